@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the parts of symmcoll-info share: tables that are printed for people or
+ * as JSON, and who fills them.
+ */
+#ifndef SYMC_BIN_INFO_H
+#define SYMC_BIN_INFO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* ---- info_table.c ---- */
+
+#define INFO_COLUMNS_MAX 6
+
+enum info_kind {
+    INFO_NONE,
+    INFO_TEXT,
+    INFO_NUMBER,
+    INFO_FLAG
+};
+
+struct info_cell {
+    enum info_kind kind;
+    char *text;       /* INFO_TEXT */
+    long long number; /* INFO_NUMBER, INFO_FLAG */
+};
+
+/* A table under way: cells are added row by row. */
+struct info_table {
+    const char *name;
+    const char *columns[INFO_COLUMNS_MAX];
+    size_t ncolumns;
+    bool object; /* two columns, name and value: an object in JSON */
+    struct info_cell *cells;
+    size_t ncells;
+    size_t capacity;
+};
+
+/* Where tables go. */
+struct info_out {
+    FILE *file;
+    bool json;
+    int ntables; /* printed so far */
+};
+
+/* Begin a table; columns end with a NULL.  Names are borrowed. */
+void info_table_begin(struct info_table *table, const char *name, ...)
+    __attribute__((sentinel));
+/* Begin a table of names and values. */
+void info_object_begin(struct info_table *table, const char *name);
+
+/* Add the next cell; text is copied, and NULL is as good as none. */
+void info_text(struct info_table *table, const char *text);
+void info_format(struct info_table *table, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void info_number(struct info_table *table, long long number);
+void info_flag(struct info_table *table, bool flag);
+void info_none(struct info_table *table);
+
+/* Print a table and release what it holds. */
+void info_table_end(struct info_table *table, struct info_out *out);
+
+/* Before the first table, and after the last. */
+void info_begin(struct info_out *out);
+void info_end(struct info_out *out);
+
+/* ---- info_library.c ---- */
+
+struct symc_config;
+
+void info_add_library(struct info_out *out, const struct symc_config *config);
+void info_add_backends(struct info_out *out);
+void info_add_algorithms(
+    struct info_out *out, const struct symc_config *config);
+
+/* ---- info_topology.c ---- */
+
+void info_add_topology(struct info_out *out);
+
+/* ---- info_kernel.c ---- */
+
+void info_add_kernel(struct info_out *out);
+
+/* ---- info_limits.c ---- */
+
+void info_add_limits(struct info_out *out);
+
+#endif

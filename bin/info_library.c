@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The library itself: how it was built, its backends, and which algorithm of
+ * the host backend serves what.
+ */
+#include "info.h"
+
+#include "backend/module.h"
+#include "base/dtype.h"
+#include "base/reduce.h"
+#include "config/config.h"
+#include "host/select.h"
+#include "registry/registry.h"
+#include "store/rendezvous.h"
+
+#include <symmcoll.h>
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RANKS 2 /* the algorithm table is printed for so many */
+#define NBYTES_MAX ((size_t)1 << 40)
+
+/* How the library was built. */
+struct build {
+    const char *name;
+    bool with;
+};
+
+#ifdef HAVE_LIBCONFIG
+#define WITH_LIBCONFIG true
+#else
+#define WITH_LIBCONFIG false
+#endif
+#ifdef HAVE_HWLOC
+#define WITH_HWLOC true
+#else
+#define WITH_HWLOC false
+#endif
+#ifdef HAVE_CBLAS
+#define WITH_CBLAS true
+#else
+#define WITH_CBLAS false
+#endif
+
+static const struct build builds[] = {
+    {"libconfig", WITH_LIBCONFIG},
+    {"hwloc", WITH_HWLOC},
+    {"cblas", WITH_CBLAS},
+};
+
+#if defined(__has_feature)
+#define HAS_FEATURE(name) __has_feature(name)
+#else
+#define HAS_FEATURE(name) 0
+#endif
+
+static const char *sanitizer(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || HAS_FEATURE(address_sanitizer)
+    return "address";
+#elif defined(__SANITIZE_THREAD__) || HAS_FEATURE(thread_sanitizer)
+    return "thread";
+#else
+    return NULL;
+#endif
+}
+
+void info_add_library(struct info_out *out, const struct symc_config *config)
+{
+    struct info_table table;
+    char node[256];
+    int rank = -1, size = -1, local_rank = -1;
+    const char *launcher = NULL;
+
+    info_object_begin(&table, "library");
+    info_text(&table, "version");
+    info_text(&table, symmcoll_version());
+    info_text(&table, "simd");
+    info_text(&table, symc_simd_name());
+    for (size_t i = 0; i < sizeof(builds) / sizeof(*builds); i++) {
+        info_text(&table, builds[i].name);
+        info_flag(&table, builds[i].with);
+    }
+    info_text(&table, "sanitizer");
+    info_text(&table, sanitizer());
+    symc_launcher_detect(&rank, &size, &local_rank, &launcher);
+    info_text(&table, "launcher");
+    info_text(&table, launcher);
+    info_text(&table, "node");
+    if (symc_node_name(config, node, sizeof(node)) == SYMMCOLL_OK)
+        info_text(&table, node);
+    else
+        info_none(&table);
+    info_table_end(&table, out);
+}
+
+/* ---- backends ---- */
+
+/* What a backend can do, as words. */
+static void add_abilities(
+    struct info_table *table, const struct symc_backend *backend)
+{
+    char text[96] = "";
+
+    snprintf(text, sizeof(text), "%s%s%s%s",
+        backend->coll != NULL ? " collectives" : "",
+        backend->mem != NULL ? " memory" : "",
+        backend->compute != NULL ? " compute" : "",
+        backend->admin != NULL ? " admin" : "");
+    info_text(table, text[0] != '\0' ? text + 1 : NULL);
+}
+
+static void add_module(struct info_table *table, const char *name)
+{
+    const struct symc_backend *backend = NULL;
+    bool loaded = symc_module_load(name, &backend) == SYMMCOLL_OK;
+
+    info_text(table, name);
+    info_text(table, "module");
+    info_flag(table, loaded);
+    if (loaded)
+        add_abilities(table, backend);
+    else
+        info_none(table);
+    info_text(table, loaded ? NULL : symmcoll_last_error());
+}
+
+/* The NAME of symmcoll_NAME.so; false for other files. */
+static bool cut_module_name(const char *file, char *name, size_t nbytes)
+{
+    size_t length = strlen(file), prefix = strlen("symmcoll_");
+
+    if (strncmp(file, "symmcoll_", prefix) != 0 || length <= prefix + 3 ||
+        strcmp(file + length - 3, ".so") != 0)
+        return false;
+    snprintf(name, nbytes, "%.*s", (int)(length - prefix - 3), file + prefix);
+    return true;
+}
+
+static bool is_expected(const char *name)
+{
+    return strcmp(name, "cuda") == 0 || strcmp(name, "mpi") == 0;
+}
+
+/* Modules that somebody else has put into the folder. */
+static void add_other_modules(struct info_table *table)
+{
+    struct dirent **entries;
+    int count = scandir(symc_module_folder(), &entries, NULL, alphasort);
+
+    for (int i = 0; i < count; i++) {
+        char name[256];
+
+        if (cut_module_name(entries[i]->d_name, name, sizeof(name)) &&
+            !is_expected(name))
+            add_module(table, name);
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
+}
+
+void info_add_backends(struct info_out *out)
+{
+    const struct symc_backend *const *at = symc_registry_builtin();
+    struct info_table table;
+
+    info_table_begin(
+        &table, "backends", "name", "kind", "available", "has", "reason", NULL);
+    for (; *at != NULL; at++) {
+        info_text(&table, (*at)->name);
+        info_text(&table, "built-in");
+        info_flag(&table, true);
+        add_abilities(&table, *at);
+        info_none(&table);
+    }
+    add_module(&table, "cuda");
+    add_module(&table, "mpi");
+    add_other_modules(&table);
+    info_table_end(&table, out);
+
+    info_object_begin(&table, "modules");
+    info_text(&table, "folder");
+    info_text(&table, symc_module_folder());
+    info_table_end(&table, out);
+}
+
+/* ---- algorithms ---- */
+
+/* Asking for the choice. */
+struct question {
+    const struct symc_config *config;
+    bool threads;
+    enum symc_kind kind;
+};
+
+/* What serves an operation of so many bytes a block. */
+static const struct symc_algorithm *choose(
+    const struct question *question, size_t nbytes)
+{
+    struct symc_op op = {
+        .kind = question->kind,
+        .dtype = SYMMCOLL_UINT8,
+        .op = SYMMCOLL_SUM,
+        .count = nbytes,
+        .elem = 1,
+    };
+
+    return symc_host_select(question->config, question->threads, RANKS, &op);
+}
+
+/* The largest size from nbytes on that is served alike; found by doubling, then
+ * halving the step. */
+static size_t find_end(const struct question *question, size_t nbytes)
+{
+    const struct symc_algorithm *same = choose(question, nbytes);
+    size_t step = 1;
+
+    while (nbytes < NBYTES_MAX && choose(question, nbytes + step) == same) {
+        nbytes += step;
+        step *= 2;
+    }
+    for (; step > 0; step /= 2)
+        if (nbytes < NBYTES_MAX && choose(question, nbytes + step) == same)
+            nbytes += step;
+    return nbytes;
+}
+
+static void add_choices(
+    struct info_table *table, const struct question *question)
+{
+    size_t from = question->kind == SYMC_BARRIER ? 0 : 1;
+
+    while (from < NBYTES_MAX) {
+        const struct symc_algorithm *algorithm = choose(question, from);
+        size_t end = question->kind == SYMC_BARRIER ? NBYTES_MAX
+                                                    : find_end(question, from);
+
+        info_text(table, symc_kind_name(question->kind));
+        info_text(table, question->threads ? "threads" : "processes");
+        info_number(table, (long long)from);
+        if (end >= NBYTES_MAX)
+            info_none(table);
+        else
+            info_number(table, (long long)end);
+        info_text(table, algorithm->name);
+        info_text(table, algorithm->help);
+        from = end + 1;
+    }
+}
+
+void info_add_algorithms(struct info_out *out, const struct symc_config *config)
+{
+    struct info_table table;
+
+    info_table_begin(&table, "algorithms", "operation", "ranks_are",
+        "from_bytes", "to_bytes", "algorithm", "description", NULL);
+    for (int kind = SYMC_BARRIER; kind < SYMC_KIND_COUNT; kind++) {
+        struct question question = {config, false, (enum symc_kind)kind};
+
+        add_choices(&table, &question);
+        question.threads = true;
+        add_choices(&table, &question);
+    }
+    info_table_end(&table, out);
+}

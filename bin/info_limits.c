@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Limits that stand in the way of many ranks or large buffers.
+ */
+#include "info.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+struct limit {
+    const char *name;
+    int resource;
+    const char *use;
+};
+
+static const struct limit limits[] = {
+    {"RLIMIT_NOFILE", RLIMIT_NOFILE, "two descriptors for each rank"},
+    {"RLIMIT_FSIZE", RLIMIT_FSIZE, "the size of a block of shared memory"},
+    {"RLIMIT_AS", RLIMIT_AS, "every rank maps the blocks of all"},
+    {"RLIMIT_NPROC", RLIMIT_NPROC, "ranks and their threads"},
+    {"RLIMIT_CORE", RLIMIT_CORE, "what a killed rank leaves"},
+};
+
+struct parameter {
+    const char *path;
+    const char *use;
+};
+
+static const struct parameter parameters[] = {
+    {"/proc/sys/kernel/pid_max", "processes and threads of the machine"},
+    {"/proc/sys/kernel/threads-max", "threads of the machine"},
+    {"/proc/sys/fs/nr_open", "the most RLIMIT_NOFILE can be"},
+    {"/proc/sys/vm/max_map_count", "mappings of a process"},
+    {"/proc/sys/vm/overcommit_memory", "2: memory is granted strictly"},
+    {"/proc/sys/kernel/core_pattern", "a core dump delays the end of a rank"},
+    {"/sys/kernel/mm/transparent_hugepage/shmem_enabled",
+        "large pages in shared memory"},
+    {"/sys/fs/cgroup/memory.max", "memory of this control group"},
+};
+
+static void add_rlimit(struct info_table *table, rlim_t value)
+{
+    if (value == RLIM_INFINITY)
+        info_text(table, "unlimited");
+    else
+        info_number(table, (long long)value);
+}
+
+/* A number as such, other text as text; none where it cannot be read. */
+static void add_file(struct info_table *table, const char *path)
+{
+    char line[256] = "";
+    FILE *file = fopen(path, "re");
+    size_t length;
+
+    if (file != NULL) {
+        if (fgets(line, sizeof(line), file) == NULL)
+            line[0] = '\0';
+        fclose(file);
+    }
+    line[strcspn(line, "\n")] = '\0';
+    length = strlen(line);
+    if (length == 0)
+        info_none(table);
+    else if (length < 19 && strspn(line, "0123456789") == length)
+        info_number(table, atoll(line));
+    else
+        info_text(table, line);
+}
+
+void info_add_limits(struct info_out *out)
+{
+    struct info_table table;
+
+    info_table_begin(&table, "limits", "name", "value", "maximum", "use", NULL);
+    for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
+        struct rlimit value;
+
+        info_text(&table, limits[i].name);
+        if (getrlimit(limits[i].resource, &value) == 0) {
+            add_rlimit(&table, value.rlim_cur);
+            add_rlimit(&table, value.rlim_max);
+        } else {
+            info_none(&table);
+            info_none(&table);
+        }
+        info_text(&table, limits[i].use);
+    }
+    for (size_t i = 0; i < sizeof(parameters) / sizeof(*parameters); i++) {
+        info_text(&table, parameters[i].path);
+        add_file(&table, parameters[i].path);
+        info_none(&table);
+        info_text(&table, parameters[i].use);
+    }
+    info_table_end(&table, out);
+}

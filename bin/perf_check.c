@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Checking results: every element of what an operation wrote, the bytes around
+ * it, and the buffers of ranks that were to receive nothing.
+ */
+#include "perf.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define UNTOUCHED 0xa5 /* in buffers before the operation */
+#define GUARD 64       /* bytes looked at before and behind a result */
+
+static size_t extent_elements(
+    const struct perf_case *it, enum perf_extent extent)
+{
+    switch (extent) {
+    case PERF_ONE:
+        return it->count;
+    case PERF_ONE_PER_RANK:
+        return it->count * (size_t)it->rank->size;
+    default:
+        return 0;
+    }
+}
+
+/* Where among all ranks' blocks this rank's own begins. */
+static size_t own_offset(const struct perf_case *it)
+{
+    return (size_t)it->rank->rank * it->count;
+}
+
+void perf_case_lay_out(struct perf_case *it, size_t count, size_t shift)
+{
+    const struct perf_op *op = it->choice->op;
+    struct perf_rank *rank = it->rank;
+    size_t elem = symmcoll_dtype_size(it->dtype);
+    size_t in_elements, out_elements;
+
+    it->count = count;
+    in_elements = extent_elements(it, op->in);
+    out_elements = extent_elements(it, op->out);
+    it->nbytes =
+        (in_elements > out_elements ? in_elements : out_elements) * elem;
+    it->in = rank->in + PERF_MARGIN + shift * elem;
+    it->out = rank->out + PERF_MARGIN + shift * elem;
+    if (it->choice->in_place) {
+        if (op->in == op->out)
+            it->out = it->in;
+        else if (op->in == PERF_ONE)
+            it->in = (char *)it->out + own_offset(it) * elem;
+        else
+            it->out = (char *)it->in + own_offset(it) * elem;
+    }
+}
+
+void perf_case_rewrite(const struct perf_case *it)
+{
+    perf_pattern_fill(
+        it->rank->own, 0, it->in, extent_elements(it, it->choice->op->in));
+    /* The stores are the point: keep them although nothing here reads them. */
+    __asm__ volatile("" ::: "memory");
+}
+
+static struct perf_data describe_data(const struct perf_case *it)
+{
+    const struct perf_op *op = it->choice->op;
+    symmcoll_op_t reduce = it->rank->options->reduce;
+
+    if (op->buckets)
+        reduce = SYMMCOLL_AVG;
+    return (struct perf_data){
+        it->dtype, op->reduces ? reduce : SYMMCOLL_SUM, it->rank->size};
+}
+
+static int report_difference(const struct perf_case *it, const char *where,
+    size_t element, const void *got, const void *want)
+{
+    char got_text[PERF_NAME_MAX], want_text[PERF_NAME_MAX];
+
+    fprintf(stderr,
+        "symmcoll-perf: rank %d of %d: %s, %zu elements of %s, %s: "
+        "element %zu: got %s, want %s\n",
+        it->rank->rank, it->rank->size, it->choice->name, it->count,
+        symmcoll_dtype_name(it->dtype), where, element,
+        perf_format_element(it->dtype, got, got_text),
+        perf_format_element(it->dtype, want, want_text));
+    return PERF_FAILED;
+}
+
+/* Compare count elements at `found` with the pattern from its first-th on. */
+static int compare(const struct perf_case *it, const char *where,
+    const struct perf_pattern *pattern, size_t first, const void *found,
+    size_t count)
+{
+    size_t bad = perf_pattern_compare(pattern, first, found, count);
+
+    if (bad == count)
+        return PERF_PASSED;
+    return report_difference(it, where, bad,
+        (const char *)found + bad * symmcoll_dtype_size(it->dtype),
+        perf_pattern_at(pattern, first + bad));
+}
+
+/* Nobody may have written to these bytes. */
+static int compare_untouched(const struct perf_case *it, const char *where,
+    const unsigned char *bytes, size_t nbytes)
+{
+    for (size_t i = 0; i < nbytes; i++) {
+        if (bytes[i] == UNTOUCHED)
+            continue;
+        fprintf(stderr,
+            "symmcoll-perf: rank %d of %d: %s, %zu elements of %s: byte %zu "
+            "%s: got %#x, want %#x\n",
+            it->rank->rank, it->rank->size, it->choice->name, it->count,
+            symmcoll_dtype_name(it->dtype), i, where, bytes[i], UNTOUCHED);
+        return PERF_FAILED;
+    }
+    return PERF_PASSED;
+}
+
+/* Compare a result that this rank was to receive. */
+static int compare_received(const struct perf_case *it)
+{
+    const struct perf_op *op = it->choice->op;
+    struct perf_pattern *want = it->rank->other;
+    struct perf_data data = describe_data(it);
+    size_t block = it->count * symmcoll_dtype_size(it->dtype);
+
+    if (op->reduces) {
+        size_t first = op->in == PERF_ONE_PER_RANK ? own_offset(it) : 0;
+
+        perf_pattern_result(want, &data);
+        return compare(it, "result", want, first, it->out, it->count);
+    }
+    if (op->out == PERF_ONE) {
+        perf_pattern_input(want, &data, 0);
+        return compare(it, "data of rank 0", want, 0, it->out, it->count);
+    }
+    for (int from = 0; from < it->rank->size; from++) {
+        char where[PERF_NAME_MAX];
+
+        snprintf(where, sizeof(where), "block of rank %d", from);
+        perf_pattern_input(want, &data, from);
+        if (compare(it, where, want, 0,
+                (const char *)it->out + (size_t)from * block,
+                it->count) != PERF_PASSED)
+            return PERF_FAILED;
+    }
+    return PERF_PASSED;
+}
+
+/* Whether the result goes to this rank's `out`. */
+static bool receives(const struct perf_case *it)
+{
+    const struct perf_op *op = it->choice->op;
+
+    if (!op->rooted)
+        return true;
+    /* The root of a broadcast keeps what it has; other roots receive. */
+    return (it->rank->rank == 0) == (op->reduces || op->out != PERF_ONE);
+}
+
+static int check_buffers(const struct perf_case *it)
+{
+    const struct perf_op *op = it->choice->op;
+    const unsigned char *out = it->out;
+    size_t elem = symmcoll_dtype_size(it->dtype);
+    size_t out_nbytes = extent_elements(it, op->out) * elem;
+    int bad = PERF_PASSED;
+
+    if (receives(it))
+        bad = compare_received(it);
+    else if (!it->choice->in_place)
+        bad = compare_untouched(it, "of the unused output", out, out_nbytes);
+    if (bad == PERF_PASSED && !(it->choice->in_place && receives(it)))
+        bad = compare(it, "input, which was to stay", it->rank->own, 0, it->in,
+            extent_elements(it, op->in));
+    /* In place only ends of the whole buffer border on what nobody writes. */
+    if (it->choice->in_place && op->in == PERF_ONE_PER_RANK) {
+        out = it->in;
+        out_nbytes = extent_elements(it, op->in) * elem;
+    }
+    if (bad == PERF_PASSED)
+        bad = compare_untouched(it, "before the buffer", out - GUARD, GUARD);
+    if (bad == PERF_PASSED)
+        bad =
+            compare_untouched(it, "behind the buffer", out + out_nbytes, GUARD);
+    return bad;
+}
+
+static int check_buckets(struct perf_case *it, symmcoll_status_t *status)
+{
+    struct perf_data data = describe_data(it);
+    int bad = PERF_PASSED;
+
+    perf_pattern_input(it->rank->own, &data, it->rank->rank);
+    perf_pattern_result(it->rank->other, &data);
+    for (int i = 0; i < PERF_BUCKETS; i++)
+        perf_pattern_fill(
+            it->rank->own, (size_t)i, it->rank->buckets[i], it->count);
+    *status = it->choice->op->run(it);
+    for (int i = 0; i < PERF_BUCKETS && bad == PERF_PASSED; i++) {
+        char where[PERF_NAME_MAX];
+
+        if (*status != SYMMCOLL_OK)
+            break;
+        snprintf(where, sizeof(where), "bucket %d", i);
+        bad = compare(it, where, it->rank->other, (size_t)i,
+            it->rank->buckets[i], it->count);
+    }
+    return bad;
+}
+
+/*
+ * Nobody may leave a barrier before the last has come.  Ranks come one after
+ * another, and say when, by the clock that all processes of a machine share.
+ */
+static int check_barrier(struct perf_case *it, symmcoll_status_t *status)
+{
+    double came, left, last;
+
+    came = perf_now();
+    while (perf_now() - came < 20e-6 * it->rank->rank)
+        ;
+    last = perf_now();
+    *status = it->choice->op->run(it);
+    left = perf_now();
+    if (*status == SYMMCOLL_OK)
+        *status = perf_largest(it->rank, &last, 1);
+    if (*status != SYMMCOLL_OK || left >= last)
+        return PERF_PASSED;
+    fprintf(stderr,
+        "symmcoll-perf: rank %d of %d: barrier: left %.3f us before the last "
+        "rank had come\n",
+        it->rank->rank, it->rank->size, (last - left) * 1e6);
+    return PERF_FAILED;
+}
+
+int perf_case_check(struct perf_case *it, symmcoll_status_t *status)
+{
+    struct perf_data data = describe_data(it);
+
+    if (it->choice->op->buckets)
+        return check_buckets(it, status);
+    if (it->choice->op->in == PERF_NO_BUFFER)
+        return check_barrier(it, status);
+    memset(it->rank->in, UNTOUCHED, it->nbytes + 2 * PERF_MARGIN);
+    memset(it->rank->out, UNTOUCHED, it->nbytes + 2 * PERF_MARGIN);
+    perf_pattern_input(it->rank->own, &data, it->rank->rank);
+    perf_case_rewrite(it);
+    *status = it->choice->op->run(it);
+    return *status == SYMMCOLL_OK ? check_buffers(it) : PERF_PASSED;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The method of measuring, the same as that of the programs symmcoll-perf is
+ * compared with: warm-up, then samples of as many calls in a row as fill 20 us,
+ * each after a barrier; a sample counts as long as the slowest rank took.
+ */
+#include "perf.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#define BATCH_S 20e-6      /* a sample of short calls takes about so long */
+#define MEASURABLE_S 50e-9 /* estimates below are not believed */
+#define SHORT_S 1e-3       /* calls below are estimated from ESTIMATE_CALLS */
+#define LONG_S 0.3         /* a call above is warm-up enough */
+#define CAP_S 0.35         /* most time of a point, barriers included */
+#define ESTIMATE_CALLS 20
+#define MIN_SAMPLES 3
+#define PROBE_BATCHES 4
+#define PROBE_CALLS 100
+#define PROBE_BELOW_S 20e-6 /* slower barriers tell nothing about cores */
+
+/* What is known of a case before it is timed. */
+struct estimate {
+    double barrier;
+    double call;
+};
+
+double perf_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static symmcoll_status_t wait_for_all(const struct perf_rank *rank)
+{
+    return symmcoll_barrier(rank->group, NULL, NULL);
+}
+
+symmcoll_status_t perf_largest(
+    const struct perf_rank *rank, double *values, size_t count)
+{
+    return symmcoll_all_reduce(rank->group, values, values, count,
+        SYMMCOLL_FLOAT64, SYMMCOLL_MAX, NULL, NULL);
+}
+
+symmcoll_status_t perf_probe(const struct perf_rank *rank, double *seconds)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+    double best = 1;
+
+    for (int i = 0; i < PROBE_BATCHES; i++) {
+        double start = perf_now(), each;
+
+        for (int j = 0; j < PROBE_CALLS && status == SYMMCOLL_OK; j++)
+            status = wait_for_all(rank);
+        each = (perf_now() - start) / PROBE_CALLS;
+        if (each < best)
+            best = each;
+    }
+    *seconds = best;
+    return status;
+}
+
+/* Seconds of each of a number of calls in a row. */
+static symmcoll_status_t time_calls(
+    const struct perf_case *it, int calls, double *seconds)
+{
+    symmcoll_status_t (*run)(const struct perf_case *) = it->choice->op->run;
+    symmcoll_status_t status = SYMMCOLL_OK;
+    double start = perf_now();
+
+    for (int i = 0; i < calls && status == SYMMCOLL_OK; i++)
+        status = run(it);
+    *seconds = (perf_now() - start) / calls;
+    return status;
+}
+
+/* Warm up, and learn how long a call takes; the same on all ranks. */
+static symmcoll_status_t estimate_call(
+    const struct perf_case *it, struct estimate *estimate)
+{
+    double both[2] = {0, 0};
+    symmcoll_status_t status = it->choice->op->run(it);
+
+    for (int i = 0; i < 3 && status == SYMMCOLL_OK; i++) {
+        double start = perf_now();
+
+        status = wait_for_all(it->rank);
+        both[0] = perf_now() - start;
+        if (status == SYMMCOLL_OK)
+            status = time_calls(it, 1, &both[1]);
+        /* All ranks have to agree on whether to go on. */
+        if (status == SYMMCOLL_OK)
+            status = perf_largest(it->rank, both, 2);
+        if (both[1] > LONG_S)
+            break;
+    }
+    if (status == SYMMCOLL_OK && both[1] < SHORT_S) {
+        status = wait_for_all(it->rank);
+        if (status == SYMMCOLL_OK)
+            status = time_calls(it, ESTIMATE_CALLS, &both[1]);
+        if (status == SYMMCOLL_OK)
+            status = perf_largest(it->rank, &both[1], 1);
+    }
+    estimate->barrier = both[0];
+    estimate->call = both[1] > MEASURABLE_S ? both[1] : MEASURABLE_S;
+    return status;
+}
+
+/* How many samples fit into the time of a point. */
+static int count_samples(
+    const struct perf_case *it, const struct estimate *estimate, int calls)
+{
+    double wanted = it->rank->options->seconds;
+    double cap = wanted > CAP_S ? wanted : CAP_S;
+    double sample = calls * estimate->call;
+    double samples = wanted / sample;
+
+    if (samples > cap / (sample + estimate->barrier))
+        samples = cap / (sample + estimate->barrier);
+    if (samples > PERF_SAMPLES_MAX)
+        return PERF_SAMPLES_MAX;
+    return samples < MIN_SAMPLES ? MIN_SAMPLES : (int)samples;
+}
+
+static int compare_times(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+
+    return (a > b) - (a < b);
+}
+
+static bool rewrites(const struct perf_case *it)
+{
+    return it->choice->dirty ||
+           (it->choice->in_place && it->nbytes >= PERF_DIRTY_MIN);
+}
+
+symmcoll_status_t perf_measure(
+    const struct perf_case *it, struct perf_figures *figures)
+{
+    double *times = it->rank->samples, probes[2] = {0, 0};
+    struct estimate estimate;
+    bool rewriting = rewrites(it), probing;
+    int calls = 1, samples;
+    symmcoll_status_t status = estimate_call(it, &estimate);
+
+    probing = estimate.barrier < PROBE_BELOW_S;
+    if (status == SYMMCOLL_OK && probing)
+        status = perf_probe(it->rank, &probes[0]);
+    if (estimate.call < BATCH_S && !rewriting)
+        calls = (int)(BATCH_S / estimate.call) + 1;
+    samples = count_samples(it, &estimate, calls);
+    for (int i = 0; i < samples && status == SYMMCOLL_OK; i++) {
+        if (rewriting)
+            perf_case_rewrite(it);
+        status = wait_for_all(it->rank);
+        if (status == SYMMCOLL_OK)
+            status = time_calls(it, calls, &times[i]);
+    }
+    if (status == SYMMCOLL_OK)
+        status = wait_for_all(it->rank);
+    if (status == SYMMCOLL_OK && probing)
+        status = perf_probe(it->rank, &probes[1]);
+    if (status == SYMMCOLL_OK)
+        status = perf_largest(it->rank, times, (size_t)samples);
+    if (status != SYMMCOLL_OK)
+        return status;
+    qsort(times, (size_t)samples, sizeof(*times), compare_times);
+    figures->calls = (long)samples * calls;
+    figures->shortest = times[0];
+    figures->median = times[samples / 2];
+    figures->barrier = probes[0] > probes[1] ? probes[0] : probes[1];
+    return SYMMCOLL_OK;
+}

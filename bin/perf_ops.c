@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The operations that symmcoll-perf knows: how each is called, and how much of
+ * the data has to cross the bus for it.
+ */
+#include "perf.h"
+
+static symmcoll_status_t run_all_reduce(const struct perf_case *it)
+{
+    return symmcoll_all_reduce(it->rank->group, it->out, it->in, it->count,
+        it->dtype, it->op, NULL, NULL);
+}
+
+static symmcoll_status_t run_all_gather(const struct perf_case *it)
+{
+    return symmcoll_all_gather(
+        it->rank->group, it->out, it->in, it->count, it->dtype, NULL, NULL);
+}
+
+static symmcoll_status_t run_reduce_scatter(const struct perf_case *it)
+{
+    return symmcoll_reduce_scatter(it->rank->group, it->out, it->in, it->count,
+        it->dtype, it->op, NULL, NULL);
+}
+
+/* The root sends its input; the others receive into their output. */
+static symmcoll_status_t run_broadcast(const struct perf_case *it)
+{
+    void *buf = it->rank->rank == 0 ? it->in : it->out;
+
+    return symmcoll_broadcast(
+        it->rank->group, buf, it->count, it->dtype, 0, NULL, NULL);
+}
+
+static symmcoll_status_t run_reduce(const struct perf_case *it)
+{
+    return symmcoll_reduce(it->rank->group, it->out, it->in, it->count,
+        it->dtype, it->op, 0, NULL, NULL);
+}
+
+static symmcoll_status_t run_gather(const struct perf_case *it)
+{
+    return symmcoll_gather(
+        it->rank->group, it->out, it->in, it->count, it->dtype, 0, NULL, NULL);
+}
+
+static symmcoll_status_t run_barrier(const struct perf_case *it)
+{
+    return symmcoll_barrier(it->rank->group, NULL, NULL);
+}
+
+static symmcoll_status_t average_bucket(
+    const struct perf_case *it, int index, struct symmcoll_work **work)
+{
+    void *bucket = it->rank->buckets[index];
+
+    return symmcoll_all_reduce(it->rank->group, bucket, bucket, it->count,
+        it->dtype, SYMMCOLL_AVG, NULL, work);
+}
+
+/* Start all buckets, then wait for each.  What was started is always waited
+ * for, since the buffers are the library's until then. */
+static symmcoll_status_t average_buckets_async(const struct perf_case *it)
+{
+    struct symmcoll_work *works[PERF_BUCKETS];
+    symmcoll_status_t status = SYMMCOLL_OK, first = SYMMCOLL_OK;
+    int started = 0;
+
+    while (started < PERF_BUCKETS && first == SYMMCOLL_OK) {
+        first = average_bucket(it, started, &works[started]);
+        if (first == SYMMCOLL_OK)
+            started++;
+    }
+    for (int i = 0; i < started; i++) {
+        status = symmcoll_work_wait(works[i], -1);
+        if (first == SYMMCOLL_OK)
+            first = status;
+        symmcoll_work_free(works[i]);
+    }
+    return first;
+}
+
+static symmcoll_status_t run_buckets(const struct perf_case *it)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (it->choice->async)
+        return average_buckets_async(it);
+    for (int i = 0; i < PERF_BUCKETS && status == SYMMCOLL_OK; i++)
+        status = average_bucket(it, i, NULL);
+    return status;
+}
+
+/* Bus factors as nccl-tests defines them. */
+static double both_ways(int size)
+{
+    return 2.0 * (size - 1) / size;
+}
+
+static double all_but_own(int size)
+{
+    return (double)(size - 1) / size;
+}
+
+static double whole(int size)
+{
+    (void)size;
+    return 1;
+}
+
+static const struct perf_op operations[] = {
+    {
+        .name = "all_reduce",
+        .in = PERF_ONE,
+        .out = PERF_ONE,
+        .reduces = true,
+        .in_place = true,
+        .dirty = true,
+        .run = run_all_reduce,
+        .bus_factor = both_ways,
+    },
+    {
+        .name = "all_gather",
+        .in = PERF_ONE,
+        .out = PERF_ONE_PER_RANK,
+        .in_place = true,
+        .dirty = true,
+        .run = run_all_gather,
+        .bus_factor = all_but_own,
+    },
+    {
+        .name = "reduce_scatter",
+        .in = PERF_ONE_PER_RANK,
+        .out = PERF_ONE,
+        .reduces = true,
+        .in_place = true,
+        .dirty = true,
+        .run = run_reduce_scatter,
+        .bus_factor = all_but_own,
+    },
+    {
+        .name = "broadcast",
+        .in = PERF_ONE,
+        .out = PERF_ONE,
+        .rooted = true,
+        .dirty = true,
+        .run = run_broadcast,
+        .bus_factor = whole,
+    },
+    {
+        .name = "reduce",
+        .in = PERF_ONE,
+        .out = PERF_ONE,
+        .reduces = true,
+        .rooted = true,
+        .in_place = true,
+        .dirty = true,
+        .run = run_reduce,
+        .bus_factor = whole,
+    },
+    {
+        .name = "gather",
+        .in = PERF_ONE,
+        .out = PERF_ONE_PER_RANK,
+        .rooted = true,
+        .dirty = true,
+        .run = run_gather,
+        .bus_factor = all_but_own,
+    },
+    {
+        .name = "barrier",
+        .in = PERF_NO_BUFFER,
+        .out = PERF_NO_BUFFER,
+        .run = run_barrier,
+        .bus_factor = whole,
+    },
+    {
+        .name = "bucket_avg",
+        .in = PERF_NO_BUFFER,
+        .out = PERF_NO_BUFFER,
+        .reduces = true,
+        .buckets = true,
+        .run = run_buckets,
+        .bus_factor = both_ways,
+    },
+    {.name = NULL},
+};
+
+const struct perf_op *perf_ops(void)
+{
+    return operations;
+}

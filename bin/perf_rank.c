@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One rank of symmcoll-perf from its first call of the library to its last: it
+ * meets the others, checks and times each operation at each size, and lets rank
+ * 0 print.
+ */
+#include "perf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE 4096
+
+int perf_report(
+    const struct perf_rank *rank, const char *what, symmcoll_status_t status)
+{
+    fprintf(stderr, "symmcoll-perf: rank %d of %d: %s: %s: %s\n", rank->rank,
+        rank->size, what, symmcoll_status_name(status), symmcoll_last_error());
+    return PERF_FAILED;
+}
+
+/* Page-aligned and touched, as the method wants; NULL after a message. */
+static void *allocate(const struct perf_rank *rank, size_t nbytes)
+{
+    void *memory = NULL;
+
+    if (posix_memalign(&memory, PAGE, nbytes) != 0) {
+        fprintf(stderr,
+            "symmcoll-perf: rank %d of %d: no memory for a buffer of %zu "
+            "bytes\n",
+            rank->rank, rank->size, nbytes);
+        return NULL;
+    }
+    memset(memory, 0, nbytes);
+    return memory;
+}
+
+/* Enough for the largest size, or for one element of each rank. */
+static int allocate_buffers(struct perf_rank *rank)
+{
+    size_t elem = symmcoll_dtype_size(rank->options->dtype);
+    size_t least = (size_t)rank->size * elem;
+    size_t nbytes = rank->options->max_nbytes;
+
+    if (nbytes < least)
+        nbytes = least;
+    rank->in = allocate(rank, nbytes + 2 * PERF_MARGIN);
+    rank->out = allocate(rank, nbytes + 2 * PERF_MARGIN);
+    rank->own = allocate(rank, sizeof(*rank->own));
+    rank->other = allocate(rank, sizeof(*rank->other));
+    rank->samples = allocate(rank, PERF_SAMPLES_MAX * sizeof(*rank->samples));
+    return rank->in && rank->out && rank->own && rank->other && rank->samples
+               ? PERF_PASSED
+               : PERF_FAILED;
+}
+
+static int allocate_buckets(struct perf_rank *rank)
+{
+    for (int i = 0; i < PERF_BUCKETS; i++) {
+        rank->buckets[i] = allocate(rank, PERF_BUCKET_NBYTES);
+        if (!rank->buckets[i])
+            return PERF_FAILED;
+    }
+    return PERF_PASSED;
+}
+
+static void free_buckets(struct perf_rank *rank)
+{
+    for (int i = 0; i < PERF_BUCKETS; i++) {
+        free(rank->buckets[i]);
+        rank->buckets[i] = NULL;
+    }
+}
+
+static void free_buffers(struct perf_rank *rank)
+{
+    free(rank->in);
+    free(rank->out);
+    free(rank->own);
+    free(rank->other);
+    free(rank->samples);
+}
+
+/* The elements of a call whose larger buffer has about so many bytes. */
+static size_t count_elements(const struct perf_case *it, size_t nbytes)
+{
+    const struct perf_op *op = it->choice->op;
+    size_t count = nbytes / symmcoll_dtype_size(it->dtype);
+
+    if (op->in == PERF_ONE_PER_RANK || op->out == PERF_ONE_PER_RANK)
+        count /= (size_t)it->rank->size;
+    return count > 0 ? count : 1;
+}
+
+/* Whether a verdict is good on all ranks. */
+static int agree(const struct perf_rank *rank, int verdict)
+{
+    double worst = verdict;
+    symmcoll_status_t status = perf_largest(rank, &worst, 1);
+
+    if (status != SYMMCOLL_OK)
+        return perf_report(rank, "agreeing on a result", status);
+    return worst > PERF_PASSED ? PERF_FAILED : PERF_PASSED;
+}
+
+/* Check one layout of a case.  *supported is false where the library says that
+ * it does not do such a thing, which it says on every rank. */
+static int check_layout(struct perf_case *it, bool *supported)
+{
+    symmcoll_status_t status;
+    int verdict = perf_case_check(it, &status);
+
+    *supported = status != SYMMCOLL_ERR_UNSUPPORTED;
+    if (status != SYMMCOLL_OK && *supported)
+        return perf_report(it->rank, it->choice->name, status);
+    if (!*supported && it->rank->options->named)
+        return perf_report(it->rank, it->choice->name, status);
+    if (!*supported && it->rank->rank == 0)
+        fprintf(stderr, "symmcoll-perf: %s is left out: %s\n", it->choice->name,
+            symmcoll_last_error());
+    return *supported ? agree(it->rank, verdict) : PERF_PASSED;
+}
+
+/* Check a case as it will be timed, and with an odd count off alignment. */
+static int check_case(
+    struct perf_case *it, size_t count, int *cases, bool *supported)
+{
+    size_t odd = count > 1 ? (count - 1) | 1 : 1;
+    bool sized = it->choice->op->in != PERF_NO_BUFFER;
+
+    if (sized)
+        perf_case_lay_out(it, odd, 1);
+    if (check_layout(it, supported) != PERF_PASSED)
+        return PERF_FAILED;
+    if (!*supported)
+        return PERF_PASSED;
+    ++*cases;
+    if (!sized)
+        return PERF_PASSED;
+    perf_case_lay_out(it, count, 0);
+    ++*cases;
+    return check_layout(it, supported);
+}
+
+/* Check and time an operation at one size. */
+static int do_case(struct perf_rank *rank, const struct perf_choice *choice,
+    size_t nbytes, int *cases, bool *supported)
+{
+    struct perf_case it = {
+        .rank = rank,
+        .choice = choice,
+        .dtype = rank->options->dtype,
+        .op = rank->dynamic,
+    };
+    struct perf_figures figures;
+    symmcoll_status_t status;
+
+    if (choice->op->buckets) {
+        it.count = PERF_BUCKET_NBYTES / symmcoll_dtype_size(it.dtype);
+        it.nbytes = PERF_BUCKETS * PERF_BUCKET_NBYTES;
+    }
+    if (check_case(&it, count_elements(&it, nbytes), cases, supported) !=
+        PERF_PASSED)
+        return PERF_FAILED;
+    if (!*supported || rank->options->check_only)
+        return PERF_PASSED;
+    status = perf_measure(&it, &figures);
+    if (status != SYMMCOLL_OK)
+        return perf_report(rank, choice->name, status);
+    if (rank->rank == 0)
+        perf_print_figures(&it, &figures);
+    return PERF_PASSED;
+}
+
+/* The size after this one: the largest is always among them; 0 at the end. */
+static size_t next_size(const struct perf_options *options, size_t nbytes)
+{
+    if (nbytes >= options->max_nbytes)
+        return 0;
+    if (nbytes > options->max_nbytes / options->step)
+        return options->max_nbytes;
+    return nbytes * options->step;
+}
+
+static int do_sizes(
+    struct perf_rank *rank, const struct perf_choice *choice, int *cases)
+{
+    size_t nbytes = rank->options->min_nbytes;
+    bool supported = true;
+
+    while (nbytes > 0 && supported) {
+        if ((!choice->dirty || nbytes >= PERF_DIRTY_MIN) &&
+            do_case(rank, choice, nbytes, cases, &supported) != PERF_PASSED)
+            return PERF_FAILED;
+        nbytes = next_size(rank->options, nbytes);
+    }
+    return PERF_PASSED;
+}
+
+static int do_choice(struct perf_rank *rank, const struct perf_choice *choice)
+{
+    bool supported;
+    int cases = 0, result;
+
+    if (choice->op->buckets) {
+        result = allocate_buckets(rank);
+        if (result == PERF_PASSED)
+            result = do_case(rank, choice, 0, &cases, &supported);
+        free_buckets(rank);
+    } else if (choice->op->in == PERF_NO_BUFFER) {
+        result = do_case(rank, choice, 0, &cases, &supported);
+    } else {
+        result = do_sizes(rank, choice, &cases);
+    }
+    if (result == PERF_PASSED && rank->rank == 0 && cases > 0)
+        perf_print_checked(rank, choice, cases);
+    return result;
+}
+
+/* The number under which the operation is passed; PREMUL_SUM has one per world.
+ */
+static symmcoll_status_t make_op(struct perf_rank *rank)
+{
+    rank->dynamic = rank->options->reduce;
+    if (rank->dynamic != SYMMCOLL_PREMUL_SUM)
+        return SYMMCOLL_OK;
+    return symmcoll_op_create_premul(
+        rank->world, perf_premul_factor(rank->rank), &rank->dynamic);
+}
+
+static int do_choices(struct perf_rank *rank)
+{
+    const struct perf_options *options = rank->options;
+    symmcoll_status_t status = make_op(rank);
+    double barrier;
+
+    if (status != SYMMCOLL_OK)
+        return perf_report(rank, "making the operation", status);
+    status = perf_probe(rank, &barrier);
+    if (status != SYMMCOLL_OK)
+        return perf_report(rank, "barrier", status);
+    if (rank->rank == 0)
+        perf_print_head(rank, barrier);
+    for (int i = 0; i < options->nchoices; i++)
+        if (do_choice(rank, &options->choices[i]) != PERF_PASSED)
+            return PERF_FAILED;
+    return PERF_PASSED;
+}
+
+int perf_rank_run(const struct perf_options *options,
+    const struct symmcoll_init_args *args, bool threads)
+{
+    struct perf_rank rank = {.options = options, .threads = threads};
+    symmcoll_status_t status = symmcoll_init(args, &rank.world);
+    int result;
+
+    if (status != SYMMCOLL_OK) {
+        fprintf(stderr, "symmcoll-perf: symmcoll_init: %s: %s\n",
+            symmcoll_status_name(status), symmcoll_last_error());
+        return PERF_FAILED;
+    }
+    rank.group = symmcoll_world_group(rank.world);
+    rank.rank = symmcoll_world_rank(rank.world);
+    rank.size = symmcoll_world_size(rank.world);
+    result = allocate_buffers(&rank);
+    if (result == PERF_PASSED)
+        result = do_choices(&rank);
+    status = symmcoll_finalize(rank.world);
+    if (status != SYMMCOLL_OK && result == PERF_PASSED)
+        result = perf_report(&rank, "symmcoll_finalize", status);
+    free_buffers(&rank);
+    return result;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * symmcoll-run from the inside.  It is one thread around one poll(): ranks'
+ * output, the hub, signals and time.
+ *
+ * run_options.c  the command line          run_start.c   a rank's beginning
+ * run_bind.c     which processors          run_watch.c   the loop, and the end
+ * run_output.c   lines with a prefix       run_record.c  what dead ranks leave
+ * run_input.c    the terminal's lines      run_verdict.c who is to blame
+ */
+#ifndef BIN_RUN_H
+#define BIN_RUN_H
+
+#include "config/config.h"
+#include "segment/block.h"
+#include "segment/hub.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#define RUN_RANKS_MAX 1024
+
+/* Statuses of symmcoll-run itself; the rest are its ranks'. */
+enum {
+    RUN_EXIT_FAILED = 1,
+    RUN_EXIT_USAGE = 2,
+    RUN_EXIT_NOT_EXECUTABLE = 126,
+    RUN_EXIT_NOT_FOUND = 127
+};
+
+/* ---- run_options.c ---- */
+
+enum run_bind {
+    RUN_BIND_AUTO, /* to cores where there is one for each rank */
+    RUN_BIND_NONE,
+    RUN_BIND_CORE
+};
+
+struct run_options {
+    int ranks;
+    char **program; /* and its arguments, ended by NULL */
+    enum run_bind bind;
+    bool prefix;
+    const char *output; /* folder for one file per rank and stream, or NULL */
+    double grace;       /* seconds */
+    int max_restarts;
+    bool verbose;
+};
+
+/* Read the command line; -1 to go on, else the exit status. */
+int run_options_parse(int argc, char **argv, struct run_options *options);
+
+/* ---- run_output.c ---- */
+
+/* Where lines go.  A reader that is slow slows down the ranks, not the loop. */
+struct run_sink {
+    int fd;
+    bool regular; /* a file, which never blocks */
+    bool broken;  /* its reader is gone */
+    char *data;
+    size_t start;
+    size_t end;
+    size_t nbytes;
+};
+
+/* One stream of a rank. */
+struct run_stream {
+    int fd; /* -1: closed */
+    struct run_sink *sink;
+    char prefix[16];
+    char *line; /* that has not ended yet */
+    size_t used;
+    size_t nbytes;
+};
+
+void run_sink_open(struct run_sink *sink, int fd);
+void run_sink_close(struct run_sink *sink);
+bool run_sink_is_empty(const struct run_sink *sink);
+bool run_sink_is_full(const struct run_sink *sink);
+/* Write what can be written without waiting. */
+void run_sink_flush(struct run_sink *sink);
+/* Write all, and wait for that. */
+void run_sink_drain(struct run_sink *sink);
+/* A line of our own: "symmcoll-run: ...". */
+void run_say(struct run_sink *sink, const char *format, ...) SYMC_PRINTF(2, 3);
+
+void run_stream_open(
+    struct run_stream *stream, int fd, struct run_sink *sink, int rank);
+/* Take what has come; closes the stream at its end. */
+void run_stream_read(struct run_stream *stream);
+/* Take the rest of a rank that has ended, without waiting, and close. */
+void run_stream_finish(struct run_stream *stream);
+
+/* ---- run_input.c ---- */
+
+/*
+ * The terminal's lines, passed on to rank 0.  A rank is no member of the
+ * terminal's foreground group, so that Ctrl-C reaches it once and by us; it
+ * could not read for itself.
+ */
+struct run_input {
+    int from; /* -1: closed */
+    int to;   /* rank 0's pipe */
+    char data[4096];
+    size_t start;
+    size_t end;
+};
+
+/* The descriptor to wait for and the events, 0: nothing to wait for. */
+short run_input_events(const struct run_input *input, int *fd);
+void run_input_serve(struct run_input *input);
+void run_input_close(struct run_input *input);
+
+/* ---- the job ---- */
+
+struct run_rank {
+    int number;
+    pid_t pid;
+    bool running;
+    int status;         /* of waitpid(), once it does not run */
+    int order;          /* who ended before it */
+    bool told;          /* how it ended stands in its blocks */
+    bool ours;          /* we ended it: it was late to follow the others */
+    bool failed;        /* groups of its own had failed when it ended */
+    bool left;          /* it ended within a world, without a goodbye */
+    char position[128]; /* what it did last, or "" */
+    struct run_stream streams[2]; /* standard output and error */
+};
+
+/* One rank's block in a meeting. */
+struct run_seat {
+    struct symc_block *block; /* NULL: not to be mapped */
+    size_t nbytes;
+    size_t trace_offset;
+    size_t trace_nbytes;
+    pid_t pid;
+    struct run_rank *rank; /* whose process it is, or NULL */
+};
+
+/* A world that has met. */
+struct run_world {
+    struct run_world *next;
+    char name[64];
+    int size;
+    struct run_seat *seats;
+};
+
+struct run_job {
+    const struct run_options *options;
+    struct symc_config *config;
+    struct run_sink sinks[2];
+    struct run_sink *out;
+    struct run_sink *err; /* the same where both go to one place */
+    int signals;          /* signalfd */
+    sigset_t old_mask;
+    struct rlimit old_files;
+    int *cpus; /* allowed ones, neighbours beside each other */
+    int ncpus;
+
+    /* of one attempt */
+    int attempt;
+    struct run_rank *ranks;
+    int running;
+    int ended;
+    struct run_input input;
+    struct symc_hub *hub;
+    char hub_name[64];
+    char id[64];
+    int port;
+    struct run_world *worlds;
+    int64_t terminate_at; /* those that are left; SYMC_NEVER: not yet */
+    int64_t kill_at;
+    bool ending;    /* they have been asked to end */
+    int interrupts; /* requests to end */
+};
+
+/* ---- run_bind.c ---- */
+
+/* The processors this process may use, ordered so that a run of them shares
+ * cores and packages; false without memory. */
+bool run_bind_find(int **cpus, int *ncpus);
+
+/* The processors of a rank; false where it is not bound. */
+bool run_bind_choose(const struct run_job *job, int rank, cpu_set_t *set);
+
+/* ---- run_start.c ---- */
+
+/* Start all ranks; gives 0, or the exit status after having said why not. */
+int run_start(struct run_job *job);
+
+/* ---- run_watch.c ---- */
+
+/* Serve until all ranks have ended and their output is written. */
+void run_watch(struct run_job *job);
+
+/* End all that is left: ranks, and processes that they left behind. */
+void run_sweep(struct run_job *job);
+
+/* ---- run_record.c ---- */
+
+/* For struct symc_hub_events. */
+void run_record_met(const char *meeting, int size, const int *blocks,
+    const pid_t *pids, void *arg);
+/* Look for ranks that are dying and tell the others how, as early as can be. */
+void run_record_look(struct run_job *job);
+/* A rank has ended: tell the others, note what is to be known, dump its ring.
+ */
+void run_record_end(struct run_job *job, struct run_rank *rank);
+void run_record_forget(struct run_job *job);
+
+/* ---- run_verdict.c ---- */
+
+/* "rank 3 (pid 123) killed by SIGKILL"; into a buffer. */
+const char *run_describe_end(
+    const struct run_rank *rank, char *buffer, size_t nbytes);
+
+/* How it went: gives the exit status and, where that is not 0, one line. */
+int run_verdict(const struct run_job *job, char *line, size_t nbytes);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * symmcoll-run's command line.
+ */
+#include "run.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+    "Usage: symmcoll-run -n N [options] program [arguments]\n"
+    "\n"
+    "Run N ranks of a program on this machine.\n"
+    "\n"
+    "  -n, --ranks N        how many ranks, 1 to 1024\n"
+    "      --bind WHERE     core: give each rank its share of the processors;\n"
+    "                       none: leave that to the kernel; auto (default):\n"
+    "                       core where there is a processor for each rank\n"
+    "      --grace SECONDS  after a rank has failed, how long the others may\n"
+    "                       take to end by themselves (default 5)\n"
+    "      --max-restarts K start all ranks again after a failure, up to K "
+    "times\n"
+    "      --no-prefix      no \"[rank] \" before each line of output\n"
+    "      --output DIR     write each rank's output to DIR/RANK.out and\n"
+    "                       DIR/RANK.err instead\n"
+    "  -v, --verbose        say what is being done\n"
+    "  -h, --help           print this text\n"
+    "  -V, --version        print the version\n"
+    "\n"
+    "The exit status is 0 when every rank's was, else that of the rank that\n"
+    "failed first (128 and the signal's number where one killed it); 2 when\n"
+    "the command line is wrong, 126 or 127 when the program cannot be run.\n";
+
+enum {
+    OPTION_BIND = 256,
+    OPTION_GRACE,
+    OPTION_MAX_RESTARTS,
+    OPTION_NO_PREFIX,
+    OPTION_OUTPUT
+};
+
+static const struct option long_options[] = {
+    {"ranks", required_argument, NULL, 'n'},
+    {"bind", required_argument, NULL, OPTION_BIND},
+    {"grace", required_argument, NULL, OPTION_GRACE},
+    {"max-restarts", required_argument, NULL, OPTION_MAX_RESTARTS},
+    {"no-prefix", no_argument, NULL, OPTION_NO_PREFIX},
+    {"output", required_argument, NULL, OPTION_OUTPUT},
+    {"verbose", no_argument, NULL, 'v'},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {NULL, 0, NULL, 0},
+};
+
+static int fail_usage(const char *format, ...) SYMC_PRINTF(1, 2);
+
+static int fail_usage(const char *format, ...)
+{
+    va_list args;
+
+    fprintf(stderr, "symmcoll-run: ");
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fprintf(stderr, "\nTry 'symmcoll-run --help'.\n");
+    return RUN_EXIT_USAGE;
+}
+
+/* Read a whole number within bounds; -1, or the exit status. */
+static int parse_count(
+    const char *option, const char *text, int least, int most, int *value)
+{
+    char *end;
+    long number;
+
+    errno = 0;
+    number = strtol(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || number < least ||
+        number > most)
+        return fail_usage("%s: expected a whole number from %d to %d, found "
+                          "\"%s\"",
+            option, least, most, text);
+    *value = (int)number;
+    return -1;
+}
+
+static int parse_seconds(const char *option, const char *text, double *value)
+{
+    char *end;
+    double number = strtod(text, &end);
+
+    if (end == text || *end != '\0' || isnan(number) || number < 0)
+        return fail_usage(
+            "%s: expected seconds, 0 or more, found \"%s\"", option, text);
+    *value = number;
+    return -1;
+}
+
+static int parse_bind(const char *text, enum run_bind *bind)
+{
+    if (strcmp(text, "auto") == 0)
+        *bind = RUN_BIND_AUTO;
+    else if (strcmp(text, "none") == 0)
+        *bind = RUN_BIND_NONE;
+    else if (strcmp(text, "core") == 0)
+        *bind = RUN_BIND_CORE;
+    else
+        return fail_usage(
+            "--bind: expected auto, none or core, found \"%s\"", text);
+    return -1;
+}
+
+static int take_option(int option, struct run_options *options)
+{
+    switch (option) {
+    case 'n':
+        return parse_count("-n", optarg, 1, RUN_RANKS_MAX, &options->ranks);
+    case OPTION_BIND:
+        return parse_bind(optarg, &options->bind);
+    case OPTION_GRACE:
+        return parse_seconds("--grace", optarg, &options->grace);
+    case OPTION_MAX_RESTARTS:
+        return parse_count(
+            "--max-restarts", optarg, 0, 1000000, &options->max_restarts);
+    case OPTION_NO_PREFIX:
+        options->prefix = false;
+        return -1;
+    case OPTION_OUTPUT:
+        options->output = optarg;
+        return -1;
+    case 'v':
+        options->verbose = true;
+        return -1;
+    case 'h':
+        fputs(help, stdout);
+        return 0;
+    case 'V':
+        printf("symmcoll-run %s\n", symmcoll_version());
+        return 0;
+    default: /* getopt has said what is wrong */
+        fprintf(stderr, "Try 'symmcoll-run --help'.\n");
+        return RUN_EXIT_USAGE;
+    }
+}
+
+int run_options_parse(int argc, char **argv, struct run_options *options)
+{
+    static char name[] = "symmcoll-run"; /* in getopt's messages */
+    int option;
+
+    *options =
+        (struct run_options){.bind = RUN_BIND_AUTO, .prefix = true, .grace = 5};
+    if (argc > 0)
+        argv[0] = name;
+    /* "+": the program's options are its own. */
+    while ((option = getopt_long(argc, argv, "+n:vhV", long_options, NULL)) !=
+           -1) {
+        int status = take_option(option, options);
+
+        if (status >= 0)
+            return status;
+    }
+    if (options->ranks == 0)
+        return fail_usage("expected -n and the number of ranks, found none");
+    if (optind >= argc)
+        return fail_usage("expected a program to run, found none");
+    options->program = argv + optind;
+    return -1;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What ranks print.  Streams gather lines and put a prefix before each; sinks
+ * hold them until they can be written, and never cut one in favour of another.
+ */
+#include "run.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LINE_NBYTES (64 * 1024)  /* longer lines are passed on in pieces */
+#define SINK_NBYTES (256 * 1024) /* beyond it ranks have to wait */
+#define PIECE_NBYTES 4096        /* what a ready pipe takes without waiting */
+
+/* Room for more bytes in a buffer that grows.  Without memory for a line of
+ * text there is nothing sensible left to do: the ranks end with us. */
+static void make_room(char **data, size_t *nbytes, size_t used, size_t more)
+{
+    size_t wanted = *nbytes > 0 ? *nbytes : 256;
+    char *grown;
+
+    if (used + more <= *nbytes)
+        return;
+    while (wanted < used + more)
+        wanted *= 2;
+    grown = realloc(*data, wanted);
+    if (grown == NULL) {
+        fprintf(stderr, "symmcoll-run: no memory for %zu bytes of output\n",
+            wanted);
+        exit(RUN_EXIT_FAILED);
+    }
+    *data = grown;
+    *nbytes = wanted;
+}
+
+/* ---- sinks ---- */
+
+void run_sink_open(struct run_sink *sink, int fd)
+{
+    struct stat info;
+
+    *sink = (struct run_sink){.fd = fd};
+    sink->regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+void run_sink_close(struct run_sink *sink)
+{
+    free(sink->data);
+    sink->data = NULL;
+}
+
+bool run_sink_is_empty(const struct run_sink *sink)
+{
+    return sink->start == sink->end;
+}
+
+bool run_sink_is_full(const struct run_sink *sink)
+{
+    return sink->end - sink->start >= SINK_NBYTES;
+}
+
+static void put(struct run_sink *sink, const char *data, size_t nbytes)
+{
+    if (sink->broken || nbytes == 0)
+        return;
+    if (sink->start > 0 && sink->end + nbytes > sink->nbytes) {
+        memmove(sink->data, sink->data + sink->start, sink->end - sink->start);
+        sink->end -= sink->start;
+        sink->start = 0;
+    }
+    make_room(&sink->data, &sink->nbytes, sink->end, nbytes);
+    memcpy(sink->data + sink->end, data, nbytes);
+    sink->end += nbytes;
+}
+
+void run_sink_flush(struct run_sink *sink)
+{
+    while (!run_sink_is_empty(sink)) {
+        struct pollfd ready = {.fd = sink->fd, .events = POLLOUT};
+        size_t nbytes = sink->end - sink->start;
+        ssize_t n;
+
+        if (!sink->regular && nbytes > PIECE_NBYTES)
+            nbytes = PIECE_NBYTES;
+        if (poll(&ready, 1, 0) <= 0)
+            return;
+        n = write(sink->fd, sink->data + sink->start, nbytes);
+        if (n > 0) {
+            sink->start += (size_t)n;
+        } else if (n < 0 && errno != EINTR && errno != EAGAIN) {
+            /* Streams are closed then, so that ranks notice as they would
+             * without us in between. */
+            sink->broken = true;
+            sink->start = sink->end;
+        } else {
+            return;
+        }
+    }
+    sink->start = sink->end = 0;
+}
+
+void run_sink_drain(struct run_sink *sink)
+{
+    while (!run_sink_is_empty(sink)) {
+        struct pollfd ready = {.fd = sink->fd, .events = POLLOUT};
+
+        (void)poll(&ready, 1, -1);
+        run_sink_flush(sink);
+    }
+}
+
+void run_say(struct run_sink *sink, const char *format, ...)
+{
+    char line[1024];
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(line, sizeof(line) - 1, format, args);
+    va_end(args);
+    if (n < 0)
+        return;
+    if ((size_t)n > sizeof(line) - 2)
+        n = sizeof(line) - 2;
+    line[n] = '\n';
+    put(sink, "symmcoll-run: ", strlen("symmcoll-run: "));
+    put(sink, line, (size_t)n + 1);
+    run_sink_flush(sink);
+}
+
+/* ---- streams ---- */
+
+void run_stream_open(
+    struct run_stream *stream, int fd, struct run_sink *sink, int rank)
+{
+    *stream = (struct run_stream){.fd = fd, .sink = sink};
+    if (rank >= 0)
+        snprintf(stream->prefix, sizeof(stream->prefix), "[%d] ", rank);
+}
+
+/* Pass the gathered line on, with its end. */
+static void end_line(struct run_stream *stream, bool add_newline)
+{
+    put(stream->sink, stream->prefix, strlen(stream->prefix));
+    put(stream->sink, stream->line, stream->used);
+    if (add_newline)
+        put(stream->sink, "\n", 1);
+    stream->used = 0;
+}
+
+static void take(struct run_stream *stream, const char *data, size_t nbytes)
+{
+    while (nbytes > 0) {
+        const char *newline = memchr(data, '\n', nbytes);
+        size_t length = newline != NULL ? (size_t)(newline - data) + 1 : nbytes;
+
+        if (length > LINE_NBYTES - stream->used) {
+            length = LINE_NBYTES - stream->used;
+            newline = NULL;
+        }
+        make_room(&stream->line, &stream->nbytes, stream->used, length);
+        memcpy(stream->line + stream->used, data, length);
+        stream->used += length;
+        if (newline != NULL)
+            end_line(stream, false);
+        else if (stream->used == LINE_NBYTES)
+            end_line(stream, true);
+        data += length;
+        nbytes -= length;
+    }
+}
+
+static void close_stream(struct run_stream *stream)
+{
+    if (stream->used > 0)
+        end_line(stream, true);
+    free(stream->line);
+    stream->line = NULL;
+    stream->nbytes = 0;
+    close(stream->fd);
+    stream->fd = -1;
+}
+
+void run_stream_read(struct run_stream *stream)
+{
+    char data[32 * 1024];
+    ssize_t n;
+
+    if (stream->fd < 0)
+        return;
+    if (stream->sink->broken) {
+        stream->used = 0;
+        close_stream(stream);
+        return;
+    }
+    n = read(stream->fd, data, sizeof(data));
+    if (n > 0)
+        take(stream, data, (size_t)n);
+    else if (n == 0 || (errno != EINTR && errno != EAGAIN))
+        close_stream(stream);
+}
+
+void run_stream_finish(struct run_stream *stream)
+{
+    struct pollfd ready = {.fd = stream->fd, .events = POLLIN};
+
+    /* As long as there is something; a process that was left behind may still
+     * hold the other end. */
+    while (stream->fd >= 0 && !run_sink_is_full(stream->sink)) {
+        if (poll(&ready, 1, 0) > 0)
+            run_stream_read(stream);
+        else
+            close_stream(stream);
+    }
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What outlives a rank: the hub shows us the blocks of every world, so we can
+ * write into a dead rank's block how it ended, where its peers look for it, and
+ * read from its flight recorder what it did last.
+ */
+#include "run.h"
+
+#include "segment/life.h"
+#include "trace/trace.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LIFE(seat) \
+    atomic_load_explicit(&(seat)->block->life, memory_order_acquire)
+
+/* ---- worlds ---- */
+
+static void free_world(struct run_world *world)
+{
+    for (int i = 0; i < world->size; i++)
+        symc_block_unmap(world->seats[i].block);
+    free(world->seats);
+    free(world);
+}
+
+/* Whether nothing will come of a world any more. */
+static bool is_over(const struct run_world *world)
+{
+    for (int i = 0; i < world->size; i++) {
+        const struct run_seat *seat = &world->seats[i];
+
+        if (seat->block != NULL && LIFE(seat) != SYMC_LIFE_GOODBYE)
+            return false;
+    }
+    return true;
+}
+
+/* Programs may make and leave worlds in a loop. */
+static void forget_finished(struct run_job *job)
+{
+    struct run_world **at = &job->worlds;
+
+    while (*at != NULL) {
+        struct run_world *world = *at;
+
+        if (is_over(world)) {
+            *at = world->next;
+            free_world(world);
+        } else {
+            at = &world->next;
+        }
+    }
+}
+
+/* The rank whose process it is, or whose descendant. */
+static struct run_rank *find_rank(struct run_job *job, pid_t pid)
+{
+    pid_t group = getpgid(pid);
+
+    for (int i = 0; i < job->options->ranks; i++) {
+        struct run_rank *rank = &job->ranks[i];
+
+        if (rank->running && (rank->pid == pid || rank->pid == group))
+            return rank;
+    }
+    return NULL;
+}
+
+static void take_seat(
+    struct run_job *job, struct run_seat *seat, int rank, int fd, pid_t pid)
+{
+    struct stat info;
+
+    seat->pid = pid;
+    seat->rank = find_rank(job, pid);
+    if (seat->rank == NULL)
+        return;
+    if (fstat(fd, &info) != 0 || symc_block_map(fd, rank, (size_t)info.st_size,
+                                     &seat->block) != SYMMCOLL_OK) {
+        seat->block = NULL;
+        run_say(
+            job->err, "cannot follow rank %d: %s", rank, symmcoll_last_error());
+        return;
+    }
+    seat->nbytes = (size_t)info.st_size;
+    seat->trace_offset = seat->block->trace_offset;
+    seat->trace_nbytes = seat->block->trace_nbytes;
+    if (seat->trace_offset > seat->nbytes ||
+        seat->trace_nbytes > seat->nbytes - seat->trace_offset ||
+        seat->trace_offset % _Alignof(struct symc_trace_ring) != 0)
+        seat->trace_nbytes = 0;
+}
+
+void run_record_met(const char *meeting, int size, const int *blocks,
+    const pid_t *pids, void *arg)
+{
+    struct run_job *job = arg;
+    struct run_world *world = symc_alloc(1, sizeof(*world));
+    struct run_seat *seats = symc_alloc((size_t)size, sizeof(*seats));
+
+    (void)meeting;
+    forget_finished(job);
+    if (world == NULL || seats == NULL) {
+        run_say(job->err, "%s", symmcoll_last_error());
+        free(world);
+        free(seats);
+        return;
+    }
+    world->size = size;
+    world->seats = seats;
+    for (int i = 0; i < size; i++)
+        take_seat(job, &seats[i], i, blocks[i], pids[i]);
+    if (seats[0].block != NULL)
+        snprintf(world->name, sizeof(world->name), "%.*s",
+            (int)sizeof(seats[0].block->world), seats[0].block->world);
+    /* Behind the others: the first world is the one spoken of. */
+    struct run_world **last = &job->worlds;
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = world;
+    if (job->options->verbose)
+        run_say(job->err, "%d ranks have met", size);
+}
+
+void run_record_forget(struct run_job *job)
+{
+    while (job->worlds != NULL) {
+        struct run_world *world = job->worlds;
+
+        job->worlds = world->next;
+        free_world(world);
+    }
+}
+
+/* ---- how a rank ended ---- */
+
+/* Put a status of waitpid() where the peers look for it. */
+static void tell_peers(struct run_seat *seat, int status)
+{
+    struct symc_exit *end = &seat->block->exit;
+
+    if (atomic_load_explicit(&end->known, memory_order_relaxed) != 0)
+        return;
+    end->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    end->code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    atomic_store_explicit(&end->known, 1, memory_order_release);
+}
+
+/*
+ * The status of a process that is on its way out, from the kernel's table: it
+ * stands there before the memory is torn down, which takes hundreds of
+ * milliseconds where there is much of it, and long before waitpid() has it.
+ */
+static bool read_early_status(pid_t pid, int *status)
+{
+    char path[32];
+    char text[1024];
+    const char *at;
+    FILE *file;
+    size_t n;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return false;
+    n = fread(text, 1, sizeof(text) - 1, file);
+    fclose(file);
+    text[n] = '\0';
+    /* The last field; the name, which is the second, may hold anything. */
+    at = strrchr(text, ')') != NULL ? strrchr(text, ' ') : NULL;
+    if (at == NULL)
+        return false;
+    *status = atoi(at + 1);
+    return *status != 0; /* 0: not known yet, or really 0; then waitpid() */
+}
+
+void run_record_look(struct run_job *job)
+{
+    for (struct run_world *world = job->worlds; world != NULL;
+         world = world->next) {
+        for (int i = 0; i < world->size; i++) {
+            struct run_seat *seat = &world->seats[i];
+            int status;
+
+            if (seat->block != NULL && seat->rank->running &&
+                (LIFE(seat) & SYMC_LIFE_DIED) != 0 &&
+                atomic_load_explicit(
+                    &seat->block->exit.known, memory_order_relaxed) == 0 &&
+                read_early_status(seat->pid, &status))
+                tell_peers(seat, status);
+        }
+    }
+}
+
+/* ---- what a rank leaves ---- */
+
+static const struct symc_trace_ring *find_ring(const struct run_seat *seat)
+{
+    return (const void *)((const char *)seat->block + seat->trace_offset);
+}
+
+static void write_dump(struct run_job *job, const struct run_world *world,
+    const struct run_seat *seat, int number, const char *reason)
+{
+    struct symc_trace_format format = {
+        .version = job->config->trace_version,
+        .backend_name = job->config->trace_backend_name,
+        .only_active = job->config->trace_only_active,
+        .reason = reason,
+    };
+    char path[4096 + 80];
+
+    if (symc_trace_path(job->config->trace_dump_file, number, path, 4096) !=
+        SYMMCOLL_OK) {
+        run_say(job->err, "%s", symmcoll_last_error());
+        return;
+    }
+    if (world != job->worlds) { /* a further world has further dumps */
+        strcat(path, ".");
+        strcat(path, world->name);
+    }
+    if (symc_trace_write(find_ring(seat), seat->trace_nbytes, path, &format) !=
+        SYMMCOLL_OK)
+        run_say(job->err, "%s", symmcoll_last_error());
+    else if (job->options->verbose)
+        run_say(job->err, "the record of rank %d is in %s", number, path);
+}
+
+/* What there is to say about a rank that has ended, from one of its seats. */
+static void read_seat(struct run_job *job, const struct run_world *world,
+    const struct run_seat *seat, int number)
+{
+    struct run_rank *rank = seat->rank;
+    char position[sizeof(rank->position)];
+    char reason[64];
+    bool left = LIFE(seat) != SYMC_LIFE_GOODBYE;
+
+    rank->left = rank->left || left;
+    symc_trace_position(
+        find_ring(seat), seat->trace_nbytes, position, sizeof(position));
+    /* A call that has been told of a failure may return, and the rank end,
+     * before its monitor has counted that failure; the record has it by then.
+     */
+    if (atomic_load_explicit(
+            &seat->block->bell.failures, memory_order_acquire) > 0 ||
+        strncmp(position, "after failed ", strlen("after failed ")) == 0)
+        rank->failed = true;
+    /* An operation under way in any world says more than the last of another.
+     */
+    if (rank->position[0] == '\0' || strncmp(position, "in ", 3) == 0)
+        memcpy(rank->position, position, sizeof(position));
+    if ((left || WIFSIGNALED(rank->status)) && job->config->trace_dump_on_error)
+        write_dump(job, world, seat, number,
+            run_describe_end(rank, reason, sizeof(reason)));
+}
+
+void run_record_end(struct run_job *job, struct run_rank *rank)
+{
+    /* First what the others wait for. */
+    for (struct run_world *world = job->worlds; world != NULL;
+         world = world->next)
+        for (int i = 0; i < world->size; i++)
+            if (world->seats[i].rank == rank && world->seats[i].block != NULL)
+                tell_peers(&world->seats[i], rank->status);
+    for (struct run_world *world = job->worlds; world != NULL;
+         world = world->next)
+        for (int i = 0; i < world->size; i++)
+            if (world->seats[i].rank == rank && world->seats[i].block != NULL)
+                read_seat(job, world, &world->seats[i], i);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who is to blame.  The first to be reaped need not be the first to fail: a
+ * rank with much memory takes long to die, and its peers, who notice at once,
+ * may be gone before.  So we judge when all have ended, by what each has left.
+ */
+#include "run.h"
+
+#include "segment/life.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+const char *run_describe_end(
+    const struct run_rank *rank, char *buffer, size_t nbytes)
+{
+    char how[40];
+
+    symc_life_format_exit(
+        WIFEXITED(rank->status) ? WEXITSTATUS(rank->status) : 0,
+        WIFSIGNALED(rank->status) ? WTERMSIG(rank->status) : 0, how,
+        sizeof(how));
+    snprintf(buffer, nbytes, "rank %d (pid %d) %s%s", rank->number,
+        (int)rank->pid, how,
+        WIFSIGNALED(rank->status) && WCOREDUMP(rank->status) ? " (core dumped)"
+                                                             : "");
+    return buffer;
+}
+
+/* Ended by itself, and not because an operation had failed. */
+static bool is_cause(const struct run_rank *rank)
+{
+    return rank->status != 0 && !rank->failed && !rank->ours;
+}
+
+/* Went away politely, but in the middle of things. */
+static bool is_deserter(const struct run_rank *rank)
+{
+    return rank->status == 0 && rank->left;
+}
+
+/* Was killed after an operation had failed, by someone else. */
+static bool is_killed(const struct run_rank *rank)
+{
+    return WIFSIGNALED(rank->status) && !rank->ours;
+}
+
+static bool is_failed(const struct run_rank *rank)
+{
+    return rank->status != 0 && !rank->ours;
+}
+
+static bool is_any(const struct run_rank *rank)
+{
+    return rank->status != 0;
+}
+
+/* The first to end among those of a kind. */
+static const struct run_rank *find_first(
+    const struct run_job *job, bool (*is_kind)(const struct run_rank *))
+{
+    const struct run_rank *first = NULL;
+
+    for (int i = 0; i < job->options->ranks; i++) {
+        const struct run_rank *rank = &job->ranks[i];
+
+        if (is_kind(rank) && (first == NULL || rank->order < first->order))
+            first = rank;
+    }
+    return first;
+}
+
+int run_verdict(const struct run_job *job, char *line, size_t nbytes)
+{
+    static bool (*const kinds[])(const struct run_rank *) = {
+        is_cause, is_deserter, is_killed, is_failed, is_any};
+    const struct run_rank *failed = find_first(job, is_any);
+    const struct run_rank *culprit = NULL;
+    char end[64];
+
+    if (failed == NULL)
+        return 0;
+    for (size_t i = 0; culprit == NULL; i++)
+        culprit = find_first(job, kinds[i]);
+    snprintf(line, nbytes, "%s%s%s%s",
+        run_describe_end(culprit, end, sizeof(end)),
+        is_deserter(culprit) ? " without symmcoll_finalize()" : "",
+        culprit->position[0] != '\0' ? " " : "", culprit->position);
+    if (culprit->status != 0)
+        failed = culprit;
+    return WIFSIGNALED(failed->status) ? 128 + WTERMSIG(failed->status)
+                                       : WEXITSTATUS(failed->status);
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The loop: it waits for output, the hub, signals and time, and does what each
+ * asks for.  Nothing in it blocks on a rank or on a reader of the output.
+ */
+#include "run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOOK_NS (10 * 1000 * 1000) /* how often we look for dying ranks */
+#define KILL_AFTER_NS (2 * SYMC_NS_PER_S)
+
+/* What the loop waits for, beside the ranks' streams. */
+enum {
+    AT_SIGNALS,
+    AT_HUB,
+    AT_OUT,
+    AT_ERR,
+    AT_INPUT,
+    AT_STREAMS
+};
+
+/* ---- ranks ---- */
+
+/* To a rank and what it has started. */
+static void send_signal(const struct run_rank *rank, int sig)
+{
+    /* The process is not reaped yet, so the number is still its own. */
+    if (kill(-rank->pid, sig) != 0)
+        (void)kill(rank->pid, sig);
+}
+
+static void send_to_all(struct run_job *job, int sig)
+{
+    for (int i = 0; i < job->options->ranks; i++)
+        if (job->ranks[i].running)
+            send_signal(&job->ranks[i], sig);
+}
+
+/* The others of a failed job get time to notice by themselves. */
+static void begin_end(struct run_job *job, double grace)
+{
+    int64_t at = symc_deadline_ns(grace);
+
+    if (!job->ending && at < job->terminate_at)
+        job->terminate_at = at;
+}
+
+static void note_end(struct run_job *job, struct run_rank *rank, int status)
+{
+    char text[64];
+
+    rank->running = false;
+    rank->status = status;
+    rank->order = job->ended++;
+    job->running--;
+    run_record_end(job, rank);
+    run_describe_end(rank, text, sizeof(text));
+    if (job->options->verbose)
+        run_say(job->err, "%s", text);
+    if (status != 0)
+        begin_end(job, job->options->grace);
+    if (rank->number == 0)
+        run_input_close(&job->input);
+}
+
+/* Ranks, and orphans of ranks, which come to us. */
+static void reap(struct run_job *job)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        for (int i = 0; i < job->options->ranks; i++)
+            if (job->ranks[i].running && job->ranks[i].pid == pid)
+                note_end(job, &job->ranks[i], status);
+}
+
+/* Those who wait in a meeting for a rank that has ended wait in vain; also
+ * those who come later. */
+static void serve_hub(struct run_job *job)
+{
+    char text[64];
+
+    (void)symc_hub_serve(job->hub);
+    for (int i = 0; i < job->options->ranks && job->ended > 0; i++) {
+        struct run_rank *rank = &job->ranks[i];
+
+        if (!rank->running)
+            symc_hub_fail_rank(
+                job->hub, i, run_describe_end(rank, text, sizeof(text)));
+    }
+}
+
+/* ---- signals and time ---- */
+
+static void take_signal(struct run_job *job, int sig)
+{
+    switch (sig) {
+    case SIGCHLD:
+        reap(job);
+        serve_hub(job);
+        return;
+    case SIGTSTP:
+        send_to_all(job, SIGTSTP);
+        (void)raise(SIGSTOP);
+        return;
+    case SIGINT:
+    case SIGTERM:
+    case SIGHUP:
+    case SIGQUIT:
+        /* Once is a request; who asks twice means it. */
+        if (++job->interrupts > 1)
+            begin_end(job, 0);
+        if (job->running == 0) { /* only a reader of the output is slow */
+            job->out->broken = job->err->broken = true;
+            job->out->start = job->out->end;
+            job->err->start = job->err->end;
+        }
+        break;
+    default:
+        break;
+    }
+    send_to_all(job, sig);
+}
+
+static void read_signals(struct run_job *job)
+{
+    struct signalfd_siginfo info;
+
+    while (read(job->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        take_signal(job, (int)info.ssi_signo);
+}
+
+static void look_at_clock(struct run_job *job)
+{
+    int64_t now = symc_now_ns();
+    bool kills = now >= job->kill_at;
+
+    if (job->running == 0 || (!kills && now < job->terminate_at))
+        return;
+    for (int i = 0; i < job->options->ranks; i++) {
+        struct run_rank *rank = &job->ranks[i];
+
+        if (!rank->running)
+            continue;
+        rank->ours = true;
+        send_signal(rank, kills ? SIGKILL : SIGTERM);
+        send_signal(rank, SIGCONT); /* a stopped one cannot end */
+    }
+    if (!kills && job->options->verbose)
+        run_say(job->err, "ending the %d ranks that are left", job->running);
+    job->ending = true;
+    job->terminate_at = SYMC_NEVER;
+    job->kill_at = kills ? SYMC_NEVER : now + KILL_AFTER_NS;
+}
+
+/* Milliseconds until there is something to do unasked; -1: never. */
+static int find_timeout(const struct run_job *job)
+{
+    int64_t now = symc_now_ns();
+    int64_t next = SYMC_NEVER;
+
+    if (job->running == 0)
+        return -1;
+    if (job->worlds != NULL)
+        next = now + LOOK_NS;
+    if (job->terminate_at < next)
+        next = job->terminate_at;
+    if (job->kill_at < next)
+        next = job->kill_at;
+    if (next == SYMC_NEVER)
+        return -1;
+    if (next <= now)
+        return 0;
+    if (next - now > 3600 * SYMC_NS_PER_S)
+        return 3600 * 1000;
+    return (int)((next - now + 999999) / 1000000);
+}
+
+/* ---- the loop ---- */
+
+static struct pollfd await_sink(const struct run_sink *sink)
+{
+    return (struct pollfd){
+        .fd = run_sink_is_empty(sink) ? -1 : sink->fd, .events = POLLOUT};
+}
+
+static nfds_t await(struct run_job *job, struct pollfd *fds)
+{
+    nfds_t n = AT_STREAMS;
+    int fd = -1;
+    short events = run_input_events(&job->input, &fd);
+
+    fds[AT_SIGNALS] = (struct pollfd){.fd = job->signals, .events = POLLIN};
+    fds[AT_HUB] =
+        (struct pollfd){.fd = symc_hub_fd(job->hub), .events = POLLIN};
+    fds[AT_OUT] = await_sink(job->out);
+    fds[AT_ERR] = await_sink(job->err);
+    fds[AT_INPUT] =
+        (struct pollfd){.fd = events != 0 ? fd : -1, .events = events};
+    for (int i = 0; i < 2 * job->options->ranks; i++) {
+        struct run_stream *stream = &job->ranks[i / 2].streams[i % 2];
+        bool wait = stream->fd >= 0 && !run_sink_is_full(stream->sink);
+
+        fds[n++] =
+            (struct pollfd){.fd = wait ? stream->fd : -1, .events = POLLIN};
+    }
+    return n;
+}
+
+static void read_streams(struct run_job *job, const struct pollfd *fds)
+{
+    for (int i = 0; i < 2 * job->options->ranks; i++) {
+        struct run_stream *stream = &job->ranks[i / 2].streams[i % 2];
+
+        if (fds[AT_STREAMS + i].fd >= 0 && fds[AT_STREAMS + i].revents != 0)
+            run_stream_read(stream);
+    }
+}
+
+/* Take what is left of ranks that have ended; true when that was all. */
+static bool finish_streams(struct run_job *job)
+{
+    bool all = true;
+
+    for (int i = 0; i < 2 * job->options->ranks; i++) {
+        struct run_stream *stream = &job->ranks[i / 2].streams[i % 2];
+
+        run_stream_finish(stream);
+        all = all && stream->fd < 0;
+    }
+    return all;
+}
+
+static bool is_over(struct run_job *job)
+{
+    return job->running == 0 && finish_streams(job) &&
+           run_sink_is_empty(job->out) && run_sink_is_empty(job->err);
+}
+
+void run_watch(struct run_job *job)
+{
+    struct pollfd *fds =
+        symc_alloc(AT_STREAMS + 2 * (size_t)job->options->ranks, sizeof(*fds));
+
+    if (fds == NULL) {
+        run_say(job->err, "%s", symmcoll_last_error());
+        return; /* run_sweep() ends the ranks */
+    }
+    while (!is_over(job)) {
+        nfds_t n = await(job, fds);
+
+        if (poll(fds, n, find_timeout(job)) < 0 && errno != EINTR)
+            break;
+        if (fds[AT_HUB].revents != 0)
+            serve_hub(job);
+        if (fds[AT_SIGNALS].revents != 0)
+            read_signals(job);
+        run_record_look(job);
+        look_at_clock(job);
+        if (fds[AT_INPUT].fd >= 0 && fds[AT_INPUT].revents != 0)
+            run_input_serve(&job->input);
+        read_streams(job, fds);
+        run_sink_flush(job->out);
+        run_sink_flush(job->err);
+    }
+    free(fds);
+}
+
+/* ---- what is left behind ---- */
+
+/* Kill our children of whatever kind: nothing else has us as its parent. */
+static void kill_children(void)
+{
+    DIR *all = opendir("/proc");
+    struct dirent *entry;
+    char path[sizeof(entry->d_name) + 16];
+
+    if (all == NULL)
+        return;
+    while ((entry = readdir(all)) != NULL) {
+        pid_t pid = (pid_t)atoi(entry->d_name);
+        char text[512];
+        const char *at;
+        FILE *file;
+        int parent = 0;
+
+        if (pid <= 0)
+            continue;
+        snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
+        file = fopen(path, "re");
+        if (file == NULL)
+            continue;
+        text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+        fclose(file);
+        at = strrchr(text, ')');
+        if (at != NULL && sscanf(at + 1, " %*c %d", &parent) == 1 &&
+            parent == (int)getpid())
+            (void)kill(pid, SIGKILL);
+    }
+    closedir(all);
+}
+
+void run_sweep(struct run_job *job)
+{
+    int64_t deadline = symc_deadline_ns(2);
+    int status;
+    pid_t pid;
+
+    for (int i = 0; i < job->options->ranks; i++)
+        if (job->ranks[i].running)
+            send_signal(&job->ranks[i], SIGKILL);
+    /* Each killed one may hand us its own children; one that hangs within the
+     * kernel is left to it. */
+    while ((pid = waitpid(-1, &status, WNOHANG)) >= 0) {
+        const struct timespec pause = {0, 1000000};
+
+        if (pid > 0)
+            continue;
+        kill_children();
+        (void)nanosleep(&pause, NULL);
+        if (symc_now_ns() > deadline) {
+            run_say(job->err, "processes of the ranks are left behind: they "
+                              "do not end, not even by SIGKILL");
+            break;
+        }
+    }
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * symmcoll-info: what the library is, has and finds on this machine.  It looks
+ * inside, so it is linked with the rooms themselves.
+ */
+#include "info.h"
+
+#include "config/config.h"
+
+#include <symmcoll.h>
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum exit_status {
+    EXIT_FINE = 0,
+    EXIT_PROBLEM = 1,
+    EXIT_USAGE = 2
+};
+
+static const char usage[] =
+    "Usage: symmcoll-info [--algorithms] [--json]\n"
+    "Show what libsymmcoll is, has, and finds on this machine.\n"
+    "\n"
+    "  --algorithms  only which algorithm serves which operation\n"
+    "  --json        as one JSON object\n"
+    "  --help        print this text\n"
+    "  --version     print the version\n";
+
+static const struct option longs[] = {
+    {"algorithms", no_argument, NULL, 'a'},
+    {"json", no_argument, NULL, 'j'},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'v'},
+    {NULL, 0, NULL, 0},
+};
+
+static void print_warning(const char *line, void *arg)
+{
+    (void)arg;
+    fprintf(stderr, "symmcoll-info: warning: %s\n", line);
+}
+
+static void print_all(struct info_out *out, const struct symc_config *config)
+{
+    info_add_library(out, config);
+    info_add_backends(out);
+    info_add_topology(out);
+    info_add_kernel(out);
+    info_add_limits(out);
+}
+
+static int print_info(struct info_out *out, bool only_algorithms)
+{
+    struct symc_config *config;
+
+    if (symc_config_load(&config, print_warning, NULL) != SYMMCOLL_OK) {
+        fprintf(stderr, "symmcoll-info: %s\n", symmcoll_last_error());
+        return EXIT_PROBLEM;
+    }
+    info_begin(out);
+    if (!only_algorithms)
+        print_all(out, config);
+    info_add_algorithms(out, config);
+    info_end(out);
+    symc_config_free(config);
+    if (fflush(out->file) == 0 && !ferror(out->file))
+        return EXIT_FINE;
+    fprintf(stderr, "symmcoll-info: standard output: %s\n", strerror(errno));
+    return EXIT_PROBLEM;
+}
+
+int main(int argc, char **argv)
+{
+    struct info_out out = {.file = stdout};
+    bool only_algorithms = false;
+    char name[] = "symmcoll-info";
+    int key;
+
+    if (argc > 0)
+        argv[0] = name; /* for the messages of getopt_long() */
+    while ((key = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+        switch (key) {
+        case 'a':
+            only_algorithms = true;
+            break;
+        case 'j':
+            out.json = true;
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            return EXIT_FINE;
+        case 'v':
+            printf("symmcoll-info %s\n", symmcoll_version());
+            return EXIT_FINE;
+        default:
+            fputs("Try 'symmcoll-info --help'.\n", stderr);
+            return EXIT_USAGE;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr,
+            "symmcoll-info: arguments: expected options only, found \"%s\"\n",
+            argv[optind]);
+        return EXIT_USAGE;
+    }
+    return print_info(&out, only_algorithms);
+}

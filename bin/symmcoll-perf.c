@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * symmcoll-perf: checks what collectives give, then measures how long they
+ * take. It is one rank when a launcher started it; else its threads are the
+ * ranks, or it is one rank alone.  It uses the public interface only.
+ */
+#include "perf.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One rank as a thread. */
+struct thread {
+    pthread_t id;
+    const struct perf_options *options;
+    struct symmcoll_store *store; /* a clone of its own */
+    int rank;
+    int result;
+};
+
+/* Stay on the rank-th processor of those we may use.  Where there are fewer
+ * than ranks, or binding is forbidden, the scheduler decides. */
+static void bind_thread(int rank, int size)
+{
+    cpu_set_t all, one;
+    int seen = 0;
+
+    if (sched_getaffinity(0, sizeof(all), &all) != 0 || CPU_COUNT(&all) < size)
+        return;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &all) || seen++ != rank)
+            continue;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
+    }
+}
+
+static void *run_thread(void *arg)
+{
+    struct thread *self = arg;
+    struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
+
+    bind_thread(self->rank, self->options->threads);
+    args.store = self->store;
+    args.rank = self->rank;
+    args.world_size = self->options->threads;
+    self->result = perf_rank_run(self->options, &args, true);
+    return NULL;
+}
+
+static int report_thread(int rank, const char *what, const char *why)
+{
+    fprintf(
+        stderr, "symmcoll-perf: thread of rank %d: %s: %s\n", rank, what, why);
+    return PERF_FAILED;
+}
+
+/*
+ * Start a thread for each rank and wait for all.  When one cannot be started,
+ * those before it wait for it in vain: so the process ends at once.
+ */
+static int run_threads(const struct perf_options *options,
+    struct symmcoll_store *store, struct thread *threads)
+{
+    int result = PERF_PASSED, error;
+
+    for (int i = 0; i < options->threads; i++) {
+        threads[i].options = options;
+        threads[i].rank = i;
+        if (symmcoll_store_clone(store, &threads[i].store) != SYMMCOLL_OK)
+            exit(report_thread(i, "store", symmcoll_last_error()));
+        error = pthread_create(&threads[i].id, NULL, run_thread, &threads[i]);
+        if (error != 0)
+            exit(report_thread(i, "pthread_create", strerror(error)));
+    }
+    for (int i = 0; i < options->threads; i++) {
+        pthread_join(threads[i].id, NULL);
+        symmcoll_store_close(threads[i].store);
+        if (threads[i].result > result)
+            result = threads[i].result;
+    }
+    return result;
+}
+
+/* Be all ranks of a world in this process. */
+static int run_alone(const struct perf_options *options)
+{
+    struct thread *threads = calloc((size_t)options->threads, sizeof(*threads));
+    struct symmcoll_store *store = NULL;
+    int result = PERF_FAILED;
+
+    if (!threads) {
+        fprintf(stderr, "symmcoll-perf: no memory for %d threads\n",
+            options->threads);
+        return PERF_FAILED;
+    }
+    if (symmcoll_store_create_hash(&store) != SYMMCOLL_OK)
+        fprintf(stderr, "symmcoll-perf: store: %s\n", symmcoll_last_error());
+    else
+        result = run_threads(options, store, threads);
+    symmcoll_store_close(store);
+    free(threads);
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    struct perf_options options;
+    int status, rank, result;
+    char name[] = "symmcoll-perf";
+
+    if (argc > 0)
+        argv[0] = name; /* for the messages of getopt_long() */
+    if (!perf_parse(argc, argv, &options, &status))
+        return status;
+    if (perf_launched(&rank))
+        result = perf_rank_run(&options, NULL, false);
+    else {
+        if (options.threads == 0)
+            options.threads = 1;
+        result = run_alone(&options);
+    }
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(
+            stderr, "symmcoll-perf: standard output: %s\n", strerror(errno));
+        return PERF_FAILED;
+    }
+    return result;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * symmcoll-run: starts ranks of a program on this machine, introduces them to
+ * each other, and says at the end what went wrong.  Manual: symmcoll-run(1).
+ */
+#include "run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Per rank: two streams; at a meeting its connection, its block, its pidfd. */
+#define FILES_PER_RANK 5
+#define FILES_MORE 32
+
+/* A closed standard stream would become some other file of ours. */
+static bool check_streams(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+            return false;
+    return true;
+}
+
+static void open_sinks(struct run_job *job)
+{
+    struct stat out, err;
+
+    run_sink_open(&job->sinks[0], STDOUT_FILENO);
+    run_sink_open(&job->sinks[1], STDERR_FILENO);
+    job->out = &job->sinks[0];
+    job->err = &job->sinks[1];
+    /* One queue for one place, or lines would mix. */
+    if (fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 &&
+        out.st_dev == err.st_dev && out.st_ino == err.st_ino)
+        job->err = job->out;
+}
+
+/* Signals come by descriptor; the ranks get the mask that we had. */
+static bool open_signals(struct run_job *job)
+{
+    static const int wanted[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT,
+        SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP};
+    sigset_t set;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+        sigaddset(&set, wanted[i]);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would reap */
+    if (sigprocmask(SIG_BLOCK, &set, &job->old_mask) != 0)
+        return false;
+    job->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return job->signals >= 0;
+}
+
+static bool raise_file_limit(struct run_job *job)
+{
+    rlim_t needed = (rlim_t)job->options->ranks * FILES_PER_RANK + FILES_MORE;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return true; /* then see how far we get */
+    job->old_files = limit;
+    if (limit.rlim_cur >= needed)
+        return true;
+    if (limit.rlim_max < needed) {
+        run_say(job->err,
+            "%d ranks need %ju open files, allowed are %ju (RLIMIT_NOFILE)",
+            job->options->ranks, (uintmax_t)needed, (uintmax_t)limit.rlim_max);
+        return false;
+    }
+    limit.rlim_cur = needed;
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+/* Names that no other job and no other attempt has. */
+static bool make_names(struct run_job *job)
+{
+    uint64_t random;
+
+    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return false;
+    snprintf(job->hub_name, sizeof(job->hub_name),
+        "symmcoll-run-%d-%016" PRIx64, (int)getpid(), random);
+    if (job->attempt == 0)
+        snprintf(job->id, sizeof(job->id), "run-%d-%016" PRIx64, (int)getpid(),
+            random);
+    return true;
+}
+
+static bool open_attempt(struct run_job *job)
+{
+    struct symc_hub_events events = {.met = run_record_met, .arg = job};
+
+    job->running = job->ended = job->interrupts = 0;
+    job->ending = false;
+    job->terminate_at = job->kill_at = SYMC_NEVER;
+    job->input = (struct run_input){.from = -1, .to = -1};
+    job->ranks = symc_alloc((size_t)job->options->ranks, sizeof(*job->ranks));
+    if (job->ranks == NULL)
+        goto say_why;
+    for (int i = 0; i < job->options->ranks; i++) {
+        job->ranks[i].number = i;
+        job->ranks[i].streams[0].fd = job->ranks[i].streams[1].fd = -1;
+    }
+    if (!make_names(job)) {
+        run_say(job->err, "no random numbers: %s", strerror(errno));
+        goto free_ranks;
+    }
+    if (symc_hub_open(job->hub_name, &events, &job->hub) == SYMMCOLL_OK)
+        return true;
+say_why:
+    run_say(job->err, "%s", symmcoll_last_error());
+free_ranks:
+    free(job->ranks);
+    return false;
+}
+
+static void close_attempt(struct run_job *job)
+{
+    run_sweep(job);
+    for (int i = 0; i < 2 * job->options->ranks; i++)
+        run_stream_finish(&job->ranks[i / 2].streams[i % 2]);
+    run_input_close(&job->input);
+    run_record_forget(job);
+    symc_hub_close(job->hub);
+    free(job->ranks);
+}
+
+/* Run all ranks once; gives the exit status and whether to try again. */
+static int run_attempt(struct run_job *job, bool *again)
+{
+    char line[256];
+    int status;
+
+    *again = false;
+    if (!open_attempt(job))
+        return RUN_EXIT_FAILED;
+    status = run_start(job);
+    if (status == 0) {
+        run_watch(job);
+        status = run_verdict(job, line, sizeof(line));
+        *again = status != 0 && job->interrupts == 0 &&
+                 job->attempt < job->options->max_restarts;
+        if (*again)
+            run_say(job->err, "%s; starting again (%d of %d)", line,
+                job->attempt + 1, job->options->max_restarts);
+        else if (status != 0)
+            run_say(job->err, "%s", line);
+    }
+    close_attempt(job);
+    return status;
+}
+
+static bool prepare(struct run_job *job)
+{
+    const char *output = job->options->output;
+
+    if (!raise_file_limit(job))
+        return false;
+    if (output != NULL && mkdir(output, 0777) != 0 && errno != EEXIST) {
+        run_say(job->err, "--output: %s: %s", output, strerror(errno));
+        return false;
+    }
+    if (symc_config_load(&job->config, NULL, NULL) != SYMMCOLL_OK) {
+        run_say(job->err, "%s", symmcoll_last_error());
+        return false;
+    }
+    if (!run_bind_find(&job->cpus, &job->ncpus)) {
+        run_say(job->err, "%s", symmcoll_last_error());
+        return false;
+    }
+    /* Orphans of ranks become our children, so that we find them at the end. */
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 || !open_signals(job)) {
+        run_say(job->err, "cannot watch the ranks: %s", strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    struct run_options options;
+    struct run_job job = {.options = &options};
+    bool again = true;
+    int status;
+
+    if (!check_streams())
+        return RUN_EXIT_FAILED;
+    status = run_options_parse(argc, argv, &options);
+    if (status >= 0)
+        return status;
+    open_sinks(&job);
+    status = RUN_EXIT_FAILED;
+    if (prepare(&job))
+        for (job.attempt = 0; again; job.attempt++)
+            status = run_attempt(&job, &again);
+    /* From here on a signal may end us: only a slow reader is waited for. */
+    if (job.signals > 0)
+        (void)sigprocmask(SIG_SETMASK, &job.old_mask, NULL);
+    run_sink_drain(job.err);
+    run_sink_close(&job.sinks[0]);
+    run_sink_close(&job.sinks[1]);
+    symc_config_free(job.config);
+    free(job.cpus);
+    return status;
+}

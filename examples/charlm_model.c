@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The network: each of the bytes before a position is looked up in a table of
+ * embeddings, then come two hidden layers of rectified units and a softmax over
+ * the bytes that occur.  The backward pass is written by hand, the last layer
+ * first, and reports each gradient as soon as it stands.
+ *
+ * The matrices are stored by rows.  A product has the same sizes whatever the
+ * number of ranks, so its bits are the same too.
+ */
+#include "charlm.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EMBEDDING, WEIGHT1, BIAS1, WEIGHT2, BIAS2, WEIGHT3, BIAS3 };
+
+uint64_t charlm_mix(uint64_t value)
+{
+    /* The output function of SplitMix64 (Steele, Lea and Flood, 2014). */
+    value += UINT64_C(0x9e3779b97f4a7c15);
+    value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    value = (value ^ value >> 27) * UINT64_C(0x94d049bb133111eb);
+    return value ^ value >> 31;
+}
+
+/* From -1 to 1. */
+static double draw_uniform(uint64_t seed, uint64_t number)
+{
+    uint64_t bits = charlm_mix(charlm_mix(seed) ^ number) >> 11;
+
+    return (double)bits * 0x1p-52 - 1.0;
+}
+
+static void name_params(struct charlm_model *model)
+{
+    const struct charlm_shape *s = &model->shape;
+    const struct charlm_param params[CHARLM_NPARAMS] = {
+        {.name = "embedding", .ndim = 2, .shape = {s->vocab, s->embed}},
+        {.name = "hidden1.weight", .ndim = 2,
+            .shape = {(int64_t)s->context * s->embed, s->hidden1}},
+        {.name = "hidden1.bias", .ndim = 1, .shape = {s->hidden1, 1}},
+        {.name = "hidden2.weight", .ndim = 2, .shape = {s->hidden1, s->hidden2}},
+        {.name = "hidden2.bias", .ndim = 1, .shape = {s->hidden2, 1}},
+        {.name = "output.weight", .ndim = 2, .shape = {s->hidden2, s->vocab}},
+        {.name = "output.bias", .ndim = 1, .shape = {s->vocab, 1}},
+    };
+
+    for (int i = 0; i < CHARLM_NPARAMS; i++) {
+        model->params[i] = params[i];
+        model->params[i].count = (size_t)(params[i].shape[0] * params[i].shape[1]);
+    }
+}
+
+/* Uniform weights of the variance that keeps the size of what flows through
+ * rectified units (He et al., 2015); biases start at zero. */
+static void draw_weights(struct charlm_model *model, uint64_t seed)
+{
+    for (int i = 0; i < CHARLM_NPARAMS; i++) {
+        struct charlm_param *param = &model->params[i];
+        double bound = sqrt(6.0 / (double)param->shape[0]);
+
+        if (param->ndim == 1)
+            continue;
+        if (i == EMBEDDING)
+            bound = 1.0;
+        else if (i == WEIGHT3)
+            bound *= 0.1; /* begin near the uniform distribution */
+        for (size_t j = 0; j < param->count; j++)
+            param->value[j] = (float)(bound *
+                draw_uniform(seed + (uint64_t)i, (uint64_t)j));
+    }
+}
+
+/* Cut the next count floats off the model's memory, on a cache line's border. */
+static float *take(float **cursor, size_t count)
+{
+    float *taken = *cursor;
+
+    if (taken != NULL)
+        *cursor += (count + 15) / 16 * 16;
+    return taken;
+}
+
+static size_t padded(size_t count)
+{
+    return (count + 15) / 16 * 16;
+}
+
+static void lay_out(struct charlm_model *model, float *cursor)
+{
+    const struct charlm_shape *s = &model->shape;
+    size_t batch = (size_t)s->batch;
+
+    for (int i = 0; i < CHARLM_NPARAMS; i++) {
+        model->params[i].value = take(&cursor, model->params[i].count);
+        model->params[i].grad = take(&cursor, model->params[i].count);
+    }
+    model->input = take(&cursor, batch * (size_t)(s->context * s->embed));
+    model->d_input = take(&cursor, batch * (size_t)(s->context * s->embed));
+    model->hidden1 = take(&cursor, batch * (size_t)s->hidden1);
+    model->d_hidden1 = take(&cursor, batch * (size_t)s->hidden1);
+    model->hidden2 = take(&cursor, batch * (size_t)s->hidden2);
+    model->d_hidden2 = take(&cursor, batch * (size_t)s->hidden2);
+    model->output = take(&cursor, batch * (size_t)s->vocab);
+}
+
+static size_t count_floats(const struct charlm_model *model)
+{
+    const struct charlm_shape *s = &model->shape;
+    size_t batch = (size_t)s->batch, count = 0;
+
+    for (int i = 0; i < CHARLM_NPARAMS; i++)
+        count += 2 * padded(model->params[i].count);
+    count += 2 * padded(batch * (size_t)(s->context * s->embed));
+    count += 2 * padded(batch * (size_t)s->hidden1);
+    count += 2 * padded(batch * (size_t)s->hidden2);
+    return count + padded(batch * (size_t)s->vocab);
+}
+
+struct charlm_model *charlm_create_model(
+    const struct charlm_shape *shape, uint64_t seed)
+{
+    struct charlm_model *model = calloc(1, sizeof(*model));
+    size_t nbytes;
+
+    if (model == NULL)
+        return NULL;
+    model->shape = *shape;
+    name_params(model);
+    nbytes = count_floats(model) * sizeof(float);
+    model->memory = aligned_alloc(64, nbytes);
+    model->symbols = calloc((size_t)shape->batch, (size_t)shape->context + 1);
+    if (model->memory == NULL || model->symbols == NULL) {
+        charlm_free_model(model);
+        return NULL;
+    }
+    memset(model->memory, 0, nbytes);
+    lay_out(model, model->memory);
+    draw_weights(model, seed);
+    return model;
+}
+
+void charlm_free_model(struct charlm_model *model)
+{
+    if (model == NULL)
+        return;
+    free(model->symbols);
+    free(model->memory);
+    free(model);
+}
+
+size_t charlm_count_params(const struct charlm_model *model)
+{
+    size_t count = 0;
+
+    for (int i = 0; i < CHARLM_NPARAMS; i++)
+        count += model->params[i].count;
+    return count;
+}
+
+void charlm_set_row(struct charlm_model *model, int row,
+    const unsigned char *symbols, uint32_t position)
+{
+    size_t context = (size_t)model->shape.context;
+
+    memcpy(model->symbols + (size_t)row * (context + 1),
+        symbols + position - context, context + 1);
+}
+
+/* out = in * weight + bias, below zero cut off where rectify. */
+static void apply_layer(const struct charlm_param *weight,
+    const struct charlm_param *bias, const float *in, float *out, int rows,
+    bool rectify)
+{
+    int nin = (int)weight->shape[0], nout = (int)weight->shape[1];
+
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, nout, nin, 1.0f,
+        in, nin, weight->value, nout, 0.0f, out, nout);
+    for (int r = 0; r < rows; r++) {
+        float *row = out + (size_t)r * (size_t)nout;
+
+        for (int i = 0; i < nout; i++)
+            row[i] += bias->value[i];
+        for (int i = 0; rectify && i < nout; i++)
+            row[i] = row[i] > 0.0f ? row[i] : 0.0f;
+    }
+}
+
+/* Turn one row of scores into probabilities; the loss of the byte that came. */
+static double apply_softmax(float *row, int vocab, int target)
+{
+    float largest = row[0], sum = 0.0f;
+
+    for (int i = 1; i < vocab; i++)
+        largest = row[i] > largest ? row[i] : largest;
+    double score = (double)row[target] - (double)largest;
+    for (int i = 0; i < vocab; i++) {
+        row[i] = expf(row[i] - largest);
+        sum += row[i];
+    }
+    for (int i = 0; i < vocab; i++)
+        row[i] /= sum;
+    return log((double)sum) - score;
+}
+
+double charlm_forward(struct charlm_model *model, int rows)
+{
+    const struct charlm_shape *s = &model->shape;
+    const struct charlm_param *params = model->params;
+    size_t embed = (size_t)s->embed, context = (size_t)s->context;
+    double loss = 0.0;
+
+    for (size_t r = 0; r < (size_t)rows; r++) {
+        const unsigned char *symbols = model->symbols + r * (context + 1);
+
+        for (size_t i = 0; i < context; i++)
+            memcpy(model->input + (r * context + i) * embed,
+                params[EMBEDDING].value + symbols[i] * embed,
+                embed * sizeof(float));
+    }
+    apply_layer(&params[WEIGHT1], &params[BIAS1], model->input, model->hidden1,
+        rows, true);
+    apply_layer(&params[WEIGHT2], &params[BIAS2], model->hidden1, model->hidden2,
+        rows, true);
+    apply_layer(&params[WEIGHT3], &params[BIAS3], model->hidden2, model->output,
+        rows, false);
+    for (int r = 0; r < rows; r++)
+        loss += apply_softmax(model->output + (size_t)r * (size_t)s->vocab,
+            s->vocab, model->symbols[(size_t)(r + 1) * (context + 1) - 1]);
+    return loss;
+}
+
+/*
+ * The gradients of one layer from that of its output, each reported at once;
+ * then that of its input, while the reported ones may already travel.
+ */
+static int reverse_layer(struct charlm_model *model, int weight_number,
+    const float *in, const float *d_out, float *d_in, charlm_ready_fn ready,
+    void *arg)
+{
+    struct charlm_param *weight = &model->params[weight_number];
+    struct charlm_param *bias = &model->params[weight_number + 1];
+    int nin = (int)weight->shape[0], nout = (int)weight->shape[1];
+    int rows = model->shape.batch, status;
+
+    memset(bias->grad, 0, bias->count * sizeof(float));
+    for (int r = 0; r < rows; r++)
+        for (int i = 0; i < nout; i++)
+            bias->grad[i] += d_out[(size_t)r * (size_t)nout + (size_t)i];
+    if ((status = ready(arg, weight_number + 1)) != 0)
+        return status;
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, nin, nout, rows, 1.0f,
+        in, nin, d_out, nout, 0.0f, weight->grad, nout);
+    if ((status = ready(arg, weight_number)) != 0)
+        return status;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, nin, nout, 1.0f,
+        d_out, nout, weight->value, nout, 0.0f, d_in, nin);
+    return 0;
+}
+
+/* Where a rectified unit was cut off, no gradient passes. */
+static void reverse_rectifier(const float *out, float *d_out, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        d_out[i] = out[i] > 0.0f ? d_out[i] : 0.0f;
+}
+
+/* Of the mean loss by the scores: probabilities less one at what came. */
+static void reverse_softmax(struct charlm_model *model)
+{
+    const struct charlm_shape *s = &model->shape;
+    float scale = 1.0f / (float)s->batch;
+
+    for (size_t r = 0; r < (size_t)s->batch; r++) {
+        float *row = model->output + r * (size_t)s->vocab;
+
+        row[model->symbols[(r + 1) * ((size_t)s->context + 1) - 1]] -= 1.0f;
+        for (int i = 0; i < s->vocab; i++)
+            row[i] *= scale;
+    }
+}
+
+static void reverse_embedding(struct charlm_model *model)
+{
+    struct charlm_param *table = &model->params[EMBEDDING];
+    size_t embed = (size_t)model->shape.embed;
+    size_t context = (size_t)model->shape.context;
+    const float *d_input = model->d_input;
+
+    memset(table->grad, 0, table->count * sizeof(float));
+    for (size_t r = 0; r < (size_t)model->shape.batch; r++) {
+        const unsigned char *symbols = model->symbols + r * (context + 1);
+
+        for (size_t i = 0; i < context; i++, d_input += embed)
+            for (size_t j = 0; j < embed; j++)
+                table->grad[symbols[i] * embed + j] += d_input[j];
+    }
+}
+
+int charlm_backward(
+    struct charlm_model *model, charlm_ready_fn ready, void *arg)
+{
+    const struct charlm_shape *s = &model->shape;
+    size_t batch = (size_t)s->batch;
+    int status;
+
+    reverse_softmax(model);
+    status = reverse_layer(model, WEIGHT3, model->hidden2, model->output,
+        model->d_hidden2, ready, arg);
+    if (status != 0)
+        return status;
+    reverse_rectifier(
+        model->hidden2, model->d_hidden2, batch * (size_t)s->hidden2);
+    status = reverse_layer(model, WEIGHT2, model->hidden1, model->d_hidden2,
+        model->d_hidden1, ready, arg);
+    if (status != 0)
+        return status;
+    reverse_rectifier(
+        model->hidden1, model->d_hidden1, batch * (size_t)s->hidden1);
+    status = reverse_layer(model, WEIGHT1, model->input, model->d_hidden1,
+        model->d_input, ready, arg);
+    if (status != 0)
+        return status;
+    reverse_embedding(model);
+    return ready(arg, EMBEDDING);
+}
+
+double charlm_mean_loss(struct charlm_model *model,
+    const struct charlm_text *text, const struct charlm_set *set)
+{
+    size_t batch = (size_t)model->shape.batch;
+    double loss = 0.0;
+
+    for (size_t first = 0; first < set->count; first += batch) {
+        size_t rows = set->count - first < batch ? set->count - first : batch;
+
+        for (size_t r = 0; r < rows; r++)
+            charlm_set_row(
+                model, (int)r, text->symbols, set->positions[first + r]);
+        loss += charlm_forward(model, (int)rows);
+    }
+    return set->count > 0 ? loss / (double)set->count : 0.0;
+}
+
+/* The symbol at which the running sum of probabilities, sharpened, passes a
+ * random share of the whole. */
+static int draw_symbol(const float *probabilities, int vocab, uint64_t bits)
+{
+    const double sharpness = 1.0 / 0.7;
+    double sum = 0.0, share;
+
+    for (int i = 0; i < vocab; i++)
+        sum += pow((double)probabilities[i], sharpness);
+    share = sum * (double)(bits >> 11) * 0x1p-53;
+    for (int i = 0; i < vocab - 1; i++) {
+        share -= pow((double)probabilities[i], sharpness);
+        if (share < 0.0)
+            return i;
+    }
+    return vocab - 1;
+}
+
+void charlm_generate(struct charlm_model *model, const struct charlm_text *text,
+    uint32_t position, uint64_t seed, char *out, size_t count)
+{
+    size_t context = (size_t)model->shape.context;
+
+    charlm_set_row(model, 0, text->symbols, position);
+    for (size_t i = 0; i < count; i++) {
+        charlm_forward(model, 1);
+        int symbol = draw_symbol(model->output, model->shape.vocab,
+            charlm_mix(charlm_mix(seed) ^ i));
+
+        out[i] = (char)text->byte[symbol];
+        /* The last symbol of a row is the target: it takes no part. */
+        memmove(model->symbols, model->symbols + 1, context - 1);
+        model->symbols[context - 1] = (unsigned char)symbol;
+    }
+}

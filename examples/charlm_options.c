@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The command line of train_charlm.
+ */
+#include "charlm.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+int charlm_fail(char *error, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(error, CHARLM_ERROR_MAX, format, args);
+    va_end(args);
+    return -1;
+}
+
+static const struct option long_options[] = {
+    {"text", required_argument, NULL, 't'},
+    {"steps", required_argument, NULL, 's'},
+    {"batch", required_argument, NULL, 'b'},
+    {"accumulate", required_argument, NULL, 'a'},
+    {"threads", required_argument, NULL, 'n'},
+    {"seed", required_argument, NULL, 'x'},
+    {"learning-rate", required_argument, NULL, 'l'},
+    {"plot", required_argument, NULL, 'p'},
+    {"save", required_argument, NULL, 'w'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+void charlm_print_help(void)
+{
+    fputs("usage: train_charlm [OPTION]...\n"
+          "       symmcoll-run -n RANKS train_charlm [OPTION]...\n"
+          "\n"
+          "Train a character-level language model with data parallelism.\n"
+          "\n"
+          "  --text FILE...       learn from these files; at first: the licences\n"
+          "                       in /usr/share/common-licenses\n"
+          "  --steps N            steps of the optimizer (1000)\n"
+          "  --batch N            characters of one micro-batch (256)\n"
+          "  --accumulate N       micro-batches of each rank in one step (1)\n"
+          "  --threads N          run N ranks as threads of this process\n"
+          "  --seed N             of weights and batches (1)\n"
+          "  --learning-rate X    the largest (0.002)\n"
+          "  --plot FILE.svg      draw the loss\n"
+          "  --save FILE          write the parameters\n"
+          "  --help               print this\n",
+        stdout);
+}
+
+static int parse_number(const char *name, const char *text, long long least,
+    long long most, long long *number, char *error)
+{
+    char *end;
+
+    errno = 0;
+    *number = strtoll(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || *number < least ||
+        *number > most)
+        return charlm_fail(error,
+            "--%s: expected a number from %lld to %lld, found \"%s\"", name,
+            least, most, text);
+    return 0;
+}
+
+static int parse_int(const char *name, const char *text, int most, int *value,
+    char *error)
+{
+    long long number;
+
+    if (parse_number(name, text, 1, most, &number, error) != 0)
+        return -1;
+    *value = (int)number;
+    return 0;
+}
+
+static int parse_seed(const char *text, uint64_t *seed, char *error)
+{
+    long long number;
+
+    if (parse_number("seed", text, 0, INT64_MAX, &number, error) != 0)
+        return -1;
+    *seed = (uint64_t)number;
+    return 0;
+}
+
+static int parse_rate(const char *text, double *rate, char *error)
+{
+    char *end;
+
+    *rate = strtod(text, &end);
+    if (end == text || *end != '\0' || !(*rate > 0.0 && *rate <= 1.0))
+        return charlm_fail(error,
+            "--learning-rate: expected a number above 0 and up to 1, found "
+            "\"%s\"",
+            text);
+    return 0;
+}
+
+static int parse_path(
+    const char *name, const char *text, const char **path, char *error)
+{
+    if (*text == '\0')
+        return charlm_fail(error, "--%s: expected a path, found \"\"", name);
+    *path = text;
+    return 0;
+}
+
+/* --text takes all that follows up to the next option. */
+static void take_texts(int argc, char **argv, struct charlm_options *options)
+{
+    int first = optind - 1;
+
+    while (optind < argc && argv[optind][0] != '-')
+        optind++;
+    options->texts = (const char *const *)&argv[first];
+    options->ntexts = optind - first;
+}
+
+int charlm_parse_options(
+    int argc, char **argv, struct charlm_options *options, char *error)
+{
+    int c, status = 0;
+
+    *options = (struct charlm_options){.steps = 1000, .batch = 256,
+        .accumulate = 1, .seed = 1, .learning_rate = 2e-3};
+    opterr = 0;
+    /* "+": arguments stay in their order; ":": a missing one is told apart. */
+    while (status == 0 &&
+        (c = getopt_long(argc, argv, "+:h", long_options, NULL)) != -1) {
+        if (c == 't')
+            take_texts(argc, argv, options);
+        else if (c == 's')
+            status = parse_int("steps", optarg, 1000000, &options->steps, error);
+        else if (c == 'b')
+            status = parse_int("batch", optarg, 65536, &options->batch, error);
+        else if (c == 'a')
+            status = parse_int(
+                "accumulate", optarg, 65536, &options->accumulate, error);
+        else if (c == 'n')
+            status = parse_int("threads", optarg, 256, &options->threads, error);
+        else if (c == 'x')
+            status = parse_seed(optarg, &options->seed, error);
+        else if (c == 'l')
+            status = parse_rate(optarg, &options->learning_rate, error);
+        else if (c == 'p')
+            status = parse_path("plot", optarg, &options->plot, error);
+        else if (c == 'w')
+            status = parse_path("save", optarg, &options->save, error);
+        else if (c == 'h')
+            return 1;
+        else if (c == ':')
+            status = charlm_fail(
+                error, "%s wants an argument (try --help)", argv[optind - 1]);
+        else
+            status = charlm_fail(
+                error, "no option %s (try --help)", argv[optind - 1]);
+    }
+    if (status == 0 && optind < argc)
+        status = charlm_fail(
+            error, "no argument \"%s\" (try --help)", argv[optind]);
+    return status;
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The training loop: what a program does with the library.  A gradient goes to
+ * the reducer as soon as backward has it, so that it travels while the next one
+ * is computed; after finish every rank holds the same average and takes the same
+ * step.
+ *
+ * One step learns from ranks * accumulate micro-batches of equal size.  Each
+ * one's gradient is computed by itself, divided by their number, and added to
+ * the others in the order of micro-batches: by the reducer within a rank, by the
+ * collective over the ranks.  So R ranks with one micro-batch each, and one rank
+ * with R, get the same bits.
+ */
+#include "charlm.h"
+
+#include <symmcoll.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+#define POINTS 200      /* of the curve, */
+#define INTERVAL_MAX 10 /* but so many steps for one at most */
+
+/* What the loop needs at hand. */
+struct trainer {
+    const struct charlm_options *options;
+    const struct charlm_text *text;
+    struct charlm_model *model;
+    struct symmcoll_group *group;
+    struct symmcoll_reducer *reducer;
+    struct charlm_adam adam;
+    int rank;
+    int size;
+    double *own_losses; /* of each micro-batch since the last exchange */
+    double *all_losses;
+    symmcoll_status_t status; /* of the library's latest call */
+};
+
+static int library_fail(char *error)
+{
+    return charlm_fail(error, "%s", symmcoll_last_error());
+}
+
+static int create_reducer(struct trainer *trainer, char *error)
+{
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    struct symmcoll_tensor params[CHARLM_NPARAMS];
+    const char *names[CHARLM_NPARAMS];
+
+    for (int i = 0; i < CHARLM_NPARAMS; i++) {
+        const struct charlm_param *param = &trainer->model->params[i];
+
+        names[i] = param->name;
+        params[i] = (struct symmcoll_tensor){
+            .data = param->value,
+            .dtype = SYMMCOLL_FLOAT32,
+            .device = SYMMCOLL_HOST,
+            .ndim = param->ndim,
+            .shape = {param->shape[0], param->shape[1]},
+            .strides = {param->ndim == 2 ? param->shape[1] : 1, 1},
+        };
+    }
+    /* About one bucket for each layer of so small a model. */
+    args.first_bucket_cap = 64 * 1024;
+    args.bucket_cap = 256 * 1024;
+    args.names = names;
+    if (symmcoll_reducer_create(trainer->group, params, CHARLM_NPARAMS, &args,
+            &trainer->reducer) != SYMMCOLL_OK)
+        return library_fail(error);
+    return 0;
+}
+
+/* Draw the rows of one micro-batch: the same ones whoever computes it. */
+static void draw_rows(struct trainer *trainer, int step, int number)
+{
+    const struct charlm_set *train = &trainer->text->train;
+    uint64_t key = charlm_mix(trainer->options->seed);
+
+    key = charlm_mix(key ^ (uint64_t)step);
+    key = charlm_mix(key ^ (uint64_t)number);
+    for (int row = 0; row < trainer->options->batch; row++) {
+        uint64_t draw = charlm_mix(key ^ (uint64_t)row) % train->count;
+
+        charlm_set_row(trainer->model, row, trainer->text->symbols,
+            train->positions[draw]);
+    }
+}
+
+/* A gradient is there; the reducer divides by the ranks, this by the rest. */
+static int pass_gradient(void *arg, int number)
+{
+    struct trainer *trainer = arg;
+    struct charlm_param *param = &trainer->model->params[number];
+    float share = (float)(1.0 / trainer->options->accumulate);
+
+    if (trainer->options->accumulate > 1)
+        for (size_t i = 0; i < param->count; i++)
+            param->grad[i] *= share;
+    trainer->status =
+        symmcoll_reducer_ready(trainer->reducer, number, param->grad);
+    return trainer->status == SYMMCOLL_OK ? 0 : -1;
+}
+
+/* Forward and backward of this rank's micro-batches; only the last one's
+ * backward communicates. */
+static int run_micro_batches(struct trainer *trainer, int step, double *losses)
+{
+    int accumulate = trainer->options->accumulate;
+
+    for (int a = 0; a < accumulate; a++) {
+        draw_rows(trainer, step, trainer->rank * accumulate + a);
+        losses[a] = charlm_forward(trainer->model, trainer->options->batch) /
+            trainer->options->batch;
+        trainer->status =
+            symmcoll_reducer_begin(trainer->reducer, a == accumulate - 1);
+        if (trainer->status != SYMMCOLL_OK ||
+            charlm_backward(trainer->model, pass_gradient, trainer) != 0)
+            return -1;
+        trainer->status = symmcoll_reducer_finish(trainer->reducer);
+        if (trainer->status != SYMMCOLL_OK)
+            return -1;
+    }
+    return 0;
+}
+
+/* Up to the largest in a tenth of the steps, down again along a cosine. */
+static double learning_rate(const struct charlm_options *options, int step)
+{
+    const double pi = 3.14159265358979323846, least = 0.02;
+    int warm = options->steps / 10 < 100 ? options->steps / 10 : 100;
+    double share;
+
+    if (step < warm)
+        return options->learning_rate * (step + 1) / warm;
+    share = (double)(step - warm) / (options->steps - warm);
+    return options->learning_rate *
+        (least + (1.0 - least) * 0.5 * (1.0 + cos(pi * share)));
+}
+
+static int take_step(struct trainer *trainer, int step)
+{
+    const float *grads[CHARLM_NPARAMS];
+
+    for (int i = 0; i < CHARLM_NPARAMS; i++) {
+        struct symmcoll_tensor grad;
+
+        trainer->status = symmcoll_reducer_grad(trainer->reducer, i, &grad);
+        if (trainer->status != SYMMCOLL_OK)
+            return -1;
+        grads[i] = grad.data;
+    }
+    charlm_step_adam(&trainer->adam, trainer->model, grads,
+        learning_rate(trainer->options, step));
+    symmcoll_reducer_zero(trainer->reducer);
+    return 0;
+}
+
+static int add_times(struct trainer *trainer, struct charlm_cost *cost)
+{
+    struct symmcoll_reducer_times times = {.size = sizeof(times)};
+
+    trainer->status = symmcoll_reducer_get_times(trainer->reducer, &times);
+    if (trainer->status != SYMMCOLL_OK)
+        return -1;
+    cost->comm += times.comm;
+    cost->exposed += times.exposed;
+    return 0;
+}
+
+/*
+ * The mean loss of the latest steps, over all ranks.  The losses come by
+ * micro-batch and are added in one order, so the mean has the same bits however
+ * the micro-batches are spread.
+ */
+static int exchange_losses(struct trainer *trainer, int nsteps, double *mean)
+{
+    int accumulate = trainer->options->accumulate;
+    size_t count = (size_t)nsteps * (size_t)accumulate;
+    double sum = 0.0;
+
+    trainer->status = symmcoll_all_gather(trainer->group, trainer->all_losses,
+        trainer->own_losses, count, SYMMCOLL_FLOAT64, NULL, NULL);
+    if (trainer->status != SYMMCOLL_OK)
+        return -1;
+    for (int step = 0; step < nsteps; step++)
+        for (int r = 0; r < trainer->size; r++)
+            for (int a = 0; a < accumulate; a++)
+                sum += trainer->all_losses[(size_t)r * count +
+                    (size_t)(step * accumulate + a)];
+    *mean = sum / ((double)count * trainer->size);
+    return 0;
+}
+
+static int run_steps(struct trainer *trainer, struct charlm_curve *curve,
+    struct charlm_cost *cost)
+{
+    const struct charlm_options *options = trainer->options;
+    struct charlm_progress progress;
+    int status = 0, pending = 0;
+
+    charlm_begin_progress(&progress);
+    for (int step = 0; status == 0 && step < options->steps; step++) {
+        double mean;
+
+        status = run_micro_batches(trainer, step,
+            trainer->own_losses + (size_t)pending * (size_t)options->accumulate);
+        if (status == 0)
+            status = take_step(trainer, step);
+        if (status == 0)
+            status = add_times(trainer, cost);
+        pending++;
+        if (status != 0 ||
+            (pending < curve->interval && step + 1 < options->steps))
+            continue;
+        status = exchange_losses(trainer, pending, &mean);
+        pending = 0;
+        if (status == 0) {
+            curve->losses[curve->count++] = (float)mean;
+            if (trainer->rank == 0)
+                charlm_show_progress(
+                    &progress, step + 1, options, trainer->size, mean);
+        }
+    }
+    if (trainer->rank == 0)
+        charlm_end_progress(&progress);
+    cost->seconds = charlm_now() - progress.begun;
+    cost->characters = (double)options->steps * options->batch *
+        options->accumulate * trainer->size;
+    return status;
+}
+
+/* Room for the losses, here and of all ranks. */
+static int allocate(struct trainer *trainer, struct charlm_curve *curve)
+{
+    size_t points, count;
+
+    curve->interval = (trainer->options->steps + POINTS - 1) / POINTS;
+    if (curve->interval > INTERVAL_MAX)
+        curve->interval = INTERVAL_MAX;
+    points = (size_t)(trainer->options->steps / curve->interval) + 1;
+    count = (size_t)curve->interval * (size_t)trainer->options->accumulate;
+    curve->losses = calloc(points, sizeof(*curve->losses));
+    trainer->own_losses = calloc(count, sizeof(double));
+    trainer->all_losses =
+        calloc(count * (size_t)trainer->size, sizeof(double));
+    return curve->losses != NULL && trainer->own_losses != NULL &&
+            trainer->all_losses != NULL
+        ? charlm_create_adam(&trainer->adam, trainer->model)
+        : -1;
+}
+
+int charlm_train(struct symmcoll_group *group,
+    const struct charlm_options *options, const struct charlm_text *text,
+    struct charlm_model *model, struct charlm_curve *curve,
+    struct charlm_cost *cost, char *error)
+{
+    struct trainer trainer = {.options = options,
+        .text = text,
+        .model = model,
+        .group = group,
+        .rank = symmcoll_group_rank(group),
+        .size = symmcoll_group_size(group)};
+    int status;
+
+    *curve = (struct charlm_curve){0};
+    *cost = (struct charlm_cost){0};
+    if (allocate(&trainer, curve) != 0) {
+        status = charlm_fail(error, "no memory to train in");
+    } else {
+        status = create_reducer(&trainer, error);
+        if (status == 0 && run_steps(&trainer, curve, cost) != 0)
+            status = library_fail(error);
+    }
+    symmcoll_reducer_free(trainer.reducer);
+    charlm_free_adam(&trainer.adam);
+    free(trainer.own_losses);
+    free(trainer.all_losses);
+    return status;
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Train a character-level language model on several ranks: started by
+ * symmcoll-run (or torchrun, mpirun, srun) each process is a rank; with
+ * --threads the ranks are threads of one process; alone it is the only rank.
+ *
+ * Here is the life of a rank: meet the others, read the texts, train, compare,
+ * report.  Ranks agree after each part whether all go on, so that an error that
+ * all of them see is printed once, by the lowest rank that has it.
+ */
+#include "charlm.h"
+
+#include <symmcoll.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXIT_USAGE 2
+#define NAME "train_charlm"
+
+/* What the network looks like, beside the text's part of it. */
+static const struct charlm_shape default_shape = {
+    .context = 16, .embed = 32, .hidden1 = 512, .hidden2 = 256};
+
+/* One rank, as a process or as a thread. */
+struct rank {
+    const struct charlm_options *options;
+    struct symmcoll_init_args init; /* how it meets the others */
+    struct symmcoll_group *group;
+    int number;
+    int size;
+    struct charlm_text text;
+    struct charlm_model *model;
+    struct charlm_output plot; /* of rank 0 only */
+    struct charlm_output save;
+    char error[CHARLM_ERROR_MAX];
+    int status; /* of exit */
+    pthread_t thread;
+};
+
+/* The number that a launcher gave this process, or NULL without one. */
+static const char *launched_rank(void)
+{
+    static const char *const variables[] = {
+        "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
+
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+        if (getenv(variables[i]) != NULL)
+            return getenv(variables[i]);
+    return NULL;
+}
+
+/* ---- agreeing on errors ---- */
+
+/* Print what only this rank has to say. */
+static int fail_alone(const struct rank *rank, const char *text)
+{
+    fprintf(stderr, "%s: rank %d: %s\n", NAME, rank->number, text);
+    return EXIT_FAILURE;
+}
+
+/*
+ * Whether any rank has failed in the part that ends: 0 where all go on, else the
+ * status to exit with.
+ */
+static int agree(struct rank *rank, int failed, int exit_status)
+{
+    unsigned char mine = failed != 0, *all = calloc((size_t)rank->size, 1);
+    int first = 0;
+
+    if (all == NULL)
+        return fail_alone(rank, "no memory");
+    if (symmcoll_all_gather(rank->group, all, &mine, 1, SYMMCOLL_UINT8, NULL,
+            NULL) != SYMMCOLL_OK) {
+        free(all);
+        return fail_alone(rank, failed ? rank->error : symmcoll_last_error());
+    }
+    while (first < rank->size && all[first] == 0)
+        first++;
+    free(all);
+    if (first == rank->number)
+        fprintf(stderr, "%s: %s\n", NAME, rank->error);
+    return first == rank->size ? 0 : exit_status;
+}
+
+/* ---- the parts ---- */
+
+/* Read the texts, make the network, open what is to be written. */
+static int prepare(struct rank *rank)
+{
+    const struct charlm_options *options = rank->options;
+    struct charlm_shape shape = default_shape;
+    size_t wanted;
+
+    if (charlm_read_text(options->texts, options->ntexts, shape.context,
+            &rank->text, rank->error) != 0)
+        return -1;
+    wanted = (size_t)rank->size * (size_t)options->accumulate *
+        (size_t)options->batch;
+    if (rank->text.train.count < wanted)
+        return charlm_fail(rank->error,
+            "text: one step of %d ranks x %d micro-batches x %d characters "
+            "wants %zu to learn from, found %zu",
+            rank->size, options->accumulate, options->batch, wanted,
+            rank->text.train.count);
+    shape.vocab = rank->text.vocab;
+    shape.batch = options->batch;
+    rank->model = charlm_create_model(&shape, options->seed);
+    if (rank->model == NULL)
+        return charlm_fail(rank->error, "no memory for the network");
+    if (rank->number == 0 && options->plot != NULL &&
+        charlm_open_output(options->plot, &rank->plot, rank->error) != 0)
+        return -1;
+    if (rank->number == 0 && options->save != NULL &&
+        charlm_open_output(options->save, &rank->save, rank->error) != 0)
+        return -1;
+    return 0;
+}
+
+/* Whether all ranks have the same parameters; rank 0 prints the answer. */
+static int compare_params(struct rank *rank)
+{
+    unsigned char mine[CHARLM_DIGEST];
+    unsigned char *all = calloc((size_t)rank->size, CHARLM_DIGEST);
+    char hex[2 * CHARLM_DIGEST + 1];
+    int odd = 0;
+
+    if (all == NULL)
+        return fail_alone(rank, "no memory");
+    charlm_digest(rank->model, mine);
+    if (symmcoll_all_gather(rank->group, all, mine, CHARLM_DIGEST,
+            SYMMCOLL_UINT8, NULL, NULL) != SYMMCOLL_OK) {
+        free(all);
+        return fail_alone(rank, symmcoll_last_error());
+    }
+    for (int r = rank->size - 1; r > 0; r--)
+        if (memcmp(all + r * CHARLM_DIGEST, all, CHARLM_DIGEST) != 0)
+            odd = r;
+    free(all);
+    for (int i = 0; i < CHARLM_DIGEST; i++)
+        snprintf(hex + 2 * i, 3, "%02x", mine[i]);
+    if (rank->number == 0 && odd == 0)
+        printf("\nparameters identical on all ranks: yes (sha256 %s)\n", hex);
+    else if (rank->number == 0)
+        printf("\nparameters identical on all ranks: no: rank %d has others "
+               "than rank 0\n",
+            odd);
+    return odd == 0 ? 0 : EXIT_FAILURE;
+}
+
+/* Rank 0, after training: the summary, and the files. */
+static int report(struct rank *rank, const struct charlm_curve *curve,
+    const struct charlm_cost *cost)
+{
+    const struct charlm_options *options = rank->options;
+    struct charlm_scores scores;
+
+    if (charlm_score(rank->model, &rank->text, &scores, rank->error) != 0)
+        return -1;
+    charlm_print_summary(options, rank->size, &rank->text, rank->model, cost,
+        &scores);
+    if (rank->plot.fd >= 0 &&
+        charlm_plot(&rank->plot, curve, &scores, rank->error) != 0)
+        return -1;
+    if (rank->save.fd >= 0)
+        return charlm_save(&rank->save, rank->model, rank->error);
+    return 0;
+}
+
+static int run_parts(struct rank *rank)
+{
+    int status = agree(rank, prepare(rank), EXIT_USAGE);
+    struct charlm_curve curve;
+    struct charlm_cost cost;
+
+    if (status != 0)
+        return status;
+    if (charlm_train(rank->group, rank->options, &rank->text, rank->model,
+            &curve, &cost, rank->error) != 0)
+        status = fail_alone(rank, rank->error);
+    if (status == 0)
+        status = agree(rank,
+            rank->number == 0 ? report(rank, &curve, &cost) : 0, EXIT_FAILURE);
+    if (status == 0)
+        status = compare_params(rank);
+    free(curve.losses);
+    return status;
+}
+
+static void run_rank(struct rank *rank)
+{
+    struct symmcoll_world *world;
+
+    rank->plot.fd = rank->save.fd = -1;
+    rank->number = rank->init.rank;
+    if (symmcoll_init(&rank->init, &world) != SYMMCOLL_OK) {
+        fprintf(stderr, "%s: %s\n", NAME, symmcoll_last_error());
+        rank->status = EXIT_FAILURE;
+        return;
+    }
+    rank->group = symmcoll_world_group(world);
+    rank->number = symmcoll_world_rank(world);
+    rank->size = symmcoll_world_size(world);
+    rank->status = run_parts(rank);
+    charlm_close_output(&rank->plot);
+    charlm_close_output(&rank->save);
+    charlm_free_model(rank->model);
+    charlm_free_text(&rank->text);
+    if (symmcoll_finalize(world) != SYMMCOLL_OK && rank->status == 0)
+        rank->status = fail_alone(rank, symmcoll_last_error());
+}
+
+/* ---- processes and threads ---- */
+
+static void *run_thread(void *arg)
+{
+    run_rank(arg);
+    return NULL;
+}
+
+/* Ranks that are threads meet through a store of the process. */
+static int run_threads(const struct charlm_options *options, int count)
+{
+    struct rank *ranks = calloc((size_t)count, sizeof(*ranks));
+    struct symmcoll_store *store = NULL;
+    int status = 0, started = 0;
+
+    if (ranks == NULL ||
+        symmcoll_store_create_hash(&store) != SYMMCOLL_OK) {
+        fprintf(stderr, "%s: no memory for %d ranks\n", NAME, count);
+        free(ranks);
+        return EXIT_FAILURE;
+    }
+    for (; started < count; started++) {
+        struct rank *rank = &ranks[started];
+
+        rank->options = options;
+        rank->init = (struct symmcoll_init_args)SYMMCOLL_INIT_ARGS_INIT;
+        rank->init.store = store;
+        rank->init.rank = started;
+        rank->init.world_size = count;
+        if (pthread_create(&rank->thread, NULL, run_thread, rank) != 0) {
+            /* Those that run would wait for this one. */
+            fprintf(stderr, "%s: cannot start thread %d of %d\n", NAME,
+                started, count);
+            exit(EXIT_FAILURE);
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        pthread_join(ranks[i].thread, NULL);
+        if (status == 0)
+            status = ranks[i].status;
+    }
+    symmcoll_store_close(store);
+    free(ranks);
+    return status;
+}
+
+/*
+ * Matrix products by one thread, whatever the launcher left: ranks are the
+ * parallelism here, and a product that is split has other bits.  The libraries
+ * read this when they are loaded, hence the second start.
+ */
+static void use_one_thread(char **argv)
+{
+    static const char *const variables[] = {"OPENBLAS_NUM_THREADS",
+        "OMP_NUM_THREADS", "BLIS_NUM_THREADS", "MKL_NUM_THREADS"};
+    bool changed = false;
+
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        const char *value = getenv(variables[i]);
+
+        if (value == NULL || strcmp(value, "1") != 0)
+            changed = setenv(variables[i], "1", 1) == 0 || changed;
+    }
+    if (changed)
+        execv("/proc/self/exe", argv);
+    /* Where that is not possible, this goes on: correct, but slower. */
+}
+
+int main(int argc, char **argv)
+{
+    const char *launched = launched_rank();
+    bool first = launched == NULL || strcmp(launched, "0") == 0;
+    struct charlm_options options;
+    char error[CHARLM_ERROR_MAX];
+    int parsed = charlm_parse_options(argc, argv, &options, error);
+    struct rank rank = {
+        .options = &options, .init = SYMMCOLL_INIT_ARGS_INIT};
+
+    if (parsed == 0 && options.threads > 0 && launched != NULL)
+        parsed = charlm_fail(error,
+            "--threads: expected to be started alone, found a launcher's "
+            "variables (rank %s)",
+            launched);
+    if (parsed < 0 && first)
+        fprintf(stderr, "%s: %s\n", NAME, error);
+    if (parsed > 0 && first)
+        charlm_print_help();
+    if (parsed != 0)
+        return parsed > 0 ? EXIT_SUCCESS : EXIT_USAGE;
+    use_one_thread(argv);
+    if (launched == NULL)
+        return run_threads(&options, options.threads > 0 ? options.threads : 1);
+    run_rank(&rank);
+    return rank.status;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a backend is, and the core it is given.
+ *
+ * A backend moves the data of one group.  It is a const table of const tables;
+ * NULL where it lacks something, and the core asks before it calls.  A module
+ * links with nothing but the C library: `symc_core` is its only way back up.
+ */
+#ifndef SYMC_BACKEND_BACKEND_H
+#define SYMC_BACKEND_BACKEND_H
+
+#include "base/base.h"
+#include "base/op.h"
+#include "config/config.h"
+#include "segment/bell.h"
+#include "segment/block.h"
+
+#include <symmcoll/tensor.h>
+
+#define SYMC_BACKEND_ABI 1u
+#define SYMC_BACKEND_SYMBOL "symmcoll_backend" /* exported by every module */
+
+/* The members of a group on this machine, by group rank. */
+struct symc_peers {
+    int rank;
+    int size;
+    bool threads; /* all of one process: pointers are good everywhere */
+    struct symc_block *const *blocks; /* NULL for a group of one */
+    void *const *channels; /* the backend's part of each block, zeroed */
+    void *const *staging;  /* address space, see core->reserve */
+};
+
+struct symc_trace_entry;
+
+/* What a backend may ask of the library.  `group` goes into every call. */
+struct symc_core {
+    uint32_t abi;
+    void *group;
+    const char *name; /* the group's */
+    const struct symc_config *config;
+    const struct symc_waiting *waiting;
+    const _Atomic uint32_t *stopped; /* not 0: the group has failed */
+
+    /* Keep the detail of an error, as symc_fail(). */
+    symmcoll_status_t (*fail)(symmcoll_status_t status, const char *format, ...)
+        SYMC_PRINTF(2, 3);
+    void (*log)(void *group, enum symc_log_level level, const char *format, ...)
+        SYMC_PRINTF(3, 4);
+    /* The value of a setting as text; false where there is none such. */
+    bool (*setting)(
+        void *group, const char *key, char *buffer, size_t nbytes);
+
+    /* Collective: give every member a descriptor, get everybody's (out, an array
+     * of size, owned by the caller).  fd is borrowed; -1 sends none. */
+    symmcoll_status_t (*exchange)(void *group, int fd, int *fds);
+    /* Back this rank's staging with memory; the first call does the work. */
+    symmcoll_status_t (*reserve)(void *group);
+
+    /* Note an operation in the recorder, and its end. */
+    struct symc_trace_entry *(*record)(void *group, const struct symc_op *op);
+    void (*recorded)(
+        void *group, struct symc_trace_entry *entry, bool completed);
+
+    /* Whether waiting for a member (-1: for nobody in particular) is in vain:
+     * the group has failed on any rank, or the member has left. */
+    bool (*failed)(void *group, int member);
+    /* After failed(), with the same member: the status for this operation, with
+     * its detail. */
+    symmcoll_status_t (*failure)(
+        void *group, const struct symc_op *op, int member);
+    /* An operation's deadline has passed while these members had not come: fail
+     * the group, and give the status. */
+    symmcoll_status_t (*expire)(
+        void *group, const struct symc_op *op, const bool *missing);
+    int64_t (*now)(void); /* monotonic ns */
+};
+
+/* Collectives.  start() may do all the work and give the final status, or give
+ * IN_PROGRESS and a token for test() and cancel(). */
+struct symc_coll_ops {
+    symmcoll_status_t (*start)(
+        void *state, const struct symc_op *op, void **token);
+    symmcoll_status_t (*test)(void *state, void *token);
+    void (*cancel)(void *state, void *token);
+    symmcoll_status_t (*group_begin)(void *state);
+    symmcoll_status_t (*group_end)(void *state);
+    symmcoll_status_t (*send)(void *state, const void *data, size_t nbytes,
+        int peer, int tag, void **token);
+    symmcoll_status_t (*recv)(void *state, void *data, size_t nbytes, int peer,
+        int tag, void **token);
+};
+
+/* Symmetric memory. */
+struct symc_mem_ops {
+    symmcoll_status_t (*alloc)(void *state, size_t nbytes, void **data);
+    symmcoll_status_t (*rendezvous)(void *state, void *data, void **handle);
+    symmcoll_status_t (*import)(void *state, int fd, void **data);
+    symmcoll_status_t (*signal)(
+        void *state, void *handle, int peer, uint32_t channel);
+};
+
+/* Arithmetic where the memory is. */
+struct symc_compute_ops {
+    symmcoll_status_t (*copy)(
+        void *state, void *out, const void *in, size_t nbytes);
+    symmcoll_status_t (*cast)(void *state, void *out,
+        enum symmcoll_dtype out_dtype, const void *in,
+        enum symmcoll_dtype in_dtype, size_t count);
+    symmcoll_status_t (*scale)(void *state, void *data,
+        enum symmcoll_dtype dtype, size_t count, double factor);
+    symmcoll_status_t (*reduce)(void *state, void *out, const void *const *in,
+        int nin, enum symmcoll_dtype dtype, symmcoll_op_t op, size_t count);
+    symmcoll_status_t (*gemm)(void *state, const struct symmcoll_tensor *a,
+        const struct symmcoll_tensor *b, struct symmcoll_tensor *out);
+    symmcoll_status_t (*order)(void *state, void *first, void *then);
+};
+
+/* Life of a group. */
+struct symc_admin_ops {
+    symmcoll_status_t (*split)(
+        void *state, int color, int key, void **child);
+    symmcoll_status_t (*shrink)(
+        void *state, const bool *survivors, void **child);
+    void (*abort)(void *state);
+    void (*revoke)(void *state);
+};
+
+struct symc_backend {
+    uint32_t abi;      /* SYMC_BACKEND_ABI; the loader refuses any other */
+    const char *name;
+    uint32_t priority; /* larger is tried first among those that probe OK */
+
+    /* Bytes this backend wants of every rank's block, for a world of so many;
+     * NULL: none. */
+    void (*layout)(const struct symc_config *config, int size, size_t *channel,
+        size_t *staging);
+    /* OK where this backend can serve such a group, else the reason. */
+    symmcoll_status_t (*probe)(const struct symc_peers *peers);
+    /* core and peers are borrowed until close(). */
+    symmcoll_status_t (*open)(const struct symc_core *core,
+        const struct symc_peers *peers, void **state);
+    void (*close)(void *state);
+    const struct symc_coll_ops *coll;
+    const struct symc_mem_ops *mem;
+    const struct symc_compute_ops *compute;
+    const struct symc_admin_ops *admin;
+};
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The module loader.
+ */
+#include "backend/module.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *symc_module_folder(void)
+{
+    const char *folder = secure_getenv("SYMMCOLL_MODULE_DIR");
+
+    return folder != NULL && folder[0] != '\0' ? folder : SYMC_MODULE_DIR;
+}
+
+/* A name becomes part of a path: letters, digits and underscores only. */
+static bool is_name(const char *name)
+{
+    return name[0] != '\0' &&
+           name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
+}
+
+symmcoll_status_t symc_module_load(
+    const char *name, const struct symc_backend **backend)
+{
+    char path[PATH_MAX];
+    const struct symc_backend *found;
+    void *module;
+
+    if (!is_name(name))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "module: expected a name of a-z, 0-9 and _, found '%s'", name);
+    if (snprintf(path, sizeof(path), "%s/symmcoll_%s.so", symc_module_folder(),
+            name) >= (int)sizeof(path))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "module %s: its path is longer than %d bytes", name, PATH_MAX);
+    module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (module == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_UNSUPPORTED, "module %s: %s", name, dlerror());
+    found = dlsym(module, SYMC_BACKEND_SYMBOL);
+    if (found == NULL) {
+        symmcoll_status_t status = symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "module %s: %s exports no '%s'", name, path, SYMC_BACKEND_SYMBOL);
+
+        dlclose(module);
+        return status;
+    }
+    if (found->abi != SYMC_BACKEND_ABI) {
+        symmcoll_status_t status = symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "module %s: expected interface %u, found %u in %s", name,
+            SYMC_BACKEND_ABI, found->abi, path);
+
+        dlclose(module);
+        return status;
+    }
+    *backend = found;
+    return SYMMCOLL_OK;
+}

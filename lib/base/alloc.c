@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory whose size was checked: no product or sum of sizes wraps around.
+ */
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool symc_multiply(size_t a, size_t b, size_t *product)
+{
+    return !__builtin_mul_overflow(a, b, product);
+}
+
+bool symc_add(size_t a, size_t b, size_t *sum)
+{
+    return !__builtin_add_overflow(a, b, sum);
+}
+
+void *symc_alloc(size_t count, size_t size)
+{
+    size_t nbytes;
+    void *memory = NULL;
+
+    /* Nothing gets a byte: NULL would look like a failure. */
+    if (symc_multiply(count, size, &nbytes))
+        memory = calloc(nbytes > 0 ? nbytes : 1, 1);
+    if (memory == NULL)
+        (void)symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+            "memory: no room for %zu elements of %zu bytes", count, size);
+    return memory;
+}
+
+char *symc_strdup(const char *text)
+{
+    size_t nbytes = strlen(text) + 1;
+    char *copy = symc_alloc(nbytes, 1);
+
+    if (copy != NULL)
+        memcpy(copy, text, nbytes);
+    return copy;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The ground floor: error details, clocks, checked allocation, logging. Element
+ * types are in dtype.h, reductions in reduce.h.
+ */
+#ifndef SYMC_BASE_BASE_H
+#define SYMC_BASE_BASE_H
+
+#include <symmcoll/error.h>
+#include <symmcoll/types.h>
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SYMC_DETAIL_MAX 512 /* bytes of an error detail, its zero included */
+
+#define SYMC_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
+
+/* ---- error.c ---- */
+
+/* Keep the detail for symmcoll_last_error() and give back the status. */
+symmcoll_status_t symc_fail(symmcoll_status_t status, const char *format, ...)
+    SYMC_PRINTF(2, 3);
+
+/* The same, with ": strerror(error)" behind it. */
+symmcoll_status_t symc_fail_errno(symmcoll_status_t status, int error,
+    const char *format, ...) SYMC_PRINTF(3, 4);
+
+/* ---- clock.c ---- */
+
+#define SYMC_NS_PER_S INT64_C(1000000000)
+#define SYMC_NEVER INT64_MAX /* a deadline that does not come */
+
+int64_t symc_now_ns(void);  /* monotonic */
+int64_t symc_wall_ns(void); /* since 1970 */
+
+/* The deadline that many seconds from now; SYMC_NEVER for INFINITY. */
+int64_t symc_deadline_ns(double seconds);
+
+/*
+ * The cheapest clock of the processor, in ticks of its own; for records that
+ * are read later.  symc_tick_rate() measures once per call how ticks relate to
+ * wall time.
+ */
+static inline uint64_t symc_ticks(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+    return (uint64_t)symc_now_ns();
+#endif
+}
+
+/* Wall time of a tick count: wall_ns + (ticks - ticks0) * ns_per_tick. */
+struct symc_tick_rate {
+    uint64_t ticks0;
+    int64_t wall_ns;
+    double ns_per_tick;
+};
+/* Measure; takes about a millisecond the first time in a process. */
+void symc_tick_rate_measure(struct symc_tick_rate *rate);
+int64_t symc_tick_wall_ns(const struct symc_tick_rate *rate, uint64_t ticks);
+
+/* ---- alloc.c ---- */
+
+/* Product and sum, false where they overflow. */
+bool symc_multiply(size_t a, size_t b, size_t *product);
+bool symc_add(size_t a, size_t b, size_t *sum);
+
+/* count * size zeroed bytes; NULL on overflow or without memory, with the
+ * detail of a NO_MEMORY set.  Release with free(). */
+void *symc_alloc(size_t count, size_t size);
+
+/* A copy of text; as symc_alloc(). */
+char *symc_strdup(const char *text);
+
+/* ---- log.c ---- */
+
+enum symc_log_level {
+    SYMC_LOG_OFF,
+    SYMC_LOG_ERROR,
+    SYMC_LOG_WARN,
+    SYMC_LOG_INFO,
+    SYMC_LOG_DEBUG
+};
+
+/* Who speaks, and how much. */
+struct symc_log {
+    enum symc_log_level level;
+    int rank; /* -1 before it is known */
+};
+
+/* One line on standard error, in one write: "symmcoll [rank 2]: warning: ...".
+ */
+void symc_logf(const struct symc_log *log, enum symc_log_level level,
+    const char *format, ...) SYMC_PRINTF(3, 4);
+
+/* ---- text.c ---- */
+
+/* Bytes with a unit, "256 KiB"; exact counts stay exact.  Into a buffer of 32.
+ */
+const char *symc_format_bytes(size_t nbytes, char *buffer);
+
+/* Ranks as text, "1, 3-5 and 9"; cut with "..." where it does not fit. */
+const char *symc_format_ranks(
+    const bool *listed, int size, char *buffer, size_t nbytes);
+
+/* Replace characters that would break a line or a JSON string; in place. */
+void symc_make_printable(char *text);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Clocks: monotonic and wall time in nanoseconds, deadlines, and how the
+ * processor's own counter relates to them.
+ */
+#include "base/base.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+static int64_t read_clock(clockid_t clock)
+{
+    struct timespec now;
+
+    (void)clock_gettime(clock, &now); /* these clocks cannot fail */
+    return (int64_t)now.tv_sec * SYMC_NS_PER_S + now.tv_nsec;
+}
+
+int64_t symc_now_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+int64_t symc_wall_ns(void)
+{
+    return read_clock(CLOCK_REALTIME);
+}
+
+int64_t symc_deadline_ns(double seconds)
+{
+    int64_t now = symc_now_ns();
+    double ns = seconds * (double)SYMC_NS_PER_S;
+
+    if (!(ns > 0)) /* negative and NaN: no time at all */
+        return now;
+    if (ns >= (double)(SYMC_NEVER - now))
+        return SYMC_NEVER;
+    return now + (int64_t)ns;
+}
+
+/* A moment on two clocks at once. */
+struct moment {
+    uint64_t ticks;
+    int64_t ns;
+};
+
+/*
+ * Of several readings keep the one with the least time between its two looks at
+ * the counter: the others were interrupted.
+ */
+static struct moment take_moment(clockid_t clock)
+{
+    struct moment best = {0, 0};
+    uint64_t least = UINT64_MAX;
+
+    for (int i = 0; i < 16; i++) {
+        uint64_t before = symc_ticks();
+        int64_t ns = read_clock(clock);
+        uint64_t width = symc_ticks() - before;
+
+        if (width < least) {
+            least = width;
+            best.ticks = before + width / 2;
+            best.ns = ns;
+        }
+    }
+    return best;
+}
+
+#if defined(__aarch64__)
+
+/* The architecture says how fast its counter is. */
+static double find_ns_per_tick(void)
+{
+    uint64_t frequency;
+
+    __asm__("mrs %0, cntfrq_el0" : "=r"(frequency));
+    return (double)SYMC_NS_PER_S / (double)frequency;
+}
+
+#else
+
+#define MEASURE_NS INT64_C(1000000)
+
+static double measure_ns_per_tick(void)
+{
+    struct moment first = take_moment(CLOCK_MONOTONIC);
+    struct timespec pause = {0, MEASURE_NS};
+    struct moment second;
+
+    /* An interrupted sleep is followed by another one; the sleep's length does
+     * not matter, only that both clocks see the same. */
+    do {
+        (void)nanosleep(&pause, NULL);
+        second = take_moment(CLOCK_MONOTONIC);
+    } while (second.ns - first.ns < MEASURE_NS || second.ticks == first.ticks);
+    return (double)(second.ns - first.ns) /
+           (double)(second.ticks - first.ticks);
+}
+
+/*
+ * The counter's rate is a constant of the machine, so the process remembers it.
+ * Threads that measure at the same time find equally good values.
+ */
+static double find_ns_per_tick(void)
+{
+    static _Atomic uint64_t remembered; /* the bits of a double; 0: none */
+    uint64_t bits = atomic_load_explicit(&remembered, memory_order_relaxed);
+    double ns_per_tick;
+
+    if (bits == 0) {
+        ns_per_tick = measure_ns_per_tick();
+        memcpy(&bits, &ns_per_tick, sizeof(bits));
+        atomic_store_explicit(&remembered, bits, memory_order_relaxed);
+    }
+    memcpy(&ns_per_tick, &bits, sizeof(ns_per_tick));
+    return ns_per_tick;
+}
+
+#endif
+
+void symc_tick_rate_measure(struct symc_tick_rate *rate)
+{
+    struct moment now;
+
+    rate->ns_per_tick = find_ns_per_tick();
+    now = take_moment(CLOCK_REALTIME);
+    rate->ticks0 = now.ticks;
+    rate->wall_ns = now.ns;
+}
+
+int64_t symc_tick_wall_ns(const struct symc_tick_rate *rate, uint64_t ticks)
+{
+    /* Signed: records may be older than the measurement. */
+    int64_t elapsed = (int64_t)(ticks - rate->ticks0);
+
+    return rate->wall_ns + (int64_t)((double)elapsed * rate->ns_per_tick);
+}

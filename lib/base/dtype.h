@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Element types and which reduce operations go with them (semantics 1.1, 1.2).
+ */
+#ifndef SYMC_BASE_DTYPE_H
+#define SYMC_BASE_DTYPE_H
+
+#include <symmcoll/types.h>
+
+#include <stdbool.h>
+
+/* One element type. */
+struct symc_dtype {
+    const char *name;       /* "float32" */
+    const char *trace_name; /* "Float", as recorders write it (T1) */
+    uint8_t size;           /* bytes of one element */
+    uint16_t ops;           /* bit 1 << op for each operation defined for it */
+};
+
+/* NULL for a number that is none. */
+const struct symc_dtype *symc_dtype_find(enum symmcoll_dtype dtype);
+
+/* Whether op, SYMMCOLL_SUM to PREMUL_SUM, is defined for dtype. */
+static inline bool symc_dtype_reduces(
+    const struct symc_dtype *dtype, symmcoll_op_t op)
+{
+    return (dtype->ops >> op & 1) != 0;
+}
+
+#endif

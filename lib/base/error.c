@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Error details, and what a status means in words.  The detail is the one thing
+ * in the library that belongs to a thread and not to a handle: it has to be
+ * kept even where there is no handle yet.
+ */
+#include "base/base.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local char last_detail[SYMC_DETAIL_MAX];
+
+/* A detail is one line, whatever text of users went into it. */
+static void keep_one_line(char *text)
+{
+    for (; *text != '\0'; text++) {
+        unsigned char byte = (unsigned char)*text;
+
+        if (byte < 0x20 || byte == 0x7f)
+            *text = ' ';
+    }
+}
+
+/* Show by "..." that a text did not fit. */
+static void mark_cut(char *text, size_t nbytes)
+{
+    memcpy(text + nbytes - sizeof("..."), "...", sizeof("..."));
+}
+
+/*
+ * Format to a local buffer first: an argument may be the very detail that is
+ * replaced, when a caller adds where it happened.
+ */
+static void keep_detail(const char *format, va_list args, const char *reason)
+{
+    char text[SYMC_DETAIL_MAX];
+    int length = vsnprintf(text, sizeof(text), format, args);
+
+    if (length < 0)
+        length = snprintf(text, sizeof(text), "%s", format);
+    if (reason != NULL && length >= 0 && (size_t)length < sizeof(text)) {
+        size_t used = (size_t)length;
+
+        length += snprintf(text + used, sizeof(text) - used, ": %s", reason);
+    }
+    if (length >= 0 && (size_t)length >= sizeof(text))
+        mark_cut(text, sizeof(text));
+    keep_one_line(text);
+    memcpy(last_detail, text, sizeof(text));
+}
+
+symmcoll_status_t symc_fail(symmcoll_status_t status, const char *format, ...)
+{
+    int saved = errno;
+    va_list args;
+
+    va_start(args, format);
+    keep_detail(format, args, NULL);
+    va_end(args);
+    errno = saved;
+    return status;
+}
+
+symmcoll_status_t symc_fail_errno(
+    symmcoll_status_t status, int error, const char *format, ...)
+{
+    int saved = errno;
+    char buffer[128];
+    va_list args;
+
+    va_start(args, format);
+    keep_detail(format, args, strerror_r(error, buffer, sizeof(buffer)));
+    va_end(args);
+    errno = saved;
+    return status;
+}
+
+const char *symmcoll_last_error(void)
+{
+    return last_detail;
+}
+
+const char *symmcoll_status_name(symmcoll_status_t status)
+{
+    switch (status) {
+    case SYMMCOLL_OK:
+        return "OK";
+    case SYMMCOLL_IN_PROGRESS:
+        return "IN_PROGRESS";
+    case SYMMCOLL_SKIPPED:
+        return "SKIPPED";
+    case SYMMCOLL_ERR_INVALID:
+        return "INVALID";
+    case SYMMCOLL_ERR_UNSUPPORTED:
+        return "UNSUPPORTED";
+    case SYMMCOLL_ERR_MISMATCH:
+        return "MISMATCH";
+    case SYMMCOLL_ERR_TIMEOUT:
+        return "TIMEOUT";
+    case SYMMCOLL_ERR_PEER:
+        return "PEER";
+    case SYMMCOLL_ERR_CANCELED:
+        return "CANCELED";
+    case SYMMCOLL_ERR_ABORTED:
+        return "ABORTED";
+    case SYMMCOLL_ERR_NOT_SYMMETRIC:
+        return "NOT_SYMMETRIC";
+    case SYMMCOLL_ERR_NOT_MEMBER:
+        return "NOT_MEMBER";
+    case SYMMCOLL_ERR_NO_MEMORY:
+        return "NO_MEMORY";
+    case SYMMCOLL_ERR_SYSTEM:
+        return "SYSTEM";
+    case SYMMCOLL_ERR_DEVICE:
+        return "DEVICE";
+    case SYMMCOLL_ERR_CONFIG:
+        return "CONFIG";
+    case SYMMCOLL_ERR_INTERNAL:
+        return "INTERNAL";
+    default:
+        return "unknown status";
+    }
+}
+
+enum symmcoll_category symmcoll_status_category(symmcoll_status_t status)
+{
+    switch (status) {
+    case SYMMCOLL_OK:
+    case SYMMCOLL_IN_PROGRESS:
+    case SYMMCOLL_SKIPPED:
+        return SYMMCOLL_CATEGORY_NONE;
+    case SYMMCOLL_ERR_INVALID:
+    case SYMMCOLL_ERR_NOT_SYMMETRIC:
+    case SYMMCOLL_ERR_NOT_MEMBER:
+    case SYMMCOLL_ERR_CONFIG:
+        return SYMMCOLL_CATEGORY_VALUE;
+    case SYMMCOLL_ERR_TIMEOUT:
+    case SYMMCOLL_ERR_PEER:
+    case SYMMCOLL_ERR_CANCELED:
+    case SYMMCOLL_ERR_ABORTED:
+    case SYMMCOLL_ERR_DEVICE:
+        return SYMMCOLL_CATEGORY_BACKEND;
+    case SYMMCOLL_ERR_NO_MEMORY:
+    case SYMMCOLL_ERR_SYSTEM:
+        return SYMMCOLL_CATEGORY_SYSTEM;
+    case SYMMCOLL_ERR_UNSUPPORTED:
+        return SYMMCOLL_CATEGORY_NOT_IMPLEMENTED;
+    default: /* MISMATCH, INTERNAL, and what a newer library may add */
+        return status < 0 ? SYMMCOLL_CATEGORY_DIST : SYMMCOLL_CATEGORY_NONE;
+    }
+}
+
+const char *symmcoll_version(void)
+{
+    return PACKAGE_VERSION;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One collective call, as every room from the recorder upwards passes it on.
+ */
+#ifndef SYMC_BASE_OP_H
+#define SYMC_BASE_OP_H
+
+#include <symmcoll/types.h>
+
+#include <stdint.h>
+
+/* Which collective.  Travels between ranks and in records: never renumbered. */
+enum symc_kind {
+    SYMC_BARRIER = 1,
+    SYMC_ALL_REDUCE = 2,
+    SYMC_REDUCE = 3,
+    SYMC_REDUCE_SCATTER = 4,
+    SYMC_ALL_GATHER = 5,
+    SYMC_GATHER = 6,
+    SYMC_BROADCAST = 7,
+    SYMC_KIND_COUNT = 8
+};
+
+#define SYMC_LABEL_MAX 32
+
+struct symc_op {
+    enum symc_kind kind;
+    enum symmcoll_dtype dtype;
+    symmcoll_op_t op; /* SUM ... PREMUL_SUM; SUM where nothing is reduced */
+    int root;         /* group rank; 0 where there is none */
+    size_t count;     /* as the call's: elements */
+    size_t elem;      /* bytes of an element; 1 for a barrier */
+    void *out;
+    const void *in;
+    double factor;      /* PREMUL_SUM: this rank's */
+    uint64_t seq;       /* in its group, from 1; set when its turn has come */
+    uint64_t issued;    /* symc_ticks() of the call; 0: now */
+    int64_t timeout_ns; /* from the moment it starts; SYMC_NEVER */
+    char label[SYMC_LABEL_MAX]; /* the caller's, or "" */
+};
+
+/* "all_reduce"; "unknown" for what is none.  Static. */
+const char *symc_kind_name(enum symc_kind kind);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which SIMD level this processor runs.  The answer is computed at each call:
+ * it is a few tests of what the compiler's run time found at start, and needs
+ * no state of ours.
+ */
+#include "base/reduce.h"
+
+#include "base/reduce_level.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
+#if defined(__x86_64__)
+
+/* No processor was made with AVX2 and without F16C; clang cannot ask for more.
+ */
+static bool has_avx2_and_f16c(void)
+{
+#if defined(__clang__)
+    return __builtin_cpu_supports("avx2");
+#else
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+#endif
+}
+
+#endif
+
+enum symc_simd symc_simd_level(void)
+{
+#if defined(__x86_64__)
+    /*
+     * Of processors with AVX-512 only those that do not slow down for it: all
+     * of them have VBMI2, and none of the older ones.
+     */
+    if (__builtin_cpu_supports("avx512vbmi2") &&
+        __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("bmi2"))
+        return SYMC_SIMD_AVX512;
+    if (has_avx2_and_f16c())
+        return SYMC_SIMD_AVX2;
+#endif
+    return SYMC_SIMD_BASELINE;
+}
+
+static const struct symc_reduce_level *get_level(enum symc_simd simd)
+{
+#if defined(__x86_64__)
+    if (simd == SYMC_SIMD_AVX512)
+        return &symc_reduce_avx512;
+    if (simd == SYMC_SIMD_AVX2)
+        return &symc_reduce_avx2;
+#else
+    (void)simd;
+#endif
+    return &symc_reduce_baseline;
+}
+
+const char *symc_simd_name(void)
+{
+    return get_level(symc_simd_level())->name;
+}
+
+symc_reduce_fn symc_reduce_find_at(
+    enum symc_simd level, enum symmcoll_dtype dtype, symmcoll_op_t op)
+{
+    unsigned int row = (unsigned int)dtype;
+    unsigned int column = (unsigned int)op;
+
+    if (row >= SYMMCOLL_DTYPE_COUNT || column >= SYMMCOLL_OP_COUNT)
+        return NULL;
+    return get_level(level)->reduce[row][column];
+}
+
+symc_reduce_fn symc_reduce_find(enum symmcoll_dtype dtype, symmcoll_op_t op)
+{
+    return symc_reduce_find_at(symc_simd_level(), dtype, op);
+}
+
+void symc_reduce(const struct symc_reduction *reduction, void *out,
+    void *mirror, const void *const *src, int nsrc, size_t count,
+    bool streaming)
+{
+    symc_reduce_fn reduce =
+        get_level(symc_simd_level())->reduce[reduction->dtype][reduction->op];
+
+    reduce(reduction, out, mirror, src, nsrc, count, streaming);
+}
+
+void symc_copy_at(enum symc_simd level, void *out, const void *in,
+    size_t nbytes, bool streaming)
+{
+    if (nbytes == 0 || out == in)
+        return;
+    if (streaming)
+        get_level(level)->copy(out, in, nbytes);
+    else
+        memcpy(out, in, nbytes);
+}
+
+void symc_copy(void *out, const void *in, size_t nbytes, bool streaming)
+{
+    symc_copy_at(symc_simd_level(), out, in, nbytes, streaming);
+}
+
+void symc_stream_fence(void)
+{
+#if defined(__x86_64__)
+    _mm_sfence();
+#endif
+}

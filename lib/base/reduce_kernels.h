@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The reduction kernels, written once and compiled for each SIMD level: here
+ * are the loops, in reduce_steps.h what they do with a vector, in
+ * reduce_table.h which kernels there are.  A level (reduce_baseline.c,
+ * reduce_avx2.c, reduce_avx512.c) defines before it includes this file:
+ *
+ *   VECTOR       bytes of a vector
+ *   vec          a vector of bytes, on which everything here is passed around
+ *   LEVEL        the name of the table to define, LEVEL_NAME its text
+ *   load, store, stream            whole vectors at any address; stream writes
+ *                                  past the cache, at an aligned address
+ *   load_half, store_half, stream_half   the lower half of a vector
+ *   load_part, store_part          the lower n bytes, 0 < n <= VECTOR; the
+ *                                  others are loaded as zeros
+ *   extend16, shorten16            uint16_t lanes of the lower half to uint32_t
+ *                                  lanes and back (of values that fit)
+ *   HAVE_F16C, half_to_float, float_to_half   where there is hardware for it
+ *
+ * The vector extensions of gcc and clang are used rather than loops, because
+ * the result must be fast at any level of optimisation, and rather than
+ * intrinsics, because then one text serves all.  A kernel is a constant table
+ * of small functions that the compiler folds into run_kernel().
+ *
+ * Every element goes through the same operations in the same order, whether it
+ * is in a block, a single vector or the part of one: there is no scalar code
+ * whose bits could differ.  Sums must not be contracted to fused operations
+ * (-ffp-contract=off).
+ */
+
+#include "base/reduce_steps.h"
+
+/* ---- the loops ---- */
+
+/* How a kernel treats its elements. */
+struct kernel {
+    size_t element; /* bytes */
+    size_t step;    /* bytes in memory of what fills a vector */
+    vec (*widen)(vec raw);
+    vec (*prepare)(vec x, double factor);
+    vec (*combine)(vec a, vec b);
+    vec (*finish)(vec x, int nsrc);
+    vec (*narrow)(vec x);
+};
+
+/* One call of a kernel. */
+struct job {
+    unsigned char *out;
+    unsigned char *mirror;
+    const unsigned char *const *src;
+    const double *factors;
+    int nsrc;
+    int run;
+};
+
+/* Four vectors: enough independent sums to keep the adders busy. */
+struct block {
+    vec a, b, c, d;
+};
+#define BLOCK 4
+
+/* Bytes from which on it pays to bring the output to an aligned address. */
+#define ALIGN_NBYTES (8 * BLOCK * VECTOR)
+
+INLINE double get_factor(const struct job *job, int s)
+{
+    return job->factors != NULL ? job->factors[s] : 1.0;
+}
+
+INLINE vec fetch(
+    const struct kernel *kernel, const unsigned char *from, double factor)
+{
+    vec raw = kernel->step == VECTOR ? load(from) : load_half(from);
+
+    return kernel->prepare(kernel->widen(raw), factor);
+}
+
+INLINE struct block fetch_block(
+    const struct kernel *kernel, const unsigned char *from, double factor)
+{
+    struct block x;
+
+    x.a = fetch(kernel, from, factor);
+    x.b = fetch(kernel, from + kernel->step, factor);
+    x.c = fetch(kernel, from + 2 * kernel->step, factor);
+    x.d = fetch(kernel, from + 3 * kernel->step, factor);
+    return x;
+}
+
+INLINE struct block combine_blocks(
+    const struct kernel *kernel, struct block x, struct block y)
+{
+    x.a = kernel->combine(x.a, y.a);
+    x.b = kernel->combine(x.b, y.b);
+    x.c = kernel->combine(x.c, y.c);
+    x.d = kernel->combine(x.d, y.d);
+    return x;
+}
+
+INLINE void put(
+    const struct kernel *kernel, unsigned char *to, vec x, bool streaming)
+{
+    if (kernel->step == VECTOR)
+        streaming ? stream(to, x) : store(to, x);
+    else
+        streaming ? stream_half(to, x) : store_half(to, x);
+}
+
+INLINE void put_block(const struct kernel *kernel, unsigned char *to,
+    struct block x, bool streaming)
+{
+    put(kernel, to, x.a, streaming);
+    put(kernel, to + kernel->step, x.b, streaming);
+    put(kernel, to + 2 * kernel->step, x.c, streaming);
+    put(kernel, to + 3 * kernel->step, x.d, streaming);
+}
+
+/* Where the run of sources ends that begins at first. */
+INLINE int end_of_run(const struct job *job, int first)
+{
+    return job->nsrc - first <= job->run ? job->nsrc : first + job->run;
+}
+
+INLINE struct block combine_run_of_blocks(const struct kernel *kernel,
+    const struct job *job, int first, int end, size_t at)
+{
+    struct block sum =
+        fetch_block(kernel, job->src[first] + at, get_factor(job, first));
+
+    for (int s = first + 1; s < end; s++)
+        sum = combine_blocks(kernel, sum,
+            fetch_block(kernel, job->src[s] + at, get_factor(job, s)));
+    return sum;
+}
+
+INLINE struct block combine_all_blocks(
+    const struct kernel *kernel, const struct job *job, size_t at)
+{
+    int end = end_of_run(job, 0);
+    struct block sum = combine_run_of_blocks(kernel, job, 0, end, at);
+
+    while (end < job->nsrc) {
+        int first = end;
+
+        end = end_of_run(job, first);
+        sum = combine_blocks(
+            kernel, sum, combine_run_of_blocks(kernel, job, first, end, at));
+    }
+    return sum;
+}
+
+INLINE vec combine_run_of_parts(const struct kernel *kernel,
+    const struct job *job, int first, int end, size_t at, size_t nbytes)
+{
+    vec sum =
+        kernel->prepare(kernel->widen(load_part(job->src[first] + at, nbytes)),
+            get_factor(job, first));
+
+    for (int s = first + 1; s < end; s++) {
+        vec raw = load_part(job->src[s] + at, nbytes);
+
+        sum = kernel->combine(
+            sum, kernel->prepare(kernel->widen(raw), get_factor(job, s)));
+    }
+    return sum;
+}
+
+/* Reduce one vector or less: nbytes <= kernel->step. */
+INLINE void reduce_part(const struct kernel *kernel, const struct job *job,
+    size_t at, size_t nbytes)
+{
+    int end = end_of_run(job, 0);
+    vec sum = combine_run_of_parts(kernel, job, 0, end, at, nbytes);
+
+    while (end < job->nsrc) {
+        int first = end;
+
+        end = end_of_run(job, first);
+        sum = kernel->combine(
+            sum, combine_run_of_parts(kernel, job, first, end, at, nbytes));
+    }
+    sum = kernel->narrow(kernel->finish(sum, job->nsrc));
+    store_part(job->out + at, sum, nbytes);
+    if (job->mirror != NULL)
+        store_part(job->mirror + at, sum, nbytes);
+}
+
+/* Reduce from at to the end in parts of at most one vector. */
+INLINE void reduce_parts(const struct kernel *kernel, const struct job *job,
+    size_t at, size_t nbytes)
+{
+    while (at < nbytes) {
+        size_t left = nbytes - at;
+        size_t length = left < kernel->step ? left : kernel->step;
+
+        reduce_part(kernel, job, at, length);
+        at += length;
+    }
+}
+
+INLINE bool is_aligned(const void *pointer, size_t alignment)
+{
+    return (uintptr_t)pointer % alignment == 0;
+}
+
+/*
+ * Reduce whole blocks from at on; gives where they end.  Two sources, in which
+ * every exchange between two ranks consists, keep their pointers in registers:
+ * the compiler cannot know that no output lies on the array of sources.
+ */
+INLINE size_t reduce_blocks(const struct kernel *kernel, const struct job *job,
+    size_t at, size_t nbytes, bool streaming)
+{
+    const size_t step = BLOCK * kernel->step;
+    unsigned char *out = job->out;
+    unsigned char *mirror = job->mirror;
+    bool stream_out = streaming && is_aligned(out + at, kernel->step);
+    bool stream_mirror =
+        streaming && mirror != NULL && is_aligned(mirror + at, kernel->step);
+    bool two = job->nsrc == 2; /* whatever the run */
+    const unsigned char *src0 = job->src[0];
+    const unsigned char *src1 = two ? job->src[1] : NULL;
+    double factor0 = get_factor(job, 0);
+    double factor1 = two ? get_factor(job, 1) : 1.0;
+
+    for (; nbytes - at >= step; at += step) {
+        struct block sum;
+
+        if (two)
+            sum =
+                combine_blocks(kernel, fetch_block(kernel, src0 + at, factor0),
+                    fetch_block(kernel, src1 + at, factor1));
+        else
+            sum = combine_all_blocks(kernel, job, at);
+        sum.a = kernel->narrow(kernel->finish(sum.a, job->nsrc));
+        sum.b = kernel->narrow(kernel->finish(sum.b, job->nsrc));
+        sum.c = kernel->narrow(kernel->finish(sum.c, job->nsrc));
+        sum.d = kernel->narrow(kernel->finish(sum.d, job->nsrc));
+        put_block(kernel, out + at, sum, stream_out);
+        if (mirror != NULL)
+            put_block(kernel, mirror + at, sum, stream_mirror);
+    }
+    return at;
+}
+
+INLINE void run_kernel(const struct kernel *kernel,
+    const struct symc_reduction *reduction, void *out, void *mirror,
+    const void *const *src, int nsrc, size_t count, bool streaming)
+{
+    const struct job job = {out, mirror, (const unsigned char *const *)src,
+        reduction->factors, nsrc, reduction->run};
+    size_t nbytes = count * kernel->element;
+    size_t at = 0;
+
+    if (nbytes >= ALIGN_NBYTES) {
+        size_t head = -(uintptr_t)out % kernel->step;
+
+        if (head > 0 && head % kernel->element == 0) {
+            reduce_parts(kernel, &job, 0, head);
+            at = head;
+        }
+    }
+    if (nbytes >= BLOCK * kernel->step)
+        at = reduce_blocks(
+            kernel, &job, at, nbytes, streaming && nbytes >= ALIGN_NBYTES);
+    reduce_parts(kernel, &job, at, nbytes);
+}
+
+/* ---- copies ---- */
+
+static void copy_streaming(void *out, const void *in, size_t nbytes)
+{
+    unsigned char *to = out;
+    const unsigned char *from = in;
+    size_t head = -(uintptr_t)to % VECTOR;
+
+    if (nbytes < ALIGN_NBYTES) {
+        memcpy(to, from, nbytes);
+        return;
+    }
+    memcpy(to, from, head);
+    to += head;
+    from += head;
+    nbytes -= head;
+    for (; nbytes >= BLOCK * VECTOR; nbytes -= BLOCK * VECTOR) {
+        vec a = load(from);
+        vec b = load(from + VECTOR);
+        vec c = load(from + 2 * VECTOR);
+        vec d = load(from + 3 * VECTOR);
+
+        stream(to, a);
+        stream(to + VECTOR, b);
+        stream(to + 2 * VECTOR, c);
+        stream(to + 3 * VECTOR, d);
+        to += BLOCK * VECTOR;
+        from += BLOCK * VECTOR;
+    }
+    memcpy(to, from, nbytes);
+}

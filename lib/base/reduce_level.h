@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What reduce.c gets from each SIMD level: the same tables, compiled for other
+ * processors.
+ */
+#ifndef SYMC_BASE_REDUCE_LEVEL_H
+#define SYMC_BASE_REDUCE_LEVEL_H
+
+#include "base/reduce.h"
+
+struct symc_reduce_level {
+    const char *name;
+    /* NULL where the operation is not defined for the type */
+    symc_reduce_fn reduce[SYMMCOLL_DTYPE_COUNT][SYMMCOLL_OP_COUNT];
+    /* memcpy() past the cache */
+    void (*copy)(void *out, const void *in, size_t nbytes);
+};
+
+extern const struct symc_reduce_level symc_reduce_baseline;
+#if defined(__x86_64__)
+extern const struct symc_reduce_level symc_reduce_avx2;
+extern const struct symc_reduce_level symc_reduce_avx512;
+#endif
+
+#endif

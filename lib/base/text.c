@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Values as text for people: sizes, lists of ranks, and text that is safe to
+ * put on one line.
+ */
+#include "base/base.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define FORMAT_BYTES_NBYTES 32
+
+const char *symc_format_bytes(size_t nbytes, char *buffer)
+{
+    static const char units[][4] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    const size_t nunits = sizeof(units) / sizeof(units[0]);
+    size_t unit = 0;
+
+    while (nbytes != 0 && nbytes % 1024 == 0 && unit + 1 < nunits) {
+        nbytes /= 1024;
+        unit++;
+    }
+    (void)snprintf(buffer, FORMAT_BYTES_NBYTES, "%zu %s", nbytes, units[unit]);
+    return buffer;
+}
+
+/* One item of a list: a rank, or a run of at least three. */
+struct item {
+    int first;
+    int last;
+};
+
+/* The first item at or behind a rank; first is size where there is none. */
+static struct item find_item(const bool *listed, int size, int from)
+{
+    struct item item;
+    int end;
+
+    while (from < size && !listed[from])
+        from++;
+    item.first = from;
+    for (end = from; end < size && listed[end];)
+        end++;
+    item.last = end - from >= 3 ? end - 1 : from;
+    return item;
+}
+
+const char *symc_format_ranks(
+    const bool *listed, int size, char *buffer, size_t nbytes)
+{
+    struct item item = find_item(listed, size, 0);
+    size_t used = 0;
+
+    if (nbytes == 0)
+        return buffer;
+    if (item.first >= size) {
+        (void)snprintf(buffer, nbytes, "none");
+        return buffer;
+    }
+    while (item.first < size) {
+        struct item next = find_item(listed, size, item.last + 1);
+        const char *before = "";
+        char text[48];
+        size_t length;
+
+        if (used > 0)
+            before = next.first < size ? ", " : " and ";
+        if (item.last > item.first)
+            length = (size_t)snprintf(
+                text, sizeof(text), "%s%d-%d", before, item.first, item.last);
+        else
+            length = (size_t)snprintf(
+                text, sizeof(text), "%s%d", before, item.first);
+        /* What follows an item must leave room to say that there is more. */
+        if (used + length + (next.first < size ? sizeof("...") : 1) > nbytes) {
+            (void)snprintf(buffer + used, nbytes - used, "...");
+            return buffer;
+        }
+        memcpy(buffer + used, text, length + 1);
+        used += length;
+        item = next;
+    }
+    return buffer;
+}
+
+/* Bytes of the UTF-8 sequence at text; 0 where it is none. */
+static size_t measure_sequence(const unsigned char *text)
+{
+    uint32_t point;
+    size_t length;
+
+    if (text[0] < 0x80)
+        return 1;
+    if (text[0] >= 0xc2 && text[0] < 0xe0)
+        length = 2;
+    else if (text[0] >= 0xe0 && text[0] < 0xf0)
+        length = 3;
+    else if (text[0] >= 0xf0 && text[0] < 0xf5)
+        length = 4;
+    else
+        return 0;
+    point = text[0] & (0x7fu >> length);
+    for (size_t i = 1; i < length; i++) {
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+        point = point << 6 | (text[i] & 0x3fu);
+    }
+    /* too long a form, a surrogate, beyond the last point */
+    if ((length == 3 && point < 0x800) || (length == 4 && point < 0x10000) ||
+        (point >= 0xd800 && point < 0xe000) || point > 0x10ffff)
+        return 0;
+    return length;
+}
+
+void symc_make_printable(char *text)
+{
+    while (*text != '\0') {
+        size_t length = measure_sequence((const unsigned char *)text);
+
+        if (length == 0 || *text == '\x7f' ||
+            (length == 1 && (unsigned char)*text < 0x20))
+            *text = '?';
+        else if (*text == '"')
+            *text = '\'';
+        else if (*text == '\\')
+            *text = '/';
+        text += length == 0 ? 1 : length;
+    }
+}

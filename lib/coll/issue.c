@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From a checked operation to its result: on the caller's thread when it blocks,
+ * on the group's progress thread when it does not.
+ */
+#include "coll/coll.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What the options say; NULL for the defaults is the usual case. */
+static symmcoll_status_t apply_call(
+    const struct symmcoll_call *call, struct symc_op *op)
+{
+    if (call->size != sizeof(*call))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected options of %zu bytes, found %zu: use "
+            "SYMMCOLL_CALL_INIT",
+            symc_kind_name(op->kind), sizeof(*call), call->size);
+    if (call->flags != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected flags of 0, found 0x%x", symc_kind_name(op->kind),
+            call->flags);
+    if (call->stream != NULL)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: a stream is for device memory, the buffers are in host memory",
+            symc_kind_name(op->kind));
+    if (isnan(call->timeout))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a timeout in seconds, found NaN",
+            symc_kind_name(op->kind));
+    if (call->timeout >= 9e9)
+        op->timeout_ns = SYMC_NEVER;
+    else if (call->timeout > 0)
+        op->timeout_ns = (int64_t)(call->timeout * (double)SYMC_NS_PER_S) + 1;
+    if (call->label != NULL)
+        strncpy(op->label, call->label, sizeof(op->label) - 1);
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t queue(struct symmcoll_group *group,
+    struct symc_op *op, struct symmcoll_work **work)
+{
+    op->issued = symc_ticks();
+    return symc_lane_submit(&group->lane, op, work);
+}
+
+symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
+    struct symc_op *op, const struct symmcoll_call *call,
+    struct symmcoll_work **work)
+{
+    symmcoll_status_t status;
+    uint64_t ticket;
+
+    op->timeout_ns =
+        atomic_load_explicit(&group->timeout_ns, memory_order_relaxed);
+    if (call != NULL) {
+        status = apply_call(call, op);
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+    if (work != NULL)
+        return queue(group, op, work);
+    if (symc_callbacks_inside(&group->world->callbacks))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected no blocking call on the callback thread",
+            symc_kind_name(op->kind));
+    ticket = symc_lane_enter(&group->lane);
+    status = symc_group_run(group, op);
+    symc_lane_leave(&group->lane, ticket);
+    return status;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The settings: one typed table (options.c) drives the file, the environment,
+ * the listing and the manual page.  They are read once, when a world is made.
+ */
+#ifndef SYMC_CONFIG_CONFIG_H
+#define SYMC_CONFIG_CONFIG_H
+
+#include "base/base.h"
+
+#include <symmcoll/config.h>
+
+#include <stddef.h>
+
+/* How `errors.async_handling` acts on a failed operation (semantics 6.2). */
+enum symc_async_handling {
+    SYMC_ASYNC_NONE = 0,
+    SYMC_ASYNC_TEAR_DOWN = 1,
+    SYMC_ASYNC_CLEAN_UP = 2,
+    SYMC_ASYNC_SKIP_CLEAN_UP = 3
+};
+
+/* How `errors.aliases` decides about variables of torch.distributed. */
+enum symc_alias_use {
+    SYMC_ALIASES_AUTO,
+    SYMC_ALIASES_ON,
+    SYMC_ALIASES_OFF
+};
+
+/* Which values stand below all files (`profile`). */
+enum symc_profile {
+    SYMC_PROFILE_DEFAULT,
+    SYMC_PROFILE_COMPAT_2024
+};
+
+/* The values in effect.  Times are nanoseconds, SYMC_NEVER for "inf"; sizes are
+ * bytes. */
+struct symc_config {
+    int64_t profile; /* enum symc_profile */
+
+    /* timeouts */
+    int64_t timeouts_init;       /* the meeting */
+    int64_t timeouts_collective; /* one operation */
+    int64_t timeouts_finalize;   /* queued work at the end */
+    int64_t timeouts_heartbeat;  /* a monitor that does not move */
+
+    /* errors */
+    int64_t errors_async_handling; /* enum symc_async_handling */
+    bool errors_blocking_wait;     /* an expired wait fails the group (W5) */
+    bool errors_kill_process; /* end by SIGABRT when the monitor is stuck */
+    int64_t errors_aliases;   /* enum symc_alias_use */
+
+    /* trace */
+    int64_t trace_buffer_size; /* entries; 0: no recorder */
+    char *trace_dump_file;     /* prefix of the dump's path; "": the default */
+    bool trace_dump_on_error;
+    int64_t trace_dump_grace; /* a failing call waits so long for the dump */
+    bool trace_only_active;   /* automatic dumps hold only unfinished entries */
+    char *trace_backend_name; /* before the operation's name, "nccl" */
+    char *trace_version;      /* "2.10" or "2.2" */
+
+    /* host */
+    int64_t host_spin;       /* polling before sleeping, a core for each rank */
+    int64_t host_polls;      /* polls before yielding, otherwise */
+    int64_t host_yield;      /* yielding before sleeping */
+    int64_t host_watch;      /* how often the monitor looks at its peers */
+    size_t host_small_max;   /* bytes that travel beside the header */
+    size_t host_chunk;       /* bytes of one staging slot */
+    size_t host_stream_min;  /* results from this size are streamed */
+    int64_t host_reduce_run; /* ranks added before runs are */
+    char *host_node;         /* name of this machine; "": found */
+    bool host_direct;        /* threads read each other's buffers */
+
+    /* store */
+    int64_t store_timeout;
+
+    /* ddp */
+    size_t ddp_bucket_cap;
+    size_t ddp_first_bucket_cap;
+
+    /* log */
+    int64_t log_level; /* enum symc_log_level */
+
+    /* The same as text, each with its origin; see symc_config_text(). */
+    struct symc_value *values;
+};
+
+/*
+ * Read everything, lowest first: built-in, the profile,
+ * sysconfdir/symmcoll.conf and its .d, the user's file, $SYMMCOLL_CONF,
+ * aliases, SYMMCOLL_*.
+ *
+ * config   out: release with symc_config_free()
+ * warn     gets a line for each warning; may be NULL
+ *
+ * Errors: CONFIG (origin, expected and found), NO_MEMORY, SYSTEM.
+ */
+symmcoll_status_t symc_config_load(
+    struct symc_config **config, symmcoll_warning_fn warn, void *arg);
+void symc_config_free(struct symc_config *config);
+
+/* One value as text, "256KiB"; NULL for a key that is none.  Borrowed, as long
+ * as the config lives. */
+const char *symc_config_text(const struct symc_config *config, const char *key);
+
+#endif

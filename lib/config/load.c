@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The order of things: which sources there are in this process, in which order
+ * they are read, and the public view of the outcome.
+ */
+#include "config/option.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#define FILE_NAME "symmcoll.conf"
+#define WARNING_MAX (PATH_MAX + 256) /* bytes of a warning */
+
+#ifdef HAVE_LIBCONFIG
+static const bool can_read_files = true;
+#else
+static const bool can_read_files = false;
+#endif
+
+void symc_warnf(const struct symc_load *load, const char *format, ...)
+{
+    char line[WARNING_MAX];
+    va_list args;
+
+    if (load->warn == NULL)
+        return;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    symc_make_printable(line);
+    load->warn(line, load->arg);
+}
+
+/* ---- reading ---- */
+
+static symmcoll_status_t create_config(struct symc_config **config)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+    struct symc_config *made = symc_alloc(1, sizeof *made);
+
+    if (made == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    made->values =
+        symc_alloc((size_t)symc_option_count(), sizeof(struct symc_value));
+    if (made->values == NULL)
+        status = SYMMCOLL_ERR_NO_MEMORY;
+    for (int i = 0; i < symc_option_count() && status == SYMMCOLL_OK; i++)
+        status = symc_value_set(
+            made, i, symc_options[i].dflt, SYMC_LEVEL_BUILT_IN, "built-in");
+    if (status != SYMMCOLL_OK) {
+        symc_config_free(made);
+        return status;
+    }
+    *config = made;
+    return SYMMCOLL_OK;
+}
+
+void symc_config_free(struct symc_config *config)
+{
+    if (config == NULL)
+        return;
+    for (int i = 0; config->values != NULL && i < symc_option_count(); i++) {
+        free(config->values[i].text);
+        free(config->values[i].origin);
+    }
+    free(config->values);
+    free(config);
+}
+
+static symmcoll_status_t read_files(
+    struct symc_load *load, const struct symc_sources *sources)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (sources->system != NULL)
+        status = symc_file_read(load, sources->system, SYMC_FILE_OPTIONAL);
+    if (status == SYMMCOLL_OK && sources->folder != NULL)
+        status = symc_folder_read(load, sources->folder);
+    if (status == SYMMCOLL_OK && sources->user != NULL)
+        status = symc_file_read(load, sources->user, SYMC_FILE_IF_ALLOWED);
+    if (status == SYMMCOLL_OK && sources->named != NULL)
+        status = symc_file_read(load, sources->named, SYMC_FILE_NEEDED);
+    return status;
+}
+
+/* Our variables come before the aliases, though they win, because one of them
+ * says whether aliases count. */
+static symmcoll_status_t read_variables(
+    struct symc_load *load, const struct symc_sources *sources)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+    int64_t use;
+
+    if (sources->environment == NULL)
+        return SYMMCOLL_OK;
+    status = symc_environment_read(load, sources->environment);
+    if (status != SYMMCOLL_OK)
+        return status;
+    use = load->config->errors_aliases;
+    if (use == SYMC_ALIASES_OFF ||
+        (use == SYMC_ALIASES_AUTO && sources->torch_loaded))
+        return SYMMCOLL_OK;
+    return symc_aliases_read(load, sources->environment);
+}
+
+/* A profile is named by any source and stands below all, so it comes last and
+ * leaves alone what a source has set. */
+static symmcoll_status_t apply_profile(struct symc_config *config)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (config->profile != SYMC_PROFILE_COMPAT_2024)
+        return SYMMCOLL_OK;
+    for (const struct symc_preset *preset = symc_compat_2024;
+         preset->key != NULL && status == SYMMCOLL_OK; preset++)
+        status = symc_value_set(config, symc_option_find(preset->key),
+            preset->value, SYMC_LEVEL_PROFILE, "profile compat-2024");
+    return status;
+}
+
+symmcoll_status_t symc_config_read(const struct symc_sources *sources,
+    struct symc_config **config, symmcoll_warning_fn warn, void *arg)
+{
+    struct symc_load load = {NULL, warn, arg};
+    symmcoll_status_t status = create_config(&load.config);
+
+    if (status == SYMMCOLL_OK)
+        status = read_files(&load, sources);
+    if (status == SYMMCOLL_OK)
+        status = read_variables(&load, sources);
+    if (status == SYMMCOLL_OK)
+        status = apply_profile(load.config);
+    if (status != SYMMCOLL_OK) {
+        symc_config_free(load.config);
+        return status;
+    }
+    *config = load.config;
+    return SYMMCOLL_OK;
+}
+
+/* The user's file, by the XDG base directory specification, which has relative
+ * folders ignored.  NULL where there is no such place. */
+static const char *find_user_file(char *buffer, size_t nbytes)
+{
+    const char *folder = secure_getenv("XDG_CONFIG_HOME");
+    const char *within = "";
+    int length;
+
+    if (folder == NULL || folder[0] != '/') {
+        folder = secure_getenv("HOME");
+        within = "/.config";
+    }
+    if (folder == NULL || folder[0] != '/')
+        return NULL;
+    length = snprintf(buffer, nbytes, "%s%s/" FILE_NAME, folder, within);
+    return length > 0 && (size_t)length < nbytes ? buffer : NULL;
+}
+
+symmcoll_status_t symc_config_load(
+    struct symc_config **config, symmcoll_warning_fn warn, void *arg)
+{
+    struct symc_sources sources = {.torch_loaded = symc_torch_loaded()};
+    const char *named = secure_getenv("SYMMCOLL_CONF");
+    char user[PATH_MAX];
+
+    if (named == NULL || named[0] != '\0') {
+        sources.system = SYMC_SYSCONFDIR "/" FILE_NAME;
+        sources.folder = SYMC_SYSCONFDIR "/" FILE_NAME ".d";
+        sources.user = find_user_file(user, sizeof user);
+        sources.named = named;
+    }
+    /* A program with the rights of another takes no word from its caller. */
+    if (getauxval(AT_SECURE) == 0)
+        sources.environment = environ;
+    return symc_config_read(&sources, config, warn, arg);
+}
+
+const char *symc_config_text(const struct symc_config *config, const char *key)
+{
+    int index = symc_option_find(key);
+
+    return index >= 0 ? config->values[index].text : NULL;
+}
+
+/* ---- the public view ---- */
+
+/* All names that set an option besides its own, separated by blanks. */
+static void list_aliases(const char *key, char *buffer, size_t nbytes)
+{
+    size_t used = 0;
+
+    buffer[0] = '\0';
+    for (const struct symc_alias *alias = symc_aliases; alias->name != NULL;
+         alias++)
+        if (strcmp(alias->key, key) == 0 && used < nbytes)
+            used += (size_t)snprintf(buffer + used, nbytes - used, "%s%s",
+                used > 0 ? " " : "", alias->name);
+}
+
+static void show(const struct symc_config *config, int index,
+    symmcoll_setting_fn fn, void *arg)
+{
+    const struct symc_option *option = &symc_options[index];
+    char expected[SYMC_EXPECTED_MAX];
+    char variable[SYMC_KEY_MAX];
+    char aliases[4 * SYMC_KEY_MAX];
+    struct symmcoll_setting setting = {
+        .key = option->key,
+        .value = config->values[index].text,
+        .origin = config->values[index].origin,
+        .help = option->help,
+        .dflt = option->dflt,
+        .expected = symc_option_expected(option, expected),
+        .variable = symc_option_variable(option, variable),
+        .aliases = aliases,
+    };
+
+    list_aliases(option->key, aliases, sizeof aliases);
+    fn(&setting, arg);
+}
+
+symmcoll_status_t symmcoll_config_each(
+    symmcoll_setting_fn fn, symmcoll_warning_fn warn, void *arg)
+{
+    struct symc_config *config;
+    symmcoll_status_t status;
+
+    if (fn == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "config_each: expected a function, found NULL");
+    status = symc_config_load(&config, warn, arg);
+    if (status != SYMMCOLL_OK)
+        return status;
+    for (int i = 0; i < symc_option_count(); i++)
+        show(config, i, fn, arg);
+    symc_config_free(config);
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t refuse_key(const char *key)
+{
+    char nearest[SYMC_KEY_MAX];
+
+    if (symc_nearest_key(key, nearest) == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "config_get: unknown key %.64s", key);
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "config_get: unknown key %.64s: did you mean %s?", key, nearest);
+}
+
+symmcoll_status_t symmcoll_config_get(const char *key, symmcoll_setting_fn fn,
+    symmcoll_warning_fn warn, void *arg)
+{
+    struct symc_config *config;
+    symmcoll_status_t status;
+    int index;
+
+    if (key == NULL || fn == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "config_get: expected a key and a function, found NULL");
+    index = symc_option_find(key);
+    if (index < 0)
+        return refuse_key(key);
+    status = symc_config_load(&config, warn, arg);
+    if (status != SYMMCOLL_OK)
+        return status;
+    show(config, index, fn, arg);
+    symc_config_free(config);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_config_check(
+    const char *path, symmcoll_warning_fn warn, void *arg)
+{
+    struct symc_sources sources = {.named = path};
+    struct symc_config *config;
+    symmcoll_status_t status;
+
+    if (path == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "config_check: expected a path, found NULL");
+    if (!can_read_files)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "config_check: %s: the library was built without libconfig", path);
+    status = symc_config_read(&sources, &config, warn, arg);
+    if (status != SYMMCOLL_OK)
+        return status;
+    symc_config_free(config);
+    return SYMMCOLL_OK;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside this room: what a setting is (options.c has them all), how its text
+ * becomes a value (value.c), and the sources that are read in turn (load.c).
+ */
+#ifndef SYMC_CONFIG_OPTION_H
+#define SYMC_CONFIG_OPTION_H
+
+#include "config/config.h"
+
+#define SYMC_KEY_MAX 64       /* bytes of a key or variable, zero included */
+#define SYMC_EXPECTED_MAX 128 /* bytes of symc_option_expected() */
+
+/* A setting's type: how its text becomes a value and back. */
+enum symc_option_type {
+    SYMC_OPTION_BOOL,  /* bool */
+    SYMC_OPTION_INT,   /* int64_t */
+    SYMC_OPTION_SIZE,  /* size_t; "inf" is SIZE_MAX */
+    SYMC_OPTION_TIME,  /* int64_t of nanoseconds; "inf" is SYMC_NEVER */
+    SYMC_OPTION_TEXT,  /* char *, owned by symc_config.values */
+    SYMC_OPTION_CHOICE /* int64_t, the word's place in the range */
+};
+
+/* One setting. */
+struct symc_option {
+    const char *key; /* "host.chunk"; environment: SYMMCOLL_HOST_CHUNK */
+    size_t offset;   /* of the field in struct symc_config */
+    enum symc_option_type type;
+    const char *dflt;
+    const char *range; /* numbers: "LOW HIGH"; text, choice: the words allowed;
+                          NULL: no limit */
+    const char *help;
+};
+
+/* A variable of torch.distributed that sets one of ours. */
+struct symc_alias {
+    const char *name;
+    const char *key;
+    const char *suffix;  /* put behind its value: its unit, or the mark that
+                            keeps our dumps apart from theirs; or "" */
+    const char *instead; /* the variable that replaced it, or NULL */
+};
+
+/* What a profile sets differently. */
+struct symc_preset {
+    const char *key;
+    const char *value;
+};
+
+/* The tables; each ends with an entry whose first member is NULL. */
+extern const struct symc_option symc_options[];
+extern const struct symc_alias symc_aliases[];
+extern const struct symc_preset symc_compat_2024[];
+extern const char *const symc_other_variables[];
+
+/* Who set a value; a later one wins. */
+enum symc_level {
+    SYMC_LEVEL_BUILT_IN,
+    SYMC_LEVEL_PROFILE,
+    SYMC_LEVEL_FILE,
+    SYMC_LEVEL_ALIAS,
+    SYMC_LEVEL_ENVIRONMENT
+};
+
+/* A value as text, beside the typed field. */
+struct symc_value {
+    char *text;   /* canonical: "256KiB" */
+    char *origin; /* "built-in", "FILE:LINE", ... */
+    enum symc_level level;
+};
+
+/* A reading in progress. */
+struct symc_load {
+    struct symc_config *config;
+    symmcoll_warning_fn warn;
+    void *arg;
+};
+
+/* ---- options.c ---- */
+
+/* How many settings there are. */
+int symc_option_count(void);
+
+/* The index of a key in symc_options, or -1. */
+int symc_option_find(const char *key);
+
+/* The variable of an option, into a buffer of SYMC_KEY_MAX. */
+const char *symc_option_variable(
+    const struct symc_option *option, char *buffer);
+
+/* ---- nearest.c ---- */
+
+/* Insertions, deletions, replacements and swaps of neighbours that lead from
+ * one name to the other; letters' case does not count. */
+int symc_edit_distance(const char *a, const char *b);
+
+/* The key, or variable, most like name, into a buffer of SYMC_KEY_MAX; NULL
+ * where none is like it. */
+const char *symc_nearest_key(const char *name, char *buffer);
+const char *symc_nearest_variable(const char *name, char *buffer);
+
+/* ---- value.c ---- */
+
+/* What the option takes, "a size from 4KiB to 1MiB"; buffer of
+ * SYMC_EXPECTED_MAX. */
+const char *symc_option_expected(
+    const struct symc_option *option, char *buffer);
+
+/*
+ * Set option number `index` from text, unless a higher level has set it; the
+ * text is checked in either case.  Errors: CONFIG, NO_MEMORY.
+ */
+symmcoll_status_t symc_value_set(struct symc_config *config, int index,
+    const char *text, enum symc_level level, const char *origin);
+
+/* ---- file.c ---- */
+
+/* What to do where a file is not there or may not be opened. */
+enum symc_file_need {
+    SYMC_FILE_NEEDED,    /* both are errors */
+    SYMC_FILE_OPTIONAL,  /* it may be absent */
+    SYMC_FILE_IF_ALLOWED /* the same, and a warning where it is forbidden */
+};
+
+/* Read one file; without libconfig, warn that it is not read.  Errors: CONFIG,
+ * NO_MEMORY, SYSTEM. */
+symmcoll_status_t symc_file_read(
+    struct symc_load *load, const char *path, enum symc_file_need need);
+
+/* Read each *.conf of a folder, in the order of the bytes of their names. */
+symmcoll_status_t symc_folder_read(struct symc_load *load, const char *path);
+
+/* ---- scan.c ---- */
+
+/*
+ * Find what libconfig would take without a word and get wrong: bytes that end
+ * its text early, integers beyond its range, includes.  Errors: CONFIG.
+ */
+symmcoll_status_t symc_scan_text(
+    const char *path, const char *text, size_t nbytes);
+
+/* ---- environment.c ---- */
+
+/* Set what SYMMCOLL_* variables say, and warn of unknown ones. */
+symmcoll_status_t symc_environment_read(
+    struct symc_load *load, char *const *environment);
+
+/* Set what aliases say, where nothing of ours does. */
+symmcoll_status_t symc_aliases_read(
+    struct symc_load *load, char *const *environment);
+
+/* Whether the path of a loaded object is one of libtorch's. */
+bool symc_is_torch(const char *path);
+
+/* Whether libtorch is loaded in this process. */
+bool symc_torch_loaded(void);
+
+/* ---- load.c ---- */
+
+/* Where to read; NULL in a member: not there. */
+struct symc_sources {
+    const char *system; /* a file */
+    const char *folder; /* of further ones */
+    const char *user;   /* a file */
+    const char *named;  /* a file, which must exist */
+    char *const *environment;
+    bool torch_loaded;
+};
+
+/* Read these sources.  Errors: as symc_config_load(). */
+symmcoll_status_t symc_config_read(const struct symc_sources *sources,
+    struct symc_config **config, symmcoll_warning_fn warn, void *arg);
+
+/* Hand a line to the warning callback. */
+void symc_warnf(const struct symc_load *load, const char *format, ...)
+    SYMC_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The table of settings, the one place where a setting is described: it drives
+ * the file, the environment, symmcoll-conf and the manual page.  Beside it the
+ * variables of torch.distributed that we read too, and what a profile changes.
+ * A value's text is read in value.c.
+ */
+#include "config/option.h"
+
+#include <string.h>
+
+/* Zero, or a compile error when the field is not of the parser's type. */
+#define TYPED(f, T) _Generic(((struct symc_config *)0)->f, T : 0)
+#define FIELD(f, T) .offset = offsetof(struct symc_config, f) + TYPED(f, T)
+
+#define BOOL(f) FIELD(f, bool), .type = SYMC_OPTION_BOOL
+#define INT(f) FIELD(f, int64_t), .type = SYMC_OPTION_INT
+#define SIZE(f) FIELD(f, size_t), .type = SYMC_OPTION_SIZE
+#define TIME(f) FIELD(f, int64_t), .type = SYMC_OPTION_TIME
+#define TEXT(f) FIELD(f, char *), .type = SYMC_OPTION_TEXT
+#define CHOICE(f) FIELD(f, int64_t), .type = SYMC_OPTION_CHOICE
+
+const struct symc_option symc_options[] = {
+    {
+        .key = "profile",
+        CHOICE(profile), /* enum symc_profile */
+        .dflt = "default",
+        .range = "default compat-2024",
+        .help = "The set of values that stand below all files; compat-2024 has "
+                "those of torch.distributed in mid-2024.",
+    },
+
+    {
+        .key = "timeouts.init",
+        TIME(timeouts_init),
+        .dflt = "5min",
+        .range = "1ms inf",
+        .help = "How long a rank waits at the start for all others to come.",
+    },
+    {
+        .key = "timeouts.collective",
+        TIME(timeouts_collective),
+        .dflt = "30min",
+        .range = "1ms inf",
+        .help =
+            "How long one operation may take, from its call, before it fails "
+            "its group.",
+    },
+    {
+        .key = "timeouts.finalize",
+        TIME(timeouts_finalize),
+        .dflt = "30s",
+        .range = "0 inf",
+        .help = "How long queued operations may take at the end.",
+    },
+    {
+        .key = "timeouts.heartbeat",
+        TIME(timeouts_heartbeat),
+        .dflt = "8min",
+        .range = "1s inf",
+        .help = "How long the monitor thread may stand still before it counts "
+                "as stuck.",
+    },
+
+    {
+        .key = "errors.async_handling",
+        INT(errors_async_handling), /* enum symc_async_handling */
+        .dflt = "2",
+        .range = "0 3",
+        .help = "What follows a failed operation: 0 nothing until somebody "
+                "waits for it, 1 abort the group and end the process, 2 abort "
+                "the group and return the error, 3 end the process at once.",
+    },
+    {
+        .key = "errors.blocking_wait",
+        BOOL(errors_blocking_wait),
+        .dflt = "off",
+        .help = "Whether a wait that expires fails the group.",
+    },
+    {
+        .key = "errors.kill_process",
+        BOOL(errors_kill_process),
+        .dflt = "off",
+        .help = "Whether a stuck monitor ends the process by SIGABRT.",
+    },
+    {
+        .key = "errors.aliases",
+        CHOICE(errors_aliases), /* enum symc_alias_use */
+        .dflt = "auto",
+        .range = "auto on off",
+        .help = "Whether variables of torch.distributed are read as well; auto "
+                "is off where libtorch is loaded in the process.",
+    },
+
+    {
+        .key = "trace.buffer_size",
+        INT(trace_buffer_size),
+        .dflt = "2000",
+        .range = "0 1048576",
+        .help = "Operations that the flight recorder keeps; 0 turns it off.",
+    },
+    {
+        .key = "trace.dump_file",
+        TEXT(trace_dump_file),
+        .dflt = "",
+        .help =
+            "Path of a dump without the rank, which is put behind it; empty "
+            "is a file in the user's cache folder.",
+    },
+    {
+        .key = "trace.dump_on_error",
+        BOOL(trace_dump_on_error),
+        .dflt = "on",
+        .help = "Whether a failed operation makes the ranks write their dumps.",
+    },
+    {
+        .key = "trace.dump_grace",
+        TIME(trace_dump_grace),
+        .dflt = "1s",
+        .range = "0 1h",
+        .help = "How long a failing call waits for the dump.",
+    },
+    {
+        .key = "trace.only_active",
+        BOOL(trace_only_active),
+        .dflt = "off",
+        .help = "Whether automatic dumps hold unfinished operations only.",
+    },
+    {
+        .key = "trace.backend_name",
+        TEXT(trace_backend_name),
+        .dflt = "nccl",
+        .help = "Word before an operation's name in dumps; existing readers "
+                "expect nccl.",
+    },
+    {
+        .key = "trace.version",
+        TEXT(trace_version),
+        .dflt = "2.10",
+        .range = "2.10 2.2",
+        .help = "Version of the dump's format.",
+    },
+
+    {
+        .key = "host.spin",
+        TIME(host_spin),
+        .dflt = "50us",
+        .range = "0 1s",
+        .help = "Polling before a waiting rank sleeps, where each rank has a "
+                "core.",
+    },
+    {
+        .key = "host.polls",
+        INT(host_polls),
+        .dflt = "300",
+        .range = "0 1000000000",
+        .help = "Polls before a waiting rank yields its core, where there are "
+                "more ranks than cores.",
+    },
+    {
+        .key = "host.yield",
+        TIME(host_yield),
+        .dflt = "1ms",
+        .range = "0 1s",
+        .help = "Yielding before such a rank sleeps.",
+    },
+    {
+        .key = "host.watch",
+        TIME(host_watch),
+        .dflt = "20ms",
+        .range = "1ms 10s",
+        .help = "How often a rank's monitor looks whether its peers live.",
+    },
+    {
+        .key = "host.small_max",
+        SIZE(host_small_max),
+        .dflt = "8KiB",
+        .range = "0 16KiB",
+        .help = "Largest payload that travels beside an operation's header.",
+    },
+    {
+        .key = "host.chunk",
+        SIZE(host_chunk),
+        .dflt = "256KiB",
+        .range = "4KiB 1MiB",
+        .help = "Size of one staging slot, and so of a step of a large "
+                "operation.",
+    },
+    {
+        .key = "host.stream_min",
+        SIZE(host_stream_min),
+        .dflt = "4MiB",
+        .range = "0 inf",
+        .help = "Results from this size on are written past the cache.",
+    },
+    {
+        .key = "host.reduce_run",
+        INT(host_reduce_run),
+        .dflt = "16",
+        .range = "2 1024",
+        .help = "Ranks that are added one after another before such runs are "
+                "added; all ranks need the same value.",
+    },
+    {
+        .key = "host.node",
+        TEXT(host_node),
+        .dflt = "",
+        .help = "Name of this machine to ranks of the same job; empty is its "
+                "boot id and network namespace.",
+    },
+    {
+        .key = "host.direct",
+        BOOL(host_direct),
+        .dflt = "on",
+        .help = "Whether ranks that are threads read each other's buffers.",
+    },
+
+    {
+        .key = "store.timeout",
+        TIME(store_timeout),
+        .dflt = "5min",
+        .range = "1ms inf",
+        .help = "How long a store waits for a key.",
+    },
+
+    {
+        .key = "ddp.bucket_cap",
+        SIZE(ddp_bucket_cap),
+        .dflt = "25MiB",
+        .range = "0 inf",
+        .help = "Size of gradients after which a bucket is full.",
+    },
+    {
+        .key = "ddp.first_bucket_cap",
+        SIZE(ddp_first_bucket_cap),
+        .dflt = "1MiB",
+        .range = "0 inf",
+        .help = "The same for the first bucket, which is small so that "
+                "communication starts early.",
+    },
+
+    {
+        .key = "log.level",
+        CHOICE(log_level), /* enum symc_log_level */
+        .dflt = "warn",
+        .range = "off error warn info debug",
+        .help = "How much the library says on standard error.",
+    },
+    {.key = NULL},
+};
+
+/* Of several names of one setting the newest comes first, and wins. */
+const struct symc_alias symc_aliases[] = {
+    {"TORCH_NCCL_BLOCKING_WAIT", "errors.blocking_wait", "", NULL},
+    {"NCCL_BLOCKING_WAIT", "errors.blocking_wait", "",
+        "TORCH_NCCL_BLOCKING_WAIT"},
+    {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "errors.async_handling", "", NULL},
+    {"NCCL_ASYNC_ERROR_HANDLING", "errors.async_handling", "",
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING"},
+    {"TORCH_NCCL_ENABLE_MONITORING", "errors.kill_process", "", NULL},
+    {"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", "timeouts.heartbeat", "s", NULL},
+    {"TORCH_FR_BUFFER_SIZE", "trace.buffer_size", "", NULL},
+    {"TORCH_NCCL_TRACE_BUFFER_SIZE", "trace.buffer_size", "",
+        "TORCH_FR_BUFFER_SIZE"},
+    {"TORCH_FR_DUMP_ON_TIMEOUT", "trace.dump_on_error", "", NULL},
+    {"TORCH_NCCL_DUMP_ON_TIMEOUT", "trace.dump_on_error", "",
+        "TORCH_FR_DUMP_ON_TIMEOUT"},
+    {"TORCH_FR_DUMP_TEMP_FILE", "trace.dump_file", "symmcoll_", NULL},
+    {"TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "trace.dump_file", "symmcoll_",
+        "TORCH_FR_DUMP_TEMP_FILE"},
+    {"TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "trace.dump_grace", "ms", NULL},
+    {"TORCH_INCLUDE_ONLY_ACTIVE", "trace.only_active", "", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
+/* The values of mid-2024.  Its default timeout of an operation was ten minutes
+ * for NCCL, which nearly everybody used, and thirty otherwise. */
+const struct symc_preset symc_compat_2024[] = {
+    {"timeouts.collective", "10min"},
+    {"timeouts.heartbeat", "10min"},
+    {"errors.async_handling", "3"},
+    {"errors.kill_process", "on"},
+    {"trace.buffer_size", "0"},
+    {"trace.dump_on_error", "off"},
+    {"trace.dump_grace", "1min"},
+    {"trace.version", "2.2"},
+    {NULL, NULL},
+};
+
+/* SYMMCOLL_* that are no settings: where settings and modules are, and what a
+ * launcher tells its ranks. */
+const char *const symc_other_variables[] = {
+    "SYMMCOLL_CONF",
+    "SYMMCOLL_MODULE_DIR",
+    "SYMMCOLL_HUB",
+    "SYMMCOLL_JOB",
+    "SYMMCOLL_ATTEMPT",
+    NULL,
+};
+
+int symc_option_count(void)
+{
+    return sizeof symc_options / sizeof symc_options[0] - 1;
+}
+
+int symc_option_find(const char *key)
+{
+    for (int i = 0; symc_options[i].key != NULL; i++)
+        if (strcmp(symc_options[i].key, key) == 0)
+            return i;
+    return -1;
+}
+
+const char *symc_option_variable(const struct symc_option *option, char *buffer)
+{
+    static const char prefix[] = "SYMMCOLL_";
+    size_t length = sizeof prefix - 1;
+
+    memcpy(buffer, prefix, length);
+    for (const char *c = option->key; *c != '\0'; c++) {
+        if (length == SYMC_KEY_MAX - 1)
+            break;
+        if (*c == '.')
+            buffer[length++] = '_';
+        else if (*c >= 'a' && *c <= 'z')
+            buffer[length++] = (char)(*c - 'a' + 'A');
+        else
+            buffer[length++] = *c;
+    }
+    buffer[length] = '\0';
+    return buffer;
+}

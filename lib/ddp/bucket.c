@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The assignment of parameters to buckets.  A pure function of sizes and limits:
+ * nothing here knows memory or ranks.
+ */
+#include "ddp/bucket.h"
+
+#include <stdlib.h>
+
+#define DEVICES 2 /* enum symmcoll_device */
+#define KEYS (SYMMCOLL_DTYPE_COUNT * DEVICES)
+
+/* What the walk knows of one bucket; they are numbered as they are opened. */
+struct draft {
+    size_t nbytes;
+    size_t limit;
+    int nitems;
+    int place; /* in the result; -1 while it is open */
+};
+
+/* What the walk knows of one type on one device. */
+struct key {
+    int open; /* the bucket that takes the next item; -1: a new one */
+    int made; /* how many buckets there have been */
+};
+
+struct walk {
+    struct draft *drafts;
+    int ndrafts;
+    int *draft_of; /* an item's bucket */
+    int nclosed;
+    struct key keys[KEYS];
+};
+
+static void close_draft(struct walk *walk, struct draft *draft)
+{
+    draft->place = walk->nclosed++;
+}
+
+static void place_item(struct walk *walk, const struct symc_bucket_item *item,
+    int number, const size_t *limits, int nlimits)
+{
+    struct key *key =
+        &walk->keys[(int)item->dtype * DEVICES + (int)item->device];
+    struct draft *draft;
+
+    if (key->open < 0) {
+        key->open = walk->ndrafts++;
+        draft = &walk->drafts[key->open];
+        draft->limit = limits[key->made < nlimits ? key->made : nlimits - 1];
+        draft->place = -1;
+        key->made++;
+    }
+    draft = &walk->drafts[key->open];
+    walk->draft_of[number] = key->open;
+    draft->nitems++;
+    draft->nbytes += item->nbytes;
+    if (draft->nbytes >= draft->limit) {
+        close_draft(walk, draft);
+        key->open = -1;
+    }
+}
+
+/* Write the result: the buckets in their places, the items as walked. */
+static void write_assignment(const struct walk *walk, int nitems,
+    const int *order, struct symc_assignment *assignment)
+{
+    int *first = assignment->first;
+
+    assignment->nbuckets = walk->ndrafts;
+    for (int d = 0; d < walk->ndrafts; d++) {
+        const struct draft *draft = &walk->drafts[d];
+
+        assignment->limits[draft->place] = draft->limit;
+        first[draft->place + 1] = draft->nitems;
+    }
+    for (int b = 0; b < walk->ndrafts; b++)
+        first[b + 1] += first[b];
+    /* Each item advances its bucket's start, which then is the next one's. */
+    for (int i = 0; i < nitems; i++) {
+        int number = order != NULL ? order[i] : i;
+        int place = walk->drafts[walk->draft_of[number]].place;
+
+        assignment->params[first[place]++] = number;
+    }
+    for (int b = walk->ndrafts; b > 0; b--)
+        first[b] = first[b - 1];
+    first[0] = 0;
+}
+
+symmcoll_status_t symc_assign_buckets(const struct symc_bucket_item *items,
+    int nitems, const int *order, const size_t *limits, int nlimits,
+    struct symc_assignment *assignment)
+{
+    struct walk walk = {0};
+    struct symc_assignment made = {0};
+    size_t n = (size_t)nitems;
+
+    walk.drafts = symc_alloc(n, sizeof(*walk.drafts));
+    walk.draft_of = symc_alloc(n, sizeof(*walk.draft_of));
+    made.params = symc_alloc(n, sizeof(*made.params));
+    made.first = symc_alloc(n + 1, sizeof(*made.first));
+    made.limits = symc_alloc(n, sizeof(*made.limits));
+    if (walk.drafts == NULL || walk.draft_of == NULL || made.params == NULL ||
+        made.first == NULL || made.limits == NULL) {
+        free(walk.drafts);
+        free(walk.draft_of);
+        symc_assignment_free(&made);
+        return SYMMCOLL_ERR_NO_MEMORY;
+    }
+    for (int k = 0; k < KEYS; k++)
+        walk.keys[k].open = -1;
+    for (int i = 0; i < nitems; i++) {
+        int number = order != NULL ? order[i] : i;
+
+        place_item(&walk, &items[number], number, limits, nlimits);
+    }
+    for (int d = 0; d < walk.ndrafts; d++) {
+        if (walk.drafts[d].place < 0)
+            close_draft(&walk, &walk.drafts[d]);
+        /* By number, the bucket opened first has the smallest item. */
+        if (order == NULL)
+            walk.drafts[d].place = d;
+    }
+    write_assignment(&walk, nitems, order, &made);
+    free(walk.drafts);
+    free(walk.draft_of);
+    *assignment = made;
+    return SYMMCOLL_OK;
+}
+
+void symc_assignment_free(struct symc_assignment *assignment)
+{
+    free(assignment->params);
+    free(assignment->first);
+    free(assignment->limits);
+    *assignment = (struct symc_assignment){0};
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Parameters of a reducer: what a tensor must be, its words in messages, and the
+ * way between strided memory and a row of elements.
+ */
+#include "base/dtype.h"
+#include "ddp/reducer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *symc_format_dims(const int64_t *dims, int ndim, char *buffer)
+{
+    size_t used = 0;
+
+    buffer[used++] = '[';
+    for (int i = 0; i < ndim; i++)
+        used += (size_t)snprintf(buffer + used, SYMC_SHAPE_TEXT - used, "%s%lld",
+            i > 0 ? ", " : "", (long long)dims[i]);
+    snprintf(buffer + used, SYMC_SHAPE_TEXT - used, "]");
+    return buffer;
+}
+
+const char *symc_param_text(
+    const struct symc_param *param, int number, char *buffer)
+{
+    if (param->name != NULL)
+        snprintf(buffer, SYMC_PARAM_TEXT, "parameter %d (%.64s)", number,
+            param->name);
+    else
+        snprintf(buffer, SYMC_PARAM_TEXT, "parameter %d", number);
+    return buffer;
+}
+
+/* Whether two elements may share memory: with dimensions in the order of their
+ * strides, each must step over all that the smaller ones span.  It is dense
+ * where each steps over just that. */
+static bool strides_overlap(const struct symmcoll_tensor *tensor, bool *dense)
+{
+    bool seen[SYMMCOLL_MAX_DIMS] = {false};
+    int64_t span = 1, more;
+
+    *dense = true;
+    for (int n = 0; n < tensor->ndim; n++) {
+        int least = -1;
+
+        for (int d = 0; d < tensor->ndim; d++)
+            if (!seen[d] && tensor->shape[d] > 1 &&
+                (least < 0 || tensor->strides[d] < tensor->strides[least]))
+                least = d;
+        if (least < 0)
+            break; /* of what is left, the stride is never taken */
+        seen[least] = true;
+        if (tensor->strides[least] < span)
+            return true;
+        *dense = *dense && tensor->strides[least] == span;
+        if (__builtin_mul_overflow(
+                tensor->strides[least], tensor->shape[least] - 1, &more) ||
+            __builtin_add_overflow(span, more, &span))
+            return true;
+    }
+    return false;
+}
+
+static symmcoll_status_t check_shape(
+    struct symc_param *param, const char *text, size_t elem)
+{
+    const struct symmcoll_tensor *tensor = &param->tensor;
+    char dims[SYMC_SHAPE_TEXT], strides[SYMC_SHAPE_TEXT];
+
+    if (tensor->ndim < 0 || tensor->ndim > SYMMCOLL_MAX_DIMS)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: %s: expected 0 to %d dimensions, found %d", text,
+            SYMMCOLL_MAX_DIMS, tensor->ndim);
+    symc_format_dims(tensor->shape, tensor->ndim, dims);
+    param->count = 1;
+    for (int d = 0; d < tensor->ndim; d++)
+        if (tensor->shape[d] < 0 ||
+            !symc_multiply(
+                param->count, (size_t)tensor->shape[d], &param->count))
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "reducer: %s: shape %s has no size", text, dims);
+    if (!symc_multiply(param->count, elem, &param->nbytes) ||
+        param->nbytes > SIZE_MAX / 2)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: %s: shape %s has no size", text, dims);
+    param->dense = true;
+    if (param->count > 0 && strides_overlap(tensor, &param->dense))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: %s: elements overlap in memory: shape %s, strides %s",
+            text, dims,
+            symc_format_dims(tensor->strides, tensor->ndim, strides));
+    if (tensor->data == NULL && param->count > 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: %s: expected data for shape %s, found NULL", text, dims);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_param_init(struct symc_param *param, int number,
+    const struct symmcoll_tensor *tensor, const char *name)
+{
+    const struct symc_dtype *dtype = symc_dtype_find(tensor->dtype);
+    char text[SYMC_PARAM_TEXT];
+
+    *param = (struct symc_param){.tensor = *tensor};
+    if (name != NULL && (param->name = symc_strdup(name)) == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    symc_param_text(param, number, text);
+    if (dtype == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: %s: %d is no element type", text, (int)tensor->dtype);
+    /* Division before the sum is a multiplication by one over the size. */
+    if (!symc_dtype_reduces(dtype, SYMMCOLL_PREMUL_SUM))
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "reducer: %s: gradients of %s have no average", text, dtype->name);
+    if (tensor->device != SYMMCOLL_HOST)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "reducer: %s: expected host memory, found device %d", text,
+            (int)tensor->device);
+    return check_shape(param, text, dtype->size);
+}
+
+/*
+ * Walk the elements in row-major order.  Dense memory, whatever its order, is
+ * one piece: as long as all ranks agree on the strides, so do their elements.
+ */
+static void copy_elements(const struct symc_param *param, char *row, bool pack)
+{
+    const struct symmcoll_tensor *tensor = &param->tensor;
+    size_t elem = symmcoll_dtype_size(tensor->dtype);
+    int64_t at[SYMMCOLL_MAX_DIMS] = {0}, offset = 0;
+
+    for (size_t i = 0; i < param->count; i++, row += elem) {
+        char *strided = (char *)tensor->data + offset * (int64_t)elem;
+
+        memcpy(pack ? row : strided, pack ? strided : row, elem);
+        for (int d = tensor->ndim - 1; d >= 0; d--) {
+            offset += tensor->strides[d];
+            if (++at[d] < tensor->shape[d])
+                break;
+            offset -= tensor->strides[d] * tensor->shape[d];
+            at[d] = 0;
+        }
+    }
+}
+
+void symc_param_pack(const struct symc_param *param, char *out)
+{
+    if (param->count == 0)
+        return;
+    if (param->dense)
+        memcpy(out, param->tensor.data, param->nbytes);
+    else
+        copy_elements(param, out, true);
+}
+
+void symc_param_unpack(const struct symc_param *param, const char *in)
+{
+    if (param->count == 0)
+        return;
+    if (param->dense)
+        memcpy(param->tensor.data, in, param->nbytes);
+    else
+        copy_elements(param, (char *)(uintptr_t)in, false);
+}

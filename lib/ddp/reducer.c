@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Making and releasing a reducer, the memory of its buckets, and what can be
+ * asked of it between backwards.  One backward is in step.c.
+ */
+#include "ddp/reducer.h"
+
+#include "config/config.h"
+#include "group/group.h"
+
+#include <symmcoll/group.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BUFFER_ALIGN 64 /* a cache line, and the widest vector */
+
+/* ---- buckets ---- */
+
+struct symc_bucket_item *symc_list_items(const struct symmcoll_reducer *reducer)
+{
+    struct symc_bucket_item *items =
+        symc_alloc((size_t)reducer->nparams, sizeof(*items));
+
+    for (int i = 0; items != NULL && i < reducer->nparams; i++)
+        items[i] = (struct symc_bucket_item){reducer->params[i].tensor.dtype,
+            reducer->params[i].tensor.device, reducer->params[i].nbytes};
+    return items;
+}
+
+static symmcoll_status_t make_bucket(const struct symmcoll_reducer *reducer,
+    const int *params, int ngrads, struct symc_ddp_bucket *bucket)
+{
+    size_t nbytes = 0;
+
+    bucket->params = params;
+    bucket->ngrads = ngrads;
+    bucket->dtype = reducer->params[params[0]].tensor.dtype;
+    for (int i = 0; i < ngrads; i++)
+        if (!symc_add(nbytes, reducer->params[params[i]].nbytes, &nbytes))
+            return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+                "reducer: a bucket of %d gradients has no size", ngrads);
+    bucket->count = nbytes / symmcoll_dtype_size(bucket->dtype);
+    /* The slack keeps the buffer of an empty bucket an address of its own. */
+    if (posix_memalign((void **)&bucket->buffer, BUFFER_ALIGN,
+            nbytes + BUFFER_ALIGN) != 0) {
+        bucket->buffer = NULL;
+        return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+            "reducer: no memory for a bucket of %zu bytes", nbytes);
+    }
+    memset(bucket->buffer, 0, nbytes + BUFFER_ALIGN);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_layout_make(const struct symmcoll_reducer *reducer,
+    const struct symc_assignment *assignment, bool reversed,
+    struct symc_layout *layout)
+{
+    struct symc_layout made = {.nbuckets = assignment->nbuckets};
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    made.buckets = symc_alloc((size_t)made.nbuckets, sizeof(*made.buckets));
+    made.params = symc_alloc((size_t)reducer->nparams, sizeof(*made.params));
+    if (made.buckets == NULL || made.params == NULL)
+        status = SYMMCOLL_ERR_NO_MEMORY;
+    else
+        memcpy(made.params, assignment->params,
+            (size_t)reducer->nparams * sizeof(*made.params));
+    for (int b = 0; status == SYMMCOLL_OK && b < made.nbuckets; b++) {
+        int from = reversed ? made.nbuckets - 1 - b : b;
+        int first = assignment->first[from];
+
+        status = make_bucket(reducer, made.params + first,
+            assignment->first[from + 1] - first, &made.buckets[b]);
+    }
+    if (status != SYMMCOLL_OK) {
+        symc_layout_free(&made);
+        return status;
+    }
+    *layout = made;
+    return SYMMCOLL_OK;
+}
+
+void symc_layout_free(struct symc_layout *layout)
+{
+    for (int b = 0; layout->buckets != NULL && b < layout->nbuckets; b++)
+        free(layout->buckets[b].buffer);
+    free(layout->buckets);
+    free(layout->params);
+    *layout = (struct symc_layout){0};
+}
+
+void symc_layout_adopt(
+    struct symmcoll_reducer *reducer, const struct symc_layout *layout)
+{
+    for (int b = 0; b < layout->nbuckets; b++) {
+        const struct symc_ddp_bucket *bucket = &layout->buckets[b];
+        char *view = bucket->buffer;
+
+        for (int i = 0; i < bucket->ngrads; i++) {
+            struct symc_param *param = &reducer->params[bucket->params[i]];
+
+            /* The gradients so far move along. */
+            if (param->view != NULL)
+                memcpy(view, param->view, param->nbytes);
+            param->bucket = b;
+            param->view = view;
+            view += param->nbytes;
+        }
+    }
+    symc_layout_free(&reducer->layout);
+    reducer->layout = *layout;
+}
+
+/* Until the order of arrival is known, one bucket for each type. */
+static symmcoll_status_t make_first_buckets(struct symmcoll_reducer *reducer)
+{
+    const size_t limit = SYMC_BUCKET_NO_LIMIT;
+    struct symc_bucket_item *items = symc_list_items(reducer);
+    struct symc_assignment assignment = {0};
+    struct symc_layout layout;
+    symmcoll_status_t status;
+
+    if (items == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    status = symc_assign_buckets(
+        items, reducer->nparams, NULL, &limit, 1, &assignment);
+    if (status == SYMMCOLL_OK)
+        status = symc_layout_make(reducer, &assignment, true, &layout);
+    if (status == SYMMCOLL_OK)
+        symc_layout_adopt(reducer, &layout);
+    symc_assignment_free(&assignment);
+    free(items);
+    return status;
+}
+
+/* ---- creation ---- */
+
+/* Copy the arguments, those of a shorter or longer struct too. */
+static symmcoll_status_t read_args(const struct symmcoll_reducer_args *given,
+    struct symmcoll_reducer_args *args)
+{
+    static const struct symmcoll_reducer_args defaults =
+        SYMMCOLL_REDUCER_ARGS_INIT;
+    const unsigned char *bytes = (const unsigned char *)given;
+
+    *args = defaults;
+    if (given == NULL)
+        return SYMMCOLL_OK;
+    if (given->size < sizeof(given->size))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: args: expected size %zu, found %zu", sizeof(*args),
+            given->size);
+    for (size_t i = sizeof(*args); i < given->size; i++)
+        if (bytes[i] != 0)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "reducer: args: byte %zu is set, this library knows %zu", i,
+                sizeof(*args));
+    memcpy(args, given,
+        given->size < sizeof(*args) ? given->size : sizeof(*args));
+    args->size = sizeof(*args);
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t take_params(struct symmcoll_reducer *reducer,
+    const struct symmcoll_tensor *params, int nparams,
+    const char *const *names)
+{
+    reducer->params = symc_alloc((size_t)nparams, sizeof(*reducer->params));
+    reducer->arrival = symc_alloc((size_t)nparams, sizeof(*reducer->arrival));
+    if (reducer->params == NULL || reducer->arrival == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    reducer->nparams = nparams;
+    for (int i = 0; i < nparams; i++) {
+        struct symc_param *param = &reducer->params[i];
+        char text[SYMC_PARAM_TEXT];
+        symmcoll_status_t status = symc_param_init(
+            param, i, &params[i], names != NULL ? names[i] : NULL);
+
+        if (status != SYMMCOLL_OK)
+            return status;
+        for (int j = 0; j < i; j++)
+            if (param->count > 0 && reducer->params[j].count > 0 &&
+                param->tensor.data == reducer->params[j].tensor.data)
+                return symc_fail(SYMMCOLL_ERR_INVALID,
+                    "reducer: %s: has the memory of parameter %d: pass a "
+                    "shared parameter once",
+                    symc_param_text(param, i, text), j);
+    }
+    return SYMMCOLL_OK;
+}
+
+/* Without a limit of the caller's the first bucket is small, so that the
+ * communication begins early; a caller's limit goes for all buckets. */
+static void set_limits(struct symmcoll_reducer *reducer,
+    const struct symmcoll_reducer_args *args, const struct symc_config *config)
+{
+    size_t cap = args->bucket_cap, first = args->first_bucket_cap;
+
+    if (first == 0)
+        first = cap != 0 ? cap : config->ddp_first_bucket_cap;
+    reducer->limits[0] = first;
+    reducer->limits[1] = cap != 0 ? cap : config->ddp_bucket_cap;
+}
+
+symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
+    const struct symmcoll_tensor *params, int nparams,
+    const struct symmcoll_reducer_args *given,
+    struct symmcoll_reducer **reducer)
+{
+    struct symmcoll_reducer_args args;
+    struct symmcoll_reducer *made;
+    symmcoll_status_t status = read_args(given, &args);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (group == NULL || params == NULL || reducer == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: expected a group, parameters and a reducer, found NULL");
+    if (nparams < 1)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: expected at least one parameter, found %d", nparams);
+    made = symc_alloc(1, sizeof(*made));
+    if (made == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    made->group = group;
+    made->size = symmcoll_group_size(group);
+    made->views = args.gradient_as_bucket_view != 0;
+    made->hook = args.hook;
+    made->hook_arg = args.hook_arg;
+    made->factor = args.hook != NULL ? 1.0 : 1.0 / made->size;
+    set_limits(made, &args, symc_group_config(group));
+    status = take_params(made, params, nparams, args.names);
+    if (status == SYMMCOLL_OK)
+        status = make_first_buckets(made);
+    if (status == SYMMCOLL_OK && !args.no_init_sync)
+        status = symc_verify_params(made);
+    if (status == SYMMCOLL_OK && !args.no_init_sync)
+        status = symc_broadcast_params(
+            made, symc_group_config(group)->ddp_bucket_cap);
+    if (status != SYMMCOLL_OK) {
+        symmcoll_reducer_free(made);
+        return status;
+    }
+    *reducer = made;
+    return SYMMCOLL_OK;
+}
+
+void symmcoll_reducer_free(struct symmcoll_reducer *reducer)
+{
+    if (reducer == NULL)
+        return;
+    /* A bucket in flight is the library's until its operation has ended; how it
+     * ends does not matter any more. */
+    symc_drain_buckets(reducer);
+    symc_layout_free(&reducer->layout);
+    for (int i = 0; i < reducer->nparams; i++)
+        free(reducer->params[i].name);
+    free(reducer->params);
+    free(reducer->arrival);
+    free(reducer);
+}
+
+/* ---- questions ---- */
+
+/* Row-major strides for a shape. */
+static void set_row_major(struct symmcoll_tensor *tensor)
+{
+    int64_t stride = 1;
+
+    for (int d = tensor->ndim - 1; d >= 0; d--) {
+        tensor->strides[d] = stride;
+        stride *= tensor->shape[d] > 0 ? tensor->shape[d] : 1;
+    }
+}
+
+symmcoll_status_t symmcoll_reducer_grad(struct symmcoll_reducer *reducer,
+    int param, struct symmcoll_tensor *grad)
+{
+    if (reducer == NULL || grad == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_grad: expected a reducer and a tensor, found NULL");
+    if (param < 0 || param >= reducer->nparams)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_grad: expected a parameter from 0 to %d, found %d",
+            reducer->nparams - 1, param);
+    *grad = reducer->params[param].tensor;
+    grad->data = reducer->params[param].view;
+    if (!reducer->params[param].dense)
+        set_row_major(grad);
+    return SYMMCOLL_OK;
+}
+
+void symmcoll_reducer_zero(struct symmcoll_reducer *reducer)
+{
+    if (reducer == NULL || reducer->backward != SYMC_BACKWARD_NONE)
+        return;
+    for (int i = 0; i < reducer->nparams; i++) {
+        struct symc_param *param = &reducer->params[i];
+
+        memset(param->view, 0, param->nbytes);
+        param->has_accumulated = false;
+    }
+}
+
+int symmcoll_reducer_bucket_count(const struct symmcoll_reducer *reducer)
+{
+    return reducer != NULL ? reducer->layout.nbuckets : 0;
+}
+
+struct symmcoll_bucket symc_describe_bucket(
+    const struct symmcoll_reducer *reducer, int index)
+{
+    const struct symc_ddp_bucket *bucket = &reducer->layout.buckets[index];
+
+    return (struct symmcoll_bucket){
+        .size = sizeof(struct symmcoll_bucket),
+        .index = index,
+        .is_last = index == reducer->layout.nbuckets - 1,
+        .buffer = bucket->buffer,
+        .count = bucket->count,
+        .dtype = bucket->dtype,
+        .ngrads = bucket->ngrads,
+        .params = bucket->params,
+    };
+}
+
+symmcoll_status_t symmcoll_reducer_bucket(
+    const struct symmcoll_reducer *reducer, int index,
+    struct symmcoll_bucket *bucket)
+{
+    if (reducer == NULL || bucket == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_bucket: expected a reducer and a bucket, found NULL");
+    if (index < 0 || index >= reducer->layout.nbuckets)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_bucket: expected a bucket from 0 to %d, found %d",
+            reducer->layout.nbuckets - 1, index);
+    if (bucket->size < sizeof(*bucket))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_bucket: expected size %zu, found %zu", sizeof(*bucket),
+            bucket->size);
+    *bucket = symc_describe_bucket(reducer, index);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_reducer_get_times(
+    const struct symmcoll_reducer *reducer,
+    struct symmcoll_reducer_times *times)
+{
+    if (reducer == NULL || times == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_get_times: expected a reducer and times, found NULL");
+    if (times->size < sizeof(*times))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_get_times: expected size %zu, found %zu", sizeof(*times),
+            times->size);
+    *times = reducer->times;
+    times->size = sizeof(*times);
+    return SYMMCOLL_OK;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The reducer as its own files see it: parameters (param.c), what is compared
+ * and broadcast when it is made (verify.c), the buckets' memory (reducer.c), one
+ * backward (step.c), the one rebuild (rebuild.c).
+ */
+#ifndef SYMC_DDP_REDUCER_H
+#define SYMC_DDP_REDUCER_H
+
+#include "base/base.h"
+#include "ddp/bucket.h"
+
+#include <symmcoll/ddp.h>
+
+#define SYMC_SHAPE_TEXT 192 /* bytes of a shape as text */
+#define SYMC_PARAM_TEXT 96  /* bytes of "parameter 3 (fc2.weight)" */
+
+/* One parameter and where its gradient lives. */
+struct symc_param {
+    struct symmcoll_tensor tensor; /* the caller's */
+    char *name;                    /* NULL where none was given */
+    size_t count;
+    size_t nbytes;
+    bool dense;           /* elements fill their memory in some order */
+    int bucket;           /* which holds its gradient */
+    char *view;           /* the gradient in the bucket's buffer */
+    bool marked;          /* ready in this backward */
+    bool has_accumulated; /* the view is to be added to, not overwritten */
+};
+
+/* One bucket.  Its members are contiguous, in the order of params. */
+struct symc_ddp_bucket {
+    char *buffer;
+    size_t count;
+    enum symmcoll_dtype dtype;
+    int ngrads;
+    const int *params;           /* part of symc_layout's */
+    int pending;                 /* gradients not ready in this backward */
+    struct symmcoll_work *work;  /* in flight, or NULL */
+};
+
+/* All buckets of a reducer. */
+struct symc_layout {
+    struct symc_ddp_bucket *buckets;
+    int nbuckets;
+    int *params;
+};
+
+enum symc_backward {
+    SYMC_BACKWARD_NONE,
+    SYMC_BACKWARD_LOCAL,
+    SYMC_BACKWARD_SYNC
+};
+
+enum symc_rebuild {
+    SYMC_REBUILD_LATER, /* no synchronised backward has ended yet */
+    SYMC_REBUILD_DUE,   /* at the next begin */
+    SYMC_REBUILD_DONE
+};
+
+struct symmcoll_reducer {
+    struct symmcoll_group *group;
+    int size;            /* of the group */
+    double factor;       /* a gradient's before the sum: 1 / size, 1 with a
+                            hook */
+    struct symc_param *params;
+    int nparams;
+    size_t limits[2];    /* of the rebuilt buckets: the first, all others */
+    bool views;          /* gradient_as_bucket_view */
+    symmcoll_bucket_fn hook;
+    void *hook_arg;
+    struct symc_layout layout;
+
+    enum symc_rebuild rebuild;
+    int *arrival;        /* parameters in the order they were ready; all of
+                            them after the first synchronised backward */
+    int narrived;
+
+    enum symc_backward backward;
+    int launched;        /* buckets before this one have started */
+    int done;            /* buckets before this one were seen to have ended */
+    symmcoll_status_t failure;           /* the first of this backward */
+    char failure_detail[SYMC_DETAIL_MAX];
+
+    int64_t begin_ns;    /* of the backward that runs */
+    int64_t launch_ns;   /* its first bucket's start */
+    int64_t done_ns;     /* its latest bucket's end */
+    struct symmcoll_reducer_times times; /* of the latest synchronised one */
+};
+
+/* ---- param.c ---- */
+
+/* Check a tensor and fill in what follows from it.  Errors: INVALID,
+ * UNSUPPORTED, NO_MEMORY. */
+symmcoll_status_t symc_param_init(struct symc_param *param, int number,
+    const struct symmcoll_tensor *tensor, const char *name);
+
+/* "parameter 3 (fc2.weight)"; into a buffer of SYMC_PARAM_TEXT. */
+const char *symc_param_text(
+    const struct symc_param *param, int number, char *buffer);
+
+/* Numbers as "[4, 8]"; into a buffer of SYMC_SHAPE_TEXT. */
+const char *symc_format_dims(const int64_t *dims, int ndim, char *buffer);
+
+/* Copy elements between the tensor's memory and a row-major array. */
+void symc_param_pack(const struct symc_param *param, char *out);
+void symc_param_unpack(const struct symc_param *param, const char *in);
+
+/* ---- verify.c ---- */
+
+/* Compare the parameters with rank 0's.  Collective; touches no user memory. */
+symmcoll_status_t symc_verify_params(const struct symmcoll_reducer *reducer);
+
+/* Write rank 0's parameters into all ranks', through a buffer of nbytes. */
+symmcoll_status_t symc_broadcast_params(
+    const struct symmcoll_reducer *reducer, size_t nbytes);
+
+/* ---- reducer.c ---- */
+
+/* Make the buckets of an assignment, the last bucket first where reversed;
+ * buffers are zero.  Errors: NO_MEMORY. */
+symmcoll_status_t symc_layout_make(const struct symmcoll_reducer *reducer,
+    const struct symc_assignment *assignment, bool reversed,
+    struct symc_layout *layout);
+void symc_layout_free(struct symc_layout *layout);
+
+/* Let the reducer's gradients live in this layout from now on; takes it. */
+void symc_layout_adopt(
+    struct symmcoll_reducer *reducer, const struct symc_layout *layout);
+
+/* What symc_assign_buckets() wants to know; release with free(). */
+struct symc_bucket_item *symc_list_items(
+    const struct symmcoll_reducer *reducer);
+
+/* A bucket as hooks see it. */
+struct symmcoll_bucket symc_describe_bucket(
+    const struct symmcoll_reducer *reducer, int index);
+
+/* ---- step.c ---- */
+
+/* Wait for every bucket that is in flight; gives the first failure, with its
+ * detail set. */
+symmcoll_status_t symc_drain_buckets(struct symmcoll_reducer *reducer);
+
+/* ---- rebuild.c ---- */
+
+/* Rebuild the buckets in rank 0's order of arrival.  Collective. */
+symmcoll_status_t symc_rebuild_buckets(struct symmcoll_reducer *reducer);
+
+#endif

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One backward: begin, a gradient after the other, finish.
+ *
+ * A gradient is divided by the number of ranks while it is written into its
+ * bucket, in one pass, so that the sum over the ranks cannot grow beyond what a
+ * gradient itself may be.  Without synchronisation it is only added to what the
+ * view holds; the division then comes with the last gradient, over the whole.
+ *
+ * Buckets start in the order of their index, on every rank, whatever order the
+ * gradients come in; a bucket that is ready early waits for those before it.
+ */
+#include "ddp/reducer.h"
+
+#include "base/reduce.h"
+
+#include <symmcoll/collectives.h>
+#include <symmcoll/work.h>
+
+#include <stdio.h>
+#include <string.h>
+
+/* Keep the first failure of this backward, and give the status. */
+static symmcoll_status_t keep_failure(struct symmcoll_reducer *reducer,
+    int bucket, symmcoll_status_t status, const char *detail)
+{
+    if (reducer->failure != SYMMCOLL_OK)
+        return status;
+    symc_fail(status, "reducer: bucket %d of %d: %s", bucket,
+        reducer->layout.nbuckets, detail);
+    reducer->failure = status;
+    snprintf(reducer->failure_detail, sizeof(reducer->failure_detail), "%s",
+        symmcoll_last_error());
+    return status;
+}
+
+static symmcoll_status_t repeat_failure(const struct symmcoll_reducer *reducer)
+{
+    return symc_fail(reducer->failure, "%s", reducer->failure_detail);
+}
+
+symmcoll_status_t symc_drain_buckets(struct symmcoll_reducer *reducer)
+{
+    for (int b = 0; b < reducer->launched; b++) {
+        struct symc_ddp_bucket *bucket = &reducer->layout.buckets[b];
+        symmcoll_status_t status;
+
+        if (bucket->work == NULL)
+            continue;
+        status = symmcoll_work_wait(bucket->work, -1.0);
+        if (status != SYMMCOLL_OK)
+            keep_failure(
+                reducer, b, status, symmcoll_work_error(bucket->work));
+        symmcoll_work_free(bucket->work);
+        bucket->work = NULL;
+    }
+    return reducer->failure != SYMMCOLL_OK ? repeat_failure(reducer)
+                                           : SYMMCOLL_OK;
+}
+
+/* List the parameters that no gradient came for; false: all came. */
+static bool list_missing(
+    const struct symmcoll_reducer *reducer, char *buffer, size_t nbytes)
+{
+    size_t used = 0;
+    bool any = false;
+
+    for (int i = 0; i < reducer->nparams && used < nbytes; i++) {
+        char text[SYMC_PARAM_TEXT];
+
+        if (reducer->params[i].marked)
+            continue;
+        if (nbytes - used < SYMC_PARAM_TEXT) {
+            snprintf(buffer + used, nbytes - used, ", ...");
+            break;
+        }
+        used += (size_t)snprintf(buffer + used, nbytes - used, "%s%s",
+            any ? ", " : "", symc_param_text(&reducer->params[i], i, text));
+        any = true;
+    }
+    return any;
+}
+
+symmcoll_status_t symmcoll_reducer_begin(
+    struct symmcoll_reducer *reducer, int sync)
+{
+    if (reducer == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "reducer_begin: expected a reducer, found NULL");
+    if (reducer->backward != SYMC_BACKWARD_NONE) {
+        char missing[SYMC_DETAIL_MAX / 2];
+
+        if (list_missing(reducer, missing, sizeof(missing)))
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "reducer_begin: the backward before has not finished: no "
+                "gradient of %s",
+                missing);
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_begin: the backward before has not finished: all "
+            "gradients came, symmcoll_reducer_finish() did not");
+    }
+    if (reducer->rebuild == SYMC_REBUILD_DUE) {
+        symmcoll_status_t status = symc_rebuild_buckets(reducer);
+
+        if (status != SYMMCOLL_OK)
+            return status;
+        reducer->rebuild = SYMC_REBUILD_DONE;
+    }
+    for (int i = 0; i < reducer->nparams; i++)
+        reducer->params[i].marked = false;
+    for (int b = 0; b < reducer->layout.nbuckets; b++)
+        reducer->layout.buckets[b].pending = reducer->layout.buckets[b].ngrads;
+    reducer->backward = sync ? SYMC_BACKWARD_SYNC : SYMC_BACKWARD_LOCAL;
+    reducer->launched = 0;
+    reducer->done = 0;
+    reducer->narrived = 0;
+    reducer->failure = SYMMCOLL_OK;
+    reducer->begin_ns = symc_now_ns();
+    reducer->launch_ns = 0;
+    reducer->done_ns = 0;
+    return SYMMCOLL_OK;
+}
+
+/* view = factor * (view + grad), each where there is one. */
+static void write_view(
+    const struct symc_param *param, const void *grad, double factor)
+{
+    const double factors[2] = {factor, factor};
+    const struct symc_reduction reduction = {
+        .dtype = param->tensor.dtype,
+        .op = factor == 1.0 ? SYMMCOLL_SUM : SYMMCOLL_PREMUL_SUM,
+        .run = 2,
+        .factors = factor == 1.0 ? NULL : factors,
+    };
+    const void *src[2];
+    int nsrc = 0;
+
+    if (param->has_accumulated || grad == NULL)
+        src[nsrc++] = param->view;
+    if (grad != NULL)
+        src[nsrc++] = grad;
+    if (param->count == 0 || (nsrc == 1 && grad == NULL && factor == 1.0))
+        return;
+    if (nsrc == 1 && factor == 1.0)
+        memcpy(param->view, grad, param->nbytes);
+    else
+        symc_reduce(&reduction, param->view, NULL, src, nsrc, param->count, false);
+}
+
+/* Start the buckets that are ready, in the order of their index. */
+static symmcoll_status_t launch_buckets(struct symmcoll_reducer *reducer)
+{
+    struct symc_layout *layout = &reducer->layout;
+
+    while (reducer->launched < layout->nbuckets &&
+        layout->buckets[reducer->launched].pending == 0) {
+        int index = reducer->launched;
+        struct symc_ddp_bucket *bucket = &layout->buckets[index];
+        struct symmcoll_bucket seen = symc_describe_bucket(reducer, index);
+        symmcoll_status_t status;
+
+        if (reducer->launch_ns == 0)
+            reducer->launch_ns = symc_now_ns();
+        if (reducer->hook != NULL)
+            status = reducer->hook(
+                reducer->group, &seen, reducer->hook_arg, &bucket->work);
+        else
+            status = symmcoll_all_reduce(reducer->group, bucket->buffer,
+                bucket->buffer, bucket->count, bucket->dtype, SYMMCOLL_SUM, NULL,
+                &bucket->work);
+        if (status != SYMMCOLL_OK)
+            return keep_failure(reducer, index, status, symmcoll_last_error());
+        reducer->launched++;
+    }
+    return SYMMCOLL_OK;
+}
+
+/* Notice which buckets have ended meanwhile; failures show in finish. */
+static void poll_buckets(struct symmcoll_reducer *reducer)
+{
+    while (reducer->done < reducer->launched) {
+        struct symmcoll_work *work =
+            reducer->layout.buckets[reducer->done].work;
+
+        if (work != NULL && symmcoll_work_test(work) == SYMMCOLL_IN_PROGRESS)
+            return;
+        reducer->done++;
+        reducer->done_ns = symc_now_ns();
+    }
+}
+
+static symmcoll_status_t check_ready(
+    const struct symmcoll_reducer *reducer, int number, const void *grad)
+{
+    const struct symc_param *param;
+    char text[SYMC_PARAM_TEXT];
+
+    if (reducer == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "reducer_ready: expected a reducer, found NULL");
+    if (number < 0 || number >= reducer->nparams)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_ready: expected a parameter from 0 to %d, found %d",
+            reducer->nparams - 1, number);
+    param = &reducer->params[number];
+    symc_param_text(param, number, text);
+    if (reducer->backward == SYMC_BACKWARD_NONE)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_ready: %s: no backward has begun", text);
+    if (param->marked)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_ready: %s: expected to be ready once in a backward, found "
+            "it marked twice",
+            text);
+    if (grad == NULL && param->count > 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_ready: %s: expected a gradient, found NULL", text);
+    if (param->count > 0 && reducer->views != (grad == param->view))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_ready: %s: %s", text,
+            reducer->views
+                ? "expected the view of the bucket that "
+                  "symmcoll_reducer_grad() gives, found other memory"
+                : "expected the caller's memory, found the view of the bucket "
+                  "(gradient_as_bucket_view is not set)");
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_reducer_ready(
+    struct symmcoll_reducer *reducer, int number, const void *grad)
+{
+    symmcoll_status_t status = check_ready(reducer, number, grad);
+    struct symc_param *param;
+    bool sync;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (reducer->failure != SYMMCOLL_OK)
+        return repeat_failure(reducer);
+    param = &reducer->params[number];
+    sync = reducer->backward == SYMC_BACKWARD_SYNC;
+    write_view(param, reducer->views ? NULL : grad, sync ? reducer->factor : 1.0);
+    param->has_accumulated = true;
+    param->marked = true;
+    if (!sync)
+        return SYMMCOLL_OK;
+    reducer->arrival[reducer->narrived++] = number;
+    reducer->layout.buckets[param->bucket].pending--;
+    status = launch_buckets(reducer);
+    poll_buckets(reducer);
+    return status;
+}
+
+/*
+ * Complete the buckets with the parameters that were not marked: what they have
+ * accumulated counts, which is zeros where there is nothing.  They arrived last,
+ * in backward's usual order.
+ */
+static void complete_buckets(struct symmcoll_reducer *reducer)
+{
+    for (int i = reducer->nparams - 1; i >= 0; i--) {
+        struct symc_param *param = &reducer->params[i];
+
+        if (!param->marked) {
+            write_view(param, NULL, reducer->factor);
+            reducer->arrival[reducer->narrived++] = i;
+            reducer->layout.buckets[param->bucket].pending--;
+        }
+        /* The average over all ranks, even where this one gave zeros. */
+        param->has_accumulated = true;
+    }
+}
+
+static void note_times(struct symmcoll_reducer *reducer, int64_t entry_ns)
+{
+    const double ns = 1e-9;
+
+    reducer->times = (struct symmcoll_reducer_times){
+        .size = sizeof(reducer->times),
+        .backward = ns * (double)(entry_ns - reducer->begin_ns),
+        .comm = ns * (double)(reducer->done_ns - reducer->launch_ns),
+        .exposed = ns * (double)(symc_now_ns() - entry_ns),
+    };
+}
+
+symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
+{
+    int64_t entry_ns = symc_now_ns();
+    symmcoll_status_t status;
+
+    if (reducer == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_finish: expected a reducer, found NULL");
+    if (reducer->backward == SYMC_BACKWARD_NONE)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "reducer_finish: no backward has begun");
+    if (reducer->backward == SYMC_BACKWARD_LOCAL) {
+        reducer->backward = SYMC_BACKWARD_NONE;
+        return SYMMCOLL_OK;
+    }
+    if (reducer->failure == SYMMCOLL_OK) {
+        complete_buckets(reducer);
+        launch_buckets(reducer);
+        poll_buckets(reducer);
+    }
+    /* When some bucket failed, those before it still have to end. */
+    status = symc_drain_buckets(reducer);
+    if (reducer->done < reducer->launched)
+        reducer->done_ns = symc_now_ns();
+    reducer->backward = SYMC_BACKWARD_NONE;
+    if (status != SYMMCOLL_OK)
+        return status;
+    note_times(reducer, entry_ns);
+    if (reducer->rebuild == SYMC_REBUILD_LATER)
+        reducer->rebuild = SYMC_REBUILD_DUE;
+    return SYMMCOLL_OK;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One rank alone: every collective is a copy, or a reduction of one source.
+ */
+#include "backend/backend.h"
+#include "base/reduce.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct fake {
+    const struct symc_core *core;
+};
+
+static symmcoll_status_t probe_alone(const struct symc_peers *peers)
+{
+    if (peers->size != 1)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "fake: expected one rank, found %d", peers->size);
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t open_alone(const struct symc_core *core,
+    const struct symc_peers *peers, void **state)
+{
+    struct fake *fake = symc_alloc(1, sizeof(*fake));
+
+    (void)peers;
+    if (fake == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    fake->core = core;
+    *state = fake;
+    return SYMMCOLL_OK;
+}
+
+static void reduce_alone(const struct symc_op *op)
+{
+    struct symc_reduction reduction = {
+        .dtype = op->dtype, .op = op->op, .run = 1, .factors = &op->factor};
+    const void *source = op->in;
+
+    symc_reduce(&reduction, op->out, NULL, &source, 1, op->count, false);
+}
+
+static symmcoll_status_t start_alone(
+    void *state, const struct symc_op *op, void **token)
+{
+    const struct fake *fake = state;
+    const struct symc_core *core = fake->core;
+    struct symc_trace_entry *entry;
+
+    (void)token;
+    if (core->failed(core->group, -1))
+        return core->failure(core->group, op, -1);
+    entry = core->record(core->group, op);
+    switch (op->kind) {
+    case SYMC_ALL_REDUCE:
+    case SYMC_REDUCE:
+    case SYMC_REDUCE_SCATTER:
+        reduce_alone(op);
+        break;
+    case SYMC_ALL_GATHER:
+    case SYMC_GATHER:
+        if (op->out != op->in && op->count > 0)
+            memcpy(op->out, op->in, op->count * op->elem);
+        break;
+    default: /* a barrier, a broadcast to nobody else */
+        break;
+    }
+    core->recorded(core->group, entry, true);
+    return SYMMCOLL_OK;
+}
+
+static const struct symc_coll_ops coll = {.start = start_alone};
+
+extern const struct symc_backend symc_fake_backend;
+const struct symc_backend symc_fake_backend = {
+    .abi = SYMC_BACKEND_ABI,
+    .name = "fake",
+    .priority = 1,
+    .probe = probe_alone,
+    .open = open_alone,
+    .close = free,
+    .coll = &coll,
+};

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The core that a backend is given: each function looks up what it needs through
+ * the group and hands on.
+ */
+#include "group/group.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void log_line(
+    void *context, enum symc_log_level level, const char *format, ...)
+{
+    const struct symmcoll_group *group = context;
+    char line[SYMC_DETAIL_MAX];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    symc_logf(&group->world->log, level, "%s", line);
+}
+
+/* ---- settings ---- */
+
+static bool find_setting(
+    void *context, const char *key, char *buffer, size_t nbytes)
+{
+    const struct symmcoll_group *group = context;
+    const char *text = symc_config_text(group->world->config, key);
+
+    if (text != NULL)
+        snprintf(buffer, nbytes, "%s", text);
+    return text != NULL;
+}
+
+/* ---- descriptors ---- */
+
+/* Meet once more, under a name that this group alone uses. */
+static symmcoll_status_t exchange_once(struct symmcoll_group *group,
+    const struct symc_offer *mine, struct symc_offer *all, bool *threads)
+{
+    struct symmcoll_world *world = group->world;
+    char name[SYMC_MEETING_MAX + 32];
+    struct symc_meeting meeting = {
+        .hub = world->rendezvous.hub[0] != '\0' ? world->rendezvous.hub : NULL,
+        .name = name,
+        .rank = group->rank,
+        .size = group->size};
+
+    snprintf(name, sizeof(name), "%.48s.%s.%u", world->rendezvous.meeting,
+        group->name, group->exchanges++);
+    meeting.deadline_ns = world->config->timeouts_init == SYMC_NEVER
+                              ? SYMC_NEVER
+                              : symc_now_ns() + world->config->timeouts_init;
+    return symc_hub_exchange(&meeting, mine, all, threads);
+}
+
+/* Threads share a table of descriptors: each makes a copy of its own, and nobody
+ * goes on before all have. */
+static symmcoll_status_t copy_fds(struct symmcoll_group *group,
+    struct symc_offer *all, int *fds)
+{
+    struct symc_offer none = {.fds = {-1, -1}};
+    bool threads;
+
+    for (int r = 0; r < group->size; r++) {
+        int fd = (int)(intptr_t)all[r].address - 1;
+
+        fds[r] = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        if (fd >= 0 && fds[r] < 0)
+            return symc_fail_errno(
+                SYMMCOLL_ERR_SYSTEM, errno, "exchange: rank %d", r);
+    }
+    return exchange_once(group, &none, all, &threads);
+}
+
+static symmcoll_status_t exchange(void *context, int fd, int *fds)
+{
+    struct symmcoll_group *group = context;
+    struct symc_offer mine = {
+        .fds = {fd, -1}, .address = (void *)(intptr_t)(fd + 1)};
+    struct symc_offer *all;
+    symmcoll_status_t status;
+    bool threads;
+
+    if (group->size == 1) {
+        fds[0] = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        if (fd >= 0 && fds[0] < 0)
+            return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, errno, "exchange");
+        return SYMMCOLL_OK;
+    }
+    all = symc_alloc((size_t)group->size, sizeof(*all));
+    if (all == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    status = exchange_once(group, &mine, all, &threads);
+    if (status == SYMMCOLL_OK && threads) {
+        status = copy_fds(group, all, fds);
+    } else if (status == SYMMCOLL_OK) {
+        for (int r = 0; r < group->size; r++)
+            fds[r] = all[r].fds[0];
+    }
+    free(all);
+    return status;
+}
+
+static symmcoll_status_t reserve(void *context)
+{
+    struct symmcoll_group *group = context;
+
+    return symc_world_reserve(group->world);
+}
+
+/* ---- the recorder ---- */
+
+static struct symc_trace_entry *record(void *context, const struct symc_op *op)
+{
+    struct symmcoll_group *group = context;
+
+    if (group->trace < 0)
+        return NULL;
+    return symc_trace_start(group->world->ring, group->trace, op);
+}
+
+static void recorded(
+    void *context, struct symc_trace_entry *entry, bool completed)
+{
+    struct symmcoll_group *group = context;
+
+    symc_trace_end(group->world->ring, entry, completed);
+}
+
+/* ---- failures ---- */
+
+static bool has_left(struct symmcoll_group *group, int member)
+{
+    return member >= 0 &&
+           symc_life_state(
+               &group->world->peers[group->global[member]]) == SYMC_LIFE_LEFT;
+}
+
+static bool failed(void *context, int member)
+{
+    struct symmcoll_group *group = context;
+
+    return symc_members_failed(&group->members) || has_left(group, member);
+}
+
+static symmcoll_status_t failure(
+    void *context, const struct symc_op *op, int member)
+{
+    struct symmcoll_group *group = context;
+    struct symc_members *members = &group->members;
+
+    if (!symc_members_failed(members) && has_left(group, member))
+        symc_members_raise(members, SYMMCOLL_ERR_PEER, op->seq, NULL,
+            "rank %d (pid %d) has finalized, and %s seq %llu needs it",
+            group->global[member],
+            (int)group->world->peers[group->global[member]].pid,
+            symc_kind_name(op->kind), (unsigned long long)op->seq);
+    if (!symc_members_failed(members))
+        return symc_fail(SYMMCOLL_ERR_INTERNAL,
+            "%s: stopped without a reason", symc_kind_name(op->kind));
+    return symc_members_status(members, op);
+}
+
+/* Where those who have not come are: one clause for each, as far as they fit. */
+static void describe_missing(const struct symmcoll_group *group,
+    const bool *missing, char *buffer, size_t nbytes)
+{
+    size_t used = 0;
+
+    buffer[0] = '\0';
+    for (int r = 0; r < group->size && used + 100 < nbytes; r++) {
+        char position[96];
+        size_t ring_nbytes;
+        const struct symc_trace_ring *ring;
+
+        if (!missing[r])
+            continue;
+        ring = symc_world_ring(group->world, group->global[r], &ring_nbytes);
+        used += (size_t)snprintf(buffer + used, nbytes - used,
+            "; rank %d (pid %d) is %s", r,
+            (int)group->world->peers[group->global[r]].pid,
+            symc_trace_position(
+                ring, ring_nbytes, position, sizeof(position)));
+    }
+}
+
+static symmcoll_status_t expire(
+    void *context, const struct symc_op *op, const bool *missing)
+{
+    struct symmcoll_group *group = context;
+    char ranks[96], where[SYMC_FAILURE_TEXT - 160];
+
+    symc_format_ranks(missing, group->size, ranks, sizeof(ranks));
+    describe_missing(group, missing, where, sizeof(where));
+    symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, op->seq, missing,
+        "%s seq %llu timed out after %.3g s: rank %s did not come%s",
+        symc_kind_name(op->kind), (unsigned long long)op->seq,
+        (double)op->timeout_ns / (double)SYMC_NS_PER_S, ranks, where);
+    return symc_members_status(&group->members, op);
+}
+
+void symc_group_make_core(struct symmcoll_group *group)
+{
+    group->core = (struct symc_core){.abi = SYMC_BACKEND_ABI,
+        .group = group,
+        .name = group->name,
+        .config = group->world->config,
+        .waiting = &group->world->waiting,
+        .stopped = &group->members.stopped,
+        .fail = symc_fail,
+        .log = log_line,
+        .setting = find_setting,
+        .exchange = exchange,
+        .reserve = reserve,
+        .record = record,
+        .recorded = recorded,
+        .failed = failed,
+        .failure = failure,
+        .expire = expire,
+        .now = symc_now_ns};
+}

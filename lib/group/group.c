@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Groups: membership, opening and closing, the running of one operation.
+ */
+#include "group/group.h"
+#include "registry/registry.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- running ---- */
+
+symmcoll_status_t symc_group_run(
+    struct symmcoll_group *group, struct symc_op *op)
+{
+    const struct symc_coll_ops *coll = group->backend->coll;
+    void *token = NULL;
+    symmcoll_status_t status;
+
+    if (__builtin_expect(atomic_load_explicit(&group->members.stopped,
+                             memory_order_acquire) != 0,
+            0))
+        return symc_members_status(&group->members, op);
+    /* Under the group's turn: nobody else writes it. */
+    op->seq = atomic_load_explicit(&group->seq, memory_order_relaxed) + 1;
+    atomic_store_explicit(&group->seq, op->seq, memory_order_relaxed);
+    status = coll->start(group->state, op, &token);
+    while (status == SYMMCOLL_IN_PROGRESS) {
+        sched_yield();
+        status = coll->test(group->state, token);
+    }
+    return status;
+}
+
+static symmcoll_status_t run_in_lane(void *group, struct symc_op *op)
+{
+    return symc_group_run(group, op);
+}
+
+static void expire_in_lane(void *context, const struct symc_op *op)
+{
+    struct symmcoll_group *group = context;
+
+    symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, 0, NULL,
+        "%s: a wait for it expired, and errors.blocking_wait is on",
+        symc_kind_name(op->kind));
+}
+
+/* ---- opening ---- */
+
+static void free_tables(struct symmcoll_group *group)
+{
+    free(group->global);
+    free(group->members.failures);
+    free(group->blocks);
+    free(group->channels);
+    free(group->staging);
+}
+
+static symmcoll_status_t make_tables(struct symmcoll_group *group)
+{
+    size_t size = (size_t)group->size;
+    struct symmcoll_world *world = group->world;
+
+    group->global = symc_alloc(size, sizeof(*group->global));
+    group->members.failures =
+        symc_alloc(size, sizeof(*group->members.failures));
+    group->blocks = symc_alloc(size, sizeof(*group->blocks));
+    group->channels = symc_alloc(size, sizeof(*group->channels));
+    group->staging = symc_alloc(size, sizeof(*group->staging));
+    if (group->global == NULL || group->members.failures == NULL ||
+        group->blocks == NULL || group->channels == NULL ||
+        group->staging == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    for (int r = 0; r < group->size; r++) {
+        struct symc_block *block = world->peers[r].block;
+        char *part = symc_block_at(block, block->group_offset);
+
+        group->global[r] = r;
+        group->blocks[r] = block;
+        group->members.failures[r] = (struct symc_failure *)(void *)part;
+        group->channels[r] = part + SYMC_FAILURE_ROOM;
+        group->staging[r] = symc_block_at(block, block->staging_offset);
+    }
+    return SYMMCOLL_OK;
+}
+
+static void make_members(struct symmcoll_group *group)
+{
+    struct symc_members *members = &group->members;
+
+    members->world = group->world;
+    members->name = group->name;
+    members->rank = group->rank;
+    members->size = group->size;
+    members->global = group->global;
+}
+
+static symmcoll_status_t open_backend(struct symmcoll_group *group)
+{
+    symmcoll_status_t status;
+
+    group->peers = (struct symc_peers){.rank = group->rank,
+        .size = group->size,
+        .threads = group->world->threads,
+        .blocks = group->blocks,
+        .channels = group->channels,
+        .staging = group->staging};
+    symc_group_make_core(group);
+    status = symc_registry_choose(&group->peers, &group->backend);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return group->backend->open(&group->core, &group->peers, &group->state);
+}
+
+symmcoll_status_t symc_group_open(
+    struct symmcoll_world *world, struct symmcoll_group **group)
+{
+    struct symc_lane_ops ops = {.run = run_in_lane,
+        .expire = expire_in_lane,
+        .blocking_wait = world->config->errors_blocking_wait};
+    size_t nbytes = (sizeof(struct symmcoll_group) + SYMC_APART - 1) /
+                    SYMC_APART * SYMC_APART;
+    struct symmcoll_group *made = aligned_alloc(SYMC_APART, nbytes);
+    symmcoll_status_t status;
+
+    if (made == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_NO_MEMORY, "group: %zu bytes asked for", nbytes);
+    *made = (struct symmcoll_group){.world = world,
+        .alive = world->alive,
+        .rank = world->rank,
+        .size = world->size};
+    snprintf(made->name, sizeof(made->name), "0");
+    atomic_init(&made->timeout_ns, world->config->timeouts_collective);
+    status = make_tables(made);
+    if (status != SYMMCOLL_OK)
+        goto free_tables;
+    make_members(made);
+    made->trace = symc_trace_add_group(
+        world->ring, made->name, "default_pg", made->rank, made->size);
+    status = open_backend(made);
+    if (status != SYMMCOLL_OK)
+        goto free_tables;
+    ops.group = made;
+    status =
+        symc_lane_init(&made->lane, &ops, &world->waiting, &world->callbacks);
+    if (status != SYMMCOLL_OK)
+        goto close_backend;
+    symc_world_add(world, &made->members);
+    *group = made;
+    return SYMMCOLL_OK;
+
+close_backend:
+    made->backend->close(made->state);
+free_tables:
+    free_tables(made);
+    free(made);
+    return status;
+}
+
+void symc_group_close(struct symmcoll_group *group)
+{
+    struct symmcoll_world *world = group->world;
+    int64_t wait = world->config->timeouts_finalize;
+    int64_t deadline = wait == SYMC_NEVER ? SYMC_NEVER : symc_now_ns() + wait;
+
+    if (symc_lane_drain(&group->lane, deadline))
+        symmcoll_group_abort(group, "finalize: queued operations did not end");
+    symc_lane_destroy(&group->lane);
+    symc_world_remove(world, &group->members);
+    group->backend->close(group->state);
+    free_tables(group);
+    free(group);
+}
+
+/* ---- queries ---- */
+
+const struct symc_config *symc_group_config(const struct symmcoll_group *group)
+{
+    return group->world->config;
+}
+
+int symmcoll_group_rank(const struct symmcoll_group *group)
+{
+    return group->rank;
+}
+
+int symmcoll_group_size(const struct symmcoll_group *group)
+{
+    return group->size;
+}
+
+const char *symmcoll_group_name(const struct symmcoll_group *group)
+{
+    return group->name;
+}
+
+int symmcoll_group_rank_of(const struct symmcoll_group *group, int global_rank)
+{
+    for (int r = 0; r < group->size; r++) {
+        if (group->global[r] == global_rank)
+            return r;
+    }
+    return -1;
+}
+
+int symmcoll_group_global_rank(const struct symmcoll_group *group, int rank)
+{
+    return rank >= 0 && rank < group->size ? group->global[rank] : -1;
+}
+
+uint64_t symmcoll_group_sequence(const struct symmcoll_group *group)
+{
+    return atomic_load_explicit(&group->seq, memory_order_relaxed);
+}
+
+symmcoll_status_t symmcoll_group_set_timeout(
+    struct symmcoll_group *group, double timeout)
+{
+    int64_t ns;
+
+    if (group == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_set_timeout: expected a group, found NULL");
+    if (isnan(timeout) || timeout <= 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_set_timeout: expected more than 0 seconds, found %g",
+            timeout);
+    ns = timeout < 9e9 ? (int64_t)(timeout * (double)SYMC_NS_PER_S)
+                       : SYMC_NEVER;
+    atomic_store(&group->timeout_ns, ns > 0 ? ns : 1);
+    return SYMMCOLL_OK;
+}
+
+void symmcoll_group_abort(struct symmcoll_group *group, const char *reason)
+{
+    if (group == NULL || !symc_world_is_mine(group->world))
+        return;
+    symc_members_raise(&group->members, SYMMCOLL_ERR_CANCELED, 0, NULL,
+        "rank %d aborted the group%s%s", group->rank,
+        reason != NULL ? ": " : "", reason != NULL ? reason : "");
+}
+
+symmcoll_status_t symmcoll_group_error(struct symmcoll_group *group)
+{
+    if (group == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "group_error: expected a group, found NULL");
+    if (!symc_members_failed(&group->members))
+        return SYMMCOLL_OK;
+    return symc_members_status(&group->members, NULL);
+}

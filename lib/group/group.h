@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A group from the inside: its members, its turn, its backend, and the core that
+ * the backend is given.
+ */
+#ifndef SYMC_GROUP_GROUP_H
+#define SYMC_GROUP_GROUP_H
+
+#include "backend/backend.h"
+#include "work/lane.h"
+#include "world/world.h"
+
+#include <symmcoll/group.h>
+
+struct symmcoll_group {
+    struct symmcoll_world *world;
+    const uint32_t *alive; /* the world's mark: 1 */
+    char name[32];
+    int rank;
+    int size;
+    int *global; /* global_rank of each member */
+    struct symc_members members;
+    struct symc_lane lane;
+    _Atomic uint64_t seq; /* of the latest operation */
+    _Atomic int64_t timeout_ns;
+    int trace; /* index in the recorder, or -1 */
+    uint32_t exchanges; /* of descriptors, so far */
+
+    const struct symc_backend *backend;
+    void *state;
+    struct symc_core core;
+    struct symc_peers peers;
+    struct symc_block **blocks;
+    void **channels;
+    void **staging;
+};
+
+/* The group of all ranks.  Errors: NO_MEMORY, UNSUPPORTED, SYSTEM. */
+symmcoll_status_t symc_group_open(
+    struct symmcoll_world *world, struct symmcoll_group **group);
+void symc_group_close(struct symmcoll_group *group);
+
+/* Run one operation, whose turn has come, to its end. */
+symmcoll_status_t symc_group_run(
+    struct symmcoll_group *group, struct symc_op *op);
+
+/* The settings of the group's world. */
+const struct symc_config *symc_group_config(
+    const struct symmcoll_group *group);
+
+/* ---- core.c ---- */
+
+/* Fill in what the backend may ask for. */
+void symc_group_make_core(struct symmcoll_group *group);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * symmcoll_init() and symmcoll_finalize(): a world and its first group.  They
+ * stand here because a world, a floor below, knows nothing of groups.
+ */
+#include "group/group.h"
+
+symmcoll_status_t symmcoll_init(
+    const struct symmcoll_init_args *args, struct symmcoll_world **world)
+{
+    struct symmcoll_world *made;
+    symmcoll_status_t status;
+
+    if (world == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: expected a place for the world, found NULL");
+    status = symc_world_open(args, &made);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_group_open(made, &made->all);
+    if (status != SYMMCOLL_OK) {
+        symc_world_close(made, false);
+        return status;
+    }
+    symc_logf(&made->log, SYMC_LOG_INFO,
+        "world '%s': rank %d of %d (%s), backend %s, started by %s", made->name,
+        made->rank, made->size, made->threads ? "threads" : "processes",
+        made->all->backend->name, made->rendezvous.launcher);
+    *world = made;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_finalize(struct symmcoll_world *world)
+{
+    if (world == NULL)
+        return SYMMCOLL_OK;
+    if (!symc_world_is_mine(world))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "finalize: expected the process that called init, found a fork "
+            "of it");
+    symc_group_close(world->all);
+    symc_world_close(world, true);
+    return SYMMCOLL_OK;
+}

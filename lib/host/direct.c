@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Threads of one process read each other's buffers: no staging, and one copy
+ * less.  The addresses travel in the header lines.
+ *
+ * A buffer is exposed from the header on until its owner has seen everybody
+ * drained.  An owner that leaves early (a timeout, a dead peer, an abort) takes
+ * its buffers back: it says up to which operation they are revoked, and waits
+ * until nobody is inside a chunk of them.  A reader says whom it reads, looks
+ * whether that one has revoked, and reads one chunk; both in sequentially
+ * consistent order, so that one of the two sees the other.  A chunk loop never
+ * blocks, so the owner's wait is short.
+ */
+#include "host/host.h"
+
+#include <sched.h>
+#include <string.h>
+
+#define CHUNK ((size_t)256 * 1024)
+
+/* What a rank exposes, in its header's payload. */
+struct exposed {
+    const void *in;
+    void *out;
+};
+
+struct direct {
+    struct symc_host *host;
+    const struct symc_op *op;
+    struct symc_reduction reduction;
+    struct symc_patience patience;
+    bool streaming;
+};
+
+static struct exposed exposed_by(const struct direct *direct, int rank)
+{
+    struct exposed exposed;
+
+    memcpy(&exposed,
+        direct->host->channels[rank]->headers[direct->op->seq & 1].payload,
+        sizeof(exposed));
+    return exposed;
+}
+
+static bool is_revoked(const struct direct *direct, int rank)
+{
+    return atomic_load(&direct->host->channels[rank]->revoked) >=
+           direct->op->seq;
+}
+
+/* Begin to read a peer's buffers; false where it has taken them back.  peer may
+ * be the group's size: then all of them. */
+static bool enter(const struct direct *direct, int peer)
+{
+    struct symc_host *host = direct->host;
+    struct symc_channel *mine = host->channels[host->rank];
+
+    atomic_store(&mine->inside, (uint32_t)peer + 1);
+    if (peer < host->size)
+        return !is_revoked(direct, peer);
+    for (int r = 0; r < host->size; r++) {
+        if (is_revoked(direct, r))
+            return false;
+    }
+    return true;
+}
+
+static void leave(const struct direct *direct)
+{
+    struct symc_host *host = direct->host;
+
+    atomic_store_explicit(
+        &host->channels[host->rank]->inside, 0, memory_order_release);
+}
+
+/* Take this rank's buffers back. */
+static void revoke(const struct direct *direct)
+{
+    struct symc_host *host = direct->host;
+
+    atomic_store(&host->channels[host->rank]->revoked, direct->op->seq);
+    for (int r = 0; r < host->size; r++) {
+        const _Atomic uint32_t *inside = &host->channels[r]->inside;
+        uint32_t found;
+
+        if (r == host->rank)
+            continue;
+        while ((found = atomic_load(inside)) == (uint32_t)host->rank + 1 ||
+               found == (uint32_t)host->size + 1)
+            sched_yield();
+    }
+}
+
+/* A peer took its buffers back: the group has failed, and says why. */
+static symmcoll_status_t fail_revoked(const struct direct *direct)
+{
+    const struct symc_core *core = direct->host->core;
+
+    if (core->failed(core->group, -1))
+        return core->failure(core->group, direct->op, -1);
+    return core->fail(SYMMCOLL_ERR_INTERNAL,
+        "%s: a peer left without a reason", symc_kind_name(direct->op->kind));
+}
+
+/* Sum elements [lo, hi) of everybody's input, shifted by `shift` elements, into
+ * out + lo. */
+static symmcoll_status_t sum(const struct direct *direct, size_t lo, size_t hi,
+    size_t shift)
+{
+    struct symc_host *host = direct->host;
+    const struct symc_op *op = direct->op;
+    size_t step = CHUNK / op->elem;
+
+    for (size_t at = lo; at < hi; at += step) {
+        size_t count = hi - at < step ? hi - at : step;
+
+        if (!enter(direct, host->size)) {
+            leave(direct);
+            return fail_revoked(direct);
+        }
+        for (int r = 0; r < host->size; r++)
+            host->sources[r] = (const char *)exposed_by(direct, r).in +
+                               (shift + at) * op->elem;
+        symc_reduce(&direct->reduction, (char *)op->out + at * op->elem, NULL,
+            host->sources, host->size, count, direct->streaming);
+        leave(direct);
+    }
+    return SYMMCOLL_OK;
+}
+
+/* Copy from a peer's exposed memory. */
+static symmcoll_status_t fetch(const struct direct *direct, int peer, char *out,
+    const char *in, size_t nbytes)
+{
+    for (size_t at = 0; at < nbytes; at += CHUNK) {
+        if (!enter(direct, peer)) {
+            leave(direct);
+            return fail_revoked(direct);
+        }
+        symc_copy(out + at, in + at, nbytes - at < CHUNK ? nbytes - at : CHUNK,
+            direct->streaming);
+        leave(direct);
+    }
+    return SYMMCOLL_OK;
+}
+
+/* Sum the own part, then fetch the others' from where they summed them. */
+static symmcoll_status_t all_reduce(struct direct *direct)
+{
+    struct symc_host *host = direct->host;
+    const struct symc_op *op = direct->op;
+    size_t lo, hi;
+
+    symc_host_part(op->count, op->elem, host->size, host->rank, &lo, &hi);
+
+    symmcoll_status_t status = sum(direct, lo, hi, 0);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (direct->streaming)
+        symc_stream_fence();
+    symc_host_post(host, &host->channels[host->rank]->reduced, host->rounds);
+    for (int i = 1; i < host->size && status == SYMMCOLL_OK; i++) {
+        int peer = (host->rank + i) % host->size;
+        const char *from = exposed_by(direct, peer).out;
+
+        symc_host_part(op->count, op->elem, host->size, peer, &lo, &hi);
+        status = symc_host_wait(host, op, &direct->patience, peer,
+            offsetof(struct symc_channel, reduced), host->rounds);
+        if (status == SYMMCOLL_OK)
+            status = fetch(direct, peer, (char *)op->out + lo * op->elem,
+                from + lo * op->elem, (hi - lo) * op->elem);
+    }
+    return status;
+}
+
+static symmcoll_status_t gather(struct direct *direct)
+{
+    struct symc_host *host = direct->host;
+    const struct symc_op *op = direct->op;
+    size_t nbytes = op->count * op->elem;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (int i = 0; i < host->size && status == SYMMCOLL_OK; i++) {
+        int peer = (host->rank + i) % host->size;
+        char *out = (char *)op->out + (size_t)peer * nbytes;
+        const char *in = exposed_by(direct, peer).in;
+
+        if (out != in)
+            status = fetch(direct, peer, out, in, nbytes);
+    }
+    return status;
+}
+
+static symmcoll_status_t move(struct direct *direct)
+{
+    struct symc_host *host = direct->host;
+    const struct symc_op *op = direct->op;
+    bool is_root = op->root == host->rank;
+
+    switch (op->kind) {
+    case SYMC_ALL_REDUCE:
+        return all_reduce(direct);
+    case SYMC_REDUCE:
+        return is_root ? sum(direct, 0, op->count, 0) : SYMMCOLL_OK;
+    case SYMC_REDUCE_SCATTER:
+        return sum(direct, 0, op->count, (size_t)host->rank * op->count);
+    case SYMC_ALL_GATHER:
+        return gather(direct);
+    case SYMC_GATHER:
+        return is_root ? gather(direct) : SYMMCOLL_OK;
+    case SYMC_BROADCAST:
+        return is_root ? SYMMCOLL_OK
+                       : fetch(direct, op->root, op->out,
+                             exposed_by(direct, op->root).in,
+                             op->count * op->elem);
+    default:
+        return host->core->fail(SYMMCOLL_ERR_INTERNAL, "direct: operation %d",
+            (int)op->kind);
+    }
+}
+
+symmcoll_status_t symc_host_direct(
+    struct symc_host *host, const struct symc_op *op)
+{
+    struct exposed mine = {.in = op->in, .out = op->out};
+    struct symc_channel *channel = host->channels[host->rank];
+    struct direct direct = {
+        .host = host, .op = op, .patience = {.timeout_ns = op->timeout_ns}};
+    struct symc_trace_entry *entry;
+    bool exposed = true;
+
+    memcpy(symc_host_header(host, op)->payload, &mine, sizeof(mine));
+
+    symmcoll_status_t status = symc_host_meet(host, op, 0, &entry);
+    if (status == SYMMCOLL_ERR_MISMATCH || status == SYMMCOLL_ERR_CONFIG)
+        exposed = false; /* nobody reads: all ranks came to the same end */
+    if (status == SYMMCOLL_OK) {
+        host->rounds++;
+        direct.reduction = symc_host_reduction(host, op);
+        direct.streaming =
+            op->count * op->elem >= host->core->config->host_stream_min;
+        status = move(&direct);
+        if (direct.streaming)
+            symc_stream_fence();
+    }
+    if (status == SYMMCOLL_OK) {
+        atomic_store_explicit(
+            &channel->staged, host->rounds, memory_order_release);
+        atomic_store_explicit(
+            &channel->reduced, host->rounds, memory_order_release);
+        symc_host_post(host, &channel->drained, host->rounds);
+        status = symc_host_wait_all(host, op, &direct.patience,
+            offsetof(struct symc_channel, drained), host->rounds);
+    }
+    if (status != SYMMCOLL_OK && exposed)
+        revoke(&direct);
+    host->core->recorded(host->core->group, entry, status == SYMMCOLL_OK);
+    return status;
+}

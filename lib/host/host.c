@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The host backend: processes and threads of one machine over their blocks.
+ */
+#include "host/host.h"
+#include "host/select.h"
+
+#include <stdlib.h>
+
+static size_t round_up(size_t nbytes, size_t to)
+{
+    return (nbytes + to - 1) / to * to;
+}
+
+static size_t small_nbytes(const struct symc_config *config)
+{
+    size_t wanted = config->host_small_max;
+
+    if (wanted < SYMC_SMALL_MIN)
+        wanted = SYMC_SMALL_MIN;
+    return round_up(wanted, SYMC_APART);
+}
+
+/* A slot must hold a cache line for each rank (reduce_scatter). */
+static size_t chunk_nbytes(const struct symc_config *config, int size)
+{
+    size_t least = (size_t)size * SYMC_LINE;
+
+    return round_up(
+        config->host_chunk > least ? config->host_chunk : least, 4096);
+}
+
+static void lay_out(const struct symc_config *config, int size,
+    size_t *channel, size_t *staging)
+{
+    *channel = sizeof(struct symc_channel) + 2 * small_nbytes(config);
+    *staging = 2 * SYMC_SLOTS * chunk_nbytes(config, size);
+}
+
+static symmcoll_status_t probe(const struct symc_peers *peers)
+{
+    if (peers->size < 2 || peers->blocks == NULL)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "host: expected two ranks or more on this machine, found %d",
+            peers->size);
+    return SYMMCOLL_OK;
+}
+
+static void close_host(void *state)
+{
+    struct symc_host *host = state;
+
+    if (host == NULL)
+        return;
+    free(host->channels);
+    free(host->staging);
+    free(host->bells);
+    free(host->sources);
+    free(host->factors);
+    free(host->missing);
+    free(host);
+}
+
+static bool allocate(struct symc_host *host, size_t size)
+{
+    host->channels = symc_alloc(size, sizeof(*host->channels));
+    host->staging = symc_alloc(size, sizeof(*host->staging));
+    host->bells = symc_alloc(size, sizeof(*host->bells));
+    host->sources = symc_alloc(size, sizeof(*host->sources));
+    host->factors = symc_alloc(size, sizeof(*host->factors));
+    host->missing = symc_alloc(size, sizeof(*host->missing));
+    return host->channels != NULL && host->staging != NULL &&
+           host->bells != NULL && host->sources != NULL &&
+           host->factors != NULL && host->missing != NULL;
+}
+
+static symmcoll_status_t open_host(const struct symc_core *core,
+    const struct symc_peers *peers, void **state)
+{
+    const struct symc_config *config = core->config;
+    struct symc_host *host = symc_alloc(1, sizeof(*host));
+
+    if (host == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    if (!allocate(host, (size_t)peers->size)) {
+        close_host(host);
+        return SYMMCOLL_ERR_NO_MEMORY;
+    }
+    host->core = core;
+    host->rank = peers->rank;
+    host->size = peers->size;
+    host->threads = peers->threads;
+    host->blocks = peers->blocks;
+    host->small = small_nbytes(config);
+    host->chunk = chunk_nbytes(config, peers->size);
+    for (int r = 0; r < peers->size; r++) {
+        host->channels[r] = peers->channels[r];
+        host->staging[r] = peers->staging[r];
+        host->bells[r] = &peers->blocks[r]->bell;
+    }
+    host->channels[host->rank]->geometry =
+        (struct symc_geometry){.small = config->host_small_max,
+            .chunk = host->chunk,
+            .direct = config->host_direct,
+            .reduce_run = (uint64_t)config->host_reduce_run};
+    *state = host;
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t start(
+    void *state, const struct symc_op *op, void **token)
+{
+    struct symc_host *host = state;
+
+    (void)token;
+    return symc_host_select(
+        host->core->config, host->threads, host->size, op)
+        ->run(host, op);
+}
+
+static const struct symc_coll_ops coll = {.start = start};
+
+extern const struct symc_backend symc_host_backend;
+const struct symc_backend symc_host_backend = {
+    .abi = SYMC_BACKEND_ABI,
+    .name = "host",
+    .priority = 10,
+    .layout = lay_out,
+    .probe = probe,
+    .open = open_host,
+    .close = close_host,
+    .coll = &coll,
+};

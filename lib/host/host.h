@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The host backend's state, and what its algorithms share.  Private to the room.
+ */
+#ifndef SYMC_HOST_HOST_H
+#define SYMC_HOST_HOST_H
+
+#include "backend/backend.h"
+#include "base/reduce.h"
+#include "host/wire.h"
+
+struct symc_host {
+    const struct symc_core *core;
+    int rank;
+    int size;
+    bool threads;
+    bool reserved; /* staging is backed by memory on all ranks */
+    bool checked;  /* everybody's geometry is the same */
+    struct symc_channel **channels;
+    char **staging;
+    struct symc_bell **bells;
+    struct symc_block *const *blocks;
+    const void **sources; /* for reductions: one for each rank */
+    double *factors;
+    bool *missing;
+    size_t small; /* bytes of one small area */
+    size_t chunk; /* bytes of one staging slot */
+    uint64_t rounds; /* of staged algorithms, so far */
+};
+
+/* ---- meet.c: header lines, waiting, disagreement ---- */
+
+/* This rank's header line for an operation. */
+struct symc_header *symc_host_header(
+    const struct symc_host *host, const struct symc_op *op);
+
+/* A rank's payload for an operation: in its header line where nbytes fit there,
+ * else beside it. */
+void *symc_host_payload(const struct symc_host *host, int rank,
+    const struct symc_op *op, size_t nbytes);
+
+/*
+ * Publish this rank's header, whose payload is filled in, and wait for
+ * everybody's.  entry (out) is the recorder's; set also where it fails.
+ *
+ * OK: all ranks passed the same.  Else no buffer may be touched; see the
+ * statuses of collectives.h.
+ */
+symmcoll_status_t symc_host_meet(struct symc_host *host,
+    const struct symc_op *op, uint32_t flags, struct symc_trace_entry **entry);
+
+/* Wait until a counter of a peer's channel has come to target. */
+symmcoll_status_t symc_host_wait(struct symc_host *host,
+    const struct symc_op *op, struct symc_patience *patience, int peer,
+    size_t counter, uint64_t target);
+
+/* The same, for all peers. */
+symmcoll_status_t symc_host_wait_all(struct symc_host *host,
+    const struct symc_op *op, struct symc_patience *patience, size_t counter,
+    uint64_t target);
+
+/* Advance an own counter, and wake who sleeps. */
+void symc_host_post(
+    struct symc_host *host, _Atomic uint64_t *counter, uint64_t value);
+
+/* The reduction of an operation; factors are read from everybody's headers. */
+struct symc_reduction symc_host_reduction(
+    struct symc_host *host, const struct symc_op *op);
+
+/* ---- pipeline.c ---- */
+
+/* One round of a staged algorithm: elements [offset, offset + count) of it. */
+struct symc_round {
+    uint64_t number; /* over the group's life */
+    size_t offset;
+    size_t count;
+};
+
+/* What this rank does in each round; NULL: nothing. */
+struct symc_pipeline {
+    size_t total; /* elements to go through */
+    size_t step;  /* elements of a round */
+    void *context;
+    /* Copy this rank's contribution into its slot. */
+    void (*stage)(struct symc_host *host, const struct symc_op *op,
+        const struct symc_round *round, void *context);
+    /* Sum this rank's part, once everybody has staged. */
+    void (*combine)(struct symc_host *host, const struct symc_op *op,
+        const struct symc_round *round, void *context);
+    /* Copy from a peer, once it has summed (or staged, when `gathers`). */
+    void (*collect)(struct symc_host *host, const struct symc_op *op,
+        const struct symc_round *round, int peer, void *context);
+    int from;     /* collect from this rank alone; -1: from all */
+    bool gathers; /* nobody combines */
+};
+
+/* Run the rounds, overlapped.  All ranks must have met. */
+symmcoll_status_t symc_host_pipeline(struct symc_host *host,
+    const struct symc_op *op, const struct symc_pipeline *pipeline);
+
+/* A rank's slots of a round: what it staged, what it summed. */
+char *symc_host_staged(
+    const struct symc_host *host, int rank, const struct symc_round *round);
+char *symc_host_summed(
+    const struct symc_host *host, int rank, const struct symc_round *round);
+
+/* Meet with staging: the first time it is backed by memory, on all ranks or on
+ * none. */
+symmcoll_status_t symc_host_meet_staged(struct symc_host *host,
+    const struct symc_op *op, struct symc_trace_entry **entry);
+
+/* Part r of size of count elements, on cache lines: [lo, hi). */
+void symc_host_part(
+    size_t count, size_t elem, int size, int r, size_t *lo, size_t *hi);
+
+/* ---- algorithms, each of which runs one operation to its end ---- */
+
+symmcoll_status_t symc_host_one_shot(
+    struct symc_host *host, const struct symc_op *op);
+symmcoll_status_t symc_host_two_shot(
+    struct symc_host *host, const struct symc_op *op);
+symmcoll_status_t symc_host_staged_scatter(
+    struct symc_host *host, const struct symc_op *op);
+symmcoll_status_t symc_host_staged_copy(
+    struct symc_host *host, const struct symc_op *op);
+symmcoll_status_t symc_host_direct(
+    struct symc_host *host, const struct symc_op *op);
+
+#endif

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How every operation begins: publish one line, read everybody's, compare.  And
+ * all the waiting of this backend.
+ */
+#include "host/host.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Operation, element type and reduction in one word, to compare at once. */
+static uint32_t pack(const struct symc_op *op, uint32_t flags)
+{
+    return (uint32_t)op->kind | (uint32_t)op->dtype << 8 |
+           (uint32_t)op->op << 16 | flags << 24;
+}
+
+struct symc_header *symc_host_header(
+    const struct symc_host *host, const struct symc_op *op)
+{
+    return &host->channels[host->rank]->headers[op->seq & 1];
+}
+
+void *symc_host_payload(const struct symc_host *host, int rank,
+    const struct symc_op *op, size_t nbytes)
+{
+    struct symc_channel *channel = host->channels[rank];
+    size_t room =
+        op->op == SYMMCOLL_PREMUL_SUM ? SYMC_FACTOR_AT : SYMC_PAYLOAD;
+
+    if (nbytes <= room)
+        return channel->headers[op->seq & 1].payload;
+    return channel->small + (op->seq & 1) * host->small;
+}
+
+/* ---- waiting ---- */
+
+/* A wait that has become long. */
+struct long_wait {
+    struct symc_host *host;
+    int peer;
+};
+
+static bool look(void *arg)
+{
+    const struct long_wait *wait = arg;
+    const struct symc_core *core = wait->host->core;
+
+    return core->failed(core->group, wait->peer);
+}
+
+static const _Atomic uint64_t *counter_of(
+    const struct symc_host *host, int peer, size_t counter)
+{
+    return (const _Atomic uint64_t *)(const void *)((const char *)
+                                                        host->channels[peer] +
+                                                    counter);
+}
+
+/* Who has kept an operation from going on. */
+static void list_missing(struct symc_host *host, const struct symc_op *op,
+    size_t counter, uint64_t target)
+{
+    for (int r = 0; r < host->size; r++) {
+        const struct symc_header *header =
+            &host->channels[r]->headers[op->seq & 1];
+
+        host->missing[r] =
+            atomic_load_explicit(&header->seq, memory_order_acquire) <
+                op->seq ||
+            atomic_load_explicit(
+                counter_of(host, r, counter), memory_order_acquire) < target;
+    }
+    host->missing[host->rank] = false;
+}
+
+/* The slow part of symc_host_wait(), out of its way. */
+static __attribute__((noinline)) symmcoll_status_t wait_long(
+    struct symc_host *host, const struct symc_op *op,
+    struct symc_patience *patience, int peer, size_t counter, uint64_t target)
+{
+    const struct symc_core *core = host->core;
+    struct long_wait wait = {host, peer};
+    struct symc_watch watch = {.waiting = core->waiting,
+        .bell = host->bells[host->rank],
+        .stopped = core->stopped,
+        .look = look,
+        .arg = &wait};
+
+    switch (symc_wait_long(
+        &watch, counter_of(host, peer, counter), target, patience)) {
+    case SYMC_WAIT_REACHED:
+        return SYMMCOLL_OK;
+    case SYMC_WAIT_STOPPED:
+        return core->failure(core->group, op, peer);
+    default:
+        list_missing(host, op, counter, target);
+        return core->expire(core->group, op, host->missing);
+    }
+}
+
+symmcoll_status_t symc_host_wait(struct symc_host *host,
+    const struct symc_op *op, struct symc_patience *patience, int peer,
+    size_t counter, uint64_t target)
+{
+    const _Atomic uint64_t *word = counter_of(host, peer, counter);
+
+    for (int i = 0; i < SYMC_QUICK_POLLS; i++) {
+        if (atomic_load_explicit(word, memory_order_acquire) >= target)
+            return SYMMCOLL_OK;
+    }
+    return wait_long(host, op, patience, peer, counter, target);
+}
+
+symmcoll_status_t symc_host_wait_all(struct symc_host *host,
+    const struct symc_op *op, struct symc_patience *patience, size_t counter,
+    uint64_t target)
+{
+    for (int i = 1; i < host->size; i++) {
+        int peer = (host->rank + i) % host->size;
+        symmcoll_status_t status =
+            symc_host_wait(host, op, patience, peer, counter, target);
+
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+    return SYMMCOLL_OK;
+}
+
+/* Ring the peers who sleep.  True where one has failed a group of its own: then
+ * this one may have failed too. */
+static inline bool ring(const struct symc_host *host)
+{
+    uint32_t failures = 0;
+
+    for (int r = 0; r < host->size; r++) {
+        struct symc_bell *bell = host->bells[r];
+
+        if (r == host->rank)
+            continue;
+        symc_bell_touch(bell);
+        failures |=
+            atomic_load_explicit(&bell->failures, memory_order_relaxed);
+    }
+    return failures != 0;
+}
+
+void symc_host_post(
+    struct symc_host *host, _Atomic uint64_t *counter, uint64_t value)
+{
+    atomic_store_explicit(counter, value, memory_order_release);
+    ring(host);
+}
+
+/* ---- disagreement ---- */
+
+enum field {
+    FIELD_KIND,
+    FIELD_COUNT,
+    FIELD_DTYPE,
+    FIELD_OP,
+    FIELD_ROOT,
+    FIELD_END
+};
+
+static const char *const field_names[] = {
+    "operation", "count", "dtype", "op", "root"};
+
+static uint64_t field_value(const struct symc_header *header, enum field field)
+{
+    switch (field) {
+    case FIELD_KIND:
+        return header->what & 0xff;
+    case FIELD_COUNT:
+        return header->count;
+    case FIELD_DTYPE:
+        return header->what >> 8 & 0xff;
+    case FIELD_OP:
+        return header->what >> 16 & 0xff;
+    default:
+        return (uint64_t)header->root;
+    }
+}
+
+static const char *format_value(
+    enum field field, uint64_t value, char *buffer, size_t nbytes)
+{
+    const char *name = NULL;
+
+    if (field == FIELD_KIND)
+        name = symc_kind_name((enum symc_kind)value);
+    else if (field == FIELD_DTYPE)
+        name = symmcoll_dtype_name((enum symmcoll_dtype)value);
+    else if (field == FIELD_OP)
+        name = symmcoll_op_name((symmcoll_op_t)value);
+    if (name != NULL)
+        snprintf(buffer, nbytes, "%s", name);
+    else
+        snprintf(buffer, nbytes, "%llu", (unsigned long long)value);
+    return buffer;
+}
+
+static const struct symc_header *header_of(
+    const struct symc_host *host, int rank, const struct symc_op *op)
+{
+    return &host->channels[rank]->headers[op->seq & 1];
+}
+
+/* The rank whose value most ranks share; the lowest of equals. */
+static int find_majority(const struct symc_host *host,
+    const struct symc_op *op, enum field field)
+{
+    int best = 0, best_votes = 0;
+
+    for (int r = 0; r < host->size; r++) {
+        uint64_t value = field_value(header_of(host, r, op), field);
+        int votes = 0;
+
+        for (int s = 0; s < host->size; s++)
+            votes += field_value(header_of(host, s, op), field) == value;
+        if (votes > best_votes) {
+            best = r;
+            best_votes = votes;
+        }
+    }
+    return best;
+}
+
+/* Name the first field in which ranks differ, and the ranks that differ from
+ * most. */
+static symmcoll_status_t fail_mismatch(
+    struct symc_host *host, const struct symc_op *op, enum field field)
+{
+    int usual = find_majority(host, op, field);
+    uint64_t expected = field_value(header_of(host, usual, op), field);
+    char odd[256] = "", expected_text[32], text[32];
+    const char *kind = symc_kind_name(
+        (enum symc_kind)field_value(header_of(host, usual, op), FIELD_KIND));
+    size_t used = 0;
+
+    for (int r = 0; r < host->size && used < sizeof(odd) - 64; r++) {
+        uint64_t value = field_value(header_of(host, r, op), field);
+
+        if (value == expected)
+            continue;
+        used += (size_t)snprintf(odd + used, sizeof(odd) - used,
+            ", rank %d passed %s", r,
+            format_value(field, value, text, sizeof(text)));
+    }
+    return host->core->fail(SYMMCOLL_ERR_MISMATCH,
+        "%s: %s differs: rank %d passed %s%s (group %s, seq %llu)", kind,
+        field_names[field], usual,
+        format_value(field, expected, expected_text, sizeof(expected_text)),
+        odd, host->core->name, (unsigned long long)op->seq);
+}
+
+/* Somebody passed something else, or has no staging.  Every rank sees the same
+ * headers and comes to the same conclusion. */
+static __attribute__((noinline)) symmcoll_status_t disagree(
+    struct symc_host *host, const struct symc_op *op)
+{
+    for (enum field field = FIELD_KIND; field < FIELD_END; field++) {
+        uint64_t first = field_value(header_of(host, 0, op), field);
+
+        for (int r = 1; r < host->size; r++) {
+            if (field_value(header_of(host, r, op), field) != first)
+                return fail_mismatch(host, op, field);
+        }
+    }
+    for (int r = 0; r < host->size; r++) {
+        const char *detail = (const char *)host->channels[r]->small +
+                             (op->seq & 1) * host->small;
+
+        if ((header_of(host, r, op)->what >> 24 & SYMC_HEADER_REFUSED) != 0)
+            return host->core->fail(SYMMCOLL_ERR_NO_MEMORY,
+                "%s: rank %d: %.*s (group %s, seq %llu)",
+                symc_kind_name(op->kind), r, SYMC_SMALL_MIN - 1, detail,
+                host->core->name, (unsigned long long)op->seq);
+    }
+    return host->core->fail(SYMMCOLL_ERR_INTERNAL,
+        "%s: headers differ in nothing", symc_kind_name(op->kind));
+}
+
+/* Ranks that cut memory differently cannot work together. */
+static symmcoll_status_t check_geometry(struct symc_host *host)
+{
+    const struct symc_geometry *mine = &host->channels[host->rank]->geometry;
+
+    for (int r = 0; r < host->size; r++) {
+        const struct symc_geometry *other = &host->channels[r]->geometry;
+
+        if (memcmp(mine, other, sizeof(*mine)) != 0)
+            return host->core->fail(SYMMCOLL_ERR_CONFIG,
+                "host: settings differ: rank %d has small_max %llu, chunk "
+                "%llu, direct %llu, reduce_run %llu; rank %d has %llu, %llu, "
+                "%llu, %llu",
+                host->rank, (unsigned long long)mine->small,
+                (unsigned long long)mine->chunk,
+                (unsigned long long)mine->direct,
+                (unsigned long long)mine->reduce_run, r,
+                (unsigned long long)other->small,
+                (unsigned long long)other->chunk,
+                (unsigned long long)other->direct,
+                (unsigned long long)other->reduce_run);
+    }
+    host->checked = true;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_host_meet(struct symc_host *host,
+    const struct symc_op *op, uint32_t flags, struct symc_trace_entry **entry)
+{
+    const struct symc_core *core = host->core;
+    struct symc_header *mine = symc_host_header(host, op);
+    size_t at = (op->seq & 1) * sizeof(struct symc_header) +
+                offsetof(struct symc_header, seq);
+    struct symc_patience patience = {.timeout_ns = op->timeout_ns};
+    uint32_t what = pack(op, flags);
+    uint64_t differs = flags;
+
+    if (op->op == SYMMCOLL_PREMUL_SUM)
+        memcpy(mine->payload + SYMC_FACTOR_AT, &op->factor, sizeof(op->factor));
+    mine->count = op->count;
+    mine->what = what;
+    mine->root = op->root;
+    atomic_store_explicit(&mine->seq, op->seq, memory_order_release);
+    bool suspect = ring(host);
+
+    *entry = core->record(core->group, op);
+    if (suspect && core->failed(core->group, -1))
+        return core->failure(core->group, op, -1);
+    for (int i = 1, peer = host->rank; i < host->size; i++) {
+        const struct symc_header *other;
+
+        peer = peer + 1 == host->size ? 0 : peer + 1;
+        symmcoll_status_t status =
+            symc_host_wait(host, op, &patience, peer, at, op->seq);
+        if (status != SYMMCOLL_OK)
+            return status;
+        other = header_of(host, peer, op);
+        differs |= (other->count ^ op->count) | (other->what ^ what) |
+                   (uint32_t)(other->root ^ op->root);
+    }
+    if (__builtin_expect(differs != 0, 0))
+        return disagree(host, op);
+    return host->checked ? SYMMCOLL_OK : check_geometry(host);
+}
+
+struct symc_reduction symc_host_reduction(
+    struct symc_host *host, const struct symc_op *op)
+{
+    struct symc_reduction reduction = {.dtype = op->dtype,
+        .op = op->op,
+        .run = (int)host->core->config->host_reduce_run,
+        .factors = NULL};
+
+    if (op->op != SYMMCOLL_PREMUL_SUM)
+        return reduction;
+    for (int r = 0; r < host->size; r++)
+        memcpy(&host->factors[r],
+            header_of(host, r, op)->payload + SYMC_FACTOR_AT, sizeof(double));
+    reduction.factors = host->factors;
+    return reduction;
+}

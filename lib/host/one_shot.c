@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One shot, for small messages: every rank's contribution travels in or beside
+ * its header line, and every rank works out its own result.  One crossing, no
+ * second one, because the lines are used in turn (wire.h).
+ */
+#include "host/host.h"
+
+#include <string.h>
+
+static bool is_rooted_source(const struct symc_op *op)
+{
+    return op->kind == SYMC_BROADCAST;
+}
+
+/* Bytes of one rank's contribution. */
+static size_t contribution(
+    const struct symc_host *host, const struct symc_op *op)
+{
+    size_t nbytes = op->count * op->elem;
+
+    if (op->kind == SYMC_REDUCE_SCATTER)
+        return nbytes * (size_t)host->size;
+    return op->kind == SYMC_BARRIER ? 0 : nbytes;
+}
+
+static void reduce(struct symc_host *host, const struct symc_op *op,
+    size_t nbytes, size_t offset)
+{
+    struct symc_reduction reduction = symc_host_reduction(host, op);
+
+    for (int r = 0; r < host->size; r++)
+        host->sources[r] =
+            (const char *)(r == host->rank
+                               ? op->in
+                               : symc_host_payload(host, r, op, nbytes)) +
+            offset;
+    symc_reduce(&reduction, op->out, NULL, host->sources, host->size, op->count,
+        false);
+}
+
+static void gather(
+    struct symc_host *host, const struct symc_op *op, size_t nbytes)
+{
+    for (int r = 0; r < host->size; r++) {
+        char *out = (char *)op->out + (size_t)r * nbytes;
+
+        if (r != host->rank)
+            memcpy(out, symc_host_payload(host, r, op, nbytes), nbytes);
+        else if (out != op->in)
+            memcpy(out, op->in, nbytes);
+    }
+}
+
+/* Everybody's contribution is here and they agree: make this rank's result. */
+static void finish(struct symc_host *host, const struct symc_op *op,
+    size_t nbytes)
+{
+    switch (op->kind) {
+    case SYMC_ALL_REDUCE:
+        reduce(host, op, nbytes, 0);
+        break;
+    case SYMC_REDUCE:
+        if (host->rank == op->root)
+            reduce(host, op, nbytes, 0);
+        break;
+    case SYMC_REDUCE_SCATTER:
+        reduce(host, op, nbytes,
+            (size_t)host->rank * op->count * op->elem);
+        break;
+    case SYMC_ALL_GATHER:
+        gather(host, op, nbytes);
+        break;
+    case SYMC_GATHER:
+        if (host->rank == op->root)
+            gather(host, op, nbytes);
+        break;
+    case SYMC_BROADCAST:
+        if (host->rank != op->root)
+            memcpy(op->out, symc_host_payload(host, op->root, op, nbytes),
+                nbytes);
+        break;
+    default: /* a barrier has met, and that is all */
+        break;
+    }
+}
+
+symmcoll_status_t symc_host_one_shot(
+    struct symc_host *host, const struct symc_op *op)
+{
+    size_t nbytes = contribution(host, op);
+    struct symc_trace_entry *entry;
+
+    if (nbytes > 0 && (!is_rooted_source(op) || host->rank == op->root))
+        memcpy(symc_host_payload(host, host->rank, op, nbytes), op->in, nbytes);
+
+    symmcoll_status_t status = symc_host_meet(host, op, 0, &entry);
+    if (status == SYMMCOLL_OK && nbytes > 0)
+        finish(host, op, nbytes);
+    host->core->recorded(host->core->group, entry, status == SYMMCOLL_OK);
+    return status;
+}

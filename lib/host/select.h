@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which algorithm serves which operation: a table, searched from the top.
+ */
+#ifndef SYMC_HOST_SELECT_H
+#define SYMC_HOST_SELECT_H
+
+#include "base/op.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct symc_host;
+struct symc_config;
+
+struct symc_algorithm {
+    const char *name;
+    const char *help;  /* one line */
+    uint32_t kinds;    /* bit 1 << kind for each operation it serves */
+    bool threads_only; /* ranks must be threads of one process */
+    bool small_only;   /* contributions up to host.small_max */
+    symmcoll_status_t (*run)(struct symc_host *host, const struct symc_op *op);
+};
+
+/* The table, for listing. */
+const struct symc_algorithm *symc_host_algorithms(size_t *count);
+
+/* The entry for an operation of so many ranks; the same on all of them. */
+const struct symc_algorithm *symc_host_select(
+    const struct symc_config *config, bool threads, int size,
+    const struct symc_op *op);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * all_gather, gather and broadcast through staging: whoever has something
+ * stages it chunk by chunk, whoever wants it copies it out.
+ */
+#include "host/host.h"
+
+struct copy {
+    bool streaming;
+};
+
+/* Where a rank's contribution belongs in this rank's result. */
+static char *place(const struct symc_op *op, int rank, size_t offset)
+{
+    size_t first =
+        op->kind == SYMC_BROADCAST ? 0 : (size_t)rank * op->count;
+
+    return (char *)op->out + (first + offset) * op->elem;
+}
+
+static void stage(struct symc_host *host, const struct symc_op *op,
+    const struct symc_round *round, void *context)
+{
+    (void)context;
+    symc_copy(symc_host_staged(host, host->rank, round),
+        (const char *)op->in + round->offset * op->elem,
+        round->count * op->elem, false);
+}
+
+/* Stage, and copy the own part of the result while it is at hand. */
+static void stage_and_keep(struct symc_host *host, const struct symc_op *op,
+    const struct symc_round *round, void *context)
+{
+    const struct copy *copy = context;
+    char *out = place(op, host->rank, round->offset);
+    const char *in = (const char *)op->in + round->offset * op->elem;
+
+    stage(host, op, round, context);
+    if (out != in)
+        symc_copy(out, in, round->count * op->elem, copy->streaming);
+}
+
+static void collect(struct symc_host *host, const struct symc_op *op,
+    const struct symc_round *round, int peer, void *context)
+{
+    const struct copy *copy = context;
+
+    symc_copy(place(op, peer, round->offset),
+        symc_host_staged(host, peer, round), round->count * op->elem,
+        copy->streaming);
+}
+
+symmcoll_status_t symc_host_staged_copy(
+    struct symc_host *host, const struct symc_op *op)
+{
+    bool is_root = op->root == host->rank;
+    bool gives = op->kind != SYMC_BROADCAST || is_root;
+    bool wants = op->kind == SYMC_ALL_GATHER ||
+                 (op->kind == SYMC_GATHER) == is_root;
+    bool keeps = op->kind != SYMC_BROADCAST && wants;
+    struct copy copy = {.streaming = false};
+    struct symc_pipeline pipeline = {.total = op->count,
+        .step = host->chunk / op->elem,
+        .context = &copy,
+        .stage = !gives ? NULL : keeps ? stage_and_keep : stage,
+        .collect = wants ? collect : NULL,
+        .from = op->kind == SYMC_BROADCAST ? op->root : -1,
+        .gathers = true};
+    struct symc_trace_entry *entry;
+    symmcoll_status_t status = symc_host_meet_staged(host, op, &entry);
+
+    if (status == SYMMCOLL_OK) {
+        copy.streaming =
+            op->count * op->elem *
+                (op->kind == SYMC_BROADCAST ? 1 : (size_t)host->size) >=
+            host->core->config->host_stream_min;
+        status = symc_host_pipeline(host, op, &pipeline);
+    }
+    if (copy.streaming)
+        symc_stream_fence();
+    host->core->recorded(host->core->group, entry, status == SYMMCOLL_OK);
+    return status;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The built-in backends, listed by name: no constructors.
+ */
+#include "registry/registry.h"
+
+#include <stdio.h>
+
+extern const struct symc_backend symc_host_backend;
+extern const struct symc_backend symc_fake_backend;
+
+static const struct symc_backend *const builtin[] = {
+    &symc_host_backend, &symc_fake_backend, NULL};
+
+const struct symc_backend *const *symc_registry_builtin(void)
+{
+    return builtin;
+}
+
+void symc_registry_layout(const struct symc_config *config, int size,
+    size_t *channel, size_t *staging)
+{
+    *channel = 0;
+    *staging = 0;
+    for (const struct symc_backend *const *at = builtin; *at != NULL; at++) {
+        size_t wanted_channel = 0, wanted_staging = 0;
+
+        if ((*at)->layout == NULL)
+            continue;
+        (*at)->layout(config, size, &wanted_channel, &wanted_staging);
+        if (wanted_channel > *channel)
+            *channel = wanted_channel;
+        if (wanted_staging > *staging)
+            *staging = wanted_staging;
+    }
+}
+
+symmcoll_status_t symc_registry_choose(
+    const struct symc_peers *peers, const struct symc_backend **backend)
+{
+    char reasons[SYMC_DETAIL_MAX / 2] = "";
+    size_t used = 0;
+
+    for (const struct symc_backend *const *at = builtin; *at != NULL; at++) {
+        if ((*at)->probe(peers) == SYMMCOLL_OK) {
+            *backend = *at;
+            return SYMMCOLL_OK;
+        }
+        used += (size_t)snprintf(reasons + used, sizeof(reasons) - used,
+            "%s%s", used == 0 ? "" : "; ", symmcoll_last_error());
+        if (used >= sizeof(reasons))
+            used = sizeof(reasons) - 1;
+    }
+    return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+        "group: no backend for %d ranks: %s", peers->size, reasons);
+}

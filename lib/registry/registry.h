@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which backends there are, and which one serves a group.
+ */
+#ifndef SYMC_REGISTRY_REGISTRY_H
+#define SYMC_REGISTRY_REGISTRY_H
+
+#include "backend/backend.h"
+
+/* The built-in backends, by falling priority, NULL at the end. */
+const struct symc_backend *const *symc_registry_builtin(void);
+
+/* What all built-in backends together want of a block. */
+void symc_registry_layout(const struct symc_config *config, int size,
+    size_t *channel, size_t *staging);
+
+/* The first backend that can serve such a group.  Errors: UNSUPPORTED, with
+ * every backend's reason. */
+symmcoll_status_t symc_registry_choose(const struct symc_peers *peers,
+    const struct symc_backend **backend);
+
+#endif

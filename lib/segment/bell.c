@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Waiting beyond the first polls: spin, yield, sleep.
+ *
+ * Waking a sleeping processor costs 20 to 40 microseconds, some hundred times
+ * the way of a cache line, so a rank with a processor of its own polls for that
+ * long first.  Where ranks share processors, polling holds up the one that is
+ * waited for: a few polls, then the processor is given away.
+ */
+#include "segment/bell.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CLOCK_EVERY 64 /* polls between two looks at the clock */
+#define YIELD_EVERY 4  /* looks at the clock between two offers to yield */
+#define NAP_NS (INT64_C(100) * 1000 * 1000) /* longest sleep, with membarrier */
+#define NAP_BLIND_NS (INT64_C(5) * 1000 * 1000) /* without */
+
+static void pause_briefly(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static int processors_allowed(void)
+{
+    cpu_set_t allowed;
+
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+        return (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return CPU_COUNT(&allowed);
+}
+
+/*
+ * Whether ranks outnumber processors.  A rank bound to one processor sees no
+ * others, and shares it only if the machine itself is too small.
+ */
+static bool is_crowded(int local_ranks)
+{
+    int allowed = processors_allowed();
+    int online = (int)sysconf(_SC_NPROCESSORS_ONLN);
+
+    return local_ranks > (allowed > 1 ? allowed : online);
+}
+
+void symc_waiting_init(struct symc_waiting *waiting, int local_ranks,
+    int64_t spin_ns, int64_t polls, int64_t yield_ns)
+{
+    waiting->crowded = is_crowded(local_ranks);
+    waiting->barrier = syscall(SYS_membarrier,
+                           MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+    waiting->spin_ns = spin_ns;
+    waiting->polls = polls;
+    waiting->yield_ns = yield_ns;
+}
+
+void symc_bell_ring(struct symc_bell *bell)
+{
+    atomic_fetch_add_explicit(&bell->rings, 1, memory_order_release);
+    syscall(SYS_futex, &bell->rings, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* One wait, beyond its first polls. */
+struct wait {
+    const struct symc_watch *watch;
+    const _Atomic uint64_t *word;
+    uint64_t target;
+    struct symc_patience *patience;
+    int64_t began_ns;
+};
+
+static bool is_reached(const struct wait *wait)
+{
+    return atomic_load_explicit(wait->word, memory_order_acquire) >=
+           wait->target;
+}
+
+static bool is_stopped(const struct wait *wait)
+{
+    return atomic_load_explicit(
+               wait->watch->stopped, memory_order_acquire) != 0;
+}
+
+/* Poll until the word comes, the flag is raised, or the time is up.  The
+ * processor is offered to others now and then: it may be the peer that waits for
+ * it, where the scheduler has put both on one. */
+static bool spin(const struct wait *wait, int64_t until_ns)
+{
+    for (int round = 1;; round++) {
+        for (int i = 0; i < CLOCK_EVERY; i++) {
+            if (is_reached(wait))
+                return true;
+            pause_briefly();
+        }
+        if (is_stopped(wait))
+            return true;
+        if (symc_now_ns() >= until_ns)
+            return false;
+        if (round % YIELD_EVERY == 0)
+            sched_yield();
+    }
+}
+
+/* The same, giving the processor away. */
+static bool yield(const struct wait *wait, int64_t polls, int64_t until_ns)
+{
+    for (int64_t i = SYMC_QUICK_POLLS; i < polls; i++) {
+        if (is_reached(wait))
+            return true;
+    }
+    for (int i = 1;; i++) {
+        sched_yield();
+        if (is_reached(wait) || is_stopped(wait))
+            return true;
+        if (i % 8 == 0 && symc_now_ns() >= until_ns)
+            return false;
+    }
+}
+
+static void sleep_on(struct symc_bell *bell, uint32_t rings, int64_t ns)
+{
+    struct timespec time = {
+        .tv_sec = ns / SYMC_NS_PER_S, .tv_nsec = ns % SYMC_NS_PER_S};
+
+    syscall(SYS_futex, &bell->rings, FUTEX_WAIT, rings, &time, NULL, 0);
+}
+
+/* Sleep once; the caller looks again at everything afterwards. */
+static void nap(const struct wait *wait, int64_t now)
+{
+    struct symc_bell *bell = wait->watch->bell;
+    bool barrier = wait->watch->waiting->barrier;
+    int64_t left = wait->patience->deadline_ns - now;
+    int64_t longest = barrier ? NAP_NS : NAP_BLIND_NS;
+    uint32_t rings = atomic_load_explicit(&bell->rings, memory_order_acquire);
+
+    if (left < longest)
+        longest = left > 0 ? left : 0;
+    atomic_fetch_add(&bell->sleeping, 1);
+    if (barrier)
+        syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+    if (!is_reached(wait) && !is_stopped(wait))
+        sleep_on(bell, rings, longest);
+    atomic_fetch_sub(&bell->sleeping, 1);
+}
+
+enum symc_wait_end symc_wait_long(const struct symc_watch *watch,
+    const _Atomic uint64_t *word, uint64_t target,
+    struct symc_patience *patience)
+{
+    const struct symc_waiting *how = watch->waiting;
+    struct wait wait = {watch, word, target, patience, symc_now_ns()};
+    int64_t now = wait.began_ns;
+
+    if (patience->deadline_ns == 0) {
+        patience->deadline_ns = patience->timeout_ns == SYMC_NEVER ||
+                                        patience->timeout_ns > SYMC_NEVER - now
+                                    ? SYMC_NEVER
+                                    : now + patience->timeout_ns;
+    }
+    if (how->crowded ? yield(&wait, how->polls, now + how->yield_ns)
+                     : spin(&wait, now + how->spin_ns))
+        goto look;
+    for (;;) {
+        nap(&wait, symc_now_ns());
+    look:
+        if (is_reached(&wait))
+            return SYMC_WAIT_REACHED;
+        if (is_stopped(&wait) || watch->look(watch->arg))
+            return is_reached(&wait) ? SYMC_WAIT_REACHED : SYMC_WAIT_STOPPED;
+        now = symc_now_ns();
+        if (now >= patience->deadline_ns)
+            return is_reached(&wait) ? SYMC_WAIT_REACHED : SYMC_WAIT_EXPIRED;
+    }
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bells and waiting.  A rank waits for a peer's word by polling; after a while
+ * it sleeps on its own bell.  Who has written a word rings the bells of those
+ * who sleep, and looks with one plain load: the sleeper, not the writer, pays
+ * for the order of memory.  It announces itself, has every processor pass a
+ * barrier (membarrier), looks at the word again, and only then sleeps; so either
+ * the writer sees it asleep, or it sees what was written.  Where membarrier is
+ * missing it sleeps at most five milliseconds at a time.
+ */
+#ifndef SYMC_SEGMENT_BELL_H
+#define SYMC_SEGMENT_BELL_H
+
+#include "base/base.h"
+#include "segment/block.h"
+
+/* How to wait; one for each world, set up by symc_waiting_init(). */
+struct symc_waiting {
+    bool crowded;     /* more ranks than processors */
+    bool barrier;     /* membarrier can be used */
+    int64_t spin_ns;  /* polling before sleeping; not crowded */
+    int64_t polls;    /* polls before yielding; crowded */
+    int64_t yield_ns; /* yielding before sleeping; crowded */
+};
+
+/* Set up for so many ranks on this machine, and register with membarrier. */
+void symc_waiting_init(struct symc_waiting *waiting, int local_ranks,
+    int64_t spin_ns, int64_t polls, int64_t yield_ns);
+
+/* The time an operation has, from the first moment it has to wait. */
+struct symc_patience {
+    int64_t timeout_ns;  /* SYMC_NEVER: for ever */
+    int64_t deadline_ns; /* 0: has not begun */
+};
+
+/* What one waiting thread looks at besides the word. */
+struct symc_watch {
+    const struct symc_waiting *waiting;
+    struct symc_bell *bell;          /* this rank's */
+    const _Atomic uint32_t *stopped; /* not 0: give up; looked at often */
+    /* Looked at now and then; true: give up. */
+    bool (*look)(void *arg);
+    void *arg;
+};
+
+enum symc_wait_end {
+    SYMC_WAIT_REACHED,
+    SYMC_WAIT_STOPPED,
+    SYMC_WAIT_EXPIRED
+};
+
+/* The slow part of symc_wait(). */
+enum symc_wait_end symc_wait_long(const struct symc_watch *watch,
+    const _Atomic uint64_t *word, uint64_t target,
+    struct symc_patience *patience);
+
+#define SYMC_QUICK_POLLS 256
+
+/*
+ * Wait until *word is at least target, with acquire order.  What a peer has
+ * written counts before any failure: the word is looked at first.
+ */
+static inline enum symc_wait_end symc_wait(const struct symc_watch *watch,
+    const _Atomic uint64_t *word, uint64_t target,
+    struct symc_patience *patience)
+{
+    for (int i = 0; i < SYMC_QUICK_POLLS; i++) {
+        if (atomic_load_explicit(word, memory_order_acquire) >= target)
+            return SYMC_WAIT_REACHED;
+    }
+    return symc_wait_long(watch, word, target, patience);
+}
+
+/* Wake everyone who sleeps on a bell. */
+void symc_bell_ring(struct symc_bell *bell);
+
+/* The same, where anyone sleeps; after the word has been written. */
+static inline void symc_bell_touch(struct symc_bell *bell)
+{
+    if (__builtin_expect(
+            atomic_load_explicit(&bell->sleeping, memory_order_relaxed) != 0,
+            0))
+        symc_bell_ring(bell);
+}
+
+#endif

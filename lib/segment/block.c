@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Blocks: sealed memfds, backed by memory before they are used, so that a full
+ * machine is an error of a call and not a SIGBUS later.  Nothing has a name
+ * that could outlive its process.
+ */
+#include "segment/block.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PAGE ((size_t)4096)
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static size_t round_up(size_t nbytes)
+{
+    return (nbytes + PAGE - 1) / PAGE * PAGE;
+}
+
+/* A limit as text, for a message. */
+static const char *format_limit(int resource, char *buffer)
+{
+    struct rlimit limit;
+
+    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+        strcpy(buffer, "unlimited");
+        return buffer;
+    }
+    return symc_format_bytes(limit.rlim_cur, buffer);
+}
+
+/* Memory that the kernel would still give, 0 when it does not say. */
+static size_t memory_available(void)
+{
+    FILE *file = fopen("/proc/meminfo", "re");
+    char line[128];
+    unsigned long kib = 0;
+
+    if (file == NULL)
+        return 0;
+    while (fgets(line, sizeof(line), file) != NULL) {
+        if (sscanf(line, "MemAvailable: %lu", &kib) == 1)
+            break;
+    }
+    fclose(file);
+    return kib * 1024;
+}
+
+static symmcoll_status_t fail_no_memory(
+    int error, const char *what, size_t nbytes, int resource, const char *name)
+{
+    char asked[32], available[32], limit[32];
+
+    return symc_fail_errno(SYMMCOLL_ERR_NO_MEMORY, error,
+        "%s: %s asked for, %s available on this machine, %s is %s", what,
+        symc_format_bytes(nbytes, asked),
+        symc_format_bytes(memory_available(), available), name,
+        format_limit(resource, limit));
+}
+
+/* Growing a file past RLIMIT_FSIZE would raise SIGXFSZ: look first. */
+static symmcoll_status_t check_file_limit(const char *what, size_t nbytes)
+{
+    struct rlimit limit;
+    char asked[32], allowed[32];
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 ||
+        limit.rlim_cur == RLIM_INFINITY || nbytes <= limit.rlim_cur)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+        "%s: %s of shared memory asked for, RLIMIT_FSIZE is %s", what,
+        symc_format_bytes(nbytes, asked),
+        symc_format_bytes(limit.rlim_cur, allowed));
+}
+
+static symmcoll_status_t open_memfd(const char *name, int *fd)
+{
+    char limit[32];
+
+    *fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (*fd >= 0)
+        return SYMMCOLL_OK;
+    if (errno == EMFILE) {
+        struct rlimit files;
+
+        getrlimit(RLIMIT_NOFILE, &files);
+        snprintf(limit, sizeof(limit), "%llu",
+            (unsigned long long)files.rlim_cur);
+        return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, EMFILE,
+            "block: one more descriptor asked for, RLIMIT_NOFILE is %s", limit);
+    }
+    return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, errno, "block: memfd_create");
+}
+
+symmcoll_status_t symc_block_reserve(
+    int fd, size_t offset, size_t nbytes, const char *what)
+{
+    int error;
+
+    symmcoll_status_t status = check_file_limit(what, offset + nbytes);
+
+    if (status != SYMMCOLL_OK || nbytes == 0)
+        return status;
+    do {
+        error = fallocate(fd, 0, (off_t)offset, (off_t)nbytes) == 0 ? 0 : errno;
+    } while (error == EINTR);
+    if (error != 0)
+        return fail_no_memory(
+            error, what, nbytes, RLIMIT_FSIZE, "RLIMIT_FSIZE");
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t map_block(
+    int fd, size_t nbytes, struct symc_block **block)
+{
+    void *at = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    if (at == MAP_FAILED)
+        return fail_no_memory(errno, "block: address space for a rank", nbytes,
+            RLIMIT_AS, "RLIMIT_AS");
+    /* A forked child has no monitor and no business here. */
+    madvise(at, nbytes, MADV_DONTFORK);
+    *block = at;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_block_create(const char *world, int rank, int size,
+    const struct symc_block_sizes *sizes, struct symc_block **block, int *fd)
+{
+    size_t trace = round_up(sizeof(struct symc_block));
+    size_t group = trace + round_up(sizes->trace);
+    size_t staging = group + round_up(sizes->group);
+    size_t nbytes = staging + round_up(sizes->staging);
+    char name[96];
+    struct symc_block *made;
+
+    symmcoll_status_t status = check_file_limit("block", nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    snprintf(name, sizeof(name), "symmcoll:%s:%d", world, rank);
+    status = open_memfd(name, fd);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (ftruncate(*fd, (off_t)nbytes) != 0) {
+        status = fail_no_memory(
+            errno, "block", nbytes, RLIMIT_FSIZE, "RLIMIT_FSIZE");
+        goto close_fd;
+    }
+    status = symc_block_reserve(*fd, 0, staging, "block");
+    if (status != SYMMCOLL_OK)
+        goto close_fd;
+    if (fcntl(*fd, F_ADD_SEALS, SEALS) != 0) {
+        status = symc_fail_errno(SYMMCOLL_ERR_SYSTEM, errno, "block: seals");
+        goto close_fd;
+    }
+    status = map_block(*fd, nbytes, &made);
+    if (status != SYMMCOLL_OK)
+        goto close_fd;
+    symc_block_populate(made, 0, staging);
+    made->magic = SYMC_BLOCK_MAGIC;
+    made->rank = (uint32_t)rank;
+    made->size = (uint32_t)size;
+    made->pid = (int32_t)getpid();
+    made->nbytes = nbytes;
+    made->trace_offset = trace;
+    made->trace_nbytes = sizes->trace;
+    made->group_offset = group;
+    made->group_nbytes = sizes->group;
+    made->staging_offset = staging;
+    made->staging_nbytes = sizes->staging;
+    snprintf(made->world, sizeof(made->world), "%s", world);
+    atomic_init(&made->life, SYMC_LIFE_NONE);
+    /* Last, with release order: a thread that is given the address reads it. */
+    atomic_store_explicit(
+        &made->users, (uint32_t)size, memory_order_release);
+    *block = made;
+    return SYMMCOLL_OK;
+
+close_fd:
+    close(*fd);
+    *fd = -1;
+    return status;
+}
+
+/* Whether a part lies inside the block, behind its head. */
+static bool part_fits(const struct symc_block *block, uint64_t offset,
+    uint64_t nbytes)
+{
+    return offset >= sizeof(*block) && offset <= block->nbytes &&
+           nbytes <= block->nbytes - offset;
+}
+
+static symmcoll_status_t check_head(
+    const struct symc_block *block, int rank, size_t nbytes)
+{
+    if (block->magic != SYMC_BLOCK_MAGIC || block->rank != (uint32_t)rank ||
+        block->nbytes != nbytes)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "block: expected rank %d with %zu bytes, found rank %u with %llu "
+            "bytes%s",
+            rank, nbytes, block->rank, (unsigned long long)block->nbytes,
+            block->magic == SYMC_BLOCK_MAGIC ? "" : " of another version");
+    if (!part_fits(block, block->trace_offset, block->trace_nbytes) ||
+        !part_fits(block, block->group_offset, block->group_nbytes) ||
+        !part_fits(block, block->staging_offset, block->staging_nbytes))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "block: rank %d: expected all parts within %zu bytes, found one "
+            "outside",
+            rank, nbytes);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_block_map(
+    int fd, int rank, size_t nbytes, struct symc_block **block)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+    struct stat found;
+    struct symc_block *mapped;
+
+    if (seals < 0 || (seals & SEALS) != SEALS)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "block: rank %d: expected a sealed memfd, found seals %d", rank,
+            seals);
+    if (fstat(fd, &found) != 0 || (size_t)found.st_size != nbytes ||
+        nbytes < sizeof(struct symc_block))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "block: rank %d: expected %zu bytes, found %lld", rank, nbytes,
+            (long long)found.st_size);
+
+    symmcoll_status_t status = map_block(fd, nbytes, &mapped);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_head(mapped, rank, nbytes);
+    if (status != SYMMCOLL_OK) {
+        munmap(mapped, nbytes);
+        return status;
+    }
+    *block = mapped;
+    return SYMMCOLL_OK;
+}
+
+void symc_block_unmap(struct symc_block *block)
+{
+    if (block != NULL)
+        munmap(block, block->nbytes);
+}
+
+void symc_block_populate(struct symc_block *block, size_t offset, size_t nbytes)
+{
+    size_t first = offset / PAGE * PAGE;
+
+    madvise((char *)block + first, round_up(offset + nbytes) - first,
+        MADV_POPULATE_WRITE);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A block is one rank's share of a symmetric segment: a sealed memfd, mapped by
+ * every rank (and by the launcher), or by all threads of one process at one
+ * place.  A rank writes only to its own block, but for four words: `bell`, which
+ * others ring, `exit`, which the launcher fills, `users`, and `dumped`.
+ *
+ * What is where: header, flight recorder, groups, staging (see layout in
+ * struct symc_block).  Everything up to `reserved` is backed by memory; the rest
+ * is address space until symc_block_reserve().
+ */
+#ifndef SYMC_SEGMENT_BLOCK_H
+#define SYMC_SEGMENT_BLOCK_H
+
+#include "base/base.h"
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#define SYMC_BLOCK_MAGIC UINT64_C(0x3130304c4c4f4353) /* "SCOLL001" */
+#define SYMC_LINE 64  /* bytes that travel together */
+#define SYMC_APART 128 /* keeps two words out of each other's prefetch */
+
+/* On which a rank sleeps.  Others ring it where `sleeping` is not zero. */
+struct symc_bell {
+    _Alignas(SYMC_APART) _Atomic uint32_t sleeping; /* threads that sleep */
+    _Atomic uint32_t failures; /* groups this rank has failed, so far */
+    _Alignas(SYMC_LINE) _Atomic uint32_t rings;
+};
+
+/* How a rank ended, as its parent saw it. */
+struct symc_exit {
+    _Alignas(SYMC_LINE) _Atomic uint32_t known; /* 1 when the rest is valid */
+    int32_t code;   /* exit status, where signal is 0 */
+    int32_t signal; /* that killed it, or 0 */
+};
+
+/* Values of symc_block.life, apart from the monitor's thread id. */
+#define SYMC_LIFE_NONE 0u           /* not begun */
+#define SYMC_LIFE_DIED 0x40000000u  /* FUTEX_OWNER_DIED: set by the kernel */
+#define SYMC_LIFE_GOODBYE 0x3fffffffu /* finalized; no thread has this id */
+
+/* The head of every block. */
+struct symc_block {
+    uint64_t magic;
+    uint32_t rank;
+    uint32_t size; /* ranks of the world */
+    int32_t pid;
+    uint32_t threads; /* 1: the ranks are threads of one process */
+    uint64_t nbytes;  /* of the mapping */
+
+    /* Offsets from the block's start. */
+    uint64_t trace_offset;
+    uint64_t trace_nbytes;
+    uint64_t group_offset; /* see host/wire.h */
+    uint64_t group_nbytes;
+    uint64_t staging_offset;
+    uint64_t staging_nbytes;
+    char world[64]; /* the world's name */
+
+    _Alignas(SYMC_LINE) _Atomic uint32_t life; /* futex with a robust owner */
+    _Alignas(SYMC_LINE) _Atomic uint32_t users; /* threads: who maps it */
+    _Atomic uint32_t dumped; /* 1: its flight recorder has been written out */
+    struct symc_exit exit;
+    struct symc_bell bell;
+};
+
+/* How large the parts are; the same on all ranks of a world. */
+struct symc_block_sizes {
+    size_t trace;
+    size_t group;
+    size_t staging;
+};
+
+/*
+ * Make a block: sized, sealed, and backed by memory up to the staging.
+ * fd is the memfd, to be passed on and closed.
+ * Errors: NO_MEMORY (what was asked, what there was), SYSTEM.
+ */
+symmcoll_status_t symc_block_create(const char *world, int rank, int size,
+    const struct symc_block_sizes *sizes, struct symc_block **block, int *fd);
+
+/* Map another rank's block, after checking seals, size and head against what is
+ * expected.  Errors: INVALID (expected and found), NO_MEMORY. */
+symmcoll_status_t symc_block_map(
+    int fd, int rank, size_t nbytes, struct symc_block **block);
+
+/* Release the mapping; NULL is fine. */
+void symc_block_unmap(struct symc_block *block);
+
+/* Back a part with memory now.  fd is the block's.  Errors: NO_MEMORY. */
+symmcoll_status_t symc_block_reserve(
+    int fd, size_t offset, size_t nbytes, const char *what);
+
+/* Let this process touch a part of a block without page faults; best effort. */
+void symc_block_populate(struct symc_block *block, size_t offset,
+    size_t nbytes);
+
+static inline void *symc_block_at(struct symc_block *block, uint64_t offset)
+{
+    return (char *)block + offset;
+}
+
+#endif

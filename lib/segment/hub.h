@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The hub introduces the ranks of one machine to each other: each sends the
+ * descriptor of its block, each receives everybody's.  The hub is in the
+ * launcher, else in rank 0; after the introduction nobody needs it.
+ *
+ * One hub serves several meetings, told apart by name, one after another or at
+ * once.  Peers are told by SO_PEERCRED on both sides: another user's process is
+ * refused, and so is anything that does not speak the protocol.
+ */
+#ifndef SYMC_SEGMENT_HUB_H
+#define SYMC_SEGMENT_HUB_H
+
+#include "base/base.h"
+#include "segment/block.h"
+
+#include <stdbool.h>
+
+/* A rank as others know it after the meeting. */
+struct symc_peer {
+    struct symc_block *block;
+    pid_t pid;
+    int pidfd;  /* -1: the kernel has none, or the peer is this process */
+    bool mine;  /* mapped by this rank, not borrowed from a thread */
+};
+
+/* ---- the serving side, for the launcher and for rank 0 ---- */
+
+struct symc_hub;
+
+/* What the launcher wants to know; any may be NULL.  Called from
+ * symc_hub_serve(). */
+struct symc_hub_events {
+    /* A meeting is complete.  blocks are memfds of `size` ranks, borrowed; pids
+     * are theirs. */
+    void (*met)(const char *meeting, int size, const int *blocks,
+        const pid_t *pids, void *arg);
+    void *arg;
+};
+
+/*
+ * Listen on an abstract socket.  name has no leading zero byte.
+ * Errors: INVALID (in use: by whom), SYSTEM.
+ */
+symmcoll_status_t symc_hub_open(const char *name,
+    const struct symc_hub_events *events, struct symc_hub **hub);
+void symc_hub_close(struct symc_hub *hub);
+
+/* A descriptor that becomes readable when symc_hub_serve() has work (epoll). */
+int symc_hub_fd(const struct symc_hub *hub);
+
+/* Do what there is to do, without waiting. */
+symmcoll_status_t symc_hub_serve(struct symc_hub *hub);
+
+/* Whether any client is connected: answers may still be on their way. */
+bool symc_hub_busy(const struct symc_hub *hub);
+
+/* Whether the meeting has been completed since the hub was opened. */
+bool symc_hub_met(const struct symc_hub *hub, const char *meeting);
+
+/* End all unfinished meetings that rank takes part in, or that expect it: those
+ * who wait get PEER with the text.  For a launcher whose child died. */
+void symc_hub_fail_rank(struct symc_hub *hub, int rank, const char *text);
+
+/* Who has not come to a meeting, as text for a message; "" when it is unknown. */
+void symc_hub_missing(const struct symc_hub *hub, const char *meeting,
+    char *buffer, size_t nbytes);
+
+/* ---- the joining side ---- */
+
+struct symc_meeting {
+    const char *hub;  /* the launcher's, or NULL: rank 0 serves `name` */
+    const char *name;
+    int rank;
+    int size;
+    int64_t deadline_ns;
+};
+
+/* What one rank brings to a meeting. */
+struct symc_offer {
+    int fds[2]; /* -1: none.  Borrowed when brought, owned when received */
+    pid_t pid;
+    size_t nbytes;
+    void *address; /* valid in the same process only */
+};
+
+/*
+ * Exchange offers: all[r] (out, an array of size) is what rank r brought, with
+ * descriptors of our own unless the ranks are threads of this process.
+ *
+ * Errors: TIMEOUT (who is missing), PEER (who died), INVALID (two ranks of one
+ * number, sizes that differ, processes and threads mixed), NO_MEMORY, SYSTEM.
+ */
+symmcoll_status_t symc_hub_exchange(const struct symc_meeting *meeting,
+    const struct symc_offer *mine, struct symc_offer *all, bool *threads);
+
+/*
+ * Meet: exchange blocks and map them.  fd is the memfd of this rank's block.
+ * peers is an array of size, filled on success, the own entry included; threads
+ * (out) says whether all ranks are threads of this process.  On failure the own
+ * block remains the caller's.
+ */
+symmcoll_status_t symc_meet(const struct symc_meeting *meeting,
+    struct symc_block *block, int fd, struct symc_peer *peers, bool *threads);
+
+/* Unmap and close what symc_meet() gave; the own block too. */
+void symc_part(struct symc_peer *peers, int size);
+
+#endif

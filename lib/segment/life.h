@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Life words: a futex that the rank's monitor thread owns for life.  When the
+ * process dies, the kernel marks it (robust futexes), long before a large memory
+ * is torn down; anyone who maps the block sees that with one load.
+ *
+ * The monitor thread registers a robust list of its own with the kernel, which
+ * replaces the C library's for that thread: it must not lock robust mutexes.
+ */
+#ifndef SYMC_SEGMENT_LIFE_H
+#define SYMC_SEGMENT_LIFE_H
+
+#include "base/base.h"
+#include "segment/block.h"
+#include "segment/hub.h"
+
+#include <linux/futex.h>
+
+struct symc_life {
+    struct robust_list_head head;
+    struct robust_list entry;
+    _Atomic uint32_t *word;
+};
+
+/* Take the word, on the thread that will own it.  Errors: SYSTEM. */
+symmcoll_status_t symc_life_begin(
+    struct symc_life *life, _Atomic uint32_t *word);
+
+/* Leave it on the same thread; goodbye says that the rank has finalized. */
+void symc_life_end(struct symc_life *life, bool goodbye);
+
+enum symc_life_state {
+    SYMC_LIFE_ALIVE,
+    SYMC_LIFE_DEAD,
+    SYMC_LIFE_LEFT /* said goodbye */
+};
+
+/* How a peer is.  Before it has taken its word, its pidfd is asked. */
+enum symc_life_state symc_life_state(const struct symc_peer *peer);
+
+/* How a dead peer ended, as text: "killed by SIGKILL", "exited with status 1
+ * without finalize", "died".  known: whether the launcher or the kernel said. */
+bool symc_life_format_end(
+    const struct symc_peer *peer, char *buffer, size_t nbytes);
+
+/* "killed by SIGKILL", "exited with status 3"; into a buffer. */
+void symc_life_format_exit(int code, int sig, char *buffer, size_t nbytes);
+
+#endif

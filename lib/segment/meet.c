@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The joining side of the hub.  Rank 0 of a meeting without a launcher serves
+ * it and joins it over the same socket as everybody else.
+ */
+#include "segment/hub.h"
+#include "segment/message.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RETRY_MIN_NS (INT64_C(500) * 1000)
+#define RETRY_MAX_NS (INT64_C(20) * 1000 * 1000)
+#define LAST_WORD_NS SYMC_NS_PER_S /* for the hub's answer to a give-up */
+
+/* One rank on its way. */
+struct joiner {
+    const struct symc_meeting *meeting;
+    struct symc_hub *hub; /* where this rank serves */
+    int fd;
+    bool gave_up;
+    struct symc_offer *all;
+    int received; /* ranks */
+    bool threads;
+};
+
+static symmcoll_status_t fail_unreached(const struct symc_meeting *meeting)
+{
+    if (meeting->hub != NULL)
+        return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+            "init: rank %d of %d found no hub named '%s': has the launcher "
+            "gone?",
+            meeting->rank, meeting->size, meeting->hub);
+    return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+        "init: rank %d of %d found no hub: rank 0 did not come (meeting '%s')",
+        meeting->rank, meeting->size, meeting->name);
+}
+
+/* The hub must belong to this user, or anyone could pose as one. */
+static symmcoll_status_t check_server(int fd, const char *name)
+{
+    uid_t uid = 0;
+    pid_t pid = 0;
+    int error = symc_message_peer(fd, &uid, &pid);
+
+    if (error != 0)
+        return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error, "init: hub");
+    if (uid != geteuid())
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: expected the hub '%s' to belong to user %d, found process "
+            "%d of user %d",
+            name, (int)geteuid(), (int)pid, (int)uid);
+    return SYMMCOLL_OK;
+}
+
+static void sleep_ns(int64_t ns)
+{
+    struct timespec time = {.tv_sec = ns / SYMC_NS_PER_S,
+        .tv_nsec = ns % SYMC_NS_PER_S};
+
+    nanosleep(&time, NULL);
+}
+
+/* Connect, as often as it takes until the deadline. */
+static symmcoll_status_t reach_hub(struct joiner *joiner)
+{
+    const struct symc_meeting *meeting = joiner->meeting;
+    const char *name = meeting->hub != NULL ? meeting->hub : meeting->name;
+    struct sockaddr_un address;
+    unsigned length = symc_message_address(name, &address);
+    int64_t pause = RETRY_MIN_NS;
+
+    if (length == 0)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "init: '%s' is no name for a hub", name);
+    joiner->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (joiner->fd < 0) {
+        struct rlimit files = {0};
+        int error = errno;
+
+        getrlimit(RLIMIT_NOFILE, &files);
+        return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
+            "init: socket (RLIMIT_NOFILE is %llu)",
+            (unsigned long long)files.rlim_cur);
+    }
+    while (connect(joiner->fd, (struct sockaddr *)&address, length) != 0) {
+        if (errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR)
+            return symc_fail_errno(
+                SYMMCOLL_ERR_SYSTEM, errno, "init: hub '%s'", name);
+        if (symc_now_ns() >= meeting->deadline_ns)
+            return fail_unreached(meeting);
+        sleep_ns(pause);
+        pause = pause * 2 < RETRY_MAX_NS ? pause * 2 : RETRY_MAX_NS;
+    }
+    return check_server(joiner->fd, name);
+}
+
+static symmcoll_status_t say(struct joiner *joiner, enum symc_hub_kind kind,
+    const struct symc_offer *offer)
+{
+    const struct symc_meeting *meeting = joiner->meeting;
+    struct symc_hub_hello hello = {.magic = SYMC_HUB_MAGIC,
+        .kind = kind,
+        .rank = meeting->rank,
+        .size = meeting->size};
+    int fds[SYMC_HUB_FDS], nfds = 0, error;
+
+    snprintf(hello.name, sizeof(hello.name), "%s", meeting->name);
+    for (int i = 0; offer != NULL && i < SYMC_HUB_FDS; i++) {
+        if (offer->fds[i] >= 0)
+            fds[nfds++] = offer->fds[i];
+    }
+    if (offer != NULL) {
+        hello.nbytes = offer->nbytes;
+        hello.address = (uint64_t)(uintptr_t)offer->address;
+    }
+    hello.nfds = (uint32_t)nfds;
+    error = symc_message_send(
+        joiner->fd, &hello, sizeof(hello), fds, nfds, true);
+    if (error != 0 && error != EPIPE && error != ECONNRESET)
+        return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error, "init: hub");
+    return SYMMCOLL_OK; /* a hub that has gone is seen when it is heard */
+}
+
+/* Take in some of the ranks. */
+static symmcoll_status_t take_peers(struct joiner *joiner,
+    const struct symc_hub_answer *answer, size_t nbytes, int *fds, int nfds)
+{
+    int used = 0;
+
+    if (answer->first != joiner->received || answer->count <= 0 ||
+        answer->count > SYMC_HUB_BATCH ||
+        answer->count > joiner->meeting->size - joiner->received ||
+        nbytes != symc_hub_answer_nbytes(answer->count))
+        return symc_fail(SYMMCOLL_ERR_INTERNAL,
+            "init: the hub's answer: expected rank %d, found %d ranks from %d",
+            joiner->received, answer->count, answer->first);
+    for (int i = 0; i < answer->count; i++) {
+        const struct symc_hub_peer *peer = &answer->peers[i];
+        struct symc_offer *offer = &joiner->all[answer->first + i];
+
+        if (peer->nfds > SYMC_HUB_FDS || (int)peer->nfds > nfds - used)
+            return symc_fail(SYMMCOLL_ERR_INTERNAL,
+                "init: rank %d: expected %u descriptors, found %d",
+                answer->first + i, peer->nfds, nfds - used);
+        offer->pid = peer->pid;
+        offer->nbytes = peer->nbytes;
+        offer->address = (void *)(uintptr_t)peer->address;
+        for (uint32_t f = 0; f < peer->nfds; f++) {
+            offer->fds[f] = fds[used];
+            fds[used++] = -1;
+        }
+    }
+    joiner->received += answer->count;
+    joiner->threads = answer->threads != 0;
+    return SYMMCOLL_OK;
+}
+
+/* Hear one answer of the hub, if there is one. */
+static symmcoll_status_t hear_hub(struct joiner *joiner)
+{
+    struct symc_hub_answer answer;
+    size_t nbytes = sizeof(answer);
+    int fds[SYMC_HUB_BATCH * SYMC_HUB_FDS];
+    int nfds = SYMC_HUB_BATCH * SYMC_HUB_FDS;
+    int error =
+        symc_message_receive(joiner->fd, &answer, &nbytes, fds, &nfds, false);
+    symmcoll_status_t status;
+
+    if (error == EAGAIN)
+        return SYMMCOLL_OK;
+    if (error == EMFILE) {
+        struct rlimit files = {0};
+
+        getrlimit(RLIMIT_NOFILE, &files);
+        status = symc_fail(SYMMCOLL_ERR_SYSTEM,
+            "init: %d descriptors for %d ranks asked for, RLIMIT_NOFILE is "
+            "%llu",
+            joiner->meeting->size * SYMC_HUB_FDS, joiner->meeting->size,
+            (unsigned long long)files.rlim_cur);
+    } else if (error != 0) {
+        status = joiner->meeting->hub == NULL
+                     ? symc_fail(SYMMCOLL_ERR_PEER,
+                           "init: rank 0 died or gave up during init")
+                     : symc_fail(SYMMCOLL_ERR_PEER,
+                           "init: the launcher died during init");
+    } else if (nbytes < symc_hub_answer_nbytes(0) ||
+               answer.magic != SYMC_HUB_MAGIC) {
+        status = symc_fail(SYMMCOLL_ERR_INTERNAL,
+            "init: the hub's answer: expected at least %zu bytes of this "
+            "version, found %zu",
+            symc_hub_answer_nbytes(0), nbytes);
+    } else if (answer.kind == SYMC_HUB_FAILED) {
+        answer.text[sizeof(answer.text) - 1] = '\0';
+        status = symc_fail(answer.status, "%s", answer.text);
+    } else {
+        status = take_peers(joiner, &answer, nbytes, fds, nfds);
+    }
+    for (int i = 0; i < nfds; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+    }
+    return status;
+}
+
+/* Past the deadline: ask the hub who is missing, then stop waiting for it. */
+static symmcoll_status_t run_late(struct joiner *joiner, int64_t now)
+{
+    const struct symc_meeting *meeting = joiner->meeting;
+
+    if (!joiner->gave_up) {
+        joiner->gave_up = true;
+        return say(joiner, SYMC_HUB_GIVE_UP, NULL);
+    }
+    if (now < meeting->deadline_ns + LAST_WORD_NS)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+        "init: rank %d of %d: no answer from the hub", meeting->rank,
+        meeting->size);
+}
+
+/* Wait until something can be done, at most until the deadline. */
+static void wait_for_news(const struct joiner *joiner, int64_t now)
+{
+    struct pollfd polled[2] = {{.fd = joiner->fd, .events = POLLIN},
+        {.fd = -1, .events = POLLIN}};
+    int64_t left = joiner->meeting->deadline_ns - now;
+    int timeout = 100;
+
+    if (joiner->hub != NULL)
+        polled[1].fd = symc_hub_fd(joiner->hub);
+    if (joiner->gave_up)
+        timeout = 10;
+    else if (left < (int64_t)timeout * 1000000)
+        timeout = left <= 0 ? 0 : (int)(left / 1000000) + 1;
+    poll(polled, 2, timeout);
+}
+
+static symmcoll_status_t wait_for_all(struct joiner *joiner)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    while (status == SYMMCOLL_OK && joiner->received < joiner->meeting->size) {
+        int64_t now = symc_now_ns();
+
+        if (now >= joiner->meeting->deadline_ns)
+            status = run_late(joiner, now);
+        if (status != SYMMCOLL_OK)
+            break;
+        wait_for_news(joiner, now);
+        if (joiner->hub != NULL)
+            symc_hub_serve(joiner->hub);
+        status = hear_hub(joiner);
+    }
+    return status;
+}
+
+/* Rank 0 stays until everybody has said thanks or gone. */
+static void serve_the_rest(struct joiner *joiner)
+{
+    while (symc_hub_busy(joiner->hub) &&
+           symc_now_ns() < joiner->meeting->deadline_ns) {
+        struct pollfd polled = {
+            .fd = symc_hub_fd(joiner->hub), .events = POLLIN};
+
+        poll(&polled, 1, 1);
+        symc_hub_serve(joiner->hub);
+    }
+}
+
+symmcoll_status_t symc_hub_exchange(const struct symc_meeting *meeting,
+    const struct symc_offer *mine, struct symc_offer *all, bool *threads)
+{
+    struct joiner joiner = {.meeting = meeting, .fd = -1, .all = all};
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (int r = 0; r < meeting->size; r++)
+        all[r] = (struct symc_offer){.fds = {-1, -1}};
+    if (meeting->hub == NULL && meeting->rank == 0)
+        status = symc_hub_open(meeting->name, NULL, &joiner.hub);
+    if (status == SYMMCOLL_OK)
+        status = reach_hub(&joiner);
+    if (status == SYMMCOLL_OK)
+        status = say(&joiner, SYMC_HUB_HELLO, mine);
+    if (status == SYMMCOLL_OK)
+        status = wait_for_all(&joiner);
+    if (status == SYMMCOLL_OK)
+        status = say(&joiner, SYMC_HUB_THANKS, NULL);
+    if (status == SYMMCOLL_OK && joiner.hub != NULL)
+        serve_the_rest(&joiner);
+    if (joiner.fd >= 0)
+        close(joiner.fd);
+    symc_hub_close(joiner.hub);
+    *threads = joiner.threads;
+    for (int r = 0; status != SYMMCOLL_OK && r < meeting->size; r++) {
+        for (int f = 0; f < SYMC_HUB_FDS; f++) {
+            if (all[r].fds[f] >= 0)
+                close(all[r].fds[f]);
+        }
+    }
+    return status;
+}
+
+/* Map what a process brought, or borrow what a thread did. */
+static symmcoll_status_t take_offer(
+    const struct symc_offer *offer, int rank, struct symc_peer *peer)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    peer->pid = offer->pid;
+    peer->pidfd = offer->fds[1];
+    if (offer->fds[0] >= 0) {
+        status =
+            symc_block_map(offer->fds[0], rank, offer->nbytes, &peer->block);
+        if (status != SYMMCOLL_OK)
+            return status;
+        close(offer->fds[0]);
+        peer->mine = true;
+    } else {
+        peer->block = offer->address;
+        /* Pairs with the release at the end of symc_block_create(). */
+        atomic_load_explicit(&peer->block->users, memory_order_acquire);
+    }
+    return status;
+}
+
+/* Undo what has been taken of the others; the own block stays. */
+static void return_offers(
+    struct symc_offer *all, struct symc_peer *peers, int size, int rank)
+{
+    for (int r = 0; r < size; r++) {
+        if (r != rank && peers[r].mine)
+            symc_block_unmap(peers[r].block);
+        if (r != rank && peers[r].block == NULL && all[r].fds[0] >= 0)
+            close(all[r].fds[0]);
+        if (all[r].fds[1] >= 0)
+            close(all[r].fds[1]);
+        peers[r] = (struct symc_peer){.pidfd = -1};
+    }
+}
+
+symmcoll_status_t symc_meet(const struct symc_meeting *meeting,
+    struct symc_block *block, int fd, struct symc_peer *peers, bool *threads)
+{
+    struct symc_offer mine = {.fds = {fd, -1},
+        .nbytes = block->nbytes,
+        .address = block};
+    struct symc_offer *all =
+        symc_alloc((size_t)meeting->size, sizeof(struct symc_offer));
+    symmcoll_status_t status;
+
+    if (all == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    /* Kernels before 5.3 have no pidfd: the life word does without. */
+    mine.fds[1] = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    status = symc_hub_exchange(meeting, &mine, all, threads);
+    if (mine.fds[1] >= 0)
+        close(mine.fds[1]);
+    if (status != SYMMCOLL_OK)
+        goto free_all;
+    for (int r = 0; r < meeting->size; r++)
+        peers[r] = (struct symc_peer){.pidfd = -1};
+    for (int r = 0; status == SYMMCOLL_OK && r < meeting->size; r++) {
+        if (r != meeting->rank)
+            status = take_offer(&all[r], r, &peers[r]);
+    }
+    if (status != SYMMCOLL_OK) {
+        return_offers(all, peers, meeting->size, meeting->rank);
+        goto free_all;
+    }
+    for (int f = 0; f < SYMC_HUB_FDS; f++) {
+        if (all[meeting->rank].fds[f] >= 0)
+            close(all[meeting->rank].fds[f]);
+    }
+    peers[meeting->rank] = (struct symc_peer){
+        .block = block, .pid = getpid(), .pidfd = -1, .mine = !*threads};
+
+free_all:
+    free(all);
+    return status;
+}
+
+void symc_part(struct symc_peer *peers, int size)
+{
+    for (int r = 0; r < size; r++) {
+        struct symc_block *block = peers[r].block;
+
+        if (peers[r].pidfd >= 0)
+            close(peers[r].pidfd);
+        /* Threads share each other's mapping: the last one takes it down. */
+        if (block != NULL &&
+            (peers[r].mine || atomic_fetch_sub(&block->users, 1) == 1))
+            symc_block_unmap(block);
+        peers[r] = (struct symc_peer){.pidfd = -1};
+    }
+}

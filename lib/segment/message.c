@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages with descriptors over Unix sockets, and who is at the other end.
+ */
+#include "segment/message.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define MAX_FDS (SYMC_HUB_BATCH * SYMC_HUB_FDS)
+
+/* Room for the descriptors beside a message, aligned as the kernel wants. */
+union control {
+    struct cmsghdr header;
+    char room[CMSG_SPACE(MAX_FDS * sizeof(int))];
+};
+
+int symc_message_send(int fd, const void *data, size_t nbytes, const int *fds,
+    int nfds, bool block)
+{
+    union control control;
+    struct iovec part = {.iov_base = (void *)(uintptr_t)data,
+        .iov_len = nbytes};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    ssize_t sent;
+
+    if (nfds > 0) {
+        size_t room = (size_t)nfds * sizeof(int);
+        struct cmsghdr *header;
+
+        memset(&control, 0, sizeof(control));
+        message.msg_control = control.room;
+        message.msg_controllen = CMSG_SPACE(room);
+        header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(room);
+        memcpy(CMSG_DATA(header), fds, room);
+    }
+    do {
+        sent = sendmsg(fd, &message, MSG_NOSIGNAL | (block ? 0 : MSG_DONTWAIT));
+    } while (sent < 0 && errno == EINTR);
+    return sent < 0 ? errno : 0;
+}
+
+/* Take the descriptors of a message, closing those there is no room for. */
+static int take_fds(struct msghdr *message, int *fds, int room)
+{
+    int taken = 0;
+
+    for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at != NULL;
+         at = CMSG_NXTHDR(message, at)) {
+        size_t count;
+
+        if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_RIGHTS)
+            continue;
+        count = (at->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int fd;
+
+            memcpy(&fd, CMSG_DATA(at) + i * sizeof(int), sizeof(fd));
+            if (taken < room)
+                fds[taken++] = fd;
+            else
+                close(fd);
+        }
+    }
+    return taken;
+}
+
+int symc_message_receive(
+    int fd, void *data, size_t *nbytes, int *fds, int *nfds, bool block)
+{
+    union control control;
+    struct iovec part = {.iov_base = data, .iov_len = *nbytes};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1,
+        .msg_control = control.room, .msg_controllen = sizeof(control)};
+    int room = *nfds;
+    ssize_t got;
+
+    *nfds = 0;
+    do {
+        got = recvmsg(
+            fd, &message, MSG_CMSG_CLOEXEC | (block ? 0 : MSG_DONTWAIT));
+    } while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return errno == ECONNRESET ? EPIPE : errno;
+    *nfds = take_fds(&message, fds, room);
+    *nbytes = (size_t)got;
+    if (got == 0)
+        return EPIPE;
+    if ((message.msg_flags & MSG_CTRUNC) != 0)
+        return EMFILE;
+    if ((message.msg_flags & MSG_TRUNC) != 0)
+        return EMSGSIZE;
+    return 0;
+}
+
+unsigned symc_message_address(const char *name, struct sockaddr_un *address)
+{
+    size_t length = strlen(name);
+
+    memset(address, 0, sizeof(*address));
+    address->sun_family = AF_UNIX;
+    if (length == 0 || length > sizeof(address->sun_path) - 1)
+        return 0;
+    memcpy(address->sun_path + 1, name, length);
+    return (unsigned)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
+}
+
+int symc_message_peer(int fd, uid_t *uid, pid_t *pid)
+{
+    struct ucred found;
+    socklen_t nbytes = sizeof(found);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &found, &nbytes) != 0)
+        return errno;
+    *uid = found.uid;
+    *pid = found.pid;
+    return 0;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What each changing call makes of the value that is there: the rules of set,
+ * add, append, compare_set and delete, once for every kind of store that keeps
+ * its values in this process.
+ */
+#include "store/ops.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *symc_key_text(const char *key, char *buffer)
+{
+    size_t length = strlen(key);
+
+    snprintf(buffer, SYMC_KEY_TEXT, "%.*s%s", SYMC_KEY_TEXT - 4, key,
+        length > SYMC_KEY_TEXT - 4 ? "..." : "");
+    symc_make_printable(buffer);
+    return buffer;
+}
+
+symmcoll_status_t symc_bytes_copy(
+    const void *data, size_t nbytes, struct symc_bytes *copy)
+{
+    char *bytes = symc_alloc(nbytes + 1, 1);
+
+    if (bytes == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    if (nbytes > 0)
+        memcpy(bytes, data, nbytes);
+    copy->data = bytes;
+    copy->nbytes = nbytes;
+    return SYMMCOLL_OK;
+}
+
+/* The number a counter holds: decimal, and nothing else. */
+static symmcoll_status_t parse_counter(
+    const char *key, const struct symc_bytes *present, int64_t *number)
+{
+    char shown[SYMC_KEY_TEXT];
+    char found[SYMC_KEY_TEXT];
+    const char *text = present->data;
+    char *end;
+    intmax_t value;
+
+    errno = 0;
+    value = strtoimax(text, &end, 10);
+    /* strtoimax() skips leading blanks, which add never wrote. */
+    if (errno != 0 || end == text || end != text + present->nbytes ||
+        !strchr("-0123456789", text[0]) || value < INT64_MIN ||
+        value > INT64_MAX)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "store_add: key \"%s\": expected a whole number, found \"%s\"",
+            symc_key_text(key, shown), symc_key_text(text, found));
+    *number = value;
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t add_number(struct symc_edit *edit, const char *key,
+    const struct symc_bytes *present, struct symc_change *change)
+{
+    char shown[SYMC_KEY_TEXT];
+    char text[24];
+    int64_t number = 0;
+    int length;
+
+    if (present != NULL) {
+        symmcoll_status_t status = parse_counter(key, present, &number);
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+    if (__builtin_add_overflow(number, edit->amount, &edit->sum))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "store_add: key \"%s\": %" PRId64 " + %" PRId64
+            " does not fit in 64 bits",
+            symc_key_text(key, shown), number, edit->amount);
+    length = snprintf(text, sizeof text, "%" PRId64, edit->sum);
+    change->what = SYMC_PUT;
+    return symc_bytes_copy(text, (size_t)length, &change->value);
+}
+
+static symmcoll_status_t append_bytes(struct symc_edit *edit, const char *key,
+    const struct symc_bytes *present, struct symc_change *change)
+{
+    char shown[SYMC_KEY_TEXT];
+    size_t before = present != NULL ? present->nbytes : 0;
+    char *bytes;
+
+    if (edit->nbytes > SYMC_STORE_VALUE_MAX - before)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "store_append: key \"%s\": expected at most %d bytes in all, found "
+            "%zu + %zu",
+            symc_key_text(key, shown), SYMC_STORE_VALUE_MAX, before,
+            edit->nbytes);
+    bytes = symc_alloc(before + edit->nbytes + 1, 1);
+    if (bytes == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    if (before > 0)
+        memcpy(bytes, present->data, before);
+    if (edit->nbytes > 0)
+        memcpy(bytes + before, edit->value, edit->nbytes);
+    change->what = SYMC_PUT;
+    change->value.data = bytes;
+    change->value.nbytes = before + edit->nbytes;
+    return SYMMCOLL_OK;
+}
+
+/* The four cases of compare_set; the result is what the caller is told. */
+static symmcoll_status_t compare_value(struct symc_edit *edit,
+    const struct symc_bytes *present, struct symc_change *change)
+{
+    symmcoll_status_t status;
+    bool equal = present != NULL && present->nbytes == edit->expected_nbytes &&
+                 (present->nbytes == 0 || memcmp(present->data, edit->expected,
+                                              present->nbytes) == 0);
+
+    if (present != NULL && !equal) {
+        edit->outcome = SYMMCOLL_STORE_DIFFERS;
+        return symc_bytes_copy(present->data, present->nbytes, &edit->result);
+    }
+    if (present == NULL && edit->expected_nbytes > 0) {
+        edit->outcome = SYMMCOLL_STORE_ABSENT;
+        return symc_bytes_copy(
+            edit->expected, edit->expected_nbytes, &edit->result);
+    }
+    edit->outcome =
+        present == NULL ? SYMMCOLL_STORE_CREATED : SYMMCOLL_STORE_REPLACED;
+    status = symc_bytes_copy(edit->value, edit->nbytes, &edit->result);
+    if (status != SYMMCOLL_OK)
+        return status;
+    change->what = SYMC_PUT;
+    return symc_bytes_copy(edit->value, edit->nbytes, &change->value);
+}
+
+symmcoll_status_t symc_edit_apply(struct symc_edit *edit, const char *key,
+    const struct symc_bytes *present, struct symc_change *change)
+{
+    *change = (struct symc_change){.what = SYMC_KEEP};
+    edit->existed = present != NULL;
+    switch (edit->kind) {
+    case SYMC_EDIT_SET:
+        change->what = SYMC_PUT;
+        return symc_bytes_copy(edit->value, edit->nbytes, &change->value);
+    case SYMC_EDIT_ADD:
+        return add_number(edit, key, present, change);
+    case SYMC_EDIT_APPEND:
+        return append_bytes(edit, key, present, change);
+    case SYMC_EDIT_COMPARE_SET:
+        return compare_value(edit, present, change);
+    case SYMC_EDIT_DELETE:
+        if (present != NULL)
+            change->what = SYMC_REMOVE;
+        return SYMMCOLL_OK;
+    }
+    return symc_fail(
+        SYMMCOLL_ERR_INTERNAL, "store: no edit has the number %d", edit->kind);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A file store as file.c and file_roll.c share it.
+ */
+#ifndef SYMC_STORE_FILE_H
+#define SYMC_STORE_FILE_H
+
+#include "store/journal.h"
+#include "store/node.h"
+
+#include <pthread.h>
+#include <sys/types.h>
+
+struct symc_file {
+    pthread_mutex_t lock; /* all below that changes */
+    size_t handles;
+    struct symc_journal journal;
+    char *path;      /* absolute: a program may change its directory */
+    int num_workers; /* 0: the file stays */
+    pid_t pid;       /* a child after fork() does not leave for its parent */
+    char worker[SYMC_PROCESS_NAME];
+};
+
+/* Lock an open file; it gets five seconds even after the deadline.
+ * Errors: TIMEOUT, SYSTEM. */
+symmcoll_status_t symc_file_lock(
+    const char *path, int fd, bool exclusive, int64_t deadline_ns);
+
+/* One look at the file: open and lock it, take in its tail; the mutex is held.
+ * Errors: TIMEOUT (the lock), INVALID (the file), SYSTEM. */
+symmcoll_status_t symc_file_begin(
+    struct symc_file *file, bool exclusive, int64_t deadline_ns, int *fd);
+void symc_file_end(int fd);
+
+/* Begin the file, or check what is there, and enter this worker.
+ * Errors: INVALID (stale, foreign, damaged), TIMEOUT (the lock), SYSTEM. */
+symmcoll_status_t symc_file_join(struct symc_file *file, int64_t deadline_ns);
+
+/* Strike this worker out; the last one of all removes the file.  Where that
+ * fails the next run finds the file stale. */
+symmcoll_status_t symc_file_leave(struct symc_file *file);
+
+#endif

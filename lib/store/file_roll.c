@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How workers come to a file store and go.
+ *
+ * Every worker enters the name of its process under WORKERS when it opens the
+ * store and strikes it out when it closes, so that the last one can remove the
+ * file, and so that what a dead run left can be told from a run that lives.
+ */
+#include "store/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Bookkeeping; users' keys begin with a slash. */
+#define WORKERS "refcount/" /* a line for each open worker: its process */
+#define FINISHED "cleanup/" /* how many have closed, in decimal */
+
+/* What a text of lines holds, and where this worker's own line is. */
+struct roll {
+    size_t open;     /* workers that have the store open */
+    const char *own; /* NULL: not among them */
+    pid_t gone;      /* one that died without closing it; 0: none */
+};
+
+static struct roll call_roll(const struct symc_file *file)
+{
+    const struct symc_bytes *lines = symc_map_find(&file->journal.map, WORKERS);
+    size_t length = strlen(file->worker);
+    struct roll roll = {0, NULL, 0};
+    const char *end;
+
+    if (lines == NULL)
+        return roll;
+    for (const char *line = lines->data; (end = strchr(line, '\n')) != NULL;
+         line = end + 1) {
+        pid_t pid;
+
+        roll.open++;
+        if ((size_t)(end - line) == length &&
+            memcmp(line, file->worker, length) == 0)
+            roll.own = line;
+        else if (symc_process_find(line, &pid) == SYMC_PROCESS_GONE)
+            roll.gone = pid;
+    }
+    return roll;
+}
+
+static long get_finished(const struct symc_file *file)
+{
+    const struct symc_bytes *text = symc_map_find(&file->journal.map, FINISHED);
+
+    return text != NULL ? strtol(text->data, NULL, 10) : 0;
+}
+
+/*
+ * Refuse what another run left: somebody died without closing it, or all its
+ * workers have come already.  A process that is among the open ones may open it
+ * again, once for each of its threads.
+ */
+static symmcoll_status_t refuse_stale(const struct symc_file *file)
+{
+    struct roll roll = call_roll(file);
+    long joined = (long)roll.open + get_finished(file);
+
+    if (roll.gone != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "store_open_file: %s: expected a new file, found one that process "
+            "%ld opened and did not close before it ended: remove what is left "
+            "of that run, or use another path",
+            file->path, (long)roll.gone);
+    if (file->num_workers > 0 && joined >= file->num_workers &&
+        roll.own == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "store_open_file: %s: expected a new file, found one that all its "
+            "%d workers have opened: remove what is left of that run, or use "
+            "another path",
+            file->path, file->num_workers);
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t enter_worker(struct symc_file *file, int fd)
+{
+    const struct symc_bytes *before =
+        symc_map_find(&file->journal.map, WORKERS);
+    struct symc_bytes after;
+    const struct symc_record record = {WORKERS, &after};
+    symmcoll_status_t status;
+    char *text;
+    int length = asprintf(&text, "%s%s\n",
+        before != NULL ? (const char *)before->data : "", file->worker);
+
+    if (length < 0)
+        return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+            "store_open_file: no memory for the list of workers");
+    after.data = text;
+    after.nbytes = (size_t)length;
+    status = symc_journal_append(&file->journal, fd, &record, 1);
+    free(text);
+    return status;
+}
+
+/* With the file locked: begin it or check it, then enter this worker. */
+static symmcoll_status_t join_locked(
+    struct symc_file *file, int fd, const struct stat *info)
+{
+    symmcoll_status_t status;
+
+    if (!S_ISREG(info->st_mode))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "store_open_file: %s: expected a regular file, found another kind",
+            file->path);
+    if (info->st_size == 0)
+        status = symc_journal_create(&file->journal, fd, file->num_workers);
+    else
+        status = symc_journal_open(&file->journal, fd, file->num_workers);
+    if (status == SYMMCOLL_OK)
+        status = refuse_stale(file);
+    return status == SYMMCOLL_OK ? enter_worker(file, fd) : status;
+}
+
+symmcoll_status_t symc_file_join(struct symc_file *file, int64_t deadline_ns)
+{
+    struct stat info;
+    symmcoll_status_t status;
+    bool removed;
+
+    do {
+        int fd = open(file->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+        if (fd < 0)
+            return symc_fail_errno(
+                SYMMCOLL_ERR_SYSTEM, errno, "store_open_file: %s", file->path);
+        status = symc_file_lock(file->path, fd, true, deadline_ns);
+        removed = false;
+        if (status == SYMMCOLL_OK && fstat(fd, &info) != 0)
+            status = symc_fail_errno(
+                SYMMCOLL_ERR_SYSTEM, errno, "store_open_file: %s", file->path);
+        else if (status == SYMMCOLL_OK)
+            /* The last worker of an earlier run may have removed it between
+             * opening and locking: then this is no longer the file. */
+            removed = info.st_nlink == 0;
+        if (status == SYMMCOLL_OK && !removed)
+            status = join_locked(file, fd, &info);
+        close(fd);
+    } while (removed);
+    return status;
+}
+
+/* The list of workers without the own line. */
+static symmcoll_status_t strike_own_line(const struct symc_file *file,
+    const struct roll *roll, struct symc_bytes *lines)
+{
+    const struct symc_bytes *before =
+        symc_map_find(&file->journal.map, WORKERS);
+    size_t head = (size_t)(roll->own - (const char *)before->data);
+    size_t skip = strlen(file->worker) + 1;
+    symmcoll_status_t status =
+        symc_bytes_copy(before->data, before->nbytes, lines);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    lines->nbytes -= skip;
+    memmove((char *)lines->data + head, roll->own + skip, lines->nbytes - head);
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t leave_locked(struct symc_file *file, int fd)
+{
+    struct roll roll = call_roll(file);
+    struct symc_bytes lines;
+    struct symc_bytes finished;
+    char number[24];
+    const struct symc_record records[] = {
+        {WORKERS, &lines}, {FINISHED, &finished}};
+    long count = get_finished(file) + 1;
+    symmcoll_status_t status;
+
+    if (roll.own == NULL)
+        return SYMMCOLL_OK;
+    if (file->num_workers > 0 && roll.open == 1 && count >= file->num_workers) {
+        if (unlink(file->path) != 0)
+            return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, errno,
+                "store_close: removing %s", file->path);
+        return SYMMCOLL_OK;
+    }
+    finished.data = number;
+    finished.nbytes = (size_t)snprintf(number, sizeof number, "%ld", count);
+    status = strike_own_line(file, &roll, &lines);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_journal_append(&file->journal, fd, records, 2);
+    free(lines.data);
+    return status;
+}
+
+symmcoll_status_t symc_file_leave(struct symc_file *file)
+{
+    int fd;
+    symmcoll_status_t status = symc_file_begin(file, true, 0, &fd);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = leave_locked(file, fd);
+    symc_file_end(fd);
+    return status;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The hash store: a table in this process, shared by its handles, for threads
+ * and for programs of one rank.
+ */
+#include "store/map.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct hash {
+    pthread_mutex_t lock; /* all below */
+    pthread_cond_t changed;
+    size_t handles;
+    struct symc_map map;
+};
+
+static void share_hash(void *table)
+{
+    struct hash *hash = table;
+
+    pthread_mutex_lock(&hash->lock);
+    hash->handles++;
+    pthread_mutex_unlock(&hash->lock);
+}
+
+static void close_hash(void *table)
+{
+    struct hash *hash = table;
+    bool last;
+
+    pthread_mutex_lock(&hash->lock);
+    last = --hash->handles == 0;
+    pthread_mutex_unlock(&hash->lock);
+    if (!last)
+        return;
+    symc_map_clear(&hash->map);
+    pthread_cond_destroy(&hash->changed);
+    pthread_mutex_destroy(&hash->lock);
+    free(hash);
+}
+
+static symmcoll_status_t edit_hash(
+    void *table, const char *key, struct symc_edit *edit, int64_t deadline_ns)
+{
+    struct hash *hash = table;
+    struct symc_change change;
+    symmcoll_status_t status;
+
+    (void)deadline_ns; /* nobody holds this lock for long */
+    pthread_mutex_lock(&hash->lock);
+    status =
+        symc_edit_apply(edit, key, symc_map_find(&hash->map, key), &change);
+    if (status == SYMMCOLL_OK && change.what == SYMC_PUT) {
+        status = symc_map_put(&hash->map, key, change.value);
+        pthread_cond_broadcast(&hash->changed);
+    } else if (status == SYMMCOLL_OK && change.what == SYMC_REMOVE) {
+        symc_map_remove(&hash->map, key);
+    }
+    pthread_mutex_unlock(&hash->lock);
+    return status;
+}
+
+static symmcoll_status_t find_hash(void *table, const char *key,
+    int64_t deadline_ns, bool *found, struct symc_bytes *value)
+{
+    struct hash *hash = table;
+    const struct symc_bytes *present;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    (void)deadline_ns;
+    pthread_mutex_lock(&hash->lock);
+    present = symc_map_find(&hash->map, key);
+    *found = present != NULL;
+    if (present != NULL)
+        status = symc_bytes_copy(present->data, present->nbytes, value);
+    pthread_mutex_unlock(&hash->lock);
+    return status;
+}
+
+/* Sleep until something changes; false when the deadline has passed. */
+static bool sleep_until_change(struct hash *hash, int64_t deadline_ns)
+{
+    const struct timespec until = {
+        .tv_sec = (time_t)(deadline_ns / SYMC_NS_PER_S),
+        .tv_nsec = (long)(deadline_ns % SYMC_NS_PER_S),
+    };
+
+    if (deadline_ns == SYMC_NEVER)
+        return pthread_cond_wait(&hash->changed, &hash->lock) == 0;
+    return pthread_cond_timedwait(&hash->changed, &hash->lock, &until) !=
+           ETIMEDOUT;
+}
+
+static size_t find_missing(
+    const struct symc_map *map, const char *const *keys, size_t nkeys)
+{
+    size_t i = 0;
+
+    while (i < nkeys && symc_map_find(map, keys[i]) != NULL)
+        i++;
+    return i;
+}
+
+static symmcoll_status_t wait_hash(void *table, const char *const *keys,
+    size_t nkeys, int64_t deadline_ns, size_t *missing)
+{
+    struct hash *hash = table;
+    bool more = deadline_ns > symc_now_ns();
+
+    pthread_mutex_lock(&hash->lock);
+    *missing = find_missing(&hash->map, keys, nkeys);
+    while (*missing < nkeys && more) {
+        more = sleep_until_change(hash, deadline_ns);
+        *missing = find_missing(&hash->map, keys, nkeys);
+    }
+    pthread_mutex_unlock(&hash->lock);
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t count_hash(
+    void *table, int64_t deadline_ns, size_t *count)
+{
+    struct hash *hash = table;
+
+    (void)deadline_ns;
+    pthread_mutex_lock(&hash->lock);
+    *count = hash->map.count;
+    pthread_mutex_unlock(&hash->lock);
+    return SYMMCOLL_OK;
+}
+
+static const struct symc_store_ops hash_ops = {
+    .kind = "hash",
+    .share = share_hash,
+    .close = close_hash,
+    .edit = edit_hash,
+    .find = find_hash,
+    .wait = wait_hash,
+    .count = count_hash,
+};
+
+symmcoll_status_t symmcoll_store_create_hash(struct symmcoll_store **store)
+{
+    struct hash *hash;
+    pthread_condattr_t attr;
+
+    if (store == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "store_create_hash: store is NULL");
+    hash = symc_alloc(1, sizeof *hash);
+    if (hash == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    /* Deadlines are on the monotonic clock: setting the date moves none. */
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&hash->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&hash->lock, NULL);
+    hash->handles = 1;
+    return symc_store_create(&hash_ops, hash, store);
+}

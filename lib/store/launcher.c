@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Launchers and their variables, as a table.
+ *
+ * RANK and WORLD_SIZE, which symmcoll-run, torchrun and people set, win over
+ * those of MPI's launchers and of Slurm, so that one launcher can be started
+ * under another.
+ */
+#include "store/launcher.h"
+
+#include "store/ops.h"
+#include "store/rendezvous.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define MARKS_MAX 8
+
+struct launcher {
+    const char *name;
+    const char *rank;
+    const char *size;
+    const char *local_rank;
+    const char *local_size;
+    const char *marks[MARKS_MAX]; /* variables that name the job */
+};
+
+static const struct launcher launchers[] = {
+    {
+        .name = "environment",
+        .rank = "RANK",
+        .size = "WORLD_SIZE",
+        .local_rank = "LOCAL_RANK",
+        .local_size = "LOCAL_WORLD_SIZE",
+    },
+    {
+        .name = "Open MPI",
+        .rank = "OMPI_COMM_WORLD_RANK",
+        .size = "OMPI_COMM_WORLD_SIZE",
+        .local_rank = "OMPI_COMM_WORLD_LOCAL_RANK",
+        .local_size = "OMPI_COMM_WORLD_LOCAL_SIZE",
+        .marks = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid",
+            "OMPI_MCA_orte_hnp_uri"},
+    },
+    {
+        .name = "PMI",
+        .rank = "PMI_RANK",
+        .size = "PMI_SIZE",
+        .local_rank = "MPI_LOCALRANKID",
+        .local_size = "MPI_LOCALNRANKS",
+        .marks = {"PMI_JOBID", "PMI_KVSNAME", "PMI_PORT", "PMIX_NAMESPACE",
+            "SLURM_JOB_ID", "SLURM_STEP_ID"},
+    },
+    {
+        .name = "Slurm",
+        .rank = "SLURM_PROCID",
+        .size = "SLURM_NTASKS",
+        .local_rank = "SLURM_LOCALID",
+        .marks = {"SLURM_JOB_ID", "SLURM_JOBID", "SLURM_STEP_ID",
+            "SLURM_STEPID"},
+    },
+};
+
+#define LAUNCHER_COUNT (sizeof launchers / sizeof *launchers)
+
+const char *symc_environment_get(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+bool symc_number_parse(const char *text, long most, int *number)
+{
+    char *end;
+    long value;
+
+    if (text[0] < '0' || text[0] > '9')
+        return false;
+    errno = 0;
+    value = strtol(text, &end, 10);
+    if (errno != 0 || *end != '\0' || value > most)
+        return false;
+    *number = (int)value;
+    return true;
+}
+
+static int read_number(struct symc_launch *launch, const char *name)
+{
+    const char *text = name != NULL ? symc_environment_get(name) : NULL;
+    int number;
+
+    if (text == NULL)
+        return -1;
+    if (symc_number_parse(text, INT_MAX, &number))
+        return number;
+    if (launch->bad == NULL)
+        launch->bad = name;
+    return -1;
+}
+
+/* The first that says both; else the first, which may say one of them. */
+static const struct launcher *find_launcher(void)
+{
+    for (size_t i = 0; i < LAUNCHER_COUNT; i++)
+        if (symc_environment_get(launchers[i].rank) != NULL &&
+            symc_environment_get(launchers[i].size) != NULL)
+            return &launchers[i];
+    return &launchers[0];
+}
+
+/* Who it was that set RANK and WORLD_SIZE. */
+static const char *name_launcher(const struct launcher *launcher)
+{
+    if (launcher != &launchers[0])
+        return launcher->name;
+    if (symc_environment_get("SYMMCOLL_HUB") != NULL)
+        return "symmcoll-run";
+    if (symc_environment_get("TORCHELASTIC_RUN_ID") != NULL)
+        return "torchrun";
+    return launcher->name;
+}
+
+void symc_launch_read(struct symc_launch *launch)
+{
+    const struct launcher *launcher = find_launcher();
+
+    *launch = (struct symc_launch){
+        .rank_name = launcher->rank, .size_name = launcher->size};
+    launch->rank = read_number(launch, launcher->rank);
+    launch->size = read_number(launch, launcher->size);
+    launch->local_rank = read_number(launch, launcher->local_rank);
+    if (launch->local_rank < 0)
+        launch->local_rank = read_number(launch, "LOCAL_RANK");
+    launch->local_size = read_number(launch, launcher->local_size);
+    if (symc_environment_get(launcher->rank) != NULL ||
+        symc_environment_get(launcher->size) != NULL)
+        launch->launcher = name_launcher(launcher);
+}
+
+symmcoll_status_t symc_launch_check(const struct symc_launch *launch)
+{
+    char shown[SYMC_KEY_TEXT];
+
+    if (launch->bad == NULL)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "init: environment variable %s: expected a whole number from 0, found "
+        "\"%s\"",
+        launch->bad, symc_key_text(getenv(launch->bad), shown));
+}
+
+void symc_launcher_detect(
+    int *rank, int *size, int *local_rank, const char **launcher)
+{
+    struct symc_launch launch;
+
+    symc_launch_read(&launch);
+    *rank = launch.rank;
+    *size = launch.size;
+    *local_rank = launch.local_rank;
+    *launcher = launch.launcher;
+}
+
+/* ---- what names the job ---- */
+
+/* FNV-1a from two starts, the second over a bijection of the bytes. */
+static void digest_text(struct symc_digest *digest, const char *text)
+{
+    const unsigned char *bytes = (const unsigned char *)text;
+    size_t nbytes =
+        strlen(text) + 1; /* its end too: "a" "bc" is not "ab" "c" */
+
+    for (size_t i = 0; i < nbytes; i++) {
+        digest->a = (digest->a ^ bytes[i]) * UINT64_C(0x100000001b3);
+        digest->b =
+            (digest->b ^ (bytes[i] ^ 0x5aU)) * UINT64_C(0x9e3779b97f4a7c15);
+    }
+}
+
+void symc_digest_add(
+    struct symc_digest *digest, const char *name, const char *value)
+{
+    digest_text(digest, name);
+    digest_text(digest, value != NULL ? value : "");
+}
+
+/*
+ * MPICH's launcher names the job nowhere, but it leaves a socket to the process
+ * that started all ranks of this machine.
+ */
+static bool mark_parent(struct symc_digest *digest)
+{
+    const char *text = symc_environment_get("PMI_FD");
+    struct ucred parent = {0};
+    socklen_t nbytes = sizeof parent;
+    char pid[24];
+    int fd;
+
+    if (text == NULL || !symc_number_parse(text, INT_MAX, &fd) ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &parent, &nbytes) != 0 ||
+        parent.pid <= 0)
+        return false;
+    snprintf(pid, sizeof pid, "%ld", (long)parent.pid);
+    symc_digest_add(digest, "PMI_FD", pid);
+    return true;
+}
+
+bool symc_launch_mark(
+    const struct symc_launch *launch, struct symc_digest *digest)
+{
+    const struct launcher *launcher = find_launcher();
+    bool marked = false;
+
+    if (launch->launcher == NULL)
+        return false;
+    for (size_t i = 0; i < MARKS_MAX && launcher->marks[i] != NULL; i++) {
+        const char *value = symc_environment_get(launcher->marks[i]);
+
+        if (value == NULL)
+            continue;
+        symc_digest_add(digest, launcher->marks[i], value);
+        marked = true;
+    }
+    if (strcmp(launcher->name, "PMI") == 0 && mark_parent(digest))
+        marked = true;
+    return marked;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the launcher left in the environment: who this rank is, and by what its
+ * job can be told from every other one on this machine.
+ */
+#ifndef SYMC_STORE_LAUNCHER_H
+#define SYMC_STORE_LAUNCHER_H
+
+#include "base/base.h"
+
+/* Numbers are -1 where nothing is said, or nothing that is a number. */
+struct symc_launch {
+    const char *launcher; /* NULL: neither a rank nor a size was found */
+    int rank;
+    int size;
+    int local_rank;
+    int local_size;  /* ranks on this machine */
+    const char *bad; /* a variable that should be a number and is not; NULL */
+    const char *rank_name; /* the variables that were looked at */
+    const char *size_name;
+};
+
+void symc_launch_read(struct symc_launch *launch);
+
+/* Errors: INVALID (names the bad variable and its value). */
+symmcoll_status_t symc_launch_check(const struct symc_launch *launch);
+
+/* A variable's value; NULL where it is unset or empty. */
+const char *symc_environment_get(const char *name);
+
+/* A decimal number from 0 to most, and nothing else. */
+bool symc_number_parse(const char *text, long most, int *number);
+
+/* Two hashes of 64 bits over named texts; their order matters. */
+struct symc_digest {
+    uint64_t a;
+    uint64_t b;
+};
+#define SYMC_DIGEST_INIT                                           \
+    {                                                              \
+        UINT64_C(0xcbf29ce484222325), UINT64_C(0x6c62272e07bb0142) \
+    }
+void symc_digest_add(
+    struct symc_digest *digest, const char *name, const char *value);
+
+/* Mix in what the launcher says about the job.  False: nothing that another job
+ * on this machine could not say as well. */
+bool symc_launch_mark(
+    const struct symc_launch *launch, struct symc_digest *digest);
+
+#endif

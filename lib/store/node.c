@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which machine is this, and is that process still the one it was?
+ *
+ * Ranks can meet through an abstract socket where they share a kernel and a
+ * network namespace, so that pair names a node.  A process is named by its
+ * boot, its namespace of process numbers, its number and the moment of its
+ * start, since numbers are used again.
+ */
+#include "store/node.h"
+
+#include "store/rendezvous.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BOOT_ID_LENGTH 36 /* a UUID as text */
+
+static symmcoll_status_t read_boot_id(char buffer[BOOT_ID_LENGTH + 1])
+{
+    static const char path[] = "/proc/sys/kernel/random/boot_id";
+    FILE *file = fopen(path, "re");
+    size_t nbytes;
+
+    if (file == NULL)
+        return symc_fail_errno(
+            SYMMCOLL_ERR_SYSTEM, errno, "node name: %s", path);
+    nbytes = fread(buffer, 1, BOOT_ID_LENGTH, file);
+    fclose(file);
+    if (nbytes != BOOT_ID_LENGTH)
+        return symc_fail(SYMMCOLL_ERR_SYSTEM,
+            "node name: %s: expected %d bytes, found %zu", path, BOOT_ID_LENGTH,
+            nbytes);
+    buffer[BOOT_ID_LENGTH] = '\0';
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t read_namespace(const char *path, uint64_t *inode)
+{
+    struct stat info;
+
+    if (stat(path, &info) != 0)
+        return symc_fail_errno(
+            SYMMCOLL_ERR_SYSTEM, errno, "node name: %s", path);
+    *inode = info.st_ino;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_node_name(
+    const struct symc_config *config, char *buffer, size_t nbytes)
+{
+    char boot_id[BOOT_ID_LENGTH + 1];
+    symmcoll_status_t status;
+    uint64_t network = 0;
+    int length;
+
+    if (config != NULL && config->host_node != NULL &&
+        config->host_node[0] != '\0') {
+        length = snprintf(buffer, nbytes, "%s", config->host_node);
+    } else {
+        status = read_boot_id(boot_id);
+        if (status == SYMMCOLL_OK)
+            status = read_namespace("/proc/self/ns/net", &network);
+        if (status != SYMMCOLL_OK)
+            return status;
+        length = snprintf(buffer, nbytes, "%s/%" PRIu64, boot_id, network);
+    }
+    if ((size_t)length >= nbytes)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "node name: expected less than %zu bytes, found %d", nbytes,
+            length);
+    return SYMMCOLL_OK;
+}
+
+/*
+ * State and start of a process, in clock ticks since boot, from
+ * /proc/PID/stat.  The command's name, second there, may hold blanks and
+ * parentheses; what follows its last parenthesis does not.
+ */
+static bool read_start(pid_t pid, char *state, uint64_t *start)
+{
+    char path[40];
+    char line[1024];
+    const char *rest;
+    FILE *file;
+    size_t nbytes;
+
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return false;
+    nbytes = fread(line, 1, sizeof line - 1, file);
+    fclose(file);
+    line[nbytes] = '\0';
+    rest = strrchr(line, ')');
+    return rest != NULL &&
+           sscanf(rest,
+               ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+               "%*s %*s %*s %*s %" SCNu64,
+               state, start) == 2;
+}
+
+symmcoll_status_t symc_process_name(char buffer[SYMC_PROCESS_NAME])
+{
+    char boot_id[BOOT_ID_LENGTH + 1];
+    uint64_t names = 0;
+    uint64_t start;
+    char state;
+    symmcoll_status_t status = read_boot_id(boot_id);
+
+    if (status == SYMMCOLL_OK)
+        status = read_namespace("/proc/self/ns/pid", &names);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (!read_start(getpid(), &state, &start))
+        return symc_fail(SYMMCOLL_ERR_SYSTEM,
+            "process name: expected the start time in /proc/%ld/stat, found "
+            "none",
+            (long)getpid());
+    snprintf(buffer, SYMC_PROCESS_NAME, "%s/%" PRIu64 " %ld %" PRIu64, boot_id,
+        names, (long)getpid(), start);
+    return SYMMCOLL_OK;
+}
+
+enum symc_process_state symc_process_find(const char *name, pid_t *pid)
+{
+    char own[SYMC_PROCESS_NAME];
+    const char *blank = strchr(name, ' ');
+    uint64_t expected;
+    uint64_t start;
+    long number;
+    char state;
+
+    if (pid != NULL)
+        *pid = 0;
+    if (blank == NULL ||
+        sscanf(blank, " %ld %" SCNu64, &number, &expected) != 2)
+        return SYMC_PROCESS_ELSEWHERE;
+    if (pid != NULL)
+        *pid = (pid_t)number;
+    /* Up to and with the blank: the same boot, the same numbers. */
+    if (symc_process_name(own) != SYMMCOLL_OK ||
+        strncmp(own, name, (size_t)(blank - name) + 1) != 0)
+        return SYMC_PROCESS_ELSEWHERE;
+    if (!read_start((pid_t)number, &state, &start) || start != expected ||
+        state == 'Z' || state == 'X')
+        return SYMC_PROCESS_GONE;
+    return SYMC_PROCESS_RUNS;
+}

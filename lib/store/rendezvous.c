@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Opening a rendezvous: arguments win over the URL, the URL over the
+ * environment.  Then the place of the meeting is derived (env://) or agreed on
+ * through a store.
+ */
+#include "store/rendezvous.h"
+
+#include "store/launcher.h"
+#include "store/node.h"
+#include "store/ops.h"
+#include "store/url.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define WORLD_NAME_MAX 200
+#define NODE_MAX 256
+
+/* What opening works with. */
+struct opening {
+    const struct symmcoll_init_args *args;
+    const struct symc_config *config;
+    int64_t deadline_ns;
+    const char *name; /* of the world */
+    struct symc_url url;
+    struct symc_launch launch;
+    struct symc_rendezvous *out;
+};
+
+static const struct symmcoll_init_args default_args = SYMMCOLL_INIT_ARGS_INIT;
+
+/* ---- who am I ---- */
+
+static symmcoll_status_t check_args(struct opening *opening)
+{
+    const struct symmcoll_init_args *args = opening->args;
+
+    opening->name = args->name != NULL ? args->name : "default";
+    if (args->store != NULL && args->init_method != NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: expected a store or init_method, found both");
+    if (args->world_size < 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: world_size: expected more than 0, or 0 for the "
+            "environment's, found %d",
+            args->world_size);
+    if (args->store != NULL && args->world_size == 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: expected world_size and rank beside a store, found "
+            "world_size 0");
+    if (opening->name[0] == '\0' || strlen(opening->name) > WORLD_NAME_MAX)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: name: expected 1 to %d bytes, found %zu", WORLD_NAME_MAX,
+            strlen(opening->name));
+    return SYMMCOLL_OK;
+}
+
+/* Put the names of what is missing into a list for a message. */
+static void list_missing(
+    char *buffer, size_t nbytes, const char *name, bool missing)
+{
+    size_t used = strlen(buffer);
+
+    if (missing)
+        snprintf(
+            buffer + used, nbytes - used, "%s%s", used > 0 ? ", " : "", name);
+}
+
+/* What env:// needs and nobody said, all at once. */
+static symmcoll_status_t check_complete(
+    const struct opening *opening, bool place_known)
+{
+    const struct symc_rendezvous *out = opening->out;
+    bool file = opening->url.scheme == SYMC_SCHEME_FILE;
+    char missing[160] = "";
+
+    list_missing(
+        missing, sizeof missing, opening->launch.rank_name, out->rank < 0);
+    list_missing(
+        missing, sizeof missing, opening->launch.size_name, out->size < 0);
+    list_missing(missing, sizeof missing, "MASTER_ADDR",
+        !place_known && symc_environment_get("MASTER_ADDR") == NULL);
+    list_missing(missing, sizeof missing, "MASTER_PORT",
+        !place_known && symc_environment_get("MASTER_PORT") == NULL);
+    if (missing[0] == '\0')
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "init: %s: expected in the environment, but not set: %s (%s)",
+        file ? "file://" : "env://", missing,
+        file ? "or \"?rank=R&world_size=N\" behind the path"
+             : "symmcoll-run or another launcher sets them");
+}
+
+/* Rank and size, and whether they are the launcher's own. */
+static symmcoll_status_t find_identity(struct opening *opening)
+{
+    const struct symc_launch *launch = &opening->launch;
+    const struct symc_url *url = &opening->url;
+    struct symc_rendezvous *out = opening->out;
+    symmcoll_status_t status;
+
+    if (opening->args->world_size > 0) {
+        out->rank = opening->args->rank;
+        out->size = opening->args->world_size;
+    } else {
+        if (url->rank < 0 || url->size < 0) {
+            status = symc_launch_check(launch);
+            if (status != SYMMCOLL_OK)
+                return status;
+        }
+        out->rank = url->rank >= 0 ? url->rank : launch->rank;
+        out->size = url->size >= 0 ? url->size : launch->size;
+        if (out->rank < 0 || out->size < 0)
+            return SYMMCOLL_OK; /* check_complete() names them */
+    }
+    if (out->size == 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: world_size: expected more than 0, found 0");
+    if (out->rank < 0 || out->rank >= out->size)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: rank: expected 0 to %d, found %d", out->size - 1, out->rank);
+    out->local_rank = launch->local_rank;
+    out->launcher = out->rank == launch->rank && out->size == launch->size
+                        ? launch->launcher
+                        : "arguments";
+    return SYMMCOLL_OK;
+}
+
+/* The launcher's hub serves its own ranks under their own numbers only. */
+static void take_hub(struct opening *opening)
+{
+    struct symc_rendezvous *out = opening->out;
+    const char *hub = symc_environment_get("SYMMCOLL_HUB");
+
+    if (hub != NULL && out->rank == opening->launch.rank &&
+        out->size == opening->launch.size)
+        snprintf(out->hub, sizeof out->hub, "%s", hub);
+}
+
+/* ---- env:// ---- */
+
+static symmcoll_status_t check_port(void)
+{
+    const char *port = symc_environment_get("MASTER_PORT");
+    char shown[SYMC_KEY_TEXT];
+    int number;
+
+    if (port == NULL || symc_number_parse(port, UINT16_MAX, &number))
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "init: environment variable MASTER_PORT: expected 0 to %d, found "
+        "\"%s\"",
+        UINT16_MAX, symc_key_text(port, shown));
+}
+
+/*
+ * The meeting's name, the same in all ranks of a job and in nobody else's.  Not
+ * a secret: the hub looks at who connects.
+ */
+static symmcoll_status_t derive_meeting(struct opening *opening)
+{
+    static const char *const names[] = {"MASTER_ADDR", "MASTER_PORT",
+        "SYMMCOLL_JOB", "SYMMCOLL_HUB", "TORCHELASTIC_RUN_ID",
+        "SYMMCOLL_ATTEMPT", "TORCHELASTIC_RESTART_COUNT"};
+    struct symc_digest digest = SYMC_DIGEST_INIT;
+    char uid[24];
+    bool marked = symc_launch_mark(&opening->launch, &digest);
+    symmcoll_status_t status;
+
+    marked = marked || symc_environment_get("SYMMCOLL_HUB") != NULL;
+    status = check_complete(opening, marked);
+    if (status == SYMMCOLL_OK)
+        status = check_port();
+    if (status != SYMMCOLL_OK)
+        return status;
+    snprintf(uid, sizeof uid, "%ld", (long)getuid());
+    symc_digest_add(&digest, "uid", uid);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        symc_digest_add(&digest, names[i], symc_environment_get(names[i]));
+    symc_digest_add(&digest, "world", opening->name);
+    snprintf(opening->out->meeting, sizeof opening->out->meeting,
+        "symmcoll-%016" PRIx64 "%016" PRIx64, digest.a, digest.b);
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t check_one_machine(const struct opening *opening)
+{
+    const struct symc_launch *launch = &opening->launch;
+    const struct symc_rendezvous *out = opening->out;
+
+    if (out->size != launch->size || launch->local_size < 0 ||
+        launch->local_size >= out->size)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+        "init: expected all %d ranks on this machine, found %d of them (%s): "
+        "several machines are not supported in this release",
+        out->size, launch->local_size, launch->launcher);
+}
+
+static symmcoll_status_t open_env(struct opening *opening)
+{
+    symmcoll_status_t status = derive_meeting(opening);
+
+    if (status == SYMMCOLL_OK)
+        status = check_one_machine(opening);
+    if (status == SYMMCOLL_OK)
+        take_hub(opening);
+    return status;
+}
+
+/* ---- through a store ---- */
+
+/*
+ * Enter this process as the rank, unless another one that still runs has done
+ * so: two of one number would each wait for the other ranks in vain.
+ */
+static symmcoll_status_t claim_rank(struct opening *opening)
+{
+    struct symc_rendezvous *out = opening->out;
+    char own[SYMC_PROCESS_NAME];
+    char key[SYMC_CLAIM_MAX];
+    void *holder = NULL;
+    size_t nbytes = 0;
+    enum symmcoll_store_outcome outcome = SYMMCOLL_STORE_DIFFERS;
+    symmcoll_status_t status = symc_process_name(own);
+
+    snprintf(key, sizeof key, "symmcoll/%s/rank/%d", opening->name, out->rank);
+    while (status == SYMMCOLL_OK && outcome == SYMMCOLL_STORE_DIFFERS) {
+        char *expected = holder;
+        pid_t pid;
+
+        holder = NULL;
+
+        if (expected != NULL && strcmp(expected, own) != 0 &&
+            symc_process_find(expected, &pid) == SYMC_PROCESS_RUNS)
+            status = symc_fail(SYMMCOLL_ERR_INVALID,
+                "init: rank %d of world \"%s\": expected it to be free, found "
+                "process %ld there",
+                out->rank, opening->name, (long)pid);
+        else
+            status = symmcoll_store_compare_set(out->store, key, expected,
+                nbytes, own, strlen(own), &outcome, &holder, &nbytes);
+        free(expected);
+        /* A holder that went away between the two looks: begin anew. */
+        if (status == SYMMCOLL_OK && outcome == SYMMCOLL_STORE_ABSENT) {
+            nbytes = 0;
+            outcome = SYMMCOLL_STORE_DIFFERS;
+            free(holder);
+            holder = NULL;
+        }
+    }
+    free(holder);
+    if (status == SYMMCOLL_OK)
+        snprintf(out->claim, sizeof out->claim, "%s", key);
+    return status;
+}
+
+static symmcoll_status_t make_random_meeting(struct symc_rendezvous *out)
+{
+    uint64_t random[2];
+
+    if (getrandom(random, sizeof random, 0) != sizeof random)
+        return symc_fail_errno(
+            SYMMCOLL_ERR_SYSTEM, errno, "init: random name of the meeting");
+    snprintf(out->meeting, sizeof out->meeting,
+        "symmcoll-%016" PRIx64 "%016" PRIx64, random[0], random[1]);
+    return SYMMCOLL_OK;
+}
+
+/* Rank 0: say where, in lines of size, meeting, hub and node. */
+static symmcoll_status_t publish_meeting(
+    struct opening *opening, const char *key, const char *node)
+{
+    struct symc_rendezvous *out = opening->out;
+    char text[2 * SYMC_MEETING_MAX + NODE_MAX + 24];
+    symmcoll_status_t status = make_random_meeting(out);
+    int length;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    take_hub(opening);
+    length = snprintf(text, sizeof text, "%d\n%s\n%s\n%s", out->size,
+        out->meeting, out->hub, node);
+    return symmcoll_store_set(out->store, key, text, (size_t)length);
+}
+
+/* Cut the next line off; NULL where there is none. */
+static char *take_line(char **text)
+{
+    return *text != NULL ? strsep(text, "\n") : NULL;
+}
+
+static symmcoll_status_t read_meeting(
+    struct opening *opening, char *text, const char *node)
+{
+    struct symc_rendezvous *out = opening->out;
+    const char *size = take_line(&text);
+    const char *meeting = take_line(&text);
+    const char *hub = take_line(&text);
+    const char *other = text;
+    int number;
+
+    if (other == NULL || !symc_number_parse(size, INT_MAX, &number) ||
+        strlen(meeting) >= sizeof out->meeting || meeting[0] == '\0' ||
+        strlen(hub) >= sizeof out->hub)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: expected rank 0's meeting in the store, found something "
+            "else");
+    if (number != out->size)
+        return symc_fail(SYMMCOLL_ERR_MISMATCH,
+            "init: world_size differs: rank 0 passed %d, rank %d passed %d",
+            number, out->rank, out->size);
+    if (strcmp(other, node) != 0)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "init: expected all ranks on one machine, found rank 0 on \"%s\" "
+            "and rank %d on \"%s\": several machines are not supported in this "
+            "release",
+            other, out->rank, node);
+    snprintf(out->meeting, sizeof out->meeting, "%s", meeting);
+    snprintf(out->hub, sizeof out->hub, "%s", hub);
+    return SYMMCOLL_OK;
+}
+
+/* Every rank counts its worlds of this name, so that a later one over the same
+ * store does not read an earlier one's meeting. */
+static symmcoll_status_t agree_on_meeting(struct opening *opening)
+{
+    struct symc_rendezvous *out = opening->out;
+    char key[SYMC_CLAIM_MAX];
+    char node[NODE_MAX];
+    struct symc_bytes text = {NULL, 0};
+    int64_t generation = 0;
+    symmcoll_status_t status =
+        symc_node_name(opening->config, node, sizeof node);
+
+    if (status == SYMMCOLL_OK)
+        status = claim_rank(opening);
+    if (status != SYMMCOLL_OK)
+        return status;
+    snprintf(key, sizeof key, "symmcoll/%s/join/%d", opening->name, out->rank);
+    status = symmcoll_store_add(out->store, key, 1, &generation);
+    if (status != SYMMCOLL_OK)
+        return status;
+    snprintf(key, sizeof key, "symmcoll/%s/%" PRId64 "/meeting", opening->name,
+        generation);
+    if (out->rank == 0)
+        return publish_meeting(opening, key, node);
+    status = symc_store_get_until(out->store, key, opening->deadline_ns, &text);
+    if (status == SYMMCOLL_ERR_TIMEOUT)
+        return symc_fail(status,
+            "init: timeout: rank %d found nothing from rank 0 in the store "
+            "about meeting %" PRId64 " of world \"%s\"",
+            out->rank, generation, opening->name);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = read_meeting(opening, text.data, node);
+    free(text.data);
+    return status;
+}
+
+/* The view that the world works in, with the timeout of the world. */
+static symmcoll_status_t open_view(
+    struct opening *opening, struct symmcoll_store *store)
+{
+    struct symc_rendezvous *out = opening->out;
+    double timeout = opening->args->timeout;
+    symmcoll_status_t status =
+        symmcoll_store_create_prefix(store, "default_pg", &out->store);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    out->owns_store = true;
+    if (!(timeout > 0)) {
+        if (opening->config == NULL)
+            return SYMMCOLL_OK;
+        timeout = opening->config->store_timeout == SYMC_NEVER
+                      ? (double)INFINITY
+                      : (double)opening->config->store_timeout /
+                            (double)SYMC_NS_PER_S;
+    }
+    return symmcoll_store_set_timeout(out->store, timeout);
+}
+
+static symmcoll_status_t open_store(struct opening *opening)
+{
+    struct symmcoll_store *file = NULL;
+    struct symmcoll_store *store = opening->args->store;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (store == NULL) {
+        status = check_complete(opening, true);
+        if (status == SYMMCOLL_OK)
+            status = symmcoll_store_open_file(
+                opening->url.path, opening->out->size, &file);
+        store = file;
+    }
+    if (status == SYMMCOLL_OK)
+        status = open_view(opening, store);
+    if (status == SYMMCOLL_OK)
+        status = agree_on_meeting(opening);
+    symmcoll_store_close(file); /* the view keeps the table */
+    return status;
+}
+
+/* ---- the calls ---- */
+
+symmcoll_status_t symc_rendezvous_open(const struct symmcoll_init_args *args,
+    const struct symc_config *config, int64_t deadline_ns,
+    struct symc_rendezvous *rendezvous)
+{
+    struct opening opening = {
+        .args = args != NULL ? args : &default_args,
+        .config = config,
+        .deadline_ns = deadline_ns,
+        .out = rendezvous,
+    };
+    const char *method = opening.args->init_method;
+    char detail[SYMC_DETAIL_MAX];
+    symmcoll_status_t status;
+
+    *rendezvous =
+        (struct symc_rendezvous){.rank = -1, .size = -1, .local_rank = -1};
+    status = check_args(&opening);
+    if (status == SYMMCOLL_OK)
+        status =
+            symc_url_parse(method != NULL ? method : "env://", &opening.url);
+    if (status != SYMMCOLL_OK)
+        return status;
+    symc_launch_read(&opening.launch);
+    status = find_identity(&opening);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (opening.args->store == NULL && opening.url.scheme == SYMC_SCHEME_ENV)
+        status = open_env(&opening);
+    else
+        status = open_store(&opening);
+    if (status == SYMMCOLL_OK)
+        return status;
+    /* Closing may fail too, and then would have the last word. */
+    snprintf(detail, sizeof detail, "%s", symmcoll_last_error());
+    symc_rendezvous_close(rendezvous);
+    return symc_fail(status, "%s", detail);
+}
+
+/* Let another process be this rank from now on. */
+static void release_claim(const struct symc_rendezvous *rendezvous)
+{
+    static const char free_text[] = "free";
+    char own[SYMC_PROCESS_NAME];
+
+    /* Whoever fails here is found dead by the next one who claims. */
+    if (symc_process_name(own) == SYMMCOLL_OK &&
+        symmcoll_store_compare_set(rendezvous->store, rendezvous->claim, own,
+            strlen(own), free_text, strlen(free_text), NULL, NULL,
+            NULL) != SYMMCOLL_OK)
+        return;
+}
+
+void symc_rendezvous_close(struct symc_rendezvous *rendezvous)
+{
+    if (rendezvous->store != NULL && rendezvous->claim[0] != '\0')
+        release_claim(rendezvous);
+    if (rendezvous->owns_store)
+        symmcoll_store_close(rendezvous->store);
+    rendezvous->store = NULL;
+    rendezvous->owns_store = false;
+    rendezvous->claim[0] = '\0';
+}
+
+symmcoll_status_t symc_local_rank(
+    const struct symc_rendezvous *rendezvous, int fallback, int *local_rank)
+{
+    if (rendezvous->local_rank < 0 && fallback < 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "local rank: environment variable LOCAL_RANK expected, but not "
+            "set");
+    *local_rank =
+        rendezvous->local_rank >= 0 ? rendezvous->local_rank : fallback;
+    return SYMMCOLL_OK;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From "who am I" to "where do we meet": rank and size from arguments, launcher
+ * or URL (R35-R40), and the name under which the ranks of one machine meet.
+ */
+#ifndef SYMC_STORE_RENDEZVOUS_H
+#define SYMC_STORE_RENDEZVOUS_H
+
+#include "base/base.h"
+#include "config/config.h"
+
+#include <symmcoll/store.h>
+#include <symmcoll/world.h>
+
+#define SYMC_MEETING_MAX 96 /* bytes of a meeting's name, zero included */
+#define SYMC_CLAIM_MAX 320  /* bytes of a key, zero included */
+
+struct symc_rendezvous {
+    int rank;
+    int size;
+    int local_rank;       /* -1 where nobody said */
+    const char *launcher; /* "symmcoll-run", "torchrun", "Open MPI", "PMI",
+                             "Slurm", "environment", "arguments"; static */
+    char
+        meeting[SYMC_MEETING_MAX]; /* abstract socket's name, no leading zero */
+    char hub[SYMC_MEETING_MAX];    /* the launcher's hub from SYMMCOLL_HUB, or
+                                      "": rank 0 serves `meeting` itself */
+    struct symmcoll_store *store;  /* NULL where the meeting needs none */
+    bool owns_store;
+    char claim[SYMC_CLAIM_MAX]; /* the store's key that says whose this rank is;
+                                   "": none */
+};
+
+/*
+ * Fill in a rendezvous; may wait for rank 0 through a store until the deadline.
+ *
+ * args, config  NULL: all defaults
+ *
+ * env:// needs no store: `meeting` is a hash of uid, job, MASTER_ADDR,
+ * MASTER_PORT, attempt and the world's name; under mpirun and srun, which set
+ * no MASTER_ADDR, the job's own name takes its place.  With a store (file:// or
+ * given) rank 0 makes a random name and publishes it with its node, and `store`
+ * is a view "default_pg" of it (R40); a rank on another node gets an error
+ * naming both.
+ *
+ * Errors: INVALID (what is missing, by name), TIMEOUT, UNSUPPORTED (a scheme),
+ * SYSTEM, NO_MEMORY.
+ */
+symmcoll_status_t symc_rendezvous_open(const struct symmcoll_init_args *args,
+    const struct symc_config *config, int64_t deadline_ns,
+    struct symc_rendezvous *rendezvous);
+void symc_rendezvous_close(struct symc_rendezvous *rendezvous);
+
+/* This rank's number on its machine: the launcher's, else the fallback where it
+ * is not negative.  Errors: INVALID (names LOCAL_RANK). */
+symmcoll_status_t symc_local_rank(
+    const struct symc_rendezvous *rendezvous, int fallback, int *local_rank);
+
+/* This machine's name: host.node, else boot id and network namespace. */
+symmcoll_status_t symc_node_name(
+    const struct symc_config *config, char *buffer, size_t nbytes);
+
+/* Rank, size and launcher from the environment alone; -1 and NULL where it says
+ * nothing.  What is no number counts as nothing here; opening a rendezvous
+ * refuses it. */
+void symc_launcher_detect(
+    int *rank, int *size, int *local_rank, const char **launcher);
+
+#endif

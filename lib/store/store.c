@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The public calls on a store: arguments are checked here, seconds become
+ * deadlines, and the kind's table does the rest.
+ */
+#include "store/ops.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_TIMEOUT 300.0 /* seconds, as upstream's */
+
+symmcoll_status_t symc_store_create(const struct symc_store_ops *ops,
+    void *table, struct symmcoll_store **store)
+{
+    struct symmcoll_store *handle = symc_alloc(1, sizeof *handle);
+
+    if (handle == NULL) {
+        ops->close(table);
+        return SYMMCOLL_ERR_NO_MEMORY;
+    }
+    handle->ops = ops;
+    handle->table = table;
+    atomic_init(&handle->timeout, DEFAULT_TIMEOUT);
+    *store = handle;
+    return SYMMCOLL_OK;
+}
+
+/* ---- checks ---- */
+
+static symmcoll_status_t refuse_null(const char *where, const char *what)
+{
+    return symc_fail(SYMMCOLL_ERR_INVALID, "%s: %s is NULL", where, what);
+}
+
+static symmcoll_status_t check_key(
+    const struct symmcoll_store *store, const char *key, const char *where)
+{
+    char shown[SYMC_KEY_TEXT];
+    size_t length;
+
+    if (store == NULL)
+        return refuse_null(where, "store");
+    if (key == NULL)
+        return refuse_null(where, "key");
+    length = strlen(key);
+    if (length > SYMC_STORE_KEY_MAX)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: key \"%s\": expected at most %d bytes, found %zu", where,
+            symc_key_text(key, shown), SYMC_STORE_KEY_MAX, length);
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t check_keys(const struct symmcoll_store *store,
+    const char *const *keys, size_t nkeys, const char *where)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (store == NULL)
+        return refuse_null(where, "store");
+    if (keys == NULL && nkeys > 0)
+        return refuse_null(where, "keys");
+    for (size_t i = 0; i < nkeys && status == SYMMCOLL_OK; i++)
+        status = check_key(store, keys[i], where);
+    return status;
+}
+
+static symmcoll_status_t check_value(
+    const void *value, size_t nbytes, const char *name, const char *where)
+{
+    if (value == NULL && nbytes > 0)
+        return refuse_null(where, name);
+    if (nbytes > SYMC_STORE_VALUE_MAX)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: %s: expected at most %d bytes, found %zu", where, name,
+            SYMC_STORE_VALUE_MAX, nbytes);
+    return SYMMCOLL_OK;
+}
+
+/* ---- handles ---- */
+
+symmcoll_status_t symmcoll_store_clone(
+    struct symmcoll_store *store, struct symmcoll_store **clone)
+{
+    symmcoll_status_t status;
+
+    if (store == NULL || clone == NULL)
+        return refuse_null("store_clone", store == NULL ? "store" : "clone");
+    store->ops->share(store->table);
+    status = symc_store_create(store->ops, store->table, clone);
+    if (status == SYMMCOLL_OK)
+        (*clone)->timeout = symmcoll_store_timeout(store);
+    return status;
+}
+
+void symmcoll_store_close(struct symmcoll_store *store)
+{
+    if (store == NULL)
+        return;
+    store->ops->close(store->table);
+    free(store);
+}
+
+struct symmcoll_store *symmcoll_store_underlying(
+    const struct symmcoll_store *store)
+{
+    if (store == NULL || store->ops->underlying == NULL)
+        return NULL;
+    return store->ops->underlying(store->table);
+}
+
+symmcoll_status_t symmcoll_store_set_timeout(
+    struct symmcoll_store *store, double timeout)
+{
+    if (store == NULL)
+        return refuse_null("store_set_timeout", "store");
+    if (isnan(timeout) || timeout < 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "store_set_timeout: expected seconds from 0 to infinity, found %g",
+            timeout);
+    atomic_store(&store->timeout, timeout);
+    return SYMMCOLL_OK;
+}
+
+double symmcoll_store_timeout(const struct symmcoll_store *store)
+{
+    return store != NULL ? atomic_load(&store->timeout) : 0;
+}
+
+/* ---- changes ---- */
+
+static symmcoll_status_t run_edit(
+    struct symmcoll_store *store, const char *key, struct symc_edit *edit)
+{
+    return store->ops->edit(store->table, key, edit,
+        symc_deadline_ns(symmcoll_store_timeout(store)));
+}
+
+symmcoll_status_t symmcoll_store_set(struct symmcoll_store *store,
+    const char *key, const void *value, size_t nbytes)
+{
+    struct symc_edit edit = {
+        .kind = SYMC_EDIT_SET, .value = value, .nbytes = nbytes};
+    symmcoll_status_t status = check_key(store, key, "store_set");
+
+    if (status == SYMMCOLL_OK)
+        status = check_value(value, nbytes, "value", "store_set");
+    return status == SYMMCOLL_OK ? run_edit(store, key, &edit) : status;
+}
+
+symmcoll_status_t symmcoll_store_add(
+    struct symmcoll_store *store, const char *key, int64_t amount, int64_t *sum)
+{
+    struct symc_edit edit = {.kind = SYMC_EDIT_ADD, .amount = amount};
+    symmcoll_status_t status = check_key(store, key, "store_add");
+
+    if (status == SYMMCOLL_OK)
+        status = run_edit(store, key, &edit);
+    if (status == SYMMCOLL_OK && sum != NULL)
+        *sum = edit.sum;
+    return status;
+}
+
+symmcoll_status_t symmcoll_store_append(struct symmcoll_store *store,
+    const char *key, const void *value, size_t nbytes)
+{
+    struct symc_edit edit = {
+        .kind = SYMC_EDIT_APPEND, .value = value, .nbytes = nbytes};
+    symmcoll_status_t status = check_key(store, key, "store_append");
+
+    if (status == SYMMCOLL_OK)
+        status = check_value(value, nbytes, "value", "store_append");
+    return status == SYMMCOLL_OK ? run_edit(store, key, &edit) : status;
+}
+
+symmcoll_status_t symmcoll_store_compare_set(struct symmcoll_store *store,
+    const char *key, const void *expected, size_t expected_nbytes,
+    const void *desired, size_t desired_nbytes,
+    enum symmcoll_store_outcome *outcome, void **value, size_t *nbytes)
+{
+    static const char where[] = "store_compare_set";
+    struct symc_edit edit = {
+        .kind = SYMC_EDIT_COMPARE_SET,
+        .value = desired,
+        .nbytes = desired_nbytes,
+        .expected = expected,
+        .expected_nbytes = expected_nbytes,
+    };
+    symmcoll_status_t status = check_key(store, key, where);
+
+    if (status == SYMMCOLL_OK)
+        status = check_value(expected, expected_nbytes, "expected", where);
+    if (status == SYMMCOLL_OK)
+        status = check_value(desired, desired_nbytes, "desired", where);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (value != NULL && nbytes == NULL)
+        return refuse_null(where, "nbytes");
+    status = run_edit(store, key, &edit);
+    if (status != SYMMCOLL_OK || value == NULL) {
+        free(edit.result.data);
+    } else {
+        *value = edit.result.data;
+        *nbytes = edit.result.nbytes;
+    }
+    if (status == SYMMCOLL_OK && outcome != NULL)
+        *outcome = edit.outcome;
+    return status;
+}
+
+symmcoll_status_t symmcoll_store_delete(
+    struct symmcoll_store *store, const char *key, int *removed)
+{
+    struct symc_edit edit = {.kind = SYMC_EDIT_DELETE};
+    symmcoll_status_t status = check_key(store, key, "store_delete");
+
+    if (status == SYMMCOLL_OK)
+        status = run_edit(store, key, &edit);
+    if (status == SYMMCOLL_OK && removed != NULL)
+        *removed = edit.existed;
+    return status;
+}
+
+/* ---- reading and waiting ---- */
+
+symmcoll_status_t symc_store_get_until(struct symmcoll_store *store,
+    const char *key, int64_t deadline_ns, struct symc_bytes *value)
+{
+    /* A key may be deleted between its appearance and the look at it: then it
+     * has to appear once more. */
+    for (;;) {
+        bool found = false;
+        size_t missing = 0;
+        symmcoll_status_t status =
+            store->ops->find(store->table, key, deadline_ns, &found, value);
+
+        if (status != SYMMCOLL_OK || found)
+            return status;
+        status = store->ops->wait(store->table, &key, 1, deadline_ns, &missing);
+        if (status != SYMMCOLL_OK)
+            return status;
+        if (missing == 0)
+            return SYMMCOLL_ERR_TIMEOUT;
+    }
+}
+
+static symmcoll_status_t fail_timeout(
+    const char *where, const char *key, double timeout)
+{
+    char shown[SYMC_KEY_TEXT];
+
+    return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+        "%s: timeout: key \"%s\" did not appear within %g s", where,
+        symc_key_text(key, shown), timeout);
+}
+
+symmcoll_status_t symmcoll_store_get(
+    struct symmcoll_store *store, const char *key, void **value, size_t *nbytes)
+{
+    static const char where[] = "store_get";
+    struct symc_bytes bytes = {NULL, 0};
+    symmcoll_status_t status = check_key(store, key, where);
+    int64_t deadline_ns;
+    double timeout;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (value == NULL || nbytes == NULL)
+        return refuse_null(where, value == NULL ? "value" : "nbytes");
+    timeout = symmcoll_store_timeout(store);
+    deadline_ns = symc_deadline_ns(timeout);
+    status = symc_store_get_until(store, key, deadline_ns, &bytes);
+    if (status == SYMMCOLL_ERR_TIMEOUT)
+        return fail_timeout(where, key, timeout);
+    if (status != SYMMCOLL_OK)
+        return status;
+    *value = bytes.data;
+    *nbytes = bytes.nbytes;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_store_wait(struct symmcoll_store *store,
+    const char *const *keys, size_t nkeys, double timeout)
+{
+    static const char where[] = "store_wait";
+    symmcoll_status_t status = check_keys(store, keys, nkeys, where);
+    size_t missing = 0;
+
+    if (status != SYMMCOLL_OK || nkeys == 0)
+        return status;
+    if (isnan(timeout))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a timeout in seconds, found %g", where, timeout);
+    if (timeout < 0)
+        timeout = symmcoll_store_timeout(store);
+    status = store->ops->wait(
+        store->table, keys, nkeys, symc_deadline_ns(timeout), &missing);
+    if (status == SYMMCOLL_OK && missing < nkeys)
+        return fail_timeout(where, keys[missing], timeout);
+    return status;
+}
+
+symmcoll_status_t symmcoll_store_check(struct symmcoll_store *store,
+    const char *const *keys, size_t nkeys, int *exist)
+{
+    static const char where[] = "store_check";
+    symmcoll_status_t status = check_keys(store, keys, nkeys, where);
+    size_t missing = 0;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (exist == NULL)
+        return refuse_null(where, "exist");
+    if (nkeys > 0)
+        status = store->ops->wait(store->table, keys, nkeys, 0, &missing);
+    if (status == SYMMCOLL_OK)
+        *exist = missing == nkeys;
+    return status;
+}
+
+symmcoll_status_t symmcoll_store_num_keys(
+    struct symmcoll_store *store, size_t *count)
+{
+    if (store == NULL || count == NULL)
+        return refuse_null("store_num_keys", store == NULL ? "store" : "count");
+    return store->ops->count(
+        store->table, symc_deadline_ns(symmcoll_store_timeout(store)), count);
+}
+
+/* ---- several at once ---- */
+
+symmcoll_status_t symmcoll_store_multi_set(struct symmcoll_store *store,
+    const char *const *keys, const void *const *values, const size_t *nbytes,
+    size_t nkeys)
+{
+    static const char where[] = "store_multi_set";
+    symmcoll_status_t status = check_keys(store, keys, nkeys, where);
+
+    if (status != SYMMCOLL_OK || nkeys == 0)
+        return status;
+    if (values == NULL || nbytes == NULL)
+        return refuse_null(where, values == NULL ? "values" : "nbytes");
+    for (size_t i = 0; i < nkeys && status == SYMMCOLL_OK; i++)
+        status = check_value(values[i], nbytes[i], "value", where);
+    for (size_t i = 0; i < nkeys && status == SYMMCOLL_OK; i++)
+        status = symmcoll_store_set(store, keys[i], values[i], nbytes[i]);
+    return status;
+}
+
+symmcoll_status_t symmcoll_store_multi_get(struct symmcoll_store *store,
+    const char *const *keys, void **values, size_t *nbytes, size_t nkeys)
+{
+    static const char where[] = "store_multi_get";
+    symmcoll_status_t status = check_keys(store, keys, nkeys, where);
+    double timeout;
+    int64_t deadline_ns;
+
+    if (status != SYMMCOLL_OK || nkeys == 0)
+        return status;
+    if (values == NULL || nbytes == NULL)
+        return refuse_null(where, values == NULL ? "values" : "nbytes");
+    timeout = symmcoll_store_timeout(store);
+    deadline_ns = symc_deadline_ns(timeout);
+    for (size_t i = 0; i < nkeys; i++) {
+        struct symc_bytes bytes = {NULL, 0};
+
+        status = symc_store_get_until(store, keys[i], deadline_ns, &bytes);
+        if (status == SYMMCOLL_ERR_TIMEOUT)
+            fail_timeout(where, keys[i], timeout);
+        if (status != SYMMCOLL_OK) {
+            while (i-- > 0)
+                free(values[i]);
+            return status;
+        }
+        values[i] = bytes.data;
+        nbytes[i] = bytes.nbytes;
+    }
+    return SYMMCOLL_OK;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Taking the URL of a meeting apart.
+ */
+#include "store/url.h"
+
+#include "store/launcher.h"
+
+#include <string.h>
+
+static symmcoll_status_t parse_scheme(
+    const char *text, struct symc_url *url, const char **rest)
+{
+    const char *end = strstr(text, "://");
+    size_t length = end != NULL ? (size_t)(end - text) : 0;
+
+    if (length == 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: expected a method such as \"env://\" or \"file:///PATH\", "
+            "found \"%s\"",
+            text);
+    *rest = end + 3;
+    if (length == 3 && memcmp(text, "env", length) == 0) {
+        url->scheme = SYMC_SCHEME_ENV;
+    } else if (length == 4 && memcmp(text, "file", length) == 0) {
+        url->scheme = SYMC_SCHEME_FILE;
+    } else if (length == 3 && memcmp(text, "tcp", length) == 0) {
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "init: tcp:// is not available in this release: expected env:// or "
+            "file:///PATH, found \"%s\"",
+            text);
+    } else {
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "init: no rendezvous handler for %.*s://: expected env:// or "
+            "file:///PATH",
+            (int)length, text);
+    }
+    return SYMMCOLL_OK;
+}
+
+/* "file://" is followed by a path from the root, "env://" by nothing. */
+static symmcoll_status_t parse_path(
+    const char *text, const char *rest, size_t length, struct symc_url *url)
+{
+    if (url->scheme == SYMC_SCHEME_ENV) {
+        if (length > 0)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "init: expected nothing behind env://, found \"%s\"", text);
+        return SYMMCOLL_OK;
+    }
+    if (length == 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: path missing: expected file:///PATH, found \"%s\"", text);
+    if (rest[0] != '/')
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: expected file:///PATH with a path from the root, found "
+            "\"%s\"",
+            text);
+    if (length >= sizeof url->path)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: file://: expected a path of at most %zu bytes, found %zu",
+            sizeof url->path - 1, length);
+    memcpy(url->path, rest, length);
+    url->path[length] = '\0';
+    return SYMMCOLL_OK;
+}
+
+/* One "name=number" of a query, length bytes. */
+static symmcoll_status_t parse_parameter(const char *text,
+    const char *parameter, size_t length, struct symc_url *url)
+{
+    static const char *const names[] = {"rank=", "world_size="};
+    int *const numbers[] = {&url->rank, &url->size};
+
+    for (size_t i = 0; i < 2; i++) {
+        size_t skip = strlen(names[i]);
+        char value[16];
+
+        if (length < skip || memcmp(parameter, names[i], skip) != 0)
+            continue;
+        if (length - skip < sizeof value) {
+            memcpy(value, parameter + skip, length - skip);
+            value[length - skip] = '\0';
+            if (symc_number_parse(value, INT_MAX, numbers[i]))
+                return SYMMCOLL_OK;
+        }
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: %s: expected %sNUMBER, found \"%.*s\"", text, names[i],
+            (int)length, parameter);
+    }
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "init: %s: expected the parameters rank and world_size, found \"%.*s\"",
+        text, (int)length, parameter);
+}
+
+symmcoll_status_t symc_url_parse(const char *text, struct symc_url *url)
+{
+    symmcoll_status_t status;
+    const char *rest = text;
+    size_t length;
+
+    url->path[0] = '\0';
+    url->rank = -1;
+    url->size = -1;
+    status = parse_scheme(text, url, &rest);
+    if (status != SYMMCOLL_OK)
+        return status;
+    length = strcspn(rest, "?");
+    status = parse_path(text, rest, length, url);
+    rest += length;
+    while (status == SYMMCOLL_OK && *rest != '\0') {
+        rest++; /* the question mark, or an ampersand */
+        length = strcspn(rest, "&");
+        if (length > 0)
+            status = parse_parameter(text, rest, length, url);
+        rest += length;
+    }
+    return status;
+}

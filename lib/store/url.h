@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The URL of a meeting: "env://", "file:///PATH", each with
+ * "?rank=R&world_size=N" behind it or not.
+ */
+#ifndef SYMC_STORE_URL_H
+#define SYMC_STORE_URL_H
+
+#include "base/base.h"
+
+#include <limits.h>
+
+enum symc_scheme {
+    SYMC_SCHEME_ENV,
+    SYMC_SCHEME_FILE
+};
+
+struct symc_url {
+    enum symc_scheme scheme;
+    char path[PATH_MAX]; /* file */
+    int rank;            /* -1: not said */
+    int size;
+};
+
+/* Errors: INVALID (expected and found), UNSUPPORTED (a scheme). */
+symmcoll_status_t symc_url_parse(const char *text, struct symc_url *url);
+
+#endif

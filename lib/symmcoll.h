@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * libsymmcoll: collective communication for programs that train and serve
+ * models.  This header includes all the others; each of them compiles alone.
+ *
+ * Manual: symmcoll(7).
+ */
+#ifndef SYMMCOLL_H
+#define SYMMCOLL_H
+
+#include <symmcoll/collectives.h>
+#include <symmcoll/config.h>
+#include <symmcoll/ddp.h>
+#include <symmcoll/error.h>
+#include <symmcoll/group.h>
+#include <symmcoll/store.h>
+#include <symmcoll/tensor.h>
+#include <symmcoll/trace.h>
+#include <symmcoll/types.h>
+#include <symmcoll/work.h>
+#include <symmcoll/world.h>
+
+#endif

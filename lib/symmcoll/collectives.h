@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Collectives: every rank of the group calls the same one, in the same order,
+ * with the same count, dtype, op and root.
+ *
+ * What all of them share:
+ *
+ * group  borrowed; must outlive the work
+ * out    receives the result; the library's until the operation has completed
+ * in     this rank's contribution; likewise.  out and in are equal or placed as
+ *        said (in place), or do not overlap
+ * count  elements, not bytes; 0 is valid and still synchronises the ranks
+ * call   timeout, label; NULL for the defaults
+ * work   out: release with symmcoll_work_free(); NULL makes the call block
+ *
+ * Ranks that differ get MISMATCH on all of them, symmcoll_last_error() names who
+ * passed what, no buffer is touched and the group remains usable.
+ *
+ * Errors of all: INVALID (before anything happened), UNSUPPORTED (op not defined
+ * for dtype), MISMATCH, NO_MEMORY; and those that fail the group for good:
+ * TIMEOUT (names who did not come), PEER (names who died), CANCELED; ABORTED in
+ * a group that had failed before.
+ *
+ * Results are the same bits on every rank and in every run: sums go by rank up
+ * to 16 ranks, above by runs of host.reduce_run ranks.  Half and bfloat16 are
+ * added in float and rounded once.
+ */
+#ifndef SYMMCOLL_COLLECTIVES_H
+#define SYMMCOLL_COLLECTIVES_H
+
+#include <symmcoll/types.h>
+
+SYMMCOLL_BEGIN_DECLS
+
+struct symmcoll_group;
+struct symmcoll_work;
+
+/*
+ * Reduce count elements over all ranks; each receives the whole result.
+ * out and in hold count elements.
+ * Source: torch.distributed.all_reduce.      Manual: symmcoll_all_reduce(3).
+ */
+SYMMCOLL_CHECKED symmcoll_status_t symmcoll_all_reduce(
+    struct symmcoll_group *group, void *out, const void *in, size_t count,
+    enum symmcoll_dtype dtype, symmcoll_op_t op,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
+
+/*
+ * Reduce count elements over all ranks to one.
+ * root  the group's number of the rank that receives; elsewhere out is not
+ *       touched and may be NULL
+ * Source: torch.distributed.reduce.          Manual: symmcoll_reduce(3).
+ */
+SYMMCOLL_CHECKED symmcoll_status_t symmcoll_reduce(
+    struct symmcoll_group *group, void *out, const void *in, size_t count,
+    enum symmcoll_dtype dtype, symmcoll_op_t op, int root,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
+
+/*
+ * Reduce size * count elements over all ranks; rank r receives the r-th count.
+ * out holds count elements, in size * count; in place: out is in + rank * count.
+ * Source: torch.distributed.reduce_scatter_tensor.
+ * Manual: symmcoll_reduce_scatter(3).
+ */
+SYMMCOLL_CHECKED symmcoll_status_t symmcoll_reduce_scatter(
+    struct symmcoll_group *group, void *out, const void *in, size_t count,
+    enum symmcoll_dtype dtype, symmcoll_op_t op,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
+
+/*
+ * Give every rank the contributions of all, in the order of ranks.
+ * in holds count elements, out size * count; in place: in is out + rank * count.
+ * Source: torch.distributed.all_gather_into_tensor.
+ * Manual: symmcoll_all_gather(3).
+ */
+SYMMCOLL_CHECKED symmcoll_status_t symmcoll_all_gather(
+    struct symmcoll_group *group, void *out, const void *in, size_t count,
+    enum symmcoll_dtype dtype, const struct symmcoll_call *call,
+    struct symmcoll_work **work);
+
+/*
+ * Give one rank the contributions of all, in the order of ranks.
+ * root  the rank that receives; elsewhere out is not touched and may be NULL
+ * Source: torch.distributed.gather.          Manual: symmcoll_gather(3).
+ */
+SYMMCOLL_CHECKED symmcoll_status_t symmcoll_gather(
+    struct symmcoll_group *group, void *out, const void *in, size_t count,
+    enum symmcoll_dtype dtype, int root, const struct symmcoll_call *call,
+    struct symmcoll_work **work);
+
+/*
+ * Give every rank what the root holds.
+ * buf  count elements: read at the root, written elsewhere
+ * Source: torch.distributed.broadcast.       Manual: symmcoll_broadcast(3).
+ */
+SYMMCOLL_CHECKED symmcoll_status_t symmcoll_broadcast(
+    struct symmcoll_group *group, void *buf, size_t count,
+    enum symmcoll_dtype dtype, int root, const struct symmcoll_call *call,
+    struct symmcoll_work **work);
+
+/*
+ * Return when every rank has called it.
+ * Source: torch.distributed.barrier.         Manual: symmcoll_barrier(3).
+ */
+SYMMCOLL_CHECKED symmcoll_status_t symmcoll_barrier(
+    struct symmcoll_group *group, const struct symmcoll_call *call,
+    struct symmcoll_work **work);
+
+SYMMCOLL_END_DECLS
+
+#endif

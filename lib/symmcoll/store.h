@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A store is the small key-value table through which ranks find each other and
+ * agree on little things.  Keys and values are bytes; counters are decimal
+ * text. Any thread may use a store; a blocked call may hold up other calls on
+ * the same object, so take a clone for a second thread. A key has at most 4096
+ * bytes, its prefixes included, a value 16 MiB. Source:
+ * torch.distributed.Store.           Manual: symmcoll_store_get(3).
+ */
+#ifndef SYMMCOLL_STORE_H
+#define SYMMCOLL_STORE_H
+
+#include <symmcoll/types.h>
+
+SYMMCOLL_BEGIN_DECLS
+
+struct symmcoll_store;
+
+/* What symmcoll_store_compare_set() found. */
+enum symmcoll_store_outcome {
+    SYMMCOLL_STORE_CREATED = 0,  /* absent, as expected: desired was stored */
+    SYMMCOLL_STORE_ABSENT = 1,   /* absent, not as expected: nothing stored */
+    SYMMCOLL_STORE_REPLACED = 2, /* equal to expected: desired was stored */
+    SYMMCOLL_STORE_DIFFERS = 3   /* different: nothing stored */
+};
+
+/* A table in this process, for threads.  Clones share it. */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_create_hash(struct symmcoll_store **store);
+
+/*
+ * A table in a file that all ranks can open.  path must be new: what another
+ * run left there is refused with INVALID where it can be told.  The last of
+ * num_workers to close removes it; num_workers <= 0: it stays.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_open_file(
+    const char *path, int num_workers, struct symmcoll_store **store);
+
+/* A view of another store in which every key becomes prefix/key.  The other is
+ * cloned, not taken. */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_create_prefix(struct symmcoll_store *store,
+    const char *prefix, struct symmcoll_store **view);
+
+/* A second handle on the same table, with a timeout of its own. */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_clone(
+    struct symmcoll_store *store, struct symmcoll_store **clone);
+
+/* The store a view is made of, one level down.  Borrowed from the view; NULL
+ * for a store that is no view. */
+SYMMCOLL_API
+struct symmcoll_store *symmcoll_store_underlying(
+    const struct symmcoll_store *store);
+
+/* Release a handle; NULL is fine. */
+SYMMCOLL_API
+void symmcoll_store_close(struct symmcoll_store *store);
+
+/* The timeout of blocking calls: seconds, INFINITY for ever.  300 at first. */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_set_timeout(
+    struct symmcoll_store *store, double timeout);
+SYMMCOLL_API
+double symmcoll_store_timeout(const struct symmcoll_store *store);
+
+/* Store a value, over an older one. */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_set(struct symmcoll_store *store,
+    const char *key, const void *value, size_t nbytes);
+
+/*
+ * Wait until key exists, then take a copy of its value.
+ * value   out: release with free(); a zero byte follows the value
+ * nbytes  out: without that byte
+ * Errors: TIMEOUT (names the key).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_get(struct symmcoll_store *store,
+    const char *key, void **value, size_t *nbytes);
+
+/* Add to a counter, made as 0 where absent; sum (out, or NULL) is the result.
+ * Errors: INVALID (the value is no number). */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_add(struct symmcoll_store *store,
+    const char *key, int64_t amount, int64_t *sum);
+
+/* Wait until all nkeys keys exist.  timeout: negative is the store's, 0 does
+ * not block.  Errors: TIMEOUT (names the first missing key). */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_wait(struct symmcoll_store *store,
+    const char *const *keys, size_t nkeys, double timeout);
+
+/* Whether all nkeys keys exist; never waits for one. */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_check(struct symmcoll_store *store,
+    const char *const *keys, size_t nkeys, int *exist);
+
+/*
+ * Store desired where key holds expected (0 bytes: where it is absent).
+ * outcome  out, may be NULL: which case it was
+ * value    out: desired where it was stored, the present value where it
+ *          differs, expected where the key is absent; release with free()
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_compare_set(struct symmcoll_store *store,
+    const char *key, const void *expected, size_t expected_nbytes,
+    const void *desired, size_t desired_nbytes,
+    enum symmcoll_store_outcome *outcome, void **value, size_t *nbytes);
+
+/* Append bytes to a value, made empty where absent. */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_append(struct symmcoll_store *store,
+    const char *key, const void *value, size_t nbytes);
+
+/*
+ * Several keys by one call.  Not one change: another rank may see some of them
+ * before the rest.  keys, values and nbytes are arrays of nkeys.
+ *
+ * multi_get waits for all; on failure it gives none.
+ * values  out: release each with free()
+ * Errors: as symmcoll_store_set() and symmcoll_store_get().
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_multi_set(struct symmcoll_store *store,
+    const char *const *keys, const void *const *values, const size_t *nbytes,
+    size_t nkeys);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_multi_get(struct symmcoll_store *store,
+    const char *const *keys, void **values, size_t *nbytes, size_t nkeys);
+
+/* Remove a key; removed (out, or NULL) says whether it was there. */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_delete(
+    struct symmcoll_store *store, const char *key, int *removed);
+
+/* How many keys there are, the store's own bookkeeping included. */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_num_keys(
+    struct symmcoll_store *store, size_t *count);
+
+SYMMCOLL_END_DECLS
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The flight recorder: what each rank did last, kept in shared memory where it
+ * outlives its rank.  Manual: symmcoll_trace_dump(3).
+ */
+#ifndef SYMMCOLL_TRACE_H
+#define SYMMCOLL_TRACE_H
+
+#include <symmcoll/types.h>
+
+SYMMCOLL_BEGIN_DECLS
+
+struct symmcoll_world;
+
+enum symmcoll_trace_flags {
+    SYMMCOLL_TRACE_ONLY_ACTIVE = 1,   /* only what has not completed */
+    SYMMCOLL_TRACE_NO_COLLECTIVES = 2 /* no entries, only the groups */
+};
+
+/*
+ * Write this rank's record as JSON.
+ *
+ * path   NULL: the setting trace.dump_file followed by the rank's number
+ * flags  of enum symmcoll_trace_flags
+ *
+ * The file appears whole or not at all.  Errors: INVALID, SYSTEM.
+ * Source: torch._C._distributed_c10d._dump_nccl_trace_json.
+ */
+SYMMCOLL_CHECKED symmcoll_status_t symmcoll_trace_dump(
+    struct symmcoll_world *world, const char *path, uint32_t flags);
+
+SYMMCOLL_END_DECLS
+
+#endif

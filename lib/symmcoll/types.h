@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The words every other header uses: status codes, element types, reduce
+ * operations, the options of one call.  Numbers here are ABI: never renumbered,
+ * never reused.
+ *
+ * Times are seconds in a double: negative means the setting, INFINITY for ever.
+ */
+#ifndef SYMMCOLL_TYPES_H
+#define SYMMCOLL_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define SYMMCOLL_BEGIN_DECLS extern "C" {
+#define SYMMCOLL_END_DECLS }
+#else
+#define SYMMCOLL_BEGIN_DECLS
+#define SYMMCOLL_END_DECLS
+#endif
+
+#if defined(__GNUC__)
+#define SYMMCOLL_API __attribute__((visibility("default")))
+#define SYMMCOLL_CHECKED SYMMCOLL_API __attribute__((warn_unused_result))
+#else
+#define SYMMCOLL_API
+#define SYMMCOLL_CHECKED
+#endif
+
+SYMMCOLL_BEGIN_DECLS
+
+/* 0 is success, positive is no error, negative is an error. */
+typedef int32_t symmcoll_status_t;
+enum symmcoll_status {
+    SYMMCOLL_OK = 0,
+    SYMMCOLL_IN_PROGRESS = 1, /* not finished yet; ask again */
+    SYMMCOLL_SKIPPED = 2,     /* nothing to do, and nothing was done */
+
+    SYMMCOLL_ERR_INVALID = -1,       /* an argument, or its moment, is wrong */
+    SYMMCOLL_ERR_UNSUPPORTED = -2,   /* right, but not available here */
+    SYMMCOLL_ERR_MISMATCH = -3,      /* ranks passed different things */
+    SYMMCOLL_ERR_TIMEOUT = -4,       /* a deadline passed */
+    SYMMCOLL_ERR_PEER = -5,          /* another rank died */
+    SYMMCOLL_ERR_CANCELED = -6,      /* aborted while it ran */
+    SYMMCOLL_ERR_ABORTED = -7,       /* the group had failed before */
+    SYMMCOLL_ERR_NOT_SYMMETRIC = -8, /* memory is not symmetric */
+    SYMMCOLL_ERR_NOT_MEMBER = -9,    /* this rank is not in the group */
+    SYMMCOLL_ERR_NO_MEMORY = -10,    /* memory or a limit on it */
+    SYMMCOLL_ERR_SYSTEM = -11,       /* a system call failed */
+    SYMMCOLL_ERR_DEVICE = -12,       /* a device or its driver failed */
+    SYMMCOLL_ERR_CONFIG = -13,       /* a setting is wrong */
+    SYMMCOLL_ERR_INTERNAL = -14      /* a defect of the library */
+};
+
+/* Element types.  Source: torch.dtype. */
+enum symmcoll_dtype {
+    SYMMCOLL_UINT8 = 0,
+    SYMMCOLL_INT8 = 1,
+    SYMMCOLL_INT16 = 2,
+    SYMMCOLL_INT32 = 3,
+    SYMMCOLL_INT64 = 4,
+    SYMMCOLL_FLOAT16 = 5,
+    SYMMCOLL_BFLOAT16 = 6,
+    SYMMCOLL_FLOAT32 = 7,
+    SYMMCOLL_FLOAT64 = 8,
+    SYMMCOLL_BOOL = 9,
+    SYMMCOLL_COMPLEX64 = 10,
+    SYMMCOLL_COMPLEX128 = 11,
+    SYMMCOLL_FLOAT8_E4M3FN = 12,
+    SYMMCOLL_FLOAT8_E5M2 = 13,
+    SYMMCOLL_FLOAT8_E4M3FNUZ = 14,
+    SYMMCOLL_FLOAT8_E5M2FNUZ = 15,
+    SYMMCOLL_FLOAT8_E8M0FNU = 16,
+    SYMMCOLL_UINT16 = 17,
+    SYMMCOLL_UINT32 = 18,
+    SYMMCOLL_UINT64 = 19,
+    SYMMCOLL_DTYPE_COUNT = 20
+};
+
+/*
+ * Reduce operations.  Which go with which element types:
+ *
+ *   SUM, AVG            integers (wrap; AVG truncates), floats, complex; SUM
+ *                       of bool is logical or, AVG of bool is refused
+ *   PRODUCT, MIN, MAX   integers, floats (a NaN wins), bool as uint8
+ *   BAND, BOR, BXOR     integers and bool
+ *   PREMUL_SUM          floats and complex; made by symmcoll_op_create_premul()
+ *
+ * No operation reduces the eight-bit floats: UNSUPPORTED.
+ * Source: torch.distributed.ReduceOp.
+ */
+typedef int32_t symmcoll_op_t;
+enum symmcoll_op {
+    SYMMCOLL_SUM = 0,
+    SYMMCOLL_AVG = 1,
+    SYMMCOLL_PRODUCT = 2,
+    SYMMCOLL_MIN = 3,
+    SYMMCOLL_MAX = 4,
+    SYMMCOLL_BAND = 5,
+    SYMMCOLL_BOR = 6,
+    SYMMCOLL_BXOR = 7,
+    SYMMCOLL_PREMUL_SUM = 8,
+    SYMMCOLL_OP_COUNT = 9
+};
+
+/*
+ * The options of one call; NULL where a function takes one means all defaults.
+ * Initialise it with SYMMCOLL_CALL_INIT and set what differs.
+ */
+struct symmcoll_call {
+    size_t size;       /* sizeof(struct symmcoll_call) */
+    double timeout;    /* seconds from the call until the operation fails its
+                          group; <= 0: the group's, INFINITY: never */
+    void *stream;      /* device operations: the caller's stream */
+    const char *label; /* shown in traces and messages; copied, 31 bytes kept */
+    uint32_t flags;    /* none yet: 0 */
+};
+#define SYMMCOLL_CALL_INIT                                                     \
+    {                                                                          \
+        sizeof(struct symmcoll_call), -1.0, NULL, NULL, 0                      \
+    }
+
+/* Bytes of one element; 0 for a number that is no element type. */
+SYMMCOLL_API size_t symmcoll_dtype_size(enum symmcoll_dtype dtype);
+
+/* A type's name as in traces, "float32"; NULL for what is none.  Static. */
+SYMMCOLL_API const char *symmcoll_dtype_name(enum symmcoll_dtype dtype);
+
+/* An operation's name, "sum"; NULL for what is none.  Static. */
+SYMMCOLL_API const char *symmcoll_op_name(symmcoll_op_t op);
+
+/*
+ * The operation named by text, in any letter case: "sum", "avg", "product",
+ * "min", "max", "band", "bor", "bxor".  Errors: INVALID.
+ */
+SYMMCOLL_CHECKED symmcoll_status_t symmcoll_op_parse(
+    const char *text, symmcoll_op_t *op);
+
+/* The element type named by text, as symmcoll_dtype_name().  Errors: INVALID. */
+SYMMCOLL_CHECKED symmcoll_status_t symmcoll_dtype_parse(
+    const char *text, enum symmcoll_dtype *dtype);
+
+SYMMCOLL_END_DECLS
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A work is one asynchronous operation: wait for it, ask about it, let it go.
+ * Any thread may use it.  Manual: symmcoll_work_wait(3).
+ */
+#ifndef SYMMCOLL_WORK_H
+#define SYMMCOLL_WORK_H
+
+#include <symmcoll/types.h>
+
+SYMMCOLL_BEGIN_DECLS
+
+struct symmcoll_work;
+
+/* Called once on the world's callback thread when the work has ended.  It may
+ * start work; it must not block on, or free, its own group.  arg is borrowed. */
+typedef void (*symmcoll_work_fn)(symmcoll_status_t status, void *arg);
+
+/*
+ * Wait until the operation has ended, and give its status.
+ *
+ * timeout  seconds; negative: the operation's own deadline, 0: do not block
+ *
+ * TIMEOUT from here alone leaves the work running; ask symmcoll_work_test().
+ * INVALID when called on the callback thread of the same world.
+ */
+SYMMCOLL_CHECKED symmcoll_status_t symmcoll_work_wait(
+    struct symmcoll_work *work, double timeout);
+
+/* IN_PROGRESS, or the status with which the operation ended.  Never blocks. */
+SYMMCOLL_CHECKED symmcoll_status_t symmcoll_work_test(
+    struct symmcoll_work *work);
+
+/*
+ * Release a work; NULL is fine.  Unfinished work is detached: it goes on, and
+ * its buffers stay the library's until it ends.
+ */
+SYMMCOLL_API void symmcoll_work_free(struct symmcoll_work *work);
+
+/* The detail of a failed work, as symmcoll_last_error(); empty otherwise.
+ * Borrowed: as long as the work. */
+SYMMCOLL_API const char *symmcoll_work_error(const struct symmcoll_work *work);
+
+/* The operation's sequence number in its group; 0 before it has taken it. */
+SYMMCOLL_API uint64_t symmcoll_work_sequence(const struct symmcoll_work *work);
+
+/*
+ * Call fn(status, arg) when the work has ended; at once on the callback thread
+ * when it has already.  Several may be added.  Errors: NO_MEMORY, SYSTEM.
+ */
+SYMMCOLL_CHECKED symmcoll_status_t symmcoll_work_then(
+    struct symmcoll_work *work, symmcoll_work_fn fn, void *arg);
+
+SYMMCOLL_END_DECLS
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A world is one rank's context: its settings, its number, its peers.  Nothing
+ * else is global, so a process may hold several, and threads may be ranks.
+ * Manual: symmcoll_init(3).
+ */
+#ifndef SYMMCOLL_WORLD_H
+#define SYMMCOLL_WORLD_H
+
+#include <symmcoll/types.h>
+
+SYMMCOLL_BEGIN_DECLS
+
+struct symmcoll_world;
+struct symmcoll_group;
+struct symmcoll_store;
+
+/*
+ * How to find the other ranks.  Zero in every member but size means: ask the
+ * environment that symmcoll-run, torchrun, mpirun or srun left.
+ */
+struct symmcoll_init_args {
+    size_t size;             /* sizeof(struct symmcoll_init_args) */
+    const char *init_method; /* "env://", "file:///PATH"; NULL: env:// */
+    struct symmcoll_store *store; /* borrowed until finalize; excludes
+                                     init_method, wants world_size */
+    int rank;                /* this rank; read where world_size > 0 */
+    int world_size;          /* number of ranks; 0: from the environment */
+    const char *name;        /* of the world, when one set of ranks makes
+                                several; NULL: "default" */
+    double timeout;          /* for the meeting and, later, for operations;
+                                <= 0: the settings */
+};
+#define SYMMCOLL_INIT_ARGS_INIT                                                \
+    {                                                                          \
+        sizeof(struct symmcoll_init_args), NULL, NULL, 0, 0, NULL, 0           \
+    }
+
+/*
+ * Meet the other ranks.  Blocks until all have come or the timeout has passed.
+ *
+ * args   NULL for the environment
+ * world  out: release with symmcoll_finalize()
+ *
+ * The ranks of a world are all processes or all threads of one process.
+ *
+ * Errors: INVALID, CONFIG (a setting), TIMEOUT (names who did not come), PEER (a
+ * rank died meanwhile), NO_MEMORY, SYSTEM.
+ * Source: torch.distributed.init_process_group.  Manual: symmcoll_init(3).
+ */
+SYMMCOLL_CHECKED symmcoll_status_t symmcoll_init(
+    const struct symmcoll_init_args *args, struct symmcoll_world **world);
+
+/*
+ * Say goodbye and release the world with all that hangs on it; NULL is fine.
+ * Queued operations are finished first, within the timeout of the settings.
+ * Other threads must have left the world's functions.  It does not wait for the
+ * other ranks.
+ *
+ * Errors: INVALID in a child after fork(): nothing is touched there.
+ * Source: torch.distributed.destroy_process_group.
+ */
+SYMMCOLL_API symmcoll_status_t symmcoll_finalize(struct symmcoll_world *world);
+
+/* The group of all ranks.  Borrowed: it lives as long as the world. */
+SYMMCOLL_API struct symmcoll_group *symmcoll_world_group(
+    struct symmcoll_world *world);
+
+/* This rank's number, from 0. */
+SYMMCOLL_API int symmcoll_world_rank(const struct symmcoll_world *world);
+
+/* How many ranks there are. */
+SYMMCOLL_API int symmcoll_world_size(const struct symmcoll_world *world);
+
+/* The store of the meeting, borrowed; NULL where the meeting needed none. */
+SYMMCOLL_API struct symmcoll_store *symmcoll_world_store(
+    const struct symmcoll_world *world);
+
+/*
+ * Make an operation that multiplies this rank's input by its own factor before
+ * the sum.  Each rank makes its own; the number is good in this world only and
+ * for its whole life.  Errors: INVALID, NO_MEMORY.
+ * Source: torch.distributed._make_nccl_premul_sum.
+ */
+SYMMCOLL_CHECKED symmcoll_status_t symmcoll_op_create_premul(
+    struct symmcoll_world *world, double factor, symmcoll_op_t *op);
+
+SYMMCOLL_END_DECLS
+
+#endif

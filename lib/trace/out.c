@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Files that appear whole: see out.h.
+ */
+#include "trace/out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NAMES_TRIED 100
+
+/*
+ * A write beyond RLIMIT_FSIZE sends SIGXFSZ to the writing thread, which kills
+ * by default.  Dispositions belong to the program, so the thread blocks the
+ * signal meanwhile and takes back what it caused.
+ */
+static void hold_limit_signal(struct symc_trace_out *out)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &set, &out->mask);
+    out->limit_was_blocked = sigismember(&out->mask, SIGXFSZ) == 1;
+    out->limit_was_pending =
+        sigpending(&set) == 0 && sigismember(&set, SIGXFSZ) == 1;
+}
+
+static void release_limit_signal(struct symc_trace_out *out)
+{
+    const struct timespec none = {0, 0};
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGXFSZ);
+    if (out->error == EFBIG && !out->limit_was_pending)
+        while (sigtimedwait(&set, NULL, &none) < 0 && errno == EINTR)
+            continue;
+    if (!out->limit_was_blocked)
+        pthread_sigmask(SIG_SETMASK, &out->mask, NULL);
+}
+
+/* A file of its own beside path, with the permissions the umask leaves. */
+static symmcoll_status_t create_temporary(struct symc_trace_out *out)
+{
+    size_t nbytes = strlen(out->path) + 48;
+
+    out->temporary = symc_alloc(nbytes, 1);
+    if (out->temporary == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    for (int i = 0; i < NAMES_TRIED; i++) {
+        snprintf(out->temporary, nbytes, "%s.tmp.%d.%d", out->path,
+            (int)gettid(), i);
+        out->fd = open(out->temporary,
+            O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (out->fd >= 0)
+            return SYMMCOLL_OK;
+        if (errno != EEXIST)
+            break;
+    }
+    (void)symc_fail_errno(SYMMCOLL_ERR_SYSTEM, errno,
+        "dump of the flight recorder: cannot create %s", out->temporary);
+    free(out->temporary);
+    return SYMMCOLL_ERR_SYSTEM;
+}
+
+symmcoll_status_t symc_trace_out_open(
+    struct symc_trace_out *out, const char *path)
+{
+    symmcoll_status_t status;
+    struct stat old;
+
+    out->path = path;
+    out->error = 0;
+    out->used = 0;
+    /* Renaming onto a device would replace it. */
+    if (lstat(path, &old) == 0 && !S_ISREG(old.st_mode) &&
+        !S_ISDIR(old.st_mode))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "dump of the flight recorder: %s: expected a regular file or "
+            "none, found something else",
+            path);
+    status = create_temporary(out);
+    if (status == SYMMCOLL_OK)
+        hold_limit_signal(out);
+    return status;
+}
+
+static void flush(struct symc_trace_out *out)
+{
+    size_t done = 0;
+
+    while (done < out->used && out->error == 0) {
+        ssize_t n = write(out->fd, out->buffer + done, out->used - done);
+
+        if (n > 0)
+            done += (size_t)n;
+        else if (n == 0)
+            out->error = EIO;
+        else if (errno != EINTR)
+            out->error = errno;
+    }
+    out->used = 0;
+}
+
+symmcoll_status_t symc_trace_out_close(struct symc_trace_out *out)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    flush(out);
+    if (close(out->fd) != 0 && out->error == 0)
+        out->error = errno;
+    release_limit_signal(out);
+    if (out->error == 0 && rename(out->temporary, out->path) != 0)
+        out->error = errno;
+    if (out->error != 0) {
+        (void)unlink(out->temporary);
+        status = symc_fail_errno(SYMMCOLL_ERR_SYSTEM, out->error,
+            "dump of the flight recorder: cannot write %s", out->path);
+    }
+    free(out->temporary);
+    return status;
+}
+
+static void put(struct symc_trace_out *out, const char *text, size_t nbytes)
+{
+    if (out->error != 0)
+        return;
+    if (nbytes > sizeof(out->buffer) - out->used)
+        flush(out);
+    memcpy(out->buffer + out->used, text, nbytes);
+    out->used += nbytes;
+}
+
+void symc_trace_out_format(struct symc_trace_out *out, const char *format, ...)
+{
+    char text[512]; /* longer than any one piece of a dump */
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (n < 0 || (size_t)n >= sizeof(text)) {
+        if (out->error == 0)
+            out->error = n < 0 ? errno : EOVERFLOW;
+        return;
+    }
+    put(out, text, (size_t)n);
+}
+
+/* Bytes of the UTF-8 sequence at text, 0 where it is none. */
+static size_t measure_sequence(const unsigned char *text)
+{
+    /* The second byte excludes long forms, surrogates and what is too large. */
+    unsigned char low = text[0] == 0xe0 ? 0xa0 : text[0] == 0xf0 ? 0x90 : 0x80;
+    unsigned char high = text[0] == 0xed ? 0x9f : text[0] == 0xf4 ? 0x8f : 0xbf;
+    size_t length = text[0] < 0x80                      ? 1
+                    : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
+                    : text[0] >= 0xe0 && text[0] < 0xf0 ? 3
+                    : text[0] >= 0xf0 && text[0] < 0xf5 ? 4
+                                                        : 0;
+
+    if (length > 1 && (text[1] < low || text[1] > high))
+        return 0;
+    for (size_t i = 2; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    return length;
+}
+
+void symc_trace_out_string(struct symc_trace_out *out, const char *text)
+{
+    put(out, "\"", 1);
+    while (*text != '\0') {
+        size_t length = measure_sequence((const unsigned char *)text);
+
+        if (*text == '"' || *text == '\\') {
+            put(out, "\\", 1);
+            put(out, text, 1);
+        } else if (length == 0 || (unsigned char)*text < 0x20 ||
+                   *text == 0x7f) {
+            symc_trace_out_format(out, "\\u%04x", (unsigned char)*text);
+        } else {
+            put(out, text, length);
+        }
+        text += length > 0 ? length : 1;
+    }
+    put(out, "\"", 1);
+}

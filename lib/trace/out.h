@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A JSON file that appears whole or not at all: text is gathered in a temporary
+ * file beside it, which takes its name at the end.
+ */
+#ifndef SYMC_TRACE_OUT_H
+#define SYMC_TRACE_OUT_H
+
+#include "base/base.h"
+
+#include <signal.h>
+
+struct symc_trace_out {
+    const char *path;
+    char *temporary;
+    int fd;
+    int error; /* the first errno; 0: none */
+    size_t used;
+    bool limit_was_blocked; /* SIGXFSZ, before */
+    bool limit_was_pending;
+    sigset_t mask; /* of signals, before */
+    char buffer[8192];
+};
+
+/* Errors: INVALID (path is not a regular file), NO_MEMORY, SYSTEM. */
+symmcoll_status_t symc_trace_out_open(
+    struct symc_trace_out *out, const char *path);
+
+/* Put the file in place, or remove it and say why.  Errors: SYSTEM. */
+symmcoll_status_t symc_trace_out_close(struct symc_trace_out *out);
+
+/* A failure is kept until symc_trace_out_close(). */
+void symc_trace_out_format(struct symc_trace_out *out, const char *format, ...)
+    SYMC_PRINTF(2, 3);
+
+/* Text in quotes, escaped; what is no UTF-8 is read as Latin-1. */
+void symc_trace_out_string(struct symc_trace_out *out, const char *text);
+
+#endif

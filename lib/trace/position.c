@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where a rank is, or was when it died, in half a line.
+ */
+#include "trace/view.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The entry that says most: the latest under way, else the latest. */
+static bool find_latest(
+    const struct symc_trace_view *view, struct symc_trace_copy *latest)
+{
+    struct symc_trace_copy copy;
+    bool found = false;
+    bool latest_runs = false;
+
+    for (uint32_t slot = 0; slot < view->capacity; slot++) {
+        bool runs;
+
+        if (!symc_trace_view_entry(view, slot, &copy))
+            continue;
+        runs = copy.state <= SYMC_TRACE_STARTED;
+        if (found &&
+            (runs < latest_runs ||
+                (runs == latest_runs && copy.record_id < latest->record_id)))
+            continue;
+        *latest = copy;
+        latest_runs = runs;
+        found = true;
+    }
+    return found;
+}
+
+const char *symc_trace_position(const struct symc_trace_ring *ring,
+    size_t nbytes, char *buffer, size_t buffer_nbytes)
+{
+    static const char *const how[] = {
+        [SYMC_TRACE_SCHEDULED] = "before",
+        [SYMC_TRACE_STARTED] = "in",
+        [SYMC_TRACE_COMPLETED] = "after",
+        [SYMC_TRACE_FAILED] = "after failed",
+    };
+    struct symc_trace_view view;
+    struct symc_trace_copy latest = {0};
+    struct symc_trace_group_copy group;
+
+    if (buffer_nbytes == 0)
+        return "";
+    buffer[0] = '\0';
+    if (symc_trace_view_open(&view, ring, nbytes) != SYMMCOLL_OK ||
+        view.capacity == 0)
+        return buffer;
+    if (!find_latest(&view, &latest)) {
+        snprintf(buffer, buffer_nbytes, "before its first operation");
+        return buffer;
+    }
+    if (!symc_trace_view_group(&view, latest.group, &group))
+        strcpy(group.name, "?");
+    snprintf(buffer, buffer_nbytes, "%s %s seq %llu of group %s",
+        how[latest.state], symc_kind_name((enum symc_kind)latest.kind),
+        (unsigned long long)latest.seq, group.name);
+    symc_make_printable(buffer);
+    return buffer;
+}

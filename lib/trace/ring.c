@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Recording: how entries get into the ring.  Reading is in view.c.
+ *
+ * A writer claims a slot by the one atomic exchange of its lock word, from the
+ * old record to "record N is being written".  The fields follow as release
+ * stores, which cost nothing on x86-64 and keep them behind the lock word for
+ * every reader without a fence.
+ */
+#include "trace/trace.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ENTRIES_MAX (INT64_C(1) << 26)
+
+/* Plain fields of an entry are written while others may read them. */
+#define PUT(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELEASE)
+
+/* What a thread remembers of the ring it used last, to skip the search. */
+struct thread_memory {
+    uint64_t birth;
+    uint32_t id;
+};
+
+static __thread struct thread_memory memory
+    __attribute__((tls_model("initial-exec")));
+
+static uint32_t capacity_for(int64_t entries)
+{
+    uint32_t capacity = 1;
+
+    if (entries <= 0)
+        return 0;
+    if (entries > ENTRIES_MAX)
+        entries = ENTRIES_MAX;
+    while (capacity < entries)
+        capacity *= 2;
+    return capacity;
+}
+
+size_t symc_trace_nbytes(int64_t entries)
+{
+    return sizeof(struct symc_trace_ring) +
+           (size_t)capacity_for(entries) * sizeof(struct symc_trace_entry);
+}
+
+/* Copy text and cut it, whole characters only matter to the reader. */
+static void copy_text(char *to, size_t nbytes, const char *from)
+{
+    size_t length = from != NULL ? strnlen(from, nbytes - 1) : 0;
+
+    if (length > 0)
+        memcpy(to, from, length);
+    memset(to + length, 0, nbytes - length);
+}
+
+void symc_trace_init(
+    struct symc_trace_ring *ring, int64_t entries, int rank, int world_size)
+{
+    ring->capacity = capacity_for(entries);
+    ring->keep = entries > ENTRIES_MAX ? (uint32_t)ENTRIES_MAX
+                 : entries > 0         ? (uint32_t)entries
+                                       : 0;
+    ring->rank = (uint32_t)rank;
+    ring->world_size = (uint32_t)world_size;
+    ring->pid = (uint32_t)getpid();
+    symc_tick_rate_measure(&ring->rate);
+    ring->birth = symc_ticks();
+    if (gethostname(ring->host, sizeof(ring->host) - 1) != 0)
+        copy_text(ring->host, sizeof(ring->host), "unknown");
+    /* Last, so that who sees it sees the rest. */
+    PUT(ring->magic, SYMC_TRACE_MAGIC);
+}
+
+/* Take a free slot of a table; false where another has it. */
+static bool take(_Atomic uint32_t *used)
+{
+    uint32_t is_free = 0;
+
+    return atomic_compare_exchange_strong(used, &is_free, 1);
+}
+
+int symc_trace_add_group(struct symc_trace_ring *ring, const char *name,
+    const char *desc, int rank, int size)
+{
+    if (ring == NULL)
+        return -1;
+    for (int i = 0; i < SYMC_TRACE_GROUPS; i++) {
+        struct symc_trace_group *group = &ring->groups[i];
+
+        if (!take(&group->used))
+            continue;
+        group->size = (uint32_t)size;
+        group->rank = rank;
+        copy_text(group->name, sizeof(group->name), name);
+        copy_text(group->desc, sizeof(group->desc), desc);
+        atomic_store_explicit(&group->used, 2, memory_order_release);
+        return i;
+    }
+    return -1;
+}
+
+/* Note the calling thread's number and name in the ring, and remember it. */
+static uint32_t introduce_thread(struct symc_trace_ring *ring)
+{
+    /* Asked anew for each ring: a number from before fork() is another's. */
+    uint32_t id = (uint32_t)gettid();
+
+    memory.birth = ring->birth;
+    memory.id = id;
+    for (int i = 0; i < SYMC_TRACE_THREADS; i++) {
+        struct symc_trace_thread *thread = &ring->threads[i];
+
+        if (atomic_load_explicit(&thread->used, memory_order_acquire) == 2 &&
+            thread->id == id)
+            return id; /* back from another ring */
+        if (!take(&thread->used))
+            continue;
+        thread->id = id;
+        if (pthread_getname_np(
+                pthread_self(), thread->name, sizeof(thread->name)) != 0)
+            thread->name[0] = '\0';
+        atomic_store_explicit(&thread->used, 2, memory_order_release);
+        break;
+    }
+    return id;
+}
+
+/* Whether the record in a slot may give way to a newer one. */
+static bool is_over(struct symc_trace_entry *entry, uint64_t lock)
+{
+    unsigned int state;
+
+    if (lock == 0)
+        return true;
+    if (lock % 2 == 1)
+        return false;
+    state = atomic_load_explicit(&entry->state, memory_order_acquire);
+    return state == SYMC_TRACE_COMPLETED || state == SYMC_TRACE_FAILED;
+}
+
+/*
+ * Find the next slot whose record has ended and lock it.  With one group that
+ * is the first one looked at; each other group has at most one operation under
+ * way and so at most one slot in the way.  NULL where all are: a tiny ring.
+ */
+static struct symc_trace_entry *claim(
+    struct symc_trace_ring *ring, uint64_t *record_id)
+{
+    uint64_t id = atomic_load_explicit(&ring->next, memory_order_relaxed);
+
+    for (int tries = 0; tries < 2 * SYMC_TRACE_GROUPS; tries++, id++) {
+        struct symc_trace_entry *entry =
+            &ring->entries[id & (ring->capacity - 1)];
+        uint64_t lock =
+            atomic_load_explicit(&entry->lock, memory_order_acquire);
+
+        if (lock > 2 * id || !is_over(entry, lock))
+            continue;
+        if (atomic_compare_exchange_strong_explicit(&entry->lock, &lock,
+                2 * id + 1, memory_order_acquire, memory_order_relaxed)) {
+            *record_id = id;
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+struct symc_trace_entry *symc_trace_start(
+    struct symc_trace_ring *ring, int group, const struct symc_op *op)
+{
+    struct symc_trace_group *status;
+    struct symc_trace_entry *entry;
+    uint64_t id;
+    uint64_t now;
+
+    if (ring == NULL || ring->capacity == 0 || group < 0 ||
+        group >= SYMC_TRACE_GROUPS)
+        return NULL;
+    entry = claim(ring, &id);
+    if (entry == NULL)
+        return NULL;
+    now = symc_ticks();
+    PUT(entry->record_id, id);
+    PUT(entry->seq, op->seq);
+    PUT(entry->created, op->issued != 0 ? op->issued : now);
+    PUT(entry->started, now);
+    PUT(entry->count, op->count);
+    PUT(entry->kind, (uint8_t)op->kind);
+    PUT(entry->dtype, (uint8_t)op->dtype);
+    PUT(entry->op, (uint8_t)op->op);
+    PUT(entry->root, (int16_t)op->root);
+    PUT(entry->group, (uint16_t)group);
+    PUT(entry->timeout_ns, op->timeout_ns);
+    PUT(entry->thread_id,
+        memory.birth == ring->birth ? memory.id : introduce_thread(ring));
+    for (size_t i = 0; i < SYMC_LABEL_MAX; i++) {
+        PUT(entry->label[i], op->label[i]);
+        if (op->label[i] == '\0')
+            break;
+    }
+    atomic_store_explicit(&entry->completed, 0, memory_order_release);
+    atomic_store_explicit(
+        &entry->state, SYMC_TRACE_STARTED, memory_order_release);
+    atomic_store_explicit(&entry->lock, 2 * id + 2, memory_order_release);
+    atomic_store_explicit(&ring->next, id + 1, memory_order_relaxed);
+
+    status = &ring->groups[group];
+    atomic_store_explicit(&status->enqueued, op->seq, memory_order_relaxed);
+    atomic_store_explicit(&status->started, op->seq, memory_order_relaxed);
+    return entry;
+}
+
+void symc_trace_end(struct symc_trace_ring *ring,
+    struct symc_trace_entry *entry, bool completed)
+{
+    if (ring == NULL || entry == NULL)
+        return;
+    atomic_store_explicit(
+        &entry->completed, symc_ticks(), memory_order_relaxed);
+    if (completed && entry->group < SYMC_TRACE_GROUPS)
+        atomic_store_explicit(&ring->groups[entry->group].completed, entry->seq,
+            memory_order_relaxed);
+    /* From here on the slot may be another's. */
+    atomic_store_explicit(&entry->state,
+        completed ? SYMC_TRACE_COMPLETED : SYMC_TRACE_FAILED,
+        memory_order_release);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The flight recorder: a ring of the latest operations in the rank's own block,
+ * where peers and launcher can read it after the rank's death (X1-X8).
+ *
+ * One thread at a time writes a group's entries, several groups may write at
+ * once; readers may come at any time, from any process.  Each entry is under a
+ * sequence lock: a reader that meets a torn one (its writer was killed inside)
+ * leaves it out.  Nothing here is trusted by a reader: every count and offset
+ * is checked against the mapped size.
+ *
+ * What has not ended is never overwritten: a stuck operation stays on record,
+ * however much the other groups do meanwhile.
+ */
+#ifndef SYMC_TRACE_TRACE_H
+#define SYMC_TRACE_TRACE_H
+
+#include "base/base.h"
+#include "base/op.h"
+
+#include <stdatomic.h>
+
+#define SYMC_TRACE_MAGIC UINT64_C(0x3130305f43415254) /* "TRAC_001" */
+#define SYMC_TRACE_GROUPS 64  /* groups a ring can describe */
+#define SYMC_TRACE_THREADS 64 /* threads whose names it keeps */
+#define SYMC_TRACE_NAME 32
+#define SYMC_TRACE_THREAD_NAME 16 /* as the kernel's */
+
+enum symc_trace_state {
+    SYMC_TRACE_SCHEDULED = 0,
+    SYMC_TRACE_STARTED = 1,
+    SYMC_TRACE_COMPLETED = 2,
+    SYMC_TRACE_FAILED = 3 /* ended with an error: retired, not completed */
+};
+
+/* One operation; what a small collective writes lies in the first two lines. */
+struct symc_trace_entry {
+    /* 0: never used; 2 * record_id + 1 while it is written, + 2 after. */
+    _Alignas(64) _Atomic uint64_t lock;
+    uint64_t record_id;         /* from 0, in all groups */
+    uint64_t seq;               /* collective_seq_id */
+    uint64_t created;           /* ticks */
+    uint64_t started;           /* ticks */
+    _Atomic uint64_t completed; /* ticks; 0: not yet */
+    uint64_t count;
+    uint8_t kind; /* enum symc_kind */
+    uint8_t dtype;
+    uint8_t op;
+    _Atomic uint8_t state;
+    int16_t root;
+    uint16_t group; /* index in the ring's groups */
+    /* second line */
+    int64_t timeout_ns;
+    uint64_t thread_id;
+    char label[SYMC_LABEL_MAX];
+};
+
+/* What is known of a group (pg_config and pg_status). */
+struct symc_trace_group {
+    _Atomic uint32_t used; /* 0 free, 1 being filled, 2 valid */
+    uint32_t size;
+    int32_t rank; /* the writer's number in it */
+    char name[SYMC_TRACE_NAME];
+    char desc[SYMC_TRACE_NAME];
+    _Alignas(64) _Atomic uint64_t enqueued; /* sequence numbers; 0: none */
+    _Atomic uint64_t started;
+    _Atomic uint64_t completed;
+};
+
+/* A thread that has recorded something. */
+struct symc_trace_thread {
+    _Atomic uint32_t used; /* as a group's */
+    uint32_t id;
+    char name[SYMC_TRACE_THREAD_NAME];
+};
+
+/* The whole, at trace_offset of a block. */
+struct symc_trace_ring {
+    _Alignas(64) uint64_t magic;
+    uint32_t capacity; /* entries, a power of two; 0: recorder off */
+    uint32_t keep;     /* entries a dump shows: what was asked for */
+    uint32_t rank;
+    uint32_t world_size;
+    uint64_t birth; /* ticks; tells one ring from the next at its place */
+    struct symc_tick_rate rate;
+    uint32_t pid;
+    char host[64];
+    /* Record id of the next entry, or a little less: a hint to start from. */
+    _Alignas(64) _Atomic uint64_t next;
+    struct symc_trace_group groups[SYMC_TRACE_GROUPS];
+    struct symc_trace_thread threads[SYMC_TRACE_THREADS];
+    struct symc_trace_entry entries[];
+};
+
+/* Bytes of a ring that keeps at least so many entries. */
+size_t symc_trace_nbytes(int64_t entries);
+
+/* Set up a ring in zeroed memory of symc_trace_nbytes(entries). */
+void symc_trace_init(
+    struct symc_trace_ring *ring, int64_t entries, int rank, int world_size);
+
+/* Describe a group of the world's first `size` ranks; gives its index, or -1
+ * where the table is full (such a group is then not recorded). */
+int symc_trace_add_group(struct symc_trace_ring *ring, const char *name,
+    const char *desc, int rank, int size);
+
+/* Note an operation that starts now; NULL where the recorder is off.  The hot
+ * path: no system call but for a thread's first one, no lock.  Every entry
+ * wants its symc_trace_end(), also where the operation failed. */
+struct symc_trace_entry *symc_trace_start(
+    struct symc_trace_ring *ring, int group, const struct symc_op *op);
+
+/* Note its end, once; entry may be NULL, and is not to be used afterwards. */
+void symc_trace_end(struct symc_trace_ring *ring,
+    struct symc_trace_entry *entry, bool completed);
+
+/* How a dump is written; see semantics 7.2, 7.3, X31. */
+struct symc_trace_format {
+    const char *version;      /* "2.10" or "2.2" */
+    const char *backend_name; /* before the operation: "nccl:all_reduce" */
+    bool only_active;         /* only entries that have not completed */
+    bool no_collectives;      /* only the groups */
+    const char *reason;       /* why it was written, or NULL */
+};
+
+/*
+ * Write a ring as JSON: to a temporary file beside path, then renamed, so that
+ * the file appears whole or not at all.  nbytes is what is mapped of the ring,
+ * which may be another, dead process's.  A limit on file sizes is an error like
+ * a full disk, not the end of the process.
+ *
+ * Errors: INVALID (no ring, an unknown version, path is a device or the like),
+ * NO_MEMORY, SYSTEM (path and reason; the temporary file is removed).
+ */
+symmcoll_status_t symc_trace_write(const struct symc_trace_ring *ring,
+    size_t nbytes, const char *path, const struct symc_trace_format *format);
+
+/* The path of a rank's dump: prefix and rank.  Where prefix is NULL or empty:
+ * symmcoll/trace_rank_ under XDG_CACHE_HOME or ~/.cache, with the folder made.
+ * Errors: INVALID (too long, no folder known), SYSTEM. */
+symmcoll_status_t symc_trace_path(
+    const char *prefix, int rank, char *buffer, size_t nbytes);
+
+/* What a rank did last, for one line of text: "in all_reduce seq 17 of group
+ * 0", "after all_gather seq 16 of group 0", "after failed barrier seq 3 of
+ * group 0", "before its first operation"; "" where there is no record. */
+const char *symc_trace_position(const struct symc_trace_ring *ring,
+    size_t nbytes, char *buffer, size_t buffer_nbytes);
+
+#endif

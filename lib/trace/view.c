@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reading rings: see view.h.
+ */
+#include "trace/view.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SIZE_LIMIT 65536 /* no world is larger; a corrupt one may say so */
+
+#define GET(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
+
+static void copy_text(char *to, const char *from, size_t nbytes)
+{
+    size_t length = strnlen(from, nbytes);
+
+    memcpy(to, from, length);
+    to[length] = '\0';
+}
+
+symmcoll_status_t symc_trace_view_open(struct symc_trace_view *view,
+    const struct symc_trace_ring *ring, size_t nbytes)
+{
+    uint64_t magic;
+    size_t needed;
+
+    if (ring == NULL || nbytes < sizeof(*ring))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "flight recorder: expected at least %zu bytes, found %zu",
+            sizeof(*ring), ring == NULL ? (size_t)0 : nbytes);
+    magic = GET(ring->magic);
+    if (magic != SYMC_TRACE_MAGIC)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "flight recorder: expected the mark %#llx, found %#llx",
+            (unsigned long long)SYMC_TRACE_MAGIC, (unsigned long long)magic);
+    view->ring = ring;
+    view->capacity = GET(ring->capacity);
+    view->keep = GET(ring->keep);
+    if ((view->capacity & (view->capacity - 1)) != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "flight recorder: expected a power of two of entries, found %u",
+            view->capacity);
+    needed = sizeof(*ring) +
+             (size_t)view->capacity * sizeof(struct symc_trace_entry);
+    if (needed > nbytes)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "flight recorder: expected %zu bytes for %u entries, found %zu",
+            needed, view->capacity, nbytes);
+    view->rank = GET(ring->rank);
+    view->world_size = GET(ring->world_size);
+    view->pid = GET(ring->pid);
+    memcpy(&view->rate, &ring->rate, sizeof(view->rate));
+    copy_text(view->host, ring->host, sizeof(ring->host));
+    return SYMMCOLL_OK;
+}
+
+static void copy_fields(
+    const struct symc_trace_entry *entry, struct symc_trace_copy *copy)
+{
+    copy->record_id = GET(entry->record_id);
+    copy->seq = GET(entry->seq);
+    copy->created = GET(entry->created);
+    copy->started = GET(entry->started);
+    copy->count = GET(entry->count);
+    copy->timeout_ns = GET(entry->timeout_ns);
+    copy->thread_id = GET(entry->thread_id);
+    copy->kind = GET(entry->kind);
+    copy->dtype = GET(entry->dtype);
+    copy->group = GET(entry->group);
+    copy->root = GET(entry->root);
+    copy->label[SYMC_LABEL_MAX] = '\0';
+    for (size_t i = 0; i < SYMC_LABEL_MAX; i++) {
+        copy->label[i] = GET(entry->label[i]);
+        if (copy->label[i] == '\0')
+            break;
+    }
+    /* The state before the time that goes with it, the reverse of the writer.
+     */
+    copy->state = atomic_load_explicit(&entry->state, memory_order_acquire);
+    copy->completed =
+        atomic_load_explicit(&entry->completed, memory_order_acquire);
+}
+
+bool symc_trace_view_entry(const struct symc_trace_view *view, uint32_t slot,
+    struct symc_trace_copy *copy)
+{
+    const struct symc_trace_entry *entry = &view->ring->entries[slot];
+
+    /* A live writer is inside for nanoseconds, a dead one for ever. */
+    for (int tries = 0; tries < 100; tries++) {
+        uint64_t before =
+            atomic_load_explicit(&entry->lock, memory_order_acquire);
+
+        if (before == 0)
+            return false;
+        if (before % 2 == 1)
+            continue;
+        copy_fields(entry, copy);
+        if (atomic_load_explicit(&entry->lock, memory_order_acquire) != before)
+            continue;
+        return copy->record_id == before / 2 - 1 &&
+               (copy->record_id & (view->capacity - 1)) == slot &&
+               copy->kind > 0 && copy->kind < SYMC_KIND_COUNT &&
+               copy->dtype < SYMMCOLL_DTYPE_COUNT &&
+               copy->state <= SYMC_TRACE_FAILED &&
+               copy->group < SYMC_TRACE_GROUPS;
+    }
+    return false;
+}
+
+bool symc_trace_view_group(const struct symc_trace_view *view,
+    unsigned int index, struct symc_trace_group_copy *copy)
+{
+    const struct symc_trace_group *group;
+
+    if (index >= SYMC_TRACE_GROUPS)
+        return false;
+    group = &view->ring->groups[index];
+    if (atomic_load_explicit(&group->used, memory_order_acquire) != 2)
+        return false;
+    copy->size = GET(group->size);
+    if (copy->size == 0 || copy->size > SIZE_LIMIT)
+        return false;
+    copy->rank = GET(group->rank);
+    copy_text(copy->name, group->name, sizeof(group->name));
+    copy_text(copy->desc, group->desc, sizeof(group->desc));
+    copy->enqueued =
+        atomic_load_explicit(&group->enqueued, memory_order_relaxed);
+    copy->started = atomic_load_explicit(&group->started, memory_order_relaxed);
+    copy->completed =
+        atomic_load_explicit(&group->completed, memory_order_relaxed);
+    return true;
+}
+
+const char *symc_trace_view_thread(
+    const struct symc_trace_view *view, uint64_t id, char *name)
+{
+    name[0] = '\0';
+    for (int i = 0; i < SYMC_TRACE_THREADS; i++) {
+        const struct symc_trace_thread *thread = &view->ring->threads[i];
+
+        if (atomic_load_explicit(&thread->used, memory_order_acquire) == 2 &&
+            GET(thread->id) == id) {
+            copy_text(name, thread->name, sizeof(thread->name));
+            break;
+        }
+    }
+    return name;
+}
+
+int64_t symc_trace_view_wall_ns(
+    const struct symc_trace_view *view, uint64_t ticks)
+{
+    double elapsed;
+    double wall;
+
+    if (ticks == 0)
+        return 0;
+    /* Once in floating point, where nothing overflows: a corrupt rate must not
+     * become an undefined conversion. */
+    elapsed =
+        ((double)ticks - (double)view->rate.ticks0) * view->rate.ns_per_tick;
+    wall = (double)view->rate.wall_ns + elapsed;
+    if (!isfinite(wall) || wall < 0 || wall > 9e18 || fabs(elapsed) > 4e18)
+        return 0;
+    return symc_tick_wall_ns(&view->rate, ticks);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The callback thread: one for each world, started with the first callback.
+ */
+#ifndef SYMC_WORK_CALLBACK_H
+#define SYMC_WORK_CALLBACK_H
+
+#include "base/base.h"
+
+#include <symmcoll/work.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct symc_callback {
+    struct symc_callback *next;
+    symmcoll_work_fn fn;
+    void *arg;
+    symmcoll_status_t status;
+};
+
+struct symc_callbacks {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct symc_callback *head, *tail;
+    pthread_t thread;
+    _Atomic bool running;
+    bool stopping;
+};
+
+void symc_callbacks_init(struct symc_callbacks *callbacks);
+
+/* Run what is queued, then stop. */
+void symc_callbacks_destroy(struct symc_callbacks *callbacks);
+
+/* Start the thread if need be.  Errors: SYSTEM. */
+symmcoll_status_t symc_callbacks_start(struct symc_callbacks *callbacks);
+
+/* Queue a callback, which is taken; the thread must have been started. */
+void symc_callbacks_push(
+    struct symc_callbacks *callbacks, struct symc_callback *callback);
+
+/* Whether the caller is the callback thread. */
+bool symc_callbacks_inside(struct symc_callbacks *callbacks);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Turns, the queue, and the progress thread that empties it.
+ */
+#include "work/lane.h"
+#include "work/thread.h"
+#include "work/work.h"
+
+#include <time.h>
+
+symmcoll_status_t symc_lane_init(struct symc_lane *lane,
+    const struct symc_lane_ops *ops, const struct symc_waiting *waiting,
+    struct symc_callbacks *callbacks)
+{
+    pthread_condattr_t monotonic;
+
+    lane->ops = *ops;
+    lane->waiting = waiting;
+    lane->callbacks = callbacks;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&lane->lock, NULL);
+    pthread_cond_init(&lane->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    return SYMMCOLL_OK;
+}
+
+static bool never(void *arg)
+{
+    (void)arg;
+    return false;
+}
+
+uint64_t symc_lane_wait(struct symc_lane *lane, uint64_t ticket)
+{
+    static const _Atomic uint32_t not_stopped;
+    struct symc_patience patience = {.timeout_ns = SYMC_NEVER};
+    struct symc_watch watch = {.waiting = lane->waiting,
+        .bell = &lane->bell,
+        .stopped = &not_stopped,
+        .look = never};
+
+    /* An operation before this one ends by its own deadline. */
+    symc_wait(&watch, &lane->serving, ticket, &patience);
+    return ticket;
+}
+
+/* Run the work at the head, whose ticket is the next but for blocking calls. */
+static void run_one(struct symc_lane *lane, struct symmcoll_work *work)
+{
+    symmcoll_status_t status;
+
+    if (atomic_load_explicit(&lane->serving, memory_order_acquire) !=
+        work->ticket)
+        symc_lane_wait(lane, work->ticket);
+    status = lane->ops.run(lane->ops.group, &work->op);
+    symc_lane_leave(lane, work->ticket);
+    symc_work_end(work, status);
+    symc_work_release(work);
+}
+
+static void *progress(void *arg)
+{
+    struct symc_lane *lane = arg;
+
+    pthread_mutex_lock(&lane->lock);
+    for (;;) {
+        struct symmcoll_work *work = lane->head;
+
+        if (work == NULL && lane->stopping)
+            break;
+        if (work == NULL) {
+            pthread_cond_wait(&lane->changed, &lane->lock);
+            continue;
+        }
+        lane->head = work->next;
+        if (lane->head == NULL)
+            lane->tail = NULL;
+        pthread_mutex_unlock(&lane->lock);
+        run_one(lane, work);
+        pthread_mutex_lock(&lane->lock);
+    }
+    pthread_mutex_unlock(&lane->lock);
+    return NULL;
+}
+
+symmcoll_status_t symc_lane_submit(struct symc_lane *lane,
+    const struct symc_op *op, struct symmcoll_work **work)
+{
+    struct symmcoll_work *made = symc_work_create(lane, op);
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (made == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    pthread_mutex_lock(&lane->lock);
+    if (!lane->running) {
+        status = symc_thread_start(
+            &lane->thread, "symc-progress", progress, lane);
+        lane->running = status == SYMMCOLL_OK;
+    }
+    if (status != SYMMCOLL_OK) {
+        pthread_mutex_unlock(&lane->lock);
+        symc_work_release(made);
+        symc_work_release(made);
+        return status;
+    }
+    /* Under the lock, so that the queue is in the order of tickets. */
+    made->ticket =
+        atomic_fetch_add_explicit(&lane->next, 1, memory_order_acquire);
+    if (lane->tail != NULL)
+        lane->tail->next = made;
+    else
+        lane->head = made;
+    lane->tail = made;
+    pthread_cond_broadcast(&lane->changed);
+    pthread_mutex_unlock(&lane->lock);
+    *work = made;
+    return SYMMCOLL_OK;
+}
+
+bool symc_lane_drain(struct symc_lane *lane, int64_t deadline_ns)
+{
+    struct symc_patience patience = {.deadline_ns = deadline_ns};
+    static const _Atomic uint32_t not_stopped;
+    struct symc_watch watch = {.waiting = lane->waiting,
+        .bell = &lane->bell,
+        .stopped = &not_stopped,
+        .look = never};
+    uint64_t all = atomic_load(&lane->next);
+
+    return symc_wait(&watch, &lane->serving, all, &patience) !=
+           SYMC_WAIT_REACHED;
+}
+
+void symc_lane_destroy(struct symc_lane *lane)
+{
+    pthread_mutex_lock(&lane->lock);
+    lane->stopping = true;
+    pthread_cond_broadcast(&lane->changed);
+    pthread_mutex_unlock(&lane->lock);
+    if (lane->running)
+        pthread_join(lane->thread, NULL);
+    pthread_cond_destroy(&lane->changed);
+    pthread_mutex_destroy(&lane->lock);
+}

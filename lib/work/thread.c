@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Starting threads.
+ */
+#include "work/thread.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+#define STACK_NBYTES ((size_t)512 * 1024)
+
+symmcoll_status_t symc_thread_start(
+    pthread_t *thread, const char *name, void *(*run)(void *), void *arg)
+{
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    int error;
+
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_NBYTES);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(thread, &attributes, run, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (error != 0) {
+        struct rlimit threads = {0}, space = {0};
+
+        getrlimit(RLIMIT_NPROC, &threads);
+        getrlimit(RLIMIT_AS, &space);
+        return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
+            "thread %s: one more asked for, RLIMIT_NPROC is %lld, RLIMIT_AS is "
+            "%lld",
+            name, (long long)threads.rlim_cur, (long long)space.rlim_cur);
+    }
+    pthread_setname_np(*thread, name);
+    return SYMMCOLL_OK;
+}

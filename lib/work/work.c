@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Work handles: one asynchronous operation, held by its user and by the lane
+ * that runs it; the last one to let go frees it.
+ */
+#include "work/work.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct symmcoll_work *symc_work_create(
+    struct symc_lane *lane, const struct symc_op *op)
+{
+    size_t nbytes = (sizeof(struct symmcoll_work) + SYMC_APART - 1) /
+                    SYMC_APART * SYMC_APART;
+    struct symmcoll_work *work = aligned_alloc(SYMC_APART, nbytes);
+
+    if (work == NULL) {
+        symc_fail(SYMMCOLL_ERR_NO_MEMORY, "work: %zu bytes asked for", nbytes);
+        return NULL;
+    }
+    memset(work, 0, nbytes);
+    work->lane = lane;
+    work->op = *op;
+    atomic_init(&work->holders, 2);
+    pthread_mutex_init(&work->lock, NULL);
+    return work;
+}
+
+void symc_work_release(struct symmcoll_work *work)
+{
+    if (atomic_fetch_sub(&work->holders, 1) != 1)
+        return;
+    pthread_mutex_destroy(&work->lock);
+    free(work);
+}
+
+void symc_work_end(struct symmcoll_work *work, symmcoll_status_t status)
+{
+    struct symc_callback *callback, *next;
+
+    work->status = status;
+    if (status < 0)
+        strncpy(work->detail, symmcoll_last_error(), sizeof(work->detail) - 1);
+    atomic_store_explicit(&work->seq, work->op.seq, memory_order_relaxed);
+    pthread_mutex_lock(&work->lock);
+    atomic_store_explicit(&work->ended, 1, memory_order_release);
+    callback = work->callbacks;
+    work->callbacks = NULL;
+    pthread_mutex_unlock(&work->lock);
+    symc_bell_touch(&work->bell);
+    for (; callback != NULL; callback = next) {
+        next = callback->next;
+        callback->status = status;
+        symc_callbacks_push(work->lane->callbacks, callback);
+    }
+}
+
+/* The final status, with its detail for the asking thread. */
+static symmcoll_status_t result(const struct symmcoll_work *work)
+{
+    return work->status < 0 ? symc_fail(work->status, "%s", work->detail)
+                            : work->status;
+}
+
+static bool never(void *arg)
+{
+    (void)arg;
+    return false;
+}
+
+symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
+{
+    static const _Atomic uint32_t not_stopped;
+    struct symc_patience patience = {.timeout_ns = SYMC_NEVER};
+    struct symc_watch watch;
+
+    if (work == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "work_wait: expected a work, found NULL");
+    if (isnan(timeout))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "work_wait: expected a timeout in seconds, found NaN");
+    if (atomic_load_explicit(&work->ended, memory_order_acquire) != 0)
+        return result(work);
+    if (symc_callbacks_inside(work->lane->callbacks))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "work_wait: expected another thread than the callback thread");
+    if (timeout >= 0)
+        patience.deadline_ns = symc_deadline_ns(timeout);
+    watch = (struct symc_watch){.waiting = work->lane->waiting,
+        .bell = &work->bell,
+        .stopped = &not_stopped,
+        .look = never};
+    if (symc_wait(&watch, &work->ended, 1, &patience) == SYMC_WAIT_REACHED)
+        return result(work);
+    if (!work->lane->ops.blocking_wait)
+        return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+            "work_wait: %s has not ended after %g s; it goes on",
+            symc_kind_name(work->op.kind), timeout);
+    work->lane->ops.expire(work->lane->ops.group, &work->op);
+    patience.deadline_ns = SYMC_NEVER;
+    symc_wait(&watch, &work->ended, 1, &patience);
+    return result(work);
+}
+
+symmcoll_status_t symmcoll_work_test(struct symmcoll_work *work)
+{
+    if (work == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "work_test: expected a work, found NULL");
+    if (atomic_load_explicit(&work->ended, memory_order_acquire) == 0)
+        return SYMMCOLL_IN_PROGRESS;
+    return result(work);
+}
+
+void symmcoll_work_free(struct symmcoll_work *work)
+{
+    if (work != NULL)
+        symc_work_release(work);
+}
+
+const char *symmcoll_work_error(const struct symmcoll_work *work)
+{
+    if (work == NULL ||
+        atomic_load_explicit(&work->ended, memory_order_acquire) == 0)
+        return "";
+    return work->detail;
+}
+
+uint64_t symmcoll_work_sequence(const struct symmcoll_work *work)
+{
+    return work == NULL
+               ? 0
+               : atomic_load_explicit(&work->seq, memory_order_relaxed);
+}
+
+symmcoll_status_t symmcoll_work_then(
+    struct symmcoll_work *work, symmcoll_work_fn fn, void *arg)
+{
+    struct symc_callback *callback;
+    symmcoll_status_t status;
+    bool ended;
+
+    if (work == NULL || fn == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "work_then: expected a work and a function, found NULL");
+    status = symc_callbacks_start(work->lane->callbacks);
+    if (status != SYMMCOLL_OK)
+        return status;
+    callback = symc_alloc(1, sizeof(*callback));
+    if (callback == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    callback->fn = fn;
+    callback->arg = arg;
+    pthread_mutex_lock(&work->lock);
+    ended = atomic_load_explicit(&work->ended, memory_order_acquire) != 0;
+    if (!ended) { /* behind those that came before */
+        struct symc_callback **at = &work->callbacks;
+
+        while (*at != NULL)
+            at = &(*at)->next;
+        *at = callback;
+    }
+    pthread_mutex_unlock(&work->lock);
+    if (ended) {
+        callback->status = work->status;
+        symc_callbacks_push(work->lane->callbacks, callback);
+    }
+    return SYMMCOLL_OK;
+}

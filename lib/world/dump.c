@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Writing out flight recorders: this rank's, or that of a peer who cannot.
+ */
+#include "world/world.h"
+
+#include <limits.h>
+
+const struct symc_trace_ring *symc_world_ring(
+    const struct symmcoll_world *world, int global_rank, size_t *nbytes)
+{
+    struct symc_block *block = world->peers[global_rank].block;
+
+    *nbytes = block->trace_nbytes;
+    return symc_block_at(block, block->trace_offset);
+}
+
+symmcoll_status_t symc_world_dump(const struct symmcoll_world *world,
+    int global_rank, const char *path, uint32_t flags, const char *reason)
+{
+    const struct symc_config *config = world->config;
+    struct symc_trace_format format = {.version = config->trace_version,
+        .backend_name = config->trace_backend_name,
+        .only_active = (flags & SYMMCOLL_TRACE_ONLY_ACTIVE) != 0,
+        .no_collectives = (flags & SYMMCOLL_TRACE_NO_COLLECTIVES) != 0,
+        .reason = reason};
+    char found[PATH_MAX];
+    size_t nbytes;
+    const struct symc_trace_ring *ring =
+        symc_world_ring(world, global_rank, &nbytes);
+
+    if (path == NULL) {
+        symmcoll_status_t status = symc_trace_path(
+            config->trace_dump_file, global_rank, found, sizeof(found));
+
+        if (status != SYMMCOLL_OK)
+            return status;
+        path = found;
+    }
+    return symc_trace_write(ring, nbytes, path, &format);
+}
+
+symmcoll_status_t symmcoll_trace_dump(
+    struct symmcoll_world *world, const char *path, uint32_t flags)
+{
+    if (world == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "trace_dump: expected a world, found NULL");
+    if ((flags & ~(uint32_t)(SYMMCOLL_TRACE_ONLY_ACTIVE |
+                             SYMMCOLL_TRACE_NO_COLLECTIVES)) != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "trace_dump: expected flags of enum symmcoll_trace_flags, found "
+            "0x%x",
+            flags);
+    return symc_world_dump(world, world->rank, path, flags, NULL);
+}

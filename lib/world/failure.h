@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How a group fails.  Each rank keeps a failure record for each of its groups in
+ * its own block; whoever finds a reason first writes it there, and the others
+ * adopt it.  The first reason stays.  No lock is taken anywhere.
+ */
+#ifndef SYMC_WORLD_FAILURE_H
+#define SYMC_WORLD_FAILURE_H
+
+#include "base/base.h"
+#include "base/op.h"
+
+#include <stdatomic.h>
+
+#define SYMC_FAILURE_RANKS 4096 /* group ranks that `late` can name */
+#define SYMC_FAILURE_TEXT 400
+
+struct symmcoll_world;
+
+/* In shared memory, at the start of a group's part of a block. */
+struct symc_failure {
+    _Atomic uint32_t raised; /* 0: none, 1: being written, 2: valid */
+    int32_t status;
+    uint64_t seq;                         /* of the operation, 0: none */
+    uint8_t late[SYMC_FAILURE_RANKS / 8]; /* TIMEOUT: who had not come */
+    char text[SYMC_FAILURE_TEXT];
+};
+
+/* Bytes reserved for one, before the backend's channel. */
+#define SYMC_FAILURE_ROOM 1024
+_Static_assert(sizeof(struct symc_failure) <= SYMC_FAILURE_ROOM,
+    "a failure record fits its room");
+
+/* One group, as failures see it.  Kept in the group, listed in its world. */
+struct symc_members {
+    struct symc_members *next;
+    struct symmcoll_world *world;
+    const char *name;
+    int rank; /* this rank's, in the group */
+    int size;
+    const int *global; /* global_rank of each member */
+    struct symc_failure **failures;
+    _Atomic uint32_t stopped;  /* this rank's record is valid */
+    _Atomic uint32_t reported; /* a call has returned the first reason */
+};
+
+/* Fail the group on this rank, and let the others know.  late may be NULL.
+ * Without effect where it has failed before. */
+void symc_members_raise(struct symc_members *members, symmcoll_status_t status,
+    uint64_t seq, const bool *late, const char *format, ...) SYMC_PRINTF(5, 6);
+
+/* Whether the group has failed on any rank; adopts what another has found. */
+bool symc_members_failed(struct symc_members *members);
+
+/*
+ * The status of a call on a failed group, with its detail: the first reason's
+ * for what it interrupts, ABORTED for what comes after.  op NULL: a query, which
+ * gives the first reason and does not count as telling it.
+ */
+symmcoll_status_t symc_members_status(
+    struct symc_members *members, const struct symc_op *op);
+
+#endif

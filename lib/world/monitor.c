@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The monitor: it owns this rank's life word, looks at its peers' every few
+ * milliseconds, fails the groups of the dead, and writes flight recorders out.
+ * The heartbeat: it watches the monitor, and does nothing that could hang.
+ */
+#include "work/thread.h"
+#include "world/world.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LAST_WORDS_NS (INT64_C(50) * 1000 * 1000) /* until the cause is told */
+#define PULSE_NS (INT64_C(200) * 1000 * 1000)     /* of the heartbeat */
+
+static void sleep_on(_Atomic uint32_t *word, uint32_t value, int64_t ns)
+{
+    struct timespec time = {
+        .tv_sec = ns / SYMC_NS_PER_S, .tv_nsec = ns % SYMC_NS_PER_S};
+
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &time, NULL, 0);
+}
+
+void symc_world_alarm(struct symmcoll_world *world, bool dump)
+{
+    struct symc_monitor *monitor = &world->monitor;
+
+    if (dump)
+        atomic_fetch_add(&monitor->dumps_due, 1);
+    atomic_fetch_add(&monitor->alarm, 1);
+    syscall(SYS_futex, &monitor->alarm, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* ---- the dead ---- */
+
+/* Look for peers who have died since the last time. */
+static bool find_dead(struct symmcoll_world *world, bool *found)
+{
+    bool any = false;
+
+    for (int r = 0; r < world->size; r++) {
+        found[r] = r != world->rank && !world->monitor.dead[r] &&
+                   symc_life_state(&world->peers[r]) == SYMC_LIFE_DEAD;
+        any = any || found[r];
+    }
+    return any;
+}
+
+/* "rank 2 (pid 123) killed by SIGKILL in all_reduce seq 17 of group 0" */
+static bool describe_dead(const struct symmcoll_world *world, int rank,
+    char *buffer, size_t nbytes)
+{
+    char end[96], position[96];
+    size_t ring_nbytes;
+    const struct symc_trace_ring *ring =
+        symc_world_ring(world, rank, &ring_nbytes);
+    bool known =
+        symc_life_format_end(&world->peers[rank], end, sizeof(end));
+
+    snprintf(buffer, nbytes, "rank %d (pid %d) %s %s", rank,
+        (int)world->peers[rank].pid, end,
+        symc_trace_position(ring, ring_nbytes, position, sizeof(position)));
+    return known;
+}
+
+/* Give whoever reaps the dead a moment to say how they died. */
+static void await_last_words(
+    const struct symmcoll_world *world, const bool *dead)
+{
+    int64_t until = symc_now_ns() + LAST_WORDS_NS;
+    char ignored[96];
+
+    for (;;) {
+        bool all = true;
+
+        for (int r = 0; r < world->size; r++)
+            all = all && (!dead[r] || symc_life_format_end(&world->peers[r],
+                                          ignored, sizeof(ignored)));
+        if (all || symc_now_ns() >= until)
+            return;
+        usleep(1000);
+    }
+}
+
+/* Fail every group that has one of the dead in it. */
+static void fail_groups_of(struct symmcoll_world *world, const bool *dead)
+{
+    pthread_mutex_lock(&world->lock);
+    for (struct symc_members *members = world->members; members != NULL;
+         members = members->next) {
+        char text[SYMC_FAILURE_TEXT] = "";
+        size_t used = 0;
+
+        for (int r = 0; r < members->size && used < sizeof(text) - 1; r++) {
+            char one[256];
+
+            if (!dead[members->global[r]])
+                continue;
+            describe_dead(world, members->global[r], one, sizeof(one));
+            used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
+                used == 0 ? "" : "; ", one);
+        }
+        if (used > 0)
+            symc_members_raise(members, SYMMCOLL_ERR_PEER, 0, NULL, "%s", text);
+    }
+    pthread_mutex_unlock(&world->lock);
+}
+
+/* The lowest rank that lives writes what the dead cannot; a launcher does it
+ * for its own. */
+static bool is_executor(const struct symmcoll_world *world)
+{
+    for (int r = 0; r < world->rank; r++) {
+        if (symc_life_state(&world->peers[r]) == SYMC_LIFE_ALIVE)
+            return false;
+    }
+    return world->rendezvous.hub[0] == '\0';
+}
+
+static void dump_for(struct symmcoll_world *world, int rank, const char *why)
+{
+    symmcoll_status_t status;
+
+    if (atomic_exchange(&world->peers[rank].block->dumped, 1) != 0)
+        return;
+    status = symc_world_dump(world, rank, NULL,
+        world->config->trace_only_active ? SYMMCOLL_TRACE_ONLY_ACTIVE : 0, why);
+    if (status != SYMMCOLL_OK)
+        symc_logf(&world->log, SYMC_LOG_WARN, "flight recorder of rank %d: %s",
+            rank, symmcoll_last_error());
+}
+
+static bool wants_dumps(const struct symmcoll_world *world)
+{
+    return world->config->trace_dump_on_error && world->ring->capacity > 0;
+}
+
+static void bury(struct symmcoll_world *world, bool *dead)
+{
+    bool *later = symc_alloc((size_t)world->size, sizeof(bool));
+
+    await_last_words(world, dead);
+    /* Others may have died with them: name them together. */
+    if (later != NULL && find_dead(world, later)) {
+        for (int r = 0; r < world->size; r++)
+            dead[r] = dead[r] || later[r];
+        await_last_words(world, dead);
+    }
+    free(later);
+    fail_groups_of(world, dead);
+    for (int r = 0; r < world->size; r++) {
+        if (!dead[r])
+            continue;
+        world->monitor.dead[r] = true;
+        if (wants_dumps(world) && is_executor(world))
+            dump_for(world, r, "the rank died");
+    }
+}
+
+/* ---- the living ---- */
+
+/* Adopt what other ranks have found. */
+static void look_at_failures(struct symmcoll_world *world)
+{
+    pthread_mutex_lock(&world->lock);
+    for (struct symc_members *members = world->members; members != NULL;
+         members = members->next)
+        symc_members_failed(members);
+    pthread_mutex_unlock(&world->lock);
+}
+
+/* After a timeout, write for those who did not come and do not write. */
+static void dump_for_the_stuck(struct symmcoll_world *world)
+{
+    pthread_mutex_lock(&world->lock);
+    for (struct symc_members *members = world->members; members != NULL;
+         members = members->next) {
+        const struct symc_failure *record = members->failures[members->rank];
+
+        if (atomic_load(&members->stopped) == 0)
+            continue;
+        for (int r = 0; r < members->size && r < SYMC_FAILURE_RANKS; r++) {
+            if ((record->late[r / 8] >> (r % 8) & 1) != 0)
+                dump_for(world, members->global[r], "the rank did not come");
+        }
+    }
+    pthread_mutex_unlock(&world->lock);
+}
+
+static bool ends_process(const struct symmcoll_world *world)
+{
+    int64_t mode = world->config->errors_async_handling;
+
+    return mode == SYMC_ASYNC_TEAR_DOWN || mode == SYMC_ASYNC_SKIP_CLEAN_UP;
+}
+
+/* Failures have been raised: write the record out, then act as the settings
+ * say. */
+static void act_on_failures(struct symmcoll_world *world, int64_t *stuck_at)
+{
+    struct symc_monitor *monitor = &world->monitor;
+    uint32_t due = atomic_load(&monitor->dumps_due);
+
+    if (due == atomic_load(&monitor->dumps_done))
+        return;
+    if (wants_dumps(world))
+        dump_for(world, world->rank, "a group failed");
+    atomic_store(&monitor->dumps_done, due);
+    syscall(SYS_futex, &monitor->dumps_done, FUTEX_WAKE_PRIVATE, 64, NULL, NULL,
+        0);
+    *stuck_at = symc_now_ns() + world->config->trace_dump_grace / 2;
+    if (ends_process(world)) {
+        symc_logf(&world->log, SYMC_LOG_ERROR,
+            "a group failed and errors.async_handling is %lld: the process "
+            "ends",
+            (long long)world->config->errors_async_handling);
+        abort();
+    }
+}
+
+void symc_world_await_dump(struct symmcoll_world *world)
+{
+    struct symc_monitor *monitor = &world->monitor;
+    int64_t until = symc_now_ns() + world->config->trace_dump_grace;
+    uint32_t due = atomic_load(&monitor->dumps_due);
+
+    for (;;) {
+        uint32_t done = atomic_load(&monitor->dumps_done);
+        int64_t left = until - symc_now_ns();
+
+        if ((int32_t)(done - due) >= 0 || left <= 0)
+            return;
+        sleep_on(&monitor->dumps_done, done, left);
+    }
+}
+
+/* ---- the threads ---- */
+
+static void watch(struct symmcoll_world *world, bool *dead)
+{
+    struct symc_monitor *monitor = &world->monitor;
+    bool handles = world->config->errors_async_handling != SYMC_ASYNC_NONE;
+    int64_t stuck_at = 0;
+
+    while (atomic_load(&monitor->stopping) == 0) {
+        uint32_t alarm = atomic_load(&monitor->alarm);
+
+        atomic_fetch_add_explicit(&monitor->beats, 1, memory_order_relaxed);
+        if (handles && !world->threads && find_dead(world, dead))
+            bury(world, dead);
+        look_at_failures(world);
+        act_on_failures(world, &stuck_at);
+        if (stuck_at != 0 && symc_now_ns() >= stuck_at) {
+            stuck_at = 0;
+            if (wants_dumps(world) && is_executor(world))
+                dump_for_the_stuck(world);
+        }
+        sleep_on(&monitor->alarm, alarm, world->config->host_watch);
+    }
+    /* What was raised last is still to be written. */
+    act_on_failures(world, &stuck_at);
+}
+
+static void *run_monitor(void *arg)
+{
+    struct symmcoll_world *world = arg;
+    struct symc_monitor *monitor = &world->monitor;
+    bool *dead = symc_alloc((size_t)world->size, sizeof(bool));
+
+    monitor->status = dead == NULL ? SYMMCOLL_ERR_NO_MEMORY
+                                   : symc_life_begin(&monitor->life,
+                                         &world->block->life);
+    if (monitor->status != SYMMCOLL_OK)
+        snprintf(monitor->detail, sizeof(monitor->detail), "%s",
+            symmcoll_last_error());
+    sem_post(&monitor->ready);
+    if (monitor->status == SYMMCOLL_OK) {
+        watch(world, dead);
+        symc_life_end(&monitor->life, monitor->goodbye);
+    }
+    free(dead);
+    return NULL;
+}
+
+/* The monitor has not moved for too long. */
+static void report_stuck_monitor(struct symmcoll_world *world)
+{
+    symc_logf(&world->log, SYMC_LOG_ERROR,
+        "the monitor has not moved for %lld s: peers' deaths are not seen%s",
+        (long long)(world->config->timeouts_heartbeat / SYMC_NS_PER_S),
+        world->config->errors_kill_process ? "; the process ends" : "");
+    if (world->config->errors_kill_process)
+        abort();
+}
+
+static void *run_heartbeat(void *arg)
+{
+    struct symmcoll_world *world = arg;
+    struct symc_monitor *monitor = &world->monitor;
+    uint64_t beats = 0;
+    int64_t moved = symc_now_ns();
+
+    while (atomic_load(&monitor->stopping) == 0) {
+        uint64_t now_beats = atomic_load(&monitor->beats);
+        int64_t now = symc_now_ns();
+
+        if (now_beats != beats) {
+            beats = now_beats;
+            moved = now;
+        } else if (now - moved >= world->config->timeouts_heartbeat) {
+            report_stuck_monitor(world);
+            moved = now;
+        }
+        sleep_on(&monitor->stopping, 0, PULSE_NS);
+    }
+    return NULL;
+}
+
+static void stop_thread(struct symmcoll_world *world, pthread_t thread)
+{
+    struct symc_monitor *monitor = &world->monitor;
+
+    atomic_store(&monitor->stopping, 1);
+    syscall(
+        SYS_futex, &monitor->stopping, FUTEX_WAKE_PRIVATE, 64, NULL, NULL, 0);
+    symc_world_alarm(world, false);
+    pthread_join(thread, NULL);
+}
+
+symmcoll_status_t symc_monitor_start(struct symmcoll_world *world)
+{
+    struct symc_monitor *monitor = &world->monitor;
+    symmcoll_status_t status;
+
+    monitor->dead = symc_alloc((size_t)world->size, sizeof(bool));
+    if (monitor->dead == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    sem_init(&monitor->ready, 0, 0);
+    status = symc_thread_start(
+        &monitor->thread, "symc-monitor", run_monitor, world);
+    if (status != SYMMCOLL_OK)
+        goto free_dead;
+    while (sem_wait(&monitor->ready) != 0 && errno == EINTR)
+        ;
+    status = monitor->status;
+    if (status != SYMMCOLL_OK)
+        symc_fail(status, "%s", monitor->detail);
+    else
+        status = symc_thread_start(
+            &monitor->heartbeat, "symc-heartbeat", run_heartbeat, world);
+    if (status == SYMMCOLL_OK)
+        return SYMMCOLL_OK;
+    stop_thread(world, monitor->thread);
+
+free_dead:
+    sem_destroy(&monitor->ready);
+    free(monitor->dead);
+    return status;
+}
+
+void symc_monitor_stop(struct symmcoll_world *world, bool goodbye)
+{
+    struct symc_monitor *monitor = &world->monitor;
+
+    monitor->goodbye = goodbye;
+    stop_thread(world, monitor->thread);
+    pthread_join(monitor->heartbeat, NULL);
+    sem_destroy(&monitor->ready);
+    free(monitor->dead);
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Opening and closing a world: settings, rendezvous, block, meeting, recorder,
+ * monitor, in this order, and back.
+ */
+#include "world/world.h"
+#include "registry/registry.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- settings ---- */
+
+struct warnings {
+    char *text;
+    size_t nbytes;
+};
+
+/* Warnings come before the log level is known: keep them. */
+static void keep_warning(const char *line, void *arg)
+{
+    struct warnings *kept = arg;
+    size_t more = strlen(line) + 1;
+    char *grown = realloc(kept->text, kept->nbytes + more);
+
+    if (grown == NULL)
+        return;
+    memcpy(grown + kept->nbytes, line, more);
+    kept->text = grown;
+    kept->nbytes += more;
+}
+
+static symmcoll_status_t load_settings(struct symmcoll_world *world)
+{
+    struct warnings kept = {NULL, 0};
+    symmcoll_status_t status =
+        symc_config_load(&world->config, keep_warning, &kept);
+
+    world->log = (struct symc_log){.level = SYMC_LOG_WARN, .rank = -1};
+    if (status == SYMMCOLL_OK)
+        world->log.level = (enum symc_log_level)world->config->log_level;
+    for (size_t at = 0; at < kept.nbytes; at += strlen(kept.text + at) + 1)
+        symc_logf(&world->log, SYMC_LOG_WARN, "%s", kept.text + at);
+    free(kept.text);
+    return status;
+}
+
+/* The call's timeout is above the settings'. */
+static symmcoll_status_t apply_args(
+    struct symmcoll_world *world, const struct symmcoll_init_args *args)
+{
+    const char *name =
+        args != NULL && args->name != NULL ? args->name : "default";
+
+    if (args != NULL && args->size != sizeof(*args))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: expected args of %zu bytes, found %zu: use "
+            "SYMMCOLL_INIT_ARGS_INIT",
+            sizeof(*args), args->size);
+    if (strlen(name) >= sizeof(world->name) || name[0] == '\0')
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: expected a name of 1 to %zu bytes, found '%s'",
+            sizeof(world->name) - 1, name);
+    strcpy(world->name, name);
+    if (args != NULL && args->timeout > 0) {
+        int64_t ns = args->timeout < 9e9
+                         ? (int64_t)(args->timeout * (double)SYMC_NS_PER_S)
+                         : SYMC_NEVER;
+
+        world->config->timeouts_init = ns;
+        world->config->timeouts_collective = ns;
+    }
+    return SYMMCOLL_OK;
+}
+
+/* ---- the mark that forked children lose ---- */
+
+static symmcoll_status_t make_mark(struct symmcoll_world *world)
+{
+    size_t nbytes = (size_t)sysconf(_SC_PAGESIZE);
+    uint32_t *mark = mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
+        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (mark == MAP_FAILED)
+        return symc_fail_errno(
+            SYMMCOLL_ERR_NO_MEMORY, errno, "init: %zu bytes", nbytes);
+    madvise(mark, nbytes, MADV_WIPEONFORK);
+    *mark = 1;
+    world->alive = mark;
+    return SYMMCOLL_OK;
+}
+
+static void drop_mark(struct symmcoll_world *world)
+{
+    munmap((void *)(uintptr_t)world->alive, (size_t)sysconf(_SC_PAGESIZE));
+}
+
+/* ---- the block and its peers ---- */
+
+static symmcoll_status_t make_block(struct symmcoll_world *world)
+{
+    struct symc_block_sizes sizes;
+    symmcoll_status_t status;
+
+    sizes.trace = symc_trace_nbytes(world->config->trace_buffer_size);
+    symc_registry_layout(
+        world->config, world->size, &sizes.group, &sizes.staging);
+    sizes.group += SYMC_FAILURE_ROOM;
+    status = symc_block_create(world->name, world->rank, world->size, &sizes,
+        &world->block, &world->fd);
+    if (status != SYMMCOLL_OK)
+        return status;
+    world->ring = symc_block_at(world->block, world->block->trace_offset);
+    symc_trace_init(world->ring, world->config->trace_buffer_size, world->rank,
+        world->size);
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t meet(struct symmcoll_world *world, int64_t deadline_ns)
+{
+    struct symc_meeting meeting = {
+        .hub = world->rendezvous.hub[0] != '\0' ? world->rendezvous.hub : NULL,
+        .name = world->rendezvous.meeting,
+        .rank = world->rank,
+        .size = world->size,
+        .deadline_ns = deadline_ns};
+
+    if (world->size == 1 && meeting.hub == NULL) {
+        world->peers[0] = (struct symc_peer){
+            .block = world->block, .pid = getpid(), .pidfd = -1, .mine = true};
+        return SYMMCOLL_OK;
+    }
+    return symc_meet(
+        &meeting, world->block, world->fd, world->peers, &world->threads);
+}
+
+/* Everything up to the meeting; what was made is left for symc_world_close(). */
+static symmcoll_status_t come_together(
+    struct symmcoll_world *world, const struct symmcoll_init_args *args)
+{
+    const struct symc_config *config = world->config;
+    int64_t deadline = config->timeouts_init == SYMC_NEVER
+                           ? SYMC_NEVER
+                           : symc_now_ns() + config->timeouts_init;
+    symmcoll_status_t status =
+        symc_rendezvous_open(args, config, deadline, &world->rendezvous);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    world->rank = world->rendezvous.rank;
+    world->size = world->rendezvous.size;
+    world->log.rank = world->rank;
+    world->peers = symc_alloc((size_t)world->size, sizeof(*world->peers));
+    status = world->peers == NULL ? SYMMCOLL_ERR_NO_MEMORY : make_block(world);
+    if (status == SYMMCOLL_OK)
+        status = meet(world, deadline);
+    if (status == SYMMCOLL_OK)
+        return SYMMCOLL_OK;
+    if (world->block != NULL) {
+        symc_block_unmap(world->block);
+        close(world->fd);
+    }
+    free(world->peers);
+    symc_rendezvous_close(&world->rendezvous);
+    return status;
+}
+
+symmcoll_status_t symc_world_open(
+    const struct symmcoll_init_args *args, struct symmcoll_world **world)
+{
+    struct symmcoll_world *made = symc_alloc(1, sizeof(*made));
+    symmcoll_status_t status;
+
+    if (made == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    status = load_settings(made);
+    if (status != SYMMCOLL_OK)
+        goto free_world;
+    status = apply_args(made, args);
+    if (status != SYMMCOLL_OK)
+        goto free_config;
+    status = make_mark(made);
+    if (status != SYMMCOLL_OK)
+        goto free_config;
+    status = come_together(made, args);
+    if (status != SYMMCOLL_OK)
+        goto drop_mark;
+    symc_waiting_init(&made->waiting, made->size, made->config->host_spin,
+        made->config->host_polls, made->config->host_yield);
+    pthread_mutex_init(&made->lock, NULL);
+    symc_callbacks_init(&made->callbacks);
+    status = symc_monitor_start(made);
+    if (status != SYMMCOLL_OK)
+        goto part;
+    *world = made;
+    return SYMMCOLL_OK;
+
+part:
+    symc_callbacks_destroy(&made->callbacks);
+    pthread_mutex_destroy(&made->lock);
+    symc_part(made->peers, made->size);
+    close(made->fd);
+    free(made->peers);
+    symc_rendezvous_close(&made->rendezvous);
+drop_mark:
+    drop_mark(made);
+free_config:
+    symc_config_free(made->config);
+free_world:
+    free(made);
+    return status;
+}
+
+void symc_world_close(struct symmcoll_world *world, bool goodbye)
+{
+    symc_callbacks_destroy(&world->callbacks);
+    symc_monitor_stop(world, goodbye);
+    pthread_mutex_destroy(&world->lock);
+    symc_part(world->peers, world->size);
+    close(world->fd);
+    free(world->peers);
+    free(world->factors);
+    symc_rendezvous_close(&world->rendezvous);
+    drop_mark(world);
+    symc_config_free(world->config);
+    free(world);
+}
+
+/* ---- what hangs on a world ---- */
+
+void symc_world_add(struct symmcoll_world *world, struct symc_members *members)
+{
+    pthread_mutex_lock(&world->lock);
+    members->next = world->members;
+    world->members = members;
+    pthread_mutex_unlock(&world->lock);
+}
+
+void symc_world_remove(
+    struct symmcoll_world *world, struct symc_members *members)
+{
+    struct symc_members **at;
+
+    pthread_mutex_lock(&world->lock);
+    at = &world->members;
+    while (*at != NULL && *at != members)
+        at = &(*at)->next;
+    if (*at != NULL)
+        *at = members->next;
+    pthread_mutex_unlock(&world->lock);
+}
+
+symmcoll_status_t symc_world_reserve(struct symmcoll_world *world)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    pthread_mutex_lock(&world->lock);
+    if (!world->reserved) {
+        status = symc_block_reserve(world->fd, world->block->staging_offset,
+            world->block->staging_nbytes, "staging of collectives");
+        world->reserved = status == SYMMCOLL_OK;
+    }
+    pthread_mutex_unlock(&world->lock);
+    return status;
+}
+
+symmcoll_status_t symmcoll_op_create_premul(
+    struct symmcoll_world *world, double factor, symmcoll_op_t *op)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+    double *grown;
+
+    if (world == NULL || op == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "op_create_premul: expected a world and an op, found NULL");
+    pthread_mutex_lock(&world->lock);
+    grown = realloc(world->factors,
+        ((size_t)world->factor_count + 1) * sizeof(*world->factors));
+    if (grown == NULL) {
+        status = symc_fail(SYMMCOLL_ERR_NO_MEMORY, "op_create_premul");
+    } else {
+        world->factors = grown;
+        world->factors[world->factor_count] = factor;
+        *op = SYMC_PREMUL_FIRST + world->factor_count++;
+    }
+    pthread_mutex_unlock(&world->lock);
+    return status;
+}
+
+bool symc_world_factor(
+    struct symmcoll_world *world, symmcoll_op_t op, double *factor)
+{
+    bool found;
+
+    pthread_mutex_lock(&world->lock);
+    found = op >= SYMC_PREMUL_FIRST &&
+            op - SYMC_PREMUL_FIRST < world->factor_count;
+    if (found)
+        *factor = world->factors[op - SYMC_PREMUL_FIRST];
+    pthread_mutex_unlock(&world->lock);
+    return found;
+}
+
+int symmcoll_world_rank(const struct symmcoll_world *world)
+{
+    return world->rank;
+}
+
+int symmcoll_world_size(const struct symmcoll_world *world)
+{
+    return world->size;
+}
+
+struct symmcoll_store *symmcoll_world_store(const struct symmcoll_world *world)
+{
+    return world->rendezvous.store;
+}
+
+struct symmcoll_group *symmcoll_world_group(struct symmcoll_world *world)
+{
+    return world == NULL ? NULL : world->all;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rank's context from the inside: settings, block, peers, recorder, and the
+ * two threads that watch over it.
+ */
+#ifndef SYMC_WORLD_WORLD_H
+#define SYMC_WORLD_WORLD_H
+
+#include "base/base.h"
+#include "config/config.h"
+#include "segment/bell.h"
+#include "segment/hub.h"
+#include "segment/life.h"
+#include "store/rendezvous.h"
+#include "trace/trace.h"
+#include "work/callback.h"
+#include "world/failure.h"
+
+#include <symmcoll/trace.h>
+#include <symmcoll/world.h>
+
+#include <pthread.h>
+#include <semaphore.h>
+
+/* The threads that watch. */
+struct symc_monitor {
+    pthread_t thread;
+    pthread_t heartbeat;
+    sem_t ready;                /* the monitor has taken its life word */
+    symmcoll_status_t status;   /* of that */
+    char detail[SYMC_DETAIL_MAX];
+    struct symc_life life;
+    _Atomic uint32_t alarm;     /* futex: look now */
+    _Atomic uint32_t stopping;
+    _Atomic uint64_t beats;     /* rounds of the monitor */
+    _Atomic uint32_t dumps_due;  /* failures raised */
+    _Atomic uint32_t dumps_done; /* of them, written */
+    bool *dead; /* of each global rank: known to be, and handled */
+    bool goodbye;
+};
+
+struct symmcoll_world {
+    struct symc_config *config;
+    struct symc_log log;
+    struct symc_rendezvous rendezvous;
+    char name[64];
+    int rank;
+    int size;
+    bool threads;
+    const uint32_t *alive; /* 1; 0 in a forked child */
+    struct symc_block *block;
+    int fd;                /* of the block */
+    struct symc_peer *peers;
+    struct symc_waiting waiting;
+    struct symc_trace_ring *ring;
+    struct symc_monitor monitor;
+    struct symc_callbacks callbacks;
+
+    pthread_mutex_t lock; /* of what follows */
+    struct symc_members *members; /* all groups */
+    bool reserved;                /* the staging is backed by memory */
+    double *factors;              /* of PREMUL_SUM operations */
+    int factor_count;
+    struct symmcoll_group *all; /* owned by the floor above */
+};
+
+/* Numbers of operations made by symmcoll_op_create_premul() begin here. */
+#define SYMC_PREMUL_FIRST 1024
+
+/* Settings to peers; symmcoll_init() without its group. */
+symmcoll_status_t symc_world_open(const struct symmcoll_init_args *args,
+    struct symmcoll_world **world);
+
+/* goodbye: the rank has finalized; otherwise it gives up. */
+void symc_world_close(struct symmcoll_world *world, bool goodbye);
+
+/* Whether this is the process that made the world, not a fork of it. */
+static inline bool symc_world_is_mine(const struct symmcoll_world *world)
+{
+    return *world->alive == 1;
+}
+
+/* List a group among those the monitor looks after, and no longer. */
+void symc_world_add(
+    struct symmcoll_world *world, struct symc_members *members);
+void symc_world_remove(
+    struct symmcoll_world *world, struct symc_members *members);
+
+/* Have the monitor look now; dump: a failure has been raised. */
+void symc_world_alarm(struct symmcoll_world *world, bool dump);
+
+/* Wait, within trace.dump_grace, until raised failures have been written out. */
+void symc_world_await_dump(struct symmcoll_world *world);
+
+/* The recorder's part of a peer's block. */
+const struct symc_trace_ring *symc_world_ring(
+    const struct symmcoll_world *world, int global_rank, size_t *nbytes);
+
+/* The factor of a PREMUL_SUM operation; false where op is none. */
+bool symc_world_factor(
+    struct symmcoll_world *world, symmcoll_op_t op, double *factor);
+
+/* Back the staging with memory; once. */
+symmcoll_status_t symc_world_reserve(struct symmcoll_world *world);
+
+/* ---- monitor.c ---- */
+
+symmcoll_status_t symc_monitor_start(struct symmcoll_world *world);
+void symc_monitor_stop(struct symmcoll_world *world, bool goodbye);
+
+/* ---- dump.c ---- */
+
+/* Write a rank's record where the settings say, or to path. */
+symmcoll_status_t symc_world_dump(const struct symmcoll_world *world,
+    int global_rank, const char *path, uint32_t flags, const char *reason);
+
+#endif

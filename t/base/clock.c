@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Deadlines, and the processor's counter beside the wall clock.  Nothing here
+ * measures time: what the clocks say is compared with what they say around it.
+ */
+#include "../tap.h"
+
+#include "base/base.h"
+
+#include <math.h>
+
+/* Where a deadline lies, measured from both sides of its making. */
+static int deadline_is_between(double seconds, int64_t ns)
+{
+    int64_t before = symc_now_ns();
+    int64_t deadline = symc_deadline_ns(seconds);
+    int64_t after = symc_now_ns();
+
+    return deadline >= before + ns && deadline <= after + ns;
+}
+
+static int monotonic_clock_does_not_go_back(void)
+{
+    int64_t last = symc_now_ns();
+
+    for (int i = 0; i < 10000; i++) {
+        int64_t now = symc_now_ns();
+
+        if (now < last)
+            return 0;
+        last = now;
+    }
+    return 1;
+}
+
+static int rate_converts(void)
+{
+    const struct symc_tick_rate rate = {1000, 5000000, 0.5};
+
+    return symc_tick_wall_ns(&rate, 1000) == 5000000 &&
+           symc_tick_wall_ns(&rate, 3000) == 5001000 &&
+           symc_tick_wall_ns(&rate, 0) == 4999500;
+}
+
+/* The counter read now must show a wall time within the reads around it; a
+ * thousandth of the distance to the measurement is left for its error. */
+static int counter_agrees_with_wall_clock(void)
+{
+    struct symc_tick_rate rate;
+    int64_t before;
+    int64_t found;
+    int64_t after;
+    int64_t slack;
+
+    symc_tick_rate_measure(&rate);
+    before = symc_wall_ns();
+    found = symc_tick_wall_ns(&rate, symc_ticks());
+    after = symc_wall_ns();
+    slack = (after - rate.wall_ns) / 1000 + 10000;
+    diag("%.6f ns a tick; wall time %lld ns after the first read of %lld",
+        rate.ns_per_tick, (long long)(found - before),
+        (long long)(after - before));
+    return rate.ns_per_tick > 0 && found >= before - slack &&
+           found <= after + slack;
+}
+
+static int second_measurement_agrees(void)
+{
+    struct symc_tick_rate first;
+    struct symc_tick_rate second;
+
+    symc_tick_rate_measure(&first);
+    symc_tick_rate_measure(&second);
+    return second.ticks0 > first.ticks0 &&
+           fabs(second.ns_per_tick / first.ns_per_tick - 1) < 1e-3;
+}
+
+int main(void)
+{
+    plan(10);
+    ok(monotonic_clock_does_not_go_back(), "the clock does not go back");
+    ok(deadline_is_between(0, 0), "no time is now");
+    ok(deadline_is_between(2.5, 2500000000), "2.5 s are 2.5 s from now");
+    ok(deadline_is_between(-1, 0), "a negative time is now");
+    ok(deadline_is_between(NAN, 0), "what is no number is now");
+    ok(symc_deadline_ns(INFINITY) == SYMC_NEVER, "infinity never comes");
+    ok(symc_deadline_ns(1e12) == SYMC_NEVER, "nor does what would overflow");
+    ok(rate_converts(),
+        "ticks before and after a measurement have a wall time");
+    ok(counter_agrees_with_wall_clock(), "the counter tells wall time");
+    ok(second_measurement_agrees(), "the counter's rate is a constant");
+    return done_testing();
+}

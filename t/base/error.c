@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Error details and the names of statuses.
+ */
+#include "../tap.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+static int is_detail(const char *expected)
+{
+    if (strcmp(symmcoll_last_error(), expected) == 0)
+        return 1;
+    diag("expected \"%s\", found \"%s\"", expected, symmcoll_last_error());
+    return 0;
+}
+
+static void *fail_elsewhere(void *arg)
+{
+    int *was_empty = arg;
+
+    *was_empty = symmcoll_last_error()[0] == '\0';
+    (void)symc_fail(SYMMCOLL_ERR_PEER, "of another thread");
+    return NULL;
+}
+
+static int details_are_per_thread(void)
+{
+    pthread_t thread;
+    int was_empty = 0;
+
+    (void)symc_fail(SYMMCOLL_ERR_INVALID, "of this thread");
+    if (pthread_create(&thread, NULL, fail_elsewhere, &was_empty) != 0)
+        return 0;
+    (void)pthread_join(thread, NULL);
+    return was_empty && is_detail("of this thread");
+}
+
+static int long_detail_is_cut(void)
+{
+    char text[2 * SYMC_DETAIL_MAX];
+    const char *detail;
+
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    (void)symc_fail(SYMMCOLL_ERR_INVALID, "%s", text);
+    detail = symmcoll_last_error();
+    return strlen(detail) == SYMC_DETAIL_MAX - 1 &&
+           strcmp(detail + SYMC_DETAIL_MAX - 4, "...") == 0;
+}
+
+static int detail_of_full_length_is_kept(void)
+{
+    char text[SYMC_DETAIL_MAX];
+
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    (void)symc_fail(SYMMCOLL_ERR_INVALID, "%s", text);
+    return is_detail(text);
+}
+
+static int long_reason_is_cut(void)
+{
+    char text[SYMC_DETAIL_MAX];
+
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    (void)symc_fail_errno(SYMMCOLL_ERR_SYSTEM, ENOENT, "%s", text + 5);
+    return strcmp(symmcoll_last_error() + SYMC_DETAIL_MAX - 4, "...") == 0;
+}
+
+static int names_differ(void)
+{
+    for (symmcoll_status_t a = SYMMCOLL_ERR_INTERNAL; a <= SYMMCOLL_SKIPPED;
+         a++) {
+        const char *name = symmcoll_status_name(a);
+
+        if (strcmp(name, "unknown status") == 0)
+            return 0;
+        for (symmcoll_status_t b = a + 1; b <= SYMMCOLL_SKIPPED; b++) {
+            if (strcmp(name, symmcoll_status_name(b)) == 0)
+                return 0;
+        }
+    }
+    return 1;
+}
+
+static int categories_fit(void)
+{
+    for (symmcoll_status_t s = SYMMCOLL_ERR_INTERNAL; s < 0; s++) {
+        if (symmcoll_status_category(s) == SYMMCOLL_CATEGORY_NONE)
+            return 0;
+    }
+    return symmcoll_status_category(SYMMCOLL_OK) == SYMMCOLL_CATEGORY_NONE &&
+           symmcoll_status_category(SYMMCOLL_SKIPPED) ==
+               SYMMCOLL_CATEGORY_NONE &&
+           symmcoll_status_category(SYMMCOLL_ERR_INVALID) ==
+               SYMMCOLL_CATEGORY_VALUE &&
+           symmcoll_status_category(SYMMCOLL_ERR_MISMATCH) ==
+               SYMMCOLL_CATEGORY_DIST &&
+           symmcoll_status_category(SYMMCOLL_ERR_PEER) ==
+               SYMMCOLL_CATEGORY_BACKEND &&
+           symmcoll_status_category(SYMMCOLL_ERR_NO_MEMORY) ==
+               SYMMCOLL_CATEGORY_SYSTEM &&
+           symmcoll_status_category(SYMMCOLL_ERR_UNSUPPORTED) ==
+               SYMMCOLL_CATEGORY_NOT_IMPLEMENTED;
+}
+
+int main(void)
+{
+    plan(13);
+    ok(is_detail(""), "the detail is empty before the first failure");
+    ok(symc_fail(SYMMCOLL_ERR_MISMATCH, "count differs: %d and %d", 3, 4) ==
+                SYMMCOLL_ERR_MISMATCH &&
+            is_detail("count differs: 3 and 4"),
+        "a failure gives its status back and keeps its detail");
+    (void)symc_fail(
+        SYMMCOLL_ERR_INVALID, "all_reduce: %s", symmcoll_last_error());
+    ok(is_detail("all_reduce: count differs: 3 and 4"),
+        "the detail can be part of the one that replaces it");
+    errno = EINTR;
+    ok(symc_fail_errno(SYMMCOLL_ERR_SYSTEM, ENOENT, "open %s", "x") ==
+                SYMMCOLL_ERR_SYSTEM &&
+            is_detail("open x: No such file or directory"),
+        "a failed system call gives its reason");
+    ok(errno == EINTR, "a failure leaves errno alone");
+    (void)symc_fail(SYMMCOLL_ERR_INVALID, "one\ntwo\tthree\x7f");
+    ok(is_detail("one two three "), "a detail is one line");
+    ok(long_detail_is_cut(), "a detail that does not fit ends in dots");
+    ok(detail_of_full_length_is_kept(), "a detail that just fits is whole");
+    ok(long_reason_is_cut(), "a reason that does not fit ends in dots");
+    ok(details_are_per_thread(), "each thread has its own detail");
+    ok(names_differ(), "each status has its own name");
+    ok(strcmp(symmcoll_status_name(3), "unknown status") == 0 &&
+            strcmp(symmcoll_status_name(INT32_MIN), "unknown status") == 0,
+        "what is no status is called unknown");
+    ok(categories_fit(), "each status is in the category of its exception");
+    return done_testing();
+}

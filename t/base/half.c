@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Conversions of 16-bit floats: against arithmetic in double, and those of
+ * whole vectors against those of single numbers.
+ */
+#include "../tap.h"
+
+#include "base/reduce.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A format: explicit bits of the fraction, and the least normal exponent. */
+struct format {
+    int bits;
+    int least;
+    float (*to_float)(uint16_t);
+    uint16_t (*from_float)(float);
+};
+static const struct format half = {
+    10, -14, symc_half_to_float, symc_float_to_half};
+static const struct format bfloat = {
+    7, -126, symc_bfloat16_to_float, symc_float_to_bfloat16};
+
+static float from_bits(uint32_t bits)
+{
+    float value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+static uint32_t to_bits(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+/* What a number means, by its fields. */
+static double decode(const struct format *format, uint16_t number)
+{
+    int fraction = number & ((1 << format->bits) - 1);
+    int exponent = (number & 0x7fff) >> format->bits;
+    int largest = 0x7fff >> format->bits;
+    double magnitude;
+
+    if (exponent == largest)
+        magnitude = fraction != 0 ? NAN : INFINITY;
+    else if (exponent == 0)
+        magnitude = ldexp(fraction, format->least - format->bits);
+    else
+        magnitude = ldexp(fraction + (1 << format->bits),
+            format->least - format->bits + exponent - 1);
+    return number & 0x8000 ? -magnitude : magnitude;
+}
+
+/* The nearest number of the format, ties to even, as rint() does. */
+static double round_to(const struct format *format, double value)
+{
+    double limit = ldexp(2 - ldexp(1, -format->bits), 1 - format->least);
+    int exponent;
+    double unit;
+    double rounded;
+
+    if (isinf(value) || value == 0)
+        return value;
+    (void)frexp(value, &exponent);
+    exponent = exponent - 1 > format->least ? exponent - 1 : format->least;
+    unit = ldexp(1, exponent - format->bits);
+    rounded = rint(value / unit) * unit;
+    return fabs(rounded) > limit ? copysign(INFINITY, value) : rounded;
+}
+
+static int same(double a, double b)
+{
+    return isnan(a) ? isnan(b) : a == b && !signbit(a) == !signbit(b);
+}
+
+static int every_number_is_decoded(const struct format *format)
+{
+    for (uint32_t i = 0; i < 65536; i++) {
+        if (!same(format->to_float((uint16_t)i), decode(format, (uint16_t)i)))
+            return 0;
+    }
+    return 1;
+}
+
+/* Back to the same bits; a NaN keeps sign and payload and becomes quiet. */
+static int every_number_comes_back(const struct format *format)
+{
+    for (uint32_t i = 0; i < 65536; i++) {
+        uint32_t quiet =
+            isnan(decode(format, (uint16_t)i)) ? 1u << (format->bits - 1) : 0;
+
+        if (format->from_float(format->to_float((uint16_t)i)) != (i | quiet))
+            return 0;
+    }
+    return 1;
+}
+
+static int float_is_rounded(const struct format *format, float value)
+{
+    double found = decode(format, format->from_float(value));
+
+    if (same(found, round_to(format, value)))
+        return 1;
+    diag("%a: expected %a, found %a", value, round_to(format, value), found);
+    return 0;
+}
+
+/* Each number, the middle to the next, and one bit to each side of both. */
+static int floats_around_every_number_are_rounded(const struct format *format)
+{
+    for (uint32_t i = 0; i < 65536; i++) {
+        float value = format->to_float((uint16_t)i);
+        uint32_t middle = 1u << (22 - format->bits);
+        uint32_t bits = to_bits(value);
+
+        if (isnan(value) || isinf(value))
+            continue;
+        if (format == &half && (i & 0x7fff) < 0x400)
+            /* fractions of the least half are not a fixed bit of a float */
+            bits = to_bits(copysignf(fabsf(value) + 0x1p-25f, value)) - middle;
+        for (uint32_t j = 0; j < 3; j++) {
+            if (!float_is_rounded(format, from_bits(bits + j)) ||
+                !float_is_rounded(format, from_bits(bits + middle - 1 + j)))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+static int extremes_are_rounded(const struct format *format)
+{
+    static const float values[] = {0x1.fffffep127f, 0x1p-149f, 65504.0f,
+        65519.99609375f, 65520.0f, 65536.0f, 0x1p-24f, 0x1p-25f,
+        0x1.000002p-25f, 0x1p-26f, INFINITY, 0.0f, 0x1.fep127f, 0x1.ffp127f};
+
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        if (!float_is_rounded(format, values[i]) ||
+            !float_is_rounded(format, -values[i]))
+            return 0;
+    }
+    return 1;
+}
+
+/*
+ * Multiply all numbers by a factor in a kernel: converted to float, rounded
+ * back. A NaN comes out as the positive quiet one.
+ */
+static int kernel_converts_alike(const struct format *format,
+    enum symmcoll_dtype dtype, enum symc_simd level, double factor)
+{
+    static uint16_t in[65536];
+    static uint16_t out[65536];
+    const void *src = in;
+    struct symc_reduction reduction = {dtype, SYMMCOLL_PREMUL_SUM, 1, &factor};
+    uint16_t nan = format->from_float(NAN) & 0x7fff;
+
+    for (uint32_t i = 0; i < 65536; i++)
+        in[i] = (uint16_t)i;
+    symc_reduce_find_at(level, dtype, SYMMCOLL_PREMUL_SUM)(
+        &reduction, out, NULL, &src, 1, 65536, false);
+    for (uint32_t i = 0; i < 65536; i++) {
+        float value = format->to_float(in[i]) * (float)factor;
+        uint16_t expected = isnan(value) ? nan : format->from_float(value);
+
+        if (out[i] != expected) {
+            diag("level %d, %04x times %a: expected %04x, found %04x",
+                (int)level, in[i], factor, expected, out[i]);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static int kernels_convert_alike(
+    const struct format *format, enum symmcoll_dtype dtype)
+{
+    static const double factors[] = {1.0, -1.0, 0x1p-1, 0x1p-3, 1 / 3.0, 3.0,
+        0.99999, 0x1p-11, 0x1.004p0, 0x1.00201p0, 1e-5, 7e4};
+
+    for (int level = 0; level <= (int)symc_simd_level(); level++) {
+        for (size_t i = 0; i < sizeof(factors) / sizeof(factors[0]); i++) {
+            if (!kernel_converts_alike(
+                    format, dtype, (enum symc_simd)level, factors[i]))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+int main(void)
+{
+    plan(10);
+    ok(every_number_is_decoded(&half), "every half has its value");
+    ok(every_number_comes_back(&half), "every half comes back from float");
+    ok(floats_around_every_number_are_rounded(&half),
+        "floats are rounded to the nearest half, ties to even");
+    ok(extremes_are_rounded(&half), "the largest and least floats too");
+    ok(kernels_convert_alike(&half, SYMMCOLL_FLOAT16),
+        "vectors of halves are converted as single ones, at every SIMD level");
+    ok(every_number_is_decoded(&bfloat), "every bfloat16 has its value");
+    ok(every_number_comes_back(&bfloat),
+        "every bfloat16 comes back from float");
+    ok(floats_around_every_number_are_rounded(&bfloat),
+        "floats are rounded to the nearest bfloat16, ties to even");
+    ok(extremes_are_rounded(&bfloat), "the largest and least floats too");
+    ok(kernels_convert_alike(&bfloat, SYMMCOLL_BFLOAT16),
+        "vectors of bfloat16 are converted as single ones, at every SIMD level");
+    return done_testing();
+}

@@ -1,0 +1,217 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# symmcoll-info: its command line, its tables, and that its JSON is JSON.
+. "${T_SRCDIR:-.}/t/tap.sh"
+
+info=$builddir/bin/symmcoll-info
+tab=$(printf '\t')
+# A folder of modules whose name JSON has to escape, with one that is none.
+odd=$(printf '%s/mod"ules \\ %s\377' "$scratch" "$tab")
+mkdir "$odd" || exit 1
+echo 'not a library' >"$odd/symmcoll_broken.so"
+echo 'not a module' >"$odd/other.txt"
+
+# A strict parser of one JSON value in standard input; says where it is not.
+cat >"$scratch/json.awk" <<'END'
+function blank()
+{
+    while (substr(text, at, 1) ~ /[ \t\n\r]/ && at <= length(text))
+        at++
+}
+function fail(wanted)
+{
+    if (!failed)
+        printf "byte %d: expected %s, found '%s'\n", at, wanted,
+            substr(text, at, 20)
+    failed = 1
+}
+function take(word)
+{
+    if (substr(text, at, length(word)) != word) {
+        fail(word)
+        return 0
+    }
+    at += length(word)
+    return 1
+}
+function string(    c)
+{
+    take("\"")
+    while (!failed) {
+        c = substr(text, at, 1)
+        if (c == "\"") {
+            at++
+            return
+        }
+        if (c == "" || c < " ")
+            fail("a character")
+        else if (c != "\\")
+            at++
+        else if (match(substr(text, at, 6), /^\\u[0-9a-f][0-9a-f][0-9a-f][0-9a-f]/))
+            at += 6
+        else if (substr(text, at + 1, 1) ~ /["\\\/bfnrt]/)
+            at += 2
+        else
+            fail("an escape")
+    }
+}
+function members(end, named)
+{
+    at++
+    blank()
+    if (substr(text, at, 1) == end) {
+        at++
+        return
+    }
+    while (!failed) {
+        blank()
+        if (named) {
+            string()
+            blank()
+            take(":")
+        }
+        value()
+        blank()
+        if (substr(text, at, 1) == end) {
+            at++
+            return
+        }
+        take(",")
+    }
+}
+function value(    c)
+{
+    blank()
+    c = substr(text, at, 1)
+    if (failed)
+        return
+    if (c == "{")
+        members("}", 1)
+    else if (c == "[")
+        members("]", 0)
+    else if (c == "\"")
+        string()
+    else if (c == "t")
+        take("true")
+    else if (c == "f")
+        take("false")
+    else if (c == "n")
+        take("null")
+    else if (match(substr(text, at, 40), /^-?(0|[1-9][0-9]*)(\.[0-9]+)?/))
+        at += RLENGTH
+    else
+        fail("a value")
+}
+{ text = text $0 "\n" }
+END {
+    at = 1
+    value()
+    blank()
+    if (!failed && at <= length(text))
+        fail("the end")
+    exit failed
+}
+END
+
+# is_json FILE
+is_json()
+{
+    LC_ALL=C awk -f "$scratch/json.awk" "$1"
+}
+
+# The parser itself must be able to fail.
+for bad in '{"a": 1,}' '{"a" 1}' '[1 2]' '"a' '{} x' '[01]' '"\x"' '{a: 1}' ''; do
+    printf '%s' "$bad" >"$scratch/bad"
+    is_json "$scratch/bad" >/dev/null && echo "taken for JSON: $bad"
+done >"$scratch/wrong"
+none "$(cat "$scratch/wrong")" 'what is no JSON is recognised'
+
+"$info" >"$scratch/out" 2>"$scratch/err"
+ok $? 'everything is printed' || diag <"$scratch/err"
+for table in library backends modules topology l3_caches system \
+    kernel_features limits algorithms; do
+    grep -q "^$table\$" "$scratch/out" || echo "$table"
+done >"$scratch/missing"
+none "$(cat "$scratch/missing")" 'every table is there'
+version=$("$info" --version | sed 's/.* //')
+is "$(awk '$1 == "version" { print $2 }' "$scratch/out")" "$version" \
+    'the version is that of --version'
+is "$(awk '$1 == "processors_online" { print $2 }' "$scratch/out")" \
+    "$(getconf _NPROCESSORS_ONLN)" 'the processors online are counted'
+if command -v taskset >/dev/null 2>&1; then
+    first=$(taskset -pc $$ | sed 's/.*: //; s/[-,].*//')
+    is "$(taskset -c "$first" "$info" |
+        awk '$1 == "processors_allowed" { print $2 }')" 1 \
+        'processors allowed are those of the mask'
+else
+    skip 1 'no taskset'
+fi
+is "$(awk '$1 == "processors" && NF == 2 && $2 ~ /^[0-9]+$/ { n = $2 }
+    $1 == "cores" { c = $2 } $1 == "packages" { p = $2 }
+    END { print (p >= 1 && c >= p && n >= c) }' "$scratch/out")" 1 \
+    'there are packages, not more of them than cores, nor of those than threads'
+is "$(awk '$1 == "memfd_seals" || $1 == "robust_futex" { printf "%s ", $2 }' \
+    "$scratch/out")" 'yes yes ' 'what the library needs of the kernel works'
+is "$( (ulimit -n 77 && "$info") | awk '$1 == "RLIMIT_NOFILE" { print $2 }')" \
+    77 'a limit is the one in effect'
+awk '$1 == "host" && $2 == "built-in" && $3 == "yes"' "$scratch/out" |
+    grep -q collectives
+ok $? 'the host backend is there'
+
+"$info" --json >"$scratch/json" 2>"$scratch/err"
+ok $? 'everything is printed as JSON' || diag <"$scratch/err"
+try 'it is JSON' is_json "$scratch/json"
+SYMMCOLL_MODULE_DIR=$odd "$info" --json >"$scratch/json" 2>"$scratch/err"
+try 'it is JSON whatever the names of files are' is_json "$scratch/json"
+SYMMCOLL_MODULE_DIR=$odd "$info" >"$scratch/out" 2>"$scratch/err"
+LC_ALL=C grep -q '^  broken  *module  *no .*symmcoll_broken.so' "$scratch/out" &&
+    ! grep -q '^  other ' "$scratch/out"
+ok $? 'a module that cannot be loaded has a reason' || diag <"$scratch/out"
+mkdir "$scratch/empty"
+SYMMCOLL_MODULE_DIR=$scratch/empty "$info" | grep -q \
+    "^  cuda  *module  *no .*$scratch/empty/symmcoll_cuda.so"
+ok $? 'a module that is not there has a reason'
+
+"$info" --algorithms >"$scratch/out"
+is "$(head -n 1 "$scratch/out"):$(grep -c '^[a-z]' "$scratch/out")" \
+    'algorithms:1' '--algorithms prints that table alone'
+for operation in barrier all_reduce reduce reduce_scatter all_gather gather \
+    broadcast; do
+    for ranks in processes threads; do
+        awk -v op=$operation -v ranks=$ranks '
+            # Ranges begin at the least size, follow each other, and end open.
+            $1 == op && $2 == ranks {
+                if (!seen++)
+                    wrong = $3 > 1
+                else if ($3 != last + 1)
+                    wrong = 1
+                last = $4
+            }
+            END { exit !(seen && !wrong && last == "-") }' "$scratch/out" ||
+            echo "$operation $ranks"
+    done
+done >"$scratch/wrong"
+none "$(cat "$scratch/wrong")" \
+    'every operation has an algorithm for every size, with both providers'
+is "$(SYMMCOLL_HOST_SMALL_MAX=1KiB "$info" --algorithms | awk '
+    $1 == "all_reduce" && $2 == "processes" { print $4; exit }')" 1024 \
+    'the table follows the settings'
+"$info" --algorithms --json >"$scratch/json"
+try '--algorithms --json is JSON' is_json "$scratch/json"
+
+"$info" --bogus >"$scratch/out" 2>"$scratch/err"
+is "$?:$(cat "$scratch/out")" '2:' 'an unknown option is refused'
+"$info" extra >"$scratch/out" 2>"$scratch/err"
+is "$?:$(grep -c 'found "extra"' "$scratch/err")" '2:1' 'an argument is refused'
+SYMMCOLL_HOST_SMALL_MAX=lots "$info" >"$scratch/out" 2>"$scratch/err"
+is "$?:$(grep -c 'host.small_max' "$scratch/err"):$(cat "$scratch/out")" \
+    '1:1:' 'a wrong setting is an error that names it'
+if [ -w /dev/full ]; then
+    "$info" >/dev/full 2>"$scratch/err"
+    [ $? -eq 1 ] && grep -q 'standard output' "$scratch/err"
+    ok $? 'an output that cannot be written is an error'
+else
+    skip 1 'no /dev/full'
+fi
+
+done_testing

@@ -1,0 +1,217 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# symmcoll-perf: its command line, its results under both providers, its output.
+. "${T_SRCDIR:-.}/t/tap.sh"
+
+perf=$builddir/bin/symmcoll-perf
+run=$builddir/bin/symmcoll-run
+sanitizer=${T_SANITIZER:-no}
+unset RANK WORLD_SIZE LOCAL_RANK OMPI_COMM_WORLD_RANK PMI_RANK PMIX_RANK \
+    SLURM_PROCID
+
+# ---- the command line ----
+
+# refuses SENTENCE PATTERN ARGUMENT...: status 2, one message, nothing printed.
+refuses()
+{
+    sentence=$1
+    pattern=$2
+    shift 2
+    "$perf" "$@" >"$scratch/out" 2>"$scratch/err"
+    status=$?
+    if [ $status -eq 2 ] && [ ! -s "$scratch/out" ] &&
+        grep -q -e "$pattern" "$scratch/err"; then
+        ok 0 "$sentence"
+    else
+        diag "status $status, wanted in the message: $pattern"
+        diag <"$scratch/err"
+        ok 1 "$sentence"
+    fi
+}
+
+refuses 'an unknown option is refused' 'bogus' --bogus
+refuses 'an argument is refused' 'found "all_reduce"' all_reduce
+refuses 'an unknown operation names the nearest' \
+    'found "al_reduce"; the nearest is "all_reduce"' --op al_reduce
+refuses 'an empty operation is refused' 'found ""' --op all_reduce,
+refuses 'an unknown element type names the nearest' \
+    'found "flot32"; the nearest is "float32"' --dtype flot32
+refuses 'an unknown reduction names the nearest' \
+    'found "avgg"; the nearest is "avg"' --reduce avgg
+refuses 'a size of no known unit is refused' 'found "3X"' --min 3X
+refuses 'a size of zero is refused' 'found "0"' --max 0
+refuses 'a size beyond all memory is refused' 'found "99999999999G"' \
+    --max 99999999999G
+refuses 'a smallest size above the largest is refused' \
+    'at most --max, 64, found 128' --min 128 --max 64
+refuses 'no threads are refused' 'from 1 to 4096, found "0"' --threads 0
+refuses 'a step of one, which never ends, is refused' 'found "1"' --step 1
+refuses 'a time that is no number is refused' 'found "nan"' --seconds nan
+refuses 'a peer whose name would break a row is refused' '--peer' \
+    --peer "$(printf 'a\tb')"
+refuses 'only bucket_avg can be asynchronous' 'all_reduce cannot' \
+    --op all_reduce --async
+refuses 'a broadcast is not done in place' 'broadcast cannot' \
+    --op broadcast --in-place
+refuses 'rewritten inputs below 4 KiB are refused' 'at least 4096' \
+    --op all_reduce --dirty --max 512
+(
+    RANK=0 WORLD_SIZE=1
+    export RANK WORLD_SIZE
+    "$perf" --threads 2 >"$scratch/out" 2>&1
+    [ $? -eq 2 ]
+)
+ok $? 'threads are refused where a launcher started a rank'
+
+try '--help is printed' "$perf" --help
+for option in op dtype reduce min max step threads in-place dirty async \
+    seconds check-only tsv peer; do
+    "$perf" --help | grep -q -e "--$option" || echo "$option"
+done >"$scratch/missing"
+none "$(cat "$scratch/missing")" '--help has every option'
+"$perf" --version | grep -q '^symmcoll-perf [0-9]'
+ok $? '--version is printed'
+
+# ---- results ----
+
+moving='all_gather,broadcast,gather,barrier'
+reducing='all_reduce,reduce,reduce_scatter'
+in_place='all_reduce_in_place,reduce_in_place,reduce_scatter_in_place'
+in_place=$in_place,all_gather_in_place
+all=$moving,$reducing,$in_place
+
+try 'a rank alone gives right results without a launcher' \
+    "$perf" --check-only --max 32K --op "$all"
+for n in 2 3; do
+    try "$n threads give right results" \
+        "$perf" --threads $n --check-only --max 2M --op "$all"
+    try "$n processes give right results" \
+        "$run" -n $n "$perf" --check-only --max 2M --op "$all"
+done
+for dtype in int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 \
+    bfloat16 float64 complex64 complex128 bool; do
+    "$perf" --threads 3 --check-only --max 32K --dtype $dtype \
+        --op "$all" >"$scratch/out" 2>&1 || {
+        echo "$dtype"
+        diag <"$scratch/out"
+    }
+done >"$scratch/wrong"
+none "$(cat "$scratch/wrong")" 'sums of every element type are right'
+for reduce in avg product min max premul_sum; do
+    for dtype in float16 bfloat16 float32 float64; do
+        "$perf" --threads 3 --check-only --max 32K --dtype $dtype \
+            --reduce $reduce --op $reducing >"$scratch/out" 2>&1 || {
+            echo "$reduce $dtype"
+            diag <"$scratch/out"
+        }
+    done
+done >"$scratch/wrong"
+none "$(cat "$scratch/wrong")" 'every reduction of floats is right'
+for reduce in avg product min max band bor bxor; do
+    for dtype in int8 uint16 int32 uint64; do
+        "$perf" --threads 3 --check-only --max 32K --dtype $dtype \
+            --reduce $reduce --op $reducing >"$scratch/out" 2>&1 || {
+            echo "$reduce $dtype"
+            diag <"$scratch/out"
+        }
+    done
+done >"$scratch/wrong"
+none "$(cat "$scratch/wrong")" 'every reduction of integers is right'
+try 'eight-bit floats are moved' "$run" -n 2 "$perf" --check-only --max 32K \
+    --dtype float8_e4m3fn --op "$moving"
+"$perf" --threads 2 --check-only --dtype float8_e4m3fn --op all_reduce \
+    --max 64 >"$scratch/out" 2>"$scratch/err"
+[ $? -eq 1 ] && grep -q 'all_reduce: UNSUPPORTED' "$scratch/err"
+ok $? 'a reduction that the type lacks is an error where it was named'
+if [ "$sanitizer" = no ]; then
+    try 'buckets are averaged, blocking and not' "$perf" --threads 2 \
+        --check-only --op bucket_avg_blocking,bucket_avg_nonblocking
+else
+    skip 1 "400 MiB of buckets under a sanitizer"
+fi
+
+# ---- wrong results ----
+
+# A library between, which spoils element 5 of sums of floats on rank 1.
+cat >"$scratch/spoil.c" <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <symmcoll.h>
+
+symmcoll_status_t symmcoll_all_reduce(struct symmcoll_group *group, void *out,
+    const void *in, size_t count, enum symmcoll_dtype dtype, symmcoll_op_t op,
+    const struct symmcoll_call *call, struct symmcoll_work **work)
+{
+    symmcoll_status_t (*real)(struct symmcoll_group *, void *, const void *,
+        size_t, enum symmcoll_dtype, symmcoll_op_t,
+        const struct symmcoll_call *, struct symmcoll_work **) =
+        dlsym(RTLD_NEXT, "symmcoll_all_reduce");
+    /* Looked up as well: a shell that loads this has no such function. */
+    int (*rank_of)(const struct symmcoll_group *) =
+        dlsym(RTLD_NEXT, "symmcoll_group_rank");
+    symmcoll_status_t status =
+        real(group, out, in, count, dtype, op, call, work);
+
+    if (dtype == SYMMCOLL_FLOAT32 && count > 5 && rank_of(group) == 1)
+        ((float *)out)[5] += 1;
+    return status;
+}
+END
+if [ "$sanitizer" != no ]; then
+    skip 2 'a library cannot be put before the sanitizer'
+elif ! ${T_CC:-cc} -shared -fPIC -I"$srcdir/lib" -o "$scratch/spoil.so" \
+    "$scratch/spoil.c" -ldl 2>"$scratch/err"; then
+    diag <"$scratch/err"
+    skip 2 'no shared library could be built'
+else
+    LD_PRELOAD=$scratch/spoil.so "$perf" --threads 3 --check-only \
+        --op all_reduce --max 64 >"$scratch/out" 2>"$scratch/err"
+    is $? 1 'a wrong result gives status 1'
+    # Elements of rank r are (r + 1) * (i % 61 + 1): 6 * 6 here.
+    grep -q 'rank 1 of 3: all_reduce, .*element 5: got 37, want 36' \
+        "$scratch/err"
+    ok $? 'it names the rank, the element, and both values' ||
+        diag <"$scratch/err"
+fi
+
+# ---- output ----
+
+tab=$(printf '\t')
+"$run" -n 2 --no-prefix "$perf" --tsv --seconds 0.001 --max 4K --op \
+    "$moving,$reducing,all_reduce_dirty,all_reduce_in_place" \
+    >"$scratch/tsv" 2>"$scratch/err"
+ok $? '--tsv measures under the launcher' || diag <"$scratch/err"
+none "$(awk -F "$tab" 'NF != 10 || $1 != "symmcoll" || $3 != 2 {
+        print; next }
+    { for (i = 3; i <= 10; i++) if ($i !~ /^[0-9]+(\.[0-9]+)?$/) print }
+    $5 < 1 || $6 > $7 || $7 <= 0 { print }' "$scratch/tsv")" \
+    'every row has ten columns, and numbers where they belong'
+is "$(awk -F "$tab" '{ rows[$2] = rows[$2] " " $4 }
+    END { print rows["all_reduce"] "|" rows["all_gather"] "|" \
+        rows["barrier"] "|" rows["all_reduce_dirty"] "|" \
+        rows["all_reduce_in_place"] }' "$scratch/tsv")" \
+    ' 8 64 512 4096| 8 64 512 4096| 0| 4096| 8 64 512 4096' \
+    'sizes go by eights, rewritten inputs begin at 4 KiB'
+is "$("$perf" --tsv --peer other --seconds 0.001 --min 100 --max 1000 \
+    --step 3 --op broadcast --dtype int8 | cut -f 1,2,3,4 | tr '\t\n' ' ;')" \
+    'other broadcast 1 100;other broadcast 1 300;other broadcast 1 900;other broadcast 1 1000;' \
+    '--peer, --min, --step and --max are followed, and the largest is there'
+is "$("$perf" --threads 3 --tsv --seconds 0.001 --max 8 \
+    --op all_gather,reduce_scatter | cut -f 4 | tr '\n' ' ')" '12 12 ' \
+    'a size is at least one element for each rank'
+"$perf" --threads 2 --seconds 0.001 --max 8 --op all_reduce >"$scratch/out"
+grep -q '^symmcoll-perf .*: 2 ranks (threads), float32, sum, ' \
+    "$scratch/out" && grep -q '^barrier [0-9.]* us: ' "$scratch/out" &&
+    grep -q '^operation  *bytes  *count ' "$scratch/out" &&
+    grep -q '^all_reduce  *8 B  *2 ' "$scratch/out"
+ok $? 'the table has a head that says who measured what' ||
+    diag <"$scratch/out"
+if [ -w /dev/full ]; then
+    "$perf" --max 8 --seconds 0.001 --op barrier >/dev/full 2>"$scratch/err"
+    [ $? -eq 1 ] && grep -q 'standard output' "$scratch/err"
+    ok $? 'an output that cannot be written is an error'
+else
+    skip 1 'no /dev/full'
+fi
+
+done_testing

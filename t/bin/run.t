@@ -1,0 +1,239 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# symmcoll-run with programs that know nothing of the library: statuses, output,
+# environment, input, signals, and that nothing is left behind.
+. "${T_SRCDIR:-.}/t/tap.sh"
+
+run=$builddir/bin/symmcoll-run
+ok=$scratch/ok
+
+# waits until a file is there, at most 20 s
+await()
+{
+    await_left=200
+    while [ ! -e "$1" ] && [ $await_left -gt 0 ]; do
+        sleep 0.1
+        await_left=$((await_left - 1))
+    done
+    [ -e "$1" ]
+}
+
+# gone PID...: whether none of them runs; waits for that, at most 20 s
+gone()
+{
+    gone_left=200
+    for gone_pid in "$@"; do
+        while kill -0 "$gone_pid" 2>/dev/null && [ $gone_left -gt 0 ]; do
+            # A process that nobody has reaped yet runs no more.
+            case $(cat "/proc/$gone_pid/stat" 2>/dev/null) in
+            *") Z "* | "") break ;;
+            esac
+            sleep 0.1
+            gone_left=$((gone_left - 1))
+        done
+    done
+    [ $gone_left -gt 0 ]
+}
+
+# status COMMAND...: its exit status; output goes to $scratch/out and err
+status()
+{
+    "$@" >"$scratch/out" 2>"$scratch/err" </dev/null
+    echo $?
+}
+
+err()
+{
+    sed 's/(pid [0-9]*)/(pid P)/' "$scratch/err"
+}
+
+cd "$scratch" || exit 1
+plan 61
+
+# ---- how it ends ----
+
+is "$(status "$run" -n 3 true)" 0 "all ranks succeed: 0"
+is "$(cat out err)" "" "and nothing is printed"
+is "$(status "$run" -n 3 sh -c 'exit $((RANK == 1 ? 3 : 0))')" 3 \
+    "the status of the rank that failed"
+is "$(err)" "symmcoll-run: rank 1 (pid P) exited with status 3" "which is named"
+is "$(status "$run" -n 2 --grace 0 sh -c 'kill -9 $$')" 137 \
+    "128 and the signal's number"
+is "$(err | sed 's/rank [01]/rank R/')" \
+    "symmcoll-run: rank R (pid P) killed by SIGKILL" "and its name"
+is "$(status "$run" -n 2 sh -c 'kill -USR1 $$')" 138 "any signal does"
+is "$(status "$run" -n 3 --grace 0.2 sh -c \
+    '[ $RANK = 2 ] && exit 7; trap "" TERM; sleep 100')" 7 \
+    "ranks that ignore SIGTERM are killed and not blamed"
+is "$(err)" "symmcoll-run: rank 2 (pid P) exited with status 7" \
+    "but the rank that failed"
+
+# ---- what cannot be run ----
+
+is "$(status "$run" -n 2 symmcoll-no-such-program)" 127 "not found: 127"
+is "$(cat err)" \
+    "symmcoll-run: cannot run symmcoll-no-such-program: not found in PATH" \
+    "and one line"
+is "$(status "$run" -n 2 ./no/such)" 127 "a path that is not there: 127"
+is "$(cat err)" "symmcoll-run: cannot run ./no/such: No such file or directory" \
+    "and one line"
+echo x >plain
+is "$(status "$run" -n 2 ./plain)" 126 "not executable: 126"
+is "$(cat err)" "symmcoll-run: cannot run ./plain: Permission denied" \
+    "and one line"
+printf '#!/no/such/interpreter\n' >script
+chmod +x script
+is "$(status "$run" -n 1 ./script)" 127 "a script without its interpreter: 127"
+is "$(cat err)" \
+    "symmcoll-run: cannot run ./script: the interpreter that it names is missing" \
+    "and what is missing"
+
+# ---- the command line ----
+
+for words in "" "-n" "-n 0 true" "-n x true" "-n 2x true" "-n 1025 true" \
+    "true" "-n 2" "-n 2 --no-such true" "-n 2 --bind some true" \
+    "-n 2 --grace -1 true" "-n 2 --grace x true" "-n 2 --max-restarts -1 true"
+do
+    # shellcheck disable=SC2086
+    [ "$(status "$run" $words)" = 2 ] && grep -q "Try 'symmcoll-run" err &&
+        [ ! -s out ]
+    ok $? "usage error: symmcoll-run $words"
+done
+is "$(status "$run" --help)" 0 "--help"
+grep -q "^Usage: symmcoll-run -n N" out
+ok $? "prints the usage"
+"$run" --version | grep -q '^symmcoll-run [0-9]'
+ok $? "--version prints the version"
+is "$(status "$run" -n 1 sh -c 'exit 4' -n 9 --help)" 4 \
+    "the program's options are its own"
+
+# ---- what ranks find ----
+
+# shellcheck disable=SC2016
+"$run" -n 3 --no-prefix sh -c 'echo $RANK $WORLD_SIZE $LOCAL_RANK \
+    $LOCAL_WORLD_SIZE $MASTER_ADDR $SYMMCOLL_ATTEMPT' | sort >out
+is "$(cat out)" "0 3 0 3 localhost 0
+1 3 1 3 localhost 0
+2 3 2 3 localhost 0" "rank, size and master are in the environment"
+# shellcheck disable=SC2016
+is "$("$run" -n 3 --no-prefix sh -c \
+    'echo $MASTER_PORT $SYMMCOLL_HUB $SYMMCOLL_JOB' | sort -u | wc -l)" 1 \
+    "port, hub and job are the same for all"
+# shellcheck disable=SC2016
+is "$(for i in 1 2; do "$run" -n 1 --no-prefix sh -c \
+    'echo $SYMMCOLL_HUB $SYMMCOLL_JOB'; done | sort -u | wc -l)" 2 \
+    "but not of two jobs"
+# shellcheck disable=SC2016
+is "$(OMP_NUM_THREADS=7 "$run" -n "$(nproc)" --no-prefix sh -c \
+    'echo $OMP_NUM_THREADS $OPENBLAS_NUM_THREADS $BLIS_NUM_THREADS' |
+    sort -u)" "7 1 1" "threads per rank, where the user has not said"
+is "$(printf 'a\nb\n' | "$run" -n 3 cat)" "[0] a
+[0] b" "rank 0 has the input, the others none"
+
+# ---- output ----
+
+# shellcheck disable=SC2016
+"$run" -n 2 sh -c 'echo "out $RANK"; echo "err $RANK" >&2' >out 2>err
+is "$(sort out)" "[0] out 0
+[1] out 1" "lines of standard output get their rank"
+is "$(sort err)" "[0] err 0
+[1] err 1" "so do those of standard error, apart"
+# shellcheck disable=SC2016
+"$run" -n 4 sh -c 'i=0; while [ $i -lt 2000 ]; do
+    printf "%s " $RANK; printf "%s end\n" $i; i=$((i + 1)); done' >out
+is "$(awk '!/^\[([0-3])\] [0-3] [0-9]+ end$/ ||
+    substr($1, 2, 1) != $2' out | wc -l; wc -l <out)" "0
+8000" "lines are never mixed and never lost"
+is "$("$run" -n 1 printf 'no end')" "[0] no end" "a line without end gets one"
+is "$("$run" -n 1 sh -c 'head -c 200000 /dev/zero | tr "\0" x' |
+    tr -d '[0] \n' | wc -c)" 200000 "a very long line comes in pieces"
+is "$("$run" -n 2 sh -c "printf '\\0\\377\\n'" | od -An -tx1 | tr -d ' \n' |
+    sed 's/5b315d/5b305d/')" "5b305d2000ff0a5b305d2000ff0a" \
+    "bytes are passed on as they are"
+is "$("$run" -n 1 --no-prefix printf 'as\n\nis' | od -An -c | tr -d ' ')" \
+    'as\n\nis' "a single rank without prefix prints for itself"
+# shellcheck disable=SC2016
+"$run" -n 2 --output logs sh -c 'echo o$RANK; echo e$RANK >&2' >out 2>err
+is "$(cat out err; cat logs/0.out logs/0.err logs/1.out logs/1.err)" "o0
+e0
+o1
+e1" "--output puts each stream into a file"
+is "$(status "$run" -n 2 --output plain true)" 1 "--output wants a folder"
+timeout 60 "$run" -n 2 yes 2>/dev/null | head -n 3 >out
+is "$(wc -l <out)" 3 "ranks end when nobody reads their output"
+
+# ---- limits ----
+
+(ulimit -n 40 && "$run" -n 8 true) >out 2>err
+is "$? $(cat err)" \
+    "1 symmcoll-run: 8 ranks need 72 open files, allowed are 40 (RLIMIT_NOFILE)" \
+    "too few open files: needed and allowed"
+is "$( (ulimit -S -n 40 && "$run" -n 8 --no-prefix sh -c 'ulimit -n') |
+    sort -u)" 40 "a soft limit is raised, but not for the ranks"
+
+# ---- restarts ----
+
+# shellcheck disable=SC2016
+"$run" -n 1 --max-restarts 2 sh -c \
+    'echo $SYMMCOLL_ATTEMPT; [ $SYMMCOLL_ATTEMPT = 1 ]' >out 2>err
+is "$? $(cat out)" "0 [0] 0
+[0] 1" "a failed job is started again"
+is "$(err)" \
+    "symmcoll-run: rank 0 (pid P) exited with status 1; starting again (1 of 2)" \
+    "and says so"
+
+# ---- signals, and what is left ----
+
+# start COMMAND...: symmcoll-run in the background; ranks leave files rank.N
+start()
+{
+    rm -f rank.* got.*
+    # A command in the background of a script ignores SIGINT; ours must not.
+    env "$@" >out 2>err &
+    launcher=$!
+}
+
+# In the foreground, because a script's background commands ignore SIGINT: a
+# rank sends it, when all are ready.
+# shellcheck disable=SC2016
+"$run" -n 2 sh -c 'trap "echo > int.$RANK; exit 6" INT; echo >ready.$RANK
+    [ $RANK = 0 ] && { while [ ! -e ready.1 ]; do sleep 0.1; done
+        kill -INT $PPID; }
+    while :; do sleep 0.1; done' >out 2>err
+is "$? $(ls int.*)" "6 int.0
+int.1" "SIGINT reaches every rank"
+for signal in TERM HUP USR1 USR2; do
+    # shellcheck disable=SC2016
+    start "$run" -n 2 sh -c 'trap "echo > got.$RANK; exit 5" '$signal'
+        echo $$ >tmp.$RANK; mv tmp.$RANK rank.$RANK
+        while :; do sleep 0.1; done'
+    await rank.0 && await rank.1 && kill -$signal $launcher
+    wait $launcher
+    is "$? $(ls got.*)" "5 got.0
+got.1" "SIG$signal reaches every rank"
+done
+
+# shellcheck disable=SC2016
+start "$run" -n 2 --grace 100 sh -c 'trap "" TERM
+    echo $$ >tmp.$RANK; mv tmp.$RANK rank.$RANK; while :; do sleep 0.1; done'
+await rank.0 && await rank.1 && kill -TERM $launcher && sleep 0.3
+kill -TERM $launcher
+wait $launcher
+is $? 137 "who is asked twice and does not end is killed"
+
+# shellcheck disable=SC2016
+start "$run" -n 2 sh -c 'sleep 1000 & echo $! >child.$RANK
+    echo $$ >tmp.$RANK; mv tmp.$RANK rank.$RANK; sleep 1000'
+await rank.0 && await rank.1 && kill -KILL $launcher
+wait $launcher
+# shellcheck disable=SC2046
+gone $(cat rank.0 rank.1)
+ok $? "ranks do not outlive a killed launcher"
+# shellcheck disable=SC2046
+kill $(cat child.0 child.1) 2>/dev/null
+
+# shellcheck disable=SC2016
+"$run" -n 2 sh -c 'setsid sleep 1000 & echo $! >child.$RANK'
+! kill -0 "$(cat child.0)" 2>/dev/null && ! kill -0 "$(cat child.1)" 2>/dev/null
+ok $? "what ranks leave in the background is ended with them"
+done_testing

@@ -1,0 +1,140 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# symmcoll-run with ranks of the library that come to a bad end: what the others
+# are told, the final line, the record of the dead, and that nothing is left.
+. "${T_SRCDIR:-.}/t/tap.sh"
+
+run=$builddir/bin/symmcoll-run
+victim=$builddir/t/bin/run_victim
+export SYMMCOLL_TRACE_DUMP_FILE="$scratch/dump_"
+
+# await FILE: waits until it is there, at most 60 s
+await()
+{
+    await_left=600
+    while [ ! -e "$1" ] && [ $await_left -gt 0 ]; do
+        sleep 0.1
+        await_left=$((await_left - 1))
+    done
+    [ -e "$1" ]
+}
+
+# start OPTIONS...: symmcoll-run with them in the background
+start()
+{
+    rm -f victim killed dump_* out err
+    "$run" "$@" >out 2>err &
+    launcher=$!
+}
+
+# kill_victim SECONDS: kills the rank that offers itself and waits for the end
+# of the job, at most so long; its status is in $status
+kill_victim()
+{
+    await victim || diag "no rank offered itself"
+    pid=$(cat victim)
+    # It says so just before it goes into the operation.
+    sleep 0.2
+    kill -KILL "$pid"
+    : >killed
+    kill_left=$(($1 * 20))
+    while kill -0 $launcher 2>/dev/null && [ $kill_left -gt 0 ]; do
+        sleep 0.05
+        kill_left=$((kill_left - 1))
+    done
+    wait $launcher
+    status=$?
+    [ $kill_left -gt 0 ]
+}
+
+# left: our ranks that there still are; their memory has no other name and is
+# gone with the last of them
+left()
+{
+    for process in /proc/[0-9]*; do
+        case $(readlink "$process/exe" 2>/dev/null) in
+        *run_victim*) echo "${process#/proc/} still runs" ;;
+        esac
+    done
+}
+
+told()
+{
+    grep -c "^\[[0-9]*\] $1" err
+}
+
+cd "$scratch" || exit 1
+plan 27
+
+is "$("$run" -n 4 "$victim" good 0 2>&1; echo $?)" 0 \
+    "ranks that end well leave nothing to say"
+is "$(ls dump_* 2>/dev/null)" "" "and no record"
+
+start -n 4 "$victim" wait 2
+kill_victim 10
+ok $? "after a rank is killed the job ends by itself"
+is $status 137 "with 128 and the signal's number"
+is "$(tail -n 1 err)" "symmcoll-run: rank 2 (pid $pid) killed by SIGKILL \
+in all_reduce seq 11 of group 0" "the final line says who, how and where"
+is "$(told "all_reduce: PEER: .*rank 2 (pid $pid) killed by SIGKILL")" 3 \
+    "every other rank has been told rank, pid and signal"
+is "$(wc -l <err)" 4 "and has said so in one line"
+grep -q '"reason": "rank 2 (pid '"$pid"') killed by SIGKILL"' dump_2
+ok $? "the record of the dead rank is written"
+grep -q '"collective_seq_id": 11,.*"state": "started"' dump_2
+ok $? "with the operation that it was in"
+none "$(left)" "nothing is left behind"
+
+start -n 2 "$victim" wait 1 1024
+kill_victim 10
+is "$? $status" "0 137" "a rank with 1 GiB that is killed"
+is "$(tail -n 1 err)" "symmcoll-run: rank 1 (pid $pid) killed by SIGKILL \
+in all_reduce seq 11 of group 0" "is the one to be blamed"
+is "$(told "all_reduce: PEER: .*rank 1 (pid $pid) killed by SIGKILL")" 1 \
+    "and its signal is known before its memory is gone"
+
+"$run" -n 4 "$victim" exit 2 >out 2>err
+is $? 3 "a rank that exits without finalize gives its status"
+is "$(tail -n 1 err | sed 's/pid [0-9]*/pid P/')" \
+    "symmcoll-run: rank 2 (pid P) exited with status 3 after all_reduce seq 10 \
+of group 0" "and is blamed"
+is "$(told "all_reduce: PEER: .*rank 2 (pid [0-9]*) exited with status 3")" 3 \
+    "the others know its status"
+[ -s dump_2 ]
+ok $? "its record is written"
+
+"$run" -n 4 "$victim" leave 2 >out 2>err
+is $? 1 "a rank that leaves politely in the middle is a failure"
+is "$(tail -n 1 err | sed 's/pid [0-9]*/pid P/')" \
+    "symmcoll-run: rank 2 (pid P) exited with status 0 without \
+symmcoll_finalize() after all_reduce seq 10 of group 0" "and is blamed"
+
+"$run" -n 4 "$victim" init 2 >out 2>err
+is $? 137 "a rank that is killed before all have met"
+is "$(tail -n 1 err | sed 's/pid [0-9]*/pid P/')" \
+    "symmcoll-run: rank 2 (pid P) killed by SIGKILL" "is blamed"
+is "$(told "init: PEER: .*rank 2 (pid [0-9]*) killed by SIGKILL")" 3 \
+    "and the others do not wait for it"
+
+SYMMCOLL_TRACE_DUMP_FILE=/no/such/folder/dump_ "$run" -n 2 "$victim" exit 1 \
+    >out 2>err
+is $? 3 "where a record cannot be written the status is the same"
+grep -q "^symmcoll-run: .*/no/such/folder/dump_1.*No such file" err
+ok $? "and it is said why"
+
+start -n 4 "$victim" wait 2
+await victim && sleep 0.2
+is "$(left | wc -l)" 4 "while a job runs its ranks are seen"
+kill -KILL $launcher
+wait $launcher 2>/dev/null
+tries=100
+while [ -n "$(left)" ] && [ $tries -gt 0 ]; do
+    sleep 0.1
+    tries=$((tries - 1))
+done
+none "$(left)" "a killed launcher takes its ranks with it"
+
+is "$(SYMMCOLL_LOG_LEVEL=nonsense "$run" -n 2 "$victim" good 0 2>&1 |
+    grep -c '^symmcoll-run: .*nonsense')" 1 \
+    "a bad setting is reported once, before a rank is started"
+done_testing

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * See data.h.  Sums are worked out by the plain reference of t/base, from
+ * contributions made anew; nothing of the library's way of an operation is used.
+ */
+#include "data.h"
+
+#include "../base/reference.h"
+#include "../tap.h"
+
+#include "group/group.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GUARD ((size_t)64)
+#define GUARD_BYTE 0xa5
+#define CLEAR_BYTE 0x5a
+#define PIECE ((size_t)512) /* elements that are worked out at once */
+
+/* ---- rooms ---- */
+
+struct room room_open(size_t nbytes, size_t shift)
+{
+    struct room room = {.nbytes = nbytes};
+
+    room.base = aligned_alloc(64, (nbytes + shift + 3 * GUARD) / 64 * 64);
+    if (room.base == NULL) {
+        diag("no memory for %zu bytes", nbytes);
+        abort();
+    }
+    room.at = room.base + GUARD + shift;
+    memset(room.at - GUARD, GUARD_BYTE, GUARD);
+    memset(room.at + nbytes, GUARD_BYTE, GUARD - shift % 64);
+    room.nbytes = nbytes;
+    room_clear(&room);
+    return room;
+}
+
+void room_close(struct room *room)
+{
+    free(room->base);
+    *room = (struct room){.base = NULL};
+}
+
+void room_clear(struct room *room)
+{
+    memset(room->at, CLEAR_BYTE, room->nbytes);
+}
+
+static bool holds_only(const unsigned char *at, size_t nbytes, int byte)
+{
+    for (size_t i = 0; i < nbytes; i++) {
+        if (at[i] != byte)
+            return false;
+    }
+    return true;
+}
+
+bool room_is_clear(const struct room *room)
+{
+    return holds_only(room->at, room->nbytes, CLEAR_BYTE);
+}
+
+bool room_is_guarded(const struct room *room)
+{
+    return holds_only(room->at - GUARD, GUARD, GUARD_BYTE) &&
+           holds_only(room->at + room->nbytes, GUARD / 4, GUARD_BYTE);
+}
+
+/* ---- contributions ---- */
+
+/* Well mixed bits of a place (the finisher of splitmix64). */
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+/* A number for a float type: mostly of a few digits and very different sizes, so
+ * that the order of a sum shows; rarely something special. */
+static double make_number(uint64_t bits)
+{
+    double value = (double)((int64_t)(bits % 20001) - 10000) / 128;
+
+    switch (bits >> 20 & 127) {
+    case 0:
+        return -0.0;
+    case 1:
+        return 0.0;
+    case 2:
+        return (bits >> 30 & 15) == 0 ? (double)NAN : value;
+    case 3:
+        return (bits >> 30 & 15) == 0 ? (double)INFINITY : value;
+    default:
+        return (bits >> 40 & 3) == 0 ? value * 64 : value / 16;
+    }
+}
+
+static void put_float(
+    unsigned char *to, enum symmcoll_dtype dtype, uint64_t bits)
+{
+    double twice = make_number(bits);
+    float single = (float)twice;
+    uint16_t half;
+
+    switch (dtype) {
+    case SYMMCOLL_FLOAT16:
+        half = symc_float_to_half(single);
+        memcpy(to, &half, sizeof(half));
+        break;
+    case SYMMCOLL_BFLOAT16:
+        half = symc_float_to_bfloat16(single);
+        memcpy(to, &half, sizeof(half));
+        break;
+    case SYMMCOLL_FLOAT32:
+    case SYMMCOLL_COMPLEX64:
+        memcpy(to, &single, sizeof(single));
+        break;
+    default:
+        twice = twice / 3;
+        memcpy(to, &twice, sizeof(twice));
+    }
+}
+
+/* Bytes of the number of a float type, half a complex one; 0 for others. */
+static size_t number_nbytes(enum symmcoll_dtype dtype)
+{
+    switch (dtype) {
+    case SYMMCOLL_FLOAT16:
+    case SYMMCOLL_BFLOAT16:
+        return 2;
+    case SYMMCOLL_FLOAT32:
+    case SYMMCOLL_COMPLEX64:
+        return 4;
+    case SYMMCOLL_FLOAT64:
+    case SYMMCOLL_COMPLEX128:
+        return 8;
+    default:
+        return 0;
+    }
+}
+
+void data_fill(void *to, enum symmcoll_dtype dtype, size_t first, size_t count,
+    int rank, unsigned seed)
+{
+    unsigned char *at = to;
+    size_t elem = symmcoll_dtype_size(dtype);
+    size_t number = number_nbytes(dtype);
+    size_t step = number != 0 ? number : elem;
+    uint64_t base = mix((uint64_t)seed << 32 | (uint64_t)rank << 8 |
+                        (uint64_t)dtype);
+
+    for (size_t i = first * elem / step; i < (first + count) * elem / step;
+         i++, at += step) {
+        uint64_t bits = mix(base + i);
+
+        if (number != 0)
+            put_float(at, dtype, bits);
+        else if (dtype == SYMMCOLL_BOOL)
+            *at = bits % 5 == 0 ? (unsigned char)(bits >> 8) : bits & 1;
+        else
+            memcpy(at, &bits, step);
+    }
+}
+
+double data_factor(int rank)
+{
+    return (rank % 2 == 0 ? 1 : -1) * (double)(rank + 2) / 3;
+}
+
+/* ---- results ---- */
+
+void data_reduce(void *to, enum symmcoll_dtype dtype, symmcoll_op_t op,
+    size_t first, size_t count, int size, int run, unsigned seed)
+{
+    size_t elem = symmcoll_dtype_size(dtype);
+    unsigned char *pieces = malloc((size_t)size * PIECE * elem);
+    const unsigned char **sources = calloc((size_t)size, sizeof(*sources));
+    double *factors = calloc((size_t)size, sizeof(*factors));
+    struct symc_reduction reduction = {
+        .dtype = dtype, .op = op, .run = run, .factors = factors};
+
+    if (pieces == NULL || sources == NULL || factors == NULL)
+        abort();
+    for (size_t done = 0; done < count; done += PIECE) {
+        size_t now = count - done < PIECE ? count - done : PIECE;
+
+        for (int r = 0; r < size; r++) {
+            sources[r] = pieces + (size_t)r * PIECE * elem;
+            factors[r] = data_factor(r);
+            data_fill(pieces + (size_t)r * PIECE * elem, dtype, first + done,
+                now, r, seed);
+        }
+        reference_reduce(&reduction, (unsigned char *)to + done * elem,
+            sources, size, now);
+    }
+    free(pieces);
+    free(sources);
+    free(factors);
+}
+
+bool data_is_same(const char *what, const void *found, const void *expected,
+    size_t nbytes)
+{
+    const unsigned char *a = found, *b = expected;
+    size_t i = 0;
+
+    if (nbytes == 0 || memcmp(a, b, nbytes) == 0)
+        return true;
+    while (a[i] == b[i])
+        i++;
+    diag("%s: byte %zu of %zu: expected 0x%02x, found 0x%02x", what, i, nbytes,
+        b[i], a[i]);
+    return false;
+}
+
+symmcoll_op_t data_op(struct symmcoll_group *group, symmcoll_op_t op, int rank)
+{
+    if (op == SYMMCOLL_PREMUL_SUM &&
+        symmcoll_op_create_premul(group->world, data_factor(rank), &op) !=
+            SYMMCOLL_OK)
+        abort();
+    return op;
+}
+
+void data_counts(size_t elem, size_t *counts)
+{
+    const size_t nbytes[DATA_COUNTS] = {0, elem, 3 * elem, 32, 40, 40 + elem,
+        10 * elem, 64 + elem, SMALL_MAX, SMALL_MAX + elem};
+
+    for (int i = 0; i < DATA_COUNTS; i++)
+        counts[i] = nbytes[i] / elem;
+}
+
+/* ---- both kinds of ranks ---- */
+
+void both_run(int n, rank_fn body, const char *sentence)
+{
+    ok(ranks_run(n, body), "%s (%d process%s)", sentence, n,
+        n == 1 ? "" : "es");
+    ok(threads_run(n, body), "%s (%d thread%s)", sentence, n,
+        n == 1 ? "" : "s");
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Data for tests of collectives: what each rank contributes, what must come out,
+ * and rooms that show who wrote past their end.  Any rank can work out any
+ * other's contribution, so every rank checks its own result, to the bit.
+ */
+#ifndef T_COLL_DATA_H
+#define T_COLL_DATA_H
+
+#include "../ranks.h"
+
+#include <symmcoll.h>
+
+#include <stdbool.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Settings' defaults that divide the algorithms, in bytes. */
+#define SMALL_MAX ((size_t)8192)
+#define CHUNK ((size_t)256 * 1024)
+#define STREAM_MIN ((size_t)4 * 1024 * 1024)
+
+/* A buffer between two guards. */
+struct room {
+    unsigned char *base; /* of the allocation */
+    unsigned char *at;   /* of the buffer */
+    size_t nbytes;
+};
+
+/* A room of so many bytes, shift bytes beyond an aligned address, filled with
+ * one value; ends the process where there is no memory. */
+struct room room_open(size_t nbytes, size_t shift);
+void room_close(struct room *room);
+
+/* Fill again with that value; whether it still holds nothing else. */
+void room_clear(struct room *room);
+bool room_is_clear(const struct room *room);
+
+/* Whether the guards are as they were. */
+bool room_is_guarded(const struct room *room);
+
+/* Elements [first, first + count) of rank's contribution: numbers of both signs
+ * whose sums depend on their order, now and then a NaN, an infinity or a zero of
+ * either sign. */
+void data_fill(void *to, enum symmcoll_dtype dtype, size_t first, size_t count,
+    int rank, unsigned seed);
+
+/* The factor of a rank's PREMUL_SUM. */
+double data_factor(int rank);
+
+/* The reduction of elements [first, first + count) of size ranks, added in runs
+ * of `run`. */
+void data_reduce(void *to, enum symmcoll_dtype dtype, symmcoll_op_t op,
+    size_t first, size_t count, int size, int run, unsigned seed);
+
+/* Whether two results are the same bytes; says where they are not. */
+bool data_is_same(const char *what, const void *found, const void *expected,
+    size_t nbytes);
+
+/* The operation's number to pass: for PREMUL_SUM one made for this rank. */
+symmcoll_op_t data_op(struct symmcoll_group *group, symmcoll_op_t op, int rank);
+
+/* Counts of elements of elem bytes at which something changes in the way small
+ * messages travel: an array of DATA_COUNTS. */
+#define DATA_COUNTS 10
+void data_counts(size_t elem, size_t *counts);
+
+/* One point for ranks that are processes, one for threads. */
+void both_run(int n, rank_fn body, const char *sentence);
+
+#endif

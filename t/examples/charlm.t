@@ -1,0 +1,178 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# train_charlm: the same bits however the work is spread, what it writes, and how
+# it ends when something is wrong.  Short runs: what it learns is not looked at.
+. "${T_SRCDIR:-.}/t/tap.sh"
+
+run=$builddir/bin/symmcoll-run
+train=$builddir/examples/train_charlm
+[ -x "$train" ] || skip_all 'examples/train_charlm was not built (no CBLAS)'
+[ -x "$run" ] || skip_all 'symmcoll-run was not built'
+
+# A text of about 12 kB, the same everywhere.
+awk 'BEGIN { for (i = 0; i < 600; i++)
+        printf "%d times %d is %d, ", i % 7, i % 11, (i % 7) * (i % 11)
+    print "" }' >"$scratch/text"
+
+cd "$scratch" || exit 1
+
+# trained NAME COMMAND...: a short run that saves; its output is in NAME.out.
+trained()
+{
+    name=$1
+    shift
+    timeout 120 "$@" --text text --steps 12 --batch 32 --save "$name" \
+        >"$name.out" 2>&1 || diag <"$name.out"
+}
+
+trained n4 "$run" -n 4 "$train"
+trained n1a4 "$run" -n 1 "$train" --accumulate 4
+trained t4 "$train" --threads 4
+trained n2 "$run" -n 2 "$train"
+trained alone2 "$train" --accumulate 2
+trained n2a2 "$run" -n 2 "$train" --accumulate 2
+trained t2a2 "$train" --threads 2 --accumulate 2
+trained seed "$run" -n 2 "$train" --seed 2
+
+# ---- the same bits ----
+
+try 'four ranks and one with four micro-batches give the same bits' \
+    cmp n4 n1a4
+try 'four threads give the same bits as four processes' cmp n4 t4
+try 'two ranks and one with two micro-batches give the same bits' cmp n2 alone2
+try 'accumulating threads give the same bits as accumulating processes' \
+    cmp n2a2 t2a2
+! cmp -s n2 n4
+ok $? 'other micro-batches give other parameters'
+! cmp -s n2 seed
+ok $? 'another seed gives other parameters'
+sum=$(sha256sum n4 | cut -d ' ' -f 1)
+grep -q "parameters identical on all ranks: yes (sha256 $sum)" n4.out
+ok $? 'the ranks compare the parameters, by the sum of the saved file'
+is "$(sed -n '1,2p;/^$/q' n4 | tr '\n' ',')" \
+    "charlm 1,$(sed -n 2p n4)," 'the saved file says what it is'
+grep -q '^\[0\] step 12 of 12 .* characters/s ' n4.out &&
+    grep -q 'every tenth kilobyte  *[1-9][0-9]* ' n4.out &&
+    grep -q 'communication .* exposed' n4.out
+ok $? 'progress, losses and times are shown'
+
+# ---- pictures ----
+
+# plotted COMMAND...: a run that leaves loss.svg, a picture with a curve.
+plotted()
+{
+    timeout 120 env "$@" "$train" --text text --steps 4 --batch 32 \
+        --plot loss.svg >plot.out 2>&1 &&
+        grep -q '<svg' loss.svg && grep -q '</svg>' loss.svg
+}
+
+try 'the loss is drawn, by gnuplot where there is one' plotted
+mkdir bin && printf '#!/bin/sh\nexit 1\n' >bin/gnuplot && chmod +x bin/gnuplot
+try 'the loss is drawn where gnuplot fails' plotted "PATH=$PWD/bin:$PATH"
+grep -q '<polyline .* points=.[0-9.]*,[0-9.]* [0-9.]*,[0-9.]* ' loss.svg
+ok $? 'the picture drawn by hand has the curve'
+
+# ---- what must end well ----
+
+: >empty
+printf a >one
+printf '%0200d' 0 >same
+printf 'abcdefghijklmnopqrstuvwxyz%.0s' 1 2 3 >short
+
+# refused TEXT ARGUMENT...: on three ranks, one line with the text, and status 2.
+refused()
+{
+    text=$1
+    shift
+    timeout 60 "$run" -n 3 "$train" --steps 2 "$@" >bad.out 2>&1
+    status=$?
+    [ $status -eq 2 ] && [ "$(grep -c 'train_charlm:' bad.out)" -eq 1 ] &&
+        grep 'train_charlm:' bad.out | grep -qF "$text"
+    status=$?
+    [ $status -eq 0 ] || diag <bad.out
+    ok $status "refused with one line: $text"
+}
+
+refused 'cannot open absent: No such file' --text text absent
+refused 'empty is empty' --text empty
+refused 'more than 16 bytes' --text one
+refused 'only one byte value, 0x30' --text same --batch 8
+refused '3 ranks x 1 micro-batches x 32 characters wants 96' \
+    --text short --batch 32
+refused 'not a regular file' --text .
+refused 'cannot write absent/loss.svg' --text text --plot absent/loss.svg
+refused 'cannot write absent/model' --text text --save absent/model
+refused '--steps: expected a number from 1' --steps 0
+refused '--learning-rate: expected' --learning-rate 0
+refused '--seed wants an argument' --text text --seed
+refused 'no option --nonsense' --nonsense
+refused 'no argument "nonsense"' --steps 2 nonsense
+refused '--threads: expected to be started alone' --threads 2
+
+timeout 60 "$train" --text empty --save new >bad.out 2>&1
+[ ! -e new ]
+ok $? 'a run that fails leaves no empty file'
+echo kept >old
+timeout 60 "$train" --text empty --save old >bad.out 2>&1
+is "$(cat old)" kept 'a run that fails leaves an older file as it was'
+if [ -c /dev/full ]; then
+    timeout 60 "$train" --text text --steps 2 --batch 32 --save /dev/full \
+        >bad.out 2>&1
+    is "$?" 1 'a full disk fails the run'
+    grep -q 'cannot write /dev/full: No space left' bad.out && [ -c /dev/full ]
+    ok $? 'and is named'
+else
+    skip 2 'no /dev/full'
+fi
+
+# ---- a rank killed in mid-training ----
+
+ls /dev/shm >shm.before 2>/dev/null
+"$run" -n 4 "$train" --text text --steps 1000000 --batch 32 >killed.out 2>&1 &
+launcher=$!
+tries=0
+while ! grep -q ' step ' killed.out && [ $tries -lt 300 ]; do
+    sleep 0.2
+    tries=$((tries + 1))
+done
+pids=$(cat "/proc/$launcher/task/$launcher/children" 2>/dev/null ||
+    ps -o pid= --ppid "$launcher")
+# shellcheck disable=SC2086
+set -- $pids
+is $# 4 'four ranks train'
+victim=${3:-0}
+before=$(date +%s)
+[ "$victim" -gt 0 ] && kill -9 "$victim"
+# Ten times the goal, then it has hung.
+(sleep 10 && kill -9 "$launcher") 2>/dev/null &
+guard=$!
+wait "$launcher"
+status=$?
+seconds=$(($(date +%s) - before))
+kill "$guard" 2>/dev/null
+is "$status" 137 'the launcher exits with 128 and the signal'
+[ "$seconds" -lt 10 ]
+ok $? 'the others end within ten seconds'
+rank=$(sed -n "s/^symmcoll-run: rank \([0-9]*\) (pid $victim) killed by SIGKILL.*/\1/p" \
+    killed.out)
+[ -n "$rank" ]
+ok $? 'the launcher names rank, pid and signal'
+for other in 0 1 2 3; do
+    [ "$other" = "$rank" ] && continue
+    is "$(grep "train_charlm: rank $other: " killed.out |
+        grep "rank $rank (pid $victim)" | grep SIGKILL |
+        grep -cE 'all_(reduce|gather)')" 1 \
+        'another rank says in one line which rank died, how, and in what'
+done
+[ -n "$rank" ] || skip 0
+[ "$(grep -c 'train_charlm:' killed.out)" -eq 3 ]
+ok $? 'and nothing else'
+left=
+for pid in $pids; do
+    [ -d "/proc/$pid" ] && left="$left $pid"
+done
+none "$left" 'no process is left'
+ls /dev/shm 2>/dev/null | diff shm.before - >shm.diff
+ok $? 'nothing is left in shared memory'
+[ $tap_failed -eq 0 ] || diag <killed.out
+done_testing

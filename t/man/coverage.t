@@ -1,0 +1,74 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Every function, tool and settings file has its page, and a page that many
+# share names each of them.
+. "${T_SRCDIR:-.}/t/tap.sh"
+
+cd "$srcdir" || exit 1
+
+# The page a name leads to, through its alias.
+page_of()
+{
+    [ -e "$1" ] || return
+    alias=$(sed -n '1s/^\.so //p' "$1")
+    if [ -n "$alias" ]; then
+        echo "man/${alias#man[0-9]/}"
+    else
+        echo "$1"
+    fi
+}
+
+functions=$(sed -n 's/^ *\(symmcoll_[a-z0-9_]*\);.*/\1/p' lib/libsymmcoll.map)
+[ -n "$functions" ] || exit 1
+
+missing=
+unnamed=
+undeclared=
+for function in $functions; do
+    page=$(page_of "man/$function.3")
+    if [ -z "$page" ] || [ ! -e "$page" ]; then
+        missing="$missing $function"
+        continue
+    fi
+    grep -qE "^\.Nm $function( ,)?\$" "$page" || unnamed="$unnamed $function"
+    grep -qE "^\.(Fn|Fo) $function( |\$)" "$page" ||
+        undeclared="$undeclared $function"
+done
+
+dangling=
+for page in man/*.[1-9]; do
+    target=$(page_of "$page")
+    [ -e "$target" ] || dangling="$dangling $page"
+    case $(sed -n '1s/^\.so //p' "$target") in
+    ?*) dangling="$dangling $page" ;;
+    esac
+done
+
+stale=
+for page in man/symmcoll_*.3; do
+    name=$(basename "$page" .3)
+    echo "$functions" | grep -qx "$name" || stale="$stale $name"
+done
+
+toolless=
+for tool in bin/symmcoll-*.c; do
+    name=$(basename "$tool" .c)
+    [ -e "man/$name.1" ] || toolless="$toolless $name"
+done
+
+unlisted=
+for page in man/*.[1-9]; do
+    grep -q "$page" Makefile.am || unlisted="$unlisted $page"
+done
+
+plan 8
+none "$missing" 'every exported function has a page'
+none "$unnamed" 'its page has it under NAME'
+none "$undeclared" 'its page has it under SYNOPSIS'
+none "$dangling" 'every alias leads to a page that exists'
+none "$stale" 'no page of section 3 is about a function that is not exported'
+none "$toolless" 'every tool has a page'
+[ -e man/symmcoll.conf.5 ] && [ -e man/symmcoll.7 ]
+ok $? 'the settings file and the library itself have a page'
+none "$unlisted" 'every page is listed in Makefile.am'
+done_testing

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Small questions that the tests of stores ask again and again.
+ */
+#ifndef T_STORE_HELPERS_H
+#define T_STORE_HELPERS_H
+
+#include <symmcoll.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Whether a call failed as it should, with a text in its detail. */
+static inline int failed_with(
+    symmcoll_status_t status, symmcoll_status_t expected, const char *text)
+{
+    return status == expected && strstr(symmcoll_last_error(), text) != NULL;
+}
+
+static inline int set_text(
+    struct symmcoll_store *store, const char *key, const char *text)
+{
+    return symmcoll_store_set(store, key, text, strlen(text)) == SYMMCOLL_OK;
+}
+
+/* Whether a key is there and holds a text. */
+static inline int holds(
+    struct symmcoll_store *store, const char *key, const char *text)
+{
+    void *value = NULL;
+    size_t nbytes = 0;
+    int exist = 0;
+    int same;
+
+    if (symmcoll_store_check(store, &key, 1, &exist) != SYMMCOLL_OK || !exist ||
+        symmcoll_store_get(store, key, &value, &nbytes) != SYMMCOLL_OK)
+        return 0;
+    same = nbytes == strlen(text) && strcmp(value, text) == 0;
+    free(value);
+    return same;
+}
+
+static inline int is_absent(struct symmcoll_store *store, const char *key)
+{
+    int exist = 1;
+
+    return symmcoll_store_check(store, &key, 1, &exist) == SYMMCOLL_OK &&
+           !exist;
+}
+
+/* A path of this program's own in the scratch folder, where nothing is. */
+static inline const char *scratch_path(void)
+{
+    static char path[4096];
+    static unsigned calls;
+    const char *build = getenv("T_BUILDDIR");
+
+    snprintf(path, sizeof path, "%s%s/store-%ld-%u",
+        build != NULL ? build : "/tmp", build != NULL ? "/t/scratch" : "",
+        (long)getpid(), calls++);
+    unlink(path);
+    return path;
+}
+
+/* Run a body in a process of its own, with an alarm; whether it returned true.
+ */
+static inline int run_in_child(int (*body)(const void *arg), const void *arg)
+{
+    int status = 0;
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        alarm(120);
+        exit(body(arg) ? 0 : 1);
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+           WEXITSTATUS(status) == 0;
+}
+
+#endif

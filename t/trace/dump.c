@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The dump: its keys and values, and what becomes of it where files cannot be
+ * written.  (The ring's own tests are in ring.c.)
+ */
+#include "t/tap.h"
+#include "t/trace/json.h"
+#include "t/trace/ring_util.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const struct symc_trace_format newer = {
+    .version = "2.10", .backend_name = "nccl"};
+static const struct symc_trace_format older = {
+    .version = "2.2", .backend_name = "nccl"};
+
+static char folder[] = "/tmp/symmcoll-dump-XXXXXX";
+static char path[64]; /* of the dump in it */
+static char text[1 << 20];
+
+static bool read_text(void)
+{
+    FILE *file = fopen(path, "r");
+    size_t n;
+
+    if (file == NULL)
+        return false;
+    n = fread(text, 1, sizeof(text) - 1, file);
+    text[n] = '\0';
+    fclose(file);
+    return true;
+}
+
+/* Write a ring's dump and read it; false where it is no JSON. */
+static bool dump(const struct symc_trace_ring *ring, int64_t entries,
+    const struct symc_trace_format *format)
+{
+    if (symc_trace_write(ring, symc_trace_nbytes(entries), path, format) !=
+        SYMMCOLL_OK) {
+        diag("%s", symmcoll_last_error());
+        return false;
+    }
+    return read_text() && json_is_valid(text);
+}
+
+/* Whether the folder holds nothing, or just the dump. */
+static bool folder_holds(bool dump_is_there)
+{
+    char command[128];
+    FILE *pipe;
+    int count = -1;
+
+    snprintf(command, sizeof(command), "ls -A %s | wc -l", folder);
+    pipe = popen(command, "r");
+    if (pipe == NULL || fscanf(pipe, "%d", &count) != 1)
+        count = -1;
+    if (pipe != NULL)
+        pclose(pipe);
+    return count == (dump_is_there ? 1 : 0);
+}
+
+static int keys_of_2_10(void)
+{
+    struct symc_trace_ring *ring = make_ring(4);
+    char keys[512];
+    int good;
+
+    record(ring, 0, 1, 2);
+    good = dump(ring, 4, &newer) && json_is(text, "version", "\"2.10\"") &&
+           strcmp(json_keys(text, "", keys, sizeof(keys)),
+               "version comm_lib_version pg_config pg_status "
+               "nccl_comm_state entries ") == 0 &&
+           strcmp(json_keys(text, "entries/1", keys, sizeof(keys)),
+               "record_id pg_id process_group collective_seq_id p2p_seq_id "
+               "op_id profiling_name time_created_ns duration_ms "
+               "time_discovered_started_ns time_discovered_completed_ns "
+               "input_sizes input_dtypes output_sizes output_dtypes state "
+               "retired timeout_ms is_p2p thread_id thread_name ") == 0;
+    free(ring);
+    return good;
+}
+
+static int keys_of_2_2(void)
+{
+    struct symc_trace_ring *ring = make_ring(4);
+    char keys[512];
+    int good;
+
+    record(ring, 0, 1, 2);
+    good = dump(ring, 4, &older) && json_is(text, "version", "\"2.2\"") &&
+           strcmp(json_keys(text, "", keys, sizeof(keys)),
+               "version pg_config nccl_comm_state entries ") == 0 &&
+           strcmp(json_keys(text, "entries/1", keys, sizeof(keys)),
+               "record_id pg_id process_group collective_seq_id p2p_seq_id "
+               "op_id profiling_name time_created_ns duration_ms "
+               "time_discovered_started_ns time_discovered_completed_ns "
+               "input_sizes input_dtypes output_sizes output_dtypes state "
+               "retired timeout_ms is_p2p ") == 0;
+    free(ring);
+    return good;
+}
+
+/* As semantics X10 has it. */
+static int values_of_a_short_record(void)
+{
+    struct symc_trace_ring *ring = make_ring(4);
+    int64_t now = symc_wall_ns();
+    const char *at;
+    long long created;
+    int good;
+
+    record(ring, 0, 1, 2);
+    good =
+        dump(ring, 4, &newer) &&
+        json_is(text, "pg_config",
+            "{\n\"0\": {\"name\": \"0\", \"desc\": \"default_pg\", "
+            "\"ranks\": \"[0, 1, 2, 3]\"}}") &&
+        json_is(text, "pg_status/0/last_enqueued_collective", "\"2\"") &&
+        json_is(text, "pg_status/0/last_started_collective", "\"2\"") &&
+        json_is(text, "pg_status/0/last_completed_collective", "\"2\"") &&
+        json_is(text, "entries/1/record_id", "1") &&
+        json_is(text, "entries/1/pg_id", "0") &&
+        json_is(text, "entries/1/process_group", "[\"0\", \"default_pg\"]") &&
+        json_is(text, "entries/1/collective_seq_id", "2") &&
+        json_is(text, "entries/1/p2p_seq_id", "0") &&
+        json_is(text, "entries/1/op_id", "2") &&
+        json_is(text, "entries/1/profiling_name", "\"nccl:all_reduce\"") &&
+        json_is(text, "entries/1/input_sizes", "[[12]]") &&
+        json_is(text, "entries/1/input_dtypes", "[\"Float\"]") &&
+        json_is(text, "entries/1/output_sizes", "[[12]]") &&
+        json_is(text, "entries/1/output_dtypes", "[\"Float\"]") &&
+        json_is(text, "entries/1/state", "\"completed\"") &&
+        json_is(text, "entries/1/retired", "true") &&
+        json_is(text, "entries/1/timeout_ms", "600000") &&
+        json_is(text, "entries/1/is_p2p", "false") &&
+        json_is(text, "entries/2", NULL);
+    at = json_find(text, "entries/1/time_created_ns");
+    created = at != NULL ? strtoll(at, NULL, 10) : 0;
+    good = good && llabs(created - now) < 60 * SYMC_NS_PER_S;
+    free(ring);
+    return good;
+}
+
+static int names_and_shapes(void)
+{
+    static const struct {
+        enum symc_kind kind;
+        const char *name;
+        const char *in;
+        const char *out;
+    } all[] = {
+        {SYMC_BARRIER, "\"nccl:all_reduce_barrier\"", "[[1]]", "[[1]]"},
+        {SYMC_ALL_REDUCE, "\"nccl:all_reduce\"", "[[5]]", "[[5]]"},
+        {SYMC_REDUCE, "\"nccl:reduce\"", "[[5]]", "[[5]]"},
+        {SYMC_REDUCE_SCATTER, "\"nccl:_reduce_scatter_base\"", "[[20]]",
+            "[[5]]"},
+        {SYMC_ALL_GATHER, "\"nccl:_all_gather_base\"", "[[5]]", "[[20]]"},
+        {SYMC_GATHER, "\"nccl:gather\"", "[[5]]", "[[5], [5], [5], [5]]"},
+        {SYMC_BROADCAST, "\"nccl:broadcast\"", "[[5]]", "[[5]]"},
+        {SYMC_GATHER, "\"nccl:gather\"", "[[5]]", "[]"},
+    };
+    const size_t n = sizeof(all) / sizeof(all[0]);
+    struct symc_trace_ring *ring = make_ring((int64_t)n);
+    int good;
+
+    for (size_t i = 0; i < n; i++) {
+        struct symc_op op = make_op(i + 1, 5);
+
+        op.kind = all[i].kind;
+        op.root = i + 1 < n ? 2 : 1; /* the ring is of rank 2 */
+        op.dtype = SYMMCOLL_BFLOAT16;
+        symc_trace_end(ring, symc_trace_start(ring, 0, &op), true);
+    }
+    good = dump(ring, (int64_t)n, &newer);
+    for (size_t i = 0; i < n && good; i++) {
+        char at[64];
+
+        snprintf(at, sizeof(at), "entries/%zu/profiling_name", i);
+        good = json_is(text, at, all[i].name);
+        snprintf(at, sizeof(at), "entries/%zu/input_sizes", i);
+        good = json_is(text, at, all[i].in) && good;
+        snprintf(at, sizeof(at), "entries/%zu/output_sizes", i);
+        good = json_is(text, at, all[i].out) && good;
+        snprintf(at, sizeof(at), "entries/%zu/input_dtypes", i);
+        good = json_is(text, at, "[\"BFloat16\"]") && good;
+    }
+    free(ring);
+    return good;
+}
+
+static int states_are_told(void)
+{
+    struct symc_trace_ring *ring = make_ring(4);
+    struct symc_trace_format active = newer;
+    struct symc_op op = make_op(2, 1);
+    int good;
+
+    record(ring, 0, 1, 1);
+    symc_trace_end(ring, symc_trace_start(ring, 0, &op), false);
+    op.seq = 3;
+    (void)symc_trace_start(ring, 0, &op);
+    good = dump(ring, 4, &newer) &&
+           json_is(text, "entries/1/state", "\"started\"") &&
+           json_is(text, "entries/1/retired", "true") &&
+           json_is(text, "entries/1/duration_ms", NULL) &&
+           json_is(text, "entries/1/time_discovered_completed_ns", "0") &&
+           json_is(text, "entries/2/state", "\"started\"") &&
+           json_is(text, "entries/2/retired", "false") &&
+           json_is(text, "entries/2/duration_ms", NULL);
+    active.only_active = true;
+    good = good && dump(ring, 4, &active) &&
+           json_is(text, "entries/0/record_id", "1") &&
+           json_is(text, "entries/1/record_id", "2") &&
+           json_is(text, "entries/2", NULL);
+    free(ring);
+    return good;
+}
+
+static int entries_are_left_out(void)
+{
+    struct symc_trace_ring *ring = make_ring(4);
+    struct symc_trace_format without = newer;
+    int good;
+
+    good = dump(ring, 4, &newer) && json_is(text, "entries", NULL) &&
+           json_is(text, "pg_status/0/last_started_collective", "\"-1\"");
+    record(ring, 0, 1, 3);
+    without.no_collectives = true;
+    good = good && dump(ring, 4, &without) && json_is(text, "entries", NULL) &&
+           json_find(text, "pg_config/0/ranks") != NULL;
+    free(ring);
+    return good;
+}
+
+/* Ten asked for, sixteen there are: ten are shown. */
+static int as_many_as_asked_for(void)
+{
+    struct symc_trace_ring *ring = make_ring(10);
+    int good;
+
+    record(ring, 0, 1, 25);
+    good = dump(ring, 10, &newer) &&
+           json_is(text, "entries/0/record_id", "15") &&
+           json_is(text, "entries/9/record_id", "24") &&
+           json_is(text, "entries/10", NULL);
+    free(ring);
+    return good;
+}
+
+static int reason_and_label_are_told(void)
+{
+    struct symc_trace_ring *ring = make_ring(4);
+    struct symc_trace_format format = newer;
+    struct symc_op op = make_op(1, 1);
+    int good;
+
+    format.reason = "rank 2 (pid 7) killed by SIGKILL";
+    strcpy(op.label, "layer \"3\"\n\\ \xc3\xa9 \xff");
+    symc_trace_end(ring, symc_trace_start(ring, 0, &op), true);
+    good = dump(ring, 4, &format) &&
+           json_is(text, "nccl_comm_state/symmcoll/reason",
+               "\"rank 2 (pid 7) killed by SIGKILL\"") &&
+           json_is(text, "nccl_comm_state/symmcoll/rank", "\"2\"") &&
+           json_is(text, "nccl_comm_state/symmcoll/world_size", "\"4\"") &&
+           json_is(text, "entries/0/label",
+               "\"layer \\\"3\\\"\\u000a\\\\ \xc3\xa9 \\u00ff\"");
+    free(ring);
+    return good;
+}
+
+static int locale_does_not_matter(void)
+{
+    struct symc_trace_ring *ring = make_ring(4);
+    int good;
+
+    /* Where neither is installed this is the C locale again. */
+    if (setlocale(LC_ALL, "de_DE.UTF-8") == NULL)
+        (void)setlocale(LC_ALL, "de_DE");
+    record(ring, 0, 1, 1);
+    good = dump(ring, 4, &newer) &&
+           strchr(json_find(text, "entries/0/duration_ms"), '.') != NULL;
+    (void)setlocale(LC_ALL, "C");
+    free(ring);
+    return good;
+}
+
+/* Whatever is in the memory: a valid file or INVALID, and nothing worse. */
+static int garbage_is_survived(void)
+{
+    enum {
+        SIZE = 8
+    };
+    size_t nbytes = symc_trace_nbytes(SIZE);
+    struct symc_trace_ring *ring = make_ring(SIZE);
+    char position[64];
+    int good = 1;
+
+    srand(1);
+    for (int round = 0; round < 400 && good; round++) {
+        unsigned char *bytes = (unsigned char *)ring;
+
+        for (size_t i = 0; i < nbytes; i++)
+            bytes[i] = (unsigned char)(round % 3 == 0   ? rand()
+                                       : round % 3 == 1 ? rand() % 3
+                                                        : 0xff);
+        ring->magic = SYMC_TRACE_MAGIC;
+        ring->capacity = SIZE;
+        for (uint64_t i = 0; i < SIZE; i++) {
+            atomic_store(&ring->entries[i].lock, 2 * i + 2);
+            ring->entries[i].record_id = i;
+            if (rand() % 4 == 0)
+                continue;
+            ring->entries[i].kind = (uint8_t)(1 + rand() % 7);
+            ring->entries[i].dtype %= SYMMCOLL_DTYPE_COUNT;
+            ring->entries[i].group %= SYMC_TRACE_GROUPS;
+            atomic_store(&ring->entries[i].state, (uint8_t)(rand() % 4));
+        }
+        for (int i = 0; i < SYMC_TRACE_GROUPS; i++)
+            ring->groups[i].size %= 5000;
+        atomic_store(&ring->groups[0].used, 2);
+        good = symc_trace_write(ring, nbytes, path, &newer) == SYMMCOLL_OK &&
+               read_text() && json_is_valid(text);
+        (void)symc_trace_position(ring, nbytes, position, sizeof(position));
+    }
+    free(ring);
+    return good;
+}
+
+static int truncated_ring_is_refused(void)
+{
+    struct symc_trace_ring *ring = make_ring(4);
+    int good = 1;
+
+    record(ring, 0, 1, 4);
+    for (size_t nbytes = 0; nbytes < symc_trace_nbytes(4); nbytes += 64)
+        good = good && symc_trace_write(ring, nbytes, path, &newer) ==
+                           SYMMCOLL_ERR_INVALID;
+    free(ring);
+    return good && folder_holds(false);
+}
+
+static int unwritable_is_named(void)
+{
+    struct symc_trace_ring *ring = make_ring(4);
+    char bad[96];
+    int good;
+
+    snprintf(bad, sizeof(bad), "%s/no/such/folder", folder);
+    good = symc_trace_write(ring, symc_trace_nbytes(4), bad, &newer) ==
+               SYMMCOLL_ERR_SYSTEM &&
+           strstr(symmcoll_last_error(), bad) != NULL &&
+           strstr(symmcoll_last_error(), strerror(ENOENT)) != NULL;
+    good = good &&
+           symc_trace_write(ring, symc_trace_nbytes(4), folder, &newer) ==
+               SYMMCOLL_ERR_SYSTEM &&
+           strstr(symmcoll_last_error(), strerror(EISDIR)) != NULL;
+    snprintf(bad, sizeof(bad), "%s.tmp.%d.0", folder, (int)gettid());
+    good = good && access(bad, F_OK) != 0 && folder_holds(false);
+    free(ring);
+    return good;
+}
+
+static int device_is_not_replaced(void)
+{
+    struct symc_trace_ring *ring = make_ring(4);
+    struct stat info;
+    int good = mkfifo(path, 0600) == 0 &&
+               symc_trace_write(ring, symc_trace_nbytes(4), path, &newer) ==
+                   SYMMCOLL_ERR_INVALID &&
+               lstat(path, &info) == 0 && S_ISFIFO(info.st_mode);
+
+    unlink(path);
+    free(ring);
+    return good;
+}
+
+/* In a child, which the signal would kill. */
+static int limit_is_an_error(void)
+{
+    int status = -1;
+    pid_t child = fork();
+
+    if (child == 0) {
+        struct symc_trace_ring *ring = make_ring(256);
+        struct rlimit limit = {4096, 4096};
+        sigset_t pending;
+        bool good;
+
+        record(ring, 0, 1, 256);
+        setrlimit(RLIMIT_FSIZE, &limit);
+        good = symc_trace_write(ring, symc_trace_nbytes(256), path, &newer) ==
+                   SYMMCOLL_ERR_SYSTEM &&
+               strstr(symmcoll_last_error(), path) != NULL &&
+               strstr(symmcoll_last_error(), strerror(EFBIG)) != NULL;
+        sigpending(&pending);
+        _exit(good && sigismember(&pending, SIGXFSZ) == 0 ? 0 : 1);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0 &&
+           folder_holds(false);
+}
+
+/*
+ * On a file system of its own with one page, in a child with its own view of
+ * the mounts.  Gives 0 where that is not allowed, -1 where the dump went wrong.
+ */
+static int full_disk_is_an_error(void)
+{
+    enum {
+        NOT_ALLOWED = 77
+    };
+    int status = -1;
+    pid_t child = fork();
+
+    if (child == 0) {
+        struct symc_trace_ring *ring = make_ring(256);
+        bool good;
+
+        record(ring, 0, 1, 256);
+        if ((unshare(CLONE_NEWNS) != 0 &&
+                unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) ||
+            mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+            mount("none", folder, "tmpfs", 0, "size=4096") != 0)
+            _exit(NOT_ALLOWED);
+        good = symc_trace_write(ring, symc_trace_nbytes(256), path, &newer) ==
+                   SYMMCOLL_ERR_SYSTEM &&
+               strstr(symmcoll_last_error(), path) != NULL &&
+               strstr(symmcoll_last_error(), strerror(ENOSPC)) != NULL;
+        _exit(good && folder_holds(false) ? 0 : 1);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        return -1;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_ALLOWED)
+        return 0;
+    return status == 0 ? 1 : -1;
+}
+
+static int old_dump_survives_a_failure(void)
+{
+    struct symc_trace_ring *ring = make_ring(256);
+    int status = -1;
+    pid_t child;
+    int good;
+
+    record(ring, 0, 1, 1);
+    good = dump(ring, 256, &newer);
+    record(ring, 0, 2, 256);
+    child = fork();
+    if (child == 0) {
+        struct rlimit limit = {4096, 4096};
+
+        setrlimit(RLIMIT_FSIZE, &limit);
+        _exit(symc_trace_write(ring, symc_trace_nbytes(256), path, &newer) ==
+                      SYMMCOLL_ERR_SYSTEM
+                  ? 0
+                  : 1);
+    }
+    good = good && child > 0 && waitpid(child, &status, 0) == child &&
+           status == 0 && read_text() && json_is_valid(text) &&
+           json_is(text, "entries/1", NULL) && folder_holds(true);
+    unlink(path);
+    free(ring);
+    return good;
+}
+
+static int unknown_version_is_refused(void)
+{
+    struct symc_trace_ring *ring = make_ring(4);
+    struct symc_trace_format format = newer;
+    int good;
+
+    format.version = "3.0";
+    good = symc_trace_write(ring, symc_trace_nbytes(4), path, &format) ==
+               SYMMCOLL_ERR_INVALID &&
+           strstr(symmcoll_last_error(), "found 3.0") != NULL;
+    free(ring);
+    return good;
+}
+
+static int paths_are_made(void)
+{
+    char expected[128];
+    char made[128];
+    struct stat info;
+    int good;
+
+    good =
+        symc_trace_path("/x/trace_", 12, made, sizeof(made)) == SYMMCOLL_OK &&
+        strcmp(made, "/x/trace_12") == 0 &&
+        symc_trace_path("/x/trace_", 12, made, 8) == SYMMCOLL_ERR_INVALID;
+    setenv("XDG_CACHE_HOME", folder, 1);
+    snprintf(expected, sizeof(expected), "%s/symmcoll/trace_rank_3", folder);
+    good = good && symc_trace_path("", 3, made, sizeof(made)) == SYMMCOLL_OK &&
+           strcmp(made, expected) == 0;
+    unsetenv("XDG_CACHE_HOME");
+    setenv("HOME", folder, 1);
+    snprintf(
+        expected, sizeof(expected), "%s/.cache/symmcoll/trace_rank_3", folder);
+    good = good &&
+           symc_trace_path(NULL, 3, made, sizeof(made)) == SYMMCOLL_OK &&
+           strcmp(made, expected) == 0;
+    *strrchr(expected, '/') = '\0';
+    good = good && stat(expected, &info) == 0 && S_ISDIR(info.st_mode);
+    unsetenv("HOME");
+    return good &&
+           symc_trace_path(NULL, 3, made, sizeof(made)) == SYMMCOLL_ERR_INVALID;
+}
+
+int main(void)
+{
+    char command[64];
+    int full;
+
+    plan(20);
+    if (mkdtemp(folder) == NULL)
+        return 1;
+    snprintf(path, sizeof(path), "%s/trace_2", folder);
+    ok(truncated_ring_is_refused(), "a truncated ring is refused");
+    ok(unwritable_is_named(), "an unwritable path is named with its reason");
+    ok(device_is_not_replaced(), "what is no regular file is not replaced");
+    ok(limit_is_an_error(), "a limit on file sizes is an error, not the end");
+    full = full_disk_is_an_error();
+    if (full == 0)
+        skip(1, "mounting a small file system is not allowed here");
+    else
+        ok(full == 1, "a full disk is an error");
+    ok(old_dump_survives_a_failure(), "a failed dump leaves the old one");
+    ok(unknown_version_is_refused(), "an unknown version is refused");
+    ok(folder_holds(false), "failures leave no temporary file");
+    ok(keys_of_2_10(), "version 2.10 has exactly its keys");
+    ok(keys_of_2_2(), "version 2.2 has exactly its keys");
+    ok(values_of_a_short_record(), "a short record has the values it should");
+    ok(names_and_shapes(), "each collective has its name and shapes");
+    ok(states_are_told(), "states, and only what is active");
+    ok(entries_are_left_out(), "entries are absent where there are none");
+    ok(as_many_as_asked_for(), "as many entries as were asked for");
+    ok(reason_and_label_are_told(), "reason and label are there, escaped");
+    ok(locale_does_not_matter(), "the locale has no say");
+    ok(garbage_is_survived(), "garbage becomes valid JSON");
+    ok(folder_holds(true), "there is the dump and nothing else");
+    ok(paths_are_made(), "the default path is made, with its folder");
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    return system(command) == 0 ? done_testing() : 1;
+}
