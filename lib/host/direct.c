@@ -229,9 +229,8 @@ symmcoll_status_t symc_host_direct(
     struct symc_trace_entry *entry;
     bool exposed = true;
 
-    memcpy(symc_host_header(host, op)->payload, &mine, sizeof(mine));
-
-    symmcoll_status_t status = symc_host_meet(host, op, 0, &entry);
+    symmcoll_status_t status =
+        symc_host_meet(host, op, 0, &mine, sizeof(mine), &entry);
     if (status == SYMMCOLL_ERR_MISMATCH || status == SYMMCOLL_ERR_CONFIG)
         exposed = false; /* nobody reads: all ranks came to the same end */
     if (status == SYMMCOLL_OK) {

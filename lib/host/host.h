@@ -30,24 +30,28 @@ struct symc_host {
 
 /* ---- meet.c: header lines, waiting, disagreement ---- */
 
-/* This rank's header line for an operation. */
-struct symc_header *symc_host_header(
-    const struct symc_host *host, const struct symc_op *op);
+/* Whether a payload of an operation fits its header line. */
+bool symc_host_fits_line(const struct symc_op *op, size_t nbytes);
 
-/* A rank's payload for an operation: in its header line where nbytes fit there,
- * else beside it. */
-void *symc_host_payload(const struct symc_host *host, int rank,
+/* A rank's area for an operation, for what does not fit. */
+void *symc_host_beside(
+    const struct symc_host *host, int rank, const struct symc_op *op);
+
+/* Where a rank's payload of an operation is, after the meeting. */
+const void *symc_host_payload(const struct symc_host *host, int rank,
     const struct symc_op *op, size_t nbytes);
 
 /*
- * Publish this rank's header, whose payload is filled in, and wait for
- * everybody's.  entry (out) is the recorder's; set also where it fails.
+ * Publish this rank's header with a payload that fits it (a larger one is beside
+ * it already, nbytes is 0), and wait for everybody's.  entry (out) is the
+ * recorder's; set also where it fails.
  *
  * OK: all ranks passed the same.  Else no buffer may be touched; see the
  * statuses of collectives.h.
  */
 symmcoll_status_t symc_host_meet(struct symc_host *host,
-    const struct symc_op *op, uint32_t flags, struct symc_trace_entry **entry);
+    const struct symc_op *op, uint32_t flags, const void *payload,
+    size_t nbytes, struct symc_trace_entry **entry);
 
 /* Wait until a counter of a peer's channel has come to target. */
 symmcoll_status_t symc_host_wait(struct symc_host *host,

@@ -15,22 +15,24 @@ static uint32_t pack(const struct symc_op *op, uint32_t flags)
            (uint32_t)op->op << 16 | flags << 24;
 }
 
-struct symc_header *symc_host_header(
-    const struct symc_host *host, const struct symc_op *op)
+bool symc_host_fits_line(const struct symc_op *op, size_t nbytes)
 {
-    return &host->channels[host->rank]->headers[op->seq & 1];
+    return nbytes <= (op->op == SYMMCOLL_PREMUL_SUM ? SYMC_FACTOR_AT
+                                                    : SYMC_PAYLOAD);
 }
 
-void *symc_host_payload(const struct symc_host *host, int rank,
+void *symc_host_beside(
+    const struct symc_host *host, int rank, const struct symc_op *op)
+{
+    return host->channels[rank]->small + (op->seq & 1) * host->small;
+}
+
+const void *symc_host_payload(const struct symc_host *host, int rank,
     const struct symc_op *op, size_t nbytes)
 {
-    struct symc_channel *channel = host->channels[rank];
-    size_t room =
-        op->op == SYMMCOLL_PREMUL_SUM ? SYMC_FACTOR_AT : SYMC_PAYLOAD;
-
-    if (nbytes <= room)
-        return channel->headers[op->seq & 1].payload;
-    return channel->small + (op->seq & 1) * host->small;
+    return symc_host_fits_line(op, nbytes)
+               ? host->channels[rank]->headers[op->seq & 1].payload
+               : symc_host_beside(host, rank, op);
 }
 
 /* ---- waiting ---- */
@@ -105,7 +107,11 @@ symmcoll_status_t symc_host_wait(struct symc_host *host,
 {
     const _Atomic uint64_t *word = counter_of(host, peer, counter);
 
-    for (int i = 0; i < SYMC_QUICK_POLLS; i++) {
+    if (atomic_load_explicit(word, memory_order_acquire) >= target)
+        return SYMMCOLL_OK;
+    for (int i = 1; !host->core->waiting->crowded && i < SYMC_QUICK_POLLS;
+         i++) {
+        symc_pause();
         if (atomic_load_explicit(word, memory_order_acquire) >= target)
             return SYMMCOLL_OK;
     }
@@ -268,8 +274,7 @@ static __attribute__((noinline)) symmcoll_status_t disagree(
         }
     }
     for (int r = 0; r < host->size; r++) {
-        const char *detail = (const char *)host->channels[r]->small +
-                             (op->seq & 1) * host->small;
+        const char *detail = symc_host_beside(host, r, op);
 
         if ((header_of(host, r, op)->what >> 24 & SYMC_HEADER_REFUSED) != 0)
             return host->core->fail(SYMMCOLL_ERR_NO_MEMORY,
@@ -307,23 +312,59 @@ static symmcoll_status_t check_geometry(struct symc_host *host)
     return SYMMCOLL_OK;
 }
 
+/*
+ * Take the line of the next operation back from the peers, who read it last in
+ * the one before this: its store then need not wait for that.
+ */
+static inline void claim_next(const struct symc_host *host, uint64_t seq)
+{
+    struct symc_header *next =
+        &host->channels[host->rank]->headers[(seq + 1) & 1];
+
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*(char *)next));
+#else
+    __builtin_prefetch(next, 1);
+#endif
+}
+
+/*
+ * Write the header line, number last.  Peers are polling it, and each look takes
+ * the line away from this processor: so everything is put together first and
+ * stored in one go.
+ */
+static inline void publish(const struct symc_host *host,
+    const struct symc_op *op, uint32_t what, const void *payload, size_t nbytes)
+{
+    struct symc_header *mine =
+        &host->channels[host->rank]->headers[op->seq & 1];
+    unsigned char line[SYMC_PAYLOAD] = {0};
+    bool has_factor = op->op == SYMMCOLL_PREMUL_SUM;
+
+    if (nbytes > 0)
+        memcpy(line, payload, nbytes);
+    if (has_factor)
+        memcpy(line + SYMC_FACTOR_AT, &op->factor, sizeof(op->factor));
+    mine->count = op->count;
+    mine->what = what;
+    mine->root = op->root;
+    if (nbytes > 0 || has_factor)
+        memcpy(mine->payload, line, SYMC_PAYLOAD);
+    atomic_store_explicit(&mine->seq, op->seq, memory_order_release);
+}
+
 symmcoll_status_t symc_host_meet(struct symc_host *host,
-    const struct symc_op *op, uint32_t flags, struct symc_trace_entry **entry)
+    const struct symc_op *op, uint32_t flags, const void *payload,
+    size_t nbytes, struct symc_trace_entry **entry)
 {
     const struct symc_core *core = host->core;
-    struct symc_header *mine = symc_host_header(host, op);
     size_t at = (op->seq & 1) * sizeof(struct symc_header) +
                 offsetof(struct symc_header, seq);
     struct symc_patience patience = {.timeout_ns = op->timeout_ns};
     uint32_t what = pack(op, flags);
     uint64_t differs = flags;
 
-    if (op->op == SYMMCOLL_PREMUL_SUM)
-        memcpy(mine->payload + SYMC_FACTOR_AT, &op->factor, sizeof(op->factor));
-    mine->count = op->count;
-    mine->what = what;
-    mine->root = op->root;
-    atomic_store_explicit(&mine->seq, op->seq, memory_order_release);
+    publish(host, op, what, payload, nbytes);
     bool suspect = ring(host);
 
     *entry = core->record(core->group, op);
@@ -341,6 +382,7 @@ symmcoll_status_t symc_host_meet(struct symc_host *host,
         differs |= (other->count ^ op->count) | (other->what ^ what) |
                    (uint32_t)(other->root ^ op->root);
     }
+    claim_next(host, op->seq);
     if (__builtin_expect(differs != 0, 0))
         return disagree(host, op);
     return host->checked ? SYMMCOLL_OK : check_geometry(host);

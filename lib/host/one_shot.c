@@ -8,11 +8,6 @@
 
 #include <string.h>
 
-static bool is_rooted_source(const struct symc_op *op)
-{
-    return op->kind == SYMC_BROADCAST;
-}
-
 /* Bytes of one rank's contribution. */
 static size_t contribution(
     const struct symc_host *host, const struct symc_op *op)
@@ -89,12 +84,15 @@ symmcoll_status_t symc_host_one_shot(
     struct symc_host *host, const struct symc_op *op)
 {
     size_t nbytes = contribution(host, op);
+    bool in_line = symc_host_fits_line(op, nbytes);
+    bool gives = op->kind != SYMC_BROADCAST || host->rank == op->root;
     struct symc_trace_entry *entry;
 
-    if (nbytes > 0 && (!is_rooted_source(op) || host->rank == op->root))
-        memcpy(symc_host_payload(host, host->rank, op, nbytes), op->in, nbytes);
+    if (gives && !in_line)
+        memcpy(symc_host_beside(host, host->rank, op), op->in, nbytes);
 
-    symmcoll_status_t status = symc_host_meet(host, op, 0, &entry);
+    symmcoll_status_t status = symc_host_meet(
+        host, op, 0, op->in, gives && in_line ? nbytes : 0, &entry);
     if (status == SYMMCOLL_OK && nbytes > 0)
         finish(host, op, nbytes);
     host->core->recorded(host->core->group, entry, status == SYMMCOLL_OK);

@@ -162,14 +162,12 @@ symmcoll_status_t symc_host_meet_staged(struct symc_host *host,
     uint32_t flags = 0;
 
     if (!host->reserved && core->reserve(core->group) != SYMMCOLL_OK) {
-        char *detail = (char *)host->channels[host->rank]->small +
-                       (op->seq & 1) * host->small;
-
-        snprintf(detail, SYMC_SMALL_MIN, "%s", symmcoll_last_error());
+        snprintf(symc_host_beside(host, host->rank, op), SYMC_SMALL_MIN, "%s",
+            symmcoll_last_error());
         flags = SYMC_HEADER_REFUSED;
     }
 
-    symmcoll_status_t status = symc_host_meet(host, op, flags, entry);
+    symmcoll_status_t status = symc_host_meet(host, op, flags, NULL, 0, entry);
     if (status != SYMMCOLL_OK || host->reserved)
         return status;
     for (int r = 0; r < host->size; r++)

@@ -23,15 +23,6 @@
 #define NAP_NS (INT64_C(100) * 1000 * 1000) /* longest sleep, with membarrier */
 #define NAP_BLIND_NS (INT64_C(5) * 1000 * 1000) /* without */
 
-static void pause_briefly(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 static int processors_allowed(void)
 {
     cpu_set_t allowed;
@@ -100,7 +91,7 @@ static bool spin(const struct wait *wait, int64_t until_ns)
         for (int i = 0; i < CLOCK_EVERY; i++) {
             if (is_reached(wait))
                 return true;
-            pause_briefly();
+            symc_pause();
         }
         if (is_stopped(wait))
             return true;
@@ -114,7 +105,7 @@ static bool spin(const struct wait *wait, int64_t until_ns)
 /* The same, giving the processor away. */
 static bool yield(const struct wait *wait, int64_t polls, int64_t until_ns)
 {
-    for (int64_t i = SYMC_QUICK_POLLS; i < polls; i++) {
+    for (int64_t i = 0; i < polls; i++) {
         if (is_reached(wait))
             return true;
     }

@@ -39,6 +39,7 @@ struct symc_exit {
 #define SYMC_LIFE_NONE 0u           /* not begun */
 #define SYMC_LIFE_DIED 0x40000000u  /* FUTEX_OWNER_DIED: set by the kernel */
 #define SYMC_LIFE_GOODBYE 0x3fffffffu /* finalized; no thread has this id */
+#define SYMC_LIFE_GAVE_UP 0x3ffffffeu /* init failed behind the meeting */
 
 /* The head of every block. */
 struct symc_block {

@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #define MAX_RANKS 4096
 #define MAX_FLYING 400 /* descriptors sent and not yet acknowledged */
-#define RETRY_MS 1
 
 enum client_state {
     CLIENT_NEW,     /* has said nothing */
@@ -37,6 +37,17 @@ struct client {
     int fds[SYMC_HUB_FDS];
     int told;   /* ranks sent so far */
     int flying; /* descriptors sent, not acknowledged */
+    bool owes;  /* an acknowledgement */
+};
+
+/* What a rank brought, kept until all have been told: a rank that has said thanks
+ * and gone is still to be introduced to those who have not been told yet. */
+struct brought {
+    pid_t pid;
+    uint64_t nbytes;
+    uint64_t address;
+    int nfds;
+    int fds[SYMC_HUB_FDS];
 };
 
 /* One set of ranks that comes together. */
@@ -48,6 +59,7 @@ struct meeting {
     bool met;     /* everybody has come: answers go out */
     bool threads; /* all of one process */
     struct client **ranks;
+    struct brought *brought; /* of each rank, once met */
 
     /* After a failure: those who come late are told once, too. */
     symmcoll_status_t failure; /* 0: none */
@@ -59,7 +71,6 @@ struct symc_hub {
     int listener;
     int epoll;
     int flying; /* descriptors in flight to all clients */
-    int stalled; /* clients waiting for room to be sent to */
     struct client *clients;
     struct meeting *meetings;
     char **met; /* names of completed meetings */
@@ -93,9 +104,12 @@ static struct meeting *add_meeting(
     if (meeting == NULL)
         return NULL;
     meeting->ranks = symc_alloc((size_t)size, sizeof(struct client *));
+    meeting->brought = symc_alloc((size_t)size, sizeof(struct brought));
     meeting->informed = symc_alloc((size_t)size, sizeof(bool));
-    if (meeting->ranks == NULL || meeting->informed == NULL) {
+    if (meeting->ranks == NULL || meeting->brought == NULL ||
+        meeting->informed == NULL) {
         free(meeting->ranks);
+        free(meeting->brought);
         free(meeting->informed);
         free(meeting);
         return NULL;
@@ -114,7 +128,10 @@ static void drop_meeting(struct symc_hub *hub, struct meeting *meeting)
     while (*at != meeting)
         at = &(*at)->next;
     *at = meeting->next;
+    for (int r = 0; r < meeting->size; r++)
+        close_fds(meeting->brought[r].fds, meeting->brought[r].nfds);
     free(meeting->ranks);
+    free(meeting->brought);
     free(meeting->informed);
     free(meeting);
 }
@@ -237,16 +254,27 @@ static void announce(struct symc_hub *hub, const struct meeting *meeting)
     pid_t *pids = symc_alloc((size_t)meeting->size, sizeof(pid_t));
 
     for (int r = 0; blocks != NULL && pids != NULL && r < meeting->size; r++) {
-        const struct client *client = meeting->ranks[r];
+        const struct brought *brought = &meeting->brought[r];
 
-        blocks[r] = client->hello.nfds > 0 ? client->fds[0] : -1;
-        pids[r] = client->pid;
+        blocks[r] = brought->nfds > 0 ? brought->fds[0] : -1;
+        pids[r] = brought->pid;
     }
     if (blocks != NULL && pids != NULL)
         hub->events.met(
             meeting->name, meeting->size, blocks, pids, hub->events.arg);
     free(blocks);
     free(pids);
+}
+
+/* Take over what a rank brought. */
+static void take_brought(struct client *client, struct brought *brought)
+{
+    *brought = (struct brought){.pid = client->pid,
+        .nbytes = client->hello.nbytes,
+        .address = client->hello.address,
+        .nfds = (int)client->hello.nfds};
+    memcpy(brought->fds, client->fds, sizeof(brought->fds));
+    client->hello.nfds = 0;
 }
 
 /* Everybody has come. */
@@ -260,15 +288,17 @@ static void complete_meeting(struct symc_hub *hub, struct meeting *meeting)
         return;
     }
     meeting->met = true;
-    for (int r = 0; r < meeting->size; r++)
+    for (int r = 0; r < meeting->size; r++) {
         meeting->ranks[r]->state = CLIENT_SENDING;
+        take_brought(meeting->ranks[r], &meeting->brought[r]);
+    }
     note_met(hub, meeting->name);
     if (hub->events.met != NULL)
         announce(hub, meeting);
 }
 
-/* Send a client the next batch of ranks; false when it must wait. */
-static bool send_batch(struct symc_hub *hub, struct client *client)
+/* Send a client the next batch of ranks, or wait for room. */
+static void send_batch(struct symc_hub *hub, struct client *client)
 {
     const struct meeting *meeting = client->meeting;
     struct symc_hub_answer answer;
@@ -284,44 +314,41 @@ static bool send_batch(struct symc_hub *hub, struct client *client)
     answer.count = count;
     answer.threads = meeting->threads;
     for (int i = 0; i < count; i++) {
-        const struct client *peer = meeting->ranks[client->told + i];
+        const struct brought *peer = &meeting->brought[client->told + i];
         struct symc_hub_peer *entry = &answer.peers[i];
 
         entry->pid = (int32_t)peer->pid;
-        entry->nbytes = peer->hello.nbytes;
-        entry->address = meeting->threads ? peer->hello.address : 0;
+        entry->nbytes = peer->nbytes;
+        entry->address = meeting->threads ? peer->address : 0;
         if (meeting->threads)
             continue;
-        entry->nfds = peer->hello.nfds;
-        for (uint32_t f = 0; f < peer->hello.nfds; f++)
+        entry->nfds = (uint32_t)peer->nfds;
+        for (int f = 0; f < peer->nfds; f++)
             fds[nfds++] = peer->fds[f];
     }
     if (hub->flying > 0 && hub->flying + nfds > MAX_FLYING)
-        return false;
+        return;
     error = symc_message_send(client->fd, &answer,
         symc_hub_answer_nbytes(count), fds, nfds, false);
     if (error == EAGAIN || error == ETOOMANYREFS || error == ENOBUFS)
-        return false;
+        return;
     /* Any other error is seen again when the client's hang-up is read. */
     client->told += count;
-    client->flying += nfds;
+    client->owes = true;
+    client->flying = nfds;
     hub->flying += nfds;
     if (client->told == meeting->size)
         client->state = CLIENT_TOLD;
-    return true;
 }
 
+/* One batch to each; the next when it has said thanks.  Who has to wait for room
+ * is tried again at the next event, at the latest when somebody says so. */
 static void send_all(struct symc_hub *hub)
 {
-    hub->stalled = 0;
     for (struct client *client = hub->clients; client != NULL;
          client = client->next) {
-        while (client->state == CLIENT_SENDING) {
-            if (!send_batch(hub, client)) {
-                hub->stalled++;
-                break;
-            }
-        }
+        if (client->state == CLIENT_SENDING && !client->owes)
+            send_batch(hub, client);
     }
 }
 
@@ -402,6 +429,16 @@ static void finish_client(struct symc_hub *hub, struct client *client)
         drop_meeting(hub, meeting);
 }
 
+/* A batch has arrived. */
+static void take_thanks(struct symc_hub *hub, struct client *client)
+{
+    client->owes = false;
+    hub->flying -= client->flying;
+    client->flying = 0;
+    if (client->state == CLIENT_TOLD)
+        finish_client(hub, client);
+}
+
 /* A client has gone. */
 static void lose(struct symc_hub *hub, struct client *client)
 {
@@ -457,13 +494,14 @@ static void hear(struct symc_hub *hub, struct client *client)
     if (client->state == CLIENT_NEW || nbytes != sizeof(heard) ||
         heard.magic != SYMC_HUB_MAGIC)
         lose(hub, client);
-    else if (client->state == CLIENT_TOLD && heard.kind == SYMC_HUB_THANKS)
-        finish_client(hub, client);
+    else if (client->owes && heard.kind == SYMC_HUB_THANKS)
+        take_thanks(hub, client);
     else if (client->state == CLIENT_JOINED && heard.kind == SYMC_HUB_GIVE_UP)
         give_up(hub, client);
 }
 
-static void welcome(struct symc_hub *hub)
+/* Take in a client; false where none came. */
+static bool welcome(struct symc_hub *hub)
 {
     struct epoll_event event = {.events = EPOLLIN};
     struct client *client;
@@ -472,7 +510,7 @@ static void welcome(struct symc_hub *hub)
     int fd = accept4(hub->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     if (fd < 0)
-        return;
+        return errno == ECONNABORTED || errno == EINTR;
     client = symc_message_peer(fd, &uid, &pid) == 0 && uid == geteuid()
                  ? symc_alloc(1, sizeof(*client))
                  : NULL;
@@ -481,12 +519,33 @@ static void welcome(struct symc_hub *hub)
         epoll_ctl(hub->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
         free(client);
         close(fd);
-        return;
+        return true;
     }
     client->fd = fd;
     client->pid = pid;
     client->next = hub->clients;
     hub->clients = client;
+    return true;
+}
+
+/* Nobody more can be taken in: the ranks of all meetings wait in vain. */
+static symmcoll_status_t fail_full(struct symc_hub *hub, int error)
+{
+    struct rlimit files = {0};
+    struct meeting *meeting, *next;
+
+    getrlimit(RLIMIT_NOFILE, &files);
+    symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
+        "init: the hub in process %d cannot take in one more rank: "
+        "RLIMIT_NOFILE is %llu",
+        (int)getpid(), (unsigned long long)files.rlim_cur);
+    for (meeting = hub->meetings; meeting != NULL; meeting = next) {
+        next = meeting->next;
+        if (!meeting->met && meeting->failure == SYMMCOLL_OK)
+            fail_meeting(
+                hub, meeting, SYMMCOLL_ERR_SYSTEM, symmcoll_last_error());
+    }
+    return SYMMCOLL_ERR_SYSTEM;
 }
 
 /* Whether a client that an event named is still there: hearing one may have
@@ -510,9 +569,11 @@ symmcoll_status_t symc_hub_serve(struct symc_hub *hub)
         for (int i = 0; i < count; i++) {
             struct client *client = events[i].data.ptr;
 
+            if (client == NULL && !welcome(hub) && errno != EAGAIN)
+                return fail_full(hub, errno);
             if (client == NULL)
-                welcome(hub);
-            else if (is_client(hub, client))
+                continue;
+            if (is_client(hub, client))
                 hear(hub, client);
         }
         send_all(hub);

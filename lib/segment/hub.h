@@ -49,7 +49,8 @@ void symc_hub_close(struct symc_hub *hub);
 /* A descriptor that becomes readable when symc_hub_serve() has work (epoll). */
 int symc_hub_fd(const struct symc_hub *hub);
 
-/* Do what there is to do, without waiting. */
+/* Do what there is to do, without waiting.  Errors: SYSTEM (no descriptor left
+ * for one more client: unfinished meetings have been failed). */
 symmcoll_status_t symc_hub_serve(struct symc_hub *hub);
 
 /* Whether any client is connected: answers may still be on their way. */

@@ -5,9 +5,11 @@
 #include "segment/life.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -36,9 +38,16 @@ symmcoll_status_t symc_life_begin(
 
 void symc_life_end(struct symc_life *life, bool goodbye)
 {
-    if (goodbye)
-        atomic_store(life->word, SYMC_LIFE_GOODBYE);
+    atomic_store(
+        life->word, goodbye ? SYMC_LIFE_GOODBYE : SYMC_LIFE_GAVE_UP);
     life->head.list.next = &life->head.list;
+}
+
+void symc_life_give_up(_Atomic uint32_t *word)
+{
+    uint32_t none = SYMC_LIFE_NONE;
+
+    atomic_compare_exchange_strong(word, &none, SYMC_LIFE_GAVE_UP);
 }
 
 /* Whether the process behind a pidfd has ended. */
@@ -56,7 +65,7 @@ enum symc_life_state symc_life_state(const struct symc_peer *peer)
 
     if (word == SYMC_LIFE_GOODBYE)
         return SYMC_LIFE_LEFT;
-    if ((word & SYMC_LIFE_DIED) != 0)
+    if ((word & SYMC_LIFE_DIED) != 0 || word == SYMC_LIFE_GAVE_UP)
         return SYMC_LIFE_DEAD;
     if (word == SYMC_LIFE_NONE && has_ended(peer->pidfd))
         return SYMC_LIFE_DEAD;
@@ -88,16 +97,51 @@ struct pidfd_info {
 #define PIDFD_INFO_EXIT_BIT (UINT64_C(1) << 3)
 #define PIDFD_GET_INFO_CALL _IOWR(0xFF, 11, struct pidfd_info)
 
-static bool ask_kernel(int pidfd, int *code, int *sig)
+static bool ask_pidfd(int pidfd, int *status)
 {
     struct pidfd_info info = {.mask = PIDFD_INFO_EXIT_BIT};
 
     if (pidfd < 0 || ioctl(pidfd, PIDFD_GET_INFO_CALL, &info) != 0 ||
         (info.mask & PIDFD_INFO_EXIT_BIT) == 0)
         return false;
-    *sig = WIFSIGNALED(info.exit_code) ? WTERMSIG(info.exit_code) : 0;
-    *code = WEXITSTATUS(info.exit_code);
+    *status = info.exit_code;
     return true;
+}
+
+/*
+ * The last field of a process's stat file: there from the first moment of its
+ * end, before its memory is torn down, until it is reaped.  0 is an exit with
+ * status 0 only once it is a zombie.
+ */
+static bool ask_proc(pid_t pid, int pidfd, int *status)
+{
+    bool ended = has_ended(pidfd);
+    char path[32], text[1024];
+    const char *at;
+    ssize_t got;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    fd = pidfd >= 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return false;
+    got = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    text[got > 0 ? got : 0] = '\0';
+    at = strrchr(text, ' ');
+    /* Where the process is still there, the file was not another one's. */
+    if (at == NULL ||
+        syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) != 0)
+        return false;
+    *status = (int)strtol(at + 1, NULL, 10);
+    return *status != 0 || ended;
+}
+
+/* How a process ended, as of waitpid(). */
+static bool ask_kernel(const struct symc_peer *peer, int *status)
+{
+    return ask_pidfd(peer->pidfd, status) ||
+           ask_proc(peer->pid, peer->pidfd, status);
 }
 
 bool symc_life_format_end(
@@ -105,12 +149,20 @@ bool symc_life_format_end(
 {
     const struct symc_exit *end = &peer->block->exit;
     char how[64];
-    int code = 0, sig = 0;
+    int code = 0, sig = 0, status;
 
+    if (atomic_load_explicit(&peer->block->life, memory_order_acquire) ==
+        SYMC_LIFE_GAVE_UP) {
+        snprintf(buffer, nbytes, "gave up during init");
+        return true;
+    }
     if (atomic_load_explicit(&end->known, memory_order_acquire) != 0) {
         code = end->code;
         sig = end->signal;
-    } else if (!ask_kernel(peer->pidfd, &code, &sig)) {
+    } else if (ask_kernel(peer, &status)) {
+        sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+        code = WEXITSTATUS(status);
+    } else {
         snprintf(buffer, nbytes, "died");
         return false;
     }

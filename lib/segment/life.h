@@ -26,8 +26,12 @@ struct symc_life {
 symmcoll_status_t symc_life_begin(
     struct symc_life *life, _Atomic uint32_t *word);
 
-/* Leave it on the same thread; goodbye says that the rank has finalized. */
+/* Leave it on the same thread; goodbye says that the rank has finalized,
+ * otherwise it has given up. */
 void symc_life_end(struct symc_life *life, bool goodbye);
+
+/* Give up before there was a monitor to take the word. */
+void symc_life_give_up(_Atomic uint32_t *word);
 
 enum symc_life_state {
     SYMC_LIFE_ALIVE,
@@ -39,7 +43,8 @@ enum symc_life_state {
 enum symc_life_state symc_life_state(const struct symc_peer *peer);
 
 /* How a dead peer ended, as text: "killed by SIGKILL", "exited with status 1
- * without finalize", "died".  known: whether the launcher or the kernel said. */
+ * without finalize", "gave up during init", "died".  False for the last: nobody
+ * has said yet. */
 bool symc_life_format_end(
     const struct symc_peer *peer, char *buffer, size_t nbytes);
 

@@ -27,6 +27,7 @@ struct joiner {
     const struct symc_meeting *meeting;
     struct symc_hub *hub; /* where this rank serves */
     int fd;
+    pid_t server; /* who serves */
     bool gave_up;
     struct symc_offer *all;
     int received; /* ranks */
@@ -46,12 +47,14 @@ static symmcoll_status_t fail_unreached(const struct symc_meeting *meeting)
 }
 
 /* The hub must belong to this user, or anyone could pose as one. */
-static symmcoll_status_t check_server(int fd, const char *name)
+static symmcoll_status_t check_server(
+    int fd, const char *name, pid_t *server)
 {
     uid_t uid = 0;
     pid_t pid = 0;
     int error = symc_message_peer(fd, &uid, &pid);
 
+    *server = pid;
     if (error != 0)
         return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error, "init: hub");
     if (uid != geteuid())
@@ -101,7 +104,7 @@ static symmcoll_status_t reach_hub(struct joiner *joiner)
         sleep_ns(pause);
         pause = pause * 2 < RETRY_MAX_NS ? pause * 2 : RETRY_MAX_NS;
     }
-    return check_server(joiner->fd, name);
+    return check_server(joiner->fd, name, &joiner->server);
 }
 
 static symmcoll_status_t say(struct joiner *joiner, enum symc_hub_kind kind,
@@ -190,9 +193,11 @@ static symmcoll_status_t hear_hub(struct joiner *joiner)
     } else if (error != 0) {
         status = joiner->meeting->hub == NULL
                      ? symc_fail(SYMMCOLL_ERR_PEER,
-                           "init: rank 0 died or gave up during init")
+                           "init: rank 0 (pid %d) died or gave up during init",
+                           (int)joiner->server)
                      : symc_fail(SYMMCOLL_ERR_PEER,
-                           "init: the launcher died during init");
+                           "init: the launcher (pid %d) died during init",
+                           (int)joiner->server);
     } else if (nbytes < symc_hub_answer_nbytes(0) ||
                answer.magic != SYMC_HUB_MAGIC) {
         status = symc_fail(SYMMCOLL_ERR_INTERNAL,
@@ -204,6 +209,8 @@ static symmcoll_status_t hear_hub(struct joiner *joiner)
         status = symc_fail(answer.status, "%s", answer.text);
     } else {
         status = take_peers(joiner, &answer, nbytes, fds, nfds);
+        if (status == SYMMCOLL_OK)
+            status = say(joiner, SYMC_HUB_THANKS, NULL);
     }
     for (int i = 0; i < nfds; i++) {
         if (fds[i] >= 0)
@@ -258,8 +265,9 @@ static symmcoll_status_t wait_for_all(struct joiner *joiner)
             break;
         wait_for_news(joiner, now);
         if (joiner->hub != NULL)
-            symc_hub_serve(joiner->hub);
-        status = hear_hub(joiner);
+            status = symc_hub_serve(joiner->hub);
+        if (status == SYMMCOLL_OK)
+            status = hear_hub(joiner);
     }
     return status;
 }
@@ -273,7 +281,8 @@ static void serve_the_rest(struct joiner *joiner)
             .fd = symc_hub_fd(joiner->hub), .events = POLLIN};
 
         poll(&polled, 1, 1);
-        symc_hub_serve(joiner->hub);
+        if (symc_hub_serve(joiner->hub) != SYMMCOLL_OK)
+            break; /* strangers: all of ours have been taken in */
     }
 }
 
@@ -293,8 +302,6 @@ symmcoll_status_t symc_hub_exchange(const struct symc_meeting *meeting,
         status = say(&joiner, SYMC_HUB_HELLO, mine);
     if (status == SYMMCOLL_OK)
         status = wait_for_all(&joiner);
-    if (status == SYMMCOLL_OK)
-        status = say(&joiner, SYMC_HUB_THANKS, NULL);
     if (status == SYMMCOLL_OK && joiner.hub != NULL)
         serve_the_rest(&joiner);
     if (joiner.fd >= 0)

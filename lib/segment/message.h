@@ -17,7 +17,7 @@
 
 enum symc_hub_kind {
     SYMC_HUB_HELLO = 1,  /* rank: here I am */
-    SYMC_HUB_THANKS = 2, /* rank: I have received everybody */
+    SYMC_HUB_THANKS = 2, /* rank: I have received this batch */
     SYMC_HUB_GIVE_UP = 3, /* rank: my deadline has passed; who is missing? */
     SYMC_HUB_PEERS = 4,  /* hub: some of the ranks */
     SYMC_HUB_FAILED = 5  /* hub: there will be no meeting */
