@@ -24,7 +24,8 @@ symmcoll_status_t symc_coll_begin(struct symmcoll_group *group,
             "%s: expected an element type of 0 to %d, found %d",
             symc_kind_name(kind), SYMMCOLL_DTYPE_COUNT - 1, (int)dtype);
     if (!symc_multiply(count, type->size, &nbytes) ||
-        !symc_multiply(nbytes, (size_t)group->size, &nbytes))
+        !symc_multiply(nbytes, (size_t)group->size, &nbytes) ||
+        nbytes > PTRDIFF_MAX)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: %zu elements of %s on %d ranks are more bytes than memory has",
             symc_kind_name(kind), count, type->name, group->size);

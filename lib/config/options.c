@@ -43,7 +43,7 @@ const struct symc_option symc_options[] = {
         .dflt = "30min",
         .range = "1ms inf",
         .help =
-            "How long one operation may take, from its call, before it fails "
+            "How long one operation may take, once it has to wait, before it fails "
             "its group.",
     },
     {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The assignment of parameters to buckets.  A pure function of sizes and limits:
- * nothing here knows memory or ranks.
+ * The assignment of parameters to buckets.  A pure function of sizes and
+ * limits: nothing here knows memory or ranks.
  */
 #include "ddp/bucket.h"
 

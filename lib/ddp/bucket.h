@@ -31,14 +31,14 @@ struct symc_assignment {
 
 /*
  * Walk the items and gather those of equal type and device into buckets; a
- * bucket is closed once it holds its limit, so its last item may exceed it.  The
- * first bucket of a type gets the first limit, each later one the next, the last
- * limit repeats.  What is open at the end is closed then.
+ * bucket is closed once it holds its limit, so its last item may exceed it. The
+ * first bucket of a type gets the first limit, each later one the next, the
+ * last limit repeats.  What is open at the end is closed then.
  *
  * order    the numbers of all items as they are to be walked: buckets then come
- *          in the order in which they were closed.  NULL: by number, and buckets
- *          come in the order of their smallest item
- * limits   bytes, nlimits > 0 of them
+ *          in the order in which they were closed.  NULL: by number, and
+ * buckets come in the order of their smallest item limits   bytes, nlimits > 0
+ * of them
  *
  * Errors: NO_MEMORY.
  */

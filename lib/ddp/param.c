@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parameters of a reducer: what a tensor must be, its words in messages, and the
- * way between strided memory and a row of elements.
+ * Parameters of a reducer: what a tensor must be, its words in messages, and
+ * the way between strided memory and a row of elements.
  */
 #include "base/dtype.h"
 #include "ddp/reducer.h"
@@ -16,8 +16,8 @@ const char *symc_format_dims(const int64_t *dims, int ndim, char *buffer)
 
     buffer[used++] = '[';
     for (int i = 0; i < ndim; i++)
-        used += (size_t)snprintf(buffer + used, SYMC_SHAPE_TEXT - used, "%s%lld",
-            i > 0 ? ", " : "", (long long)dims[i]);
+        used += (size_t)snprintf(buffer + used, SYMC_SHAPE_TEXT - used,
+            "%s%lld", i > 0 ? ", " : "", (long long)dims[i]);
     snprintf(buffer + used, SYMC_SHAPE_TEXT - used, "]");
     return buffer;
 }

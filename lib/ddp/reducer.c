@@ -101,7 +101,7 @@ void symc_layout_adopt(
             struct symc_param *param = &reducer->params[bucket->params[i]];
 
             /* The gradients so far move along. */
-            if (param->view != NULL)
+            if (view != NULL && param->view != NULL)
                 memcpy(view, param->view, param->nbytes);
             param->bucket = b;
             param->view = view;
@@ -156,15 +156,14 @@ static symmcoll_status_t read_args(const struct symmcoll_reducer_args *given,
             return symc_fail(SYMMCOLL_ERR_INVALID,
                 "reducer: args: byte %zu is set, this library knows %zu", i,
                 sizeof(*args));
-    memcpy(args, given,
-        given->size < sizeof(*args) ? given->size : sizeof(*args));
+    memcpy(
+        args, given, given->size < sizeof(*args) ? given->size : sizeof(*args));
     args->size = sizeof(*args);
     return SYMMCOLL_OK;
 }
 
 static symmcoll_status_t take_params(struct symmcoll_reducer *reducer,
-    const struct symmcoll_tensor *params, int nparams,
-    const char *const *names)
+    const struct symmcoll_tensor *params, int nparams, const char *const *names)
 {
     reducer->params = symc_alloc((size_t)nparams, sizeof(*reducer->params));
     reducer->arrival = symc_alloc((size_t)nparams, sizeof(*reducer->arrival));
@@ -274,8 +273,8 @@ static void set_row_major(struct symmcoll_tensor *tensor)
     }
 }
 
-symmcoll_status_t symmcoll_reducer_grad(struct symmcoll_reducer *reducer,
-    int param, struct symmcoll_tensor *grad)
+symmcoll_status_t symmcoll_reducer_grad(
+    struct symmcoll_reducer *reducer, int param, struct symmcoll_tensor *grad)
 {
     if (reducer == NULL || grad == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,

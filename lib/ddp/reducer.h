@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The reducer as its own files see it: parameters (param.c), what is compared
- * and broadcast when it is made (verify.c), the buckets' memory (reducer.c), one
- * backward (step.c), the one rebuild (rebuild.c).
+ * and broadcast when it is made (verify.c), the buckets' memory (reducer.c),
+ * one backward (step.c), the one rebuild (rebuild.c).
  */
 #ifndef SYMC_DDP_REDUCER_H
 #define SYMC_DDP_REDUCER_H
@@ -34,9 +34,9 @@ struct symc_ddp_bucket {
     size_t count;
     enum symmcoll_dtype dtype;
     int ngrads;
-    const int *params;           /* part of symc_layout's */
-    int pending;                 /* gradients not ready in this backward */
-    struct symmcoll_work *work;  /* in flight, or NULL */
+    const int *params;          /* part of symc_layout's */
+    int pending;                /* gradients not ready in this backward */
+    struct symmcoll_work *work; /* in flight, or NULL */
 };
 
 /* All buckets of a reducer. */
@@ -60,31 +60,31 @@ enum symc_rebuild {
 
 struct symmcoll_reducer {
     struct symmcoll_group *group;
-    int size;            /* of the group */
-    double factor;       /* a gradient's before the sum: 1 / size, 1 with a
-                            hook */
+    int size;      /* of the group */
+    double factor; /* a gradient's before the sum: 1 / size, 1 with a
+                      hook */
     struct symc_param *params;
     int nparams;
-    size_t limits[2];    /* of the rebuilt buckets: the first, all others */
-    bool views;          /* gradient_as_bucket_view */
+    size_t limits[2]; /* of the rebuilt buckets: the first, all others */
+    bool views;       /* gradient_as_bucket_view */
     symmcoll_bucket_fn hook;
     void *hook_arg;
     struct symc_layout layout;
 
     enum symc_rebuild rebuild;
-    int *arrival;        /* parameters in the order they were ready; all of
-                            them after the first synchronised backward */
+    int *arrival; /* parameters in the order they were ready; all of
+                     them after the first synchronised backward */
     int narrived;
 
     enum symc_backward backward;
-    int launched;        /* buckets before this one have started */
-    int done;            /* buckets before this one were seen to have ended */
-    symmcoll_status_t failure;           /* the first of this backward */
+    int launched; /* buckets before this one have started */
+    int done;     /* buckets before this one were seen to have ended */
+    symmcoll_status_t failure; /* the first of this backward */
     char failure_detail[SYMC_DETAIL_MAX];
 
-    int64_t begin_ns;    /* of the backward that runs */
-    int64_t launch_ns;   /* its first bucket's start */
-    int64_t done_ns;     /* its latest bucket's end */
+    int64_t begin_ns;                    /* of the backward that runs */
+    int64_t launch_ns;                   /* its first bucket's start */
+    int64_t done_ns;                     /* its latest bucket's end */
     struct symmcoll_reducer_times times; /* of the latest synchronised one */
 };
 

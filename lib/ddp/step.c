@@ -49,8 +49,7 @@ symmcoll_status_t symc_drain_buckets(struct symmcoll_reducer *reducer)
             continue;
         status = symmcoll_work_wait(bucket->work, -1.0);
         if (status != SYMMCOLL_OK)
-            keep_failure(
-                reducer, b, status, symmcoll_work_error(bucket->work));
+            keep_failure(reducer, b, status, symmcoll_work_error(bucket->work));
         symmcoll_work_free(bucket->work);
         bucket->work = NULL;
     }
@@ -85,8 +84,8 @@ symmcoll_status_t symmcoll_reducer_begin(
     struct symmcoll_reducer *reducer, int sync)
 {
     if (reducer == NULL)
-        return symc_fail(
-            SYMMCOLL_ERR_INVALID, "reducer_begin: expected a reducer, found NULL");
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_begin: expected a reducer, found NULL");
     if (reducer->backward != SYMC_BACKWARD_NONE) {
         char missing[SYMC_DETAIL_MAX / 2];
 
@@ -135,16 +134,17 @@ static void write_view(
     const void *src[2];
     int nsrc = 0;
 
+    if (param->count == 0)
+        return;
     if (param->has_accumulated || grad == NULL)
         src[nsrc++] = param->view;
     if (grad != NULL)
         src[nsrc++] = grad;
-    if (param->count == 0 || (nsrc == 1 && grad == NULL && factor == 1.0))
-        return;
-    if (nsrc == 1 && factor == 1.0)
+    if (nsrc == 2 || factor != 1.0)
+        symc_reduce(
+            &reduction, param->view, NULL, src, nsrc, param->count, false);
+    else if (grad != NULL)
         memcpy(param->view, grad, param->nbytes);
-    else
-        symc_reduce(&reduction, param->view, NULL, src, nsrc, param->count, false);
 }
 
 /* Start the buckets that are ready, in the order of their index. */
@@ -153,7 +153,7 @@ static symmcoll_status_t launch_buckets(struct symmcoll_reducer *reducer)
     struct symc_layout *layout = &reducer->layout;
 
     while (reducer->launched < layout->nbuckets &&
-        layout->buckets[reducer->launched].pending == 0) {
+           layout->buckets[reducer->launched].pending == 0) {
         int index = reducer->launched;
         struct symc_ddp_bucket *bucket = &layout->buckets[index];
         struct symmcoll_bucket seen = symc_describe_bucket(reducer, index);
@@ -166,8 +166,8 @@ static symmcoll_status_t launch_buckets(struct symmcoll_reducer *reducer)
                 reducer->group, &seen, reducer->hook_arg, &bucket->work);
         else
             status = symmcoll_all_reduce(reducer->group, bucket->buffer,
-                bucket->buffer, bucket->count, bucket->dtype, SYMMCOLL_SUM, NULL,
-                &bucket->work);
+                bucket->buffer, bucket->count, bucket->dtype, SYMMCOLL_SUM,
+                NULL, &bucket->work);
         if (status != SYMMCOLL_OK)
             return keep_failure(reducer, index, status, symmcoll_last_error());
         reducer->launched++;
@@ -196,8 +196,8 @@ static symmcoll_status_t check_ready(
     char text[SYMC_PARAM_TEXT];
 
     if (reducer == NULL)
-        return symc_fail(
-            SYMMCOLL_ERR_INVALID, "reducer_ready: expected a reducer, found NULL");
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_ready: expected a reducer, found NULL");
     if (number < 0 || number >= reducer->nparams)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_ready: expected a parameter from 0 to %d, found %d",
@@ -216,8 +216,7 @@ static symmcoll_status_t check_ready(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_ready: %s: expected a gradient, found NULL", text);
     if (param->count > 0 && reducer->views != (grad == param->view))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "reducer_ready: %s: %s", text,
+        return symc_fail(SYMMCOLL_ERR_INVALID, "reducer_ready: %s: %s", text,
             reducer->views
                 ? "expected the view of the bucket that "
                   "symmcoll_reducer_grad() gives, found other memory"
@@ -239,7 +238,8 @@ symmcoll_status_t symmcoll_reducer_ready(
         return repeat_failure(reducer);
     param = &reducer->params[number];
     sync = reducer->backward == SYMC_BACKWARD_SYNC;
-    write_view(param, reducer->views ? NULL : grad, sync ? reducer->factor : 1.0);
+    write_view(
+        param, reducer->views ? NULL : grad, sync ? reducer->factor : 1.0);
     param->has_accumulated = true;
     param->marked = true;
     if (!sync)
@@ -253,8 +253,8 @@ symmcoll_status_t symmcoll_reducer_ready(
 
 /*
  * Complete the buckets with the parameters that were not marked: what they have
- * accumulated counts, which is zeros where there is nothing.  They arrived last,
- * in backward's usual order.
+ * accumulated counts, which is zeros where there is nothing.  They arrived
+ * last, in backward's usual order.
  */
 static void complete_buckets(struct symmcoll_reducer *reducer)
 {

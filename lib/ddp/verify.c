@@ -81,7 +81,8 @@ static symmcoll_status_t report_difference(
     const struct record *record = &found->record;
     char text[SYMC_PARAM_TEXT], own[SYMC_SHAPE_TEXT], zero[SYMC_SHAPE_TEXT];
     int number = (int)found->number;
-    bool same_shape = record->ndim == wanted->ndim &&
+    bool same_shape =
+        record->ndim == wanted->ndim &&
         memcmp(record->shape, wanted->shape, sizeof(record->shape)) == 0;
 
     symc_param_text(&reducer->params[number], number, text);
@@ -118,8 +119,7 @@ static symmcoll_status_t exchange_differences(
             odd = r;
     if (all[odd].number == reducer->nparams)
         return SYMMCOLL_OK;
-    return report_difference(
-        reducer, odd, &all[odd], &wanted[all[odd].number]);
+    return report_difference(reducer, odd, &all[odd], &wanted[all[odd].number]);
 }
 
 static symmcoll_status_t compare_records(const struct symmcoll_reducer *reducer)
@@ -161,8 +161,8 @@ symmcoll_status_t symc_verify_params(const struct symmcoll_reducer *reducer)
 }
 
 /* Broadcast what the buffer holds of the parameters from first up to last. */
-static symmcoll_status_t broadcast_run(const struct symmcoll_reducer *reducer,
-    char *buffer, int first, int last)
+static symmcoll_status_t broadcast_run(
+    const struct symmcoll_reducer *reducer, char *buffer, int first, int last)
 {
     bool is_root = symmcoll_group_rank(reducer->group) == 0;
     symmcoll_status_t status;
@@ -209,7 +209,7 @@ symmcoll_status_t symc_broadcast_params(
         int last = i;
 
         while (last < reducer->nparams &&
-            reducer->params[last].nbytes <= nbytes - used)
+               reducer->params[last].nbytes <= nbytes - used)
             used += reducer->params[last++].nbytes;
         if (last > i) {
             status = broadcast_run(reducer, buffer, i, last);

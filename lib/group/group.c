@@ -120,6 +120,7 @@ symmcoll_status_t symc_group_open(
 {
     struct symc_lane_ops ops = {.run = run_in_lane,
         .expire = expire_in_lane,
+        .alive = world->alive,
         .blocking_wait = world->config->errors_blocking_wait};
     size_t nbytes = (sizeof(struct symmcoll_group) + SYMC_APART - 1) /
                     SYMC_APART * SYMC_APART;
@@ -161,14 +162,30 @@ free_tables:
     return status;
 }
 
-void symc_group_close(struct symmcoll_group *group)
+void symc_group_drain(struct symmcoll_group *group)
 {
     struct symmcoll_world *world = group->world;
     int64_t wait = world->config->timeouts_finalize;
-    int64_t deadline = wait == SYMC_NEVER ? SYMC_NEVER : symc_now_ns() + wait;
+    int64_t now = symc_now_ns();
+    int64_t deadline =
+        wait > SYMC_NEVER - now ? SYMC_NEVER : now + wait;
+    uint64_t tickets;
 
-    if (symc_lane_drain(&group->lane, deadline))
-        symmcoll_group_abort(group, "finalize: queued operations did not end");
+    do {
+        tickets = atomic_load(&group->lane.next);
+        if (symc_lane_drain(&group->lane, deadline) ||
+            !symc_callbacks_drain(&world->callbacks, deadline)) {
+            symmcoll_group_abort(
+                group, "finalize: queued operations did not end");
+            return;
+        }
+    } while (tickets != atomic_load(&group->lane.next));
+}
+
+void symc_group_close(struct symmcoll_group *group)
+{
+    struct symmcoll_world *world = group->world;
+
     symc_lane_destroy(&group->lane);
     symc_world_remove(world, &group->members);
     group->backend->close(group->state);
@@ -249,6 +266,10 @@ symmcoll_status_t symmcoll_group_error(struct symmcoll_group *group)
     if (group == NULL)
         return symc_fail(
             SYMMCOLL_ERR_INVALID, "group_error: expected a group, found NULL");
+    if (!symc_world_is_mine(group->world))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_error: expected the process that called init, found a fork "
+            "of it");
     if (!symc_members_failed(&group->members))
         return SYMMCOLL_OK;
     return symc_members_status(&group->members, NULL);

@@ -38,6 +38,12 @@ struct symmcoll_group {
 /* The group of all ranks.  Errors: NO_MEMORY, UNSUPPORTED, SYSTEM. */
 symmcoll_status_t symc_group_open(
     struct symmcoll_world *world, struct symmcoll_group **group);
+
+/* Let queued operations and their callbacks end, and what these start, within
+ * timeouts.finalize; after that the group is aborted. */
+void symc_group_drain(struct symmcoll_group *group);
+
+/* Release a group that has been drained. */
 void symc_group_close(struct symmcoll_group *group);
 
 /* Run one operation, whose turn has come, to its end. */

@@ -38,6 +38,8 @@ symmcoll_status_t symmcoll_finalize(struct symmcoll_world *world)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "finalize: expected the process that called init, found a fork "
             "of it");
+    symc_group_drain(world->all);
+    symc_callbacks_stop(&world->callbacks);
     symc_group_close(world->all);
     symc_world_close(world, true);
     return SYMMCOLL_OK;

@@ -28,7 +28,6 @@ struct direct {
     struct symc_host *host;
     const struct symc_op *op;
     struct symc_reduction reduction;
-    struct symc_patience patience;
     bool streaming;
 };
 
@@ -164,7 +163,7 @@ static symmcoll_status_t all_reduce(struct direct *direct)
         const char *from = exposed_by(direct, peer).out;
 
         symc_host_part(op->count, op->elem, host->size, peer, &lo, &hi);
-        status = symc_host_wait(host, op, &direct->patience, peer,
+        status = symc_host_wait(host, op, peer,
             offsetof(struct symc_channel, reduced), host->rounds);
         if (status == SYMMCOLL_OK)
             status = fetch(direct, peer, (char *)op->out + lo * op->elem,
@@ -224,8 +223,7 @@ symmcoll_status_t symc_host_direct(
 {
     struct exposed mine = {.in = op->in, .out = op->out};
     struct symc_channel *channel = host->channels[host->rank];
-    struct direct direct = {
-        .host = host, .op = op, .patience = {.timeout_ns = op->timeout_ns}};
+    struct direct direct = {.host = host, .op = op};
     struct symc_trace_entry *entry;
     bool exposed = true;
 
@@ -248,7 +246,7 @@ symmcoll_status_t symc_host_direct(
         atomic_store_explicit(
             &channel->reduced, host->rounds, memory_order_release);
         symc_host_post(host, &channel->drained, host->rounds);
-        status = symc_host_wait_all(host, op, &direct.patience,
+        status = symc_host_wait_all(host, op, 
             offsetof(struct symc_channel, drained), host->rounds);
     }
     if (status != SYMMCOLL_OK && exposed)

@@ -113,6 +113,7 @@ static symmcoll_status_t start(
     struct symc_host *host = state;
 
     (void)token;
+    host->patience = (struct symc_patience){.timeout_ns = op->timeout_ns};
     return symc_host_select(
         host->core->config, host->threads, host->size, op)
         ->run(host, op);

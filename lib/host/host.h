@@ -26,6 +26,7 @@ struct symc_host {
     size_t small; /* bytes of one small area */
     size_t chunk; /* bytes of one staging slot */
     uint64_t rounds; /* of staged algorithms, so far */
+    struct symc_patience patience; /* of the operation under way */
 };
 
 /* ---- meet.c: header lines, waiting, disagreement ---- */
@@ -55,13 +56,11 @@ symmcoll_status_t symc_host_meet(struct symc_host *host,
 
 /* Wait until a counter of a peer's channel has come to target. */
 symmcoll_status_t symc_host_wait(struct symc_host *host,
-    const struct symc_op *op, struct symc_patience *patience, int peer,
-    size_t counter, uint64_t target);
+    const struct symc_op *op, int peer, size_t counter, uint64_t target);
 
 /* The same, for all peers. */
 symmcoll_status_t symc_host_wait_all(struct symc_host *host,
-    const struct symc_op *op, struct symc_patience *patience, size_t counter,
-    uint64_t target);
+    const struct symc_op *op, size_t counter, uint64_t target);
 
 /* Advance an own counter, and wake who sleeps. */
 void symc_host_post(

@@ -78,8 +78,8 @@ static void list_missing(struct symc_host *host, const struct symc_op *op,
 
 /* The slow part of symc_host_wait(), out of its way. */
 static __attribute__((noinline)) symmcoll_status_t wait_long(
-    struct symc_host *host, const struct symc_op *op,
-    struct symc_patience *patience, int peer, size_t counter, uint64_t target)
+    struct symc_host *host, const struct symc_op *op, int peer, size_t counter,
+    uint64_t target)
 {
     const struct symc_core *core = host->core;
     struct long_wait wait = {host, peer};
@@ -90,7 +90,7 @@ static __attribute__((noinline)) symmcoll_status_t wait_long(
         .arg = &wait};
 
     switch (symc_wait_long(
-        &watch, counter_of(host, peer, counter), target, patience)) {
+        &watch, counter_of(host, peer, counter), target, &host->patience)) {
     case SYMC_WAIT_REACHED:
         return SYMMCOLL_OK;
     case SYMC_WAIT_STOPPED:
@@ -102,8 +102,7 @@ static __attribute__((noinline)) symmcoll_status_t wait_long(
 }
 
 symmcoll_status_t symc_host_wait(struct symc_host *host,
-    const struct symc_op *op, struct symc_patience *patience, int peer,
-    size_t counter, uint64_t target)
+    const struct symc_op *op, int peer, size_t counter, uint64_t target)
 {
     const _Atomic uint64_t *word = counter_of(host, peer, counter);
 
@@ -115,17 +114,16 @@ symmcoll_status_t symc_host_wait(struct symc_host *host,
         if (atomic_load_explicit(word, memory_order_acquire) >= target)
             return SYMMCOLL_OK;
     }
-    return wait_long(host, op, patience, peer, counter, target);
+    return wait_long(host, op, peer, counter, target);
 }
 
 symmcoll_status_t symc_host_wait_all(struct symc_host *host,
-    const struct symc_op *op, struct symc_patience *patience, size_t counter,
-    uint64_t target)
+    const struct symc_op *op, size_t counter, uint64_t target)
 {
     for (int i = 1; i < host->size; i++) {
         int peer = (host->rank + i) % host->size;
         symmcoll_status_t status =
-            symc_host_wait(host, op, patience, peer, counter, target);
+            symc_host_wait(host, op, peer, counter, target);
 
         if (status != SYMMCOLL_OK)
             return status;
@@ -360,7 +358,6 @@ symmcoll_status_t symc_host_meet(struct symc_host *host,
     const struct symc_core *core = host->core;
     size_t at = (op->seq & 1) * sizeof(struct symc_header) +
                 offsetof(struct symc_header, seq);
-    struct symc_patience patience = {.timeout_ns = op->timeout_ns};
     uint32_t what = pack(op, flags);
     uint64_t differs = flags;
 
@@ -375,7 +372,7 @@ symmcoll_status_t symc_host_meet(struct symc_host *host,
 
         peer = peer + 1 == host->size ? 0 : peer + 1;
         symmcoll_status_t status =
-            symc_host_wait(host, op, &patience, peer, at, op->seq);
+            symc_host_wait(host, op, peer, at, op->seq);
         if (status != SYMMCOLL_OK)
             return status;
         other = header_of(host, peer, op);

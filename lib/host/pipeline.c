@@ -53,7 +53,6 @@ struct run {
     const struct symc_op *op;
     const struct symc_pipeline *pipeline;
     struct symc_channel *mine;
-    struct symc_patience patience;
     uint64_t base; /* rounds before this operation */
 };
 
@@ -77,7 +76,7 @@ static symmcoll_status_t stage(struct run *run, uint64_t i)
 
     if ((pipeline->stage != NULL || pipeline->combine != NULL) &&
         round.number >= SYMC_SLOTS)
-        status = symc_host_wait_all(run->host, run->op, &run->patience,
+        status = symc_host_wait_all(run->host, run->op,
             offsetof(struct symc_channel, drained),
             round.number - SYMC_SLOTS + 1);
     if (status != SYMMCOLL_OK)
@@ -95,7 +94,7 @@ static symmcoll_status_t combine(struct run *run, uint64_t i)
 
     if (pipeline->combine != NULL) {
         symmcoll_status_t status =
-            symc_host_wait_all(run->host, run->op, &run->patience,
+            symc_host_wait_all(run->host, run->op,
                 offsetof(struct symc_channel, staged), round.number + 1);
 
         if (status != SYMMCOLL_OK)
@@ -120,8 +119,7 @@ static symmcoll_status_t collect(struct run *run, uint64_t i)
 
         if (pipeline->from >= 0 && peer != pipeline->from)
             continue;
-        symmcoll_status_t status = symc_host_wait(host, run->op,
-            &run->patience, peer, counter, round.number + 1);
+        symmcoll_status_t status = symc_host_wait(host, run->op, peer, counter, round.number + 1);
         if (status != SYMMCOLL_OK)
             return status;
         pipeline->collect(host, run->op, &round, peer, pipeline->context);
@@ -137,7 +135,6 @@ symmcoll_status_t symc_host_pipeline(struct symc_host *host,
         .op = op,
         .pipeline = pipeline,
         .mine = host->channels[host->rank],
-        .patience = {.timeout_ns = op->timeout_ns},
         .base = host->rounds};
     uint64_t rounds = (pipeline->total + pipeline->step - 1) / pipeline->step;
     uint64_t lag = pipeline->gathers ? 1 : 2; /* from staging to collecting */

@@ -105,12 +105,18 @@ static symmcoll_status_t open_memfd(const char *name, int *fd)
 symmcoll_status_t symc_block_reserve(
     int fd, size_t offset, size_t nbytes, const char *what)
 {
-    int error;
-
     symmcoll_status_t status = check_file_limit(what, offset + nbytes);
+    size_t available;
+    int error;
 
     if (status != SYMMCOLL_OK || nbytes == 0)
         return status;
+    /* The kernel would fill the machine page by page and find out at the end,
+     * by then at the cost of other processes. */
+    available = memory_available();
+    if (available > 0 && nbytes > available)
+        return fail_no_memory(
+            ENOMEM, what, nbytes, RLIMIT_FSIZE, "RLIMIT_FSIZE");
     do {
         error = fallocate(fd, 0, (off_t)offset, (off_t)nbytes) == 0 ? 0 : errno;
     } while (error == EINTR);

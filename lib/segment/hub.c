@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define MAX_RANKS 4096
+#define MAX_SILENT 256 /* clients that have connected and said nothing */
 #define MAX_FLYING 400 /* descriptors sent and not yet acknowledged */
 
 enum client_state {
@@ -500,6 +501,25 @@ static void hear(struct symc_hub *hub, struct client *client)
         give_up(hub, client);
 }
 
+/* Let the client go that has been silent for longest, where more than `most`
+ * are; false where there are not so many. */
+static bool drop_silent(struct symc_hub *hub, int most)
+{
+    struct client *oldest = NULL;
+    int count = 0;
+
+    for (struct client *at = hub->clients; at != NULL; at = at->next) {
+        if (at->state != CLIENT_NEW)
+            continue;
+        oldest = at; /* the newest is at the head */
+        count++;
+    }
+    if (count <= most)
+        return false;
+    drop_client(hub, oldest);
+    return true;
+}
+
 /* Take in a client; false where none came. */
 static bool welcome(struct symc_hub *hub)
 {
@@ -509,6 +529,13 @@ static bool welcome(struct symc_hub *hub)
     pid_t pid;
     int fd = accept4(hub->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+        int error = errno;
+        bool room = drop_silent(hub, 0);
+
+        errno = error;
+        return room;
+    }
     if (fd < 0)
         return errno == ECONNABORTED || errno == EINTR;
     client = symc_message_peer(fd, &uid, &pid) == 0 && uid == geteuid()
@@ -525,6 +552,7 @@ static bool welcome(struct symc_hub *hub)
     client->pid = pid;
     client->next = hub->clients;
     hub->clients = client;
+    drop_silent(hub, MAX_SILENT);
     return true;
 }
 
@@ -687,7 +715,11 @@ int symc_hub_fd(const struct symc_hub *hub)
 
 bool symc_hub_busy(const struct symc_hub *hub)
 {
-    return hub->clients != NULL;
+    const struct client *at = hub->clients;
+
+    while (at != NULL && at->state != CLIENT_SENDING && at->state != CLIENT_TOLD)
+        at = at->next;
+    return at != NULL;
 }
 
 bool symc_hub_met(const struct symc_hub *hub, const char *meeting)

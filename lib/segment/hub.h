@@ -53,7 +53,8 @@ int symc_hub_fd(const struct symc_hub *hub);
  * for one more client: unfinished meetings have been failed). */
 symmcoll_status_t symc_hub_serve(struct symc_hub *hub);
 
-/* Whether any client is connected: answers may still be on their way. */
+/* Whether any rank of a complete meeting has not said thanks yet: answers may
+ * still be on their way. */
 bool symc_hub_busy(const struct symc_hub *hub);
 
 /* Whether the meeting has been completed since the hub was opened. */

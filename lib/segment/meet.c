@@ -318,14 +318,14 @@ symmcoll_status_t symc_hub_exchange(const struct symc_meeting *meeting,
 }
 
 /* Map what a process brought, or borrow what a thread did. */
-static symmcoll_status_t take_offer(
-    const struct symc_offer *offer, int rank, struct symc_peer *peer)
+static symmcoll_status_t take_offer(const struct symc_offer *offer, int rank,
+    bool threads, struct symc_peer *peer)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
 
     peer->pid = offer->pid;
     peer->pidfd = offer->fds[1];
-    if (offer->fds[0] >= 0) {
+    if (!threads) {
         status =
             symc_block_map(offer->fds[0], rank, offer->nbytes, &peer->block);
         if (status != SYMMCOLL_OK)
@@ -347,7 +347,7 @@ static void return_offers(
     for (int r = 0; r < size; r++) {
         if (r != rank && peers[r].mine)
             symc_block_unmap(peers[r].block);
-        if (r != rank && peers[r].block == NULL && all[r].fds[0] >= 0)
+        if (peers[r].block == NULL && all[r].fds[0] >= 0)
             close(all[r].fds[0]);
         if (all[r].fds[1] >= 0)
             close(all[r].fds[1]);
@@ -378,7 +378,7 @@ symmcoll_status_t symc_meet(const struct symc_meeting *meeting,
         peers[r] = (struct symc_peer){.pidfd = -1};
     for (int r = 0; status == SYMMCOLL_OK && r < meeting->size; r++) {
         if (r != meeting->rank)
-            status = take_offer(&all[r], r, &peers[r]);
+            status = take_offer(&all[r], r, *threads, &peers[r]);
     }
     if (status != SYMMCOLL_OK) {
         return_offers(all, peers, meeting->size, meeting->rank);

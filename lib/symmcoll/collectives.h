@@ -13,17 +13,18 @@
  * call   timeout, label; NULL for the defaults
  * work   out: release with symmcoll_work_free(); NULL makes the call block
  *
- * Ranks that differ get MISMATCH on all of them, symmcoll_last_error() names who
- * passed what, no buffer is touched and the group remains usable.
+ * Ranks that differ get MISMATCH on all of them, symmcoll_last_error() names
+ * who passed what, no buffer is touched and the group remains usable.
  *
- * Errors of all: INVALID (before anything happened), UNSUPPORTED (op not defined
- * for dtype), MISMATCH, NO_MEMORY; and those that fail the group for good:
- * TIMEOUT (names who did not come), PEER (names who died), CANCELED; ABORTED in
- * a group that had failed before.
+ * Errors of all: INVALID and UNSUPPORTED (op not defined for dtype), before
+ * anything happened; MISMATCH, NO_MEMORY, CONFIG (settings of ranks differ),
+ * SYSTEM (no thread for a work); and those that fail the group for good:
+ * TIMEOUT (names who did not come), PEER (names who died or has finalized),
+ * CANCELED; ABORTED in a group that had failed before.
  *
- * Results are the same bits on every rank and in every run: sums go by rank up
- * to 16 ranks, above by runs of host.reduce_run ranks.  Half and bfloat16 are
- * added in float and rounded once.
+ * Results are the same bits on every rank and in every run: sums go by rank
+ * within runs of host.reduce_run ranks (16), then by run.  Half and bfloat16
+ * are added in float and rounded once.
  */
 #ifndef SYMMCOLL_COLLECTIVES_H
 #define SYMMCOLL_COLLECTIVES_H
@@ -47,6 +48,7 @@ SYMMCOLL_CHECKED symmcoll_status_t symmcoll_all_reduce(
 
 /*
  * Reduce count elements over all ranks to one.
+ * out and in hold count elements.
  * root  the group's number of the rank that receives; elsewhere out is not
  *       touched and may be NULL
  * Source: torch.distributed.reduce.          Manual: symmcoll_reduce(3).
@@ -58,7 +60,8 @@ SYMMCOLL_CHECKED symmcoll_status_t symmcoll_reduce(
 
 /*
  * Reduce size * count elements over all ranks; rank r receives the r-th count.
- * out holds count elements, in size * count; in place: out is in + rank * count.
+ * out holds count elements, in size * count; in place: out is
+ * in + rank * count.
  * Source: torch.distributed.reduce_scatter_tensor.
  * Manual: symmcoll_reduce_scatter(3).
  */
@@ -69,7 +72,8 @@ SYMMCOLL_CHECKED symmcoll_status_t symmcoll_reduce_scatter(
 
 /*
  * Give every rank the contributions of all, in the order of ranks.
- * in holds count elements, out size * count; in place: in is out + rank * count.
+ * in holds count elements, out size * count; in place: in is
+ * out + rank * count.
  * Source: torch.distributed.all_gather_into_tensor.
  * Manual: symmcoll_all_gather(3).
  */
@@ -81,6 +85,8 @@ SYMMCOLL_CHECKED symmcoll_status_t symmcoll_all_gather(
 /*
  * Give one rank the contributions of all, in the order of ranks.
  * root  the rank that receives; elsewhere out is not touched and may be NULL
+ * in holds count elements, the root's out size * count; in place: the root's in
+ * is out + rank * count.
  * Source: torch.distributed.gather.          Manual: symmcoll_gather(3).
  */
 SYMMCOLL_CHECKED symmcoll_status_t symmcoll_gather(

@@ -23,14 +23,14 @@ struct symmcoll_work;
 
 /* One bucket as a hook sees it. */
 struct symmcoll_bucket {
-    size_t size;           /* sizeof(struct symmcoll_bucket) */
-    int index;             /* 0 is launched first */
-    int is_last;           /* the highest index */
-    void *buffer;          /* count elements, all gradients of the bucket */
+    size_t size;  /* sizeof(struct symmcoll_bucket) */
+    int index;    /* 0 is launched first */
+    int is_last;  /* the highest index */
+    void *buffer; /* count elements, all gradients of the bucket */
     size_t count;
     enum symmcoll_dtype dtype;
-    int ngrads;            /* how many gradients it holds */
-    const int *params;     /* their parameters' numbers, ngrads of them */
+    int ngrads;        /* how many gradients it holds */
+    const int *params; /* their parameters' numbers, ngrads of them */
 };
 
 /*
@@ -43,44 +43,52 @@ typedef symmcoll_status_t (*symmcoll_bucket_fn)(struct symmcoll_group *group,
     struct symmcoll_work **work);
 
 struct symmcoll_reducer_args {
-    size_t size;               /* sizeof(struct symmcoll_reducer_args) */
-    size_t bucket_cap;         /* bytes; 0: the setting ddp.bucket_cap */
-    size_t first_bucket_cap;   /* bytes; 0: the setting ddp.first_bucket_cap */
+    size_t size;             /* sizeof(struct symmcoll_reducer_args) */
+    size_t bucket_cap;       /* bytes; 0: the setting ddp.bucket_cap */
+    size_t first_bucket_cap; /* bytes; 0: bucket_cap where that is given, else
+                                the setting ddp.first_bucket_cap */
     int gradient_as_bucket_view; /* gradients live in the buckets, no copy */
-    int no_init_sync;          /* skip verification and broadcast */
-    symmcoll_bucket_fn hook;   /* NULL: divide, then all_reduce the sum */
-    void *hook_arg;            /* borrowed */
-    const char *const *names;  /* of the parameters, for messages; may be NULL;
-                                  borrowed during creation */
+    int no_init_sync;            /* skip verification and broadcast */
+    symmcoll_bucket_fn hook;     /* NULL: divide, then all_reduce the sum */
+    void *hook_arg;              /* borrowed */
+    const char *const *names; /* of the parameters, for messages; may be NULL;
+                                 borrowed during creation */
 };
-#define SYMMCOLL_REDUCER_ARGS_INIT                                             \
-    {                                                                          \
-        sizeof(struct symmcoll_reducer_args), 0, 0, 0, 0, NULL, NULL, NULL     \
+#define SYMMCOLL_REDUCER_ARGS_INIT                                         \
+    {                                                                      \
+        sizeof(struct symmcoll_reducer_args), 0, 0, 0, 0, NULL, NULL, NULL \
     }
 
 /*
  * Make a reducer.  Collective: compares the parameters' number, shapes and
  * strides with rank 0's, then broadcasts rank 0's values into all ranks'.
  *
- * params  nparams tensors in the order of forward; data borrowed until free
+ * params  nparams tensors in the order of forward, of floats or complex
+ *         numbers; data borrowed until free
  *
- * Errors: INVALID (no parameter, a NULL, a shape), MISMATCH (names the
- * parameter and both shapes), NO_MEMORY, and those of collectives.
+ * Errors: INVALID (no parameter, a NULL, a shape, shared memory), UNSUPPORTED
+ * (an element type, device memory), MISMATCH on every rank (names the parameter
+ * and both shapes; no parameter is touched), NO_MEMORY, and those of
+ * collectives.
  */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_reducer_create(
-    struct symmcoll_group *group, const struct symmcoll_tensor *params,
-    int nparams, const struct symmcoll_reducer_args *args,
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
+    const struct symmcoll_tensor *params, int nparams,
+    const struct symmcoll_reducer_args *args,
     struct symmcoll_reducer **reducer);
 
-/* Release a reducer; NULL is fine.  Not collective. */
-SYMMCOLL_API void symmcoll_reducer_free(struct symmcoll_reducer *reducer);
+/* Release a reducer; NULL is fine.  Not collective; waits for buckets on their
+ * way. */
+SYMMCOLL_API
+void symmcoll_reducer_free(struct symmcoll_reducer *reducer);
 
 /*
  * Begin a backward.  sync 0 only accumulates, without communication; the next
  * synchronising backward reduces what has accumulated.
  * Errors: INVALID (the one before has not finished: names the parameters).
  */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_reducer_begin(
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reducer_begin(
     struct symmcoll_reducer *reducer, int sync);
 
 /*
@@ -88,12 +96,14 @@ SYMMCOLL_CHECKED symmcoll_status_t symmcoll_reducer_begin(
  * parameter's own order of elements.  It is added to what has accumulated.
  *
  * param  its number; each once in a backward
- * grad   borrowed for the call, or the view of symmcoll_reducer_grad()
+ * grad   borrowed for the call; with gradient_as_bucket_view the data of
+ *        symmcoll_reducer_grad(), to which backward has added, and nothing else
  *
- * Errors: INVALID (a number out of range; a parameter marked twice), and those
- * of the hook.
+ * Errors: INVALID (a number out of range; a parameter marked twice; memory that
+ * is or is not the view), and those of the hook.
  */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_reducer_ready(
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reducer_ready(
     struct symmcoll_reducer *reducer, int param, const void *grad);
 
 /*
@@ -101,42 +111,50 @@ SYMMCOLL_CHECKED symmcoll_status_t symmcoll_reducer_ready(
  * to be read through symmcoll_reducer_grad().  With sync 0 it only notes the
  * end.  A parameter never marked counts as a gradient of zeros.
  */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_reducer_finish(
-    struct symmcoll_reducer *reducer);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer);
 
 /*
  * The gradient of a parameter: a view of its bucket, with the parameter's shape
  * and strides.  Borrowed; the place may move at the first begin after the first
  * reduction, when buckets are rebuilt in the order in which gradients came.
  */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_reducer_grad(
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reducer_grad(
     struct symmcoll_reducer *reducer, int param, struct symmcoll_tensor *grad);
 
-/* Set all gradients to zero, as between optimizer steps. */
-SYMMCOLL_API void symmcoll_reducer_zero(struct symmcoll_reducer *reducer);
+/* Set all gradients to zero, as between optimizer steps.  Without it averages
+ * add up.  During a backward it does nothing. */
+SYMMCOLL_API
+void symmcoll_reducer_zero(struct symmcoll_reducer *reducer);
 
-/* How the parameters are spread: bucket count, and a bucket's description. */
-SYMMCOLL_API int symmcoll_reducer_bucket_count(
-    const struct symmcoll_reducer *reducer);
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_reducer_bucket(
+/* How the parameters are spread: bucket count, and a bucket's description, of
+ * which size is set before. */
+SYMMCOLL_API
+int symmcoll_reducer_bucket_count(const struct symmcoll_reducer *reducer);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reducer_bucket(
     const struct symmcoll_reducer *reducer, int index,
     struct symmcoll_bucket *bucket);
 
-/* Times of the latest synchronised backward, in seconds. */
+/* Times of the latest synchronised backward, in seconds; 0 before there was
+ * one.  size is set before. */
 struct symmcoll_reducer_times {
-    size_t size;        /* sizeof(struct symmcoll_reducer_times) */
-    double backward;    /* begin to finish's entry */
-    double comm;        /* first bucket launched to last bucket done */
-    double exposed;     /* finish's entry to its return */
+    size_t size;     /* sizeof(struct symmcoll_reducer_times) */
+    double backward; /* begin to finish's entry */
+    double comm;     /* first bucket launched to last bucket done */
+    double exposed;  /* finish's entry to its return */
 };
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_reducer_get_times(
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reducer_get_times(
     const struct symmcoll_reducer *reducer,
     struct symmcoll_reducer_times *times);
 
 /* A hook for reference and for wrapping: divide by the size, all_reduce. */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_hook_all_reduce(
-    struct symmcoll_group *group, const struct symmcoll_bucket *bucket,
-    void *arg, struct symmcoll_work **work);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_hook_all_reduce(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work);
 
 SYMMCOLL_END_DECLS
 

@@ -20,7 +20,8 @@ SYMMCOLL_API int symmcoll_group_rank(const struct symmcoll_group *group);
 SYMMCOLL_API int symmcoll_group_size(const struct symmcoll_group *group);
 
 /* The group's name, "0" for the group of all ranks.  Borrowed. */
-SYMMCOLL_API const char *symmcoll_group_name(const struct symmcoll_group *group);
+SYMMCOLL_API const char *symmcoll_group_name(
+    const struct symmcoll_group *group);
 
 /* The group's number of a rank of the world; -1 where it is no member. */
 SYMMCOLL_API int symmcoll_group_rank_of(
@@ -30,13 +31,14 @@ SYMMCOLL_API int symmcoll_group_rank_of(
 SYMMCOLL_API int symmcoll_group_global_rank(
     const struct symmcoll_group *group, int rank);
 
-/* The sequence number of the latest collective; 0 before the first. */
+/* The sequence number of the latest collective that has begun, from 1; 0 before
+ * the first. */
 SYMMCOLL_API uint64_t symmcoll_group_sequence(
     const struct symmcoll_group *group);
 
 /*
  * Set the timeout of operations called from now on: seconds, or INFINITY.
- * Errors: INVALID (not positive).
+ * Errors: INVALID (NULL, or not positive).
  */
 SYMMCOLL_CHECKED symmcoll_status_t symmcoll_group_set_timeout(
     struct symmcoll_group *group, double timeout);

@@ -20,10 +20,11 @@ enum symmcoll_trace_flags {
 /*
  * Write this rank's record as JSON.
  *
- * path   NULL: the setting trace.dump_file followed by the rank's number
+ * path   NULL: the setting trace.dump_file followed by the rank's number; where
+ *        that is empty a file in the user's cache folder
  * flags  of enum symmcoll_trace_flags
  *
- * The file appears whole or not at all.  Errors: INVALID, SYSTEM.
+ * The file appears whole or not at all.  Errors: INVALID, NO_MEMORY, SYSTEM.
  * Source: torch._C._distributed_c10d._dump_nccl_trace_json.
  */
 SYMMCOLL_CHECKED symmcoll_status_t symmcoll_trace_dump(

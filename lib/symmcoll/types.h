@@ -110,9 +110,10 @@ enum symmcoll_op {
  */
 struct symmcoll_call {
     size_t size;       /* sizeof(struct symmcoll_call) */
-    double timeout;    /* seconds from the call until the operation fails its
-                          group; <= 0: the group's, INFINITY: never */
-    void *stream;      /* device operations: the caller's stream */
+    double timeout;    /* seconds that the operation may wait for other ranks
+                          before it fails the group, from when it first has to;
+                          <= 0: the group's, INFINITY: for ever */
+    void *stream;      /* for device memory: NULL in this release */
     const char *label; /* shown in traces and messages; copied, 31 bytes kept */
     uint32_t flags;    /* none yet: 0 */
 };
@@ -137,7 +138,8 @@ SYMMCOLL_API const char *symmcoll_op_name(symmcoll_op_t op);
 SYMMCOLL_CHECKED symmcoll_status_t symmcoll_op_parse(
     const char *text, symmcoll_op_t *op);
 
-/* The element type named by text, as symmcoll_dtype_name().  Errors: INVALID. */
+/* The element type named by text, as symmcoll_dtype_name().  Errors: INVALID.
+ */
 SYMMCOLL_CHECKED symmcoll_status_t symmcoll_dtype_parse(
     const char *text, enum symmcoll_dtype *dtype);
 

@@ -13,7 +13,8 @@ SYMMCOLL_BEGIN_DECLS
 struct symmcoll_work;
 
 /* Called once on the world's callback thread when the work has ended.  It may
- * start work; it must not block on, or free, its own group.  arg is borrowed. */
+ * start work; blocking operations are refused there, and it must not finalize
+ * its world.  arg is borrowed. */
 typedef void (*symmcoll_work_fn)(symmcoll_status_t status, void *arg);
 
 /*
@@ -22,7 +23,8 @@ typedef void (*symmcoll_work_fn)(symmcoll_status_t status, void *arg);
  * timeout  seconds; negative: the operation's own deadline, 0: do not block
  *
  * TIMEOUT from here alone leaves the work running; ask symmcoll_work_test().
- * INVALID when called on the callback thread of the same world.
+ * With the setting errors.blocking_wait it fails the group.  INVALID where it
+ * would have to wait on the callback thread of the same world.
  */
 SYMMCOLL_CHECKED symmcoll_status_t symmcoll_work_wait(
     struct symmcoll_work *work, double timeout);
@@ -41,7 +43,7 @@ SYMMCOLL_API void symmcoll_work_free(struct symmcoll_work *work);
  * Borrowed: as long as the work. */
 SYMMCOLL_API const char *symmcoll_work_error(const struct symmcoll_work *work);
 
-/* The operation's sequence number in its group; 0 before it has taken it. */
+/* The operation's sequence number in its group; 0 before it has ended. */
 SYMMCOLL_API uint64_t symmcoll_work_sequence(const struct symmcoll_work *work);
 
 /*

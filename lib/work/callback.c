@@ -5,12 +5,19 @@
 #include "work/callback.h"
 #include "work/thread.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 void symc_callbacks_init(struct symc_callbacks *callbacks)
 {
+    pthread_condattr_t monotonic;
+
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&callbacks->lock, NULL);
-    pthread_cond_init(&callbacks->changed, NULL);
+    pthread_cond_init(&callbacks->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
 }
 
 static struct symc_callback *pop(struct symc_callbacks *callbacks)
@@ -38,10 +45,13 @@ static void *run(void *arg)
             pthread_cond_wait(&callbacks->changed, &callbacks->lock);
             continue;
         }
+        callbacks->busy = true;
         pthread_mutex_unlock(&callbacks->lock);
         callback->fn(callback->status, callback->arg);
         free(callback);
         pthread_mutex_lock(&callbacks->lock);
+        callbacks->busy = false;
+        pthread_cond_broadcast(&callbacks->changed);
     }
     pthread_mutex_unlock(&callbacks->lock);
     return NULL;
@@ -52,7 +62,7 @@ symmcoll_status_t symc_callbacks_start(struct symc_callbacks *callbacks)
     symmcoll_status_t status = SYMMCOLL_OK;
 
     pthread_mutex_lock(&callbacks->lock);
-    if (!atomic_load(&callbacks->running)) {
+    if (!callbacks->stopped && !atomic_load(&callbacks->running)) {
         status = symc_thread_start(
             &callbacks->thread, "symc-callback", run, callbacks);
         atomic_store(&callbacks->running, status == SYMMCOLL_OK);
@@ -66,12 +76,18 @@ void symc_callbacks_push(
 {
     callback->next = NULL;
     pthread_mutex_lock(&callbacks->lock);
+    if (callbacks->stopped) {
+        pthread_mutex_unlock(&callbacks->lock);
+        callback->fn(callback->status, callback->arg);
+        free(callback);
+        return;
+    }
     if (callbacks->tail != NULL)
         callbacks->tail->next = callback;
     else
         callbacks->head = callback;
     callbacks->tail = callback;
-    pthread_cond_signal(&callbacks->changed);
+    pthread_cond_broadcast(&callbacks->changed);
     pthread_mutex_unlock(&callbacks->lock);
 }
 
@@ -81,14 +97,39 @@ bool symc_callbacks_inside(struct symc_callbacks *callbacks)
            pthread_equal(callbacks->thread, pthread_self());
 }
 
-void symc_callbacks_destroy(struct symc_callbacks *callbacks)
+bool symc_callbacks_drain(
+    struct symc_callbacks *callbacks, int64_t deadline_ns)
+{
+    struct timespec until = {.tv_sec = deadline_ns / SYMC_NS_PER_S,
+        .tv_nsec = deadline_ns % SYMC_NS_PER_S};
+    bool idle;
+
+    pthread_mutex_lock(&callbacks->lock);
+    while (!(idle = callbacks->head == NULL && !callbacks->busy)) {
+        if (pthread_cond_timedwait(&callbacks->changed, &callbacks->lock,
+                &until) == ETIMEDOUT)
+            break;
+    }
+    pthread_mutex_unlock(&callbacks->lock);
+    return idle;
+}
+
+void symc_callbacks_stop(struct symc_callbacks *callbacks)
 {
     pthread_mutex_lock(&callbacks->lock);
     callbacks->stopping = true;
-    pthread_cond_signal(&callbacks->changed);
+    pthread_cond_broadcast(&callbacks->changed);
     pthread_mutex_unlock(&callbacks->lock);
     if (atomic_load(&callbacks->running))
         pthread_join(callbacks->thread, NULL);
+    pthread_mutex_lock(&callbacks->lock);
+    callbacks->stopped = true;
+    atomic_store(&callbacks->running, false);
+    pthread_mutex_unlock(&callbacks->lock);
+}
+
+void symc_callbacks_destroy(struct symc_callbacks *callbacks)
+{
     pthread_cond_destroy(&callbacks->changed);
     pthread_mutex_destroy(&callbacks->lock);
 }

@@ -25,12 +25,22 @@ struct symc_callbacks {
     struct symc_callback *head, *tail;
     pthread_t thread;
     _Atomic bool running;
+    bool busy; /* inside a callback */
     bool stopping;
+    bool stopped; /* there is no thread any more */
 };
 
 void symc_callbacks_init(struct symc_callbacks *callbacks);
 
-/* Run what is queued, then stop. */
+/* Wait until nothing is queued or running; false when the time has passed. */
+bool symc_callbacks_drain(
+    struct symc_callbacks *callbacks, int64_t deadline_ns);
+
+/* Run what is queued, then stop the thread; what comes later is run at once, on
+ * the thread that brings it. */
+void symc_callbacks_stop(struct symc_callbacks *callbacks);
+
+/* Release, after symc_callbacks_stop(). */
 void symc_callbacks_destroy(struct symc_callbacks *callbacks);
 
 /* Start the thread if need be.  Errors: SYSTEM. */

@@ -27,6 +27,7 @@ struct symc_lane_ops {
     /* A wait for work has expired in blocking-wait mode: fail the group. */
     void (*expire)(void *group, const struct symc_op *op);
     void *group;
+    const uint32_t *alive; /* 1; 0 in a forked child */
     bool blocking_wait;
 };
 

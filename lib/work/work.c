@@ -82,6 +82,10 @@ symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
     if (isnan(timeout))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "work_wait: expected a timeout in seconds, found NaN");
+    if (*work->lane->ops.alive != 1)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "work_wait: expected the process that called init, found a fork of "
+            "it");
     if (atomic_load_explicit(&work->ended, memory_order_acquire) != 0)
         return result(work);
     if (symc_callbacks_inside(work->lane->callbacks))
@@ -95,7 +99,7 @@ symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
         .look = never};
     if (symc_wait(&watch, &work->ended, 1, &patience) == SYMC_WAIT_REACHED)
         return result(work);
-    if (!work->lane->ops.blocking_wait)
+    if (!work->lane->ops.blocking_wait || timeout == 0)
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
             "work_wait: %s has not ended after %g s; it goes on",
             symc_kind_name(work->op.kind), timeout);

@@ -45,7 +45,11 @@ symmcoll_status_t symmcoll_trace_dump(
 {
     if (world == NULL)
         return symc_fail(
-            SYMMCOLL_ERR_INVALID, "trace_dump: expected a world, found NULL");
+            SYMMCOLL_ERR_INVALID,             "trace_dump: expected a world, found NULL");
+    if (!symc_world_is_mine(world))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "trace_dump: expected the process that called init, found a fork "
+            "of it");
     if ((flags & ~(uint32_t)(SYMMCOLL_TRACE_ONLY_ACTIVE |
                              SYMMCOLL_TRACE_NO_COLLECTIVES)) != 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,

@@ -34,6 +34,7 @@ static void publish(struct symc_members *members)
 {
     struct symmcoll_world *world = members->world;
 
+    symc_world_expect_dump(world);
     atomic_store(&own_record(members)->raised, VALID);
     atomic_store(&members->stopped, 1);
     for (int r = 0; r < members->size; r++) {
@@ -44,7 +45,7 @@ static void publish(struct symc_members *members)
             atomic_fetch_add(&bell->failures, 1);
         symc_bell_ring(bell);
     }
-    symc_world_alarm(world, true);
+    symc_world_alarm(world);
 }
 
 void symc_members_raise(struct symc_members *members, symmcoll_status_t status,
@@ -99,12 +100,23 @@ bool symc_members_failed(struct symc_members *members)
     return false;
 }
 
-/* Whether the failure names this rank as one that had not come. */
-static bool was_late(const struct symc_members *members,
-    const struct symc_failure *record)
+bool symc_members_was_late(const struct symc_members *members)
 {
+    const struct symc_failure *record = members->failures[members->rank];
+
     return members->rank < SYMC_FAILURE_RANKS &&
            (record->late[members->rank / 8] >> (members->rank % 8) & 1) != 0;
+}
+
+/* Whether a call is interrupted by the failure, or the first to hear of it.  A
+ * rank that was late is told that the others went on without it, and an abort
+ * has interrupted nothing that had not begun. */
+static bool is_told_first(
+    const struct symc_members *members, const struct symc_op *op)
+{
+    if (members->failures[members->rank]->status == SYMMCOLL_ERR_CANCELED)
+        return op->seq != 0;
+    return !symc_members_was_late(members);
 }
 
 symmcoll_status_t symc_members_status(
@@ -116,7 +128,7 @@ symmcoll_status_t symc_members_status(
         return symc_fail(record->status, "%s", record->text);
     if (atomic_exchange(&members->reported, 1) == 0) {
         symc_world_await_dump(members->world);
-        if (!was_late(members, record))
+        if (is_told_first(members, op))
             return symc_fail(record->status, "%s: %s (group %s, seq %llu)",
                 symc_kind_name(op->kind), record->text, members->name,
                 (unsigned long long)op->seq);

@@ -49,6 +49,9 @@ struct symc_members {
 void symc_members_raise(struct symc_members *members, symmcoll_status_t status,
     uint64_t seq, const bool *late, const char *format, ...) SYMC_PRINTF(5, 6);
 
+/* Whether this rank's record names it as one that had not come. */
+bool symc_members_was_late(const struct symc_members *members);
+
 /* Whether the group has failed on any rank; adopts what another has found. */
 bool symc_members_failed(struct symc_members *members);
 

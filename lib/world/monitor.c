@@ -27,12 +27,15 @@ static void sleep_on(_Atomic uint32_t *word, uint32_t value, int64_t ns)
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &time, NULL, 0);
 }
 
-void symc_world_alarm(struct symmcoll_world *world, bool dump)
+void symc_world_expect_dump(struct symmcoll_world *world)
+{
+    atomic_fetch_add(&world->monitor.dumps_due, 1);
+}
+
+void symc_world_alarm(struct symmcoll_world *world)
 {
     struct symc_monitor *monitor = &world->monitor;
 
-    if (dump)
-        atomic_fetch_add(&monitor->dumps_due, 1);
     atomic_fetch_add(&monitor->alarm, 1);
     syscall(SYS_futex, &monitor->alarm, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
@@ -71,9 +74,8 @@ static bool describe_dead(const struct symmcoll_world *world, int rank,
 
 /* Give whoever reaps the dead a moment to say how they died. */
 static void await_last_words(
-    const struct symmcoll_world *world, const bool *dead)
+    const struct symmcoll_world *world, const bool *dead, int64_t until)
 {
-    int64_t until = symc_now_ns() + LAST_WORDS_NS;
     char ignored[96];
 
     for (;;) {
@@ -88,28 +90,42 @@ static void await_last_words(
     }
 }
 
-/* Fail every group that has one of the dead in it. */
+/* Fail a group where one of the dead is in it. */
+static void fail_group(struct symmcoll_world *world,
+    struct symc_members *members, const bool *dead)
+{
+    char text[SYMC_FAILURE_TEXT] = "";
+    size_t used = 0;
+
+    for (int r = 0; r < members->size && used < sizeof(text) - 1; r++) {
+        char one[256];
+
+        if (!dead[members->global[r]])
+            continue;
+        describe_dead(world, members->global[r], one, sizeof(one));
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
+            used == 0 ? "" : "; ", one);
+    }
+    if (used > 0)
+        symc_members_raise(members, SYMMCOLL_ERR_PEER, 0, NULL, "%s", text);
+}
+
+/* Fail the groups there are; those to come learn of the dead when listed. */
 static void fail_groups_of(struct symmcoll_world *world, const bool *dead)
 {
     pthread_mutex_lock(&world->lock);
+    for (int r = 0; r < world->size; r++)
+        world->monitor.dead[r] = world->monitor.dead[r] || dead[r];
     for (struct symc_members *members = world->members; members != NULL;
-         members = members->next) {
-        char text[SYMC_FAILURE_TEXT] = "";
-        size_t used = 0;
-
-        for (int r = 0; r < members->size && used < sizeof(text) - 1; r++) {
-            char one[256];
-
-            if (!dead[members->global[r]])
-                continue;
-            describe_dead(world, members->global[r], one, sizeof(one));
-            used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
-                used == 0 ? "" : "; ", one);
-        }
-        if (used > 0)
-            symc_members_raise(members, SYMMCOLL_ERR_PEER, 0, NULL, "%s", text);
-    }
+         members = members->next)
+        fail_group(world, members, dead);
     pthread_mutex_unlock(&world->lock);
+}
+
+void symc_monitor_enlist(
+    struct symmcoll_world *world, struct symc_members *members)
+{
+    fail_group(world, members, world->monitor.dead);
 }
 
 /* The lowest rank that lives writes what the dead cannot; a launcher does it
@@ -144,21 +160,19 @@ static bool wants_dumps(const struct symmcoll_world *world)
 static void bury(struct symmcoll_world *world, bool *dead)
 {
     bool *later = symc_alloc((size_t)world->size, sizeof(bool));
+    int64_t until = symc_now_ns() + LAST_WORDS_NS;
 
-    await_last_words(world, dead);
+    await_last_words(world, dead, until);
     /* Others may have died with them: name them together. */
     if (later != NULL && find_dead(world, later)) {
         for (int r = 0; r < world->size; r++)
             dead[r] = dead[r] || later[r];
-        await_last_words(world, dead);
+        await_last_words(world, dead, until);
     }
     free(later);
     fail_groups_of(world, dead);
     for (int r = 0; r < world->size; r++) {
-        if (!dead[r])
-            continue;
-        world->monitor.dead[r] = true;
-        if (wants_dumps(world) && is_executor(world))
+        if (dead[r] && wants_dumps(world) && is_executor(world))
             dump_for(world, r, "the rank died");
     }
 }
@@ -175,15 +189,19 @@ static void look_at_failures(struct symmcoll_world *world)
     pthread_mutex_unlock(&world->lock);
 }
 
-/* After a timeout, write for those who did not come and do not write. */
+/* After a timeout, write for those who did not come and do not write: one of
+ * those who came does, or the launcher when it ends them. */
 static void dump_for_the_stuck(struct symmcoll_world *world)
 {
+    if (!wants_dumps(world) || world->rendezvous.hub[0] != '\0')
+        return;
     pthread_mutex_lock(&world->lock);
     for (struct symc_members *members = world->members; members != NULL;
          members = members->next) {
         const struct symc_failure *record = members->failures[members->rank];
 
-        if (atomic_load(&members->stopped) == 0)
+        if (atomic_load(&members->stopped) == 0 ||
+            symc_members_was_late(members))
             continue;
         for (int r = 0; r < members->size && r < SYMC_FAILURE_RANKS; r++) {
             if ((record->late[r / 8] >> (r % 8) & 1) != 0)
@@ -216,6 +234,7 @@ static void act_on_failures(struct symmcoll_world *world, int64_t *stuck_at)
         0);
     *stuck_at = symc_now_ns() + world->config->trace_dump_grace / 2;
     if (ends_process(world)) {
+        dump_for_the_stuck(world);
         symc_logf(&world->log, SYMC_LOG_ERROR,
             "a group failed and errors.async_handling is %lld: the process "
             "ends",
@@ -252,14 +271,13 @@ static void watch(struct symmcoll_world *world, bool *dead)
         uint32_t alarm = atomic_load(&monitor->alarm);
 
         atomic_fetch_add_explicit(&monitor->beats, 1, memory_order_relaxed);
-        if (handles && !world->threads && find_dead(world, dead))
+        if (handles && find_dead(world, dead))
             bury(world, dead);
         look_at_failures(world);
         act_on_failures(world, &stuck_at);
         if (stuck_at != 0 && symc_now_ns() >= stuck_at) {
             stuck_at = 0;
-            if (wants_dumps(world) && is_executor(world))
-                dump_for_the_stuck(world);
+            dump_for_the_stuck(world);
         }
         sleep_on(&monitor->alarm, alarm, world->config->host_watch);
     }
@@ -329,7 +347,7 @@ static void stop_thread(struct symmcoll_world *world, pthread_t thread)
     atomic_store(&monitor->stopping, 1);
     syscall(
         SYS_futex, &monitor->stopping, FUTEX_WAKE_PRIVATE, 64, NULL, NULL, 0);
-    symc_world_alarm(world, false);
+    symc_world_alarm(world);
     pthread_join(thread, NULL);
 }
 

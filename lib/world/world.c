@@ -148,6 +148,7 @@ static symmcoll_status_t come_together(
                            : symc_now_ns() + config->timeouts_init;
     symmcoll_status_t status =
         symc_rendezvous_open(args, config, deadline, &world->rendezvous);
+    char detail[SYMC_DETAIL_MAX];
 
     if (status != SYMMCOLL_OK)
         return status;
@@ -161,12 +162,15 @@ static symmcoll_status_t come_together(
     if (status == SYMMCOLL_OK)
         return SYMMCOLL_OK;
     if (world->block != NULL) {
+        symc_life_give_up(&world->block->life);
         symc_block_unmap(world->block);
         close(world->fd);
     }
     free(world->peers);
+    /* Closing may fail too, and then would have the last word. */
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     symc_rendezvous_close(&world->rendezvous);
-    return status;
+    return symc_fail(status, "%s", detail);
 }
 
 symmcoll_status_t symc_world_open(
@@ -200,6 +204,7 @@ symmcoll_status_t symc_world_open(
     return SYMMCOLL_OK;
 
 part:
+    symc_life_give_up(&made->block->life);
     symc_callbacks_destroy(&made->callbacks);
     pthread_mutex_destroy(&made->lock);
     symc_part(made->peers, made->size);
@@ -217,6 +222,7 @@ free_world:
 
 void symc_world_close(struct symmcoll_world *world, bool goodbye)
 {
+    symc_callbacks_stop(&world->callbacks);
     symc_callbacks_destroy(&world->callbacks);
     symc_monitor_stop(world, goodbye);
     pthread_mutex_destroy(&world->lock);
@@ -237,6 +243,7 @@ void symc_world_add(struct symmcoll_world *world, struct symc_members *members)
     pthread_mutex_lock(&world->lock);
     members->next = world->members;
     world->members = members;
+    symc_monitor_enlist(world, members);
     pthread_mutex_unlock(&world->lock);
 }
 
@@ -277,6 +284,10 @@ symmcoll_status_t symmcoll_op_create_premul(
     if (world == NULL || op == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "op_create_premul: expected a world and an op, found NULL");
+    if (!symc_world_is_mine(world))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "op_create_premul: expected the process that called init, found a "
+            "fork of it");
     pthread_mutex_lock(&world->lock);
     grown = realloc(world->factors,
         ((size_t)world->factor_count + 1) * sizeof(*world->factors));

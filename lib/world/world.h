@@ -35,7 +35,7 @@ struct symc_monitor {
     _Atomic uint64_t beats;     /* rounds of the monitor */
     _Atomic uint32_t dumps_due;  /* failures raised */
     _Atomic uint32_t dumps_done; /* of them, written */
-    bool *dead; /* of each global rank: known to be, and handled */
+    bool *dead; /* of each global rank: known to be; under the world's lock */
     bool goodbye;
 };
 
@@ -86,8 +86,11 @@ void symc_world_add(
 void symc_world_remove(
     struct symmcoll_world *world, struct symc_members *members);
 
-/* Have the monitor look now; dump: a failure has been raised. */
-void symc_world_alarm(struct symmcoll_world *world, bool dump);
+/* Have the monitor look now. */
+void symc_world_alarm(struct symmcoll_world *world);
+
+/* A failure is about to be seen: symc_world_await_dump() waits from now on. */
+void symc_world_expect_dump(struct symmcoll_world *world);
 
 /* Wait, within trace.dump_grace, until raised failures have been written out. */
 void symc_world_await_dump(struct symmcoll_world *world);
@@ -107,6 +110,11 @@ symmcoll_status_t symc_world_reserve(struct symmcoll_world *world);
 
 symmcoll_status_t symc_monitor_start(struct symmcoll_world *world);
 void symc_monitor_stop(struct symmcoll_world *world, bool goodbye);
+
+/* A group is being listed, under the world's lock: fail it where a member is
+ * known to be dead. */
+void symc_monitor_enlist(
+    struct symmcoll_world *world, struct symc_members *members);
 
 /* ---- dump.c ---- */
 
