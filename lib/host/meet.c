@@ -5,8 +5,11 @@
  */
 #include "host/host.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+
+#define CROWDED_YIELDS 64 /* before the usual wait, which sleeps in the end */
 
 /* Operation, element type and reduction in one word, to compare at once. */
 static uint32_t pack(const struct symc_op *op, uint32_t flags)
@@ -131,6 +134,44 @@ symmcoll_status_t symc_host_wait_all(struct symc_host *host,
     return SYMMCOLL_OK;
 }
 
+/*
+ * Ranks share processors: wait a while for everybody's header.  As long as one
+ * is missing who runs on this processor, polling is in vain and it gets the
+ * processor at once; for those elsewhere some polls are cheaper than a switch to
+ * a rank that has to wait for them too.
+ */
+static __attribute__((noinline)) void await_crowded(
+    const struct symc_host *host, const struct symc_op *op)
+{
+    int64_t polls = 0;
+    int cpu = sched_getcpu();
+
+    for (int yields = 0; yields < CROWDED_YIELDS;) {
+        bool here = false, elsewhere = false;
+
+        for (int r = 0; r < host->size; r++) {
+            const struct symc_header *headers = host->channels[r]->headers;
+
+            if (atomic_load_explicit(&headers[op->seq & 1].seq,
+                    memory_order_acquire) >= op->seq)
+                continue;
+            if (atomic_load_explicit(&headers[(op->seq - 1) & 1].cpu,
+                    memory_order_relaxed) == cpu)
+                here = true;
+            else
+                elsewhere = true;
+        }
+        if (!here && !elsewhere)
+            return;
+        if (!here && ++polls < host->core->waiting->polls)
+            continue;
+        sched_yield();
+        yields++;
+        polls = 0;
+        cpu = sched_getcpu();
+    }
+}
+
 /* Ring the peers who sleep.  True where one has failed a group of its own: then
  * this one may have failed too. */
 static inline bool ring(const struct symc_host *host)
@@ -182,7 +223,7 @@ static uint64_t field_value(const struct symc_header *header, enum field field)
     case FIELD_OP:
         return header->what >> 16 & 0xff;
     default:
-        return (uint64_t)header->root;
+        return header->root;
     }
 }
 
@@ -345,7 +386,10 @@ static inline void publish(const struct symc_host *host,
         memcpy(line + SYMC_FACTOR_AT, &op->factor, sizeof(op->factor));
     mine->count = op->count;
     mine->what = what;
-    mine->root = op->root;
+    mine->root = (uint16_t)op->root;
+    if (host->core->waiting->crowded)
+        atomic_store_explicit(
+            &mine->cpu, (uint16_t)sched_getcpu(), memory_order_relaxed);
     if (nbytes > 0 || has_factor)
         memcpy(mine->payload, line, SYMC_PAYLOAD);
     atomic_store_explicit(&mine->seq, op->seq, memory_order_release);
@@ -367,6 +411,8 @@ symmcoll_status_t symc_host_meet(struct symc_host *host,
     *entry = core->record(core->group, op);
     if (suspect && core->failed(core->group, -1))
         return core->failure(core->group, op, -1);
+    if (core->waiting->crowded)
+        await_crowded(host, op);
     for (int i = 1, peer = host->rank; i < host->size; i++) {
         const struct symc_header *other;
 
@@ -377,7 +423,7 @@ symmcoll_status_t symc_host_meet(struct symc_host *host,
             return status;
         other = header_of(host, peer, op);
         differs |= (other->count ^ op->count) | (other->what ^ what) |
-                   (uint32_t)(other->root ^ op->root);
+                   (uint64_t)(other->root ^ op->root);
     }
     claim_next(host, op->seq);
     if (__builtin_expect(differs != 0, 0))

@@ -26,7 +26,8 @@
 struct symc_header {
     _Alignas(SYMC_APART) uint64_t count;
     uint32_t what; /* kind, dtype, op, flags: a byte each, lowest first */
-    int32_t root;
+    uint16_t root;
+    _Atomic uint16_t cpu; /* where the rank ran, while ranks share processors */
     unsigned char payload[SYMC_PAYLOAD];
     _Atomic uint64_t seq;
 };
