@@ -33,11 +33,11 @@ symmcoll_status_t symc_module_load(
 
     if (!is_name(name))
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "module: expected a name of a-z, 0-9 and _, found '%s'", name);
+            "module: expected a name of a-z, 0-9 and _, found '%.64s'", name);
     if (snprintf(path, sizeof(path), "%s/symmcoll_%s.so", symc_module_folder(),
             name) >= (int)sizeof(path))
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "module %s: its path is longer than %d bytes", name, PATH_MAX);
+            "module %.64s: its path is longer than %d bytes", name, PATH_MAX);
     module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (module == NULL)
         return symc_fail(

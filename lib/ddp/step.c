@@ -41,7 +41,8 @@ static symmcoll_status_t repeat_failure(const struct symmcoll_reducer *reducer)
 
 symmcoll_status_t symc_drain_buckets(struct symmcoll_reducer *reducer)
 {
-    for (int b = 0; b < reducer->launched; b++) {
+    /* Not only the launched: a hook may have failed behind what it started. */
+    for (int b = 0; b < reducer->layout.nbuckets; b++) {
         struct symc_ddp_bucket *bucket = &reducer->layout.buckets[b];
         symmcoll_status_t status;
 

@@ -146,16 +146,11 @@ symmcoll_status_t symc_group_open(
     if (status != SYMMCOLL_OK)
         goto free_tables;
     ops.group = made;
-    status =
-        symc_lane_init(&made->lane, &ops, &world->waiting, &world->callbacks);
-    if (status != SYMMCOLL_OK)
-        goto close_backend;
+    symc_lane_init(&made->lane, &ops, &world->waiting, &world->callbacks);
     symc_world_add(world, &made->members);
     *group = made;
     return SYMMCOLL_OK;
 
-close_backend:
-    made->backend->close(made->state);
 free_tables:
     free_tables(made);
     free(made);
@@ -173,13 +168,18 @@ void symc_group_drain(struct symmcoll_group *group)
 
     do {
         tickets = atomic_load(&group->lane.next);
-        if (symc_lane_drain(&group->lane, deadline) ||
+        if (!symc_lane_drain(&group->lane, deadline) ||
             !symc_callbacks_drain(&world->callbacks, deadline)) {
             symmcoll_group_abort(
                 group, "finalize: queued operations did not end");
             return;
         }
     } while (tickets != atomic_load(&group->lane.next));
+}
+
+void symc_group_stop(struct symmcoll_group *group)
+{
+    symc_lane_stop(&group->lane);
 }
 
 void symc_group_close(struct symmcoll_group *group)

@@ -43,7 +43,10 @@ symmcoll_status_t symc_group_open(
  * timeouts.finalize; after that the group is aborted. */
 void symc_group_drain(struct symmcoll_group *group);
 
-/* Release a group that has been drained. */
+/* Take no more operations; those that are queued end first. */
+void symc_group_stop(struct symmcoll_group *group);
+
+/* Release a group that has been stopped. */
 void symc_group_close(struct symmcoll_group *group);
 
 /* Run one operation, whose turn has come, to its end. */

@@ -5,6 +5,8 @@
  */
 #include "group/group.h"
 
+#include <stdio.h>
+
 symmcoll_status_t symmcoll_init(
     const struct symmcoll_init_args *args, struct symmcoll_world **world)
 {
@@ -19,8 +21,12 @@ symmcoll_status_t symmcoll_init(
         return status;
     status = symc_group_open(made, &made->all);
     if (status != SYMMCOLL_OK) {
+        char detail[SYMC_DETAIL_MAX];
+
+        /* Closing may fail too, and then would have the last word. */
+        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
         symc_world_close(made, false);
-        return status;
+        return symc_fail(status, "%s", detail);
     }
     symc_logf(&made->log, SYMC_LOG_INFO,
         "world '%s': rank %d of %d (%s), backend %s, started by %s", made->name,
@@ -38,7 +44,11 @@ symmcoll_status_t symmcoll_finalize(struct symmcoll_world *world)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "finalize: expected the process that called init, found a fork "
             "of it");
+    if (symc_callbacks_inside(&world->callbacks))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "finalize: expected another thread than the callback thread");
     symc_group_drain(world->all);
+    symc_group_stop(world->all);
     symc_callbacks_stop(&world->callbacks);
     symc_group_close(world->all);
     symc_world_close(world, true);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define CROWDED_YIELDS 64 /* before the usual wait, which sleeps in the end */
+#define POLLS_MAX 100000  /* without looking at anything else */
 
 /* Operation, element type and reduction in one word, to compare at once. */
 static uint32_t pack(const struct symc_op *op, uint32_t flags)
@@ -62,21 +63,38 @@ static const _Atomic uint64_t *counter_of(
                                                     counter);
 }
 
-/* Who has kept an operation from going on. */
-static void list_missing(struct symc_host *host, const struct symc_op *op,
-    size_t counter, uint64_t target)
+/* How far a rank is: 0 before it has come to the operation. */
+static uint64_t progress_of(
+    const struct symc_host *host, int rank, const struct symc_op *op)
 {
-    for (int r = 0; r < host->size; r++) {
-        const struct symc_header *header =
-            &host->channels[r]->headers[op->seq & 1];
+    const struct symc_channel *channel = host->channels[rank];
 
-        host->missing[r] =
-            atomic_load_explicit(&header->seq, memory_order_acquire) <
-                op->seq ||
-            atomic_load_explicit(
-                counter_of(host, r, counter), memory_order_acquire) < target;
+    if (atomic_load_explicit(&channel->headers[op->seq & 1].seq,
+            memory_order_acquire) < op->seq)
+        return 0;
+    return 1 + atomic_load(&channel->staged) + atomic_load(&channel->reduced) +
+           atomic_load(&channel->drained);
+}
+
+/* Who keeps an operation from going on: those who have not come, else those who
+ * are furthest behind, for the others wait for them too.  False where nobody
+ * does: they came at the last moment. */
+static bool list_missing(struct symc_host *host, const struct symc_op *op,
+    int peer, size_t counter, uint64_t target)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (int r = 0; r < host->size; r++) {
+        uint64_t progress = progress_of(host, r, op);
+
+        if (r != host->rank && progress < least)
+            least = progress;
     }
-    host->missing[host->rank] = false;
+    for (int r = 0; r < host->size; r++)
+        host->missing[r] =
+            r != host->rank && progress_of(host, r, op) <= least;
+    return atomic_load_explicit(
+               counter_of(host, peer, counter), memory_order_acquire) < target;
 }
 
 /* The slow part of symc_host_wait(), out of its way. */
@@ -99,7 +117,8 @@ static __attribute__((noinline)) symmcoll_status_t wait_long(
     case SYMC_WAIT_STOPPED:
         return core->failure(core->group, op, peer);
     default:
-        list_missing(host, op, counter, target);
+        if (!list_missing(host, op, peer, counter, target))
+            return SYMMCOLL_OK;
         return core->expire(core->group, op, host->missing);
     }
 }
@@ -143,6 +162,8 @@ symmcoll_status_t symc_host_wait_all(struct symc_host *host,
 static __attribute__((noinline)) void await_crowded(
     const struct symc_host *host, const struct symc_op *op)
 {
+    const struct symc_core *core = host->core;
+    int64_t began = symc_now_ns();
     int64_t polls = 0;
     int cpu = sched_getcpu();
 
@@ -163,10 +184,13 @@ static __attribute__((noinline)) void await_crowded(
         }
         if (!here && !elsewhere)
             return;
-        if (!here && ++polls < host->core->waiting->polls)
+        if (!here && ++polls < core->waiting->polls && polls < POLLS_MAX)
             continue;
         sched_yield();
-        yields++;
+        if (atomic_load_explicit(core->stopped, memory_order_acquire) != 0 ||
+            (++yields % 8 == 0 &&
+                symc_now_ns() - began >= core->waiting->yield_ns))
+            return; /* to the usual wait, which looks at everything */
         polls = 0;
         cpu = sched_getcpu();
     }

@@ -106,7 +106,7 @@ static bool spin(const struct wait *wait, int64_t until_ns)
 static bool yield(const struct wait *wait, int64_t polls, int64_t until_ns)
 {
     for (int64_t i = 0; i < polls; i++) {
-        if (is_reached(wait))
+        if (is_reached(wait) || (i % 512 == 511 && is_stopped(wait)))
             return true;
     }
     for (int i = 1;; i++) {
@@ -173,4 +173,23 @@ enum symc_wait_end symc_wait_long(const struct symc_watch *watch,
         if (now >= patience->deadline_ns)
             return is_reached(&wait) ? SYMC_WAIT_REACHED : SYMC_WAIT_EXPIRED;
     }
+}
+
+static bool never(void *arg)
+{
+    (void)arg;
+    return false;
+}
+
+bool symc_wait_plainly(const struct symc_waiting *waiting,
+    struct symc_bell *bell, const _Atomic uint64_t *word, uint64_t target,
+    struct symc_patience *patience)
+{
+    static const _Atomic uint32_t not_stopped;
+    struct symc_watch watch = {.waiting = waiting,
+        .bell = bell,
+        .stopped = &not_stopped,
+        .look = never};
+
+    return symc_wait(&watch, word, target, patience) == SYMC_WAIT_REACHED;
 }

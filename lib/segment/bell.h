@@ -86,12 +86,20 @@ static inline enum symc_wait_end symc_wait(const struct symc_watch *watch,
     return symc_wait_long(watch, word, target, patience);
 }
 
+/* The same between threads of one process, where nothing but the word and the
+ * time ends the wait; false when the time has passed. */
+bool symc_wait_plainly(const struct symc_waiting *waiting,
+    struct symc_bell *bell, const _Atomic uint64_t *word, uint64_t target,
+    struct symc_patience *patience);
+
 /* Wake everyone who sleeps on a bell. */
 void symc_bell_ring(struct symc_bell *bell);
 
 /* The same, where anyone sleeps; after the word has been written. */
 static inline void symc_bell_touch(struct symc_bell *bell)
 {
+    /* The compiler, too, keeps the look behind the store. */
+    atomic_signal_fence(memory_order_seq_cst);
     if (__builtin_expect(
             atomic_load_explicit(&bell->sleeping, memory_order_relaxed) != 0,
             0))

@@ -5,6 +5,7 @@
  * that could outlive its process.
  */
 #include "segment/block.h"
+#include "segment/message.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -85,21 +86,8 @@ static symmcoll_status_t check_file_limit(const char *what, size_t nbytes)
 
 static symmcoll_status_t open_memfd(const char *name, int *fd)
 {
-    char limit[32];
-
     *fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (*fd >= 0)
-        return SYMMCOLL_OK;
-    if (errno == EMFILE) {
-        struct rlimit files;
-
-        getrlimit(RLIMIT_NOFILE, &files);
-        snprintf(limit, sizeof(limit), "%llu",
-            (unsigned long long)files.rlim_cur);
-        return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, EMFILE,
-            "block: one more descriptor asked for, RLIMIT_NOFILE is %s", limit);
-    }
-    return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, errno, "block: memfd_create");
+    return *fd >= 0 ? SYMMCOLL_OK : symc_fail_descriptor(errno, "block");
 }
 
 symmcoll_status_t symc_block_reserve(
@@ -187,8 +175,7 @@ symmcoll_status_t symc_block_create(const char *world, int rank, int size,
     snprintf(made->world, sizeof(made->world), "%s", world);
     atomic_init(&made->life, SYMC_LIFE_NONE);
     /* Last, with release order: a thread that is given the address reads it. */
-    atomic_store_explicit(
-        &made->users, (uint32_t)size, memory_order_release);
+    atomic_store_explicit(&made->users, (uint32_t)size, memory_order_release);
     *block = made;
     return SYMMCOLL_OK;
 
@@ -199,8 +186,8 @@ close_fd:
 }
 
 /* Whether a part lies inside the block, behind its head. */
-static bool part_fits(const struct symc_block *block, uint64_t offset,
-    uint64_t nbytes)
+static bool part_fits(
+    const struct symc_block *block, uint64_t offset, uint64_t nbytes)
 {
     return offset >= sizeof(*block) && offset <= block->nbytes &&
            nbytes <= block->nbytes - offset;

@@ -5,6 +5,7 @@
  * message, and forgets a bad client without harm to the others.
  */
 #include "segment/hub.h"
+#include "segment/life.h"
 #include "segment/message.h"
 
 #include <errno.h>
@@ -12,12 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#define MAX_RANKS 4096
 #define MAX_SILENT 256 /* clients that have connected and said nothing */
 #define MAX_FLYING 400 /* descriptors sent and not yet acknowledged */
 
@@ -41,8 +40,9 @@ struct client {
     bool owes;  /* an acknowledgement */
 };
 
-/* What a rank brought, kept until all have been told: a rank that has said thanks
- * and gone is still to be introduced to those who have not been told yet. */
+/* What a rank brought, kept until all have been told: a rank that has said
+ * thanks and gone is still to be introduced to those who have not been told
+ * yet. */
 struct brought {
     pid_t pid;
     uint64_t nbytes;
@@ -77,6 +77,7 @@ struct symc_hub {
     char **met; /* names of completed meetings */
     size_t met_count;
     struct symc_hub_events events;
+    bool one_meeting; /* nobody is taken in after it */
 };
 
 static void close_fds(int *fds, int count)
@@ -87,12 +88,14 @@ static void close_fds(int *fds, int count)
 
 /* ---- meetings ---- */
 
-static struct meeting *find_meeting(const struct symc_hub *hub,
-    const char *name)
+/* The meeting of a name that still takes ranks: one that has met only sends its
+ * answers. */
+static struct meeting *find_meeting(
+    const struct symc_hub *hub, const char *name)
 {
     struct meeting *meeting = hub->meetings;
 
-    while (meeting != NULL && strcmp(meeting->name, name) != 0)
+    while (meeting != NULL && (meeting->met || strcmp(meeting->name, name) != 0))
         meeting = meeting->next;
     return meeting;
 }
@@ -184,6 +187,16 @@ static void send_failure(
         client->fd, &answer, symc_hub_answer_nbytes(0), NULL, 0, false);
 }
 
+/* Tell one who is not to blame. */
+static void inform(struct symc_hub *hub, struct client *client,
+    symmcoll_status_t status, const char *text)
+{
+    if (hub->events.failed != NULL)
+        hub->events.failed(client->pid, hub->events.arg);
+    send_failure(client, status, text);
+    drop_client(hub, client);
+}
+
 /* Tell all who have come, and remember it for those who have not. */
 static void fail_meeting(struct symc_hub *hub, struct meeting *meeting,
     symmcoll_status_t status, const char *text)
@@ -196,9 +209,8 @@ static void fail_meeting(struct symc_hub *hub, struct meeting *meeting,
         struct client *client = meeting->ranks[r];
 
         if (client != NULL) {
-            send_failure(client, status, text);
             meeting->informed[r] = true;
-            drop_client(hub, client);
+            inform(hub, client, status, text);
         }
         everybody = everybody && meeting->informed[r];
     }
@@ -238,8 +250,7 @@ static const char *check_kinds(
 
 static void note_met(struct symc_hub *hub, const char *name)
 {
-    char **grown =
-        realloc(hub->met, (hub->met_count + 1) * sizeof(*hub->met));
+    char **grown = realloc(hub->met, (hub->met_count + 1) * sizeof(*hub->met));
 
     if (grown == NULL)
         return;
@@ -278,6 +289,14 @@ static void take_brought(struct client *client, struct brought *brought)
     client->hello.nfds = 0;
 }
 
+/* Who comes now belongs to a later meeting: refused, it looks for the next hub. */
+static void stop_listening(struct symc_hub *hub)
+{
+    if (hub->listener >= 0)
+        close(hub->listener);
+    hub->listener = -1;
+}
+
 /* Everybody has come. */
 static void complete_meeting(struct symc_hub *hub, struct meeting *meeting)
 {
@@ -293,7 +312,10 @@ static void complete_meeting(struct symc_hub *hub, struct meeting *meeting)
         meeting->ranks[r]->state = CLIENT_SENDING;
         take_brought(meeting->ranks[r], &meeting->brought[r]);
     }
-    note_met(hub, meeting->name);
+    if (!symc_hub_met(hub, meeting->name))
+        note_met(hub, meeting->name);
+    if (hub->one_meeting)
+        stop_listening(hub);
     if (hub->events.met != NULL)
         announce(hub, meeting);
 }
@@ -329,8 +351,8 @@ static void send_batch(struct symc_hub *hub, struct client *client)
     }
     if (hub->flying > 0 && hub->flying + nfds > MAX_FLYING)
         return;
-    error = symc_message_send(client->fd, &answer,
-        symc_hub_answer_nbytes(count), fds, nfds, false);
+    error = symc_message_send(
+        client->fd, &answer, symc_hub_answer_nbytes(count), fds, nfds, false);
     if (error == EAGAIN || error == ETOOMANYREFS || error == ENOBUFS)
         return;
     /* Any other error is seen again when the client's hang-up is read. */
@@ -342,8 +364,9 @@ static void send_batch(struct symc_hub *hub, struct client *client)
         client->state = CLIENT_TOLD;
 }
 
-/* One batch to each; the next when it has said thanks.  Who has to wait for room
- * is tried again at the next event, at the latest when somebody says so. */
+/* One batch to each; the next when it has said thanks.  Who has to wait for
+ * room is tried again at the next event, at the latest when somebody says so.
+ */
 static void send_all(struct symc_hub *hub)
 {
     for (struct client *client = hub->clients; client != NULL;
@@ -359,7 +382,7 @@ static bool hello_is_sane(const struct symc_hub_hello *hello, size_t nbytes)
 {
     return nbytes == sizeof(*hello) && hello->magic == SYMC_HUB_MAGIC &&
            hello->kind == SYMC_HUB_HELLO && hello->size > 0 &&
-           hello->size <= MAX_RANKS && hello->rank >= 0 &&
+           hello->size <= SYMC_HUB_RANKS && hello->rank >= 0 &&
            hello->rank < hello->size &&
            memchr(hello->name, '\0', sizeof(hello->name)) != NULL;
 }
@@ -383,13 +406,20 @@ static void join(struct symc_hub *hub, struct client *client)
         refuse(hub, client, SYMMCOLL_ERR_INVALID, text);
         return;
     }
-    if (meeting->failure != SYMMCOLL_OK) {
+    if (meeting->failure != SYMMCOLL_OK && meeting->informed[hello->rank]) {
+        drop_meeting(hub, meeting); /* it has been told, and tries again */
+        meeting = add_meeting(hub, hello->name, hello->size);
+        if (meeting == NULL) {
+            refuse(hub, client, SYMMCOLL_ERR_NO_MEMORY, symmcoll_last_error());
+            return;
+        }
+    } else if (meeting->failure != SYMMCOLL_OK) {
         bool everybody = true;
 
         meeting->informed[hello->rank] = true;
         for (int r = 0; r < meeting->size; r++)
             everybody = everybody && meeting->informed[r];
-        refuse(hub, client, meeting->failure, meeting->text);
+        inform(hub, client, meeting->failure, meeting->text);
         if (everybody)
             drop_meeting(hub, meeting);
         return;
@@ -444,7 +474,7 @@ static void take_thanks(struct symc_hub *hub, struct client *client)
 static void lose(struct symc_hub *hub, struct client *client)
 {
     struct meeting *meeting = client->meeting;
-    char text[256];
+    char text[256], how[64];
 
     if (meeting == NULL) {
         drop_client(hub, client);
@@ -454,8 +484,11 @@ static void lose(struct symc_hub *hub, struct client *client)
         finish_client(hub, client);
         return;
     }
-    snprintf(text, sizeof(text), "init: rank %d (pid %d) died during init",
-        client->hello.rank, (int)client->pid);
+    if (!symc_life_ask(client->pid,
+            client->hello.nfds == 2 ? client->fds[1] : -1, how, sizeof(how)))
+        snprintf(how, sizeof(how), "died or gave up");
+    snprintf(text, sizeof(text), "init: rank %d (pid %d) %s during init",
+        client->hello.rank, (int)client->pid, how);
     meeting->informed[client->hello.rank] = true;
     drop_client(hub, client);
     fail_meeting(hub, meeting, SYMMCOLL_ERR_PEER, text);
@@ -559,21 +592,20 @@ static bool welcome(struct symc_hub *hub)
 /* Nobody more can be taken in: the ranks of all meetings wait in vain. */
 static symmcoll_status_t fail_full(struct symc_hub *hub, int error)
 {
-    struct rlimit files = {0};
     struct meeting *meeting, *next;
+    char where[80];
+    symmcoll_status_t status;
 
-    getrlimit(RLIMIT_NOFILE, &files);
-    symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
-        "init: the hub in process %d cannot take in one more rank: "
-        "RLIMIT_NOFILE is %llu",
-        (int)getpid(), (unsigned long long)files.rlim_cur);
+    snprintf(where, sizeof(where),
+        "init: the hub in process %d cannot take in one more rank",
+        (int)getpid());
+    status = symc_fail_descriptor(error, where);
     for (meeting = hub->meetings; meeting != NULL; meeting = next) {
         next = meeting->next;
         if (!meeting->met && meeting->failure == SYMMCOLL_OK)
-            fail_meeting(
-                hub, meeting, SYMMCOLL_ERR_SYSTEM, symmcoll_last_error());
+            fail_meeting(hub, meeting, status, symmcoll_last_error());
     }
-    return SYMMCOLL_ERR_SYSTEM;
+    return status;
 }
 
 /* Whether a client that an event named is still there: hearing one may have
@@ -646,7 +678,7 @@ static symmcoll_status_t open_listener(const char *name, int *listener)
             sizeof(address.sun_path) - 1, name);
     fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, errno, "hub: socket");
+        return symc_fail_descriptor(errno, "hub: socket");
     if (bind(fd, (struct sockaddr *)&address, length) != 0 ||
         listen(fd, SOMAXCONN) != 0) {
         error = errno;
@@ -673,9 +705,9 @@ symmcoll_status_t symc_hub_open(const char *name,
     if (status != SYMMCOLL_OK)
         goto free_hub;
     made->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (made->epoll < 0 || epoll_ctl(made->epoll, EPOLL_CTL_ADD,
-                               made->listener, &event) != 0) {
-        status = symc_fail_errno(SYMMCOLL_ERR_SYSTEM, errno, "hub: epoll");
+    if (made->epoll < 0 ||
+        epoll_ctl(made->epoll, EPOLL_CTL_ADD, made->listener, &event) != 0) {
+        status = symc_fail_descriptor(errno, "hub: epoll");
         goto close_listener;
     }
     if (events != NULL)
@@ -704,8 +736,13 @@ void symc_hub_close(struct symc_hub *hub)
         free(hub->met[i]);
     free(hub->met);
     close(hub->epoll);
-    close(hub->listener);
+    stop_listening(hub);
     free(hub);
+}
+
+void symc_hub_close_after_meeting(struct symc_hub *hub)
+{
+    hub->one_meeting = true;
 }
 
 int symc_hub_fd(const struct symc_hub *hub)
@@ -715,9 +752,9 @@ int symc_hub_fd(const struct symc_hub *hub)
 
 bool symc_hub_busy(const struct symc_hub *hub)
 {
-    const struct client *at = hub->clients;
+    const struct meeting *at = hub->meetings;
 
-    while (at != NULL && at->state != CLIENT_SENDING && at->state != CLIENT_TOLD)
+    while (at != NULL && !at->met && at->failure == SYMMCOLL_OK)
         at = at->next;
     return at != NULL;
 }
@@ -749,8 +786,8 @@ void symc_hub_fail_rank(struct symc_hub *hub, int rank, const char *text)
     }
 }
 
-void symc_hub_missing(const struct symc_hub *hub, const char *name,
-    char *buffer, size_t nbytes)
+void symc_hub_missing(
+    const struct symc_hub *hub, const char *name, char *buffer, size_t nbytes)
 {
     const struct meeting *meeting = find_meeting(hub, name);
 

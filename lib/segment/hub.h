@@ -35,6 +35,8 @@ struct symc_hub_events {
      * are theirs. */
     void (*met)(const char *meeting, int size, const int *blocks,
         const pid_t *pids, void *arg);
+    /* A process is told that its meeting has failed, by no fault of its own. */
+    void (*failed)(pid_t pid, void *arg);
     void *arg;
 };
 
@@ -46,6 +48,9 @@ symmcoll_status_t symc_hub_open(const char *name,
     const struct symc_hub_events *events, struct symc_hub **hub);
 void symc_hub_close(struct symc_hub *hub);
 
+/* For a hub in rank 0: nobody more is taken in once a meeting has met. */
+void symc_hub_close_after_meeting(struct symc_hub *hub);
+
 /* A descriptor that becomes readable when symc_hub_serve() has work (epoll). */
 int symc_hub_fd(const struct symc_hub *hub);
 
@@ -53,8 +58,8 @@ int symc_hub_fd(const struct symc_hub *hub);
  * for one more client: unfinished meetings have been failed). */
 symmcoll_status_t symc_hub_serve(struct symc_hub *hub);
 
-/* Whether any rank of a complete meeting has not said thanks yet: answers may
- * still be on their way. */
+/* Whether any rank of a complete meeting has not said thanks yet (answers may
+ * still be on their way), or one of a failed meeting has not been told. */
 bool symc_hub_busy(const struct symc_hub *hub);
 
 /* Whether the meeting has been completed since the hub was opened. */

@@ -25,21 +25,20 @@ symmcoll_status_t symc_life_begin(
     life->entry.next = &life->head.list;
     life->head.list.next = &life->entry;
     life->head.list_op_pending = NULL;
-    life->head.futex_offset =
-        (long)((intptr_t)word - (intptr_t)&life->entry);
-    if (!atomic_compare_exchange_strong(word, &none, (uint32_t)gettid()))
-        return symc_fail(SYMMCOLL_ERR_INTERNAL,
-            "monitor: expected a life word of 0, found %u", none);
+    life->head.futex_offset = (long)((intptr_t)word - (intptr_t)&life->entry);
+    /* The kernel leaves a word alone that does not hold the thread's number. */
     if (syscall(SYS_set_robust_list, &life->head, sizeof(life->head)) != 0)
         return symc_fail_errno(
             SYMMCOLL_ERR_SYSTEM, errno, "monitor: set_robust_list");
+    if (!atomic_compare_exchange_strong(word, &none, (uint32_t)gettid()))
+        return symc_fail(SYMMCOLL_ERR_INTERNAL,
+            "monitor: expected a life word of 0, found %u", none);
     return SYMMCOLL_OK;
 }
 
 void symc_life_end(struct symc_life *life, bool goodbye)
 {
-    atomic_store(
-        life->word, goodbye ? SYMC_LIFE_GOODBYE : SYMC_LIFE_GAVE_UP);
+    atomic_store(life->word, goodbye ? SYMC_LIFE_GOODBYE : SYMC_LIFE_GAVE_UP);
     life->head.list.next = &life->head.list;
 }
 
@@ -130,18 +129,29 @@ static bool ask_proc(pid_t pid, int pidfd, int *status)
     text[got > 0 ? got : 0] = '\0';
     at = strrchr(text, ' ');
     /* Where the process is still there, the file was not another one's. */
-    if (at == NULL ||
-        syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) != 0)
+    if (at == NULL || syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) != 0)
         return false;
     *status = (int)strtol(at + 1, NULL, 10);
     return *status != 0 || ended;
 }
 
 /* How a process ended, as of waitpid(). */
-static bool ask_kernel(const struct symc_peer *peer, int *status)
+static bool ask_kernel(pid_t pid, int pidfd, int *status)
 {
-    return ask_pidfd(peer->pidfd, status) ||
-           ask_proc(peer->pid, peer->pidfd, status);
+    /* Reaped between the two: then the first knows by now. */
+    return ask_pidfd(pidfd, status) || ask_proc(pid, pidfd, status) ||
+           ask_pidfd(pidfd, status);
+}
+
+bool symc_life_ask(pid_t pid, int pidfd, char *buffer, size_t nbytes)
+{
+    int status;
+
+    if (!ask_kernel(pid, pidfd, &status))
+        return false;
+    symc_life_format_exit(WEXITSTATUS(status),
+        WIFSIGNALED(status) ? WTERMSIG(status) : 0, buffer, nbytes);
+    return true;
 }
 
 bool symc_life_format_end(
@@ -159,7 +169,7 @@ bool symc_life_format_end(
     if (atomic_load_explicit(&end->known, memory_order_acquire) != 0) {
         code = end->code;
         sig = end->signal;
-    } else if (ask_kernel(peer, &status)) {
+    } else if (ask_kernel(peer->pid, peer->pidfd, &status)) {
         sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         code = WEXITSTATUS(status);
     } else {
@@ -167,7 +177,6 @@ bool symc_life_format_end(
         return false;
     }
     symc_life_format_exit(code, sig, how, sizeof(how));
-    snprintf(buffer, nbytes, "%s%s", how,
-        sig == 0 ? " without finalize" : "");
+    snprintf(buffer, nbytes, "%s%s", how, sig == 0 ? " without finalize" : "");
     return true;
 }

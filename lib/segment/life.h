@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Life words: a futex that the rank's monitor thread owns for life.  When the
- * process dies, the kernel marks it (robust futexes), long before a large memory
- * is torn down; anyone who maps the block sees that with one load.
+ * process dies, the kernel marks it (robust futexes), long before a large
+ * memory is torn down; anyone who maps the block sees that with one load.
  *
  * The monitor thread registers a robust list of its own with the kernel, which
  * replaces the C library's for that thread: it must not lock robust mutexes.
@@ -47,6 +47,10 @@ enum symc_life_state symc_life_state(const struct symc_peer *peer);
  * has said yet. */
 bool symc_life_format_end(
     const struct symc_peer *peer, char *buffer, size_t nbytes);
+
+/* How a process ended, as far as the kernel says: as symc_life_format_exit().
+ * pidfd is the process's; -1 where there is none. */
+bool symc_life_ask(pid_t pid, int pidfd, char *buffer, size_t nbytes);
 
 /* "killed by SIGKILL", "exited with status 3"; into a buffer. */
 void symc_life_format_exit(int code, int sig, char *buffer, size_t nbytes);

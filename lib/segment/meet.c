@@ -20,6 +20,7 @@
 
 #define RETRY_MIN_NS (INT64_C(500) * 1000)
 #define RETRY_MAX_NS (INT64_C(20) * 1000 * 1000)
+#define STAY_NS (INT64_C(300) * 1000 * 1000) /* behind a failed meeting */
 #define LAST_WORD_NS SYMC_NS_PER_S /* for the hub's answer to a give-up */
 
 /* One rank on its way. */
@@ -47,8 +48,7 @@ static symmcoll_status_t fail_unreached(const struct symc_meeting *meeting)
 }
 
 /* The hub must belong to this user, or anyone could pose as one. */
-static symmcoll_status_t check_server(
-    int fd, const char *name, pid_t *server)
+static symmcoll_status_t check_server(int fd, const char *name, pid_t *server)
 {
     uid_t uid = 0;
     pid_t pid = 0;
@@ -67,8 +67,8 @@ static symmcoll_status_t check_server(
 
 static void sleep_ns(int64_t ns)
 {
-    struct timespec time = {.tv_sec = ns / SYMC_NS_PER_S,
-        .tv_nsec = ns % SYMC_NS_PER_S};
+    struct timespec time = {
+        .tv_sec = ns / SYMC_NS_PER_S, .tv_nsec = ns % SYMC_NS_PER_S};
 
     nanosleep(&time, NULL);
 }
@@ -86,15 +86,8 @@ static symmcoll_status_t reach_hub(struct joiner *joiner)
         return symc_fail(
             SYMMCOLL_ERR_INVALID, "init: '%s' is no name for a hub", name);
     joiner->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (joiner->fd < 0) {
-        struct rlimit files = {0};
-        int error = errno;
-
-        getrlimit(RLIMIT_NOFILE, &files);
-        return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
-            "init: socket (RLIMIT_NOFILE is %llu)",
-            (unsigned long long)files.rlim_cur);
-    }
+    if (joiner->fd < 0)
+        return symc_fail_descriptor(errno, "init: socket");
     while (connect(joiner->fd, (struct sockaddr *)&address, length) != 0) {
         if (errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR)
             return symc_fail_errno(
@@ -127,8 +120,8 @@ static symmcoll_status_t say(struct joiner *joiner, enum symc_hub_kind kind,
         hello.address = (uint64_t)(uintptr_t)offer->address;
     }
     hello.nfds = (uint32_t)nfds;
-    error = symc_message_send(
-        joiner->fd, &hello, sizeof(hello), fds, nfds, true);
+    error =
+        symc_message_send(joiner->fd, &hello, sizeof(hello), fds, nfds, true);
     if (error != 0 && error != EPIPE && error != ECONNRESET)
         return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error, "init: hub");
     return SYMMCOLL_OK; /* a hub that has gone is seen when it is heard */
@@ -238,8 +231,8 @@ static symmcoll_status_t run_late(struct joiner *joiner, int64_t now)
 /* Wait until something can be done, at most until the deadline. */
 static void wait_for_news(const struct joiner *joiner, int64_t now)
 {
-    struct pollfd polled[2] = {{.fd = joiner->fd, .events = POLLIN},
-        {.fd = -1, .events = POLLIN}};
+    struct pollfd polled[2] = {
+        {.fd = joiner->fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
     int64_t left = joiner->meeting->deadline_ns - now;
     int timeout = 100;
 
@@ -272,11 +265,11 @@ static symmcoll_status_t wait_for_all(struct joiner *joiner)
     return status;
 }
 
-/* Rank 0 stays until everybody has said thanks or gone. */
-static void serve_the_rest(struct joiner *joiner)
+/* Rank 0 stays until everybody has said thanks or gone; after a death a moment
+ * longer, so that those who come late need not find out at their deadline. */
+static void serve_the_rest(struct joiner *joiner, int64_t until_ns)
 {
-    while (symc_hub_busy(joiner->hub) &&
-           symc_now_ns() < joiner->meeting->deadline_ns) {
+    while (symc_hub_busy(joiner->hub) && symc_now_ns() < until_ns) {
         struct pollfd polled = {
             .fd = symc_hub_fd(joiner->hub), .events = POLLIN};
 
@@ -296,6 +289,8 @@ symmcoll_status_t symc_hub_exchange(const struct symc_meeting *meeting,
         all[r] = (struct symc_offer){.fds = {-1, -1}};
     if (meeting->hub == NULL && meeting->rank == 0)
         status = symc_hub_open(meeting->name, NULL, &joiner.hub);
+    if (joiner.hub != NULL)
+        symc_hub_close_after_meeting(joiner.hub);
     if (status == SYMMCOLL_OK)
         status = reach_hub(&joiner);
     if (status == SYMMCOLL_OK)
@@ -303,7 +298,9 @@ symmcoll_status_t symc_hub_exchange(const struct symc_meeting *meeting,
     if (status == SYMMCOLL_OK)
         status = wait_for_all(&joiner);
     if (status == SYMMCOLL_OK && joiner.hub != NULL)
-        serve_the_rest(&joiner);
+        serve_the_rest(&joiner, meeting->deadline_ns);
+    if (status == SYMMCOLL_ERR_PEER && joiner.hub != NULL)
+        serve_the_rest(&joiner, symc_now_ns() + STAY_NS);
     if (joiner.fd >= 0)
         close(joiner.fd);
     symc_hub_close(joiner.hub);
@@ -358,9 +355,8 @@ static void return_offers(
 symmcoll_status_t symc_meet(const struct symc_meeting *meeting,
     struct symc_block *block, int fd, struct symc_peer *peers, bool *threads)
 {
-    struct symc_offer mine = {.fds = {fd, -1},
-        .nbytes = block->nbytes,
-        .address = block};
+    struct symc_offer mine = {
+        .fds = {fd, -1}, .nbytes = block->nbytes, .address = block};
     struct symc_offer *all =
         symc_alloc((size_t)meeting->size, sizeof(struct symc_offer));
     symmcoll_status_t status;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -23,8 +24,8 @@ int symc_message_send(int fd, const void *data, size_t nbytes, const int *fds,
     int nfds, bool block)
 {
     union control control;
-    struct iovec part = {.iov_base = (void *)(uintptr_t)data,
-        .iov_len = nbytes};
+    struct iovec part = {
+        .iov_base = (void *)(uintptr_t)data, .iov_len = nbytes};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     ssize_t sent;
 
@@ -77,8 +78,10 @@ int symc_message_receive(
 {
     union control control;
     struct iovec part = {.iov_base = data, .iov_len = *nbytes};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1,
-        .msg_control = control.room, .msg_controllen = sizeof(control)};
+    struct msghdr message = {.msg_iov = &part,
+        .msg_iovlen = 1,
+        .msg_control = control.room,
+        .msg_controllen = sizeof(control)};
     int room = *nfds;
     ssize_t got;
 
@@ -110,6 +113,17 @@ unsigned symc_message_address(const char *name, struct sockaddr_un *address)
         return 0;
     memcpy(address->sun_path + 1, name, length);
     return (unsigned)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
+}
+
+symmcoll_status_t symc_fail_descriptor(int error, const char *where)
+{
+    struct rlimit files = {0};
+
+    if (error != EMFILE || getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error, "%s", where);
+    return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
+        "%s: one more descriptor asked for, RLIMIT_NOFILE is %llu", where,
+        (unsigned long long)files.rlim_cur);
 }
 
 int symc_message_peer(int fd, uid_t *uid, pid_t *pid)

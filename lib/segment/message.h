@@ -12,15 +12,16 @@
 
 #define SYMC_HUB_MAGIC UINT64_C(0x3130425548435953) /* "SYCHUB01" */
 #define SYMC_HUB_NAME 96
-#define SYMC_HUB_FDS 2   /* a rank's block, and its pidfd where it has one */
+#define SYMC_HUB_RANKS 4096 /* at most, of one meeting */
+#define SYMC_HUB_FDS 2     /* a rank's block, and its pidfd where it has one */
 #define SYMC_HUB_BATCH 120 /* ranks in one answer: 240 of 253 descriptors */
 
 enum symc_hub_kind {
-    SYMC_HUB_HELLO = 1,  /* rank: here I am */
-    SYMC_HUB_THANKS = 2, /* rank: I have received this batch */
+    SYMC_HUB_HELLO = 1,   /* rank: here I am */
+    SYMC_HUB_THANKS = 2,  /* rank: I have received this batch */
     SYMC_HUB_GIVE_UP = 3, /* rank: my deadline has passed; who is missing? */
-    SYMC_HUB_PEERS = 4,  /* hub: some of the ranks */
-    SYMC_HUB_FAILED = 5  /* hub: there will be no meeting */
+    SYMC_HUB_PEERS = 4,   /* hub: some of the ranks */
+    SYMC_HUB_FAILED = 5   /* hub: there will be no meeting */
 };
 
 /* From a rank. */
@@ -30,8 +31,8 @@ struct symc_hub_hello {
     int32_t rank;
     int32_t size;
     uint32_t nfds;
-    uint64_t nbytes;  /* of the block */
-    uint64_t address; /* of the block, for threads of one process */
+    uint64_t nbytes;          /* of the block */
+    uint64_t address;         /* of the block, for threads of one process */
     char name[SYMC_HUB_NAME]; /* of the meeting */
 };
 
@@ -77,6 +78,10 @@ int symc_message_receive(
 /* Fill in the address of an abstract socket; its length, 0 for a bad name. */
 struct sockaddr_un;
 unsigned symc_message_address(const char *name, struct sockaddr_un *address);
+
+/* A descriptor could not be had: says so, with the limit on their number where
+ * that is the reason.  Gives SYSTEM. */
+symmcoll_status_t symc_fail_descriptor(int error, const char *where);
 
 /* The user and process at the other end; 0 or an errno. */
 int symc_message_peer(int fd, uid_t *uid, pid_t *pid);

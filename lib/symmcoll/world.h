@@ -58,7 +58,8 @@ SYMMCOLL_CHECKED symmcoll_status_t symmcoll_init(
  * Other threads must have left the world's functions.  It does not wait for the
  * other ranks.
  *
- * Errors: INVALID in a child after fork(): nothing is touched there.
+ * Errors: INVALID in a child after fork() and on the callback thread: nothing is
+ * touched there.
  * Source: torch.distributed.destroy_process_group.
  */
 SYMMCOLL_API symmcoll_status_t symmcoll_finalize(struct symmcoll_world *world);

@@ -62,9 +62,9 @@ symmcoll_status_t symc_callbacks_start(struct symc_callbacks *callbacks)
     symmcoll_status_t status = SYMMCOLL_OK;
 
     pthread_mutex_lock(&callbacks->lock);
-    if (!callbacks->stopped && !atomic_load(&callbacks->running)) {
+    if (!atomic_load(&callbacks->running)) {
         status = symc_thread_start(
-            &callbacks->thread, "symc-callback", run, callbacks);
+            &callbacks->thread, "symc-callback", 0, run, callbacks);
         atomic_store(&callbacks->running, status == SYMMCOLL_OK);
     }
     pthread_mutex_unlock(&callbacks->lock);
@@ -76,12 +76,6 @@ void symc_callbacks_push(
 {
     callback->next = NULL;
     pthread_mutex_lock(&callbacks->lock);
-    if (callbacks->stopped) {
-        pthread_mutex_unlock(&callbacks->lock);
-        callback->fn(callback->status, callback->arg);
-        free(callback);
-        return;
-    }
     if (callbacks->tail != NULL)
         callbacks->tail->next = callback;
     else
@@ -93,12 +87,11 @@ void symc_callbacks_push(
 
 bool symc_callbacks_inside(struct symc_callbacks *callbacks)
 {
-    return atomic_load_explicit(&callbacks->running, memory_order_relaxed) &&
+    return atomic_load_explicit(&callbacks->running, memory_order_acquire) &&
            pthread_equal(callbacks->thread, pthread_self());
 }
 
-bool symc_callbacks_drain(
-    struct symc_callbacks *callbacks, int64_t deadline_ns)
+bool symc_callbacks_drain(struct symc_callbacks *callbacks, int64_t deadline_ns)
 {
     struct timespec until = {.tv_sec = deadline_ns / SYMC_NS_PER_S,
         .tv_nsec = deadline_ns % SYMC_NS_PER_S};
@@ -106,8 +99,8 @@ bool symc_callbacks_drain(
 
     pthread_mutex_lock(&callbacks->lock);
     while (!(idle = callbacks->head == NULL && !callbacks->busy)) {
-        if (pthread_cond_timedwait(&callbacks->changed, &callbacks->lock,
-                &until) == ETIMEDOUT)
+        if (pthread_cond_timedwait(
+                &callbacks->changed, &callbacks->lock, &until) == ETIMEDOUT)
             break;
     }
     pthread_mutex_unlock(&callbacks->lock);
@@ -122,10 +115,7 @@ void symc_callbacks_stop(struct symc_callbacks *callbacks)
     pthread_mutex_unlock(&callbacks->lock);
     if (atomic_load(&callbacks->running))
         pthread_join(callbacks->thread, NULL);
-    pthread_mutex_lock(&callbacks->lock);
-    callbacks->stopped = true;
     atomic_store(&callbacks->running, false);
-    pthread_mutex_unlock(&callbacks->lock);
 }
 
 void symc_callbacks_destroy(struct symc_callbacks *callbacks)

@@ -27,7 +27,6 @@ struct symc_callbacks {
     _Atomic bool running;
     bool busy; /* inside a callback */
     bool stopping;
-    bool stopped; /* there is no thread any more */
 };
 
 void symc_callbacks_init(struct symc_callbacks *callbacks);
@@ -36,8 +35,7 @@ void symc_callbacks_init(struct symc_callbacks *callbacks);
 bool symc_callbacks_drain(
     struct symc_callbacks *callbacks, int64_t deadline_ns);
 
-/* Run what is queued, then stop the thread; what comes later is run at once, on
- * the thread that brings it. */
+/* Run what is queued, then stop the thread; nothing may come later. */
 void symc_callbacks_stop(struct symc_callbacks *callbacks);
 
 /* Release, after symc_callbacks_stop(). */

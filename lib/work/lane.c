@@ -8,7 +8,7 @@
 
 #include <time.h>
 
-symmcoll_status_t symc_lane_init(struct symc_lane *lane,
+void symc_lane_init(struct symc_lane *lane,
     const struct symc_lane_ops *ops, const struct symc_waiting *waiting,
     struct symc_callbacks *callbacks)
 {
@@ -22,26 +22,15 @@ symmcoll_status_t symc_lane_init(struct symc_lane *lane,
     pthread_mutex_init(&lane->lock, NULL);
     pthread_cond_init(&lane->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    return SYMMCOLL_OK;
-}
-
-static bool never(void *arg)
-{
-    (void)arg;
-    return false;
 }
 
 uint64_t symc_lane_wait(struct symc_lane *lane, uint64_t ticket)
 {
-    static const _Atomic uint32_t not_stopped;
     struct symc_patience patience = {.timeout_ns = SYMC_NEVER};
-    struct symc_watch watch = {.waiting = lane->waiting,
-        .bell = &lane->bell,
-        .stopped = &not_stopped,
-        .look = never};
 
     /* An operation before this one ends by its own deadline. */
-    symc_wait(&watch, &lane->serving, ticket, &patience);
+    symc_wait_plainly(
+        lane->waiting, &lane->bell, &lane->serving, ticket, &patience);
     return ticket;
 }
 
@@ -54,8 +43,10 @@ static void run_one(struct symc_lane *lane, struct symmcoll_work *work)
         work->ticket)
         symc_lane_wait(lane, work->ticket);
     status = lane->ops.run(lane->ops.group, &work->op);
-    symc_lane_leave(lane, work->ticket);
+    /* First the end, then the next turn: who finds all turns over finds all
+     * callbacks queued. */
     symc_work_end(work, status);
+    symc_lane_leave(lane, work->ticket);
     symc_work_release(work);
 }
 
@@ -93,9 +84,12 @@ symmcoll_status_t symc_lane_submit(struct symc_lane *lane,
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     pthread_mutex_lock(&lane->lock);
-    if (!lane->running) {
+    if (lane->stopping) {
+        status = symc_fail(SYMMCOLL_ERR_ABORTED,
+            "%s: the world is being finalized", symc_kind_name(op->kind));
+    } else if (!lane->running) {
         status = symc_thread_start(
-            &lane->thread, "symc-progress", progress, lane);
+            &lane->thread, "symc-progress", SYMC_STACK_SMALL, progress, lane);
         lane->running = status == SYMMCOLL_OK;
     }
     if (status != SYMMCOLL_OK) {
@@ -121,18 +115,12 @@ symmcoll_status_t symc_lane_submit(struct symc_lane *lane,
 bool symc_lane_drain(struct symc_lane *lane, int64_t deadline_ns)
 {
     struct symc_patience patience = {.deadline_ns = deadline_ns};
-    static const _Atomic uint32_t not_stopped;
-    struct symc_watch watch = {.waiting = lane->waiting,
-        .bell = &lane->bell,
-        .stopped = &not_stopped,
-        .look = never};
-    uint64_t all = atomic_load(&lane->next);
 
-    return symc_wait(&watch, &lane->serving, all, &patience) !=
-           SYMC_WAIT_REACHED;
+    return symc_wait_plainly(lane->waiting, &lane->bell, &lane->serving,
+        atomic_load(&lane->next), &patience);
 }
 
-void symc_lane_destroy(struct symc_lane *lane)
+void symc_lane_stop(struct symc_lane *lane)
 {
     pthread_mutex_lock(&lane->lock);
     lane->stopping = true;
@@ -140,6 +128,11 @@ void symc_lane_destroy(struct symc_lane *lane)
     pthread_mutex_unlock(&lane->lock);
     if (lane->running)
         pthread_join(lane->thread, NULL);
+    lane->running = false;
+}
+
+void symc_lane_destroy(struct symc_lane *lane)
+{
     pthread_cond_destroy(&lane->changed);
     pthread_mutex_destroy(&lane->lock);
 }

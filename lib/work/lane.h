@@ -47,14 +47,16 @@ struct symc_lane {
     bool stopping;
 };
 
-symmcoll_status_t symc_lane_init(struct symc_lane *lane,
-    const struct symc_lane_ops *ops, const struct symc_waiting *waiting,
-    struct symc_callbacks *callbacks);
+void symc_lane_init(struct symc_lane *lane, const struct symc_lane_ops *ops,
+    const struct symc_waiting *waiting, struct symc_callbacks *callbacks);
 
-/* Let queued work end and stop the progress thread. */
+/* Let queued work end and stop the progress thread: no work is taken any more. */
+void symc_lane_stop(struct symc_lane *lane);
+
+/* Release, after symc_lane_stop(). */
 void symc_lane_destroy(struct symc_lane *lane);
 
-/* Whether queued work is left when the time has passed; false: all done. */
+/* Wait until all turns taken so far are over; false when the time has passed. */
 bool symc_lane_drain(struct symc_lane *lane, int64_t deadline_ns);
 
 /* Queue an operation, which is copied.  Errors: NO_MEMORY, SYSTEM. */

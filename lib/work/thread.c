@@ -4,23 +4,26 @@
  */
 #include "work/thread.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
 
-#define STACK_NBYTES ((size_t)512 * 1024)
-
-symmcoll_status_t symc_thread_start(
-    pthread_t *thread, const char *name, void *(*run)(void *), void *arg)
+symmcoll_status_t symc_thread_start(pthread_t *thread, const char *name,
+    size_t stack_nbytes, void *(*run)(void *), void *arg)
 {
     pthread_attr_t attributes;
     sigset_t all, before;
     int error;
 
     pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_NBYTES);
+    if (stack_nbytes > 0)
+        pthread_attr_setstacksize(&attributes, stack_nbytes);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     error = pthread_create(thread, &attributes, run, arg);
+    /* A program's thread-local data may not fit a small stack. */
+    if (error == EINVAL && stack_nbytes > 0)
+        error = pthread_create(thread, NULL, run, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     if (error != 0) {

@@ -10,9 +10,12 @@
 
 #include <pthread.h>
 
+/* Enough for the library's own code; 0 is the system's size, for the program's. */
+#define SYMC_STACK_SMALL ((size_t)512 * 1024)
+
 /* Start one.  name has at most 15 characters.  Errors: SYSTEM (and what limits
  * there are). */
-symmcoll_status_t symc_thread_start(
-    pthread_t *thread, const char *name, void *(*run)(void *), void *arg);
+symmcoll_status_t symc_thread_start(pthread_t *thread, const char *name,
+    size_t stack_nbytes, void *(*run)(void *), void *arg);
 
 #endif

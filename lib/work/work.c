@@ -48,13 +48,14 @@ void symc_work_end(struct symmcoll_work *work, symmcoll_status_t status)
     atomic_store_explicit(&work->ended, 1, memory_order_release);
     callback = work->callbacks;
     work->callbacks = NULL;
-    pthread_mutex_unlock(&work->lock);
-    symc_bell_touch(&work->bell);
+    /* Under the lock: one that is added from now on comes behind these. */
     for (; callback != NULL; callback = next) {
         next = callback->next;
         callback->status = status;
         symc_callbacks_push(work->lane->callbacks, callback);
     }
+    pthread_mutex_unlock(&work->lock);
+    symc_bell_touch(&work->bell);
 }
 
 /* The final status, with its detail for the asking thread. */
@@ -64,17 +65,9 @@ static symmcoll_status_t result(const struct symmcoll_work *work)
                             : work->status;
 }
 
-static bool never(void *arg)
-{
-    (void)arg;
-    return false;
-}
-
 symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
 {
-    static const _Atomic uint32_t not_stopped;
     struct symc_patience patience = {.timeout_ns = SYMC_NEVER};
-    struct symc_watch watch;
 
     if (work == NULL)
         return symc_fail(
@@ -93,11 +86,8 @@ symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
             "work_wait: expected another thread than the callback thread");
     if (timeout >= 0)
         patience.deadline_ns = symc_deadline_ns(timeout);
-    watch = (struct symc_watch){.waiting = work->lane->waiting,
-        .bell = &work->bell,
-        .stopped = &not_stopped,
-        .look = never};
-    if (symc_wait(&watch, &work->ended, 1, &patience) == SYMC_WAIT_REACHED)
+    if (timeout != 0 && symc_wait_plainly(work->lane->waiting, &work->bell,
+                            &work->ended, 1, &patience))
         return result(work);
     if (!work->lane->ops.blocking_wait || timeout == 0)
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
@@ -105,7 +95,8 @@ symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
             symc_kind_name(work->op.kind), timeout);
     work->lane->ops.expire(work->lane->ops.group, &work->op);
     patience.deadline_ns = SYMC_NEVER;
-    symc_wait(&watch, &work->ended, 1, &patience);
+    symc_wait_plainly(
+        work->lane->waiting, &work->bell, &work->ended, 1, &patience);
     return result(work);
 }
 
@@ -150,6 +141,10 @@ symmcoll_status_t symmcoll_work_then(
     if (work == NULL || fn == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "work_then: expected a work and a function, found NULL");
+    if (*work->lane->ops.alive != 1)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "work_then: expected the process that called init, found a fork of "
+            "it");
     status = symc_callbacks_start(work->lane->callbacks);
     if (status != SYMMCOLL_OK)
         return status;

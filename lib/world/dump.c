@@ -5,6 +5,8 @@
 #include "world/world.h"
 
 #include <limits.h>
+#include <stdio.h>
+#include <string.h>
 
 const struct symc_trace_ring *symc_world_ring(
     const struct symmcoll_world *world, int global_rank, size_t *nbytes)
@@ -13,6 +15,20 @@ const struct symc_trace_ring *symc_world_ring(
 
     *nbytes = block->trace_nbytes;
     return symc_block_at(block, block->trace_offset);
+}
+
+/* A process may have several worlds: all but the first-named add their name. */
+static void append_world(const char *name, char *path, size_t nbytes)
+{
+    size_t length = strlen(path);
+
+    if (strcmp(name, "default") == 0)
+        return;
+    snprintf(path + length, nbytes - length, ".%s", name);
+    for (char *at = path + length; *at != '\0'; at++) {
+        if (*at == '/')
+            *at = '_';
+    }
 }
 
 symmcoll_status_t symc_world_dump(const struct symmcoll_world *world,
@@ -35,6 +51,7 @@ symmcoll_status_t symc_world_dump(const struct symmcoll_world *world,
 
         if (status != SYMMCOLL_OK)
             return status;
+        append_world(world->name, found, sizeof(found));
         path = found;
     }
     return symc_trace_write(ring, nbytes, path, &format);
@@ -45,7 +62,7 @@ symmcoll_status_t symmcoll_trace_dump(
 {
     if (world == NULL)
         return symc_fail(
-            SYMMCOLL_ERR_INVALID,             "trace_dump: expected a world, found NULL");
+            SYMMCOLL_ERR_INVALID, "trace_dump: expected a world, found NULL");
     if (!symc_world_is_mine(world))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "trace_dump: expected the process that called init, found a fork "

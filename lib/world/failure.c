@@ -9,7 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NONE, WRITING, VALID };
+enum {
+    NONE,
+    WRITING,
+    VALID
+};
 
 static struct symc_failure *own_record(struct symc_members *members)
 {
@@ -38,8 +42,7 @@ static void publish(struct symc_members *members)
     atomic_store(&own_record(members)->raised, VALID);
     atomic_store(&members->stopped, 1);
     for (int r = 0; r < members->size; r++) {
-        struct symc_bell *bell =
-            &world->peers[members->global[r]].block->bell;
+        struct symc_bell *bell = &world->peers[members->global[r]].block->bell;
 
         if (r == members->rank)
             atomic_fetch_add(&bell->failures, 1);
@@ -58,8 +61,8 @@ void symc_members_raise(struct symc_members *members, symmcoll_status_t status,
         return;
     record->status = status;
     record->seq = seq;
-    for (int r = 0;
-         late != NULL && r < members->size && r < SYMC_FAILURE_RANKS; r++) {
+    for (int r = 0; late != NULL && r < members->size && r < SYMC_FAILURE_RANKS;
+         r++) {
         if (late[r])
             record->late[r / 8] |= (uint8_t)(1u << (r % 8));
     }
@@ -88,14 +91,15 @@ bool symc_members_failed(struct symc_members *members)
     if (atomic_load_explicit(&members->stopped, memory_order_acquire) != 0)
         return true;
     for (int r = 0; r < members->size; r++) {
-        const struct symc_failure *other = members->failures[r];
+        const struct symc_failure *record = members->failures[r];
 
-        if (r != members->rank &&
-            atomic_load_explicit(&other->raised, memory_order_acquire) ==
-                VALID) {
-            adopt(members, other);
-            return true;
-        }
+        if (atomic_load_explicit(&record->raised, memory_order_acquire) !=
+            VALID)
+            continue;
+        /* The own one is there a moment before `stopped` says so. */
+        if (r != members->rank)
+            adopt(members, record);
+        return true;
     }
     return false;
 }
@@ -128,6 +132,9 @@ symmcoll_status_t symc_members_status(
         return symc_fail(record->status, "%s", record->text);
     if (atomic_exchange(&members->reported, 1) == 0) {
         symc_world_await_dump(members->world);
+        if (is_told_first(members, op) && op->seq == 0)
+            return symc_fail(record->status, "%s: %s (group %s)",
+                symc_kind_name(op->kind), record->text, members->name);
         if (is_told_first(members, op))
             return symc_fail(record->status, "%s: %s (group %s, seq %llu)",
                 symc_kind_name(op->kind), record->text, members->name,

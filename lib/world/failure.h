@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How a group fails.  Each rank keeps a failure record for each of its groups in
- * its own block; whoever finds a reason first writes it there, and the others
- * adopt it.  The first reason stays.  No lock is taken anywhere.
+ * How a group fails.  Each rank keeps a failure record for each of its groups
+ * in its own block; whoever finds a reason first writes it there, and the
+ * others adopt it.  The first reason stays.  No lock is taken anywhere.
  */
 #ifndef SYMC_WORLD_FAILURE_H
 #define SYMC_WORLD_FAILURE_H
@@ -57,8 +57,8 @@ bool symc_members_failed(struct symc_members *members);
 
 /*
  * The status of a call on a failed group, with its detail: the first reason's
- * for what it interrupts, ABORTED for what comes after.  op NULL: a query, which
- * gives the first reason and does not count as telling it.
+ * for what it interrupts, ABORTED for what comes after.  op NULL: a query,
+ * which gives the first reason and does not count as telling it.
  */
 symmcoll_status_t symc_members_status(
     struct symc_members *members, const struct symc_op *op);

@@ -16,7 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LAST_WORDS_NS (INT64_C(50) * 1000 * 1000) /* until the cause is told */
+#define LAST_WORDS_NS (INT64_C(50) * 1000 * 1000) /* until the cause is told \
+                                                   */
 #define PULSE_NS (INT64_C(200) * 1000 * 1000)     /* of the heartbeat */
 
 static void sleep_on(_Atomic uint32_t *word, uint32_t value, int64_t ns)
@@ -56,15 +57,14 @@ static bool find_dead(struct symmcoll_world *world, bool *found)
 }
 
 /* "rank 2 (pid 123) killed by SIGKILL in all_reduce seq 17 of group 0" */
-static bool describe_dead(const struct symmcoll_world *world, int rank,
-    char *buffer, size_t nbytes)
+static bool describe_dead(
+    const struct symmcoll_world *world, int rank, char *buffer, size_t nbytes)
 {
     char end[96], position[96];
     size_t ring_nbytes;
     const struct symc_trace_ring *ring =
         symc_world_ring(world, rank, &ring_nbytes);
-    bool known =
-        symc_life_format_end(&world->peers[rank], end, sizeof(end));
+    bool known = symc_life_format_end(&world->peers[rank], end, sizeof(end));
 
     snprintf(buffer, nbytes, "rank %d (pid %d) %s %s", rank,
         (int)world->peers[rank].pid, end,
@@ -171,8 +171,10 @@ static void bury(struct symmcoll_world *world, bool *dead)
     }
     free(later);
     fail_groups_of(world, dead);
+    /* All of the dead: who should have written for the first may be among the
+     * last. */
     for (int r = 0; r < world->size; r++) {
-        if (dead[r] && wants_dumps(world) && is_executor(world))
+        if (world->monitor.dead[r] && wants_dumps(world) && is_executor(world))
             dump_for(world, r, "the rank died");
     }
 }
@@ -230,8 +232,8 @@ static void act_on_failures(struct symmcoll_world *world, int64_t *stuck_at)
     if (wants_dumps(world))
         dump_for(world, world->rank, "a group failed");
     atomic_store(&monitor->dumps_done, due);
-    syscall(SYS_futex, &monitor->dumps_done, FUTEX_WAKE_PRIVATE, 64, NULL, NULL,
-        0);
+    syscall(
+        SYS_futex, &monitor->dumps_done, FUTEX_WAKE_PRIVATE, 64, NULL, NULL, 0);
     *stuck_at = symc_now_ns() + world->config->trace_dump_grace / 2;
     if (ends_process(world)) {
         dump_for_the_stuck(world);
@@ -281,8 +283,11 @@ static void watch(struct symmcoll_world *world, bool *dead)
         }
         sleep_on(&monitor->alarm, alarm, world->config->host_watch);
     }
-    /* What was raised last is still to be written. */
+    /* What was raised last is still to be written, also for those who do not
+     * come to write. */
     act_on_failures(world, &stuck_at);
+    if (stuck_at != 0)
+        dump_for_the_stuck(world);
 }
 
 static void *run_monitor(void *arg)
@@ -291,9 +296,9 @@ static void *run_monitor(void *arg)
     struct symc_monitor *monitor = &world->monitor;
     bool *dead = symc_alloc((size_t)world->size, sizeof(bool));
 
-    monitor->status = dead == NULL ? SYMMCOLL_ERR_NO_MEMORY
-                                   : symc_life_begin(&monitor->life,
-                                         &world->block->life);
+    monitor->status =
+        dead == NULL ? SYMMCOLL_ERR_NO_MEMORY
+                     : symc_life_begin(&monitor->life, &world->block->life);
     if (monitor->status != SYMMCOLL_OK)
         snprintf(monitor->detail, sizeof(monitor->detail), "%s",
             symmcoll_last_error());
@@ -323,6 +328,8 @@ static void *run_heartbeat(void *arg)
     struct symc_monitor *monitor = &world->monitor;
     uint64_t beats = 0;
     int64_t moved = symc_now_ns();
+    bool late = false; /* twice in a row: a process that was stopped and goes on
+                          finds both threads behind */
 
     while (atomic_load(&monitor->stopping) == 0) {
         uint64_t now_beats = atomic_load(&monitor->beats);
@@ -331,9 +338,12 @@ static void *run_heartbeat(void *arg)
         if (now_beats != beats) {
             beats = now_beats;
             moved = now;
+            late = false;
         } else if (now - moved >= world->config->timeouts_heartbeat) {
-            report_stuck_monitor(world);
-            moved = now;
+            if (late)
+                report_stuck_monitor(world);
+            moved = late ? now : moved;
+            late = !late;
         }
         sleep_on(&monitor->stopping, 0, PULSE_NS);
     }
@@ -360,8 +370,8 @@ symmcoll_status_t symc_monitor_start(struct symmcoll_world *world)
     if (monitor->dead == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     sem_init(&monitor->ready, 0, 0);
-    status = symc_thread_start(
-        &monitor->thread, "symc-monitor", run_monitor, world);
+    status = symc_thread_start(&monitor->thread, "symc-monitor",
+        SYMC_STACK_SMALL, run_monitor, world);
     if (status != SYMMCOLL_OK)
         goto free_dead;
     while (sem_wait(&monitor->ready) != 0 && errno == EINTR)
@@ -371,7 +381,8 @@ symmcoll_status_t symc_monitor_start(struct symmcoll_world *world)
         symc_fail(status, "%s", monitor->detail);
     else
         status = symc_thread_start(
-            &monitor->heartbeat, "symc-heartbeat", run_heartbeat, world);
+            &monitor->heartbeat, "symc-heartbeat", SYMC_STACK_SMALL,
+            run_heartbeat, world);
     if (status == SYMMCOLL_OK)
         return SYMMCOLL_OK;
     stop_thread(world, monitor->thread);

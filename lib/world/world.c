@@ -138,7 +138,8 @@ static symmcoll_status_t meet(struct symmcoll_world *world, int64_t deadline_ns)
         &meeting, world->block, world->fd, world->peers, &world->threads);
 }
 
-/* Everything up to the meeting; what was made is left for symc_world_close(). */
+/* Everything up to the meeting; what was made is left for symc_world_close().
+ */
 static symmcoll_status_t come_together(
     struct symmcoll_world *world, const struct symmcoll_init_args *args)
 {
@@ -308,8 +309,8 @@ bool symc_world_factor(
     bool found;
 
     pthread_mutex_lock(&world->lock);
-    found = op >= SYMC_PREMUL_FIRST &&
-            op - SYMC_PREMUL_FIRST < world->factor_count;
+    found =
+        op >= SYMC_PREMUL_FIRST && op - SYMC_PREMUL_FIRST < world->factor_count;
     if (found)
         *factor = world->factors[op - SYMC_PREMUL_FIRST];
     pthread_mutex_unlock(&world->lock);

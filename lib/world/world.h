@@ -26,13 +26,13 @@
 struct symc_monitor {
     pthread_t thread;
     pthread_t heartbeat;
-    sem_t ready;                /* the monitor has taken its life word */
-    symmcoll_status_t status;   /* of that */
+    sem_t ready;              /* the monitor has taken its life word */
+    symmcoll_status_t status; /* of that */
     char detail[SYMC_DETAIL_MAX];
     struct symc_life life;
-    _Atomic uint32_t alarm;     /* futex: look now */
+    _Atomic uint32_t alarm; /* futex: look now */
     _Atomic uint32_t stopping;
-    _Atomic uint64_t beats;     /* rounds of the monitor */
+    _Atomic uint64_t beats;      /* rounds of the monitor */
     _Atomic uint32_t dumps_due;  /* failures raised */
     _Atomic uint32_t dumps_done; /* of them, written */
     bool *dead; /* of each global rank: known to be; under the world's lock */
@@ -49,14 +49,14 @@ struct symmcoll_world {
     bool threads;
     const uint32_t *alive; /* 1; 0 in a forked child */
     struct symc_block *block;
-    int fd;                /* of the block */
+    int fd; /* of the block */
     struct symc_peer *peers;
     struct symc_waiting waiting;
     struct symc_trace_ring *ring;
     struct symc_monitor monitor;
     struct symc_callbacks callbacks;
 
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock;         /* of what follows */
     struct symc_members *members; /* all groups */
     bool reserved;                /* the staging is backed by memory */
     double *factors;              /* of PREMUL_SUM operations */
@@ -68,8 +68,8 @@ struct symmcoll_world {
 #define SYMC_PREMUL_FIRST 1024
 
 /* Settings to peers; symmcoll_init() without its group. */
-symmcoll_status_t symc_world_open(const struct symmcoll_init_args *args,
-    struct symmcoll_world **world);
+symmcoll_status_t symc_world_open(
+    const struct symmcoll_init_args *args, struct symmcoll_world **world);
 
 /* goodbye: the rank has finalized; otherwise it gives up. */
 void symc_world_close(struct symmcoll_world *world, bool goodbye);
@@ -81,8 +81,7 @@ static inline bool symc_world_is_mine(const struct symmcoll_world *world)
 }
 
 /* List a group among those the monitor looks after, and no longer. */
-void symc_world_add(
-    struct symmcoll_world *world, struct symc_members *members);
+void symc_world_add(struct symmcoll_world *world, struct symc_members *members);
 void symc_world_remove(
     struct symmcoll_world *world, struct symc_members *members);
 
@@ -92,7 +91,8 @@ void symc_world_alarm(struct symmcoll_world *world);
 /* A failure is about to be seen: symc_world_await_dump() waits from now on. */
 void symc_world_expect_dump(struct symmcoll_world *world);
 
-/* Wait, within trace.dump_grace, until raised failures have been written out. */
+/* Wait, within trace.dump_grace, until raised failures have been written out.
+ */
 void symc_world_await_dump(struct symmcoll_world *world);
 
 /* The recorder's part of a peer's block. */
