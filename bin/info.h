@@ -45,9 +45,9 @@ struct info_out {
     int ntables; /* printed so far */
 };
 
-/* Begin a table; columns end with a NULL.  Names are borrowed. */
-void info_table_begin(struct info_table *table, const char *name, ...)
-    __attribute__((sentinel));
+/* Begin a table; columns end with a NULL.  All names are borrowed. */
+void info_table_begin(
+    struct info_table *table, const char *name, const char *const *columns);
 /* Begin a table of names and values. */
 void info_object_begin(struct info_table *table, const char *name);
 

@@ -233,6 +233,9 @@ static const struct feature features[] = {
         probe_exit_info},
 };
 
+static const char *const kernel_features_columns[] = {
+    "feature", "works", "error", "use", NULL};
+
 void info_add_kernel(struct info_out *out)
 {
     struct info_table table;
@@ -247,8 +250,7 @@ void info_add_kernel(struct info_out *out)
         info_none(&table);
     info_table_end(&table, out);
 
-    info_table_begin(
-        &table, "kernel_features", "feature", "works", "error", "use", NULL);
+    info_table_begin(&table, "kernel_features", kernel_features_columns);
     for (size_t i = 0; i < sizeof(features) / sizeof(*features); i++) {
         int error = features[i].probe();
 

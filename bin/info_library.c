@@ -162,13 +162,15 @@ static void add_other_modules(struct info_table *table)
         free(entries);
 }
 
+static const char *const backends_columns[] = {
+    "name", "kind", "available", "has", "reason", NULL};
+
 void info_add_backends(struct info_out *out)
 {
     const struct symc_backend *const *at = symc_registry_builtin();
     struct info_table table;
 
-    info_table_begin(
-        &table, "backends", "name", "kind", "available", "has", "reason", NULL);
+    info_table_begin(&table, "backends", backends_columns);
     for (; *at != NULL; at++) {
         info_text(&table, (*at)->name);
         info_text(&table, "built-in");
@@ -251,12 +253,14 @@ static void add_choices(
     }
 }
 
+static const char *const algorithms_columns[] = {"operation", "ranks_are",
+    "from_bytes", "to_bytes", "algorithm", "description", NULL};
+
 void info_add_algorithms(struct info_out *out, const struct symc_config *config)
 {
     struct info_table table;
 
-    info_table_begin(&table, "algorithms", "operation", "ranks_are",
-        "from_bytes", "to_bytes", "algorithm", "description", NULL);
+    info_table_begin(&table, "algorithms", algorithms_columns);
     for (int kind = SYMC_BARRIER; kind < SYMC_KIND_COUNT; kind++) {
         struct question question = {config, false, (enum symc_kind)kind};
 

@@ -70,11 +70,14 @@ static void add_file(struct info_table *table, const char *path)
         info_text(table, line);
 }
 
+static const char *const limits_columns[] = {
+    "name", "value", "maximum", "use", NULL};
+
 void info_add_limits(struct info_out *out)
 {
     struct info_table table;
 
-    info_table_begin(&table, "limits", "name", "value", "maximum", "use", NULL);
+    info_table_begin(&table, "limits", limits_columns);
     for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
         struct rlimit value;
 

@@ -19,22 +19,22 @@ static void *insist(void *memory)
     exit(1);
 }
 
-void info_table_begin(struct info_table *table, const char *name, ...)
+void info_table_begin(
+    struct info_table *table, const char *name, const char *const *columns)
 {
-    const char *column;
-    va_list args;
-
     *table = (struct info_table){.name = name};
-    va_start(args, name);
-    while ((column = va_arg(args, const char *)) != NULL &&
-           table->ncolumns < INFO_COLUMNS_MAX)
-        table->columns[table->ncolumns++] = column;
-    va_end(args);
+    while (columns[table->ncolumns] != NULL &&
+           table->ncolumns < INFO_COLUMNS_MAX) {
+        table->columns[table->ncolumns] = columns[table->ncolumns];
+        table->ncolumns++;
+    }
 }
 
 void info_object_begin(struct info_table *table, const char *name)
 {
-    info_table_begin(table, name, "name", "value", NULL);
+    static const char *const columns[] = {"name", "value", NULL};
+
+    info_table_begin(table, name, columns);
     table->object = true;
 }
 
@@ -146,33 +146,36 @@ static void print_value(FILE *file, const struct info_cell *cell)
     }
 }
 
+static void print_json_row(
+    const struct info_table *table, const struct info_cell *row, FILE *file)
+{
+    if (table->object) {
+        print_string(file, row[0].text);
+        fputs(": ", file);
+        print_value(file, &row[1]);
+        return;
+    }
+    putc('{', file);
+    for (size_t i = 0; i < table->ncolumns; i++) {
+        if (i > 0)
+            fputs(", ", file);
+        print_string(file, table->columns[i]);
+        fputs(": ", file);
+        print_value(file, &row[i]);
+    }
+    putc('}', file);
+}
+
 static void print_json(const struct info_table *table, struct info_out *out)
 {
-    const struct info_cell *cell = table->cells;
-    size_t rows = table->ncells / table->ncolumns;
     FILE *file = out->file;
 
     fputs(out->ntables > 0 ? ",\n  " : "\n  ", file);
     print_string(file, table->name);
     fputs(table->object ? ": {" : ": [", file);
-    for (size_t row = 0; row < rows; row++) {
-        fputs(row > 0 ? ",\n    " : "\n    ", file);
-        if (table->object) {
-            print_string(file, cell[0].text);
-            fputs(": ", file);
-            print_value(file, &cell[1]);
-            cell += 2;
-            continue;
-        }
-        putc('{', file);
-        for (size_t i = 0; i < table->ncolumns; i++, cell++) {
-            if (i > 0)
-                fputs(", ", file);
-            print_string(file, table->columns[i]);
-            fputs(": ", file);
-            print_value(file, cell);
-        }
-        putc('}', file);
+    for (size_t i = 0; i < table->ncells; i += table->ncolumns) {
+        fputs(i > 0 ? ",\n    " : "\n    ", file);
+        print_json_row(table, &table->cells[i], file);
     }
     fputs(table->object ? "\n  }" : "\n  ]", file);
 }
@@ -196,45 +199,49 @@ static const char *format_cell(
     }
 }
 
-/* The width of every column; the last one needs none. */
-static void measure_columns(
-    const struct info_table *table, int widths[INFO_COLUMNS_MAX])
+/* The widest cell of a column, and its name where that is shown. */
+static int measure_column(const struct info_table *table, size_t column)
+{
+    size_t widest = table->object ? 0 : strlen(table->columns[column]);
+    char buffer[32];
+
+    for (size_t i = column; i < table->ncells; i += table->ncolumns) {
+        size_t width =
+            strlen(format_cell(&table->cells[i], buffer, sizeof(buffer)));
+
+        if (width > widest)
+            widest = width;
+    }
+    return (int)widest;
+}
+
+/* The last column needs no width. */
+static void print_text_row(const struct info_table *table,
+    const int widths[INFO_COLUMNS_MAX], const struct info_cell *row, FILE *file)
 {
     char buffer[32];
 
     for (size_t i = 0; i < table->ncolumns; i++)
-        widths[i] = table->object ? 0 : (int)strlen(table->columns[i]);
-    for (size_t i = 0; i < table->ncells; i++) {
-        int width =
-            (int)strlen(format_cell(&table->cells[i], buffer, sizeof(buffer)));
-        int *widest = &widths[i % table->ncolumns];
-
-        if (width > *widest)
-            *widest = width;
-    }
-    widths[table->ncolumns - 1] = 0;
+        fprintf(file, "  %-*s", i + 1 < table->ncolumns ? widths[i] : 0,
+            row != NULL ? format_cell(&row[i], buffer, sizeof(buffer))
+                        : table->columns[i]);
+    putc('\n', file);
 }
 
 static void print_text(const struct info_table *table, struct info_out *out)
 {
     int widths[INFO_COLUMNS_MAX];
-    char buffer[32];
 
     for (size_t i = 0; i < table->ncells; i++)
         if (table->cells[i].kind == INFO_TEXT)
             symc_make_printable(table->cells[i].text);
-    measure_columns(table, widths);
+    for (size_t i = 0; i < table->ncolumns; i++)
+        widths[i] = measure_column(table, i);
     fprintf(out->file, "%s%s\n", out->ntables > 0 ? "\n" : "", table->name);
-    for (size_t i = 0; i < table->ncolumns && !table->object; i++)
-        fprintf(out->file, "  %-*s%s", widths[i], table->columns[i],
-            i + 1 == table->ncolumns ? "\n" : "");
-    for (size_t i = 0; i < table->ncells; i++) {
-        size_t column = i % table->ncolumns;
-
-        fprintf(out->file, "  %-*s%s", widths[column],
-            format_cell(&table->cells[i], buffer, sizeof(buffer)),
-            column + 1 == table->ncolumns ? "\n" : "");
-    }
+    if (!table->object)
+        print_text_row(table, widths, NULL, out->file);
+    for (size_t i = 0; i < table->ncells; i += table->ncolumns)
+        print_text_row(table, widths, &table->cells[i], out->file);
 }
 
 void info_table_end(struct info_table *table, struct info_out *out)

@@ -258,13 +258,15 @@ static void add_count(struct info_table *table, const char *name, long count)
         info_number(table, count);
 }
 
+static const char *const l3_caches_columns[] = {"processors", "bytes", NULL};
+
 void info_add_topology(struct info_out *out)
 {
     struct topology topology = {.source = NULL, -1, -1, -1, -1, -1};
     struct info_table facts, caches;
     double quota = find_quota();
 
-    info_table_begin(&caches, "l3_caches", "processors", "bytes", NULL);
+    info_table_begin(&caches, "l3_caches", l3_caches_columns);
     if (!find_topology(&topology, &caches))
         topology.source = NULL;
     info_object_begin(&facts, "topology");

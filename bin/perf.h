@@ -255,10 +255,15 @@ symmcoll_status_t perf_probe(const struct perf_rank *rank, double *seconds);
 
 /* ---- perf_print.c; called on rank 0 ---- */
 
+/* These print, and end the process with a message where that is not possible:
+ * what is measured from then on would be lost. */
 void perf_print_head(const struct perf_rank *rank, double barrier);
 void perf_print_figures(
     const struct perf_case *it, const struct perf_figures *figures);
 void perf_print_checked(
     const struct perf_rank *rank, const struct perf_choice *choice, int cases);
+
+/* Whether all that was printed got out; false after a message. */
+bool perf_flush(void);
 
 #endif

@@ -24,14 +24,14 @@ enum option_key {
     OPT_STEP = 'f',
     OPT_THREADS = 't',
     OPT_HELP = 'h',
+    OPT_VERSION = 'V',
     OPT_IN_PLACE = 256,
     OPT_DIRTY,
     OPT_ASYNC,
     OPT_TSV,
     OPT_PEER,
     OPT_SECONDS,
-    OPT_CHECK_ONLY,
-    OPT_VERSION
+    OPT_CHECK_ONLY
 };
 
 static const char usage[] =
@@ -60,7 +60,7 @@ static const char usage[] =
     "      --tsv           tab-separated values, without a head\n"
     "      --peer NAME     first column of --tsv (symmcoll)\n"
     "  -h, --help          print this\n"
-    "      --version       print the version\n";
+    "  -V, --version       print the version\n";
 
 static const struct option longs[] = {
     {"op", required_argument, NULL, OPT_OP},
@@ -323,14 +323,14 @@ bool perf_parse(
         .peer = "symmcoll",
     };
     *status = PERF_USAGE;
-    while (
-        (key = getopt_long(argc, argv, "o:d:r:b:e:f:t:h", longs, NULL)) != -1) {
+    while ((key = getopt_long(argc, argv, "o:d:r:b:e:f:t:hV", longs, NULL)) !=
+           -1) {
         if (key == OPT_HELP || key == OPT_VERSION) {
             if (key == OPT_HELP)
                 fputs(usage, stdout);
             else
                 printf("symmcoll-perf %s\n", symmcoll_version());
-            *status = PERF_PASSED;
+            *status = perf_flush() ? PERF_PASSED : PERF_FAILED;
             return false;
         }
         if (!parse_one(key, optarg, options, &pending))

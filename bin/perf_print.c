@@ -5,7 +5,10 @@
  */
 #include "perf.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Barriers of two ranks with a core each are one crossing of a cache line: 55
@@ -44,6 +47,20 @@ static const char *judge_cores(const struct perf_rank *rank, double barrier)
                : "far cores (they do not share a last-level cache)";
 }
 
+bool perf_flush(void)
+{
+    if (fflush(stdout) == 0)
+        return true;
+    fprintf(stderr, "symmcoll-perf: standard output: %s\n", strerror(errno));
+    return false;
+}
+
+static void flush_or_end(void)
+{
+    if (!perf_flush())
+        exit(PERF_FAILED);
+}
+
 void perf_print_head(const struct perf_rank *rank, double barrier)
 {
     const struct perf_options *options = rank->options;
@@ -62,7 +79,7 @@ void perf_print_head(const struct perf_rank *rank, double barrier)
         printf("%-24s %10s %12s %8s %11s %11s %9s %9s %10s\n", "operation",
             "bytes", "count", "calls", "min us", "median us", "GB/s",
             "bus GB/s", "barrier us");
-    fflush(stdout);
+    flush_or_end();
 }
 
 /* Whole units as such, "4 KiB"; others as bytes. */
@@ -96,7 +113,7 @@ void perf_print_figures(
             it->choice->name, format_size(it->nbytes, size, sizeof(size)),
             it->count, figures->calls, figures->shortest * 1e6,
             figures->median * 1e6, bandwidth, bus, figures->barrier * 1e6);
-    fflush(stdout);
+    flush_or_end();
 }
 
 void perf_print_checked(
@@ -106,5 +123,5 @@ void perf_print_checked(
         return;
     printf("%-24s %d case%s, all elements right\n", choice->name, cases,
         cases == 1 ? "" : "s");
-    fflush(stdout);
+    flush_or_end();
 }

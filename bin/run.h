@@ -55,11 +55,17 @@ int run_options_parse(int argc, char **argv, struct run_options *options);
 
 /* ---- run_output.c ---- */
 
+struct run_stream;
+
 /* Where lines go.  A reader that is slow slows down the ranks, not the loop. */
 struct run_sink {
     int fd;
-    bool regular; /* a file, which never blocks */
-    bool broken;  /* its reader is gone */
+    const char *name; /* for messages */
+    bool regular;     /* a file, which never blocks */
+    bool terminal;
+    bool broken;                    /* nothing can be written any more: */
+    int error;                      /* why, 0 where its reader is gone */
+    const struct run_stream *shown; /* whose progress line stands there */
     char *data;
     size_t start;
     size_t end;
@@ -74,9 +80,10 @@ struct run_stream {
     char *line; /* that has not ended yet */
     size_t used;
     size_t nbytes;
+    bool rewrites; /* the line before ended in a carriage return */
 };
 
-void run_sink_open(struct run_sink *sink, int fd);
+void run_sink_open(struct run_sink *sink, int fd, const char *name);
 void run_sink_close(struct run_sink *sink);
 bool run_sink_is_empty(const struct run_sink *sink);
 bool run_sink_is_full(const struct run_sink *sink);
@@ -124,7 +131,7 @@ struct run_rank {
     int order;          /* who ended before it */
     bool told;          /* how it ended stands in its blocks */
     bool ours;          /* we ended it: it was late to follow the others */
-    bool failed;        /* groups of its own had failed when it ended */
+    bool failed;        /* its groups or its meeting had failed before it did */
     bool left;          /* it ended within a world, without a goodbye */
     char position[128]; /* what it did last, or "" */
     struct run_stream streams[2]; /* standard output and error */
@@ -167,6 +174,7 @@ struct run_job {
     int ended;
     struct run_input input;
     struct symc_hub *hub;
+    bool hub_failed; /* and we have said so */
     char hub_name[64];
     char id[64];
     int port;
@@ -204,6 +212,7 @@ void run_sweep(struct run_job *job);
 /* For struct symc_hub_events. */
 void run_record_met(const char *meeting, int size, const int *blocks,
     const pid_t *pids, void *arg);
+void run_record_failed(pid_t pid, void *arg);
 /* Look for ranks that are dying and tell the others how, as early as can be. */
 void run_record_look(struct run_job *job);
 /* A rank has ended: tell the others, note what is to be known, dump its ring.

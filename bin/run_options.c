@@ -114,6 +114,15 @@ static int parse_bind(const char *text, enum run_bind *bind)
     return -1;
 }
 
+/* The end of a call that only printed something. */
+static int finish_printing(void)
+{
+    if (fflush(stdout) == 0)
+        return 0;
+    fprintf(stderr, "symmcoll-run: standard output: %s\n", strerror(errno));
+    return RUN_EXIT_FAILED;
+}
+
 static int take_option(int option, struct run_options *options)
 {
     switch (option) {
@@ -130,6 +139,8 @@ static int take_option(int option, struct run_options *options)
         options->prefix = false;
         return -1;
     case OPTION_OUTPUT:
+        if (*optarg == '\0')
+            return fail_usage("--output: expected a folder, found \"\"");
         options->output = optarg;
         return -1;
     case 'v':
@@ -137,10 +148,10 @@ static int take_option(int option, struct run_options *options)
         return -1;
     case 'h':
         fputs(help, stdout);
-        return 0;
+        return finish_printing();
     case 'V':
         printf("symmcoll-run %s\n", symmcoll_version());
-        return 0;
+        return finish_printing();
     default: /* getopt has said what is wrong */
         fprintf(stderr, "Try 'symmcoll-run --help'.\n");
         return RUN_EXIT_USAGE;
@@ -168,6 +179,8 @@ int run_options_parse(int argc, char **argv, struct run_options *options)
         return fail_usage("expected -n and the number of ranks, found none");
     if (optind >= argc)
         return fail_usage("expected a program to run, found none");
+    if (*argv[optind] == '\0')
+        return fail_usage("expected a program to run, found \"\"");
     options->program = argv + optind;
     return -1;
 }

@@ -16,6 +16,7 @@
 #define LINE_NBYTES (64 * 1024)  /* longer lines are passed on in pieces */
 #define SINK_NBYTES (256 * 1024) /* beyond it ranks have to wait */
 #define PIECE_NBYTES 4096        /* what a ready pipe takes without waiting */
+#define CLEAR_LINE "\033[K"      /* a terminal's, from the cursor on */
 
 /* Room for more bytes in a buffer that grows.  Without memory for a line of
  * text there is nothing sensible left to do: the ranks end with us. */
@@ -40,11 +41,12 @@ static void make_room(char **data, size_t *nbytes, size_t used, size_t more)
 
 /* ---- sinks ---- */
 
-void run_sink_open(struct run_sink *sink, int fd)
+void run_sink_open(struct run_sink *sink, int fd, const char *name)
 {
     struct stat info;
 
-    *sink = (struct run_sink){.fd = fd};
+    *sink = (struct run_sink){.fd = fd, .name = name};
+    sink->terminal = isatty(fd) == 1;
     sink->regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
 }
 
@@ -78,6 +80,14 @@ static void put(struct run_sink *sink, const char *data, size_t nbytes)
     sink->end += nbytes;
 }
 
+/* Clear away a progress line, for what comes in its place. */
+static void clear_progress(struct run_sink *sink)
+{
+    if (sink->shown != NULL)
+        put(sink, CLEAR_LINE, strlen(CLEAR_LINE));
+    sink->shown = NULL;
+}
+
 void run_sink_flush(struct run_sink *sink)
 {
     while (!run_sink_is_empty(sink)) {
@@ -96,6 +106,7 @@ void run_sink_flush(struct run_sink *sink)
             /* Streams are closed then, so that ranks notice as they would
              * without us in between. */
             sink->broken = true;
+            sink->error = errno == EPIPE ? 0 : errno;
             sink->start = sink->end;
         } else {
             return;
@@ -128,6 +139,7 @@ void run_say(struct run_sink *sink, const char *format, ...)
     if ((size_t)n > sizeof(line) - 2)
         n = sizeof(line) - 2;
     line[n] = '\n';
+    clear_progress(sink);
     put(sink, "symmcoll-run: ", strlen("symmcoll-run: "));
     put(sink, line, (size_t)n + 1);
     run_sink_flush(sink);
@@ -146,28 +158,73 @@ void run_stream_open(
 /* Pass the gathered line on, with its end. */
 static void end_line(struct run_stream *stream, bool add_newline)
 {
-    put(stream->sink, stream->prefix, strlen(stream->prefix));
-    put(stream->sink, stream->line, stream->used);
-    if (add_newline)
-        put(stream->sink, "\n", 1);
+    struct run_sink *sink = stream->sink;
+    bool only_end = stream->used == 1 && !add_newline;
+
+    if (stream->rewrites && only_end) {
+        /* The end of a progress line, which stays if it still stands there. */
+        if (sink->shown == stream)
+            put(sink, "\n", 1);
+        sink->shown = NULL;
+    } else {
+        clear_progress(sink);
+        put(sink, stream->prefix, strlen(stream->prefix));
+        put(sink, stream->line, stream->used);
+        if (add_newline)
+            put(sink, "\n", 1);
+    }
     stream->used = 0;
+    stream->rewrites = false;
+}
+
+/* Show the gathered line, whose end is a carriage return, in the place of the
+ * one before. */
+static void show_progress(struct run_stream *stream)
+{
+    struct run_sink *sink = stream->sink;
+
+    if (stream->used > 1) {
+        put(sink, stream->prefix, strlen(stream->prefix));
+        put(sink, stream->line, stream->used - 1);
+        put(sink, CLEAR_LINE "\r", strlen(CLEAR_LINE "\r"));
+        sink->shown = stream;
+    }
+    stream->used = 0;
+    stream->rewrites = true;
+}
+
+/* The bytes up to the end of a line, or all; *end is what ends it, or '\0'.  A
+ * carriage return ends one on a terminal, but not before a newline. */
+static size_t find_end(
+    const struct run_stream *stream, const char *data, size_t nbytes, char *end)
+{
+    for (size_t i = 0; i < nbytes; i++) {
+        *end = data[i];
+        if (*end == '\n' || (*end == '\r' && stream->sink->terminal &&
+                                (i + 1 == nbytes || data[i + 1] != '\n')))
+            return i + 1;
+    }
+    *end = '\0';
+    return nbytes;
 }
 
 static void take(struct run_stream *stream, const char *data, size_t nbytes)
 {
     while (nbytes > 0) {
-        const char *newline = memchr(data, '\n', nbytes);
-        size_t length = newline != NULL ? (size_t)(newline - data) + 1 : nbytes;
+        char end;
+        size_t length = find_end(stream, data, nbytes, &end);
 
         if (length > LINE_NBYTES - stream->used) {
             length = LINE_NBYTES - stream->used;
-            newline = NULL;
+            end = '\0';
         }
         make_room(&stream->line, &stream->nbytes, stream->used, length);
         memcpy(stream->line + stream->used, data, length);
         stream->used += length;
-        if (newline != NULL)
+        if (end == '\n')
             end_line(stream, false);
+        else if (end == '\r')
+            show_progress(stream);
         else if (stream->used == LINE_NBYTES)
             end_line(stream, true);
         data += length;
@@ -179,6 +236,10 @@ static void close_stream(struct run_stream *stream)
 {
     if (stream->used > 0)
         end_line(stream, true);
+    if (stream->sink->shown == stream) {
+        put(stream->sink, "\n", 1);
+        stream->sink->shown = NULL;
+    }
     free(stream->line);
     stream->line = NULL;
     stream->nbytes = 0;

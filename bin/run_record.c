@@ -129,6 +129,14 @@ void run_record_met(const char *meeting, int size, const int *blocks,
         run_say(job->err, "%d ranks have met", size);
 }
 
+void run_record_failed(pid_t pid, void *arg)
+{
+    struct run_rank *rank = find_rank(arg, pid);
+
+    if (rank != NULL)
+        rank->failed = true;
+}
+
 void run_record_forget(struct run_job *job)
 {
     while (job->worlds != NULL) {
@@ -222,9 +230,13 @@ static void write_dump(struct run_job *job, const struct run_world *world,
         run_say(job->err, "%s", symmcoll_last_error());
         return;
     }
-    if (world != job->worlds) { /* a further world has further dumps */
-        strcat(path, ".");
-        strcat(path, world->name);
+    if (strcmp(world->name, "default") != 0) { /* as the library names it */
+        char *at = path + strlen(path);
+
+        snprintf(at, sizeof(path) - (size_t)(at - path), ".%s", world->name);
+        for (; *at != '\0'; at++)
+            if (*at == '/')
+                *at = '_';
     }
     if (symc_trace_write(find_ring(seat), seat->trace_nbytes, path, &format) !=
         SYMMCOLL_OK)

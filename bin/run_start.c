@@ -76,6 +76,11 @@ static void set_environment(const struct run_job *job, int rank)
         setenv("SYMMCOLL_HUB", job->hub_name, 1) != 0 ||
         setenv("SYMMCOLL_JOB", job->id, 1) != 0)
         _exit(RUN_EXIT_FAILED);
+    /* A rank sees a pipe, and cannot know that progress is wanted. */
+    if (job->out->terminal && job->options->output == NULL)
+        set_number("SYMMCOLL_RUN_TTY", 1);
+    else if (unsetenv("SYMMCOLL_RUN_TTY") != 0)
+        _exit(RUN_EXIT_FAILED);
     for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++)
         if (getenv(libraries[i]) == NULL)
             set_number(libraries[i], threads);
@@ -110,6 +115,7 @@ _Noreturn static void become_program(
         complain(ends, rank, errno, "streams");
     (void)setrlimit(RLIMIT_NOFILE, &job->old_files);
     (void)signal(SIGPIPE, SIG_DFL);
+    (void)signal(SIGXFSZ, SIG_DFL);
     (void)sigprocmask(SIG_SETMASK, &job->old_mask, NULL);
     execvp(job->options->program[0], job->options->program);
     complain(ends, rank, errno, "");

@@ -91,7 +91,10 @@ static void serve_hub(struct run_job *job)
 {
     char text[64];
 
-    (void)symc_hub_serve(job->hub);
+    if (symc_hub_serve(job->hub) != SYMMCOLL_OK && !job->hub_failed) {
+        run_say(job->err, "%s", symmcoll_last_error());
+        job->hub_failed = true; /* once is enough */
+    }
     for (int i = 0; i < job->options->ranks && job->ended > 0; i++) {
         struct run_rank *rank = &job->ranks[i];
 

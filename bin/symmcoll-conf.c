@@ -29,12 +29,12 @@ static const char usage[] =
     "\n"
     "Show the settings of libsymmcoll that are in effect here.\n"
     "\n"
-    "  list        each setting: key, value and origin, separated by tabs\n"
-    "  get KEY     the same for one setting\n"
-    "  check FILE  read a settings file alone and say what is wrong with it\n"
-    "  --mdoc      print the OPTIONS section of symmcoll.conf(5)\n"
-    "  --help      print this text\n"
-    "  --version   print the version\n"
+    "  list           each setting: key, value and origin, separated by tabs\n"
+    "  get KEY        the same for one setting\n"
+    "  check FILE     read a settings file alone, say what is wrong with it\n"
+    "      --mdoc     print the OPTIONS section of symmcoll.conf(5)\n"
+    "  -h, --help     print this text\n"
+    "  -V, --version  print the version\n"
     "\n"
     "The exit status is 0; 1 if something is wrong with the settings, the\n"
     "file or the key; 2 if the command line is wrong.\n";
@@ -199,8 +199,11 @@ int main(int argc, char **argv)
         {"mdoc", no_argument, NULL, 'm'},
         {NULL, 0, NULL, 0},
     };
+    static char name[] = "symmcoll-conf"; /* in getopt's messages */
     bool mdoc = false;
 
+    if (argc > 0)
+        argv[0] = name;
     for (int option;
          (option = getopt_long(argc, argv, "hV", options, NULL)) != -1;) {
         switch (option) {
@@ -208,7 +211,7 @@ int main(int argc, char **argv)
             fputs(usage, stdout);
             return close_output(EXIT_FINE);
         case 'V':
-            printf("symmcoll-conf (libsymmcoll) %s\n", symmcoll_version());
+            printf("symmcoll-conf %s\n", symmcoll_version());
             return close_output(EXIT_FINE);
         case 'm':
             mdoc = true;

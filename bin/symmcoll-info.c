@@ -24,16 +24,16 @@ static const char usage[] =
     "Usage: symmcoll-info [--algorithms] [--json]\n"
     "Show what libsymmcoll is, has, and finds on this machine.\n"
     "\n"
-    "  --algorithms  only which algorithm serves which operation\n"
-    "  --json        as one JSON object\n"
-    "  --help        print this text\n"
-    "  --version     print the version\n";
+    "      --algorithms  only which algorithm serves which operation\n"
+    "      --json        as one JSON object\n"
+    "  -h, --help        print this text\n"
+    "  -V, --version     print the version\n";
 
 static const struct option longs[] = {
     {"algorithms", no_argument, NULL, 'a'},
     {"json", no_argument, NULL, 'j'},
     {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'v'},
+    {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
 };
 
@@ -52,6 +52,15 @@ static void print_all(struct info_out *out, const struct symc_config *config)
     info_add_limits(out);
 }
 
+/* The exit status, once all has been printed. */
+static int close_output(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return EXIT_FINE;
+    fprintf(stderr, "symmcoll-info: standard output: %s\n", strerror(errno));
+    return EXIT_PROBLEM;
+}
+
 static int print_info(struct info_out *out, bool only_algorithms)
 {
     struct symc_config *config;
@@ -66,10 +75,7 @@ static int print_info(struct info_out *out, bool only_algorithms)
     info_add_algorithms(out, config);
     info_end(out);
     symc_config_free(config);
-    if (fflush(out->file) == 0 && !ferror(out->file))
-        return EXIT_FINE;
-    fprintf(stderr, "symmcoll-info: standard output: %s\n", strerror(errno));
-    return EXIT_PROBLEM;
+    return close_output();
 }
 
 int main(int argc, char **argv)
@@ -81,7 +87,7 @@ int main(int argc, char **argv)
 
     if (argc > 0)
         argv[0] = name; /* for the messages of getopt_long() */
-    while ((key = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+    while ((key = getopt_long(argc, argv, "hV", longs, NULL)) != -1) {
         switch (key) {
         case 'a':
             only_algorithms = true;
@@ -91,10 +97,10 @@ int main(int argc, char **argv)
             break;
         case 'h':
             fputs(usage, stdout);
-            return EXIT_FINE;
-        case 'v':
+            return close_output();
+        case 'V':
             printf("symmcoll-info %s\n", symmcoll_version());
-            return EXIT_FINE;
+            return close_output();
         default:
             fputs("Try 'symmcoll-info --help'.\n", stderr);
             return EXIT_USAGE;

@@ -6,7 +6,6 @@
  */
 #include "perf.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -125,10 +124,5 @@ int main(int argc, char **argv)
             options.threads = 1;
         result = run_alone(&options);
     }
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(
-            stderr, "symmcoll-perf: standard output: %s\n", strerror(errno));
-        return PERF_FAILED;
-    }
-    return result;
+    return perf_flush() ? result : PERF_FAILED;
 }

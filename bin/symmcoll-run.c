@@ -34,8 +34,8 @@ static void open_sinks(struct run_job *job)
 {
     struct stat out, err;
 
-    run_sink_open(&job->sinks[0], STDOUT_FILENO);
-    run_sink_open(&job->sinks[1], STDERR_FILENO);
+    run_sink_open(&job->sinks[0], STDOUT_FILENO, "standard output");
+    run_sink_open(&job->sinks[1], STDERR_FILENO, "standard error");
     job->out = &job->sinks[0];
     job->err = &job->sinks[1];
     /* One queue for one place, or lines would mix. */
@@ -55,6 +55,8 @@ static bool open_signals(struct run_job *job)
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
         sigaddset(&set, wanted[i]);
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(
+        SIGXFSZ, SIG_IGN); /* a limit on files is an error like others */
     (void)signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would reap */
     if (sigprocmask(SIG_BLOCK, &set, &job->old_mask) != 0)
         return false;
@@ -99,10 +101,11 @@ static bool make_names(struct run_job *job)
 
 static bool open_attempt(struct run_job *job)
 {
-    struct symc_hub_events events = {.met = run_record_met, .arg = job};
+    struct symc_hub_events events = {
+        .met = run_record_met, .failed = run_record_failed, .arg = job};
 
     job->running = job->ended = job->interrupts = 0;
-    job->ending = false;
+    job->ending = job->hub_failed = false;
     job->terminate_at = job->kill_at = SYMC_NEVER;
     job->input = (struct run_input){.from = -1, .to = -1};
     job->ranks = symc_alloc((size_t)job->options->ranks, sizeof(*job->ranks));
@@ -136,6 +139,28 @@ static void close_attempt(struct run_job *job)
     free(job->ranks);
 }
 
+/* The sink that could not take what it was given, or NULL. */
+static const struct run_sink *find_loss(const struct run_job *job)
+{
+    for (int i = 0; i < 2; i++)
+        if (job->sinks[i].error != 0)
+            return &job->sinks[i];
+    return NULL;
+}
+
+/* How an attempt went: gives the exit status and, unless that is 0, one line.
+ * Ranks whose output could not be written end by SIGPIPE and are not to blame.
+ */
+static int judge(const struct run_job *job, char *line, size_t nbytes)
+{
+    const struct run_sink *lost = find_loss(job);
+
+    if (lost == NULL)
+        return run_verdict(job, line, nbytes);
+    snprintf(line, nbytes, "%s: %s", lost->name, strerror(lost->error));
+    return RUN_EXIT_FAILED;
+}
+
 /* Run all ranks once; gives the exit status and whether to try again. */
 static int run_attempt(struct run_job *job, bool *again)
 {
@@ -148,8 +173,9 @@ static int run_attempt(struct run_job *job, bool *again)
     status = run_start(job);
     if (status == 0) {
         run_watch(job);
-        status = run_verdict(job, line, sizeof(line));
+        status = judge(job, line, sizeof(line));
         *again = status != 0 && job->interrupts == 0 &&
+                 find_loss(job) == NULL &&
                  job->attempt < job->options->max_restarts;
         if (*again)
             run_say(job->err, "%s; starting again (%d of %d)", line,
@@ -208,6 +234,8 @@ int main(int argc, char **argv)
     if (job.signals > 0)
         (void)sigprocmask(SIG_SETMASK, &job.old_mask, NULL);
     run_sink_drain(job.err);
+    if (status == 0 && find_loss(&job) != NULL)
+        status = RUN_EXIT_FAILED; /* our own lines are lost */
     run_sink_close(&job.sinks[0]);
     run_sink_close(&job.sinks[1]);
     symc_config_free(job.config);

@@ -2,13 +2,13 @@
 /*
  * The parts of train_charlm, a character-level language model trained with data
  * parallelism: the command line (charlm_options.c), texts (charlm_text.c), the
- * tables it is compared with (charlm_count.c), the network (charlm_model.c), the
- * optimizer (charlm_adam.c), the training loop (charlm_train.c), what is shown
- * (charlm_report.c, charlm_plot.c), saved and compared (charlm_save.c).  What
- * uses the library is in charlm_train.c and train_charlm.c.
+ * tables it is compared with (charlm_count.c), the network (charlm_model.c),
+ * the optimizer (charlm_adam.c), the training loop (charlm_train.c), what is
+ * shown (charlm_report.c, charlm_plot.c), saved and compared (charlm_save.c).
+ * What uses the library is in charlm_train.c and train_charlm.c.
  *
- * Functions that can fail for a reason of the user's give 0, or -1 with one line
- * in the error buffer of CHARLM_ERROR_MAX bytes that they are passed.
+ * Functions that can fail for a reason of the user's give 0, or -1 with one
+ * line in the error buffer of CHARLM_ERROR_MAX bytes that they are passed.
  */
 #ifndef CHARLM_H
 #define CHARLM_H
@@ -41,7 +41,8 @@ struct charlm_options {
     double learning_rate;
 };
 
-/* Read the command line; what it points to is argv's.  1: help is wanted. */
+/* Read the command line; what it points to is argv's, which may be changed.  1:
+ * help is wanted. */
 int charlm_parse_options(
     int argc, char **argv, struct charlm_options *options, char *error);
 void charlm_print_help(void);
@@ -57,7 +58,7 @@ struct charlm_set {
 struct charlm_text {
     unsigned char *symbols; /* length symbols, each below vocab */
     size_t length;
-    int vocab;              /* how many different bytes occur */
+    int vocab;               /* how many different bytes occur */
     unsigned char byte[256]; /* of a symbol */
     int nfiles;
     struct charlm_set train;
@@ -66,9 +67,9 @@ struct charlm_text {
 };
 
 /*
- * Read the texts; without any, each regular file of the directory of licences in
- * the order of names.  A position of the training set has context bytes before
- * it that are not held out.
+ * Read the texts; without any, each regular file of the directory of licences
+ * in the order of names.  A position of the training set has context bytes
+ * before it that are not held out.
  */
 int charlm_read_text(const char *const *paths, int npaths, int context,
     struct charlm_text *text, char *error);
@@ -112,10 +113,10 @@ struct charlm_model {
     struct charlm_shape shape;
     struct charlm_param params[CHARLM_NPARAMS]; /* in the order of forward */
     float *memory;                              /* all arrays of floats */
-    float *input;    /* batch x context * embed */
-    float *hidden1;  /* batch x hidden1 */
-    float *hidden2;  /* batch x hidden2 */
-    float *output;   /* batch x vocab: probabilities, then their gradient */
+    float *input;                               /* batch x context * embed */
+    float *hidden1;                             /* batch x hidden1 */
+    float *hidden2;                             /* batch x hidden2 */
+    float *output; /* batch x vocab: probabilities, then their gradient */
     float *d_hidden1;
     float *d_hidden2;
     float *d_input;
@@ -166,7 +167,8 @@ struct charlm_adam {
 };
 
 /* -1 without memory. */
-int charlm_create_adam(struct charlm_adam *adam, const struct charlm_model *model);
+int charlm_create_adam(
+    struct charlm_adam *adam, const struct charlm_model *model);
 void charlm_free_adam(struct charlm_adam *adam);
 
 /* One step with these gradients, in the order of the parameters. */
@@ -205,11 +207,13 @@ int charlm_train(struct symmcoll_group *group,
 
 /* ---- charlm_report.c ---- */
 
-/* One line that is rewritten in place, or comes now and then in a pipe. */
+/* One line that is rewritten in place on a terminal; elsewhere a few of them.
+ */
 struct charlm_progress {
     bool terminal;
     double begun;
     double shown;
+    int tenths; /* of the steps, when it was shown */
 };
 
 double charlm_now(void); /* seconds */
@@ -261,8 +265,8 @@ int charlm_plot(const struct charlm_output *output,
 #define CHARLM_DIGEST 32 /* bytes of a SHA-256 */
 
 /*
- * The parameters as a file: a line "charlm 1", a line with the name and the shape
- * of each, an empty line, then all values as this machine stores floats.
+ * The parameters as a file: a line "charlm 1", a line with the name and the
+ * shape of each, an empty line, then all values as this machine stores floats.
  */
 int charlm_save(const struct charlm_output *output,
     const struct charlm_model *model, char *error);

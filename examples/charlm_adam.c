@@ -54,7 +54,8 @@ void charlm_step_adam(struct charlm_adam *adam, struct charlm_model *model,
 
         for (size_t j = 0; j < model->params[i].count; j++) {
             mean[j] = decay1 * mean[j] + (1.0f - decay1) * grad[j];
-            square[j] = decay2 * square[j] + (1.0f - decay2) * grad[j] * grad[j];
+            square[j] =
+                decay2 * square[j] + (1.0f - decay2) * grad[j] * grad[j];
             value[j] -= rate * mean[j] / (sqrtf(square[j]) * unbias + epsilon);
         }
     }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the network is compared with: tables that count which byte followed
- * which bytes in the training set.  A table of order 1 knows pairs; one of order
- * 6 is close to remembering the text, which pays where texts repeat each other.
+ * which bytes in the training set.  A table of order 1 knows pairs; one of
+ * order 6 is close to remembering the text, which pays where texts repeat each
+ * other.
  *
  * Witten and Bell's smoothing: a context seen n times, followed by t different
  * bytes, gives a byte seen c times after it the probability
@@ -43,15 +44,15 @@ static struct slot *find_slot(const struct table *table, uint64_t key)
  * The key of the length bytes before a position, with that at it or without.
  * Up to 7 symbols fit; the length and the kind keep keys apart and above zero.
  */
-static uint64_t make_key(const unsigned char *symbols, uint32_t position,
-    int length, bool with_byte)
+static uint64_t make_key(
+    const unsigned char *symbols, uint32_t position, int length, bool with_byte)
 {
     uint64_t key = 0;
 
     for (int i = length; i >= (with_byte ? 0 : 1); i--)
         key = key << 8 | symbols[position - (uint32_t)i];
-    return key << 4 | (uint64_t)length << 1 | (with_byte ? 1 : 0) | UINT64_C(1)
-        << 63;
+    return key << 4 | (uint64_t)length << 1 | (with_byte ? 1 : 0) |
+           UINT64_C(1) << 63;
 }
 
 static void count_position(const struct table *table,

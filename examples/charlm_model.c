@@ -15,7 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EMBEDDING, WEIGHT1, BIAS1, WEIGHT2, BIAS2, WEIGHT3, BIAS3 };
+enum {
+    EMBEDDING,
+    WEIGHT1,
+    BIAS1,
+    WEIGHT2,
+    BIAS2,
+    WEIGHT3,
+    BIAS3
+};
 
 uint64_t charlm_mix(uint64_t value)
 {
@@ -39,10 +47,13 @@ static void name_params(struct charlm_model *model)
     const struct charlm_shape *s = &model->shape;
     const struct charlm_param params[CHARLM_NPARAMS] = {
         {.name = "embedding", .ndim = 2, .shape = {s->vocab, s->embed}},
-        {.name = "hidden1.weight", .ndim = 2,
+        {.name = "hidden1.weight",
+            .ndim = 2,
             .shape = {(int64_t)s->context * s->embed, s->hidden1}},
         {.name = "hidden1.bias", .ndim = 1, .shape = {s->hidden1, 1}},
-        {.name = "hidden2.weight", .ndim = 2, .shape = {s->hidden1, s->hidden2}},
+        {.name = "hidden2.weight",
+            .ndim = 2,
+            .shape = {s->hidden1, s->hidden2}},
         {.name = "hidden2.bias", .ndim = 1, .shape = {s->hidden2, 1}},
         {.name = "output.weight", .ndim = 2, .shape = {s->hidden2, s->vocab}},
         {.name = "output.bias", .ndim = 1, .shape = {s->vocab, 1}},
@@ -50,7 +61,8 @@ static void name_params(struct charlm_model *model)
 
     for (int i = 0; i < CHARLM_NPARAMS; i++) {
         model->params[i] = params[i];
-        model->params[i].count = (size_t)(params[i].shape[0] * params[i].shape[1]);
+        model->params[i].count =
+            (size_t)(params[i].shape[0] * params[i].shape[1]);
     }
 }
 
@@ -69,12 +81,13 @@ static void draw_weights(struct charlm_model *model, uint64_t seed)
         else if (i == WEIGHT3)
             bound *= 0.1; /* begin near the uniform distribution */
         for (size_t j = 0; j < param->count; j++)
-            param->value[j] = (float)(bound *
-                draw_uniform(seed + (uint64_t)i, (uint64_t)j));
+            param->value[j] =
+                (float)(bound * draw_uniform(seed + (uint64_t)i, (uint64_t)j));
     }
 }
 
-/* Cut the next count floats off the model's memory, on a cache line's border. */
+/* Cut the next count floats off the model's memory, on a cache line's border.
+ */
 static float *take(float **cursor, size_t count)
 {
     float *taken = *cursor;
@@ -175,16 +188,17 @@ static void apply_layer(const struct charlm_param *weight,
     const struct charlm_param *bias, const float *in, float *out, int rows,
     bool rectify)
 {
-    int nin = (int)weight->shape[0], nout = (int)weight->shape[1];
+    int ninputs = (int)weight->shape[0], noutputs = (int)weight->shape[1];
 
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, nout, nin, 1.0f,
-        in, nin, weight->value, nout, 0.0f, out, nout);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, noutputs,
+        ninputs, 1.0f, in, ninputs, weight->value, noutputs, 0.0f, out,
+        noutputs);
     for (int r = 0; r < rows; r++) {
-        float *row = out + (size_t)r * (size_t)nout;
+        float *row = out + (size_t)r * (size_t)noutputs;
 
-        for (int i = 0; i < nout; i++)
+        for (int i = 0; i < noutputs; i++)
             row[i] += bias->value[i];
-        for (int i = 0; rectify && i < nout; i++)
+        for (int i = 0; rectify && i < noutputs; i++)
             row[i] = row[i] > 0.0f ? row[i] : 0.0f;
     }
 }
@@ -203,7 +217,8 @@ static double apply_softmax(float *row, int vocab, int target)
     }
     for (int i = 0; i < vocab; i++)
         row[i] /= sum;
-    return log((double)sum) - score;
+    /* The largest alone gives 1. */
+    return log(fmax((double)sum, 1.0)) - score;
 }
 
 double charlm_forward(struct charlm_model *model, int rows)
@@ -223,8 +238,8 @@ double charlm_forward(struct charlm_model *model, int rows)
     }
     apply_layer(&params[WEIGHT1], &params[BIAS1], model->input, model->hidden1,
         rows, true);
-    apply_layer(&params[WEIGHT2], &params[BIAS2], model->hidden1, model->hidden2,
-        rows, true);
+    apply_layer(&params[WEIGHT2], &params[BIAS2], model->hidden1,
+        model->hidden2, rows, true);
     apply_layer(&params[WEIGHT3], &params[BIAS3], model->hidden2, model->output,
         rows, false);
     for (int r = 0; r < rows; r++)
@@ -243,21 +258,22 @@ static int reverse_layer(struct charlm_model *model, int weight_number,
 {
     struct charlm_param *weight = &model->params[weight_number];
     struct charlm_param *bias = &model->params[weight_number + 1];
-    int nin = (int)weight->shape[0], nout = (int)weight->shape[1];
+    int ninputs = (int)weight->shape[0], noutputs = (int)weight->shape[1];
     int rows = model->shape.batch, status;
 
     memset(bias->grad, 0, bias->count * sizeof(float));
     for (int r = 0; r < rows; r++)
-        for (int i = 0; i < nout; i++)
-            bias->grad[i] += d_out[(size_t)r * (size_t)nout + (size_t)i];
+        for (int i = 0; i < noutputs; i++)
+            bias->grad[i] += d_out[(size_t)r * (size_t)noutputs + (size_t)i];
     if ((status = ready(arg, weight_number + 1)) != 0)
         return status;
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, nin, nout, rows, 1.0f,
-        in, nin, d_out, nout, 0.0f, weight->grad, nout);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, ninputs, noutputs,
+        rows, 1.0f, in, ninputs, d_out, noutputs, 0.0f, weight->grad, noutputs);
     if ((status = ready(arg, weight_number)) != 0)
         return status;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, nin, nout, 1.0f,
-        d_out, nout, weight->value, nout, 0.0f, d_in, nin);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, ninputs,
+        noutputs, 1.0f, d_out, noutputs, weight->value, noutputs, 0.0f, d_in,
+        ninputs);
     return 0;
 }
 

@@ -41,8 +41,8 @@ void charlm_print_help(void)
           "\n"
           "Train a character-level language model with data parallelism.\n"
           "\n"
-          "  --text FILE...       learn from these files; at first: the licences\n"
-          "                       in /usr/share/common-licenses\n"
+          "  --text FILE...       learn from these files; without it: the\n"
+          "                       licences in /usr/share/common-licenses\n"
           "  --steps N            steps of the optimizer (1000)\n"
           "  --batch N            characters of one micro-batch (256)\n"
           "  --accumulate N       micro-batches of each rank in one step (1)\n"
@@ -70,8 +70,8 @@ static int parse_number(const char *name, const char *text, long long least,
     return 0;
 }
 
-static int parse_int(const char *name, const char *text, int most, int *value,
-    char *error)
+static int parse_int(
+    const char *name, const char *text, int most, int *value, char *error)
 {
     long long number;
 
@@ -107,21 +107,39 @@ static int parse_rate(const char *text, double *rate, char *error)
 static int parse_path(
     const char *name, const char *text, const char **path, char *error)
 {
-    if (*text == '\0')
-        return charlm_fail(error, "--%s: expected a path, found \"\"", name);
+    /* Rather a forgotten path before the next option than such a name. */
+    if (*text == '\0' || *text == '-')
+        return charlm_fail(
+            error, "--%s: expected a path, found \"%s\"", name, text);
     *path = text;
     return 0;
 }
 
-/* --text takes all that follows up to the next option. */
-static void take_texts(int argc, char **argv, struct charlm_options *options)
+/* --text takes its argument and all that follows up to the next option. */
+static int take_texts(
+    int argc, char **argv, struct charlm_options *options, char *error)
 {
     int first = optind - 1;
+    const char *path;
 
+    if (parse_path("text", optarg, &path, error) != 0)
+        return -1;
+    argv[first] = optarg; /* of --text=FILE a part of the word */
     while (optind < argc && argv[optind][0] != '-')
         optind++;
     options->texts = (const char *const *)&argv[first];
     options->ntexts = optind - first;
+    return 0;
+}
+
+static int refuse_option(char **argv, char *error)
+{
+    if (optopt == 0)
+        return charlm_fail(
+            error, "no option %s (try --help)", argv[optind - 1]);
+    if (optopt == 'h')
+        return charlm_fail(error, "--help takes no argument");
+    return charlm_fail(error, "no option -%c (try --help)", optopt);
 }
 
 int charlm_parse_options(
@@ -129,23 +147,28 @@ int charlm_parse_options(
 {
     int c, status = 0;
 
-    *options = (struct charlm_options){.steps = 1000, .batch = 256,
-        .accumulate = 1, .seed = 1, .learning_rate = 2e-3};
+    *options = (struct charlm_options){.steps = 1000,
+        .batch = 256,
+        .accumulate = 1,
+        .seed = 1,
+        .learning_rate = 2e-3};
     opterr = 0;
     /* "+": arguments stay in their order; ":": a missing one is told apart. */
     while (status == 0 &&
-        (c = getopt_long(argc, argv, "+:h", long_options, NULL)) != -1) {
+           (c = getopt_long(argc, argv, "+:h", long_options, NULL)) != -1) {
         if (c == 't')
-            take_texts(argc, argv, options);
+            status = take_texts(argc, argv, options, error);
         else if (c == 's')
-            status = parse_int("steps", optarg, 1000000, &options->steps, error);
+            status =
+                parse_int("steps", optarg, 1000000, &options->steps, error);
         else if (c == 'b')
             status = parse_int("batch", optarg, 65536, &options->batch, error);
         else if (c == 'a')
             status = parse_int(
                 "accumulate", optarg, 65536, &options->accumulate, error);
         else if (c == 'n')
-            status = parse_int("threads", optarg, 256, &options->threads, error);
+            status =
+                parse_int("threads", optarg, 256, &options->threads, error);
         else if (c == 'x')
             status = parse_seed(optarg, &options->seed, error);
         else if (c == 'l')
@@ -160,11 +183,10 @@ int charlm_parse_options(
             status = charlm_fail(
                 error, "%s wants an argument (try --help)", argv[optind - 1]);
         else
-            status = charlm_fail(
-                error, "no option %s (try --help)", argv[optind - 1]);
+            status = refuse_option(argv, error);
     }
     if (status == 0 && optind < argc)
-        status = charlm_fail(
-            error, "no argument \"%s\" (try --help)", argv[optind]);
+        status =
+            charlm_fail(error, "no argument \"%s\" (try --help)", argv[optind]);
     return status;
 }

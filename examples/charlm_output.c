@@ -22,8 +22,7 @@ int charlm_open_output(
     if (output->fd < 0 && errno == EEXIST)
         output->fd = open(path, flags);
     if (output->fd < 0)
-        return charlm_fail(
-            error, "cannot write %s: %s", path, strerror(errno));
+        return charlm_fail(error, "cannot write %s: %s", path, strerror(errno));
     return 0;
 }
 
@@ -38,8 +37,8 @@ int charlm_write_output(const struct charlm_output *output, const void *data,
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return charlm_fail(error, "cannot write %s: %s", output->path,
-                strerror(errno));
+            return charlm_fail(
+                error, "cannot write %s: %s", output->path, strerror(errno));
         bytes += n;
         nbytes -= (size_t)n;
     }

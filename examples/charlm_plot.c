@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loss curve as a picture: drawn by gnuplot, or by hand where there is none.
+ * The loss curve as a picture: drawn by gnuplot, or by hand where there is
+ * none.
  */
 #include "charlm.h"
 

@@ -5,6 +5,7 @@
 #include "charlm.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,11 +23,24 @@ double charlm_now(void)
 
 /* ---- progress ---- */
 
+/* Whether there is a terminal: ours, or at the end of the pipe to symmcoll-run.
+ */
+static bool find_terminal(void)
+{
+    struct stat st;
+
+    if (isatty(STDOUT_FILENO) == 1)
+        return true;
+    return getenv("SYMMCOLL_RUN_TTY") != NULL &&
+           fstat(STDOUT_FILENO, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
 void charlm_begin_progress(struct charlm_progress *progress)
 {
-    progress->terminal = isatty(STDOUT_FILENO) == 1;
+    progress->terminal = find_terminal();
     progress->begun = charlm_now();
     progress->shown = progress->begun;
+    progress->tenths = -1;
 }
 
 void charlm_show_progress(struct charlm_progress *progress, int step,
@@ -36,14 +50,18 @@ void charlm_show_progress(struct charlm_progress *progress, int step,
     double characters =
         (double)step * options->batch * options->accumulate * ranks;
     double left = seconds / step * (options->steps - step);
+    int tenths = (int)(10LL * step / options->steps);
+    bool due = progress->terminal ? now - progress->shown >= 0.1
+                                  : tenths > progress->tenths;
 
-    if (now - progress->shown < (progress->terminal ? 0.1 : 2.0) &&
-        step < options->steps)
+    if (!due && step < options->steps)
         return;
     progress->shown = now;
-    printf("%sstep %d of %d   loss %.3f   %.0f characters/s   %.0f s left%s",
-        progress->terminal ? "\r" : "", step, options->steps, loss,
-        characters / seconds, left, progress->terminal ? "\033[K" : "\n");
+    progress->tenths = tenths;
+    /* The cursor waits at the beginning of the line, for the next one. */
+    printf("step %d of %d   loss %.3f   %.0f characters/s   %.0f s left%s",
+        step, options->steps, loss, characters / seconds, left,
+        progress->terminal ? "\033[K\r" : "\n");
     fflush(stdout);
 }
 
@@ -62,10 +80,10 @@ int charlm_score(struct charlm_model *model, const struct charlm_text *text,
 {
     scores->blocks[0] = charlm_mean_loss(model, text, &text->blocks);
     scores->licence[0] = charlm_mean_loss(model, text, &text->licence);
-    if (charlm_count_losses(text, BIGRAM, &scores->blocks[1],
-            &scores->licence[1]) != 0 ||
-        charlm_count_losses(text, LONG_ORDER, &scores->blocks[2],
-            &scores->licence[2]) != 0)
+    if (charlm_count_losses(
+            text, BIGRAM, &scores->blocks[1], &scores->licence[1]) != 0 ||
+        charlm_count_losses(
+            text, LONG_ORDER, &scores->blocks[2], &scores->licence[2]) != 0)
         return charlm_fail(error, "no memory to count in");
     return 0;
 }
@@ -110,8 +128,9 @@ void charlm_print_summary(const struct charlm_options *options, int ranks,
     double hidden = cost->comm > cost->exposed ? cost->comm - cost->exposed : 0;
     double percent = 100.0 / cost->seconds;
 
-    printf("\ntext           %d files, %zu characters, %d different; %zu to learn "
-           "from\n",
+    printf(
+        "\ntext           %d files, %zu characters, %d different; %zu to learn "
+        "from\n",
         text->nfiles, text->length, text->vocab, text->train.count);
     printf("network        %zu parameters, sees %d characters\n",
         charlm_count_params(model), model->shape.context);

@@ -40,20 +40,20 @@ static void mix_block(uint32_t state[8], const unsigned char block[64])
 
     for (int i = 0; i < 16; i++)
         w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
-            (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
+               (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
     for (int i = 16; i < 64; i++) {
         uint32_t a = w[i - 15], b = w[i - 2];
 
         w[i] = w[i - 16] + (rotate(a, 7) ^ rotate(a, 18) ^ a >> 3) + w[i - 7] +
-            (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
+               (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
     }
     memcpy(s, state, sizeof(s));
     for (int i = 0; i < 64; i++) {
         uint32_t a = s[0], e = s[4];
         uint32_t t1 = s[7] + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) +
-            ((e & s[5]) ^ (~e & s[6])) + round_constants[i] + w[i];
+                      ((e & s[5]) ^ (~e & s[6])) + round_constants[i] + w[i];
         uint32_t t2 = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) +
-            ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
+                      ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
 
         memmove(s + 1, s, 7 * sizeof(*s));
         s[4] += t1;
@@ -66,8 +66,9 @@ static void mix_block(uint32_t state[8], const unsigned char block[64])
 static void begin_sha256(struct sha256 *sha)
 {
     /* The same of the square roots of the first 8 primes. */
-    *sha = (struct sha256){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372,
-        0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
+    *sha = (struct sha256){
+        .state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
+            0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
 }
 
 static void add_sha256(struct sha256 *sha, const void *data, size_t nbytes)
@@ -87,8 +88,7 @@ static void add_sha256(struct sha256 *sha, const void *data, size_t nbytes)
     }
 }
 
-static void end_sha256(
-    struct sha256 *sha, unsigned char digest[CHARLM_DIGEST])
+static void end_sha256(struct sha256 *sha, unsigned char digest[CHARLM_DIGEST])
 {
     static const unsigned char padding[64] = {0x80};
     uint64_t nbits = sha->nbytes * 8;
@@ -128,10 +128,11 @@ void charlm_digest(
     const struct charlm_model *model, unsigned char digest[CHARLM_DIGEST])
 {
     char head[HEAD_MAX];
+    size_t head_nbytes = (size_t)format_head(model, head);
     struct sha256 sha;
 
     begin_sha256(&sha);
-    add_sha256(&sha, head, (size_t)format_head(model, head));
+    add_sha256(&sha, head, head_nbytes);
     for (int i = 0; i < CHARLM_NPARAMS; i++)
         add_sha256(&sha, model->params[i].value,
             model->params[i].count * sizeof(float));

@@ -16,9 +16,9 @@
 
 #define LICENCES "/usr/share/common-licenses"
 #define HELD_OUT_FILE "MPL-2.0"
-#define BLOCK 1024             /* bytes of one kilobyte */
-#define HELD_OUT_EVERY 10      /* the last of so many blocks */
-#define LENGTH_MAX (1u << 30)  /* bytes of all texts; positions are 32 bits */
+#define BLOCK 1024            /* bytes of one kilobyte */
+#define HELD_OUT_EVERY 10     /* the last of so many blocks */
+#define LENGTH_MAX (1u << 30) /* bytes of all texts; positions are 32 bits */
 
 static int append_bytes(struct charlm_text *text, int fd, size_t nbytes,
     const char *path, char *error)
@@ -116,8 +116,10 @@ static int append_licences(struct charlm_text *text, size_t *rest, char *error)
     char **paths;
 
     if (nentries < 0)
-        return charlm_fail(error, "text: cannot list %s: %s (name texts with "
-            "--text)", LICENCES, strerror(errno));
+        return charlm_fail(error,
+            "text: cannot list %s: %s (name texts with "
+            "--text)",
+            LICENCES, strerror(errno));
     paths = calloc((size_t)nentries + 1, sizeof(*paths));
     for (int i = 0; paths != NULL && i < nentries; i++) {
         struct stat st;
@@ -130,11 +132,13 @@ static int append_licences(struct charlm_text *text, size_t *rest, char *error)
             free(paths[npaths]);
     }
     if (npaths == 0)
-        charlm_fail(error, "text: no regular file in %s (name texts with "
-            "--text)", LICENCES);
+        charlm_fail(error,
+            "text: no regular file in %s (name texts with "
+            "--text)",
+            LICENCES);
     else
-        status = append_files(
-            text, (const char *const *)paths, npaths, rest, error);
+        status =
+            append_files(text, (const char *const *)paths, npaths, rest, error);
     for (int i = 0; i < npaths; i++)
         free(paths[i]);
     free(paths);
@@ -168,8 +172,8 @@ static bool in_held_out_block(size_t position)
 
 /*
  * Sort the positions into the three sets.  The first bytes of the texts, with
- * less than a whole context before them, are in none; neither are those to learn
- * from whose context reaches back into a held-out block.
+ * less than a whole context before them, are in none; neither are those to
+ * learn from whose context reaches back into a held-out block.
  */
 static int sort_positions(
     struct charlm_text *text, size_t rest, size_t context, char *error)
@@ -179,8 +183,8 @@ static int sort_positions(
     for (int i = 0; i < 3; i++) {
         sets[i]->positions = malloc((text->length + 1) * sizeof(uint32_t));
         if (sets[i]->positions == NULL)
-            return charlm_fail(error, "text: no memory for %zu positions",
-                text->length);
+            return charlm_fail(
+                error, "text: no memory for %zu positions", text->length);
     }
     for (size_t p = context; p < text->length; p++) {
         struct charlm_set *set;

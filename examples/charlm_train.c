@@ -2,14 +2,14 @@
 /*
  * The training loop: what a program does with the library.  A gradient goes to
  * the reducer as soon as backward has it, so that it travels while the next one
- * is computed; after finish every rank holds the same average and takes the same
- * step.
+ * is computed; after finish every rank holds the same average and takes the
+ * same step.
  *
  * One step learns from ranks * accumulate micro-batches of equal size.  Each
  * one's gradient is computed by itself, divided by their number, and added to
- * the others in the order of micro-batches: by the reducer within a rank, by the
- * collective over the ranks.  So R ranks with one micro-batch each, and one rank
- * with R, get the same bits.
+ * the others in the order of micro-batches: by the reducer within a rank, by
+ * the collective over the ranks.  So R ranks with one micro-batch each, and one
+ * rank with R, get the same bits.
  */
 #include "charlm.h"
 
@@ -110,7 +110,7 @@ static int run_micro_batches(struct trainer *trainer, int step, double *losses)
     for (int a = 0; a < accumulate; a++) {
         draw_rows(trainer, step, trainer->rank * accumulate + a);
         losses[a] = charlm_forward(trainer->model, trainer->options->batch) /
-            trainer->options->batch;
+                    trainer->options->batch;
         trainer->status =
             symmcoll_reducer_begin(trainer->reducer, a == accumulate - 1);
         if (trainer->status != SYMMCOLL_OK ||
@@ -134,7 +134,7 @@ static double learning_rate(const struct charlm_options *options, int step)
         return options->learning_rate * (step + 1) / warm;
     share = (double)(step - warm) / (options->steps - warm);
     return options->learning_rate *
-        (least + (1.0 - least) * 0.5 * (1.0 + cos(pi * share)));
+           (least + (1.0 - least) * 0.5 * (1.0 + cos(pi * share)));
 }
 
 static int take_step(struct trainer *trainer, int step)
@@ -186,7 +186,7 @@ static int exchange_losses(struct trainer *trainer, int nsteps, double *mean)
         for (int r = 0; r < trainer->size; r++)
             for (int a = 0; a < accumulate; a++)
                 sum += trainer->all_losses[(size_t)r * count +
-                    (size_t)(step * accumulate + a)];
+                                           (size_t)(step * accumulate + a)];
     *mean = sum / ((double)count * trainer->size);
     return 0;
 }
@@ -203,7 +203,8 @@ static int run_steps(struct trainer *trainer, struct charlm_curve *curve,
         double mean;
 
         status = run_micro_batches(trainer, step,
-            trainer->own_losses + (size_t)pending * (size_t)options->accumulate);
+            trainer->own_losses +
+                (size_t)pending * (size_t)options->accumulate);
         if (status == 0)
             status = take_step(trainer, step);
         if (status == 0)
@@ -225,7 +226,7 @@ static int run_steps(struct trainer *trainer, struct charlm_curve *curve,
         charlm_end_progress(&progress);
     cost->seconds = charlm_now() - progress.begun;
     cost->characters = (double)options->steps * options->batch *
-        options->accumulate * trainer->size;
+                       options->accumulate * trainer->size;
     return status;
 }
 
@@ -241,12 +242,11 @@ static int allocate(struct trainer *trainer, struct charlm_curve *curve)
     count = (size_t)curve->interval * (size_t)trainer->options->accumulate;
     curve->losses = calloc(points, sizeof(*curve->losses));
     trainer->own_losses = calloc(count, sizeof(double));
-    trainer->all_losses =
-        calloc(count * (size_t)trainer->size, sizeof(double));
+    trainer->all_losses = calloc(count * (size_t)trainer->size, sizeof(double));
     return curve->losses != NULL && trainer->own_losses != NULL &&
-            trainer->all_losses != NULL
-        ? charlm_create_adam(&trainer->adam, trainer->model)
-        : -1;
+                   trainer->all_losses != NULL
+               ? charlm_create_adam(&trainer->adam, trainer->model)
+               : -1;
 }
 
 int charlm_train(struct symmcoll_group *group,

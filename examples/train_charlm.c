@@ -12,6 +12,7 @@
 
 #include <symmcoll.h>
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,8 +63,8 @@ static int fail_alone(const struct rank *rank, const char *text)
 }
 
 /*
- * Whether any rank has failed in the part that ends: 0 where all go on, else the
- * status to exit with.
+ * Whether any rank has failed in the part that ends: 0 where all go on, else
+ * the status to exit with.
  */
 static int agree(struct rank *rank, int failed, int exit_status)
 {
@@ -98,7 +99,7 @@ static int prepare(struct rank *rank)
             &rank->text, rank->error) != 0)
         return -1;
     wanted = (size_t)rank->size * (size_t)options->accumulate *
-        (size_t)options->batch;
+             (size_t)options->batch;
     if (rank->text.train.count < wanted)
         return charlm_fail(rank->error,
             "text: one step of %d ranks x %d micro-batches x %d characters "
@@ -159,8 +160,8 @@ static int report(struct rank *rank, const struct charlm_curve *curve,
 
     if (charlm_score(rank->model, &rank->text, &scores, rank->error) != 0)
         return -1;
-    charlm_print_summary(options, rank->size, &rank->text, rank->model, cost,
-        &scores);
+    charlm_print_summary(
+        options, rank->size, &rank->text, rank->model, cost, &scores);
     if (rank->plot.fd >= 0 &&
         charlm_plot(&rank->plot, curve, &scores, rank->error) != 0)
         return -1;
@@ -174,12 +175,17 @@ static int run_parts(struct rank *rank)
     int status = agree(rank, prepare(rank), EXIT_USAGE);
     struct charlm_curve curve;
     struct charlm_cost cost;
+    int failed;
 
     if (status != 0)
         return status;
-    if (charlm_train(rank->group, rank->options, &rank->text, rank->model,
-            &curve, &cost, rank->error) != 0)
+    failed = charlm_train(rank->group, rank->options, &rank->text, rank->model,
+        &curve, &cost, rank->error);
+    /* A group that has lost a rank cannot agree on anything. */
+    if (failed != 0 && symmcoll_group_error(rank->group) != SYMMCOLL_OK)
         status = fail_alone(rank, rank->error);
+    else
+        status = agree(rank, failed, EXIT_FAILURE);
     if (status == 0)
         status = agree(rank,
             rank->number == 0 ? report(rank, &curve, &cost) : 0, EXIT_FAILURE);
@@ -227,8 +233,7 @@ static int run_threads(const struct charlm_options *options, int count)
     struct symmcoll_store *store = NULL;
     int status = 0, started = 0;
 
-    if (ranks == NULL ||
-        symmcoll_store_create_hash(&store) != SYMMCOLL_OK) {
+    if (ranks == NULL || symmcoll_store_create_hash(&store) != SYMMCOLL_OK) {
         fprintf(stderr, "%s: no memory for %d ranks\n", NAME, count);
         free(ranks);
         return EXIT_FAILURE;
@@ -243,8 +248,8 @@ static int run_threads(const struct charlm_options *options, int count)
         rank->init.world_size = count;
         if (pthread_create(&rank->thread, NULL, run_thread, rank) != 0) {
             /* Those that run would wait for this one. */
-            fprintf(stderr, "%s: cannot start thread %d of %d\n", NAME,
-                started, count);
+            fprintf(stderr, "%s: cannot start thread %d of %d\n", NAME, started,
+                count);
             exit(EXIT_FAILURE);
         }
     }
@@ -280,16 +285,28 @@ static void use_one_thread(char **argv)
     /* Where that is not possible, this goes on: correct, but slower. */
 }
 
+/* The exit status, unless what was printed got lost. */
+static int close_output(int status)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    fprintf(stderr, "%s: standard output: %s\n", NAME,
+        errno != 0 ? strerror(errno) : "a part was lost");
+    return status != 0 ? status : EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
     const char *launched = launched_rank();
     bool first = launched == NULL || strcmp(launched, "0") == 0;
     struct charlm_options options;
     char error[CHARLM_ERROR_MAX];
-    int parsed = charlm_parse_options(argc, argv, &options, error);
-    struct rank rank = {
-        .options = &options, .init = SYMMCOLL_INIT_ARGS_INIT};
+    struct rank rank = {.options = &options, .init = SYMMCOLL_INIT_ARGS_INIT};
+    int parsed;
 
+    use_one_thread(argv);
+    parsed = charlm_parse_options(argc, argv, &options, error);
     if (parsed == 0 && options.threads > 0 && launched != NULL)
         parsed = charlm_fail(error,
             "--threads: expected to be started alone, found a launcher's "
@@ -300,10 +317,10 @@ int main(int argc, char **argv)
     if (parsed > 0 && first)
         charlm_print_help();
     if (parsed != 0)
-        return parsed > 0 ? EXIT_SUCCESS : EXIT_USAGE;
-    use_one_thread(argv);
+        return parsed > 0 ? close_output(EXIT_SUCCESS) : EXIT_USAGE;
     if (launched == NULL)
-        return run_threads(&options, options.threads > 0 ? options.threads : 1);
+        return close_output(
+            run_threads(&options, options.threads > 0 ? options.threads : 1));
     run_rank(&rank);
-    return rank.status;
+    return close_output(rank.status);
 }

@@ -43,6 +43,8 @@ static const char *name_kind(const config_setting_t *setting)
         return "a list";
     case CONFIG_TYPE_BOOL:
         return "true or false";
+    case CONFIG_TYPE_STRING:
+        return "text in quotes";
     default:
         return "a number without quotes";
     }
@@ -136,6 +138,18 @@ static void warn_unknown(const struct source *source,
             source->load, "%s:%u: unknown key %s", source->path, line, key);
 }
 
+/* Whether keys begin with this word and a dot. */
+static bool is_group(const char *word)
+{
+    size_t length = strlen(word);
+
+    for (int i = 0; symc_options[i].key != NULL; i++)
+        if (strncmp(symc_options[i].key, word, length) == 0 &&
+            symc_options[i].key[length] == '.')
+            return true;
+    return false;
+}
+
 /* Set what a group holds.  Keys have at most one dot, so that a group within a
  * group is unknown whatever it holds. */
 static symmcoll_status_t set_group(const struct source *source,
@@ -156,10 +170,33 @@ static symmcoll_status_t set_group(const struct source *source,
             status = set_option(source, setting, index);
         else if (config_setting_is_group(setting) && *prefix == '\0')
             status = set_group(source, setting, key);
+        else if (is_group(key))
+            status = symc_fail(SYMMCOLL_ERR_CONFIG,
+                "%s:%u: %s: expected a group, found %s", source->path,
+                config_setting_source_line(setting), key, name_kind(setting));
         else
             warn_unknown(source, setting, key);
     }
     return status;
+}
+
+/* Where libconfig gave up at a line.  A key with a dot, as it is written
+ * everywhere else, is no such thing in a file. */
+static symmcoll_status_t refuse_syntax(
+    const char *path, const char *text, int line, const char *problem)
+{
+    char group[SYMC_KEY_MAX], name[SYMC_KEY_MAX];
+
+    for (int i = 1; i < line && text != NULL; i++) {
+        text = strchr(text, '\n');
+        text += text != NULL;
+    }
+    if (text != NULL &&
+        sscanf(text, " %63[a-z_].%63[a-z0-9_]", group, name) == 2)
+        return symc_fail(SYMMCOLL_ERR_CONFIG,
+            "%s:%d: expected a group, \"%s: { %s = ...; };\", found %s.%s",
+            path, line, group, name, group, name);
+    return symc_fail(SYMMCOLL_ERR_CONFIG, "%s:%d: %s", path, line, problem);
 }
 
 static symmcoll_status_t set_text(
@@ -175,8 +212,8 @@ static symmcoll_status_t set_text(
     if (config_read_string(&parsed, text) == CONFIG_TRUE)
         status = set_group(&source, config_root_setting(&parsed), "");
     else
-        status = symc_fail(SYMMCOLL_ERR_CONFIG, "%s:%d: %s", path,
-            config_error_line(&parsed), config_error_text(&parsed));
+        status = refuse_syntax(
+            path, text, config_error_line(&parsed), config_error_text(&parsed));
     config_destroy(&parsed);
     return status;
 }

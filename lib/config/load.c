@@ -248,9 +248,9 @@ static symmcoll_status_t refuse_key(const char *key)
 
     if (symc_nearest_key(key, nearest) == NULL)
         return symc_fail(
-            SYMMCOLL_ERR_INVALID, "config_get: unknown key %.64s", key);
+            SYMMCOLL_ERR_INVALID, "config_get: unknown key \"%.64s\"", key);
     return symc_fail(SYMMCOLL_ERR_INVALID,
-        "config_get: unknown key %.64s: did you mean %s?", key, nearest);
+        "config_get: unknown key \"%.64s\": did you mean %s?", key, nearest);
 }
 
 symmcoll_status_t symmcoll_config_get(const char *key, symmcoll_setting_fn fn,

@@ -220,7 +220,7 @@ const struct symc_option symc_options[] = {
         TIME(store_timeout),
         .dflt = "5min",
         .range = "1ms inf",
-        .help = "How long a store waits for a key.",
+        .help = "How long the world's store waits for a key.",
     },
 
     {
@@ -295,6 +295,7 @@ const char *const symc_other_variables[] = {
     "SYMMCOLL_HUB",
     "SYMMCOLL_JOB",
     "SYMMCOLL_ATTEMPT",
+    "SYMMCOLL_RUN_TTY",
     NULL,
 };
 

@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-/* Make the folders of a path, all but the last component. */
-static symmcoll_status_t make_folders(char *path)
+/* Make the folders of a path below its first bytes, all but the last component.
+ */
+static symmcoll_status_t make_folders(char *path, size_t first)
 {
-    for (char *slash = strchr(path + 1, '/'); slash != NULL;
+    for (char *slash = strchr(path + first + 1, '/'); slash != NULL;
          slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(path, 0700) != 0 && errno != EEXIST)
@@ -24,17 +26,30 @@ static symmcoll_status_t make_folders(char *path)
     return SYMMCOLL_OK;
 }
 
+/* The user's cache folder with what belongs to us.  A home that is missing is
+ * not ours to make. */
+static symmcoll_status_t make_cache(char *path, const char *home)
+{
+    if (home == NULL)
+        return make_folders(path, 0);
+    if (access(home, F_OK) != 0)
+        return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, errno,
+            "dump of the flight recorder: the home folder %s", home);
+    return make_folders(path, strlen(home));
+}
+
 symmcoll_status_t symc_trace_path(
     const char *prefix, int rank, char *buffer, size_t nbytes)
 {
     const char *cache = getenv("XDG_CACHE_HOME");
     const char *home = getenv("HOME");
     bool is_default = prefix == NULL || prefix[0] == '\0';
+    bool has_cache = cache != NULL && cache[0] == '/';
     int n;
 
     if (!is_default)
         n = snprintf(buffer, nbytes, "%s%d", prefix, rank);
-    else if (cache != NULL && cache[0] == '/')
+    else if (has_cache)
         n = snprintf(buffer, nbytes, "%s/symmcoll/trace_rank_%d", cache, rank);
     else if (home != NULL && home[0] == '/')
         n = snprintf(
@@ -48,5 +63,7 @@ symmcoll_status_t symc_trace_path(
             "dump of the flight recorder: expected a path below %zu bytes, "
             "found %d",
             nbytes, n);
-    return is_default ? make_folders(buffer) : SYMMCOLL_OK;
+    if (!is_default)
+        return SYMMCOLL_OK;
+    return make_cache(buffer, has_cache ? NULL : home);
 }

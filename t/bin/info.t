@@ -133,6 +133,7 @@ for table in library backends modules topology l3_caches system \
     grep -q "^$table\$" "$scratch/out" || echo "$table"
 done >"$scratch/missing"
 none "$(cat "$scratch/missing")" 'every table is there'
+is "$("$info" -V)" "$("$info" --version)" '-V is --version'
 version=$("$info" --version | sed 's/.* //')
 is "$(awk '$1 == "version" { print $2 }' "$scratch/out")" "$version" \
     'the version is that of --version'

@@ -71,6 +71,7 @@ done >"$scratch/missing"
 none "$(cat "$scratch/missing")" '--help has every option'
 "$perf" --version | grep -q '^symmcoll-perf [0-9]'
 ok $? '--version is printed'
+is "$("$perf" -V)" "$("$perf" --version)" '-V is the same'
 
 # ---- results ----
 
@@ -208,10 +209,20 @@ ok $? 'the table has a head that says who measured what' ||
     diag <"$scratch/out"
 if [ -w /dev/full ]; then
     "$perf" --max 8 --seconds 0.001 --op barrier >/dev/full 2>"$scratch/err"
-    [ $? -eq 1 ] && grep -q 'standard output' "$scratch/err"
-    ok $? 'an output that cannot be written is an error'
+    is "$? $(cat "$scratch/err")" \
+        '1 symmcoll-perf: standard output: No space left on device' \
+        'an output that cannot be written is an error, with its reason'
+    "$perf" --threads 2 --max 64 --seconds 0.001 --op all_reduce \
+        >/dev/full 2>"$scratch/err"
+    is "$? $(cat "$scratch/err")" \
+        '1 symmcoll-perf: standard output: No space left on device' \
+        'for threads as well'
+    "$perf" --help >/dev/full 2>"$scratch/err"
+    is "$? $(cat "$scratch/err")" \
+        '1 symmcoll-perf: standard output: No space left on device' \
+        'and for --help'
 else
-    skip 1 'no /dev/full'
+    skip 3 'no /dev/full'
 fi
 
 done_testing

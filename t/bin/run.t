@@ -48,7 +48,8 @@ err()
 }
 
 cd "$scratch" || exit 1
-plan 61
+plan 91
+unset OMP_NUM_THREADS OPENBLAS_NUM_THREADS BLIS_NUM_THREADS
 
 # ---- how it ends ----
 
@@ -92,7 +93,7 @@ is "$(cat err)" \
 
 for words in "" "-n" "-n 0 true" "-n x true" "-n 2x true" "-n 1025 true" \
     "true" "-n 2" "-n 2 --no-such true" "-n 2 --bind some true" \
-    "-n 2 --grace -1 true" "-n 2 --grace x true" "-n 2 --max-restarts -1 true"
+    "-n 2 --output= true" "-n 2 --grace -1 true" "-n 2 --grace x true" "-n 2 --max-restarts -1 true"
 do
     # shellcheck disable=SC2086
     [ "$(status "$run" $words)" = 2 ] && grep -q "Try 'symmcoll-run" err &&
@@ -104,6 +105,9 @@ grep -q "^Usage: symmcoll-run -n N" out
 ok $? "prints the usage"
 "$run" --version | grep -q '^symmcoll-run [0-9]'
 ok $? "--version prints the version"
+is "$(status "$run" -n 2 ''; head -n 1 err)" \
+    '2
+symmcoll-run: expected a program to run, found ""' "a program without a name"
 is "$(status "$run" -n 1 sh -c 'exit 4' -n 9 --help)" 4 \
     "the program's options are its own"
 
@@ -127,8 +131,35 @@ is "$(for i in 1 2; do "$run" -n 1 --no-prefix sh -c \
 is "$(OMP_NUM_THREADS=7 "$run" -n "$(nproc)" --no-prefix sh -c \
     'echo $OMP_NUM_THREADS $OPENBLAS_NUM_THREADS $BLIS_NUM_THREADS' |
     sort -u)" "7 1 1" "threads per rank, where the user has not said"
+# shellcheck disable=SC2016
+is "$("$run" -n 1 --no-prefix sh -c 'echo $OMP_NUM_THREADS')" "$(nproc)" \
+    "a rank alone has a thread for each processor"
 is "$(printf 'a\nb\n' | "$run" -n 3 cat)" "[0] a
 [0] b" "rank 0 has the input, the others none"
+
+# ---- where they run ----
+
+# where OPTION...: the processors of each rank, one on a line
+where()
+{
+    "$run" "$@" --no-prefix sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' \
+        /proc/self/status
+}
+
+ours=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)
+is "$(where -n "$(nproc)" --bind core | sort -u | grep -c '^[0-9]*$')" \
+    "$(nproc)" "--bind core gives each rank a processor of its own"
+is "$(where -n "$(nproc)" | sort)" "$(where -n "$(nproc)" --bind core | sort)" \
+    "which is the default where there are enough"
+is "$(where -n 2 --bind none | sort -u)" "$ours" "--bind none leaves it open"
+is "$(where -n $(($(nproc) + 1)) | sort -u)" "$ours" \
+    "which is the default where there are too few"
+is "$(where -n $(($(nproc) + 1)) --bind core | sort | uniq -d | wc -l)" 1 \
+    "--bind core goes round where there are too few"
+"$run" -v -n 1 true 2>err
+is "$(sed 's/pid [0-9]*/pid P/; s/processors .*/processors C/' err)" \
+    "symmcoll-run: rank 0 is pid P on processors C
+symmcoll-run: rank 0 (pid P) exited with status 0" "-v says who is where"
 
 # ---- output ----
 
@@ -162,6 +193,66 @@ is "$(status "$run" -n 2 --output plain true)" 1 "--output wants a folder"
 timeout 60 "$run" -n 2 yes 2>/dev/null | head -n 3 >out
 is "$(wc -l <out)" 3 "ranks end when nobody reads their output"
 
+# ---- output that is lost ----
+
+if [ -c /dev/full ]; then
+    "$run" -n 2 echo hi 2>err >/dev/full
+    is "$? $(cat err)" \
+        "1 symmcoll-run: standard output: No space left on device" \
+        "output that cannot be written fails the job, with one line"
+    "$run" -n 2 sh -c 'echo hi >&2' >out 2>/dev/full
+    is $? 1 "so does what ranks write to standard error"
+    "$run" -n 2 --max-restarts 9 sh -c 'echo hi; exit 3' 2>err >/dev/full
+    is "$? $(cat err)" \
+        "1 symmcoll-run: standard output: No space left on device" \
+        "and the job is not started again"
+    for option in --help --version; do
+        "$run" $option 2>err >/dev/full
+        is "$? $(cat err)" \
+            "1 symmcoll-run: standard output: No space left on device" \
+            "$option that cannot be written fails"
+    done
+else
+    skip 5 'no /dev/full'
+fi
+(ulimit -f 8 && exec timeout 60 "$run" -n 2 yes) >limited 2>err
+is "$? $(cat err)" "1 symmcoll-run: standard output: File too large" \
+    "a file that is full in the middle is named, and no rank"
+
+# ---- progress on a terminal ----
+
+# shellcheck disable=SC2016
+is "$(SYMMCOLL_RUN_TTY=1 "$run" -n 1 sh -c \
+    'echo ${SYMMCOLL_RUN_TTY-none}; printf "1\r2\r\n"' |
+    od -An -c | tr -d ' \n')" '[0]none\n[0]1\r2\r\n' \
+    "in a pipe ranks are not told of a terminal, and lines stay as they are"
+if command -v script >/dev/null 2>&1; then
+    # tty COMMAND: what it prints on a terminal, with E for the escape to clear
+    # a line and R for a carriage return; the terminal's own is not shown
+    tty()
+    {
+        script -qec "$1" /dev/null </dev/null |
+            sed "s/$(printf '\033\[K')/E/g; s/\r\$//; s/\r/R/g"
+    }
+    # shellcheck disable=SC2016
+    is "$(tty "'$run' -n 1 sh -c 'echo \$SYMMCOLL_RUN_TTY'")" "[0] 1" \
+        "ranks are told of a terminal"
+    is "$(tty "'$run' -n 2 --output logs sh -c 'echo \${SYMMCOLL_RUN_TTY-none}'
+        cat logs/0.out")" "none" "but not where they do not write to it"
+    is "$(tty "'$run' -n 1 printf 'a\ra2\rb'")" "[0] aER[0] a2ERE[0] b" \
+        "a line that ends in a carriage return is rewritten by the next"
+    is "$(tty "'$run' -n 1 sh -c 'printf \"a\\r\"; sleep 1; echo'")" "[0] aER" \
+        "and stays when it gets an end"
+    is "$(tty "'$run' -n 1 printf 'a\r'; echo b")" "[0] aER
+b" "or when its rank ends"
+    is "$(tty "'$run' -n 1 sh -c 'printf \"a\\r\"; echo b >&2; sleep 1'")" \
+        "[0] aERE[0] b" "another line takes its place"
+    is "$(tty "'$run' -n 1 printf 'a\r\nb\r\n'")" "[0] aR
+[0] bR" "one that ends in both is a line as others"
+else
+    skip 7 'no script(1)'
+fi
+
 # ---- limits ----
 
 (ulimit -n 40 && "$run" -n 8 true) >out 2>err
@@ -193,15 +284,19 @@ start()
     launcher=$!
 }
 
-# In the foreground, because a script's background commands ignore SIGINT: a
-# rank sends it, when all are ready.
-# shellcheck disable=SC2016
-"$run" -n 2 sh -c 'trap "echo > int.$RANK; exit 6" INT; echo >ready.$RANK
-    [ $RANK = 0 ] && { while [ ! -e ready.1 ]; do sleep 0.1; done
-        kill -INT $PPID; }
-    while :; do sleep 0.1; done' >out 2>err
-is "$? $(ls int.*)" "6 int.0
-int.1" "SIGINT reaches every rank"
+# In the foreground, because a script's background commands ignore these: a rank
+# sends them, when all are ready.
+for signal in INT QUIT; do
+    rm -f got.* ready.*
+    # shellcheck disable=SC2016
+    "$run" -n 2 sh -c 'trap "echo >got.$RANK; exit 6" '$signal'
+        echo >ready.$RANK
+        [ $RANK = 0 ] && { while [ ! -e ready.1 ]; do sleep 0.1; done
+            kill -'$signal' $PPID; }
+        while :; do sleep 0.1; done' >out 2>err
+    is "$? $(ls got.*)" "6 got.0
+got.1" "SIG$signal reaches every rank"
+done
 for signal in TERM HUP USR1 USR2; do
     # shellcheck disable=SC2016
     start "$run" -n 2 sh -c 'trap "echo > got.$RANK; exit 5" '$signal'
@@ -213,6 +308,35 @@ for signal in TERM HUP USR1 USR2; do
 got.1" "SIG$signal reaches every rank"
 done
 
+# stopped PID...: whether all are, which may take 20 s
+stopped()
+{
+    stopped_left=200
+    for stopped_pid in "$@"; do
+        while ! grep -q ') T ' "/proc/$stopped_pid/stat" &&
+            [ $stopped_left -gt 0 ]; do
+            sleep 0.1
+            stopped_left=$((stopped_left - 1))
+        done
+    done
+    [ $stopped_left -gt 0 ]
+}
+
+# shellcheck disable=SC2016
+start "$run" -n 2 sh -c 'trap "exit 5" USR1
+    trap "echo >got.$RANK" CONT
+    echo $$ >tmp.$RANK; mv tmp.$RANK rank.$RANK; while :; do sleep 0.1; done'
+await rank.0 && await rank.1 && kill -TSTP $launcher
+# shellcheck disable=SC2046
+stopped $launcher $(cat rank.0 rank.1)
+ok $? "SIGTSTP stops every rank and symmcoll-run"
+kill -CONT $launcher
+await got.0 && await got.1
+ok $? "SIGCONT makes them go on"
+kill -USR1 $launcher
+wait $launcher
+is $? 5 "to their end"
+
 # shellcheck disable=SC2016
 start "$run" -n 2 --grace 100 sh -c 'trap "" TERM
     echo $$ >tmp.$RANK; mv tmp.$RANK rank.$RANK; while :; do sleep 0.1; done'
@@ -223,7 +347,7 @@ is $? 137 "who is asked twice and does not end is killed"
 
 # shellcheck disable=SC2016
 start "$run" -n 2 sh -c 'sleep 1000 & echo $! >child.$RANK
-    echo $$ >tmp.$RANK; mv tmp.$RANK rank.$RANK; sleep 1000'
+    echo $$ >tmp.$RANK; mv tmp.$RANK rank.$RANK; wait'
 await rank.0 && await rank.1 && kill -KILL $launcher
 wait $launcher
 # shellcheck disable=SC2046

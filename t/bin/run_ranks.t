@@ -64,7 +64,7 @@ told()
 }
 
 cd "$scratch" || exit 1
-plan 27
+plan 29
 
 is "$("$run" -n 4 "$victim" good 0 2>&1; echo $?)" 0 \
     "ranks that end well leave nothing to say"
@@ -121,6 +121,19 @@ SYMMCOLL_TRACE_DUMP_FILE=/no/such/folder/dump_ "$run" -n 2 "$victim" exit 1 \
 is $? 3 "where a record cannot be written the status is the same"
 grep -q "^symmcoll-run: .*/no/such/folder/dump_1.*No such file" err
 ok $? "and it is said why"
+
+mkdir home
+(
+    unset SYMMCOLL_TRACE_DUMP_FILE XDG_CACHE_HOME
+    HOME=$PWD/home "$run" -n 2 "$victim" exit 1
+    HOME=$PWD/missing "$run" -n 2 "$victim" exit 1
+) >out 2>err
+[ -s home/.cache/symmcoll/trace_rank_0 ] &&
+    [ -s home/.cache/symmcoll/trace_rank_1 ]
+ok $? "without a path records go below the home folder"
+grep -q "^symmcoll-run: .*home folder $PWD/missing: No such file" err &&
+    [ ! -e missing ]
+ok $? "which is not made where it is missing"
 
 start -n 4 "$victim" wait 2
 await victim && sleep 0.2

@@ -53,8 +53,7 @@ static int every_pair_is_right(struct symmcoll_group *group, int rank)
     bool right = true;
 
     for (int d = 0; d < SYMMCOLL_DTYPE_COUNT; d++) {
-        const struct symc_dtype *type =
-            symc_dtype_find((enum symmcoll_dtype)d);
+        const struct symc_dtype *type = symc_dtype_find((enum symmcoll_dtype)d);
         size_t counts[DATA_COUNTS];
 
         data_counts(type->size, counts);
@@ -75,8 +74,9 @@ static int every_pair_is_right(struct symmcoll_group *group, int rank)
 static const struct {
     enum symmcoll_dtype dtype;
     symmcoll_op_t op;
-} pairs[] = {{SYMMCOLL_FLOAT32, SYMMCOLL_SUM}, {SYMMCOLL_BFLOAT16, SYMMCOLL_AVG},
-    {SYMMCOLL_UINT8, SYMMCOLL_BXOR}, {SYMMCOLL_COMPLEX128, SYMMCOLL_SUM},
+} pairs[] = {{SYMMCOLL_FLOAT32, SYMMCOLL_SUM},
+    {SYMMCOLL_BFLOAT16, SYMMCOLL_AVG}, {SYMMCOLL_UINT8, SYMMCOLL_BXOR},
+    {SYMMCOLL_COMPLEX128, SYMMCOLL_SUM},
     {SYMMCOLL_FLOAT64, SYMMCOLL_PREMUL_SUM}, {SYMMCOLL_FLOAT16, SYMMCOLL_MAX},
     {SYMMCOLL_INT64, SYMMCOLL_PRODUCT}};
 
@@ -86,8 +86,8 @@ static int chunk_limits_are_right(struct symmcoll_group *group, int rank)
 
     for (size_t p = 0; right && p < LENGTH(pairs); p++) {
         size_t elem = symmcoll_dtype_size(pairs[p].dtype);
-        const size_t counts[] = {CHUNK / elem - 1, CHUNK / elem,
-            CHUNK / elem + 1, CHUNK / 3 / elem};
+        const size_t counts[] = {
+            CHUNK / elem - 1, CHUNK / elem, CHUNK / elem + 1, CHUNK / 3 / elem};
 
         right = is_right(group, rank, pairs[p].dtype, pairs[p].op,
             counts[p % LENGTH(counts)], 0);
@@ -100,8 +100,8 @@ static int megabytes_are_right(struct symmcoll_group *group, int rank)
 {
     return is_right(group, rank, SYMMCOLL_FLOAT32, SYMMCOLL_SUM,
                STREAM_MIN / 4 + 101, 0) &&
-           is_right(group, rank, SYMMCOLL_BFLOAT16, SYMMCOLL_SUM,
-               STREAM_MIN / 2, 2);
+           is_right(
+               group, rank, SYMMCOLL_BFLOAT16, SYMMCOLL_SUM, STREAM_MIN / 2, 2);
 }
 
 /* The sum of many halves is rounded once: 2048 ones and a hair. */
@@ -162,10 +162,10 @@ int main(void)
     for (size_t i = 0; i < 5; i++)
         both_run(sizes[i], chunk_limits_are_right,
             "sizes around a staging chunk give the reference's bits");
-    both_run(2, megabytes_are_right,
-        "several megabytes give the reference's bits");
-    both_run(3, megabytes_are_right,
-        "several megabytes give the reference's bits");
+    both_run(
+        2, megabytes_are_right, "several megabytes give the reference's bits");
+    both_run(
+        3, megabytes_are_right, "several megabytes give the reference's bits");
     both_run(4, halves_are_rounded_once,
         "half precision is added in float and rounded once");
     both_run(3, a_nan_wins, "a NaN of any rank is a quiet NaN on all");

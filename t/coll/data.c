@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * See data.h.  Sums are worked out by the plain reference of t/base, from
- * contributions made anew; nothing of the library's way of an operation is used.
+ * contributions made anew; nothing of the library's way of an operation is
+ * used.
  */
 #include "data.h"
 
@@ -79,8 +80,8 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* A number for a float type: mostly of a few digits and very different sizes, so
- * that the order of a sum shows; rarely something special. */
+/* A number for a float type: mostly of a few digits and very different sizes,
+ * so that the order of a sum shows; rarely something special. */
 static double make_number(uint64_t bits)
 {
     double value = (double)((int64_t)(bits % 20001) - 10000) / 128;
@@ -150,8 +151,8 @@ void data_fill(void *to, enum symmcoll_dtype dtype, size_t first, size_t count,
     size_t elem = symmcoll_dtype_size(dtype);
     size_t number = number_nbytes(dtype);
     size_t step = number != 0 ? number : elem;
-    uint64_t base = mix((uint64_t)seed << 32 | (uint64_t)rank << 8 |
-                        (uint64_t)dtype);
+    uint64_t base =
+        mix((uint64_t)seed << 32 | (uint64_t)rank << 8 | (uint64_t)dtype);
 
     for (size_t i = first * elem / step; i < (first + count) * elem / step;
          i++, at += step) {
@@ -194,16 +195,16 @@ void data_reduce(void *to, enum symmcoll_dtype dtype, symmcoll_op_t op,
             data_fill(pieces + (size_t)r * PIECE * elem, dtype, first + done,
                 now, r, seed);
         }
-        reference_reduce(&reduction, (unsigned char *)to + done * elem,
-            sources, size, now);
+        reference_reduce(
+            &reduction, (unsigned char *)to + done * elem, sources, size, now);
     }
     free(pieces);
     free(sources);
     free(factors);
 }
 
-bool data_is_same(const char *what, const void *found, const void *expected,
-    size_t nbytes)
+bool data_is_same(
+    const char *what, const void *found, const void *expected, size_t nbytes)
 {
     const unsigned char *a = found, *b = expected;
     size_t i = 0;
@@ -219,9 +220,8 @@ bool data_is_same(const char *what, const void *found, const void *expected,
 
 symmcoll_op_t data_op(struct symmcoll_group *group, symmcoll_op_t op, int rank)
 {
-    if (op == SYMMCOLL_PREMUL_SUM &&
-        symmcoll_op_create_premul(group->world, data_factor(rank), &op) !=
-            SYMMCOLL_OK)
+    if (op == SYMMCOLL_PREMUL_SUM && symmcoll_op_create_premul(group->world,
+                                         data_factor(rank), &op) != SYMMCOLL_OK)
         abort();
     return op;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Data for tests of collectives: what each rank contributes, what must come out,
- * and rooms that show who wrote past their end.  Any rank can work out any
+ * Data for tests of collectives: what each rank contributes, what must come
+ * out, and rooms that show who wrote past their end.  Any rank can work out any
  * other's contribution, so every rank checks its own result, to the bit.
  */
 #ifndef T_COLL_DATA_H
@@ -40,8 +40,8 @@ bool room_is_clear(const struct room *room);
 bool room_is_guarded(const struct room *room);
 
 /* Elements [first, first + count) of rank's contribution: numbers of both signs
- * whose sums depend on their order, now and then a NaN, an infinity or a zero of
- * either sign. */
+ * whose sums depend on their order, now and then a NaN, an infinity or a zero
+ * of either sign. */
 void data_fill(void *to, enum symmcoll_dtype dtype, size_t first, size_t count,
     int rank, unsigned seed);
 
@@ -54,8 +54,8 @@ void data_reduce(void *to, enum symmcoll_dtype dtype, symmcoll_op_t op,
     size_t first, size_t count, int size, int run, unsigned seed);
 
 /* Whether two results are the same bytes; says where they are not. */
-bool data_is_same(const char *what, const void *found, const void *expected,
-    size_t nbytes);
+bool data_is_same(
+    const char *what, const void *found, const void *expected, size_t nbytes);
 
 /* The operation's number to pass: for PREMUL_SUM one made for this rank. */
 symmcoll_op_t data_op(struct symmcoll_group *group, symmcoll_op_t op, int rank);

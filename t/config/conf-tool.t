@@ -33,7 +33,7 @@ says()
     grep -qF -e "$2" "$scratch/$1"
 }
 
-plan 24
+plan 25
 
 # ---- list and get ----
 
@@ -52,6 +52,9 @@ ok $? "get prints the line of one setting, with the variable as origin"
 run 1 get host.chnk && says err "did you mean host.chunk?" &&
     [ ! -s "$scratch/out" ]
 ok $? "get of an unknown key fails and names the nearest"
+
+run 1 get '' && says err 'unknown key ""'
+ok $? "an empty key is shown in quotes"
 
 SYMMCOLL_HOST_CHUNKY=1 run 0 list && says err "warning: environment" &&
     says err "did you mean SYMMCOLL_HOST_CHUNK?"
@@ -122,7 +125,7 @@ ok $? "--mdoc is the same whatever files and variables say"
 
 run 0 --help && says out "Usage: symmcoll-conf" && [ ! -s "$scratch/err" ]
 ok $? "--help prints the usage"
-run 0 --version && grep -q '^symmcoll-conf (libsymmcoll) [0-9]' "$scratch/out"
+run 0 --version && grep -q '^symmcoll-conf [0-9]' "$scratch/out"
 ok $? "--version prints the version"
 run 2 && says err "expected a command" && [ ! -s "$scratch/out" ]
 ok $? "no command is a usage error"
@@ -131,7 +134,7 @@ ok $? "so is an unknown one"
 run 2 get && run 2 get a b && run 2 check && run 2 check a b && run 2 list a &&
     run 2 --mdoc list
 ok $? "so is an argument too few or too many"
-run 2 --nonsense && says err "nonsense"
+run 2 --nonsense && says err "symmcoll-conf: unrecognized option '--nonsense'"
 ok $? "so is an unknown option"
 
 if [ -w /dev/full ]; then

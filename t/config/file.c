@@ -140,6 +140,10 @@ static void test_unknown(void)
         "so is a key outside its group");
     ok(warns("profil = \"default\";", 1, "did you mean profile?"),
         "so is a key that would have no group");
+    ok(refuses("\nhost: \"x\";", 2,
+           "host: expected a group, found text in quotes") &&
+            refuses("ddp = 1;", 1, "ddp: expected a group, found a number"),
+        "a value where a group belongs is refused");
     ok(warns("host: { deep: { er: { chunk = 1; }; }; };", 1, "host.deep"),
         "a group within a group is unknown as a whole");
     ok(warns("zebra = 1;", 1, "unknown key zebra") &&
@@ -157,8 +161,9 @@ static void test_syntax(void)
 
     ok(refuses("host: {\n  chunk = ;\n};", 2, "syntax error"),
         "a syntax error has its line");
-    ok(refuses("host.chunk = 1;", 1, "syntax error"),
-        "a dotted key is no syntax of the file");
+    ok(refuses("log: {\n};\n  host.chunk = 1;", 3,
+           "expected a group, \"host: { chunk = ...; };\", found host.chunk"),
+        "a dotted key is no syntax of the file, and it is said what is");
     ok(refuses("log: { level = \"info\"; };\nlog: { level = \"off\"; };", 2,
            "duplicate"),
         "a group that stands twice is refused");
@@ -352,7 +357,7 @@ static void test_precedence(void)
 
 int main(void)
 {
-    plan(54);
+    plan(55);
     scratch = make_scratch();
     test_values();
     test_bad_values();

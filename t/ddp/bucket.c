@@ -19,12 +19,11 @@ static int parse_items(const char *text, struct symc_bucket_item *items)
     char type;
 
     while (sscanf(text, " %c%d%n", &type, &count, &used) == 2) {
-        items[n].dtype = type == 'd' ? SYMMCOLL_FLOAT64
-            : type == 'h'            ? SYMMCOLL_FLOAT16
-                                     : SYMMCOLL_FLOAT32;
+        items[n].dtype = type == 'd'   ? SYMMCOLL_FLOAT64
+                         : type == 'h' ? SYMMCOLL_FLOAT16
+                                       : SYMMCOLL_FLOAT32;
         items[n].device = SYMMCOLL_HOST;
-        items[n].nbytes =
-            (size_t)count * symmcoll_dtype_size(items[n].dtype);
+        items[n].nbytes = (size_t)count * symmcoll_dtype_size(items[n].dtype);
         n++;
         text += used;
     }
@@ -106,7 +105,6 @@ int main(void)
         "a given order is kept");
     ok(gives("f10 d10 f10 d10", mixed, "80", "1 | 0 2 | 3 ; 80 80 80"),
         "with a given order buckets come as they were closed");
-    ok(gives("f0 f0", NULL, "1", "0 1 ; 1"),
-        "empty tensors have a bucket too");
+    ok(gives("f0 f0", NULL, "1", "0 1 ; 1"), "empty tensors have a bucket too");
     return done_testing();
 }

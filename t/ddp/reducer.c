@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The gradient reducer, with processes and with threads as ranks.  Gradients are
- * small integers times the number of ranks where they are divided, so that every
- * average is exact.
+ * The gradient reducer, with processes and with threads as ranks.  Gradients
+ * are small integers times the number of ranks where they are divided, so that
+ * every average is exact.
  */
 #include "../ranks.h"
 #include "../tap.h"
@@ -29,8 +29,8 @@ struct model {
 static struct symmcoll_tensor matrix(
     void *data, enum symmcoll_dtype dtype, int64_t rows, int64_t columns)
 {
-    return (struct symmcoll_tensor){data, dtype, SYMMCOLL_HOST, 2,
-        {rows, columns}, {columns, 1}};
+    return (struct symmcoll_tensor){
+        data, dtype, SYMMCOLL_HOST, 2, {rows, columns}, {columns, 1}};
 }
 
 static struct symmcoll_tensor vector(
@@ -74,8 +74,8 @@ static void fill_grads(struct model *model, int rank, int size, int step)
             model->grads[p][i] = (float)size * term(rank, p, i, step);
 }
 
-static int view_is(struct symmcoll_reducer *reducer, int param, int i,
-    float expected)
+static int view_is(
+    struct symmcoll_reducer *reducer, int param, int i, float expected)
 {
     struct symmcoll_tensor grad;
     float found;
@@ -136,8 +136,8 @@ static struct symmcoll_reducer_args make_args(size_t cap)
 }
 
 /* A model and its reducer; NULL where that failed. */
-static struct symmcoll_reducer *begin_test(struct symmcoll_group *group,
-    int rank, struct model *model, size_t cap)
+static struct symmcoll_reducer *begin_test(
+    struct symmcoll_group *group, int rank, struct model *model, size_t cap)
 {
     struct symmcoll_reducer_args args = make_args(cap);
     struct symmcoll_reducer *reducer;
@@ -177,10 +177,10 @@ static int without_init_sync_parameters_stay(
 
     make_model(&model, rank);
     args.no_init_sync = 1;
-    right = symmcoll_reducer_create(group, model.params, NPARAMS, &args,
-                &reducer) == SYMMCOLL_OK &&
-        model.values[1][3] == (float)(1000 * rank + 103) &&
-        symmcoll_group_sequence(group) == before;
+    right = symmcoll_reducer_create(
+                group, model.params, NPARAMS, &args, &reducer) == SYMMCOLL_OK &&
+            model.values[1][3] == (float)(1000 * rank + 103) &&
+            symmcoll_group_sequence(group) == before;
     symmcoll_reducer_free(reducer);
     return right;
 }
@@ -199,13 +199,12 @@ static int strided_parameters_are_broadcast(
     for (int i = 0; i < 10; i++)
         values[i / 5][i % 5] = (float)(100 * rank + i);
     right = symmcoll_reducer_create(group, &param, 1, NULL, &reducer) ==
-        SYMMCOLL_OK;
+            SYMMCOLL_OK;
     for (int i = 0; i < 10; i++)
-        right = right &&
-            values[i / 5][i % 5] == (float)(i + (i % 5 < 3 ? 0 : 100 * rank));
-    right = right &&
-        symmcoll_reducer_grad(reducer, 0, &grad) == SYMMCOLL_OK &&
-        grad.strides[0] == 3 && grad.strides[1] == 1;
+        right = right && values[i / 5][i % 5] ==
+                             (float)(i + (i % 5 < 3 ? 0 : 100 * rank));
+    right = right && symmcoll_reducer_grad(reducer, 0, &grad) == SYMMCOLL_OK &&
+            grad.strides[0] == 3 && grad.strides[1] == 1;
     symmcoll_reducer_free(reducer);
     return right;
 }
@@ -219,7 +218,7 @@ static int gradients_are_averaged(struct symmcoll_group *group, int rank)
     for (int step = 0; right && step < 4; step++) {
         fill_grads(&model, rank, size, step);
         right = run_backward(reducer, &model, 1) == SYMMCOLL_OK &&
-            views_hold(reducer, &model, size, step, step);
+                views_hold(reducer, &model, size, step, step);
         symmcoll_reducer_zero(reducer);
     }
     right = right && view_is(reducer, 0, 0, 0.0f);
@@ -242,11 +241,11 @@ static int unsynchronised_backwards_accumulate(
             right = run_backward(reducer, &model, 0) == SYMMCOLL_OK;
         }
         /* In the second round, the first begin rebuilds by one broadcast. */
-        right = right &&
-            symmcoll_group_sequence(group) == before + (uint64_t)round;
+        right =
+            right && symmcoll_group_sequence(group) == before + (uint64_t)round;
         fill_grads(&model, rank, size, 2);
         right = right && run_backward(reducer, &model, 1) == SYMMCOLL_OK &&
-            views_hold(reducer, &model, size, 0, 2);
+                views_hold(reducer, &model, size, 0, 2);
         symmcoll_reducer_zero(reducer);
     }
     symmcoll_reducer_free(reducer);
@@ -293,7 +292,7 @@ static int unmarked_parameters_count_as_zeros(
             right = run_backward(reducer, &model, 1) == SYMMCOLL_OK;
         else
             right = symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK &&
-                symmcoll_reducer_finish(reducer) == SYMMCOLL_OK;
+                    symmcoll_reducer_finish(reducer) == SYMMCOLL_OK;
         for (int i = 0; i < 8; i++) {
             float sum = 0;
 
@@ -315,10 +314,10 @@ static int bucket_holds(
     struct symmcoll_bucket bucket = {.size = sizeof(bucket)};
 
     return symmcoll_reducer_bucket(reducer, index, &bucket) == SYMMCOLL_OK &&
-        bucket.index == index && bucket.ngrads == ngrads &&
-        bucket.params[0] == first &&
-        bucket.is_last ==
-        (index == symmcoll_reducer_bucket_count(reducer) - 1);
+           bucket.index == index && bucket.ngrads == ngrads &&
+           bucket.params[0] == first &&
+           bucket.is_last ==
+               (index == symmcoll_reducer_bucket_count(reducer) - 1);
 }
 
 /* Rank 0's gradients come last parameter first, the others' the other way. */
@@ -329,28 +328,28 @@ static int buckets_are_rebuilt_once(struct symmcoll_group *group, int rank)
     int size = symmcoll_group_size(group), right = reducer != NULL;
 
     right = right && symmcoll_reducer_bucket_count(reducer) == 1 &&
-        bucket_holds(reducer, 0, 4, 0);
+            bucket_holds(reducer, 0, 4, 0);
     fill_grads(&model, rank, size, 0);
     right = right && symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK;
     for (int i = 0; right && i < NPARAMS; i++) {
         int p = rank == 0 ? NPARAMS - 1 - i : i;
 
-        right = symmcoll_reducer_ready(reducer, p, model.grads[p]) ==
-            SYMMCOLL_OK;
+        right =
+            symmcoll_reducer_ready(reducer, p, model.grads[p]) == SYMMCOLL_OK;
     }
     right = right && symmcoll_reducer_finish(reducer) == SYMMCOLL_OK &&
-        symmcoll_reducer_bucket_count(reducer) == 1;
+            symmcoll_reducer_bucket_count(reducer) == 1;
     /* Begin rebuilds; the averages move along. */
     right = right && symmcoll_reducer_begin(reducer, 0) == SYMMCOLL_OK &&
-        symmcoll_reducer_finish(reducer) == SYMMCOLL_OK &&
-        views_hold(reducer, &model, size, 0, 0) &&
-        symmcoll_reducer_bucket_count(reducer) == 2 &&
-        bucket_holds(reducer, 0, 2, 3) && bucket_holds(reducer, 1, 2, 1);
+            symmcoll_reducer_finish(reducer) == SYMMCOLL_OK &&
+            views_hold(reducer, &model, size, 0, 0) &&
+            symmcoll_reducer_bucket_count(reducer) == 2 &&
+            bucket_holds(reducer, 0, 2, 3) && bucket_holds(reducer, 1, 2, 1);
     symmcoll_reducer_zero(reducer);
     fill_grads(&model, rank, size, 7);
     right = right && run_backward(reducer, &model, 1) == SYMMCOLL_OK &&
-        views_hold(reducer, &model, size, 7, 7) &&
-        symmcoll_reducer_bucket_count(reducer) == 2;
+            views_hold(reducer, &model, size, 7, 7) &&
+            symmcoll_reducer_bucket_count(reducer) == 2;
     symmcoll_reducer_free(reducer);
     return right;
 }
@@ -360,8 +359,7 @@ static int views_have_the_strides_of_parameters(
 {
     double columns[6] = {0};
     uint16_t halves[4] = {0};
-    struct symmcoll_tensor params[2] = {
-        matrix(columns, SYMMCOLL_FLOAT64, 2, 3),
+    struct symmcoll_tensor params[2] = {matrix(columns, SYMMCOLL_FLOAT64, 2, 3),
         vector(halves, SYMMCOLL_FLOAT16, 4)};
     double grad[6] = {1, 2, 3, 4, 5, 6};
     struct symmcoll_tensor view;
@@ -372,13 +370,13 @@ static int views_have_the_strides_of_parameters(
     params[0].strides[0] = 1;
     params[0].strides[1] = 2;
     right = symmcoll_reducer_create(group, params, 2, NULL, &reducer) ==
-            SYMMCOLL_OK &&
-        symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK &&
-        symmcoll_reducer_ready(reducer, 0, grad) == SYMMCOLL_OK &&
-        symmcoll_reducer_finish(reducer) == SYMMCOLL_OK &&
-        symmcoll_reducer_grad(reducer, 0, &view) == SYMMCOLL_OK &&
-        view.strides[0] == 1 && view.strides[1] == 2 &&
-        view.dtype == SYMMCOLL_FLOAT64 && ((double *)view.data)[5] == 6;
+                SYMMCOLL_OK &&
+            symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK &&
+            symmcoll_reducer_ready(reducer, 0, grad) == SYMMCOLL_OK &&
+            symmcoll_reducer_finish(reducer) == SYMMCOLL_OK &&
+            symmcoll_reducer_grad(reducer, 0, &view) == SYMMCOLL_OK &&
+            view.strides[0] == 1 && view.strides[1] == 2 &&
+            view.dtype == SYMMCOLL_FLOAT64 && ((double *)view.data)[5] == 6;
     symmcoll_reducer_free(reducer);
     return right;
 }
@@ -390,9 +388,10 @@ static int types_keep_to_themselves(struct symmcoll_group *group, int rank)
     float single[2] = {0};
     double twice[2] = {0};
     struct symmcoll_tensor params[] = {vector(half, SYMMCOLL_FLOAT16, 2),
-        vector(brain, SYMMCOLL_BFLOAT16, 2), vector(single, SYMMCOLL_FLOAT32, 2),
+        vector(brain, SYMMCOLL_BFLOAT16, 2),
+        vector(single, SYMMCOLL_FLOAT32, 2),
         vector(twice, SYMMCOLL_FLOAT64, 2)};
-    const uint16_t half_grad[2] = {0x7800, 0x7800}; /* 2^15 */
+    const uint16_t half_grad[2] = {0x7800, 0x7800};  /* 2^15 */
     const uint16_t brain_grad[2] = {0x4040, 0x4040}; /* 3 */
     const float single_grad[2] = {4, 8};
     const double twice_grad[2] = {16, 32};
@@ -403,16 +402,16 @@ static int types_keep_to_themselves(struct symmcoll_group *group, int rank)
 
     (void)rank;
     right = symmcoll_reducer_create(group, params, 4, NULL, &reducer) ==
-            SYMMCOLL_OK &&
-        symmcoll_reducer_bucket_count(reducer) == 4;
+                SYMMCOLL_OK &&
+            symmcoll_reducer_bucket_count(reducer) == 4;
     for (int step = 0; right && step < 2; step++) {
         right = symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK;
         for (int p = 3; right && p >= 0; p--)
             right = symmcoll_reducer_ready(reducer, p, grads[p]) == SYMMCOLL_OK;
         right = right && symmcoll_reducer_finish(reducer) == SYMMCOLL_OK;
         for (int p = 0; right && p < 4; p++)
-            right = symmcoll_reducer_grad(reducer, p, &views[p]) ==
-                    SYMMCOLL_OK &&
+            right =
+                symmcoll_reducer_grad(reducer, p, &views[p]) == SYMMCOLL_OK &&
                 memcmp(views[p].data, grads[p],
                     2 * symmcoll_dtype_size(views[p].dtype)) == 0;
         symmcoll_reducer_zero(reducer);
@@ -433,26 +432,25 @@ static int gradients_may_live_in_the_buckets(
 
     make_model(&model, rank);
     args.gradient_as_bucket_view = 1;
-    right = symmcoll_reducer_create(group, model.params, NPARAMS, &args,
-                &reducer) == SYMMCOLL_OK;
+    right = symmcoll_reducer_create(
+                group, model.params, NPARAMS, &args, &reducer) == SYMMCOLL_OK;
     for (int step = 0; right && step < 3; step++) {
         right = symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK;
         for (int p = NPARAMS - 1; right && p >= 0; p--) {
             right = symmcoll_reducer_grad(reducer, p, &grad) == SYMMCOLL_OK;
             for (int i = 0; right && i < (int)count_of(&grad); i++)
-                ((float *)grad.data)[i] +=
-                    (float)size * term(rank, p, i, step);
-            right = right &&
-                symmcoll_reducer_ready(reducer, p, grad.data) == SYMMCOLL_OK;
+                ((float *)grad.data)[i] += (float)size * term(rank, p, i, step);
+            right = right && symmcoll_reducer_ready(reducer, p, grad.data) ==
+                                 SYMMCOLL_OK;
         }
         right = right && symmcoll_reducer_finish(reducer) == SYMMCOLL_OK &&
-            views_hold(reducer, &model, size, step, step);
+                views_hold(reducer, &model, size, step, step);
         symmcoll_reducer_zero(reducer);
     }
     right = right && symmcoll_reducer_begin(reducer, 0) == SYMMCOLL_OK &&
-        symmcoll_reducer_ready(reducer, 0, model.grads[0]) ==
-            SYMMCOLL_ERR_INVALID &&
-        error_says("parameter 0 (fc1.weight): expected the view");
+            symmcoll_reducer_ready(reducer, 0, model.grads[0]) ==
+                SYMMCOLL_ERR_INVALID &&
+            error_says("parameter 0 (fc1.weight): expected the view");
     symmcoll_reducer_free(reducer);
     return right;
 }
@@ -494,8 +492,8 @@ static int what_a_hook_leaves_is_the_gradient(
     make_model(&model, rank);
     args.hook = put_two;
     args.hook_arg = &seen;
-    right = symmcoll_reducer_create(group, model.params, NPARAMS, &args,
-                &reducer) == SYMMCOLL_OK;
+    right = symmcoll_reducer_create(
+                group, model.params, NPARAMS, &args, &reducer) == SYMMCOLL_OK;
     for (int step = 0; right && step < 3; step++) {
         right = symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK;
         /* In no order that the buckets have. */
@@ -503,12 +501,12 @@ static int what_a_hook_leaves_is_the_gradient(
             int p = (i * 3 + step) % NPARAMS;
 
             right = symmcoll_reducer_ready(reducer, p, model.grads[p]) ==
-                SYMMCOLL_OK;
+                    SYMMCOLL_OK;
         }
         right = right && symmcoll_reducer_finish(reducer) == SYMMCOLL_OK &&
-            seen.calls == symmcoll_reducer_bucket_count(reducer) &&
-            seen.in_order && view_is(reducer, 0, 31, 2.0f) &&
-            view_is(reducer, 3, 0, 2.0f);
+                seen.calls == symmcoll_reducer_bucket_count(reducer) &&
+                seen.in_order && view_is(reducer, 0, 31, 2.0f) &&
+                view_is(reducer, 3, 0, 2.0f);
     }
     symmcoll_reducer_free(reducer);
     return right;
@@ -523,12 +521,12 @@ static int the_all_reduce_hook_averages(struct symmcoll_group *group, int rank)
 
     make_model(&model, rank);
     args.hook = symmcoll_hook_all_reduce;
-    right = symmcoll_reducer_create(group, model.params, NPARAMS, &args,
-                &reducer) == SYMMCOLL_OK;
+    right = symmcoll_reducer_create(
+                group, model.params, NPARAMS, &args, &reducer) == SYMMCOLL_OK;
     for (int step = 0; right && step < 3; step++) {
         fill_grads(&model, rank, size, step);
         right = run_backward(reducer, &model, 1) == SYMMCOLL_OK &&
-            views_hold(reducer, &model, size, step, step);
+                views_hold(reducer, &model, size, step, step);
         symmcoll_reducer_zero(reducer);
     }
     symmcoll_reducer_free(reducer);
@@ -554,12 +552,12 @@ static int a_failing_hook_ends_the_backward(
 
     make_model(&model, rank);
     args.hook = ask_for_the_impossible;
-    right = symmcoll_reducer_create(group, model.params, NPARAMS, &args,
-                &reducer) == SYMMCOLL_OK &&
-        run_backward(reducer, &model, 1) == SYMMCOLL_ERR_INVALID &&
-        error_says("reducer: bucket 0 of 1: ") &&
-        symmcoll_reducer_finish(reducer) == SYMMCOLL_ERR_INVALID &&
-        symmcoll_reducer_begin(reducer, 0) == SYMMCOLL_OK;
+    right = symmcoll_reducer_create(
+                group, model.params, NPARAMS, &args, &reducer) == SYMMCOLL_OK &&
+            run_backward(reducer, &model, 1) == SYMMCOLL_ERR_INVALID &&
+            error_says("reducer: bucket 0 of 1: ") &&
+            symmcoll_reducer_finish(reducer) == SYMMCOLL_ERR_INVALID &&
+            symmcoll_reducer_begin(reducer, 0) == SYMMCOLL_OK;
     symmcoll_reducer_free(reducer);
     return right;
 }
@@ -570,7 +568,8 @@ static int marking_twice_is_refused(struct symmcoll_group *group, int rank)
 {
     struct model model;
     struct symmcoll_reducer *reducer = begin_test(group, rank, &model, 0);
-    int right = reducer != NULL &&
+    int right =
+        reducer != NULL &&
         symmcoll_reducer_ready(reducer, 2, model.grads[2]) ==
             SYMMCOLL_ERR_INVALID &&
         error_says("no backward has begun") &&
@@ -578,8 +577,7 @@ static int marking_twice_is_refused(struct symmcoll_group *group, int rank)
         symmcoll_reducer_ready(reducer, 2, model.grads[2]) == SYMMCOLL_OK &&
         symmcoll_reducer_ready(reducer, 2, model.grads[2]) ==
             SYMMCOLL_ERR_INVALID &&
-        error_says("parameter 2 (fc2.weight)") &&
-        error_says("marked twice") &&
+        error_says("parameter 2 (fc2.weight)") && error_says("marked twice") &&
         symmcoll_reducer_ready(reducer, 4, model.grads[3]) ==
             SYMMCOLL_ERR_INVALID &&
         error_says("from 0 to 3, found 4");
@@ -594,7 +592,8 @@ static int an_unfinished_backward_is_named(
 {
     struct model model;
     struct symmcoll_reducer *reducer = begin_test(group, rank, &model, 0);
-    int right = reducer != NULL &&
+    int right =
+        reducer != NULL &&
         symmcoll_reducer_finish(reducer) == SYMMCOLL_ERR_INVALID &&
         symmcoll_reducer_begin(reducer, 0) == SYMMCOLL_OK &&
         symmcoll_reducer_ready(reducer, 0, model.grads[0]) == SYMMCOLL_OK &&
@@ -614,8 +613,8 @@ static int is_refused(struct symmcoll_group *group,
     struct symmcoll_reducer *reducer = NULL;
 
     return symmcoll_reducer_create(group, params, nparams, NULL, &reducer) !=
-        SYMMCOLL_OK &&
-        reducer == NULL && error_says(why);
+               SYMMCOLL_OK &&
+           reducer == NULL && error_says(why);
 }
 
 static int bad_parameters_are_refused(struct symmcoll_group *group, int rank)
@@ -648,11 +647,10 @@ static int bad_parameters_are_refused(struct symmcoll_group *group, int rank)
     right = right && is_refused(group, &bad, 1, "host memory");
     model.params[2].data = model.params[0].data;
     right = right && is_refused(group, model.params, NPARAMS,
-        "has the memory of parameter 0");
+                         "has the memory of parameter 0");
     args.size = 1;
-    right = right &&
-        symmcoll_reducer_create(group, model.params, 2, &args, &reducer) ==
-            SYMMCOLL_ERR_INVALID;
+    right = right && symmcoll_reducer_create(group, model.params, 2, &args,
+                         &reducer) == SYMMCOLL_ERR_INVALID;
     return right;
 }
 
@@ -667,15 +665,14 @@ static int differs(struct symmcoll_group *group, int rank, struct model *model,
     struct symmcoll_reducer *reducer = NULL;
     int32_t one = 1, size = 0;
 
-    return symmcoll_reducer_create(
-               group, model->params, nparams, &args, &reducer) ==
-        SYMMCOLL_ERR_MISMATCH &&
-        reducer == NULL && error_says(why) &&
-        model->values[0][1] == (float)(1000 * rank + 1) &&
-        model->values[3][3] == (float)(1000 * rank + 303) &&
-        symmcoll_all_reduce(group, &size, &one, 1, SYMMCOLL_INT32, SYMMCOLL_SUM,
-            NULL, NULL) == SYMMCOLL_OK &&
-        size == symmcoll_group_size(group);
+    return symmcoll_reducer_create(group, model->params, nparams, &args,
+               &reducer) == SYMMCOLL_ERR_MISMATCH &&
+           reducer == NULL && error_says(why) &&
+           model->values[0][1] == (float)(1000 * rank + 1) &&
+           model->values[3][3] == (float)(1000 * rank + 303) &&
+           symmcoll_all_reduce(group, &size, &one, 1, SYMMCOLL_INT32,
+               SYMMCOLL_SUM, NULL, NULL) == SYMMCOLL_OK &&
+           size == symmcoll_group_size(group);
 }
 
 static int another_count_names_its_rank(struct symmcoll_group *group, int rank)
@@ -683,8 +680,8 @@ static int another_count_names_its_rank(struct symmcoll_group *group, int rank)
     struct model model;
 
     make_model(&model, rank);
-    return differs(group, rank, &model, rank == 1 ? 3 : 4,
-        "rank 1 has 3, rank 0 has 4");
+    return differs(
+        group, rank, &model, rank == 1 ? 3 : 4, "rank 1 has 3, rank 0 has 4");
 }
 
 static int another_shape_names_its_rank(struct symmcoll_group *group, int rank)
@@ -733,22 +730,21 @@ static int times_are_told(struct symmcoll_group *group, int rank)
     struct model model;
     struct symmcoll_reducer *reducer = begin_test(group, rank, &model, 0);
     int right = reducer != NULL &&
-        symmcoll_reducer_get_times(reducer, &times) == SYMMCOLL_OK &&
-        times.backward == 0.0 &&
-        run_backward(reducer, &model, 1) == SYMMCOLL_OK &&
-        symmcoll_reducer_get_times(reducer, &times) == SYMMCOLL_OK &&
-        times.size == sizeof(times) && times.backward > 0.0 &&
-        times.comm > 0.0 && times.exposed > 0.0;
+                symmcoll_reducer_get_times(reducer, &times) == SYMMCOLL_OK &&
+                times.backward == 0.0 &&
+                run_backward(reducer, &model, 1) == SYMMCOLL_OK &&
+                symmcoll_reducer_get_times(reducer, &times) == SYMMCOLL_OK &&
+                times.size == sizeof(times) && times.backward > 0.0 &&
+                times.comm > 0.0 && times.exposed > 0.0;
 
     times.size = sizeof(times.size);
     right = right &&
-        symmcoll_reducer_get_times(reducer, &times) == SYMMCOLL_ERR_INVALID;
+            symmcoll_reducer_get_times(reducer, &times) == SYMMCOLL_ERR_INVALID;
     symmcoll_reducer_free(reducer);
     return right;
 }
 
-static int two_reducers_share_parameters(
-    struct symmcoll_group *group, int rank)
+static int two_reducers_share_parameters(struct symmcoll_group *group, int rank)
 {
     struct model model;
     struct symmcoll_reducer *first = begin_test(group, rank, &model, 64);
@@ -761,8 +757,8 @@ static int two_reducers_share_parameters(
     second = begin_test(group, rank, &model, 64);
     fill_grads(&model, rank, size, 1);
     right = right && second != NULL &&
-        run_backward(second, &model, 1) == SYMMCOLL_OK &&
-        views_hold(second, &model, size, 1, 1);
+            run_backward(second, &model, 1) == SYMMCOLL_OK &&
+            views_hold(second, &model, size, 1, 1);
     symmcoll_reducer_free(second);
     return right;
 }

@@ -2,11 +2,11 @@
 /*
  * The hand-written backward pass beside finite differences of the loss.
  *
- * Biases keep every hidden unit well on one side of its kink, about half of them
- * cut off, so that the loss is smooth where it is probed.  A central difference
- * of step h = 2^-6 then misses the derivative by h^2 / 6 of the third one, which
- * is of the size of the first here (some 1e-4 of it), and by the rounding of the
- * loss, 2^-24 * 3 / h = 1e-5.
+ * Biases keep every hidden unit well on one side of its kink, about half of
+ * them cut off, so that the loss is smooth where it is probed.  A central
+ * difference of step h = 2^-6 then misses the derivative by h^2 / 6 of the
+ * third one, which is of the size of the first here (some 1e-4 of it), and by
+ * the rounding of the loss, 2^-24 * 3 / h = 1e-5.
  */
 #include "../../examples/charlm.h"
 #include "../tap.h"
@@ -55,8 +55,7 @@ static int gradient_is_right(struct charlm_model *model, int number)
         double expected = difference(model, &param->value[i]);
         double found = (double)param->grad[i];
 
-        if (!(fabs(found - expected) <=
-                ABSOLUTE + RELATIVE * fabs(expected))) {
+        if (!(fabs(found - expected) <= ABSOLUTE + RELATIVE * fabs(expected))) {
             diag("%s, element %zu: expected %g, found %g", param->name, i,
                 expected, found);
             right = 0;

@@ -139,7 +139,7 @@ static bool json_skip_value(const char **at)
 }
 
 /* Whether text is one value and nothing else. */
-static bool json_is_valid(const char *text)
+static inline bool json_is_valid(const char *text)
 {
     return json_skip_value(&text) && *text == '\0';
 }
@@ -180,7 +180,7 @@ static const char *json_step(const char *at, const char *key, size_t length)
 }
 
 /* The value at a path like "entries/0/state" of a valid text, or NULL. */
-static const char *json_find(const char *at, const char *path)
+static inline const char *json_find(const char *at, const char *path)
 {
     json_skip_space(&at);
     while (at != NULL && *path != '\0') {
@@ -193,7 +193,7 @@ static const char *json_find(const char *at, const char *path)
 }
 
 /* Whether the value at a path is written as so; NULL: whether there is none. */
-static bool json_is(const char *text, const char *path, const char *expected)
+static inline bool json_is(const char *text, const char *path, const char *expected)
 {
     const char *at = json_find(text, path);
     const char *end = at;
@@ -218,7 +218,7 @@ static bool json_is(const char *text, const char *path, const char *expected)
 
 /* The keys of the object at a path, in their order, with a space behind each.
  */
-static const char *json_keys(
+static inline const char *json_keys(
     const char *text, const char *path, char *keys, size_t nbytes)
 {
     const char *at = json_find(text, path);

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Wrong arguments: a clear error before anything happens.  No sequence number
+ * is consumed, nothing is written, and the group goes on working.
+ */
+#include "../tap.h"
+#include "data.h"
+
+#include "base/dtype.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define F32 SYMMCOLL_FLOAT32
+#define SUM SYMMCOLL_SUM
+
+/* The group of the running body, and whether all was right so far. */
+struct bench {
+    struct symmcoll_group *group;
+    int rank;
+    int size;
+    bool right;
+    float buf[64];
+};
+
+/* One refusal: the status, and a word of the detail. */
+static void refuses(struct bench *bench, const char *what,
+    symmcoll_status_t found, symmcoll_status_t expected, const char *word)
+{
+    if (found == expected && strstr(symmcoll_last_error(), word) != NULL)
+        return;
+    diag("rank %d: %s: expected %s and '%s', found %s: %s", bench->rank, what,
+        symmcoll_status_name(expected), word, symmcoll_status_name(found),
+        symmcoll_last_error());
+    bench->right = false;
+}
+
+#define INVALID(call, word) \
+    refuses(bench, #call, call, SYMMCOLL_ERR_INVALID, word)
+#define UNSUPPORTED(call, word) \
+    refuses(bench, #call, call, SYMMCOLL_ERR_UNSUPPORTED, word)
+
+static void refuse_missing(struct bench *bench)
+{
+    struct symmcoll_group *g = bench->group;
+    float *b = bench->buf;
+
+    INVALID(symmcoll_all_reduce(NULL, b, b, 1, F32, SUM, NULL, NULL), "group");
+    INVALID(symmcoll_barrier(NULL, NULL, NULL), "group");
+    INVALID(symmcoll_all_reduce(g, NULL, b, 4, F32, SUM, NULL, NULL),
+        "out of 16 bytes, found NULL");
+    INVALID(symmcoll_all_reduce(g, b, NULL, 4, F32, SUM, NULL, NULL),
+        "in of 16 bytes, found NULL");
+    INVALID(symmcoll_broadcast(g, NULL, 4, F32, 0, NULL, NULL), "NULL");
+    INVALID(symmcoll_all_gather(g, NULL, b, 1, F32, NULL, NULL), "out of");
+    INVALID(symmcoll_all_gather(g, b, NULL, 1, F32, NULL, NULL), "in of");
+    INVALID(
+        symmcoll_reduce_scatter(g, NULL, b, 1, F32, SUM, NULL, NULL), "out of");
+    INVALID(
+        symmcoll_reduce_scatter(g, b, NULL, 1, F32, SUM, NULL, NULL), "in of");
+    INVALID(symmcoll_gather(g, b, NULL, 1, F32, 0, NULL, NULL), "in of");
+    INVALID(
+        symmcoll_gather(g, NULL, b, 1, F32, bench->rank, NULL, NULL), "out of");
+    INVALID(symmcoll_reduce(g, NULL, b, 1, F32, SUM, bench->rank, NULL, NULL),
+        "out of");
+    INVALID(symmcoll_reduce(g, b, NULL, 1, F32, SUM, 0, NULL, NULL), "in of");
+}
+
+static void refuse_overlaps(struct bench *bench)
+{
+    struct symmcoll_group *g = bench->group;
+    float *b = bench->buf;
+    size_t mine = (size_t)bench->rank;
+
+    INVALID(
+        symmcoll_all_reduce(g, b + 1, b, 4, F32, SUM, NULL, NULL), "overlap");
+    INVALID(
+        symmcoll_all_reduce(g, b, b + 3, 4, F32, SUM, NULL, NULL), "overlap");
+    INVALID(symmcoll_reduce(g, b + 1, b, 4, F32, SUM, bench->rank, NULL, NULL),
+        "overlap");
+    /* In place, but at another rank's place. */
+    INVALID(
+        symmcoll_all_gather(g, b, b + 4 * ((mine + 1) % 3), 4, F32, NULL, NULL),
+        "overlap");
+    INVALID(symmcoll_reduce_scatter(
+                g, b + 4 * ((mine + 1) % 3), b, 4, F32, SUM, NULL, NULL),
+        "overlap");
+    INVALID(symmcoll_gather(
+                g, b, b + 4 * mine + 1, 4, F32, bench->rank, NULL, NULL),
+        "overlap");
+}
+
+static void refuse_numbers(struct bench *bench)
+{
+    struct symmcoll_group *g = bench->group;
+    float *b = bench->buf;
+    enum symmcoll_dtype none = (enum symmcoll_dtype)SYMMCOLL_DTYPE_COUNT;
+
+    INVALID(symmcoll_all_reduce(g, b, b, 1, none, SUM, NULL, NULL), "found 20");
+    INVALID(symmcoll_broadcast(g, b, 1, none, 0, NULL, NULL), "found 20");
+    INVALID(symmcoll_all_reduce(g, b, b, 1, F32, -1, NULL, NULL), "found -1");
+    INVALID(symmcoll_all_reduce(g, b, b, 1, F32, SYMMCOLL_OP_COUNT, NULL, NULL),
+        "found 9");
+    INVALID(symmcoll_all_reduce(g, b, b, 1, F32, 5000, NULL, NULL), "5000");
+    INVALID(
+        symmcoll_all_reduce(g, b, b, 1, F32, SYMMCOLL_PREMUL_SUM, NULL, NULL),
+        "symmcoll_op_create_premul");
+    INVALID(symmcoll_broadcast(g, b, 1, F32, -1, NULL, NULL), "found -1");
+    INVALID(symmcoll_broadcast(g, b, 1, F32, bench->size, NULL, NULL), "root");
+    INVALID(symmcoll_reduce(g, b, b, 1, F32, SUM, 99, NULL, NULL), "found 99");
+    INVALID(symmcoll_gather(g, b, b, 1, F32, 99, NULL, NULL), "found 99");
+    INVALID(symmcoll_all_reduce(g, b, b, SIZE_MAX / 2, F32, SUM, NULL, NULL),
+        "more bytes");
+    INVALID(symmcoll_all_gather(g, b, b, SIZE_MAX / 4, F32, NULL, NULL),
+        "more bytes");
+    INVALID(symmcoll_broadcast(g, b, SIZE_MAX, SYMMCOLL_UINT8, 0, NULL, NULL),
+        "more bytes");
+}
+
+static void refuse_options(struct bench *bench)
+{
+    struct symmcoll_group *g = bench->group;
+    struct symmcoll_work *work = NULL;
+    float *b = bench->buf;
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+
+    call.size = 8;
+    INVALID(symmcoll_all_reduce(g, b, b, 1, F32, SUM, &call, NULL), "found 8");
+    call.size = sizeof(call) + 8;
+    INVALID(symmcoll_barrier(g, &call, NULL), "SYMMCOLL_CALL_INIT");
+    call = (struct symmcoll_call)SYMMCOLL_CALL_INIT;
+    call.timeout = (double)NAN;
+    INVALID(symmcoll_all_reduce(g, b, b, 1, F32, SUM, &call, &work), "NaN");
+    call = (struct symmcoll_call)SYMMCOLL_CALL_INIT;
+    call.flags = 4;
+    INVALID(symmcoll_broadcast(g, b, 1, F32, 0, &call, NULL), "0x4");
+    call = (struct symmcoll_call)SYMMCOLL_CALL_INIT;
+    call.stream = b;
+    UNSUPPORTED(symmcoll_barrier(g, &call, NULL), "stream");
+    INVALID(symmcoll_group_set_timeout(g, 0), "found 0");
+    INVALID(symmcoll_group_set_timeout(g, -3), "found -3");
+    INVALID(symmcoll_group_set_timeout(g, (double)NAN), "found");
+    INVALID(symmcoll_group_set_timeout(NULL, 1), "group");
+    INVALID(symmcoll_group_error(NULL), "group");
+    if (work != NULL) {
+        diag("a refused call made a work");
+        bench->right = false;
+    }
+}
+
+/* No operation is taken for a type that has it not. */
+static void refuse_undefined(struct bench *bench)
+{
+    struct symmcoll_group *g = bench->group;
+    float *b = bench->buf;
+
+    for (int d = 0; d < SYMMCOLL_DTYPE_COUNT; d++) {
+        enum symmcoll_dtype dtype = (enum symmcoll_dtype)d;
+
+        for (symmcoll_op_t op = 0; op < SYMMCOLL_OP_COUNT; op++) {
+            symmcoll_op_t wanted = data_op(g, op, bench->rank);
+            const char *name = symmcoll_dtype_name(dtype);
+
+            if (symc_dtype_reduces(symc_dtype_find(dtype), op))
+                continue;
+            UNSUPPORTED(
+                symmcoll_all_reduce(g, b, b, 1, dtype, wanted, NULL, NULL),
+                name);
+            UNSUPPORTED(
+                symmcoll_reduce(g, b, b, 1, dtype, wanted, 0, NULL, NULL),
+                name);
+            UNSUPPORTED(symmcoll_reduce_scatter(
+                            g, b, b + 32, 1, dtype, wanted, NULL, NULL),
+                name);
+        }
+    }
+}
+
+/* After refusals: nothing has happened, and the group works. */
+static int goes_on(struct bench *bench)
+{
+    float in = (float)bench->rank, out = 0;
+    bool untouched = true;
+
+    for (size_t i = 0; i < LENGTH(bench->buf); i++)
+        untouched = untouched && bench->buf[i] == 0;
+    return bench->right && untouched &&
+           symmcoll_group_sequence(bench->group) == 0 &&
+           symmcoll_all_reduce(bench->group, &out, &in, 1, F32, SUM, NULL,
+               NULL) == SYMMCOLL_OK &&
+           out == (float)(bench->size * (bench->size - 1) / 2) &&
+           symmcoll_group_sequence(bench->group) == 1;
+}
+
+typedef void (*refusal_fn)(struct bench *bench);
+
+static int run_refusals(
+    struct symmcoll_group *group, int rank, refusal_fn refusal)
+{
+    struct bench bench = {.group = group,
+        .rank = rank,
+        .size = symmcoll_group_size(group),
+        .right = true};
+
+    /* One rank alone: its errors must not shift its sequence. */
+    if (rank == bench.size - 1)
+        refusal(&bench);
+    return goes_on(&bench);
+}
+
+static int missing(struct symmcoll_group *group, int rank)
+{
+    return run_refusals(group, rank, refuse_missing);
+}
+
+static int overlaps(struct symmcoll_group *group, int rank)
+{
+    return run_refusals(group, rank, refuse_overlaps);
+}
+
+static int numbers(struct symmcoll_group *group, int rank)
+{
+    return run_refusals(group, rank, refuse_numbers);
+}
+
+static int options(struct symmcoll_group *group, int rank)
+{
+    return run_refusals(group, rank, refuse_options);
+}
+
+static int undefined(struct symmcoll_group *group, int rank)
+{
+    return run_refusals(group, rank, refuse_undefined);
+}
+
+int main(void)
+{
+    both_run(3, missing, "a missing group or buffer is INVALID");
+    both_run(3, overlaps,
+        "buffers that overlap otherwise than in place are "
+        "INVALID");
+    both_run(3, numbers,
+        "a number that is no type, operation, root or count is "
+        "INVALID");
+    both_run(3, options, "options of the wrong size or with a NaN are INVALID");
+    both_run(2, undefined,
+        "an operation not defined for the type is "
+        "UNSUPPORTED");
+    both_run(1, numbers, "one rank alone is told the same");
+    return done_testing();
+}

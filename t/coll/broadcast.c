@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * broadcast: every rank receives the root's bytes, of every element type,
+ * whoever the root is.
+ */
+#include "../tap.h"
+#include "data.h"
+
+static bool is_right(struct symmcoll_group *group, int rank, int root,
+    enum symmcoll_dtype dtype, size_t count)
+{
+    size_t nbytes = count * symmcoll_dtype_size(dtype);
+    struct room buf = room_open(nbytes, 3), expected = room_open(nbytes, 0);
+
+    data_fill(expected.at, dtype, 0, count, root, (unsigned)count);
+    data_fill(buf.at, dtype, 0, count, rank, (unsigned)count);
+    bool right = symmcoll_broadcast(group, buf.at, count, dtype, root, NULL,
+                     NULL) == SYMMCOLL_OK &&
+                 data_is_same("buf", buf.at, expected.at, nbytes) &&
+                 room_is_guarded(&buf);
+    if (!right)
+        diag("rank %d: %zu %s from %d", rank, count, symmcoll_dtype_name(dtype),
+            root);
+    room_close(&buf);
+    room_close(&expected);
+    return right;
+}
+
+static int every_type_is_right(struct symmcoll_group *group, int rank)
+{
+    bool right = true;
+
+    for (int d = 0; d < SYMMCOLL_DTYPE_COUNT; d++) {
+        enum symmcoll_dtype dtype = (enum symmcoll_dtype)d;
+        size_t counts[DATA_COUNTS];
+
+        data_counts(symmcoll_dtype_size(dtype), counts);
+        for (int i = 0; right && i < DATA_COUNTS; i++)
+            right = is_right(group, rank, (d + i) % symmcoll_group_size(group),
+                dtype, counts[i]);
+    }
+    return right;
+}
+
+static int every_root_is_right(struct symmcoll_group *group, int rank)
+{
+    bool right = true;
+
+    for (int root = 0; right && root < symmcoll_group_size(group); root++)
+        right =
+            is_right(group, rank, root, SYMMCOLL_INT64, CHUNK / 8) &&
+            is_right(group, rank, root, SYMMCOLL_BOOL, CHUNK + 1) &&
+            is_right(group, rank, root, SYMMCOLL_INT32, 2) &&
+            is_right(group, rank, root, SYMMCOLL_FLOAT32, STREAM_MIN / 4 + 9);
+    return right;
+}
+
+int main(void)
+{
+    static const int sizes[] = {1, 2, 3, 5, 17};
+
+    for (size_t i = 0; i < LENGTH(sizes); i++)
+        both_run(
+            sizes[i], every_type_is_right, "every type reaches every rank");
+    both_run(2, every_root_is_right, "any rank can be the root");
+    both_run(4, every_root_is_right, "any rank can be the root");
+    return done_testing();
+}

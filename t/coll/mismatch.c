@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rank that passes something else: MISMATCH on all ranks, naming it and both
+ * values; buffers are as they were, and the group goes on working.
+ */
+#include "../tap.h"
+#include "data.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LARGE ((size_t)20000)
+#define SMALL ((size_t)3)
+
+/* What a rank is asked to do. */
+struct request {
+    enum {
+        ALL_REDUCE,
+        BROADCAST,
+        REDUCE,
+        ALL_GATHER,
+        SCATTER,
+        BARRIER
+    } kind;
+    size_t count;
+    enum symmcoll_dtype dtype;
+    symmcoll_op_t op;
+    int root;
+};
+
+/* One disagreement: what most pass, what one passes, how each is named. */
+struct difference {
+    struct request usual;
+    struct request odd;
+    const char *field;
+    const char *usual_value;
+    const char *odd_value;
+};
+
+#define F32 SYMMCOLL_FLOAT32
+#define SUM SYMMCOLL_SUM
+
+static const struct difference differences[] = {
+    {{ALL_REDUCE, SMALL, F32, SUM, 0}, {ALL_REDUCE, SMALL + 1, F32, SUM, 0},
+        "count differs", "3", "4"},
+    {{ALL_REDUCE, LARGE, F32, SUM, 0}, {ALL_REDUCE, SMALL, F32, SUM, 0},
+        "count differs", "20000", "3"},
+    {{ALL_REDUCE, SMALL, F32, SUM, 0}, {ALL_REDUCE, LARGE, F32, SUM, 0},
+        "count differs", "3", "20000"},
+    {{ALL_REDUCE, LARGE, F32, SUM, 0}, {ALL_REDUCE, LARGE - 1, F32, SUM, 0},
+        "count differs", "20000", "19999"},
+    {{ALL_REDUCE, 0, F32, SUM, 0}, {ALL_REDUCE, LARGE, F32, SUM, 0},
+        "count differs", "0", "20000"},
+    {{ALL_REDUCE, SMALL, F32, SUM, 0},
+        {ALL_REDUCE, SMALL, SYMMCOLL_INT64, SUM, 0}, "dtype differs", "float32",
+        "int64"},
+    {{ALL_REDUCE, LARGE, F32, SUM, 0},
+        {ALL_REDUCE, LARGE, SYMMCOLL_UINT8, SUM, 0}, "dtype differs", "float32",
+        "uint8"},
+    {{ALL_REDUCE, SMALL, F32, SUM, 0},
+        {ALL_REDUCE, SMALL, F32, SYMMCOLL_MAX, 0}, "op differs", "sum", "max"},
+    {{REDUCE, LARGE, F32, SYMMCOLL_MIN, 0},
+        {REDUCE, LARGE, F32, SYMMCOLL_PREMUL_SUM, 0}, "op differs", "min",
+        "premul_sum"},
+    {{BROADCAST, SMALL, F32, SUM, 0}, {BROADCAST, SMALL, F32, SUM, 1},
+        "root differs", "0", "1"},
+    {{BROADCAST, LARGE, F32, SUM, 1}, {BROADCAST, LARGE, F32, SUM, 0},
+        "root differs", "1", "0"},
+    {{REDUCE, LARGE, F32, SUM, 1}, {REDUCE, LARGE, F32, SUM, 0}, "root differs",
+        "1", "0"},
+    {{ALL_REDUCE, SMALL, F32, SUM, 0}, {BROADCAST, SMALL, F32, SUM, 0},
+        "operation differs", "all_reduce", "broadcast"},
+    {{ALL_GATHER, LARGE, F32, SUM, 0}, {SCATTER, LARGE, F32, SUM, 0},
+        "operation differs", "all_gather", "reduce_scatter"},
+    {{ALL_REDUCE, LARGE, F32, SUM, 0}, {BARRIER, 0, F32, SUM, 0},
+        "operation differs", "all_reduce", "barrier"},
+    {{BARRIER, 0, F32, SUM, 0}, {ALL_GATHER, LARGE, F32, SUM, 0},
+        "operation differs", "barrier", "all_gather"},
+};
+
+static symmcoll_status_t issue(struct symmcoll_group *group, int rank,
+    const struct request *request, void *out, const void *in)
+{
+    symmcoll_op_t op = data_op(group, request->op, rank);
+
+    switch (request->kind) {
+    case ALL_REDUCE:
+        return symmcoll_all_reduce(
+            group, out, in, request->count, request->dtype, op, NULL, NULL);
+    case BROADCAST:
+        return symmcoll_broadcast(group, out, request->count, request->dtype,
+            request->root, NULL, NULL);
+    case REDUCE:
+        return symmcoll_reduce(group, out, in, request->count, request->dtype,
+            op, request->root, NULL, NULL);
+    case ALL_GATHER:
+        return symmcoll_all_gather(
+            group, out, in, request->count, request->dtype, NULL, NULL);
+    case SCATTER:
+        return symmcoll_reduce_scatter(
+            group, out, in, request->count, request->dtype, op, NULL, NULL);
+    default:
+        return symmcoll_barrier(group, NULL, NULL);
+    }
+}
+
+/* Whether the detail names the odd rank with its value, and a usual one. */
+static bool names_both(const struct difference *difference, int odd, int usual)
+{
+    const char *detail = symmcoll_last_error();
+    char odd_text[64], usual_text[64];
+
+    snprintf(odd_text, sizeof(odd_text), "rank %d passed %s", odd,
+        difference->odd_value);
+    snprintf(usual_text, sizeof(usual_text), "rank %d passed %s", usual,
+        difference->usual_value);
+    return strstr(detail, odd_text) != NULL &&
+           strstr(detail, usual_text) != NULL &&
+           strstr(detail, difference->field) != NULL &&
+           strstr(detail, "(group 0, seq ") != NULL;
+}
+
+static bool works(struct symmcoll_group *group, int rank)
+{
+    int size = symmcoll_group_size(group);
+    int32_t in = rank + 1, out = 0;
+
+    return symmcoll_all_reduce(group, &out, &in, 1, SYMMCOLL_INT32, SUM, NULL,
+               NULL) == SYMMCOLL_OK &&
+           out == size * (size + 1) / 2;
+}
+
+static bool is_told(struct symmcoll_group *group, int rank,
+    const struct difference *difference, int odd)
+{
+    int size = symmcoll_group_size(group);
+    uint64_t before = symmcoll_group_sequence(group);
+    size_t nbytes = LARGE * 8 * (size_t)size;
+    struct room in = room_open(nbytes, 0), out = room_open(nbytes, 0);
+    symmcoll_status_t status = issue(group, rank,
+        rank == odd ? &difference->odd : &difference->usual, out.at, in.at);
+    bool right = status == SYMMCOLL_ERR_MISMATCH &&
+                 names_both(difference, odd, odd == 0 ? 1 : 0) &&
+                 room_is_clear(&in) && room_is_clear(&out) &&
+                 symmcoll_group_sequence(group) == before + 1;
+
+    if (!right)
+        diag("rank %d, odd rank %d: expected %s with rank %d passed %s and %s: "
+             "%s: %s",
+            rank, odd, difference->field, odd, difference->odd_value,
+            difference->usual_value, symmcoll_status_name(status),
+            symmcoll_last_error());
+    room_close(&in);
+    room_close(&out);
+    return right && works(group, rank) &&
+           symmcoll_group_error(group) == SYMMCOLL_OK;
+}
+
+/* Each rank is the odd one in turn. */
+static int all_are_told(struct symmcoll_group *group, int rank)
+{
+    int size = symmcoll_group_size(group);
+    bool right = true;
+
+    for (size_t d = 0; right && d < LENGTH(differences); d++) {
+        for (int odd = 0; right && odd < size; odd++)
+            right = is_told(group, rank, &differences[d], odd);
+    }
+    return right;
+}
+
+/* An asynchronous operation ends with it, and keeps the detail. */
+static int a_work_keeps_the_detail(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_work *work;
+    float buf[2] = {1, 2};
+    bool right = symmcoll_all_reduce(group, buf, buf, rank == 1 ? 1 : 2, F32,
+                     SUM, NULL, &work) == SYMMCOLL_OK;
+
+    if (!right)
+        return 0;
+    right = symmcoll_work_wait(work, 60) == SYMMCOLL_ERR_MISMATCH &&
+            strstr(symmcoll_work_error(work), "rank 1 passed 1") != NULL &&
+            symmcoll_work_sequence(work) == 1 && buf[0] == 1 && buf[1] == 2;
+    symmcoll_work_free(work);
+    return right && works(group, rank);
+}
+
+int main(void)
+{
+    static const int sizes[] = {2, 3, 5};
+
+    for (size_t i = 0; i < LENGTH(sizes); i++)
+        both_run(sizes[i], all_are_told,
+            "a rank that passes something else is named on all ranks");
+    both_run(3, a_work_keeps_the_detail, "a work keeps the detail");
+    return done_testing();
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * reduce_scatter: rank r receives the r-th part of the reduction, to the bit,
+ * in and out of place.
+ */
+#include "../tap.h"
+#include "data.h"
+
+#include "base/dtype.h"
+
+static bool is_right(struct symmcoll_group *group, int rank,
+    enum symmcoll_dtype dtype, symmcoll_op_t op, size_t count)
+{
+    unsigned seed = (unsigned)count * 16 + (unsigned)op;
+    int size = symmcoll_group_size(group);
+    size_t nbytes = count * symmcoll_dtype_size(dtype);
+    size_t whole = nbytes * (size_t)size, mine = nbytes * (size_t)rank;
+    symmcoll_op_t wanted = data_op(group, op, rank);
+    struct room in = room_open(whole, 0), out = room_open(nbytes, 3);
+    struct room again = room_open(whole, 0), expected = room_open(nbytes, 0);
+
+    data_fill(in.at, dtype, 0, count * (size_t)size, rank, seed);
+    data_fill(again.at, dtype, 0, count * (size_t)size, rank, seed);
+    data_reduce(
+        expected.at, dtype, op, count * (size_t)rank, count, size, 16, seed);
+    bool right = symmcoll_reduce_scatter(group, out.at, in.at, count, dtype,
+                     wanted, NULL, NULL) == SYMMCOLL_OK &&
+                 data_is_same("out", out.at, expected.at, nbytes) &&
+                 data_is_same("in", in.at, again.at, whole) &&
+                 room_is_guarded(&out);
+    right = right && symmcoll_reduce_scatter(group, in.at + mine, in.at, count,
+                         dtype, wanted, NULL, NULL) == SYMMCOLL_OK;
+    right = right &&
+            data_is_same("in place", in.at + mine, expected.at, nbytes) &&
+            data_is_same("before it", in.at, again.at, mine) &&
+            data_is_same("behind it", in.at + mine + nbytes,
+                again.at + mine + nbytes, whole - mine - nbytes) &&
+            room_is_guarded(&in);
+    if (!right)
+        diag("rank %d: %s of %zu %s", rank, symmcoll_op_name(op), count,
+            symmcoll_dtype_name(dtype));
+    room_close(&in);
+    room_close(&out);
+    room_close(&again);
+    room_close(&expected);
+    return right;
+}
+
+static int every_pair_is_right(struct symmcoll_group *group, int rank)
+{
+    bool right = true;
+
+    for (int d = 0; d < SYMMCOLL_DTYPE_COUNT; d++) {
+        const struct symc_dtype *type = symc_dtype_find((enum symmcoll_dtype)d);
+        size_t ranks = (size_t)symmcoll_group_size(group);
+        size_t counts[DATA_COUNTS];
+
+        data_counts(type->size, counts);
+        for (symmcoll_op_t op = 0; op < SYMMCOLL_OP_COUNT; op++) {
+            /* The limits are those of all parts together. */
+            for (int i = (d + op) % 3;
+                 right && i < DATA_COUNTS && symc_dtype_reduces(type, op);
+                 i += 3)
+                right = is_right(group, rank, (enum symmcoll_dtype)d, op,
+                    (counts[i] + ranks - 1) / ranks);
+        }
+    }
+    return right;
+}
+
+static int chunk_limits_are_right(struct symmcoll_group *group, int rank)
+{
+    size_t part = CHUNK / (size_t)symmcoll_group_size(group);
+
+    return is_right(group, rank, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, part / 4) &&
+           is_right(
+               group, rank, SYMMCOLL_BFLOAT16, SYMMCOLL_SUM, part / 2 + 1) &&
+           is_right(
+               group, rank, SYMMCOLL_FLOAT64, SYMMCOLL_AVG, 6 * part / 8 + 3) &&
+           is_right(group, rank, SYMMCOLL_UINT8, SYMMCOLL_MAX, 100003);
+}
+
+static int megabytes_are_right(struct symmcoll_group *group, int rank)
+{
+    return is_right(
+        group, rank, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, STREAM_MIN / 4 + 5);
+}
+
+int main(void)
+{
+    static const int sizes[] = {1, 2, 3, 4, 5, 17};
+
+    for (size_t i = 0; i < LENGTH(sizes); i++)
+        both_run(sizes[i], every_pair_is_right,
+            "every type and operation gives each rank its part");
+    for (size_t i = 1; i < 5; i++)
+        both_run(sizes[i], chunk_limits_are_right,
+            "sizes around a staging chunk give each rank its part");
+    both_run(
+        2, megabytes_are_right, "several megabytes give each rank its part");
+    return done_testing();
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Waiting: a word that is written wakes whoever sleeps for it, however the naps
+ * fall; a wait that is stopped or expires ends; what was written counts first.
+ */
+#include "../tap.h"
+#include "child.h"
+
+#include "segment/bell.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+
+/* Two players and what they share. */
+struct side {
+    struct symc_bell bell;
+    _Alignas(SYMC_APART) _Atomic uint64_t word;
+    _Atomic uint32_t stopped;
+};
+
+struct court {
+    struct side sides[2];
+    uint64_t rounds;
+    bool lost; /* a wait took as long as one that nobody rang for */
+};
+
+static struct court *court;
+
+/* Sleep at once, so that every wait is a race with the bell. */
+static const struct symc_waiting sleepy = {.barrier = true};
+static struct symc_waiting usual;
+
+static bool never(void *arg)
+{
+    (void)arg;
+    return false;
+}
+
+static struct symc_watch watch_of(
+    struct side *side, const struct symc_waiting *waiting)
+{
+    return (struct symc_watch){.waiting = waiting,
+        .bell = &side->bell,
+        .stopped = &side->stopped,
+        .look = never};
+}
+
+static void write_word(struct side *mine, struct side *other, uint64_t value)
+{
+    atomic_store_explicit(&mine->word, value, memory_order_release);
+    symc_bell_touch(&other->bell);
+}
+
+/* Some turns of nothing, to move the race about. */
+static void dawdle(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    for (volatile uint64_t i = *state % 16 == 0 ? *state % 3000 : *state % 60;
+         i > 0; i--)
+        ;
+    if (*state % 64 == 0)
+        sched_yield();
+}
+
+/* One of the two; false where a wait ended in another way than by the word. */
+static bool play(int number, const struct symc_waiting *waiting)
+{
+    struct side *mine = &court->sides[number];
+    struct side *other = &court->sides[1 - number];
+    struct symc_watch watch = watch_of(mine, waiting);
+    uint64_t state = (uint64_t)number + 12345;
+
+    for (uint64_t i = 1; i <= court->rounds; i++) {
+        struct symc_patience patience = {.timeout_ns = 20 * SYMC_NS_PER_S};
+
+        if (number == 0) {
+            dawdle(&state);
+            write_word(mine, other, i);
+        }
+        if (symc_wait(&watch, &other->word, i, &patience) != SYMC_WAIT_REACHED)
+            return false;
+        if (number == 1) {
+            dawdle(&state);
+            write_word(mine, other, i);
+        }
+    }
+    return true;
+}
+
+static const struct symc_waiting *player_waiting;
+
+static int play_as_child(void *arg)
+{
+    (void)arg;
+    return play(1, player_waiting);
+}
+
+static void *play_as_thread(void *arg)
+{
+    return play(1, player_waiting) ? arg : NULL;
+}
+
+static double seconds_now(void)
+{
+    return (double)symc_now_ns() / (double)SYMC_NS_PER_S;
+}
+
+/* A lost wakeup costs a whole nap, 100 ms, so a game with some of them takes
+ * seconds longer than one without.  Naps fall in most rounds. */
+static void test_game(
+    const struct symc_waiting *waiting, uint64_t rounds, const char *sentence)
+{
+    double began;
+    pthread_t thread;
+    pid_t child;
+    void *good;
+    bool played;
+
+    memset(court, 0, sizeof(*court));
+    court->rounds = rounds;
+    player_waiting = waiting;
+    began = seconds_now();
+    child = start_child(play_as_child, NULL);
+    played = play(0, waiting);
+    ok(end_child(child) && played && seconds_now() - began < 60,
+        "%s (processes)", sentence);
+    memset(court, 0, sizeof(*court));
+    court->rounds = rounds;
+    began = seconds_now();
+    if (pthread_create(&thread, NULL, play_as_thread, court) != 0)
+        exit(1);
+    played = play(0, waiting);
+    pthread_join(thread, &good);
+    ok(good != NULL && played && seconds_now() - began < 60, "%s (threads)",
+        sentence);
+}
+
+/* ---- ends of a wait ---- */
+
+static void test_ends(void)
+{
+    struct side *side = &court->sides[0];
+    struct symc_watch watch = watch_of(side, &sleepy);
+    struct symc_patience patience = {.timeout_ns = SYMC_NS_PER_S / 50};
+    double began = seconds_now();
+
+    memset(court, 0, sizeof(*court));
+    ok(symc_wait(&watch, &side->word, 1, &patience) == SYMC_WAIT_EXPIRED &&
+            seconds_now() - began >= 0.02,
+        "a wait expires when its time is up, not before");
+    ok(symc_wait(&watch, &side->word, 1, &patience) == SYMC_WAIT_EXPIRED,
+        "the time is that of all waits of an operation together");
+    atomic_store(&side->stopped, 1);
+    patience = (struct symc_patience){.timeout_ns = SYMC_NEVER};
+    ok(symc_wait(&watch, &side->word, 1, &patience) == SYMC_WAIT_STOPPED,
+        "a wait ends when its group is stopped");
+    atomic_store(&side->word, 7);
+    ok(symc_wait(&watch, &side->word, 7, &patience) == SYMC_WAIT_REACHED,
+        "what was written counts before the stop");
+    ok(atomic_load(&side->bell.sleeping) == 0,
+        "nobody is left among the sleepers");
+}
+
+static bool say_enough(void *arg)
+{
+    int *looks = arg;
+
+    return ++*looks == 3;
+}
+
+static void test_look(void)
+{
+    struct side *side = &court->sides[0];
+    struct symc_watch watch = watch_of(side, &sleepy);
+    struct symc_patience patience = {.timeout_ns = 20 * SYMC_NS_PER_S};
+    int looks = 0;
+
+    memset(court, 0, sizeof(*court));
+    watch.look = say_enough;
+    watch.arg = &looks;
+    ok(symc_wait(&watch, &side->word, 1, &patience) == SYMC_WAIT_STOPPED &&
+            looks == 3,
+        "a sleeper looks at failures now and then, and gives up on one");
+}
+
+/* A wait of half a second in a child, which tells its processor time. */
+static int sleeps_cheaply(void *arg)
+{
+    struct side *side = &court->sides[0];
+    struct symc_watch watch = watch_of(side, &usual);
+    struct symc_patience patience = {.timeout_ns = SYMC_NS_PER_S / 2};
+    struct rusage before, after;
+    double used;
+
+    (void)arg;
+    getrusage(RUSAGE_SELF, &before);
+    if (symc_wait(&watch, &side->word, 1, &patience) != SYMC_WAIT_EXPIRED)
+        return 0;
+    getrusage(RUSAGE_SELF, &after);
+    used = (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec) +
+           (double)(after.ru_stime.tv_sec - before.ru_stime.tv_sec) +
+           (double)(after.ru_utime.tv_usec - before.ru_utime.tv_usec) / 1e6 +
+           (double)(after.ru_stime.tv_usec - before.ru_stime.tv_usec) / 1e6;
+    return used < 0.05;
+}
+
+int main(void)
+{
+    struct symc_waiting crowded;
+
+    court = mmap(NULL, sizeof(*court), PROT_READ | PROT_WRITE,
+        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (court == MAP_FAILED)
+        skip_all("no shared memory");
+    symc_waiting_init(&usual, 2, 50000, 300, 1000000);
+    if (!usual.barrier)
+        skip_all("no membarrier: sleepers wake by themselves");
+    crowded = (struct symc_waiting){
+        .crowded = true, .barrier = true, .polls = 0, .yield_ns = 0};
+    test_game(&sleepy, 20000, "no wakeup is lost where all sleep at once");
+    test_game(&crowded, 20000, "nor where they yield once before");
+    test_game(&usual, 20000, "nor with the settings' spinning");
+    test_ends();
+    test_look();
+    memset(court, 0, sizeof(*court));
+    ok(run_child(sleeps_cheaply, NULL),
+        "a long wait uses next to no processor");
+    return done_testing();
+}

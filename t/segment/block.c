@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Blocks: sealed and laid out as asked; what is not a block of the expected
+ * rank and size is refused; limits of the process are named with what was
+ * asked.
+ */
+#include "../tap.h"
+#include "child.h"
+
+#include "segment/block.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OWN_ADDRESS_SPACE 0
+#else
+#define OWN_ADDRESS_SPACE 1
+#endif
+
+static const struct symc_block_sizes sizes = {
+    .trace = 5000, .group = 3000, .staging = (size_t)1 << 20};
+
+/* A block of rank 2 of 3; ends the program where there is none. */
+static struct symc_block *make_block(int *fd)
+{
+    struct symc_block *block;
+
+    if (symc_block_create("test", 2, 3, &sizes, &block, fd) != SYMMCOLL_OK) {
+        diag("%s", symmcoll_last_error());
+        exit(1);
+    }
+    return block;
+}
+
+static bool is_zero(const struct symc_block *block, uint64_t offset, size_t n)
+{
+    const char *at = (const char *)block + offset;
+
+    for (size_t i = 0; i < n; i++) {
+        if (at[i] != 0)
+            return false;
+    }
+    return true;
+}
+
+static void test_layout(void)
+{
+    int fd;
+    struct symc_block *block = make_block(&fd);
+
+    ok(block->rank == 2 && block->size == 3 && block->pid == getpid() &&
+            strcmp(block->world, "test") == 0 &&
+            atomic_load(&block->life) == SYMC_LIFE_NONE,
+        "a block says whose it is");
+    ok(block->trace_nbytes == 5000 && block->group_nbytes == 3000 &&
+            block->staging_nbytes == (size_t)1 << 20 &&
+            block->trace_offset % 4096 == 0 &&
+            block->group_offset % 4096 == 0 &&
+            block->staging_offset % 4096 == 0 &&
+            block->group_offset >= block->trace_offset + 5000 &&
+            block->staging_offset >= block->group_offset + 3000 &&
+            block->nbytes >= block->staging_offset + ((size_t)1 << 20),
+        "its parts are as large as asked, apart, and on pages");
+    ok(is_zero(block, block->trace_offset, 5000) &&
+            is_zero(block, block->group_offset, 3000),
+        "its parts begin as zeros");
+    symc_block_unmap(block);
+    close(fd);
+}
+
+static void test_seals(void)
+{
+    int fd;
+    struct symc_block *block = make_block(&fd);
+    off_t nbytes = (off_t)block->nbytes;
+
+    ok(ftruncate(fd, 4096) != 0 && errno == EPERM, "nobody can shorten it");
+    ok(ftruncate(fd, nbytes * 2) != 0 && errno == EPERM, "nobody can grow it");
+    ok(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) != 0, "its seals are final");
+    ok((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0, "no other program inherits it");
+    ok(symc_block_reserve(fd, block->staging_offset, block->staging_nbytes,
+           "staging") == SYMMCOLL_OK &&
+            symc_block_reserve(fd, block->staging_offset, 0, "nothing") ==
+                SYMMCOLL_OK,
+        "its staging can be backed by memory, seals or not");
+    symc_block_unmap(block);
+    close(fd);
+}
+
+static void test_mapping(void)
+{
+    int fd;
+    struct symc_block *block = make_block(&fd), *other = NULL;
+    size_t nbytes = block->nbytes;
+
+    ok(symc_block_map(fd, 2, nbytes, &other) == SYMMCOLL_OK && other != block,
+        "another rank maps it");
+    block->exit.code = 77;
+    ok(other->exit.code == 77, "both see the same memory");
+    symc_block_unmap(other);
+    ok(failed_with(symc_block_map(fd, 1, nbytes, &other), SYMMCOLL_ERR_INVALID,
+           "expected rank 1"),
+        "another rank's block is refused");
+    ok(failed_with(symc_block_map(fd, 2, nbytes + 4096, &other),
+           SYMMCOLL_ERR_INVALID, "bytes, found"),
+        "a block of another size is refused");
+    ok(failed_with(symc_block_map(fd, 2, 16, &other), SYMMCOLL_ERR_INVALID,
+           "expected 16 bytes"),
+        "a size that holds no head is refused");
+    block->staging_nbytes = nbytes;
+    ok(failed_with(symc_block_map(fd, 2, nbytes, &other), SYMMCOLL_ERR_INVALID,
+           "outside"),
+        "a block with a part outside of it is refused");
+    block->staging_nbytes = sizes.staging;
+    block->magic++;
+    ok(failed_with(symc_block_map(fd, 2, nbytes, &other), SYMMCOLL_ERR_INVALID,
+           "of another version"),
+        "a block of another version is refused");
+    symc_block_unmap(block);
+    symc_block_unmap(NULL);
+    close(fd);
+}
+
+static void test_strange_files(void)
+{
+    struct symc_block *block;
+    int ends[2] = {-1, -1};
+    int fd = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0 || ftruncate(fd, 8192) != 0 || pipe(ends) != 0)
+        exit(1);
+    ok(failed_with(
+           symc_block_map(fd, 0, 8192, &block), SYMMCOLL_ERR_INVALID, "sealed"),
+        "memory without seals is refused");
+    ok(failed_with(symc_block_map(ends[0], 0, 8192, &block),
+           SYMMCOLL_ERR_INVALID, "sealed"),
+        "a pipe is refused");
+    ok(failed_with(
+           symc_block_map(-1, 0, 8192, &block), SYMMCOLL_ERR_INVALID, "sealed"),
+        "a closed descriptor is refused");
+    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    ok(failed_with(symc_block_map(fd, 0, 1 << 20, &block), SYMMCOLL_ERR_INVALID,
+           "expected 1048576 bytes, found 8192"),
+        "a short file is refused");
+    ok(failed_with(symc_block_map(fd, 0, 8192, &block), SYMMCOLL_ERR_INVALID,
+           "another version"),
+        "sealed memory that is no block is refused");
+    close(fd);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* ---- limits, each in a process of its own ---- */
+
+static void set_limit(int resource, rlim_t value)
+{
+    struct rlimit limit;
+
+    if (getrlimit(resource, &limit) != 0)
+        exit(1);
+    limit.rlim_cur = value;
+    if (setrlimit(resource, &limit) != 0)
+        exit(1);
+}
+
+static symmcoll_status_t try_block(size_t staging)
+{
+    struct symc_block_sizes wanted = sizes;
+    struct symc_block *block;
+    int fd;
+
+    wanted.staging = staging;
+    return symc_block_create("test", 0, 1, &wanted, &block, &fd);
+}
+
+static int with_file_limit(void *arg)
+{
+    (void)arg;
+    set_limit(RLIMIT_FSIZE, 64 * 1024);
+    /* SIGXFSZ is not ignored: it would end this process. */
+    return failed_with(try_block((size_t)1 << 20), SYMMCOLL_ERR_NO_MEMORY,
+               "RLIMIT_FSIZE is 64 KiB") &&
+           strstr(symmcoll_last_error(), "asked for") != NULL;
+}
+
+static int with_address_limit(void *arg)
+{
+    (void)arg;
+    set_limit(RLIMIT_AS, (rlim_t)256 << 20);
+    return failed_with(try_block((size_t)1 << 30), SYMMCOLL_ERR_NO_MEMORY,
+               "RLIMIT_AS is 256 MiB") &&
+           strstr(symmcoll_last_error(), "asked for") != NULL;
+}
+
+static int with_descriptor_limit(void *arg)
+{
+    int told;
+
+    (void)arg;
+    set_limit(RLIMIT_NOFILE, 3);
+    told =
+        failed_with(try_block(4096), SYMMCOLL_ERR_SYSTEM, "RLIMIT_NOFILE is 3");
+    set_limit(RLIMIT_NOFILE, 64); /* a leak checker wants some at the end */
+    return told;
+}
+
+static int reserve_with_file_limit(void *arg)
+{
+    int fd;
+    struct symc_block *block = make_block(&fd);
+
+    (void)arg;
+    set_limit(RLIMIT_FSIZE, 64 * 1024);
+    return failed_with(symc_block_reserve(fd, block->staging_offset,
+                           block->staging_nbytes, "staging of collectives"),
+        SYMMCOLL_ERR_NO_MEMORY, "staging of collectives: ");
+}
+
+static int more_than_the_machine_has(void *arg)
+{
+    int fd = memfd_create("test", MFD_CLOEXEC);
+
+    (void)arg;
+    return failed_with(symc_block_reserve(fd, 0, (size_t)1 << 50, "a test"),
+               SYMMCOLL_ERR_NO_MEMORY, "1 PiB asked for") &&
+           strstr(symmcoll_last_error(), "available on this machine") != NULL;
+}
+
+static int lets_no_descriptor_leak(void *arg)
+{
+    (void)arg;
+    int before = dup(0);
+
+    set_limit(RLIMIT_FSIZE, 64 * 1024);
+    for (int i = 0; i < 10; i++) {
+        if (try_block((size_t)1 << 20) == SYMMCOLL_OK)
+            return 0;
+    }
+    close(before);
+    return dup(0) == before;
+}
+
+static void test_limits(void)
+{
+    ok(run_child(with_file_limit, NULL),
+        "RLIMIT_FSIZE is named, with what was asked, and no signal comes");
+    if (OWN_ADDRESS_SPACE)
+        ok(run_child(with_address_limit, NULL),
+            "RLIMIT_AS is named, with what was asked");
+    else
+        skip(1, "the sanitizer needs the address space");
+    ok(run_child(with_descriptor_limit, NULL), "RLIMIT_NOFILE is named");
+    ok(run_child(reserve_with_file_limit, NULL),
+        "a limit met when memory is reserved is named");
+    ok(run_child(more_than_the_machine_has, NULL),
+        "more memory than the machine has is refused, with both sizes");
+    ok(run_child(lets_no_descriptor_leak, NULL),
+        "a block that cannot be made leaves no descriptor");
+}
+
+/* A forked child must not find the block, and so write to it. */
+static int child_has_it(void *arg)
+{
+    unsigned char resident;
+
+    return mincore(arg, 4096, &resident) != 0 && errno == ENOMEM;
+}
+
+static void test_fork(void)
+{
+    int fd;
+    struct symc_block *block = make_block(&fd);
+
+    ok(run_child(child_has_it, block), "a forked child does not map it");
+    symc_block_unmap(block);
+    close(fd);
+}
+
+int main(void)
+{
+    test_layout();
+    test_seals();
+    test_mapping();
+    test_strange_files();
+    test_limits();
+    test_fork();
+    return done_testing();
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The hub: ranks meet; who does not come, dies or says something else is named
+ * to the others.
+ */
+#include "../tap.h"
+#include "meeting.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+
+static int meets(int rank, int size, void *arg)
+{
+    (void)arg;
+    return joins(rank, size) ? 0 : 1;
+}
+
+/* ---- ranks that go wrong ---- */
+
+/* Both say they are rank 1: one is refused, and comes again as rank 2. */
+static int comes_twice(int rank, int size, void *arg)
+{
+    int right;
+    symmcoll_status_t status;
+
+    (void)arg;
+    if (rank == 0)
+        return joins(0, size) ? 0 : 1;
+    status = exchange_as(1, size, &right);
+    if (status == SYMMCOLL_OK)
+        return right ? 0 : 1;
+    return failed_with(
+               status, SYMMCOLL_ERR_INVALID, "rank 1 has come already") &&
+                   joins(2, size)
+               ? 0
+               : 1;
+}
+
+static int says_another_size(int rank, int size, void *arg)
+{
+    (void)size;
+    (void)arg;
+    if (rank == 0)
+        return fails(0, 3, SYMMCOLL_ERR_TIMEOUT, "missing: rank 1 and 2") ? 0
+                                                                          : 1;
+    usleep(50000); /* rank 0 has said 3 by then, or the point shows nothing */
+    return fails(
+               1, 5, SYMMCOLL_ERR_INVALID, "rank 1 says 5 ranks, others said 3")
+               ? 0
+               : 1;
+}
+
+static int one_is_missing(int rank, int size, void *arg)
+{
+    (void)arg;
+    if (rank == 2)
+        return 0;
+    if (rank == 0)
+        patience = 30; /* rank 1 gives up first, for both */
+    return fails(rank, size, SYMMCOLL_ERR_TIMEOUT,
+               "2 of 3 ranks came, missing: rank 2")
+               ? 0
+               : 1;
+}
+
+static int the_first_is_missing(int rank, int size, void *arg)
+{
+    (void)arg;
+    if (rank == 0)
+        return 0;
+    return fails(rank, size, SYMMCOLL_ERR_TIMEOUT, "rank 0 did not come") ? 0
+                                                                          : 1;
+}
+
+/* One more is expected, so that the meeting is not over before the death. */
+static int one_dies(int rank, int n, void *arg)
+{
+    int size = n + 1;
+    struct symc_hub_hello hello = sane_hello(rank, size);
+    char text[64];
+
+    (void)arg;
+    if (rank == 2) {
+        say(&hello, sizeof(hello), NULL, 0);
+        _exit(0);
+    }
+    snprintf(text, sizeof(text), "init: rank 2 (pid ");
+    return fails(rank, size, SYMMCOLL_ERR_PEER, text) ? 0 : 1;
+}
+
+static int the_first_dies(int rank, int size, void *arg)
+{
+    struct symc_hub *hub;
+    char missing[64] = "";
+
+    (void)arg;
+    if (rank != 0)
+        return fails(rank, size, SYMMCOLL_ERR_PEER, "init: rank 0") ? 0 : 1;
+    if (symc_hub_open(name, NULL, &hub) != SYMMCOLL_OK)
+        return 1;
+    while (strcmp(missing, "0") != 0) {
+        symc_hub_serve(hub);
+        symc_hub_missing(hub, name, missing, sizeof(missing));
+        usleep(500);
+    }
+    _exit(0);
+}
+
+static int has_few_descriptors(int rank, int size, void *arg)
+{
+    struct rlimit few = {.rlim_cur = 12, .rlim_max = 12};
+
+    (void)arg;
+    if (rank != 3)
+        return joins(rank, size) ? 0 : 1;
+    setrlimit(RLIMIT_NOFILE, &few);
+    return fails(rank, size, SYMMCOLL_ERR_SYSTEM, "RLIMIT_NOFILE is 12") ? 0
+                                                                         : 1;
+}
+
+static void test_wrong_ranks(void)
+{
+    struct symc_hub *hub, *second;
+
+    begin_point(30);
+    ok(all_true(3, comes_twice),
+        "the second of one number is refused and named, the others meet");
+    begin_point(1);
+    ok(all_true(2, says_another_size), "a rank with another size is refused");
+    begin_point(1);
+    ok(all_true(3, one_is_missing), "who does not come is named to all");
+    begin_point(0.3);
+    ok(all_true(3, the_first_is_missing), "a missing rank 0 is named");
+    begin_point(30);
+    ok(all_true(4, one_dies), "a rank that dies in the meeting is named");
+    begin_point(30);
+    ok(all_true(3, the_first_dies), "so is rank 0, which serves it");
+    begin_point(30);
+    ok(all_true(8, has_few_descriptors),
+        "a rank with too few descriptors is told its limit");
+    begin_point(30);
+    ok(symc_hub_open(name, NULL, &hub) == SYMMCOLL_OK &&
+            failed_with(symc_hub_open(name, NULL, &second),
+                SYMMCOLL_ERR_INVALID, "in use by process"),
+        "a name in use is refused, with whose it is");
+    symc_hub_close(hub);
+    ok(failed_with(
+           symc_hub_open("", NULL, &hub), SYMMCOLL_ERR_INVALID, "1 to") &&
+            symc_hub_open(name, NULL, &hub) == SYMMCOLL_OK,
+        "a name is free again when its hub is closed");
+    symc_hub_close(hub);
+    symc_hub_close(NULL);
+}
+
+/* ---- blocks that are none ---- */
+
+/* Meet with a descriptor that is no block, or with none. */
+static int brings_no_block(int rank, int size, void *arg)
+{
+    static const struct symc_block_sizes sizes = {4096, 4096, 4096};
+    struct symc_meeting meeting = meeting_of(rank, size);
+    struct symc_offer mine = {.fds = {-1, -1}, .nbytes = 4096}, all[MOST];
+    struct symc_peer peers[MOST];
+    struct symc_block *block;
+    bool threads;
+    int fd, before;
+
+    if (rank == 1) {
+        if (*(int *)arg)
+            mine.fds[0] = make_token(1);
+        return symc_hub_exchange(&meeting, &mine, all, &threads) == SYMMCOLL_OK
+                   ? 0
+                   : 1;
+    }
+    if (symc_block_create("test", rank, size, &sizes, &block, &fd) !=
+        SYMMCOLL_OK)
+        return 1;
+    before = dup(0);
+    close(before);
+    return failed_with(symc_meet(&meeting, block, fd, peers, &threads),
+               SYMMCOLL_ERR_INVALID, "rank 1: expected a sealed memfd") &&
+                   dup(0) == before
+               ? 0
+               : 1;
+}
+
+static int run_no_block(int with_descriptor)
+{
+    int statuses[2] = {0};
+
+    begin_point(30);
+    return ranks_spawn(2, brings_no_block, &with_descriptor, statuses) &&
+           statuses[0] == 0 && statuses[1] == 0;
+}
+
+static void *join_as_thread(void *arg)
+{
+    struct symc_meeting meeting = meeting_of(*(int *)arg, 3);
+    struct symc_offer mine = {.fds = {-1, -1}}, all[3];
+    bool threads;
+
+    return failed_with(symc_hub_exchange(&meeting, &mine, all, &threads),
+               SYMMCOLL_ERR_INVALID, "all to be threads")
+               ? arg
+               : NULL;
+}
+
+/* Ranks 0 and 1 are threads of one process, rank 2 is another. */
+static int mixes_kinds(int rank, int size, void *arg)
+{
+    int numbers[2] = {0, 1};
+    pthread_t thread;
+    void *good, *other;
+
+    (void)size;
+    (void)arg;
+    if (rank == 1) {
+        numbers[0] = 2;
+        return join_as_thread(&numbers[0]) != NULL ? 0 : 1;
+    }
+    pthread_create(&thread, NULL, join_as_thread, &numbers[1]);
+    good = join_as_thread(&numbers[0]);
+    pthread_join(thread, &other);
+    return good != NULL && other != NULL ? 0 : 1;
+}
+
+/* ---- a launcher's hub ---- */
+
+struct seen {
+    int met;
+    int right;
+};
+
+static void note_met(const char *meeting, int size, const int *blocks,
+    const pid_t *pids, void *arg)
+{
+    struct seen *seen = arg;
+
+    seen->met++;
+    seen->right = strcmp(meeting, name) == 0 && size == 3;
+    for (int r = 0; r < size; r++)
+        seen->right = seen->right && token_of(blocks[r]) == r && pids[r] > 0;
+}
+
+static int join_launcher(void *arg)
+{
+    int rank = *(int *)arg, right;
+    struct symc_meeting meeting = meeting_of(rank, 3);
+    struct symc_offer mine = {.fds = {make_token(rank), -1}}, all[3];
+    bool threads;
+    symmcoll_status_t status;
+
+    meeting.hub = "t-launcher";
+    if (rank == 3) { /* rank 1 of the meeting that fails */
+        meeting.rank = 1;
+        return failed_with(symc_hub_exchange(&meeting, &mine, all, &threads),
+            SYMMCOLL_ERR_PEER, "rank 2 was killed");
+    }
+    status = symc_hub_exchange(&meeting, &mine, all, &threads);
+    right = status == SYMMCOLL_OK && token_of(all[2].fds[0]) == 2;
+    return right;
+}
+
+static void serve_until(struct symc_hub *hub, const char *missing)
+{
+    char found[64] = "";
+
+    for (int i = 0; i < 20000 && strcmp(found, missing) != 0; i++) {
+        symc_hub_serve(hub);
+        symc_hub_missing(hub, name, found, sizeof(found));
+        usleep(500);
+    }
+}
+
+static void test_launcher(void)
+{
+    struct seen seen = {0, 0};
+    struct symc_hub_events events = {.met = note_met, .arg = &seen};
+    struct symc_hub *hub;
+    int numbers[4] = {0, 1, 2, 3};
+    pid_t pids[3];
+    int good = 1;
+
+    begin_point(30);
+    if (symc_hub_open("t-launcher", &events, &hub) != SYMMCOLL_OK)
+        exit(1);
+    for (int r = 0; r < 3; r++)
+        pids[r] = start_child(join_launcher, &numbers[r]);
+    for (int i = 0;
+         i < 20000 && (!symc_hub_met(hub, name) || symc_hub_busy(hub)); i++) {
+        symc_hub_serve(hub);
+        usleep(500);
+    }
+    for (int r = 0; r < 3; r++)
+        good = end_child(pids[r]) && good;
+    ok(good && seen.met == 1 && seen.right,
+        "a launcher's hub serves a meeting and learns of it once");
+    begin_point(30);
+    pids[0] = start_child(join_launcher, &numbers[3]);
+    serve_until(hub, "0 and 2");
+    symc_hub_fail_rank(hub, 2, "rank 2 was killed");
+    ok(end_child(pids[0]) && !symc_hub_met(hub, name),
+        "those who wait for a dead rank are told");
+    symc_hub_close(hub);
+}
+
+int main(void)
+{
+    begin_point(30);
+    ok(all_true(2, meets), "two ranks meet");
+    begin_point(30);
+    ok(all_true(40, meets),
+        "forty ranks meet, each has everybody's descriptors");
+    test_wrong_ranks();
+    ok(run_no_block(1), "a descriptor that is no block is refused");
+    ok(run_no_block(0), "so is a rank that brings none");
+    begin_point(30);
+    ok(all_true(2, mixes_kinds), "threads and processes do not mix");
+    test_launcher();
+    return done_testing();
+}

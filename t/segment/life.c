@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Life words: who lives, who left, who died and how, as another process sees
+ * it.
+ */
+#include "../tap.h"
+#include "child.h"
+
+#include "segment/life.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+/* What parent and child share. */
+static struct symc_block *block;
+static _Atomic int *stage;
+
+static void set_stage(int value)
+{
+    atomic_store(stage, value);
+}
+
+static int await_stage(int value)
+{
+    for (int i = 0; i < 20000; i++) {
+        if (atomic_load(stage) >= value)
+            return 1;
+        usleep(500);
+    }
+    return 0;
+}
+
+enum ending {
+    GOODBYE,
+    QUIT,
+    EXIT,
+    KILLED
+};
+
+/* A rank that takes its word, waits until it has been seen, and ends. */
+static int live(void *arg)
+{
+    enum ending ending = *(enum ending *)arg;
+    static struct symc_life life;
+
+    if (symc_life_begin(&life, &block->life) != SYMMCOLL_OK)
+        return 0;
+    set_stage(1);
+    if (!await_stage(2))
+        return 0;
+    if (ending == GOODBYE || ending == QUIT)
+        symc_life_end(&life, ending == GOODBYE);
+    if (ending == KILLED)
+        kill(getpid(), SIGKILL);
+    if (ending == EXIT)
+        _exit(3);
+    return 1;
+}
+
+/* The child, as its peer knows it. */
+static struct symc_peer start_life(enum ending *ending)
+{
+    struct symc_peer peer = {.block = block, .mine = true};
+
+    atomic_store(&block->life, SYMC_LIFE_NONE);
+    atomic_store(&block->exit.known, 0);
+    set_stage(0);
+    peer.pid = start_child(live, ending);
+    peer.pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+    return peer;
+}
+
+static void test_ending(
+    enum ending ending, enum symc_life_state state, const char *sentence)
+{
+    struct symc_peer peer = start_life(&ending);
+    bool alive = await_stage(1) && symc_life_state(&peer) == SYMC_LIFE_ALIVE;
+    int status;
+
+    set_stage(2);
+    waitpid(peer.pid, &status, 0);
+    ok(alive && symc_life_state(&peer) == state, "%s", sentence);
+    close(peer.pidfd);
+}
+
+static void test_words(void)
+{
+    struct symc_peer peer = {.block = block, .pidfd = -1};
+    char text[96];
+
+    atomic_store(&block->exit.known, 0);
+    ok(!symc_life_format_end(&peer, text, sizeof(text)) &&
+            strcmp(text, "died") == 0,
+        "of an unknown end it is said that the rank died");
+    block->exit.signal = SIGKILL;
+    atomic_store(&block->exit.known, 1);
+    ok(symc_life_format_end(&peer, text, sizeof(text)) &&
+            strcmp(text, "killed by SIGKILL") == 0,
+        "the launcher's word on a signal is passed on");
+    block->exit.signal = 0;
+    block->exit.code = 7;
+    ok(symc_life_format_end(&peer, text, sizeof(text)) &&
+            strcmp(text, "exited with status 7 without finalize") == 0,
+        "the launcher's word on an exit status is passed on");
+    symc_life_format_exit(0, 200, text, sizeof(text));
+    ok(strcmp(text, "killed by signal 200") == 0,
+        "a signal without a name has its number");
+    atomic_store(&block->exit.known, 0);
+}
+
+/* Before the word is taken, only the descriptor of the process can tell. */
+static int end_early(void *arg)
+{
+    (void)arg;
+    return await_stage(2);
+}
+
+static void test_before_the_word(void)
+{
+    struct symc_peer peer = {.block = block};
+    int status;
+
+    atomic_store(&block->life, SYMC_LIFE_NONE);
+    set_stage(0);
+    peer.pid = start_child(end_early, NULL);
+    peer.pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+    if (peer.pidfd < 0) {
+        skip(2, "the kernel has no pidfd");
+        end_child(peer.pid);
+        return;
+    }
+    ok(symc_life_state(&peer) == SYMC_LIFE_ALIVE,
+        "a rank that has not begun counts as alive while its process lives");
+    set_stage(2);
+    waitpid(peer.pid, &status, 0);
+    ok(symc_life_state(&peer) == SYMC_LIFE_DEAD,
+        "a rank that ended before it began is dead");
+    close(peer.pidfd);
+}
+
+/* A word that somebody holds is not taken again. */
+static int take_twice(void *arg)
+{
+    static struct symc_life first, second;
+
+    (void)arg;
+    return symc_life_begin(&first, &block->life) == SYMMCOLL_OK &&
+           failed_with(symc_life_begin(&second, &block->life),
+               SYMMCOLL_ERR_INTERNAL, "expected a life word of 0");
+}
+
+int main(void)
+{
+    block = mmap(
+        NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED)
+        skip_all("no shared memory");
+    stage = (_Atomic int *)(void *)((char *)block + 4096);
+    test_ending(GOODBYE, SYMC_LIFE_LEFT, "a rank that said goodbye has left");
+    test_ending(KILLED, SYMC_LIFE_DEAD, "a killed rank is dead");
+    test_ending(EXIT, SYMC_LIFE_DEAD,
+        "a rank that exits without goodbye is "
+        "dead");
+    test_words();
+    test_before_the_word();
+    atomic_store(&block->life, SYMC_LIFE_NONE);
+    ok(run_child(take_twice, NULL), "a word is taken once");
+    return done_testing();
+}

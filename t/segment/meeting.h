@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks and strangers at a hub, for its tests.
+ */
+#ifndef T_SEGMENT_MEETING_H
+#define T_SEGMENT_MEETING_H
+
+#include "../ranks.h"
+#include "child.h"
+
+#include "segment/hub.h"
+#include "segment/message.h"
+
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define MOST 64
+
+/* The meeting of the running point, the same in all its processes. */
+static char name[64];
+static double patience;
+
+static inline struct symc_meeting meeting_of(int rank, int size)
+{
+    return (struct symc_meeting){.name = name,
+        .rank = rank,
+        .size = size,
+        .deadline_ns = symc_deadline_ns(patience)};
+}
+
+static inline void begin_point(double seconds)
+{
+    snprintf(name, sizeof(name), "%s", ranks_unique_name());
+    patience = seconds;
+}
+
+/* ---- a rank ---- */
+
+/* A descriptor that says whose it is. */
+static inline int make_token(int rank)
+{
+    int fd = memfd_create("token", MFD_CLOEXEC);
+
+    if (fd < 0 || write(fd, &rank, sizeof(rank)) != sizeof(rank))
+        exit(1);
+    return fd;
+}
+
+static inline int token_of(int fd)
+{
+    int rank = -1;
+
+    if (pread(fd, &rank, sizeof(rank), 0) != sizeof(rank))
+        return -1;
+    return rank;
+}
+
+/* Bring two tokens; whether everybody's came. */
+static inline symmcoll_status_t exchange_as(int rank, int size, int *right)
+{
+    struct symc_meeting meeting = meeting_of(rank, size);
+    struct symc_offer mine = {
+        .fds = {make_token(rank), make_token(rank + 500)}};
+    struct symc_offer all[MOST];
+    bool threads;
+    symmcoll_status_t status =
+        symc_hub_exchange(&meeting, &mine, all, &threads);
+
+    *right = status == SYMMCOLL_OK;
+    for (int r = 0; status == SYMMCOLL_OK && r < size; r++) {
+        *right = *right && token_of(all[r].fds[0]) == r &&
+                 token_of(all[r].fds[1]) == r + 500 && !threads;
+        close(all[r].fds[0]);
+        close(all[r].fds[1]);
+    }
+    return status;
+}
+
+static inline int joins(int rank, int size)
+{
+    int right;
+    symmcoll_status_t status = exchange_as(rank, size, &right);
+
+    if (!right)
+        fprintf(stderr, "# rank %d: %s: %s\n", rank,
+            symmcoll_status_name(status), symmcoll_last_error());
+    return right;
+}
+
+/* Whether it ends as it should, with a text in the detail. */
+static inline int fails(
+    int rank, int size, symmcoll_status_t expected, const char *text)
+{
+    int right;
+
+    return failed_with(exchange_as(rank, size, &right), expected, text);
+}
+
+/* Run a body on so many processes; whether it was true on all. */
+static inline int all_true(int n, raw_rank_fn body)
+{
+    int statuses[MOST] = {0};
+    int good = ranks_spawn(n, body, NULL, statuses);
+
+    for (int r = 0; r < n; r++)
+        good = good && statuses[r] == 0;
+    return good;
+}
+
+/* ---- anybody ---- */
+
+/* A connection to the hub as anybody of this machine can make it; -1 where the
+ * hub closed it. */
+static inline int knock(void)
+{
+    struct sockaddr_un address;
+    unsigned length = symc_message_address(name, &address);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    for (int i = 0; i < 20000; i++) {
+        if (connect(fd, (struct sockaddr *)&address, length) == 0)
+            return fd;
+        usleep(500);
+    }
+    exit(1);
+}
+
+/* Send something; the connection stays open until this process ends. */
+static inline void say(
+    const void *data, size_t nbytes, const int *fds, int nfds)
+{
+    symc_message_send(knock(), data, nbytes, fds, nfds, true);
+}
+
+static inline struct symc_hub_hello sane_hello(int rank, int size)
+{
+    struct symc_hub_hello hello = {.magic = SYMC_HUB_MAGIC,
+        .kind = SYMC_HUB_HELLO,
+        .rank = rank,
+        .size = size};
+
+    snprintf(hello.name, sizeof(hello.name), "%s", name);
+    return hello;
+}
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Strangers at the hub: whatever they send, however many they are and whoever
+ * they belong to, the ranks meet.
+ */
+#include "../tap.h"
+#include "meeting.h"
+
+#include <grp.h>
+#include <poll.h>
+#include <sys/resource.h>
+
+static void say_insane_hellos(int size)
+{
+    struct symc_hub_hello hello = sane_hello(-1, size);
+
+    say(&hello, sizeof(hello), NULL, 0);
+    hello = sane_hello(size, size);
+    say(&hello, sizeof(hello), NULL, 0);
+    hello = sane_hello(0, 1 << 30);
+    say(&hello, sizeof(hello), NULL, 0);
+    hello = sane_hello(0, -5);
+    say(&hello, sizeof(hello), NULL, 0);
+    hello = sane_hello(1, size);
+    hello.magic++;
+    say(&hello, sizeof(hello), NULL, 0);
+    hello = sane_hello(1, size);
+    memset(hello.name, 'x', sizeof(hello.name));
+    say(&hello, sizeof(hello), NULL, 0);
+    hello = sane_hello(1, size);
+    say(&hello, sizeof(hello) - 1, NULL, 0);
+    for (unsigned kind = 0; kind < 8; kind++) {
+        hello = sane_hello(1, size);
+        hello.kind = kind == SYMC_HUB_HELLO ? 99 : kind;
+        say(&hello, sizeof(hello), NULL, 0);
+    }
+}
+
+static void disturb(int size)
+{
+    static unsigned char rubbish[100000];
+    int fds[20];
+
+    for (size_t i = 0; i < sizeof(rubbish); i++)
+        rubbish[i] = (unsigned char)(i * 7 + 3);
+    for (int i = 0; i < 20; i++)
+        fds[i] = make_token(i);
+    say(rubbish, 1, NULL, 0);
+    say(rubbish, 64, NULL, 0);
+    say(rubbish, sizeof(struct symc_hub_hello), NULL, 0);
+    say(rubbish, sizeof(rubbish), NULL, 0);
+    say(rubbish, 200, fds, 20);
+    say(rubbish, sizeof(struct symc_hub_hello), fds, 20);
+    say_insane_hellos(size);
+    close(knock());
+    knock(); /* and says nothing, for as long as it lives */
+}
+
+static int meets_among_strangers(int rank, int size, void *arg)
+{
+    (void)arg;
+    if (rank == 1)
+        disturb(size);
+    return joins(rank, size) ? 0 : 1;
+}
+
+/* More silent connections than the hub has descriptors for. */
+static int meets_in_a_crowd(int rank, int size, void *arg)
+{
+    struct rlimit few = {.rlim_cur = 300, .rlim_max = 300};
+
+    (void)arg;
+    if (rank == 0)
+        setrlimit(RLIMIT_NOFILE, &few);
+    for (int i = 0; rank == 1 && i < 400; i++)
+        knock();
+    return joins(rank, size) ? 0 : 1;
+}
+
+/* Become another user, say that we are rank 1, and be turned away at the door.
+ */
+static int knock_as_another_user(void *arg)
+{
+    struct symc_hub_hello hello = sane_hello(1, 2);
+    struct pollfd polled = {.events = POLLIN};
+    char byte;
+
+    (void)arg;
+    if (setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0)
+        return 0;
+    polled.fd = knock();
+    symc_message_send(polled.fd, &hello, sizeof(hello), NULL, 0, true);
+    poll(&polled, 1, 10000);
+    /* A leak checker could not look at a process of another user. */
+    _exit(recv(polled.fd, &byte, 1, MSG_DONTWAIT) <= 0 ? 0 : 1);
+}
+
+static int meets_beside_another_user(int rank, int size, void *arg)
+{
+    int turned_away = rank == 0 || run_child(knock_as_another_user, NULL);
+
+    (void)arg;
+    return joins(rank, size) && turned_away ? 0 : 1;
+}
+
+/* A hub of another user is not trusted. */
+static int refuses_another_users_hub(int rank, int size, void *arg)
+{
+    struct symc_hub *hub;
+    symmcoll_status_t status;
+
+    (void)size;
+    (void)arg;
+    if (rank == 1)
+        return fails(1, 2, SYMMCOLL_ERR_INVALID, "of user 65534") ? 0 : 1;
+    if (setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0)
+        return 1;
+    status = symc_hub_open(name, NULL, &hub);
+    for (int i = 0; i < 300 && status == SYMMCOLL_OK; i++) {
+        symc_hub_serve(hub);
+        usleep(1000);
+    }
+    _exit(status == SYMMCOLL_OK ? 0 : 1);
+}
+
+static void test_strangers(void)
+{
+    begin_point(30);
+    ok(all_true(3, meets_among_strangers),
+        "rubbish, short, huge and impossible messages do no harm");
+    begin_point(30);
+    ok(all_true(2, meets_in_a_crowd),
+        "more silent connections than descriptors do no harm");
+    if (geteuid() != 0) {
+        skip(2, "only root can be another user");
+        return;
+    }
+    begin_point(30);
+    ok(all_true(2, meets_beside_another_user),
+        "another user's process is turned away, the ranks meet");
+    begin_point(30);
+    ok(all_true(2, refuses_another_users_hub),
+        "another user's hub is not trusted");
+}
+
+int main(void)
+{
+    test_strangers();
+    return done_testing();
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Worlds made and left in a loop leave nothing behind in their process: no
+ * descriptor, no mapping, no thread.  CYCLES sets how often; 200 by default.
+ */
+#include "t/ranks.h"
+#include "t/tap.h"
+#include "t/world/faults.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SIZE 3
+#define WARM 20      /* cycles until allocators and caches have settled */
+#define SLACK_MAPS 8 /* mappings by which they still move */
+
+static int cycles;
+
+struct usage {
+    int fds;
+    int maps;
+    int threads;
+};
+
+static int count_entries(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    int count = 0;
+
+    while (dir != NULL && readdir(dir) != NULL)
+        count++;
+    if (dir != NULL)
+        closedir(dir);
+    return count;
+}
+
+static struct usage measure(void)
+{
+    struct usage usage = {.fds = count_entries("/proc/self/fd"),
+        .threads = count_entries("/proc/self/task")};
+    FILE *file = fopen("/proc/self/maps", "r");
+    char line[4096];
+
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+        usage.maps += strchr(line, '\n') != NULL;
+    if (file != NULL)
+        fclose(file);
+    return usage;
+}
+
+static bool is_flat(const struct usage *before, const struct usage *after)
+{
+    bool good = after->fds == before->fds && after->threads == before->threads;
+
+    /* A sanitizer's allocator keeps what is freed. */
+    if (!FAULTS_SANITIZED)
+        good = good && after->maps <= before->maps + SLACK_MAPS;
+    if (!good)
+        diag("%d descriptors, then %d; %d mappings, then %d; %d threads, then "
+             "%d",
+            before->fds, after->fds, before->maps, after->maps, before->threads,
+            after->threads);
+    return good;
+}
+
+/* One world with everything that starts threads and makes memory. */
+static bool live_once(const struct symmcoll_init_args *args)
+{
+    enum {
+        COUNT = 4096
+    };
+    float x[COUNT] = {1};
+    struct symmcoll_world *world;
+    struct symmcoll_group *group;
+    struct symmcoll_work *work;
+    bool good = symmcoll_init(args, &world) == SYMMCOLL_OK;
+
+    if (!good) {
+        diag("init: %s", symmcoll_last_error());
+        return false;
+    }
+    group = symmcoll_world_group(world);
+    good = symmcoll_all_reduce(group, x, x, COUNT, SYMMCOLL_FLOAT32,
+               SYMMCOLL_SUM, NULL, NULL) == SYMMCOLL_OK &&
+           x[0] == SIZE;
+    if (symmcoll_all_reduce(group, x, x, 1, SYMMCOLL_FLOAT32, SYMMCOLL_SUM,
+            NULL, &work) != SYMMCOLL_OK)
+        return false;
+    good = symmcoll_work_wait(work, -1) == SYMMCOLL_OK && x[0] == SIZE * SIZE &&
+           good;
+    symmcoll_work_free(work);
+    return symmcoll_finalize(world) == SYMMCOLL_OK && good;
+}
+
+static int process_cycles(int rank, int size, void *arg)
+{
+    struct usage before = {0}, after;
+    bool good = true;
+
+    (void)rank;
+    (void)size;
+    (void)arg;
+    for (int i = 0; i < cycles && good; i++) {
+        good = live_once(NULL);
+        if (i == WARM)
+            before = measure();
+    }
+    after = measure();
+    return good && is_flat(&before, &after) ? 0 : 1;
+}
+
+/* ---- threads ---- */
+
+struct thread_rank {
+    pthread_t thread;
+    pthread_barrier_t *between;
+    struct symmcoll_init_args args;
+    struct usage *before;
+    bool good;
+};
+
+static void *thread_cycles(void *arg)
+{
+    struct thread_rank *self = arg;
+
+    self->good = true;
+    for (int i = 0; i < cycles; i++) {
+        self->good = live_once(&self->args) && self->good;
+        /* So that a thread measures while none has begun anew. */
+        pthread_barrier_wait(self->between);
+        if (i == WARM && self->args.rank == 0)
+            *self->before = measure();
+        pthread_barrier_wait(self->between);
+    }
+    return NULL;
+}
+
+static int all_threads(int rank, int size, void *arg)
+{
+    struct thread_rank ranks[SIZE];
+    struct symmcoll_store *store;
+    pthread_barrier_t between;
+    struct usage before = {0}, after;
+    bool good = symmcoll_store_create_hash(&store) == SYMMCOLL_OK;
+
+    (void)rank;
+    (void)size;
+    (void)arg;
+    unsetenv("RANK");
+    unsetenv("WORLD_SIZE");
+    unsetenv("LOCAL_RANK");
+    unsetenv("LOCAL_WORLD_SIZE");
+    pthread_barrier_init(&between, NULL, SIZE);
+    for (int r = 0; r < SIZE; r++) {
+        ranks[r] = (struct thread_rank){.between = &between,
+            .args = SYMMCOLL_INIT_ARGS_INIT,
+            .before = &before};
+        ranks[r].args.store = store;
+        ranks[r].args.rank = r;
+        ranks[r].args.world_size = SIZE;
+        if (pthread_create(&ranks[r].thread, NULL, thread_cycles, &ranks[r]) !=
+            0)
+            _exit(1);
+    }
+    for (int r = 0; r < SIZE; r++) {
+        pthread_join(ranks[r].thread, NULL);
+        good = ranks[r].good && good;
+    }
+    before.threads -= SIZE; /* the ranks' own */
+    after = measure();
+    pthread_barrier_destroy(&between);
+    symmcoll_store_close(store);
+    return good && is_flat(&before, &after) ? 0 : 1;
+}
+
+static bool run(int size, raw_rank_fn body)
+{
+    int statuses[SIZE] = {0};
+    bool good = ranks_spawn(size, body, NULL, statuses);
+
+    for (int r = 0; r < size; r++)
+        good = statuses[r] == 0 && good;
+    return good;
+}
+
+int main(void)
+{
+    const char *text = getenv("CYCLES");
+
+    cycles = text != NULL ? atoi(text) : FAULTS_SANITIZED ? 60 : 200;
+    if (cycles <= WARM)
+        cycles = WARM + 1;
+    plan(2);
+    faults_begin();
+    ok(run(SIZE, process_cycles) && faults_clear_dumps(0),
+        "%d worlds of processes leave nothing behind", cycles);
+    ok(run(1, all_threads) && faults_clear_dumps(0),
+        "%d worlds of threads leave nothing behind", cycles);
+    faults_end();
+    return done_testing();
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks that die, in every way and place: the others are told who, how and in
+ * time, the record of the dead is written, and nothing is left behind.
+ */
+#include "t/tap.h"
+#include "t/world/faults.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SIZE 4
+#define LATE 0
+#define VICTIM 2
+#define GIB ((size_t)1 << 30)
+
+/* ---- what ranks do ---- */
+
+/* The call that fails, the one behind it, and what the group says. */
+static void tell_all(struct faults_rank *self)
+{
+    faults_note(self, faults_barrier(self));
+    faults_note(self, faults_barrier(self));
+    faults_note(self, symmcoll_group_error(self->group));
+}
+
+static int wait_for_the_late(struct faults_rank *self)
+{
+    if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
+        return 1;
+    faults_reach(self, 1);
+    if (self->rank == LATE)
+        faults_pass(self, 1);
+    tell_all(self);
+    return faults_finalize(self);
+}
+
+static int wait_for_the_busy(struct faults_rank *self)
+{
+    volatile unsigned long counter = 0;
+
+    if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
+        return 1;
+    faults_reach(self, 1);
+    while (self->rank == VICTIM)
+        counter++;
+    tell_all(self);
+    return faults_finalize(self);
+}
+
+static int wait_for_the_large(struct faults_rank *self)
+{
+    char *memory = NULL;
+
+    if (self->rank == VICTIM) {
+        memory = malloc(GIB);
+        if (memory == NULL)
+            return 1;
+        memset(memory, 1, GIB);
+    }
+    if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
+        return 1;
+    faults_reach(self, 1);
+    if (self->rank == VICTIM) {
+        pause();
+        return memory[GIB / 2]; /* it is in use to the end */
+    }
+    tell_all(self);
+    return faults_finalize(self);
+}
+
+/* arg: the status with which the victim leaves. */
+static int wait_for_the_leaver(struct faults_rank *self)
+{
+    const int *status = self->arg;
+
+    if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
+        return 1;
+    faults_reach(self, 1);
+    if (self->rank == VICTIM) {
+        faults_pass(self, 1);
+        faults_exit(*status);
+    }
+    tell_all(self);
+    return faults_finalize(self);
+}
+
+/* A stream of large operations, in any of which a rank may be killed. */
+static int work_without_end(struct faults_rank *self)
+{
+    enum {
+        COUNT = 1 << 18
+    };
+    float *x = malloc(COUNT * sizeof(*x));
+    symmcoll_status_t status = SYMMCOLL_OK;
+    bool right = true;
+
+    if (x == NULL || !faults_init(self))
+        return 1;
+    for (int i = 1; status == SYMMCOLL_OK && right; i++) {
+        status = faults_sum(self, x, COUNT);
+        if (status == SYMMCOLL_OK)
+            right = x[0] == SIZE && x[COUNT - 1] == SIZE;
+        faults_reach(self, i);
+    }
+    faults_note(self, status);
+    free(x);
+    tell_all(self);
+    return faults_finalize(self) != 0 || !right;
+}
+
+/* ---- what the others were told ---- */
+
+/* The n-th note of all others names each of the dead, and how they ended. */
+static bool all_said(const struct faults_job *job, unsigned dead, int n,
+    symmcoll_status_t status, const char *how)
+{
+    bool good = true;
+
+    for (int r = 0; r < job->size; r++) {
+        if ((dead >> r & 1) != 0)
+            continue;
+        for (int d = 0; d < job->size; d++) {
+            char name[64];
+
+            if ((dead >> d & 1) != 0)
+                good = faults_said(faults_told(job, r, n), status,
+                           faults_name(job, d, name), how, NULL) &&
+                       good;
+        }
+    }
+    return good;
+}
+
+/* How long it took the slowest of those who waited, from the kill. */
+static double slowest(const struct faults_job *job, unsigned dead)
+{
+    double worst = 0;
+
+    for (int r = 0; r < job->size; r++) {
+        double took = faults_told(job, r, 0)->at - job->killed_at;
+
+        if ((dead >> r & 1) == 0 && r != LATE && took > worst)
+            worst = took;
+    }
+    return worst;
+}
+
+/* Five points about a job whose dead are given. */
+static void judge(struct faults_job *job, unsigned dead, const char *who,
+    const char *how, const char *record)
+{
+    bool dumped = true;
+
+    ok(all_said(job, dead, 0, SYMMCOLL_ERR_PEER, how),
+        "%s: every other rank is told rank, pid and end", who);
+    diag("%s: known after %.0f ms", who, slowest(job, dead) * 1e3);
+    ok(slowest(job, dead) < FAULTS_KNOWN, "%s: in time", who);
+    ok(all_said(job, dead, 1, SYMMCOLL_ERR_ABORTED, how) &&
+            all_said(job, dead, 2, SYMMCOLL_ERR_PEER, how),
+        "%s: later calls are ABORTED with the first reason", who);
+    for (int r = 0; r < job->size; r++) {
+        if ((dead >> r & 1) != 0)
+            dumped = faults_dumped(r, record) && dumped;
+    }
+    ok(dumped, "%s: the record of the dead is written", who);
+    ok(faults_finish(job, dead) && faults_clear_dumps(SIZE),
+        "%s: nothing is left, and the others finalize", who);
+}
+
+/* ---- the points ---- */
+
+static void a_waiting_rank(void)
+{
+    struct faults_job job;
+
+    faults_start(&job, SIZE, wait_for_the_late, NULL);
+    for (int r = 0; r < SIZE; r++)
+        faults_await_asleep(&job, r, 1);
+    faults_signal(&job, VICTIM, SIGKILL);
+    faults_told(&job, 1, 0);
+    faults_told(&job, 3, 0);
+    faults_open(&job, 1);
+    judge(&job, 1u << VICTIM, "killed while waiting", "killed by SIGKILL",
+        "\"state\": \"started\"");
+}
+
+static void a_computing_rank(void)
+{
+    struct faults_job job;
+
+    faults_start(&job, SIZE, wait_for_the_busy, NULL);
+    faults_await_asleep(&job, 3, 1);
+    faults_await_all(&job, 1);
+    faults_signal(&job, VICTIM, SIGKILL);
+    judge(&job, 1u << VICTIM, "killed while computing",
+        "killed by SIGKILL after barrier seq 1", "\"state\": \"completed\"");
+}
+
+/* Memory that could still be had, in bytes. */
+static size_t memory_available(void)
+{
+    FILE *file = fopen("/proc/meminfo", "r");
+    char line[128];
+    size_t kib = 0;
+
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        if (sscanf(line, "MemAvailable: %zu", &kib) == 1)
+            break;
+    }
+    if (file != NULL)
+        fclose(file);
+    return kib * 1024;
+}
+
+static void a_large_rank(void)
+{
+    struct faults_job job;
+
+    if (memory_available() < 3 * GIB) {
+        skip(5, "less than 3 GiB of memory available");
+        return;
+    }
+    faults_start(&job, SIZE, wait_for_the_large, NULL);
+    faults_await_all(&job, 1);
+    faults_signal(&job, VICTIM, SIGKILL);
+    judge(&job, 1u << VICTIM, "killed with 1 GiB", "killed by SIGKILL", NULL);
+}
+
+static void a_leaving_rank(int status, const char *who, const char *how)
+{
+    struct faults_job job;
+
+    faults_start(&job, SIZE, wait_for_the_leaver, &status);
+    faults_await_all(&job, 1);
+    job.killed_at = faults_now();
+    faults_open(&job, 1);
+    judge(&job, 1u << VICTIM, who, how, "\"state\": \"completed\"");
+}
+
+static void two_at_once(void)
+{
+    struct faults_job job;
+
+    faults_start(&job, SIZE, wait_for_the_late, NULL);
+    for (int r = 0; r < SIZE; r++)
+        faults_await_asleep(&job, r, 1);
+    kill(job.pids[1], SIGKILL);
+    faults_signal(&job, VICTIM, SIGKILL);
+    faults_told(&job, 3, 0);
+    faults_open(&job, 1);
+    judge(&job, 1u << 1 | 1u << VICTIM, "two killed at once",
+        "killed by SIGKILL", "\"state\": \"started\"");
+}
+
+/* The first of all ranks, which has introduced the others and would write the
+ * records. */
+static void the_first_rank(void)
+{
+    struct faults_job job;
+    bool told = true;
+
+    faults_start(&job, SIZE, wait_for_the_late, NULL);
+    for (int r = 0; r < SIZE; r++)
+        faults_await_asleep(&job, r, 1);
+    faults_signal(&job, LATE, SIGKILL);
+    for (int r = 1; r < SIZE; r++) {
+        char name[64];
+        const struct faults_note *note = faults_told(&job, r, 0);
+
+        told =
+            faults_said(note, SYMMCOLL_ERR_PEER, faults_name(&job, LATE, name),
+                "after barrier seq 1", NULL) &&
+            note->at - job.killed_at < FAULTS_KNOWN && told;
+    }
+    ok(told, "rank 0 killed: every other rank is told, in time");
+    ok(faults_dumped(LATE, NULL), "rank 0 killed: its record is written");
+    ok(faults_finish(&job, 1u << LATE) && faults_clear_dumps(SIZE),
+        "rank 0 killed: nothing is left");
+}
+
+static void a_working_rank(void)
+{
+    struct faults_job job;
+    bool told = true;
+
+    faults_start(&job, SIZE, work_without_end, NULL);
+    faults_await_all(&job, 20);
+    faults_signal(&job, VICTIM, SIGKILL);
+    for (int r = 0; r < SIZE; r++) {
+        const struct faults_note *note = faults_told(&job, r, 0);
+        char name[64];
+
+        if (r == VICTIM)
+            continue;
+        told =
+            faults_said(note, SYMMCOLL_ERR_PEER,
+                faults_name(&job, VICTIM, name), "killed by SIGKILL", NULL) &&
+            note->at - job.killed_at < FAULTS_KNOWN && told;
+        told = faults_said(faults_told(&job, r, 1), SYMMCOLL_ERR_ABORTED,
+                   "killed by SIGKILL", NULL) &&
+               told;
+    }
+    ok(told, "killed in a stream of large operations: the others are told");
+    ok(faults_dumped(VICTIM, "all_reduce"),
+        "killed in a stream of large operations: its record is written");
+    ok(faults_finish(&job, 1u << VICTIM) && faults_clear_dumps(SIZE),
+        "killed in a stream of large operations: results are right to the end, "
+        "nothing is left");
+}
+
+int main(void)
+{
+    plan(36);
+    faults_begin();
+    a_waiting_rank();
+    a_computing_rank();
+    a_large_rank();
+    a_leaving_rank(
+        1, "exit(1) without finalize", "exited with status 1 without finalize");
+    a_leaving_rank(
+        0, "exit(0) without finalize", "exited with status 0 without finalize");
+    two_at_once();
+    the_first_rank();
+    a_working_rank();
+    faults_end();
+    return done_testing();
+}

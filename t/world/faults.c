@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The board, the starting and ending of ranks, and what they may leave behind.
+ */
+#include "t/world/faults.h"
+#include "t/ranks.h"
+#include "t/tap.h"
+#include "t/trace/json.h"
+#include "world/world.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static char folder[PATH_MAX];
+static char latest[64]; /* name of the latest job's world */
+
+double faults_now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static void rest(void)
+{
+    const struct timespec pause = {.tv_nsec = 200000};
+
+    nanosleep(&pause, NULL);
+}
+
+/* ---- the scratch folder ---- */
+
+void faults_begin(void)
+{
+    const char *build = getenv("T_BUILDDIR");
+    char prefix[PATH_MAX + 8];
+
+    snprintf(folder, sizeof(folder), "%.4000s/faults.XXXXXX",
+        build != NULL ? build : "/tmp");
+    if (mkdtemp(folder) == NULL) {
+        diag("%s: %s", folder, strerror(errno));
+        exit(1);
+    }
+    snprintf(prefix, sizeof(prefix), "%s/dump_", folder);
+    setenv("SYMMCOLL_TRACE_DUMP_FILE", prefix, 1);
+}
+
+const char *faults_folder(void)
+{
+    return folder;
+}
+
+bool faults_clear_dumps(int most)
+{
+    DIR *dir = opendir(folder);
+    struct dirent *entry;
+    bool good = dir != NULL;
+    int found = 0;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        char path[PATH_MAX + 256];
+        int rank, pid, number, length = 0;
+
+        if (entry->d_name[0] == '.')
+            continue;
+        /* Worlds with a name of their own put it behind the rank. */
+        if ((sscanf(entry->d_name, "dump_%d.t-%d-%d%n", &rank, &pid, &number,
+                 &length) != 3 &&
+                sscanf(entry->d_name, "dump_%d%n", &rank, &length) != 1) ||
+            entry->d_name[length] != '\0') {
+            diag("left in the folder of dumps: %s", entry->d_name);
+            good = false;
+        }
+        found++;
+        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        unlink(path);
+    }
+    if (dir != NULL)
+        closedir(dir);
+    if (found > most)
+        diag("expected at most %d dumps, found %d", most, found);
+    return good && found <= most;
+}
+
+void faults_end(void)
+{
+    faults_clear_dumps(INT_MAX);
+    rmdir(folder);
+}
+
+bool faults_dumped(int rank, const char *text)
+{
+    char path[PATH_MAX + 128];
+    double until = faults_now() + FAULTS_KNOWN * 2;
+    FILE *file = NULL;
+    char *data = NULL;
+    size_t used = 0;
+    bool good = false;
+
+    snprintf(path, sizeof(path), "%s/dump_%d%s%s", folder, rank,
+        latest[0] != '\0' ? "." : "", latest);
+    while (file == NULL && faults_now() < until) {
+        file = fopen(path, "r");
+        if (file == NULL)
+            rest();
+    }
+    if (file != NULL)
+        data = calloc(1, 4 << 20);
+    if (data != NULL)
+        used = fread(data, 1, (4 << 20) - 1, file);
+    if (used > 0)
+        good = json_is_valid(data) && (text == NULL || strstr(data, text));
+    if (!good)
+        diag("%s: %s", path,
+            used == 0             ? "is missing"
+            : json_is_valid(data) ? "does not hold what it should"
+                                  : "is no JSON");
+    free(data);
+    if (file != NULL)
+        fclose(file);
+    return good;
+}
+
+/* ---- starting ---- */
+
+static _Noreturn void be_rank(struct faults_job *job, pid_t parent, int rank,
+    faults_fn body, const void *arg)
+{
+    struct faults_rank self = {.board = job->board,
+        .line = &job->board->lines[rank],
+        .rank = rank,
+        .size = job->size,
+        .world_name = job->world_name,
+        .arg = arg};
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    ranks_environment_rank(rank, job->size);
+    exit(body(&self));
+}
+
+void faults_start(
+    struct faults_job *job, int size, faults_fn body, const void *arg)
+{
+    pid_t parent = getpid();
+
+    *job = (struct faults_job){.size = size};
+    job->board = mmap(NULL, sizeof(*job->board), PROT_READ | PROT_WRITE,
+        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (size > FAULTS_RANKS || job->board == MAP_FAILED) {
+        diag("no room for %d ranks", size);
+        exit(1);
+    }
+    snprintf(
+        job->world_name, sizeof(job->world_name), "%s", ranks_unique_name());
+    snprintf(latest, sizeof(latest), "%s", job->world_name);
+    ranks_environment();
+    fflush(NULL);
+    for (int r = 0; r < size; r++) {
+        job->pids[r] = fork();
+        if (job->pids[r] == 0)
+            be_rank(job, parent, r, body, arg);
+        if (job->pids[r] < 0) {
+            diag("fork of rank %d: %s", r, strerror(errno));
+            exit(1);
+        }
+        job->running[r] = job->pids[r];
+    }
+}
+
+/* ---- following ---- */
+
+void faults_open(struct faults_job *job, int step)
+{
+    atomic_store(&job->board->gate, step);
+}
+
+bool faults_await(const struct faults_job *job, int rank, int step)
+{
+    double until = faults_now() + FAULTS_PATIENCE;
+
+    while (atomic_load(&job->board->lines[rank].step) < step) {
+        if (faults_now() > until) {
+            diag("rank %d did not come to step %d", rank, step);
+            return false;
+        }
+        rest();
+    }
+    return true;
+}
+
+bool faults_await_all(const struct faults_job *job, int step)
+{
+    for (int r = 0; r < job->size; r++) {
+        if (!faults_await(job, r, step))
+            return false;
+    }
+    return true;
+}
+
+/* The state of a process's main thread, as in ps. */
+static char state_of(pid_t pid)
+{
+    char path[64], text[512] = "";
+    const char *end;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)pid);
+    file = fopen(path, "r");
+    if (file == NULL)
+        return '?';
+    if (fgets(text, sizeof(text), file) == NULL)
+        text[0] = '\0';
+    fclose(file);
+    end = strrchr(text, ')');
+    return end != NULL && end[1] == ' ' ? end[2] : '?';
+}
+
+bool faults_await_asleep(const struct faults_job *job, int rank, int step)
+{
+    double until = faults_now() + FAULTS_PATIENCE;
+    int times = 0; /* in a row: a short sleep is not what we look for */
+
+    if (!faults_await(job, rank, step))
+        return false;
+    while (times < 5) {
+        times = state_of(job->pids[rank]) == 'S' ? times + 1 : 0;
+        if (faults_now() > until) {
+            diag("rank %d does not sleep", rank);
+            return false;
+        }
+        rest();
+    }
+    return true;
+}
+
+void faults_reap(struct faults_job *job, int rank)
+{
+    double until = faults_now() + FAULTS_PATIENCE;
+    pid_t pid = job->running[rank];
+
+    if (pid <= 0)
+        return;
+    while (waitpid(pid, &job->statuses[rank], WNOHANG) != pid) {
+        if (faults_now() > until) {
+            diag("rank %d still runs: killed", rank);
+            kill(pid, SIGKILL);
+            waitpid(pid, &job->statuses[rank], 0);
+            break;
+        }
+        rest();
+    }
+    job->running[rank] = 0;
+}
+
+void faults_signal(struct faults_job *job, int rank, int sig)
+{
+    job->killed_at = faults_now();
+    kill(job->pids[rank], sig);
+}
+
+/* ---- what is left ---- */
+
+/* Whether a link or a line of a process of ours names the job's memory. */
+static bool is_held(const char *pid, const char *mark)
+{
+    char path[300], line[PATH_MAX + 512];
+    struct dirent *entry;
+    bool held = false;
+    FILE *maps;
+    DIR *dir;
+
+    snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
+    dir = opendir(path);
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        ssize_t n;
+
+        snprintf(
+            path, sizeof(path), "/proc/%.20s/fd/%.200s", pid, entry->d_name);
+        n = readlink(path, line, sizeof(line) - 1);
+        line[n > 0 ? n : 0] = '\0';
+        held = held || strstr(line, mark) != NULL;
+    }
+    if (dir != NULL)
+        closedir(dir);
+    snprintf(path, sizeof(path), "/proc/%.20s/maps", pid);
+    maps = fopen(path, "r");
+    while (maps != NULL && fgets(line, sizeof(line), maps) != NULL)
+        held = held || strstr(line, mark) != NULL;
+    if (maps != NULL)
+        fclose(maps);
+    if (held)
+        diag("process %s still holds %s", pid, mark);
+    return held;
+}
+
+static bool has_socket(const char *meeting)
+{
+    FILE *file = fopen("/proc/net/unix", "r");
+    char line[512];
+    bool found = false;
+
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+        found = found || strstr(line, meeting) != NULL;
+    if (file != NULL)
+        fclose(file);
+    if (found)
+        diag("a socket is left: %s", meeting);
+    return found;
+}
+
+static bool is_clean(const struct faults_job *job)
+{
+    DIR *dir = opendir("/proc");
+    struct dirent *entry;
+    bool clean = dir != NULL;
+    char mark[96];
+
+    snprintf(mark, sizeof(mark), "memfd:symmcoll:%s:", job->world_name);
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
+            clean = !is_held(entry->d_name, mark) && clean;
+    }
+    if (dir != NULL)
+        closedir(dir);
+    for (int r = 0; r < job->size; r++) {
+        const char *meeting = job->board->lines[r].meeting;
+
+        clean = (meeting[0] == '\0' || !has_socket(meeting)) && clean;
+    }
+    return clean;
+}
+
+bool faults_finish(struct faults_job *job, unsigned bad)
+{
+    bool good = true;
+
+    for (int r = 0; r < job->size; r++) {
+        faults_reap(job, r);
+        if ((bad >> r & 1) != 0 || job->statuses[r] == 0)
+            continue;
+        diag("rank %d ended with wait status 0x%x", r, job->statuses[r]);
+        good = false;
+    }
+    good = is_clean(job) && good;
+    munmap(job->board, sizeof(*job->board));
+    job->board = NULL;
+    return good;
+}
+
+/* ---- what was told ---- */
+
+/* Whether a child is a zombie, or has been reaped. */
+static bool has_ended(pid_t pid)
+{
+    siginfo_t info = {.si_pid = 0};
+
+    return pid <= 0 ||
+           waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           info.si_pid != 0;
+}
+
+const struct faults_note *faults_told(
+    const struct faults_job *job, int rank, int n)
+{
+    static const struct faults_note none = {
+        .status = SYMMCOLL_IN_PROGRESS, .detail = "nothing was told"};
+    const struct faults_line *line = &job->board->lines[rank];
+    double until = faults_now() + FAULTS_PATIENCE;
+
+    while (atomic_load(&line->notes) <= n && faults_now() < until) {
+        if (has_ended(job->running[rank]))
+            break;
+        rest();
+    }
+    return atomic_load(&line->notes) > n ? &line->note[n] : &none;
+}
+
+bool faults_said(const struct faults_note *note, symmcoll_status_t status, ...)
+{
+    const char *text;
+    bool good = note->status == status;
+    va_list texts;
+
+    if (!good)
+        diag("expected %s, found %s: %s", symmcoll_status_name(status),
+            symmcoll_status_name(note->status), note->detail);
+    va_start(texts, status);
+    while (good && (text = va_arg(texts, const char *)) != NULL) {
+        good = strstr(note->detail, text) != NULL;
+        if (!good)
+            diag("expected \"%s\" in: %s", text, note->detail);
+    }
+    va_end(texts);
+    return good;
+}
+
+const char *faults_name(const struct faults_job *job, int rank, char *buffer)
+{
+    sprintf(buffer, "rank %d (pid %d)", rank, (int)job->pids[rank]);
+    return buffer;
+}
+
+/* ---- a rank ---- */
+
+bool faults_init(struct faults_rank *self)
+{
+    struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
+    symmcoll_status_t status;
+
+    args.name = self->world_name;
+    status = symmcoll_init(&args, &self->world);
+    if (status != SYMMCOLL_OK) {
+        faults_note(self, status);
+        return false;
+    }
+    snprintf(self->line->meeting, sizeof(self->line->meeting), "%s",
+        self->world->rendezvous.meeting);
+    self->group = symmcoll_world_group(self->world);
+    return true;
+}
+
+int faults_finalize(struct faults_rank *self)
+{
+    return symmcoll_finalize(self->world) == SYMMCOLL_OK ? 0 : 1;
+}
+
+void faults_reach(struct faults_rank *self, int step)
+{
+    atomic_store(&self->line->step, step);
+}
+
+void faults_pass(const struct faults_rank *self, int step)
+{
+    while (atomic_load(&self->board->gate) < step)
+        rest();
+}
+
+symmcoll_status_t faults_note(
+    struct faults_rank *self, symmcoll_status_t status)
+{
+    int n = atomic_load(&self->line->notes);
+
+    if (n < FAULTS_NOTES) {
+        struct faults_note *note = &self->line->note[n];
+
+        note->at = faults_now();
+        note->status = status;
+        snprintf(note->detail, sizeof(note->detail), "%s",
+            status < 0 ? symmcoll_last_error() : "");
+        atomic_store(&self->line->notes, n + 1);
+    }
+    return status;
+}
+
+symmcoll_status_t faults_barrier(struct faults_rank *self)
+{
+    return symmcoll_barrier(self->group, NULL, NULL);
+}
+
+symmcoll_status_t faults_sum(struct faults_rank *self, float *x, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        x[i] = 1;
+    return symmcoll_all_reduce(
+        self->group, x, x, count, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL, NULL);
+}
+
+struct symmcoll_call faults_timeout(double seconds)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+
+    call.timeout = seconds;
+    return call;
+}
+
+_Noreturn void faults_exit(int status)
+{
+    /* At exit() a sanitizer looks for what finalize would have released. */
+    if (FAULTS_SANITIZED)
+        _exit(status);
+    exit(status);
+}

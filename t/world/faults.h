@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks that come to a bad end, and the test that brings it about: the test
+ * starts processes, sees on a board in shared memory how far each is, opens
+ * gates for them, sends signals, and reads what they were told.
+ *
+ * Bounds are ten times what the library promises, and more where a sanitizer
+ * slows everything down.
+ */
+#ifndef T_WORLD_FAULTS_H
+#define T_WORLD_FAULTS_H
+
+#include <symmcoll.h>
+
+#include <limits.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define FAULTS_RANKS 32
+#define FAULTS_NOTES 4
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FAULTS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define FAULTS_SANITIZED 1
+#endif
+#endif
+#ifndef FAULTS_SANITIZED
+#define FAULTS_SANITIZED 0
+#endif
+
+/* Seconds within which a death must be known: ten times the goal. */
+#define FAULTS_KNOWN (FAULTS_SANITIZED ? 5.0 : 1.0)
+/* Seconds after which a test gives up on a rank. */
+#define FAULTS_PATIENCE (FAULTS_SANITIZED ? 60.0 : 20.0)
+
+/* What a rank was told, once. */
+struct faults_note {
+    symmcoll_status_t status;
+    char detail[1024];
+    double at; /* faults_now() */
+};
+
+/* One rank's line on the board. */
+struct faults_line {
+    _Atomic int step; /* how far it is */
+    _Atomic int notes;
+    struct faults_note note[FAULTS_NOTES];
+    char meeting[96]; /* where it met the others */
+};
+
+struct faults_board {
+    _Atomic int gate; /* steps that ranks may take */
+    _Atomic int any;  /* for whatever a test counts */
+    struct faults_line lines[FAULTS_RANKS];
+};
+
+/* A rank, from its own side. */
+struct faults_rank {
+    struct faults_board *board;
+    struct faults_line *line;
+    int rank;
+    int size;
+    const char *world_name;
+    const void *arg;
+    struct symmcoll_world *world;
+    struct symmcoll_group *group;
+};
+
+/* What a rank does; its value is the exit status.  It starts before init. */
+typedef int (*faults_fn)(struct faults_rank *self);
+
+/* A set of ranks, from the side of the test. */
+struct faults_job {
+    struct faults_board *board;
+    int size;
+    pid_t pids[FAULTS_RANKS];
+    pid_t running[FAULTS_RANKS]; /* 0: has been reaped */
+    int statuses[FAULTS_RANKS];  /* of waitpid() */
+    double killed_at;
+    char world_name[64];
+};
+
+double faults_now(void);
+
+/* ---- the test ---- */
+
+/* Make a scratch folder and have dumps written there; once, before all jobs. */
+void faults_begin(void);
+/* Remove it. */
+void faults_end(void);
+/* The folder. */
+const char *faults_folder(void);
+
+/* Start so many ranks; arg is theirs to read. */
+void faults_start(
+    struct faults_job *job, int size, faults_fn body, const void *arg);
+/* Let the ranks pass a gate. */
+void faults_open(struct faults_job *job, int step);
+/* Wait until a rank, or all, have come to a step; false: it took too long. */
+bool faults_await(const struct faults_job *job, int rank, int step);
+bool faults_await_all(const struct faults_job *job, int step);
+/* The same, and then until its main thread sleeps: it waits in a call. */
+bool faults_await_asleep(const struct faults_job *job, int rank, int step);
+/* Send a signal, and note when.  A killed rank is not reaped before the end of
+ * the job: until then every kernel says how it ended. */
+void faults_signal(struct faults_job *job, int rank, int sig);
+/* Wait for a rank to end of its own accord. */
+void faults_reap(struct faults_job *job, int rank);
+/*
+ * Wait for the end of all ranks and release the job.  True when each but those
+ * in `bad` (bits) ended with status 0, and nothing of them is left: no process,
+ * no descriptor or mapping of their memory, no socket.
+ */
+bool faults_finish(struct faults_job *job, unsigned bad);
+
+/* A rank's n-th note, from 0; one with status 1 where there is none. */
+const struct faults_note *faults_told(
+    const struct faults_job *job, int rank, int n);
+/* Whether a note has a status and holds all texts, given up to NULL; says what
+ * it found where not. */
+bool faults_said(const struct faults_note *note, symmcoll_status_t status, ...);
+/* "rank 2 (pid 123)" */
+const char *faults_name(const struct faults_job *job, int rank, char *buffer);
+
+/* Whether a rank's dump is there and is valid JSON that holds a text (NULL:
+ * any). */
+bool faults_dumped(int rank, const char *text);
+/* Whether the folder holds dumps alone, and no more than so many; removes
+ * them. */
+bool faults_clear_dumps(int most);
+
+/* ---- a rank ---- */
+
+/* symmcoll_init() in the job's world; notes the failure. */
+bool faults_init(struct faults_rank *self);
+/* Finalize; gives the exit status. */
+int faults_finalize(struct faults_rank *self);
+/* Say how far this rank is; wait for a gate. */
+void faults_reach(struct faults_rank *self, int step);
+void faults_pass(const struct faults_rank *self, int step);
+/* Note what a call gave; gives the status. */
+symmcoll_status_t faults_note(
+    struct faults_rank *self, symmcoll_status_t status);
+/* A barrier, and an all_reduce of so many ones, with default options. */
+symmcoll_status_t faults_barrier(struct faults_rank *self);
+symmcoll_status_t faults_sum(struct faults_rank *self, float *x, size_t count);
+/* Options with a timeout in seconds. */
+struct symmcoll_call faults_timeout(double seconds);
+/* End the process with a status and without finalize. */
+_Noreturn void faults_exit(int status);
+
+#endif

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Meetings that fail: ranks that die on the way, do not come, come twice, or
+ * say something else than the others.
+ */
+#include "registry/registry.h"
+#include "t/tap.h"
+#include "t/world/faults.h"
+#include "world/world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SIZE 3
+#define SHORT "1s"
+
+/* ---- what ranks do ---- */
+
+/* Come when the test says so: rank r at gate r; then one barrier. */
+static int come_in_turn(struct faults_rank *self)
+{
+    faults_pass(self, self->rank);
+    faults_reach(self, 1);
+    if (!faults_init(self))
+        return 0;
+    faults_note(self, faults_barrier(self));
+    return faults_finalize(self);
+}
+
+/* The last rank is none: its number is another's, or its world is larger. */
+static int claim_a_number(struct faults_rank *self)
+{
+    setenv("WORLD_SIZE", "3", 1);
+    setenv("LOCAL_WORLD_SIZE", "3", 1);
+    if (self->rank == 3)
+        setenv("RANK", "1", 1);
+    return come_in_turn(self);
+}
+
+static int claim_a_size(struct faults_rank *self)
+{
+    if (self->rank == 2) {
+        setenv("WORLD_SIZE", "4", 1);
+        setenv("LOCAL_WORLD_SIZE", "4", 1);
+    }
+    return come_in_turn(self);
+}
+
+/* arg: "NAME=VALUE" for the environment. */
+static int join_with(struct faults_rank *self)
+{
+    putenv((char *)(uintptr_t)self->arg);
+    return faults_init(self) ? faults_finalize(self) : 0;
+}
+
+/* As far as the meeting by hand, so that nobody watches over this rank yet. */
+static struct symc_block *meet_by_hand(const struct faults_rank *self)
+{
+    static struct symc_peer peers[SIZE];
+    struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
+    int64_t deadline = symc_now_ns() + 60 * SYMC_NS_PER_S;
+    struct symc_meeting meeting = {
+        .rank = self->rank, .size = self->size, .deadline_ns = deadline};
+    struct symc_rendezvous rendezvous;
+    struct symc_block_sizes sizes;
+    struct symc_config *config;
+    struct symc_block *block;
+    bool threads;
+    int fd;
+
+    args.name = self->world_name;
+    if (symc_config_load(&config, NULL, NULL) != SYMMCOLL_OK ||
+        symc_rendezvous_open(&args, config, deadline, &rendezvous) !=
+            SYMMCOLL_OK)
+        return NULL;
+    sizes.trace = symc_trace_nbytes(config->trace_buffer_size);
+    symc_registry_layout(config, self->size, &sizes.group, &sizes.staging);
+    sizes.group += SYMC_FAILURE_ROOM;
+    meeting.name = rendezvous.meeting;
+    if (symc_block_create(self->world_name, self->rank, self->size, &sizes,
+            &block, &fd) != SYMMCOLL_OK)
+        return NULL;
+    symc_trace_init(symc_block_at(block, block->trace_offset),
+        config->trace_buffer_size, self->rank, self->size);
+    if (symc_meet(&meeting, block, fd, peers, &threads) != SYMMCOLL_OK)
+        return NULL;
+    return block;
+}
+
+static int die_behind_the_meeting(struct faults_rank *self)
+{
+    if (self->rank != 1)
+        return come_in_turn(self);
+    if (meet_by_hand(self) != NULL)
+        raise(SIGKILL);
+    return 1;
+}
+
+/* The process lives on: nothing but its word says that it has given up. */
+static int give_up_behind_the_meeting(struct faults_rank *self)
+{
+    struct symc_block *block;
+
+    if (self->rank != 1)
+        return come_in_turn(self);
+    block = meet_by_hand(self);
+    if (block == NULL)
+        return 1;
+    symc_life_give_up(&block->life);
+    faults_pass(self, SIZE + 1);
+    faults_exit(0);
+}
+
+/* ---- who dies ---- */
+
+static void before_it_says_hello(void)
+{
+    struct faults_job job;
+    bool told;
+
+    setenv("SYMMCOLL_TIMEOUTS_INIT", SHORT, 1);
+    faults_start(&job, SIZE, come_in_turn, NULL);
+    kill(job.pids[1], SIGKILL); /* before its gate has been opened */
+    faults_reap(&job, 1);
+    faults_open(&job, SIZE);
+    told = faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_TIMEOUT,
+               "2 of 3 ranks came, missing: rank 1", NULL) &&
+           faults_said(faults_told(&job, 2, 0), SYMMCOLL_ERR_TIMEOUT,
+               "missing: rank 1", NULL);
+    ok(told, "a rank killed before it has come is named as missing");
+    ok(faults_finish(&job, 1u << 1), "and nothing is left of the meeting");
+    unsetenv("SYMMCOLL_TIMEOUTS_INIT");
+}
+
+static void after_it_said_hello(void)
+{
+    struct faults_job job;
+    const struct faults_note *note;
+    char name[64];
+
+    faults_start(&job, SIZE, come_in_turn, NULL);
+    faults_await_asleep(&job, 0, 1);
+    faults_open(&job, 1);
+    faults_await_asleep(&job, 1, 1);
+    faults_signal(&job, 1, SIGKILL);
+    faults_open(&job, 2);
+    note = faults_told(&job, 0, 0);
+    ok(faults_said(note, SYMMCOLL_ERR_PEER, faults_name(&job, 1, name),
+           "killed by SIGKILL", NULL) &&
+            note->at - job.killed_at < FAULTS_KNOWN,
+        "a rank killed while it waits for the others is named at once");
+    ok(faults_said(faults_told(&job, 2, 0), SYMMCOLL_ERR_PEER, name,
+           "killed by SIGKILL", NULL),
+        "also to one who comes later");
+    ok(faults_finish(&job, 1u << 1) && faults_clear_dumps(SIZE),
+        "and nothing is left of that meeting");
+}
+
+/* Rank 0 has given up and gone. */
+static void after_all_have_gone(void)
+{
+    struct faults_job job;
+
+    setenv("SYMMCOLL_TIMEOUTS_INIT", "1s", 1);
+    faults_start(&job, SIZE, come_in_turn, NULL);
+    faults_open(&job, 1);
+    faults_told(&job, 0, 0);
+    faults_told(&job, 1, 0);
+    faults_open(&job, 2);
+    ok(faults_said(faults_told(&job, 2, 0), SYMMCOLL_ERR_TIMEOUT,
+           "rank 0 did not come", NULL),
+        "one who comes when all have given up does not wait for ever");
+    faults_finish(&job, 0);
+    unsetenv("SYMMCOLL_TIMEOUTS_INIT");
+}
+
+static void the_one_who_introduces(void)
+{
+    struct faults_job job;
+    const struct faults_note *note;
+    char name[64];
+
+    faults_start(&job, SIZE, come_in_turn, NULL);
+    faults_await_asleep(&job, 0, 1);
+    faults_open(&job, 1);
+    faults_await_asleep(&job, 1, 1);
+    faults_signal(&job, 0, SIGKILL);
+    note = faults_told(&job, 1, 0);
+    ok(faults_said(note, SYMMCOLL_ERR_PEER, faults_name(&job, 0, name), NULL) &&
+            note->at - job.killed_at < FAULTS_KNOWN,
+        "a killed rank 0, which introduces the others, is named at once");
+    faults_signal(&job, 2, SIGKILL);
+    ok(faults_finish(&job, 1u << 0 | 1u << 2), "and leaves no socket");
+}
+
+static void before_it_is_watched(
+    faults_fn body, unsigned bad, const char *end, const char *sentence)
+{
+    struct faults_job job;
+    char name[64];
+    bool told = true;
+
+    faults_start(&job, SIZE, body, NULL);
+    faults_open(&job, SIZE);
+    for (int r = 0; r < SIZE; r += 2)
+        told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_PEER,
+                   faults_name(&job, 1, name), end, NULL) &&
+               told;
+    faults_open(&job, SIZE + 1);
+    ok(told, "%s", sentence);
+    ok(faults_finish(&job, bad) && faults_clear_dumps(SIZE),
+        "%s: nothing is left", sentence);
+}
+
+/* ---- who does not come, or not so ---- */
+
+static void nobody_else(int rank, const char *missing, const char *sentence)
+{
+    struct faults_job job;
+
+    setenv("SYMMCOLL_TIMEOUTS_INIT", SHORT, 1);
+    faults_start(&job, SIZE, come_in_turn, NULL);
+    for (int r = 0; r < SIZE; r++) {
+        if (r != rank)
+            faults_signal(&job, r, SIGKILL);
+    }
+    faults_open(&job, SIZE);
+    ok(faults_said(
+           faults_told(&job, rank, 0), SYMMCOLL_ERR_TIMEOUT, missing, NULL),
+        "%s", sentence);
+    faults_finish(&job, 7);
+    unsetenv("SYMMCOLL_TIMEOUTS_INIT");
+}
+
+static void a_late_rank(void)
+{
+    struct faults_job job;
+
+    faults_start(&job, SIZE, come_in_turn, NULL);
+    faults_open(&job, 1);
+    faults_await_asleep(&job, 0, 1);
+    faults_await_asleep(&job, 1, 1);
+    faults_open(&job, 2);
+    ok(faults_finish(&job, 0), "a late rank is waited for");
+}
+
+static void one_number_twice(void)
+{
+    struct faults_job job;
+    char first[64], second[64];
+    bool good;
+
+    faults_start(&job, SIZE + 1, claim_a_number, NULL);
+    faults_open(&job, 1);
+    faults_await_asleep(&job, 0, 1);
+    faults_await_asleep(&job, 1, 1);
+    faults_signal(&job, 2, SIGSTOP); /* the meeting must not be complete */
+    faults_open(&job, 3);
+    snprintf(first, sizeof(first), "as process %d", (int)job.pids[1]);
+    snprintf(second, sizeof(second), "process %d says", (int)job.pids[3]);
+    good = faults_said(faults_told(&job, 3, 0), SYMMCOLL_ERR_INVALID,
+        "rank 1 has come already", first, second, NULL);
+    ok(good, "who takes a rank that is taken is told by whom");
+    faults_signal(&job, 2, SIGCONT);
+    for (int r = 0; r < SIZE; r++)
+        good = faults_told(&job, r, 0)->status == SYMMCOLL_OK && good;
+    ok(good, "and the others meet without it");
+    faults_finish(&job, 0);
+}
+
+static void sizes_that_differ(void)
+{
+    struct faults_job job;
+
+    setenv("SYMMCOLL_TIMEOUTS_INIT", "1s", 1);
+    faults_start(&job, SIZE, claim_a_size, NULL);
+    faults_open(&job, 1);
+    faults_await_asleep(&job, 0, 1);
+    faults_await_asleep(&job, 1, 1);
+    faults_open(&job, 2);
+    ok(faults_said(faults_told(&job, 2, 0), SYMMCOLL_ERR_INVALID,
+           "rank 2 says 4 ranks, others said 3", NULL),
+        "a world size that differs is told to who passed it");
+    ok(faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_TIMEOUT,
+           "missing: rank 2", NULL),
+        "and the others go on to wait for that rank");
+    faults_finish(&job, 0);
+    unsetenv("SYMMCOLL_TIMEOUTS_INIT");
+}
+
+static void a_bad_environment(
+    const char *setting, const char *name, const char *value)
+{
+    struct faults_job job;
+
+    faults_start(&job, 1, join_with, setting);
+    ok(faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_INVALID, "init", name,
+           value, NULL),
+        "%s is refused by name and value", setting);
+    faults_finish(&job, 0);
+}
+
+int main(void)
+{
+    plan(23);
+    faults_begin();
+    before_it_says_hello();
+    after_it_said_hello();
+    after_all_have_gone();
+    the_one_who_introduces();
+    before_it_is_watched(die_behind_the_meeting, 1u << 1, "killed by SIGKILL",
+        "a rank killed between the meeting and its first watch is named");
+    before_it_is_watched(give_up_behind_the_meeting, 0, "gave up during init",
+        "a rank that gives up behind the meeting is named");
+    nobody_else(0, "1 of 3 ranks came, missing: rank 1 and 2",
+        "where nobody else comes, all others are named");
+    nobody_else(1, "rank 0 did not come", "a missing rank 0 is named");
+    a_late_rank();
+    one_number_twice();
+    sizes_that_differ();
+    a_bad_environment("RANK=first", "RANK", "first");
+    a_bad_environment("RANK=-1", "RANK", "-1");
+    a_bad_environment("RANK=1", "rank", "expected 0 to 0, found 1");
+    a_bad_environment(
+        "WORLD_SIZE=0", "world_size", "expected more than 0, found 0");
+    faults_end();
+    return done_testing();
+}

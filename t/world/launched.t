@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Ranks of symmcoll-run that die while they compute, two at once, or in the
+# middle of the meeting, or are stopped: what the others are told, which records
+# there are, and that nothing is left.  (t/bin/run_ranks.t has the launcher's own
+# side.)
+. "${T_SRCDIR:-.}/t/tap.sh"
+
+run=$builddir/bin/symmcoll-run
+rank=$builddir/t/world/launched_rank
+SYMMCOLL_TRACE_DUMP_FILE="$scratch/dump_"
+export SYMMCOLL_TRACE_DUMP_FILE
+
+# start OPTIONS...: runs a job of four; its end is in $status
+start()
+{
+    rm -f "$scratch"/dump_* "$scratch/err"
+    "$run" -n 4 "$@" >"$scratch/out" 2>"$scratch/err"
+    status=$?
+}
+
+# told PATTERN: how many ranks said a line with it
+told()
+{
+    grep -c "^\[[0-9]\] .*$1" "$scratch/err"
+}
+
+left()
+{
+    for process in /proc/[0-9]*; do
+        case $(readlink "$process/exe" 2>/dev/null) in
+        "$rank" | *"/.libs/lt-launched_rank") echo "$process still runs" ;;
+        esac
+    done
+}
+
+plan 16
+
+start "$rank" compute
+is "$status" 137 "a job whose rank is killed while it computes ends with 137"
+is "$(told "barrier: PEER: .*rank 2 (pid [0-9]*) killed by SIGKILL after \
+barrier seq 4 of group 0")" 3 "the others know rank, pid, signal and place"
+[ -s "$scratch/dump_2" ]
+ok $? "its record is written"
+none "$(left)" "nothing is left"
+
+start "$rank" pair
+is "$status" 137 "a job that loses two ranks at once ends with 137"
+is "$(told 'barrier: PEER: .*rank [12] (pid [0-9]*) killed by SIGKILL')" 2 \
+    "the others know why"
+[ -s "$scratch/dump_1" ] && [ -s "$scratch/dump_2" ]
+ok $? "both records are written"
+none "$(left)" "nothing is left of two"
+
+start "$rank" hello
+is "$status" 137 "a job whose rank is killed in the meeting ends with 137"
+is "$(told 'init: PEER: .*rank 2 (pid [0-9]*) killed by SIGKILL')" 3 \
+    "those who wait for the meeting know why, and so does who comes later"
+is "$(ls "$scratch"/dump_* 2>/dev/null)" "" \
+    "there is no record of those who have done nothing"
+none "$(left)" "nothing is left of the meeting"
+
+SYMMCOLL_TIMEOUTS_COLLECTIVE=300ms
+SYMMCOLL_TRACE_DUMP_GRACE=200ms
+export SYMMCOLL_TIMEOUTS_COLLECTIVE SYMMCOLL_TRACE_DUMP_GRACE
+start --grace 2 "$rank" stop
+is "$status" 1 "a job whose rank is stopped ends with the others' status"
+is "$(told "TIMEOUT: .*rank 2 did not come; rank 2 (pid [0-9]*) is after \
+barrier seq 4")" 3 "the others know who did not come, and where it is"
+[ -s "$scratch/dump_2" ]
+ok $? "the record of the stopped rank is written"
+none "$(left)" "the stopped rank is gone"
+done_testing

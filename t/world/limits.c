@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks that run into limits: of file sizes, address space, descriptors, and
+ * of memory (a fallocate() that fails, see enospc.c).  Each error says what was
+ * asked and what there was; where staging is refused on one rank, all are told,
+ * and small operations go on.
+ */
+#include "t/ranks.h"
+#include "t/tap.h"
+#include "t/world/faults.h"
+#include "world/world.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define SIZE 3
+#define POOR 1 /* the rank that is short of something */
+#define LARGE ((size_t)1 << 18)
+
+static void set_limit(int resource, rlim_t value)
+{
+    struct rlimit limit;
+
+    getrlimit(resource, &limit);
+    limit.rlim_cur = value;
+    setrlimit(resource, &limit);
+}
+
+static void lift_limit(int resource)
+{
+    struct rlimit limit;
+
+    getrlimit(resource, &limit);
+    set_limit(resource, limit.rlim_max);
+}
+
+/* ---- staging ---- */
+
+static bool sums_to(struct faults_rank *self, float *x, size_t count)
+{
+    return faults_sum(self, x, count) == SYMMCOLL_OK && x[0] == SIZE &&
+           x[count - 1] == SIZE;
+}
+
+/* Small, large with and without the shortage, small in between. */
+static int fall_short(
+    struct faults_rank *self, void (*begin)(void), void (*end)(void))
+{
+    float *x = malloc(LARGE * sizeof(*x));
+    bool good = x != NULL && faults_init(self) && sums_to(self, x, 4);
+
+    if (good && self->rank == POOR)
+        begin();
+    if (good)
+        faults_note(self, faults_sum(self, x, LARGE));
+    for (size_t i = 0; good && i < LARGE; i++)
+        good = x[i] == 1;
+    good = good && sums_to(self, x, 4);
+    if (good)
+        faults_note(self, faults_sum(self, x, LARGE));
+    if (self->rank == POOR)
+        end();
+    good = good && sums_to(self, x, LARGE) && sums_to(self, x, 4);
+    free(x);
+    return good ? faults_finalize(self) : 1;
+}
+
+static void limit_files(void)
+{
+    set_limit(RLIMIT_FSIZE, 65536);
+}
+
+static void free_files(void)
+{
+    lift_limit(RLIMIT_FSIZE);
+}
+
+static int fall_short_of_files(struct faults_rank *self)
+{
+    return fall_short(self, limit_files, free_files);
+}
+
+static void fill_memory(void)
+{
+    setenv("ENOSPC_ABOVE", "0", 1);
+}
+
+static void free_memory(void)
+{
+    unsetenv("ENOSPC_ABOVE");
+}
+
+static int fall_short_of_memory(struct faults_rank *self)
+{
+    return fall_short(self, fill_memory, free_memory);
+}
+
+static void judge_staging(
+    faults_fn body, const char *asked, const char *found, const char *what)
+{
+    struct faults_job job;
+    bool told = true;
+
+    faults_start(&job, SIZE, body, NULL);
+    for (int r = 0; r < SIZE; r++) {
+        for (int i = 0; i < 2; i++)
+            told = faults_said(faults_told(&job, r, i), SYMMCOLL_ERR_NO_MEMORY,
+                       "all_reduce: rank 1: staging of collectives: ", asked,
+                       found, NULL) &&
+                   told;
+    }
+    ok(told, "%s: every rank is told who has no staging and why", what);
+    ok(faults_finish(&job, 0) && faults_clear_dumps(0),
+        "%s: the group is usable, buffers are untouched, and later there is "
+        "staging",
+        what);
+}
+
+/* All threads have the limit of their process. */
+static int threads_fall_short(struct symmcoll_group *group, int rank)
+{
+    float *x = calloc(LARGE, sizeof(*x));
+    symmcoll_status_t status;
+    bool good = symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK;
+
+    if (rank == POOR)
+        limit_files();
+    good = good && symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK;
+    status = symmcoll_all_reduce(
+        group, x, x, LARGE, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL, NULL);
+    good = good && status == SYMMCOLL_ERR_NO_MEMORY &&
+           strstr(symmcoll_last_error(), "RLIMIT_FSIZE is 64 KiB") != NULL;
+    good = symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK && good;
+    if (rank == POOR)
+        free_files();
+    good = symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK && good;
+    good = symmcoll_all_reduce(group, x, x, LARGE, SYMMCOLL_FLOAT32,
+               SYMMCOLL_SUM, NULL, NULL) == SYMMCOLL_OK &&
+           good;
+    free(x);
+    return good;
+}
+
+/* ---- init ---- */
+
+/* The poor rank fails, and stays: the others must not need its death.  arg: not
+ * NULL where it is memory that is short, not files. */
+static int fail_to_begin(struct faults_rank *self)
+{
+    if (self->rank == POOR && self->arg != NULL)
+        setenv("ENOSPC_ABOVE", "0", 1);
+    else if (self->rank == POOR)
+        limit_files();
+    if (faults_init(self))
+        return 1;
+    faults_pass(self, 1);
+    return 0;
+}
+
+static void judge_beginning(
+    const char *arg, const char *found, const char *what)
+{
+    struct faults_job job;
+
+    setenv("SYMMCOLL_TIMEOUTS_INIT", "500ms", 1);
+    faults_start(&job, SIZE, fail_to_begin, arg);
+    ok(faults_said(faults_told(&job, POOR, 0), SYMMCOLL_ERR_NO_MEMORY,
+           "block: ", "asked for", found, NULL) &&
+            faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_TIMEOUT,
+                "missing: rank 1", NULL),
+        "%s, before init: the rank is told why, the others who is missing",
+        what);
+    faults_open(&job, 1);
+    faults_finish(&job, 0);
+    unsetenv("SYMMCOLL_TIMEOUTS_INIT");
+}
+
+static size_t address_space(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    size_t pages = 0;
+
+    if (file == NULL || fscanf(file, "%zu", &pages) != 1)
+        pages = 0;
+    if (file != NULL)
+        fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* There is room for the own block, and for half of another's. */
+static int fall_short_of_space(struct faults_rank *self)
+{
+    size_t nbytes;
+    int failed;
+
+    if (!faults_init(self))
+        return 1;
+    nbytes = self->world->block->nbytes;
+    if (faults_barrier(self) != SYMMCOLL_OK || faults_finalize(self) != 0)
+        return 1;
+    if (self->rank == POOR)
+        set_limit(RLIMIT_AS, address_space() + nbytes + nbytes / 2);
+    failed = !faults_init(self);
+    if (self->rank == POOR)
+        lift_limit(RLIMIT_AS);
+    if (!failed)
+        faults_note(self, faults_barrier(self));
+    faults_pass(self, 1);
+    return failed ? 0 : faults_finalize(self);
+}
+
+static void too_little_space(void)
+{
+    struct faults_job job;
+    char name[64];
+    bool told = true;
+
+    if (FAULTS_SANITIZED) {
+        skip(2, "a sanitizer's own memory counts as address space");
+        return;
+    }
+    setenv("SYMMCOLL_HOST_CHUNK", "1MiB", 1);
+    faults_start(&job, SIZE, fall_short_of_space, NULL);
+    ok(faults_said(faults_told(&job, POOR, 0), SYMMCOLL_ERR_NO_MEMORY,
+           "address space for a rank", "asked for", "RLIMIT_AS is", NULL),
+        "RLIMIT_AS: the rank is told what was asked and what there is");
+    for (int r = 0; r < SIZE; r += 2)
+        told =
+            faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_PEER,
+                faults_name(&job, POOR, name), "gave up during init", NULL) &&
+            told;
+    faults_open(&job, 1);
+    ok(faults_finish(&job, 0) && told,
+        "RLIMIT_AS: the others are told that it has given up");
+    faults_clear_dumps(SIZE);
+    unsetenv("SYMMCOLL_HOST_CHUNK");
+}
+
+/* ---- descriptors ---- */
+
+static int count_fds(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int count = -1; /* the folder's own */
+
+    while (dir != NULL && readdir(dir) != NULL)
+        count++;
+    if (dir != NULL)
+        closedir(dir);
+    return count;
+}
+
+/* arg: who is short, and how many descriptors it may open. */
+struct shortage {
+    int rank;
+    int fds;
+};
+
+static int fall_short_of_fds(struct faults_rank *self)
+{
+    const struct shortage *shortage = self->arg;
+    int before = count_fds(), lowest = dup(0);
+
+    close(lowest);
+    if (self->rank == shortage->rank)
+        set_limit(RLIMIT_NOFILE, (rlim_t)(lowest + shortage->fds));
+    if (faults_init(self)) {
+        faults_note(self, faults_barrier(self));
+        faults_finalize(self);
+    }
+    lift_limit(RLIMIT_NOFILE);
+    return count_fds() == before ? 0 : 9;
+}
+
+static void too_few_fds(int rank)
+{
+    const struct shortage enough = {rank, 32};
+    struct faults_job job;
+    bool told = true, clean = true;
+
+    setenv("SYMMCOLL_TIMEOUTS_INIT", "300ms", 1);
+    for (int fds = 0; fds < 9; fds++) {
+        const struct shortage shortage = {rank, fds};
+        const struct faults_note *note;
+
+        faults_start(&job, SIZE, fall_short_of_fds, &shortage);
+        for (int r = 0; r < SIZE; r++)
+            faults_told(&job, r, 0);
+        note = faults_told(&job, rank, 0);
+        if (note->status != SYMMCOLL_OK)
+            told = faults_said(
+                       note, SYMMCOLL_ERR_SYSTEM, "RLIMIT_NOFILE is", NULL) &&
+                   told;
+        clean = faults_finish(&job, 0) && clean;
+        faults_clear_dumps(SIZE);
+    }
+    unsetenv("SYMMCOLL_TIMEOUTS_INIT");
+    ok(told, "RLIMIT_NOFILE on rank %d: whatever cannot be opened is named",
+        rank);
+    ok(clean, "RLIMIT_NOFILE on rank %d: nobody hangs, nothing is left open",
+        rank);
+    faults_start(&job, SIZE, fall_short_of_fds, &enough);
+    ok(faults_told(&job, rank, 0)->status == SYMMCOLL_OK &&
+            faults_finish(&job, 0),
+        "RLIMIT_NOFILE on rank %d: 32 descriptors are enough for 3 ranks",
+        rank);
+}
+
+int main(void)
+{
+    plan(15);
+    faults_begin();
+    judge_staging(fall_short_of_files, "KiB of shared memory asked for",
+        "RLIMIT_FSIZE is 64 KiB", "RLIMIT_FSIZE");
+    setenv("SYMMCOLL_HOST_DIRECT", "off", 1);
+    ok(threads_run(SIZE, threads_fall_short),
+        "RLIMIT_FSIZE: threads are told as well, and go on");
+    unsetenv("SYMMCOLL_HOST_DIRECT");
+    judge_beginning(NULL, "RLIMIT_FSIZE is 64 KiB", "RLIMIT_FSIZE");
+    judge_staging(fall_short_of_memory, "2 MiB asked for",
+        "No space left on device", "a full machine");
+    judge_beginning("full", "No space left on device", "a full machine");
+    too_little_space();
+    too_few_fds(POOR);
+    too_few_fds(0);
+    faults_end();
+    return done_testing();
+}

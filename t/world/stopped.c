@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks that are stopped: for less than the timeout nothing happens, for more
+ * they are named, their record is written for them, and they learn of it when
+ * they go on.
+ */
+#include "t/tap.h"
+#include "t/world/faults.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SIZE 3
+#define STOPPED 1
+#define COUNT ((size_t)1 << 17)
+
+/* Seconds that a rank is stopped: STOPPED_SECONDS, else one. */
+static double seconds_stopped(void)
+{
+    const char *text = getenv("STOPPED_SECONDS");
+
+    return text != NULL ? strtod(text, NULL) : 1;
+}
+
+static void sleep_for(double seconds)
+{
+    usleep((useconds_t)(seconds * 1e6));
+}
+
+/* Small and large operations in a stream, until gate 1. */
+static int work_on(struct faults_rank *self)
+{
+    float *x = malloc(COUNT * sizeof(*x));
+    bool good = x != NULL && faults_init(self);
+    float go_on = 1;
+
+    for (int i = 1; good && go_on > 0; i++) {
+        good = faults_sum(self, x, COUNT) == SYMMCOLL_OK && x[0] == SIZE &&
+               x[COUNT - 1] == SIZE;
+        go_on = atomic_load(&self->board->gate) < 1;
+        /* They end together: where any has seen the gate. */
+        good = good &&
+               symmcoll_all_reduce(self->group, &go_on, &go_on, 1,
+                   SYMMCOLL_FLOAT32, SYMMCOLL_MIN, NULL, NULL) == SYMMCOLL_OK;
+        faults_reach(self, i);
+    }
+    if (!good)
+        diag("rank %d: %s", self->rank, symmcoll_last_error());
+    free(x);
+    return good ? faults_finalize(self) : 1;
+}
+
+/* All but one wait in the second barrier; that one is stopped before it. */
+static int wait_for_the_stopped(struct faults_rank *self)
+{
+    if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
+        return 1;
+    faults_reach(self, 1);
+    if (self->rank == STOPPED)
+        faults_pass(self, 1);
+    faults_note(self, faults_barrier(self));
+    faults_note(self, faults_barrier(self));
+    faults_pass(self, 2);
+    return faults_finalize(self);
+}
+
+static void below_the_timeout(void)
+{
+    struct faults_job job;
+    int before, after;
+
+    faults_start(&job, SIZE, work_on, NULL);
+    faults_await_all(&job, 3);
+    faults_signal(&job, STOPPED, SIGSTOP);
+    sleep_for(seconds_stopped() / 2);
+    before = atomic_load(&job.board->lines[STOPPED].step);
+    sleep_for(seconds_stopped() / 2);
+    after = atomic_load(&job.board->lines[STOPPED].step);
+    faults_signal(&job, STOPPED, SIGCONT);
+    faults_await_all(&job, after + 3);
+    faults_open(&job, 1);
+    ok(before == after, "while a rank is stopped, nobody overtakes it");
+    ok(faults_finish(&job, 0) && faults_clear_dumps(0),
+        "afterwards all goes on, and all results are right");
+}
+
+static void above_the_timeout(void)
+{
+    struct faults_job job;
+    char name[64];
+    bool told = true;
+
+    setenv("SYMMCOLL_TIMEOUTS_COLLECTIVE", "300ms", 1);
+    setenv("SYMMCOLL_TRACE_DUMP_GRACE", "200ms", 1);
+    setenv("SYMMCOLL_LOG_LEVEL", "error", 1);
+    faults_start(&job, SIZE, wait_for_the_stopped, NULL);
+    faults_await_all(&job, 1);
+    faults_signal(&job, STOPPED, SIGSTOP);
+    for (int r = 0; r < SIZE; r += 2)
+        told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_TIMEOUT,
+                   "rank 1 did not come", faults_name(&job, STOPPED, name),
+                   "is after barrier seq 1 of group 0", NULL) &&
+               faults_said(faults_told(&job, r, 1), SYMMCOLL_ERR_ABORTED,
+                   "rank 1 did not come", NULL) &&
+               told;
+    ok(told, "a rank that is stopped for longer than the timeout is named");
+    ok(faults_dumped(STOPPED, "\"reason\": \"the rank did not come\""),
+        "its record is written by another one");
+    faults_open(&job, 1);
+    faults_signal(&job, STOPPED, SIGCONT);
+    ok(faults_said(faults_told(&job, STOPPED, 0), SYMMCOLL_ERR_ABORTED,
+           "rank 1 did not come", NULL),
+        "when it goes on it learns that the others have given up");
+    faults_open(&job, 2);
+    ok(faults_finish(&job, 0) && faults_clear_dumps(SIZE),
+        "all finalize, and nothing is left");
+    unsetenv("SYMMCOLL_TIMEOUTS_COLLECTIVE");
+    unsetenv("SYMMCOLL_TRACE_DUMP_GRACE");
+    unsetenv("SYMMCOLL_LOG_LEVEL");
+}
+
+/* The first rank is no better: another one writes for it. */
+static int wait_for_rank_0(struct faults_rank *self)
+{
+    if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
+        return 1;
+    faults_reach(self, 1);
+    faults_pass(self, self->rank == 0 ? 1 : 0);
+    faults_note(self, faults_barrier(self));
+    faults_pass(self, 2);
+    return faults_finalize(self);
+}
+
+static void the_first_rank(void)
+{
+    struct faults_job job;
+
+    setenv("SYMMCOLL_TIMEOUTS_COLLECTIVE", "300ms", 1);
+    setenv("SYMMCOLL_TRACE_DUMP_GRACE", "200ms", 1);
+    faults_start(&job, SIZE, wait_for_rank_0, NULL);
+    faults_await_all(&job, 1);
+    faults_signal(&job, 0, SIGSTOP);
+    ok(faults_said(faults_told(&job, 1, 0), SYMMCOLL_ERR_TIMEOUT,
+           "rank 0 did not come", NULL) &&
+            faults_dumped(0, "the rank did not come"),
+        "a stopped rank 0 is named, and its record is written");
+    faults_open(&job, 2);
+    faults_signal(&job, 0, SIGCONT);
+    faults_finish(&job, 0);
+    faults_clear_dumps(SIZE);
+}
+
+int main(void)
+{
+    plan(7);
+    faults_begin();
+    below_the_timeout();
+    above_the_timeout();
+    the_first_rank();
+    faults_end();
+    return done_testing();
+}
