@@ -50,6 +50,7 @@ void symc_waiting_init(struct symc_waiting *waiting, int local_ranks,
     waiting->crowded = is_crowded(local_ranks);
     waiting->barrier = syscall(SYS_membarrier,
                            MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+    waiting->nap_ns = waiting->barrier ? NAP_NS : NAP_BLIND_NS;
     waiting->spin_ns = spin_ns;
     waiting->polls = polls;
     waiting->yield_ns = yield_ns;
@@ -132,7 +133,7 @@ static void nap(const struct wait *wait, int64_t now)
     struct symc_bell *bell = wait->watch->bell;
     bool barrier = wait->watch->waiting->barrier;
     int64_t left = wait->patience->deadline_ns - now;
-    int64_t longest = barrier ? NAP_NS : NAP_BLIND_NS;
+    int64_t longest = wait->watch->waiting->nap_ns;
     uint32_t rings = atomic_load_explicit(&bell->rings, memory_order_acquire);
 
     if (left < longest)

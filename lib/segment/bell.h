@@ -21,6 +21,7 @@ struct symc_waiting {
     int64_t spin_ns;  /* polling before sleeping; not crowded */
     int64_t polls;    /* polls before yielding; crowded */
     int64_t yield_ns; /* yielding before sleeping; crowded */
+    int64_t nap_ns;   /* longest sleep before looking at everything again */
 };
 
 /* Set up for so many ranks on this machine, and register with membarrier. */

@@ -24,13 +24,14 @@ struct side {
 struct court {
     struct side sides[2];
     uint64_t rounds;
-    bool lost; /* a wait took as long as one that nobody rang for */
 };
 
 static struct court *court;
 
-/* Sleep at once, so that every wait is a race with the bell. */
-static const struct symc_waiting sleepy = {.barrier = true};
+/* Sleep at once, so that every wait is a race with the bell, and for as long as
+ * the wait may last, so that one bell that is not heard is noticed. */
+static const struct symc_waiting sleepy = {
+    .barrier = true, .nap_ns = SYMC_NEVER};
 static struct symc_waiting usual;
 
 static bool never(void *arg)
@@ -76,7 +77,7 @@ static bool play(int number, const struct symc_waiting *waiting)
     uint64_t state = (uint64_t)number + 12345;
 
     for (uint64_t i = 1; i <= court->rounds; i++) {
-        struct symc_patience patience = {.timeout_ns = 20 * SYMC_NS_PER_S};
+        struct symc_patience patience = {.timeout_ns = 100 * SYMC_NS_PER_S};
 
         if (number == 0) {
             dawdle(&state);
@@ -110,8 +111,8 @@ static double seconds_now(void)
     return (double)symc_now_ns() / (double)SYMC_NS_PER_S;
 }
 
-/* A lost wakeup costs a whole nap, 100 ms, so a game with some of them takes
- * seconds longer than one without.  Naps fall in most rounds. */
+/* One lost wakeup costs the whole time of a wait, longer than a game may take.
+ * Naps fall in most rounds. */
 static void test_game(
     const struct symc_waiting *waiting, uint64_t rounds, const char *sentence)
 {
@@ -175,8 +176,10 @@ static bool say_enough(void *arg)
 
 static void test_look(void)
 {
+    static const struct symc_waiting restless = {
+        .barrier = true, .nap_ns = SYMC_NS_PER_S / 100};
     struct side *side = &court->sides[0];
-    struct symc_watch watch = watch_of(side, &sleepy);
+    struct symc_watch watch = watch_of(side, &restless);
     struct symc_patience patience = {.timeout_ns = 20 * SYMC_NS_PER_S};
     int looks = 0;
 
@@ -218,10 +221,11 @@ int main(void)
     if (court == MAP_FAILED)
         skip_all("no shared memory");
     symc_waiting_init(&usual, 2, 50000, 300, 1000000);
+    usual.nap_ns = SYMC_NEVER;
     if (!usual.barrier)
         skip_all("no membarrier: sleepers wake by themselves");
     crowded = (struct symc_waiting){
-        .crowded = true, .barrier = true, .polls = 0, .yield_ns = 0};
+        .crowded = true, .barrier = true, .nap_ns = SYMC_NEVER};
     test_game(&sleepy, 20000, "no wakeup is lost where all sleep at once");
     test_game(&crowded, 20000, "nor where they yield once before");
     test_game(&usual, 20000, "nor with the settings' spinning");
