@@ -47,11 +47,10 @@ struct symc_core {
     void (*log)(void *group, enum symc_log_level level, const char *format, ...)
         SYMC_PRINTF(3, 4);
     /* The value of a setting as text; false where there is none such. */
-    bool (*setting)(
-        void *group, const char *key, char *buffer, size_t nbytes);
+    bool (*setting)(void *group, const char *key, char *buffer, size_t nbytes);
 
-    /* Collective: give every member a descriptor, get everybody's (out, an array
-     * of size, owned by the caller).  fd is borrowed; -1 sends none. */
+    /* Collective: give every member a descriptor, get everybody's (out, an
+     * array of size, owned by the caller).  fd is borrowed; -1 sends none. */
     symmcoll_status_t (*exchange)(void *group, int fd, int *fds);
     /* Back this rank's staging with memory; the first call does the work. */
     symmcoll_status_t (*reserve)(void *group);
@@ -117,8 +116,7 @@ struct symc_compute_ops {
 
 /* Life of a group. */
 struct symc_admin_ops {
-    symmcoll_status_t (*split)(
-        void *state, int color, int key, void **child);
+    symmcoll_status_t (*split)(void *state, int color, int key, void **child);
     symmcoll_status_t (*shrink)(
         void *state, const bool *survivors, void **child);
     void (*abort)(void *state);
@@ -126,7 +124,7 @@ struct symc_admin_ops {
 };
 
 struct symc_backend {
-    uint32_t abi;      /* SYMC_BACKEND_ABI; the loader refuses any other */
+    uint32_t abi; /* SYMC_BACKEND_ABI; the loader refuses any other */
     const char *name;
     uint32_t priority; /* larger is tried first among those that probe OK */
 

@@ -13,9 +13,9 @@ symmcoll_status_t symmcoll_all_gather(struct symmcoll_group *group, void *out,
         symc_coll_begin(group, SYMC_ALL_GATHER, count, dtype, &made);
 
     if (status == SYMMCOLL_OK)
-        status = symc_coll_check_buffers(&made, out,
-            count * (size_t)group->size, in, count,
-            (size_t)group->rank * count);
+        status =
+            symc_coll_check_buffers(&made, out, count * (size_t)group->size, in,
+                count, (size_t)group->rank * count);
     if (status != SYMMCOLL_OK)
         return status;
     return symc_coll_issue(group, &made, call, work);

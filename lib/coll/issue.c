@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From a checked operation to its result: on the caller's thread when it blocks,
- * on the group's progress thread when it does not.
+ * From a checked operation to its result: on the caller's thread when it
+ * blocks, on the group's progress thread when it does not.
  */
 #include "coll/coll.h"
 
@@ -38,8 +38,8 @@ static symmcoll_status_t apply_call(
     return SYMMCOLL_OK;
 }
 
-static symmcoll_status_t queue(struct symmcoll_group *group,
-    struct symc_op *op, struct symmcoll_work **work)
+static symmcoll_status_t queue(struct symmcoll_group *group, struct symc_op *op,
+    struct symmcoll_work **work)
 {
     op->issued = symc_ticks();
     return symc_lane_submit(&group->lane, op, work);

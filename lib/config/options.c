@@ -43,8 +43,8 @@ const struct symc_option symc_options[] = {
         .dflt = "30min",
         .range = "1ms inf",
         .help =
-            "How long one operation may take, once it has to wait, before it fails "
-            "its group.",
+            "How long one operation may take, once it has to wait, before it "
+            "fails its group.",
     },
     {
         .key = "timeouts.finalize",

@@ -20,8 +20,8 @@ static symmcoll_status_t probe_alone(const struct symc_peers *peers)
     return SYMMCOLL_OK;
 }
 
-static symmcoll_status_t open_alone(const struct symc_core *core,
-    const struct symc_peers *peers, void **state)
+static symmcoll_status_t open_alone(
+    const struct symc_core *core, const struct symc_peers *peers, void **state)
 {
     struct fake *fake = symc_alloc(1, sizeof(*fake));
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The core that a backend is given: each function looks up what it needs through
- * the group and hands on.
+ * The core that a backend is given: each function looks up what it needs
+ * through the group and hands on.
  */
 #include "group/group.h"
 
@@ -60,10 +60,10 @@ static symmcoll_status_t exchange_once(struct symmcoll_group *group,
     return symc_hub_exchange(&meeting, mine, all, threads);
 }
 
-/* Threads share a table of descriptors: each makes a copy of its own, and nobody
- * goes on before all have. */
-static symmcoll_status_t copy_fds(struct symmcoll_group *group,
-    struct symc_offer *all, int *fds)
+/* Threads share a table of descriptors: each makes a copy of its own, and
+ * nobody goes on before all have. */
+static symmcoll_status_t copy_fds(
+    struct symmcoll_group *group, struct symc_offer *all, int *fds)
 {
     struct symc_offer none = {.fds = {-1, -1}};
     bool threads;
@@ -139,8 +139,8 @@ static void recorded(
 static bool has_left(struct symmcoll_group *group, int member)
 {
     return member >= 0 &&
-           symc_life_state(
-               &group->world->peers[group->global[member]]) == SYMC_LIFE_LEFT;
+           symc_life_state(&group->world->peers[group->global[member]]) ==
+               SYMC_LIFE_LEFT;
 }
 
 static bool failed(void *context, int member)
@@ -163,12 +163,13 @@ static symmcoll_status_t failure(
             (int)group->world->peers[group->global[member]].pid,
             symc_kind_name(op->kind), (unsigned long long)op->seq);
     if (!symc_members_failed(members))
-        return symc_fail(SYMMCOLL_ERR_INTERNAL,
-            "%s: stopped without a reason", symc_kind_name(op->kind));
+        return symc_fail(SYMMCOLL_ERR_INTERNAL, "%s: stopped without a reason",
+            symc_kind_name(op->kind));
     return symc_members_status(members, op);
 }
 
-/* Where those who have not come are: one clause for each, as far as they fit. */
+/* Where those who have not come are: one clause for each, as far as they fit.
+ */
 static void describe_missing(const struct symmcoll_group *group,
     const bool *missing, char *buffer, size_t nbytes)
 {
@@ -186,8 +187,7 @@ static void describe_missing(const struct symmcoll_group *group,
         used += (size_t)snprintf(buffer + used, nbytes - used,
             "; rank %d (pid %d) is %s", r,
             (int)group->world->peers[group->global[r]].pid,
-            symc_trace_position(
-                ring, ring_nbytes, position, sizeof(position)));
+            symc_trace_position(ring, ring_nbytes, position, sizeof(position)));
     }
 }
 

@@ -162,8 +162,7 @@ void symc_group_drain(struct symmcoll_group *group)
     struct symmcoll_world *world = group->world;
     int64_t wait = world->config->timeouts_finalize;
     int64_t now = symc_now_ns();
-    int64_t deadline =
-        wait > SYMC_NEVER - now ? SYMC_NEVER : now + wait;
+    int64_t deadline = wait > SYMC_NEVER - now ? SYMC_NEVER : now + wait;
     uint64_t tickets;
 
     do {
@@ -246,8 +245,8 @@ symmcoll_status_t symmcoll_group_set_timeout(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "group_set_timeout: expected more than 0 seconds, found %g",
             timeout);
-    ns = timeout < 9e9 ? (int64_t)(timeout * (double)SYMC_NS_PER_S)
-                       : SYMC_NEVER;
+    ns =
+        timeout < 9e9 ? (int64_t)(timeout * (double)SYMC_NS_PER_S) : SYMC_NEVER;
     atomic_store(&group->timeout_ns, ns > 0 ? ns : 1);
     return SYMMCOLL_OK;
 }

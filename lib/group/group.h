@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A group from the inside: its members, its turn, its backend, and the core that
- * the backend is given.
+ * A group from the inside: its members, its turn, its backend, and the core
+ * that the backend is given.
  */
 #ifndef SYMC_GROUP_GROUP_H
 #define SYMC_GROUP_GROUP_H
@@ -23,7 +23,7 @@ struct symmcoll_group {
     struct symc_lane lane;
     _Atomic uint64_t seq; /* of the latest operation */
     _Atomic int64_t timeout_ns;
-    int trace; /* index in the recorder, or -1 */
+    int trace;          /* index in the recorder, or -1 */
     uint32_t exchanges; /* of descriptors, so far */
 
     const struct symc_backend *backend;
@@ -54,8 +54,7 @@ symmcoll_status_t symc_group_run(
     struct symmcoll_group *group, struct symc_op *op);
 
 /* The settings of the group's world. */
-const struct symc_config *symc_group_config(
-    const struct symmcoll_group *group);
+const struct symc_config *symc_group_config(const struct symmcoll_group *group);
 
 /* ---- core.c ---- */
 

@@ -97,14 +97,14 @@ static symmcoll_status_t fail_revoked(const struct direct *direct)
 
     if (core->failed(core->group, -1))
         return core->failure(core->group, direct->op, -1);
-    return core->fail(SYMMCOLL_ERR_INTERNAL,
-        "%s: a peer left without a reason", symc_kind_name(direct->op->kind));
+    return core->fail(SYMMCOLL_ERR_INTERNAL, "%s: a peer left without a reason",
+        symc_kind_name(direct->op->kind));
 }
 
 /* Sum elements [lo, hi) of everybody's input, shifted by `shift` elements, into
  * out + lo. */
-static symmcoll_status_t sum(const struct direct *direct, size_t lo, size_t hi,
-    size_t shift)
+static symmcoll_status_t sum(
+    const struct direct *direct, size_t lo, size_t hi, size_t shift)
 {
     struct symc_host *host = direct->host;
     const struct symc_op *op = direct->op;
@@ -208,13 +208,13 @@ static symmcoll_status_t move(struct direct *direct)
     case SYMC_GATHER:
         return is_root ? gather(direct) : SYMMCOLL_OK;
     case SYMC_BROADCAST:
-        return is_root ? SYMMCOLL_OK
-                       : fetch(direct, op->root, op->out,
-                             exposed_by(direct, op->root).in,
-                             op->count * op->elem);
+        return is_root
+                   ? SYMMCOLL_OK
+                   : fetch(direct, op->root, op->out,
+                         exposed_by(direct, op->root).in, op->count * op->elem);
     default:
-        return host->core->fail(SYMMCOLL_ERR_INTERNAL, "direct: operation %d",
-            (int)op->kind);
+        return host->core->fail(
+            SYMMCOLL_ERR_INTERNAL, "direct: operation %d", (int)op->kind);
     }
 }
 
@@ -246,8 +246,8 @@ symmcoll_status_t symc_host_direct(
         atomic_store_explicit(
             &channel->reduced, host->rounds, memory_order_release);
         symc_host_post(host, &channel->drained, host->rounds);
-        status = symc_host_wait_all(host, op, 
-            offsetof(struct symc_channel, drained), host->rounds);
+        status = symc_host_wait_all(
+            host, op, offsetof(struct symc_channel, drained), host->rounds);
     }
     if (status != SYMMCOLL_OK && exposed)
         revoke(&direct);

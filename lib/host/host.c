@@ -30,8 +30,8 @@ static size_t chunk_nbytes(const struct symc_config *config, int size)
         config->host_chunk > least ? config->host_chunk : least, 4096);
 }
 
-static void lay_out(const struct symc_config *config, int size,
-    size_t *channel, size_t *staging)
+static void lay_out(const struct symc_config *config, int size, size_t *channel,
+    size_t *staging)
 {
     *channel = sizeof(struct symc_channel) + 2 * small_nbytes(config);
     *staging = 2 * SYMC_SLOTS * chunk_nbytes(config, size);
@@ -74,8 +74,8 @@ static bool allocate(struct symc_host *host, size_t size)
            host->factors != NULL && host->missing != NULL;
 }
 
-static symmcoll_status_t open_host(const struct symc_core *core,
-    const struct symc_peers *peers, void **state)
+static symmcoll_status_t open_host(
+    const struct symc_core *core, const struct symc_peers *peers, void **state)
 {
     const struct symc_config *config = core->config;
     struct symc_host *host = symc_alloc(1, sizeof(*host));
@@ -114,8 +114,7 @@ static symmcoll_status_t start(
 
     (void)token;
     host->patience = (struct symc_patience){.timeout_ns = op->timeout_ns};
-    return symc_host_select(
-        host->core->config, host->threads, host->size, op)
+    return symc_host_select(host->core->config, host->threads, host->size, op)
         ->run(host, op);
 }
 

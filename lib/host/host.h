@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The host backend's state, and what its algorithms share.  Private to the room.
+ * The host backend's state, and what its algorithms share.  Private to the
+ * room.
  */
 #ifndef SYMC_HOST_HOST_H
 #define SYMC_HOST_HOST_H
@@ -23,9 +24,9 @@ struct symc_host {
     const void **sources; /* for reductions: one for each rank */
     double *factors;
     bool *missing;
-    size_t small; /* bytes of one small area */
-    size_t chunk; /* bytes of one staging slot */
-    uint64_t rounds; /* of staged algorithms, so far */
+    size_t small;                  /* bytes of one small area */
+    size_t chunk;                  /* bytes of one staging slot */
+    uint64_t rounds;               /* of staged algorithms, so far */
     struct symc_patience patience; /* of the operation under way */
 };
 
@@ -43,9 +44,9 @@ const void *symc_host_payload(const struct symc_host *host, int rank,
     const struct symc_op *op, size_t nbytes);
 
 /*
- * Publish this rank's header with a payload that fits it (a larger one is beside
- * it already, nbytes is 0), and wait for everybody's.  entry (out) is the
- * recorder's; set also where it fails.
+ * Publish this rank's header with a payload that fits it (a larger one is
+ * beside it already, nbytes is 0), and wait for everybody's.  entry (out) is
+ * the recorder's; set also where it fails.
  *
  * OK: all ranks passed the same.  Else no buffer may be touched; see the
  * statuses of collectives.h.

@@ -21,8 +21,8 @@ static uint32_t pack(const struct symc_op *op, uint32_t flags)
 
 bool symc_host_fits_line(const struct symc_op *op, size_t nbytes)
 {
-    return nbytes <= (op->op == SYMMCOLL_PREMUL_SUM ? SYMC_FACTOR_AT
-                                                    : SYMC_PAYLOAD);
+    return nbytes <=
+           (op->op == SYMMCOLL_PREMUL_SUM ? SYMC_FACTOR_AT : SYMC_PAYLOAD);
 }
 
 void *symc_host_beside(
@@ -69,8 +69,8 @@ static uint64_t progress_of(
 {
     const struct symc_channel *channel = host->channels[rank];
 
-    if (atomic_load_explicit(&channel->headers[op->seq & 1].seq,
-            memory_order_acquire) < op->seq)
+    if (atomic_load_explicit(
+            &channel->headers[op->seq & 1].seq, memory_order_acquire) < op->seq)
         return 0;
     return 1 + atomic_load(&channel->staged) + atomic_load(&channel->reduced) +
            atomic_load(&channel->drained);
@@ -91,8 +91,7 @@ static bool list_missing(struct symc_host *host, const struct symc_op *op,
             least = progress;
     }
     for (int r = 0; r < host->size; r++)
-        host->missing[r] =
-            r != host->rank && progress_of(host, r, op) <= least;
+        host->missing[r] = r != host->rank && progress_of(host, r, op) <= least;
     return atomic_load_explicit(
                counter_of(host, peer, counter), memory_order_acquire) < target;
 }
@@ -156,8 +155,8 @@ symmcoll_status_t symc_host_wait_all(struct symc_host *host,
 /*
  * Ranks share processors: wait a while for everybody's header.  As long as one
  * is missing who runs on this processor, polling is in vain and it gets the
- * processor at once; for those elsewhere some polls are cheaper than a switch to
- * a rank that has to wait for them too.
+ * processor at once; for those elsewhere some polls are cheaper than a switch
+ * to a rank that has to wait for them too.
  */
 static __attribute__((noinline)) void await_crowded(
     const struct symc_host *host, const struct symc_op *op)
@@ -173,8 +172,8 @@ static __attribute__((noinline)) void await_crowded(
         for (int r = 0; r < host->size; r++) {
             const struct symc_header *headers = host->channels[r]->headers;
 
-            if (atomic_load_explicit(&headers[op->seq & 1].seq,
-                    memory_order_acquire) >= op->seq)
+            if (atomic_load_explicit(
+                    &headers[op->seq & 1].seq, memory_order_acquire) >= op->seq)
                 continue;
             if (atomic_load_explicit(&headers[(op->seq - 1) & 1].cpu,
                     memory_order_relaxed) == cpu)
@@ -208,8 +207,7 @@ static inline bool ring(const struct symc_host *host)
         if (r == host->rank)
             continue;
         symc_bell_touch(bell);
-        failures |=
-            atomic_load_explicit(&bell->failures, memory_order_relaxed);
+        failures |= atomic_load_explicit(&bell->failures, memory_order_relaxed);
     }
     return failures != 0;
 }
@@ -276,8 +274,8 @@ static const struct symc_header *header_of(
 }
 
 /* The rank whose value most ranks share; the lowest of equals. */
-static int find_majority(const struct symc_host *host,
-    const struct symc_op *op, enum field field)
+static int find_majority(
+    const struct symc_host *host, const struct symc_op *op, enum field field)
 {
     int best = 0, best_votes = 0;
 
@@ -392,9 +390,9 @@ static inline void claim_next(const struct symc_host *host, uint64_t seq)
 }
 
 /*
- * Write the header line, number last.  Peers are polling it, and each look takes
- * the line away from this processor: so everything is put together first and
- * stored in one go.
+ * Write the header line, number last.  Peers are polling it, and each look
+ * takes the line away from this processor: so everything is put together first
+ * and stored in one go.
  */
 static inline void publish(const struct symc_host *host,
     const struct symc_op *op, uint32_t what, const void *payload, size_t nbytes)
@@ -441,8 +439,7 @@ symmcoll_status_t symc_host_meet(struct symc_host *host,
         const struct symc_header *other;
 
         peer = peer + 1 == host->size ? 0 : peer + 1;
-        symmcoll_status_t status =
-            symc_host_wait(host, op, peer, at, op->seq);
+        symmcoll_status_t status = symc_host_wait(host, op, peer, at, op->seq);
         if (status != SYMMCOLL_OK)
             return status;
         other = header_of(host, peer, op);

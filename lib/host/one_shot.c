@@ -30,8 +30,8 @@ static void reduce(struct symc_host *host, const struct symc_op *op,
                                ? op->in
                                : symc_host_payload(host, r, op, nbytes)) +
             offset;
-    symc_reduce(&reduction, op->out, NULL, host->sources, host->size, op->count,
-        false);
+    symc_reduce(
+        &reduction, op->out, NULL, host->sources, host->size, op->count, false);
 }
 
 static void gather(
@@ -48,8 +48,8 @@ static void gather(
 }
 
 /* Everybody's contribution is here and they agree: make this rank's result. */
-static void finish(struct symc_host *host, const struct symc_op *op,
-    size_t nbytes)
+static void finish(
+    struct symc_host *host, const struct symc_op *op, size_t nbytes)
 {
     switch (op->kind) {
     case SYMC_ALL_REDUCE:
@@ -60,8 +60,7 @@ static void finish(struct symc_host *host, const struct symc_op *op,
             reduce(host, op, nbytes, 0);
         break;
     case SYMC_REDUCE_SCATTER:
-        reduce(host, op, nbytes,
-            (size_t)host->rank * op->count * op->elem);
+        reduce(host, op, nbytes, (size_t)host->rank * op->count * op->elem);
         break;
     case SYMC_ALL_GATHER:
         gather(host, op, nbytes);
@@ -72,8 +71,8 @@ static void finish(struct symc_host *host, const struct symc_op *op,
         break;
     case SYMC_BROADCAST:
         if (host->rank != op->root)
-            memcpy(op->out, symc_host_payload(host, op->root, op, nbytes),
-                nbytes);
+            memcpy(
+                op->out, symc_host_payload(host, op->root, op, nbytes), nbytes);
         break;
     default: /* a barrier has met, and that is all */
         break;

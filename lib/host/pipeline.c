@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The staged algorithms' engine.  A message goes through staging slots in rounds
- * of a cache-sized chunk; in each a rank stages its contribution, sums its own
- * part of everybody's, and collects the other parts:
+ * The staged algorithms' engine.  A message goes through staging slots in
+ * rounds of a cache-sized chunk; in each a rank stages its contribution, sums
+ * its own part of everybody's, and collects the other parts:
  *
  *     round        0        1        2        3
  *     stage     .------. .------. .------. .------.
@@ -93,9 +93,8 @@ static symmcoll_status_t combine(struct run *run, uint64_t i)
     struct symc_round round = round_at(run, i);
 
     if (pipeline->combine != NULL) {
-        symmcoll_status_t status =
-            symc_host_wait_all(run->host, run->op,
-                offsetof(struct symc_channel, staged), round.number + 1);
+        symmcoll_status_t status = symc_host_wait_all(run->host, run->op,
+            offsetof(struct symc_channel, staged), round.number + 1);
 
         if (status != SYMMCOLL_OK)
             return status;
@@ -110,16 +109,16 @@ static symmcoll_status_t collect(struct run *run, uint64_t i)
     const struct symc_pipeline *pipeline = run->pipeline;
     struct symc_host *host = run->host;
     struct symc_round round = round_at(run, i);
-    size_t counter = pipeline->gathers
-                         ? offsetof(struct symc_channel, staged)
-                         : offsetof(struct symc_channel, reduced);
+    size_t counter = pipeline->gathers ? offsetof(struct symc_channel, staged)
+                                       : offsetof(struct symc_channel, reduced);
 
     for (int step = 1; pipeline->collect != NULL && step < host->size; step++) {
         int peer = (host->rank + step) % host->size;
 
         if (pipeline->from >= 0 && peer != pipeline->from)
             continue;
-        symmcoll_status_t status = symc_host_wait(host, run->op, peer, counter, round.number + 1);
+        symmcoll_status_t status =
+            symc_host_wait(host, run->op, peer, counter, round.number + 1);
         if (status != SYMMCOLL_OK)
             return status;
         pipeline->collect(host, run->op, &round, peer, pipeline->context);

@@ -8,9 +8,9 @@
 #include "host/host.h"
 
 #define KIND(kind) (1u << (kind))
-#define ALL                                                                    \
-    (KIND(SYMC_BARRIER) | KIND(SYMC_ALL_REDUCE) | KIND(SYMC_REDUCE) |          \
-        KIND(SYMC_REDUCE_SCATTER) | KIND(SYMC_ALL_GATHER) |                    \
+#define ALL                                                           \
+    (KIND(SYMC_BARRIER) | KIND(SYMC_ALL_REDUCE) | KIND(SYMC_REDUCE) | \
+        KIND(SYMC_REDUCE_SCATTER) | KIND(SYMC_ALL_GATHER) |           \
         KIND(SYMC_GATHER) | KIND(SYMC_BROADCAST))
 
 static const struct symc_algorithm algorithms[] = {
@@ -34,8 +34,8 @@ static const struct symc_algorithm algorithms[] = {
         .run = symc_host_staged_scatter},
     {.name = "staged_copy",
         .help = "staged chunks are copied out",
-        .kinds = KIND(SYMC_ALL_GATHER) | KIND(SYMC_GATHER) |
-                 KIND(SYMC_BROADCAST),
+        .kinds =
+            KIND(SYMC_ALL_GATHER) | KIND(SYMC_GATHER) | KIND(SYMC_BROADCAST),
         .run = symc_host_staged_copy},
 };
 

@@ -26,8 +26,7 @@ struct symc_algorithm {
 const struct symc_algorithm *symc_host_algorithms(size_t *count);
 
 /* The entry for an operation of so many ranks; the same on all of them. */
-const struct symc_algorithm *symc_host_select(
-    const struct symc_config *config, bool threads, int size,
-    const struct symc_op *op);
+const struct symc_algorithm *symc_host_select(const struct symc_config *config,
+    bool threads, int size, const struct symc_op *op);
 
 #endif

@@ -12,8 +12,7 @@ struct copy {
 /* Where a rank's contribution belongs in this rank's result. */
 static char *place(const struct symc_op *op, int rank, size_t offset)
 {
-    size_t first =
-        op->kind == SYMC_BROADCAST ? 0 : (size_t)rank * op->count;
+    size_t first = op->kind == SYMC_BROADCAST ? 0 : (size_t)rank * op->count;
 
     return (char *)op->out + (first + offset) * op->elem;
 }
@@ -55,14 +54,16 @@ symmcoll_status_t symc_host_staged_copy(
 {
     bool is_root = op->root == host->rank;
     bool gives = op->kind != SYMC_BROADCAST || is_root;
-    bool wants = op->kind == SYMC_ALL_GATHER ||
-                 (op->kind == SYMC_GATHER) == is_root;
+    bool wants =
+        op->kind == SYMC_ALL_GATHER || (op->kind == SYMC_GATHER) == is_root;
     bool keeps = op->kind != SYMC_BROADCAST && wants;
     struct copy copy = {.streaming = false};
     struct symc_pipeline pipeline = {.total = op->count,
         .step = host->chunk / op->elem,
         .context = &copy,
-        .stage = !gives ? NULL : keeps ? stage_and_keep : stage,
+        .stage = !gives  ? NULL
+                 : keeps ? stage_and_keep
+                         : stage,
         .collect = wants ? collect : NULL,
         .from = op->kind == SYMC_BROADCAST ? op->root : -1,
         .gathers = true};

@@ -19,9 +19,8 @@ static void stage(struct symc_host *host, const struct symc_op *op,
     char *slot = symc_host_staged(host, host->rank, round);
 
     for (int r = 0; r < host->size; r++) {
-        const char *in =
-            (const char *)op->in +
-            ((size_t)r * op->count + round->offset) * op->elem;
+        const char *in = (const char *)op->in +
+                         ((size_t)r * op->count + round->offset) * op->elem;
 
         if (r != host->rank)
             symc_copy(slot + (size_t)r * scatter->step * op->elem, in,
@@ -37,14 +36,12 @@ static void combine(struct symc_host *host, const struct symc_op *op,
 
     for (int r = 0; r < host->size; r++)
         host->sources[r] =
-            r == host->rank
-                ? (const char *)op->in +
-                      (mine * op->count + round->offset) * op->elem
-                : symc_host_staged(host, r, round) +
-                      mine * scatter->step * op->elem;
-    symc_reduce(&scatter->reduction,
-        (char *)op->out + round->offset * op->elem, NULL, host->sources,
-        host->size, round->count, scatter->streaming);
+            r == host->rank ? (const char *)op->in +
+                                  (mine * op->count + round->offset) * op->elem
+                            : symc_host_staged(host, r, round) +
+                                  mine * scatter->step * op->elem;
+    symc_reduce(&scatter->reduction, (char *)op->out + round->offset * op->elem,
+        NULL, host->sources, host->size, round->count, scatter->streaming);
 }
 
 symmcoll_status_t symc_host_staged_scatter(
@@ -63,8 +60,8 @@ symmcoll_status_t symc_host_staged_scatter(
         scatter.reduction = symc_host_reduction(host, op);
         scatter.streaming =
             op->count * op->elem >= host->core->config->host_stream_min;
-        scatter.step = host->chunk / (size_t)host->size / SYMC_LINE *
-                       SYMC_LINE / op->elem;
+        scatter.step =
+            host->chunk / (size_t)host->size / SYMC_LINE * SYMC_LINE / op->elem;
         pipeline.step = scatter.step;
         status = symc_host_pipeline(host, op, &pipeline);
     }

@@ -41,9 +41,8 @@ static void combine(struct symc_host *host, const struct symc_op *op,
     symc_host_part(round->count, op->elem, host->size, host->rank, &lo, &hi);
 
     char *sum = symc_host_summed(host, host->rank, round) + lo * op->elem;
-    char *out = shot->wants
-                    ? (char *)op->out + (round->offset + lo) * op->elem
-                    : NULL;
+    char *out =
+        shot->wants ? (char *)op->out + (round->offset + lo) * op->elem : NULL;
     for (int r = 0; r < host->size; r++)
         host->sources[r] =
             r == host->rank

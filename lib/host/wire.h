@@ -15,13 +15,15 @@
 
 #include "segment/block.h"
 
-#define SYMC_PAYLOAD 40        /* bytes in the header line */
-#define SYMC_FACTOR_AT 32      /* of them, where PREMUL_SUM's factor is */
-#define SYMC_SLOTS 4           /* staging slots in flight */
-#define SYMC_SMALL_MIN 512     /* room beside the header, for error details */
+#define SYMC_PAYLOAD 40    /* bytes in the header line */
+#define SYMC_FACTOR_AT 32  /* of them, where PREMUL_SUM's factor is */
+#define SYMC_SLOTS 4       /* staging slots in flight */
+#define SYMC_SMALL_MIN 512 /* room beside the header, for error details */
 
 /* Flags of a header. */
-#define SYMC_HEADER_REFUSED 1u /* no staging: the detail is beside the header */
+#define SYMC_HEADER_REFUSED                           \
+    1u /* no staging: the detail is beside the header \
+        */
 
 struct symc_header {
     _Alignas(SYMC_APART) uint64_t count;
@@ -43,14 +45,16 @@ struct symc_geometry {
 struct symc_channel {
     struct symc_header headers[2];
 
-    /* Rounds of staged algorithms, counted over the group's life. */
-    _Alignas(SYMC_APART) _Atomic uint64_t staged; /* put into this rank's slots */
-    _Alignas(SYMC_APART) _Atomic uint64_t reduced; /* own part summed */
-    _Alignas(SYMC_APART) _Atomic uint64_t drained; /* nothing more to read */
+    /* Rounds of staged algorithms, counted over the group's life: put into this
+     * rank's slots, own part summed, nothing more to read. */
+    _Alignas(SYMC_APART) _Atomic uint64_t staged;
+    _Alignas(SYMC_APART) _Atomic uint64_t reduced;
+    _Alignas(SYMC_APART) _Atomic uint64_t drained;
 
-    /* Threads that read each other's buffers, see direct.c. */
-    _Alignas(SYMC_APART) _Atomic uint64_t revoked; /* up to this operation */
-    _Alignas(SYMC_APART) _Atomic uint32_t inside;  /* rank + 1 being read */
+    /* Threads that read each other's buffers, see direct.c: revoked up to this
+     * operation; rank + 1 being read. */
+    _Alignas(SYMC_APART) _Atomic uint64_t revoked;
+    _Alignas(SYMC_APART) _Atomic uint32_t inside;
 
     _Alignas(SYMC_LINE) struct symc_geometry geometry;
     _Alignas(SYMC_APART) unsigned char small[]; /* two areas, used in turn */

@@ -46,8 +46,8 @@ symmcoll_status_t symc_registry_choose(
             *backend = *at;
             return SYMMCOLL_OK;
         }
-        used += (size_t)snprintf(reasons + used, sizeof(reasons) - used,
-            "%s%s", used == 0 ? "" : "; ", symmcoll_last_error());
+        used += (size_t)snprintf(reasons + used, sizeof(reasons) - used, "%s%s",
+            used == 0 ? "" : "; ", symmcoll_last_error());
         if (used >= sizeof(reasons))
             used = sizeof(reasons) - 1;
     }

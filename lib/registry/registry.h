@@ -16,7 +16,7 @@ void symc_registry_layout(const struct symc_config *config, int size,
 
 /* The first backend that can serve such a group.  Errors: UNSUPPORTED, with
  * every backend's reason. */
-symmcoll_status_t symc_registry_choose(const struct symc_peers *peers,
-    const struct symc_backend **backend);
+symmcoll_status_t symc_registry_choose(
+    const struct symc_peers *peers, const struct symc_backend **backend);
 
 #endif

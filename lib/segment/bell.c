@@ -20,8 +20,9 @@
 
 #define CLOCK_EVERY 64 /* polls between two looks at the clock */
 #define YIELD_EVERY 4  /* looks at the clock between two offers to yield */
-#define NAP_NS (INT64_C(100) * 1000 * 1000) /* longest sleep, with membarrier */
-#define NAP_BLIND_NS (INT64_C(5) * 1000 * 1000) /* without */
+/* The longest sleep: with membarrier, and without. */
+#define NAP_NS (INT64_C(100) * 1000 * 1000)
+#define NAP_BLIND_NS (INT64_C(5) * 1000 * 1000)
 
 static int processors_allowed(void)
 {
@@ -79,13 +80,13 @@ static bool is_reached(const struct wait *wait)
 
 static bool is_stopped(const struct wait *wait)
 {
-    return atomic_load_explicit(
-               wait->watch->stopped, memory_order_acquire) != 0;
+    return atomic_load_explicit(wait->watch->stopped, memory_order_acquire) !=
+           0;
 }
 
 /* Poll until the word comes, the flag is raised, or the time is up.  The
- * processor is offered to others now and then: it may be the peer that waits for
- * it, where the scheduler has put both on one. */
+ * processor is offered to others now and then: it may be the peer that waits
+ * for it, where the scheduler has put both on one. */
 static bool spin(const struct wait *wait, int64_t until_ns)
 {
     for (int round = 1;; round++) {

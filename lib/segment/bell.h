@@ -4,9 +4,9 @@
  * it sleeps on its own bell.  Who has written a word rings the bells of those
  * who sleep, and looks with one plain load: the sleeper, not the writer, pays
  * for the order of memory.  It announces itself, has every processor pass a
- * barrier (membarrier), looks at the word again, and only then sleeps; so either
- * the writer sees it asleep, or it sees what was written.  Where membarrier is
- * missing it sleeps at most five milliseconds at a time.
+ * barrier (membarrier), looks at the word again, and only then sleeps; so
+ * either the writer sees it asleep, or it sees what was written.  Where
+ * membarrier is missing it sleeps at most five milliseconds at a time.
  */
 #ifndef SYMC_SEGMENT_BELL_H
 #define SYMC_SEGMENT_BELL_H
@@ -58,9 +58,9 @@ enum symc_wait_end symc_wait_long(const struct symc_watch *watch,
 #define SYMC_QUICK_POLLS 32
 
 /*
- * Between two polls.  A poll that comes too early takes the line from the writer
- * and costs both a crossing: polling without a pause nearly doubles the time of
- * a small collective.
+ * Between two polls.  A poll that comes too early takes the line from the
+ * writer and costs both a crossing: polling without a pause nearly doubles the
+ * time of a small collective.
  */
 static inline void symc_pause(void)
 {

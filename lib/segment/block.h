@@ -2,12 +2,12 @@
 /*
  * A block is one rank's share of a symmetric segment: a sealed memfd, mapped by
  * every rank (and by the launcher), or by all threads of one process at one
- * place.  A rank writes only to its own block, but for four words: `bell`, which
- * others ring, `exit`, which the launcher fills, `users`, and `dumped`.
+ * place.  A rank writes only to its own block, but for four words: `bell`,
+ * which others ring, `exit`, which the launcher fills, `users`, and `dumped`.
  *
  * What is where: header, flight recorder, groups, staging (see layout in
- * struct symc_block).  Everything up to `reserved` is backed by memory; the rest
- * is address space until symc_block_reserve().
+ * struct symc_block).  Everything up to `reserved` is backed by memory; the
+ * rest is address space until symc_block_reserve().
  */
 #ifndef SYMC_SEGMENT_BLOCK_H
 #define SYMC_SEGMENT_BLOCK_H
@@ -18,7 +18,7 @@
 #include <sys/types.h>
 
 #define SYMC_BLOCK_MAGIC UINT64_C(0x3130304c4c4f4353) /* "SCOLL001" */
-#define SYMC_LINE 64  /* bytes that travel together */
+#define SYMC_LINE 64   /* bytes that travel together */
 #define SYMC_APART 128 /* keeps two words out of each other's prefetch */
 
 /* On which a rank sleeps.  Others ring it where `sleeping` is not zero. */
@@ -36,8 +36,8 @@ struct symc_exit {
 };
 
 /* Values of symc_block.life, apart from the monitor's thread id. */
-#define SYMC_LIFE_NONE 0u           /* not begun */
-#define SYMC_LIFE_DIED 0x40000000u  /* FUTEX_OWNER_DIED: set by the kernel */
+#define SYMC_LIFE_NONE 0u             /* not begun */
+#define SYMC_LIFE_DIED 0x40000000u    /* FUTEX_OWNER_DIED: set by the kernel */
 #define SYMC_LIFE_GOODBYE 0x3fffffffu /* finalized; no thread has this id */
 #define SYMC_LIFE_GAVE_UP 0x3ffffffeu /* init failed behind the meeting */
 
@@ -59,7 +59,7 @@ struct symc_block {
     uint64_t staging_nbytes;
     char world[64]; /* the world's name */
 
-    _Alignas(SYMC_LINE) _Atomic uint32_t life; /* futex with a robust owner */
+    _Alignas(SYMC_LINE) _Atomic uint32_t life;  /* futex with a robust owner */
     _Alignas(SYMC_LINE) _Atomic uint32_t users; /* threads: who maps it */
     _Atomic uint32_t dumped; /* 1: its flight recorder has been written out */
     struct symc_exit exit;
@@ -94,8 +94,8 @@ symmcoll_status_t symc_block_reserve(
     int fd, size_t offset, size_t nbytes, const char *what);
 
 /* Let this process touch a part of a block without page faults; best effort. */
-void symc_block_populate(struct symc_block *block, size_t offset,
-    size_t nbytes);
+void symc_block_populate(
+    struct symc_block *block, size_t offset, size_t nbytes);
 
 static inline void *symc_block_at(struct symc_block *block, uint64_t offset)
 {

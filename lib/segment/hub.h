@@ -20,8 +20,8 @@
 struct symc_peer {
     struct symc_block *block;
     pid_t pid;
-    int pidfd;  /* -1: the kernel has none, or the peer is this process */
-    bool mine;  /* mapped by this rank, not borrowed from a thread */
+    int pidfd; /* -1: the kernel has none, or the peer is this process */
+    bool mine; /* mapped by this rank, not borrowed from a thread */
 };
 
 /* ---- the serving side, for the launcher and for rank 0 ---- */
@@ -69,14 +69,15 @@ bool symc_hub_met(const struct symc_hub *hub, const char *meeting);
  * who wait get PEER with the text.  For a launcher whose child died. */
 void symc_hub_fail_rank(struct symc_hub *hub, int rank, const char *text);
 
-/* Who has not come to a meeting, as text for a message; "" when it is unknown. */
+/* Who has not come to a meeting, as text for a message; "" when it is unknown.
+ */
 void symc_hub_missing(const struct symc_hub *hub, const char *meeting,
     char *buffer, size_t nbytes);
 
 /* ---- the joining side ---- */
 
 struct symc_meeting {
-    const char *hub;  /* the launcher's, or NULL: rank 0 serves `name` */
+    const char *hub; /* the launcher's, or NULL: rank 0 serves `name` */
     const char *name;
     int rank;
     int size;

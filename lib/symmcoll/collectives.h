@@ -41,9 +41,9 @@ struct symmcoll_work;
  * out and in hold count elements.
  * Source: torch.distributed.all_reduce.      Manual: symmcoll_all_reduce(3).
  */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_all_reduce(
-    struct symmcoll_group *group, void *out, const void *in, size_t count,
-    enum symmcoll_dtype dtype, symmcoll_op_t op,
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_all_reduce(struct symmcoll_group *group, void *out,
+    const void *in, size_t count, enum symmcoll_dtype dtype, symmcoll_op_t op,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
@@ -53,10 +53,10 @@ SYMMCOLL_CHECKED symmcoll_status_t symmcoll_all_reduce(
  *       touched and may be NULL
  * Source: torch.distributed.reduce.          Manual: symmcoll_reduce(3).
  */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_reduce(
-    struct symmcoll_group *group, void *out, const void *in, size_t count,
-    enum symmcoll_dtype dtype, symmcoll_op_t op, int root,
-    const struct symmcoll_call *call, struct symmcoll_work **work);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reduce(struct symmcoll_group *group, void *out,
+    const void *in, size_t count, enum symmcoll_dtype dtype, symmcoll_op_t op,
+    int root, const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
  * Reduce size * count elements over all ranks; rank r receives the r-th count.
@@ -65,10 +65,11 @@ SYMMCOLL_CHECKED symmcoll_status_t symmcoll_reduce(
  * Source: torch.distributed.reduce_scatter_tensor.
  * Manual: symmcoll_reduce_scatter(3).
  */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_reduce_scatter(
-    struct symmcoll_group *group, void *out, const void *in, size_t count,
-    enum symmcoll_dtype dtype, symmcoll_op_t op,
-    const struct symmcoll_call *call, struct symmcoll_work **work);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reduce_scatter(struct symmcoll_group *group,
+    void *out, const void *in, size_t count, enum symmcoll_dtype dtype,
+    symmcoll_op_t op, const struct symmcoll_call *call,
+    struct symmcoll_work **work);
 
 /*
  * Give every rank the contributions of all, in the order of ranks.
@@ -77,10 +78,10 @@ SYMMCOLL_CHECKED symmcoll_status_t symmcoll_reduce_scatter(
  * Source: torch.distributed.all_gather_into_tensor.
  * Manual: symmcoll_all_gather(3).
  */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_all_gather(
-    struct symmcoll_group *group, void *out, const void *in, size_t count,
-    enum symmcoll_dtype dtype, const struct symmcoll_call *call,
-    struct symmcoll_work **work);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_all_gather(struct symmcoll_group *group, void *out,
+    const void *in, size_t count, enum symmcoll_dtype dtype,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
  * Give one rank the contributions of all, in the order of ranks.
@@ -89,28 +90,28 @@ SYMMCOLL_CHECKED symmcoll_status_t symmcoll_all_gather(
  * is out + rank * count.
  * Source: torch.distributed.gather.          Manual: symmcoll_gather(3).
  */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_gather(
-    struct symmcoll_group *group, void *out, const void *in, size_t count,
-    enum symmcoll_dtype dtype, int root, const struct symmcoll_call *call,
-    struct symmcoll_work **work);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_gather(struct symmcoll_group *group, void *out,
+    const void *in, size_t count, enum symmcoll_dtype dtype, int root,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
  * Give every rank what the root holds.
  * buf  count elements: read at the root, written elsewhere
  * Source: torch.distributed.broadcast.       Manual: symmcoll_broadcast(3).
  */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_broadcast(
-    struct symmcoll_group *group, void *buf, size_t count,
-    enum symmcoll_dtype dtype, int root, const struct symmcoll_call *call,
-    struct symmcoll_work **work);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_broadcast(struct symmcoll_group *group, void *buf,
+    size_t count, enum symmcoll_dtype dtype, int root,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
  * Return when every rank has called it.
  * Source: torch.distributed.barrier.         Manual: symmcoll_barrier(3).
  */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_barrier(
-    struct symmcoll_group *group, const struct symmcoll_call *call,
-    struct symmcoll_work **work);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_barrier(struct symmcoll_group *group,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
 
 SYMMCOLL_END_DECLS
 

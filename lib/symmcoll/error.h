@@ -25,17 +25,20 @@ enum symmcoll_category {
  * never NULL, empty before the first failure.  Borrowed: valid until the next
  * call of the library in this thread.
  */
-SYMMCOLL_API const char *symmcoll_last_error(void);
+SYMMCOLL_API
+const char *symmcoll_last_error(void);
 
 /* A status in words, "TIMEOUT"; "unknown status" for what is none.  Static. */
-SYMMCOLL_API const char *symmcoll_status_name(symmcoll_status_t status);
+SYMMCOLL_API
+const char *symmcoll_status_name(symmcoll_status_t status);
 
 /* The class a status belongs to. */
-SYMMCOLL_API enum symmcoll_category symmcoll_status_category(
-    symmcoll_status_t status);
+SYMMCOLL_API
+enum symmcoll_category symmcoll_status_category(symmcoll_status_t status);
 
 /* The library's version, "0.1.0".  Static. */
-SYMMCOLL_API const char *symmcoll_version(void);
+SYMMCOLL_API
+const char *symmcoll_version(void);
 
 SYMMCOLL_END_DECLS
 

@@ -14,33 +14,36 @@ SYMMCOLL_BEGIN_DECLS
 struct symmcoll_group;
 
 /* This rank's number within the group. */
-SYMMCOLL_API int symmcoll_group_rank(const struct symmcoll_group *group);
+SYMMCOLL_API
+int symmcoll_group_rank(const struct symmcoll_group *group);
 
 /* How many ranks the group has. */
-SYMMCOLL_API int symmcoll_group_size(const struct symmcoll_group *group);
+SYMMCOLL_API
+int symmcoll_group_size(const struct symmcoll_group *group);
 
 /* The group's name, "0" for the group of all ranks.  Borrowed. */
-SYMMCOLL_API const char *symmcoll_group_name(
-    const struct symmcoll_group *group);
+SYMMCOLL_API
+const char *symmcoll_group_name(const struct symmcoll_group *group);
 
 /* The group's number of a rank of the world; -1 where it is no member. */
-SYMMCOLL_API int symmcoll_group_rank_of(
-    const struct symmcoll_group *group, int global_rank);
+SYMMCOLL_API
+int symmcoll_group_rank_of(const struct symmcoll_group *group, int global_rank);
 
 /* The world's number of a rank of the group; -1 where there is none such. */
-SYMMCOLL_API int symmcoll_group_global_rank(
-    const struct symmcoll_group *group, int rank);
+SYMMCOLL_API
+int symmcoll_group_global_rank(const struct symmcoll_group *group, int rank);
 
 /* The sequence number of the latest collective that has begun, from 1; 0 before
  * the first. */
-SYMMCOLL_API uint64_t symmcoll_group_sequence(
-    const struct symmcoll_group *group);
+SYMMCOLL_API
+uint64_t symmcoll_group_sequence(const struct symmcoll_group *group);
 
 /*
  * Set the timeout of operations called from now on: seconds, or INFINITY.
  * Errors: INVALID (NULL, or not positive).
  */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_group_set_timeout(
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_group_set_timeout(
     struct symmcoll_group *group, double timeout);
 
 /*
@@ -51,15 +54,15 @@ SYMMCOLL_CHECKED symmcoll_status_t symmcoll_group_set_timeout(
  *
  * Source: torch.distributed.ProcessGroup.abort.
  */
-SYMMCOLL_API void symmcoll_group_abort(
-    struct symmcoll_group *group, const char *reason);
+SYMMCOLL_API
+void symmcoll_group_abort(struct symmcoll_group *group, const char *reason);
 
 /*
  * Whether the group is usable: OK, or the status of what failed it, with the
  * first reason as symmcoll_last_error().  Never blocks.
  */
-SYMMCOLL_API symmcoll_status_t symmcoll_group_error(
-    struct symmcoll_group *group);
+SYMMCOLL_API
+symmcoll_status_t symmcoll_group_error(struct symmcoll_group *group);
 
 SYMMCOLL_END_DECLS
 

@@ -27,7 +27,8 @@ enum symmcoll_trace_flags {
  * The file appears whole or not at all.  Errors: INVALID, NO_MEMORY, SYSTEM.
  * Source: torch._C._distributed_c10d._dump_nccl_trace_json.
  */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_trace_dump(
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_trace_dump(
     struct symmcoll_world *world, const char *path, uint32_t flags);
 
 SYMMCOLL_END_DECLS

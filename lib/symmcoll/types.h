@@ -22,7 +22,9 @@
 
 #if defined(__GNUC__)
 #define SYMMCOLL_API __attribute__((visibility("default")))
-#define SYMMCOLL_CHECKED SYMMCOLL_API __attribute__((warn_unused_result))
+#define SYMMCOLL_CHECKED \
+    SYMMCOLL_API         \
+    __attribute__((warn_unused_result))
 #else
 #define SYMMCOLL_API
 #define SYMMCOLL_CHECKED
@@ -117,30 +119,34 @@ struct symmcoll_call {
     const char *label; /* shown in traces and messages; copied, 31 bytes kept */
     uint32_t flags;    /* none yet: 0 */
 };
-#define SYMMCOLL_CALL_INIT                                                     \
-    {                                                                          \
-        sizeof(struct symmcoll_call), -1.0, NULL, NULL, 0                      \
+#define SYMMCOLL_CALL_INIT                                \
+    {                                                     \
+        sizeof(struct symmcoll_call), -1.0, NULL, NULL, 0 \
     }
 
 /* Bytes of one element; 0 for a number that is no element type. */
-SYMMCOLL_API size_t symmcoll_dtype_size(enum symmcoll_dtype dtype);
+SYMMCOLL_API
+size_t symmcoll_dtype_size(enum symmcoll_dtype dtype);
 
 /* A type's name as in traces, "float32"; NULL for what is none.  Static. */
-SYMMCOLL_API const char *symmcoll_dtype_name(enum symmcoll_dtype dtype);
+SYMMCOLL_API
+const char *symmcoll_dtype_name(enum symmcoll_dtype dtype);
 
 /* An operation's name, "sum"; NULL for what is none.  Static. */
-SYMMCOLL_API const char *symmcoll_op_name(symmcoll_op_t op);
+SYMMCOLL_API
+const char *symmcoll_op_name(symmcoll_op_t op);
 
 /*
  * The operation named by text, in any letter case: "sum", "avg", "product",
  * "min", "max", "band", "bor", "bxor".  Errors: INVALID.
  */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_op_parse(
-    const char *text, symmcoll_op_t *op);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_op_parse(const char *text, symmcoll_op_t *op);
 
 /* The element type named by text, as symmcoll_dtype_name().  Errors: INVALID.
  */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_dtype_parse(
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_dtype_parse(
     const char *text, enum symmcoll_dtype *dtype);
 
 SYMMCOLL_END_DECLS

@@ -26,31 +26,36 @@ typedef void (*symmcoll_work_fn)(symmcoll_status_t status, void *arg);
  * With the setting errors.blocking_wait it fails the group.  INVALID where it
  * would have to wait on the callback thread of the same world.
  */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_work_wait(
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_work_wait(
     struct symmcoll_work *work, double timeout);
 
 /* IN_PROGRESS, or the status with which the operation ended.  Never blocks. */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_work_test(
-    struct symmcoll_work *work);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_work_test(struct symmcoll_work *work);
 
 /*
  * Release a work; NULL is fine.  Unfinished work is detached: it goes on, and
  * its buffers stay the library's until it ends.
  */
-SYMMCOLL_API void symmcoll_work_free(struct symmcoll_work *work);
+SYMMCOLL_API
+void symmcoll_work_free(struct symmcoll_work *work);
 
 /* The detail of a failed work, as symmcoll_last_error(); empty otherwise.
  * Borrowed: as long as the work. */
-SYMMCOLL_API const char *symmcoll_work_error(const struct symmcoll_work *work);
+SYMMCOLL_API
+const char *symmcoll_work_error(const struct symmcoll_work *work);
 
 /* The operation's sequence number in its group; 0 before it has ended. */
-SYMMCOLL_API uint64_t symmcoll_work_sequence(const struct symmcoll_work *work);
+SYMMCOLL_API
+uint64_t symmcoll_work_sequence(const struct symmcoll_work *work);
 
 /*
  * Call fn(status, arg) when the work has ended; at once on the callback thread
  * when it has already.  Several may be added.  Errors: NO_MEMORY, SYSTEM.
  */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_work_then(
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_work_then(
     struct symmcoll_work *work, symmcoll_work_fn fn, void *arg);
 
 SYMMCOLL_END_DECLS

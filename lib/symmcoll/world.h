@@ -20,20 +20,20 @@ struct symmcoll_store;
  * environment that symmcoll-run, torchrun, mpirun or srun left.
  */
 struct symmcoll_init_args {
-    size_t size;             /* sizeof(struct symmcoll_init_args) */
-    const char *init_method; /* "env://", "file:///PATH"; NULL: env:// */
+    size_t size;                  /* sizeof(struct symmcoll_init_args) */
+    const char *init_method;      /* "env://", "file:///PATH"; NULL: env:// */
     struct symmcoll_store *store; /* borrowed until finalize; excludes
                                      init_method, wants world_size */
-    int rank;                /* this rank; read where world_size > 0 */
-    int world_size;          /* number of ranks; 0: from the environment */
-    const char *name;        /* of the world, when one set of ranks makes
-                                several, at most 63 bytes; NULL: "default" */
-    double timeout;          /* for the meeting and, later, for operations;
-                                <= 0: the settings */
+    int rank;                     /* this rank; read where world_size > 0 */
+    int world_size;               /* number of ranks; 0: from the environment */
+    const char *name;             /* of the world, when one set of ranks makes
+                                     several, at most 63 bytes; NULL: "default" */
+    double timeout;               /* for the meeting and, later, for operations;
+                                     <= 0: the settings */
 };
-#define SYMMCOLL_INIT_ARGS_INIT                                                \
-    {                                                                          \
-        sizeof(struct symmcoll_init_args), NULL, NULL, 0, 0, NULL, 0           \
+#define SYMMCOLL_INIT_ARGS_INIT                                      \
+    {                                                                \
+        sizeof(struct symmcoll_init_args), NULL, NULL, 0, 0, NULL, 0 \
     }
 
 /*
@@ -49,7 +49,8 @@ struct symmcoll_init_args {
  * machines, or a kind of init_method), NO_MEMORY, SYSTEM.
  * Source: torch.distributed.init_process_group.  Manual: symmcoll_init(3).
  */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_init(
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_init(
     const struct symmcoll_init_args *args, struct symmcoll_world **world);
 
 /*
@@ -58,25 +59,27 @@ SYMMCOLL_CHECKED symmcoll_status_t symmcoll_init(
  * Other threads must have left the world's functions.  It does not wait for the
  * other ranks.
  *
- * Errors: INVALID in a child after fork() and on the callback thread: nothing is
- * touched there.
- * Source: torch.distributed.destroy_process_group.
+ * Errors: INVALID in a child after fork() and on the callback thread: nothing
+ * is touched there. Source: torch.distributed.destroy_process_group.
  */
-SYMMCOLL_API symmcoll_status_t symmcoll_finalize(struct symmcoll_world *world);
+SYMMCOLL_API
+symmcoll_status_t symmcoll_finalize(struct symmcoll_world *world);
 
 /* The group of all ranks.  Borrowed: it lives as long as the world. */
-SYMMCOLL_API struct symmcoll_group *symmcoll_world_group(
-    struct symmcoll_world *world);
+SYMMCOLL_API
+struct symmcoll_group *symmcoll_world_group(struct symmcoll_world *world);
 
 /* This rank's number, from 0. */
-SYMMCOLL_API int symmcoll_world_rank(const struct symmcoll_world *world);
+SYMMCOLL_API
+int symmcoll_world_rank(const struct symmcoll_world *world);
 
 /* How many ranks there are. */
-SYMMCOLL_API int symmcoll_world_size(const struct symmcoll_world *world);
+SYMMCOLL_API
+int symmcoll_world_size(const struct symmcoll_world *world);
 
 /* The store of the meeting, borrowed; NULL where the meeting needed none. */
-SYMMCOLL_API struct symmcoll_store *symmcoll_world_store(
-    const struct symmcoll_world *world);
+SYMMCOLL_API
+struct symmcoll_store *symmcoll_world_store(const struct symmcoll_world *world);
 
 /*
  * Make an operation that multiplies this rank's input by its own factor before
@@ -84,7 +87,8 @@ SYMMCOLL_API struct symmcoll_store *symmcoll_world_store(
  * for its whole life.  Errors: INVALID, NO_MEMORY.
  * Source: torch.distributed._make_nccl_premul_sum.
  */
-SYMMCOLL_CHECKED symmcoll_status_t symmcoll_op_create_premul(
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_op_create_premul(
     struct symmcoll_world *world, double factor, symmcoll_op_t *op);
 
 SYMMCOLL_END_DECLS

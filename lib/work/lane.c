@@ -8,9 +8,8 @@
 
 #include <time.h>
 
-void symc_lane_init(struct symc_lane *lane,
-    const struct symc_lane_ops *ops, const struct symc_waiting *waiting,
-    struct symc_callbacks *callbacks)
+void symc_lane_init(struct symc_lane *lane, const struct symc_lane_ops *ops,
+    const struct symc_waiting *waiting, struct symc_callbacks *callbacks)
 {
     pthread_condattr_t monotonic;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A lane is the order of a group's operations: each takes a ticket, in the order
- * of calls, and runs when its number comes up.  Blocking operations run on the
- * caller's thread; queued ones on the lane's progress thread, which starts with
- * the first of them.
+ * A lane is the order of a group's operations: each takes a ticket, in the
+ * order of calls, and runs when its number comes up.  Blocking operations run
+ * on the caller's thread; queued ones on the lane's progress thread, which
+ * starts with the first of them.
  */
 #ifndef SYMC_WORK_LANE_H
 #define SYMC_WORK_LANE_H
@@ -50,13 +50,15 @@ struct symc_lane {
 void symc_lane_init(struct symc_lane *lane, const struct symc_lane_ops *ops,
     const struct symc_waiting *waiting, struct symc_callbacks *callbacks);
 
-/* Let queued work end and stop the progress thread: no work is taken any more. */
+/* Let queued work end and stop the progress thread: no work is taken any more.
+ */
 void symc_lane_stop(struct symc_lane *lane);
 
 /* Release, after symc_lane_stop(). */
 void symc_lane_destroy(struct symc_lane *lane);
 
-/* Wait until all turns taken so far are over; false when the time has passed. */
+/* Wait until all turns taken so far are over; false when the time has passed.
+ */
 bool symc_lane_drain(struct symc_lane *lane, int64_t deadline_ns);
 
 /* Queue an operation, which is copied.  Errors: NO_MEMORY, SYSTEM. */
@@ -72,8 +74,8 @@ static inline uint64_t symc_lane_enter(struct symc_lane *lane)
     uint64_t ticket =
         atomic_fetch_add_explicit(&lane->next, 1, memory_order_acquire);
 
-    if (__builtin_expect(atomic_load_explicit(&lane->serving,
-                             memory_order_acquire) == ticket,
+    if (__builtin_expect(atomic_load_explicit(
+                             &lane->serving, memory_order_acquire) == ticket,
             1))
         return ticket;
     return symc_lane_wait(lane, ticket);

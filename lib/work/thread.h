@@ -10,7 +10,8 @@
 
 #include <pthread.h>
 
-/* Enough for the library's own code; 0 is the system's size, for the program's. */
+/* Enough for the library's own code; 0 is the system's size, for the program's.
+ */
 #define SYMC_STACK_SMALL ((size_t)512 * 1024)
 
 /* Start one.  name has at most 15 characters.  Errors: SYSTEM (and what limits

@@ -16,7 +16,7 @@ struct symmcoll_work {
     _Atomic uint32_t holders; /* the user's handle, and the queue */
     _Atomic uint64_t ended;   /* 1: status and detail are final */
     _Atomic uint64_t seq;
-    struct symc_bell bell;    /* for those who wait */
+    struct symc_bell bell; /* for those who wait */
     symmcoll_status_t status;
     char detail[SYMC_DETAIL_MAX];
 

@@ -16,9 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LAST_WORDS_NS (INT64_C(50) * 1000 * 1000) /* until the cause is told \
-                                                   */
-#define PULSE_NS (INT64_C(200) * 1000 * 1000)     /* of the heartbeat */
+/* Until the cause of a death is told. */
+#define LAST_WORDS_NS (INT64_C(50) * 1000 * 1000)
+
+#define PULSE_NS (INT64_C(200) * 1000 * 1000) /* of the heartbeat */
 
 static void sleep_on(_Atomic uint32_t *word, uint32_t value, int64_t ns)
 {
@@ -370,8 +371,8 @@ symmcoll_status_t symc_monitor_start(struct symmcoll_world *world)
     if (monitor->dead == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     sem_init(&monitor->ready, 0, 0);
-    status = symc_thread_start(&monitor->thread, "symc-monitor",
-        SYMC_STACK_SMALL, run_monitor, world);
+    status = symc_thread_start(
+        &monitor->thread, "symc-monitor", SYMC_STACK_SMALL, run_monitor, world);
     if (status != SYMMCOLL_OK)
         goto free_dead;
     while (sem_wait(&monitor->ready) != 0 && errno == EINTR)
@@ -380,9 +381,8 @@ symmcoll_status_t symc_monitor_start(struct symmcoll_world *world)
     if (status != SYMMCOLL_OK)
         symc_fail(status, "%s", monitor->detail);
     else
-        status = symc_thread_start(
-            &monitor->heartbeat, "symc-heartbeat", SYMC_STACK_SMALL,
-            run_heartbeat, world);
+        status = symc_thread_start(&monitor->heartbeat, "symc-heartbeat",
+            SYMC_STACK_SMALL, run_heartbeat, world);
     if (status == SYMMCOLL_OK)
         return SYMMCOLL_OK;
     stop_thread(world, monitor->thread);

@@ -48,7 +48,7 @@ err()
 }
 
 cd "$scratch" || exit 1
-plan 91
+plan 88
 unset OMP_NUM_THREADS OPENBLAS_NUM_THREADS BLIS_NUM_THREADS
 
 # ---- how it ends ----

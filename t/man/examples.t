@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The example of every page of section 3 is a whole program: it compiles against
+# The example of every page of section 3, and of the tour, is a whole program: it compiles against
 # the library that was built, without a warning, and runs on two ranks.
 . "${T_SRCDIR:-.}/t/tap.sh"
 
@@ -34,9 +34,9 @@ compile()
 
 T_SHELL=${T_SHELL:-sh}
 cd "$srcdir/man" || exit 1
-for page in *.3; do
+for page in *.3 symmcoll.7; do
     grep -q '^\.so ' "$page" && continue
-    name=$(basename "$page" .3)
+    name=${page%.[0-9]}
     example_of "$page" >"$scratch/$name.c"
     if [ ! -s "$scratch/$name.c" ]; then
         ok 1 "$page has an example that is a whole program"

@@ -193,7 +193,8 @@ static inline const char *json_find(const char *at, const char *path)
 }
 
 /* Whether the value at a path is written as so; NULL: whether there is none. */
-static inline bool json_is(const char *text, const char *path, const char *expected)
+static inline bool json_is(
+    const char *text, const char *path, const char *expected)
 {
     const char *at = json_find(text, path);
     const char *end = at;
