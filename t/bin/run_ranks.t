@@ -6,6 +6,7 @@
 
 run=$builddir/bin/symmcoll-run
 victim=$builddir/t/bin/run_victim
+here=$(cd "$builddir" && pwd -P)
 export SYMMCOLL_TRACE_DUMP_FILE="$scratch/dump_"
 
 # await FILE: waits until it is there, at most 60 s
@@ -47,13 +48,13 @@ kill_victim()
     [ $kill_left -gt 0 ]
 }
 
-# left: our ranks that there still are; their memory has no other name and is
+# left: ranks of this build that there still are; their memory has no other name and is
 # gone with the last of them
 left()
 {
     for process in /proc/[0-9]*; do
         case $(readlink "$process/exe" 2>/dev/null) in
-        *run_victim*) echo "${process#/proc/} still runs" ;;
+        "$here"/*run_victim*) echo "${process#/proc/} still runs" ;;
         esac
     done
 }
