@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -82,6 +83,7 @@ static int make_dead_child(pid_t *child, int *pidfd)
 {
     struct pollfd ended = {.events = POLLIN};
 
+    fflush(NULL); /* or the child may write it again */
     *child = fork();
     if (*child < 0)
         return errno;
@@ -143,9 +145,11 @@ static int probe_exit_info(void)
 /* Lock a mutex in a child that dies with it. */
 static int die_with_lock(pthread_mutex_t *mutex)
 {
-    pid_t child = fork();
+    pid_t child;
     int status;
 
+    fflush(NULL);
+    child = fork();
     if (child < 0)
         return errno;
     if (child == 0)

@@ -49,6 +49,8 @@ static bool find_dead(struct symmcoll_world *world, bool *found)
 {
     bool any = false;
 
+    if (found == NULL) /* there was no memory for it */
+        return false;
     for (int r = 0; r < world->size; r++) {
         found[r] = r != world->rank && !world->monitor.dead[r] &&
                    symc_life_state(&world->peers[r]) == SYMC_LIFE_DEAD;
@@ -165,7 +167,7 @@ static void bury(struct symmcoll_world *world, bool *dead)
 
     await_last_words(world, dead, until);
     /* Others may have died with them: name them together. */
-    if (later != NULL && find_dead(world, later)) {
+    if (find_dead(world, later)) {
         for (int r = 0; r < world->size; r++)
             dead[r] = dead[r] || later[r];
         await_last_words(world, dead, until);
