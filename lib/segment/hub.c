@@ -140,6 +140,7 @@ static bool drop_silent(struct symc_hub *hub, int most)
 {
     struct symc_client *oldest = NULL;
     int count = 0;
+    char first;
 
     for (struct symc_client *at = hub->clients; at != NULL; at = at->next) {
         if (at->state != SYMC_CLIENT_NEW)
@@ -149,7 +150,11 @@ static bool drop_silent(struct symc_hub *hub, int most)
     }
     if (count <= most)
         return false;
-    symc_hub_drop_client(hub, oldest);
+    /* It may have spoken by now, and only not have been heard. */
+    if (recv(oldest->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
+        hear(hub, oldest);
+    else
+        symc_hub_drop_client(hub, oldest);
     return true;
 }
 

@@ -63,8 +63,10 @@ is "$(grep -c '^\[0\] step ' n4.out)" 11 \
 if command -v script >/dev/null 2>&1; then
     script -qec "'$run' -n 2 '$train' --text text --steps 12 --batch 32" \
         /dev/null </dev/null >terminal.out
-    is "$(grep 'step ' terminal.out | tr '\r' '\n' | sed '/^$/d' | tail -n 1 |
-        sed 's/ *loss.*left.*//')" "[0] step 12 of 12" \
+    # A line that is written over another one clears it first: ESC [ K.
+    is "$(grep 'step ' terminal.out | tr '\r' '\n' | tr -d '\033' |
+        sed 's/^\[K//; /^$/d' | tail -n 1 | sed 's/ *loss.*left.*//')" \
+        "[0] step 12 of 12" \
         'on a terminal it is there'
     is "$(grep -c 'step ' terminal.out)" 1 'as one line that is rewritten'
 else

@@ -6,9 +6,11 @@
 #include "t/tap.h"
 #include "t/world/faults.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SIZE 4
@@ -243,12 +245,20 @@ static void a_leaving_rank(int status, const char *who, const char *how)
 static void two_at_once(void)
 {
     struct faults_job job;
+    siginfo_t ended;
 
     faults_start(&job, SIZE, wait_for_the_late, NULL);
     for (int r = 0; r < SIZE; r++)
         faults_await_asleep(&job, r, 1);
+    /* At once is when nobody looks in between. */
+    kill(job.pids[0], SIGSTOP);
+    kill(job.pids[3], SIGSTOP);
     kill(job.pids[1], SIGKILL);
     faults_signal(&job, VICTIM, SIGKILL);
+    waitid(P_PID, (id_t)job.pids[1], &ended, WEXITED | WNOWAIT);
+    waitid(P_PID, (id_t)job.pids[VICTIM], &ended, WEXITED | WNOWAIT);
+    kill(job.pids[0], SIGCONT);
+    kill(job.pids[3], SIGCONT);
     faults_told(&job, 3, 0);
     faults_open(&job, 1);
     judge(&job, 1u << 1 | 1u << VICTIM, "two killed at once",

@@ -267,7 +267,7 @@ static int fall_short_of_fds(struct faults_rank *self)
 
     close(lowest);
     if (self->rank == shortage->rank)
-        set_limit(RLIMIT_NOFILE, (rlim_t)(lowest + shortage->fds));
+        set_limit(RLIMIT_NOFILE, (rlim_t)lowest + (rlim_t)shortage->fds);
     if (faults_init(self)) {
         faults_note(self, faults_barrier(self));
         faults_finalize(self);
