@@ -34,7 +34,11 @@ left()
     done
 }
 
-plan 16
+plan 18
+
+start "$rank" loop
+is "$status" 0 "ranks make and leave worlds in a loop"
+none "$(cat "$scratch/err")" "and no meeting takes a rank of the next"
 
 start "$rank" compute
 is "$status" 137 "a job whose rank is killed while it computes ends with 137"

@@ -9,6 +9,7 @@
  *   pair     so is rank 1
  *   stop     it is stopped
  *   hello    it is killed in init, while it waits for rank 3
+ *   loop     nothing: all make and leave worlds, one after another
  *
  * The others say in one line what they have been told, and exit with status 1.
  */
@@ -29,6 +30,22 @@ static int complain(const char *what, symmcoll_status_t status)
     fprintf(stderr, "%s: %s: %s\n", what, symmcoll_status_name(status),
         symmcoll_last_error());
     return 1;
+}
+
+/* Without an operation between, a rank is back before others have gone. */
+static int make_worlds(int count)
+{
+    struct symmcoll_world *world;
+
+    for (int i = 0; i < count; i++) {
+        symmcoll_status_t status = symmcoll_init(NULL, &world);
+
+        if (status != SYMMCOLL_OK)
+            return complain("init", status);
+        if (symmcoll_finalize(world) != SYMMCOLL_OK)
+            return complain("finalize", SYMMCOLL_ERR_INTERNAL);
+    }
+    return 0;
 }
 
 static void *kill_in_a_moment(void *arg)
@@ -61,6 +78,8 @@ int main(int argc, char **argv)
     symmcoll_status_t status;
     pthread_t thread;
 
+    if (strcmp(how, "loop") == 0)
+        return make_worlds(200);
     if (strcmp(how, "hello") == 0 && rank == VICTIM &&
         pthread_create(&thread, NULL, kill_in_a_moment, NULL) != 0)
         return 9;
