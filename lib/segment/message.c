@@ -82,14 +82,17 @@ int symc_message_receive(
         .msg_iovlen = 1,
         .msg_control = control.room,
         .msg_controllen = sizeof(control)};
-    int room = *nfds;
+    int room = *nfds, resets = 0;
     ssize_t got;
 
     *nfds = 0;
+    /* A peer that goes without having read all is told first, before what it
+     * has sent: its last word comes with the second try. */
     do {
         got = recvmsg(
             fd, &message, MSG_CMSG_CLOEXEC | (block ? 0 : MSG_DONTWAIT));
-    } while (got < 0 && errno == EINTR);
+    } while (
+        got < 0 && (errno == EINTR || (errno == ECONNRESET && resets++ == 0)));
     if (got < 0)
         return errno == ECONNRESET ? EPIPE : errno;
     *nfds = take_fds(&message, fds, room);

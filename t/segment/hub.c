@@ -6,6 +6,7 @@
 #include "../tap.h"
 #include "meeting.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sys/resource.h>
 
@@ -304,8 +305,33 @@ static void test_launcher(void)
     symc_hub_close(hub);
 }
 
+/* The other side has sent its last word, and gone without hearing ours. */
+static bool hears_the_last_word(void)
+{
+    int sides[2], nfds = 0;
+    char word[8] = "";
+    size_t nbytes = sizeof(word);
+    bool heard;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sides) != 0 ||
+        symc_message_send(sides[0], "ours", 5, NULL, 0, true) != 0 ||
+        symc_message_send(sides[1], "last", 5, NULL, 0, true) != 0)
+        return false;
+    close(sides[1]);
+    heard = symc_message_receive(sides[0], word, &nbytes, NULL, &nfds, false) ==
+                0 &&
+            strcmp(word, "last") == 0;
+    nbytes = sizeof(word);
+    heard = heard && symc_message_receive(
+                         sides[0], word, &nbytes, NULL, &nfds, false) == EPIPE;
+    close(sides[0]);
+    return heard;
+}
+
 int main(void)
 {
+    ok(hears_the_last_word(),
+        "the last word of one who has gone is heard, then that it has gone");
     begin_point(30);
     ok(all_true(2, meets), "two ranks meet");
     begin_point(30);
