@@ -83,6 +83,7 @@ static bool list_missing(struct symc_host *host, const struct symc_op *op,
     int peer, size_t counter, uint64_t target)
 {
     uint64_t least = UINT64_MAX;
+    bool any = false;
 
     for (int r = 0; r < host->size; r++) {
         uint64_t progress = progress_of(host, r, op);
@@ -90,8 +91,12 @@ static bool list_missing(struct symc_host *host, const struct symc_op *op,
         if (r != host->rank && progress < least)
             least = progress;
     }
-    for (int r = 0; r < host->size; r++)
+    for (int r = 0; r < host->size; r++) {
         host->missing[r] = r != host->rank && progress_of(host, r, op) <= least;
+        any = any || host->missing[r];
+    }
+    if (!any) /* they have moved since they were counted */
+        host->missing[peer] = true;
     return atomic_load_explicit(
                counter_of(host, peer, counter), memory_order_acquire) < target;
 }
