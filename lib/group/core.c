@@ -197,6 +197,9 @@ static symmcoll_status_t expire(
     struct symmcoll_group *group = context;
     char ranks[96], where[SYMC_FAILURE_TEXT - 160];
 
+    /* What another rank has found is the earlier reason. */
+    if (symc_members_failed(&group->members))
+        return symc_members_status(&group->members, op);
     symc_format_ranks(missing, group->size, ranks, sizeof(ranks));
     describe_missing(group, missing, where, sizeof(where));
     symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, op->seq, missing,

@@ -17,7 +17,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#define SYMC_BLOCK_MAGIC UINT64_C(0x3130304c4c4f4353) /* "SCOLL001" */
+#define SYMC_BLOCK_MAGIC UINT64_C(0x3230304c4c4f4353) /* "SCOLL002" */
 #define SYMC_LINE 64   /* bytes that travel together */
 #define SYMC_APART 128 /* keeps two words out of each other's prefetch */
 

@@ -12,7 +12,7 @@
 enum {
     NONE,
     WRITING,
-    VALID
+    VALID = SYMC_FAILURE_VALID
 };
 
 static struct symc_failure *own_record(struct symc_members *members)
@@ -55,11 +55,13 @@ void symc_members_raise(struct symc_members *members, symmcoll_status_t status,
     uint64_t seq, const bool *late, const char *format, ...)
 {
     struct symc_failure *record = own_record(members);
+    int64_t at_ns = symc_now_ns();
     va_list arguments;
 
     if (!claim(members))
         return;
     record->status = status;
+    record->at_ns = at_ns;
     record->seq = seq;
     for (int r = 0; late != NULL && r < members->size && r < SYMC_FAILURE_RANKS;
          r++) {
@@ -79,6 +81,7 @@ static void adopt(struct symc_members *members, const struct symc_failure *from)
     if (!claim(members))
         return;
     record->status = from->status;
+    record->at_ns = from->at_ns;
     record->seq = from->seq;
     memcpy(record->late, from->late, sizeof(record->late));
     memcpy(record->text, from->text, sizeof(record->text));
@@ -88,20 +91,24 @@ static void adopt(struct symc_members *members, const struct symc_failure *from)
 
 bool symc_members_failed(struct symc_members *members)
 {
+    const struct symc_failure *first = NULL;
+
     if (atomic_load_explicit(&members->stopped, memory_order_acquire) != 0)
         return true;
     for (int r = 0; r < members->size; r++) {
         const struct symc_failure *record = members->failures[r];
 
-        if (atomic_load_explicit(&record->raised, memory_order_acquire) !=
-            VALID)
+        if (!symc_failure_is_valid(record))
             continue;
         /* The own one is there a moment before `stopped` says so. */
-        if (r != members->rank)
-            adopt(members, record);
-        return true;
+        if (r == members->rank)
+            return true;
+        if (first == NULL || record->at_ns < first->at_ns)
+            first = record;
     }
-    return false;
+    if (first != NULL)
+        adopt(members, first);
+    return first != NULL;
 }
 
 bool symc_members_was_late(const struct symc_members *members)

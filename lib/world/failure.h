@@ -17,11 +17,15 @@
 
 struct symmcoll_world;
 
-/* In shared memory, at the start of a group's part of a block. */
+#define SYMC_FAILURE_VALID 2u /* symc_failure.raised of one to be read */
+
+/* In shared memory, at the start of a group's part of a block.  It remains
+ * readable when its writer has died. */
 struct symc_failure {
     _Atomic uint32_t raised; /* 0: none, 1: being written, 2: valid */
     int32_t status;
-    uint64_t seq;                         /* of the operation, 0: none */
+    int64_t at_ns; /* symc_now_ns() of who found the reason */
+    uint64_t seq;  /* of the operation, 0: none */
     uint8_t late[SYMC_FAILURE_RANKS / 8]; /* TIMEOUT: who had not come */
     char text[SYMC_FAILURE_TEXT];
 };
@@ -44,6 +48,13 @@ struct symc_members {
     _Atomic uint32_t reported; /* a call has returned the first reason */
 };
 
+/* Whether a record has a reason in it, which then does not change. */
+static inline bool symc_failure_is_valid(const struct symc_failure *record)
+{
+    return atomic_load_explicit(&record->raised, memory_order_acquire) ==
+           SYMC_FAILURE_VALID;
+}
+
 /* Fail the group on this rank, and let the others know.  late may be NULL.
  * Without effect where it has failed before. */
 void symc_members_raise(struct symc_members *members, symmcoll_status_t status,
@@ -52,7 +63,9 @@ void symc_members_raise(struct symc_members *members, symmcoll_status_t status,
 /* Whether this rank's record names it as one that had not come. */
 bool symc_members_was_late(const struct symc_members *members);
 
-/* Whether the group has failed on any rank; adopts what another has found. */
+/* Whether the group has failed on any rank; adopts what another has found, of
+ * several reasons the earliest.  Ranks that have died count too: what they
+ * found is why they ended. */
 bool symc_members_failed(struct symc_members *members);
 
 /*

@@ -93,13 +93,16 @@ static void await_last_words(
     }
 }
 
-/* Fail a group where one of the dead is in it. */
+/* Fail a group where one of the dead is in it.  What a rank has found before
+ * it died is the first reason: ranks end because an operation has failed. */
 static void fail_group(struct symmcoll_world *world,
     struct symc_members *members, const bool *dead)
 {
     char text[SYMC_FAILURE_TEXT] = "";
     size_t used = 0;
 
+    if (symc_members_failed(members))
+        return;
     for (int r = 0; r < members->size && used < sizeof(text) - 1; r++) {
         char one[256];
 

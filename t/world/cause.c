@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What failed first is what everybody names.  Ranks that are told of a failure
+ * exit, as trainers do; whoever hears of it later finds many dead, and is told
+ * of the failure all the same.
+ */
+#include "t/ranks.h"
+#include "t/tap.h"
+#include "t/world/faults.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LAST 1 /* the rank that hears of it last */
+#define TIMES 8
+
+/* One way to fail, and the order in which those who know of it exit. */
+struct plan {
+    enum {
+        TIMEOUT,
+        ABORT,
+        DEATH
+    } how;
+    bool reversed; /* the highest rank first */
+    bool finalize; /* before the exit */
+    double pause;  /* seconds between exits */
+};
+
+static void sleep_for(double seconds)
+{
+    usleep((useconds_t)(seconds * 1e6));
+}
+
+/* All but LAST fail and exit, one after another. */
+static int fail_and_exit(struct faults_rank *self, const struct plan *plan)
+{
+    struct symmcoll_call call =
+        faults_timeout(plan->how == TIMEOUT ? 0.05 : 60);
+    int turn = plan->reversed ? self->size - 1 - self->rank : self->rank;
+
+    if (plan->how == ABORT && self->rank == 0)
+        symmcoll_group_abort(self->group, "out of disk");
+    if (plan->how == DEATH && self->rank == 0)
+        raise(SIGKILL);
+    faults_note(self, symmcoll_barrier(self->group, &call, NULL));
+    sleep_for(turn * plan->pause);
+    if (plan->finalize)
+        faults_finalize(self);
+    faults_exit(1);
+}
+
+static int fail(struct faults_rank *self)
+{
+    const struct plan *plan = self->arg;
+
+    if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
+        return 1;
+    faults_reach(self, 1);
+    faults_pass(self, 1);
+    if (self->rank != LAST)
+        return fail_and_exit(self, plan);
+    faults_pass(self, 2);
+    faults_note(self, faults_barrier(self));
+    faults_note(self, faults_barrier(self));
+    faults_note(self, symmcoll_group_error(self->group));
+    return faults_finalize(self);
+}
+
+/* What is said of the cause. */
+static const char *find_words(
+    const struct faults_job *job, const struct plan *plan, char *buffer)
+{
+    switch (plan->how) {
+    case TIMEOUT:
+        return "rank 1 did not come";
+    case ABORT:
+        return "rank 0 aborted the group: out of disk";
+    default:
+        strcat(faults_name(job, 0, buffer), " killed by SIGKILL");
+        return buffer;
+    }
+}
+
+/* Whether each note of LAST names the cause, and nobody who exited after it. */
+static bool is_told(const struct faults_job *job, const struct plan *plan)
+{
+    /* The call that is interrupted has the status of the cause, but for a rank
+     * that was late; the next is ABORTED. */
+    static const symmcoll_status_t statuses[][2] = {
+        [TIMEOUT] = {SYMMCOLL_ERR_ABORTED, SYMMCOLL_ERR_TIMEOUT},
+        [ABORT] = {SYMMCOLL_ERR_ABORTED, SYMMCOLL_ERR_CANCELED},
+        [DEATH] = {SYMMCOLL_ERR_PEER, SYMMCOLL_ERR_PEER},
+    };
+    char buffer[128];
+    const char *words = find_words(job, plan, buffer);
+    bool good = true;
+
+    for (int n = 0; n < 3; n++) {
+        const struct faults_note *note = faults_told(job, LAST, n);
+        symmcoll_status_t expected = n == 1   ? SYMMCOLL_ERR_ABORTED
+                                     : n == 0 ? statuses[plan->how][0]
+                                              : statuses[plan->how][1];
+
+        /* An operation that had begun is interrupted by an abort. */
+        if (n == 0 && plan->how == ABORT &&
+            note->status == SYMMCOLL_ERR_CANCELED)
+            expected = SYMMCOLL_ERR_CANCELED;
+        good = faults_said(note, expected, words, NULL) && good;
+        if (strstr(note->detail, "exited") != NULL) {
+            diag("an exit is named: %s", note->detail);
+            good = false;
+        }
+    }
+    return good;
+}
+
+/* Those who exit are known to be dead before LAST looks at anything: it is
+ * stopped meanwhile. */
+static bool run_stopped(int size, const struct plan *plan)
+{
+    struct faults_job job;
+    bool good;
+
+    faults_start(&job, size, fail, plan);
+    faults_await_all(&job, 1);
+    faults_signal(&job, LAST, SIGSTOP);
+    faults_open(&job, 1);
+    for (int r = 0; r < size; r++) {
+        if (r != LAST)
+            faults_reap(&job, r);
+    }
+    faults_open(&job, 2);
+    faults_signal(&job, LAST, SIGCONT);
+    good = is_told(&job, plan);
+    return faults_finish(&job, ~(1u << LAST)) && good;
+}
+
+/* LAST sleeps, and its monitor sees what it sees. */
+static bool run_asleep(int size, const struct plan *plan)
+{
+    struct faults_job job;
+    bool good;
+
+    faults_start(&job, size, fail, plan);
+    faults_await_all(&job, 1);
+    faults_open(&job, 1);
+    for (int r = 0; r < size; r++) {
+        if (r != LAST)
+            faults_reap(&job, r);
+    }
+    faults_open(&job, 2);
+    good = is_told(&job, plan);
+    return faults_finish(&job, ~(1u << LAST)) && good;
+}
+
+static bool run_times(int size, struct plan plan)
+{
+    bool good = true;
+
+    for (int i = 0; i < TIMES && good; i++) {
+        plan.reversed = i % 2 != 0;
+        plan.pause = 0.004 * (i / 2);
+        plan.finalize = i % 3 == 2 && plan.how != DEATH;
+        good = run_asleep(size, &plan);
+    }
+    plan.finalize = false;
+    for (int i = 0; i < 2 && good; i++) {
+        plan.reversed = i % 2 != 0;
+        plan.pause = 0.002 * i;
+        good = run_stopped(size, &plan);
+    }
+    if (!good)
+        diag("%d ranks, %s, %g s between exits%s", size,
+            plan.reversed ? "from the highest" : "from the lowest", plan.pause,
+            plan.finalize ? ", after finalize" : "");
+    return good && faults_clear_dumps(size * (TIMES + 2));
+}
+
+int main(void)
+{
+    static const int sizes[] = {2, 4};
+
+    plan(6);
+    faults_begin();
+    setenv("SYMMCOLL_LOG_LEVEL", "error", 1);
+    for (int i = 0; i < 2; i++) {
+        ok(run_times(sizes[i], (struct plan){.how = TIMEOUT}),
+            "%d ranks: a late rank is told of the timeout, not of the exits "
+            "that it caused",
+            sizes[i]);
+        ok(run_times(sizes[i], (struct plan){.how = ABORT}),
+            "%d ranks: an abort is named, not the exits that it caused",
+            sizes[i]);
+        ok(run_times(sizes[i], (struct plan){.how = DEATH}),
+            "%d ranks: a death is named, not the exits that it caused",
+            sizes[i]);
+    }
+    faults_end();
+    return done_testing();
+}
