@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Element types and which reduce operations go with them (semantics 1.1, 1.2).
+ * Element types and which reduce operations go with them.
  */
 #ifndef SYMC_BASE_DTYPE_H
 #define SYMC_BASE_DTYPE_H

@@ -12,7 +12,7 @@
 
 #include <stddef.h>
 
-/* How `errors.async_handling` acts on a failed operation (semantics 6.2). */
+/* How `errors.async_handling` acts on a failed operation. */
 enum symc_async_handling {
     SYMC_ASYNC_NONE = 0,
     SYMC_ASYNC_TEAR_DOWN = 1,

@@ -50,7 +50,7 @@ static const char *const dtype_names[SYMMCOLL_DTYPE_COUNT] = {
     [SYMMCOLL_UINT64] = "UInt64",
 };
 
-/* The operation's name in traces (semantics 4.2). */
+/* The operation's name in traces. */
 static const char *find_trace_name(unsigned int kind)
 {
     switch (kind) {

@@ -114,7 +114,7 @@ struct symc_trace_entry *symc_trace_start(
 void symc_trace_end(struct symc_trace_ring *ring,
     struct symc_trace_entry *entry, bool completed);
 
-/* How a dump is written; see semantics 7.2, 7.3, X31. */
+/* How a dump is written (X31). */
 struct symc_trace_format {
     const char *version;      /* "2.10" or "2.2" */
     const char *backend_name; /* before the operation: "nccl:all_reduce" */

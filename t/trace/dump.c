@@ -108,7 +108,7 @@ static int keys_of_2_2(void)
     return good;
 }
 
-/* As semantics X10 has it. */
+/* As X10 of t/SEMANTICS has it. */
 static int values_of_a_short_record(void)
 {
     struct symc_trace_ring *ring = make_ring(4);
