@@ -67,9 +67,10 @@ const struct symc_option symc_options[] = {
         INT(errors_async_handling), /* enum symc_async_handling */
         .dflt = "2",
         .range = "0 3",
-        .help = "What follows a failed operation: 0 nothing until somebody "
-                "waits for it, 1 abort the group and end the process, 2 abort "
-                "the group and return the error, 3 end the process at once.",
+        .help = "What follows a failed operation or the death of a rank, which "
+                "is recognised in every mode: 0 calls and waits return the "
+                "error, 1 abort the group and end the process, 2 abort the "
+                "group and return the error, 3 end the process at once.",
     },
     {
         .key = "errors.blocking_wait",

@@ -272,14 +272,13 @@ void symc_world_await_dump(struct symmcoll_world *world)
 static void watch(struct symmcoll_world *world, bool *dead)
 {
     struct symc_monitor *monitor = &world->monitor;
-    bool handles = world->config->errors_async_handling != SYMC_ASYNC_NONE;
     int64_t stuck_at = 0;
 
     while (atomic_load(&monitor->stopping) == 0) {
         uint32_t alarm = atomic_load(&monitor->alarm);
 
         atomic_fetch_add_explicit(&monitor->beats, 1, memory_order_relaxed);
-        if (handles && find_dead(world, dead))
+        if (find_dead(world, dead))
             bury(world, dead);
         look_at_failures(world);
         act_on_failures(world, &stuck_at);

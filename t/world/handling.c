@@ -15,6 +15,8 @@
 
 #define SIZE 3
 #define VICTIM 1
+#define OURS "SYMMCOLL_ERRORS_ASYNC_HANDLING"
+#define ALIAS "TORCH_NCCL_ASYNC_ERROR_HANDLING"
 
 static void leave_no_core(void)
 {
@@ -37,9 +39,10 @@ static int wait_for_the_victim(struct faults_rank *self)
     return faults_finalize(self);
 }
 
-static void start_and_kill(struct faults_job *job, const char *mode)
+static void start_and_kill(
+    struct faults_job *job, const char *variable, const char *mode)
 {
-    setenv("SYMMCOLL_ERRORS_ASYNC_HANDLING", mode, 1);
+    setenv(variable, mode, 1);
     setenv("SYMMCOLL_LOG_LEVEL", "off", 1);
     faults_start(job, SIZE, wait_for_the_victim, NULL);
     faults_await_asleep(job, 0, 1);
@@ -48,22 +51,22 @@ static void start_and_kill(struct faults_job *job, const char *mode)
     faults_signal(job, VICTIM, SIGKILL);
 }
 
-static void end(struct faults_job *job, unsigned bad)
+static void end(struct faults_job *job, const char *variable, unsigned bad)
 {
     faults_open(job, 1);
     faults_finish(job, bad);
     faults_clear_dumps(SIZE);
-    unsetenv("SYMMCOLL_ERRORS_ASYNC_HANDLING");
+    unsetenv(variable);
     unsetenv("SYMMCOLL_LOG_LEVEL");
 }
 
-/* Modes 1 and 3. */
+/* Modes 1 and 3: the process ends. */
 static void the_process_ends(const char *mode)
 {
     struct faults_job job;
     bool ended = true, dumped = true;
 
-    start_and_kill(&job, mode);
+    start_and_kill(&job, OURS, mode);
     for (int r = 0; r < SIZE; r += 2) {
         faults_reap(&job, r);
         ended = WIFSIGNALED(job.statuses[r]) &&
@@ -74,34 +77,35 @@ static void the_process_ends(const char *mode)
         dumped = faults_dumped(r, NULL) && dumped;
     ok(ended, "mode %s: a death ends the other processes by SIGABRT", mode);
     ok(dumped, "mode %s: the records are written before", mode);
-    end(&job, 7);
+    end(&job, OURS, 7);
 }
 
-static void the_error_is_returned(void)
+/* Modes 0 and 2, by whichever variable: the calls say who died, in time. */
+static void the_error_is_returned(const char *variable, const char *mode)
 {
     struct faults_job job;
+    bool told = true, later = true, soon = true;
+    char name[64];
 
-    start_and_kill(&job, "2");
-    ok(faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_PEER,
-           "killed by SIGKILL", NULL),
-        "mode 2: a death is an error of the call");
-    end(&job, 1u << VICTIM);
-}
+    start_and_kill(&job, variable, mode);
+    faults_name(&job, VICTIM, name);
+    for (int r = 0; r < SIZE; r += 2) {
+        const struct faults_note *first = faults_told(&job, r, 0);
 
-static void nobody_looks(void)
-{
-    struct faults_job job;
-    const struct faults_note *note;
-
-    setenv("SYMMCOLL_TIMEOUTS_COLLECTIVE", "500ms", 1);
-    start_and_kill(&job, "0");
-    note = faults_told(&job, 0, 0);
-    ok(faults_said(note, SYMMCOLL_ERR_TIMEOUT, "rank 1 did not come", NULL),
-        "mode 0: a death is seen as a timeout alone");
-    ok(faults_said(faults_told(&job, 2, 1), SYMMCOLL_ERR_ABORTED, NULL),
-        "mode 0: which fails the group on all ranks");
-    end(&job, 1u << VICTIM);
-    unsetenv("SYMMCOLL_TIMEOUTS_COLLECTIVE");
+        told = faults_said(
+                   first, SYMMCOLL_ERR_PEER, name, "killed by SIGKILL", NULL) &&
+               told;
+        soon = first->at - job.killed_at < FAULTS_KNOWN && soon;
+        later = faults_said(faults_told(&job, r, 1), SYMMCOLL_ERR_ABORTED, name,
+                    NULL) &&
+                later;
+    }
+    ok(told && soon,
+        "%s %s: a death is an error of the call, which names the rank in time",
+        variable, mode);
+    ok(later, "%s %s: later calls are ABORTED with that reason", variable,
+        mode);
+    end(&job, variable, 1u << VICTIM);
 }
 
 /* ---- the heartbeat ---- */
@@ -146,11 +150,12 @@ static void a_stuck_monitor(void)
 
 int main(void)
 {
-    plan(9);
+    plan(12);
     faults_begin();
-    nobody_looks();
+    the_error_is_returned(OURS, "0");
+    the_error_is_returned(ALIAS, "0");
+    the_error_is_returned(OURS, "2");
     the_process_ends("1");
-    the_error_is_returned();
     the_process_ends("3");
     a_stuck_monitor();
     faults_end();
