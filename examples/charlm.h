@@ -4,7 +4,8 @@
  * parallelism: the command line (charlm_options.c), texts (charlm_text.c), the
  * tables it is compared with (charlm_count.c), the network (charlm_model.c),
  * the optimizer (charlm_adam.c), the training loop (charlm_train.c), what is
- * shown (charlm_report.c, charlm_plot.c), saved and compared (charlm_save.c).
+ * shown (charlm_report.c, charlm_plot.c), saved and compared (charlm_save.c),
+ * and which BLAS computes (charlm_blas.c).
  * What uses the library is in charlm_train.c and train_charlm.c.
  *
  * Functions that can fail for a reason of the user's give 0, or -1 with one
@@ -39,6 +40,7 @@ struct charlm_options {
     int threads;    /* ranks as threads of this process; 0: the launcher's */
     uint64_t seed;
     double learning_rate;
+    bool blas; /* only say which BLAS computes */
 };
 
 /* Read the command line; what it points to is argv's, which may be changed.  1:
@@ -205,6 +207,20 @@ int charlm_train(struct symmcoll_group *group,
     struct charlm_model *model, struct charlm_curve *curve,
     struct charlm_cost *cost, char *error);
 
+/* ---- charlm_blas.c ---- */
+
+struct charlm_blas {
+    char name[128]; /* "OpenBLAS 0.3.21, kernels for Zen" */
+    char path[512]; /* of the library that is loaded */
+    bool slow;      /* the reference implementation */
+};
+
+/* Find out which library computes in this process. */
+void charlm_find_blas(struct charlm_blas *blas);
+
+/* Say on standard error what the reference BLAS costs, where it is the one. */
+void charlm_warn_blas(const struct charlm_blas *blas);
+
 /* ---- charlm_report.c ---- */
 
 /* One line that is rewritten in place on a terminal; elsewhere a few of them.
@@ -234,7 +250,8 @@ int charlm_score(struct charlm_model *model, const struct charlm_text *text,
 
 void charlm_print_summary(const struct charlm_options *options, int ranks,
     const struct charlm_text *text, struct charlm_model *model,
-    const struct charlm_cost *cost, const struct charlm_scores *scores);
+    const struct charlm_blas *blas, const struct charlm_cost *cost,
+    const struct charlm_scores *scores);
 
 /* ---- charlm_output.c ---- */
 

@@ -30,6 +30,7 @@ static const struct option long_options[] = {
     {"learning-rate", required_argument, NULL, 'l'},
     {"plot", required_argument, NULL, 'p'},
     {"save", required_argument, NULL, 'w'},
+    {"blas", no_argument, NULL, 'B'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -51,6 +52,8 @@ void charlm_print_help(void)
           "  --learning-rate X    the largest (0.002)\n"
           "  --plot FILE.svg      draw the loss\n"
           "  --save FILE          write the parameters\n"
+          "  --blas               print which BLAS multiplies matrices, and "
+          "end\n"
           "  --help               print this\n",
         stdout);
 }
@@ -137,8 +140,9 @@ static int refuse_option(char **argv, char *error)
     if (optopt == 0)
         return charlm_fail(
             error, "no option %s (try --help)", argv[optind - 1]);
-    if (optopt == 'h')
-        return charlm_fail(error, "--help takes no argument");
+    if (optopt == 'h' || optopt == 'B')
+        return charlm_fail(
+            error, "--%s takes no argument", optopt == 'h' ? "help" : "blas");
     return charlm_fail(error, "no option -%c (try --help)", optopt);
 }
 
@@ -177,6 +181,8 @@ int charlm_parse_options(
             status = parse_path("plot", optarg, &options->plot, error);
         else if (c == 'w')
             status = parse_path("save", optarg, &options->save, error);
+        else if (c == 'B')
+            options->blas = true;
         else if (c == 'h')
             return 1;
         else if (c == ':')

@@ -121,7 +121,8 @@ static void print_sample(
 
 void charlm_print_summary(const struct charlm_options *options, int ranks,
     const struct charlm_text *text, struct charlm_model *model,
-    const struct charlm_cost *cost, const struct charlm_scores *scores)
+    const struct charlm_blas *blas, const struct charlm_cost *cost,
+    const struct charlm_scores *scores)
 {
     /* Communication may begin in one step's backward only; what is not exposed
      * was hidden behind computation. */
@@ -139,6 +140,7 @@ void charlm_print_summary(const struct charlm_options *options, int ranks,
         options->steps, ranks, options->accumulate, options->batch);
     printf("               %.1f s, %.0f characters/s\n", cost->seconds,
         cost->characters / cost->seconds);
+    printf("blas           %s\n", blas->name);
     printf("communication  %.1f%% of the time behind computation, %.1f%% "
            "exposed\n",
         percent * hidden, percent * cost->exposed);

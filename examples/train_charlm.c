@@ -34,6 +34,7 @@ struct rank {
     int size;
     struct charlm_text text;
     struct charlm_model *model;
+    struct charlm_blas blas;
     struct charlm_output plot; /* of rank 0 only */
     struct charlm_output save;
     char error[CHARLM_ERROR_MAX];
@@ -160,8 +161,8 @@ static int report(struct rank *rank, const struct charlm_curve *curve,
 
     if (charlm_score(rank->model, &rank->text, &scores, rank->error) != 0)
         return -1;
-    charlm_print_summary(
-        options, rank->size, &rank->text, rank->model, cost, &scores);
+    charlm_print_summary(options, rank->size, &rank->text, rank->model,
+        &rank->blas, cost, &scores);
     if (rank->plot.fd >= 0 &&
         charlm_plot(&rank->plot, curve, &scores, rank->error) != 0)
         return -1;
@@ -179,6 +180,9 @@ static int run_parts(struct rank *rank)
 
     if (status != 0)
         return status;
+    charlm_find_blas(&rank->blas);
+    if (rank->number == 0)
+        charlm_warn_blas(&rank->blas);
     failed = charlm_train(rank->group, rank->options, &rank->text, rank->model,
         &curve, &cost, rank->error);
     /* A group that has lost a rank cannot agree on anything. */
@@ -285,6 +289,16 @@ static void use_one_thread(char **argv)
     /* Where that is not possible, this goes on: correct, but slower. */
 }
 
+/* Which BLAS computes, and what it costs where it is the slow one. */
+static void print_blas(void)
+{
+    struct charlm_blas blas;
+
+    charlm_find_blas(&blas);
+    printf("%s (%s)\n", blas.name, blas.path);
+    charlm_warn_blas(&blas);
+}
+
 /* The exit status, unless what was printed got lost. */
 static int close_output(int status)
 {
@@ -316,8 +330,12 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s: %s\n", NAME, error);
     if (parsed > 0 && first)
         charlm_print_help();
-    if (parsed != 0)
-        return parsed > 0 ? close_output(EXIT_SUCCESS) : EXIT_USAGE;
+    if (parsed == 0 && options.blas && first)
+        print_blas();
+    if (parsed > 0 || (parsed == 0 && options.blas))
+        return close_output(EXIT_SUCCESS);
+    if (parsed < 0)
+        return EXIT_USAGE;
     if (launched == NULL)
         return close_output(
             run_threads(&options, options.threads > 0 ? options.threads : 1));
