@@ -82,6 +82,9 @@ struct symc_meeting {
     int rank;
     int size;
     int64_t deadline_ns;
+    /* Out unless NULL: a pidfd of the process that serves, the caller's to
+     * close whatever becomes of the meeting; -1 where there is none. */
+    int *server;
 };
 
 /* What one rank brings to a meeting. */

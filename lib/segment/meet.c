@@ -21,6 +21,7 @@
 #define RETRY_MIN_NS (INT64_C(500) * 1000)
 #define RETRY_MAX_NS (INT64_C(20) * 1000 * 1000)
 #define STAY_NS (INT64_C(300) * 1000 * 1000) /* behind a failed meeting */
+#define PEER_PIDFD 77 /* SO_PEERPIDFD, which the C library may not know */
 #define LAST_WORD_NS SYMC_NS_PER_S /* for the hub's answer to a give-up */
 
 /* One rank on its way. */
@@ -71,6 +72,22 @@ static void sleep_ns(int64_t ns)
         .tv_sec = ns / SYMC_NS_PER_S, .tv_nsec = ns % SYMC_NS_PER_S};
 
     nanosleep(&time, NULL);
+}
+
+/*
+ * A pidfd of the server.  Its number may have been another process's by the
+ * time it is looked up, unless the server is heard from afterwards: this comes
+ * before the hello, whose answer is waited for.  The kernel's own answer (Linux
+ * 6.5) also holds where the server is in another PID namespace.
+ */
+static int open_server(int fd, pid_t server)
+{
+    int pidfd = -1;
+    socklen_t nbytes = sizeof(pidfd);
+
+    if (getsockopt(fd, SOL_SOCKET, PEER_PIDFD, &pidfd, &nbytes) == 0)
+        return pidfd;
+    return server > 0 ? (int)syscall(SYS_pidfd_open, server, 0) : -1;
 }
 
 /* Connect, as often as it takes until the deadline. */
@@ -287,12 +304,16 @@ symmcoll_status_t symc_hub_exchange(const struct symc_meeting *meeting,
 
     for (int r = 0; r < meeting->size; r++)
         all[r] = (struct symc_offer){.fds = {-1, -1}};
+    if (meeting->server != NULL)
+        *meeting->server = -1;
     if (meeting->hub == NULL && meeting->rank == 0)
         status = symc_hub_open(meeting->name, NULL, &joiner.hub);
     if (joiner.hub != NULL)
         symc_hub_close_after_meeting(joiner.hub);
     if (status == SYMMCOLL_OK)
         status = reach_hub(&joiner);
+    if (status == SYMMCOLL_OK && meeting->server != NULL)
+        *meeting->server = open_server(joiner.fd, joiner.server);
     if (status == SYMMCOLL_OK)
         status = say(&joiner, SYMC_HUB_HELLO, mine);
     if (status == SYMMCOLL_OK)

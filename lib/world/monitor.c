@@ -280,6 +280,7 @@ static void watch(struct symmcoll_world *world, bool *dead)
         atomic_fetch_add_explicit(&monitor->beats, 1, memory_order_relaxed);
         if (find_dead(world, dead))
             bury(world, dead);
+        symc_world_end_orphan(world);
         look_at_failures(world);
         act_on_failures(world, &stuck_at);
         if (stuck_at != 0 && symc_now_ns() >= stuck_at) {

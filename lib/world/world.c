@@ -120,6 +120,12 @@ static symmcoll_status_t make_block(struct symmcoll_world *world)
     return SYMMCOLL_OK;
 }
 
+static void close_launcher(struct symmcoll_world *world)
+{
+    if (world->launcher >= 0)
+        close(world->launcher);
+}
+
 static symmcoll_status_t meet(struct symmcoll_world *world, int64_t deadline_ns)
 {
     struct symc_meeting meeting = {
@@ -128,6 +134,9 @@ static symmcoll_status_t meet(struct symmcoll_world *world, int64_t deadline_ns)
         .rank = world->rank,
         .size = world->size,
         .deadline_ns = deadline_ns};
+
+    if (meeting.hub != NULL)
+        meeting.server = &world->launcher;
 
     if (world->size == 1 && meeting.hub == NULL) {
         world->peers[0] = (struct symc_peer){
@@ -160,14 +169,17 @@ static symmcoll_status_t come_together(
     status = world->peers == NULL ? SYMMCOLL_ERR_NO_MEMORY : make_block(world);
     if (status == SYMMCOLL_OK)
         status = meet(world, deadline);
-    if (status == SYMMCOLL_OK)
+    if (status == SYMMCOLL_OK) {
+        symc_world_watch_launcher(world);
         return SYMMCOLL_OK;
+    }
     if (world->block != NULL) {
         symc_life_give_up(&world->block->life);
         symc_block_unmap(world->block);
         close(world->fd);
     }
     free(world->peers);
+    close_launcher(world);
     /* Closing may fail too, and then would have the last word. */
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     symc_rendezvous_close(&world->rendezvous);
@@ -182,6 +194,7 @@ symmcoll_status_t symc_world_open(
 
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
+    made->launcher = -1;
     status = load_settings(made);
     if (status != SYMMCOLL_OK)
         goto free_world;
@@ -210,6 +223,7 @@ part:
     pthread_mutex_destroy(&made->lock);
     symc_part(made->peers, made->size);
     close(made->fd);
+    close_launcher(made);
     free(made->peers);
     symc_rendezvous_close(&made->rendezvous);
 drop_mark:
@@ -229,6 +243,7 @@ void symc_world_close(struct symmcoll_world *world, bool goodbye)
     pthread_mutex_destroy(&world->lock);
     symc_part(world->peers, world->size);
     close(world->fd);
+    close_launcher(world);
     free(world->peers);
     free(world->factors);
     symc_rendezvous_close(&world->rendezvous);

@@ -49,7 +49,9 @@ struct symmcoll_world {
     bool threads;
     const uint32_t *alive; /* 1; 0 in a forked child */
     struct symc_block *block;
-    int fd; /* of the block */
+    int fd;       /* of the block */
+    int launcher; /* pidfd of who started the ranks, -1: none or unknown */
+    ino_t launcher_inode; /* of that descriptor */
     struct symc_peer *peers;
     struct symc_waiting waiting;
     struct symc_trace_ring *ring;
@@ -115,6 +117,14 @@ void symc_monitor_stop(struct symmcoll_world *world, bool goodbye);
  * known to be dead. */
 void symc_monitor_enlist(
     struct symmcoll_world *world, struct symc_members *members);
+
+/* ---- orphan.c ---- */
+
+/* Remember which pidfd is the launcher's, once the ranks have met. */
+void symc_world_watch_launcher(struct symmcoll_world *world);
+
+/* Where the launcher that started this rank has died, end the process. */
+void symc_world_end_orphan(const struct symmcoll_world *world);
 
 /* ---- dump.c ---- */
 

@@ -65,7 +65,7 @@ told()
 }
 
 cd "$scratch" || exit 1
-plan 29
+plan 31
 
 is "$("$run" -n 4 "$victim" good 0 2>&1; echo $?)" 0 \
     "ranks that end well leave nothing to say"
@@ -136,17 +136,39 @@ grep -q "^symmcoll-run: .*home folder $PWD/missing: No such file" err &&
     [ ! -e missing ]
 ok $? "which is not made where it is missing"
 
+# kill_launcher: and waits until no rank is left, at most 10 s
+kill_launcher()
+{
+    kill -KILL $launcher
+    wait $launcher 2>/dev/null
+    tries=100
+    while [ -n "$(left)" ] && [ $tries -gt 0 ]; do
+        sleep 0.1
+        tries=$((tries - 1))
+    done
+}
+
 start -n 4 "$victim" wait 2
 await victim && sleep 0.2
 is "$(left | wc -l)" 4 "while a job runs its ranks are seen"
-kill -KILL $launcher
-wait $launcher 2>/dev/null
-tries=100
-while [ -n "$(left)" ] && [ $tries -gt 0 ]; do
-    sleep 0.1
-    tries=$((tries - 1))
-done
+kill_launcher
 none "$(left)" "a killed launcher takes its ranks with it"
+
+# What follows the program keeps the shell from becoming it.
+# shellcheck disable=SC2016
+start -n 4 --output logs sh -c '"$0" "$@"; echo over' "$victim" wait 2
+await victim && sleep 0.2
+pids=$(left | sed 's/ .*//')
+kill_launcher
+none "$(left)" "also those that run within a shell"
+is "$(cat logs/*.err | sort)" "$(for pid in $pids; do
+    rank=$(grep -l "process $pid " logs/*.err | sed 's/[^0-9]//g')
+    echo "symmcoll [rank $rank]: error: the launcher has died:" \
+        "process $pid ends, as all its ranks do"
+done | sort)" "and each says why it ends, in one line"
+for pid in $pids; do
+    kill -KILL "$pid" 2>/dev/null
+done
 
 is "$(SYMMCOLL_LOG_LEVEL=nonsense "$run" -n 2 "$victim" good 0 2>&1 |
     grep -c '^symmcoll-run: .*nonsense')" 1 \
