@@ -61,7 +61,7 @@ symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
     }
     if (work != NULL)
         return queue(group, op, work);
-    if (symc_callbacks_inside(&group->world->callbacks))
+    if (symc_callbacks_inside(&group->lane.origin->callbacks))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected no blocking call on the callback thread",
             symc_kind_name(op->kind));

@@ -215,7 +215,7 @@ void symc_group_make_core(struct symmcoll_group *group)
         .group = group,
         .name = group->name,
         .config = group->world->config,
-        .waiting = &group->world->waiting,
+        .waiting = &group->world->origin->waiting,
         .stopped = &group->members.stopped,
         .fail = symc_fail,
         .log = log_line,

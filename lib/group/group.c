@@ -118,10 +118,7 @@ static symmcoll_status_t open_backend(struct symmcoll_group *group)
 symmcoll_status_t symc_group_open(
     struct symmcoll_world *world, struct symmcoll_group **group)
 {
-    struct symc_lane_ops ops = {.run = run_in_lane,
-        .expire = expire_in_lane,
-        .alive = world->alive,
-        .blocking_wait = world->config->errors_blocking_wait};
+    struct symc_lane_ops ops = {.run = run_in_lane, .expire = expire_in_lane};
     size_t nbytes = (sizeof(struct symmcoll_group) + SYMC_APART - 1) /
                     SYMC_APART * SYMC_APART;
     struct symmcoll_group *made = aligned_alloc(SYMC_APART, nbytes);
@@ -146,7 +143,7 @@ symmcoll_status_t symc_group_open(
     if (status != SYMMCOLL_OK)
         goto free_tables;
     ops.group = made;
-    symc_lane_init(&made->lane, &ops, &world->waiting, &world->callbacks);
+    symc_lane_init(&made->lane, &ops, world->origin);
     symc_world_add(world, &made->members);
     *group = made;
     return SYMMCOLL_OK;
@@ -168,7 +165,7 @@ void symc_group_drain(struct symmcoll_group *group)
     do {
         tickets = atomic_load(&group->lane.next);
         if (!symc_lane_drain(&group->lane, deadline) ||
-            !symc_callbacks_drain(&world->callbacks, deadline)) {
+            !symc_callbacks_drain(&world->origin->callbacks, deadline)) {
             symmcoll_group_abort(
                 group, "finalize: queued operations did not end");
             return;

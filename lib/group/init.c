@@ -44,12 +44,12 @@ symmcoll_status_t symmcoll_finalize(struct symmcoll_world *world)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "finalize: expected the process that called init, found a fork "
             "of it");
-    if (symc_callbacks_inside(&world->callbacks))
+    if (symc_callbacks_inside(&world->origin->callbacks))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "finalize: expected another thread than the callback thread");
     symc_group_drain(world->all);
     symc_group_stop(world->all);
-    symc_callbacks_stop(&world->callbacks);
+    symc_callbacks_stop(&world->origin->callbacks);
     symc_group_close(world->all);
     symc_world_close(world, true);
     return SYMMCOLL_OK;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A work is one asynchronous operation: wait for it, ask about it, let it go.
- * Any thread may use it.  Manual: symmcoll_work_wait(3).
+ * Any thread may use it, also after its world has been finalized: by then it has
+ * ended.  Manual: symmcoll_work_wait(3).
  */
 #ifndef SYMMCOLL_WORK_H
 #define SYMMCOLL_WORK_H
@@ -52,7 +53,8 @@ uint64_t symmcoll_work_sequence(const struct symmcoll_work *work);
 
 /*
  * Call fn(status, arg) when the work has ended; at once on the callback thread
- * when it has already.  Several may be added.  Errors: NO_MEMORY, SYSTEM.
+ * when it has already.  Several may be added.  Errors: ABORTED (the world has
+ * been finalized), NO_MEMORY, SYSTEM.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_work_then(

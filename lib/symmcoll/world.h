@@ -56,8 +56,8 @@ symmcoll_status_t symmcoll_init(
 /*
  * Say goodbye and release the world with all that hangs on it; NULL is fine.
  * Queued operations are finished first, within the timeout of the settings.
- * Other threads must have left the world's functions.  It does not wait for the
- * other ranks.
+ * Other threads must have left the world's functions, but they may wait for works
+ * and ask them afterwards.  It does not wait for the other ranks.
  *
  * Errors: INVALID in a child after fork() and on the callback thread: nothing
  * is touched there. Source: torch.distributed.destroy_process_group.

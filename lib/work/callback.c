@@ -53,6 +53,7 @@ static void *run(void *arg)
         callbacks->busy = false;
         pthread_cond_broadcast(&callbacks->changed);
     }
+    callbacks->over = true;
     pthread_mutex_unlock(&callbacks->lock);
     return NULL;
 }
@@ -62,7 +63,11 @@ symmcoll_status_t symc_callbacks_start(struct symc_callbacks *callbacks)
     symmcoll_status_t status = SYMMCOLL_OK;
 
     pthread_mutex_lock(&callbacks->lock);
-    if (!atomic_load(&callbacks->running)) {
+    if (callbacks->over) {
+        status = symc_fail(SYMMCOLL_ERR_ABORTED,
+            "work_then: the world has been finalized: no callback is run any "
+            "more");
+    } else if (!atomic_load(&callbacks->running)) {
         status = symc_thread_start(
             &callbacks->thread, "symc-callback", 0, run, callbacks);
         atomic_store(&callbacks->running, status == SYMMCOLL_OK);
@@ -71,18 +76,24 @@ symmcoll_status_t symc_callbacks_start(struct symc_callbacks *callbacks)
     return status;
 }
 
-void symc_callbacks_push(
+bool symc_callbacks_push(
     struct symc_callbacks *callbacks, struct symc_callback *callback)
 {
+    bool taken;
+
     callback->next = NULL;
     pthread_mutex_lock(&callbacks->lock);
-    if (callbacks->tail != NULL)
-        callbacks->tail->next = callback;
-    else
-        callbacks->head = callback;
-    callbacks->tail = callback;
-    pthread_cond_broadcast(&callbacks->changed);
+    taken = !callbacks->over;
+    if (taken) {
+        if (callbacks->tail != NULL)
+            callbacks->tail->next = callback;
+        else
+            callbacks->head = callback;
+        callbacks->tail = callback;
+        pthread_cond_broadcast(&callbacks->changed);
+    }
     pthread_mutex_unlock(&callbacks->lock);
+    return taken;
 }
 
 bool symc_callbacks_inside(struct symc_callbacks *callbacks)
@@ -111,6 +122,8 @@ void symc_callbacks_stop(struct symc_callbacks *callbacks)
 {
     pthread_mutex_lock(&callbacks->lock);
     callbacks->stopping = true;
+    if (!atomic_load(&callbacks->running))
+        callbacks->over = true;
     pthread_cond_broadcast(&callbacks->changed);
     pthread_mutex_unlock(&callbacks->lock);
     if (atomic_load(&callbacks->running))

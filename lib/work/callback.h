@@ -27,6 +27,7 @@ struct symc_callbacks {
     _Atomic bool running;
     bool busy; /* inside a callback */
     bool stopping;
+    bool over; /* nothing will be run any more */
 };
 
 void symc_callbacks_init(struct symc_callbacks *callbacks);
@@ -35,17 +36,19 @@ void symc_callbacks_init(struct symc_callbacks *callbacks);
 bool symc_callbacks_drain(
     struct symc_callbacks *callbacks, int64_t deadline_ns);
 
-/* Run what is queued, then stop the thread; nothing may come later. */
+/* Run what is queued, then stop the thread; what comes later is refused. */
 void symc_callbacks_stop(struct symc_callbacks *callbacks);
 
 /* Release, after symc_callbacks_stop(). */
 void symc_callbacks_destroy(struct symc_callbacks *callbacks);
 
-/* Start the thread if need be.  Errors: SYSTEM. */
+/* Start the thread if need be.  Errors: ABORTED (it has been stopped), SYSTEM.
+ */
 symmcoll_status_t symc_callbacks_start(struct symc_callbacks *callbacks);
 
-/* Queue a callback, which is taken; the thread must have been started. */
-void symc_callbacks_push(
+/* Queue a callback, which is taken; the thread must have been started.  False
+ * where it has been stopped: then the callback remains the caller's. */
+bool symc_callbacks_push(
     struct symc_callbacks *callbacks, struct symc_callback *callback);
 
 /* Whether the caller is the callback thread. */

@@ -9,13 +9,12 @@
 #include <time.h>
 
 void symc_lane_init(struct symc_lane *lane, const struct symc_lane_ops *ops,
-    const struct symc_waiting *waiting, struct symc_callbacks *callbacks)
+    struct symc_origin *origin)
 {
     pthread_condattr_t monotonic;
 
     lane->ops = *ops;
-    lane->waiting = waiting;
-    lane->callbacks = callbacks;
+    lane->origin = origin;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&lane->lock, NULL);
@@ -29,7 +28,7 @@ uint64_t symc_lane_wait(struct symc_lane *lane, uint64_t ticket)
 
     /* An operation before this one ends by its own deadline. */
     symc_wait_plainly(
-        lane->waiting, &lane->bell, &lane->serving, ticket, &patience);
+        &lane->origin->waiting, &lane->bell, &lane->serving, ticket, &patience);
     return ticket;
 }
 
@@ -115,8 +114,8 @@ bool symc_lane_drain(struct symc_lane *lane, int64_t deadline_ns)
 {
     struct symc_patience patience = {.deadline_ns = deadline_ns};
 
-    return symc_wait_plainly(lane->waiting, &lane->bell, &lane->serving,
-        atomic_load(&lane->next), &patience);
+    return symc_wait_plainly(&lane->origin->waiting, &lane->bell,
+        &lane->serving, atomic_load(&lane->next), &patience);
 }
 
 void symc_lane_stop(struct symc_lane *lane)

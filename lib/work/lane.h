@@ -17,8 +17,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-struct symc_callbacks;
-struct symc_lane;
+struct symc_origin;
 
 /* What a lane needs of its group. */
 struct symc_lane_ops {
@@ -27,17 +26,14 @@ struct symc_lane_ops {
     /* A wait for work has expired in blocking-wait mode: fail the group. */
     void (*expire)(void *group, const struct symc_op *op);
     void *group;
-    const uint32_t *alive; /* 1; 0 in a forked child */
-    bool blocking_wait;
 };
 
 struct symc_lane {
     _Atomic uint64_t next;    /* ticket of the next call */
     _Atomic uint64_t serving; /* the ticket whose turn it is */
     struct symc_bell bell;    /* for those who wait for their turn */
-    const struct symc_waiting *waiting;
     struct symc_lane_ops ops;
-    struct symc_callbacks *callbacks;
+    struct symc_origin *origin; /* of its works; borrowed */
 
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t changed;
@@ -48,7 +44,7 @@ struct symc_lane {
 };
 
 void symc_lane_init(struct symc_lane *lane, const struct symc_lane_ops *ops,
-    const struct symc_waiting *waiting, struct symc_callbacks *callbacks);
+    struct symc_origin *origin);
 
 /* Let queued work end and stop the progress thread: no work is taken any more.
  */

@@ -21,6 +21,8 @@ struct symmcoll_work *symc_work_create(
         return NULL;
     }
     memset(work, 0, nbytes);
+    symc_origin_hold(lane->origin);
+    work->origin = lane->origin;
     work->lane = lane;
     work->op = *op;
     atomic_init(&work->holders, 2);
@@ -33,6 +35,7 @@ void symc_work_release(struct symmcoll_work *work)
     if (atomic_fetch_sub(&work->holders, 1) != 1)
         return;
     pthread_mutex_destroy(&work->lock);
+    symc_origin_release(work->origin);
     free(work);
 }
 
@@ -52,7 +55,7 @@ void symc_work_end(struct symmcoll_work *work, symmcoll_status_t status)
     for (; callback != NULL; callback = next) {
         next = callback->next;
         callback->status = status;
-        symc_callbacks_push(work->lane->callbacks, callback);
+        symc_callbacks_push(&work->origin->callbacks, callback);
     }
     pthread_mutex_unlock(&work->lock);
     symc_bell_touch(&work->bell);
@@ -65,6 +68,16 @@ static symmcoll_status_t result(const struct symmcoll_work *work)
                             : work->status;
 }
 
+/* A wait has expired in blocking-wait mode: fail the group.  The lock keeps the
+ * work from ending, and with it the lane and the group from going. */
+static void expire(struct symmcoll_work *work)
+{
+    pthread_mutex_lock(&work->lock);
+    if (atomic_load_explicit(&work->ended, memory_order_acquire) == 0)
+        work->lane->ops.expire(work->lane->ops.group, &work->op);
+    pthread_mutex_unlock(&work->lock);
+}
+
 symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
 {
     struct symc_patience patience = {.timeout_ns = SYMC_NEVER};
@@ -75,28 +88,28 @@ symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
     if (isnan(timeout))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "work_wait: expected a timeout in seconds, found NaN");
-    if (*work->lane->ops.alive != 1)
+    if (atomic_load_explicit(&work->ended, memory_order_acquire) != 0)
+        return result(work);
+    if (*work->origin->alive != 1)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "work_wait: expected the process that called init, found a fork of "
             "it");
-    if (atomic_load_explicit(&work->ended, memory_order_acquire) != 0)
-        return result(work);
-    if (symc_callbacks_inside(work->lane->callbacks))
+    if (symc_callbacks_inside(&work->origin->callbacks))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "work_wait: expected another thread than the callback thread");
     if (timeout >= 0)
         patience.deadline_ns = symc_deadline_ns(timeout);
-    if (timeout != 0 && symc_wait_plainly(work->lane->waiting, &work->bell,
+    if (timeout != 0 && symc_wait_plainly(&work->origin->waiting, &work->bell,
                             &work->ended, 1, &patience))
         return result(work);
-    if (!work->lane->ops.blocking_wait || timeout == 0)
+    if (!work->origin->blocking_wait || timeout == 0)
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
             "work_wait: %s has not ended after %g s; it goes on",
             symc_kind_name(work->op.kind), timeout);
-    work->lane->ops.expire(work->lane->ops.group, &work->op);
+    expire(work);
     patience.deadline_ns = SYMC_NEVER;
     symc_wait_plainly(
-        work->lane->waiting, &work->bell, &work->ended, 1, &patience);
+        &work->origin->waiting, &work->bell, &work->ended, 1, &patience);
     return result(work);
 }
 
@@ -141,11 +154,11 @@ symmcoll_status_t symmcoll_work_then(
     if (work == NULL || fn == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "work_then: expected a work and a function, found NULL");
-    if (*work->lane->ops.alive != 1)
+    if (*work->origin->alive != 1)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "work_then: expected the process that called init, found a fork of "
             "it");
-    status = symc_callbacks_start(work->lane->callbacks);
+    status = symc_callbacks_start(&work->origin->callbacks);
     if (status != SYMMCOLL_OK)
         return status;
     callback = symc_alloc(1, sizeof(*callback));
@@ -163,9 +176,12 @@ symmcoll_status_t symmcoll_work_then(
         *at = callback;
     }
     pthread_mutex_unlock(&work->lock);
-    if (ended) {
-        callback->status = work->status;
-        symc_callbacks_push(work->lane->callbacks, callback);
-    }
-    return SYMMCOLL_OK;
+    if (!ended)
+        return SYMMCOLL_OK;
+    callback->status = work->status;
+    if (symc_callbacks_push(&work->origin->callbacks, callback))
+        return SYMMCOLL_OK;
+    free(callback);
+    /* Stopped meanwhile: starting it says so. */
+    return symc_callbacks_start(&work->origin->callbacks);
 }

@@ -5,12 +5,13 @@
 #ifndef SYMC_WORK_WORK_H
 #define SYMC_WORK_WORK_H
 
-#include "work/callback.h"
 #include "work/lane.h"
+#include "work/origin.h"
 
 struct symmcoll_work {
     struct symmcoll_work *next; /* in its lane's queue */
-    struct symc_lane *lane;
+    struct symc_origin *origin;
+    struct symc_lane *lane; /* there only as long as the work has not ended */
     uint64_t ticket;
     struct symc_op op;
     _Atomic uint32_t holders; /* the user's handle, and the queue */
@@ -20,7 +21,7 @@ struct symmcoll_work {
     symmcoll_status_t status;
     char detail[SYMC_DETAIL_MAX];
 
-    pthread_mutex_t lock; /* of the callbacks */
+    pthread_mutex_t lock; /* of the callbacks, and of `ended` becoming 1 */
     struct symc_callback *callbacks;
 };
 

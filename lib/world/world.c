@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /* ---- settings ---- */
@@ -75,28 +74,6 @@ static symmcoll_status_t apply_args(
         world->config->timeouts_collective = ns;
     }
     return SYMMCOLL_OK;
-}
-
-/* ---- the mark that forked children lose ---- */
-
-static symmcoll_status_t make_mark(struct symmcoll_world *world)
-{
-    size_t nbytes = (size_t)sysconf(_SC_PAGESIZE);
-    uint32_t *mark = mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
-        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    if (mark == MAP_FAILED)
-        return symc_fail_errno(
-            SYMMCOLL_ERR_NO_MEMORY, errno, "init: %zu bytes", nbytes);
-    madvise(mark, nbytes, MADV_WIPEONFORK);
-    *mark = 1;
-    world->alive = mark;
-    return SYMMCOLL_OK;
-}
-
-static void drop_mark(struct symmcoll_world *world)
-{
-    munmap((void *)(uintptr_t)world->alive, (size_t)sysconf(_SC_PAGESIZE));
 }
 
 /* ---- the block and its peers ---- */
@@ -201,16 +178,18 @@ symmcoll_status_t symc_world_open(
     status = apply_args(made, args);
     if (status != SYMMCOLL_OK)
         goto free_config;
-    status = make_mark(made);
+    status = symc_origin_create(&made->origin);
     if (status != SYMMCOLL_OK)
         goto free_config;
+    made->alive = made->origin->alive;
+    made->origin->blocking_wait = made->config->errors_blocking_wait;
     status = come_together(made, args);
     if (status != SYMMCOLL_OK)
-        goto drop_mark;
-    symc_waiting_init(&made->waiting, made->size, made->config->host_spin,
-        made->config->host_polls, made->config->host_yield);
+        goto release_origin;
+    symc_waiting_init(&made->origin->waiting, made->size,
+        made->config->host_spin, made->config->host_polls,
+        made->config->host_yield);
     pthread_mutex_init(&made->lock, NULL);
-    symc_callbacks_init(&made->callbacks);
     status = symc_monitor_start(made);
     if (status != SYMMCOLL_OK)
         goto part;
@@ -219,15 +198,14 @@ symmcoll_status_t symc_world_open(
 
 part:
     symc_life_give_up(&made->block->life);
-    symc_callbacks_destroy(&made->callbacks);
     pthread_mutex_destroy(&made->lock);
     symc_part(made->peers, made->size);
     close(made->fd);
     close_launcher(made);
     free(made->peers);
     symc_rendezvous_close(&made->rendezvous);
-drop_mark:
-    drop_mark(made);
+release_origin:
+    symc_origin_release(made->origin);
 free_config:
     symc_config_free(made->config);
 free_world:
@@ -237,8 +215,7 @@ free_world:
 
 void symc_world_close(struct symmcoll_world *world, bool goodbye)
 {
-    symc_callbacks_stop(&world->callbacks);
-    symc_callbacks_destroy(&world->callbacks);
+    symc_callbacks_stop(&world->origin->callbacks);
     symc_monitor_stop(world, goodbye);
     pthread_mutex_destroy(&world->lock);
     symc_part(world->peers, world->size);
@@ -247,7 +224,7 @@ void symc_world_close(struct symmcoll_world *world, bool goodbye)
     free(world->peers);
     free(world->factors);
     symc_rendezvous_close(&world->rendezvous);
-    drop_mark(world);
+    symc_origin_release(world->origin);
     symc_config_free(world->config);
     free(world);
 }

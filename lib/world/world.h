@@ -13,7 +13,7 @@
 #include "segment/life.h"
 #include "store/rendezvous.h"
 #include "trace/trace.h"
-#include "work/callback.h"
+#include "work/origin.h"
 #include "world/failure.h"
 
 #include <symmcoll/trace.h>
@@ -47,16 +47,15 @@ struct symmcoll_world {
     int rank;
     int size;
     bool threads;
-    const uint32_t *alive; /* 1; 0 in a forked child */
+    struct symc_origin *origin; /* what works may keep after finalize */
+    const uint32_t *alive;      /* its mark: 1; 0 in a forked child */
     struct symc_block *block;
     int fd;       /* of the block */
     int launcher; /* pidfd of who started the ranks, -1: none or unknown */
     ino_t launcher_inode; /* of that descriptor */
     struct symc_peer *peers;
-    struct symc_waiting waiting;
     struct symc_trace_ring *ring;
     struct symc_monitor monitor;
-    struct symc_callbacks callbacks;
 
     pthread_mutex_t lock;         /* of what follows */
     struct symc_members *members; /* all groups */
