@@ -14,6 +14,7 @@
 #include "config/config.h"
 #include "segment/block.h"
 #include "segment/hub.h"
+#include "trace/trace.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -127,14 +128,14 @@ struct run_rank {
     int number;
     pid_t pid;
     bool running;
-    int status;         /* of waitpid(), once it does not run */
-    int order;          /* who ended before it */
-    bool told;          /* how it ended stands in its blocks */
-    bool ours;          /* we ended it: it was late to follow the others */
-    bool failed;        /* its groups or its meeting had failed before it did */
-    bool left;          /* it ended within a world, without a goodbye */
-    char position[128]; /* what it did last, or "" */
-    struct run_stream streams[2]; /* standard output and error */
+    int status;  /* of waitpid(), once it does not run */
+    int order;   /* who ended before it */
+    bool told;   /* how it ended stands in its blocks */
+    bool ours;   /* we ended it: it was late to follow the others */
+    bool failed; /* its groups or its meeting had failed before it did */
+    bool left;   /* it ended within a world, without a goodbye */
+    char position[SYMC_TRACE_POSITION]; /* what it did last, or "" */
+    struct run_stream streams[2];       /* standard output and error */
 };
 
 /* One rank's block in a meeting. */

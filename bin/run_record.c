@@ -7,7 +7,6 @@
 #include "run.h"
 
 #include "segment/life.h"
-#include "trace/trace.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -230,7 +229,8 @@ static void write_dump(struct run_job *job, const struct run_world *world,
         run_say(job->err, "%s", symmcoll_last_error());
         return;
     }
-    if (strcmp(world->name, "default") != 0) { /* as the library names it */
+    if (strcmp(world->name, SYMC_WORLD_DEFAULT) !=
+        0) { /* as the library names it */
         char *at = path + strlen(path);
 
         snprintf(at, sizeof(path) - (size_t)(at - path), ".%s", world->name);

@@ -164,7 +164,7 @@ static int judge(const struct run_job *job, char *line, size_t nbytes)
 /* Run all ranks once; gives the exit status and whether to try again. */
 static int run_attempt(struct run_job *job, bool *again)
 {
-    char line[256];
+    char line[640];
     int status;
 
     *again = false;

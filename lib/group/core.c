@@ -53,7 +53,7 @@ static symmcoll_status_t exchange_once(struct symmcoll_group *group,
         .size = group->size};
 
     snprintf(name, sizeof(name), "%.48s.%s.%u", world->rendezvous.meeting,
-        group->name, group->exchanges++);
+        group->id, group->exchanges++);
     meeting.deadline_ns = world->config->timeouts_init == SYMC_NEVER
                               ? SYMC_NEVER
                               : symc_now_ns() + world->config->timeouts_init;
@@ -176,8 +176,8 @@ static void describe_missing(const struct symmcoll_group *group,
     size_t used = 0;
 
     buffer[0] = '\0';
-    for (int r = 0; r < group->size && used + 100 < nbytes; r++) {
-        char position[96];
+    for (int r = 0; r < group->size && used + 48 < nbytes; r++) {
+        char position[SYMC_TRACE_POSITION];
         size_t ring_nbytes;
         const struct symc_trace_ring *ring;
 

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- running ---- */
 
@@ -115,6 +116,17 @@ static symmcoll_status_t open_backend(struct symmcoll_group *group)
     return group->backend->open(&group->core, &group->peers, &group->state);
 }
 
+/* The name of a group or what describes it, with that of its world: a process
+ * may have several.  The default world's are as torch.distributed's. */
+static void format_name(const struct symmcoll_world *world, const char *name,
+    char *buffer, size_t nbytes)
+{
+    bool usual = strcmp(world->name, SYMC_WORLD_DEFAULT) == 0;
+
+    snprintf(buffer, nbytes, "%s%s%s", usual ? "" : world->name,
+        usual ? "" : "/", name);
+}
+
 symmcoll_status_t symc_group_open(
     struct symmcoll_world *world, struct symmcoll_group **group)
 {
@@ -122,6 +134,7 @@ symmcoll_status_t symc_group_open(
     size_t nbytes = (sizeof(struct symmcoll_group) + SYMC_APART - 1) /
                     SYMC_APART * SYMC_APART;
     struct symmcoll_group *made = aligned_alloc(SYMC_APART, nbytes);
+    char desc[SYMC_TRACE_NAME];
     symmcoll_status_t status;
 
     if (made == NULL)
@@ -131,14 +144,16 @@ symmcoll_status_t symc_group_open(
         .alive = world->alive,
         .rank = world->rank,
         .size = world->size};
-    snprintf(made->name, sizeof(made->name), "0");
+    snprintf(made->id, sizeof(made->id), "0");
+    format_name(world, made->id, made->name, sizeof(made->name));
+    format_name(world, "default_pg", desc, sizeof(desc));
     atomic_init(&made->timeout_ns, world->config->timeouts_collective);
     status = make_tables(made);
     if (status != SYMMCOLL_OK)
         goto free_tables;
     make_members(made);
     made->trace = symc_trace_add_group(
-        world->ring, made->name, "default_pg", made->rank, made->size);
+        world->ring, made->name, desc, made->rank, made->size);
     status = open_backend(made);
     if (status != SYMMCOLL_OK)
         goto free_tables;

@@ -15,7 +15,8 @@
 struct symmcoll_group {
     struct symmcoll_world *world;
     const uint32_t *alive; /* the world's mark: 1 */
-    char name[32];
+    char id[16];                /* within its world */
+    char name[SYMC_TRACE_NAME]; /* for people: with the world's */
     int rank;
     int size;
     int *global; /* global_rank of each member */

@@ -41,6 +41,8 @@ struct symc_exit {
 #define SYMC_LIFE_GOODBYE 0x3fffffffu /* finalized; no thread has this id */
 #define SYMC_LIFE_GAVE_UP 0x3ffffffeu /* init failed behind the meeting */
 
+#define SYMC_WORLD_DEFAULT "default" /* the name of a world without one */
+
 /* The head of every block. */
 struct symc_block {
     uint64_t magic;

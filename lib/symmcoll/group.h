@@ -21,7 +21,8 @@ int symmcoll_group_rank(const struct symmcoll_group *group);
 SYMMCOLL_API
 int symmcoll_group_size(const struct symmcoll_group *group);
 
-/* The group's name, "0" for the group of all ranks.  Borrowed. */
+/* The group's name, "0" for the group of all ranks; in a world with a name of
+ * its own after that: "train/0".  Borrowed. */
 SYMMCOLL_API
 const char *symmcoll_group_name(const struct symmcoll_group *group);
 

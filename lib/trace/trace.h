@@ -20,10 +20,10 @@
 
 #include <stdatomic.h>
 
-#define SYMC_TRACE_MAGIC UINT64_C(0x3130305f43415254) /* "TRAC_001" */
-#define SYMC_TRACE_GROUPS 64  /* groups a ring can describe */
-#define SYMC_TRACE_THREADS 64 /* threads whose names it keeps */
-#define SYMC_TRACE_NAME 32
+#define SYMC_TRACE_MAGIC UINT64_C(0x3230305f43415254) /* "TRAC_002" */
+#define SYMC_TRACE_GROUPS 64      /* groups a ring can describe */
+#define SYMC_TRACE_THREADS 64     /* threads whose names it keeps */
+#define SYMC_TRACE_NAME 80        /* a world's name, "/default_pg", a zero */
 #define SYMC_TRACE_THREAD_NAME 16 /* as the kernel's */
 
 enum symc_trace_state {
@@ -140,6 +140,9 @@ symmcoll_status_t symc_trace_write(const struct symc_trace_ring *ring,
  * Errors: INVALID (too long, no folder known), SYSTEM. */
 symmcoll_status_t symc_trace_path(
     const char *prefix, int rank, char *buffer, size_t nbytes);
+
+/* Room for any symc_trace_position(). */
+#define SYMC_TRACE_POSITION 192
 
 /* What a rank did last, for one line of text: "in all_reduce seq 17 of group
  * 0", "after all_gather seq 16 of group 0", "after failed barrier seq 3 of

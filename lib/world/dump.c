@@ -22,7 +22,7 @@ static void append_world(const char *name, char *path, size_t nbytes)
 {
     size_t length = strlen(path);
 
-    if (strcmp(name, "default") == 0)
+    if (strcmp(name, SYMC_WORLD_DEFAULT) == 0)
         return;
     snprintf(path + length, nbytes - length, ".%s", name);
     for (char *at = path + length; *at != '\0'; at++) {

@@ -63,7 +63,7 @@ static bool find_dead(struct symmcoll_world *world, bool *found)
 static bool describe_dead(
     const struct symmcoll_world *world, int rank, char *buffer, size_t nbytes)
 {
-    char end[96], position[96];
+    char end[96], position[SYMC_TRACE_POSITION];
     size_t ring_nbytes;
     const struct symc_trace_ring *ring =
         symc_world_ring(world, rank, &ring_nbytes);
@@ -104,7 +104,7 @@ static void fail_group(struct symmcoll_world *world,
     if (symc_members_failed(members))
         return;
     for (int r = 0; r < members->size && used < sizeof(text) - 1; r++) {
-        char one[256];
+        char one[128 + SYMC_TRACE_POSITION];
 
         if (!dead[members->global[r]])
             continue;

@@ -53,7 +53,7 @@ static symmcoll_status_t apply_args(
     struct symmcoll_world *world, const struct symmcoll_init_args *args)
 {
     const char *name =
-        args != NULL && args->name != NULL ? args->name : "default";
+        args != NULL && args->name != NULL ? args->name : SYMC_WORLD_DEFAULT;
 
     if (args != NULL && args->size != sizeof(*args))
         return symc_fail(SYMMCOLL_ERR_INVALID,

@@ -105,10 +105,15 @@ static symmcoll_status_t issue(struct symmcoll_group *group, int rank,
 }
 
 /* Whether the detail names the odd rank with its value, and a usual one. */
-static bool names_both(const struct difference *difference, int odd, int usual)
+static bool names_both(struct symmcoll_group *group,
+    const struct difference *difference, int odd, int usual)
 {
     const char *detail = symmcoll_last_error();
-    char odd_text[64], usual_text[64];
+    char odd_text[64], usual_text[64], place[128];
+
+    snprintf(place, sizeof(place), "(group %s, seq %llu)",
+        symmcoll_group_name(group),
+        (unsigned long long)symmcoll_group_sequence(group));
 
     snprintf(odd_text, sizeof(odd_text), "rank %d passed %s", odd,
         difference->odd_value);
@@ -117,7 +122,7 @@ static bool names_both(const struct difference *difference, int odd, int usual)
     return strstr(detail, odd_text) != NULL &&
            strstr(detail, usual_text) != NULL &&
            strstr(detail, difference->field) != NULL &&
-           strstr(detail, "(group 0, seq ") != NULL;
+           strstr(detail, place) != NULL;
 }
 
 static bool works(struct symmcoll_group *group, int rank)
@@ -140,7 +145,7 @@ static bool is_told(struct symmcoll_group *group, int rank,
     symmcoll_status_t status = issue(group, rank,
         rank == odd ? &difference->odd : &difference->usual, out.at, in.at);
     bool right = status == SYMMCOLL_ERR_MISMATCH &&
-                 names_both(difference, odd, odd == 0 ? 1 : 0) &&
+                 names_both(group, difference, odd, odd == 0 ? 1 : 0) &&
                  room_is_clear(&in) && room_is_clear(&out) &&
                  symmcoll_group_sequence(group) == before + 1;
 

@@ -88,7 +88,7 @@ static void below_the_timeout(void)
 static void above_the_timeout(void)
 {
     struct faults_job job;
-    char name[64];
+    char name[64], place[128];
     bool told = true;
 
     setenv("SYMMCOLL_TIMEOUTS_COLLECTIVE", "300ms", 1);
@@ -97,10 +97,12 @@ static void above_the_timeout(void)
     faults_start(&job, SIZE, wait_for_the_stopped, NULL);
     faults_await_all(&job, 1);
     faults_signal(&job, STOPPED, SIGSTOP);
+    snprintf(place, sizeof(place), "is after barrier seq 1 of group %s/0",
+        job.world_name);
     for (int r = 0; r < SIZE; r += 2)
         told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_TIMEOUT,
                    "rank 1 did not come", faults_name(&job, STOPPED, name),
-                   "is after barrier seq 1 of group 0", NULL) &&
+                   place, NULL) &&
                faults_said(faults_told(&job, r, 1), SYMMCOLL_ERR_ABORTED,
                    "rank 1 did not come", NULL) &&
                told;

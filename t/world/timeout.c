@@ -98,7 +98,7 @@ static int late_rank_is_named(struct symmcoll_group *group, int rank)
     struct symmcoll_call call = faults_timeout(TIMEOUT);
     float *in, *out;
     symmcoll_status_t status;
-    char name[128];
+    char name[256];
     bool good;
 
     shared->pids[rank] = getpid();
@@ -114,8 +114,8 @@ static int late_rank_is_named(struct symmcoll_group *group, int rank)
     free(out);
     snprintf(name, sizeof(name),
         "all_reduce seq 2 timed out after 0.5 s: rank 2 did not come; rank 2 "
-        "(pid %d) is after barrier seq 1 of group 0",
-        shared->pids[LATE]);
+        "(pid %d) is after barrier seq 1 of group %s",
+        shared->pids[LATE], symmcoll_group_name(group));
     good = said(rank, status, SYMMCOLL_ERR_TIMEOUT, name);
     shared->gave_up++;
     good = said(rank, symmcoll_barrier(group, NULL, NULL), SYMMCOLL_ERR_ABORTED,
