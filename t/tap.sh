@@ -84,6 +84,16 @@ none()
     ok $? "$2"
 }
 
+# no_terminal: why script(1) cannot make a terminal here, or nothing where it can
+no_terminal()
+{
+    if ! command -v script >/dev/null 2>&1; then
+        echo 'no script(1)'
+    elif ! script -qec true /dev/null </dev/null >"$scratch/script.out" 2>&1; then
+        echo "no terminal: $(tr '\r\n' '  ' <"$scratch/script.out")"
+    fi
+}
+
 # skip N REASON
 skip()
 {

@@ -226,7 +226,8 @@ is "$(SYMMCOLL_RUN_TTY=1 "$run" -n 1 sh -c \
     'echo ${SYMMCOLL_RUN_TTY-none}; printf "1\r2\r\n"' |
     od -An -c | tr -d ' \n')" '[0]none\n[0]1\r2\r\n' \
     "in a pipe ranks are not told of a terminal, and lines stay as they are"
-if command -v script >/dev/null 2>&1; then
+no_terminal=$(no_terminal)
+if [ -z "$no_terminal" ]; then
     # tty COMMAND: what it prints on a terminal, with E for the escape to clear
     # a line and R for a carriage return; the terminal's own is not shown
     tty()
@@ -250,7 +251,7 @@ b" "or when its rank ends"
     is "$(tty "'$run' -n 1 printf 'a\r\nb\r\n'")" "[0] aR
 [0] bR" "one that ends in both is a line as others"
 else
-    skip 7 'no script(1)'
+    skip 7 "$no_terminal"
 fi
 
 # ---- limits ----

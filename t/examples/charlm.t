@@ -60,7 +60,8 @@ grep -q '^\[0\] step 12 of 12 .* characters/s ' n4.out &&
 ok $? 'progress, losses and times are shown'
 is "$(grep -c '^\[0\] step ' n4.out)" 11 \
     'in a pipe progress comes at the start and with each tenth of the steps'
-if command -v script >/dev/null 2>&1; then
+no_terminal=$(no_terminal)
+if [ -z "$no_terminal" ]; then
     script -qec "'$run' -n 2 '$train' --text text --steps 12 --batch 32" \
         /dev/null </dev/null >terminal.out
     # A line that is written over another one clears it first: ESC [ K.
@@ -70,7 +71,7 @@ if command -v script >/dev/null 2>&1; then
         'on a terminal it is there'
     is "$(grep -c 'step ' terminal.out)" 1 'as one line that is rewritten'
 else
-    skip 2 'no script(1)'
+    skip 2 "$no_terminal"
 fi
 timeout 60 "$train" --text="text" --steps 12 --batch 32 --save equals >/dev/null
 timeout 60 "$train" --text text --steps 12 --batch 32 --save blank >/dev/null

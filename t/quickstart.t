@@ -1,0 +1,105 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What ./quickstart says when a stage fails, in a tree whose make is a stand-in.
+. "${T_SRCDIR:-.}/t/tap.sh"
+
+tree=$scratch/tree
+mkdir -p "$tree/t" "$scratch/bin"
+cp "$srcdir/quickstart" "$srcdir/configure.ac" "$srcdir/Makefile.am" \
+    "$srcdir/bootstrap" "$tree" && cp "$srcdir/t/failures" "$tree/t" || exit 1
+: >"$tree/Makefile.in"
+: >"$tree/configure"
+sleep 0.01
+: >"$tree/Makefile"
+: >"$tree/config.status"
+for tool in cc dpkg-checkbuilddeps; do
+    printf '#!/bin/sh\nexit 0\n' >"$scratch/bin/$tool"
+done
+cat >"$scratch/bin/make" <<'END'
+#!/bin/sh
+case "$* $SUITE" in
+*check*fails)
+    cat >test-suite.log <<'LOG'
+==================================
+   libsymmcoll: ./test-suite.log
+==================================
+
+# TOTAL: 300
+
+.. contents:: :depth: 2
+
+ERROR: t/room/good
+==================
+
+# expected: 64
+# found:    63
+ok 1 - the first sentence
+PASS: t/room/good.t 1 - the first sentence
+not ok 2 - the second sentence
+FAIL: t/room/good.t 2 - the second sentence
+ok 3 # SKIP a reason
+SKIP: t/room/good.t 3 # SKIP a reason
+1..3
+ERROR: t/room/good.t - exited with status 1
+
+SKIP: t/room/absent
+===================
+
+# the skipped said this
+1..0 # SKIP no device
+SKIP: t/room/absent.t - no device
+
+ERROR: t/room/crashed
+=====================
+
+==7==ERROR: AddressSanitizer: heap-use-after-free
+ok 1 - still well
+PASS: t/room/crashed.t 1 - still well
+ERROR: t/room/crashed.t - exited with status 139
+LOG
+    for line in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        printf 'PASS: t/room/a%s.t\nPASS: t/room/b%s.t\n' $line $line
+    done
+    exit 2
+    ;;
+*check*broken)
+    echo 'room.c:1: error: expected an expression'
+    exit 2
+    ;;
+esac
+END
+chmod +x "$scratch/bin/"*
+
+# quick SUITE: ./quickstart check where the suite ends so.
+quick()
+{
+    SUITE=$1 PATH=$scratch/bin:$PATH "$tree/quickstart" check \
+        >"$scratch/out" 2>"$scratch/err"
+}
+
+quick passes
+is "$?:$(cat "$scratch/err")" '0:' 'a suite that passes leaves nothing to say' ||
+    diag <"$scratch/out"
+
+quick fails
+is "$?" 2 'a suite that fails has the status of make'
+is "$(sed '$d' "$scratch/err")" 't/room/good
+    # expected: 64
+    # found:    63
+    not ok 2 - the second sentence
+    ERROR: t/room/good.t - exited with status 1
+
+t/room/crashed
+    ==7==ERROR: AddressSanitizer: heap-use-after-free
+    ERROR: t/room/crashed.t - exited with status 139' \
+    'it prints the points that failed and what was said about them, no others'
+is "$(tail -n 1 "$scratch/err")" "The whole of it: $tree/test-suite.log" \
+    'and where the rest is'
+
+quick broken
+is "$?" 2 'a suite that does not compile has the status of make'
+grep -q 'room.c:1: error' "$scratch/err" &&
+    ! grep -q 'second sentence' "$scratch/err"
+ok $? 'it prints what the compiler said, and no points of an earlier run' ||
+    diag <"$scratch/err"
+done_testing
