@@ -12,7 +12,7 @@
 
 const char *symc_module_folder(void)
 {
-    const char *folder = secure_getenv("SYMMCOLL_MODULE_DIR");
+    const char *folder = symc_variable_get("SYMMCOLL_MODULE_DIR");
 
     return folder != NULL && folder[0] != '\0' ? folder : SYMC_MODULE_DIR;
 }

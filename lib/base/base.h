@@ -101,6 +101,19 @@ struct symc_log {
 void symc_logf(const struct symc_log *log, enum symc_log_level level,
     const char *format, ...) SYMC_PRINTF(3, 4);
 
+/* ---- variable.c ---- */
+
+/* Whether the process has rights that its caller lacks: a setuid or setgid
+ * program, or one with capabilities of its own; see secure_getenv(3). */
+bool symc_process_is_privileged(void);
+
+/* A variable of the environment, borrowed; NULL where it is not set, and always
+ * in a privileged process.  The one way to the environment in lib/. */
+const char *symc_variable_get(const char *name);
+
+/* The environment as a list, as environ is; NULL in a privileged process. */
+char *const *symc_variables_get(void);
+
 /* ---- text.c ---- */
 
 /* Bytes with a unit, "256 KiB"; exact counts stay exact.  Into a buffer of 32.

@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
-#include <unistd.h>
 
 #define FILE_NAME "symmcoll.conf"
 #define WARNING_MAX (PATH_MAX + 256) /* bytes of a warning */
@@ -147,12 +145,12 @@ symmcoll_status_t symc_config_read(const struct symc_sources *sources,
  * folders ignored.  NULL where there is no such place. */
 static const char *find_user_file(char *buffer, size_t nbytes)
 {
-    const char *folder = secure_getenv("XDG_CONFIG_HOME");
+    const char *folder = symc_variable_get("XDG_CONFIG_HOME");
     const char *within = "";
     int length;
 
     if (folder == NULL || folder[0] != '/') {
-        folder = secure_getenv("HOME");
+        folder = symc_variable_get("HOME");
         within = "/.config";
     }
     if (folder == NULL || folder[0] != '/')
@@ -165,7 +163,7 @@ symmcoll_status_t symc_config_load(
     struct symc_config **config, symmcoll_warning_fn warn, void *arg)
 {
     struct symc_sources sources = {.torch_loaded = symc_torch_loaded()};
-    const char *named = secure_getenv("SYMMCOLL_CONF");
+    const char *named = symc_variable_get("SYMMCOLL_CONF");
     char user[PATH_MAX];
 
     if (named == NULL || named[0] != '\0') {
@@ -174,9 +172,7 @@ symmcoll_status_t symc_config_load(
         sources.user = find_user_file(user, sizeof user);
         sources.named = named;
     }
-    /* A program with the rights of another takes no word from its caller. */
-    if (getauxval(AT_SECURE) == 0)
-        sources.environment = environ;
+    sources.environment = symc_variables_get();
     return symc_config_read(&sources, config, warn, arg);
 }
 

@@ -69,7 +69,7 @@ static const struct launcher launchers[] = {
 
 const char *symc_environment_get(const char *name)
 {
-    const char *value = getenv(name);
+    const char *value = symc_variable_get(name);
 
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
@@ -151,7 +151,7 @@ symmcoll_status_t symc_launch_check(const struct symc_launch *launch)
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "init: environment variable %s: expected a whole number from 0, found "
         "\"%s\"",
-        launch->bad, symc_key_text(getenv(launch->bad), shown));
+        launch->bad, symc_key_text(symc_environment_get(launch->bad), shown));
 }
 
 void symc_launcher_detect(

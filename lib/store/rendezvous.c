@@ -91,6 +91,11 @@ static symmcoll_status_t check_complete(
         !place_known && symc_environment_get("MASTER_PORT") == NULL);
     if (missing[0] == '\0')
         return SYMMCOLL_OK;
+    if (symc_process_is_privileged())
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: %s: expected in the arguments, found nowhere: %s (a process "
+            "with rights that its caller lacks reads no environment)",
+            file ? "file://" : "env://", missing);
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "init: %s: expected in the environment, but not set: %s (%s)",
         file ? "file://" : "env://", missing,

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -41,8 +40,8 @@ static symmcoll_status_t make_cache(char *path, const char *home)
 symmcoll_status_t symc_trace_path(
     const char *prefix, int rank, char *buffer, size_t nbytes)
 {
-    const char *cache = getenv("XDG_CACHE_HOME");
-    const char *home = getenv("HOME");
+    const char *cache = symc_variable_get("XDG_CACHE_HOME");
+    const char *home = symc_variable_get("HOME");
     bool is_default = prefix == NULL || prefix[0] == '\0';
     bool has_cache = cache != NULL && cache[0] == '/';
     int n;
@@ -57,7 +56,11 @@ symmcoll_status_t symc_trace_path(
     else
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "dump of the flight recorder: expected a path in "
-            "trace.dump_file, XDG_CACHE_HOME or HOME, found none");
+            "trace.dump_file%s, found none",
+            symc_process_is_privileged()
+                ? " (with rights that its caller lacks a process reads no "
+                  "environment)"
+                : ", XDG_CACHE_HOME or HOME");
     if (n < 0 || (size_t)n >= nbytes)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "dump of the flight recorder: expected a path below %zu bytes, "
