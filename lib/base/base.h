@@ -114,6 +114,24 @@ const char *symc_variable_get(const char *name);
 /* The environment as a list, as environ is; NULL in a privileged process. */
 char *const *symc_variables_get(void);
 
+/* ---- folder.c ---- */
+
+/*
+ * Open the folder of a file that is to be written, component by component.
+ *
+ * fd    out: the folder (O_PATH), for openat() and the like; to be closed
+ * name  out: the file's name in it, within path
+ *
+ * Nobody else may choose where that leads: what lies in a folder that all users
+ * can write to must belong to root, to this process's user or to the folder's
+ * owner.  In a privileged process every folder must belong to root or to its
+ * user and be writable by no group and no others, unless it is sticky.
+ *
+ * Errors: INVALID (another user's, expected and found), SYSTEM.
+ */
+symmcoll_status_t symc_folder_open(
+    const char *path, int *fd, const char **name);
+
 /* ---- text.c ---- */
 
 /* Bytes with a unit, "256 KiB"; exact counts stay exact.  Into a buffer of 32.

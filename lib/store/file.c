@@ -55,12 +55,17 @@ symmcoll_status_t symc_file_lock(
     return SYMMCOLL_OK;
 }
 
+int symc_file_no_links(void)
+{
+    return symc_process_is_privileged() ? O_NOFOLLOW : 0;
+}
+
 symmcoll_status_t symc_file_begin(
     struct symc_file *file, bool exclusive, int64_t deadline_ns, int *fd)
 {
     symmcoll_status_t status;
 
-    *fd = open(file->path, O_RDWR | O_CLOEXEC);
+    *fd = open(file->path, O_RDWR | O_CLOEXEC | symc_file_no_links());
     if (*fd < 0)
         return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, errno,
             "file store: %s, which was there when it was opened", file->path);

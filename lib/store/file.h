@@ -26,6 +26,9 @@ struct symc_file {
 symmcoll_status_t symc_file_lock(
     const char *path, int fd, bool exclusive, int64_t deadline_ns);
 
+/* O_NOFOLLOW where another user could have put a link in the file's place. */
+int symc_file_no_links(void);
+
 /* One look at the file: open and lock it, take in its tail; the mutex is held.
  * Errors: TIMEOUT (the lock), INVALID (the file), SYSTEM. */
 symmcoll_status_t symc_file_begin(

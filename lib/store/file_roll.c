@@ -114,6 +114,12 @@ static symmcoll_status_t join_locked(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "store_open_file: %s: expected a regular file, found another kind",
             file->path);
+    if (symc_process_is_privileged() && info->st_uid != 0 &&
+        info->st_uid != geteuid())
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "store_open_file: %s: expected a file of root or of user %ld, "
+            "found one of user %ld",
+            file->path, (long)geteuid(), (long)info->st_uid);
     if (info->st_size == 0)
         status = symc_journal_create(&file->journal, fd, file->num_workers);
     else
@@ -123,14 +129,36 @@ static symmcoll_status_t join_locked(
     return status == SYMMCOLL_OK ? enter_worker(file, fd) : status;
 }
 
+/*
+ * In a privileged process the path may lead through folders of its own user and
+ * root alone.  Then nobody else can exchange what is opened by it later.
+ */
+static symmcoll_status_t check_folder(const struct symc_file *file)
+{
+    symmcoll_status_t status;
+    const char *name;
+    int folder;
+
+    if (!symc_process_is_privileged())
+        return SYMMCOLL_OK;
+    status = symc_folder_open(file->path, &folder, &name);
+    if (status != SYMMCOLL_OK)
+        return symc_fail(status, "store_open_file: %s", symmcoll_last_error());
+    close(folder);
+    return SYMMCOLL_OK;
+}
+
 symmcoll_status_t symc_file_join(struct symc_file *file, int64_t deadline_ns)
 {
     struct stat info;
-    symmcoll_status_t status;
+    symmcoll_status_t status = check_folder(file);
     bool removed;
 
+    if (status != SYMMCOLL_OK)
+        return status;
     do {
-        int fd = open(file->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        int fd = open(file->path,
+            O_RDWR | O_CREAT | O_CLOEXEC | symc_file_no_links(), 0600);
 
         if (fd < 0)
             return symc_fail_errno(

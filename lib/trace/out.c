@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -47,28 +46,31 @@ static void release_limit_signal(struct symc_trace_out *out)
         pthread_sigmask(SIG_SETMASK, &out->mask, NULL);
 }
 
-/* A file of its own beside path, with the permissions the umask leaves. */
+/* A file of its own beside path, with the permissions the umask leaves; the
+ * umask of a privileged process is its caller's. */
 static symmcoll_status_t create_temporary(struct symc_trace_out *out)
 {
-    size_t nbytes = strlen(out->path) + 48;
+    mode_t mode = symc_process_is_privileged() ? 0600 : 0666;
+    int length = 0;
 
-    out->temporary = symc_alloc(nbytes, 1);
-    if (out->temporary == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
+    errno = 0;
     for (int i = 0; i < NAMES_TRIED; i++) {
-        snprintf(out->temporary, nbytes, "%s.tmp.%d.%d", out->path,
-            (int)gettid(), i);
-        out->fd = open(out->temporary,
-            O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+        length = snprintf(out->temporary, sizeof(out->temporary),
+            "%s.tmp.%d.%d", out->name, (int)gettid(), i);
+        if ((size_t)length >= sizeof(out->temporary)) {
+            errno = ENAMETOOLONG;
+            break;
+        }
+        out->fd = openat(out->folder, out->temporary,
+            O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
         if (out->fd >= 0)
             return SYMMCOLL_OK;
         if (errno != EEXIST)
             break;
     }
-    (void)symc_fail_errno(SYMMCOLL_ERR_SYSTEM, errno,
-        "dump of the flight recorder: cannot create %s", out->temporary);
-    free(out->temporary);
-    return SYMMCOLL_ERR_SYSTEM;
+    return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, errno,
+        "dump of the flight recorder: cannot create a file beside %s",
+        out->path);
 }
 
 symmcoll_status_t symc_trace_out_open(
@@ -80,16 +82,23 @@ symmcoll_status_t symc_trace_out_open(
     out->path = path;
     out->error = 0;
     out->used = 0;
+    status = symc_folder_open(path, &out->folder, &out->name);
+    if (status != SYMMCOLL_OK)
+        return symc_fail(
+            status, "dump of the flight recorder: %s", symmcoll_last_error());
     /* Renaming onto a device would replace it. */
-    if (lstat(path, &old) == 0 && !S_ISREG(old.st_mode) &&
-        !S_ISDIR(old.st_mode))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
+    if (fstatat(out->folder, out->name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
+        !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode))
+        status = symc_fail(SYMMCOLL_ERR_INVALID,
             "dump of the flight recorder: %s: expected a regular file or "
             "none, found something else",
             path);
-    status = create_temporary(out);
+    else
+        status = create_temporary(out);
     if (status == SYMMCOLL_OK)
         hold_limit_signal(out);
+    else
+        close(out->folder);
     return status;
 }
 
@@ -118,14 +127,15 @@ symmcoll_status_t symc_trace_out_close(struct symc_trace_out *out)
     if (close(out->fd) != 0 && out->error == 0)
         out->error = errno;
     release_limit_signal(out);
-    if (out->error == 0 && rename(out->temporary, out->path) != 0)
+    if (out->error == 0 &&
+        renameat(out->folder, out->temporary, out->folder, out->name) != 0)
         out->error = errno;
     if (out->error != 0) {
-        (void)unlink(out->temporary);
+        (void)unlinkat(out->folder, out->temporary, 0);
         status = symc_fail_errno(SYMMCOLL_ERR_SYSTEM, out->error,
             "dump of the flight recorder: cannot write %s", out->path);
     }
-    free(out->temporary);
+    close(out->folder);
     return status;
 }
 

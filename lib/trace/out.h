@@ -8,21 +8,25 @@
 
 #include "base/base.h"
 
+#include <limits.h>
 #include <signal.h>
 
 struct symc_trace_out {
     const char *path;
-    char *temporary;
+    const char *name; /* within path */
+    int folder;       /* that has it */
     int fd;
     int error; /* the first errno; 0: none */
     size_t used;
     bool limit_was_blocked; /* SIGXFSZ, before */
     bool limit_was_pending;
-    sigset_t mask; /* of signals, before */
+    sigset_t mask;                /* of signals, before */
+    char temporary[NAME_MAX + 1]; /* the name meanwhile */
     char buffer[8192];
 };
 
-/* Errors: INVALID (path is not a regular file), NO_MEMORY, SYSTEM. */
+/* Errors: INVALID (path is not a regular file; others could say where it leads,
+ * see symc_folder_open()), SYSTEM. */
 symmcoll_status_t symc_trace_out_open(
     struct symc_trace_out *out, const char *path);
 
