@@ -7,6 +7,7 @@
  * run_bind.c     which processors          run_watch.c   the loop, and the end
  * run_output.c   lines with a prefix       run_record.c  what dead ranks leave
  * run_input.c    the terminal's lines      run_verdict.c who is to blame
+ *                                          run_sweep.c   processes left behind
  */
 #ifndef BIN_RUN_H
 #define BIN_RUN_H
@@ -165,7 +166,8 @@ struct run_job {
     int signals;          /* signalfd */
     sigset_t old_mask;
     struct rlimit old_files;
-    int *cpus; /* allowed ones, neighbours beside each other */
+    bool shares_children; /* we had some before the ranks */
+    int *cpus;            /* allowed ones, neighbours beside each other */
     int ncpus;
 
     /* of one attempt */
@@ -204,6 +206,14 @@ int run_start(struct run_job *job);
 
 /* Serve until all ranks have ended and their output is written. */
 void run_watch(struct run_job *job);
+
+/* To a rank and the process group that it leads. */
+void run_send_signal(const struct run_rank *rank, int sig);
+
+/* ---- run_sweep.c ---- */
+
+/* Before the first rank: orphans of ranks become our children from now on. */
+bool run_sweep_begin(struct run_job *job);
 
 /* End all that is left: ranks, and processes that they left behind. */
 void run_sweep(struct run_job *job);

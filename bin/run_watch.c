@@ -5,15 +5,12 @@
  */
 #include "run.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LOOK_NS (10 * 1000 * 1000) /* how often we look for dying ranks */
@@ -31,8 +28,7 @@ enum {
 
 /* ---- ranks ---- */
 
-/* To a rank and what it has started. */
-static void send_signal(const struct run_rank *rank, int sig)
+void run_send_signal(const struct run_rank *rank, int sig)
 {
     /* The process is not reaped yet, so the number is still its own. */
     if (kill(-rank->pid, sig) != 0)
@@ -43,7 +39,7 @@ static void send_to_all(struct run_job *job, int sig)
 {
     for (int i = 0; i < job->options->ranks; i++)
         if (job->ranks[i].running)
-            send_signal(&job->ranks[i], sig);
+            run_send_signal(&job->ranks[i], sig);
 }
 
 /* The others of a failed job get time to notice by themselves. */
@@ -157,8 +153,8 @@ static void look_at_clock(struct run_job *job)
         if (!rank->running)
             continue;
         rank->ours = true;
-        send_signal(rank, kills ? SIGKILL : SIGTERM);
-        send_signal(rank, SIGCONT); /* a stopped one cannot end */
+        run_send_signal(rank, kills ? SIGKILL : SIGTERM);
+        run_send_signal(rank, SIGCONT); /* a stopped one cannot end */
     }
     if (!kills && job->options->verbose)
         run_say(job->err, "ending the %d ranks that are left", job->running);
@@ -278,64 +274,4 @@ void run_watch(struct run_job *job)
         run_sink_flush(job->err);
     }
     free(fds);
-}
-
-/* ---- what is left behind ---- */
-
-/* Kill our children of whatever kind: nothing else has us as its parent. */
-static void kill_children(void)
-{
-    DIR *all = opendir("/proc");
-    struct dirent *entry;
-    char path[sizeof(entry->d_name) + 16];
-
-    if (all == NULL)
-        return;
-    while ((entry = readdir(all)) != NULL) {
-        pid_t pid = (pid_t)atoi(entry->d_name);
-        char text[512];
-        const char *at;
-        FILE *file;
-        int parent = 0;
-
-        if (pid <= 0)
-            continue;
-        snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
-        file = fopen(path, "re");
-        if (file == NULL)
-            continue;
-        text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-        fclose(file);
-        at = strrchr(text, ')');
-        if (at != NULL && sscanf(at + 1, " %*c %d", &parent) == 1 &&
-            parent == (int)getpid())
-            (void)kill(pid, SIGKILL);
-    }
-    closedir(all);
-}
-
-void run_sweep(struct run_job *job)
-{
-    int64_t deadline = symc_deadline_ns(2);
-    int status;
-    pid_t pid;
-
-    for (int i = 0; i < job->options->ranks; i++)
-        if (job->ranks[i].running)
-            send_signal(&job->ranks[i], SIGKILL);
-    /* Each killed one may hand us its own children; one that hangs within the
-     * kernel is left to it. */
-    while ((pid = waitpid(-1, &status, WNOHANG)) >= 0) {
-        const struct timespec pause = {0, 1000000};
-
-        if (pid > 0)
-            continue;
-        kill_children();
-        (void)nanosleep(&pause, NULL);
-        if (symc_now_ns() > deadline) {
-            run_say(job->err, "processes of the ranks are left behind: they "
-                              "do not end, not even by SIGKILL");
-            break;
-        }
-    }
 }

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -205,8 +204,7 @@ static bool prepare(struct run_job *job)
         run_say(job->err, "%s", symmcoll_last_error());
         return false;
     }
-    /* Orphans of ranks become our children, so that we find them at the end. */
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 || !open_signals(job)) {
+    if (!run_sweep_begin(job) || !open_signals(job)) {
         run_say(job->err, "cannot watch the ranks: %s", strerror(errno));
         return false;
     }

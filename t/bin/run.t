@@ -48,7 +48,7 @@ err()
 }
 
 cd "$scratch" || exit 1
-plan 88
+plan 90
 unset OMP_NUM_THREADS OPENBLAS_NUM_THREADS BLIS_NUM_THREADS
 
 # ---- how it ends ----
@@ -361,4 +361,19 @@ kill $(cat child.0 child.1) 2>/dev/null
 "$run" -n 2 sh -c 'setsid sleep 1000 & echo $! >child.$RANK'
 ! kill -0 "$(cat child.0)" 2>/dev/null && ! kill -0 "$(cat child.1)" 2>/dev/null
 ok $? "what ranks leave in the background is ended with them"
+
+# A shell that executes symmcoll-run leaves it children, and they theirs: one
+# here that outlives its parent while the ranks run.
+# shellcheck disable=SC2016
+sh -c 'sleep 1000 & echo $! >before
+    (sleep 1000 & echo $! >orphan; while [ ! -e adopt ]; do sleep 0.1; done) &
+    exec "$0" -n 2 sh -c "
+        [ \$RANK = 0 ] && { echo >adopt; sleep 0.5; }
+        setsid sleep 1000 & echo \$! >child.\$RANK
+        sleep 1000 & echo \$! >child.1\$RANK"' "$run" >out 2>err
+kill "$(cat before)" && kill "$(cat orphan)"
+ok $? "processes that ranks did not start go on"
+# shellcheck disable=SC2046
+gone $(cat child.0 child.1 child.10 child.11)
+ok $? "also then what ranks leave is ended"
 done_testing

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What ranks leave behind.  Orphans of ranks become our children, so that they
+ * are found; but a shell that executes us may leave us children of its own, and
+ * these are none of our business.
+ */
+#include "run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SWEEP_SECONDS 2 /* for killed processes to end */
+
+bool run_sweep_begin(struct run_job *job)
+{
+    siginfo_t info;
+
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;
+    job->shares_children =
+        waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+    return prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+}
+
+/* The start of a file of a process in /proc; its length, 0 where there is none.
+ */
+static size_t read_file(
+    pid_t pid, const char *name, char *buffer, size_t nbytes)
+{
+    char path[64];
+    FILE *file;
+    size_t n;
+
+    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return 0;
+    n = fread(buffer, 1, nbytes - 1, file);
+    buffer[n] = '\0';
+    fclose(file);
+    return n;
+}
+
+/* Whether a process was started with this job's mark in its environment. */
+static bool has_mark(const struct run_job *job, pid_t pid)
+{
+    size_t nbytes = 256 * 1024, n;
+    char *text = malloc(nbytes);
+    char mark[sizeof(job->id) + 16];
+    bool found = false;
+
+    if (text == NULL)
+        return false;
+    snprintf(mark, sizeof(mark), "SYMMCOLL_JOB=%s", job->id);
+    n = read_file(pid, "environ", text, nbytes);
+    for (size_t at = 0; at < n && !found; at += strlen(text + at) + 1)
+        found = strcmp(text + at, mark) == 0;
+    free(text);
+    return found;
+}
+
+/*
+ * Whether a child of ours comes from a rank.  Where we had no child before the
+ * ranks, each does.  Else it is in a rank's process group or has inherited this
+ * job's name; a child of the shell that executed us, or an orphan of one, has
+ * neither.
+ */
+static bool is_ours(const struct run_job *job, pid_t pid, pid_t group)
+{
+    if (!job->shares_children)
+        return true;
+    for (int i = 0; i < job->options->ranks; i++)
+        if (job->ranks[i].pid > 0 && job->ranks[i].pid == group)
+            return true;
+    return has_mark(job, pid);
+}
+
+/* Kill the children that come from ranks; how many there are, those that have
+ * ended and hand us their own children included. */
+static int kill_children(const struct run_job *job)
+{
+    DIR *all = opendir("/proc");
+    struct dirent *entry;
+    int found = 0;
+
+    if (all == NULL)
+        return 0;
+    while ((entry = readdir(all)) != NULL) {
+        pid_t pid = (pid_t)atoi(entry->d_name);
+        char text[512];
+        const char *at;
+        int parent = 0, group = 0;
+
+        if (pid <= 0 || read_file(pid, "stat", text, sizeof(text)) == 0)
+            continue;
+        at = strrchr(text, ')'); /* the end of the name, which holds anything */
+        if (at == NULL || sscanf(at + 1, " %*c %d %d", &parent, &group) != 2 ||
+            parent != (int)getpid() || !is_ours(job, pid, group))
+            continue;
+        found++;
+        (void)kill(pid, SIGKILL);
+    }
+    closedir(all);
+    return found;
+}
+
+void run_sweep(struct run_job *job)
+{
+    int64_t deadline = symc_deadline_ns(SWEEP_SECONDS);
+
+    for (int i = 0; i < job->options->ranks; i++)
+        if (job->ranks[i].running)
+            run_send_signal(&job->ranks[i], SIGKILL);
+    for (;;) {
+        const struct timespec pause = {0, 1000000};
+        pid_t pid;
+
+        while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+            ;
+        if (pid < 0 || kill_children(job) == 0)
+            return;
+        (void)nanosleep(&pause, NULL);
+        /* One that hangs within the kernel is left to it. */
+        if (symc_now_ns() > deadline) {
+            run_say(job->err, "processes of the ranks are left behind: they "
+                              "do not end, not even by SIGKILL");
+            return;
+        }
+    }
+}
