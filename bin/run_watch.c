@@ -102,6 +102,23 @@ static void serve_hub(struct run_job *job)
 
 /* ---- signals and time ---- */
 
+/*
+ * Once is a request, and who asks twice means it.  SIGTERM is no request that a
+ * program may answer by going on, as it may the keys of a terminal: who has
+ * not ended after the grace is killed.
+ */
+static void ask_to_end(struct run_job *job, int sig)
+{
+    int64_t at = symc_deadline_ns(job->options->grace);
+
+    if (++job->interrupts > 1)
+        begin_end(job, 0);
+    if (sig == SIGTERM && at < job->kill_at)
+        job->kill_at = at;
+    send_to_all(job, sig);
+    send_to_all(job, SIGCONT); /* a stopped one could not follow */
+}
+
 static void take_signal(struct run_job *job, int sig)
 {
     switch (sig) {
@@ -117,15 +134,13 @@ static void take_signal(struct run_job *job, int sig)
     case SIGTERM:
     case SIGHUP:
     case SIGQUIT:
-        /* Once is a request; who asks twice means it. */
-        if (++job->interrupts > 1)
-            begin_end(job, 0);
+        ask_to_end(job, sig);
         if (job->running == 0) { /* only a reader of the output is slow */
             job->out->broken = job->err->broken = true;
             job->out->start = job->out->end;
             job->err->start = job->err->end;
         }
-        break;
+        return;
     default:
         break;
     }
@@ -160,7 +175,8 @@ static void look_at_clock(struct run_job *job)
         run_say(job->err, "ending the %d ranks that are left", job->running);
     job->ending = true;
     job->terminate_at = SYMC_NEVER;
-    job->kill_at = kills ? SYMC_NEVER : now + KILL_AFTER_NS;
+    if (kills || now + KILL_AFTER_NS < job->kill_at)
+        job->kill_at = kills ? SYMC_NEVER : now + KILL_AFTER_NS;
 }
 
 /* Milliseconds until there is something to do unasked; -1: never. */

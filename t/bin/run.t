@@ -48,7 +48,7 @@ err()
 }
 
 cd "$scratch" || exit 1
-plan 90
+plan 92
 unset OMP_NUM_THREADS OPENBLAS_NUM_THREADS BLIS_NUM_THREADS
 
 # ---- how it ends ----
@@ -345,6 +345,28 @@ await rank.0 && await rank.1 && kill -TERM $launcher && sleep 0.3
 kill -TERM $launcher
 wait $launcher
 is $? 137 "who is asked twice and does not end is killed"
+
+# shellcheck disable=SC2016
+start "$run" -n 2 --grace 100 sh -c 'echo $$ >tmp.$RANK; mv tmp.$RANK rank.$RANK
+    kill -STOP $$'
+# shellcheck disable=SC2046
+await rank.0 && await rank.1 && stopped $(cat rank.0 rank.1)
+kill -TERM $launcher
+gone $launcher || kill -KILL $launcher
+wait $launcher
+is $? 143 "SIGTERM ends ranks that are stopped"
+
+# shellcheck disable=SC2016
+start "$run" -n 2 --grace 1 sh -c 'trap "" TERM
+    echo $$ >tmp.$RANK; mv tmp.$RANK rank.$RANK; while :; do kill -STOP $$; done'
+# shellcheck disable=SC2046
+await rank.0 && await rank.1 && stopped $(cat rank.0 rank.1)
+kill -TERM $launcher
+gone $launcher || kill -KILL $launcher
+wait $launcher
+is "$? $(sed "s/rank [01] (pid [0-9]*)/rank R/" err)" \
+    "137 symmcoll-run: rank R killed by SIGKILL" \
+    "who does not follow it is killed after the grace"
 
 # shellcheck disable=SC2016
 start "$run" -n 2 sh -c 'sleep 1000 & echo $! >child.$RANK
