@@ -42,18 +42,25 @@ void symc_hub_drop_client(struct symc_hub *hub, struct symc_client *client)
     free(client);
 }
 
-static void send_failure(
-    struct symc_client *client, symmcoll_status_t status, const char *text)
+/* Send an answer without ranks.  Where it cannot be sent, the client's hang-up
+ * is read next. */
+static void send_answer(const struct symc_client *client,
+    enum symc_hub_kind kind, symmcoll_status_t status, const char *text)
 {
     struct symc_hub_answer answer;
 
     memset(&answer, 0, symc_hub_answer_nbytes(0));
     answer.magic = SYMC_HUB_MAGIC;
-    answer.kind = SYMC_HUB_FAILED;
+    answer.kind = kind;
     answer.status = status;
     snprintf(answer.text, sizeof(answer.text), "%s", text);
     symc_message_send(
         client->fd, &answer, symc_hub_answer_nbytes(0), NULL, 0, false);
+}
+
+void symc_hub_acknowledge(const struct symc_client *client)
+{
+    send_answer(client, SYMC_HUB_JOINED, SYMMCOLL_OK, "");
 }
 
 /* Tell one who is not to blame. */
@@ -62,14 +69,14 @@ void symc_hub_inform(struct symc_hub *hub, struct symc_client *client,
 {
     if (hub->events.failed != NULL)
         hub->events.failed(client->pid, hub->events.arg);
-    send_failure(client, status, text);
+    send_answer(client, SYMC_HUB_FAILED, status, text);
     symc_hub_drop_client(hub, client);
 }
 
 void symc_hub_refuse(struct symc_hub *hub, struct symc_client *client,
     symmcoll_status_t status, const char *text)
 {
-    send_failure(client, status, text);
+    send_answer(client, SYMC_HUB_FAILED, status, text);
     symc_hub_drop_client(hub, client);
 }
 

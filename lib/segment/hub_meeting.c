@@ -298,6 +298,7 @@ void symc_hub_join(struct symc_hub *hub, struct symc_client *client)
         symc_hub_refuse(hub, client, SYMMCOLL_ERR_INVALID, text);
         return;
     }
+    symc_hub_acknowledge(client);
     client->meeting = meeting;
     client->state = SYMC_CLIENT_JOINED;
     meeting->ranks[hello->rank] = client;

@@ -74,6 +74,10 @@ struct symc_hub {
 void symc_hub_close_fds(int *fds, int count);
 void symc_hub_drop_client(struct symc_hub *hub, struct symc_client *client);
 
+/* Tell a client that its hello has been read: until then the end of the
+ * connection says nothing about this server's job. */
+void symc_hub_acknowledge(const struct symc_client *client);
+
 /* Send an error and let the client go: one who is not to blame, one who is. */
 void symc_hub_inform(struct symc_hub *hub, struct symc_client *client,
     symmcoll_status_t status, const char *text);

@@ -28,21 +28,32 @@
 struct joiner {
     const struct symc_meeting *meeting;
     struct symc_hub *hub; /* where this rank serves */
+    const struct symc_offer *mine;
     int fd;
     pid_t server; /* who serves */
+    bool joined;  /* the hub has read this rank's hello */
     bool gave_up;
+    int64_t pause_ns; /* before the next attempt to reach the hub */
     struct symc_offer *all;
     int received; /* ranks */
     bool threads;
 };
 
-static symmcoll_status_t fail_unreached(const struct symc_meeting *meeting)
+static symmcoll_status_t fail_unreached(const struct joiner *joiner)
 {
+    const struct symc_meeting *meeting = joiner->meeting;
+
     if (meeting->hub != NULL)
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
             "init: rank %d of %d found no hub named '%s': has the launcher "
             "gone?",
             meeting->rank, meeting->size, meeting->hub);
+    if (joiner->server != 0)
+        return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+            "init: rank %d of %d: rank 0 did not come (meeting '%s'): process "
+            "%d had that name and ended, or closed the connection, without "
+            "reading what this rank sent",
+            meeting->rank, meeting->size, meeting->name, (int)joiner->server);
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
         "init: rank %d of %d found no hub: rank 0 did not come (meeting '%s')",
         meeting->rank, meeting->size, meeting->name);
@@ -90,6 +101,14 @@ static int open_server(int fd, pid_t server)
     return server > 0 ? (int)syscall(SYS_pidfd_open, server, 0) : -1;
 }
 
+static void pause_before_retry(struct joiner *joiner)
+{
+    int64_t next = joiner->pause_ns * 2;
+
+    sleep_ns(joiner->pause_ns);
+    joiner->pause_ns = next < RETRY_MAX_NS ? next : RETRY_MAX_NS;
+}
+
 /* Connect, as often as it takes until the deadline. */
 static symmcoll_status_t reach_hub(struct joiner *joiner)
 {
@@ -97,7 +116,6 @@ static symmcoll_status_t reach_hub(struct joiner *joiner)
     const char *name = meeting->hub != NULL ? meeting->hub : meeting->name;
     struct sockaddr_un address;
     unsigned length = symc_message_address(name, &address);
-    int64_t pause = RETRY_MIN_NS;
 
     if (length == 0)
         return symc_fail(
@@ -110,9 +128,8 @@ static symmcoll_status_t reach_hub(struct joiner *joiner)
             return symc_fail_errno(
                 SYMMCOLL_ERR_SYSTEM, errno, "init: hub '%s'", name);
         if (symc_now_ns() >= meeting->deadline_ns)
-            return fail_unreached(meeting);
-        sleep_ns(pause);
-        pause = pause * 2 < RETRY_MAX_NS ? pause * 2 : RETRY_MAX_NS;
+            return fail_unreached(joiner);
+        pause_before_retry(joiner);
     }
     return check_server(joiner->fd, name, &joiner->server);
 }
@@ -142,6 +159,35 @@ static symmcoll_status_t say(struct joiner *joiner, enum symc_hub_kind kind,
     if (error != 0 && error != EPIPE && error != ECONNRESET)
         return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error, "init: hub");
     return SYMMCOLL_OK; /* a hub that has gone is seen when it is heard */
+}
+
+/* Reach the hub and say hello. */
+static symmcoll_status_t join(struct joiner *joiner)
+{
+    symmcoll_status_t status = reach_hub(joiner);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (joiner->meeting->server != NULL)
+        *joiner->meeting->server = open_server(joiner->fd, joiner->server);
+    return say(joiner, SYMC_HUB_HELLO, joiner->mine);
+}
+
+/*
+ * The connection ended before the hub had read our hello.  What listened there
+ * need not be of this job: a process that is killed goes on to take connections
+ * until the kernel has torn its memory down, and a restarted job finds its
+ * predecessor under the same name.  So this is no death of rank 0, but one that
+ * has not come yet.
+ */
+static symmcoll_status_t join_again(struct joiner *joiner)
+{
+    close(joiner->fd);
+    joiner->fd = -1;
+    if (symc_now_ns() >= joiner->meeting->deadline_ns)
+        return fail_unreached(joiner);
+    pause_before_retry(joiner);
+    return join(joiner);
 }
 
 /* Take in some of the ranks. */
@@ -191,6 +237,9 @@ static symmcoll_status_t hear_hub(struct joiner *joiner)
 
     if (error == EAGAIN)
         return SYMMCOLL_OK;
+    if (error == EPIPE && !joiner->joined && joiner->hub == NULL &&
+        joiner->meeting->hub == NULL)
+        return join_again(joiner);
     if (error == EMFILE) {
         struct rlimit files = {0};
 
@@ -214,6 +263,9 @@ static symmcoll_status_t hear_hub(struct joiner *joiner)
             "init: the hub's answer: expected at least %zu bytes of this "
             "version, found %zu",
             symc_hub_answer_nbytes(0), nbytes);
+    } else if (answer.kind == SYMC_HUB_JOINED) {
+        joiner->joined = true;
+        status = SYMMCOLL_OK;
     } else if (answer.kind == SYMC_HUB_FAILED) {
         answer.text[sizeof(answer.text) - 1] = '\0';
         status = symc_fail(answer.status, "%s", answer.text);
@@ -299,7 +351,11 @@ static void serve_the_rest(struct joiner *joiner, int64_t until_ns)
 symmcoll_status_t symc_hub_exchange(const struct symc_meeting *meeting,
     const struct symc_offer *mine, struct symc_offer *all, bool *threads)
 {
-    struct joiner joiner = {.meeting = meeting, .fd = -1, .all = all};
+    struct joiner joiner = {.meeting = meeting,
+        .mine = mine,
+        .fd = -1,
+        .pause_ns = RETRY_MIN_NS,
+        .all = all};
     symmcoll_status_t status = SYMMCOLL_OK;
 
     for (int r = 0; r < meeting->size; r++)
@@ -311,11 +367,7 @@ symmcoll_status_t symc_hub_exchange(const struct symc_meeting *meeting,
     if (joiner.hub != NULL)
         symc_hub_close_after_meeting(joiner.hub);
     if (status == SYMMCOLL_OK)
-        status = reach_hub(&joiner);
-    if (status == SYMMCOLL_OK && meeting->server != NULL)
-        *meeting->server = open_server(joiner.fd, joiner.server);
-    if (status == SYMMCOLL_OK)
-        status = say(&joiner, SYMC_HUB_HELLO, mine);
+        status = join(&joiner);
     if (status == SYMMCOLL_OK)
         status = wait_for_all(&joiner);
     if (status == SYMMCOLL_OK && joiner.hub != NULL)

@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-#define SYMC_HUB_MAGIC UINT64_C(0x3130425548435953) /* "SYCHUB01" */
+#define SYMC_HUB_MAGIC UINT64_C(0x3230425548435953) /* "SYCHUB02" */
 #define SYMC_HUB_NAME 96
 #define SYMC_HUB_RANKS 4096 /* at most, of one meeting */
 #define SYMC_HUB_FDS 2      /* a rank's block, and its pidfd where it has one */
@@ -21,7 +21,8 @@ enum symc_hub_kind {
     SYMC_HUB_THANKS = 2,  /* rank: I have received this batch */
     SYMC_HUB_GIVE_UP = 3, /* rank: my deadline has passed; who is missing? */
     SYMC_HUB_PEERS = 4,   /* hub: some of the ranks */
-    SYMC_HUB_FAILED = 5   /* hub: there will be no meeting */
+    SYMC_HUB_FAILED = 5,  /* hub: there will be no meeting */
+    SYMC_HUB_JOINED = 6   /* hub: your hello has been read and counts */
 };
 
 /* From a rank. */

@@ -7,6 +7,7 @@
 #include "meeting.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/resource.h>
 
@@ -107,6 +108,24 @@ static int the_first_dies(int rank, int size, void *arg)
     _exit(0);
 }
 
+/* The hub of another job that is on its way out, as a killed process's is until
+ * its memory has been torn down: it takes a connection and hears nobody. */
+static int meets_after_another_job(int rank, int size, void *arg)
+{
+    struct pollfd polled = {.events = POLLIN};
+    struct symc_hub *hub;
+
+    (void)arg;
+    if (rank == 0) {
+        if (symc_hub_open(name, NULL, &hub) != SYMMCOLL_OK)
+            return 1;
+        polled.fd = symc_hub_fd(hub);
+        poll(&polled, 1, 10000);
+        symc_hub_close(hub);
+    }
+    return joins(rank, size) ? 0 : 1;
+}
+
 static int has_few_descriptors(int rank, int size, void *arg)
 {
     struct rlimit few = {.rlim_cur = 12, .rlim_max = 12};
@@ -136,6 +155,9 @@ static void test_wrong_ranks(void)
     ok(all_true(4, one_dies), "a rank that dies in the meeting is named");
     begin_point(30);
     ok(all_true(3, the_first_dies), "so is rank 0, which serves it");
+    begin_point(30);
+    ok(all_true(3, meets_after_another_job),
+        "a hub that goes without hearing a rank is not that rank's");
     begin_point(30);
     ok(all_true(8, has_few_descriptors),
         "a rank with too few descriptors is told its limit");

@@ -185,6 +185,7 @@ static void the_one_who_introduces(void)
     faults_await_asleep(&job, 0, 1);
     faults_open(&job, 1);
     faults_await_asleep(&job, 1, 1);
+    faults_await_asleep(&job, 0, 1); /* it has heard rank 1, too */
     faults_signal(&job, 0, SIGKILL);
     note = faults_told(&job, 1, 0);
     ok(faults_said(note, SYMMCOLL_ERR_PEER, faults_name(&job, 0, name), NULL) &&
