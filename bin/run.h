@@ -141,10 +141,7 @@ struct run_rank {
 
 /* One rank's block in a meeting. */
 struct run_seat {
-    struct symc_block *block; /* NULL: not to be mapped */
-    size_t nbytes;
-    size_t trace_offset;
-    size_t trace_nbytes;
+    struct symc_block_view view; /* without a block: not to be mapped */
     pid_t pid;
     struct run_rank *rank; /* whose process it is, or NULL */
 };

@@ -17,14 +17,14 @@
 #include <unistd.h>
 
 #define LIFE(seat) \
-    atomic_load_explicit(&(seat)->block->life, memory_order_acquire)
+    atomic_load_explicit(&(seat)->view.block->life, memory_order_acquire)
 
 /* ---- worlds ---- */
 
 static void free_world(struct run_world *world)
 {
     for (int i = 0; i < world->size; i++)
-        symc_block_unmap(world->seats[i].block);
+        symc_block_unmap(&world->seats[i].view);
     free(world->seats);
     free(world);
 }
@@ -35,7 +35,7 @@ static bool is_over(const struct run_world *world)
     for (int i = 0; i < world->size; i++) {
         const struct run_seat *seat = &world->seats[i];
 
-        if (seat->block != NULL && LIFE(seat) != SYMC_LIFE_GOODBYE)
+        if (seat->view.block != NULL && LIFE(seat) != SYMC_LIFE_GOODBYE)
             return false;
     }
     return true;
@@ -82,19 +82,9 @@ static void take_seat(
     if (seat->rank == NULL)
         return;
     if (fstat(fd, &info) != 0 || symc_block_map(fd, rank, (size_t)info.st_size,
-                                     &seat->block) != SYMMCOLL_OK) {
-        seat->block = NULL;
+                                     &seat->view) != SYMMCOLL_OK)
         run_say(
             job->err, "cannot follow rank %d: %s", rank, symmcoll_last_error());
-        return;
-    }
-    seat->nbytes = (size_t)info.st_size;
-    seat->trace_offset = seat->block->trace_offset;
-    seat->trace_nbytes = seat->block->trace_nbytes;
-    if (seat->trace_offset > seat->nbytes ||
-        seat->trace_nbytes > seat->nbytes - seat->trace_offset ||
-        seat->trace_offset % _Alignof(struct symc_trace_ring) != 0)
-        seat->trace_nbytes = 0;
 }
 
 void run_record_met(const char *meeting, int size, const int *blocks,
@@ -116,9 +106,10 @@ void run_record_met(const char *meeting, int size, const int *blocks,
     world->seats = seats;
     for (int i = 0; i < size; i++)
         take_seat(job, &seats[i], i, blocks[i], pids[i]);
-    if (seats[0].block != NULL)
+    if (seats[0].view.block != NULL)
         snprintf(world->name, sizeof(world->name), "%.*s",
-            (int)sizeof(seats[0].block->world), seats[0].block->world);
+            (int)sizeof(seats[0].view.block->world),
+            seats[0].view.block->world);
     /* Behind the others: the first world is the one spoken of. */
     struct run_world **last = &job->worlds;
     while (*last != NULL)
@@ -151,7 +142,7 @@ void run_record_forget(struct run_job *job)
 /* Put a status of waitpid() where the peers look for it. */
 static void tell_peers(struct run_seat *seat, int status)
 {
-    struct symc_exit *end = &seat->block->exit;
+    struct symc_exit *end = &seat->view.block->exit;
 
     if (atomic_load_explicit(&end->known, memory_order_relaxed) != 0)
         return;
@@ -196,10 +187,10 @@ void run_record_look(struct run_job *job)
             struct run_seat *seat = &world->seats[i];
             int status;
 
-            if (seat->block != NULL && seat->rank->running &&
+            if (seat->view.block != NULL && seat->rank->running &&
                 (LIFE(seat) & SYMC_LIFE_DIED) != 0 &&
                 atomic_load_explicit(
-                    &seat->block->exit.known, memory_order_relaxed) == 0 &&
+                    &seat->view.block->exit.known, memory_order_relaxed) == 0 &&
                 read_early_status(seat->pid, &status))
                 tell_peers(seat, status);
         }
@@ -207,11 +198,6 @@ void run_record_look(struct run_job *job)
 }
 
 /* ---- what a rank leaves ---- */
-
-static const struct symc_trace_ring *find_ring(const struct run_seat *seat)
-{
-    return (const void *)((const char *)seat->block + seat->trace_offset);
-}
 
 static void write_dump(struct run_job *job, const struct run_world *world,
     const struct run_seat *seat, int number, const char *reason)
@@ -238,8 +224,8 @@ static void write_dump(struct run_job *job, const struct run_world *world,
             if (*at == '/')
                 *at = '_';
     }
-    if (symc_trace_write(find_ring(seat), seat->trace_nbytes, path, &format) !=
-        SYMMCOLL_OK)
+    if (symc_trace_write(symc_block_trace(&seat->view),
+            seat->view.layout.trace_nbytes, path, &format) != SYMMCOLL_OK)
         run_say(job->err, "%s", symmcoll_last_error());
     else if (job->options->verbose)
         run_say(job->err, "the record of rank %d is in %s", number, path);
@@ -255,13 +241,13 @@ static void read_seat(struct run_job *job, const struct run_world *world,
     bool left = LIFE(seat) != SYMC_LIFE_GOODBYE;
 
     rank->left = rank->left || left;
-    symc_trace_position(
-        find_ring(seat), seat->trace_nbytes, position, sizeof(position));
+    symc_trace_position(symc_block_trace(&seat->view),
+        seat->view.layout.trace_nbytes, position, sizeof(position));
     /* A call that has been told of a failure may return, and the rank end,
      * before its monitor has counted that failure; the record has it by then.
      */
     if (atomic_load_explicit(
-            &seat->block->bell.failures, memory_order_acquire) > 0 ||
+            &seat->view.block->bell.failures, memory_order_acquire) > 0 ||
         strncmp(position, "after failed ", strlen("after failed ")) == 0)
         rank->failed = true;
     /* An operation under way in any world says more than the last of another.
@@ -279,11 +265,13 @@ void run_record_end(struct run_job *job, struct run_rank *rank)
     for (struct run_world *world = job->worlds; world != NULL;
          world = world->next)
         for (int i = 0; i < world->size; i++)
-            if (world->seats[i].rank == rank && world->seats[i].block != NULL)
+            if (world->seats[i].rank == rank &&
+                world->seats[i].view.block != NULL)
                 tell_peers(&world->seats[i], rank->status);
     for (struct run_world *world = job->worlds; world != NULL;
          world = world->next)
         for (int i = 0; i < world->size; i++)
-            if (world->seats[i].rank == rank && world->seats[i].block != NULL)
+            if (world->seats[i].rank == rank &&
+                world->seats[i].view.block != NULL)
                 read_seat(job, world, &world->seats[i], i);
 }

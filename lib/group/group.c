@@ -76,14 +76,14 @@ static symmcoll_status_t make_tables(struct symmcoll_group *group)
         group->staging == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     for (int r = 0; r < group->size; r++) {
-        struct symc_block *block = world->peers[r].block;
-        char *part = symc_block_at(block, block->group_offset);
+        const struct symc_block_view *view = &world->peers[r].view;
+        char *part = symc_block_group(view);
 
         group->global[r] = r;
-        group->blocks[r] = block;
+        group->blocks[r] = view->block;
         group->members.failures[r] = (struct symc_failure *)(void *)part;
         group->channels[r] = part + SYMC_FAILURE_ROOM;
-        group->staging[r] = symc_block_at(block, block->staging_offset);
+        group->staging[r] = symc_block_staging(view);
     }
     return SYMMCOLL_OK;
 }

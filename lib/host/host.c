@@ -90,7 +90,6 @@ static symmcoll_status_t open_host(
     host->rank = peers->rank;
     host->size = peers->size;
     host->threads = peers->threads;
-    host->blocks = peers->blocks;
     host->small = small_nbytes(config);
     host->chunk = chunk_nbytes(config, peers->size);
     for (int r = 0; r < peers->size; r++) {

@@ -20,7 +20,6 @@ struct symc_host {
     struct symc_channel **channels;
     char **staging;
     struct symc_bell **bells;
-    struct symc_block *const *blocks;
     const void **sources; /* for reductions: one for each rank */
     double *factors;
     bool *missing;

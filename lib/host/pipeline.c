@@ -167,8 +167,7 @@ symmcoll_status_t symc_host_meet_staged(struct symc_host *host,
     if (status != SYMMCOLL_OK || host->reserved)
         return status;
     for (int r = 0; r < host->size; r++)
-        symc_block_populate(host->blocks[r], host->blocks[r]->staging_offset,
-            host->blocks[r]->staging_nbytes);
+        symc_block_populate(host->staging[r], 2 * SYMC_SLOTS * host->chunk);
     host->reserved = true;
     return SYMMCOLL_OK;
 }

@@ -23,6 +23,9 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+/* Read once: another process may be writing. */
+#define GET(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
+
 static size_t round_up(size_t nbytes)
 {
     return (nbytes + PAGE - 1) / PAGE * PAGE;
@@ -128,13 +131,24 @@ static symmcoll_status_t map_block(
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symc_block_create(const char *world, int rank, int size,
-    const struct symc_block_sizes *sizes, struct symc_block **block, int *fd)
+static struct symc_block_layout lay_out(const struct symc_block_sizes *sizes)
 {
-    size_t trace = round_up(sizeof(struct symc_block));
-    size_t group = trace + round_up(sizes->trace);
-    size_t staging = group + round_up(sizes->group);
-    size_t nbytes = staging + round_up(sizes->staging);
+    struct symc_block_layout layout = {.trace_nbytes = sizes->trace,
+        .group_nbytes = sizes->group,
+        .staging_nbytes = sizes->staging};
+
+    layout.trace_offset = round_up(sizeof(struct symc_block));
+    layout.group_offset = layout.trace_offset + round_up(sizes->trace);
+    layout.staging_offset = layout.group_offset + round_up(sizes->group);
+    layout.nbytes = layout.staging_offset + round_up(sizes->staging);
+    return layout;
+}
+
+symmcoll_status_t symc_block_create(const char *world, int rank, int size,
+    const struct symc_block_sizes *sizes, struct symc_block_view *view, int *fd)
+{
+    struct symc_block_layout layout = lay_out(sizes);
+    size_t nbytes = layout.nbytes, staging = layout.staging_offset;
     char name[96];
     struct symc_block *made;
 
@@ -160,23 +174,17 @@ symmcoll_status_t symc_block_create(const char *world, int rank, int size,
     status = map_block(*fd, nbytes, &made);
     if (status != SYMMCOLL_OK)
         goto close_fd;
-    symc_block_populate(made, 0, staging);
+    symc_block_populate(made, staging);
     made->magic = SYMC_BLOCK_MAGIC;
     made->rank = (uint32_t)rank;
     made->size = (uint32_t)size;
     made->pid = (int32_t)getpid();
-    made->nbytes = nbytes;
-    made->trace_offset = trace;
-    made->trace_nbytes = sizes->trace;
-    made->group_offset = group;
-    made->group_nbytes = sizes->group;
-    made->staging_offset = staging;
-    made->staging_nbytes = sizes->staging;
+    made->layout = layout;
     snprintf(made->world, sizeof(made->world), "%s", world);
     atomic_init(&made->life, SYMC_LIFE_NONE);
     /* Last, with release order: a thread that is given the address reads it. */
     atomic_store_explicit(&made->users, (uint32_t)size, memory_order_release);
-    *block = made;
+    *view = (struct symc_block_view){made, layout};
     return SYMMCOLL_OK;
 
 close_fd:
@@ -185,36 +193,54 @@ close_fd:
     return status;
 }
 
-/* Whether a part lies inside the block, behind its head. */
-static bool part_fits(
-    const struct symc_block *block, uint64_t offset, uint64_t nbytes)
+static struct symc_block_layout copy_layout(
+    const struct symc_block_layout *layout)
 {
-    return offset >= sizeof(*block) && offset <= block->nbytes &&
-           nbytes <= block->nbytes - offset;
+    return (struct symc_block_layout){.nbytes = GET(layout->nbytes),
+        .trace_offset = GET(layout->trace_offset),
+        .trace_nbytes = GET(layout->trace_nbytes),
+        .group_offset = GET(layout->group_offset),
+        .group_nbytes = GET(layout->group_nbytes),
+        .staging_offset = GET(layout->staging_offset),
+        .staging_nbytes = GET(layout->staging_nbytes)};
 }
 
-static symmcoll_status_t check_head(
-    const struct symc_block *block, int rank, size_t nbytes)
+/* Whether a part begins on a page behind the head and ends in the block. */
+static bool part_fits(
+    const struct symc_block_layout *layout, uint64_t offset, uint64_t nbytes)
 {
-    if (block->magic != SYMC_BLOCK_MAGIC || block->rank != (uint32_t)rank ||
-        block->nbytes != nbytes)
+    return offset >= sizeof(struct symc_block) && offset % PAGE == 0 &&
+           offset <= layout->nbytes && nbytes <= layout->nbytes - offset;
+}
+
+symmcoll_status_t symc_block_borrow(struct symc_block *block, int rank,
+    size_t nbytes, struct symc_block_view *view)
+{
+    const struct symc_block head = {.magic = GET(block->magic),
+        .rank = GET(block->rank),
+        .layout = copy_layout(&block->layout)};
+    const struct symc_block_layout *layout = &head.layout;
+
+    if (head.magic != SYMC_BLOCK_MAGIC || head.rank != (uint32_t)rank ||
+        layout->nbytes != nbytes)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "block: expected rank %d with %zu bytes, found rank %u with %llu "
             "bytes%s",
-            rank, nbytes, block->rank, (unsigned long long)block->nbytes,
-            block->magic == SYMC_BLOCK_MAGIC ? "" : " of another version");
-    if (!part_fits(block, block->trace_offset, block->trace_nbytes) ||
-        !part_fits(block, block->group_offset, block->group_nbytes) ||
-        !part_fits(block, block->staging_offset, block->staging_nbytes))
+            rank, nbytes, head.rank, (unsigned long long)layout->nbytes,
+            head.magic == SYMC_BLOCK_MAGIC ? "" : " of another version");
+    if (!part_fits(layout, layout->trace_offset, layout->trace_nbytes) ||
+        !part_fits(layout, layout->group_offset, layout->group_nbytes) ||
+        !part_fits(layout, layout->staging_offset, layout->staging_nbytes))
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "block: rank %d: expected all parts within %zu bytes, found one "
-            "outside",
+            "block: rank %d: expected all parts on pages within %zu bytes, "
+            "found one outside",
             rank, nbytes);
+    *view = (struct symc_block_view){block, *layout};
     return SYMMCOLL_OK;
 }
 
 symmcoll_status_t symc_block_map(
-    int fd, int rank, size_t nbytes, struct symc_block **block)
+    int fd, int rank, size_t nbytes, struct symc_block_view *view)
 {
     int seals = fcntl(fd, F_GET_SEALS);
     struct stat found;
@@ -233,25 +259,20 @@ symmcoll_status_t symc_block_map(
     symmcoll_status_t status = map_block(fd, nbytes, &mapped);
     if (status != SYMMCOLL_OK)
         return status;
-    status = check_head(mapped, rank, nbytes);
-    if (status != SYMMCOLL_OK) {
+    status = symc_block_borrow(mapped, rank, nbytes, view);
+    if (status != SYMMCOLL_OK)
         munmap(mapped, nbytes);
-        return status;
-    }
-    *block = mapped;
-    return SYMMCOLL_OK;
+    return status;
 }
 
-void symc_block_unmap(struct symc_block *block)
+void symc_block_unmap(struct symc_block_view *view)
 {
-    if (block != NULL)
-        munmap(block, block->nbytes);
+    if (view->block != NULL)
+        munmap(view->block, view->layout.nbytes);
+    view->block = NULL;
 }
 
-void symc_block_populate(struct symc_block *block, size_t offset, size_t nbytes)
+void symc_block_populate(void *part, size_t nbytes)
 {
-    size_t first = offset / PAGE * PAGE;
-
-    madvise((char *)block + first, round_up(offset + nbytes) - first,
-        MADV_POPULATE_WRITE);
+    madvise(part, round_up(nbytes), MADV_POPULATE_WRITE);
 }

@@ -5,9 +5,13 @@
  * place.  A rank writes only to its own block, but for four words: `bell`,
  * which others ring, `exit`, which the launcher fills, `users`, and `dumped`.
  *
- * What is where: header, flight recorder, groups, staging (see layout in
- * struct symc_block).  Everything up to `reserved` is backed by memory; the
- * rest is address space until symc_block_reserve().
+ * What is where: head, flight recorder, groups, staging (see struct
+ * symc_block_layout).  Everything up to the staging is backed by memory; the
+ * staging is address space until symc_block_reserve().
+ *
+ * A stray store of any rank may change any word at any time.  So whoever maps a
+ * block copies its layout, checks the copy, and uses that alone; what changes
+ * over the life of a block is checked whenever it is read.
  */
 #ifndef SYMC_SEGMENT_BLOCK_H
 #define SYMC_SEGMENT_BLOCK_H
@@ -43,6 +47,17 @@ struct symc_exit {
 
 #define SYMC_WORLD_DEFAULT "default" /* the name of a world without one */
 
+/* Where the parts of a block are: offsets from its start, and bytes. */
+struct symc_block_layout {
+    uint64_t nbytes; /* of the whole */
+    uint64_t trace_offset;
+    uint64_t trace_nbytes;
+    uint64_t group_offset; /* see host/wire.h */
+    uint64_t group_nbytes;
+    uint64_t staging_offset;
+    uint64_t staging_nbytes;
+};
+
 /* The head of every block. */
 struct symc_block {
     uint64_t magic;
@@ -50,16 +65,8 @@ struct symc_block {
     uint32_t size; /* ranks of the world */
     int32_t pid;
     uint32_t threads; /* 1: the ranks are threads of one process */
-    uint64_t nbytes;  /* of the mapping */
-
-    /* Offsets from the block's start. */
-    uint64_t trace_offset;
-    uint64_t trace_nbytes;
-    uint64_t group_offset; /* see host/wire.h */
-    uint64_t group_nbytes;
-    uint64_t staging_offset;
-    uint64_t staging_nbytes;
-    char world[64]; /* the world's name */
+    struct symc_block_layout layout; /* as its owner laid it out */
+    char world[64];                  /* the world's name */
 
     _Alignas(SYMC_LINE) _Atomic uint32_t life;  /* futex with a robust owner */
     _Alignas(SYMC_LINE) _Atomic uint32_t users; /* threads: who maps it */
@@ -75,33 +82,56 @@ struct symc_block_sizes {
     size_t staging;
 };
 
+/* A mapped block; zeroed: none. */
+struct symc_block_view {
+    struct symc_block *block;
+    struct symc_block_layout layout; /* checked, private to whoever mapped it */
+};
+
 /*
  * Make a block: sized, sealed, and backed by memory up to the staging.
  * fd is the memfd, to be passed on and closed.
  * Errors: NO_MEMORY (what was asked, what there was), SYSTEM.
  */
 symmcoll_status_t symc_block_create(const char *world, int rank, int size,
-    const struct symc_block_sizes *sizes, struct symc_block **block, int *fd);
+    const struct symc_block_sizes *sizes, struct symc_block_view *view,
+    int *fd);
 
 /* Map another rank's block, after checking seals, size and head against what is
  * expected.  Errors: INVALID (expected and found), NO_MEMORY. */
 symmcoll_status_t symc_block_map(
-    int fd, int rank, size_t nbytes, struct symc_block **block);
+    int fd, int rank, size_t nbytes, struct symc_block_view *view);
 
-/* Release the mapping; NULL is fine. */
-void symc_block_unmap(struct symc_block *block);
+/* View a block of another thread of this process, which remains its mapping;
+ * checked as by symc_block_map().  Errors: INVALID. */
+symmcoll_status_t symc_block_borrow(struct symc_block *block, int rank,
+    size_t nbytes, struct symc_block_view *view);
+
+/* Release the mapping; nothing where there is none. */
+void symc_block_unmap(struct symc_block_view *view);
 
 /* Back a part with memory now.  fd is the block's.  Errors: NO_MEMORY. */
 symmcoll_status_t symc_block_reserve(
     int fd, size_t offset, size_t nbytes, const char *what);
 
-/* Let this process touch a part of a block without page faults; best effort. */
-void symc_block_populate(
-    struct symc_block *block, size_t offset, size_t nbytes);
+/* Let this process touch a part of a block, which begins on a page, without
+ * page faults; best effort. */
+void symc_block_populate(void *part, size_t nbytes);
 
-static inline void *symc_block_at(struct symc_block *block, uint64_t offset)
+/* The parts of a block. */
+static inline void *symc_block_trace(const struct symc_block_view *view)
 {
-    return (char *)block + offset;
+    return (char *)view->block + view->layout.trace_offset;
+}
+
+static inline void *symc_block_group(const struct symc_block_view *view)
+{
+    return (char *)view->block + view->layout.group_offset;
+}
+
+static inline void *symc_block_staging(const struct symc_block_view *view)
+{
+    return (char *)view->block + view->layout.staging_offset;
 }
 
 #endif

@@ -18,7 +18,7 @@
 
 /* A rank as others know it after the meeting. */
 struct symc_peer {
-    struct symc_block *block;
+    struct symc_block_view view;
     pid_t pid;
     int pidfd; /* -1: the kernel has none, or the peer is this process */
     bool mine; /* mapped by this rank, not borrowed from a thread */
@@ -106,13 +106,14 @@ symmcoll_status_t symc_hub_exchange(const struct symc_meeting *meeting,
     const struct symc_offer *mine, struct symc_offer *all, bool *threads);
 
 /*
- * Meet: exchange blocks and map them.  fd is the memfd of this rank's block.
+ * Meet: exchange blocks and map them.  fd is the memfd of this rank's own.
  * peers is an array of size, filled on success, the own entry included; threads
  * (out) says whether all ranks are threads of this process.  On failure the own
  * block remains the caller's.
  */
 symmcoll_status_t symc_meet(const struct symc_meeting *meeting,
-    struct symc_block *block, int fd, struct symc_peer *peers, bool *threads);
+    const struct symc_block_view *own, int fd, struct symc_peer *peers,
+    bool *threads);
 
 /* Unmap and close what symc_meet() gave; the own block too. */
 void symc_part(struct symc_peer *peers, int size);

@@ -60,7 +60,7 @@ static bool has_ended(int pidfd)
 enum symc_life_state symc_life_state(const struct symc_peer *peer)
 {
     uint32_t word =
-        atomic_load_explicit(&peer->block->life, memory_order_acquire);
+        atomic_load_explicit(&peer->view.block->life, memory_order_acquire);
 
     if (word == SYMC_LIFE_GOODBYE)
         return SYMC_LIFE_LEFT;
@@ -157,11 +157,11 @@ bool symc_life_ask(pid_t pid, int pidfd, char *buffer, size_t nbytes)
 bool symc_life_format_end(
     const struct symc_peer *peer, char *buffer, size_t nbytes)
 {
-    const struct symc_exit *end = &peer->block->exit;
+    const struct symc_exit *end = &peer->view.block->exit;
     char how[64];
     int code = 0, sig = 0, status;
 
-    if (atomic_load_explicit(&peer->block->life, memory_order_acquire) ==
+    if (atomic_load_explicit(&peer->view.block->life, memory_order_acquire) ==
         SYMC_LIFE_GAVE_UP) {
         snprintf(buffer, nbytes, "gave up during init");
         return true;

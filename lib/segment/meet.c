@@ -397,15 +397,17 @@ static symmcoll_status_t take_offer(const struct symc_offer *offer, int rank,
     peer->pidfd = offer->fds[1];
     if (!threads) {
         status =
-            symc_block_map(offer->fds[0], rank, offer->nbytes, &peer->block);
+            symc_block_map(offer->fds[0], rank, offer->nbytes, &peer->view);
         if (status != SYMMCOLL_OK)
             return status;
         close(offer->fds[0]);
         peer->mine = true;
     } else {
-        peer->block = offer->address;
+        struct symc_block *block = offer->address;
+
         /* Pairs with the release at the end of symc_block_create(). */
-        atomic_load_explicit(&peer->block->users, memory_order_acquire);
+        atomic_load_explicit(&block->users, memory_order_acquire);
+        status = symc_block_borrow(block, rank, offer->nbytes, &peer->view);
     }
     return status;
 }
@@ -415,9 +417,11 @@ static void return_offers(
     struct symc_offer *all, struct symc_peer *peers, int size, int rank)
 {
     for (int r = 0; r < size; r++) {
+        bool taken = peers[r].view.block != NULL;
+
         if (r != rank && peers[r].mine)
-            symc_block_unmap(peers[r].block);
-        if (peers[r].block == NULL && all[r].fds[0] >= 0)
+            symc_block_unmap(&peers[r].view);
+        if (!taken && all[r].fds[0] >= 0)
             close(all[r].fds[0]);
         if (all[r].fds[1] >= 0)
             close(all[r].fds[1]);
@@ -426,10 +430,11 @@ static void return_offers(
 }
 
 symmcoll_status_t symc_meet(const struct symc_meeting *meeting,
-    struct symc_block *block, int fd, struct symc_peer *peers, bool *threads)
+    const struct symc_block_view *own, int fd, struct symc_peer *peers,
+    bool *threads)
 {
     struct symc_offer mine = {
-        .fds = {fd, -1}, .nbytes = block->nbytes, .address = block};
+        .fds = {fd, -1}, .nbytes = own->layout.nbytes, .address = own->block};
     struct symc_offer *all =
         symc_alloc((size_t)meeting->size, sizeof(struct symc_offer));
     symmcoll_status_t status;
@@ -458,7 +463,7 @@ symmcoll_status_t symc_meet(const struct symc_meeting *meeting,
             close(all[meeting->rank].fds[f]);
     }
     peers[meeting->rank] = (struct symc_peer){
-        .block = block, .pid = getpid(), .pidfd = -1, .mine = !*threads};
+        .view = *own, .pid = getpid(), .pidfd = -1, .mine = !*threads};
 
 free_all:
     free(all);
@@ -468,14 +473,14 @@ free_all:
 void symc_part(struct symc_peer *peers, int size)
 {
     for (int r = 0; r < size; r++) {
-        struct symc_block *block = peers[r].block;
+        struct symc_block *block = peers[r].view.block;
 
         if (peers[r].pidfd >= 0)
             close(peers[r].pidfd);
         /* Threads share each other's mapping: the last one takes it down. */
         if (block != NULL &&
             (peers[r].mine || atomic_fetch_sub(&block->users, 1) == 1))
-            symc_block_unmap(block);
+            symc_block_unmap(&peers[r].view);
         peers[r] = (struct symc_peer){.pidfd = -1};
     }
 }

@@ -11,10 +11,10 @@
 const struct symc_trace_ring *symc_world_ring(
     const struct symmcoll_world *world, int global_rank, size_t *nbytes)
 {
-    struct symc_block *block = world->peers[global_rank].block;
+    const struct symc_block_view *view = &world->peers[global_rank].view;
 
-    *nbytes = block->trace_nbytes;
-    return symc_block_at(block, block->trace_offset);
+    *nbytes = view->layout.trace_nbytes;
+    return symc_block_trace(view);
 }
 
 /* A process may have several worlds: all but the first-named add their name. */

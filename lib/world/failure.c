@@ -42,7 +42,8 @@ static void publish(struct symc_members *members)
     atomic_store(&own_record(members)->raised, VALID);
     atomic_store(&members->stopped, 1);
     for (int r = 0; r < members->size; r++) {
-        struct symc_bell *bell = &world->peers[members->global[r]].block->bell;
+        struct symc_bell *bell =
+            &world->peers[members->global[r]].view.block->bell;
 
         if (r == members->rank)
             atomic_fetch_add(&bell->failures, 1);

@@ -149,7 +149,7 @@ static void dump_for(struct symmcoll_world *world, int rank, const char *why)
 {
     symmcoll_status_t status;
 
-    if (atomic_exchange(&world->peers[rank].block->dumped, 1) != 0)
+    if (atomic_exchange(&world->peers[rank].view.block->dumped, 1) != 0)
         return;
     status = symc_world_dump(world, rank, NULL,
         world->config->trace_only_active ? SYMMCOLL_TRACE_ONLY_ACTIVE : 0, why);
@@ -304,7 +304,7 @@ static void *run_monitor(void *arg)
 
     monitor->status =
         dead == NULL ? SYMMCOLL_ERR_NO_MEMORY
-                     : symc_life_begin(&monitor->life, &world->block->life);
+                     : symc_life_begin(&monitor->life, &world->own.block->life);
     if (monitor->status != SYMMCOLL_OK)
         snprintf(monitor->detail, sizeof(monitor->detail), "%s",
             symmcoll_last_error());

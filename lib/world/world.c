@@ -87,11 +87,11 @@ static symmcoll_status_t make_block(struct symmcoll_world *world)
     symc_registry_layout(
         world->config, world->size, &sizes.group, &sizes.staging);
     sizes.group += SYMC_FAILURE_ROOM;
-    status = symc_block_create(world->name, world->rank, world->size, &sizes,
-        &world->block, &world->fd);
+    status = symc_block_create(
+        world->name, world->rank, world->size, &sizes, &world->own, &world->fd);
     if (status != SYMMCOLL_OK)
         return status;
-    world->ring = symc_block_at(world->block, world->block->trace_offset);
+    world->ring = symc_block_trace(&world->own);
     symc_trace_init(world->ring, world->config->trace_buffer_size, world->rank,
         world->size);
     return SYMMCOLL_OK;
@@ -117,11 +117,11 @@ static symmcoll_status_t meet(struct symmcoll_world *world, int64_t deadline_ns)
 
     if (world->size == 1 && meeting.hub == NULL) {
         world->peers[0] = (struct symc_peer){
-            .block = world->block, .pid = getpid(), .pidfd = -1, .mine = true};
+            .view = world->own, .pid = getpid(), .pidfd = -1, .mine = true};
         return SYMMCOLL_OK;
     }
     return symc_meet(
-        &meeting, world->block, world->fd, world->peers, &world->threads);
+        &meeting, &world->own, world->fd, world->peers, &world->threads);
 }
 
 /* Everything up to the meeting; what was made is left for symc_world_close().
@@ -150,9 +150,9 @@ static symmcoll_status_t come_together(
         symc_world_watch_launcher(world);
         return SYMMCOLL_OK;
     }
-    if (world->block != NULL) {
-        symc_life_give_up(&world->block->life);
-        symc_block_unmap(world->block);
+    if (world->own.block != NULL) {
+        symc_life_give_up(&world->own.block->life);
+        symc_block_unmap(&world->own);
         close(world->fd);
     }
     free(world->peers);
@@ -197,7 +197,7 @@ symmcoll_status_t symc_world_open(
     return SYMMCOLL_OK;
 
 part:
-    symc_life_give_up(&made->block->life);
+    symc_life_give_up(&made->own.block->life);
     pthread_mutex_destroy(&made->lock);
     symc_part(made->peers, made->size);
     close(made->fd);
@@ -260,8 +260,8 @@ symmcoll_status_t symc_world_reserve(struct symmcoll_world *world)
 
     pthread_mutex_lock(&world->lock);
     if (!world->reserved) {
-        status = symc_block_reserve(world->fd, world->block->staging_offset,
-            world->block->staging_nbytes, "staging of collectives");
+        status = symc_block_reserve(world->fd, world->own.layout.staging_offset,
+            world->own.layout.staging_nbytes, "staging of collectives");
         world->reserved = status == SYMMCOLL_OK;
     }
     pthread_mutex_unlock(&world->lock);

@@ -49,8 +49,8 @@ struct symmcoll_world {
     bool threads;
     struct symc_origin *origin; /* what works may keep after finalize */
     const uint32_t *alive;      /* its mark: 1; 0 in a forked child */
-    struct symc_block *block;
-    int fd;       /* of the block */
+    struct symc_block_view own; /* this rank's block */
+    int fd;                     /* of it */
     int launcher; /* pidfd of who started the ranks, -1: none or unknown */
     ino_t launcher_inode; /* of that descriptor */
     struct symc_peer *peers;

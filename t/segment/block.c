@@ -24,15 +24,15 @@ static const struct symc_block_sizes sizes = {
     .trace = 5000, .group = 3000, .staging = (size_t)1 << 20};
 
 /* A block of rank 2 of 3; ends the program where there is none. */
-static struct symc_block *make_block(int *fd)
+static struct symc_block_view make_block(int *fd)
 {
-    struct symc_block *block;
+    struct symc_block_view view;
 
-    if (symc_block_create("test", 2, 3, &sizes, &block, fd) != SYMMCOLL_OK) {
+    if (symc_block_create("test", 2, 3, &sizes, &view, fd) != SYMMCOLL_OK) {
         diag("%s", symmcoll_last_error());
         exit(1);
     }
-    return block;
+    return view;
 }
 
 static bool is_zero(const struct symc_block *block, uint64_t offset, size_t n)
@@ -49,58 +49,63 @@ static bool is_zero(const struct symc_block *block, uint64_t offset, size_t n)
 static void test_layout(void)
 {
     int fd;
-    struct symc_block *block = make_block(&fd);
+    struct symc_block_view view = make_block(&fd);
+    const struct symc_block *block = view.block;
+    const struct symc_block_layout *layout = &view.layout;
 
     ok(block->rank == 2 && block->size == 3 && block->pid == getpid() &&
             strcmp(block->world, "test") == 0 &&
             atomic_load(&block->life) == SYMC_LIFE_NONE,
         "a block says whose it is");
-    ok(block->trace_nbytes == 5000 && block->group_nbytes == 3000 &&
-            block->staging_nbytes == (size_t)1 << 20 &&
-            block->trace_offset % 4096 == 0 &&
-            block->group_offset % 4096 == 0 &&
-            block->staging_offset % 4096 == 0 &&
-            block->group_offset >= block->trace_offset + 5000 &&
-            block->staging_offset >= block->group_offset + 3000 &&
-            block->nbytes >= block->staging_offset + ((size_t)1 << 20),
+    ok(layout->trace_nbytes == 5000 && layout->group_nbytes == 3000 &&
+            layout->staging_nbytes == (size_t)1 << 20 &&
+            layout->trace_offset % 4096 == 0 &&
+            layout->group_offset % 4096 == 0 &&
+            layout->staging_offset % 4096 == 0 &&
+            layout->group_offset >= layout->trace_offset + 5000 &&
+            layout->staging_offset >= layout->group_offset + 3000 &&
+            layout->nbytes >= layout->staging_offset + ((size_t)1 << 20),
         "its parts are as large as asked, apart, and on pages");
-    ok(is_zero(block, block->trace_offset, 5000) &&
-            is_zero(block, block->group_offset, 3000),
+    ok(is_zero(block, layout->trace_offset, 5000) &&
+            is_zero(block, layout->group_offset, 3000),
         "its parts begin as zeros");
-    symc_block_unmap(block);
+    symc_block_unmap(&view);
     close(fd);
 }
 
 static void test_seals(void)
 {
     int fd;
-    struct symc_block *block = make_block(&fd);
-    off_t nbytes = (off_t)block->nbytes;
+    struct symc_block_view view = make_block(&fd);
+    off_t nbytes = (off_t)view.layout.nbytes;
 
     ok(ftruncate(fd, 4096) != 0 && errno == EPERM, "nobody can shorten it");
     ok(ftruncate(fd, nbytes * 2) != 0 && errno == EPERM, "nobody can grow it");
     ok(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) != 0, "its seals are final");
     ok((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0, "no other program inherits it");
-    ok(symc_block_reserve(fd, block->staging_offset, block->staging_nbytes,
-           "staging") == SYMMCOLL_OK &&
-            symc_block_reserve(fd, block->staging_offset, 0, "nothing") ==
+    ok(symc_block_reserve(fd, view.layout.staging_offset,
+           view.layout.staging_nbytes, "staging") == SYMMCOLL_OK &&
+            symc_block_reserve(fd, view.layout.staging_offset, 0, "nothing") ==
                 SYMMCOLL_OK,
         "its staging can be backed by memory, seals or not");
-    symc_block_unmap(block);
+    symc_block_unmap(&view);
     close(fd);
 }
 
 static void test_mapping(void)
 {
     int fd;
-    struct symc_block *block = make_block(&fd), *other = NULL;
-    size_t nbytes = block->nbytes;
+    struct symc_block_view view = make_block(&fd), other = {0};
+    struct symc_block *block = view.block;
+    size_t nbytes = view.layout.nbytes;
 
-    ok(symc_block_map(fd, 2, nbytes, &other) == SYMMCOLL_OK && other != block,
+    ok(symc_block_map(fd, 2, nbytes, &other) == SYMMCOLL_OK &&
+            other.block != block &&
+            memcmp(&other.layout, &view.layout, sizeof(other.layout)) == 0,
         "another rank maps it");
     block->exit.code = 77;
-    ok(other->exit.code == 77, "both see the same memory");
-    symc_block_unmap(other);
+    ok(other.block->exit.code == 77, "both see the same memory");
+    symc_block_unmap(&other);
     ok(failed_with(symc_block_map(fd, 1, nbytes, &other), SYMMCOLL_ERR_INVALID,
            "expected rank 1"),
         "another rank's block is refused");
@@ -110,42 +115,47 @@ static void test_mapping(void)
     ok(failed_with(symc_block_map(fd, 2, 16, &other), SYMMCOLL_ERR_INVALID,
            "expected 16 bytes"),
         "a size that holds no head is refused");
-    block->staging_nbytes = nbytes;
+    block->layout.staging_nbytes = nbytes;
     ok(failed_with(symc_block_map(fd, 2, nbytes, &other), SYMMCOLL_ERR_INVALID,
            "outside"),
         "a block with a part outside of it is refused");
-    block->staging_nbytes = sizes.staging;
+    block->layout.staging_nbytes = sizes.staging;
+    block->layout.group_offset += 8;
+    ok(failed_with(symc_block_map(fd, 2, nbytes, &other), SYMMCOLL_ERR_INVALID,
+           "on pages"),
+        "a block with a part off its page is refused");
+    block->layout.group_offset -= 8;
     block->magic++;
     ok(failed_with(symc_block_map(fd, 2, nbytes, &other), SYMMCOLL_ERR_INVALID,
            "of another version"),
         "a block of another version is refused");
-    symc_block_unmap(block);
-    symc_block_unmap(NULL);
+    symc_block_unmap(&view);
+    symc_block_unmap(&view);
     close(fd);
 }
 
 static void test_strange_files(void)
 {
-    struct symc_block *block;
+    struct symc_block_view view;
     int ends[2] = {-1, -1};
     int fd = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     if (fd < 0 || ftruncate(fd, 8192) != 0 || pipe(ends) != 0)
         exit(1);
     ok(failed_with(
-           symc_block_map(fd, 0, 8192, &block), SYMMCOLL_ERR_INVALID, "sealed"),
+           symc_block_map(fd, 0, 8192, &view), SYMMCOLL_ERR_INVALID, "sealed"),
         "memory without seals is refused");
-    ok(failed_with(symc_block_map(ends[0], 0, 8192, &block),
+    ok(failed_with(symc_block_map(ends[0], 0, 8192, &view),
            SYMMCOLL_ERR_INVALID, "sealed"),
         "a pipe is refused");
     ok(failed_with(
-           symc_block_map(-1, 0, 8192, &block), SYMMCOLL_ERR_INVALID, "sealed"),
+           symc_block_map(-1, 0, 8192, &view), SYMMCOLL_ERR_INVALID, "sealed"),
         "a closed descriptor is refused");
     fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-    ok(failed_with(symc_block_map(fd, 0, 1 << 20, &block), SYMMCOLL_ERR_INVALID,
+    ok(failed_with(symc_block_map(fd, 0, 1 << 20, &view), SYMMCOLL_ERR_INVALID,
            "expected 1048576 bytes, found 8192"),
         "a short file is refused");
-    ok(failed_with(symc_block_map(fd, 0, 8192, &block), SYMMCOLL_ERR_INVALID,
+    ok(failed_with(symc_block_map(fd, 0, 8192, &view), SYMMCOLL_ERR_INVALID,
            "another version"),
         "sealed memory that is no block is refused");
     close(fd);
@@ -169,11 +179,11 @@ static void set_limit(int resource, rlim_t value)
 static symmcoll_status_t try_block(size_t staging)
 {
     struct symc_block_sizes wanted = sizes;
-    struct symc_block *block;
+    struct symc_block_view view;
     int fd;
 
     wanted.staging = staging;
-    return symc_block_create("test", 0, 1, &wanted, &block, &fd);
+    return symc_block_create("test", 0, 1, &wanted, &view, &fd);
 }
 
 static int with_file_limit(void *arg)
@@ -210,12 +220,13 @@ static int with_descriptor_limit(void *arg)
 static int reserve_with_file_limit(void *arg)
 {
     int fd;
-    struct symc_block *block = make_block(&fd);
+    struct symc_block_view view = make_block(&fd);
 
     (void)arg;
     set_limit(RLIMIT_FSIZE, 64 * 1024);
-    return failed_with(symc_block_reserve(fd, block->staging_offset,
-                           block->staging_nbytes, "staging of collectives"),
+    return failed_with(
+        symc_block_reserve(fd, view.layout.staging_offset,
+            view.layout.staging_nbytes, "staging of collectives"),
         SYMMCOLL_ERR_NO_MEMORY, "staging of collectives: ");
 }
 
@@ -272,10 +283,10 @@ static int child_has_it(void *arg)
 static void test_fork(void)
 {
     int fd;
-    struct symc_block *block = make_block(&fd);
+    struct symc_block_view view = make_block(&fd);
 
-    ok(run_child(child_has_it, block), "a forked child does not map it");
-    symc_block_unmap(block);
+    ok(run_child(child_has_it, view.block), "a forked child does not map it");
+    symc_block_unmap(&view);
     close(fd);
 }
 

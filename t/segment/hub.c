@@ -184,7 +184,7 @@ static int brings_no_block(int rank, int size, void *arg)
     struct symc_meeting meeting = meeting_of(rank, size);
     struct symc_offer mine = {.fds = {-1, -1}, .nbytes = 4096}, all[MOST];
     struct symc_peer peers[MOST];
-    struct symc_block *block;
+    struct symc_block_view own;
     bool threads;
     int fd, before;
 
@@ -195,12 +195,11 @@ static int brings_no_block(int rank, int size, void *arg)
                    ? 0
                    : 1;
     }
-    if (symc_block_create("test", rank, size, &sizes, &block, &fd) !=
-        SYMMCOLL_OK)
+    if (symc_block_create("test", rank, size, &sizes, &own, &fd) != SYMMCOLL_OK)
         return 1;
     before = dup(0);
     close(before);
-    return failed_with(symc_meet(&meeting, block, fd, peers, &threads),
+    return failed_with(symc_meet(&meeting, &own, fd, peers, &threads),
                SYMMCOLL_ERR_INVALID, "rank 1: expected a sealed memfd") &&
                    dup(0) == before
                ? 0

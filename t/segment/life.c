@@ -61,7 +61,7 @@ static int live(void *arg)
 /* The child, as its peer knows it. */
 static struct symc_peer start_life(enum ending *ending)
 {
-    struct symc_peer peer = {.block = block, .mine = true};
+    struct symc_peer peer = {.view.block = block, .mine = true};
 
     atomic_store(&block->life, SYMC_LIFE_NONE);
     atomic_store(&block->exit.known, 0);
@@ -86,7 +86,7 @@ static void test_ending(
 
 static void test_words(void)
 {
-    struct symc_peer peer = {.block = block, .pidfd = -1};
+    struct symc_peer peer = {.view.block = block, .pidfd = -1};
     char text[96];
 
     atomic_store(&block->exit.known, 0);
@@ -118,7 +118,7 @@ static int end_early(void *arg)
 
 static void test_before_the_word(void)
 {
-    struct symc_peer peer = {.block = block};
+    struct symc_peer peer = {.view.block = block};
     int status;
 
     atomic_store(&block->life, SYMC_LIFE_NONE);

@@ -65,7 +65,7 @@ static struct symc_block *meet_by_hand(const struct faults_rank *self)
     struct symc_rendezvous rendezvous;
     struct symc_block_sizes sizes;
     struct symc_config *config;
-    struct symc_block *block;
+    struct symc_block_view own;
     bool threads;
     int fd;
 
@@ -79,13 +79,13 @@ static struct symc_block *meet_by_hand(const struct faults_rank *self)
     sizes.group += SYMC_FAILURE_ROOM;
     meeting.name = rendezvous.meeting;
     if (symc_block_create(self->world_name, self->rank, self->size, &sizes,
-            &block, &fd) != SYMMCOLL_OK)
+            &own, &fd) != SYMMCOLL_OK)
         return NULL;
-    symc_trace_init(symc_block_at(block, block->trace_offset),
-        config->trace_buffer_size, self->rank, self->size);
-    if (symc_meet(&meeting, block, fd, peers, &threads) != SYMMCOLL_OK)
+    symc_trace_init(symc_block_trace(&own), config->trace_buffer_size,
+        self->rank, self->size);
+    if (symc_meet(&meeting, &own, fd, peers, &threads) != SYMMCOLL_OK)
         return NULL;
-    return block;
+    return own.block;
 }
 
 static int die_behind_the_meeting(struct faults_rank *self)

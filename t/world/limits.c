@@ -199,7 +199,7 @@ static int fall_short_of_space(struct faults_rank *self)
 
     if (!faults_init(self))
         return 1;
-    nbytes = self->world->block->nbytes;
+    nbytes = self->world->own.layout.nbytes;
     if (faults_barrier(self) != SYMMCOLL_OK || faults_finalize(self) != 0)
         return 1;
     if (self->rank == POOR)
