@@ -149,8 +149,9 @@ static symmcoll_status_t read_args(const struct symmcoll_reducer_args *given,
         return SYMMCOLL_OK;
     if (given->size < sizeof(given->size))
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "reducer: args: expected size %zu, found %zu", sizeof(*args),
-            given->size);
+            "reducer: args: expected size %zu, found %zu: use "
+            "SYMMCOLL_REDUCER_ARGS_INIT",
+            sizeof(*args), given->size);
     for (size_t i = sizeof(*args); i < given->size; i++)
         if (bytes[i] != 0)
             return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -337,8 +338,9 @@ symmcoll_status_t symmcoll_reducer_bucket(
             reducer->layout.nbuckets - 1, index);
     if (bucket->size < sizeof(*bucket))
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "reducer_bucket: expected size %zu, found %zu", sizeof(*bucket),
-            bucket->size);
+            "reducer_bucket: expected size %zu, found %zu: use "
+            "SYMMCOLL_BUCKET_INIT",
+            sizeof(*bucket), bucket->size);
     *bucket = symc_describe_bucket(reducer, index);
     return SYMMCOLL_OK;
 }
@@ -352,8 +354,9 @@ symmcoll_status_t symmcoll_reducer_get_times(
             "reducer_get_times: expected a reducer and times, found NULL");
     if (times->size < sizeof(*times))
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "reducer_get_times: expected size %zu, found %zu", sizeof(*times),
-            times->size);
+            "reducer_get_times: expected size %zu, found %zu: use "
+            "SYMMCOLL_REDUCER_TIMES_INIT",
+            sizeof(*times), times->size);
     *times = reducer->times;
     times->size = sizeof(*times);
     return SYMMCOLL_OK;

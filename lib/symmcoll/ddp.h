@@ -32,6 +32,10 @@ struct symmcoll_bucket {
     int ngrads;        /* how many gradients it holds */
     const int *params; /* their parameters' numbers, ngrads of them */
 };
+#define SYMMCOLL_BUCKET_INIT                                                   \
+    {                                                                          \
+        sizeof(struct symmcoll_bucket), 0, 0, NULL, 0, SYMMCOLL_UINT8, 0, NULL \
+    }
 
 /*
  * What to do with a bucket whose gradients are all there: start the
@@ -129,7 +133,7 @@ SYMMCOLL_API
 void symmcoll_reducer_zero(struct symmcoll_reducer *reducer);
 
 /* How the parameters are spread: bucket count, and a bucket's description, of
- * which size is set before. */
+ * which size is set before: SYMMCOLL_BUCKET_INIT. */
 SYMMCOLL_API
 int symmcoll_reducer_bucket_count(const struct symmcoll_reducer *reducer);
 SYMMCOLL_CHECKED
@@ -138,13 +142,17 @@ symmcoll_status_t symmcoll_reducer_bucket(
     struct symmcoll_bucket *bucket);
 
 /* Times of the latest synchronised backward, in seconds; 0 before there was
- * one.  size is set before. */
+ * one.  size is set before: SYMMCOLL_REDUCER_TIMES_INIT. */
 struct symmcoll_reducer_times {
     size_t size;     /* sizeof(struct symmcoll_reducer_times) */
     double backward; /* begin to finish's entry */
     double comm;     /* first bucket launched to last bucket done */
     double exposed;  /* finish's entry to its return */
 };
+#define SYMMCOLL_REDUCER_TIMES_INIT                    \
+    {                                                  \
+        sizeof(struct symmcoll_reducer_times), 0, 0, 0 \
+    }
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_get_times(
     const struct symmcoll_reducer *reducer,

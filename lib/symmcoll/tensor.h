@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A view of memory with a shape: what the functional, fused and DDP calls take.
+ * A view of memory with a shape: what the reducer's calls take, as
+ * collectives take a pointer and a count.  Manual: symmcoll_tensor(3).
  */
 #ifndef SYMMCOLL_TENSOR_H
 #define SYMMCOLL_TENSOR_H
@@ -16,15 +17,63 @@ enum symmcoll_device {
     SYMMCOLL_CUDA = 1
 };
 
-/* Strides are in elements.  The data is borrowed. */
+/*
+ * Element (i, j, ...) is at data + (i * strides[0] + j * strides[1] + ...)
+ * elements: strides count elements, not bytes.  What is beyond ndim is not
+ * read.
+ */
 struct symmcoll_tensor {
-    void *data;
-    enum symmcoll_dtype dtype;
-    enum symmcoll_device device;
-    int ndim;
-    int64_t shape[SYMMCOLL_MAX_DIMS];
-    int64_t strides[SYMMCOLL_MAX_DIMS];
+    void *data;                         /* the first element; borrowed */
+    enum symmcoll_dtype dtype;          /* of all elements */
+    enum symmcoll_device device;        /* SYMMCOLL_HOST in this release */
+    int ndim;                           /* 0 (one element) to MAX_DIMS */
+    int64_t shape[SYMMCOLL_MAX_DIMS];   /* elements along each dimension */
+    int64_t strides[SYMMCOLL_MAX_DIMS]; /* elements from one to the next */
 };
+
+/*
+ * Initialisers, in C and C++.  Arguments may be of any integer type, and are
+ * evaluated more than once.
+ *
+ * SYMMCOLL_TENSOR_INIT                        one element, and no memory yet
+ * SYMMCOLL_TENSOR_FLAT(pointer, count, dtype) count elements in a row
+ * SYMMCOLL_TENSOR_SHAPE(pointer, dtype, ...)  1 to 8 lengths, row-major: the
+ *                                             last dimension is in a row
+ */
+#define SYMMCOLL_TENSOR_INIT                         \
+    {                                                \
+        NULL, SYMMCOLL_UINT8, SYMMCOLL_HOST, 0, {0}, \
+        {                                            \
+            0                                        \
+        }                                            \
+    }
+#define SYMMCOLL_TENSOR_FLAT(pointer, count, dtype) \
+    SYMMCOLL_TENSOR_SHAPE(pointer, dtype, count)
+#define SYMMCOLL_TENSOR_SHAPE(pointer, dtype, ...)                            \
+    SYMMCOLL_TENSOR_8_(pointer, dtype,                                        \
+        SYMMCOLL_NINTH_(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0), __VA_ARGS__, \
+        1, 1, 1, 1, 1, 1, 1, 0)
+
+/* What the initialisers are made of, not for others: lengths are filled up with
+ * ones, which change no product. */
+#define SYMMCOLL_NINTH_(a, b, c, d, e, f, g, h, i, ...) i
+#define SYMMCOLL_DIM_(n) ((int64_t)(n))
+#define SYMMCOLL_DIMS_(a, b, c, d) \
+    SYMMCOLL_DIM_(a) * SYMMCOLL_DIM_(b) * SYMMCOLL_DIM_(c) * SYMMCOLL_DIM_(d)
+#define SYMMCOLL_TENSOR_8_(pointer, dtype, ndim, a, b, c, d, e, f, g, h, ...) \
+    {                                                                         \
+        (pointer), (dtype), SYMMCOLL_HOST, (ndim),                            \
+            {SYMMCOLL_DIM_(a), SYMMCOLL_DIM_(b), SYMMCOLL_DIM_(c),            \
+                SYMMCOLL_DIM_(d), SYMMCOLL_DIM_(e), SYMMCOLL_DIM_(f),         \
+                SYMMCOLL_DIM_(g), SYMMCOLL_DIM_(h)},                          \
+        {                                                                     \
+            SYMMCOLL_DIMS_(b, c, d, 1) * SYMMCOLL_DIMS_(e, f, g, h),          \
+                SYMMCOLL_DIMS_(c, d, 1, 1) * SYMMCOLL_DIMS_(e, f, g, h),      \
+                SYMMCOLL_DIMS_(d, 1, 1, 1) * SYMMCOLL_DIMS_(e, f, g, h),      \
+                SYMMCOLL_DIMS_(e, f, g, h), SYMMCOLL_DIMS_(f, g, h, 1),       \
+                SYMMCOLL_DIMS_(g, h, 1, 1), SYMMCOLL_DIM_(h), 1               \
+        }                                                                     \
+    }
 
 SYMMCOLL_END_DECLS
 

@@ -38,6 +38,49 @@ for header in symmcoll.h symmcoll/*.h; do
     fi
 done
 
+# The initialisers, in the language of the file; as members of an array, too.
+cat >"$scratch/init.c" <<'END'
+#include <symmcoll.h>
+
+int main(void)
+{
+    float memory[6] = {0};
+    unsigned long count = 6;
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    struct symmcoll_init_args init = SYMMCOLL_INIT_ARGS_INIT;
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    struct symmcoll_reducer_times times = SYMMCOLL_REDUCER_TIMES_INIT;
+    struct symmcoll_bucket bucket = SYMMCOLL_BUCKET_INIT;
+    struct symmcoll_tensor none = SYMMCOLL_TENSOR_INIT;
+    struct symmcoll_tensor tensors[] = {
+        SYMMCOLL_TENSOR_FLAT(memory, count, SYMMCOLL_FLOAT32),
+        SYMMCOLL_TENSOR_SHAPE(memory, SYMMCOLL_FLOAT32, 2, count / 2),
+        SYMMCOLL_TENSOR_SHAPE(memory, SYMMCOLL_INT8, 2, 3, 4, 5, 6, 7, 8, 9)};
+
+    return !(call.size == sizeof(call) && init.size == sizeof(init) &&
+             args.size == sizeof(args) && times.size == sizeof(times) &&
+             bucket.size == sizeof(bucket) && none.ndim == 0 &&
+             tensors[0].shape[0] == 6 && tensors[1].strides[0] == 3 &&
+             tensors[2].ndim == 8 && tensors[2].strides[6] == 9);
+}
+END
+cp "$scratch/init.c" "$scratch/init.cc"
+
+# initialise COMPILER LANGUAGE STANDARD SOURCE
+initialise()
+{
+    # shellcheck disable=SC2086
+    $1 -x "$2" "-std=$3" $warnings -I"$srcdir/lib" -o "$scratch/init" \
+        "$scratch/$4" && "$scratch/init"
+}
+
+try 'initialisers do what they say in C11' initialise "$cc" c c11 init.c
+if [ -n "$cxx" ]; then
+    try 'and in C++11' initialise "$cxx" c++ c++11 init.cc
+else
+    skip 1 'no C++ compiler'
+fi
+
 missing=$(for header in symmcoll/*.h; do
     grep -q "<$header>" symmcoll.h || echo "$header"
 done)
