@@ -3,6 +3,7 @@
  * The order of things: which sources there are in this process, in which order
  * they are read, and the public view of the outcome.
  */
+#include "base/cancel.h"
 #include "config/option.h"
 
 #include <errno.h>
@@ -220,7 +221,7 @@ static void show(const struct symc_config *config, int index,
     fn(&setting, arg);
 }
 
-symmcoll_status_t symmcoll_config_each(
+static symmcoll_status_t show_each(
     symmcoll_setting_fn fn, symmcoll_warning_fn warn, void *arg)
 {
     struct symc_config *config;
@@ -238,6 +239,16 @@ symmcoll_status_t symmcoll_config_each(
     return SYMMCOLL_OK;
 }
 
+symmcoll_status_t symmcoll_config_each(
+    symmcoll_setting_fn fn, symmcoll_warning_fn warn, void *arg)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = show_each(fn, warn, arg);
+
+    symc_cancel_restore(cancel);
+    return status;
+}
+
 static symmcoll_status_t refuse_key(const char *key)
 {
     char nearest[SYMC_KEY_MAX];
@@ -249,7 +260,7 @@ static symmcoll_status_t refuse_key(const char *key)
         "config_get: unknown key \"%.64s\": did you mean %s?", key, nearest);
 }
 
-symmcoll_status_t symmcoll_config_get(const char *key, symmcoll_setting_fn fn,
+static symmcoll_status_t show_one(const char *key, symmcoll_setting_fn fn,
     symmcoll_warning_fn warn, void *arg)
 {
     struct symc_config *config;
@@ -270,7 +281,17 @@ symmcoll_status_t symmcoll_config_get(const char *key, symmcoll_setting_fn fn,
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symmcoll_config_check(
+symmcoll_status_t symmcoll_config_get(const char *key, symmcoll_setting_fn fn,
+    symmcoll_warning_fn warn, void *arg)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = show_one(key, fn, warn, arg);
+
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+static symmcoll_status_t check_file(
     const char *path, symmcoll_warning_fn warn, void *arg)
 {
     struct symc_sources sources = {.named = path};
@@ -288,4 +309,14 @@ symmcoll_status_t symmcoll_config_check(
         return status;
     symc_config_free(config);
     return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_config_check(
+    const char *path, symmcoll_warning_fn warn, void *arg)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = check_file(path, warn, arg);
+
+    symc_cancel_restore(cancel);
+    return status;
 }

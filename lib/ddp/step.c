@@ -12,6 +12,7 @@
  */
 #include "ddp/reducer.h"
 
+#include "base/cancel.h"
 #include "base/reduce.h"
 
 #include <symmcoll/collectives.h>
@@ -148,6 +149,18 @@ static void write_view(
         memcpy(param->view, grad, param->nbytes);
 }
 
+/* Run the program's hook, which may contain cancellation points. */
+static symmcoll_status_t call_hook(struct symmcoll_reducer *reducer,
+    struct symc_ddp_bucket *bucket, const struct symmcoll_bucket *seen)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status =
+        reducer->hook(reducer->group, seen, reducer->hook_arg, &bucket->work);
+
+    symc_cancel_restore(cancel);
+    return status;
+}
+
 /* Start the buckets that are ready, in the order of their index. */
 static symmcoll_status_t launch_buckets(struct symmcoll_reducer *reducer)
 {
@@ -163,8 +176,7 @@ static symmcoll_status_t launch_buckets(struct symmcoll_reducer *reducer)
         if (reducer->launch_ns == 0)
             reducer->launch_ns = symc_now_ns();
         if (reducer->hook != NULL)
-            status = reducer->hook(
-                reducer->group, &seen, reducer->hook_arg, &bucket->work);
+            status = call_hook(reducer, bucket, &seen);
         else
             status = symmcoll_all_reduce(reducer->group, bucket->buffer,
                 bucket->buffer, bucket->count, bucket->dtype, SYMMCOLL_SUM,

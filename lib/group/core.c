@@ -3,6 +3,7 @@
  * The core that a backend is given: each function looks up what it needs
  * through the group and hands on.
  */
+#include "base/cancel.h"
 #include "group/group.h"
 
 #include <errno.h>
@@ -17,12 +18,14 @@ static void log_line(
 {
     const struct symmcoll_group *group = context;
     char line[SYMC_DETAIL_MAX];
+    int cancel = symc_cancel_disable();
     va_list arguments;
 
     va_start(arguments, format);
     vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
     symc_logf(&group->world->log, level, "%s", line);
+    symc_cancel_restore(cancel);
 }
 
 /* ---- settings ---- */
@@ -79,9 +82,9 @@ static symmcoll_status_t copy_fds(
     return exchange_once(group, &none, all, &threads);
 }
 
-static symmcoll_status_t exchange(void *context, int fd, int *fds)
+static symmcoll_status_t exchange_all(
+    struct symmcoll_group *group, int fd, int *fds)
 {
-    struct symmcoll_group *group = context;
     struct symc_offer mine = {
         .fds = {fd, -1}, .address = (void *)(intptr_t)(fd + 1)};
     struct symc_offer *all;
@@ -108,11 +111,23 @@ static symmcoll_status_t exchange(void *context, int fd, int *fds)
     return status;
 }
 
+static symmcoll_status_t exchange(void *context, int fd, int *fds)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = exchange_all(context, fd, fds);
+
+    symc_cancel_restore(cancel);
+    return status;
+}
+
 static symmcoll_status_t reserve(void *context)
 {
     struct symmcoll_group *group = context;
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = symc_world_reserve(group->world);
 
-    return symc_world_reserve(group->world);
+    symc_cancel_restore(cancel);
+    return status;
 }
 
 /* ---- the recorder ---- */
@@ -146,14 +161,17 @@ static bool has_left(struct symmcoll_group *group, int member)
 static bool failed(void *context, int member)
 {
     struct symmcoll_group *group = context;
+    int cancel = symc_cancel_disable();
+    bool found =
+        symc_members_failed(&group->members) || has_left(group, member);
 
-    return symc_members_failed(&group->members) || has_left(group, member);
+    symc_cancel_restore(cancel);
+    return found;
 }
 
-static symmcoll_status_t failure(
-    void *context, const struct symc_op *op, int member)
+static symmcoll_status_t find_failure(
+    struct symmcoll_group *group, const struct symc_op *op, int member)
 {
-    struct symmcoll_group *group = context;
     struct symc_members *members = &group->members;
 
     if (!symc_members_failed(members) && has_left(group, member))
@@ -166,6 +184,16 @@ static symmcoll_status_t failure(
         return symc_fail(SYMMCOLL_ERR_INTERNAL, "%s: stopped without a reason",
             symc_kind_name(op->kind));
     return symc_members_status(members, op);
+}
+
+static symmcoll_status_t failure(
+    void *context, const struct symc_op *op, int member)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = find_failure(context, op, member);
+
+    symc_cancel_restore(cancel);
+    return status;
 }
 
 /* Where those who have not come are: one clause for each, as far as they fit.
@@ -191,10 +219,9 @@ static void describe_missing(const struct symmcoll_group *group,
     }
 }
 
-static symmcoll_status_t expire(
-    void *context, const struct symc_op *op, const bool *missing)
+static symmcoll_status_t raise_timeout(
+    struct symmcoll_group *group, const struct symc_op *op, const bool *missing)
 {
-    struct symmcoll_group *group = context;
     char ranks[96], where[SYMC_FAILURE_TEXT - 160];
 
     /* What another rank has found is the earlier reason. */
@@ -207,6 +234,16 @@ static symmcoll_status_t expire(
         symc_kind_name(op->kind), (unsigned long long)op->seq,
         (double)op->timeout_ns / (double)SYMC_NS_PER_S, ranks, where);
     return symc_members_status(&group->members, op);
+}
+
+static symmcoll_status_t expire(
+    void *context, const struct symc_op *op, const bool *missing)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = raise_timeout(context, op, missing);
+
+    symc_cancel_restore(cancel);
+    return status;
 }
 
 void symc_group_make_core(struct symmcoll_group *group)

@@ -3,11 +3,12 @@
  * symmcoll_init() and symmcoll_finalize(): a world and its first group.  They
  * stand here because a world, a floor below, knows nothing of groups.
  */
+#include "base/cancel.h"
 #include "group/group.h"
 
 #include <stdio.h>
 
-symmcoll_status_t symmcoll_init(
+static symmcoll_status_t init(
     const struct symmcoll_init_args *args, struct symmcoll_world **world)
 {
     struct symmcoll_world *made;
@@ -36,7 +37,17 @@ symmcoll_status_t symmcoll_init(
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symmcoll_finalize(struct symmcoll_world *world)
+symmcoll_status_t symmcoll_init(
+    const struct symmcoll_init_args *args, struct symmcoll_world **world)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = init(args, world);
+
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+static symmcoll_status_t finalize(struct symmcoll_world *world)
 {
     if (world == NULL)
         return SYMMCOLL_OK;
@@ -53,4 +64,13 @@ symmcoll_status_t symmcoll_finalize(struct symmcoll_world *world)
     symc_group_close(world->all);
     symc_world_close(world, true);
     return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_finalize(struct symmcoll_world *world)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = finalize(world);
+
+    symc_cancel_restore(cancel);
+    return status;
 }

@@ -7,6 +7,7 @@
  * looking every 10 ms.  How workers come and go is in file_roll.c.
  */
 #include "store/file.h"
+#include "base/cancel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -263,7 +264,7 @@ static symmcoll_status_t make_absolute(const char *path, char **absolute)
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symmcoll_store_open_file(
+static symmcoll_status_t open_file(
     const char *path, int num_workers, struct symmcoll_store **store)
 {
     struct symc_file *file;
@@ -293,4 +294,14 @@ symmcoll_status_t symmcoll_store_open_file(
         return status;
     }
     return symc_store_create(&file_ops, file, store);
+}
+
+symmcoll_status_t symmcoll_store_open_file(
+    const char *path, int num_workers, struct symmcoll_store **store)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = open_file(path, num_workers, store);
+
+    symc_cancel_restore(cancel);
+    return status;
 }

@@ -3,6 +3,7 @@
  * The public calls on a store: arguments are checked here, seconds become
  * deadlines, and the kind's table does the rest.
  */
+#include "base/cancel.h"
 #include "store/ops.h"
 
 #include <inttypes.h>
@@ -98,9 +99,13 @@ symmcoll_status_t symmcoll_store_clone(
 
 void symmcoll_store_close(struct symmcoll_store *store)
 {
+    int cancel;
+
     if (store == NULL)
         return;
+    cancel = symc_cancel_disable();
     store->ops->close(store->table);
+    symc_cancel_restore(cancel);
     free(store);
 }
 
@@ -135,8 +140,12 @@ double symmcoll_store_timeout(const struct symmcoll_store *store)
 static symmcoll_status_t run_edit(
     struct symmcoll_store *store, const char *key, struct symc_edit *edit)
 {
-    return store->ops->edit(store->table, key, edit,
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = store->ops->edit(store->table, key, edit,
         symc_deadline_ns(symmcoll_store_timeout(store)));
+
+    symc_cancel_restore(cancel);
+    return status;
 }
 
 symmcoll_status_t symmcoll_store_set(struct symmcoll_store *store,
@@ -226,6 +235,29 @@ symmcoll_status_t symmcoll_store_delete(
 
 /* ---- reading and waiting ---- */
 
+/* Wait for keys, as the table's wait. */
+static symmcoll_status_t await_keys(struct symmcoll_store *store,
+    const char *const *keys, size_t nkeys, int64_t deadline_ns, size_t *missing)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status =
+        store->ops->wait(store->table, keys, nkeys, deadline_ns, missing);
+
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+static symmcoll_status_t find_value(struct symmcoll_store *store,
+    const char *key, int64_t deadline_ns, bool *found, struct symc_bytes *value)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status =
+        store->ops->find(store->table, key, deadline_ns, found, value);
+
+    symc_cancel_restore(cancel);
+    return status;
+}
+
 symmcoll_status_t symc_store_get_until(struct symmcoll_store *store,
     const char *key, int64_t deadline_ns, struct symc_bytes *value)
 {
@@ -235,11 +267,11 @@ symmcoll_status_t symc_store_get_until(struct symmcoll_store *store,
         bool found = false;
         size_t missing = 0;
         symmcoll_status_t status =
-            store->ops->find(store->table, key, deadline_ns, &found, value);
+            find_value(store, key, deadline_ns, &found, value);
 
         if (status != SYMMCOLL_OK || found)
             return status;
-        status = store->ops->wait(store->table, &key, 1, deadline_ns, &missing);
+        status = await_keys(store, &key, 1, deadline_ns, &missing);
         if (status != SYMMCOLL_OK)
             return status;
         if (missing == 0)
@@ -296,8 +328,8 @@ symmcoll_status_t symmcoll_store_wait(struct symmcoll_store *store,
             "%s: expected a timeout in seconds, found %g", where, timeout);
     if (timeout < 0)
         timeout = symmcoll_store_timeout(store);
-    status = store->ops->wait(
-        store->table, keys, nkeys, symc_deadline_ns(timeout), &missing);
+    status =
+        await_keys(store, keys, nkeys, symc_deadline_ns(timeout), &missing);
     if (status == SYMMCOLL_OK && missing < nkeys)
         return fail_timeout(where, keys[missing], timeout);
     return status;
@@ -315,7 +347,7 @@ symmcoll_status_t symmcoll_store_check(struct symmcoll_store *store,
     if (exist == NULL)
         return refuse_null(where, "exist");
     if (nkeys > 0)
-        status = store->ops->wait(store->table, keys, nkeys, 0, &missing);
+        status = await_keys(store, keys, nkeys, 0, &missing);
     if (status == SYMMCOLL_OK)
         *exist = missing == nkeys;
     return status;
@@ -324,10 +356,16 @@ symmcoll_status_t symmcoll_store_check(struct symmcoll_store *store,
 symmcoll_status_t symmcoll_store_num_keys(
     struct symmcoll_store *store, size_t *count)
 {
+    symmcoll_status_t status;
+    int cancel;
+
     if (store == NULL || count == NULL)
         return refuse_null("store_num_keys", store == NULL ? "store" : "count");
-    return store->ops->count(
+    cancel = symc_cancel_disable();
+    status = store->ops->count(
         store->table, symc_deadline_ns(symmcoll_store_timeout(store)), count);
+    symc_cancel_restore(cancel);
+    return status;
 }
 
 /* ---- several at once ---- */

@@ -3,6 +3,7 @@
  * The queue of callbacks and the thread that runs them, in order.
  */
 #include "work/callback.h"
+#include "base/cancel.h"
 #include "work/thread.h"
 
 #include <errno.h>
@@ -35,6 +36,8 @@ static void *run(void *arg)
 {
     struct symc_callbacks *callbacks = arg;
 
+    /* A callback may not end the thread, which belongs to all of them. */
+    symc_cancel_disable();
     pthread_mutex_lock(&callbacks->lock);
     for (;;) {
         struct symc_callback *callback = pop(callbacks);

@@ -3,6 +3,7 @@
  * Starting threads.
  */
 #include "work/thread.h"
+#include "base/cancel.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -14,6 +15,7 @@ symmcoll_status_t symc_thread_start(pthread_t *thread, const char *name,
     pthread_attr_t attributes;
     sigset_t all, before;
     int error;
+    int cancel = symc_cancel_disable();
 
     pthread_attr_init(&attributes);
     if (stack_nbytes > 0)
@@ -31,11 +33,13 @@ symmcoll_status_t symc_thread_start(pthread_t *thread, const char *name,
 
         getrlimit(RLIMIT_NPROC, &threads);
         getrlimit(RLIMIT_AS, &space);
+        symc_cancel_restore(cancel);
         return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
             "thread %s: one more asked for, RLIMIT_NPROC is %lld, RLIMIT_AS is "
             "%lld",
             name, (long long)threads.rlim_cur, (long long)space.rlim_cur);
     }
     pthread_setname_np(*thread, name);
+    symc_cancel_restore(cancel);
     return SYMMCOLL_OK;
 }

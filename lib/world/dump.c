@@ -2,6 +2,7 @@
 /*
  * Writing out flight recorders: this rank's, or that of a peer who cannot.
  */
+#include "base/cancel.h"
 #include "world/world.h"
 
 #include <limits.h>
@@ -57,7 +58,7 @@ symmcoll_status_t symc_world_dump(const struct symmcoll_world *world,
     return symc_trace_write(ring, nbytes, path, &format);
 }
 
-symmcoll_status_t symmcoll_trace_dump(
+static symmcoll_status_t dump_own(
     struct symmcoll_world *world, const char *path, uint32_t flags)
 {
     if (world == NULL)
@@ -74,4 +75,14 @@ symmcoll_status_t symmcoll_trace_dump(
             "0x%x",
             flags);
     return symc_world_dump(world, world->rank, path, flags, NULL);
+}
+
+symmcoll_status_t symmcoll_trace_dump(
+    struct symmcoll_world *world, const char *path, uint32_t flags)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = dump_own(world, path, flags);
+
+    symc_cancel_restore(cancel);
+    return status;
 }
