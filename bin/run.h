@@ -7,7 +7,7 @@
  * run_bind.c     which processors          run_watch.c   the loop, and the end
  * run_output.c   lines with a prefix       run_record.c  what dead ranks leave
  * run_input.c    the terminal's lines      run_verdict.c who is to blame
- *                                          run_sweep.c   processes left behind
+ * run_columns.c  the width of lines        run_sweep.c   processes left behind
  */
 #ifndef BIN_RUN_H
 #define BIN_RUN_H
@@ -65,9 +65,11 @@ struct run_sink {
     const char *name; /* for messages */
     bool regular;     /* a file, which never blocks */
     bool terminal;
+    bool dumb;                      /* a terminal that knows no escapes */
     bool broken;                    /* nothing can be written any more: */
     int error;                      /* why, 0 where its reader is gone */
     const struct run_stream *shown; /* whose progress line stands there */
+    int columns;                    /* of that line */
     char *data;
     size_t start;
     size_t end;
@@ -102,6 +104,15 @@ void run_stream_open(
 void run_stream_read(struct run_stream *stream);
 /* Take the rest of a rank that has ended, without waiting, and close. */
 void run_stream_finish(struct run_stream *stream);
+
+/* ---- run_columns.c ---- */
+
+/* How wide a terminal is; 0 where it does not say. */
+int run_columns_of(int fd);
+/* The bytes of the next character of a text, which is to be shown at a column,
+ * and the columns it takes; -1 for a control sequence. */
+size_t run_columns_step(
+    const char *text, size_t nbytes, int column, int *columns);
 
 /* ---- run_input.c ---- */
 
@@ -181,8 +192,10 @@ struct run_job {
     struct run_world *worlds;
     int64_t terminate_at; /* those that are left; SYMC_NEVER: not yet */
     int64_t kill_at;
-    bool ending;    /* they have been asked to end */
-    int interrupts; /* requests to end */
+    bool ending;        /* they have been asked to end */
+    int interrupts;     /* requests to end */
+    int request;        /* the first of them, a signal; 0: none */
+    bool failed_before; /* a rank had failed when it came */
 };
 
 /* ---- run_bind.c ---- */

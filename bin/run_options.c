@@ -40,7 +40,8 @@ enum {
     OPTION_GRACE,
     OPTION_MAX_RESTARTS,
     OPTION_NO_PREFIX,
-    OPTION_OUTPUT
+    OPTION_OUTPUT,
+    OPTION_NP /* as other launchers call it */
 };
 
 static const struct option long_options[] = {
@@ -50,6 +51,7 @@ static const struct option long_options[] = {
     {"max-restarts", required_argument, NULL, OPTION_MAX_RESTARTS},
     {"no-prefix", no_argument, NULL, OPTION_NO_PREFIX},
     {"output", required_argument, NULL, OPTION_OUTPUT},
+    {"np", optional_argument, NULL, OPTION_NP},
     {"verbose", no_argument, NULL, 'v'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
@@ -127,6 +129,8 @@ static int take_option(int option, struct run_options *options)
 {
     switch (option) {
     case 'n':
+        if (strcmp(optarg, "p") == 0)
+            return fail_usage("expected -n and the number of ranks, found -np");
         return parse_count("-n", optarg, 1, RUN_RANKS_MAX, &options->ranks);
     case OPTION_BIND:
         return parse_bind(optarg, &options->bind);
@@ -152,6 +156,8 @@ static int take_option(int option, struct run_options *options)
     case 'V':
         printf("symmcoll-run %s\n", symmcoll_version());
         return finish_printing();
+    case OPTION_NP:
+        return fail_usage("expected -n and the number of ranks, found --np");
     default: /* getopt has said what is wrong */
         fprintf(stderr, "Try 'symmcoll-run --help'.\n");
         return RUN_EXIT_USAGE;

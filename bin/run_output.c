@@ -6,6 +6,7 @@
 #include "run.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,10 +44,12 @@ static void make_room(char **data, size_t *nbytes, size_t used, size_t more)
 
 void run_sink_open(struct run_sink *sink, int fd, const char *name)
 {
+    const char *term = getenv("TERM");
     struct stat info;
 
     *sink = (struct run_sink){.fd = fd, .name = name};
     sink->terminal = isatty(fd) == 1;
+    sink->dumb = term == NULL || *term == '\0' || strcmp(term, "dumb") == 0;
     sink->regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
 }
 
@@ -80,12 +83,42 @@ static void put(struct run_sink *sink, const char *data, size_t nbytes)
     sink->end += nbytes;
 }
 
+static void put_spaces(struct run_sink *sink, int count)
+{
+    for (int i = 0; i < count; i++)
+        put(sink, " ", 1);
+}
+
 /* Clear away a progress line, for what comes in its place. */
 static void clear_progress(struct run_sink *sink)
 {
-    if (sink->shown != NULL)
+    if (sink->shown != NULL && sink->dumb) {
+        put_spaces(sink, sink->columns);
+        put(sink, "\r", 1);
+    } else if (sink->shown != NULL) {
         put(sink, CLEAR_LINE, strlen(CLEAR_LINE));
+    }
     sink->shown = NULL;
+}
+
+/* As much of a text as there are columns for, and all of its control sequences,
+ * so that colours end; *column is where it begins and ends. */
+static void put_cut(struct run_sink *sink, const char *text, size_t nbytes,
+    int width, int *column)
+{
+    bool full = false;
+    size_t n;
+
+    for (; nbytes > 0; text += n, nbytes -= n) {
+        int columns;
+
+        n = run_columns_step(text, nbytes, *column, &columns);
+        full = full || (columns > 0 && columns > width - *column);
+        if (columns >= 0 && full)
+            continue;
+        put(sink, text, n);
+        *column += columns > 0 ? columns : 0;
+    }
 }
 
 void run_sink_flush(struct run_sink *sink)
@@ -182,12 +215,22 @@ static void end_line(struct run_stream *stream, bool add_newline)
 static void show_progress(struct run_stream *stream)
 {
     struct run_sink *sink = stream->sink;
+    int width = run_columns_of(sink->fd);
+    int column = 0;
 
     if (stream->used > 1) {
-        put(sink, stream->prefix, strlen(stream->prefix));
-        put(sink, stream->line, stream->used - 1);
-        put(sink, CLEAR_LINE "\r", strlen(CLEAR_LINE "\r"));
+        /* The last column stays free: what is written there may move the
+         * cursor to the next line. */
+        width = width > 0 ? width - 1 : INT_MAX;
+        put_cut(sink, stream->prefix, strlen(stream->prefix), width, &column);
+        put_cut(sink, stream->line, stream->used - 1, width, &column);
+        if (!sink->dumb)
+            put(sink, CLEAR_LINE, strlen(CLEAR_LINE));
+        else if (sink->shown != NULL)
+            put_spaces(sink, sink->columns - column);
+        put(sink, "\r", 1);
         sink->shown = stream;
+        sink->columns = column;
     }
     stream->used = 0;
     stream->rewrites = true;

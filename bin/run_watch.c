@@ -111,8 +111,14 @@ static void ask_to_end(struct run_job *job, int sig)
 {
     int64_t at = symc_deadline_ns(job->options->grace);
 
-    if (++job->interrupts > 1)
+    if (++job->interrupts > 1) {
         begin_end(job, 0);
+    } else {
+        job->request = sig;
+        for (int i = 0; i < job->options->ranks; i++)
+            job->failed_before |=
+                !job->ranks[i].running && job->ranks[i].status != 0;
+    }
     if (sig == SIGTERM && at < job->kill_at)
         job->kill_at = at;
     send_to_all(job, sig);

@@ -8,12 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Per rank: two streams; at a meeting its connection, its block, its pidfd. */
@@ -103,8 +105,8 @@ static bool open_attempt(struct run_job *job)
     struct symc_hub_events events = {
         .met = run_record_met, .failed = run_record_failed, .arg = job};
 
-    job->running = job->ended = job->interrupts = 0;
-    job->ending = job->hub_failed = false;
+    job->running = job->ended = job->interrupts = job->request = 0;
+    job->ending = job->hub_failed = job->failed_before = false;
     job->terminate_at = job->kill_at = SYMC_NEVER;
     job->input = (struct run_input){.from = -1, .to = -1};
     job->ranks = symc_alloc((size_t)job->options->ranks, sizeof(*job->ranks));
@@ -147,6 +149,36 @@ static const struct run_sink *find_loss(const struct run_job *job)
     return NULL;
 }
 
+/* Whether a status is by a signal that a process raises by a fault of its own.
+ */
+static bool is_crash(int status)
+{
+    static const int faults[] = {
+        SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP};
+
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+        if (WIFSIGNALED(status) && WTERMSIG(status) == faults[i])
+            return true;
+    return false;
+}
+
+/* Someone asked the ranks to end, and how they did is no failure of theirs; but
+ * one may have crashed on its way out. */
+static void say_interrupted(
+    const struct run_job *job, char *line, size_t nbytes)
+{
+    char end[64] = "";
+
+    for (int i = 0; i < job->options->ranks && end[0] == '\0'; i++) {
+        const struct run_rank *rank = &job->ranks[i];
+
+        if (is_crash(rank->status))
+            run_describe_end(rank, end, sizeof(end));
+    }
+    snprintf(line, nbytes, "interrupted by SIG%s%s%s",
+        sigabbrev_np(job->request), end[0] != '\0' ? "; " : "", end);
+}
+
 /* How an attempt went: gives the exit status and, unless that is 0, one line.
  * Ranks whose output could not be written end by SIGPIPE and are not to blame.
  */
@@ -154,8 +186,13 @@ static int judge(const struct run_job *job, char *line, size_t nbytes)
 {
     const struct run_sink *lost = find_loss(job);
 
-    if (lost == NULL)
-        return run_verdict(job, line, nbytes);
+    if (lost == NULL) {
+        int status = run_verdict(job, line, nbytes);
+
+        if (status != 0 && job->request != 0 && !job->failed_before)
+            say_interrupted(job, line, nbytes);
+        return status;
+    }
     snprintf(line, nbytes, "%s: %s", lost->name, strerror(lost->error));
     return RUN_EXIT_FAILED;
 }
@@ -223,6 +260,7 @@ int main(int argc, char **argv)
     status = run_options_parse(argc, argv, &options);
     if (status >= 0)
         return status;
+    (void)setlocale(LC_CTYPE, "C.UTF-8"); /* for the width of characters */
     open_sinks(&job);
     status = RUN_EXIT_FAILED;
     if (prepare(&job))

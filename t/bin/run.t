@@ -48,7 +48,7 @@ err()
 }
 
 cd "$scratch" || exit 1
-plan 92
+plan 104
 unset OMP_NUM_THREADS OPENBLAS_NUM_THREADS BLIS_NUM_THREADS
 
 # ---- how it ends ----
@@ -100,6 +100,10 @@ do
         [ ! -s out ]
     ok $? "usage error: symmcoll-run $words"
 done
+is "$(status "$run" -np 2 true; head -n 1 err)" "2
+symmcoll-run: expected -n and the number of ranks, found -np" "-np 2 hints at -n"
+is "$(status "$run" --np 2 true; head -n 1 err)" "2
+symmcoll-run: expected -n and the number of ranks, found --np" "so does --np 2"
 is "$(status "$run" --help)" 0 "--help"
 grep -q "^Usage: symmcoll-run -n N" out
 ok $? "prints the usage"
@@ -228,11 +232,11 @@ is "$(SYMMCOLL_RUN_TTY=1 "$run" -n 1 sh -c \
     "in a pipe ranks are not told of a terminal, and lines stay as they are"
 no_terminal=$(no_terminal)
 if [ -z "$no_terminal" ]; then
-    # tty COMMAND: what it prints on a terminal, with E for the escape to clear
+    # tty COMMAND [TERM]: what it prints on a terminal, with E for the escape to clear
     # a line and R for a carriage return; the terminal's own is not shown
     tty()
     {
-        script -qec "$1" /dev/null </dev/null |
+        TERM=${2-xterm} script -qec "$1" /dev/null </dev/null |
             sed "s/$(printf '\033\[K')/E/g; s/\r\$//; s/\r/R/g"
     }
     # shellcheck disable=SC2016
@@ -250,8 +254,22 @@ b" "or when its rank ends"
         "[0] aERE[0] b" "another line takes its place"
     is "$(tty "'$run' -n 1 printf 'a\r\nb\r\n'")" "[0] aR
 [0] bR" "one that ends in both is a line as others"
+    is "$(tty "stty cols 12; '$run' -n 1 printf '0123456789\\r'")" \
+        "[0] 0123456ER" "a progress line is cut to the terminal's width"
+    is "$(tty "stty cols 12; '$run' -n 1 printf '\\303\\244\\344\\270\\200\\t9999\\r'" |
+        od -An -tx1 | tr -d ' \n')" "5b305d20c3a4e4b8800939393945520a" \
+        "in columns, which characters take more or less of than bytes"
+    is "$(tty "stty cols 12; '$run' -n 1 printf '\\033[31m123456789\\033[m\\r'" |
+        tr '\033' e)" "[0] e[31m1234567e[mER" "what ends a colour is kept"
+    is "$(tty "stty cols 12; '$run' -n 1 echo 0123456789")" "[0] 0123456789" \
+        "other lines are not cut"
+    for term in dumb ''; do
+        is "$(tty "'$run' -n 1 sh -c 'printf \"abc\\rd\\r\"; sleep 1; echo e >&2'" \
+            "$term")" "[0] abcR[0] d  R     R[0] e" \
+            "a terminal with TERM=$term gets no escapes"
+    done
 else
-    skip 7 "$no_terminal"
+    skip 13 "$no_terminal"
 fi
 
 # ---- limits ----
@@ -297,6 +315,8 @@ for signal in INT QUIT; do
         while :; do sleep 0.1; done' >out 2>err
     is "$? $(ls got.*)" "6 got.0
 got.1" "SIG$signal reaches every rank"
+    is "$(tail -n 1 err)" "symmcoll-run: interrupted by SIG$signal" \
+        "which is no failure of a rank"
 done
 for signal in TERM HUP USR1 USR2; do
     # shellcheck disable=SC2016
@@ -364,9 +384,26 @@ await rank.0 && await rank.1 && stopped $(cat rank.0 rank.1)
 kill -TERM $launcher
 gone $launcher || kill -KILL $launcher
 wait $launcher
-is "$? $(sed "s/rank [01] (pid [0-9]*)/rank R/" err)" \
-    "137 symmcoll-run: rank R killed by SIGKILL" \
+is "$? $(cat err)" "137 symmcoll-run: interrupted by SIGTERM" \
     "who does not follow it is killed after the grace"
+
+# shellcheck disable=SC2016
+start "$run" -n 2 sh -c 'ulimit -c 0; trap "kill -SEGV $$" TERM
+    [ $RANK = 0 ] && trap - TERM
+    echo $$ >tmp.$RANK; mv tmp.$RANK rank.$RANK; while :; do sleep 0.1; done'
+await rank.0 && await rank.1 && kill -TERM $launcher
+wait $launcher
+is "$(err | tail -n 1)" \
+    "symmcoll-run: interrupted by SIGTERM; rank 1 (pid P) killed by SIGSEGV" \
+    "a rank that crashes on its way out is named"
+
+# shellcheck disable=SC2016
+start "$run" -n 2 --grace 100 sh -c '[ $RANK = 1 ] && exit 3
+    echo $$ >tmp.$RANK; mv tmp.$RANK rank.$RANK; while :; do sleep 0.1; done'
+await rank.0 && sleep 0.5 && kill -TERM $launcher
+wait $launcher
+is "$? $(err)" "3 symmcoll-run: rank 1 (pid P) exited with status 3" \
+    "so is one that had failed before"
 
 # shellcheck disable=SC2016
 start "$run" -n 2 sh -c 'sleep 1000 & echo $! >child.$RANK
