@@ -25,6 +25,7 @@ struct info_cell {
     enum info_kind kind;
     char *text;       /* INFO_TEXT */
     long long number; /* INFO_NUMBER, INFO_FLAG */
+    const char *note; /* for people, behind the last column; static */
 };
 
 /* A table under way: cells are added row by row. */
@@ -58,6 +59,8 @@ void info_format(struct info_table *table, const char *format, ...)
 void info_number(struct info_table *table, long long number);
 void info_flag(struct info_table *table, bool flag);
 void info_none(struct info_table *table);
+/* Say something to people about the latest cell; borrowed, and not in JSON. */
+void info_note(struct info_table *table, const char *note);
 
 /* Print a table and release what it holds. */
 void info_table_end(struct info_table *table, struct info_out *out);
@@ -70,7 +73,10 @@ void info_end(struct info_out *out);
 
 struct symc_config;
 
-void info_add_library(struct info_out *out, const struct symc_config *config);
+/* wrong: what is wrong with the settings, in whose place config has the
+ * built-in ones; else NULL. */
+void info_add_library(
+    struct info_out *out, const struct symc_config *config, const char *wrong);
 void info_add_backends(struct info_out *out);
 void info_add_algorithms(
     struct info_out *out, const struct symc_config *config);

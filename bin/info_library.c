@@ -16,8 +16,10 @@
 #include <symmcoll.h>
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define RANKS 2 /* the algorithm table is printed for so many */
 #define NBYTES_MAX ((size_t)1 << 40)
@@ -26,6 +28,7 @@
 struct build {
     const char *name;
     bool with;
+    const char *use;
 };
 
 #ifdef HAVE_LIBCONFIG
@@ -45,9 +48,9 @@ struct build {
 #endif
 
 static const struct build builds[] = {
-    {"libconfig", WITH_LIBCONFIG},
-    {"hwloc", WITH_HWLOC},
-    {"cblas", WITH_CBLAS},
+    {"libconfig", WITH_LIBCONFIG, "settings files"},
+    {"hwloc", WITH_HWLOC, "the topology below"},
+    {"cblas", WITH_CBLAS, "examples/train_charlm alone, not the library"},
 };
 
 #if defined(__has_feature)
@@ -67,7 +70,8 @@ static const char *sanitizer(void)
 #endif
 }
 
-void info_add_library(struct info_out *out, const struct symc_config *config)
+void info_add_library(
+    struct info_out *out, const struct symc_config *config, const char *wrong)
 {
     struct info_table table;
     char node[256];
@@ -82,6 +86,7 @@ void info_add_library(struct info_out *out, const struct symc_config *config)
     for (size_t i = 0; i < sizeof(builds) / sizeof(*builds); i++) {
         info_text(&table, builds[i].name);
         info_flag(&table, builds[i].with);
+        info_note(&table, builds[i].use);
     }
     info_text(&table, "sanitizer");
     info_text(&table, sanitizer());
@@ -93,6 +98,9 @@ void info_add_library(struct info_out *out, const struct symc_config *config)
         info_text(&table, node);
     else
         info_none(&table);
+    info_text(&table, "settings_error");
+    info_text(&table, wrong);
+    info_note(&table, wrong != NULL ? "the built-in settings are shown" : NULL);
     info_table_end(&table, out);
 }
 
@@ -110,6 +118,25 @@ static void add_abilities(
         backend->compute != NULL ? " compute" : "",
         backend->admin != NULL ? " admin" : "");
     info_text(table, text[0] != '\0' ? text + 1 : NULL);
+}
+
+static bool is_installed(const char *name)
+{
+    char path[PATH_MAX];
+
+    snprintf(
+        path, sizeof(path), "%s/symmcoll_%s.so", symc_module_folder(), name);
+    return access(path, F_OK) == 0;
+}
+
+/* A module that is not there is no fault: this machine has no use for it. */
+static void add_absent(struct info_table *table, const char *name)
+{
+    info_text(table, name);
+    info_text(table, "module");
+    info_flag(table, false);
+    info_none(table);
+    info_text(table, "not installed; optional");
 }
 
 static void add_module(struct info_table *table, const char *name)
@@ -139,9 +166,15 @@ static bool cut_module_name(const char *file, char *name, size_t nbytes)
     return true;
 }
 
+/* Modules that have a row whether they are installed or not. */
+static const char *const expected[] = {"cuda", "mpi"};
+
 static bool is_expected(const char *name)
 {
-    return strcmp(name, "cuda") == 0 || strcmp(name, "mpi") == 0;
+    for (size_t i = 0; i < sizeof(expected) / sizeof(*expected); i++)
+        if (strcmp(name, expected[i]) == 0)
+            return true;
+    return false;
 }
 
 /* Modules that somebody else has put into the folder. */
@@ -178,8 +211,11 @@ void info_add_backends(struct info_out *out)
         add_abilities(&table, *at);
         info_none(&table);
     }
-    add_module(&table, "cuda");
-    add_module(&table, "mpi");
+    for (size_t i = 0; i < sizeof(expected) / sizeof(*expected); i++)
+        if (is_installed(expected[i]))
+            add_module(&table, expected[i]);
+        else
+            add_absent(&table, expected[i]);
     add_other_modules(&table);
     info_table_end(&table, out);
 

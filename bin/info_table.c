@@ -87,6 +87,11 @@ void info_none(struct info_table *table)
     add_cell(table, INFO_NONE);
 }
 
+void info_note(struct info_table *table, const char *note)
+{
+    table->cells[table->ncells - 1].note = note;
+}
+
 /* ---- JSON ---- */
 
 /* Bytes of the UTF-8 character that begins here; 0 where none does. */
@@ -225,6 +230,8 @@ static void print_text_row(const struct info_table *table,
         fprintf(file, "  %-*s", i + 1 < table->ncolumns ? widths[i] : 0,
             row != NULL ? format_cell(&row[i], buffer, sizeof(buffer))
                         : table->columns[i]);
+    if (row != NULL && row[table->ncolumns - 1].note != NULL)
+        fprintf(file, "  (%s)", row[table->ncolumns - 1].note);
     putc('\n', file);
 }
 

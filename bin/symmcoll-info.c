@@ -6,6 +6,7 @@
 #include "info.h"
 
 #include "config/config.h"
+#include "config/option.h"
 
 #include <symmcoll.h>
 
@@ -43,9 +44,10 @@ static void print_warning(const char *line, void *arg)
     fprintf(stderr, "symmcoll-info: warning: %s\n", line);
 }
 
-static void print_all(struct info_out *out, const struct symc_config *config)
+static void print_all(
+    struct info_out *out, const struct symc_config *config, const char *wrong)
 {
-    info_add_library(out, config);
+    info_add_library(out, config, wrong);
     info_add_backends(out);
     info_add_topology(out);
     info_add_kernel(out);
@@ -61,21 +63,47 @@ static int close_output(void)
     return EXIT_PROBLEM;
 }
 
+/*
+ * The settings in effect, or where they are wrong the built-in ones: what is
+ * wrong is in *wrong then, and on standard error.  Where the program is used to
+ * find out why nothing works it must work itself.
+ */
+static symmcoll_status_t load_settings(
+    struct symc_config **config, char **wrong)
+{
+    static char *no_variables[] = {NULL};
+    const struct symc_sources nowhere = {.environment = no_variables};
+
+    *wrong = NULL;
+    if (symc_config_load(config, print_warning, NULL) == SYMMCOLL_OK)
+        return SYMMCOLL_OK;
+    *wrong = strdup(symmcoll_last_error());
+    fprintf(stderr, "symmcoll-info: %s\n", symmcoll_last_error());
+    return *wrong == NULL ? SYMMCOLL_ERR_NO_MEMORY
+                          : symc_config_read(&nowhere, config, NULL, NULL);
+}
+
 static int print_info(struct info_out *out, bool only_algorithms)
 {
     struct symc_config *config;
+    char *wrong;
+    int status = EXIT_FINE;
 
-    if (symc_config_load(&config, print_warning, NULL) != SYMMCOLL_OK) {
+    if (load_settings(&config, &wrong) != SYMMCOLL_OK) {
         fprintf(stderr, "symmcoll-info: %s\n", symmcoll_last_error());
+        free(wrong);
         return EXIT_PROBLEM;
     }
     info_begin(out);
     if (!only_algorithms)
-        print_all(out, config);
+        print_all(out, config, wrong);
     info_add_algorithms(out, config);
     info_end(out);
     symc_config_free(config);
-    return close_output();
+    if (wrong != NULL)
+        status = EXIT_PROBLEM;
+    free(wrong);
+    return close_output() == EXIT_FINE ? status : EXIT_PROBLEM;
 }
 
 int main(int argc, char **argv)

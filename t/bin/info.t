@@ -169,9 +169,15 @@ LC_ALL=C grep -q '^  broken  *module  *no .*symmcoll_broken.so' "$scratch/out" &
     ! grep -q '^  other ' "$scratch/out"
 ok $? 'a module that cannot be loaded has a reason' || diag <"$scratch/out"
 mkdir "$scratch/empty"
+is "$(SYMMCOLL_MODULE_DIR=$scratch/empty "$info" |
+    sed -n 's/^  cuda  *module  *no *- *//p')" 'not installed; optional' \
+    'a module that is not there is no fault'
+cp "$odd/symmcoll_broken.so" "$scratch/empty/symmcoll_cuda.so"
 SYMMCOLL_MODULE_DIR=$scratch/empty "$info" | grep -q \
     "^  cuda  *module  *no .*$scratch/empty/symmcoll_cuda.so"
-ok $? 'a module that is not there has a reason'
+ok $? 'one that is there and cannot be loaded has a reason'
+"$info" | grep -q '^  cblas  *[a-z]*  (examples/train_charlm alone'
+ok $? 'optional libraries have their use'
 
 "$info" --algorithms >"$scratch/out"
 is "$(head -n 1 "$scratch/out"):$(grep -c '^[a-z]' "$scratch/out")" \
@@ -205,8 +211,25 @@ is "$?:$(cat "$scratch/out")" '2:' 'an unknown option is refused'
 "$info" extra >"$scratch/out" 2>"$scratch/err"
 is "$?:$(grep -c 'found "extra"' "$scratch/err")" '2:1' 'an argument is refused'
 SYMMCOLL_HOST_SMALL_MAX=lots "$info" >"$scratch/out" 2>"$scratch/err"
-is "$?:$(grep -c 'host.small_max' "$scratch/err"):$(cat "$scratch/out")" \
-    '1:1:' 'a wrong setting is an error that names it'
+is "$?:$(grep -c 'host.small_max' "$scratch/err")" \
+    '1:1' 'a wrong setting is an error that names it'
+grep -q '^  settings_error  .*host.small_max.*(the built-in settings' \
+    "$scratch/out" && grep -q '^algorithms$' "$scratch/out"
+ok $? 'everything is shown all the same' || diag <"$scratch/out"
+echo 'host = {' >"$scratch/broken.conf"
+SYMMCOLL_CONF=$scratch/broken.conf "$info" --json >"$scratch/json" \
+    2>"$scratch/err"
+status=$?
+if "$info" | grep -q '^  libconfig  *no'; then
+    skip 2 'settings files are not read: built without libconfig'
+else
+    is "$status:$(grep -c 'broken.conf' "$scratch/err"):$(grep -c \
+        '"settings_error": ".*broken.conf' "$scratch/json")" '1:1:1' \
+        'so it is with a settings file that is broken'
+    try 'and that is JSON' is_json "$scratch/json"
+fi
+is "$("$info" | awk '$1 == "settings_error" { print $2 }')" - \
+    'settings that are right have no error'
 if [ -w /dev/full ]; then
     "$info" >/dev/full 2>"$scratch/err"
     [ $? -eq 1 ] && grep -q 'standard output' "$scratch/err"
