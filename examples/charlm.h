@@ -14,6 +14,11 @@
 #ifndef CHARLM_H
 #define CHARLM_H
 
+/* Every file includes this first: dladdr() and others are beyond ISO C. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

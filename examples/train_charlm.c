@@ -3,6 +3,7 @@
  * Train a character-level language model on several ranks: started by
  * symmcoll-run (or torchrun, mpirun, srun) each process is a rank; with
  * --threads the ranks are threads of one process; alone it is the only rank.
+ * examples/README says how to build it against an installed library.
  *
  * Here is the life of a rank: meet the others, read the texts, train, compare,
  * report.  Ranks agree after each part whether all go on, so that an error that

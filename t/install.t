@@ -35,6 +35,30 @@ compile()
         "$scratch/program.c" $(query --cflags --libs)
 }
 
+# Each line of examples/README that compiles, with the compiler and the CBLAS that
+# were configured; warnings are errors.  In a copy of what was installed.
+build_examples()
+{
+    cp -r "$examples" "$scratch/examples" && cd "$scratch/examples" || return
+    sed -n 's/^    cc //p' README >lines
+    [ -s lines ] || return
+    while read -r line; do
+        line=$(printf '%s\n' "$line" | sed "s|-lopenblas|$T_CBLAS_LIBS|
+            s|\$(pkg-config --cflags --libs symmcoll)|$(query --cflags --libs)|")
+        eval "${T_CC:-cc} -Wall -Wextra -Werror ${T_CFLAGS:-} $line" || return
+    done <lines
+}
+
+# Programs among the examples that no such line names.
+unnamed_examples()
+{
+    grep -l '^int main(' "$examples"/*.c | while read -r program; do
+        name=$(basename "$program" .c)
+        grep -q "^    cc .*-o $name $name\.c " "$examples/README" ||
+            echo "$name"
+    done
+}
+
 run_program()
 {
     (cd "$scratch" && LD_LIBRARY_PATH=$root$libdir timeout 120 \
@@ -48,7 +72,7 @@ libdir=$(sed -n 's/^libdir=//p' "$builddir/symmcoll.pc" |
     sed "s|\${exec_prefix}|$exec_prefix|; s|\${prefix}|$prefix|")
 bindir=$exec_prefix/bin
 
-plan 6
+plan 10
 try 'make install DESTDIR=... succeeds' install_tree
 [ -e "$root$libdir/libsymmcoll.so.0" ] && [ -x "$root$bindir/symmcoll-run" ]
 ok $? 'the library and the tools are there'
@@ -68,5 +92,21 @@ elif try 'the README program compiles by pkg-config' compile; then
     try 'it runs on two ranks' run_program
 else
     skip 1 'it does not compile'
+fi
+
+confdir=$(find "$root" -type d -name symmcoll.conf.d)
+[ -d "$confdir" ] && [ -e "$(dirname "$confdir")/symmcoll.conf" ]
+ok $? 'the folder for further settings is beside the settings file'
+examples=$(dirname "$(find "$root" -name train_charlm.c)")
+none "$(unnamed_examples)" 'examples/README has a line to build each program'
+if [ -z "${T_CBLAS_LIBS:-}" ] || [ "$pkg_config" = false ]; then
+    skip 2 'no CBLAS or no pkg-config'
+elif try 'its lines build the installed examples without a warning' \
+    build_examples; then
+    try 'what they build runs' env LD_LIBRARY_PATH="$root$libdir" \
+        timeout 120 "$scratch/examples/train_charlm" --steps 1 --batch 8 \
+        --text "$srcdir/README"
+else
+    skip 1 'they do not compile'
 fi
 done_testing
