@@ -33,15 +33,17 @@ const char *symc_param_text(
     return buffer;
 }
 
-/* Whether two elements may share memory: with dimensions in the order of their
- * strides, each must step over all that the smaller ones span.  It is dense
- * where each steps over just that. */
-static bool strides_overlap(const struct symmcoll_tensor *tensor, bool *dense)
+/* Find how far the elements reach and whether they are dense; false where two
+ * of them may share memory.  With dimensions in the order of their strides,
+ * each must step over all that the smaller ones span; it is dense where each
+ * steps over just that. */
+static bool measure_extent(struct symc_param *param, int64_t elem)
 {
+    const struct symmcoll_tensor *tensor = &param->tensor;
     bool seen[SYMMCOLL_MAX_DIMS] = {false};
     int64_t span = 1, more;
 
-    *dense = true;
+    param->dense = true;
     for (int n = 0; n < tensor->ndim; n++) {
         int least = -1;
 
@@ -53,14 +55,16 @@ static bool strides_overlap(const struct symmcoll_tensor *tensor, bool *dense)
             break; /* of what is left, the stride is never taken */
         seen[least] = true;
         if (tensor->strides[least] < span)
-            return true;
-        *dense = *dense && tensor->strides[least] == span;
+            return false;
+        param->dense = param->dense && tensor->strides[least] == span;
         if (__builtin_mul_overflow(
                 tensor->strides[least], tensor->shape[least] - 1, &more) ||
-            __builtin_add_overflow(span, more, &span))
-            return true;
+            __builtin_add_overflow(span, more, &span) ||
+            span > PTRDIFF_MAX / elem) /* it comes round to itself */
+            return false;
     }
-    return false;
+    param->extent = (size_t)(span * elem);
+    return true;
 }
 
 static symmcoll_status_t check_shape(
@@ -86,7 +90,7 @@ static symmcoll_status_t check_shape(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer: %s: shape %s has no size", text, dims);
     param->dense = true;
-    if (param->count > 0 && strides_overlap(tensor, &param->dense))
+    if (param->count > 0 && !measure_extent(param, (int64_t)elem))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer: %s: elements overlap in memory: shape %s, strides %s",
             text, dims,

@@ -163,6 +163,23 @@ static symmcoll_status_t read_args(const struct symmcoll_reducer_args *given,
     return SYMMCOLL_OK;
 }
 
+/* Refuse a parameter that shares memory with one before it. */
+static symmcoll_status_t check_overlap(
+    const struct symmcoll_reducer *reducer, int number)
+{
+    const struct symc_param *param = &reducer->params[number];
+    char text[SYMC_PARAM_TEXT], other[SYMC_PARAM_TEXT];
+
+    for (int j = 0; j < number; j++)
+        if (symc_params_overlap(&reducer->params[j], param))
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "reducer: %s shares memory with %s: expected parameters apart, "
+                "and a shared one once",
+                symc_param_text(param, number, text),
+                symc_param_text(&reducer->params[j], j, other));
+    return SYMMCOLL_OK;
+}
+
 static symmcoll_status_t take_params(struct symmcoll_reducer *reducer,
     const struct symmcoll_tensor *params, int nparams, const char *const *names)
 {
@@ -172,20 +189,13 @@ static symmcoll_status_t take_params(struct symmcoll_reducer *reducer,
         return SYMMCOLL_ERR_NO_MEMORY;
     reducer->nparams = nparams;
     for (int i = 0; i < nparams; i++) {
-        struct symc_param *param = &reducer->params[i];
-        char text[SYMC_PARAM_TEXT];
-        symmcoll_status_t status = symc_param_init(
-            param, i, &params[i], names != NULL ? names[i] : NULL);
+        symmcoll_status_t status = symc_param_init(&reducer->params[i], i,
+            &params[i], names != NULL ? names[i] : NULL);
 
+        if (status == SYMMCOLL_OK)
+            status = check_overlap(reducer, i);
         if (status != SYMMCOLL_OK)
             return status;
-        for (int j = 0; j < i; j++)
-            if (param->count > 0 && reducer->params[j].count > 0 &&
-                param->tensor.data == reducer->params[j].tensor.data)
-                return symc_fail(SYMMCOLL_ERR_INVALID,
-                    "reducer: %s: has the memory of parameter %d: pass a "
-                    "shared parameter once",
-                    symc_param_text(param, i, text), j);
     }
     return SYMMCOLL_OK;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reducer as its own files see it: parameters (param.c), what is compared
- * and broadcast when it is made (verify.c), the buckets' memory (reducer.c),
- * one backward (step.c), the one rebuild (rebuild.c).
+ * The reducer as its own files see it: parameters (param.c, overlap.c), what is
+ * compared and broadcast when it is made (verify.c), the buckets' memory
+ * (reducer.c), one backward (step.c), the one rebuild (rebuild.c).
  */
 #ifndef SYMC_DDP_REDUCER_H
 #define SYMC_DDP_REDUCER_H
@@ -21,6 +21,7 @@ struct symc_param {
     char *name;                    /* NULL where none was given */
     size_t count;
     size_t nbytes;
+    size_t extent;        /* bytes from the first to behind the last element */
     bool dense;           /* elements fill their memory in some order */
     int bucket;           /* which holds its gradient */
     char *view;           /* the gradient in the bucket's buffer */
@@ -105,6 +106,12 @@ const char *symc_format_dims(const int64_t *dims, int ndim, char *buffer);
 /* Copy elements between the tensor's memory and a row-major array. */
 void symc_param_pack(const struct symc_param *param, char *out);
 void symc_param_unpack(const struct symc_param *param, const char *in);
+
+/* ---- overlap.c ---- */
+
+/* Whether two parameters have an element's memory in common. */
+bool symc_params_overlap(
+    const struct symc_param *a, const struct symc_param *b);
 
 /* ---- verify.c ---- */
 

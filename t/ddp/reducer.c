@@ -647,7 +647,7 @@ static int bad_parameters_are_refused(struct symmcoll_group *group, int rank)
     right = right && is_refused(group, &bad, 1, "host memory");
     model.params[2].data = model.params[0].data;
     right = right && is_refused(group, model.params, NPARAMS,
-                         "has the memory of parameter 0");
+                         "shares memory with parameter 0");
     args.size = 1;
     right = right && symmcoll_reducer_create(group, model.params, 2, &args,
                          &reducer) == SYMMCOLL_ERR_INVALID;
