@@ -82,6 +82,8 @@ struct symmcoll_reducer {
     int done;     /* buckets before this one were seen to have ended */
     symmcoll_status_t failure; /* the first of this backward */
     char failure_detail[SYMC_DETAIL_MAX];
+    symmcoll_status_t refusal; /* the first of a gradient in this backward */
+    char refusal_detail[SYMC_DETAIL_MAX];
 
     int64_t begin_ns;                    /* of the backward that runs */
     int64_t launch_ns;                   /* its first bucket's start */

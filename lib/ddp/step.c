@@ -116,6 +116,7 @@ symmcoll_status_t symmcoll_reducer_begin(
     reducer->done = 0;
     reducer->narrived = 0;
     reducer->failure = SYMMCOLL_OK;
+    reducer->refusal = SYMMCOLL_OK;
     reducer->begin_ns = symc_now_ns();
     reducer->launch_ns = 0;
     reducer->done_ns = 0;
@@ -238,6 +239,30 @@ static symmcoll_status_t check_ready(
     return SYMMCOLL_OK;
 }
 
+/* Keep the first refusal of this backward for its finish, and give the status.
+ */
+static symmcoll_status_t keep_refusal(
+    struct symmcoll_reducer *reducer, symmcoll_status_t status)
+{
+    if (reducer == NULL || reducer->backward == SYMC_BACKWARD_NONE ||
+        reducer->refusal != SYMMCOLL_OK)
+        return status;
+    reducer->refusal = status;
+    snprintf(reducer->refusal_detail, sizeof(reducer->refusal_detail), "%s",
+        symmcoll_last_error());
+    return status;
+}
+
+/* How a backward ends that nothing else went wrong in: all ranks have done the
+ * same operations, and this one may have refused a gradient meanwhile. */
+static symmcoll_status_t report_refusal(const struct symmcoll_reducer *reducer)
+{
+    if (reducer->refusal == SYMMCOLL_OK)
+        return SYMMCOLL_OK;
+    return symc_fail(reducer->refusal,
+        "reducer_finish: a gradient was refused: %s", reducer->refusal_detail);
+}
+
 symmcoll_status_t symmcoll_reducer_ready(
     struct symmcoll_reducer *reducer, int number, const void *grad)
 {
@@ -246,7 +271,7 @@ symmcoll_status_t symmcoll_reducer_ready(
     bool sync;
 
     if (status != SYMMCOLL_OK)
-        return status;
+        return keep_refusal(reducer, status);
     if (reducer->failure != SYMMCOLL_OK)
         return repeat_failure(reducer);
     param = &reducer->params[number];
@@ -309,7 +334,7 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
             SYMMCOLL_ERR_INVALID, "reducer_finish: no backward has begun");
     if (reducer->backward == SYMC_BACKWARD_LOCAL) {
         reducer->backward = SYMC_BACKWARD_NONE;
-        return SYMMCOLL_OK;
+        return report_refusal(reducer);
     }
     if (reducer->failure == SYMMCOLL_OK) {
         complete_buckets(reducer);
@@ -326,5 +351,5 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
     note_times(reducer, entry_ns);
     if (reducer->rebuild == SYMC_REBUILD_LATER)
         reducer->rebuild = SYMC_REBUILD_DUE;
-    return SYMMCOLL_OK;
+    return report_refusal(reducer);
 }

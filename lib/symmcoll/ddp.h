@@ -104,7 +104,8 @@ symmcoll_status_t symmcoll_reducer_begin(
  *        symmcoll_reducer_grad(), to which backward has added, and nothing else
  *
  * Errors: INVALID (a number out of range; a parameter marked twice; memory that
- * is or is not the view), and those of the hook.
+ * is or is not the view), and those of the hook.  A gradient that is refused
+ * does not count, and finish says so once more.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_ready(
@@ -114,6 +115,10 @@ symmcoll_status_t symmcoll_reducer_ready(
  * End the backward: wait for all buckets; afterwards the averaged gradients are
  * to be read through symmcoll_reducer_grad().  With sync 0 it only notes the
  * end.  A parameter never marked counts as a gradient of zeros.
+ *
+ * Errors: those of the collectives and the hook; the first refusal of a
+ * gradient in this backward, although the buckets have been reduced with the
+ * others.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer);

@@ -582,7 +582,57 @@ static int marking_twice_is_refused(struct symmcoll_group *group, int rank)
             SYMMCOLL_ERR_INVALID &&
         error_says("from 0 to 3, found 4");
 
-    right = right && symmcoll_reducer_finish(reducer) == SYMMCOLL_OK;
+    right = right && symmcoll_reducer_finish(reducer) == SYMMCOLL_ERR_INVALID;
+    symmcoll_reducer_free(reducer);
+    return right;
+}
+
+/* Parameter 2 without rank 1's gradient, parameter 3 with it. */
+static int averages_lack_rank_1(
+    struct symmcoll_reducer *reducer, int size, int step)
+{
+    float without = 0, with = 0;
+
+    for (int r = 0; r < size; r++) {
+        without += r == 1 ? 0 : term(r, 2, 5, step);
+        with += term(r, 3, 3, step);
+    }
+    return view_is(reducer, 2, 5, without) && view_is(reducer, 3, 3, with);
+}
+
+/* Rank 1 passes NULL for one gradient, and something out of range later; what
+ * it did right counts, and the others are not held up. */
+static int refusals_are_told_by_finish(struct symmcoll_group *group, int rank)
+{
+    struct model model;
+    struct symmcoll_reducer *reducer = begin_test(group, rank, &model, 64);
+    int size = symmcoll_group_size(group), right = reducer != NULL;
+
+    for (int step = 0; right && step < 4; step++) {
+        int sync = step != 1; /* the rebuild comes in step 1, on all ranks */
+        int refused = rank == 1 && step < 3;
+
+        fill_grads(&model, rank, size, step);
+        right = symmcoll_reducer_begin(reducer, sync) == SYMMCOLL_OK;
+        for (int p = 0; right && p < NPARAMS; p++) {
+            const void *grad = refused && p == 2 ? NULL : model.grads[p];
+
+            right = (symmcoll_reducer_ready(reducer, p, grad) == SYMMCOLL_OK) ==
+                    (grad != NULL);
+        }
+        if (refused)
+            right = right &&
+                    symmcoll_reducer_ready(reducer, 9, model.grads[0]) ==
+                        SYMMCOLL_ERR_INVALID &&
+                    symmcoll_reducer_finish(reducer) == SYMMCOLL_ERR_INVALID &&
+                    error_says("a gradient was refused: ") &&
+                    error_says("parameter 2 (fc2.weight)");
+        else
+            right = right && symmcoll_reducer_finish(reducer) == SYMMCOLL_OK;
+        if (right && sync && step < 3)
+            right = averages_lack_rank_1(reducer, size, step);
+        symmcoll_reducer_zero(reducer);
+    }
     symmcoll_reducer_free(reducer);
     return right;
 }
@@ -796,6 +846,8 @@ static const struct point points[] = {
     {a_failing_hook_ends_the_backward, 2,
         "a hook's failure is the backward's, and another may begin"},
     {marking_twice_is_refused, 2, "a gradient marked twice is refused by name"},
+    {refusals_are_told_by_finish, 3,
+        "a gradient refused on one rank is told by its finish alone"},
     {an_unfinished_backward_is_named, 2,
         "a backward begun too early names the gradients that did not come"},
     {bad_parameters_are_refused, 1, "bad parameters are refused"},
