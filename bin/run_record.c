@@ -242,7 +242,7 @@ static void read_seat(struct run_job *job, const struct run_world *world,
 
     rank->left = rank->left || left;
     symc_trace_position(symc_block_trace(&seat->view),
-        seat->view.layout.trace_nbytes, position, sizeof(position));
+        seat->view.layout.trace_nbytes, NULL, position, sizeof(position));
     /* A call that has been told of a failure may return, and the rank end,
      * before its monitor has counted that failure; the record has it by then.
      */

@@ -142,6 +142,10 @@ const char *symc_format_bytes(size_t nbytes, char *buffer);
 const char *symc_format_ranks(
     const bool *listed, int size, char *buffer, size_t nbytes);
 
+/* The same with what they are, "rank 2" or "ranks 1, 3-5 and 9". */
+const char *symc_format_named_ranks(
+    const bool *listed, int size, char *buffer, size_t nbytes);
+
 /* Replace characters that would break a line or a JSON string; in place. */
 void symc_make_printable(char *text);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names of the collectives.
+ * Names of the collectives, and of one operation in a sentence.
  */
 #include "base/op.h"
+
+#include <stdio.h>
 
 const char *symc_kind_name(enum symc_kind kind)
 {
@@ -25,4 +27,17 @@ const char *symc_kind_name(enum symc_kind kind)
         break;
     }
     return "unknown";
+}
+
+const char *symc_op_format(enum symc_kind kind, uint64_t seq, const char *label,
+    char *buffer, size_t nbytes)
+{
+    char number[32] = "", quoted[SYMC_LABEL_MAX + 8] = "";
+
+    if (seq != 0)
+        snprintf(number, sizeof(number), " seq %llu", (unsigned long long)seq);
+    if (label[0] != '\0')
+        snprintf(quoted, sizeof(quoted), " '%.*s'", SYMC_LABEL_MAX, label);
+    snprintf(buffer, nbytes, "%s%s%s", symc_kind_name(kind), number, quoted);
+    return buffer;
 }

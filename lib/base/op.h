@@ -7,6 +7,7 @@
 
 #include <symmcoll/types.h>
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Which collective.  Travels between ranks and in records: never renumbered. */
@@ -41,5 +42,12 @@ struct symc_op {
 
 /* "all_reduce"; "unknown" for what is none.  Static. */
 const char *symc_kind_name(enum symc_kind kind);
+
+#define SYMC_OP_TEXT 96 /* room for any symc_op_format() */
+
+/* One operation in a sentence: "all_reduce seq 17", with its label where it has
+ * one: "all_reduce seq 17 'loss'".  seq 0, not begun: "all_reduce". */
+const char *symc_op_format(enum symc_kind kind, uint64_t seq, const char *label,
+    char *buffer, size_t nbytes);
 
 #endif

@@ -83,6 +83,20 @@ const char *symc_format_ranks(
     return buffer;
 }
 
+const char *symc_format_named_ranks(
+    const bool *listed, int size, char *buffer, size_t nbytes)
+{
+    int count = 0;
+    size_t used;
+
+    for (int r = 0; r < size; r++)
+        count += listed[r];
+    used = (size_t)snprintf(buffer, nbytes, count > 1 ? "ranks " : "rank ");
+    if (used < nbytes)
+        symc_format_ranks(listed, size, buffer + used, nbytes - used);
+    return buffer;
+}
+
 /* Bytes of the UTF-8 sequence at text; 0 where it is none. */
 static size_t measure_sequence(const unsigned char *text)
 {

@@ -173,13 +173,15 @@ static symmcoll_status_t find_failure(
     struct symmcoll_group *group, const struct symc_op *op, int member)
 {
     struct symc_members *members = &group->members;
+    char text[SYMC_OP_TEXT];
 
     if (!symc_members_failed(members) && has_left(group, member))
-        symc_members_raise(members, SYMMCOLL_ERR_PEER, op->seq, NULL,
-            "rank %d (pid %d) has finalized, and %s seq %llu needs it",
+        symc_members_raise(members, SYMMCOLL_ERR_PEER, op, NULL,
+            "rank %d (pid %d) has finalized, and %s of group %s needs it",
             group->global[member],
             (int)group->world->peers[group->global[member]].pid,
-            symc_kind_name(op->kind), (unsigned long long)op->seq);
+            symc_op_format(op->kind, op->seq, op->label, text, sizeof(text)),
+            group->name);
     if (!symc_members_failed(members))
         return symc_fail(SYMMCOLL_ERR_INTERNAL, "%s: stopped without a reason",
             symc_kind_name(op->kind));
@@ -215,24 +217,26 @@ static void describe_missing(const struct symmcoll_group *group,
         used += (size_t)snprintf(buffer + used, nbytes - used,
             "; rank %d (pid %d) is %s", r,
             (int)group->world->peers[group->global[r]].pid,
-            symc_trace_position(ring, ring_nbytes, position, sizeof(position)));
+            symc_trace_position(
+                ring, ring_nbytes, group->name, position, sizeof(position)));
     }
 }
 
 static symmcoll_status_t raise_timeout(
     struct symmcoll_group *group, const struct symc_op *op, const bool *missing)
 {
-    char ranks[96], where[SYMC_FAILURE_TEXT - 160];
+    char ranks[96], where[SYMC_FAILURE_TEXT - 160], text[SYMC_OP_TEXT];
 
     /* What another rank has found is the earlier reason. */
     if (symc_members_failed(&group->members))
         return symc_members_status(&group->members, op);
-    symc_format_ranks(missing, group->size, ranks, sizeof(ranks));
+    symc_format_named_ranks(missing, group->size, ranks, sizeof(ranks));
     describe_missing(group, missing, where, sizeof(where));
-    symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, op->seq, missing,
-        "%s seq %llu timed out after %.3g s: rank %s did not come%s",
-        symc_kind_name(op->kind), (unsigned long long)op->seq,
-        (double)op->timeout_ns / (double)SYMC_NS_PER_S, ranks, where);
+    symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
+    symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, op, missing,
+        "%s of group %s timed out after %.3g s: %s did not come%s", text,
+        group->name, (double)op->timeout_ns / (double)SYMC_NS_PER_S, ranks,
+        where);
     return symc_members_status(&group->members, op);
 }
 

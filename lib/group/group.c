@@ -43,10 +43,14 @@ static symmcoll_status_t run_in_lane(void *group, struct symc_op *op)
 static void expire_in_lane(void *context, const struct symc_op *op)
 {
     struct symmcoll_group *group = context;
+    char text[SYMC_OP_TEXT];
 
-    symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, 0, NULL,
-        "%s: a wait for it expired, and errors.blocking_wait is on",
-        symc_kind_name(op->kind));
+    symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, op, NULL,
+        "rank %d waited for %s of group %s in vain, and errors.blocking_wait "
+        "is on",
+        group->rank,
+        symc_op_format(op->kind, op->seq, op->label, text, sizeof(text)),
+        group->name);
 }
 
 /* ---- opening ---- */
@@ -267,8 +271,8 @@ void symmcoll_group_abort(struct symmcoll_group *group, const char *reason)
 {
     if (group == NULL || !symc_world_is_mine(group->world))
         return;
-    symc_members_raise(&group->members, SYMMCOLL_ERR_CANCELED, 0, NULL,
-        "rank %d aborted the group%s%s", group->rank,
+    symc_members_raise(&group->members, SYMMCOLL_ERR_CANCELED, NULL, NULL,
+        "rank %d aborted group %s%s%s", group->rank, group->name,
         reason != NULL ? ": " : "", reason != NULL ? reason : "");
 }
 

@@ -14,7 +14,7 @@
 
 struct symmcoll_group {
     struct symmcoll_world *world;
-    const uint32_t *alive; /* the world's mark: 1 */
+    const uint32_t *alive;      /* the world's mark: 1 */
     char id[16];                /* within its world */
     char name[SYMC_TRACE_NAME]; /* for people: with the world's */
     int rank;

@@ -33,7 +33,7 @@ static bool find_latest(
 }
 
 const char *symc_trace_position(const struct symc_trace_ring *ring,
-    size_t nbytes, char *buffer, size_t buffer_nbytes)
+    size_t nbytes, const char *named, char *buffer, size_t buffer_nbytes)
 {
     static const char *const how[] = {
         [SYMC_TRACE_SCHEDULED] = "before",
@@ -44,6 +44,8 @@ const char *symc_trace_position(const struct symc_trace_ring *ring,
     struct symc_trace_view view;
     struct symc_trace_copy latest = {0};
     struct symc_trace_group_copy group;
+    char op[SYMC_OP_TEXT];
+    bool again;
 
     if (buffer_nbytes == 0)
         return "";
@@ -57,9 +59,11 @@ const char *symc_trace_position(const struct symc_trace_ring *ring,
     }
     if (!symc_trace_view_group(&view, latest.group, &group))
         strcpy(group.name, "?");
-    snprintf(buffer, buffer_nbytes, "%s %s seq %llu of group %s",
-        how[latest.state], symc_kind_name((enum symc_kind)latest.kind),
-        (unsigned long long)latest.seq, group.name);
+    again = named != NULL && strcmp(group.name, named) == 0;
+    symc_op_format(
+        (enum symc_kind)latest.kind, latest.seq, latest.label, op, sizeof(op));
+    snprintf(buffer, buffer_nbytes, "%s %s%s%s", how[latest.state], op,
+        again ? "" : " of group ", again ? "" : group.name);
     symc_make_printable(buffer);
     return buffer;
 }

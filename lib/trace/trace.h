@@ -142,12 +142,14 @@ symmcoll_status_t symc_trace_path(
     const char *prefix, int rank, char *buffer, size_t nbytes);
 
 /* Room for any symc_trace_position(). */
-#define SYMC_TRACE_POSITION 192
+#define SYMC_TRACE_POSITION 224
 
 /* What a rank did last, for one line of text: "in all_reduce seq 17 of group
  * 0", "after all_gather seq 16 of group 0", "after failed barrier seq 3 of
- * group 0", "before its first operation"; "" where there is no record. */
+ * group 0", "before its first operation"; "" where there is no record.  A label
+ * stands behind the number.  The group is left out where it is `named`, which
+ * the sentence has named before; NULL: never. */
 const char *symc_trace_position(const struct symc_trace_ring *ring,
-    size_t nbytes, char *buffer, size_t buffer_nbytes);
+    size_t nbytes, const char *named, char *buffer, size_t buffer_nbytes);
 
 #endif

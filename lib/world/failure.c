@@ -5,6 +5,7 @@
 #include "world/failure.h"
 #include "world/world.h"
 
+#include <ctype.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,7 +54,7 @@ static void publish(struct symc_members *members)
 }
 
 void symc_members_raise(struct symc_members *members, symmcoll_status_t status,
-    uint64_t seq, const bool *late, const char *format, ...)
+    const struct symc_op *op, const bool *late, const char *format, ...)
 {
     struct symc_failure *record = own_record(members);
     int64_t at_ns = symc_now_ns();
@@ -63,7 +64,12 @@ void symc_members_raise(struct symc_members *members, symmcoll_status_t status,
         return;
     record->status = status;
     record->at_ns = at_ns;
-    record->seq = seq;
+    record->rank = members->rank;
+    if (op != NULL) {
+        record->seq = op->seq;
+        record->kind = (uint32_t)op->kind;
+        memcpy(record->label, op->label, sizeof(record->label));
+    }
     for (int r = 0; late != NULL && r < members->size && r < SYMC_FAILURE_RANKS;
          r++) {
         if (late[r])
@@ -83,7 +89,10 @@ static void adopt(struct symc_members *members, const struct symc_failure *from)
         return;
     record->status = from->status;
     record->at_ns = from->at_ns;
+    record->rank = from->rank;
     record->seq = from->seq;
+    record->kind = from->kind;
+    memcpy(record->label, from->label, sizeof(record->label));
     memcpy(record->late, from->late, sizeof(record->late));
     memcpy(record->text, from->text, sizeof(record->text));
     record->text[sizeof(record->text) - 1] = '\0';
@@ -131,24 +140,70 @@ static bool is_told_first(
     return !symc_members_was_late(members);
 }
 
+/* Whether a text has words as a whole: "reduce" is not in "all_reduce". */
+static bool has_words(const char *text, const char *words)
+{
+    size_t length = strlen(words);
+
+    for (const char *at = strstr(text, words); at != NULL;
+         at = strstr(at + 1, words)) {
+        char after = at[length];
+
+        if ((at == text || at[-1] == ' ') && after != '_' &&
+            !isalnum((unsigned char)after))
+            return true;
+    }
+    return false;
+}
+
+/* "all_reduce seq 17: " before a reason, "" where the reason names the
+ * operation: no sentence says it twice. */
+static const char *format_call(
+    const struct symc_op *op, const char *reason, char *buffer, size_t nbytes)
+{
+    char bare[SYMC_OP_TEXT], whole[SYMC_OP_TEXT];
+
+    symc_op_format(op->kind, op->seq, "", bare, sizeof(bare));
+    symc_op_format(op->kind, op->seq, op->label, whole, sizeof(whole));
+    if (has_words(reason, bare) && (op->seq != 0 || op->label[0] == '\0'))
+        buffer[0] = '\0';
+    else
+        snprintf(buffer, nbytes, "%s: ", whole);
+    return buffer;
+}
+
+/* The reason in this rank's own words: it speaks of itself as "this rank". */
+static const char *format_reason(
+    const struct symc_members *members, char *buffer, size_t nbytes)
+{
+    const struct symc_failure *record = members->failures[members->rank];
+    char self[32];
+    int length = snprintf(self, sizeof(self), "rank %d ", members->rank);
+
+    if (strncmp(record->text, self, (size_t)length) == 0)
+        snprintf(buffer, nbytes, "this rank %.*s", SYMC_FAILURE_TEXT - length,
+            record->text + length);
+    else
+        snprintf(buffer, nbytes, "%.*s", SYMC_FAILURE_TEXT, record->text);
+    return buffer;
+}
+
 symmcoll_status_t symc_members_status(
     struct symc_members *members, const struct symc_op *op)
 {
     const struct symc_failure *record = own_record(members);
+    char reason[SYMC_FAILURE_TEXT + 16], call[SYMC_OP_TEXT + 8];
 
+    format_reason(members, reason, sizeof(reason));
     if (op == NULL)
-        return symc_fail(record->status, "%s", record->text);
+        return symc_fail(record->status, "%s", reason);
+    format_call(op, reason, call, sizeof(call));
     if (atomic_exchange(&members->reported, 1) == 0) {
         symc_world_await_dump(members->world);
-        if (is_told_first(members, op) && op->seq == 0)
-            return symc_fail(record->status, "%s: %s (group %s)",
-                symc_kind_name(op->kind), record->text, members->name);
         if (is_told_first(members, op))
-            return symc_fail(record->status, "%s: %s (group %s, seq %llu)",
-                symc_kind_name(op->kind), record->text, members->name,
-                (unsigned long long)op->seq);
+            return symc_fail(record->status, "%s%s", call, reason);
     }
     return symc_fail(SYMMCOLL_ERR_ABORTED,
-        "%s: group %s has failed before: %s: %s", symc_kind_name(op->kind),
-        members->name, symmcoll_status_name(record->status), record->text);
+        "%sgroup %s has failed before: %s: %s", call, members->name,
+        symmcoll_status_name(record->status), reason);
 }

@@ -25,9 +25,12 @@ struct symc_failure {
     _Atomic uint32_t raised; /* 0: none, 1: being written, 2: valid */
     int32_t status;
     int64_t at_ns; /* symc_now_ns() of who found the reason */
-    uint64_t seq;  /* of the operation, 0: none */
+    uint64_t seq;  /* of the operation, 0: none, or it had not begun */
+    uint32_t kind; /* enum symc_kind; 0: no operation */
+    int32_t rank;  /* group rank of who found the reason */
+    char label[SYMC_LABEL_MAX];
     uint8_t late[SYMC_FAILURE_RANKS / 8]; /* TIMEOUT: who had not come */
-    char text[SYMC_FAILURE_TEXT];
+    char text[SYMC_FAILURE_TEXT]; /* names the group; the same for all ranks */
 };
 
 /* Bytes reserved for one, before the backend's channel. */
@@ -55,10 +58,12 @@ static inline bool symc_failure_is_valid(const struct symc_failure *record)
            SYMC_FAILURE_VALID;
 }
 
-/* Fail the group on this rank, and let the others know.  late may be NULL.
- * Without effect where it has failed before. */
+/* Fail the group on this rank, and let the others know.  op is the operation
+ * that failed; it and late may be NULL.  Without effect where the group has
+ * failed before. */
 void symc_members_raise(struct symc_members *members, symmcoll_status_t status,
-    uint64_t seq, const bool *late, const char *format, ...) SYMC_PRINTF(5, 6);
+    const struct symc_op *op, const bool *late, const char *format, ...)
+    SYMC_PRINTF(5, 6);
 
 /* Whether this rank's record names it as one that had not come. */
 bool symc_members_was_late(const struct symc_members *members);

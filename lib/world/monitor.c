@@ -71,7 +71,8 @@ static bool describe_dead(
 
     snprintf(buffer, nbytes, "rank %d (pid %d) %s %s", rank,
         (int)world->peers[rank].pid, end,
-        symc_trace_position(ring, ring_nbytes, position, sizeof(position)));
+        symc_trace_position(
+            ring, ring_nbytes, NULL, position, sizeof(position)));
     return known;
 }
 
@@ -113,7 +114,7 @@ static void fail_group(struct symmcoll_world *world,
             used == 0 ? "" : "; ", one);
     }
     if (used > 0)
-        symc_members_raise(members, SYMMCOLL_ERR_PEER, 0, NULL, "%s", text);
+        symc_members_raise(members, SYMMCOLL_ERR_PEER, NULL, NULL, "%s", text);
 }
 
 /* Fail the groups there are; those to come learn of the dead when listed. */

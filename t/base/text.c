@@ -37,6 +37,19 @@ static int ranks_are(const char *marks, size_t nbytes, const char *expected)
     return is_text(buffer, expected) && buffer[nbytes] == '#';
 }
 
+static int named_ranks_are(const char *marks, const char *expected)
+{
+    bool listed[64] = {false};
+    char buffer[64];
+    int size = 0;
+
+    for (; marks[size] != '\0'; size++)
+        listed[size] = marks[size] == 'x';
+    return is_text(
+        symc_format_named_ranks(listed, size, buffer, sizeof(buffer)),
+        expected);
+}
+
 /* However little room there is: an end, dots or the whole, never more. */
 static int every_room_is_kept(const char *marks, const char *whole)
 {
@@ -72,7 +85,7 @@ static int printable_is(const char *text, const char *expected)
 
 int main(void)
 {
-    plan(17);
+    plan(18);
     ok(bytes_are(0, "0 B") && bytes_are(1, "1 B") && bytes_are(1023, "1023 B"),
         "few bytes are bytes");
     ok(bytes_are(262144, "256 KiB") && bytes_are(1 << 20, "1 MiB"),
@@ -91,6 +104,10 @@ int main(void)
     ok(ranks_are("x.x.x.x.x.x", 12, "0, 2, 4..."), "what does not fit is cut");
     ok(every_room_is_kept(".x.xxx...x.xx", "1, 3-5, 9, 11 and 12"),
         "no room is overrun, and a cut shows");
+    ok(named_ranks_are("..x", "rank 2") &&
+            named_ranks_are("xxx", "ranks 0-2") &&
+            named_ranks_are("x.x", "ranks 0 and 2"),
+        "one rank or several are said to be that");
     ok(printable_is("all_reduce seq 17", "all_reduce seq 17"),
         "plain text stays");
     ok(printable_is("a\nb\tc\x7f", "a?b?c?"), "control characters go");

@@ -328,7 +328,8 @@ static int garbage_is_survived(void)
         atomic_store(&ring->groups[0].used, 2);
         good = symc_trace_write(ring, nbytes, path, &newer) == SYMMCOLL_OK &&
                read_text() && json_is_valid(text);
-        (void)symc_trace_position(ring, nbytes, position, sizeof(position));
+        (void)symc_trace_position(
+            ring, nbytes, NULL, position, sizeof(position));
     }
     free(ring);
     return good;

@@ -9,7 +9,8 @@ static char text[128];
 
 static const char *position(const struct symc_trace_ring *ring)
 {
-    return symc_trace_position(ring, symc_trace_nbytes(4), text, sizeof(text));
+    return symc_trace_position(
+        ring, symc_trace_nbytes(4), NULL, text, sizeof(text));
 }
 
 int main(void)
@@ -20,7 +21,7 @@ int main(void)
     char small[8];
     int other;
 
-    plan(10);
+    plan(13);
     ok(strcmp(position(ring), "before its first operation") == 0,
         "a rank that has done nothing");
     entry = symc_trace_start(ring, 0, &op);
@@ -45,18 +46,35 @@ int main(void)
     ok(strcmp(position(ring), "after all_reduce seq 19 of group 0") == 0,
         "of what has ended the latest counts");
 
+    ok(strcmp(symc_trace_position(
+                  ring, symc_trace_nbytes(4), "0", text, sizeof(text)),
+           "after all_reduce seq 19") == 0,
+        "a group that has been named is left out");
+    ok(strcmp(symc_trace_position(
+                  ring, symc_trace_nbytes(4), "1", text, sizeof(text)),
+           "after all_reduce seq 19 of group 0") == 0,
+        "another one is not");
+    op = make_op(20, 1);
+    strcpy(op.label, "loss");
+    entry = symc_trace_start(ring, 0, &op);
+    ok(strcmp(position(ring), "in all_reduce seq 20 'loss' of group 0") == 0,
+        "an operation is named with its label");
+    symc_trace_end(ring, entry, true);
+
+    record(ring, 0, 21, 21);
     memcpy(ring->groups[0].name, "a\nb", 4);
-    ok(strcmp(position(ring), "after all_reduce seq 19 of group a?b") == 0,
+    ok(strcmp(position(ring), "after all_reduce seq 21 of group a?b") == 0,
         "a name cannot break the line");
-    symc_trace_position(ring, symc_trace_nbytes(4), small, sizeof(small));
+    symc_trace_position(ring, symc_trace_nbytes(4), NULL, small, sizeof(small));
     ok(strcmp(small, "after a") == 0, "a small buffer gets a part");
-    ok(strcmp(symc_trace_position(ring, 100, text, sizeof(text)), "") == 0,
+    ok(strcmp(symc_trace_position(ring, 100, NULL, text, sizeof(text)), "") ==
+            0,
         "a truncated ring has nothing to say");
     free(ring);
 
     ring = make_ring(0);
-    ok(strcmp(
-           symc_trace_position(ring, symc_trace_nbytes(0), text, sizeof(text)),
+    ok(strcmp(symc_trace_position(
+                  ring, symc_trace_nbytes(0), NULL, text, sizeof(text)),
            "") == 0,
         "nor has a recorder that is off");
     free(ring);

@@ -76,10 +76,10 @@ static const char *find_words(
     case TIMEOUT:
         return "rank 1 did not come";
     case ABORT:
-        return "rank 0 aborted the group: out of disk";
+        return ": out of disk";
     default:
-        strcat(faults_name(job, 0, buffer), " killed by SIGKILL");
-        return buffer;
+        faults_name(job, 0, buffer);
+        return strcat(buffer, " killed by SIGKILL");
     }
 }
 

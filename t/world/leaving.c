@@ -8,6 +8,7 @@
 #include "t/world/faults.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -63,7 +64,7 @@ static int early_finalize_in_large(struct symmcoll_group *group, int rank)
         good = said(rank,
             symmcoll_all_reduce(
                 group, x, x, LARGE, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL, NULL),
-            SYMMCOLL_ERR_PEER, "has finalized, and all_reduce seq 1 needs it");
+            SYMMCOLL_ERR_PEER, "has finalized, and all_reduce seq 1 of group ");
     free(x);
     return good;
 }
@@ -103,6 +104,23 @@ static int large_result_survives_goodbyes(
 
 /* ---- abort ---- */
 
+/* Whether the latest detail says who aborted; the rank itself does not speak of
+ * itself as of another. */
+static bool speaks_of(const struct symmcoll_group *group, int rank, int aborter)
+{
+    char text[128];
+
+    snprintf(text, sizeof(text), "rank %d aborted group %s", aborter,
+        symmcoll_group_name(group));
+    if (rank == aborter)
+        snprintf(text, sizeof(text), "this rank aborted group %s",
+            symmcoll_group_name(group));
+    if (strstr(symmcoll_last_error(), text) != NULL)
+        return true;
+    diag("rank %d: expected \"%s\" in: %s", rank, text, symmcoll_last_error());
+    return false;
+}
+
 static void *abort_it(void *arg)
 {
     usleep(100000); /* until the others are stuck */
@@ -121,9 +139,10 @@ static int abort_unblocks_all(struct symmcoll_group *group, int rank)
         return 0;
     began = faults_now();
     if (rank != 2) {
-        good = good && said(rank, symmcoll_barrier(group, NULL, NULL),
-                           SYMMCOLL_ERR_CANCELED,
-                           "rank 0 aborted the group: the user said so");
+        good = good &&
+               said(rank, symmcoll_barrier(group, NULL, NULL),
+                   SYMMCOLL_ERR_CANCELED, "the user said so") &&
+               speaks_of(group, rank, 0);
         good = good && faults_now() - began < 0.1 + FAULTS_KNOWN;
         shared->done++;
     }
@@ -134,7 +153,8 @@ static int abort_unblocks_all(struct symmcoll_group *group, int rank)
         usleep(1000);
     good = good &&
            said(rank, symmcoll_barrier(group, NULL, NULL), SYMMCOLL_ERR_ABORTED,
-               "rank 0 aborted the group: the user said so");
+               "the user said so") &&
+           speaks_of(group, rank, 0);
     good = good && said(rank, symmcoll_group_error(group),
                        SYMMCOLL_ERR_CANCELED, "the user said so");
     shared->done++;
@@ -151,7 +171,8 @@ static int abort_before_any_operation(struct symmcoll_group *group, int rank)
     while (symmcoll_group_error(group) == SYMMCOLL_OK)
         usleep(1000);
     good = said(rank, symmcoll_barrier(group, NULL, NULL), SYMMCOLL_ERR_ABORTED,
-        "rank 1 aborted the group");
+               "has failed before: CANCELED: ") &&
+           speaks_of(group, rank, 1);
     shared->done++;
     wait_for(SIZE);
     return good;

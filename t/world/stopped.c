@@ -97,12 +97,12 @@ static void above_the_timeout(void)
     faults_start(&job, SIZE, wait_for_the_stopped, NULL);
     faults_await_all(&job, 1);
     faults_signal(&job, STOPPED, SIGSTOP);
-    snprintf(place, sizeof(place), "is after barrier seq 1 of group %s/0",
+    snprintf(place, sizeof(place), "barrier seq 2 of group %s/0 timed out",
         job.world_name);
     for (int r = 0; r < SIZE; r += 2)
         told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_TIMEOUT,
                    "rank 1 did not come", faults_name(&job, STOPPED, name),
-                   place, NULL) &&
+                   place, "is after barrier seq 1", NULL) &&
                faults_said(faults_told(&job, r, 1), SYMMCOLL_ERR_ABORTED,
                    "rank 1 did not come", NULL) &&
                told;

@@ -113,9 +113,9 @@ static int late_rank_is_named(struct symmcoll_group *group, int rank)
     free(in);
     free(out);
     snprintf(name, sizeof(name),
-        "all_reduce seq 2 timed out after 0.5 s: rank 2 did not come; rank 2 "
-        "(pid %d) is after barrier seq 1 of group %s",
-        shared->pids[LATE], symmcoll_group_name(group));
+        "all_reduce seq 2 of group %s timed out after 0.5 s: rank 2 did not "
+        "come; rank 2 (pid %d) is after barrier seq 1",
+        symmcoll_group_name(group), shared->pids[LATE]);
     good = said(rank, status, SYMMCOLL_ERR_TIMEOUT, name);
     shared->gave_up++;
     good = said(rank, symmcoll_barrier(group, NULL, NULL), SYMMCOLL_ERR_ABORTED,
@@ -180,7 +180,7 @@ static int late_root_is_named(struct symmcoll_group *group, int rank)
         status = symmcoll_broadcast(
             group, x, shared->count, SYMMCOLL_FLOAT32, LATE, &call, NULL);
         good = said(rank, status, SYMMCOLL_ERR_TIMEOUT,
-            "broadcast seq 2 timed out after 0.5 s: rank 2 did not come");
+            "timed out after 0.5 s: rank 2 did not come");
         shared->gave_up++;
         while (shared->gave_up < SIZE - 1)
             sleep_for(0.001);
