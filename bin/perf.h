@@ -106,6 +106,9 @@ struct perf_options {
     bool tsv;
     bool check_only;
     const char *peer; /* first column of --tsv */
+    const char *plot; /* the picture to draw, in place of all else; or NULL */
+    char *const *inputs; /* ninputs files with what to draw */
+    int ninputs;
 };
 
 /*
@@ -265,5 +268,45 @@ void perf_print_checked(
 
 /* Whether all that was printed got out; false after a message. */
 bool perf_flush(void);
+
+/* ---- perf_series.c ---- */
+
+#define PERF_SERIES_MAX \
+    18 /* that can be told apart: colours by kinds of line */
+#define PERF_LABEL_MAX 160
+
+struct perf_point {
+    double nbytes;
+    double us; /* median time of a call */
+    double gbs;
+};
+
+/* One line of the picture. */
+struct perf_series {
+    char *peer;
+    char *op;
+    int ranks;
+    int file;                  /* of the inputs */
+    struct perf_point *points; /* in the order of sizes, each once */
+    size_t npoints;
+    size_t capacity;
+    char label[PERF_LABEL_MAX];
+};
+
+struct perf_chart {
+    struct perf_series series[PERF_SERIES_MAX];
+    int nseries;
+    char title[PERF_LABEL_MAX]; /* what all series share */
+};
+
+/* Read the inputs.  False after a message; to be freed in any case. */
+bool perf_chart_read(
+    struct perf_chart *chart, const struct perf_options *options);
+void perf_chart_free(struct perf_chart *chart);
+
+/* ---- perf_plot.c ---- */
+
+/* Draw options->inputs into options->plot.  False after a message. */
+bool perf_plot(const struct perf_options *options);
 
 #endif

@@ -31,12 +31,14 @@ enum option_key {
     OPT_TSV,
     OPT_PEER,
     OPT_SECONDS,
-    OPT_CHECK_ONLY
+    OPT_CHECK_ONLY,
+    OPT_PLOT
 };
 
 static const char usage[] =
     "Usage: symmcoll-run -n N symmcoll-perf [OPTION]...\n"
     "       symmcoll-perf --threads N [OPTION]...\n"
+    "       symmcoll-perf --plot FILE.svg [--op LIST] FILE.tsv...\n"
     "Check collectives, then measure their latency and bandwidth.\n"
     "\n"
     "  -o, --op LIST       operations, separated by commas (default: all):\n"
@@ -59,6 +61,7 @@ static const char usage[] =
     "      --check-only    check results, measure nothing\n"
     "      --tsv           tab-separated values, without a head\n"
     "      --peer NAME     first column of --tsv (symmcoll)\n"
+    "      --plot FILE     measure nothing; draw files of --tsv as SVG\n"
     "  -h, --help          print this\n"
     "  -V, --version       print the version\n";
 
@@ -77,6 +80,7 @@ static const struct option longs[] = {
     {"check-only", no_argument, NULL, OPT_CHECK_ONLY},
     {"tsv", no_argument, NULL, OPT_TSV},
     {"peer", required_argument, NULL, OPT_PEER},
+    {"plot", required_argument, NULL, OPT_PLOT},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0},
@@ -268,16 +272,41 @@ static bool parse_one(int key, const char *text, struct perf_options *options,
     case OPT_TSV:
         options->tsv = true;
         return true;
+    case OPT_PLOT:
+        options->plot = text;
+        return *text != '\0' ? true : refuse("--plot", "a path", text);
     default:
         fputs("Try 'symmcoll-perf --help'.\n", stderr);
         return false;
     }
 }
 
+/* --plot takes files in place of measuring. */
+static bool check_plot(const struct perf_options *options)
+{
+    const char *other = options->tsv           ? "--tsv"
+                        : options->check_only  ? "--check-only"
+                        : options->threads > 0 ? "--threads"
+                                               : NULL;
+
+    if (other != NULL)
+        fprintf(stderr,
+            "symmcoll-perf: --plot: expected files of an earlier run with "
+            "--tsv, found %s\n",
+            other);
+    else if (options->ninputs == 0)
+        fputs("symmcoll-perf: --plot: expected files of --tsv to draw, found "
+              "none\n",
+            stderr);
+    return other == NULL && options->ninputs > 0;
+}
+
 static bool finish(struct perf_options *options, const struct pending *pending)
 {
     int rank;
 
+    if (options->plot != NULL && !check_plot(options))
+        return false;
     if (options->threads > 0 && perf_launched(&rank)) {
         fputs("symmcoll-perf: --threads: expected no launcher, found one "
               "that started this process as a rank\n",
@@ -336,7 +365,9 @@ bool perf_parse(
         if (!parse_one(key, optarg, options, &pending))
             return false;
     }
-    if (optind < argc)
+    if (optind < argc && options->plot == NULL)
         return refuse("arguments", "options only", argv[optind]);
+    options->inputs = argv + optind;
+    options->ninputs = argc - optind;
     return finish(options, &pending);
 }

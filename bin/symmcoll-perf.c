@@ -117,6 +117,10 @@ int main(int argc, char **argv)
         argv[0] = name; /* for the messages of getopt_long() */
     if (!perf_parse(argc, argv, &options, &status))
         return status;
+    if (options.plot != NULL) /* under a launcher one rank is enough */
+        return perf_launched(&rank) && rank > 0 ? PERF_PASSED
+               : perf_plot(&options)            ? PERF_PASSED
+                                                : PERF_FAILED;
     if (perf_launched(&rank))
         result = perf_rank_run(&options, NULL, false);
     else {

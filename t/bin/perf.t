@@ -65,7 +65,7 @@ ok $? 'threads are refused where a launcher started a rank'
 
 try '--help is printed' "$perf" --help
 for option in op dtype reduce min max step threads in-place dirty async \
-    seconds check-only tsv peer; do
+    seconds check-only tsv peer plot; do
     "$perf" --help | grep -q -e "--$option" || echo "$option"
 done >"$scratch/missing"
 none "$(cat "$scratch/missing")" '--help has every option'
@@ -223,6 +223,106 @@ if [ -w /dev/full ]; then
         'and for --help'
 else
     skip 3 'no /dev/full'
+fi
+
+# ---- pictures ----
+
+# row PEER OP RANKS BYTES MEDIAN: as --tsv prints it
+row()
+{
+    printf '%s\t%s\t%d\t%s\t9\t0.5\t%s\t1\t1\t0.1\n' "$@"
+}
+
+# plots_not SENTENCE PATTERN ARGUMENT...: refused, with the pattern in one message
+plots_not()
+{
+    sentence=$1
+    pattern=$2
+    shift 2
+    "$perf" --plot "$scratch/no.svg" "$@" >"$scratch/out" 2>"$scratch/err"
+    status=$?
+    [ $status -ne 0 ] && [ ! -s "$scratch/out" ] &&
+        [ ! -e "$scratch/no.svg" ] &&
+        [ "$(wc -l <"$scratch/err")" -eq 1 ] &&
+        grep -q -e "$pattern" "$scratch/err"
+    ok $? "$sentence" || diag <"$scratch/err"
+}
+
+{
+    row ours all_reduce 2 64 10
+    row ours all_reduce 2 8 1
+    row ours all_reduce 2 8 3
+    row ours all_reduce 2 8 0.7
+    row '<a&b>' all_reduce 2 8 2
+    row '<a&b>' all_reduce 2 64 4
+    row ours barrier 2 0 0.1
+} >"$scratch/rows.tsv"
+try 'rows of --tsv are drawn' "$perf" --plot "$scratch/a.svg" \
+    "$scratch/rows.tsv"
+# 8 and 64 bytes are half a power of two from the ends of four; 1 us is at the
+# bottom of one decade from it to 10 us.
+is "$(grep -c '<polyline' "$scratch/a.svg"):$(grep '<polyline' \
+    "$scratch/a.svg" | sed -n '1s/.*points="\(.*\)".*/\1/p')" \
+    '4:120.8,386.0 413.2,66.0' \
+    'each series has its time over size, with the median of several rows'
+grep -q '&lt;a&amp;b&gt;' "$scratch/a.svg" &&
+    grep -q '>all_reduce, 2 ranks<' "$scratch/a.svg" &&
+    grep -q 'microseconds' "$scratch/a.svg" && grep -q 'GB/s' "$scratch/a.svg"
+ok $? 'the title has what series share, the legend what they do not, both units'
+grep -q 'prefers-color-scheme:dark' "$scratch/a.svg"
+ok $? 'there are colours for dark viewers'
+if command -v xmllint >/dev/null 2>&1; then
+    try 'it is XML' xmllint --noout "$scratch/a.svg"
+elif command -v python3 >/dev/null 2>&1; then
+    try 'it is XML' python3 -c 'import sys, xml.dom.minidom
+xml.dom.minidom.parse(sys.argv[1])' "$scratch/a.svg"
+else
+    skip 1 'no parser of XML'
+fi
+"$perf" --plot "$scratch/b.svg" "$scratch/rows.tsv"
+try 'the same rows give the same bytes' cmp "$scratch/a.svg" "$scratch/b.svg"
+
+"$perf" --plot "$scratch/own.svg" "$scratch/tsv" &&
+    "$perf" --plot "$scratch/one.svg" --op all_gather "$scratch/tsv"
+is "$?:$(grep -c '<polyline' "$scratch/own.svg"):$(grep -c '<polyline' \
+    "$scratch/one.svg")" '0:16:2' \
+    'what --tsv printed is drawn, or what --op chooses of it'
+cp "$scratch/rows.tsv" "$scratch/newer.tsv"
+"$perf" --plot "$scratch/two.svg" "$scratch/rows.tsv" "$scratch/newer.tsv"
+grep -q '>ours, rows<' "$scratch/two.svg" &&
+    grep -q '>ours, newer<' "$scratch/two.svg"
+ok $? 'the same series of two files are told apart by the names of the files'
+
+plots_not 'a picture of nothing is refused' 'found none'
+plots_not 'no picture is drawn of what is not there' 'absent.tsv: No such' \
+    "$scratch/absent.tsv"
+plots_not 'nothing is measured for a picture' 'found --tsv' --tsv \
+    "$scratch/rows.tsv"
+{
+    cat "$scratch/rows.tsv"
+    row ours all_reduce 2 64 soon
+} >"$scratch/bad.tsv"
+plots_not 'a row that is none is named with its line' \
+    'bad.tsv:8: expected a time in microseconds, found "soon"' \
+    "$scratch/bad.tsv"
+echo 'ours all_reduce' >"$scratch/bad.tsv"
+plots_not 'so is one of too few columns' 'bad.tsv:1: expected 10 columns' \
+    "$scratch/bad.tsv"
+row ours barrier 2 0 0.1 >"$scratch/bad.tsv"
+plots_not 'points without a size are none' 'points of a size' \
+    "$scratch/bad.tsv"
+for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do
+    row "peer$n" all_reduce 2 8 1
+done >"$scratch/bad.tsv"
+plots_not 'more series than can be told apart are refused' \
+    'at most 18 series.*--op' "$scratch/bad.tsv"
+if [ -w /dev/full ]; then
+    "$perf" --plot /dev/full "$scratch/rows.tsv" 2>"$scratch/err"
+    is "$? $(cat "$scratch/err")" \
+        '1 symmcoll-perf: /dev/full: No space left on device' \
+        'a picture that cannot be written is an error'
+else
+    skip 1 'no /dev/full'
 fi
 
 done_testing
