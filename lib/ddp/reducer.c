@@ -230,12 +230,17 @@ symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
     if (nparams < 1)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer: expected at least one parameter, found %d", nparams);
+    if (args.gradient_as_bucket_view && args.write_back)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: expected gradient_as_bucket_view or write_back, found "
+            "both");
     made = symc_alloc(1, sizeof(*made));
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     made->group = group;
     made->size = symmcoll_group_size(group);
     made->views = args.gradient_as_bucket_view != 0;
+    made->write_back = args.write_back != 0;
     made->hook = args.hook;
     made->hook_arg = args.hook_arg;
     made->factor = args.hook != NULL ? 1.0 : 1.0 / made->size;
@@ -310,6 +315,7 @@ void symmcoll_reducer_zero(struct symmcoll_reducer *reducer)
 
         memset(param->view, 0, param->nbytes);
         param->has_accumulated = false;
+        param->origin = NULL;
     }
 }
 

@@ -27,6 +27,8 @@ struct symc_param {
     char *view;           /* the gradient in the bucket's buffer */
     bool marked;          /* ready in this backward */
     bool has_accumulated; /* the view is to be added to, not overwritten */
+    void *origin;         /* write_back: the caller's gradient, which has not
+                             been averaged yet; NULL: none */
 };
 
 /* One bucket.  Its members are contiguous, in the order of params. */
@@ -68,6 +70,7 @@ struct symmcoll_reducer {
     int nparams;
     size_t limits[2]; /* of the rebuilt buckets: the first, all others */
     bool views;       /* gradient_as_bucket_view */
+    bool write_back;  /* averages go where the gradients came from */
     symmcoll_bucket_fn hook;
     void *hook_arg;
     struct symc_layout layout;

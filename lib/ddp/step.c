@@ -7,6 +7,10 @@
  * gradient itself may be.  Without synchronisation it is only added to what the
  * view holds; the division then comes with the last gradient, over the whole.
  *
+ * With write_back gradients live in the caller's memory, where backward adds
+ * them up: there a bucket's part is written anew from it, and the average goes
+ * back in finish.
+ *
  * Buckets start in the order of their index, on every rank, whatever order the
  * gradients come in; a bucket that is ready early waits for those before it.
  */
@@ -40,23 +44,45 @@ static symmcoll_status_t repeat_failure(const struct symmcoll_reducer *reducer)
     return symc_fail(reducer->failure, "%s", reducer->failure_detail);
 }
 
-symmcoll_status_t symc_drain_buckets(struct symmcoll_reducer *reducer)
+/* Write the averages of a bucket where its gradients came from, and forget
+ * where that is. */
+static void return_averages(
+    struct symmcoll_reducer *reducer, const struct symc_ddp_bucket *bucket)
+{
+    for (int i = 0; i < bucket->ngrads; i++) {
+        struct symc_param *param = &reducer->params[bucket->params[i]];
+
+        if (reducer->failure == SYMMCOLL_OK && param->origin != NULL)
+            memcpy(param->origin, param->view, param->nbytes);
+        param->origin = NULL;
+    }
+}
+
+/* Wait for every bucket in turn, and return the averages of those that have
+ * been reduced where they are asked for. */
+static symmcoll_status_t drain(struct symmcoll_reducer *reducer, bool averages)
 {
     /* Not only the launched: a hook may have failed behind what it started. */
     for (int b = 0; b < reducer->layout.nbuckets; b++) {
         struct symc_ddp_bucket *bucket = &reducer->layout.buckets[b];
-        symmcoll_status_t status;
+        symmcoll_status_t status = SYMMCOLL_OK;
 
-        if (bucket->work == NULL)
-            continue;
-        status = symmcoll_work_wait(bucket->work, -1.0);
+        if (bucket->work != NULL)
+            status = symmcoll_work_wait(bucket->work, -1.0);
         if (status != SYMMCOLL_OK)
             keep_failure(reducer, b, status, symmcoll_work_error(bucket->work));
         symmcoll_work_free(bucket->work);
         bucket->work = NULL;
+        if (averages)
+            return_averages(reducer, bucket);
     }
     return reducer->failure != SYMMCOLL_OK ? repeat_failure(reducer)
                                            : SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_drain_buckets(struct symmcoll_reducer *reducer)
+{
+    return drain(reducer, false);
 }
 
 /* List the parameters that no gradient came for; false: all came. */
@@ -162,6 +188,34 @@ static symmcoll_status_t call_hook(struct symmcoll_reducer *reducer,
     return status;
 }
 
+/* A gradient is ready. */
+static void take_gradient(const struct symmcoll_reducer *reducer,
+    struct symc_param *param, const void *grad, bool sync)
+{
+    if (reducer->write_back) {
+        /* What the memory held before is in it still: nothing to keep. */
+        param->origin = (void *)(uintptr_t)grad;
+        param->has_accumulated = false;
+        if (sync)
+            write_view(param, grad, reducer->factor);
+        return;
+    }
+    write_view(
+        param, reducer->views ? NULL : grad, sync ? reducer->factor : 1.0);
+    param->has_accumulated = true;
+}
+
+/* No gradient came in a synchronised backward: what has accumulated counts,
+ * which is zeros where there is nothing. */
+static void take_nothing(
+    const struct symmcoll_reducer *reducer, struct symc_param *param)
+{
+    if (reducer->write_back && param->origin == NULL)
+        memset(param->view, 0, param->nbytes);
+    else
+        write_view(param, param->origin, reducer->factor);
+}
+
 /* Start the buckets that are ready, in the order of their index. */
 static symmcoll_status_t launch_buckets(struct symmcoll_reducer *reducer)
 {
@@ -203,6 +257,31 @@ static void poll_buckets(struct symmcoll_reducer *reducer)
     }
 }
 
+/* Whether the caller's memory of a gradient is also that of another one, where
+ * the averages would overwrite each other. */
+static symmcoll_status_t check_origin(const struct symmcoll_reducer *reducer,
+    int number, const void *grad, const char *text)
+{
+    const struct symc_param *param = &reducer->params[number];
+    uintptr_t start = (uintptr_t)grad;
+    char other_text[SYMC_PARAM_TEXT];
+
+    for (int i = 0; i < reducer->nparams; i++) {
+        const struct symc_param *other = &reducer->params[i];
+        uintptr_t other_start = (uintptr_t)other->origin;
+
+        if (i == number || other->origin == NULL || other->nbytes == 0 ||
+            start >= other_start + other->nbytes ||
+            other_start >= start + param->nbytes)
+            continue;
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_ready: %s: its gradient shares memory with that of %s, "
+            "and both averages are to be written back",
+            text, symc_param_text(other, i, other_text));
+    }
+    return SYMMCOLL_OK;
+}
+
 static symmcoll_status_t check_ready(
     const struct symmcoll_reducer *reducer, int number, const void *grad)
 {
@@ -236,6 +315,10 @@ static symmcoll_status_t check_ready(
                   "symmcoll_reducer_grad() gives, found other memory"
                 : "expected the caller's memory, found the view of the bucket "
                   "(gradient_as_bucket_view is not set)");
+    /* Every step passes the same memory as the first ones, or nearly so. */
+    if (reducer->write_back && param->count > 0 &&
+        reducer->rebuild == SYMC_REBUILD_LATER)
+        return check_origin(reducer, number, grad, text);
     return SYMMCOLL_OK;
 }
 
@@ -276,9 +359,7 @@ symmcoll_status_t symmcoll_reducer_ready(
         return repeat_failure(reducer);
     param = &reducer->params[number];
     sync = reducer->backward == SYMC_BACKWARD_SYNC;
-    write_view(
-        param, reducer->views ? NULL : grad, sync ? reducer->factor : 1.0);
-    param->has_accumulated = true;
+    take_gradient(reducer, param, grad, sync);
     param->marked = true;
     if (!sync)
         return SYMMCOLL_OK;
@@ -290,8 +371,7 @@ symmcoll_status_t symmcoll_reducer_ready(
 }
 
 /*
- * Complete the buckets with the parameters that were not marked: what they have
- * accumulated counts, which is zeros where there is nothing.  They arrived
+ * Complete the buckets with the parameters that were not marked.  They arrived
  * last, in backward's usual order.
  */
 static void complete_buckets(struct symmcoll_reducer *reducer)
@@ -300,12 +380,12 @@ static void complete_buckets(struct symmcoll_reducer *reducer)
         struct symc_param *param = &reducer->params[i];
 
         if (!param->marked) {
-            write_view(param, NULL, reducer->factor);
+            take_nothing(reducer, param);
             reducer->arrival[reducer->narrived++] = i;
             reducer->layout.buckets[param->bucket].pending--;
         }
         /* The average over all ranks, even where this one gave zeros. */
-        param->has_accumulated = true;
+        param->has_accumulated = !reducer->write_back;
     }
 }
 
@@ -342,7 +422,7 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
         poll_buckets(reducer);
     }
     /* When some bucket failed, those before it still have to end. */
-    status = symc_drain_buckets(reducer);
+    status = drain(reducer, reducer->write_back);
     if (reducer->done < reducer->launched)
         reducer->done_ns = symc_now_ns();
     reducer->backward = SYMC_BACKWARD_NONE;

@@ -57,10 +57,13 @@ struct symmcoll_reducer_args {
     void *hook_arg;              /* borrowed */
     const char *const *names; /* of the parameters, for messages; may be NULL;
                                  borrowed during creation */
+    int write_back; /* gradients live in the caller's memory: backward adds to
+                       it, and the averages are written there; excludes
+                       gradient_as_bucket_view */
 };
-#define SYMMCOLL_REDUCER_ARGS_INIT                                         \
-    {                                                                      \
-        sizeof(struct symmcoll_reducer_args), 0, 0, 0, 0, NULL, NULL, NULL \
+#define SYMMCOLL_REDUCER_ARGS_INIT                                            \
+    {                                                                         \
+        sizeof(struct symmcoll_reducer_args), 0, 0, 0, 0, NULL, NULL, NULL, 0 \
     }
 
 /*
@@ -100,12 +103,20 @@ symmcoll_status_t symmcoll_reducer_begin(
  * parameter's own order of elements.  It is added to what has accumulated.
  *
  * param  its number; each once in a backward
- * grad   borrowed for the call; with gradient_as_bucket_view the data of
- *        symmcoll_reducer_grad(), to which backward has added, and nothing else
+ * grad   borrowed for the call: it has been copied when that returns and may be
+ *        reused at once
+ *
+ * With gradient_as_bucket_view grad is the data of symmcoll_reducer_grad(), to
+ * which backward has added, and nothing else; it is the reducer's until finish.
+ * With write_back it is the caller's gradient, to which backward has added, and
+ * is written: borrowed until the finish of the next synchronised backward (or
+ * symmcoll_reducer_zero(), or free), and what the caller writes there before
+ * that is overwritten by the average.
  *
  * Errors: INVALID (a number out of range; a parameter marked twice; memory that
- * is or is not the view), and those of the hook.  A gradient that is refused
- * does not count, and finish says so once more.
+ * is or is not the view; with write_back, in the first backwards, memory of
+ * another gradient), and those of the hook.  A gradient that is refused does
+ * not count, and finish says so once more.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_ready(
@@ -113,8 +124,9 @@ symmcoll_status_t symmcoll_reducer_ready(
 
 /*
  * End the backward: wait for all buckets; afterwards the averaged gradients are
- * to be read through symmcoll_reducer_grad().  With sync 0 it only notes the
- * end.  A parameter never marked counts as a gradient of zeros.
+ * to be read through symmcoll_reducer_grad(), and with write_back where the
+ * gradients were.  With sync 0 it only notes the end.  A parameter never marked
+ * counts as a gradient of zeros.
  *
  * Errors: those of the collectives and the hook; the first refusal of a
  * gradient in this backward, although the buckets have been reduced with the
@@ -133,7 +145,8 @@ symmcoll_status_t symmcoll_reducer_grad(
     struct symmcoll_reducer *reducer, int param, struct symmcoll_tensor *grad);
 
 /* Set all gradients to zero, as between optimizer steps.  Without it averages
- * add up.  During a backward it does nothing. */
+ * add up.  With write_back the caller's memory is the caller's to zero.  During
+ * a backward it does nothing. */
 SYMMCOLL_API
 void symmcoll_reducer_zero(struct symmcoll_reducer *reducer);
 

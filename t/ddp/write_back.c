@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Averages that are written into the caller's gradients.  Gradients are small
+ * integers times the number of ranks, so that every average is exact.
+ */
+#include "t/ranks.h"
+#include "t/tap.h"
+
+#include <symmcoll.h>
+
+#include <stdbool.h>
+#include <string.h>
+
+#define NPARAMS 3
+#define COUNT 10 /* elements of each */
+
+struct model {
+    float values[NPARAMS][COUNT];
+    float grads[NPARAMS][COUNT];
+    struct symmcoll_reducer *reducer;
+    int rank;
+    int size;
+};
+
+static float term(int rank, int param, int i, int step)
+{
+    return (float)((rank + 1) * (param + 1) + i + 5 * step);
+}
+
+/* What ranks add up to in one step, but for one; -1: all do. */
+static float total(
+    const struct model *model, int param, int i, int step, int without)
+{
+    float sum = 0;
+
+    for (int r = 0; r < model->size; r++)
+        sum += r == without ? 0 : term(r, param, i, step);
+    return sum;
+}
+
+static symmcoll_status_t create(struct symmcoll_group *group, int rank,
+    const struct symmcoll_reducer_args *args, struct model *model)
+{
+    struct symmcoll_tensor params[NPARAMS];
+
+    *model = (struct model){.rank = rank, .size = symmcoll_group_size(group)};
+    for (int p = 0; p < NPARAMS; p++)
+        params[p] = (struct symmcoll_tensor){
+            model->values[p], SYMMCOLL_FLOAT32, SYMMCOLL_HOST, 1, {COUNT}, {1}};
+    return symmcoll_reducer_create(
+        group, params, NPARAMS, args, &model->reducer);
+}
+
+/* With buckets of two parameters, so that there are two of them. */
+static bool begin(struct symmcoll_group *group, int rank, struct model *model)
+{
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+
+    args.write_back = 1;
+    args.bucket_cap = 2 * COUNT * sizeof(float);
+    return create(group, rank, &args, model) == SYMMCOLL_OK;
+}
+
+/* Backward adds to the gradients, as engines do. */
+static void add_terms(struct model *model, int step)
+{
+    for (int p = 0; p < NPARAMS; p++)
+        for (int i = 0; i < COUNT; i++)
+            model->grads[p][i] +=
+                (float)model->size * term(model->rank, p, i, step);
+}
+
+static symmcoll_status_t run_backward(struct model *model, int sync)
+{
+    symmcoll_status_t status = symmcoll_reducer_begin(model->reducer, sync);
+
+    for (int p = NPARAMS - 1; status == SYMMCOLL_OK && p >= 0; p--)
+        status = symmcoll_reducer_ready(model->reducer, p, model->grads[p]);
+    return status == SYMMCOLL_OK ? symmcoll_reducer_finish(model->reducer)
+                                 : status;
+}
+
+/* Whether the caller's gradients, and the views, hold the sums of steps. */
+static bool hold(const struct model *model, int first, int last, int without)
+{
+    for (int p = 0; p < NPARAMS; p++) {
+        struct symmcoll_tensor view;
+
+        if (symmcoll_reducer_grad(model->reducer, p, &view) != SYMMCOLL_OK)
+            return false;
+        for (int i = 0; i < COUNT; i++) {
+            float expected = 0;
+
+            for (int step = first; step <= last; step++)
+                expected += total(model, p, i, step, without);
+            if (model->grads[p][i] == expected &&
+                ((float *)view.data)[i] == expected)
+                continue;
+            diag("parameter %d, element %d: expected %g, found %g, view %g", p,
+                i, (double)expected, (double)model->grads[p][i],
+                (double)((float *)view.data)[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+static int averages_come_back(struct symmcoll_group *group, int rank)
+{
+    struct model model;
+    bool right = begin(group, rank, &model);
+
+    for (int step = 0; right && step < 4; step++) {
+        /* Neither zero() nor the views have a part in it. */
+        memset(model.grads, 0, sizeof(model.grads));
+        add_terms(&model, step);
+        right = run_backward(&model, 1) == SYMMCOLL_OK &&
+                hold(&model, step, step, -1);
+    }
+    symmcoll_reducer_free(model.reducer);
+    return right;
+}
+
+static int accumulation_is_the_callers(struct symmcoll_group *group, int rank)
+{
+    struct model model;
+    bool right = begin(group, rank, &model);
+
+    for (int round = 0; right && round < 2; round++) {
+        float before;
+
+        memset(model.grads, 0, sizeof(model.grads));
+        add_terms(&model, 0);
+        right = run_backward(&model, 0) == SYMMCOLL_OK;
+        add_terms(&model, 1);
+        before = model.grads[1][2];
+        right = right && run_backward(&model, 0) == SYMMCOLL_OK &&
+                model.grads[1][2] == before;
+        add_terms(&model, 2);
+        right = right && run_backward(&model, 1) == SYMMCOLL_OK &&
+                hold(&model, 0, 2, -1);
+    }
+    symmcoll_reducer_free(model.reducer);
+    return right;
+}
+
+/* Rank 1 marks nothing: its memory, which it has not named, stays. */
+static int unmarked_gradients_stay(struct symmcoll_group *group, int rank)
+{
+    struct model model;
+    bool right = begin(group, rank, &model);
+
+    for (int step = 0; right && step < 3; step++) {
+        memset(model.grads, 0, sizeof(model.grads));
+        add_terms(&model, step);
+        if (rank != 1)
+            right = run_backward(&model, 1) == SYMMCOLL_OK &&
+                    hold(&model, step, step, 1);
+        else
+            right =
+                symmcoll_reducer_begin(model.reducer, 1) == SYMMCOLL_OK &&
+                symmcoll_reducer_finish(model.reducer) == SYMMCOLL_OK &&
+                model.grads[2][3] == (float)model.size * term(1, 2, 3, step);
+    }
+    symmcoll_reducer_free(model.reducer);
+    return right;
+}
+
+/* What rank 1 marked without synchronisation counts in the backward that
+ * synchronises, though it is not marked there. */
+static int earlier_marks_count(struct symmcoll_group *group, int rank)
+{
+    struct model model;
+    bool right = begin(group, rank, &model);
+
+    for (int step = 0; right && step < 3; step++) {
+        memset(model.grads, 0, sizeof(model.grads));
+        add_terms(&model, step);
+        right = run_backward(&model, 0) == SYMMCOLL_OK;
+        if (rank != 1)
+            right = right && run_backward(&model, 1) == SYMMCOLL_OK;
+        else
+            right = right &&
+                    symmcoll_reducer_begin(model.reducer, 1) == SYMMCOLL_OK &&
+                    symmcoll_reducer_finish(model.reducer) == SYMMCOLL_OK;
+        right = right && hold(&model, step, step, -1);
+    }
+    symmcoll_reducer_free(model.reducer);
+    return right;
+}
+
+/* Leaves 2 in every gradient. */
+static symmcoll_status_t put_two(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work)
+{
+    (void)group;
+    (void)arg;
+    for (size_t i = 0; i < bucket->count; i++)
+        ((float *)bucket->buffer)[i] = 2.0f;
+    *work = NULL;
+    return SYMMCOLL_OK;
+}
+
+static int what_a_hook_leaves_comes_back(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    struct model model;
+    bool right;
+
+    args.write_back = 1;
+    args.hook = put_two;
+    right = create(group, rank, &args, &model) == SYMMCOLL_OK &&
+            run_backward(&model, 1) == SYMMCOLL_OK &&
+            model.grads[0][0] == 2.0f && model.grads[2][COUNT - 1] == 2.0f;
+    symmcoll_reducer_free(model.reducer);
+    return right;
+}
+
+/* One scratch buffer for all gradients is fine where nothing comes back. */
+static int shared_memory_is_refused(struct symmcoll_group *group, int rank)
+{
+    struct model model;
+    bool right = begin(group, rank, &model) &&
+                 symmcoll_reducer_begin(model.reducer, 1) == SYMMCOLL_OK &&
+                 symmcoll_reducer_ready(model.reducer, 2, model.grads[0]) ==
+                     SYMMCOLL_OK &&
+                 symmcoll_reducer_ready(model.reducer, 1,
+                     &model.grads[0][COUNT - 1]) == SYMMCOLL_ERR_INVALID &&
+                 strstr(symmcoll_last_error(),
+                     "parameter 1: its gradient shares") != NULL &&
+                 strstr(symmcoll_last_error(), "parameter 2") != NULL &&
+                 symmcoll_reducer_finish(model.reducer) == SYMMCOLL_ERR_INVALID;
+
+    symmcoll_reducer_free(model.reducer);
+    return right;
+}
+
+static int both_options_are_refused(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    struct model model;
+
+    args.write_back = 1;
+    args.gradient_as_bucket_view = 1;
+    return create(group, rank, &args, &model) == SYMMCOLL_ERR_INVALID &&
+           strstr(symmcoll_last_error(), "found both") != NULL;
+}
+
+/* The arguments of a program that was compiled before there was write_back. */
+static int without_it_gradients_stay(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    struct model model;
+    bool right;
+
+    args.size = offsetof(struct symmcoll_reducer_args, write_back);
+    args.write_back = 1; /* behind the end */
+    right = create(group, rank, &args, &model) == SYMMCOLL_OK;
+    add_terms(&model, 1);
+    right = right && run_backward(&model, 1) == SYMMCOLL_OK &&
+            model.grads[2][3] == (float)model.size * term(rank, 2, 3, 1);
+    symmcoll_reducer_free(model.reducer);
+    return right;
+}
+
+static void both(int n, rank_fn body, const char *sentence)
+{
+    ok(ranks_run(n, body), "processes: %s", sentence);
+    ok(threads_run(n, body), "threads: %s", sentence);
+}
+
+int main(void)
+{
+    plan(16);
+    both(3, averages_come_back, "averages are written where gradients were");
+    both(2, accumulation_is_the_callers,
+        "gradients that the caller has added up count once");
+    both(3, unmarked_gradients_stay,
+        "a rank that marks nothing counts as zeros, and keeps its memory");
+    both(2, earlier_marks_count,
+        "a gradient of an unsynchronised backward counts later");
+    both(2, what_a_hook_leaves_comes_back, "what a hook leaves comes back");
+    both(1, shared_memory_is_refused,
+        "memory that is to take two averages is refused");
+    both(1, both_options_are_refused, "views and writing back exclude another");
+    both(2, without_it_gradients_stay,
+        "without the option the caller's gradients stay");
+    return done_testing();
+}
