@@ -1,0 +1,56 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The README's words hold: the calls in its table, its commands, its address.
+. "${T_SRCDIR:-.}/t/tap.sh"
+
+cd "$srcdir" || exit 1
+# What is seen before anything is scrolled.
+head -n 48 README >"$scratch/first"
+
+# Functions that a header declares.
+declared()
+{
+    awk '/^SYMMCOLL_(API|CHECKED)( |$)/ { on = 1 }
+         on && match($0, /symmcoll_[a-z0-9_]+\(/) {
+             print substr($0, RSTART, RLENGTH - 1); on = 0 }' "$1"
+}
+
+missing=$(for call in $(declared lib/symmcoll/collectives.h); do
+    grep -q "^    $call " "$scratch/first" || echo "$call"
+done)
+[ "$(declared lib/symmcoll/collectives.h | wc -l)" -ge 7 ]
+ok $? 'the header of collectives declares them'
+none "$missing" 'the first screen has every collective'
+unknown=$(grep -o 'symmcoll_[a-z0-9_]*' README | sort -u |
+    while read -r word; do
+        cat lib/libsymmcoll.map lib/symmcoll/*.h | grep -qw "$word" ||
+            echo "$word"
+    done)
+none "$unknown" 'every call that it names is there'
+grep -q 'does not have yet' "$scratch/first"
+ok $? 'the first screen says what is missing'
+
+address=$(sed -n 's/^AC_INIT(.*\[\([^]]*@[^]]*\)\].*/\1/p' configure.ac)
+[ -n "$address" ] && grep -qF "defect to $address" "$scratch/first"
+ok $? 'and where to report a defect'
+if [ -e debian/control ]; then
+    grep -q "^Maintainer: .*<$address>" debian/control
+    ok $? 'the package names the same address'
+else
+    skip 1 'this source tree has no debian folder'
+fi
+absent=$(grep -oE '(man|bin|bench|examples|debian)/[a-zA-Z_./-]*[a-zA-Z0-9]' README |
+    sort -u | while read -r path; do
+    [ -e "$path" ] || [ -e "$path.c" ] || echo "$path"
+done)
+none "$absent" 'every file that it names is there'
+
+# The commands of the part on measuring, with short times.
+sed -n '/^Measuring$/,/^Where to read on$/p' README |
+    sed -n '/^    \$ /,/[^\\]$/p' | sed 's/^    \$ //' >"$scratch/commands"
+sed -i 's/--tsv/--tsv --seconds 0.001 --max 4K/' "$scratch/commands"
+sed -i "s|bin/symmcoll|$builddir/&|g" "$scratch/commands"
+(cd "$scratch" && sh -e ./commands) >"$scratch/out" 2>&1 &&
+    grep -q '>threads<' "$scratch/all_reduce.svg"
+ok $? 'its commands measure and draw' || diag <"$scratch/out"
+done_testing
