@@ -9,6 +9,7 @@
 #include "segment/life.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,30 +203,16 @@ void run_record_look(struct run_job *job)
 static void write_dump(struct run_job *job, const struct run_world *world,
     const struct run_seat *seat, int number, const char *reason)
 {
-    struct symc_trace_format format = {
-        .version = job->config->trace_version,
-        .backend_name = job->config->trace_backend_name,
-        .only_active = job->config->trace_only_active,
-        .reason = reason,
-    };
-    char path[4096 + 80];
+    struct symc_trace_format format = symc_trace_format_get(job->config);
+    char path[PATH_MAX];
+    symmcoll_status_t status =
+        symc_trace_path(job->config, world->name, number, path, sizeof(path));
 
-    if (symc_trace_path(job->config->trace_dump_file, number, path, 4096) !=
-        SYMMCOLL_OK) {
-        run_say(job->err, "%s", symmcoll_last_error());
-        return;
-    }
-    if (strcmp(world->name, SYMC_WORLD_DEFAULT) !=
-        0) { /* as the library names it */
-        char *at = path + strlen(path);
-
-        snprintf(at, sizeof(path) - (size_t)(at - path), ".%s", world->name);
-        for (; *at != '\0'; at++)
-            if (*at == '/')
-                *at = '_';
-    }
-    if (symc_trace_write(symc_block_trace(&seat->view),
-            seat->view.layout.trace_nbytes, path, &format) != SYMMCOLL_OK)
+    format.reason = reason;
+    if (status == SYMMCOLL_OK)
+        status = symc_trace_write(symc_block_trace(&seat->view),
+            seat->view.layout.trace_nbytes, path, &format);
+    if (status != SYMMCOLL_OK)
         run_say(job->err, "%s", symmcoll_last_error());
     else if (job->options->verbose)
         run_say(job->err, "the record of rank %d is in %s", number, path);

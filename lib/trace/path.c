@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where dumps go.
+ * What the settings say of dumps: where they go and how they are written.
  */
+#include "segment/block.h"
 #include "trace/trace.h"
 
 #include <errno.h>
@@ -37,12 +38,37 @@ static symmcoll_status_t make_cache(char *path, const char *home)
     return make_folders(path, strlen(home));
 }
 
-symmcoll_status_t symc_trace_path(
-    const char *prefix, int rank, char *buffer, size_t nbytes)
+struct symc_trace_format symc_trace_format_get(const struct symc_config *config)
 {
+    return (struct symc_trace_format){
+        .version = config->trace_version,
+        .backend_name = config->trace_backend_name,
+        .only_active = config->trace_only_active,
+    };
+}
+
+/* A process may have several worlds: all but the first-named add their name. */
+static int append_world(
+    const char *name, char *path, size_t nbytes, size_t used)
+{
+    int n;
+
+    if (strcmp(name, SYMC_WORLD_DEFAULT) == 0)
+        return 0;
+    n = snprintf(path + used, nbytes - used, ".%s", name);
+    for (char *at = path + used; *at != '\0'; at++)
+        if (*at == '/')
+            *at = '_';
+    return n;
+}
+
+symmcoll_status_t symc_trace_path(const struct symc_config *config,
+    const char *world, int rank, char *buffer, size_t nbytes)
+{
+    const char *prefix = config->trace_dump_file;
     const char *cache = symc_variable_get("XDG_CACHE_HOME");
     const char *home = symc_variable_get("HOME");
-    bool is_default = prefix == NULL || prefix[0] == '\0';
+    bool is_default = prefix[0] == '\0';
     bool has_cache = cache != NULL && cache[0] == '/';
     int n;
 
@@ -61,6 +87,8 @@ symmcoll_status_t symc_trace_path(
                 ? " (with rights that its caller lacks a process reads no "
                   "environment)"
                 : ", XDG_CACHE_HOME or HOME");
+    if (n >= 0 && (size_t)n < nbytes)
+        n += append_world(world, buffer, nbytes, (size_t)n);
     if (n < 0 || (size_t)n >= nbytes)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "dump of the flight recorder: expected a path below %zu bytes, "

@@ -17,6 +17,7 @@
 
 #include "base/base.h"
 #include "base/op.h"
+#include "config/config.h"
 
 #include <stdatomic.h>
 
@@ -135,11 +136,17 @@ struct symc_trace_format {
 symmcoll_status_t symc_trace_write(const struct symc_trace_ring *ring,
     size_t nbytes, const char *path, const struct symc_trace_format *format);
 
-/* The path of a rank's dump: prefix and rank.  Where prefix is NULL or empty:
+/* The format that the settings ask for, of automatic dumps; without a reason.
+ */
+struct symc_trace_format symc_trace_format_get(
+    const struct symc_config *config);
+
+/* The path of a rank's dump: trace.dump_file and the rank, then a dot and the
+ * name of a world that has one.  Where the setting is empty:
  * symmcoll/trace_rank_ under XDG_CACHE_HOME or ~/.cache, with the folder made.
  * Errors: INVALID (too long, no folder known), SYSTEM. */
-symmcoll_status_t symc_trace_path(
-    const char *prefix, int rank, char *buffer, size_t nbytes);
+symmcoll_status_t symc_trace_path(const struct symc_config *config,
+    const char *world, int rank, char *buffer, size_t nbytes);
 
 /* Room for any symc_trace_position(). */
 #define SYMC_TRACE_POSITION 224

@@ -6,8 +6,6 @@
 #include "world/world.h"
 
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
 
 const struct symc_trace_ring *symc_world_ring(
     const struct symmcoll_world *world, int global_rank, size_t *nbytes)
@@ -18,29 +16,10 @@ const struct symc_trace_ring *symc_world_ring(
     return symc_block_trace(view);
 }
 
-/* A process may have several worlds: all but the first-named add their name. */
-static void append_world(const char *name, char *path, size_t nbytes)
-{
-    size_t length = strlen(path);
-
-    if (strcmp(name, SYMC_WORLD_DEFAULT) == 0)
-        return;
-    snprintf(path + length, nbytes - length, ".%s", name);
-    for (char *at = path + length; *at != '\0'; at++) {
-        if (*at == '/')
-            *at = '_';
-    }
-}
-
 symmcoll_status_t symc_world_dump(const struct symmcoll_world *world,
     int global_rank, const char *path, uint32_t flags, const char *reason)
 {
-    const struct symc_config *config = world->config;
-    struct symc_trace_format format = {.version = config->trace_version,
-        .backend_name = config->trace_backend_name,
-        .only_active = (flags & SYMMCOLL_TRACE_ONLY_ACTIVE) != 0,
-        .no_collectives = (flags & SYMMCOLL_TRACE_NO_COLLECTIVES) != 0,
-        .reason = reason};
+    struct symc_trace_format format = symc_trace_format_get(world->config);
     char found[PATH_MAX];
     size_t nbytes;
     const struct symc_trace_ring *ring =
@@ -48,13 +27,15 @@ symmcoll_status_t symc_world_dump(const struct symmcoll_world *world,
 
     if (path == NULL) {
         symmcoll_status_t status = symc_trace_path(
-            config->trace_dump_file, global_rank, found, sizeof(found));
+            world->config, world->name, global_rank, found, sizeof(found));
 
         if (status != SYMMCOLL_OK)
             return status;
-        append_world(world->name, found, sizeof(found));
         path = found;
     }
+    format.only_active = (flags & SYMMCOLL_TRACE_ONLY_ACTIVE) != 0;
+    format.no_collectives = (flags & SYMMCOLL_TRACE_NO_COLLECTIVES) != 0;
+    format.reason = reason;
     return symc_trace_write(ring, nbytes, path, &format);
 }
 

@@ -485,6 +485,16 @@ static int unknown_version_is_refused(void)
     return good;
 }
 
+static symmcoll_status_t find_path(
+    const char *prefix, const char *world, char *made, size_t nbytes)
+{
+    char copy[64];
+    struct symc_config config = {.trace_dump_file = copy};
+
+    snprintf(copy, sizeof(copy), "%s", prefix);
+    return symc_trace_path(&config, world, 3, made, nbytes);
+}
+
 static int paths_are_made(void)
 {
     char expected[128];
@@ -493,25 +503,29 @@ static int paths_are_made(void)
     int good;
 
     good =
-        symc_trace_path("/x/trace_", 12, made, sizeof(made)) == SYMMCOLL_OK &&
-        strcmp(made, "/x/trace_12") == 0 &&
-        symc_trace_path("/x/trace_", 12, made, 8) == SYMMCOLL_ERR_INVALID;
+        find_path("/x/trace_", "default", made, sizeof(made)) == SYMMCOLL_OK &&
+        strcmp(made, "/x/trace_3") == 0 &&
+        find_path("/x/trace_", "a/b", made, sizeof(made)) == SYMMCOLL_OK &&
+        strcmp(made, "/x/trace_3.a_b") == 0 &&
+        find_path("/x/trace_", "a/b", made, 14) == SYMMCOLL_ERR_INVALID &&
+        find_path("/x/trace_", "default", made, 8) == SYMMCOLL_ERR_INVALID;
     setenv("XDG_CACHE_HOME", folder, 1);
     snprintf(expected, sizeof(expected), "%s/symmcoll/trace_rank_3", folder);
-    good = good && symc_trace_path("", 3, made, sizeof(made)) == SYMMCOLL_OK &&
+    good = good &&
+           find_path("", "default", made, sizeof(made)) == SYMMCOLL_OK &&
            strcmp(made, expected) == 0;
     unsetenv("XDG_CACHE_HOME");
     setenv("HOME", folder, 1);
     snprintf(
         expected, sizeof(expected), "%s/.cache/symmcoll/trace_rank_3", folder);
     good = good &&
-           symc_trace_path(NULL, 3, made, sizeof(made)) == SYMMCOLL_OK &&
+           find_path("", "default", made, sizeof(made)) == SYMMCOLL_OK &&
            strcmp(made, expected) == 0;
     *strrchr(expected, '/') = '\0';
     good = good && stat(expected, &info) == 0 && S_ISDIR(info.st_mode);
     unsetenv("HOME");
     return good &&
-           symc_trace_path(NULL, 3, made, sizeof(made)) == SYMMCOLL_ERR_INVALID;
+           find_path("", "default", made, sizeof(made)) == SYMMCOLL_ERR_INVALID;
 }
 
 int main(void)
