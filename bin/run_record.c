@@ -204,6 +204,11 @@ static void write_dump(struct run_job *job, const struct run_world *world,
     const struct run_seat *seat, int number, const char *reason)
 {
     struct symc_trace_format format = symc_trace_format_get(job->config);
+    /* A rank that has written it itself has said so, unless it was killed
+     * meanwhile. */
+    bool told = atomic_load_explicit(
+                    &seat->view.block->dumped, memory_order_relaxed) != 0 &&
+                !WIFSIGNALED(seat->rank->status);
     char path[PATH_MAX];
     symmcoll_status_t status =
         symc_trace_path(job->config, world->name, number, path, sizeof(path));
@@ -214,8 +219,8 @@ static void write_dump(struct run_job *job, const struct run_world *world,
             seat->view.layout.trace_nbytes, path, &format);
     if (status != SYMMCOLL_OK)
         run_say(job->err, "%s", symmcoll_last_error());
-    else if (job->options->verbose)
-        run_say(job->err, "the record of rank %d is in %s", number, path);
+    else if (!told)
+        run_say(job->err, "flight recorder of rank %d: %s", number, path);
 }
 
 /* What there is to say about a rank that has ended, from one of its seats. */

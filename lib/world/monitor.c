@@ -8,6 +8,7 @@
 #include "world/world.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,15 +149,19 @@ static bool is_executor(const struct symmcoll_world *world)
 
 static void dump_for(struct symmcoll_world *world, int rank, const char *why)
 {
+    char path[PATH_MAX];
     symmcoll_status_t status;
 
     if (atomic_exchange(&world->peers[rank].view.block->dumped, 1) != 0)
         return;
-    status = symc_world_dump(world, rank, NULL,
-        world->config->trace_only_active ? SYMMCOLL_TRACE_ONLY_ACTIVE : 0, why);
-    if (status != SYMMCOLL_OK)
-        symc_logf(&world->log, SYMC_LOG_WARN, "flight recorder of rank %d: %s",
-            rank, symmcoll_last_error());
+    status = symc_trace_path(
+        world->config, world->name, rank, path, sizeof(path));
+    if (status == SYMMCOLL_OK)
+        status = symc_world_dump(world, rank, path,
+            world->config->trace_only_active ? SYMMCOLL_TRACE_ONLY_ACTIVE : 0,
+            why);
+    symc_logf(&world->log, SYMC_LOG_WARN, "%s: flight recorder of rank %d: %s",
+        why, rank, status == SYMMCOLL_OK ? path : symmcoll_last_error());
 }
 
 static bool wants_dumps(const struct symmcoll_world *world)

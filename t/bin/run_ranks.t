@@ -65,7 +65,7 @@ told()
 }
 
 cd "$scratch" || exit 1
-plan 31
+plan 32
 
 is "$("$run" -n 4 "$victim" good 0 2>&1; echo $?)" 0 \
     "ranks that end well leave nothing to say"
@@ -79,7 +79,10 @@ is "$(tail -n 1 err)" "symmcoll-run: rank 2 (pid $pid) killed by SIGKILL \
 in all_reduce seq 11 of group 0" "the final line says who, how and where"
 is "$(told "all_reduce: PEER: .*rank 2 (pid $pid) killed by SIGKILL")" 3 \
     "every other rank has been told rank, pid and signal"
-is "$(wc -l <err)" 4 "and has said so in one line"
+is "$(grep -vc "flight recorder" err)" 4 "and has said so in one line"
+is "$(sed -n 's/.*: flight recorder of rank \([0-9]\): \(.*\)/\1 \2/p' err |
+    sort -u)" "$(for rank in 0 1 2 3; do echo "$rank $PWD/dump_$rank"; done)" \
+    "where each record is has been said, that of the dead rank too"
 grep -q '"reason": "rank 2 (pid '"$pid"') killed by SIGKILL"' dump_2
 ok $? "the record of the dead rank is written"
 grep -q '"collective_seq_id": 11,.*"state": "started"' dump_2
