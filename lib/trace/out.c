@@ -51,13 +51,11 @@ static void release_limit_signal(struct symc_trace_out *out)
 static symmcoll_status_t create_temporary(struct symc_trace_out *out)
 {
     mode_t mode = symc_process_is_privileged() ? 0600 : 0666;
-    int length = 0;
 
     errno = 0;
     for (int i = 0; i < NAMES_TRIED; i++) {
-        length = snprintf(out->temporary, sizeof(out->temporary),
-            "%s.tmp.%d.%d", out->name, (int)gettid(), i);
-        if ((size_t)length >= sizeof(out->temporary)) {
+        if (!symc_trace_temporary_name(
+                out->name, i, out->temporary, sizeof(out->temporary))) {
             errno = ENAMETOOLONG;
             break;
         }
@@ -93,8 +91,10 @@ symmcoll_status_t symc_trace_out_open(
             "dump of the flight recorder: %s: expected a regular file or "
             "none, found something else",
             path);
-    else
+    if (status == SYMMCOLL_OK) {
+        symc_trace_remove_leftovers(out->folder);
         status = create_temporary(out);
+    }
     if (status == SYMMCOLL_OK)
         hold_limit_signal(out);
     else

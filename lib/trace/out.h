@@ -33,6 +33,15 @@ symmcoll_status_t symc_trace_out_open(
 /* Put the file in place, or remove it and say why.  Errors: SYSTEM. */
 symmcoll_status_t symc_trace_out_close(struct symc_trace_out *out);
 
+/* The name of a temporary file of this process beside name; false where it does
+ * not fit. */
+bool symc_trace_temporary_name(
+    const char *name, int number, char *buffer, size_t nbytes);
+
+/* Remove the temporary files in a folder whose writers, processes of the same
+ * user, are dead. */
+void symc_trace_remove_leftovers(int folder);
+
 /* A failure is kept until symc_trace_out_close(). */
 void symc_trace_out_format(struct symc_trace_out *out, const char *format, ...)
     SYMC_PRINTF(2, 3);

@@ -7,7 +7,10 @@
 #include "t/trace/json.h"
 #include "t/trace/ring_util.h"
 
+#include "trace/out.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static const struct symc_trace_format newer = {
@@ -51,8 +55,8 @@ static bool dump(const struct symc_trace_ring *ring, int64_t entries,
     return read_text() && json_is_valid(text);
 }
 
-/* Whether the folder holds nothing, or just the dump. */
-static bool folder_holds(bool dump_is_there)
+/* How many files the folder holds. */
+static int folder_counts(void)
 {
     char command[128];
     FILE *pipe;
@@ -64,7 +68,13 @@ static bool folder_holds(bool dump_is_there)
         count = -1;
     if (pipe != NULL)
         pclose(pipe);
-    return count == (dump_is_there ? 1 : 0);
+    return count;
+}
+
+/* Whether the folder holds nothing, or just the dump. */
+static bool folder_holds(bool dump_is_there)
+{
+    return folder_counts() == (dump_is_there ? 1 : 0);
 }
 
 static int keys_of_2_10(void)
@@ -363,8 +373,84 @@ static int unwritable_is_named(void)
            symc_trace_write(ring, symc_trace_nbytes(4), folder, &newer) ==
                SYMMCOLL_ERR_SYSTEM &&
            strstr(symmcoll_last_error(), strerror(EISDIR)) != NULL;
-    snprintf(bad, sizeof(bad), "%s.tmp.%d.0", folder, (int)gettid());
-    good = good && access(bad, F_OK) != 0 && folder_holds(false);
+    good = good && folder_holds(false);
+    free(ring);
+    return good;
+}
+
+/* A child that is killed in the middle of a dump. */
+static bool leave_temporary(void)
+{
+    pid_t child = fork();
+    int status;
+
+    if (child == 0) {
+        static struct symc_trace_out out;
+
+        (void)symc_trace_out_open(&out, path);
+        kill(getpid(), SIGKILL);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child &&
+           WIFSIGNALED(status);
+}
+
+static int leftovers_of_the_dead_go(void)
+{
+    struct symc_trace_ring *ring = make_ring(4);
+    int good = leave_temporary() && folder_counts() == 1 && leave_temporary() &&
+               leave_temporary() && folder_counts() == 1 &&
+               dump(ring, 4, &newer) && folder_holds(true);
+
+    unlink(path);
+    free(ring);
+    return good;
+}
+
+/* A file in the folder, so old. */
+static bool make_file(const char *name, int days)
+{
+    struct timespec times[2] = {{.tv_sec = time(NULL) - days * 86400 - 60},
+        {.tv_sec = time(NULL) - days * 86400 - 60}};
+    char file[160];
+    int fd;
+
+    snprintf(file, sizeof(file), "%s/%s", folder, name);
+    fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return fd >= 0 && futimens(fd, times) == 0 && close(fd) == 0;
+}
+
+/* Remove a file of the folder; false where it is not there. */
+static bool remove_file(const char *name)
+{
+    char file[160];
+
+    snprintf(file, sizeof(file), "%s/%s", folder, name);
+    return unlink(file) == 0;
+}
+
+static int files_of_others_stay(void)
+{
+    static const char *const others[] = {"trace_2.tmp", "notes.7-1-1-0.tmp",
+        "trace_2.0123456789abcdef-1-1-0.tmp~",
+        "trace_2.0123456789abcdeF-1-1-0.tmp",
+        "trace_2.0123456789abcdef-1-1.tmp", "0123456789abcdef-1-1-0.tmp"};
+    const char *young = "trace_1.0123456789abcdef-1-1-0.tmp";
+    const char *old = "trace_2.0123456789abcdef-1-1-0.tmp";
+    struct symc_trace_ring *ring = make_ring(4);
+    struct symc_trace_out out;
+    char living[96];
+    int good = make_file(young, 0) && make_file(old, 1);
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        good = make_file(others[i], 3) && good;
+    snprintf(living, sizeof(living), "%s/trace_9", folder);
+    good = good && symc_trace_out_open(&out, living) == SYMMCOLL_OK &&
+           dump(ring, 4, &newer) && symc_trace_out_close(&out) == SYMMCOLL_OK &&
+           remove_file("trace_9") && remove_file(young) && !remove_file(old);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        good = remove_file(others[i]) && good;
+    good = good && folder_holds(true);
+    unlink(path);
     free(ring);
     return good;
 }
@@ -533,12 +619,16 @@ int main(void)
     char command[64];
     int full;
 
-    plan(20);
+    plan(22);
     if (mkdtemp(folder) == NULL)
         return 1;
     snprintf(path, sizeof(path), "%s/trace_2", folder);
     ok(truncated_ring_is_refused(), "a truncated ring is refused");
     ok(unwritable_is_named(), "an unwritable path is named with its reason");
+    ok(leftovers_of_the_dead_go(),
+        "the next dump removes what killed writers have left");
+    ok(files_of_others_stay(),
+        "but not what living ones write, nor what others have called so");
     ok(device_is_not_replaced(), "what is no regular file is not replaced");
     ok(limit_is_an_error(), "a limit on file sizes is an error, not the end");
     full = full_disk_is_an_error();
