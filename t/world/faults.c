@@ -225,6 +225,23 @@ static char state_of(pid_t pid)
     return end != NULL && end[1] == ' ' ? end[2] : '?';
 }
 
+/* Whether it only pauses before it tries something again, such as to connect;
+ * where the kernel does not say what it waits for, it does not. */
+static bool pauses(pid_t pid)
+{
+    char path[64], text[64] = "";
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/wchan", (int)pid, (int)pid);
+    file = fopen(path, "r");
+    if (file == NULL)
+        return false;
+    if (fgets(text, sizeof(text), file) == NULL)
+        text[0] = '\0';
+    fclose(file);
+    return strstr(text, "nanosleep") != NULL;
+}
+
 bool faults_await_asleep(const struct faults_job *job, int rank, int step)
 {
     double until = faults_now() + FAULTS_PATIENCE;
@@ -233,7 +250,9 @@ bool faults_await_asleep(const struct faults_job *job, int rank, int step)
     if (!faults_await(job, rank, step))
         return false;
     while (times < 5) {
-        times = state_of(job->pids[rank]) == 'S' ? times + 1 : 0;
+        pid_t pid = job->pids[rank];
+
+        times = state_of(pid) == 'S' && !pauses(pid) ? times + 1 : 0;
         if (faults_now() > until) {
             diag("rank %d does not sleep", rank);
             return false;
