@@ -4,6 +4,7 @@
  * meeting and then sends everybody to everybody.  It never blocks, trusts no
  * message, and forgets a bad client without harm to the others.
  */
+#include "segment/connect.h"
 #include "segment/hub_room.h"
 
 #include <errno.h>
@@ -54,8 +55,7 @@ static void send_answer(const struct symc_client *client,
     answer.kind = kind;
     answer.status = status;
     snprintf(answer.text, sizeof(answer.text), "%s", text);
-    symc_message_send(
-        client->fd, &answer, symc_hub_answer_nbytes(0), NULL, 0, false);
+    symc_message_send(client->fd, &answer, symc_hub_answer_nbytes(0), NULL, 0);
 }
 
 void symc_hub_acknowledge(const struct symc_client *client)
@@ -106,8 +106,7 @@ static void hear(struct symc_hub *hub, struct symc_client *client)
     struct symc_hub_hello heard;
     size_t nbytes = sizeof(heard);
     int fds[SYMC_HUB_FDS], nfds = SYMC_HUB_FDS;
-    int error =
-        symc_message_receive(client->fd, &heard, &nbytes, fds, &nfds, false);
+    int error = symc_message_receive(client->fd, &heard, &nbytes, fds, &nfds);
 
     if (error == EAGAIN)
         return;
@@ -258,25 +257,25 @@ symmcoll_status_t symc_hub_serve(struct symc_hub *hub)
 
 static symmcoll_status_t fail_in_use(const char *name)
 {
-    struct sockaddr_un address;
-    unsigned length = symc_message_address(name, &address);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    char owner[SYMC_OWNER_TEXT];
     uid_t uid = 0;
     pid_t pid = 0;
-    bool known = fd >= 0 &&
-                 connect(fd, (struct sockaddr *)&address, length) == 0 &&
-                 symc_message_peer(fd, &uid, &pid) == 0;
+    int fd, error = symc_connect(name, &fd);
 
-    if (fd >= 0)
-        close(fd);
-    if (!known)
+    if (error != 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "hub: the name '%s' is in use by another job", name);
+            "hub: the name '@%s' is in use: it belongs to %s", name,
+            symc_format_owner(name, error, owner));
+    error = symc_message_peer(fd, &uid, &pid);
+    close(fd);
+    if (error != 0)
+        return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
+            "hub: the name '@%s' is in use by another job", name);
     return symc_fail(SYMMCOLL_ERR_INVALID,
-        "hub: the name '%s' is in use by process %d of user %d: is another job "
-        "running with the same MASTER_ADDR and MASTER_PORT, or is rank 0 "
+        "hub: the name '@%s' is in use by process %d of user %u: is another "
+        "job running with the same MASTER_ADDR and MASTER_PORT, or is rank 0 "
         "there twice?",
-        name, (int)pid, (int)uid);
+        name, (int)pid, uid);
 }
 
 static symmcoll_status_t open_listener(const char *name, int *listener)

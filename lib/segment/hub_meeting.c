@@ -225,7 +225,7 @@ static void send_batch(struct symc_hub *hub, struct symc_client *client)
     if (hub->flying > 0 && hub->flying + nfds > MAX_FLYING)
         return;
     error = symc_message_send(
-        client->fd, &answer, symc_hub_answer_nbytes(count), fds, nfds, false);
+        client->fd, &answer, symc_hub_answer_nbytes(count), fds, nfds);
     if (error == EAGAIN || error == ETOOMANYREFS || error == ENOBUFS)
         return;
     /* Any other error is seen again when the client's hang-up is read. */

@@ -3,6 +3,7 @@
  * The joining side of the hub.  Rank 0 of a meeting without a launcher serves
  * it and joins it over the same socket as everybody else.
  */
+#include "segment/connect.h"
 #include "segment/hub.h"
 #include "segment/message.h"
 
@@ -14,10 +15,10 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
+#define POLL_MS 100
 #define RETRY_MIN_NS (INT64_C(500) * 1000)
 #define RETRY_MAX_NS (INT64_C(20) * 1000 * 1000)
 #define STAY_NS (INT64_C(300) * 1000 * 1000) /* behind a failed meeting */
@@ -39,9 +40,21 @@ struct joiner {
     bool threads;
 };
 
-static symmcoll_status_t fail_unreached(const struct joiner *joiner)
+/* The hub did not let us in; error is the last of symc_connect(). */
+static symmcoll_status_t fail_unreached(const struct joiner *joiner, int error)
 {
     const struct symc_meeting *meeting = joiner->meeting;
+    const char *name = meeting->hub != NULL ? meeting->hub : meeting->name;
+    char owner[SYMC_OWNER_TEXT];
+    uid_t uid;
+
+    if (error == EAGAIN ||
+        (error == ECONNREFUSED && symc_socket_owner(name, &uid)))
+        return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+            "init: rank %d of %d was not let in to the socket '@%s', which "
+            "belongs to %s",
+            meeting->rank, meeting->size, name,
+            symc_format_owner(name, error, owner));
 
     if (meeting->hub != NULL)
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
@@ -57,6 +70,15 @@ static symmcoll_status_t fail_unreached(const struct joiner *joiner)
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
         "init: rank %d of %d found no hub: rank 0 did not come (meeting '%s')",
         meeting->rank, meeting->size, meeting->name);
+}
+
+/* Nobody of ours will ever be let in there. */
+static symmcoll_status_t fail_foreign(const char *name, uid_t uid)
+{
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "init: expected the socket '@%s' to belong to user %u, found that of "
+        "user %u, whose queue of connections is full",
+        name, geteuid(), uid);
 }
 
 /* The hub must belong to this user, or anyone could pose as one. */
@@ -101,11 +123,12 @@ static int open_server(int fd, pid_t server)
     return server > 0 ? (int)syscall(SYS_pidfd_open, server, 0) : -1;
 }
 
-static void pause_before_retry(struct joiner *joiner)
+/* Where the queue of connections is full, places in it are rare: be quick. */
+static void pause_before_retry(struct joiner *joiner, int error)
 {
     int64_t next = joiner->pause_ns * 2;
 
-    sleep_ns(joiner->pause_ns);
+    sleep_ns(error == EAGAIN ? RETRY_MIN_NS : joiner->pause_ns);
     joiner->pause_ns = next < RETRY_MAX_NS ? next : RETRY_MAX_NS;
 }
 
@@ -114,24 +137,36 @@ static symmcoll_status_t reach_hub(struct joiner *joiner)
 {
     const struct symc_meeting *meeting = joiner->meeting;
     const char *name = meeting->hub != NULL ? meeting->hub : meeting->name;
-    struct sockaddr_un address;
-    unsigned length = symc_message_address(name, &address);
+    bool looked = false; /* for whose it is */
+    uid_t uid;
+    int error;
 
-    if (length == 0)
-        return symc_fail(
-            SYMMCOLL_ERR_INVALID, "init: '%s' is no name for a hub", name);
-    joiner->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (joiner->fd < 0)
-        return symc_fail_descriptor(errno, "init: socket");
-    while (connect(joiner->fd, (struct sockaddr *)&address, length) != 0) {
-        if (errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR)
+    while ((error = symc_connect(name, &joiner->fd)) != 0) {
+        if (error == EINVAL)
+            return symc_fail(
+                SYMMCOLL_ERR_INVALID, "init: '%s' is no name for a hub", name);
+        if (error == EMFILE || error == ENFILE)
+            return symc_fail_descriptor(error, "init: socket");
+        if (error != ECONNREFUSED && error != EAGAIN)
             return symc_fail_errno(
-                SYMMCOLL_ERR_SYSTEM, errno, "init: hub '%s'", name);
+                SYMMCOLL_ERR_SYSTEM, error, "init: hub '%s'", name);
+        if (error == EAGAIN && !looked) {
+            looked = true;
+            if (symc_socket_owner(name, &uid) && uid != geteuid())
+                return fail_foreign(name, uid);
+        }
         if (symc_now_ns() >= meeting->deadline_ns)
-            return fail_unreached(joiner);
-        pause_before_retry(joiner);
+            return fail_unreached(joiner, error);
+        pause_before_retry(joiner, error);
     }
     return check_server(joiner->fd, name, &joiner->server);
+}
+
+static symmcoll_status_t fail_unanswered(const struct joiner *joiner)
+{
+    return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+        "init: rank %d of %d: no answer from the hub", joiner->meeting->rank,
+        joiner->meeting->size);
 }
 
 static symmcoll_status_t say(struct joiner *joiner, enum symc_hub_kind kind,
@@ -142,8 +177,12 @@ static symmcoll_status_t say(struct joiner *joiner, enum symc_hub_kind kind,
         .kind = kind,
         .rank = meeting->rank,
         .size = meeting->size};
+    int64_t latest = joiner->meeting->deadline_ns;
+    struct pollfd polled = {.fd = joiner->fd, .events = POLLOUT};
     int fds[SYMC_HUB_FDS], nfds = 0, error;
 
+    if (latest < SYMC_NEVER - LAST_WORD_NS)
+        latest += LAST_WORD_NS;
     snprintf(hello.name, sizeof(hello.name), "%s", meeting->name);
     for (int i = 0; offer != NULL && i < SYMC_HUB_FDS; i++) {
         if (offer->fds[i] >= 0)
@@ -154,8 +193,12 @@ static symmcoll_status_t say(struct joiner *joiner, enum symc_hub_kind kind,
         hello.address = (uint64_t)(uintptr_t)offer->address;
     }
     hello.nfds = (uint32_t)nfds;
-    error =
-        symc_message_send(joiner->fd, &hello, sizeof(hello), fds, nfds, true);
+    while ((error = symc_message_send(
+                joiner->fd, &hello, sizeof(hello), fds, nfds)) == EAGAIN) {
+        if (symc_now_ns() >= latest)
+            return fail_unanswered(joiner);
+        poll(&polled, 1, POLL_MS);
+    }
     if (error != 0 && error != EPIPE && error != ECONNRESET)
         return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error, "init: hub");
     return SYMMCOLL_OK; /* a hub that has gone is seen when it is heard */
@@ -185,8 +228,8 @@ static symmcoll_status_t join_again(struct joiner *joiner)
     close(joiner->fd);
     joiner->fd = -1;
     if (symc_now_ns() >= joiner->meeting->deadline_ns)
-        return fail_unreached(joiner);
-    pause_before_retry(joiner);
+        return fail_unreached(joiner, 0);
+    pause_before_retry(joiner, 0);
     return join(joiner);
 }
 
@@ -231,8 +274,7 @@ static symmcoll_status_t hear_hub(struct joiner *joiner)
     size_t nbytes = sizeof(answer);
     int fds[SYMC_HUB_BATCH * SYMC_HUB_FDS];
     int nfds = SYMC_HUB_BATCH * SYMC_HUB_FDS;
-    int error =
-        symc_message_receive(joiner->fd, &answer, &nbytes, fds, &nfds, false);
+    int error = symc_message_receive(joiner->fd, &answer, &nbytes, fds, &nfds);
     symmcoll_status_t status;
 
     if (error == EAGAIN)
@@ -292,9 +334,7 @@ static symmcoll_status_t run_late(struct joiner *joiner, int64_t now)
     }
     if (now < meeting->deadline_ns + LAST_WORD_NS)
         return SYMMCOLL_OK;
-    return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-        "init: rank %d of %d: no answer from the hub", meeting->rank,
-        meeting->size);
+    return fail_unanswered(joiner);
 }
 
 /* Wait until something can be done, at most until the deadline. */
@@ -303,7 +343,7 @@ static void wait_for_news(const struct joiner *joiner, int64_t now)
     struct pollfd polled[2] = {
         {.fd = joiner->fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
     int64_t left = joiner->meeting->deadline_ns - now;
-    int timeout = 100;
+    int timeout = POLL_MS;
 
     if (joiner->hub != NULL)
         polled[1].fd = symc_hub_fd(joiner->hub);

@@ -20,8 +20,8 @@ union control {
     char room[CMSG_SPACE(MAX_FDS * sizeof(int))];
 };
 
-int symc_message_send(int fd, const void *data, size_t nbytes, const int *fds,
-    int nfds, bool block)
+int symc_message_send(
+    int fd, const void *data, size_t nbytes, const int *fds, int nfds)
 {
     union control control;
     struct iovec part = {
@@ -43,7 +43,7 @@ int symc_message_send(int fd, const void *data, size_t nbytes, const int *fds,
         memcpy(CMSG_DATA(header), fds, room);
     }
     do {
-        sent = sendmsg(fd, &message, MSG_NOSIGNAL | (block ? 0 : MSG_DONTWAIT));
+        sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     } while (sent < 0 && errno == EINTR);
     return sent < 0 ? errno : 0;
 }
@@ -74,7 +74,7 @@ static int take_fds(struct msghdr *message, int *fds, int room)
 }
 
 int symc_message_receive(
-    int fd, void *data, size_t *nbytes, int *fds, int *nfds, bool block)
+    int fd, void *data, size_t *nbytes, int *fds, int *nfds)
 {
     union control control;
     struct iovec part = {.iov_base = data, .iov_len = *nbytes};
@@ -89,8 +89,7 @@ int symc_message_receive(
     /* A peer that goes without having read all is told first, before what it
      * has sent: its last word comes with the second try. */
     do {
-        got = recvmsg(
-            fd, &message, MSG_CMSG_CLOEXEC | (block ? 0 : MSG_DONTWAIT));
+        got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     } while (
         got < 0 && (errno == EINTR || (errno == ECONNRESET && resets++ == 0)));
     if (got < 0)

@@ -64,17 +64,19 @@ static inline size_t symc_hub_answer_nbytes(int count)
            (size_t)count * sizeof(struct symc_hub_peer);
 }
 
-/* Send one message with descriptors; 0, or an errno.  Never raises SIGPIPE. */
-int symc_message_send(int fd, const void *data, size_t nbytes, const int *fds,
-    int nfds, bool block);
+/* Send one message with descriptors, without waiting; 0, or an errno: EAGAIN no
+ * room for it.  Never raises SIGPIPE. */
+int symc_message_send(
+    int fd, const void *data, size_t nbytes, const int *fds, int nfds);
 
 /*
- * Receive one message.  *nbytes is the room, then what came; *nfds likewise.
- * 0, or an errno: EAGAIN nothing there, EPIPE the other side has gone, EMSGSIZE
- * more than there is room for, EMFILE descriptors were lost for lack of room.
+ * Receive one message, without waiting.  *nbytes is the room, then what came;
+ * *nfds likewise. 0, or an errno: EAGAIN nothing there, EPIPE the other side
+ * has gone, EMSGSIZE more than there is room for, EMFILE descriptors were lost
+ * for lack of room.
  */
 int symc_message_receive(
-    int fd, void *data, size_t *nbytes, int *fds, int *nfds, bool block);
+    int fd, void *data, size_t *nbytes, int *fds, int *nfds);
 
 /* Fill in the address of an abstract socket; its length, 0 for a bad name. */
 struct sockaddr_un;

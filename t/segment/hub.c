@@ -335,16 +335,15 @@ static bool hears_the_last_word(void)
     bool heard;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sides) != 0 ||
-        symc_message_send(sides[0], "ours", 5, NULL, 0, true) != 0 ||
-        symc_message_send(sides[1], "last", 5, NULL, 0, true) != 0)
+        symc_message_send(sides[0], "ours", 5, NULL, 0) != 0 ||
+        symc_message_send(sides[1], "last", 5, NULL, 0) != 0)
         return false;
     close(sides[1]);
-    heard = symc_message_receive(sides[0], word, &nbytes, NULL, &nfds, false) ==
-                0 &&
+    heard = symc_message_receive(sides[0], word, &nbytes, NULL, &nfds) == 0 &&
             strcmp(word, "last") == 0;
     nbytes = sizeof(word);
-    heard = heard && symc_message_receive(
-                         sides[0], word, &nbytes, NULL, &nfds, false) == EPIPE;
+    heard = heard &&
+            symc_message_receive(sides[0], word, &nbytes, NULL, &nfds) == EPIPE;
     close(sides[0]);
     return heard;
 }

@@ -98,14 +98,19 @@ static inline int fails(
 }
 
 /* Run a body on so many processes; whether it was true on all. */
-static inline int all_true(int n, raw_rank_fn body)
+static inline int all_true_with(int n, raw_rank_fn body, void *arg)
 {
     int statuses[MOST] = {0};
-    int good = ranks_spawn(n, body, NULL, statuses);
+    int good = ranks_spawn(n, body, arg, statuses);
 
     for (int r = 0; r < n; r++)
         good = good && statuses[r] == 0;
     return good;
+}
+
+static inline int all_true(int n, raw_rank_fn body)
+{
+    return all_true_with(n, body, NULL);
 }
 
 /* ---- anybody ---- */
@@ -130,7 +135,7 @@ static inline int knock(void)
 static inline void say(
     const void *data, size_t nbytes, const int *fds, int nfds)
 {
-    symc_message_send(knock(), data, nbytes, fds, nfds, true);
+    symc_message_send(knock(), data, nbytes, fds, nfds);
 }
 
 static inline struct symc_hub_hello sane_hello(int rank, int size)

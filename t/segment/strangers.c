@@ -6,8 +6,12 @@
 #include "../tap.h"
 #include "meeting.h"
 
+#include "segment/connect.h"
+
+#include <errno.h>
 #include <grp.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/resource.h>
 
 static void say_insane_hellos(int size)
@@ -89,7 +93,7 @@ static int knock_as_another_user(void *arg)
     if (setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0)
         return 0;
     polled.fd = knock();
-    symc_message_send(polled.fd, &hello, sizeof(hello), NULL, 0, true);
+    symc_message_send(polled.fd, &hello, sizeof(hello), NULL, 0);
     poll(&polled, 1, 10000);
     /* A leak checker could not look at a process of another user. */
     _exit(recv(polled.fd, &byte, 1, MSG_DONTWAIT) <= 0 ? 0 : 1);
@@ -123,6 +127,77 @@ static int refuses_another_users_hub(int rank, int size, void *arg)
     _exit(status == SYMMCOLL_OK ? 0 : 1);
 }
 
+/* ---- a name that is taken ---- */
+
+/* Listen on the name and fill the queue: a connection blocks from now on. */
+static int squat(void *arg)
+{
+    struct sockaddr_un address;
+    unsigned length = symc_message_address(name, &address);
+    int *user = arg;
+    int fd;
+
+    if (*user != (int)geteuid() &&
+        (setgroups(0, NULL) != 0 || setgid((gid_t)*user) != 0 ||
+            setuid((uid_t)*user) != 0))
+        return 0;
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (bind(fd, (struct sockaddr *)&address, length) != 0 ||
+        listen(fd, 1) != 0)
+        return 0;
+    for (int i = 0; i < 10; i++) {
+        int one = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+
+        if (connect(one, (struct sockaddr *)&address, length) != 0)
+            break;
+    }
+    for (;;)
+        pause();
+}
+
+/* Both ranks of a job whose name has been taken, by this user or another. */
+static int finds_a_full_socket(int rank, int size, void *arg)
+{
+    symmcoll_status_t expected = SYMMCOLL_ERR_INVALID;
+    int64_t until = symc_now_ns() + 20 * SYMC_NS_PER_S;
+    char owner[32];
+    int fd;
+
+    snprintf(owner, sizeof(owner), "user %d", *(int *)arg);
+    if (rank == 1 && *(int *)arg == (int)geteuid())
+        expected = SYMMCOLL_ERR_TIMEOUT;
+    while (symc_connect(name, &fd) != EAGAIN)
+        usleep(1000);
+    return fails(rank, size, expected, owner) &&
+                   strstr(symmcoll_last_error(), name) != NULL &&
+                   symc_now_ns() < until
+               ? 0
+               : 1;
+}
+
+static int meets_a_full_socket(int user)
+{
+    pid_t squatter = start_child(squat, &user);
+    int good = all_true_with(2, finds_a_full_socket, &user);
+
+    kill(squatter, SIGKILL);
+    return waitpid(squatter, NULL, 0) == squatter && good;
+}
+
+static void test_full_socket(void)
+{
+    begin_point(1);
+    ok(meets_a_full_socket((int)geteuid()),
+        "a socket whose queue is full is an error in time, with its user");
+    if (geteuid() != 0) {
+        skip(1, "only root can be another user");
+        return;
+    }
+    begin_point(100);
+    ok(meets_a_full_socket(65534),
+        "one of another user is refused at once, with whose it is");
+}
+
 static void test_strangers(void)
 {
     begin_point(30);
@@ -146,5 +221,6 @@ static void test_strangers(void)
 int main(void)
 {
     test_strangers();
+    test_full_socket();
     return done_testing();
 }

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connecting to an abstract socket without blocking, and whose such a socket
+ * is.  A connection tells its other end, but a socket whose queue is full, or
+ * that nobody listens on, gives none: then the kernel's list of sockets does.
+ */
+#include "segment/connect.h"
+#include "segment/message.h"
+
+#include <errno.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* Headers before Linux 5.3 do not have these. */
+#define SHOW_UID 0x40
+#define ATTRIBUTE_UID 7
+
+#define ESTABLISHED 1 /* the state of a socket, as for TCP */
+
+#define LIST_NBYTES 32768 /* what the kernel sends at once */
+#define LIST_WAIT_MS 1000 /* it answers at once, or not at all */
+
+int symc_connect(const char *name, int *fd)
+{
+    struct sockaddr_un address;
+    unsigned length = symc_message_address(name, &address);
+    int made, error;
+
+    if (length == 0)
+        return EINVAL;
+    made = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (made < 0)
+        return errno;
+    while (connect(made, (struct sockaddr *)&address, length) != 0) {
+        error = errno;
+        if (error == EINTR)
+            continue;
+        close(made);
+        return error;
+    }
+    *fd = made;
+    return 0;
+}
+
+/* ---- the kernel's list ---- */
+
+/* What the kernel says of one socket; whether it is ours and has a user. */
+static bool read_entry(const struct nlmsghdr *header,
+    const struct sockaddr_un *name, unsigned name_nbytes, uid_t *uid)
+{
+    const struct unix_diag_msg *entry = NLMSG_DATA(header);
+    const struct nlattr *at = (const struct nlattr *)(entry + 1);
+    size_t left = header->nlmsg_len - NLMSG_LENGTH(sizeof(*entry));
+    bool named = false, known = false;
+
+    if (header->nlmsg_len < NLMSG_LENGTH(sizeof(*entry)))
+        return false;
+    while (left >= sizeof(*at) && at->nla_len >= sizeof(*at) &&
+           at->nla_len <= left) {
+        const void *value = at + 1;
+        size_t nbytes = at->nla_len - sizeof(*at);
+        size_t step = NLA_ALIGN(at->nla_len);
+
+        if (at->nla_type == UNIX_DIAG_NAME)
+            named = nbytes == name_nbytes &&
+                    memcmp(value, name->sun_path, nbytes) == 0;
+        if (at->nla_type == ATTRIBUTE_UID && nbytes == sizeof(*uid)) {
+            memcpy(uid, value, sizeof(*uid));
+            known = true;
+        }
+        left = step < left ? left - step : 0;
+        at = (const struct nlattr *)((const char *)at + step);
+    }
+    /* Accepted connections have the name, too, though nobody listens on them.
+     */
+    return named && known && entry->udiag_type == SOCK_SEQPACKET &&
+           entry->udiag_state != ESTABLISHED;
+}
+
+static bool ask_for_sockets(int fd)
+{
+    struct {
+        struct nlmsghdr header;
+        struct unix_diag_req request;
+    } message;
+    struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+
+    memset(&message, 0, sizeof(message));
+    message.header.nlmsg_len = sizeof(message);
+    message.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+    message.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+    message.request.sdiag_family = AF_UNIX;
+    message.request.udiag_states = UINT32_MAX;
+    message.request.udiag_show = UDIAG_SHOW_NAME | SHOW_UID;
+    return sendto(fd, &message, sizeof(message), MSG_DONTWAIT,
+               (struct sockaddr *)&kernel,
+               sizeof(kernel)) == (ssize_t)sizeof(message);
+}
+
+/* Look through one part of the list; false where it was the last. */
+static bool read_list(int fd, const char *name, bool *found, uid_t *uid)
+{
+    static const size_t path_at = offsetof(struct sockaddr_un, sun_path);
+    union {
+        struct nlmsghdr header;
+        char room[LIST_NBYTES];
+    } part;
+    struct pollfd polled = {.fd = fd, .events = POLLIN};
+    struct sockaddr_un address;
+    unsigned length = symc_message_address(name, &address);
+    const struct nlmsghdr *at = &part.header;
+    ssize_t got;
+    size_t left;
+
+    if (poll(&polled, 1, LIST_WAIT_MS) != 1)
+        return false;
+    got = recv(fd, &part, sizeof(part), MSG_DONTWAIT);
+    if (got <= 0)
+        return false;
+    for (left = (size_t)got; NLMSG_OK(at, left); at = NLMSG_NEXT(at, left)) {
+        if (at->nlmsg_type != SOCK_DIAG_BY_FAMILY)
+            return false; /* NLMSG_DONE or NLMSG_ERROR */
+        *found = read_entry(at, &address, length - (unsigned)path_at, uid);
+        if (*found)
+            return false;
+    }
+    return true;
+}
+
+bool symc_socket_owner(const char *name, uid_t *uid)
+{
+    int fd = socket(
+        AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG);
+    bool found = false;
+
+    if (fd < 0)
+        return false;
+    if (ask_for_sockets(fd)) {
+        while (read_list(fd, name, &found, uid))
+            ;
+    }
+    close(fd);
+    return found;
+}
+
+const char *symc_format_owner(
+    const char *name, int error, char buffer[SYMC_OWNER_TEXT])
+{
+    const char *state = error == EAGAIN ? "its queue of connections is full"
+                                        : "nobody listens on it";
+    uid_t uid;
+
+    if (symc_socket_owner(name, &uid))
+        snprintf(buffer, SYMC_OWNER_TEXT, "user %u (%s)", uid, state);
+    else
+        snprintf(buffer, SYMC_OWNER_TEXT,
+            "a user whom the kernel does not tell (%s)", state);
+    return buffer;
+}
