@@ -8,6 +8,7 @@
  * run_output.c   lines with a prefix       run_record.c  what dead ranks leave
  * run_input.c    the terminal's lines      run_verdict.c who is to blame
  * run_columns.c  the width of lines        run_sweep.c   processes left behind
+ *                                          run_cause.c   what ranks have noted
  */
 #ifndef BIN_RUN_H
 #define BIN_RUN_H
@@ -240,6 +241,12 @@ void run_record_look(struct run_job *job);
  */
 void run_record_end(struct run_job *job, struct run_rank *rank);
 void run_record_forget(struct run_job *job);
+
+/* ---- run_cause.c ---- */
+
+/* The failure that came first, where a rank has written it down and it is no
+ * death: a timeout, an abort; into a line.  False where there is none. */
+bool run_cause_find(const struct run_job *job, char *line, size_t nbytes);
 
 /* ---- run_verdict.c ---- */
 

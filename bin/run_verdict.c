@@ -2,7 +2,8 @@
 /*
  * Who is to blame.  The first to be reaped need not be the first to fail: a
  * rank with much memory takes long to die, and its peers, who notice at once,
- * may be gone before.  So we judge when all have ended, by what each has left.
+ * may be gone before.  So we judge when all have ended, by what each has left:
+ * first by the failures that ranks have written down, then by how they ended.
  */
 #include "run.h"
 
@@ -71,6 +72,12 @@ static const struct run_rank *find_first(
     return first;
 }
 
+static int exit_status(const struct run_rank *rank)
+{
+    return WIFSIGNALED(rank->status) ? 128 + WTERMSIG(rank->status)
+                                     : WEXITSTATUS(rank->status);
+}
+
 int run_verdict(const struct run_job *job, char *line, size_t nbytes)
 {
     static bool (*const kinds[])(const struct run_rank *) = {
@@ -81,6 +88,10 @@ int run_verdict(const struct run_job *job, char *line, size_t nbytes)
 
     if (failed == NULL)
         return 0;
+    if (run_cause_find(job, line, nbytes)) {
+        culprit = find_first(job, is_failed);
+        return exit_status(culprit != NULL ? culprit : failed);
+    }
     for (size_t i = 0; culprit == NULL; i++)
         culprit = find_first(job, kinds[i]);
     snprintf(line, nbytes, "%s%s%s%s",
@@ -89,6 +100,5 @@ int run_verdict(const struct run_job *job, char *line, size_t nbytes)
         culprit->position[0] != '\0' ? " " : "", culprit->position);
     if (culprit->status != 0)
         failed = culprit;
-    return WIFSIGNALED(failed->status) ? 128 + WTERMSIG(failed->status)
-                                       : WEXITSTATUS(failed->status);
+    return exit_status(failed);
 }

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What failed first, as the ranks have written it down.  A rank that is told of
+ * a failure exits, so the first to end need not be to blame; but the failure
+ * records in the blocks outlive their ranks, with the time of each reason.
+ */
+#include "run.h"
+
+#include "world/failure.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A seat's record of its world's group, where there is one to be read. */
+static const struct symc_failure *find_record(const struct run_seat *seat)
+{
+    const struct symc_failure *record;
+
+    if (seat->view.block == NULL ||
+        seat->view.layout.group_nbytes < sizeof(*record))
+        return NULL;
+    record = symc_block_group(&seat->view);
+    return symc_failure_is_valid(record) ? record : NULL;
+}
+
+/* Whether a TIMEOUT's record names a rank as one that had not come. */
+static bool is_late(const struct symc_failure *record, int rank)
+{
+    return rank < SYMC_FAILURE_RANKS &&
+           (record->late[rank / 8] >> (rank % 8) & 1) != 0;
+}
+
+/* The earliest record of any world. */
+static const struct symc_failure *find_first(
+    const struct run_job *job, const struct run_world **world)
+{
+    const struct symc_failure *first = NULL;
+
+    for (const struct run_world *at = job->worlds; at != NULL; at = at->next) {
+        for (int i = 0; i < at->size; i++) {
+            const struct symc_failure *record = find_record(&at->seats[i]);
+
+            if (record == NULL ||
+                (first != NULL && record->at_ns >= first->at_ns))
+                continue;
+            first = record;
+            *world = at;
+        }
+    }
+    return first;
+}
+
+/* "ranks 0, 2 and 3" as a list without words: "ranks 0, 2, 3". */
+static void drop_and(char *ranks)
+{
+    char *at = strstr(ranks, " and ");
+
+    if (at != NULL) {
+        memcpy(at, ", ", 2);
+        memmove(at + 2, at + 5, strlen(at + 5) + 1);
+    }
+}
+
+/* "rank 1 did not come to all_reduce seq 2 (timed out on ranks 0, 2, 3)";
+ * false where the record names nobody. */
+static bool describe_timeout(const struct run_world *world,
+    const struct symc_failure *record, char *line, size_t nbytes)
+{
+    bool late[RUN_RANKS_MAX] = {false}, waited[RUN_RANKS_MAX] = {false};
+    int size = world->size < RUN_RANKS_MAX ? world->size : RUN_RANKS_MAX;
+    char missing[128], others[128], op[SYMC_OP_TEXT];
+    bool usual = strcmp(world->name, SYMC_WORLD_DEFAULT) == 0;
+    bool any = false;
+
+    for (int i = 0; i < size; i++) {
+        const struct symc_failure *own = find_record(&world->seats[i]);
+
+        late[i] = is_late(record, i);
+        waited[i] =
+            !late[i] && own != NULL && own->status == SYMMCOLL_ERR_TIMEOUT;
+        any = any || late[i];
+    }
+    if (!any)
+        return false;
+    symc_format_named_ranks(late, size, missing, sizeof(missing));
+    symc_format_named_ranks(waited, size, others, sizeof(others));
+    drop_and(others);
+    symc_op_format((enum symc_kind)record->kind, record->seq, record->label, op,
+        sizeof(op));
+    snprintf(line, nbytes, "%s did not come to %s%s%s%s (timed out on %s)",
+        missing, op, usual ? "" : " of group ", usual ? "" : world->name,
+        usual ? "" : "/0", others);
+    symc_make_printable(line);
+    return true;
+}
+
+bool run_cause_find(const struct run_job *job, char *line, size_t nbytes)
+{
+    const struct run_world *world = NULL;
+    const struct symc_failure *first = find_first(job, &world);
+
+    /* Of a death we know more than the ranks. */
+    if (first == NULL || first->status == SYMMCOLL_ERR_PEER)
+        return false;
+    if (first->status == SYMMCOLL_ERR_TIMEOUT &&
+        describe_timeout(world, first, line, nbytes))
+        return true;
+    snprintf(line, nbytes, "%.*s", SYMC_FAILURE_TEXT, first->text);
+    symc_make_printable(line);
+    return line[0] != '\0';
+}

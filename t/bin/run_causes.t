@@ -1,0 +1,87 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# symmcoll-run with ranks that fail together and exit one after another: its last
+# line, and every rank's error, name what failed first.
+. "${T_SRCDIR:-.}/t/tap.sh"
+
+run=$builddir/bin/symmcoll-run
+failer=$builddir/t/bin/run_failer
+export SYMMCOLL_TRACE_DUMP_FILE="$scratch/dump_"
+export SYMMCOLL_TIMEOUTS_COLLECTIVE=200ms
+err=$scratch/err
+
+# last: the launcher's last line, without process numbers
+last()
+{
+    tail -n 1 "$err" | sed 's/pid [0-9]*/pid P/g'
+}
+
+# repeat RANKS HOW LINE STATUS: runs HOW with several orders of exit; whether the
+# last line and the status are these each time, and no rank speaks of an exit
+repeat()
+{
+    for order in up down over; do
+        for pause in 0 0 5 40; do
+            "$run" -n "$1" "$failer" "$2" $order $pause 2>"$err" >&2
+            found=$?
+            if [ "$(last)" != "symmcoll-run: $3" ] || [ $found -ne "$4" ] ||
+                grep -q '^\[.*exited' "$err"; then
+                diag "$order, $pause ms between exits: status $found"
+                diag "expected: symmcoll-run: $3, status $4"
+                diag <"$err"
+                return 1
+            fi
+        done
+    done
+}
+
+# told RANK PATTERN: whether a rank's first line is this
+told()
+{
+    sed -n "s/^\[$1\] //p" "$err" | head -n 1 | grep -q "^$2\$"
+}
+
+plan 14
+
+SYMMCOLL_TIMEOUTS_COLLECTIVE=200ms
+repeat 2 late "rank 1 did not come to all_reduce seq 2 (timed out on rank 0)" 1
+ok $? "2 ranks: the rank that did not come is named"
+told 1 "ABORTED: .*all_reduce seq 2 of group 0 timed out after 0.2 s: rank 1 \
+did not come.*"
+ok $? "and told of the timeout"
+repeat 4 late "rank 1 did not come to all_reduce seq 2 (timed out on ranks 0, \
+2, 3)" 1
+ok $? "4 ranks: the rank that did not come is named"
+told 1 "ABORTED: .*all_reduce seq 2 of group 0 timed out after 0.2 s: rank 1 \
+did not come.*"
+ok $? "and told of the timeout"
+"$run" -n 4 --grace 0.3 "$failer" gone up 0 2>"$err"
+is "$? $(last)" "1 symmcoll-run: rank 1 did not come to all_reduce seq 2 (timed \
+out on ranks 0, 2, 3)" "a rank that never comes is named, with the others' status"
+LABEL=loss "$run" -n 2 "$failer" late up 0 2>"$err"
+is "$? $(last)" "1 symmcoll-run: rank 1 did not come to all_reduce seq 2 'loss' \
+(timed out on rank 0)" "the operation is named with its label"
+
+SYMMCOLL_TIMEOUTS_COLLECTIVE=60s
+repeat 2 abort "rank 0 aborted group 0: out of disk" 1
+ok $? "2 ranks: an abort is named"
+told 1 "\(CANCELED\|ABORTED\): .*rank 0 aborted group 0: out of disk"
+ok $? "and told to the others"
+repeat 4 abort "rank 0 aborted group 0: out of disk" 1
+ok $? "4 ranks: an abort is named"
+told 3 "\(CANCELED\|ABORTED\): .*rank 0 aborted group 0: out of disk"
+ok $? "and told to the others"
+
+repeat 2 death "rank 1 (pid P) killed by SIGKILL after barrier seq 1 of group \
+0" 137
+ok $? "2 ranks: a death is named"
+told 0 "PEER: .*rank 1 (pid [0-9]*) killed by SIGKILL after barrier seq 1 of \
+group 0"
+ok $? "and told to the others"
+repeat 4 death "rank 1 (pid P) killed by SIGKILL after barrier seq 1 of group \
+0" 137
+ok $? "4 ranks: a death is named"
+told 3 "PEER: .*rank 1 (pid [0-9]*) killed by SIGKILL after barrier seq 1 of \
+group 0"
+ok $? "and told to the others"
+done_testing

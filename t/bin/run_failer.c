@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The program that run_causes.t starts: ranks that fail together, and exit one
+ * after another when they are told of it, as trainers do.
+ *
+ *   run_failer HOW ORDER MILLISECONDS
+ *
+ * HOW is what happens in the second operation, an all_reduce:
+ *
+ *   late      rank 1 sleeps past the timeout of the others, and comes then
+ *   gone      the same, but it never comes
+ *   abort     rank 0 aborts the group instead
+ *   death     rank 1 is killed by SIGKILL instead
+ *   mismatch  rank 0 passes another count; rank 1 goes on to the next operation
+ *
+ * ORDER is up or down: whether rank 0 exits first or the last one, each so many
+ * milliseconds after the one before; in the order "over" they finalize before.
+ * Each says in one line what it has been told.
+ */
+#include <symmcoll.h>
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PLACE 1 /* the rank of which something happens */
+
+static int rank;
+
+static symmcoll_status_t sum(
+    struct symmcoll_group *group, size_t count, const char *label)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    float x[16] = {0};
+
+    call.label = label;
+    return symmcoll_all_reduce(
+        group, x, x, count, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, &call, NULL);
+}
+
+static void complain(symmcoll_status_t status)
+{
+    fprintf(stderr, "%s: %s\n", symmcoll_status_name(status),
+        symmcoll_last_error());
+}
+
+/* What this rank does instead of coming on time. */
+static void misbehave(struct symmcoll_group *group, const char *how)
+{
+    if (strcmp(how, "abort") == 0 && rank == 0)
+        symmcoll_group_abort(group, "out of disk");
+    if (rank != PLACE)
+        return;
+    if (strcmp(how, "late") == 0)
+        usleep(500000);
+    if (strcmp(how, "gone") == 0)
+        pause();
+    if (strcmp(how, "death") == 0)
+        raise(SIGKILL);
+}
+
+int main(int argc, char **argv)
+{
+    const char *how = argc > 3 ? argv[1] : "";
+    const char *order = argc > 3 ? argv[2] : "";
+    bool differs = strcmp(how, "mismatch") == 0;
+    struct symmcoll_world *world;
+    struct symmcoll_group *group;
+    symmcoll_status_t status;
+    int size, turn;
+
+    if (argc < 4)
+        return 2;
+    if (symmcoll_init(NULL, &world) != SYMMCOLL_OK) {
+        complain(SYMMCOLL_ERR_INTERNAL);
+        return 9;
+    }
+    group = symmcoll_world_group(world);
+    rank = symmcoll_world_rank(world);
+    size = symmcoll_world_size(world);
+    if (symmcoll_barrier(group, NULL, NULL) != SYMMCOLL_OK)
+        return 9;
+    misbehave(group, how);
+    status = sum(group, differs && rank == 0 ? 4 : 8, getenv("LABEL"));
+    if (status == SYMMCOLL_OK)
+        return 8;
+    complain(status);
+    if (differs && rank == PLACE) {
+        status = symmcoll_barrier(group, NULL, NULL);
+        complain(status);
+    }
+    turn = strcmp(order, "down") == 0 ? size - 1 - rank : rank;
+    usleep((useconds_t)(turn * atoi(argv[3]) * 1000));
+    if (strcmp(order, "over") == 0)
+        (void)!symmcoll_finalize(world);
+    _exit(1);
+}
