@@ -264,7 +264,7 @@ b" "or when its rank ends"
     is "$(tty "stty cols 12; '$run' -n 1 echo 0123456789")" "[0] 0123456789" \
         "other lines are not cut"
     for term in dumb ''; do
-        is "$(tty "'$run' -n 1 sh -c 'printf \"abc\\rd\\r\"; sleep 1; echo e >&2'" \
+        is "$(tty "'$run' -n 1 sh -c 'printf \"abc\\rd\\r\"; echo e >&2; sleep 1'" \
             "$term")" "[0] abcR[0] d  R     R[0] e" \
             "a terminal with TERM=$term gets no escapes"
     done
