@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Faults at random, and what every rank that survives one must then find.  A
+ * case is a function of its seed: how many ranks, what becomes of one of them,
+ * and when.  Its ranks are the test program itself, executed once more.
+ *
+ * chaos.c  the test: runs cases one after another and starts their ranks
+ * draw.c   from a seed to a case, and its description
+ * rank.c   a rank, and the fault within it
+ * judge.c  what the ranks and the launcher said, and what they left behind
+ */
+#ifndef T_CHAOS_CHAOS_H
+#define T_CHAOS_CHAOS_H
+
+#include <symmcoll.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define CHAOS_RANKS 16
+
+enum chaos_fault {
+    CHAOS_KILL,
+    CHAOS_STOP,   /* and continue, long before a timeout */
+    CHAOS_FREEZE, /* stop until the others have run into their timeouts */
+    CHAOS_EXIT,
+    CHAOS_ABORT,
+    CHAOS_EXEC,
+    CHAOS_FORK,   /* the child outlives the operation */
+    CHAOS_CANCEL, /* the thread that calls the library */
+    CHAOS_CLOSE,  /* all descriptors but the standard ones; others take their
+                     numbers */
+    CHAOS_LIMIT,  /* files, file sizes or memory */
+    CHAOS_FAULTS
+};
+
+enum chaos_moment {
+    CHAOS_INIT,
+    CHAOS_OPERATIONS,
+    CHAOS_DUMP,
+    CHAOS_FINALIZE,
+    CHAOS_MOMENTS
+};
+
+struct chaos_case {
+    uint64_t seed;
+    int size;
+    bool launcher;
+    enum chaos_fault fault;
+    enum chaos_moment moment;
+    int victim;
+    int before;   /* operations before the fault */
+    int delay_us; /* from that moment to the fault */
+    int limit;    /* CHAOS_LIMIT: which */
+    int works;    /* of 4: how many operations are asynchronous */
+};
+
+/* What a rank says of itself. */
+struct chaos_line {
+    _Atomic int pid;
+    _Atomic int stopping;  /* about to stop */
+    _Atomic int completed; /* operations */
+    _Atomic int wrong;     /* values */
+    _Atomic int ended;     /* it came to its own end */
+    symmcoll_status_t status;
+    symmcoll_status_t finalized;
+    char detail[1024];
+};
+
+/* In a file that the test and its ranks map. */
+struct chaos_board {
+    struct chaos_case drawn;
+    char world[48];
+    _Atomic int finished; /* ranks that have completed all operations */
+    struct chaos_line lines[CHAOS_RANKS];
+};
+
+/* ---- draw.c ---- */
+
+void chaos_draw(uint64_t seed, struct chaos_case *drawn);
+void chaos_describe(const struct chaos_case *drawn, char *text, size_t nbytes);
+/* The n-th number of a case's own sequence. */
+uint64_t chaos_random(uint64_t seed, uint64_t n);
+
+/* Whether the process ends by a fault. */
+bool chaos_ends_rank(enum chaos_fault fault);
+/* Whether the victim's end is one that its peers must notice. */
+bool chaos_is_fatal(const struct chaos_case *drawn);
+/* Whether operations go on until one fails. */
+bool chaos_has_no_end(const struct chaos_case *drawn);
+
+/* ---- rank.c ---- */
+
+/* Be the rank that the environment names, of the case on a board; the exit
+ * status. */
+int chaos_be_rank(const char *board);
+
+/* ---- judge.c ---- */
+
+/* How the processes of a case ended, as of waitpid(). */
+struct chaos_ends {
+    int ranks[CHAOS_RANKS]; /* without a launcher */
+    int launcher;
+    char *said; /* standard error of the launcher */
+};
+
+/* Whether all is as it must be; says with diag() what is not. */
+bool chaos_judge(
+    const struct chaos_board *board, const struct chaos_ends *ends);
+/* Whether no process holds memory of the world and no socket is left. */
+bool chaos_is_clean(const struct chaos_board *board, bool own_network);
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rank: operations whose results it checks, and in one of the ranks a thread
+ * that brings the fault about.
+ */
+#include "t/chaos/chaos.h"
+#include "t/world/faults.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define COUNT_MAX 20000
+#define MORE_OPERATIONS 10 /* after the fault, where they have an end */
+
+static struct chaos_board *board;
+static const struct chaos_case *drawn;
+static struct chaos_line *line;
+static int rank;
+static struct symmcoll_world *world;
+static pthread_t caller;  /* the thread that calls the library */
+static _Atomic int armed; /* the moment has come */
+static float in[COUNT_MAX * CHAOS_RANKS], out[COUNT_MAX * CHAOS_RANKS];
+
+/* ---- the fault ---- */
+
+static void rest(int us)
+{
+    if (us > 0)
+        usleep((useconds_t)us);
+}
+
+/* Close what we do not know, as daemons do, and open something else under the
+ * same numbers, with something in it to read. */
+static void close_all(void)
+{
+    syscall(SYS_close_range, 3, ~0U, 0);
+    for (int i = 0; i < 16; i++) {
+        int fds[2];
+
+        if (pipe(fds) != 0 || write(fds[1], "x", 1) != 1)
+            return;
+    }
+}
+
+static void limit(int which)
+{
+    static const int resources[] = {RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_AS};
+    struct rlimit none = {0};
+
+    (void)signal(SIGXFSZ, SIG_IGN);
+    if (which == 0)
+        none.rlim_cur = none.rlim_max = 5;
+    (void)setrlimit(resources[which], &none);
+}
+
+static void bring_about(void)
+{
+    char *const linger[] = {"chaos", "--linger", NULL};
+
+    switch (drawn->fault) {
+    case CHAOS_KILL:
+        kill(getpid(), SIGKILL);
+        break;
+    case CHAOS_STOP:
+    case CHAOS_FREEZE:
+        atomic_store(&line->stopping, 1);
+        kill(getpid(), SIGSTOP);
+        break;
+    case CHAOS_EXIT:
+        _exit(3);
+    case CHAOS_ABORT:
+        abort();
+    case CHAOS_EXEC:
+        execv("/proc/self/exe", linger);
+        _exit(9);
+    case CHAOS_FORK:
+        if (fork() == 0) {
+            rest(200000);
+            _exit(0);
+        }
+        break;
+    case CHAOS_CANCEL:
+        pthread_cancel(caller);
+        pthread_join(caller, NULL);
+        _exit(4);
+    case CHAOS_CLOSE:
+        close_all();
+        break;
+    case CHAOS_LIMIT:
+        limit(drawn->limit);
+        break;
+    case CHAOS_FAULTS:
+        break;
+    }
+}
+
+static void *be_fault(void *arg)
+{
+    (void)arg;
+    while (atomic_load(&armed) == 0)
+        rest(20);
+    rest(drawn->delay_us);
+    bring_about();
+    return NULL;
+}
+
+static void come_to(enum chaos_moment moment)
+{
+    if (moment == drawn->moment)
+        atomic_store(&armed, 1);
+}
+
+/* ---- operations ---- */
+
+/* What rank r puts at place j of operation i: small, so that sums are exact. */
+static float value(int r, int i, size_t j)
+{
+    return (float)(r + 1) * (float)(1 + ((size_t)i + j) % 7);
+}
+
+static void expect(size_t j, float wanted)
+{
+    if (out[j] != wanted)
+        atomic_fetch_add(&line->wrong, 1);
+}
+
+static symmcoll_status_t issue(
+    int kind, int i, size_t count, struct symmcoll_work **work)
+{
+    struct symmcoll_group *group = symmcoll_world_group(world);
+    size_t size = (size_t)drawn->size;
+
+    for (size_t j = 0; j < count * (kind == 3 ? size : 1); j++)
+        in[j] = value(rank, i, j);
+    switch (kind) {
+    case 0:
+        return symmcoll_barrier(group, NULL, work);
+    case 1:
+        return symmcoll_all_gather(
+            group, out, in, count, SYMMCOLL_FLOAT32, NULL, work);
+    case 2:
+        memcpy(out, in, count * sizeof(*in));
+        return symmcoll_broadcast(
+            group, out, count, SYMMCOLL_FLOAT32, i % drawn->size, NULL, work);
+    case 3:
+        return symmcoll_reduce_scatter(
+            group, out, in, count, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL, work);
+    default:
+        return symmcoll_all_reduce(
+            group, out, in, count, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL, work);
+    }
+}
+
+static void check(int kind, int i, size_t count)
+{
+    int ranks = drawn->size * (drawn->size + 1) / 2; /* 1 + 2 + ... */
+
+    for (size_t j = 0; j < count && kind > 0; j++) {
+        if (kind == 2)
+            expect(j, value(i % drawn->size, i, j));
+        else if (kind == 3)
+            expect(j, value(ranks - 1, i, j + (size_t)rank * count));
+        else if (kind == 4)
+            expect(j, value(ranks - 1, i, j));
+        for (int r = 0; r < drawn->size && kind == 1; r++)
+            expect(j + (size_t)r * count, value(r, i, j));
+    }
+}
+
+static symmcoll_status_t operate(int i)
+{
+    static const size_t counts[] = {1, 5, 300, COUNT_MAX};
+    uint64_t random = chaos_random(drawn->seed, 100 + (uint64_t)i);
+    size_t count = counts[random % 4];
+    int kind = (int)(random / 4 % 5);
+    struct symmcoll_work *work = NULL;
+    bool blocks = (int)(random / 64 % 4) >= drawn->works;
+    symmcoll_status_t status = issue(kind, i, count, blocks ? NULL : &work);
+
+    if (!blocks && status == SYMMCOLL_OK) {
+        status = symmcoll_work_wait(work, -1);
+        symmcoll_work_free(work);
+    }
+    if (status == SYMMCOLL_OK) {
+        check(kind, i, count);
+        atomic_fetch_add(&line->completed, 1);
+    }
+    return status;
+}
+
+/* The operations; a dump in the middle of them. */
+static symmcoll_status_t operate_all(void)
+{
+    int end = drawn->before + MORE_OPERATIONS;
+
+    for (int i = 0; chaos_has_no_end(drawn) || i < end; i++) {
+        symmcoll_status_t status;
+
+        if (i == drawn->before) {
+            come_to(CHAOS_OPERATIONS);
+            come_to(CHAOS_DUMP);
+            for (int n = 0; n < 3 && drawn->moment == CHAOS_DUMP; n++)
+                if (symmcoll_trace_dump(world, NULL, 0) != SYMMCOLL_OK &&
+                    drawn->fault != CHAOS_LIMIT && drawn->fault != CHAOS_CLOSE)
+                    atomic_fetch_add(&line->wrong, 1);
+        }
+        pthread_testcancel();
+        status = operate(i);
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+    return SYMMCOLL_OK;
+}
+
+/* ---- a rank ---- */
+
+static int note(symmcoll_status_t status)
+{
+    line->status = status;
+    snprintf(line->detail, sizeof(line->detail), "%s",
+        status < 0 ? symmcoll_last_error() : "");
+    return status < 0;
+}
+
+static bool map_board(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+
+    if (fd < 0)
+        return false;
+    board =
+        mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    return board != MAP_FAILED;
+}
+
+/* Until all have completed their operations: who ends earlier may still be
+ * needed by the others. */
+static void await_others(void)
+{
+    atomic_fetch_add(&board->finished, 1);
+    while (atomic_load(&board->finished) < drawn->size)
+        rest(100);
+}
+
+/* Whether the fault in finalize will end this process. */
+static bool is_to_end(void)
+{
+    return rank == drawn->victim && drawn->moment == CHAOS_FINALIZE &&
+           chaos_ends_rank(drawn->fault);
+}
+
+static int live(void)
+{
+    struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
+    symmcoll_status_t status;
+    int failed;
+
+    args.name = board->world;
+    come_to(CHAOS_INIT);
+    status = symmcoll_init(&args, &world);
+    failed = note(status);
+    if (failed)
+        return failed;
+    failed = note(operate_all());
+    if (!failed)
+        await_others();
+    come_to(CHAOS_FINALIZE);
+    line->finalized = symmcoll_finalize(world);
+    pthread_testcancel();
+    /* An end that is still to come, comes now. */
+    while (is_to_end()) {
+        rest(1000);
+        pthread_testcancel();
+    }
+    return failed;
+}
+
+int chaos_be_rank(const char *path)
+{
+    const char *number = getenv("RANK");
+    pthread_t fault;
+    int status;
+
+    if (!map_board(path) || number == NULL)
+        return 9;
+    drawn = &board->drawn;
+    rank = atoi(number);
+    line = &board->lines[rank];
+    line->status = SYMMCOLL_IN_PROGRESS;
+    atomic_store(&line->pid, (int)getpid());
+    caller = pthread_self();
+    if (rank == drawn->victim &&
+        pthread_create(&fault, NULL, be_fault, NULL) != 0)
+        return 9;
+    status = live();
+    atomic_store(&line->ended, 1);
+    /* At exit() a sanitizer looks for what the fault has left. */
+    _exit(status);
+}
