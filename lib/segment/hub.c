@@ -8,6 +8,7 @@
 #include "segment/hub_room.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,10 @@
 #include <unistd.h>
 
 #define MAX_SILENT 256 /* clients that have connected and said nothing */
+
+/* Bounds of one call of symc_hub_serve(), whose caller has more to do. */
+#define SERVE_NS (INT64_C(5) * 1000 * 1000)
+#define SERVE_ACCEPTS 64 /* between two looks at the clients */
 
 void symc_hub_close_fds(int *fds, int count)
 {
@@ -164,11 +169,40 @@ static bool drop_silent(struct symc_hub *hub, int most)
     return true;
 }
 
+const char *symc_hub_format_refused(
+    const struct symc_hub *hub, char buffer[SYMC_HUB_REFUSED_TEXT])
+{
+    buffer[0] = '\0';
+    if (hub->refused > 0)
+        snprintf(buffer, SYMC_HUB_REFUSED_TEXT,
+            "; %" PRIu64 " connections of other users were refused",
+            hub->refused);
+    return buffer;
+}
+
+/* Take a connection over, or close it. */
+static void add_client(struct symc_hub *hub, int fd, pid_t pid)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    struct symc_client *client = symc_alloc(1, sizeof(*client));
+
+    event.data.ptr = client;
+    if (client == NULL ||
+        epoll_ctl(hub->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
+        free(client);
+        close(fd);
+        return;
+    }
+    client->fd = fd;
+    client->pid = pid;
+    client->next = hub->clients;
+    hub->clients = client;
+    drop_silent(hub, MAX_SILENT);
+}
+
 /* Take in a client; false where none came. */
 static bool welcome(struct symc_hub *hub)
 {
-    struct epoll_event event = {.events = EPOLLIN};
-    struct symc_client *client;
     uid_t uid;
     pid_t pid;
     int fd = accept4(hub->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -182,34 +216,35 @@ static bool welcome(struct symc_hub *hub)
     }
     if (fd < 0)
         return errno == ECONNABORTED || errno == EINTR;
-    client = symc_message_peer(fd, &uid, &pid) == 0 && uid == geteuid()
-                 ? symc_alloc(1, sizeof(*client))
-                 : NULL;
-    event.data.ptr = client;
-    if (client == NULL ||
-        epoll_ctl(hub->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
-        free(client);
-        close(fd);
+    if (symc_message_peer(fd, &uid, &pid) == 0 && uid == geteuid()) {
+        add_client(hub, fd, pid);
         return true;
     }
-    client->fd = fd;
-    client->pid = pid;
-    client->next = hub->clients;
-    hub->clients = client;
-    drop_silent(hub, MAX_SILENT);
+    hub->refused++;
+    close(fd);
     return true;
+}
+
+/* The same, for some of those who wait. */
+static bool welcome_some(struct symc_hub *hub)
+{
+    int count = 0;
+
+    while (count < SERVE_ACCEPTS && hub->listener >= 0 && welcome(hub))
+        count++;
+    return count == SERVE_ACCEPTS || hub->listener < 0 || errno == EAGAIN;
 }
 
 /* Nobody more can be taken in: the ranks of all meetings wait in vain. */
 static symmcoll_status_t fail_full(struct symc_hub *hub, int error)
 {
     struct symc_hub_meeting *meeting, *next;
-    char where[80];
+    char where[160], refused[SYMC_HUB_REFUSED_TEXT];
     symmcoll_status_t status;
 
     snprintf(where, sizeof(where),
-        "init: the hub in process %d cannot take in one more rank",
-        (int)getpid());
+        "init: the hub in process %d cannot take in one more rank%s",
+        (int)getpid(), symc_hub_format_refused(hub, refused));
     status = symc_fail_descriptor(error, where);
     for (meeting = hub->meetings; meeting != NULL; meeting = next) {
         next = meeting->next;
@@ -234,6 +269,7 @@ static bool is_client(
 symmcoll_status_t symc_hub_serve(struct symc_hub *hub)
 {
     struct epoll_event events[32];
+    int64_t until = symc_now_ns() + SERVE_NS;
     int count;
 
     do {
@@ -241,7 +277,7 @@ symmcoll_status_t symc_hub_serve(struct symc_hub *hub)
         for (int i = 0; i < count; i++) {
             struct symc_client *client = events[i].data.ptr;
 
-            if (client == NULL && !welcome(hub) && errno != EAGAIN)
+            if (client == NULL && !welcome_some(hub))
                 return fail_full(hub, errno);
             if (client == NULL)
                 continue;
@@ -249,7 +285,7 @@ symmcoll_status_t symc_hub_serve(struct symc_hub *hub)
                 hear(hub, client);
         }
         symc_hub_send_all(hub);
-    } while (count > 0);
+    } while (count > 0 && symc_now_ns() < until);
     return SYMMCOLL_OK;
 }
 
@@ -350,6 +386,18 @@ void symc_hub_close(struct symc_hub *hub)
     close(hub->epoll);
     symc_hub_stop_listening(hub);
     free(hub);
+}
+
+symmcoll_status_t symc_hub_add_own(struct symc_hub *hub, int *fd)
+{
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+            ends) != 0)
+        return symc_fail_descriptor(errno, "hub: socketpair");
+    *fd = ends[0];
+    add_client(hub, ends[1], getpid());
+    return SYMMCOLL_OK;
 }
 
 void symc_hub_close_after_meeting(struct symc_hub *hub)

@@ -48,14 +48,21 @@ symmcoll_status_t symc_hub_open(const char *name,
     const struct symc_hub_events *events, struct symc_hub **hub);
 void symc_hub_close(struct symc_hub *hub);
 
+/* Take in a client of this process, which need not stand in the queue of
+ * connections.  *fd (out) is its end.  Errors: SYSTEM. */
+symmcoll_status_t symc_hub_add_own(struct symc_hub *hub, int *fd);
+
 /* For a hub in rank 0: nobody more is taken in once a meeting has met. */
 void symc_hub_close_after_meeting(struct symc_hub *hub);
 
 /* A descriptor that becomes readable when symc_hub_serve() has work (epoll). */
 int symc_hub_fd(const struct symc_hub *hub);
 
-/* Do what there is to do, without waiting.  Errors: SYSTEM (no descriptor left
- * for one more client: unfinished meetings have been failed). */
+/*
+ * Do what there is to do, without waiting, and for a few milliseconds at most:
+ * then symc_hub_fd() is still readable.  Errors: SYSTEM (no descriptor left for
+ * one more client: unfinished meetings have been failed).
+ */
 symmcoll_status_t symc_hub_serve(struct symc_hub *hub);
 
 /* Whether any rank of a complete meeting has not said thanks yet (answers may

@@ -309,11 +309,13 @@ void symc_hub_join(struct symc_hub *hub, struct symc_client *client)
 /* A client's deadline has passed: nobody in its meeting need wait longer. */
 void symc_hub_give_up(struct symc_hub *hub, struct symc_client *client)
 {
-    char missing[128], text[256];
+    char missing[100], text[256], refused[SYMC_HUB_REFUSED_TEXT];
 
     list_missing(client->meeting, missing, sizeof(missing));
-    snprintf(text, sizeof(text), "init: %d of %d ranks came, missing: rank %s",
-        client->meeting->joined, client->meeting->size, missing);
+    snprintf(text, sizeof(text),
+        "init: %d of %d ranks came, missing: rank %s%s",
+        client->meeting->joined, client->meeting->size, missing,
+        symc_hub_format_refused(hub, refused));
     symc_hub_fail_meeting(hub, client->meeting, SYMMCOLL_ERR_TIMEOUT, text);
 }
 

@@ -60,7 +60,8 @@ struct symc_hub_meeting {
 struct symc_hub {
     int listener;
     int epoll;
-    int flying; /* descriptors in flight to all clients */
+    int flying;       /* descriptors in flight to all clients */
+    uint64_t refused; /* connections of other users */
     struct symc_client *clients;
     struct symc_hub_meeting *meetings;
     char **met; /* names of completed meetings */
@@ -83,6 +84,12 @@ void symc_hub_inform(struct symc_hub *hub, struct symc_client *client,
     symmcoll_status_t status, const char *text);
 void symc_hub_refuse(struct symc_hub *hub, struct symc_client *client,
     symmcoll_status_t status, const char *text);
+
+/* "; 12 connections of other users were refused", or "": for an error that they
+ * may explain. */
+#define SYMC_HUB_REFUSED_TEXT 80
+const char *symc_hub_format_refused(
+    const struct symc_hub *hub, char buffer[SYMC_HUB_REFUSED_TEXT]);
 
 /* Who comes now belongs to a later meeting: refused, it looks for the next hub.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The joining side of the hub.  Rank 0 of a meeting without a launcher serves
- * it and joins it over the same socket as everybody else.
+ * it and joins it as everybody else does, over a connection of its own.
  */
 #include "segment/connect.h"
 #include "segment/hub.h"
@@ -31,7 +31,7 @@ struct joiner {
     struct symc_hub *hub; /* where this rank serves */
     const struct symc_offer *mine;
     int fd;
-    pid_t server; /* who serves */
+    pid_t server; /* who serves, where it is another process */
     bool joined;  /* the hub has read this rank's hello */
     bool gave_up;
     int64_t pause_ns; /* before the next attempt to reach the hub */
@@ -207,10 +207,14 @@ static symmcoll_status_t say(struct joiner *joiner, enum symc_hub_kind kind,
 /* Reach the hub and say hello. */
 static symmcoll_status_t join(struct joiner *joiner)
 {
-    symmcoll_status_t status = reach_hub(joiner);
+    symmcoll_status_t status = joiner->hub == NULL
+                                   ? reach_hub(joiner)
+                                   : symc_hub_add_own(joiner->hub, &joiner->fd);
 
     if (status != SYMMCOLL_OK)
         return status;
+    if (joiner->hub != NULL)
+        joiner->server = getpid();
     if (joiner->meeting->server != NULL)
         *joiner->meeting->server = open_server(joiner->fd, joiner->server);
     return say(joiner, SYMC_HUB_HELLO, joiner->mine);
