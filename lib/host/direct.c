@@ -36,7 +36,7 @@ static struct exposed exposed_by(const struct direct *direct, int rank)
     struct exposed exposed;
 
     memcpy(&exposed,
-        direct->host->channels[rank]->headers[direct->op->seq & 1].payload,
+        symc_header_at(direct->host->channels[rank], direct->op->seq)->payload,
         sizeof(exposed));
     return exposed;
 }
@@ -224,7 +224,7 @@ symmcoll_status_t symc_host_direct(
     struct exposed mine = {.in = op->in, .out = op->out};
     struct symc_channel *channel = host->channels[host->rank];
     struct direct direct = {.host = host, .op = op};
-    struct symc_trace_entry *entry;
+    struct symc_trace_entry *entry = NULL;
     bool exposed = true;
 
     symmcoll_status_t status =

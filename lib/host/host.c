@@ -33,7 +33,7 @@ static size_t chunk_nbytes(const struct symc_config *config, int size)
 static void lay_out(const struct symc_config *config, int size, size_t *channel,
     size_t *staging)
 {
-    *channel = sizeof(struct symc_channel) + 2 * small_nbytes(config);
+    *channel = sizeof(struct symc_channel) + SYMC_AREAS * small_nbytes(config);
     *staging = 2 * SYMC_SLOTS * chunk_nbytes(config, size);
 }
 
@@ -113,8 +113,12 @@ static symmcoll_status_t start(
 
     (void)token;
     host->patience = (struct symc_patience){.timeout_ns = op->timeout_ns};
-    return symc_host_select(host->core->config, host->threads, host->size, op)
-        ->run(host, op);
+
+    symmcoll_status_t status =
+        symc_host_select(host->core->config, host->threads, host->size, op)
+            ->run(host, op);
+    symc_host_finish(host, op);
+    return status;
 }
 
 static const struct symc_coll_ops coll = {.start = start};

@@ -26,8 +26,19 @@ struct symc_host {
     size_t small;                  /* bytes of one small area */
     size_t chunk;                  /* bytes of one staging slot */
     uint64_t rounds;               /* of staged algorithms, so far */
+    uint64_t finished;             /* operations up to this one have ended */
+    uint64_t peers_done;           /* all peers have finished reading it */
     struct symc_patience patience; /* of the operation under way */
 };
+
+/* An operation has ended, and with it the reading of the peers' lines. */
+static inline void symc_host_finish(
+    struct symc_host *host, const struct symc_op *op)
+{
+    host->finished = op->seq;
+    atomic_store_explicit(
+        &host->channels[host->rank]->done, op->seq, memory_order_release);
+}
 
 /* ---- meet.c: header lines, waiting, disagreement ---- */
 
@@ -42,10 +53,30 @@ void *symc_host_beside(
 const void *symc_host_payload(const struct symc_host *host, int rank,
     const struct symc_op *op, size_t nbytes);
 
+/* Whether the line (depth SYMC_LINES) or the area (SYMC_AREAS) of an operation
+ * may be written: all peers have finished reading what was there. */
+bool symc_host_has_room(
+    struct symc_host *host, const struct symc_op *op, uint64_t depth);
+
+/* Wait for that; entry as of symc_host_meet(). */
+symmcoll_status_t symc_host_await_room(struct symc_host *host,
+    const struct symc_op *op, uint64_t depth, struct symc_trace_entry **entry);
+
+/* The first half of symc_host_meet(), where there is room: publish.  True where
+ * a peer has failed a group: then this one may have failed too. */
+bool symc_host_publish(struct symc_host *host, const struct symc_op *op,
+    uint32_t flags, const void *payload, size_t nbytes,
+    struct symc_trace_entry **entry);
+
+/* The second half: wait for everybody's header, and compare. */
+symmcoll_status_t symc_host_collect(
+    struct symc_host *host, const struct symc_op *op, uint32_t flags);
+
 /*
  * Publish this rank's header with a payload that fits it (a larger one is
- * beside it already, nbytes is 0), and wait for everybody's.  entry (out) is
- * the recorder's; set also where it fails.
+ * beside it already, nbytes is 0), and wait for everybody's.  entry is the
+ * recorder's: NULL, or set by symc_host_await_room(); set afterwards, also
+ * where it fails.
  *
  * OK: all ranks passed the same.  Else no buffer may be touched; see the
  * statuses of collectives.h.

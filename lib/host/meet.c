@@ -11,6 +11,7 @@
 
 #define CROWDED_YIELDS 64 /* before the usual wait, which sleeps in the end */
 #define POLLS_MAX 100000  /* without looking at anything else */
+#define WHAT_AHEAD ((uint32_t)SYMC_HEADER_AHEAD << 24)
 
 /* Operation, element type and reduction in one word, to compare at once. */
 static uint32_t pack(const struct symc_op *op, uint32_t flags)
@@ -28,14 +29,14 @@ bool symc_host_fits_line(const struct symc_op *op, size_t nbytes)
 void *symc_host_beside(
     const struct symc_host *host, int rank, const struct symc_op *op)
 {
-    return host->channels[rank]->small + (op->seq & 1) * host->small;
+    return host->channels[rank]->small + op->seq % SYMC_AREAS * host->small;
 }
 
 const void *symc_host_payload(const struct symc_host *host, int rank,
     const struct symc_op *op, size_t nbytes)
 {
     return symc_host_fits_line(op, nbytes)
-               ? host->channels[rank]->headers[op->seq & 1].payload
+               ? symc_header_at(host->channels[rank], op->seq)->payload
                : symc_host_beside(host, rank, op);
 }
 
@@ -67,10 +68,10 @@ static const _Atomic uint64_t *counter_of(
 static uint64_t progress_of(
     const struct symc_host *host, int rank, const struct symc_op *op)
 {
-    const struct symc_channel *channel = host->channels[rank];
+    struct symc_channel *channel = host->channels[rank];
 
-    if (atomic_load_explicit(
-            &channel->headers[op->seq & 1].seq, memory_order_acquire) < op->seq)
+    if (atomic_load_explicit(&symc_header_at(channel, op->seq)->seq,
+            memory_order_acquire) < op->seq)
         return 0;
     return 1 + atomic_load(&channel->staged) + atomic_load(&channel->reduced) +
            atomic_load(&channel->drained);
@@ -175,12 +176,12 @@ static __attribute__((noinline)) void await_crowded(
         bool here = false, elsewhere = false;
 
         for (int r = 0; r < host->size; r++) {
-            const struct symc_header *headers = host->channels[r]->headers;
+            struct symc_channel *channel = host->channels[r];
 
-            if (atomic_load_explicit(
-                    &headers[op->seq & 1].seq, memory_order_acquire) >= op->seq)
+            if (atomic_load_explicit(&symc_header_at(channel, op->seq)->seq,
+                    memory_order_acquire) >= op->seq)
                 continue;
-            if (atomic_load_explicit(&headers[(op->seq - 1) & 1].cpu,
+            if (atomic_load_explicit(&symc_header_at(channel, op->seq - 1)->cpu,
                     memory_order_relaxed) == cpu)
                 here = true;
             else
@@ -275,7 +276,7 @@ static const char *format_value(
 static const struct symc_header *header_of(
     const struct symc_host *host, int rank, const struct symc_op *op)
 {
-    return &host->channels[rank]->headers[op->seq & 1];
+    return symc_header_at(host->channels[rank], op->seq);
 }
 
 /* The rank whose value most ranks share; the lowest of equals. */
@@ -385,7 +386,7 @@ static symmcoll_status_t check_geometry(struct symc_host *host)
 static inline void claim_next(const struct symc_host *host, uint64_t seq)
 {
     struct symc_header *next =
-        &host->channels[host->rank]->headers[(seq + 1) & 1];
+        symc_header_at(host->channels[host->rank], seq + 1);
 
 #if defined(__x86_64__)
     __asm__ volatile("prefetchw %0" : : "m"(*(char *)next));
@@ -403,7 +404,7 @@ static inline void publish(const struct symc_host *host,
     const struct symc_op *op, uint32_t what, const void *payload, size_t nbytes)
 {
     struct symc_header *mine =
-        &host->channels[host->rank]->headers[op->seq & 1];
+        symc_header_at(host->channels[host->rank], op->seq);
     unsigned char line[SYMC_PAYLOAD] = {0};
     bool has_factor = op->op == SYMMCOLL_PREMUL_SUM;
 
@@ -422,24 +423,72 @@ static inline void publish(const struct symc_host *host,
     atomic_store_explicit(&mine->seq, op->seq, memory_order_release);
 }
 
-symmcoll_status_t symc_host_meet(struct symc_host *host,
-    const struct symc_op *op, uint32_t flags, const void *payload,
-    size_t nbytes, struct symc_trace_entry **entry)
-{
-    const struct symc_core *core = host->core;
-    size_t at = (op->seq & 1) * sizeof(struct symc_header) +
-                offsetof(struct symc_header, seq);
-    uint32_t what = pack(op, flags);
-    uint64_t differs = flags;
+/* ---- room in the ring of lines ---- */
 
-    publish(host, op, what, payload, nbytes);
+bool symc_host_has_room(
+    struct symc_host *host, const struct symc_op *op, uint64_t depth)
+{
+    uint64_t least = UINT64_MAX;
+
+    if (op->seq <= host->peers_done + depth)
+        return true;
+    for (int r = 0; r < host->size; r++) {
+        uint64_t done = atomic_load_explicit(
+            &host->channels[r]->done, memory_order_acquire);
+
+        if (r != host->rank && done < least)
+            least = done;
+    }
+    if (least > host->peers_done)
+        host->peers_done = least;
+    return op->seq <= host->peers_done + depth;
+}
+
+symmcoll_status_t symc_host_await_room(struct symc_host *host,
+    const struct symc_op *op, uint64_t depth, struct symc_trace_entry **entry)
+{
+    symmcoll_status_t status;
+
+    if (symc_host_has_room(host, op, depth))
+        return SYMMCOLL_OK;
+    *entry = host->core->record(host->core->group, op);
+    status = symc_host_wait_all(
+        host, op, offsetof(struct symc_channel, done), op->seq - depth);
+    if (status == SYMMCOLL_OK)
+        host->peers_done = op->seq - depth;
+    return status;
+}
+
+/* ---- one operation ---- */
+
+static uint32_t pack_mine(
+    const struct symc_host *host, const struct symc_op *op, uint32_t flags)
+{
+    bool ahead = host->finished + 1 < op->seq;
+
+    return pack(op, flags | (ahead ? SYMC_HEADER_AHEAD : 0));
+}
+
+bool symc_host_publish(struct symc_host *host, const struct symc_op *op,
+    uint32_t flags, const void *payload, size_t nbytes,
+    struct symc_trace_entry **entry)
+{
+    publish(host, op, pack_mine(host, op, flags), payload, nbytes);
     bool suspect = ring(host);
 
-    *entry = core->record(core->group, op);
-    if (suspect && core->failed(core->group, -1))
-        return core->failure(core->group, op, -1);
-    if (core->waiting->crowded)
-        await_crowded(host, op);
+    if (*entry == NULL)
+        *entry = host->core->record(host->core->group, op);
+    return suspect;
+}
+
+symmcoll_status_t symc_host_collect(
+    struct symc_host *host, const struct symc_op *op, uint32_t flags)
+{
+    size_t at = symc_line_of(op->seq) * sizeof(struct symc_header) +
+                offsetof(struct symc_header, seq);
+    uint32_t what = pack(op, flags), seen = 0;
+    uint64_t differs = flags;
+
     for (int i = 1, peer = host->rank; i < host->size; i++) {
         const struct symc_header *other;
 
@@ -448,13 +497,38 @@ symmcoll_status_t symc_host_meet(struct symc_host *host,
         if (status != SYMMCOLL_OK)
             return status;
         other = header_of(host, peer, op);
-        differs |= (other->count ^ op->count) | (other->what ^ what) |
+        seen |= other->what;
+        differs |= (other->count ^ op->count) |
+                   ((other->what ^ what) & ~WHAT_AHEAD) |
                    (uint64_t)(other->root ^ op->root);
     }
     claim_next(host, op->seq);
+    if ((seen & WHAT_AHEAD) == 0)
+        host->peers_done = op->seq - 1;
     if (__builtin_expect(differs != 0, 0))
         return disagree(host, op);
     return host->checked ? SYMMCOLL_OK : check_geometry(host);
+}
+
+symmcoll_status_t symc_host_meet(struct symc_host *host,
+    const struct symc_op *op, uint32_t flags, const void *payload,
+    size_t nbytes, struct symc_trace_entry **entry)
+{
+    const struct symc_core *core = host->core;
+
+    if (__builtin_expect(op->seq > host->peers_done + SYMC_LINES, 0)) {
+        symmcoll_status_t status =
+            symc_host_await_room(host, op, SYMC_LINES, entry);
+
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+    if (symc_host_publish(host, op, flags, payload, nbytes, entry) &&
+        core->failed(core->group, -1))
+        return core->failure(core->group, op, -1);
+    if (core->waiting->crowded)
+        await_crowded(host, op);
+    return symc_host_collect(host, op, flags);
 }
 
 struct symc_reduction symc_host_reduction(

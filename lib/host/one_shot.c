@@ -85,13 +85,17 @@ symmcoll_status_t symc_host_one_shot(
     size_t nbytes = contribution(host, op);
     bool in_line = symc_host_fits_line(op, nbytes);
     bool gives = op->kind != SYMC_BROADCAST || host->rank == op->root;
-    struct symc_trace_entry *entry;
+    struct symc_trace_entry *entry = NULL;
+    symmcoll_status_t status = SYMMCOLL_OK;
 
-    if (gives && !in_line)
-        memcpy(symc_host_beside(host, host->rank, op), op->in, nbytes);
-
-    symmcoll_status_t status = symc_host_meet(
-        host, op, 0, op->in, gives && in_line ? nbytes : 0, &entry);
+    if (gives && !in_line) {
+        status = symc_host_await_room(host, op, SYMC_AREAS, &entry);
+        if (status == SYMMCOLL_OK)
+            memcpy(symc_host_beside(host, host->rank, op), op->in, nbytes);
+    }
+    if (status == SYMMCOLL_OK)
+        status = symc_host_meet(
+            host, op, 0, op->in, gives && in_line ? nbytes : 0, &entry);
     if (status == SYMMCOLL_OK && nbytes > 0)
         finish(host, op, nbytes);
     host->core->recorded(host->core->group, entry, status == SYMMCOLL_OK);

@@ -156,14 +156,20 @@ symmcoll_status_t symc_host_meet_staged(struct symc_host *host,
 {
     const struct symc_core *core = host->core;
     uint32_t flags = 0;
+    symmcoll_status_t status;
 
     if (!host->reserved && core->reserve(core->group) != SYMMCOLL_OK) {
-        snprintf(symc_host_beside(host, host->rank, op), SYMC_SMALL_MIN, "%s",
-            symmcoll_last_error());
+        char detail[SYMC_SMALL_MIN];
+
+        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        status = symc_host_await_room(host, op, SYMC_AREAS, entry);
+        if (status != SYMMCOLL_OK)
+            return status;
+        memcpy(symc_host_beside(host, host->rank, op), detail, sizeof(detail));
         flags = SYMC_HEADER_REFUSED;
     }
 
-    symmcoll_status_t status = symc_host_meet(host, op, flags, NULL, 0, entry);
+    status = symc_host_meet(host, op, flags, NULL, 0, entry);
     if (status != SYMMCOLL_OK || host->reserved)
         return status;
     for (int r = 0; r < host->size; r++)

@@ -53,7 +53,7 @@ symmcoll_status_t symc_host_staged_scatter(
         .stage = stage,
         .combine = combine,
         .from = -1};
-    struct symc_trace_entry *entry;
+    struct symc_trace_entry *entry = NULL;
     symmcoll_status_t status = symc_host_meet_staged(host, op, &entry);
 
     if (status == SYMMCOLL_OK) {

@@ -78,7 +78,7 @@ symmcoll_status_t symc_host_two_shot(
         .combine = combine,
         .collect = shot.wants ? collect : NULL,
         .from = -1};
-    struct symc_trace_entry *entry;
+    struct symc_trace_entry *entry = NULL;
     symmcoll_status_t status = symc_host_meet_staged(host, op, &entry);
 
     if (status == SYMMCOLL_OK) {

@@ -5,10 +5,16 @@
  *
  * A collective begins with a header line on each rank: what the rank was asked
  * to do, a small payload, and the sequence number, stored last with release
- * order, so that one cache line crosses once.  There are two lines, used in
- * turn.  That is enough without a leaving barrier: to finish operation s a rank
- * needs every header s, and nobody writes s + 2 before it has seen every s + 1,
- * which its peers write only when they are done with s.
+ * order, so that one cache line crosses once.
+ *
+ * The lines form a ring.  INVARIANT: the line of operation s is written again,
+ * for s + SYMC_LINES, when every peer has finished reading s; so there is no
+ * leaving barrier.  How far a rank has finished stands in its `done`.  That
+ * word is seldom read: a rank whose operations all run to their end in turn has
+ * finished s - 1 when it publishes s, so a header s says so, unless it is
+ * marked AHEAD: then an earlier operation of its writer has been issued and has
+ * not ended.  The areas beside the lines are fewer, for they are large; the
+ * same holds of them with SYMC_AREAS.
  */
 #ifndef SYMC_HOST_WIRE_H
 #define SYMC_HOST_WIRE_H
@@ -19,11 +25,14 @@
 #define SYMC_FACTOR_AT 32  /* of them, where PREMUL_SUM's factor is */
 #define SYMC_SLOTS 4       /* staging slots in flight */
 #define SYMC_SMALL_MIN 512 /* room beside the header, for error details */
+#define SYMC_LINES 8       /* header lines of a rank; a power of two */
+#define SYMC_AREAS 2       /* areas beside them; a power of two */
 
 /* Flags of a header. */
-#define SYMC_HEADER_REFUSED                           \
-    1u /* no staging: the detail is beside the header \
-        */
+#define SYMC_HEADER_REFUSED                                                 \
+    1u                       /* no staging: the detail is beside the header \
+                              */
+#define SYMC_HEADER_AHEAD 2u /* an earlier operation has not ended here */
 
 struct symc_header {
     _Alignas(SYMC_APART) uint64_t count;
@@ -43,7 +52,10 @@ struct symc_geometry {
 };
 
 struct symc_channel {
-    struct symc_header headers[2];
+    struct symc_header headers[SYMC_LINES];
+
+    /* The last operation that this rank has finished reading. */
+    _Alignas(SYMC_APART) _Atomic uint64_t done;
 
     /* Rounds of staged algorithms, counted over the group's life: put into this
      * rank's slots, own part summed, nothing more to read. */
@@ -57,7 +69,23 @@ struct symc_channel {
     _Alignas(SYMC_APART) _Atomic uint32_t inside;
 
     _Alignas(SYMC_LINE) struct symc_geometry geometry;
-    _Alignas(SYMC_APART) unsigned char small[]; /* two areas, used in turn */
+    _Alignas(SYMC_APART) unsigned char small[]; /* SYMC_AREAS of them */
 };
+
+/*
+ * The line of a channel for an operation: 0 4 1 6 2 7 3 5 and so on.  Lines
+ * used one after another would have a peer's processor fetch the next ones
+ * before they are written, and take them away from the writer.
+ */
+static inline uint64_t symc_line_of(uint64_t seq)
+{
+    return UINT64_C(0x53726140) >> seq % SYMC_LINES * 4 & (SYMC_LINES - 1);
+}
+
+static inline struct symc_header *symc_header_at(
+    struct symc_channel *channel, uint64_t seq)
+{
+    return &channel->headers[symc_line_of(seq)];
+}
 
 #endif
