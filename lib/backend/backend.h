@@ -74,6 +74,13 @@ struct symc_core {
     int64_t (*now)(void); /* monotonic ns */
 };
 
+/* How closely an issued operation is looked at. */
+enum symc_advance {
+    SYMC_ADVANCE_PEEK,   /* at what has been written, and nothing that costs */
+    SYMC_ADVANCE_LOOK,   /* at failures and deaths, too */
+    SYMC_ADVANCE_EXPIRED /* the last time: its deadline has passed */
+};
+
 /* Collectives.  start() may do all the work and give the final status, or give
  * IN_PROGRESS and a token for test() and cancel(). */
 struct symc_coll_ops {
@@ -81,6 +88,18 @@ struct symc_coll_ops {
         void *state, const struct symc_op *op, void **token);
     symmcoll_status_t (*test)(void *state, void *token);
     void (*cancel)(void *state, void *token);
+
+    /* Optional, all three: operations that are begun and end later, in the
+     * order of issue.  issue() begins one without waiting, or returns false
+     * where it cannot; then nothing has happened. */
+    bool (*issue)(void *state, const struct symc_op *op);
+    /* End the oldest one, if it can: IN_PROGRESS or its status. */
+    symmcoll_status_t (*advance)(
+        void *state, const struct symc_op *op, enum symc_advance how);
+    /* Wait until advance() may get further, or until then.  Any thread may call
+     * it at any time. */
+    void (*doze)(void *state, const struct symc_op *op, int64_t until_ns);
+
     symmcoll_status_t (*group_begin)(void *state);
     symmcoll_status_t (*group_end)(void *state);
     symmcoll_status_t (*send)(void *state, const void *data, size_t nbytes,

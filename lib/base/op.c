@@ -41,3 +41,19 @@ const char *symc_op_format(enum symc_kind kind, uint64_t seq, const char *label,
     snprintf(buffer, nbytes, "%s%s%s", symc_kind_name(kind), number, quoted);
     return buffer;
 }
+
+size_t symc_op_in_nbytes(const struct symc_op *op, int size)
+{
+    size_t nbytes = op->count * op->elem;
+
+    return op->kind == SYMC_REDUCE_SCATTER ? nbytes * (size_t)size : nbytes;
+}
+
+size_t symc_op_out_nbytes(const struct symc_op *op, int size)
+{
+    size_t nbytes = op->count * op->elem;
+
+    return op->kind == SYMC_ALL_GATHER || op->kind == SYMC_GATHER
+               ? nbytes * (size_t)size
+               : nbytes;
+}

@@ -40,6 +40,11 @@ struct symc_op {
     char label[SYMC_LABEL_MAX]; /* the caller's, or "" */
 };
 
+/* Bytes of a rank's two buffers, in a group of so many ranks; of a root's where
+ * there is one. */
+size_t symc_op_in_nbytes(const struct symc_op *op, int size);
+size_t symc_op_out_nbytes(const struct symc_op *op, int size);
+
 /* "all_reduce"; "unknown" for what is none.  Static. */
 const char *symc_kind_name(enum symc_kind kind);
 

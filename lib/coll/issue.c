@@ -38,13 +38,6 @@ static symmcoll_status_t apply_call(
     return SYMMCOLL_OK;
 }
 
-static symmcoll_status_t queue(struct symmcoll_group *group, struct symc_op *op,
-    struct symmcoll_work **work)
-{
-    op->issued = symc_ticks();
-    return symc_lane_submit(&group->lane, op, work);
-}
-
 symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call,
     struct symmcoll_work **work)
@@ -60,12 +53,14 @@ symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
             return status;
     }
     if (work != NULL)
-        return queue(group, op, work);
+        return symc_lane_submit(&group->lane, op, work);
     if (symc_callbacks_inside(&group->lane.origin->callbacks))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected no blocking call on the callback thread",
             symc_kind_name(op->kind));
     ticket = symc_lane_enter(&group->lane);
+    if (__builtin_expect(group->lane.issued != NULL, 0))
+        symc_lane_settle(&group->lane);
     status = symc_group_run(group, op);
     symc_lane_leave(&group->lane, ticket);
     return status;

@@ -35,6 +35,38 @@ symmcoll_status_t symc_group_run(
     return status;
 }
 
+/* The same without waiting; false where the backend cannot, or the group has
+ * failed: then running it says so. */
+static bool issue_in_lane(void *context, struct symc_op *op)
+{
+    struct symmcoll_group *group = context;
+
+    if (atomic_load_explicit(&group->members.stopped, memory_order_acquire) !=
+        0)
+        return false;
+    op->seq = atomic_load_explicit(&group->seq, memory_order_relaxed) + 1;
+    if (!group->backend->coll->issue(group->state, op))
+        return false;
+    atomic_store_explicit(&group->seq, op->seq, memory_order_relaxed);
+    return true;
+}
+
+static symmcoll_status_t advance_in_lane(
+    void *context, const struct symc_op *op, enum symc_advance how)
+{
+    struct symmcoll_group *group = context;
+
+    return group->backend->coll->advance(group->state, op, how);
+}
+
+static void doze_in_lane(
+    void *context, const struct symc_op *op, int64_t until_ns)
+{
+    struct symmcoll_group *group = context;
+
+    group->backend->coll->doze(group->state, op, until_ns);
+}
+
 static symmcoll_status_t run_in_lane(void *group, struct symc_op *op)
 {
     return symc_group_run(group, op);
@@ -43,13 +75,16 @@ static symmcoll_status_t run_in_lane(void *group, struct symc_op *op)
 static void expire_in_lane(void *context, const struct symc_op *op)
 {
     struct symmcoll_group *group = context;
+    /* Not its number: the progress thread may be about to write that. */
+    struct symc_op known = {.kind = op->kind};
     char text[SYMC_OP_TEXT];
 
-    symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, op, NULL,
+    memcpy(known.label, op->label, sizeof(known.label));
+    symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, &known, NULL,
         "rank %d waited for %s of group %s in vain, and errors.blocking_wait "
         "is on",
         group->rank,
-        symc_op_format(op->kind, op->seq, op->label, text, sizeof(text)),
+        symc_op_format(known.kind, 0, known.label, text, sizeof(text)),
         group->name);
 }
 
@@ -134,7 +169,8 @@ static void format_name(const struct symmcoll_world *world, const char *name,
 symmcoll_status_t symc_group_open(
     struct symmcoll_world *world, struct symmcoll_group **group)
 {
-    struct symc_lane_ops ops = {.run = run_in_lane, .expire = expire_in_lane};
+    struct symc_lane_ops ops = {
+        .run = run_in_lane, .expire = expire_in_lane, .size = world->size};
     size_t nbytes = (sizeof(struct symmcoll_group) + SYMC_APART - 1) /
                     SYMC_APART * SYMC_APART;
     struct symmcoll_group *made = aligned_alloc(SYMC_APART, nbytes);
@@ -162,6 +198,11 @@ symmcoll_status_t symc_group_open(
     if (status != SYMMCOLL_OK)
         goto free_tables;
     ops.group = made;
+    if (made->backend->coll->issue != NULL) {
+        ops.issue = issue_in_lane;
+        ops.advance = advance_in_lane;
+        ops.doze = doze_in_lane;
+    }
     symc_lane_init(&made->lane, &ops, world->origin);
     symc_world_add(world, &made->members);
     *group = made;
@@ -179,17 +220,15 @@ void symc_group_drain(struct symmcoll_group *group)
     int64_t wait = world->config->timeouts_finalize;
     int64_t now = symc_now_ns();
     int64_t deadline = wait > SYMC_NEVER - now ? SYMC_NEVER : now + wait;
-    uint64_t tickets;
 
     do {
-        tickets = atomic_load(&group->lane.next);
         if (!symc_lane_drain(&group->lane, deadline) ||
             !symc_callbacks_drain(&world->origin->callbacks, deadline)) {
             symmcoll_group_abort(
                 group, "finalize: queued operations did not end");
             return;
         }
-    } while (tickets != atomic_load(&group->lane.next));
+    } while (!symc_lane_is_over(&group->lane)); /* a callback may start work */
 }
 
 void symc_group_stop(struct symmcoll_group *group)

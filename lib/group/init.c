@@ -5,6 +5,7 @@
  */
 #include "base/cancel.h"
 #include "group/group.h"
+#include "work/work.h"
 
 #include <stdio.h>
 
@@ -61,6 +62,7 @@ static symmcoll_status_t finalize(struct symmcoll_world *world)
     symc_group_drain(world->all);
     symc_group_stop(world->all);
     symc_callbacks_stop(&world->origin->callbacks);
+    symc_work_drop_spares(world->origin);
     symc_group_close(world->all);
     symc_world_close(world, true);
     return SYMMCOLL_OK;

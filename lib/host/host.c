@@ -121,7 +121,10 @@ static symmcoll_status_t start(
     return status;
 }
 
-static const struct symc_coll_ops coll = {.start = start};
+static const struct symc_coll_ops coll = {.start = start,
+    .issue = symc_host_issue,
+    .advance = symc_host_advance,
+    .doze = symc_host_doze};
 
 extern const struct symc_backend symc_host_backend;
 const struct symc_backend symc_host_backend = {

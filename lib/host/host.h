@@ -10,6 +10,12 @@
 #include "base/reduce.h"
 #include "host/wire.h"
 
+/* An operation that has been issued and has not ended. */
+struct symc_issued {
+    struct symc_trace_entry *entry;
+    bool suspect; /* a peer had failed a group when it was issued */
+};
+
 struct symc_host {
     const struct symc_core *core;
     int rank;
@@ -23,9 +29,10 @@ struct symc_host {
     const void **sources; /* for reductions: one for each rank */
     double *factors;
     bool *missing;
-    size_t small;                  /* bytes of one small area */
-    size_t chunk;                  /* bytes of one staging slot */
-    uint64_t rounds;               /* of staged algorithms, so far */
+    size_t small;                          /* bytes of one small area */
+    size_t chunk;                          /* bytes of one staging slot */
+    uint64_t rounds;                       /* of staged algorithms, so far */
+    struct symc_issued issued[SYMC_LINES]; /* by sequence number */
     uint64_t finished;             /* operations up to this one have ended */
     uint64_t peers_done;           /* all peers have finished reading it */
     struct symc_patience patience; /* of the operation under way */
@@ -93,6 +100,13 @@ symmcoll_status_t symc_host_wait(struct symc_host *host,
 symmcoll_status_t symc_host_wait_all(struct symc_host *host,
     const struct symc_op *op, size_t counter, uint64_t target);
 
+/* Who keeps an operation from going on, `peer` for one, into host->missing. */
+void symc_host_list_missing(
+    struct symc_host *host, const struct symc_op *op, int peer);
+
+/* Wake the peers who sleep; after a word has been written. */
+void symc_host_wake_peers(const struct symc_host *host);
+
 /* Advance an own counter, and wake who sleeps. */
 void symc_host_post(
     struct symc_host *host, _Atomic uint64_t *counter, uint64_t value);
@@ -147,9 +161,24 @@ symmcoll_status_t symc_host_meet_staged(struct symc_host *host,
 void symc_host_part(
     size_t count, size_t elem, int size, int r, size_t *lo, size_t *hi);
 
+/* ---- issued.c: see struct symc_coll_ops ---- */
+
+bool symc_host_issue(void *state, const struct symc_op *op);
+symmcoll_status_t symc_host_advance(
+    void *state, const struct symc_op *op, enum symc_advance how);
+void symc_host_doze(void *state, const struct symc_op *op, int64_t until_ns);
+
 /* ---- algorithms, each of which runs one operation to its end ---- */
 
 symmcoll_status_t symc_host_one_shot(
+    struct symc_host *host, const struct symc_op *op);
+/* The same in two parts: publish, where there is room of that depth, and end it
+ * when all lines are there. */
+uint64_t symc_host_one_shot_depth(
+    const struct symc_host *host, const struct symc_op *op);
+bool symc_host_one_shot_publish(struct symc_host *host,
+    const struct symc_op *op, struct symc_trace_entry **entry);
+symmcoll_status_t symc_host_one_shot_end(
     struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_two_shot(
     struct symc_host *host, const struct symc_op *op);

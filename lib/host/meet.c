@@ -78,10 +78,9 @@ static uint64_t progress_of(
 }
 
 /* Who keeps an operation from going on: those who have not come, else those who
- * are furthest behind, for the others wait for them too.  False where nobody
- * does: they came at the last moment. */
-static bool list_missing(struct symc_host *host, const struct symc_op *op,
-    int peer, size_t counter, uint64_t target)
+ * are furthest behind, for the others wait for them too. */
+void symc_host_list_missing(
+    struct symc_host *host, const struct symc_op *op, int peer)
 {
     uint64_t least = UINT64_MAX;
     bool any = false;
@@ -98,8 +97,6 @@ static bool list_missing(struct symc_host *host, const struct symc_op *op,
     }
     if (!any) /* they have moved since they were counted */
         host->missing[peer] = true;
-    return atomic_load_explicit(
-               counter_of(host, peer, counter), memory_order_acquire) < target;
 }
 
 /* The slow part of symc_host_wait(), out of its way. */
@@ -122,7 +119,10 @@ static __attribute__((noinline)) symmcoll_status_t wait_long(
     case SYMC_WAIT_STOPPED:
         return core->failure(core->group, op, peer);
     default:
-        if (!list_missing(host, op, peer, counter, target))
+        symc_host_list_missing(host, op, peer);
+        /* It may have come at the last moment. */
+        if (atomic_load_explicit(counter_of(host, peer, counter),
+                memory_order_acquire) >= target)
             return SYMMCOLL_OK;
         return core->expire(core->group, op, host->missing);
     }
@@ -216,6 +216,11 @@ static inline bool ring(const struct symc_host *host)
         failures |= atomic_load_explicit(&bell->failures, memory_order_relaxed);
     }
     return failures != 0;
+}
+
+void symc_host_wake_peers(const struct symc_host *host)
+{
+    ring(host);
 }
 
 void symc_host_post(

@@ -79,23 +79,67 @@ static void finish(
     }
 }
 
+/* What this rank puts beside its line and into it. */
+struct given {
+    size_t beside;
+    size_t in_line;
+};
+
+static struct given given_by(
+    const struct symc_host *host, const struct symc_op *op)
+{
+    size_t nbytes = contribution(host, op);
+    bool gives = op->kind != SYMC_BROADCAST || host->rank == op->root;
+
+    if (!gives)
+        return (struct given){0, 0};
+    return symc_host_fits_line(op, nbytes) ? (struct given){0, nbytes}
+                                           : (struct given){nbytes, 0};
+}
+
+uint64_t symc_host_one_shot_depth(
+    const struct symc_host *host, const struct symc_op *op)
+{
+    return given_by(host, op).beside > 0 ? SYMC_AREAS : SYMC_LINES;
+}
+
+bool symc_host_one_shot_publish(struct symc_host *host,
+    const struct symc_op *op, struct symc_trace_entry **entry)
+{
+    struct given given = given_by(host, op);
+
+    if (given.beside > 0)
+        memcpy(symc_host_beside(host, host->rank, op), op->in, given.beside);
+    return symc_host_publish(host, op, 0, op->in, given.in_line, entry);
+}
+
+symmcoll_status_t symc_host_one_shot_end(
+    struct symc_host *host, const struct symc_op *op)
+{
+    size_t nbytes = contribution(host, op);
+    symmcoll_status_t status = symc_host_collect(host, op, 0);
+
+    if (status == SYMMCOLL_OK && nbytes > 0)
+        finish(host, op, nbytes);
+    return status;
+}
+
 symmcoll_status_t symc_host_one_shot(
     struct symc_host *host, const struct symc_op *op)
 {
     size_t nbytes = contribution(host, op);
-    bool in_line = symc_host_fits_line(op, nbytes);
-    bool gives = op->kind != SYMC_BROADCAST || host->rank == op->root;
+    struct given given = given_by(host, op);
     struct symc_trace_entry *entry = NULL;
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    if (gives && !in_line) {
+    if (given.beside > 0) {
         status = symc_host_await_room(host, op, SYMC_AREAS, &entry);
         if (status == SYMMCOLL_OK)
-            memcpy(symc_host_beside(host, host->rank, op), op->in, nbytes);
+            memcpy(
+                symc_host_beside(host, host->rank, op), op->in, given.beside);
     }
     if (status == SYMMCOLL_OK)
-        status = symc_host_meet(
-            host, op, 0, op->in, gives && in_line ? nbytes : 0, &entry);
+        status = symc_host_meet(host, op, 0, op->in, given.in_line, &entry);
     if (status == SYMMCOLL_OK && nbytes > 0)
         finish(host, op, nbytes);
     host->core->recorded(host->core->group, entry, status == SYMMCOLL_OK);

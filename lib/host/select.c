@@ -18,6 +18,7 @@ static const struct symc_algorithm algorithms[] = {
         .help = "contributions travel with the header line; one crossing",
         .kinds = ALL,
         .small_only = true,
+        .resumable = true,
         .run = symc_host_one_shot},
     {.name = "direct",
         .help = "threads read each other's buffers; no staging",

@@ -19,6 +19,7 @@ struct symc_algorithm {
     uint32_t kinds;    /* bit 1 << kind for each operation it serves */
     bool threads_only; /* ranks must be threads of one process */
     bool small_only;   /* contributions up to host.small_max */
+    bool resumable;    /* can be issued and end later: see issued.c */
     symmcoll_status_t (*run)(struct symc_host *host, const struct symc_op *op);
 };
 

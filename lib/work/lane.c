@@ -6,7 +6,7 @@
 #include "work/thread.h"
 #include "work/work.h"
 
-#include <time.h>
+#include <sched.h>
 
 void symc_lane_init(struct symc_lane *lane, const struct symc_lane_ops *ops,
     struct symc_origin *origin)
@@ -40,6 +40,7 @@ static void run_one(struct symc_lane *lane, struct symmcoll_work *work)
     if (atomic_load_explicit(&lane->serving, memory_order_acquire) !=
         work->ticket)
         symc_lane_wait(lane, work->ticket);
+    symc_lane_settle(lane);
     status = lane->ops.run(lane->ops.group, &work->op);
     /* First the end, then the next turn: who finds all turns over finds all
      * callbacks queued. */
@@ -59,7 +60,7 @@ static void *progress(void *arg)
         if (work == NULL && lane->stopping)
             break;
         if (work == NULL) {
-            pthread_cond_wait(&lane->changed, &lane->lock);
+            symc_lane_attend(lane);
             continue;
         }
         lane->head = work->next;
@@ -81,6 +82,10 @@ symmcoll_status_t symc_lane_submit(struct symc_lane *lane,
 
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
+    if (symc_lane_issue(lane, made)) {
+        *work = made;
+        return SYMMCOLL_OK;
+    }
     pthread_mutex_lock(&lane->lock);
     if (lane->stopping) {
         status = symc_fail(SYMMCOLL_ERR_ABORTED,
@@ -96,6 +101,7 @@ symmcoll_status_t symc_lane_submit(struct symc_lane *lane,
         symc_work_release(made);
         return status;
     }
+    made->op.issued = symc_ticks();
     /* Under the lock, so that the queue is in the order of tickets. */
     made->ticket =
         atomic_fetch_add_explicit(&lane->next, 1, memory_order_acquire);
@@ -113,13 +119,43 @@ symmcoll_status_t symc_lane_submit(struct symc_lane *lane,
 bool symc_lane_drain(struct symc_lane *lane, int64_t deadline_ns)
 {
     struct symc_patience patience = {.deadline_ns = deadline_ns};
+    bool over = false;
 
-    return symc_wait_plainly(&lane->origin->waiting, &lane->bell,
-        &lane->serving, atomic_load(&lane->next), &patience);
+    while (!over && symc_now_ns() < deadline_ns) {
+        uint64_t ticket;
+        int64_t until;
+
+        if (!symc_wait_plainly(&lane->origin->waiting, &lane->bell,
+                &lane->serving, atomic_load(&lane->next), &patience))
+            return false;
+        if (!symc_lane_try(lane, &ticket))
+            continue;
+        until = symc_lane_advance(lane, SYMC_ADVANCE_LOOK);
+        over = lane->issued == NULL;
+        if (!over)
+            lane->ops.doze(lane->ops.group, &lane->issued->op,
+                until < deadline_ns ? until : deadline_ns);
+        symc_lane_leave(lane, ticket);
+    }
+    return over;
+}
+
+bool symc_lane_is_over(struct symc_lane *lane)
+{
+    uint64_t ticket;
+    bool over;
+
+    if (!symc_lane_try(lane, &ticket))
+        return false;
+    over = lane->issued == NULL;
+    symc_lane_leave(lane, ticket);
+    return over;
 }
 
 void symc_lane_stop(struct symc_lane *lane)
 {
+    uint64_t ticket;
+
     pthread_mutex_lock(&lane->lock);
     lane->stopping = true;
     pthread_cond_broadcast(&lane->changed);
@@ -127,10 +163,17 @@ void symc_lane_stop(struct symc_lane *lane)
     if (lane->running)
         pthread_join(lane->thread, NULL);
     lane->running = false;
+    ticket = symc_lane_enter(lane);
+    symc_lane_settle(lane);
+    symc_lane_leave(lane, ticket);
 }
 
 void symc_lane_destroy(struct symc_lane *lane)
 {
+    /* Who has waited for the last work may not have turned away yet. */
+    atomic_thread_fence(memory_order_seq_cst);
+    while (atomic_load(&lane->origin->visitors) != 0)
+        sched_yield();
     pthread_cond_destroy(&lane->changed);
     pthread_mutex_destroy(&lane->lock);
 }

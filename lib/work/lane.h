@@ -4,10 +4,20 @@
  * order of calls, and runs when its number comes up.  Blocking operations run
  * on the caller's thread; queued ones on the lane's progress thread, which
  * starts with the first of them.
+ *
+ * Small operations are issued instead of queued, where nothing is queued ahead:
+ * the call publishes what the peers need and passes the turn on.  They end in
+ * the order of issue, by whoever takes the turn and finds that the peers'
+ * contributions are there: a waiter, the next blocking operation, or, where
+ * nobody asks for some milliseconds, the progress thread (attend.c).
+ *
+ * INVARIANT: nobody who holds the turn waits for a work that is behind the
+ * oldest issued one.
  */
 #ifndef SYMC_WORK_LANE_H
 #define SYMC_WORK_LANE_H
 
+#include "backend/backend.h"
 #include "base/base.h"
 #include "base/op.h"
 #include "segment/bell.h"
@@ -25,7 +35,13 @@ struct symc_lane_ops {
     symmcoll_status_t (*run)(void *group, struct symc_op *op);
     /* A wait for work has expired in blocking-wait mode: fail the group. */
     void (*expire)(void *group, const struct symc_op *op);
+    /* As of struct symc_coll_ops. */
+    bool (*issue)(void *group, struct symc_op *op);
+    symmcoll_status_t (*advance)(
+        void *group, const struct symc_op *op, enum symc_advance how);
+    void (*doze)(void *group, const struct symc_op *op, int64_t until_ns);
     void *group;
+    int size; /* ranks of the group */
 };
 
 struct symc_lane {
@@ -35,12 +51,20 @@ struct symc_lane {
     struct symc_lane_ops ops;
     struct symc_origin *origin; /* of its works; borrowed */
 
-    pthread_mutex_t lock; /* of what follows */
+    /* Under the turn: issued and not ended, the oldest first. */
+    struct symmcoll_work *issued, *issued_tail;
+
+    pthread_mutex_t lock; /* of what follows; flags are read without */
     pthread_cond_t changed;
     struct symmcoll_work *head, *tail;
     pthread_t thread;
-    bool running; /* the progress thread */
-    bool stopping;
+    _Atomic bool running;  /* the progress thread */
+    _Atomic bool attended; /* it looks at what is issued, now and then */
+    _Atomic bool stopping;
+    bool asked; /* to look at once */
+    /* The progress thread's own. */
+    int quiet;        /* times it has found nothing, in a row */
+    uint64_t stalled; /* the oldest that it found the last time; 0: none */
 };
 
 void symc_lane_init(struct symc_lane *lane, const struct symc_lane_ops *ops,
@@ -57,7 +81,10 @@ void symc_lane_destroy(struct symc_lane *lane);
  */
 bool symc_lane_drain(struct symc_lane *lane, int64_t deadline_ns);
 
-/* Queue an operation, which is copied.  Errors: NO_MEMORY, SYSTEM. */
+/* Whether nothing is queued, issued or running. */
+bool symc_lane_is_over(struct symc_lane *lane);
+
+/* Issue or queue an operation, which is copied.  Errors: NO_MEMORY, SYSTEM. */
 symmcoll_status_t symc_lane_submit(struct symc_lane *lane,
     const struct symc_op *op, struct symmcoll_work **work);
 
@@ -82,5 +109,34 @@ static inline void symc_lane_leave(struct symc_lane *lane, uint64_t ticket)
     atomic_store_explicit(&lane->serving, ticket + 1, memory_order_release);
     symc_bell_touch(&lane->bell);
 }
+
+/* Take the turn where it is free. */
+static inline bool symc_lane_try(struct symc_lane *lane, uint64_t *ticket)
+{
+    *ticket = atomic_load_explicit(&lane->serving, memory_order_acquire);
+    uint64_t expected = *ticket;
+
+    return atomic_compare_exchange_strong_explicit(&lane->next, &expected,
+        expected + 1, memory_order_acquire, memory_order_relaxed);
+}
+
+/* ---- attend.c: issued works ---- */
+
+/* Issue a work, if it can be done at once. */
+bool symc_lane_issue(struct symc_lane *lane, struct symmcoll_work *work);
+
+/* Under the turn: end what can be ended.  Returns the deadline of the oldest
+ * one that is left, 0 where it has none yet, SYMC_NEVER where none is left. */
+int64_t symc_lane_advance(struct symc_lane *lane, enum symc_advance how);
+
+/* Under the turn: wait until all have ended. */
+void symc_lane_settle(struct symc_lane *lane);
+
+/* Have the progress thread look at once: nobody will wait. */
+void symc_lane_ask(struct symc_lane *lane);
+
+/* For the progress thread, with the lock held and nothing queued: sleep, and
+ * look after what is issued. */
+void symc_lane_attend(struct symc_lane *lane);
 
 #endif

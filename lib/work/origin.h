@@ -9,6 +9,10 @@
 #include "segment/bell.h"
 #include "work/callback.h"
 
+#define SYMC_SPARES 8 /* works that are kept for use again */
+
+struct symmcoll_work;
+
 struct symc_origin {
     const uint32_t *alive; /* 1; 0 in a forked child */
     bool blocking_wait;    /* a wait that expires fails the group */
@@ -16,6 +20,10 @@ struct symc_origin {
     struct symc_callbacks callbacks;
     /* Apart from what waiting threads read. */
     _Alignas(SYMC_APART) _Atomic uint32_t holders;
+    /* Threads that look at a lane through a work: it is not released before
+     * they have left. */
+    _Atomic uint32_t visitors;
+    _Alignas(SYMC_LINE) _Atomic(struct symmcoll_work *) spares[SYMC_SPARES];
 };
 
 /* Make one with a single holder; blocking_wait and waiting are to be filled in.

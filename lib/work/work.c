@@ -6,11 +6,49 @@
 #include "work/work.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct symmcoll_work *symc_work_create(
-    struct symc_lane *lane, const struct symc_op *op)
+/* The longest wait before a waiter looks at everything again. */
+#define LOOK_NS (INT64_C(100) * 1000 * 1000)
+
+/* ---- making and releasing ---- */
+
+/* In place of a spare, once the world has gone. */
+#define CLOSED ((struct symmcoll_work *)1)
+
+static struct symmcoll_work *take_spare(struct symc_origin *origin)
+{
+    for (int i = 0; i < SYMC_SPARES; i++) {
+        struct symmcoll_work *spare =
+            atomic_load_explicit(&origin->spares[i], memory_order_relaxed);
+
+        if (spare != NULL)
+            spare = atomic_exchange_explicit(
+                &origin->spares[i], NULL, memory_order_acquire);
+        if (spare != NULL)
+            return spare;
+    }
+    return NULL;
+}
+
+/* Once kept, a spare may be taken or destroyed by others. */
+static bool keep_spare(struct symc_origin *origin, struct symmcoll_work *work)
+{
+    for (int i = 0; i < SYMC_SPARES; i++) {
+        struct symmcoll_work *none = NULL;
+
+        if (atomic_load_explicit(&origin->spares[i], memory_order_relaxed) ==
+                NULL &&
+            atomic_compare_exchange_strong_explicit(&origin->spares[i], &none,
+                work, memory_order_release, memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
+static struct symmcoll_work *make_new(struct symc_origin *origin)
 {
     size_t nbytes = (sizeof(struct symmcoll_work) + SYMC_APART - 1) /
                     SYMC_APART * SYMC_APART;
@@ -20,24 +58,62 @@ struct symmcoll_work *symc_work_create(
         symc_fail(SYMMCOLL_ERR_NO_MEMORY, "work: %zu bytes asked for", nbytes);
         return NULL;
     }
-    memset(work, 0, nbytes);
-    symc_origin_hold(lane->origin);
-    work->origin = lane->origin;
-    work->lane = lane;
-    work->op = *op;
-    atomic_init(&work->holders, 2);
+    memset(work, 0, sizeof(*work));
     pthread_mutex_init(&work->lock, NULL);
+    symc_origin_hold(origin);
+    work->origin = origin;
     return work;
+}
+
+struct symmcoll_work *symc_work_create(
+    struct symc_lane *lane, const struct symc_op *op)
+{
+    struct symmcoll_work *work = take_spare(lane->origin);
+
+    if (work == NULL)
+        work = make_new(lane->origin);
+    if (work == NULL)
+        return NULL;
+    work->next = NULL;
+    work->lane = lane;
+    work->deadline_ns = 0;
+    work->issued = false;
+    work->detail[0] = '\0';
+    work->op = *op;
+    atomic_init(&work->ended, 0);
+    atomic_init(&work->seq, 0);
+    atomic_init(&work->holders, 2);
+    return work;
+}
+
+static void destroy(struct symmcoll_work *work)
+{
+    struct symc_origin *origin = work->origin;
+
+    pthread_mutex_destroy(&work->lock);
+    free(work);
+    symc_origin_release(origin);
+}
+
+void symc_work_drop_spares(struct symc_origin *origin)
+{
+    for (int i = 0; i < SYMC_SPARES; i++) {
+        struct symmcoll_work *spare =
+            atomic_exchange(&origin->spares[i], CLOSED);
+
+        if (spare != NULL && spare != CLOSED)
+            destroy(spare);
+    }
 }
 
 void symc_work_release(struct symmcoll_work *work)
 {
-    if (atomic_fetch_sub(&work->holders, 1) != 1)
-        return;
-    pthread_mutex_destroy(&work->lock);
-    symc_origin_release(work->origin);
-    free(work);
+    if (atomic_fetch_sub(&work->holders, 1) == 1 &&
+        !keep_spare(work->origin, work))
+        destroy(work);
 }
+
+/* ---- the end ---- */
 
 void symc_work_end(struct symmcoll_work *work, symmcoll_status_t status)
 {
@@ -78,9 +154,116 @@ static void expire(struct symmcoll_work *work)
     pthread_mutex_unlock(&work->lock);
 }
 
+/* ---- looking after an issued work ---- */
+
+/* Enter the lane of a work; false where it has ended, for then the lane may be
+ * gone.  A lane is not released as long as somebody is inside. */
+static bool enter(struct symmcoll_work *work)
+{
+    atomic_fetch_add(&work->origin->visitors, 1);
+    if (atomic_load(&work->ended) == 0)
+        return true;
+    atomic_fetch_sub(&work->origin->visitors, 1);
+    return false;
+}
+
+static void leave(struct symmcoll_work *work)
+{
+    atomic_fetch_sub(&work->origin->visitors, 1);
+}
+
+static bool has_ended(const struct symmcoll_work *work)
+{
+    return atomic_load_explicit(&work->ended, memory_order_acquire) != 0;
+}
+
+/* Take the turn, where it is free, and end what can be ended. */
+static bool advance(struct symmcoll_work *work, enum symc_advance how)
+{
+    uint64_t ticket;
+
+    if (!symc_lane_try(work->lane, &ticket))
+        return false;
+    symc_lane_advance(work->lane, how);
+    symc_lane_leave(work->lane, ticket);
+    return true;
+}
+
+/* Poll for a moment; with the turn, until another thread wants it. */
+static void poll(struct symmcoll_work *work)
+{
+    struct symc_lane *lane = work->lane;
+
+    for (int i = 0; i < SYMC_QUICK_POLLS && !has_ended(work); i++) {
+        uint64_t ticket;
+
+        symc_pause();
+        if (!symc_lane_try(lane, &ticket))
+            continue;
+        symc_lane_advance(lane, SYMC_ADVANCE_PEEK);
+        while (!has_ended(work) && ++i < SYMC_QUICK_POLLS &&
+               atomic_load_explicit(&lane->next, memory_order_relaxed) ==
+                   ticket + 1) {
+            symc_pause();
+            symc_lane_advance(lane, SYMC_ADVANCE_PEEK);
+        }
+        symc_lane_leave(lane, ticket);
+    }
+}
+
+/* Inside the lane: wait for an issued work until then, and see to its end. */
+static void await_issued(struct symmcoll_work *work, int64_t deadline_ns)
+{
+    struct symc_lane *lane = work->lane;
+
+    poll(work);
+    for (int64_t now = 0; !has_ended(work) && now < deadline_ns;) {
+        bool advanced = advance(work, SYMC_ADVANCE_LOOK);
+        struct symc_patience patience;
+
+        now = symc_now_ns();
+        patience.deadline_ns =
+            deadline_ns - now < LOOK_NS ? deadline_ns : now + LOOK_NS;
+        if (has_ended(work))
+            break;
+        /* Who holds the turn ends the work, or passes it on. */
+        if (advanced)
+            lane->ops.doze(lane->ops.group, &work->op, patience.deadline_ns);
+        else
+            symc_wait_plainly(&work->origin->waiting, &work->bell, &work->ended,
+                1, &patience);
+    }
+}
+
+/* Wait until a work has ended; false when the time has passed. */
+static bool await(struct symmcoll_work *work, int64_t deadline_ns)
+{
+    struct symc_patience patience = {.deadline_ns = deadline_ns};
+
+    if (!work->issued)
+        return symc_wait_plainly(
+            &work->origin->waiting, &work->bell, &work->ended, 1, &patience);
+    if (enter(work)) {
+        await_issued(work, deadline_ns);
+        leave(work);
+    }
+    return has_ended(work);
+}
+
+/* Nobody will wait for a work: see that it is looked after. */
+static void entrust(struct symmcoll_work *work)
+{
+    if (work->issued && enter(work)) {
+        symc_lane_ask(work->lane);
+        leave(work);
+    }
+}
+
+/* ---- what users may ask ---- */
+
 symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
 {
-    struct symc_patience patience = {.timeout_ns = SYMC_NEVER};
+    int64_t deadline_ns = SYMC_NEVER;
 
     if (work == NULL)
         return symc_fail(
@@ -98,18 +281,15 @@ symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "work_wait: expected another thread than the callback thread");
     if (timeout >= 0)
-        patience.deadline_ns = symc_deadline_ns(timeout);
-    if (timeout != 0 && symc_wait_plainly(&work->origin->waiting, &work->bell,
-                            &work->ended, 1, &patience))
+        deadline_ns = symc_deadline_ns(timeout);
+    if (timeout != 0 && await(work, deadline_ns))
         return result(work);
     if (!work->origin->blocking_wait || timeout == 0)
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
             "work_wait: %s has not ended after %g s; it goes on",
             symc_kind_name(work->op.kind), timeout);
     expire(work);
-    patience.deadline_ns = SYMC_NEVER;
-    symc_wait_plainly(
-        &work->origin->waiting, &work->bell, &work->ended, 1, &patience);
+    await(work, SYMC_NEVER);
     return result(work);
 }
 
@@ -118,15 +298,20 @@ symmcoll_status_t symmcoll_work_test(struct symmcoll_work *work)
     if (work == NULL)
         return symc_fail(
             SYMMCOLL_ERR_INVALID, "work_test: expected a work, found NULL");
-    if (atomic_load_explicit(&work->ended, memory_order_acquire) == 0)
-        return SYMMCOLL_IN_PROGRESS;
-    return result(work);
+    if (!has_ended(work) && work->issued && enter(work)) {
+        advance(work, SYMC_ADVANCE_PEEK);
+        leave(work);
+    }
+    return has_ended(work) ? result(work) : SYMMCOLL_IN_PROGRESS;
 }
 
 void symmcoll_work_free(struct symmcoll_work *work)
 {
-    if (work != NULL)
-        symc_work_release(work);
+    if (work == NULL)
+        return;
+    if (!has_ended(work))
+        entrust(work);
+    symc_work_release(work);
 }
 
 const char *symmcoll_work_error(const struct symmcoll_work *work)
@@ -176,8 +361,10 @@ symmcoll_status_t symmcoll_work_then(
         *at = callback;
     }
     pthread_mutex_unlock(&work->lock);
-    if (!ended)
+    if (!ended) {
+        entrust(work);
         return SYMMCOLL_OK;
+    }
     callback->status = work->status;
     if (symc_callbacks_push(&work->origin->callbacks, callback))
         return SYMMCOLL_OK;

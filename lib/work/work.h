@@ -9,23 +9,27 @@
 #include "work/origin.h"
 
 struct symmcoll_work {
-    struct symmcoll_work *next; /* in its lane's queue */
-    struct symc_origin *origin;
+    struct symmcoll_work *next; /* in its lane's queue, or of those issued */
+    struct symc_origin *origin; /* a hold of it, kept while a spare */
     struct symc_lane *lane; /* there only as long as the work has not ended */
-    uint64_t ticket;
-    struct symc_op op;
-    _Atomic uint32_t holders; /* the user's handle, and the queue */
-    _Atomic uint64_t ended;   /* 1: status and detail are final */
-    _Atomic uint64_t seq;
-    struct symc_bell bell; /* for those who wait */
-    symmcoll_status_t status;
-    char detail[SYMC_DETAIL_MAX];
-
-    pthread_mutex_t lock; /* of the callbacks, and of `ended` becoming 1 */
     struct symc_callback *callbacks;
+    uint64_t ticket;          /* of a queued one */
+    int64_t deadline_ns;      /* of an issued one, 0: has not begun */
+    _Atomic uint64_t ended;   /* 1: status and detail are final */
+    _Atomic uint64_t seq;     /* once it has ended */
+    _Atomic uint32_t holders; /* the user's handle, and the lane */
+    symmcoll_status_t status;
+    bool issued; /* was not queued; does not change */
+    struct symc_op op;
+
+    /* What a spare keeps. */
+    struct symc_bell bell; /* for those who wait */
+    pthread_mutex_t lock;  /* of the callbacks, and of `ended` becoming 1 */
+    char detail[SYMC_DETAIL_MAX];
 };
 
-/* Made by a lane: one holder is the caller, one the queue. */
+/* Made by a lane, from a spare where there is one: one holder is the caller,
+ * one the queue. */
 struct symmcoll_work *symc_work_create(
     struct symc_lane *lane, const struct symc_op *op);
 
@@ -34,5 +38,9 @@ void symc_work_end(struct symmcoll_work *work, symmcoll_status_t status);
 
 /* Let go of one hold. */
 void symc_work_release(struct symmcoll_work *work);
+
+/* The world goes: works are not kept any more, and its spares are given back.
+ */
+void symc_work_drop_spares(struct symc_origin *origin);
 
 #endif

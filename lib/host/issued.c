@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Operations that are issued and end later: those whose contribution travels
+ * with the header line.  Issuing publishes and never waits, so that no peer is
+ * held up by a rank that computes meanwhile; whoever asks later finds that all
+ * lines are there and works out the result.  They end in the order of issue.
+ */
+#include "host/host.h"
+#include "host/select.h"
+
+#include <stddef.h>
+
+static struct symc_issued *issued_of(
+    struct symc_host *host, const struct symc_op *op)
+{
+    return &host->issued[op->seq % SYMC_LINES];
+}
+
+bool symc_host_issue(void *state, const struct symc_op *op)
+{
+    struct symc_host *host = state;
+    struct symc_issued *issued = issued_of(host, op);
+
+    if (!symc_host_select(host->core->config, host->threads, host->size, op)
+             ->resumable ||
+        op->seq > host->finished + SYMC_LINES ||
+        !symc_host_has_room(host, op, symc_host_one_shot_depth(host, op)))
+        return false;
+    issued->entry = NULL;
+    issued->suspect = symc_host_one_shot_publish(host, op, &issued->entry);
+    return true;
+}
+
+/* A rank whose line is not there yet, or -1. */
+static int find_missing(const struct symc_host *host, const struct symc_op *op)
+{
+    for (int i = 1; i < host->size; i++) {
+        int peer = (host->rank + i) % host->size;
+
+        if (atomic_load_explicit(
+                &symc_header_at(host->channels[peer], op->seq)->seq,
+                memory_order_acquire) < op->seq)
+            return peer;
+    }
+    return -1;
+}
+
+/* What becomes of an operation for which a peer is missing. */
+static symmcoll_status_t consider(struct symc_host *host,
+    const struct symc_op *op, int missing, enum symc_advance how)
+{
+    const struct symc_core *core = host->core;
+
+    if (atomic_load_explicit(core->stopped, memory_order_acquire) != 0 ||
+        (how != SYMC_ADVANCE_PEEK && core->failed(core->group, missing)))
+        return core->failure(core->group, op, missing);
+    if (how != SYMC_ADVANCE_EXPIRED)
+        return SYMMCOLL_IN_PROGRESS;
+    symc_host_list_missing(host, op, missing);
+    return core->expire(core->group, op, host->missing);
+}
+
+symmcoll_status_t symc_host_advance(
+    void *state, const struct symc_op *op, enum symc_advance how)
+{
+    struct symc_host *host = state;
+    const struct symc_core *core = host->core;
+    struct symc_issued *issued = issued_of(host, op);
+    int missing = find_missing(host, op);
+    symmcoll_status_t status;
+
+    if (issued->suspect && core->failed(core->group, -1))
+        status = core->failure(core->group, op, -1);
+    else if (missing >= 0)
+        status = consider(host, op, missing, how);
+    else
+        status = symc_host_one_shot_end(host, op);
+    if (status == SYMMCOLL_IN_PROGRESS)
+        return status;
+    core->recorded(core->group, issued->entry, status == SYMMCOLL_OK);
+    symc_host_finish(host, op);
+    /* A peer may wait for room in its ring. */
+    symc_host_wake_peers(host);
+    return status;
+}
+
+/* What ends a sleep besides the line: a peer that will not write it. */
+struct doze {
+    const struct symc_core *core;
+    int peer;
+};
+
+static bool look(void *arg)
+{
+    const struct doze *doze = arg;
+
+    return doze->core->failed(doze->core->group, doze->peer);
+}
+
+void symc_host_doze(void *state, const struct symc_op *op, int64_t until_ns)
+{
+    const struct symc_host *host = state;
+    struct symc_patience patience = {.deadline_ns = until_ns};
+    struct doze doze = {host->core, find_missing(host, op)};
+    struct symc_watch watch = {.waiting = host->core->waiting,
+        .bell = host->bells[host->rank],
+        .stopped = host->core->stopped,
+        .look = look,
+        .arg = &doze};
+
+    if (doze.peer >= 0)
+        symc_wait_long(&watch,
+            &symc_header_at(host->channels[doze.peer], op->seq)->seq, op->seq,
+            &patience);
+}
