@@ -44,11 +44,12 @@ for page in man/*.[1-9]; do
     esac
 done
 
-# As man -M man reads them: from the folder above, by the section.
+# As man -M pages reads them: from the folder above, by the section.
 unread=
 for page in man/*.[1-9]; do
     target=$(sed -n '1s/^\.so //p' "$page")
-    [ -e "man/${target:-man${page##*.}/${page#man/}}" ] || unread="$unread $page"
+    [ -e "$builddir/pages/${target:-man${page##*.}/${page#man/}}" ] ||
+        unread="$unread $page"
 done
 
 stale=
@@ -74,7 +75,7 @@ none "$missing" 'every exported function has a page'
 none "$unnamed" 'its page has it under NAME'
 none "$undeclared" 'its page has it under SYNOPSIS'
 none "$dangling" 'every alias leads to a page that exists'
-none "$unread" 'man -M man finds every page and every alias in the tree'
+none "$unread" 'man -M pages finds every page and every alias in the tree'
 none "$stale" 'every page of section 3 is about an exported function or a struct'
 none "$toolless" 'every tool has a page'
 [ -e man/symmcoll.conf.5 ] && [ -e man/symmcoll.7 ]
