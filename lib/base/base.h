@@ -65,6 +65,7 @@ struct symc_tick_rate {
 };
 /* Measure; takes about a millisecond the first time in a process. */
 void symc_tick_rate_measure(struct symc_tick_rate *rate);
+/* 0 where the rate leads beyond what a clock can show. */
 int64_t symc_tick_wall_ns(const struct symc_tick_rate *rate, uint64_t ticks);
 
 /* ---- alloc.c ---- */

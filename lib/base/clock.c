@@ -135,5 +135,12 @@ int64_t symc_tick_wall_ns(const struct symc_tick_rate *rate, uint64_t ticks)
     /* Signed: records may be older than the measurement. */
     int64_t elapsed = (int64_t)(ticks - rate->ticks0);
 
-    return rate->wall_ns + (int64_t)((double)elapsed * rate->ns_per_tick);
+    double ns = (double)elapsed * rate->ns_per_tick;
+    int64_t wall_ns;
+
+    /* A rate may come from a record that is corrupt; no clock shows these. */
+    if (!(ns > -(double)SYMC_NEVER && ns < (double)SYMC_NEVER) ||
+        __builtin_add_overflow(rate->wall_ns, (int64_t)ns, &wall_ns))
+        return 0;
+    return wall_ns;
 }

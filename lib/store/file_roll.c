@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,9 @@
 /* Bookkeeping; users' keys begin with a slash. */
 #define WORKERS "refcount/" /* a line for each open worker: its process */
 #define FINISHED "cleanup/" /* how many have closed, in decimal */
+
+/* More than any run has; with the workers that are open still no overflow. */
+#define FINISHED_MAX (LONG_MAX / 2)
 
 /* What a text of lines holds, and where this worker's own line is. */
 struct roll {
@@ -50,11 +54,14 @@ static struct roll call_roll(const struct symc_file *file)
     return roll;
 }
 
+/* How many have closed; a number that no run reaches, which a damaged file may
+ * say, is as good as the largest. */
 static long get_finished(const struct symc_file *file)
 {
     const struct symc_bytes *text = symc_map_find(&file->journal.map, FINISHED);
+    long count = text != NULL ? strtol(text->data, NULL, 10) : 0;
 
-    return text != NULL ? strtol(text->data, NULL, 10) : 0;
+    return count < 0 ? 0 : count > FINISHED_MAX ? FINISHED_MAX : count;
 }
 
 /*

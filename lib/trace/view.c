@@ -4,7 +4,6 @@
  */
 #include "trace/view.h"
 
-#include <math.h>
 #include <string.h>
 
 #define SIZE_LIMIT 65536 /* no world is larger; a corrupt one may say so */
@@ -152,17 +151,7 @@ const char *symc_trace_view_thread(
 int64_t symc_trace_view_wall_ns(
     const struct symc_trace_view *view, uint64_t ticks)
 {
-    double elapsed;
-    double wall;
+    int64_t wall_ns = ticks > 0 ? symc_tick_wall_ns(&view->rate, ticks) : 0;
 
-    if (ticks == 0)
-        return 0;
-    /* Once in floating point, where nothing overflows: a corrupt rate must not
-     * become an undefined conversion. */
-    elapsed =
-        ((double)ticks - (double)view->rate.ticks0) * view->rate.ns_per_tick;
-    wall = (double)view->rate.wall_ns + elapsed;
-    if (!isfinite(wall) || wall < 0 || wall > 9e18 || fabs(elapsed) > 4e18)
-        return 0;
-    return symc_tick_wall_ns(&view->rate, ticks);
+    return wall_ns > 0 ? wall_ns : 0;
 }

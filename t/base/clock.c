@@ -44,6 +44,20 @@ static int rate_converts(void)
 
 /* The counter read now must show a wall time within the reads around it; a
  * thousandth of the distance to the measurement is left for its error. */
+/* A rate may come out of a damaged record. */
+static int corrupt_rate_is_no_time(void)
+{
+    const struct symc_tick_rate late = {0, INT64_MAX, 1};
+    const struct symc_tick_rate early = {UINT64_MAX / 2, INT64_MIN, 1};
+    const struct symc_tick_rate steep = {0, 0, 1e300};
+    const struct symc_tick_rate none = {0, 5, NAN};
+
+    return symc_tick_wall_ns(&late, 1000) == 0 &&
+           symc_tick_wall_ns(&early, 1000) == 0 &&
+           symc_tick_wall_ns(&steep, 1000) == 0 &&
+           symc_tick_wall_ns(&none, 1000) == 0;
+}
+
 static int counter_agrees_with_wall_clock(void)
 {
     struct symc_tick_rate rate;
@@ -77,7 +91,7 @@ static int second_measurement_agrees(void)
 
 int main(void)
 {
-    plan(10);
+    plan(11);
     ok(monotonic_clock_does_not_go_back(), "the clock does not go back");
     ok(deadline_is_between(0, 0), "no time is now");
     ok(deadline_is_between(2.5, 2500000000), "2.5 s are 2.5 s from now");
@@ -87,6 +101,7 @@ int main(void)
     ok(symc_deadline_ns(1e12) == SYMC_NEVER, "nor does what would overflow");
     ok(rate_converts(),
         "ticks before and after a measurement have a wall time");
+    ok(corrupt_rate_is_no_time(), "what no clock can show is no time");
     ok(counter_agrees_with_wall_clock(), "the counter tells wall time");
     ok(second_measurement_agrees(), "the counter's rate is a constant");
     return done_testing();

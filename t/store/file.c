@@ -5,6 +5,8 @@
  */
 #include "t/store/contract.h"
 
+#include "store/journal.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -215,6 +217,23 @@ static int is_refused_as_full(const void *arg)
     return refuses(arg, 2, "all its 2 workers have opened");
 }
 
+/* Say in a store's file that more workers have closed it than a long counts. */
+static bool say_all_have_closed(const char *path)
+{
+    char most[] = "9223372036854775807";
+    const struct symc_bytes count = {most, sizeof most - 1};
+    const struct symc_record record = {"cleanup/", &count};
+    struct symc_journal journal = {.path = path};
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    bool good = fd >= 0 && symc_journal_open(&journal, fd, 2) == SYMMCOLL_OK &&
+                symc_journal_append(&journal, fd, &record, 1) == SYMMCOLL_OK;
+
+    symc_journal_clear(&journal);
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
 static void test_stale(void)
 {
     const char *path = scratch_path();
@@ -231,6 +250,13 @@ static void test_stale(void)
             run_in_child(is_refused_as_full, path),
         "a file that all its workers have opened is refused");
     symmcoll_store_close(store);
+
+    path = scratch_path();
+    store = open_or_null(path, 2);
+    ok(say_all_have_closed(path) && run_in_child(is_refused_as_full, path),
+        "a damaged number of workers does not overflow");
+    symmcoll_store_close(store);
+    unlink(path);
 
     path = scratch_path();
     store = open_or_null(path, 2);
@@ -438,7 +464,7 @@ static void test_no_room(void)
 int main(void)
 {
     alarm(300);
-    plan(CONTRACT_POINTS + 33);
+    plan(CONTRACT_POINTS + 34);
     test_contract();
     test_last_one_out();
     test_processes();
