@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The dump of a ring as JSON, with the keys that readers of torch.distributed's
- * flight recorder expect: of their format 2.10, or of 2.2, which knew neither
- * the status of groups nor threads.  What we know beyond (who wrote it and why)
- * stands under nccl_comm_state, where both versions have free text.
+ * The dump of a ring, in JSON or as a pickle, with the keys that readers of
+ * torch.distributed's flight recorder expect: of their format 2.10, or of 2.2,
+ * which knew neither the status of groups nor threads.  What we know beyond
+ * (who wrote it and why) stands under nccl_comm_state, where both versions have
+ * free text.
  */
-#include "trace/out.h"
+#include "trace/emit.h"
 #include "trace/view.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct dump {
     struct symc_trace_out out;
+    struct symc_emit emit;
     struct symc_trace_view view;
     const struct symc_trace_format *format;
     bool newer; /* 2.10 */
@@ -95,19 +98,50 @@ static void find_shapes(const struct symc_trace_copy *entry, uint32_t size,
     }
 }
 
-static void put_shapes(struct dump *dump, const char *side,
-    const struct shapes *shapes, const char *dtype)
+static void put_text(struct dump *dump, const char *key, const char *text)
 {
-    struct symc_trace_out *out = &dump->out;
+    symc_emit_key(&dump->emit, key);
+    symc_emit_text(&dump->emit, text);
+}
 
-    symc_trace_out_format(out, ", \"%s_sizes\": [", side);
+static void put_number(struct dump *dump, const char *key, uint64_t number)
+{
+    symc_emit_key(&dump->emit, key);
+    symc_emit_unsigned(&dump->emit, number);
+}
+
+static void put_bool(struct dump *dump, const char *key, bool value)
+{
+    symc_emit_key(&dump->emit, key);
+    symc_emit_bool(&dump->emit, value);
+}
+
+static void put_number_text(struct dump *dump, const char *key, uint64_t number)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
+    put_text(dump, key, text);
+}
+
+static void put_shapes(struct dump *dump, const char *sizes_key,
+    const char *dtypes_key, const struct shapes *shapes, const char *dtype)
+{
+    struct symc_emit *emit = &dump->emit;
+
+    symc_emit_key(emit, sizes_key);
+    symc_emit_open(emit, SYMC_EMIT_LIST);
+    for (uint64_t i = 0; i < shapes->lists; i++) {
+        symc_emit_open(emit, SYMC_EMIT_LIST);
+        symc_emit_unsigned(emit, shapes->elements);
+        symc_emit_close(emit);
+    }
+    symc_emit_close(emit);
+    symc_emit_key(emit, dtypes_key);
+    symc_emit_open(emit, SYMC_EMIT_LIST);
     for (uint64_t i = 0; i < shapes->lists; i++)
-        symc_trace_out_format(out, "%s[%llu]", i > 0 ? ", " : "",
-            (unsigned long long)shapes->elements);
-    symc_trace_out_format(out, "], \"%s_dtypes\": [", side);
-    for (uint64_t i = 0; i < shapes->lists; i++)
-        symc_trace_out_format(out, "%s\"%s\"", i > 0 ? ", " : "", dtype);
-    symc_trace_out_format(out, "]");
+        symc_emit_text(emit, dtype);
+    symc_emit_close(emit);
 }
 
 static const char *find_state_name(unsigned int state)
@@ -121,7 +155,7 @@ static const char *find_state_name(unsigned int state)
 static void put_times(struct dump *dump, const struct symc_trace_copy *entry)
 {
     const struct symc_trace_view *view = &dump->view;
-    struct symc_trace_out *out = &dump->out;
+    struct symc_emit *emit = &dump->emit;
     bool completed = entry->state == SYMC_TRACE_COMPLETED;
     int64_t started_ns = entry->state == SYMC_TRACE_SCHEDULED
                              ? 0
@@ -129,170 +163,188 @@ static void put_times(struct dump *dump, const struct symc_trace_copy *entry)
     int64_t completed_ns =
         completed ? symc_trace_view_wall_ns(view, entry->completed) : 0;
 
-    symc_trace_out_format(out, ", \"time_created_ns\": %lld",
-        (long long)symc_trace_view_wall_ns(view, entry->created));
+    put_number(dump, "time_created_ns",
+        (uint64_t)symc_trace_view_wall_ns(view, entry->created));
     if (completed) {
-        long long ns =
-            completed_ns > started_ns ? completed_ns - started_ns : 0;
-
-        /* In integers: the decimal point depends on the locale. */
-        symc_trace_out_format(
-            out, ", \"duration_ms\": %lld.%06lld", ns / 1000000, ns % 1000000);
+        symc_emit_key(emit, "duration_ms");
+        symc_emit_ms(
+            emit, completed_ns > started_ns ? completed_ns - started_ns : 0);
     }
-    symc_trace_out_format(out,
-        ", \"time_discovered_started_ns\": %lld"
-        ", \"time_discovered_completed_ns\": %lld",
-        (long long)started_ns, (long long)completed_ns);
+    symc_emit_key(emit, "time_discovered_started_ns");
+    symc_emit_time(emit, started_ns);
+    symc_emit_key(emit, "time_discovered_completed_ns");
+    symc_emit_time(emit, completed_ns);
 }
 
-static void put_thread(struct dump *dump, const struct symc_trace_copy *entry)
+/* Which operation it is, and in which group. */
+static void put_identity(struct dump *dump, const struct symc_trace_copy *entry,
+    const struct symc_trace_group_copy *group)
 {
-    char name[SYMC_TRACE_THREAD_NAME + 1];
+    struct symc_emit *emit = &dump->emit;
+    char name[128];
 
-    symc_trace_out_format(&dump->out,
-        ", \"thread_id\": \"%llu\", \"thread_name\": ",
-        (unsigned long long)entry->thread_id);
-    symc_trace_out_string(&dump->out,
-        symc_trace_view_thread(&dump->view, entry->thread_id, name));
+    put_number(dump, "record_id", entry->record_id);
+    put_number(dump, "pg_id", entry->group);
+    symc_emit_key(emit, "process_group");
+    symc_emit_open(emit, SYMC_EMIT_PAIR);
+    symc_emit_text(emit, group->name);
+    symc_emit_text(emit, group->desc);
+    symc_emit_close(emit);
+    put_number(dump, "collective_seq_id", entry->seq);
+    put_number(dump, "p2p_seq_id", 0);
+    put_number(dump, "op_id", entry->seq);
+    snprintf(name, sizeof(name), "%s:%s", dump->format->backend_name,
+        find_trace_name(entry->kind));
+    put_text(dump, "profiling_name", name);
 }
 
 static void put_entry(struct dump *dump, const struct symc_trace_copy *entry)
 {
-    struct symc_trace_out *out = &dump->out;
     struct symc_trace_group_copy group;
     struct shapes output;
     struct shapes input;
-    char name[128];
+    char thread[SYMC_TRACE_THREAD_NAME + 1];
 
     if (!symc_trace_view_group(&dump->view, entry->group, &group))
         memset(&group, 0, sizeof(group));
     find_shapes(entry, group.size, entry->root == group.rank, &input, &output);
-    symc_trace_out_format(out, "{\"record_id\": %llu, \"pg_id\": %u",
-        (unsigned long long)entry->record_id, entry->group);
-    symc_trace_out_format(out, ", \"process_group\": [");
-    symc_trace_out_string(out, group.name);
-    symc_trace_out_format(out, ", ");
-    symc_trace_out_string(out, group.desc);
-    symc_trace_out_format(out,
-        "], \"collective_seq_id\": %llu, \"p2p_seq_id\": 0, \"op_id\": %llu",
-        (unsigned long long)entry->seq, (unsigned long long)entry->seq);
-    snprintf(name, sizeof(name), "%s:%s", dump->format->backend_name,
-        find_trace_name(entry->kind));
-    symc_trace_out_format(out, ", \"profiling_name\": ");
-    symc_trace_out_string(out, name);
+    symc_emit_open(&dump->emit, SYMC_EMIT_MAP);
+    put_identity(dump, entry, &group);
     put_times(dump, entry);
-    put_shapes(dump, "input", &input, dtype_names[entry->dtype]);
-    put_shapes(dump, "output", &output, dtype_names[entry->dtype]);
-    symc_trace_out_format(out,
-        ", \"state\": \"%s\", \"retired\": %s, \"timeout_ms\": %lld"
-        ", \"is_p2p\": false",
-        find_state_name(entry->state),
-        entry->state >= SYMC_TRACE_COMPLETED ? "true" : "false",
-        (long long)(entry->timeout_ns / 1000000));
-    if (dump->newer)
-        put_thread(dump, entry);
-    if (entry->label[0] != '\0') {
-        symc_trace_out_format(out, ", \"label\": ");
-        symc_trace_out_string(out, entry->label);
+    put_shapes(
+        dump, "input_sizes", "input_dtypes", &input, dtype_names[entry->dtype]);
+    put_shapes(dump, "output_sizes", "output_dtypes", &output,
+        dtype_names[entry->dtype]);
+    put_text(dump, "state", find_state_name(entry->state));
+    put_bool(dump, "retired", entry->state >= SYMC_TRACE_COMPLETED);
+    put_number(dump, "timeout_ms",
+        entry->timeout_ns > 0 ? (uint64_t)entry->timeout_ns / 1000000 : 0);
+    put_bool(dump, "is_p2p", false);
+    if (dump->newer) {
+        put_number_text(dump, "thread_id", entry->thread_id);
+        put_text(dump, "thread_name",
+            symc_trace_view_thread(&dump->view, entry->thread_id, thread));
     }
-    symc_trace_out_format(out, "}");
+    if (entry->label[0] != '\0')
+        put_text(dump, "label", entry->label);
+    symc_emit_close(&dump->emit);
 }
 
-/* Names of groups, with their ranks as a text that is itself JSON. */
+/* The ranks of a group, as a text that is itself JSON. */
+static void put_ranks(struct dump *dump, uint32_t size)
+{
+    size_t nbytes = (size_t)size * sizeof("4294967295, ") + sizeof("[]");
+    char *text = symc_alloc(nbytes, 1);
+    size_t used = 0;
+
+    if (text == NULL) {
+        symc_trace_out_fail(&dump->out, ENOMEM);
+        return;
+    }
+    text[used++] = '[';
+    for (uint32_t rank = 0; rank < size; rank++)
+        used += (size_t)snprintf(
+            text + used, nbytes - used, "%s%u", rank > 0 ? ", " : "", rank);
+    memcpy(text + used, "]", sizeof("]"));
+    put_text(dump, "ranks", text);
+    free(text);
+}
+
 static void put_group_config(struct dump *dump)
 {
-    struct symc_trace_out *out = &dump->out;
+    struct symc_emit *emit = &dump->emit;
     struct symc_trace_group_copy group;
-    const char *separator = "";
 
-    symc_trace_out_format(out, ",\n\"pg_config\": {");
+    symc_emit_key(emit, "pg_config");
+    symc_emit_open(emit, SYMC_EMIT_TABLE);
     for (unsigned int i = 0; i < SYMC_TRACE_GROUPS; i++) {
         if (!symc_trace_view_group(&dump->view, i, &group))
             continue;
-        symc_trace_out_format(out, "%s\n", separator);
-        symc_trace_out_string(out, group.name);
-        symc_trace_out_format(out, ": {\"name\": ");
-        symc_trace_out_string(out, group.name);
-        symc_trace_out_format(out, ", \"desc\": ");
-        symc_trace_out_string(out, group.desc);
-        symc_trace_out_format(out, ", \"ranks\": \"[");
-        for (uint32_t rank = 0; rank < group.size; rank++)
-            symc_trace_out_format(out, "%s%u", rank > 0 ? ", " : "", rank);
-        symc_trace_out_format(out, "]\"}");
-        separator = ",";
+        symc_emit_key(emit, group.name);
+        symc_emit_open(emit, SYMC_EMIT_MAP);
+        put_text(dump, "name", group.name);
+        put_text(dump, "desc", group.desc);
+        put_ranks(dump, group.size);
+        symc_emit_close(emit);
     }
-    symc_trace_out_format(out, "}");
+    symc_emit_close(emit);
 }
 
-/* A sequence number as text; -1 where there is none. */
 static void put_sequence(struct dump *dump, const char *key, uint64_t seq)
 {
-    if (seq == 0)
-        symc_trace_out_format(&dump->out, "\"%s\": \"-1\"", key);
-    else
-        symc_trace_out_format(
-            &dump->out, "\"%s\": \"%llu\"", key, (unsigned long long)seq);
+    symc_emit_key(&dump->emit, key);
+    symc_emit_sequence(&dump->emit, seq);
 }
 
 static void put_group_status(struct dump *dump)
 {
-    struct symc_trace_out *out = &dump->out;
+    struct symc_emit *emit = &dump->emit;
     struct symc_trace_group_copy group;
-    const char *separator = "";
+    char number[16];
 
-    symc_trace_out_format(out, ",\n\"pg_status\": {");
+    symc_emit_key(emit, "pg_status");
+    symc_emit_open(emit, SYMC_EMIT_TABLE);
     for (unsigned int i = 0; i < SYMC_TRACE_GROUPS; i++) {
         if (!symc_trace_view_group(&dump->view, i, &group))
             continue;
-        symc_trace_out_format(out, "%s\n\"%u\": {", separator, i);
+        snprintf(number, sizeof(number), "%u", i);
+        symc_emit_key(emit, number);
+        symc_emit_open(emit, SYMC_EMIT_MAP);
         put_sequence(dump, "last_enqueued_collective", group.enqueued);
-        symc_trace_out_format(out, ", ");
         put_sequence(dump, "last_started_collective", group.started);
-        symc_trace_out_format(out, ", ");
         put_sequence(dump, "last_completed_collective", group.completed);
-        symc_trace_out_format(out, "}");
-        separator = ",";
+        symc_emit_close(emit);
     }
-    symc_trace_out_format(out, "}");
+    symc_emit_close(emit);
 }
 
 /* Whose record it is, and why it was written. */
 static void put_origin(struct dump *dump)
 {
     const struct symc_trace_view *view = &dump->view;
-    struct symc_trace_out *out = &dump->out;
+    struct symc_emit *emit = &dump->emit;
 
-    symc_trace_out_format(out,
-        ",\n\"nccl_comm_state\": {\"symmcoll\": {\"rank\": \"%u\", "
-        "\"world_size\": \"%u\", \"pid\": \"%u\", \"host\": ",
-        view->rank, view->world_size, view->pid);
-    symc_trace_out_string(out, view->host);
-    if (dump->format->reason != NULL) {
-        symc_trace_out_format(out, ", \"reason\": ");
-        symc_trace_out_string(out, dump->format->reason);
-    }
-    symc_trace_out_format(out, "}}");
+    symc_emit_key(emit, "nccl_comm_state");
+    symc_emit_open(emit, SYMC_EMIT_MAP);
+    symc_emit_key(emit, "symmcoll");
+    symc_emit_open(emit, SYMC_EMIT_MAP);
+    put_number_text(dump, "rank", view->rank);
+    put_number_text(dump, "world_size", view->world_size);
+    put_number_text(dump, "pid", view->pid);
+    put_text(dump, "host", view->host);
+    if (dump->format->reason != NULL)
+        put_text(dump, "reason", dump->format->reason);
+    symc_emit_close(emit);
+    symc_emit_close(emit);
+}
+
+/* JSON has no entries where there are none; a pickle's readers want the key. */
+static void put_entries(struct dump *dump)
+{
+    if (dump->format->no_collectives ||
+        (dump->count == 0 && dump->format->syntax == SYMC_TRACE_JSON))
+        return;
+    symc_emit_key(&dump->emit, "entries");
+    symc_emit_open(&dump->emit, SYMC_EMIT_ROWS);
+    for (size_t i = 0; i < dump->count; i++)
+        put_entry(dump, &dump->entries[i]);
+    symc_emit_close(&dump->emit);
 }
 
 static void put_all(struct dump *dump)
 {
-    struct symc_trace_out *out = &dump->out;
-
-    symc_trace_out_format(
-        out, "{\"version\": \"%s\"", dump->newer ? "2.10" : "2.2");
-    if (dump->newer) {
-        symc_trace_out_format(out, ",\n\"comm_lib_version\": ");
-        symc_trace_out_string(out, symmcoll_version());
-    }
+    symc_emit_begin(&dump->emit, &dump->out, dump->format->syntax);
+    symc_emit_open(&dump->emit, SYMC_EMIT_TABLE);
+    put_text(dump, "version", dump->newer ? "2.10" : "2.2");
+    if (dump->newer)
+        put_text(dump, "comm_lib_version", symmcoll_version());
     put_group_config(dump);
     if (dump->newer)
         put_group_status(dump);
     put_origin(dump);
-    for (size_t i = 0; i < dump->count; i++) {
-        symc_trace_out_format(out, i == 0 ? ",\n\"entries\": [\n" : ",\n");
-        put_entry(dump, &dump->entries[i]);
-    }
-    symc_trace_out_format(out, dump->count > 0 ? "]}\n" : "}\n");
+    put_entries(dump);
+    symc_emit_close(&dump->emit);
+    symc_emit_end(&dump->emit);
 }
 
 static int compare_entries(const void *a, const void *b)

@@ -139,13 +139,20 @@ symmcoll_status_t symc_trace_out_close(struct symc_trace_out *out)
     return status;
 }
 
-static void put(struct symc_trace_out *out, const char *text, size_t nbytes)
+void symc_trace_out_fail(struct symc_trace_out *out, int error)
+{
+    if (out->error == 0)
+        out->error = error;
+}
+
+void symc_trace_out_put(
+    struct symc_trace_out *out, const void *data, size_t nbytes)
 {
     if (out->error != 0)
         return;
     if (nbytes > sizeof(out->buffer) - out->used)
         flush(out);
-    memcpy(out->buffer + out->used, text, nbytes);
+    memcpy(out->buffer + out->used, data, nbytes);
     out->used += nbytes;
 }
 
@@ -163,45 +170,5 @@ void symc_trace_out_format(struct symc_trace_out *out, const char *format, ...)
             out->error = n < 0 ? errno : EOVERFLOW;
         return;
     }
-    put(out, text, (size_t)n);
-}
-
-/* Bytes of the UTF-8 sequence at text, 0 where it is none. */
-static size_t measure_sequence(const unsigned char *text)
-{
-    /* The second byte excludes long forms, surrogates and what is too large. */
-    unsigned char low = text[0] == 0xe0 ? 0xa0 : text[0] == 0xf0 ? 0x90 : 0x80;
-    unsigned char high = text[0] == 0xed ? 0x9f : text[0] == 0xf4 ? 0x8f : 0xbf;
-    size_t length = text[0] < 0x80                      ? 1
-                    : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
-                    : text[0] >= 0xe0 && text[0] < 0xf0 ? 3
-                    : text[0] >= 0xf0 && text[0] < 0xf5 ? 4
-                                                        : 0;
-
-    if (length > 1 && (text[1] < low || text[1] > high))
-        return 0;
-    for (size_t i = 2; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    return length;
-}
-
-void symc_trace_out_string(struct symc_trace_out *out, const char *text)
-{
-    put(out, "\"", 1);
-    while (*text != '\0') {
-        size_t length = measure_sequence((const unsigned char *)text);
-
-        if (*text == '"' || *text == '\\') {
-            put(out, "\\", 1);
-            put(out, text, 1);
-        } else if (length == 0 || (unsigned char)*text < 0x20 ||
-                   *text == 0x7f) {
-            symc_trace_out_format(out, "\\u%04x", (unsigned char)*text);
-        } else {
-            put(out, text, length);
-        }
-        text += length > 0 ? length : 1;
-    }
-    put(out, "\"", 1);
+    symc_trace_out_put(out, text, (size_t)n);
 }

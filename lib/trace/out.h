@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A JSON file that appears whole or not at all: text is gathered in a temporary
- * file beside it, which takes its name at the end.
+ * A file that appears whole or not at all: its bytes are gathered in a
+ * temporary file beside it, which takes its name at the end.
  */
 #ifndef SYMC_TRACE_OUT_H
 #define SYMC_TRACE_OUT_H
 
-#include "base/base.h"
+#include "trace/trace.h"
 
 #include <limits.h>
 #include <signal.h>
@@ -42,11 +42,16 @@ bool symc_trace_temporary_name(
  * user, are dead. */
 void symc_trace_remove_leftovers(int folder);
 
-/* A failure is kept until symc_trace_out_close(). */
+/* Note a failure of the writer's own; the first one counts. */
+void symc_trace_out_fail(struct symc_trace_out *out, int error);
+
+/* Bytes, fewer than the buffer has.  A failure is kept until
+ * symc_trace_out_close(). */
+void symc_trace_out_put(
+    struct symc_trace_out *out, const void *data, size_t nbytes);
+
+/* The same with text. */
 void symc_trace_out_format(struct symc_trace_out *out, const char *format, ...)
     SYMC_PRINTF(2, 3);
-
-/* Text in quotes, escaped; what is no UTF-8 is read as Latin-1. */
-void symc_trace_out_string(struct symc_trace_out *out, const char *text);
 
 #endif

@@ -115,9 +115,15 @@ struct symc_trace_entry *symc_trace_start(
 void symc_trace_end(struct symc_trace_ring *ring,
     struct symc_trace_entry *entry, bool completed);
 
+enum symc_trace_syntax {
+    SYMC_TRACE_JSON,
+    SYMC_TRACE_PICKLE
+};
+
 /* How a dump is written (X31). */
 struct symc_trace_format {
-    const char *version;      /* "2.10" or "2.2" */
+    const char *version; /* "2.10" or "2.2" */
+    enum symc_trace_syntax syntax;
     const char *backend_name; /* before the operation: "nccl:all_reduce" */
     bool only_active;         /* only entries that have not completed */
     bool no_collectives;      /* only the groups */
@@ -125,7 +131,7 @@ struct symc_trace_format {
 };
 
 /*
- * Write a ring as JSON: to a temporary file beside path, then renamed, so that
+ * Write a ring: to a temporary file beside path, then renamed, so that
  * the file appears whole or not at all.  nbytes is what is mapped of the ring,
  * which may be another, dead process's.  A limit on file sizes is an error like
  * a full disk, not the end of the process.
