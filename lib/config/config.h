@@ -33,6 +33,12 @@ enum symc_profile {
     SYMC_PROFILE_COMPAT_2024
 };
 
+/* What dumps of the flight recorder are (`trace.format`). */
+enum symc_trace_form {
+    SYMC_TRACE_FORM_JSON,
+    SYMC_TRACE_FORM_PICKLE
+};
+
 /* The values in effect.  Times are nanoseconds, SYMC_NEVER for "inf"; sizes are
  * bytes. */
 struct symc_config {
@@ -56,6 +62,7 @@ struct symc_config {
     bool trace_dump_on_error;
     int64_t trace_dump_grace; /* a failing call waits so long for the dump */
     bool trace_only_active;   /* automatic dumps hold only unfinished entries */
+    int64_t trace_format;     /* enum symc_trace_form */
     char *trace_backend_name; /* before the operation's name, "nccl" */
     char *trace_version;      /* "2.10" or "2.2" */
 

@@ -128,6 +128,14 @@ const struct symc_option symc_options[] = {
         .help = "Whether automatic dumps hold unfinished operations only.",
     },
     {
+        .key = "trace.format",
+        CHOICE(trace_format), /* enum symc_trace_form */
+        .dflt = "json",
+        .range = "json pickle",
+        .help = "What dumps are: JSON, or a pickle of Python, which fr_trace "
+                "of PyTorch reads.",
+    },
+    {
         .key = "trace.backend_name",
         TEXT(trace_backend_name),
         .dflt = "nccl",

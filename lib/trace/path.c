@@ -42,6 +42,9 @@ struct symc_trace_format symc_trace_format_get(const struct symc_config *config)
 {
     return (struct symc_trace_format){
         .version = config->trace_version,
+        .syntax = config->trace_format == SYMC_TRACE_FORM_PICKLE
+                      ? SYMC_TRACE_PICKLE
+                      : SYMC_TRACE_JSON,
         .backend_name = config->trace_backend_name,
         .only_active = config->trace_only_active,
     };
