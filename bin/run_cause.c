@@ -11,16 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A seat's record of its world's group, where there is one to be read. */
-static const struct symc_failure *find_record(const struct run_seat *seat)
+/* Copy a seat's record of its world's group; false where there is none. */
+static bool read_record(
+    const struct run_seat *seat, struct symc_failure *record)
 {
-    const struct symc_failure *record;
-
-    if (seat->view.block == NULL ||
-        seat->view.layout.group_nbytes < sizeof(*record))
-        return NULL;
-    record = symc_block_group(&seat->view);
-    return symc_failure_is_valid(record) ? record : NULL;
+    return seat->view.block != NULL &&
+           seat->view.layout.group_nbytes >= sizeof(*record) &&
+           symc_failure_read(symc_block_group(&seat->view), record);
 }
 
 /* Whether a TIMEOUT's record names a rank as one that had not come. */
@@ -30,24 +27,24 @@ static bool is_late(const struct symc_failure *record, int rank)
            (record->late[rank / 8] >> (rank % 8) & 1) != 0;
 }
 
-/* The earliest record of any world. */
-static const struct symc_failure *find_first(
-    const struct run_job *job, const struct run_world **world)
+/* The earliest record of any world; gives that world, NULL: there is none. */
+static const struct run_world *find_first(
+    const struct run_job *job, struct symc_failure *first)
 {
-    const struct symc_failure *first = NULL;
+    const struct run_world *found = NULL;
 
     for (const struct run_world *at = job->worlds; at != NULL; at = at->next) {
         for (int i = 0; i < at->size; i++) {
-            const struct symc_failure *record = find_record(&at->seats[i]);
+            struct symc_failure record;
 
-            if (record == NULL ||
-                (first != NULL && record->at_ns >= first->at_ns))
+            if (!read_record(&at->seats[i], &record) ||
+                (found != NULL && record.at_ns >= first->at_ns))
                 continue;
-            first = record;
-            *world = at;
+            *first = record;
+            found = at;
         }
     }
-    return first;
+    return found;
 }
 
 /* "ranks 0, 2 and 3" as a list without words: "ranks 0, 2, 3". */
@@ -73,11 +70,11 @@ static bool describe_timeout(const struct run_world *world,
     bool any = false;
 
     for (int i = 0; i < size; i++) {
-        const struct symc_failure *own = find_record(&world->seats[i]);
+        struct symc_failure own;
 
         late[i] = is_late(record, i);
-        waited[i] =
-            !late[i] && own != NULL && own->status == SYMMCOLL_ERR_TIMEOUT;
+        waited[i] = !late[i] && read_record(&world->seats[i], &own) &&
+                    own.status == SYMMCOLL_ERR_TIMEOUT;
         any = any || late[i];
     }
     if (!any)
@@ -96,16 +93,16 @@ static bool describe_timeout(const struct run_world *world,
 
 bool run_cause_find(const struct run_job *job, char *line, size_t nbytes)
 {
-    const struct run_world *world = NULL;
-    const struct symc_failure *first = find_first(job, &world);
+    struct symc_failure first;
+    const struct run_world *world = find_first(job, &first);
 
     /* Of a death we know more than the ranks. */
-    if (first == NULL || first->status == SYMMCOLL_ERR_PEER)
+    if (world == NULL || first.status == SYMMCOLL_ERR_PEER)
         return false;
-    if (first->status == SYMMCOLL_ERR_TIMEOUT &&
-        describe_timeout(world, first, line, nbytes))
+    if (first.status == SYMMCOLL_ERR_TIMEOUT &&
+        describe_timeout(world, &first, line, nbytes))
         return true;
-    snprintf(line, nbytes, "%.*s", SYMC_FAILURE_TEXT, first->text);
+    snprintf(line, nbytes, "%.*s", SYMC_FAILURE_TEXT, first.text);
     symc_make_printable(line);
     return line[0] != '\0';
 }

@@ -16,9 +16,40 @@ enum {
     VALID = SYMC_FAILURE_VALID
 };
 
+/* What is covered by the sum, and copied. */
+#define CONTENT offsetof(struct symc_failure, status)
+#define CONTENT_NBYTES (sizeof(struct symc_failure) - CONTENT)
+
+/* FNV-1a: enough to tell a record from what a stray store has left. */
+static uint32_t sum_content(const struct symc_failure *record)
+{
+    const unsigned char *bytes = (const unsigned char *)record + CONTENT;
+    uint32_t sum = UINT32_C(2166136261);
+
+    for (size_t i = 0; i < CONTENT_NBYTES; i++)
+        sum = (sum ^ bytes[i]) * UINT32_C(16777619);
+    return sum;
+}
+
+static void copy_content(
+    struct symc_failure *to, const struct symc_failure *from)
+{
+    memcpy((char *)to + CONTENT, (const char *)from + CONTENT, CONTENT_NBYTES);
+}
+
+bool symc_failure_read(
+    const struct symc_failure *published, struct symc_failure *copy)
+{
+    if (atomic_load_explicit(&published->raised, memory_order_acquire) != VALID)
+        return false;
+    copy_content(copy, published);
+    copy->text[sizeof(copy->text) - 1] = '\0';
+    return sum_content(copy) == published->sum && copy->status < 0;
+}
+
 static struct symc_failure *own_record(struct symc_members *members)
 {
-    return members->failures[members->rank];
+    return &members->own;
 }
 
 /* Claim the own record; false where somebody else has, and has finished. */
@@ -38,9 +69,13 @@ static bool claim(struct symc_members *members)
 static void publish(struct symc_members *members)
 {
     struct symmcoll_world *world = members->world;
+    struct symc_failure *published = members->failures[members->rank];
 
     symc_world_expect_dump(world);
-    atomic_store(&own_record(members)->raised, VALID);
+    copy_content(published, &members->own);
+    published->sum = sum_content(&members->own);
+    atomic_store(&published->raised, VALID);
+    atomic_store(&members->own.raised, VALID);
     atomic_store(&members->stopped, 1);
     for (int r = 0; r < members->size; r++) {
         struct symc_bell *bell =
@@ -87,43 +122,38 @@ static void adopt(struct symc_members *members, const struct symc_failure *from)
 
     if (!claim(members))
         return;
-    record->status = from->status;
-    record->at_ns = from->at_ns;
-    record->rank = from->rank;
-    record->seq = from->seq;
-    record->kind = from->kind;
-    memcpy(record->label, from->label, sizeof(record->label));
-    memcpy(record->late, from->late, sizeof(record->late));
-    memcpy(record->text, from->text, sizeof(record->text));
-    record->text[sizeof(record->text) - 1] = '\0';
+    copy_content(record, from);
     publish(members);
 }
 
 bool symc_members_failed(struct symc_members *members)
 {
-    const struct symc_failure *first = NULL;
+    struct symc_failure first, found;
+    bool any = false;
 
     if (atomic_load_explicit(&members->stopped, memory_order_acquire) != 0)
         return true;
     for (int r = 0; r < members->size; r++) {
-        const struct symc_failure *record = members->failures[r];
-
-        if (!symc_failure_is_valid(record))
+        if (r == members->rank) {
+            /* The own one is there a moment before `stopped` says so. */
+            if (atomic_load(&members->own.raised) == VALID)
+                return true;
             continue;
-        /* The own one is there a moment before `stopped` says so. */
-        if (r == members->rank)
-            return true;
-        if (first == NULL || record->at_ns < first->at_ns)
-            first = record;
+        }
+        if (!symc_failure_read(members->failures[r], &found))
+            continue;
+        if (!any || found.at_ns < first.at_ns)
+            copy_content(&first, &found);
+        any = true;
     }
-    if (first != NULL)
-        adopt(members, first);
-    return first != NULL;
+    if (any)
+        adopt(members, &first);
+    return any;
 }
 
 bool symc_members_was_late(const struct symc_members *members)
 {
-    const struct symc_failure *record = members->failures[members->rank];
+    const struct symc_failure *record = &members->own;
 
     return members->rank < SYMC_FAILURE_RANKS &&
            (record->late[members->rank / 8] >> (members->rank % 8) & 1) != 0;
@@ -135,7 +165,7 @@ bool symc_members_was_late(const struct symc_members *members)
 static bool is_told_first(
     const struct symc_members *members, const struct symc_op *op)
 {
-    if (members->failures[members->rank]->status == SYMMCOLL_ERR_CANCELED)
+    if (members->own.status == SYMMCOLL_ERR_CANCELED)
         return op->seq != 0;
     return !symc_members_was_late(members);
 }
@@ -176,7 +206,7 @@ static const char *format_call(
 static const char *format_reason(
     const struct symc_members *members, char *buffer, size_t nbytes)
 {
-    const struct symc_failure *record = members->failures[members->rank];
+    const struct symc_failure *record = &members->own;
     char self[32];
     int length = snprintf(self, sizeof(self), "rank %d ", members->rank);
 

@@ -19,10 +19,14 @@ struct symmcoll_world;
 
 #define SYMC_FAILURE_VALID 2u /* symc_failure.raised of one to be read */
 
-/* In shared memory, at the start of a group's part of a block.  It remains
- * readable when its writer has died. */
+/*
+ * Why a group has failed.  Each rank has its own in private memory, and a copy
+ * for the others in shared memory, at the start of the group's part of its
+ * block: it remains readable when its writer has died.
+ */
 struct symc_failure {
     _Atomic uint32_t raised; /* 0: none, 1: being written, 2: valid */
+    uint32_t sum;            /* of all that follows */
     int32_t status;
     int64_t at_ns; /* symc_now_ns() of who found the reason */
     uint64_t seq;  /* of the operation, 0: none, or it had not begun */
@@ -45,18 +49,17 @@ struct symc_members {
     const char *name;
     int rank; /* this rank's, in the group */
     int size;
-    const int *global; /* global_rank of each member */
-    struct symc_failure **failures;
-    _Atomic uint32_t stopped;  /* this rank's record is valid */
-    _Atomic uint32_t reported; /* a call has returned the first reason */
+    const int *global;              /* global_rank of each member */
+    struct symc_failure own;        /* as this rank goes by it */
+    struct symc_failure **failures; /* as each rank has published it */
+    _Atomic uint32_t stopped;       /* this rank's record is valid */
+    _Atomic uint32_t reported;      /* a call has returned the first reason */
 };
 
-/* Whether a record has a reason in it, which then does not change. */
-static inline bool symc_failure_is_valid(const struct symc_failure *record)
-{
-    return atomic_load_explicit(&record->raised, memory_order_acquire) ==
-           SYMC_FAILURE_VALID;
-}
+/* Copy a published record; false where there is none, or where it is not what
+ * its writer has put there. */
+bool symc_failure_read(
+    const struct symc_failure *published, struct symc_failure *copy);
 
 /* Fail the group on this rank, and let the others know.  op is the operation
  * that failed; it and late may be NULL.  Without effect where the group has

@@ -212,7 +212,7 @@ static void dump_for_the_stuck(struct symmcoll_world *world)
     pthread_mutex_lock(&world->lock);
     for (struct symc_members *members = world->members; members != NULL;
          members = members->next) {
-        const struct symc_failure *record = members->failures[members->rank];
+        const struct symc_failure *record = &members->own;
 
         if (atomic_load(&members->stopped) == 0 ||
             symc_members_was_late(members))
