@@ -2,19 +2,23 @@
 /*
  * How long it takes until every other rank has been told that one was killed.
  *
- *   deaths [-k KILLS] [-n RANKS] [-m MIB]
+ *   deaths [-b] [-k KILLS] [-n RANKS] [-m MIB]
  *
  * The victim, each rank in its turn, has MIB of memory in use; the others wait
  * for it in a barrier.  The time is from kill() to the return of each barrier,
  * with the settings as they are, so with the writing of the flight recorder.
- * Without -n and -m: 2, 4 and 16 ranks, with nothing and with 1 GiB.  One line
- * of tab-separated columns for each: ranks, MiB, kills, and the median and
- * worst in ms over all peers of all kills.
+ * With -b (--busy) every rank computes all the while, in a thread beside the
+ * one that waits: so processors are scarce.  Without -n and -m: 2, 4 and 16
+ * ranks, with nothing and with 1 GiB.  One line of tab-separated columns for
+ * each: ranks, MiB, busy or idle, kills, and in ms over all peers of all kills
+ * the median, the 90th and 99th percentile and the worst.
  */
 #include "bench/ranks.h"
 
 #include <symmcoll.h>
 
+#include <getopt.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,16 +27,29 @@ struct board {
     _Atomic int ready;
     int victim;
     size_t nbytes; /* of the victim's memory */
+    int busy;
     double told[BENCH_RANKS];
 };
+
+static _Noreturn void *compute(void *arg)
+{
+    static volatile double x;
+
+    (void)arg;
+    for (;;)
+        x = x * 1.000001 + 1;
+}
 
 static int wait_to_be_told(int rank, int size, void *arg)
 {
     struct board *board = arg;
     struct symmcoll_world *world;
+    pthread_t thread;
     char *memory = NULL;
 
     (void)size;
+    if (board->busy && pthread_create(&thread, NULL, compute, NULL) != 0)
+        return 1;
     if (rank == board->victim && board->nbytes > 0) {
         memory = malloc(board->nbytes);
         if (memory == NULL)
@@ -101,8 +118,9 @@ static int measure(struct board *board, int size, int mib, int kills)
     if (times == NULL)
         return 0;
     double median = bench_median(times, count);
-    printf(
-        "%d\t%d\t%d\t%.1f\t%.1f\n", size, mib, kills, median, times[count - 1]);
+    printf("%d\t%d\t%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\n", size, mib,
+        board->busy ? "busy" : "idle", kills, median, times[count * 9 / 10],
+        times[count * 99 / 100], times[count - 1]);
     fflush(stdout);
     free(times);
     return 1;
@@ -110,13 +128,21 @@ static int measure(struct board *board, int size, int mib, int kills)
 
 int main(int argc, char **argv)
 {
+    static const struct option options[] = {
+        {"busy", no_argument, NULL, 'b'}, {NULL, 0, NULL, 0}};
     static const int sizes[] = {2, 4, 16}, mibs[] = {0, 1024};
     int kills = 100, only_size = 0, only_mib = -1, good = 1, option;
     struct board *board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE,
         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-    while ((option = getopt(argc, argv, "k:n:m:")) != -1) {
-        if (option == 'k')
+    if (board == MAP_FAILED) {
+        perror("mmap");
+        return 1;
+    }
+    while ((option = getopt_long(argc, argv, "bk:n:m:", options, NULL)) != -1) {
+        if (option == 'b')
+            board->busy = 1;
+        else if (option == 'k')
             kills = bench_number(optarg, 1, 100000);
         else if (option == 'n')
             only_size = bench_number(optarg, 2, BENCH_RANKS);
@@ -125,11 +151,7 @@ int main(int argc, char **argv)
         else
             return 2;
     }
-    if (board == MAP_FAILED) {
-        perror("mmap");
-        return 1;
-    }
-    printf("ranks\tMiB\tkills\tmedian_ms\tworst_ms\n");
+    printf("ranks\tMiB\tload\tkills\tp50_ms\tp90_ms\tp99_ms\tworst_ms\n");
     for (size_t m = 0; m < sizeof(mibs) / sizeof(*mibs); m++) {
         for (size_t n = 0; n < sizeof(sizes) / sizeof(*sizes); n++) {
             if ((only_size > 0 && n > 0) || (only_mib >= 0 && m > 0))
