@@ -192,9 +192,10 @@ static __attribute__((noinline)) void await_crowded(
         if (!here && ++polls < core->waiting->polls && polls < POLLS_MAX)
             continue;
         sched_yield();
+        yields++;
+        /* One yield may take long, see bell.c. */
         if (atomic_load_explicit(core->stopped, memory_order_acquire) != 0 ||
-            (++yields % 8 == 0 &&
-                symc_now_ns() - began >= core->waiting->yield_ns))
+            symc_now_ns() - began >= core->waiting->yield_ns)
             return; /* to the usual wait, which looks at everything */
         polls = 0;
         cpu = sched_getcpu();
