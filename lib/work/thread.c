@@ -6,8 +6,40 @@
 #include "base/cancel.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* As of sched_setattr(2); not every C library has it. */
+struct attributes {
+    uint32_t size;
+    uint32_t policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime_ns; /* time slice, where the policy is SCHED_OTHER */
+    uint64_t deadline_ns;
+    uint64_t period_ns;
+};
+
+/* Long enough to write a flight recorder out. */
+#define PROMPT_NS (UINT64_C(500) * 1000)
+
+void symc_thread_be_prompt(void)
+{
+    struct attributes attributes = {0};
+
+    if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) !=
+            0 ||
+        attributes.policy != SCHED_OTHER)
+        return;
+    attributes.size = sizeof(attributes);
+    attributes.runtime_ns = PROMPT_NS;
+    syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
 
 symmcoll_status_t symc_thread_start(pthread_t *thread, const char *name,
     size_t stack_nbytes, void *(*run)(void *), void *arg)

@@ -19,4 +19,9 @@
 symmcoll_status_t symc_thread_start(pthread_t *thread, const char *name,
     size_t stack_nbytes, void *(*run)(void *), void *arg);
 
+/* Have the calling thread, which sleeps most of the time, run soon after it is
+ * woken, beside threads that compute: it asks for a short time slice.  Best
+ * effort; Linux 6.12 and newer can. */
+void symc_thread_be_prompt(void);
+
 #endif

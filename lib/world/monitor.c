@@ -136,17 +136,6 @@ void symc_monitor_enlist(
     fail_group(world, members, world->monitor.dead);
 }
 
-/* The lowest rank that lives writes what the dead cannot; a launcher does it
- * for its own. */
-static bool is_executor(const struct symmcoll_world *world)
-{
-    for (int r = 0; r < world->rank; r++) {
-        if (symc_life_state(&world->peers[r]) == SYMC_LIFE_ALIVE)
-            return false;
-    }
-    return world->rendezvous.hub[0] == '\0';
-}
-
 static void dump_for(struct symmcoll_world *world, int rank, const char *why)
 {
     char path[PATH_MAX];
@@ -183,10 +172,19 @@ static void bury(struct symmcoll_world *world, bool *dead)
     }
     free(later);
     fail_groups_of(world, dead);
-    /* All of the dead: who should have written for the first may be among the
-     * last. */
+}
+
+/*
+ * Write what the dead cannot, unless a launcher does: whoever comes first, once
+ * its own record is written.  All of the dead, for who meant to write for the
+ * first may be among the last.
+ */
+static void dump_for_the_dead(struct symmcoll_world *world)
+{
+    if (!wants_dumps(world) || world->rendezvous.hub[0] != '\0')
+        return;
     for (int r = 0; r < world->size; r++) {
-        if (world->monitor.dead[r] && wants_dumps(world) && is_executor(world))
+        if (world->monitor.dead[r])
             dump_for(world, r, "the rank died");
     }
 }
@@ -243,6 +241,7 @@ static void act_on_failures(struct symmcoll_world *world, int64_t *stuck_at)
         return;
     if (wants_dumps(world))
         dump_for(world, world->rank, "a group failed");
+    dump_for_the_dead(world);
     atomic_store(&monitor->dumps_done, due);
     syscall(
         SYS_futex, &monitor->dumps_done, FUTEX_WAKE_PRIVATE, 64, NULL, NULL, 0);
@@ -284,11 +283,14 @@ static void watch(struct symmcoll_world *world, bool *dead)
         uint32_t alarm = atomic_load(&monitor->alarm);
 
         atomic_fetch_add_explicit(&monitor->beats, 1, memory_order_relaxed);
-        if (find_dead(world, dead))
+        bool died = find_dead(world, dead);
+        if (died)
             bury(world, dead);
         symc_world_end_orphan(world);
         look_at_failures(world);
         act_on_failures(world, &stuck_at);
+        if (died)
+            dump_for_the_dead(world);
         if (stuck_at != 0 && symc_now_ns() >= stuck_at) {
             stuck_at = 0;
             dump_for_the_stuck(world);
@@ -308,6 +310,7 @@ static void *run_monitor(void *arg)
     struct symc_monitor *monitor = &world->monitor;
     bool *dead = symc_alloc((size_t)world->size, sizeof(bool));
 
+    symc_thread_be_prompt();
     monitor->status =
         dead == NULL ? SYMMCOLL_ERR_NO_MEMORY
                      : symc_life_begin(&monitor->life, &world->own.block->life);
