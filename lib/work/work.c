@@ -6,6 +6,7 @@
 #include "work/work.h"
 
 #include <math.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +60,6 @@ static struct symmcoll_work *make_new(struct symc_origin *origin)
         return NULL;
     }
     memset(work, 0, sizeof(*work));
-    pthread_mutex_init(&work->lock, NULL);
     symc_origin_hold(origin);
     work->origin = origin;
     return work;
@@ -80,6 +80,7 @@ struct symmcoll_work *symc_work_create(
     work->issued = false;
     work->detail[0] = '\0';
     work->op = *op;
+    atomic_init(&work->callbacks, NULL);
     atomic_init(&work->ended, 0);
     atomic_init(&work->seq, 0);
     atomic_init(&work->holders, 2);
@@ -90,7 +91,6 @@ static void destroy(struct symmcoll_work *work)
 {
     struct symc_origin *origin = work->origin;
 
-    pthread_mutex_destroy(&work->lock);
     free(work);
     symc_origin_release(origin);
 }
@@ -108,32 +108,45 @@ void symc_work_drop_spares(struct symc_origin *origin)
 
 void symc_work_release(struct symmcoll_work *work)
 {
-    if (atomic_fetch_sub(&work->holders, 1) == 1 &&
+    /* The only holder is the last one, and need not count. */
+    if ((atomic_load(&work->holders) == 1 ||
+            atomic_fetch_sub(&work->holders, 1) == 1) &&
         !keep_spare(work->origin, work))
         destroy(work);
 }
 
 /* ---- the end ---- */
 
+/* Queue callbacks, of which the latest is given, the oldest first. */
+static void queue_callbacks(
+    struct symmcoll_work *work, struct symc_callback *latest)
+{
+    struct symc_callback *oldest = NULL, *next;
+
+    for (; latest != NULL; latest = next) {
+        next = latest->next;
+        latest->next = oldest;
+        oldest = latest;
+    }
+    for (; oldest != NULL; oldest = next) {
+        next = oldest->next;
+        oldest->status = work->status;
+        symc_callbacks_push(&work->origin->callbacks, oldest);
+    }
+}
+
 void symc_work_end(struct symmcoll_work *work, symmcoll_status_t status)
 {
-    struct symc_callback *callback, *next;
+    struct symc_callback *latest;
 
     work->status = status;
     if (status < 0)
         strncpy(work->detail, symmcoll_last_error(), sizeof(work->detail) - 1);
     atomic_store_explicit(&work->seq, work->op.seq, memory_order_relaxed);
-    pthread_mutex_lock(&work->lock);
+    latest = atomic_exchange(&work->callbacks, SYMC_CALLING);
     atomic_store_explicit(&work->ended, 1, memory_order_release);
-    callback = work->callbacks;
-    work->callbacks = NULL;
-    /* Under the lock: one that is added from now on comes behind these. */
-    for (; callback != NULL; callback = next) {
-        next = callback->next;
-        callback->status = status;
-        symc_callbacks_push(&work->origin->callbacks, callback);
-    }
-    pthread_mutex_unlock(&work->lock);
+    queue_callbacks(work, latest);
+    atomic_store_explicit(&work->callbacks, SYMC_CALLED, memory_order_release);
     symc_bell_touch(&work->bell);
 }
 
@@ -142,16 +155,6 @@ static symmcoll_status_t result(const struct symmcoll_work *work)
 {
     return work->status < 0 ? symc_fail(work->status, "%s", work->detail)
                             : work->status;
-}
-
-/* A wait has expired in blocking-wait mode: fail the group.  The lock keeps the
- * work from ending, and with it the lane and the group from going. */
-static void expire(struct symmcoll_work *work)
-{
-    pthread_mutex_lock(&work->lock);
-    if (atomic_load_explicit(&work->ended, memory_order_acquire) == 0)
-        work->lane->ops.expire(work->lane->ops.group, &work->op);
-    pthread_mutex_unlock(&work->lock);
 }
 
 /* ---- looking after an issued work ---- */
@@ -170,6 +173,15 @@ static bool enter(struct symmcoll_work *work)
 static void leave(struct symmcoll_work *work)
 {
     atomic_fetch_sub(&work->origin->visitors, 1);
+}
+
+/* A wait has expired in blocking-wait mode: fail the group. */
+static void expire(struct symmcoll_work *work)
+{
+    if (enter(work)) {
+        work->lane->ops.expire(work->lane->ops.group, &work->op);
+        leave(work);
+    }
 }
 
 static bool has_ended(const struct symmcoll_work *work)
@@ -329,12 +341,29 @@ uint64_t symmcoll_work_sequence(const struct symmcoll_work *work)
                : atomic_load_explicit(&work->seq, memory_order_relaxed);
 }
 
+/* Add to a work's callbacks; false once they are all in the queue. */
+static bool add_callback(
+    struct symmcoll_work *work, struct symc_callback *callback)
+{
+    callback->next = atomic_load(&work->callbacks);
+    for (;;) {
+        if (callback->next == SYMC_CALLED)
+            return false;
+        if (callback->next == SYMC_CALLING) {
+            sched_yield();
+            callback->next = atomic_load(&work->callbacks);
+        } else if (atomic_compare_exchange_weak(
+                       &work->callbacks, &callback->next, callback)) {
+            return true;
+        }
+    }
+}
+
 symmcoll_status_t symmcoll_work_then(
     struct symmcoll_work *work, symmcoll_work_fn fn, void *arg)
 {
     struct symc_callback *callback;
     symmcoll_status_t status;
-    bool ended;
 
     if (work == NULL || fn == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -351,17 +380,7 @@ symmcoll_status_t symmcoll_work_then(
         return SYMMCOLL_ERR_NO_MEMORY;
     callback->fn = fn;
     callback->arg = arg;
-    pthread_mutex_lock(&work->lock);
-    ended = atomic_load_explicit(&work->ended, memory_order_acquire) != 0;
-    if (!ended) { /* behind those that came before */
-        struct symc_callback **at = &work->callbacks;
-
-        while (*at != NULL)
-            at = &(*at)->next;
-        *at = callback;
-    }
-    pthread_mutex_unlock(&work->lock);
-    if (!ended) {
+    if (add_callback(work, callback)) {
         entrust(work);
         return SYMMCOLL_OK;
     }

@@ -8,11 +8,16 @@
 #include "work/lane.h"
 #include "work/origin.h"
 
+/* In place of a work's callbacks: while they are queued, and afterwards. */
+#define SYMC_CALLING ((struct symc_callback *)1)
+#define SYMC_CALLED ((struct symc_callback *)2)
+
 struct symmcoll_work {
     struct symmcoll_work *next; /* in its lane's queue, or of those issued */
     struct symc_origin *origin; /* a hold of it, kept while a spare */
     struct symc_lane *lane; /* there only as long as the work has not ended */
-    struct symc_callback *callbacks;
+    /* The latest first; from the end on SYMC_CALLING, SYMC_CALLED. */
+    _Atomic(struct symc_callback *) callbacks;
     uint64_t ticket;          /* of a queued one */
     int64_t deadline_ns;      /* of an issued one, 0: has not begun */
     _Atomic uint64_t ended;   /* 1: status and detail are final */
@@ -24,7 +29,6 @@ struct symmcoll_work {
 
     /* What a spare keeps. */
     struct symc_bell bell; /* for those who wait */
-    pthread_mutex_t lock;  /* of the callbacks, and of `ended` becoming 1 */
     char detail[SYMC_DETAIL_MAX];
 };
 
