@@ -47,7 +47,14 @@ static inline void symc_host_finish(
         &host->channels[host->rank]->done, op->seq, memory_order_release);
 }
 
-/* ---- meet.c: header lines, waiting, disagreement ---- */
+/* ---- meet.c: header lines, waiting ---- */
+
+/* A rank's header line of an operation. */
+static inline const struct symc_header *symc_host_header(
+    const struct symc_host *host, int rank, const struct symc_op *op)
+{
+    return symc_header_at(host->channels[rank], op->seq);
+}
 
 /* Whether a payload of an operation fits its header line. */
 bool symc_host_fits_line(const struct symc_op *op, size_t nbytes);
@@ -114,6 +121,16 @@ void symc_host_post(
 /* The reduction of an operation; factors are read from everybody's headers. */
 struct symc_reduction symc_host_reduction(
     struct symc_host *host, const struct symc_op *op);
+
+/* ---- differ.c ---- */
+
+/* Somebody passed something else, or has no staging: the status of that, with
+ * who and what. */
+symmcoll_status_t symc_host_disagree(
+    struct symc_host *host, const struct symc_op *op);
+
+/* Ranks that cut memory differently cannot work together. */
+symmcoll_status_t symc_host_check_geometry(struct symc_host *host);
 
 /* ---- pipeline.c ---- */
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How every operation begins: publish one line, read everybody's, compare.  And
- * all the waiting of this backend.
+ * all the waiting of this backend.  What is said where they differ is in
+ * differ.c.
  */
 #include "host/host.h"
 
@@ -231,160 +232,6 @@ void symc_host_post(
     ring(host);
 }
 
-/* ---- disagreement ---- */
-
-enum field {
-    FIELD_KIND,
-    FIELD_COUNT,
-    FIELD_DTYPE,
-    FIELD_OP,
-    FIELD_ROOT,
-    FIELD_END
-};
-
-static const char *const field_names[] = {
-    "operation", "count", "dtype", "op", "root"};
-
-static uint64_t field_value(const struct symc_header *header, enum field field)
-{
-    switch (field) {
-    case FIELD_KIND:
-        return header->what & 0xff;
-    case FIELD_COUNT:
-        return header->count;
-    case FIELD_DTYPE:
-        return header->what >> 8 & 0xff;
-    case FIELD_OP:
-        return header->what >> 16 & 0xff;
-    default:
-        return header->root;
-    }
-}
-
-static const char *format_value(
-    enum field field, uint64_t value, char *buffer, size_t nbytes)
-{
-    const char *name = NULL;
-
-    if (field == FIELD_KIND)
-        name = symc_kind_name((enum symc_kind)value);
-    else if (field == FIELD_DTYPE)
-        name = symmcoll_dtype_name((enum symmcoll_dtype)value);
-    else if (field == FIELD_OP)
-        name = symmcoll_op_name((symmcoll_op_t)value);
-    if (name != NULL)
-        snprintf(buffer, nbytes, "%s", name);
-    else
-        snprintf(buffer, nbytes, "%llu", (unsigned long long)value);
-    return buffer;
-}
-
-static const struct symc_header *header_of(
-    const struct symc_host *host, int rank, const struct symc_op *op)
-{
-    return symc_header_at(host->channels[rank], op->seq);
-}
-
-/* The rank whose value most ranks share; the lowest of equals. */
-static int find_majority(
-    const struct symc_host *host, const struct symc_op *op, enum field field)
-{
-    int best = 0, best_votes = 0;
-
-    for (int r = 0; r < host->size; r++) {
-        uint64_t value = field_value(header_of(host, r, op), field);
-        int votes = 0;
-
-        for (int s = 0; s < host->size; s++)
-            votes += field_value(header_of(host, s, op), field) == value;
-        if (votes > best_votes) {
-            best = r;
-            best_votes = votes;
-        }
-    }
-    return best;
-}
-
-/* Name the first field in which ranks differ, and the ranks that differ from
- * most. */
-static symmcoll_status_t fail_mismatch(
-    struct symc_host *host, const struct symc_op *op, enum field field)
-{
-    int usual = find_majority(host, op, field);
-    uint64_t expected = field_value(header_of(host, usual, op), field);
-    char odd[256] = "", expected_text[32], text[32];
-    const char *kind = symc_kind_name(
-        (enum symc_kind)field_value(header_of(host, usual, op), FIELD_KIND));
-    size_t used = 0;
-
-    for (int r = 0; r < host->size && used < sizeof(odd) - 64; r++) {
-        uint64_t value = field_value(header_of(host, r, op), field);
-
-        if (value == expected)
-            continue;
-        used += (size_t)snprintf(odd + used, sizeof(odd) - used,
-            ", rank %d passed %s", r,
-            format_value(field, value, text, sizeof(text)));
-    }
-    return host->core->fail(SYMMCOLL_ERR_MISMATCH,
-        "%s: %s differs: rank %d passed %s%s (group %s, seq %llu)", kind,
-        field_names[field], usual,
-        format_value(field, expected, expected_text, sizeof(expected_text)),
-        odd, host->core->name, (unsigned long long)op->seq);
-}
-
-/* Somebody passed something else, or has no staging.  Every rank sees the same
- * headers and comes to the same conclusion. */
-static __attribute__((noinline)) symmcoll_status_t disagree(
-    struct symc_host *host, const struct symc_op *op)
-{
-    for (enum field field = FIELD_KIND; field < FIELD_END; field++) {
-        uint64_t first = field_value(header_of(host, 0, op), field);
-
-        for (int r = 1; r < host->size; r++) {
-            if (field_value(header_of(host, r, op), field) != first)
-                return fail_mismatch(host, op, field);
-        }
-    }
-    for (int r = 0; r < host->size; r++) {
-        const char *detail = symc_host_beside(host, r, op);
-
-        if ((header_of(host, r, op)->what >> 24 & SYMC_HEADER_REFUSED) != 0)
-            return host->core->fail(SYMMCOLL_ERR_NO_MEMORY,
-                "%s: rank %d: %.*s (group %s, seq %llu)",
-                symc_kind_name(op->kind), r, SYMC_SMALL_MIN - 1, detail,
-                host->core->name, (unsigned long long)op->seq);
-    }
-    return host->core->fail(SYMMCOLL_ERR_INTERNAL,
-        "%s: headers differ in nothing", symc_kind_name(op->kind));
-}
-
-/* Ranks that cut memory differently cannot work together. */
-static symmcoll_status_t check_geometry(struct symc_host *host)
-{
-    const struct symc_geometry *mine = &host->channels[host->rank]->geometry;
-
-    for (int r = 0; r < host->size; r++) {
-        const struct symc_geometry *other = &host->channels[r]->geometry;
-
-        if (memcmp(mine, other, sizeof(*mine)) != 0)
-            return host->core->fail(SYMMCOLL_ERR_CONFIG,
-                "host: settings differ: rank %d has small_max %llu, chunk "
-                "%llu, direct %llu, reduce_run %llu; rank %d has %llu, %llu, "
-                "%llu, %llu",
-                host->rank, (unsigned long long)mine->small,
-                (unsigned long long)mine->chunk,
-                (unsigned long long)mine->direct,
-                (unsigned long long)mine->reduce_run, r,
-                (unsigned long long)other->small,
-                (unsigned long long)other->chunk,
-                (unsigned long long)other->direct,
-                (unsigned long long)other->reduce_run);
-    }
-    host->checked = true;
-    return SYMMCOLL_OK;
-}
-
 /*
  * Take the line of the next operation back from the peers, who read it last in
  * the one before this: its store then need not wait for that.
@@ -502,7 +349,7 @@ symmcoll_status_t symc_host_collect(
         symmcoll_status_t status = symc_host_wait(host, op, peer, at, op->seq);
         if (status != SYMMCOLL_OK)
             return status;
-        other = header_of(host, peer, op);
+        other = symc_host_header(host, peer, op);
         seen |= other->what;
         differs |= (other->count ^ op->count) |
                    ((other->what ^ what) & ~WHAT_AHEAD) |
@@ -512,8 +359,8 @@ symmcoll_status_t symc_host_collect(
     if ((seen & WHAT_AHEAD) == 0)
         host->peers_done = op->seq - 1;
     if (__builtin_expect(differs != 0, 0))
-        return disagree(host, op);
-    return host->checked ? SYMMCOLL_OK : check_geometry(host);
+        return symc_host_disagree(host, op);
+    return host->checked ? SYMMCOLL_OK : symc_host_check_geometry(host);
 }
 
 symmcoll_status_t symc_host_meet(struct symc_host *host,
@@ -549,7 +396,8 @@ struct symc_reduction symc_host_reduction(
         return reduction;
     for (int r = 0; r < host->size; r++)
         memcpy(&host->factors[r],
-            header_of(host, r, op)->payload + SYMC_FACTOR_AT, sizeof(double));
+            symc_host_header(host, r, op)->payload + SYMC_FACTOR_AT,
+            sizeof(double));
     reduction.factors = host->factors;
     return reduction;
 }
