@@ -54,57 +54,98 @@ static const char *format_value(
     return buffer;
 }
 
-/* The rank whose value most ranks share; the lowest of equals. */
-static int find_majority(
-    const struct symc_host *host, const struct symc_op *op, enum field field)
+/* "(group 0, seq 17)", with the call's label where it has one. */
+static const char *format_place(const struct symc_host *host,
+    const struct symc_op *op, char *buffer, size_t nbytes)
 {
-    int best = 0, best_votes = 0;
+    bool labelled = op->label[0] != '\0';
+
+    snprintf(buffer, nbytes, "(group %s, seq %llu%s%.*s%s)", host->core->name,
+        (unsigned long long)op->seq, labelled ? ", label '" : "",
+        SYMC_LABEL_MAX, op->label, labelled ? "'" : "");
+    return buffer;
+}
+
+/* How many ranks passed the same as one, who are listed. */
+static int list_equal(struct symc_host *host, const struct symc_op *op,
+    enum field field, int rank, bool *listed)
+{
+    uint64_t value = field_value(symc_host_header(host, rank, op), field);
+    int count = 0;
+
+    for (int r = 0; r < host->size; r++) {
+        listed[r] = field_value(symc_host_header(host, r, op), field) == value;
+        count += listed[r];
+    }
+    return count;
+}
+
+/* Whether no lower rank passed the same. */
+static bool is_first(const bool *listed, int rank)
+{
+    for (int r = 0; r < rank; r++) {
+        if (listed[r])
+            return false;
+    }
+    return true;
+}
+
+/*
+ * "rank 0 passed 4, ranks 1 and 2 passed 5, the other 13 passed 8": each value
+ * once, and last that of more than half of the ranks where there is one.  What
+ * does not fit is cut.
+ */
+static void format_values(struct symc_host *host, const struct symc_op *op,
+    enum field field, char *buffer, size_t nbytes)
+{
+    const char *verb = field == FIELD_KIND ? "called" : "passed";
+    bool *listed = host->missing; /* nobody waits now */
+    char most[96] = "", ranks[64], text[32];
+    size_t used = 0;
 
     for (int r = 0; r < host->size; r++) {
         uint64_t value = field_value(symc_host_header(host, r, op), field);
-        int votes = 0;
+        int count = list_equal(host, op, field, r, listed);
 
-        for (int s = 0; s < host->size; s++)
-            votes += field_value(symc_host_header(host, s, op), field) == value;
-        if (votes > best_votes) {
-            best = r;
-            best_votes = votes;
-        }
+        format_value(field, value, text, sizeof(text));
+        if (!is_first(listed, r))
+            continue;
+        if (2 * count > host->size)
+            snprintf(
+                most, sizeof(most), ", the other %d %s %s", count, verb, text);
+        else if (used + 2 * sizeof(most) < nbytes)
+            used += (size_t)snprintf(buffer + used, nbytes - used, "%s%s %s %s",
+                used > 0 ? ", " : "",
+                symc_format_named_ranks(
+                    listed, host->size, ranks, sizeof(ranks)),
+                verb, text);
+        else if (strcmp(buffer + used - 3, "...") != 0)
+            used += (size_t)snprintf(buffer + used, nbytes - used, ", ...");
     }
-    return best;
+    snprintf(buffer + used, nbytes - used, "%s", most);
 }
 
-/* Name the first field in which ranks differ, and the ranks that differ from
- * most. */
+/* Name the first field in which ranks differ, and who passed what. */
 static symmcoll_status_t fail_mismatch(
     struct symc_host *host, const struct symc_op *op, enum field field)
 {
-    int usual = find_majority(host, op, field);
-    uint64_t expected = field_value(symc_host_header(host, usual, op), field);
-    char odd[256] = "", expected_text[32], text[32];
-    const char *kind = symc_kind_name((enum symc_kind)field_value(
-        symc_host_header(host, usual, op), FIELD_KIND));
-    size_t used = 0;
+    char values[384], place[160];
 
-    for (int r = 0; r < host->size && used < sizeof(odd) - 64; r++) {
-        uint64_t value = field_value(symc_host_header(host, r, op), field);
-
-        if (value == expected)
-            continue;
-        used += (size_t)snprintf(odd + used, sizeof(odd) - used,
-            ", rank %d passed %s", r,
-            format_value(field, value, text, sizeof(text)));
-    }
-    return host->core->fail(SYMMCOLL_ERR_MISMATCH,
-        "%s: %s differs: rank %d passed %s%s (group %s, seq %llu)", kind,
-        field_names[field], usual,
-        format_value(field, expected, expected_text, sizeof(expected_text)),
-        odd, host->core->name, (unsigned long long)op->seq);
+    format_values(host, op, field, values, sizeof(values));
+    format_place(host, op, place, sizeof(place));
+    /* Which operation it is they do not agree on. */
+    if (field == FIELD_KIND)
+        return host->core->fail(SYMMCOLL_ERR_MISMATCH, "%s differs: %s %s",
+            field_names[field], values, place);
+    return host->core->fail(SYMMCOLL_ERR_MISMATCH, "%s: %s differs: %s %s",
+        symc_kind_name(op->kind), field_names[field], values, place);
 }
 
 symmcoll_status_t symc_host_disagree(
     struct symc_host *host, const struct symc_op *op)
 {
+    char place[160];
+
     for (enum field field = FIELD_KIND; field < FIELD_END; field++) {
         uint64_t first = field_value(symc_host_header(host, 0, op), field);
 
@@ -119,9 +160,9 @@ symmcoll_status_t symc_host_disagree(
         if ((symc_host_header(host, r, op)->what >> 24 & SYMC_HEADER_REFUSED) !=
             0)
             return host->core->fail(SYMMCOLL_ERR_NO_MEMORY,
-                "%s: rank %d: %.*s (group %s, seq %llu)",
-                symc_kind_name(op->kind), r, SYMC_SMALL_MIN - 1, detail,
-                host->core->name, (unsigned long long)op->seq);
+                "%s: rank %d: %.*s %s", symc_kind_name(op->kind), r,
+                SYMC_SMALL_MIN - 1, detail,
+                format_place(host, op, place, sizeof(place)));
     }
     return host->core->fail(SYMMCOLL_ERR_INTERNAL,
         "%s: headers differ in nothing", symc_kind_name(op->kind));

@@ -104,25 +104,29 @@ static symmcoll_status_t issue(struct symmcoll_group *group, int rank,
     }
 }
 
-/* Whether the detail names the odd rank with its value, and a usual one. */
-static bool names_both(struct symmcoll_group *group,
-    const struct difference *difference, int odd, int usual)
+/* Whether the detail says who passed what: the odd rank and the rest, or, of
+ * two ranks, each. */
+static bool names_both(
+    struct symmcoll_group *group, const struct difference *difference, int odd)
 {
-    const char *detail = symmcoll_last_error();
-    char odd_text[64], usual_text[64], place[128];
+    const char *verb =
+        strncmp(difference->field, "operation", 9) == 0 ? "called" : "passed";
+    int size = symmcoll_group_size(group);
+    char text[256];
 
-    snprintf(place, sizeof(place), "(group %s, seq %llu)",
-        symmcoll_group_name(group),
+    if (size > 2)
+        snprintf(text, sizeof(text), "%s: rank %d %s %s, the other %d %s %s",
+            difference->field, odd, verb, difference->odd_value, size - 1, verb,
+            difference->usual_value);
+    else
+        snprintf(text, sizeof(text), "%s: rank 0 %s %s, rank 1 %s %s",
+            difference->field, verb,
+            odd == 0 ? difference->odd_value : difference->usual_value, verb,
+            odd == 1 ? difference->odd_value : difference->usual_value);
+    snprintf(text + strlen(text), sizeof(text) - strlen(text),
+        " (group %s, seq %llu)", symmcoll_group_name(group),
         (unsigned long long)symmcoll_group_sequence(group));
-
-    snprintf(odd_text, sizeof(odd_text), "rank %d passed %s", odd,
-        difference->odd_value);
-    snprintf(usual_text, sizeof(usual_text), "rank %d passed %s", usual,
-        difference->usual_value);
-    return strstr(detail, odd_text) != NULL &&
-           strstr(detail, usual_text) != NULL &&
-           strstr(detail, difference->field) != NULL &&
-           strstr(detail, place) != NULL;
+    return strstr(symmcoll_last_error(), text) != NULL;
 }
 
 static bool works(struct symmcoll_group *group, int rank)
@@ -145,8 +149,8 @@ static bool is_told(struct symmcoll_group *group, int rank,
     symmcoll_status_t status = issue(group, rank,
         rank == odd ? &difference->odd : &difference->usual, out.at, in.at);
     bool right = status == SYMMCOLL_ERR_MISMATCH &&
-                 names_both(group, difference, odd, odd == 0 ? 1 : 0) &&
-                 room_is_clear(&in) && room_is_clear(&out) &&
+                 names_both(group, difference, odd) && room_is_clear(&in) &&
+                 room_is_clear(&out) &&
                  symmcoll_group_sequence(group) == before + 1;
 
     if (!right)
@@ -174,6 +178,70 @@ static int all_are_told(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* Counts that differ in several ways, and what is said of them. */
+static int passes(struct symmcoll_group *group, int rank, const size_t *counts,
+    const char *label, const char *expected)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    float buf[16] = {0};
+    char text[256];
+    symmcoll_status_t status;
+
+    call.label = label;
+    status = symmcoll_all_reduce(
+        group, buf, buf, counts[rank], F32, SUM, &call, NULL);
+    snprintf(text, sizeof(text), "all_reduce: count differs: %s (group %s, %s",
+        expected, symmcoll_group_name(group),
+        label == NULL ? "seq 1)" : "seq 1, label 'loss')");
+    if (status == SYMMCOLL_ERR_MISMATCH &&
+        strcmp(symmcoll_last_error(), text) == 0)
+        return works(group, rank);
+    diag("rank %d: expected %s, found %s", rank, text, symmcoll_last_error());
+    return 0;
+}
+
+static int no_majority(struct symmcoll_group *group, int rank)
+{
+    static const size_t counts[] = {4, 4, 8, 8};
+
+    return passes(group, rank, counts, NULL,
+        "ranks 0 and 1 passed 4, ranks 2 and 3 passed 8");
+}
+
+static int several_odd_ones(struct symmcoll_group *group, int rank)
+{
+    static const size_t counts[] = {8, 4, 8, 5, 8, 8, 5};
+
+    return passes(group, rank, counts, NULL,
+        "rank 1 passed 4, ranks 3 and 6 passed 5, the other 4 passed 8");
+}
+
+static int a_label_is_said(struct symmcoll_group *group, int rank)
+{
+    static const size_t counts[] = {4, 8, 8, 8};
+
+    return passes(
+        group, rank, counts, "loss", "rank 0 passed 4, the other 3 passed 8");
+}
+
+/* All values do not fit: the sentence is cut, and still says that. */
+static int many_values(struct symmcoll_group *group, int rank)
+{
+    float buf[24] = {0};
+    symmcoll_status_t status = symmcoll_all_reduce(
+        group, buf, buf, (size_t)rank + 1, F32, SUM, NULL, NULL);
+    bool right =
+        status == SYMMCOLL_ERR_MISMATCH &&
+        strstr(symmcoll_last_error(),
+            "rank 0 passed 1, rank 1 passed 2, rank 2 passed 3") != NULL &&
+        strstr(symmcoll_last_error(), ", ... (group ") != NULL &&
+        strstr(symmcoll_last_error(), ", seq 1)") != NULL;
+
+    if (!right)
+        diag("rank %d: %s", rank, symmcoll_last_error());
+    return right && works(group, rank);
+}
+
 /* An asynchronous operation ends with it, and keeps the detail. */
 static int a_work_keeps_the_detail(struct symmcoll_group *group, int rank)
 {
@@ -198,6 +266,11 @@ int main(void)
     for (size_t i = 0; i < LENGTH(sizes); i++)
         both_run(sizes[i], all_are_told,
             "a rank that passes something else is named on all ranks");
+    both_run(4, no_majority,
+        "where no value has a majority each is said with its ranks");
+    both_run(7, several_odd_ones, "each odd value is said with its ranks");
+    both_run(4, a_label_is_said, "the label of the call is said");
+    both_run(24, many_values, "many values are cut");
     both_run(3, a_work_keeps_the_detail, "a work keeps the detail");
     return done_testing();
 }
