@@ -216,7 +216,8 @@ static bool welcome(struct symc_hub *hub)
     }
     if (fd < 0)
         return errno == ECONNABORTED || errno == EINTR;
-    if (symc_message_peer(fd, &uid, &pid) == 0 && uid == geteuid()) {
+    if (symc_message_peer(fd, &uid, &pid) == 0 &&
+        symc_message_is_trusted(uid, pid)) {
         add_client(hub, fd, pid);
         return true;
     }

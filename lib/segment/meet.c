@@ -91,12 +91,18 @@ static symmcoll_status_t check_server(int fd, const char *name, pid_t *server)
     *server = pid;
     if (error != 0)
         return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error, "init: hub");
-    if (uid != geteuid())
+    if (symc_message_is_trusted(uid, pid))
+        return SYMMCOLL_OK;
+    if (uid == geteuid())
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "init: expected the hub '%s' to belong to user %d, found process "
-            "%d of user %d",
-            name, (int)geteuid(), (int)pid, (int)uid);
-    return SYMMCOLL_OK;
+            "init: expected a user that this user namespace maps, found the "
+            "overflow id %u, which stands for all others: '%s' may belong to "
+            "anybody",
+            uid, name);
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "init: expected the hub '%s' to belong to user %d, found process "
+        "%d of user %d",
+        name, (int)geteuid(), (int)pid, (int)uid);
 }
 
 static void sleep_ns(int64_t ns)

@@ -89,4 +89,15 @@ symmcoll_status_t symc_fail_descriptor(int error, const char *where);
 /* The user and process at the other end; 0 or an errno. */
 int symc_message_peer(int fd, uid_t *uid, pid_t *pid);
 
+/*
+ * Whether the process at the other end may be trusted: it is this one, or this
+ * user's.  The kernel shows every id that a user namespace does not map as one
+ * and the same, the overflow id: that one is nobody's, unless all are mapped.
+ */
+bool symc_message_is_trusted(uid_t uid, pid_t pid);
+
+/* Whether this process's own user is not known in its namespace, so that it
+ * trusts no other. */
+bool symc_message_is_unmapped(void);
+
 #endif

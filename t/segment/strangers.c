@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -127,6 +128,49 @@ static int refuses_another_users_hub(int rank, int size, void *arg)
     _exit(status == SYMMCOLL_OK ? 0 : 1);
 }
 
+/* ---- users without a number ---- */
+
+/* Each in a user namespace of its own that maps nobody: both see the other as
+ * the overflow user, which they are themselves. */
+static int is_unmapped(int rank, int size, void *arg)
+{
+    (void)arg;
+    if (unshare(CLONE_NEWUSER) != 0)
+        return 2;
+    if (rank == 1)
+        return fails(1, size, SYMMCOLL_ERR_INVALID, "overflow id") ? 0 : 1;
+    return fails(0, size, SYMMCOLL_ERR_TIMEOUT, "missing: rank 1") ? 0 : 1;
+}
+
+/* The user of that number, where all have one. */
+static int is_nobody(int rank, int size, void *arg)
+{
+    (void)arg;
+    if (setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0)
+        return 1;
+    _exit(joins(rank, size) ? 0 : 1);
+}
+
+static void test_overflow_user(void)
+{
+    int statuses[2] = {0};
+    int good;
+
+    begin_point(2);
+    good = ranks_spawn(2, is_unmapped, NULL, statuses);
+    if (WEXITSTATUS(statuses[0]) == 2)
+        skip(1, "no user namespace can be made");
+    else
+        ok(good && statuses[0] == 0 && statuses[1] == 0,
+            "who has no number in a user namespace is nobody's friend");
+    if (geteuid() != 0) {
+        skip(1, "only root can be another user");
+        return;
+    }
+    begin_point(30);
+    ok(all_true(2, is_nobody), "but ranks of the user 65534 meet");
+}
+
 /* ---- a name that is taken ---- */
 
 /* Listen on the name and fill the queue: a connection blocks from now on. */
@@ -221,6 +265,7 @@ static void test_strangers(void)
 int main(void)
 {
     test_strangers();
+    test_overflow_user();
     test_full_socket();
     return done_testing();
 }
