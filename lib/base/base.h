@@ -16,6 +16,8 @@
 
 #define SYMC_DETAIL_MAX 512 /* bytes of an error detail, its zero included */
 
+#define SYMC_RANKS_MAX 4096 /* of one world */
+
 #define SYMC_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
 
 /* ---- error.c ---- */

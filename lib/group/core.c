@@ -173,13 +173,14 @@ static symmcoll_status_t find_failure(
     struct symmcoll_group *group, const struct symc_op *op, int member)
 {
     struct symc_members *members = &group->members;
-    char text[SYMC_OP_TEXT];
+    char text[SYMC_OP_TEXT], pid[SYMC_PID_TEXT];
 
     if (!symc_members_failed(members) && has_left(group, member))
         symc_members_raise(members, SYMMCOLL_ERR_PEER, op, NULL,
-            "rank %d (pid %d) has finalized, and %s of group %s needs it",
+            "rank %d (%s) has finalized, and %s of group %s needs it",
             group->global[member],
-            (int)group->world->peers[group->global[member]].pid,
+            symc_format_pid(
+                group->world->peers[group->global[member]].pid, pid),
             symc_op_format(op->kind, op->seq, op->label, text, sizeof(text)),
             group->name);
     if (!symc_members_failed(members))
@@ -207,7 +208,7 @@ static void describe_missing(const struct symmcoll_group *group,
 
     buffer[0] = '\0';
     for (int r = 0; r < group->size && used + 48 < nbytes; r++) {
-        char position[SYMC_TRACE_POSITION];
+        char position[SYMC_TRACE_POSITION], pid[SYMC_PID_TEXT];
         size_t ring_nbytes;
         const struct symc_trace_ring *ring;
 
@@ -215,8 +216,8 @@ static void describe_missing(const struct symmcoll_group *group,
             continue;
         ring = symc_world_ring(group->world, group->global[r], &ring_nbytes);
         used += (size_t)snprintf(buffer + used, nbytes - used,
-            "; rank %d (pid %d) is %s", r,
-            (int)group->world->peers[group->global[r]].pid,
+            "; rank %d (%s) is %s", r,
+            symc_format_pid(group->world->peers[group->global[r]].pid, pid),
             symc_trace_position(
                 ring, ring_nbytes, group->name, position, sizeof(position)));
     }

@@ -21,6 +21,7 @@
 
 /* Bounds of one call of symc_hub_serve(), whose caller has more to do. */
 #define SERVE_NS (INT64_C(5) * 1000 * 1000)
+#define SERVE_MESSAGES 3 /* of one client: hello, giving up, its end */
 #define SERVE_ACCEPTS 64 /* between two looks at the clients */
 
 void symc_hub_close_fds(int *fds, int count)
@@ -100,7 +101,7 @@ static bool hello_is_sane(const struct symc_hub_hello *hello, size_t nbytes)
 {
     return nbytes == sizeof(*hello) && hello->magic == SYMC_HUB_MAGIC &&
            hello->kind == SYMC_HUB_HELLO && hello->size > 0 &&
-           hello->size <= SYMC_HUB_RANKS && hello->rank >= 0 &&
+           hello->size <= SYMC_RANKS_MAX && hello->rank >= 0 &&
            hello->rank < hello->size &&
            memchr(hello->name, '\0', sizeof(hello->name)) != NULL;
 }
@@ -282,11 +283,14 @@ symmcoll_status_t symc_hub_serve(struct symc_hub *hub)
                 return fail_full(hub, errno);
             if (client == NULL)
                 continue;
-            if (is_client(hub, client))
+            /* A rank that came, gave up and went has said all that before its
+             * hello may count. */
+            for (int n = 0; n < SERVE_MESSAGES && is_client(hub, client); n++)
                 hear(hub, client);
         }
         symc_hub_send_all(hub);
     } while (count > 0 && symc_now_ns() < until);
+    symc_hub_fail_late(hub, count == 0);
     return SYMMCOLL_OK;
 }
 
@@ -294,7 +298,7 @@ symmcoll_status_t symc_hub_serve(struct symc_hub *hub)
 
 static symmcoll_status_t fail_in_use(const char *name)
 {
-    char owner[SYMC_OWNER_TEXT];
+    char owner[SYMC_OWNER_TEXT], text[SYMC_PID_TEXT];
     uid_t uid = 0;
     pid_t pid = 0;
     int fd, error = symc_connect(name, &fd);
@@ -309,10 +313,10 @@ static symmcoll_status_t fail_in_use(const char *name)
         return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
             "hub: the name '@%s' is in use by another job", name);
     return symc_fail(SYMMCOLL_ERR_INVALID,
-        "hub: the name '@%s' is in use by process %d of user %u: is another "
+        "hub: the name '@%s' is in use by a process (%s) of user %u: is another "
         "job running with the same MASTER_ADDR and MASTER_PORT, or is rank 0 "
         "there twice?",
-        name, (int)pid, uid);
+        name, symc_format_pid(pid, text), uid);
 }
 
 static symmcoll_status_t open_listener(const char *name, int *listener)

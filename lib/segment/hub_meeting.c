@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define MAX_FLYING 400 /* descriptors sent and not yet acknowledged */
+#define READ_NS (INT64_C(200) * 1000 * 1000) /* for what others have sent */
 
 /* The meeting of a name that still takes ranks: one that has met only sends its
  * answers. */
@@ -26,6 +27,15 @@ static struct symc_hub_meeting *find_meeting(
     return meeting;
 }
 
+static void free_meeting(struct symc_hub_meeting *meeting)
+{
+    free(meeting->ranks);
+    free(meeting->brought);
+    free(meeting->informed);
+    free(meeting->gone);
+    free(meeting);
+}
+
 static struct symc_hub_meeting *add_meeting(
     struct symc_hub *hub, const char *name, int size)
 {
@@ -36,12 +46,10 @@ static struct symc_hub_meeting *add_meeting(
     meeting->ranks = symc_alloc((size_t)size, sizeof(struct symc_client *));
     meeting->brought = symc_alloc((size_t)size, sizeof(struct symc_brought));
     meeting->informed = symc_alloc((size_t)size, sizeof(bool));
+    meeting->gone = symc_alloc((size_t)size, sizeof(bool));
     if (meeting->ranks == NULL || meeting->brought == NULL ||
-        meeting->informed == NULL) {
-        free(meeting->ranks);
-        free(meeting->brought);
-        free(meeting->informed);
-        free(meeting);
+        meeting->informed == NULL || meeting->gone == NULL) {
+        free_meeting(meeting);
         return NULL;
     }
     snprintf(meeting->name, sizeof(meeting->name), "%s", name);
@@ -61,10 +69,7 @@ void symc_hub_drop_meeting(
     *at = meeting->next;
     for (int r = 0; r < meeting->size; r++)
         symc_hub_close_fds(meeting->brought[r].fds, meeting->brought[r].nfds);
-    free(meeting->ranks);
-    free(meeting->brought);
-    free(meeting->informed);
-    free(meeting);
+    free_meeting(meeting);
 }
 
 static void list_missing(
@@ -76,7 +81,7 @@ static void list_missing(
     if (absent == NULL)
         return;
     for (int r = 0; r < meeting->size; r++)
-        absent[r] = meeting->ranks[r] == NULL;
+        absent[r] = meeting->ranks[r] == NULL && !meeting->gone[r];
     symc_format_ranks(absent, meeting->size, buffer, nbytes);
     free(absent);
 }
@@ -108,9 +113,12 @@ void symc_hub_fail_meeting(struct symc_hub *hub,
 static const char *check_kinds(
     struct symc_hub_meeting *meeting, char *buffer, size_t nbytes)
 {
+    char first[SYMC_PID_TEXT], second[SYMC_PID_TEXT];
+
     for (int r = 1; r < meeting->size; r++) {
         for (int s = 0; s < r; s++) {
-            bool same = meeting->ranks[r]->pid == meeting->ranks[s]->pid;
+            pid_t pid = meeting->ranks[r]->pid, other = meeting->ranks[s]->pid;
+            bool same = pid == other && pid > 0; /* 0: one of many */
 
             if (r == 1)
                 meeting->threads = same;
@@ -118,8 +126,9 @@ static const char *check_kinds(
                 continue;
             snprintf(buffer, nbytes,
                 "init: expected all ranks to be processes or all to be threads "
-                "of one, found rank %d in process %d and rank %d in process %d",
-                s, (int)meeting->ranks[s]->pid, r, (int)meeting->ranks[r]->pid);
+                "of one, found rank %d (%s) and rank %d (%s)",
+                s, symc_format_pid(other, first), r,
+                symc_format_pid(pid, second));
             return buffer;
         }
     }
@@ -253,7 +262,7 @@ void symc_hub_join(struct symc_hub *hub, struct symc_client *client)
 {
     const struct symc_hub_hello *hello = &client->hello;
     struct symc_hub_meeting *meeting = find_meeting(hub, hello->name);
-    char text[256];
+    char text[256], first[SYMC_PID_TEXT], second[SYMC_PID_TEXT];
 
     if (meeting == NULL)
         meeting = add_meeting(hub, hello->name, hello->size);
@@ -291,10 +300,11 @@ void symc_hub_join(struct symc_hub *hub, struct symc_client *client)
     }
     if (meeting->ranks[hello->rank] != NULL) {
         snprintf(text, sizeof(text),
-            "init: rank %d has come already, as process %d; process %d says it "
-            "is rank %d too",
-            hello->rank, (int)meeting->ranks[hello->rank]->pid,
-            (int)client->pid, hello->rank);
+            "init: rank %d has come already (%s); another (%s) says that it is "
+            "rank %d too",
+            hello->rank,
+            symc_format_pid(meeting->ranks[hello->rank]->pid, first),
+            symc_format_pid(client->pid, second), hello->rank);
         symc_hub_refuse(hub, client, SYMMCOLL_ERR_INVALID, text);
         return;
     }
@@ -306,17 +316,65 @@ void symc_hub_join(struct symc_hub *hub, struct symc_client *client)
         complete_meeting(hub, meeting);
 }
 
-/* A client's deadline has passed: nobody in its meeting need wait longer. */
+/* A client's deadline has passed: nobody in its meeting need wait longer.  But
+ * others may have come by now and not have been heard. */
 void symc_hub_give_up(struct symc_hub *hub, struct symc_client *client)
 {
-    char missing[100], text[256], refused[SYMC_HUB_REFUSED_TEXT];
+    client->late = true;
+    if (hub->late_at == 0)
+        hub->late_at = symc_now_ns();
+}
 
-    list_missing(client->meeting, missing, sizeof(missing));
-    snprintf(text, sizeof(text),
-        "init: %d of %d ranks came, missing: rank %s%s",
-        client->meeting->joined, client->meeting->size, missing,
-        symc_hub_format_refused(hub, refused));
-    symc_hub_fail_meeting(hub, client->meeting, SYMMCOLL_ERR_TIMEOUT, text);
+/* Whether a deadline has passed in a meeting; count and list those who came. */
+static bool is_late(const struct symc_hub_meeting *meeting, int *came)
+{
+    bool late = false;
+
+    *came = 0;
+    for (int r = 0; r < meeting->size; r++) {
+        const struct symc_client *client = meeting->ranks[r];
+
+        *came += client != NULL || meeting->gone[r];
+        late = late || meeting->gone[r] || (client != NULL && client->late);
+    }
+    return late;
+}
+
+static void fail_late_meeting(
+    struct symc_hub *hub, struct symc_hub_meeting *meeting, int came)
+{
+    char ranks[100], text[256], refused[SYMC_HUB_REFUSED_TEXT];
+
+    if (came == meeting->size) {
+        symc_format_ranks(meeting->gone, meeting->size, ranks, sizeof(ranks));
+        snprintf(text, sizeof(text),
+            "init: all %d ranks came, but rank %s gave up before process %d, "
+            "which introduces them, had heard all: was it stopped?",
+            meeting->size, ranks, (int)getpid());
+    } else {
+        list_missing(meeting, ranks, sizeof(ranks));
+        snprintf(text, sizeof(text),
+            "init: %d of %d ranks came, missing: rank %s%s", came,
+            meeting->size, ranks, symc_hub_format_refused(hub, refused));
+    }
+    symc_hub_fail_meeting(hub, meeting, SYMMCOLL_ERR_TIMEOUT, text);
+}
+
+void symc_hub_fail_late(struct symc_hub *hub, bool all_read)
+{
+    struct symc_hub_meeting *meeting, *next;
+    int came;
+
+    if (hub->late_at == 0 ||
+        (!all_read && symc_now_ns() - hub->late_at < READ_NS))
+        return;
+    hub->late_at = 0;
+    for (meeting = hub->meetings; meeting != NULL; meeting = next) {
+        next = meeting->next;
+        if (!meeting->met && meeting->failure == SYMMCOLL_OK &&
+            is_late(meeting, &came))
+            fail_late_meeting(hub, meeting, came);
+    }
 }
 
 static void finish_client(struct symc_hub *hub, struct symc_client *client)
@@ -342,7 +400,7 @@ void symc_hub_take_thanks(struct symc_hub *hub, struct symc_client *client)
 void symc_hub_lose(struct symc_hub *hub, struct symc_client *client)
 {
     struct symc_hub_meeting *meeting = client->meeting;
-    char text[256], how[64];
+    char text[256], how[64], pid[SYMC_PID_TEXT];
 
     if (meeting == NULL) {
         symc_hub_drop_client(hub, client);
@@ -352,11 +410,17 @@ void symc_hub_lose(struct symc_hub *hub, struct symc_client *client)
         finish_client(hub, client);
         return;
     }
+    if (client->late) { /* it has not died: symc_hub_fail_late() comes */
+        meeting->gone[client->hello.rank] = true;
+        meeting->informed[client->hello.rank] = true;
+        symc_hub_drop_client(hub, client);
+        return;
+    }
     if (!symc_life_ask(client->pid,
             client->hello.nfds == 2 ? client->fds[1] : -1, how, sizeof(how)))
         snprintf(how, sizeof(how), "died or gave up");
-    snprintf(text, sizeof(text), "init: rank %d (pid %d) %s during init",
-        client->hello.rank, (int)client->pid, how);
+    snprintf(text, sizeof(text), "init: rank %d (%s) %s during init",
+        client->hello.rank, symc_format_pid(client->pid, pid), how);
     meeting->informed[client->hello.rank] = true;
     symc_hub_drop_client(hub, client);
     symc_hub_fail_meeting(hub, meeting, SYMMCOLL_ERR_PEER, text);

@@ -27,6 +27,7 @@ struct symc_client {
     int told;   /* ranks sent so far */
     int flying; /* descriptors sent, not acknowledged */
     bool owes;  /* an acknowledgement */
+    bool late;  /* its deadline has passed */
 };
 
 /* What a rank brought, kept until all have been told: a rank that has said
@@ -51,6 +52,9 @@ struct symc_hub_meeting {
     struct symc_client **ranks;
     struct symc_brought *brought; /* of each rank, once met */
 
+    /* Who has come, and has gone again when its deadline had passed. */
+    bool *gone;
+
     /* After a failure: those who come late are told once, too. */
     symmcoll_status_t failure; /* 0: none */
     char text[256];
@@ -62,6 +66,7 @@ struct symc_hub {
     int epoll;
     int flying;       /* descriptors in flight to all clients */
     uint64_t refused; /* connections of other users */
+    int64_t late_at;  /* since when a deadline has passed; 0: none has */
     struct symc_client *clients;
     struct symc_hub_meeting *meetings;
     char **met; /* names of completed meetings */
@@ -103,6 +108,10 @@ void symc_hub_join(struct symc_hub *hub, struct symc_client *client);
 void symc_hub_give_up(struct symc_hub *hub, struct symc_client *client);
 void symc_hub_take_thanks(struct symc_hub *hub, struct symc_client *client);
 void symc_hub_lose(struct symc_hub *hub, struct symc_client *client);
+
+/* Fail the meetings in which a deadline has passed, once all that had been sent
+ * by then has been read. */
+void symc_hub_fail_late(struct symc_hub *hub, bool all_read);
 
 /* Send what there is to send. */
 void symc_hub_send_all(struct symc_hub *hub);

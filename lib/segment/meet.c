@@ -32,6 +32,7 @@ struct joiner {
     const struct symc_offer *mine;
     int fd;
     pid_t server; /* who serves, where it is another process */
+    bool reached; /* something has let this rank in, once */
     bool joined;  /* the hub has read this rank's hello */
     bool gave_up;
     int64_t pause_ns; /* before the next attempt to reach the hub */
@@ -45,7 +46,7 @@ static symmcoll_status_t fail_unreached(const struct joiner *joiner, int error)
 {
     const struct symc_meeting *meeting = joiner->meeting;
     const char *name = meeting->hub != NULL ? meeting->hub : meeting->name;
-    char owner[SYMC_OWNER_TEXT];
+    char owner[SYMC_OWNER_TEXT], text[SYMC_PID_TEXT];
     uid_t uid;
 
     if (error == EAGAIN ||
@@ -61,12 +62,13 @@ static symmcoll_status_t fail_unreached(const struct joiner *joiner, int error)
             "init: rank %d of %d found no hub named '%s': has the launcher "
             "gone?",
             meeting->rank, meeting->size, meeting->hub);
-    if (joiner->server != 0)
+    if (joiner->reached)
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-            "init: rank %d of %d: rank 0 did not come (meeting '%s'): process "
-            "%d had that name and ended, or closed the connection, without "
+            "init: rank %d of %d: rank 0 did not come (meeting '%s'): a process "
+            "(%s) had that name and ended, or closed the connection, without "
             "reading what this rank sent",
-            meeting->rank, meeting->size, meeting->name, (int)joiner->server);
+            meeting->rank, meeting->size, meeting->name,
+            symc_format_pid(joiner->server, text));
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
         "init: rank %d of %d found no hub: rank 0 did not come (meeting '%s')",
         meeting->rank, meeting->size, meeting->name);
@@ -84,6 +86,7 @@ static symmcoll_status_t fail_foreign(const char *name, uid_t uid)
 /* The hub must belong to this user, or anyone could pose as one. */
 static symmcoll_status_t check_server(int fd, const char *name, pid_t *server)
 {
+    char text[SYMC_PID_TEXT];
     uid_t uid = 0;
     pid_t pid = 0;
     int error = symc_message_peer(fd, &uid, &pid);
@@ -100,9 +103,9 @@ static symmcoll_status_t check_server(int fd, const char *name, pid_t *server)
             "anybody",
             uid, name);
     return symc_fail(SYMMCOLL_ERR_INVALID,
-        "init: expected the hub '%s' to belong to user %d, found process "
-        "%d of user %d",
-        name, (int)geteuid(), (int)pid, (int)uid);
+        "init: expected the hub '%s' to belong to user %d, found one "
+        "(%s) of user %u",
+        name, (int)geteuid(), symc_format_pid(pid, text), uid);
 }
 
 static void sleep_ns(int64_t ns)
@@ -165,14 +168,38 @@ static symmcoll_status_t reach_hub(struct joiner *joiner)
             return fail_unreached(joiner, error);
         pause_before_retry(joiner, error);
     }
+    joiner->reached = true;
     return check_server(joiner->fd, name, &joiner->server);
+}
+
+/* Whether a process is stopped, as far as /proc tells. */
+static bool is_stopped(pid_t pid)
+{
+    char path[32], text[512] = "";
+    const char *end;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    file = pid > 0 ? fopen(path, "re") : NULL;
+    if (file == NULL)
+        return false;
+    if (fgets(text, sizeof(text), file) == NULL)
+        text[0] = '\0';
+    fclose(file);
+    end = strrchr(text, ')');
+    return end != NULL && end[1] == ' ' && (end[2] == 'T' || end[2] == 't');
 }
 
 static symmcoll_status_t fail_unanswered(const struct joiner *joiner)
 {
+    const struct symc_meeting *meeting = joiner->meeting;
+
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-        "init: rank %d of %d: no answer from the hub", joiner->meeting->rank,
-        joiner->meeting->size);
+        "init: rank %d of %d: %s (%s), which introduces the ranks, %s",
+        meeting->rank, meeting->size,
+        meeting->hub != NULL ? "the launcher" : "rank 0",
+        symc_format_pid(joiner->server, (char[SYMC_PID_TEXT]){0}),
+        is_stopped(joiner->server) ? "is stopped" : "does not answer");
 }
 
 static symmcoll_status_t say(struct joiner *joiner, enum symc_hub_kind kind,
@@ -285,6 +312,7 @@ static symmcoll_status_t hear_hub(struct joiner *joiner)
     int fds[SYMC_HUB_BATCH * SYMC_HUB_FDS];
     int nfds = SYMC_HUB_BATCH * SYMC_HUB_FDS;
     int error = symc_message_receive(joiner->fd, &answer, &nbytes, fds, &nfds);
+    char text[SYMC_PID_TEXT];
     symmcoll_status_t status;
 
     if (error == EAGAIN)
@@ -304,11 +332,11 @@ static symmcoll_status_t hear_hub(struct joiner *joiner)
     } else if (error != 0) {
         status = joiner->meeting->hub == NULL
                      ? symc_fail(SYMMCOLL_ERR_PEER,
-                           "init: rank 0 (pid %d) died or gave up during init",
-                           (int)joiner->server)
+                           "init: rank 0 (%s) died or gave up during init",
+                           symc_format_pid(joiner->server, text))
                      : symc_fail(SYMMCOLL_ERR_PEER,
-                           "init: the launcher (pid %d) died during init",
-                           (int)joiner->server);
+                           "init: the launcher (%s) died during init",
+                           symc_format_pid(joiner->server, text));
     } else if (nbytes < symc_hub_answer_nbytes(0) ||
                answer.magic != SYMC_HUB_MAGIC) {
         status = symc_fail(SYMMCOLL_ERR_INTERNAL,

@@ -3,6 +3,7 @@
  * Messages with descriptors over Unix sockets, and who is at the other end.
  */
 #include "segment/message.h"
+#include "segment/hub.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -141,6 +142,15 @@ int symc_message_peer(int fd, uid_t *uid, pid_t *pid)
     *uid = found.uid;
     *pid = found.pid;
     return 0;
+}
+
+const char *symc_format_pid(pid_t pid, char buffer[SYMC_PID_TEXT])
+{
+    if (pid > 0)
+        snprintf(buffer, SYMC_PID_TEXT, "pid %d", (int)pid);
+    else
+        snprintf(buffer, SYMC_PID_TEXT, "in another PID namespace");
+    return buffer;
 }
 
 /* ---- whom to trust ---- */

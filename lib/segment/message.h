@@ -12,9 +12,8 @@
 
 #define SYMC_HUB_MAGIC UINT64_C(0x3230425548435953) /* "SYCHUB02" */
 #define SYMC_HUB_NAME 96
-#define SYMC_HUB_RANKS 4096 /* at most, of one meeting */
-#define SYMC_HUB_FDS 2      /* a rank's block, and its pidfd where it has one */
-#define SYMC_HUB_BATCH 120  /* ranks in one answer: 240 of 253 descriptors */
+#define SYMC_HUB_FDS 2     /* a rank's block, and its pidfd where it has one */
+#define SYMC_HUB_BATCH 120 /* ranks in one answer: 240 of 253 descriptors */
 
 enum symc_hub_kind {
     SYMC_HUB_HELLO = 1,   /* rank: here I am */

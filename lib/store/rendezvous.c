@@ -128,6 +128,10 @@ static symmcoll_status_t find_identity(struct opening *opening)
     if (out->size == 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "init: world_size: expected more than 0, found 0");
+    if (out->size > SYMC_RANKS_MAX)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: world_size: expected at most %d, found %d", SYMC_RANKS_MAX,
+            out->size);
     if (out->rank < 0 || out->rank >= out->size)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "init: rank: expected 0 to %d, found %d", out->size - 1, out->rank);
@@ -139,14 +143,21 @@ static symmcoll_status_t find_identity(struct opening *opening)
 }
 
 /* The launcher's hub serves its own ranks under their own numbers only. */
-static void take_hub(struct opening *opening)
+static symmcoll_status_t take_hub(struct opening *opening)
 {
     struct symc_rendezvous *out = opening->out;
     const char *hub = symc_environment_get("SYMMCOLL_HUB");
 
-    if (hub != NULL && out->rank == opening->launch.rank &&
-        out->size == opening->launch.size)
-        snprintf(out->hub, sizeof out->hub, "%s", hub);
+    if (hub == NULL || out->rank != opening->launch.rank ||
+        out->size != opening->launch.size)
+        return SYMMCOLL_OK;
+    if (strlen(hub) >= sizeof out->hub)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: environment variable SYMMCOLL_HUB: expected at most %zu "
+            "bytes, found %zu: \"%.40s...\"",
+            sizeof out->hub - 1, strlen(hub), hub);
+    snprintf(out->hub, sizeof out->hub, "%s", hub);
+    return SYMMCOLL_OK;
 }
 
 /* ---- env:// ---- */
@@ -216,7 +227,7 @@ static symmcoll_status_t open_env(struct opening *opening)
     if (status == SYMMCOLL_OK)
         status = check_one_machine(opening);
     if (status == SYMMCOLL_OK)
-        take_hub(opening);
+        status = take_hub(opening);
     return status;
 }
 
@@ -288,9 +299,10 @@ static symmcoll_status_t publish_meeting(
     symmcoll_status_t status = make_random_meeting(out);
     int length;
 
+    if (status == SYMMCOLL_OK)
+        status = take_hub(opening);
     if (status != SYMMCOLL_OK)
         return status;
-    take_hub(opening);
     length = snprintf(text, sizeof text, "%d\n%s\n%s\n%s", out->size,
         out->meeting, out->hub, node);
     return symmcoll_store_set(out->store, key, text, (size_t)length);

@@ -64,14 +64,14 @@ static bool find_dead(struct symmcoll_world *world, bool *found)
 static bool describe_dead(
     const struct symmcoll_world *world, int rank, char *buffer, size_t nbytes)
 {
-    char end[96], position[SYMC_TRACE_POSITION];
+    char end[96], position[SYMC_TRACE_POSITION], pid[SYMC_PID_TEXT];
     size_t ring_nbytes;
     const struct symc_trace_ring *ring =
         symc_world_ring(world, rank, &ring_nbytes);
     bool known = symc_life_format_end(&world->peers[rank], end, sizeof(end));
 
-    snprintf(buffer, nbytes, "rank %d (pid %d) %s %s", rank,
-        (int)world->peers[rank].pid, end,
+    snprintf(buffer, nbytes, "rank %d (%s) %s %s", rank,
+        symc_format_pid(world->peers[rank].pid, pid), end,
         symc_trace_position(
             ring, ring_nbytes, NULL, position, sizeof(position)));
     return known;
@@ -143,8 +143,8 @@ static void dump_for(struct symmcoll_world *world, int rank, const char *why)
 
     if (atomic_exchange(&world->peers[rank].view.block->dumped, 1) != 0)
         return;
-    status = symc_trace_path(
-        world->config, world->name, rank, path, sizeof(path));
+    status =
+        symc_trace_path(world->config, world->name, rank, path, sizeof(path));
     if (status == SYMMCOLL_OK)
         status = symc_world_dump(world, rank, path,
             world->config->trace_only_active ? SYMMCOLL_TRACE_ONLY_ACTIVE : 0,

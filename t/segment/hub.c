@@ -164,7 +164,7 @@ static void test_wrong_ranks(void)
     begin_point(30);
     ok(symc_hub_open(name, NULL, &hub) == SYMMCOLL_OK &&
             failed_with(symc_hub_open(name, NULL, &second),
-                SYMMCOLL_ERR_INVALID, "in use by process"),
+                SYMMCOLL_ERR_INVALID, "in use by a process (pid "),
         "a name in use is refused, with whose it is");
     symc_hub_close(hub);
     ok(failed_with(

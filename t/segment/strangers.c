@@ -171,6 +171,39 @@ static void test_overflow_user(void)
     ok(all_true(2, is_nobody), "but ranks of the user 65534 meet");
 }
 
+/* ---- processes without a number ---- */
+
+/* In a PID namespace of its own; 77 where there can be none. */
+static int is_apart(int rank, int size, void *arg)
+{
+    int status = -1;
+    pid_t pid;
+
+    (void)arg;
+    if (unshare(CLONE_NEWPID) != 0)
+        return 77;
+    pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        exit(joins(rank, size) ? 0 : 1);
+    }
+    return waitpid(pid, &status, 0) == pid && status == 0 ? 0 : 1;
+}
+
+static void test_pid_namespaces(void)
+{
+    int statuses[3] = {0};
+    int good;
+
+    begin_point(30);
+    good = ranks_spawn(3, is_apart, NULL, statuses);
+    if (WEXITSTATUS(statuses[0]) == 77)
+        skip(1, "no PID namespace can be made");
+    else
+        ok(good && statuses[0] == 0 && statuses[1] == 0 && statuses[2] == 0,
+            "ranks that see no number of each other are not threads of one");
+}
+
 /* ---- a name that is taken ---- */
 
 /* Listen on the name and fill the queue: a connection blocks from now on. */
@@ -266,6 +299,7 @@ int main(void)
 {
     test_strangers();
     test_overflow_user();
+    test_pid_namespaces();
     test_full_socket();
     return done_testing();
 }

@@ -16,6 +16,8 @@
 /* Seconds that ranks wait; a sanitizer needs one for a rank that ends. */
 #define SHORT (FAULTS_SANITIZED ? "5s" : "1s")
 
+#define TEN "0123456789"
+
 /* ---- what ranks do ---- */
 
 /* Come when the test says so: rank r at gate r; then one barrier. */
@@ -259,8 +261,8 @@ static void one_number_twice(void)
     faults_await_asleep(&job, 1, 1);
     faults_signal(&job, 2, SIGSTOP); /* the meeting must not be complete */
     faults_open(&job, 3);
-    snprintf(first, sizeof(first), "as process %d", (int)job.pids[1]);
-    snprintf(second, sizeof(second), "process %d says", (int)job.pids[3]);
+    snprintf(first, sizeof(first), "already (pid %d)", (int)job.pids[1]);
+    snprintf(second, sizeof(second), "(pid %d) says", (int)job.pids[3]);
     good = faults_said(faults_told(&job, 3, 0), SYMMCOLL_ERR_INVALID,
         "rank 1 has come already", first, second, NULL);
     ok(good, "who takes a rank that is taken is told by whom");
@@ -291,6 +293,35 @@ static void sizes_that_differ(void)
     unsetenv("SYMMCOLL_TIMEOUTS_INIT");
 }
 
+/* Rank 0 does not hear that the others come, and later hears everything at
+ * once.
+ */
+static void a_stopped_server(void)
+{
+    struct faults_job job;
+    char name[64];
+    bool good = true;
+
+    setenv("SYMMCOLL_TIMEOUTS_INIT", SHORT, 1);
+    faults_start(&job, SIZE, come_in_turn, NULL);
+    faults_await_asleep(&job, 0, 1);
+    faults_signal(&job, 0, SIGSTOP);
+    faults_open(&job, SIZE);
+    for (int r = 1; r < SIZE; r++)
+        good = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_TIMEOUT,
+                   faults_name(&job, 0, name), "is stopped", NULL) &&
+               good;
+    ok(good, "a rank 0 that is stopped is named as such");
+    for (int r = 1; r < SIZE; r++)
+        faults_reap(&job, r);
+    faults_signal(&job, 0, SIGCONT);
+    ok(faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_TIMEOUT,
+           "all 3 ranks came, but rank 1 and 2 gave up", NULL),
+        "and when it goes on calls nobody missing who had come");
+    ok(faults_finish(&job, 0), "a rank 0 that was stopped leaves nothing");
+    unsetenv("SYMMCOLL_TIMEOUTS_INIT");
+}
+
 static void a_bad_environment(
     const char *setting, const char *name, const char *value)
 {
@@ -305,7 +336,7 @@ static void a_bad_environment(
 
 int main(void)
 {
-    plan(23);
+    plan(28);
     faults_begin();
     before_it_says_hello();
     after_it_said_hello();
@@ -326,6 +357,11 @@ int main(void)
     a_bad_environment("RANK=1", "rank", "expected 0 to 0, found 1");
     a_bad_environment(
         "WORLD_SIZE=0", "world_size", "expected more than 0, found 0");
+    a_bad_environment(
+        "WORLD_SIZE=5000", "world_size", "expected at most 4096, found 5000");
+    a_bad_environment("SYMMCOLL_HUB=" TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN,
+        "SYMMCOLL_HUB", "at most 95 bytes, found 100");
+    a_stopped_server();
     faults_end();
     return done_testing();
 }
