@@ -186,7 +186,8 @@ struct run_job {
     int ended;
     struct run_input input;
     struct symc_hub *hub;
-    bool hub_failed; /* and we have said so */
+    bool hub_failed;   /* and we have said so */
+    char missing[256]; /* who did not come to init in time, or "" */
     char hub_name[64];
     char id[64];
     int port;
@@ -234,7 +235,8 @@ void run_sweep(struct run_job *job);
 /* For struct symc_hub_events. */
 void run_record_met(const char *meeting, int size, const int *blocks,
     const pid_t *pids, void *arg);
-void run_record_failed(pid_t pid, void *arg);
+void run_record_failed(
+    pid_t pid, symmcoll_status_t status, const char *text, void *arg);
 /* Look for ranks that are dying and tell the others how, as early as can be. */
 void run_record_look(struct run_job *job);
 /* A rank has ended: tell the others, note what is to be known, dump its ring.

@@ -120,10 +120,14 @@ void run_record_met(const char *meeting, int size, const int *blocks,
         run_say(job->err, "%d ranks have met", size);
 }
 
-void run_record_failed(pid_t pid, void *arg)
+void run_record_failed(
+    pid_t pid, symmcoll_status_t status, const char *text, void *arg)
 {
-    struct run_rank *rank = find_rank(arg, pid);
+    struct run_job *job = arg;
+    struct run_rank *rank = find_rank(job, pid);
 
+    if (status == SYMMCOLL_ERR_TIMEOUT && job->missing[0] == '\0')
+        snprintf(job->missing, sizeof(job->missing), "%s", text);
     if (rank != NULL)
         rank->failed = true;
 }

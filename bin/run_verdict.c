@@ -94,6 +94,10 @@ int run_verdict(const struct run_job *job, char *line, size_t nbytes)
     }
     for (size_t i = 0; culprit == NULL; i++)
         culprit = find_first(job, kinds[i]);
+    if (job->missing[0] != '\0' && culprit->failed && !is_killed(culprit)) {
+        snprintf(line, nbytes, "%s", job->missing);
+        return exit_status(culprit);
+    }
     snprintf(line, nbytes, "%s%s%s%s",
         run_describe_end(culprit, end, sizeof(end)),
         is_deserter(culprit) ? " without symmcoll_finalize()" : "",

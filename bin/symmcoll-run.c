@@ -107,6 +107,7 @@ static bool open_attempt(struct run_job *job)
 
     job->running = job->ended = job->interrupts = job->request = 0;
     job->ending = job->hub_failed = job->failed_before = false;
+    job->missing[0] = '\0';
     job->terminate_at = job->kill_at = SYMC_NEVER;
     job->input = (struct run_input){.from = -1, .to = -1};
     job->ranks = symc_alloc((size_t)job->options->ranks, sizeof(*job->ranks));

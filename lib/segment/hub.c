@@ -74,7 +74,7 @@ void symc_hub_inform(struct symc_hub *hub, struct symc_client *client,
     symmcoll_status_t status, const char *text)
 {
     if (hub->events.failed != NULL)
-        hub->events.failed(client->pid, hub->events.arg);
+        hub->events.failed(client->pid, status, text, hub->events.arg);
     send_answer(client, SYMC_HUB_FAILED, status, text);
     symc_hub_drop_client(hub, client);
 }

@@ -41,7 +41,8 @@ struct symc_hub_events {
     void (*met)(const char *meeting, int size, const int *blocks,
         const pid_t *pids, void *arg);
     /* A process is told that its meeting has failed, by no fault of its own. */
-    void (*failed)(pid_t pid, void *arg);
+    void (*failed)(
+        pid_t pid, symmcoll_status_t status, const char *text, void *arg);
     void *arg;
 };
 

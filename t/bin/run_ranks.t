@@ -65,7 +65,7 @@ told()
 }
 
 cd "$scratch" || exit 1
-plan 32
+plan 33
 
 is "$("$run" -n 4 "$victim" good 0 2>&1; echo $?)" 0 \
     "ranks that end well leave nothing to say"
@@ -119,6 +119,11 @@ is "$(tail -n 1 err | sed 's/pid [0-9]*/pid P/')" \
     "symmcoll-run: rank 2 (pid P) killed by SIGKILL" "is blamed"
 is "$(told "init: PEER: .*rank 2 (pid [0-9]*) killed by SIGKILL")" 3 \
     "and the others do not wait for it"
+
+SYMMCOLL_TIMEOUTS_INIT=1s "$run" -n 3 "$victim" late 1 >out 2>err
+is "$? $(tail -n 1 err)" \
+    "1 symmcoll-run: init: 2 of 3 ranks came, missing: rank 1" \
+    "where one did not come to init in time, the last line names it"
 
 SYMMCOLL_TRACE_DUMP_FILE=/no/such/folder/dump_ "$run" -n 2 "$victim" exit 1 \
     >out 2>err

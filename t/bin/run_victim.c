@@ -13,6 +13,7 @@
  *   exit   it exits with status 3, without finalize
  *   leave  it exits with status 0, without finalize
  *   init   it kills itself before it has met the others
+ *   late   it comes to init three seconds after the others
  *
  * With MIB, the rank has so much memory in use.  The others say what they have
  * been told, in one line, and exit with status 1.
@@ -92,6 +93,8 @@ int main(int argc, char **argv)
         use_memory(argv[3]);
     if (is_victim && strcmp(how, "init") == 0)
         raise(SIGKILL);
+    if (is_victim && strcmp(how, "late") == 0)
+        sleep(3);
     status = symmcoll_init(NULL, &world);
     if (status != SYMMCOLL_OK)
         return complain("init", status);

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #define SLOWER (FAULTS_SANITIZED ? 4 : 1)
-#define CASES 16              /* without CHAOS_N */
+#define CASES 20              /* without CHAOS_N */
 #define BOUND (60.0 * SLOWER) /* of one case, in seconds */
 #define TIMEOUT_INIT (6 * SLOWER)
 #define TIMEOUT_FREEZE (2 * SLOWER)
