@@ -144,16 +144,19 @@ void run_record_forget(struct run_job *job)
 
 /* ---- how a rank ended ---- */
 
+/* Whether the peers of a rank have been told how it ended. */
+static bool is_told(const struct run_seat *seat)
+{
+    int status;
+
+    return symc_life_find_exit(&seat->view.block->exit, &status);
+}
+
 /* Put a status of waitpid() where the peers look for it. */
 static void tell_peers(struct run_seat *seat, int status)
 {
-    struct symc_exit *end = &seat->view.block->exit;
-
-    if (atomic_load_explicit(&end->known, memory_order_relaxed) != 0)
-        return;
-    end->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    end->code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-    atomic_store_explicit(&end->known, 1, memory_order_release);
+    if (!is_told(seat))
+        symc_life_put_exit(&seat->view.block->exit, status);
 }
 
 /*
@@ -193,9 +196,7 @@ void run_record_look(struct run_job *job)
             int status;
 
             if (seat->view.block != NULL && seat->rank->running &&
-                (LIFE(seat) & SYMC_LIFE_DIED) != 0 &&
-                atomic_load_explicit(
-                    &seat->view.block->exit.known, memory_order_relaxed) == 0 &&
+                (LIFE(seat) & SYMC_LIFE_DIED) != 0 && !is_told(seat) &&
                 read_early_status(seat->pid, &status))
                 tell_peers(seat, status);
         }

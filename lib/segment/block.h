@@ -32,11 +32,10 @@ struct symc_bell {
     _Alignas(SYMC_LINE) _Atomic uint32_t rings;
 };
 
-/* How a rank ended, as its parent saw it. */
+/* How a rank ended, as its parent saw it: a status of waitpid() with a mark, so
+ * that what a stray store leaves is not taken for one.  0: not known yet. */
 struct symc_exit {
-    _Alignas(SYMC_LINE) _Atomic uint32_t known; /* 1 when the rest is valid */
-    int32_t code;   /* exit status, where signal is 0 */
-    int32_t signal; /* that killed it, or 0 */
+    _Alignas(SYMC_LINE) _Atomic uint32_t marked;
 };
 
 /* Values of symc_block.life, apart from the monitor's thread id. */

@@ -49,6 +49,10 @@ void symc_life_give_up(_Atomic uint32_t *word)
     atomic_compare_exchange_strong(word, &none, SYMC_LIFE_GAVE_UP);
 }
 
+#define THREAD_MAX (UINT32_C(1) << 22) /* PID_MAX_LIMIT of the kernel */
+#define EXIT_STATUS UINT32_C(0xffff)   /* of waitpid() */
+#define EXIT_MARK UINT32_C(0x5ec10000)
+
 /* Whether the process behind a pidfd has ended. */
 static bool has_ended(int pidfd)
 {
@@ -64,11 +68,38 @@ enum symc_life_state symc_life_state(const struct symc_peer *peer)
 
     if (word == SYMC_LIFE_GOODBYE)
         return SYMC_LIFE_LEFT;
-    if ((word & SYMC_LIFE_DIED) != 0 || word == SYMC_LIFE_GAVE_UP)
+    if (word == SYMC_LIFE_DIED || word == SYMC_LIFE_GAVE_UP)
         return SYMC_LIFE_DEAD;
-    if (word == SYMC_LIFE_NONE && has_ended(peer->pidfd))
+    if ((word == SYMC_LIFE_NONE || word > THREAD_MAX) && has_ended(peer->pidfd))
         return SYMC_LIFE_DEAD;
     return SYMC_LIFE_ALIVE;
+}
+
+void symc_life_find_ended(
+    const struct symc_peer *peers, int size, struct pollfd *polled, bool *ended)
+{
+    bool any;
+
+    for (int r = 0; r < size; r++)
+        polled[r] = (struct pollfd){.fd = peers[r].pidfd, .events = POLLIN};
+    any = poll(polled, (nfds_t)size, 0) > 0;
+    for (int r = 0; r < size; r++)
+        ended[r] = any && (polled[r].revents & POLLIN) != 0;
+}
+
+void symc_life_put_exit(struct symc_exit *end, int status)
+{
+    atomic_store_explicit(&end->marked,
+        EXIT_MARK | ((uint32_t)status & EXIT_STATUS), memory_order_release);
+}
+
+bool symc_life_find_exit(const struct symc_exit *end, int *status)
+{
+    uint32_t marked = atomic_load_explicit(&end->marked, memory_order_acquire);
+
+    *status = (int)(marked & EXIT_STATUS);
+    return (marked & ~EXIT_STATUS) == EXIT_MARK &&
+           (WIFEXITED(*status) || WIFSIGNALED(*status));
 }
 
 void symc_life_format_exit(int code, int sig, char *buffer, size_t nbytes)
@@ -157,7 +188,6 @@ bool symc_life_ask(pid_t pid, int pidfd, char *buffer, size_t nbytes)
 bool symc_life_format_end(
     const struct symc_peer *peer, char *buffer, size_t nbytes)
 {
-    const struct symc_exit *end = &peer->view.block->exit;
     char how[64];
     int code = 0, sig = 0, status;
 
@@ -166,10 +196,8 @@ bool symc_life_format_end(
         snprintf(buffer, nbytes, "gave up during init");
         return true;
     }
-    if (atomic_load_explicit(&end->known, memory_order_acquire) != 0) {
-        code = end->code;
-        sig = end->signal;
-    } else if (ask_kernel(peer->pid, peer->pidfd, &status)) {
+    if (symc_life_find_exit(&peer->view.block->exit, &status) ||
+        ask_kernel(peer->pid, peer->pidfd, &status)) {
         sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         code = WEXITSTATUS(status);
     } else {

@@ -15,6 +15,7 @@
 #include "segment/hub.h"
 
 #include <linux/futex.h>
+#include <poll.h>
 
 struct symc_life {
     struct robust_list_head head;
@@ -39,8 +40,19 @@ enum symc_life_state {
     SYMC_LIFE_LEFT /* said goodbye */
 };
 
-/* How a peer is.  Before it has taken its word, its pidfd is asked. */
+/* How a peer is.  Where its word holds no thread, its pidfd is asked. */
 enum symc_life_state symc_life_state(const struct symc_peer *peer);
+
+/* Whose processes have ended, by their pidfds, in one call of the kernel.  Dead
+ * is who has ended and has not left: a word that a stray store has hit is not
+ * marked at death.  polled is room for size entries. */
+void symc_life_find_ended(const struct symc_peer *peers, int size,
+    struct pollfd *polled, bool *ended);
+
+/* Keep how a rank ended, a status of waitpid(), where its peers look for it,
+ * and find it there; false where there is none. */
+void symc_life_put_exit(struct symc_exit *end, int status);
+bool symc_life_find_exit(const struct symc_exit *end, int *status);
 
 /* How a dead peer ended, as text: "killed by SIGKILL", "exited with status 1
  * without finalize", "gave up during init", "died".  False for the last: nobody

@@ -45,16 +45,22 @@ void symc_world_alarm(struct symmcoll_world *world)
 
 /* ---- the dead ---- */
 
-/* Look for peers who have died since the last time. */
+/* Look for peers who have died since the last time: by their words, which say
+ * so early, and by their processes. */
 static bool find_dead(struct symmcoll_world *world, bool *found)
 {
     bool any = false;
 
     if (found == NULL) /* there was no memory for it */
         return false;
+    symc_life_find_ended(
+        world->peers, world->size, world->monitor.polled, found);
     for (int r = 0; r < world->size; r++) {
-        found[r] = r != world->rank && !world->monitor.dead[r] &&
-                   symc_life_state(&world->peers[r]) == SYMC_LIFE_DEAD;
+        enum symc_life_state state = symc_life_state(&world->peers[r]);
+
+        found[r] =
+            r != world->rank && !world->monitor.dead[r] &&
+            (state == SYMC_LIFE_DEAD || (state == SYMC_LIFE_ALIVE && found[r]));
         any = any || found[r];
     }
     return any;
@@ -382,8 +388,12 @@ symmcoll_status_t symc_monitor_start(struct symmcoll_world *world)
     symmcoll_status_t status;
 
     monitor->dead = symc_alloc((size_t)world->size, sizeof(bool));
-    if (monitor->dead == NULL)
+    monitor->polled = symc_alloc((size_t)world->size, sizeof(*monitor->polled));
+    if (monitor->dead == NULL || monitor->polled == NULL) {
+        free(monitor->dead);
+        free(monitor->polled);
         return SYMMCOLL_ERR_NO_MEMORY;
+    }
     sem_init(&monitor->ready, 0, 0);
     status = symc_thread_start(
         &monitor->thread, "symc-monitor", SYMC_STACK_SMALL, run_monitor, world);
@@ -404,6 +414,7 @@ symmcoll_status_t symc_monitor_start(struct symmcoll_world *world)
 free_dead:
     sem_destroy(&monitor->ready);
     free(monitor->dead);
+    free(monitor->polled);
     return status;
 }
 
@@ -416,4 +427,5 @@ void symc_monitor_stop(struct symmcoll_world *world, bool goodbye)
     pthread_join(monitor->heartbeat, NULL);
     sem_destroy(&monitor->ready);
     free(monitor->dead);
+    free(monitor->polled);
 }

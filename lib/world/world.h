@@ -35,6 +35,7 @@ struct symc_monitor {
     _Atomic uint64_t beats;      /* rounds of the monitor */
     _Atomic uint32_t dumps_due;  /* failures raised */
     _Atomic uint32_t dumps_done; /* of them, written */
+    struct pollfd *polled;       /* room for all pidfds */
     bool *dead; /* of each global rank: known to be; under the world's lock */
     bool goodbye;
 };

@@ -103,8 +103,8 @@ static void test_mapping(void)
             other.block != block &&
             memcmp(&other.layout, &view.layout, sizeof(other.layout)) == 0,
         "another rank maps it");
-    block->exit.code = 77;
-    ok(other.block->exit.code == 77, "both see the same memory");
+    block->exit.marked = 77;
+    ok(other.block->exit.marked == 77, "both see the same memory");
     symc_block_unmap(&other);
     ok(failed_with(symc_block_map(fd, 1, nbytes, &other), SYMMCOLL_ERR_INVALID,
            "expected rank 1"),

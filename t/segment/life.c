@@ -64,7 +64,7 @@ static struct symc_peer start_life(enum ending *ending)
     struct symc_peer peer = {.view.block = block, .mine = true};
 
     atomic_store(&block->life, SYMC_LIFE_NONE);
-    atomic_store(&block->exit.known, 0);
+    atomic_store(&block->exit.marked, 0);
     set_stage(0);
     peer.pid = start_child(live, ending);
     peer.pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
@@ -89,24 +89,25 @@ static void test_words(void)
     struct symc_peer peer = {.view.block = block, .pidfd = -1};
     char text[96];
 
-    atomic_store(&block->exit.known, 0);
+    atomic_store(&block->exit.marked, 0);
     ok(!symc_life_format_end(&peer, text, sizeof(text)) &&
             strcmp(text, "died") == 0,
         "of an unknown end it is said that the rank died");
-    block->exit.signal = SIGKILL;
-    atomic_store(&block->exit.known, 1);
+    symc_life_put_exit(&block->exit, SIGKILL);
     ok(symc_life_format_end(&peer, text, sizeof(text)) &&
             strcmp(text, "killed by SIGKILL") == 0,
         "the launcher's word on a signal is passed on");
-    block->exit.signal = 0;
-    block->exit.code = 7;
+    symc_life_put_exit(&block->exit, 7 << 8);
     ok(symc_life_format_end(&peer, text, sizeof(text)) &&
             strcmp(text, "exited with status 7 without finalize") == 0,
         "the launcher's word on an exit status is passed on");
+    atomic_store(&block->exit.marked, 0x01010101);
+    ok(!symc_life_format_end(&peer, text, sizeof(text)),
+        "what a stray store has left is not passed on");
     symc_life_format_exit(0, 200, text, sizeof(text));
     ok(strcmp(text, "killed by signal 200") == 0,
         "a signal without a name has its number");
-    atomic_store(&block->exit.known, 0);
+    atomic_store(&block->exit.marked, 0);
 }
 
 /* Before the word is taken, only the descriptor of the process can tell. */
