@@ -138,7 +138,7 @@ static struct symc_trace_entry *record(void *context, const struct symc_op *op)
 
     if (group->trace < 0)
         return NULL;
-    return symc_trace_start(group->world->ring, group->trace, op);
+    return symc_trace_start(&group->world->trace, group->trace, op);
 }
 
 static void recorded(
@@ -146,7 +146,7 @@ static void recorded(
 {
     struct symmcoll_group *group = context;
 
-    symc_trace_end(group->world->ring, entry, completed);
+    symc_trace_end(&group->world->trace, entry, completed);
 }
 
 /* ---- failures ---- */

@@ -193,7 +193,7 @@ symmcoll_status_t symc_group_open(
         goto free_tables;
     make_members(made);
     made->trace = symc_trace_add_group(
-        world->ring, made->name, desc, made->rank, made->size);
+        world->trace.ring, made->name, desc, made->rank, made->size);
     status = open_backend(made);
     if (status != SYMMCOLL_OK)
         goto free_tables;

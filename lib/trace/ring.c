@@ -103,12 +103,13 @@ int symc_trace_add_group(struct symc_trace_ring *ring, const char *name,
 }
 
 /* Note the calling thread's number and name in the ring, and remember it. */
-static uint32_t introduce_thread(struct symc_trace_ring *ring)
+static uint32_t introduce_thread(const struct symc_trace_writer *writer)
 {
+    struct symc_trace_ring *ring = writer->ring;
     /* Asked anew for each ring: a number from before fork() is another's. */
     uint32_t id = (uint32_t)gettid();
 
-    memory.birth = ring->birth;
+    memory.birth = writer->birth;
     memory.id = id;
     for (int i = 0; i < SYMC_TRACE_THREADS; i++) {
         struct symc_trace_thread *thread = &ring->threads[i];
@@ -147,13 +148,14 @@ static bool is_over(struct symc_trace_entry *entry, uint64_t lock)
  * way and so at most one slot in the way.  NULL where all are: a tiny ring.
  */
 static struct symc_trace_entry *claim(
-    struct symc_trace_ring *ring, uint64_t *record_id)
+    const struct symc_trace_writer *writer, uint64_t *record_id)
 {
+    struct symc_trace_ring *ring = writer->ring;
     uint64_t id = atomic_load_explicit(&ring->next, memory_order_relaxed);
 
     for (int tries = 0; tries < 2 * SYMC_TRACE_GROUPS; tries++, id++) {
         struct symc_trace_entry *entry =
-            &ring->entries[id & (ring->capacity - 1)];
+            &ring->entries[id & (writer->capacity - 1)];
         uint64_t lock =
             atomic_load_explicit(&entry->lock, memory_order_acquire);
 
@@ -169,17 +171,19 @@ static struct symc_trace_entry *claim(
 }
 
 struct symc_trace_entry *symc_trace_start(
-    struct symc_trace_ring *ring, int group, const struct symc_op *op)
+    const struct symc_trace_writer *writer, int group, const struct symc_op *op)
 {
+    struct symc_trace_ring *ring;
     struct symc_trace_group *status;
     struct symc_trace_entry *entry;
     uint64_t id;
     uint64_t now;
 
-    if (ring == NULL || ring->capacity == 0 || group < 0 ||
+    if (writer == NULL || writer->capacity == 0 || group < 0 ||
         group >= SYMC_TRACE_GROUPS)
         return NULL;
-    entry = claim(ring, &id);
+    ring = writer->ring;
+    entry = claim(writer, &id);
     if (entry == NULL)
         return NULL;
     now = symc_ticks();
@@ -195,7 +199,7 @@ struct symc_trace_entry *symc_trace_start(
     PUT(entry->group, (uint16_t)group);
     PUT(entry->timeout_ns, op->timeout_ns);
     PUT(entry->thread_id,
-        memory.birth == ring->birth ? memory.id : introduce_thread(ring));
+        memory.birth == writer->birth ? memory.id : introduce_thread(writer));
     for (size_t i = 0; i < SYMC_LABEL_MAX; i++) {
         PUT(entry->label[i], op->label[i]);
         if (op->label[i] == '\0')
@@ -213,16 +217,19 @@ struct symc_trace_entry *symc_trace_start(
     return entry;
 }
 
-void symc_trace_end(struct symc_trace_ring *ring,
+void symc_trace_end(const struct symc_trace_writer *writer,
     struct symc_trace_entry *entry, bool completed)
 {
-    if (ring == NULL || entry == NULL)
+    unsigned int group;
+
+    if (writer == NULL || entry == NULL)
         return;
+    group = __atomic_load_n(&entry->group, __ATOMIC_RELAXED);
     atomic_store_explicit(
         &entry->completed, symc_ticks(), memory_order_relaxed);
-    if (completed && entry->group < SYMC_TRACE_GROUPS)
-        atomic_store_explicit(&ring->groups[entry->group].completed, entry->seq,
-            memory_order_relaxed);
+    if (completed && group < SYMC_TRACE_GROUPS)
+        atomic_store_explicit(&writer->ring->groups[group].completed,
+            entry->seq, memory_order_relaxed);
     /* From here on the slot may be another's. */
     atomic_store_explicit(&entry->state,
         completed ? SYMC_TRACE_COMPLETED : SYMC_TRACE_FAILED,

@@ -105,14 +105,30 @@ void symc_trace_init(
 int symc_trace_add_group(struct symc_trace_ring *ring, const char *name,
     const char *desc, int rank, int size);
 
+/* Who writes to a ring.  What must not change is kept here, out of reach of a
+ * stray store in another process. */
+struct symc_trace_writer {
+    struct symc_trace_ring *ring;
+    uint64_t birth;
+    uint32_t capacity;
+};
+
+/* For a ring that has just been set up. */
+static inline struct symc_trace_writer symc_trace_writer(
+    struct symc_trace_ring *ring)
+{
+    return (struct symc_trace_writer){ring, ring->birth, ring->capacity};
+}
+
 /* Note an operation that starts now; NULL where the recorder is off.  The hot
  * path: no system call but for a thread's first one, no lock.  Every entry
  * wants its symc_trace_end(), also where the operation failed. */
 struct symc_trace_entry *symc_trace_start(
-    struct symc_trace_ring *ring, int group, const struct symc_op *op);
+    const struct symc_trace_writer *writer, int group,
+    const struct symc_op *op);
 
 /* Note its end, once; entry may be NULL, and is not to be used afterwards. */
-void symc_trace_end(struct symc_trace_ring *ring,
+void symc_trace_end(const struct symc_trace_writer *writer,
     struct symc_trace_entry *entry, bool completed);
 
 enum symc_trace_syntax {

@@ -161,7 +161,7 @@ static void dump_for(struct symmcoll_world *world, int rank, const char *why)
 
 static bool wants_dumps(const struct symmcoll_world *world)
 {
-    return world->config->trace_dump_on_error && world->ring->capacity > 0;
+    return world->config->trace_dump_on_error && world->trace.capacity > 0;
 }
 
 static void bury(struct symmcoll_world *world, bool *dead)

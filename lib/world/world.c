@@ -80,6 +80,7 @@ static symmcoll_status_t apply_args(
 
 static symmcoll_status_t make_block(struct symmcoll_world *world)
 {
+    struct symc_trace_ring *ring;
     struct symc_block_sizes sizes;
     symmcoll_status_t status;
 
@@ -91,9 +92,10 @@ static symmcoll_status_t make_block(struct symmcoll_world *world)
         world->name, world->rank, world->size, &sizes, &world->own, &world->fd);
     if (status != SYMMCOLL_OK)
         return status;
-    world->ring = symc_block_trace(&world->own);
-    symc_trace_init(world->ring, world->config->trace_buffer_size, world->rank,
-        world->size);
+    ring = symc_block_trace(&world->own);
+    symc_trace_init(
+        ring, world->config->trace_buffer_size, world->rank, world->size);
+    world->trace = symc_trace_writer(ring);
     return SYMMCOLL_OK;
 }
 

@@ -55,7 +55,7 @@ struct symmcoll_world {
     int launcher; /* pidfd of who started the ranks, -1: none or unknown */
     ino_t launcher_inode; /* of that descriptor */
     struct symc_peer *peers;
-    struct symc_trace_ring *ring;
+    struct symc_trace_writer trace;
     struct symc_monitor monitor;
 
     pthread_mutex_t lock;         /* of what follows */

@@ -187,7 +187,8 @@ static int names_and_shapes(void)
         op.kind = all[i].kind;
         op.root = i + 1 < n ? 2 : 1; /* the ring is of rank 2 */
         op.dtype = SYMMCOLL_BFLOAT16;
-        symc_trace_end(ring, symc_trace_start(ring, 0, &op), true);
+        symc_trace_end(
+            WRITER(ring), symc_trace_start(WRITER(ring), 0, &op), true);
     }
     good = dump(ring, (int64_t)n, &newer);
     for (size_t i = 0; i < n && good; i++) {
@@ -214,9 +215,9 @@ static int states_are_told(void)
     int good;
 
     record(ring, 0, 1, 1);
-    symc_trace_end(ring, symc_trace_start(ring, 0, &op), false);
+    symc_trace_end(WRITER(ring), symc_trace_start(WRITER(ring), 0, &op), false);
     op.seq = 3;
-    (void)symc_trace_start(ring, 0, &op);
+    (void)symc_trace_start(WRITER(ring), 0, &op);
     good = dump(ring, 4, &newer) &&
            json_is(text, "entries/1/state", "\"started\"") &&
            json_is(text, "entries/1/retired", "true") &&
@@ -274,7 +275,7 @@ static int reason_and_label_are_told(void)
 
     format.reason = "rank 2 (pid 7) killed by SIGKILL";
     strcpy(op.label, "layer \"3\"\n\\ \xc3\xa9 \xff");
-    symc_trace_end(ring, symc_trace_start(ring, 0, &op), true);
+    symc_trace_end(WRITER(ring), symc_trace_start(WRITER(ring), 0, &op), true);
     good = dump(ring, 4, &format) &&
            json_is(text, "nccl_comm_state/symmcoll/reason",
                "\"rank 2 (pid 7) killed by SIGKILL\"") &&

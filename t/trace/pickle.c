@@ -94,9 +94,9 @@ static int forms_agree(const char *version)
     op.kind = SYMC_GATHER;
     op.root = 2;
     strcpy(op.label, "layer \"3\"\n\\ \xc3\xa9 \xff");
-    symc_trace_end(ring, symc_trace_start(ring, 0, &op), false);
+    symc_trace_end(WRITER(ring), symc_trace_start(WRITER(ring), 0, &op), false);
     op.seq = 5;
-    (void)symc_trace_start(ring, 0, &op);
+    (void)symc_trace_start(WRITER(ring), 0, &op);
     format.version = version;
     format.reason = "rank 2 (pid 7) killed by SIGKILL \xe2\x82\xac \xfe";
     good = both_agree(ring, symc_trace_nbytes(16), format);
@@ -117,7 +117,8 @@ static int numbers_agree(void)
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         struct symc_op op = make_op(i + 1, counts[i]);
 
-        symc_trace_end(ring, symc_trace_start(ring, 0, &op), true);
+        symc_trace_end(
+            WRITER(ring), symc_trace_start(WRITER(ring), 0, &op), true);
     }
     good = both_agree(ring, symc_trace_nbytes(16), newer);
     free(ring);

@@ -24,25 +24,25 @@ int main(void)
     plan(13);
     ok(strcmp(position(ring), "before its first operation") == 0,
         "a rank that has done nothing");
-    entry = symc_trace_start(ring, 0, &op);
+    entry = symc_trace_start(WRITER(ring), 0, &op);
     ok(strcmp(position(ring), "in all_reduce seq 17 of group 0") == 0,
         "a rank within an operation");
-    symc_trace_end(ring, entry, true);
+    symc_trace_end(WRITER(ring), entry, true);
     ok(strcmp(position(ring), "after all_reduce seq 17 of group 0") == 0,
         "a rank between operations");
     op.kind = SYMC_BARRIER;
     op.seq = 18;
-    symc_trace_end(ring, symc_trace_start(ring, 0, &op), false);
+    symc_trace_end(WRITER(ring), symc_trace_start(WRITER(ring), 0, &op), false);
     ok(strcmp(position(ring), "after failed barrier seq 18 of group 0") == 0,
         "a rank behind a failed operation");
 
     other = symc_trace_add_group(ring, "pipeline", "", 2, 4);
     op.seq = 3;
-    entry = symc_trace_start(ring, other, &op);
+    entry = symc_trace_start(WRITER(ring), other, &op);
     record(ring, 0, 19, 19);
     ok(strcmp(position(ring), "in barrier seq 3 of group pipeline") == 0,
         "what runs counts more than what came after it");
-    symc_trace_end(ring, entry, true);
+    symc_trace_end(WRITER(ring), entry, true);
     ok(strcmp(position(ring), "after all_reduce seq 19 of group 0") == 0,
         "of what has ended the latest counts");
 
@@ -56,10 +56,10 @@ int main(void)
         "another one is not");
     op = make_op(20, 1);
     strcpy(op.label, "loss");
-    entry = symc_trace_start(ring, 0, &op);
+    entry = symc_trace_start(WRITER(ring), 0, &op);
     ok(strcmp(position(ring), "in all_reduce seq 20 'loss' of group 0") == 0,
         "an operation is named with its label");
-    symc_trace_end(ring, entry, true);
+    symc_trace_end(WRITER(ring), entry, true);
 
     record(ring, 0, 21, 21);
     memcpy(ring->groups[0].name, "a\nb", 4);

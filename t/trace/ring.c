@@ -68,7 +68,7 @@ static int fields_come_back(void)
     op.root = 3;
     op.issued = before;
     strcpy(op.label, "gradients of layer 3");
-    symc_trace_end(ring, symc_trace_start(ring, 0, &op), true);
+    symc_trace_end(WRITER(ring), symc_trace_start(WRITER(ring), 0, &op), true);
     good = symc_trace_view_open(&view, ring, symc_trace_nbytes(4)) ==
                SYMMCOLL_OK &&
            symc_trace_view_entry(&view, 0, &copy) && copy.record_id == 0 &&
@@ -94,13 +94,13 @@ static int stuck_entry_stays(void)
     int other = symc_trace_add_group(ring, "1", "", 2, 4);
     int good;
 
-    stuck = symc_trace_start(ring, 0, &op);
+    stuck = symc_trace_start(WRITER(ring), 0, &op);
     record(ring, other, 1, 100);
     good = symc_trace_view_open(&view, ring, symc_trace_nbytes(4)) ==
                SYMMCOLL_OK &&
            symc_trace_view_entry(&view, 0, &copy) && copy.count == 99 &&
            copy.state == SYMC_TRACE_STARTED;
-    symc_trace_end(ring, stuck, false);
+    symc_trace_end(WRITER(ring), stuck, false);
     good = good && symc_trace_view_entry(&view, 0, &copy) &&
            copy.state == SYMC_TRACE_FAILED;
     record(ring, other, 101, 104);
@@ -113,14 +113,14 @@ static int full_of_active_refuses(void)
 {
     struct symc_trace_ring *ring = make_ring(1);
     struct symc_op op = make_op(1, 1);
-    struct symc_trace_entry *first = symc_trace_start(ring, 0, &op);
-    struct symc_trace_entry *second = symc_trace_start(ring, 0, &op);
+    struct symc_trace_entry *first = symc_trace_start(WRITER(ring), 0, &op);
+    struct symc_trace_entry *second = symc_trace_start(WRITER(ring), 0, &op);
     int good;
 
-    symc_trace_end(ring, second, true); /* NULL: no harm */
+    symc_trace_end(WRITER(ring), second, true); /* NULL: no harm */
     good = first != NULL && second == NULL;
-    symc_trace_end(ring, first, true);
-    good = good && symc_trace_start(ring, 0, &op) != NULL;
+    symc_trace_end(WRITER(ring), first, true);
+    good = good && symc_trace_start(WRITER(ring), 0, &op) != NULL;
     free(ring);
     return good;
 }
@@ -129,10 +129,10 @@ static int off_records_nothing(void)
 {
     struct symc_trace_ring *ring = make_ring(0);
     struct symc_op op = make_op(1, 1);
-    int good = symc_trace_start(ring, 0, &op) == NULL &&
+    int good = symc_trace_start(WRITER(ring), 0, &op) == NULL &&
                symc_trace_start(NULL, 0, &op) == NULL;
 
-    symc_trace_end(ring, NULL, true);
+    symc_trace_end(WRITER(ring), NULL, true);
     symc_trace_end(NULL, NULL, true);
     free(ring);
     return good;
@@ -212,8 +212,8 @@ static int group_table_ends(void)
         index = symc_trace_add_group(ring, "x", "", 0, 2);
     good = index == SYMC_TRACE_GROUPS - 1 &&
            symc_trace_add_group(ring, "y", "", 0, 2) == -1 &&
-           symc_trace_start(ring, -1, &op) == NULL &&
-           symc_trace_start(ring, SYMC_TRACE_GROUPS, &op) == NULL;
+           symc_trace_start(WRITER(ring), -1, &op) == NULL &&
+           symc_trace_start(WRITER(ring), SYMC_TRACE_GROUPS, &op) == NULL;
     free(ring);
     return good;
 }
@@ -227,10 +227,10 @@ static int group_counts_follow(void)
     int good;
 
     record(ring, 0, 1, 9);
-    entry = symc_trace_start(ring, 0, &op);
+    entry = symc_trace_start(WRITER(ring), 0, &op);
     good =
         group->started == 10 && group->enqueued == 10 && group->completed == 9;
-    symc_trace_end(ring, entry, false);
+    symc_trace_end(WRITER(ring), entry, false);
     good = good && group->completed == 9;
     free(ring);
     return good;
@@ -300,8 +300,9 @@ static void *write_much(void *arg)
         op.root = (int)(seq % 100);
         op.dtype = (enum symmcoll_dtype)(seq % 2);
         snprintf(op.label, sizeof(op.label), "%llu", (unsigned long long)seq);
-        symc_trace_end(writer->ring,
-            symc_trace_start(writer->ring, writer->group, &op), seq % 2 == 0);
+        symc_trace_end(WRITER(writer->ring),
+            symc_trace_start(WRITER(writer->ring), writer->group, &op),
+            seq % 2 == 0);
     }
     atomic_store(&writer->done, true);
     return NULL;

@@ -10,6 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A ring's writer, for one call. */
+#define WRITER(ring) \
+    (&(struct symc_trace_writer){ring, (ring)->birth, (ring)->capacity})
+
 /* A ring for so many entries, with the group of all of four ranks. */
 static inline struct symc_trace_ring *make_ring(int64_t entries)
 {
@@ -48,7 +52,8 @@ static inline void record(
     for (uint64_t seq = first; seq <= last; seq++) {
         struct symc_op op = make_op(seq, 12);
 
-        symc_trace_end(ring, symc_trace_start(ring, group, &op), true);
+        symc_trace_end(
+            WRITER(ring), symc_trace_start(WRITER(ring), group, &op), true);
     }
 }
 
