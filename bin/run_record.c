@@ -36,7 +36,7 @@ static bool is_over(const struct run_world *world)
     for (int i = 0; i < world->size; i++) {
         const struct run_seat *seat = &world->seats[i];
 
-        if (seat->view.block != NULL && LIFE(seat) != SYMC_LIFE_GOODBYE)
+        if (seat->view.block != NULL && !symc_life_has_left(seat->view.block))
             return false;
     }
     return true;
@@ -235,7 +235,7 @@ static void read_seat(struct run_job *job, const struct run_world *world,
     struct run_rank *rank = seat->rank;
     char position[sizeof(rank->position)];
     char reason[64];
-    bool left = LIFE(seat) != SYMC_LIFE_GOODBYE;
+    bool left = !symc_life_has_left(seat->view.block);
 
     rank->left = rank->left || left;
     symc_trace_position(symc_block_trace(&seat->view),

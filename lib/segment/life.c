@@ -17,11 +17,12 @@
 #include <unistd.h>
 
 symmcoll_status_t symc_life_begin(
-    struct symc_life *life, _Atomic uint32_t *word)
+    struct symc_life *life, struct symc_block *block)
 {
+    _Atomic uint32_t *word = &block->life;
     uint32_t none = SYMC_LIFE_NONE;
 
-    life->word = word;
+    life->block = block;
     life->entry.next = &life->head.list;
     life->head.list.next = &life->entry;
     life->head.list_op_pending = NULL;
@@ -38,7 +39,11 @@ symmcoll_status_t symc_life_begin(
 
 void symc_life_end(struct symc_life *life, bool goodbye)
 {
-    atomic_store(life->word, goodbye ? SYMC_LIFE_GOODBYE : SYMC_LIFE_GAVE_UP);
+    struct symc_block *block = life->block;
+
+    if (goodbye)
+        atomic_store(&block->left, SYMC_LEFT_MARK);
+    atomic_store(&block->life, goodbye ? SYMC_LIFE_GOODBYE : SYMC_LIFE_GAVE_UP);
     life->head.list.next = &life->head.list;
 }
 
@@ -61,12 +66,20 @@ static bool has_ended(int pidfd)
     return pidfd >= 0 && poll(&polled, 1, 0) == 1;
 }
 
+bool symc_life_has_left(const struct symc_block *block)
+{
+    return atomic_load_explicit(&block->life, memory_order_acquire) ==
+               SYMC_LIFE_GOODBYE &&
+           atomic_load_explicit(&block->left, memory_order_relaxed) ==
+               SYMC_LEFT_MARK;
+}
+
 enum symc_life_state symc_life_state(const struct symc_peer *peer)
 {
     uint32_t word =
         atomic_load_explicit(&peer->view.block->life, memory_order_acquire);
 
-    if (word == SYMC_LIFE_GOODBYE)
+    if (symc_life_has_left(peer->view.block))
         return SYMC_LIFE_LEFT;
     if (word == SYMC_LIFE_DIED || word == SYMC_LIFE_GAVE_UP)
         return SYMC_LIFE_DEAD;

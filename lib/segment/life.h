@@ -20,12 +20,12 @@
 struct symc_life {
     struct robust_list_head head;
     struct robust_list entry;
-    _Atomic uint32_t *word;
+    struct symc_block *block;
 };
 
-/* Take the word, on the thread that will own it.  Errors: SYSTEM. */
+/* Take a block's word, on the thread that will own it.  Errors: SYSTEM. */
 symmcoll_status_t symc_life_begin(
-    struct symc_life *life, _Atomic uint32_t *word);
+    struct symc_life *life, struct symc_block *block);
 
 /* Leave it on the same thread; goodbye says that the rank has finalized,
  * otherwise it has given up. */
@@ -39,6 +39,10 @@ enum symc_life_state {
     SYMC_LIFE_DEAD,
     SYMC_LIFE_LEFT /* said goodbye */
 };
+
+/* Whether a block's rank has said goodbye.  It takes two words, so that what a
+ * stray store leaves is not taken for one. */
+bool symc_life_has_left(const struct symc_block *block);
 
 /* How a peer is.  Where its word holds no thread, its pidfd is asked. */
 enum symc_life_state symc_life_state(const struct symc_peer *peer);

@@ -317,9 +317,9 @@ static void *run_monitor(void *arg)
     bool *dead = symc_alloc((size_t)world->size, sizeof(bool));
 
     symc_thread_be_prompt();
-    monitor->status =
-        dead == NULL ? SYMMCOLL_ERR_NO_MEMORY
-                     : symc_life_begin(&monitor->life, &world->own.block->life);
+    monitor->status = dead == NULL
+                          ? SYMMCOLL_ERR_NO_MEMORY
+                          : symc_life_begin(&monitor->life, world->own.block);
     if (monitor->status != SYMMCOLL_OK)
         snprintf(monitor->detail, sizeof(monitor->detail), "%s",
             symmcoll_last_error());

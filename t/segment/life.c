@@ -44,7 +44,7 @@ static int live(void *arg)
     enum ending ending = *(enum ending *)arg;
     static struct symc_life life;
 
-    if (symc_life_begin(&life, &block->life) != SYMMCOLL_OK)
+    if (symc_life_begin(&life, block) != SYMMCOLL_OK)
         return 0;
     set_stage(1);
     if (!await_stage(2))
@@ -146,9 +146,9 @@ static int take_twice(void *arg)
     static struct symc_life first, second;
 
     (void)arg;
-    return symc_life_begin(&first, &block->life) == SYMMCOLL_OK &&
-           failed_with(symc_life_begin(&second, &block->life),
-               SYMMCOLL_ERR_INTERNAL, "expected a life word of 0");
+    return symc_life_begin(&first, block) == SYMMCOLL_OK &&
+           failed_with(symc_life_begin(&second, block), SYMMCOLL_ERR_INTERNAL,
+               "expected a life word of 0");
 }
 
 int main(void)

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Stray stores: a rank writes over every word of a part of a block, its own or
+ * another's, and dies.  The others name it, and none of them crashes, hangs or
+ * is taken for dead.
+ */
+#include "t/tap.h"
+#include "t/world/faults.h"
+#include "world/world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SIZE 3
+#define VICTIM 1
+#define COUNT 70000 /* floats: goes through the staging */
+#define RANDOM 0u
+
+/* What the words become. */
+static const uint32_t patterns[] = {
+    RANDOM, 1, 2, 0x01010101, 0x0000fff0, 0x7fffffff, 0x80000000, 0xffffffff};
+#define PATTERNS (sizeof(patterns) / sizeof(*patterns))
+/* The same, where no living rank reads them: they look like a life word. */
+static const uint32_t lives[] = {
+    SYMC_LIFE_DIED, SYMC_LIFE_GOODBYE, SYMC_LIFE_GAVE_UP};
+#define LIVES (sizeof(lives) / sizeof(*lives))
+
+enum part {
+    CONSTANTS,
+    WORDS,
+    RECORDER,
+    GROUP,
+    WHOLE
+};
+
+struct stray {
+    enum part part;
+    int target; /* whose block */
+    uint32_t pattern;
+};
+
+static void write_over(
+    const struct symc_block_view *view, enum part part, uint32_t pattern)
+{
+    const struct symc_block_layout layout = view->layout;
+    size_t first = 0, end = layout.staging_offset;
+    uint64_t random = 88172645463325252;
+
+    if (part == CONSTANTS)
+        end = offsetof(struct symc_block, life);
+    else if (part == WORDS)
+        first = offsetof(struct symc_block, life), end = sizeof(*view->block);
+    else if (part == RECORDER)
+        first = layout.trace_offset, end = layout.group_offset;
+    else if (part == GROUP)
+        first = layout.group_offset;
+    for (size_t at = first; at < end; at += sizeof(pattern)) {
+        uint32_t word = pattern;
+
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        if (pattern == RANDOM)
+            word = (uint32_t)(random >> 16);
+        memcpy((char *)view->block + at, &word, sizeof(word));
+    }
+}
+
+static int go_on_until_told(struct faults_rank *self)
+{
+    const struct stray *stray = self->arg;
+    float *x = malloc(COUNT * sizeof(*x));
+    symmcoll_status_t status;
+
+    if (x == NULL || !faults_init(self) ||
+        faults_sum(self, x, COUNT) != SYMMCOLL_OK)
+        return 1;
+    faults_reach(self, 1);
+    if (self->rank == VICTIM) {
+        faults_pass(self, 1);
+        write_over(&self->world->peers[stray->target].view, stray->part,
+            stray->pattern);
+        kill(getpid(), SIGKILL);
+    }
+    /* What comes between, mismatches above all, is as good as what is seen. */
+    for (int i = 0; i < 1000000; i++) {
+        status = i % 2 == 0 ? faults_barrier(self) : faults_sum(self, x, COUNT);
+        if (status == SYMMCOLL_ERR_PEER || status == SYMMCOLL_ERR_ABORTED)
+            break;
+    }
+    faults_note(self, status);
+    free(x);
+    return faults_finalize(self);
+}
+
+static bool is_named(const struct stray *stray, const char *how)
+{
+    struct faults_job job;
+    char name[64];
+    bool good = true;
+
+    faults_start(&job, SIZE, go_on_until_told, stray);
+    faults_await_all(&job, 1);
+    job.killed_at = faults_now();
+    faults_open(&job, 1);
+    faults_name(&job, VICTIM, name);
+    for (int r = 0; r < SIZE; r++) {
+        const struct faults_note *note = faults_told(&job, r, 0);
+
+        if (r == VICTIM)
+            continue;
+        good = (note->status == SYMMCOLL_ERR_PEER ||
+                   note->status == SYMMCOLL_ERR_ABORTED) &&
+               strstr(note->detail, name) != NULL &&
+               strstr(note->detail, how) != NULL &&
+               note->at - job.killed_at < FAULTS_KNOWN && good;
+        if (!good)
+            diag("words of %#x: rank %d, after %.0f ms, %s: %s", stray->pattern,
+                r, (note->at - job.killed_at) * 1e3,
+                symmcoll_status_name(note->status), note->detail);
+    }
+    return faults_finish(&job, 1u << VICTIM) && good;
+}
+
+static void test_part(enum part part, int target, const char *name)
+{
+    bool good = true;
+
+    for (size_t i = 0; i < PATTERNS; i++) {
+        struct stray stray = {part, target, patterns[i]};
+
+        good = is_named(&stray, "killed by SIGKILL") && good;
+    }
+    for (size_t i = 0; target == VICTIM && i < LIVES; i++) {
+        struct stray stray = {part, target, lives[i]};
+
+        good = is_named(&stray, "") && good;
+    }
+    faults_clear_dumps(SIZE * (PATTERNS + LIVES));
+    ok(good,
+        "stray stores to %s of %s: the rank that died is named, the others live",
+        name, target == VICTIM ? "its own block" : "another's block");
+}
+
+int main(void)
+{
+    plan(10);
+    faults_begin();
+    setenv("SYMMCOLL_LOG_LEVEL", "off", 1);
+    for (int target = VICTIM; target >= 0; target--) {
+        test_part(CONSTANTS, target, "the constants");
+        test_part(WORDS, target, "the words of life and waiting");
+        test_part(RECORDER, target, "the flight recorder");
+        test_part(GROUP, target, "the group's part");
+        test_part(WHOLE, target, "all");
+    }
+    faults_end();
+    return done_testing();
+}
