@@ -247,7 +247,7 @@ void run_record_forget(struct run_job *job);
 /* ---- run_cause.c ---- */
 
 /* The failure that came first, where a rank has written it down and it is no
- * death: a timeout, an abort; into a line.  False where there is none. */
+ * death: a timeout, an abort, a mismatch; into a line.  False where there is none. */
 bool run_cause_find(const struct run_job *job, char *line, size_t nbytes);
 
 /* ---- run_verdict.c ---- */

@@ -91,14 +91,44 @@ static bool describe_timeout(const struct run_world *world,
     return true;
 }
 
+/*
+ * The earliest note of a rank that ended badly and did nothing since: that is
+ * why it ended.  False where there is none.
+ */
+static bool find_note(const struct run_job *job, struct symc_failure *first)
+{
+    bool any = false;
+
+    for (const struct run_world *at = job->worlds; at != NULL; at = at->next) {
+        for (int i = 0; i < at->size; i++) {
+            const struct run_seat *seat = &at->seats[i];
+            struct symc_failure note;
+
+            if (seat->view.block == NULL || seat->rank->status == 0 ||
+                seat->rank->ours ||
+                seat->view.layout.group_nbytes < SYMC_FAILURE_ROOM ||
+                !symc_failure_read_note(symc_block_group(&seat->view), &note) ||
+                symc_trace_failed_seq(symc_block_trace(&seat->view),
+                    seat->view.layout.trace_nbytes) != note.seq ||
+                (any && note.at_ns >= first->at_ns))
+                continue;
+            *first = note;
+            any = true;
+        }
+    }
+    return any;
+}
+
 bool run_cause_find(const struct run_job *job, char *line, size_t nbytes)
 {
-    struct symc_failure first;
+    struct symc_failure first, note;
     const struct run_world *world = find_first(job, &first);
+    bool noted = find_note(job, &note);
 
-    /* Of a death we know more than the ranks. */
-    if (world == NULL || first.status == SYMMCOLL_ERR_PEER)
-        return false;
+    if (noted && (world == NULL || note.at_ns < first.at_ns))
+        first = note;
+    else if (world == NULL || first.status == SYMMCOLL_ERR_PEER)
+        return false; /* of a death we know more than the ranks */
     if (first.status == SYMMCOLL_ERR_TIMEOUT &&
         describe_timeout(world, &first, line, nbytes))
         return true;

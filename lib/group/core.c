@@ -173,16 +173,25 @@ static symmcoll_status_t find_failure(
     struct symmcoll_group *group, const struct symc_op *op, int member)
 {
     struct symc_members *members = &group->members;
+    struct symc_failure note;
     char text[SYMC_OP_TEXT], pid[SYMC_PID_TEXT];
 
-    if (!symc_members_failed(members) && has_left(group, member))
+    /* All lines were there, this rank's too, and it ended so for everybody;
+     * who has exited since has done it because of that. */
+    if (symc_members_find_note(members, op->seq, &note))
+        return symc_fail(note.status, "%s", note.text);
+    if (!symc_members_failed(members) && has_left(group, member)) {
+        bool noted = symc_members_last_note(members, member, &note);
+
         symc_members_raise(members, SYMMCOLL_ERR_PEER, op, NULL,
-            "rank %d (%s) has finalized, and %s of group %s needs it",
+            "rank %d (%s) has finalized%s%s, and %s of group %s needs it",
             group->global[member],
             symc_format_pid(
                 group->world->peers[group->global[member]].pid, pid),
+            noted ? " after " : "", noted ? note.text : "",
             symc_op_format(op->kind, op->seq, op->label, text, sizeof(text)),
             group->name);
+    }
     if (!symc_members_failed(members))
         return symc_fail(SYMMCOLL_ERR_INTERNAL, "%s: stopped without a reason",
             symc_kind_name(op->kind));

@@ -13,6 +13,16 @@
 
 /* ---- running ---- */
 
+/* An operation has ended with an error that all ranks have come to: those who
+ * end for it are to be understood. */
+static __attribute__((noinline)) void note_failure(struct symmcoll_group *group,
+    const struct symc_op *op, symmcoll_status_t status)
+{
+    if (group->size > 1 &&
+        (status == SYMMCOLL_ERR_MISMATCH || status == SYMMCOLL_ERR_NO_MEMORY))
+        symc_members_note(&group->members, status, op);
+}
+
 symmcoll_status_t symc_group_run(
     struct symmcoll_group *group, struct symc_op *op)
 {
@@ -32,6 +42,8 @@ symmcoll_status_t symc_group_run(
         sched_yield();
         status = coll->test(group->state, token);
     }
+    if (__builtin_expect(status != SYMMCOLL_OK, 0))
+        note_failure(group, op, status);
     return status;
 }
 
@@ -56,7 +68,12 @@ static symmcoll_status_t advance_in_lane(
 {
     struct symmcoll_group *group = context;
 
-    return group->backend->coll->advance(group->state, op, how);
+    symmcoll_status_t status =
+        group->backend->coll->advance(group->state, op, how);
+
+    if (status < 0)
+        note_failure(group, op, status);
+    return status;
 }
 
 static void doze_in_lane(

@@ -151,6 +151,63 @@ bool symc_members_failed(struct symc_members *members)
     return any;
 }
 
+/* ---- notes ---- */
+
+static struct symc_failure *find_note(const struct symc_failure *published)
+{
+    return (void *)((char *)(uintptr_t)published + SYMC_NOTE_AT);
+}
+
+bool symc_failure_read_note(
+    const struct symc_failure *published, struct symc_failure *note)
+{
+    return symc_failure_read(find_note(published), note);
+}
+
+/* Under the group's turn: one writer. */
+void symc_members_note(struct symc_members *members, symmcoll_status_t status,
+    const struct symc_op *op)
+{
+    struct symc_failure *published =
+        find_note(members->failures[members->rank]);
+    struct symc_failure note = {.status = status,
+        .at_ns = symc_now_ns(),
+        .seq = op->seq,
+        .kind = (uint32_t)op->kind,
+        .rank = members->rank};
+
+    memcpy(note.label, op->label, sizeof(note.label));
+    snprintf(note.text, sizeof(note.text), "%s", symmcoll_last_error());
+    atomic_store(&published->raised, WRITING);
+    copy_content(published, &note);
+    published->sum = sum_content(&note);
+    atomic_store(&published->raised, VALID);
+}
+
+bool symc_members_find_note(
+    const struct symc_members *members, uint64_t seq, struct symc_failure *note)
+{
+    for (int r = 0; r < members->size; r++) {
+        if (symc_failure_read_note(members->failures[r], note) &&
+            note->seq == seq)
+            return true;
+    }
+    return false;
+}
+
+bool symc_members_last_note(
+    const struct symc_members *members, int rank, struct symc_failure *note)
+{
+    size_t nbytes;
+    const struct symc_trace_ring *ring =
+        symc_world_ring(members->world, members->global[rank], &nbytes);
+
+    return symc_failure_read_note(members->failures[rank], note) &&
+           symc_trace_failed_seq(ring, nbytes) == note->seq;
+}
+
+/* ---- what is told ---- */
+
 bool symc_members_was_late(const struct symc_members *members)
 {
     const struct symc_failure *record = &members->own;

@@ -37,9 +37,16 @@ struct symc_failure {
     char text[SYMC_FAILURE_TEXT]; /* names the group; the same for all ranks */
 };
 
-/* Bytes reserved for one, before the backend's channel. */
-#define SYMC_FAILURE_ROOM 1024
-_Static_assert(sizeof(struct symc_failure) <= SYMC_FAILURE_ROOM,
+/*
+ * Behind it there is a second one, the note: how the rank's latest operation
+ * ended that failed and left the group usable, as a mismatch does.  Who ends
+ * because of that is asked for by the others.
+ */
+#define SYMC_NOTE_AT 1024
+
+/* Bytes reserved for both, before the backend's channel. */
+#define SYMC_FAILURE_ROOM 2048
+_Static_assert(sizeof(struct symc_failure) <= SYMC_NOTE_AT,
     "a failure record fits its room");
 
 /* One group, as failures see it.  Kept in the group, listed in its world. */
@@ -67,6 +74,24 @@ bool symc_failure_read(
 void symc_members_raise(struct symc_members *members, symmcoll_status_t status,
     const struct symc_op *op, const bool *late, const char *format, ...)
     SYMC_PRINTF(5, 6);
+
+/* An operation has failed on all ranks, and the group has not: keep the
+ * calling thread's detail where the others find it. */
+void symc_members_note(struct symc_members *members, symmcoll_status_t status,
+    const struct symc_op *op);
+
+/* Copy any member's note of an operation; false where there is none. */
+bool symc_members_find_note(const struct symc_members *members, uint64_t seq,
+    struct symc_failure *note);
+
+/* Copy a member's note where it is of the latest operation in its recorder: it
+ * has done nothing since. */
+bool symc_members_last_note(
+    const struct symc_members *members, int rank, struct symc_failure *note);
+
+/* Copy the note behind a published record; false where there is none. */
+bool symc_failure_read_note(
+    const struct symc_failure *published, struct symc_failure *note);
 
 /* Whether this rank's record names it as one that had not come. */
 bool symc_members_was_late(const struct symc_members *members);

@@ -66,21 +66,23 @@ static bool find_dead(struct symmcoll_world *world, bool *found)
     return any;
 }
 
-/* "rank 2 (pid 123) killed by SIGKILL in all_reduce seq 17 of group 0" */
-static bool describe_dead(
-    const struct symmcoll_world *world, int rank, char *buffer, size_t nbytes)
+/* "rank 2 (pid 123) killed by SIGKILL in all_reduce seq 17 of group 0"; without
+ * its place where it is known why it ended. */
+static void describe_dead(const struct symmcoll_world *world, int rank,
+    bool placed, char *buffer, size_t nbytes)
 {
-    char end[96], position[SYMC_TRACE_POSITION], pid[SYMC_PID_TEXT];
+    char end[96], position[SYMC_TRACE_POSITION] = "", pid[SYMC_PID_TEXT];
     size_t ring_nbytes;
     const struct symc_trace_ring *ring =
         symc_world_ring(world, rank, &ring_nbytes);
-    bool known = symc_life_format_end(&world->peers[rank], end, sizeof(end));
 
-    snprintf(buffer, nbytes, "rank %d (%s) %s %s", rank,
-        symc_format_pid(world->peers[rank].pid, pid), end,
+    symc_life_format_end(&world->peers[rank], end, sizeof(end));
+    if (placed)
         symc_trace_position(
-            ring, ring_nbytes, NULL, position, sizeof(position)));
-    return known;
+            ring, ring_nbytes, NULL, position, sizeof(position));
+    snprintf(buffer, nbytes, "rank %d (%s) %s%s%s", rank,
+        symc_format_pid(world->peers[rank].pid, pid), end, placed ? " " : "",
+        position);
 }
 
 /* Give whoever reaps the dead a moment to say how they died. */
@@ -106,22 +108,30 @@ static void await_last_words(
 static void fail_group(struct symmcoll_world *world,
     struct symc_members *members, const bool *dead)
 {
-    char text[SYMC_FAILURE_TEXT] = "";
+    char text[SYMC_FAILURE_TEXT] = "", reason[SYMC_FAILURE_TEXT + 8] = "";
+    struct symc_failure note;
     size_t used = 0;
 
     if (symc_members_failed(members))
         return;
-    for (int r = 0; r < members->size && used < sizeof(text) - 1; r++) {
+    /* Those last who have ended after an operation that failed, which is said
+     * once. */
+    for (int i = 0; i < 2 * members->size && used < sizeof(text) - 1; i++) {
+        int r = i % members->size;
+        bool noted = symc_members_last_note(members, r, &note);
         char one[128 + SYMC_TRACE_POSITION];
 
-        if (!dead[members->global[r]])
+        if (!dead[members->global[r]] || noted != (i >= members->size))
             continue;
-        describe_dead(world, members->global[r], one, sizeof(one));
+        describe_dead(world, members->global[r], !noted, one, sizeof(one));
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
             used == 0 ? "" : "; ", one);
+        if (noted)
+            snprintf(reason, sizeof(reason), " after %s", note.text);
     }
     if (used > 0)
-        symc_members_raise(members, SYMMCOLL_ERR_PEER, NULL, NULL, "%s", text);
+        symc_members_raise(
+            members, SYMMCOLL_ERR_PEER, NULL, NULL, "%s%s", text, reason);
 }
 
 /* Fail the groups there are; those to come learn of the dead when listed. */

@@ -43,7 +43,26 @@ told()
         grep -q "^$2\$"
 }
 
-plan 14
+# repeat_mismatch RANKS TEXT: the same for ranks that differ; all that ranks say
+# has the reason, also what the one is told that goes on
+repeat_mismatch()
+{
+    for order in up down over; do
+        for pause in 0 0 5 40; do
+            "$run" -n "$1" "$failer" mismatch $order $pause 2>"$err" >&2
+            found=$?
+            if [ "$(last)" != "symmcoll-run: all_reduce: count differs: $2 \
+(group 0, seq 2)" ] || [ $found -ne 1 ] ||
+                [ "$(grep '^\[.*: ' "$err" | grep -v '\] symmcoll' | grep -vc "$2")" != 0 ]; then
+                diag "$order, $pause ms between exits: status $found"
+                diag <"$err"
+                return 1
+            fi
+        done
+    done
+}
+
+plan 16
 
 SYMMCOLL_TIMEOUTS_COLLECTIVE=200ms
 repeat 2 late "rank 1 did not come to all_reduce seq 2 (timed out on rank 0)" 1
@@ -86,4 +105,9 @@ ok $? "4 ranks: a death is named"
 told 3 "PEER: .*rank 1 (pid [0-9]*) killed by SIGKILL after barrier seq 1 of \
 group 0"
 ok $? "and told to the others"
+
+repeat_mismatch 2 "rank 0 passed 4, rank 1 passed 8"
+ok $? "2 ranks: a mismatch is named, not the exits that it caused"
+repeat_mismatch 4 "rank 0 passed 4, the other 3 passed 8"
+ok $? "4 ranks: a mismatch is named, not the exits that it caused"
 done_testing

@@ -21,7 +21,8 @@ struct plan {
     enum {
         TIMEOUT,
         ABORT,
-        DEATH
+        DEATH,
+        MISMATCH
     } how;
     bool reversed; /* the highest rank first */
     bool finalize; /* before the exit */
@@ -31,6 +32,23 @@ struct plan {
 static void sleep_for(double seconds)
 {
     usleep((useconds_t)(seconds * 1e6));
+}
+
+/* The rank passes something else than the others; LAST goes on after that. */
+static int differ(struct faults_rank *self, const struct plan *plan)
+{
+    float x[2] = {0};
+
+    faults_note(self, faults_sum(self, x, self->rank == 0 ? 1 : 2));
+    if (self->rank == LAST) {
+        faults_note(self, faults_barrier(self));
+        faults_note(self, symmcoll_group_error(self->group));
+        return faults_finalize(self);
+    }
+    sleep_for(self->rank * plan->pause);
+    if (plan->finalize)
+        faults_finalize(self);
+    faults_exit(1);
 }
 
 /* All but LAST fail and exit, one after another. */
@@ -59,6 +77,8 @@ static int fail(struct faults_rank *self)
         return 1;
     faults_reach(self, 1);
     faults_pass(self, 1);
+    if (plan->how == MISMATCH)
+        return differ(self, plan);
     if (self->rank != LAST)
         return fail_and_exit(self, plan);
     faults_pass(self, 2);
@@ -114,6 +134,30 @@ static bool is_told(const struct faults_job *job, const struct plan *plan)
         }
     }
     return good;
+}
+
+/* Whoever goes on after a mismatch is told of it as the reason of the exits. */
+static bool run_mismatch(int size)
+{
+    bool good = true;
+
+    for (int i = 0; i < TIMES && good; i++) {
+        struct plan plan = {
+            .how = MISMATCH, .pause = 0.004 * (i / 2), .finalize = i % 2 != 0};
+        struct faults_job job;
+
+        faults_start(&job, size, fail, &plan);
+        faults_await_all(&job, 1);
+        faults_open(&job, 1);
+        good = faults_said(faults_told(&job, LAST, 0), SYMMCOLL_ERR_MISMATCH,
+                   "count differs: rank 0 passed 1", NULL) &&
+               faults_said(faults_told(&job, LAST, 1), SYMMCOLL_ERR_PEER,
+                   "after all_reduce: count differs: rank 0 passed 1", NULL) &&
+               faults_said(faults_told(&job, LAST, 2), SYMMCOLL_ERR_PEER,
+                   "after all_reduce: count differs: rank 0 passed 1", NULL);
+        good = faults_finish(&job, ~(1u << LAST)) && good;
+    }
+    return good && faults_clear_dumps(size * TIMES);
 }
 
 /* Those who exit are known to be dead before LAST looks at anything: it is
@@ -182,7 +226,7 @@ int main(void)
 {
     static const int sizes[] = {2, 4};
 
-    plan(6);
+    plan(8);
     faults_begin();
     setenv("SYMMCOLL_LOG_LEVEL", "error", 1);
     for (int i = 0; i < 2; i++) {
@@ -195,6 +239,9 @@ int main(void)
             sizes[i]);
         ok(run_times(sizes[i], (struct plan){.how = DEATH}),
             "%d ranks: a death is named, not the exits that it caused",
+            sizes[i]);
+        ok(run_mismatch(sizes[i]),
+            "%d ranks: a mismatch is named with the exits that it caused",
             sizes[i]);
     }
     faults_end();
