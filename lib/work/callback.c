@@ -4,7 +4,7 @@
  */
 #include "work/callback.h"
 #include "base/cancel.h"
-#include "work/thread.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * Turns, the queue, and the progress thread that empties it.
  */
 #include "work/lane.h"
-#include "work/thread.h"
+#include "base/thread.h"
 #include "work/work.h"
 
 #include <sched.h>

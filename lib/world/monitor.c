@@ -4,7 +4,7 @@
  * milliseconds, fails the groups of the dead, and writes flight recorders out.
  * The heartbeat: it watches the monitor, and does nothing that could hang.
  */
-#include "work/thread.h"
+#include "base/thread.h"
 #include "world/world.h"
 
 #include <errno.h>

@@ -3,8 +3,8 @@
  * The library's own threads: named, and deaf to signals, which are the
  * program's.
  */
-#ifndef SYMC_WORK_THREAD_H
-#define SYMC_WORK_THREAD_H
+#ifndef SYMC_BASE_THREAD_H
+#define SYMC_BASE_THREAD_H
 
 #include "base/base.h"
 

@@ -2,7 +2,7 @@
 /*
  * Starting threads.
  */
-#include "work/thread.h"
+#include "base/thread.h"
 #include "base/cancel.h"
 
 #include <errno.h>
