@@ -9,14 +9,17 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
+#define PROBE_MS 500   /* for the answer of a hub that has our name */
 #define MAX_SILENT 256 /* clients that have connected and said nothing */
 
 /* Bounds of one call of symc_hub_serve(), whose caller has more to do. */
@@ -90,8 +93,11 @@ void symc_hub_refuse(struct symc_hub *hub, struct symc_client *client,
  */
 void symc_hub_stop_listening(struct symc_hub *hub)
 {
-    if (hub->listener >= 0)
+    if (hub->listener >= 0) {
+        /* Refuses also where a forked child has a copy of it. */
+        shutdown(hub->listener, SHUT_RDWR);
         close(hub->listener);
+    }
     hub->listener = -1;
 }
 
@@ -104,6 +110,50 @@ static bool hello_is_sane(const struct symc_hub_hello *hello, size_t nbytes)
            hello->size <= SYMC_RANKS_MAX && hello->rank >= 0 &&
            hello->rank < hello->size &&
            memchr(hello->name, '\0', sizeof(hello->name)) != NULL;
+}
+
+/* Whether this hub only stays to tell those who come late of a failure. */
+static bool is_going(const struct symc_hub *hub)
+{
+    const struct symc_hub_meeting *at = hub->meetings;
+
+    while (at != NULL && at->failure != SYMMCOLL_OK)
+        at = at->next;
+    return hub->one_meeting && hub->meetings != NULL && at == NULL;
+}
+
+const char *symc_hub_format_refused(
+    const struct symc_hub *hub, char buffer[SYMC_HUB_REFUSED_TEXT])
+{
+    buffer[0] = '\0';
+    if (hub->refused > 0)
+        snprintf(buffer, SYMC_HUB_REFUSED_TEXT,
+            "; %" PRIu64 " connections of other users were refused",
+            hub->refused);
+    return buffer;
+}
+
+/* Nobody more can be taken in: the ranks of all meetings wait in vain. */
+static symmcoll_status_t fail_full(struct symc_hub *hub, int error)
+{
+    struct symc_hub_meeting *meeting, *next;
+    char where[160], refused[SYMC_HUB_REFUSED_TEXT];
+    symmcoll_status_t status;
+
+    snprintf(where, sizeof(where),
+        "init: the hub in process %d cannot take in one more rank%s",
+        (int)getpid(), symc_hub_format_refused(hub, refused));
+    status = symc_fail_descriptor(error, where);
+    if (hub->one_meeting) {
+        hub->failure = status;
+        snprintf(hub->text, sizeof(hub->text), "%s", symmcoll_last_error());
+    }
+    for (meeting = hub->meetings; meeting != NULL; meeting = next) {
+        next = meeting->next;
+        if (!meeting->met && meeting->failure == SYMMCOLL_OK)
+            symc_hub_fail_meeting(hub, meeting, status, symmcoll_last_error());
+    }
+    return status;
 }
 
 /* Hear a client; it may be gone afterwards. */
@@ -121,6 +171,8 @@ static void hear(struct symc_hub *hub, struct symc_client *client)
         symc_hub_refuse(hub, client, SYMMCOLL_ERR_SYSTEM,
             "init: the hub has no descriptor left: RLIMIT_NOFILE is too low "
             "for so many ranks");
+        if (hello_is_sane(&heard, nbytes))
+            (void)fail_full(hub, error); /* it is one of those expected */
         return;
     }
     if (error != 0) {
@@ -136,6 +188,10 @@ static void hear(struct symc_hub *hub, struct symc_client *client)
         return;
     }
     symc_hub_close_fds(fds, nfds);
+    if (client->state == SYMC_CLIENT_NEW && nbytes == sizeof(heard) &&
+        heard.magic == SYMC_HUB_MAGIC && heard.kind == SYMC_HUB_PROBE &&
+        !is_going(hub))
+        symc_hub_acknowledge(client);
     if (client->state == SYMC_CLIENT_NEW || nbytes != sizeof(heard) ||
         heard.magic != SYMC_HUB_MAGIC)
         symc_hub_lose(hub, client);
@@ -170,19 +226,8 @@ static bool drop_silent(struct symc_hub *hub, int most)
     return true;
 }
 
-const char *symc_hub_format_refused(
-    const struct symc_hub *hub, char buffer[SYMC_HUB_REFUSED_TEXT])
-{
-    buffer[0] = '\0';
-    if (hub->refused > 0)
-        snprintf(buffer, SYMC_HUB_REFUSED_TEXT,
-            "; %" PRIu64 " connections of other users were refused",
-            hub->refused);
-    return buffer;
-}
-
-/* Take a connection over, or close it. */
-static void add_client(struct symc_hub *hub, int fd, pid_t pid)
+/* Take a connection over, or close it; 0 or an errno. */
+static int add_client(struct symc_hub *hub, int fd, pid_t pid)
 {
     struct epoll_event event = {.events = EPOLLIN};
     struct symc_client *client = symc_alloc(1, sizeof(*client));
@@ -190,15 +235,18 @@ static void add_client(struct symc_hub *hub, int fd, pid_t pid)
     event.data.ptr = client;
     if (client == NULL ||
         epoll_ctl(hub->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
+        int error = errno;
+
         free(client);
         close(fd);
-        return;
+        return error;
     }
     client->fd = fd;
     client->pid = pid;
     client->next = hub->clients;
     hub->clients = client;
     drop_silent(hub, MAX_SILENT);
+    return 0;
 }
 
 /* Take in a client; false where none came. */
@@ -219,7 +267,7 @@ static bool welcome(struct symc_hub *hub)
         return errno == ECONNABORTED || errno == EINTR;
     if (symc_message_peer(fd, &uid, &pid) == 0 &&
         symc_message_is_trusted(uid, pid)) {
-        add_client(hub, fd, pid);
+        (void)add_client(hub, fd, pid); /* who is not taken in tries again */
         return true;
     }
     hub->refused++;
@@ -235,25 +283,6 @@ static bool welcome_some(struct symc_hub *hub)
     while (count < SERVE_ACCEPTS && hub->listener >= 0 && welcome(hub))
         count++;
     return count == SERVE_ACCEPTS || hub->listener < 0 || errno == EAGAIN;
-}
-
-/* Nobody more can be taken in: the ranks of all meetings wait in vain. */
-static symmcoll_status_t fail_full(struct symc_hub *hub, int error)
-{
-    struct symc_hub_meeting *meeting, *next;
-    char where[160], refused[SYMC_HUB_REFUSED_TEXT];
-    symmcoll_status_t status;
-
-    snprintf(where, sizeof(where),
-        "init: the hub in process %d cannot take in one more rank%s",
-        (int)getpid(), symc_hub_format_refused(hub, refused));
-    status = symc_fail_descriptor(error, where);
-    for (meeting = hub->meetings; meeting != NULL; meeting = next) {
-        next = meeting->next;
-        if (!meeting->met && meeting->failure == SYMMCOLL_OK)
-            symc_hub_fail_meeting(hub, meeting, status, symmcoll_last_error());
-    }
-    return status;
 }
 
 /* Whether a client that an event named is still there: hearing one may have
@@ -319,34 +348,81 @@ static symmcoll_status_t fail_in_use(const char *name)
         name, symc_format_pid(pid, text), uid);
 }
 
-static symmcoll_status_t open_listener(const char *name, int *listener)
+/*
+ * Whether the holder of a name may be waited for: nobody listens any more, or
+ * it ends the connection, or does not answer, when asked whether it serves.  A
+ * killed process holds its sockets until its memory has been torn down.
+ */
+static bool is_released(const char *name)
+{
+    struct symc_hub_hello probe = {
+        .magic = SYMC_HUB_MAGIC, .kind = SYMC_HUB_PROBE};
+    struct symc_hub_answer answer;
+    size_t nbytes = sizeof(answer);
+    struct pollfd polled = {.events = POLLIN};
+    bool released = true;
+    int nfds = 0;
+    uid_t uid;
+    pid_t pid;
+    int error = symc_connect(name, &polled.fd);
+
+    if (error != 0)
+        return error == ECONNREFUSED;
+    if (symc_message_peer(polled.fd, &uid, &pid) != 0 ||
+        !symc_message_is_trusted(uid, pid))
+        released = false;
+    else if (symc_message_send(polled.fd, &probe, sizeof(probe), NULL, 0) ==
+                 0 &&
+             poll(&polled, 1, PROBE_MS) == 1)
+        released =
+            symc_message_receive(polled.fd, &answer, &nbytes, NULL, &nfds) != 0;
+    close(polled.fd);
+    return released;
+}
+
+/* Bind and listen; 0 or an errno. */
+static int try_listening(const char *name, int fd)
 {
     struct sockaddr_un address;
     unsigned length = symc_message_address(name, &address);
+
+    if (bind(fd, (struct sockaddr *)&address, length) != 0 ||
+        listen(fd, SOMAXCONN) != 0)
+        return errno;
+    return 0;
+}
+
+static symmcoll_status_t open_listener(
+    const char *name, int64_t deadline_ns, int *listener)
+{
+    struct sockaddr_un address;
+    const struct timespec pause = {.tv_nsec = 2000000};
     int fd, error;
 
-    if (length == 0)
+    if (symc_message_address(name, &address) == 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "hub: expected a name of 1 to %zu bytes, found '%s'",
             sizeof(address.sun_path) - 1, name);
     fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return symc_fail_descriptor(errno, "hub: socket");
-    if (bind(fd, (struct sockaddr *)&address, length) != 0 ||
-        listen(fd, SOMAXCONN) != 0) {
-        error = errno;
-        close(fd);
-        if (error == EADDRINUSE)
-            return fail_in_use(name);
-        return symc_fail_errno(
-            SYMMCOLL_ERR_SYSTEM, error, "hub: listening on '%s'", name);
+    while ((error = try_listening(name, fd)) == EADDRINUSE &&
+           symc_now_ns() < deadline_ns && is_released(name))
+        nanosleep(&pause, NULL);
+    if (error == 0) {
+        *listener = fd;
+        return SYMMCOLL_OK;
     }
-    *listener = fd;
-    return SYMMCOLL_OK;
+    close(fd);
+    if (error == EADDRINUSE)
+        return fail_in_use(name);
+    return symc_fail_errno(
+        SYMMCOLL_ERR_SYSTEM, error, "hub: listening on '%s'", name);
 }
 
-symmcoll_status_t symc_hub_open(const char *name,
-    const struct symc_hub_events *events, struct symc_hub **hub)
+symmcoll_status_t symc_hub_open_until(const char *name,
+    const struct symc_hub_events *events, int64_t deadline_ns,
+    struct symc_hub **hub)
 {
     struct epoll_event event = {.events = EPOLLIN};
     struct symc_hub *made = symc_alloc(1, sizeof(*made));
@@ -354,7 +430,7 @@ symmcoll_status_t symc_hub_open(const char *name,
 
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    status = open_listener(name, &made->listener);
+    status = open_listener(name, deadline_ns, &made->listener);
     if (status != SYMMCOLL_OK)
         goto free_hub;
     made->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -377,6 +453,12 @@ free_hub:
     return status;
 }
 
+symmcoll_status_t symc_hub_open(const char *name,
+    const struct symc_hub_events *events, struct symc_hub **hub)
+{
+    return symc_hub_open_until(name, events, 0, hub);
+}
+
 void symc_hub_close(struct symc_hub *hub)
 {
     if (hub == NULL)
@@ -393,16 +475,11 @@ void symc_hub_close(struct symc_hub *hub)
     free(hub);
 }
 
-symmcoll_status_t symc_hub_add_own(struct symc_hub *hub, int *fd)
+symmcoll_status_t symc_hub_add(struct symc_hub *hub, int fd)
 {
-    int ends[2];
+    int error = add_client(hub, fd, getpid());
 
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
-            ends) != 0)
-        return symc_fail_descriptor(errno, "hub: socketpair");
-    *fd = ends[0];
-    add_client(hub, ends[1], getpid());
-    return SYMMCOLL_OK;
+    return error == 0 ? SYMMCOLL_OK : symc_fail_descriptor(error, "hub: epoll");
 }
 
 void symc_hub_close_after_meeting(struct symc_hub *hub)

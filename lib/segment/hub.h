@@ -54,9 +54,15 @@ symmcoll_status_t symc_hub_open(const char *name,
     const struct symc_hub_events *events, struct symc_hub **hub);
 void symc_hub_close(struct symc_hub *hub);
 
-/* Take in a client of this process, which need not stand in the queue of
- * connections.  *fd (out) is its end.  Errors: SYSTEM. */
-symmcoll_status_t symc_hub_add_own(struct symc_hub *hub, int *fd);
+/* The same, but where the name is still held by a hub that is going, such as
+ * that of a killed process, wait for its end until the deadline. */
+symmcoll_status_t symc_hub_open_until(const char *name,
+    const struct symc_hub_events *events, int64_t deadline_ns,
+    struct symc_hub **hub);
+
+/* Take in a connection of this process, which need not stand in the queue; fd
+ * is taken.  Errors: SYSTEM. */
+symmcoll_status_t symc_hub_add(struct symc_hub *hub, int fd);
 
 /* For a hub in rank 0: nobody more is taken in once a meeting has met. */
 void symc_hub_close_after_meeting(struct symc_hub *hub);

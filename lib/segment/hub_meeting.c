@@ -264,6 +264,10 @@ void symc_hub_join(struct symc_hub *hub, struct symc_client *client)
     struct symc_hub_meeting *meeting = find_meeting(hub, hello->name);
     char text[256], first[SYMC_PID_TEXT], second[SYMC_PID_TEXT];
 
+    if (hub->failure != SYMMCOLL_OK) {
+        symc_hub_inform(hub, client, hub->failure, hub->text);
+        return;
+    }
     if (meeting == NULL)
         meeting = add_meeting(hub, hello->name, hello->size);
     if (meeting == NULL) {

@@ -73,6 +73,10 @@ struct symc_hub {
     size_t met_count;
     struct symc_hub_events events;
     bool one_meeting; /* nobody is taken in after it */
+
+    /* Of one meeting: somebody could not be taken in, so there will be none. */
+    symmcoll_status_t failure;
+    char text[256];
 };
 
 /* ---- hub.c: clients ---- */

@@ -6,6 +6,7 @@
 #include "segment/connect.h"
 #include "segment/hub.h"
 #include "segment/message.h"
+#include "segment/server.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -28,10 +29,10 @@
 /* One rank on its way. */
 struct joiner {
     const struct symc_meeting *meeting;
-    struct symc_hub *hub; /* where this rank serves */
+    struct symc_server *server; /* of this rank */
     const struct symc_offer *mine;
     int fd;
-    pid_t server; /* who serves, where it is another process */
+    pid_t server_pid;
     bool reached; /* something has let this rank in, once */
     bool joined;  /* the hub has read this rank's hello */
     bool gave_up;
@@ -68,7 +69,7 @@ static symmcoll_status_t fail_unreached(const struct joiner *joiner, int error)
             "(%s) had that name and ended, or closed the connection, without "
             "reading what this rank sent",
             meeting->rank, meeting->size, meeting->name,
-            symc_format_pid(joiner->server, text));
+            symc_format_pid(joiner->server_pid, text));
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
         "init: rank %d of %d found no hub: rank 0 did not come (meeting '%s')",
         meeting->rank, meeting->size, meeting->name);
@@ -169,7 +170,7 @@ static symmcoll_status_t reach_hub(struct joiner *joiner)
         pause_before_retry(joiner, error);
     }
     joiner->reached = true;
-    return check_server(joiner->fd, name, &joiner->server);
+    return check_server(joiner->fd, name, &joiner->server_pid);
 }
 
 /* Whether a process is stopped, as far as /proc tells. */
@@ -198,8 +199,8 @@ static symmcoll_status_t fail_unanswered(const struct joiner *joiner)
         "init: rank %d of %d: %s (%s), which introduces the ranks, %s",
         meeting->rank, meeting->size,
         meeting->hub != NULL ? "the launcher" : "rank 0",
-        symc_format_pid(joiner->server, (char[SYMC_PID_TEXT]){0}),
-        is_stopped(joiner->server) ? "is stopped" : "does not answer");
+        symc_format_pid(joiner->server_pid, (char[SYMC_PID_TEXT]){0}),
+        is_stopped(joiner->server_pid) ? "is stopped" : "does not answer");
 }
 
 static symmcoll_status_t say(struct joiner *joiner, enum symc_hub_kind kind,
@@ -240,16 +241,16 @@ static symmcoll_status_t say(struct joiner *joiner, enum symc_hub_kind kind,
 /* Reach the hub and say hello. */
 static symmcoll_status_t join(struct joiner *joiner)
 {
-    symmcoll_status_t status = joiner->hub == NULL
-                                   ? reach_hub(joiner)
-                                   : symc_hub_add_own(joiner->hub, &joiner->fd);
+    symmcoll_status_t status = SYMMCOLL_OK;
 
+    if (joiner->server == NULL)
+        status = reach_hub(joiner);
+    else
+        joiner->server_pid = getpid();
     if (status != SYMMCOLL_OK)
         return status;
-    if (joiner->hub != NULL)
-        joiner->server = getpid();
     if (joiner->meeting->server != NULL)
-        *joiner->meeting->server = open_server(joiner->fd, joiner->server);
+        *joiner->meeting->server = open_server(joiner->fd, joiner->server_pid);
     return say(joiner, SYMC_HUB_HELLO, joiner->mine);
 }
 
@@ -317,7 +318,7 @@ static symmcoll_status_t hear_hub(struct joiner *joiner)
 
     if (error == EAGAIN)
         return SYMMCOLL_OK;
-    if (error == EPIPE && !joiner->joined && joiner->hub == NULL &&
+    if (error == EPIPE && !joiner->joined && joiner->server == NULL &&
         joiner->meeting->hub == NULL)
         return join_again(joiner);
     if (error == EMFILE) {
@@ -333,10 +334,10 @@ static symmcoll_status_t hear_hub(struct joiner *joiner)
         status = joiner->meeting->hub == NULL
                      ? symc_fail(SYMMCOLL_ERR_PEER,
                            "init: rank 0 (%s) died or gave up during init",
-                           symc_format_pid(joiner->server, text))
+                           symc_format_pid(joiner->server_pid, text))
                      : symc_fail(SYMMCOLL_ERR_PEER,
                            "init: the launcher (%s) died during init",
-                           symc_format_pid(joiner->server, text));
+                           symc_format_pid(joiner->server_pid, text));
     } else if (nbytes < symc_hub_answer_nbytes(0) ||
                answer.magic != SYMC_HUB_MAGIC) {
         status = symc_fail(SYMMCOLL_ERR_INTERNAL,
@@ -378,18 +379,15 @@ static symmcoll_status_t run_late(struct joiner *joiner, int64_t now)
 /* Wait until something can be done, at most until the deadline. */
 static void wait_for_news(const struct joiner *joiner, int64_t now)
 {
-    struct pollfd polled[2] = {
-        {.fd = joiner->fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
+    struct pollfd polled = {.fd = joiner->fd, .events = POLLIN};
     int64_t left = joiner->meeting->deadline_ns - now;
     int timeout = POLL_MS;
 
-    if (joiner->hub != NULL)
-        polled[1].fd = symc_hub_fd(joiner->hub);
     if (joiner->gave_up)
         timeout = 10;
     else if (left < (int64_t)timeout * 1000000)
         timeout = left <= 0 ? 0 : (int)(left / 1000000) + 1;
-    poll(polled, 2, timeout);
+    poll(&polled, 1, timeout);
 }
 
 static symmcoll_status_t wait_for_all(struct joiner *joiner)
@@ -404,26 +402,18 @@ static symmcoll_status_t wait_for_all(struct joiner *joiner)
         if (status != SYMMCOLL_OK)
             break;
         wait_for_news(joiner, now);
-        if (joiner->hub != NULL)
-            status = symc_hub_serve(joiner->hub);
-        if (status == SYMMCOLL_OK)
-            status = hear_hub(joiner);
+        status = hear_hub(joiner);
     }
     return status;
 }
 
 /* Rank 0 stays until everybody has said thanks or gone; after a death a moment
  * longer, so that those who come late need not find out at their deadline. */
-static void serve_the_rest(struct joiner *joiner, int64_t until_ns)
+static int64_t find_end(const struct joiner *joiner, symmcoll_status_t status)
 {
-    while (symc_hub_busy(joiner->hub) && symc_now_ns() < until_ns) {
-        struct pollfd polled = {
-            .fd = symc_hub_fd(joiner->hub), .events = POLLIN};
-
-        poll(&polled, 1, 1);
-        if (symc_hub_serve(joiner->hub) != SYMMCOLL_OK)
-            break; /* strangers: all of ours have been taken in */
-    }
+    if (status == SYMMCOLL_OK)
+        return joiner->meeting->deadline_ns;
+    return status == SYMMCOLL_ERR_PEER ? symc_now_ns() + STAY_NS : 0;
 }
 
 symmcoll_status_t symc_hub_exchange(const struct symc_meeting *meeting,
@@ -441,20 +431,15 @@ symmcoll_status_t symc_hub_exchange(const struct symc_meeting *meeting,
     if (meeting->server != NULL)
         *meeting->server = -1;
     if (meeting->hub == NULL && meeting->rank == 0)
-        status = symc_hub_open(meeting->name, NULL, &joiner.hub);
-    if (joiner.hub != NULL)
-        symc_hub_close_after_meeting(joiner.hub);
+        status = symc_server_start(
+            meeting->name, meeting->deadline_ns, &joiner.server, &joiner.fd);
     if (status == SYMMCOLL_OK)
         status = join(&joiner);
     if (status == SYMMCOLL_OK)
         status = wait_for_all(&joiner);
-    if (status == SYMMCOLL_OK && joiner.hub != NULL)
-        serve_the_rest(&joiner, meeting->deadline_ns);
-    if (status == SYMMCOLL_ERR_PEER && joiner.hub != NULL)
-        serve_the_rest(&joiner, symc_now_ns() + STAY_NS);
-    if (joiner.fd >= 0)
+    symc_server_stop(joiner.server, find_end(&joiner, status));
+    if (joiner.server == NULL && joiner.fd >= 0)
         close(joiner.fd);
-    symc_hub_close(joiner.hub);
     *threads = joiner.threads;
     for (int r = 0; status != SYMMCOLL_OK && r < meeting->size; r++) {
         for (int f = 0; f < SYMC_HUB_FDS; f++) {

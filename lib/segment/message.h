@@ -21,7 +21,8 @@ enum symc_hub_kind {
     SYMC_HUB_GIVE_UP = 3, /* rank: my deadline has passed; who is missing? */
     SYMC_HUB_PEERS = 4,   /* hub: some of the ranks */
     SYMC_HUB_FAILED = 5,  /* hub: there will be no meeting */
-    SYMC_HUB_JOINED = 6   /* hub: your hello has been read and counts */
+    SYMC_HUB_JOINED = 6,  /* hub: your message has been read and counts */
+    SYMC_HUB_PROBE = 7    /* anybody: do you serve? */
 };
 
 /* From a rank. */

@@ -6,6 +6,8 @@
 #include "../tap.h"
 #include "meeting.h"
 
+#include "segment/connect.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -126,6 +128,52 @@ static int meets_after_another_job(int rank, int size, void *arg)
     return joins(rank, size) ? 0 : 1;
 }
 
+/* ---- a child that is forked while rank 0 joins ---- */
+
+static void *join_behind(void *arg)
+{
+    return joins(0, 2) ? arg : NULL;
+}
+
+/* Until somebody lets us in: rank 0 serves. */
+static void await_server(void)
+{
+    int fd;
+
+    while (symc_connect(name, &fd) != 0)
+        usleep(1000);
+    close(fd);
+}
+
+/* Twice under one name, while a child from the first time lives. */
+static int meets_again(int rank, int size, void *arg)
+{
+    _Atomic int *forked = arg;
+    pthread_t thread;
+    void *good;
+    pid_t child;
+    int again;
+
+    if (rank == 1) {
+        while (*forked == 0)
+            usleep(1000);
+        return joins(1, size) && joins(1, size) ? 0 : 1;
+    }
+    pthread_create(&thread, NULL, join_behind, forked);
+    await_server();
+    child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    *forked = 1;
+    pthread_join(thread, &good);
+    again = good != NULL && joins(0, size);
+    kill(child, SIGKILL);
+    return waitpid(child, NULL, 0) == child && again ? 0 : 1;
+}
+
 static int has_few_descriptors(int rank, int size, void *arg)
 {
     struct rlimit few = {.rlim_cur = 12, .rlim_max = 12};
@@ -173,6 +221,77 @@ static void test_wrong_ranks(void)
         "a name is free again when its hub is closed");
     symc_hub_close(hub);
     symc_hub_close(NULL);
+}
+
+static void test_forked(void)
+{
+    int *forked = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE,
+        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    begin_point(10);
+#ifdef __SANITIZE_THREAD__
+    skip(1, "ThreadSanitizer knows one table of descriptors");
+#else
+    ok(all_true_with(2, meets_again, forked),
+        "a child that is forked while rank 0 joins does not keep the name");
+#endif
+    munmap(forked, sizeof(int));
+}
+
+/* ---- a name that is not free yet ---- */
+
+/* Hold the name for a moment and hear nobody, as a process does that has been
+ * killed. */
+static void *hold_name(void *arg)
+{
+    struct symc_hub *hub = arg;
+
+    usleep(300000);
+    symc_hub_close(hub);
+    return NULL;
+}
+
+static int waits_for_the_name(int rank, int size, void *arg)
+{
+    struct symc_hub *hub;
+    pthread_t thread;
+    int good;
+
+    (void)arg;
+    if (rank != 0)
+        return joins(rank, size) ? 0 : 1;
+    if (symc_hub_open(name, NULL, &hub) != SYMMCOLL_OK ||
+        pthread_create(&thread, NULL, hold_name, hub) != 0)
+        return 1;
+    good = joins(0, size);
+    pthread_join(thread, NULL);
+    return good ? 0 : 1;
+}
+
+/* The one who is there first answers; the other does not wait for long. */
+static int is_there_twice(int rank, int size, void *arg)
+{
+    int64_t begun = symc_now_ns();
+
+    (void)size;
+    (void)arg;
+    if (rank == 1) {
+        await_server();
+        return fails(0, 2, SYMMCOLL_ERR_INVALID, "in use by a process (pid ") &&
+                       symc_now_ns() - begun < 20 * SYMC_NS_PER_S
+                   ? 0
+                   : 1;
+    }
+    return fails(0, 2, SYMMCOLL_ERR_TIMEOUT, "missing: rank 1") ? 0 : 1;
+}
+
+static void test_held_name(void)
+{
+    begin_point(30);
+    ok(all_true(2, waits_for_the_name),
+        "rank 0 waits for a name whose holder is on its way out");
+    begin_point(2);
+    ok(all_true(2, is_there_twice), "a second rank 0 is refused by the first");
 }
 
 /* ---- blocks that are none ---- */
@@ -358,6 +477,8 @@ int main(void)
     ok(all_true(40, meets),
         "forty ranks meet, each has everybody's descriptors");
     test_wrong_ranks();
+    test_forked();
+    test_held_name();
     ok(run_no_block(1), "a descriptor that is no block is refused");
     ok(run_no_block(0), "so is a rank that brings none");
     begin_point(30);

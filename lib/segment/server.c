@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rank 0's bootstrap server: a hub on a thread that has a table of descriptors
+ * of its own.
+ *
+ * A process that is forked while rank 0 joins gets copies of its descriptors,
+ * and an abstract name is bound for as long as anybody has the socket.  So the
+ * child would keep the name from the next world, let ranks in that nobody
+ * hears, and hide the death of rank 0 from those connected to it.  What is in
+ * the table of this thread alone no other thread can copy.
+ */
+#include "segment/server.h"
+#include "base/thread.h"
+#include "segment/hub_room.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define POLL_MS 100
+
+/* Of close_range(), Linux 5.9; the C library's headers may be older. */
+#define RANGE_UNSHARE 2u
+
+/* ThreadSanitizer knows one table: it would see the same numbers race. */
+#if defined(__SANITIZE_THREAD__)
+#define ONE_TABLE true
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define ONE_TABLE true
+#endif
+#endif
+#ifndef ONE_TABLE
+#define ONE_TABLE false
+#endif
+
+struct symc_server {
+    pthread_t thread;
+    const char *name; /* borrowed until `ready` */
+    int64_t deadline_ns;
+    int own;   /* rank 0's end of its connection */
+    int other; /* the hub's end */
+    struct symc_hub *hub;
+    _Atomic int64_t until_ns; /* 0 until rank 0 is through */
+
+    sem_t ready; /* then these are set: */
+    bool apart;  /* the thread has a table of its own */
+    symmcoll_status_t status;
+    char detail[SYMC_DETAIL_MAX];
+};
+
+/* Leave the table of the process, with one of its descriptors and the standard
+ * streams; whether that could be done. */
+static bool leave_table(int keep)
+{
+    unsigned first = keep > 2 ? (unsigned)keep + 1 : 3;
+
+    if (ONE_TABLE || syscall(SYS_close_range, first, ~0u, RANGE_UNSHARE) != 0)
+        return false;
+    if (keep > 3)
+        (void)syscall(SYS_close_range, 3u, (unsigned)keep - 1, 0u);
+    return true;
+}
+
+static symmcoll_status_t open_hub(struct symc_server *server)
+{
+    symmcoll_status_t status = symc_hub_open_until(
+        server->name, NULL, server->deadline_ns, &server->hub);
+
+    if (status == SYMMCOLL_OK) {
+        symc_hub_close_after_meeting(server->hub);
+        status = symc_hub_add(server->hub, server->other);
+    } else {
+        close(server->other);
+    }
+    return status;
+}
+
+static void serve(struct symc_server *server)
+{
+    for (;;) {
+        int64_t until = atomic_load(&server->until_ns);
+        struct pollfd polled = {
+            .fd = symc_hub_fd(server->hub), .events = POLLIN};
+
+        if (until != 0 &&
+            (symc_now_ns() >= until || !symc_hub_busy(server->hub)))
+            return;
+        poll(&polled, 1, until != 0 ? 1 : POLL_MS);
+        /* All have been told; and there is no room for who may still come. */
+        if (symc_hub_serve(server->hub) != SYMMCOLL_OK)
+            symc_hub_stop_listening(server->hub);
+    }
+}
+
+static void *run_server(void *arg)
+{
+    struct symc_server *server = arg;
+    symmcoll_status_t status;
+
+    server->apart = leave_table(server->other);
+    status = open_hub(server);
+    server->status = status;
+    if (status != SYMMCOLL_OK)
+        snprintf(server->detail, sizeof(server->detail), "%s",
+            symmcoll_last_error());
+    sem_post(&server->ready);
+    if (status != SYMMCOLL_OK)
+        return NULL;
+    serve(server);
+    symc_hub_close(server->hub);
+    return NULL;
+}
+
+static symmcoll_status_t connect_ends(struct symc_server *server)
+{
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+            ends) != 0)
+        return symc_fail_descriptor(errno, "init: socketpair");
+    server->own = ends[0];
+    server->other = ends[1];
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_server_start(
+    const char *name, int64_t deadline_ns, struct symc_server **server, int *fd)
+{
+    struct symc_server *made = symc_alloc(1, sizeof(*made));
+    symmcoll_status_t status;
+
+    if (made == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    made->name = name;
+    made->deadline_ns = deadline_ns;
+    status = connect_ends(made);
+    if (status != SYMMCOLL_OK)
+        goto free_server;
+    sem_init(&made->ready, 0, 0);
+    status = symc_thread_start(
+        &made->thread, "symc-bootstrap", SYMC_STACK_SMALL, run_server, made);
+    if (status != SYMMCOLL_OK) {
+        close(made->other);
+        goto close_own;
+    }
+    while (sem_wait(&made->ready) != 0 && errno == EINTR)
+        ;
+    if (made->apart)
+        close(made->other); /* the copy of this table */
+    status = made->status;
+    if (status != SYMMCOLL_OK) {
+        pthread_join(made->thread, NULL);
+        symc_fail(status, "%s", made->detail);
+        goto close_own;
+    }
+    *server = made;
+    *fd = made->own;
+    return SYMMCOLL_OK;
+
+close_own:
+    sem_destroy(&made->ready);
+    close(made->own);
+free_server:
+    free(made);
+    return status;
+}
+
+void symc_server_stop(struct symc_server *server, int64_t until_ns)
+{
+    if (server == NULL)
+        return;
+    atomic_store(&server->until_ns, until_ns > 0 ? until_ns : 1);
+    /* Wakes the thread, also where a forked child has a copy of this end. */
+    shutdown(server->own, SHUT_RDWR);
+    pthread_join(server->thread, NULL);
+    sem_destroy(&server->ready);
+    close(server->own);
+    free(server);
+}
