@@ -207,39 +207,56 @@ bool faults_await_all(const struct faults_job *job, int step)
     return true;
 }
 
-/* The state of a process's main thread, as in ps. */
-static char state_of(pid_t pid)
+/* The start of a file of a thread; "" where it cannot be read. */
+static void read_task(
+    pid_t pid, const char *task, const char *name, char *text, size_t nbytes)
 {
-    char path[64], text[512] = "";
-    const char *end;
+    char path[128];
     FILE *file;
+    size_t got = 0;
 
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)pid);
+    snprintf(
+        path, sizeof(path), "/proc/%d/task/%.20s/%s", (int)pid, task, name);
     file = fopen(path, "r");
-    if (file == NULL)
-        return '?';
-    if (fgets(text, sizeof(text), file) == NULL)
-        text[0] = '\0';
-    fclose(file);
-    end = strrchr(text, ')');
-    return end != NULL && end[1] == ' ' ? end[2] : '?';
+    if (file != NULL) {
+        got = fread(text, 1, nbytes - 1, file);
+        fclose(file);
+    }
+    text[got] = '\0';
 }
 
-/* Whether it only pauses before it tries something again, such as to connect;
- * where the kernel does not say what it waits for, it does not. */
-static bool pauses(pid_t pid)
+/* Whether a thread sleeps, and does not only pause before it tries something
+ * again, such as to connect. */
+static bool task_waits(pid_t pid, const char *task)
 {
-    char path[64], text[64] = "";
-    FILE *file;
+    char stat[512], call[64];
+    const char *end;
 
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/wchan", (int)pid, (int)pid);
-    file = fopen(path, "r");
-    if (file == NULL)
+    read_task(pid, task, "stat", stat, sizeof(stat));
+    read_task(pid, task, "wchan", call, sizeof(call));
+    end = strrchr(stat, ')');
+    return end != NULL && end[1] == ' ' && end[2] == 'S' &&
+           strstr(call, "nanosleep") == NULL;
+}
+
+/* Whether all threads of a process wait: then it has done all it can. */
+static bool waits(pid_t pid)
+{
+    char path[64];
+    struct dirent *entry;
+    bool good = true;
+    DIR *dir;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    dir = opendir(path);
+    if (dir == NULL)
         return false;
-    if (fgets(text, sizeof(text), file) == NULL)
-        text[0] = '\0';
-    fclose(file);
-    return strstr(text, "nanosleep") != NULL;
+    while (good && (entry = readdir(dir)) != NULL) {
+        if (entry->d_name[0] != '.')
+            good = task_waits(pid, entry->d_name);
+    }
+    closedir(dir);
+    return good;
 }
 
 bool faults_await_asleep(const struct faults_job *job, int rank, int step)
@@ -250,9 +267,7 @@ bool faults_await_asleep(const struct faults_job *job, int rank, int step)
     if (!faults_await(job, rank, step))
         return false;
     while (times < 5) {
-        pid_t pid = job->pids[rank];
-
-        times = state_of(pid) == 'S' && !pauses(pid) ? times + 1 : 0;
+        times = waits(job->pids[rank]) ? times + 1 : 0;
         if (faults_now() > until) {
             diag("rank %d does not sleep", rank);
             return false;

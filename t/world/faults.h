@@ -103,7 +103,7 @@ void faults_open(struct faults_job *job, int step);
 /* Wait until a rank, or all, have come to a step; false: it took too long. */
 bool faults_await(const struct faults_job *job, int rank, int step);
 bool faults_await_all(const struct faults_job *job, int step);
-/* The same, and then until its main thread sleeps: it waits in a call. */
+/* The same, and then until all its threads sleep: it waits in a call. */
 bool faults_await_asleep(const struct faults_job *job, int rank, int step);
 /* Send a signal, and note when.  A killed rank is not reaped before the end of
  * the job: until then every kernel says how it ended. */
