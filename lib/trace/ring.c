@@ -143,9 +143,9 @@ static bool is_over(struct symc_trace_entry *entry, uint64_t lock)
 }
 
 /*
- * Find the next slot whose record has ended and lock it.  With one group that
- * is the first one looked at; each other group has at most one operation under
- * way and so at most one slot in the way.  NULL where all are: a tiny ring.
+ * Find the next slot whose record has ended and lock it.  Mostly that is the
+ * first one looked at; in the way are only operations that are under way, a few
+ * of each group.  NULL where all slots are: a tiny ring.
  */
 static struct symc_trace_entry *claim(
     const struct symc_trace_writer *writer, uint64_t *record_id)

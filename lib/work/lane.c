@@ -121,7 +121,7 @@ bool symc_lane_drain(struct symc_lane *lane, int64_t deadline_ns)
     struct symc_patience patience = {.deadline_ns = deadline_ns};
     bool over = false;
 
-    while (!over && symc_now_ns() < deadline_ns) {
+    do { /* what has ended is seen however little time there is */
         uint64_t ticket;
         int64_t until;
 
@@ -136,7 +136,7 @@ bool symc_lane_drain(struct symc_lane *lane, int64_t deadline_ns)
             lane->ops.doze(lane->ops.group, &lane->issued->op,
                 until < deadline_ns ? until : deadline_ns);
         symc_lane_leave(lane, ticket);
-    }
+    } while (!over && symc_now_ns() < deadline_ns);
     return over;
 }
 

@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The longest wait before a waiter looks at everything again. */
+/* The longest wait before a waiter looks at everything again, and before it
+ * tries for the turn again. */
 #define LOOK_NS (INT64_C(100) * 1000 * 1000)
+#define TURN_NS (INT64_C(1000) * 1000)
 
 /* ---- making and releasing ---- */
 
@@ -160,9 +162,12 @@ static symmcoll_status_t result(const struct symmcoll_work *work)
 /* ---- looking after an issued work ---- */
 
 /* Enter the lane of a work; false where it has ended, for then the lane may be
- * gone.  A lane is not released as long as somebody is inside. */
+ * gone, and in a forked child, whose lane is a copy.  A lane is not released as
+ * long as somebody is inside. */
 static bool enter(struct symmcoll_work *work)
 {
+    if (*work->origin->alive != 1)
+        return false;
     atomic_fetch_add(&work->origin->visitors, 1);
     if (atomic_load(&work->ended) == 0)
         return true;
@@ -223,6 +228,28 @@ static void poll(struct symmcoll_work *work)
     }
 }
 
+/* Another thread has the turn, most likely for a moment; else it runs an
+ * operation, and has ended this work before or will not. */
+static void await_turn(struct symmcoll_work *work, int64_t deadline_ns)
+{
+    struct symc_patience patience = {.deadline_ns = deadline_ns};
+    struct symc_lane *lane = work->lane;
+
+    for (int i = 0; i < SYMC_QUICK_POLLS; i++) {
+        if (has_ended(work) ||
+            atomic_load(&lane->serving) == atomic_load(&lane->next))
+            return;
+        symc_pause();
+    }
+    symc_wait_plainly(
+        &work->origin->waiting, &work->bell, &work->ended, 1, &patience);
+}
+
+static int64_t sooner(int64_t deadline_ns, int64_t now, int64_t wait_ns)
+{
+    return deadline_ns - now < wait_ns ? deadline_ns : now + wait_ns;
+}
+
 /* Inside the lane: wait for an issued work until then, and see to its end. */
 static void await_issued(struct symmcoll_work *work, int64_t deadline_ns)
 {
@@ -231,19 +258,15 @@ static void await_issued(struct symmcoll_work *work, int64_t deadline_ns)
     poll(work);
     for (int64_t now = 0; !has_ended(work) && now < deadline_ns;) {
         bool advanced = advance(work, SYMC_ADVANCE_LOOK);
-        struct symc_patience patience;
 
         now = symc_now_ns();
-        patience.deadline_ns =
-            deadline_ns - now < LOOK_NS ? deadline_ns : now + LOOK_NS;
         if (has_ended(work))
             break;
-        /* Who holds the turn ends the work, or passes it on. */
         if (advanced)
-            lane->ops.doze(lane->ops.group, &work->op, patience.deadline_ns);
+            lane->ops.doze(
+                lane->ops.group, &work->op, sooner(deadline_ns, now, LOOK_NS));
         else
-            symc_wait_plainly(&work->origin->waiting, &work->bell, &work->ended,
-                1, &patience);
+            await_turn(work, sooner(deadline_ns, now, TURN_NS));
     }
 }
 
@@ -257,6 +280,16 @@ static bool await(struct symmcoll_work *work, int64_t deadline_ns)
             &work->origin->waiting, &work->bell, &work->ended, 1, &patience);
     if (enter(work)) {
         await_issued(work, deadline_ns);
+        leave(work);
+    }
+    return has_ended(work);
+}
+
+/* Look once, without waiting; gives whether a work has ended. */
+static bool look_once(struct symmcoll_work *work)
+{
+    if (!has_ended(work) && work->issued && enter(work)) {
+        advance(work, SYMC_ADVANCE_PEEK);
         leave(work);
     }
     return has_ended(work);
@@ -283,7 +316,7 @@ symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
     if (isnan(timeout))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "work_wait: expected a timeout in seconds, found NaN");
-    if (atomic_load_explicit(&work->ended, memory_order_acquire) != 0)
+    if (has_ended(work))
         return result(work);
     if (*work->origin->alive != 1)
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -294,7 +327,7 @@ symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
             "work_wait: expected another thread than the callback thread");
     if (timeout >= 0)
         deadline_ns = symc_deadline_ns(timeout);
-    if (timeout != 0 && await(work, deadline_ns))
+    if (timeout != 0 ? await(work, deadline_ns) : look_once(work))
         return result(work);
     if (!work->origin->blocking_wait || timeout == 0)
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
@@ -310,11 +343,7 @@ symmcoll_status_t symmcoll_work_test(struct symmcoll_work *work)
     if (work == NULL)
         return symc_fail(
             SYMMCOLL_ERR_INVALID, "work_test: expected a work, found NULL");
-    if (!has_ended(work) && work->issued && enter(work)) {
-        advance(work, SYMC_ADVANCE_PEEK);
-        leave(work);
-    }
-    return has_ended(work) ? result(work) : SYMMCOLL_IN_PROGRESS;
+    return look_once(work) ? result(work) : SYMMCOLL_IN_PROGRESS;
 }
 
 void symmcoll_work_free(struct symmcoll_work *work)

@@ -46,6 +46,8 @@ static bool try_all(struct symmcoll_world *world, struct symmcoll_work *pending)
                                     SYMMCOLL_FLOAT32, 0, NULL, NULL)) &&
            good;
     good = refused("work_wait", symmcoll_work_wait(pending, -1)) && good;
+    good = symmcoll_work_test(pending) == SYMMCOLL_IN_PROGRESS && good;
+    symmcoll_work_free(pending);
     good = refused("group_error", symmcoll_group_error(group)) && good;
     good = refused("trace_dump", symmcoll_trace_dump(world, NULL, 0)) && good;
     good =
@@ -57,8 +59,8 @@ static bool try_all(struct symmcoll_world *world, struct symmcoll_work *pending)
            symmcoll_world_size(world) == SIZE;
 }
 
-/* Rank 1 forks while an operation of its own is pending. */
-static int fork_in_a_rank(struct faults_rank *self)
+/* Rank 1 forks while an operation of its own is pending: queued, or issued. */
+static int fork_beside(struct faults_rank *self, bool issued)
 {
     struct symmcoll_work *work = NULL;
     float x = 1;
@@ -68,6 +70,13 @@ static int fork_in_a_rank(struct faults_rank *self)
 
     if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
         return 1;
+    if (issued) { /* as every one is, from the second on */
+        good = symmcoll_barrier(self->group, NULL, &work) == SYMMCOLL_OK &&
+               symmcoll_work_wait(work, -1) == SYMMCOLL_OK;
+        symmcoll_work_free(work);
+        if (!good)
+            return 1;
+    }
     if (self->rank == 0)
         faults_pass(self, 1);
     good = symmcoll_all_reduce(self->group, &x, &x, 1, SYMMCOLL_FLOAT32,
@@ -88,6 +97,16 @@ static int fork_in_a_rank(struct faults_rank *self)
     symmcoll_work_free(work);
     good = faults_barrier(self) == SYMMCOLL_OK && good;
     return faults_finalize(self) != 0 || !good;
+}
+
+static int fork_beside_queued(struct faults_rank *self)
+{
+    return fork_beside(self, false);
+}
+
+static int fork_beside_issued(struct faults_rank *self)
+{
+    return fork_beside(self, true);
 }
 
 /* A child that outlives its rank holds nothing that the others would miss. */
@@ -115,13 +134,18 @@ int main(void)
     char name[64];
     bool good;
 
-    plan(4);
+    plan(6);
     faults_begin();
-    faults_start(&job, SIZE, fork_in_a_rank, NULL);
+    faults_start(&job, SIZE, fork_beside_queued, NULL);
     good = faults_told(&job, 1, 0)->status == SYMMCOLL_OK;
     ok(good, "a child's calls are INVALID, and it ends well");
     ok(faults_finish(&job, 0) && faults_clear_dumps(0),
         "the rank's own operations go on as if there were no child");
+    faults_start(&job, SIZE, fork_beside_issued, NULL);
+    good = faults_told(&job, 1, 0)->status == SYMMCOLL_OK;
+    ok(good, "so it is with an operation that has been issued");
+    ok(faults_finish(&job, 0) && faults_clear_dumps(0),
+        "which ends in the rank as if there were no child");
     faults_start(&job, SIZE, leave_a_child, NULL);
     ok(faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_PEER,
            faults_name(&job, 1, name), "exited with status 5", NULL),
