@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,6 +59,20 @@ void symc_life_give_up(_Atomic uint32_t *word)
 #define EXIT_STATUS UINT32_C(0xffff)   /* of waitpid() */
 #define EXIT_MARK UINT32_C(0x5ec10000)
 
+ino_t symc_life_pidfd_inode(int pidfd)
+{
+    struct stat info = {0};
+
+    return pidfd >= 0 && fstat(pidfd, &info) == 0 ? info.st_ino : 0;
+}
+
+bool symc_life_is_pidfd(int pidfd, ino_t inode)
+{
+    return symc_life_pidfd_inode(pidfd) == inode &&
+           (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 ||
+               errno != EBADF);
+}
+
 /* Whether the process behind a pidfd has ended. */
 static bool has_ended(int pidfd)
 {
@@ -83,7 +98,9 @@ enum symc_life_state symc_life_state(const struct symc_peer *peer)
         return SYMC_LIFE_LEFT;
     if (word == SYMC_LIFE_DIED || word == SYMC_LIFE_GAVE_UP)
         return SYMC_LIFE_DEAD;
-    if ((word == SYMC_LIFE_NONE || word > THREAD_MAX) && has_ended(peer->pidfd))
+    if ((word == SYMC_LIFE_NONE || word > THREAD_MAX) &&
+        has_ended(peer->pidfd) &&
+        symc_life_is_pidfd(peer->pidfd, peer->pidfd_inode))
         return SYMC_LIFE_DEAD;
     return SYMC_LIFE_ALIVE;
 }
@@ -97,7 +114,8 @@ void symc_life_find_ended(
         polled[r] = (struct pollfd){.fd = peers[r].pidfd, .events = POLLIN};
     any = poll(polled, (nfds_t)size, 0) > 0;
     for (int r = 0; r < size; r++)
-        ended[r] = any && (polled[r].revents & POLLIN) != 0;
+        ended[r] = any && (polled[r].revents & POLLIN) != 0 &&
+                   symc_life_is_pidfd(peers[r].pidfd, peers[r].pidfd_inode);
 }
 
 void symc_life_put_exit(struct symc_exit *end, int status)

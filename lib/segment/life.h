@@ -44,6 +44,15 @@ enum symc_life_state {
  * stray store leaves is not taken for one. */
 bool symc_life_has_left(const struct symc_block *block);
 
+/*
+ * Whether a descriptor still is the pidfd that it was when its inode was asked
+ * for.  A program that closes what it does not know may by now have something
+ * else under its number, which may well be readable, as the pidfd of a process
+ * that has ended is.
+ */
+ino_t symc_life_pidfd_inode(int pidfd);
+bool symc_life_is_pidfd(int pidfd, ino_t inode);
+
 /* How a peer is.  Where its word holds no thread, its pidfd is asked. */
 enum symc_life_state symc_life_state(const struct symc_peer *peer);
 

@@ -3,6 +3,7 @@
  * Meeting: exchange blocks over the hub, and map what the others brought.
  */
 #include "segment/hub.h"
+#include "segment/life.h"
 #include "segment/message.h"
 
 #include <stdlib.h>
@@ -17,6 +18,7 @@ static symmcoll_status_t take_offer(const struct symc_offer *offer, int rank,
 
     peer->pid = offer->pid;
     peer->pidfd = offer->fds[1];
+    peer->pidfd_inode = symc_life_pidfd_inode(peer->pidfd);
     if (!threads) {
         status =
             symc_block_map(offer->fds[0], rank, offer->nbytes, &peer->view);

@@ -5,33 +5,16 @@
  * wrapper, such as a shell, that is the wrapper alone.  So the monitor of each
  * rank watches the launcher too.
  */
+#include "segment/life.h"
 #include "world/world.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 void symc_world_watch_launcher(struct symmcoll_world *world)
 {
-    struct stat info;
-
-    if (world->launcher >= 0 && fstat(world->launcher, &info) == 0)
-        world->launcher_inode = info.st_ino;
-}
-
-/* Whether the descriptor still is what it was: a program that closes those it
- * does not know may by now have something else under its number. */
-static bool is_launcher(const struct symmcoll_world *world)
-{
-    struct stat info;
-
-    return fstat(world->launcher, &info) == 0 &&
-           info.st_ino == world->launcher_inode &&
-           (syscall(SYS_pidfd_send_signal, world->launcher, 0, NULL, 0) == 0 ||
-               errno != EBADF);
+    world->launcher_inode = symc_life_pidfd_inode(world->launcher);
 }
 
 void symc_world_end_orphan(const struct symmcoll_world *world)
@@ -39,7 +22,8 @@ void symc_world_end_orphan(const struct symmcoll_world *world)
     struct pollfd polled = {.fd = world->launcher, .events = POLLIN};
 
     if (world->launcher < 0 || poll(&polled, 1, 0) != 1 ||
-        (polled.revents & POLLIN) == 0 || !is_launcher(world))
+        (polled.revents & POLLIN) == 0 ||
+        !symc_life_is_pidfd(world->launcher, world->launcher_inode))
         return;
     symc_logf(&world->log, SYMC_LOG_ERROR,
         "the launcher has died: process %d ends, as all its ranks do",

@@ -68,6 +68,7 @@ static struct symc_peer start_life(enum ending *ending)
     set_stage(0);
     peer.pid = start_child(live, ending);
     peer.pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+    peer.pidfd_inode = symc_life_pidfd_inode(peer.pidfd);
     return peer;
 }
 
@@ -126,6 +127,7 @@ static void test_before_the_word(void)
     set_stage(0);
     peer.pid = start_child(end_early, NULL);
     peer.pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+    peer.pidfd_inode = symc_life_pidfd_inode(peer.pidfd);
     if (peer.pidfd < 0) {
         skip(2, "the kernel has no pidfd");
         end_child(peer.pid);

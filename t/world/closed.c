@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A program that closes all descriptors that it does not know, as daemons and
+ * some libraries do, and then opens others, goes on: what stands under the
+ * numbers of its peers' pidfds is not asked whether they live.
+ */
+#include "t/ranks.h"
+#include "t/tap.h"
+#include "t/world/faults.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#define SIZE 3
+#define REOPENED 24 /* more numbers than the library has */
+
+static int close_and_open(struct faults_rank *self)
+{
+    bool good = faults_init(self) && faults_barrier(self) == SYMMCOLL_OK;
+    int readable;
+
+    if (!good)
+        return 1;
+    closefrom(3);
+    do /* always readable, as the pidfd of the dead is */
+        readable = open("/proc/self/exe", O_RDONLY);
+    while (readable >= 0 && readable < REOPENED);
+    usleep(150000); /* some rounds of the monitor */
+    good = readable >= 0 && faults_barrier(self) == SYMMCOLL_OK &&
+           symmcoll_group_error(self->group) == SYMMCOLL_OK;
+    faults_note(self, good ? SYMMCOLL_OK : SYMMCOLL_ERR_INTERNAL);
+    closefrom(3);
+    return faults_finalize(self) != 0 || !good;
+}
+
+int main(void)
+{
+    struct faults_job job;
+    bool good;
+
+    plan(1);
+    faults_begin();
+    faults_start(&job, SIZE, close_and_open, NULL);
+    good = faults_finish(&job, 0);
+    ok(faults_clear_dumps(0) && good,
+        "other descriptors in place of the library's are no death");
+    faults_end();
+    return done_testing();
+}
