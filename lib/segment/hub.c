@@ -491,3 +491,8 @@ int symc_hub_fd(const struct symc_hub *hub)
 {
     return hub->epoll;
 }
+
+bool symc_hub_is_listening(const struct symc_hub *hub)
+{
+    return hub->listener >= 0;
+}

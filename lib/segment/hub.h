@@ -78,6 +78,9 @@ int symc_hub_fd(const struct symc_hub *hub);
  */
 symmcoll_status_t symc_hub_serve(struct symc_hub *hub);
 
+/* Whether it still takes ranks in. */
+bool symc_hub_is_listening(const struct symc_hub *hub);
+
 /* Whether any rank of a complete meeting has not said thanks yet (answers may
  * still be on their way), or one of a failed meeting has not been told. */
 bool symc_hub_busy(const struct symc_hub *hub);

@@ -88,11 +88,15 @@ static void serve(struct symc_server *server)
         int64_t until = atomic_load(&server->until_ns);
         struct pollfd polled = {
             .fd = symc_hub_fd(server->hub), .events = POLLIN};
+        bool near;
 
         if (until != 0 &&
             (symc_now_ns() >= until || !symc_hub_busy(server->hub)))
             return;
-        poll(&polled, 1, until != 0 ? 1 : POLL_MS);
+        /* Once all have come the end is near, and may not wake this thread:
+         * its connection to rank 0 may be closed already. */
+        near = until != 0 || !symc_hub_is_listening(server->hub);
+        poll(&polled, 1, near ? 1 : POLL_MS);
         /* All have been told; and there is no room for who may still come. */
         if (symc_hub_serve(server->hub) != SYMMCOLL_OK)
             symc_hub_stop_listening(server->hub);
