@@ -47,14 +47,21 @@ symmcoll_status_t symc_group_run(
     return status;
 }
 
+static bool has_failed(void *context)
+{
+    struct symmcoll_group *group = context;
+
+    return atomic_load_explicit(
+               &group->members.stopped, memory_order_acquire) != 0;
+}
+
 /* The same without waiting; false where the backend cannot, or the group has
  * failed: then running it says so. */
 static bool issue_in_lane(void *context, struct symc_op *op)
 {
     struct symmcoll_group *group = context;
 
-    if (atomic_load_explicit(&group->members.stopped, memory_order_acquire) !=
-        0)
+    if (has_failed(group))
         return false;
     op->seq = atomic_load_explicit(&group->seq, memory_order_relaxed) + 1;
     if (!group->backend->coll->issue(group->state, op))
@@ -217,6 +224,7 @@ symmcoll_status_t symc_group_open(
     ops.group = made;
     if (made->backend->coll->issue != NULL) {
         ops.issue = issue_in_lane;
+        ops.has_failed = has_failed;
         ops.advance = advance_in_lane;
         ops.doze = doze_in_lane;
     }

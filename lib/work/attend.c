@@ -46,6 +46,15 @@ static bool issue(struct symc_lane *lane, struct symmcoll_work *work)
            lane->ops.issue(lane->ops.group, &work->op);
 }
 
+/* Under the turn, in a group that has failed: the work has its status before
+ * its owner has the work, so that who goes on calling fills no queue. */
+static void end_at_once(struct symc_lane *lane, struct symmcoll_work *work)
+{
+    symc_lane_settle(lane);
+    symc_work_end(work, lane->ops.run(lane->ops.group, &work->op));
+    symc_work_release(work);
+}
+
 bool symc_lane_issue(struct symc_lane *lane, struct symmcoll_work *work)
 {
     uint64_t ticket;
@@ -54,6 +63,11 @@ bool symc_lane_issue(struct symc_lane *lane, struct symmcoll_work *work)
         !symc_lane_try(lane, &ticket))
         return false;
     work->issued = issue(lane, work);
+    if (!work->issued && lane->ops.has_failed(lane->ops.group)) {
+        end_at_once(lane, work);
+        symc_lane_leave(lane, ticket);
+        return true;
+    }
     if (work->issued) {
         if (lane->issued != NULL)
             lane->issued_tail->next = work;

@@ -35,6 +35,8 @@ struct symc_lane_ops {
     symmcoll_status_t (*run)(void *group, struct symc_op *op);
     /* A wait for work has expired in blocking-wait mode: fail the group. */
     void (*expire)(void *group, const struct symc_op *op);
+    /* Whether the group has failed: then running ends at once. */
+    bool (*has_failed)(void *group);
     /* As of struct symc_coll_ops. */
     bool (*issue)(void *group, struct symc_op *op);
     symmcoll_status_t (*advance)(
@@ -122,7 +124,8 @@ static inline bool symc_lane_try(struct symc_lane *lane, uint64_t *ticket)
 
 /* ---- attend.c: issued works ---- */
 
-/* Issue a work, if it can be done at once. */
+/* Issue a work, if it can be done at once, or end it where the group has
+ * failed. */
 bool symc_lane_issue(struct symc_lane *lane, struct symmcoll_work *work);
 
 /* Under the turn: end what can be ended.  Returns the deadline of the oldest

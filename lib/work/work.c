@@ -343,7 +343,12 @@ symmcoll_status_t symmcoll_work_test(struct symmcoll_work *work)
     if (work == NULL)
         return symc_fail(
             SYMMCOLL_ERR_INVALID, "work_test: expected a work, found NULL");
-    return look_once(work) ? result(work) : SYMMCOLL_IN_PROGRESS;
+    if (look_once(work))
+        return result(work);
+    /* Who asks in a loop may keep the processor from those it waits for. */
+    if (work->origin->waiting.crowded)
+        sched_yield();
+    return SYMMCOLL_IN_PROGRESS;
 }
 
 void symmcoll_work_free(struct symmcoll_work *work)

@@ -270,6 +270,28 @@ static int a_forgotten_work_expires(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* Who goes on calling in a group that has failed fills no queue. */
+static int a_failed_group_ends_works_at_once(
+    struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_work *work = NULL;
+    bool right = begin(group, rank);
+
+    if (rank == 0)
+        symmcoll_group_abort(group, "enough");
+    while (symmcoll_group_error(group) == SYMMCOLL_OK)
+        sched_yield();
+    for (int i = 0; right && i < 100; i++) {
+        right = symmcoll_barrier(group, NULL, &work) == SYMMCOLL_OK &&
+                symmcoll_work_test(work) == SYMMCOLL_ERR_ABORTED;
+        symmcoll_work_free(work);
+    }
+    reach(rank, 1);
+    for (int r = 0; r < symmcoll_group_size(group); r++)
+        await(r, 1);
+    return right;
+}
+
 /* ---- waiting leaves the way free ---- */
 
 struct waiter {
@@ -338,6 +360,8 @@ int main(void)
         "works that are let go end by themselves");
     ok(ranks_run(2, a_forgotten_work_expires),
         "a work that nobody asks for expires all the same");
+    both_run(2, a_failed_group_ends_works_at_once,
+        "a work of a group that has failed has ended at once");
     both_run(2, waiting_leaves_the_way_free,
         "a thread that waits leaves the way free for others");
     return done_testing();
