@@ -127,7 +127,8 @@ bool run_cause_find(const struct run_job *job, char *line, size_t nbytes)
 
     if (noted && (world == NULL || note.at_ns < first.at_ns))
         first = note;
-    else if (world == NULL || first.status == SYMMCOLL_ERR_PEER)
+    else if (world == NULL || (first.status == SYMMCOLL_ERR_PEER &&
+                                  strstr(first.text, " has finalized") == NULL))
         return false; /* of a death we know more than the ranks */
     if (first.status == SYMMCOLL_ERR_TIMEOUT &&
         describe_timeout(world, &first, line, nbytes))

@@ -62,7 +62,7 @@ repeat_mismatch()
     done
 }
 
-plan 16
+plan 17
 
 SYMMCOLL_TIMEOUTS_COLLECTIVE=200ms
 repeat 2 late "rank 1 did not come to all_reduce seq 2 (timed out on rank 0)" 1
@@ -105,6 +105,10 @@ ok $? "4 ranks: a death is named"
 told 3 "PEER: .*rank 1 (pid [0-9]*) killed by SIGKILL after barrier seq 1 of \
 group 0"
 ok $? "and told to the others"
+
+repeat 4 finished "rank 1 (pid P) has finalized, and all_reduce seq 2 of group 0 \
+needs it" 1
+ok $? "4 ranks: one that has finalized too early is named"
 
 repeat_mismatch 2 "rank 0 passed 4, rank 1 passed 8"
 ok $? "2 ranks: a mismatch is named, not the exits that it caused"

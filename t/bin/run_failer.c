@@ -11,6 +11,7 @@
  *   gone      the same, but it never comes
  *   abort     rank 0 aborts the group instead
  *   death     rank 1 is killed by SIGKILL instead
+ *   finished  rank 1 finalizes instead, and ends well
  *   mismatch  rank 0 passes another count; rank 1 goes on to the next operation
  *
  * ORDER is up or down: whether rank 0 exits first or the last one, each so many
@@ -48,8 +49,10 @@ static void complain(symmcoll_status_t status)
 }
 
 /* What this rank does instead of coming on time. */
-static void misbehave(struct symmcoll_group *group, const char *how)
+static void misbehave(struct symmcoll_world *world, const char *how)
 {
+    struct symmcoll_group *group = symmcoll_world_group(world);
+
     if (strcmp(how, "abort") == 0 && rank == 0)
         symmcoll_group_abort(group, "out of disk");
     if (rank != PLACE)
@@ -60,6 +63,8 @@ static void misbehave(struct symmcoll_group *group, const char *how)
         pause();
     if (strcmp(how, "death") == 0)
         raise(SIGKILL);
+    if (strcmp(how, "finished") == 0)
+        exit(symmcoll_finalize(world) != SYMMCOLL_OK);
 }
 
 int main(int argc, char **argv)
@@ -83,7 +88,7 @@ int main(int argc, char **argv)
     size = symmcoll_world_size(world);
     if (symmcoll_barrier(group, NULL, NULL) != SYMMCOLL_OK)
         return 9;
-    misbehave(group, how);
+    misbehave(world, how);
     status = sum(group, differs && rank == 0 ? 4 : 8, getenv("LABEL"));
     if (status == SYMMCOLL_OK)
         return 8;
