@@ -12,8 +12,8 @@
 #include "base/base.h"
 #include "base/op.h"
 #include "config/config.h"
-#include "segment/bell.h"
 #include "segment/block.h"
+#include "segment/doorbell.h"
 
 #include <symmcoll/tensor.h>
 

@@ -54,7 +54,7 @@ static void close_host(void *state)
         return;
     free(host->channels);
     free(host->staging);
-    free(host->bells);
+    free(host->doorbells);
     free(host->sources);
     free(host->factors);
     free(host->missing);
@@ -65,12 +65,12 @@ static bool allocate(struct symc_host *host, size_t size)
 {
     host->channels = symc_alloc(size, sizeof(*host->channels));
     host->staging = symc_alloc(size, sizeof(*host->staging));
-    host->bells = symc_alloc(size, sizeof(*host->bells));
+    host->doorbells = symc_alloc(size, sizeof(*host->doorbells));
     host->sources = symc_alloc(size, sizeof(*host->sources));
     host->factors = symc_alloc(size, sizeof(*host->factors));
     host->missing = symc_alloc(size, sizeof(*host->missing));
     return host->channels != NULL && host->staging != NULL &&
-           host->bells != NULL && host->sources != NULL &&
+           host->doorbells != NULL && host->sources != NULL &&
            host->factors != NULL && host->missing != NULL;
 }
 
@@ -95,7 +95,7 @@ static symmcoll_status_t open_host(
     for (int r = 0; r < peers->size; r++) {
         host->channels[r] = peers->channels[r];
         host->staging[r] = peers->staging[r];
-        host->bells[r] = &peers->blocks[r]->bell;
+        host->doorbells[r] = &peers->blocks[r]->doorbell;
     }
     host->channels[host->rank]->geometry =
         (struct symc_geometry){.small = config->host_small_max,

@@ -25,7 +25,7 @@ struct symc_host {
     bool checked;  /* everybody's geometry is the same */
     struct symc_channel **channels;
     char **staging;
-    struct symc_bell **bells;
+    struct symc_doorbell **doorbells;
     const void **sources; /* for reductions: one for each rank */
     double *factors;
     bool *missing;

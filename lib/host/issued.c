@@ -103,7 +103,7 @@ void symc_host_doze(void *state, const struct symc_op *op, int64_t until_ns)
     struct symc_patience patience = {.deadline_ns = until_ns};
     struct doze doze = {host->core, find_missing(host, op)};
     struct symc_watch watch = {.waiting = host->core->waiting,
-        .bell = host->bells[host->rank],
+        .doorbell = host->doorbells[host->rank],
         .stopped = host->core->stopped,
         .look = look,
         .arg = &doze};

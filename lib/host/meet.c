@@ -108,7 +108,7 @@ static __attribute__((noinline)) symmcoll_status_t wait_long(
     const struct symc_core *core = host->core;
     struct long_wait wait = {host, peer};
     struct symc_watch watch = {.waiting = core->waiting,
-        .bell = host->bells[host->rank],
+        .doorbell = host->doorbells[host->rank],
         .stopped = core->stopped,
         .look = look,
         .arg = &wait};
@@ -194,7 +194,7 @@ static __attribute__((noinline)) void await_crowded(
             continue;
         sched_yield();
         yields++;
-        /* One yield may take long, see bell.c. */
+        /* One yield may take long, see doorbell.c. */
         if (atomic_load_explicit(core->stopped, memory_order_acquire) != 0 ||
             symc_now_ns() - began >= core->waiting->yield_ns)
             return; /* to the usual wait, which looks at everything */
@@ -203,33 +203,34 @@ static __attribute__((noinline)) void await_crowded(
     }
 }
 
-/* Ring the peers who sleep.  True where one has failed a group of its own: then
- * this one may have failed too. */
-static inline bool ring(const struct symc_host *host)
+/* Wake the peers that sleep.  True where one has failed a group of its own:
+ * then this one may have failed too. */
+static inline bool wake_peers(const struct symc_host *host)
 {
     uint32_t failures = 0;
 
     for (int r = 0; r < host->size; r++) {
-        struct symc_bell *bell = host->bells[r];
+        struct symc_doorbell *doorbell = host->doorbells[r];
 
         if (r == host->rank)
             continue;
-        symc_bell_touch(bell);
-        failures |= atomic_load_explicit(&bell->failures, memory_order_relaxed);
+        symc_doorbell_notify(doorbell);
+        failures |=
+            atomic_load_explicit(&doorbell->failures, memory_order_relaxed);
     }
     return failures != 0;
 }
 
 void symc_host_wake_peers(const struct symc_host *host)
 {
-    ring(host);
+    wake_peers(host);
 }
 
 void symc_host_post(
     struct symc_host *host, _Atomic uint64_t *counter, uint64_t value)
 {
     atomic_store_explicit(counter, value, memory_order_release);
-    ring(host);
+    wake_peers(host);
 }
 
 /*
@@ -327,7 +328,7 @@ bool symc_host_publish(struct symc_host *host, const struct symc_op *op,
     struct symc_trace_entry **entry)
 {
     publish(host, op, pack_mine(host, op, flags), payload, nbytes);
-    bool suspect = ring(host);
+    bool suspect = wake_peers(host);
 
     if (*entry == NULL)
         *entry = host->core->record(host->core->group, op);

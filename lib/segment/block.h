@@ -2,8 +2,9 @@
 /*
  * A block is one rank's share of a symmetric segment: a sealed memfd, mapped by
  * every rank (and by the launcher), or by all threads of one process at one
- * place.  A rank writes only to its own block, but for four words: `bell`,
- * which others ring, `exit`, which the launcher fills, `users`, and `dumped`.
+ * place.  A rank writes only to its own block, but for four words: `doorbell`,
+ * by which others wake it, `exit`, which the launcher fills, `users`, and
+ * `dumped`.
  *
  * What is where: head, flight recorder, groups, staging (see struct
  * symc_block_layout).  Everything up to the staging is backed by memory; the
@@ -25,11 +26,12 @@
 #define SYMC_LINE 64   /* bytes that travel together */
 #define SYMC_APART 128 /* keeps two words out of each other's prefetch */
 
-/* On which a rank sleeps.  Others ring it where `sleeping` is not zero. */
-struct symc_bell {
+/* The futex on which a rank sleeps.  Others wake it where `sleeping` is not
+ * 0. */
+struct symc_doorbell {
     _Alignas(SYMC_APART) _Atomic uint32_t sleeping; /* threads that sleep */
     _Atomic uint32_t failures; /* groups this rank has failed, so far */
-    _Alignas(SYMC_LINE) _Atomic uint32_t rings;
+    _Alignas(SYMC_LINE) _Atomic uint32_t wakes;
 };
 
 /* How a rank ended, as its parent saw it: a status of waitpid() with a mark, so
@@ -73,7 +75,7 @@ struct symc_block {
     _Alignas(SYMC_LINE) _Atomic uint32_t users; /* threads: who maps it */
     _Atomic uint32_t dumped; /* 1: its flight recorder has been written out */
     struct symc_exit exit;
-    struct symc_bell bell;
+    struct symc_doorbell doorbell;
 };
 
 /* How large the parts are; the same on all ranks of a world. */

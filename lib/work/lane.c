@@ -27,8 +27,8 @@ uint64_t symc_lane_wait(struct symc_lane *lane, uint64_t ticket)
     struct symc_patience patience = {.timeout_ns = SYMC_NEVER};
 
     /* An operation before this one ends by its own deadline. */
-    symc_wait_plainly(
-        &lane->origin->waiting, &lane->bell, &lane->serving, ticket, &patience);
+    symc_wait_plainly(&lane->origin->waiting, &lane->doorbell, &lane->serving,
+        ticket, &patience);
     return ticket;
 }
 
@@ -125,7 +125,7 @@ bool symc_lane_drain(struct symc_lane *lane, int64_t deadline_ns)
         uint64_t ticket;
         int64_t until;
 
-        if (!symc_wait_plainly(&lane->origin->waiting, &lane->bell,
+        if (!symc_wait_plainly(&lane->origin->waiting, &lane->doorbell,
                 &lane->serving, atomic_load(&lane->next), &patience))
             return false;
         if (!symc_lane_try(lane, &ticket))

@@ -20,7 +20,7 @@
 #include "backend/backend.h"
 #include "base/base.h"
 #include "base/op.h"
-#include "segment/bell.h"
+#include "segment/doorbell.h"
 
 #include <symmcoll/work.h>
 
@@ -47,9 +47,9 @@ struct symc_lane_ops {
 };
 
 struct symc_lane {
-    _Atomic uint64_t next;    /* ticket of the next call */
-    _Atomic uint64_t serving; /* the ticket whose turn it is */
-    struct symc_bell bell;    /* for those who wait for their turn */
+    _Atomic uint64_t next;         /* ticket of the next call */
+    _Atomic uint64_t serving;      /* the ticket whose turn it is */
+    struct symc_doorbell doorbell; /* for those who wait for their turn */
     struct symc_lane_ops ops;
     struct symc_origin *origin; /* of its works; borrowed */
 
@@ -109,7 +109,7 @@ static inline uint64_t symc_lane_enter(struct symc_lane *lane)
 static inline void symc_lane_leave(struct symc_lane *lane, uint64_t ticket)
 {
     atomic_store_explicit(&lane->serving, ticket + 1, memory_order_release);
-    symc_bell_touch(&lane->bell);
+    symc_doorbell_notify(&lane->doorbell);
 }
 
 /* Take the turn where it is free. */

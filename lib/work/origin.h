@@ -6,7 +6,7 @@
 #ifndef SYMC_WORK_ORIGIN_H
 #define SYMC_WORK_ORIGIN_H
 
-#include "segment/bell.h"
+#include "segment/doorbell.h"
 #include "work/callback.h"
 
 #define SYMC_SPARES 8 /* works that are kept for use again */

@@ -149,7 +149,7 @@ void symc_work_end(struct symmcoll_work *work, symmcoll_status_t status)
     atomic_store_explicit(&work->ended, 1, memory_order_release);
     queue_callbacks(work, latest);
     atomic_store_explicit(&work->callbacks, SYMC_CALLED, memory_order_release);
-    symc_bell_touch(&work->bell);
+    symc_doorbell_notify(&work->doorbell);
 }
 
 /* The final status, with its detail for the asking thread. */
@@ -242,7 +242,7 @@ static void await_turn(struct symmcoll_work *work, int64_t deadline_ns)
         symc_pause();
     }
     symc_wait_plainly(
-        &work->origin->waiting, &work->bell, &work->ended, 1, &patience);
+        &work->origin->waiting, &work->doorbell, &work->ended, 1, &patience);
 }
 
 static int64_t sooner(int64_t deadline_ns, int64_t now, int64_t wait_ns)
@@ -276,8 +276,8 @@ static bool await(struct symmcoll_work *work, int64_t deadline_ns)
     struct symc_patience patience = {.deadline_ns = deadline_ns};
 
     if (!work->issued)
-        return symc_wait_plainly(
-            &work->origin->waiting, &work->bell, &work->ended, 1, &patience);
+        return symc_wait_plainly(&work->origin->waiting, &work->doorbell,
+            &work->ended, 1, &patience);
     if (enter(work)) {
         await_issued(work, deadline_ns);
         leave(work);

@@ -28,7 +28,7 @@ struct symmcoll_work {
     struct symc_op op;
 
     /* What a spare keeps. */
-    struct symc_bell bell; /* for those who wait */
+    struct symc_doorbell doorbell; /* for those who wait */
     char detail[SYMC_DETAIL_MAX];
 };
 

@@ -78,12 +78,12 @@ static void publish(struct symc_members *members)
     atomic_store(&members->own.raised, VALID);
     atomic_store(&members->stopped, 1);
     for (int r = 0; r < members->size; r++) {
-        struct symc_bell *bell =
-            &world->peers[members->global[r]].view.block->bell;
+        struct symc_doorbell *doorbell =
+            &world->peers[members->global[r]].view.block->doorbell;
 
         if (r == members->rank)
-            atomic_fetch_add(&bell->failures, 1);
-        symc_bell_ring(bell);
+            atomic_fetch_add(&doorbell->failures, 1);
+        symc_doorbell_wake(doorbell);
     }
     symc_world_alarm(world);
 }

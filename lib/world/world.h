@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 #include "config/config.h"
-#include "segment/bell.h"
+#include "segment/doorbell.h"
 #include "segment/hub.h"
 #include "segment/life.h"
 #include "store/rendezvous.h"

@@ -180,7 +180,7 @@ int main(void)
     setenv("SYMMCOLL_HOST_DIRECT", "on", 1);
     ok(threads_run(MOST_RANKS, slots_are_whole),
         "what threads read from each other's buffers is seen whole");
-    /* Sleep in every wait: the bells are part of it. */
+    /* Sleep in every wait: the doorbells are part of it. */
     setenv("SYMMCOLL_HOST_SPIN", "0", 1);
     setenv("SYMMCOLL_HOST_POLLS", "0", 1);
     setenv("SYMMCOLL_HOST_YIELD", "0", 1);

@@ -7,7 +7,7 @@
  * long first.  Where ranks share processors, polling holds up the one that is
  * waited for: a few polls, then the processor is given away.
  */
-#include "segment/bell.h"
+#include "segment/doorbell.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -57,10 +57,10 @@ void symc_waiting_init(struct symc_waiting *waiting, int local_ranks,
     waiting->yield_ns = yield_ns;
 }
 
-void symc_bell_ring(struct symc_bell *bell)
+void symc_doorbell_wake(struct symc_doorbell *doorbell)
 {
-    atomic_fetch_add_explicit(&bell->rings, 1, memory_order_release);
-    syscall(SYS_futex, &bell->rings, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    atomic_fetch_add_explicit(&doorbell->wakes, 1, memory_order_release);
+    syscall(SYS_futex, &doorbell->wakes, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 /* One wait, beyond its first polls. */
@@ -123,31 +123,32 @@ static bool yield(const struct wait *wait, int64_t polls, int64_t until_ns)
     }
 }
 
-static void sleep_on(struct symc_bell *bell, uint32_t rings, int64_t ns)
+static void sleep_on(struct symc_doorbell *doorbell, uint32_t wakes, int64_t ns)
 {
     struct timespec time = {
         .tv_sec = ns / SYMC_NS_PER_S, .tv_nsec = ns % SYMC_NS_PER_S};
 
-    syscall(SYS_futex, &bell->rings, FUTEX_WAIT, rings, &time, NULL, 0);
+    syscall(SYS_futex, &doorbell->wakes, FUTEX_WAIT, wakes, &time, NULL, 0);
 }
 
 /* Sleep once; the caller looks again at everything afterwards. */
 static void nap(const struct wait *wait, int64_t now)
 {
-    struct symc_bell *bell = wait->watch->bell;
+    struct symc_doorbell *doorbell = wait->watch->doorbell;
     bool barrier = wait->watch->waiting->barrier;
     int64_t left = wait->patience->deadline_ns - now;
     int64_t longest = wait->watch->waiting->nap_ns;
-    uint32_t rings = atomic_load_explicit(&bell->rings, memory_order_acquire);
+    uint32_t wakes =
+        atomic_load_explicit(&doorbell->wakes, memory_order_acquire);
 
     if (left < longest)
         longest = left > 0 ? left : 0;
-    atomic_fetch_add(&bell->sleeping, 1);
+    atomic_fetch_add(&doorbell->sleeping, 1);
     if (barrier)
         syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
     if (!is_reached(wait) && !is_stopped(wait))
-        sleep_on(bell, rings, longest);
-    atomic_fetch_sub(&bell->sleeping, 1);
+        sleep_on(doorbell, wakes, longest);
+    atomic_fetch_sub(&doorbell->sleeping, 1);
 }
 
 enum symc_wait_end symc_wait_long(const struct symc_watch *watch,
@@ -187,12 +188,12 @@ static bool never(void *arg)
 }
 
 bool symc_wait_plainly(const struct symc_waiting *waiting,
-    struct symc_bell *bell, const _Atomic uint64_t *word, uint64_t target,
-    struct symc_patience *patience)
+    struct symc_doorbell *doorbell, const _Atomic uint64_t *word,
+    uint64_t target, struct symc_patience *patience)
 {
     static const _Atomic uint32_t not_stopped;
     struct symc_watch watch = {.waiting = waiting,
-        .bell = bell,
+        .doorbell = doorbell,
         .stopped = &not_stopped,
         .look = never};
 

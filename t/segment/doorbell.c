@@ -6,7 +6,7 @@
 #include "../tap.h"
 #include "child.h"
 
-#include "segment/bell.h"
+#include "segment/doorbell.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -16,7 +16,7 @@
 
 /* Two players and what they share. */
 struct side {
-    struct symc_bell bell;
+    struct symc_doorbell doorbell;
     _Alignas(SYMC_APART) _Atomic uint64_t word;
     _Atomic uint32_t stopped;
 };
@@ -28,8 +28,8 @@ struct court {
 
 static struct court *court;
 
-/* Sleep at once, so that every wait is a race with the bell, and for as long as
- * the wait may last, so that one bell that is not heard is noticed. */
+/* Sleep at once, so that every wait races with the wakeup, and for as long as
+ * the wait may last, so that one lost wakeup is noticed. */
 static const struct symc_waiting sleepy = {
     .barrier = true, .nap_ns = SYMC_NEVER};
 static struct symc_waiting usual;
@@ -44,7 +44,7 @@ static struct symc_watch watch_of(
     struct side *side, const struct symc_waiting *waiting)
 {
     return (struct symc_watch){.waiting = waiting,
-        .bell = &side->bell,
+        .doorbell = &side->doorbell,
         .stopped = &side->stopped,
         .look = never};
 }
@@ -52,7 +52,7 @@ static struct symc_watch watch_of(
 static void write_word(struct side *mine, struct side *other, uint64_t value)
 {
     atomic_store_explicit(&mine->word, value, memory_order_release);
-    symc_bell_touch(&other->bell);
+    symc_doorbell_notify(&other->doorbell);
 }
 
 /* Some turns of nothing, to move the race about. */
@@ -163,7 +163,7 @@ static void test_ends(void)
     atomic_store(&side->word, 7);
     ok(symc_wait(&watch, &side->word, 7, &patience) == SYMC_WAIT_REACHED,
         "what was written counts before the stop");
-    ok(atomic_load(&side->bell.sleeping) == 0,
+    ok(atomic_load(&side->doorbell.sleeping) == 0,
         "nobody is left among the sleepers");
 }
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bells and waiting.  A rank waits for a peer's word by polling; after a while
- * it sleeps on its own bell.  Who has written a word rings the bells of those
- * who sleep, and looks with one plain load: the sleeper, not the writer, pays
- * for the order of memory.  It announces itself, has every processor pass a
- * barrier (membarrier), looks at the word again, and only then sleeps; so
- * either the writer sees it asleep, or it sees what was written.  Where
- * membarrier is missing it sleeps at most five milliseconds at a time.
+ * Doorbells and waiting.  A rank waits for a peer's word by polling; after a
+ * while it sleeps on its own doorbell, a futex.  Whoever has written a word
+ * wakes those who sleep, which a plain load of the doorbell tells: the sleeper,
+ * not the writer, pays for the order of memory.  The sleeper announces itself,
+ * has every processor pass a barrier (membarrier), reads the word again, and
+ * only then sleeps; so either the writer sees it asleep, or it sees what was
+ * written.  Where membarrier is missing it sleeps at most five milliseconds at
+ * a time.
  */
-#ifndef SYMC_SEGMENT_BELL_H
-#define SYMC_SEGMENT_BELL_H
+#ifndef SYMC_SEGMENT_DOORBELL_H
+#define SYMC_SEGMENT_DOORBELL_H
 
 #include "base/base.h"
 #include "segment/block.h"
@@ -37,7 +38,7 @@ struct symc_patience {
 /* What one waiting thread looks at besides the word. */
 struct symc_watch {
     const struct symc_waiting *waiting;
-    struct symc_bell *bell;          /* this rank's */
+    struct symc_doorbell *doorbell;  /* this rank's */
     const _Atomic uint32_t *stopped; /* not 0: give up; looked at often */
     /* Looked at now and then; true: give up. */
     bool (*look)(void *arg);
@@ -90,21 +91,22 @@ static inline enum symc_wait_end symc_wait(const struct symc_watch *watch,
 /* The same between threads of one process, where nothing but the word and the
  * time ends the wait; false when the time has passed. */
 bool symc_wait_plainly(const struct symc_waiting *waiting,
-    struct symc_bell *bell, const _Atomic uint64_t *word, uint64_t target,
-    struct symc_patience *patience);
+    struct symc_doorbell *doorbell, const _Atomic uint64_t *word,
+    uint64_t target, struct symc_patience *patience);
 
-/* Wake everyone who sleeps on a bell. */
-void symc_bell_ring(struct symc_bell *bell);
+/* Wake everyone who sleeps on a doorbell. */
+void symc_doorbell_wake(struct symc_doorbell *doorbell);
 
-/* The same, where anyone sleeps; after the word has been written. */
-static inline void symc_bell_touch(struct symc_bell *bell)
+/* The same where anyone sleeps; to be called after the word has been
+ * written. */
+static inline void symc_doorbell_notify(struct symc_doorbell *doorbell)
 {
-    /* The compiler, too, keeps the look behind the store. */
+    /* The compiler, too, keeps the load after the store. */
     atomic_signal_fence(memory_order_seq_cst);
-    if (__builtin_expect(
-            atomic_load_explicit(&bell->sleeping, memory_order_relaxed) != 0,
+    if (__builtin_expect(atomic_load_explicit(
+                             &doorbell->sleeping, memory_order_relaxed) != 0,
             0))
-        symc_bell_ring(bell);
+        symc_doorbell_wake(doorbell);
 }
 
 #endif
