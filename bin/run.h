@@ -146,7 +146,7 @@ struct run_rank {
     bool told;   /* how it ended stands in its blocks */
     bool ours;   /* we ended it: it was late to follow the others */
     bool failed; /* its groups or its meeting had failed before it did */
-    bool left;   /* it ended within a world, without a goodbye */
+    bool left;   /* it ended within a world, without finalizing it */
     char position[SYMC_TRACE_POSITION]; /* what it did last, or "" */
     struct run_stream streams[2];       /* standard output and error */
 };
@@ -247,7 +247,8 @@ void run_record_forget(struct run_job *job);
 /* ---- run_cause.c ---- */
 
 /* The failure that came first, where a rank has written it down and it is no
- * death: a timeout, an abort, a mismatch; into a line.  False where there is none. */
+ * death: a timeout, an abort, a mismatch; into a line.  False where there is
+ * none. */
 bool run_cause_find(const struct run_job *job, char *line, size_t nbytes);
 
 /* ---- run_verdict.c ---- */

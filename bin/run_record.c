@@ -6,7 +6,7 @@
  */
 #include "run.h"
 
-#include "segment/life.h"
+#include "segment/liveness.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LIFE(seat) \
-    atomic_load_explicit(&(seat)->view.block->life, memory_order_acquire)
+#define LIVENESS(seat) \
+    atomic_load_explicit(&(seat)->view.block->liveness, memory_order_acquire)
 
 /* ---- worlds ---- */
 
@@ -36,7 +36,8 @@ static bool is_over(const struct run_world *world)
     for (int i = 0; i < world->size; i++) {
         const struct run_seat *seat = &world->seats[i];
 
-        if (seat->view.block != NULL && !symc_life_has_left(seat->view.block))
+        if (seat->view.block != NULL &&
+            !symc_liveness_has_left(seat->view.block))
             return false;
     }
     return true;
@@ -149,14 +150,14 @@ static bool is_told(const struct run_seat *seat)
 {
     int status;
 
-    return symc_life_find_exit(&seat->view.block->exit, &status);
+    return symc_liveness_find_exit(&seat->view.block->exit, &status);
 }
 
 /* Put a status of waitpid() where the peers look for it. */
 static void tell_peers(struct run_seat *seat, int status)
 {
     if (!is_told(seat))
-        symc_life_put_exit(&seat->view.block->exit, status);
+        symc_liveness_put_exit(&seat->view.block->exit, status);
 }
 
 /*
@@ -196,7 +197,7 @@ void run_record_look(struct run_job *job)
             int status;
 
             if (seat->view.block != NULL && seat->rank->running &&
-                (LIFE(seat) & SYMC_LIFE_DIED) != 0 && !is_told(seat) &&
+                (LIVENESS(seat) & SYMC_LIVENESS_DIED) != 0 && !is_told(seat) &&
                 read_early_status(seat->pid, &status))
                 tell_peers(seat, status);
         }
@@ -235,7 +236,7 @@ static void read_seat(struct run_job *job, const struct run_world *world,
     struct run_rank *rank = seat->rank;
     char position[sizeof(rank->position)];
     char reason[64];
-    bool left = !symc_life_has_left(seat->view.block);
+    bool left = !symc_liveness_has_left(seat->view.block);
 
     rank->left = rank->left || left;
     symc_trace_position(symc_block_trace(&seat->view),

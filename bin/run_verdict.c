@@ -7,7 +7,7 @@
  */
 #include "run.h"
 
-#include "segment/life.h"
+#include "segment/liveness.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ const char *run_describe_end(
 {
     char how[40];
 
-    symc_life_format_exit(
+    symc_liveness_format_exit(
         WIFEXITED(rank->status) ? WEXITSTATUS(rank->status) : 0,
         WIFSIGNALED(rank->status) ? WTERMSIG(rank->status) : 0, how,
         sizeof(how));

@@ -154,8 +154,8 @@ static void recorded(
 static bool has_left(struct symmcoll_group *group, int member)
 {
     return member >= 0 &&
-           symc_life_state(&group->world->peers[group->global[member]]) ==
-               SYMC_LIFE_LEFT;
+           symc_liveness_state(&group->world->peers[group->global[member]]) ==
+               SYMC_LIVENESS_LEFT;
 }
 
 static bool failed(void *context, int member)

@@ -25,7 +25,7 @@ static symmcoll_status_t init(
     if (status != SYMMCOLL_OK) {
         char detail[SYMC_DETAIL_MAX];
 
-        /* Closing may fail too, and then would have the last word. */
+        /* Closing may fail too, and would overwrite the detail. */
         snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
         symc_world_close(made, false);
         return symc_fail(status, "%s", detail);

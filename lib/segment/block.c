@@ -181,7 +181,7 @@ symmcoll_status_t symc_block_create(const char *world, int rank, int size,
     made->pid = (int32_t)getpid();
     made->layout = layout;
     snprintf(made->world, sizeof(made->world), "%s", world);
-    atomic_init(&made->life, SYMC_LIFE_NONE);
+    atomic_init(&made->liveness, SYMC_LIVENESS_NONE);
     /* Last, with release order: a thread that is given the address reads it. */
     atomic_store_explicit(&made->users, (uint32_t)size, memory_order_release);
     *view = (struct symc_block_view){made, layout};

@@ -40,12 +40,12 @@ struct symc_exit {
     _Alignas(SYMC_LINE) _Atomic uint32_t marked;
 };
 
-/* Values of symc_block.life, apart from the monitor's thread id. */
-#define SYMC_LIFE_NONE 0u             /* not begun */
-#define SYMC_LIFE_DIED 0x40000000u    /* FUTEX_OWNER_DIED: set by the kernel */
-#define SYMC_LIFE_GOODBYE 0x3fffffffu /* finalized; no thread has this id */
-#define SYMC_LEFT_MARK 0x1eaf5eedu    /* beside it, in symc_block.left */
-#define SYMC_LIFE_GAVE_UP 0x3ffffffeu /* init failed behind the meeting */
+/* Values of symc_block.liveness, apart from the monitor's thread id. */
+#define SYMC_LIVENESS_NONE 0u              /* not begun */
+#define SYMC_LIVENESS_DIED 0x40000000u     /* FUTEX_OWNER_DIED, by kernel */
+#define SYMC_LIVENESS_SHUTDOWN 0x3fffffffu /* finalized; no such thread id */
+#define SYMC_LEFT_MARK 0x1eaf5eedu         /* beside it, in symc_block.left */
+#define SYMC_LIVENESS_GAVE_UP 0x3ffffffeu  /* init failed after the meeting */
 
 #define SYMC_WORLD_DEFAULT "default" /* the name of a world without one */
 
@@ -70,8 +70,9 @@ struct symc_block {
     struct symc_block_layout layout; /* as its owner laid it out */
     char world[64];                  /* the world's name */
 
-    _Alignas(SYMC_LINE) _Atomic uint32_t life; /* futex with a robust owner */
-    _Atomic uint32_t left; /* SYMC_LEFT_MARK where `life` is a goodbye */
+    _Alignas(SYMC_LINE) _Atomic uint32_t liveness; /* robust futex */
+    _Atomic uint32_t
+        left; /* SYMC_LEFT_MARK where `life` is a orderly shutdown */
     _Alignas(SYMC_LINE) _Atomic uint32_t users; /* threads: who maps it */
     _Atomic uint32_t dumped; /* 1: its flight recorder has been written out */
     struct symc_exit exit;

@@ -21,7 +21,7 @@ struct symc_peer {
     struct symc_block_view view;
     pid_t pid;
     int pidfd; /* -1: the kernel has none, or the peer is this process */
-    ino_t pidfd_inode; /* see symc_life_is_pidfd() */
+    ino_t pidfd_inode; /* see symc_liveness_is_pidfd() */
     bool mine;         /* mapped by this rank, not borrowed from a thread */
 };
 

@@ -3,7 +3,7 @@
  * Meetings: who has come, what they brought, and how it is sent to everybody.
  */
 #include "segment/hub_room.h"
-#include "segment/life.h"
+#include "segment/liveness.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -420,7 +420,7 @@ void symc_hub_lose(struct symc_hub *hub, struct symc_client *client)
         symc_hub_drop_client(hub, client);
         return;
     }
-    if (!symc_life_ask(client->pid,
+    if (!symc_liveness_ask_kernel(client->pid,
             client->hello.nfds == 2 ? client->fds[1] : -1, how, sizeof(how)))
         snprintf(how, sizeof(how), "died or gave up");
     snprintf(text, sizeof(text), "init: rank %d (%s) %s during init",

@@ -24,7 +24,7 @@
 #define RETRY_MAX_NS (INT64_C(20) * 1000 * 1000)
 #define STAY_NS (INT64_C(300) * 1000 * 1000) /* behind a failed meeting */
 #define PEER_PIDFD 77 /* SO_PEERPIDFD, which the C library may not know */
-#define LAST_WORD_NS SYMC_NS_PER_S /* for the hub's answer to a give-up */
+#define ANSWER_WAIT_NS SYMC_NS_PER_S /* for the hub's answer to a GIVE_UP */
 
 /* One rank on its way. */
 struct joiner {
@@ -65,9 +65,9 @@ static symmcoll_status_t fail_unreached(const struct joiner *joiner, int error)
             meeting->rank, meeting->size, meeting->hub);
     if (joiner->reached)
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-            "init: rank %d of %d: rank 0 did not come (meeting '%s'): a process "
-            "(%s) had that name and ended, or closed the connection, without "
-            "reading what this rank sent",
+            "init: rank %d of %d: rank 0 did not come (meeting '%s'): a "
+            "process (%s) had that name and ended, or closed the connection, "
+            "without reading what this rank sent",
             meeting->rank, meeting->size, meeting->name,
             symc_format_pid(joiner->server_pid, text));
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
@@ -215,8 +215,8 @@ static symmcoll_status_t say(struct joiner *joiner, enum symc_hub_kind kind,
     struct pollfd polled = {.fd = joiner->fd, .events = POLLOUT};
     int fds[SYMC_HUB_FDS], nfds = 0, error;
 
-    if (latest < SYMC_NEVER - LAST_WORD_NS)
-        latest += LAST_WORD_NS;
+    if (latest < SYMC_NEVER - ANSWER_WAIT_NS)
+        latest += ANSWER_WAIT_NS;
     snprintf(hello.name, sizeof(hello.name), "%s", meeting->name);
     for (int i = 0; offer != NULL && i < SYMC_HUB_FDS; i++) {
         if (offer->fds[i] >= 0)
@@ -371,7 +371,7 @@ static symmcoll_status_t run_late(struct joiner *joiner, int64_t now)
         joiner->gave_up = true;
         return say(joiner, SYMC_HUB_GIVE_UP, NULL);
     }
-    if (now < meeting->deadline_ns + LAST_WORD_NS)
+    if (now < meeting->deadline_ns + ANSWER_WAIT_NS)
         return SYMMCOLL_OK;
     return fail_unanswered(joiner);
 }

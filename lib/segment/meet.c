@@ -3,7 +3,7 @@
  * Meeting: exchange blocks over the hub, and map what the others brought.
  */
 #include "segment/hub.h"
-#include "segment/life.h"
+#include "segment/liveness.h"
 #include "segment/message.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static symmcoll_status_t take_offer(const struct symc_offer *offer, int rank,
 
     peer->pid = offer->pid;
     peer->pidfd = offer->fds[1];
-    peer->pidfd_inode = symc_life_pidfd_inode(peer->pidfd);
+    peer->pidfd_inode = symc_liveness_pidfd_inode(peer->pidfd);
     if (!threads) {
         status =
             symc_block_map(offer->fds[0], rank, offer->nbytes, &peer->view);
@@ -65,7 +65,7 @@ symmcoll_status_t symc_meet(const struct symc_meeting *meeting,
 
     if (all == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    /* Kernels before 5.3 have no pidfd: the life word does without. */
+    /* Kernels before 5.3 have no pidfd: the liveness word does not need it. */
     mine.fds[1] = (int)syscall(SYS_pidfd_open, getpid(), 0);
     status = symc_hub_exchange(meeting, &mine, all, threads);
     if (mine.fds[1] >= 0)

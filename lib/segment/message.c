@@ -90,8 +90,9 @@ int symc_message_receive(
     ssize_t got;
 
     *nfds = 0;
-    /* A peer that goes without having read all is told first, before what it
-     * has sent: its last word comes with the second try. */
+    /* Where a peer closed without having read everything, the reset is reported
+     * before what it has sent: its last message is received by the second
+     * try. */
     do {
         got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     } while (

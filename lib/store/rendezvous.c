@@ -460,7 +460,7 @@ symmcoll_status_t symc_rendezvous_open(const struct symmcoll_init_args *args,
         status = open_store(&opening);
     if (status == SYMMCOLL_OK)
         return status;
-    /* Closing may fail too, and then would have the last word. */
+    /* Closing may fail too, and would overwrite the detail. */
     snprintf(detail, sizeof detail, "%s", symmcoll_last_error());
     symc_rendezvous_close(rendezvous);
     return symc_fail(status, "%s", detail);

@@ -54,10 +54,11 @@ symmcoll_status_t symmcoll_init(
     const struct symmcoll_init_args *args, struct symmcoll_world **world);
 
 /*
- * Say goodbye and release the world with all that hangs on it; NULL is fine.
- * Queued operations are finished first, within the timeout of the settings.
- * Other threads must have left the world's functions, but they may wait for works
- * and ask them afterwards.  It does not wait for the other ranks.
+ * Shut this rank down and release the world with all that belongs to it; NULL
+ * is fine.  Queued operations are finished first, within the timeout of the
+ * settings.  Other threads must have left the world's functions, but they may
+ * wait for works and ask them afterwards.  It does not wait for the other
+ * ranks.
  *
  * Errors: INVALID in a child after fork() and on the callback thread: nothing
  * is touched there. Source: torch.distributed.destroy_process_group.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The monitor: it owns this rank's life word, looks at its peers' every few
+ * The monitor: it owns this rank's liveness word, looks at its peers' every few
  * milliseconds, fails the groups of the dead, and writes flight recorders out.
  * The heartbeat: it watches the monitor, and does nothing that could hang.
  */
@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Until the cause of a death is told. */
-#define LAST_WORDS_NS (INT64_C(50) * 1000 * 1000)
+/* How long to wait for the exit status of a rank that died. */
+#define EXIT_STATUS_WAIT_NS (INT64_C(50) * 1000 * 1000)
 
 #define PULSE_NS (INT64_C(200) * 1000 * 1000) /* of the heartbeat */
 
@@ -53,14 +53,14 @@ static bool find_dead(struct symmcoll_world *world, bool *found)
 
     if (found == NULL) /* there was no memory for it */
         return false;
-    symc_life_find_ended(
+    symc_liveness_find_ended(
         world->peers, world->size, world->monitor.polled, found);
     for (int r = 0; r < world->size; r++) {
-        enum symc_life_state state = symc_life_state(&world->peers[r]);
+        enum symc_liveness_state state = symc_liveness_state(&world->peers[r]);
 
-        found[r] =
-            r != world->rank && !world->monitor.dead[r] &&
-            (state == SYMC_LIFE_DEAD || (state == SYMC_LIFE_ALIVE && found[r]));
+        found[r] = r != world->rank && !world->monitor.dead[r] &&
+                   (state == SYMC_LIVENESS_DEAD ||
+                       (state == SYMC_LIVENESS_ALIVE && found[r]));
         any = any || found[r];
     }
     return any;
@@ -76,7 +76,7 @@ static void describe_dead(const struct symmcoll_world *world, int rank,
     const struct symc_trace_ring *ring =
         symc_world_ring(world, rank, &ring_nbytes);
 
-    symc_life_format_end(&world->peers[rank], end, sizeof(end));
+    symc_liveness_format_end(&world->peers[rank], end, sizeof(end));
     if (placed)
         symc_trace_position(
             ring, ring_nbytes, NULL, position, sizeof(position));
@@ -85,8 +85,8 @@ static void describe_dead(const struct symmcoll_world *world, int rank,
         position);
 }
 
-/* Give whoever reaps the dead a moment to say how they died. */
-static void await_last_words(
+/* Wait a moment for whoever reaps the dead ranks to store their exit status. */
+static void await_exit_status(
     const struct symmcoll_world *world, const bool *dead, int64_t until)
 {
     char ignored[96];
@@ -95,7 +95,7 @@ static void await_last_words(
         bool all = true;
 
         for (int r = 0; r < world->size; r++)
-            all = all && (!dead[r] || symc_life_format_end(&world->peers[r],
+            all = all && (!dead[r] || symc_liveness_format_end(&world->peers[r],
                                           ignored, sizeof(ignored)));
         if (all || symc_now_ns() >= until)
             return;
@@ -174,17 +174,17 @@ static bool wants_dumps(const struct symmcoll_world *world)
     return world->config->trace_dump_on_error && world->trace.capacity > 0;
 }
 
-static void bury(struct symmcoll_world *world, bool *dead)
+static void report_deaths(struct symmcoll_world *world, bool *dead)
 {
     bool *later = symc_alloc((size_t)world->size, sizeof(bool));
-    int64_t until = symc_now_ns() + LAST_WORDS_NS;
+    int64_t until = symc_now_ns() + EXIT_STATUS_WAIT_NS;
 
-    await_last_words(world, dead, until);
+    await_exit_status(world, dead, until);
     /* Others may have died with them: name them together. */
     if (find_dead(world, later)) {
         for (int r = 0; r < world->size; r++)
             dead[r] = dead[r] || later[r];
-        await_last_words(world, dead, until);
+        await_exit_status(world, dead, until);
     }
     free(later);
     fail_groups_of(world, dead);
@@ -301,7 +301,7 @@ static void watch(struct symmcoll_world *world, bool *dead)
         atomic_fetch_add_explicit(&monitor->beats, 1, memory_order_relaxed);
         bool died = find_dead(world, dead);
         if (died)
-            bury(world, dead);
+            report_deaths(world, dead);
         symc_world_end_orphan(world);
         look_at_failures(world);
         act_on_failures(world, &stuck_at);
@@ -327,16 +327,16 @@ static void *run_monitor(void *arg)
     bool *dead = symc_alloc((size_t)world->size, sizeof(bool));
 
     symc_thread_be_prompt();
-    monitor->status = dead == NULL
-                          ? SYMMCOLL_ERR_NO_MEMORY
-                          : symc_life_begin(&monitor->life, world->own.block);
+    monitor->status = dead == NULL ? SYMMCOLL_ERR_NO_MEMORY
+                                   : symc_liveness_acquire(
+                                         &monitor->liveness, world->own.block);
     if (monitor->status != SYMMCOLL_OK)
         snprintf(monitor->detail, sizeof(monitor->detail), "%s",
             symmcoll_last_error());
     sem_post(&monitor->ready);
     if (monitor->status == SYMMCOLL_OK) {
         watch(world, dead);
-        symc_life_end(&monitor->life, monitor->goodbye);
+        symc_liveness_release(&monitor->liveness, monitor->orderly);
     }
     free(dead);
     return NULL;
@@ -428,11 +428,11 @@ free_dead:
     return status;
 }
 
-void symc_monitor_stop(struct symmcoll_world *world, bool goodbye)
+void symc_monitor_stop(struct symmcoll_world *world, bool orderly)
 {
     struct symc_monitor *monitor = &world->monitor;
 
-    monitor->goodbye = goodbye;
+    monitor->orderly = orderly;
     stop_thread(world, monitor->thread);
     pthread_join(monitor->heartbeat, NULL);
     sem_destroy(&monitor->ready);

@@ -5,7 +5,7 @@
  * wrapper, such as a shell, that is the wrapper alone.  So the monitor of each
  * rank watches the launcher too.
  */
-#include "segment/life.h"
+#include "segment/liveness.h"
 #include "world/world.h"
 
 #include <poll.h>
@@ -14,7 +14,7 @@
 
 void symc_world_watch_launcher(struct symmcoll_world *world)
 {
-    world->launcher_inode = symc_life_pidfd_inode(world->launcher);
+    world->launcher_inode = symc_liveness_pidfd_inode(world->launcher);
 }
 
 void symc_world_end_orphan(const struct symmcoll_world *world)
@@ -23,7 +23,7 @@ void symc_world_end_orphan(const struct symmcoll_world *world)
 
     if (world->launcher < 0 || poll(&polled, 1, 0) != 1 ||
         (polled.revents & POLLIN) == 0 ||
-        !symc_life_is_pidfd(world->launcher, world->launcher_inode))
+        !symc_liveness_is_pidfd(world->launcher, world->launcher_inode))
         return;
     symc_logf(&world->log, SYMC_LOG_ERROR,
         "the launcher has died: process %d ends, as all its ranks do",

@@ -153,13 +153,13 @@ static symmcoll_status_t come_together(
         return SYMMCOLL_OK;
     }
     if (world->own.block != NULL) {
-        symc_life_give_up(&world->own.block->life);
+        symc_liveness_give_up(&world->own.block->liveness);
         symc_block_unmap(&world->own);
         close(world->fd);
     }
     free(world->peers);
     close_launcher(world);
-    /* Closing may fail too, and then would have the last word. */
+    /* Closing may fail too, and would overwrite the detail. */
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     symc_rendezvous_close(&world->rendezvous);
     return symc_fail(status, "%s", detail);
@@ -199,7 +199,7 @@ symmcoll_status_t symc_world_open(
     return SYMMCOLL_OK;
 
 part:
-    symc_life_give_up(&made->own.block->life);
+    symc_liveness_give_up(&made->own.block->liveness);
     pthread_mutex_destroy(&made->lock);
     symc_part(made->peers, made->size);
     close(made->fd);
@@ -215,10 +215,10 @@ free_world:
     return status;
 }
 
-void symc_world_close(struct symmcoll_world *world, bool goodbye)
+void symc_world_close(struct symmcoll_world *world, bool orderly)
 {
     symc_callbacks_stop(&world->origin->callbacks);
-    symc_monitor_stop(world, goodbye);
+    symc_monitor_stop(world, orderly);
     pthread_mutex_destroy(&world->lock);
     symc_part(world->peers, world->size);
     close(world->fd);

@@ -10,7 +10,7 @@
 #include "config/config.h"
 #include "segment/doorbell.h"
 #include "segment/hub.h"
-#include "segment/life.h"
+#include "segment/liveness.h"
 #include "store/rendezvous.h"
 #include "trace/trace.h"
 #include "work/origin.h"
@@ -26,10 +26,10 @@
 struct symc_monitor {
     pthread_t thread;
     pthread_t heartbeat;
-    sem_t ready;              /* the monitor has taken its life word */
+    sem_t ready;              /* the monitor has acquired its liveness word */
     symmcoll_status_t status; /* of that */
     char detail[SYMC_DETAIL_MAX];
-    struct symc_life life;
+    struct symc_liveness liveness;
     _Atomic uint32_t alarm; /* futex: look now */
     _Atomic uint32_t stopping;
     _Atomic uint64_t beats;      /* rounds of the monitor */
@@ -37,7 +37,7 @@ struct symc_monitor {
     _Atomic uint32_t dumps_done; /* of them, written */
     struct pollfd *polled;       /* room for all pidfds */
     bool *dead; /* of each global rank: known to be; under the world's lock */
-    bool goodbye;
+    bool orderly;
 };
 
 struct symmcoll_world {
@@ -73,8 +73,8 @@ struct symmcoll_world {
 symmcoll_status_t symc_world_open(
     const struct symmcoll_init_args *args, struct symmcoll_world **world);
 
-/* goodbye: the rank has finalized; otherwise it gives up. */
-void symc_world_close(struct symmcoll_world *world, bool goodbye);
+/* orderly: the rank has finalized; otherwise it gives up. */
+void symc_world_close(struct symmcoll_world *world, bool orderly);
 
 /* Whether this is the process that made the world, not a fork of it. */
 static inline bool symc_world_is_mine(const struct symmcoll_world *world)
@@ -111,7 +111,7 @@ symmcoll_status_t symc_world_reserve(struct symmcoll_world *world);
 /* ---- monitor.c ---- */
 
 symmcoll_status_t symc_monitor_start(struct symmcoll_world *world);
-void symc_monitor_stop(struct symmcoll_world *world, bool goodbye);
+void symc_monitor_stop(struct symmcoll_world *world, bool orderly);
 
 /* A group is being listed, under the world's lock: fail it where a member is
  * known to be dead. */

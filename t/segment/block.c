@@ -55,7 +55,7 @@ static void test_layout(void)
 
     ok(block->rank == 2 && block->size == 3 && block->pid == getpid() &&
             strcmp(block->world, "test") == 0 &&
-            atomic_load(&block->life) == SYMC_LIFE_NONE,
+            atomic_load(&block->liveness) == SYMC_LIVENESS_NONE,
         "a block says whose it is");
     ok(layout->trace_nbytes == 5000 && layout->group_nbytes == 3000 &&
             layout->staging_nbytes == (size_t)1 << 20 &&

@@ -445,8 +445,8 @@ static void test_launcher(void)
     symc_hub_close(hub);
 }
 
-/* The other side has sent its last word, and gone without hearing ours. */
-static bool hears_the_last_word(void)
+/* The other side has sent a message, and closed without reading ours. */
+static bool receives_the_last_message(void)
 {
     int sides[2], nfds = 0;
     char word[8] = "";
@@ -469,8 +469,8 @@ static bool hears_the_last_word(void)
 
 int main(void)
 {
-    ok(hears_the_last_word(),
-        "the last word of one who has gone is heard, then that it has gone");
+    ok(receives_the_last_message(),
+        "the last message of a peer that has closed is received, then the end");
     begin_point(30);
     ok(all_true(2, meets), "two ranks meet");
     begin_point(30);

@@ -82,7 +82,7 @@ static bool barrier(void *arg)
     return symmcoll_barrier(arg, NULL, NULL) == SYMMCOLL_OK;
 }
 
-/* Rank 1 comes when the others have looked at its life. */
+/* Rank 1 starts when the others have read its liveness word. */
 static int late_peers_are_waited_for(struct symmcoll_group *group, int rank)
 {
     bool right = barrier(group);

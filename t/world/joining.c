@@ -110,7 +110,7 @@ static int give_up_behind_the_meeting(struct faults_rank *self)
     block = meet_by_hand(self);
     if (block == NULL)
         return 1;
-    symc_life_give_up(&block->life);
+    symc_liveness_give_up(&block->liveness);
     faults_pass(self, SIZE + 1);
     faults_exit(0);
 }

@@ -40,7 +40,7 @@ static void wait_for(int done)
         usleep(1000);
 }
 
-/* ---- goodbye ---- */
+/* ---- orderly shutdown ---- */
 
 static int early_finalize_is_named(struct symmcoll_group *group, int rank)
 {
@@ -71,7 +71,7 @@ static int early_finalize_in_large(struct symmcoll_group *group, int rank)
 
 /* Rank 0 has all it needs of a broadcast from the start; rank 2 comes when it
  * has long gone. */
-static int last_operation_needs_no_goodbye(
+static int last_operation_needs_no_shutdown(
     struct symmcoll_group *group, int rank)
 {
     float x[4] = {0};
@@ -86,7 +86,7 @@ static int last_operation_needs_no_goodbye(
 }
 
 /* Many short worlds, each left the moment a rank is done. */
-static int large_result_survives_goodbyes(
+static int large_result_survives_shutdown(
     struct symmcoll_group *group, int rank)
 {
     float *x = malloc(LARGE * sizeof(*x));
@@ -225,10 +225,10 @@ static void run_all(bool threads, const char *kind)
         "%s: a rank that finalizes while it is needed is named", kind);
     ok(run(threads, early_finalize_in_large),
         "%s: also by those in a large operation", kind);
-    ok(run(threads, last_operation_needs_no_goodbye),
+    ok(run(threads, last_operation_needs_no_shutdown),
         "%s: a rank that finalizes in good time is no failure", kind);
     for (int i = 0; i < 10 && good; i++)
-        good = run(threads, large_result_survives_goodbyes);
+        good = run(threads, large_result_survives_shutdown);
     ok(good, "%s: nor while others still read what it has staged", kind);
     ok(run(threads, abort_unblocks_all),
         "%s: an abort from another thread ends what is stuck, on all ranks",

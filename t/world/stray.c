@@ -22,9 +22,9 @@
 static const uint32_t patterns[] = {
     RANDOM, 1, 2, 0x01010101, 0x0000fff0, 0x7fffffff, 0x80000000, 0xffffffff};
 #define PATTERNS (sizeof(patterns) / sizeof(*patterns))
-/* The same, where no living rank reads them: they look like a life word. */
+/* The same, where no living rank reads them: they look like a liveness word. */
 static const uint32_t lives[] = {
-    SYMC_LIFE_DIED, SYMC_LIFE_GOODBYE, SYMC_LIFE_GAVE_UP};
+    SYMC_LIVENESS_DIED, SYMC_LIVENESS_SHUTDOWN, SYMC_LIVENESS_GAVE_UP};
 #define LIVES (sizeof(lives) / sizeof(*lives))
 
 enum part {
@@ -49,9 +49,10 @@ static void write_over(
     uint64_t random = 88172645463325252;
 
     if (part == CONSTANTS)
-        end = offsetof(struct symc_block, life);
+        end = offsetof(struct symc_block, liveness);
     else if (part == WORDS)
-        first = offsetof(struct symc_block, life), end = sizeof(*view->block);
+        first = offsetof(struct symc_block, liveness),
+        end = sizeof(*view->block);
     else if (part == RECORDER)
         first = layout.trace_offset, end = layout.group_offset;
     else if (part == GROUP)
@@ -145,7 +146,8 @@ static void test_part(enum part part, int target, const char *name)
     }
     faults_clear_dumps(SIZE * (PATTERNS + LIVES));
     ok(good,
-        "stray stores to %s of %s: the rank that died is named, the others live",
+        "stray stores to %s of %s: the rank that died is named, the others "
+        "live",
         name, target == VICTIM ? "its own block" : "another's block");
 }
 

@@ -153,7 +153,7 @@ static int late_rank_in_the_same_moment(struct symmcoll_group *group, int rank)
     good = good && holds(in, shared->count, 1);
     free(in);
     free(out);
-    /* A goodbye now would be one more reason. */
+    /* An orderly shutdown now would be one more reason. */
     shared->gave_up++;
     while (shared->gave_up < SIZE)
         sleep_for(0.001);

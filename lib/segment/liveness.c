@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Who lives, who died and how.
+/* Whether a rank runs, has shut down or has died, and its exit status.
  */
-#include "segment/life.h"
+#include "segment/liveness.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,58 +16,61 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-symmcoll_status_t symc_life_begin(
-    struct symc_life *life, struct symc_block *block)
+symmcoll_status_t symc_liveness_acquire(
+    struct symc_liveness *liveness, struct symc_block *block)
 {
-    _Atomic uint32_t *word = &block->life;
-    uint32_t none = SYMC_LIFE_NONE;
+    _Atomic uint32_t *word = &block->liveness;
+    uint32_t none = SYMC_LIVENESS_NONE;
 
-    life->block = block;
-    life->entry.next = &life->head.list;
-    life->head.list.next = &life->entry;
-    life->head.list_op_pending = NULL;
-    life->head.futex_offset = (long)((intptr_t)word - (intptr_t)&life->entry);
+    liveness->block = block;
+    liveness->entry.next = &liveness->head.list;
+    liveness->head.list.next = &liveness->entry;
+    liveness->head.list_op_pending = NULL;
+    liveness->head.futex_offset =
+        (long)((intptr_t)word - (intptr_t)&liveness->entry);
     /* The kernel leaves a word alone that does not hold the thread's number. */
-    if (syscall(SYS_set_robust_list, &life->head, sizeof(life->head)) != 0)
+    if (syscall(SYS_set_robust_list, &liveness->head, sizeof(liveness->head)) !=
+        0)
         return symc_fail_errno(
             SYMMCOLL_ERR_SYSTEM, errno, "monitor: set_robust_list");
     if (!atomic_compare_exchange_strong(word, &none, (uint32_t)gettid()))
         return symc_fail(SYMMCOLL_ERR_INTERNAL,
-            "monitor: expected a life word of 0, found %u", none);
+            "monitor: expected a liveness word of 0, found %u", none);
     return SYMMCOLL_OK;
 }
 
-void symc_life_end(struct symc_life *life, bool goodbye)
+void symc_liveness_release(struct symc_liveness *liveness, bool orderly)
 {
-    struct symc_block *block = life->block;
+    struct symc_block *block = liveness->block;
 
-    if (goodbye)
+    if (orderly)
         atomic_store(&block->left, SYMC_LEFT_MARK);
-    atomic_store(&block->life, goodbye ? SYMC_LIFE_GOODBYE : SYMC_LIFE_GAVE_UP);
-    life->head.list.next = &life->head.list;
+    atomic_store(&block->liveness,
+        orderly ? SYMC_LIVENESS_SHUTDOWN : SYMC_LIVENESS_GAVE_UP);
+    liveness->head.list.next = &liveness->head.list;
 }
 
-void symc_life_give_up(_Atomic uint32_t *word)
+void symc_liveness_give_up(_Atomic uint32_t *word)
 {
-    uint32_t none = SYMC_LIFE_NONE;
+    uint32_t none = SYMC_LIVENESS_NONE;
 
-    atomic_compare_exchange_strong(word, &none, SYMC_LIFE_GAVE_UP);
+    atomic_compare_exchange_strong(word, &none, SYMC_LIVENESS_GAVE_UP);
 }
 
 #define THREAD_MAX (UINT32_C(1) << 22) /* PID_MAX_LIMIT of the kernel */
 #define EXIT_STATUS UINT32_C(0xffff)   /* of waitpid() */
 #define EXIT_MARK UINT32_C(0x5ec10000)
 
-ino_t symc_life_pidfd_inode(int pidfd)
+ino_t symc_liveness_pidfd_inode(int pidfd)
 {
     struct stat info = {0};
 
     return pidfd >= 0 && fstat(pidfd, &info) == 0 ? info.st_ino : 0;
 }
 
-bool symc_life_is_pidfd(int pidfd, ino_t inode)
+bool symc_liveness_is_pidfd(int pidfd, ino_t inode)
 {
-    return symc_life_pidfd_inode(pidfd) == inode &&
+    return symc_liveness_pidfd_inode(pidfd) == inode &&
            (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 ||
                errno != EBADF);
 }
@@ -81,31 +83,31 @@ static bool has_ended(int pidfd)
     return pidfd >= 0 && poll(&polled, 1, 0) == 1;
 }
 
-bool symc_life_has_left(const struct symc_block *block)
+bool symc_liveness_has_left(const struct symc_block *block)
 {
-    return atomic_load_explicit(&block->life, memory_order_acquire) ==
-               SYMC_LIFE_GOODBYE &&
+    return atomic_load_explicit(&block->liveness, memory_order_acquire) ==
+               SYMC_LIVENESS_SHUTDOWN &&
            atomic_load_explicit(&block->left, memory_order_relaxed) ==
                SYMC_LEFT_MARK;
 }
 
-enum symc_life_state symc_life_state(const struct symc_peer *peer)
+enum symc_liveness_state symc_liveness_state(const struct symc_peer *peer)
 {
     uint32_t word =
-        atomic_load_explicit(&peer->view.block->life, memory_order_acquire);
+        atomic_load_explicit(&peer->view.block->liveness, memory_order_acquire);
 
-    if (symc_life_has_left(peer->view.block))
-        return SYMC_LIFE_LEFT;
-    if (word == SYMC_LIFE_DIED || word == SYMC_LIFE_GAVE_UP)
-        return SYMC_LIFE_DEAD;
-    if ((word == SYMC_LIFE_NONE || word > THREAD_MAX) &&
+    if (symc_liveness_has_left(peer->view.block))
+        return SYMC_LIVENESS_LEFT;
+    if (word == SYMC_LIVENESS_DIED || word == SYMC_LIVENESS_GAVE_UP)
+        return SYMC_LIVENESS_DEAD;
+    if ((word == SYMC_LIVENESS_NONE || word > THREAD_MAX) &&
         has_ended(peer->pidfd) &&
-        symc_life_is_pidfd(peer->pidfd, peer->pidfd_inode))
-        return SYMC_LIFE_DEAD;
-    return SYMC_LIFE_ALIVE;
+        symc_liveness_is_pidfd(peer->pidfd, peer->pidfd_inode))
+        return SYMC_LIVENESS_DEAD;
+    return SYMC_LIVENESS_ALIVE;
 }
 
-void symc_life_find_ended(
+void symc_liveness_find_ended(
     const struct symc_peer *peers, int size, struct pollfd *polled, bool *ended)
 {
     bool any;
@@ -115,16 +117,16 @@ void symc_life_find_ended(
     any = poll(polled, (nfds_t)size, 0) > 0;
     for (int r = 0; r < size; r++)
         ended[r] = any && (polled[r].revents & POLLIN) != 0 &&
-                   symc_life_is_pidfd(peers[r].pidfd, peers[r].pidfd_inode);
+                   symc_liveness_is_pidfd(peers[r].pidfd, peers[r].pidfd_inode);
 }
 
-void symc_life_put_exit(struct symc_exit *end, int status)
+void symc_liveness_put_exit(struct symc_exit *end, int status)
 {
     atomic_store_explicit(&end->marked,
         EXIT_MARK | ((uint32_t)status & EXIT_STATUS), memory_order_release);
 }
 
-bool symc_life_find_exit(const struct symc_exit *end, int *status)
+bool symc_liveness_find_exit(const struct symc_exit *end, int *status)
 {
     uint32_t marked = atomic_load_explicit(&end->marked, memory_order_acquire);
 
@@ -133,7 +135,7 @@ bool symc_life_find_exit(const struct symc_exit *end, int *status)
            (WIFEXITED(*status) || WIFSIGNALED(*status));
 }
 
-void symc_life_format_exit(int code, int sig, char *buffer, size_t nbytes)
+void symc_liveness_format_exit(int code, int sig, char *buffer, size_t nbytes)
 {
     const char *name = sig != 0 ? sigabbrev_np(sig) : NULL;
 
@@ -205,29 +207,29 @@ static bool ask_kernel(pid_t pid, int pidfd, int *status)
            ask_pidfd(pidfd, status);
 }
 
-bool symc_life_ask(pid_t pid, int pidfd, char *buffer, size_t nbytes)
+bool symc_liveness_ask_kernel(pid_t pid, int pidfd, char *buffer, size_t nbytes)
 {
     int status;
 
     if (!ask_kernel(pid, pidfd, &status))
         return false;
-    symc_life_format_exit(WEXITSTATUS(status),
+    symc_liveness_format_exit(WEXITSTATUS(status),
         WIFSIGNALED(status) ? WTERMSIG(status) : 0, buffer, nbytes);
     return true;
 }
 
-bool symc_life_format_end(
+bool symc_liveness_format_end(
     const struct symc_peer *peer, char *buffer, size_t nbytes)
 {
     char how[64];
     int code = 0, sig = 0, status;
 
-    if (atomic_load_explicit(&peer->view.block->life, memory_order_acquire) ==
-        SYMC_LIFE_GAVE_UP) {
+    if (atomic_load_explicit(&peer->view.block->liveness,
+            memory_order_acquire) == SYMC_LIVENESS_GAVE_UP) {
         snprintf(buffer, nbytes, "gave up during init");
         return true;
     }
-    if (symc_life_find_exit(&peer->view.block->exit, &status) ||
+    if (symc_liveness_find_exit(&peer->view.block->exit, &status) ||
         ask_kernel(peer->pid, peer->pidfd, &status)) {
         sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         code = WEXITSTATUS(status);
@@ -235,7 +237,7 @@ bool symc_life_format_end(
         snprintf(buffer, nbytes, "died");
         return false;
     }
-    symc_life_format_exit(code, sig, how, sizeof(how));
+    symc_liveness_format_exit(code, sig, how, sizeof(how));
     snprintf(buffer, nbytes, "%s%s", how, sig == 0 ? " without finalize" : "");
     return true;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Life words: who lives, who left, who died and how, as another process sees
- * it.
+ * Liveness words: who lives, who left, who died and how, as another process
+ * sees it.
  */
 #include "../tap.h"
 #include "child.h"
 
-#include "segment/life.h"
+#include "segment/liveness.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -32,7 +32,7 @@ static int await_stage(int value)
 }
 
 enum ending {
-    GOODBYE,
+    SHUTDOWN,
     QUIT,
     EXIT,
     KILLED
@@ -42,15 +42,15 @@ enum ending {
 static int live(void *arg)
 {
     enum ending ending = *(enum ending *)arg;
-    static struct symc_life life;
+    static struct symc_liveness liveness;
 
-    if (symc_life_begin(&life, block) != SYMMCOLL_OK)
+    if (symc_liveness_acquire(&liveness, block) != SYMMCOLL_OK)
         return 0;
     set_stage(1);
     if (!await_stage(2))
         return 0;
-    if (ending == GOODBYE || ending == QUIT)
-        symc_life_end(&life, ending == GOODBYE);
+    if (ending == SHUTDOWN || ending == QUIT)
+        symc_liveness_release(&liveness, ending == SHUTDOWN);
     if (ending == KILLED)
         kill(getpid(), SIGKILL);
     if (ending == EXIT)
@@ -59,29 +59,30 @@ static int live(void *arg)
 }
 
 /* The child, as its peer knows it. */
-static struct symc_peer start_life(enum ending *ending)
+static struct symc_peer start_rank(enum ending *ending)
 {
     struct symc_peer peer = {.view.block = block, .mine = true};
 
-    atomic_store(&block->life, SYMC_LIFE_NONE);
+    atomic_store(&block->liveness, SYMC_LIVENESS_NONE);
     atomic_store(&block->exit.marked, 0);
     set_stage(0);
     peer.pid = start_child(live, ending);
     peer.pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
-    peer.pidfd_inode = symc_life_pidfd_inode(peer.pidfd);
+    peer.pidfd_inode = symc_liveness_pidfd_inode(peer.pidfd);
     return peer;
 }
 
 static void test_ending(
-    enum ending ending, enum symc_life_state state, const char *sentence)
+    enum ending ending, enum symc_liveness_state state, const char *sentence)
 {
-    struct symc_peer peer = start_life(&ending);
-    bool alive = await_stage(1) && symc_life_state(&peer) == SYMC_LIFE_ALIVE;
+    struct symc_peer peer = start_rank(&ending);
+    bool alive =
+        await_stage(1) && symc_liveness_state(&peer) == SYMC_LIVENESS_ALIVE;
     int status;
 
     set_stage(2);
     waitpid(peer.pid, &status, 0);
-    ok(alive && symc_life_state(&peer) == state, "%s", sentence);
+    ok(alive && symc_liveness_state(&peer) == state, "%s", sentence);
     close(peer.pidfd);
 }
 
@@ -91,21 +92,21 @@ static void test_words(void)
     char text[96];
 
     atomic_store(&block->exit.marked, 0);
-    ok(!symc_life_format_end(&peer, text, sizeof(text)) &&
+    ok(!symc_liveness_format_end(&peer, text, sizeof(text)) &&
             strcmp(text, "died") == 0,
         "of an unknown end it is said that the rank died");
-    symc_life_put_exit(&block->exit, SIGKILL);
-    ok(symc_life_format_end(&peer, text, sizeof(text)) &&
+    symc_liveness_put_exit(&block->exit, SIGKILL);
+    ok(symc_liveness_format_end(&peer, text, sizeof(text)) &&
             strcmp(text, "killed by SIGKILL") == 0,
         "the launcher's word on a signal is passed on");
-    symc_life_put_exit(&block->exit, 7 << 8);
-    ok(symc_life_format_end(&peer, text, sizeof(text)) &&
+    symc_liveness_put_exit(&block->exit, 7 << 8);
+    ok(symc_liveness_format_end(&peer, text, sizeof(text)) &&
             strcmp(text, "exited with status 7 without finalize") == 0,
         "the launcher's word on an exit status is passed on");
     atomic_store(&block->exit.marked, 0x01010101);
-    ok(!symc_life_format_end(&peer, text, sizeof(text)),
+    ok(!symc_liveness_format_end(&peer, text, sizeof(text)),
         "what a stray store has left is not passed on");
-    symc_life_format_exit(0, 200, text, sizeof(text));
+    symc_liveness_format_exit(0, 200, text, sizeof(text));
     ok(strcmp(text, "killed by signal 200") == 0,
         "a signal without a name has its number");
     atomic_store(&block->exit.marked, 0);
@@ -123,21 +124,21 @@ static void test_before_the_word(void)
     struct symc_peer peer = {.view.block = block};
     int status;
 
-    atomic_store(&block->life, SYMC_LIFE_NONE);
+    atomic_store(&block->liveness, SYMC_LIVENESS_NONE);
     set_stage(0);
     peer.pid = start_child(end_early, NULL);
     peer.pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
-    peer.pidfd_inode = symc_life_pidfd_inode(peer.pidfd);
+    peer.pidfd_inode = symc_liveness_pidfd_inode(peer.pidfd);
     if (peer.pidfd < 0) {
         skip(2, "the kernel has no pidfd");
         end_child(peer.pid);
         return;
     }
-    ok(symc_life_state(&peer) == SYMC_LIFE_ALIVE,
+    ok(symc_liveness_state(&peer) == SYMC_LIVENESS_ALIVE,
         "a rank that has not begun counts as alive while its process lives");
     set_stage(2);
     waitpid(peer.pid, &status, 0);
-    ok(symc_life_state(&peer) == SYMC_LIFE_DEAD,
+    ok(symc_liveness_state(&peer) == SYMC_LIVENESS_DEAD,
         "a rank that ended before it began is dead");
     close(peer.pidfd);
 }
@@ -145,12 +146,12 @@ static void test_before_the_word(void)
 /* A word that somebody holds is not taken again. */
 static int take_twice(void *arg)
 {
-    static struct symc_life first, second;
+    static struct symc_liveness first, second;
 
     (void)arg;
-    return symc_life_begin(&first, block) == SYMMCOLL_OK &&
-           failed_with(symc_life_begin(&second, block), SYMMCOLL_ERR_INTERNAL,
-               "expected a life word of 0");
+    return symc_liveness_acquire(&first, block) == SYMMCOLL_OK &&
+           failed_with(symc_liveness_acquire(&second, block),
+               SYMMCOLL_ERR_INTERNAL, "expected a liveness word of 0");
 }
 
 int main(void)
@@ -160,14 +161,15 @@ int main(void)
     if (block == MAP_FAILED)
         skip_all("no shared memory");
     stage = (_Atomic int *)(void *)((char *)block + 4096);
-    test_ending(GOODBYE, SYMC_LIFE_LEFT, "a rank that said goodbye has left");
-    test_ending(KILLED, SYMC_LIFE_DEAD, "a killed rank is dead");
-    test_ending(EXIT, SYMC_LIFE_DEAD,
-        "a rank that exits without goodbye is "
+    test_ending(SHUTDOWN, SYMC_LIVENESS_LEFT,
+        "a rank that shut down in order has left");
+    test_ending(KILLED, SYMC_LIVENESS_DEAD, "a killed rank is dead");
+    test_ending(EXIT, SYMC_LIVENESS_DEAD,
+        "a rank that exits without finalize is "
         "dead");
     test_words();
     test_before_the_word();
-    atomic_store(&block->life, SYMC_LIFE_NONE);
+    atomic_store(&block->liveness, SYMC_LIVENESS_NONE);
     ok(run_child(take_twice, NULL), "a word is taken once");
     return done_testing();
 }
