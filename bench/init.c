@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What it costs to begin and to end: symmcoll_init(), which meets the others,
+ * What it costs to begin and to end: symmcoll_init(), which joins the others,
  * and symmcoll_finalize().
  *
  *   init [-k TIMES] [-n RANKS]

@@ -201,7 +201,7 @@ struct perf_case {
 };
 
 /*
- * Be one rank: meet the others, check and time every choice, report on rank 0.
+ * Be one rank: join the others, check and time every choice, report on rank 0.
  * args is as symmcoll_init() takes it.  Gives an enum perf_exit.
  */
 int perf_rank_run(const struct perf_options *options,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One rank of symmcoll-perf from its first call of the library to its last: it
- * meets the others, checks and times each operation at each size, and lets rank
+ * joins the others, checks and times each operation at each size, and lets rank
  * 0 print.
  */
 #include "perf.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * symmcoll-run from the inside.  It is one thread around one poll(): ranks'
- * output, the hub, signals and time.
+ * output, the bootstrap server, signals and time.
  *
  * run_options.c  the command line          run_start.c   a rank's beginning
  * run_bind.c     which processors          run_watch.c   the loop, and the end
@@ -15,7 +15,7 @@
 
 #include "config/config.h"
 #include "segment/block.h"
-#include "segment/hub.h"
+#include "segment/bootstrap.h"
 #include "trace/trace.h"
 
 #include <sched.h>
@@ -145,20 +145,20 @@ struct run_rank {
     int order;   /* who ended before it */
     bool told;   /* how it ended stands in its blocks */
     bool ours;   /* we ended it: it was late to follow the others */
-    bool failed; /* its groups or its meeting had failed before it did */
+    bool failed; /* its groups or its rendezvous had failed before it did */
     bool left;   /* it ended within a world, without finalizing it */
     char position[SYMC_TRACE_POSITION]; /* what it did last, or "" */
     struct run_stream streams[2];       /* standard output and error */
 };
 
-/* One rank's block in a meeting. */
+/* One rank's block in a world. */
 struct run_seat {
     struct symc_block_view view; /* without a block: not to be mapped */
     pid_t pid;
     struct run_rank *rank; /* whose process it is, or NULL */
 };
 
-/* A world that has met. */
+/* A world whose ranks have joined. */
 struct run_world {
     struct run_world *next;
     char name[64];
@@ -185,10 +185,10 @@ struct run_job {
     int running;
     int ended;
     struct run_input input;
-    struct symc_hub *hub;
-    bool hub_failed;   /* and we have said so */
-    char missing[256]; /* who did not come to init in time, or "" */
-    char hub_name[64];
+    struct symc_bootstrap_server *server;
+    bool server_failed; /* and we have said so */
+    char missing[256];  /* who did not come to init in time, or "" */
+    char server_name[64];
     char id[64];
     int port;
     struct run_world *worlds;
@@ -232,8 +232,8 @@ void run_sweep(struct run_job *job);
 
 /* ---- run_record.c ---- */
 
-/* For struct symc_hub_events. */
-void run_record_met(const char *meeting, int size, const int *blocks,
+/* For struct symc_bootstrap_events. */
+void run_record_joined(const char *rendezvous, int size, const int *blocks,
     const pid_t *pids, void *arg);
 void run_record_failed(
     pid_t pid, symmcoll_status_t status, const char *text, void *arg);

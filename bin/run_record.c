@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What outlives a rank: the hub shows us the blocks of every world, so we can
- * write into a dead rank's block how it ended, where its peers look for it, and
- * read from its flight recorder what it did last.
+ * What outlives a rank: the bootstrap server hands us the blocks of every
+ * world, so we can write into a dead rank's block how it ended, where its peers
+ * look for it, and read from its flight recorder what it did last.
  */
 #include "run.h"
 
@@ -89,14 +89,14 @@ static void take_seat(
             job->err, "cannot follow rank %d: %s", rank, symmcoll_last_error());
 }
 
-void run_record_met(const char *meeting, int size, const int *blocks,
+void run_record_joined(const char *rendezvous, int size, const int *blocks,
     const pid_t *pids, void *arg)
 {
     struct run_job *job = arg;
     struct run_world *world = symc_alloc(1, sizeof(*world));
     struct run_seat *seats = symc_alloc((size_t)size, sizeof(*seats));
 
-    (void)meeting;
+    (void)rendezvous;
     forget_finished(job);
     if (world == NULL || seats == NULL) {
         run_say(job->err, "%s", symmcoll_last_error());
@@ -118,7 +118,7 @@ void run_record_met(const char *meeting, int size, const int *blocks,
         last = &(*last)->next;
     *last = world;
     if (job->options->verbose)
-        run_say(job->err, "%d ranks have met", size);
+        run_say(job->err, "%d ranks have joined", size);
 }
 
 void run_record_failed(

@@ -73,7 +73,7 @@ static void set_environment(const struct run_job *job, int rank)
     set_number("MASTER_PORT", job->port);
     set_number("SYMMCOLL_ATTEMPT", job->attempt);
     if (setenv("MASTER_ADDR", "localhost", 1) != 0 ||
-        setenv("SYMMCOLL_HUB", job->hub_name, 1) != 0 ||
+        setenv("SYMMCOLL_HUB", job->server_name, 1) != 0 ||
         setenv("SYMMCOLL_JOB", job->id, 1) != 0)
         _exit(RUN_EXIT_FAILED);
     /* A rank sees a pipe, and cannot know that progress is wanted. */

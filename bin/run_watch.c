@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loop: it waits for output, the hub, signals and time, and does what each
- * asks for.  Nothing in it blocks on a rank or on a reader of the output.
+ * The loop: it waits for output, the bootstrap server, signals and time, and
+ * does what each asks for.  Nothing in it blocks on a rank or on a reader of
+ * the output.
  */
 #include "run.h"
 
@@ -19,7 +20,7 @@
 /* What the loop waits for, beside the ranks' streams. */
 enum {
     AT_SIGNALS,
-    AT_HUB,
+    AT_SERVER,
     AT_OUT,
     AT_ERR,
     AT_INPUT,
@@ -81,22 +82,23 @@ static void reap(struct run_job *job)
                 note_end(job, &job->ranks[i], status);
 }
 
-/* Those who wait in a meeting for a rank that has ended wait in vain; also
+/* Ranks that wait in a rendezvous for one that has ended wait in vain; also
  * those who come later. */
-static void serve_hub(struct run_job *job)
+static void serve_ranks(struct run_job *job)
 {
     char text[64];
 
-    if (symc_hub_serve(job->hub) != SYMMCOLL_OK && !job->hub_failed) {
+    if (symc_bootstrap_serve(job->server) != SYMMCOLL_OK &&
+        !job->server_failed) {
         run_say(job->err, "%s", symmcoll_last_error());
-        job->hub_failed = true; /* once is enough */
+        job->server_failed = true; /* once is enough */
     }
     for (int i = 0; i < job->options->ranks && job->ended > 0; i++) {
         struct run_rank *rank = &job->ranks[i];
 
         if (!rank->running)
-            symc_hub_fail_rank(
-                job->hub, i, run_describe_end(rank, text, sizeof(text)));
+            symc_bootstrap_fail_rank(
+                job->server, i, run_describe_end(rank, text, sizeof(text)));
     }
 }
 
@@ -130,7 +132,7 @@ static void take_signal(struct run_job *job, int sig)
     switch (sig) {
     case SIGCHLD:
         reap(job);
-        serve_hub(job);
+        serve_ranks(job);
         return;
     case SIGTSTP:
         send_to_all(job, SIGTSTP);
@@ -223,8 +225,8 @@ static nfds_t await(struct run_job *job, struct pollfd *fds)
     short events = run_input_events(&job->input, &fd);
 
     fds[AT_SIGNALS] = (struct pollfd){.fd = job->signals, .events = POLLIN};
-    fds[AT_HUB] =
-        (struct pollfd){.fd = symc_hub_fd(job->hub), .events = POLLIN};
+    fds[AT_SERVER] =
+        (struct pollfd){.fd = symc_bootstrap_fd(job->server), .events = POLLIN};
     fds[AT_OUT] = await_sink(job->out);
     fds[AT_ERR] = await_sink(job->err);
     fds[AT_INPUT] =
@@ -283,8 +285,8 @@ void run_watch(struct run_job *job)
 
         if (poll(fds, n, find_timeout(job)) < 0 && errno != EINTR)
             break;
-        if (fds[AT_HUB].revents != 0)
-            serve_hub(job);
+        if (fds[AT_SERVER].revents != 0)
+            serve_ranks(job);
         if (fds[AT_SIGNALS].revents != 0)
             read_signals(job);
         run_record_look(job);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * symmcoll-run: starts ranks of a program on this machine, introduces them to
- * each other, and says at the end what went wrong.  Manual: symmcoll-run(1).
+ * symmcoll-run: starts ranks of a program on this machine, lets them join each
+ * other, and says at the end what went wrong.  Manual: symmcoll-run(1).
  */
 #include "run.h"
 
@@ -18,7 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Per rank: two streams; at a meeting its connection, its block, its pidfd. */
+/* Per rank: two streams; at a rendezvous its connection, its block, its
+ * pidfd. */
 #define FILES_PER_RANK 5
 #define FILES_MORE 32
 
@@ -92,7 +93,7 @@ static bool make_names(struct run_job *job)
 
     if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
         return false;
-    snprintf(job->hub_name, sizeof(job->hub_name),
+    snprintf(job->server_name, sizeof(job->server_name),
         "symmcoll-run-%d-%016" PRIx64, (int)getpid(), random);
     if (job->attempt == 0)
         snprintf(job->id, sizeof(job->id), "run-%d-%016" PRIx64, (int)getpid(),
@@ -102,11 +103,11 @@ static bool make_names(struct run_job *job)
 
 static bool open_attempt(struct run_job *job)
 {
-    struct symc_hub_events events = {
-        .met = run_record_met, .failed = run_record_failed, .arg = job};
+    struct symc_bootstrap_events events = {
+        .joined = run_record_joined, .failed = run_record_failed, .arg = job};
 
     job->running = job->ended = job->interrupts = job->request = 0;
-    job->ending = job->hub_failed = job->failed_before = false;
+    job->ending = job->server_failed = job->failed_before = false;
     job->missing[0] = '\0';
     job->terminate_at = job->kill_at = SYMC_NEVER;
     job->input = (struct run_input){.from = -1, .to = -1};
@@ -121,7 +122,8 @@ static bool open_attempt(struct run_job *job)
         run_say(job->err, "no random numbers: %s", strerror(errno));
         goto free_ranks;
     }
-    if (symc_hub_open(job->hub_name, &events, &job->hub) == SYMMCOLL_OK)
+    if (symc_bootstrap_open(job->server_name, &events, &job->server) ==
+        SYMMCOLL_OK)
         return true;
 say_why:
     run_say(job->err, "%s", symmcoll_last_error());
@@ -137,7 +139,7 @@ static void close_attempt(struct run_job *job)
         run_stream_finish(&job->ranks[i / 2].streams[i % 2]);
     run_input_close(&job->input);
     run_record_forget(job);
-    symc_hub_close(job->hub);
+    symc_bootstrap_close(job->server);
     free(job->ranks);
 }
 

@@ -5,9 +5,9 @@
  * --threads the ranks are threads of one process; alone it is the only rank.
  * examples/README says how to build it against an installed library.
  *
- * Here is the life of a rank: meet the others, read the texts, train, compare,
- * report.  Ranks agree after each part whether all go on, so that an error that
- * all of them see is printed once, by the lowest rank that has it.
+ * What a rank does: join the others, read the texts, train, compare, report.
+ * Ranks agree after each part whether all go on, so that an error that all of
+ * them see is printed once, by the lowest rank that has it.
  */
 #include "charlm.h"
 
@@ -29,7 +29,7 @@ static const struct charlm_shape default_shape = {
 /* One rank, as a process or as a thread. */
 struct rank {
     const struct charlm_options *options;
-    struct symmcoll_init_args init; /* how it meets the others */
+    struct symmcoll_init_args init; /* how it joins the others */
     struct symmcoll_group *group;
     int number;
     int size;
@@ -231,7 +231,7 @@ static void *run_thread(void *arg)
     return NULL;
 }
 
-/* Ranks that are threads meet through a store of the process. */
+/* Ranks that are threads join through a store of the process. */
 static int run_threads(const struct charlm_options *options, int count)
 {
     struct rank *ranks = calloc((size_t)count, sizeof(*ranks));

@@ -22,7 +22,7 @@ typedef int (*rank_fn)(struct symmcoll_group *group, int rank);
  */
 int ranks_run(int n, rank_fn body);
 
-/* The same on n threads of one new process, which meet through a hash store. */
+/* The same on n threads of one new process, which join through a hash store. */
 int threads_run(int n, rank_fn body);
 
 /* What a bare rank does, without symmcoll_init(); gives the exit status. */

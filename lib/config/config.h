@@ -45,7 +45,7 @@ struct symc_config {
     int64_t profile; /* enum symc_profile */
 
     /* timeouts */
-    int64_t timeouts_init;       /* the meeting */
+    int64_t timeouts_init;       /* init: the rendezvous of the ranks */
     int64_t timeouts_collective; /* one operation */
     int64_t timeouts_finalize;   /* queued work at the end */
     int64_t timeouts_heartbeat;  /* a monitor that does not move */

@@ -45,30 +45,32 @@ static bool find_setting(
 
 /* Meet once more, under a name that this group alone uses. */
 static symmcoll_status_t exchange_once(struct symmcoll_group *group,
-    const struct symc_offer *mine, struct symc_offer *all, bool *threads)
+    const struct symc_bootstrap_offer *mine, struct symc_bootstrap_offer *all,
+    bool *threads)
 {
     struct symmcoll_world *world = group->world;
-    char name[SYMC_MEETING_MAX + 32];
-    struct symc_meeting meeting = {
-        .hub = world->rendezvous.hub[0] != '\0' ? world->rendezvous.hub : NULL,
+    char name[SYMC_RENDEZVOUS_NAME + 32];
+    struct symc_bootstrap_args args = {
+        .server = world->rendezvous.server[0] != '\0' ? world->rendezvous.server
+                                                      : NULL,
         .name = name,
         .rank = group->rank,
         .size = group->size};
 
-    snprintf(name, sizeof(name), "%.48s.%s.%u", world->rendezvous.meeting,
+    snprintf(name, sizeof(name), "%.48s.%s.%u", world->rendezvous.name,
         group->id, group->exchanges++);
-    meeting.deadline_ns = world->config->timeouts_init == SYMC_NEVER
-                              ? SYMC_NEVER
-                              : symc_now_ns() + world->config->timeouts_init;
-    return symc_hub_exchange(&meeting, mine, all, threads);
+    args.deadline_ns = world->config->timeouts_init == SYMC_NEVER
+                           ? SYMC_NEVER
+                           : symc_now_ns() + world->config->timeouts_init;
+    return symc_bootstrap_exchange(&args, mine, all, threads);
 }
 
 /* Threads share a table of descriptors: each makes a copy of its own, and
  * nobody goes on before all have. */
 static symmcoll_status_t copy_fds(
-    struct symmcoll_group *group, struct symc_offer *all, int *fds)
+    struct symmcoll_group *group, struct symc_bootstrap_offer *all, int *fds)
 {
-    struct symc_offer none = {.fds = {-1, -1}};
+    struct symc_bootstrap_offer none = {.fds = {-1, -1}};
     bool threads;
 
     for (int r = 0; r < group->size; r++) {
@@ -85,9 +87,9 @@ static symmcoll_status_t copy_fds(
 static symmcoll_status_t exchange_all(
     struct symmcoll_group *group, int fd, int *fds)
 {
-    struct symc_offer mine = {
+    struct symc_bootstrap_offer mine = {
         .fds = {fd, -1}, .address = (void *)(intptr_t)(fd + 1)};
-    struct symc_offer *all;
+    struct symc_bootstrap_offer *all;
     symmcoll_status_t status;
     bool threads;
 

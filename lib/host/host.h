@@ -63,7 +63,7 @@ bool symc_host_fits_line(const struct symc_op *op, size_t nbytes);
 void *symc_host_beside(
     const struct symc_host *host, int rank, const struct symc_op *op);
 
-/* Where a rank's payload of an operation is, after the meeting. */
+/* Where a rank's payload of an operation is, after the rendezvous. */
 const void *symc_host_payload(const struct symc_host *host, int rank,
     const struct symc_op *op, size_t nbytes);
 

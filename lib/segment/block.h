@@ -45,7 +45,7 @@ struct symc_exit {
 #define SYMC_LIVENESS_DIED 0x40000000u     /* FUTEX_OWNER_DIED, by kernel */
 #define SYMC_LIVENESS_SHUTDOWN 0x3fffffffu /* finalized; no such thread id */
 #define SYMC_LEFT_MARK 0x1eaf5eedu         /* beside it, in symc_block.left */
-#define SYMC_LIVENESS_GAVE_UP 0x3ffffffeu  /* init failed after the meeting */
+#define SYMC_LIVENESS_GAVE_UP 0x3ffffffeu  /* init failed after joining */
 
 #define SYMC_WORLD_DEFAULT "default" /* the name of a world without one */
 

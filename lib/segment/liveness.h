@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 #include "segment/block.h"
-#include "segment/hub.h"
+#include "segment/bootstrap.h"
 
 #include <linux/futex.h>
 #include <poll.h>

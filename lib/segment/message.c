@@ -3,7 +3,7 @@
  * Messages with descriptors over Unix sockets, and who is at the other end.
  */
 #include "segment/message.h"
-#include "segment/hub.h"
+#include "segment/bootstrap.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,9 +16,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define MAX_FDS (SYMC_HUB_BATCH * SYMC_HUB_FDS)
+#define MAX_FDS (SYMC_BOOTSTRAP_BATCH * SYMC_BOOTSTRAP_FDS)
 
-/* Room for the descriptors beside a message, aligned as the kernel wants. */
+/* Space for the descriptors of a message, aligned as the kernel requires. */
 union control {
     struct cmsghdr header;
     char room[CMSG_SPACE(MAX_FDS * sizeof(int))];
@@ -52,7 +52,7 @@ int symc_message_send(
     return sent < 0 ? errno : 0;
 }
 
-/* Take the descriptors of a message, closing those there is no room for. */
+/* Take the descriptors of a message, closing those there is no space for. */
 static int take_fds(struct msghdr *message, int *fds, int room)
 {
     int taken = 0;

@@ -2,7 +2,7 @@
 /*
  * Which machine is this, and is that process still the one it was?
  *
- * Ranks can meet through an abstract socket where they share a kernel and a
+ * Ranks can connect to an abstract socket where they share a kernel and a
  * network namespace, so that pair names a node.  A process is named by its
  * boot, its namespace of process numbers, its number and the moment of its
  * start, since numbers are used again.

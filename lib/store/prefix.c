@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The prefix store: a view of another store in which key means prefix/key, so
- * that rooms and worlds over one store do not meet each other's keys.  Views of
- * views compose.
+ * that modules and worlds over one store do not use each other's keys.  Views
+ * of views compose.
  */
 #include "store/ops.h"
 

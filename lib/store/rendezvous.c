@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Opening a rendezvous: arguments win over the URL, the URL over the
- * environment.  Then the place of the meeting is derived (env://) or agreed on
- * through a store.
+ * environment.  Then the name of the rendezvous is derived (env://) or agreed
+ * on through a store.
  */
 #include "store/rendezvous.h"
 
@@ -142,21 +142,22 @@ static symmcoll_status_t find_identity(struct opening *opening)
     return SYMMCOLL_OK;
 }
 
-/* The launcher's hub serves its own ranks under their own numbers only. */
-static symmcoll_status_t take_hub(struct opening *opening)
+/* The launcher's bootstrap server serves its own ranks under their own numbers
+ * only. */
+static symmcoll_status_t take_server(struct opening *opening)
 {
     struct symc_rendezvous *out = opening->out;
-    const char *hub = symc_environment_get("SYMMCOLL_HUB");
+    const char *server = symc_environment_get("SYMMCOLL_HUB");
 
-    if (hub == NULL || out->rank != opening->launch.rank ||
+    if (server == NULL || out->rank != opening->launch.rank ||
         out->size != opening->launch.size)
         return SYMMCOLL_OK;
-    if (strlen(hub) >= sizeof out->hub)
+    if (strlen(server) >= sizeof out->server)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "init: environment variable SYMMCOLL_HUB: expected at most %zu "
             "bytes, found %zu: \"%.40s...\"",
-            sizeof out->hub - 1, strlen(hub), hub);
-    snprintf(out->hub, sizeof out->hub, "%s", hub);
+            sizeof out->server - 1, strlen(server), server);
+    snprintf(out->server, sizeof out->server, "%s", server);
     return SYMMCOLL_OK;
 }
 
@@ -177,10 +178,10 @@ static symmcoll_status_t check_port(void)
 }
 
 /*
- * The meeting's name, the same in all ranks of a job and in nobody else's.  Not
- * a secret: the hub looks at who connects.
+ * The rendezvous' name, the same in all ranks of a job and in no other.  Not a
+ * secret: the server checks who connects.
  */
-static symmcoll_status_t derive_meeting(struct opening *opening)
+static symmcoll_status_t derive_rendezvous(struct opening *opening)
 {
     static const char *const names[] = {"MASTER_ADDR", "MASTER_PORT",
         "SYMMCOLL_JOB", "SYMMCOLL_HUB", "TORCHELASTIC_RUN_ID",
@@ -201,7 +202,7 @@ static symmcoll_status_t derive_meeting(struct opening *opening)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         symc_digest_add(&digest, names[i], symc_environment_get(names[i]));
     symc_digest_add(&digest, "world", opening->name);
-    snprintf(opening->out->meeting, sizeof opening->out->meeting,
+    snprintf(opening->out->name, sizeof opening->out->name,
         "symmcoll-%016" PRIx64 "%016" PRIx64, digest.a, digest.b);
     return SYMMCOLL_OK;
 }
@@ -222,12 +223,12 @@ static symmcoll_status_t check_one_machine(const struct opening *opening)
 
 static symmcoll_status_t open_env(struct opening *opening)
 {
-    symmcoll_status_t status = derive_meeting(opening);
+    symmcoll_status_t status = derive_rendezvous(opening);
 
     if (status == SYMMCOLL_OK)
         status = check_one_machine(opening);
     if (status == SYMMCOLL_OK)
-        status = take_hub(opening);
+        status = take_server(opening);
     return status;
 }
 
@@ -278,33 +279,33 @@ static symmcoll_status_t claim_rank(struct opening *opening)
     return status;
 }
 
-static symmcoll_status_t make_random_meeting(struct symc_rendezvous *out)
+static symmcoll_status_t make_random_rendezvous(struct symc_rendezvous *out)
 {
     uint64_t random[2];
 
     if (getrandom(random, sizeof random, 0) != sizeof random)
         return symc_fail_errno(
-            SYMMCOLL_ERR_SYSTEM, errno, "init: random name of the meeting");
-    snprintf(out->meeting, sizeof out->meeting,
-        "symmcoll-%016" PRIx64 "%016" PRIx64, random[0], random[1]);
+            SYMMCOLL_ERR_SYSTEM, errno, "init: random name of the rendezvous");
+    snprintf(out->name, sizeof out->name, "symmcoll-%016" PRIx64 "%016" PRIx64,
+        random[0], random[1]);
     return SYMMCOLL_OK;
 }
 
-/* Rank 0: say where, in lines of size, meeting, hub and node. */
-static symmcoll_status_t publish_meeting(
+/* Rank 0: publish the place, in lines of size, name, server and node. */
+static symmcoll_status_t publish_rendezvous(
     struct opening *opening, const char *key, const char *node)
 {
     struct symc_rendezvous *out = opening->out;
-    char text[2 * SYMC_MEETING_MAX + NODE_MAX + 24];
-    symmcoll_status_t status = make_random_meeting(out);
+    char text[2 * SYMC_RENDEZVOUS_NAME + NODE_MAX + 24];
+    symmcoll_status_t status = make_random_rendezvous(out);
     int length;
 
     if (status == SYMMCOLL_OK)
-        status = take_hub(opening);
+        status = take_server(opening);
     if (status != SYMMCOLL_OK)
         return status;
-    length = snprintf(text, sizeof text, "%d\n%s\n%s\n%s", out->size,
-        out->meeting, out->hub, node);
+    length = snprintf(text, sizeof text, "%d\n%s\n%s\n%s", out->size, out->name,
+        out->server, node);
     return symmcoll_store_set(out->store, key, text, (size_t)length);
 }
 
@@ -314,21 +315,21 @@ static char *take_line(char **text)
     return *text != NULL ? strsep(text, "\n") : NULL;
 }
 
-static symmcoll_status_t read_meeting(
+static symmcoll_status_t read_rendezvous(
     struct opening *opening, char *text, const char *node)
 {
     struct symc_rendezvous *out = opening->out;
     const char *size = take_line(&text);
-    const char *meeting = take_line(&text);
-    const char *hub = take_line(&text);
+    const char *rendezvous = take_line(&text);
+    const char *server = take_line(&text);
     const char *other = text;
     int number;
 
     if (other == NULL || !symc_number_parse(size, INT_MAX, &number) ||
-        strlen(meeting) >= sizeof out->meeting || meeting[0] == '\0' ||
-        strlen(hub) >= sizeof out->hub)
+        strlen(rendezvous) >= sizeof out->name || rendezvous[0] == '\0' ||
+        strlen(server) >= sizeof out->server)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "init: expected rank 0's meeting in the store, found something "
+            "init: expected rank 0's rendezvous in the store, found something "
             "else");
     if (number != out->size)
         return symc_fail(SYMMCOLL_ERR_MISMATCH,
@@ -340,14 +341,14 @@ static symmcoll_status_t read_meeting(
             "and rank %d on \"%s\": several machines are not supported in this "
             "release",
             other, out->rank, node);
-    snprintf(out->meeting, sizeof out->meeting, "%s", meeting);
-    snprintf(out->hub, sizeof out->hub, "%s", hub);
+    snprintf(out->name, sizeof out->name, "%s", rendezvous);
+    snprintf(out->server, sizeof out->server, "%s", server);
     return SYMMCOLL_OK;
 }
 
 /* Every rank counts its worlds of this name, so that a later one over the same
- * store does not read an earlier one's meeting. */
-static symmcoll_status_t agree_on_meeting(struct opening *opening)
+ * store does not read an earlier one's rendezvous. */
+static symmcoll_status_t agree_on_rendezvous(struct opening *opening)
 {
     struct symc_rendezvous *out = opening->out;
     char key[SYMC_CLAIM_MAX];
@@ -365,19 +366,19 @@ static symmcoll_status_t agree_on_meeting(struct opening *opening)
     status = symmcoll_store_add(out->store, key, 1, &generation);
     if (status != SYMMCOLL_OK)
         return status;
-    snprintf(key, sizeof key, "symmcoll/%s/%" PRId64 "/meeting", opening->name,
-        generation);
+    snprintf(key, sizeof key, "symmcoll/%s/%" PRId64 "/rendezvous",
+        opening->name, generation);
     if (out->rank == 0)
-        return publish_meeting(opening, key, node);
+        return publish_rendezvous(opening, key, node);
     status = symc_store_get_until(out->store, key, opening->deadline_ns, &text);
     if (status == SYMMCOLL_ERR_TIMEOUT)
         return symc_fail(status,
             "init: timeout: rank %d found nothing from rank 0 in the store "
-            "about meeting %" PRId64 " of world \"%s\"",
+            "about rendezvous %" PRId64 " of world \"%s\"",
             out->rank, generation, opening->name);
     if (status != SYMMCOLL_OK)
         return status;
-    status = read_meeting(opening, text.data, node);
+    status = read_rendezvous(opening, text.data, node);
     free(text.data);
     return status;
 }
@@ -421,7 +422,7 @@ static symmcoll_status_t open_store(struct opening *opening)
     if (status == SYMMCOLL_OK)
         status = open_view(opening, store);
     if (status == SYMMCOLL_OK)
-        status = agree_on_meeting(opening);
+        status = agree_on_rendezvous(opening);
     symmcoll_store_close(file); /* the view keeps the table */
     return status;
 }

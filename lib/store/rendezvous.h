@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From "who am I" to "where do we meet": rank and size from arguments, launcher
- * or URL (R35-R40), and the name under which the ranks of one machine meet.
+ * Rank and size of this process from arguments, launcher or URL (R35-R40), and
+ * the name of the rendezvous at which the ranks of one machine join each other.
  */
 #ifndef SYMC_STORE_RENDEZVOUS_H
 #define SYMC_STORE_RENDEZVOUS_H
@@ -12,8 +12,8 @@
 #include <symmcoll/store.h>
 #include <symmcoll/world.h>
 
-#define SYMC_MEETING_MAX 96 /* bytes of a meeting's name, zero included */
-#define SYMC_CLAIM_MAX 320  /* bytes of a key, zero included */
+#define SYMC_RENDEZVOUS_NAME 96 /* bytes of a name, zero included */
+#define SYMC_CLAIM_MAX 320      /* bytes of a key, zero included */
 
 struct symc_rendezvous {
     int rank;
@@ -21,11 +21,11 @@ struct symc_rendezvous {
     int local_rank;       /* -1 where nobody said */
     const char *launcher; /* "symmcoll-run", "torchrun", "Open MPI", "PMI",
                              "Slurm", "environment", "arguments"; static */
-    char
-        meeting[SYMC_MEETING_MAX]; /* abstract socket's name, no leading zero */
-    char hub[SYMC_MEETING_MAX];    /* the launcher's hub from SYMMCOLL_HUB, or
-                                      "": rank 0 serves `meeting` itself */
-    struct symmcoll_store *store;  /* NULL where the meeting needs none */
+    char name[SYMC_RENDEZVOUS_NAME];   /* abstract socket, no leading zero */
+    char server[SYMC_RENDEZVOUS_NAME]; /* the launcher's socket from
+                                          SYMMCOLL_HUB, or "": rank 0 serves
+                                          `name` */
+    struct symmcoll_store *store;      /* NULL where no store is needed */
     bool owns_store;
     char claim[SYMC_CLAIM_MAX]; /* the store's key that says whose this rank is;
                                    "": none */
@@ -36,7 +36,7 @@ struct symc_rendezvous {
  *
  * args, config  NULL: all defaults
  *
- * env:// needs no store: `meeting` is a hash of uid, job, MASTER_ADDR,
+ * env:// needs no store: `name` is a hash of uid, job, MASTER_ADDR,
  * MASTER_PORT, attempt and the world's name; under mpirun and srun, which set
  * no MASTER_ADDR, the job's own name takes its place.  With a store (file:// or
  * given) rank 0 makes a random name and publishes it with its node, and `store`

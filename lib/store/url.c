@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Taking the URL of a meeting apart.
+ * Parsing the URL of a rendezvous.
  */
 #include "store/url.h"
 

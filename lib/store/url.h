@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The URL of a meeting: "env://", "file:///PATH", each with
+ * The URL of a rendezvous: "env://", "file:///PATH", each with
  * "?rank=R&world_size=N" behind it or not.
  */
 #ifndef SYMC_STORE_URL_H

@@ -28,8 +28,8 @@ struct symmcoll_init_args {
     int world_size;               /* number of ranks; 0: from the environment */
     const char *name;             /* of the world, when one set of ranks makes
                                      several, at most 63 bytes; NULL: "default" */
-    double timeout;               /* for the meeting and, later, for operations;
-                                     <= 0: the settings */
+    double timeout; /* for the rendezvous and, later, for operations;
+                       <= 0: the settings */
 };
 #define SYMMCOLL_INIT_ARGS_INIT                                      \
     {                                                                \
@@ -78,7 +78,7 @@ int symmcoll_world_rank(const struct symmcoll_world *world);
 SYMMCOLL_API
 int symmcoll_world_size(const struct symmcoll_world *world);
 
-/* The store of the meeting, borrowed; NULL where the meeting needed none. */
+/* The store of the rendezvous, borrowed; NULL where none was needed. */
 SYMMCOLL_API
 struct symmcoll_store *symmcoll_world_store(const struct symmcoll_world *world);
 

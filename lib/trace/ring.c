@@ -103,7 +103,7 @@ int symc_trace_add_group(struct symc_trace_ring *ring, const char *name,
 }
 
 /* Note the calling thread's number and name in the ring, and remember it. */
-static uint32_t introduce_thread(const struct symc_trace_writer *writer)
+static uint32_t register_thread(const struct symc_trace_writer *writer)
 {
     struct symc_trace_ring *ring = writer->ring;
     /* Asked anew for each ring: a number from before fork() is another's. */
@@ -199,7 +199,7 @@ struct symc_trace_entry *symc_trace_start(
     PUT(entry->group, (uint16_t)group);
     PUT(entry->timeout_ns, op->timeout_ns);
     PUT(entry->thread_id,
-        memory.birth == writer->birth ? memory.id : introduce_thread(writer));
+        memory.birth == writer->birth ? memory.id : register_thread(writer));
     for (size_t i = 0; i < SYMC_LABEL_MAX; i++) {
         PUT(entry->label[i], op->label[i]);
         if (op->label[i] == '\0')

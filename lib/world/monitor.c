@@ -197,7 +197,7 @@ static void report_deaths(struct symmcoll_world *world, bool *dead)
  */
 static void dump_for_the_dead(struct symmcoll_world *world)
 {
-    if (!wants_dumps(world) || world->rendezvous.hub[0] != '\0')
+    if (!wants_dumps(world) || world->rendezvous.server[0] != '\0')
         return;
     for (int r = 0; r < world->size; r++) {
         if (world->monitor.dead[r])
@@ -221,7 +221,7 @@ static void look_at_failures(struct symmcoll_world *world)
  * those who came does, or the launcher when it ends them. */
 static void dump_for_the_stuck(struct symmcoll_world *world)
 {
-    if (!wants_dumps(world) || world->rendezvous.hub[0] != '\0')
+    if (!wants_dumps(world) || world->rendezvous.server[0] != '\0')
         return;
     pthread_mutex_lock(&world->lock);
     for (struct symc_members *members = world->members; members != NULL;

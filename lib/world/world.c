@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opening and closing a world: settings, rendezvous, block, meeting, recorder,
+ * Opening and closing a world: settings, rendezvous, block, peers, recorder,
  * monitor, in this order, and back.
  */
 #include "world/world.h"
@@ -105,30 +105,32 @@ static void close_launcher(struct symmcoll_world *world)
         close(world->launcher);
 }
 
-static symmcoll_status_t meet(struct symmcoll_world *world, int64_t deadline_ns)
+static symmcoll_status_t join_ranks(
+    struct symmcoll_world *world, int64_t deadline_ns)
 {
-    struct symc_meeting meeting = {
-        .hub = world->rendezvous.hub[0] != '\0' ? world->rendezvous.hub : NULL,
-        .name = world->rendezvous.meeting,
+    struct symc_bootstrap_args args = {
+        .server = world->rendezvous.server[0] != '\0' ? world->rendezvous.server
+                                                      : NULL,
+        .name = world->rendezvous.name,
         .rank = world->rank,
         .size = world->size,
         .deadline_ns = deadline_ns};
 
-    if (meeting.hub != NULL)
-        meeting.server = &world->launcher;
+    if (args.server != NULL)
+        args.server_pidfd = &world->launcher;
 
-    if (world->size == 1 && meeting.hub == NULL) {
+    if (world->size == 1 && args.server == NULL) {
         world->peers[0] = (struct symc_peer){
             .view = world->own, .pid = getpid(), .pidfd = -1, .mine = true};
         return SYMMCOLL_OK;
     }
-    return symc_meet(
-        &meeting, &world->own, world->fd, world->peers, &world->threads);
+    return symc_bootstrap_join(
+        &args, &world->own, world->fd, world->peers, &world->threads);
 }
 
-/* Everything up to the meeting; what was made is left for symc_world_close().
- */
-static symmcoll_status_t come_together(
+/* Everything up to the peers' blocks; what was made is left for
+ * symc_world_close(). */
+static symmcoll_status_t join_world(
     struct symmcoll_world *world, const struct symmcoll_init_args *args)
 {
     const struct symc_config *config = world->config;
@@ -147,7 +149,7 @@ static symmcoll_status_t come_together(
     world->peers = symc_alloc((size_t)world->size, sizeof(*world->peers));
     status = world->peers == NULL ? SYMMCOLL_ERR_NO_MEMORY : make_block(world);
     if (status == SYMMCOLL_OK)
-        status = meet(world, deadline);
+        status = join_ranks(world, deadline);
     if (status == SYMMCOLL_OK) {
         symc_world_watch_launcher(world);
         return SYMMCOLL_OK;
@@ -185,7 +187,7 @@ symmcoll_status_t symc_world_open(
         goto free_config;
     made->alive = made->origin->alive;
     made->origin->blocking_wait = made->config->errors_blocking_wait;
-    status = come_together(made, args);
+    status = join_world(made, args);
     if (status != SYMMCOLL_OK)
         goto release_origin;
     symc_waiting_init(&made->origin->waiting, made->size,
@@ -194,14 +196,14 @@ symmcoll_status_t symc_world_open(
     pthread_mutex_init(&made->lock, NULL);
     status = symc_monitor_start(made);
     if (status != SYMMCOLL_OK)
-        goto part;
+        goto leave;
     *world = made;
     return SYMMCOLL_OK;
 
-part:
+leave:
     symc_liveness_give_up(&made->own.block->liveness);
     pthread_mutex_destroy(&made->lock);
-    symc_part(made->peers, made->size);
+    symc_bootstrap_leave(made->peers, made->size);
     close(made->fd);
     close_launcher(made);
     free(made->peers);
@@ -220,7 +222,7 @@ void symc_world_close(struct symmcoll_world *world, bool orderly)
     symc_callbacks_stop(&world->origin->callbacks);
     symc_monitor_stop(world, orderly);
     pthread_mutex_destroy(&world->lock);
-    symc_part(world->peers, world->size);
+    symc_bootstrap_leave(world->peers, world->size);
     close(world->fd);
     close_launcher(world);
     free(world->peers);

@@ -8,8 +8,8 @@
 
 #include "base/base.h"
 #include "config/config.h"
+#include "segment/bootstrap.h"
 #include "segment/doorbell.h"
-#include "segment/hub.h"
 #include "segment/liveness.h"
 #include "store/rendezvous.h"
 #include "trace/trace.h"
@@ -120,7 +120,7 @@ void symc_monitor_enlist(
 
 /* ---- orphan.c ---- */
 
-/* Remember which pidfd is the launcher's, once the ranks have met. */
+/* Remember which pidfd is the launcher's, once the ranks have joined. */
 void symc_world_watch_launcher(struct symmcoll_world *world);
 
 /* Where the launcher that started this rank has died, end the process. */

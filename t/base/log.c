@@ -64,8 +64,8 @@ int main(void)
 
     symc_logf(&log, SYMC_LOG_WARN, "peer %d is late", 3);
     points[0] = is_written("symmcoll [rank 2]: warning: peer 3 is late\n");
-    symc_logf(&early, SYMC_LOG_DEBUG, "meeting");
-    points[1] = is_written("symmcoll: debug: meeting\n");
+    symc_logf(&early, SYMC_LOG_DEBUG, "rendezvous");
+    points[1] = is_written("symmcoll: debug: rendezvous\n");
     symc_logf(&log, SYMC_LOG_INFO, "not wanted");
     symc_logf(&silent, SYMC_LOG_ERROR, "not wanted");
     points[2] = is_written("");

@@ -126,7 +126,7 @@ is "$(cat out)" "0 3 0 3 localhost 0
 # shellcheck disable=SC2016
 is "$("$run" -n 3 --no-prefix sh -c \
     'echo $MASTER_PORT $SYMMCOLL_HUB $SYMMCOLL_JOB' | sort -u | wc -l)" 1 \
-    "port, hub and job are the same for all"
+    "port, server and job are the same for all"
 # shellcheck disable=SC2016
 is "$(for i in 1 2; do "$run" -n 1 --no-prefix sh -c \
     'echo $SYMMCOLL_HUB $SYMMCOLL_JOB'; done | sort -u | wc -l)" 2 \

@@ -114,7 +114,7 @@ is "$(tail -n 1 err | sed 's/pid [0-9]*/pid P/')" \
 symmcoll_finalize() after all_reduce seq 10 of group 0" "and is blamed"
 
 "$run" -n 4 "$victim" init 2 >out 2>err
-is $? 137 "a rank that is killed before all have met"
+is $? 137 "a rank that is killed before all have joined"
 is "$(tail -n 1 err | sed 's/pid [0-9]*/pid P/')" \
     "symmcoll-run: rank 2 (pid P) killed by SIGKILL" "is blamed"
 is "$(told "init: PEER: .*rank 2 (pid [0-9]*) killed by SIGKILL")" 3 \

@@ -12,7 +12,7 @@
  *          operation, for which rank 0 does not come, to be killed
  *   exit   it exits with status 3, without finalize
  *   leave  it exits with status 0, without finalize
- *   init   it kills itself before it has met the others
+ *   init   it kills itself before it has joined the others
  *   late   it comes to init three seconds after the others
  *
  * With MIB, the rank has so much memory in use.  The others say what they have

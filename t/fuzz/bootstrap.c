@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is said between ranks and the server that introduces them.  The first
- * byte chooses the side that is tested: the server, to which up to six clients
- * say what the bytes have, or a rank, which gets them as answers.
+ * What is said between ranks and the server that serves them.  The first byte
+ * chooses the side that is tested: the server, to which up to six clients say
+ * what the bytes have, or a rank, which gets them as answers.
  */
 #include "t/fuzz/fuzz.h"
 
-#include "segment/hub.h"
+#include "segment/bootstrap.h"
 #include "segment/message.h"
 
 #include <fcntl.h>
@@ -73,8 +73,8 @@ static void send_with_fds(
 static void say_hello(struct input *input, int fd)
 {
     unsigned choice = take(input);
-    struct symc_hub_hello hello = {.magic = SYMC_HUB_MAGIC,
-        .kind = SYMC_HUB_HELLO + choice % 3,
+    struct symc_bootstrap_hello hello = {.magic = SYMC_BOOTSTRAP_MAGIC,
+        .kind = SYMC_BOOTSTRAP_HELLO + choice % 3,
         .rank = (int)(choice >> 2 & 3),
         .size = 1 + (int)(choice >> 4 & 3),
         .nfds = choice >> 6 & 1,
@@ -91,9 +91,9 @@ static void say_hello(struct input *input, int fd)
 /* Read an answer and close what came beside it. */
 static void hear(int fd)
 {
-    static struct symc_hub_answer answer;
+    static struct symc_bootstrap_answer answer;
     size_t nbytes = sizeof(answer);
-    int fds[SYMC_HUB_BATCH * SYMC_HUB_FDS];
+    int fds[SYMC_BOOTSTRAP_BATCH * SYMC_BOOTSTRAP_FDS];
     int nfds = sizeof(fds) / sizeof(fds[0]);
 
     (void)symc_message_receive(fd, &answer, &nbytes, fds, &nfds);
@@ -102,31 +102,32 @@ static void hear(int fd)
 }
 
 /* Our end of a new connection, or -1. */
-static int connect_client(struct symc_hub *hub)
+static int connect_client(struct symc_bootstrap_server *server)
 {
     int ends[2];
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return -1;
-    if (symc_hub_add(hub, ends[1]) == SYMMCOLL_OK)
+    if (symc_bootstrap_add(server, ends[1]) == SYMMCOLL_OK)
         return ends[0];
     close(ends[0]);
     return -1;
 }
 
-static void act(struct input *input, struct symc_hub *hub, int *clients)
+static void act(
+    struct input *input, struct symc_bootstrap_server *server, int *clients)
 {
     unsigned what = take(input);
     int *client = &clients[(what >> 4) % CLIENTS];
     char missing[64];
 
     if (*client < 0)
-        *client = connect_client(hub);
+        *client = connect_client(server);
     if (*client < 0)
         return;
     switch (what & 7) {
     case 5:
-        symc_hub_fail_rank(hub, (int)(what >> 4), "the rank died");
+        symc_bootstrap_fail_rank(server, (int)(what >> 4), "the rank died");
         break;
     case 6:
         close(*client);
@@ -134,30 +135,30 @@ static void act(struct input *input, struct symc_hub *hub, int *clients)
         break;
     case 7:
         hear(*client);
-        symc_hub_missing(hub, "fuzz", missing, sizeof(missing));
+        symc_bootstrap_missing(server, "fuzz", missing, sizeof(missing));
         break;
     default:
         say_hello(input, *client);
     }
     if ((what & 8) != 0)
-        (void)symc_hub_serve(hub);
+        (void)symc_bootstrap_serve(server);
 }
 
 static void test_server(struct input *input)
 {
     char name[64];
-    struct symc_hub *hub;
+    struct symc_bootstrap_server *server;
     int clients[CLIENTS];
 
     snprintf(name, sizeof(name), "symmcoll-fuzz-hub-%ld", (long)getpid());
-    if (symc_hub_open(name, NULL, &hub) != SYMMCOLL_OK)
+    if (symc_bootstrap_open(name, NULL, &server) != SYMMCOLL_OK)
         return; /* the name of the one before is still in use */
     for (int i = 0; i < CLIENTS; i++)
         clients[i] = -1;
     for (int i = 0; i < MESSAGES_MAX && input->left > 0; i++)
-        act(input, hub, clients);
-    (void)symc_hub_serve(hub);
-    symc_hub_close(hub);
+        act(input, server, clients);
+    (void)symc_bootstrap_serve(server);
+    symc_bootstrap_close(server);
     for (int i = 0; i < CLIENTS; i++)
         if (clients[i] >= 0)
             close(clients[i]);
@@ -172,22 +173,22 @@ struct server {
 
 static void say_answer(struct input *input, int fd)
 {
-    static struct symc_hub_answer answer;
+    static struct symc_bootstrap_answer answer;
     unsigned choice = take(input);
     size_t nbytes;
 
-    answer = (struct symc_hub_answer){.magic = SYMC_HUB_MAGIC,
-        .kind = SYMC_HUB_PEERS + choice % 3,
+    answer = (struct symc_bootstrap_answer){.magic = SYMC_BOOTSTRAP_MAGIC,
+        .kind = SYMC_BOOTSTRAP_PEERS + choice % 3,
         .status = SYMMCOLL_ERR_PEER,
         .first = (int)(choice >> 2 & 3),
         .count = (int)(choice >> 4 & 3),
         .text = "no"};
     for (int i = 0; i < 4; i++)
         answer.peers[i] =
-            (struct symc_hub_peer){.pid = getpid(), .nbytes = 4096};
+            (struct symc_bootstrap_peer){.pid = getpid(), .nbytes = 4096};
     change(input, &answer, 256);
     change(input, answer.peers, sizeof(answer.peers[0]) * 4);
-    nbytes = symc_hub_answer_nbytes((int)(choice >> 4 & 3));
+    nbytes = symc_bootstrap_answer_nbytes((int)(choice >> 4 & 3));
     if ((choice & 0x80) != 0)
         nbytes = take(input) * 4;
     send_with_fds(fd, &answer, nbytes, take(input) % 4);
@@ -197,7 +198,7 @@ static void *serve(void *arg)
 {
     struct server *server = arg;
     struct pollfd poller = {.fd = server->listener, .events = POLLIN};
-    char hello[sizeof(struct symc_hub_hello)];
+    char hello[sizeof(struct symc_bootstrap_hello)];
     int fd = -1;
 
     if (poll(&poller, 1, 30) == 1)
@@ -216,18 +217,18 @@ static void *serve(void *arg)
 static void exchange(const char *name)
 {
     int server_pidfd = -1;
-    struct symc_meeting meeting = {.hub = name,
+    struct symc_bootstrap_args args = {.server = name,
         .name = "fuzz",
         .rank = 1,
         .size = 3,
         .deadline_ns = symc_now_ns() + WAIT_NS,
         .server = &server_pidfd};
-    struct symc_offer mine = {.fds = {-1, -1}, .pid = getpid()};
-    struct symc_offer all[3];
+    struct symc_bootstrap_offer mine = {.fds = {-1, -1}, .pid = getpid()};
+    struct symc_bootstrap_offer all[3];
     bool threads;
 
     mine.fds[0] = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (symc_hub_exchange(&meeting, &mine, all, &threads) == SYMMCOLL_OK)
+    if (symc_bootstrap_exchange(&args, &mine, all, &threads) == SYMMCOLL_OK)
         for (int r = 0; r < 3 && !threads; r++)
             for (int i = 0; i < 2; i++)
                 if (all[r].fds[i] >= 0)

@@ -39,7 +39,7 @@ static bool is_refused(
     return right;
 }
 
-static int meet_and_differ(int rank, int size, void *arg)
+static int join_and_differ(int rank, int size, void *arg)
 {
     const struct setting *setting = arg;
     struct symmcoll_world *world;
@@ -64,7 +64,7 @@ static int runs_well(const struct setting *setting)
     int statuses[3] = {0};
 
     return ranks_spawn(
-               3, meet_and_differ, (void *)(uintptr_t)setting, statuses) &&
+               3, join_and_differ, (void *)(uintptr_t)setting, statuses) &&
            statuses[0] == 0 && statuses[1] == 0 && statuses[2] == 0;
 }
 

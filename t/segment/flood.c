@@ -4,7 +4,7 @@
  * output and signals do not wait for it.
  */
 #include "../tap.h"
-#include "meeting.h"
+#include "joining.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -70,7 +70,7 @@ static int waits_in_vain(int rank, int size, void *arg)
                : 1;
 }
 
-static int meets(int rank, int size, void *arg)
+static int joins_all(int rank, int size, void *arg)
 {
     (void)arg;
     return joins(rank, size) ? 0 : 1;
@@ -195,7 +195,7 @@ int main(void)
     ok(run_flooded(1, waits_in_vain),
         "a deadline holds, and its error says what was refused");
     begin_point(60);
-    ok(run_flooded(4, meets), "ranks meet all the same");
+    ok(run_flooded(4, joins_all), "ranks meet all the same");
     test_launcher();
     return done_testing();
 }

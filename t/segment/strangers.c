@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Strangers at the hub: whatever they send, however many they are and whoever
- * they belong to, the ranks meet.
+ * Strangers at the bootstrap server: whatever they send, however many they are
+ * and whoever they belong to, the ranks join.
  */
 #include "../tap.h"
-#include "meeting.h"
+#include "joining.h"
 
 #include "segment/connect.h"
 
@@ -17,7 +17,7 @@
 
 static void say_insane_hellos(int size)
 {
-    struct symc_hub_hello hello = sane_hello(-1, size);
+    struct symc_bootstrap_hello hello = sane_hello(-1, size);
 
     say(&hello, sizeof(hello), NULL, 0);
     hello = sane_hello(size, size);
@@ -36,7 +36,7 @@ static void say_insane_hellos(int size)
     say(&hello, sizeof(hello) - 1, NULL, 0);
     for (unsigned kind = 0; kind < 8; kind++) {
         hello = sane_hello(1, size);
-        hello.kind = kind == SYMC_HUB_HELLO ? 99 : kind;
+        hello.kind = kind == SYMC_BOOTSTRAP_HELLO ? 99 : kind;
         say(&hello, sizeof(hello), NULL, 0);
     }
 }
@@ -52,16 +52,16 @@ static void disturb(int size)
         fds[i] = make_token(i);
     say(rubbish, 1, NULL, 0);
     say(rubbish, 64, NULL, 0);
-    say(rubbish, sizeof(struct symc_hub_hello), NULL, 0);
+    say(rubbish, sizeof(struct symc_bootstrap_hello), NULL, 0);
     say(rubbish, sizeof(rubbish), NULL, 0);
     say(rubbish, 200, fds, 20);
-    say(rubbish, sizeof(struct symc_hub_hello), fds, 20);
+    say(rubbish, sizeof(struct symc_bootstrap_hello), fds, 20);
     say_insane_hellos(size);
     close(knock());
     knock(); /* and says nothing, for as long as it lives */
 }
 
-static int meets_among_strangers(int rank, int size, void *arg)
+static int joins_among_strangers(int rank, int size, void *arg)
 {
     (void)arg;
     if (rank == 1)
@@ -69,8 +69,8 @@ static int meets_among_strangers(int rank, int size, void *arg)
     return joins(rank, size) ? 0 : 1;
 }
 
-/* More silent connections than the hub has descriptors for. */
-static int meets_in_a_crowd(int rank, int size, void *arg)
+/* More silent connections than the server has descriptors for. */
+static int joins_in_a_crowd(int rank, int size, void *arg)
 {
     struct rlimit few = {.rlim_cur = 300, .rlim_max = 300};
 
@@ -86,7 +86,7 @@ static int meets_in_a_crowd(int rank, int size, void *arg)
  */
 static int knock_as_another_user(void *arg)
 {
-    struct symc_hub_hello hello = sane_hello(1, 2);
+    struct symc_bootstrap_hello hello = sane_hello(1, 2);
     struct pollfd polled = {.events = POLLIN};
     char byte;
 
@@ -100,7 +100,7 @@ static int knock_as_another_user(void *arg)
     _exit(recv(polled.fd, &byte, 1, MSG_DONTWAIT) <= 0 ? 0 : 1);
 }
 
-static int meets_beside_another_user(int rank, int size, void *arg)
+static int joins_beside_another_user(int rank, int size, void *arg)
 {
     int turned_away = rank == 0 || run_child(knock_as_another_user, NULL);
 
@@ -108,10 +108,10 @@ static int meets_beside_another_user(int rank, int size, void *arg)
     return joins(rank, size) && turned_away ? 0 : 1;
 }
 
-/* A hub of another user is not trusted. */
-static int refuses_another_users_hub(int rank, int size, void *arg)
+/* A server of another user is not trusted. */
+static int refuses_another_users_server(int rank, int size, void *arg)
 {
-    struct symc_hub *hub;
+    struct symc_bootstrap_server *server;
     symmcoll_status_t status;
 
     (void)size;
@@ -120,9 +120,9 @@ static int refuses_another_users_hub(int rank, int size, void *arg)
         return fails(1, 2, SYMMCOLL_ERR_INVALID, "of user 65534") ? 0 : 1;
     if (setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0)
         return 1;
-    status = symc_hub_open(name, NULL, &hub);
+    status = symc_bootstrap_open(name, NULL, &server);
     for (int i = 0; i < 300 && status == SYMMCOLL_OK; i++) {
-        symc_hub_serve(hub);
+        symc_bootstrap_serve(server);
         usleep(1000);
     }
     _exit(status == SYMMCOLL_OK ? 0 : 1);
@@ -252,7 +252,7 @@ static int finds_a_full_socket(int rank, int size, void *arg)
                : 1;
 }
 
-static int meets_a_full_socket(int user)
+static int joins_a_full_socket(int user)
 {
     pid_t squatter = start_child(squat, &user);
     int good = all_true_with(2, finds_a_full_socket, &user);
@@ -264,35 +264,35 @@ static int meets_a_full_socket(int user)
 static void test_full_socket(void)
 {
     begin_point(1);
-    ok(meets_a_full_socket((int)geteuid()),
+    ok(joins_a_full_socket((int)geteuid()),
         "a socket whose queue is full is an error in time, with its user");
     if (geteuid() != 0) {
         skip(1, "only root can be another user");
         return;
     }
     begin_point(100);
-    ok(meets_a_full_socket(65534),
+    ok(joins_a_full_socket(65534),
         "one of another user is refused at once, with whose it is");
 }
 
 static void test_strangers(void)
 {
     begin_point(30);
-    ok(all_true(3, meets_among_strangers),
+    ok(all_true(3, joins_among_strangers),
         "rubbish, short, huge and impossible messages do no harm");
     begin_point(30);
-    ok(all_true(2, meets_in_a_crowd),
+    ok(all_true(2, joins_in_a_crowd),
         "more silent connections than descriptors do no harm");
     if (geteuid() != 0) {
         skip(2, "only root can be another user");
         return;
     }
     begin_point(30);
-    ok(all_true(2, meets_beside_another_user),
-        "another user's process is turned away, the ranks meet");
+    ok(all_true(2, joins_beside_another_user),
+        "another user's process is refused, the ranks join");
     begin_point(30);
-    ok(all_true(2, refuses_another_users_hub),
-        "another user's hub is not trusted");
+    ok(all_true(2, refuses_another_users_server),
+        "another user's server is not trusted");
 }
 
 int main(void)

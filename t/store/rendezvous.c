@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rendezvous: who a rank is by arguments, URL and launcher, and where it meets
+ * Rendezvous: who a rank is by arguments, URL and launcher, and where it joins
  * the others where no store is needed.  Every case runs in a process and an
  * environment of its own.
  */
@@ -94,9 +94,9 @@ static void test_launchers(void)
         .environment = {MASTER, "RANK=1", "WORLD_SIZE=3", "LOCAL_RANK=1",
             "TORCHELASTIC_RUN_ID=none"},
         FOUND("torchrun", 1, 3, 1));
-    TRIAL("symmcoll-run is told by its hub, which is a place to meet",
+    TRIAL("symmcoll-run is recognised by its server, which the ranks join",
         .environment = {"RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=0",
-            "SYMMCOLL_HUB=hub-1"},
+            "SYMMCOLL_HUB=launcher-1"},
         FOUND("symmcoll-run", 0, 2, 0));
     TRIAL("Open MPI's launcher is known and names its job itself",
         .environment = {"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2",
@@ -208,28 +208,29 @@ static void test_urls(void)
         .method = "/tmp/x", REFUSED(INVALID, "found \"/tmp/x\""));
 }
 
-/* ---- the name of the meeting ---- */
+/* ---- the name of the rendezvous ---- */
 
-/* The meeting under an environment and the world's name, for comparing. */
+/* The rendezvous' name under an environment and the world's name, to
+ * compare. */
 static void derive(const char *const *environment, const char *world,
-    char meeting[SYMC_MEETING_MAX])
+    char rendezvous[SYMC_RENDEZVOUS_NAME])
 {
     struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
     struct symc_rendezvous found;
 
     set_environment(environment);
     args.name = world;
-    meeting[0] = '\0';
+    rendezvous[0] = '\0';
     if (open_with(&args, 0, &found) != SYMMCOLL_OK) {
         diag("%s", symmcoll_last_error());
         return;
     }
-    snprintf(meeting, SYMC_MEETING_MAX, "%s", found.meeting);
+    snprintf(rendezvous, SYMC_RENDEZVOUS_NAME, "%s", found.name);
     symc_rendezvous_close(&found);
 }
 
 /* All names differ from each other, the first two agree. */
-static int names_meetings(const void *arg)
+static int tells_rendezvous_apart(const void *arg)
 {
     static const char *const environments[][8] = {
         {MASTER, "RANK=0", "WORLD_SIZE=2"},
@@ -250,18 +251,18 @@ static int names_meetings(const void *arg)
     enum {
         COUNT = sizeof environments / sizeof *environments
     };
-    char meetings[COUNT + 1][SYMC_MEETING_MAX];
+    char names[COUNT + 1][SYMC_RENDEZVOUS_NAME];
 
     (void)arg;
     for (int i = 0; i < COUNT; i++)
-        derive(environments[i], NULL, meetings[i]);
-    derive(environments[0], "second", meetings[COUNT]);
-    if (strlen(meetings[0]) != strlen("symmcoll-") + 32 ||
-        strcmp(meetings[0], meetings[1]) != 0)
+        derive(environments[i], NULL, names[i]);
+    derive(environments[0], "second", names[COUNT]);
+    if (strlen(names[0]) != strlen("symmcoll-") + 32 ||
+        strcmp(names[0], names[1]) != 0)
         return 0;
     for (int i = 1; i <= COUNT; i++)
         for (int j = i + 1; j <= COUNT; j++)
-            if (meetings[i][0] == '\0' || strcmp(meetings[i], meetings[j]) == 0)
+            if (names[i][0] == '\0' || strcmp(names[i], names[j]) == 0)
                 return 0;
     return 1;
 }
@@ -269,7 +270,7 @@ static int names_meetings(const void *arg)
 static int derives_from_socket(const void *arg)
 {
     const char *environment[] = {"PMI_RANK=0", "PMI_SIZE=2", NULL, NULL};
-    char meeting[SYMC_MEETING_MAX];
+    char rendezvous[SYMC_RENDEZVOUS_NAME];
     char variable[32];
     int fds[2];
 
@@ -278,14 +279,14 @@ static int derives_from_socket(const void *arg)
         return 0;
     snprintf(variable, sizeof variable, "PMI_FD=%d", fds[0]);
     environment[2] = variable;
-    derive(environment, NULL, meeting);
-    return meeting[0] != '\0';
+    derive(environment, NULL, rendezvous);
+    return rendezvous[0] != '\0';
 }
 
-static int keeps_hub_for_its_ranks(const void *arg)
+static int keeps_server_for_its_ranks(const void *arg)
 {
     static const char *const environment[] = {
-        MASTER, "RANK=0", "WORLD_SIZE=2", "SYMMCOLL_HUB=hub-1", NULL};
+        MASTER, "RANK=0", "WORLD_SIZE=2", "SYMMCOLL_HUB=launcher-1", NULL};
     struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
     struct symc_rendezvous launched;
     struct symc_rendezvous own;
@@ -294,8 +295,9 @@ static int keeps_hub_for_its_ranks(const void *arg)
     set_environment(environment);
     args.world_size = 4;
     return open_with(NULL, 0, &launched) == SYMMCOLL_OK &&
-           strcmp(launched.hub, "hub-1") == 0 && launched.store == NULL &&
-           open_with(&args, 0, &own) == SYMMCOLL_OK && own.hub[0] == '\0';
+           strcmp(launched.server, "launcher-1") == 0 &&
+           launched.store == NULL && open_with(&args, 0, &own) == SYMMCOLL_OK &&
+           own.server[0] == '\0';
 }
 
 static int finds_local_rank(const void *arg)
@@ -342,15 +344,15 @@ static int detects_launcher(const void *arg)
     return rank == -1 && size == -1 && local_rank == -1 && launcher == NULL;
 }
 
-static void test_meetings(void)
+static void test_names(void)
 {
-    ok(run_in_child(names_meetings, NULL),
-        "ranks of a job agree on a meeting; address, port, attempt, hub, job, "
-        "step and the world's name each make another one");
+    ok(run_in_child(tells_rendezvous_apart, NULL),
+        "ranks of a job agree on a rendezvous; address, port, attempt, server, "
+        "job, step and the world's name each make another one");
     ok(run_in_child(derives_from_socket, NULL),
         "under MPICH's launcher its socket tells the job");
-    ok(run_in_child(keeps_hub_for_its_ranks, NULL),
-        "the launcher's hub serves the launcher's ranks only");
+    ok(run_in_child(keeps_server_for_its_ranks, NULL),
+        "the launcher's server serves the launcher's ranks only");
     ok(run_in_child(finds_local_rank, NULL),
         "the local rank is the launcher's, else the fallback, else an error "
         "that names LOCAL_RANK");
@@ -365,6 +367,6 @@ int main(void)
     test_launchers();
     test_missing();
     test_urls();
-    test_meetings();
+    test_names();
     return done_testing();
 }

@@ -265,7 +265,7 @@ static void two_at_once(void)
         "killed by SIGKILL", "\"state\": \"started\"");
 }
 
-/* The first of all ranks, which has introduced the others and would write the
+/* The first of all ranks, which served the others in init and would write the
  * records. */
 static void the_first_rank(void)
 {

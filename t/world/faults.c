@@ -337,18 +337,18 @@ static bool is_held(const char *pid, const char *mark)
     return held;
 }
 
-static bool has_socket(const char *meeting)
+static bool has_socket(const char *rendezvous)
 {
     FILE *file = fopen("/proc/net/unix", "r");
     char line[512];
     bool found = false;
 
     while (file != NULL && fgets(line, sizeof(line), file) != NULL)
-        found = found || strstr(line, meeting) != NULL;
+        found = found || strstr(line, rendezvous) != NULL;
     if (file != NULL)
         fclose(file);
     if (found)
-        diag("a socket is left: %s", meeting);
+        diag("a socket is left: %s", rendezvous);
     return found;
 }
 
@@ -367,9 +367,9 @@ static bool is_clean(const struct faults_job *job)
     if (dir != NULL)
         closedir(dir);
     for (int r = 0; r < job->size; r++) {
-        const char *meeting = job->board->lines[r].meeting;
+        const char *rendezvous = job->board->lines[r].rendezvous;
 
-        clean = (meeting[0] == '\0' || !has_socket(meeting)) && clean;
+        clean = (rendezvous[0] == '\0' || !has_socket(rendezvous)) && clean;
     }
     return clean;
 }
@@ -457,8 +457,8 @@ bool faults_init(struct faults_rank *self)
         faults_note(self, status);
         return false;
     }
-    snprintf(self->line->meeting, sizeof(self->line->meeting), "%s",
-        self->world->rendezvous.meeting);
+    snprintf(self->line->rendezvous, sizeof(self->line->rendezvous), "%s",
+        self->world->rendezvous.name);
     self->group = symmcoll_world_group(self->world);
     return true;
 }

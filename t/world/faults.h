@@ -49,7 +49,7 @@ struct faults_line {
     _Atomic int step; /* how far it is */
     _Atomic int notes;
     struct faults_note note[FAULTS_NOTES];
-    char meeting[96]; /* where it met the others */
+    char rendezvous[96]; /* where it joined the others */
 };
 
 struct faults_board {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Meetings that fail: ranks that die on the way, do not come, come twice, or
+ * Rendezvous that fail: ranks that die on the way, do not come, come twice, or
  * say something else than the others.
  */
 #include "registry/registry.h"
@@ -57,13 +57,13 @@ static int join_with(struct faults_rank *self)
     return faults_init(self) ? faults_finalize(self) : 0;
 }
 
-/* As far as the meeting by hand, so that nobody watches over this rank yet. */
-static struct symc_block *meet_by_hand(const struct faults_rank *self)
+/* As far as joining by hand, so that nobody monitors this rank yet. */
+static struct symc_block *join_by_hand(const struct faults_rank *self)
 {
     static struct symc_peer peers[SIZE];
     struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
     int64_t deadline = symc_now_ns() + 60 * SYMC_NS_PER_S;
-    struct symc_meeting meeting = {
+    struct symc_bootstrap_args bootstrap_args = {
         .rank = self->rank, .size = self->size, .deadline_ns = deadline};
     struct symc_rendezvous rendezvous;
     struct symc_block_sizes sizes;
@@ -80,34 +80,35 @@ static struct symc_block *meet_by_hand(const struct faults_rank *self)
     sizes.trace = symc_trace_nbytes(config->trace_buffer_size);
     symc_registry_layout(config, self->size, &sizes.group, &sizes.staging);
     sizes.group += SYMC_FAILURE_ROOM;
-    meeting.name = rendezvous.meeting;
+    bootstrap_args.name = rendezvous.name;
     if (symc_block_create(self->world_name, self->rank, self->size, &sizes,
             &own, &fd) != SYMMCOLL_OK)
         return NULL;
     symc_trace_init(symc_block_trace(&own), config->trace_buffer_size,
         self->rank, self->size);
-    if (symc_meet(&meeting, &own, fd, peers, &threads) != SYMMCOLL_OK)
+    if (symc_bootstrap_join(&bootstrap_args, &own, fd, peers, &threads) !=
+        SYMMCOLL_OK)
         return NULL;
     return own.block;
 }
 
-static int die_behind_the_meeting(struct faults_rank *self)
+static int die_after_joining(struct faults_rank *self)
 {
     if (self->rank != 1)
         return come_in_turn(self);
-    if (meet_by_hand(self) != NULL)
+    if (join_by_hand(self) != NULL)
         raise(SIGKILL);
     return 1;
 }
 
 /* The process lives on: nothing but its word says that it has given up. */
-static int give_up_behind_the_meeting(struct faults_rank *self)
+static int give_up_after_joining(struct faults_rank *self)
 {
     struct symc_block *block;
 
     if (self->rank != 1)
         return come_in_turn(self);
-    block = meet_by_hand(self);
+    block = join_by_hand(self);
     if (block == NULL)
         return 1;
     symc_liveness_give_up(&block->liveness);
@@ -132,7 +133,7 @@ static void before_it_says_hello(void)
            faults_said(faults_told(&job, 2, 0), SYMMCOLL_ERR_TIMEOUT,
                "missing: rank 1", NULL);
     ok(told, "a rank killed before it has come is named as missing");
-    ok(faults_finish(&job, 1u << 1), "and nothing is left of the meeting");
+    ok(faults_finish(&job, 1u << 1), "and nothing is left of the rendezvous");
     unsetenv("SYMMCOLL_TIMEOUTS_INIT");
 }
 
@@ -157,7 +158,7 @@ static void after_it_said_hello(void)
            "killed by SIGKILL", NULL),
         "also to one who comes later");
     ok(faults_finish(&job, 1u << 1) && faults_clear_dumps(SIZE),
-        "and nothing is left of that meeting");
+        "and nothing is left of that rendezvous");
 }
 
 /* Rank 0 has given up and gone. */
@@ -178,7 +179,7 @@ static void after_all_have_gone(void)
     unsetenv("SYMMCOLL_TIMEOUTS_INIT");
 }
 
-static void the_one_who_introduces(void)
+static void the_one_who_serves(void)
 {
     struct faults_job job;
     const struct faults_note *note;
@@ -193,7 +194,7 @@ static void the_one_who_introduces(void)
     note = faults_told(&job, 1, 0);
     ok(faults_said(note, SYMMCOLL_ERR_PEER, faults_name(&job, 0, name), NULL) &&
             note->at - job.killed_at < FAULTS_KNOWN,
-        "a killed rank 0, which introduces the others, is named at once");
+        "a killed rank 0, which serves the others, is named at once");
     faults_signal(&job, 2, SIGKILL);
     ok(faults_finish(&job, 1u << 0 | 1u << 2), "and leaves no socket");
 }
@@ -259,7 +260,7 @@ static void one_number_twice(void)
     faults_open(&job, 1);
     faults_await_asleep(&job, 0, 1);
     faults_await_asleep(&job, 1, 1);
-    faults_signal(&job, 2, SIGSTOP); /* the meeting must not be complete */
+    faults_signal(&job, 2, SIGSTOP); /* the rendezvous must not complete */
     faults_open(&job, 3);
     snprintf(first, sizeof(first), "already (pid %d)", (int)job.pids[1]);
     snprintf(second, sizeof(second), "(pid %d) says", (int)job.pids[3]);
@@ -269,7 +270,7 @@ static void one_number_twice(void)
     faults_signal(&job, 2, SIGCONT);
     for (int r = 0; r < SIZE; r++)
         good = faults_told(&job, r, 0)->status == SYMMCOLL_OK && good;
-    ok(good, "and the others meet without it");
+    ok(good, "and the others join without it");
     faults_finish(&job, 0);
 }
 
@@ -341,11 +342,11 @@ int main(void)
     before_it_says_hello();
     after_it_said_hello();
     after_all_have_gone();
-    the_one_who_introduces();
-    before_it_is_watched(die_behind_the_meeting, 1u << 1, "killed by SIGKILL",
-        "a rank killed between the meeting and its first watch is named");
-    before_it_is_watched(give_up_behind_the_meeting, 0, "gave up during init",
-        "a rank that gives up behind the meeting is named");
+    the_one_who_serves();
+    before_it_is_watched(die_after_joining, 1u << 1, "killed by SIGKILL",
+        "a rank killed between joining and its first watch is named");
+    before_it_is_watched(give_up_after_joining, 0, "gave up during init",
+        "a rank that gives up after joining is named");
     nobody_else(0, "1 of 3 ranks came, missing: rank 1 and 2",
         "where nobody else comes, all others are named");
     nobody_else(1, "rank 0 did not come", "a missing rank 0 is named");

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Ranks of symmcoll-run that die while they compute, two at once, or in the
-# middle of the meeting, or are stopped: what the others are told, which records
+# middle of the rendezvous, or are stopped: what the others are told, which records
 # there are, and that nothing is left.  (t/bin/run_ranks.t has the launcher's own
 # side.)
 . "${T_SRCDIR:-.}/t/tap.sh"
@@ -38,7 +38,7 @@ plan 18
 
 start "$rank" loop
 is "$status" 0 "ranks make and leave worlds in a loop"
-none "$(cat "$scratch/err")" "and no meeting takes a rank of the next"
+none "$(cat "$scratch/err")" "and no rendezvous takes a rank of the next"
 
 start "$rank" compute
 is "$status" 137 "a job whose rank is killed while it computes ends with 137"
@@ -57,12 +57,12 @@ ok $? "both records are written"
 none "$(left)" "nothing is left of two"
 
 start "$rank" hello
-is "$status" 137 "a job whose rank is killed in the meeting ends with 137"
+is "$status" 137 "a job whose rank is killed in the rendezvous ends with 137"
 is "$(told 'init: PEER: .*rank 2 (pid [0-9]*) killed by SIGKILL')" 3 \
-    "those who wait for the meeting know why, and so does who comes later"
+    "those who wait in the rendezvous know why, and so do those who join later"
 is "$(ls "$scratch"/dump_* 2>/dev/null)" "" \
     "there is no record of those who have done nothing"
-none "$(left)" "nothing is left of the meeting"
+none "$(left)" "nothing is left of the rendezvous"
 
 SYMMCOLL_TIMEOUTS_COLLECTIVE=300ms
 SYMMCOLL_TRACE_DUMP_GRACE=200ms

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rank 0's bootstrap server: a hub on a thread that has a table of descriptors
- * of its own.
+ * Rank 0's bootstrap server: a bootstrap server on a thread that has a table of
+ * descriptors of its own.
  *
  * A process that is forked while rank 0 joins gets copies of its descriptors,
  * and an abstract name is bound for as long as anybody has the socket.  So the
@@ -9,9 +9,9 @@
  * hears, and hide the death of rank 0 from those connected to it.  What is in
  * the table of this thread alone no other thread can copy.
  */
-#include "segment/server.h"
+#include "segment/bootstrap_thread.h"
 #include "base/thread.h"
-#include "segment/hub_room.h"
+#include "segment/bootstrap_private.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -45,8 +45,8 @@ struct symc_server {
     const char *name; /* borrowed until `ready` */
     int64_t deadline_ns;
     int own;   /* rank 0's end of its connection */
-    int other; /* the hub's end */
-    struct symc_hub *hub;
+    int other; /* the bootstrap server's end */
+    struct symc_bootstrap_server *server;
     _Atomic int64_t until_ns; /* 0 until rank 0 is through */
 
     sem_t ready; /* then these are set: */
@@ -68,14 +68,14 @@ static bool leave_table(int keep)
     return true;
 }
 
-static symmcoll_status_t open_hub(struct symc_server *server)
+static symmcoll_status_t open_server(struct symc_server *server)
 {
-    symmcoll_status_t status = symc_hub_open_until(
-        server->name, NULL, server->deadline_ns, &server->hub);
+    symmcoll_status_t status = symc_bootstrap_open_until(
+        server->name, NULL, server->deadline_ns, &server->server);
 
     if (status == SYMMCOLL_OK) {
-        symc_hub_close_after_meeting(server->hub);
-        status = symc_hub_add(server->hub, server->other);
+        symc_bootstrap_serve_once(server->server);
+        status = symc_bootstrap_add(server->server, server->other);
     } else {
         close(server->other);
     }
@@ -87,19 +87,19 @@ static void serve(struct symc_server *server)
     for (;;) {
         int64_t until = atomic_load(&server->until_ns);
         struct pollfd polled = {
-            .fd = symc_hub_fd(server->hub), .events = POLLIN};
+            .fd = symc_bootstrap_fd(server->server), .events = POLLIN};
         bool near;
 
         if (until != 0 &&
-            (symc_now_ns() >= until || !symc_hub_busy(server->hub)))
+            (symc_now_ns() >= until || !symc_bootstrap_busy(server->server)))
             return;
         /* Once all have come the end is near, and may not wake this thread:
          * its connection to rank 0 may be closed already. */
-        near = until != 0 || !symc_hub_is_listening(server->hub);
+        near = until != 0 || !symc_bootstrap_is_listening(server->server);
         poll(&polled, 1, near ? 1 : POLL_MS);
         /* All have been told; and there is no room for who may still come. */
-        if (symc_hub_serve(server->hub) != SYMMCOLL_OK)
-            symc_hub_stop_listening(server->hub);
+        if (symc_bootstrap_serve(server->server) != SYMMCOLL_OK)
+            symc_bootstrap_stop_listening(server->server);
     }
 }
 
@@ -109,7 +109,7 @@ static void *run_server(void *arg)
     symmcoll_status_t status;
 
     server->apart = leave_table(server->other);
-    status = open_hub(server);
+    status = open_server(server);
     server->status = status;
     if (status != SYMMCOLL_OK)
         snprintf(server->detail, sizeof(server->detail), "%s",
@@ -118,7 +118,7 @@ static void *run_server(void *arg)
     if (status != SYMMCOLL_OK)
         return NULL;
     serve(server);
-    symc_hub_close(server->hub);
+    symc_bootstrap_close(server->server);
     return NULL;
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks and strangers at a hub, for its tests.
+ * Ranks and strangers at a bootstrap server, for its tests.
  */
-#ifndef T_SEGMENT_MEETING_H
-#define T_SEGMENT_MEETING_H
+#ifndef T_SEGMENT_JOINING_H
+#define T_SEGMENT_JOINING_H
 
 #include "../ranks.h"
 #include "child.h"
 
-#include "segment/hub.h"
+#include "segment/bootstrap.h"
 #include "segment/message.h"
 
 #include <sys/mman.h>
@@ -17,13 +17,13 @@
 
 #define MOST 64
 
-/* The meeting of the running point, the same in all its processes. */
+/* The rendezvous of the running point, the same in all its processes. */
 static char name[64];
 static double patience;
 
-static inline struct symc_meeting meeting_of(int rank, int size)
+static inline struct symc_bootstrap_args args_of(int rank, int size)
 {
-    return (struct symc_meeting){.name = name,
+    return (struct symc_bootstrap_args){.name = name,
         .rank = rank,
         .size = size,
         .deadline_ns = symc_deadline_ns(patience)};
@@ -56,16 +56,16 @@ static inline int token_of(int fd)
     return rank;
 }
 
-/* Bring two tokens; whether everybody's came. */
+/* Offer two tokens; whether everybody's were received. */
 static inline symmcoll_status_t exchange_as(int rank, int size, int *right)
 {
-    struct symc_meeting meeting = meeting_of(rank, size);
-    struct symc_offer mine = {
+    struct symc_bootstrap_args args = args_of(rank, size);
+    struct symc_bootstrap_offer mine = {
         .fds = {make_token(rank), make_token(rank + 500)}};
-    struct symc_offer all[MOST];
+    struct symc_bootstrap_offer all[MOST];
     bool threads;
     symmcoll_status_t status =
-        symc_hub_exchange(&meeting, &mine, all, &threads);
+        symc_bootstrap_exchange(&args, &mine, all, &threads);
 
     *right = status == SYMMCOLL_OK;
     for (int r = 0; status == SYMMCOLL_OK && r < size; r++) {
@@ -115,8 +115,8 @@ static inline int all_true(int n, raw_rank_fn body)
 
 /* ---- anybody ---- */
 
-/* A connection to the hub as anybody of this machine can make it; -1 where the
- * hub closed it. */
+/* A connection to the server as anybody of this machine can make it; -1 where
+ * the server closed it. */
 static inline int knock(void)
 {
     struct sockaddr_un address;
@@ -138,10 +138,10 @@ static inline void say(
     symc_message_send(knock(), data, nbytes, fds, nfds);
 }
 
-static inline struct symc_hub_hello sane_hello(int rank, int size)
+static inline struct symc_bootstrap_hello sane_hello(int rank, int size)
 {
-    struct symc_hub_hello hello = {.magic = SYMC_HUB_MAGIC,
-        .kind = SYMC_HUB_HELLO,
+    struct symc_bootstrap_hello hello = {.magic = SYMC_BOOTSTRAP_MAGIC,
+        .kind = SYMC_BOOTSTRAP_HELLO,
         .rank = rank,
         .size = size};
 

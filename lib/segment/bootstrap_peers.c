@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Meeting: exchange blocks over the hub, and map what the others brought.
+ * Rendezvous: exchange blocks over the bootstrap server, and map what the
+ * others brought.
  */
-#include "segment/hub.h"
+#include "segment/bootstrap.h"
 #include "segment/liveness.h"
 #include "segment/message.h"
 
@@ -10,9 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Map what a process brought, or borrow what a thread did. */
-static symmcoll_status_t take_offer(const struct symc_offer *offer, int rank,
-    bool threads, struct symc_peer *peer)
+/* Map what a process offered, or borrow what a thread did. */
+static symmcoll_status_t take_offer(const struct symc_bootstrap_offer *offer,
+    int rank, bool threads, struct symc_peer *peer)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
 
@@ -37,8 +38,8 @@ static symmcoll_status_t take_offer(const struct symc_offer *offer, int rank,
 }
 
 /* Undo what has been taken of the others; the own block stays. */
-static void return_offers(
-    struct symc_offer *all, struct symc_peer *peers, int size, int rank)
+static void return_offers(struct symc_bootstrap_offer *all,
+    struct symc_peer *peers, int size, int rank)
 {
     for (int r = 0; r < size; r++) {
         bool taken = peers[r].view.block != NULL;
@@ -53,40 +54,40 @@ static void return_offers(
     }
 }
 
-symmcoll_status_t symc_meet(const struct symc_meeting *meeting,
+symmcoll_status_t symc_bootstrap_join(const struct symc_bootstrap_args *args,
     const struct symc_block_view *own, int fd, struct symc_peer *peers,
     bool *threads)
 {
-    struct symc_offer mine = {
+    struct symc_bootstrap_offer mine = {
         .fds = {fd, -1}, .nbytes = own->layout.nbytes, .address = own->block};
-    struct symc_offer *all =
-        symc_alloc((size_t)meeting->size, sizeof(struct symc_offer));
+    struct symc_bootstrap_offer *all =
+        symc_alloc((size_t)args->size, sizeof(struct symc_bootstrap_offer));
     symmcoll_status_t status;
 
     if (all == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     /* Kernels before 5.3 have no pidfd: the liveness word does not need it. */
     mine.fds[1] = (int)syscall(SYS_pidfd_open, getpid(), 0);
-    status = symc_hub_exchange(meeting, &mine, all, threads);
+    status = symc_bootstrap_exchange(args, &mine, all, threads);
     if (mine.fds[1] >= 0)
         close(mine.fds[1]);
     if (status != SYMMCOLL_OK)
         goto free_all;
-    for (int r = 0; r < meeting->size; r++)
+    for (int r = 0; r < args->size; r++)
         peers[r] = (struct symc_peer){.pidfd = -1};
-    for (int r = 0; status == SYMMCOLL_OK && r < meeting->size; r++) {
-        if (r != meeting->rank)
+    for (int r = 0; status == SYMMCOLL_OK && r < args->size; r++) {
+        if (r != args->rank)
             status = take_offer(&all[r], r, *threads, &peers[r]);
     }
     if (status != SYMMCOLL_OK) {
-        return_offers(all, peers, meeting->size, meeting->rank);
+        return_offers(all, peers, args->size, args->rank);
         goto free_all;
     }
-    for (int f = 0; f < SYMC_HUB_FDS; f++) {
-        if (all[meeting->rank].fds[f] >= 0)
-            close(all[meeting->rank].fds[f]);
+    for (int f = 0; f < SYMC_BOOTSTRAP_FDS; f++) {
+        if (all[args->rank].fds[f] >= 0)
+            close(all[args->rank].fds[f]);
     }
-    peers[meeting->rank] = (struct symc_peer){
+    peers[args->rank] = (struct symc_peer){
         .view = *own, .pid = getpid(), .pidfd = -1, .mine = !*threads};
 
 free_all:
@@ -94,7 +95,7 @@ free_all:
     return status;
 }
 
-void symc_part(struct symc_peer *peers, int size)
+void symc_bootstrap_leave(struct symc_peer *peers, int size)
 {
     for (int r = 0; r < size; r++) {
         struct symc_block *block = peers[r].view.block;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The joining side of the hub.  Rank 0 of a meeting without a launcher serves
- * it and joins it as everybody else does, over a connection of its own.
+ * The joining side of the bootstrap.  Rank 0 of a rendezvous without a launcher
+ * serves it and joins it as everybody else does, over a connection of its own.
  */
+#include "segment/bootstrap.h"
+#include "segment/bootstrap_thread.h"
 #include "segment/connect.h"
-#include "segment/hub.h"
 #include "segment/message.h"
-#include "segment/server.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -22,31 +22,31 @@
 #define POLL_MS 100
 #define RETRY_MIN_NS (INT64_C(500) * 1000)
 #define RETRY_MAX_NS (INT64_C(20) * 1000 * 1000)
-#define STAY_NS (INT64_C(300) * 1000 * 1000) /* behind a failed meeting */
+#define STAY_NS (INT64_C(300) * 1000 * 1000) /* after a failed rendezvous */
 #define PEER_PIDFD 77 /* SO_PEERPIDFD, which the C library may not know */
-#define ANSWER_WAIT_NS SYMC_NS_PER_S /* for the hub's answer to a GIVE_UP */
+#define ANSWER_WAIT_NS SYMC_NS_PER_S /* for the answer to a GIVE_UP */
 
-/* One rank on its way. */
+/* One rank that joins. */
 struct joiner {
-    const struct symc_meeting *meeting;
+    const struct symc_bootstrap_args *args;
     struct symc_server *server; /* of this rank */
-    const struct symc_offer *mine;
+    const struct symc_bootstrap_offer *mine;
     int fd;
     pid_t server_pid;
     bool reached; /* something has let this rank in, once */
-    bool joined;  /* the hub has read this rank's hello */
+    bool joined;  /* the server has read this rank's hello */
     bool gave_up;
-    int64_t pause_ns; /* before the next attempt to reach the hub */
-    struct symc_offer *all;
+    int64_t pause_ns; /* before the next attempt to connect */
+    struct symc_bootstrap_offer *all;
     int received; /* ranks */
     bool threads;
 };
 
-/* The hub did not let us in; error is the last of symc_connect(). */
+/* The server could not be reached; error is the last of symc_connect(). */
 static symmcoll_status_t fail_unreached(const struct joiner *joiner, int error)
 {
-    const struct symc_meeting *meeting = joiner->meeting;
-    const char *name = meeting->hub != NULL ? meeting->hub : meeting->name;
+    const struct symc_bootstrap_args *args = joiner->args;
+    const char *name = args->server != NULL ? args->server : args->name;
     char owner[SYMC_OWNER_TEXT], text[SYMC_PID_TEXT];
     uid_t uid;
 
@@ -55,24 +55,25 @@ static symmcoll_status_t fail_unreached(const struct joiner *joiner, int error)
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
             "init: rank %d of %d was not let in to the socket '@%s', which "
             "belongs to %s",
-            meeting->rank, meeting->size, name,
+            args->rank, args->size, name,
             symc_format_owner(name, error, owner));
 
-    if (meeting->hub != NULL)
+    if (args->server != NULL)
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-            "init: rank %d of %d found no hub named '%s': has the launcher "
-            "gone?",
-            meeting->rank, meeting->size, meeting->hub);
+            "init: rank %d of %d found no bootstrap server named '%s': has the "
+            "launcher ended?",
+            args->rank, args->size, args->server);
     if (joiner->reached)
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-            "init: rank %d of %d: rank 0 did not come (meeting '%s'): a "
+            "init: rank %d of %d: rank 0 did not come (rendezvous '%s'): a "
             "process (%s) had that name and ended, or closed the connection, "
             "without reading what this rank sent",
-            meeting->rank, meeting->size, meeting->name,
+            args->rank, args->size, args->name,
             symc_format_pid(joiner->server_pid, text));
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-        "init: rank %d of %d found no hub: rank 0 did not come (meeting '%s')",
-        meeting->rank, meeting->size, meeting->name);
+        "init: rank %d of %d found no bootstrap server: rank 0 did not come "
+        "(rendezvous '%s')",
+        args->rank, args->size, args->name);
 }
 
 /* Nobody of ours will ever be let in there. */
@@ -84,7 +85,7 @@ static symmcoll_status_t fail_foreign(const char *name, uid_t uid)
         name, geteuid(), uid);
 }
 
-/* The hub must belong to this user, or anyone could pose as one. */
+/* The server must belong to this user, or anyone could pose as one. */
 static symmcoll_status_t check_server(int fd, const char *name, pid_t *server)
 {
     char text[SYMC_PID_TEXT];
@@ -94,7 +95,8 @@ static symmcoll_status_t check_server(int fd, const char *name, pid_t *server)
 
     *server = pid;
     if (error != 0)
-        return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error, "init: hub");
+        return symc_fail_errno(
+            SYMMCOLL_ERR_SYSTEM, error, "init: bootstrap server");
     if (symc_message_is_trusted(uid, pid))
         return SYMMCOLL_OK;
     if (uid == geteuid())
@@ -104,8 +106,8 @@ static symmcoll_status_t check_server(int fd, const char *name, pid_t *server)
             "anybody",
             uid, name);
     return symc_fail(SYMMCOLL_ERR_INVALID,
-        "init: expected the hub '%s' to belong to user %d, found one "
-        "(%s) of user %u",
+        "init: expected the bootstrap server '%s' to belong to user %d, found "
+        "one (%s) of user %u",
         name, (int)geteuid(), symc_format_pid(pid, text), uid);
 }
 
@@ -119,11 +121,11 @@ static void sleep_ns(int64_t ns)
 
 /*
  * A pidfd of the server.  Its number may have been another process's by the
- * time it is looked up, unless the server is heard from afterwards: this comes
- * before the hello, whose answer is waited for.  The kernel's own answer (Linux
- * 6.5) also holds where the server is in another PID namespace.
+ * time it is looked up, unless the server answers afterwards: so it is looked
+ * up before the hello is sent, whose answer is waited for.  The kernel's own
+ * answer (Linux 6.5) also holds where the server is in another PID namespace.
  */
-static int open_server(int fd, pid_t server)
+static int open_server_pidfd(int fd, pid_t server)
 {
     int pidfd = -1;
     socklen_t nbytes = sizeof(pidfd);
@@ -143,29 +145,29 @@ static void pause_before_retry(struct joiner *joiner, int error)
 }
 
 /* Connect, as often as it takes until the deadline. */
-static symmcoll_status_t reach_hub(struct joiner *joiner)
+static symmcoll_status_t connect_to_server(struct joiner *joiner)
 {
-    const struct symc_meeting *meeting = joiner->meeting;
-    const char *name = meeting->hub != NULL ? meeting->hub : meeting->name;
+    const struct symc_bootstrap_args *args = joiner->args;
+    const char *name = args->server != NULL ? args->server : args->name;
     bool looked = false; /* for whose it is */
     uid_t uid;
     int error;
 
     while ((error = symc_connect(name, &joiner->fd)) != 0) {
         if (error == EINVAL)
-            return symc_fail(
-                SYMMCOLL_ERR_INVALID, "init: '%s' is no name for a hub", name);
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "init: '%s' is no name for a bootstrap server", name);
         if (error == EMFILE || error == ENFILE)
             return symc_fail_descriptor(error, "init: socket");
         if (error != ECONNREFUSED && error != EAGAIN)
-            return symc_fail_errno(
-                SYMMCOLL_ERR_SYSTEM, error, "init: hub '%s'", name);
+            return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
+                "init: bootstrap server '%s'", name);
         if (error == EAGAIN && !looked) {
             looked = true;
             if (symc_socket_owner(name, &uid) && uid != geteuid())
                 return fail_foreign(name, uid);
         }
-        if (symc_now_ns() >= meeting->deadline_ns)
+        if (symc_now_ns() >= args->deadline_ns)
             return fail_unreached(joiner, error);
         pause_before_retry(joiner, error);
     }
@@ -193,32 +195,31 @@ static bool is_stopped(pid_t pid)
 
 static symmcoll_status_t fail_unanswered(const struct joiner *joiner)
 {
-    const struct symc_meeting *meeting = joiner->meeting;
+    const struct symc_bootstrap_args *args = joiner->args;
 
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-        "init: rank %d of %d: %s (%s), which introduces the ranks, %s",
-        meeting->rank, meeting->size,
-        meeting->hub != NULL ? "the launcher" : "rank 0",
+        "init: rank %d of %d: %s (%s), which serves the ranks, %s", args->rank,
+        args->size, args->server != NULL ? "the launcher" : "rank 0",
         symc_format_pid(joiner->server_pid, (char[SYMC_PID_TEXT]){0}),
         is_stopped(joiner->server_pid) ? "is stopped" : "does not answer");
 }
 
-static symmcoll_status_t say(struct joiner *joiner, enum symc_hub_kind kind,
-    const struct symc_offer *offer)
+static symmcoll_status_t send_hello(struct joiner *joiner,
+    enum symc_bootstrap_kind kind, const struct symc_bootstrap_offer *offer)
 {
-    const struct symc_meeting *meeting = joiner->meeting;
-    struct symc_hub_hello hello = {.magic = SYMC_HUB_MAGIC,
+    const struct symc_bootstrap_args *args = joiner->args;
+    struct symc_bootstrap_hello hello = {.magic = SYMC_BOOTSTRAP_MAGIC,
         .kind = kind,
-        .rank = meeting->rank,
-        .size = meeting->size};
-    int64_t latest = joiner->meeting->deadline_ns;
+        .rank = args->rank,
+        .size = args->size};
+    int64_t latest = joiner->args->deadline_ns;
     struct pollfd polled = {.fd = joiner->fd, .events = POLLOUT};
-    int fds[SYMC_HUB_FDS], nfds = 0, error;
+    int fds[SYMC_BOOTSTRAP_FDS], nfds = 0, error;
 
     if (latest < SYMC_NEVER - ANSWER_WAIT_NS)
         latest += ANSWER_WAIT_NS;
-    snprintf(hello.name, sizeof(hello.name), "%s", meeting->name);
-    for (int i = 0; offer != NULL && i < SYMC_HUB_FDS; i++) {
+    snprintf(hello.name, sizeof(hello.name), "%s", args->name);
+    for (int i = 0; offer != NULL && i < SYMC_BOOTSTRAP_FDS; i++) {
         if (offer->fds[i] >= 0)
             fds[nfds++] = offer->fds[i];
     }
@@ -234,61 +235,66 @@ static symmcoll_status_t say(struct joiner *joiner, enum symc_hub_kind kind,
         poll(&polled, 1, POLL_MS);
     }
     if (error != 0 && error != EPIPE && error != ECONNRESET)
-        return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error, "init: hub");
-    return SYMMCOLL_OK; /* a hub that has gone is seen when it is heard */
+        return symc_fail_errno(
+            SYMMCOLL_ERR_SYSTEM, error, "init: bootstrap server");
+    return SYMMCOLL_OK; /* a server that has closed is noticed by the next
+                           receive */
 }
 
-/* Reach the hub and say hello. */
+/* Connect to the server and send the hello. */
 static symmcoll_status_t join(struct joiner *joiner)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (joiner->server == NULL)
-        status = reach_hub(joiner);
+        status = connect_to_server(joiner);
     else
         joiner->server_pid = getpid();
     if (status != SYMMCOLL_OK)
         return status;
-    if (joiner->meeting->server != NULL)
-        *joiner->meeting->server = open_server(joiner->fd, joiner->server_pid);
-    return say(joiner, SYMC_HUB_HELLO, joiner->mine);
+    if (joiner->args->server_pidfd != NULL)
+        *joiner->args->server_pidfd =
+            open_server_pidfd(joiner->fd, joiner->server_pid);
+    return send_hello(joiner, SYMC_BOOTSTRAP_HELLO, joiner->mine);
 }
 
 /*
- * The connection ended before the hub had read our hello.  What listened there
- * need not be of this job: a process that is killed goes on to take connections
- * until the kernel has torn its memory down, and a restarted job finds its
- * predecessor under the same name.  So this is no death of rank 0, but one that
- * has not come yet.
+ * The connection ended before the bootstrap server had read our hello.  What
+ * listened there need not be of this job: a process that is killed goes on to
+ * take connections until the kernel has torn its memory down, and a restarted
+ * job finds its predecessor under the same name.  So this is no death of rank
+ * 0, but one that has not come yet.
  */
 static symmcoll_status_t join_again(struct joiner *joiner)
 {
     close(joiner->fd);
     joiner->fd = -1;
-    if (symc_now_ns() >= joiner->meeting->deadline_ns)
+    if (symc_now_ns() >= joiner->args->deadline_ns)
         return fail_unreached(joiner, 0);
     pause_before_retry(joiner, 0);
     return join(joiner);
 }
 
-/* Take in some of the ranks. */
+/* Take over a batch of ranks. */
 static symmcoll_status_t take_peers(struct joiner *joiner,
-    const struct symc_hub_answer *answer, size_t nbytes, int *fds, int nfds)
+    const struct symc_bootstrap_answer *answer, size_t nbytes, int *fds,
+    int nfds)
 {
     int used = 0;
 
     if (answer->first != joiner->received || answer->count <= 0 ||
-        answer->count > SYMC_HUB_BATCH ||
-        answer->count > joiner->meeting->size - joiner->received ||
-        nbytes != symc_hub_answer_nbytes(answer->count))
+        answer->count > SYMC_BOOTSTRAP_BATCH ||
+        answer->count > joiner->args->size - joiner->received ||
+        nbytes != symc_bootstrap_answer_nbytes(answer->count))
         return symc_fail(SYMMCOLL_ERR_INTERNAL,
-            "init: the hub's answer: expected rank %d, found %d ranks from %d",
+            "init: the bootstrap server's answer: expected rank %d, found %d "
+            "ranks from %d",
             joiner->received, answer->count, answer->first);
     for (int i = 0; i < answer->count; i++) {
-        const struct symc_hub_peer *peer = &answer->peers[i];
-        struct symc_offer *offer = &joiner->all[answer->first + i];
+        const struct symc_bootstrap_peer *peer = &answer->peers[i];
+        struct symc_bootstrap_offer *offer = &joiner->all[answer->first + i];
 
-        if (peer->nfds > SYMC_HUB_FDS || (int)peer->nfds > nfds - used)
+        if (peer->nfds > SYMC_BOOTSTRAP_FDS || (int)peer->nfds > nfds - used)
             return symc_fail(SYMMCOLL_ERR_INTERNAL,
                 "init: rank %d: expected %u descriptors, found %d",
                 answer->first + i, peer->nfds, nfds - used);
@@ -305,13 +311,13 @@ static symmcoll_status_t take_peers(struct joiner *joiner,
     return SYMMCOLL_OK;
 }
 
-/* Hear one answer of the hub, if there is one. */
-static symmcoll_status_t hear_hub(struct joiner *joiner)
+/* Receive one answer of the server, if there is one. */
+static symmcoll_status_t receive_answer(struct joiner *joiner)
 {
-    struct symc_hub_answer answer;
+    struct symc_bootstrap_answer answer;
     size_t nbytes = sizeof(answer);
-    int fds[SYMC_HUB_BATCH * SYMC_HUB_FDS];
-    int nfds = SYMC_HUB_BATCH * SYMC_HUB_FDS;
+    int fds[SYMC_BOOTSTRAP_BATCH * SYMC_BOOTSTRAP_FDS];
+    int nfds = SYMC_BOOTSTRAP_BATCH * SYMC_BOOTSTRAP_FDS;
     int error = symc_message_receive(joiner->fd, &answer, &nbytes, fds, &nfds);
     char text[SYMC_PID_TEXT];
     symmcoll_status_t status;
@@ -319,7 +325,7 @@ static symmcoll_status_t hear_hub(struct joiner *joiner)
     if (error == EAGAIN)
         return SYMMCOLL_OK;
     if (error == EPIPE && !joiner->joined && joiner->server == NULL &&
-        joiner->meeting->hub == NULL)
+        joiner->args->server == NULL)
         return join_again(joiner);
     if (error == EMFILE) {
         struct rlimit files = {0};
@@ -328,32 +334,32 @@ static symmcoll_status_t hear_hub(struct joiner *joiner)
         status = symc_fail(SYMMCOLL_ERR_SYSTEM,
             "init: %d descriptors for %d ranks asked for, RLIMIT_NOFILE is "
             "%llu",
-            joiner->meeting->size * SYMC_HUB_FDS, joiner->meeting->size,
+            joiner->args->size * SYMC_BOOTSTRAP_FDS, joiner->args->size,
             (unsigned long long)files.rlim_cur);
     } else if (error != 0) {
-        status = joiner->meeting->hub == NULL
+        status = joiner->args->server == NULL
                      ? symc_fail(SYMMCOLL_ERR_PEER,
                            "init: rank 0 (%s) died or gave up during init",
                            symc_format_pid(joiner->server_pid, text))
                      : symc_fail(SYMMCOLL_ERR_PEER,
                            "init: the launcher (%s) died during init",
                            symc_format_pid(joiner->server_pid, text));
-    } else if (nbytes < symc_hub_answer_nbytes(0) ||
-               answer.magic != SYMC_HUB_MAGIC) {
+    } else if (nbytes < symc_bootstrap_answer_nbytes(0) ||
+               answer.magic != SYMC_BOOTSTRAP_MAGIC) {
         status = symc_fail(SYMMCOLL_ERR_INTERNAL,
-            "init: the hub's answer: expected at least %zu bytes of this "
-            "version, found %zu",
-            symc_hub_answer_nbytes(0), nbytes);
-    } else if (answer.kind == SYMC_HUB_JOINED) {
+            "init: the bootstrap server's answer: expected at least %zu bytes "
+            "of this version, found %zu",
+            symc_bootstrap_answer_nbytes(0), nbytes);
+    } else if (answer.kind == SYMC_BOOTSTRAP_JOINED) {
         joiner->joined = true;
         status = SYMMCOLL_OK;
-    } else if (answer.kind == SYMC_HUB_FAILED) {
+    } else if (answer.kind == SYMC_BOOTSTRAP_FAILED) {
         answer.text[sizeof(answer.text) - 1] = '\0';
         status = symc_fail(answer.status, "%s", answer.text);
     } else {
         status = take_peers(joiner, &answer, nbytes, fds, nfds);
         if (status == SYMMCOLL_OK)
-            status = say(joiner, SYMC_HUB_THANKS, NULL);
+            status = send_hello(joiner, SYMC_BOOTSTRAP_ACK, NULL);
     }
     for (int i = 0; i < nfds; i++) {
         if (fds[i] >= 0)
@@ -362,25 +368,26 @@ static symmcoll_status_t hear_hub(struct joiner *joiner)
     return status;
 }
 
-/* Past the deadline: ask the hub who is missing, then stop waiting for it. */
+/* After the deadline: ask the server which ranks are missing, then stop waiting
+ * for it. */
 static symmcoll_status_t run_late(struct joiner *joiner, int64_t now)
 {
-    const struct symc_meeting *meeting = joiner->meeting;
+    const struct symc_bootstrap_args *args = joiner->args;
 
     if (!joiner->gave_up) {
         joiner->gave_up = true;
-        return say(joiner, SYMC_HUB_GIVE_UP, NULL);
+        return send_hello(joiner, SYMC_BOOTSTRAP_GIVE_UP, NULL);
     }
-    if (now < meeting->deadline_ns + ANSWER_WAIT_NS)
+    if (now < args->deadline_ns + ANSWER_WAIT_NS)
         return SYMMCOLL_OK;
     return fail_unanswered(joiner);
 }
 
 /* Wait until something can be done, at most until the deadline. */
-static void wait_for_news(const struct joiner *joiner, int64_t now)
+static void wait_for_event(const struct joiner *joiner, int64_t now)
 {
     struct pollfd polled = {.fd = joiner->fd, .events = POLLIN};
-    int64_t left = joiner->meeting->deadline_ns - now;
+    int64_t left = joiner->args->deadline_ns - now;
     int timeout = POLL_MS;
 
     if (joiner->gave_up)
@@ -394,45 +401,48 @@ static symmcoll_status_t wait_for_all(struct joiner *joiner)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    while (status == SYMMCOLL_OK && joiner->received < joiner->meeting->size) {
+    while (status == SYMMCOLL_OK && joiner->received < joiner->args->size) {
         int64_t now = symc_now_ns();
 
-        if (now >= joiner->meeting->deadline_ns)
+        if (now >= joiner->args->deadline_ns)
             status = run_late(joiner, now);
         if (status != SYMMCOLL_OK)
             break;
-        wait_for_news(joiner, now);
-        status = hear_hub(joiner);
+        wait_for_event(joiner, now);
+        status = receive_answer(joiner);
     }
     return status;
 }
 
-/* Rank 0 stays until everybody has said thanks or gone; after a death a moment
- * longer, so that those who come late need not find out at their deadline. */
+/* Rank 0 serves until everybody has acknowledged or closed; after a death a
+ * moment longer, so that ranks that join late learn of it before their
+ * deadline. */
 static int64_t find_end(const struct joiner *joiner, symmcoll_status_t status)
 {
     if (status == SYMMCOLL_OK)
-        return joiner->meeting->deadline_ns;
+        return joiner->args->deadline_ns;
     return status == SYMMCOLL_ERR_PEER ? symc_now_ns() + STAY_NS : 0;
 }
 
-symmcoll_status_t symc_hub_exchange(const struct symc_meeting *meeting,
-    const struct symc_offer *mine, struct symc_offer *all, bool *threads)
+symmcoll_status_t symc_bootstrap_exchange(
+    const struct symc_bootstrap_args *args,
+    const struct symc_bootstrap_offer *mine, struct symc_bootstrap_offer *all,
+    bool *threads)
 {
-    struct joiner joiner = {.meeting = meeting,
+    struct joiner joiner = {.args = args,
         .mine = mine,
         .fd = -1,
         .pause_ns = RETRY_MIN_NS,
         .all = all};
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    for (int r = 0; r < meeting->size; r++)
-        all[r] = (struct symc_offer){.fds = {-1, -1}};
-    if (meeting->server != NULL)
-        *meeting->server = -1;
-    if (meeting->hub == NULL && meeting->rank == 0)
+    for (int r = 0; r < args->size; r++)
+        all[r] = (struct symc_bootstrap_offer){.fds = {-1, -1}};
+    if (args->server_pidfd != NULL)
+        *args->server_pidfd = -1;
+    if (args->server == NULL && args->rank == 0)
         status = symc_server_start(
-            meeting->name, meeting->deadline_ns, &joiner.server, &joiner.fd);
+            args->name, args->deadline_ns, &joiner.server, &joiner.fd);
     if (status == SYMMCOLL_OK)
         status = join(&joiner);
     if (status == SYMMCOLL_OK)
@@ -441,8 +451,8 @@ symmcoll_status_t symc_hub_exchange(const struct symc_meeting *meeting,
     if (joiner.server == NULL && joiner.fd >= 0)
         close(joiner.fd);
     *threads = joiner.threads;
-    for (int r = 0; status != SYMMCOLL_OK && r < meeting->size; r++) {
-        for (int f = 0; f < SYMC_HUB_FDS; f++) {
+    for (int r = 0; status != SYMMCOLL_OK && r < args->size; r++) {
+        for (int f = 0; f < SYMC_BOOTSTRAP_FDS; f++) {
             if (all[r].fds[f] >= 0)
                 close(all[r].fds[f]);
         }

@@ -3,8 +3,8 @@
  * The bootstrap server of rank 0, where there is no launcher.  Private to this
  * module.
  */
-#ifndef SYMC_SEGMENT_SERVER_H
-#define SYMC_SEGMENT_SERVER_H
+#ifndef SYMC_SEGMENT_BOOTSTRAP_THREAD_H
+#define SYMC_SEGMENT_BOOTSTRAP_THREAD_H
 
 #include "base/base.h"
 

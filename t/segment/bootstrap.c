@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The hub: ranks meet; who does not come, dies or says something else is named
- * to the others.
+ * The bootstrap server: ranks join; a rank that does not come, dies or says
+ * something else is named to the others.
  */
 #include "../tap.h"
-#include "meeting.h"
+#include "joining.h"
 
 #include "segment/connect.h"
 
@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
-static int meets(int rank, int size, void *arg)
+static int joins_all(int rank, int size, void *arg)
 {
     (void)arg;
     return joins(rank, size) ? 0 : 1;
@@ -21,7 +21,7 @@ static int meets(int rank, int size, void *arg)
 
 /* ---- ranks that go wrong ---- */
 
-/* Both say they are rank 1: one is refused, and comes again as rank 2. */
+/* Both say they are rank 1: one is refused, and joins again as rank 2. */
 static int comes_twice(int rank, int size, void *arg)
 {
     int right;
@@ -76,11 +76,12 @@ static int the_first_is_missing(int rank, int size, void *arg)
                                                                           : 1;
 }
 
-/* One more is expected, so that the meeting is not over before the death. */
+/* One more is expected, so that the rendezvous is not complete before the
+ * death. */
 static int one_dies(int rank, int n, void *arg)
 {
     int size = n + 1;
-    struct symc_hub_hello hello = sane_hello(rank, size);
+    struct symc_bootstrap_hello hello = sane_hello(rank, size);
     char text[64];
 
     (void)arg;
@@ -94,36 +95,36 @@ static int one_dies(int rank, int n, void *arg)
 
 static int the_first_dies(int rank, int size, void *arg)
 {
-    struct symc_hub *hub;
+    struct symc_bootstrap_server *server;
     char missing[64] = "";
 
     (void)arg;
     if (rank != 0)
         return fails(rank, size, SYMMCOLL_ERR_PEER, "init: rank 0") ? 0 : 1;
-    if (symc_hub_open(name, NULL, &hub) != SYMMCOLL_OK)
+    if (symc_bootstrap_open(name, NULL, &server) != SYMMCOLL_OK)
         return 1;
     while (strcmp(missing, "0") != 0) {
-        symc_hub_serve(hub);
-        symc_hub_missing(hub, name, missing, sizeof(missing));
+        symc_bootstrap_serve(server);
+        symc_bootstrap_missing(server, name, missing, sizeof(missing));
         usleep(500);
     }
     _exit(0);
 }
 
-/* The hub of another job that is on its way out, as a killed process's is until
- * its memory has been torn down: it takes a connection and hears nobody. */
-static int meets_after_another_job(int rank, int size, void *arg)
+/* The server of another job that is ending, as a killed process's is until its
+ * memory has been torn down: it accepts a connection and reads nothing. */
+static int joins_after_another_job(int rank, int size, void *arg)
 {
     struct pollfd polled = {.events = POLLIN};
-    struct symc_hub *hub;
+    struct symc_bootstrap_server *server;
 
     (void)arg;
     if (rank == 0) {
-        if (symc_hub_open(name, NULL, &hub) != SYMMCOLL_OK)
+        if (symc_bootstrap_open(name, NULL, &server) != SYMMCOLL_OK)
             return 1;
-        polled.fd = symc_hub_fd(hub);
+        polled.fd = symc_bootstrap_fd(server);
         poll(&polled, 1, 10000);
-        symc_hub_close(hub);
+        symc_bootstrap_close(server);
     }
     return joins(rank, size) ? 0 : 1;
 }
@@ -146,7 +147,7 @@ static void await_server(void)
 }
 
 /* Twice under one name, while a child from the first time lives. */
-static int meets_again(int rank, int size, void *arg)
+static int joins_again(int rank, int size, void *arg)
 {
     _Atomic int *forked = arg;
     pthread_t thread;
@@ -188,11 +189,11 @@ static int has_few_descriptors(int rank, int size, void *arg)
 
 static void test_wrong_ranks(void)
 {
-    struct symc_hub *hub, *second;
+    struct symc_bootstrap_server *server, *second;
 
     begin_point(30);
     ok(all_true(3, comes_twice),
-        "the second of one number is refused and named, the others meet");
+        "the second of one number is refused and named, the others join");
     begin_point(1);
     ok(all_true(2, says_another_size), "a rank with another size is refused");
     begin_point(1);
@@ -200,27 +201,27 @@ static void test_wrong_ranks(void)
     begin_point(0.3);
     ok(all_true(3, the_first_is_missing), "a missing rank 0 is named");
     begin_point(30);
-    ok(all_true(4, one_dies), "a rank that dies in the meeting is named");
+    ok(all_true(4, one_dies), "a rank that dies in the rendezvous is named");
     begin_point(30);
     ok(all_true(3, the_first_dies), "so is rank 0, which serves it");
     begin_point(30);
-    ok(all_true(3, meets_after_another_job),
-        "a hub that goes without hearing a rank is not that rank's");
+    ok(all_true(3, joins_after_another_job),
+        "a server that ends without reading a rank's hello is not that rank's");
     begin_point(30);
     ok(all_true(8, has_few_descriptors),
         "a rank with too few descriptors is told its limit");
     begin_point(30);
-    ok(symc_hub_open(name, NULL, &hub) == SYMMCOLL_OK &&
-            failed_with(symc_hub_open(name, NULL, &second),
+    ok(symc_bootstrap_open(name, NULL, &server) == SYMMCOLL_OK &&
+            failed_with(symc_bootstrap_open(name, NULL, &second),
                 SYMMCOLL_ERR_INVALID, "in use by a process (pid "),
         "a name in use is refused, with whose it is");
-    symc_hub_close(hub);
-    ok(failed_with(
-           symc_hub_open("", NULL, &hub), SYMMCOLL_ERR_INVALID, "1 to") &&
-            symc_hub_open(name, NULL, &hub) == SYMMCOLL_OK,
-        "a name is free again when its hub is closed");
-    symc_hub_close(hub);
-    symc_hub_close(NULL);
+    symc_bootstrap_close(server);
+    ok(failed_with(symc_bootstrap_open("", NULL, &server), SYMMCOLL_ERR_INVALID,
+           "1 to") &&
+            symc_bootstrap_open(name, NULL, &server) == SYMMCOLL_OK,
+        "a name is free again when its server is closed");
+    symc_bootstrap_close(server);
+    symc_bootstrap_close(NULL);
 }
 
 static void test_forked(void)
@@ -232,7 +233,7 @@ static void test_forked(void)
 #ifdef __SANITIZE_THREAD__
     skip(1, "ThreadSanitizer knows one table of descriptors");
 #else
-    ok(all_true_with(2, meets_again, forked),
+    ok(all_true_with(2, joins_again, forked),
         "a child that is forked while rank 0 joins does not keep the name");
 #endif
     munmap(forked, sizeof(int));
@@ -244,24 +245,24 @@ static void test_forked(void)
  * killed. */
 static void *hold_name(void *arg)
 {
-    struct symc_hub *hub = arg;
+    struct symc_bootstrap_server *server = arg;
 
     usleep(300000);
-    symc_hub_close(hub);
+    symc_bootstrap_close(server);
     return NULL;
 }
 
 static int waits_for_the_name(int rank, int size, void *arg)
 {
-    struct symc_hub *hub;
+    struct symc_bootstrap_server *server;
     pthread_t thread;
     int good;
 
     (void)arg;
     if (rank != 0)
         return joins(rank, size) ? 0 : 1;
-    if (symc_hub_open(name, NULL, &hub) != SYMMCOLL_OK ||
-        pthread_create(&thread, NULL, hold_name, hub) != 0)
+    if (symc_bootstrap_open(name, NULL, &server) != SYMMCOLL_OK ||
+        pthread_create(&thread, NULL, hold_name, server) != 0)
         return 1;
     good = joins(0, size);
     pthread_join(thread, NULL);
@@ -296,12 +297,13 @@ static void test_held_name(void)
 
 /* ---- blocks that are none ---- */
 
-/* Meet with a descriptor that is no block, or with none. */
-static int brings_no_block(int rank, int size, void *arg)
+/* Join with a descriptor that is no block, or with none. */
+static int offers_no_block(int rank, int size, void *arg)
 {
     static const struct symc_block_sizes sizes = {4096, 4096, 4096};
-    struct symc_meeting meeting = meeting_of(rank, size);
-    struct symc_offer mine = {.fds = {-1, -1}, .nbytes = 4096}, all[MOST];
+    struct symc_bootstrap_args args = args_of(rank, size);
+    struct symc_bootstrap_offer mine = {.fds = {-1, -1}, .nbytes = 4096},
+                                all[MOST];
     struct symc_peer peers[MOST];
     struct symc_block_view own;
     bool threads;
@@ -310,7 +312,8 @@ static int brings_no_block(int rank, int size, void *arg)
     if (rank == 1) {
         if (*(int *)arg)
             mine.fds[0] = make_token(1);
-        return symc_hub_exchange(&meeting, &mine, all, &threads) == SYMMCOLL_OK
+        return symc_bootstrap_exchange(&args, &mine, all, &threads) ==
+                       SYMMCOLL_OK
                    ? 0
                    : 1;
     }
@@ -318,7 +321,7 @@ static int brings_no_block(int rank, int size, void *arg)
         return 1;
     before = dup(0);
     close(before);
-    return failed_with(symc_meet(&meeting, &own, fd, peers, &threads),
+    return failed_with(symc_bootstrap_join(&args, &own, fd, peers, &threads),
                SYMMCOLL_ERR_INVALID, "rank 1: expected a sealed memfd") &&
                    dup(0) == before
                ? 0
@@ -330,17 +333,17 @@ static int run_no_block(int with_descriptor)
     int statuses[2] = {0};
 
     begin_point(30);
-    return ranks_spawn(2, brings_no_block, &with_descriptor, statuses) &&
+    return ranks_spawn(2, offers_no_block, &with_descriptor, statuses) &&
            statuses[0] == 0 && statuses[1] == 0;
 }
 
 static void *join_as_thread(void *arg)
 {
-    struct symc_meeting meeting = meeting_of(*(int *)arg, 3);
-    struct symc_offer mine = {.fds = {-1, -1}}, all[3];
+    struct symc_bootstrap_args args = args_of(*(int *)arg, 3);
+    struct symc_bootstrap_offer mine = {.fds = {-1, -1}}, all[3];
     bool threads;
 
-    return failed_with(symc_hub_exchange(&meeting, &mine, all, &threads),
+    return failed_with(symc_bootstrap_exchange(&args, &mine, all, &threads),
                SYMMCOLL_ERR_INVALID, "all to be threads")
                ? arg
                : NULL;
@@ -365,20 +368,20 @@ static int mixes_kinds(int rank, int size, void *arg)
     return good != NULL && other != NULL ? 0 : 1;
 }
 
-/* ---- a launcher's hub ---- */
+/* ---- a launcher's server ---- */
 
 struct seen {
-    int met;
+    int complete;
     int right;
 };
 
-static void note_met(const char *meeting, int size, const int *blocks,
+static void note_complete(const char *rendezvous, int size, const int *blocks,
     const pid_t *pids, void *arg)
 {
     struct seen *seen = arg;
 
-    seen->met++;
-    seen->right = strcmp(meeting, name) == 0 && size == 3;
+    seen->complete++;
+    seen->right = strcmp(rendezvous, name) == 0 && size == 3;
     for (int r = 0; r < size; r++)
         seen->right = seen->right && token_of(blocks[r]) == r && pids[r] > 0;
 }
@@ -386,29 +389,30 @@ static void note_met(const char *meeting, int size, const int *blocks,
 static int join_launcher(void *arg)
 {
     int rank = *(int *)arg, right;
-    struct symc_meeting meeting = meeting_of(rank, 3);
-    struct symc_offer mine = {.fds = {make_token(rank), -1}}, all[3];
+    struct symc_bootstrap_args args = args_of(rank, 3);
+    struct symc_bootstrap_offer mine = {.fds = {make_token(rank), -1}}, all[3];
     bool threads;
     symmcoll_status_t status;
 
-    meeting.hub = "t-launcher";
-    if (rank == 3) { /* rank 1 of the meeting that fails */
-        meeting.rank = 1;
-        return failed_with(symc_hub_exchange(&meeting, &mine, all, &threads),
+    args.server = "t-launcher";
+    if (rank == 3) { /* rank 1 of the rendezvous that fails */
+        args.rank = 1;
+        return failed_with(symc_bootstrap_exchange(&args, &mine, all, &threads),
             SYMMCOLL_ERR_PEER, "rank 2 was killed");
     }
-    status = symc_hub_exchange(&meeting, &mine, all, &threads);
+    status = symc_bootstrap_exchange(&args, &mine, all, &threads);
     right = status == SYMMCOLL_OK && token_of(all[2].fds[0]) == 2;
     return right;
 }
 
-static void serve_until(struct symc_hub *hub, const char *missing)
+static void serve_until(
+    struct symc_bootstrap_server *server, const char *missing)
 {
     char found[64] = "";
 
     for (int i = 0; i < 20000 && strcmp(found, missing) != 0; i++) {
-        symc_hub_serve(hub);
-        symc_hub_missing(hub, name, found, sizeof(found));
+        symc_bootstrap_serve(server);
+        symc_bootstrap_missing(server, name, found, sizeof(found));
         usleep(500);
     }
 }
@@ -416,33 +420,35 @@ static void serve_until(struct symc_hub *hub, const char *missing)
 static void test_launcher(void)
 {
     struct seen seen = {0, 0};
-    struct symc_hub_events events = {.met = note_met, .arg = &seen};
-    struct symc_hub *hub;
+    struct symc_bootstrap_events events = {
+        .joined = note_complete, .arg = &seen};
+    struct symc_bootstrap_server *server;
     int numbers[4] = {0, 1, 2, 3};
     pid_t pids[3];
     int good = 1;
 
     begin_point(30);
-    if (symc_hub_open("t-launcher", &events, &hub) != SYMMCOLL_OK)
+    if (symc_bootstrap_open("t-launcher", &events, &server) != SYMMCOLL_OK)
         exit(1);
     for (int r = 0; r < 3; r++)
         pids[r] = start_child(join_launcher, &numbers[r]);
-    for (int i = 0;
-         i < 20000 && (!symc_hub_met(hub, name) || symc_hub_busy(hub)); i++) {
-        symc_hub_serve(hub);
+    for (int i = 0; i < 20000 && (!symc_bootstrap_is_complete(server, name) ||
+                                     symc_bootstrap_busy(server));
+         i++) {
+        symc_bootstrap_serve(server);
         usleep(500);
     }
     for (int r = 0; r < 3; r++)
         good = end_child(pids[r]) && good;
-    ok(good && seen.met == 1 && seen.right,
-        "a launcher's hub serves a meeting and learns of it once");
+    ok(good && seen.complete == 1 && seen.right,
+        "a launcher's server serves a rendezvous and learns of it once");
     begin_point(30);
     pids[0] = start_child(join_launcher, &numbers[3]);
-    serve_until(hub, "0 and 2");
-    symc_hub_fail_rank(hub, 2, "rank 2 was killed");
-    ok(end_child(pids[0]) && !symc_hub_met(hub, name),
+    serve_until(server, "0 and 2");
+    symc_bootstrap_fail_rank(server, 2, "rank 2 was killed");
+    ok(end_child(pids[0]) && !symc_bootstrap_is_complete(server, name),
         "those who wait for a dead rank are told");
-    symc_hub_close(hub);
+    symc_bootstrap_close(server);
 }
 
 /* The other side has sent a message, and closed without reading ours. */
@@ -472,10 +478,10 @@ int main(void)
     ok(receives_the_last_message(),
         "the last message of a peer that has closed is received, then the end");
     begin_point(30);
-    ok(all_true(2, meets), "two ranks meet");
+    ok(all_true(2, joins_all), "two ranks join");
     begin_point(30);
-    ok(all_true(40, meets),
-        "forty ranks meet, each has everybody's descriptors");
+    ok(all_true(40, joins_all),
+        "forty ranks join, each has everybody's descriptors");
     test_wrong_ranks();
     test_forked();
     test_held_name();

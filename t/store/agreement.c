@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that agree on a meeting through a store, and the names of machines and
- * processes by which they tell whether they can meet.
+ * Ranks that agree on a rendezvous through a store, and the names of machines
+ * and processes by which they tell whether they can connect.
  */
 #include "store/node.h"
 #include "store/rendezvous.h"
@@ -41,8 +41,8 @@ static void *join(void *arg)
     return NULL;
 }
 
-/* Two threads as ranks; whether both met at the same place. */
-static int meet(struct member *a, struct member *b)
+/* Two threads as ranks; whether both got the same name. */
+static int same_place(struct member *a, struct member *b)
 {
     pthread_t thread;
 
@@ -50,8 +50,8 @@ static int meet(struct member *a, struct member *b)
     join(a);
     pthread_join(thread, NULL);
     return a->status == SYMMCOLL_OK && b->status == SYMMCOLL_OK &&
-           strncmp(a->found.meeting, "symmcoll-", 9) == 0 &&
-           strcmp(a->found.meeting, b->found.meeting) == 0;
+           strncmp(a->found.name, "symmcoll-", 9) == 0 &&
+           strcmp(a->found.name, b->found.name) == 0;
 }
 
 static void part(struct member *a, struct member *b)
@@ -102,14 +102,14 @@ static void test_store(struct symmcoll_store *store)
 {
     struct member a;
     struct member b;
-    char first[SYMC_MEETING_MAX];
+    char first[SYMC_RENDEZVOUS_NAME];
 
     a = (struct member){
         .store = store, .name = "w", .rank = 0, .size = 2, .seconds = 60};
     b = a;
     b.rank = 1;
-    ok(meet(&a, &b) && a.found.store != NULL && a.found.owns_store,
-        "ranks meet through a store");
+    ok(same_place(&a, &b) && a.found.store != NULL && a.found.owns_store,
+        "ranks join through a store");
     ok(set_text(a.found.store, "k", "v") && holds(store, "default_pg/k", "v") &&
             holds(b.found.store, "k", "v"),
         "their world works in the view default_pg");
@@ -117,10 +117,10 @@ static void test_store(struct symmcoll_store *store)
             symmcoll_store_timeout(a.found.store) < 18 &&
             symmcoll_store_timeout(store) > 299,
         "the timeout of init is the view's and leaves the store's alone");
-    snprintf(first, sizeof first, "%s", a.found.meeting);
+    snprintf(first, sizeof first, "%s", a.found.name);
     part(&a, &b);
-    ok(meet(&a, &b) && strcmp(first, a.found.meeting) != 0,
-        "a second world over the same store meets at another place");
+    ok(same_place(&a, &b) && strcmp(first, a.found.name) != 0,
+        "a second world over the same store joins under another name");
     part(&a, &b);
 
     b.name = "other"; /* where rank 0 is not */
@@ -134,7 +134,7 @@ static void test_store(struct symmcoll_store *store)
     a.name = "sizes";
     b.size = 3;
     b.seconds = 60;
-    meet(&a, &b);
+    same_place(&a, &b);
     ok(b.status == SYMMCOLL_ERR_MISMATCH &&
             strstr(b.detail, "rank 0 passed 2, rank 1 passed 3") != NULL,
         "sizes that differ are named");
@@ -152,7 +152,7 @@ static void test_file(void)
         .method = url, .name = "w", .rank = 0, .size = 2, .seconds = 60};
     b = a;
     b.rank = 1;
-    ok(meet(&a, &b), "ranks meet through a file");
+    ok(same_place(&a, &b), "ranks join through a file");
     part(&a, &b);
     ok(access(url + strlen("file://"), F_OK) != 0,
         "the last of them removes the file");
@@ -174,7 +174,7 @@ static void test_claims(void)
         .store = store, .name = "w", .rank = 0, .size = 2, .seconds = 60};
     b = a;
     b.rank = 1;
-    ok(meet(&a, &b) && run_in_child(rank_is_taken, &b),
+    ok(same_place(&a, &b) && run_in_child(rank_is_taken, &b),
         "a second process of one rank's number is refused, with the first");
     part(&a, &b);
     ok(run_in_child(rank_is_free, &a),

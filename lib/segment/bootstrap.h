@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The bootstrap: the ranks of one machine exchange the descriptors of their
+ * blocks through a server, in the launcher or else in rank 0.  Once a rank has
+ * received everybody's descriptors it does not need the server any more.
+ *
+ * One server serves several rendezvous, identified by name, one after another
+ * or at once.  Both sides check SO_PEERCRED: another user's process is refused,
+ * and so is anything that does not speak the protocol.
+ */
+#ifndef SYMC_SEGMENT_BOOTSTRAP_H
+#define SYMC_SEGMENT_BOOTSTRAP_H
+
+#include "base/base.h"
+#include "segment/block.h"
+
+#include <stdbool.h>
+
+/* A rank as others know it after the rendezvous. */
+struct symc_peer {
+    struct symc_block_view view;
+    pid_t pid;
+    int pidfd; /* -1: the kernel has none, or the peer is this process */
+    ino_t pidfd_inode; /* see symc_liveness_is_pidfd() */
+    bool mine;         /* mapped by this rank, not borrowed from a thread */
+};
+
+/* "pid 12"; the kernel tells no number of a process of a PID namespace that is
+ * not within the own one. */
+#define SYMC_PID_TEXT 32
+const char *symc_format_pid(pid_t pid, char buffer[SYMC_PID_TEXT]);
+
+/* ---- the serving side, for the launcher and for rank 0 ---- */
+
+struct symc_bootstrap_server;
+
+/* Events for the launcher; any may be NULL.  Called from
+ * symc_bootstrap_serve(). */
+struct symc_bootstrap_events {
+    /* All ranks of a rendezvous have joined. blocks are memfds of `size` ranks,
+     * borrowed; pids are theirs. */
+    void (*joined)(const char *rendezvous, int size, const int *blocks,
+        const pid_t *pids, void *arg);
+    /* A process is told that its rendezvous has failed, by no fault of its
+     * own. */
+    void (*failed)(
+        pid_t pid, symmcoll_status_t status, const char *text, void *arg);
+    void *arg;
+};
+
+/*
+ * Listen on an abstract socket.  name has no leading zero byte.
+ * Errors: INVALID (in use: by whom), SYSTEM.
+ */
+symmcoll_status_t symc_bootstrap_open(const char *name,
+    const struct symc_bootstrap_events *events,
+    struct symc_bootstrap_server **server);
+void symc_bootstrap_close(struct symc_bootstrap_server *server);
+
+/* The same, but where the name is still held by a bootstrap server that is
+ * going, such as that of a killed process, wait for its end until the
+ * deadline. */
+symmcoll_status_t symc_bootstrap_open_until(const char *name,
+    const struct symc_bootstrap_events *events, int64_t deadline_ns,
+    struct symc_bootstrap_server **server);
+
+/* Take in a connection of this process, which need not stand in the queue; fd
+ * is taken.  Errors: SYSTEM. */
+symmcoll_status_t symc_bootstrap_add(
+    struct symc_bootstrap_server *server, int fd);
+
+/* For a server in rank 0: stop listening once one rendezvous is complete. */
+void symc_bootstrap_serve_once(struct symc_bootstrap_server *server);
+
+/* A descriptor that becomes readable when symc_bootstrap_serve() has work
+ * (epoll). */
+int symc_bootstrap_fd(const struct symc_bootstrap_server *server);
+
+/*
+ * Do what there is to do, without waiting, and for a few milliseconds at most:
+ * then symc_bootstrap_fd() is still readable.  Errors: SYSTEM (no descriptor
+ * left for one more client: unfinished rendezvous have been failed).
+ */
+symmcoll_status_t symc_bootstrap_serve(struct symc_bootstrap_server *server);
+
+/* Whether it still takes ranks in. */
+bool symc_bootstrap_is_listening(const struct symc_bootstrap_server *server);
+
+/* Whether any rank of a complete rendezvous has an answer in flight that it has
+ * not acknowledged, or one of a failed rendezvous has not been informed. */
+bool symc_bootstrap_busy(const struct symc_bootstrap_server *server);
+
+/* Whether all ranks of the rendezvous have joined since the server was
+ * opened. */
+bool symc_bootstrap_is_complete(
+    const struct symc_bootstrap_server *server, const char *rendezvous);
+
+/* Fail all incomplete rendezvous that rank has joined or that expect it: ranks
+ * that wait get PEER with the text.  For a launcher whose child died. */
+void symc_bootstrap_fail_rank(
+    struct symc_bootstrap_server *server, int rank, const char *text);
+
+/* The ranks that have not joined a rendezvous, as text for a message; "" when
+ * it is unknown. */
+void symc_bootstrap_missing(const struct symc_bootstrap_server *server,
+    const char *rendezvous, char *buffer, size_t nbytes);
+
+/* ---- the joining side ---- */
+
+struct symc_bootstrap_args {
+    const char *server; /* NULL: rank 0 serves `name` */
+    const char *name;
+    int rank;
+    int size;
+    int64_t deadline_ns;
+    /* Out unless NULL: a pidfd of the process that serves, the caller's to
+     * close whether or not the rendezvous succeeds; -1 where there is none. */
+    int *server_pidfd;
+};
+
+/* What one rank offers to the others of a rendezvous. */
+struct symc_bootstrap_offer {
+    int fds[2]; /* -1: none.  Borrowed when sent, owned when received */
+    pid_t pid;
+    size_t nbytes;
+    void *address; /* valid in the same process only */
+};
+
+/*
+ * Exchange offers: all[r] (out, an array of size) is what rank r offered, with
+ * descriptors of our own unless the ranks are threads of this process.
+ *
+ * Errors: TIMEOUT (who is missing), PEER (who died), INVALID (two ranks of one
+ * number, sizes that differ, processes and threads mixed), NO_MEMORY, SYSTEM.
+ */
+symmcoll_status_t symc_bootstrap_exchange(
+    const struct symc_bootstrap_args *args,
+    const struct symc_bootstrap_offer *mine, struct symc_bootstrap_offer *all,
+    bool *threads);
+
+/*
+ * Join a rendezvous: exchange blocks and map them. fd is the memfd of this
+ * rank's own. peers is an array of size, filled on success, the own entry
+ * included; threads (out) says whether all ranks are threads of this process.
+ * On failure the own block remains the caller's.
+ */
+symmcoll_status_t symc_bootstrap_join(const struct symc_bootstrap_args *args,
+    const struct symc_block_view *own, int fd, struct symc_peer *peers,
+    bool *threads);
+
+/* Leave: unmap and close the peers' blocks, and the own one. */
+void symc_bootstrap_leave(struct symc_peer *peers, int size);
+
+#endif

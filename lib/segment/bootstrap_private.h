@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The internals of the bootstrap server: its clients (bootstrap_server.c) and
+ * their rendezvous (bootstrap_rendezvous.c).  Private to this directory.
+ */
+#ifndef SYMC_SEGMENT_BOOTSTRAP_PRIVATE_H
+#define SYMC_SEGMENT_BOOTSTRAP_PRIVATE_H
+
+#include "segment/bootstrap.h"
+#include "segment/message.h"
+
+enum symc_client_state {
+    SYMC_CLIENT_NEW,     /* has sent nothing */
+    SYMC_CLIENT_JOINED,  /* waits for the others */
+    SYMC_CLIENT_SENDING, /* is being sent the ranks */
+    SYMC_CLIENT_SENT     /* has yet to acknowledge the last batch */
+};
+
+struct symc_client {
+    struct symc_client *next;
+    struct symc_bootstrap_rendezvous *rendezvous;
+    int fd;
+    pid_t pid;
+    enum symc_client_state state;
+    struct symc_bootstrap_hello hello;
+    int fds[SYMC_BOOTSTRAP_FDS];
+    int sent;            /* ranks sent so far */
+    int in_flight;       /* descriptors not acknowledged */
+    bool unacknowledged; /* the latest batch */
+    bool late;           /* its deadline has passed */
+};
+
+/* What a rank offered, kept until it has been sent to all: a rank that has
+ * acknowledged and left is still to be sent to those that wait for their
+ * answer. */
+struct symc_held_offer {
+    pid_t pid;
+    uint64_t nbytes;
+    uint64_t address;
+    int nfds;
+    int fds[SYMC_BOOTSTRAP_FDS];
+};
+
+/* One set of ranks that join each other. */
+struct symc_bootstrap_rendezvous {
+    struct symc_bootstrap_rendezvous *next;
+    char name[SYMC_BOOTSTRAP_NAME];
+    int size;
+    int joined;
+    bool complete; /* all have joined: answers are sent */
+    bool threads;  /* all of one process */
+    struct symc_client **ranks;
+    struct symc_held_offer *offers; /* of each rank, once complete */
+
+    /* Who has come, and has gone again when its deadline had passed. */
+    bool *gone;
+
+    /* After a failure: ranks that join late are informed once, too. */
+    symmcoll_status_t failure; /* 0: none */
+    char text[256];
+    bool *informed;
+};
+
+struct symc_bootstrap_server {
+    int listener;
+    int epoll;
+    int in_flight;    /* descriptors, to all clients */
+    uint64_t refused; /* connections of other users */
+    int64_t late_at;  /* since when a deadline has passed; 0: none has */
+    struct symc_client *clients;
+    struct symc_bootstrap_rendezvous *rendezvous_list;
+    char **completed; /* names of completed rendezvous */
+    size_t completed_count;
+    struct symc_bootstrap_events events;
+    bool serve_once; /* stop listening after one rendezvous */
+
+    /* Of one rendezvous: somebody could not be taken in, so there will be
+     * none. */
+    symmcoll_status_t failure;
+    char text[256];
+};
+
+/* ---- bootstrap_server.c: clients ---- */
+
+void symc_bootstrap_close_fds(int *fds, int count);
+void symc_bootstrap_drop_client(
+    struct symc_bootstrap_server *server, struct symc_client *client);
+
+/* Tell a client that its hello has been read: until then the end of the
+ * connection says nothing about this server's job. */
+void symc_bootstrap_acknowledge(const struct symc_client *client);
+
+/* Send an error and drop the client: one that is not to blame, one that is. */
+void symc_bootstrap_inform(struct symc_bootstrap_server *server,
+    struct symc_client *client, symmcoll_status_t status, const char *text);
+void symc_bootstrap_refuse(struct symc_bootstrap_server *server,
+    struct symc_client *client, symmcoll_status_t status, const char *text);
+
+/* "; 12 connections of other users were refused", or "": for an error that they
+ * may explain. */
+#define SYMC_BOOTSTRAP_REFUSED_TEXT 80
+const char *symc_bootstrap_format_refused(
+    const struct symc_bootstrap_server *server,
+    char buffer[SYMC_BOOTSTRAP_REFUSED_TEXT]);
+
+/* Stop listening: a rank that connects from now on belongs to a later
+ * rendezvous; refused, it tries again until the next server listens. */
+void symc_bootstrap_stop_listening(struct symc_bootstrap_server *server);
+
+/* ---- bootstrap_rendezvous.c: rendezvous ---- */
+
+/* What a client has done: sent its hello, run out of time, acknowledged a
+ * batch, closed.  It may not exist afterwards. */
+void symc_bootstrap_admit(
+    struct symc_bootstrap_server *server, struct symc_client *client);
+void symc_bootstrap_give_up(
+    struct symc_bootstrap_server *server, struct symc_client *client);
+void symc_bootstrap_take_ack(
+    struct symc_bootstrap_server *server, struct symc_client *client);
+void symc_bootstrap_lose(
+    struct symc_bootstrap_server *server, struct symc_client *client);
+
+/* Fail the rendezvous in which a deadline has passed, once all that had been
+ * sent by then has been read. */
+void symc_bootstrap_fail_late(
+    struct symc_bootstrap_server *server, bool all_read);
+
+/* Send what there is to send. */
+void symc_bootstrap_send_all(struct symc_bootstrap_server *server);
+
+/* Inform all that have joined, and remember it for those that have not. */
+void symc_bootstrap_fail_rendezvous(struct symc_bootstrap_server *server,
+    struct symc_bootstrap_rendezvous *rendezvous, symmcoll_status_t status,
+    const char *text);
+void symc_bootstrap_drop_rendezvous(struct symc_bootstrap_server *server,
+    struct symc_bootstrap_rendezvous *rendezvous);
+
+#endif

@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The rendezvous of a server: which ranks have joined, what they offered, and
+ * how it is sent to everybody.
+ */
+#include "segment/bootstrap_private.h"
+#include "segment/liveness.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_IN_FLIGHT 400 /* descriptors sent and not yet acknowledged */
+#define READ_NS (INT64_C(200) * 1000 * 1000) /* for what others have sent */
+
+/* The rendezvous of a name that still accepts ranks: a complete one only sends
+ * its answers. */
+static struct symc_bootstrap_rendezvous *find_rendezvous(
+    const struct symc_bootstrap_server *server, const char *name)
+{
+    struct symc_bootstrap_rendezvous *rendezvous = server->rendezvous_list;
+
+    while (rendezvous != NULL &&
+           (rendezvous->complete || strcmp(rendezvous->name, name) != 0))
+        rendezvous = rendezvous->next;
+    return rendezvous;
+}
+
+static void free_rendezvous(struct symc_bootstrap_rendezvous *rendezvous)
+{
+    free(rendezvous->ranks);
+    free(rendezvous->offers);
+    free(rendezvous->informed);
+    free(rendezvous->gone);
+    free(rendezvous);
+}
+
+static struct symc_bootstrap_rendezvous *add_rendezvous(
+    struct symc_bootstrap_server *server, const char *name, int size)
+{
+    struct symc_bootstrap_rendezvous *rendezvous =
+        symc_alloc(1, sizeof(*rendezvous));
+
+    if (rendezvous == NULL)
+        return NULL;
+    rendezvous->ranks = symc_alloc((size_t)size, sizeof(struct symc_client *));
+    rendezvous->offers =
+        symc_alloc((size_t)size, sizeof(struct symc_held_offer));
+    rendezvous->informed = symc_alloc((size_t)size, sizeof(bool));
+    rendezvous->gone = symc_alloc((size_t)size, sizeof(bool));
+    if (rendezvous->ranks == NULL || rendezvous->offers == NULL ||
+        rendezvous->informed == NULL || rendezvous->gone == NULL) {
+        free_rendezvous(rendezvous);
+        return NULL;
+    }
+    snprintf(rendezvous->name, sizeof(rendezvous->name), "%s", name);
+    rendezvous->size = size;
+    rendezvous->next = server->rendezvous_list;
+    server->rendezvous_list = rendezvous;
+    return rendezvous;
+}
+
+void symc_bootstrap_drop_rendezvous(struct symc_bootstrap_server *server,
+    struct symc_bootstrap_rendezvous *rendezvous)
+{
+    struct symc_bootstrap_rendezvous **at = &server->rendezvous_list;
+
+    while (*at != rendezvous)
+        at = &(*at)->next;
+    *at = rendezvous->next;
+    for (int r = 0; r < rendezvous->size; r++)
+        symc_bootstrap_close_fds(
+            rendezvous->offers[r].fds, rendezvous->offers[r].nfds);
+    free_rendezvous(rendezvous);
+}
+
+static void list_missing(const struct symc_bootstrap_rendezvous *rendezvous,
+    char *buffer, size_t nbytes)
+{
+    bool *absent = symc_alloc((size_t)rendezvous->size, sizeof(bool));
+
+    buffer[0] = '\0';
+    if (absent == NULL)
+        return;
+    for (int r = 0; r < rendezvous->size; r++)
+        absent[r] = rendezvous->ranks[r] == NULL && !rendezvous->gone[r];
+    symc_format_ranks(absent, rendezvous->size, buffer, nbytes);
+    free(absent);
+}
+
+/* Inform all that have joined, and remember it for those that have not. */
+void symc_bootstrap_fail_rendezvous(struct symc_bootstrap_server *server,
+    struct symc_bootstrap_rendezvous *rendezvous, symmcoll_status_t status,
+    const char *text)
+{
+    bool everybody = true;
+
+    rendezvous->failure = status;
+    snprintf(rendezvous->text, sizeof(rendezvous->text), "%s", text);
+    for (int r = 0; r < rendezvous->size; r++) {
+        struct symc_client *client = rendezvous->ranks[r];
+
+        if (client != NULL) {
+            rendezvous->informed[r] = true;
+            symc_bootstrap_inform(server, client, status, text);
+        }
+        everybody = everybody && rendezvous->informed[r];
+    }
+    rendezvous->complete = false;
+    if (everybody)
+        symc_bootstrap_drop_rendezvous(server, rendezvous);
+}
+
+/* Where processes and threads are mixed: the text of the error, else NULL. */
+static const char *check_kinds(
+    struct symc_bootstrap_rendezvous *rendezvous, char *buffer, size_t nbytes)
+{
+    char first[SYMC_PID_TEXT], second[SYMC_PID_TEXT];
+
+    for (int r = 1; r < rendezvous->size; r++) {
+        for (int s = 0; s < r; s++) {
+            pid_t pid = rendezvous->ranks[r]->pid,
+                  other = rendezvous->ranks[s]->pid;
+            bool same = pid == other && pid > 0; /* 0: one of many */
+
+            if (r == 1)
+                rendezvous->threads = same;
+            if (same == rendezvous->threads)
+                continue;
+            snprintf(buffer, nbytes,
+                "init: expected all ranks to be processes or all to be threads "
+                "of one, found rank %d (%s) and rank %d (%s)",
+                s, symc_format_pid(other, first), r,
+                symc_format_pid(pid, second));
+            return buffer;
+        }
+    }
+    return NULL;
+}
+
+static void note_complete(
+    struct symc_bootstrap_server *server, const char *name)
+{
+    char **grown = realloc(server->completed,
+        (server->completed_count + 1) * sizeof(*server->completed));
+
+    if (grown == NULL)
+        return;
+    server->completed = grown;
+    server->completed[server->completed_count] = symc_strdup(name);
+    if (server->completed[server->completed_count] != NULL)
+        server->completed_count++;
+}
+
+static void announce(struct symc_bootstrap_server *server,
+    const struct symc_bootstrap_rendezvous *rendezvous)
+{
+    int *blocks = symc_alloc((size_t)rendezvous->size, sizeof(int));
+    pid_t *pids = symc_alloc((size_t)rendezvous->size, sizeof(pid_t));
+
+    for (int r = 0; blocks != NULL && pids != NULL && r < rendezvous->size;
+         r++) {
+        const struct symc_held_offer *offer = &rendezvous->offers[r];
+
+        blocks[r] = offer->nfds > 0 ? offer->fds[0] : -1;
+        pids[r] = offer->pid;
+    }
+    if (blocks != NULL && pids != NULL)
+        server->events.joined(rendezvous->name, rendezvous->size, blocks, pids,
+            server->events.arg);
+    free(blocks);
+    free(pids);
+}
+
+/* Take over what a rank offered. */
+static void hold_offer(
+    struct symc_client *client, struct symc_held_offer *offer)
+{
+    *offer = (struct symc_held_offer){.pid = client->pid,
+        .nbytes = client->hello.nbytes,
+        .address = client->hello.address,
+        .nfds = (int)client->hello.nfds};
+    memcpy(offer->fds, client->fds, sizeof(offer->fds));
+    client->hello.nfds = 0;
+}
+
+/* All ranks have joined. */
+static void complete_rendezvous(struct symc_bootstrap_server *server,
+    struct symc_bootstrap_rendezvous *rendezvous)
+{
+    char text[256];
+    const char *mixed = check_kinds(rendezvous, text, sizeof(text));
+
+    if (mixed != NULL) {
+        symc_bootstrap_fail_rendezvous(
+            server, rendezvous, SYMMCOLL_ERR_INVALID, mixed);
+        return;
+    }
+    rendezvous->complete = true;
+    for (int r = 0; r < rendezvous->size; r++) {
+        rendezvous->ranks[r]->state = SYMC_CLIENT_SENDING;
+        hold_offer(rendezvous->ranks[r], &rendezvous->offers[r]);
+    }
+    if (!symc_bootstrap_is_complete(server, rendezvous->name))
+        note_complete(server, rendezvous->name);
+    if (server->serve_once)
+        symc_bootstrap_stop_listening(server);
+    if (server->events.joined != NULL)
+        announce(server, rendezvous);
+}
+
+/* Send a client the next batch of ranks, unless too many descriptors are in
+ * flight. */
+static void send_batch(
+    struct symc_bootstrap_server *server, struct symc_client *client)
+{
+    const struct symc_bootstrap_rendezvous *rendezvous = client->rendezvous;
+    struct symc_bootstrap_answer answer;
+    int fds[SYMC_BOOTSTRAP_BATCH * SYMC_BOOTSTRAP_FDS];
+    int nfds = 0, count = rendezvous->size - client->sent, error;
+
+    if (count > SYMC_BOOTSTRAP_BATCH)
+        count = SYMC_BOOTSTRAP_BATCH;
+    memset(&answer, 0, sizeof(answer));
+    answer.magic = SYMC_BOOTSTRAP_MAGIC;
+    answer.kind = SYMC_BOOTSTRAP_PEERS;
+    answer.first = client->sent;
+    answer.count = count;
+    answer.threads = rendezvous->threads;
+    for (int i = 0; i < count; i++) {
+        const struct symc_held_offer *peer =
+            &rendezvous->offers[client->sent + i];
+        struct symc_bootstrap_peer *entry = &answer.peers[i];
+
+        entry->pid = (int32_t)peer->pid;
+        entry->nbytes = peer->nbytes;
+        entry->address = rendezvous->threads ? peer->address : 0;
+        if (rendezvous->threads)
+            continue;
+        entry->nfds = (uint32_t)peer->nfds;
+        for (int f = 0; f < peer->nfds; f++)
+            fds[nfds++] = peer->fds[f];
+    }
+    if (server->in_flight > 0 && server->in_flight + nfds > MAX_IN_FLIGHT)
+        return;
+    error = symc_message_send(
+        client->fd, &answer, symc_bootstrap_answer_nbytes(count), fds, nfds);
+    if (error == EAGAIN || error == ETOOMANYREFS || error == ENOBUFS)
+        return;
+    /* Any other error is seen again when the end of the connection is read. */
+    client->sent += count;
+    client->unacknowledged = true;
+    client->in_flight = nfds;
+    server->in_flight += nfds;
+    if (client->sent == rendezvous->size)
+        client->state = SYMC_CLIENT_SENT;
+}
+
+/* One batch to each; the next when it has acknowledged that.  A client that has
+ * to wait because of descriptors in flight is tried again at the next event, at
+ * the latest when another acknowledges. */
+void symc_bootstrap_send_all(struct symc_bootstrap_server *server)
+{
+    for (struct symc_client *client = server->clients; client != NULL;
+         client = client->next) {
+        if (client->state == SYMC_CLIENT_SENDING && !client->unacknowledged)
+            send_batch(server, client);
+    }
+}
+
+void symc_bootstrap_admit(
+    struct symc_bootstrap_server *server, struct symc_client *client)
+{
+    const struct symc_bootstrap_hello *hello = &client->hello;
+    struct symc_bootstrap_rendezvous *rendezvous =
+        find_rendezvous(server, hello->name);
+    char text[256], first[SYMC_PID_TEXT], second[SYMC_PID_TEXT];
+
+    if (server->failure != SYMMCOLL_OK) {
+        symc_bootstrap_inform(server, client, server->failure, server->text);
+        return;
+    }
+    if (rendezvous == NULL)
+        rendezvous = add_rendezvous(server, hello->name, hello->size);
+    if (rendezvous == NULL) {
+        symc_bootstrap_refuse(
+            server, client, SYMMCOLL_ERR_NO_MEMORY, symmcoll_last_error());
+        return;
+    }
+    if (rendezvous->size != hello->size) {
+        snprintf(text, sizeof(text),
+            "init: size differs: rank %d says %d ranks, others said %d",
+            hello->rank, hello->size, rendezvous->size);
+        symc_bootstrap_refuse(server, client, SYMMCOLL_ERR_INVALID, text);
+        return;
+    }
+    if (rendezvous->failure != SYMMCOLL_OK &&
+        rendezvous->informed[hello->rank]) {
+        symc_bootstrap_drop_rendezvous(
+            server, rendezvous); /* it has been informed, and tries again */
+        rendezvous = add_rendezvous(server, hello->name, hello->size);
+        if (rendezvous == NULL) {
+            symc_bootstrap_refuse(
+                server, client, SYMMCOLL_ERR_NO_MEMORY, symmcoll_last_error());
+            return;
+        }
+    } else if (rendezvous->failure != SYMMCOLL_OK) {
+        bool everybody = true;
+
+        rendezvous->informed[hello->rank] = true;
+        for (int r = 0; r < rendezvous->size; r++)
+            everybody = everybody && rendezvous->informed[r];
+        symc_bootstrap_inform(
+            server, client, rendezvous->failure, rendezvous->text);
+        if (everybody)
+            symc_bootstrap_drop_rendezvous(server, rendezvous);
+        return;
+    }
+    if (rendezvous->ranks[hello->rank] != NULL) {
+        snprintf(text, sizeof(text),
+            "init: rank %d has come already (%s); another (%s) says that it is "
+            "rank %d too",
+            hello->rank,
+            symc_format_pid(rendezvous->ranks[hello->rank]->pid, first),
+            symc_format_pid(client->pid, second), hello->rank);
+        symc_bootstrap_refuse(server, client, SYMMCOLL_ERR_INVALID, text);
+        return;
+    }
+    symc_bootstrap_acknowledge(client);
+    client->rendezvous = rendezvous;
+    client->state = SYMC_CLIENT_JOINED;
+    rendezvous->ranks[hello->rank] = client;
+    if (++rendezvous->joined == rendezvous->size)
+        complete_rendezvous(server, rendezvous);
+}
+
+/* A client's deadline has passed: nobody in its rendezvous need wait longer.
+ * But others may have come by now and not have been heard. */
+void symc_bootstrap_give_up(
+    struct symc_bootstrap_server *server, struct symc_client *client)
+{
+    client->late = true;
+    if (server->late_at == 0)
+        server->late_at = symc_now_ns();
+}
+
+/* Whether a deadline has passed in a rendezvous; count and list those who
+ * came. */
+static bool is_late(
+    const struct symc_bootstrap_rendezvous *rendezvous, int *came)
+{
+    bool late = false;
+
+    *came = 0;
+    for (int r = 0; r < rendezvous->size; r++) {
+        const struct symc_client *client = rendezvous->ranks[r];
+
+        *came += client != NULL || rendezvous->gone[r];
+        late = late || rendezvous->gone[r] || (client != NULL && client->late);
+    }
+    return late;
+}
+
+static void fail_late_rendezvous(struct symc_bootstrap_server *server,
+    struct symc_bootstrap_rendezvous *rendezvous, int came)
+{
+    char ranks[100], text[256], refused[SYMC_BOOTSTRAP_REFUSED_TEXT];
+
+    if (came == rendezvous->size) {
+        symc_format_ranks(
+            rendezvous->gone, rendezvous->size, ranks, sizeof(ranks));
+        snprintf(text, sizeof(text),
+            "init: all %d ranks came, but rank %s gave up before process %d, "
+            "which serves them, had received all: was it stopped?",
+            rendezvous->size, ranks, (int)getpid());
+    } else {
+        list_missing(rendezvous, ranks, sizeof(ranks));
+        snprintf(text, sizeof(text),
+            "init: %d of %d ranks came, missing: rank %s%s", came,
+            rendezvous->size, ranks,
+            symc_bootstrap_format_refused(server, refused));
+    }
+    symc_bootstrap_fail_rendezvous(
+        server, rendezvous, SYMMCOLL_ERR_TIMEOUT, text);
+}
+
+void symc_bootstrap_fail_late(
+    struct symc_bootstrap_server *server, bool all_read)
+{
+    struct symc_bootstrap_rendezvous *rendezvous, *next;
+    int came;
+
+    if (server->late_at == 0 ||
+        (!all_read && symc_now_ns() - server->late_at < READ_NS))
+        return;
+    server->late_at = 0;
+    for (rendezvous = server->rendezvous_list; rendezvous != NULL;
+         rendezvous = next) {
+        next = rendezvous->next;
+        if (!rendezvous->complete && rendezvous->failure == SYMMCOLL_OK &&
+            is_late(rendezvous, &came))
+            fail_late_rendezvous(server, rendezvous, came);
+    }
+}
+
+static void finish_client(
+    struct symc_bootstrap_server *server, struct symc_client *client)
+{
+    struct symc_bootstrap_rendezvous *rendezvous = client->rendezvous;
+
+    symc_bootstrap_drop_client(server, client);
+    if (rendezvous->joined == 0)
+        symc_bootstrap_drop_rendezvous(server, rendezvous);
+}
+
+/* A batch has arrived. */
+void symc_bootstrap_take_ack(
+    struct symc_bootstrap_server *server, struct symc_client *client)
+{
+    client->unacknowledged = false;
+    server->in_flight -= client->in_flight;
+    client->in_flight = 0;
+    if (client->state == SYMC_CLIENT_SENT)
+        finish_client(server, client);
+}
+
+/* A client has gone. */
+void symc_bootstrap_lose(
+    struct symc_bootstrap_server *server, struct symc_client *client)
+{
+    struct symc_bootstrap_rendezvous *rendezvous = client->rendezvous;
+    char text[256], how[64], pid[SYMC_PID_TEXT];
+
+    if (rendezvous == NULL) {
+        symc_bootstrap_drop_client(server, client);
+        return;
+    }
+    if (rendezvous->complete) { /* its peers' monitors will detect it */
+        finish_client(server, client);
+        return;
+    }
+    if (client->late) { /* it has not died: symc_bootstrap_fail_late() comes */
+        rendezvous->gone[client->hello.rank] = true;
+        rendezvous->informed[client->hello.rank] = true;
+        symc_bootstrap_drop_client(server, client);
+        return;
+    }
+    if (!symc_liveness_ask_kernel(client->pid,
+            client->hello.nfds == 2 ? client->fds[1] : -1, how, sizeof(how)))
+        snprintf(how, sizeof(how), "died or gave up");
+    snprintf(text, sizeof(text), "init: rank %d (%s) %s during init",
+        client->hello.rank, symc_format_pid(client->pid, pid), how);
+    rendezvous->informed[client->hello.rank] = true;
+    symc_bootstrap_drop_client(server, client);
+    symc_bootstrap_fail_rendezvous(server, rendezvous, SYMMCOLL_ERR_PEER, text);
+}
+
+bool symc_bootstrap_busy(const struct symc_bootstrap_server *server)
+{
+    const struct symc_bootstrap_rendezvous *at = server->rendezvous_list;
+
+    while (at != NULL && !at->complete && at->failure == SYMMCOLL_OK)
+        at = at->next;
+    return at != NULL;
+}
+
+bool symc_bootstrap_is_complete(
+    const struct symc_bootstrap_server *server, const char *rendezvous)
+{
+    for (size_t i = 0; i < server->completed_count; i++) {
+        if (strcmp(server->completed[i], rendezvous) == 0)
+            return true;
+    }
+    return false;
+}
+
+void symc_bootstrap_fail_rank(
+    struct symc_bootstrap_server *server, int rank, const char *text)
+{
+    char line[256];
+    struct symc_bootstrap_rendezvous *rendezvous, *next;
+
+    snprintf(line, sizeof(line), "init: %s", text);
+    for (rendezvous = server->rendezvous_list; rendezvous != NULL;
+         rendezvous = next) {
+        next = rendezvous->next;
+        if (rendezvous->complete || rendezvous->failure != SYMMCOLL_OK ||
+            rank >= rendezvous->size)
+            continue;
+        rendezvous->informed[rank] = true;
+        if (rendezvous->ranks[rank] != NULL)
+            symc_bootstrap_drop_client(server, rendezvous->ranks[rank]);
+        symc_bootstrap_fail_rendezvous(
+            server, rendezvous, SYMMCOLL_ERR_PEER, line);
+    }
+}
+
+void symc_bootstrap_missing(const struct symc_bootstrap_server *server,
+    const char *name, char *buffer, size_t nbytes)
+{
+    const struct symc_bootstrap_rendezvous *rendezvous =
+        find_rendezvous(server, name);
+
+    buffer[0] = '\0';
+    if (rendezvous != NULL)
+        list_missing(rendezvous, buffer, nbytes);
+}

@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The bootstrap server: it collects one hello from each rank of a rendezvous
+ * and then sends everybody's offers to everybody.  It never blocks, trusts no
+ * message, and drops a bad client without harm to the others.
+ */
+#include "segment/bootstrap_private.h"
+#include "segment/connect.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PROBE_MS \
+    500 /* for the answer of a bootstrap server that has our name */
+#define MAX_SILENT 256 /* clients that have connected and sent nothing */
+
+/* Bounds of one call of symc_bootstrap_serve(), whose caller has more to do. */
+#define SERVE_NS (INT64_C(5) * 1000 * 1000)
+#define SERVE_MESSAGES 3 /* of one client: hello, giving up, its end */
+#define SERVE_ACCEPTS 64 /* between two looks at the clients */
+
+void symc_bootstrap_close_fds(int *fds, int count)
+{
+    for (int i = 0; i < count; i++)
+        close(fds[i]);
+}
+
+/* ---- clients ---- */
+
+void symc_bootstrap_drop_client(
+    struct symc_bootstrap_server *server, struct symc_client *client)
+{
+    struct symc_client **at = &server->clients;
+
+    while (*at != client)
+        at = &(*at)->next;
+    *at = client->next;
+    server->in_flight -= client->in_flight;
+    if (client->rendezvous != NULL) {
+        client->rendezvous->ranks[client->hello.rank] = NULL;
+        client->rendezvous->joined--;
+    }
+    symc_bootstrap_close_fds(client->fds, (int)client->hello.nfds);
+    close(client->fd);
+    free(client);
+}
+
+/* Send an answer without ranks.  Where it cannot be sent, the client's hang-up
+ * is read next. */
+static void send_answer(const struct symc_client *client,
+    enum symc_bootstrap_kind kind, symmcoll_status_t status, const char *text)
+{
+    struct symc_bootstrap_answer answer;
+
+    memset(&answer, 0, symc_bootstrap_answer_nbytes(0));
+    answer.magic = SYMC_BOOTSTRAP_MAGIC;
+    answer.kind = kind;
+    answer.status = status;
+    snprintf(answer.text, sizeof(answer.text), "%s", text);
+    symc_message_send(
+        client->fd, &answer, symc_bootstrap_answer_nbytes(0), NULL, 0);
+}
+
+void symc_bootstrap_acknowledge(const struct symc_client *client)
+{
+    send_answer(client, SYMC_BOOTSTRAP_JOINED, SYMMCOLL_OK, "");
+}
+
+/* Inform a client that is not to blame. */
+void symc_bootstrap_inform(struct symc_bootstrap_server *server,
+    struct symc_client *client, symmcoll_status_t status, const char *text)
+{
+    if (server->events.failed != NULL)
+        server->events.failed(client->pid, status, text, server->events.arg);
+    send_answer(client, SYMC_BOOTSTRAP_FAILED, status, text);
+    symc_bootstrap_drop_client(server, client);
+}
+
+void symc_bootstrap_refuse(struct symc_bootstrap_server *server,
+    struct symc_client *client, symmcoll_status_t status, const char *text)
+{
+    send_answer(client, SYMC_BOOTSTRAP_FAILED, status, text);
+    symc_bootstrap_drop_client(server, client);
+}
+
+/* Stop listening: a rank that connects from now on belongs to a later
+ * rendezvous; refused, it tries again until the next server listens. */
+void symc_bootstrap_stop_listening(struct symc_bootstrap_server *server)
+{
+    if (server->listener >= 0) {
+        /* Refuses also where a forked child has a copy of it. */
+        shutdown(server->listener, SHUT_RDWR);
+        close(server->listener);
+    }
+    server->listener = -1;
+}
+
+/* ---- messages of clients ---- */
+
+static bool hello_is_sane(
+    const struct symc_bootstrap_hello *hello, size_t nbytes)
+{
+    return nbytes == sizeof(*hello) && hello->magic == SYMC_BOOTSTRAP_MAGIC &&
+           hello->kind == SYMC_BOOTSTRAP_HELLO && hello->size > 0 &&
+           hello->size <= SYMC_RANKS_MAX && hello->rank >= 0 &&
+           hello->rank < hello->size &&
+           memchr(hello->name, '\0', sizeof(hello->name)) != NULL;
+}
+
+/* Whether this bootstrap server only stays to tell those who come late of a
+ * failure. */
+static bool is_going(const struct symc_bootstrap_server *server)
+{
+    const struct symc_bootstrap_rendezvous *at = server->rendezvous_list;
+
+    while (at != NULL && at->failure != SYMMCOLL_OK)
+        at = at->next;
+    return server->serve_once && server->rendezvous_list != NULL && at == NULL;
+}
+
+const char *symc_bootstrap_format_refused(
+    const struct symc_bootstrap_server *server,
+    char buffer[SYMC_BOOTSTRAP_REFUSED_TEXT])
+{
+    buffer[0] = '\0';
+    if (server->refused > 0)
+        snprintf(buffer, SYMC_BOOTSTRAP_REFUSED_TEXT,
+            "; %" PRIu64 " connections of other users were refused",
+            server->refused);
+    return buffer;
+}
+
+/* No more clients can be accepted: the ranks of all rendezvous would wait in
+ * vain. */
+static symmcoll_status_t fail_full(
+    struct symc_bootstrap_server *server, int error)
+{
+    struct symc_bootstrap_rendezvous *rendezvous, *next;
+    char where[160], refused[SYMC_BOOTSTRAP_REFUSED_TEXT];
+    symmcoll_status_t status;
+
+    snprintf(where, sizeof(where),
+        "init: the bootstrap server in process %d cannot accept one more "
+        "rank%s",
+        (int)getpid(), symc_bootstrap_format_refused(server, refused));
+    status = symc_fail_descriptor(error, where);
+    if (server->serve_once) {
+        server->failure = status;
+        snprintf(
+            server->text, sizeof(server->text), "%s", symmcoll_last_error());
+    }
+    for (rendezvous = server->rendezvous_list; rendezvous != NULL;
+         rendezvous = next) {
+        next = rendezvous->next;
+        if (!rendezvous->complete && rendezvous->failure == SYMMCOLL_OK)
+            symc_bootstrap_fail_rendezvous(
+                server, rendezvous, status, symmcoll_last_error());
+    }
+    return status;
+}
+
+/* Receive a client's message; the client may be gone afterwards. */
+static void receive(
+    struct symc_bootstrap_server *server, struct symc_client *client)
+{
+    struct symc_bootstrap_hello message;
+    size_t nbytes = sizeof(message);
+    int fds[SYMC_BOOTSTRAP_FDS], nfds = SYMC_BOOTSTRAP_FDS;
+    int error = symc_message_receive(client->fd, &message, &nbytes, fds, &nfds);
+
+    if (error == EAGAIN)
+        return;
+    if (error == EMFILE && client->state == SYMC_CLIENT_NEW) {
+        symc_bootstrap_close_fds(fds, nfds);
+        symc_bootstrap_refuse(server, client, SYMMCOLL_ERR_SYSTEM,
+            "init: the bootstrap server has no descriptor left: RLIMIT_NOFILE "
+            "is too low for so many ranks");
+        if (hello_is_sane(&message, nbytes))
+            (void)fail_full(server, error); /* it is one of those expected */
+        return;
+    }
+    if (error != 0) {
+        symc_bootstrap_close_fds(fds, nfds);
+        symc_bootstrap_lose(server, client);
+        return;
+    }
+    if (client->state == SYMC_CLIENT_NEW && hello_is_sane(&message, nbytes)) {
+        client->hello = message;
+        client->hello.nfds = (uint32_t)nfds;
+        memcpy(client->fds, fds, sizeof(fds));
+        symc_bootstrap_admit(server, client);
+        return;
+    }
+    symc_bootstrap_close_fds(fds, nfds);
+    if (client->state == SYMC_CLIENT_NEW && nbytes == sizeof(message) &&
+        message.magic == SYMC_BOOTSTRAP_MAGIC &&
+        message.kind == SYMC_BOOTSTRAP_PROBE && !is_going(server))
+        symc_bootstrap_acknowledge(client);
+    if (client->state == SYMC_CLIENT_NEW || nbytes != sizeof(message) ||
+        message.magic != SYMC_BOOTSTRAP_MAGIC)
+        symc_bootstrap_lose(server, client);
+    else if (client->unacknowledged && message.kind == SYMC_BOOTSTRAP_ACK)
+        symc_bootstrap_take_ack(server, client);
+    else if (client->state == SYMC_CLIENT_JOINED &&
+             message.kind == SYMC_BOOTSTRAP_GIVE_UP)
+        symc_bootstrap_give_up(server, client);
+}
+
+/* Drop the client that has been silent for longest, where more than `most` are;
+ * false where there are not so many. */
+static bool drop_silent(struct symc_bootstrap_server *server, int most)
+{
+    struct symc_client *oldest = NULL;
+    int count = 0;
+    char first;
+
+    for (struct symc_client *at = server->clients; at != NULL; at = at->next) {
+        if (at->state != SYMC_CLIENT_NEW)
+            continue;
+        oldest = at; /* the newest is at the head */
+        count++;
+    }
+    if (count <= most)
+        return false;
+    /* Its hello may have arrived by now and only wait to be received. */
+    if (recv(oldest->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
+        receive(server, oldest);
+    else
+        symc_bootstrap_drop_client(server, oldest);
+    return true;
+}
+
+/* Take a connection over, or close it; 0 or an errno. */
+static int add_client(struct symc_bootstrap_server *server, int fd, pid_t pid)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    struct symc_client *client = symc_alloc(1, sizeof(*client));
+
+    event.data.ptr = client;
+    if (client == NULL ||
+        epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
+        int error = errno;
+
+        free(client);
+        close(fd);
+        return error;
+    }
+    client->fd = fd;
+    client->pid = pid;
+    client->next = server->clients;
+    server->clients = client;
+    drop_silent(server, MAX_SILENT);
+    return 0;
+}
+
+/* Accept a client; false where there is none. */
+static bool accept_client(struct symc_bootstrap_server *server)
+{
+    uid_t uid;
+    pid_t pid;
+    int fd =
+        accept4(server->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+        int error = errno;
+        bool room = drop_silent(server, 0);
+
+        errno = error;
+        return room;
+    }
+    if (fd < 0)
+        return errno == ECONNABORTED || errno == EINTR;
+    if (symc_message_peer(fd, &uid, &pid) == 0 &&
+        symc_message_is_trusted(uid, pid)) {
+        (void)add_client(server, fd, pid); /* who is not taken in tries again */
+        return true;
+    }
+    server->refused++;
+    close(fd);
+    return true;
+}
+
+/* The same, for some of those who wait. */
+static bool welcome_some(struct symc_bootstrap_server *server)
+{
+    int count = 0;
+
+    while (
+        count < SERVE_ACCEPTS && server->listener >= 0 && accept_client(server))
+        count++;
+    return count == SERVE_ACCEPTS || server->listener < 0 || errno == EAGAIN;
+}
+
+/* Whether a client that an event named is still there: a message of one may
+ * have dropped others. */
+static bool is_client(const struct symc_bootstrap_server *server,
+    const struct symc_client *client)
+{
+    const struct symc_client *at = server->clients;
+
+    while (at != NULL && at != client)
+        at = at->next;
+    return at != NULL;
+}
+
+symmcoll_status_t symc_bootstrap_serve(struct symc_bootstrap_server *server)
+{
+    struct epoll_event events[32];
+    int64_t until = symc_now_ns() + SERVE_NS;
+    int count;
+
+    do {
+        count = epoll_wait(server->epoll, events, 32, 0);
+        for (int i = 0; i < count; i++) {
+            struct symc_client *client = events[i].data.ptr;
+
+            if (client == NULL && !welcome_some(server))
+                return fail_full(server, errno);
+            if (client == NULL)
+                continue;
+            /* A rank that came, gave up and went has said all that before its
+             * hello may count. */
+            for (int n = 0; n < SERVE_MESSAGES && is_client(server, client);
+                 n++)
+                receive(server, client);
+        }
+        symc_bootstrap_send_all(server);
+    } while (count > 0 && symc_now_ns() < until);
+    symc_bootstrap_fail_late(server, count == 0);
+    return SYMMCOLL_OK;
+}
+
+/* ---- opening and closing ---- */
+
+static symmcoll_status_t fail_in_use(const char *name)
+{
+    char owner[SYMC_OWNER_TEXT], text[SYMC_PID_TEXT];
+    uid_t uid = 0;
+    pid_t pid = 0;
+    int fd, error = symc_connect(name, &fd);
+
+    if (error != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "bootstrap server: the name '@%s' is in use: it belongs to %s",
+            name, symc_format_owner(name, error, owner));
+    error = symc_message_peer(fd, &uid, &pid);
+    close(fd);
+    if (error != 0)
+        return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
+            "bootstrap server: the name '@%s' is in use by another job", name);
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "bootstrap server: the name '@%s' is in use by a process (%s) of user "
+        "%u: is another job running with the same MASTER_ADDR and MASTER_PORT, "
+        "or is rank 0 there twice?",
+        name, symc_format_pid(pid, text), uid);
+}
+
+/*
+ * Whether the holder of a name may be waited for: nobody listens any more, or
+ * it ends the connection, or does not answer, when asked whether it serves.  A
+ * killed process holds its sockets until its memory has been torn down.
+ */
+static bool is_released(const char *name)
+{
+    struct symc_bootstrap_hello probe = {
+        .magic = SYMC_BOOTSTRAP_MAGIC, .kind = SYMC_BOOTSTRAP_PROBE};
+    struct symc_bootstrap_answer answer;
+    size_t nbytes = sizeof(answer);
+    struct pollfd polled = {.events = POLLIN};
+    bool released = true;
+    int nfds = 0;
+    uid_t uid;
+    pid_t pid;
+    int error = symc_connect(name, &polled.fd);
+
+    if (error != 0)
+        return error == ECONNREFUSED;
+    if (symc_message_peer(polled.fd, &uid, &pid) != 0 ||
+        !symc_message_is_trusted(uid, pid))
+        released = false;
+    else if (symc_message_send(polled.fd, &probe, sizeof(probe), NULL, 0) ==
+                 0 &&
+             poll(&polled, 1, PROBE_MS) == 1)
+        released =
+            symc_message_receive(polled.fd, &answer, &nbytes, NULL, &nfds) != 0;
+    close(polled.fd);
+    return released;
+}
+
+/* Bind and listen; 0 or an errno. */
+static int try_listening(const char *name, int fd)
+{
+    struct sockaddr_un address;
+    unsigned length = symc_message_address(name, &address);
+
+    if (bind(fd, (struct sockaddr *)&address, length) != 0 ||
+        listen(fd, SOMAXCONN) != 0)
+        return errno;
+    return 0;
+}
+
+static symmcoll_status_t open_listener(
+    const char *name, int64_t deadline_ns, int *listener)
+{
+    struct sockaddr_un address;
+    const struct timespec pause = {.tv_nsec = 2000000};
+    int fd, error;
+
+    if (symc_message_address(name, &address) == 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "bootstrap server: expected a name of 1 to %zu bytes, found '%s'",
+            sizeof(address.sun_path) - 1, name);
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return symc_fail_descriptor(errno, "bootstrap server: socket");
+    while ((error = try_listening(name, fd)) == EADDRINUSE &&
+           symc_now_ns() < deadline_ns && is_released(name))
+        nanosleep(&pause, NULL);
+    if (error == 0) {
+        *listener = fd;
+        return SYMMCOLL_OK;
+    }
+    close(fd);
+    if (error == EADDRINUSE)
+        return fail_in_use(name);
+    return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
+        "bootstrap server: listening on '%s'", name);
+}
+
+symmcoll_status_t symc_bootstrap_open_until(const char *name,
+    const struct symc_bootstrap_events *events, int64_t deadline_ns,
+    struct symc_bootstrap_server **server)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    struct symc_bootstrap_server *made = symc_alloc(1, sizeof(*made));
+    symmcoll_status_t status;
+
+    if (made == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    status = open_listener(name, deadline_ns, &made->listener);
+    if (status != SYMMCOLL_OK)
+        goto free_server;
+    made->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (made->epoll < 0 ||
+        epoll_ctl(made->epoll, EPOLL_CTL_ADD, made->listener, &event) != 0) {
+        status = symc_fail_descriptor(errno, "bootstrap server: epoll");
+        goto close_listener;
+    }
+    if (events != NULL)
+        made->events = *events;
+    *server = made;
+    return SYMMCOLL_OK;
+
+close_listener:
+    close(made->listener);
+    if (made->epoll >= 0)
+        close(made->epoll);
+free_server:
+    free(made);
+    return status;
+}
+
+symmcoll_status_t symc_bootstrap_open(const char *name,
+    const struct symc_bootstrap_events *events,
+    struct symc_bootstrap_server **server)
+{
+    return symc_bootstrap_open_until(name, events, 0, server);
+}
+
+void symc_bootstrap_close(struct symc_bootstrap_server *server)
+{
+    if (server == NULL)
+        return;
+    while (server->clients != NULL)
+        symc_bootstrap_drop_client(server, server->clients);
+    while (server->rendezvous_list != NULL)
+        symc_bootstrap_drop_rendezvous(server, server->rendezvous_list);
+    for (size_t i = 0; i < server->completed_count; i++)
+        free(server->completed[i]);
+    free(server->completed);
+    close(server->epoll);
+    symc_bootstrap_stop_listening(server);
+    free(server);
+}
+
+symmcoll_status_t symc_bootstrap_add(
+    struct symc_bootstrap_server *server, int fd)
+{
+    int error = add_client(server, fd, getpid());
+
+    return error == 0 ? SYMMCOLL_OK
+                      : symc_fail_descriptor(error, "bootstrap server: epoll");
+}
+
+void symc_bootstrap_serve_once(struct symc_bootstrap_server *server)
+{
+    server->serve_once = true;
+}
+
+int symc_bootstrap_fd(const struct symc_bootstrap_server *server)
+{
+    return server->epoll;
+}
+
+bool symc_bootstrap_is_listening(const struct symc_bootstrap_server *server)
+{
+    return server->listener >= 0;
+}
