@@ -228,7 +228,7 @@ symmcoll_status_t symc_host_direct(
     bool exposed = true;
 
     symmcoll_status_t status =
-        symc_host_meet(host, op, 0, &mine, sizeof(mine), &entry);
+        symc_host_synchronise(host, op, 0, &mine, sizeof(mine), &entry);
     if (status == SYMMCOLL_ERR_MISMATCH || status == SYMMCOLL_ERR_CONFIG)
         exposed = false; /* nobody reads: all ranks came to the same end */
     if (status == SYMMCOLL_OK) {

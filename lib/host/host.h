@@ -47,7 +47,7 @@ static inline void symc_host_finish(
         &host->channels[host->rank]->done, op->seq, memory_order_release);
 }
 
-/* ---- meet.c: header lines, waiting ---- */
+/* ---- header.c: header lines, waiting ---- */
 
 /* A rank's header line of an operation. */
 static inline const struct symc_header *symc_host_header(
@@ -63,7 +63,8 @@ bool symc_host_fits_line(const struct symc_op *op, size_t nbytes);
 void *symc_host_beside(
     const struct symc_host *host, int rank, const struct symc_op *op);
 
-/* Where a rank's payload of an operation is, after the rendezvous. */
+/* Where a rank's payload of an operation is, once the ranks are
+ * synchronised. */
 const void *symc_host_payload(const struct symc_host *host, int rank,
     const struct symc_op *op, size_t nbytes);
 
@@ -72,12 +73,12 @@ const void *symc_host_payload(const struct symc_host *host, int rank,
 bool symc_host_has_room(
     struct symc_host *host, const struct symc_op *op, uint64_t depth);
 
-/* Wait for that; entry as of symc_host_meet(). */
+/* Wait for that; entry as of symc_host_synchronise(). */
 symmcoll_status_t symc_host_await_room(struct symc_host *host,
     const struct symc_op *op, uint64_t depth, struct symc_trace_entry **entry);
 
-/* The first half of symc_host_meet(), where there is room: publish.  True where
- * a peer has failed a group: then this one may have failed too. */
+/* The first half of symc_host_synchronise(), where there is room: publish.
+ * True where a peer has failed a group: then this one may have failed too. */
 bool symc_host_publish(struct symc_host *host, const struct symc_op *op,
     uint32_t flags, const void *payload, size_t nbytes,
     struct symc_trace_entry **entry);
@@ -95,11 +96,11 @@ symmcoll_status_t symc_host_collect(
  * OK: all ranks passed the same.  Else no buffer may be touched; see the
  * statuses of collectives.h.
  */
-symmcoll_status_t symc_host_meet(struct symc_host *host,
+symmcoll_status_t symc_host_synchronise(struct symc_host *host,
     const struct symc_op *op, uint32_t flags, const void *payload,
     size_t nbytes, struct symc_trace_entry **entry);
 
-/* Wait until a counter of a peer's channel has come to target. */
+/* Wait until a counter of a peer's channel has reached target. */
 symmcoll_status_t symc_host_wait(struct symc_host *host,
     const struct symc_op *op, int peer, size_t counter, uint64_t target);
 
@@ -107,7 +108,8 @@ symmcoll_status_t symc_host_wait(struct symc_host *host,
 symmcoll_status_t symc_host_wait_all(struct symc_host *host,
     const struct symc_op *op, size_t counter, uint64_t target);
 
-/* Who keeps an operation from going on, `peer` for one, into host->missing. */
+/* Store the ranks that an operation waits for, `peer` among them, in
+ * host->missing. */
 void symc_host_list_missing(
     struct symc_host *host, const struct symc_op *op, int peer);
 
@@ -159,7 +161,7 @@ struct symc_pipeline {
     bool gathers; /* nobody combines */
 };
 
-/* Run the rounds, overlapped.  All ranks must have met. */
+/* Run the rounds, overlapped.  The ranks must be synchronised. */
 symmcoll_status_t symc_host_pipeline(struct symc_host *host,
     const struct symc_op *op, const struct symc_pipeline *pipeline);
 
@@ -169,9 +171,9 @@ char *symc_host_staged(
 char *symc_host_summed(
     const struct symc_host *host, int rank, const struct symc_round *round);
 
-/* Meet with staging: the first time it is backed by memory, on all ranks or on
- * none. */
-symmcoll_status_t symc_host_meet_staged(struct symc_host *host,
+/* Synchronise with staging: the first time it is backed by memory, on all ranks
+ * or on none. */
+symmcoll_status_t symc_host_synchronise_staged(struct symc_host *host,
     const struct symc_op *op, struct symc_trace_entry **entry);
 
 /* Part r of size of count elements, on cache lines: [lo, hi). */

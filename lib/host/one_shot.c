@@ -74,7 +74,7 @@ static void finish(
             memcpy(
                 op->out, symc_host_payload(host, op->root, op, nbytes), nbytes);
         break;
-    default: /* a barrier has met, and that is all */
+    default: /* a barrier is complete by now */
         break;
     }
 }
@@ -139,7 +139,8 @@ symmcoll_status_t symc_host_one_shot(
                 symc_host_beside(host, host->rank, op), op->in, given.beside);
     }
     if (status == SYMMCOLL_OK)
-        status = symc_host_meet(host, op, 0, op->in, given.in_line, &entry);
+        status =
+            symc_host_synchronise(host, op, 0, op->in, given.in_line, &entry);
     if (status == SYMMCOLL_OK && nbytes > 0)
         finish(host, op, nbytes);
     host->core->recorded(host->core->group, entry, status == SYMMCOLL_OK);

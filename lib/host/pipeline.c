@@ -151,7 +151,7 @@ symmcoll_status_t symc_host_pipeline(struct symc_host *host,
     return status;
 }
 
-symmcoll_status_t symc_host_meet_staged(struct symc_host *host,
+symmcoll_status_t symc_host_synchronise_staged(struct symc_host *host,
     const struct symc_op *op, struct symc_trace_entry **entry)
 {
     const struct symc_core *core = host->core;
@@ -169,7 +169,7 @@ symmcoll_status_t symc_host_meet_staged(struct symc_host *host,
         flags = SYMC_HEADER_REFUSED;
     }
 
-    status = symc_host_meet(host, op, flags, NULL, 0, entry);
+    status = symc_host_synchronise(host, op, flags, NULL, 0, entry);
     if (status != SYMMCOLL_OK || host->reserved)
         return status;
     for (int r = 0; r < host->size; r++)

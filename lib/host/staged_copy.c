@@ -68,7 +68,7 @@ symmcoll_status_t symc_host_staged_copy(
         .from = op->kind == SYMC_BROADCAST ? op->root : -1,
         .gathers = true};
     struct symc_trace_entry *entry = NULL;
-    symmcoll_status_t status = symc_host_meet_staged(host, op, &entry);
+    symmcoll_status_t status = symc_host_synchronise_staged(host, op, &entry);
 
     if (status == SYMMCOLL_OK) {
         copy.streaming =

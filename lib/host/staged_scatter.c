@@ -54,7 +54,7 @@ symmcoll_status_t symc_host_staged_scatter(
         .combine = combine,
         .from = -1};
     struct symc_trace_entry *entry = NULL;
-    symmcoll_status_t status = symc_host_meet_staged(host, op, &entry);
+    symmcoll_status_t status = symc_host_synchronise_staged(host, op, &entry);
 
     if (status == SYMMCOLL_OK) {
         scatter.reduction = symc_host_reduction(host, op);

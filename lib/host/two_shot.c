@@ -79,7 +79,7 @@ symmcoll_status_t symc_host_two_shot(
         .collect = shot.wants ? collect : NULL,
         .from = -1};
     struct symc_trace_entry *entry = NULL;
-    symmcoll_status_t status = symc_host_meet_staged(host, op, &entry);
+    symmcoll_status_t status = symc_host_synchronise_staged(host, op, &entry);
 
     if (status == SYMMCOLL_OK) {
         shot.reduction = symc_host_reduction(host, op);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How every operation begins: publish one line, read everybody's, compare.  And
- * all the waiting of this backend.  What is said where they differ is in
- * differ.c.
+ * Header lines: every operation begins by publishing one, reading those of all
+ * ranks and comparing them.  Also all the waiting of this backend.  What is
+ * said where they differ is in differ.c.
  */
 #include "host/host.h"
 
@@ -65,7 +65,7 @@ static const _Atomic uint64_t *counter_of(
                                                     counter);
 }
 
-/* How far a rank is: 0 before it has come to the operation. */
+/* How far a rank is: 0 before it has started the operation. */
 static uint64_t progress_of(
     const struct symc_host *host, int rank, const struct symc_op *op)
 {
@@ -78,8 +78,8 @@ static uint64_t progress_of(
            atomic_load(&channel->drained);
 }
 
-/* Who keeps an operation from going on: those who have not come, else those who
- * are furthest behind, for the others wait for them too. */
+/* The ranks that an operation waits for: those that have not started it, else
+ * those furthest behind, because the others wait for them too. */
 void symc_host_list_missing(
     struct symc_host *host, const struct symc_op *op, int peer)
 {
@@ -96,7 +96,7 @@ void symc_host_list_missing(
         host->missing[r] = r != host->rank && progress_of(host, r, op) <= least;
         any = any || host->missing[r];
     }
-    if (!any) /* they have moved since they were counted */
+    if (!any) /* they have advanced since they were counted */
         host->missing[peer] = true;
 }
 
@@ -121,7 +121,7 @@ static __attribute__((noinline)) symmcoll_status_t wait_long(
         return core->failure(core->group, op, peer);
     default:
         symc_host_list_missing(host, op, peer);
-        /* It may have come at the last moment. */
+        /* It may have arrived at the last moment. */
         if (atomic_load_explicit(counter_of(host, peer, counter),
                 memory_order_acquire) >= target)
             return SYMMCOLL_OK;
@@ -160,10 +160,10 @@ symmcoll_status_t symc_host_wait_all(struct symc_host *host,
 }
 
 /*
- * Ranks share processors: wait a while for everybody's header.  As long as one
- * is missing who runs on this processor, polling is in vain and it gets the
- * processor at once; for those elsewhere some polls are cheaper than a switch
- * to a rank that has to wait for them too.
+ * Ranks share processors: wait a while for everybody's header.  As long as a
+ * rank is missing that runs on this processor, polling is in vain and it gets
+ * the processor at once; for ranks elsewhere some polls are cheaper than a
+ * switch to a rank that has to wait for them too.
  */
 static __attribute__((noinline)) void await_crowded(
     const struct symc_host *host, const struct symc_op *op)
@@ -197,7 +197,7 @@ static __attribute__((noinline)) void await_crowded(
         /* One yield may take long, see doorbell.c. */
         if (atomic_load_explicit(core->stopped, memory_order_acquire) != 0 ||
             symc_now_ns() - began >= core->waiting->yield_ns)
-            return; /* to the usual wait, which looks at everything */
+            return; /* to the usual wait, which checks everything */
         polls = 0;
         cpu = sched_getcpu();
     }
@@ -364,7 +364,7 @@ symmcoll_status_t symc_host_collect(
     return host->checked ? SYMMCOLL_OK : symc_host_check_geometry(host);
 }
 
-symmcoll_status_t symc_host_meet(struct symc_host *host,
+symmcoll_status_t symc_host_synchronise(struct symc_host *host,
     const struct symc_op *op, uint32_t flags, const void *payload,
     size_t nbytes, struct symc_trace_entry **entry)
 {
