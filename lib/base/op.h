@@ -33,10 +33,10 @@ struct symc_op {
     size_t elem;      /* bytes of an element; 1 for a barrier */
     void *out;
     const void *in;
-    double factor;      /* PREMUL_SUM: this rank's */
-    uint64_t seq;       /* in its group, from 1; set when its turn has come */
-    uint64_t issued;    /* symc_ticks() of the call; 0: now */
-    int64_t timeout_ns; /* from the moment it starts; SYMC_NEVER */
+    double factor;   /* PREMUL_SUM: this rank's */
+    uint64_t seq;    /* in its group, from 1; set when its ticket is served */
+    uint64_t issued; /* symc_ticks() of the call; 0: now */
+    int64_t timeout_ns;         /* from the moment it starts; SYMC_NEVER */
     char label[SYMC_LABEL_MAX]; /* the caller's, or "" */
 };
 

@@ -53,15 +53,15 @@ symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
             return status;
     }
     if (work != NULL)
-        return symc_lane_submit(&group->lane, op, work);
-    if (symc_callbacks_inside(&group->lane.origin->callbacks))
+        return symc_queue_submit(&group->queue, op, work);
+    if (symc_callbacks_inside(&group->queue.origin->callbacks))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected no blocking call on the callback thread",
             symc_kind_name(op->kind));
-    ticket = symc_lane_enter(&group->lane);
-    if (__builtin_expect(group->lane.issued != NULL, 0))
-        symc_lane_settle(&group->lane);
+    ticket = symc_queue_enter(&group->queue);
+    if (__builtin_expect(group->queue.issued != NULL, 0))
+        symc_queue_settle(&group->queue);
     status = symc_group_run(group, op);
-    symc_lane_leave(&group->lane, ticket);
+    symc_queue_leave(&group->queue, ticket);
     return status;
 }

@@ -34,7 +34,7 @@ symmcoll_status_t symc_group_run(
                              memory_order_acquire) != 0,
             0))
         return symc_members_status(&group->members, op);
-    /* Under the group's turn: nobody else writes it. */
+    /* Written under the group's ticket: by no other thread. */
     op->seq = atomic_load_explicit(&group->seq, memory_order_relaxed) + 1;
     atomic_store_explicit(&group->seq, op->seq, memory_order_relaxed);
     status = coll->start(group->state, op, &token);
@@ -57,7 +57,7 @@ static bool has_failed(void *context)
 
 /* The same without waiting; false where the backend cannot, or the group has
  * failed: then running it says so. */
-static bool issue_in_lane(void *context, struct symc_op *op)
+static bool issue_in_queue(void *context, struct symc_op *op)
 {
     struct symmcoll_group *group = context;
 
@@ -70,7 +70,7 @@ static bool issue_in_lane(void *context, struct symc_op *op)
     return true;
 }
 
-static symmcoll_status_t advance_in_lane(
+static symmcoll_status_t advance_in_queue(
     void *context, const struct symc_op *op, enum symc_advance how)
 {
     struct symmcoll_group *group = context;
@@ -83,7 +83,7 @@ static symmcoll_status_t advance_in_lane(
     return status;
 }
 
-static void doze_in_lane(
+static void doze_in_queue(
     void *context, const struct symc_op *op, int64_t until_ns)
 {
     struct symmcoll_group *group = context;
@@ -91,12 +91,12 @@ static void doze_in_lane(
     group->backend->coll->doze(group->state, op, until_ns);
 }
 
-static symmcoll_status_t run_in_lane(void *group, struct symc_op *op)
+static symmcoll_status_t run_in_queue(void *group, struct symc_op *op)
 {
     return symc_group_run(group, op);
 }
 
-static void expire_in_lane(void *context, const struct symc_op *op)
+static void expire_in_queue(void *context, const struct symc_op *op)
 {
     struct symmcoll_group *group = context;
     /* Not its number: the progress thread may be about to write that. */
@@ -193,8 +193,8 @@ static void format_name(const struct symmcoll_world *world, const char *name,
 symmcoll_status_t symc_group_open(
     struct symmcoll_world *world, struct symmcoll_group **group)
 {
-    struct symc_lane_ops ops = {
-        .run = run_in_lane, .expire = expire_in_lane, .size = world->size};
+    struct symc_queue_ops ops = {
+        .run = run_in_queue, .expire = expire_in_queue, .size = world->size};
     size_t nbytes = (sizeof(struct symmcoll_group) + SYMC_APART - 1) /
                     SYMC_APART * SYMC_APART;
     struct symmcoll_group *made = aligned_alloc(SYMC_APART, nbytes);
@@ -223,12 +223,12 @@ symmcoll_status_t symc_group_open(
         goto free_tables;
     ops.group = made;
     if (made->backend->coll->issue != NULL) {
-        ops.issue = issue_in_lane;
+        ops.issue = issue_in_queue;
         ops.has_failed = has_failed;
-        ops.advance = advance_in_lane;
-        ops.doze = doze_in_lane;
+        ops.advance = advance_in_queue;
+        ops.doze = doze_in_queue;
     }
-    symc_lane_init(&made->lane, &ops, world->origin);
+    symc_queue_init(&made->queue, &ops, world->origin);
     symc_world_add(world, &made->members);
     *group = made;
     return SYMMCOLL_OK;
@@ -247,25 +247,26 @@ void symc_group_drain(struct symmcoll_group *group)
     int64_t deadline = wait > SYMC_NEVER - now ? SYMC_NEVER : now + wait;
 
     do {
-        if (!symc_lane_drain(&group->lane, deadline) ||
+        if (!symc_queue_drain(&group->queue, deadline) ||
             !symc_callbacks_drain(&world->origin->callbacks, deadline)) {
             symmcoll_group_abort(
                 group, "finalize: queued operations did not end");
             return;
         }
-    } while (!symc_lane_is_over(&group->lane)); /* a callback may start work */
+    } while (
+        !symc_queue_is_over(&group->queue)); /* a callback may start work */
 }
 
 void symc_group_stop(struct symmcoll_group *group)
 {
-    symc_lane_stop(&group->lane);
+    symc_queue_stop(&group->queue);
 }
 
 void symc_group_close(struct symmcoll_group *group)
 {
     struct symmcoll_world *world = group->world;
 
-    symc_lane_destroy(&group->lane);
+    symc_queue_destroy(&group->queue);
     symc_world_remove(world, &group->members);
     group->backend->close(group->state);
     free_tables(group);

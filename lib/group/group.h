@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A group from the inside: its members, its turn, its backend, and the core
- * that the backend is given.
+ * The internals of a group: its members, its operation queue, its backend, and
+ * the core that the backend is given.
  */
 #ifndef SYMC_GROUP_GROUP_H
 #define SYMC_GROUP_GROUP_H
 
 #include "backend/backend.h"
-#include "work/lane.h"
+#include "work/queue.h"
 #include "world/world.h"
 
 #include <symmcoll/group.h>
@@ -21,7 +21,7 @@ struct symmcoll_group {
     int size;
     int *global; /* global_rank of each member */
     struct symc_members members;
-    struct symc_lane lane;
+    struct symc_queue queue;
     _Atomic uint64_t seq; /* of the latest operation */
     _Atomic int64_t timeout_ns;
     int trace;          /* index in the recorder, or -1 */
@@ -50,7 +50,7 @@ void symc_group_stop(struct symmcoll_group *group);
 /* Release a group that has been stopped. */
 void symc_group_close(struct symmcoll_group *group);
 
-/* Run one operation, whose turn has come, to its end. */
+/* Run one operation, whose ticket is served, to its end. */
 symmcoll_status_t symc_group_run(
     struct symmcoll_group *group, struct symc_op *op);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A group is an ordered set of ranks that run collectives together.  Its
- * operations take their turn in the order in which they were called.
+ * operations run one after another, in the order in which they were called.
  * Manual: symmcoll_group_rank(3).
  */
 #ifndef SYMMCOLL_GROUP_H

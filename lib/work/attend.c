@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Issued works: who ends them.  Whoever holds the turn may; a waiter takes it
+ * Issued works: who ends them.  Whoever holds the ticket may; a waiter takes it
  * for a moment at a time, so that other threads of its rank can issue in
  * between.  A work that nobody waits for is the progress thread's: while works
  * are issued it looks every few milliseconds whether the oldest one is still
  * the same, and only then stays with it.
  */
-#include "work/lane.h"
+#include "work/queue.h"
 #include "work/work.h"
 
 #include <time.h>
@@ -17,68 +17,68 @@
 
 /* Whether an operation reads what an issued one is still to write: then it has
  * to wait for that, for issuing reads. */
-static bool depends(const struct symc_lane *lane, const struct symc_op *op)
+static bool depends(const struct symc_queue *queue, const struct symc_op *op)
 {
     uintptr_t in = (uintptr_t)op->in;
-    uintptr_t in_end = in + symc_op_in_nbytes(op, lane->ops.size);
+    uintptr_t in_end = in + symc_op_in_nbytes(op, queue->ops.size);
 
-    for (const struct symmcoll_work *at = lane->issued; at != NULL;
+    for (const struct symmcoll_work *at = queue->issued; at != NULL;
          at = at->next) {
         uintptr_t out = (uintptr_t)at->op.out;
 
-        if (in < out + symc_op_out_nbytes(&at->op, lane->ops.size) &&
+        if (in < out + symc_op_out_nbytes(&at->op, queue->ops.size) &&
             out < in_end)
             return true;
     }
     return false;
 }
 
-/* Under the turn. */
-static bool issue(struct symc_lane *lane, struct symmcoll_work *work)
+/* Under the ticket. */
+static bool issue(struct symc_queue *queue, struct symmcoll_work *work)
 {
-    if (lane->issued == NULL)
-        return lane->ops.issue(lane->ops.group, &work->op);
-    if (!depends(lane, &work->op) &&
-        lane->ops.issue(lane->ops.group, &work->op))
+    if (queue->issued == NULL)
+        return queue->ops.issue(queue->ops.group, &work->op);
+    if (!depends(queue, &work->op) &&
+        queue->ops.issue(queue->ops.group, &work->op))
         return true;
-    symc_lane_advance(lane, SYMC_ADVANCE_PEEK);
-    return !depends(lane, &work->op) &&
-           lane->ops.issue(lane->ops.group, &work->op);
+    symc_queue_advance(queue, SYMC_ADVANCE_PEEK);
+    return !depends(queue, &work->op) &&
+           queue->ops.issue(queue->ops.group, &work->op);
 }
 
-/* Under the turn, in a group that has failed: the work has its status before
+/* Under the ticket, in a group that has failed: the work has its status before
  * its owner has the work, so that who goes on calling fills no queue. */
-static void end_at_once(struct symc_lane *lane, struct symmcoll_work *work)
+static void end_at_once(struct symc_queue *queue, struct symmcoll_work *work)
 {
-    symc_lane_settle(lane);
-    symc_work_end(work, lane->ops.run(lane->ops.group, &work->op));
+    symc_queue_settle(queue);
+    symc_work_end(work, queue->ops.run(queue->ops.group, &work->op));
     symc_work_release(work);
 }
 
-bool symc_lane_issue(struct symc_lane *lane, struct symmcoll_work *work)
+bool symc_queue_issue(struct symc_queue *queue, struct symmcoll_work *work)
 {
     uint64_t ticket;
 
-    if (lane->ops.issue == NULL || lane->stopping || !lane->running ||
-        !symc_lane_try(lane, &ticket))
+    if (queue->ops.issue == NULL || queue->stopping || !queue->running ||
+        !symc_queue_try(queue, &ticket))
         return false;
-    work->issued = issue(lane, work);
-    if (!work->issued && lane->ops.has_failed(lane->ops.group)) {
-        end_at_once(lane, work);
-        symc_lane_leave(lane, ticket);
+    work->issued = issue(queue, work);
+    if (!work->issued && queue->ops.has_failed(queue->ops.group)) {
+        end_at_once(queue, work);
+        symc_queue_leave(queue, ticket);
         return true;
     }
     if (work->issued) {
-        if (lane->issued != NULL)
-            lane->issued_tail->next = work;
+        if (queue->issued != NULL)
+            queue->issued_tail->next = work;
         else
-            lane->issued = work;
-        lane->issued_tail = work;
+            queue->issued = work;
+        queue->issued_tail = work;
     }
-    symc_lane_leave(lane, ticket);
-    /* The thread clears the flag with the turn, where nothing is issued. */
-    if (work->issued && !lane->attended)
-        symc_lane_ask(lane);
+    symc_queue_leave(queue, ticket);
+    /* The thread clears the flag with the ticket, where nothing is issued. */
+    if (work->issued && !queue->attended)
+        symc_queue_ask(queue);
     return work->issued;
 }
 
@@ -93,112 +93,113 @@ static int64_t find_deadline(struct symmcoll_work *work, int64_t now)
     return work->deadline_ns;
 }
 
-int64_t symc_lane_advance(struct symc_lane *lane, enum symc_advance how)
+int64_t symc_queue_advance(struct symc_queue *queue, enum symc_advance how)
 {
     int64_t now = how == SYMC_ADVANCE_PEEK ? 0 : symc_now_ns();
 
-    while (lane->issued != NULL) {
-        struct symmcoll_work *work = lane->issued;
+    while (queue->issued != NULL) {
+        struct symmcoll_work *work = queue->issued;
         bool expired =
             how != SYMC_ADVANCE_PEEK && find_deadline(work, now) <= now;
-        symmcoll_status_t status = lane->ops.advance(
-            lane->ops.group, &work->op, expired ? SYMC_ADVANCE_EXPIRED : how);
+        symmcoll_status_t status = queue->ops.advance(
+            queue->ops.group, &work->op, expired ? SYMC_ADVANCE_EXPIRED : how);
 
         if (status == SYMMCOLL_IN_PROGRESS)
             return work->deadline_ns;
-        lane->issued = work->next;
+        queue->issued = work->next;
         symc_work_end(work, status);
         symc_work_release(work);
     }
     return SYMC_NEVER;
 }
 
-void symc_lane_settle(struct symc_lane *lane)
+void symc_queue_settle(struct symc_queue *queue)
 {
-    if (lane->issued != NULL)
-        symc_lane_advance(lane, SYMC_ADVANCE_PEEK);
-    while (lane->issued != NULL) {
-        int64_t until = symc_lane_advance(lane, SYMC_ADVANCE_LOOK);
+    if (queue->issued != NULL)
+        symc_queue_advance(queue, SYMC_ADVANCE_PEEK);
+    while (queue->issued != NULL) {
+        int64_t until = symc_queue_advance(queue, SYMC_ADVANCE_LOOK);
 
-        if (lane->issued != NULL)
-            lane->ops.doze(lane->ops.group, &lane->issued->op, until);
+        if (queue->issued != NULL)
+            queue->ops.doze(queue->ops.group, &queue->issued->op, until);
     }
 }
 
-void symc_lane_ask(struct symc_lane *lane)
+void symc_queue_ask(struct symc_queue *queue)
 {
-    pthread_mutex_lock(&lane->lock);
-    lane->attended = true;
-    lane->asked = true;
-    pthread_cond_broadcast(&lane->changed);
-    pthread_mutex_unlock(&lane->lock);
+    pthread_mutex_lock(&queue->lock);
+    queue->attended = true;
+    queue->asked = true;
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
 }
 
 /* Look at the oldest issued work; gives true where it stays with it, and then
  * the operation and until when to wait for it. */
 static bool look_after(
-    struct symc_lane *lane, bool asked, struct symc_op *op, int64_t *until)
+    struct symc_queue *queue, bool asked, struct symc_op *op, int64_t *until)
 {
     uint64_t ticket;
     bool stays = false;
 
-    if (!symc_lane_try(lane, &ticket))
-        return false; /* who has the turn looks after it */
-    if (lane->issued == NULL) {
-        lane->stalled = 0;
-        if (++lane->quiet >= QUIET_TICKS)
-            lane->attended = false;
+    if (!symc_queue_try(queue, &ticket))
+        return false; /* who has the ticket looks after it */
+    if (queue->issued == NULL) {
+        queue->stalled = 0;
+        if (++queue->quiet >= QUIET_TICKS)
+            queue->attended = false;
     } else {
-        stays = asked || lane->issued->op.seq == lane->stalled;
+        stays = asked || queue->issued->op.seq == queue->stalled;
         if (stays)
-            *until = symc_lane_advance(lane, SYMC_ADVANCE_LOOK);
-        lane->stalled = lane->issued != NULL ? lane->issued->op.seq : 0;
-        lane->quiet = 0;
-        stays = stays && lane->issued != NULL;
+            *until = symc_queue_advance(queue, SYMC_ADVANCE_LOOK);
+        queue->stalled = queue->issued != NULL ? queue->issued->op.seq : 0;
+        queue->quiet = 0;
+        stays = stays && queue->issued != NULL;
         if (stays)
-            *op = lane->issued->op;
+            *op = queue->issued->op;
     }
-    symc_lane_leave(lane, ticket);
+    symc_queue_leave(queue, ticket);
     return stays;
 }
 
-static void sleep_for_a_tick(struct symc_lane *lane)
+static void sleep_for_a_tick(struct symc_queue *queue)
 {
     int64_t until = symc_now_ns() + TICK_NS;
     struct timespec time = {
         .tv_sec = until / SYMC_NS_PER_S, .tv_nsec = until % SYMC_NS_PER_S};
 
-    pthread_cond_timedwait(&lane->changed, &lane->lock, &time);
+    pthread_cond_timedwait(&queue->changed, &queue->lock, &time);
 }
 
-void symc_lane_attend(struct symc_lane *lane)
+void symc_queue_attend(struct symc_queue *queue)
 {
-    bool asked = lane->asked;
+    bool asked = queue->asked;
     struct symc_op op;
     int64_t until;
 
-    if (!lane->attended) {
-        pthread_cond_wait(&lane->changed, &lane->lock);
+    if (!queue->attended) {
+        pthread_cond_wait(&queue->changed, &queue->lock);
         return;
     }
     if (!asked) {
-        sleep_for_a_tick(lane);
-        if (lane->head != NULL || lane->stopping)
+        sleep_for_a_tick(queue);
+        if (queue->head != NULL || queue->stopping)
             return; /* what is queued settles what is issued */
-        asked = lane->asked;
+        asked = queue->asked;
     }
-    lane->asked = false;
+    queue->asked = false;
     if (asked)
-        lane->quiet = 0;
-    pthread_mutex_unlock(&lane->lock);
-    if (look_after(lane, asked, &op, &until)) {
+        queue->quiet = 0;
+    pthread_mutex_unlock(&queue->lock);
+    if (look_after(queue, asked, &op, &until)) {
         int64_t longest = symc_now_ns() + LONGEST_NS;
 
-        lane->ops.doze(lane->ops.group, &op, until < longest ? until : longest);
+        queue->ops.doze(
+            queue->ops.group, &op, until < longest ? until : longest);
         asked = true;
     } else {
         asked = false;
     }
-    pthread_mutex_lock(&lane->lock);
-    lane->asked = lane->asked || asked;
+    pthread_mutex_lock(&queue->lock);
+    queue->asked = queue->asked || asked;
 }

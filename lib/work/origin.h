@@ -20,7 +20,7 @@ struct symc_origin {
     struct symc_callbacks callbacks;
     /* Apart from what waiting threads read. */
     _Alignas(SYMC_APART) _Atomic uint32_t holders;
-    /* Threads that look at a lane through a work: it is not released before
+    /* Threads that look at a queue through a work: it is not released before
      * they have left. */
     _Atomic uint32_t visitors;
     _Alignas(SYMC_LINE) _Atomic(struct symmcoll_work *) spares[SYMC_SPARES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Work handles: one asynchronous operation, held by its user and by the lane
+ * Work handles: one asynchronous operation, held by its user and by the queue
  * that runs it; the last one to let go frees it.
  */
 #include "work/work.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* The longest wait before a waiter looks at everything again, and before it
- * tries for the turn again. */
+ * tries for the ticket again. */
 #define LOOK_NS (INT64_C(100) * 1000 * 1000)
 #define TURN_NS (INT64_C(1000) * 1000)
 
@@ -68,16 +68,16 @@ static struct symmcoll_work *make_new(struct symc_origin *origin)
 }
 
 struct symmcoll_work *symc_work_create(
-    struct symc_lane *lane, const struct symc_op *op)
+    struct symc_queue *queue, const struct symc_op *op)
 {
-    struct symmcoll_work *work = take_spare(lane->origin);
+    struct symmcoll_work *work = take_spare(queue->origin);
 
     if (work == NULL)
-        work = make_new(lane->origin);
+        work = make_new(queue->origin);
     if (work == NULL)
         return NULL;
     work->next = NULL;
-    work->lane = lane;
+    work->queue = queue;
     work->deadline_ns = 0;
     work->issued = false;
     work->detail[0] = '\0';
@@ -161,9 +161,9 @@ static symmcoll_status_t result(const struct symmcoll_work *work)
 
 /* ---- looking after an issued work ---- */
 
-/* Enter the lane of a work; false where it has ended, for then the lane may be
- * gone, and in a forked child, whose lane is a copy.  A lane is not released as
- * long as somebody is inside. */
+/* Enter the queue of a work; false where it has ended, for then the queue may
+ * be gone, and in a forked child, whose queue is a copy.  A queue is not
+ * released as long as somebody is inside. */
 static bool enter(struct symmcoll_work *work)
 {
     if (*work->origin->alive != 1)
@@ -184,7 +184,7 @@ static void leave(struct symmcoll_work *work)
 static void expire(struct symmcoll_work *work)
 {
     if (enter(work)) {
-        work->lane->ops.expire(work->lane->ops.group, &work->op);
+        work->queue->ops.expire(work->queue->ops.group, &work->op);
         leave(work);
     }
 }
@@ -194,50 +194,50 @@ static bool has_ended(const struct symmcoll_work *work)
     return atomic_load_explicit(&work->ended, memory_order_acquire) != 0;
 }
 
-/* Take the turn, where it is free, and end what can be ended. */
+/* Take the ticket, where it is free, and end what can be ended. */
 static bool advance(struct symmcoll_work *work, enum symc_advance how)
 {
     uint64_t ticket;
 
-    if (!symc_lane_try(work->lane, &ticket))
+    if (!symc_queue_try(work->queue, &ticket))
         return false;
-    symc_lane_advance(work->lane, how);
-    symc_lane_leave(work->lane, ticket);
+    symc_queue_advance(work->queue, how);
+    symc_queue_leave(work->queue, ticket);
     return true;
 }
 
-/* Poll for a moment; with the turn, until another thread wants it. */
+/* Poll for a moment; with the ticket, until another thread wants it. */
 static void poll(struct symmcoll_work *work)
 {
-    struct symc_lane *lane = work->lane;
+    struct symc_queue *queue = work->queue;
 
     for (int i = 0; i < SYMC_QUICK_POLLS && !has_ended(work); i++) {
         uint64_t ticket;
 
         symc_pause();
-        if (!symc_lane_try(lane, &ticket))
+        if (!symc_queue_try(queue, &ticket))
             continue;
-        symc_lane_advance(lane, SYMC_ADVANCE_PEEK);
+        symc_queue_advance(queue, SYMC_ADVANCE_PEEK);
         while (!has_ended(work) && ++i < SYMC_QUICK_POLLS &&
-               atomic_load_explicit(&lane->next, memory_order_relaxed) ==
+               atomic_load_explicit(&queue->next, memory_order_relaxed) ==
                    ticket + 1) {
             symc_pause();
-            symc_lane_advance(lane, SYMC_ADVANCE_PEEK);
+            symc_queue_advance(queue, SYMC_ADVANCE_PEEK);
         }
-        symc_lane_leave(lane, ticket);
+        symc_queue_leave(queue, ticket);
     }
 }
 
-/* Another thread has the turn, most likely for a moment; else it runs an
+/* Another thread has the ticket, most likely for a moment; else it runs an
  * operation, and has ended this work before or will not. */
 static void await_turn(struct symmcoll_work *work, int64_t deadline_ns)
 {
     struct symc_patience patience = {.deadline_ns = deadline_ns};
-    struct symc_lane *lane = work->lane;
+    struct symc_queue *queue = work->queue;
 
     for (int i = 0; i < SYMC_QUICK_POLLS; i++) {
         if (has_ended(work) ||
-            atomic_load(&lane->serving) == atomic_load(&lane->next))
+            atomic_load(&queue->serving) == atomic_load(&queue->next))
             return;
         symc_pause();
     }
@@ -250,10 +250,10 @@ static int64_t sooner(int64_t deadline_ns, int64_t now, int64_t wait_ns)
     return deadline_ns - now < wait_ns ? deadline_ns : now + wait_ns;
 }
 
-/* Inside the lane: wait for an issued work until then, and see to its end. */
+/* Inside the queue: wait for an issued work until then, and see to its end. */
 static void await_issued(struct symmcoll_work *work, int64_t deadline_ns)
 {
-    struct symc_lane *lane = work->lane;
+    struct symc_queue *queue = work->queue;
 
     poll(work);
     for (int64_t now = 0; !has_ended(work) && now < deadline_ns;) {
@@ -263,8 +263,8 @@ static void await_issued(struct symmcoll_work *work, int64_t deadline_ns)
         if (has_ended(work))
             break;
         if (advanced)
-            lane->ops.doze(
-                lane->ops.group, &work->op, sooner(deadline_ns, now, LOOK_NS));
+            queue->ops.doze(
+                queue->ops.group, &work->op, sooner(deadline_ns, now, LOOK_NS));
         else
             await_turn(work, sooner(deadline_ns, now, TURN_NS));
     }
@@ -299,7 +299,7 @@ static bool look_once(struct symmcoll_work *work)
 static void entrust(struct symmcoll_work *work)
 {
     if (work->issued && enter(work)) {
-        symc_lane_ask(work->lane);
+        symc_queue_ask(work->queue);
         leave(work);
     }
 }

@@ -5,24 +5,24 @@
 #ifndef SYMC_WORK_WORK_H
 #define SYMC_WORK_WORK_H
 
-#include "work/lane.h"
 #include "work/origin.h"
+#include "work/queue.h"
 
 /* In place of a work's callbacks: while they are queued, and afterwards. */
 #define SYMC_CALLING ((struct symc_callback *)1)
 #define SYMC_CALLED ((struct symc_callback *)2)
 
 struct symmcoll_work {
-    struct symmcoll_work *next; /* in its lane's queue, or of those issued */
+    struct symmcoll_work *next; /* in its queue, or of those issued */
     struct symc_origin *origin; /* a hold of it, kept while a spare */
-    struct symc_lane *lane; /* there only as long as the work has not ended */
+    struct symc_queue *queue; /* there only as long as the work has not ended */
     /* The latest first; from the end on SYMC_CALLING, SYMC_CALLED. */
     _Atomic(struct symc_callback *) callbacks;
     uint64_t ticket;          /* of a queued one */
     int64_t deadline_ns;      /* of an issued one, 0: has not begun */
     _Atomic uint64_t ended;   /* 1: status and detail are final */
     _Atomic uint64_t seq;     /* once it has ended */
-    _Atomic uint32_t holders; /* the user's handle, and the lane */
+    _Atomic uint32_t holders; /* the user's handle, and the queue */
     symmcoll_status_t status;
     bool issued; /* was not queued; does not change */
     struct symc_op op;
@@ -32,10 +32,10 @@ struct symmcoll_work {
     char detail[SYMC_DETAIL_MAX];
 };
 
-/* Made by a lane, from a spare where there is one: one holder is the caller,
+/* Made by a queue, from a spare where there is one: one holder is the caller,
  * one the queue. */
 struct symmcoll_work *symc_work_create(
-    struct symc_lane *lane, const struct symc_op *op);
+    struct symc_queue *queue, const struct symc_op *op);
 
 /* The operation has ended: keep its result, wake, call back. */
 void symc_work_end(struct symmcoll_work *work, symmcoll_status_t status);

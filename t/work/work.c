@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Works: waiting, asking, letting go, callbacks; and the turn that operations
+ * Works: waiting, asking, releasing, callbacks; and the order that operations
  * of a group take, queued and blocking ones mixed.
  */
 #include "../ranks.h"
@@ -87,7 +87,7 @@ static int freed_work_goes_on(struct symmcoll_group *group, int rank)
         symmcoll_work_free(work);
     }
     symmcoll_work_free(NULL);
-    right = right && barrier(group); /* its turn is after theirs */
+    right = right && barrier(group); /* its ticket is after theirs */
     for (int i = 0; right && i < MANY; i++) {
         int size = symmcoll_group_size(group);
 
@@ -96,8 +96,9 @@ static int freed_work_goes_on(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Queued and blocking operations on one value: each changes it in its turn. */
-static int turns_are_kept(struct symmcoll_group *group, int rank)
+/* Queued and blocking operations on one value: each changes it in the order of
+ * the calls. */
+static int calls_run_in_order(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *works[MANY];
     int64_t size = symmcoll_group_size(group), expected = 1, value = 1;
@@ -153,7 +154,7 @@ static void *call_often(void *arg)
     return NULL;
 }
 
-static int threads_take_turns(struct symmcoll_group *group, int rank)
+static int threads_run_in_order(struct symmcoll_group *group, int rank)
 {
     struct caller callers[4];
     bool right = true;
@@ -492,8 +493,10 @@ int main(void)
     both(3, an_expired_wait_leaves_it_running,
         "a wait that expires leaves the work running");
     both(3, freed_work_goes_on, "work freed before its end goes on");
-    both(2, turns_are_kept, "queued and blocking operations take their turn");
-    both(3, threads_take_turns, "threads of a rank take their turn");
+    both(2, calls_run_in_order,
+        "queued and blocking operations run in the order of the calls");
+    both(3, threads_run_in_order,
+        "threads of a rank run their operations one after another");
     both(3, callbacks_come_in_order, "callbacks come in order, late ones too");
     both(2, callbacks_may_start_work,
         "a callback may start work, and not block");

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tickets, the queue, and the progress thread that runs it.
+ */
+#include "work/queue.h"
+#include "base/thread.h"
+#include "work/work.h"
+
+#include <sched.h>
+
+void symc_queue_init(struct symc_queue *queue, const struct symc_queue_ops *ops,
+    struct symc_origin *origin)
+{
+    pthread_condattr_t monotonic;
+
+    queue->ops = *ops;
+    queue->origin = origin;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&queue->lock, NULL);
+    pthread_cond_init(&queue->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+uint64_t symc_queue_wait(struct symc_queue *queue, uint64_t ticket)
+{
+    struct symc_patience patience = {.timeout_ns = SYMC_NEVER};
+
+    /* An operation before this one ends by its own deadline. */
+    symc_wait_plainly(&queue->origin->waiting, &queue->doorbell,
+        &queue->serving, ticket, &patience);
+    return ticket;
+}
+
+/* Run the work at the head; only blocking calls can have earlier tickets. */
+static void run_one(struct symc_queue *queue, struct symmcoll_work *work)
+{
+    symmcoll_status_t status;
+
+    if (atomic_load_explicit(&queue->serving, memory_order_acquire) !=
+        work->ticket)
+        symc_queue_wait(queue, work->ticket);
+    symc_queue_settle(queue);
+    status = queue->ops.run(queue->ops.group, &work->op);
+    /* First the end, then the next ticket: whoever finds all tickets served
+     * finds all callbacks queued. */
+    symc_work_end(work, status);
+    symc_queue_leave(queue, work->ticket);
+    symc_work_release(work);
+}
+
+static void *progress(void *arg)
+{
+    struct symc_queue *queue = arg;
+
+    pthread_mutex_lock(&queue->lock);
+    for (;;) {
+        struct symmcoll_work *work = queue->head;
+
+        if (work == NULL && queue->stopping)
+            break;
+        if (work == NULL) {
+            symc_queue_attend(queue);
+            continue;
+        }
+        queue->head = work->next;
+        if (queue->head == NULL)
+            queue->tail = NULL;
+        pthread_mutex_unlock(&queue->lock);
+        run_one(queue, work);
+        pthread_mutex_lock(&queue->lock);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return NULL;
+}
+
+symmcoll_status_t symc_queue_submit(struct symc_queue *queue,
+    const struct symc_op *op, struct symmcoll_work **work)
+{
+    struct symmcoll_work *made = symc_work_create(queue, op);
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (made == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    if (symc_queue_issue(queue, made)) {
+        *work = made;
+        return SYMMCOLL_OK;
+    }
+    pthread_mutex_lock(&queue->lock);
+    if (queue->stopping) {
+        status = symc_fail(SYMMCOLL_ERR_ABORTED,
+            "%s: the world is being finalized", symc_kind_name(op->kind));
+    } else if (!queue->running) {
+        status = symc_thread_start(
+            &queue->thread, "symc-progress", SYMC_STACK_SMALL, progress, queue);
+        queue->running = status == SYMMCOLL_OK;
+    }
+    if (status != SYMMCOLL_OK) {
+        pthread_mutex_unlock(&queue->lock);
+        symc_work_release(made);
+        symc_work_release(made);
+        return status;
+    }
+    made->op.issued = symc_ticks();
+    /* Under the lock, so that the queue is in the order of tickets. */
+    made->ticket =
+        atomic_fetch_add_explicit(&queue->next, 1, memory_order_acquire);
+    if (queue->tail != NULL)
+        queue->tail->next = made;
+    else
+        queue->head = made;
+    queue->tail = made;
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
+    *work = made;
+    return SYMMCOLL_OK;
+}
+
+bool symc_queue_drain(struct symc_queue *queue, int64_t deadline_ns)
+{
+    struct symc_patience patience = {.deadline_ns = deadline_ns};
+    bool over = false;
+
+    do { /* what has ended is seen however little time there is */
+        uint64_t ticket;
+        int64_t until;
+
+        if (!symc_wait_plainly(&queue->origin->waiting, &queue->doorbell,
+                &queue->serving, atomic_load(&queue->next), &patience))
+            return false;
+        if (!symc_queue_try(queue, &ticket))
+            continue;
+        until = symc_queue_advance(queue, SYMC_ADVANCE_LOOK);
+        over = queue->issued == NULL;
+        if (!over)
+            queue->ops.doze(queue->ops.group, &queue->issued->op,
+                until < deadline_ns ? until : deadline_ns);
+        symc_queue_leave(queue, ticket);
+    } while (!over && symc_now_ns() < deadline_ns);
+    return over;
+}
+
+bool symc_queue_is_over(struct symc_queue *queue)
+{
+    uint64_t ticket;
+    bool over;
+
+    if (!symc_queue_try(queue, &ticket))
+        return false;
+    over = queue->issued == NULL;
+    symc_queue_leave(queue, ticket);
+    return over;
+}
+
+void symc_queue_stop(struct symc_queue *queue)
+{
+    uint64_t ticket;
+
+    pthread_mutex_lock(&queue->lock);
+    queue->stopping = true;
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
+    if (queue->running)
+        pthread_join(queue->thread, NULL);
+    queue->running = false;
+    ticket = symc_queue_enter(queue);
+    symc_queue_settle(queue);
+    symc_queue_leave(queue, ticket);
+}
+
+void symc_queue_destroy(struct symc_queue *queue)
+{
+    /* Who has waited for the last work may not have turned away yet. */
+    atomic_thread_fence(memory_order_seq_cst);
+    while (atomic_load(&queue->origin->visitors) != 0)
+        sched_yield();
+    pthread_cond_destroy(&queue->changed);
+    pthread_mutex_destroy(&queue->lock);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The operation queue of a group: each operation takes a ticket, in the order
+ * of calls, and runs when its ticket is served.  Blocking operations run on the
+ * caller's thread; asynchronous ones on the queue's progress thread, which
+ * starts with the first of them.
+ *
+ * Small operations are issued instead of queued, where nothing is queued ahead:
+ * the call publishes what the peers need and passes the ticket on.  They end in
+ * the order of issue, by whoever takes the ticket and finds that the peers'
+ * contributions are there: a waiter, the next blocking operation, or, where
+ * nobody asks for some milliseconds, the progress thread (attend.c).
+ *
+ * INVARIANT: nobody who holds the ticket waits for a work that is behind the
+ * oldest issued one.
+ */
+#ifndef SYMC_WORK_QUEUE_H
+#define SYMC_WORK_QUEUE_H
+
+#include "backend/backend.h"
+#include "base/base.h"
+#include "base/op.h"
+#include "segment/doorbell.h"
+
+#include <symmcoll/work.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct symc_origin;
+
+/* What a queue needs of its group. */
+struct symc_queue_ops {
+    /* Run one operation to its end. */
+    symmcoll_status_t (*run)(void *group, struct symc_op *op);
+    /* A wait for work has expired in blocking-wait mode: fail the group. */
+    void (*expire)(void *group, const struct symc_op *op);
+    /* Whether the group has failed: then running ends at once. */
+    bool (*has_failed)(void *group);
+    /* As of struct symc_coll_ops. */
+    bool (*issue)(void *group, struct symc_op *op);
+    symmcoll_status_t (*advance)(
+        void *group, const struct symc_op *op, enum symc_advance how);
+    void (*doze)(void *group, const struct symc_op *op, int64_t until_ns);
+    void *group;
+    int size; /* ranks of the group */
+};
+
+struct symc_queue {
+    _Atomic uint64_t next;         /* ticket of the next call */
+    _Atomic uint64_t serving;      /* the ticket that may run */
+    struct symc_doorbell doorbell; /* of threads that wait for their ticket */
+    struct symc_queue_ops ops;
+    struct symc_origin *origin; /* of its works; borrowed */
+
+    /* Under the ticket: issued and not ended, the oldest first. */
+    struct symmcoll_work *issued, *issued_tail;
+
+    pthread_mutex_t lock; /* of what follows; flags are read without */
+    pthread_cond_t changed;
+    struct symmcoll_work *head, *tail;
+    pthread_t thread;
+    _Atomic bool running;  /* the progress thread */
+    _Atomic bool attended; /* it looks at what is issued, now and then */
+    _Atomic bool stopping;
+    bool asked; /* to look at once */
+    /* The progress thread's own. */
+    int quiet;        /* times it has found nothing, in a row */
+    uint64_t stalled; /* the oldest that it found the last time; 0: none */
+};
+
+void symc_queue_init(struct symc_queue *queue, const struct symc_queue_ops *ops,
+    struct symc_origin *origin);
+
+/* Let queued work end and stop the progress thread: no work is accepted any
+ * more. */
+void symc_queue_stop(struct symc_queue *queue);
+
+/* Release, after symc_queue_stop(). */
+void symc_queue_destroy(struct symc_queue *queue);
+
+/* Wait until all tickets taken so far have been served; false when the time has
+ * passed. */
+bool symc_queue_drain(struct symc_queue *queue, int64_t deadline_ns);
+
+/* Whether nothing is queued, issued or running. */
+bool symc_queue_is_over(struct symc_queue *queue);
+
+/* Issue or queue an operation, which is copied.  Errors: NO_MEMORY, SYSTEM. */
+symmcoll_status_t symc_queue_submit(struct symc_queue *queue,
+    const struct symc_op *op, struct symmcoll_work **work);
+
+/* Wait until a ticket is served; returns the ticket. */
+uint64_t symc_queue_wait(struct symc_queue *queue, uint64_t ticket);
+
+/* Take a ticket and wait until it is served. */
+static inline uint64_t symc_queue_enter(struct symc_queue *queue)
+{
+    uint64_t ticket =
+        atomic_fetch_add_explicit(&queue->next, 1, memory_order_acquire);
+
+    if (__builtin_expect(atomic_load_explicit(
+                             &queue->serving, memory_order_acquire) == ticket,
+            1))
+        return ticket;
+    return symc_queue_wait(queue, ticket);
+}
+
+static inline void symc_queue_leave(struct symc_queue *queue, uint64_t ticket)
+{
+    atomic_store_explicit(&queue->serving, ticket + 1, memory_order_release);
+    symc_doorbell_notify(&queue->doorbell);
+}
+
+/* Take the ticket where it is free. */
+static inline bool symc_queue_try(struct symc_queue *queue, uint64_t *ticket)
+{
+    *ticket = atomic_load_explicit(&queue->serving, memory_order_acquire);
+    uint64_t expected = *ticket;
+
+    return atomic_compare_exchange_strong_explicit(&queue->next, &expected,
+        expected + 1, memory_order_acquire, memory_order_relaxed);
+}
+
+/* ---- attend.c: issued works ---- */
+
+/* Issue a work, if it can be done at once, or end it where the group has
+ * failed. */
+bool symc_queue_issue(struct symc_queue *queue, struct symmcoll_work *work);
+
+/* Under the ticket: end what can be ended.  Returns the deadline of the oldest
+ * one that is left, 0 where it has none yet, SYMC_NEVER where none is left. */
+int64_t symc_queue_advance(struct symc_queue *queue, enum symc_advance how);
+
+/* Under the ticket: wait until all have ended. */
+void symc_queue_settle(struct symc_queue *queue);
+
+/* Have the progress thread look at once: nobody will wait. */
+void symc_queue_ask(struct symc_queue *queue);
+
+/* For the progress thread, with the lock held and nothing queued: sleep, and
+ * look after what is issued. */
+void symc_queue_attend(struct symc_queue *queue);
+
+#endif
