@@ -195,9 +195,9 @@ symmcoll_status_t symc_group_open(
 {
     struct symc_queue_ops ops = {
         .run = run_in_queue, .expire = expire_in_queue, .size = world->size};
-    size_t nbytes = (sizeof(struct symmcoll_group) + SYMC_APART - 1) /
-                    SYMC_APART * SYMC_APART;
-    struct symmcoll_group *made = aligned_alloc(SYMC_APART, nbytes);
+    size_t nbytes = (sizeof(struct symmcoll_group) + SYMC_FALSE_SHARING - 1) /
+                    SYMC_FALSE_SHARING * SYMC_FALSE_SHARING;
+    struct symmcoll_group *made = aligned_alloc(SYMC_FALSE_SHARING, nbytes);
     char desc[SYMC_TRACE_NAME];
     symmcoll_status_t status;
 

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CROWDED_YIELDS 64 /* before the usual wait, which sleeps in the end */
-#define POLLS_MAX 100000  /* without looking at anything else */
+#define OVERSUBSCRIBED_YIELDS 64 /* before the usual wait */
+#define POLLS_MAX 100000         /* without looking at anything else */
 #define WHAT_AHEAD ((uint32_t)SYMC_HEADER_AHEAD << 24)
 
 /* Operation, element type and reduction in one word, to compare at once. */
@@ -114,7 +114,7 @@ static __attribute__((noinline)) symmcoll_status_t wait_long(
         .arg = &wait};
 
     switch (symc_wait_long(
-        &watch, counter_of(host, peer, counter), target, &host->patience)) {
+        &watch, counter_of(host, peer, counter), target, &host->budget)) {
     case SYMC_WAIT_REACHED:
         return SYMMCOLL_OK;
     case SYMC_WAIT_STOPPED:
@@ -136,8 +136,8 @@ symmcoll_status_t symc_host_wait(struct symc_host *host,
 
     if (atomic_load_explicit(word, memory_order_acquire) >= target)
         return SYMMCOLL_OK;
-    for (int i = 1; !host->core->waiting->crowded && i < SYMC_QUICK_POLLS;
-         i++) {
+    for (int i = 1;
+         !host->core->waiting->oversubscribed && i < SYMC_QUICK_POLLS; i++) {
         symc_pause();
         if (atomic_load_explicit(word, memory_order_acquire) >= target)
             return SYMMCOLL_OK;
@@ -165,7 +165,7 @@ symmcoll_status_t symc_host_wait_all(struct symc_host *host,
  * the processor at once; for ranks elsewhere some polls are cheaper than a
  * switch to a rank that has to wait for them too.
  */
-static __attribute__((noinline)) void await_crowded(
+static __attribute__((noinline)) void await_oversubscribed(
     const struct symc_host *host, const struct symc_op *op)
 {
     const struct symc_core *core = host->core;
@@ -173,7 +173,7 @@ static __attribute__((noinline)) void await_crowded(
     int64_t polls = 0;
     int cpu = sched_getcpu();
 
-    for (int yields = 0; yields < CROWDED_YIELDS;) {
+    for (int yields = 0; yields < OVERSUBSCRIBED_YIELDS;) {
         bool here = false, elsewhere = false;
 
         for (int r = 0; r < host->size; r++) {
@@ -269,7 +269,7 @@ static inline void publish(const struct symc_host *host,
     mine->count = op->count;
     mine->what = what;
     mine->root = (uint16_t)op->root;
-    if (host->core->waiting->crowded)
+    if (host->core->waiting->oversubscribed)
         atomic_store_explicit(
             &mine->cpu, (uint16_t)sched_getcpu(), memory_order_relaxed);
     if (nbytes > 0 || has_factor)
@@ -380,8 +380,8 @@ symmcoll_status_t symc_host_synchronise(struct symc_host *host,
     if (symc_host_publish(host, op, flags, payload, nbytes, entry) &&
         core->failed(core->group, -1))
         return core->failure(core->group, op, -1);
-    if (core->waiting->crowded)
-        await_crowded(host, op);
+    if (core->waiting->oversubscribed)
+        await_oversubscribed(host, op);
     return symc_host_collect(host, op, flags);
 }
 

@@ -18,7 +18,7 @@ static size_t small_nbytes(const struct symc_config *config)
 
     if (wanted < SYMC_SMALL_MIN)
         wanted = SYMC_SMALL_MIN;
-    return round_up(wanted, SYMC_APART);
+    return round_up(wanted, SYMC_FALSE_SHARING);
 }
 
 /* A slot must hold a cache line for each rank (reduce_scatter). */
@@ -112,7 +112,7 @@ static symmcoll_status_t start(
     struct symc_host *host = state;
 
     (void)token;
-    host->patience = (struct symc_patience){.timeout_ns = op->timeout_ns};
+    host->budget = (struct symc_wait_budget){.timeout_ns = op->timeout_ns};
 
     symmcoll_status_t status =
         symc_host_select(host->core->config, host->threads, host->size, op)

@@ -33,9 +33,9 @@ struct symc_host {
     size_t chunk;                          /* bytes of one staging slot */
     uint64_t rounds;                       /* of staged algorithms, so far */
     struct symc_issued issued[SYMC_LINES]; /* by sequence number */
-    uint64_t finished;             /* operations up to this one have ended */
-    uint64_t peers_done;           /* all peers have finished reading it */
-    struct symc_patience patience; /* of the operation under way */
+    uint64_t finished;              /* operations up to this one have ended */
+    uint64_t peers_done;            /* all peers have finished reading it */
+    struct symc_wait_budget budget; /* of the operation under way */
 };
 
 /* An operation has ended, and with it the reading of the peers' lines. */

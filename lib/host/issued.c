@@ -100,7 +100,7 @@ static bool look(void *arg)
 void symc_host_doze(void *state, const struct symc_op *op, int64_t until_ns)
 {
     const struct symc_host *host = state;
-    struct symc_patience patience = {.deadline_ns = until_ns};
+    struct symc_wait_budget budget = {.deadline_ns = until_ns};
     struct doze doze = {host->core, find_missing(host, op)};
     struct symc_watch watch = {.waiting = host->core->waiting,
         .doorbell = host->doorbells[host->rank],
@@ -111,5 +111,5 @@ void symc_host_doze(void *state, const struct symc_op *op, int64_t until_ns)
     if (doze.peer >= 0)
         symc_wait_long(&watch,
             &symc_header_at(host->channels[doze.peer], op->seq)->seq, op->seq,
-            &patience);
+            &budget);
 }

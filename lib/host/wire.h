@@ -35,7 +35,7 @@
 #define SYMC_HEADER_AHEAD 2u /* an earlier operation has not ended here */
 
 struct symc_header {
-    _Alignas(SYMC_APART) uint64_t count;
+    _Alignas(SYMC_FALSE_SHARING) uint64_t count;
     uint32_t what; /* kind, dtype, op, flags: a byte each, lowest first */
     uint16_t root;
     _Atomic uint16_t cpu; /* where the rank ran, while ranks share processors */
@@ -55,21 +55,21 @@ struct symc_channel {
     struct symc_header headers[SYMC_LINES];
 
     /* The last operation that this rank has finished reading. */
-    _Alignas(SYMC_APART) _Atomic uint64_t done;
+    _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t done;
 
     /* Rounds of staged algorithms, counted over the group's life: put into this
      * rank's slots, own part summed, nothing more to read. */
-    _Alignas(SYMC_APART) _Atomic uint64_t staged;
-    _Alignas(SYMC_APART) _Atomic uint64_t reduced;
-    _Alignas(SYMC_APART) _Atomic uint64_t drained;
+    _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t staged;
+    _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t reduced;
+    _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t drained;
 
     /* Threads that read each other's buffers, see direct.c: revoked up to this
      * operation; rank + 1 being read. */
-    _Alignas(SYMC_APART) _Atomic uint64_t revoked;
-    _Alignas(SYMC_APART) _Atomic uint32_t inside;
+    _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t revoked;
+    _Alignas(SYMC_FALSE_SHARING) _Atomic uint32_t inside;
 
     _Alignas(SYMC_LINE) struct symc_geometry geometry;
-    _Alignas(SYMC_APART) unsigned char small[]; /* SYMC_AREAS of them */
+    _Alignas(SYMC_FALSE_SHARING) unsigned char small[]; /* SYMC_AREAS of them */
 };
 
 /*

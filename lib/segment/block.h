@@ -23,13 +23,13 @@
 #include <sys/types.h>
 
 #define SYMC_BLOCK_MAGIC UINT64_C(0x3230304c4c4f4353) /* "SCOLL002" */
-#define SYMC_LINE 64   /* bytes that travel together */
-#define SYMC_APART 128 /* keeps two words out of each other's prefetch */
+#define SYMC_LINE 64           /* bytes that travel together */
+#define SYMC_FALSE_SHARING 128 /* alignment; lines are fetched in pairs */
 
 /* The futex on which a rank sleeps.  Others wake it where `sleeping` is not
  * 0. */
 struct symc_doorbell {
-    _Alignas(SYMC_APART) _Atomic uint32_t sleeping; /* threads that sleep */
+    _Alignas(SYMC_FALSE_SHARING) _Atomic uint32_t sleeping; /* threads */
     _Atomic uint32_t failures; /* groups this rank has failed, so far */
     _Alignas(SYMC_LINE) _Atomic uint32_t wakes;
 };

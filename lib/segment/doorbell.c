@@ -37,7 +37,7 @@ static int processors_allowed(void)
  * Whether ranks outnumber processors.  A rank bound to one processor sees no
  * others, and shares it only if the machine itself is too small.
  */
-static bool is_crowded(int local_ranks)
+static bool is_oversubscribed(int local_ranks)
 {
     int allowed = processors_allowed();
     int online = (int)sysconf(_SC_NPROCESSORS_ONLN);
@@ -48,7 +48,7 @@ static bool is_crowded(int local_ranks)
 void symc_waiting_init(struct symc_waiting *waiting, int local_ranks,
     int64_t spin_ns, int64_t polls, int64_t yield_ns)
 {
-    waiting->crowded = is_crowded(local_ranks);
+    waiting->oversubscribed = is_oversubscribed(local_ranks);
     waiting->barrier = syscall(SYS_membarrier,
                            MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
     waiting->nap_ns = waiting->barrier ? NAP_NS : NAP_BLIND_NS;
@@ -68,7 +68,7 @@ struct wait {
     const struct symc_watch *watch;
     const _Atomic uint64_t *word;
     uint64_t target;
-    struct symc_patience *patience;
+    struct symc_wait_budget *budget;
     int64_t began_ns;
 };
 
@@ -136,7 +136,7 @@ static void nap(const struct wait *wait, int64_t now)
 {
     struct symc_doorbell *doorbell = wait->watch->doorbell;
     bool barrier = wait->watch->waiting->barrier;
-    int64_t left = wait->patience->deadline_ns - now;
+    int64_t left = wait->budget->deadline_ns - now;
     int64_t longest = wait->watch->waiting->nap_ns;
     uint32_t wakes =
         atomic_load_explicit(&doorbell->wakes, memory_order_acquire);
@@ -153,20 +153,20 @@ static void nap(const struct wait *wait, int64_t now)
 
 enum symc_wait_end symc_wait_long(const struct symc_watch *watch,
     const _Atomic uint64_t *word, uint64_t target,
-    struct symc_patience *patience)
+    struct symc_wait_budget *budget)
 {
     const struct symc_waiting *how = watch->waiting;
-    struct wait wait = {watch, word, target, patience, symc_now_ns()};
+    struct wait wait = {watch, word, target, budget, symc_now_ns()};
     int64_t now = wait.began_ns;
 
-    if (patience->deadline_ns == 0) {
-        patience->deadline_ns = patience->timeout_ns == SYMC_NEVER ||
-                                        patience->timeout_ns > SYMC_NEVER - now
-                                    ? SYMC_NEVER
-                                    : now + patience->timeout_ns;
+    if (budget->deadline_ns == 0) {
+        budget->deadline_ns = budget->timeout_ns == SYMC_NEVER ||
+                                      budget->timeout_ns > SYMC_NEVER - now
+                                  ? SYMC_NEVER
+                                  : now + budget->timeout_ns;
     }
-    if (how->crowded ? yield(&wait, how->polls, now + how->yield_ns)
-                     : spin(&wait, now + how->spin_ns))
+    if (how->oversubscribed ? yield(&wait, how->polls, now + how->yield_ns)
+                            : spin(&wait, now + how->spin_ns))
         goto look;
     for (;;) {
         nap(&wait, symc_now_ns());
@@ -176,7 +176,7 @@ enum symc_wait_end symc_wait_long(const struct symc_watch *watch,
         if (is_stopped(&wait) || watch->look(watch->arg))
             return is_reached(&wait) ? SYMC_WAIT_REACHED : SYMC_WAIT_STOPPED;
         now = symc_now_ns();
-        if (now >= patience->deadline_ns)
+        if (now >= budget->deadline_ns)
             return is_reached(&wait) ? SYMC_WAIT_REACHED : SYMC_WAIT_EXPIRED;
     }
 }
@@ -189,7 +189,7 @@ static bool never(void *arg)
 
 bool symc_wait_plainly(const struct symc_waiting *waiting,
     struct symc_doorbell *doorbell, const _Atomic uint64_t *word,
-    uint64_t target, struct symc_patience *patience)
+    uint64_t target, struct symc_wait_budget *budget)
 {
     static const _Atomic uint32_t not_stopped;
     struct symc_watch watch = {.waiting = waiting,
@@ -197,5 +197,5 @@ bool symc_wait_plainly(const struct symc_waiting *waiting,
         .stopped = &not_stopped,
         .look = never};
 
-    return symc_wait(&watch, word, target, patience) == SYMC_WAIT_REACHED;
+    return symc_wait(&watch, word, target, budget) == SYMC_WAIT_REACHED;
 }

@@ -17,20 +17,20 @@
 
 /* How to wait; one for each world, set up by symc_waiting_init(). */
 struct symc_waiting {
-    bool crowded;     /* more ranks than processors */
-    bool barrier;     /* membarrier can be used */
-    int64_t spin_ns;  /* polling before sleeping; not crowded */
-    int64_t polls;    /* polls before yielding; crowded */
-    int64_t yield_ns; /* yielding before sleeping; crowded */
-    int64_t nap_ns;   /* longest sleep before looking at everything again */
+    bool oversubscribed; /* more ranks than processors */
+    bool barrier;        /* membarrier can be used */
+    int64_t spin_ns;     /* polling before sleeping; not oversubscribed */
+    int64_t polls;       /* polls before yielding; oversubscribed */
+    int64_t yield_ns;    /* yielding before sleeping; oversubscribed */
+    int64_t nap_ns;      /* longest sleep before looking at everything again */
 };
 
 /* Set up for so many ranks on this machine, and register with membarrier. */
 void symc_waiting_init(struct symc_waiting *waiting, int local_ranks,
     int64_t spin_ns, int64_t polls, int64_t yield_ns);
 
-/* The time an operation has, from the first moment it has to wait. */
-struct symc_patience {
+/* How long an operation may wait, from the first moment it has to. */
+struct symc_wait_budget {
     int64_t timeout_ns;  /* SYMC_NEVER: for ever */
     int64_t deadline_ns; /* 0: has not begun */
 };
@@ -54,7 +54,7 @@ enum symc_wait_end {
 /* The slow part of symc_wait(). */
 enum symc_wait_end symc_wait_long(const struct symc_watch *watch,
     const _Atomic uint64_t *word, uint64_t target,
-    struct symc_patience *patience);
+    struct symc_wait_budget *budget);
 
 #define SYMC_QUICK_POLLS 32
 
@@ -78,21 +78,21 @@ static inline void symc_pause(void)
  */
 static inline enum symc_wait_end symc_wait(const struct symc_watch *watch,
     const _Atomic uint64_t *word, uint64_t target,
-    struct symc_patience *patience)
+    struct symc_wait_budget *budget)
 {
     for (int i = 0; i < SYMC_QUICK_POLLS; i++) {
         if (atomic_load_explicit(word, memory_order_acquire) >= target)
             return SYMC_WAIT_REACHED;
         symc_pause();
     }
-    return symc_wait_long(watch, word, target, patience);
+    return symc_wait_long(watch, word, target, budget);
 }
 
 /* The same between threads of one process, where nothing but the word and the
  * time ends the wait; false when the time has passed. */
 bool symc_wait_plainly(const struct symc_waiting *waiting,
     struct symc_doorbell *doorbell, const _Atomic uint64_t *word,
-    uint64_t target, struct symc_patience *patience);
+    uint64_t target, struct symc_wait_budget *budget);
 
 /* Wake everyone who sleeps on a doorbell. */
 void symc_doorbell_wake(struct symc_doorbell *doorbell);

@@ -25,7 +25,7 @@
 #define LOCK_POLL_NS INT64_C(1000000)
 /* A lock is held for microseconds, unless its holder is stopped: then a call
  * that must not wait for a key still gives it this long. */
-#define LOCK_PATIENCE_NS (5 * SYMC_NS_PER_S)
+#define LOCK_WAIT_MIN_NS (5 * SYMC_NS_PER_S)
 
 static void sleep_ns(int64_t ns)
 {
@@ -40,10 +40,10 @@ static void sleep_ns(int64_t ns)
 symmcoll_status_t symc_file_lock(
     const char *path, int fd, bool exclusive, int64_t deadline_ns)
 {
-    int64_t patience = symc_now_ns() + LOCK_PATIENCE_NS;
+    int64_t at_least = symc_now_ns() + LOCK_WAIT_MIN_NS;
 
-    if (deadline_ns < patience)
-        deadline_ns = patience;
+    if (deadline_ns < at_least)
+        deadline_ns = at_least;
     while (flock(fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0) {
         if (errno != EWOULDBLOCK && errno != EINTR)
             return symc_fail_errno(

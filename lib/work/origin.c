@@ -28,7 +28,7 @@ static symmcoll_status_t make_mark(const uint32_t **alive)
 
 symmcoll_status_t symc_origin_create(struct symc_origin **origin)
 {
-    struct symc_origin *made = aligned_alloc(SYMC_APART, sizeof(*made));
+    struct symc_origin *made = aligned_alloc(SYMC_FALSE_SHARING, sizeof(*made));
     symmcoll_status_t status;
 
     if (made == NULL)

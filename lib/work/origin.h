@@ -18,8 +18,8 @@ struct symc_origin {
     bool blocking_wait;    /* a wait that expires fails the group */
     struct symc_waiting waiting;
     struct symc_callbacks callbacks;
-    /* Apart from what waiting threads read. */
-    _Alignas(SYMC_APART) _Atomic uint32_t holders;
+    /* Not in a line that waiting threads read. */
+    _Alignas(SYMC_FALSE_SHARING) _Atomic uint32_t holders;
     /* Threads that look at a queue through a work: it is not released before
      * they have left. */
     _Atomic uint32_t visitors;

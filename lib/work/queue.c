@@ -24,11 +24,11 @@ void symc_queue_init(struct symc_queue *queue, const struct symc_queue_ops *ops,
 
 uint64_t symc_queue_wait(struct symc_queue *queue, uint64_t ticket)
 {
-    struct symc_patience patience = {.timeout_ns = SYMC_NEVER};
+    struct symc_wait_budget budget = {.timeout_ns = SYMC_NEVER};
 
     /* An operation before this one ends by its own deadline. */
     symc_wait_plainly(&queue->origin->waiting, &queue->doorbell,
-        &queue->serving, ticket, &patience);
+        &queue->serving, ticket, &budget);
     return ticket;
 }
 
@@ -118,7 +118,7 @@ symmcoll_status_t symc_queue_submit(struct symc_queue *queue,
 
 bool symc_queue_drain(struct symc_queue *queue, int64_t deadline_ns)
 {
-    struct symc_patience patience = {.deadline_ns = deadline_ns};
+    struct symc_wait_budget budget = {.deadline_ns = deadline_ns};
     bool over = false;
 
     do { /* what has ended is seen however little time there is */
@@ -126,7 +126,7 @@ bool symc_queue_drain(struct symc_queue *queue, int64_t deadline_ns)
         int64_t until;
 
         if (!symc_wait_plainly(&queue->origin->waiting, &queue->doorbell,
-                &queue->serving, atomic_load(&queue->next), &patience))
+                &queue->serving, atomic_load(&queue->next), &budget))
             return false;
         if (!symc_queue_try(queue, &ticket))
             continue;

@@ -53,9 +53,9 @@ static bool keep_spare(struct symc_origin *origin, struct symmcoll_work *work)
 
 static struct symmcoll_work *make_new(struct symc_origin *origin)
 {
-    size_t nbytes = (sizeof(struct symmcoll_work) + SYMC_APART - 1) /
-                    SYMC_APART * SYMC_APART;
-    struct symmcoll_work *work = aligned_alloc(SYMC_APART, nbytes);
+    size_t nbytes = (sizeof(struct symmcoll_work) + SYMC_FALSE_SHARING - 1) /
+                    SYMC_FALSE_SHARING * SYMC_FALSE_SHARING;
+    struct symmcoll_work *work = aligned_alloc(SYMC_FALSE_SHARING, nbytes);
 
     if (work == NULL) {
         symc_fail(SYMMCOLL_ERR_NO_MEMORY, "work: %zu bytes asked for", nbytes);
@@ -232,7 +232,7 @@ static void poll(struct symmcoll_work *work)
  * operation, and has ended this work before or will not. */
 static void await_turn(struct symmcoll_work *work, int64_t deadline_ns)
 {
-    struct symc_patience patience = {.deadline_ns = deadline_ns};
+    struct symc_wait_budget budget = {.deadline_ns = deadline_ns};
     struct symc_queue *queue = work->queue;
 
     for (int i = 0; i < SYMC_QUICK_POLLS; i++) {
@@ -242,7 +242,7 @@ static void await_turn(struct symmcoll_work *work, int64_t deadline_ns)
         symc_pause();
     }
     symc_wait_plainly(
-        &work->origin->waiting, &work->doorbell, &work->ended, 1, &patience);
+        &work->origin->waiting, &work->doorbell, &work->ended, 1, &budget);
 }
 
 static int64_t sooner(int64_t deadline_ns, int64_t now, int64_t wait_ns)
@@ -273,11 +273,11 @@ static void await_issued(struct symmcoll_work *work, int64_t deadline_ns)
 /* Wait until a work has ended; false when the time has passed. */
 static bool await(struct symmcoll_work *work, int64_t deadline_ns)
 {
-    struct symc_patience patience = {.deadline_ns = deadline_ns};
+    struct symc_wait_budget budget = {.deadline_ns = deadline_ns};
 
     if (!work->issued)
-        return symc_wait_plainly(&work->origin->waiting, &work->doorbell,
-            &work->ended, 1, &patience);
+        return symc_wait_plainly(
+            &work->origin->waiting, &work->doorbell, &work->ended, 1, &budget);
     if (enter(work)) {
         await_issued(work, deadline_ns);
         leave(work);
@@ -346,7 +346,7 @@ symmcoll_status_t symmcoll_work_test(struct symmcoll_work *work)
     if (look_once(work))
         return result(work);
     /* Who asks in a loop may keep the processor from those it waits for. */
-    if (work->origin->waiting.crowded)
+    if (work->origin->waiting.oversubscribed)
         sched_yield();
     return SYMMCOLL_IN_PROGRESS;
 }

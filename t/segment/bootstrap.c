@@ -60,7 +60,7 @@ static int one_is_missing(int rank, int size, void *arg)
     if (rank == 2)
         return 0;
     if (rank == 0)
-        patience = 30; /* rank 1 gives up first, for both */
+        timeout = 30; /* rank 1 gives up first, for both */
     return fails(rank, size, SYMMCOLL_ERR_TIMEOUT,
                "2 of 3 ranks came, missing: rank 2")
                ? 0

@@ -17,7 +17,7 @@
 /* Two players and what they share. */
 struct side {
     struct symc_doorbell doorbell;
-    _Alignas(SYMC_APART) _Atomic uint64_t word;
+    _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t word;
     _Atomic uint32_t stopped;
 };
 
@@ -77,13 +77,13 @@ static bool play(int number, const struct symc_waiting *waiting)
     uint64_t state = (uint64_t)number + 12345;
 
     for (uint64_t i = 1; i <= court->rounds; i++) {
-        struct symc_patience patience = {.timeout_ns = 100 * SYMC_NS_PER_S};
+        struct symc_wait_budget budget = {.timeout_ns = 100 * SYMC_NS_PER_S};
 
         if (number == 0) {
             dawdle(&state);
             write_word(mine, other, i);
         }
-        if (symc_wait(&watch, &other->word, i, &patience) != SYMC_WAIT_REACHED)
+        if (symc_wait(&watch, &other->word, i, &budget) != SYMC_WAIT_REACHED)
             return false;
         if (number == 1) {
             dawdle(&state);
@@ -147,21 +147,21 @@ static void test_ends(void)
 {
     struct side *side = &court->sides[0];
     struct symc_watch watch = watch_of(side, &sleepy);
-    struct symc_patience patience = {.timeout_ns = SYMC_NS_PER_S / 50};
+    struct symc_wait_budget budget = {.timeout_ns = SYMC_NS_PER_S / 50};
     double began = seconds_now();
 
     memset(court, 0, sizeof(*court));
-    ok(symc_wait(&watch, &side->word, 1, &patience) == SYMC_WAIT_EXPIRED &&
+    ok(symc_wait(&watch, &side->word, 1, &budget) == SYMC_WAIT_EXPIRED &&
             seconds_now() - began >= 0.02,
         "a wait expires when its time is up, not before");
-    ok(symc_wait(&watch, &side->word, 1, &patience) == SYMC_WAIT_EXPIRED,
+    ok(symc_wait(&watch, &side->word, 1, &budget) == SYMC_WAIT_EXPIRED,
         "the time is that of all waits of an operation together");
     atomic_store(&side->stopped, 1);
-    patience = (struct symc_patience){.timeout_ns = SYMC_NEVER};
-    ok(symc_wait(&watch, &side->word, 1, &patience) == SYMC_WAIT_STOPPED,
+    budget = (struct symc_wait_budget){.timeout_ns = SYMC_NEVER};
+    ok(symc_wait(&watch, &side->word, 1, &budget) == SYMC_WAIT_STOPPED,
         "a wait ends when its group is stopped");
     atomic_store(&side->word, 7);
-    ok(symc_wait(&watch, &side->word, 7, &patience) == SYMC_WAIT_REACHED,
+    ok(symc_wait(&watch, &side->word, 7, &budget) == SYMC_WAIT_REACHED,
         "what was written counts before the stop");
     ok(atomic_load(&side->doorbell.sleeping) == 0,
         "nobody is left among the sleepers");
@@ -180,13 +180,13 @@ static void test_look(void)
         .barrier = true, .nap_ns = SYMC_NS_PER_S / 100};
     struct side *side = &court->sides[0];
     struct symc_watch watch = watch_of(side, &restless);
-    struct symc_patience patience = {.timeout_ns = 20 * SYMC_NS_PER_S};
+    struct symc_wait_budget budget = {.timeout_ns = 20 * SYMC_NS_PER_S};
     int looks = 0;
 
     memset(court, 0, sizeof(*court));
     watch.look = say_enough;
     watch.arg = &looks;
-    ok(symc_wait(&watch, &side->word, 1, &patience) == SYMC_WAIT_STOPPED &&
+    ok(symc_wait(&watch, &side->word, 1, &budget) == SYMC_WAIT_STOPPED &&
             looks == 3,
         "a sleeper looks at failures now and then, and gives up on one");
 }
@@ -196,13 +196,13 @@ static int sleeps_cheaply(void *arg)
 {
     struct side *side = &court->sides[0];
     struct symc_watch watch = watch_of(side, &usual);
-    struct symc_patience patience = {.timeout_ns = SYMC_NS_PER_S / 2};
+    struct symc_wait_budget budget = {.timeout_ns = SYMC_NS_PER_S / 2};
     struct rusage before, after;
     double used;
 
     (void)arg;
     getrusage(RUSAGE_SELF, &before);
-    if (symc_wait(&watch, &side->word, 1, &patience) != SYMC_WAIT_EXPIRED)
+    if (symc_wait(&watch, &side->word, 1, &budget) != SYMC_WAIT_EXPIRED)
         return 0;
     getrusage(RUSAGE_SELF, &after);
     used = (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec) +
@@ -214,7 +214,7 @@ static int sleeps_cheaply(void *arg)
 
 int main(void)
 {
-    struct symc_waiting crowded;
+    struct symc_waiting oversubscribed;
 
     court = mmap(NULL, sizeof(*court), PROT_READ | PROT_WRITE,
         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -224,10 +224,10 @@ int main(void)
     usual.nap_ns = SYMC_NEVER;
     if (!usual.barrier)
         skip_all("no membarrier: sleepers wake by themselves");
-    crowded = (struct symc_waiting){
-        .crowded = true, .barrier = true, .nap_ns = SYMC_NEVER};
+    oversubscribed = (struct symc_waiting){
+        .oversubscribed = true, .barrier = true, .nap_ns = SYMC_NEVER};
     test_game(&sleepy, 20000, "no wakeup is lost where all sleep at once");
-    test_game(&crowded, 20000, "nor where they yield once before");
+    test_game(&oversubscribed, 20000, "nor where they yield once before");
     test_game(&usual, 20000, "nor with the settings' spinning");
     test_ends();
     test_look();

@@ -19,20 +19,20 @@
 
 /* The rendezvous of the running point, the same in all its processes. */
 static char name[64];
-static double patience;
+static double timeout;
 
 static inline struct symc_bootstrap_args args_of(int rank, int size)
 {
     return (struct symc_bootstrap_args){.name = name,
         .rank = rank,
         .size = size,
-        .deadline_ns = symc_deadline_ns(patience)};
+        .deadline_ns = symc_deadline_ns(timeout)};
 }
 
 static inline void begin_point(double seconds)
 {
     snprintf(name, sizeof(name), "%s", ranks_unique_name());
-    patience = seconds;
+    timeout = seconds;
 }
 
 /* ---- a rank ---- */

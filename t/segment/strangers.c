@@ -70,7 +70,7 @@ static int joins_among_strangers(int rank, int size, void *arg)
 }
 
 /* More silent connections than the server has descriptors for. */
-static int joins_in_a_crowd(int rank, int size, void *arg)
+static int joins_among_many(int rank, int size, void *arg)
 {
     struct rlimit few = {.rlim_cur = 300, .rlim_max = 300};
 
@@ -281,7 +281,7 @@ static void test_strangers(void)
     ok(all_true(3, joins_among_strangers),
         "rubbish, short, huge and impossible messages do no harm");
     begin_point(30);
-    ok(all_true(2, joins_in_a_crowd),
+    ok(all_true(2, joins_among_many),
         "more silent connections than descriptors do no harm");
     if (geteuid() != 0) {
         skip(2, "only root can be another user");

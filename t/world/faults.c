@@ -186,7 +186,7 @@ void faults_open(struct faults_job *job, int step)
 
 bool faults_await(const struct faults_job *job, int rank, int step)
 {
-    double until = faults_now() + FAULTS_PATIENCE;
+    double until = faults_now() + FAULTS_WAIT_MAX;
 
     while (atomic_load(&job->board->lines[rank].step) < step) {
         if (faults_now() > until) {
@@ -261,7 +261,7 @@ static bool waits(pid_t pid)
 
 bool faults_await_asleep(const struct faults_job *job, int rank, int step)
 {
-    double until = faults_now() + FAULTS_PATIENCE;
+    double until = faults_now() + FAULTS_WAIT_MAX;
     int times = 0; /* in a row: a short sleep is not what we look for */
 
     if (!faults_await(job, rank, step))
@@ -279,7 +279,7 @@ bool faults_await_asleep(const struct faults_job *job, int rank, int step)
 
 void faults_reap(struct faults_job *job, int rank)
 {
-    double until = faults_now() + FAULTS_PATIENCE;
+    double until = faults_now() + FAULTS_WAIT_MAX;
     pid_t pid = job->running[rank];
 
     if (pid <= 0)
@@ -409,7 +409,7 @@ const struct faults_note *faults_told(
     static const struct faults_note none = {
         .status = SYMMCOLL_IN_PROGRESS, .detail = "nothing was told"};
     const struct faults_line *line = &job->board->lines[rank];
-    double until = faults_now() + FAULTS_PATIENCE;
+    double until = faults_now() + FAULTS_WAIT_MAX;
 
     while (atomic_load(&line->notes) <= n && faults_now() < until) {
         if (has_ended(job->running[rank]))

@@ -35,7 +35,7 @@
 /* Seconds within which a death must be known: ten times the goal. */
 #define FAULTS_KNOWN (FAULTS_SANITIZED ? 5.0 : 1.0)
 /* Seconds after which a test gives up on a rank. */
-#define FAULTS_PATIENCE (FAULTS_SANITIZED ? 60.0 : 20.0)
+#define FAULTS_WAIT_MAX (FAULTS_SANITIZED ? 60.0 : 20.0)
 
 /* What a rank was told, once. */
 struct faults_note {
