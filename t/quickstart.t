@@ -28,42 +28,42 @@ case "$* $SUITE" in
 
 .. contents:: :depth: 2
 
-ERROR: t/room/good
+ERROR: t/module/good
 ==================
 
 # expected: 64
 # found:    63
 ok 1 - the first sentence
-PASS: t/room/good.t 1 - the first sentence
+PASS: t/module/good.t 1 - the first sentence
 not ok 2 - the second sentence
-FAIL: t/room/good.t 2 - the second sentence
+FAIL: t/module/good.t 2 - the second sentence
 ok 3 # SKIP a reason
-SKIP: t/room/good.t 3 # SKIP a reason
+SKIP: t/module/good.t 3 # SKIP a reason
 1..3
-ERROR: t/room/good.t - exited with status 1
+ERROR: t/module/good.t - exited with status 1
 
-SKIP: t/room/absent
+SKIP: t/module/absent
 ===================
 
 # the skipped said this
 1..0 # SKIP no device
-SKIP: t/room/absent.t - no device
+SKIP: t/module/absent.t - no device
 
-ERROR: t/room/crashed
+ERROR: t/module/crashed
 =====================
 
 ==7==ERROR: AddressSanitizer: heap-use-after-free
 ok 1 - still well
-PASS: t/room/crashed.t 1 - still well
-ERROR: t/room/crashed.t - exited with status 139
+PASS: t/module/crashed.t 1 - still well
+ERROR: t/module/crashed.t - exited with status 139
 LOG
     for line in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-        printf 'PASS: t/room/a%s.t\nPASS: t/room/b%s.t\n' $line $line
+        printf 'PASS: t/module/a%s.t\nPASS: t/module/b%s.t\n' $line $line
     done
     exit 2
     ;;
 *check*broken)
-    echo 'room.c:1: error: expected an expression'
+    echo 'module.c:1: error: expected an expression'
     exit 2
     ;;
 esac
@@ -83,22 +83,22 @@ is "$?:$(cat "$scratch/err")" '0:' 'a suite that passes leaves nothing to say' |
 
 quick fails
 is "$?" 2 'a suite that fails has the status of make'
-is "$(sed '$d' "$scratch/err")" 't/room/good
+is "$(sed '$d' "$scratch/err")" 't/module/good
     # expected: 64
     # found:    63
     not ok 2 - the second sentence
-    ERROR: t/room/good.t - exited with status 1
+    ERROR: t/module/good.t - exited with status 1
 
-t/room/crashed
+t/module/crashed
     ==7==ERROR: AddressSanitizer: heap-use-after-free
-    ERROR: t/room/crashed.t - exited with status 139' \
+    ERROR: t/module/crashed.t - exited with status 139' \
     'it prints the points that failed and what was said about them, no others'
 is "$(tail -n 1 "$scratch/err")" "The whole of it: $tree/test-suite.log" \
     'and where the rest is'
 
 quick broken
 is "$?" 2 'a suite that does not compile has the status of make'
-grep -q 'room.c:1: error' "$scratch/err" &&
+grep -q 'module.c:1: error' "$scratch/err" &&
     ! grep -q 'second sentence' "$scratch/err"
 ok $? 'it prints what the compiler said, and no points of an earlier run' ||
     diag <"$scratch/err"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ground floor: error details, clocks, checked allocation, logging. Element
- * types are in dtype.h, reductions in reduce.h.
+ * What every module uses: error details, clocks, checked allocation, logging.
+ * Element types are in dtype.h, reductions in reduce.h.
  */
 #ifndef SYMC_BASE_BASE_H
 #define SYMC_BASE_BASE_H

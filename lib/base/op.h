@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One collective call, as every room from the recorder upwards passes it on.
+ * One collective call, as every layer from the recorder upwards passes it on.
  */
 #ifndef SYMC_BASE_OP_H
 #define SYMC_BASE_OP_H

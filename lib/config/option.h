@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside this room: what a setting is (options.c has them all), how its text
- * becomes a value (value.c), and the sources that are read in turn (load.c).
+ * Internal to this directory: what a setting is (options.c has them all), how
+ * its text becomes a value (value.c), and the sources that are read in turn
+ * (load.c).
  */
 #ifndef SYMC_CONFIG_OPTION_H
 #define SYMC_CONFIG_OPTION_H

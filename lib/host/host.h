@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The host backend's state, and what its algorithms share.  Private to the
- * room.
+ * The host backend's state, and what its algorithms share.  Private to this
+ * directory.
  */
 #ifndef SYMC_HOST_HOST_H
 #define SYMC_HOST_HOST_H

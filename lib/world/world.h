@@ -63,7 +63,7 @@ struct symmcoll_world {
     bool reserved;                /* the staging is backed by memory */
     double *factors;              /* of PREMUL_SUM operations */
     int factor_count;
-    struct symmcoll_group *all; /* owned by the floor above */
+    struct symmcoll_group *all; /* owned by the layer above */
 };
 
 /* Numbers of operations made by symmcoll_op_create_premul() begin here. */

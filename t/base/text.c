@@ -51,7 +51,7 @@ static int named_ranks_are(const char *marks, const char *expected)
 }
 
 /* However little room there is: an end, dots or the whole, never more. */
-static int every_room_is_kept(const char *marks, const char *whole)
+static int every_buffer_is_kept(const char *marks, const char *whole)
 {
     for (size_t nbytes = 1; nbytes < 40; nbytes++) {
         bool listed[64] = {false};
@@ -102,7 +102,7 @@ int main(void)
         "three neighbours are a range");
     ok(ranks_are("xxxxxxxxxxxx", 64 - 1, "0-11"), "all are one range");
     ok(ranks_are("x.x.x.x.x.x", 12, "0, 2, 4..."), "what does not fit is cut");
-    ok(every_room_is_kept(".x.xxx...x.xx", "1, 3-5, 9, 11 and 12"),
+    ok(every_buffer_is_kept(".x.xxx...x.xx", "1, 3-5, 9, 11 and 12"),
         "no room is overrun, and a cut shows");
     ok(named_ranks_are("..x", "rank 2") &&
             named_ranks_are("xxx", "ranks 0-2") &&

@@ -12,8 +12,8 @@ static bool is_right(struct symmcoll_group *group, int rank,
     int size = symmcoll_group_size(group);
     size_t nbytes = count * symmcoll_dtype_size(dtype);
     size_t whole = nbytes * (size_t)size, mine = nbytes * (size_t)rank;
-    struct room in = room_open(nbytes, 1), out = room_open(whole, 5);
-    struct room expected = room_open(whole, 0);
+    struct guarded in = guarded_open(nbytes, 1), out = guarded_open(whole, 5);
+    struct guarded expected = guarded_open(whole, 0);
 
     for (int r = 0; r < size; r++)
         data_fill(expected.at + nbytes * (size_t)r, dtype, 0, count, r,
@@ -23,18 +23,18 @@ static bool is_right(struct symmcoll_group *group, int rank,
                      NULL) == SYMMCOLL_OK &&
                  data_is_same("out", out.at, expected.at, whole) &&
                  data_is_same("in", in.at, expected.at + mine, nbytes);
-    room_clear(&out);
+    guarded_clear(&out);
     data_fill(out.at + mine, dtype, 0, count, rank, (unsigned)count);
     right = right &&
             symmcoll_all_gather(group, out.at, out.at + mine, count, dtype,
                 NULL, NULL) == SYMMCOLL_OK &&
             data_is_same("in place", out.at, expected.at, whole) &&
-            room_is_guarded(&out);
+            guarded_is_intact(&out);
     if (!right)
         diag("rank %d: %zu %s", rank, count, symmcoll_dtype_name(dtype));
-    room_close(&in);
-    room_close(&out);
-    room_close(&expected);
+    guarded_close(&in);
+    guarded_close(&out);
+    guarded_close(&expected);
     return right;
 }
 

@@ -20,9 +20,9 @@ static bool is_right(struct symmcoll_group *group, int rank,
     int size = symmcoll_group_size(group);
     size_t nbytes = count * symmcoll_dtype_size(dtype);
     symmcoll_op_t wanted = data_op(group, op, rank);
-    struct room in = room_open(nbytes, shift);
-    struct room out = room_open(nbytes, 2 * shift);
-    struct room expected = room_open(nbytes, 0);
+    struct guarded in = guarded_open(nbytes, shift);
+    struct guarded out = guarded_open(nbytes, 2 * shift);
+    struct guarded expected = guarded_open(nbytes, 0);
     char what[96];
 
     seed++;
@@ -33,16 +33,16 @@ static bool is_right(struct symmcoll_group *group, int rank,
     bool right = symmcoll_all_reduce(group, out.at, in.at, count, dtype, wanted,
                      NULL, NULL) == SYMMCOLL_OK &&
                  data_is_same(what, out.at, expected.at, nbytes) &&
-                 room_is_guarded(&out);
+                 guarded_is_intact(&out);
     /* The input is as it was: it gives the same again, in place. */
     right = right &&
             symmcoll_all_reduce(group, in.at, in.at, count, dtype, wanted, NULL,
                 NULL) == SYMMCOLL_OK &&
             data_is_same(what, in.at, expected.at, nbytes) &&
-            room_is_guarded(&in);
-    room_close(&in);
-    room_close(&out);
-    room_close(&expected);
+            guarded_is_intact(&in);
+    guarded_close(&in);
+    guarded_close(&out);
+    guarded_close(&expected);
     if (!right)
         diag("%s: not right", what);
     return right;

@@ -10,19 +10,20 @@ static bool is_right(struct symmcoll_group *group, int rank, int root,
     enum symmcoll_dtype dtype, size_t count)
 {
     size_t nbytes = count * symmcoll_dtype_size(dtype);
-    struct room buf = room_open(nbytes, 3), expected = room_open(nbytes, 0);
+    struct guarded buf = guarded_open(nbytes, 3),
+                   expected = guarded_open(nbytes, 0);
 
     data_fill(expected.at, dtype, 0, count, root, (unsigned)count);
     data_fill(buf.at, dtype, 0, count, rank, (unsigned)count);
     bool right = symmcoll_broadcast(group, buf.at, count, dtype, root, NULL,
                      NULL) == SYMMCOLL_OK &&
                  data_is_same("buf", buf.at, expected.at, nbytes) &&
-                 room_is_guarded(&buf);
+                 guarded_is_intact(&buf);
     if (!right)
         diag("rank %d: %zu %s from %d", rank, count, symmcoll_dtype_name(dtype),
             root);
-    room_close(&buf);
-    room_close(&expected);
+    guarded_close(&buf);
+    guarded_close(&expected);
     return right;
 }
 

@@ -20,34 +20,34 @@
 #define CLEAR_BYTE 0x5a
 #define PIECE ((size_t)512) /* elements that are worked out at once */
 
-/* ---- rooms ---- */
+/* ---- guarded buffers ---- */
 
-struct room room_open(size_t nbytes, size_t shift)
+struct guarded guarded_open(size_t nbytes, size_t shift)
 {
-    struct room room = {.nbytes = nbytes};
+    struct guarded buffer = {.nbytes = nbytes};
 
-    room.base = aligned_alloc(64, (nbytes + shift + 3 * GUARD) / 64 * 64);
-    if (room.base == NULL) {
+    buffer.base = aligned_alloc(64, (nbytes + shift + 3 * GUARD) / 64 * 64);
+    if (buffer.base == NULL) {
         diag("no memory for %zu bytes", nbytes);
         abort();
     }
-    room.at = room.base + GUARD + shift;
-    memset(room.at - GUARD, GUARD_BYTE, GUARD);
-    memset(room.at + nbytes, GUARD_BYTE, GUARD - shift % 64);
-    room.nbytes = nbytes;
-    room_clear(&room);
-    return room;
+    buffer.at = buffer.base + GUARD + shift;
+    memset(buffer.at - GUARD, GUARD_BYTE, GUARD);
+    memset(buffer.at + nbytes, GUARD_BYTE, GUARD - shift % 64);
+    buffer.nbytes = nbytes;
+    guarded_clear(&buffer);
+    return buffer;
 }
 
-void room_close(struct room *room)
+void guarded_close(struct guarded *buffer)
 {
-    free(room->base);
-    *room = (struct room){.base = NULL};
+    free(buffer->base);
+    *buffer = (struct guarded){.base = NULL};
 }
 
-void room_clear(struct room *room)
+void guarded_clear(struct guarded *buffer)
 {
-    memset(room->at, CLEAR_BYTE, room->nbytes);
+    memset(buffer->at, CLEAR_BYTE, buffer->nbytes);
 }
 
 static bool holds_only(const unsigned char *at, size_t nbytes, int byte)
@@ -59,15 +59,15 @@ static bool holds_only(const unsigned char *at, size_t nbytes, int byte)
     return true;
 }
 
-bool room_is_clear(const struct room *room)
+bool guarded_is_clear(const struct guarded *buffer)
 {
-    return holds_only(room->at, room->nbytes, CLEAR_BYTE);
+    return holds_only(buffer->at, buffer->nbytes, CLEAR_BYTE);
 }
 
-bool room_is_guarded(const struct room *room)
+bool guarded_is_intact(const struct guarded *buffer)
 {
-    return holds_only(room->at - GUARD, GUARD, GUARD_BYTE) &&
-           holds_only(room->at + room->nbytes, GUARD / 4, GUARD_BYTE);
+    return holds_only(buffer->at - GUARD, GUARD, GUARD_BYTE) &&
+           holds_only(buffer->at + buffer->nbytes, GUARD / 4, GUARD_BYTE);
 }
 
 /* ---- contributions ---- */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Data for tests of collectives: what each rank contributes, what must come
- * out, and rooms that show who wrote past their end.  Any rank can work out any
- * other's contribution, so every rank checks its own result, to the bit.
+ * out, and guarded buffers that show who wrote past their end.  Any rank can
+ * work out any other's contribution, so every rank checks its own result, to
+ * the bit.
  */
 #ifndef T_COLL_DATA_H
 #define T_COLL_DATA_H
@@ -21,23 +22,23 @@
 #define STREAM_MIN ((size_t)4 * 1024 * 1024)
 
 /* A buffer between two guards. */
-struct room {
+struct guarded {
     unsigned char *base; /* of the allocation */
     unsigned char *at;   /* of the buffer */
     size_t nbytes;
 };
 
-/* A room of so many bytes, shift bytes beyond an aligned address, filled with
- * one value; ends the process where there is no memory. */
-struct room room_open(size_t nbytes, size_t shift);
-void room_close(struct room *room);
+/* A guarded buffer of so many bytes, shift bytes beyond an aligned address,
+ * filled with one value; ends the process where there is no memory. */
+struct guarded guarded_open(size_t nbytes, size_t shift);
+void guarded_close(struct guarded *buffer);
 
 /* Fill again with that value; whether it still holds nothing else. */
-void room_clear(struct room *room);
-bool room_is_clear(const struct room *room);
+void guarded_clear(struct guarded *buffer);
+bool guarded_is_clear(const struct guarded *buffer);
 
 /* Whether the guards are as they were. */
-bool room_is_guarded(const struct room *room);
+bool guarded_is_intact(const struct guarded *buffer);
 
 /* Elements [first, first + count) of rank's contribution: numbers of both signs
  * whose sums depend on their order, now and then a NaN, an infinity or a zero

@@ -12,8 +12,8 @@ static bool is_right(struct symmcoll_group *group, int rank, int root,
     int size = symmcoll_group_size(group);
     size_t nbytes = count * symmcoll_dtype_size(dtype);
     size_t whole = nbytes * (size_t)size, mine = nbytes * (size_t)rank;
-    struct room in = room_open(nbytes, 1), out = room_open(whole, 7);
-    struct room expected = room_open(whole, 0);
+    struct guarded in = guarded_open(nbytes, 1), out = guarded_open(whole, 7);
+    struct guarded expected = guarded_open(whole, 0);
 
     for (int r = 0; r < size; r++)
         data_fill(expected.at + nbytes * (size_t)r, dtype, 0, count, r,
@@ -23,8 +23,8 @@ static bool is_right(struct symmcoll_group *group, int rank, int root,
                      NULL) == SYMMCOLL_OK;
     right =
         right && (rank == root ? data_is_same("out", out.at, expected.at, whole)
-                               : room_is_clear(&out));
-    room_clear(&out);
+                               : guarded_is_clear(&out));
+    guarded_clear(&out);
     data_fill(
         out.at + mine, dtype, 0, count, rank, (unsigned)(count + (size_t)root));
     right = right &&
@@ -32,14 +32,14 @@ static bool is_right(struct symmcoll_group *group, int rank, int root,
                 count, dtype, root, NULL, NULL) == SYMMCOLL_OK;
     if (rank == root)
         right = right && data_is_same("in place", out.at, expected.at, whole);
-    right = right && room_is_guarded(&out) &&
+    right = right && guarded_is_intact(&out) &&
             data_is_same("in", in.at, expected.at + mine, nbytes);
     if (!right)
         diag("rank %d: %zu %s to %d", rank, count, symmcoll_dtype_name(dtype),
             root);
-    room_close(&in);
-    room_close(&out);
-    room_close(&expected);
+    guarded_close(&in);
+    guarded_close(&out);
+    guarded_close(&expected);
     return right;
 }
 

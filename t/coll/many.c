@@ -10,7 +10,7 @@
 /* Elements whose sum over ranks is exact, at both ends of every size. */
 static bool sum_is_right(struct symmcoll_group *group, int rank, size_t count)
 {
-    struct room buf = room_open(count * sizeof(int32_t), 0);
+    struct guarded buf = guarded_open(count * sizeof(int32_t), 0);
     int32_t *at = (int32_t *)(void *)buf.at;
     bool right;
 
@@ -20,8 +20,8 @@ static bool sum_is_right(struct symmcoll_group *group, int rank, size_t count)
                 SYMMCOLL_SUM, NULL, NULL) == SYMMCOLL_OK;
     for (size_t i = 0; right && i < count; i++)
         right = at[i] == (int32_t)i * RANKS + RANKS * (RANKS - 1) / 2;
-    right = right && room_is_guarded(&buf);
-    room_close(&buf);
+    right = right && guarded_is_intact(&buf);
+    guarded_close(&buf);
     return right;
 }
 

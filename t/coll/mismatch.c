@@ -145,12 +145,12 @@ static bool is_told(struct symmcoll_group *group, int rank,
     int size = symmcoll_group_size(group);
     uint64_t before = symmcoll_group_sequence(group);
     size_t nbytes = LARGE * 8 * (size_t)size;
-    struct room in = room_open(nbytes, 0), out = room_open(nbytes, 0);
+    struct guarded in = guarded_open(nbytes, 0), out = guarded_open(nbytes, 0);
     symmcoll_status_t status = issue(group, rank,
         rank == odd ? &difference->odd : &difference->usual, out.at, in.at);
     bool right = status == SYMMCOLL_ERR_MISMATCH &&
-                 names_both(group, difference, odd) && room_is_clear(&in) &&
-                 room_is_clear(&out) &&
+                 names_both(group, difference, odd) && guarded_is_clear(&in) &&
+                 guarded_is_clear(&out) &&
                  symmcoll_group_sequence(group) == before + 1;
 
     if (!right)
@@ -159,8 +159,8 @@ static bool is_told(struct symmcoll_group *group, int rank,
             rank, odd, difference->field, odd, difference->odd_value,
             difference->usual_value, symmcoll_status_name(status),
             symmcoll_last_error());
-    room_close(&in);
-    room_close(&out);
+    guarded_close(&in);
+    guarded_close(&out);
     return right && works(group, rank) &&
            symmcoll_group_error(group) == SYMMCOLL_OK;
 }

@@ -15,8 +15,9 @@ static bool is_right(struct symmcoll_group *group, int rank, int root,
     int size = symmcoll_group_size(group);
     size_t nbytes = count * symmcoll_dtype_size(dtype);
     symmcoll_op_t wanted = data_op(group, op, rank);
-    struct room in = room_open(nbytes, 0), out = room_open(nbytes, 1);
-    struct room again = room_open(nbytes, 0), expected = room_open(nbytes, 0);
+    struct guarded in = guarded_open(nbytes, 0), out = guarded_open(nbytes, 1);
+    struct guarded again = guarded_open(nbytes, 0),
+                   expected = guarded_open(nbytes, 0);
 
     data_fill(in.at, dtype, 0, count, rank, seed);
     data_fill(again.at, dtype, 0, count, rank, seed);
@@ -27,7 +28,7 @@ static bool is_right(struct symmcoll_group *group, int rank, int root,
     if (rank == root)
         right = right && data_is_same("out", out.at, expected.at, nbytes);
     else
-        right = right && room_is_clear(&out);
+        right = right && guarded_is_clear(&out);
     right = right && data_is_same("in", in.at, again.at, nbytes);
     /* Once more: in place at the root, without out elsewhere. */
     right = right && symmcoll_reduce(group, rank == root ? in.at : NULL, in.at,
@@ -35,14 +36,14 @@ static bool is_right(struct symmcoll_group *group, int rank, int root,
     right = right &&
             data_is_same("in place", in.at,
                 rank == root ? expected.at : again.at, nbytes) &&
-            room_is_guarded(&in) && room_is_guarded(&out);
+            guarded_is_intact(&in) && guarded_is_intact(&out);
     if (!right)
         diag("rank %d: %s of %zu %s to %d", rank, symmcoll_op_name(op), count,
             symmcoll_dtype_name(dtype), root);
-    room_close(&in);
-    room_close(&out);
-    room_close(&again);
-    room_close(&expected);
+    guarded_close(&in);
+    guarded_close(&out);
+    guarded_close(&again);
+    guarded_close(&expected);
     return right;
 }
 

@@ -16,8 +16,9 @@ static bool is_right(struct symmcoll_group *group, int rank,
     size_t nbytes = count * symmcoll_dtype_size(dtype);
     size_t whole = nbytes * (size_t)size, mine = nbytes * (size_t)rank;
     symmcoll_op_t wanted = data_op(group, op, rank);
-    struct room in = room_open(whole, 0), out = room_open(nbytes, 3);
-    struct room again = room_open(whole, 0), expected = room_open(nbytes, 0);
+    struct guarded in = guarded_open(whole, 0), out = guarded_open(nbytes, 3);
+    struct guarded again = guarded_open(whole, 0),
+                   expected = guarded_open(nbytes, 0);
 
     data_fill(in.at, dtype, 0, count * (size_t)size, rank, seed);
     data_fill(again.at, dtype, 0, count * (size_t)size, rank, seed);
@@ -27,7 +28,7 @@ static bool is_right(struct symmcoll_group *group, int rank,
                      wanted, NULL, NULL) == SYMMCOLL_OK &&
                  data_is_same("out", out.at, expected.at, nbytes) &&
                  data_is_same("in", in.at, again.at, whole) &&
-                 room_is_guarded(&out);
+                 guarded_is_intact(&out);
     right = right && symmcoll_reduce_scatter(group, in.at + mine, in.at, count,
                          dtype, wanted, NULL, NULL) == SYMMCOLL_OK;
     right = right &&
@@ -35,14 +36,14 @@ static bool is_right(struct symmcoll_group *group, int rank,
             data_is_same("before it", in.at, again.at, mine) &&
             data_is_same("behind it", in.at + mine + nbytes,
                 again.at + mine + nbytes, whole - mine - nbytes) &&
-            room_is_guarded(&in);
+            guarded_is_intact(&in);
     if (!right)
         diag("rank %d: %s of %zu %s", rank, symmcoll_op_name(op), count,
             symmcoll_dtype_name(dtype));
-    room_close(&in);
-    room_close(&out);
-    room_close(&again);
-    room_close(&expected);
+    guarded_close(&in);
+    guarded_close(&out);
+    guarded_close(&again);
+    guarded_close(&expected);
     return right;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the tests of this room share: a scratch folder, files in it, and
+ * What the tests of this directory share: a scratch folder, files in it, and
  * readings of chosen sources with the warnings they gave.
  */
 #ifndef T_CONFIG_READING_H

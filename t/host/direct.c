@@ -12,8 +12,8 @@
 
 /* What one rank has in its hands. */
 struct results {
-    struct room in;
-    struct room out;
+    struct guarded in;
+    struct guarded out;
     size_t nbytes; /* of one contribution */
     int size;
 };
@@ -21,19 +21,19 @@ struct results {
 /* Whether out holds the sum of all, from element `first` on. */
 static bool holds_sum(const struct results *results, size_t first, size_t count)
 {
-    struct room expected = room_open(count * 4, 0);
+    struct guarded expected = guarded_open(count * 4, 0);
     bool same;
 
     data_reduce(expected.at, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, first, count,
         results->size, 16, 9);
     same = data_is_same("sum", results->out.at, expected.at, count * 4);
-    room_close(&expected);
+    guarded_close(&expected);
     return same;
 }
 
 static bool holds_all(const struct results *results)
 {
-    struct room expected = room_open(results->nbytes, 0);
+    struct guarded expected = guarded_open(results->nbytes, 0);
     bool same = true;
 
     for (int r = 0; same && r < results->size; r++) {
@@ -42,7 +42,7 @@ static bool holds_all(const struct results *results)
             results->out.at + results->nbytes * (size_t)r, expected.at,
             results->nbytes);
     }
-    room_close(&expected);
+    guarded_close(&expected);
     return same;
 }
 
@@ -79,14 +79,15 @@ static int every_operation_is_right(struct symmcoll_group *group, int rank)
     int size = symmcoll_group_size(group);
     struct results results = {.nbytes = COUNT * 4, .size = size};
 
-    results.in = room_open(results.nbytes, 0);
-    results.out = room_open(results.nbytes * (size_t)size, 0);
+    results.in = guarded_open(results.nbytes, 0);
+    results.out = guarded_open(results.nbytes * (size_t)size, 0);
     data_fill(results.in.at, SYMMCOLL_FLOAT32, 0, COUNT, rank, 9);
 
     bool right = all_are_right(group, rank, &results) &&
-                 room_is_guarded(&results.in) && room_is_guarded(&results.out);
-    room_close(&results.in);
-    room_close(&results.out);
+                 guarded_is_intact(&results.in) &&
+                 guarded_is_intact(&results.out);
+    guarded_close(&results.in);
+    guarded_close(&results.out);
     return right;
 }
 

@@ -23,8 +23,9 @@ static int sums_have_the_order(struct symmcoll_group *group, int rank)
     for (size_t d = 0; right && d < LENGTH(dtypes); d++) {
         size_t nbytes = COUNT * symmcoll_dtype_size(dtypes[d]);
         size_t part = COUNT / (size_t)size;
-        struct room in = room_open(nbytes, 0), out = room_open(nbytes, 0);
-        struct room expected = room_open(nbytes, 0);
+        struct guarded in = guarded_open(nbytes, 0),
+                       out = guarded_open(nbytes, 0);
+        struct guarded expected = guarded_open(nbytes, 0);
 
         data_fill(in.at, dtypes[d], 0, COUNT, rank, 3);
         data_reduce(
@@ -42,9 +43,9 @@ static int sums_have_the_order(struct symmcoll_group *group, int rank)
                     SYMMCOLL_SUM, size - 1, NULL, NULL) == SYMMCOLL_OK &&
                 (rank != size - 1 ||
                     data_is_same("reduce", out.at, expected.at, nbytes));
-        room_close(&in);
-        room_close(&out);
-        room_close(&expected);
+        guarded_close(&in);
+        guarded_close(&out);
+        guarded_close(&expected);
     }
     return right;
 }

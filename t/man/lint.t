@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Every page is clean to mandoc, has its sections in the order of the house, and
+# Every page is clean to mandoc, has its sections in the usual order, and
 # no line that is too long.
 . "${T_SRCDIR:-.}/t/tap.sh"
 

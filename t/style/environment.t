@@ -15,14 +15,14 @@ readers()
         grep -vE '"[^"]*environ[^"]*"|getenv\(\)'
 }
 
-mkdir "$scratch/room"
-cat >"$scratch/room/bad.c" <<'END'
+mkdir "$scratch/module"
+cat >"$scratch/module/bad.c" <<'END'
 const char *home = getenv("HOME");
 const char *other = secure_getenv ("HOME");
 char *const *all = environ;
 END
 
 plan 2
-is "$(readers "$scratch/room" | wc -l)" 3 'a look past the one place is found'
+is "$(readers "$scratch/module" | wc -l)" 3 'a look past the one place is found'
 none "$(readers lib)" 'lib/ reads the environment through symc_variable_get()'
 done_testing

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The floors of the house: a room includes only what stands on lower floors, so
+# The layers of the tree: a module includes only modules of lower layers, so
 # there can be no arrow up and no circle.
 . "${T_SRCDIR:-.}/t/tap.sh"
 
-# Floors from the ground.  Rooms of one line do not include each other.
-floors='
+# Layers, the lowest first.  Modules of one line do not include each other.
+layers='
 base
 config
 store
@@ -24,21 +24,21 @@ bin examples
 
 cd "$srcdir" || exit 1
 
-# "FILE ROOM INCLUDED-ROOM INCLUDED-FILE" for every include with quotes.
+# "FILE MODULE INCLUDED-MODULE INCLUDED-FILE" for every include with quotes.
 arrows()
 {
     find lib/*/ bin examples -name '*.[ch]' | LC_ALL=C sort |
         xargs awk '
             /^[ \t]*#[ \t]*include[ \t]*"/ {
                 split($0, quoted, "\"")
-                print FILENAME, room(FILENAME), target(quoted[2]), quoted[2]
+                print FILENAME, module(FILENAME), target(quoted[2]), quoted[2]
             }
-            function room(path,    part) {
+            function module(path,    part) {
                 split(path, part, "/")
                 return part[1] == "lib" ? part[2] : part[1]
             }
             function target(header,    part) {
-                if (split(header, part, "/") < 2) return room(FILENAME)
+                if (split(header, part, "/") < 2) return module(FILENAME)
                 return part[1]
             }'
 }
@@ -46,30 +46,30 @@ arrows()
 # The lines of arrows() that break a rule, with the rule.
 judge()
 {
-    awk -v floors="$floors" '
+    awk -v layers="$layers" '
         BEGIN {
-            n = split(floors, line, "\n")
+            n = split(layers, line, "\n")
             for (i = 1; i <= n; i++) {
-                rooms = split(line[i], name, " ")
-                for (j = 1; j <= rooms; j++) floor[name[j]] = i
+                modules = split(line[i], name, " ")
+                for (j = 1; j <= modules; j++) layer[name[j]] = i
             }
         }
-        !($2 in floor) { print $1 ": no floor is known for room " $2; next }
-        !($3 in floor) { print $1 ": includes " $4 ", of no known room"; next }
+        !($2 in layer) { print $1 ": no layer is known for module " $2; next }
+        !($3 in layer) { print $1 ": includes " $4 ", of no known module"; next }
         $2 == $3 { next }
-        floor[$3] == floor[$2] {
-            print $1 ": " $2 " includes " $4 ", of a room beside it"
+        layer[$3] == layer[$2] {
+            print $1 ": " $2 " includes " $4 ", of a module beside it"
         }
-        floor[$3] > floor[$2] { print $1 ": " $2 " includes " $4 " above it" }'
+        layer[$3] > layer[$2] { print $1 ": " $2 " includes " $4 " above it" }'
 }
 
-# Files without an extension of the above: rooms in lib/ that have no floor.
-unknown_rooms()
+# Files without an extension of the above: modules in lib/ that have no layer.
+unknown_modules()
 {
     for dir in lib/*/; do
-        room=$(basename "$dir")
-        [ "$room" = symmcoll ] || echo "$floors" | tr ' ' '\n' |
-            grep -qx "$room" || echo "lib/$room has no floor"
+        module=$(basename "$dir")
+        [ "$module" = symmcoll ] || echo "$layers" | tr ' ' '\n' |
+            grep -qx "$module" || echo "lib/$module has no layer"
     done
 }
 
@@ -112,17 +112,17 @@ circles()
 plan 7
 arrows >"$scratch/arrows"
 [ "$(wc -l <"$scratch/arrows")" -gt 20 ]
-ok $? 'the includes of all rooms are found'
+ok $? 'the includes of all modules are found'
 none "$(judge <"$scratch/arrows")" \
-    'no room includes one above it or beside it'
-none "$(unknown_rooms)" 'every room has its floor'
+    'no module includes one above it or beside it'
+none "$(unknown_modules)" 'every module has its layer'
 none "$(leaking)" 'public headers include public and standard ones alone'
 none "$(circles)" 'no header includes itself by a detour'
 
 # The test itself must be able to fail.
 found=$(printf '%s\n' 'lib/base/x.c base config config/config.h' | judge)
 [ -n "$found" ]
-ok $? 'an arrow from the ground floor upwards would be noticed'
+ok $? 'an arrow from the lowest layer upwards would be noticed'
 found=$(printf '%s\n' 'lib/host/x.c host fake fake/fake.h' | judge)
 [ -n "$found" ]
 ok $? 'an arrow from one backend to another would be noticed'
