@@ -19,23 +19,24 @@
 /* What to compute. */
 struct symc_reduction {
     enum symmcoll_dtype dtype;
-    symmcoll_op_t op;      /* SUM ... PREMUL_SUM, defined for dtype */
-    int run;               /* sources are added in runs of so many, then the
-                              runs; > 0 */
+    symmcoll_op_t op; /* SUM ... PREMUL_SUM, defined for dtype */
+    int block; /* sources are added in blocks of so many, then the blocks; > 0
+                */
     const double *factors; /* PREMUL_SUM: one for each source; else NULL */
 };
 
 /*
  * out[i] = src[0][i] op src[1][i] op ... for count elements.
  *
- * out      any alignment; may be the same as a source, not overlap one
- * otherwise mirror   receives the same bytes as out, or is NULL; as out src
- * nsrc pointers, > 0; for AVG the sum is divided by nsrc, for integers towards
- * zero streaming  write past the cache where that is possible (to out and
- * mirror)
+ * out        any alignment; may be the same as a source, not overlap one
+ *            otherwise
+ * mirror     receives the same bytes as out, or is NULL; as out
+ * src        nsrc pointers, > 0; for AVG the sum is divided by nsrc, for
+ *            integers towards zero
+ * streaming  use non-temporal stores where that is possible, to out and mirror
  *
- * The bits of a result depend on the sources and the run alone, not on the
- * alignment, the cut into chunks or the processor:
+ * The bits of a result depend on the sources and the block size alone, not on
+ * the alignment, the cut into chunks or the processor:
  * - a NaN is the type's positive quiet one without payload;
  * - MIN and MAX give NaN where any source is NaN, and -0 is less than +0;
  * - complex numbers are added by parts;
@@ -54,8 +55,8 @@ typedef void (*symc_reduce_fn)(const struct symc_reduction *reduction,
     bool streaming);
 symc_reduce_fn symc_reduce_find(enum symmcoll_dtype dtype, symmcoll_op_t op);
 
-/* memcpy(), writing past the cache where streaming.  After streaming copies and
- * reductions call symc_stream_fence() before telling anyone. */
+/* memcpy(), with non-temporal stores where streaming.  After streaming copies
+ * and reductions call symc_stream_fence() before telling anyone. */
 void symc_copy(void *out, const void *in, size_t nbytes, bool streaming);
 void symc_stream_fence(void);
 

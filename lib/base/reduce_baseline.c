@@ -86,7 +86,7 @@ static inline vec shorten16(vec x)
 
 #else
 
-/* No store past the cache that is worth it. */
+/* No non-temporal store that pays. */
 static inline void stream(unsigned char *to, vec x)
 {
     store(to, x);

@@ -8,8 +8,8 @@
  *   VECTOR       bytes of a vector
  *   vec          a vector of bytes, on which everything here is passed around
  *   LEVEL        the name of the table to define, LEVEL_NAME its text
- *   load, store, stream            whole vectors at any address; stream writes
- *                                  past the cache, at an aligned address
+ *   load, store, stream            whole vectors at any address; stream is a
+ *                                  non-temporal store, at an aligned one
  *   load_half, store_half, stream_half   the lower half of a vector
  *   load_part, store_part          the lower n bytes, 0 < n <= VECTOR; the
  *                                  others are loaded as zeros
@@ -50,7 +50,7 @@ struct job {
     const unsigned char *const *src;
     const double *factors;
     int nsrc;
-    int run;
+    int sources; /* of one reduction block */
 };
 
 /* Four vectors: enough independent sums to keep the adders busy. */
@@ -115,13 +115,13 @@ INLINE void put_block(const struct kernel *kernel, unsigned char *to,
     put(kernel, to + 3 * kernel->step, x.d, streaming);
 }
 
-/* Where the run of sources ends that begins at first. */
-INLINE int end_of_run(const struct job *job, int first)
+/* The end of the reduction block of sources that begins at first. */
+INLINE int end_of_sources(const struct job *job, int first)
 {
-    return job->nsrc - first <= job->run ? job->nsrc : first + job->run;
+    return job->nsrc - first <= job->sources ? job->nsrc : first + job->sources;
 }
 
-INLINE struct block combine_run_of_blocks(const struct kernel *kernel,
+INLINE struct block combine_sources_by_block(const struct kernel *kernel,
     const struct job *job, int first, int end, size_t at)
 {
     struct block sum =
@@ -136,20 +136,20 @@ INLINE struct block combine_run_of_blocks(const struct kernel *kernel,
 INLINE struct block combine_all_blocks(
     const struct kernel *kernel, const struct job *job, size_t at)
 {
-    int end = end_of_run(job, 0);
-    struct block sum = combine_run_of_blocks(kernel, job, 0, end, at);
+    int end = end_of_sources(job, 0);
+    struct block sum = combine_sources_by_block(kernel, job, 0, end, at);
 
     while (end < job->nsrc) {
         int first = end;
 
-        end = end_of_run(job, first);
+        end = end_of_sources(job, first);
         sum = combine_blocks(
-            kernel, sum, combine_run_of_blocks(kernel, job, first, end, at));
+            kernel, sum, combine_sources_by_block(kernel, job, first, end, at));
     }
     return sum;
 }
 
-INLINE vec combine_run_of_parts(const struct kernel *kernel,
+INLINE vec combine_sources_by_part(const struct kernel *kernel,
     const struct job *job, int first, int end, size_t at, size_t nbytes)
 {
     vec sum =
@@ -169,15 +169,15 @@ INLINE vec combine_run_of_parts(const struct kernel *kernel,
 INLINE void reduce_part(const struct kernel *kernel, const struct job *job,
     size_t at, size_t nbytes)
 {
-    int end = end_of_run(job, 0);
-    vec sum = combine_run_of_parts(kernel, job, 0, end, at, nbytes);
+    int end = end_of_sources(job, 0);
+    vec sum = combine_sources_by_part(kernel, job, 0, end, at, nbytes);
 
     while (end < job->nsrc) {
         int first = end;
 
-        end = end_of_run(job, first);
+        end = end_of_sources(job, first);
         sum = kernel->combine(
-            sum, combine_run_of_parts(kernel, job, first, end, at, nbytes));
+            sum, combine_sources_by_part(kernel, job, first, end, at, nbytes));
     }
     sum = kernel->narrow(kernel->finish(sum, job->nsrc));
     store_part(job->out + at, sum, nbytes);
@@ -217,7 +217,7 @@ INLINE size_t reduce_blocks(const struct kernel *kernel, const struct job *job,
     bool stream_out = streaming && is_aligned(out + at, kernel->step);
     bool stream_mirror =
         streaming && mirror != NULL && is_aligned(mirror + at, kernel->step);
-    bool two = job->nsrc == 2; /* whatever the run */
+    bool two = job->nsrc == 2; /* whatever the block size */
     const unsigned char *src0 = job->src[0];
     const unsigned char *src1 = two ? job->src[1] : NULL;
     double factor0 = get_factor(job, 0);
@@ -248,7 +248,7 @@ INLINE void run_kernel(const struct kernel *kernel,
     const void *const *src, int nsrc, size_t count, bool streaming)
 {
     const struct job job = {out, mirror, (const unsigned char *const *)src,
-        reduction->factors, nsrc, reduction->run};
+        reduction->factors, nsrc, reduction->block};
     size_t nbytes = count * kernel->element;
     size_t at = 0;
 

@@ -12,7 +12,7 @@ struct symc_reduce_level {
     const char *name;
     /* NULL where the operation is not defined for the type */
     symc_reduce_fn reduce[SYMMCOLL_DTYPE_COUNT][SYMMCOLL_OP_COUNT];
-    /* memcpy() past the cache */
+    /* memcpy() with non-temporal stores */
     void (*copy)(void *out, const void *in, size_t nbytes);
 };
 

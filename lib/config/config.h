@@ -74,7 +74,7 @@ struct symc_config {
     size_t host_small_max;   /* bytes that travel beside the header */
     size_t host_chunk;       /* bytes of one staging slot */
     size_t host_stream_min;  /* results from this size are streamed */
-    int64_t host_reduce_run; /* ranks added before runs are */
+    int64_t host_reduce_run; /* ranks in one reduction block */
     char *host_node;         /* name of this machine; "": found */
     bool host_direct;        /* threads read each other's buffers */
 

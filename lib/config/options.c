@@ -200,15 +200,17 @@ const struct symc_option symc_options[] = {
         SIZE(host_stream_min),
         .dflt = "4MiB",
         .range = "0 inf",
-        .help = "Results from this size on are written past the cache.",
+        .help =
+            "Results from this size on are written with non-temporal stores.",
     },
     {
         .key = "host.reduce_run",
         INT(host_reduce_run),
         .dflt = "16",
         .range = "2 1024",
-        .help = "Ranks that are added one after another before such runs are "
-                "added; all ranks need the same value.",
+        .help =
+            "Ranks of one reduction block: they are added in order, then the "
+            "blocks are; all ranks need the same value.",
     },
     {
         .key = "host.node",

@@ -15,7 +15,7 @@ symmcoll_status_t symmcoll_hook_all_reduce(struct symmcoll_group *group,
     struct symmcoll_work **work)
 {
     struct symc_reduction scaling = {
-        .op = SYMMCOLL_PREMUL_SUM, .run = 1, .factors = NULL};
+        .op = SYMMCOLL_PREMUL_SUM, .block = 1, .factors = NULL};
     const struct symc_dtype *dtype;
     const void *src[1];
     double factor;

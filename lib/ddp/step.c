@@ -157,7 +157,7 @@ static void write_view(
     const struct symc_reduction reduction = {
         .dtype = param->tensor.dtype,
         .op = factor == 1.0 ? SYMMCOLL_SUM : SYMMCOLL_PREMUL_SUM,
-        .run = 2,
+        .block = 2,
         .factors = factor == 1.0 ? NULL : factors,
     };
     const void *src[2];

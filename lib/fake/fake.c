@@ -36,7 +36,7 @@ static symmcoll_status_t open_alone(
 static void reduce_alone(const struct symc_op *op)
 {
     struct symc_reduction reduction = {
-        .dtype = op->dtype, .op = op->op, .run = 1, .factors = &op->factor};
+        .dtype = op->dtype, .op = op->op, .block = 1, .factors = &op->factor};
     const void *source = op->in;
 
     symc_reduce(&reduction, op->out, NULL, &source, 1, op->count, false);

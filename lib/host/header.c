@@ -390,7 +390,7 @@ struct symc_reduction symc_host_reduction(
 {
     struct symc_reduction reduction = {.dtype = op->dtype,
         .op = op->op,
-        .run = (int)host->core->config->host_reduce_run,
+        .block = (int)host->core->config->host_reduce_run,
         .factors = NULL};
 
     if (op->op != SYMMCOLL_PREMUL_SUM)

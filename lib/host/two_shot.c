@@ -15,7 +15,7 @@
 struct two_shot {
     struct symc_reduction reduction;
     bool wants;     /* this rank receives the result */
-    bool streaming; /* results are written past the cache */
+    bool streaming; /* results are written with non-temporal stores */
 };
 
 static void stage(struct symc_host *host, const struct symc_op *op,

@@ -23,8 +23,8 @@
  * CANCELED; ABORTED in a group that had failed before.
  *
  * Results are the same bits on every rank and in every run: sums go by rank
- * within runs of host.reduce_run ranks (16), then by run.  Half and bfloat16
- * are added in float and rounded once.
+ * within blocks of host.reduce_run ranks (16), then by block.  Half and
+ * bfloat16 are added in float and rounded once.
  */
 #ifndef SYMMCOLL_COLLECTIVES_H
 #define SYMMCOLL_COLLECTIVES_H

@@ -173,15 +173,15 @@ static int variant_holds(const struct test *test, const struct variant *variant)
         (!variant->mirror ||
             is_right(outputs[1], variant->mirror_shift, nbytes)))
         return 1;
-    diag("%s, level %d, %d sources in runs of %d, count %zu", variant->name,
-        (int)test->level, test->nsrc, test->reduction.run, test->count);
+    diag("%s, level %d, %d sources in blocks of %d, count %zu", variant->name,
+        (int)test->level, test->nsrc, test->reduction.block, test->count);
     return 0;
 }
 
 static int all_variants_hold(
-    enum symmcoll_dtype dtype, symmcoll_op_t op, int nsrc, int run)
+    enum symmcoll_dtype dtype, symmcoll_op_t op, int nsrc, int block)
 {
-    struct test test = {{dtype, op, run, NULL}, SYMC_SIMD_BASELINE, nsrc, 0};
+    struct test test = {{dtype, op, block, NULL}, SYMC_SIMD_BASELINE, nsrc, 0};
     const unsigned char *src[MAX_NSRC];
 
     if (op == SYMMCOLL_PREMUL_SUM)

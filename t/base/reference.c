@@ -226,10 +226,10 @@ static void reduce_number(const struct symc_reduction *reduction,
 {
     union number total = {0};
 
-    for (int first = 0; first < nsrc; first += reduction->run) {
+    for (int first = 0; first < nsrc; first += reduction->block) {
         union number sum = prepare(reduction, shape, src[first] + at, first);
 
-        for (int s = first + 1; s < nsrc && s < first + reduction->run; s++)
+        for (int s = first + 1; s < nsrc && s < first + reduction->block; s++)
             sum = combine(shape, reduction->op, sum,
                 prepare(reduction, shape, src[s] + at, s));
         total = first == 0 ? sum : combine(shape, reduction->op, total, sum);

@@ -175,14 +175,14 @@ double data_factor(int rank)
 /* ---- results ---- */
 
 void data_reduce(void *to, enum symmcoll_dtype dtype, symmcoll_op_t op,
-    size_t first, size_t count, int size, int run, unsigned seed)
+    size_t first, size_t count, int size, int block, unsigned seed)
 {
     size_t elem = symmcoll_dtype_size(dtype);
     unsigned char *pieces = malloc((size_t)size * PIECE * elem);
     const unsigned char **sources = calloc((size_t)size, sizeof(*sources));
     double *factors = calloc((size_t)size, sizeof(*factors));
     struct symc_reduction reduction = {
-        .dtype = dtype, .op = op, .run = run, .factors = factors};
+        .dtype = dtype, .op = op, .block = block, .factors = factors};
 
     if (pieces == NULL || sources == NULL || factors == NULL)
         abort();

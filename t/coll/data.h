@@ -49,10 +49,10 @@ void data_fill(void *to, enum symmcoll_dtype dtype, size_t first, size_t count,
 /* The factor of a rank's PREMUL_SUM. */
 double data_factor(int rank);
 
-/* The reduction of elements [first, first + count) of size ranks, added in runs
- * of `run`. */
+/* The reduction of elements [first, first + count) of size ranks, added in
+ * blocks of `block`. */
 void data_reduce(void *to, enum symmcoll_dtype dtype, symmcoll_op_t op,
-    size_t first, size_t count, int size, int run, unsigned seed);
+    size_t first, size_t count, int size, int block, unsigned seed);
 
 /* Whether two results are the same bytes; says where they are not. */
 bool data_is_same(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The order of sums: by rank, above 16 ranks by runs of host.reduce_run, and
+ * The order of sums: by rank, above 16 ranks by blocks of host.reduce_run, and
  * the same bits whatever decides about sizes, chunks and ways.
  */
 #include "../coll/data.h"
@@ -11,7 +11,7 @@
 
 #define COUNT ((size_t)5003)
 
-static int run = 16; /* as set for the running point */
+static int block = 16; /* as set for the running point */
 
 static int sums_have_the_order(struct symmcoll_group *group, int rank)
 {
@@ -29,7 +29,7 @@ static int sums_have_the_order(struct symmcoll_group *group, int rank)
 
         data_fill(in.at, dtypes[d], 0, COUNT, rank, 3);
         data_reduce(
-            expected.at, dtypes[d], SYMMCOLL_SUM, 0, COUNT, size, run, 3);
+            expected.at, dtypes[d], SYMMCOLL_SUM, 0, COUNT, size, block, 3);
         right = symmcoll_all_reduce(group, out.at, in.at, COUNT, dtypes[d],
                     SYMMCOLL_SUM, NULL, NULL) == SYMMCOLL_OK &&
                 data_is_same("all_reduce", out.at, expected.at, nbytes) &&
@@ -54,7 +54,7 @@ static int sums_have_the_order(struct symmcoll_group *group, int rank)
 static const struct {
     const char *name;
     const char *value;
-    int run;
+    int block;
 } settings[] = {{"SYMMCOLL_HOST_SMALL_MAX", "0", 16},
     {"SYMMCOLL_HOST_SMALL_MAX", "16KiB", 16},
     {"SYMMCOLL_HOST_CHUNK", "4KiB", 16}, {"SYMMCOLL_HOST_CHUNK", "1MiB", 16},
@@ -65,16 +65,16 @@ static const struct {
 int main(void)
 {
     both_run(16, sums_have_the_order, "sixteen ranks are added one by one");
-    both_run(18, sums_have_the_order, "more are added in runs of sixteen");
-    both_run(37, sums_have_the_order, "more are added in runs of sixteen");
+    both_run(18, sums_have_the_order, "more are added in blocks of sixteen");
+    both_run(37, sums_have_the_order, "more are added in blocks of sixteen");
     for (size_t i = 0; i < LENGTH(settings); i++) {
         char sentence[128];
 
         snprintf(sentence, sizeof(sentence),
             "with %s=%s runs are of %d ranks, and nothing else changes",
-            settings[i].name, settings[i].value, settings[i].run);
+            settings[i].name, settings[i].value, settings[i].block);
         setenv(settings[i].name, settings[i].value, 1);
-        run = settings[i].run;
+        block = settings[i].block;
         both_run(5, sums_have_the_order, sentence);
         both_run(18, sums_have_the_order, sentence);
         unsetenv(settings[i].name);
