@@ -25,7 +25,7 @@ struct info_cell {
     enum info_kind kind;
     char *text;       /* INFO_TEXT */
     long long number; /* INFO_NUMBER, INFO_FLAG */
-    const char *note; /* for people, behind the last column; static */
+    const char *note; /* for people, after the last column; static */
 };
 
 /* A table under way: cells are added row by row. */

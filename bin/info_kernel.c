@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the library asks of the kernel, each thing tried out here and now: a
- * sandbox may refuse what the kernel has.
+ * What the library asks of the kernel, each feature tried out: a sandbox may
+ * refuse what the kernel has.
  */
 #include "info.h"
 
@@ -25,14 +25,14 @@
 
 #define PROBE_NBYTES 4096
 
-/* A probe gives 0, or the error number of what failed. */
+/* A probe returns 0, or the error number of what failed. */
 struct feature {
     const char *name;
     const char *use; /* what for, and what happens without */
     int (*probe)(void);
 };
 
-/* Give up a probe: the error is kept across close(). */
+/* Abandon a probe: the error is kept across close(). */
 static int close_failed(int fd)
 {
     int error = errno;
@@ -156,7 +156,8 @@ static int die_with_lock(pthread_mutex_t *mutex)
         _exit(pthread_mutex_lock(mutex));
     if (waitpid(child, &status, 0) != child || status != 0)
         return ECHILD;
-    /* A mutex that nobody lets go is busy; one of the dead says so. */
+    /* A mutex whose owner lives is busy; that of a dead owner is reported as
+     * such. */
     status = pthread_mutex_trylock(mutex);
     if (status != EOWNERDEAD)
         return status == 0 ? ENOTSUP : status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Limits that stand in the way of many ranks or large buffers.
+ * Limits that may prevent many ranks or large buffers.
  */
 #include "info.h"
 

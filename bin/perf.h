@@ -85,8 +85,8 @@ void perf_choose_all(
     struct perf_options *options, const struct perf_manner *manner);
 
 /*
- * The nearest of the names that `at` gives for 0, 1, ... until NULL; NULL where
- * none is similar.
+ * The nearest of the names that `at` returns for 0, 1, ... until NULL; NULL
+ * where none is similar.
  */
 const char *perf_nearest(const char *text, const char *(*at)(int index));
 
@@ -180,7 +180,7 @@ struct perf_rank {
     int size;
     bool threads;          /* the ranks are threads of this process */
     symmcoll_op_t dynamic; /* the number under which the op is passed */
-    unsigned char *in;     /* with a margin before and behind, */
+    unsigned char *in;     /* with a margin before and after, */
     unsigned char *out;    /* see perf_check.c */
     unsigned char *buckets[PERF_BUCKETS]; /* NULL until needed */
     struct perf_pattern *own;             /* this rank's input, */
@@ -202,12 +202,12 @@ struct perf_case {
 
 /*
  * Be one rank: join the others, check and time every choice, report on rank 0.
- * args is as symmcoll_init() takes it.  Gives an enum perf_exit.
+ * args is as symmcoll_init() takes it.  Returns an enum perf_exit.
  */
 int perf_rank_run(const struct perf_options *options,
     const struct symmcoll_init_args *args, bool threads);
 
-/* Report a failed call on standard error; gives PERF_FAILED. */
+/* Report a failed call on standard error; returns PERF_FAILED. */
 int perf_report(
     const struct perf_rank *rank, const char *what, symmcoll_status_t status);
 
@@ -217,7 +217,7 @@ symmcoll_status_t perf_largest(
 
 /* ---- perf_check.c ---- */
 
-#define PERF_MARGIN 4096 /* bytes before and behind each buffer */
+#define PERF_MARGIN 4096 /* bytes before and after each buffer */
 
 /*
  * Lay out a case for blocks of count elements, `shift` elements off alignment,
@@ -266,7 +266,7 @@ void perf_print_figures(
 void perf_print_checked(
     const struct perf_rank *rank, const struct perf_choice *choice, int cases);
 
-/* Whether all that was printed got out; false after a message. */
+/* Whether all output was written; false after a message. */
 bool perf_flush(void);
 
 /* ---- perf_series.c ---- */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define UNTOUCHED 0xa5 /* in buffers before the operation */
-#define GUARD 64       /* bytes looked at before and behind a result */
+#define GUARD 64       /* bytes checked before and after a result */
 
 static size_t extent_elements(
     const struct perf_case *it, enum perf_extent extent)
@@ -185,7 +185,7 @@ static int check_buffers(const struct perf_case *it)
         bad = compare_untouched(it, "before the buffer", out - GUARD, GUARD);
     if (bad == PERF_PASSED)
         bad =
-            compare_untouched(it, "behind the buffer", out + out_nbytes, GUARD);
+            compare_untouched(it, "after the buffer", out + out_nbytes, GUARD);
     return bad;
 }
 
@@ -213,8 +213,9 @@ static int check_buckets(struct perf_case *it, symmcoll_status_t *status)
 }
 
 /*
- * Nobody may leave a barrier before the last has come.  Ranks come one after
- * another, and say when, by the clock that all processes of a machine share.
+ * No rank may leave a barrier before the last has entered it.  Ranks enter one
+ * after another, and note when, by the clock that all processes of a machine
+ * share.
  */
 static int check_barrier(struct perf_case *it, symmcoll_status_t *status)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The data of symmcoll-perf: what each rank contributes, what it must come to,
+ * The data of symmcoll-perf: what each rank contributes, the expected result,
  * and comparing.  All inputs are small integers, chosen by element type so that
  * every sum is exact; so results are compared bit by bit.
  */
@@ -211,7 +211,7 @@ static void start_pattern(
     pattern->component = symmcoll_dtype_size(data->dtype) / pattern->components;
 }
 
-/* Lay the first period out again behind itself. */
+/* Repeat the first period after itself. */
 static void repeat_pattern(struct perf_pattern *pattern)
 {
     size_t nbytes = PERF_PERIOD * pattern->component;

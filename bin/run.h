@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * symmcoll-run from the inside.  It is one thread around one poll(): ranks'
+ * The internals of symmcoll-run.  It is one thread around one poll(): ranks'
  * output, the bootstrap server, signals and time.
  *
  * run_options.c  the command line          run_start.c   a rank's beginning
@@ -101,7 +101,7 @@ void run_say(struct run_sink *sink, const char *format, ...) SYMC_PRINTF(2, 3);
 
 void run_stream_open(
     struct run_stream *stream, int fd, struct run_sink *sink, int rank);
-/* Take what has come; closes the stream at its end. */
+/* Read what is there; closes the stream at its end. */
 void run_stream_read(struct run_stream *stream);
 /* Take the rest of a rank that has ended, without waiting, and close. */
 void run_stream_finish(struct run_stream *stream);
@@ -143,7 +143,7 @@ struct run_rank {
     bool running;
     int status;  /* of waitpid(), once it does not run */
     int order;   /* who ended before it */
-    bool told;   /* how it ended stands in its blocks */
+    bool told;   /* how it ended is in its blocks */
     bool ours;   /* we ended it: it was late to follow the others */
     bool failed; /* its groups or its rendezvous had failed before it did */
     bool left;   /* it ended within a world, without finalizing it */
@@ -211,7 +211,7 @@ bool run_bind_choose(const struct run_job *job, int rank, cpu_set_t *set);
 
 /* ---- run_start.c ---- */
 
-/* Start all ranks; gives 0, or the exit status after having said why not. */
+/* Start all ranks; returns 0, or the exit status after a message. */
 int run_start(struct run_job *job);
 
 /* ---- run_watch.c ---- */
@@ -257,7 +257,7 @@ bool run_cause_find(const struct run_job *job, char *line, size_t nbytes);
 const char *run_describe_end(
     const struct run_rank *rank, char *buffer, size_t nbytes);
 
-/* How it went: gives the exit status and, where that is not 0, one line. */
+/* The verdict: returns the exit status and, where that is not 0, one line. */
 int run_verdict(const struct run_job *job, char *line, size_t nbytes);
 
 #endif

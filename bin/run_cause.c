@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What failed first, as the ranks have written it down.  A rank that is told of
- * a failure exits, so the first to end need not be to blame; but the failure
+ * What failed first, by the failure records of the ranks.  A rank that learns
+ * of a failure exits, so the first to end need not be to blame; but the failure
  * records in the blocks outlive their ranks, with the time of each reason.
  */
 #include "run.h"
@@ -27,7 +27,7 @@ static bool is_late(const struct symc_failure *record, int rank)
            (record->late[rank / 8] >> (rank % 8) & 1) != 0;
 }
 
-/* The earliest record of any world; gives that world, NULL: there is none. */
+/* The earliest record of any world; returns that world, NULL: there is none. */
 static const struct run_world *find_first(
     const struct run_job *job, struct symc_failure *first)
 {

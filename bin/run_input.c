@@ -16,7 +16,7 @@ short run_input_events(const struct run_input *input, int *fd)
         *fd = input->to;
         return POLLOUT;
     }
-    /* To read from behind would stop us. */
+    /* Reading in the background would stop us. */
     if (tcgetpgrp(input->from) != getpgrp())
         return 0;
     *fd = input->from;

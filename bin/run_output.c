@@ -89,7 +89,7 @@ static void put_spaces(struct run_sink *sink, int count)
         put(sink, " ", 1);
 }
 
-/* Clear away a progress line, for what comes in its place. */
+/* Erase a progress line, for what replaces it. */
 static void clear_progress(struct run_sink *sink)
 {
     if (sink->shown != NULL && sink->dumb) {

@@ -30,7 +30,7 @@ static void free_world(struct run_world *world)
     free(world);
 }
 
-/* Whether nothing will come of a world any more. */
+/* Whether all ranks of a world have ended or left it. */
 static bool is_over(const struct run_world *world)
 {
     for (int i = 0; i < world->size; i++) {
@@ -112,7 +112,7 @@ void run_record_joined(const char *rendezvous, int size, const int *blocks,
         snprintf(world->name, sizeof(world->name), "%.*s",
             (int)sizeof(seats[0].view.block->world),
             seats[0].view.block->world);
-    /* Behind the others: the first world is the one spoken of. */
+    /* After the others: the first world is the one named. */
     struct run_world **last = &job->worlds;
     while (*last != NULL)
         last = &(*last)->next;
@@ -161,9 +161,9 @@ static void tell_peers(struct run_seat *seat, int status)
 }
 
 /*
- * The status of a process that is on its way out, from the kernel's table: it
- * stands there before the memory is torn down, which takes hundreds of
- * milliseconds where there is much of it, and long before waitpid() has it.
+ * The status of a process that is exiting, from the kernel's table: it is there
+ * before the memory is torn down, which takes hundreds of milliseconds where
+ * there is much of it, and long before waitpid() has it.
  */
 static bool read_early_status(pid_t pid, int *status)
 {
@@ -210,8 +210,8 @@ static void write_dump(struct run_job *job, const struct run_world *world,
     const struct run_seat *seat, int number, const char *reason)
 {
     struct symc_trace_format format = symc_trace_format_get(job->config);
-    /* A rank that has written it itself has said so, unless it was killed
-     * meanwhile. */
+    /* A rank that has written its record itself has logged that, unless it was
+     * killed meanwhile. */
     bool told = atomic_load_explicit(
                     &seat->view.block->dumped, memory_order_relaxed) != 0 &&
                 !WIFSIGNALED(seat->rank->status);
@@ -229,7 +229,7 @@ static void write_dump(struct run_job *job, const struct run_world *world,
         run_say(job->err, "flight recorder of rank %d: %s", number, path);
 }
 
-/* What there is to say about a rank that has ended, from one of its seats. */
+/* Note about a rank that has ended what one of its seats tells. */
 static void read_seat(struct run_job *job, const struct run_world *world,
     const struct run_seat *seat, int number)
 {

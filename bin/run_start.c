@@ -234,7 +234,7 @@ static bool start_rank(
     return made;
 }
 
-/* Say why the program does not run; gives the exit status. */
+/* Say why the program does not run; returns the exit status. */
 static int explain(struct run_job *job, const struct complaint *complaint)
 {
     const char *program = job->options->program[0];

@@ -105,9 +105,9 @@ static void serve_ranks(struct run_job *job)
 /* ---- signals and time ---- */
 
 /*
- * Once is a request, and who asks twice means it.  SIGTERM is no request that a
- * program may answer by going on, as it may the keys of a terminal: who has
- * not ended after the grace is killed.
+ * The first signal is a request, the second ends the ranks.  SIGTERM is not a
+ * request that a program may ignore, as it may the keys of a terminal: a rank
+ * that has not ended after the grace is killed.
  */
 static void ask_to_end(struct run_job *job, int sig)
 {

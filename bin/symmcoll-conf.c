@@ -115,7 +115,7 @@ static void print_mdoc(const struct symmcoll_setting *setting, void *arg)
     (void)arg;
     printf(".It Cm %s\n", setting->key);
     print_paragraph(setting->help);
-    printf("Takes %s;\nbuilt in is %s.\nEnvironment:\n", setting->expected,
+    printf("Takes %s.\nDefault: %s.\nEnvironment:\n", setting->expected,
         setting->dflt[0] != '\0' ? setting->dflt : "empty text");
     print_variables(setting->variable, setting->aliases);
 }
@@ -145,7 +145,7 @@ static int run_check(const char *path)
     return warnings == 0 ? EXIT_FINE : EXIT_PROBLEM;
 }
 
-/* The page is the same everywhere: neither files nor variables may have a say.
+/* The page is the same everywhere: neither files nor variables count.
  */
 static int run_mdoc(void)
 {

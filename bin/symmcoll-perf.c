@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * symmcoll-perf: checks what collectives give, then measures how long they
- * take. It is one rank when a launcher started it; else its threads are the
+ * symmcoll-perf: checks the results of collectives, then measures how long they
+ * take.  It is one rank when a launcher started it; else its threads are the
  * ranks, or it is one rank alone.  It uses the public interface only.
  */
 #include "perf.h"
@@ -61,7 +61,7 @@ static int report_thread(int rank, const char *what, const char *why)
 
 /*
  * Start a thread for each rank and wait for all.  When one cannot be started,
- * those before it wait for it in vain: so the process ends at once.
+ * those before it would wait in vain: so the process ends at once.
  */
 static int run_threads(const struct perf_options *options,
     struct symmcoll_store *store, struct thread *threads)

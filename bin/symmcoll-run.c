@@ -182,9 +182,9 @@ static void say_interrupted(
         sigabbrev_np(job->request), end[0] != '\0' ? "; " : "", end);
 }
 
-/* How an attempt went: gives the exit status and, unless that is 0, one line.
- * Ranks whose output could not be written end by SIGPIPE and are not to blame.
- */
+/* The verdict on an attempt: returns the exit status and, unless that is 0, one
+ * line.  Ranks whose output could not be written end by SIGPIPE and are not to
+ * blame. */
 static int judge(const struct run_job *job, char *line, size_t nbytes)
 {
     const struct run_sink *lost = find_loss(job);
@@ -200,7 +200,7 @@ static int judge(const struct run_job *job, char *line, size_t nbytes)
     return RUN_EXIT_FAILED;
 }
 
-/* Run all ranks once; gives the exit status and whether to try again. */
+/* Run all ranks once; returns the exit status and whether to try again. */
 static int run_attempt(struct run_job *job, bool *again)
 {
     char line[640];

@@ -183,7 +183,7 @@ static int ended_well(const char *who, int rank, int status)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* From a joined world to a left one; gives whether all went well. */
+/* From init to finalize; returns whether all succeeded. */
 static int run_body(
     const struct symmcoll_init_args *args, int rank, rank_fn body)
 {
@@ -267,7 +267,7 @@ static int run_threads(
         if (pthread_create(
                 &ranks[made].thread, NULL, thread_main, &ranks[made]) != 0) {
             diag("thread %d of %d cannot be made", made, job->nthreads);
-            _exit(1); /* the others wait for one that never comes */
+            _exit(1); /* the others would wait in vain */
         }
     }
     for (int i = 0; i < made; i++) {

@@ -25,7 +25,7 @@ int ranks_run(int n, rank_fn body);
 /* The same on n threads of one new process, which join through a hash store. */
 int threads_run(int n, rank_fn body);
 
-/* What a bare rank does, without symmcoll_init(); gives the exit status. */
+/* What a bare rank does, without symmcoll_init(); returns the exit status. */
 typedef int (*raw_rank_fn)(int rank, int size, void *arg);
 
 /*

@@ -49,8 +49,8 @@ struct symc_core {
     /* The value of a setting as text; false where there is none such. */
     bool (*setting)(void *group, const char *key, char *buffer, size_t nbytes);
 
-    /* Collective: give every member a descriptor, get everybody's (out, an
-     * array of size, owned by the caller).  fd is borrowed; -1 sends none. */
+    /* Collective: send every member a descriptor, receive everybody's (out, an
+     * array of size, owned by the caller). fd is borrowed; -1 sends none. */
     symmcoll_status_t (*exchange)(void *group, int fd, int *fds);
     /* Back this rank's staging with memory; the first call does the work. */
     symmcoll_status_t (*reserve)(void *group);
@@ -60,15 +60,15 @@ struct symc_core {
     void (*recorded)(
         void *group, struct symc_trace_entry *entry, bool completed);
 
-    /* Whether waiting for a member (-1: for nobody in particular) is in vain:
-     * the group has failed on any rank, or the member has left. */
+    /* Whether waiting for a member (-1: for none in particular) is in vain: the
+     * group has failed on any rank, or the member has left. */
     bool (*failed)(void *group, int member);
     /* After failed(), with the same member: the status for this operation, with
      * its detail. */
     symmcoll_status_t (*failure)(
         void *group, const struct symc_op *op, int member);
-    /* An operation's deadline has passed while these members had not come: fail
-     * the group, and give the status. */
+    /* An operation's deadline has passed before these members started it: fail
+     * the group, and return the status. */
     symmcoll_status_t (*expire)(
         void *group, const struct symc_op *op, const bool *missing);
     int64_t (*now)(void); /* monotonic ns */
@@ -81,8 +81,8 @@ enum symc_advance {
     SYMC_ADVANCE_EXPIRED /* the last time: its deadline has passed */
 };
 
-/* Collectives.  start() may do all the work and give the final status, or give
- * IN_PROGRESS and a token for test() and cancel(). */
+/* Collectives. start() may do all the work and return the final status, or
+ * return IN_PROGRESS and a token for test() and cancel(). */
 struct symc_coll_ops {
     symmcoll_status_t (*start)(
         void *state, const struct symc_op *op, void **token);
@@ -147,7 +147,7 @@ struct symc_backend {
     const char *name;
     uint32_t priority; /* larger is tried first among those that probe OK */
 
-    /* Bytes this backend wants of every rank's block, for a world of so many;
+    /* Bytes this backend needs of every rank's block, for a world of so many;
      * NULL: none. */
     void (*layout)(const struct symc_config *config, int size, size_t *channel,
         size_t *staging);

@@ -22,7 +22,7 @@ void *symc_alloc(size_t count, size_t size)
     size_t nbytes;
     void *memory = NULL;
 
-    /* Nothing gets a byte: NULL would look like a failure. */
+    /* A size of 0 allocates one byte: NULL would look like a failure. */
     if (symc_multiply(count, size, &nbytes))
         memory = calloc(nbytes > 0 ? nbytes : 1, 1);
     if (memory == NULL)

@@ -22,18 +22,18 @@
 
 /* ---- error.c ---- */
 
-/* Keep the detail for symmcoll_last_error() and give back the status. */
+/* Keep the detail for symmcoll_last_error() and return the status. */
 symmcoll_status_t symc_fail(symmcoll_status_t status, const char *format, ...)
     SYMC_PRINTF(2, 3);
 
-/* The same, with ": strerror(error)" behind it. */
+/* The same, followed by ": strerror(error)". */
 symmcoll_status_t symc_fail_errno(symmcoll_status_t status, int error,
     const char *format, ...) SYMC_PRINTF(3, 4);
 
 /* ---- clock.c ---- */
 
 #define SYMC_NS_PER_S INT64_C(1000000000)
-#define SYMC_NEVER INT64_MAX /* a deadline that does not come */
+#define SYMC_NEVER INT64_MAX /* a deadline that never passes */
 
 int64_t symc_now_ns(void);  /* monotonic */
 int64_t symc_wall_ns(void); /* since 1970 */
@@ -93,7 +93,7 @@ enum symc_log_level {
     SYMC_LOG_DEBUG
 };
 
-/* Who speaks, and how much. */
+/* The rank that logs, and its level. */
 struct symc_log {
     enum symc_log_level level;
     int rank; /* -1 before it is known */
@@ -141,7 +141,7 @@ symmcoll_status_t symc_folder_open(
  */
 const char *symc_format_bytes(size_t nbytes, char *buffer);
 
-/* Ranks as text, "1, 3-5 and 9"; cut with "..." where it does not fit. */
+/* Ranks as text, "1, 3-5 and 9"; truncated with "..." where it does not fit. */
 const char *symc_format_ranks(
     const bool *listed, int size, char *buffer, size_t nbytes);
 

@@ -32,7 +32,7 @@ int64_t symc_deadline_ns(double seconds)
     int64_t now = symc_now_ns();
     double ns = seconds * (double)SYMC_NS_PER_S;
 
-    if (!(ns > 0)) /* negative and NaN: no time at all */
+    if (!(ns > 0)) /* negative and NaN: expired at once */
         return now;
     if (ns >= (double)(SYMC_NEVER - now))
         return SYMC_NEVER;
@@ -46,8 +46,8 @@ struct moment {
 };
 
 /*
- * Of several readings keep the one with the least time between its two looks at
- * the counter: the others were interrupted.
+ * Of several readings keep the one with the least time between its two readings
+ * of the counter: the others were interrupted.
  */
 static struct moment take_moment(clockid_t clock)
 {
@@ -70,7 +70,7 @@ static struct moment take_moment(clockid_t clock)
 
 #if defined(__aarch64__)
 
-/* The architecture says how fast its counter is. */
+/* The architecture reports the rate of its counter. */
 static double find_ns_per_tick(void)
 {
     uint64_t frequency;

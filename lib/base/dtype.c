@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tables of element types and reduce operations: names, sizes, and what
- * goes with what (t/SEMANTICS, T1 to T8, T18, T20).
+ * The tables of element types and reduce operations: names, sizes, and which
+ * operations are defined for which types (t/SEMANTICS, T1 to T8, T18, T20).
  */
 #include "base/dtype.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Element types and which reduce operations go with them.
+ * Element types and the reduce operations defined for them.
  */
 #ifndef SYMC_BASE_DTYPE_H
 #define SYMC_BASE_DTYPE_H
@@ -17,7 +17,7 @@ struct symc_dtype {
     uint16_t ops;           /* bit 1 << op for each operation defined for it */
 };
 
-/* NULL for a number that is none. */
+/* NULL for an unknown number. */
 const struct symc_dtype *symc_dtype_find(enum symmcoll_dtype dtype);
 
 /* Whether op, SYMMCOLL_SUM to PREMUL_SUM, is defined for dtype. */

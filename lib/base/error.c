@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Error details, and what a status means in words.  The detail is the one thing
- * in the library that belongs to a thread and not to a handle: it has to be
- * kept even where there is no handle yet.
+ * Error details, and the names of statuses.  The detail is the one thing in the
+ * library that belongs to a thread and not to a handle: it has to be kept even
+ * where there is no handle yet.
  */
 #include "base/base.h"
 
@@ -12,7 +12,7 @@
 
 static _Thread_local char last_detail[SYMC_DETAIL_MAX];
 
-/* A detail is one line, whatever text of users went into it. */
+/* A detail is one line, even where it quotes text of users. */
 static void keep_one_line(char *text)
 {
     for (; *text != '\0'; text++) {
@@ -23,7 +23,7 @@ static void keep_one_line(char *text)
     }
 }
 
-/* Show by "..." that a text did not fit. */
+/* Mark by "..." that a text did not fit. */
 static void mark_cut(char *text, size_t nbytes)
 {
     memcpy(text + nbytes - sizeof("..."), "...", sizeof("..."));

@@ -3,8 +3,8 @@
  * Folders that files are written to.
  *
  * A folder is opened one component at a time, from the root or the current
- * folder, and each is judged by what has been opened, so that nobody can
- * exchange one between the check and the use.
+ * folder, and each is checked on the open descriptor, so that nobody can
+ * replace one between the check and the use.
  */
 #include "base/base.h"
 

@@ -36,7 +36,7 @@ static void write_line(const char *line, size_t nbytes)
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0)
-            return; /* nowhere is left to complain */
+            return; /* nowhere is left to report it */
         line += written;
         nbytes -= (size_t)written;
     }

@@ -45,7 +45,7 @@ struct symc_op {
 size_t symc_op_in_nbytes(const struct symc_op *op, int size);
 size_t symc_op_out_nbytes(const struct symc_op *op, int size);
 
-/* "all_reduce"; "unknown" for what is none.  Static. */
+/* "all_reduce"; "unknown" for an unknown number.  Static. */
 const char *symc_kind_name(enum symc_kind kind);
 
 #define SYMC_OP_TEXT 96 /* room for any symc_op_format() */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which SIMD level this processor runs.  The answer is computed at each call:
- * it is a few tests of what the compiler's run time found at start, and needs
- * no state of ours.
+ * Which SIMD level this processor runs.  It is determined at each call: that
+ * takes a few tests of what the compiler's run-time library detected at start,
+ * and needs no state here.
  */
 #include "base/reduce.h"
 

@@ -4,8 +4,8 @@
  *
  * A reduction takes all its sources at once, one per rank in the order of
  * ranks, so that intermediate sums stay in registers: 16-bit floats are added
- * in float and rounded once, and the order of the sum is fixed whatever is cut
- * into which chunks.
+ * in float and rounded once, and the order of the sum does not depend on the
+ * division into chunks.
  */
 #ifndef SYMC_BASE_REDUCE_H
 #define SYMC_BASE_REDUCE_H
@@ -36,9 +36,9 @@ struct symc_reduction {
  * streaming  use non-temporal stores where that is possible, to out and mirror
  *
  * The bits of a result depend on the sources and the block size alone, not on
- * the alignment, the cut into chunks or the processor:
+ * the alignment, the division into chunks or the processor:
  * - a NaN is the type's positive quiet one without payload;
- * - MIN and MAX give NaN where any source is NaN, and -0 is less than +0;
+ * - MIN and MAX return NaN where any source is NaN, and -0 is less than +0;
  * - complex numbers are added by parts;
  * - bool: any non-zero byte is true, results are 0 or 1;
  * - PREMUL_SUM multiplies in the type of the sum, float for 16-bit floats, and
@@ -48,7 +48,7 @@ void symc_reduce(const struct symc_reduction *reduction, void *out,
     void *mirror, const void *const *src, int nsrc, size_t count,
     bool streaming);
 
-/* The function behind symc_reduce() for a type and an operation, for callers
+/* The implementation of symc_reduce() for a type and an operation, for callers
  * that ask once; NULL where the operation is not defined for the type. */
 typedef void (*symc_reduce_fn)(const struct symc_reduction *reduction,
     void *out, void *mirror, const void *const *src, int nsrc, size_t count,
@@ -56,11 +56,11 @@ typedef void (*symc_reduce_fn)(const struct symc_reduction *reduction,
 symc_reduce_fn symc_reduce_find(enum symmcoll_dtype dtype, symmcoll_op_t op);
 
 /* memcpy(), with non-temporal stores where streaming.  After streaming copies
- * and reductions call symc_stream_fence() before telling anyone. */
+ * and reductions call symc_stream_fence() before publishing the result. */
 void symc_copy(void *out, const void *in, size_t nbytes, bool streaming);
 void symc_stream_fence(void);
 
-/* What the processor must have; each level gives the same bits. */
+/* What the processor must support; each level computes the same bits. */
 enum symc_simd {
     SYMC_SIMD_BASELINE, /* what every processor of the architecture has */
     SYMC_SIMD_AVX2,     /* and F16C */

@@ -19,8 +19,8 @@
  *
  * The vector extensions of gcc and clang are used rather than loops, because
  * the result must be fast at any level of optimisation, and rather than
- * intrinsics, because then one text serves all.  A kernel is a constant table
- * of small functions that the compiler folds into run_kernel().
+ * intrinsics, because then one source serves all levels.  A kernel is a
+ * constant table of small functions that the compiler folds into run_kernel().
  *
  * Every element goes through the same operations in the same order, whether it
  * is in a block, a single vector or the part of one: there is no scalar code
@@ -204,8 +204,8 @@ INLINE bool is_aligned(const void *pointer, size_t alignment)
 }
 
 /*
- * Reduce whole blocks from at on; gives where they end.  Two sources, in which
- * every exchange between two ranks consists, keep their pointers in registers:
+ * Reduce whole blocks from at on; returns where they end.  Two sources, the
+ * case of every exchange between two ranks, keep their pointers in registers:
  * the compiler cannot know that no output lies on the array of sources.
  */
 INLINE size_t reduce_blocks(const struct kernel *kernel, const struct job *job,

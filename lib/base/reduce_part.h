@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Parts of up to 16 bytes, for processors without masked loads: two words are
- * put together in registers, because a vector that is loaded from bytes stored
- * a moment ago has to wait for them.  Little endian, as all that we run on.
+ * combined in registers, because a vector that is loaded from bytes stored a
+ * moment ago has to wait for them.  Little endian, as are all supported
+ * processors.
  */
 #ifndef SYMC_BASE_REDUCE_PART_H
 #define SYMC_BASE_REDUCE_PART_H
@@ -12,7 +13,7 @@
 #include <string.h>
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "words of a part are put together for little endian processors only"
+#error "words of a part are combined for little endian processors only"
 #endif
 
 /* The lower n bytes of a word, 0 < n <= 8; the others are zero. */

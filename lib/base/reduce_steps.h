@@ -3,7 +3,7 @@
  * The steps of reduction kernels on one vector: what is done with a source
  * before it is combined, how two are combined, what is done with the result,
  * and the conversions of 16-bit floats.  Included by reduce_kernels.h, which
- * says what is expected here.
+ * documents what this file expects.
  */
 
 #if defined(__clang__)
@@ -125,7 +125,7 @@ INTEGER_MEAN(u64, uint64_t, uint64_t)
 INTEGER_MEAN(i64, int64_t, int64_t)
 
 /*
- * Which NaN comes out of a sum of several is up to the order in which the
+ * Which NaN results from a sum of several depends on the order in which the
  * compiler passes the operands; so all become one.
  */
 #define FLOATING(T, I, type, quiet_nan)                                \
@@ -150,7 +150,7 @@ FLOATING(f64, i64, double, INT64_C(0x7ff8000000000000))
 /*
  * Floats are ordered as integers: with all bits but the sign flipped in
  * negative ones, the order of the integers is that of the floats, -0 before +0.
- * A NaN is put at the end that wins.  The same function goes back.
+ * A NaN is mapped to the end that wins.  The same function is its inverse.
  */
 #define FLOAT_ORDER(T, I, largest, infinity, quiet_nan)                  \
     INLINE vec flip_##T(vec x)                                           \

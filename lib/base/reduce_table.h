@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of reduction kernels of one SIMD level, out of the steps and loops
- * of reduce_kernels.h; included behind it.
+ * The table of reduction kernels of one SIMD level, made of the steps and loops
+ * of reduce_kernels.h; included after it.
  */
 
 #define SIGNATURE                                                    \

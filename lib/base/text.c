@@ -30,7 +30,7 @@ struct item {
     int last;
 };
 
-/* The first item at or behind a rank; first is size where there is none. */
+/* The first item at or after a rank; first is size where there is none. */
 static struct item find_item(const bool *listed, int size, int from)
 {
     struct item item;
@@ -71,7 +71,8 @@ const char *symc_format_ranks(
         else
             length = (size_t)snprintf(
                 text, sizeof(text), "%s%d", before, item.first);
-        /* What follows an item must leave room to say that there is more. */
+        /* What follows an item must leave space for the mark that there is
+         * more. */
         if (used + length + (next.first < size ? sizeof("...") : 1) > nbytes) {
             (void)snprintf(buffer + used, nbytes - used, "...");
             return buffer;
@@ -97,7 +98,7 @@ const char *symc_format_named_ranks(
     return buffer;
 }
 
-/* Bytes of the UTF-8 sequence at text; 0 where it is none. */
+/* Bytes of the UTF-8 sequence at text; 0 where it is invalid. */
 static size_t measure_sequence(const unsigned char *text)
 {
     uint32_t point;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The environment, which nothing else in lib/ reads.  A program that runs with
- * the rights of another user, another group or raised capabilities must not be
- * told by its caller where to write or whom to trust, so it finds none.
+ * the rights of another user, another group or raised capabilities must not let
+ * its caller choose where to write or whom to trust, so for it no variable is
+ * set.
  */
 #include "base/base.h"
 

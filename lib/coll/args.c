@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The checks of arguments: what fails here has touched no counter, so one
+ * The checks of arguments: what fails here has changed no counter, so one
  * rank's bad call does not shift its sequence (C6).
  */
 #include "coll/coll.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What all collectives share: checks of arguments, before anything counts, and
- * the way from there to the group.  Private to this directory.
+ * What all collectives share: checks of arguments, before anything changes, and
+ * running the operation in the group.  Private to this directory.
  */
 #ifndef SYMC_COLL_COLL_H
 #define SYMC_COLL_COLL_H

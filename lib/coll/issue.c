@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* What the options say; NULL for the defaults is the usual case. */
+/* Apply the options of a call; NULL for the defaults is the usual case. */
 static symmcoll_status_t apply_call(
     const struct symmcoll_call *call, struct symc_op *op)
 {

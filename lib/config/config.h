@@ -27,7 +27,7 @@ enum symc_alias_use {
     SYMC_ALIASES_OFF
 };
 
-/* Which values stand below all files (`profile`). */
+/* Which values apply below all files (`profile`). */
 enum symc_profile {
     SYMC_PROFILE_DEFAULT,
     SYMC_PROFILE_COMPAT_2024
@@ -71,7 +71,7 @@ struct symc_config {
     int64_t host_polls;      /* polls before yielding, otherwise */
     int64_t host_yield;      /* yielding before sleeping */
     int64_t host_watch;      /* how often the monitor looks at its peers */
-    size_t host_small_max;   /* bytes that travel beside the header */
+    size_t host_small_max;   /* bytes sent beside the header */
     size_t host_chunk;       /* bytes of one staging slot */
     size_t host_stream_min;  /* results from this size are streamed */
     int64_t host_reduce_run; /* ranks in one reduction block */

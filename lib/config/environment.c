@@ -2,7 +2,7 @@
 /*
  * Settings from the environment: our own variables, whose names follow the
  * keys, and those of torch.distributed where they mean the same.  An
- * environment is handed in as a list; load.c says which.
+ * environment is passed as a list, chosen by load.c.
  */
 #include "config/option.h"
 
@@ -79,7 +79,8 @@ symmcoll_status_t symc_environment_read(
         snprintf(name, sizeof name, "%.*s", (int)(equals - *environment),
             *environment);
         int index = find_option(name);
-        /* Where a name stands twice getenv() takes the first, and so do we. */
+        /* Where a name occurs twice getenv() returns the first, and so do
+         * we. */
         if (index < 0 && !is_other_variable(name))
             warn_unknown(load, name);
         else if (index >= 0 &&

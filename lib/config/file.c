@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Settings from files: the text is read here, scanned (scan.c) and given to
+ * Settings from files: the text is read here, scanned (scan.c) and passed to
  * libconfig as a string, never as a file, so that a folder, a device or a file
- * without end is an error of ours.  Also the folder of further files.
+ * without end is an error reported here.  Also the folder of further files.
  */
 #include "config/option.h"
 
@@ -27,7 +27,7 @@
 
 /* ---- from libconfig's value to our text ---- */
 
-/* A file in libconfig's hands. */
+/* A file parsed by libconfig. */
 struct source {
     struct symc_load *load;
     const char *path;
@@ -50,9 +50,9 @@ static const char *name_kind(const config_setting_t *setting)
     }
 }
 
-/* A float as digits, without printf()'s %f, which asks the locale for the
- * point; beyond nine places times have no meaning.  What is no count of seconds
- * comes out as something that is no number either. */
+/* A float as digits, without printf()'s %f, which uses the locale's decimal
+ * point; beyond nine places times have no meaning.  A value that is not a
+ * number of seconds is formatted as text that is not a number either. */
 static void format_float(double value, char *buffer, size_t nbytes)
 {
     double magnitude = value < 0 ? -value : value;
@@ -73,7 +73,7 @@ static void format_float(double value, char *buffer, size_t nbytes)
         buffer[--length] = '\0';
 }
 
-/* The text of a scalar as the option wants it, perhaps in the buffer; NULL
+/* The text of a scalar as the option wants it, possibly in the buffer; NULL
  * where it is of a kind that the option does not take. */
 static const char *format_scalar(const config_setting_t *setting,
     enum symc_option_type type, char *buffer, size_t nbytes)
@@ -180,8 +180,8 @@ static symmcoll_status_t set_group(const struct source *source,
     return status;
 }
 
-/* Where libconfig gave up at a line.  A key with a dot, as it is written
- * everywhere else, is no such thing in a file. */
+/* libconfig reported a syntax error.  A key with a dot, as it is written
+ * everywhere else, is a syntax error in a file. */
 static symmcoll_status_t refuse_syntax(
     const char *path, const char *text, int line, const char *problem)
 {
@@ -276,7 +276,7 @@ static symmcoll_status_t read_whole(
         return status;
     }
     if (used > 0 && buffer[used - 1] != '\n')
-        buffer[used] = '\n'; /* libconfig wants one behind a comment */
+        buffer[used] = '\n'; /* libconfig needs one after a comment */
     *text = buffer;
     *nbytes = used;
     return SYMMCOLL_OK;
@@ -339,7 +339,7 @@ static int is_settings_file(const struct dirent *entry)
            strcmp(entry->d_name + length - ending_length, ending) == 0;
 }
 
-/* By bytes; alphasort() would ask the locale, and ranks may differ in that. */
+/* By bytes; alphasort() depends on the locale, in which ranks may differ. */
 static int compare_names(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The order of things: which sources there are in this process, in which order
- * they are read, and the public view of the outcome.
+ * The order of sources: which there are in this process, in which order they
+ * are read, and the public view of the result.
  */
 #include "base/cancel.h"
 #include "config/option.h"
@@ -87,8 +87,8 @@ static symmcoll_status_t read_files(
     return status;
 }
 
-/* Our variables come before the aliases, though they win, because one of them
- * says whether aliases count. */
+/* Our variables are read before the aliases, though they override them, because
+ * one of them decides whether aliases count. */
 static symmcoll_status_t read_variables(
     struct symc_load *load, const struct symc_sources *sources)
 {
@@ -107,8 +107,8 @@ static symmcoll_status_t read_variables(
     return symc_aliases_read(load, sources->environment);
 }
 
-/* A profile is named by any source and stands below all, so it comes last and
- * leaves alone what a source has set. */
+/* A profile may be named by any source and is overridden by all, so it is
+ * applied last and changes nothing that a source has set. */
 static symmcoll_status_t apply_profile(struct symc_config *config)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
@@ -143,7 +143,7 @@ symmcoll_status_t symc_config_read(const struct symc_sources *sources,
 }
 
 /* The user's file, by the XDG base directory specification, which has relative
- * folders ignored.  NULL where there is no such place. */
+ * folders ignored.  NULL where there is none. */
 static const char *find_user_file(char *buffer, size_t nbytes)
 {
     const char *folder = symc_variable_get("XDG_CONFIG_HOME");

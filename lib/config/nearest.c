@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * "Did you mean": the known name most like an unknown one, by the number of
- * typing slips between them (optimal string alignment distance).
+ * "Did you mean": the known name most similar to an unknown one, by the number
+ * of typing slips between them (optimal string alignment distance).
  */
 #include "config/option.h"
 
@@ -64,7 +64,7 @@ static void consider(struct match *match, const char *candidate)
     }
 }
 
-/* One slip in three letters may still be a slip; more is another word. */
+/* One typing slip in three letters is accepted; more is another word. */
 static struct match begin_match(const char *name, size_t prefix, char *buffer)
 {
     size_t length = strnlen(name, SYMC_KEY_MAX);

@@ -37,8 +37,8 @@ struct symc_option {
 struct symc_alias {
     const char *name;
     const char *key;
-    const char *suffix;  /* put behind its value: its unit, or the mark that
-                            keeps our dumps apart from theirs; or "" */
+    const char *suffix;  /* appended to its value: its unit, or the mark that
+                            tells our dumps from theirs; or "" */
     const char *instead; /* the variable that replaced it, or NULL */
 };
 
@@ -54,7 +54,7 @@ extern const struct symc_alias symc_aliases[];
 extern const struct symc_preset symc_compat_2024[];
 extern const char *const symc_other_variables[];
 
-/* Who set a value; a later one wins. */
+/* The source of a value; a later one wins. */
 enum symc_level {
     SYMC_LEVEL_BUILT_IN,
     SYMC_LEVEL_PROFILE,
@@ -63,7 +63,7 @@ enum symc_level {
     SYMC_LEVEL_ENVIRONMENT
 };
 
-/* A value as text, beside the typed field. */
+/* A value as text, in addition to the typed field. */
 struct symc_value {
     char *text;   /* canonical: "256KiB" */
     char *origin; /* "built-in", "FILE:LINE", ... */
@@ -95,8 +95,8 @@ const char *symc_option_variable(
  * one name to the other; letters' case does not count. */
 int symc_edit_distance(const char *a, const char *b);
 
-/* The key, or variable, most like name, into a buffer of SYMC_KEY_MAX; NULL
- * where none is like it. */
+/* The key, or variable, most similar to name, into a buffer of SYMC_KEY_MAX;
+ * NULL where none is similar. */
 const char *symc_nearest_key(const char *name, char *buffer);
 const char *symc_nearest_variable(const char *name, char *buffer);
 
@@ -134,8 +134,8 @@ symmcoll_status_t symc_folder_read(struct symc_load *load, const char *path);
 /* ---- scan.c ---- */
 
 /*
- * Find what libconfig would take without a word and get wrong: bytes that end
- * its text early, integers beyond its range, includes.  Errors: CONFIG.
+ * Find what libconfig would silently accept and get wrong: bytes that end its
+ * text early, integers beyond its range, includes.  Errors: CONFIG.
  */
 symmcoll_status_t symc_scan_text(
     const char *path, const char *text, size_t nbytes);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The table of settings, the one place where a setting is described: it drives
- * the file, the environment, symmcoll-conf and the manual page.  Beside it the
- * variables of torch.distributed that we read too, and what a profile changes.
- * A value's text is read in value.c.
+ * the file, the environment, symmcoll-conf and the manual page.  Also the
+ * variables of torch.distributed that are read, and what a profile changes.  A
+ * value's text is read in value.c.
  */
 #include "config/option.h"
 
@@ -26,7 +26,7 @@ const struct symc_option symc_options[] = {
         CHOICE(profile), /* enum symc_profile */
         .dflt = "default",
         .range = "default compat-2024",
-        .help = "The set of values that stand below all files; compat-2024 has "
+        .help = "The set of values that apply below all files; compat-2024 has "
                 "those of torch.distributed in mid-2024.",
     },
 
@@ -35,7 +35,7 @@ const struct symc_option symc_options[] = {
         TIME(timeouts_init),
         .dflt = "5min",
         .range = "1ms inf",
-        .help = "How long a rank waits at the start for all others to come.",
+        .help = "How long a rank waits at the start for all others to join.",
     },
     {
         .key = "timeouts.collective",
@@ -58,8 +58,9 @@ const struct symc_option symc_options[] = {
         TIME(timeouts_heartbeat),
         .dflt = "8min",
         .range = "1s inf",
-        .help = "How long the monitor thread may stand still before it counts "
-                "as stuck.",
+        .help =
+            "How long the monitor thread may make no progress before it counts "
+            "as stuck.",
     },
 
     {
@@ -104,9 +105,8 @@ const struct symc_option symc_options[] = {
         .key = "trace.dump_file",
         TEXT(trace_dump_file),
         .dflt = "",
-        .help =
-            "Path of a dump without the rank, which is put behind it; empty "
-            "is a file in the user's cache folder.",
+        .help = "Path of a dump without the rank, which is appended; empty "
+                "is a file in the user's cache folder.",
     },
     {
         .key = "trace.dump_on_error",
@@ -178,14 +178,14 @@ const struct symc_option symc_options[] = {
         TIME(host_watch),
         .dflt = "20ms",
         .range = "1ms 10s",
-        .help = "How often a rank's monitor looks whether its peers live.",
+        .help = "How often a rank's monitor checks whether its peers live.",
     },
     {
         .key = "host.small_max",
         SIZE(host_small_max),
         .dflt = "8KiB",
         .range = "0 16KiB",
-        .help = "Largest payload that travels beside an operation's header.",
+        .help = "Largest payload that is sent beside an operation's header.",
     },
     {
         .key = "host.chunk",
@@ -255,12 +255,12 @@ const struct symc_option symc_options[] = {
         CHOICE(log_level), /* enum symc_log_level */
         .dflt = "warn",
         .range = "off error warn info debug",
-        .help = "How much the library says on standard error.",
+        .help = "How much the library logs on standard error.",
     },
     {.key = NULL},
 };
 
-/* Of several names of one setting the newest comes first, and wins. */
+/* Of several names of one setting the newest is listed first, and wins. */
 const struct symc_alias symc_aliases[] = {
     {"TORCH_NCCL_BLOCKING_WAIT", "errors.blocking_wait", "", NULL},
     {"NCCL_BLOCKING_WAIT", "errors.blocking_wait", "",
@@ -298,8 +298,8 @@ const struct symc_preset symc_compat_2024[] = {
     {NULL, NULL},
 };
 
-/* SYMMCOLL_* that are no settings: where settings and modules are, and what a
- * launcher tells its ranks. */
+/* SYMMCOLL_* that are not settings: where settings and modules are, and what a
+ * launcher passes to its ranks. */
 const char *const symc_other_variables[] = {
     "SYMMCOLL_CONF",
     "SYMMCOLL_MODULE_DIR",

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A look at a file's text before libconfig has it, for what that would take
- * without a word and get wrong: a zero byte ends its text, a comment without
- * end hides the rest, an integer beyond 32 bits wraps, and an include may name
- * a folder or device, at which its scanner ends the process.  The grammar
- * itself is libconfig's business.
+ * Checks a file's text before libconfig parses it, for what libconfig would
+ * silently accept and get wrong: a zero byte ends its text, an unterminated
+ * comment hides the rest, an integer beyond 32 bits wraps, and an include may
+ * name a folder or device, at which its scanner ends the process.  The grammar
+ * itself is checked by libconfig.
  */
 #include "config/option.h"
 
@@ -56,7 +56,7 @@ static symmcoll_status_t refuse_end(
         scan->path, line, what);
 }
 
-/* Behind a comment whose opening is at hand. */
+/* The position after the comment that opens at `at`. */
 static symmcoll_status_t skip_comment(struct scan *scan)
 {
     int line = scan->line;
@@ -70,7 +70,7 @@ static symmcoll_status_t skip_comment(struct scan *scan)
     return SYMMCOLL_OK;
 }
 
-/* Behind a string whose opening quote is at hand. */
+/* The position after the string whose opening quote is at `at`. */
 static symmcoll_status_t skip_string(struct scan *scan)
 {
     int line = scan->line;
@@ -104,7 +104,7 @@ static bool is_too_great(const char *word, size_t nbytes)
 
         if (!is_sign && strchr(is_hex ? "0123456789abcdefABCDEF" : "0123456789",
                             word[i]) == NULL)
-            return false; /* a float, a name: not our concern */
+            return false; /* a float, a name: not checked here */
     }
     if (digits >= sizeof text)
         return true;

@@ -69,7 +69,7 @@ static bool is_blank(char c)
 }
 
 /* Whether text is the nbytes at word, whatever the letters' case; without
- * strcasecmp(), which asks the locale. */
+ * strcasecmp(), which depends on the locale. */
 static bool same_word(const char *text, const char *word, size_t nbytes)
 {
     for (size_t i = 0; i < nbytes; i++) {
@@ -112,7 +112,7 @@ static int64_t find_word(const char *text, const char *words)
     return -1;
 }
 
-/* The word at a place, as find_word() gives it. */
+/* The word at a place, as found by find_word(). */
 static void copy_word(
     const char *words, int64_t place, char *buffer, size_t nbytes)
 {
@@ -209,7 +209,7 @@ static bool parse_scaled(
         return false;
 
     /* scale * digits / power, reduced first: the product then stays below
-     * scale, and a remainder shows as such. */
+     * scale, and a remainder is detected. */
     int64_t divisor = greatest_divisor(unit->scale, power);
     power /= divisor;
     assert(power > 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The assignment of parameters to buckets.  A pure function of sizes and
- * limits: nothing here knows memory or ranks.
+ * limits, without memory or ranks.
  */
 #include "ddp/bucket.h"
 
@@ -10,7 +10,7 @@
 #define DEVICES 2 /* enum symmcoll_device */
 #define KEYS (SYMMCOLL_DTYPE_COUNT * DEVICES)
 
-/* What the walk knows of one bucket; they are numbered as they are opened. */
+/* The walk's state of one bucket; they are numbered as they are opened. */
 struct draft {
     size_t nbytes;
     size_t limit;
@@ -18,7 +18,7 @@ struct draft {
     int place; /* in the result; -1 while it is open */
 };
 
-/* What the walk knows of one type on one device. */
+/* The walk's state of one type on one device. */
 struct key {
     int open; /* the bucket that takes the next item; -1: a new one */
     int made; /* how many buckets there have been */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which gradients travel together: the assignment of parameters to buckets.
+ * Which gradients are reduced together: the assignment of parameters to
+ * buckets.
  */
 #ifndef SYMC_DDP_BUCKET_H
 #define SYMC_DDP_BUCKET_H
@@ -11,7 +12,7 @@
 
 #define SYMC_BUCKET_NO_LIMIT SIZE_MAX
 
-/* What decides where a parameter goes. */
+/* What decides a parameter's bucket. */
 struct symc_bucket_item {
     enum symmcoll_dtype dtype;
     enum symmcoll_device device;

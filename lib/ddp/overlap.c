@@ -10,7 +10,8 @@
 struct dim {
     int64_t step;  /* bytes from one index to the next */
     int64_t count; /* indices */
-    int64_t inner; /* bytes from the first to behind the last of one index */
+    int64_t
+        inner; /* bytes from the first to the end of the last of one index */
 };
 
 /* Where the elements of a parameter are: runs of bytes, at all the indices of
@@ -50,8 +51,8 @@ static void describe_area(const struct symc_param *param, struct area *area)
     }
 }
 
-/* Whether an element lies in bytes from first to behind last, both counted from
- * the area's start; ndims of its dimensions count. */
+/* Whether an element lies in bytes from first to the end of last, both counted
+ * from the area's start; ndims of its dimensions count. */
 static bool touches(
     const struct area *area, int ndims, int64_t first, int64_t last)
 {

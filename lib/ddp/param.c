@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parameters of a reducer: what a tensor must be, its words in messages, and
- * the way between strided memory and a row of elements.
+ * Parameters of a reducer: what a tensor must be, its description in messages,
+ * and copies between strided memory and a contiguous array.
  */
 #include "base/dtype.h"
 #include "ddp/reducer.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The one rebuild of the buckets, after the first synchronised backward: in the
- * order in which gradients came, so that the first bucket is full early and
- * travels while the others are still computed.  The order may differ between
+ * order in which gradients arrived, so that the first bucket is full early and
+ * is reduced while the others are still computed.  The order may differ between
  * ranks, so rank 0's assignment is everyone's.
  */
 #include "ddp/reducer.h"
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 
 /*
- * An assignment as it travels: the number of buckets, the parameters in the
- * order of buckets, the number of parameters of each bucket.
+ * An assignment as it is broadcast: the number of buckets, the parameters in
+ * the order of buckets, the number of parameters of each bucket.
  */
 static size_t count_words(int nparams)
 {

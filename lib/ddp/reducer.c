@@ -100,7 +100,7 @@ void symc_layout_adopt(
         for (int i = 0; i < bucket->ngrads; i++) {
             struct symc_param *param = &reducer->params[bucket->params[i]];
 
-            /* The gradients so far move along. */
+            /* The present gradients are copied. */
             if (view != NULL && param->view != NULL)
                 memcpy(view, param->view, param->nbytes);
             param->bucket = b;
@@ -201,7 +201,7 @@ static symmcoll_status_t take_params(struct symmcoll_reducer *reducer,
 }
 
 /* Without a limit of the caller's the first bucket is small, so that the
- * communication begins early; a caller's limit goes for all buckets. */
+ * communication begins early; a caller's limit applies to all buckets. */
 static void set_limits(struct symmcoll_reducer *reducer,
     const struct symmcoll_reducer_args *args, const struct symc_config *config)
 {

@@ -21,11 +21,11 @@ struct symc_param {
     char *name;                    /* NULL where none was given */
     size_t count;
     size_t nbytes;
-    size_t extent;        /* bytes from the first to behind the last element */
-    bool dense;           /* elements fill their memory in some order */
-    int bucket;           /* which holds its gradient */
-    char *view;           /* the gradient in the bucket's buffer */
-    bool marked;          /* ready in this backward */
+    size_t extent; /* bytes from the first to the end of the last element */
+    bool dense;    /* elements fill their memory in some order */
+    int bucket;    /* which holds its gradient */
+    char *view;    /* the gradient in the bucket's buffer */
+    bool marked;   /* ready in this backward */
     bool has_accumulated; /* the view is to be added to, not overwritten */
     void *origin;         /* write_back: the caller's gradient, which has not
                              been averaged yet; NULL: none */
@@ -140,7 +140,7 @@ void symc_layout_free(struct symc_layout *layout);
 void symc_layout_adopt(
     struct symmcoll_reducer *reducer, const struct symc_layout *layout);
 
-/* What symc_assign_buckets() wants to know; release with free(). */
+/* The items for symc_assign_buckets(); release with free(). */
 struct symc_bucket_item *symc_list_items(
     const struct symmcoll_reducer *reducer);
 
@@ -150,7 +150,7 @@ struct symmcoll_bucket symc_describe_bucket(
 
 /* ---- step.c ---- */
 
-/* Wait for every bucket that is in flight; gives the first failure, with its
+/* Wait for every bucket that is in flight; returns the first failure, with its
  * detail set. */
 symmcoll_status_t symc_drain_buckets(struct symmcoll_reducer *reducer);
 

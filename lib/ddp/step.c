@@ -25,7 +25,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Keep the first failure of this backward, and give the status. */
+/* Keep the first failure of this backward, and return the status. */
 static symmcoll_status_t keep_failure(struct symmcoll_reducer *reducer,
     int bucket, symmcoll_status_t status, const char *detail)
 {
@@ -62,7 +62,8 @@ static void return_averages(
  * been reduced where they are asked for. */
 static symmcoll_status_t drain(struct symmcoll_reducer *reducer, bool averages)
 {
-    /* Not only the launched: a hook may have failed behind what it started. */
+    /* Not only launched ones: a hook may have failed after it started its
+     * work. */
     for (int b = 0; b < reducer->layout.nbuckets; b++) {
         struct symc_ddp_bucket *bucket = &reducer->layout.buckets[b];
         symmcoll_status_t status = SYMMCOLL_OK;
@@ -85,7 +86,7 @@ symmcoll_status_t symc_drain_buckets(struct symmcoll_reducer *reducer)
     return drain(reducer, false);
 }
 
-/* List the parameters that no gradient came for; false: all came. */
+/* List the parameters without a gradient; false: there are none. */
 static bool list_missing(
     const struct symmcoll_reducer *reducer, char *buffer, size_t nbytes)
 {
@@ -312,7 +313,7 @@ static symmcoll_status_t check_ready(
         return symc_fail(SYMMCOLL_ERR_INVALID, "reducer_ready: %s: %s", text,
             reducer->views
                 ? "expected the view of the bucket that "
-                  "symmcoll_reducer_grad() gives, found other memory"
+                  "symmcoll_reducer_grad() returns, found other memory"
                 : "expected the caller's memory, found the view of the bucket "
                   "(gradient_as_bucket_view is not set)");
     /* Every step passes the same memory as the first ones, or nearly so. */
@@ -322,8 +323,8 @@ static symmcoll_status_t check_ready(
     return SYMMCOLL_OK;
 }
 
-/* Keep the first refusal of this backward for its finish, and give the status.
- */
+/* Keep the first refusal of this backward for its finish, and return the
+ * status. */
 static symmcoll_status_t keep_refusal(
     struct symmcoll_reducer *reducer, symmcoll_status_t status)
 {
@@ -371,8 +372,8 @@ symmcoll_status_t symmcoll_reducer_ready(
 }
 
 /*
- * Complete the buckets with the parameters that were not marked.  They arrived
- * last, in backward's usual order.
+ * Complete the buckets with the parameters that were not marked.  They are
+ * ordered last, in backward's usual order.
  */
 static void complete_buckets(struct symmcoll_reducer *reducer)
 {
@@ -384,7 +385,7 @@ static void complete_buckets(struct symmcoll_reducer *reducer)
             reducer->arrival[reducer->narrived++] = i;
             reducer->layout.buckets[param->bucket].pending--;
         }
-        /* The average over all ranks, even where this one gave zeros. */
+        /* The average over all ranks, even where this one contributed zeros. */
         param->has_accumulated = !reducer->write_back;
     }
 }

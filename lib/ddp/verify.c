@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What happens between ranks when a reducer is made.  First they find out
- * whether they train the same model: the number of parameters, then each one's
- * type, shape and strides, beside rank 0's; what differs is known to every rank
+ * What happens between ranks when a reducer is made.  First they check that
+ * they train the same model: the number of parameters, then each one's type,
+ * shape and strides, beside rank 0's; what differs is known to every rank
  * before any parameter is touched.  Then rank 0's values become everyone's.
  */
 #include "ddp/reducer.h"
@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the ranks tell each other first. */
+/* What the ranks exchange first. */
 struct summary {
     int64_t nparams;
     int64_t has_hook;
 };
 
-/* One parameter as it travels. */
+/* One parameter as it is broadcast. */
 struct record {
     int64_t dtype;
     int64_t ndim;
@@ -102,7 +102,7 @@ static symmcoll_status_t report_difference(
         symc_format_dims(wanted->strides, (int)wanted->ndim, zero));
 }
 
-/* Tell all ranks where each differs; every rank names the same difference, the
+/* Send all ranks where each differs; every rank names the same difference, the
  * lowest rank's in the lowest parameter. */
 static symmcoll_status_t exchange_differences(
     const struct symmcoll_reducer *reducer, const struct difference *own,
@@ -195,7 +195,7 @@ symmcoll_status_t symc_broadcast_params(
 
         if (!symc_add(total, own, &total))
             total = SIZE_MAX;
-        /* A large parameter that is one piece goes as it lies. */
+        /* A large contiguous parameter is sent in place. */
         if (own > largest && !(own >= nbytes && reducer->params[i].dense))
             largest = own;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The core that a backend is given: each function looks up what it needs
- * through the group and hands on.
+ * through the group and passes it on.
  */
 #include "base/cancel.h"
 #include "group/group.h"
@@ -43,7 +43,7 @@ static bool find_setting(
 
 /* ---- descriptors ---- */
 
-/* Meet once more, under a name that this group alone uses. */
+/* Run one more rendezvous, under a name that this group alone uses. */
 static symmcoll_status_t exchange_once(struct symmcoll_group *group,
     const struct symc_bootstrap_offer *mine, struct symc_bootstrap_offer *all,
     bool *threads)
@@ -65,8 +65,8 @@ static symmcoll_status_t exchange_once(struct symmcoll_group *group,
     return symc_bootstrap_exchange(&args, mine, all, threads);
 }
 
-/* Threads share a table of descriptors: each makes a copy of its own, and
- * nobody goes on before all have. */
+/* Threads share a table of descriptors: each makes a copy of its own, and no
+ * rank goes on before all have. */
 static symmcoll_status_t copy_fds(
     struct symmcoll_group *group, struct symc_bootstrap_offer *all, int *fds)
 {
@@ -210,8 +210,8 @@ static symmcoll_status_t failure(
     return status;
 }
 
-/* Where those who have not come are: one clause for each, as far as they fit.
- */
+/* The positions of the ranks that have not come: one clause for each, as far as
+ * they fit. */
 static void describe_missing(const struct symmcoll_group *group,
     const bool *missing, char *buffer, size_t nbytes)
 {

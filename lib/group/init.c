@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * symmcoll_init() and symmcoll_finalize(): a world and its first group.  They
- * are here because a world, one layer below, knows nothing of groups.
+ * are here because a world, one layer below, does not depend on groups.
  */
 #include "base/cancel.h"
 #include "group/group.h"

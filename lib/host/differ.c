@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Ranks that pass different arguments: what each has passed, in one sentence.
- * Every rank sees the same headers and comes to the same conclusion.
+ * Every rank reads the same headers and reaches the same verdict.
  */
 #include "host/host.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Threads of one process read each other's buffers: no staging, and one copy
- * less.  The addresses travel in the header lines.
+ * less.  The addresses are in the header lines.
  *
  * A buffer is exposed from the header on until its owner has seen everybody
- * drained.  An owner that leaves early (a timeout, a dead peer, an abort) takes
- * its buffers back: it says up to which operation they are revoked, and waits
- * until nobody is inside a chunk of them.  A reader says whom it reads, looks
- * whether that one has revoked, and reads one chunk; both in sequentially
- * consistent order, so that one of the two sees the other.  A chunk loop never
- * blocks, so the owner's wait is short.
+ * drained.  An owner that leaves early (a timeout, a dead peer, an abort)
+ * revokes its buffers: it stores up to which operation they are revoked, and
+ * waits until no peer is inside a chunk of them.  A reader stores whom it
+ * reads, checks whether that rank has revoked, and reads one chunk; both in
+ * sequentially consistent order, so that one of the two sees the other.  A
+ * chunk loop never blocks, so the owner's wait is short.
  */
 #include "host/host.h"
 
@@ -47,8 +47,8 @@ static bool is_revoked(const struct direct *direct, int rank)
            direct->op->seq;
 }
 
-/* Begin to read a peer's buffers; false where it has taken them back.  peer may
- * be the group's size: then all of them. */
+/* Begin to read a peer's buffers; false where it has revoked them. peer may be
+ * the group's size: then all of them. */
 static bool enter(const struct direct *direct, int peer)
 {
     struct symc_host *host = direct->host;
@@ -72,7 +72,7 @@ static void leave(const struct direct *direct)
         &host->channels[host->rank]->inside, 0, memory_order_release);
 }
 
-/* Take this rank's buffers back. */
+/* Revoke this rank's buffers. */
 static void revoke(const struct direct *direct)
 {
     struct symc_host *host = direct->host;
@@ -90,7 +90,8 @@ static void revoke(const struct direct *direct)
     }
 }
 
-/* A peer took its buffers back: the group has failed, and says why. */
+/* A peer revoked its buffers: the group has failed, and its status tells
+ * why. */
 static symmcoll_status_t fail_revoked(const struct direct *direct)
 {
     const struct symc_core *core = direct->host->core;
@@ -230,7 +231,7 @@ symmcoll_status_t symc_host_direct(
     symmcoll_status_t status =
         symc_host_synchronise(host, op, 0, &mine, sizeof(mine), &entry);
     if (status == SYMMCOLL_ERR_MISMATCH || status == SYMMCOLL_ERR_CONFIG)
-        exposed = false; /* nobody reads: all ranks came to the same end */
+        exposed = false; /* nobody reads: all ranks ended alike */
     if (status == SYMMCOLL_OK) {
         host->rounds++;
         direct.reduction = symc_host_reduction(host, op);

@@ -234,8 +234,9 @@ void symc_host_post(
 }
 
 /*
- * Take the line of the next operation back from the peers, who read it last in
- * the one before this: its store then need not wait for that.
+ * Prefetch the line of the next operation for writing: peers read it last in
+ * the operation before this one, and its store then need not wait for the
+ * transfer.
  */
 static inline void claim_next(const struct symc_host *host, uint64_t seq)
 {
@@ -250,9 +251,9 @@ static inline void claim_next(const struct symc_host *host, uint64_t seq)
 }
 
 /*
- * Write the header line, number last.  Peers are polling it, and each look
- * takes the line away from this processor: so everything is put together first
- * and stored in one go.
+ * Write the header line, number last.  Peers are polling it, and each poll
+ * takes the cache line away from this processor: so the line is assembled first
+ * and stored at once.
  */
 static inline void publish(const struct symc_host *host,
     const struct symc_op *op, uint32_t what, const void *payload, size_t nbytes)

@@ -116,7 +116,7 @@ void symc_host_list_missing(
 /* Wake the peers who sleep; after a word has been written. */
 void symc_host_wake_peers(const struct symc_host *host);
 
-/* Advance an own counter, and wake who sleeps. */
+/* Advance an own counter, and wake the peers that sleep. */
 void symc_host_post(
     struct symc_host *host, _Atomic uint64_t *counter, uint64_t value);
 
@@ -131,7 +131,7 @@ struct symc_reduction symc_host_reduction(
 symmcoll_status_t symc_host_disagree(
     struct symc_host *host, const struct symc_op *op);
 
-/* Ranks that cut memory differently cannot work together. */
+/* Ranks that divide their blocks differently cannot work together. */
 symmcoll_status_t symc_host_check_geometry(struct symc_host *host);
 
 /* ---- pipeline.c ---- */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations that are issued and end later: those whose contribution travels
- * with the header line.  Issuing publishes and never waits, so that no peer is
- * held up by a rank that computes meanwhile; whoever asks later finds that all
- * lines are there and works out the result.  They end in the order of issue.
+ * Operations that are issued and end later: those whose contribution is in or
+ * beside the header line.  Issuing publishes and never waits, so that no peer
+ * is delayed by a rank that computes meanwhile; a later check finds that all
+ * lines are there and computes the result.  They end in the order of issue.
  */
 #include "host/host.h"
 #include "host/select.h"
@@ -45,7 +45,7 @@ static int find_missing(const struct symc_host *host, const struct symc_op *op)
     return -1;
 }
 
-/* What becomes of an operation for which a peer is missing. */
+/* The status of an operation for which a peer is missing. */
 static symmcoll_status_t consider(struct symc_host *host,
     const struct symc_op *op, int missing, enum symc_advance how)
 {
@@ -79,7 +79,7 @@ symmcoll_status_t symc_host_advance(
         return status;
     core->recorded(core->group, issued->entry, status == SYMMCOLL_OK);
     symc_host_finish(host, op);
-    /* A peer may wait for room in its ring. */
+    /* A peer may wait for space in its ring. */
     symc_host_wake_peers(host);
     return status;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One shot, for small messages: every rank's contribution travels in or beside
- * its header line, and every rank works out its own result.  One crossing, no
- * second one, because the lines are used in turn (wire.h).
+ * One shot, for small messages: every rank's contribution is in or beside its
+ * header line, and every rank computes its own result.  One transfer of a cache
+ * line and no second one, because the lines are used in turn (wire.h).
  */
 #include "host/host.h"
 
@@ -89,9 +89,9 @@ static struct given given_by(
     const struct symc_host *host, const struct symc_op *op)
 {
     size_t nbytes = contribution(host, op);
-    bool gives = op->kind != SYMC_BROADCAST || host->rank == op->root;
+    bool sends = op->kind != SYMC_BROADCAST || host->rank == op->root;
 
-    if (!gives)
+    if (!sends)
         return (struct given){0, 0};
     return symc_host_fits_line(op, nbytes) ? (struct given){0, nbytes}
                                            : (struct given){nbytes, 0};

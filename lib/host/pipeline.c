@@ -9,12 +9,12 @@
  *     combine            `------' `------' `------' ...
  *     collect                     `------' `------' ...
  *
- * so that ranks work on different rounds at once and one slow rank is not felt
- * at once.  Three counters for each rank say how far it is.  They count rounds
- * over the life of the group and every rank advances all of them in every
- * operation, needed or not, so different operations follow each other without a
- * barrier.  A slot is written again when everybody has drained the round that
- * used it before.
+ * so that ranks work on different rounds at once and one slow rank does not
+ * delay the others at once.  Three counters for each rank say how far it is.
+ * They count rounds over the life of the group and every rank advances all of
+ * them in every operation, needed or not, so different operations follow each
+ * other without a barrier.  A slot is written again when everybody has drained
+ * the round that used it before.
  */
 #include "host/host.h"
 
@@ -47,7 +47,7 @@ void symc_host_part(
         *hi = count;
 }
 
-/* One operation on its way through. */
+/* One operation in the pipeline. */
 struct run {
     struct symc_host *host;
     const struct symc_op *op;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * all_gather, gather and broadcast through staging: whoever has something
- * stages it chunk by chunk, whoever wants it copies it out.
+ * all_gather, gather and broadcast through staging: senders stage their data
+ * chunk by chunk, receivers copy it out.
  */
 #include "host/host.h"
 
@@ -26,7 +26,7 @@ static void stage(struct symc_host *host, const struct symc_op *op,
         round->count * op->elem, false);
 }
 
-/* Stage, and copy the own part of the result while it is at hand. */
+/* Stage, and copy the own part of the result while it is in cache. */
 static void stage_and_keep(struct symc_host *host, const struct symc_op *op,
     const struct symc_round *round, void *context)
 {
@@ -53,7 +53,7 @@ symmcoll_status_t symc_host_staged_copy(
     struct symc_host *host, const struct symc_op *op)
 {
     bool is_root = op->root == host->rank;
-    bool gives = op->kind != SYMC_BROADCAST || is_root;
+    bool sends = op->kind != SYMC_BROADCAST || is_root;
     bool wants =
         op->kind == SYMC_ALL_GATHER || (op->kind == SYMC_GATHER) == is_root;
     bool keeps = op->kind != SYMC_BROADCAST && wants;
@@ -61,7 +61,7 @@ symmcoll_status_t symc_host_staged_copy(
     struct symc_pipeline pipeline = {.total = op->count,
         .step = host->chunk / op->elem,
         .context = &copy,
-        .stage = !gives  ? NULL
+        .stage = !sends  ? NULL
                  : keeps ? stage_and_keep
                          : stage,
         .collect = wants ? collect : NULL,

@@ -2,7 +2,7 @@
 /*
  * reduce_scatter through staging: in each round a rank stages a piece of every
  * other rank's part and sums the pieces of its own.  One copy and one sum of
- * everything, two crossings a chunk.
+ * everything, two transfers a chunk.
  */
 #include "host/host.h"
 

@@ -2,11 +2,11 @@
 /*
  * Two shots, for all_reduce and reduce of middle and large messages: of each
  * chunk every rank sums its own part of everybody's, and the parts are then
- * copied to whoever wants the whole.
+ * copied out by the ranks that receive the whole.
  *
  * Bytes a rank moves for a message of n, W ranks: it stages (W-1)/W n, reads as
  * much of its peers' slots plus n/W of its own input for the sum, writes n/W
- * twice (result and slot) and copies (W-1)/W n out.  Three crossings a chunk.
+ * twice (result and slot) and copies (W-1)/W n out.  Three transfers a chunk.
  */
 #include "host/host.h"
 

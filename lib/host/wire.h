@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the host backend keeps in every rank's block, for each group: written by
- * its owner alone, read by all.
+ * The host backend's part of every rank's block, for each group: written by its
+ * owner alone, read by all.
  *
  * A collective begins with a header line on each rank: what the rank was asked
  * to do, a small payload, and the sequence number, stored last with release
- * order, so that one cache line crosses once.
+ * order, so that one cache line is transferred once.
  *
  * The lines form a ring.  INVARIANT: the line of operation s is written again,
  * for s + SYMC_LINES, when every peer has finished reading s; so there is no
- * leaving barrier.  How far a rank has finished stands in its `done`.  That
- * word is seldom read: a rank whose operations all run to their end in turn has
- * finished s - 1 when it publishes s, so a header s says so, unless it is
+ * leaving barrier.  How far a rank has finished is in its `done`.  That word is
+ * seldom read: a rank whose operations all run to their end in turn has
+ * finished s - 1 when it publishes s, so a header s implies that, unless it is
  * marked AHEAD: then an earlier operation of its writer has been issued and has
  * not ended.  The areas beside the lines are fewer, for they are large; the
  * same holds of them with SYMC_AREAS.
@@ -24,7 +24,7 @@
 #define SYMC_PAYLOAD 40    /* bytes in the header line */
 #define SYMC_FACTOR_AT 32  /* of them, where PREMUL_SUM's factor is */
 #define SYMC_SLOTS 4       /* staging slots in flight */
-#define SYMC_SMALL_MIN 512 /* room beside the header, for error details */
+#define SYMC_SMALL_MIN 512 /* bytes beside the header, for error details */
 #define SYMC_LINES 8       /* header lines of a rank; a power of two */
 #define SYMC_AREAS 2       /* areas beside them; a power of two */
 

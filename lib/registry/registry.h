@@ -10,7 +10,7 @@
 /* The built-in backends, by falling priority, NULL at the end. */
 const struct symc_backend *const *symc_registry_builtin(void);
 
-/* What all built-in backends together want of a block. */
+/* What all built-in backends together need of a block. */
 void symc_registry_layout(const struct symc_config *config, int size,
     size_t *channel, size_t *staging);
 

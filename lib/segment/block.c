@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Blocks: sealed memfds, backed by memory before they are used, so that a full
- * machine is an error of a call and not a SIGBUS later.  Nothing has a name
+ * machine is an error of a call and not a SIGBUS later.  No block has a name
  * that could outlive its process.
  */
 #include "segment/block.h"
@@ -43,7 +43,7 @@ static const char *format_limit(int resource, char *buffer)
     return symc_format_bytes(limit.rlim_cur, buffer);
 }
 
-/* Memory that the kernel would still give, 0 when it does not say. */
+/* Memory that the kernel can still provide, 0 where it is unknown. */
 static size_t memory_available(void)
 {
     FILE *file = fopen("/proc/meminfo", "re");
@@ -72,7 +72,7 @@ static symmcoll_status_t fail_no_memory(
         format_limit(resource, limit));
 }
 
-/* Growing a file past RLIMIT_FSIZE would raise SIGXFSZ: look first. */
+/* Growing a file past RLIMIT_FSIZE would raise SIGXFSZ: check first. */
 static symmcoll_status_t check_file_limit(const char *what, size_t nbytes)
 {
     struct rlimit limit;
@@ -125,7 +125,7 @@ static symmcoll_status_t map_block(
     if (at == MAP_FAILED)
         return fail_no_memory(errno, "block: address space for a rank", nbytes,
             RLIMIT_AS, "RLIMIT_AS");
-    /* A forked child has no monitor and no business here. */
+    /* A forked child has no monitor and must not use the block. */
     madvise(at, nbytes, MADV_DONTFORK);
     *block = at;
     return SYMMCOLL_OK;
@@ -205,7 +205,7 @@ static struct symc_block_layout copy_layout(
         .staging_nbytes = GET(layout->staging_nbytes)};
 }
 
-/* Whether a part begins on a page behind the head and ends in the block. */
+/* Whether a part begins on a page after the head and ends in the block. */
 static bool part_fits(
     const struct symc_block_layout *layout, uint64_t offset, uint64_t nbytes)
 {

@@ -23,7 +23,7 @@
 #include <sys/types.h>
 
 #define SYMC_BLOCK_MAGIC UINT64_C(0x3230304c4c4f4353) /* "SCOLL002" */
-#define SYMC_LINE 64           /* bytes that travel together */
+#define SYMC_LINE 64           /* bytes of a cache line */
 #define SYMC_FALSE_SHARING 128 /* alignment; lines are fetched in pairs */
 
 /* The futex on which a rank sleeps.  Others wake it where `sleeping` is not
@@ -49,7 +49,7 @@ struct symc_exit {
 
 #define SYMC_WORLD_DEFAULT "default" /* the name of a world without one */
 
-/* Where the parts of a block are: offsets from its start, and bytes. */
+/* The layout of a block: offsets of its parts from its start, and bytes. */
 struct symc_block_layout {
     uint64_t nbytes; /* of the whole */
     uint64_t trace_offset;
@@ -67,13 +67,13 @@ struct symc_block {
     uint32_t size; /* ranks of the world */
     int32_t pid;
     uint32_t threads; /* 1: the ranks are threads of one process */
-    struct symc_block_layout layout; /* as its owner laid it out */
+    struct symc_block_layout layout; /* as its owner wrote it */
     char world[64];                  /* the world's name */
 
     _Alignas(SYMC_LINE) _Atomic uint32_t liveness; /* robust futex */
     _Atomic uint32_t
         left; /* SYMC_LEFT_MARK where `life` is a orderly shutdown */
-    _Alignas(SYMC_LINE) _Atomic uint32_t users; /* threads: who maps it */
+    _Alignas(SYMC_LINE) _Atomic uint32_t users; /* threads: how many map it */
     _Atomic uint32_t dumped; /* 1: its flight recorder has been written out */
     struct symc_exit exit;
     struct symc_doorbell doorbell;

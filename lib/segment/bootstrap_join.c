@@ -23,7 +23,7 @@
 #define RETRY_MIN_NS (INT64_C(500) * 1000)
 #define RETRY_MAX_NS (INT64_C(20) * 1000 * 1000)
 #define STAY_NS (INT64_C(300) * 1000 * 1000) /* after a failed rendezvous */
-#define PEER_PIDFD 77 /* SO_PEERPIDFD, which the C library may not know */
+#define PEER_PIDFD 77 /* SO_PEERPIDFD, which the C library may not define */
 #define ANSWER_WAIT_NS SYMC_NS_PER_S /* for the answer to a GIVE_UP */
 
 /* One rank that joins. */
@@ -76,7 +76,7 @@ static symmcoll_status_t fail_unreached(const struct joiner *joiner, int error)
         args->rank, args->size, args->name);
 }
 
-/* Nobody of ours will ever be let in there. */
+/* No rank of this user can ever connect there. */
 static symmcoll_status_t fail_foreign(const char *name, uid_t uid)
 {
     return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -260,10 +260,10 @@ static symmcoll_status_t join(struct joiner *joiner)
 
 /*
  * The connection ended before the bootstrap server had read our hello.  What
- * listened there need not be of this job: a process that is killed goes on to
- * take connections until the kernel has torn its memory down, and a restarted
- * job finds its predecessor under the same name.  So this is no death of rank
- * 0, but one that has not come yet.
+ * listened there need not be of this job: a killed process accepts connections
+ * until the kernel has torn its memory down, and a restarted job finds its
+ * predecessor under the same name.  So rank 0 has not died; it has not started
+ * yet.
  */
 static symmcoll_status_t join_again(struct joiner *joiner)
 {

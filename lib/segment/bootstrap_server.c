@@ -289,7 +289,7 @@ static bool accept_client(struct symc_bootstrap_server *server)
     return true;
 }
 
-/* The same, for some of those who wait. */
+/* The same, for some of the waiting connections. */
 static bool welcome_some(struct symc_bootstrap_server *server)
 {
     int count = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connecting to an abstract socket without blocking, and whose such a socket
- * is.  A connection tells its other end, but a socket whose queue is full, or
- * that nobody listens on, gives none: then the kernel's list of sockets does.
+ * Connecting to an abstract socket without blocking, and finding its owner.  A
+ * connection has the credentials of its other end, but a socket whose queue is
+ * full, or that nobody listens on, accepts none: then the kernel's list of
+ * sockets is read.
  */
 #include "segment/connect.h"
 #include "segment/message.h"
@@ -51,7 +52,8 @@ int symc_connect(const char *name, int *fd)
 
 /* ---- the kernel's list ---- */
 
-/* What the kernel says of one socket; whether it is ours and has a user. */
+/* Read the kernel's entry of one socket; whether it is the one looked for and
+ * has a user. */
 static bool read_entry(const struct nlmsghdr *header,
     const struct sockaddr_un *name, unsigned name_nbytes, uid_t *uid)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connecting to an abstract socket without blocking, and whose such a socket
- * is.  Private to this module.
+ * Connecting to an abstract socket without blocking, and finding its owner.
+ * Private to this module.
  */
 #ifndef SYMC_SEGMENT_CONNECT_H
 #define SYMC_SEGMENT_CONNECT_H
@@ -16,18 +16,17 @@
  * Connect; never waits.  *fd (out) does not block either.
  *
  * 0, or an errno: ECONNREFUSED nobody listens there, EAGAIN the queue of
- * connections is full, EINVAL a bad name; others where there is no socket to be
- * had.
+ * connections is full, EINVAL a bad name; others where no socket can be opened.
  */
 int symc_connect(const char *name, int *fd);
 
-/* The user whose socket it is, as the kernel lists it (sock_diag, Linux 5.3);
- * false where it does not say, or there is none. */
+/* The user who owns the socket, as the kernel lists it (sock_diag, Linux 5.3);
+ * false where that is unknown, or there is none. */
 bool symc_socket_owner(const char *name, uid_t *uid);
 
 /*
- * Say whose a socket that does not let us in is: "user 1000 (its queue of
- * connections is full)".
+ * Format the owner of a socket that refuses connections: "user 1000 (its queue
+ * of connections is full)".
  *
  * error  of symc_connect()
  */

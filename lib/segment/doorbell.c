@@ -3,9 +3,9 @@
  * Waiting beyond the first polls: spin, yield, sleep.
  *
  * Waking a sleeping processor costs 20 to 40 microseconds, some hundred times
- * the way of a cache line, so a rank with a processor of its own polls for that
- * long first.  Where ranks share processors, polling holds up the one that is
- * waited for: a few polls, then the processor is given away.
+ * the transfer of a cache line, so a rank with a processor of its own polls for
+ * that long first.  Where ranks share processors, polling delays the rank that
+ * is waited for: a few polls, then the processor is yielded.
  */
 #include "segment/doorbell.h"
 
@@ -18,8 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CLOCK_EVERY 64 /* polls between two looks at the clock */
-#define YIELD_EVERY 4  /* looks at the clock between two offers to yield */
+#define CLOCK_EVERY 64 /* polls between two readings of the clock */
+#define YIELD_EVERY 4  /* readings of the clock between two yields */
 /* The longest sleep: with membarrier, and without. */
 #define NAP_NS (INT64_C(100) * 1000 * 1000)
 #define NAP_BLIND_NS (INT64_C(5) * 1000 * 1000)
@@ -84,9 +84,9 @@ static bool is_stopped(const struct wait *wait)
            0;
 }
 
-/* Poll until the word comes, the flag is raised, or the time is up.  The
- * processor is offered to others now and then: it may be the peer that waits
- * for it, where the scheduler has put both on one. */
+/* Poll until the word is written, the flag is set, or the time is up.  The
+ * processor is yielded now and then: the peer may be waiting for it, where the
+ * scheduler has put both on one. */
 static bool spin(const struct wait *wait, int64_t until_ns)
 {
     for (int round = 1;; round++) {
@@ -104,7 +104,7 @@ static bool spin(const struct wait *wait, int64_t until_ns)
     }
 }
 
-/* The same, giving the processor away. */
+/* The same, yielding the processor. */
 static bool yield(const struct wait *wait, int64_t polls, int64_t until_ns)
 {
     for (int64_t i = 0; i < polls; i++) {
@@ -131,7 +131,7 @@ static void sleep_on(struct symc_doorbell *doorbell, uint32_t wakes, int64_t ns)
     syscall(SYS_futex, &doorbell->wakes, FUTEX_WAIT, wakes, &time, NULL, 0);
 }
 
-/* Sleep once; the caller looks again at everything afterwards. */
+/* Sleep once; the caller checks everything again afterwards. */
 static void nap(const struct wait *wait, int64_t now)
 {
     struct symc_doorbell *doorbell = wait->watch->doorbell;

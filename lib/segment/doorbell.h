@@ -22,7 +22,7 @@ struct symc_waiting {
     int64_t spin_ns;     /* polling before sleeping; not oversubscribed */
     int64_t polls;       /* polls before yielding; oversubscribed */
     int64_t yield_ns;    /* yielding before sleeping; oversubscribed */
-    int64_t nap_ns;      /* longest sleep before looking at everything again */
+    int64_t nap_ns;      /* longest sleep before checking everything */
 };
 
 /* Set up for so many ranks on this machine, and register with membarrier. */
@@ -35,12 +35,12 @@ struct symc_wait_budget {
     int64_t deadline_ns; /* 0: has not begun */
 };
 
-/* What one waiting thread looks at besides the word. */
+/* What a waiting thread checks besides the word. */
 struct symc_watch {
     const struct symc_waiting *waiting;
     struct symc_doorbell *doorbell;  /* this rank's */
-    const _Atomic uint32_t *stopped; /* not 0: give up; looked at often */
-    /* Looked at now and then; true: give up. */
+    const _Atomic uint32_t *stopped; /* not 0: give up; checked often */
+    /* Called now and then; true: give up. */
     bool (*look)(void *arg);
     void *arg;
 };
@@ -59,9 +59,9 @@ enum symc_wait_end symc_wait_long(const struct symc_watch *watch,
 #define SYMC_QUICK_POLLS 32
 
 /*
- * Between two polls.  A poll that comes too early takes the line from the
- * writer and costs both a crossing: polling without a pause nearly doubles the
- * time of a small collective.
+ * Between two polls.  A poll too early takes the cache line from the writer and
+ * costs both a transfer: polling without a pause nearly doubles the time of a
+ * small collective.
  */
 static inline void symc_pause(void)
 {
@@ -74,7 +74,7 @@ static inline void symc_pause(void)
 
 /*
  * Wait until *word is at least target, with acquire order.  What a peer has
- * written counts before any failure: the word is looked at first.
+ * written counts before any failure: the word is checked first.
  */
 static inline enum symc_wait_end symc_wait(const struct symc_watch *watch,
     const _Atomic uint64_t *word, uint64_t target,

@@ -75,7 +75,7 @@ bool symc_liveness_is_pidfd(int pidfd, ino_t inode)
                errno != EBADF);
 }
 
-/* Whether the process behind a pidfd has ended. */
+/* Whether the process of a pidfd has ended. */
 static bool has_ended(int pidfd)
 {
     struct pollfd polled = {.fd = pidfd, .events = POLLIN};
@@ -148,8 +148,8 @@ void symc_liveness_format_exit(int code, int sig, char *buffer, size_t nbytes)
 }
 
 /*
- * What the kernel says of a process that has been reaped (Linux 6.15).  The C
- * library does not know this yet.
+ * The kernel's information on a process that has been reaped (Linux 6.15).  The
+ * C library does not define it yet.
  */
 struct pidfd_info {
     uint64_t mask;
@@ -202,7 +202,7 @@ static bool ask_proc(pid_t pid, int pidfd, int *status)
 /* How a process ended, as of waitpid(). */
 static bool ask_kernel(pid_t pid, int pidfd, int *status)
 {
-    /* Reaped between the two: then the first knows by now. */
+    /* Reaped between the two: then the first succeeds now. */
     return ask_pidfd(pidfd, status) || ask_proc(pid, pidfd, status) ||
            ask_pidfd(pidfd, status);
 }

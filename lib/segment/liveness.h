@@ -2,7 +2,7 @@
 /*
  * Liveness words: a robust futex that the rank's monitor thread owns as long as
  * it runs.  When the process dies, the kernel marks it, long before a large
- * memory is torn down; anyone who maps the block sees that with one load.
+ * memory is torn down; whoever maps the block reads that with one load.
  *
  * The monitor thread registers a robust list of its own with the kernel, which
  * replaces the C library's for that thread: it must not lock robust mutexes.
@@ -73,7 +73,7 @@ bool symc_liveness_find_exit(const struct symc_exit *end, int *status);
 bool symc_liveness_format_end(
     const struct symc_peer *peer, char *buffer, size_t nbytes);
 
-/* How a process ended, as far as the kernel says: as
+/* How a process ended, as far as the kernel tells: as
  * symc_liveness_format_exit(). pidfd is the process's; -1 where there is
  * none. */
 bool symc_liveness_ask_kernel(

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages with descriptors over Unix sockets, and who is at the other end.
+ * Messages with descriptors over Unix sockets, and the credentials of the other
+ * end.
  */
 #include "segment/message.h"
 #include "segment/bootstrap.h"

@@ -70,7 +70,7 @@ static inline size_t symc_bootstrap_answer_nbytes(int count)
 }
 
 /* Send one message with descriptors, without waiting; 0, or an errno: EAGAIN no
- * room for it.  Never raises SIGPIPE. */
+ * space for it.  Never raises SIGPIPE. */
 int symc_message_send(
     int fd, const void *data, size_t nbytes, const int *fds, int nfds);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What each changing call makes of the value that is there: the rules of set,
- * add, append, compare_set and delete, once for every kind of store that keeps
- * its values in this process.
+ * How each changing call changes the present value: the rules of set, add,
+ * append, compare_set and delete, once for every kind of store that keeps its
+ * values in this process.
  */
 #include "store/ops.h"
 
@@ -108,7 +108,7 @@ static symmcoll_status_t append_bytes(struct symc_edit *edit, const char *key,
     return SYMMCOLL_OK;
 }
 
-/* The four cases of compare_set; the result is what the caller is told. */
+/* The four cases of compare_set; the result is what the caller gets. */
 static symmcoll_status_t compare_value(struct symc_edit *edit,
     const struct symc_bytes *present, struct symc_change *change)
 {

@@ -3,8 +3,8 @@
  * The file store: a table in a file that every rank can open, also over NFS.
  *
  * Each call opens the file, locks it with flock(2) (shared to read, exclusive
- * to write), takes in what others have appended, and closes it.  Waiting is
- * looking every 10 ms.  How workers come and go is in file_roll.c.
+ * to write), takes in what others have appended, and closes it.  Waiting polls
+ * every 10 ms. file_roll.c registers the workers that open and close the store.
  */
 #include "store/file.h"
 #include "base/cancel.h"
@@ -24,7 +24,7 @@
 #define POLL_NS INT64_C(10000000)
 #define LOCK_POLL_NS INT64_C(1000000)
 /* A lock is held for microseconds, unless its holder is stopped: then a call
- * that must not wait for a key still gives it this long. */
+ * that must not wait for a key still waits this long for it. */
 #define LOCK_WAIT_MIN_NS (5 * SYMC_NS_PER_S)
 
 static void sleep_ns(int64_t ns)
@@ -80,7 +80,7 @@ symmcoll_status_t symc_file_begin(
 
 void symc_file_end(int fd)
 {
-    /* Closing gives the lock back. */
+    /* Closing releases the lock. */
     close(fd);
 }
 

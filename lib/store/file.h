@@ -29,8 +29,8 @@ symmcoll_status_t symc_file_lock(
 /* O_NOFOLLOW where another user could have put a link in the file's place. */
 int symc_file_no_links(void);
 
-/* One look at the file: open and lock it, take in its tail; the mutex is held.
- * Errors: TIMEOUT (the lock), INVALID (the file), SYSTEM. */
+/* Begin one access to the file: open and lock it, read its new records; the
+ * mutex is held.  Errors: TIMEOUT (the lock), INVALID (the file), SYSTEM. */
 symmcoll_status_t symc_file_begin(
     struct symc_file *file, bool exclusive, int64_t deadline_ns, int *fd);
 void symc_file_end(int fd);
@@ -39,7 +39,7 @@ void symc_file_end(int fd);
  * Errors: INVALID (stale, foreign, damaged), TIMEOUT (the lock), SYSTEM. */
 symmcoll_status_t symc_file_join(struct symc_file *file, int64_t deadline_ns);
 
-/* Strike this worker out; the last one of all removes the file.  Where that
+/* Remove this worker's entry; the last worker removes the file.  Where that
  * fails the next run finds the file stale. */
 symmcoll_status_t symc_file_leave(struct symc_file *file);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How workers come to a file store and go.
+ * The workers of a file store.
  *
  * Every worker enters the name of its process under WORKERS when it opens the
- * store and strikes it out when it closes, so that the last one can remove the
- * file, and so that what a dead run left can be told from a run that lives.
+ * store and removes it when it closes, so that the last one can remove the
+ * file, and so that the file of a dead run can be told from that of a live one.
  */
 #include "store/file.h"
 
@@ -65,9 +65,9 @@ static long get_finished(const struct symc_file *file)
 }
 
 /*
- * Refuse what another run left: somebody died without closing it, or all its
- * workers have come already.  A process that is among the open ones may open it
- * again, once for each of its threads.
+ * Refuse a file that another run left: a worker died without closing it, or all
+ * its workers have opened it already.  A process that is among the open ones
+ * may open it again, once for each of its threads.
  */
 static symmcoll_status_t refuse_stale(const struct symc_file *file)
 {

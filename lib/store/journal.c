@@ -40,7 +40,7 @@ enum {
     RECORD_REMOVE = 2
 };
 
-/* FNV-1a: finds damage, not malice. */
+/* FNV-1a: detects damage, not attacks. */
 static uint32_t sum_bytes(uint32_t sum, const void *data, size_t nbytes)
 {
     const unsigned char *bytes = data;
@@ -176,7 +176,7 @@ symmcoll_status_t symc_journal_append(struct symc_journal *journal, int fd,
         goto free_batch;
     }
     status = write_at(journal, fd, batch, nbytes, journal->end);
-    /* The way in is the same for own records and for others'. */
+    /* Own records are taken in as others' are. */
     if (status == SYMMCOLL_OK)
         status = symc_journal_read(journal, fd);
 free_batch:

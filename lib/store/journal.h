@@ -4,8 +4,9 @@
  * shared for reading, exclusive for the rest.
  *
  * The file is a header and then records, one for each change of a key, in the
- * byte order of the machine.  Nothing is ever rewritten.  What a killed writer
- * left of its last record is skipped by readers and cut off by the next writer.
+ * byte order of the machine.  Nothing is ever rewritten.  An incomplete last
+ * record of a killed writer is skipped by readers and truncated by the next
+ * writer.
  */
 #ifndef SYMC_STORE_JOURNAL_H
 #define SYMC_STORE_JOURNAL_H
@@ -16,9 +17,9 @@
 
 struct symc_journal {
     const char *path;    /* for messages; borrowed */
-    uint64_t generation; /* of the file, random: another file is another one */
-    int64_t end;         /* behind the last whole record read */
-    struct symc_map map; /* what the records up to there amount to */
+    uint64_t generation; /* random; tells this file from another one */
+    int64_t end;         /* after the last whole record read */
+    struct symc_map map; /* the table after the records up to there */
 };
 
 /* Begin a new file.  Errors: SYSTEM. */

@@ -113,7 +113,7 @@ static const struct launcher *find_launcher(void)
     return &launchers[0];
 }
 
-/* Who it was that set RANK and WORLD_SIZE. */
+/* The launcher that set RANK and WORLD_SIZE. */
 static const char *name_launcher(const struct launcher *launcher)
 {
     if (launcher != &launchers[0])
@@ -190,8 +190,8 @@ void symc_digest_add(
 }
 
 /*
- * MPICH's launcher names the job nowhere, but it leaves a socket to the process
- * that started all ranks of this machine.
+ * MPICH's launcher passes no name of the job, but a socket to the process that
+ * started all ranks of this machine.
  */
 static bool mark_parent(struct symc_digest *digest)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the launcher left in the environment: who this rank is, and by what its
- * job can be told from every other one on this machine.
+ * What the launcher left in the environment: which rank this is, and what tells
+ * its job from every other one on this machine.
  */
 #ifndef SYMC_STORE_LAUNCHER_H
 #define SYMC_STORE_LAUNCHER_H
 
 #include "base/base.h"
 
-/* Numbers are -1 where nothing is said, or nothing that is a number. */
+/* Numbers are -1 where they are not set, or are not numbers. */
 struct symc_launch {
     const char *launcher; /* NULL: neither a rank nor a size was found */
     int rank;
@@ -43,8 +43,8 @@ struct symc_digest {
 void symc_digest_add(
     struct symc_digest *digest, const char *name, const char *value);
 
-/* Mix in what the launcher says about the job.  False: nothing that another job
- * on this machine could not say as well. */
+/* Mix in what identifies the job to its launcher.  False: nothing that tells it
+ * from another job on this machine. */
 bool symc_launch_mark(
     const struct symc_launch *launch, struct symc_digest *digest);
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct pair {
-    const char *key; /* first, so that a lookup needs no text of its own */
+    const char *key; /* first, so that a lookup needs no copy of the text */
     struct symc_bytes value;
     char text[];
 };

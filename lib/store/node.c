@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which machine is this, and is that process still the one it was?
+ * Which machine this is, and whether a process is still the same one.
  *
  * Ranks can connect to an abstract socket where they share a kernel and a
  * network namespace, so that pair names a node.  A process is named by its
- * boot, its namespace of process numbers, its number and the moment of its
- * start, since numbers are used again.
+ * boot, its namespace of process numbers, its number and its start time, since
+ * numbers are reused.
  */
 #include "store/node.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names for this machine and for one life of one process, such that another
- * process can tell whether it is the same machine and whether that life is
- * over.
+ * Names for this machine and for one process, such that another process can
+ * tell whether it runs on the same machine and whether that process has ended.
  */
 #ifndef SYMC_STORE_NODE_H
 #define SYMC_STORE_NODE_H
@@ -22,8 +21,8 @@ enum symc_process_state {
     SYMC_PROCESS_ELSEWHERE /* another machine or container: cannot be told */
 };
 
-/* What became of a named process; pid (out, may be NULL) is 0 where the name
- * is none. */
+/* The state of a named process; pid (out, may be NULL) is 0 where the name is
+ * invalid. */
 enum symc_process_state symc_process_find(const char *name, pid_t *pid);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a kind of store has to offer.  store.c checks the arguments, turns
+ * The operations of a kind of store. store.c checks the arguments, turns
  * seconds into deadlines and calls through this table; hash.c, file.c and
  * prefix.c fill it in.
  */
@@ -17,7 +17,7 @@
 #define SYMC_STORE_VALUE_MAX (16 << 20) /* bytes */
 #define SYMC_KEY_TEXT 80                /* bytes of a key shown in a message */
 
-/* A value; data is on the heap, with a zero byte behind nbytes. */
+/* A value; data is on the heap, with a zero byte after nbytes. */
 struct symc_bytes {
     void *data;
     size_t nbytes;
@@ -31,7 +31,7 @@ enum symc_edit_kind {
     SYMC_EDIT_DELETE
 };
 
-/* One change of one key, asked for and answered. */
+/* One change of one key: the request and its result. */
 struct symc_edit {
     enum symc_edit_kind kind;
     const void *value; /* SET, APPEND; what COMPARE_SET desires */
@@ -47,8 +47,8 @@ struct symc_edit {
 };
 
 /*
- * Keys are checked for length before they come here, except that a prefix can
- * make one too long.  A deadline passed already means: do not wait.
+ * The length of keys has been checked before, except that a prefix can make one
+ * too long.  A deadline passed already means: do not wait.
  */
 struct symc_store_ops {
     const char *kind; /* "hash" */
@@ -93,11 +93,11 @@ symmcoll_status_t symc_store_get_until(struct symmcoll_store *store,
 
 /* ---- edit.c ---- */
 
-/* A copy on the heap, with a zero byte behind it.  Errors: NO_MEMORY. */
+/* A copy on the heap, with a zero byte after it.  Errors: NO_MEMORY. */
 symmcoll_status_t symc_bytes_copy(
     const void *data, size_t nbytes, struct symc_bytes *copy);
 
-/* What an edit makes of a key. */
+/* What an edit does to a key. */
 struct symc_change {
     enum {
         SYMC_KEEP,
@@ -108,9 +108,9 @@ struct symc_change {
 };
 
 /*
- * Work out a change and fill in the edit's answers; nothing is stored.
- * present is the value there, NULL where there is none.
- * Errors: INVALID (not a number, overflow, too long), NO_MEMORY.
+ * Compute a change and fill in the edit's results; nothing is stored. present
+ * is the value there, NULL where there is none.  Errors: INVALID (not a number,
+ * overflow, too long), NO_MEMORY.
  */
 symmcoll_status_t symc_edit_apply(struct symc_edit *edit, const char *key,
     const struct symc_bytes *present, struct symc_change *change);

@@ -45,7 +45,7 @@ static void close_prefix(void *table)
 {
     struct prefix *prefix = table;
 
-    /* The last one must see what the others did with the view. */
+    /* Acquire: the last one must see what the others did with the view. */
     if (atomic_fetch_sub_explicit(&prefix->handles, 1, memory_order_acq_rel) >
         1)
         return;

@@ -36,7 +36,7 @@ struct opening {
 
 static const struct symmcoll_init_args default_args = SYMMCOLL_INIT_ARGS_INIT;
 
-/* ---- who am I ---- */
+/* ---- rank and size ---- */
 
 static symmcoll_status_t check_args(struct opening *opening)
 {
@@ -73,7 +73,7 @@ static void list_missing(
             buffer + used, nbytes - used, "%s%s", used > 0 ? ", " : "", name);
 }
 
-/* What env:// needs and nobody said, all at once. */
+/* Everything that env:// needs and that is not set. */
 static symmcoll_status_t check_complete(
     const struct opening *opening, bool place_known)
 {
@@ -99,7 +99,7 @@ static symmcoll_status_t check_complete(
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "init: %s: expected in the environment, but not set: %s (%s)",
         file ? "file://" : "env://", missing,
-        file ? "or \"?rank=R&world_size=N\" behind the path"
+        file ? "or \"?rank=R&world_size=N\" after the path"
              : "symmcoll-run or another launcher sets them");
 }
 
@@ -236,7 +236,7 @@ static symmcoll_status_t open_env(struct opening *opening)
 
 /*
  * Enter this process as the rank, unless another one that still runs has done
- * so: two of one number would each wait for the other ranks in vain.
+ * so: two processes of one rank would both wait for the other ranks for ever.
  */
 static symmcoll_status_t claim_rank(struct opening *opening)
 {
@@ -265,7 +265,7 @@ static symmcoll_status_t claim_rank(struct opening *opening)
             status = symmcoll_store_compare_set(out->store, key, expected,
                 nbytes, own, strlen(own), &outcome, &holder, &nbytes);
         free(expected);
-        /* A holder that went away between the two looks: begin anew. */
+        /* The holder ended between the two reads: begin anew. */
         if (status == SYMMCOLL_OK && outcome == SYMMCOLL_STORE_ABSENT) {
             nbytes = 0;
             outcome = SYMMCOLL_STORE_DIFFERS;
@@ -467,13 +467,13 @@ symmcoll_status_t symc_rendezvous_open(const struct symmcoll_init_args *args,
     return symc_fail(status, "%s", detail);
 }
 
-/* Let another process be this rank from now on. */
+/* Release the claim: another process may be this rank from now on. */
 static void release_claim(const struct symc_rendezvous *rendezvous)
 {
     static const char free_text[] = "free";
     char own[SYMC_PROCESS_NAME];
 
-    /* Whoever fails here is found dead by the next one who claims. */
+    /* A rank that fails here is found dead by the next one that claims. */
     if (symc_process_name(own) == SYMMCOLL_OK &&
         symmcoll_store_compare_set(rendezvous->store, rendezvous->claim, own,
             strlen(own), free_text, strlen(free_text), NULL, NULL,

@@ -18,7 +18,7 @@
 struct symc_rendezvous {
     int rank;
     int size;
-    int local_rank;       /* -1 where nobody said */
+    int local_rank;       /* -1 where it is not known */
     const char *launcher; /* "symmcoll-run", "torchrun", "Open MPI", "PMI",
                              "Slurm", "environment", "arguments"; static */
     char name[SYMC_RENDEZVOUS_NAME];   /* abstract socket, no leading zero */
@@ -27,8 +27,8 @@ struct symc_rendezvous {
                                           `name` */
     struct symmcoll_store *store;      /* NULL where no store is needed */
     bool owns_store;
-    char claim[SYMC_CLAIM_MAX]; /* the store's key that says whose this rank is;
-                                   "": none */
+    char claim[SYMC_CLAIM_MAX]; /* the store's key that claims this rank; "":
+                                   none */
 };
 
 /*
@@ -61,7 +61,7 @@ symmcoll_status_t symc_node_name(
     const struct symc_config *config, char *buffer, size_t nbytes);
 
 /* Rank, size and launcher from the environment alone; -1 and NULL where it says
- * nothing.  What is no number counts as nothing here; opening a rendezvous
+ * nothing.  A value that is not a number is ignored here; opening a rendezvous
  * refuses it. */
 void symc_launcher_detect(
     int *rank, int *size, int *local_rank, const char **launcher);

@@ -261,8 +261,8 @@ static symmcoll_status_t find_value(struct symmcoll_store *store,
 symmcoll_status_t symc_store_get_until(struct symmcoll_store *store,
     const char *key, int64_t deadline_ns, struct symc_bytes *value)
 {
-    /* A key may be deleted between its appearance and the look at it: then it
-     * has to appear once more. */
+    /* A key may be deleted between the wait and the read: then the wait is
+     * repeated. */
     for (;;) {
         bool found = false;
         size_t missing = 0;

@@ -45,7 +45,7 @@ static symmcoll_status_t parse_path(
     if (url->scheme == SYMC_SCHEME_ENV) {
         if (length > 0)
             return symc_fail(SYMMCOLL_ERR_INVALID,
-                "init: expected nothing behind env://, found \"%s\"", text);
+                "init: expected nothing after env://, found \"%s\"", text);
         return SYMMCOLL_OK;
     }
     if (length == 0)

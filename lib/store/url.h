@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The URL of a rendezvous: "env://", "file:///PATH", each with
- * "?rank=R&world_size=N" behind it or not.
+ * The URL of a rendezvous: "env://", "file:///PATH", each with an optional
+ * "?rank=R&world_size=N" after it.
  */
 #ifndef SYMC_STORE_URL_H
 #define SYMC_STORE_URL_H

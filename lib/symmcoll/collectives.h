@@ -14,13 +14,13 @@
  * work   out: release with symmcoll_work_free(); NULL makes the call block
  *
  * Ranks that differ get MISMATCH on all of them, symmcoll_last_error() names
- * who passed what, no buffer is touched and the group remains usable.
+ * what each passed, no buffer is touched and the group remains usable.
  *
  * Errors of all: INVALID and UNSUPPORTED (op not defined for dtype), before
  * anything happened; MISMATCH, NO_MEMORY, CONFIG (settings of ranks differ),
  * SYSTEM (no thread for a work); and those that fail the group for good:
- * TIMEOUT (names who did not come), PEER (names who died or has finalized),
- * CANCELED; ABORTED in a group that had failed before.
+ * TIMEOUT (names the ranks that did not come), PEER (names those that died or
+ * have finalized), CANCELED; ABORTED in a group that had failed before.
  *
  * Results are the same bits on every rank and in every run: sums go by rank
  * within blocks of host.reduce_run ranks (16), then by block.  Half and
@@ -72,11 +72,10 @@ symmcoll_status_t symmcoll_reduce_scatter(struct symmcoll_group *group,
     struct symmcoll_work **work);
 
 /*
- * Give every rank the contributions of all, in the order of ranks.
- * in holds count elements, out size * count; in place: in is
- * out + rank * count.
- * Source: torch.distributed.all_gather_into_tensor.
- * Manual: symmcoll_all_gather(3).
+ * Collect the contributions of all ranks, in the order of ranks, on every rank.
+ * in holds count elements, out size * count; in place: in is out + rank *
+ * count.  Source: torch.distributed.all_gather_into_tensor.  Manual:
+ * symmcoll_all_gather(3).
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_all_gather(struct symmcoll_group *group, void *out,
@@ -84,7 +83,7 @@ symmcoll_status_t symmcoll_all_gather(struct symmcoll_group *group, void *out,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
- * Give one rank the contributions of all, in the order of ranks.
+ * Collect the contributions of all ranks, in the order of ranks, on one rank.
  * root  the rank that receives; elsewhere out is not touched and may be NULL
  * in holds count elements, the root's out size * count; in place: the root's in
  * is out + rank * count.
@@ -96,7 +95,7 @@ symmcoll_status_t symmcoll_gather(struct symmcoll_group *group, void *out,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
- * Give every rank what the root holds.
+ * Copy the root's buffer to every rank.
  * buf  count elements: read at the root, written elsewhere
  * Source: torch.distributed.broadcast.       Manual: symmcoll_broadcast(3).
  */

@@ -39,8 +39,9 @@ struct symmcoll_bucket {
 
 /*
  * What to do with a bucket whose gradients are all there: start the
- * communication and give its work, or NULL in *work where it is done already.
- * A hook divides by itself; the reducer divides only where there is none.
+ * communication and return its work in *work, or NULL where it is complete
+ * already.  A hook divides by itself; the reducer divides only where there is
+ * none.
  */
 typedef symmcoll_status_t (*symmcoll_bucket_fn)(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
@@ -84,8 +85,8 @@ symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
     const struct symmcoll_reducer_args *args,
     struct symmcoll_reducer **reducer);
 
-/* Release a reducer; NULL is fine.  Not collective; waits for buckets on their
- * way. */
+/* Release a reducer; NULL is fine.  Not collective; waits for buckets in
+ * flight. */
 SYMMCOLL_API
 void symmcoll_reducer_free(struct symmcoll_reducer *reducer);
 
@@ -116,7 +117,7 @@ symmcoll_status_t symmcoll_reducer_begin(
  * Errors: INVALID (a number out of range; a parameter marked twice; memory that
  * is or is not the view; with write_back, in the first backwards, memory of
  * another gradient), and those of the hook.  A gradient that is refused does
- * not count, and finish says so once more.
+ * not count, and finish reports it again.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_ready(

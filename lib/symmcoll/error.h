@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Errors: a status says what kind, the detail says where, what was expected and
+ * Errors: the status is the kind, the detail says where, what was expected and
  * what was found.  Manual: symmcoll_last_error(3).
  */
 #ifndef SYMMCOLL_ERROR_H
@@ -10,7 +10,7 @@
 
 SYMMCOLL_BEGIN_DECLS
 
-/* The classes of torch.distributed's exceptions, from general to special. */
+/* The classes of torch.distributed's exceptions, from general to specific. */
 enum symmcoll_category {
     SYMMCOLL_CATEGORY_NONE = 0,    /* no error */
     SYMMCOLL_CATEGORY_VALUE = 1,   /* ValueError, TypeError */
@@ -28,7 +28,8 @@ enum symmcoll_category {
 SYMMCOLL_API
 const char *symmcoll_last_error(void);
 
-/* A status in words, "TIMEOUT"; "unknown status" for what is none.  Static. */
+/* The name of a status, "TIMEOUT"; "unknown status" for another number.
+ * Static. */
 SYMMCOLL_API
 const char *symmcoll_status_name(symmcoll_status_t status);
 

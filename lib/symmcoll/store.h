@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A store is the small key-value table through which ranks find each other and
- * agree on little things.  Keys and values are bytes; counters are decimal
- * text. Any thread may use a store; a blocked call may hold up other calls on
- * the same object, so take a clone for a second thread. A key has at most 4096
+ * agree on small values.  Keys and values are bytes; counters are decimal text.
+ * Any thread may use a store; a blocked call may hold up other calls on the
+ * same object, so take a clone for a second thread. A key has at most 4096
  * bytes, its prefixes included, a value 16 MiB. Source:
  * torch.distributed.Store.           Manual: symmcoll_store_get(3).
  */
@@ -29,9 +29,9 @@ SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_store_create_hash(struct symmcoll_store **store);
 
 /*
- * A table in a file that all ranks can open.  path must be new: what another
- * run left there is refused with INVALID where it can be told.  The last of
- * num_workers to close removes it; num_workers <= 0: it stays.
+ * A table in a file that all ranks can open. path must be new: a file that
+ * another run left there is refused with INVALID where that can be detected.
+ * The last of num_workers to close removes it; num_workers <= 0: it stays.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_store_open_file(
@@ -115,10 +115,10 @@ symmcoll_status_t symmcoll_store_append(struct symmcoll_store *store,
     const char *key, const void *value, size_t nbytes);
 
 /*
- * Several keys by one call.  Not one change: another rank may see some of them
- * before the rest.  keys, values and nbytes are arrays of nkeys.
+ * Several keys by one call.  Not atomic: another rank may see some of them
+ * before the rest. keys, values and nbytes are arrays of nkeys.
  *
- * multi_get waits for all; on failure it gives none.
+ * multi_get waits for all; on failure it returns none.
  * values  out: release each with free()
  * Errors: as symmcoll_store_set() and symmcoll_store_get().
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The flight recorder: what each rank did last, kept in shared memory where it
- * outlives its rank.  Manual: symmcoll_trace_dump(3).
+ * The flight recorder: the latest operations of each rank, in shared memory
+ * that outlives the rank.  Manual: symmcoll_trace_dump(3).
  */
 #ifndef SYMMCOLL_TRACE_H
 #define SYMMCOLL_TRACE_H

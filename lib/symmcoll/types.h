@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The words every other header uses: status codes, element types, reduce
- * operations, the options of one call.  Numbers here are ABI: never renumbered,
- * never reused.
+ * What every other header uses: status codes, element types, reduce operations,
+ * the options of one call.  Numbers here are ABI: never renumbered, never
+ * reused.
  *
  * Times are seconds in a double: negative means the setting, INFINITY for ever.
  */
@@ -39,7 +39,8 @@ enum symmcoll_status {
     SYMMCOLL_IN_PROGRESS = 1, /* not finished yet; ask again */
     SYMMCOLL_SKIPPED = 2,     /* nothing to do, and nothing was done */
 
-    SYMMCOLL_ERR_INVALID = -1,       /* an argument, or its moment, is wrong */
+    SYMMCOLL_ERR_INVALID =
+        -1, /* an argument, or the time of the call, is wrong */
     SYMMCOLL_ERR_UNSUPPORTED = -2,   /* right, but not available here */
     SYMMCOLL_ERR_MISMATCH = -3,      /* ranks passed different things */
     SYMMCOLL_ERR_TIMEOUT = -4,       /* a deadline passed */
@@ -128,11 +129,12 @@ struct symmcoll_call {
 SYMMCOLL_API
 size_t symmcoll_dtype_size(enum symmcoll_dtype dtype);
 
-/* A type's name as in traces, "float32"; NULL for what is none.  Static. */
+/* A type's name as in traces, "float32"; NULL for an unknown number.
+ * Static. */
 SYMMCOLL_API
 const char *symmcoll_dtype_name(enum symmcoll_dtype dtype);
 
-/* An operation's name, "sum"; NULL for what is none.  Static. */
+/* An operation's name, "sum"; NULL for an unknown number.  Static. */
 SYMMCOLL_API
 const char *symmcoll_op_name(symmcoll_op_t op);
 

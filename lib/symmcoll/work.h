@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A work is one asynchronous operation: wait for it, ask about it, let it go.
- * Any thread may use it, also after its world has been finalized: by then it has
+ * A work is one asynchronous operation: wait for it, query it, release it.  Any
+ * thread may use it, also after its world has been finalized: by then it has
  * ended.  Manual: symmcoll_work_wait(3).
  */
 #ifndef SYMMCOLL_WORK_H
@@ -19,7 +19,7 @@ struct symmcoll_work;
 typedef void (*symmcoll_work_fn)(symmcoll_status_t status, void *arg);
 
 /*
- * Wait until the operation has ended, and give its status.
+ * Wait until the operation has ended, and return its status.
  *
  * timeout  seconds; negative: the operation's own deadline, 0: do not block
  *
@@ -36,7 +36,7 @@ SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_work_test(struct symmcoll_work *work);
 
 /*
- * Release a work; NULL is fine.  Unfinished work is detached: it goes on, and
+ * Release a work; NULL is fine.  Unfinished work is detached: it continues, and
  * its buffers stay the library's until it ends.
  */
 SYMMCOLL_API

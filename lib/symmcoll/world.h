@@ -16,8 +16,8 @@ struct symmcoll_group;
 struct symmcoll_store;
 
 /*
- * How to find the other ranks.  Zero in every member but size means: ask the
- * environment that symmcoll-run, torchrun, mpirun or srun left.
+ * How to find the other ranks.  Zero in every member but size means: read the
+ * environment that symmcoll-run, torchrun, mpirun or srun set.
  */
 struct symmcoll_init_args {
     size_t size;                  /* sizeof(struct symmcoll_init_args) */
@@ -37,7 +37,8 @@ struct symmcoll_init_args {
     }
 
 /*
- * Meet the other ranks.  Blocks until all have come or the timeout has passed.
+ * Join the other ranks.  Blocks until all have joined or the timeout has
+ * passed.
  *
  * args   NULL for the environment
  * world  out: release with symmcoll_finalize()
@@ -45,9 +46,9 @@ struct symmcoll_init_args {
  * The ranks of a world are all processes or all threads of one process.
  *
  * Errors: INVALID, MISMATCH (world_size), CONFIG (a setting), TIMEOUT (names
- * who did not come), PEER (a rank died meanwhile), UNSUPPORTED (several
- * machines, or a kind of init_method), NO_MEMORY, SYSTEM.
- * Source: torch.distributed.init_process_group.  Manual: symmcoll_init(3).
+ * the ranks that did not come), PEER (a rank died meanwhile), UNSUPPORTED
+ * (several machines, or a kind of init_method), NO_MEMORY, SYSTEM.  Source:
+ * torch.distributed.init_process_group.  Manual: symmcoll_init(3).
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_init(

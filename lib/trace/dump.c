@@ -2,8 +2,8 @@
 /*
  * The dump of a ring, in JSON or as a pickle, with the keys that readers of
  * torch.distributed's flight recorder expect: of their format 2.10, or of 2.2,
- * which knew neither the status of groups nor threads.  What we know beyond
- * (who wrote it and why) stands under nccl_comm_state, where both versions have
+ * which knew neither the status of groups nor threads.  What this library adds
+ * (who wrote it and why) is under nccl_comm_state, where both versions have
  * free text.
  */
 #include "trace/emit.h"
@@ -75,7 +75,7 @@ static uint64_t multiply_or_most(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-/* What went in and came out of an operation on the entry's rank. */
+/* The inputs and outputs of an operation on the entry's rank. */
 static void find_shapes(const struct symc_trace_copy *entry, uint32_t size,
     bool is_root, struct shapes *in, struct shapes *out)
 {
@@ -146,7 +146,7 @@ static void put_shapes(struct dump *dump, const char *sizes_key,
 
 static const char *find_state_name(unsigned int state)
 {
-    /* What failed had started; that it ended is told by "retired". */
+    /* A failed operation had started; "retired" tells that it has ended. */
     return state == SYMC_TRACE_COMPLETED   ? "completed"
            : state == SYMC_TRACE_SCHEDULED ? "scheduled"
                                            : "started";
@@ -373,8 +373,8 @@ static void drop_oldest(struct dump *dump)
     dump->count = kept;
 }
 
-/* Copy the entries, oldest first, before anything is written: the file's text
- * takes a while, in which a living writer goes on. */
+/* Copy the entries, oldest first, before anything is written: writing the file
+ * takes a while, in which a live writer goes on. */
 static symmcoll_status_t collect(struct dump *dump)
 {
     const struct symc_trace_view *view = &dump->view;

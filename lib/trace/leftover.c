@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The names of temporary files, and what killed writers have left of them.
+ * The names of temporary files, and removing those of killed writers.
  *
- * A name says who writes: a digest of the boot and the namespace of process
- * numbers, then the process and the moment of its start, since numbers are used
- * again.
+ * A name identifies the writer: a digest of the boot and the namespace of
+ * process numbers, then the process and its start time, since numbers are
+ * reused.
  */
 #include "store/launcher.h"
 #include "store/node.h"
@@ -29,7 +29,7 @@
 /* No dump takes so long: older ones of another machine or boot are left. */
 #define AGE_MAX_S 86400
 
-/* What a name says of its writer. */
+/* The writer, as read from a name. */
 struct writer {
     uint64_t place; /* where its number counts */
     char number_and_start[48];
@@ -46,7 +46,7 @@ static uint64_t digest_place(const char *process)
     return digest.a;
 }
 
-/* This process; where the kernel does not say its start, that is 0. */
+/* This process; where its start is unknown, that is 0. */
 static void name_self(char process[SYMC_PROCESS_NAME])
 {
     if (symc_process_name(process) != SYMMCOLL_OK)
@@ -111,7 +111,7 @@ static bool parse_name(const char *name, struct writer *writer)
     return skip_number(&at, digits, '.') && strcmp(at, "tmp") == 0;
 }
 
-/* Whether nobody will come back to a temporary file of ours. */
+/* Whether the writer of a temporary file has ended. */
 static bool is_left(const struct writer *writer, const char *self, time_t made)
 {
     char process[SYMC_PROCESS_NAME + 64];

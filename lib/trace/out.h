@@ -25,8 +25,8 @@ struct symc_trace_out {
     char buffer[8192];
 };
 
-/* Errors: INVALID (path is not a regular file; others could say where it leads,
- * see symc_folder_open()), SYSTEM. */
+/* Errors: INVALID (path is not a regular file; others could choose where it
+ * leads, see symc_folder_open()), SYSTEM. */
 symmcoll_status_t symc_trace_out_open(
     struct symc_trace_out *out, const char *path);
 

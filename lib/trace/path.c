@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the settings say of dumps: where they go and how they are written.
+ * The settings of dumps: their path and format.
  */
 #include "segment/block.h"
 #include "trace/trace.h"
@@ -26,8 +26,8 @@ static symmcoll_status_t make_folders(char *path, size_t first)
     return SYMMCOLL_OK;
 }
 
-/* The user's cache folder with what belongs to us.  A home that is missing is
- * not ours to make. */
+/* The user's cache folder with what belongs to us.  A missing home folder is
+ * not created. */
 static symmcoll_status_t make_cache(char *path, const char *home)
 {
     if (home == NULL)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where a rank is, or was when it died, in half a line.
+ * The position of a rank, or where it was when it died, in half a line.
  */
 #include "trace/view.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The entry that says most: the latest under way, else the latest. */
+/* The most telling entry: the latest under way, else the latest. */
 static bool find_latest(
     const struct symc_trace_view *view, struct symc_trace_copy *latest)
 {

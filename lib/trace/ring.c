@@ -4,7 +4,7 @@
  *
  * A writer claims a slot by the one atomic exchange of its lock word, from the
  * old record to "record N is being written".  The fields follow as release
- * stores, which cost nothing on x86-64 and keep them behind the lock word for
+ * stores, which cost nothing on x86-64 and keep them after the lock word for
  * every reader without a fence.
  */
 #include "trace/trace.h"
@@ -18,7 +18,7 @@
 /* Plain fields of an entry are written while others may read them. */
 #define PUT(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELEASE)
 
-/* What a thread remembers of the ring it used last, to skip the search. */
+/* The ring that a thread used last, cached to skip the search. */
 struct thread_memory {
     uint64_t birth;
     uint32_t id;
@@ -70,7 +70,7 @@ void symc_trace_init(
     ring->birth = symc_ticks();
     if (gethostname(ring->host, sizeof(ring->host) - 1) != 0)
         copy_text(ring->host, sizeof(ring->host), "unknown");
-    /* Last, so that who sees it sees the rest. */
+    /* Last, so that a reader that sees it sees the rest. */
     PUT(ring->magic, SYMC_TRACE_MAGIC);
 }
 
@@ -106,7 +106,8 @@ int symc_trace_add_group(struct symc_trace_ring *ring, const char *name,
 static uint32_t register_thread(const struct symc_trace_writer *writer)
 {
     struct symc_trace_ring *ring = writer->ring;
-    /* Asked anew for each ring: a number from before fork() is another's. */
+    /* Asked again for each ring: after fork() the old number is another
+     * thread's. */
     uint32_t id = (uint32_t)gettid();
 
     memory.birth = writer->birth;
@@ -129,7 +130,7 @@ static uint32_t register_thread(const struct symc_trace_writer *writer)
     return id;
 }
 
-/* Whether the record in a slot may give way to a newer one. */
+/* Whether the record in a slot may be replaced by a newer one. */
 static bool is_over(struct symc_trace_entry *entry, uint64_t lock)
 {
     unsigned int state;

@@ -5,9 +5,9 @@
  *
  * One thread at a time writes a group's entries, several groups may write at
  * once; readers may come at any time, from any process.  Each entry is under a
- * sequence lock: a reader that meets a torn one (its writer was killed inside)
- * leaves it out.  Nothing here is trusted by a reader: every count and offset
- * is checked against the mapped size.
+ * sequence lock: a reader skips a torn one, whose writer was killed while it
+ * wrote.  Nothing here is trusted by a reader: every count and offset is
+ * checked against the mapped size.
  *
  * What has not ended is never overwritten: a stuck operation stays on record,
  * however much the other groups do meanwhile.
@@ -100,7 +100,7 @@ size_t symc_trace_nbytes(int64_t entries);
 void symc_trace_init(
     struct symc_trace_ring *ring, int64_t entries, int rank, int world_size);
 
-/* Describe a group of the world's first `size` ranks; gives its index, or -1
+/* Describe a group of the world's first `size` ranks; returns its index, or -1
  * where the table is full (such a group is then not recorded). */
 int symc_trace_add_group(struct symc_trace_ring *ring, const char *name,
     const char *desc, int rank, int size);
@@ -175,14 +175,14 @@ symmcoll_status_t symc_trace_path(const struct symc_config *config,
 uint64_t symc_trace_failed_seq(
     const struct symc_trace_ring *ring, size_t nbytes);
 
-/* Room for any symc_trace_position(). */
+/* Buffer size for any symc_trace_position(). */
 #define SYMC_TRACE_POSITION 224
 
 /* What a rank did last, for one line of text: "in all_reduce seq 17 of group
  * 0", "after all_gather seq 16 of group 0", "after failed barrier seq 3 of
  * group 0", "before its first operation"; "" where there is no record.  A label
- * stands behind the number.  The group is left out where it is `named`, which
- * the sentence has named before; NULL: never. */
+ * is after the number.  The group is left out where it is `named`, which the
+ * sentence has named before; NULL: never. */
 const char *symc_trace_position(const struct symc_trace_ring *ring,
     size_t nbytes, const char *named, char *buffer, size_t buffer_nbytes);
 

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define SIZE_LIMIT 65536 /* no world is larger; a corrupt one may say so */
+#define SIZE_LIMIT 65536 /* no world is larger, unless it is corrupt */
 
 #define GET(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
 
@@ -86,7 +86,7 @@ bool symc_trace_view_entry(const struct symc_trace_view *view, uint32_t slot,
 {
     const struct symc_trace_entry *entry = &view->ring->entries[slot];
 
-    /* A live writer is inside for nanoseconds, a dead one for ever. */
+    /* A live writer holds the lock for nanoseconds, a dead one for ever. */
     for (int tries = 0; tries < 100; tries++) {
         uint64_t before =
             atomic_load_explicit(&entry->lock, memory_order_acquire);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reading a ring that may be torn, corrupt, or written to at this moment by
- * another process.  Whatever comes out of here has been copied and checked.
+ * another process.  Whatever these functions return has been copied and
+ * checked.
  */
 #ifndef SYMC_TRACE_VIEW_H
 #define SYMC_TRACE_VIEW_H
@@ -52,7 +53,7 @@ struct symc_trace_group_copy {
 symmcoll_status_t symc_trace_view_open(struct symc_trace_view *view,
     const struct symc_trace_ring *ring, size_t nbytes);
 
-/* Copy a slot's entry; false where it is empty, torn or makes no sense. */
+/* Copy a slot's entry; false where it is empty, torn or invalid. */
 bool symc_trace_view_entry(const struct symc_trace_view *view, uint32_t slot,
     struct symc_trace_copy *copy);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Issued works: who ends them.  Whoever holds the ticket may; a waiter takes it
- * for a moment at a time, so that other threads of its rank can issue in
- * between.  A work that nobody waits for is the progress thread's: while works
- * are issued it looks every few milliseconds whether the oldest one is still
- * the same, and only then stays with it.
+ * Ending issued works.  Any thread that holds the ticket may do so; a waiter
+ * takes it for a moment at a time, so that other threads of its rank can issue
+ * in between.  A work that nobody waits for is ended by the progress thread:
+ * while works are issued it checks every few milliseconds whether the oldest
+ * one is still the same, and only then attends to it.
  */
 #include "work/queue.h"
 #include "work/work.h"
 
 #include <time.h>
 
-#define TICK_NS (INT64_C(5) * 1000 * 1000) /* between two looks */
+#define TICK_NS (INT64_C(5) * 1000 * 1000) /* between two checks */
 #define QUIET_TICKS 200                    /* before it sleeps for good */
 #define LONGEST_NS (INT64_C(100) * 1000 * 1000)
 
@@ -134,8 +134,8 @@ void symc_queue_ask(struct symc_queue *queue)
     pthread_mutex_unlock(&queue->lock);
 }
 
-/* Look at the oldest issued work; gives true where it stays with it, and then
- * the operation and until when to wait for it. */
+/* Check the oldest issued work; true where the thread attends to it, with the
+ * operation and the time until which to wait for it. */
 static bool look_after(
     struct symc_queue *queue, bool asked, struct symc_op *op, int64_t *until)
 {
@@ -143,7 +143,7 @@ static bool look_after(
     bool stays = false;
 
     if (!symc_queue_try(queue, &ticket))
-        return false; /* who has the ticket looks after it */
+        return false; /* the holder of the ticket ends it */
     if (queue->issued == NULL) {
         queue->stalled = 0;
         if (++queue->quiet >= QUIET_TICKS)

@@ -20,8 +20,8 @@ struct symc_origin {
     struct symc_callbacks callbacks;
     /* Not in a line that waiting threads read. */
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint32_t holders;
-    /* Threads that look at a queue through a work: it is not released before
-     * they have left. */
+    /* Threads inside a queue through a work: it is not released before they
+     * have left. */
     _Atomic uint32_t visitors;
     _Alignas(SYMC_LINE) _Atomic(struct symmcoll_work *) spares[SYMC_SPARES];
 };

@@ -170,7 +170,7 @@ void symc_queue_stop(struct symc_queue *queue)
 
 void symc_queue_destroy(struct symc_queue *queue)
 {
-    /* Who has waited for the last work may not have turned away yet. */
+    /* The waiter of the last work may not have left the queue yet. */
     atomic_thread_fence(memory_order_seq_cst);
     while (atomic_load(&queue->origin->visitors) != 0)
         sched_yield();

@@ -11,8 +11,8 @@
  * contributions are there: a waiter, the next blocking operation, or, where
  * nobody asks for some milliseconds, the progress thread (attend.c).
  *
- * INVARIANT: nobody who holds the ticket waits for a work that is behind the
- * oldest issued one.
+ * INVARIANT: no thread that holds the ticket waits for a work that was issued
+ * after the oldest.
  */
 #ifndef SYMC_WORK_QUEUE_H
 #define SYMC_WORK_QUEUE_H
@@ -61,7 +61,7 @@ struct symc_queue {
     struct symmcoll_work *head, *tail;
     pthread_t thread;
     _Atomic bool running;  /* the progress thread */
-    _Atomic bool attended; /* it looks at what is issued, now and then */
+    _Atomic bool attended; /* it checks issued works now and then */
     _Atomic bool stopping;
     bool asked; /* to look at once */
     /* The progress thread's own. */
@@ -135,11 +135,11 @@ int64_t symc_queue_advance(struct symc_queue *queue, enum symc_advance how);
 /* Under the ticket: wait until all have ended. */
 void symc_queue_settle(struct symc_queue *queue);
 
-/* Have the progress thread look at once: nobody will wait. */
+/* Wake the progress thread: nobody will wait. */
 void symc_queue_ask(struct symc_queue *queue);
 
 /* For the progress thread, with the lock held and nothing queued: sleep, and
- * look after what is issued. */
+ * end what is issued. */
 void symc_queue_attend(struct symc_queue *queue);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Work handles: one asynchronous operation, held by its user and by the queue
- * that runs it; the last one to let go frees it.
+ * that runs it; the last one to release it frees it.
  */
 #include "work/work.h"
 
@@ -18,7 +18,7 @@
 
 /* ---- making and releasing ---- */
 
-/* In place of a spare, once the world has gone. */
+/* In place of a spare, once the world is closed. */
 #define CLOSED ((struct symmcoll_work *)1)
 
 static struct symmcoll_work *take_spare(struct symc_origin *origin)
@@ -250,7 +250,7 @@ static int64_t sooner(int64_t deadline_ns, int64_t now, int64_t wait_ns)
     return deadline_ns - now < wait_ns ? deadline_ns : now + wait_ns;
 }
 
-/* Inside the queue: wait for an issued work until then, and see to its end. */
+/* Inside the queue: wait for an issued work until then, and end it. */
 static void await_issued(struct symmcoll_work *work, int64_t deadline_ns)
 {
     struct symc_queue *queue = work->queue;
@@ -285,7 +285,7 @@ static bool await(struct symmcoll_work *work, int64_t deadline_ns)
     return has_ended(work);
 }
 
-/* Look once, without waiting; gives whether a work has ended. */
+/* Look once, without waiting; returns whether a work has ended. */
 static bool look_once(struct symmcoll_work *work)
 {
     if (!has_ended(work) && work->issued && enter(work)) {
@@ -295,7 +295,7 @@ static bool look_once(struct symmcoll_work *work)
     return has_ended(work);
 }
 
-/* Nobody will wait for a work: see that it is looked after. */
+/* Nobody will wait for a work: have the progress thread end it. */
 static void entrust(struct symmcoll_work *work)
 {
     if (work->issued && enter(work)) {
@@ -422,6 +422,6 @@ symmcoll_status_t symmcoll_work_then(
     if (symc_callbacks_push(&work->origin->callbacks, callback))
         return SYMMCOLL_OK;
     free(callback);
-    /* Stopped meanwhile: starting it says so. */
+    /* Stopped meanwhile: starting it reports that. */
     return symc_callbacks_start(&work->origin->callbacks);
 }

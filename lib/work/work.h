@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A work handle from the inside.
+ * The internals of a work handle.
  */
 #ifndef SYMC_WORK_WORK_H
 #define SYMC_WORK_WORK_H
@@ -40,10 +40,10 @@ struct symmcoll_work *symc_work_create(
 /* The operation has ended: keep its result, wake, call back. */
 void symc_work_end(struct symmcoll_work *work, symmcoll_status_t status);
 
-/* Let go of one hold. */
+/* Release one hold. */
 void symc_work_release(struct symmcoll_work *work);
 
-/* The world goes: works are not kept any more, and its spares are given back.
+/* The world is closed: works are not kept any more, and its spares are freed.
  */
 void symc_work_drop_spares(struct symc_origin *origin);
 

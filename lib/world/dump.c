@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writing out flight recorders: this rank's, or that of a peer who cannot.
+ * Writing out flight recorders: this rank's, or that of a peer that cannot.
  */
 #include "base/cancel.h"
 #include "world/world.h"

@@ -135,7 +135,7 @@ bool symc_members_failed(struct symc_members *members)
         return true;
     for (int r = 0; r < members->size; r++) {
         if (r == members->rank) {
-            /* The own one is there a moment before `stopped` says so. */
+            /* The own record is valid a moment before `stopped` is set. */
             if (atomic_load(&members->own.raised) == VALID)
                 return true;
             continue;
@@ -164,7 +164,7 @@ bool symc_failure_read_note(
     return symc_failure_read(find_note(published), note);
 }
 
-/* Under the group's turn: one writer. */
+/* Under the ticket of the group: one writer. */
 void symc_members_note(struct symc_members *members, symmcoll_status_t status,
     const struct symc_op *op)
 {
@@ -216,8 +216,8 @@ bool symc_members_was_late(const struct symc_members *members)
            (record->late[members->rank / 8] >> (members->rank % 8) & 1) != 0;
 }
 
-/* Whether a call is interrupted by the failure, or the first to hear of it.  A
- * rank that was late is told that the others went on without it, and an abort
+/* Whether a call is interrupted by the failure, or is the first after it.  A
+ * rank that was late learns that the others went on without it, and an abort
  * has interrupted nothing that had not begun. */
 static bool is_told_first(
     const struct symc_members *members, const struct symc_op *op)
@@ -259,7 +259,7 @@ static const char *format_call(
     return buffer;
 }
 
-/* The reason in this rank's own words: it speaks of itself as "this rank". */
+/* The reason as this rank reports it: it calls itself "this rank". */
 static const char *format_reason(
     const struct symc_members *members, char *buffer, size_t nbytes)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How a group fails.  Each rank keeps a failure record for each of its groups
- * in its own block; whoever finds a reason first writes it there, and the
+ * in its own block; the rank that finds a reason first writes it there, and the
  * others adopt it.  The first reason stays.  No lock is taken anywhere.
  */
 #ifndef SYMC_WORLD_FAILURE_H
@@ -28,12 +28,12 @@ struct symc_failure {
     _Atomic uint32_t raised; /* 0: none, 1: being written, 2: valid */
     uint32_t sum;            /* of all that follows */
     int32_t status;
-    int64_t at_ns; /* symc_now_ns() of who found the reason */
+    int64_t at_ns; /* symc_now_ns() when the reason was found */
     uint64_t seq;  /* of the operation, 0: none, or it had not begun */
     uint32_t kind; /* enum symc_kind; 0: no operation */
-    int32_t rank;  /* group rank of who found the reason */
+    int32_t rank;  /* group rank that found the reason */
     char label[SYMC_LABEL_MAX];
-    uint8_t late[SYMC_FAILURE_RANKS / 8]; /* TIMEOUT: who had not come */
+    uint8_t late[SYMC_FAILURE_RANKS / 8]; /* TIMEOUT: ranks that had not come */
     char text[SYMC_FAILURE_TEXT]; /* names the group; the same for all ranks */
 };
 
@@ -49,7 +49,7 @@ struct symc_failure {
 _Static_assert(sizeof(struct symc_failure) <= SYMC_NOTE_AT,
     "a failure record fits its room");
 
-/* One group, as failures see it.  Kept in the group, listed in its world. */
+/* The failure state of one group.  Kept in the group, listed in its world. */
 struct symc_members {
     struct symc_members *next;
     struct symmcoll_world *world;
@@ -68,9 +68,9 @@ struct symc_members {
 bool symc_failure_read(
     const struct symc_failure *published, struct symc_failure *copy);
 
-/* Fail the group on this rank, and let the others know.  op is the operation
- * that failed; it and late may be NULL.  Without effect where the group has
- * failed before. */
+/* Fail the group on this rank, and wake the others. op is the operation that
+ * failed; it and late may be NULL.  Without effect where the group has failed
+ * before. */
 void symc_members_raise(struct symc_members *members, symmcoll_status_t status,
     const struct symc_op *op, const bool *late, const char *format, ...)
     SYMC_PRINTF(5, 6);
@@ -89,7 +89,7 @@ bool symc_members_find_note(const struct symc_members *members, uint64_t seq,
 bool symc_members_last_note(
     const struct symc_members *members, int rank, struct symc_failure *note);
 
-/* Copy the note behind a published record; false where there is none. */
+/* Copy the note after a published record; false where there is none. */
 bool symc_failure_read_note(
     const struct symc_failure *published, struct symc_failure *note);
 
@@ -103,8 +103,8 @@ bool symc_members_failed(struct symc_members *members);
 
 /*
  * The status of a call on a failed group, with its detail: the first reason's
- * for what it interrupts, ABORTED for what comes after.  op NULL: a query,
- * which gives the first reason and does not count as telling it.
+ * for the call it interrupts, ABORTED for later ones. op NULL: a query, which
+ * returns the first reason and does not count as reporting it.
  */
 symmcoll_status_t symc_members_status(
     struct symc_members *members, const struct symc_op *op);

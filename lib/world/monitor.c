@@ -134,7 +134,8 @@ static void fail_group(struct symmcoll_world *world,
             members, SYMMCOLL_ERR_PEER, NULL, NULL, "%s%s", text, reason);
 }
 
-/* Fail the groups there are; those to come learn of the dead when listed. */
+/* Fail the present groups; later ones are checked for dead members when
+ * listed. */
 static void fail_groups_of(struct symmcoll_world *world, const bool *dead)
 {
     pthread_mutex_lock(&world->lock);
@@ -217,8 +218,8 @@ static void look_at_failures(struct symmcoll_world *world)
     pthread_mutex_unlock(&world->lock);
 }
 
-/* After a timeout, write for those who did not come and do not write: one of
- * those who came does, or the launcher when it ends them. */
+/* After a timeout, write the records of ranks that did not come and do not
+ * write: a rank that came does, or the launcher when it ends them. */
 static void dump_for_the_stuck(struct symmcoll_world *world)
 {
     if (!wants_dumps(world) || world->rendezvous.server[0] != '\0')
@@ -313,8 +314,8 @@ static void watch(struct symmcoll_world *world, bool *dead)
         }
         sleep_on(&monitor->alarm, alarm, world->config->host_watch);
     }
-    /* What was raised last is still to be written, also for those who do not
-     * come to write. */
+    /* The last failure is still to be written, also for ranks that cannot
+     * write. */
     act_on_failures(world, &stuck_at);
     if (stuck_at != 0)
         dump_for_the_stuck(world);
@@ -342,7 +343,7 @@ static void *run_monitor(void *arg)
     return NULL;
 }
 
-/* The monitor has not moved for too long. */
+/* The monitor has been stuck for too long. */
 static void report_stuck_monitor(struct symmcoll_world *world)
 {
     symc_logf(&world->log, SYMC_LOG_ERROR,
@@ -359,8 +360,8 @@ static void *run_heartbeat(void *arg)
     struct symc_monitor *monitor = &world->monitor;
     uint64_t beats = 0;
     int64_t moved = symc_now_ns();
-    bool late = false; /* twice in a row: a process that was stopped and goes on
-                          finds both threads behind */
+    bool late = false; /* twice in a row: a process that was stopped and
+                          continued finds both threads late */
 
     while (atomic_load(&monitor->stopping) == 0) {
         uint64_t now_beats = atomic_load(&monitor->beats);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank that its launcher leaves behind.  The kernel ends the launcher's own
- * children with it (PR_SET_PDEATHSIG), but where the launcher has started a
- * wrapper, such as a shell, that is the wrapper alone.  So the monitor of each
- * rank watches the launcher too.
+ * A rank whose launcher has died.  The kernel ends the launcher's own children
+ * with it (PR_SET_PDEATHSIG), but where the launcher has started a wrapper,
+ * such as a shell, that is the wrapper alone.  So the monitor of each rank
+ * watches the launcher too.
  */
 #include "segment/liveness.h"
 #include "world/world.h"

@@ -19,7 +19,7 @@ struct warnings {
     size_t nbytes;
 };
 
-/* Warnings come before the log level is known: keep them. */
+/* Warnings are raised before the log level is known: keep them. */
 static void keep_warning(const char *line, void *arg)
 {
     struct warnings *kept = arg;
@@ -48,7 +48,7 @@ static symmcoll_status_t load_settings(struct symmcoll_world *world)
     return status;
 }
 
-/* The call's timeout is above the settings'. */
+/* The call's timeout overrides the settings'. */
 static symmcoll_status_t apply_args(
     struct symmcoll_world *world, const struct symmcoll_init_args *args)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank's context from the inside: settings, block, peers, recorder, and the
- * two threads that watch over it.
+ * The internals of a rank's context: settings, block, peers, recorder, and its
+ * two monitoring threads.
  */
 #ifndef SYMC_WORLD_WORLD_H
 #define SYMC_WORLD_WORLD_H
@@ -22,7 +22,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 
-/* The threads that watch. */
+/* The monitoring threads. */
 struct symc_monitor {
     pthread_t thread;
     pthread_t heartbeat;
@@ -52,8 +52,8 @@ struct symmcoll_world {
     const uint32_t *alive;      /* its mark: 1; 0 in a forked child */
     struct symc_block_view own; /* this rank's block */
     int fd;                     /* of it */
-    int launcher; /* pidfd of who started the ranks, -1: none or unknown */
-    ino_t launcher_inode; /* of that descriptor */
+    int launcher;               /* pidfd of the launcher, -1: none or unknown */
+    ino_t launcher_inode;       /* of that descriptor */
     struct symc_peer *peers;
     struct symc_trace_writer trace;
     struct symc_monitor monitor;
@@ -82,12 +82,12 @@ static inline bool symc_world_is_mine(const struct symmcoll_world *world)
     return *world->alive == 1;
 }
 
-/* List a group among those the monitor looks after, and no longer. */
+/* Add a group to those the monitor watches, and remove it. */
 void symc_world_add(struct symmcoll_world *world, struct symc_members *members);
 void symc_world_remove(
     struct symmcoll_world *world, struct symc_members *members);
 
-/* Have the monitor look now. */
+/* Wake the monitor. */
 void symc_world_alarm(struct symmcoll_world *world);
 
 /* A failure is about to be seen: symc_world_await_dump() waits from now on. */

@@ -150,7 +150,7 @@ static void test_server(struct input *input)
     struct symc_bootstrap_server *server;
     int clients[CLIENTS];
 
-    snprintf(name, sizeof(name), "symmcoll-fuzz-hub-%ld", (long)getpid());
+    snprintf(name, sizeof(name), "symmcoll-fuzz-%ld", (long)getpid());
     if (symc_bootstrap_open(name, NULL, &server) != SYMMCOLL_OK)
         return; /* the name of the one before is still in use */
     for (int i = 0; i < CLIENTS; i++)

@@ -190,7 +190,7 @@ static void test_urls(void)
     TRIAL("an unknown parameter is named", .environment = {MASTER},
         .method = "env://?ranks=1", REFUSED(INVALID, "found \"ranks=1\""));
     TRIAL("env:// has no path", .environment = {MASTER},
-        .method = "env://host:1", REFUSED(INVALID, "nothing behind env://"));
+        .method = "env://host:1", REFUSED(INVALID, "nothing after env://"));
     TRIAL("file:// needs a path", .environment = {NULL}, .rank = 0,
         .world_size = 1, .method = "file://", REFUSED(INVALID, "path missing"));
     TRIAL("and one from the root", .environment = {NULL}, .world_size = 1,
