@@ -36,10 +36,10 @@ struct symc_assignment {
  * first bucket of a type gets the first limit, each later one the next, the
  * last limit repeats.  What is open at the end is closed then.
  *
- * order    the numbers of all items as they are to be walked: buckets then come
+ * order    the numbers of all items in the order of the walk: buckets are then
  *          in the order in which they were closed.  NULL: by number, and
- * buckets come in the order of their smallest item limits   bytes, nlimits > 0
- * of them
+ *          buckets are in the order of their smallest item
+ * limits   bytes, nlimits > 0 of them
  *
  * Errors: NO_MEMORY.
  */

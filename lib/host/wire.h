@@ -29,10 +29,8 @@
 #define SYMC_AREAS 2       /* areas beside them; a power of two */
 
 /* Flags of a header. */
-#define SYMC_HEADER_REFUSED                                                 \
-    1u                       /* no staging: the detail is beside the header \
-                              */
-#define SYMC_HEADER_AHEAD 2u /* an earlier operation has not ended here */
+#define SYMC_HEADER_REFUSED 1u /* no staging: the detail is beside it */
+#define SYMC_HEADER_AHEAD 2u   /* an earlier operation has not ended here */
 
 struct symc_header {
     _Alignas(SYMC_FALSE_SHARING) uint64_t count;

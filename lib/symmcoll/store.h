@@ -3,9 +3,10 @@
  * A store is the small key-value table through which ranks find each other and
  * agree on small values.  Keys and values are bytes; counters are decimal text.
  * Any thread may use a store; a blocked call may hold up other calls on the
- * same object, so take a clone for a second thread. A key has at most 4096
- * bytes, its prefixes included, a value 16 MiB. Source:
- * torch.distributed.Store.           Manual: symmcoll_store_get(3).
+ * same object, so take a clone for a second thread.  A key has at most 4096
+ * bytes, its prefixes included, a value 16 MiB.
+ *
+ * Source: torch.distributed.Store.           Manual: symmcoll_store_get(3).
  */
 #ifndef SYMMCOLL_STORE_H
 #define SYMMCOLL_STORE_H
