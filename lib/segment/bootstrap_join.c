@@ -35,7 +35,7 @@ struct joiner {
     pid_t server_pid;
     bool reached; /* something has let this rank in, once */
     bool joined;  /* the server has read this rank's hello */
-    bool gave_up;
+    int64_t gave_up_at; /* 0 before the deadline */
     int64_t pause_ns; /* before the next attempt to connect */
     struct symc_bootstrap_offer *all;
     int received; /* ranks */
@@ -372,13 +372,12 @@ static symmcoll_status_t receive_answer(struct joiner *joiner)
  * for it. */
 static symmcoll_status_t run_late(struct joiner *joiner, int64_t now)
 {
-    const struct symc_bootstrap_args *args = joiner->args;
-
-    if (!joiner->gave_up) {
-        joiner->gave_up = true;
+    if (joiner->gave_up_at == 0) {
+        joiner->gave_up_at = now;
         return send_hello(joiner, SYMC_BOOTSTRAP_GIVE_UP, NULL);
     }
-    if (now < args->deadline_ns + ANSWER_WAIT_NS)
+    /* Not from the deadline on: this process may have been stopped since. */
+    if (now < joiner->gave_up_at + ANSWER_WAIT_NS)
         return SYMMCOLL_OK;
     return fail_unanswered(joiner);
 }
@@ -390,7 +389,7 @@ static void wait_for_event(const struct joiner *joiner, int64_t now)
     int64_t left = joiner->args->deadline_ns - now;
     int timeout = POLL_MS;
 
-    if (joiner->gave_up)
+    if (joiner->gave_up_at != 0)
         timeout = 10;
     else if (left < (int64_t)timeout * 1000000)
         timeout = left <= 0 ? 0 : (int)(left / 1000000) + 1;
