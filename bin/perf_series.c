@@ -52,14 +52,16 @@ static bool no_memory(void)
 /* Cut a line into its columns; further ones belong to later releases. */
 static bool split(const struct place *place, char *line, char *columns[COLUMNS])
 {
-    char found[32];
+    char found[32], *tab = line;
     int count = 0;
 
-    for (char *at = line; at != NULL && count < COLUMNS; count++) {
-        columns[count] = at;
-        at = strchr(at, '\t');
-        if (at != NULL)
-            *at++ = '\0';
+    while (tab != NULL && count < COLUMNS) {
+        columns[count++] = line;
+        tab = strchr(line, '\t');
+        if (tab != NULL) {
+            *tab = '\0';
+            line = tab + 1;
+        }
     }
     if (count == COLUMNS)
         return true;

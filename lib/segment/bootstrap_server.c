@@ -41,8 +41,10 @@ void symc_bootstrap_drop_client(
 {
     struct symc_client **at = &server->clients;
 
-    while (*at != client)
+    while (*at != NULL && *at != client)
         at = &(*at)->next;
+    if (*at == NULL)
+        return; /* it has been dropped */
     *at = client->next;
     server->in_flight -= client->in_flight;
     if (client->rendezvous != NULL) {
@@ -328,7 +330,8 @@ symmcoll_status_t symc_bootstrap_serve(struct symc_bootstrap_server *server)
             if (client == NULL)
                 continue;
             /* A rank that came, gave up and went has said all that before its
-             * hello may count. */
+             * hello may count.  It is looked up, not read, once dropped. */
+            /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
             for (int n = 0; n < SERVE_MESSAGES && is_client(server, client);
                  n++)
                 receive(server, client);

@@ -5,7 +5,7 @@
 . "${T_SRCDIR:-.}/t/tap.sh"
 
 run=$builddir/bin/symmcoll-run
-failer=$builddir/t/bin/run_failer
+failing=$builddir/t/bin/run_failing
 export SYMMCOLL_TRACE_DUMP_FILE="$scratch/dump_"
 export SYMMCOLL_TIMEOUTS_COLLECTIVE=200ms
 err=$scratch/err
@@ -22,7 +22,7 @@ repeat()
 {
     for order in up down over; do
         for pause in 0 0 5 40; do
-            "$run" -n "$1" "$failer" "$2" $order $pause 2>"$err" >&2
+            "$run" -n "$1" "$failing" "$2" $order $pause 2>"$err" >&2
             found=$?
             if [ "$(last)" != "symmcoll-run: $3" ] || [ $found -ne "$4" ] ||
                 grep -q '^\[.*exited' "$err"; then
@@ -49,7 +49,7 @@ repeat_mismatch()
 {
     for order in up down over; do
         for pause in 0 0 5 40; do
-            "$run" -n "$1" "$failer" mismatch $order $pause 2>"$err" >&2
+            "$run" -n "$1" "$failing" mismatch $order $pause 2>"$err" >&2
             found=$?
             if [ "$(last)" != "symmcoll-run: all_reduce: count differs: $2 \
 (group 0, seq 2)" ] || [ $found -ne 1 ] ||
@@ -76,10 +76,10 @@ ok $? "4 ranks: the rank that did not come is named"
 told 1 "ABORTED: .*all_reduce seq 2 of group 0 timed out after 0.2 s: rank 1 \
 did not come.*"
 ok $? "and told of the timeout"
-"$run" -n 4 --grace 0.3 "$failer" gone up 0 2>"$err"
+"$run" -n 4 --grace 0.3 "$failing" gone up 0 2>"$err"
 is "$? $(last)" "1 symmcoll-run: rank 1 did not come to all_reduce seq 2 (timed \
 out on ranks 0, 2, 3)" "a rank that never comes is named, with the others' status"
-LABEL=loss "$run" -n 2 "$failer" late up 0 2>"$err"
+LABEL=loss "$run" -n 2 "$failing" late up 0 2>"$err"
 is "$? $(last)" "1 symmcoll-run: rank 1 did not come to all_reduce seq 2 'loss' \
 (timed out on rank 0)" "the operation is named with its label"
 

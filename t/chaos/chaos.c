@@ -384,7 +384,8 @@ int main(int argc, char **argv)
     plan(count);
     for (int i = 0; i < count; i++) {
         char text[160];
-        bool good = run_case((uint64_t)(seed + i), i, text, sizeof(text));
+        bool good =
+            run_case((uint64_t)seed + (uint64_t)i, i, text, sizeof(text));
 
         ok(good, "%s", text);
     }

@@ -147,7 +147,7 @@ static int count_lines(int fd)
     struct pollfd polled = {.fd = fd, .events = POLLIN};
     int64_t until = symc_now_ns() + 20 * SYMC_NS_PER_S;
     int lines = 0;
-    char byte;
+    char byte = 0;
 
     while (lines < LINES && symc_now_ns() < until) {
         if (poll(&polled, 1, 100) == 1 && read(fd, &byte, 1) != 1)

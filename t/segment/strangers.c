@@ -220,8 +220,10 @@ static int squat(void *arg)
         return 0;
     fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (bind(fd, (struct sockaddr *)&address, length) != 0 ||
-        listen(fd, 1) != 0)
+        listen(fd, 1) != 0) {
+        close(fd);
         return 0;
+    }
     for (int i = 0; i < 10; i++) {
         int one = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
 

@@ -415,7 +415,7 @@ static int works_outlive_the_world(int rank, int size, void *arg)
 {
     struct symmcoll_world *world;
     struct symmcoll_group *group;
-    struct symmcoll_work *good, *bad;
+    struct symmcoll_work *good = NULL, *bad = NULL;
     struct waiter called = {.status = SYMMCOLL_IN_PROGRESS}, other;
     int64_t value = 1, values[2] = {1, 1};
     bool right;

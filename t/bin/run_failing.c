@@ -3,7 +3,7 @@
  * The program that run_causes.t starts: ranks that fail together, and exit one
  * after another when they are told of it, as trainers do.
  *
- *   run_failer HOW ORDER MILLISECONDS
+ *   run_failing HOW ORDER MILLISECONDS
  *
  * HOW is what happens in the second operation, an all_reduce:
  *
