@@ -72,6 +72,7 @@ int main(int argc, char **argv)
     const char *how = argc > 3 ? argv[1] : "";
     const char *order = argc > 3 ? argv[2] : "";
     bool differs = strcmp(how, "mismatch") == 0;
+    struct symmcoll_call patient = SYMMCOLL_CALL_INIT;
     struct symmcoll_world *world;
     struct symmcoll_group *group;
     symmcoll_status_t status;
@@ -87,7 +88,8 @@ int main(int argc, char **argv)
     rank = symmcoll_world_rank(world);
     size = symmcoll_world_size(world);
     /* Who leaves late may be told here already. */
-    status = symmcoll_barrier(group, NULL, NULL);
+    patient.timeout = 60; /* not the short one of the second operation */
+    status = symmcoll_barrier(group, &patient, NULL);
     if (status == SYMMCOLL_OK) {
         misbehave(world, how);
         status = sum(group, differs && rank == 0 ? 4 : 8, getenv("LABEL"));
