@@ -38,6 +38,9 @@ int main(void)
     struct faults_job job;
     bool good;
 
+#ifdef __SANITIZE_THREAD__
+    skip_all("a descriptor that is closed under other threads is a race");
+#endif
     plan(1);
     faults_begin();
     faults_start(&job, SIZE, close_and_open, NULL);

@@ -226,17 +226,19 @@ static void read_task(
 }
 
 /* Whether a thread sleeps, and does not only pause before it tries something
- * again, such as to connect. */
+ * again, such as to connect.  A sanitizer's own thread does nothing but pause. */
 static bool task_waits(pid_t pid, const char *task)
 {
     char stat[512], call[64];
     const char *end;
+    bool ours;
 
     read_task(pid, task, "stat", stat, sizeof(stat));
     read_task(pid, task, "wchan", call, sizeof(call));
     end = strrchr(stat, ')');
+    ours = atoi(task) == (int)pid || strstr(stat, "(symc-") != NULL;
     return end != NULL && end[1] == ' ' && end[2] == 'S' &&
-           strstr(call, "nanosleep") == NULL;
+           (!ours || strstr(call, "nanosleep") == NULL);
 }
 
 /* Whether all threads of a process wait: then it has done all it can. */
