@@ -89,7 +89,11 @@ static void bring_about(void)
         break;
     case CHAOS_CANCEL:
         pthread_cancel(caller);
+#ifdef __SANITIZE_THREAD__
+        rest(500000); /* ThreadSanitizer cannot join the main thread */
+#else
         pthread_join(caller, NULL);
+#endif
         _exit(4);
     case CHAOS_CLOSE:
         close_all();
@@ -301,9 +305,11 @@ int chaos_be_rank(const char *path)
     line->status = SYMMCOLL_IN_PROGRESS;
     atomic_store(&line->pid, (int)getpid());
     caller = pthread_self();
-    if (rank == drawn->victim &&
-        pthread_create(&fault, NULL, be_fault, NULL) != 0)
-        return 9;
+    if (rank == drawn->victim) {
+        if (pthread_create(&fault, NULL, be_fault, NULL) != 0)
+            return 9;
+        pthread_detach(fault);
+    }
     status = live();
     atomic_store(&line->ended, 1);
     /* At exit() a sanitizer looks for what the fault has left. */
