@@ -149,6 +149,9 @@ const char *symc_format_ranks(
 const char *symc_format_named_ranks(
     const bool *listed, int size, char *buffer, size_t nbytes);
 
+/* The bytes of the UTF-8 sequence at text, 1 to 4; 0 where there is none. */
+size_t symc_measure_sequence(const unsigned char *text);
+
 /* Replace characters that would break a line or a JSON string; in place. */
 void symc_make_printable(char *text);
 

@@ -99,7 +99,7 @@ const char *symc_format_named_ranks(
 }
 
 /* Bytes of the UTF-8 sequence at text; 0 where it is invalid. */
-static size_t measure_sequence(const unsigned char *text)
+size_t symc_measure_sequence(const unsigned char *text)
 {
     uint32_t point;
     size_t length;
@@ -130,7 +130,7 @@ static size_t measure_sequence(const unsigned char *text)
 void symc_make_printable(char *text)
 {
     while (*text != '\0') {
-        size_t length = measure_sequence((const unsigned char *)text);
+        size_t length = symc_measure_sequence((const unsigned char *)text);
 
         if (length == 0 || *text == '\x7f' ||
             (length == 1 && (unsigned char)*text < 0x20))

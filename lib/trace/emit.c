@@ -49,33 +49,13 @@ static void put_bytes(
     symc_trace_out_put(emit->out, bytes, (size_t)nbytes);
 }
 
-/* Bytes of the UTF-8 sequence at text, 0 where it is none. */
-static size_t measure_sequence(const unsigned char *text)
-{
-    /* The second byte excludes long forms, surrogates and what is too large. */
-    unsigned char low = text[0] == 0xe0 ? 0xa0 : text[0] == 0xf0 ? 0x90 : 0x80;
-    unsigned char high = text[0] == 0xed ? 0x9f : text[0] == 0xf4 ? 0x8f : 0xbf;
-    size_t length = text[0] < 0x80                      ? 1
-                    : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
-                    : text[0] >= 0xe0 && text[0] < 0xf0 ? 3
-                    : text[0] >= 0xf0 && text[0] < 0xf5 ? 4
-                                                        : 0;
-
-    if (length > 1 && (text[1] < low || text[1] > high))
-        return 0;
-    for (size_t i = 2; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    return length;
-}
-
 /* ---- JSON ---- */
 
 static void put_json_text(struct symc_emit *emit, const char *text)
 {
     put_text(emit, "\"");
     while (*text != '\0') {
-        size_t length = measure_sequence((const unsigned char *)text);
+        size_t length = symc_measure_sequence((const unsigned char *)text);
 
         if (*text == '"' || *text == '\\') {
             put_text(emit, "\\");
@@ -118,13 +98,13 @@ static void put_pickle_text(struct symc_emit *emit, const char *text)
 
     for (const unsigned char *at = bytes; *at != '\0';
          at += length > 0 ? length : 1) {
-        length = measure_sequence(at);
+        length = symc_measure_sequence(at);
         nbytes += length > 0 ? length : 2;
     }
     put_text(emit, BINUNICODE);
     put_bytes(emit, nbytes, 4, false);
     for (; *bytes != '\0'; bytes += length > 0 ? length : 1) {
-        length = measure_sequence(bytes);
+        length = symc_measure_sequence(bytes);
         if (length > 0) {
             symc_trace_out_put(emit->out, bytes, length);
         } else {

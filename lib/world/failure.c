@@ -47,15 +47,10 @@ bool symc_failure_read(
     return sum_content(copy) == published->sum && copy->status < 0;
 }
 
-static struct symc_failure *own_record(struct symc_members *members)
-{
-    return &members->own;
-}
-
 /* Claim the own record; false where somebody else has, and has finished. */
 static bool claim(struct symc_members *members)
 {
-    struct symc_failure *record = own_record(members);
+    struct symc_failure *record = &members->own;
     uint32_t none = NONE;
 
     if (atomic_compare_exchange_strong(&record->raised, &none, WRITING))
@@ -91,7 +86,7 @@ static void publish(struct symc_members *members)
 void symc_members_raise(struct symc_members *members, symmcoll_status_t status,
     const struct symc_op *op, const bool *late, const char *format, ...)
 {
-    struct symc_failure *record = own_record(members);
+    struct symc_failure *record = &members->own;
     int64_t at_ns = symc_now_ns();
     va_list arguments;
 
@@ -118,7 +113,7 @@ void symc_members_raise(struct symc_members *members, symmcoll_status_t status,
 
 static void adopt(struct symc_members *members, const struct symc_failure *from)
 {
-    struct symc_failure *record = own_record(members);
+    struct symc_failure *record = &members->own;
 
     if (!claim(members))
         return;
@@ -278,7 +273,7 @@ static const char *format_reason(
 symmcoll_status_t symc_members_status(
     struct symc_members *members, const struct symc_op *op)
 {
-    const struct symc_failure *record = own_record(members);
+    const struct symc_failure *record = &members->own;
     char reason[SYMC_FAILURE_TEXT + 16], call[SYMC_OP_TEXT + 8];
 
     format_reason(members, reason, sizeof(reason));
