@@ -6,6 +6,7 @@
  */
 #include "run.h"
 
+#include "base/proc.h"
 #include "segment/liveness.h"
 
 #include <errno.h>
@@ -167,24 +168,11 @@ static void tell_peers(struct run_seat *seat, int status)
  */
 static bool read_early_status(pid_t pid, int *status)
 {
-    char path[32];
-    char text[1024];
-    const char *at;
-    FILE *file;
-    size_t n;
+    struct symc_proc_stat stat;
 
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    file = fopen(path, "re");
-    if (file == NULL)
+    if (!symc_proc_stat_read(pid, &stat))
         return false;
-    n = fread(text, 1, sizeof(text) - 1, file);
-    fclose(file);
-    text[n] = '\0';
-    /* The last field; the name, which is the second, may hold anything. */
-    at = strrchr(text, ')') != NULL ? strrchr(text, ' ') : NULL;
-    if (at == NULL)
-        return false;
-    *status = atoi(at + 1);
+    *status = stat.exit;
     return *status != 0; /* 0: not known yet, or really 0; then waitpid() */
 }
 

@@ -6,6 +6,8 @@
  */
 #include "run.h"
 
+#include "base/proc.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -29,37 +31,19 @@ bool run_sweep_begin(struct run_job *job)
     return prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
 }
 
-/* The start of a file of a process in /proc; its length, 0 where there is none.
- */
-static size_t read_file(
-    pid_t pid, const char *name, char *buffer, size_t nbytes)
-{
-    char path[64];
-    FILE *file;
-    size_t n;
-
-    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-    file = fopen(path, "re");
-    if (file == NULL)
-        return 0;
-    n = fread(buffer, 1, nbytes - 1, file);
-    buffer[n] = '\0';
-    fclose(file);
-    return n;
-}
-
 /* Whether a process was started with this job's mark in its environment. */
 static bool has_mark(const struct run_job *job, pid_t pid)
 {
     size_t nbytes = 256 * 1024, n;
     char *text = malloc(nbytes);
-    char mark[sizeof(job->id) + 16];
+    char path[32], mark[sizeof(job->id) + 16];
     bool found = false;
 
     if (text == NULL)
         return false;
     snprintf(mark, sizeof(mark), "SYMMCOLL_JOB=%s", job->id);
-    n = read_file(pid, "environ", text, nbytes);
+    snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+    n = symc_proc_read(path, text, nbytes);
     for (size_t at = 0; at < n && !found; at += strlen(text + at) + 1)
         found = strcmp(text + at, mark) == 0;
     free(text);
@@ -94,15 +78,10 @@ static int kill_children(const struct run_job *job)
         return 0;
     while ((entry = readdir(all)) != NULL) {
         pid_t pid = (pid_t)atoi(entry->d_name);
-        char text[512];
-        const char *at;
-        int parent = 0, group = 0;
+        struct symc_proc_stat stat;
 
-        if (pid <= 0 || read_file(pid, "stat", text, sizeof(text)) == 0)
-            continue;
-        at = strrchr(text, ')'); /* the end of the name, which holds anything */
-        if (at == NULL || sscanf(at + 1, " %*c %d %d", &parent, &group) != 2 ||
-            parent != (int)getpid() || !is_ours(job, pid, group))
+        if (!symc_proc_stat_read(pid, &stat) || stat.parent != getpid() ||
+            !is_ours(job, pid, stat.group))
             continue;
         found++;
         (void)kill(pid, SIGKILL);

@@ -7,9 +7,12 @@
 #include "segment/block.h"
 #include "segment/message.h"
 
+#include "base/proc.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -46,18 +49,13 @@ static const char *format_limit(int resource, char *buffer)
 /* Memory that the kernel can still provide, 0 where it is unknown. */
 static size_t memory_available(void)
 {
-    FILE *file = fopen("/proc/meminfo", "re");
-    char line[128];
-    unsigned long kib = 0;
+    static const char name[] = "\nMemAvailable:";
+    char text[4096];
+    const char *at;
 
-    if (file == NULL)
-        return 0;
-    while (fgets(line, sizeof(line), file) != NULL) {
-        if (sscanf(line, "MemAvailable: %lu", &kib) == 1)
-            break;
-    }
-    fclose(file);
-    return kib * 1024;
+    symc_proc_read("/proc/meminfo", text, sizeof(text));
+    at = strstr(text, name);
+    return at != NULL ? strtoul(at + strlen(name), NULL, 10) * 1024 : 0;
 }
 
 static symmcoll_status_t fail_no_memory(

@@ -8,11 +8,12 @@
 #include "segment/connect.h"
 #include "segment/message.h"
 
+#include "base/proc.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -33,10 +34,10 @@ struct joiner {
     const struct symc_bootstrap_offer *mine;
     int fd;
     pid_t server_pid;
-    bool reached; /* something has let this rank in, once */
-    bool joined;  /* the server has read this rank's hello */
+    bool reached;       /* something has let this rank in, once */
+    bool joined;        /* the server has read this rank's hello */
     int64_t gave_up_at; /* 0 before the deadline */
-    int64_t pause_ns; /* before the next attempt to connect */
+    int64_t pause_ns;   /* before the next attempt to connect */
     struct symc_bootstrap_offer *all;
     int received; /* ranks */
     bool threads;
@@ -178,19 +179,10 @@ static symmcoll_status_t connect_to_server(struct joiner *joiner)
 /* Whether a process is stopped, as far as /proc tells. */
 static bool is_stopped(pid_t pid)
 {
-    char path[32], text[512] = "";
-    const char *end;
-    FILE *file;
+    struct symc_proc_stat stat;
 
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    file = pid > 0 ? fopen(path, "re") : NULL;
-    if (file == NULL)
-        return false;
-    if (fgets(text, sizeof(text), file) == NULL)
-        text[0] = '\0';
-    fclose(file);
-    end = strrchr(text, ')');
-    return end != NULL && end[1] == ' ' && (end[2] == 'T' || end[2] == 't');
+    return symc_proc_stat_read(pid, &stat) &&
+           (stat.state == 'T' || stat.state == 't');
 }
 
 static symmcoll_status_t fail_unanswered(const struct joiner *joiner)

@@ -3,12 +3,12 @@
  */
 #include "segment/liveness.h"
 
+#include "base/proc.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -179,23 +179,13 @@ static bool ask_pidfd(int pidfd, int *status)
 static bool ask_proc(pid_t pid, int pidfd, int *status)
 {
     bool ended = has_ended(pidfd);
-    char path[32], text[1024];
-    const char *at;
-    ssize_t got;
-    int fd;
+    struct symc_proc_stat stat;
 
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    fd = pidfd >= 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (fd < 0)
-        return false;
-    got = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    text[got > 0 ? got : 0] = '\0';
-    at = strrchr(text, ' ');
     /* Where the process is still there, the file was not another one's. */
-    if (at == NULL || syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) != 0)
+    if (pidfd < 0 || !symc_proc_stat_read(pid, &stat) ||
+        syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) != 0)
         return false;
-    *status = (int)strtol(at + 1, NULL, 10);
+    *status = stat.exit;
     return *status != 0 || ended;
 }
 

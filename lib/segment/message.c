@@ -6,8 +6,9 @@
 #include "segment/message.h"
 #include "segment/bootstrap.h"
 
+#include "base/proc.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,24 +161,13 @@ const char *symc_format_pid(pid_t pid, char buffer[SYMC_PID_TEXT])
 #define OVERFLOW_DEFAULT 65534
 #define ALL_IDS UINT64_C(0xffffffff) /* but the last, which is none */
 
-/* The start of a file of the kernel; "" where it cannot be read. */
-static void read_text(const char *path, char *text, size_t nbytes)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd >= 0 ? read(fd, text, nbytes - 1) : -1;
-
-    if (fd >= 0)
-        close(fd);
-    text[got > 0 ? got : 0] = '\0';
-}
-
 /* Whether every id of the machine has a number of its own here. */
 static bool maps_all_ids(void)
 {
     char text[128];
     unsigned long inside, outside, count;
 
-    read_text("/proc/self/uid_map", text, sizeof(text));
+    symc_proc_read("/proc/self/uid_map", text, sizeof(text));
     return sscanf(text, "%lu %lu %lu", &inside, &outside, &count) == 3 &&
            count >= ALL_IDS;
 }
@@ -186,7 +176,7 @@ static bool is_overflow(uid_t uid)
 {
     char text[32];
 
-    read_text("/proc/sys/kernel/overflowuid", text, sizeof(text));
+    symc_proc_read("/proc/sys/kernel/overflowuid", text, sizeof(text));
     return uid == (text[0] != '\0' ? (uid_t)strtoul(text, NULL, 10)
                                    : OVERFLOW_DEFAULT);
 }

@@ -11,10 +11,11 @@
 
 #include "store/rendezvous.h"
 
+#include "base/proc.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,19 +25,15 @@
 static symmcoll_status_t read_boot_id(char buffer[BOOT_ID_LENGTH + 1])
 {
     static const char path[] = "/proc/sys/kernel/random/boot_id";
-    FILE *file = fopen(path, "re");
-    size_t nbytes;
+    size_t nbytes = symc_proc_read(path, buffer, BOOT_ID_LENGTH + 1);
 
-    if (file == NULL)
+    if (nbytes == 0)
         return symc_fail_errno(
             SYMMCOLL_ERR_SYSTEM, errno, "node name: %s", path);
-    nbytes = fread(buffer, 1, BOOT_ID_LENGTH, file);
-    fclose(file);
     if (nbytes != BOOT_ID_LENGTH)
         return symc_fail(SYMMCOLL_ERR_SYSTEM,
             "node name: %s: expected %d bytes, found %zu", path, BOOT_ID_LENGTH,
             nbytes);
-    buffer[BOOT_ID_LENGTH] = '\0';
     return SYMMCOLL_OK;
 }
 
@@ -77,53 +74,24 @@ symmcoll_status_t symc_node_name(
     return SYMMCOLL_OK;
 }
 
-/*
- * State and start of a process, in clock ticks since boot, from
- * /proc/PID/stat.  The command's name, second there, may hold blanks and
- * parentheses; what follows its last parenthesis does not.
- */
-static bool read_start(pid_t pid, char *state, uint64_t *start)
-{
-    char path[40];
-    char line[1024];
-    const char *rest;
-    FILE *file;
-    size_t nbytes;
-
-    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
-    file = fopen(path, "re");
-    if (file == NULL)
-        return false;
-    nbytes = fread(line, 1, sizeof line - 1, file);
-    fclose(file);
-    line[nbytes] = '\0';
-    rest = strrchr(line, ')');
-    return rest != NULL &&
-           sscanf(rest,
-               ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-               "%*s %*s %*s %*s %" SCNu64,
-               state, start) == 2;
-}
-
 symmcoll_status_t symc_process_name(char buffer[SYMC_PROCESS_NAME])
 {
     char boot_id[BOOT_ID_LENGTH + 1];
     uint64_t names = 0;
-    uint64_t start;
-    char state;
+    struct symc_proc_stat self;
     symmcoll_status_t status = read_boot_id(boot_id);
 
     if (status == SYMMCOLL_OK)
         status = read_namespace("/proc/self/ns/pid", &names);
     if (status != SYMMCOLL_OK)
         return status;
-    if (!read_start(getpid(), &state, &start))
+    if (!symc_proc_stat_read(getpid(), &self))
         return symc_fail(SYMMCOLL_ERR_SYSTEM,
             "process name: expected the start time in /proc/%ld/stat, found "
             "none",
             (long)getpid());
     snprintf(buffer, SYMC_PROCESS_NAME, "%s/%" PRIu64 " %ld %" PRIu64, boot_id,
-        names, (long)getpid(), start);
+        names, (long)getpid(), self.start);
     return SYMMCOLL_OK;
 }
 
@@ -131,10 +99,9 @@ enum symc_process_state symc_process_find(const char *name, pid_t *pid)
 {
     char own[SYMC_PROCESS_NAME];
     const char *blank = strchr(name, ' ');
+    struct symc_proc_stat found;
     uint64_t expected;
-    uint64_t start;
     long number;
-    char state;
 
     if (pid != NULL)
         *pid = 0;
@@ -147,8 +114,8 @@ enum symc_process_state symc_process_find(const char *name, pid_t *pid)
     if (symc_process_name(own) != SYMMCOLL_OK ||
         strncmp(own, name, (size_t)(blank - name) + 1) != 0)
         return SYMC_PROCESS_ELSEWHERE;
-    if (!read_start((pid_t)number, &state, &start) || start != expected ||
-        state == 'Z' || state == 'X')
+    if (!symc_proc_stat_read((pid_t)number, &found) ||
+        found.start != expected || found.state == 'Z' || found.state == 'X')
         return SYMC_PROCESS_GONE;
     return SYMC_PROCESS_RUNS;
 }

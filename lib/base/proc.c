@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Files of the kernel.  They are read with pread(), which pipes, sockets and
+ * terminals refuse: a program that closes descriptors it does not know, as
+ * daemons do, while this runs in another thread, may open one of those under
+ * the same number, and a read() would wait for ever.
+ */
+#include "base/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static size_t read_all(int fd, char *text, size_t nbytes)
+{
+    size_t used = 0;
+    ssize_t got;
+
+    do {
+        got = pread(fd, text + used, nbytes - 1 - used, (off_t)used);
+        used += got > 0 ? (size_t)got : 0;
+    } while (used < nbytes - 1 && (got > 0 || (got < 0 && errno == EINTR)));
+    return used;
+}
+
+size_t symc_proc_read(const char *path, char *text, size_t nbytes)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    size_t used = 0;
+    int error;
+
+    if (fd >= 0) {
+        errno = 0;
+        used = read_all(fd, text, nbytes);
+        error = errno;
+        close(fd);
+        errno = error;
+    }
+    text[used] = '\0';
+    return used;
+}
+
+bool symc_proc_stat_read(pid_t pid, struct symc_proc_stat *stat)
+{
+    char path[32], text[1024];
+    const char *rest, *last;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    if (pid <= 0 || symc_proc_read(path, text, sizeof(text)) == 0)
+        return false;
+    /* After the name, which may hold anything. */
+    rest = strrchr(text, ')');
+    last = strrchr(text, ' ');
+    return rest != NULL && last > rest &&
+           sscanf(rest,
+               ") %c %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+               "%*s %*s %*s %*s %" SCNu64,
+               &stat->state, &stat->parent, &stat->group, &stat->start) == 4 &&
+           sscanf(last, " %d", &stat->exit) == 1;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Files of the kernel: /proc.
+ */
+#ifndef SYMC_BASE_PROC_H
+#define SYMC_BASE_PROC_H
+
+#include "base/base.h"
+
+#include <sys/types.h>
+
+/*
+ * Read such a file as text, as far as it fits with a zero after it.  Returns
+ * the bytes read; 0, with errno set and text "", where there are none.
+ *
+ * It never waits: where another thread of the program closes the descriptor and
+ * opens a pipe or a socket under its number, that is not read.
+ */
+size_t symc_proc_read(const char *path, char *text, size_t nbytes);
+
+/* Fields of /proc/PID/stat. */
+struct symc_proc_stat {
+    char state; /* 'R', 'T', 'Z' ... */
+    pid_t parent;
+    pid_t group;    /* process group */
+    uint64_t start; /* in clock ticks since boot; with the pid, an identity */
+    int exit;       /* as of waitpid(), early in its end; 0 before */
+};
+
+/* False where the process is gone or the file is not to be read. */
+bool symc_proc_stat_read(pid_t pid, struct symc_proc_stat *stat);
+
+#endif
