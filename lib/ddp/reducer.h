@@ -2,7 +2,7 @@
 /*
  * The reducer as its own files see it: parameters (param.c, overlap.c), what is
  * compared and broadcast when it is made (verify.c), the buckets' memory
- * (reducer.c), one backward (step.c), the one rebuild (rebuild.c).
+ * (layout.c), the one rebuild (rebuild.c), one backward (step.c).
  */
 #ifndef SYMC_DDP_REDUCER_H
 #define SYMC_DDP_REDUCER_H
@@ -127,7 +127,7 @@ symmcoll_status_t symc_verify_params(const struct symmcoll_reducer *reducer);
 symmcoll_status_t symc_broadcast_params(
     const struct symmcoll_reducer *reducer, size_t nbytes);
 
-/* ---- reducer.c ---- */
+/* ---- layout.c ---- */
 
 /* Make the buckets of an assignment, the last bucket first where reversed;
  * buffers are zero.  Errors: NO_MEMORY. */
@@ -148,15 +148,15 @@ struct symc_bucket_item *symc_list_items(
 struct symmcoll_bucket symc_describe_bucket(
     const struct symmcoll_reducer *reducer, int index);
 
+/* ---- rebuild.c ---- */
+
+/* Rebuild the buckets in rank 0's order of arrival.  Collective. */
+symmcoll_status_t symc_rebuild_buckets(struct symmcoll_reducer *reducer);
+
 /* ---- step.c ---- */
 
 /* Wait for every bucket that is in flight; returns the first failure, with its
  * detail set. */
 symmcoll_status_t symc_drain_buckets(struct symmcoll_reducer *reducer);
-
-/* ---- rebuild.c ---- */
-
-/* Rebuild the buckets in rank 0's order of arrival.  Collective. */
-symmcoll_status_t symc_rebuild_buckets(struct symmcoll_reducer *reducer);
 
 #endif

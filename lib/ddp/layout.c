@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The memory of the buckets, where each gradient lives in it, and a bucket as
+ * hooks see it.
+ */
+#include "ddp/reducer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BUFFER_ALIGN 64 /* a cache line, and the widest vector */
+
+struct symc_bucket_item *symc_list_items(const struct symmcoll_reducer *reducer)
+{
+    struct symc_bucket_item *items =
+        symc_alloc((size_t)reducer->nparams, sizeof(*items));
+
+    for (int i = 0; items != NULL && i < reducer->nparams; i++)
+        items[i] = (struct symc_bucket_item){reducer->params[i].tensor.dtype,
+            reducer->params[i].tensor.device, reducer->params[i].nbytes};
+    return items;
+}
+
+static symmcoll_status_t make_bucket(const struct symmcoll_reducer *reducer,
+    const int *params, int ngrads, struct symc_ddp_bucket *bucket)
+{
+    size_t nbytes = 0;
+
+    bucket->params = params;
+    bucket->ngrads = ngrads;
+    bucket->dtype = reducer->params[params[0]].tensor.dtype;
+    for (int i = 0; i < ngrads; i++)
+        if (!symc_add(nbytes, reducer->params[params[i]].nbytes, &nbytes))
+            return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+                "reducer: a bucket of %d gradients has no size", ngrads);
+    bucket->count = nbytes / symmcoll_dtype_size(bucket->dtype);
+    /* The slack keeps the buffer of an empty bucket an address of its own. */
+    if (posix_memalign((void **)&bucket->buffer, BUFFER_ALIGN,
+            nbytes + BUFFER_ALIGN) != 0) {
+        bucket->buffer = NULL;
+        return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+            "reducer: no memory for a bucket of %zu bytes", nbytes);
+    }
+    memset(bucket->buffer, 0, nbytes + BUFFER_ALIGN);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_layout_make(const struct symmcoll_reducer *reducer,
+    const struct symc_assignment *assignment, bool reversed,
+    struct symc_layout *layout)
+{
+    struct symc_layout made = {.nbuckets = assignment->nbuckets};
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    made.buckets = symc_alloc((size_t)made.nbuckets, sizeof(*made.buckets));
+    made.params = symc_alloc((size_t)reducer->nparams, sizeof(*made.params));
+    if (made.buckets == NULL || made.params == NULL)
+        status = SYMMCOLL_ERR_NO_MEMORY;
+    else
+        memcpy(made.params, assignment->params,
+            (size_t)reducer->nparams * sizeof(*made.params));
+    for (int b = 0; status == SYMMCOLL_OK && b < made.nbuckets; b++) {
+        int from = reversed ? made.nbuckets - 1 - b : b;
+        int first = assignment->first[from];
+
+        status = make_bucket(reducer, made.params + first,
+            assignment->first[from + 1] - first, &made.buckets[b]);
+    }
+    if (status != SYMMCOLL_OK) {
+        symc_layout_free(&made);
+        return status;
+    }
+    *layout = made;
+    return SYMMCOLL_OK;
+}
+
+void symc_layout_free(struct symc_layout *layout)
+{
+    for (int b = 0; layout->buckets != NULL && b < layout->nbuckets; b++)
+        free(layout->buckets[b].buffer);
+    free(layout->buckets);
+    free(layout->params);
+    *layout = (struct symc_layout){0};
+}
+
+void symc_layout_adopt(
+    struct symmcoll_reducer *reducer, const struct symc_layout *layout)
+{
+    for (int b = 0; b < layout->nbuckets; b++) {
+        const struct symc_ddp_bucket *bucket = &layout->buckets[b];
+        char *view = bucket->buffer;
+
+        for (int i = 0; i < bucket->ngrads; i++) {
+            struct symc_param *param = &reducer->params[bucket->params[i]];
+
+            /* The present gradients are copied. */
+            if (view != NULL && param->view != NULL)
+                memcpy(view, param->view, param->nbytes);
+            param->bucket = b;
+            param->view = view;
+            view += param->nbytes;
+        }
+    }
+    symc_layout_free(&reducer->layout);
+    reducer->layout = *layout;
+}
+
+struct symmcoll_bucket symc_describe_bucket(
+    const struct symmcoll_reducer *reducer, int index)
+{
+    const struct symc_ddp_bucket *bucket = &reducer->layout.buckets[index];
+
+    return (struct symmcoll_bucket){
+        .size = sizeof(struct symmcoll_bucket),
+        .index = index,
+        .is_last = index == reducer->layout.nbuckets - 1,
+        .buffer = bucket->buffer,
+        .count = bucket->count,
+        .dtype = bucket->dtype,
+        .ngrads = bucket->ngrads,
+        .params = bucket->params,
+    };
+}
