@@ -13,27 +13,12 @@
 #include <string.h>
 
 #define FILE_NAME "symmcoll.conf"
-#define WARNING_MAX (PATH_MAX + 256) /* bytes of a warning */
 
 #ifdef HAVE_LIBCONFIG
 static const bool can_read_files = true;
 #else
 static const bool can_read_files = false;
 #endif
-
-void symc_warnf(const struct symc_load *load, const char *format, ...)
-{
-    char line[WARNING_MAX];
-    va_list args;
-
-    if (load->warn == NULL)
-        return;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    symc_make_printable(line);
-    load->warn(line, load->arg);
-}
 
 /* ---- reading ---- */
 

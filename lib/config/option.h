@@ -100,6 +100,12 @@ int symc_edit_distance(const char *a, const char *b);
 const char *symc_nearest_key(const char *name, char *buffer);
 const char *symc_nearest_variable(const char *name, char *buffer);
 
+/* ---- warn.c ---- */
+
+/* Hand a line to the warning callback. */
+void symc_warnf(const struct symc_load *load, const char *format, ...)
+    SYMC_PRINTF(2, 3);
+
 /* ---- value.c ---- */
 
 /* What the option takes, "a size from 4KiB to 1MiB"; buffer of
@@ -171,9 +177,5 @@ struct symc_sources {
 /* Read these sources.  Errors: as symc_config_load(). */
 symmcoll_status_t symc_config_read(const struct symc_sources *sources,
     struct symc_config **config, symmcoll_warning_fn warn, void *arg);
-
-/* Hand a line to the warning callback. */
-void symc_warnf(const struct symc_load *load, const char *format, ...)
-    SYMC_PRINTF(2, 3);
 
 #endif
