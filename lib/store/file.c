@@ -3,8 +3,9 @@
  * The file store: a table in a file that every rank can open, also over NFS.
  *
  * Each call opens the file, locks it with flock(2) (shared to read, exclusive
- * to write), takes in what others have appended, and closes it.  Waiting polls
- * every 10 ms. file_roll.c registers the workers that open and close the store.
+ * to write), takes in what others have appended, and closes it (file_access.c).
+ * Waiting polls every 10 ms. file_roll.c registers the workers that open and
+ * close the store.
  */
 #include "store/file.h"
 #include "base/cancel.h"
@@ -16,16 +17,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #define POLL_NS INT64_C(10000000)
-#define LOCK_POLL_NS INT64_C(1000000)
-/* A lock is held for microseconds, unless its holder is stopped: then a call
- * that must not wait for a key still waits this long for it. */
-#define LOCK_WAIT_MIN_NS (5 * SYMC_NS_PER_S)
 
 static void sleep_ns(int64_t ns)
 {
@@ -33,55 +28,6 @@ static void sleep_ns(int64_t ns)
 
     if (ns > 0)
         nanosleep(&time, NULL);
-}
-
-/* ---- one locked look at the file ---- */
-
-symmcoll_status_t symc_file_lock(
-    const char *path, int fd, bool exclusive, int64_t deadline_ns)
-{
-    int64_t at_least = symc_now_ns() + LOCK_WAIT_MIN_NS;
-
-    if (deadline_ns < at_least)
-        deadline_ns = at_least;
-    while (flock(fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            return symc_fail_errno(
-                SYMMCOLL_ERR_SYSTEM, errno, "file store: locking %s", path);
-        if (symc_now_ns() >= deadline_ns)
-            return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-                "file store: timeout: another process keeps %s locked", path);
-        sleep_ns(LOCK_POLL_NS);
-    }
-    return SYMMCOLL_OK;
-}
-
-int symc_file_no_links(void)
-{
-    return symc_process_is_privileged() ? O_NOFOLLOW : 0;
-}
-
-symmcoll_status_t symc_file_begin(
-    struct symc_file *file, bool exclusive, int64_t deadline_ns, int *fd)
-{
-    symmcoll_status_t status;
-
-    *fd = open(file->path, O_RDWR | O_CLOEXEC | symc_file_no_links());
-    if (*fd < 0)
-        return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, errno,
-            "file store: %s, which was there when it was opened", file->path);
-    status = symc_file_lock(file->path, *fd, exclusive, deadline_ns);
-    if (status == SYMMCOLL_OK)
-        status = symc_journal_read(&file->journal, *fd);
-    if (status != SYMMCOLL_OK)
-        close(*fd);
-    return status;
-}
-
-void symc_file_end(int fd)
-{
-    /* Closing releases the lock. */
-    close(fd);
 }
 
 /* ---- operations ---- */

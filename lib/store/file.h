@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A file store as file.c and file_roll.c share it.
+ * A file store as its files share it: file_access.c, file_roll.c and file.c,
+ * each on those before it.
  */
 #ifndef SYMC_STORE_FILE_H
 #define SYMC_STORE_FILE_H
@@ -21,6 +22,8 @@ struct symc_file {
     char worker[SYMC_PROCESS_NAME];
 };
 
+/* ---- file_access.c ---- */
+
 /* Lock an open file; it gets five seconds even after the deadline.
  * Errors: TIMEOUT, SYSTEM. */
 symmcoll_status_t symc_file_lock(
@@ -34,6 +37,8 @@ int symc_file_no_links(void);
 symmcoll_status_t symc_file_begin(
     struct symc_file *file, bool exclusive, int64_t deadline_ns, int *fd);
 void symc_file_end(int fd);
+
+/* ---- file_roll.c ---- */
 
 /* Begin the file, or check what is there, and enter this worker.
  * Errors: INVALID (stale, foreign, damaged), TIMEOUT (the lock), SYSTEM. */
