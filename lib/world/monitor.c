@@ -9,39 +9,15 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 /* How long to wait for the exit status of a rank that died. */
 #define EXIT_STATUS_WAIT_NS (INT64_C(50) * 1000 * 1000)
 
 #define PULSE_NS (INT64_C(200) * 1000 * 1000) /* of the heartbeat */
-
-static void sleep_on(_Atomic uint32_t *word, uint32_t value, int64_t ns)
-{
-    struct timespec time = {
-        .tv_sec = ns / SYMC_NS_PER_S, .tv_nsec = ns % SYMC_NS_PER_S};
-
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &time, NULL, 0);
-}
-
-void symc_world_expect_dump(struct symmcoll_world *world)
-{
-    atomic_fetch_add(&world->monitor.dumps_due, 1);
-}
-
-void symc_world_alarm(struct symmcoll_world *world)
-{
-    struct symc_monitor *monitor = &world->monitor;
-
-    atomic_fetch_add(&monitor->alarm, 1);
-    syscall(SYS_futex, &monitor->alarm, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
 
 /* ---- the dead ---- */
 
@@ -260,8 +236,7 @@ static void act_on_failures(struct symmcoll_world *world, int64_t *stuck_at)
         dump_for(world, world->rank, "a group failed");
     dump_for_the_dead(world);
     atomic_store(&monitor->dumps_done, due);
-    syscall(
-        SYS_futex, &monitor->dumps_done, FUTEX_WAKE_PRIVATE, 64, NULL, NULL, 0);
+    symc_word_wake(&monitor->dumps_done);
     *stuck_at = symc_now_ns() + world->config->trace_dump_grace / 2;
     if (ends_process(world)) {
         dump_for_the_stuck(world);
@@ -270,22 +245,6 @@ static void act_on_failures(struct symmcoll_world *world, int64_t *stuck_at)
             "ends",
             (long long)world->config->errors_async_handling);
         abort();
-    }
-}
-
-void symc_world_await_dump(struct symmcoll_world *world)
-{
-    struct symc_monitor *monitor = &world->monitor;
-    int64_t until = symc_now_ns() + world->config->trace_dump_grace;
-    uint32_t due = atomic_load(&monitor->dumps_due);
-
-    for (;;) {
-        uint32_t done = atomic_load(&monitor->dumps_done);
-        int64_t left = until - symc_now_ns();
-
-        if ((int32_t)(done - due) >= 0 || left <= 0)
-            return;
-        sleep_on(&monitor->dumps_done, done, left);
     }
 }
 
@@ -312,7 +271,7 @@ static void watch(struct symmcoll_world *world, bool *dead)
             stuck_at = 0;
             dump_for_the_stuck(world);
         }
-        sleep_on(&monitor->alarm, alarm, world->config->host_watch);
+        symc_word_sleep(&monitor->alarm, alarm, world->config->host_watch);
     }
     /* The last failure is still to be written, also for ranks that cannot
      * write. */
@@ -377,7 +336,7 @@ static void *run_heartbeat(void *arg)
             moved = late ? now : moved;
             late = !late;
         }
-        sleep_on(&monitor->stopping, 0, PULSE_NS);
+        symc_word_sleep(&monitor->stopping, 0, PULSE_NS);
     }
     return NULL;
 }
@@ -387,8 +346,7 @@ static void stop_thread(struct symmcoll_world *world, pthread_t thread)
     struct symc_monitor *monitor = &world->monitor;
 
     atomic_store(&monitor->stopping, 1);
-    syscall(
-        SYS_futex, &monitor->stopping, FUTEX_WAKE_PRIVATE, 64, NULL, NULL, 0);
+    symc_word_wake(&monitor->stopping);
     symc_world_alarm(world);
     pthread_join(thread, NULL);
 }

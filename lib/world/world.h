@@ -87,7 +87,20 @@ void symc_world_add(struct symmcoll_world *world, struct symc_members *members);
 void symc_world_remove(
     struct symmcoll_world *world, struct symc_members *members);
 
-/* Wake the monitor. */
+/* The factor of a PREMUL_SUM operation; false where op is none. */
+bool symc_world_factor(
+    struct symmcoll_world *world, symmcoll_op_t op, double *factor);
+
+/* Back the staging with memory; once. */
+symmcoll_status_t symc_world_reserve(struct symmcoll_world *world);
+
+/* ---- alarm.c ---- */
+
+/* Sleep on a word of this process while it has this value, and wake who does. */
+void symc_word_sleep(_Atomic uint32_t *word, uint32_t value, int64_t ns);
+void symc_word_wake(_Atomic uint32_t *word);
+
+/* Have the monitor look now. */
 void symc_world_alarm(struct symmcoll_world *world);
 
 /* A failure is about to be seen: symc_world_await_dump() waits from now on. */
@@ -96,17 +109,6 @@ void symc_world_expect_dump(struct symmcoll_world *world);
 /* Wait, within trace.dump_grace, until raised failures have been written out.
  */
 void symc_world_await_dump(struct symmcoll_world *world);
-
-/* The recorder's part of a peer's block. */
-const struct symc_trace_ring *symc_world_ring(
-    const struct symmcoll_world *world, int global_rank, size_t *nbytes);
-
-/* The factor of a PREMUL_SUM operation; false where op is none. */
-bool symc_world_factor(
-    struct symmcoll_world *world, symmcoll_op_t op, double *factor);
-
-/* Back the staging with memory; once. */
-symmcoll_status_t symc_world_reserve(struct symmcoll_world *world);
 
 /* ---- monitor.c ---- */
 
@@ -127,6 +129,10 @@ void symc_world_watch_launcher(struct symmcoll_world *world);
 void symc_world_end_orphan(const struct symmcoll_world *world);
 
 /* ---- dump.c ---- */
+
+/* The recorder's part of a peer's block. */
+const struct symc_trace_ring *symc_world_ring(
+    const struct symmcoll_world *world, int global_rank, size_t *nbytes);
 
 /* Write a rank's record where the settings say, or to path. */
 symmcoll_status_t symc_world_dump(const struct symmcoll_world *world,
