@@ -27,12 +27,6 @@ bool symc_host_fits_line(const struct symc_op *op, size_t nbytes)
            (op->op == SYMMCOLL_PREMUL_SUM ? SYMC_FACTOR_AT : SYMC_PAYLOAD);
 }
 
-void *symc_host_beside(
-    const struct symc_host *host, int rank, const struct symc_op *op)
-{
-    return host->channels[rank]->small + op->seq % SYMC_AREAS * host->small;
-}
-
 const void *symc_host_payload(const struct symc_host *host, int rank,
     const struct symc_op *op, size_t nbytes)
 {

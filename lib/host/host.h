@@ -60,8 +60,11 @@ static inline const struct symc_header *symc_host_header(
 bool symc_host_fits_line(const struct symc_op *op, size_t nbytes);
 
 /* A rank's area for an operation, for what does not fit. */
-void *symc_host_beside(
-    const struct symc_host *host, int rank, const struct symc_op *op);
+static inline void *symc_host_beside(
+    const struct symc_host *host, int rank, const struct symc_op *op)
+{
+    return host->channels[rank]->small + op->seq % SYMC_AREAS * host->small;
+}
 
 /* Where a rank's payload of an operation is, once the ranks are
  * synchronised. */

@@ -1,156 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Work handles: one asynchronous operation, held by its user and by the queue
- * that runs it; the last one to release it frees it.
+ * What users may ask of a work: to wait for it, whether it has ended, to be
+ * called when it has.
  */
 #include "work/work.h"
 
 #include <math.h>
 #include <sched.h>
-#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The longest wait before a waiter looks at everything again, and before it
  * tries for the ticket again. */
 #define LOOK_NS (INT64_C(100) * 1000 * 1000)
 #define TURN_NS (INT64_C(1000) * 1000)
-
-/* ---- making and releasing ---- */
-
-/* In place of a spare, once the world is closed. */
-#define CLOSED ((struct symmcoll_work *)1)
-
-static struct symmcoll_work *take_spare(struct symc_origin *origin)
-{
-    for (int i = 0; i < SYMC_SPARES; i++) {
-        struct symmcoll_work *spare =
-            atomic_load_explicit(&origin->spares[i], memory_order_relaxed);
-
-        if (spare != NULL)
-            spare = atomic_exchange_explicit(
-                &origin->spares[i], NULL, memory_order_acquire);
-        if (spare != NULL)
-            return spare;
-    }
-    return NULL;
-}
-
-/* Once kept, a spare may be taken or destroyed by others. */
-static bool keep_spare(struct symc_origin *origin, struct symmcoll_work *work)
-{
-    for (int i = 0; i < SYMC_SPARES; i++) {
-        struct symmcoll_work *none = NULL;
-
-        if (atomic_load_explicit(&origin->spares[i], memory_order_relaxed) ==
-                NULL &&
-            atomic_compare_exchange_strong_explicit(&origin->spares[i], &none,
-                work, memory_order_release, memory_order_relaxed))
-            return true;
-    }
-    return false;
-}
-
-static struct symmcoll_work *make_new(struct symc_origin *origin)
-{
-    size_t nbytes = (sizeof(struct symmcoll_work) + SYMC_FALSE_SHARING - 1) /
-                    SYMC_FALSE_SHARING * SYMC_FALSE_SHARING;
-    struct symmcoll_work *work = aligned_alloc(SYMC_FALSE_SHARING, nbytes);
-
-    if (work == NULL) {
-        symc_fail(SYMMCOLL_ERR_NO_MEMORY, "work: %zu bytes asked for", nbytes);
-        return NULL;
-    }
-    memset(work, 0, sizeof(*work));
-    symc_origin_hold(origin);
-    work->origin = origin;
-    return work;
-}
-
-struct symmcoll_work *symc_work_create(
-    struct symc_queue *queue, const struct symc_op *op)
-{
-    struct symmcoll_work *work = take_spare(queue->origin);
-
-    if (work == NULL)
-        work = make_new(queue->origin);
-    if (work == NULL)
-        return NULL;
-    work->next = NULL;
-    work->queue = queue;
-    work->deadline_ns = 0;
-    work->issued = false;
-    work->detail[0] = '\0';
-    work->op = *op;
-    atomic_init(&work->callbacks, NULL);
-    atomic_init(&work->ended, 0);
-    atomic_init(&work->seq, 0);
-    atomic_init(&work->holders, 2);
-    return work;
-}
-
-static void destroy(struct symmcoll_work *work)
-{
-    struct symc_origin *origin = work->origin;
-
-    free(work);
-    symc_origin_release(origin);
-}
-
-void symc_work_drop_spares(struct symc_origin *origin)
-{
-    for (int i = 0; i < SYMC_SPARES; i++) {
-        struct symmcoll_work *spare =
-            atomic_exchange(&origin->spares[i], CLOSED);
-
-        if (spare != NULL && spare != CLOSED)
-            destroy(spare);
-    }
-}
-
-void symc_work_release(struct symmcoll_work *work)
-{
-    /* The only holder is the last one, and need not count. */
-    if ((atomic_load(&work->holders) == 1 ||
-            atomic_fetch_sub(&work->holders, 1) == 1) &&
-        !keep_spare(work->origin, work))
-        destroy(work);
-}
-
-/* ---- the end ---- */
-
-/* Queue callbacks, of which the latest is given, the oldest first. */
-static void queue_callbacks(
-    struct symmcoll_work *work, struct symc_callback *latest)
-{
-    struct symc_callback *oldest = NULL, *next;
-
-    for (; latest != NULL; latest = next) {
-        next = latest->next;
-        latest->next = oldest;
-        oldest = latest;
-    }
-    for (; oldest != NULL; oldest = next) {
-        next = oldest->next;
-        oldest->status = work->status;
-        symc_callbacks_push(&work->origin->callbacks, oldest);
-    }
-}
-
-void symc_work_end(struct symmcoll_work *work, symmcoll_status_t status)
-{
-    struct symc_callback *latest;
-
-    work->status = status;
-    if (status < 0)
-        strncpy(work->detail, symmcoll_last_error(), sizeof(work->detail) - 1);
-    atomic_store_explicit(&work->seq, work->op.seq, memory_order_relaxed);
-    latest = atomic_exchange(&work->callbacks, SYMC_CALLING);
-    atomic_store_explicit(&work->ended, 1, memory_order_release);
-    queue_callbacks(work, latest);
-    atomic_store_explicit(&work->callbacks, SYMC_CALLED, memory_order_release);
-    symc_doorbell_notify(&work->doorbell);
-}
 
 /* The final status, with its detail for the asking thread. */
 static symmcoll_status_t result(const struct symmcoll_work *work)

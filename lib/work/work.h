@@ -32,6 +32,8 @@ struct symmcoll_work {
     char detail[SYMC_DETAIL_MAX];
 };
 
+/* ---- handle.c ---- */
+
 /* Made by a queue, from a spare where there is one: one holder is the caller,
  * one the queue. */
 struct symmcoll_work *symc_work_create(
