@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define SYMC_DETAIL_MAX 512 /* bytes of an error detail, its zero included */
 
@@ -29,6 +30,10 @@ symmcoll_status_t symc_fail(symmcoll_status_t status, const char *format, ...)
 /* The same, followed by ": strerror(error)". */
 symmcoll_status_t symc_fail_errno(symmcoll_status_t status, int error,
     const char *format, ...) SYMC_PRINTF(3, 4);
+
+/* Report that a descriptor could not be opened, with the limit on their number
+ * where that is the reason.  Returns SYSTEM. */
+symmcoll_status_t symc_fail_descriptor(int error, const char *where);
 
 /* ---- clock.c ---- */
 
@@ -148,6 +153,11 @@ const char *symc_format_ranks(
 /* The same with what they are, "rank 2" or "ranks 1, 3-5 and 9". */
 const char *symc_format_named_ranks(
     const bool *listed, int size, char *buffer, size_t nbytes);
+
+/* "pid 12"; the kernel tells no number of a process of a PID namespace that is
+ * not within the own one. */
+#define SYMC_PID_TEXT 32
+const char *symc_format_pid(pid_t pid, char buffer[SYMC_PID_TEXT]);
 
 /* The bytes of the UTF-8 sequence at text, 1 to 4; 0 where there is none. */
 size_t symc_measure_sequence(const unsigned char *text);

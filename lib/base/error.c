@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static _Thread_local char last_detail[SYMC_DETAIL_MAX];
 
@@ -75,6 +76,17 @@ symmcoll_status_t symc_fail_errno(
     va_end(args);
     errno = saved;
     return status;
+}
+
+symmcoll_status_t symc_fail_descriptor(int error, const char *where)
+{
+    struct rlimit files = {0};
+
+    if (error != EMFILE || getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error, "%s", where);
+    return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
+        "%s: one more descriptor asked for, RLIMIT_NOFILE is %llu", where,
+        (unsigned long long)files.rlim_cur);
 }
 
 const char *symmcoll_last_error(void)

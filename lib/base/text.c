@@ -99,6 +99,15 @@ const char *symc_format_named_ranks(
 }
 
 /* Bytes of the UTF-8 sequence at text; 0 where it is invalid. */
+const char *symc_format_pid(pid_t pid, char buffer[SYMC_PID_TEXT])
+{
+    if (pid > 0)
+        snprintf(buffer, SYMC_PID_TEXT, "pid %d", (int)pid);
+    else
+        snprintf(buffer, SYMC_PID_TEXT, "in another PID namespace");
+    return buffer;
+}
+
 size_t symc_measure_sequence(const unsigned char *text)
 {
     uint32_t point;

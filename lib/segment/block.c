@@ -5,7 +5,6 @@
  * that could outlive its process.
  */
 #include "segment/block.h"
-#include "segment/message.h"
 
 #include "base/proc.h"
 

@@ -25,11 +25,6 @@ struct symc_peer {
     bool mine;         /* mapped by this rank, not borrowed from a thread */
 };
 
-/* "pid 12"; the kernel tells no number of a process of a PID namespace that is
- * not within the own one. */
-#define SYMC_PID_TEXT 32
-const char *symc_format_pid(pid_t pid, char buffer[SYMC_PID_TEXT]);
-
 /* ---- the serving side, for the launcher and for rank 0 ---- */
 
 struct symc_bootstrap_server;

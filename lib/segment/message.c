@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -124,17 +123,6 @@ unsigned symc_message_address(const char *name, struct sockaddr_un *address)
     return (unsigned)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
 }
 
-symmcoll_status_t symc_fail_descriptor(int error, const char *where)
-{
-    struct rlimit files = {0};
-
-    if (error != EMFILE || getrlimit(RLIMIT_NOFILE, &files) != 0)
-        return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error, "%s", where);
-    return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
-        "%s: one more descriptor asked for, RLIMIT_NOFILE is %llu", where,
-        (unsigned long long)files.rlim_cur);
-}
-
 int symc_message_peer(int fd, uid_t *uid, pid_t *pid)
 {
     struct ucred found;
@@ -145,15 +133,6 @@ int symc_message_peer(int fd, uid_t *uid, pid_t *pid)
     *uid = found.uid;
     *pid = found.pid;
     return 0;
-}
-
-const char *symc_format_pid(pid_t pid, char buffer[SYMC_PID_TEXT])
-{
-    if (pid > 0)
-        snprintf(buffer, SYMC_PID_TEXT, "pid %d", (int)pid);
-    else
-        snprintf(buffer, SYMC_PID_TEXT, "in another PID namespace");
-    return buffer;
 }
 
 /* ---- whom to trust ---- */

@@ -87,10 +87,6 @@ int symc_message_receive(
 struct sockaddr_un;
 unsigned symc_message_address(const char *name, struct sockaddr_un *address);
 
-/* Report that a descriptor could not be opened, with the limit on their number
- * where that is the reason.  Returns SYSTEM. */
-symmcoll_status_t symc_fail_descriptor(int error, const char *where);
-
 /* The user and process at the other end; 0 or an errno. */
 int symc_message_peer(int fd, uid_t *uid, pid_t *pid);
 
