@@ -7,7 +7,7 @@
 #define SYMC_STORE_FILE_H
 
 #include "store/journal.h"
-#include "store/node.h"
+#include "base/process.h"
 
 #include <pthread.h>
 #include <sys/types.h>

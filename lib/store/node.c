@@ -1,121 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which machine this is, and whether a process is still the same one.
- *
- * Ranks can connect to an abstract socket where they share a kernel and a
- * network namespace, so that pair names a node.  A process is named by its
- * boot, its namespace of process numbers, its number and its start time, since
- * numbers are reused.
+ * Which machine this is: host.node, else what the kernel says.
  */
-#include "store/node.h"
-
 #include "store/rendezvous.h"
 
-#include "base/proc.h"
+#include "base/process.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#define BOOT_ID_LENGTH 36 /* a UUID as text */
-
-static symmcoll_status_t read_boot_id(char buffer[BOOT_ID_LENGTH + 1])
-{
-    static const char path[] = "/proc/sys/kernel/random/boot_id";
-    size_t nbytes = symc_proc_read(path, buffer, BOOT_ID_LENGTH + 1);
-
-    if (nbytes == 0)
-        return symc_fail_errno(
-            SYMMCOLL_ERR_SYSTEM, errno, "node name: %s", path);
-    if (nbytes != BOOT_ID_LENGTH)
-        return symc_fail(SYMMCOLL_ERR_SYSTEM,
-            "node name: %s: expected %d bytes, found %zu", path, BOOT_ID_LENGTH,
-            nbytes);
-    return SYMMCOLL_OK;
-}
-
-static symmcoll_status_t read_namespace(const char *path, uint64_t *inode)
-{
-    struct stat info;
-
-    if (stat(path, &info) != 0)
-        return symc_fail_errno(
-            SYMMCOLL_ERR_SYSTEM, errno, "node name: %s", path);
-    *inode = info.st_ino;
-    return SYMMCOLL_OK;
-}
 
 symmcoll_status_t symc_node_name(
     const struct symc_config *config, char *buffer, size_t nbytes)
 {
-    char boot_id[BOOT_ID_LENGTH + 1];
-    symmcoll_status_t status;
-    uint64_t network = 0;
+    char machine[SYMC_MACHINE_NAME];
+    const char *name = machine;
     int length;
 
     if (config != NULL && config->host_node != NULL &&
         config->host_node[0] != '\0') {
-        length = snprintf(buffer, nbytes, "%s", config->host_node);
+        name = config->host_node;
     } else {
-        status = read_boot_id(boot_id);
-        if (status == SYMMCOLL_OK)
-            status = read_namespace("/proc/self/ns/net", &network);
+        symmcoll_status_t status = symc_machine_name(machine);
+
         if (status != SYMMCOLL_OK)
             return status;
-        length = snprintf(buffer, nbytes, "%s/%" PRIu64, boot_id, network);
     }
+    length = snprintf(buffer, nbytes, "%s", name);
     if ((size_t)length >= nbytes)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "node name: expected less than %zu bytes, found %d", nbytes,
             length);
     return SYMMCOLL_OK;
-}
-
-symmcoll_status_t symc_process_name(char buffer[SYMC_PROCESS_NAME])
-{
-    char boot_id[BOOT_ID_LENGTH + 1];
-    uint64_t names = 0;
-    struct symc_proc_stat self;
-    symmcoll_status_t status = read_boot_id(boot_id);
-
-    if (status == SYMMCOLL_OK)
-        status = read_namespace("/proc/self/ns/pid", &names);
-    if (status != SYMMCOLL_OK)
-        return status;
-    if (!symc_proc_stat_read(getpid(), &self))
-        return symc_fail(SYMMCOLL_ERR_SYSTEM,
-            "process name: expected the start time in /proc/%ld/stat, found "
-            "none",
-            (long)getpid());
-    snprintf(buffer, SYMC_PROCESS_NAME, "%s/%" PRIu64 " %ld %" PRIu64, boot_id,
-        names, (long)getpid(), self.start);
-    return SYMMCOLL_OK;
-}
-
-enum symc_process_state symc_process_find(const char *name, pid_t *pid)
-{
-    char own[SYMC_PROCESS_NAME];
-    const char *blank = strchr(name, ' ');
-    struct symc_proc_stat found;
-    uint64_t expected;
-    long number;
-
-    if (pid != NULL)
-        *pid = 0;
-    if (blank == NULL ||
-        sscanf(blank, " %ld %" SCNu64, &number, &expected) != 2)
-        return SYMC_PROCESS_ELSEWHERE;
-    if (pid != NULL)
-        *pid = (pid_t)number;
-    /* Up to and with the blank: the same boot, the same numbers. */
-    if (symc_process_name(own) != SYMMCOLL_OK ||
-        strncmp(own, name, (size_t)(blank - name) + 1) != 0)
-        return SYMC_PROCESS_ELSEWHERE;
-    if (!symc_proc_stat_read((pid_t)number, &found) ||
-        found.start != expected || found.state == 'Z' || found.state == 'X')
-        return SYMC_PROCESS_GONE;
-    return SYMC_PROCESS_RUNS;
 }

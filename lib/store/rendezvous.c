@@ -7,7 +7,7 @@
 #include "store/rendezvous.h"
 
 #include "store/launcher.h"
-#include "store/node.h"
+#include "base/process.h"
 #include "store/ops.h"
 #include "store/url.h"
 

@@ -6,8 +6,8 @@
  * process numbers, then the process and its start time, since numbers are
  * reused.
  */
+#include "base/process.h"
 #include "store/launcher.h"
-#include "store/node.h"
 #include "trace/out.h"
 
 #include <dirent.h>

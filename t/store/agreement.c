@@ -3,7 +3,7 @@
  * Ranks that agree on a rendezvous through a store, and the names of machines
  * and processes by which they tell whether they can connect.
  */
-#include "store/node.h"
+#include "base/process.h"
 #include "store/rendezvous.h"
 #include "t/store/helpers.h"
 #include "t/tap.h"
