@@ -11,7 +11,7 @@
 #include "config/config.h"
 #include "host/select.h"
 #include "registry/registry.h"
-#include "store/rendezvous.h"
+#include "rendezvous/rendezvous.h"
 
 #include <symmcoll.h>
 

@@ -7,7 +7,7 @@
  * reused.
  */
 #include "base/process.h"
-#include "store/launcher.h"
+#include "rendezvous/launcher.h"
 #include "trace/out.h"
 
 #include <dirent.h>

@@ -11,7 +11,7 @@
 #include "segment/bootstrap.h"
 #include "segment/doorbell.h"
 #include "segment/liveness.h"
-#include "store/rendezvous.h"
+#include "rendezvous/rendezvous.h"
 #include "trace/trace.h"
 #include "work/origin.h"
 #include "world/failure.h"

@@ -9,8 +9,8 @@
 layers='
 base
 config
-store
-segment
+store segment
+rendezvous
 trace
 backend
 host fake

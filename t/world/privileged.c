@@ -10,8 +10,8 @@
 
 #include "backend/module.h"
 #include "config/config.h"
-#include "store/launcher.h"
-#include "store/rendezvous.h"
+#include "rendezvous/launcher.h"
+#include "rendezvous/rendezvous.h"
 
 #include <symmcoll.h>
 

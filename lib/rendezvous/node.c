@@ -2,7 +2,7 @@
 /*
  * Which machine this is: host.node, else what the kernel says.
  */
-#include "store/rendezvous.h"
+#include "rendezvous/rendezvous.h"
 
 #include "base/process.h"
 

@@ -6,10 +6,10 @@
  * those of MPI's launchers and of Slurm, so that one launcher can be started
  * under another.
  */
-#include "store/launcher.h"
+#include "rendezvous/launcher.h"
 
 #include "store/ops.h"
-#include "store/rendezvous.h"
+#include "rendezvous/rendezvous.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -2,9 +2,9 @@
 /*
  * Parsing the URL of a rendezvous.
  */
-#include "store/url.h"
+#include "rendezvous/url.h"
 
-#include "store/launcher.h"
+#include "rendezvous/launcher.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * The URL of a rendezvous: "env://", "file:///PATH", each with an optional
  * "?rank=R&world_size=N" after it.
  */
-#ifndef SYMC_STORE_URL_H
-#define SYMC_STORE_URL_H
+#ifndef SYMC_RENDEZVOUS_URL_H
+#define SYMC_RENDEZVOUS_URL_H
 
 #include "base/base.h"
 

@@ -4,9 +4,9 @@
  * the others where no store is needed.  Every case runs in a process and an
  * environment of its own.
  */
-#include "store/rendezvous.h"
+#include "rendezvous/rendezvous.h"
 
-#include "store/launcher.h"
+#include "rendezvous/launcher.h"
 #include "t/store/helpers.h"
 #include "t/tap.h"
 

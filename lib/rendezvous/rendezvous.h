@@ -3,8 +3,8 @@
  * Rank and size of this process from arguments, launcher or URL (R35-R40), and
  * the name of the rendezvous at which the ranks of one machine join each other.
  */
-#ifndef SYMC_STORE_RENDEZVOUS_H
-#define SYMC_STORE_RENDEZVOUS_H
+#ifndef SYMC_RENDEZVOUS_RENDEZVOUS_H
+#define SYMC_RENDEZVOUS_RENDEZVOUS_H
 
 #include "base/base.h"
 #include "config/config.h"

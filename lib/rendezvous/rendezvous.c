@@ -4,12 +4,12 @@
  * environment.  Then the name of the rendezvous is derived (env://) or agreed
  * on through a store.
  */
-#include "store/rendezvous.h"
+#include "rendezvous/rendezvous.h"
 
-#include "store/launcher.h"
+#include "rendezvous/launcher.h"
 #include "base/process.h"
 #include "store/ops.h"
-#include "store/url.h"
+#include "rendezvous/url.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
  * and processes by which they tell whether they can connect.
  */
 #include "base/process.h"
-#include "store/rendezvous.h"
+#include "rendezvous/rendezvous.h"
 #include "t/store/helpers.h"
 #include "t/tap.h"
 

@@ -3,8 +3,8 @@
  * What the launcher left in the environment: which rank this is, and what tells
  * its job from every other one on this machine.
  */
-#ifndef SYMC_STORE_LAUNCHER_H
-#define SYMC_STORE_LAUNCHER_H
+#ifndef SYMC_RENDEZVOUS_LAUNCHER_H
+#define SYMC_RENDEZVOUS_LAUNCHER_H
 
 #include "base/base.h"
 
