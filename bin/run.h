@@ -15,7 +15,7 @@
 
 #include "config/config.h"
 #include "segment/block.h"
-#include "segment/bootstrap.h"
+#include "bootstrap/bootstrap.h"
 #include "trace/trace.h"
 
 #include <sched.h>

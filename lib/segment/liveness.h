@@ -11,8 +11,7 @@
 #define SYMC_SEGMENT_LIVENESS_H
 
 #include "base/base.h"
-#include "segment/block.h"
-#include "segment/bootstrap.h"
+#include "segment/peer.h"
 
 #include <linux/futex.h>
 #include <poll.h>

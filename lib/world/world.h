@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 #include "config/config.h"
-#include "segment/bootstrap.h"
+#include "bootstrap/bootstrap.h"
 #include "segment/doorbell.h"
 #include "segment/liveness.h"
 #include "rendezvous/rendezvous.h"

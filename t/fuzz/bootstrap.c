@@ -6,8 +6,8 @@
  */
 #include "t/fuzz/fuzz.h"
 
-#include "segment/bootstrap.h"
-#include "segment/message.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/message.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -10,7 +10,7 @@ layers='
 base
 config
 store segment
-rendezvous
+bootstrap rendezvous
 trace
 backend
 host fake

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The internals of the bootstrap server: its clients (bootstrap_server.c) and
- * their rendezvous (bootstrap_rendezvous.c).  Private to this directory.
+ * The internals of the bootstrap server: its clients (server.c) and
+ * their rendezvous (admission.c).  Private to this directory.
  */
-#ifndef SYMC_SEGMENT_BOOTSTRAP_PRIVATE_H
-#define SYMC_SEGMENT_BOOTSTRAP_PRIVATE_H
+#ifndef SYMC_BOOTSTRAP_SERVER_H
+#define SYMC_BOOTSTRAP_SERVER_H
 
-#include "segment/bootstrap.h"
-#include "segment/message.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/message.h"
 
 enum symc_client_state {
     SYMC_CLIENT_NEW,     /* has sent nothing */
@@ -80,7 +80,7 @@ struct symc_bootstrap_server {
     char text[256];
 };
 
-/* ---- bootstrap_server.c: clients ---- */
+/* ---- server.c: clients ---- */
 
 void symc_bootstrap_close_fds(int *fds, int count);
 void symc_bootstrap_drop_client(
@@ -107,7 +107,7 @@ const char *symc_bootstrap_format_refused(
  * rendezvous; refused, it tries again until the next server listens. */
 void symc_bootstrap_stop_listening(struct symc_bootstrap_server *server);
 
-/* ---- bootstrap_rendezvous.c: rendezvous ---- */
+/* ---- admission.c: rendezvous ---- */
 
 /* What a client has done: sent its hello, run out of time, acknowledged a
  * batch, closed.  It may not exist afterwards. */

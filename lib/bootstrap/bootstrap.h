@@ -8,22 +8,11 @@
  * or at once.  Both sides check SO_PEERCRED: another user's process is refused,
  * and so is anything that does not speak the protocol.
  */
-#ifndef SYMC_SEGMENT_BOOTSTRAP_H
-#define SYMC_SEGMENT_BOOTSTRAP_H
+#ifndef SYMC_BOOTSTRAP_BOOTSTRAP_H
+#define SYMC_BOOTSTRAP_BOOTSTRAP_H
 
 #include "base/base.h"
-#include "segment/block.h"
-
-#include <stdbool.h>
-
-/* A rank as others know it after the rendezvous. */
-struct symc_peer {
-    struct symc_block_view view;
-    pid_t pid;
-    int pidfd; /* -1: the kernel has none, or the peer is this process */
-    ino_t pidfd_inode; /* see symc_liveness_is_pidfd() */
-    bool mine;         /* mapped by this rank, not borrowed from a thread */
-};
+#include "segment/peer.h"
 
 /* ---- the serving side, for the launcher and for rank 0 ---- */
 

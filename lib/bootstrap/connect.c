@@ -5,8 +5,8 @@
  * full, or that nobody listens on, accepts none: then the kernel's list of
  * sockets is read.
  */
-#include "segment/connect.h"
-#include "segment/message.h"
+#include "bootstrap/connect.h"
+#include "bootstrap/message.h"
 
 #include <errno.h>
 #include <linux/netlink.h>

@@ -6,7 +6,7 @@
 #include "../tap.h"
 #include "joining.h"
 
-#include "segment/connect.h"
+#include "bootstrap/connect.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -4,8 +4,8 @@
  * and then sends everybody's offers to everybody.  It never blocks, trusts no
  * message, and drops a bad client without harm to the others.
  */
-#include "segment/bootstrap_private.h"
-#include "segment/connect.h"
+#include "bootstrap/server.h"
+#include "bootstrap/connect.h"
 
 #include <errno.h>
 #include <inttypes.h>

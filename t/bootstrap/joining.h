@@ -2,14 +2,14 @@
 /*
  * Ranks and strangers at a bootstrap server, for its tests.
  */
-#ifndef T_SEGMENT_JOINING_H
-#define T_SEGMENT_JOINING_H
+#ifndef T_BOOTSTRAP_JOINING_H
+#define T_BOOTSTRAP_JOINING_H
 
 #include "../ranks.h"
-#include "child.h"
+#include "../segment/child.h"
 
-#include "segment/bootstrap.h"
-#include "segment/message.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/message.h"
 
 #include <sys/mman.h>
 #include <sys/socket.h>

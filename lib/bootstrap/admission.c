@@ -3,7 +3,7 @@
  * The rendezvous of a server: which ranks have joined, what they offered, and
  * how it is sent to everybody.
  */
-#include "segment/bootstrap_private.h"
+#include "bootstrap/server.h"
 #include "segment/liveness.h"
 
 #include <errno.h>

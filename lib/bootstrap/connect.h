@@ -3,8 +3,8 @@
  * Connecting to an abstract socket without blocking, and finding its owner.
  * Private to this module.
  */
-#ifndef SYMC_SEGMENT_CONNECT_H
-#define SYMC_SEGMENT_CONNECT_H
+#ifndef SYMC_BOOTSTRAP_CONNECT_H
+#define SYMC_BOOTSTRAP_CONNECT_H
 
 #include "base/base.h"
 

@@ -3,8 +3,8 @@
  * The bootstrap server of rank 0, where there is no launcher.  Private to this
  * module.
  */
-#ifndef SYMC_SEGMENT_BOOTSTRAP_THREAD_H
-#define SYMC_SEGMENT_BOOTSTRAP_THREAD_H
+#ifndef SYMC_BOOTSTRAP_SERVER_THREAD_H
+#define SYMC_BOOTSTRAP_SERVER_THREAD_H
 
 #include "base/base.h"
 

@@ -9,9 +9,9 @@
  * hears, and hide the death of rank 0 from those connected to it.  What is in
  * the table of this thread alone no other thread can copy.
  */
-#include "segment/bootstrap_thread.h"
+#include "bootstrap/server_thread.h"
 #include "base/thread.h"
-#include "segment/bootstrap_private.h"
+#include "bootstrap/server.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -3,9 +3,9 @@
  * Rendezvous: exchange blocks over the bootstrap server, and map what the
  * others brought.
  */
-#include "segment/bootstrap.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/message.h"
 #include "segment/liveness.h"
-#include "segment/message.h"
 
 #include <stdlib.h>
 #include <sys/syscall.h>

@@ -4,8 +4,8 @@
  * SOCK_SEQPACKET socket, with descriptors as ancillary data.  Private to this
  * directory.
  */
-#ifndef SYMC_SEGMENT_MESSAGE_H
-#define SYMC_SEGMENT_MESSAGE_H
+#ifndef SYMC_BOOTSTRAP_MESSAGE_H
+#define SYMC_BOOTSTRAP_MESSAGE_H
 
 #include "base/base.h"
 

@@ -3,10 +3,10 @@
  * The joining side of the bootstrap.  Rank 0 of a rendezvous without a launcher
  * serves it and joins it as everybody else does, over a connection of its own.
  */
-#include "segment/bootstrap.h"
-#include "segment/bootstrap_thread.h"
-#include "segment/connect.h"
-#include "segment/message.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/connect.h"
+#include "bootstrap/message.h"
+#include "bootstrap/server_thread.h"
 
 #include "base/proc.h"
 

@@ -3,8 +3,8 @@
  * Messages with descriptors over Unix sockets, and the credentials of the other
  * end.
  */
-#include "segment/message.h"
-#include "segment/bootstrap.h"
+#include "bootstrap/message.h"
+#include "bootstrap/bootstrap.h"
 
 #include "base/proc.h"
 
