@@ -88,6 +88,32 @@ void *symc_alloc(size_t count, size_t size);
 /* A copy of text; as symc_alloc(). */
 char *symc_strdup(const char *text);
 
+/* ---- sized.c ---- */
+
+/* A public struct that begins with its size, as it is in this library. */
+struct symc_sized {
+    const char *name;     /* of the argument: "args" */
+    const char *macro;    /* which initialises it */
+    const void *defaults; /* a whole one */
+    size_t nbytes;
+    size_t least; /* of the oldest header's that is accepted */
+};
+
+/*
+ * Copy a caller's struct, of whatever size, into one of this library's; NULL
+ * stands for the defaults.  where is the call, for messages.
+ *
+ * Errors: INVALID (no such size; a member that this library does not know is
+ * set), with what was expected and found.
+ */
+symmcoll_status_t symc_sized_read(const struct symc_sized *kind,
+    const char *where, const void *given, void *copy);
+
+/* The other way: fill in what the caller's struct has room for.  Its size
+ * remains the caller's.  Errors: as symc_sized_read(). */
+symmcoll_status_t symc_sized_write(const struct symc_sized *kind,
+    const char *where, const void *value, void *given);
+
 /* ---- log.c ---- */
 
 enum symc_log_level {

@@ -8,15 +8,27 @@
 #include <math.h>
 #include <string.h>
 
+static const struct symmcoll_call default_call = SYMMCOLL_CALL_INIT;
+static const struct symc_sized call_kind = {.name = "call",
+    .macro = "SYMMCOLL_CALL_INIT",
+    .defaults = &default_call,
+    .nbytes = sizeof(default_call),
+    .least = sizeof(default_call.size)};
+
 /* Apply the options of a call; NULL for the defaults is the usual case. */
 static symmcoll_status_t apply_call(
     const struct symmcoll_call *call, struct symc_op *op)
 {
-    if (call->size != sizeof(*call))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected options of %zu bytes, found %zu: use "
-            "SYMMCOLL_CALL_INIT",
-            symc_kind_name(op->kind), sizeof(*call), call->size);
+    struct symmcoll_call copy;
+
+    if (call->size != sizeof(*call)) {
+        symmcoll_status_t status =
+            symc_sized_read(&call_kind, symc_kind_name(op->kind), call, &copy);
+
+        if (status != SYMMCOLL_OK)
+            return status;
+        call = &copy;
+    }
     if (call->flags != 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected flags of 0, found 0x%x", symc_kind_name(op->kind),

@@ -105,6 +105,13 @@ void symc_layout_adopt(
     reducer->layout = *layout;
 }
 
+static const struct symmcoll_bucket default_bucket = SYMMCOLL_BUCKET_INIT;
+const struct symc_sized symc_bucket_kind = {.name = "bucket",
+    .macro = "SYMMCOLL_BUCKET_INIT",
+    .defaults = &default_bucket,
+    .nbytes = sizeof(default_bucket),
+    .least = sizeof(default_bucket.size)};
+
 struct symmcoll_bucket symc_describe_bucket(
     const struct symmcoll_reducer *reducer, int index)
 {

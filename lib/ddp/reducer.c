@@ -37,32 +37,13 @@ static symmcoll_status_t make_first_buckets(struct symmcoll_reducer *reducer)
     return status;
 }
 
-/* Copy the arguments, those of a shorter or longer struct too. */
-static symmcoll_status_t read_args(const struct symmcoll_reducer_args *given,
-    struct symmcoll_reducer_args *args)
-{
-    static const struct symmcoll_reducer_args defaults =
-        SYMMCOLL_REDUCER_ARGS_INIT;
-    const unsigned char *bytes = (const unsigned char *)given;
-
-    *args = defaults;
-    if (given == NULL)
-        return SYMMCOLL_OK;
-    if (given->size < sizeof(given->size))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "reducer: args: expected size %zu, found %zu: use "
-            "SYMMCOLL_REDUCER_ARGS_INIT",
-            sizeof(*args), given->size);
-    for (size_t i = sizeof(*args); i < given->size; i++)
-        if (bytes[i] != 0)
-            return symc_fail(SYMMCOLL_ERR_INVALID,
-                "reducer: args: byte %zu is set, this library knows %zu", i,
-                sizeof(*args));
-    memcpy(
-        args, given, given->size < sizeof(*args) ? given->size : sizeof(*args));
-    args->size = sizeof(*args);
-    return SYMMCOLL_OK;
-}
+static const struct symmcoll_reducer_args default_args =
+    SYMMCOLL_REDUCER_ARGS_INIT;
+static const struct symc_sized args_kind = {.name = "args",
+    .macro = "SYMMCOLL_REDUCER_ARGS_INIT",
+    .defaults = &default_args,
+    .nbytes = sizeof(default_args),
+    .least = sizeof(default_args.size)};
 
 /* Refuse a parameter that shares memory with one before it. */
 static symmcoll_status_t check_overlap(
@@ -121,7 +102,8 @@ symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
 {
     struct symmcoll_reducer_args args;
     struct symmcoll_reducer *made;
-    symmcoll_status_t status = read_args(given, &args);
+    symmcoll_status_t status =
+        symc_sized_read(&args_kind, "reducer", given, &args);
 
     if (status != SYMMCOLL_OK)
         return status;
@@ -229,6 +211,8 @@ symmcoll_status_t symmcoll_reducer_bucket(
     const struct symmcoll_reducer *reducer, int index,
     struct symmcoll_bucket *bucket)
 {
+    struct symmcoll_bucket described;
+
     if (reducer == NULL || bucket == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_bucket: expected a reducer and a bucket, found NULL");
@@ -236,14 +220,18 @@ symmcoll_status_t symmcoll_reducer_bucket(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_bucket: expected a bucket from 0 to %d, found %d",
             reducer->layout.nbuckets - 1, index);
-    if (bucket->size < sizeof(*bucket))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "reducer_bucket: expected size %zu, found %zu: use "
-            "SYMMCOLL_BUCKET_INIT",
-            sizeof(*bucket), bucket->size);
-    *bucket = symc_describe_bucket(reducer, index);
-    return SYMMCOLL_OK;
+    described = symc_describe_bucket(reducer, index);
+    return symc_sized_write(
+        &symc_bucket_kind, "reducer_bucket", &described, bucket);
 }
+
+static const struct symmcoll_reducer_times default_times =
+    SYMMCOLL_REDUCER_TIMES_INIT;
+static const struct symc_sized times_kind = {.name = "times",
+    .macro = "SYMMCOLL_REDUCER_TIMES_INIT",
+    .defaults = &default_times,
+    .nbytes = sizeof(default_times),
+    .least = sizeof(default_times.size)};
 
 symmcoll_status_t symmcoll_reducer_get_times(
     const struct symmcoll_reducer *reducer,
@@ -252,12 +240,6 @@ symmcoll_status_t symmcoll_reducer_get_times(
     if (reducer == NULL || times == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_get_times: expected a reducer and times, found NULL");
-    if (times->size < sizeof(*times))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "reducer_get_times: expected size %zu, found %zu: use "
-            "SYMMCOLL_REDUCER_TIMES_INIT",
-            sizeof(*times), times->size);
-    *times = reducer->times;
-    times->size = sizeof(*times);
-    return SYMMCOLL_OK;
+    return symc_sized_write(
+        &times_kind, "reducer_get_times", &reducer->times, times);
 }

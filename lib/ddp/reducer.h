@@ -145,6 +145,7 @@ struct symc_bucket_item *symc_list_items(
     const struct symmcoll_reducer *reducer);
 
 /* A bucket as hooks see it. */
+extern const struct symc_sized symc_bucket_kind;
 struct symmcoll_bucket symc_describe_bucket(
     const struct symmcoll_reducer *reducer, int index);
 

@@ -9,16 +9,27 @@
 
 #include <stdio.h>
 
+static const struct symmcoll_init_args default_args = SYMMCOLL_INIT_ARGS_INIT;
+static const struct symc_sized args_kind = {.name = "args",
+    .macro = "SYMMCOLL_INIT_ARGS_INIT",
+    .defaults = &default_args,
+    .nbytes = sizeof(default_args),
+    .least = sizeof(default_args.size)};
+
 static symmcoll_status_t init(
-    const struct symmcoll_init_args *args, struct symmcoll_world **world)
+    const struct symmcoll_init_args *given, struct symmcoll_world **world)
 {
+    struct symmcoll_init_args args;
     struct symmcoll_world *made;
     symmcoll_status_t status;
 
     if (world == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "init: expected a place for the world, found NULL");
-    status = symc_world_open(args, &made);
+    status = symc_sized_read(&args_kind, "init", given, &args);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_world_open(&args, &made);
     if (status != SYMMCOLL_OK)
         return status;
     status = symc_group_open(made, &made->all);

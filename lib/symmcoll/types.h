@@ -5,6 +5,11 @@
  * reused.
  *
  * Times are seconds in a double: negative means the setting, INFINITY for ever.
+ *
+ * A struct that begins with its size may be that of an older or newer header:
+ * what it lacks is the default, and what the library does not know must be zero
+ * (else INVALID).  One that is filled in keeps its size, and is filled as far as
+ * it goes.
  */
 #ifndef SYMMCOLL_TYPES_H
 #define SYMMCOLL_TYPES_H

@@ -52,20 +52,14 @@ static symmcoll_status_t load_settings(struct symmcoll_world *world)
 static symmcoll_status_t apply_args(
     struct symmcoll_world *world, const struct symmcoll_init_args *args)
 {
-    const char *name =
-        args != NULL && args->name != NULL ? args->name : SYMC_WORLD_DEFAULT;
+    const char *name = args->name != NULL ? args->name : SYMC_WORLD_DEFAULT;
 
-    if (args != NULL && args->size != sizeof(*args))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "init: expected args of %zu bytes, found %zu: use "
-            "SYMMCOLL_INIT_ARGS_INIT",
-            sizeof(*args), args->size);
     if (strlen(name) >= sizeof(world->name) || name[0] == '\0')
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "init: expected a name of 1 to %zu bytes, found '%s'",
             sizeof(world->name) - 1, name);
     strcpy(world->name, name);
-    if (args != NULL && args->timeout > 0) {
+    if (args->timeout > 0) {
         int64_t ns = args->timeout < 9e9
                          ? (int64_t)(args->timeout * (double)SYMC_NS_PER_S)
                          : SYMC_NEVER;

@@ -125,9 +125,9 @@ static void refuse_options(struct bench *bench)
     float *b = bench->buf;
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
 
-    call.size = 8;
-    INVALID(symmcoll_all_reduce(g, b, b, 1, F32, SUM, &call, NULL), "found 8");
-    call.size = sizeof(call) + 8;
+    call.size = 4;
+    INVALID(symmcoll_all_reduce(g, b, b, 1, F32, SUM, &call, NULL), "found 4");
+    call.size = sizeof(call) + 4;
     INVALID(symmcoll_barrier(g, &call, NULL), "SYMMCOLL_CALL_INIT");
     call = (struct symmcoll_call)SYMMCOLL_CALL_INIT;
     call.timeout = (double)NAN;

@@ -787,7 +787,7 @@ static int times_are_told(struct symmcoll_group *group, int rank)
                 times.size == sizeof(times) && times.backward > 0.0 &&
                 times.comm > 0.0 && times.exposed > 0.0;
 
-    times.size = sizeof(times.size);
+    times.size = sizeof(times.size) - 1;
     right = right &&
             symmcoll_reducer_get_times(reducer, &times) == SYMMCOLL_ERR_INVALID;
     symmcoll_reducer_free(reducer);

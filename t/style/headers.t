@@ -81,6 +81,15 @@ else
     skip 1 'no C++ compiler'
 fi
 
+# A struct with a size is passed by programs built against other headers.
+sized=$(sed -n 's/.*size_t size; .*sizeof(struct symmcoll_\([a-z_]*\)).*/\1/p' \
+    symmcoll/*.h)
+is "$(echo "$sized" | wc -w)" "$(grep -c 'size_t size;' symmcoll/*.h |
+    awk -F: '{ n += $2 } END { print n }')" 'a size says whose it is'
+none "$(for name in $sized; do
+    grep -q "STRUCT($name," "$srcdir/t/abi/structs.c" || echo "$name"
+done)" 't/abi/structs.c tries every struct that has a size'
+
 missing=$(for header in symmcoll/*.h; do
     grep -q "<$header>" symmcoll.h || echo "$header"
 done)

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Structs of callers that begin with their size.  A program may have been built
+ * against headers older or newer than this library: members that its struct
+ * lacks are defaults, and those that it has beyond ours must be zero, which
+ * stands for the default of a member that comes later.
+ */
+#include "base/base.h"
+
+#include <string.h>
+
+/* Whatever a struct grows to; a size beyond is no struct's. */
+#define SIZE_LIMIT 4096
+
+/* Whether the caller's struct can be one of this kind. */
+static symmcoll_status_t check(
+    const struct symc_sized *kind, const char *where, const void *given)
+{
+    const unsigned char *bytes = given;
+    size_t nbytes;
+
+    memcpy(&nbytes, given, sizeof(nbytes));
+    /* All members are aligned like the size: no size cuts one in two. */
+    if (nbytes < kind->least || nbytes > SIZE_LIMIT ||
+        nbytes % sizeof(size_t) != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a %s of size %zu, found %zu: use %s", where,
+            kind->name, kind->nbytes, nbytes, kind->macro);
+    for (size_t i = kind->nbytes; i < nbytes; i++) {
+        if (bytes[i] != 0)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "%s: %s: expected 0 in what this library does not know, from "
+                "byte %zu on, found %d in byte %zu",
+                where, kind->name, kind->nbytes, bytes[i], i);
+    }
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_sized_read(const struct symc_sized *kind,
+    const char *where, const void *given, void *copy)
+{
+    symmcoll_status_t status;
+    size_t nbytes;
+
+    memcpy(copy, kind->defaults, kind->nbytes);
+    if (given == NULL)
+        return SYMMCOLL_OK;
+    status = check(kind, where, given);
+    if (status != SYMMCOLL_OK)
+        return status;
+    memcpy(&nbytes, given, sizeof(nbytes));
+    memcpy(copy, given, nbytes < kind->nbytes ? nbytes : kind->nbytes);
+    memcpy(copy, &kind->nbytes, sizeof(kind->nbytes));
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_sized_write(const struct symc_sized *kind,
+    const char *where, const void *value, void *given)
+{
+    symmcoll_status_t status = check(kind, where, given);
+    size_t nbytes;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    memcpy(&nbytes, given, sizeof(nbytes));
+    if (nbytes > kind->nbytes)
+        nbytes = kind->nbytes;
+    memcpy((char *)given + sizeof(nbytes), (const char *)value + sizeof(nbytes),
+        nbytes - sizeof(nbytes));
+    return SYMMCOLL_OK;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Public structs that begin with their size, as programs pass them that were
+ * built against older and newer headers.  t/style/headers.t sees to it that
+ * every such struct of the headers is in the list.
+ */
+#include <symmcoll.h>
+
+#include "t/ranks.h"
+#include "t/tap.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MORE 64 /* bytes of a newer header's members */
+
+static struct symmcoll_store *store;
+static struct symmcoll_world *world;
+static struct symmcoll_reducer *reducer;
+static float weight[6];
+
+/* ---- what is done with each ---- */
+
+static symmcoll_status_t use_call(void *given)
+{
+    int sum = 0, one = 1;
+
+    return symmcoll_all_reduce(symmcoll_world_group(world), &sum, &one, 1,
+        SYMMCOLL_INT32, SYMMCOLL_SUM, given, NULL);
+}
+
+static symmcoll_status_t use_init_args(void *given)
+{
+    struct symmcoll_world *made;
+    symmcoll_status_t status = symmcoll_init(given, &made);
+
+    return status == SYMMCOLL_OK ? symmcoll_finalize(made) : status;
+}
+
+static symmcoll_status_t use_reducer_args(void *given)
+{
+    struct symmcoll_tensor param =
+        SYMMCOLL_TENSOR_FLAT(weight, 6, SYMMCOLL_FLOAT32);
+    struct symmcoll_reducer *made;
+    symmcoll_status_t status = symmcoll_reducer_create(
+        symmcoll_world_group(world), &param, 1, given, &made);
+
+    if (status == SYMMCOLL_OK)
+        symmcoll_reducer_free(made);
+    return status;
+}
+
+static symmcoll_status_t use_bucket(void *given)
+{
+    return symmcoll_reducer_bucket(reducer, 0, given);
+}
+
+static symmcoll_status_t use_reducer_times(void *given)
+{
+    return symmcoll_reducer_get_times(reducer, given);
+}
+
+/* ---- the list ---- */
+
+/* STRUCT(NAME, INIT): its size, a filled one, and what takes it. */
+#define STRUCT(name, init)                                              \
+    {                                                                   \
+#name, sizeof(struct symmcoll_##name), sizeof(size_t),          \
+            &(struct symmcoll_##name)SYMMCOLL_##init##_INIT, use_##name \
+    }
+
+struct kind {
+    const char *name;
+    size_t nbytes;
+    size_t least; /* the smallest that is accepted */
+    const void *filled;
+    symmcoll_status_t (*use)(void *given);
+};
+
+/* Use a struct of so many bytes, with its size said to be that or another, in
+ * memory of just those bytes. */
+static symmcoll_status_t use(
+    const struct kind *kind, size_t nbytes, size_t said, unsigned char tail)
+{
+    unsigned char *given = calloc(1, nbytes);
+    symmcoll_status_t status;
+
+    memcpy(given, kind->filled, nbytes < kind->nbytes ? nbytes : kind->nbytes);
+    memcpy(given, &said, nbytes < sizeof(said) ? nbytes : sizeof(said));
+    if (nbytes > kind->nbytes)
+        given[nbytes - 1] = tail;
+    status = kind->use(given);
+    free(given);
+    return status;
+}
+
+static void check(const struct kind *kind)
+{
+    static const size_t absurd[] = {0, 1, sizeof(size_t) - 1, 1 << 20,
+        (size_t)1 << 40, SIZE_MAX - 7, SIZE_MAX};
+    size_t nbytes = kind->least;
+    int refused = 0, explained = 0, n = sizeof(absurd) / sizeof(*absurd);
+
+    while (nbytes <= kind->nbytes && use(kind, nbytes, nbytes, 0) == 0)
+        nbytes += sizeof(size_t);
+    ok(nbytes > kind->nbytes,
+        "%s: every size from the oldest header's on is accepted", kind->name);
+    if (nbytes <= kind->nbytes)
+        diag(
+            "size %zu of %zu: %s", nbytes, kind->nbytes, symmcoll_last_error());
+    ok(use(kind, kind->nbytes + MORE, kind->nbytes + MORE, 0) == SYMMCOLL_OK,
+        "%s: a newer one is accepted where what it has more is zero",
+        kind->name);
+    ok(use(kind, kind->nbytes + MORE, kind->nbytes + MORE, 7) ==
+                SYMMCOLL_ERR_INVALID &&
+            strstr(symmcoll_last_error(), "expected 0 in") != NULL &&
+            strstr(symmcoll_last_error(), "found 7 in byte") != NULL,
+        "%s: and refused where it is not, with the byte", kind->name);
+    for (int i = 0; i < n; i++) {
+        refused +=
+            use(kind, kind->nbytes, absurd[i], 0) == SYMMCOLL_ERR_INVALID;
+        explained += strstr(symmcoll_last_error(), "of size") != NULL &&
+                     strstr(symmcoll_last_error(), "_INIT") != NULL;
+    }
+    refused += use(kind, kind->nbytes, kind->nbytes - 1, 0) ==
+               SYMMCOLL_ERR_INVALID; /* half a member */
+    ok(refused == n + 1 && explained == n,
+        "%s: other sizes are refused with the macro's name", kind->name);
+}
+
+/* The members that an older struct has are read, and no others. */
+static void older_call(void)
+{
+    struct {
+        size_t size;
+        double timeout;
+    } *call = malloc(sizeof(*call));
+
+    call->size = sizeof(*call);
+    call->timeout = NAN;
+    ok(use_call(call) == SYMMCOLL_ERR_INVALID &&
+            strstr(symmcoll_last_error(), "NaN") != NULL,
+        "what an older struct holds counts");
+    free(call);
+}
+
+/* What is filled in: as much as there is room for; the size remains. */
+static void older_bucket(void)
+{
+    struct symmcoll_bucket *bucket =
+        malloc(offsetof(struct symmcoll_bucket, dtype));
+    struct symmcoll_bucket newer[2] = {SYMMCOLL_BUCKET_INIT};
+    struct symmcoll_work *work;
+
+    bucket->size = offsetof(struct symmcoll_bucket, dtype);
+    ok(use_bucket(bucket) == SYMMCOLL_OK && bucket->count == 6 &&
+            bucket->size == offsetof(struct symmcoll_bucket, dtype),
+        "an older struct is filled as far as it goes, and keeps its size");
+    free(bucket);
+
+    newer[0].size = sizeof(newer);
+    newer[1].index = 1;
+    ok(symmcoll_hook_all_reduce(symmcoll_world_group(world), newer, NULL,
+           &work) == SYMMCOLL_ERR_INVALID &&
+            strstr(symmcoll_last_error(), "expected 0 in") != NULL,
+        "a hook refuses a bucket with a member that it does not know");
+}
+
+int main(void)
+{
+    struct symmcoll_tensor param =
+        SYMMCOLL_TENSOR_FLAT(weight, 6, SYMMCOLL_FLOAT32);
+    struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
+    const struct kind kinds[] = {
+        STRUCT(call, CALL),
+        STRUCT(init_args, INIT_ARGS),
+        STRUCT(reducer_args, REDUCER_ARGS),
+        STRUCT(bucket, BUCKET),
+        STRUCT(reducer_times, REDUCER_TIMES),
+    };
+    int n = sizeof(kinds) / sizeof(*kinds);
+
+    plan(4 * n + 3);
+    ranks_environment();
+    ranks_environment_rank(0, 1);
+    if (symmcoll_store_create_hash(&store) != SYMMCOLL_OK)
+        return 1;
+    args.world_size = 1;
+    args.store = store;
+    if (symmcoll_init(&args, &world) != SYMMCOLL_OK)
+        return 1;
+    if (symmcoll_reducer_create(symmcoll_world_group(world), &param, 1, NULL,
+            &reducer) != SYMMCOLL_OK)
+        return 1;
+    for (int i = 0; i < n; i++)
+        check(&kinds[i]);
+    older_call();
+    older_bucket();
+    symmcoll_reducer_free(reducer);
+    if (symmcoll_finalize(world) != SYMMCOLL_OK)
+        return 1;
+    symmcoll_store_close(store);
+    return done_testing();
+}
