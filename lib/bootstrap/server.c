@@ -5,106 +5,21 @@
  * message, and drops a bad client without harm to the others.
  */
 #include "bootstrap/server.h"
-#include "bootstrap/connect.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
-#define PROBE_MS \
-    500 /* for the answer of a bootstrap server that has our name */
 #define MAX_SILENT 256 /* clients that have connected and sent nothing */
 
 /* Bounds of one call of symc_bootstrap_serve(), whose caller has more to do. */
 #define SERVE_NS (INT64_C(5) * 1000 * 1000)
 #define SERVE_MESSAGES 3 /* of one client: hello, giving up, its end */
 #define SERVE_ACCEPTS 64 /* between two looks at the clients */
-
-void symc_bootstrap_close_fds(int *fds, int count)
-{
-    for (int i = 0; i < count; i++)
-        close(fds[i]);
-}
-
-/* ---- clients ---- */
-
-void symc_bootstrap_drop_client(
-    struct symc_bootstrap_server *server, struct symc_client *client)
-{
-    struct symc_client **at = &server->clients;
-
-    while (*at != NULL && *at != client)
-        at = &(*at)->next;
-    if (*at == NULL)
-        return; /* it has been dropped */
-    *at = client->next;
-    server->in_flight -= client->in_flight;
-    if (client->rendezvous != NULL) {
-        client->rendezvous->ranks[client->hello.rank] = NULL;
-        client->rendezvous->joined--;
-    }
-    symc_bootstrap_close_fds(client->fds, (int)client->hello.nfds);
-    close(client->fd);
-    free(client);
-}
-
-/* Send an answer without ranks.  Where it cannot be sent, the client's hang-up
- * is read next. */
-static void send_answer(const struct symc_client *client,
-    enum symc_bootstrap_kind kind, symmcoll_status_t status, const char *text)
-{
-    struct symc_bootstrap_answer answer;
-
-    memset(&answer, 0, symc_bootstrap_answer_nbytes(0));
-    answer.magic = SYMC_BOOTSTRAP_MAGIC;
-    answer.kind = kind;
-    answer.status = status;
-    snprintf(answer.text, sizeof(answer.text), "%s", text);
-    symc_message_send(
-        client->fd, &answer, symc_bootstrap_answer_nbytes(0), NULL, 0);
-}
-
-void symc_bootstrap_acknowledge(const struct symc_client *client)
-{
-    send_answer(client, SYMC_BOOTSTRAP_JOINED, SYMMCOLL_OK, "");
-}
-
-/* Inform a client that is not to blame. */
-void symc_bootstrap_inform(struct symc_bootstrap_server *server,
-    struct symc_client *client, symmcoll_status_t status, const char *text)
-{
-    if (server->events.failed != NULL)
-        server->events.failed(client->pid, status, text, server->events.arg);
-    send_answer(client, SYMC_BOOTSTRAP_FAILED, status, text);
-    symc_bootstrap_drop_client(server, client);
-}
-
-void symc_bootstrap_refuse(struct symc_bootstrap_server *server,
-    struct symc_client *client, symmcoll_status_t status, const char *text)
-{
-    send_answer(client, SYMC_BOOTSTRAP_FAILED, status, text);
-    symc_bootstrap_drop_client(server, client);
-}
-
-/* Stop listening: a rank that connects from now on belongs to a later
- * rendezvous; refused, it tries again until the next server listens. */
-void symc_bootstrap_stop_listening(struct symc_bootstrap_server *server)
-{
-    if (server->listener >= 0) {
-        /* Refuses also where a forked child has a copy of it. */
-        shutdown(server->listener, SHUT_RDWR);
-        close(server->listener);
-    }
-    server->listener = -1;
-}
 
 /* ---- messages of clients ---- */
 
@@ -127,18 +42,6 @@ static bool is_going(const struct symc_bootstrap_server *server)
     while (at != NULL && at->failure != SYMMCOLL_OK)
         at = at->next;
     return server->serve_once && server->rendezvous_list != NULL && at == NULL;
-}
-
-const char *symc_bootstrap_format_refused(
-    const struct symc_bootstrap_server *server,
-    char buffer[SYMC_BOOTSTRAP_REFUSED_TEXT])
-{
-    buffer[0] = '\0';
-    if (server->refused > 0)
-        snprintf(buffer, SYMC_BOOTSTRAP_REFUSED_TEXT,
-            "; %" PRIu64 " connections of other users were refused",
-            server->refused);
-    return buffer;
 }
 
 /* No more clients can be accepted: the ranks of all rendezvous would wait in
@@ -344,101 +247,6 @@ symmcoll_status_t symc_bootstrap_serve(struct symc_bootstrap_server *server)
 
 /* ---- opening and closing ---- */
 
-static symmcoll_status_t fail_in_use(const char *name)
-{
-    char owner[SYMC_OWNER_TEXT], text[SYMC_PID_TEXT];
-    uid_t uid = 0;
-    pid_t pid = 0;
-    int fd, error = symc_connect(name, &fd);
-
-    if (error != 0)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "bootstrap server: the name '@%s' is in use: it belongs to %s",
-            name, symc_format_owner(name, error, owner));
-    error = symc_message_peer(fd, &uid, &pid);
-    close(fd);
-    if (error != 0)
-        return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
-            "bootstrap server: the name '@%s' is in use by another job", name);
-    return symc_fail(SYMMCOLL_ERR_INVALID,
-        "bootstrap server: the name '@%s' is in use by a process (%s) of user "
-        "%u: is another job running with the same MASTER_ADDR and MASTER_PORT, "
-        "or is rank 0 there twice?",
-        name, symc_format_pid(pid, text), uid);
-}
-
-/*
- * Whether the holder of a name may be waited for: nobody listens any more, or
- * it ends the connection, or does not answer, when asked whether it serves.  A
- * killed process holds its sockets until its memory has been torn down.
- */
-static bool is_released(const char *name)
-{
-    struct symc_bootstrap_hello probe = {
-        .magic = SYMC_BOOTSTRAP_MAGIC, .kind = SYMC_BOOTSTRAP_PROBE};
-    struct symc_bootstrap_answer answer;
-    size_t nbytes = sizeof(answer);
-    struct pollfd polled = {.events = POLLIN};
-    bool released = true;
-    int nfds = 0;
-    uid_t uid;
-    pid_t pid;
-    int error = symc_connect(name, &polled.fd);
-
-    if (error != 0)
-        return error == ECONNREFUSED;
-    if (symc_message_peer(polled.fd, &uid, &pid) != 0 ||
-        !symc_message_is_trusted(uid, pid))
-        released = false;
-    else if (symc_message_send(polled.fd, &probe, sizeof(probe), NULL, 0) ==
-                 0 &&
-             poll(&polled, 1, PROBE_MS) == 1)
-        released =
-            symc_message_receive(polled.fd, &answer, &nbytes, NULL, &nfds) != 0;
-    close(polled.fd);
-    return released;
-}
-
-/* Bind and listen; 0 or an errno. */
-static int try_listening(const char *name, int fd)
-{
-    struct sockaddr_un address;
-    unsigned length = symc_message_address(name, &address);
-
-    if (bind(fd, (struct sockaddr *)&address, length) != 0 ||
-        listen(fd, SOMAXCONN) != 0)
-        return errno;
-    return 0;
-}
-
-static symmcoll_status_t open_listener(
-    const char *name, int64_t deadline_ns, int *listener)
-{
-    struct sockaddr_un address;
-    const struct timespec pause = {.tv_nsec = 2000000};
-    int fd, error;
-
-    if (symc_message_address(name, &address) == 0)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "bootstrap server: expected a name of 1 to %zu bytes, found '%s'",
-            sizeof(address.sun_path) - 1, name);
-    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return symc_fail_descriptor(errno, "bootstrap server: socket");
-    while ((error = try_listening(name, fd)) == EADDRINUSE &&
-           symc_now_ns() < deadline_ns && is_released(name))
-        nanosleep(&pause, NULL);
-    if (error == 0) {
-        *listener = fd;
-        return SYMMCOLL_OK;
-    }
-    close(fd);
-    if (error == EADDRINUSE)
-        return fail_in_use(name);
-    return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
-        "bootstrap server: listening on '%s'", name);
-}
-
 symmcoll_status_t symc_bootstrap_open_until(const char *name,
     const struct symc_bootstrap_events *events, int64_t deadline_ns,
     struct symc_bootstrap_server **server)
@@ -449,7 +257,7 @@ symmcoll_status_t symc_bootstrap_open_until(const char *name,
 
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    status = open_listener(name, deadline_ns, &made->listener);
+    status = symc_bootstrap_listen(name, deadline_ns, &made->listener);
     if (status != SYMMCOLL_OK)
         goto free_server;
     made->epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The internals of the bootstrap server: its clients (server.c) and
- * their rendezvous (admission.c).  Private to this directory.
+ * The internals of the bootstrap server.  Private to this directory.
  */
 #ifndef SYMC_BOOTSTRAP_SERVER_H
 #define SYMC_BOOTSTRAP_SERVER_H
@@ -80,7 +79,7 @@ struct symc_bootstrap_server {
     char text[256];
 };
 
-/* ---- server.c: clients ---- */
+/* ---- client.c ---- */
 
 void symc_bootstrap_close_fds(int *fds, int count);
 void symc_bootstrap_drop_client(
@@ -103,11 +102,18 @@ const char *symc_bootstrap_format_refused(
     const struct symc_bootstrap_server *server,
     char buffer[SYMC_BOOTSTRAP_REFUSED_TEXT]);
 
+/* ---- listener.c ---- */
+
+/* Bind a name and listen, and wait until the deadline for the end of a server
+ * that is going.  Errors: INVALID (in use: by whom), SYSTEM. */
+symmcoll_status_t symc_bootstrap_listen(
+    const char *name, int64_t deadline_ns, int *listener);
+
 /* Stop listening: a rank that connects from now on belongs to a later
  * rendezvous; refused, it tries again until the next server listens. */
 void symc_bootstrap_stop_listening(struct symc_bootstrap_server *server);
 
-/* ---- admission.c: rendezvous ---- */
+/* ---- admission.c ---- */
 
 /* What a client has done: sent its hello, run out of time, acknowledged a
  * batch, closed.  It may not exist afterwards. */
@@ -125,14 +131,16 @@ void symc_bootstrap_lose(
 void symc_bootstrap_fail_late(
     struct symc_bootstrap_server *server, bool all_read);
 
-/* Send what there is to send. */
-void symc_bootstrap_send_all(struct symc_bootstrap_server *server);
-
 /* Inform all that have joined, and remember it for those that have not. */
 void symc_bootstrap_fail_rendezvous(struct symc_bootstrap_server *server,
     struct symc_bootstrap_rendezvous *rendezvous, symmcoll_status_t status,
     const char *text);
 void symc_bootstrap_drop_rendezvous(struct symc_bootstrap_server *server,
     struct symc_bootstrap_rendezvous *rendezvous);
+
+/* ---- answer.c ---- */
+
+/* Send what there is to send. */
+void symc_bootstrap_send_all(struct symc_bootstrap_server *server);
 
 #endif

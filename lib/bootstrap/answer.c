@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How everybody's offers are sent to all ranks of a complete rendezvous.
+ */
+#include "bootstrap/server.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MAX_IN_FLIGHT 400 /* descriptors sent and not yet acknowledged */
+
+/* Send a client the next batch of ranks, unless too many descriptors are in
+ * flight. */
+static void send_batch(
+    struct symc_bootstrap_server *server, struct symc_client *client)
+{
+    const struct symc_bootstrap_rendezvous *rendezvous = client->rendezvous;
+    struct symc_bootstrap_answer answer;
+    int fds[SYMC_BOOTSTRAP_BATCH * SYMC_BOOTSTRAP_FDS];
+    int nfds = 0, count = rendezvous->size - client->sent, error;
+
+    if (count > SYMC_BOOTSTRAP_BATCH)
+        count = SYMC_BOOTSTRAP_BATCH;
+    memset(&answer, 0, sizeof(answer));
+    answer.magic = SYMC_BOOTSTRAP_MAGIC;
+    answer.kind = SYMC_BOOTSTRAP_PEERS;
+    answer.first = client->sent;
+    answer.count = count;
+    answer.threads = rendezvous->threads;
+    for (int i = 0; i < count; i++) {
+        const struct symc_held_offer *peer =
+            &rendezvous->offers[client->sent + i];
+        struct symc_bootstrap_peer *entry = &answer.peers[i];
+
+        entry->pid = (int32_t)peer->pid;
+        entry->nbytes = peer->nbytes;
+        entry->address = rendezvous->threads ? peer->address : 0;
+        if (rendezvous->threads)
+            continue;
+        entry->nfds = (uint32_t)peer->nfds;
+        for (int f = 0; f < peer->nfds; f++)
+            fds[nfds++] = peer->fds[f];
+    }
+    if (server->in_flight > 0 && server->in_flight + nfds > MAX_IN_FLIGHT)
+        return;
+    error = symc_message_send(
+        client->fd, &answer, symc_bootstrap_answer_nbytes(count), fds, nfds);
+    if (error == EAGAIN || error == ETOOMANYREFS || error == ENOBUFS)
+        return;
+    /* Any other error is seen again when the end of the connection is read. */
+    client->sent += count;
+    client->unacknowledged = true;
+    client->in_flight = nfds;
+    server->in_flight += nfds;
+    if (client->sent == rendezvous->size)
+        client->state = SYMC_CLIENT_SENT;
+}
+
+/* One batch to each; the next when it has acknowledged that.  A client that has
+ * to wait because of descriptors in flight is tried again at the next event, at
+ * the latest when another acknowledges. */
+void symc_bootstrap_send_all(struct symc_bootstrap_server *server)
+{
+    for (struct symc_client *client = server->clients; client != NULL;
+         client = client->next) {
+        if (client->state == SYMC_CLIENT_SENDING && !client->unacknowledged)
+            send_batch(server, client);
+    }
+}
