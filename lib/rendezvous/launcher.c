@@ -8,8 +8,8 @@
  */
 #include "rendezvous/launcher.h"
 
-#include "store/ops.h"
 #include "rendezvous/rendezvous.h"
+#include "store/ops.h"
 
 #include <errno.h>
 #include <limits.h>
