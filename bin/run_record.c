@@ -233,7 +233,7 @@ static void read_seat(struct run_job *job, const struct run_world *world,
      * before its monitor has counted that failure; the record has it by then.
      */
     if (atomic_load_explicit(
-            &seat->view.block->doorbell.failures, memory_order_acquire) > 0 ||
+            &seat->view.block->failures, memory_order_acquire) > 0 ||
         strncmp(position, "after failed ", strlen("after failed ")) == 0)
         rank->failed = true;
     /* An operation under way in any world says more than the last of another.

@@ -25,7 +25,7 @@ struct symc_peers {
     int rank;
     int size;
     bool threads; /* all of one process: pointers are good everywhere */
-    struct symc_block *const *blocks; /* NULL for a group of one */
+    struct symc_doorbell *const *doorbells;
     void *const *channels; /* the backend's part of each block, zeroed */
     void *const *staging;  /* address space, see core->reserve */
 };

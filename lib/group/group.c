@@ -118,7 +118,7 @@ static void free_tables(struct symmcoll_group *group)
 {
     free(group->global);
     free(group->members.failures);
-    free(group->blocks);
+    free(group->doorbells);
     free(group->channels);
     free(group->staging);
 }
@@ -131,11 +131,11 @@ static symmcoll_status_t make_tables(struct symmcoll_group *group)
     group->global = symc_alloc(size, sizeof(*group->global));
     group->members.failures =
         symc_alloc(size, sizeof(*group->members.failures));
-    group->blocks = symc_alloc(size, sizeof(*group->blocks));
+    group->doorbells = symc_alloc(size, sizeof(*group->doorbells));
     group->channels = symc_alloc(size, sizeof(*group->channels));
     group->staging = symc_alloc(size, sizeof(*group->staging));
     if (group->global == NULL || group->members.failures == NULL ||
-        group->blocks == NULL || group->channels == NULL ||
+        group->doorbells == NULL || group->channels == NULL ||
         group->staging == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     for (int r = 0; r < group->size; r++) {
@@ -143,7 +143,7 @@ static symmcoll_status_t make_tables(struct symmcoll_group *group)
         char *part = symc_block_group(view);
 
         group->global[r] = r;
-        group->blocks[r] = view->block;
+        group->doorbells[r] = &view->block->doorbell;
         group->members.failures[r] = (struct symc_failure *)(void *)part;
         group->channels[r] = part + SYMC_FAILURE_ROOM;
         group->staging[r] = symc_block_staging(view);
@@ -160,6 +160,7 @@ static void make_members(struct symmcoll_group *group)
     members->rank = group->rank;
     members->size = group->size;
     members->global = group->global;
+    members->doorbells = group->doorbells;
 }
 
 static symmcoll_status_t open_backend(struct symmcoll_group *group)
@@ -169,7 +170,7 @@ static symmcoll_status_t open_backend(struct symmcoll_group *group)
     group->peers = (struct symc_peers){.rank = group->rank,
         .size = group->size,
         .threads = group->world->threads,
-        .blocks = group->blocks,
+        .doorbells = group->doorbells,
         .channels = group->channels,
         .staging = group->staging};
     symc_group_make_core(group);

@@ -31,7 +31,7 @@ struct symmcoll_group {
     void *state;
     struct symc_core core;
     struct symc_peers peers;
-    struct symc_block **blocks;
+    struct symc_doorbell **doorbells;
     void **channels;
     void **staging;
 };

@@ -197,11 +197,11 @@ static __attribute__((noinline)) void await_oversubscribed(
     }
 }
 
-/* Wake the peers that sleep.  True where one has failed a group of its own:
- * then this one may have failed too. */
+/* Wake the peers that sleep.  True where one has failed a group that its
+ * doorbell serves: this one may be that. */
 static inline bool wake_peers(const struct symc_host *host)
 {
-    uint32_t failures = 0;
+    uint32_t failed = 0;
 
     for (int r = 0; r < host->size; r++) {
         struct symc_doorbell *doorbell = host->doorbells[r];
@@ -209,10 +209,9 @@ static inline bool wake_peers(const struct symc_host *host)
         if (r == host->rank)
             continue;
         symc_doorbell_notify(doorbell);
-        failures |=
-            atomic_load_explicit(&doorbell->failures, memory_order_relaxed);
+        failed |= atomic_load_explicit(&doorbell->failed, memory_order_relaxed);
     }
-    return failures != 0;
+    return failed != 0;
 }
 
 void symc_host_wake_peers(const struct symc_host *host)

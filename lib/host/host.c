@@ -39,7 +39,7 @@ static void lay_out(const struct symc_config *config, int size, size_t *channel,
 
 static symmcoll_status_t probe(const struct symc_peers *peers)
 {
-    if (peers->size < 2 || peers->blocks == NULL)
+    if (peers->size < 2)
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "host: expected two ranks or more on this machine, found %d",
             peers->size);
@@ -95,7 +95,7 @@ static symmcoll_status_t open_host(
     for (int r = 0; r < peers->size; r++) {
         host->channels[r] = peers->channels[r];
         host->staging[r] = peers->staging[r];
-        host->doorbells[r] = &peers->blocks[r]->doorbell;
+        host->doorbells[r] = peers->doorbells[r];
     }
     host->channels[host->rank]->geometry =
         (struct symc_geometry){.small = config->host_small_max,

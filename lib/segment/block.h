@@ -30,7 +30,7 @@
  * 0. */
 struct symc_doorbell {
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint32_t sleeping; /* threads */
-    _Atomic uint32_t failures; /* groups this rank has failed, so far */
+    _Atomic uint32_t failed; /* this rank has failed a group that it serves */
     _Alignas(SYMC_LINE) _Atomic uint32_t wakes;
 };
 
@@ -74,7 +74,8 @@ struct symc_block {
     _Atomic uint32_t
         left; /* SYMC_LEFT_MARK where `life` is a orderly shutdown */
     _Alignas(SYMC_LINE) _Atomic uint32_t users; /* threads: how many map it */
-    _Atomic uint32_t dumped; /* 1: its flight recorder has been written out */
+    _Atomic uint32_t dumped;   /* 1: its flight recorder has been written out */
+    _Atomic uint32_t failures; /* groups this rank has failed, so far */
     struct symc_exit exit;
     struct symc_doorbell doorbell;
 };

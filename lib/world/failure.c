@@ -72,14 +72,10 @@ static void publish(struct symc_members *members)
     atomic_store(&published->raised, VALID);
     atomic_store(&members->own.raised, VALID);
     atomic_store(&members->stopped, 1);
-    for (int r = 0; r < members->size; r++) {
-        struct symc_doorbell *doorbell =
-            &world->peers[members->global[r]].view.block->doorbell;
-
-        if (r == members->rank)
-            atomic_fetch_add(&doorbell->failures, 1);
-        symc_doorbell_wake(doorbell);
-    }
+    atomic_store(&members->doorbells[members->rank]->failed, 1);
+    atomic_fetch_add(&world->own.block->failures, 1);
+    for (int r = 0; r < members->size; r++)
+        symc_doorbell_wake(members->doorbells[r]);
     symc_world_alarm(world);
 }
 

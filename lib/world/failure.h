@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 #include "base/op.h"
+#include "segment/doorbell.h"
 
 #include <stdatomic.h>
 
@@ -56,11 +57,12 @@ struct symc_members {
     const char *name;
     int rank; /* this rank's, in the group */
     int size;
-    const int *global;              /* global_rank of each member */
-    struct symc_failure own;        /* as this rank goes by it */
-    struct symc_failure **failures; /* as each rank has published it */
-    _Atomic uint32_t stopped;       /* this rank's record is valid */
-    _Atomic uint32_t reported;      /* a call has returned the first reason */
+    const int *global;                      /* global_rank of each member */
+    struct symc_doorbell *const *doorbells; /* of each member */
+    struct symc_failure own;                /* as this rank goes by it */
+    struct symc_failure **failures;         /* as each rank has published it */
+    _Atomic uint32_t stopped;               /* this rank's record is valid */
+    _Atomic uint32_t reported; /* a call has returned the first reason */
 };
 
 /* Copy a published record; false where there is none, or where it is not what
