@@ -184,9 +184,28 @@ static void dump_for_the_dead(struct symmcoll_world *world)
 
 /* ---- the living ---- */
 
-/* Adopt what other ranks have found. */
+/* Whether any rank has failed a group since the last time: one load a rank,
+ * however many groups there are. */
+static bool has_news(struct symmcoll_world *world)
+{
+    bool news = false;
+
+    for (int r = 0; r < world->size; r++) {
+        uint32_t failures = atomic_load_explicit(
+            &world->peers[r].view.block->failures, memory_order_acquire);
+
+        news = news || failures != world->monitor.failures[r];
+        world->monitor.failures[r] = failures;
+    }
+    return news;
+}
+
+/* Adopt what other ranks have found.  A group that is listed later is looked at
+ * then. */
 static void look_at_failures(struct symmcoll_world *world)
 {
+    if (!has_news(world))
+        return;
     pthread_mutex_lock(&world->lock);
     for (struct symc_members *members = world->members; members != NULL;
          members = members->next)
@@ -194,12 +213,9 @@ static void look_at_failures(struct symmcoll_world *world)
     pthread_mutex_unlock(&world->lock);
 }
 
-/* After a timeout, write the records of ranks that did not come and do not
- * write: a rank that came does, or the launcher when it ends them. */
-static void dump_for_the_stuck(struct symmcoll_world *world)
+/* List the ranks that a failed group of this rank's has waited for in vain. */
+static void list_the_stuck(struct symmcoll_world *world, bool *stuck)
 {
-    if (!wants_dumps(world) || world->rendezvous.server[0] != '\0')
-        return;
     pthread_mutex_lock(&world->lock);
     for (struct symc_members *members = world->members; members != NULL;
          members = members->next) {
@@ -210,10 +226,29 @@ static void dump_for_the_stuck(struct symmcoll_world *world)
             continue;
         for (int r = 0; r < members->size && r < SYMC_FAILURE_RANKS; r++) {
             if ((record->late[r / 8] >> (r % 8) & 1) != 0)
-                dump_for(world, members->global[r], "the rank did not come");
+                stuck[members->global[r]] = true;
         }
     }
     pthread_mutex_unlock(&world->lock);
+}
+
+/* After a timeout, write the records of ranks that did not come and do not
+ * write: a rank that came does, or the launcher when it ends them. */
+static void dump_for_the_stuck(struct symmcoll_world *world)
+{
+    bool *stuck;
+
+    if (!wants_dumps(world) || world->rendezvous.server[0] != '\0')
+        return;
+    stuck = symc_alloc((size_t)world->size, sizeof(*stuck));
+    if (stuck == NULL)
+        return;
+    list_the_stuck(world, stuck);
+    for (int r = 0; r < world->size; r++) {
+        if (stuck[r])
+            dump_for(world, r, "the rank did not come");
+    }
+    free(stuck);
 }
 
 static bool ends_process(const struct symmcoll_world *world)
@@ -351,6 +386,13 @@ static void stop_thread(struct symmcoll_world *world, pthread_t thread)
     pthread_join(thread, NULL);
 }
 
+static void free_tables(struct symc_monitor *monitor)
+{
+    free(monitor->dead);
+    free(monitor->polled);
+    free(monitor->failures);
+}
+
 symmcoll_status_t symc_monitor_start(struct symmcoll_world *world)
 {
     struct symc_monitor *monitor = &world->monitor;
@@ -358,16 +400,18 @@ symmcoll_status_t symc_monitor_start(struct symmcoll_world *world)
 
     monitor->dead = symc_alloc((size_t)world->size, sizeof(bool));
     monitor->polled = symc_alloc((size_t)world->size, sizeof(*monitor->polled));
-    if (monitor->dead == NULL || monitor->polled == NULL) {
-        free(monitor->dead);
-        free(monitor->polled);
+    monitor->failures =
+        symc_alloc((size_t)world->size, sizeof(*monitor->failures));
+    if (monitor->dead == NULL || monitor->polled == NULL ||
+        monitor->failures == NULL) {
+        free_tables(monitor);
         return SYMMCOLL_ERR_NO_MEMORY;
     }
     sem_init(&monitor->ready, 0, 0);
     status = symc_thread_start(
         &monitor->thread, "symc-monitor", SYMC_STACK_SMALL, run_monitor, world);
     if (status != SYMMCOLL_OK)
-        goto free_dead;
+        goto free_tables;
     while (sem_wait(&monitor->ready) != 0 && errno == EINTR)
         ;
     status = monitor->status;
@@ -380,10 +424,9 @@ symmcoll_status_t symc_monitor_start(struct symmcoll_world *world)
         return SYMMCOLL_OK;
     stop_thread(world, monitor->thread);
 
-free_dead:
+free_tables:
     sem_destroy(&monitor->ready);
-    free(monitor->dead);
-    free(monitor->polled);
+    free_tables(monitor);
     return status;
 }
 
@@ -395,6 +438,5 @@ void symc_monitor_stop(struct symmcoll_world *world, bool orderly)
     stop_thread(world, monitor->thread);
     pthread_join(monitor->heartbeat, NULL);
     sem_destroy(&monitor->ready);
-    free(monitor->dead);
-    free(monitor->polled);
+    free_tables(monitor);
 }

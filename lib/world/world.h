@@ -7,11 +7,11 @@
 #define SYMC_WORLD_WORLD_H
 
 #include "base/base.h"
-#include "config/config.h"
 #include "bootstrap/bootstrap.h"
+#include "config/config.h"
+#include "rendezvous/rendezvous.h"
 #include "segment/doorbell.h"
 #include "segment/liveness.h"
-#include "rendezvous/rendezvous.h"
 #include "trace/trace.h"
 #include "work/origin.h"
 #include "world/failure.h"
@@ -36,6 +36,7 @@ struct symc_monitor {
     _Atomic uint32_t dumps_due;  /* failures raised */
     _Atomic uint32_t dumps_done; /* of them, written */
     struct pollfd *polled;       /* room for all pidfds */
+    uint32_t *failures;          /* of each rank's block, when last read */
     bool *dead; /* of each global rank: known to be; under the world's lock */
     bool orderly;
 };
