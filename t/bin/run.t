@@ -250,7 +250,7 @@ if [ -z "$no_terminal" ]; then
         "and stays when it gets an end"
     is "$(tty "'$run' -n 1 printf 'a\r'; echo b")" "[0] aER
 b" "or when its rank ends"
-    is "$(tty "'$run' -n 1 sh -c 'printf \"a\\r\"; echo b >&2; sleep 1'")" \
+    is "$(tty "'$run' -n 1 sh -c 'printf \"a\\r\"; sleep 0.3; echo b >&2; sleep 1'")" \
         "[0] aERE[0] b" "another line takes its place"
     is "$(tty "'$run' -n 1 printf 'a\r\nb\r\n'")" "[0] aR
 [0] bR" "one that ends in both is a line as others"
@@ -264,8 +264,8 @@ b" "or when its rank ends"
     is "$(tty "stty cols 12; '$run' -n 1 echo 0123456789")" "[0] 0123456789" \
         "other lines are not cut"
     for term in dumb ''; do
-        is "$(tty "'$run' -n 1 sh -c 'printf \"abc\\rd\\r\"; echo e >&2; sleep 1'" \
-            "$term")" "[0] abcR[0] d  R     R[0] e" \
+        is "$(tty "'$run' -n 1 sh -c 'printf \"abc\\rd\\r\"
+            sleep 0.3; echo e >&2; sleep 1'" "$term")" "[0] abcR[0] d  R     R[0] e" \
             "a terminal with TERM=$term gets no escapes"
     done
 else
