@@ -269,12 +269,12 @@ static size_t find_end(const struct question *question, size_t nbytes)
 static void add_choices(
     struct info_table *table, const struct question *question)
 {
-    size_t from = question->kind == SYMC_BARRIER ? 0 : 1;
+    bool moves = symc_kinds[question->kind].in_parts != SYMC_NO_PART;
+    size_t from = moves ? 1 : 0;
 
     while (from < NBYTES_MAX) {
         const struct symc_algorithm *algorithm = choose(question, from);
-        size_t end = question->kind == SYMC_BARRIER ? NBYTES_MAX
-                                                    : find_end(question, from);
+        size_t end = moves ? find_end(question, from) : NBYTES_MAX;
 
         info_text(table, symc_kind_name(question->kind));
         info_text(table, question->threads ? "threads" : "processes");
@@ -297,7 +297,7 @@ void info_add_algorithms(struct info_out *out, const struct symc_config *config)
     struct info_table table;
 
     info_table_begin(&table, "algorithms", algorithms_columns);
-    for (int kind = SYMC_BARRIER; kind < SYMC_KIND_COUNT; kind++) {
+    for (int kind = 1; kind < SYMC_KIND_COUNT; kind++) {
         struct question question = {config, false, (enum symc_kind)kind};
 
         add_choices(&table, &question);

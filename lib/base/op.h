@@ -1,26 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One collective call, as every layer from the recorder upwards passes it on.
+ * One call of an operation, as every layer from the recorder upwards passes it on.
  */
 #ifndef SYMC_BASE_OP_H
 #define SYMC_BASE_OP_H
+
+#include "base/kind.h"
 
 #include <symmcoll/types.h>
 
 #include <stddef.h>
 #include <stdint.h>
-
-/* Which collective.  Travels between ranks and in records: never renumbered. */
-enum symc_kind {
-    SYMC_BARRIER = 1,
-    SYMC_ALL_REDUCE = 2,
-    SYMC_REDUCE = 3,
-    SYMC_REDUCE_SCATTER = 4,
-    SYMC_ALL_GATHER = 5,
-    SYMC_GATHER = 6,
-    SYMC_BROADCAST = 7,
-    SYMC_KIND_COUNT = 8
-};
 
 #define SYMC_LABEL_MAX 32
 
@@ -42,11 +32,17 @@ struct symc_op {
 
 /* Bytes of a rank's two buffers, in a group of so many ranks; of a root's where
  * there is one. */
-size_t symc_op_in_nbytes(const struct symc_op *op, int size);
-size_t symc_op_out_nbytes(const struct symc_op *op, int size);
+static inline size_t symc_op_in_nbytes(const struct symc_op *op, int size)
+{
+    return op->count * op->elem *
+           symc_parts_count(symc_kinds[op->kind].in_parts, size);
+}
 
-/* "all_reduce"; "unknown" for an unknown number.  Static. */
-const char *symc_kind_name(enum symc_kind kind);
+static inline size_t symc_op_out_nbytes(const struct symc_op *op, int size)
+{
+    return op->count * op->elem *
+           symc_parts_count(symc_kinds[op->kind].out_parts, size);
+}
 
 #define SYMC_OP_TEXT 96 /* room for any symc_op_format() */
 

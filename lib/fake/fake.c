@@ -53,20 +53,10 @@ static symmcoll_status_t start_alone(
     if (core->failed(core->group, -1))
         return core->failure(core->group, op, -1);
     entry = core->record(core->group, op);
-    switch (op->kind) {
-    case SYMC_ALL_REDUCE:
-    case SYMC_REDUCE:
-    case SYMC_REDUCE_SCATTER:
+    if (symc_kind_has(op->kind, SYMC_REDUCES))
         reduce_alone(op);
-        break;
-    case SYMC_ALL_GATHER:
-    case SYMC_GATHER:
-        if (op->out != op->in && op->count > 0)
-            memcpy(op->out, op->in, op->count * op->elem);
-        break;
-    default: /* a barrier, a broadcast to nobody else */
-        break;
-    }
+    else if (op->out != op->in && op->count > 0)
+        memcpy(op->out, op->in, op->count * op->elem);
     core->recorded(core->group, entry, true);
     return SYMMCOLL_OK;
 }

@@ -17,8 +17,13 @@ enum field {
     FIELD_END
 };
 
-static const char *const field_names[] = {
-    "operation", "count", "dtype", "op", "root"};
+/* Each with what it is in symc_kind_info.compared; the first always is. */
+static const struct {
+    const char *name;
+    unsigned int compared;
+} fields[] = {{"operation", 0}, {"count", SYMC_COMPARE_COUNT},
+    {"dtype", SYMC_COMPARE_DTYPE}, {"op", SYMC_COMPARE_OP},
+    {"root", SYMC_COMPARE_ROOT}};
 
 static uint64_t field_value(const struct symc_header *header, enum field field)
 {
@@ -136,9 +141,9 @@ static symmcoll_status_t fail_mismatch(
     /* Which operation it is they do not agree on. */
     if (field == FIELD_KIND)
         return host->core->fail(SYMMCOLL_ERR_MISMATCH, "%s differs: %s %s",
-            field_names[field], values, place);
+            fields[field].name, values, place);
     return host->core->fail(SYMMCOLL_ERR_MISMATCH, "%s: %s differs: %s %s",
-        symc_kind_name(op->kind), field_names[field], values, place);
+        symc_kind_name(op->kind), fields[field].name, values, place);
 }
 
 symmcoll_status_t symc_host_disagree(
@@ -147,6 +152,9 @@ symmcoll_status_t symc_host_disagree(
     char place[160];
 
     for (enum field field = FIELD_KIND; field < FIELD_END; field++) {
+        if (field != FIELD_KIND &&
+            (symc_kinds[op->kind].compared & fields[field].compared) == 0)
+            continue;
         uint64_t first = field_value(symc_host_header(host, 0, op), field);
 
         for (int r = 1; r < host->size; r++) {
@@ -164,8 +172,7 @@ symmcoll_status_t symc_host_disagree(
                 SYMC_SMALL_MIN - 1, detail,
                 format_place(host, op, place, sizeof(place)));
     }
-    return host->core->fail(SYMMCOLL_ERR_INTERNAL,
-        "%s: headers differ in nothing", symc_kind_name(op->kind));
+    return SYMMCOLL_OK; /* in nothing that has to be the same */
 }
 
 symmcoll_status_t symc_host_check_geometry(struct symc_host *host)

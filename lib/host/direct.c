@@ -195,28 +195,22 @@ static symmcoll_status_t move(struct direct *direct)
 {
     struct symc_host *host = direct->host;
     const struct symc_op *op = direct->op;
+    const struct symc_kind_info *info = &symc_kinds[op->kind];
     bool is_root = op->root == host->rank;
 
-    switch (op->kind) {
-    case SYMC_ALL_REDUCE:
-        return all_reduce(direct);
-    case SYMC_REDUCE:
-        return is_root ? sum(direct, 0, op->count, 0) : SYMMCOLL_OK;
-    case SYMC_REDUCE_SCATTER:
-        return sum(direct, 0, op->count, (size_t)host->rank * op->count);
-    case SYMC_ALL_GATHER:
+    if (!symc_kind_receives(op->kind, is_root))
+        return SYMMCOLL_OK;
+    if ((info->traits & SYMC_REDUCES) != 0) {
+        if (info->in_parts == SYMC_ALL_PARTS)
+            return sum(direct, 0, op->count, (size_t)host->rank * op->count);
+        return (info->traits & SYMC_TO_ROOT) != 0 ? sum(direct, 0, op->count, 0)
+                                                  : all_reduce(direct);
+    }
+    if (info->out_parts == SYMC_ALL_PARTS)
         return gather(direct);
-    case SYMC_GATHER:
-        return is_root ? gather(direct) : SYMMCOLL_OK;
-    case SYMC_BROADCAST:
-        return is_root
-                   ? SYMMCOLL_OK
+    return is_root ? SYMMCOLL_OK
                    : fetch(direct, op->root, op->out,
                          exposed_by(direct, op->root).in, op->count * op->elem);
-    default:
-        return host->core->fail(
-            SYMMCOLL_ERR_INTERNAL, "direct: operation %d", (int)op->kind);
-    }
 }
 
 symmcoll_status_t symc_host_direct(

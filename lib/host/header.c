@@ -353,8 +353,12 @@ symmcoll_status_t symc_host_collect(
     claim_next(host, op->seq);
     if ((seen & WHAT_AHEAD) == 0)
         host->peers_done = op->seq - 1;
-    if (__builtin_expect(differs != 0, 0))
-        return symc_host_disagree(host, op);
+    if (__builtin_expect(differs != 0, 0)) {
+        symmcoll_status_t status = symc_host_disagree(host, op);
+
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
     return host->checked ? SYMMCOLL_OK : symc_host_check_geometry(host);
 }
 

@@ -110,13 +110,18 @@ static symmcoll_status_t start(
     void *state, const struct symc_op *op, void **token)
 {
     struct symc_host *host = state;
+    const struct symc_algorithm *algorithm =
+        symc_host_select(host->core->config, host->threads, host->size, op);
+    symmcoll_status_t status;
 
     (void)token;
     host->budget = (struct symc_wait_budget){.timeout_ns = op->timeout_ns};
-
-    symmcoll_status_t status =
-        symc_host_select(host->core->config, host->threads, host->size, op)
-            ->run(host, op);
+    if (algorithm != NULL)
+        status = algorithm->run(host, op);
+    else
+        status = host->core->fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: the host backend has no algorithm for it",
+            symc_kind_name(op->kind));
     symc_host_finish(host, op);
     return status;
 }

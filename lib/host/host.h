@@ -129,8 +129,9 @@ struct symc_reduction symc_host_reduction(
 
 /* ---- differ.c ---- */
 
-/* Somebody passed something else, or has no staging: the status of that, with
- * who and what. */
+/* Header lines differ.  Somebody passed something else, or has no staging: the
+ * status of that, with who and what; OK where the kind allows the difference.
+ */
 symmcoll_status_t symc_host_disagree(
     struct symc_host *host, const struct symc_op *op);
 

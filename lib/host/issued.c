@@ -20,9 +20,10 @@ bool symc_host_issue(void *state, const struct symc_op *op)
 {
     struct symc_host *host = state;
     struct symc_issued *issued = issued_of(host, op);
+    const struct symc_algorithm *algorithm =
+        symc_host_select(host->core->config, host->threads, host->size, op);
 
-    if (!symc_host_select(host->core->config, host->threads, host->size, op)
-             ->resumable ||
+    if (algorithm == NULL || !algorithm->resumable ||
         op->seq > host->finished + SYMC_LINES ||
         !symc_host_has_room(host, op, symc_host_one_shot_depth(host, op)))
         return false;

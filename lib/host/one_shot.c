@@ -8,17 +8,6 @@
 
 #include <string.h>
 
-/* Bytes of one rank's contribution. */
-static size_t contribution(
-    const struct symc_host *host, const struct symc_op *op)
-{
-    size_t nbytes = op->count * op->elem;
-
-    if (op->kind == SYMC_REDUCE_SCATTER)
-        return nbytes * (size_t)host->size;
-    return op->kind == SYMC_BARRIER ? 0 : nbytes;
-}
-
 static void reduce(struct symc_host *host, const struct symc_op *op,
     size_t nbytes, size_t offset)
 {
@@ -51,32 +40,20 @@ static void gather(
 static void finish(
     struct symc_host *host, const struct symc_op *op, size_t nbytes)
 {
-    switch (op->kind) {
-    case SYMC_ALL_REDUCE:
-        reduce(host, op, nbytes, 0);
-        break;
-    case SYMC_REDUCE:
-        if (host->rank == op->root)
-            reduce(host, op, nbytes, 0);
-        break;
-    case SYMC_REDUCE_SCATTER:
-        reduce(host, op, nbytes, (size_t)host->rank * op->count * op->elem);
-        break;
-    case SYMC_ALL_GATHER:
+    const struct symc_kind_info *info = &symc_kinds[op->kind];
+    bool is_root = host->rank == op->root;
+
+    if (!is_root && (info->traits & SYMC_TO_ROOT) != 0)
+        return;
+    if ((info->traits & SYMC_REDUCES) != 0)
+        reduce(host, op, nbytes,
+            info->in_parts == SYMC_ALL_PARTS
+                ? (size_t)host->rank * op->count * op->elem
+                : 0);
+    else if (info->out_parts == SYMC_ALL_PARTS)
         gather(host, op, nbytes);
-        break;
-    case SYMC_GATHER:
-        if (host->rank == op->root)
-            gather(host, op, nbytes);
-        break;
-    case SYMC_BROADCAST:
-        if (host->rank != op->root)
-            memcpy(
-                op->out, symc_host_payload(host, op->root, op, nbytes), nbytes);
-        break;
-    default: /* a barrier is complete by now */
-        break;
-    }
+    else if (!is_root)
+        memcpy(op->out, symc_host_payload(host, op->root, op, nbytes), nbytes);
 }
 
 /* What this rank puts beside its line and into it. */
@@ -88,10 +65,9 @@ struct given {
 static struct given given_by(
     const struct symc_host *host, const struct symc_op *op)
 {
-    size_t nbytes = contribution(host, op);
-    bool sends = op->kind != SYMC_BROADCAST || host->rank == op->root;
+    size_t nbytes = symc_op_in_nbytes(op, host->size);
 
-    if (!sends)
+    if (!symc_kind_sends(op->kind, host->rank == op->root))
         return (struct given){0, 0};
     return symc_host_fits_line(op, nbytes) ? (struct given){0, nbytes}
                                            : (struct given){nbytes, 0};
@@ -116,7 +92,7 @@ bool symc_host_one_shot_publish(struct symc_host *host,
 symmcoll_status_t symc_host_one_shot_end(
     struct symc_host *host, const struct symc_op *op)
 {
-    size_t nbytes = contribution(host, op);
+    size_t nbytes = symc_op_in_nbytes(op, host->size);
     symmcoll_status_t status = symc_host_collect(host, op, 0);
 
     if (status == SYMMCOLL_OK && nbytes > 0)
@@ -127,7 +103,7 @@ symmcoll_status_t symc_host_one_shot_end(
 symmcoll_status_t symc_host_one_shot(
     struct symc_host *host, const struct symc_op *op)
 {
-    size_t nbytes = contribution(host, op);
+    size_t nbytes = symc_op_in_nbytes(op, host->size);
     struct given given = given_by(host, op);
     struct symc_trace_entry *entry = NULL;
     symmcoll_status_t status = SYMMCOLL_OK;

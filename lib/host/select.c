@@ -7,56 +7,75 @@
 #include "config/config.h"
 #include "host/host.h"
 
-#define KIND(kind) (1u << (kind))
-#define ALL                                                           \
-    (KIND(SYMC_BARRIER) | KIND(SYMC_ALL_REDUCE) | KIND(SYMC_REDUCE) | \
-        KIND(SYMC_REDUCE_SCATTER) | KIND(SYMC_ALL_GATHER) |           \
-        KIND(SYMC_GATHER) | KIND(SYMC_BROADCAST))
+static bool moves_data(const struct symc_kind_info *info)
+{
+    return info->in_parts != SYMC_NO_PART;
+}
+
+static bool reduces_whole(const struct symc_kind_info *info)
+{
+    return (info->traits & SYMC_REDUCES) != 0 &&
+           info->in_parts == SYMC_ONE_PART;
+}
+
+static bool reduces_parts(const struct symc_kind_info *info)
+{
+    return (info->traits & SYMC_REDUCES) != 0 &&
+           info->in_parts == SYMC_ALL_PARTS;
+}
+
+static bool copies(const struct symc_kind_info *info)
+{
+    return (info->traits & SYMC_REDUCES) == 0 &&
+           info->in_parts == SYMC_ONE_PART;
+}
 
 static const struct symc_algorithm algorithms[] = {
     {.name = "one_shot",
         .help = "contributions travel with the header line; one crossing",
-        .kinds = ALL,
         .small_only = true,
         .resumable = true,
         .run = symc_host_one_shot},
     {.name = "direct",
         .help = "threads read each other's buffers; no staging",
-        .kinds = ALL & ~KIND(SYMC_BARRIER),
+        .serves = moves_data,
         .threads_only = true,
         .run = symc_host_direct},
     {.name = "two_shot",
         .help = "staged chunks, each rank sums its part, parts are copied",
-        .kinds = KIND(SYMC_ALL_REDUCE) | KIND(SYMC_REDUCE),
+        .serves = reduces_whole,
         .run = symc_host_two_shot},
     {.name = "staged_scatter",
         .help = "staged chunks, each rank sums its own part",
-        .kinds = KIND(SYMC_REDUCE_SCATTER),
+        .serves = reduces_parts,
         .run = symc_host_staged_scatter},
     {.name = "staged_copy",
         .help = "staged chunks are copied out",
-        .kinds =
-            KIND(SYMC_ALL_GATHER) | KIND(SYMC_GATHER) | KIND(SYMC_BROADCAST),
+        .serves = copies,
         .run = symc_host_staged_copy},
 };
 
+#define ALGORITHMS (sizeof(algorithms) / sizeof(*algorithms))
+
 const struct symc_algorithm *symc_host_algorithms(size_t *count)
 {
-    *count = sizeof(algorithms) / sizeof(*algorithms);
+    *count = ALGORITHMS;
     return algorithms;
 }
 
 const struct symc_algorithm *symc_host_select(const struct symc_config *config,
     bool threads, int size, const struct symc_op *op)
 {
-    const struct symc_algorithm *at = algorithms;
-    size_t ranks = op->kind == SYMC_REDUCE_SCATTER ? (size_t)size : 1;
-    size_t limit = config->host_small_max / op->elem / ranks;
-    bool small = op->kind == SYMC_BARRIER || op->count <= limit;
+    const struct symc_kind_info *info = &symc_kinds[op->kind];
+    bool small = symc_op_in_nbytes(op, size) <= config->host_small_max;
     bool direct = threads && config->host_direct;
 
-    while ((at->kinds & KIND(op->kind)) == 0 || (at->small_only && !small) ||
-           (at->threads_only && !direct))
-        at++;
-    return at;
+    for (size_t i = 0; i < ALGORITHMS; i++) {
+        const struct symc_algorithm *at = &algorithms[i];
+
+        if ((small || !at->small_only) && (direct || !at->threads_only) &&
+            (at->serves == NULL || at->serves(info)))
+            return at;
+    }
+    return NULL;
 }

@@ -15,8 +15,9 @@ struct symc_config;
 
 struct symc_algorithm {
     const char *name;
-    const char *help;  /* one line */
-    uint32_t kinds;    /* bit 1 << kind for each operation it serves */
+    const char *help; /* one line */
+    /* Which kinds it serves; NULL: all. */
+    bool (*serves)(const struct symc_kind_info *info);
     bool threads_only; /* ranks must be threads of one process */
     bool small_only;   /* contributions up to host.small_max */
     bool resumable;    /* can be issued and end later: see issued.c */
@@ -26,7 +27,8 @@ struct symc_algorithm {
 /* The table, for listing. */
 const struct symc_algorithm *symc_host_algorithms(size_t *count);
 
-/* The entry for an operation of so many ranks; the same on all of them. */
+/* The entry for an operation of so many ranks, the same on all of them; NULL
+ * where there is none. */
 const struct symc_algorithm *symc_host_select(const struct symc_config *config,
     bool threads, int size, const struct symc_op *op);
 

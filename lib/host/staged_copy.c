@@ -12,7 +12,8 @@ struct copy {
 /* Where a rank's contribution belongs in this rank's result. */
 static char *place(const struct symc_op *op, int rank, size_t offset)
 {
-    size_t first = op->kind == SYMC_BROADCAST ? 0 : (size_t)rank * op->count;
+    bool parts = symc_kinds[op->kind].out_parts == SYMC_ALL_PARTS;
+    size_t first = parts ? (size_t)rank * op->count : 0;
 
     return (char *)op->out + (first + offset) * op->elem;
 }
@@ -53,10 +54,10 @@ symmcoll_status_t symc_host_staged_copy(
     struct symc_host *host, const struct symc_op *op)
 {
     bool is_root = op->root == host->rank;
-    bool sends = op->kind != SYMC_BROADCAST || is_root;
-    bool wants =
-        op->kind == SYMC_ALL_GATHER || (op->kind == SYMC_GATHER) == is_root;
-    bool keeps = op->kind != SYMC_BROADCAST && wants;
+    bool from_root = symc_kind_has(op->kind, SYMC_FROM_ROOT);
+    bool sends = symc_kind_sends(op->kind, is_root);
+    bool receives = symc_kind_receives(op->kind, is_root);
+    bool keeps = receives && !from_root;
     struct copy copy = {.streaming = false};
     struct symc_pipeline pipeline = {.total = op->count,
         .step = host->chunk / op->elem,
@@ -64,17 +65,15 @@ symmcoll_status_t symc_host_staged_copy(
         .stage = !sends  ? NULL
                  : keeps ? stage_and_keep
                          : stage,
-        .collect = wants ? collect : NULL,
-        .from = op->kind == SYMC_BROADCAST ? op->root : -1,
+        .collect = receives && !(from_root && is_root) ? collect : NULL,
+        .from = from_root ? op->root : -1,
         .gathers = true};
     struct symc_trace_entry *entry = NULL;
     symmcoll_status_t status = symc_host_synchronise_staged(host, op, &entry);
 
     if (status == SYMMCOLL_OK) {
-        copy.streaming =
-            op->count * op->elem *
-                (op->kind == SYMC_BROADCAST ? 1 : (size_t)host->size) >=
-            host->core->config->host_stream_min;
+        copy.streaming = symc_op_out_nbytes(op, host->size) >=
+                         host->core->config->host_stream_min;
         status = symc_host_pipeline(host, op, &pipeline);
     }
     if (copy.streaming)

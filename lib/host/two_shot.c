@@ -70,7 +70,7 @@ symmcoll_status_t symc_host_two_shot(
     struct symc_host *host, const struct symc_op *op)
 {
     struct two_shot shot = {
-        .wants = op->kind == SYMC_ALL_REDUCE || op->root == host->rank};
+        .wants = symc_kind_receives(op->kind, op->root == host->rank)};
     struct symc_pipeline pipeline = {.total = op->count,
         .step = host->chunk / op->elem,
         .context = &shot,

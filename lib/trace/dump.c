@@ -53,21 +53,6 @@ static const char *const dtype_names[SYMMCOLL_DTYPE_COUNT] = {
     [SYMMCOLL_UINT64] = "UInt64",
 };
 
-/* The operation's name in traces. */
-static const char *find_trace_name(unsigned int kind)
-{
-    switch (kind) {
-    case SYMC_BARRIER:
-        return "all_reduce_barrier";
-    case SYMC_ALL_GATHER:
-        return "_all_gather_base";
-    case SYMC_REDUCE_SCATTER:
-        return "_reduce_scatter_base";
-    default:
-        return symc_kind_name((enum symc_kind)kind);
-    }
-}
-
 static uint64_t multiply_or_most(uint64_t a, uint64_t b)
 {
     uint64_t product;
@@ -75,27 +60,26 @@ static uint64_t multiply_or_most(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-/* The inputs and outputs of an operation on the entry's rank. */
-static void find_shapes(const struct symc_trace_copy *entry, uint32_t size,
-    bool is_root, struct shapes *in, struct shapes *out)
+/* One of the two buffers of an operation.  A barrier is recorded as what it is
+ * in torch.distributed, an all_reduce of one element. */
+static struct shapes find_shapes(
+    const struct symc_trace_copy *entry, unsigned int parts, uint32_t size)
 {
-    *in = *out = (struct shapes){1, entry->count};
-    switch (entry->kind) {
-    case SYMC_BARRIER: /* an all_reduce of one element */
-        in->elements = out->elements = 1;
-        break;
-    case SYMC_ALL_GATHER:
-        out->elements = multiply_or_most(entry->count, size);
-        break;
-    case SYMC_REDUCE_SCATTER:
-        in->elements = multiply_or_most(entry->count, size);
-        break;
-    case SYMC_GATHER:
-        out->lists = is_root ? size : 0;
-        break;
-    default:
-        break;
-    }
+    if (parts == SYMC_NO_PART)
+        return (struct shapes){1, 1};
+    if (parts == SYMC_ONE_PART)
+        return (struct shapes){1, entry->count};
+    return (struct shapes){1, multiply_or_most(entry->count, size)};
+}
+
+static struct shapes find_output(
+    const struct symc_trace_copy *entry, uint32_t size, bool is_root)
+{
+    const struct symc_kind_info *info = &symc_kinds[entry->kind];
+
+    if ((info->traits & SYMC_LIST) == 0)
+        return find_shapes(entry, info->out_parts, size);
+    return (struct shapes){is_root ? size : 0, entry->count};
 }
 
 static void put_text(struct dump *dump, const char *key, const char *text)
@@ -194,20 +178,20 @@ static void put_identity(struct dump *dump, const struct symc_trace_copy *entry,
     put_number(dump, "p2p_seq_id", 0);
     put_number(dump, "op_id", entry->seq);
     snprintf(name, sizeof(name), "%s:%s", dump->format->backend_name,
-        find_trace_name(entry->kind));
+        symc_kinds[entry->kind].trace);
     put_text(dump, "profiling_name", name);
 }
 
 static void put_entry(struct dump *dump, const struct symc_trace_copy *entry)
 {
     struct symc_trace_group_copy group;
-    struct shapes output;
-    struct shapes input;
+    struct shapes input, output;
     char thread[SYMC_TRACE_THREAD_NAME + 1];
 
     if (!symc_trace_view_group(&dump->view, entry->group, &group))
         memset(&group, 0, sizeof(group));
-    find_shapes(entry, group.size, entry->root == group.rank, &input, &output);
+    input = find_shapes(entry, symc_kinds[entry->kind].in_parts, group.size);
+    output = find_output(entry, group.size, entry->root == group.rank);
     symc_emit_open(&dump->emit, SYMC_EMIT_MAP);
     put_identity(dump, entry, &group);
     put_times(dump, entry);

@@ -100,7 +100,7 @@ bool symc_trace_view_entry(const struct symc_trace_view *view, uint32_t slot,
             continue;
         return copy->record_id == before / 2 - 1 &&
                (copy->record_id & (view->capacity - 1)) == slot &&
-               copy->kind > 0 && copy->kind < SYMC_KIND_COUNT &&
+               symc_kind_is_known(copy->kind) &&
                copy->dtype < SYMMCOLL_DTYPE_COUNT &&
                copy->state <= SYMC_TRACE_FAILED &&
                copy->group < SYMC_TRACE_GROUPS;

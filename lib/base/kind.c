@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The table of the kinds of operations.
+ */
+#include "base/kind.h"
+
+#define COMPARE_MOVED (SYMC_COMPARE_COUNT | SYMC_COMPARE_DTYPE)
+#define COMPARE_REDUCED (COMPARE_MOVED | SYMC_COMPARE_OP)
+
+/* clang-format off */
+const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
+    [SYMC_BARRIER] = {
+        .name = "barrier", .trace = "all_reduce_barrier",
+        .in_parts = SYMC_NO_PART, .out_parts = SYMC_NO_PART},
+    [SYMC_ALL_REDUCE] = {
+        .name = "all_reduce", .trace = "all_reduce",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
+        .traits = SYMC_REDUCES, .compared = COMPARE_REDUCED},
+    [SYMC_REDUCE] = {
+        .name = "reduce", .trace = "reduce",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
+        .traits = SYMC_REDUCES | SYMC_TO_ROOT,
+        .compared = COMPARE_REDUCED | SYMC_COMPARE_ROOT},
+    [SYMC_REDUCE_SCATTER] = {
+        .name = "reduce_scatter", .trace = "_reduce_scatter_base",
+        .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ONE_PART,
+        .traits = SYMC_REDUCES, .compared = COMPARE_REDUCED},
+    [SYMC_ALL_GATHER] = {
+        .name = "all_gather", .trace = "_all_gather_base",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS,
+        .compared = COMPARE_MOVED},
+    [SYMC_GATHER] = {
+        .name = "gather", .trace = "gather",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS,
+        .traits = SYMC_TO_ROOT | SYMC_LIST,
+        .compared = COMPARE_MOVED | SYMC_COMPARE_ROOT},
+    [SYMC_BROADCAST] = {
+        .name = "broadcast", .trace = "broadcast",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
+        .traits = SYMC_FROM_ROOT,
+        .compared = COMPARE_MOVED | SYMC_COMPARE_ROOT},
+};
+/* clang-format on */
+
+const char *symc_kind_name(enum symc_kind kind)
+{
+    return symc_kind_is_known(kind) ? symc_kinds[kind].name : "unknown";
+}

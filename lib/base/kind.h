@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The kinds of operations: one table (kind.c) says what is particular to each,
+ * and everything else asks it.  A new kind is a number here, a row there, and
+ * an algorithm.
+ */
+#ifndef SYMC_BASE_KIND_H
+#define SYMC_BASE_KIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Which operation.  Travels between ranks and in records: never renumbered. */
+enum symc_kind {
+    SYMC_BARRIER = 1,
+    SYMC_ALL_REDUCE = 2,
+    SYMC_REDUCE = 3,
+    SYMC_REDUCE_SCATTER = 4,
+    SYMC_ALL_GATHER = 5,
+    SYMC_GATHER = 6,
+    SYMC_BROADCAST = 7,
+    SYMC_KIND_COUNT = 8
+};
+
+enum symc_trait {
+    SYMC_FROM_ROOT = 1, /* one rank, the root, alone contributes */
+    SYMC_TO_ROOT = 2,   /* one rank, the root, alone receives */
+    SYMC_ROOTED = SYMC_FROM_ROOT | SYMC_TO_ROOT,
+    SYMC_REDUCES = 4, /* elements are combined by a reduce operation */
+    SYMC_LIST = 8     /* what is received is recorded as a list of parts */
+};
+
+/* What must be the same on all ranks. */
+enum symc_compared {
+    SYMC_COMPARE_COUNT = 1,
+    SYMC_COMPARE_DTYPE = 2,
+    SYMC_COMPARE_OP = 4,
+    SYMC_COMPARE_ROOT = 8
+};
+
+/* The size of a buffer in parts, each of the operation's count. */
+enum symc_parts {
+    SYMC_NO_PART,  /* there is no such buffer */
+    SYMC_ONE_PART, /* of the call's count */
+    SYMC_ALL_PARTS /* as many as the group has ranks */
+};
+
+struct symc_kind_info {
+    const char *name;  /* to users: "all_gather" */
+    const char *trace; /* in the flight recorder, as torch.distributed's */
+    uint8_t traits;    /* enum symc_trait */
+    uint8_t in_parts;  /* enum symc_parts, as out_parts */
+    uint8_t out_parts;
+    uint8_t compared; /* enum symc_compared */
+};
+
+/* By enum symc_kind; row 0 is of no operation, all zero. */
+extern const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT];
+
+/* Whether a number, which may be another process's, is that of a kind. */
+static inline bool symc_kind_is_known(unsigned int kind)
+{
+    return kind > 0 && kind < SYMC_KIND_COUNT;
+}
+
+/* Whether a kind has a trait. */
+static inline bool symc_kind_has(enum symc_kind kind, enum symc_trait trait)
+{
+    return (symc_kinds[kind].traits & trait) != 0;
+}
+
+/* How many parts that is in a group of so many ranks. */
+static inline size_t symc_parts_count(unsigned int parts, int size)
+{
+    return parts == SYMC_ALL_PARTS ? (size_t)size : parts;
+}
+
+/* Whether a rank contributes, and whether it receives; root is the
+ * operation's. */
+static inline bool symc_kind_sends(enum symc_kind kind, bool is_root)
+{
+    return is_root || !symc_kind_has(kind, SYMC_FROM_ROOT);
+}
+
+static inline bool symc_kind_receives(enum symc_kind kind, bool is_root)
+{
+    return is_root || !symc_kind_has(kind, SYMC_TO_ROOT);
+}
+
+/* "all_reduce"; "unknown" for an unknown number.  Static. */
+const char *symc_kind_name(enum symc_kind kind);
+
+#endif
