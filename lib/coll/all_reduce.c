@@ -8,15 +8,12 @@ symmcoll_status_t symmcoll_all_reduce(struct symmcoll_group *group, void *out,
     const void *in, size_t count, enum symmcoll_dtype dtype, symmcoll_op_t op,
     const struct symmcoll_call *call, struct symmcoll_work **work)
 {
-    struct symc_op made = {.label = ""};
-    symmcoll_status_t status =
-        symc_coll_begin(group, SYMC_ALL_REDUCE, count, dtype, &made);
+    struct symc_op made = {.kind = SYMC_ALL_REDUCE,
+        .dtype = dtype,
+        .op = op,
+        .count = count,
+        .out = out,
+        .in = in};
 
-    if (status == SYMMCOLL_OK)
-        status = symc_coll_check_op(group, op, &made);
-    if (status == SYMMCOLL_OK)
-        status = symc_coll_check_buffers(&made, out, count, in, count, 0);
-    if (status != SYMMCOLL_OK)
-        return status;
     return symc_coll_issue(group, &made, call, work);
 }

@@ -3,50 +3,49 @@
  * The checks of arguments: what fails here has changed no counter, so one
  * rank's bad call does not shift its sequence (C6).
  */
+#include "base/dtype.h"
 #include "coll/coll.h"
 
-symmcoll_status_t symc_coll_begin(struct symmcoll_group *group,
-    enum symc_kind kind, size_t count, enum symmcoll_dtype dtype,
-    struct symc_op *op)
+/* The group, the element type, the count. */
+static symmcoll_status_t check_size(
+    struct symmcoll_group *group, struct symc_op *op)
 {
-    const struct symc_dtype *type = symc_dtype_find(dtype);
+    const struct symc_dtype *type = symc_dtype_find(op->dtype);
     size_t nbytes;
 
     if (group == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a group, found NULL", symc_kind_name(kind));
+            "%s: expected a group, found NULL", symc_kind_name(op->kind));
     if (*group->alive != 1)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected the process that called init, found a fork of it",
-            symc_kind_name(kind));
+            symc_kind_name(op->kind));
     if (type == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected an element type of 0 to %d, found %d",
-            symc_kind_name(kind), SYMMCOLL_DTYPE_COUNT - 1, (int)dtype);
-    if (!symc_multiply(count, type->size, &nbytes) ||
+            symc_kind_name(op->kind), SYMMCOLL_DTYPE_COUNT - 1, (int)op->dtype);
+    if (!symc_multiply(op->count, type->size, &nbytes) ||
         !symc_multiply(nbytes, (size_t)group->size, &nbytes) ||
         nbytes > PTRDIFF_MAX)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: %zu elements of %s on %d ranks are more bytes than memory has",
-            symc_kind_name(kind), count, type->name, group->size);
-    op->kind = kind;
-    op->dtype = dtype;
-    op->count = count;
+            symc_kind_name(op->kind), op->count, type->name, group->size);
     op->elem = type->size;
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symc_coll_check_op(
-    struct symmcoll_group *group, symmcoll_op_t wanted, struct symc_op *op)
+/* The reduce operation, known and defined for the type. */
+static symmcoll_status_t check_reduction(
+    struct symmcoll_group *group, struct symc_op *op)
 {
     const struct symc_dtype *type = symc_dtype_find(op->dtype);
+    symmcoll_op_t wanted = op->op;
 
     if (wanted == SYMMCOLL_PREMUL_SUM)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: premul_sum needs a factor: expected an op made by "
             "symmcoll_op_create_premul",
             symc_kind_name(op->kind));
-    op->op = wanted;
     if (wanted >= SYMC_PREMUL_FIRST &&
         symc_world_factor(group->world, wanted, &op->factor))
         op->op = SYMMCOLL_PREMUL_SUM;
@@ -61,17 +60,6 @@ symmcoll_status_t symc_coll_check_op(
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symc_coll_check_root(
-    struct symmcoll_group *group, int root, struct symc_op *op)
-{
-    if (root < 0 || root >= group->size)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a root of 0 to %d, found %d",
-            symc_kind_name(op->kind), group->size - 1, root);
-    op->root = root;
-    return SYMMCOLL_OK;
-}
-
 static bool overlap(
     const char *a, size_t a_nbytes, const char *b, size_t b_nbytes)
 {
@@ -79,28 +67,56 @@ static bool overlap(
            (uintptr_t)b < (uintptr_t)a + a_nbytes;
 }
 
-symmcoll_status_t symc_coll_check_buffers(struct symc_op *op, void *out,
-    size_t out_count, const void *in, size_t in_count, size_t shift)
+/* Buffers: there, and equal, apart, or (in place) the smaller where this rank's
+ * part of the larger is. */
+static symmcoll_status_t check_buffers(struct symmcoll_group *group,
+    const struct symc_kind_info *info, const struct symc_op *op)
 {
-    size_t out_nbytes = out_count * op->elem;
-    size_t in_nbytes = in_count * op->elem;
-    const char *larger = in_count > out_count ? in : out;
-    const char *smaller = in_count > out_count ? out : in;
+    bool is_root = op->root == group->rank;
+    size_t part = op->count * op->elem;
+    size_t in_nbytes =
+        is_root || (info->traits & SYMC_FROM_ROOT) == 0
+            ? part * symc_parts_count(info->in_parts, group->size)
+            : 0;
+    size_t out_nbytes =
+        is_root || (info->traits & SYMC_TO_ROOT) == 0
+            ? part * symc_parts_count(info->out_parts, group->size)
+            : 0;
+    size_t shift =
+        info->in_parts == info->out_parts ? 0 : part * (size_t)group->rank;
+    const char *larger = in_nbytes > out_nbytes ? op->in : op->out;
+    const char *smaller = in_nbytes > out_nbytes ? op->out : op->in;
+    bool lacks_in = op->in == NULL && in_nbytes > 0;
 
-    op->out = out;
-    op->in = in;
-    if ((out == NULL && out_nbytes > 0) || (in == NULL && in_nbytes > 0))
+    if (lacks_in || (op->out == NULL && out_nbytes > 0))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected %s of %zu bytes, found NULL",
-            symc_kind_name(op->kind), in == NULL ? "in" : "out",
-            in == NULL ? in_nbytes : out_nbytes);
-    if (out_nbytes == 0 || in_nbytes == 0 ||
-        smaller == larger + shift * op->elem ||
-        !overlap(out, out_nbytes, in, in_nbytes))
+            symc_kind_name(op->kind), lacks_in ? "in" : "out",
+            lacks_in ? in_nbytes : out_nbytes);
+    if (out_nbytes == 0 || in_nbytes == 0 || smaller == larger + shift ||
+        !overlap(op->out, out_nbytes, op->in, in_nbytes))
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "%s: out (%zu bytes) and in (%zu bytes) overlap: expected them apart, "
         "or the smaller at byte %zu of the larger; found %td",
-        symc_kind_name(op->kind), out_nbytes, in_nbytes, shift * op->elem,
+        symc_kind_name(op->kind), out_nbytes, in_nbytes, shift,
         smaller - larger);
+}
+
+symmcoll_status_t symc_coll_check(
+    struct symmcoll_group *group, struct symc_op *op)
+{
+    const struct symc_kind_info *info = &symc_kinds[op->kind];
+    symmcoll_status_t status = check_size(group, op);
+
+    if (status == SYMMCOLL_OK && (info->traits & SYMC_REDUCES) != 0)
+        status = check_reduction(group, op);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if ((info->traits & SYMC_ROOTED) != 0 &&
+        (op->root < 0 || op->root >= group->size))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a root of 0 to %d, found %d",
+            symc_kind_name(op->kind), group->size - 1, op->root);
+    return check_buffers(group, info, op);
 }

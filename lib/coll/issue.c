@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From a checked operation to its result: on the caller's thread when it
+ * From a call to its result: checked, then run on the caller's thread when it
  * blocks, on the group's progress thread when it does not.
  */
 #include "coll/coll.h"
@@ -54,9 +54,11 @@ symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call,
     struct symmcoll_work **work)
 {
-    symmcoll_status_t status;
+    symmcoll_status_t status = symc_coll_check(group, op);
     uint64_t ticket;
 
+    if (status != SYMMCOLL_OK)
+        return status;
     op->timeout_ns =
         atomic_load_explicit(&group->timeout_ns, memory_order_relaxed);
     if (call != NULL) {

@@ -8,18 +8,13 @@ symmcoll_status_t symmcoll_reduce(struct symmcoll_group *group, void *out,
     const void *in, size_t count, enum symmcoll_dtype dtype, symmcoll_op_t op,
     int root, const struct symmcoll_call *call, struct symmcoll_work **work)
 {
-    struct symc_op made = {.label = ""};
-    symmcoll_status_t status =
-        symc_coll_begin(group, SYMC_REDUCE, count, dtype, &made);
+    struct symc_op made = {.kind = SYMC_REDUCE,
+        .dtype = dtype,
+        .op = op,
+        .root = root,
+        .count = count,
+        .out = out,
+        .in = in};
 
-    if (status == SYMMCOLL_OK)
-        status = symc_coll_check_op(group, op, &made);
-    if (status == SYMMCOLL_OK)
-        status = symc_coll_check_root(group, root, &made);
-    if (status == SYMMCOLL_OK)
-        status = symc_coll_check_buffers(
-            &made, out, root == group->rank ? count : 0, in, count, 0);
-    if (status != SYMMCOLL_OK)
-        return status;
     return symc_coll_issue(group, &made, call, work);
 }

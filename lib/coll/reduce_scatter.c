@@ -9,16 +9,12 @@ symmcoll_status_t symmcoll_reduce_scatter(struct symmcoll_group *group,
     symmcoll_op_t op, const struct symmcoll_call *call,
     struct symmcoll_work **work)
 {
-    struct symc_op made = {.label = ""};
-    symmcoll_status_t status =
-        symc_coll_begin(group, SYMC_REDUCE_SCATTER, count, dtype, &made);
+    struct symc_op made = {.kind = SYMC_REDUCE_SCATTER,
+        .dtype = dtype,
+        .op = op,
+        .count = count,
+        .out = out,
+        .in = in};
 
-    if (status == SYMMCOLL_OK)
-        status = symc_coll_check_op(group, op, &made);
-    if (status == SYMMCOLL_OK)
-        status = symc_coll_check_buffers(&made, out, count, in,
-            count * (size_t)group->size, (size_t)group->rank * count);
-    if (status != SYMMCOLL_OK)
-        return status;
     return symc_coll_issue(group, &made, call, work);
 }
