@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The parts of train_charlm, a character-level language model trained with data
- * parallelism: the command line (charlm_options.c), texts (charlm_text.c), the
- * tables it is compared with (charlm_count.c), the network (charlm_model.c),
- * the optimizer (charlm_adam.c), the training loop (charlm_train.c), what is
- * shown (charlm_report.c, charlm_plot.c), saved and compared (charlm_save.c),
- * and which BLAS computes (charlm_blas.c).
- * What uses the library is in charlm_train.c and train_charlm.c.
+ * parallelism.  The library is used in charlm_train.c and train_charlm.c.
  *
- * Functions that can fail for a reason of the user's give 0, or -1 with one
- * line in the error buffer of CHARLM_ERROR_MAX bytes that they are passed.
+ *   charlm_options.c  the command line
+ *   charlm_text.c     reading texts
+ *   charlm_count.c    the n-gram tables that the network is compared with
+ *   charlm_model.c    the network
+ *   charlm_adam.c     the optimizer
+ *   charlm_train.c    the training loop
+ *   charlm_report.c   progress and summary
+ *   charlm_plot.c     the loss curve
+ *   charlm_save.c     parameters as a file, and their digest
+ *   charlm_output.c   files that are opened early and written late
+ *   charlm_blas.c     which BLAS is loaded
+ *
+ * Functions that can fail because of the user's input return 0, or -1 with one
+ * line in the caller's error buffer of CHARLM_ERROR_MAX bytes.
  */
 #ifndef CHARLM_H
 #define CHARLM_H
@@ -30,7 +37,7 @@ struct symmcoll_group;
 
 /* ---- charlm_options.c ---- */
 
-/* Write a line of error, cut where it does not fit, and give -1. */
+/* Write a line of error, cut where it does not fit, and return -1. */
 int charlm_fail(char *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -85,10 +92,10 @@ void charlm_free_text(struct charlm_text *text);
 /* ---- charlm_count.c ---- */
 
 /*
- * The mean loss, in nats a character, of a table that counts which byte follows
- * which order bytes, made from the training set and tried on another one.  A
- * sequence not seen backs off to shorter ones (Witten and Bell, 1991).  -1
- * without memory.
+ * The mean losses, in nats per character, of a table of byte counts by the
+ * order bytes before: counted on the training set, tested on both held-out
+ * sets.  A sequence not seen backs off to shorter ones (Witten and Bell,
+ * 1991).  -1 without memory.
  */
 int charlm_count_losses(const struct charlm_text *text, int order,
     double *blocks_loss, double *licence_loss);
@@ -148,7 +155,7 @@ void charlm_set_row(struct charlm_model *model, int row,
 double charlm_forward(struct charlm_model *model, int rows);
 
 /* The gradients of the batch's mean loss, from the last layer to the first;
- * after charlm_forward() of all its rows.  Gives what ready gave. */
+ * after charlm_forward() of all its rows.  Returns what ready returned. */
 int charlm_backward(
     struct charlm_model *model, charlm_ready_fn ready, void *arg);
 
@@ -160,8 +167,8 @@ double charlm_mean_loss(struct charlm_model *model,
 void charlm_generate(struct charlm_model *model, const struct charlm_text *text,
     uint32_t position, uint64_t seed, char *out, size_t count);
 
-/* Well mixed bits of a number: the only randomness here, so that each draw can
- * be named by what it is for. */
+/* A hash of a number: the only random source here, so that each draw is a
+ * function of what it is for, the same on every rank. */
 uint64_t charlm_mix(uint64_t value);
 
 /* ---- charlm_adam.c ---- */
@@ -220,10 +227,10 @@ struct charlm_blas {
     bool slow;      /* the reference implementation */
 };
 
-/* Find out which library computes in this process. */
+/* Find the BLAS that is loaded in this process. */
 void charlm_find_blas(struct charlm_blas *blas);
 
-/* Say on standard error what the reference BLAS costs, where it is the one. */
+/* Warn on standard error if it is the slow reference BLAS. */
 void charlm_warn_blas(const struct charlm_blas *blas);
 
 /* ---- charlm_report.c ---- */
@@ -277,7 +284,7 @@ void charlm_close_output(struct charlm_output *output);
 
 /* ---- charlm_plot.c ---- */
 
-/* Draw the curve as SVG: by gnuplot where there is one, else by hand. */
+/* Draw the curve as SVG: with gnuplot where it is installed, else here. */
 int charlm_plot(const struct charlm_output *output,
     const struct charlm_curve *curve, const struct charlm_scores *scores,
     char *error);

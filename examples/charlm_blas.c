@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which BLAS multiplies the matrices.  Systems choose it when the program
- * starts (Debian by alternatives), and between the best and the plain one lies
- * a factor of 15: so it is looked up in the running process.
+ * Which BLAS multiplies the matrices.  It is looked up in the running process,
+ * since systems choose it when the program starts (Debian by alternatives), and
+ * the reference BLAS is 15 times slower than the best one.
  */
 #include "charlm.h"
 
@@ -24,7 +24,7 @@ static const char *ask(void *library, const char *function)
     return get();
 }
 
-/* The name as the library itself says it; false for one that says nothing. */
+/* The name that the library itself reports; false where it reports none. */
 static bool ask_name(void *library, char *name, size_t nbytes)
 {
     const char *config = ask(library, "openblas_get_config");
@@ -50,7 +50,7 @@ static bool ask_name(void *library, char *name, size_t nbytes)
     return true;
 }
 
-/* Netlib's library is called so, and so is its part for C. */
+/* The file names of Netlib's BLAS and of its C interface. */
 static bool is_reference(const char *path)
 {
     const char *slash = strrchr(path, '/');

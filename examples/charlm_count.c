@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the network is compared with: tables that count which byte followed
- * which bytes in the training set.  A table of order 1 knows pairs; one of
- * order 6 is close to remembering the text, which pays where texts repeat each
+ * N-gram tables that the network is compared with: how often each byte followed
+ * each sequence of bytes in the training set.  A table of order 1 counts pairs;
+ * one of order 6 nearly stores the text, which helps where texts repeat each
  * other.
  *
- * Witten and Bell's smoothing: a context seen n times, followed by t different
- * bytes, gives a byte seen c times after it the probability
+ * Witten and Bell's smoothing: where a context was seen n times, followed by t
+ * different bytes, a byte that followed it c times has the probability
  *
  *     (c + t * p) / (n + t)
  *
- * where p is the probability by the context without its first byte; below the
- * empty context all bytes are equal.
+ * where p is the probability after the context without its first byte; for the
+ * empty context p is the same for all bytes.
  */
 #include "charlm.h"
 

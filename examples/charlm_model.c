@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The network: each of the bytes before a position is looked up in a table of
- * embeddings, then come two hidden layers of rectified units and a softmax over
+ * embeddings; two hidden layers of rectified units follow, and a softmax over
  * the bytes that occur.  The backward pass is written by hand, the last layer
- * first, and reports each gradient as soon as it stands.
+ * first, and reports each gradient as soon as it is complete.
  *
  * The matrices are stored by rows.  A product has the same sizes whatever the
  * number of ranks, so its bits are the same too.
@@ -66,8 +66,8 @@ static void name_params(struct charlm_model *model)
     }
 }
 
-/* Uniform weights of the variance that keeps the size of what flows through
- * rectified units (He et al., 2015); biases start at zero. */
+/* Uniform weights whose variance keeps activations of rectified units at the
+ * same scale (He et al., 2015); biases start at zero. */
 static void draw_weights(struct charlm_model *model, uint64_t seed)
 {
     for (int i = 0; i < CHARLM_NPARAMS; i++) {
@@ -203,7 +203,7 @@ static void apply_layer(const struct charlm_param *weight,
     }
 }
 
-/* Turn one row of scores into probabilities; the loss of the byte that came. */
+/* Turn one row of scores into probabilities; returns the loss of the target. */
 static double apply_softmax(float *row, int vocab, int target)
 {
     float largest = row[0], sum = 0.0f;
@@ -217,7 +217,7 @@ static double apply_softmax(float *row, int vocab, int target)
     }
     for (int i = 0; i < vocab; i++)
         row[i] /= sum;
-    /* The largest alone gives 1. */
+    /* The largest score alone adds 1 to the sum. */
     return log(fmax((double)sum, 1.0)) - score;
 }
 
@@ -250,7 +250,8 @@ double charlm_forward(struct charlm_model *model, int rows)
 
 /*
  * The gradients of one layer from that of its output, each reported at once;
- * then that of its input, while the reported ones may already travel.
+ * then that of its input, while those reported may already be on their way to
+ * the other ranks.
  */
 static int reverse_layer(struct charlm_model *model, int weight_number,
     const float *in, const float *d_out, float *d_in, charlm_ready_fn ready,
@@ -284,7 +285,8 @@ static void reverse_rectifier(const float *out, float *d_out, size_t count)
         d_out[i] = out[i] > 0.0f ? d_out[i] : 0.0f;
 }
 
-/* Of the mean loss by the scores: probabilities less one at what came. */
+/* The gradient of the mean loss by the scores: the probabilities, less one at
+ * the target. */
 static void reverse_softmax(struct charlm_model *model)
 {
     const struct charlm_shape *s = &model->shape;

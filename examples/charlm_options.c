@@ -110,7 +110,7 @@ static int parse_rate(const char *text, double *rate, char *error)
 static int parse_path(
     const char *name, const char *text, const char **path, char *error)
 {
-    /* Rather a forgotten path before the next option than such a name. */
+    /* More likely the path was forgotten than that a file begins with "-". */
     if (*text == '\0' || *text == '-')
         return charlm_fail(
             error, "--%s: expected a path, found \"%s\"", name, text);
@@ -157,7 +157,7 @@ int charlm_parse_options(
         .seed = 1,
         .learning_rate = 2e-3};
     opterr = 0;
-    /* "+": arguments stay in their order; ":": a missing one is told apart. */
+    /* "+": keep the order of arguments; ":": return ':' for a missing one. */
     while (status == 0 &&
            (c = getopt_long(argc, argv, "+:h", long_options, NULL)) != -1) {
         if (c == 't')

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loss curve as a picture: drawn by gnuplot, or by hand where there is
- * none.
+ * The loss curve as SVG: drawn by gnuplot, or by this file where gnuplot is not
+ * installed.
  */
 #include "charlm.h"
 
@@ -85,7 +85,7 @@ static bool draw_with_gnuplot(FILE *picture, const struct charlm_curve *curve,
     return drawn && lseek(fileno(picture), 0, SEEK_END) > 0;
 }
 
-/* ---- by hand ---- */
+/* ---- without gnuplot ---- */
 
 #define WIDTH 800
 #define HEIGHT 480

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parameters as bytes: into a file, or into a SHA-256 (FIPS 180-4) by which
- * ranks find out whether they have the same ones.
+ * The parameters as bytes: written to a file, or hashed by SHA-256 (FIPS
+ * 180-4), so that ranks can compare them.
  */
 #include "charlm.h"
 
@@ -65,7 +65,7 @@ static void mix_block(uint32_t state[8], const unsigned char block[64])
 
 static void begin_sha256(struct sha256 *sha)
 {
-    /* The same of the square roots of the first 8 primes. */
+    /* The fractional parts of the square roots of the first 8 primes. */
     *sha = (struct sha256){
         .state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
             0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The texts: which files are read, which bytes occur, and which positions are
- * learned from and which are held out.  One file (MPL-2.0) is held out as a
- * whole, and of all others, one behind another, every tenth kilobyte.
+ * learned from and which are held out: one whole file (MPL-2.0), and every
+ * tenth kilobyte of all others, concatenated.
  */
 #include "charlm.h"
 
@@ -81,7 +81,7 @@ static bool is_held_out(const char *path)
     return strcmp(slash != NULL ? slash + 1 : path, HELD_OUT_FILE) == 0;
 }
 
-/* The files to learn from first, the one held out behind them; *rest is where
+/* The files to learn from first, the one held out after them; *rest is where
  * it begins. */
 static int append_files(struct charlm_text *text, const char *const *paths,
     int npaths, size_t *rest, char *error)
@@ -102,7 +102,7 @@ static int is_plain_name(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-/* In the order of bytes: strcoll(), as alphasort() has it, knows locales. */
+/* In the order of bytes, not of the locale as alphasort() sorts. */
 static int compare_names(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);
@@ -148,7 +148,8 @@ static int append_licences(struct charlm_text *text, size_t *rest, char *error)
     return status;
 }
 
-/* Number the bytes that occur, in their order, and write numbers for bytes. */
+/* Number the bytes that occur, in ascending order, and replace each by its
+ * number. */
 static void number_bytes(struct charlm_text *text)
 {
     bool occurs[256] = {false};
@@ -171,9 +172,9 @@ static bool in_held_out_block(size_t position)
 }
 
 /*
- * Sort the positions into the three sets.  The first bytes of the texts, with
- * less than a whole context before them, are in none; neither are those to
- * learn from whose context reaches back into a held-out block.
+ * Sort the positions into the three sets.  The first positions, with less than
+ * a whole context before them, are in none of them; neither are positions of
+ * the training text whose context reaches back into a held-out block.
  */
 static int sort_positions(
     struct charlm_text *text, size_t rest, size_t context, char *error)

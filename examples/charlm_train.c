@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The training loop: what a program does with the library.  A gradient goes to
- * the reducer as soon as backward has it, so that it travels while the next one
- * is computed; after finish every rank holds the same average and takes the
- * same step.
+ * The training loop: how a program uses the library.  Each gradient is passed
+ * to the reducer as soon as it is computed, so that it is reduced while the
+ * next one is computed; after finish every rank holds the same average and
+ * makes the same update.
  *
- * One step learns from ranks * accumulate micro-batches of equal size.  Each
- * one's gradient is computed by itself, divided by their number, and added to
- * the others in the order of micro-batches: by the reducer within a rank, by
- * the collective over the ranks.  So R ranks with one micro-batch each, and one
- * rank with R, get the same bits.
+ * One step uses ranks * accumulate micro-batches of equal size.  The gradient
+ * of each is computed separately, divided by their number, and added to the
+ * others in the order of micro-batches: by the reducer within a rank, by the
+ * collective over the ranks.  So R ranks with one micro-batch each, and one
+ * rank with R, get bitwise the same result.
  */
 #include "charlm.h"
 
@@ -18,10 +18,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define POINTS 200      /* of the curve, */
-#define INTERVAL_MAX 10 /* but so many steps for one at most */
+#define POINTS 200      /* of the curve, for up to 2000 steps */
+#define INTERVAL_MAX 10 /* steps per point, at most */
 
-/* What the loop needs at hand. */
+/* The state of the loop. */
 struct trainer {
     const struct charlm_options *options;
     const struct charlm_text *text;
@@ -60,7 +60,7 @@ static int create_reducer(struct trainer *trainer, char *error)
             .strides = {param->ndim == 2 ? param->shape[1] : 1, 1},
         };
     }
-    /* About one bucket for each layer of so small a model. */
+    /* About one bucket per layer of this small model. */
     args.first_bucket_cap = 64 * 1024;
     args.bucket_cap = 256 * 1024;
     args.names = names;
@@ -70,7 +70,7 @@ static int create_reducer(struct trainer *trainer, char *error)
     return 0;
 }
 
-/* Draw the rows of one micro-batch: the same ones whoever computes it. */
+/* Draw the rows of one micro-batch: the same ones on whichever rank. */
 static void draw_rows(struct trainer *trainer, int step, int number)
 {
     const struct charlm_set *train = &trainer->text->train;
@@ -86,7 +86,8 @@ static void draw_rows(struct trainer *trainer, int step, int number)
     }
 }
 
-/* A gradient is there; the reducer divides by the ranks, this by the rest. */
+/* A gradient is complete.  The reducer divides by the number of ranks, so this
+ * divides by the number of micro-batches of a rank. */
 static int pass_gradient(void *arg, int number)
 {
     struct trainer *trainer = arg;
@@ -123,7 +124,7 @@ static int run_micro_batches(struct trainer *trainer, int step, double *losses)
     return 0;
 }
 
-/* Up to the largest in a tenth of the steps, down again along a cosine. */
+/* Linear warm-up over a tenth of the steps, then cosine decay. */
 static double learning_rate(const struct charlm_options *options, int step)
 {
     const double pi = 3.14159265358979323846, least = 0.02;
@@ -168,9 +169,9 @@ static int add_times(struct trainer *trainer, struct charlm_cost *cost)
 }
 
 /*
- * The mean loss of the latest steps, over all ranks.  The losses come by
- * micro-batch and are added in one order, so the mean has the same bits however
- * the micro-batches are spread.
+ * The mean loss of the latest steps, over all ranks.  The losses are gathered
+ * by micro-batch and added in a fixed order, so the mean is bitwise the same
+ * however the micro-batches are divided among ranks.
  */
 static int exchange_losses(struct trainer *trainer, int nsteps, double *mean)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Data-parallel training by an engine of its own that keeps all parameters in
- * one array and all gradients in another, layer behind layer.  It needs no
- * reducer: a layer's gradient is a slice of the array, and as soon as backward
- * has it, an all_reduce in place with a work sends it, while backward computes
- * the layer below.  Before the update the works are waited for.
+ * Data-parallel training without the library's reducer, for a program that
+ * keeps all parameters in one array and all gradients in another, layer after
+ * layer.  A layer's gradient is a slice of the array.  As soon as backward has
+ * computed it, a non-blocking all_reduce in place starts to sum it over the
+ * ranks, while backward computes the layer below.  The update waits for these
+ * works.
  *
- * A slice is the library's from the call of the collective until its work has
- * ended; backward must not touch it meanwhile.  All ranks start the slices in
- * the same order.
+ * From the call of the collective until its work has ended the slice belongs to
+ * the library: backward must not touch it.  All ranks start the slices in the
+ * same order.
  *
  *   cc -O2 -o flat_gradient flat_gradient.c \
  *       $(pkg-config --cflags --libs symmcoll) -lm
@@ -149,7 +150,7 @@ static symmcoll_status_t take_step(struct symmcoll_group *group, float *loss)
             (size_t)layers[l].count, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL,
             &works[l]);
     }
-    /* The slices come back in the order in which they were started. */
+    /* The works end in the order in which they were started. */
     for (int l = NLAYERS - 1; l >= 0; l--) {
         if (status == SYMMCOLL_OK)
             status = symmcoll_work_wait(works[l], -1);
@@ -163,8 +164,8 @@ static symmcoll_status_t take_step(struct symmcoll_group *group, float *loss)
     return status;
 }
 
-/* Whether all ranks hold the same bits: the least and the largest sum over them
- * are equal. */
+/* Whether the parameters are bitwise equal on all ranks: then the smallest and
+ * the largest of the ranks' hashes are equal. */
 static symmcoll_status_t compare(struct symmcoll_group *group, int *equal)
 {
     uint64_t bounds[2] = {0, 0};

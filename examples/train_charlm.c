@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Train a character-level language model on several ranks: started by
+ * Train a character-level language model on several ranks.  Started by
  * symmcoll-run (or torchrun, mpirun, srun) each process is a rank; with
- * --threads the ranks are threads of one process; alone it is the only rank.
+ * --threads the ranks are threads of one process; otherwise there is one rank.
  * examples/README says how to build it against an installed library.
  *
- * What a rank does: join the others, read the texts, train, compare, report.
- * Ranks agree after each part whether all go on, so that an error that all of
- * them see is printed once, by the lowest rank that has it.
+ * A rank joins the others, reads the texts, trains, compares and reports.
+ * After each of these parts the ranks agree whether all continue, so that an
+ * error that several ranks have is printed once, by the lowest of them.
  */
 #include "charlm.h"
 
@@ -22,7 +22,7 @@
 #define EXIT_USAGE 2
 #define NAME "train_charlm"
 
-/* What the network looks like, beside the text's part of it. */
+/* The sizes of the network, except for the vocabulary, which the text sets. */
 static const struct charlm_shape default_shape = {
     .context = 16, .embed = 32, .hidden1 = 512, .hidden2 = 256};
 
@@ -43,7 +43,7 @@ struct rank {
     pthread_t thread;
 };
 
-/* The number that a launcher gave this process, or NULL without one. */
+/* The rank that a launcher set for this process, as text; NULL without one. */
 static const char *launched_rank(void)
 {
     static const char *const variables[] = {
@@ -57,7 +57,7 @@ static const char *launched_rank(void)
 
 /* ---- agreeing on errors ---- */
 
-/* Print what only this rank has to say. */
+/* Print an error that only this rank has. */
 static int fail_alone(const struct rank *rank, const char *text)
 {
     fprintf(stderr, "%s: rank %d: %s\n", NAME, rank->number, text);
@@ -186,7 +186,7 @@ static int run_parts(struct rank *rank)
         charlm_warn_blas(&rank->blas);
     failed = charlm_train(rank->group, rank->options, &rank->text, rank->model,
         &curve, &cost, rank->error);
-    /* A group that has lost a rank cannot agree on anything. */
+    /* In a group that has failed the ranks cannot agree any more. */
     if (failed != 0 && symmcoll_group_error(rank->group) != SYMMCOLL_OK)
         status = fail_alone(rank, rank->error);
     else
@@ -269,9 +269,9 @@ static int run_threads(const struct charlm_options *options, int count)
 }
 
 /*
- * Matrix products by one thread, whatever the launcher left: ranks are the
- * parallelism here, and a product that is split has other bits.  The libraries
- * read this when they are loaded, hence the second start.
+ * Matrix products by one thread, whatever the launcher has set: ranks are the
+ * parallelism here, and a product split over threads rounds differently.  BLAS
+ * libraries read these variables when they are loaded, hence the exec.
  */
 static void use_one_thread(char **argv)
 {
@@ -287,10 +287,10 @@ static void use_one_thread(char **argv)
     }
     if (changed)
         execv("/proc/self/exe", argv);
-    /* Where that is not possible, this goes on: correct, but slower. */
+    /* Where that is not possible, continue: correct, but slower. */
 }
 
-/* Which BLAS computes, and what it costs where it is the slow one. */
+/* Print which BLAS is loaded, and a warning if it is the slow one. */
 static void print_blas(void)
 {
     struct charlm_blas blas;
@@ -300,7 +300,7 @@ static void print_blas(void)
     charlm_warn_blas(&blas);
 }
 
-/* The exit status, unless what was printed got lost. */
+/* The exit status; 1 where the output could not be written. */
 static int close_output(int status)
 {
     errno = 0;
