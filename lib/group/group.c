@@ -156,6 +156,7 @@ static void make_members(struct symmcoll_group *group)
     struct symc_members *members = &group->members;
 
     members->world = group->world;
+    members->group = group;
     members->name = group->name;
     members->rank = group->rank;
     members->size = group->size;
@@ -238,29 +239,6 @@ free_tables:
     free_tables(made);
     free(made);
     return status;
-}
-
-void symc_group_drain(struct symmcoll_group *group)
-{
-    struct symmcoll_world *world = group->world;
-    int64_t wait = world->config->timeouts_finalize;
-    int64_t now = symc_now_ns();
-    int64_t deadline = wait > SYMC_NEVER - now ? SYMC_NEVER : now + wait;
-
-    do {
-        if (!symc_queue_drain(&group->queue, deadline) ||
-            !symc_callbacks_drain(&world->origin->callbacks, deadline)) {
-            symmcoll_group_abort(
-                group, "finalize: queued operations did not end");
-            return;
-        }
-    } while (
-        !symc_queue_is_over(&group->queue)); /* a callback may start work */
-}
-
-void symc_group_stop(struct symmcoll_group *group)
-{
-    symc_queue_stop(&group->queue);
 }
 
 void symc_group_close(struct symmcoll_group *group)

@@ -40,13 +40,6 @@ struct symmcoll_group {
 symmcoll_status_t symc_group_open(
     struct symmcoll_world *world, struct symmcoll_group **group);
 
-/* Let queued operations and their callbacks end, and what these start, within
- * timeouts.finalize; after that the group is aborted. */
-void symc_group_drain(struct symmcoll_group *group);
-
-/* Take no more operations; those that are queued end first. */
-void symc_group_stop(struct symmcoll_group *group);
-
 /* Release a group that has been stopped. */
 void symc_group_close(struct symmcoll_group *group);
 
@@ -56,6 +49,16 @@ symmcoll_status_t symc_group_run(
 
 /* The settings of the group's world. */
 const struct symc_config *symc_group_config(const struct symmcoll_group *group);
+
+/* ---- drain.c ---- */
+
+/*
+ * Let the operations of all groups and their callbacks end, and what these
+ * start, within timeouts.finalize; the groups that are not done by then are
+ * aborted.  Takes no more operations afterwards.
+ * Errors: TIMEOUT (what had not ended, and where the others are).
+ */
+symmcoll_status_t symc_groups_drain(struct symmcoll_world *world);
 
 /* ---- core.c ---- */
 

@@ -61,6 +61,9 @@ symmcoll_status_t symmcoll_init(
 
 static symmcoll_status_t finalize(struct symmcoll_world *world)
 {
+    char detail[SYMC_DETAIL_MAX];
+    symmcoll_status_t status;
+
     if (world == NULL)
         return SYMMCOLL_OK;
     if (!symc_world_is_mine(world))
@@ -70,13 +73,13 @@ static symmcoll_status_t finalize(struct symmcoll_world *world)
     if (symc_callbacks_inside(&world->origin->callbacks))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "finalize: expected another thread than the callback thread");
-    symc_group_drain(world->all);
-    symc_group_stop(world->all);
+    status = symc_groups_drain(world);
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     symc_callbacks_stop(&world->origin->callbacks);
     symc_work_drop_spares(world->origin);
     symc_group_close(world->all);
     symc_world_close(world, true);
-    return SYMMCOLL_OK;
+    return status == SYMMCOLL_OK ? status : symc_fail(status, "%s", detail);
 }
 
 symmcoll_status_t symmcoll_finalize(struct symmcoll_world *world)

@@ -54,6 +54,7 @@ _Static_assert(sizeof(struct symc_failure) <= SYMC_NOTE_AT,
 struct symc_members {
     struct symc_members *next;
     struct symmcoll_world *world;
+    struct symmcoll_group *group; /* whose they are, in the layer above */
     const char *name;
     int rank; /* this rank's, in the group */
     int size;

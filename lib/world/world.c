@@ -252,6 +252,17 @@ void symc_world_remove(
     pthread_mutex_unlock(&world->lock);
 }
 
+struct symc_members *symc_world_next(
+    struct symmcoll_world *world, const struct symc_members *after)
+{
+    struct symc_members *next;
+
+    pthread_mutex_lock(&world->lock);
+    next = after == NULL ? world->members : after->next;
+    pthread_mutex_unlock(&world->lock);
+    return next;
+}
+
 symmcoll_status_t symc_world_reserve(struct symmcoll_world *world)
 {
     symmcoll_status_t status = SYMMCOLL_OK;

@@ -88,6 +88,12 @@ void symc_world_add(struct symmcoll_world *world, struct symc_members *members);
 void symc_world_remove(
     struct symmcoll_world *world, struct symc_members *members);
 
+/* The group after one in the list, NULL: the first; NULL at the end.  Nothing is
+ * locked afterwards: who goes through the list knows that no group is being
+ * released. */
+struct symc_members *symc_world_next(
+    struct symmcoll_world *world, const struct symc_members *after);
+
 /* The factor of a PREMUL_SUM operation; false where op is none. */
 bool symc_world_factor(
     struct symmcoll_world *world, symmcoll_op_t op, double *factor);

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The end of a world's groups: what is queued runs to its end, for some time.
+ */
+#include "group/group.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The next group of a world after one; NULL: the first. */
+static struct symmcoll_group *next_group(
+    struct symmcoll_world *world, const struct symmcoll_group *after)
+{
+    const struct symc_members *members =
+        symc_world_next(world, after == NULL ? NULL : &after->members);
+
+    return members == NULL ? NULL : members->group;
+}
+
+/* One round over all groups; the first that is not done by then, or NULL. */
+static struct symmcoll_group *drain_queues(
+    struct symmcoll_world *world, int64_t deadline_ns)
+{
+    for (struct symmcoll_group *group = next_group(world, NULL); group != NULL;
+         group = next_group(world, group)) {
+        if (!symc_queue_drain(&group->queue, deadline_ns))
+            return group;
+    }
+    return NULL;
+}
+
+static bool are_over(struct symmcoll_world *world)
+{
+    for (struct symmcoll_group *group = next_group(world, NULL); group != NULL;
+         group = next_group(world, group)) {
+        if (!symc_queue_is_over(&group->queue))
+            return false;
+    }
+    return true;
+}
+
+/* Where the ranks are that are not where this one is: it waits for them. */
+static void describe_others(
+    const struct symmcoll_group *group, char *buffer, size_t nbytes)
+{
+    const struct symmcoll_world *world = group->world;
+    char mine[SYMC_TRACE_POSITION], other[SYMC_TRACE_POSITION];
+    size_t ring_nbytes, used;
+    const struct symc_trace_ring *ring =
+        symc_world_ring(world, world->rank, &ring_nbytes);
+
+    symc_trace_position(ring, ring_nbytes, NULL, mine, sizeof(mine));
+    used = (size_t)snprintf(
+        buffer, nbytes, "%s%s", mine[0] != '\0' ? ": this rank is " : "", mine);
+    for (int r = 0; r < group->size && used + 64 < nbytes; r++) {
+        char pid[SYMC_PID_TEXT];
+
+        if (r == group->rank)
+            continue;
+        ring = symc_world_ring(world, group->global[r], &ring_nbytes);
+        symc_trace_position(ring, ring_nbytes, NULL, other, sizeof(other));
+        if (strcmp(mine, other) == 0)
+            continue;
+        used += (size_t)snprintf(buffer + used, nbytes - used,
+            "; rank %d (%s) is %s", r,
+            symc_format_pid(world->peers[group->global[r]].pid, pid), other);
+    }
+}
+
+/* The time is over: abort what is not done, and say so. */
+static symmcoll_status_t give_up(
+    struct symmcoll_world *world, const struct symmcoll_group *stuck)
+{
+    double seconds =
+        (double)world->config->timeouts_finalize / (double)SYMC_NS_PER_S;
+    char where[SYMC_DETAIL_MAX / 2];
+
+    if (stuck == NULL)
+        return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+            "finalize: after %.3g s callbacks had not ended", seconds);
+    describe_others(stuck, where, sizeof(where));
+    for (struct symmcoll_group *group = next_group(world, NULL); group != NULL;
+         group = next_group(world, group)) {
+        if (!symc_queue_is_over(&group->queue))
+            symmcoll_group_abort(
+                group, "finalize: queued operations did not end");
+    }
+    return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+        "finalize: after %.3g s operations of group %s had not ended, and were "
+        "canceled%s",
+        seconds, stuck->name, where);
+}
+
+symmcoll_status_t symc_groups_drain(struct symmcoll_world *world)
+{
+    int64_t wait = world->config->timeouts_finalize;
+    int64_t now = symc_now_ns();
+    int64_t deadline = wait > SYMC_NEVER - now ? SYMC_NEVER : now + wait;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    do { /* a callback may start work, of any group */
+        struct symmcoll_group *stuck = drain_queues(world, deadline);
+
+        if (stuck != NULL ||
+            !symc_callbacks_drain(&world->origin->callbacks, deadline))
+            status = give_up(world, stuck);
+    } while (status == SYMMCOLL_OK && !are_over(world));
+    for (struct symmcoll_group *group = next_group(world, NULL); group != NULL;
+         group = next_group(world, group))
+        symc_queue_stop(&group->queue);
+    return status;
+}
