@@ -52,6 +52,7 @@ static int create_reducer(struct trainer *trainer, char *error)
 
         names[i] = param->name;
         params[i] = (struct symmcoll_tensor){
+            .size = sizeof(struct symmcoll_tensor),
             .data = param->value,
             .dtype = SYMMCOLL_FLOAT32,
             .device = SYMMCOLL_HOST,
@@ -143,7 +144,7 @@ static int take_step(struct trainer *trainer, int step)
     const float *grads[CHARLM_NPARAMS];
 
     for (int i = 0; i < CHARLM_NPARAMS; i++) {
-        struct symmcoll_tensor grad;
+        struct symmcoll_tensor grad = SYMMCOLL_TENSOR_INIT;
 
         trainer->status = symmcoll_reducer_grad(trainer->reducer, i, &grad);
         if (trainer->status != SYMMCOLL_OK)

@@ -4,6 +4,7 @@
  * and copies between strided memory and a contiguous array.
  */
 #include "base/dtype.h"
+#include "base/tensor.h"
 #include "ddp/reducer.h"
 
 #include <stdio.h>
@@ -102,15 +103,22 @@ static symmcoll_status_t check_shape(
 }
 
 symmcoll_status_t symc_param_init(struct symc_param *param, int number,
-    const struct symmcoll_tensor *tensor, const char *name)
+    const struct symmcoll_tensor *tensors, const char *name)
 {
-    const struct symc_dtype *dtype = symc_dtype_find(tensor->dtype);
-    char text[SYMC_PARAM_TEXT];
+    const struct symmcoll_tensor *tensor = &param->tensor;
+    const struct symc_dtype *dtype;
+    char text[SYMC_PARAM_TEXT], where[SYMC_PARAM_TEXT + 16];
+    symmcoll_status_t status;
 
-    *param = (struct symc_param){.tensor = *tensor};
+    *param = (struct symc_param){.name = NULL};
     if (name != NULL && (param->name = symc_strdup(name)) == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     symc_param_text(param, number, text);
+    snprintf(where, sizeof(where), "reducer: %s", text);
+    status = symc_tensor_read(where, tensors, (size_t)number, &param->tensor);
+    if (status != SYMMCOLL_OK)
+        return status;
+    dtype = symc_dtype_find(tensor->dtype);
     if (dtype == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer: %s: %d is no element type", text, (int)tensor->dtype);
@@ -122,6 +130,10 @@ symmcoll_status_t symc_param_init(struct symc_param *param, int number,
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "reducer: %s: expected host memory, found device %d", text,
             (int)tensor->device);
+    if (tensor->device_index != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: %s: expected device index 0 for host memory, found %d",
+            text, tensor->device_index);
     return check_shape(param, text, dtype->size);
 }
 

@@ -4,6 +4,7 @@
  * backwards.  One backward is in step.c.
  */
 #include "ddp/reducer.h"
+#include "base/tensor.h"
 
 #include "config/config.h"
 #include "group/group.h"
@@ -71,8 +72,8 @@ static symmcoll_status_t take_params(struct symmcoll_reducer *reducer,
         return SYMMCOLL_ERR_NO_MEMORY;
     reducer->nparams = nparams;
     for (int i = 0; i < nparams; i++) {
-        symmcoll_status_t status = symc_param_init(&reducer->params[i], i,
-            &params[i], names != NULL ? names[i] : NULL);
+        symmcoll_status_t status = symc_param_init(
+            &reducer->params[i], i, params, names != NULL ? names[i] : NULL);
 
         if (status == SYMMCOLL_OK)
             status = check_overlap(reducer, i);
@@ -175,6 +176,8 @@ static void set_row_major(struct symmcoll_tensor *tensor)
 symmcoll_status_t symmcoll_reducer_grad(
     struct symmcoll_reducer *reducer, int param, struct symmcoll_tensor *grad)
 {
+    struct symmcoll_tensor view;
+
     if (reducer == NULL || grad == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_grad: expected a reducer and a tensor, found NULL");
@@ -182,11 +185,11 @@ symmcoll_status_t symmcoll_reducer_grad(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_grad: expected a parameter from 0 to %d, found %d",
             reducer->nparams - 1, param);
-    *grad = reducer->params[param].tensor;
-    grad->data = reducer->params[param].view;
+    view = reducer->params[param].tensor;
+    view.data = reducer->params[param].view;
     if (!reducer->params[param].dense)
-        set_row_major(grad);
-    return SYMMCOLL_OK;
+        set_row_major(&view);
+    return symc_sized_write(&symc_tensor_kind, "reducer_grad", &view, grad);
 }
 
 void symmcoll_reducer_zero(struct symmcoll_reducer *reducer)

@@ -17,7 +17,7 @@
 
 /* One parameter and where its gradient lives. */
 struct symc_param {
-    struct symmcoll_tensor tensor; /* the caller's */
+    struct symmcoll_tensor tensor; /* the caller's, of our size */
     char *name;                    /* NULL where none was given */
     size_t count;
     size_t nbytes;
@@ -96,10 +96,10 @@ struct symmcoll_reducer {
 
 /* ---- param.c ---- */
 
-/* Check a tensor and fill in what follows from it.  Errors: INVALID,
- * UNSUPPORTED, NO_MEMORY. */
+/* Check a tensor, of that number in the caller's array, and fill in what
+ * follows from it.  Errors: INVALID, UNSUPPORTED, NO_MEMORY. */
 symmcoll_status_t symc_param_init(struct symc_param *param, int number,
-    const struct symmcoll_tensor *tensor, const char *name);
+    const struct symmcoll_tensor *tensors, const char *name);
 
 /* "parameter 3 (fc2.weight)"; into a buffer of SYMC_PARAM_TEXT. */
 const char *symc_param_text(

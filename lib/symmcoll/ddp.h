@@ -72,7 +72,7 @@ struct symmcoll_reducer_args {
  * strides with rank 0's, then broadcasts rank 0's values into all ranks'.
  *
  * params  nparams tensors in the order of forward, of floats or complex
- *         numbers; data borrowed until free
+ *         numbers, params[0].size apart; data borrowed until free
  *
  * Errors: INVALID (no parameter, a NULL, a shape, shared memory), UNSUPPORTED
  * (an element type, device memory), MISMATCH on every rank (names the parameter
@@ -138,7 +138,7 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer);
 
 /*
  * The gradient of a parameter: a view of its bucket, with the parameter's shape
- * and strides.  Borrowed; the place may move at the first begin after the first
+ * and strides; grad's size is set before: SYMMCOLL_TENSOR_INIT.  Borrowed; the place may move at the first begin after the first
  * reduction, when buckets are rebuilt in the order in which gradients came.
  */
 SYMMCOLL_CHECKED

@@ -20,12 +20,15 @@ enum symmcoll_device {
 /*
  * Element (i, j, ...) is at data + (i * strides[0] + j * strides[1] + ...)
  * elements: strides count elements, not bytes.  What is beyond ndim is not
- * read.
+ * read.  Tensors of an array are as far apart as the first one's size says, and
+ * have that size.
  */
 struct symmcoll_tensor {
+    size_t size;                        /* sizeof(struct symmcoll_tensor) */
     void *data;                         /* the first element; borrowed */
     enum symmcoll_dtype dtype;          /* of all elements */
     enum symmcoll_device device;        /* SYMMCOLL_HOST in this release */
+    int device_index;                   /* which of its kind; 0 for the host */
     int ndim;                           /* 0 (one element) to MAX_DIMS */
     int64_t shape[SYMMCOLL_MAX_DIMS];   /* elements along each dimension */
     int64_t strides[SYMMCOLL_MAX_DIMS]; /* elements from one to the next */
@@ -40,12 +43,13 @@ struct symmcoll_tensor {
  * SYMMCOLL_TENSOR_SHAPE(pointer, dtype, ...)  1 to 8 lengths, row-major: the
  *                                             last dimension is in a row
  */
-#define SYMMCOLL_TENSOR_INIT                         \
-    {                                                \
-        NULL, SYMMCOLL_UINT8, SYMMCOLL_HOST, 0, {0}, \
-        {                                            \
-            0                                        \
-        }                                            \
+#define SYMMCOLL_TENSOR_INIT                                                 \
+    {                                                                        \
+        sizeof(struct symmcoll_tensor), NULL, SYMMCOLL_UINT8, SYMMCOLL_HOST, \
+            0, 0, {0},                                                       \
+        {                                                                    \
+            0                                                                \
+        }                                                                    \
     }
 #define SYMMCOLL_TENSOR_FLAT(pointer, count, dtype) \
     SYMMCOLL_TENSOR_SHAPE(pointer, dtype, count)
@@ -62,7 +66,8 @@ struct symmcoll_tensor {
     SYMMCOLL_DIM_(a) * SYMMCOLL_DIM_(b) * SYMMCOLL_DIM_(c) * SYMMCOLL_DIM_(d)
 #define SYMMCOLL_TENSOR_8_(pointer, dtype, ndim, a, b, c, d, e, f, g, h, ...) \
     {                                                                         \
-        (pointer), (dtype), SYMMCOLL_HOST, (ndim),                            \
+        sizeof(struct symmcoll_tensor), (pointer), (dtype), SYMMCOLL_HOST, 0, \
+            (ndim),                                                           \
             {SYMMCOLL_DIM_(a), SYMMCOLL_DIM_(b), SYMMCOLL_DIM_(c),            \
                 SYMMCOLL_DIM_(d), SYMMCOLL_DIM_(e), SYMMCOLL_DIM_(f),         \
                 SYMMCOLL_DIM_(g), SYMMCOLL_DIM_(h)},                          \

@@ -63,13 +63,27 @@ static symmcoll_status_t use_reducer_times(void *given)
     return symmcoll_reducer_get_times(reducer, given);
 }
 
+static symmcoll_status_t use_tensor(void *given)
+{
+    struct symmcoll_reducer *made;
+    symmcoll_status_t status = symmcoll_reducer_create(
+        symmcoll_world_group(world), given, 1, NULL, &made);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symmcoll_reducer_grad(made, 0, given);
+    symmcoll_reducer_free(made);
+    return status;
+}
+
 /* ---- the list ---- */
 
-/* STRUCT(NAME, INIT): its size, a filled one, and what takes it. */
-#define STRUCT(name, init)                                              \
-    {                                                                   \
-#name, sizeof(struct symmcoll_##name), sizeof(size_t),          \
-            &(struct symmcoll_##name)SYMMCOLL_##init##_INIT, use_##name \
+/* STRUCT(NAME, LEAST, INIT): its sizes, one as initialised, and what takes it.
+ */
+#define STRUCT(name, least, ...)                             \
+    {                                                        \
+#name, sizeof(struct symmcoll_##name), (least),      \
+            &(struct symmcoll_##name)__VA_ARGS__, use_##name \
     }
 
 struct kind {
@@ -169,21 +183,55 @@ static void older_bucket(void)
         "a hook refuses a bucket with a member that it does not know");
 }
 
+/* Tensors of a newer header, which are further apart than ours. */
+static void newer_tensors(void)
+{
+    struct {
+        struct symmcoll_tensor known;
+        uint64_t more[3];
+    } params[2] = {{SYMMCOLL_TENSOR_FLAT(weight, 2, SYMMCOLL_FLOAT32), {0}},
+        {SYMMCOLL_TENSOR_FLAT(weight + 2, 4, SYMMCOLL_FLOAT32), {0}}};
+    struct symmcoll_tensor none;
+    struct symmcoll_reducer *made = NULL;
+
+    params[0].known.size = params[1].known.size = sizeof(params[0]);
+    ok(symmcoll_reducer_create(symmcoll_world_group(world), &params[0].known, 2,
+           NULL, &made) == SYMMCOLL_OK &&
+            symmcoll_reducer_grad(made, 1, &params[1].known) == SYMMCOLL_OK &&
+            params[1].known.shape[0] == 4 &&
+            params[1].known.size == sizeof(params[1]),
+        "an array's tensors are as far apart as the first one's size says");
+    memset(&none, 0, sizeof(none));
+    ok(symmcoll_reducer_grad(made, 0, &none) == SYMMCOLL_ERR_INVALID &&
+            strstr(symmcoll_last_error(), "SYMMCOLL_TENSOR_INIT") != NULL,
+        "a tensor to be filled needs its size");
+    symmcoll_reducer_free(made);
+
+    params[1].known.size = 0;
+    ok(symmcoll_reducer_create(symmcoll_world_group(world), &params[0].known, 2,
+           NULL, &made) == SYMMCOLL_ERR_INVALID &&
+            strstr(symmcoll_last_error(), "parameter 1") != NULL &&
+            strstr(symmcoll_last_error(), "as the first, found 0") != NULL,
+        "and all have that size");
+}
+
 int main(void)
 {
     struct symmcoll_tensor param =
         SYMMCOLL_TENSOR_FLAT(weight, 6, SYMMCOLL_FLOAT32);
     struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
     const struct kind kinds[] = {
-        STRUCT(call, CALL),
-        STRUCT(init_args, INIT_ARGS),
-        STRUCT(reducer_args, REDUCER_ARGS),
-        STRUCT(bucket, BUCKET),
-        STRUCT(reducer_times, REDUCER_TIMES),
+        STRUCT(call, sizeof(size_t), SYMMCOLL_CALL_INIT),
+        STRUCT(init_args, sizeof(size_t), SYMMCOLL_INIT_ARGS_INIT),
+        STRUCT(reducer_args, sizeof(size_t), SYMMCOLL_REDUCER_ARGS_INIT),
+        STRUCT(bucket, sizeof(size_t), SYMMCOLL_BUCKET_INIT),
+        STRUCT(reducer_times, sizeof(size_t), SYMMCOLL_REDUCER_TIMES_INIT),
+        STRUCT(tensor, sizeof(struct symmcoll_tensor),
+            SYMMCOLL_TENSOR_FLAT(weight, 6, SYMMCOLL_FLOAT32)),
     };
     int n = sizeof(kinds) / sizeof(*kinds);
 
-    plan(4 * n + 3);
+    plan(4 * n + 6);
     ranks_environment();
     ranks_environment_rank(0, 1);
     if (symmcoll_store_create_hash(&store) != SYMMCOLL_OK)
@@ -199,6 +247,7 @@ int main(void)
         check(&kinds[i]);
     older_call();
     older_bucket();
+    newer_tensors();
     symmcoll_reducer_free(reducer);
     if (symmcoll_finalize(world) != SYMMCOLL_OK)
         return 1;

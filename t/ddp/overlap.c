@@ -60,7 +60,7 @@ static struct symc_param draw_param(unsigned char *arena, unsigned char *marks)
 
     for (;;) {
         struct symmcoll_tensor tensor = {
-            .dtype = dtypes[draw(3)], .ndim = draw(4)};
+            .size = sizeof(tensor), .dtype = dtypes[draw(3)], .ndim = draw(4)};
 
         memset(marks, 0, ARENA);
         tensor.data = arena + 2 * draw(ARENA / 2);
@@ -101,8 +101,8 @@ static bool pairs_are_told_apart(void)
 
 static struct symmcoll_tensor columns(float *matrix, int64_t count)
 {
-    return (struct symmcoll_tensor){
-        matrix, SYMMCOLL_FLOAT32, SYMMCOLL_HOST, 2, {4, count}, {6, 1}};
+    return (struct symmcoll_tensor){sizeof(struct symmcoll_tensor), matrix,
+        SYMMCOLL_FLOAT32, SYMMCOLL_HOST, 0, 2, {4, count}, {6, 1}};
 }
 
 static const char *const names[] = {"embed", "head", "tail"};
@@ -124,9 +124,12 @@ static int overlaps_are_refused_by_name(struct symmcoll_group *group, int rank)
 {
     float matrix[24] = {0};
     struct symmcoll_tensor params[3] = {
-        {&matrix[0], SYMMCOLL_FLOAT32, SYMMCOLL_HOST, 1, {10}, {1}},
-        {&matrix[10], SYMMCOLL_FLOAT32, SYMMCOLL_HOST, 1, {4}, {1}},
-        {&matrix[13], SYMMCOLL_FLOAT32, SYMMCOLL_HOST, 1, {4}, {1}}};
+        {sizeof(struct symmcoll_tensor), &matrix[0], SYMMCOLL_FLOAT32,
+            SYMMCOLL_HOST, 0, 1, {10}, {1}},
+        {sizeof(struct symmcoll_tensor), &matrix[10], SYMMCOLL_FLOAT32,
+            SYMMCOLL_HOST, 0, 1, {4}, {1}},
+        {sizeof(struct symmcoll_tensor), &matrix[13], SYMMCOLL_FLOAT32,
+            SYMMCOLL_HOST, 0, 1, {4}, {1}}};
 
     (void)rank;
     return create(group, params, 2) == SYMMCOLL_OK &&
@@ -154,8 +157,8 @@ static int impossible_strides_are_refused(
     struct symmcoll_group *group, int rank)
 {
     float value = 0;
-    struct symmcoll_tensor param = {
-        &value, SYMMCOLL_FLOAT32, SYMMCOLL_HOST, 1, {2}, {INT64_MAX / 2}};
+    struct symmcoll_tensor param = {sizeof(struct symmcoll_tensor), &value,
+        SYMMCOLL_FLOAT32, SYMMCOLL_HOST, 0, 1, {2}, {INT64_MAX / 2}};
 
     (void)rank;
     return create(group, &param, 1) == SYMMCOLL_ERR_INVALID &&

@@ -29,15 +29,15 @@ struct model {
 static struct symmcoll_tensor matrix(
     void *data, enum symmcoll_dtype dtype, int64_t rows, int64_t columns)
 {
-    return (struct symmcoll_tensor){
-        data, dtype, SYMMCOLL_HOST, 2, {rows, columns}, {columns, 1}};
+    return (struct symmcoll_tensor){sizeof(struct symmcoll_tensor), data, dtype,
+        SYMMCOLL_HOST, 0, 2, {rows, columns}, {columns, 1}};
 }
 
 static struct symmcoll_tensor vector(
     void *data, enum symmcoll_dtype dtype, int64_t count)
 {
-    return (struct symmcoll_tensor){
-        data, dtype, SYMMCOLL_HOST, 1, {count}, {1}};
+    return (struct symmcoll_tensor){sizeof(struct symmcoll_tensor), data, dtype,
+        SYMMCOLL_HOST, 0, 1, {count}, {1}};
 }
 
 static void make_model(struct model *model, int rank)
@@ -77,7 +77,7 @@ static void fill_grads(struct model *model, int rank, int size, int step)
 static int view_is(
     struct symmcoll_reducer *reducer, int param, int i, float expected)
 {
-    struct symmcoll_tensor grad;
+    struct symmcoll_tensor grad = SYMMCOLL_TENSOR_INIT;
     float found;
 
     if (symmcoll_reducer_grad(reducer, param, &grad) != SYMMCOLL_OK)
@@ -191,7 +191,7 @@ static int strided_parameters_are_broadcast(
 {
     float values[2][5];
     struct symmcoll_tensor param = matrix(values, SYMMCOLL_FLOAT32, 2, 3);
-    struct symmcoll_tensor grad;
+    struct symmcoll_tensor grad = SYMMCOLL_TENSOR_INIT;
     struct symmcoll_reducer *reducer = NULL;
     int right;
 
@@ -362,7 +362,7 @@ static int views_have_the_strides_of_parameters(
     struct symmcoll_tensor params[2] = {matrix(columns, SYMMCOLL_FLOAT64, 2, 3),
         vector(halves, SYMMCOLL_FLOAT16, 4)};
     double grad[6] = {1, 2, 3, 4, 5, 6};
-    struct symmcoll_tensor view;
+    struct symmcoll_tensor view = SYMMCOLL_TENSOR_INIT;
     struct symmcoll_reducer *reducer = NULL;
     int right;
 
@@ -396,7 +396,8 @@ static int types_keep_to_themselves(struct symmcoll_group *group, int rank)
     const float single_grad[2] = {4, 8};
     const double twice_grad[2] = {16, 32};
     const void *grads[] = {half_grad, brain_grad, single_grad, twice_grad};
-    struct symmcoll_tensor views[4];
+    struct symmcoll_tensor views[4] = {SYMMCOLL_TENSOR_INIT,
+        SYMMCOLL_TENSOR_INIT, SYMMCOLL_TENSOR_INIT, SYMMCOLL_TENSOR_INIT};
     struct symmcoll_reducer *reducer = NULL;
     int right;
 
@@ -427,7 +428,7 @@ static int gradients_may_live_in_the_buckets(
     struct symmcoll_reducer_args args = make_args(64);
     struct symmcoll_reducer *reducer = NULL;
     int size = symmcoll_group_size(group), right;
-    struct symmcoll_tensor grad;
+    struct symmcoll_tensor grad = SYMMCOLL_TENSOR_INIT;
     struct model model;
 
     make_model(&model, rank);
@@ -671,7 +672,7 @@ static int bad_parameters_are_refused(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_reducer_args args = make_args(0);
     struct symmcoll_reducer *reducer = NULL;
-    struct symmcoll_tensor bad;
+    struct symmcoll_tensor bad = SYMMCOLL_TENSOR_INIT;
     struct model model;
     int right;
 
@@ -695,6 +696,9 @@ static int bad_parameters_are_refused(struct symmcoll_group *group, int rank)
     bad = model.params[0];
     bad.device = SYMMCOLL_CUDA;
     right = right && is_refused(group, &bad, 1, "host memory");
+    bad = model.params[0];
+    bad.device_index = 3;
+    right = right && is_refused(group, &bad, 1, "device index 0");
     model.params[2].data = model.params[0].data;
     right = right && is_refused(group, model.params, NPARAMS,
                          "shares memory with parameter 0");

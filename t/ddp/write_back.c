@@ -45,8 +45,9 @@ static symmcoll_status_t create(struct symmcoll_group *group, int rank,
 
     *model = (struct model){.rank = rank, .size = symmcoll_group_size(group)};
     for (int p = 0; p < NPARAMS; p++)
-        params[p] = (struct symmcoll_tensor){
-            model->values[p], SYMMCOLL_FLOAT32, SYMMCOLL_HOST, 1, {COUNT}, {1}};
+        params[p] = (struct symmcoll_tensor){sizeof(struct symmcoll_tensor),
+            model->values[p], SYMMCOLL_FLOAT32, SYMMCOLL_HOST, 0, 1, {COUNT},
+            {1}};
     return symmcoll_reducer_create(
         group, params, NPARAMS, args, &model->reducer);
 }
@@ -84,7 +85,7 @@ static symmcoll_status_t run_backward(struct model *model, int sync)
 static bool hold(const struct model *model, int first, int last, int without)
 {
     for (int p = 0; p < NPARAMS; p++) {
-        struct symmcoll_tensor view;
+        struct symmcoll_tensor view = SYMMCOLL_TENSOR_INIT;
 
         if (symmcoll_reducer_grad(model->reducer, p, &view) != SYMMCOLL_OK)
             return false;

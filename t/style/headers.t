@@ -61,7 +61,7 @@ int main(void)
              args.size == sizeof(args) && times.size == sizeof(times) &&
              bucket.size == sizeof(bucket) && none.ndim == 0 &&
              tensors[0].shape[0] == 6 && tensors[1].strides[0] == 3 &&
-             tensors[2].ndim == 8 && tensors[2].strides[6] == 9);
+             tensors[1].size == sizeof(none) && tensors[2].ndim == 8 && tensors[2].strides[6] == 9);
 }
 END
 cp "$scratch/init.c" "$scratch/init.cc"

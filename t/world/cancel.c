@@ -286,8 +286,8 @@ static bool create_reducer(void *arg)
 {
     struct training *training = arg;
     struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
-    struct symmcoll_tensor param = {
-        &training->value, SYMMCOLL_FLOAT32, SYMMCOLL_HOST, 1, {1}, {1}};
+    struct symmcoll_tensor param = {sizeof(struct symmcoll_tensor),
+        &training->value, SYMMCOLL_FLOAT32, SYMMCOLL_HOST, 0, 1, {1}, {1}};
 
     args.hook = sleep_in_hook;
     return symmcoll_reducer_create(training->group, &param, 1, &args,
@@ -297,7 +297,7 @@ static bool create_reducer(void *arg)
 static bool take_step(void *arg)
 {
     struct training *training = arg;
-    struct symmcoll_tensor mean;
+    struct symmcoll_tensor mean = SYMMCOLL_TENSOR_INIT;
     bool right =
         symmcoll_reducer_begin(training->reducer, 1) == SYMMCOLL_OK &&
         symmcoll_reducer_ready(training->reducer, 0, &training->grad) ==

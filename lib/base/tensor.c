@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tensors of callers.
+ */
+#include "base/tensor.h"
+
+static const struct symmcoll_tensor default_tensor = SYMMCOLL_TENSOR_INIT;
+/* The first one with a size has no member that could be missing. */
+const struct symc_sized symc_tensor_kind = {.name = "tensor",
+    .macro = "SYMMCOLL_TENSOR_INIT",
+    .defaults = &default_tensor,
+    .nbytes = sizeof(default_tensor),
+    .least = sizeof(default_tensor)};
+
+symmcoll_status_t symc_tensor_read(const char *where,
+    const struct symmcoll_tensor *tensors, size_t index,
+    struct symmcoll_tensor *copy)
+{
+    const char *first = (const char *)tensors;
+    const struct symmcoll_tensor *given =
+        (const void *)(first + index * tensors->size);
+
+    if (given->size != tensors->size)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a tensor of size %zu as the first, found %zu: use %s",
+            where, tensors->size, given->size, symc_tensor_kind.macro);
+    return symc_sized_read(&symc_tensor_kind, where, given, copy);
+}
