@@ -30,8 +30,6 @@ struct symc_peers {
     void *const *staging;  /* address space, see core->reserve */
 };
 
-struct symc_trace_entry;
-
 /* What a backend may ask of the library.  `group` goes into every call. */
 struct symc_core {
     uint32_t abi;
@@ -55,10 +53,9 @@ struct symc_core {
     /* Back this rank's staging with memory; the first call does the work. */
     symmcoll_status_t (*reserve)(void *group);
 
-    /* Note an operation in the recorder, and its end. */
-    struct symc_trace_entry *(*record)(void *group, const struct symc_op *op);
-    void (*recorded)(
-        void *group, struct symc_trace_entry *entry, bool completed);
+    /* Note in the recorder that an operation has begun, when the time for that
+     * costs least; a second time does nothing.  Its end is the group's. */
+    void (*record)(void *group, const struct symc_op *op);
 
     /* Whether waiting for a member (-1: for none in particular) is in vain: the
      * group has failed on any rank, or the member has left. */
@@ -73,6 +70,8 @@ struct symc_core {
         void *group, const struct symc_op *op, const bool *missing);
     int64_t (*now)(void); /* monotonic ns */
 };
+
+#define SYMC_FLIGHTS 8 /* operations that may be under way; a power of two */
 
 /* How closely an issued operation is looked at. */
 enum symc_advance {

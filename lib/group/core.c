@@ -134,21 +134,14 @@ static symmcoll_status_t reserve(void *context)
 
 /* ---- the recorder ---- */
 
-static struct symc_trace_entry *record(void *context, const struct symc_op *op)
+static void record(void *context, const struct symc_op *op)
 {
     struct symmcoll_group *group = context;
+    struct symc_flight *flight = symc_group_flight(group, op);
 
-    if (group->trace < 0)
-        return NULL;
-    return symc_trace_start(&group->world->trace, group->trace, op);
-}
-
-static void recorded(
-    void *context, struct symc_trace_entry *entry, bool completed)
-{
-    struct symmcoll_group *group = context;
-
-    symc_trace_end(&group->world->trace, entry, completed);
+    if (flight->entry == NULL && group->trace >= 0)
+        flight->entry =
+            symc_trace_start(&group->world->trace, group->trace, op);
 }
 
 /* ---- failures ---- */
@@ -276,7 +269,6 @@ void symc_group_make_core(struct symmcoll_group *group)
         .exchange = exchange,
         .reserve = reserve,
         .record = record,
-        .recorded = recorded,
         .failed = failed,
         .failure = failure,
         .expire = expire,

@@ -23,6 +23,20 @@ static __attribute__((noinline)) void note_failure(struct symmcoll_group *group,
         symc_members_note(&group->members, status, op);
 }
 
+/* An operation has ended: the one place where that is recorded. */
+static inline void end(struct symmcoll_group *group, const struct symc_op *op,
+    symmcoll_status_t status)
+{
+    struct symc_flight *flight = symc_group_flight(group, op);
+
+    if (flight->entry != NULL)
+        symc_trace_end(
+            &group->world->trace, flight->entry, status == SYMMCOLL_OK);
+    flight->entry = NULL;
+    if (__builtin_expect(status != SYMMCOLL_OK, 0))
+        note_failure(group, op, status);
+}
+
 symmcoll_status_t symc_group_run(
     struct symmcoll_group *group, struct symc_op *op)
 {
@@ -42,8 +56,7 @@ symmcoll_status_t symc_group_run(
         sched_yield();
         status = coll->test(group->state, token);
     }
-    if (__builtin_expect(status != SYMMCOLL_OK, 0))
-        note_failure(group, op, status);
+    end(group, op, status);
     return status;
 }
 
@@ -78,8 +91,8 @@ static symmcoll_status_t advance_in_queue(
     symmcoll_status_t status =
         group->backend->coll->advance(group->state, op, how);
 
-    if (status < 0)
-        note_failure(group, op, status);
+    if (status != SYMMCOLL_IN_PROGRESS)
+        end(group, op, status);
     return status;
 }
 

@@ -12,6 +12,11 @@
 
 #include <symmcoll/group.h>
 
+/* What the group knows of an operation while it is under way. */
+struct symc_flight {
+    struct symc_trace_entry *entry; /* NULL: not recorded, or not yet */
+};
+
 struct symmcoll_group {
     struct symmcoll_world *world;
     const uint32_t *alive;      /* the world's mark: 1 */
@@ -24,8 +29,9 @@ struct symmcoll_group {
     struct symc_queue queue;
     _Atomic uint64_t seq; /* of the latest operation */
     _Atomic int64_t timeout_ns;
-    int trace;          /* index in the recorder, or -1 */
-    uint32_t exchanges; /* of descriptors, so far */
+    int trace;                                /* index in the recorder, or -1 */
+    uint32_t exchanges;                       /* of descriptors, so far */
+    struct symc_flight flights[SYMC_FLIGHTS]; /* by sequence number */
 
     const struct symc_backend *backend;
     void *state;
@@ -46,6 +52,13 @@ void symc_group_close(struct symmcoll_group *group);
 /* Run one operation, whose ticket is served, to its end. */
 symmcoll_status_t symc_group_run(
     struct symmcoll_group *group, struct symc_op *op);
+
+/* Where an operation that is under way is. */
+static inline struct symc_flight *symc_group_flight(
+    struct symmcoll_group *group, const struct symc_op *op)
+{
+    return &group->flights[op->seq % SYMC_FLIGHTS];
+}
 
 /* The settings of the group's world. */
 const struct symc_config *symc_group_config(const struct symmcoll_group *group);

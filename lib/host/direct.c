@@ -219,11 +219,10 @@ symmcoll_status_t symc_host_direct(
     struct exposed mine = {.in = op->in, .out = op->out};
     struct symc_channel *channel = host->channels[host->rank];
     struct direct direct = {.host = host, .op = op};
-    struct symc_trace_entry *entry = NULL;
     bool exposed = true;
 
     symmcoll_status_t status =
-        symc_host_synchronise(host, op, 0, &mine, sizeof(mine), &entry);
+        symc_host_synchronise(host, op, 0, &mine, sizeof(mine));
     if (status == SYMMCOLL_ERR_MISMATCH || status == SYMMCOLL_ERR_CONFIG)
         exposed = false; /* nobody reads: all ranks ended alike */
     if (status == SYMMCOLL_OK) {
@@ -246,6 +245,5 @@ symmcoll_status_t symc_host_direct(
     }
     if (status != SYMMCOLL_OK && exposed)
         revoke(&direct);
-    host->core->recorded(host->core->group, entry, status == SYMMCOLL_OK);
     return status;
 }

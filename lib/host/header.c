@@ -292,14 +292,14 @@ bool symc_host_has_room(
     return op->seq <= host->peers_done + depth;
 }
 
-symmcoll_status_t symc_host_await_room(struct symc_host *host,
-    const struct symc_op *op, uint64_t depth, struct symc_trace_entry **entry)
+symmcoll_status_t symc_host_await_room(
+    struct symc_host *host, const struct symc_op *op, uint64_t depth)
 {
     symmcoll_status_t status;
 
     if (symc_host_has_room(host, op, depth))
         return SYMMCOLL_OK;
-    *entry = host->core->record(host->core->group, op);
+    host->core->record(host->core->group, op);
     status = symc_host_wait_all(
         host, op, offsetof(struct symc_channel, done), op->seq - depth);
     if (status == SYMMCOLL_OK)
@@ -318,14 +318,12 @@ static uint32_t pack_mine(
 }
 
 bool symc_host_publish(struct symc_host *host, const struct symc_op *op,
-    uint32_t flags, const void *payload, size_t nbytes,
-    struct symc_trace_entry **entry)
+    uint32_t flags, const void *payload, size_t nbytes)
 {
     publish(host, op, pack_mine(host, op, flags), payload, nbytes);
     bool suspect = wake_peers(host);
 
-    if (*entry == NULL)
-        *entry = host->core->record(host->core->group, op);
+    host->core->record(host->core->group, op);
     return suspect;
 }
 
@@ -364,18 +362,17 @@ symmcoll_status_t symc_host_collect(
 
 symmcoll_status_t symc_host_synchronise(struct symc_host *host,
     const struct symc_op *op, uint32_t flags, const void *payload,
-    size_t nbytes, struct symc_trace_entry **entry)
+    size_t nbytes)
 {
     const struct symc_core *core = host->core;
 
     if (__builtin_expect(op->seq > host->peers_done + SYMC_LINES, 0)) {
-        symmcoll_status_t status =
-            symc_host_await_room(host, op, SYMC_LINES, entry);
+        symmcoll_status_t status = symc_host_await_room(host, op, SYMC_LINES);
 
         if (status != SYMMCOLL_OK)
             return status;
     }
-    if (symc_host_publish(host, op, flags, payload, nbytes, entry) &&
+    if (symc_host_publish(host, op, flags, payload, nbytes) &&
         core->failed(core->group, -1))
         return core->failure(core->group, op, -1);
     if (core->waiting->oversubscribed)

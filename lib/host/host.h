@@ -12,7 +12,6 @@
 
 /* An operation that has been issued and has not ended. */
 struct symc_issued {
-    struct symc_trace_entry *entry;
     bool suspect; /* a peer had failed a group when it was issued */
 };
 
@@ -76,15 +75,14 @@ const void *symc_host_payload(const struct symc_host *host, int rank,
 bool symc_host_has_room(
     struct symc_host *host, const struct symc_op *op, uint64_t depth);
 
-/* Wait for that; entry as of symc_host_synchronise(). */
-symmcoll_status_t symc_host_await_room(struct symc_host *host,
-    const struct symc_op *op, uint64_t depth, struct symc_trace_entry **entry);
+/* Wait for that. */
+symmcoll_status_t symc_host_await_room(
+    struct symc_host *host, const struct symc_op *op, uint64_t depth);
 
 /* The first half of symc_host_synchronise(), where there is room: publish.
  * True where a peer has failed a group: then this one may have failed too. */
 bool symc_host_publish(struct symc_host *host, const struct symc_op *op,
-    uint32_t flags, const void *payload, size_t nbytes,
-    struct symc_trace_entry **entry);
+    uint32_t flags, const void *payload, size_t nbytes);
 
 /* The second half: wait for everybody's header, and compare. */
 symmcoll_status_t symc_host_collect(
@@ -92,16 +90,14 @@ symmcoll_status_t symc_host_collect(
 
 /*
  * Publish this rank's header with a payload that fits it (a larger one is
- * beside it already, nbytes is 0), and wait for everybody's.  entry is the
- * recorder's: NULL, or set by symc_host_await_room(); set afterwards, also
- * where it fails.
+ * beside it already, nbytes is 0), and wait for everybody's.
  *
  * OK: all ranks passed the same.  Else no buffer may be touched; see the
  * statuses of collectives.h.
  */
 symmcoll_status_t symc_host_synchronise(struct symc_host *host,
     const struct symc_op *op, uint32_t flags, const void *payload,
-    size_t nbytes, struct symc_trace_entry **entry);
+    size_t nbytes);
 
 /* Wait until a counter of a peer's channel has reached target. */
 symmcoll_status_t symc_host_wait(struct symc_host *host,
@@ -177,8 +173,8 @@ char *symc_host_summed(
 
 /* Synchronise with staging: the first time it is backed by memory, on all ranks
  * or on none. */
-symmcoll_status_t symc_host_synchronise_staged(struct symc_host *host,
-    const struct symc_op *op, struct symc_trace_entry **entry);
+symmcoll_status_t symc_host_synchronise_staged(
+    struct symc_host *host, const struct symc_op *op);
 
 /* Part r of size of count elements, on cache lines: [lo, hi). */
 void symc_host_part(
@@ -199,8 +195,8 @@ symmcoll_status_t symc_host_one_shot(
  * when all lines are there. */
 uint64_t symc_host_one_shot_depth(
     const struct symc_host *host, const struct symc_op *op);
-bool symc_host_one_shot_publish(struct symc_host *host,
-    const struct symc_op *op, struct symc_trace_entry **entry);
+bool symc_host_one_shot_publish(
+    struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_one_shot_end(
     struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_two_shot(

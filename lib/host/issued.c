@@ -10,6 +10,8 @@
 
 #include <stddef.h>
 
+_Static_assert(SYMC_LINES <= SYMC_FLIGHTS, "the group keeps track of all");
+
 static struct symc_issued *issued_of(
     struct symc_host *host, const struct symc_op *op)
 {
@@ -27,8 +29,7 @@ bool symc_host_issue(void *state, const struct symc_op *op)
         op->seq > host->finished + SYMC_LINES ||
         !symc_host_has_room(host, op, symc_host_one_shot_depth(host, op)))
         return false;
-    issued->entry = NULL;
-    issued->suspect = symc_host_one_shot_publish(host, op, &issued->entry);
+    issued->suspect = symc_host_one_shot_publish(host, op);
     return true;
 }
 
@@ -78,7 +79,6 @@ symmcoll_status_t symc_host_advance(
         status = symc_host_one_shot_end(host, op);
     if (status == SYMMCOLL_IN_PROGRESS)
         return status;
-    core->recorded(core->group, issued->entry, status == SYMMCOLL_OK);
     symc_host_finish(host, op);
     /* A peer may wait for space in its ring. */
     symc_host_wake_peers(host);

@@ -79,14 +79,14 @@ uint64_t symc_host_one_shot_depth(
     return given_by(host, op).beside > 0 ? SYMC_AREAS : SYMC_LINES;
 }
 
-bool symc_host_one_shot_publish(struct symc_host *host,
-    const struct symc_op *op, struct symc_trace_entry **entry)
+bool symc_host_one_shot_publish(
+    struct symc_host *host, const struct symc_op *op)
 {
     struct given given = given_by(host, op);
 
     if (given.beside > 0)
         memcpy(symc_host_beside(host, host->rank, op), op->in, given.beside);
-    return symc_host_publish(host, op, 0, op->in, given.in_line, entry);
+    return symc_host_publish(host, op, 0, op->in, given.in_line);
 }
 
 symmcoll_status_t symc_host_one_shot_end(
@@ -105,20 +105,17 @@ symmcoll_status_t symc_host_one_shot(
 {
     size_t nbytes = symc_op_in_nbytes(op, host->size);
     struct given given = given_by(host, op);
-    struct symc_trace_entry *entry = NULL;
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (given.beside > 0) {
-        status = symc_host_await_room(host, op, SYMC_AREAS, &entry);
+        status = symc_host_await_room(host, op, SYMC_AREAS);
         if (status == SYMMCOLL_OK)
             memcpy(
                 symc_host_beside(host, host->rank, op), op->in, given.beside);
     }
     if (status == SYMMCOLL_OK)
-        status =
-            symc_host_synchronise(host, op, 0, op->in, given.in_line, &entry);
+        status = symc_host_synchronise(host, op, 0, op->in, given.in_line);
     if (status == SYMMCOLL_OK && nbytes > 0)
         finish(host, op, nbytes);
-    host->core->recorded(host->core->group, entry, status == SYMMCOLL_OK);
     return status;
 }

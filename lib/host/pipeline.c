@@ -151,8 +151,8 @@ symmcoll_status_t symc_host_pipeline(struct symc_host *host,
     return status;
 }
 
-symmcoll_status_t symc_host_synchronise_staged(struct symc_host *host,
-    const struct symc_op *op, struct symc_trace_entry **entry)
+symmcoll_status_t symc_host_synchronise_staged(
+    struct symc_host *host, const struct symc_op *op)
 {
     const struct symc_core *core = host->core;
     uint32_t flags = 0;
@@ -162,14 +162,14 @@ symmcoll_status_t symc_host_synchronise_staged(struct symc_host *host,
         char detail[SYMC_SMALL_MIN];
 
         snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-        status = symc_host_await_room(host, op, SYMC_AREAS, entry);
+        status = symc_host_await_room(host, op, SYMC_AREAS);
         if (status != SYMMCOLL_OK)
             return status;
         memcpy(symc_host_beside(host, host->rank, op), detail, sizeof(detail));
         flags = SYMC_HEADER_REFUSED;
     }
 
-    status = symc_host_synchronise(host, op, flags, NULL, 0, entry);
+    status = symc_host_synchronise(host, op, flags, NULL, 0);
     if (status != SYMMCOLL_OK || host->reserved)
         return status;
     for (int r = 0; r < host->size; r++)

@@ -68,8 +68,7 @@ symmcoll_status_t symc_host_staged_copy(
         .collect = receives && !(from_root && is_root) ? collect : NULL,
         .from = from_root ? op->root : -1,
         .gathers = true};
-    struct symc_trace_entry *entry = NULL;
-    symmcoll_status_t status = symc_host_synchronise_staged(host, op, &entry);
+    symmcoll_status_t status = symc_host_synchronise_staged(host, op);
 
     if (status == SYMMCOLL_OK) {
         copy.streaming = symc_op_out_nbytes(op, host->size) >=
@@ -78,6 +77,5 @@ symmcoll_status_t symc_host_staged_copy(
     }
     if (copy.streaming)
         symc_stream_fence();
-    host->core->recorded(host->core->group, entry, status == SYMMCOLL_OK);
     return status;
 }

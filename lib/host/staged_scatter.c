@@ -53,8 +53,7 @@ symmcoll_status_t symc_host_staged_scatter(
         .stage = stage,
         .combine = combine,
         .from = -1};
-    struct symc_trace_entry *entry = NULL;
-    symmcoll_status_t status = symc_host_synchronise_staged(host, op, &entry);
+    symmcoll_status_t status = symc_host_synchronise_staged(host, op);
 
     if (status == SYMMCOLL_OK) {
         scatter.reduction = symc_host_reduction(host, op);
@@ -67,6 +66,5 @@ symmcoll_status_t symc_host_staged_scatter(
     }
     if (scatter.streaming)
         symc_stream_fence();
-    host->core->recorded(host->core->group, entry, status == SYMMCOLL_OK);
     return status;
 }

@@ -78,8 +78,7 @@ symmcoll_status_t symc_host_two_shot(
         .combine = combine,
         .collect = shot.wants ? collect : NULL,
         .from = -1};
-    struct symc_trace_entry *entry = NULL;
-    symmcoll_status_t status = symc_host_synchronise_staged(host, op, &entry);
+    symmcoll_status_t status = symc_host_synchronise_staged(host, op);
 
     if (status == SYMMCOLL_OK) {
         shot.reduction = symc_host_reduction(host, op);
@@ -89,6 +88,5 @@ symmcoll_status_t symc_host_two_shot(
     }
     if (shot.streaming)
         symc_stream_fence();
-    host->core->recorded(host->core->group, entry, status == SYMMCOLL_OK);
     return status;
 }

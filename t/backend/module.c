@@ -83,16 +83,9 @@ static symmcoll_status_t reserve(void *group)
     return SYMMCOLL_OK;
 }
 
-static struct symc_trace_entry *record(void *group, const struct symc_op *op)
+static void record(void *group, const struct symc_op *op)
 {
     note(group, "core record %d;", (int)op->kind);
-    return NULL;
-}
-
-static void recorded(
-    void *group, struct symc_trace_entry *entry, bool completed)
-{
-    note(group, "core recorded %d %d;", entry == NULL, completed);
 }
 
 static bool failed(void *group, int member)
@@ -127,7 +120,6 @@ static struct symc_core make_core(struct diary *diary)
         .exchange = exchange,
         .reserve = reserve,
         .record = record,
-        .recorded = recorded,
         .failed = failed,
         .failure = failure,
         .expire = expire,
@@ -240,7 +232,7 @@ static void use_all(const struct symc_backend *backend)
     ok(backend->open(&core, &peers, &state) == SYMMCOLL_OK &&
             reads(&diary, "open 0 of 1 in diary;core setting host.reduce_run;"
                           "core setting no.such;setting found;core reserve;"
-                          "core exchange;core record 1;core recorded 1 0;"
+                          "core exchange;core record 1;"
                           "core expire 1 1;core failed -1;core failure 1 -1;"
                           "expire -4 failure -7;"),
         "opening, it is served by every function of the core");
