@@ -221,20 +221,20 @@ static int probe_credentials(void)
 }
 
 static const struct feature features[] = {
-    {"memfd_seals", "shared memory that no peer can shrink; needed",
-        probe_memfd},
-    {"memfd_fallocate", "memory is there before it is used; needed",
+    {"memfd_seals", "required: no peer can shrink shared memory", probe_memfd},
+    {"memfd_fallocate", "required: memory is reserved before it is used",
         probe_fallocate},
-    {"abstract_socket", "by which the ranks of a machine connect; needed",
+    {"abstract_socket", "required: ranks of a machine connect by it",
         probe_abstract_socket},
-    {"peer_credentials", "keeps other users out; needed", probe_credentials},
-    {"robust_futex", "a death is known in milliseconds; needed",
+    {"peer_credentials", "required: other users cannot join",
+        probe_credentials},
+    {"robust_futex", "required: detects deaths within milliseconds",
         probe_robust_futex},
-    {"membarrier_global", "else a sleeper looks up every 5 ms",
+    {"membarrier_global", "without: a sleeping rank checks every 5 ms",
         probe_membarrier},
-    {"pidfd_open", "else a death during init is known at the timeout",
+    {"pidfd_open", "without: a death during init is found by timeout",
         probe_pidfd},
-    {"pidfd_exit_info", "else a death without a launcher has no reason",
+    {"pidfd_exit_info", "without: exit statuses need a launcher",
         probe_exit_info},
 };
 

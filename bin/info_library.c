@@ -50,7 +50,7 @@ struct build {
 static const struct build builds[] = {
     {"libconfig", WITH_LIBCONFIG, "settings files"},
     {"hwloc", WITH_HWLOC, "the topology below"},
-    {"cblas", WITH_CBLAS, "examples/train_charlm alone, not the library"},
+    {"cblas", WITH_CBLAS, "examples/train_charlm only, not the library"},
 };
 
 #if defined(__has_feature)

@@ -17,10 +17,10 @@ struct limit {
 
 static const struct limit limits[] = {
     {"RLIMIT_NOFILE", RLIMIT_NOFILE, "two descriptors for each rank"},
-    {"RLIMIT_FSIZE", RLIMIT_FSIZE, "the size of a block of shared memory"},
+    {"RLIMIT_FSIZE", RLIMIT_FSIZE, "largest block of shared memory"},
     {"RLIMIT_AS", RLIMIT_AS, "every rank maps the blocks of all"},
     {"RLIMIT_NPROC", RLIMIT_NPROC, "ranks and their threads"},
-    {"RLIMIT_CORE", RLIMIT_CORE, "what a killed rank leaves"},
+    {"RLIMIT_CORE", RLIMIT_CORE, "core dumps of ranks that crash"},
 };
 
 struct parameter {
@@ -31,9 +31,9 @@ struct parameter {
 static const struct parameter parameters[] = {
     {"/proc/sys/kernel/pid_max", "processes and threads of the machine"},
     {"/proc/sys/kernel/threads-max", "threads of the machine"},
-    {"/proc/sys/fs/nr_open", "the most RLIMIT_NOFILE can be"},
+    {"/proc/sys/fs/nr_open", "largest RLIMIT_NOFILE"},
     {"/proc/sys/vm/max_map_count", "mappings of a process"},
-    {"/proc/sys/vm/overcommit_memory", "2: memory is granted strictly"},
+    {"/proc/sys/vm/overcommit_memory", "2: no overcommitment"},
     {"/proc/sys/kernel/core_pattern", "a core dump delays the end of a rank"},
     {"/sys/kernel/mm/transparent_hugepage/shmem_enabled",
         "large pages in shared memory"},
