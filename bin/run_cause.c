@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 
 /* Copy a seat's record of its world's group; false where there is none. */
 static bool read_record(
@@ -91,9 +92,15 @@ static bool describe_timeout(const struct run_world *world,
     return true;
 }
 
+/* Whether a rank was killed within an operation. */
+static bool is_killed_within(const struct run_rank *rank)
+{
+    return WIFSIGNALED(rank->status) && strncmp(rank->position, "in ", 3) == 0;
+}
+
 /*
- * The earliest note of a rank that ended badly and did nothing since: that is
- * why it ended.  False where there is none.
+ * The earliest note of a rank that ended badly: no operation has succeeded
+ * there since, so that is why it ended.  False where there is none.
  */
 static bool find_note(const struct run_job *job, struct symc_failure *first)
 {
@@ -107,9 +114,8 @@ static bool find_note(const struct run_job *job, struct symc_failure *first)
             if (seat->view.block == NULL || seat->rank->status == 0 ||
                 seat->rank->ours ||
                 seat->view.layout.group_nbytes < SYMC_FAILURE_ROOM ||
+                is_killed_within(seat->rank) ||
                 !symc_failure_read_note(symc_block_group(&seat->view), &note) ||
-                symc_trace_failed_seq(symc_block_trace(&seat->view),
-                    seat->view.layout.trace_nbytes) != note.seq ||
                 (any && note.at_ns >= first->at_ns))
                 continue;
             *first = note;

@@ -176,7 +176,7 @@ static symmcoll_status_t find_failure(
     if (symc_members_find_note(members, op->seq, &note))
         return symc_fail(note.status, "%s", note.text);
     if (!symc_members_failed(members) && has_left(group, member)) {
-        bool noted = symc_members_last_note(members, member, &note);
+        bool noted = symc_failure_read_note(members->failures[member], &note);
 
         symc_members_raise(members, SYMMCOLL_ERR_PEER, op, NULL,
             "rank %d (%s) has finalized%s%s, and %s of group %s needs it",

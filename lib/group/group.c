@@ -14,13 +14,19 @@
 /* ---- running ---- */
 
 /* An operation has ended with an error that all ranks have come to: those who
- * end for it are to be understood. */
-static __attribute__((noinline)) void note_failure(struct symmcoll_group *group,
+ * end for it are to be understood.  The first that succeeds after it takes the
+ * note back: then the rank has gone on. */
+static __attribute__((noinline)) void note_end(struct symmcoll_group *group,
     const struct symc_op *op, symmcoll_status_t status)
 {
-    if (group->size > 1 &&
-        (status == SYMMCOLL_ERR_MISMATCH || status == SYMMCOLL_ERR_NO_MEMORY))
+    if (status == SYMMCOLL_OK)
+        symc_members_withdraw_note(&group->members);
+    else if (group->size > 1 && (status == SYMMCOLL_ERR_MISMATCH ||
+                                    status == SYMMCOLL_ERR_NO_MEMORY))
         symc_members_note(&group->members, status, op);
+    else
+        return;
+    group->noted = status != SYMMCOLL_OK;
 }
 
 /* An operation has ended: the one place where that is recorded. */
@@ -33,8 +39,8 @@ static inline void end(struct symmcoll_group *group, const struct symc_op *op,
         symc_trace_end(
             &group->world->trace, flight->entry, status == SYMMCOLL_OK);
     flight->entry = NULL;
-    if (__builtin_expect(status != SYMMCOLL_OK, 0))
-        note_failure(group, op, status);
+    if (__builtin_expect(status != SYMMCOLL_OK || group->noted, 0))
+        note_end(group, op, status);
 }
 
 symmcoll_status_t symc_group_run(

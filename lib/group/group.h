@@ -28,6 +28,7 @@ struct symmcoll_group {
     struct symc_members members;
     struct symc_queue queue;
     _Atomic uint64_t seq; /* of the latest operation */
+    bool noted;           /* none has succeeded since one that was noted */
     _Atomic int64_t timeout_ns;
     int trace;                                /* index in the recorder, or -1 */
     uint32_t exchanges;                       /* of descriptors, so far */

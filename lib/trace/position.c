@@ -32,18 +32,6 @@ static bool find_latest(
     return found;
 }
 
-uint64_t symc_trace_failed_seq(
-    const struct symc_trace_ring *ring, size_t nbytes)
-{
-    struct symc_trace_view view;
-    struct symc_trace_copy latest = {0};
-
-    if (symc_trace_view_open(&view, ring, nbytes) != SYMMCOLL_OK ||
-        !find_latest(&view, &latest) || latest.state != SYMC_TRACE_FAILED)
-        return 0;
-    return latest.seq;
-}
-
 const char *symc_trace_position(const struct symc_trace_ring *ring,
     size_t nbytes, const char *named, char *buffer, size_t buffer_nbytes)
 {

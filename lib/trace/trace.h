@@ -170,11 +170,6 @@ struct symc_trace_format symc_trace_format_get(
 symmcoll_status_t symc_trace_path(const struct symc_config *config,
     const char *world, int rank, char *buffer, size_t nbytes);
 
-/* The sequence number of a rank's latest operation where that has failed; 0
- * where it has not, or none is on record. */
-uint64_t symc_trace_failed_seq(
-    const struct symc_trace_ring *ring, size_t nbytes);
-
 /* Buffer size for any symc_trace_position(). */
 #define SYMC_TRACE_POSITION 224
 

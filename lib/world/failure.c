@@ -175,6 +175,11 @@ void symc_members_note(struct symc_members *members, symmcoll_status_t status,
     atomic_store(&published->raised, VALID);
 }
 
+void symc_members_withdraw_note(struct symc_members *members)
+{
+    atomic_store(&find_note(members->failures[members->rank])->raised, NONE);
+}
+
 bool symc_members_find_note(
     const struct symc_members *members, uint64_t seq, struct symc_failure *note)
 {
@@ -184,17 +189,6 @@ bool symc_members_find_note(
             return true;
     }
     return false;
-}
-
-bool symc_members_last_note(
-    const struct symc_members *members, int rank, struct symc_failure *note)
-{
-    size_t nbytes;
-    const struct symc_trace_ring *ring =
-        symc_world_ring(members->world, members->global[rank], &nbytes);
-
-    return symc_failure_read_note(members->failures[rank], note) &&
-           symc_trace_failed_seq(ring, nbytes) == note->seq;
 }
 
 /* ---- what is told ---- */

@@ -39,9 +39,10 @@ struct symc_failure {
 };
 
 /*
- * Behind it there is a second one, the note: how the rank's latest operation
- * ended that failed and left the group usable, as a mismatch does.  Who ends
- * because of that is asked for by the others.
+ * After it there is a second one, the note: how an operation ended that failed
+ * on all ranks and left the group usable, as a mismatch does, as long as the
+ * rank has ended none with success since.  A rank that exits meanwhile has most
+ * likely done so because of that.
  */
 #define SYMC_NOTE_AT 1024
 
@@ -82,15 +83,11 @@ void symc_members_raise(struct symc_members *members, symmcoll_status_t status,
  * calling thread's detail where the others find it. */
 void symc_members_note(struct symc_members *members, symmcoll_status_t status,
     const struct symc_op *op);
+void symc_members_withdraw_note(struct symc_members *members);
 
 /* Copy any member's note of an operation; false where there is none. */
 bool symc_members_find_note(const struct symc_members *members, uint64_t seq,
     struct symc_failure *note);
-
-/* Copy a member's note where it is of the latest operation in its recorder: it
- * has done nothing since. */
-bool symc_members_last_note(
-    const struct symc_members *members, int rank, struct symc_failure *note);
 
 /* Copy the note after a published record; false where there is none. */
 bool symc_failure_read_note(

@@ -79,6 +79,25 @@ static void await_exit_status(
     }
 }
 
+/* Whether a rank has ended because an operation failed on all ranks, and copy
+ * the note of that: not where it was killed in a later one. */
+static bool find_reason(
+    const struct symc_members *members, int member, struct symc_failure *note)
+{
+    const struct symmcoll_world *world = members->world;
+    int rank = members->global[member];
+    char end[96], position[SYMC_TRACE_POSITION];
+    size_t nbytes;
+    const struct symc_trace_ring *ring = symc_world_ring(world, rank, &nbytes);
+
+    if (!symc_failure_read_note(members->failures[member], note))
+        return false;
+    symc_liveness_format_end(&world->peers[rank], end, sizeof(end));
+    symc_trace_position(ring, nbytes, NULL, position, sizeof(position));
+    return strncmp(end, "killed by ", 10) != 0 ||
+           strncmp(position, "in ", 3) != 0;
+}
+
 /* Fail a group where one of the dead is in it.  What a rank has found before
  * it died is the first reason: ranks end because an operation has failed. */
 static void fail_group(struct symmcoll_world *world,
@@ -94,10 +113,13 @@ static void fail_group(struct symmcoll_world *world,
      * once. */
     for (int i = 0; i < 2 * members->size && used < sizeof(text) - 1; i++) {
         int r = i % members->size;
-        bool noted = symc_members_last_note(members, r, &note);
         char one[128 + SYMC_TRACE_POSITION];
+        bool noted;
 
-        if (!dead[members->global[r]] || noted != (i >= members->size))
+        if (!dead[members->global[r]])
+            continue;
+        noted = find_reason(members, r, &note);
+        if (noted != (i >= members->size))
             continue;
         describe_dead(world, members->global[r], !noted, one, sizeof(one));
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",

@@ -26,6 +26,7 @@ struct plan {
     } how;
     bool reversed; /* the highest rank first */
     bool finalize; /* before the exit */
+    bool issues;   /* a later operation before that */
     double pause;  /* seconds between exits */
 };
 
@@ -37,6 +38,7 @@ static void sleep_for(double seconds)
 /* The rank passes something else than the others; LAST goes on after that. */
 static int differ(struct faults_rank *self, const struct plan *plan)
 {
+    struct symmcoll_work *work;
     float x[2] = {0};
 
     faults_note(self, faults_sum(self, x, self->rank == 0 ? 1 : 2));
@@ -45,6 +47,11 @@ static int differ(struct faults_rank *self, const struct plan *plan)
         faults_note(self, symmcoll_group_error(self->group));
         return faults_finalize(self);
     }
+    /* What is issued does not end: the first rank lives on and calls nothing. */
+    if (plan->issues && self->rank == 0)
+        faults_pass(self, 2);
+    else if (plan->issues)
+        faults_note(self, symmcoll_barrier(self->group, NULL, &work));
     sleep_for(self->rank * plan->pause);
     if (plan->finalize)
         faults_finalize(self);
@@ -137,13 +144,15 @@ static bool is_told(const struct faults_job *job, const struct plan *plan)
 }
 
 /* Whoever goes on after a mismatch is told of it as the reason of the exits. */
-static bool run_mismatch(int size)
+static bool run_mismatch(int size, bool issues)
 {
     bool good = true;
 
     for (int i = 0; i < TIMES && good; i++) {
-        struct plan plan = {
-            .how = MISMATCH, .pause = 0.004 * (i / 2), .finalize = i % 2 != 0};
+        struct plan plan = {.how = MISMATCH,
+            .pause = 0.004 * (i / 2),
+            .issues = issues,
+            .finalize = i % 2 != 0 && !issues};
         struct faults_job job;
 
         faults_start(&job, size, fail, &plan);
@@ -155,9 +164,10 @@ static bool run_mismatch(int size)
                    "after all_reduce: count differs: rank 0 passed 1", NULL) &&
                faults_said(faults_told(&job, LAST, 2), SYMMCOLL_ERR_PEER,
                    "after all_reduce: count differs: rank 0 passed 1", NULL);
+        faults_open(&job, 2);
         good = faults_finish(&job, ~(1u << LAST)) && good;
     }
-    return good && faults_clear_dumps(size * TIMES);
+    return faults_clear_dumps(size * TIMES) && good;
 }
 
 /* Those who exit are known to be dead before LAST looks at anything: it is
@@ -226,7 +236,7 @@ int main(void)
 {
     static const int sizes[] = {2, 4};
 
-    plan(8);
+    plan(10);
     faults_begin();
     setenv("SYMMCOLL_LOG_LEVEL", "error", 1);
     for (int i = 0; i < 2; i++) {
@@ -240,10 +250,14 @@ int main(void)
         ok(run_times(sizes[i], (struct plan){.how = DEATH}),
             "%d ranks: a death is named, not the exits that it caused",
             sizes[i]);
-        ok(run_mismatch(sizes[i]),
+        ok(run_mismatch(sizes[i], false),
             "%d ranks: a mismatch is named with the exits that it caused",
             sizes[i]);
     }
+    ok(run_mismatch(4, true),
+        "4 ranks: also where a later operation had been issued");
+    setenv("SYMMCOLL_TRACE_BUFFER_SIZE", "0", 1);
+    ok(run_mismatch(2, false), "also without a flight recorder");
     faults_end();
     return done_testing();
 }
