@@ -232,8 +232,9 @@ static symmcoll_status_t raise_timeout(
 {
     char ranks[96], where[SYMC_FAILURE_TEXT - 160], text[SYMC_OP_TEXT];
 
-    /* What another rank has found is the earlier reason. */
-    if (symc_members_failed(&group->members))
+    /* What another rank has found is the earlier reason, and a rank that is
+     * late because it has died is not late. */
+    if (symc_monitor_tells_death(&group->members, missing))
         return symc_members_status(&group->members, op);
     symc_format_named_ranks(missing, group->size, ranks, sizeof(ranks));
     describe_missing(group, missing, where, sizeof(where));

@@ -17,6 +17,9 @@
 /* How long to wait for the exit status of a rank that died. */
 #define EXIT_STATUS_WAIT_NS (INT64_C(50) * 1000 * 1000)
 
+/* How long the monitor may take to tell of a death, that wait included. */
+#define DEATH_WAIT_NS (4 * EXIT_STATUS_WAIT_NS)
+
 #define PULSE_NS (INT64_C(200) * 1000 * 1000) /* of the heartbeat */
 
 /* ---- the dead ---- */
@@ -130,6 +133,27 @@ static void fail_group(struct symmcoll_world *world,
     if (used > 0)
         symc_members_raise(
             members, SYMMCOLL_ERR_PEER, NULL, NULL, "%s%s", text, reason);
+}
+
+bool symc_monitor_tells_death(struct symc_members *members, const bool *missing)
+{
+    struct symmcoll_world *world = members->world;
+    int64_t until = symc_now_ns() + DEATH_WAIT_NS;
+    bool dead = false;
+
+    for (int r = 0; r < members->size; r++)
+        dead = dead ||
+               (missing[r] && r != members->rank &&
+                   symc_liveness_state(&world->peers[members->global[r]]) ==
+                       SYMC_LIVENESS_DEAD);
+    if (dead)
+        symc_world_alarm(world);
+    while (!symc_members_failed(members)) {
+        if (!dead || symc_now_ns() >= until)
+            return false;
+        usleep(500);
+    }
+    return true;
 }
 
 /* Fail the present groups; later ones are checked for dead members when

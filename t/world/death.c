@@ -39,6 +39,19 @@ static int wait_for_the_late(struct faults_rank *self)
     return faults_finalize(self);
 }
 
+/* Not long enough for the monitor, which sleeps for longer. */
+static int wait_briefly(struct faults_rank *self)
+{
+    struct symmcoll_call call = faults_timeout(0.02);
+
+    if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
+        return 1;
+    faults_reach(self, 1);
+    faults_pass(self, self->rank == VICTIM ? 2 : 1);
+    faults_note(self, symmcoll_barrier(self->group, &call, NULL));
+    return faults_finalize(self);
+}
+
 static int wait_for_the_busy(struct faults_rank *self)
 {
     volatile unsigned long counter = 0;
@@ -265,6 +278,34 @@ static void two_at_once(void)
         "killed by SIGKILL", "\"state\": \"started\"");
 }
 
+/* The timeout passes before a monitor has looked. */
+static void before_the_timeout(void)
+{
+    struct faults_job job;
+    siginfo_t ended;
+    bool told = true;
+
+    setenv("SYMMCOLL_HOST_WATCH", "10s", 1);
+    faults_start(&job, SIZE, wait_briefly, NULL);
+    faults_await_all(&job, 1);
+    faults_signal(&job, VICTIM, SIGKILL);
+    waitid(P_PID, (id_t)job.pids[VICTIM], &ended, WEXITED | WNOWAIT);
+    faults_open(&job, 1);
+    for (int r = 0; r < SIZE; r++) {
+        char name[64];
+
+        if (r != VICTIM)
+            told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_PEER,
+                       faults_name(&job, VICTIM, name), "killed by SIGKILL",
+                       NULL) &&
+                   told;
+    }
+    ok(told, "a rank that had died is named so by a timeout that comes first");
+    faults_finish(&job, 1u << VICTIM);
+    faults_clear_dumps(SIZE);
+    unsetenv("SYMMCOLL_HOST_WATCH");
+}
+
 /* The first of all ranks, which served the others in init and would write the
  * records. */
 static void the_first_rank(void)
@@ -323,7 +364,7 @@ static void a_working_rank(void)
 
 int main(void)
 {
-    plan(36);
+    plan(37);
     faults_begin();
     a_waiting_rank();
     a_computing_rank();
@@ -333,6 +374,7 @@ int main(void)
     a_leaving_rank(
         0, "exit(0) without finalize", "exited with status 0 without finalize");
     two_at_once();
+    before_the_timeout();
     the_first_rank();
     a_working_rank();
     faults_end();
