@@ -92,7 +92,8 @@ static int kill_children(const struct run_job *job)
 
 void run_sweep(struct run_job *job)
 {
-    int64_t deadline = symc_deadline_ns(SWEEP_SECONDS);
+    int64_t deadline =
+        symc_deadline_ns(symc_now_ns(), symc_seconds_ns(SWEEP_SECONDS));
 
     for (int i = 0; i < job->options->ranks; i++)
         if (job->ranks[i].running)

@@ -46,7 +46,7 @@ static void send_to_all(struct run_job *job, int sig)
 /* The others of a failed job get time to notice by themselves. */
 static void begin_end(struct run_job *job, double grace)
 {
-    int64_t at = symc_deadline_ns(grace);
+    int64_t at = symc_deadline_ns(symc_now_ns(), symc_seconds_ns(grace));
 
     if (!job->ending && at < job->terminate_at)
         job->terminate_at = at;
@@ -111,7 +111,8 @@ static void serve_ranks(struct run_job *job)
  */
 static void ask_to_end(struct run_job *job, int sig)
 {
-    int64_t at = symc_deadline_ns(job->options->grace);
+    int64_t at =
+        symc_deadline_ns(symc_now_ns(), symc_seconds_ns(job->options->grace));
 
     if (++job->interrupts > 1) {
         begin_end(job, 0);

@@ -43,8 +43,23 @@ symmcoll_status_t symc_fail_descriptor(int error, const char *where);
 int64_t symc_now_ns(void);  /* monotonic */
 int64_t symc_wall_ns(void); /* since 1970 */
 
-/* The deadline that many seconds from now; SYMC_NEVER for INFINITY. */
-int64_t symc_deadline_ns(double seconds);
+/* Seconds as nanoseconds: 0 for what is not more than 0, at least 1 for what
+ * is, SYMC_NEVER for INFINITY and what no clock reaches. */
+int64_t symc_seconds_ns(double seconds);
+
+/*
+ * A timeout of a public function, for all of which one rule holds: negative is
+ * the setting, 0 does not block, INFINITY is for ever (SYMC_NEVER).  where is
+ * the call, for messages.  Errors: INVALID (NaN).
+ */
+symmcoll_status_t symc_timeout_read(
+    const char *where, double seconds, int64_t setting_ns, int64_t *ns);
+
+/* The deadline of a wait that begins now; SYMC_NEVER stays so. */
+static inline int64_t symc_deadline_ns(int64_t now_ns, int64_t timeout_ns)
+{
+    return timeout_ns > SYMC_NEVER - now_ns ? SYMC_NEVER : now_ns + timeout_ns;
+}
 
 /*
  * The cheapest clock of the processor, in ticks of its own; for records that

@@ -5,6 +5,7 @@
  */
 #include "base/base.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -27,16 +28,25 @@ int64_t symc_wall_ns(void)
     return read_clock(CLOCK_REALTIME);
 }
 
-int64_t symc_deadline_ns(double seconds)
+int64_t symc_seconds_ns(double seconds)
 {
-    int64_t now = symc_now_ns();
     double ns = seconds * (double)SYMC_NS_PER_S;
 
-    if (!(ns > 0)) /* negative and NaN: expired at once */
-        return now;
-    if (ns >= (double)(SYMC_NEVER - now))
+    if (!(ns > 0)) /* NaN too */
+        return 0;
+    if (ns >= (double)SYMC_NEVER)
         return SYMC_NEVER;
-    return now + (int64_t)ns;
+    return ns < 1 ? 1 : (int64_t)ns;
+}
+
+symmcoll_status_t symc_timeout_read(
+    const char *where, double seconds, int64_t setting_ns, int64_t *ns)
+{
+    if (isnan(seconds))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a timeout in seconds, found NaN", where);
+    *ns = seconds < 0 ? setting_ns : symc_seconds_ns(seconds);
+    return SYMMCOLL_OK;
 }
 
 /* A moment on two clocks at once. */

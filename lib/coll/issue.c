@@ -5,7 +5,6 @@
  */
 #include "coll/coll.h"
 
-#include <math.h>
 #include <string.h>
 
 static const struct symmcoll_call default_call = SYMMCOLL_CALL_INIT;
@@ -37,17 +36,10 @@ static symmcoll_status_t apply_call(
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "%s: a stream is for device memory, the buffers are in host memory",
             symc_kind_name(op->kind));
-    if (isnan(call->timeout))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a timeout in seconds, found NaN",
-            symc_kind_name(op->kind));
-    if (call->timeout >= 9e9)
-        op->timeout_ns = SYMC_NEVER;
-    else if (call->timeout > 0)
-        op->timeout_ns = (int64_t)(call->timeout * (double)SYMC_NS_PER_S) + 1;
     if (call->label != NULL)
         strncpy(op->label, call->label, sizeof(op->label) - 1);
-    return SYMMCOLL_OK;
+    return symc_timeout_read(symc_kind_name(op->kind), call->timeout,
+        op->timeout_ns, &op->timeout_ns);
 }
 
 symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,

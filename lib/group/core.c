@@ -59,9 +59,8 @@ static symmcoll_status_t exchange_once(struct symmcoll_group *group,
 
     snprintf(name, sizeof(name), "%.48s.%s.%u", world->rendezvous.name,
         group->id, group->exchanges++);
-    args.deadline_ns = world->config->timeouts_init == SYMC_NEVER
-                           ? SYMC_NEVER
-                           : symc_now_ns() + world->config->timeouts_init;
+    args.deadline_ns =
+        symc_deadline_ns(symc_now_ns(), world->config->timeouts_init);
     return symc_bootstrap_exchange(&args, mine, all, threads);
 }
 

@@ -94,8 +94,7 @@ static symmcoll_status_t give_up(
 symmcoll_status_t symc_groups_drain(struct symmcoll_world *world)
 {
     int64_t wait = world->config->timeouts_finalize;
-    int64_t now = symc_now_ns();
-    int64_t deadline = wait > SYMC_NEVER - now ? SYMC_NEVER : now + wait;
+    int64_t deadline = symc_deadline_ns(symc_now_ns(), wait);
     symmcoll_status_t status = SYMMCOLL_OK;
 
     do { /* a callback may start work, of any group */

@@ -5,7 +5,6 @@
 #include "group/group.h"
 #include "registry/registry.h"
 
-#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -315,19 +314,17 @@ uint64_t symmcoll_group_sequence(const struct symmcoll_group *group)
 symmcoll_status_t symmcoll_group_set_timeout(
     struct symmcoll_group *group, double timeout)
 {
+    symmcoll_status_t status;
     int64_t ns;
 
     if (group == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "group_set_timeout: expected a group, found NULL");
-    if (isnan(timeout) || timeout <= 0)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "group_set_timeout: expected more than 0 seconds, found %g",
-            timeout);
-    ns =
-        timeout < 9e9 ? (int64_t)(timeout * (double)SYMC_NS_PER_S) : SYMC_NEVER;
-    atomic_store(&group->timeout_ns, ns > 0 ? ns : 1);
-    return SYMMCOLL_OK;
+    status = symc_timeout_read("group_set_timeout", timeout,
+        group->world->config->timeouts_collective, &ns);
+    if (status == SYMMCOLL_OK)
+        atomic_store(&group->timeout_ns, ns);
+    return status;
 }
 
 void symmcoll_group_abort(struct symmcoll_group *group, const char *reason)

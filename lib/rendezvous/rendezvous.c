@@ -242,7 +242,7 @@ static symmcoll_status_t open_view(
     if (status != SYMMCOLL_OK)
         return status;
     out->owns_store = true;
-    if (!(timeout > 0)) {
+    if (timeout < 0) {
         if (opening->config == NULL)
             return SYMMCOLL_OK;
         timeout = opening->config->store_timeout == SYMC_NEVER
@@ -250,7 +250,8 @@ static symmcoll_status_t open_view(
                       : (double)opening->config->store_timeout /
                             (double)SYMC_NS_PER_S;
     }
-    return symmcoll_store_set_timeout(out->store, timeout);
+    symc_store_set_usual(out->store, timeout);
+    return SYMMCOLL_OK;
 }
 
 static symmcoll_status_t open_store(struct opening *opening)

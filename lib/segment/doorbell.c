@@ -159,12 +159,8 @@ enum symc_wait_end symc_wait_long(const struct symc_watch *watch,
     struct wait wait = {watch, word, target, budget, symc_now_ns()};
     int64_t now = wait.began_ns;
 
-    if (budget->deadline_ns == 0) {
-        budget->deadline_ns = budget->timeout_ns == SYMC_NEVER ||
-                                      budget->timeout_ns > SYMC_NEVER - now
-                                  ? SYMC_NEVER
-                                  : now + budget->timeout_ns;
-    }
+    if (budget->deadline_ns == 0)
+        budget->deadline_ns = symc_deadline_ns(now, budget->timeout_ns);
     if (how->oversubscribed ? yield(&wait, how->polls, now + how->yield_ns)
                             : spin(&wait, now + how->spin_ns))
         goto look;

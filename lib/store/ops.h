@@ -79,8 +79,16 @@ struct symc_store_ops {
 struct symmcoll_store {
     const struct symc_store_ops *ops;
     void *table;
-    _Atomic double timeout;
+    _Atomic double timeout; /* seconds */
+    double usual;           /* the same where none is set */
 };
+
+/* Set both, of a store that nobody else has yet. */
+void symc_store_set_usual(struct symmcoll_store *store, double timeout);
+
+/* Set both to another store's. */
+void symc_store_copy_timeout(
+    struct symmcoll_store *store, const struct symmcoll_store *other);
 
 /* Make a handle; the table is taken, and closed where that fails. */
 symmcoll_status_t symc_store_create(const struct symc_store_ops *ops,

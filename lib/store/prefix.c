@@ -161,7 +161,7 @@ symmcoll_status_t symmcoll_store_create_prefix(struct symmcoll_store *store,
         goto free_prefix;
     status = symc_store_create(&prefix_ops, prefix, view);
     if (status == SYMMCOLL_OK)
-        (*view)->timeout = symmcoll_store_timeout(store);
+        symc_store_copy_timeout(*view, store);
     return status;
 
 free_prefix:

@@ -7,7 +7,6 @@
 #include "store/ops.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +24,7 @@ symmcoll_status_t symc_store_create(const struct symc_store_ops *ops,
     }
     handle->ops = ops;
     handle->table = table;
-    atomic_init(&handle->timeout, DEFAULT_TIMEOUT);
+    symc_store_set_usual(handle, DEFAULT_TIMEOUT);
     *store = handle;
     return SYMMCOLL_OK;
 }
@@ -93,7 +92,7 @@ symmcoll_status_t symmcoll_store_clone(
     store->ops->share(store->table);
     status = symc_store_create(store->ops, store->table, clone);
     if (status == SYMMCOLL_OK)
-        (*clone)->timeout = symmcoll_store_timeout(store);
+        symc_store_copy_timeout(*clone, store);
     return status;
 }
 
@@ -120,19 +119,40 @@ struct symmcoll_store *symmcoll_store_underlying(
 symmcoll_status_t symmcoll_store_set_timeout(
     struct symmcoll_store *store, double timeout)
 {
+    symmcoll_status_t status;
+    int64_t ns;
+
     if (store == NULL)
         return refuse_null("store_set_timeout", "store");
-    if (isnan(timeout) || timeout < 0)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "store_set_timeout: expected seconds from 0 to infinity, found %g",
-            timeout);
+    status = symc_timeout_read("store_set_timeout", timeout, 0, &ns);
+    if (status == SYMMCOLL_OK)
+        atomic_store(&store->timeout, timeout < 0 ? store->usual : timeout);
+    return status;
+}
+
+void symc_store_set_usual(struct symmcoll_store *store, double timeout)
+{
+    store->usual = timeout;
     atomic_store(&store->timeout, timeout);
-    return SYMMCOLL_OK;
 }
 
 double symmcoll_store_timeout(const struct symmcoll_store *store)
 {
     return store != NULL ? atomic_load(&store->timeout) : 0;
+}
+
+void symc_store_copy_timeout(
+    struct symmcoll_store *store, const struct symmcoll_store *other)
+{
+    store->usual = other->usual;
+    atomic_store(&store->timeout, symmcoll_store_timeout(other));
+}
+
+/* The end of a call's time: what the store's timeout says. */
+static int64_t find_deadline(const struct symmcoll_store *store)
+{
+    return symc_deadline_ns(
+        symc_now_ns(), symc_seconds_ns(symmcoll_store_timeout(store)));
 }
 
 /* ---- changes ---- */
@@ -141,8 +161,8 @@ static symmcoll_status_t run_edit(
     struct symmcoll_store *store, const char *key, struct symc_edit *edit)
 {
     int cancel = symc_cancel_disable();
-    symmcoll_status_t status = store->ops->edit(store->table, key, edit,
-        symc_deadline_ns(symmcoll_store_timeout(store)));
+    symmcoll_status_t status =
+        store->ops->edit(store->table, key, edit, find_deadline(store));
 
     symc_cancel_restore(cancel);
     return status;
@@ -303,7 +323,7 @@ symmcoll_status_t symmcoll_store_get(
     if (value == NULL || nbytes == NULL)
         return refuse_null(where, value == NULL ? "value" : "nbytes");
     timeout = symmcoll_store_timeout(store);
-    deadline_ns = symc_deadline_ns(timeout);
+    deadline_ns = find_deadline(store);
     status = symc_store_get_until(store, key, deadline_ns, &bytes);
     if (status == SYMMCOLL_ERR_TIMEOUT)
         return fail_timeout(where, key, timeout);
@@ -320,16 +340,16 @@ symmcoll_status_t symmcoll_store_wait(struct symmcoll_store *store,
     static const char where[] = "store_wait";
     symmcoll_status_t status = check_keys(store, keys, nkeys, where);
     size_t missing = 0;
+    int64_t timeout_ns;
 
     if (status != SYMMCOLL_OK || nkeys == 0)
         return status;
-    if (isnan(timeout))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a timeout in seconds, found %g", where, timeout);
     if (timeout < 0)
         timeout = symmcoll_store_timeout(store);
-    status =
-        await_keys(store, keys, nkeys, symc_deadline_ns(timeout), &missing);
+    status = symc_timeout_read(where, timeout, 0, &timeout_ns);
+    if (status == SYMMCOLL_OK)
+        status = await_keys(store, keys, nkeys,
+            symc_deadline_ns(symc_now_ns(), timeout_ns), &missing);
     if (status == SYMMCOLL_OK && missing < nkeys)
         return fail_timeout(where, keys[missing], timeout);
     return status;
@@ -362,8 +382,7 @@ symmcoll_status_t symmcoll_store_num_keys(
     if (store == NULL || count == NULL)
         return refuse_null("store_num_keys", store == NULL ? "store" : "count");
     cancel = symc_cancel_disable();
-    status = store->ops->count(
-        store->table, symc_deadline_ns(symmcoll_store_timeout(store)), count);
+    status = store->ops->count(store->table, find_deadline(store), count);
     symc_cancel_restore(cancel);
     return status;
 }
@@ -401,7 +420,7 @@ symmcoll_status_t symmcoll_store_multi_get(struct symmcoll_store *store,
     if (values == NULL || nbytes == NULL)
         return refuse_null(where, values == NULL ? "values" : "nbytes");
     timeout = symmcoll_store_timeout(store);
-    deadline_ns = symc_deadline_ns(timeout);
+    deadline_ns = find_deadline(store);
     for (size_t i = 0; i < nkeys; i++) {
         struct symc_bytes bytes = {NULL, 0};
 

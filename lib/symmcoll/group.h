@@ -40,8 +40,9 @@ SYMMCOLL_API
 uint64_t symmcoll_group_sequence(const struct symmcoll_group *group);
 
 /*
- * Set the timeout of operations called from now on: seconds, or INFINITY.
- * Errors: INVALID (NULL, or not positive).
+ * Set the timeout of operations called from now on: seconds that they may wait
+ * for other ranks; negative: what it was at first.
+ * Errors: INVALID (NULL, NaN).
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_group_set_timeout(

@@ -59,7 +59,8 @@ struct symmcoll_store *symmcoll_store_underlying(
 SYMMCOLL_API
 void symmcoll_store_close(struct symmcoll_store *store);
 
-/* The timeout of blocking calls: seconds, INFINITY for ever.  300 at first. */
+/* The timeout of blocking calls in seconds, 300 at first; negative: what it was
+ * at first.  Errors: INVALID (NULL, NaN). */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_store_set_timeout(
     struct symmcoll_store *store, double timeout);
@@ -87,8 +88,7 @@ SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_store_add(struct symmcoll_store *store,
     const char *key, int64_t amount, int64_t *sum);
 
-/* Wait until all nkeys keys exist.  timeout: negative is the store's, 0 does
- * not block.  Errors: TIMEOUT (names the first missing key). */
+/* Wait until all nkeys keys exist.  timeout: negative is the store's.  Errors: TIMEOUT (names the first missing key). */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_store_wait(struct symmcoll_store *store,
     const char *const *keys, size_t nkeys, double timeout);

@@ -4,7 +4,8 @@
  * the options of one call.  Numbers here are ABI: never renumbered, never
  * reused.
  *
- * Times are seconds in a double: negative means the setting, INFINITY for ever.
+ * Timeouts are seconds in a double, by one rule: negative is the setting (each
+ * function says which), 0 does not block, INFINITY is for ever; NaN is INVALID.
  *
  * A struct that begins with its size may be that of an older or newer header:
  * what it lacks is the default, and what the library does not know must be zero
@@ -120,7 +121,8 @@ struct symmcoll_call {
     size_t size;       /* sizeof(struct symmcoll_call) */
     double timeout;    /* seconds that the operation may wait for other ranks
                           before it fails the group, from when it first has to;
-                          <= 0: the group's, INFINITY: for ever */
+                          negative: the group's, 0: the others have to be there
+                          already */
     void *stream;      /* for device memory: NULL in this release */
     const char *label; /* shown in traces and messages; copied, 31 bytes kept */
     uint32_t flags;    /* none yet: 0 */

@@ -21,7 +21,7 @@ typedef void (*symmcoll_work_fn)(symmcoll_status_t status, void *arg);
 /*
  * Wait until the operation has ended, and return its status.
  *
- * timeout  seconds; negative: the operation's own deadline, 0: do not block
+ * timeout  seconds; negative: as long as the operation itself may take
  *
  * TIMEOUT from here alone leaves the work running; ask symmcoll_work_test().
  * With the setting errors.blocking_wait it fails the group.  INVALID where it

@@ -16,8 +16,8 @@ struct symmcoll_group;
 struct symmcoll_store;
 
 /*
- * How to find the other ranks.  Zero in every member but size means: read the
- * environment that symmcoll-run, torchrun, mpirun or srun set.
+ * How to find the other ranks.  As initialised by SYMMCOLL_INIT_ARGS_INIT it
+ * means: read the environment that symmcoll-run, torchrun, mpirun or srun set.
  */
 struct symmcoll_init_args {
     size_t size;                  /* sizeof(struct symmcoll_init_args) */
@@ -29,11 +29,11 @@ struct symmcoll_init_args {
     const char *name;             /* of the world, when one set of ranks makes
                                      several, at most 63 bytes; NULL: "default" */
     double timeout; /* for the rendezvous and, later, for operations;
-                       <= 0: the settings */
+                       negative: the settings */
 };
-#define SYMMCOLL_INIT_ARGS_INIT                                      \
-    {                                                                \
-        sizeof(struct symmcoll_init_args), NULL, NULL, 0, 0, NULL, 0 \
+#define SYMMCOLL_INIT_ARGS_INIT                                         \
+    {                                                                   \
+        sizeof(struct symmcoll_init_args), NULL, NULL, 0, 0, NULL, -1.0 \
     }
 
 /*

@@ -85,11 +85,8 @@ bool symc_queue_issue(struct symc_queue *queue, struct symmcoll_work *work)
 /* The end of an operation's time, which begins with the first close look. */
 static int64_t find_deadline(struct symmcoll_work *work, int64_t now)
 {
-    int64_t timeout = work->op.timeout_ns;
-
     if (work->deadline_ns == 0)
-        work->deadline_ns =
-            timeout > SYMC_NEVER - now ? SYMC_NEVER : now + timeout;
+        work->deadline_ns = symc_deadline_ns(now, work->op.timeout_ns);
     return work->deadline_ns;
 }
 

@@ -5,7 +5,6 @@
  */
 #include "work/work.h"
 
-#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 
@@ -170,14 +169,15 @@ static void entrust(struct symmcoll_work *work)
 
 symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
 {
-    int64_t deadline_ns = SYMC_NEVER;
+    symmcoll_status_t status;
+    int64_t timeout_ns;
 
     if (work == NULL)
         return symc_fail(
             SYMMCOLL_ERR_INVALID, "work_wait: expected a work, found NULL");
-    if (isnan(timeout))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "work_wait: expected a timeout in seconds, found NaN");
+    status = symc_timeout_read("work_wait", timeout, SYMC_NEVER, &timeout_ns);
+    if (status != SYMMCOLL_OK)
+        return status;
     if (has_ended(work))
         return result(work);
     if (*work->origin->alive != 1)
@@ -187,9 +187,9 @@ symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
     if (symc_callbacks_inside(&work->origin->callbacks))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "work_wait: expected another thread than the callback thread");
-    if (timeout >= 0)
-        deadline_ns = symc_deadline_ns(timeout);
-    if (timeout != 0 ? await(work, deadline_ns) : look_once(work))
+    if (timeout_ns != 0
+            ? await(work, symc_deadline_ns(symc_now_ns(), timeout_ns))
+            : look_once(work))
         return result(work);
     if (!work->origin->blocking_wait || timeout == 0)
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,

@@ -53,21 +53,20 @@ static symmcoll_status_t apply_args(
     struct symmcoll_world *world, const struct symmcoll_init_args *args)
 {
     const char *name = args->name != NULL ? args->name : SYMC_WORLD_DEFAULT;
+    symmcoll_status_t status;
 
     if (strlen(name) >= sizeof(world->name) || name[0] == '\0')
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "init: expected a name of 1 to %zu bytes, found '%s'",
             sizeof(world->name) - 1, name);
     strcpy(world->name, name);
-    if (args->timeout > 0) {
-        int64_t ns = args->timeout < 9e9
-                         ? (int64_t)(args->timeout * (double)SYMC_NS_PER_S)
-                         : SYMC_NEVER;
-
-        world->config->timeouts_init = ns;
-        world->config->timeouts_collective = ns;
-    }
-    return SYMMCOLL_OK;
+    status = symc_timeout_read("init", args->timeout,
+        world->config->timeouts_init, &world->config->timeouts_init);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_timeout_read("init", args->timeout,
+        world->config->timeouts_collective,
+        &world->config->timeouts_collective);
 }
 
 /* ---- the block and its peers ---- */
@@ -128,9 +127,7 @@ static symmcoll_status_t join_world(
     struct symmcoll_world *world, const struct symmcoll_init_args *args)
 {
     const struct symc_config *config = world->config;
-    int64_t deadline = config->timeouts_init == SYMC_NEVER
-                           ? SYMC_NEVER
-                           : symc_now_ns() + config->timeouts_init;
+    int64_t deadline = symc_deadline_ns(symc_now_ns(), config->timeouts_init);
     symmcoll_status_t status =
         symc_rendezvous_open(args, config, deadline, &world->rendezvous);
     char detail[SYMC_DETAIL_MAX];

@@ -13,7 +13,8 @@
 static int deadline_is_between(double seconds, int64_t ns)
 {
     int64_t before = symc_now_ns();
-    int64_t deadline = symc_deadline_ns(seconds);
+    int64_t deadline =
+        symc_deadline_ns(symc_now_ns(), symc_seconds_ns(seconds));
     int64_t after = symc_now_ns();
 
     return deadline >= before + ns && deadline <= after + ns;
@@ -91,14 +92,19 @@ static int second_measurement_agrees(void)
 
 int main(void)
 {
-    plan(11);
+    plan(12);
     ok(monotonic_clock_does_not_go_back(), "the clock does not go back");
     ok(deadline_is_between(0, 0), "no time is now");
     ok(deadline_is_between(2.5, 2500000000), "2.5 s are 2.5 s from now");
     ok(deadline_is_between(-1, 0), "a negative time is now");
     ok(deadline_is_between(NAN, 0), "what is no number is now");
-    ok(symc_deadline_ns(INFINITY) == SYMC_NEVER, "infinity never comes");
-    ok(symc_deadline_ns(1e12) == SYMC_NEVER, "nor does what would overflow");
+    ok(symc_seconds_ns(INFINITY) == SYMC_NEVER &&
+            symc_deadline_ns(symc_now_ns(), SYMC_NEVER) == SYMC_NEVER,
+        "infinity never comes");
+    ok(symc_seconds_ns(1e12) == SYMC_NEVER &&
+            symc_deadline_ns(symc_now_ns(), SYMC_NEVER - 1) == SYMC_NEVER,
+        "nor does what would overflow");
+    ok(symc_seconds_ns(1e-300) == 1, "the shortest time is not none");
     ok(rate_converts(),
         "ticks before and after a measurement have a wall time");
     ok(corrupt_rate_is_no_time(), "what no clock can show is no time");

@@ -26,7 +26,8 @@ static inline struct symc_bootstrap_args args_of(int rank, int size)
     return (struct symc_bootstrap_args){.name = name,
         .rank = rank,
         .size = size,
-        .deadline_ns = symc_deadline_ns(timeout)};
+        .deadline_ns =
+            symc_deadline_ns(symc_now_ns(), symc_seconds_ns(timeout))};
 }
 
 static inline void begin_point(double seconds)

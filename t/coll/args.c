@@ -138,9 +138,7 @@ static void refuse_options(struct bench *bench)
     call = (struct symmcoll_call)SYMMCOLL_CALL_INIT;
     call.stream = b;
     UNSUPPORTED(symmcoll_barrier(g, &call, NULL), "stream");
-    INVALID(symmcoll_group_set_timeout(g, 0), "found 0");
-    INVALID(symmcoll_group_set_timeout(g, -3), "found -3");
-    INVALID(symmcoll_group_set_timeout(g, (double)NAN), "found");
+    INVALID(symmcoll_group_set_timeout(g, (double)NAN), "NaN");
     INVALID(symmcoll_group_set_timeout(NULL, 1), "group");
     INVALID(symmcoll_group_error(NULL), "group");
     if (work != NULL) {

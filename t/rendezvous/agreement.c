@@ -35,7 +35,8 @@ static void *join(void *arg)
     args.world_size = member->size;
     args.timeout = 17;
     member->status = symc_rendezvous_open(&args, member->config,
-        symc_deadline_ns(member->seconds), &member->found);
+        symc_deadline_ns(symc_now_ns(), symc_seconds_ns(member->seconds)),
+        &member->found);
     snprintf(
         member->detail, sizeof member->detail, "%s", symmcoll_last_error());
     return NULL;

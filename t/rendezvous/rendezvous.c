@@ -40,8 +40,8 @@ static void set_environment(const char *const *environment)
 static symmcoll_status_t open_with(const struct symmcoll_init_args *args,
     double seconds, struct symc_rendezvous *rendezvous)
 {
-    return symc_rendezvous_open(
-        args, NULL, symc_deadline_ns(seconds), rendezvous);
+    return symc_rendezvous_open(args, NULL,
+        symc_deadline_ns(symc_now_ns(), symc_seconds_ns(seconds)), rendezvous);
 }
 
 static int holds_trial(const void *arg)
