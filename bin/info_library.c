@@ -300,6 +300,8 @@ void info_add_algorithms(struct info_out *out, const struct symc_config *config)
     for (int kind = 1; kind < SYMC_KIND_COUNT; kind++) {
         struct question question = {config, false, (enum symc_kind)kind};
 
+        if (symc_kinds[kind].counter != SYMC_COUNT_COLLECTIVE)
+            continue;
         add_choices(&table, &question);
         question.threads = true;
         add_choices(&table, &question);

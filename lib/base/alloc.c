@@ -7,16 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool symc_multiply(size_t a, size_t b, size_t *product)
-{
-    return !__builtin_mul_overflow(a, b, product);
-}
-
-bool symc_add(size_t a, size_t b, size_t *sum)
-{
-    return !__builtin_add_overflow(a, b, sum);
-}
-
 void *symc_alloc(size_t count, size_t size)
 {
     size_t nbytes;

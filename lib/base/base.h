@@ -93,8 +93,15 @@ int64_t symc_tick_wall_ns(const struct symc_tick_rate *rate, uint64_t ticks);
 /* ---- alloc.c ---- */
 
 /* Product and sum, false where they overflow. */
-bool symc_multiply(size_t a, size_t b, size_t *product);
-bool symc_add(size_t a, size_t b, size_t *sum);
+static inline bool symc_multiply(size_t a, size_t b, size_t *product)
+{
+    return !__builtin_mul_overflow(a, b, product);
+}
+
+static inline bool symc_add(size_t a, size_t b, size_t *sum)
+{
+    return !__builtin_add_overflow(a, b, sum);
+}
 
 /* count * size zeroed bytes; NULL on overflow or without memory, with the
  * detail of a NO_MEMORY set.  Release with free(). */

@@ -39,6 +39,16 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
         .traits = SYMC_FROM_ROOT,
         .compared = COMPARE_MOVED | SYMC_COMPARE_ROOT},
+    [SYMC_SEND] = {
+        .name = "send", .trace = "send",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_NO_PART,
+        .traits = SYMC_PAIR, .counter = SYMC_COUNT_P2P,
+        .compared = COMPARE_MOVED},
+    [SYMC_RECV] = {
+        .name = "recv", .trace = "recv",
+        .in_parts = SYMC_NO_PART, .out_parts = SYMC_ONE_PART,
+        .traits = SYMC_PAIR, .counter = SYMC_COUNT_P2P,
+        .compared = COMPARE_MOVED},
 };
 /* clang-format on */
 

@@ -20,7 +20,9 @@ enum symc_kind {
     SYMC_ALL_GATHER = 5,
     SYMC_GATHER = 6,
     SYMC_BROADCAST = 7,
-    SYMC_KIND_COUNT = 8
+    SYMC_SEND = 8,
+    SYMC_RECV = 9,
+    SYMC_KIND_COUNT = 10
 };
 
 enum symc_trait {
@@ -28,10 +30,18 @@ enum symc_trait {
     SYMC_TO_ROOT = 2,   /* one rank, the root, alone receives */
     SYMC_ROOTED = SYMC_FROM_ROOT | SYMC_TO_ROOT,
     SYMC_REDUCES = 4, /* elements are combined by a reduce operation */
-    SYMC_LIST = 8     /* what is received is recorded as a list of parts */
+    SYMC_LIST = 8,    /* what is received is recorded as a list of parts */
+    SYMC_PAIR = 16    /* between two ranks: the caller and its peer */
 };
 
-/* What must be the same on all ranks. */
+/* Which sequence numbers an operation takes. */
+enum symc_counter {
+    SYMC_COUNT_COLLECTIVE, /* operations of all members */
+    SYMC_COUNT_P2P,        /* those of a pair, as this rank has called them */
+    SYMC_COUNTERS
+};
+
+/* What must be the same on all ranks; on both, where there are two. */
 enum symc_compared {
     SYMC_COMPARE_COUNT = 1,
     SYMC_COMPARE_DTYPE = 2,
@@ -52,11 +62,13 @@ struct symc_kind_info {
     uint8_t traits;    /* enum symc_trait */
     uint8_t in_parts;  /* enum symc_parts, as out_parts */
     uint8_t out_parts;
+    uint8_t counter;  /* enum symc_counter */
     uint8_t compared; /* enum symc_compared */
 };
 
 /* By enum symc_kind; row 0 is of no operation, all zero. */
-extern const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT];
+extern const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT]
+    __attribute__((visibility("hidden")));
 
 /* Whether a number, which may be another process's, is that of a kind. */
 static inline bool symc_kind_is_known(unsigned int kind)

@@ -18,17 +18,28 @@ struct symc_op {
     enum symc_kind kind;
     enum symmcoll_dtype dtype;
     symmcoll_op_t op; /* SUM ... PREMUL_SUM; SUM where nothing is reduced */
-    int root;         /* group rank; 0 where there is none */
-    size_t count;     /* as the call's: elements */
-    size_t elem;      /* bytes of an element; 1 for a barrier */
+    union {           /* group ranks, by kind; 0 where there is none */
+        int root;
+        int peer;
+    };
+    size_t count; /* as the call's: elements */
     void *out;
     const void *in;
-    double factor;   /* PREMUL_SUM: this rank's */
-    uint64_t seq;    /* in its group, from 1; set when its ticket is served */
+    uint32_t elem;  /* bytes of an element; 1 for a barrier */
+    uint8_t flight; /* the group's: where it keeps what it knows of it */
+    union {
+        double factor; /* PREMUL_SUM: this rank's */
+        int64_t tag;   /* of a pair's */
+    };
+    uint64_t seq;    /* of its counter in its group, from 1; set when its ticket
+                      is served */
+    uint64_t wire;   /* the same, of all that the members do together */
     uint64_t issued; /* symc_ticks() of the call; 0: now */
     int64_t timeout_ns;         /* from the moment it starts; SYMC_NEVER */
     char label[SYMC_LABEL_MAX]; /* the caller's, or "" */
 };
+
+_Static_assert(sizeof(struct symc_op) <= 128, "a work copies two lines");
 
 /* Bytes of a rank's two buffers, in a group of so many ranks; of a root's where
  * there is one. */

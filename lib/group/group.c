@@ -42,6 +42,28 @@ static inline void end(struct symmcoll_group *group, const struct symc_op *op,
         note_end(group, op, status);
 }
 
+/* The numbers of the next operation, and that it has them.  Under the group's
+ * ticket: no other thread writes them. */
+static inline void take_numbers(
+    const struct symmcoll_group *group, struct symc_op *op)
+{
+    unsigned int counter = symc_kinds[op->kind].counter;
+
+    op->seq =
+        atomic_load_explicit(&group->seq[counter], memory_order_relaxed) + 1;
+    op->wire = group->wire + 1;
+    op->flight = (uint8_t)(op->wire % SYMC_FLIGHTS);
+}
+
+static inline void keep_numbers(
+    struct symmcoll_group *group, const struct symc_op *op)
+{
+    unsigned int counter = symc_kinds[op->kind].counter;
+
+    atomic_store_explicit(&group->seq[counter], op->seq, memory_order_relaxed);
+    group->wire = op->wire;
+}
+
 symmcoll_status_t symc_group_run(
     struct symmcoll_group *group, struct symc_op *op)
 {
@@ -53,9 +75,8 @@ symmcoll_status_t symc_group_run(
                              memory_order_acquire) != 0,
             0))
         return symc_members_status(&group->members, op);
-    /* Written under the group's ticket: by no other thread. */
-    op->seq = atomic_load_explicit(&group->seq, memory_order_relaxed) + 1;
-    atomic_store_explicit(&group->seq, op->seq, memory_order_relaxed);
+    take_numbers(group, op);
+    keep_numbers(group, op);
     status = coll->start(group->state, op, &token);
     while (status == SYMMCOLL_IN_PROGRESS) {
         sched_yield();
@@ -81,10 +102,10 @@ static bool issue_in_queue(void *context, struct symc_op *op)
 
     if (has_failed(group))
         return false;
-    op->seq = atomic_load_explicit(&group->seq, memory_order_relaxed) + 1;
+    take_numbers(group, op);
     if (!group->backend->coll->issue(group->state, op))
         return false;
-    atomic_store_explicit(&group->seq, op->seq, memory_order_relaxed);
+    keep_numbers(group, op);
     return true;
 }
 
@@ -308,7 +329,8 @@ int symmcoll_group_global_rank(const struct symmcoll_group *group, int rank)
 
 uint64_t symmcoll_group_sequence(const struct symmcoll_group *group)
 {
-    return atomic_load_explicit(&group->seq, memory_order_relaxed);
+    return atomic_load_explicit(
+        &group->seq[SYMC_COUNT_COLLECTIVE], memory_order_relaxed);
 }
 
 symmcoll_status_t symmcoll_group_set_timeout(

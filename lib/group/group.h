@@ -27,12 +27,13 @@ struct symmcoll_group {
     int *global; /* global_rank of each member */
     struct symc_members members;
     struct symc_queue queue;
-    _Atomic uint64_t seq; /* of the latest operation */
-    bool noted;           /* none has succeeded since one that was noted */
+    _Atomic uint64_t seq[SYMC_COUNTERS]; /* of the latest operations */
+    uint64_t wire;                       /* of the latest of all members */
+    bool noted; /* none has succeeded since one that was noted */
     _Atomic int64_t timeout_ns;
-    int trace;                                /* index in the recorder, or -1 */
-    uint32_t exchanges;                       /* of descriptors, so far */
-    struct symc_flight flights[SYMC_FLIGHTS]; /* by sequence number */
+    int trace;          /* index in the recorder, or -1 */
+    uint32_t exchanges; /* of descriptors, so far */
+    struct symc_flight flights[SYMC_FLIGHTS + 1];
 
     const struct symc_backend *backend;
     void *state;
@@ -54,11 +55,13 @@ void symc_group_close(struct symmcoll_group *group);
 symmcoll_status_t symc_group_run(
     struct symmcoll_group *group, struct symc_op *op);
 
-/* Where an operation that is under way is. */
+/* Where an operation of a pair is: one at a time. */
+#define SYMC_FLIGHT_PAIR SYMC_FLIGHTS
+
 static inline struct symc_flight *symc_group_flight(
     struct symmcoll_group *group, const struct symc_op *op)
 {
-    return &group->flights[op->seq % SYMC_FLIGHTS];
+    return &group->flights[op->flight];
 }
 
 /* The settings of the group's world. */

@@ -36,7 +36,7 @@ static struct exposed exposed_by(const struct direct *direct, int rank)
     struct exposed exposed;
 
     memcpy(&exposed,
-        symc_header_at(direct->host->channels[rank], direct->op->seq)->payload,
+        symc_header_at(direct->host->channels[rank], direct->op->wire)->payload,
         sizeof(exposed));
     return exposed;
 }
@@ -44,7 +44,7 @@ static struct exposed exposed_by(const struct direct *direct, int rank)
 static bool is_revoked(const struct direct *direct, int rank)
 {
     return atomic_load(&direct->host->channels[rank]->revoked) >=
-           direct->op->seq;
+           direct->op->wire;
 }
 
 /* Begin to read a peer's buffers; false where it has revoked them. peer may be
@@ -77,7 +77,7 @@ static void revoke(const struct direct *direct)
 {
     struct symc_host *host = direct->host;
 
-    atomic_store(&host->channels[host->rank]->revoked, direct->op->seq);
+    atomic_store(&host->channels[host->rank]->revoked, direct->op->wire);
     for (int r = 0; r < host->size; r++) {
         const _Atomic uint32_t *inside = &host->channels[r]->inside;
         uint32_t found;

@@ -21,17 +21,11 @@ static uint32_t pack(const struct symc_op *op, uint32_t flags)
            (uint32_t)op->op << 16 | flags << 24;
 }
 
-bool symc_host_fits_line(const struct symc_op *op, size_t nbytes)
-{
-    return nbytes <=
-           (op->op == SYMMCOLL_PREMUL_SUM ? SYMC_FACTOR_AT : SYMC_PAYLOAD);
-}
-
 const void *symc_host_payload(const struct symc_host *host, int rank,
     const struct symc_op *op, size_t nbytes)
 {
     return symc_host_fits_line(op, nbytes)
-               ? symc_header_at(host->channels[rank], op->seq)->payload
+               ? symc_header_at(host->channels[rank], op->wire)->payload
                : symc_host_beside(host, rank, op);
 }
 
@@ -65,8 +59,8 @@ static uint64_t progress_of(
 {
     struct symc_channel *channel = host->channels[rank];
 
-    if (atomic_load_explicit(&symc_header_at(channel, op->seq)->seq,
-            memory_order_acquire) < op->seq)
+    if (atomic_load_explicit(&symc_header_at(channel, op->wire)->seq,
+            memory_order_acquire) < op->wire)
         return 0;
     return 1 + atomic_load(&channel->staged) + atomic_load(&channel->reduced) +
            atomic_load(&channel->drained);
@@ -173,10 +167,11 @@ static __attribute__((noinline)) void await_oversubscribed(
         for (int r = 0; r < host->size; r++) {
             struct symc_channel *channel = host->channels[r];
 
-            if (atomic_load_explicit(&symc_header_at(channel, op->seq)->seq,
-                    memory_order_acquire) >= op->seq)
+            if (atomic_load_explicit(&symc_header_at(channel, op->wire)->seq,
+                    memory_order_acquire) >= op->wire)
                 continue;
-            if (atomic_load_explicit(&symc_header_at(channel, op->seq - 1)->cpu,
+            if (atomic_load_explicit(
+                    &symc_header_at(channel, op->wire - 1)->cpu,
                     memory_order_relaxed) == cpu)
                 here = true;
             else
@@ -252,7 +247,7 @@ static inline void publish(const struct symc_host *host,
     const struct symc_op *op, uint32_t what, const void *payload, size_t nbytes)
 {
     struct symc_header *mine =
-        symc_header_at(host->channels[host->rank], op->seq);
+        symc_header_at(host->channels[host->rank], op->wire);
     unsigned char line[SYMC_PAYLOAD] = {0};
     bool has_factor = op->op == SYMMCOLL_PREMUL_SUM;
 
@@ -268,7 +263,7 @@ static inline void publish(const struct symc_host *host,
             &mine->cpu, (uint16_t)sched_getcpu(), memory_order_relaxed);
     if (nbytes > 0 || has_factor)
         memcpy(mine->payload, line, SYMC_PAYLOAD);
-    atomic_store_explicit(&mine->seq, op->seq, memory_order_release);
+    atomic_store_explicit(&mine->seq, op->wire, memory_order_release);
 }
 
 /* ---- room in the ring of lines ---- */
@@ -278,7 +273,7 @@ bool symc_host_has_room(
 {
     uint64_t least = UINT64_MAX;
 
-    if (op->seq <= host->peers_done + depth)
+    if (op->wire <= host->peers_done + depth)
         return true;
     for (int r = 0; r < host->size; r++) {
         uint64_t done = atomic_load_explicit(
@@ -289,7 +284,7 @@ bool symc_host_has_room(
     }
     if (least > host->peers_done)
         host->peers_done = least;
-    return op->seq <= host->peers_done + depth;
+    return op->wire <= host->peers_done + depth;
 }
 
 symmcoll_status_t symc_host_await_room(
@@ -301,9 +296,9 @@ symmcoll_status_t symc_host_await_room(
         return SYMMCOLL_OK;
     host->core->record(host->core->group, op);
     status = symc_host_wait_all(
-        host, op, offsetof(struct symc_channel, done), op->seq - depth);
+        host, op, offsetof(struct symc_channel, done), op->wire - depth);
     if (status == SYMMCOLL_OK)
-        host->peers_done = op->seq - depth;
+        host->peers_done = op->wire - depth;
     return status;
 }
 
@@ -312,7 +307,7 @@ symmcoll_status_t symc_host_await_room(
 static uint32_t pack_mine(
     const struct symc_host *host, const struct symc_op *op, uint32_t flags)
 {
-    bool ahead = host->finished + 1 < op->seq;
+    bool ahead = host->finished + 1 < op->wire;
 
     return pack(op, flags | (ahead ? SYMC_HEADER_AHEAD : 0));
 }
@@ -330,7 +325,7 @@ bool symc_host_publish(struct symc_host *host, const struct symc_op *op,
 symmcoll_status_t symc_host_collect(
     struct symc_host *host, const struct symc_op *op, uint32_t flags)
 {
-    size_t at = symc_line_of(op->seq) * sizeof(struct symc_header) +
+    size_t at = symc_line_of(op->wire) * sizeof(struct symc_header) +
                 offsetof(struct symc_header, seq);
     uint32_t what = pack(op, flags), seen = 0;
     uint64_t differs = flags;
@@ -339,7 +334,7 @@ symmcoll_status_t symc_host_collect(
         const struct symc_header *other;
 
         peer = peer + 1 == host->size ? 0 : peer + 1;
-        symmcoll_status_t status = symc_host_wait(host, op, peer, at, op->seq);
+        symmcoll_status_t status = symc_host_wait(host, op, peer, at, op->wire);
         if (status != SYMMCOLL_OK)
             return status;
         other = symc_host_header(host, peer, op);
@@ -348,9 +343,9 @@ symmcoll_status_t symc_host_collect(
                    ((other->what ^ what) & ~WHAT_AHEAD) |
                    (uint64_t)(other->root ^ op->root);
     }
-    claim_next(host, op->seq);
+    claim_next(host, op->wire);
     if ((seen & WHAT_AHEAD) == 0)
-        host->peers_done = op->seq - 1;
+        host->peers_done = op->wire - 1;
     if (__builtin_expect(differs != 0, 0)) {
         symmcoll_status_t status = symc_host_disagree(host, op);
 
@@ -366,7 +361,7 @@ symmcoll_status_t symc_host_synchronise(struct symc_host *host,
 {
     const struct symc_core *core = host->core;
 
-    if (__builtin_expect(op->seq > host->peers_done + SYMC_LINES, 0)) {
+    if (__builtin_expect(op->wire > host->peers_done + SYMC_LINES, 0)) {
         symmcoll_status_t status = symc_host_await_room(host, op, SYMC_LINES);
 
         if (status != SYMMCOLL_OK)

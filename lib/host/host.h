@@ -41,9 +41,9 @@ struct symc_host {
 static inline void symc_host_finish(
     struct symc_host *host, const struct symc_op *op)
 {
-    host->finished = op->seq;
+    host->finished = op->wire;
     atomic_store_explicit(
-        &host->channels[host->rank]->done, op->seq, memory_order_release);
+        &host->channels[host->rank]->done, op->wire, memory_order_release);
 }
 
 /* ---- header.c: header lines, waiting ---- */
@@ -52,17 +52,21 @@ static inline void symc_host_finish(
 static inline const struct symc_header *symc_host_header(
     const struct symc_host *host, int rank, const struct symc_op *op)
 {
-    return symc_header_at(host->channels[rank], op->seq);
+    return symc_header_at(host->channels[rank], op->wire);
 }
 
 /* Whether a payload of an operation fits its header line. */
-bool symc_host_fits_line(const struct symc_op *op, size_t nbytes);
+static inline bool symc_host_fits_line(const struct symc_op *op, size_t nbytes)
+{
+    return nbytes <=
+           (op->op == SYMMCOLL_PREMUL_SUM ? SYMC_FACTOR_AT : SYMC_PAYLOAD);
+}
 
 /* A rank's area for an operation, for what does not fit. */
 static inline void *symc_host_beside(
     const struct symc_host *host, int rank, const struct symc_op *op)
 {
-    return host->channels[rank]->small + op->seq % SYMC_AREAS * host->small;
+    return host->channels[rank]->small + op->wire % SYMC_AREAS * host->small;
 }
 
 /* Where a rank's payload of an operation is, once the ranks are

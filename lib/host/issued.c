@@ -15,7 +15,7 @@ _Static_assert(SYMC_LINES <= SYMC_FLIGHTS, "the group keeps track of all");
 static struct symc_issued *issued_of(
     struct symc_host *host, const struct symc_op *op)
 {
-    return &host->issued[op->seq % SYMC_LINES];
+    return &host->issued[op->wire % SYMC_LINES];
 }
 
 bool symc_host_issue(void *state, const struct symc_op *op)
@@ -26,7 +26,7 @@ bool symc_host_issue(void *state, const struct symc_op *op)
         symc_host_select(host->core->config, host->threads, host->size, op);
 
     if (algorithm == NULL || !algorithm->resumable ||
-        op->seq > host->finished + SYMC_LINES ||
+        op->wire > host->finished + SYMC_LINES ||
         !symc_host_has_room(host, op, symc_host_one_shot_depth(host, op)))
         return false;
     issued->suspect = symc_host_one_shot_publish(host, op);
@@ -40,8 +40,8 @@ static int find_missing(const struct symc_host *host, const struct symc_op *op)
         int peer = (host->rank + i) % host->size;
 
         if (atomic_load_explicit(
-                &symc_header_at(host->channels[peer], op->seq)->seq,
-                memory_order_acquire) < op->seq)
+                &symc_header_at(host->channels[peer], op->wire)->seq,
+                memory_order_acquire) < op->wire)
             return peer;
     }
     return -1;
@@ -111,6 +111,6 @@ void symc_host_doze(void *state, const struct symc_op *op, int64_t until_ns)
 
     if (doze.peer >= 0)
         symc_wait_long(&watch,
-            &symc_header_at(host->channels[doze.peer], op->seq)->seq, op->seq,
+            &symc_header_at(host->channels[doze.peer], op->wire)->seq, op->wire,
             &budget);
 }

@@ -56,17 +56,15 @@ static void finish(
         memcpy(op->out, symc_host_payload(host, op->root, op, nbytes), nbytes);
 }
 
-/* What this rank puts beside its line and into it. */
+/* What this rank puts beside its line and into it, of that many bytes. */
 struct given {
     size_t beside;
     size_t in_line;
 };
 
-static struct given given_by(
-    const struct symc_host *host, const struct symc_op *op)
+static inline struct given given_by(
+    const struct symc_host *host, const struct symc_op *op, size_t nbytes)
 {
-    size_t nbytes = symc_op_in_nbytes(op, host->size);
-
     if (!symc_kind_sends(op->kind, host->rank == op->root))
         return (struct given){0, 0};
     return symc_host_fits_line(op, nbytes) ? (struct given){0, nbytes}
@@ -76,13 +74,15 @@ static struct given given_by(
 uint64_t symc_host_one_shot_depth(
     const struct symc_host *host, const struct symc_op *op)
 {
-    return given_by(host, op).beside > 0 ? SYMC_AREAS : SYMC_LINES;
+    size_t nbytes = symc_op_in_nbytes(op, host->size);
+
+    return given_by(host, op, nbytes).beside > 0 ? SYMC_AREAS : SYMC_LINES;
 }
 
 bool symc_host_one_shot_publish(
     struct symc_host *host, const struct symc_op *op)
 {
-    struct given given = given_by(host, op);
+    struct given given = given_by(host, op, symc_op_in_nbytes(op, host->size));
 
     if (given.beside > 0)
         memcpy(symc_host_beside(host, host->rank, op), op->in, given.beside);
@@ -104,7 +104,7 @@ symmcoll_status_t symc_host_one_shot(
     struct symc_host *host, const struct symc_op *op)
 {
     size_t nbytes = symc_op_in_nbytes(op, host->size);
-    struct given given = given_by(host, op);
+    struct given given = given_by(host, op, nbytes);
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (given.beside > 0) {

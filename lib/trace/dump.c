@@ -60,11 +60,18 @@ static uint64_t multiply_or_most(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
+static bool is_pair(const struct symc_trace_copy *entry)
+{
+    return symc_kind_has((enum symc_kind)entry->kind, SYMC_PAIR);
+}
+
 /* One of the two buffers of an operation.  A barrier is recorded as what it is
  * in torch.distributed, an all_reduce of one element. */
 static struct shapes find_shapes(
     const struct symc_trace_copy *entry, unsigned int parts, uint32_t size)
 {
+    if (is_pair(entry)) /* sender and receiver record both */
+        return (struct shapes){1, entry->count};
     if (parts == SYMC_NO_PART)
         return (struct shapes){1, 1};
     if (parts == SYMC_ONE_PART)
@@ -160,12 +167,28 @@ static void put_times(struct dump *dump, const struct symc_trace_copy *entry)
     symc_emit_time(emit, completed_ns);
 }
 
+/* "nccl:all_reduce"; "nccl:send 0->1" and "nccl:recv 1<-0". */
+static void put_name(struct dump *dump, const struct symc_trace_copy *entry,
+    const struct symc_trace_group_copy *group)
+{
+    const struct symc_kind_info *info = &symc_kinds[entry->kind];
+    char name[160];
+    int used = snprintf(
+        name, sizeof(name), "%s:%s", dump->format->backend_name, info->trace);
+
+    if (is_pair(entry) && used > 0 && (size_t)used < sizeof(name))
+        snprintf(name + used, sizeof(name) - (size_t)used, " %d%s%d",
+            group->rank, info->in_parts != SYMC_NO_PART ? "->" : "<-",
+            entry->root);
+    put_text(dump, "profiling_name", name);
+}
+
 /* Which operation it is, and in which group. */
 static void put_identity(struct dump *dump, const struct symc_trace_copy *entry,
     const struct symc_trace_group_copy *group)
 {
     struct symc_emit *emit = &dump->emit;
-    char name[128];
+    bool p2p = symc_kinds[entry->kind].counter == SYMC_COUNT_P2P;
 
     put_number(dump, "record_id", entry->record_id);
     put_number(dump, "pg_id", entry->group);
@@ -174,12 +197,10 @@ static void put_identity(struct dump *dump, const struct symc_trace_copy *entry,
     symc_emit_text(emit, group->name);
     symc_emit_text(emit, group->desc);
     symc_emit_close(emit);
-    put_number(dump, "collective_seq_id", entry->seq);
-    put_number(dump, "p2p_seq_id", 0);
+    put_number(dump, "collective_seq_id", p2p ? entry->other : entry->seq);
+    put_number(dump, "p2p_seq_id", p2p ? entry->seq : entry->other);
     put_number(dump, "op_id", entry->seq);
-    snprintf(name, sizeof(name), "%s:%s", dump->format->backend_name,
-        symc_kinds[entry->kind].trace);
-    put_text(dump, "profiling_name", name);
+    put_name(dump, entry, group);
 }
 
 static void put_entry(struct dump *dump, const struct symc_trace_copy *entry)
@@ -203,7 +224,7 @@ static void put_entry(struct dump *dump, const struct symc_trace_copy *entry)
     put_bool(dump, "retired", entry->state >= SYMC_TRACE_COMPLETED);
     put_number(dump, "timeout_ms",
         entry->timeout_ns > 0 ? (uint64_t)entry->timeout_ns / 1000000 : 0);
-    put_bool(dump, "is_p2p", false);
+    put_bool(dump, "is_p2p", symc_kinds[entry->kind].counter == SYMC_COUNT_P2P);
     if (dump->newer) {
         put_number_text(dump, "thread_id", entry->thread_id);
         put_text(dump, "thread_name",

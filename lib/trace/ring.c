@@ -179,11 +179,14 @@ struct symc_trace_entry *symc_trace_start(
     struct symc_trace_entry *entry;
     uint64_t id;
     uint64_t now;
+    bool p2p;
 
     if (writer == NULL || writer->capacity == 0 || group < 0 ||
         group >= SYMC_TRACE_GROUPS)
         return NULL;
     ring = writer->ring;
+    status = &ring->groups[group];
+    p2p = symc_kinds[op->kind].counter == SYMC_COUNT_P2P;
     entry = claim(writer, &id);
     if (entry == NULL)
         return NULL;
@@ -198,6 +201,9 @@ struct symc_trace_entry *symc_trace_start(
     PUT(entry->op, (uint8_t)op->op);
     PUT(entry->root, (int16_t)op->root);
     PUT(entry->group, (uint16_t)group);
+    PUT(entry->other,
+        atomic_load_explicit(
+            p2p ? &status->enqueued : &status->p2p, memory_order_relaxed));
     PUT(entry->timeout_ns, op->timeout_ns);
     PUT(entry->thread_id,
         memory.birth == writer->birth ? memory.id : register_thread(writer));
@@ -212,7 +218,10 @@ struct symc_trace_entry *symc_trace_start(
     atomic_store_explicit(&entry->lock, 2 * id + 2, memory_order_release);
     atomic_store_explicit(&ring->next, id + 1, memory_order_relaxed);
 
-    status = &ring->groups[group];
+    if (p2p) {
+        atomic_store_explicit(&status->p2p, op->seq, memory_order_relaxed);
+        return entry;
+    }
     atomic_store_explicit(&status->enqueued, op->seq, memory_order_relaxed);
     atomic_store_explicit(&status->started, op->seq, memory_order_relaxed);
     return entry;
@@ -228,7 +237,8 @@ void symc_trace_end(const struct symc_trace_writer *writer,
     group = __atomic_load_n(&entry->group, __ATOMIC_RELAXED);
     atomic_store_explicit(
         &entry->completed, symc_ticks(), memory_order_relaxed);
-    if (completed && group < SYMC_TRACE_GROUPS)
+    if (completed && group < SYMC_TRACE_GROUPS &&
+        symc_kinds[entry->kind].counter == SYMC_COUNT_COLLECTIVE)
         atomic_store_explicit(&writer->ring->groups[group].completed,
             entry->seq, memory_order_relaxed);
     /* From here on the slot may be another's. */

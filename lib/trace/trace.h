@@ -39,7 +39,7 @@ struct symc_trace_entry {
     /* 0: never used; 2 * record_id + 1 while it is written, + 2 after. */
     _Alignas(64) _Atomic uint64_t lock;
     uint64_t record_id;         /* from 0, in all groups */
-    uint64_t seq;               /* collective_seq_id */
+    uint64_t seq;               /* collective_seq_id, p2p_seq_id */
     uint64_t created;           /* ticks */
     uint64_t started;           /* ticks */
     _Atomic uint64_t completed; /* ticks; 0: not yet */
@@ -48,15 +48,17 @@ struct symc_trace_entry {
     uint8_t dtype;
     uint8_t op;
     _Atomic uint8_t state;
-    int16_t root;
+    int16_t root;   /* or peer */
     uint16_t group; /* index in the ring's groups */
     /* second line */
     int64_t timeout_ns;
     uint64_t thread_id;
     char label[SYMC_LABEL_MAX];
+    uint64_t other; /* latest number of the counter that seq is not of */
 };
 
-/* What is known of a group (pg_config and pg_status). */
+/* What is known of a group (pg_config and pg_status); the three numbers of
+ * pg_status are collectives'. */
 struct symc_trace_group {
     _Atomic uint32_t used; /* 0 free, 1 being filled, 2 valid */
     uint32_t size;
@@ -66,6 +68,7 @@ struct symc_trace_group {
     _Alignas(64) _Atomic uint64_t enqueued; /* sequence numbers; 0: none */
     _Atomic uint64_t started;
     _Atomic uint64_t completed;
+    _Atomic uint64_t p2p; /* the latest operation of a pair */
 };
 
 /* A thread that has recorded something. */

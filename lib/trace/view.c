@@ -59,6 +59,7 @@ static void copy_fields(
 {
     copy->record_id = GET(entry->record_id);
     copy->seq = GET(entry->seq);
+    copy->other = GET(entry->other);
     copy->created = GET(entry->created);
     copy->started = GET(entry->started);
     copy->count = GET(entry->count);

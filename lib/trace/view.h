@@ -25,6 +25,7 @@ struct symc_trace_view {
 struct symc_trace_copy {
     uint64_t record_id;
     uint64_t seq;
+    uint64_t other;
     uint64_t created;
     uint64_t started;
     uint64_t completed;

@@ -40,10 +40,22 @@ static int has_parts(const struct symc_kind_info *info, int kind)
 {
     bool in = info->in_parts != SYMC_NO_PART;
     bool out = info->out_parts != SYMC_NO_PART;
+    bool pair = (info->traits & SYMC_PAIR) != 0;
 
     (void)kind;
     return info->in_parts <= SYMC_ALL_PARTS &&
-           info->out_parts <= SYMC_ALL_PARTS && in == out;
+           info->out_parts <= SYMC_ALL_PARTS && pair == (in != out);
+}
+
+/* A number that all members take must be taken by all. */
+static int pairs_count_apart(const struct symc_kind_info *info, int kind)
+{
+    bool pair = (info->traits & SYMC_PAIR) != 0;
+
+    (void)kind;
+    return info->counter < SYMC_COUNTERS &&
+           pair == (info->counter == SYMC_COUNT_P2P) &&
+           !(pair && (info->traits & SYMC_ROOTED) != 0);
 }
 
 /* Of roots there is one, and all ranks have to know which. */
@@ -59,7 +71,8 @@ static int has_one_root(const struct symc_kind_info *info, int kind)
 static int compares_what_it_reads(const struct symc_kind_info *info, int kind)
 {
     bool reduces = (info->traits & SYMC_REDUCES) != 0;
-    bool moves = info->in_parts != SYMC_NO_PART;
+    bool moves =
+        info->in_parts != SYMC_NO_PART || info->out_parts != SYMC_NO_PART;
     unsigned int moved = SYMC_COMPARE_COUNT | SYMC_COMPARE_DTYPE;
 
     (void)kind;
@@ -121,9 +134,11 @@ static int roots_send_and_receive(void)
 
 int main(void)
 {
-    plan(9);
+    plan(10);
     ok(every_row(has_names), "each kind has names of its own");
-    ok(every_row(has_parts), "who sends nothing receives nothing");
+    ok(every_row(has_parts),
+        "who sends nothing receives nothing, but of pairs");
+    ok(every_row(pairs_count_apart), "pairs have numbers of their own");
     ok(every_row(has_one_root), "a root is compared just where there is one");
     ok(every_row(compares_what_it_reads),
         "what an operation reads is compared, and nothing else");

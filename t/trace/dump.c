@@ -175,6 +175,8 @@ static int names_and_shapes(void)
         {SYMC_ALL_GATHER, "\"nccl:_all_gather_base\"", "[[5]]", "[[20]]"},
         {SYMC_GATHER, "\"nccl:gather\"", "[[5]]", "[[5], [5], [5], [5]]"},
         {SYMC_BROADCAST, "\"nccl:broadcast\"", "[[5]]", "[[5]]"},
+        {SYMC_SEND, "\"nccl:send 2->2\"", "[[5]]", "[[5]]"},
+        {SYMC_RECV, "\"nccl:recv 2<-2\"", "[[5]]", "[[5]]"},
         {SYMC_GATHER, "\"nccl:gather\"", "[[5]]", "[]"},
     };
     const size_t n = sizeof(all) / sizeof(all[0]);
@@ -203,6 +205,37 @@ static int names_and_shapes(void)
         snprintf(at, sizeof(at), "entries/%zu/input_dtypes", i);
         good = json_is(text, at, "[\"BFloat16\"]") && good;
     }
+    free(ring);
+    return good;
+}
+
+/* As C61 of t/SEMANTICS has it. */
+static int pairs_have_numbers_of_their_own(void)
+{
+    struct symc_trace_ring *ring = make_ring(8);
+    struct symc_op op = make_op(1, 5);
+    int good;
+
+    record(ring, 0, 1, 3);
+    op.kind = SYMC_SEND;
+    op.peer = 1;
+    symc_trace_end(WRITER(ring), symc_trace_start(WRITER(ring), 0, &op), true);
+    op.kind = SYMC_RECV;
+    op.seq = 2;
+    symc_trace_end(WRITER(ring), symc_trace_start(WRITER(ring), 0, &op), true);
+    record(ring, 0, 4, 4);
+    good = dump(ring, 8, &newer) &&
+           json_is(text, "pg_status/0/last_completed_collective", "\"4\"") &&
+           json_is(text, "entries/3/profiling_name", "\"nccl:send 2->1\"") &&
+           json_is(text, "entries/3/is_p2p", "true") &&
+           json_is(text, "entries/3/collective_seq_id", "3") &&
+           json_is(text, "entries/3/p2p_seq_id", "1") &&
+           json_is(text, "entries/3/op_id", "1") &&
+           json_is(text, "entries/4/profiling_name", "\"nccl:recv 2<-1\"") &&
+           json_is(text, "entries/4/p2p_seq_id", "2") &&
+           json_is(text, "entries/5/is_p2p", "false") &&
+           json_is(text, "entries/5/collective_seq_id", "4") &&
+           json_is(text, "entries/5/p2p_seq_id", "2");
     free(ring);
     return good;
 }
@@ -620,7 +653,7 @@ int main(void)
     char command[64];
     int full;
 
-    plan(22);
+    plan(23);
     if (mkdtemp(folder) == NULL)
         return 1;
     snprintf(path, sizeof(path), "%s/trace_2", folder);
@@ -644,6 +677,8 @@ int main(void)
     ok(keys_of_2_2(), "version 2.2 has exactly its keys");
     ok(values_of_a_short_record(), "a short record has the values it should");
     ok(names_and_shapes(), "each collective has its name and shapes");
+    ok(pairs_have_numbers_of_their_own(),
+        "operations of a pair have names and numbers of their own");
     ok(states_are_told(), "states, and only what is active");
     ok(entries_are_left_out(), "entries are absent where there are none");
     ok(as_many_as_asked_for(), "as many entries as were asked for");
