@@ -100,6 +100,9 @@ struct symc_bootstrap_args {
     /* Out unless NULL: a pidfd of the process that serves, the caller's to
      * close whether or not the rendezvous succeeds; -1 where there is none. */
     int *server_pidfd;
+    /* Unless NULL: asked now and then; true: who has not sent will not. */
+    bool (*in_vain)(void *arg);
+    void *in_vain_arg;
 };
 
 /* What one rank offers to the others of a rendezvous. */
@@ -114,8 +117,9 @@ struct symc_bootstrap_offer {
  * Exchange offers: all[r] (out, an array of size) is what rank r offered, with
  * descriptors of our own unless the ranks are threads of this process.
  *
- * Errors: TIMEOUT (who is missing), PEER (who died), INVALID (two ranks of one
- * number, sizes that differ, processes and threads mixed), NO_MEMORY, SYSTEM.
+ * Errors: TIMEOUT (who is missing), PEER (who died), ABORTED (in_vain(), before
+ * there was a server), INVALID (two ranks of one number, sizes that differ,
+ * processes and threads mixed), NO_MEMORY, SYSTEM.
  */
 symmcoll_status_t symc_bootstrap_exchange(
     const struct symc_bootstrap_args *args,

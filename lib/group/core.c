@@ -6,12 +6,9 @@
 #include "base/cancel.h"
 #include "group/group.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static void log_line(
     void *context, enum symc_log_level level, const char *format, ...)
@@ -41,85 +38,7 @@ static bool find_setting(
     return text != NULL;
 }
 
-/* ---- descriptors ---- */
-
-/* Run one more rendezvous, under a name that this group alone uses. */
-static symmcoll_status_t exchange_once(struct symmcoll_group *group,
-    const struct symc_bootstrap_offer *mine, struct symc_bootstrap_offer *all,
-    bool *threads)
-{
-    struct symmcoll_world *world = group->world;
-    char name[SYMC_RENDEZVOUS_NAME + 32];
-    struct symc_bootstrap_args args = {
-        .server = world->rendezvous.server[0] != '\0' ? world->rendezvous.server
-                                                      : NULL,
-        .name = name,
-        .rank = group->rank,
-        .size = group->size};
-
-    snprintf(name, sizeof(name), "%.48s.%s.%u", world->rendezvous.name,
-        group->id, group->exchanges++);
-    args.deadline_ns =
-        symc_deadline_ns(symc_now_ns(), world->config->timeouts_init);
-    return symc_bootstrap_exchange(&args, mine, all, threads);
-}
-
-/* Threads share a table of descriptors: each makes a copy of its own, and no
- * rank goes on before all have. */
-static symmcoll_status_t copy_fds(
-    struct symmcoll_group *group, struct symc_bootstrap_offer *all, int *fds)
-{
-    struct symc_bootstrap_offer none = {.fds = {-1, -1}};
-    bool threads;
-
-    for (int r = 0; r < group->size; r++) {
-        int fd = (int)(intptr_t)all[r].address - 1;
-
-        fds[r] = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-        if (fd >= 0 && fds[r] < 0)
-            return symc_fail_errno(
-                SYMMCOLL_ERR_SYSTEM, errno, "exchange: rank %d", r);
-    }
-    return exchange_once(group, &none, all, &threads);
-}
-
-static symmcoll_status_t exchange_all(
-    struct symmcoll_group *group, int fd, int *fds)
-{
-    struct symc_bootstrap_offer mine = {
-        .fds = {fd, -1}, .address = (void *)(intptr_t)(fd + 1)};
-    struct symc_bootstrap_offer *all;
-    symmcoll_status_t status;
-    bool threads;
-
-    if (group->size == 1) {
-        fds[0] = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-        if (fd >= 0 && fds[0] < 0)
-            return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, errno, "exchange");
-        return SYMMCOLL_OK;
-    }
-    all = symc_alloc((size_t)group->size, sizeof(*all));
-    if (all == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    status = exchange_once(group, &mine, all, &threads);
-    if (status == SYMMCOLL_OK && threads) {
-        status = copy_fds(group, all, fds);
-    } else if (status == SYMMCOLL_OK) {
-        for (int r = 0; r < group->size; r++)
-            fds[r] = all[r].fds[0];
-    }
-    free(all);
-    return status;
-}
-
-static symmcoll_status_t exchange(void *context, int fd, int *fds)
-{
-    int cancel = symc_cancel_disable();
-    symmcoll_status_t status = exchange_all(context, fd, fds);
-
-    symc_cancel_restore(cancel);
-    return status;
-}
+/* ---- memory ---- */
 
 static symmcoll_status_t reserve(void *context)
 {
@@ -233,7 +152,7 @@ static symmcoll_status_t raise_timeout(
 
     /* What another rank has found is the earlier reason, and a rank that is
      * late because it has died is not late. */
-    if (symc_monitor_tells_death(&group->members, missing))
+    if (symc_monitor_tells_death(&group->members))
         return symc_members_status(&group->members, op);
     symc_format_named_ranks(missing, group->size, ranks, sizeof(ranks));
     describe_missing(group, missing, where, sizeof(where));
@@ -266,7 +185,7 @@ void symc_group_make_core(struct symmcoll_group *group)
         .fail = symc_fail,
         .log = log_line,
         .setting = find_setting,
-        .exchange = exchange,
+        .exchange = symc_group_exchange,
         .reserve = reserve,
         .record = record,
         .failed = failed,

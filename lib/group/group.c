@@ -259,9 +259,11 @@ symmcoll_status_t symc_group_open(
     make_members(made);
     made->trace = symc_trace_add_group(
         world->trace.ring, made->name, desc, made->rank, made->size);
+    /* Before the backend, which may wait for the others. */
+    symc_world_add(world, &made->members);
     status = open_backend(made);
     if (status != SYMMCOLL_OK)
-        goto free_tables;
+        goto remove;
     ops.group = made;
     if (made->backend->coll->issue != NULL) {
         ops.issue = issue_in_queue;
@@ -270,10 +272,11 @@ symmcoll_status_t symc_group_open(
         ops.doze = doze_in_queue;
     }
     symc_queue_init(&made->queue, &ops, world->origin);
-    symc_world_add(world, &made->members);
     *group = made;
     return SYMMCOLL_OK;
 
+remove:
+    symc_world_remove(world, &made->members);
 free_tables:
     free_tables(made);
     free(made);

@@ -77,6 +77,11 @@ const struct symc_config *symc_group_config(const struct symmcoll_group *group);
  */
 symmcoll_status_t symc_groups_drain(struct symmcoll_world *world);
 
+/* ---- exchange.c ---- */
+
+/* As of struct symc_core. */
+symmcoll_status_t symc_group_exchange(void *group, int fd, int *fds);
+
 /* ---- core.c ---- */
 
 /* Fill in what the backend may ask for. */

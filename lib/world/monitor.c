@@ -135,7 +135,7 @@ static void fail_group(struct symmcoll_world *world,
             members, SYMMCOLL_ERR_PEER, NULL, NULL, "%s%s", text, reason);
 }
 
-bool symc_monitor_tells_death(struct symc_members *members, const bool *missing)
+bool symc_monitor_tells_death(struct symc_members *members)
 {
     struct symmcoll_world *world = members->world;
     int64_t until = symc_now_ns() + DEATH_WAIT_NS;
@@ -143,7 +143,7 @@ bool symc_monitor_tells_death(struct symc_members *members, const bool *missing)
 
     for (int r = 0; r < members->size; r++)
         dead = dead ||
-               (missing[r] && r != members->rank &&
+               (r != members->rank &&
                    symc_liveness_state(&world->peers[members->global[r]]) ==
                        SYMC_LIVENESS_DEAD);
     if (dead)

@@ -122,11 +122,9 @@ void symc_world_await_dump(struct symmcoll_world *world);
 symmcoll_status_t symc_monitor_start(struct symmcoll_world *world);
 void symc_monitor_stop(struct symmcoll_world *world, bool orderly);
 
-/* A group is about to fail because members are missing: where one of them has
- * died, let the monitor tell.  True where the group has failed, of that or
- * before. */
-bool symc_monitor_tells_death(
-    struct symc_members *members, const bool *missing);
+/* A group is about to fail because members are missing: where one has died, let
+ * the monitor tell.  True where the group has failed, of that or before. */
+bool symc_monitor_tells_death(struct symc_members *members);
 
 /* A group is being listed, under the world's lock: fail it where a member is
  * known to be dead. */
