@@ -60,9 +60,11 @@ symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
     }
     if (work != NULL)
         return symc_queue_submit(&group->queue, op, work);
-    if (symc_callbacks_inside(&group->queue.origin->callbacks))
+    if (symc_callbacks_inside_queue(
+            &group->queue.origin->callbacks, &group->queue))
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected no blocking call on the callback thread",
+            "%s: expected no blocking call on the callback thread, in a "
+            "callback of the same group",
             symc_kind_name(op->kind));
     ticket = symc_queue_enter(&group->queue);
     if (__builtin_expect(group->queue.issued != NULL, 0))

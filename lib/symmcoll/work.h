@@ -13,19 +13,30 @@ SYMMCOLL_BEGIN_DECLS
 
 struct symmcoll_work;
 
-/* Called once on the world's callback thread when the work has ended.  It may
- * start work; blocking operations are refused there, and it must not finalize
- * its world.  arg is borrowed. */
+/*
+ * Called once on the world's callback thread when the work has ended, where
+ * symmcoll_last_error() is the detail of one that failed.  work is borrowed for
+ * the call, released by its user or not.
+ *
+ * There it may start work, and wait for works and operations of other groups.
+ * Those of its own group that have not ended come later: waiting for them is
+ * INVALID there, as are blocking operations of that group, and finalizing the
+ * world.  arg is borrowed.
+ */
 typedef void (*symmcoll_work_fn)(symmcoll_status_t status, void *arg);
+typedef void (*symmcoll_work_ended_fn)(
+    struct symmcoll_work *work, symmcoll_status_t status, void *arg);
 
 /*
  * Wait until the operation has ended, and return its status.
  *
  * timeout  seconds; negative: as long as the operation itself may take
  *
- * TIMEOUT from here alone leaves the work running; ask symmcoll_work_test().
- * With the setting errors.blocking_wait it fails the group.  INVALID where it
- * would have to wait on the callback thread of the same world.
+ * TIMEOUT is the wait's own where symmcoll_work_test() returns IN_PROGRESS
+ * afterwards: the operation goes on.  Else the operation has ended, and
+ * symmcoll_work_test() returns how.  With the setting errors.blocking_wait a
+ * wait's own fails the group.  INVALID where a callback would wait for a later
+ * work of its own group.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_work_wait(
@@ -59,6 +70,11 @@ uint64_t symmcoll_work_sequence(const struct symmcoll_work *work);
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_work_then(
     struct symmcoll_work *work, symmcoll_work_fn fn, void *arg);
+
+/* The same for fn(work, status, arg), which can ask the work for more. */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_work_notify(
+    struct symmcoll_work *work, symmcoll_work_ended_fn fn, void *arg);
 
 SYMMCOLL_END_DECLS
 

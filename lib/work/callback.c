@@ -7,7 +7,6 @@
 #include "base/thread.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <time.h>
 
 void symc_callbacks_init(struct symc_callbacks *callbacks)
@@ -50,8 +49,9 @@ static void *run(void *arg)
         }
         callbacks->busy = true;
         pthread_mutex_unlock(&callbacks->lock);
-        callback->fn(callback->status, callback->arg);
-        free(callback);
+        callbacks->queue = callback->queue;
+        callback->run(callback);
+        callbacks->queue = NULL;
         pthread_mutex_lock(&callbacks->lock);
         callbacks->busy = false;
         pthread_cond_broadcast(&callbacks->changed);
@@ -61,15 +61,16 @@ static void *run(void *arg)
     return NULL;
 }
 
-symmcoll_status_t symc_callbacks_start(struct symc_callbacks *callbacks)
+symmcoll_status_t symc_callbacks_start(
+    struct symc_callbacks *callbacks, const char *where)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
 
     pthread_mutex_lock(&callbacks->lock);
     if (callbacks->over) {
         status = symc_fail(SYMMCOLL_ERR_ABORTED,
-            "work_then: the world has been finalized: no callback is run any "
-            "more");
+            "%s: the world has been finalized: no callback is run any more",
+            where);
     } else if (!atomic_load(&callbacks->running)) {
         status = symc_thread_start(
             &callbacks->thread, "symc-callback", 0, run, callbacks);
@@ -103,6 +104,12 @@ bool symc_callbacks_inside(struct symc_callbacks *callbacks)
 {
     return atomic_load_explicit(&callbacks->running, memory_order_acquire) &&
            pthread_equal(callbacks->thread, pthread_self());
+}
+
+bool symc_callbacks_inside_queue(
+    struct symc_callbacks *callbacks, const struct symc_queue *queue)
+{
+    return symc_callbacks_inside(callbacks) && callbacks->queue == queue;
 }
 
 bool symc_callbacks_drain(struct symc_callbacks *callbacks, int64_t deadline_ns)

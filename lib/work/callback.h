@@ -7,16 +7,17 @@
 
 #include "base/base.h"
 
-#include <symmcoll/work.h>
-
 #include <pthread.h>
 #include <stdatomic.h>
 
+struct symc_queue;
+
 struct symc_callback {
     struct symc_callback *next;
-    symmcoll_work_fn fn;
-    void *arg;
-    symmcoll_status_t status;
+    /* Release it, after it has called what it is to call. */
+    void (*run)(struct symc_callback *callback);
+    /* Of its work: only to compare, for the queue may be gone. */
+    const struct symc_queue *queue;
 };
 
 struct symc_callbacks {
@@ -25,7 +26,9 @@ struct symc_callbacks {
     struct symc_callback *head, *tail;
     pthread_t thread;
     _Atomic bool running;
-    bool busy; /* inside a callback */
+    bool busy;                      /* inside a callback */
+    const struct symc_queue *queue; /* of the work whose callback runs; the
+                                       thread's own */
     bool stopping;
     bool over; /* nothing will be run any more */
 };
@@ -42,9 +45,10 @@ void symc_callbacks_stop(struct symc_callbacks *callbacks);
 /* Release, after symc_callbacks_stop(). */
 void symc_callbacks_destroy(struct symc_callbacks *callbacks);
 
-/* Start the thread if need be.  Errors: ABORTED (it has been stopped), SYSTEM.
- */
-symmcoll_status_t symc_callbacks_start(struct symc_callbacks *callbacks);
+/* Start the thread if need be, for that call.  Errors: ABORTED (it has been
+ * stopped), SYSTEM. */
+symmcoll_status_t symc_callbacks_start(
+    struct symc_callbacks *callbacks, const char *where);
 
 /* Queue a callback, which is taken; the thread must have been started.  False
  * where it has been stopped: then the callback remains the caller's. */
@@ -53,5 +57,10 @@ bool symc_callbacks_push(
 
 /* Whether the caller is the callback thread. */
 bool symc_callbacks_inside(struct symc_callbacks *callbacks);
+
+/* Whether the caller is a callback of a work of this queue: it must not wait
+ * for what the queue has not ended yet. */
+bool symc_callbacks_inside_queue(
+    struct symc_callbacks *callbacks, const struct symc_queue *queue);
 
 #endif

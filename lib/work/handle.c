@@ -124,7 +124,6 @@ static void queue_callbacks(
     }
     for (; oldest != NULL; oldest = next) {
         next = oldest->next;
-        oldest->status = work->status;
         symc_callbacks_push(&work->origin->callbacks, oldest);
     }
 }

@@ -156,8 +156,7 @@ static bool look_once(struct symmcoll_work *work)
     return has_ended(work);
 }
 
-/* Nobody will wait for a work: have the progress thread end it. */
-static void entrust(struct symmcoll_work *work)
+void symc_work_entrust(struct symmcoll_work *work)
 {
     if (work->issued && enter(work)) {
         symc_queue_ask(work->queue);
@@ -184,9 +183,11 @@ symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "work_wait: expected the process that called init, found a fork of "
             "it");
-    if (symc_callbacks_inside(&work->origin->callbacks))
+    if (symc_callbacks_inside_queue(&work->origin->callbacks, work->queue))
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "work_wait: expected another thread than the callback thread");
+            "work_wait: expected a work of another group, or an earlier one, "
+            "on the callback thread, found a later %s of the same group",
+            symc_kind_name(work->op.kind));
     if (timeout_ns != 0
             ? await(work, symc_deadline_ns(symc_now_ns(), timeout_ns))
             : look_once(work))
@@ -218,7 +219,7 @@ void symmcoll_work_free(struct symmcoll_work *work)
     if (work == NULL)
         return;
     if (!has_ended(work))
-        entrust(work);
+        symc_work_entrust(work);
     symc_work_release(work);
 }
 
@@ -235,55 +236,4 @@ uint64_t symmcoll_work_sequence(const struct symmcoll_work *work)
     return work == NULL
                ? 0
                : atomic_load_explicit(&work->seq, memory_order_relaxed);
-}
-
-/* Add to a work's callbacks; false once they are all in the queue. */
-static bool add_callback(
-    struct symmcoll_work *work, struct symc_callback *callback)
-{
-    callback->next = atomic_load(&work->callbacks);
-    for (;;) {
-        if (callback->next == SYMC_CALLED)
-            return false;
-        if (callback->next == SYMC_CALLING) {
-            sched_yield();
-            callback->next = atomic_load(&work->callbacks);
-        } else if (atomic_compare_exchange_weak(
-                       &work->callbacks, &callback->next, callback)) {
-            return true;
-        }
-    }
-}
-
-symmcoll_status_t symmcoll_work_then(
-    struct symmcoll_work *work, symmcoll_work_fn fn, void *arg)
-{
-    struct symc_callback *callback;
-    symmcoll_status_t status;
-
-    if (work == NULL || fn == NULL)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "work_then: expected a work and a function, found NULL");
-    if (*work->origin->alive != 1)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "work_then: expected the process that called init, found a fork of "
-            "it");
-    status = symc_callbacks_start(&work->origin->callbacks);
-    if (status != SYMMCOLL_OK)
-        return status;
-    callback = symc_alloc(1, sizeof(*callback));
-    if (callback == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    callback->fn = fn;
-    callback->arg = arg;
-    if (add_callback(work, callback)) {
-        entrust(work);
-        return SYMMCOLL_OK;
-    }
-    callback->status = work->status;
-    if (symc_callbacks_push(&work->origin->callbacks, callback))
-        return SYMMCOLL_OK;
-    free(callback);
-    /* Stopped meanwhile: starting it reports that. */
-    return symc_callbacks_start(&work->origin->callbacks);
 }

@@ -42,8 +42,17 @@ struct symmcoll_work *symc_work_create(
 /* The operation has ended: keep its result, wake, call back. */
 void symc_work_end(struct symmcoll_work *work, symmcoll_status_t status);
 
+/* One hold more. */
+static inline void symc_work_hold(struct symmcoll_work *work)
+{
+    atomic_fetch_add_explicit(&work->holders, 1, memory_order_relaxed);
+}
+
 /* Release one hold. */
 void symc_work_release(struct symmcoll_work *work);
+
+/* Nobody will wait for a work: have the progress thread end it. */
+void symc_work_entrust(struct symmcoll_work *work);
 
 /* The world is closed: works are not kept any more, and its spares are freed.
  */

@@ -156,6 +156,27 @@ static int works_wait(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* Two expiries, one status: what the work says tells them apart. */
+static int expiries_differ(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_work *work = NULL;
+    int right;
+
+    if (rank == 1)
+        return see_failure(group);
+    right = meet(group, 0.2, &work) == SYMMCOLL_OK &&
+            symmcoll_work_wait(work, TINY) == SYMMCOLL_ERR_TIMEOUT &&
+            symmcoll_work_test(work) == SYMMCOLL_IN_PROGRESS &&
+            symmcoll_work_error(work)[0] == '\0' &&
+            symmcoll_group_error(group) == SYMMCOLL_OK &&
+            symmcoll_work_wait(work, INFINITY) == SYMMCOLL_ERR_TIMEOUT &&
+            symmcoll_work_test(work) == SYMMCOLL_ERR_TIMEOUT &&
+            strstr(symmcoll_work_error(work), "rank 1") != NULL &&
+            symmcoll_group_error(group) == SYMMCOLL_ERR_TIMEOUT;
+    symmcoll_work_free(work);
+    return right;
+}
+
 /* ---- joining ---- */
 
 static symmcoll_status_t join(int world_size, double timeout)
@@ -217,7 +238,7 @@ static void stores_wait(void)
 
 int main(void)
 {
-    plan(17);
+    plan(18);
     ok(threads_run(2, calls_wait),
         "call: negative and infinite ones wait, NaN is refused");
     ok(threads_run(2, call_of_zero), "call: 0 does not wait for a late rank");
@@ -231,6 +252,8 @@ int main(void)
         "group_set_timeout: nor does next to nothing");
     ok(threads_run(2, works_wait),
         "work_wait: 0 and next to nothing expire, others wait, NaN is refused");
+    ok(threads_run(2, expiries_differ) && ranks_run(2, expiries_differ),
+        "work_wait: the work tells a wait's expiry from the operation's");
     ok(join(1, -1) == SYMMCOLL_OK, "init: negative is the settings'");
     ok(join(1, 0) == SYMMCOLL_OK, "init: 0 is enough for a rank alone");
     ok(join(1, INFINITY) == SYMMCOLL_OK, "init: a rank may wait for ever");

@@ -12,7 +12,7 @@ archive=$builddir/.libs/libsymc.a
 # shellcheck disable=SC2086
 $nm -D --defined-only "$library" |
     awk '$2 ~ /[TDBRVW]/ { sub(/@.*/, "", $3); print $3 }' |
-    grep -v '^SYMMCOLL_[0-9]*$' | LC_ALL=C sort -u >"$scratch/exported"
+    grep -v '^SYMMCOLL_[0-9_]*$' | LC_ALL=C sort -u >"$scratch/exported"
 sed -n 's/^ *\(symmcoll_[a-z0-9_]*\);.*/\1/p' "$srcdir/lib/libsymmcoll.map" |
     LC_ALL=C sort >"$scratch/mapped"
 awk '/^SYMMCOLL_(API|CHECKED)( |$)/ { text = "" ; on = 1 }

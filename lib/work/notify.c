@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Callbacks of works: what they are told, and adding them to a work that ends
+ * meanwhile.
+ */
+#include "work/work.h"
+
+#include <sched.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+/* One function to be called at the end of a work. */
+struct notice {
+    struct symc_callback callback;
+    struct symmcoll_work *work; /* held */
+    symmcoll_work_fn fn;        /* one of the two */
+    symmcoll_work_ended_fn ended_fn;
+    void *arg;
+};
+
+static void release(struct notice *notice)
+{
+    symc_work_release(notice->work);
+    free(notice);
+}
+
+/* On the callback thread. */
+static void run(struct symc_callback *callback)
+{
+    struct notice *notice =
+        (void *)((char *)callback - offsetof(struct notice, callback));
+    struct symmcoll_work *work = notice->work;
+
+    /* What symmcoll_last_error() returns there. */
+    if (work->status < 0)
+        symc_fail(work->status, "%s", work->detail);
+    if (notice->ended_fn != NULL)
+        notice->ended_fn(work, work->status, notice->arg);
+    else
+        notice->fn(work->status, notice->arg);
+    release(notice);
+}
+
+/* Add to a work's callbacks; false once they are all in the queue. */
+static bool add_callback(
+    struct symmcoll_work *work, struct symc_callback *callback)
+{
+    callback->next = atomic_load(&work->callbacks);
+    for (;;) {
+        if (callback->next == SYMC_CALLED)
+            return false;
+        if (callback->next == SYMC_CALLING) {
+            sched_yield();
+            callback->next = atomic_load(&work->callbacks);
+        } else if (atomic_compare_exchange_weak(
+                       &work->callbacks, &callback->next, callback)) {
+            return true;
+        }
+    }
+}
+
+static symmcoll_status_t add_notice(
+    const char *where, struct symmcoll_work *work, const struct notice *wanted)
+{
+    struct notice *notice;
+    symmcoll_status_t status;
+
+    if (work == NULL || (wanted->fn == NULL && wanted->ended_fn == NULL))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a work and a function, found NULL", where);
+    if (*work->origin->alive != 1)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected the process that called init, found a fork of it",
+            where);
+    status = symc_callbacks_start(&work->origin->callbacks, where);
+    if (status != SYMMCOLL_OK)
+        return status;
+    notice = symc_alloc(1, sizeof(*notice));
+    if (notice == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    *notice = *wanted;
+    notice->callback = (struct symc_callback){.run = run, .queue = work->queue};
+    notice->work = work;
+    symc_work_hold(work);
+    if (add_callback(work, &notice->callback)) {
+        symc_work_entrust(work);
+        return SYMMCOLL_OK;
+    }
+    if (symc_callbacks_push(&work->origin->callbacks, &notice->callback))
+        return SYMMCOLL_OK;
+    release(notice);
+    /* Stopped meanwhile: starting it reports that. */
+    return symc_callbacks_start(&work->origin->callbacks, where);
+}
+
+symmcoll_status_t symmcoll_work_then(
+    struct symmcoll_work *work, symmcoll_work_fn fn, void *arg)
+{
+    return add_notice(
+        "work_then", work, &(struct notice){.fn = fn, .arg = arg});
+}
+
+symmcoll_status_t symmcoll_work_notify(
+    struct symmcoll_work *work, symmcoll_work_ended_fn fn, void *arg)
+{
+    return add_notice(
+        "work_notify", work, &(struct notice){.ended_fn = fn, .arg = arg});
+}
