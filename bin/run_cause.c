@@ -17,8 +17,8 @@ static bool read_record(
     const struct run_seat *seat, struct symc_failure *record)
 {
     return seat->view.block != NULL &&
-           seat->view.layout.group_nbytes >= sizeof(*record) &&
-           symc_failure_read(symc_block_group(&seat->view), record);
+           seat->view.first.nbytes >= SYMC_FAILURE_ROOM &&
+           symc_failure_read(symc_block_first(&seat->view), record);
 }
 
 /* Whether a TIMEOUT's record names a rank as one that had not come. */
@@ -113,9 +113,9 @@ static bool find_note(const struct run_job *job, struct symc_failure *first)
 
             if (seat->view.block == NULL || seat->rank->status == 0 ||
                 seat->rank->ours ||
-                seat->view.layout.group_nbytes < SYMC_FAILURE_ROOM ||
+                seat->view.first.nbytes < SYMC_FAILURE_ROOM ||
                 is_killed_within(seat->rank) ||
-                !symc_failure_read_note(symc_block_group(&seat->view), &note) ||
+                !symc_failure_read_note(symc_block_first(&seat->view), &note) ||
                 (any && note.at_ns >= first->at_ns))
                 continue;
             *first = note;

@@ -84,8 +84,9 @@ static void take_seat(
     seat->rank = find_rank(job, pid);
     if (seat->rank == NULL)
         return;
+    /* What is not the block is the ranks' own. */
     if (fstat(fd, &info) != 0 || symc_block_map(fd, rank, (size_t)info.st_size,
-                                     &seat->view) != SYMMCOLL_OK)
+                                     0, &seat->view) != SYMMCOLL_OK)
         run_say(
             job->err, "cannot follow rank %d: %s", rank, symmcoll_last_error());
 }

@@ -177,6 +177,7 @@ static void hold_offer(
 {
     *offer = (struct symc_held_offer){.pid = client->pid,
         .nbytes = client->hello.nbytes,
+        .least = client->hello.least,
         .address = client->hello.address,
         .nfds = (int)client->hello.nfds};
     memcpy(offer->fds, client->fds, sizeof(offer->fds));

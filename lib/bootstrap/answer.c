@@ -34,6 +34,7 @@ static void send_batch(
 
         entry->pid = (int32_t)peer->pid;
         entry->nbytes = peer->nbytes;
+        entry->least = peer->least;
         entry->address = rendezvous->threads ? peer->address : 0;
         if (rendezvous->threads)
             continue;

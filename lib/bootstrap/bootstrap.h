@@ -110,6 +110,7 @@ struct symc_bootstrap_offer {
     int fds[2]; /* -1: none.  Borrowed when sent, owned when received */
     pid_t pid;
     size_t nbytes;
+    size_t least;  /* of them, that every rank needs */
     void *address; /* valid in the same process only */
 };
 
@@ -127,14 +128,15 @@ symmcoll_status_t symc_bootstrap_exchange(
     bool *threads);
 
 /*
- * Join a rendezvous: exchange blocks and map them. fd is the memfd of this
+ * Join a rendezvous: exchange arenas and map them, of each as much as the
+ * smallest has, and its first `least` bytes in any case. fd is the memfd of this
  * rank's own. peers is an array of size, filled on success, the own entry
  * included; threads (out) says whether all ranks are threads of this process.
- * On failure the own block remains the caller's.
+ * On failure the own arena remains the caller's.
  */
 symmcoll_status_t symc_bootstrap_join(const struct symc_bootstrap_args *args,
-    const struct symc_block_view *own, int fd, struct symc_peer *peers,
-    bool *threads);
+    const struct symc_block_view *own, int fd, size_t least,
+    struct symc_peer *peers, bool *threads);
 
 /* Leave: unmap and close the peers' blocks, and the own one. */
 void symc_bootstrap_leave(struct symc_peer *peers, int size);

@@ -234,6 +234,7 @@ static symmcoll_status_t send_hello(struct joiner *joiner,
     }
     if (offer != NULL) {
         hello.nbytes = offer->nbytes;
+        hello.least = offer->least;
         hello.address = (uint64_t)(uintptr_t)offer->address;
     }
     hello.nfds = (uint32_t)nfds;
@@ -309,6 +310,7 @@ static symmcoll_status_t take_peers(struct joiner *joiner,
                 answer->first + i, peer->nfds, nfds - used);
         offer->pid = peer->pid;
         offer->nbytes = peer->nbytes;
+        offer->least = peer->least;
         offer->address = (void *)(uintptr_t)peer->address;
         for (uint32_t f = 0; f < peer->nfds; f++) {
             offer->fds[f] = fds[used];

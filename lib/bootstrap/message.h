@@ -11,7 +11,7 @@
 
 #include <sys/types.h>
 
-#define SYMC_BOOTSTRAP_MAGIC UINT64_C(0x3230425548435953) /* "SYCHUB02" */
+#define SYMC_BOOTSTRAP_MAGIC UINT64_C(0x3330425548435953) /* "SYCHUB03" */
 #define SYMC_BOOTSTRAP_NAME 96
 #define SYMC_BOOTSTRAP_FDS \
     2 /* a rank's block, and its pidfd where it has one */
@@ -37,7 +37,8 @@ struct symc_bootstrap_hello {
     int32_t rank;
     int32_t size;
     uint32_t nfds;
-    uint64_t nbytes;  /* of the block */
+    uint64_t nbytes;  /* of the arena */
+    uint64_t least;   /* of them, that every rank has to map */
     uint64_t address; /* of the block, for threads of one process */
     char name[SYMC_BOOTSTRAP_NAME]; /* of the rendezvous */
 };
@@ -47,6 +48,7 @@ struct symc_bootstrap_peer {
     int32_t pid;
     uint32_t nfds; /* beside this message; 0 in the same process */
     uint64_t nbytes;
+    uint64_t least;
     uint64_t address;
 };
 

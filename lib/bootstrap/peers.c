@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rendezvous: exchange blocks over the bootstrap server, and map what the
+ * Joining a world: exchange arenas over the bootstrap server, and map what the
  * others brought.
  */
 #include "bootstrap/bootstrap.h"
@@ -11,18 +11,31 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* What every rank can map of every arena. */
+static size_t find_common(const struct symc_bootstrap_offer *all, int size)
+{
+    size_t common = all[0].nbytes;
+
+    for (int r = 1; r < size; r++) {
+        if (all[r].nbytes < common)
+            common = all[r].nbytes;
+    }
+    return common;
+}
+
 /* Map what a process offered, or borrow what a thread did. */
 static symmcoll_status_t take_offer(const struct symc_bootstrap_offer *offer,
-    int rank, bool threads, struct symc_peer *peer)
+    int rank, size_t common, bool threads, struct symc_peer *peer)
 {
+    size_t mapped = common > offer->least ? common : offer->least;
     symmcoll_status_t status = SYMMCOLL_OK;
 
     peer->pid = offer->pid;
     peer->pidfd = offer->fds[1];
     peer->pidfd_inode = symc_liveness_pidfd_inode(peer->pidfd);
     if (!threads) {
-        status =
-            symc_block_map(offer->fds[0], rank, offer->nbytes, &peer->view);
+        status = symc_block_map(
+            offer->fds[0], rank, offer->nbytes, mapped, &peer->view);
         if (status != SYMMCOLL_OK)
             return status;
         close(offer->fds[0]);
@@ -55,11 +68,13 @@ static void return_offers(struct symc_bootstrap_offer *all,
 }
 
 symmcoll_status_t symc_bootstrap_join(const struct symc_bootstrap_args *args,
-    const struct symc_block_view *own, int fd, struct symc_peer *peers,
-    bool *threads)
+    const struct symc_block_view *own, int fd, size_t least,
+    struct symc_peer *peers, bool *threads)
 {
-    struct symc_bootstrap_offer mine = {
-        .fds = {fd, -1}, .nbytes = own->layout.nbytes, .address = own->block};
+    struct symc_bootstrap_offer mine = {.fds = {fd, -1},
+        .nbytes = own->mapped,
+        .least = least,
+        .address = own->block};
     struct symc_bootstrap_offer *all =
         symc_alloc((size_t)args->size, sizeof(struct symc_bootstrap_offer));
     symmcoll_status_t status;
@@ -77,7 +92,8 @@ symmcoll_status_t symc_bootstrap_join(const struct symc_bootstrap_args *args,
         peers[r] = (struct symc_peer){.pidfd = -1};
     for (int r = 0; status == SYMMCOLL_OK && r < args->size; r++) {
         if (r != args->rank)
-            status = take_offer(&all[r], r, *threads, &peers[r]);
+            status = take_offer(
+                &all[r], r, find_common(all, args->size), *threads, &peers[r]);
     }
     if (status != SYMMCOLL_OK) {
         return_offers(all, peers, args->size, args->rank);

@@ -35,6 +35,7 @@ struct symc_client {
 struct symc_held_offer {
     pid_t pid;
     uint64_t nbytes;
+    uint64_t least;
     uint64_t address;
     int nfds;
     int fds[SYMC_BOOTSTRAP_FDS];

@@ -44,8 +44,13 @@ static symmcoll_status_t reserve(void *context)
 {
     struct symmcoll_group *group = context;
     int cancel = symc_cancel_disable();
-    symmcoll_status_t status = symc_world_reserve(group->world);
+    symmcoll_status_t status = SYMMCOLL_OK;
 
+    if (!group->reserved)
+        status = symc_segment_reserve(group->segment, group->part.staging,
+            group->segment->nbytes - group->part.staging,
+            "staging of collectives");
+    group->reserved = status == SYMMCOLL_OK;
     symc_cancel_restore(cancel);
     return status;
 }

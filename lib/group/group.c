@@ -165,7 +165,6 @@ static void free_tables(struct symmcoll_group *group)
 static symmcoll_status_t make_tables(struct symmcoll_group *group)
 {
     size_t size = (size_t)group->size;
-    struct symmcoll_world *world = group->world;
 
     group->global = symc_alloc(size, sizeof(*group->global));
     group->members.failures =
@@ -177,15 +176,51 @@ static symmcoll_status_t make_tables(struct symmcoll_group *group)
         group->doorbells == NULL || group->channels == NULL ||
         group->staging == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    for (int r = 0; r < group->size; r++) {
-        const struct symc_block_view *view = &world->peers[r].view;
-        char *part = symc_block_group(view);
-
+    for (int r = 0; r < group->size; r++)
         group->global[r] = r;
-        group->doorbells[r] = &view->block->doorbell;
-        group->members.failures[r] = (struct symc_failure *)(void *)part;
-        group->channels[r] = part + SYMC_FAILURE_ROOM;
-        group->staging[r] = symc_block_staging(view);
+    return SYMMCOLL_OK;
+}
+
+/* What all ranks have offered in the heads of their blocks. */
+static symmcoll_status_t accept_first(struct symmcoll_group *group)
+{
+    struct symmcoll_world *world = group->world;
+    struct symc_offer *all = symc_alloc((size_t)group->size, sizeof(*all));
+    symmcoll_status_t status;
+
+    if (all == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    for (int r = 0; r < group->size; r++)
+        all[r] = world->peers[r].view.first;
+    status = symc_segment_accept(&world->segments, group->global, group->rank,
+        group->size, all, &group->segment);
+    free(all);
+    return status;
+}
+
+/* Make the group's segment, and find what is where in it. */
+static symmcoll_status_t open_segment(struct symmcoll_group *group)
+{
+    symmcoll_status_t status = accept_first(group);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    group->part = symc_world_lay_out(group->world, group->size);
+    if (group->segment->nbytes < group->part.nbytes)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group: expected parts of %zu bytes, found one of %zu",
+            group->part.nbytes, group->segment->nbytes);
+    for (int r = 0; r < group->size; r++) {
+        char *at = group->segment->at[r];
+
+        if (at == NULL)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "group: rank %d: expected a part in its arena, found none", r);
+        group->members.failures[r] = (struct symc_failure *)(void *)at;
+        group->doorbells[r] =
+            (struct symc_doorbell *)(void *)(at + SYMC_GROUP_DOORBELL);
+        group->channels[r] = at + SYMC_GROUP_CHANNEL;
+        group->staging[r] = at + group->part.staging;
     }
     return SYMMCOLL_OK;
 }
@@ -254,6 +289,8 @@ symmcoll_status_t symc_group_open(
     format_name(world, "default_pg", desc, sizeof(desc));
     atomic_init(&made->timeout_ns, world->config->timeouts_collective);
     status = make_tables(made);
+    if (status == SYMMCOLL_OK)
+        status = open_segment(made);
     if (status != SYMMCOLL_OK)
         goto free_tables;
     make_members(made);
@@ -278,6 +315,7 @@ symmcoll_status_t symc_group_open(
 remove:
     symc_world_remove(world, &made->members);
 free_tables:
+    symc_segment_leave(made->segment);
     free_tables(made);
     free(made);
     return status;
@@ -290,6 +328,7 @@ void symc_group_close(struct symmcoll_group *group)
     symc_queue_destroy(&group->queue);
     symc_world_remove(world, &group->members);
     group->backend->close(group->state);
+    symc_segment_leave(group->segment);
     free_tables(group);
     free(group);
 }

@@ -31,7 +31,10 @@ struct symmcoll_group {
     uint64_t wire;                       /* of the latest of all members */
     bool noted; /* none has succeeded since one that was noted */
     _Atomic int64_t timeout_ns;
-    int trace;          /* index in the recorder, or -1 */
+    int trace; /* index in the recorder, or -1 */
+    struct symc_segment *segment;
+    struct symc_group_part part;
+    bool reserved;      /* this rank's staging is backed by memory */
     uint32_t exchanges; /* of descriptors, so far */
     struct symc_flight flights[SYMC_FLIGHTS + 1];
 

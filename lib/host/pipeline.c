@@ -17,6 +17,7 @@
  * the round that used it before.
  */
 #include "host/host.h"
+#include "segment/memory.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -173,7 +174,7 @@ symmcoll_status_t symc_host_synchronise_staged(
     if (status != SYMMCOLL_OK || host->reserved)
         return status;
     for (int r = 0; r < host->size; r++)
-        symc_block_populate(host->staging[r], 2 * SYMC_SLOTS * host->chunk);
+        symc_memory_populate(host->staging[r], 2 * SYMC_SLOTS * host->chunk);
     host->reserved = true;
     return SYMMCOLL_OK;
 }

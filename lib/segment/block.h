@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A block is one rank's share of a symmetric segment: a sealed memfd, mapped by
- * every rank (and by the launcher), or by all threads of one process at one
- * place.  A rank writes only to its own block, but for four words: `doorbell`,
- * by which others wake it, `exit`, which the launcher fills, `users`, and
- * `dumped`.
+ * A block is the head of a rank's arena, see segment.h: a sealed memfd, mapped
+ * by every rank, or by all threads of one process at one place, and its head by
+ * the launcher.  It is at the head, and no memfd of its own, so that a rank
+ * needs one descriptor to be exchanged and one mapping.  A rank writes only to
+ * its own arena, but for five words: a doorbell's, by which others wake it,
+ * and the block's `exit`, which the launcher fills, `users`, and `dumped`.
  *
- * What is where: head, flight recorder, groups, staging (see struct
- * symc_block_layout).  Everything up to the staging is backed by memory; the
- * staging is address space until symc_block_reserve().
+ * What is where: head, table of segments, flight recorder (see struct
+ * symc_block_layout).  All of it is backed by memory.
  *
  * A stray store of any rank may change any word at any time.  So whoever maps a
  * block copies its layout, checks the copy, and uses that alone; what changes
@@ -22,17 +22,9 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#define SYMC_BLOCK_MAGIC UINT64_C(0x3230304c4c4f4353) /* "SCOLL002" */
+#define SYMC_BLOCK_MAGIC UINT64_C(0x3330304c4c4f4353) /* "SCOLL003" */
 #define SYMC_LINE 64           /* bytes of a cache line */
 #define SYMC_FALSE_SHARING 128 /* alignment; lines are fetched in pairs */
-
-/* The futex on which a rank sleeps.  Others wake it where `sleeping` is not
- * 0. */
-struct symc_doorbell {
-    _Alignas(SYMC_FALSE_SHARING) _Atomic uint32_t sleeping; /* threads */
-    _Atomic uint32_t failed; /* this rank has failed a group that it serves */
-    _Alignas(SYMC_LINE) _Atomic uint32_t wakes;
-};
 
 /* How a rank ended, as its parent saw it: a status of waitpid() with a mark, so
  * that what a stray store leaves is not taken for one.  0: not known yet. */
@@ -49,15 +41,27 @@ struct symc_exit {
 
 #define SYMC_WORLD_DEFAULT "default" /* the name of a world without one */
 
+#define SYMC_SEGMENTS_MAX 4096 /* segments of a rank that live at once */
+#define SYMC_SEGMENT_LEFT (UINT64_C(1) << 63) /* beside a generation */
+
 /* The layout of a block: offsets of its parts from its start, and bytes. */
 struct symc_block_layout {
-    uint64_t nbytes; /* of the whole */
+    uint64_t nbytes; /* of the block */
     uint64_t trace_offset;
     uint64_t trace_nbytes;
-    uint64_t group_offset; /* see host/wire.h */
-    uint64_t group_nbytes;
-    uint64_t staging_offset;
-    uint64_t staging_nbytes;
+};
+
+/*
+ * A part of an arena, offered to the members of a segment.
+ *
+ * generation  what tells it from what was and will be in the same place: the
+ *             number of the segment's entry in the table of its owner's block
+ *             in the lowest bits, and a count
+ */
+struct symc_offer {
+    uint64_t offset;
+    uint64_t nbytes;
+    uint64_t generation;
 };
 
 /* The head of every block. */
@@ -68,6 +72,7 @@ struct symc_block {
     int32_t pid;
     uint32_t threads; /* 1: the ranks are threads of one process */
     struct symc_block_layout layout; /* as its owner wrote it */
+    struct symc_offer first;         /* the part of the group of all ranks */
     char world[64];                  /* the world's name */
 
     _Alignas(SYMC_LINE) _Atomic uint32_t liveness; /* robust futex */
@@ -77,66 +82,60 @@ struct symc_block {
     _Atomic uint32_t dumped;   /* 1: its flight recorder has been written out */
     _Atomic uint32_t failures; /* groups this rank has failed, so far */
     struct symc_exit exit;
-    struct symc_doorbell doorbell;
-};
 
-/* How large the parts are; the same on all ranks of a world. */
-struct symc_block_sizes {
-    size_t trace;
-    size_t group;
-    size_t staging;
+    /* The table of segments: the generation of each, with SYMC_SEGMENT_LEFT once
+     * this rank has left it; 0 where there has been none. */
+    _Alignas(SYMC_LINE) _Atomic uint64_t segments[SYMC_SEGMENTS_MAX];
 };
 
 /* A mapped block; zeroed: none. */
 struct symc_block_view {
     struct symc_block *block;
+    size_t mapped; /* bytes of the arena, from the block's start */
     struct symc_block_layout layout; /* checked, private to whoever mapped it */
+    struct symc_offer first; /* the same; nbytes 0: none that is mapped */
 };
 
+/* Bytes of a block with so many for the recorder. */
+size_t symc_block_nbytes(size_t trace_nbytes);
+
 /*
- * Make a block: sized, sealed, and backed by memory up to the staging.
- * fd is the memfd, to be passed on and closed.
+ * Make an arena with a block at its head, which is backed by memory.
+ * nbytes is the arena's; fd is the memfd, to be passed on and closed.
  * Errors: NO_MEMORY (what was asked, what there was), SYSTEM.
  */
 symmcoll_status_t symc_block_create(const char *world, int rank, int size,
-    const struct symc_block_sizes *sizes, struct symc_block_view *view,
-    int *fd);
+    size_t trace_nbytes, size_t nbytes, struct symc_block_view *view, int *fd);
 
-/* Map another rank's block, after checking seals, size and head against what is
- * expected.  Errors: INVALID (expected and found), NO_MEMORY. */
-symmcoll_status_t symc_block_map(
-    int fd, int rank, size_t nbytes, struct symc_block_view *view);
+/*
+ * Map another rank's arena, after checking seals, size and head against what is
+ * expected.
+ *
+ * nbytes  of the arena
+ * mapped  of them, to be mapped; 0: the block and its first segment
+ *
+ * Errors: INVALID (expected and found), NO_MEMORY.
+ */
+symmcoll_status_t symc_block_map(int fd, int rank, size_t nbytes, size_t mapped,
+    struct symc_block_view *view);
 
-/* View a block of another thread of this process, which remains its mapping;
+/* View an arena of another thread of this process, which remains its mapping;
  * checked as by symc_block_map().  Errors: INVALID. */
 symmcoll_status_t symc_block_borrow(struct symc_block *block, int rank,
-    size_t nbytes, struct symc_block_view *view);
+    size_t mapped, struct symc_block_view *view);
 
 /* Release the mapping; nothing where there is none. */
 void symc_block_unmap(struct symc_block_view *view);
 
-/* Back a part with memory now.  fd is the block's.  Errors: NO_MEMORY. */
-symmcoll_status_t symc_block_reserve(
-    int fd, size_t offset, size_t nbytes, const char *what);
-
-/* Let this process touch a part of a block, which begins on a page, without
- * page faults; best effort. */
-void symc_block_populate(void *part, size_t nbytes);
-
-/* The parts of a block. */
+/* The recorder of a block, and its first segment. */
 static inline void *symc_block_trace(const struct symc_block_view *view)
 {
     return (char *)view->block + view->layout.trace_offset;
 }
 
-static inline void *symc_block_group(const struct symc_block_view *view)
+static inline void *symc_block_first(const struct symc_block_view *view)
 {
-    return (char *)view->block + view->layout.group_offset;
-}
-
-static inline void *symc_block_staging(const struct symc_block_view *view)
-{
-    return (char *)view->block + view->layout.staging_offset;
+    return (char *)view->block + view->first.offset;
 }
 
 #endif

@@ -15,6 +15,14 @@
 #include "base/base.h"
 #include "segment/block.h"
 
+/* The futex on which a rank sleeps.  Others wake it where `sleeping` is not
+ * 0. */
+struct symc_doorbell {
+    _Alignas(SYMC_FALSE_SHARING) _Atomic uint32_t sleeping; /* threads */
+    _Atomic uint32_t failed; /* this rank has failed a group that it serves */
+    _Alignas(SYMC_LINE) _Atomic uint32_t wakes;
+};
+
 /* How to wait; one for each world, set up by symc_waiting_init(). */
 struct symc_waiting {
     bool oversubscribed; /* more ranks than processors */

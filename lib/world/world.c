@@ -71,20 +71,54 @@ static symmcoll_status_t apply_args(
 
 /* ---- the block and its peers ---- */
 
-static symmcoll_status_t make_block(struct symmcoll_world *world)
+struct symc_group_part symc_world_lay_out(
+    const struct symmcoll_world *world, int size)
 {
-    struct symc_trace_ring *ring;
-    struct symc_block_sizes sizes;
-    symmcoll_status_t status;
+    struct symc_group_part part;
+    size_t channel, staging;
 
-    sizes.trace = symc_trace_nbytes(world->config->trace_buffer_size);
-    symc_registry_layout(
-        world->config, world->size, &sizes.group, &sizes.staging);
-    sizes.group += SYMC_FAILURE_ROOM;
-    status = symc_block_create(
-        world->name, world->rank, world->size, &sizes, &world->own, &world->fd);
+    symc_registry_layout(world->config, size, &channel, &staging);
+    part.staging = symc_round_to_page(SYMC_GROUP_CHANNEL + channel);
+    part.nbytes = part.staging + symc_round_to_page(staging);
+    return part;
+}
+
+/* The part of the group of all ranks is offered in the block's head: nothing
+ * else has to be exchanged. */
+static symmcoll_status_t offer_first(
+    struct symmcoll_world *world, const struct symc_group_part *part)
+{
+    symmcoll_status_t status = symc_segments_open(
+        &world->segments, world->rank, world->size, &world->own, world->fd);
+
     if (status != SYMMCOLL_OK)
         return status;
+    status = symc_segment_offer(
+        &world->segments, part->nbytes, part->staging, &world->own.first);
+    if (status != SYMMCOLL_OK)
+        symc_segments_close(&world->segments);
+    world->own.block->first = world->own.first;
+    return status;
+}
+
+static symmcoll_status_t make_block(struct symmcoll_world *world, size_t *least)
+{
+    const struct symc_group_part part = symc_world_lay_out(world, world->size);
+    size_t trace = symc_trace_nbytes(world->config->trace_buffer_size);
+    struct symc_trace_ring *ring;
+    symmcoll_status_t status;
+
+    *least = symc_block_nbytes(trace) + part.nbytes;
+    status = symc_block_create(world->name, world->rank, world->size, trace,
+        symc_arena_choose_nbytes(*least, world->size), &world->own, &world->fd);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = offer_first(world, &part);
+    if (status != SYMMCOLL_OK) {
+        symc_block_unmap(&world->own);
+        close(world->fd);
+        return status;
+    }
     ring = symc_block_trace(&world->own);
     symc_trace_init(
         ring, world->config->trace_buffer_size, world->rank, world->size);
@@ -99,7 +133,7 @@ static void close_launcher(struct symmcoll_world *world)
 }
 
 static symmcoll_status_t join_ranks(
-    struct symmcoll_world *world, int64_t deadline_ns)
+    struct symmcoll_world *world, size_t least, int64_t deadline_ns)
 {
     struct symc_bootstrap_args args = {
         .server = world->rendezvous.server[0] != '\0' ? world->rendezvous.server
@@ -118,7 +152,7 @@ static symmcoll_status_t join_ranks(
         return SYMMCOLL_OK;
     }
     return symc_bootstrap_join(
-        &args, &world->own, world->fd, world->peers, &world->threads);
+        &args, &world->own, world->fd, least, world->peers, &world->threads);
 }
 
 /* Everything up to the peers' blocks; what was made is left for
@@ -131,6 +165,7 @@ static symmcoll_status_t join_world(
     symmcoll_status_t status =
         symc_rendezvous_open(args, config, deadline, &world->rendezvous);
     char detail[SYMC_DETAIL_MAX];
+    size_t least;
 
     if (status != SYMMCOLL_OK)
         return status;
@@ -138,15 +173,18 @@ static symmcoll_status_t join_world(
     world->size = world->rendezvous.size;
     world->log.rank = world->rank;
     world->peers = symc_alloc((size_t)world->size, sizeof(*world->peers));
-    status = world->peers == NULL ? SYMMCOLL_ERR_NO_MEMORY : make_block(world);
+    status = world->peers == NULL ? SYMMCOLL_ERR_NO_MEMORY
+                                  : make_block(world, &least);
     if (status == SYMMCOLL_OK)
-        status = join_ranks(world, deadline);
+        status = join_ranks(world, least, deadline);
     if (status == SYMMCOLL_OK) {
+        symc_segments_connect(&world->segments, world->peers);
         symc_world_watch_launcher(world);
         return SYMMCOLL_OK;
     }
     if (world->own.block != NULL) {
         symc_liveness_give_up(&world->own.block->liveness);
+        symc_segments_close(&world->segments);
         symc_block_unmap(&world->own);
         close(world->fd);
     }
@@ -194,6 +232,7 @@ symmcoll_status_t symc_world_open(
 leave:
     symc_liveness_give_up(&made->own.block->liveness);
     pthread_mutex_destroy(&made->lock);
+    symc_segments_close(&made->segments);
     symc_bootstrap_leave(made->peers, made->size);
     close(made->fd);
     close_launcher(made);
@@ -213,6 +252,7 @@ void symc_world_close(struct symmcoll_world *world, bool orderly)
     symc_callbacks_stop(&world->origin->callbacks);
     symc_monitor_stop(world, orderly);
     pthread_mutex_destroy(&world->lock);
+    symc_segments_close(&world->segments);
     symc_bootstrap_leave(world->peers, world->size);
     close(world->fd);
     close_launcher(world);
@@ -258,20 +298,6 @@ struct symc_members *symc_world_next(
     next = after == NULL ? world->members : after->next;
     pthread_mutex_unlock(&world->lock);
     return next;
-}
-
-symmcoll_status_t symc_world_reserve(struct symmcoll_world *world)
-{
-    symmcoll_status_t status = SYMMCOLL_OK;
-
-    pthread_mutex_lock(&world->lock);
-    if (!world->reserved) {
-        status = symc_block_reserve(world->fd, world->own.layout.staging_offset,
-            world->own.layout.staging_nbytes, "staging of collectives");
-        world->reserved = status == SYMMCOLL_OK;
-    }
-    pthread_mutex_unlock(&world->lock);
-    return status;
 }
 
 symmcoll_status_t symmcoll_op_create_premul(

@@ -12,6 +12,7 @@
 #include "rendezvous/rendezvous.h"
 #include "segment/doorbell.h"
 #include "segment/liveness.h"
+#include "segment/segment.h"
 #include "trace/trace.h"
 #include "work/origin.h"
 #include "world/failure.h"
@@ -52,20 +53,36 @@ struct symmcoll_world {
     struct symc_origin *origin; /* what works may keep after finalize */
     const uint32_t *alive;      /* its mark: 1; 0 in a forked child */
     struct symc_block_view own; /* this rank's block */
-    int fd;                     /* of it */
-    int launcher;               /* pidfd of the launcher, -1: none or unknown */
-    ino_t launcher_inode;       /* of that descriptor */
+    int fd;                     /* of its arena */
+    struct symc_segments segments;
+    int launcher;         /* pidfd of the launcher, -1: none or unknown */
+    ino_t launcher_inode; /* of that descriptor */
     struct symc_peer *peers;
     struct symc_trace_writer trace;
     struct symc_monitor monitor;
 
     pthread_mutex_t lock;         /* of what follows */
     struct symc_members *members; /* all groups */
-    bool reserved;                /* the staging is backed by memory */
     double *factors;              /* of PREMUL_SUM operations */
     int factor_count;
     struct symmcoll_group *all; /* owned by the layer above */
 };
+
+/*
+ * Where things are in a group's part of every member's arena: the failure
+ * record, the doorbell, the backend's channel, and on a page, the staging.  All
+ * but the staging is backed by memory at once.
+ */
+#define SYMC_GROUP_DOORBELL SYMC_FAILURE_ROOM
+#define SYMC_GROUP_CHANNEL (SYMC_GROUP_DOORBELL + sizeof(struct symc_doorbell))
+struct symc_group_part {
+    size_t staging;
+    size_t nbytes;
+};
+
+/* The part of a group of so many ranks. */
+struct symc_group_part symc_world_lay_out(
+    const struct symmcoll_world *world, int size);
 
 /* Numbers of operations made by symmcoll_op_create_premul() begin here. */
 #define SYMC_PREMUL_FIRST 1024
@@ -97,9 +114,6 @@ struct symc_members *symc_world_next(
 /* The factor of a PREMUL_SUM operation; false where op is none. */
 bool symc_world_factor(
     struct symmcoll_world *world, symmcoll_op_t op, double *factor);
-
-/* Back the staging with memory; once. */
-symmcoll_status_t symc_world_reserve(struct symmcoll_world *world);
 
 /* ---- alarm.c ---- */
 

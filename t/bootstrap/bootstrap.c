@@ -301,7 +301,6 @@ static void test_held_name(void)
 /* Join with a descriptor that is no block, or with none. */
 static int offers_no_block(int rank, int size, void *arg)
 {
-    static const struct symc_block_sizes sizes = {4096, 4096, 4096};
     struct symc_bootstrap_args args = args_of(rank, size);
     struct symc_bootstrap_offer mine = {.fds = {-1, -1}, .nbytes = 4096},
                                 all[MOST];
@@ -318,11 +317,12 @@ static int offers_no_block(int rank, int size, void *arg)
                    ? 0
                    : 1;
     }
-    if (symc_block_create("test", rank, size, &sizes, &own, &fd) != SYMMCOLL_OK)
+    if (symc_block_create("test", rank, size, 4096, 65536, &own, &fd) !=
+        SYMMCOLL_OK)
         return 1;
     before = dup(0);
     close(before);
-    return failed_with(symc_bootstrap_join(&args, &own, fd, peers, &threads),
+    return failed_with(symc_bootstrap_join(&args, &own, fd, 0, peers, &threads),
                SYMMCOLL_ERR_INVALID, "rank 1: expected a sealed memfd") &&
                    dup(0) == before
                ? 0

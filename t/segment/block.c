@@ -8,6 +8,7 @@
 #include "child.h"
 
 #include "segment/block.h"
+#include "segment/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,15 +21,16 @@
 #define OWN_ADDRESS_SPACE 1
 #endif
 
-static const struct symc_block_sizes sizes = {
-    .trace = 5000, .group = 3000, .staging = (size_t)1 << 20};
+#define TRACE 5000
+#define ARENA ((size_t)2 << 20)
 
 /* A block of rank 2 of 3; ends the program where there is none. */
 static struct symc_block_view make_block(int *fd)
 {
     struct symc_block_view view;
 
-    if (symc_block_create("test", 2, 3, &sizes, &view, fd) != SYMMCOLL_OK) {
+    if (symc_block_create("test", 2, 3, TRACE, ARENA, &view, fd) !=
+        SYMMCOLL_OK) {
         diag("%s", symmcoll_last_error());
         exit(1);
     }
@@ -57,18 +59,15 @@ static void test_layout(void)
             strcmp(block->world, "test") == 0 &&
             atomic_load(&block->liveness) == SYMC_LIVENESS_NONE,
         "a block says whose it is");
-    ok(layout->trace_nbytes == 5000 && layout->group_nbytes == 3000 &&
-            layout->staging_nbytes == (size_t)1 << 20 &&
-            layout->trace_offset % 4096 == 0 &&
-            layout->group_offset % 4096 == 0 &&
-            layout->staging_offset % 4096 == 0 &&
-            layout->group_offset >= layout->trace_offset + 5000 &&
-            layout->staging_offset >= layout->group_offset + 3000 &&
-            layout->nbytes >= layout->staging_offset + ((size_t)1 << 20),
+    ok(layout->trace_nbytes == TRACE && layout->trace_offset % 4096 == 0 &&
+            layout->trace_offset >= sizeof(*block) &&
+            layout->nbytes >= layout->trace_offset + TRACE &&
+            layout->nbytes == symc_block_nbytes(TRACE) &&
+            layout->nbytes % 4096 == 0 && view.mapped == ARENA,
         "its parts are as large as asked, apart, and on pages");
-    ok(is_zero(block, layout->trace_offset, 5000) &&
-            is_zero(block, layout->group_offset, 3000),
-        "its parts begin as zeros");
+    ok(is_zero(block, layout->trace_offset, TRACE) &&
+            is_zero(block, layout->nbytes, ARENA - layout->nbytes),
+        "its parts and its arena begin as zeros");
     symc_block_unmap(&view);
     close(fd);
 }
@@ -77,17 +76,17 @@ static void test_seals(void)
 {
     int fd;
     struct symc_block_view view = make_block(&fd);
-    off_t nbytes = (off_t)view.layout.nbytes;
+    off_t nbytes = (off_t)view.mapped;
 
     ok(ftruncate(fd, 4096) != 0 && errno == EPERM, "nobody can shorten it");
     ok(ftruncate(fd, nbytes * 2) != 0 && errno == EPERM, "nobody can grow it");
     ok(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) != 0, "its seals are final");
     ok((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0, "no other program inherits it");
-    ok(symc_block_reserve(fd, view.layout.staging_offset,
-           view.layout.staging_nbytes, "staging") == SYMMCOLL_OK &&
-            symc_block_reserve(fd, view.layout.staging_offset, 0, "nothing") ==
+    ok(symc_memory_reserve(fd, view.layout.nbytes, ARENA - view.layout.nbytes,
+           "the rest") == SYMMCOLL_OK &&
+            symc_memory_reserve(fd, view.layout.nbytes, 0, "nothing") ==
                 SYMMCOLL_OK,
-        "its staging can be backed by memory, seals or not");
+        "its arena can be backed by memory, seals or not");
     symc_block_unmap(&view);
     close(fd);
 }
@@ -97,37 +96,60 @@ static void test_mapping(void)
     int fd;
     struct symc_block_view view = make_block(&fd), other = {0};
     struct symc_block *block = view.block;
-    size_t nbytes = view.layout.nbytes;
+    const uint64_t head = view.layout.nbytes;
 
-    ok(symc_block_map(fd, 2, nbytes, &other) == SYMMCOLL_OK &&
-            other.block != block &&
+    ok(symc_block_map(fd, 2, ARENA, ARENA, &other) == SYMMCOLL_OK &&
+            other.block != block && other.mapped == ARENA &&
             memcmp(&other.layout, &view.layout, sizeof(other.layout)) == 0,
         "another rank maps it");
     block->exit.marked = 77;
     ok(other.block->exit.marked == 77, "both see the same memory");
     symc_block_unmap(&other);
-    ok(failed_with(symc_block_map(fd, 1, nbytes, &other), SYMMCOLL_ERR_INVALID,
-           "expected rank 1"),
+    ok(symc_block_map(fd, 2, ARENA, 0, &other) == SYMMCOLL_OK &&
+            other.mapped == head && other.first.nbytes == 0,
+        "the launcher maps the block alone");
+    symc_block_unmap(&other);
+    block->first = (struct symc_offer){head, 8192, 4096};
+    ok(symc_block_map(fd, 2, ARENA, 0, &other) == SYMMCOLL_OK &&
+            other.mapped == head + 8192 && other.first.offset == head &&
+            other.first.nbytes == 8192 && other.first.generation == 4096,
+        "or with its first segment");
+    symc_block_unmap(&other);
+    block->first.nbytes = ARENA;
+    ok(symc_block_map(fd, 2, ARENA, 0, &other) == SYMMCOLL_OK &&
+            other.mapped == head && other.first.nbytes == 0,
+        "a first segment that is not within the arena is none");
+    symc_block_unmap(&other);
+    ok(failed_with(symc_block_map(fd, 1, ARENA, ARENA, &other),
+           SYMMCOLL_ERR_INVALID, "expected rank 1"),
         "another rank's block is refused");
-    ok(failed_with(symc_block_map(fd, 2, nbytes + 4096, &other),
+    ok(failed_with(symc_block_map(fd, 2, ARENA + 4096, ARENA, &other),
            SYMMCOLL_ERR_INVALID, "bytes, found"),
         "a block of another size is refused");
-    ok(failed_with(symc_block_map(fd, 2, 16, &other), SYMMCOLL_ERR_INVALID,
+    ok(failed_with(symc_block_map(fd, 2, 16, 16, &other), SYMMCOLL_ERR_INVALID,
            "expected 16 bytes"),
         "a size that holds no head is refused");
-    block->layout.staging_nbytes = nbytes;
-    ok(failed_with(symc_block_map(fd, 2, nbytes, &other), SYMMCOLL_ERR_INVALID,
-           "outside"),
+    ok(failed_with(symc_block_map(fd, 2, ARENA, ARENA + 4096, &other),
+           SYMMCOLL_ERR_INVALID, "or more, found"),
+        "more than there is of it is not mapped");
+    block->layout.trace_nbytes = ARENA;
+    ok(failed_with(symc_block_map(fd, 2, ARENA, ARENA, &other),
+           SYMMCOLL_ERR_INVALID, "outside"),
         "a block with a part outside of it is refused");
-    block->layout.staging_nbytes = sizes.staging;
-    block->layout.group_offset += 8;
-    ok(failed_with(symc_block_map(fd, 2, nbytes, &other), SYMMCOLL_ERR_INVALID,
-           "on pages"),
+    block->layout.trace_nbytes = TRACE;
+    block->layout.trace_offset += 8;
+    ok(failed_with(symc_block_map(fd, 2, ARENA, ARENA, &other),
+           SYMMCOLL_ERR_INVALID, "on pages"),
         "a block with a part off its page is refused");
-    block->layout.group_offset -= 8;
+    block->layout.trace_offset -= 8;
+    block->layout.nbytes = ARENA * 2;
+    ok(failed_with(symc_block_map(fd, 2, ARENA, 0, &other),
+           SYMMCOLL_ERR_INVALID, "outside"),
+        "a block that is larger than its arena is refused");
+    block->layout.nbytes = head;
     block->magic++;
-    ok(failed_with(symc_block_map(fd, 2, nbytes, &other), SYMMCOLL_ERR_INVALID,
-           "of another version"),
+    ok(failed_with(symc_block_map(fd, 2, ARENA, ARENA, &other),
+           SYMMCOLL_ERR_INVALID, "of another version"),
         "a block of another version is refused");
     symc_block_unmap(&view);
     symc_block_unmap(&view);
@@ -140,22 +162,22 @@ static void test_strange_files(void)
     int ends[2] = {-1, -1};
     int fd = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-    if (fd < 0 || ftruncate(fd, 8192) != 0 || pipe(ends) != 0)
+    if (fd < 0 || ftruncate(fd, 65536) != 0 || pipe(ends) != 0)
         exit(1);
-    ok(failed_with(
-           symc_block_map(fd, 0, 8192, &view), SYMMCOLL_ERR_INVALID, "sealed"),
+    ok(failed_with(symc_block_map(fd, 0, 65536, 0, &view), SYMMCOLL_ERR_INVALID,
+           "sealed"),
         "memory without seals is refused");
-    ok(failed_with(symc_block_map(ends[0], 0, 8192, &view),
+    ok(failed_with(symc_block_map(ends[0], 0, 65536, 0, &view),
            SYMMCOLL_ERR_INVALID, "sealed"),
         "a pipe is refused");
-    ok(failed_with(
-           symc_block_map(-1, 0, 8192, &view), SYMMCOLL_ERR_INVALID, "sealed"),
+    ok(failed_with(symc_block_map(-1, 0, 65536, 0, &view), SYMMCOLL_ERR_INVALID,
+           "sealed"),
         "a closed descriptor is refused");
     fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-    ok(failed_with(symc_block_map(fd, 0, 1 << 20, &view), SYMMCOLL_ERR_INVALID,
-           "expected 1048576 bytes, found 8192"),
+    ok(failed_with(symc_block_map(fd, 0, 1 << 20, 0, &view),
+           SYMMCOLL_ERR_INVALID, "expected 1048576 bytes, found 65536"),
         "a short file is refused");
-    ok(failed_with(symc_block_map(fd, 0, 8192, &view), SYMMCOLL_ERR_INVALID,
+    ok(failed_with(symc_block_map(fd, 0, 65536, 0, &view), SYMMCOLL_ERR_INVALID,
            "another version"),
         "sealed memory that is no block is refused");
     close(fd);
@@ -176,14 +198,12 @@ static void set_limit(int resource, rlim_t value)
         exit(1);
 }
 
-static symmcoll_status_t try_block(size_t staging)
+static symmcoll_status_t try_block(size_t nbytes)
 {
-    struct symc_block_sizes wanted = sizes;
     struct symc_block_view view;
     int fd;
 
-    wanted.staging = staging;
-    return symc_block_create("test", 0, 1, &wanted, &view, &fd);
+    return symc_block_create("test", 0, 1, TRACE, nbytes, &view, &fd);
 }
 
 static int with_file_limit(void *arg)
@@ -225,8 +245,8 @@ static int reserve_with_file_limit(void *arg)
     (void)arg;
     set_limit(RLIMIT_FSIZE, 64 * 1024);
     return failed_with(
-        symc_block_reserve(fd, view.layout.staging_offset,
-            view.layout.staging_nbytes, "staging of collectives"),
+        symc_memory_reserve(fd, view.layout.nbytes, ARENA - view.layout.nbytes,
+            "staging of collectives"),
         SYMMCOLL_ERR_NO_MEMORY, "staging of collectives: ");
 }
 
@@ -235,7 +255,7 @@ static int more_than_the_machine_has(void *arg)
     int fd = memfd_create("test", MFD_CLOEXEC);
 
     (void)arg;
-    return failed_with(symc_block_reserve(fd, 0, (size_t)1 << 50, "a test"),
+    return failed_with(symc_memory_reserve(fd, 0, (size_t)1 << 50, "a test"),
                SYMMCOLL_ERR_NO_MEMORY, "1 PiB asked for") &&
            strstr(symmcoll_last_error(), "available on this machine") != NULL;
 }

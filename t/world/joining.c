@@ -66,9 +66,10 @@ static struct symc_block *join_by_hand(const struct faults_rank *self)
     struct symc_bootstrap_args bootstrap_args = {
         .rank = self->rank, .size = self->size, .deadline_ns = deadline};
     struct symc_rendezvous rendezvous;
-    struct symc_block_sizes sizes;
+    static struct symc_segments segments;
     struct symc_config *config;
     struct symc_block_view own;
+    size_t trace, channel, staging;
     bool threads;
     int fd;
 
@@ -77,17 +78,23 @@ static struct symc_block *join_by_hand(const struct faults_rank *self)
         symc_rendezvous_open(&args, config, deadline, &rendezvous) !=
             SYMMCOLL_OK)
         return NULL;
-    sizes.trace = symc_trace_nbytes(config->trace_buffer_size);
-    symc_registry_layout(config, self->size, &sizes.group, &sizes.staging);
-    sizes.group += SYMC_FAILURE_ROOM;
+    trace = symc_trace_nbytes(config->trace_buffer_size);
+    symc_registry_layout(config, self->size, &channel, &staging);
+    channel = symc_round_to_page(SYMC_GROUP_CHANNEL + channel);
     bootstrap_args.name = rendezvous.name;
-    if (symc_block_create(self->world_name, self->rank, self->size, &sizes,
-            &own, &fd) != SYMMCOLL_OK)
+    if (symc_block_create(self->world_name, self->rank, self->size, trace,
+            (size_t)1 << 30, &own, &fd) != SYMMCOLL_OK ||
+        symc_segments_open(&segments, self->rank, self->size, &own, fd) !=
+            SYMMCOLL_OK ||
+        symc_segment_offer(&segments, channel + staging, channel, &own.first) !=
+            SYMMCOLL_OK)
         return NULL;
+    own.block->first = own.first;
     symc_trace_init(symc_block_trace(&own), config->trace_buffer_size,
         self->rank, self->size);
-    if (symc_bootstrap_join(&bootstrap_args, &own, fd, peers, &threads) !=
-        SYMMCOLL_OK)
+    if (symc_bootstrap_join(&bootstrap_args, &own, fd,
+            own.first.offset + own.first.nbytes, peers,
+            &threads) != SYMMCOLL_OK)
         return NULL;
     return own.block;
 }

@@ -191,7 +191,7 @@ static size_t address_space(void)
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* There is room for the own block, and for half of another's. */
+/* There is room for the least of the own arena, and for half of another's. */
 static int fall_short_of_space(struct faults_rank *self)
 {
     size_t nbytes;
@@ -199,7 +199,7 @@ static int fall_short_of_space(struct faults_rank *self)
 
     if (!faults_init(self))
         return 1;
-    nbytes = self->world->own.layout.nbytes;
+    nbytes = self->world->own.first.offset + self->world->own.first.nbytes;
     if (faults_barrier(self) != SYMMCOLL_OK || faults_finalize(self) != 0)
         return 1;
     if (self->rank == POOR)

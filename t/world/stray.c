@@ -17,6 +17,7 @@
 #define VICTIM 1
 #define COUNT 70000 /* floats: goes through the staging */
 #define RANDOM 0u
+#define GROUP_NBYTES 24576 /* of the group's part, before its staging */
 
 /* What the words become. */
 static const uint32_t patterns[] = {
@@ -30,6 +31,7 @@ static const uint32_t lives[] = {
 enum part {
     CONSTANTS,
     WORDS,
+    TABLE,
     RECORDER,
     GROUP,
     WHOLE
@@ -45,18 +47,23 @@ static void write_over(
     const struct symc_block_view *view, enum part part, uint32_t pattern)
 {
     const struct symc_block_layout layout = view->layout;
-    size_t first = 0, end = layout.staging_offset;
+    const struct symc_offer group = view->first;
+    /* The failure record, doorbell and channel; staging is data. */
+    size_t first = 0, end = group.offset + GROUP_NBYTES;
     uint64_t random = 88172645463325252;
 
     if (part == CONSTANTS)
         end = offsetof(struct symc_block, liveness);
     else if (part == WORDS)
         first = offsetof(struct symc_block, liveness),
+        end = offsetof(struct symc_block, segments);
+    else if (part == TABLE)
+        first = offsetof(struct symc_block, segments),
         end = sizeof(*view->block);
     else if (part == RECORDER)
-        first = layout.trace_offset, end = layout.group_offset;
+        first = layout.trace_offset, end = layout.nbytes;
     else if (part == GROUP)
-        first = layout.group_offset;
+        first = group.offset;
     for (size_t at = first; at < end; at += sizeof(pattern)) {
         uint32_t word = pattern;
 
@@ -84,7 +91,8 @@ static int go_on_until_told(struct faults_rank *self)
         write_over(&self->world->peers[stray->target].view, stray->part,
             stray->pattern);
         /* What is left whole, the others go on to use. */
-        if (stray->part == CONSTANTS || stray->part == RECORDER) {
+        if (stray->part == CONSTANTS || stray->part == TABLE ||
+            stray->part == RECORDER) {
             (void)faults_barrier(self);
             (void)faults_sum(self, x, COUNT);
         }
@@ -153,12 +161,13 @@ static void test_part(enum part part, int target, const char *name)
 
 int main(void)
 {
-    plan(10);
+    plan(12);
     faults_begin();
     setenv("SYMMCOLL_LOG_LEVEL", "off", 1);
     for (int target = VICTIM; target >= 0; target--) {
         test_part(CONSTANTS, target, "the constants");
         test_part(WORDS, target, "the words of life and waiting");
+        test_part(TABLE, target, "the table of segments");
         test_part(RECORDER, target, "the flight recorder");
         test_part(GROUP, target, "the group's part");
         test_part(WHOLE, target, "all");

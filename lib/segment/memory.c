@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sealed memfds: making, checking, mapping and reserving them.
+ */
+#include "segment/memory.h"
+
+#include "base/proc.h"
+#include "segment/arena.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* A limit as text, for a message. */
+static const char *format_limit(int resource, char *buffer)
+{
+    struct rlimit limit;
+
+    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+        strcpy(buffer, "unlimited");
+        return buffer;
+    }
+    return symc_format_bytes(limit.rlim_cur, buffer);
+}
+
+/* Memory that the kernel can still provide, 0 where it is unknown. */
+static size_t memory_available(void)
+{
+    static const char name[] = "\nMemAvailable:";
+    char text[4096];
+    const char *at;
+
+    symc_proc_read("/proc/meminfo", text, sizeof(text));
+    at = strstr(text, name);
+    return at != NULL ? strtoul(at + strlen(name), NULL, 10) * 1024 : 0;
+}
+
+static symmcoll_status_t fail_no_memory(
+    int error, const char *what, size_t nbytes, int resource, const char *name)
+{
+    char asked[32], available[32], limit[32];
+
+    return symc_fail_errno(SYMMCOLL_ERR_NO_MEMORY, error,
+        "%s: %s asked for, %s available on this machine, %s is %s", what,
+        symc_format_bytes(nbytes, asked),
+        symc_format_bytes(memory_available(), available), name,
+        format_limit(resource, limit));
+}
+
+/* Growing a file past RLIMIT_FSIZE would raise SIGXFSZ: check first. */
+static symmcoll_status_t check_file_limit(const char *what, size_t nbytes)
+{
+    struct rlimit limit;
+    char asked[32], allowed[32];
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 ||
+        limit.rlim_cur == RLIM_INFINITY || nbytes <= limit.rlim_cur)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+        "%s: %s of shared memory asked for, RLIMIT_FSIZE is %s", what,
+        symc_format_bytes(nbytes, asked),
+        symc_format_bytes(limit.rlim_cur, allowed));
+}
+
+symmcoll_status_t symc_memory_create(
+    const char *name, size_t nbytes, const char *what, int *fd)
+{
+    symmcoll_status_t status = check_file_limit(what, nbytes);
+    int made;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    made = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (made < 0)
+        return symc_fail_descriptor(errno, what);
+    if (ftruncate(made, (off_t)nbytes) != 0)
+        status =
+            fail_no_memory(errno, what, nbytes, RLIMIT_FSIZE, "RLIMIT_FSIZE");
+    else if (fcntl(made, F_ADD_SEALS, SEALS) != 0)
+        status = symc_fail_errno(SYMMCOLL_ERR_SYSTEM, errno, "%s: seals", what);
+    if (status != SYMMCOLL_OK) {
+        close(made);
+        return status;
+    }
+    *fd = made;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_memory_check(
+    int fd, size_t nbytes, const char *what, int rank)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+    struct stat found;
+
+    if (seals < 0 || (seals & SEALS) != SEALS)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: rank %d: expected a sealed memfd, found seals %d", what, rank,
+            seals);
+    if (fstat(fd, &found) != 0 || (size_t)found.st_size != nbytes)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: rank %d: expected %zu bytes, found %lld", what, rank, nbytes,
+            (long long)found.st_size);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_memory_map(
+    int fd, size_t nbytes, const char *what, void **at)
+{
+    /* Under mlockall(MCL_FUTURE) what is mapped accessible is filled at once,
+     * to its end. */
+    void *made = mmap(NULL, nbytes, PROT_NONE, MAP_SHARED, fd, 0);
+
+    if (made == MAP_FAILED)
+        return fail_no_memory(errno, what, nbytes, RLIMIT_AS, "RLIMIT_AS");
+    munlock(made, nbytes);
+    if (mprotect(made, nbytes, PROT_READ | PROT_WRITE) != 0) {
+        int error = errno;
+
+        munmap(made, nbytes);
+        return fail_no_memory(error, what, nbytes, RLIMIT_AS, "RLIMIT_AS");
+    }
+    /* A forked child has no monitor and must not use it. */
+    madvise(made, nbytes, MADV_DONTFORK);
+    *at = made;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_memory_reserve(
+    int fd, size_t offset, size_t nbytes, const char *what)
+{
+    symmcoll_status_t status = check_file_limit(what, offset + nbytes);
+    size_t available;
+    int error;
+
+    if (status != SYMMCOLL_OK || nbytes == 0)
+        return status;
+    /* The kernel would fill the machine page by page and find out at the end,
+     * by then at the cost of other processes. */
+    available = memory_available();
+    if (available > 0 && nbytes > available)
+        return fail_no_memory(
+            ENOMEM, what, nbytes, RLIMIT_FSIZE, "RLIMIT_FSIZE");
+    do {
+        error = fallocate(fd, 0, (off_t)offset, (off_t)nbytes) == 0 ? 0 : errno;
+    } while (error == EINTR);
+    if (error != 0)
+        return fail_no_memory(
+            error, what, nbytes, RLIMIT_FSIZE, "RLIMIT_FSIZE");
+    return SYMMCOLL_OK;
+}
+
+void symc_memory_populate(void *part, size_t nbytes)
+{
+    madvise(part, symc_round_to_page(nbytes), MADV_POPULATE_WRITE);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Shared memory without a name: sealed memfds, backed by memory before they are
+ * used, so that a full machine is an error of a call and not a SIGBUS later.
+ */
+#ifndef SYMC_SEGMENT_MEMORY_H
+#define SYMC_SEGMENT_MEMORY_H
+
+#include "base/base.h"
+
+/*
+ * Make so many bytes of address space that nobody can shorten or grow; what
+ * there is of it in memory is what symc_memory_reserve() has reserved.
+ *
+ * what  for messages: who asks
+ *
+ * Errors: NO_MEMORY (what was asked, what there was), SYSTEM.
+ */
+symmcoll_status_t symc_memory_create(
+    const char *name, size_t nbytes, const char *what, int *fd);
+
+/* Whether a descriptor is such memory of a size.  Errors: INVALID (expected and
+ * found, and the rank it is of). */
+symmcoll_status_t symc_memory_check(
+    int fd, size_t nbytes, const char *what, int rank);
+
+/* Map the first bytes.  A forked child does not have the mapping, and no lock of
+ * the program's on its memory applies to it. Errors: NO_MEMORY. */
+symmcoll_status_t symc_memory_map(
+    int fd, size_t nbytes, const char *what, void **at);
+
+/* Back a part with memory now; what says for what.  Errors: NO_MEMORY. */
+symmcoll_status_t symc_memory_reserve(
+    int fd, size_t offset, size_t nbytes, const char *what);
+
+/* Let this process touch a part, which begins on a page, without page faults;
+ * best effort. */
+void symc_memory_populate(void *part, size_t nbytes);
+
+#endif

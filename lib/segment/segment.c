@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Segments: offers, accepting them, leaving, and taking ranges back.
+ */
+#include "segment/segment.h"
+
+#include "segment/liveness.h"
+#include "segment/memory.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ENTRY_BITS 12 /* of a generation */
+_Static_assert(SYMC_SEGMENTS_MAX == 1 << ENTRY_BITS, "an entry has its number");
+
+static uint32_t entry_of(uint64_t generation)
+{
+    return (uint32_t)(generation & (SYMC_SEGMENTS_MAX - 1));
+}
+
+/* ---- of a rank ---- */
+
+symmcoll_status_t symc_segments_open(struct symc_segments *segments, int rank,
+    int size, const struct symc_block_view *own, int fd)
+{
+    symmcoll_status_t status;
+
+    *segments = (struct symc_segments){.rank = rank,
+        .size = size,
+        .block = own->block,
+        .free_entries = SYMC_SEGMENTS_MAX};
+    segments->entries =
+        symc_alloc(SYMC_SEGMENTS_MAX, sizeof(*segments->entries));
+    if (segments->entries == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    for (uint32_t i = 0; i < SYMC_SEGMENTS_MAX; i++)
+        segments->entries[i] = SYMC_SEGMENTS_MAX - 1 - i;
+    status =
+        symc_arena_init(&segments->arena, fd, own->layout.nbytes, own->mapped);
+    if (status != SYMMCOLL_OK) {
+        free(segments->entries);
+        return status;
+    }
+    pthread_mutex_init(&segments->lock, NULL);
+    return SYMMCOLL_OK;
+}
+
+void symc_segments_connect(
+    struct symc_segments *segments, const struct symc_peer *peers)
+{
+    size_t end = segments->arena.end;
+
+    for (int r = 0; r < segments->size; r++) {
+        if (peers[r].view.block != NULL && peers[r].view.mapped < end)
+            end = peers[r].view.mapped;
+    }
+    pthread_mutex_lock(&segments->lock);
+    segments->peers = peers;
+    symc_arena_trim(&segments->arena, end);
+    pthread_mutex_unlock(&segments->lock);
+}
+
+static void free_segment(struct symc_segment *segment)
+{
+    free(segment->at);
+    free(segment->global);
+    free(segment->offers);
+    free(segment);
+}
+
+void symc_segments_close(struct symc_segments *segments)
+{
+    while (segments->live != NULL)
+        symc_segment_leave(segments->live);
+    while (segments->leaving != NULL) {
+        struct symc_segment *first = segments->leaving;
+
+        segments->leaving = first->next;
+        free_segment(first);
+    }
+    symc_places_free(&segments->places);
+    symc_arena_destroy(&segments->arena);
+    pthread_mutex_destroy(&segments->lock);
+    free(segments->entries);
+}
+
+/* ---- taking ranges back; all under the lock ---- */
+
+/* Free a range of the own arena and its entry; false where that has to be tried
+ * again. */
+static bool take_back(
+    struct symc_segments *segments, const struct symc_offer *offer)
+{
+    if (!symc_arena_return(&segments->arena, offer->offset, offer->nbytes))
+        return false;
+    segments->entries[segments->free_entries++] = entry_of(offer->generation);
+    return true;
+}
+
+/* A peer's entry for what it has offered. */
+static uint64_t read_entry(const struct symc_peer *peer, uint64_t generation)
+{
+    return atomic_load_explicit(
+        &peer->view.block->segments[entry_of(generation)],
+        memory_order_acquire);
+}
+
+/* Whether a member of a segment uses it no more. */
+static bool has_left(const struct symc_segment *segment, int member)
+{
+    const struct symc_segments *home = segment->home;
+    const struct symc_peer *peer = &home->peers[segment->global[member]];
+    uint64_t expected = segment->offers[member].generation, found, later;
+
+    if (member == segment->rank || segment->offers[member].nbytes == 0 ||
+        peer->view.block == NULL)
+        return true;
+    found = read_entry(peer, expected);
+    later = found & ~SYMC_SEGMENT_LEFT;
+    if (found == (expected | SYMC_SEGMENT_LEFT) ||
+        (later > expected && entry_of(later) == entry_of(expected)))
+        return true;
+    return symc_liveness_state(peer) != SYMC_LIVENESS_ALIVE;
+}
+
+static bool have_all_left(const struct symc_segment *segment)
+{
+    for (int m = 0; m < segment->size; m++) {
+        if (!has_left(segment, m))
+            return false;
+    }
+    return true;
+}
+
+static int reap(struct symc_segments *segments)
+{
+    struct symc_segment **at = &segments->leaving;
+    int remain = 0;
+
+    while (*at != NULL) {
+        struct symc_segment *segment = *at;
+
+        if (have_all_left(segment) &&
+            take_back(segments, &segment->offers[segment->rank])) {
+            *at = segment->next;
+            free_segment(segment);
+        } else {
+            at = &segment->next;
+            remain++;
+        }
+    }
+    return remain;
+}
+
+int symc_segments_reap(struct symc_segments *segments)
+{
+    int remain;
+
+    pthread_mutex_lock(&segments->lock);
+    remain = reap(segments);
+    pthread_mutex_unlock(&segments->lock);
+    return remain;
+}
+
+/* ---- offers ---- */
+
+/* Enter a generation in the own table; LEFT or not. */
+static void write_entry(struct symc_segments *segments, uint64_t word)
+{
+    /* Release: who reads a later generation reads no earlier bytes. */
+    atomic_store_explicit(
+        &segments->block->segments[entry_of(word)], word, memory_order_release);
+}
+
+static symmcoll_status_t make_offer(
+    struct symc_segments *segments, size_t nbytes, struct symc_offer *offer)
+{
+    size_t offset;
+    symmcoll_status_t status;
+
+    reap(segments);
+    if (segments->free_entries == 0)
+        return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+            "segment: expected at most %d at once, found one more",
+            SYMC_SEGMENTS_MAX);
+    status = symc_arena_take(&segments->arena, nbytes, &offset);
+    if (status != SYMMCOLL_OK)
+        return status;
+    *offer = (struct symc_offer){.offset = offset,
+        .nbytes = nbytes,
+        .generation = ++segments->count << ENTRY_BITS |
+                      segments->entries[--segments->free_entries]};
+    write_entry(segments, offer->generation);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_segment_offer(struct symc_segments *segments,
+    size_t nbytes, size_t backed, struct symc_offer *offer)
+{
+    symmcoll_status_t status;
+
+    pthread_mutex_lock(&segments->lock);
+    status = make_offer(segments, nbytes, offer);
+    pthread_mutex_unlock(&segments->lock);
+    if (status != SYMMCOLL_OK || backed == 0)
+        return status;
+    status = symc_memory_reserve(
+        segments->arena.fd, offer->offset, backed, "segment");
+    if (status != SYMMCOLL_OK) {
+        symc_segment_withdraw(segments, offer);
+        return status;
+    }
+    symc_memory_populate((char *)segments->block + offer->offset, backed);
+    return SYMMCOLL_OK;
+}
+
+void symc_segment_withdraw(
+    struct symc_segments *segments, const struct symc_offer *offer)
+{
+    pthread_mutex_lock(&segments->lock);
+    write_entry(segments, offer->generation | SYMC_SEGMENT_LEFT);
+    /* Where the kernel refuses, the range is lost to this world. */
+    (void)take_back(segments, offer);
+    pthread_mutex_unlock(&segments->lock);
+}
+
+/* ---- accepting ---- */
+
+static struct symc_segment *make_segment(struct symc_segments *segments,
+    const int *global, int rank, int size, const struct symc_segment_ops *ops)
+{
+    struct symc_segment *made = symc_alloc(1, sizeof(*made));
+
+    if (made == NULL)
+        return NULL;
+    *made = (struct symc_segment){
+        .ops = ops, .rank = rank, .size = size, .home = segments, .fd = -1};
+    made->at = symc_alloc((size_t)size, sizeof(*made->at));
+    made->global = symc_alloc((size_t)size, sizeof(*made->global));
+    made->offers = symc_alloc((size_t)size, sizeof(*made->offers));
+    if (made->at == NULL || made->global == NULL || made->offers == NULL) {
+        free_segment(made);
+        return NULL;
+    }
+    for (int m = 0; m < size; m++)
+        made->global[m] = global[m];
+    return made;
+}
+
+/* Check a member's offer against what is mapped of its arena. */
+static symmcoll_status_t check_offer(
+    const struct symc_segment *segment, int member)
+{
+    const struct symc_offer *offer = &segment->offers[member];
+    int rank = segment->global[member];
+    const struct symc_peer *peer = &segment->home->peers[rank];
+    const struct symc_block_view *view = &peer->view;
+    uint64_t found;
+
+    if (view->block == NULL || offer->offset % SYMC_PAGE != 0 ||
+        offer->offset < view->layout.nbytes || offer->offset > view->mapped ||
+        offer->nbytes > view->mapped - offer->offset)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "segment: rank %d: expected whole pages between %llu and %zu of "
+            "its arena, found %llu bytes from %llu on",
+            rank, (unsigned long long)view->layout.nbytes, view->mapped,
+            (unsigned long long)offer->nbytes,
+            (unsigned long long)offer->offset);
+    found = read_entry(peer, offer->generation) & ~SYMC_SEGMENT_LEFT;
+    if (found != offer->generation)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "segment: rank %d: expected its part to be of generation %llu, "
+            "found %llu",
+            rank, (unsigned long long)offer->generation,
+            (unsigned long long)found);
+    return SYMMCOLL_OK;
+}
+
+/* Enter a segment among those that live; at[] and nbytes are final. */
+static symmcoll_status_t list_segment(struct symc_segment *segment)
+{
+    struct symc_segments *home = segment->home;
+    symmcoll_status_t status;
+
+    pthread_mutex_lock(&home->lock);
+    status = symc_places_grow(&home->places, (size_t)segment->size);
+    for (int m = 0; status == SYMMCOLL_OK && m < segment->size; m++) {
+        const struct symc_place place = {
+            segment->at[m], segment->nbytes, segment, m};
+
+        if (place.begin != NULL)
+            symc_places_add(&home->places, &place);
+    }
+    segment->next = home->live;
+    home->live = segment;
+    pthread_mutex_unlock(&home->lock);
+    return status;
+}
+
+/* The range is others' to read until they have left, too. */
+static bool leave_arena(struct symc_segment *segment)
+{
+    write_entry(segment->home,
+        segment->offers[segment->rank].generation | SYMC_SEGMENT_LEFT);
+    return false;
+}
+
+static const struct symc_segment_ops arena_ops = {"arena", leave_arena};
+
+symmcoll_status_t symc_segment_accept(struct symc_segments *segments,
+    const int *global, int rank, int size, const struct symc_offer *all,
+    struct symc_segment **segment)
+{
+    struct symc_segment *made =
+        make_segment(segments, global, rank, size, &arena_ops);
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (made == NULL) {
+        /* Nobody notes who has accepted it: the range is not used again. */
+        write_entry(segments, all[rank].generation | SYMC_SEGMENT_LEFT);
+        return SYMMCOLL_ERR_NO_MEMORY;
+    }
+    made->fd = segments->arena.fd;
+    made->nbytes = all[rank].nbytes;
+    for (int m = 0; m < size; m++) {
+        made->offers[m] = all[m];
+        if (all[m].nbytes == 0)
+            continue;
+        if (status == SYMMCOLL_OK)
+            status = check_offer(made, m);
+        if (status == SYMMCOLL_OK)
+            made->at[m] =
+                (char *)segments->peers[global[m]].view.block + all[m].offset;
+        if (all[m].nbytes < made->nbytes)
+            made->nbytes = all[m].nbytes;
+    }
+    if (status == SYMMCOLL_OK)
+        status = list_segment(made);
+    if (status != SYMMCOLL_OK) {
+        symc_segment_leave(made);
+        return status;
+    }
+    *segment = made;
+    return SYMMCOLL_OK;
+}
+
+/* ---- memfds of their own ---- */
+
+static bool unmap(struct symc_segment *segment)
+{
+    for (int m = 0; m < segment->size; m++) {
+        if (segment->at[m] != NULL)
+            munmap(segment->at[m], segment->nbytes);
+    }
+    if (segment->fd >= 0)
+        close(segment->fd);
+    return true;
+}
+
+static const struct symc_segment_ops memfd_ops = {"memfd", unmap};
+
+symmcoll_status_t symc_segment_create(const char *name, size_t nbytes, int *fd)
+{
+    return symc_memory_create(name, symc_round_to_page(nbytes), "segment", fd);
+}
+
+symmcoll_status_t symc_segment_import(struct symc_segments *segments,
+    const int *global, int rank, int size, int *fds, size_t nbytes,
+    struct symc_segment **segment)
+{
+    struct symc_segment *made =
+        make_segment(segments, global, rank, size, &memfd_ops);
+    size_t whole = symc_round_to_page(nbytes);
+    symmcoll_status_t status =
+        made == NULL ? SYMMCOLL_ERR_NO_MEMORY : SYMMCOLL_OK;
+
+    for (int m = 0; m < size; m++) {
+        void *at = NULL;
+
+        if (status == SYMMCOLL_OK && fds[m] >= 0)
+            status = symc_memory_check(fds[m], whole, "segment", global[m]);
+        if (status == SYMMCOLL_OK && fds[m] >= 0)
+            status = symc_memory_map(
+                fds[m], whole, "segment: address space for a rank", &at);
+        if (made != NULL)
+            made->at[m] = at;
+        if (made != NULL && m == rank)
+            made->fd = fds[m];
+        else if (fds[m] >= 0)
+            close(fds[m]);
+        fds[m] = -1;
+    }
+    if (made == NULL)
+        return status;
+    made->nbytes = whole;
+    if (status == SYMMCOLL_OK)
+        status = list_segment(made);
+    if (status != SYMMCOLL_OK) {
+        symc_segment_leave(made);
+        return status;
+    }
+    *segment = made;
+    return SYMMCOLL_OK;
+}
+
+/* ---- using ---- */
+
+symmcoll_status_t symc_segment_reserve(struct symc_segment *segment,
+    size_t offset, size_t nbytes, const char *what)
+{
+    const struct symc_offer *own = &segment->offers[segment->rank];
+
+    if (offset > segment->nbytes || nbytes > segment->nbytes - offset)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a part of %zu bytes, found %zu bytes from %zu on",
+            what, segment->nbytes, nbytes, offset);
+    /* of a memfd: from its start on, an offer of 0 */
+    return symc_memory_reserve(segment->fd, own->offset + offset, nbytes, what);
+}
+
+/* Take a segment out of the list of those that live; nothing where it is not
+ * there. */
+static void unlist(struct symc_segment *segment)
+{
+    struct symc_segment **at = &segment->home->live;
+
+    while (*at != NULL && *at != segment)
+        at = &(*at)->next;
+    if (*at != NULL)
+        *at = segment->next;
+    symc_places_remove(&segment->home->places, segment);
+}
+
+void symc_segment_leave(struct symc_segment *segment)
+{
+    struct symc_segments *home;
+
+    if (segment == NULL)
+        return;
+    home = segment->home;
+    pthread_mutex_lock(&home->lock);
+    unlist(segment);
+    if (segment->ops->leave(segment)) {
+        free_segment(segment);
+    } else {
+        segment->next = home->leaving;
+        home->leaving = segment;
+    }
+    pthread_mutex_unlock(&home->lock);
+}
+
+struct symc_segment *symc_segment_find(struct symc_segments *segments,
+    const void *address, size_t nbytes, int *rank, size_t *offset)
+{
+    struct symc_segment *segment = NULL;
+    const struct symc_place *place;
+
+    pthread_mutex_lock(&segments->lock);
+    place = symc_places_find(&segments->places, address, nbytes);
+    if (place != NULL) {
+        segment = place->segment;
+        *rank = place->rank;
+        *offset = (size_t)((const char *)address - place->begin);
+    }
+    pthread_mutex_unlock(&segments->lock);
+    return segment;
+}
