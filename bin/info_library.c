@@ -106,20 +106,6 @@ void info_add_library(
 
 /* ---- backends ---- */
 
-/* What a backend can do, as words. */
-static void add_abilities(
-    struct info_table *table, const struct symc_backend *backend)
-{
-    char text[96] = "";
-
-    snprintf(text, sizeof(text), "%s%s%s%s",
-        backend->coll != NULL ? " collectives" : "",
-        backend->mem != NULL ? " memory" : "",
-        backend->compute != NULL ? " compute" : "",
-        backend->admin != NULL ? " admin" : "");
-    info_text(table, text[0] != '\0' ? text + 1 : NULL);
-}
-
 static bool is_installed(const char *name)
 {
     char path[PATH_MAX];
@@ -135,7 +121,6 @@ static void add_absent(struct info_table *table, const char *name)
     info_text(table, name);
     info_text(table, "module");
     info_flag(table, false);
-    info_none(table);
     info_text(table, "not installed; optional");
 }
 
@@ -147,10 +132,6 @@ static void add_module(struct info_table *table, const char *name)
     info_text(table, name);
     info_text(table, "module");
     info_flag(table, loaded);
-    if (loaded)
-        add_abilities(table, backend);
-    else
-        info_none(table);
     info_text(table, loaded ? NULL : symmcoll_last_error());
 }
 
@@ -196,7 +177,7 @@ static void add_other_modules(struct info_table *table)
 }
 
 static const char *const backends_columns[] = {
-    "name", "kind", "available", "has", "reason", NULL};
+    "name", "kind", "available", "reason", NULL};
 
 void info_add_backends(struct info_out *out)
 {
@@ -208,7 +189,6 @@ void info_add_backends(struct info_out *out)
         info_text(&table, (*at)->name);
         info_text(&table, "built-in");
         info_flag(&table, true);
-        add_abilities(&table, *at);
         info_none(&table);
     }
     for (size_t i = 0; i < sizeof(expected) / sizeof(*expected); i++)
@@ -229,7 +209,7 @@ void info_add_backends(struct info_out *out)
 
 /* Asking for the choice. */
 struct question {
-    const struct symc_config *config;
+    const struct symc_host_settings *settings;
     bool threads;
     enum symc_kind kind;
 };
@@ -246,7 +226,7 @@ static const struct symc_algorithm *choose(
         .elem = 1,
     };
 
-    return symc_host_select(question->config, question->threads, RANKS, &op);
+    return symc_host_select(question->settings, question->threads, RANKS, &op);
 }
 
 /* The largest size from nbytes on that is served alike; found by doubling, then
@@ -294,11 +274,13 @@ static const char *const algorithms_columns[] = {"operation", "ranks_are",
 
 void info_add_algorithms(struct info_out *out, const struct symc_config *config)
 {
+    struct symc_settings settings = symc_registry_settings(config);
+    struct symc_host_settings host = symc_host_settings_get(&settings);
     struct info_table table;
 
     info_table_begin(&table, "algorithms", algorithms_columns);
     for (int kind = 1; kind < SYMC_KIND_COUNT; kind++) {
-        struct question question = {config, false, (enum symc_kind)kind};
+        struct question question = {&host, false, (enum symc_kind)kind};
 
         if (symc_kinds[kind].counter != SYMC_COUNT_COLLECTIVE)
             continue;

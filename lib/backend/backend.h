@@ -11,14 +11,12 @@
 
 #include "base/base.h"
 #include "base/op.h"
-#include "config/config.h"
 #include "segment/block.h"
 #include "segment/doorbell.h"
 
-#include <symmcoll/tensor.h>
-
-#define SYMC_BACKEND_ABI 1u
 #define SYMC_BACKEND_SYMBOL "symmcoll_backend" /* exported by every module */
+
+struct symc_config;
 
 /* The members of a group on this machine, by group rank. */
 struct symc_peers {
@@ -30,12 +28,21 @@ struct symc_peers {
     void *const *staging;  /* address space, see core->reserve */
 };
 
+/* The settings, each by its key: "host.chunk".  The key is of the table of
+ * settings and the type is its own, or the value is 0. */
+struct symc_settings {
+    const struct symc_config *config;
+    bool (*get_bool)(const struct symc_config *config, const char *key);
+    int64_t (*get_int)(const struct symc_config *config, const char *key);
+    size_t (*get_size)(const struct symc_config *config, const char *key);
+    int64_t (*get_time)(const struct symc_config *config, const char *key);
+};
+
 /* What a backend may ask of the library.  `group` goes into every call. */
 struct symc_core {
-    uint32_t abi;
     void *group;
     const char *name; /* the group's */
-    const struct symc_config *config;
+    const struct symc_settings *settings;
     const struct symc_waiting *waiting;
     const _Atomic uint32_t *stopped; /* not 0: the group has failed */
 
@@ -44,8 +51,6 @@ struct symc_core {
         SYMC_PRINTF(2, 3);
     void (*log)(void *group, enum symc_log_level level, const char *format, ...)
         SYMC_PRINTF(3, 4);
-    /* The value of a setting as text; false where there is none such. */
-    bool (*setting)(void *group, const char *key, char *buffer, size_t nbytes);
 
     /* Collective: send every member a descriptor, receive everybody's (out, an
      * array of size, owned by the caller). fd is borrowed; -1 sends none. */
@@ -98,58 +103,19 @@ struct symc_coll_ops {
     /* Wait until advance() may get further, or until then.  Any thread may call
      * it at any time. */
     void (*doze)(void *state, const struct symc_op *op, int64_t until_ns);
-
-    symmcoll_status_t (*group_begin)(void *state);
-    symmcoll_status_t (*group_end)(void *state);
-    symmcoll_status_t (*send)(void *state, const void *data, size_t nbytes,
-        int peer, int tag, void **token);
-    symmcoll_status_t (*recv)(void *state, void *data, size_t nbytes, int peer,
-        int tag, void **token);
-};
-
-/* Symmetric memory. */
-struct symc_mem_ops {
-    symmcoll_status_t (*alloc)(void *state, size_t nbytes, void **data);
-    symmcoll_status_t (*rendezvous)(void *state, void *data, void **handle);
-    symmcoll_status_t (*import)(void *state, int fd, void **data);
-    symmcoll_status_t (*signal)(
-        void *state, void *handle, int peer, uint32_t channel);
-};
-
-/* Arithmetic where the memory is. */
-struct symc_compute_ops {
-    symmcoll_status_t (*copy)(
-        void *state, void *out, const void *in, size_t nbytes);
-    symmcoll_status_t (*cast)(void *state, void *out,
-        enum symmcoll_dtype out_dtype, const void *in,
-        enum symmcoll_dtype in_dtype, size_t count);
-    symmcoll_status_t (*scale)(void *state, void *data,
-        enum symmcoll_dtype dtype, size_t count, double factor);
-    symmcoll_status_t (*reduce)(void *state, void *out, const void *const *in,
-        int nin, enum symmcoll_dtype dtype, symmcoll_op_t op, size_t count);
-    symmcoll_status_t (*gemm)(void *state, const struct symmcoll_tensor *a,
-        const struct symmcoll_tensor *b, struct symmcoll_tensor *out);
-    symmcoll_status_t (*order)(void *state, void *first, void *then);
-};
-
-/* Life of a group. */
-struct symc_admin_ops {
-    symmcoll_status_t (*split)(void *state, int color, int key, void **child);
-    symmcoll_status_t (*shrink)(
-        void *state, const bool *survivors, void **child);
-    void (*abort)(void *state);
-    void (*revoke)(void *state);
 };
 
 struct symc_backend {
-    uint32_t abi; /* SYMC_BACKEND_ABI; the loader refuses any other */
+    /* Of a module: SYMC_BACKEND_INTERFACE, which the loader compares with its
+     * own; first, whatever else changes. */
+    uint64_t interface;
     const char *name;
     uint32_t priority; /* larger is tried first among those that probe OK */
 
     /* Bytes this backend needs of every rank's block, for a world of so many;
      * NULL: none. */
-    void (*layout)(const struct symc_config *config, int size, size_t *channel,
-        size_t *staging);
+    void (*layout)(const struct symc_settings *settings, int size,
+        size_t *channel, size_t *staging);
     /* OK where this backend can serve such a group, else the reason. */
     symmcoll_status_t (*probe)(const struct symc_peers *peers);
     /* core and peers are borrowed until close(). */
@@ -157,9 +123,6 @@ struct symc_backend {
         const struct symc_peers *peers, void **state);
     void (*close)(void *state);
     const struct symc_coll_ops *coll;
-    const struct symc_mem_ops *mem;
-    const struct symc_compute_ops *compute;
-    const struct symc_admin_ops *admin;
 };
 
 #endif

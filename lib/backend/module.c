@@ -3,8 +3,10 @@
  * The module loader.
  */
 #include "backend/module.h"
+#include "backend/interface.h"
 
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,10 +52,11 @@ symmcoll_status_t symc_module_load(
         dlclose(module);
         return status;
     }
-    if (found->abi != SYMC_BACKEND_ABI) {
+    if (found->interface != SYMC_BACKEND_INTERFACE) {
         symmcoll_status_t status = symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "module %s: expected interface %u, found %u in %s", name,
-            SYMC_BACKEND_ABI, found->abi, path);
+            "module %s: expected interface %016" PRIx64 ", found %016" PRIx64
+            " in %s: it was built with other headers than this library",
+            name, SYMC_BACKEND_INTERFACE, found->interface, path);
 
         dlclose(module);
         return status;

@@ -13,7 +13,7 @@ const char *symc_module_folder(void);
 
 /*
  * Load a module by name ("cuda").
- * Errors: UNSUPPORTED (the file, and what the loader said; or another ABI).
+ * Errors: UNSUPPORTED (the file, and what the loader said; or another interface).
  */
 symmcoll_status_t symc_module_load(
     const char *name, const struct symc_backend **backend);

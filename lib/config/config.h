@@ -88,7 +88,7 @@ struct symc_config {
     /* log */
     int64_t log_level; /* enum symc_log_level */
 
-    /* The same as text, each with its origin; see symc_config_text(). */
+    /* The same as text, each with its origin. */
     struct symc_value *values;
 };
 
@@ -106,8 +106,11 @@ symmcoll_status_t symc_config_load(
     struct symc_config **config, symmcoll_warning_fn warn, void *arg);
 void symc_config_free(struct symc_config *config);
 
-/* One value as text, "256KiB"; NULL for a key that is none.  Borrowed, as long
- * as the config lives. */
-const char *symc_config_text(const struct symc_config *config, const char *key);
+/* One value by its key, "host.chunk"; 0 where there is no such setting of that
+ * type. */
+bool symc_config_get_bool(const struct symc_config *config, const char *key);
+int64_t symc_config_get_int(const struct symc_config *config, const char *key);
+size_t symc_config_get_size(const struct symc_config *config, const char *key);
+int64_t symc_config_get_time(const struct symc_config *config, const char *key);
 
 #endif

@@ -162,13 +162,6 @@ symmcoll_status_t symc_config_load(
     return symc_config_read(&sources, config, warn, arg);
 }
 
-const char *symc_config_text(const struct symc_config *config, const char *key)
-{
-    int index = symc_option_find(key);
-
-    return index >= 0 ? config->values[index].text : NULL;
-}
-
 /* ---- the public view ---- */
 
 /* All names that set an option besides its own, separated by blanks. */

@@ -63,7 +63,6 @@ static const struct symc_coll_ops coll = {.start = start_alone};
 
 extern const struct symc_backend symc_fake_backend;
 const struct symc_backend symc_fake_backend = {
-    .abi = SYMC_BACKEND_ABI,
     .name = "fake",
     .priority = 1,
     .probe = probe_alone,

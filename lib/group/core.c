@@ -5,6 +5,7 @@
  */
 #include "base/cancel.h"
 #include "group/group.h"
+#include "registry/registry.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,19 +24,6 @@ static void log_line(
     va_end(arguments);
     symc_logf(&group->world->log, level, "%s", line);
     symc_cancel_restore(cancel);
-}
-
-/* ---- settings ---- */
-
-static bool find_setting(
-    void *context, const char *key, char *buffer, size_t nbytes)
-{
-    const struct symmcoll_group *group = context;
-    const char *text = symc_config_text(group->world->config, key);
-
-    if (text != NULL)
-        snprintf(buffer, nbytes, "%s", text);
-    return text != NULL;
 }
 
 /* ---- memory ---- */
@@ -181,15 +169,14 @@ static symmcoll_status_t expire(
 
 void symc_group_make_core(struct symmcoll_group *group)
 {
-    group->core = (struct symc_core){.abi = SYMC_BACKEND_ABI,
-        .group = group,
+    group->settings = symc_registry_settings(group->world->config);
+    group->core = (struct symc_core){.group = group,
         .name = group->name,
-        .config = group->world->config,
+        .settings = &group->settings,
         .waiting = &group->world->origin->waiting,
         .stopped = &group->members.stopped,
         .fail = symc_fail,
         .log = log_line,
-        .setting = find_setting,
         .exchange = symc_group_exchange,
         .reserve = reserve,
         .record = record,

@@ -40,6 +40,7 @@ struct symmcoll_group {
 
     const struct symc_backend *backend;
     void *state;
+    struct symc_settings settings;
     struct symc_core core;
     struct symc_peers peers;
     struct symc_doorbell **doorbells;

@@ -228,8 +228,7 @@ symmcoll_status_t symc_host_direct(
     if (status == SYMMCOLL_OK) {
         host->rounds++;
         direct.reduction = symc_host_reduction(host, op);
-        direct.streaming =
-            op->count * op->elem >= host->core->config->host_stream_min;
+        direct.streaming = op->count * op->elem >= host->settings.stream_min;
         status = move(&direct);
         if (direct.streaming)
             symc_stream_fence();

@@ -380,7 +380,7 @@ struct symc_reduction symc_host_reduction(
 {
     struct symc_reduction reduction = {.dtype = op->dtype,
         .op = op->op,
-        .block = (int)host->core->config->host_reduce_run,
+        .block = (int)host->settings.reduce_run,
         .factors = NULL};
 
     if (op->op != SYMMCOLL_PREMUL_SUM)

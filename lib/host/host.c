@@ -3,7 +3,6 @@
  * The host backend: processes and threads of one machine over their blocks.
  */
 #include "host/host.h"
-#include "host/select.h"
 
 #include <stdlib.h>
 
@@ -12,9 +11,9 @@ static size_t round_up(size_t nbytes, size_t to)
     return (nbytes + to - 1) / to * to;
 }
 
-static size_t small_nbytes(const struct symc_config *config)
+static size_t small_nbytes(const struct symc_host_settings *settings)
 {
-    size_t wanted = config->host_small_max;
+    size_t wanted = settings->small_max;
 
     if (wanted < SYMC_SMALL_MIN)
         wanted = SYMC_SMALL_MIN;
@@ -22,19 +21,20 @@ static size_t small_nbytes(const struct symc_config *config)
 }
 
 /* A slot must hold a cache line for each rank (reduce_scatter). */
-static size_t chunk_nbytes(const struct symc_config *config, int size)
+static size_t chunk_nbytes(const struct symc_host_settings *settings, int size)
 {
     size_t least = (size_t)size * SYMC_LINE;
 
-    return round_up(
-        config->host_chunk > least ? config->host_chunk : least, 4096);
+    return round_up(settings->chunk > least ? settings->chunk : least, 4096);
 }
 
-static void lay_out(const struct symc_config *config, int size, size_t *channel,
-    size_t *staging)
+static void lay_out(const struct symc_settings *settings, int size,
+    size_t *channel, size_t *staging)
 {
-    *channel = sizeof(struct symc_channel) + SYMC_AREAS * small_nbytes(config);
-    *staging = 2 * SYMC_SLOTS * chunk_nbytes(config, size);
+    struct symc_host_settings mine = symc_host_settings_get(settings);
+
+    *channel = sizeof(struct symc_channel) + SYMC_AREAS * small_nbytes(&mine);
+    *staging = 2 * SYMC_SLOTS * chunk_nbytes(&mine, size);
 }
 
 static symmcoll_status_t probe(const struct symc_peers *peers)
@@ -77,7 +77,7 @@ static bool allocate(struct symc_host *host, size_t size)
 static symmcoll_status_t open_host(
     const struct symc_core *core, const struct symc_peers *peers, void **state)
 {
-    const struct symc_config *config = core->config;
+    struct symc_host_settings settings = symc_host_settings_get(core->settings);
     struct symc_host *host = symc_alloc(1, sizeof(*host));
 
     if (host == NULL)
@@ -90,18 +90,19 @@ static symmcoll_status_t open_host(
     host->rank = peers->rank;
     host->size = peers->size;
     host->threads = peers->threads;
-    host->small = small_nbytes(config);
-    host->chunk = chunk_nbytes(config, peers->size);
+    host->settings = settings;
+    host->small = small_nbytes(&settings);
+    host->chunk = chunk_nbytes(&settings, peers->size);
     for (int r = 0; r < peers->size; r++) {
         host->channels[r] = peers->channels[r];
         host->staging[r] = peers->staging[r];
         host->doorbells[r] = peers->doorbells[r];
     }
     host->channels[host->rank]->geometry =
-        (struct symc_geometry){.small = config->host_small_max,
+        (struct symc_geometry){.small = settings.small_max,
             .chunk = host->chunk,
-            .direct = config->host_direct,
-            .reduce_run = (uint64_t)config->host_reduce_run};
+            .direct = settings.direct,
+            .reduce_run = (uint64_t)settings.reduce_run};
     *state = host;
     return SYMMCOLL_OK;
 }
@@ -111,7 +112,7 @@ static symmcoll_status_t start(
 {
     struct symc_host *host = state;
     const struct symc_algorithm *algorithm =
-        symc_host_select(host->core->config, host->threads, host->size, op);
+        symc_host_select(&host->settings, host->threads, host->size, op);
     symmcoll_status_t status;
 
     (void)token;
@@ -133,7 +134,6 @@ static const struct symc_coll_ops coll = {.start = start,
 
 extern const struct symc_backend symc_host_backend;
 const struct symc_backend symc_host_backend = {
-    .abi = SYMC_BACKEND_ABI,
     .name = "host",
     .priority = 10,
     .layout = lay_out,

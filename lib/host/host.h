@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "base/reduce.h"
+#include "host/select.h"
 #include "host/wire.h"
 
 /* An operation that has been issued and has not ended. */
@@ -17,6 +18,7 @@ struct symc_issued {
 
 struct symc_host {
     const struct symc_core *core;
+    struct symc_host_settings settings;
     int rank;
     int size;
     bool threads;

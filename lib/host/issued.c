@@ -6,7 +6,6 @@
  * lines are there and computes the result.  They end in the order of issue.
  */
 #include "host/host.h"
-#include "host/select.h"
 
 #include <stddef.h>
 
@@ -23,7 +22,7 @@ bool symc_host_issue(void *state, const struct symc_op *op)
     struct symc_host *host = state;
     struct symc_issued *issued = issued_of(host, op);
     const struct symc_algorithm *algorithm =
-        symc_host_select(host->core->config, host->threads, host->size, op);
+        symc_host_select(&host->settings, host->threads, host->size, op);
 
     if (algorithm == NULL || !algorithm->resumable ||
         op->wire > host->finished + SYMC_LINES ||

@@ -4,8 +4,20 @@
  * settings that all ranks share, so every rank chooses the same.
  */
 #include "host/select.h"
-#include "config/config.h"
 #include "host/host.h"
+
+struct symc_host_settings symc_host_settings_get(
+    const struct symc_settings *settings)
+{
+    const struct symc_config *config = settings->config;
+
+    return (struct symc_host_settings){
+        .small_max = settings->get_size(config, "host.small_max"),
+        .chunk = settings->get_size(config, "host.chunk"),
+        .stream_min = settings->get_size(config, "host.stream_min"),
+        .reduce_run = settings->get_int(config, "host.reduce_run"),
+        .direct = settings->get_bool(config, "host.direct")};
+}
 
 static bool moves_data(const struct symc_kind_info *info)
 {
@@ -63,12 +75,13 @@ const struct symc_algorithm *symc_host_algorithms(size_t *count)
     return algorithms;
 }
 
-const struct symc_algorithm *symc_host_select(const struct symc_config *config,
-    bool threads, int size, const struct symc_op *op)
+const struct symc_algorithm *symc_host_select(
+    const struct symc_host_settings *settings, bool threads, int size,
+    const struct symc_op *op)
 {
     const struct symc_kind_info *info = &symc_kinds[op->kind];
-    bool small = symc_op_in_nbytes(op, size) <= config->host_small_max;
-    bool direct = threads && config->host_direct;
+    bool small = symc_op_in_nbytes(op, size) <= settings->small_max;
+    bool direct = threads && settings->direct;
 
     for (size_t i = 0; i < ALGORITHMS; i++) {
         const struct symc_algorithm *at = &algorithms[i];

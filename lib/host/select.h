@@ -5,13 +5,25 @@
 #ifndef SYMC_HOST_SELECT_H
 #define SYMC_HOST_SELECT_H
 
+#include "backend/backend.h"
 #include "base/op.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
 struct symc_host;
-struct symc_config;
+
+/* The settings of this backend. */
+struct symc_host_settings {
+    size_t small_max;
+    size_t chunk; /* as set; a slot may be larger */
+    size_t stream_min;
+    int64_t reduce_run;
+    bool direct;
+};
+
+struct symc_host_settings symc_host_settings_get(
+    const struct symc_settings *settings);
 
 struct symc_algorithm {
     const char *name;
@@ -29,7 +41,8 @@ const struct symc_algorithm *symc_host_algorithms(size_t *count);
 
 /* The entry for an operation of so many ranks, the same on all of them; NULL
  * where there is none. */
-const struct symc_algorithm *symc_host_select(const struct symc_config *config,
-    bool threads, int size, const struct symc_op *op);
+const struct symc_algorithm *symc_host_select(
+    const struct symc_host_settings *settings, bool threads, int size,
+    const struct symc_op *op);
 
 #endif

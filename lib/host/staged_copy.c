@@ -71,8 +71,8 @@ symmcoll_status_t symc_host_staged_copy(
     symmcoll_status_t status = symc_host_synchronise_staged(host, op);
 
     if (status == SYMMCOLL_OK) {
-        copy.streaming = symc_op_out_nbytes(op, host->size) >=
-                         host->core->config->host_stream_min;
+        copy.streaming =
+            symc_op_out_nbytes(op, host->size) >= host->settings.stream_min;
         status = symc_host_pipeline(host, op, &pipeline);
     }
     if (copy.streaming)

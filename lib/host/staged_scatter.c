@@ -57,8 +57,7 @@ symmcoll_status_t symc_host_staged_scatter(
 
     if (status == SYMMCOLL_OK) {
         scatter.reduction = symc_host_reduction(host, op);
-        scatter.streaming =
-            op->count * op->elem >= host->core->config->host_stream_min;
+        scatter.streaming = op->count * op->elem >= host->settings.stream_min;
         scatter.step =
             host->chunk / (size_t)host->size / SYMC_LINE * SYMC_LINE / op->elem;
         pipeline.step = scatter.step;

@@ -82,8 +82,7 @@ symmcoll_status_t symc_host_two_shot(
 
     if (status == SYMMCOLL_OK) {
         shot.reduction = symc_host_reduction(host, op);
-        shot.streaming =
-            op->count * op->elem >= host->core->config->host_stream_min;
+        shot.streaming = op->count * op->elem >= host->settings.stream_min;
         status = symc_host_pipeline(host, op, &pipeline);
     }
     if (shot.streaming)

@@ -3,6 +3,7 @@
  * The built-in backends, listed by name: no constructors.
  */
 #include "registry/registry.h"
+#include "config/config.h"
 
 #include <stdio.h>
 
@@ -17,9 +18,20 @@ const struct symc_backend *const *symc_registry_builtin(void)
     return builtin;
 }
 
+struct symc_settings symc_registry_settings(const struct symc_config *config)
+{
+    return (struct symc_settings){.config = config,
+        .get_bool = symc_config_get_bool,
+        .get_int = symc_config_get_int,
+        .get_size = symc_config_get_size,
+        .get_time = symc_config_get_time};
+}
+
 void symc_registry_layout(const struct symc_config *config, int size,
     size_t *channel, size_t *staging)
 {
+    struct symc_settings settings = symc_registry_settings(config);
+
     *channel = 0;
     *staging = 0;
     for (const struct symc_backend *const *at = builtin; *at != NULL; at++) {
@@ -27,7 +39,7 @@ void symc_registry_layout(const struct symc_config *config, int size,
 
         if ((*at)->layout == NULL)
             continue;
-        (*at)->layout(config, size, &wanted_channel, &wanted_staging);
+        (*at)->layout(&settings, size, &wanted_channel, &wanted_staging);
         if (wanted_channel > *channel)
             *channel = wanted_channel;
         if (wanted_staging > *staging)

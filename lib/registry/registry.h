@@ -10,6 +10,9 @@
 /* The built-in backends, by falling priority, NULL at the end. */
 const struct symc_backend *const *symc_registry_builtin(void);
 
+/* The settings as backends see them. */
+struct symc_settings symc_registry_settings(const struct symc_config *config);
+
 /* What all built-in backends together need of a block. */
 void symc_registry_layout(const struct symc_config *config, int size,
     size_t *channel, size_t *staging);

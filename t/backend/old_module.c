@@ -3,8 +3,9 @@
  * A module of another interface, which the loader must refuse.
  */
 #include "backend/backend.h"
+#include "backend/interface.h"
 
 SYMMCOLL_API
 extern const struct symc_backend symmcoll_backend;
 const struct symc_backend symmcoll_backend = {
-    .abi = SYMC_BACKEND_ABI + 1, .name = "old_module"};
+    .interface = SYMC_BACKEND_INTERFACE + 1, .name = "old_module"};

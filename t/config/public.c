@@ -99,9 +99,19 @@ static void test_load(void)
     if (!ok(symc_config_load(&config, NULL, NULL) == SYMMCOLL_OK,
             "the settings of a world are loaded"))
         return;
-    ok(strcmp(symc_config_text(config, "host.chunk"), "256KiB") == 0 &&
-            symc_config_text(config, "host.chnk") == NULL,
-        "one of them is found as text");
+    ok(symc_config_get_size(config, "host.chunk") == (size_t)256 * 1024 &&
+            symc_config_get_int(config, "host.reduce_run") ==
+                config->host_reduce_run &&
+            symc_config_get_time(config, "timeouts.init") ==
+                300 * SYMC_NS_PER_S &&
+            symc_config_get_bool(config, "host.direct"),
+        "each of them is found by its key");
+    ok(symc_config_get_size(config, "host.chnk") == 0 &&
+            symc_config_get_size(config, "timeouts.init") == 0 &&
+            symc_config_get_int(config, "host.chunk") == 0 &&
+            symc_config_get_time(config, "host.polls") == 0 &&
+            !symc_config_get_bool(config, "host.polls"),
+        "by no other, and as no other type");
     symc_config_free(config);
     symc_config_free(NULL);
 }
@@ -199,7 +209,7 @@ int main(void)
 {
     const char *scratch = make_scratch();
 
-    plan(22);
+    plan(23);
     test_each();
     test_get();
     test_load();

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A value by its key, for who must not depend on the struct of all values.
+ */
+#include "config/option.h"
+
+/* The field of a setting of such a type; NULL where there is none. */
+static const void *find_field(const struct symc_config *config, const char *key,
+    enum symc_option_type type)
+{
+    int index = symc_option_find(key);
+
+    if (index < 0 || symc_options[index].type != type)
+        return NULL;
+    return (const char *)config + symc_options[index].offset;
+}
+
+bool symc_config_get_bool(const struct symc_config *config, const char *key)
+{
+    const bool *value = find_field(config, key, SYMC_OPTION_BOOL);
+
+    return value != NULL && *value;
+}
+
+int64_t symc_config_get_int(const struct symc_config *config, const char *key)
+{
+    const int64_t *value = find_field(config, key, SYMC_OPTION_INT);
+
+    return value != NULL ? *value : 0;
+}
+
+size_t symc_config_get_size(const struct symc_config *config, const char *key)
+{
+    const size_t *value = find_field(config, key, SYMC_OPTION_SIZE);
+
+    return value != NULL ? *value : 0;
+}
+
+int64_t symc_config_get_time(const struct symc_config *config, const char *key)
+{
+    const int64_t *value = find_field(config, key, SYMC_OPTION_TIME);
+
+    return value != NULL ? *value : 0;
+}
