@@ -49,6 +49,11 @@ static symmcoll_status_t check_reduction(
     if (wanted >= SYMC_PREMUL_FIRST &&
         symc_world_factor(group->world, wanted, &op->factor))
         op->op = SYMMCOLL_PREMUL_SUM;
+    if (op->op >= SYMC_PREMUL_FIRST)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a reduce operation of this world, found %d, which "
+            "has been released or was never made",
+            symc_kind_name(op->kind), (int)wanted);
     if (op->op < 0 || op->op >= SYMMCOLL_OP_COUNT)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a reduce operation, found %d",

@@ -85,13 +85,21 @@ struct symmcoll_store *symmcoll_world_store(const struct symmcoll_world *world);
 
 /*
  * Make an operation that multiplies this rank's input by its own factor before
- * the sum.  Each rank makes its own; the number is good in this world only and
- * for its whole life.  Errors: INVALID, NO_MEMORY.
+ * the sum.  Each rank makes its own; the number is good in this world only,
+ * until it is released, at the latest by finalize.  Errors: INVALID, NO_MEMORY.
  * Source: torch.distributed._make_nccl_premul_sum.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_op_create_premul(
     struct symmcoll_world *world, double factor, symmcoll_op_t *op);
+
+/*
+ * Release such an operation; calls made before keep its factor.  Its number is
+ * refused from then on.  Errors: INVALID (no such operation).
+ */
+SYMMCOLL_API
+symmcoll_status_t symmcoll_op_free(
+    struct symmcoll_world *world, symmcoll_op_t op);
 
 SYMMCOLL_END_DECLS
 

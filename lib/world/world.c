@@ -257,7 +257,7 @@ void symc_world_close(struct symmcoll_world *world, bool orderly)
     close(world->fd);
     close_launcher(world);
     free(world->peers);
-    free(world->factors);
+    free(world->premuls);
     symc_rendezvous_close(&world->rendezvous);
     symc_origin_release(world->origin);
     symc_config_free(world->config);
@@ -298,47 +298,6 @@ struct symc_members *symc_world_next(
     next = after == NULL ? world->members : after->next;
     pthread_mutex_unlock(&world->lock);
     return next;
-}
-
-symmcoll_status_t symmcoll_op_create_premul(
-    struct symmcoll_world *world, double factor, symmcoll_op_t *op)
-{
-    symmcoll_status_t status = SYMMCOLL_OK;
-    double *grown;
-
-    if (world == NULL || op == NULL)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "op_create_premul: expected a world and an op, found NULL");
-    if (!symc_world_is_mine(world))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "op_create_premul: expected the process that called init, found a "
-            "fork of it");
-    pthread_mutex_lock(&world->lock);
-    grown = realloc(world->factors,
-        ((size_t)world->factor_count + 1) * sizeof(*world->factors));
-    if (grown == NULL) {
-        status = symc_fail(SYMMCOLL_ERR_NO_MEMORY, "op_create_premul");
-    } else {
-        world->factors = grown;
-        world->factors[world->factor_count] = factor;
-        *op = SYMC_PREMUL_FIRST + world->factor_count++;
-    }
-    pthread_mutex_unlock(&world->lock);
-    return status;
-}
-
-bool symc_world_factor(
-    struct symmcoll_world *world, symmcoll_op_t op, double *factor)
-{
-    bool found;
-
-    pthread_mutex_lock(&world->lock);
-    found =
-        op >= SYMC_PREMUL_FIRST && op - SYMC_PREMUL_FIRST < world->factor_count;
-    if (found)
-        *factor = world->factors[op - SYMC_PREMUL_FIRST];
-    pthread_mutex_unlock(&world->lock);
-    return found;
 }
 
 int symmcoll_world_rank(const struct symmcoll_world *world)

@@ -63,8 +63,9 @@ struct symmcoll_world {
 
     pthread_mutex_t lock;         /* of what follows */
     struct symc_members *members; /* all groups */
-    double *factors;              /* of PREMUL_SUM operations */
-    int factor_count;
+    struct symc_premul *premuls;  /* PREMUL_SUM operations, by number */
+    size_t premul_count, premul_room;
+    symmcoll_op_t premul_last;  /* the latest number made */
     struct symmcoll_group *all; /* owned by the layer above */
 };
 
@@ -110,10 +111,6 @@ void symc_world_remove(
  * released. */
 struct symc_members *symc_world_next(
     struct symmcoll_world *world, const struct symc_members *after);
-
-/* The factor of a PREMUL_SUM operation; false where op is none. */
-bool symc_world_factor(
-    struct symmcoll_world *world, symmcoll_op_t op, double *factor);
 
 /* ---- alarm.c ---- */
 
@@ -162,5 +159,11 @@ const struct symc_trace_ring *symc_world_ring(
 /* Write a rank's record where the settings say, or to path. */
 symmcoll_status_t symc_world_dump(const struct symmcoll_world *world,
     int global_rank, const char *path, uint32_t flags, const char *reason);
+
+/* ---- premul.c ---- */
+
+/* The factor of a PREMUL_SUM operation; false where op is none. */
+bool symc_world_factor(
+    struct symmcoll_world *world, symmcoll_op_t op, double *factor);
 
 #endif
