@@ -76,13 +76,9 @@ static int fail_usage(const char *format, ...)
 static int parse_count(
     const char *option, const char *text, int least, int most, int *value)
 {
-    char *end;
     long number;
 
-    errno = 0;
-    number = strtol(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || number < least ||
-        number > most)
+    if (!symc_parse_number(text, least, most, &number))
         return fail_usage("%s: expected a whole number from %d to %d, found "
                           "\"%s\"",
             option, least, most, text);

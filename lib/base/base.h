@@ -207,6 +207,10 @@ const char *symc_format_named_ranks(
 #define SYMC_PID_TEXT 32
 const char *symc_format_pid(pid_t pid, char buffer[SYMC_PID_TEXT]);
 
+/* Read a whole number from text, all of it, in decimal; false where it is none
+ * or not from least to most. */
+bool symc_parse_number(const char *text, long least, long most, long *number);
+
 /* The bytes of the UTF-8 sequence at text, 1 to 4; 0 where there is none. */
 size_t symc_measure_sequence(const unsigned char *text);
 

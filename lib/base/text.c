@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Values as text for people: sizes, lists of ranks, and text that is safe to
- * put on one line.
+ * put on one line; and numbers from text.
  */
 #include "base/base.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FORMAT_BYTES_NBYTES 32
@@ -150,4 +152,22 @@ void symc_make_printable(char *text)
             *text = '/';
         text += length == 0 ? 1 : length;
     }
+}
+
+bool symc_parse_number(const char *text, long least, long most, long *number)
+{
+    char *end;
+    long value;
+    bool good;
+
+    /* strtol() skips blanks, and takes a plus. */
+    if ((*text < '0' || *text > '9') && *text != '-')
+        return false;
+    errno = 0;
+    value = strtol(text, &end, 10);
+    good = errno == 0 && end != text && *end == '\0' && value >= least &&
+           value <= most;
+    if (good)
+        *number = value;
+    return good;
 }

@@ -11,7 +11,6 @@
 #include "rendezvous/rendezvous.h"
 #include "store/ops.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,14 +75,9 @@ const char *symc_environment_get(const char *name)
 
 bool symc_number_parse(const char *text, long most, int *number)
 {
-    char *end;
     long value;
 
-    if (text[0] < '0' || text[0] > '9')
-        return false;
-    errno = 0;
-    value = strtol(text, &end, 10);
-    if (errno != 0 || *end != '\0' || value > most)
+    if (!symc_parse_number(text, 0, most, &value))
         return false;
     *number = (int)value;
     return true;

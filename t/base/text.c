@@ -83,9 +83,23 @@ static int printable_is(const char *text, const char *expected)
     return is_text(buffer, expected);
 }
 
+static bool number_is(const char *text, long expected)
+{
+    long number;
+
+    return symc_parse_number(text, -7, 64, &number) && number == expected;
+}
+
+static bool no_number(const char *text)
+{
+    long number;
+
+    return !symc_parse_number(text, -7, 64, &number);
+}
+
 int main(void)
 {
-    plan(18);
+    plan(20);
     ok(bytes_are(0, "0 B") && bytes_are(1, "1 B") && bytes_are(1023, "1023 B"),
         "few bytes are bytes");
     ok(bytes_are(262144, "256 KiB") && bytes_are(1 << 20, "1 MiB"),
@@ -108,6 +122,12 @@ int main(void)
             named_ranks_are("xxx", "ranks 0-2") &&
             named_ranks_are("x.x", "ranks 0 and 2"),
         "one rank or several are said to be that");
+    ok(number_is("0", 0) && number_is("-7", -7) && number_is("64", 64),
+        "whole numbers are read, to both ends of their range");
+    ok(no_number("") && no_number("65") && no_number("-8") && no_number("1x") &&
+            no_number(" 1") && no_number("+1") && no_number("-") &&
+            no_number("99999999999999999999"),
+        "nothing else is");
     ok(printable_is("all_reduce seq 17", "all_reduce seq 17"),
         "plain text stays");
     ok(printable_is("a\nb\tc\x7f", "a?b?c?"), "control characters go");
