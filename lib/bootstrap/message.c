@@ -160,12 +160,14 @@ static bool is_overflow(uid_t uid)
                                    : OVERFLOW_DEFAULT);
 }
 
-bool symc_message_is_unmapped(void)
+/* Whether this process's own user is not known in its namespace, so that it
+ * trusts no other. */
+static bool is_unmapped(void)
 {
     return is_overflow(geteuid()) && !maps_all_ids();
 }
 
 bool symc_message_is_trusted(uid_t uid, pid_t pid)
 {
-    return pid == getpid() || (uid == geteuid() && !symc_message_is_unmapped());
+    return pid == getpid() || (uid == geteuid() && !is_unmapped());
 }

@@ -99,8 +99,4 @@ int symc_message_peer(int fd, uid_t *uid, pid_t *pid);
  */
 bool symc_message_is_trusted(uid_t uid, pid_t pid);
 
-/* Whether this process's own user is not known in its namespace, so that it
- * trusts no other. */
-bool symc_message_is_unmapped(void);
-
 #endif

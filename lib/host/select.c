@@ -69,12 +69,6 @@ static const struct symc_algorithm algorithms[] = {
 
 #define ALGORITHMS (sizeof(algorithms) / sizeof(*algorithms))
 
-const struct symc_algorithm *symc_host_algorithms(size_t *count)
-{
-    *count = ALGORITHMS;
-    return algorithms;
-}
-
 const struct symc_algorithm *symc_host_select(
     const struct symc_host_settings *settings, bool threads, int size,
     const struct symc_op *op)

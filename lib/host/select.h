@@ -36,9 +36,6 @@ struct symc_algorithm {
     symmcoll_status_t (*run)(struct symc_host *host, const struct symc_op *op);
 };
 
-/* The table, for listing. */
-const struct symc_algorithm *symc_host_algorithms(size_t *count);
-
 /* The entry for an operation of so many ranks, the same on all of them; NULL
  * where there is none. */
 const struct symc_algorithm *symc_host_select(
