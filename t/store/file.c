@@ -3,12 +3,14 @@
  * The file store: the contract of stores, workers that come and go, and files
  * that are stale, foreign, cut off, damaged, locked or out of room.
  */
+#include "t/ranks.h"
 #include "t/store/contract.h"
 
 #include "store/journal.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -461,10 +463,86 @@ static void test_no_room(void)
     rmdir(path);
 }
 
+/* ---- a store in use by a world ---- */
+
+/* A thread that checks a key all the time. */
+struct watch {
+    struct symmcoll_store *store;
+    _Atomic int stop;
+    int checks, wrong;
+};
+
+static void *check_often(void *arg)
+{
+    const char *key = "watched";
+    struct watch *watch = arg;
+    int exist = 0;
+
+    do {
+        if (symmcoll_store_check(watch->store, &key, 1, &exist) !=
+                SYMMCOLL_OK ||
+            exist != 1)
+            watch->wrong++;
+        watch->checks++;
+    } while (!watch->stop);
+    return NULL;
+}
+
+/* Join through the store, work, and finalize while the thread checks. */
+static int use_watched(int rank, int size, struct watch *watch)
+{
+    struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
+    struct symmcoll_world *world;
+    int right;
+
+    args.store = watch->store;
+    args.rank = rank;
+    args.world_size = size;
+    if (symmcoll_init(&args, &world) != SYMMCOLL_OK) {
+        diag("rank %d: %s", rank, symmcoll_last_error());
+        return 0;
+    }
+    right = symmcoll_world_rank(world) == rank &&
+            symmcoll_world_size(world) == size;
+    for (int i = 0; i < 200 && right; i++)
+        right = symmcoll_barrier(symmcoll_world_group(world), NULL, NULL) ==
+                SYMMCOLL_OK;
+    return symmcoll_finalize(world) == SYMMCOLL_OK && right;
+}
+
+static int work_while_watched(int rank, int size, void *arg)
+{
+    struct watch watch = {.store = open_or_null(arg, size)};
+    pthread_t thread;
+    int right;
+
+    if (watch.store == NULL || !set_text(watch.store, "watched", "x") ||
+        pthread_create(&thread, NULL, check_often, &watch) != 0)
+        return 1;
+    right = use_watched(rank, size, &watch);
+    usleep(20000); /* also when the world is gone */
+    watch.stop = 1;
+    pthread_join(thread, NULL);
+    right = right && watch.checks > 0 && watch.wrong == 0;
+    symmcoll_store_close(watch.store);
+    return right ? 0 : 1;
+}
+
+static void test_watched(void)
+{
+    int statuses[2] = {1, 1};
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s", scratch_path());
+    ok(ranks_spawn(2, work_while_watched, path, statuses) && statuses[0] == 0 &&
+            statuses[1] == 0 && !is_there(path),
+        "a thread may check keys while ranks join through the store and work");
+}
+
 int main(void)
 {
     alarm(300);
-    plan(CONTRACT_POINTS + 34);
+    plan(CONTRACT_POINTS + 35);
     test_contract();
     test_last_one_out();
     test_processes();
@@ -474,5 +552,6 @@ int main(void)
     test_damage();
     test_locked();
     test_no_room();
+    test_watched();
     return done_testing();
 }

@@ -328,6 +328,7 @@ static int finalize_empties_the_queue(struct symmcoll_group *group, int rank)
 
 /* ---- errors.blocking_wait ---- */
 
+/* arg: whether the operation is a barrier, not a sum. */
 static int expired_wait_fails_the_group(int rank, int size, void *arg)
 {
     struct symmcoll_world *world;
@@ -337,7 +338,6 @@ static int expired_wait_fails_the_group(int rank, int size, void *arg)
     bool right = true;
 
     (void)size;
-    (void)arg;
     setenv("SYMMCOLL_ERRORS_BLOCKING_WAIT", "on", 1);
     if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
         return 1;
@@ -347,7 +347,11 @@ static int expired_wait_fails_the_group(int rank, int size, void *arg)
         usleep(300000);
         right = right && sum(group, &value, NULL) < 0;
     } else {
-        right = right && sum(group, &value, &work) == SYMMCOLL_OK &&
+        symmcoll_status_t status = arg != NULL
+                                       ? symmcoll_barrier(group, NULL, &work)
+                                       : sum(group, &value, &work);
+
+        right = right && status == SYMMCOLL_OK &&
                 symmcoll_work_wait(work, 0.05) == SYMMCOLL_ERR_TIMEOUT &&
                 strstr(symmcoll_last_error(), "blocking_wait") != NULL;
         symmcoll_work_free(work);
@@ -468,11 +472,11 @@ static int waits_outlive_the_world(int rank, int size, void *arg)
     return right ? 0 : 1;
 }
 
-static bool pair_ends_well(raw_rank_fn body)
+static bool pair_ends_well(raw_rank_fn body, void *arg)
 {
     int statuses[2] = {0};
 
-    return ranks_spawn(2, body, NULL, statuses) && statuses[0] == 0 &&
+    return ranks_spawn(2, body, arg, statuses) && statuses[0] == 0 &&
            statuses[1] == 0;
 }
 
@@ -502,11 +506,13 @@ int main(void)
         "a callback may start work, and not block");
     both(2, wrong_use_is_told, "wrong use is INVALID");
     both(3, finalize_empties_the_queue, "finalize waits for what is queued");
-    ok(pair_ends_well(works_outlive_the_world),
+    ok(pair_ends_well(works_outlive_the_world, NULL),
         "works are asked and released when their world is gone");
-    ok(pair_ends_well(waits_outlive_the_world),
+    ok(pair_ends_well(waits_outlive_the_world, NULL),
         "a wait that is under way at finalize has the work's status");
-    ok(pair_ends_well(expired_wait_fails_the_group),
+    ok(pair_ends_well(expired_wait_fails_the_group, NULL),
         "with errors.blocking_wait an expired wait fails the group on all");
+    ok(pair_ends_well(expired_wait_fails_the_group, (void *)"barrier"),
+        "so does an expired wait for a barrier");
     return done_testing();
 }

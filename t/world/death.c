@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,6 +82,25 @@ static int wait_for_the_large(struct faults_rank *self)
     if (self->rank == VICTIM) {
         pause();
         return memory[GIB / 2]; /* it is in use to the end */
+    }
+    tell_all(self);
+    return faults_finalize(self);
+}
+
+/* arg: the signal by which the victim ends itself. */
+static int wait_for_the_signalled(struct faults_rank *self)
+{
+    const int *sig = self->arg;
+
+    if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
+        return 1;
+    faults_reach(self, 1);
+    if (self->rank == VICTIM) {
+        faults_pass(self, 1);
+        if (*sig == SIGABRT)
+            abort();
+        kill(getpid(), *sig);
+        pause();
     }
     tell_all(self);
     return faults_finalize(self);
@@ -255,6 +275,22 @@ static void a_leaving_rank(int status, const char *who, const char *how)
     judge(&job, 1u << VICTIM, who, how, "\"state\": \"completed\"");
 }
 
+static void a_signalled_rank(int sig, const char *who, const char *how)
+{
+    static const struct rlimit none;
+    struct rlimit before;
+    struct faults_job job;
+
+    getrlimit(RLIMIT_CORE, &before);
+    setrlimit(RLIMIT_CORE, &none);
+    faults_start(&job, SIZE, wait_for_the_signalled, &sig);
+    setrlimit(RLIMIT_CORE, &before);
+    faults_await_all(&job, 1);
+    job.killed_at = faults_now();
+    faults_open(&job, 1);
+    judge(&job, 1u << VICTIM, who, how, "\"state\": \"completed\"");
+}
+
 static void two_at_once(void)
 {
     struct faults_job job;
@@ -364,7 +400,7 @@ static void a_working_rank(void)
 
 int main(void)
 {
-    plan(37);
+    plan(47);
     faults_begin();
     a_waiting_rank();
     a_computing_rank();
@@ -373,6 +409,8 @@ int main(void)
         1, "exit(1) without finalize", "exited with status 1 without finalize");
     a_leaving_rank(
         0, "exit(0) without finalize", "exited with status 0 without finalize");
+    a_signalled_rank(SIGABRT, "abort()", "killed by SIGABRT");
+    a_signalled_rank(SIGTERM, "SIGTERM", "killed by SIGTERM");
     two_at_once();
     before_the_timeout();
     the_first_rank();
