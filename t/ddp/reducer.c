@@ -381,6 +381,72 @@ static int views_have_the_strides_of_parameters(
     return right;
 }
 
+/* Images, channels, rows, columns; the channels of a pixel lie together. */
+static int channels_last_is_an_order(struct symmcoll_group *group, int rank)
+{
+    enum {
+        COUNT = 2 * 3 * 4 * 5
+    };
+    static const int64_t strides[4] = {60, 1, 15, 3};
+    float value[COUNT] = {0}, grad[COUNT];
+    struct symmcoll_tensor param =
+        SYMMCOLL_TENSOR_SHAPE(value, SYMMCOLL_FLOAT32, 2, 3, 4, 5);
+    struct symmcoll_tensor view = SYMMCOLL_TENSOR_INIT;
+    struct symmcoll_reducer *reducer = NULL;
+    int size = symmcoll_group_size(group), right;
+
+    for (int i = 0; i < COUNT; i++)
+        grad[i] = (float)(size * (i + rank));
+    memcpy(param.strides, strides, sizeof(strides));
+    right = symmcoll_reducer_create(group, &param, 1, NULL, &reducer) ==
+                SYMMCOLL_OK &&
+            symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK &&
+            symmcoll_reducer_ready(reducer, 0, grad) == SYMMCOLL_OK &&
+            symmcoll_reducer_finish(reducer) == SYMMCOLL_OK &&
+            symmcoll_reducer_grad(reducer, 0, &view) == SYMMCOLL_OK &&
+            view.ndim == 4 &&
+            memcmp(view.strides, strides, sizeof(strides)) == 0;
+    for (int i = 0; right && i < COUNT; i++)
+        right =
+            view_is(reducer, 0, i, (float)(size * i + size * (size - 1) / 2));
+    symmcoll_reducer_free(reducer);
+    return right;
+}
+
+static int complex_gradients_are_averaged(
+    struct symmcoll_group *group, int rank)
+{
+    float single[4] = {0};
+    double twice[2] = {0};
+    struct symmcoll_tensor params[] = {vector(single, SYMMCOLL_COMPLEX64, 2),
+        vector(twice, SYMMCOLL_COMPLEX128, 1)};
+    int size = symmcoll_group_size(group), right;
+    float single_grad[4];
+    double twice_grad[2] = {size * rank, -size};
+    struct symmcoll_tensor views[2] = {
+        SYMMCOLL_TENSOR_INIT, SYMMCOLL_TENSOR_INIT};
+    struct symmcoll_reducer *reducer = NULL;
+    float sum = (float)(size * (size - 1) / 2);
+
+    for (int i = 0; i < 4; i++)
+        single_grad[i] = (float)(size * (rank + i));
+    right = symmcoll_reducer_create(group, params, 2, NULL, &reducer) ==
+                SYMMCOLL_OK &&
+            symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK &&
+            symmcoll_reducer_ready(reducer, 1, twice_grad) == SYMMCOLL_OK &&
+            symmcoll_reducer_ready(reducer, 0, single_grad) == SYMMCOLL_OK &&
+            symmcoll_reducer_finish(reducer) == SYMMCOLL_OK &&
+            symmcoll_reducer_grad(reducer, 0, &views[0]) == SYMMCOLL_OK &&
+            symmcoll_reducer_grad(reducer, 1, &views[1]) == SYMMCOLL_OK &&
+            views[0].dtype == SYMMCOLL_COMPLEX64 &&
+            ((double *)views[1].data)[0] == (double)sum &&
+            ((double *)views[1].data)[1] == -size;
+    for (int i = 0; right && i < 4; i++)
+        right = view_is(reducer, 0, i, sum + (float)(size * i));
+    symmcoll_reducer_free(reducer);
+    return right;
+}
+
 /* 2^15 in half precision, and 3 in bfloat16: one each of all float types. */
 static int types_keep_to_themselves(struct symmcoll_group *group, int rank)
 {
@@ -452,6 +518,46 @@ static int gradients_may_live_in_the_buckets(
             symmcoll_reducer_ready(reducer, 0, model.grads[0]) ==
                 SYMMCOLL_ERR_INVALID &&
             error_says("parameter 0 (fc1.weight): expected the view");
+    symmcoll_reducer_free(reducer);
+    return right;
+}
+
+/* Two backwards of one rank's own, then one that synchronises. */
+static int views_accumulate_without_synchronisation(
+    struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = make_args(64);
+    struct symmcoll_reducer *reducer = NULL;
+    int size = symmcoll_group_size(group), right;
+    struct symmcoll_tensor grad = SYMMCOLL_TENSOR_INIT;
+    struct model model;
+
+    make_model(&model, rank);
+    args.gradient_as_bucket_view = 1;
+    right = symmcoll_reducer_create(
+                group, model.params, NPARAMS, &args, &reducer) == SYMMCOLL_OK;
+    for (int step = 0; right && step < 6; step++) {
+        uint64_t before = symmcoll_group_sequence(group);
+        int sync = step % 3 == 2;
+
+        right = symmcoll_reducer_begin(reducer, sync) == SYMMCOLL_OK;
+        for (int p = NPARAMS - 1; right && p >= 0; p--) {
+            right = symmcoll_reducer_grad(reducer, p, &grad) == SYMMCOLL_OK;
+            for (int i = 0; right && i < (int)count_of(&grad); i++)
+                ((float *)grad.data)[i] += (float)size * term(rank, p, i, step);
+            right = right && symmcoll_reducer_ready(reducer, p, grad.data) ==
+                                 SYMMCOLL_OK;
+        }
+        right = right && symmcoll_reducer_finish(reducer) == SYMMCOLL_OK;
+        /* Step 3 rebuilds the buckets, by one broadcast. */
+        if (!sync)
+            right = right && symmcoll_group_sequence(group) ==
+                                 before + (uint64_t)(step == 3);
+        else
+            right = right && views_hold(reducer, &model, size, step - 2, step);
+        if (sync)
+            symmcoll_reducer_zero(reducer);
+    }
     symmcoll_reducer_free(reducer);
     return right;
 }
@@ -530,6 +636,49 @@ static int the_all_reduce_hook_averages(struct symmcoll_group *group, int rank)
                 views_hold(reducer, &model, size, step, step);
         symmcoll_reducer_zero(reducer);
     }
+    symmcoll_reducer_free(reducer);
+    return right;
+}
+
+/* The sum, multiplied by 10 and then divided by 2. */
+static symmcoll_status_t sum_then_scale(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work)
+{
+    float *x = bucket->buffer;
+    symmcoll_status_t status = symmcoll_all_reduce(
+        group, x, x, bucket->count, bucket->dtype, SYMMCOLL_SUM, NULL, NULL);
+
+    (void)arg;
+    for (size_t i = 0; i < bucket->count; i++)
+        x[i] *= 10;
+    for (size_t i = 0; i < bucket->count; i++)
+        x[i] /= 2;
+    *work = NULL;
+    return status;
+}
+
+static int a_hook_may_change_its_sum(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = make_args(64);
+    struct symmcoll_reducer *reducer = NULL;
+    int size = symmcoll_group_size(group), right;
+    struct model model;
+
+    make_model(&model, rank);
+    args.hook = sum_then_scale;
+    right = symmcoll_reducer_create(
+                group, model.params, NPARAMS, &args, &reducer) == SYMMCOLL_OK;
+    fill_grads(&model, rank, size, 0);
+    right = right && run_backward(reducer, &model, 1) == SYMMCOLL_OK;
+    for (int p = 0; p < NPARAMS; p++)
+        for (int i = 0; right && i < (int)count_of(&model.params[p]); i++) {
+            float sum = 0;
+
+            for (int r = 0; r < size; r++)
+                sum += (float)size * term(r, p, i, 0);
+            right = view_is(reducer, p, i, 5 * sum);
+        }
     symmcoll_reducer_free(reducer);
     return right;
 }
@@ -840,13 +989,20 @@ static const struct point points[] = {
         "buckets are rebuilt once, in rank 0's order of arrival"},
     {views_have_the_strides_of_parameters, 2,
         "a view has its parameter's strides"},
+    {channels_last_is_an_order, 2,
+        "a view has the strides of a parameter with channels last"},
+    {complex_gradients_are_averaged, 3, "complex gradients are averaged"},
     {types_keep_to_themselves, 4,
         "each type has its buckets, and half precision does not overflow"},
     {gradients_may_live_in_the_buckets, 2,
         "gradients may live in the buckets, and nowhere else then"},
+    {views_accumulate_without_synchronisation, 2,
+        "gradients that live in the buckets accumulate there too"},
     {what_a_hook_leaves_is_the_gradient, 2,
         "what a hook leaves in a bucket is the gradient"},
     {the_all_reduce_hook_averages, 4, "the all_reduce hook averages"},
+    {a_hook_may_change_its_sum, 2,
+        "a hook may change the sum before it is the gradient"},
     {a_failing_hook_ends_the_backward, 2,
         "a hook's failure is the backward's, and another may begin"},
     {marking_twice_is_refused, 2, "a gradient marked twice is refused by name"},
