@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How each changing call changes the present value: the rules of set, add,
- * append, compare_set and delete, once for every kind of store that keeps its
+ * append, compare_set, delete and of queues, once for every kind of store that keeps its
  * values in this process.
  */
 #include "store/ops.h"
@@ -22,6 +22,24 @@ const char *symc_key_text(const char *key, char *buffer)
     return buffer;
 }
 
+symmcoll_status_t symc_fail_is_queue(const char *where, const char *key)
+{
+    char shown[SYMC_KEY_TEXT];
+
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: key \"%s\": expected a value, found a queue", where,
+        symc_key_text(key, shown));
+}
+
+symmcoll_status_t symc_fail_is_value(const char *where, const char *key)
+{
+    char shown[SYMC_KEY_TEXT];
+
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: key \"%s\": expected a queue, found a value", where,
+        symc_key_text(key, shown));
+}
+
 symmcoll_status_t symc_bytes_copy(
     const void *data, size_t nbytes, struct symc_bytes *copy)
 {
@@ -33,6 +51,26 @@ symmcoll_status_t symc_bytes_copy(
         memcpy(bytes, data, nbytes);
     copy->data = bytes;
     copy->nbytes = nbytes;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_item_copy(const char *key, struct symc_item item,
+    bool *found, struct symc_bytes *value)
+{
+    if (item.queue != NULL)
+        return symc_fail_is_queue("store_get", key);
+    *found = item.value != NULL;
+    if (item.value == NULL)
+        return SYMMCOLL_OK;
+    return symc_bytes_copy(item.value->data, item.value->nbytes, value);
+}
+
+symmcoll_status_t symc_item_length(
+    const char *key, struct symc_item item, size_t *length)
+{
+    if (item.value != NULL)
+        return symc_fail_is_value("store_queue_len", key);
+    *length = item.queue != NULL ? item.queue->length : 0;
     return SYMMCOLL_OK;
 }
 
@@ -135,11 +173,43 @@ static symmcoll_status_t compare_value(struct symc_edit *edit,
     return symc_bytes_copy(edit->value, edit->nbytes, &change->value);
 }
 
-symmcoll_status_t symc_edit_apply(struct symc_edit *edit, const char *key,
-    const struct symc_bytes *present, struct symc_change *change)
+/* The queue's part: put a value behind the others, or take the first. */
+static symmcoll_status_t apply_queued(struct symc_edit *edit, const char *key,
+    struct symc_item present, struct symc_change *change)
 {
+    bool push = edit->kind == SYMC_EDIT_PUSH;
+
+    if (present.value != NULL)
+        return symc_fail_is_value(
+            push ? "store_queue_push" : "store_queue_pop", key);
+    if (push) {
+        change->what = SYMC_PUSH;
+        edit->sum =
+            present.queue != NULL ? (int64_t)present.queue->length + 1 : 1;
+        return symc_bytes_copy(edit->value, edit->nbytes, &change->value);
+    }
+    if (present.queue == NULL)
+        return SYMMCOLL_OK;
+    change->what = SYMC_POP;
+    return symc_bytes_copy(present.queue->first->value.data,
+        present.queue->first->value.nbytes, &edit->result);
+}
+
+symmcoll_status_t symc_edit_apply(struct symc_edit *edit, const char *key,
+    struct symc_item item, struct symc_change *change)
+{
+    static const char *const wants_value[] = {
+        [SYMC_EDIT_ADD] = "store_add",
+        [SYMC_EDIT_APPEND] = "store_append",
+        [SYMC_EDIT_COMPARE_SET] = "store_compare_set",
+        [SYMC_EDIT_POP] = NULL,
+    };
+    const struct symc_bytes *present = item.value;
+
     *change = (struct symc_change){.what = SYMC_KEEP};
-    edit->existed = present != NULL;
+    edit->existed = present != NULL || item.queue != NULL;
+    if (item.queue != NULL && wants_value[edit->kind] != NULL)
+        return symc_fail_is_queue(wants_value[edit->kind], key);
     switch (edit->kind) {
     case SYMC_EDIT_SET:
         change->what = SYMC_PUT;
@@ -151,9 +221,12 @@ symmcoll_status_t symc_edit_apply(struct symc_edit *edit, const char *key,
     case SYMC_EDIT_COMPARE_SET:
         return compare_value(edit, present, change);
     case SYMC_EDIT_DELETE:
-        if (present != NULL)
+        if (edit->existed)
             change->what = SYMC_REMOVE;
         return SYMMCOLL_OK;
+    case SYMC_EDIT_PUSH:
+    case SYMC_EDIT_POP:
+        return apply_queued(edit, key, item, change);
     }
     return symc_fail(
         SYMMCOLL_ERR_INTERNAL, "store: no edit has the number %d", edit->kind);

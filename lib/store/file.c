@@ -54,9 +54,10 @@ static symmcoll_status_t edit_file(
     if (status != SYMMCOLL_OK)
         goto unlock;
     status = symc_edit_apply(
-        edit, key, symc_map_find(&file->journal.map, name), &change);
+        edit, key, symc_map_look(&file->journal.map, name), &change);
     if (status == SYMMCOLL_OK && change.what != SYMC_KEEP) {
-        record.value = change.what == SYMC_PUT ? &change.value : NULL;
+        record.what = change.what;
+        record.value = &change.value;
         status = symc_journal_append(&file->journal, fd, &record, 1);
     }
     free(change.value.data);
@@ -71,7 +72,6 @@ static symmcoll_status_t find_file(void *table, const char *key,
 {
     struct symc_file *file = table;
     char name[SYMC_STORE_KEY_MAX + 2];
-    const struct symc_bytes *present;
     symmcoll_status_t status;
     int fd;
 
@@ -81,10 +81,8 @@ static symmcoll_status_t find_file(void *table, const char *key,
     if (status != SYMMCOLL_OK)
         goto unlock;
     symc_file_end(fd);
-    present = symc_map_find(&file->journal.map, name);
-    *found = present != NULL;
-    if (present != NULL)
-        status = symc_bytes_copy(present->data, present->nbytes, value);
+    status = symc_item_copy(
+        key, symc_map_look(&file->journal.map, name), found, value);
 unlock:
     pthread_mutex_unlock(&file->lock);
     return status;
@@ -104,7 +102,7 @@ static symmcoll_status_t find_missing(struct symc_file *file,
     symc_file_end(fd);
     for (*missing = 0; *missing < nkeys; ++*missing) {
         name_key(keys[*missing], name);
-        if (symc_map_find(&file->journal.map, name) == NULL)
+        if (!symc_map_has(&file->journal.map, name))
             break;
     }
 unlock:
@@ -141,6 +139,74 @@ static symmcoll_status_t count_file(
     if (status == SYMMCOLL_OK) {
         symc_file_end(fd);
         *count = file->journal.map.count;
+    }
+    pthread_mutex_unlock(&file->lock);
+    return status;
+}
+
+static symmcoll_status_t set_all_file(void *table,
+    const struct symc_pair *pairs, size_t npairs, int64_t deadline_ns)
+{
+    struct symc_file *file = table;
+    char(*names)[SYMC_STORE_KEY_MAX + 2] = symc_alloc(npairs, sizeof(*names));
+    struct symc_record *records = symc_alloc(npairs, sizeof(*records));
+    symmcoll_status_t status = SYMMCOLL_ERR_NO_MEMORY;
+    int fd;
+
+    if (names == NULL || records == NULL)
+        goto free_records;
+    for (size_t i = 0; i < npairs; i++) {
+        name_key(pairs[i].key, names[i]);
+        records[i] = (struct symc_record){names[i], SYMC_PUT, &pairs[i].value};
+    }
+    pthread_mutex_lock(&file->lock);
+    status = symc_file_begin(file, true, deadline_ns, &fd);
+    if (status == SYMMCOLL_OK) {
+        status = symc_journal_append(&file->journal, fd, records, npairs);
+        symc_file_end(fd);
+    }
+    pthread_mutex_unlock(&file->lock);
+free_records:
+    free(records);
+    free(names);
+    return status;
+}
+
+static symmcoll_status_t length_file(
+    void *table, const char *key, int64_t deadline_ns, size_t *length)
+{
+    struct symc_file *file = table;
+    char name[SYMC_STORE_KEY_MAX + 2];
+    symmcoll_status_t status;
+    int fd;
+
+    name_key(key, name);
+    pthread_mutex_lock(&file->lock);
+    status = symc_file_begin(file, false, deadline_ns, &fd);
+    if (status == SYMMCOLL_OK) {
+        symc_file_end(fd);
+        status = symc_item_length(
+            key, symc_map_look(&file->journal.map, name), length);
+    }
+    pthread_mutex_unlock(&file->lock);
+    return status;
+}
+
+static symmcoll_status_t list_file(void *table, const char *prefix,
+    int64_t deadline_ns, struct symc_names *names)
+{
+    struct symc_file *file = table;
+    char name[SYMC_STORE_KEY_MAX + 2];
+    symmcoll_status_t status;
+    int fd;
+
+    name_key(prefix, name);
+    pthread_mutex_lock(&file->lock);
+    status = symc_file_begin(file, false, deadline_ns, &fd);
+    if (status == SYMMCOLL_OK) {
+        symc_file_end(fd);
+        names->skip++; /* the slash */
+        status = symc_map_list(&file->journal.map, name, names);
     }
     pthread_mutex_unlock(&file->lock);
     return status;
@@ -187,6 +253,9 @@ static const struct symc_store_ops file_ops = {
     .find = find_file,
     .wait = wait_file,
     .count = count_file,
+    .set_all = set_all_file,
+    .length = length_file,
+    .list = list_file,
 };
 
 static symmcoll_status_t make_absolute(const char *path, char **absolute)
@@ -234,7 +303,7 @@ static symmcoll_status_t open_file(
         status = make_absolute(path, &file->path);
     file->journal.path = file->path;
     if (status == SYMMCOLL_OK)
-        status = symc_file_join(file, symc_now_ns());
+        status = symc_file_join(file, SYMC_NEVER);
     if (status != SYMMCOLL_OK) {
         free_file(file);
         return status;

@@ -6,8 +6,8 @@
 #ifndef SYMC_STORE_FILE_H
 #define SYMC_STORE_FILE_H
 
-#include "store/journal.h"
 #include "base/process.h"
+#include "store/journal.h"
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -31,6 +31,11 @@ symmcoll_status_t symc_file_lock(
 
 /* O_NOFOLLOW where another user could have put a link in the file's place. */
 int symc_file_no_links(void);
+
+/* Open a file that may appear only now: a folder of its path, or over NFS it
+ * itself, is waited for until the deadline, for two seconds at most.  -1 and
+ * errno where that fails. */
+int symc_file_open(const char *path, int flags, int64_t deadline_ns);
 
 /* Begin one access to the file: open and lock it, read its new records; the
  * mutex is held.  Errors: TIMEOUT (the lock), INVALID (the file), SYSTEM. */

@@ -15,6 +15,10 @@
  * that must not wait for a key still waits this long for it. */
 #define LOCK_WAIT_MIN_NS (5 * SYMC_NS_PER_S)
 
+/* Over NFS a file that another machine has just made may not be there yet. */
+#define APPEAR_WAIT_NS (2 * SYMC_NS_PER_S)
+#define APPEAR_POLL_NS 10000000
+
 symmcoll_status_t symc_file_lock(
     const char *path, int fd, bool exclusive, int64_t deadline_ns)
 {
@@ -40,12 +44,27 @@ int symc_file_no_links(void)
     return symc_process_is_privileged() ? O_NOFOLLOW : 0;
 }
 
+int symc_file_open(const char *path, int flags, int64_t deadline_ns)
+{
+    const struct timespec pause = {.tv_nsec = APPEAR_POLL_NS};
+    int64_t at_most = symc_now_ns() + APPEAR_WAIT_NS;
+    int fd = open(path, flags | O_CLOEXEC | symc_file_no_links(), 0600);
+
+    if (deadline_ns > at_most)
+        deadline_ns = at_most;
+    while (fd < 0 && errno == ENOENT && symc_now_ns() < deadline_ns) {
+        nanosleep(&pause, NULL);
+        fd = open(path, flags | O_CLOEXEC | symc_file_no_links(), 0600);
+    }
+    return fd;
+}
+
 symmcoll_status_t symc_file_begin(
     struct symc_file *file, bool exclusive, int64_t deadline_ns, int *fd)
 {
     symmcoll_status_t status;
 
-    *fd = open(file->path, O_RDWR | O_CLOEXEC | symc_file_no_links());
+    *fd = symc_file_open(file->path, O_RDWR, deadline_ns);
     if (*fd < 0)
         return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, errno,
             "file store: %s, which was there when it was opened", file->path);

@@ -95,7 +95,7 @@ static symmcoll_status_t enter_worker(struct symc_file *file, int fd)
     const struct symc_bytes *before =
         symc_map_find(&file->journal.map, WORKERS);
     struct symc_bytes after;
-    const struct symc_record record = {WORKERS, &after};
+    const struct symc_record record = {WORKERS, SYMC_PUT, &after};
     symmcoll_status_t status;
     char *text;
     int length = asprintf(&text, "%s%s\n",
@@ -164,8 +164,7 @@ symmcoll_status_t symc_file_join(struct symc_file *file, int64_t deadline_ns)
     if (status != SYMMCOLL_OK)
         return status;
     do {
-        int fd = open(file->path,
-            O_RDWR | O_CREAT | O_CLOEXEC | symc_file_no_links(), 0600);
+        int fd = symc_file_open(file->path, O_RDWR | O_CREAT, deadline_ns);
 
         if (fd < 0)
             return symc_fail_errno(
@@ -211,7 +210,7 @@ static symmcoll_status_t leave_locked(struct symc_file *file, int fd)
     struct symc_bytes finished;
     char number[24];
     const struct symc_record records[] = {
-        {WORKERS, &lines}, {FINISHED, &finished}};
+        {WORKERS, SYMC_PUT, &lines}, {FINISHED, SYMC_PUT, &finished}};
     long count = get_finished(file) + 1;
     symmcoll_status_t status;
 

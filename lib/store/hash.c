@@ -52,12 +52,10 @@ static symmcoll_status_t edit_hash(
     (void)deadline_ns; /* nobody holds this lock for long */
     pthread_mutex_lock(&hash->lock);
     status =
-        symc_edit_apply(edit, key, symc_map_find(&hash->map, key), &change);
-    if (status == SYMMCOLL_OK && change.what == SYMC_PUT) {
-        status = symc_map_put(&hash->map, key, change.value);
+        symc_edit_apply(edit, key, symc_map_look(&hash->map, key), &change);
+    if (status == SYMMCOLL_OK && change.what != SYMC_KEEP) {
+        status = symc_map_apply(&hash->map, key, &change);
         pthread_cond_broadcast(&hash->changed);
-    } else if (status == SYMMCOLL_OK && change.what == SYMC_REMOVE) {
-        symc_map_remove(&hash->map, key);
     }
     pthread_mutex_unlock(&hash->lock);
     return status;
@@ -67,15 +65,11 @@ static symmcoll_status_t find_hash(void *table, const char *key,
     int64_t deadline_ns, bool *found, struct symc_bytes *value)
 {
     struct hash *hash = table;
-    const struct symc_bytes *present;
-    symmcoll_status_t status = SYMMCOLL_OK;
+    symmcoll_status_t status;
 
     (void)deadline_ns;
     pthread_mutex_lock(&hash->lock);
-    present = symc_map_find(&hash->map, key);
-    *found = present != NULL;
-    if (present != NULL)
-        status = symc_bytes_copy(present->data, present->nbytes, value);
+    status = symc_item_copy(key, symc_map_look(&hash->map, key), found, value);
     pthread_mutex_unlock(&hash->lock);
     return status;
 }
@@ -99,7 +93,7 @@ static size_t find_missing(
 {
     size_t i = 0;
 
-    while (i < nkeys && symc_map_find(map, keys[i]) != NULL)
+    while (i < nkeys && symc_map_has(map, keys[i]))
         i++;
     return i;
 }
@@ -132,6 +126,66 @@ static symmcoll_status_t count_hash(
     return SYMMCOLL_OK;
 }
 
+static symmcoll_status_t set_all_hash(void *table,
+    const struct symc_pair *pairs, size_t npairs, int64_t deadline_ns)
+{
+    struct hash *hash = table;
+    struct symc_bytes *copies = symc_alloc(npairs, sizeof(*copies));
+    symmcoll_status_t status =
+        copies != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
+    size_t made = 0;
+
+    (void)deadline_ns;
+    while (status == SYMMCOLL_OK && made < npairs) {
+        status = symc_bytes_copy(
+            pairs[made].value.data, pairs[made].value.nbytes, &copies[made]);
+        made += status == SYMMCOLL_OK;
+    }
+    if (status != SYMMCOLL_OK) {
+        while (made > 0)
+            free(copies[--made].data);
+        free(copies);
+        return status;
+    }
+    pthread_mutex_lock(&hash->lock);
+    for (size_t i = 0; i < npairs; i++) {
+        if (status == SYMMCOLL_OK)
+            status = symc_map_put(&hash->map, pairs[i].key, copies[i]);
+        else
+            free(copies[i].data);
+    }
+    pthread_cond_broadcast(&hash->changed);
+    pthread_mutex_unlock(&hash->lock);
+    free(copies);
+    return status;
+}
+
+static symmcoll_status_t length_hash(
+    void *table, const char *key, int64_t deadline_ns, size_t *length)
+{
+    struct hash *hash = table;
+    symmcoll_status_t status;
+
+    (void)deadline_ns;
+    pthread_mutex_lock(&hash->lock);
+    status = symc_item_length(key, symc_map_look(&hash->map, key), length);
+    pthread_mutex_unlock(&hash->lock);
+    return status;
+}
+
+static symmcoll_status_t list_hash(void *table, const char *prefix,
+    int64_t deadline_ns, struct symc_names *names)
+{
+    struct hash *hash = table;
+    symmcoll_status_t status;
+
+    (void)deadline_ns;
+    pthread_mutex_lock(&hash->lock);
+    status = symc_map_list(&hash->map, prefix, names);
+    pthread_mutex_unlock(&hash->lock);
+    return status;
+}
+
 static const struct symc_store_ops hash_ops = {
     .kind = "hash",
     .share = share_hash,
@@ -140,6 +194,9 @@ static const struct symc_store_ops hash_ops = {
     .find = find_hash,
     .wait = wait_hash,
     .count = count_hash,
+    .set_all = set_all_hash,
+    .length = length_hash,
+    .list = list_hash,
 };
 
 symmcoll_status_t symmcoll_store_create_hash(struct symmcoll_store **store)

@@ -37,7 +37,9 @@ struct record {
 
 enum {
     RECORD_PUT = 1,
-    RECORD_REMOVE = 2
+    RECORD_REMOVE = 2,
+    RECORD_PUSH = 3,
+    RECORD_POP = 4
 };
 
 /* FNV-1a: detects damage, not attacks. */
@@ -136,14 +138,27 @@ symmcoll_status_t symc_journal_create(
     return SYMMCOLL_OK;
 }
 
+static size_t count_value(const struct symc_record *change)
+{
+    return change->what == SYMC_PUT || change->what == SYMC_PUSH
+               ? change->value->nbytes
+               : 0;
+}
+
 static char *put_record(char *at, const struct symc_record *change)
 {
-    struct record record = {
-        .kind = change->value != NULL ? RECORD_PUT : RECORD_REMOVE,
-        .key_nbytes = (uint32_t)strlen(change->key),
-        .nbytes = change->value != NULL ? (uint32_t)change->value->nbytes : 0,
+    static const uint32_t kinds[] = {
+        [SYMC_PUT] = RECORD_PUT,
+        [SYMC_REMOVE] = RECORD_REMOVE,
+        [SYMC_PUSH] = RECORD_PUSH,
+        [SYMC_POP] = RECORD_POP,
     };
-    const void *value = change->value != NULL ? change->value->data : NULL;
+    struct record record = {
+        .kind = kinds[change->what],
+        .key_nbytes = (uint32_t)strlen(change->key),
+        .nbytes = (uint32_t)count_value(change),
+    };
+    const void *value = record.nbytes > 0 ? change->value->data : NULL;
 
     record.sum = sum_record(&record, change->key, value);
     at = mempcpy(at, &record, sizeof record);
@@ -162,7 +177,7 @@ symmcoll_status_t symc_journal_append(struct symc_journal *journal, int fd,
 
     for (size_t i = 0; i < nrecords; i++)
         nbytes += sizeof(struct record) + strlen(records[i].key) +
-                  (records[i].value != NULL ? records[i].value->nbytes : 0);
+                  count_value(&records[i]);
     at = batch = symc_alloc(nbytes, 1);
     if (batch == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
@@ -250,11 +265,18 @@ static symmcoll_status_t apply_record(struct symc_journal *journal,
         symc_map_remove(&journal->map, key);
         return SYMMCOLL_OK;
     }
-    if (record->kind == RECORD_PUT) {
+    if (record->kind == RECORD_PUT || record->kind == RECORD_PUSH) {
         struct symc_bytes taken = *value;
 
         value->data = NULL;
-        return symc_map_put(&journal->map, key, taken);
+        return record->kind == RECORD_PUT
+                   ? symc_map_put(&journal->map, key, taken)
+                   : symc_map_push(&journal->map, key, taken);
+    }
+    if (record->kind == RECORD_POP) {
+        if (symc_map_pop(&journal->map, key))
+            return SYMMCOLL_OK;
+        return fail_damage(journal, "it empties a queue that is not there");
     }
     return fail_damage(journal, "it is of no known kind");
 }

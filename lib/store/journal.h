@@ -35,10 +35,11 @@ symmcoll_status_t symc_journal_open(
  * Errors: INVALID (another file, cut off, damaged), NO_MEMORY, SYSTEM. */
 symmcoll_status_t symc_journal_read(struct symc_journal *journal, int fd);
 
-/* One change of a batch; value NULL: the key is removed. */
+/* One change of a batch: enum and value as in struct symc_change. */
 struct symc_record {
     const char *key;
-    const struct symc_bytes *value;
+    int what;
+    const struct symc_bytes *value; /* PUT, PUSH */
 };
 
 /* Write changes, all or none, and take them in.  To be called after

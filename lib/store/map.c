@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A map of keys and values over the C library's balanced tree.
+ * A map of keys to values and queues over the C library's balanced tree.
  */
 #include "store/map.h"
 
@@ -8,86 +8,208 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct pair {
+struct slot {
     const char *key; /* first, so that a lookup needs no copy of the text */
-    struct symc_bytes value;
+    struct symc_bytes value; /* where the queue is empty */
+    struct symc_queue queue;
     char text[];
 };
 
-static int compare_pairs(const void *a, const void *b)
+static int compare_slots(const void *a, const void *b)
 {
-    return strcmp(((const struct pair *)a)->key, ((const struct pair *)b)->key);
+    return strcmp(((const struct slot *)a)->key, ((const struct slot *)b)->key);
 }
 
-static void free_pair(void *node)
+static void drop_first(struct symc_queue *queue)
 {
-    struct pair *pair = node;
+    struct symc_queued *first = queue->first;
 
-    free(pair->value.data);
-    free(pair);
+    queue->first = first->next;
+    queue->length--;
+    free(first->value.data);
+    free(first);
 }
 
-static struct pair *find_pair(const struct symc_map *map, const char *key)
+static void clear_slot(struct slot *slot)
 {
-    const struct pair wanted = {.key = key};
-    struct pair **node = tfind(&wanted, &map->root, compare_pairs);
+    free(slot->value.data);
+    slot->value.data = NULL;
+    while (slot->queue.length > 0)
+        drop_first(&slot->queue);
+}
+
+static void free_slot(void *node)
+{
+    clear_slot(node);
+    free(node);
+}
+
+static struct slot *find_slot(const struct symc_map *map, const char *key)
+{
+    const struct slot wanted = {.key = key};
+    struct slot **node = tfind(&wanted, &map->root, compare_slots);
 
     return node != NULL ? *node : NULL;
+}
+
+struct symc_item symc_map_look(const struct symc_map *map, const char *key)
+{
+    const struct slot *slot = find_slot(map, key);
+    struct symc_item item = {NULL, NULL};
+
+    if (slot != NULL && slot->queue.length > 0)
+        item.queue = &slot->queue;
+    else if (slot != NULL)
+        item.value = &slot->value;
+    return item;
 }
 
 const struct symc_bytes *symc_map_find(
     const struct symc_map *map, const char *key)
 {
-    const struct pair *pair = find_pair(map, key);
+    return symc_map_look(map, key).value;
+}
 
-    return pair != NULL ? &pair->value : NULL;
+bool symc_map_has(const struct symc_map *map, const char *key)
+{
+    return find_slot(map, key) != NULL;
+}
+
+/* The slot of a key, made where there is none. */
+static struct slot *take_slot(struct symc_map *map, const char *key)
+{
+    struct slot *slot = find_slot(map, key);
+    size_t length = strlen(key) + 1;
+
+    if (slot != NULL)
+        return slot;
+    slot = symc_alloc(1, sizeof(*slot) + length);
+    if (slot == NULL)
+        return NULL;
+    memcpy(slot->text, key, length);
+    slot->key = slot->text;
+    if (tsearch(slot, &map->root, compare_slots) == NULL) {
+        symc_fail(SYMMCOLL_ERR_NO_MEMORY, "store: no memory for one more key");
+        free(slot);
+        return NULL;
+    }
+    map->count++;
+    return slot;
 }
 
 symmcoll_status_t symc_map_put(
     struct symc_map *map, const char *key, struct symc_bytes value)
 {
-    struct pair *pair = find_pair(map, key);
-    size_t length = strlen(key) + 1;
+    struct slot *slot = take_slot(map, key);
 
-    if (pair != NULL) {
-        free(pair->value.data);
-        pair->value = value;
-        return SYMMCOLL_OK;
+    if (slot == NULL) {
+        free(value.data);
+        return SYMMCOLL_ERR_NO_MEMORY;
     }
-    pair = symc_alloc(1, sizeof *pair + length);
-    if (pair == NULL)
-        goto free_value;
-    memcpy(pair->text, key, length);
-    pair->key = pair->text;
-    pair->value = value;
-    if (tsearch(pair, &map->root, compare_pairs) == NULL) {
-        symc_fail(SYMMCOLL_ERR_NO_MEMORY, "store: no memory for one more key");
-        goto free_pair;
-    }
-    map->count++;
+    clear_slot(slot);
+    slot->value = value;
     return SYMMCOLL_OK;
+}
 
-free_pair:
-    free(pair);
-free_value:
-    free(value.data);
-    return SYMMCOLL_ERR_NO_MEMORY;
+symmcoll_status_t symc_map_push(
+    struct symc_map *map, const char *key, struct symc_bytes value)
+{
+    struct symc_queued *queued = symc_alloc(1, sizeof(*queued));
+    struct slot *slot = queued != NULL ? take_slot(map, key) : NULL;
+    struct symc_queue *queue;
+
+    if (slot == NULL) {
+        free(queued);
+        free(value.data);
+        return SYMMCOLL_ERR_NO_MEMORY;
+    }
+    free(slot->value.data);
+    slot->value = (struct symc_bytes){NULL, 0};
+    queued->value = value;
+    queue = &slot->queue;
+    if (queue->length++ == 0)
+        queue->first = queued;
+    else
+        queue->last->next = queued;
+    queue->last = queued;
+    return SYMMCOLL_OK;
+}
+
+bool symc_map_pop(struct symc_map *map, const char *key)
+{
+    struct slot *slot = find_slot(map, key);
+
+    if (slot == NULL || slot->queue.length == 0)
+        return false;
+    drop_first(&slot->queue);
+    if (slot->queue.length == 0)
+        symc_map_remove(map, key);
+    return true;
+}
+
+symmcoll_status_t symc_map_apply(
+    struct symc_map *map, const char *key, struct symc_change *change)
+{
+    switch (change->what) {
+    case SYMC_KEEP:
+        break;
+    case SYMC_PUT:
+        return symc_map_put(map, key, change->value);
+    case SYMC_PUSH:
+        return symc_map_push(map, key, change->value);
+    case SYMC_POP:
+        symc_map_pop(map, key);
+        break;
+    case SYMC_REMOVE:
+        symc_map_remove(map, key);
+        break;
+    }
+    return SYMMCOLL_OK;
+}
+
+/* ---- all keys ---- */
+
+struct listing {
+    const char *prefix;
+    size_t length;
+    struct symc_names *names;
+    symmcoll_status_t status;
+};
+
+static void list_slot(const void *node, VISIT visit, void *arg)
+{
+    const struct slot *slot = *(struct slot *const *)node;
+    struct listing *listing = arg;
+
+    if ((visit == postorder || visit == leaf) &&
+        listing->status == SYMMCOLL_OK &&
+        strncmp(slot->key, listing->prefix, listing->length) == 0)
+        listing->status = symc_names_add(listing->names, slot->key);
+}
+
+symmcoll_status_t symc_map_list(
+    const struct symc_map *map, const char *prefix, struct symc_names *names)
+{
+    struct listing listing = {prefix, strlen(prefix), names, SYMMCOLL_OK};
+
+    twalk_r(map->root, list_slot, &listing);
+    return listing.status;
 }
 
 void symc_map_remove(struct symc_map *map, const char *key)
 {
-    struct pair *pair = find_pair(map, key);
+    struct slot *slot = find_slot(map, key);
 
-    if (pair == NULL)
+    if (slot == NULL)
         return;
-    tdelete(pair, &map->root, compare_pairs);
+    tdelete(slot, &map->root, compare_slots);
     map->count--;
-    free_pair(pair);
+    free_slot(slot);
 }
 
 void symc_map_clear(struct symc_map *map)
 {
-    tdestroy(map->root, free_pair);
+    tdestroy(map->root, free_slot);
     map->root = NULL;
     map->count = 0;
 }

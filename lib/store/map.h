@@ -13,14 +13,36 @@ struct symc_map {
     size_t count;
 };
 
-/* Borrowed until the next change; NULL: not there. */
+/* What a key holds, borrowed until the next change. */
+struct symc_item symc_map_look(const struct symc_map *map, const char *key);
+
+/* Its value; NULL: there is none. */
 const struct symc_bytes *symc_map_find(
     const struct symc_map *map, const char *key);
+
+/* Whether there is a value or a queue. */
+bool symc_map_has(const struct symc_map *map, const char *key);
+
+/* Make a change; its value is taken, also on failure.  Errors: NO_MEMORY. */
+symmcoll_status_t symc_map_apply(
+    struct symc_map *map, const char *key, struct symc_change *change);
 
 /* Store a value over an older one; it is taken, also on failure.
  * Errors: NO_MEMORY. */
 symmcoll_status_t symc_map_put(
     struct symc_map *map, const char *key, struct symc_bytes value);
+
+/* The same behind the values of a queue, which is made where the key is absent
+ * and replaces a value. */
+symmcoll_status_t symc_map_push(
+    struct symc_map *map, const char *key, struct symc_bytes value);
+
+/* Drop a queue's first value; false where there is none. */
+bool symc_map_pop(struct symc_map *map, const char *key);
+
+/* Put the keys that begin with a prefix into a list.  Errors: NO_MEMORY. */
+symmcoll_status_t symc_map_list(
+    const struct symc_map *map, const char *prefix, struct symc_names *names);
 
 void symc_map_remove(struct symc_map *map, const char *key);
 void symc_map_clear(struct symc_map *map);

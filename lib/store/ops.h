@@ -28,22 +28,38 @@ enum symc_edit_kind {
     SYMC_EDIT_ADD,
     SYMC_EDIT_APPEND,
     SYMC_EDIT_COMPARE_SET,
-    SYMC_EDIT_DELETE
+    SYMC_EDIT_DELETE,
+    SYMC_EDIT_PUSH,
+    SYMC_EDIT_POP
 };
 
 /* One change of one key: the request and its result. */
 struct symc_edit {
     enum symc_edit_kind kind;
-    const void *value; /* SET, APPEND; what COMPARE_SET desires */
+    const void *value; /* SET, APPEND, PUSH; what COMPARE_SET desires */
     size_t nbytes;
     const void *expected; /* COMPARE_SET */
     size_t expected_nbytes;
     int64_t amount; /* ADD */
 
     bool existed;                        /* out: before the change */
-    int64_t sum;                         /* out, ADD */
+    int64_t sum;                         /* out, ADD; PUSH: the new length */
     enum symmcoll_store_outcome outcome; /* out, COMPARE_SET */
-    struct symc_bytes result;            /* out, COMPARE_SET: the caller's */
+    struct symc_bytes result; /* out, COMPARE_SET, POP: the caller's */
+};
+
+/* One key of several that are set at once. */
+struct symc_pair {
+    const char *key;
+    struct symc_bytes value; /* borrowed */
+};
+
+/* Keys as text, one after the other, each with its zero byte. */
+struct symc_names {
+    char *text; /* NULL: none */
+    size_t nbytes, room;
+    size_t count;
+    size_t skip; /* bytes that are left out at the beginning of each */
 };
 
 /*
@@ -72,6 +88,18 @@ struct symc_store_ops {
 
     symmcoll_status_t (*count)(void *table, int64_t deadline_ns, size_t *count);
 
+    /* Set all keys or none, at once for those who read. */
+    symmcoll_status_t (*set_all)(void *table, const struct symc_pair *pairs,
+        size_t npairs, int64_t deadline_ns);
+
+    /* How many values a queue has, 0 where the key is absent. */
+    symmcoll_status_t (*length)(
+        void *table, const char *key, int64_t deadline_ns, size_t *length);
+
+    /* Add the keys that begin with a prefix. */
+    symmcoll_status_t (*list)(void *table, const char *prefix,
+        int64_t deadline_ns, struct symc_names *names);
+
     /* The store this one is a view of, borrowed; NULL: none ever. */
     struct symmcoll_store *(*underlying)(void *table);
 };
@@ -99,29 +127,90 @@ symmcoll_status_t symc_store_create(const struct symc_store_ops *ops,
 symmcoll_status_t symc_store_get_until(struct symmcoll_store *store,
     const char *key, int64_t deadline_ns, struct symc_bytes *value);
 
+/* The end of a call's time: what the store's timeout says. */
+int64_t symc_store_deadline(const struct symmcoll_store *store);
+
+symmcoll_status_t symc_store_refuse_null(const char *where, const char *what);
+symmcoll_status_t symc_store_fail_timeout(
+    const char *where, const char *key, double timeout);
+
+/* Errors: INVALID (NULL, too long). */
+symmcoll_status_t symc_store_check_key(
+    const struct symmcoll_store *store, const char *key, const char *where);
+symmcoll_status_t symc_store_check_keys(const struct symmcoll_store *store,
+    const char *const *keys, size_t nkeys, const char *where);
+symmcoll_status_t symc_store_check_value(
+    const void *value, size_t nbytes, const char *name, const char *where);
+
+/* Run one change, until a deadline. */
+symmcoll_status_t symc_store_edit(struct symmcoll_store *store, const char *key,
+    struct symc_edit *edit, int64_t deadline_ns);
+
+/* As the kind's wait. */
+symmcoll_status_t symc_store_await(struct symmcoll_store *store,
+    const char *const *keys, size_t nkeys, int64_t deadline_ns,
+    size_t *missing);
+
+/* ---- keys.c ---- */
+
+/* Errors: NO_MEMORY. */
+symmcoll_status_t symc_names_add(struct symc_names *names, const char *key);
+
 /* ---- edit.c ---- */
 
 /* A copy on the heap, with a zero byte after it.  Errors: NO_MEMORY. */
 symmcoll_status_t symc_bytes_copy(
     const void *data, size_t nbytes, struct symc_bytes *copy);
 
+/* What a key holds: both NULL where it is absent. */
+struct symc_item {
+    const struct symc_bytes *value;
+    const struct symc_queue *queue;
+};
+
+/* Values in the order in which they came. */
+struct symc_queue {
+    struct symc_queued *first, *last;
+    size_t length;
+};
+
+struct symc_queued {
+    struct symc_queued *next;
+    struct symc_bytes value;
+};
+
 /* What an edit does to a key. */
 struct symc_change {
     enum {
         SYMC_KEEP,
         SYMC_PUT,
-        SYMC_REMOVE
+        SYMC_REMOVE,
+        SYMC_PUSH,
+        SYMC_POP /* a queue that becomes empty is removed */
     } what;
-    struct symc_bytes value; /* PUT: the caller's */
+    struct symc_bytes value; /* PUT, PUSH: the caller's */
 };
 
 /*
- * Compute a change and fill in the edit's results; nothing is stored. present
- * is the value there, NULL where there is none.  Errors: INVALID (not a number,
- * overflow, too long), NO_MEMORY.
+ * Compute a change and fill in the edit's results; nothing is stored.  Errors:
+ * INVALID (not a number, overflow, too long, a queue where a value is expected
+ * or the other way round), NO_MEMORY.
  */
 symmcoll_status_t symc_edit_apply(struct symc_edit *edit, const char *key,
-    const struct symc_bytes *present, struct symc_change *change);
+    struct symc_item present, struct symc_change *change);
+
+/* Copy a key's value; found is false where it is absent.  Errors: INVALID (a
+ * queue), NO_MEMORY. */
+symmcoll_status_t symc_item_copy(const char *key, struct symc_item item,
+    bool *found, struct symc_bytes *value);
+
+/* The length of a key's queue, 0 where it is absent.  Errors: INVALID. */
+symmcoll_status_t symc_item_length(
+    const char *key, struct symc_item item, size_t *length);
+
+/* That a key holds the other kind.  Returns INVALID. */
+symmcoll_status_t symc_fail_is_queue(const char *where, const char *key);
+symmcoll_status_t symc_fail_is_value(const char *where, const char *key);
 
 /* A key as text for a message, cut and printable; buffer of SYMC_KEY_TEXT. */
 const char *symc_key_text(const char *key, char *buffer);

@@ -112,6 +112,59 @@ static symmcoll_status_t count_prefix(
     return prefix->inner->ops->count(prefix->inner->table, deadline_ns, count);
 }
 
+static symmcoll_status_t set_all_prefix(void *table,
+    const struct symc_pair *pairs, size_t npairs, int64_t deadline_ns)
+{
+    const struct prefix *prefix = table;
+    symmcoll_status_t status = SYMMCOLL_OK;
+    char(*full)[SYMC_STORE_KEY_MAX + 1] = symc_alloc(npairs, sizeof(*full));
+    struct symc_pair *list = symc_alloc(npairs, sizeof(*list));
+
+    if (full == NULL || list == NULL) {
+        status = SYMMCOLL_ERR_NO_MEMORY;
+        goto free_pairs;
+    }
+    for (size_t i = 0; i < npairs && status == SYMMCOLL_OK; i++) {
+        status = join_key(prefix, pairs[i].key, full[i]);
+        list[i] = (struct symc_pair){full[i], pairs[i].value};
+    }
+    if (status == SYMMCOLL_OK)
+        status = prefix->inner->ops->set_all(
+            prefix->inner->table, list, npairs, deadline_ns);
+free_pairs:
+    free(list);
+    free(full);
+    return status;
+}
+
+static symmcoll_status_t length_prefix(
+    void *table, const char *key, int64_t deadline_ns, size_t *length)
+{
+    const struct prefix *prefix = table;
+    char full[SYMC_STORE_KEY_MAX + 1];
+    symmcoll_status_t status = join_key(prefix, key, full);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    return prefix->inner->ops->length(
+        prefix->inner->table, full, deadline_ns, length);
+}
+
+/* Only what this view can reach, and as it would be called here. */
+static symmcoll_status_t list_prefix(
+    void *table, const char *key, int64_t deadline_ns, struct symc_names *names)
+{
+    const struct prefix *prefix = table;
+    char full[SYMC_STORE_KEY_MAX + 1];
+    symmcoll_status_t status = join_key(prefix, key, full);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    names->skip += prefix->length;
+    return prefix->inner->ops->list(
+        prefix->inner->table, full, deadline_ns, names);
+}
+
 static struct symmcoll_store *get_inner(void *table)
 {
     const struct prefix *prefix = table;
@@ -127,6 +180,9 @@ static const struct symc_store_ops prefix_ops = {
     .find = find_prefix,
     .wait = wait_prefix,
     .count = count_prefix,
+    .set_all = set_all_prefix,
+    .length = length_prefix,
+    .list = list_prefix,
     .underlying = get_inner,
 };
 

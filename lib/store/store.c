@@ -31,21 +31,21 @@ symmcoll_status_t symc_store_create(const struct symc_store_ops *ops,
 
 /* ---- checks ---- */
 
-static symmcoll_status_t refuse_null(const char *where, const char *what)
+symmcoll_status_t symc_store_refuse_null(const char *where, const char *what)
 {
     return symc_fail(SYMMCOLL_ERR_INVALID, "%s: %s is NULL", where, what);
 }
 
-static symmcoll_status_t check_key(
+symmcoll_status_t symc_store_check_key(
     const struct symmcoll_store *store, const char *key, const char *where)
 {
     char shown[SYMC_KEY_TEXT];
     size_t length;
 
     if (store == NULL)
-        return refuse_null(where, "store");
+        return symc_store_refuse_null(where, "store");
     if (key == NULL)
-        return refuse_null(where, "key");
+        return symc_store_refuse_null(where, "key");
     length = strlen(key);
     if (length > SYMC_STORE_KEY_MAX)
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -54,25 +54,25 @@ static symmcoll_status_t check_key(
     return SYMMCOLL_OK;
 }
 
-static symmcoll_status_t check_keys(const struct symmcoll_store *store,
+symmcoll_status_t symc_store_check_keys(const struct symmcoll_store *store,
     const char *const *keys, size_t nkeys, const char *where)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (store == NULL)
-        return refuse_null(where, "store");
+        return symc_store_refuse_null(where, "store");
     if (keys == NULL && nkeys > 0)
-        return refuse_null(where, "keys");
+        return symc_store_refuse_null(where, "keys");
     for (size_t i = 0; i < nkeys && status == SYMMCOLL_OK; i++)
-        status = check_key(store, keys[i], where);
+        status = symc_store_check_key(store, keys[i], where);
     return status;
 }
 
-static symmcoll_status_t check_value(
+symmcoll_status_t symc_store_check_value(
     const void *value, size_t nbytes, const char *name, const char *where)
 {
     if (value == NULL && nbytes > 0)
-        return refuse_null(where, name);
+        return symc_store_refuse_null(where, name);
     if (nbytes > SYMC_STORE_VALUE_MAX)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: %s: expected at most %d bytes, found %zu", where, name,
@@ -88,7 +88,8 @@ symmcoll_status_t symmcoll_store_clone(
     symmcoll_status_t status;
 
     if (store == NULL || clone == NULL)
-        return refuse_null("store_clone", store == NULL ? "store" : "clone");
+        return symc_store_refuse_null(
+            "store_clone", store == NULL ? "store" : "clone");
     store->ops->share(store->table);
     status = symc_store_create(store->ops, store->table, clone);
     if (status == SYMMCOLL_OK)
@@ -123,11 +124,30 @@ symmcoll_status_t symmcoll_store_set_timeout(
     int64_t ns;
 
     if (store == NULL)
-        return refuse_null("store_set_timeout", "store");
+        return symc_store_refuse_null("store_set_timeout", "store");
     status = symc_timeout_read("store_set_timeout", timeout, 0, &ns);
     if (status == SYMMCOLL_OK)
         atomic_store(&store->timeout, timeout < 0 ? store->usual : timeout);
     return status;
+}
+
+symmcoll_status_t symmcoll_store_swap_timeout(
+    struct symmcoll_store *store, double timeout, double *previous)
+{
+    symmcoll_status_t status;
+    double before;
+    int64_t ns;
+
+    if (store == NULL)
+        return symc_store_refuse_null("store_swap_timeout", "store");
+    status = symc_timeout_read("store_swap_timeout", timeout, 0, &ns);
+    if (status != SYMMCOLL_OK)
+        return status;
+    before =
+        atomic_exchange(&store->timeout, timeout < 0 ? store->usual : timeout);
+    if (previous != NULL)
+        *previous = before;
+    return SYMMCOLL_OK;
 }
 
 void symc_store_set_usual(struct symmcoll_store *store, double timeout)
@@ -148,8 +168,7 @@ void symc_store_copy_timeout(
     atomic_store(&store->timeout, symmcoll_store_timeout(other));
 }
 
-/* The end of a call's time: what the store's timeout says. */
-static int64_t find_deadline(const struct symmcoll_store *store)
+int64_t symc_store_deadline(const struct symmcoll_store *store)
 {
     return symc_deadline_ns(
         symc_now_ns(), symc_seconds_ns(symmcoll_store_timeout(store)));
@@ -157,15 +176,21 @@ static int64_t find_deadline(const struct symmcoll_store *store)
 
 /* ---- changes ---- */
 
-static symmcoll_status_t run_edit(
-    struct symmcoll_store *store, const char *key, struct symc_edit *edit)
+symmcoll_status_t symc_store_edit(struct symmcoll_store *store, const char *key,
+    struct symc_edit *edit, int64_t deadline_ns)
 {
     int cancel = symc_cancel_disable();
     symmcoll_status_t status =
-        store->ops->edit(store->table, key, edit, find_deadline(store));
+        store->ops->edit(store->table, key, edit, deadline_ns);
 
     symc_cancel_restore(cancel);
     return status;
+}
+
+static symmcoll_status_t run_edit(
+    struct symmcoll_store *store, const char *key, struct symc_edit *edit)
+{
+    return symc_store_edit(store, key, edit, symc_store_deadline(store));
 }
 
 symmcoll_status_t symmcoll_store_set(struct symmcoll_store *store,
@@ -173,10 +198,10 @@ symmcoll_status_t symmcoll_store_set(struct symmcoll_store *store,
 {
     struct symc_edit edit = {
         .kind = SYMC_EDIT_SET, .value = value, .nbytes = nbytes};
-    symmcoll_status_t status = check_key(store, key, "store_set");
+    symmcoll_status_t status = symc_store_check_key(store, key, "store_set");
 
     if (status == SYMMCOLL_OK)
-        status = check_value(value, nbytes, "value", "store_set");
+        status = symc_store_check_value(value, nbytes, "value", "store_set");
     return status == SYMMCOLL_OK ? run_edit(store, key, &edit) : status;
 }
 
@@ -184,7 +209,7 @@ symmcoll_status_t symmcoll_store_add(
     struct symmcoll_store *store, const char *key, int64_t amount, int64_t *sum)
 {
     struct symc_edit edit = {.kind = SYMC_EDIT_ADD, .amount = amount};
-    symmcoll_status_t status = check_key(store, key, "store_add");
+    symmcoll_status_t status = symc_store_check_key(store, key, "store_add");
 
     if (status == SYMMCOLL_OK)
         status = run_edit(store, key, &edit);
@@ -198,10 +223,10 @@ symmcoll_status_t symmcoll_store_append(struct symmcoll_store *store,
 {
     struct symc_edit edit = {
         .kind = SYMC_EDIT_APPEND, .value = value, .nbytes = nbytes};
-    symmcoll_status_t status = check_key(store, key, "store_append");
+    symmcoll_status_t status = symc_store_check_key(store, key, "store_append");
 
     if (status == SYMMCOLL_OK)
-        status = check_value(value, nbytes, "value", "store_append");
+        status = symc_store_check_value(value, nbytes, "value", "store_append");
     return status == SYMMCOLL_OK ? run_edit(store, key, &edit) : status;
 }
 
@@ -218,16 +243,18 @@ symmcoll_status_t symmcoll_store_compare_set(struct symmcoll_store *store,
         .expected = expected,
         .expected_nbytes = expected_nbytes,
     };
-    symmcoll_status_t status = check_key(store, key, where);
+    symmcoll_status_t status = symc_store_check_key(store, key, where);
 
     if (status == SYMMCOLL_OK)
-        status = check_value(expected, expected_nbytes, "expected", where);
+        status = symc_store_check_value(
+            expected, expected_nbytes, "expected", where);
     if (status == SYMMCOLL_OK)
-        status = check_value(desired, desired_nbytes, "desired", where);
+        status =
+            symc_store_check_value(desired, desired_nbytes, "desired", where);
     if (status != SYMMCOLL_OK)
         return status;
     if (value != NULL && nbytes == NULL)
-        return refuse_null(where, "nbytes");
+        return symc_store_refuse_null(where, "nbytes");
     status = run_edit(store, key, &edit);
     if (status != SYMMCOLL_OK || value == NULL) {
         free(edit.result.data);
@@ -244,7 +271,7 @@ symmcoll_status_t symmcoll_store_delete(
     struct symmcoll_store *store, const char *key, int *removed)
 {
     struct symc_edit edit = {.kind = SYMC_EDIT_DELETE};
-    symmcoll_status_t status = check_key(store, key, "store_delete");
+    symmcoll_status_t status = symc_store_check_key(store, key, "store_delete");
 
     if (status == SYMMCOLL_OK)
         status = run_edit(store, key, &edit);
@@ -255,8 +282,7 @@ symmcoll_status_t symmcoll_store_delete(
 
 /* ---- reading and waiting ---- */
 
-/* Wait for keys, as the table's wait. */
-static symmcoll_status_t await_keys(struct symmcoll_store *store,
+symmcoll_status_t symc_store_await(struct symmcoll_store *store,
     const char *const *keys, size_t nkeys, int64_t deadline_ns, size_t *missing)
 {
     int cancel = symc_cancel_disable();
@@ -291,7 +317,7 @@ symmcoll_status_t symc_store_get_until(struct symmcoll_store *store,
 
         if (status != SYMMCOLL_OK || found)
             return status;
-        status = await_keys(store, &key, 1, deadline_ns, &missing);
+        status = symc_store_await(store, &key, 1, deadline_ns, &missing);
         if (status != SYMMCOLL_OK)
             return status;
         if (missing == 0)
@@ -299,7 +325,7 @@ symmcoll_status_t symc_store_get_until(struct symmcoll_store *store,
     }
 }
 
-static symmcoll_status_t fail_timeout(
+symmcoll_status_t symc_store_fail_timeout(
     const char *where, const char *key, double timeout)
 {
     char shown[SYMC_KEY_TEXT];
@@ -314,19 +340,20 @@ symmcoll_status_t symmcoll_store_get(
 {
     static const char where[] = "store_get";
     struct symc_bytes bytes = {NULL, 0};
-    symmcoll_status_t status = check_key(store, key, where);
+    symmcoll_status_t status = symc_store_check_key(store, key, where);
     int64_t deadline_ns;
     double timeout;
 
     if (status != SYMMCOLL_OK)
         return status;
     if (value == NULL || nbytes == NULL)
-        return refuse_null(where, value == NULL ? "value" : "nbytes");
+        return symc_store_refuse_null(
+            where, value == NULL ? "value" : "nbytes");
     timeout = symmcoll_store_timeout(store);
-    deadline_ns = find_deadline(store);
+    deadline_ns = symc_store_deadline(store);
     status = symc_store_get_until(store, key, deadline_ns, &bytes);
     if (status == SYMMCOLL_ERR_TIMEOUT)
-        return fail_timeout(where, key, timeout);
+        return symc_store_fail_timeout(where, key, timeout);
     if (status != SYMMCOLL_OK)
         return status;
     *value = bytes.data;
@@ -338,7 +365,7 @@ symmcoll_status_t symmcoll_store_wait(struct symmcoll_store *store,
     const char *const *keys, size_t nkeys, double timeout)
 {
     static const char where[] = "store_wait";
-    symmcoll_status_t status = check_keys(store, keys, nkeys, where);
+    symmcoll_status_t status = symc_store_check_keys(store, keys, nkeys, where);
     size_t missing = 0;
     int64_t timeout_ns;
 
@@ -348,10 +375,10 @@ symmcoll_status_t symmcoll_store_wait(struct symmcoll_store *store,
         timeout = symmcoll_store_timeout(store);
     status = symc_timeout_read(where, timeout, 0, &timeout_ns);
     if (status == SYMMCOLL_OK)
-        status = await_keys(store, keys, nkeys,
+        status = symc_store_await(store, keys, nkeys,
             symc_deadline_ns(symc_now_ns(), timeout_ns), &missing);
     if (status == SYMMCOLL_OK && missing < nkeys)
-        return fail_timeout(where, keys[missing], timeout);
+        return symc_store_fail_timeout(where, keys[missing], timeout);
     return status;
 }
 
@@ -359,81 +386,16 @@ symmcoll_status_t symmcoll_store_check(struct symmcoll_store *store,
     const char *const *keys, size_t nkeys, int *exist)
 {
     static const char where[] = "store_check";
-    symmcoll_status_t status = check_keys(store, keys, nkeys, where);
+    symmcoll_status_t status = symc_store_check_keys(store, keys, nkeys, where);
     size_t missing = 0;
 
     if (status != SYMMCOLL_OK)
         return status;
     if (exist == NULL)
-        return refuse_null(where, "exist");
+        return symc_store_refuse_null(where, "exist");
     if (nkeys > 0)
-        status = await_keys(store, keys, nkeys, 0, &missing);
+        status = symc_store_await(store, keys, nkeys, 0, &missing);
     if (status == SYMMCOLL_OK)
         *exist = missing == nkeys;
     return status;
-}
-
-symmcoll_status_t symmcoll_store_num_keys(
-    struct symmcoll_store *store, size_t *count)
-{
-    symmcoll_status_t status;
-    int cancel;
-
-    if (store == NULL || count == NULL)
-        return refuse_null("store_num_keys", store == NULL ? "store" : "count");
-    cancel = symc_cancel_disable();
-    status = store->ops->count(store->table, find_deadline(store), count);
-    symc_cancel_restore(cancel);
-    return status;
-}
-
-/* ---- several at once ---- */
-
-symmcoll_status_t symmcoll_store_multi_set(struct symmcoll_store *store,
-    const char *const *keys, const void *const *values, const size_t *nbytes,
-    size_t nkeys)
-{
-    static const char where[] = "store_multi_set";
-    symmcoll_status_t status = check_keys(store, keys, nkeys, where);
-
-    if (status != SYMMCOLL_OK || nkeys == 0)
-        return status;
-    if (values == NULL || nbytes == NULL)
-        return refuse_null(where, values == NULL ? "values" : "nbytes");
-    for (size_t i = 0; i < nkeys && status == SYMMCOLL_OK; i++)
-        status = check_value(values[i], nbytes[i], "value", where);
-    for (size_t i = 0; i < nkeys && status == SYMMCOLL_OK; i++)
-        status = symmcoll_store_set(store, keys[i], values[i], nbytes[i]);
-    return status;
-}
-
-symmcoll_status_t symmcoll_store_multi_get(struct symmcoll_store *store,
-    const char *const *keys, void **values, size_t *nbytes, size_t nkeys)
-{
-    static const char where[] = "store_multi_get";
-    symmcoll_status_t status = check_keys(store, keys, nkeys, where);
-    double timeout;
-    int64_t deadline_ns;
-
-    if (status != SYMMCOLL_OK || nkeys == 0)
-        return status;
-    if (values == NULL || nbytes == NULL)
-        return refuse_null(where, values == NULL ? "values" : "nbytes");
-    timeout = symmcoll_store_timeout(store);
-    deadline_ns = find_deadline(store);
-    for (size_t i = 0; i < nkeys; i++) {
-        struct symc_bytes bytes = {NULL, 0};
-
-        status = symc_store_get_until(store, keys[i], deadline_ns, &bytes);
-        if (status == SYMMCOLL_ERR_TIMEOUT)
-            fail_timeout(where, keys[i], timeout);
-        if (status != SYMMCOLL_OK) {
-            while (i-- > 0)
-                free(values[i]);
-            return status;
-        }
-        values[i] = bytes.data;
-        nbytes[i] = bytes.nbytes;
-    }
-    return SYMMCOLL_OK;
 }

@@ -64,6 +64,10 @@ void symmcoll_store_close(struct symmcoll_store *store);
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_store_set_timeout(
     struct symmcoll_store *store, double timeout);
+/* The same, and the timeout before (out, or NULL), to be set again later. */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_swap_timeout(
+    struct symmcoll_store *store, double timeout, double *previous);
 SYMMCOLL_API
 double symmcoll_store_timeout(const struct symmcoll_store *store);
 
@@ -116,9 +120,9 @@ symmcoll_status_t symmcoll_store_append(struct symmcoll_store *store,
     const char *key, const void *value, size_t nbytes);
 
 /*
- * Several keys by one call.  Not atomic: another rank may see some of them
- * before the rest. keys, values and nbytes are arrays of nkeys.
+ * Several keys by one call. keys, values and nbytes are arrays of nkeys.
  *
+ * multi_set sets all or none, and nobody sees some of them before the rest.
  * multi_get waits for all; on failure it returns none.
  * values  out: release each with free()
  * Errors: as symmcoll_store_set() and symmcoll_store_get().
@@ -135,6 +139,48 @@ symmcoll_status_t symmcoll_store_multi_get(struct symmcoll_store *store,
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_store_delete(
     struct symmcoll_store *store, const char *key, int *removed);
+
+/*
+ * A key may hold a queue instead of a value.  push puts a value behind the
+ * others and makes the queue where the key is absent; pop takes the first, and
+ * removes the key with the last one.  Each value goes to one pop.
+ *
+ * timeout  of pop, for an empty queue: negative is the store's, 0 does not block
+ * value    out: release with free(); a zero byte follows the value
+ * length   out: 0 where the key is absent
+ *
+ * Errors: INVALID (the key holds a value), TIMEOUT (the queue is empty).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_queue_push(struct symmcoll_store *store,
+    const char *key, const void *value, size_t nbytes);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_queue_pop(struct symmcoll_store *store,
+    const char *key, double timeout, void **value, size_t *nbytes);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_queue_len(
+    struct symmcoll_store *store, const char *key, size_t *length);
+
+/*
+ * Wait until count ranks have called this with the same key.  It can be used
+ * again with the same key, unless it failed.
+ *
+ * rank     from 0 to count - 1, a different one in each call
+ * timeout  negative is the store's, 0 does not block
+ *
+ * Errors: INVALID, MISMATCH (count), TIMEOUT (names the ranks that are missing).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_barrier(struct symmcoll_store *store,
+    const char *key, int rank, int count, double timeout);
+
+/*
+ * All keys, sorted by their bytes; of a view those with its prefix, without it.
+ * keys   out: count texts and a NULL; release all with one free(keys)
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_list_keys(
+    struct symmcoll_store *store, char ***keys, size_t *count);
 
 /* How many keys there are, the store's own bookkeeping included. */
 SYMMCOLL_CHECKED

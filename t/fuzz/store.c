@@ -67,6 +67,9 @@ static void use_store(const char *path, int num_workers)
             free(value);
     good += symmcoll_store_add(store, "n", 1, &sum) == SYMMCOLL_OK;
     good += symmcoll_store_append(store, "key", "x", 1) == SYMMCOLL_OK;
+    if (symmcoll_store_queue_pop(store, "q", 0, &value, &nbytes) == SYMMCOLL_OK)
+        free(value);
+    good += symmcoll_store_queue_push(store, "q", "x", 1) == SYMMCOLL_OK;
     good += symmcoll_store_delete(store, "", &exist) == SYMMCOLL_OK;
     symmcoll_store_close(store);
     (void)good;

@@ -224,7 +224,7 @@ static bool say_all_have_closed(const char *path)
 {
     char most[] = "9223372036854775807";
     const struct symc_bytes count = {most, sizeof most - 1};
-    const struct symc_record record = {"cleanup/", &count};
+    const struct symc_record record = {"cleanup/", SYMC_PUT, &count};
     struct symc_journal journal = {.path = path};
     int fd = open(path, O_RDWR | O_CLOEXEC);
     bool good = fd >= 0 && symc_journal_open(&journal, fd, 2) == SYMMCOLL_OK &&
@@ -308,6 +308,46 @@ static void test_foreign(void)
                 SYMMCOLL_ERR_SYSTEM, "Permission denied"),
         "a file without permission is named");
     unlink(path);
+}
+
+static void *make_folder_later(void *path)
+{
+    usleep(100000);
+    return mkdir(path, 0700) == 0 ? path : NULL;
+}
+
+static int takes_from_queue(const void *path)
+{
+    struct symmcoll_store *store = open_or_null(path, 2);
+    int good = pops(store, "q", "one") && has_length(store, "q", 1);
+
+    symmcoll_store_close(store);
+    return good;
+}
+
+static void test_late_and_queued(void)
+{
+    char folder[4200], path[4300];
+    struct symmcoll_store *store = NULL;
+    pthread_t thread;
+    void *made = NULL;
+
+    snprintf(folder, sizeof folder, "%s.d", scratch_path());
+    snprintf(path, sizeof path, "%s/store", folder);
+    pthread_create(&thread, NULL, make_folder_later, folder);
+    ok(symmcoll_store_open_file(path, 2, &store) == SYMMCOLL_OK &&
+            set_text(store, "k", "v"),
+        "a folder that another process makes meanwhile is waited for");
+    pthread_join(thread, &made);
+    ok(made != NULL &&
+            symmcoll_store_queue_push(store, "q", "one", 3) == SYMMCOLL_OK &&
+            symmcoll_store_queue_push(store, "q", "two", 3) == SYMMCOLL_OK &&
+            run_in_child(takes_from_queue, path) && pops(store, "q", "two") &&
+            is_absent(store, "q"),
+        "processes share a queue");
+    symmcoll_store_close(store);
+    unlink(path);
+    rmdir(folder);
 }
 
 static void test_damage(void)
@@ -542,13 +582,14 @@ static void test_watched(void)
 int main(void)
 {
     alarm(300);
-    plan(CONTRACT_POINTS + 35);
+    plan(CONTRACT_POINTS + 37);
     test_contract();
     test_last_one_out();
     test_processes();
     test_fork_and_directory();
     test_stale();
     test_foreign();
+    test_late_and_queued();
     test_damage();
     test_locked();
     test_no_room();
