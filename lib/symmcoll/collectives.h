@@ -6,25 +6,28 @@
  * What all of them share:
  *
  * group  borrowed; must outlive the work
- * out    receives the result; the library's until the operation has completed
- * in     this rank's contribution; likewise.  out and in are equal or placed as
- *        said (in place), or do not overlap
+ * out    receives the result; the library's until the operation has ended
+ * in     this rank's elements; likewise.  out and in are equal or placed as
+ *        each function says (in place), or do not overlap
  * count  elements, not bytes; 0 is valid and still synchronises the ranks
  * call   timeout, label; NULL for the defaults
  * work   out: release with symmcoll_work_free(); NULL makes the call block
  *
- * Ranks that differ get MISMATCH on all of them, symmcoll_last_error() names
- * what each passed, no buffer is touched and the group remains usable.
+ * If the ranks pass different arguments all of them get MISMATCH,
+ * symmcoll_last_error() names the ranks and what they passed, no buffer is
+ * touched and the group remains usable.
  *
- * Errors of all: INVALID and UNSUPPORTED (op not defined for dtype), before
- * anything happened; MISMATCH, NO_MEMORY, CONFIG (settings of ranks differ),
- * SYSTEM (no thread for a work); and those that fail the group for good:
- * TIMEOUT (names the ranks that did not come), PEER (names those that died or
- * have finalized), CANCELED; ABORTED in a group that had failed before.
+ * Errors of all: INVALID and UNSUPPORTED (op not defined for dtype), where the
+ * call has had no effect; MISMATCH, NO_MEMORY, CONFIG (settings of ranks
+ * differ), SYSTEM (no thread for a work), after which the group is usable;
+ * TIMEOUT (names the ranks that were late), PEER (names those that died or have
+ * finalized) and CANCELED, which fail the group; ABORTED in a group that had
+ * failed before.
  *
- * Results are the same bits on every rank and in every run: sums go by rank
- * within blocks of host.reduce_run ranks (16), then by block.  Half and
- * bfloat16 are added in float and rounded once.
+ * Results are bitwise the same on every rank and in every run: elements are
+ * added in the order of ranks within blocks of host.reduce_run ranks (16 by
+ * default), then the blocks in their order.  Half and bfloat16 are added in
+ * float and rounded once.
  */
 #ifndef SYMMCOLL_COLLECTIVES_H
 #define SYMMCOLL_COLLECTIVES_H
@@ -47,7 +50,7 @@ symmcoll_status_t symmcoll_all_reduce(struct symmcoll_group *group, void *out,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
- * Reduce count elements over all ranks to one.
+ * Reduce count elements over all ranks; one rank receives the result.
  * out and in hold count elements.
  * root  the group's number of the rank that receives; elsewhere out is not
  *       touched and may be NULL
@@ -59,7 +62,8 @@ symmcoll_status_t symmcoll_reduce(struct symmcoll_group *group, void *out,
     int root, const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
- * Reduce size * count elements over all ranks; rank r receives the r-th count.
+ * Reduce size * count elements over all ranks, where size is the number of
+ * ranks; rank r receives count of them, from element r * count on.
  * out holds count elements, in size * count; in place: out is
  * in + rank * count.
  * Source: torch.distributed.reduce_scatter_tensor.
@@ -72,10 +76,11 @@ symmcoll_status_t symmcoll_reduce_scatter(struct symmcoll_group *group,
     struct symmcoll_work **work);
 
 /*
- * Collect the contributions of all ranks, in the order of ranks, on every rank.
- * in holds count elements, out size * count; in place: in is out + rank *
- * count.  Source: torch.distributed.all_gather_into_tensor.  Manual:
- * symmcoll_all_gather(3).
+ * Collect the elements of all ranks, in the order of ranks, on every rank.
+ * in holds count elements, out size * count; in place: in is
+ * out + rank * count.
+ * Source: torch.distributed.all_gather_into_tensor.
+ * Manual: symmcoll_all_gather(3).
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_all_gather(struct symmcoll_group *group, void *out,
@@ -83,7 +88,7 @@ symmcoll_status_t symmcoll_all_gather(struct symmcoll_group *group, void *out,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
- * Collect the contributions of all ranks, in the order of ranks, on one rank.
+ * Collect the elements of all ranks, in the order of ranks, on one rank.
  * root  the rank that receives; elsewhere out is not touched and may be NULL
  * in holds count elements, the root's out size * count; in place: the root's in
  * is out + rank * count.

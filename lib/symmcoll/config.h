@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The settings as they are in effect here, each with its origin.
+ * The settings that a world made now would have, each with its origin.
  * Manual: symmcoll.conf(5), symmcoll_config_each(3).
  */
 #ifndef SYMMCOLL_CONFIG_H
@@ -10,11 +10,11 @@
 
 SYMMCOLL_BEGIN_DECLS
 
-/* One setting.  All text is borrowed for the length of the call, one line each,
- * never NULL. */
+/* One setting.  Each text is one line, never NULL, and borrowed until the
+ * callback returns. */
 struct symmcoll_setting {
     const char *key;      /* "errors.blocking_wait" */
-    const char *value;    /* as the file would hold it, without quotes */
+    const char *value;    /* in effect; as in a file, without quotes */
     const char *origin;   /* "built-in", "profile NAME", "FILE:LINE",
                              "environment NAME" */
     const char *help;     /* a sentence or two */
@@ -41,16 +41,16 @@ symmcoll_status_t symmcoll_config_each(
     symmcoll_setting_fn fn, symmcoll_warning_fn warn, void *arg);
 
 /*
- * The same for one setting alone.  Errors: as above; INVALID also for a key
- * that is none, with the nearest one.
+ * The same for one setting.  Errors: as above; INVALID also for an unknown key,
+ * with the nearest one.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_config_get(const char *key, symmcoll_setting_fn fn,
     symmcoll_warning_fn warn, void *arg);
 
 /*
- * Check one file alone, with no environment: warn gets each unknown key with
- * the nearest name and the line.
+ * Read one file without other files and the environment; warn is called for
+ * each unknown key, with its line and the nearest key.
  *
  * Errors: INVALID (path is NULL), CONFIG (syntax, or a value), NO_MEMORY,
  * SYSTEM (the file cannot be read), UNSUPPORTED (the library was built without

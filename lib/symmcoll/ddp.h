@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The gradient reducer of data-parallel training: gradients are gathered into
+ * The gradient reducer of data-parallel training: gradients are collected in
  * buckets and averaged over the ranks while backward still runs.
  *
  * One step: symmcoll_reducer_begin(), then for each gradient as it is produced
@@ -21,11 +21,11 @@ struct symmcoll_group;
 struct symmcoll_reducer;
 struct symmcoll_work;
 
-/* One bucket as a hook sees it. */
+/* One bucket, for hooks and symmcoll_reducer_bucket(). */
 struct symmcoll_bucket {
     size_t size;  /* sizeof(struct symmcoll_bucket) */
-    int index;    /* 0 is launched first */
-    int is_last;  /* the highest index */
+    int index;    /* 0 is reduced first */
+    int is_last;  /* whether it has the highest index */
     void *buffer; /* count elements, all gradients of the bucket */
     size_t count;
     enum symmcoll_dtype dtype;
@@ -38,10 +38,9 @@ struct symmcoll_bucket {
     }
 
 /*
- * What to do with a bucket whose gradients are all there: start the
- * communication and return its work in *work, or NULL where it is complete
- * already.  A hook divides by itself; the reducer divides only where there is
- * none.
+ * Called when all gradients of a bucket are complete: start the communication
+ * and set *work to its work, or to NULL if it is complete already.  With a hook
+ * the reducer does not divide by the number of ranks: the hook does.
  */
 typedef symmcoll_status_t (*symmcoll_bucket_fn)(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
@@ -52,14 +51,14 @@ struct symmcoll_reducer_args {
     size_t bucket_cap;       /* bytes; 0: the setting ddp.bucket_cap */
     size_t first_bucket_cap; /* bytes; 0: bucket_cap where that is given, else
                                 the setting ddp.first_bucket_cap */
-    int gradient_as_bucket_view; /* gradients live in the buckets, no copy */
-    int no_init_sync;            /* skip verification and broadcast */
+    int gradient_as_bucket_view; /* not 0: gradients are in the buckets */
+    int no_init_sync;            /* not 0: do not compare and broadcast */
     symmcoll_bucket_fn hook;     /* NULL: divide, then all_reduce the sum */
     void *hook_arg;              /* borrowed */
-    const char *const *names; /* of the parameters, for messages; may be NULL;
-                                 borrowed during creation */
-    int write_back; /* gradients live in the caller's memory: backward adds to
-                       it, and the averages are written there; excludes
+    const char *const *names;    /* of the parameters, for messages; may be
+                                    NULL; copied */
+    int write_back; /* not 0: gradients are in the caller's memory, to which
+                       backward adds and averages are written; excludes
                        gradient_as_bucket_view */
 };
 #define SYMMCOLL_REDUCER_ARGS_INIT                                            \
@@ -68,8 +67,9 @@ struct symmcoll_reducer_args {
     }
 
 /*
- * Make a reducer.  Collective: compares the parameters' number, shapes and
- * strides with rank 0's, then broadcasts rank 0's values into all ranks'.
+ * Make a reducer.  Collective: compares the parameters' number, element types,
+ * shapes and strides with those of rank 0, then copies the values of rank 0 to
+ * all ranks.
  *
  * params  nparams tensors in the order of forward, of floats or complex
  *         numbers, params[0].size apart; data borrowed until free
@@ -91,68 +91,70 @@ SYMMCOLL_API
 void symmcoll_reducer_free(struct symmcoll_reducer *reducer);
 
 /*
- * Begin a backward.  sync 0 only accumulates, without communication; the next
- * synchronising backward reduces what has accumulated.
- * Errors: INVALID (the one before has not finished: names the parameters).
+ * Begin a backward pass.  With sync 0 gradients only accumulate, without
+ * communication; the next pass with another sync averages their sum.
+ * Errors: INVALID (the pass before has not finished; names the parameters whose
+ * gradients are missing).
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_begin(
     struct symmcoll_reducer *reducer, int sync);
 
 /*
- * One parameter's gradient is complete: grad holds it, dense, in the
- * parameter's own order of elements.  It is added to what has accumulated.
+ * Pass one parameter's gradient, which is complete.  It is added to what has
+ * accumulated.
  *
- * param  its number; each once in a backward
- * grad   borrowed for the call: it has been copied when that returns and may be
- *        reused at once
+ * param  the parameter's number; each once in a pass
+ * grad   the gradient's elements without gaps, in the order of the parameter's
+ *        strides; borrowed for the call
  *
- * With gradient_as_bucket_view grad is the data of symmcoll_reducer_grad(), to
- * which backward has added, and nothing else; it is the reducer's until finish.
- * With write_back it is the caller's gradient, to which backward has added, and
- * is written: borrowed until the finish of the next synchronised backward (or
- * symmcoll_reducer_zero(), or free), and what the caller writes there before
- * that is overwritten by the average.
+ * With gradient_as_bucket_view grad has to be the data of
+ * symmcoll_reducer_grad(), to which backward has added; it is the reducer's
+ * until finish.  With write_back grad is the caller's gradient, to which
+ * backward has added: it is borrowed until the finish of the next pass that
+ * synchronises (or symmcoll_reducer_zero(), or free), which overwrites it with
+ * the average.
  *
- * Errors: INVALID (a number out of range; a parameter marked twice; memory that
- * is or is not the view; with write_back, in the first backwards, memory of
- * another gradient), and those of the hook.  A gradient that is refused does
- * not count, and finish reports it again.
+ * Errors: INVALID (a number out of range; a gradient passed twice; memory that
+ * the options do not allow; with write_back, in the first passes, memory of
+ * another gradient), and those of the hook.  A gradient that is refused counts
+ * as zeros, and finish returns the error again.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_ready(
     struct symmcoll_reducer *reducer, int param, const void *grad);
 
 /*
- * End the backward: wait for all buckets; afterwards the averaged gradients are
- * to be read through symmcoll_reducer_grad(), and with write_back where the
- * gradients were.  With sync 0 it only notes the end.  A parameter never marked
- * counts as a gradient of zeros.
+ * End the backward pass: wait for all buckets.  Then symmcoll_reducer_grad()
+ * returns the averages, and with write_back they replace the gradients.  With
+ * sync 0 there is nothing to wait for.  A gradient that was not passed counts
+ * as zeros.
  *
- * Errors: those of the collectives and the hook; the first refusal of a
- * gradient in this backward, although the buckets have been reduced with the
- * others.
+ * Errors: those of the collectives and the hook; the first error of
+ * symmcoll_reducer_ready() in this pass, although the buckets have been reduced
+ * with the other gradients.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer);
 
 /*
- * The gradient of a parameter: a view of its bucket, with the parameter's shape
- * and strides; grad's size is set before: SYMMCOLL_TENSOR_INIT.  Borrowed; the place may move at the first begin after the first
- * reduction, when buckets are rebuilt in the order in which gradients came.
+ * The gradient of a parameter, in the memory of its bucket, with the
+ * parameter's shape and strides.  grad begins as SYMMCOLL_TENSOR_INIT.
+ * Borrowed; the memory may move at the first begin after the first reduction,
+ * when buckets are rebuilt in the order in which gradients became complete.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_grad(
     struct symmcoll_reducer *reducer, int param, struct symmcoll_tensor *grad);
 
-/* Set all gradients to zero, as between optimizer steps.  Without it averages
- * add up.  With write_back the caller's memory is the caller's to zero.  During
- * a backward it does nothing. */
+/* Set all gradients to zero, as after a step of the optimizer; otherwise
+ * averages add up.  With write_back the caller sets its memory to zero itself.
+ * During a backward pass it has no effect. */
 SYMMCOLL_API
 void symmcoll_reducer_zero(struct symmcoll_reducer *reducer);
 
-/* How the parameters are spread: bucket count, and a bucket's description, of
- * which size is set before: SYMMCOLL_BUCKET_INIT. */
+/* The number of buckets, and the description of one, which begins as
+ * SYMMCOLL_BUCKET_INIT. */
 SYMMCOLL_API
 int symmcoll_reducer_bucket_count(const struct symmcoll_reducer *reducer);
 SYMMCOLL_CHECKED
@@ -160,13 +162,13 @@ symmcoll_status_t symmcoll_reducer_bucket(
     const struct symmcoll_reducer *reducer, int index,
     struct symmcoll_bucket *bucket);
 
-/* Times of the latest synchronised backward, in seconds; 0 before there was
- * one.  size is set before: SYMMCOLL_REDUCER_TIMES_INIT. */
+/* Times of the latest backward pass that synchronised, in seconds; 0 before
+ * there was one.  Begins as SYMMCOLL_REDUCER_TIMES_INIT. */
 struct symmcoll_reducer_times {
     size_t size;     /* sizeof(struct symmcoll_reducer_times) */
-    double backward; /* begin to finish's entry */
-    double comm;     /* first bucket launched to last bucket done */
-    double exposed;  /* finish's entry to its return */
+    double backward; /* from begin to the call of finish */
+    double comm;     /* from the first bucket's start to the last one's end */
+    double exposed;  /* within finish */
 };
 #define SYMMCOLL_REDUCER_TIMES_INIT                    \
     {                                                  \
@@ -177,7 +179,8 @@ symmcoll_status_t symmcoll_reducer_get_times(
     const struct symmcoll_reducer *reducer,
     struct symmcoll_reducer_times *times);
 
-/* A hook for reference and for wrapping: divide by the size, all_reduce. */
+/* A hook that divides by the number of ranks and sums; other hooks may call
+ * it. */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_hook_all_reduce(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Errors: the status is the kind, the detail says where, what was expected and
- * what was found.  Manual: symmcoll_last_error(3).
+ * Errors: a status is the kind of an error; its detail says where it was found,
+ * what was expected and what was found.  Manual: symmcoll_last_error(3).
  */
 #ifndef SYMMCOLL_ERROR_H
 #define SYMMCOLL_ERROR_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A view of memory with a shape: what the reducer's calls take, as
+ * Memory with an element type and a shape, as the reducer's functions take it;
  * collectives take a pointer and a count.  Manual: symmcoll_tensor(3).
  */
 #ifndef SYMMCOLL_TENSOR_H
@@ -19,9 +19,9 @@ enum symmcoll_device {
 
 /*
  * Element (i, j, ...) is at data + (i * strides[0] + j * strides[1] + ...)
- * elements: strides count elements, not bytes.  What is beyond ndim is not
- * read.  Tensors of an array are as far apart as the first one's size says, and
- * have that size.
+ * elements: strides count elements, not bytes.  Entries of shape and strides
+ * from ndim on are not read.  In an array all tensors have the size of the
+ * first one, which is their distance in bytes.
  */
 struct symmcoll_tensor {
     size_t size;                        /* sizeof(struct symmcoll_tensor) */
@@ -31,7 +31,7 @@ struct symmcoll_tensor {
     int device_index;                   /* which of its kind; 0 for the host */
     int ndim;                           /* 0 (one element) to MAX_DIMS */
     int64_t shape[SYMMCOLL_MAX_DIMS];   /* elements along each dimension */
-    int64_t strides[SYMMCOLL_MAX_DIMS]; /* elements from one to the next */
+    int64_t strides[SYMMCOLL_MAX_DIMS]; /* elements to the next index */
 };
 
 /*
@@ -39,9 +39,8 @@ struct symmcoll_tensor {
  * evaluated more than once.
  *
  * SYMMCOLL_TENSOR_INIT                        one element, and no memory yet
- * SYMMCOLL_TENSOR_FLAT(pointer, count, dtype) count elements in a row
- * SYMMCOLL_TENSOR_SHAPE(pointer, dtype, ...)  1 to 8 lengths, row-major: the
- *                                             last dimension is in a row
+ * SYMMCOLL_TENSOR_FLAT(pointer, count, dtype) one dimension, contiguous
+ * SYMMCOLL_TENSOR_SHAPE(pointer, dtype, ...)  1 to 8 lengths, row-major
  */
 #define SYMMCOLL_TENSOR_INIT                                                 \
     {                                                                        \
@@ -58,8 +57,8 @@ struct symmcoll_tensor {
         SYMMCOLL_NINTH_(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0), __VA_ARGS__, \
         1, 1, 1, 1, 1, 1, 1, 0)
 
-/* What the initialisers are made of, not for others: lengths are filled up with
- * ones, which change no product. */
+/* Used by the initialisers only.  Lengths are filled up with ones, which change
+ * no product. */
 #define SYMMCOLL_NINTH_(a, b, c, d, e, f, g, h, i, ...) i
 #define SYMMCOLL_DIM_(n) ((int64_t)(n))
 #define SYMMCOLL_DIMS_(a, b, c, d) \

@@ -13,18 +13,19 @@ SYMMCOLL_BEGIN_DECLS
 struct symmcoll_world;
 
 enum symmcoll_trace_flags {
-    SYMMCOLL_TRACE_ONLY_ACTIVE = 1,   /* only what has not completed */
-    SYMMCOLL_TRACE_NO_COLLECTIVES = 2 /* no entries, only the groups */
+    SYMMCOLL_TRACE_ONLY_ACTIVE = 1,   /* operations not completed yet */
+    SYMMCOLL_TRACE_NO_COLLECTIVES = 2 /* no operations, only the groups */
 };
 
 /*
- * Write this rank's record as JSON.
+ * Write this rank's flight recorder to a file, as JSON or, with the setting
+ * trace.format, as a Python pickle.
  *
- * path   NULL: the setting trace.dump_file followed by the rank's number; where
- *        that is empty a file in the user's cache folder
+ * path   NULL: the setting trace.dump_file followed by the rank's number, or a
+ *        file in the user's cache folder if that setting is empty
  * flags  of enum symmcoll_trace_flags
  *
- * The file appears whole or not at all.  Errors: INVALID, NO_MEMORY, SYSTEM.
+ * The file appears complete or not at all.  Errors: INVALID, NO_MEMORY, SYSTEM.
  * Source: torch._C._distributed_c10d._dump_nccl_trace_json.
  */
 SYMMCOLL_CHECKED

@@ -9,8 +9,8 @@
  *
  * A struct that begins with its size may be that of an older or newer header:
  * what it lacks is the default, and what the library does not know must be zero
- * (else INVALID).  One that is filled in keeps its size, and is filled as far as
- * it goes.
+ * (else INVALID).  One that is filled in keeps its size, and is filled as far
+ * as it goes.
  */
 #ifndef SYMMCOLL_TYPES_H
 #define SYMMCOLL_TYPES_H
@@ -38,24 +38,23 @@
 
 SYMMCOLL_BEGIN_DECLS
 
-/* 0 is success, positive is no error, negative is an error. */
+/* 0 is success, negative is an error, positive is neither. */
 typedef int32_t symmcoll_status_t;
 enum symmcoll_status {
     SYMMCOLL_OK = 0,
     SYMMCOLL_IN_PROGRESS = 1, /* not finished yet; ask again */
     SYMMCOLL_SKIPPED = 2,     /* nothing to do, and nothing was done */
 
-    SYMMCOLL_ERR_INVALID =
-        -1, /* an argument, or the time of the call, is wrong */
-    SYMMCOLL_ERR_UNSUPPORTED = -2,   /* right, but not available here */
-    SYMMCOLL_ERR_MISMATCH = -3,      /* ranks passed different things */
+    SYMMCOLL_ERR_INVALID = -1,       /* an argument or the state is wrong */
+    SYMMCOLL_ERR_UNSUPPORTED = -2,   /* correct, but not available here */
+    SYMMCOLL_ERR_MISMATCH = -3,      /* ranks passed different arguments */
     SYMMCOLL_ERR_TIMEOUT = -4,       /* a deadline passed */
-    SYMMCOLL_ERR_PEER = -5,          /* another rank died */
-    SYMMCOLL_ERR_CANCELED = -6,      /* aborted while it ran */
+    SYMMCOLL_ERR_PEER = -5,          /* another rank died or finalized */
+    SYMMCOLL_ERR_CANCELED = -6,      /* the group was aborted while it ran */
     SYMMCOLL_ERR_ABORTED = -7,       /* the group had failed before */
     SYMMCOLL_ERR_NOT_SYMMETRIC = -8, /* memory is not symmetric */
     SYMMCOLL_ERR_NOT_MEMBER = -9,    /* this rank is not in the group */
-    SYMMCOLL_ERR_NO_MEMORY = -10,    /* memory or a limit on it */
+    SYMMCOLL_ERR_NO_MEMORY = -10,    /* no memory, or a limit on it */
     SYMMCOLL_ERR_SYSTEM = -11,       /* a system call failed */
     SYMMCOLL_ERR_DEVICE = -12,       /* a device or its driver failed */
     SYMMCOLL_ERR_CONFIG = -13,       /* a setting is wrong */
@@ -90,11 +89,12 @@ enum symmcoll_dtype {
 /*
  * Reduce operations.  Which go with which element types:
  *
- *   SUM, AVG            integers (wrap; AVG truncates), floats, complex; SUM
- *                       of bool is logical or, AVG of bool is refused
+ *   SUM, AVG            integers (wrap around; AVG rounds towards zero),
+ *                       floats, complex; SUM of bool is logical or, AVG of
+ *                       bool is refused
  *   PRODUCT, MIN, MAX   integers, floats (a NaN wins), bool as uint8
  *   BAND, BOR, BXOR     integers and bool
- *   PREMUL_SUM          floats and complex; made by symmcoll_op_create_premul()
+ *   PREMUL_SUM          floats and complex; see symmcoll_op_create_premul()
  *
  * No operation reduces the eight-bit floats: UNSUPPORTED.
  * Source: torch.distributed.ReduceOp.
@@ -132,7 +132,7 @@ struct symmcoll_call {
         sizeof(struct symmcoll_call), -1.0, NULL, NULL, 0 \
     }
 
-/* Bytes of one element; 0 for a number that is no element type. */
+/* Bytes of one element; 0 for a number that is not an element type. */
 SYMMCOLL_API
 size_t symmcoll_dtype_size(enum symmcoll_dtype dtype);
 

@@ -27,7 +27,8 @@ struct symmcoll_init_args {
     int rank;                     /* this rank; read where world_size > 0 */
     int world_size;               /* number of ranks; 0: from the environment */
     const char *name;             /* of the world, when one set of ranks makes
-                                     several, at most 63 bytes; NULL: "default" */
+                                     several, at most 63 bytes; NULL:
+                                     "default" */
     double timeout; /* for the rendezvous and, later, for operations;
                        negative: the settings */
 };
@@ -46,9 +47,10 @@ struct symmcoll_init_args {
  * The ranks of a world are all processes or all threads of one process.
  *
  * Errors: INVALID, MISMATCH (world_size), CONFIG (a setting), TIMEOUT (names
- * the ranks that did not come), PEER (a rank died meanwhile), UNSUPPORTED
- * (several machines, or a kind of init_method), NO_MEMORY, SYSTEM.  Source:
- * torch.distributed.init_process_group.  Manual: symmcoll_init(3).
+ * the missing ranks), PEER (a rank died meanwhile), UNSUPPORTED (several
+ * machines, or this kind of init_method), NO_MEMORY, SYSTEM.
+ * Source: torch.distributed.init_process_group.
+ * Manual: symmcoll_init(3).
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_init(
