@@ -12,12 +12,13 @@
 
 #include <stddef.h>
 
-/* How `errors.async_handling` acts on a failed operation. */
+/* How `errors.async_handling` acts on a failed operation.  0, which would leave
+ * a rank alone with a dead peer, is as 2. */
 enum symc_async_handling {
     SYMC_ASYNC_NONE = 0,
-    SYMC_ASYNC_TEAR_DOWN = 1,
+    SYMC_ASYNC_TEAR_DOWN = 1, /* end the process when all works have ended */
     SYMC_ASYNC_CLEAN_UP = 2,
-    SYMC_ASYNC_SKIP_CLEAN_UP = 3
+    SYMC_ASYNC_SKIP_CLEAN_UP = 3 /* end it at once */
 };
 
 /* How `errors.aliases` decides about variables of torch.distributed. */

@@ -69,9 +69,9 @@ const struct symc_option symc_options[] = {
         .dflt = "2",
         .range = "0 3",
         .help = "What follows a failed operation or the death of a rank, which "
-                "is recognised in every mode: 0 calls and waits return the "
-                "error, 1 abort the group and end the process, 2 abort the "
-                "group and return the error, 3 end the process at once.",
+                "is recognised in every mode: 0 and 2 calls and waits return "
+                "the error, 1 the works of the group and their callbacks end "
+                "with it, then the process ends, 3 the process ends at once.",
     },
     {
         .key = "errors.blocking_wait",

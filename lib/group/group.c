@@ -225,12 +225,18 @@ static symmcoll_status_t open_segment(struct symmcoll_group *group)
     return SYMMCOLL_OK;
 }
 
+static bool is_over(struct symmcoll_group *group)
+{
+    return symc_queue_is_over(&group->queue);
+}
+
 static void make_members(struct symmcoll_group *group)
 {
     struct symc_members *members = &group->members;
 
     members->world = group->world;
     members->group = group;
+    members->is_over = is_over;
     members->name = group->name;
     members->rank = group->rank;
     members->size = group->size;

@@ -175,28 +175,6 @@ void symc_monitor_enlist(
     fail_group(world, members, world->monitor.dead);
 }
 
-static void dump_for(struct symmcoll_world *world, int rank, const char *why)
-{
-    char path[PATH_MAX];
-    symmcoll_status_t status;
-
-    if (atomic_exchange(&world->peers[rank].view.block->dumped, 1) != 0)
-        return;
-    status =
-        symc_trace_path(world->config, world->name, rank, path, sizeof(path));
-    if (status == SYMMCOLL_OK)
-        status = symc_world_dump(world, rank, path,
-            world->config->trace_only_active ? SYMMCOLL_TRACE_ONLY_ACTIVE : 0,
-            why);
-    symc_logf(&world->log, SYMC_LOG_WARN, "%s: flight recorder of rank %d: %s",
-        why, rank, status == SYMMCOLL_OK ? path : symmcoll_last_error());
-}
-
-static bool wants_dumps(const struct symmcoll_world *world)
-{
-    return world->config->trace_dump_on_error && world->trace.capacity > 0;
-}
-
 static void report_deaths(struct symmcoll_world *world, bool *dead)
 {
     bool *later = symc_alloc((size_t)world->size, sizeof(bool));
@@ -211,21 +189,6 @@ static void report_deaths(struct symmcoll_world *world, bool *dead)
     }
     free(later);
     fail_groups_of(world, dead);
-}
-
-/*
- * Write what the dead cannot, unless a launcher does: whoever comes first, once
- * its own record is written.  All of the dead, for who meant to write for the
- * first may be among the last.
- */
-static void dump_for_the_dead(struct symmcoll_world *world)
-{
-    if (!wants_dumps(world) || world->rendezvous.server[0] != '\0')
-        return;
-    for (int r = 0; r < world->size; r++) {
-        if (world->monitor.dead[r])
-            dump_for(world, r, "the rank died");
-    }
 }
 
 /* ---- the living ---- */
@@ -259,76 +222,6 @@ static void look_at_failures(struct symmcoll_world *world)
     pthread_mutex_unlock(&world->lock);
 }
 
-/* List the ranks that a failed group of this rank's has waited for in vain. */
-static void list_the_stuck(struct symmcoll_world *world, bool *stuck)
-{
-    pthread_mutex_lock(&world->lock);
-    for (struct symc_members *members = world->members; members != NULL;
-         members = members->next) {
-        const struct symc_failure *record = &members->own;
-
-        if (atomic_load(&members->stopped) == 0 ||
-            symc_members_was_late(members))
-            continue;
-        for (int r = 0; r < members->size && r < SYMC_FAILURE_RANKS; r++) {
-            if ((record->late[r / 8] >> (r % 8) & 1) != 0)
-                stuck[members->global[r]] = true;
-        }
-    }
-    pthread_mutex_unlock(&world->lock);
-}
-
-/* After a timeout, write the records of ranks that did not come and do not
- * write: a rank that came does, or the launcher when it ends them. */
-static void dump_for_the_stuck(struct symmcoll_world *world)
-{
-    bool *stuck;
-
-    if (!wants_dumps(world) || world->rendezvous.server[0] != '\0')
-        return;
-    stuck = symc_alloc((size_t)world->size, sizeof(*stuck));
-    if (stuck == NULL)
-        return;
-    list_the_stuck(world, stuck);
-    for (int r = 0; r < world->size; r++) {
-        if (stuck[r])
-            dump_for(world, r, "the rank did not come");
-    }
-    free(stuck);
-}
-
-static bool ends_process(const struct symmcoll_world *world)
-{
-    int64_t mode = world->config->errors_async_handling;
-
-    return mode == SYMC_ASYNC_TEAR_DOWN || mode == SYMC_ASYNC_SKIP_CLEAN_UP;
-}
-
-/* Failures have been raised: write the record out, then act as the settings
- * say. */
-static void act_on_failures(struct symmcoll_world *world, int64_t *stuck_at)
-{
-    struct symc_monitor *monitor = &world->monitor;
-    uint32_t due = atomic_load(&monitor->dumps_due);
-
-    if (due == atomic_load(&monitor->dumps_done))
-        return;
-    if (wants_dumps(world))
-        dump_for(world, world->rank, "a group failed");
-    dump_for_the_dead(world);
-    atomic_store(&monitor->dumps_done, due);
-    symc_word_wake(&monitor->dumps_done);
-    *stuck_at = symc_now_ns() + world->config->trace_dump_grace / 2;
-    if (ends_process(world)) {
-        dump_for_the_stuck(world);
-        symc_logf(&world->log, SYMC_LOG_ERROR,
-            "a group failed and errors.async_handling is %lld: the process "
-            "ends",
-            (long long)world->config->errors_async_handling);
-        abort();
-    }
-}
-
 /* ---- the threads ---- */
 
 static void watch(struct symmcoll_world *world, bool *dead)
@@ -345,20 +238,20 @@ static void watch(struct symmcoll_world *world, bool *dead)
             report_deaths(world, dead);
         symc_world_end_orphan(world);
         look_at_failures(world);
-        act_on_failures(world, &stuck_at);
+        symc_world_handle_failures(world, &stuck_at);
         if (died)
-            dump_for_the_dead(world);
+            symc_world_dump_dead(world);
         if (stuck_at != 0 && symc_now_ns() >= stuck_at) {
             stuck_at = 0;
-            dump_for_the_stuck(world);
+            symc_world_dump_stuck(world);
         }
         symc_word_sleep(&monitor->alarm, alarm, world->config->host_watch);
     }
     /* The last failure is still to be written, also for ranks that cannot
      * write. */
-    act_on_failures(world, &stuck_at);
+    symc_world_handle_failures(world, &stuck_at);
     if (stuck_at != 0)
-        dump_for_the_stuck(world);
+        symc_world_dump_stuck(world);
 }
 
 static void *run_monitor(void *arg)

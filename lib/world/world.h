@@ -142,6 +142,18 @@ bool symc_monitor_tells_death(struct symc_members *members);
 void symc_monitor_enlist(
     struct symmcoll_world *world, struct symc_members *members);
 
+/* ---- handling.c ---- */
+
+/* Failures may have been raised: write the record out, then act as the settings
+ * say.  stuck_at (out) is when to write those of ranks that do not come. */
+void symc_world_handle_failures(
+    struct symmcoll_world *world, int64_t *stuck_at);
+
+/* Write the records of the dead, and of ranks that did not come and do not
+ * write, unless a launcher does. */
+void symc_world_dump_dead(struct symmcoll_world *world);
+void symc_world_dump_stuck(struct symmcoll_world *world);
+
 /* ---- orphan.c ---- */
 
 /* Remember which pidfd is the launcher's, once the ranks have joined. */

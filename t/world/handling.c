@@ -60,6 +60,57 @@ static void end(struct faults_job *job, const char *variable, unsigned bad)
     unsetenv("SYMMCOLL_LOG_LEVEL");
 }
 
+/* The callback of a work that fails takes its time. */
+static void take_time(symmcoll_status_t status, void *arg)
+{
+    struct faults_rank *self = arg;
+
+    usleep(1000000);
+    if (status < 0)
+        faults_reach(self, 2);
+}
+
+static int wait_with_a_callback(struct faults_rank *self)
+{
+    struct symmcoll_work *work;
+
+    leave_no_core();
+    if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK ||
+        (self->rank != VICTIM &&
+            (symmcoll_barrier(self->group, NULL, &work) != SYMMCOLL_OK ||
+                symmcoll_work_then(work, take_time, self) != SYMMCOLL_OK)))
+        return 1;
+    faults_reach(self, 1);
+    for (;;)
+        pause();
+}
+
+/* What is left of the works of a failed group: mode 1 lets them end, and what
+ * is called then; mode 3 does not. */
+static void works_at_the_end(const char *mode, int step)
+{
+    struct faults_job job;
+    bool good = true;
+
+    setenv(OURS, mode, 1);
+    setenv("SYMMCOLL_LOG_LEVEL", "off", 1);
+    setenv("SYMMCOLL_TRACE_DUMP_ON_ERROR", "off", 1);
+    faults_start(&job, SIZE, wait_with_a_callback, NULL);
+    faults_await_all(&job, 1);
+    faults_signal(&job, VICTIM, SIGKILL);
+    for (int r = 0; r < SIZE; r += 2) {
+        faults_reap(&job, r);
+        good = WIFSIGNALED(job.statuses[r]) &&
+               WTERMSIG(job.statuses[r]) == SIGABRT &&
+               atomic_load(&job.board->lines[r].step) == step && good;
+    }
+    ok(good, "mode %s: %s", mode,
+        step == 2 ? "the process ends when its works and their callbacks have"
+                  : "the process ends at once, in the middle of a callback");
+    unsetenv("SYMMCOLL_TRACE_DUMP_ON_ERROR");
+    end(&job, OURS, 7);
+}
+
 /* Modes 1 and 3: the process ends. */
 static void the_process_ends(const char *mode)
 {
@@ -110,13 +161,15 @@ static void the_error_is_returned(const char *variable, const char *mode)
 
 /* ---- the heartbeat ---- */
 
-/* The monitor stands still as long as we hold the lock that it needs. */
+/* The monitor stands still as long as we hold the lock that it needs, once it
+ * believes that a group has failed. */
 static int hold_the_monitor(struct faults_rank *self)
 {
     leave_no_core();
     if (!faults_init(self))
         return 1;
     pthread_mutex_lock(&self->world->lock);
+    atomic_fetch_add(&self->world->own.block->failures, 1);
     faults_reach(self, 1);
     faults_pass(self, 1);
     pthread_mutex_unlock(&self->world->lock);
@@ -150,13 +203,15 @@ static void a_stuck_monitor(void)
 
 int main(void)
 {
-    plan(12);
+    plan(14);
     faults_begin();
     the_error_is_returned(OURS, "0");
     the_error_is_returned(ALIAS, "0");
     the_error_is_returned(OURS, "2");
     the_process_ends("1");
     the_process_ends("3");
+    works_at_the_end("1", 2);
+    works_at_the_end("3", 1);
     a_stuck_monitor();
     faults_end();
     return done_testing();

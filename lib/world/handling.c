@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What follows a failure, on the monitor's thread: flight recorders are written
+ * out, and the process ends, where the settings say so.
+ */
+#include "world/world.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void dump_for(struct symmcoll_world *world, int rank, const char *why)
+{
+    char path[PATH_MAX];
+    symmcoll_status_t status;
+
+    if (atomic_exchange(&world->peers[rank].view.block->dumped, 1) != 0)
+        return;
+    status =
+        symc_trace_path(world->config, world->name, rank, path, sizeof(path));
+    if (status == SYMMCOLL_OK)
+        status = symc_world_dump(world, rank, path,
+            world->config->trace_only_active ? SYMMCOLL_TRACE_ONLY_ACTIVE : 0,
+            why);
+    symc_logf(&world->log, SYMC_LOG_WARN, "%s: flight recorder of rank %d: %s",
+        why, rank, status == SYMMCOLL_OK ? path : symmcoll_last_error());
+}
+
+static bool wants_dumps(const struct symmcoll_world *world)
+{
+    return world->config->trace_dump_on_error && world->trace.capacity > 0;
+}
+
+/*
+ * Write what the dead cannot, unless a launcher does: whoever comes first, once
+ * its own record is written.  All of the dead, for who meant to write for the
+ * first may be among the last.
+ */
+void symc_world_dump_dead(struct symmcoll_world *world)
+{
+    if (!wants_dumps(world) || world->rendezvous.server[0] != '\0')
+        return;
+    for (int r = 0; r < world->size; r++) {
+        if (world->monitor.dead[r])
+            dump_for(world, r, "the rank died");
+    }
+}
+
+/* List the ranks that a failed group of this rank's has waited for in vain. */
+static void list_the_stuck(struct symmcoll_world *world, bool *stuck)
+{
+    pthread_mutex_lock(&world->lock);
+    for (struct symc_members *members = world->members; members != NULL;
+         members = members->next) {
+        const struct symc_failure *record = &members->own;
+
+        if (atomic_load(&members->stopped) == 0 ||
+            symc_members_was_late(members))
+            continue;
+        for (int r = 0; r < members->size && r < SYMC_FAILURE_RANKS; r++) {
+            if ((record->late[r / 8] >> (r % 8) & 1) != 0)
+                stuck[members->global[r]] = true;
+        }
+    }
+    pthread_mutex_unlock(&world->lock);
+}
+
+/* After a timeout, write the records of ranks that did not come and do not
+ * write: a rank that came does, or the launcher when it ends them. */
+void symc_world_dump_stuck(struct symmcoll_world *world)
+{
+    bool *stuck;
+
+    if (!wants_dumps(world) || world->rendezvous.server[0] != '\0')
+        return;
+    stuck = symc_alloc((size_t)world->size, sizeof(*stuck));
+    if (stuck == NULL)
+        return;
+    list_the_stuck(world, stuck);
+    for (int r = 0; r < world->size; r++) {
+        if (stuck[r])
+            dump_for(world, r, "the rank did not come");
+    }
+    free(stuck);
+}
+
+static bool are_over(struct symmcoll_world *world)
+{
+    bool over = true;
+
+    pthread_mutex_lock(&world->lock);
+    for (struct symc_members *members = world->members; members != NULL;
+         members = members->next)
+        over = over && (atomic_load(&members->stopped) == 0 ||
+                           members->is_over == NULL ||
+                           members->is_over(members->group));
+    pthread_mutex_unlock(&world->lock);
+    return over;
+}
+
+/* Let the works of failed groups end, and their callbacks. */
+static void await_works(struct symmcoll_world *world)
+{
+    int64_t until =
+        symc_deadline_ns(symc_now_ns(), world->config->timeouts_finalize);
+
+    while (symc_now_ns() < until) {
+        bool over = are_over(world);
+
+        if (symc_callbacks_drain(&world->origin->callbacks,
+                symc_now_ns() + SYMC_NS_PER_S / 100) &&
+            over)
+            return;
+        atomic_fetch_add_explicit(
+            &world->monitor.beats, 1, memory_order_relaxed);
+        usleep(1000);
+    }
+}
+
+/* A group has failed: end the process, where the settings say so. */
+static void end_process(struct symmcoll_world *world)
+{
+    int64_t mode = world->config->errors_async_handling;
+
+    if (mode != SYMC_ASYNC_TEAR_DOWN && mode != SYMC_ASYNC_SKIP_CLEAN_UP)
+        return;
+    if (mode == SYMC_ASYNC_TEAR_DOWN)
+        await_works(world);
+    symc_world_dump_stuck(world);
+    symc_logf(&world->log, SYMC_LOG_ERROR,
+        "a group failed and errors.async_handling is %d: the process ends",
+        (int)mode);
+    abort();
+}
+
+/* Failures have been raised: write the record out, then act as the settings
+ * say. */
+void symc_world_handle_failures(struct symmcoll_world *world, int64_t *stuck_at)
+{
+    struct symc_monitor *monitor = &world->monitor;
+    uint32_t due = atomic_load(&monitor->dumps_due);
+
+    if (due == atomic_load(&monitor->dumps_done))
+        return;
+    if (wants_dumps(world))
+        dump_for(world, world->rank, "a group failed");
+    symc_world_dump_dead(world);
+    atomic_store(&monitor->dumps_done, due);
+    symc_word_wake(&monitor->dumps_done);
+    *stuck_at = symc_now_ns() + world->config->trace_dump_grace / 2;
+    end_process(world);
+}
