@@ -64,6 +64,8 @@ struct symc_offer {
     uint64_t generation;
 };
 
+#define SYMC_NODE_MAX 256 /* bytes of a name of a machine */
+
 /* The head of every block. */
 struct symc_block {
     uint64_t magic;
@@ -74,6 +76,7 @@ struct symc_block {
     struct symc_block_layout layout; /* as its owner wrote it */
     struct symc_offer first;         /* the part of the group of all ranks */
     char world[64];                  /* the world's name */
+    char node[SYMC_NODE_MAX];        /* host.node; "": this machine */
 
     _Alignas(SYMC_LINE) _Atomic uint32_t liveness; /* robust futex */
     _Atomic uint32_t

@@ -119,6 +119,8 @@ static symmcoll_status_t make_block(struct symmcoll_world *world, size_t *least)
         close(world->fd);
         return status;
     }
+    snprintf(world->own.block->node, sizeof(world->own.block->node), "%s",
+        world->config->host_node);
     ring = symc_block_trace(&world->own);
     symc_trace_init(
         ring, world->config->trace_buffer_size, world->rank, world->size);
@@ -196,6 +198,41 @@ static symmcoll_status_t join_world(
     return symc_fail(status, "%s", detail);
 }
 
+/* "node-a" in quotes, or that the rank's settings do not name its machine. */
+static const char *format_node(
+    const struct symc_peer *peer, char *buffer, size_t nbytes)
+{
+    char name[SYMC_NODE_MAX];
+
+    memcpy(name, peer->view.block->node, sizeof(name));
+    name[sizeof(name) - 1] = '\0';
+    symc_make_printable(name);
+    if (name[0] == '\0')
+        snprintf(buffer, nbytes, "a machine without host.node");
+    else
+        snprintf(buffer, nbytes, "\"%.80s\"", name);
+    return buffer;
+}
+
+/* Ranks whose host.node differs are on several machines, as far as anybody
+ * says. */
+static symmcoll_status_t check_nodes(const struct symmcoll_world *world)
+{
+    char mine[96], other[96];
+
+    format_node(&world->peers[world->rank], mine, sizeof(mine));
+    for (int r = 0; r < world->size; r++) {
+        if (strcmp(format_node(&world->peers[r], other, sizeof(other)), mine) !=
+            0)
+            return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+                "init: expected all ranks on one machine, found rank %d on %s "
+                "and rank %d on %s: several machines are not supported in this "
+                "release",
+                r, other, world->rank, mine);
+    }
+    return SYMMCOLL_OK;
+}
+
 symmcoll_status_t symc_world_open(
     const struct symmcoll_init_args *args, struct symmcoll_world **world)
 {
@@ -223,7 +260,9 @@ symmcoll_status_t symc_world_open(
         made->config->host_spin, made->config->host_polls,
         made->config->host_yield);
     pthread_mutex_init(&made->lock, NULL);
-    status = symc_monitor_start(made);
+    status = check_nodes(made);
+    if (status == SYMMCOLL_OK)
+        status = symc_monitor_start(made);
     if (status != SYMMCOLL_OK)
         goto leave;
     *world = made;

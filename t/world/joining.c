@@ -342,9 +342,38 @@ static void a_bad_environment(
     faults_finish(&job, 0);
 }
 
+/* ---- machines ---- */
+
+static int come_from_a_node(struct faults_rank *self)
+{
+    setenv("SYMMCOLL_HOST_NODE", self->rank == 2 ? "node-b" : "node-a",
+        self->arg == NULL);
+    if (!faults_init(self))
+        return self->arg != NULL;
+    return faults_finalize(self);
+}
+
+static void nodes_that_differ(void)
+{
+    struct faults_job job;
+    bool told = true;
+
+    faults_start(&job, SIZE, come_from_a_node, NULL);
+    for (int r = 0; r < SIZE; r++)
+        told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_UNSUPPORTED,
+                   "\"node-a\"", "rank 2 on \"node-b\"", NULL) &&
+               told;
+    ok(told, "ranks whose host.node differs are refused, and both are named");
+    ok(faults_finish(&job, 0), "and nothing is left of them");
+    setenv("SYMMCOLL_HOST_NODE", "node-c", 1);
+    faults_start(&job, SIZE, come_from_a_node, "");
+    ok(faults_finish(&job, 0), "ranks with one host.node join");
+    unsetenv("SYMMCOLL_HOST_NODE");
+}
+
 int main(void)
 {
-    plan(28);
+    plan(31);
     faults_begin();
     before_it_says_hello();
     after_it_said_hello();
@@ -370,6 +399,7 @@ int main(void)
     a_bad_environment("SYMMCOLL_HUB=" TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN,
         "SYMMCOLL_HUB", "at most 95 bytes, found 100");
     a_stopped_server();
+    nodes_that_differ();
     faults_end();
     return done_testing();
 }
