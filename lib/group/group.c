@@ -315,6 +315,11 @@ symmcoll_status_t symc_group_open(
         ops.doze = doze_in_queue;
     }
     symc_queue_init(&made->queue, &ops, world->origin);
+    symc_logf(&world->log, SYMC_LOG_DEBUG,
+        "group %s: rank %d of %d, backend %s, %s", made->name, made->rank,
+        made->size, made->backend->name,
+        world->origin->waiting.oversubscribed ? "more ranks than processors"
+                                              : "a processor for each rank");
     *group = made;
     return SYMMCOLL_OK;
 

@@ -7,6 +7,7 @@
 #include "group/group.h"
 #include "work/work.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 static const struct symmcoll_init_args default_args = SYMMCOLL_INIT_ARGS_INIT;
@@ -73,6 +74,9 @@ static symmcoll_status_t finalize(struct symmcoll_world *world)
     if (symc_callbacks_inside(&world->origin->callbacks))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "finalize: expected another thread than the callback thread");
+    symc_logf(&world->log, SYMC_LOG_DEBUG,
+        "finalize: after %" PRIu64 " operations of group %s",
+        symmcoll_group_sequence(world->all), world->all->name);
     status = symc_groups_drain(world);
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     symc_callbacks_stop(&world->origin->callbacks);

@@ -77,6 +77,9 @@ static void publish(struct symc_members *members)
     for (int r = 0; r < members->size; r++)
         symc_doorbell_wake(members->doorbells[r]);
     symc_world_alarm(world);
+    symc_logf(&world->log, SYMC_LOG_DEBUG, "group %s has failed: %s: %s",
+        members->name, symmcoll_status_name(members->own.status),
+        members->own.text);
 }
 
 void symc_members_raise(struct symc_members *members, symmcoll_status_t status,

@@ -163,7 +163,8 @@ static symmcoll_status_t join_world(
     struct symmcoll_world *world, const struct symmcoll_init_args *args)
 {
     const struct symc_config *config = world->config;
-    int64_t deadline = symc_deadline_ns(symc_now_ns(), config->timeouts_init);
+    int64_t began = symc_now_ns();
+    int64_t deadline = symc_deadline_ns(began, config->timeouts_init);
     symmcoll_status_t status =
         symc_rendezvous_open(args, config, deadline, &world->rendezvous);
     char detail[SYMC_DETAIL_MAX];
@@ -174,6 +175,10 @@ static symmcoll_status_t join_world(
     world->rank = world->rendezvous.rank;
     world->size = world->rendezvous.size;
     world->log.rank = world->rank;
+    symc_logf(&world->log, SYMC_LOG_DEBUG,
+        "rendezvous '%s' of %d ranks, served by %s", world->rendezvous.name,
+        world->size,
+        world->rendezvous.server[0] != '\0' ? "the launcher" : "rank 0");
     world->peers = symc_alloc((size_t)world->size, sizeof(*world->peers));
     status = world->peers == NULL ? SYMMCOLL_ERR_NO_MEMORY
                                   : make_block(world, &least);
@@ -181,6 +186,10 @@ static symmcoll_status_t join_world(
         status = join_ranks(world, least, deadline);
     if (status == SYMMCOLL_OK) {
         symc_segments_connect(&world->segments, world->peers);
+        symc_logf(&world->log, SYMC_LOG_DEBUG,
+            "joined %d ranks, %s, %.3g ms after the settings", world->size,
+            world->threads ? "threads" : "processes",
+            (double)(symc_now_ns() - began) / 1e6);
         symc_world_watch_launcher(world);
         return SYMMCOLL_OK;
     }
