@@ -161,7 +161,7 @@ static void announce(struct symc_bootstrap_server *server,
          r++) {
         const struct symc_held_offer *offer = &rendezvous->offers[r];
 
-        blocks[r] = offer->nfds > 0 ? offer->fds[0] : -1;
+        blocks[r] = offer->nfds > 0 ? offer->fds[SYMC_BOOTSTRAP_ARENA] : -1;
         pids[r] = offer->pid;
     }
     if (blocks != NULL && pids != NULL)
@@ -179,6 +179,7 @@ static void hold_offer(
         .nbytes = client->hello.nbytes,
         .least = client->hello.least,
         .address = client->hello.address,
+        .inbox = client->hello.inbox,
         .nfds = (int)client->hello.nfds};
     memcpy(offer->fds, client->fds, sizeof(offer->fds));
     client->hello.nfds = 0;
@@ -387,7 +388,10 @@ void symc_bootstrap_lose(
         return;
     }
     if (!symc_liveness_ask_kernel(client->pid,
-            client->hello.nfds == 2 ? client->fds[1] : -1, how, sizeof(how)))
+            client->hello.nfds == SYMC_BOOTSTRAP_FDS
+                ? client->fds[SYMC_BOOTSTRAP_PIDFD]
+                : -1,
+            how, sizeof(how)))
         snprintf(how, sizeof(how), "died or gave up");
     snprintf(text, sizeof(text), "init: rank %d (%s) %s during init",
         client->hello.rank, symc_format_pid(client->pid, pid), how);

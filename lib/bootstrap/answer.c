@@ -36,6 +36,7 @@ static void send_batch(
         entry->nbytes = peer->nbytes;
         entry->least = peer->least;
         entry->address = rendezvous->threads ? peer->address : 0;
+        entry->inbox = rendezvous->threads ? peer->inbox : -1;
         if (rendezvous->threads)
             continue;
         entry->nfds = (uint32_t)peer->nfds;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The bootstrap: the ranks of one machine exchange the descriptors of their
- * blocks through a server, in the launcher or else in rank 0.  Once a rank has
- * received everybody's descriptors it does not need the server any more.
+ * arenas through a server, in the launcher or else in rank 0.  Once a rank has
+ * received everybody's descriptors it does not need the server any more: what is
+ * exchanged later goes from rank to rank, see inbox.h, so that all the server
+ * sees is the start of worlds.
  *
  * One server serves several rendezvous, identified by name, one after another
  * or at once.  Both sides check SO_PEERCRED: another user's process is refused,
@@ -100,27 +102,24 @@ struct symc_bootstrap_args {
     /* Out unless NULL: a pidfd of the process that serves, the caller's to
      * close whether or not the rendezvous succeeds; -1 where there is none. */
     int *server_pidfd;
-    /* Unless NULL: asked now and then; true: who has not sent will not. */
-    bool (*in_vain)(void *arg);
-    void *in_vain_arg;
 };
 
 /* What one rank offers to the others of a rendezvous. */
 struct symc_bootstrap_offer {
-    int fds[2]; /* -1: none.  Borrowed when sent, owned when received */
+    int fds[3]; /* -1: none.  Borrowed when sent, owned when received */
     pid_t pid;
     size_t nbytes;
     size_t least;  /* of them, that every rank needs */
     void *address; /* valid in the same process only */
+    int inbox;     /* a number of a descriptor; likewise */
 };
 
 /*
  * Exchange offers: all[r] (out, an array of size) is what rank r offered, with
  * descriptors of our own unless the ranks are threads of this process.
  *
- * Errors: TIMEOUT (who is missing), PEER (who died), ABORTED (in_vain(), before
- * there was a server), INVALID (two ranks of one number, sizes that differ,
- * processes and threads mixed), NO_MEMORY, SYSTEM.
+ * Errors: TIMEOUT (who is missing), PEER (who died), INVALID (two ranks of one
+ * number, sizes that differ, processes and threads mixed), NO_MEMORY, SYSTEM.
  */
 symmcoll_status_t symc_bootstrap_exchange(
     const struct symc_bootstrap_args *args,
@@ -129,14 +128,20 @@ symmcoll_status_t symc_bootstrap_exchange(
 
 /*
  * Join a rendezvous: exchange arenas and map them, of each as much as the
- * smallest has, and its first `least` bytes in any case. fd is the memfd of this
- * rank's own. peers is an array of size, filled on success, the own entry
- * included; threads (out) says whether all ranks are threads of this process.
- * On failure the own arena remains the caller's.
+ * smallest has, and its first `least` bytes in any case.  peers is an array of
+ * size, filled on success, the own entry included; threads (out) says whether
+ * all ranks are threads of this process.  On failure the own arena remains the
+ * caller's; the way to the own inbox is taken in any case.
  */
+struct symc_bootstrap_own {
+    struct symc_block_view view;
+    int fd; /* of the arena */
+    size_t least;
+    int inbox; /* of symc_inbox_open(); -1: none */
+};
 symmcoll_status_t symc_bootstrap_join(const struct symc_bootstrap_args *args,
-    const struct symc_block_view *own, int fd, size_t least,
-    struct symc_peer *peers, bool *threads);
+    const struct symc_bootstrap_own *own, struct symc_peer *peers,
+    bool *threads);
 
 /* Leave: unmap and close the peers' blocks, and the own one. */
 void symc_bootstrap_leave(struct symc_peer *peers, int size);

@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #define POLL_MS 100
-#define ASK_MS 10 /* between two questions whether all is in vain */
 #define RETRY_MIN_NS (INT64_C(500) * 1000)
 #define RETRY_MAX_NS (INT64_C(20) * 1000 * 1000)
 #define STAY_NS (INT64_C(300) * 1000 * 1000) /* after a failed rendezvous */
@@ -43,20 +42,6 @@ struct joiner {
     int received; /* ranks */
     bool threads;
 };
-
-/* Whether the caller has learnt that this will not succeed. */
-static bool is_in_vain(const struct joiner *joiner)
-{
-    return joiner->args->in_vain != NULL &&
-           joiner->args->in_vain(joiner->args->in_vain_arg);
-}
-
-static symmcoll_status_t fail_in_vain(const struct joiner *joiner)
-{
-    return symc_fail(SYMMCOLL_ERR_ABORTED,
-        "rendezvous '%s': rank %d of %d does not wait for the others any more",
-        joiner->args->name, joiner->args->rank, joiner->args->size);
-}
 
 /* The server could not be reached; error is the last of symc_connect(). */
 static symmcoll_status_t fail_unreached(const struct joiner *joiner, int error)
@@ -185,8 +170,6 @@ static symmcoll_status_t connect_to_server(struct joiner *joiner)
         }
         if (symc_now_ns() >= args->deadline_ns)
             return fail_unreached(joiner, error);
-        if (is_in_vain(joiner))
-            return fail_in_vain(joiner);
         pause_before_retry(joiner, error);
     }
     joiner->reached = true;
@@ -236,6 +219,7 @@ static symmcoll_status_t send_hello(struct joiner *joiner,
         hello.nbytes = offer->nbytes;
         hello.least = offer->least;
         hello.address = (uint64_t)(uintptr_t)offer->address;
+        hello.inbox = offer->inbox;
     }
     hello.nfds = (uint32_t)nfds;
     while ((error = symc_message_send(
@@ -312,6 +296,7 @@ static symmcoll_status_t take_peers(struct joiner *joiner,
         offer->nbytes = peer->nbytes;
         offer->least = peer->least;
         offer->address = (void *)(uintptr_t)peer->address;
+        offer->inbox = (int)peer->inbox;
         for (uint32_t f = 0; f < peer->nfds; f++) {
             offer->fds[f] = fds[used];
             fds[used++] = -1;
@@ -379,8 +364,8 @@ static symmcoll_status_t receive_answer(struct joiner *joiner)
     return status;
 }
 
-/* After the deadline, or in vain: ask the server which ranks are missing, then
- * stop waiting for it. */
+/* After the deadline: ask the server which ranks are missing, then stop waiting
+ * for it. */
 static symmcoll_status_t run_late(struct joiner *joiner, int64_t now)
 {
     if (joiner->gave_up_at == 0) {
@@ -400,8 +385,8 @@ static void wait_for_event(const struct joiner *joiner, int64_t now)
     int64_t left = joiner->args->deadline_ns - now;
     int timeout = POLL_MS;
 
-    if (joiner->gave_up_at != 0 || joiner->args->in_vain != NULL)
-        timeout = ASK_MS;
+    if (joiner->gave_up_at != 0)
+        timeout = 10;
     else if (left < (int64_t)timeout * 1000000)
         timeout = left <= 0 ? 0 : (int)(left / 1000000) + 1;
     poll(&polled, 1, timeout);
@@ -414,10 +399,7 @@ static symmcoll_status_t wait_for_all(struct joiner *joiner)
     while (status == SYMMCOLL_OK && joiner->received < joiner->args->size) {
         int64_t now = symc_now_ns();
 
-        /* Also in vain may be too early: all may have sent, and some of them
-         * gone again.  The server knows. */
-        if (now >= joiner->args->deadline_ns || joiner->gave_up_at != 0 ||
-            is_in_vain(joiner))
+        if (now >= joiner->args->deadline_ns)
             status = run_late(joiner, now);
         if (status != SYMMCOLL_OK)
             break;
@@ -450,7 +432,8 @@ symmcoll_status_t symc_bootstrap_exchange(
     symmcoll_status_t status = SYMMCOLL_OK;
 
     for (int r = 0; r < args->size; r++)
-        all[r] = (struct symc_bootstrap_offer){.fds = {-1, -1}};
+        all[r] =
+            (struct symc_bootstrap_offer){.fds = {-1, -1, -1}, .inbox = -1};
     if (args->server_pidfd != NULL)
         *args->server_pidfd = -1;
     if (args->server == NULL && args->rank == 0)

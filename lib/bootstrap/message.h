@@ -13,10 +13,16 @@
 
 #define SYMC_BOOTSTRAP_MAGIC UINT64_C(0x3330425548435953) /* "SYCHUB03" */
 #define SYMC_BOOTSTRAP_NAME 96
-#define SYMC_BOOTSTRAP_FDS \
-    2 /* a rank's block, and its pidfd where it has one */
+#define SYMC_BOOTSTRAP_FDS 3 /* enum symc_bootstrap_fd */
 #define SYMC_BOOTSTRAP_BATCH \
-    120 /* ranks in one answer: 240 of 253 descriptors */
+    84 /* ranks in one answer: 252 of 253 descriptors */
+
+/* The descriptors of a rank, in this order. */
+enum symc_bootstrap_fd {
+    SYMC_BOOTSTRAP_ARENA,
+    SYMC_BOOTSTRAP_INBOX,
+    SYMC_BOOTSTRAP_PIDFD /* last: kernels before 5.3 have none */
+};
 
 enum symc_bootstrap_kind {
     SYMC_BOOTSTRAP_HELLO = 1, /* rank: joins */
@@ -40,6 +46,7 @@ struct symc_bootstrap_hello {
     uint64_t nbytes;  /* of the arena */
     uint64_t least;   /* of them, that every rank has to map */
     uint64_t address; /* of the block, for threads of one process */
+    int64_t inbox;    /* the descriptor's number, for them */
     char name[SYMC_BOOTSTRAP_NAME]; /* of the rendezvous */
 };
 
@@ -50,6 +57,7 @@ struct symc_bootstrap_peer {
     uint64_t nbytes;
     uint64_t least;
     uint64_t address;
+    int64_t inbox;
 };
 
 /* From the bootstrap server. */

@@ -31,14 +31,15 @@ static symmcoll_status_t take_offer(const struct symc_bootstrap_offer *offer,
     symmcoll_status_t status = SYMMCOLL_OK;
 
     peer->pid = offer->pid;
-    peer->pidfd = offer->fds[1];
+    peer->pidfd = offer->fds[SYMC_BOOTSTRAP_PIDFD];
+    peer->inbox = threads ? offer->inbox : offer->fds[SYMC_BOOTSTRAP_INBOX];
     peer->pidfd_inode = symc_liveness_pidfd_inode(peer->pidfd);
     if (!threads) {
         status = symc_block_map(
             offer->fds[0], rank, offer->nbytes, mapped, &peer->view);
         if (status != SYMMCOLL_OK)
             return status;
-        close(offer->fds[0]);
+        close(offer->fds[SYMC_BOOTSTRAP_ARENA]);
         peer->mine = true;
     } else {
         struct symc_block *block = offer->address;
@@ -50,7 +51,15 @@ static symmcoll_status_t take_offer(const struct symc_bootstrap_offer *offer,
     return status;
 }
 
-/* Undo what has been taken of the others; the own block stays. */
+static void close_fds(struct symc_bootstrap_offer *offer, int first)
+{
+    for (int f = first; f < SYMC_BOOTSTRAP_FDS; f++) {
+        if (offer->fds[f] >= 0)
+            close(offer->fds[f]);
+    }
+}
+
+/* Undo what has been taken of the others; the own arena stays. */
 static void return_offers(struct symc_bootstrap_offer *all,
     struct symc_peer *peers, int size, int rank)
 {
@@ -59,55 +68,76 @@ static void return_offers(struct symc_bootstrap_offer *all,
 
         if (r != rank && peers[r].mine)
             symc_block_unmap(&peers[r].view);
-        if (!taken && all[r].fds[0] >= 0)
-            close(all[r].fds[0]);
-        if (all[r].fds[1] >= 0)
-            close(all[r].fds[1]);
-        peers[r] = (struct symc_peer){.pidfd = -1};
+        /* What has been mapped has no descriptor any more. */
+        close_fds(
+            &all[r], taken ? SYMC_BOOTSTRAP_ARENA + 1 : SYMC_BOOTSTRAP_ARENA);
+        peers[r] = (struct symc_peer){.pidfd = -1, .inbox = -1};
     }
 }
 
-symmcoll_status_t symc_bootstrap_join(const struct symc_bootstrap_args *args,
-    const struct symc_block_view *own, int fd, size_t least,
-    struct symc_peer *peers, bool *threads)
+static symmcoll_status_t take_offers(const struct symc_bootstrap_args *args,
+    struct symc_bootstrap_offer *all, bool threads, struct symc_peer *peers)
 {
-    struct symc_bootstrap_offer mine = {.fds = {fd, -1},
-        .nbytes = own->mapped,
-        .least = least,
-        .address = own->block};
+    size_t common = find_common(all, args->size);
+
+    for (int r = 0; r < args->size; r++)
+        peers[r] = (struct symc_peer){.pidfd = -1, .inbox = -1};
+    for (int r = 0; r < args->size; r++) {
+        symmcoll_status_t status =
+            r == args->rank
+                ? SYMMCOLL_OK
+                : take_offer(&all[r], r, common, threads, &peers[r]);
+
+        if (status == SYMMCOLL_OK)
+            continue;
+        return_offers(all, peers, args->size, args->rank);
+        return status;
+    }
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_bootstrap_join(const struct symc_bootstrap_args *args,
+    const struct symc_bootstrap_own *own, struct symc_peer *peers,
+    bool *threads)
+{
+    struct symc_bootstrap_offer mine = {.nbytes = own->view.mapped,
+        .least = own->least,
+        .address = own->view.block,
+        .inbox = own->inbox};
     struct symc_bootstrap_offer *all =
         symc_alloc((size_t)args->size, sizeof(struct symc_bootstrap_offer));
-    symmcoll_status_t status;
+    int way = own->inbox;
+    symmcoll_status_t status = SYMMCOLL_ERR_NO_MEMORY;
 
     if (all == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
+        goto close_way;
+    mine.fds[SYMC_BOOTSTRAP_ARENA] = own->fd;
+    mine.fds[SYMC_BOOTSTRAP_INBOX] = own->inbox;
     /* Kernels before 5.3 have no pidfd: the liveness word does not need it. */
-    mine.fds[1] = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    mine.fds[SYMC_BOOTSTRAP_PIDFD] = (int)syscall(SYS_pidfd_open, getpid(), 0);
     status = symc_bootstrap_exchange(args, &mine, all, threads);
-    if (mine.fds[1] >= 0)
-        close(mine.fds[1]);
+    if (mine.fds[SYMC_BOOTSTRAP_PIDFD] >= 0)
+        close(mine.fds[SYMC_BOOTSTRAP_PIDFD]);
+    if (status == SYMMCOLL_OK)
+        status = take_offers(args, all, *threads, peers);
     if (status != SYMMCOLL_OK)
         goto free_all;
-    for (int r = 0; r < args->size; r++)
-        peers[r] = (struct symc_peer){.pidfd = -1};
-    for (int r = 0; status == SYMMCOLL_OK && r < args->size; r++) {
-        if (r != args->rank)
-            status = take_offer(
-                &all[r], r, find_common(all, args->size), *threads, &peers[r]);
+    close_fds(&all[args->rank], 0);
+    peers[args->rank] = (struct symc_peer){.view = own->view,
+        .pid = getpid(),
+        .pidfd = -1,
+        .mine = !*threads,
+        .inbox = -1};
+    if (*threads) {
+        peers[args->rank].inbox = way; /* the others use it, too */
+        way = -1;
     }
-    if (status != SYMMCOLL_OK) {
-        return_offers(all, peers, args->size, args->rank);
-        goto free_all;
-    }
-    for (int f = 0; f < SYMC_BOOTSTRAP_FDS; f++) {
-        if (all[args->rank].fds[f] >= 0)
-            close(all[args->rank].fds[f]);
-    }
-    peers[args->rank] = (struct symc_peer){
-        .view = *own, .pid = getpid(), .pidfd = -1, .mine = !*threads};
 
 free_all:
     free(all);
+close_way:
+    if (way >= 0)
+        close(way);
     return status;
 }
 
@@ -118,10 +148,14 @@ void symc_bootstrap_leave(struct symc_peer *peers, int size)
 
         if (peers[r].pidfd >= 0)
             close(peers[r].pidfd);
-        /* Threads share each other's mapping: the last one takes it down. */
+        /* Threads share each other's mapping and the way to each other's inbox:
+         * the last one takes them down. */
         if (block != NULL &&
-            (peers[r].mine || atomic_fetch_sub(&block->users, 1) == 1))
+            (peers[r].mine || atomic_fetch_sub(&block->users, 1) == 1)) {
             symc_block_unmap(&peers[r].view);
-        peers[r] = (struct symc_peer){.pidfd = -1};
+            if (peers[r].inbox >= 0)
+                close(peers[r].inbox);
+        }
+        peers[r] = (struct symc_peer){.pidfd = -1, .inbox = -1};
     }
 }

@@ -37,6 +37,7 @@ struct symc_held_offer {
     uint64_t nbytes;
     uint64_t least;
     uint64_t address;
+    int64_t inbox;
     int nfds;
     int fds[SYMC_BOOTSTRAP_FDS];
 };

@@ -7,11 +7,7 @@
 #include "base/cancel.h"
 #include "group/group.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 /* A member that has finalized, NULL: there is none. */
 static const struct symc_peer *find_left(
@@ -61,77 +57,24 @@ static symmcoll_status_t find_reason(
     return symc_members_status(&group->members, NULL);
 }
 
-/* Run one more rendezvous, under a name that this group alone uses. */
-static symmcoll_status_t exchange_once(struct symmcoll_group *group,
-    const struct symc_bootstrap_offer *mine, struct symc_bootstrap_offer *all,
-    bool *threads)
-{
-    struct symmcoll_world *world = group->world;
-    char name[SYMC_RENDEZVOUS_NAME + 32];
-    struct symc_bootstrap_args args = {
-        .server = world->rendezvous.server[0] != '\0' ? world->rendezvous.server
-                                                      : NULL,
-        .name = name,
-        .rank = group->rank,
-        .size = group->size,
-        .in_vain = is_in_vain,
-        .in_vain_arg = group};
-    symmcoll_status_t status;
-
-    snprintf(name, sizeof(name), "%.48s.%s.%u", world->rendezvous.name,
-        group->id, group->exchanges++);
-    args.deadline_ns =
-        symc_deadline_ns(symc_now_ns(), world->config->timeouts_init);
-    status = symc_bootstrap_exchange(&args, mine, all, threads);
-    return status == SYMMCOLL_OK ? status : find_reason(group, status);
-}
-
-/* Threads share a table of descriptors: each makes a copy of its own, and no
- * rank goes on before all have. */
-static symmcoll_status_t copy_fds(
-    struct symmcoll_group *group, struct symc_bootstrap_offer *all, int *fds)
-{
-    struct symc_bootstrap_offer none = {.fds = {-1, -1}};
-    bool threads;
-
-    for (int r = 0; r < group->size; r++) {
-        int fd = (int)(intptr_t)all[r].address - 1;
-
-        fds[r] = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-        if (fd >= 0 && fds[r] < 0)
-            return symc_fail_errno(
-                SYMMCOLL_ERR_SYSTEM, errno, "exchange: rank %d", r);
-    }
-    return exchange_once(group, &none, all, &threads);
-}
-
 static symmcoll_status_t exchange_all(
     struct symmcoll_group *group, int fd, int *fds)
 {
-    struct symc_bootstrap_offer mine = {
-        .fds = {fd, -1}, .address = (void *)(intptr_t)(fd + 1)};
-    struct symc_bootstrap_offer *all;
-    symmcoll_status_t status;
-    bool threads;
+    struct symmcoll_world *world = group->world;
+    struct symc_inbox_exchange exchange = {.group = group->id,
+        .number = group->exchanges++,
+        .rank = group->rank,
+        .size = group->size,
+        .global = group->global,
+        .peers = world->peers,
+        .deadline_ns =
+            symc_deadline_ns(symc_now_ns(), world->config->timeouts_init),
+        .in_vain = is_in_vain,
+        .arg = group};
+    symmcoll_status_t status =
+        symc_inbox_exchange(&world->inbox, &exchange, fd, fds);
 
-    if (group->size == 1) {
-        fds[0] = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-        if (fd >= 0 && fds[0] < 0)
-            return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, errno, "exchange");
-        return SYMMCOLL_OK;
-    }
-    all = symc_alloc((size_t)group->size, sizeof(*all));
-    if (all == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    status = exchange_once(group, &mine, all, &threads);
-    if (status == SYMMCOLL_OK && threads) {
-        status = copy_fds(group, all, fds);
-    } else if (status == SYMMCOLL_OK) {
-        for (int r = 0; r < group->size; r++)
-            fds[r] = all[r].fds[0];
-    }
-    free(all);
-    return status;
+    return status == SYMMCOLL_OK ? status : find_reason(group, status);
 }
 
 symmcoll_status_t symc_group_exchange(void *context, int fd, int *fds)

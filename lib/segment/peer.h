@@ -14,6 +14,7 @@ struct symc_peer {
     int pidfd; /* -1: the kernel has none, or the peer is this process */
     ino_t pidfd_inode; /* see symc_liveness_is_pidfd() */
     bool mine;         /* mapped by this rank, not borrowed from a thread */
+    int inbox; /* leads to the peer's, see bootstrap/inbox.h; -1: none */
 };
 
 #endif

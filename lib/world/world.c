@@ -144,17 +144,29 @@ static symmcoll_status_t join_ranks(
         .rank = world->rank,
         .size = world->size,
         .deadline_ns = deadline_ns};
+    struct symc_bootstrap_own own = {
+        .view = world->own, .fd = world->fd, .least = least};
+    symmcoll_status_t status;
 
     if (args.server != NULL)
         args.server_pidfd = &world->launcher;
 
     if (world->size == 1 && args.server == NULL) {
-        world->peers[0] = (struct symc_peer){
-            .view = world->own, .pid = getpid(), .pidfd = -1, .mine = true};
+        symc_inbox_open_none(&world->inbox);
+        world->peers[0] = (struct symc_peer){.view = world->own,
+            .pid = getpid(),
+            .pidfd = -1,
+            .mine = true,
+            .inbox = -1};
         return SYMMCOLL_OK;
     }
-    return symc_bootstrap_join(
-        &args, &world->own, world->fd, least, world->peers, &world->threads);
+    status = symc_inbox_open(&world->inbox, &own.inbox);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_bootstrap_join(&args, &own, world->peers, &world->threads);
+    if (status != SYMMCOLL_OK)
+        symc_inbox_close(&world->inbox);
+    return status;
 }
 
 /* Everything up to the peers' blocks; what was made is left for
@@ -280,6 +292,7 @@ symmcoll_status_t symc_world_open(
 leave:
     symc_liveness_give_up(&made->own.block->liveness);
     pthread_mutex_destroy(&made->lock);
+    symc_inbox_close(&made->inbox);
     symc_segments_close(&made->segments);
     symc_bootstrap_leave(made->peers, made->size);
     close(made->fd);
@@ -300,6 +313,7 @@ void symc_world_close(struct symmcoll_world *world, bool orderly)
     symc_callbacks_stop(&world->origin->callbacks);
     symc_monitor_stop(world, orderly);
     pthread_mutex_destroy(&world->lock);
+    symc_inbox_close(&world->inbox);
     symc_segments_close(&world->segments);
     symc_bootstrap_leave(world->peers, world->size);
     close(world->fd);

@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/inbox.h"
 #include "config/config.h"
 #include "rendezvous/rendezvous.h"
 #include "segment/doorbell.h"
@@ -55,6 +56,7 @@ struct symmcoll_world {
     struct symc_block_view own; /* this rank's block */
     int fd;                     /* of its arena */
     struct symc_segments segments;
+    struct symc_inbox inbox;
     int launcher;         /* pidfd of the launcher, -1: none or unknown */
     ino_t launcher_inode; /* of that descriptor */
     struct symc_peer *peers;

@@ -302,12 +302,12 @@ static void test_held_name(void)
 static int offers_no_block(int rank, int size, void *arg)
 {
     struct symc_bootstrap_args args = args_of(rank, size);
-    struct symc_bootstrap_offer mine = {.fds = {-1, -1}, .nbytes = 4096},
+    struct symc_bootstrap_offer mine = {.fds = {-1, -1, -1}, .nbytes = 4096},
                                 all[MOST];
     struct symc_peer peers[MOST];
-    struct symc_block_view own;
+    struct symc_bootstrap_own own = {.inbox = -1};
     bool threads;
-    int fd, before;
+    int before;
 
     if (rank == 1) {
         if (*(int *)arg)
@@ -317,12 +317,12 @@ static int offers_no_block(int rank, int size, void *arg)
                    ? 0
                    : 1;
     }
-    if (symc_block_create("test", rank, size, 4096, 65536, &own, &fd) !=
-        SYMMCOLL_OK)
+    if (symc_block_create(
+            "test", rank, size, 4096, 65536, &own.view, &own.fd) != SYMMCOLL_OK)
         return 1;
     before = dup(0);
     close(before);
-    return failed_with(symc_bootstrap_join(&args, &own, fd, 0, peers, &threads),
+    return failed_with(symc_bootstrap_join(&args, &own, peers, &threads),
                SYMMCOLL_ERR_INVALID, "rank 1: expected a sealed memfd") &&
                    dup(0) == before
                ? 0
@@ -341,7 +341,7 @@ static int run_no_block(int with_descriptor)
 static void *join_as_thread(void *arg)
 {
     struct symc_bootstrap_args args = args_of(*(int *)arg, 3);
-    struct symc_bootstrap_offer mine = {.fds = {-1, -1}}, all[3];
+    struct symc_bootstrap_offer mine = {.fds = {-1, -1, -1}}, all[3];
     bool threads;
 
     return failed_with(symc_bootstrap_exchange(&args, &mine, all, &threads),
@@ -391,7 +391,8 @@ static int join_launcher(void *arg)
 {
     int rank = *(int *)arg, right;
     struct symc_bootstrap_args args = args_of(rank, 3);
-    struct symc_bootstrap_offer mine = {.fds = {make_token(rank), -1}}, all[3];
+    struct symc_bootstrap_offer mine = {.fds = {make_token(rank), -1, -1}},
+                                all[3];
     bool threads;
     symmcoll_status_t status;
 

@@ -62,7 +62,7 @@ static inline symmcoll_status_t exchange_as(int rank, int size, int *right)
 {
     struct symc_bootstrap_args args = args_of(rank, size);
     struct symc_bootstrap_offer mine = {
-        .fds = {make_token(rank), make_token(rank + 500)}};
+        .fds = {make_token(rank), make_token(rank + 500), -1}};
     struct symc_bootstrap_offer all[MOST];
     bool threads;
     symmcoll_status_t status =

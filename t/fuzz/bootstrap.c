@@ -223,7 +223,7 @@ static void exchange(const char *name)
         .size = 3,
         .deadline_ns = symc_now_ns() + WAIT_NS,
         .server_pidfd = &server_pidfd};
-    struct symc_bootstrap_offer mine = {.fds = {-1, -1}, .pid = getpid()};
+    struct symc_bootstrap_offer mine = {.fds = {-1, -1, -1}, .pid = getpid()};
     struct symc_bootstrap_offer all[3];
     bool threads;
 

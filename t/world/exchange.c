@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The exchange of descriptors that a backend may ask for: it ends with the
- * group, long before timeouts.init.
+ * group, long before timeouts.init; it needs no socket with a name, and nobody
+ * can come between.
  */
 #include "group/group.h"
+#include "t/ranks.h"
 #include "t/tap.h"
 #include "t/world/faults.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define SIZE 3
@@ -111,10 +118,129 @@ static void succeed(void)
     ok(faults_finish(&job, 0) && good, "where all come it succeeds, twice");
 }
 
+/* ---- without a name ---- */
+
+#define TIMES 50
+
+static bool own_network;
+
+/* The sockets with names in this network; where it is not this program's own,
+ * those of a rendezvous. */
+static int count_names(const char *rendezvous)
+{
+    FILE *file = fopen("/proc/self/net/unix", "r");
+    char line[512];
+    int count = 0;
+
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+        count += strstr(line, own_network ? "@" : rendezvous) != NULL;
+    if (file != NULL)
+        fclose(file);
+    return file != NULL ? count : -1;
+}
+
+/* Bind a name and its like, as anybody of this machine can. */
+static bool bind_names(const char *rendezvous, int fds[3])
+{
+    static const char *const ends[] = {"", ".0.0", ".0.1"};
+    bool bound = true;
+
+    for (int i = 0; i < 3; i++) {
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        int length = snprintf(address.sun_path + 1,
+            sizeof(address.sun_path) - 1, "%s%s", rendezvous, ends[i]);
+
+        fds[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        bound = bind(fds[i], (struct sockaddr *)&address,
+                    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+                                (size_t)length)) == 0 &&
+                listen(fds[i], 8) == 0 && bound;
+    }
+    return bound;
+}
+
+/* Exchange descriptors that say whose they are, and in which exchange. */
+static bool exchange_tokens(struct symmcoll_group *group, int times)
+{
+    const struct symc_core *core = &group->core;
+    bool good = true;
+
+    for (int i = 0; i < times; i++) {
+        int fds[SIZE], mine = group->rank * 1000 + i, found;
+        int token = memfd_create("token", MFD_CLOEXEC);
+
+        good = write(token, &mine, sizeof(mine)) == sizeof(mine) &&
+               core->exchange(core->group, token, fds) == SYMMCOLL_OK && good;
+        if (!good)
+            diag("rank %d, exchange %d: %s", group->rank, i,
+                symmcoll_last_error());
+        close(token);
+        for (int r = 0; good && r < SIZE; r++) {
+            good = fds[r] != token &&
+                   pread(fds[r], &found, sizeof(found), 0) == sizeof(found) &&
+                   found == r * 1000 + i && good;
+            close(fds[r]);
+        }
+    }
+    return good;
+}
+
+static int exchange_beside_strangers(struct faults_rank *self)
+{
+    if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
+        return 1;
+    atomic_fetch_add(
+        &self->board->any, count_names(self->world->rendezvous.name) != 0);
+    faults_reach(self, 1);
+    faults_pass(self, 1);
+    return exchange_tokens(self->group, TIMES) ? faults_finalize(self) : 1;
+}
+
+static void try_processes(void)
+{
+    struct faults_job job;
+    bool bound;
+    int fds[3];
+
+    faults_start(&job, SIZE, exchange_beside_strangers, NULL);
+    faults_await_all(&job, 1);
+    ok(atomic_load(&job.board->any) == 0,
+        "after init no socket of the ranks has a name");
+    bound = bind_names(job.board->lines[0].rendezvous, fds);
+    faults_open(&job, 1);
+    for (int r = 0; r < SIZE; r++)
+        faults_reap(&job, r);
+    for (int i = 0; i < 3; i++)
+        close(fds[i]);
+    ok(faults_finish(&job, 0) && bound,
+        "a stranger with the name that the ranks had comes into no exchange");
+}
+
+static int exchange_among_threads(struct symmcoll_group *group, int rank)
+{
+    const char *rendezvous = group->world->rendezvous.name;
+    bool good = symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK &&
+                count_names(rendezvous) == 0 &&
+                symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK;
+    int fds[3] = {-1, -1, -1};
+
+    if (rank == 0)
+        good = bind_names(rendezvous, fds) && good;
+    good = symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK &&
+           exchange_tokens(group, TIMES) && good;
+    for (int i = 0; i < 3; i++)
+        close(fds[i]);
+    return good;
+}
+
 int main(void)
 {
-    plan(7);
+    plan(10);
+    own_network = unshare(CLONE_NEWNET) == 0;
     faults_begin();
+    try_processes();
+    ok(threads_run(SIZE, exchange_among_threads),
+        "so among threads, each of which has descriptors of its own");
     try(DIES, "dies");
     try(FINALIZES, "has finalized");
     try(ABORTS, "fails the group");

@@ -68,10 +68,11 @@ static struct symc_block *join_by_hand(const struct faults_rank *self)
     struct symc_rendezvous rendezvous;
     static struct symc_segments segments;
     struct symc_config *config;
-    struct symc_block_view own;
+    struct symc_bootstrap_own own = {.inbox = -1};
+    struct symc_block_view *view = &own.view;
+    struct symc_inbox inbox;
     size_t trace, channel, staging;
     bool threads;
-    int fd;
 
     args.name = self->world_name;
     if (symc_config_load(&config, NULL, NULL) != SYMMCOLL_OK ||
@@ -83,20 +84,21 @@ static struct symc_block *join_by_hand(const struct faults_rank *self)
     channel = symc_round_to_page(SYMC_GROUP_CHANNEL + channel);
     bootstrap_args.name = rendezvous.name;
     if (symc_block_create(self->world_name, self->rank, self->size, trace,
-            (size_t)1 << 30, &own, &fd) != SYMMCOLL_OK ||
-        symc_segments_open(&segments, self->rank, self->size, &own, fd) !=
+            (size_t)1 << 30, view, &own.fd) != SYMMCOLL_OK ||
+        symc_segments_open(&segments, self->rank, self->size, view, own.fd) !=
             SYMMCOLL_OK ||
-        symc_segment_offer(&segments, channel + staging, channel, &own.first) !=
-            SYMMCOLL_OK)
+        symc_segment_offer(&segments, channel + staging, channel,
+            &view->first) != SYMMCOLL_OK ||
+        symc_inbox_open(&inbox, &own.inbox) != SYMMCOLL_OK)
         return NULL;
-    own.block->first = own.first;
-    symc_trace_init(symc_block_trace(&own), config->trace_buffer_size,
+    view->block->first = view->first;
+    own.least = view->first.offset + view->first.nbytes;
+    symc_trace_init(symc_block_trace(view), config->trace_buffer_size,
         self->rank, self->size);
-    if (symc_bootstrap_join(&bootstrap_args, &own, fd,
-            own.first.offset + own.first.nbytes, peers,
-            &threads) != SYMMCOLL_OK)
+    if (symc_bootstrap_join(&bootstrap_args, &own, peers, &threads) !=
+        SYMMCOLL_OK)
         return NULL;
-    return own.block;
+    return view->block;
 }
 
 static int die_after_joining(struct faults_rank *self)

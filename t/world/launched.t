@@ -34,11 +34,16 @@ left()
     done
 }
 
-plan 18
+plan 20
 
 start "$rank" loop
 is "$status" 0 "ranks make and leave worlds in a loop"
 none "$(cat "$scratch/err")" "and no rendezvous takes a rank of the next"
+
+start --verbose "$rank" exchange
+is "$status" 0 "ranks exchange descriptors when they have joined"
+is "$(grep -c 'have joined\|cannot follow' "$scratch/err")" 1 \
+    "and the launcher takes that for no world"
 
 start "$rank" compute
 is "$status" 137 "a job whose rank is killed while it computes ends with 137"

@@ -10,9 +10,12 @@
  *   stop     it is stopped
  *   hello    it is killed in init, while it waits for rank 3
  *   loop     nothing: all make and leave worlds, one after another
+ *   exchange nothing: all exchange descriptors
  *
  * The others say in one line what they have been told, and exit with status 1.
  */
+#include "group/group.h"
+
 #include <symmcoll.h>
 
 #include <pthread.h>
@@ -22,6 +25,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define RANKS 4
 #define VICTIM 2
 #define MOMENT 200000 /* microseconds */
 
@@ -46,6 +50,26 @@ static int make_worlds(int count)
             return complain("finalize", SYMMCOLL_ERR_INTERNAL);
     }
     return 0;
+}
+
+static int exchange_descriptors(void)
+{
+    struct symmcoll_world *world;
+    symmcoll_status_t status = symmcoll_init(NULL, &world);
+    int fds[RANKS];
+
+    if (status != SYMMCOLL_OK)
+        return complain("init", status);
+    for (int i = 0; i < 3; i++) {
+        struct symmcoll_group *group = symmcoll_world_group(world);
+
+        status = group->core.exchange(group, STDIN_FILENO, fds);
+        if (status != SYMMCOLL_OK)
+            return complain("exchange", status);
+        for (int r = 0; r < RANKS; r++)
+            close(fds[r]);
+    }
+    return symmcoll_finalize(world) == SYMMCOLL_OK ? 0 : 1;
 }
 
 static void *kill_in_a_moment(void *arg)
@@ -80,6 +104,8 @@ int main(int argc, char **argv)
 
     if (strcmp(how, "loop") == 0)
         return make_worlds(200);
+    if (strcmp(how, "exchange") == 0)
+        return exchange_descriptors();
     if (strcmp(how, "hello") == 0 && rank == VICTIM &&
         pthread_create(&thread, NULL, kill_in_a_moment, NULL) != 0)
         return 9;

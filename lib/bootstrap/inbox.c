@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sending to the peers' inboxes, and sorting what arrives in the own one.
+ */
+#include "bootstrap/inbox.h"
+
+#include "bootstrap/message.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MAGIC UINT64_C(0x3130584f42435953) /* "SYCBOX01" */
+#define POLL_MS 10 /* another thread may have taken what is waited for */
+#define KEPT_MAX 8192
+
+/* What is sent, with a descriptor or none. */
+struct parcel_message {
+    uint64_t magic;
+    char group[SYMC_INBOX_GROUP];
+    uint32_t number;
+    int32_t rank; /* the sender's, in the group */
+};
+
+/* What has arrived and has not been taken. */
+struct symc_parcel {
+    struct symc_parcel *next;
+    struct parcel_message message;
+    int fd;
+    bool lost; /* there was no room for its descriptor */
+};
+
+/* An exchange under way. */
+struct state {
+    const struct symc_inbox_exchange *exchange;
+    int *fds;
+    bool *sent;
+    bool *arrived;
+    bool lost;
+    int unsent;
+    int missing;
+};
+
+symmcoll_status_t symc_inbox_open(struct symc_inbox *inbox, int *way)
+{
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+            ends) != 0)
+        return symc_fail_descriptor(errno, "init: inbox");
+    symc_inbox_open_none(inbox);
+    inbox->fd = ends[0];
+    *way = ends[1];
+    return SYMMCOLL_OK;
+}
+
+void symc_inbox_open_none(struct symc_inbox *inbox)
+{
+    *inbox = (struct symc_inbox){.fd = -1};
+    pthread_mutex_init(&inbox->lock, NULL);
+}
+
+static void free_parcel(struct symc_parcel *parcel)
+{
+    if (parcel->fd >= 0)
+        close(parcel->fd);
+    free(parcel);
+}
+
+void symc_inbox_close(struct symc_inbox *inbox)
+{
+    while (inbox->kept != NULL) {
+        struct symc_parcel *first = inbox->kept;
+
+        inbox->kept = first->next;
+        free_parcel(first);
+    }
+    if (inbox->fd >= 0)
+        close(inbox->fd);
+    pthread_mutex_destroy(&inbox->lock);
+}
+
+/* ---- sending ---- */
+
+static symmcoll_status_t send_parcels(struct state *state, int fd)
+{
+    const struct symc_inbox_exchange *exchange = state->exchange;
+    struct parcel_message message = {
+        .magic = MAGIC, .number = exchange->number, .rank = exchange->rank};
+
+    snprintf(message.group, sizeof(message.group), "%s", exchange->group);
+    for (int r = 0; r < exchange->size; r++) {
+        int error;
+
+        if (state->sent[r])
+            continue;
+        error = symc_message_send(exchange->peers[exchange->global[r]].inbox,
+            &message, sizeof(message), &fd, fd >= 0 ? 1 : 0);
+        if (error == EAGAIN || error == ETOOMANYREFS || error == ENOBUFS)
+            continue;
+        /* Who has gone is found by its liveness word. */
+        if (error != 0 && error != EPIPE && error != ECONNRESET &&
+            error != ECONNREFUSED)
+            return symc_fail_errno(
+                SYMMCOLL_ERR_SYSTEM, error, "exchange: rank %d", r);
+        state->sent[r] = true;
+        state->unsent--;
+    }
+    return SYMMCOLL_OK;
+}
+
+/* ---- receiving ---- */
+
+/* Whether a parcel is of the exchange, and not the second of its sender. */
+static bool belongs(
+    const struct state *state, const struct parcel_message *message)
+{
+    return message->number == state->exchange->number &&
+           strcmp(message->group, state->exchange->group) == 0 &&
+           message->rank >= 0 && message->rank < state->exchange->size &&
+           !state->arrived[message->rank];
+}
+
+/* Put what has arrived with what had before; false where there is no more. */
+static bool receive_one(struct symc_inbox *inbox)
+{
+    struct symc_parcel *made = symc_alloc(1, sizeof(*made));
+    struct symc_parcel **last = &inbox->kept;
+    size_t nbytes = sizeof(made->message);
+    int nfds = 1, error, count = 0;
+
+    if (made == NULL)
+        return false; /* it stays in the socket */
+    made->fd = -1;
+    error = symc_message_receive(
+        inbox->fd, &made->message, &nbytes, &made->fd, &nfds);
+    while (*last != NULL) {
+        last = &(*last)->next;
+        count++;
+    }
+    made->lost = error == EMFILE;
+    if ((error != 0 && error != EMFILE) || nbytes != sizeof(made->message) ||
+        made->message.magic != MAGIC || count >= KEPT_MAX ||
+        memchr(made->message.group, '\0', SYMC_INBOX_GROUP) == NULL)
+        free_parcel(made);
+    else
+        *last = made;
+    return error == 0 || error == EMFILE || error == EMSGSIZE;
+}
+
+/* Take what belongs to an exchange out of the inbox. */
+static void take_parcels(struct symc_inbox *inbox, struct state *state)
+{
+    struct symc_parcel **at = &inbox->kept;
+
+    while (*at != NULL) {
+        struct symc_parcel *parcel = *at;
+
+        if (!belongs(state, &parcel->message)) {
+            at = &parcel->next;
+            continue;
+        }
+        *at = parcel->next;
+        state->fds[parcel->message.rank] = parcel->fd;
+        state->arrived[parcel->message.rank] = true;
+        state->missing--;
+        state->lost = state->lost || parcel->lost;
+        parcel->fd = -1;
+        free_parcel(parcel);
+    }
+}
+
+static void receive_parcels(struct symc_inbox *inbox, struct state *state)
+{
+    pthread_mutex_lock(&inbox->lock);
+    while (receive_one(inbox))
+        ;
+    take_parcels(inbox, state);
+    pthread_mutex_unlock(&inbox->lock);
+}
+
+/* ---- the exchange ---- */
+
+static symmcoll_status_t fail_late(const struct state *state)
+{
+    const struct symc_inbox_exchange *exchange = state->exchange;
+    char ranks[100];
+    bool *missing = symc_alloc((size_t)exchange->size, sizeof(bool));
+
+    if (missing == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    for (int r = 0; r < exchange->size; r++)
+        missing[r] = !state->arrived[r] || !state->sent[r];
+    symc_format_named_ranks(missing, exchange->size, ranks, sizeof(ranks));
+    free(missing);
+    return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+        "exchange of descriptors %u of group %s: %s did not come",
+        exchange->number, exchange->group, ranks);
+}
+
+static symmcoll_status_t run_exchange(
+    struct symc_inbox *inbox, struct state *state, int fd)
+{
+    const struct symc_inbox_exchange *exchange = state->exchange;
+    struct pollfd polled = {.fd = inbox->fd, .events = POLLIN};
+
+    for (;;) {
+        /* Before the last look: all may have sent, and some of them gone. */
+        bool vain = exchange->in_vain(exchange->arg);
+        symmcoll_status_t status = SYMMCOLL_OK;
+
+        if (!vain)
+            status = send_parcels(state, fd);
+        receive_parcels(inbox, state);
+        if (status == SYMMCOLL_OK && state->lost)
+            status = symc_fail_descriptor(EMFILE, "exchange");
+        if (status != SYMMCOLL_OK ||
+            (state->missing == 0 && state->unsent == 0))
+            return status;
+        if (vain)
+            return symc_fail(SYMMCOLL_ERR_ABORTED,
+                "exchange of descriptors %u of group %s: rank %d does not wait "
+                "for the others any more",
+                exchange->number, exchange->group, exchange->rank);
+        if (symc_now_ns() >= exchange->deadline_ns)
+            return fail_late(state);
+        poll(&polled, 1, POLL_MS);
+    }
+}
+
+/* This rank's own descriptor, which is not sent. */
+static symmcoll_status_t begin_exchange(struct state *state, int fd)
+{
+    const struct symc_inbox_exchange *exchange = state->exchange;
+
+    for (int r = 0; r < exchange->size; r++)
+        state->fds[r] = -1;
+    if (fd >= 0)
+        state->fds[exchange->rank] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (fd >= 0 && state->fds[exchange->rank] < 0)
+        return symc_fail_descriptor(errno, "exchange");
+    state->sent[exchange->rank] = true;
+    state->arrived[exchange->rank] = true;
+    state->unsent = exchange->size - 1;
+    state->missing = exchange->size - 1;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_inbox_exchange(struct symc_inbox *inbox,
+    const struct symc_inbox_exchange *exchange, int fd, int *fds)
+{
+    struct state state = {.exchange = exchange, .fds = fds};
+    size_t size = (size_t)exchange->size;
+    symmcoll_status_t status = SYMMCOLL_ERR_NO_MEMORY;
+
+    state.sent = symc_alloc(size, sizeof(bool));
+    state.arrived = symc_alloc(size, sizeof(bool));
+    if (state.sent != NULL && state.arrived != NULL)
+        status = begin_exchange(&state, fd);
+    if (status == SYMMCOLL_OK && size > 1) {
+        status = run_exchange(inbox, &state, fd);
+        for (size_t r = 0; status != SYMMCOLL_OK && r < size; r++) {
+            if (fds[r] >= 0)
+                close(fds[r]);
+            fds[r] = -1;
+        }
+    }
+    free(state.sent);
+    free(state.arrived);
+    return status;
+}
