@@ -48,9 +48,9 @@ int64_t symc_wall_ns(void); /* since 1970 */
 int64_t symc_seconds_ns(double seconds);
 
 /*
- * A timeout of a public function, for all of which one rule holds: negative is
- * the setting, 0 does not block, INFINITY is for ever (SYMC_NEVER).  where is
- * the call, for messages.  Errors: INVALID (NaN).
+ * Convert a timeout of a public function, by one rule for all: negative is the
+ * setting, 0 does not block, INFINITY is for ever (SYMC_NEVER).  where is the
+ * function, for messages.  Errors: INVALID (NaN).
  */
 symmcoll_status_t symc_timeout_read(
     const char *where, double seconds, int64_t setting_ns, int64_t *ns);
@@ -87,7 +87,7 @@ struct symc_tick_rate {
 };
 /* Measure; takes about a millisecond the first time in a process. */
 void symc_tick_rate_measure(struct symc_tick_rate *rate);
-/* 0 where the rate leads beyond what a clock can show. */
+/* 0 where the result is out of range. */
 int64_t symc_tick_wall_ns(const struct symc_tick_rate *rate, uint64_t ticks);
 
 /* ---- alloc.c ---- */
@@ -164,7 +164,7 @@ void symc_logf(const struct symc_log *log, enum symc_log_level level,
 bool symc_process_is_privileged(void);
 
 /* A variable of the environment, borrowed; NULL where it is not set, and always
- * in a privileged process.  The one way to the environment in lib/. */
+ * in a privileged process.  Nothing else in lib/ reads the environment. */
 const char *symc_variable_get(const char *name);
 
 /* The environment as a list, as environ is; NULL in a privileged process. */
@@ -178,10 +178,10 @@ char *const *symc_variables_get(void);
  * fd    out: the folder (O_PATH), for openat() and the like; to be closed
  * name  out: the file's name in it, within path
  *
- * Nobody else may choose where that leads: what lies in a folder that all users
+ * No other user may redirect the path: a component in a folder that all users
  * can write to must belong to root, to this process's user or to the folder's
  * owner.  In a privileged process every folder must belong to root or to its
- * user and be writable by no group and no others, unless it is sticky.
+ * user and not be writable by a group or others, unless it is sticky.
  *
  * Errors: INVALID (another user's, expected and found), SYSTEM.
  */
@@ -202,13 +202,13 @@ const char *symc_format_ranks(
 const char *symc_format_named_ranks(
     const bool *listed, int size, char *buffer, size_t nbytes);
 
-/* "pid 12"; the kernel tells no number of a process of a PID namespace that is
- * not within the own one. */
+/* "pid 12", or a text without a number for a process of another PID namespace,
+ * whose number the kernel does not show. */
 #define SYMC_PID_TEXT 32
 const char *symc_format_pid(pid_t pid, char buffer[SYMC_PID_TEXT]);
 
-/* Read a whole number from text, all of it, in decimal; false where it is none
- * or not from least to most. */
+/* Convert a text that is a decimal whole number and nothing else; false if it
+ * is not, or not from least to most. */
 bool symc_parse_number(const char *text, long least, long most, long *number);
 
 /* The bytes of the UTF-8 sequence at text, 1 to 4; 0 where there is none. */

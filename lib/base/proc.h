@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files of the kernel: /proc.
+ * Reading files of /proc.
  */
 #ifndef SYMC_BASE_PROC_H
 #define SYMC_BASE_PROC_H
@@ -13,8 +13,8 @@
  * Read such a file as text, as far as it fits with a zero after it.  Returns
  * the bytes read; 0, with errno set and text "", where there are none.
  *
- * It never waits: where another thread of the program closes the descriptor and
- * opens a pipe or a socket under its number, that is not read.
+ * It never waits, even if another thread of the program closes the descriptor
+ * and opens a pipe or a socket that has its number.
  */
 size_t symc_proc_read(const char *path, char *text, size_t nbytes);
 
@@ -27,7 +27,7 @@ struct symc_proc_stat {
     int exit;       /* as of waitpid(), early in its end; 0 before */
 };
 
-/* False where the process is gone or the file is not to be read. */
+/* False where the process is gone or the file cannot be read. */
 bool symc_proc_stat_read(pid_t pid, struct symc_proc_stat *stat);
 
 #endif

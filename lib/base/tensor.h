@@ -12,8 +12,9 @@
 extern const struct symc_sized symc_tensor_kind;
 
 /*
- * Copy one of an array of tensors, which are as far apart as the first one's
- * size says; those before it have been read.  where names it in messages.
+ * Copy one tensor of an array, whose elements are as many bytes apart as the
+ * size of the first one; those before it have been read.  where names it in
+ * messages.
  *
  * Errors: INVALID (a size, another than the first one's, an unknown member).
  */

@@ -10,18 +10,18 @@
 
 #include <pthread.h>
 
-/* Enough for the library's own code; 0 is the system's size, for the program's.
- */
+/* The stack of threads that run the library's code only.  0, the system's size,
+ * is for threads that call functions of the program. */
 #define SYMC_STACK_SMALL ((size_t)512 * 1024)
 
-/* Start one.  name has at most 15 characters.  Errors: SYSTEM (and what limits
- * there are). */
+/* Start one.  name has at most 15 characters.  Errors: SYSTEM (with the limits
+ * on threads). */
 symmcoll_status_t symc_thread_start(pthread_t *thread, const char *name,
     size_t stack_nbytes, void *(*run)(void *), void *arg);
 
-/* Have the calling thread, which sleeps most of the time, run soon after it is
- * woken, beside threads that compute: it asks for a short time slice.  Best
- * effort; Linux 6.12 and newer can. */
+/* Request a short time slice for the calling thread, so that it runs soon after
+ * it is woken although other threads compute.  Best effort; it has an effect
+ * from Linux 6.12 on. */
 void symc_thread_be_prompt(void);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * The bootstrap: the ranks of one machine exchange the descriptors of their
  * arenas through a server, in the launcher or else in rank 0.  Once a rank has
- * received everybody's descriptors it does not need the server any more: what is
- * exchanged later goes from rank to rank, see inbox.h, so that all the server
- * sees is the start of worlds.
+ * received everybody's descriptors it does not need the server any more: what
+ * is exchanged later goes from rank to rank, see inbox.h, so that all the
+ * server sees is the start of worlds.
  *
  * One server serves several rendezvous, identified by name, one after another
  * or at once.  Both sides check SO_PEERCRED: another user's process is refused,
@@ -43,15 +43,14 @@ symmcoll_status_t symc_bootstrap_open(const char *name,
     struct symc_bootstrap_server **server);
 void symc_bootstrap_close(struct symc_bootstrap_server *server);
 
-/* The same, but where the name is still held by a bootstrap server that is
- * going, such as that of a killed process, wait for its end until the
- * deadline. */
+/* The same, but if a bootstrap server that is ending still has the name, such
+ * as that of a killed process, wait for its end until the deadline. */
 symmcoll_status_t symc_bootstrap_open_until(const char *name,
     const struct symc_bootstrap_events *events, int64_t deadline_ns,
     struct symc_bootstrap_server **server);
 
-/* Take in a connection of this process, which need not stand in the queue; fd
- * is taken.  Errors: SYSTEM. */
+/* Add a connection of this process without the queue of the socket; fd is
+ * taken.  Errors: SYSTEM. */
 symmcoll_status_t symc_bootstrap_add(
     struct symc_bootstrap_server *server, int fd);
 
@@ -63,13 +62,13 @@ void symc_bootstrap_serve_once(struct symc_bootstrap_server *server);
 int symc_bootstrap_fd(const struct symc_bootstrap_server *server);
 
 /*
- * Do what there is to do, without waiting, and for a few milliseconds at most:
- * then symc_bootstrap_fd() is still readable.  Errors: SYSTEM (no descriptor
- * left for one more client: unfinished rendezvous have been failed).
+ * Handle what clients have sent, without waiting, for a few milliseconds at
+ * most; if more is left symc_bootstrap_fd() stays readable.  Errors: SYSTEM (no
+ * descriptor for another client: incomplete rendezvous have failed).
  */
 symmcoll_status_t symc_bootstrap_serve(struct symc_bootstrap_server *server);
 
-/* Whether it still takes ranks in. */
+/* Whether it still accepts ranks. */
 bool symc_bootstrap_is_listening(const struct symc_bootstrap_server *server);
 
 /* Whether any rank of a complete rendezvous has an answer in flight that it has

@@ -101,9 +101,9 @@ unsigned symc_message_address(const char *name, struct sockaddr_un *address);
 int symc_message_peer(int fd, uid_t *uid, pid_t *pid);
 
 /*
- * Whether the process at the other end may be trusted: it is this one, or this
- * user's.  The kernel shows every id that a user namespace does not map as one
- * and the same, the overflow id: that one is nobody's, unless all are mapped.
+ * Whether the process at the other end is this one or belongs to this user.
+ * The kernel shows all ids that a user namespace does not map as the overflow
+ * id, which is therefore not trusted unless all ids are mapped.
  */
 bool symc_message_is_trusted(uid_t uid, pid_t pid);
 

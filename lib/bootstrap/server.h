@@ -53,7 +53,7 @@ struct symc_bootstrap_rendezvous {
     struct symc_client **ranks;
     struct symc_held_offer *offers; /* of each rank, once complete */
 
-    /* Who has come, and has gone again when its deadline had passed. */
+    /* Ranks that had joined and left when their deadline had passed. */
     bool *gone;
 
     /* After a failure: ranks that join late are informed once, too. */
@@ -75,8 +75,8 @@ struct symc_bootstrap_server {
     struct symc_bootstrap_events events;
     bool serve_once; /* stop listening after one rendezvous */
 
-    /* Of one rendezvous: somebody could not be taken in, so there will be
-     * none. */
+    /* With serve_once: why a client could not be accepted, after which the
+     * rendezvous cannot complete. */
     symmcoll_status_t failure;
     char text[256];
 };
@@ -91,7 +91,7 @@ void symc_bootstrap_drop_client(
  * connection says nothing about this server's job. */
 void symc_bootstrap_acknowledge(const struct symc_client *client);
 
-/* Send an error and drop the client: one that is not to blame, one that is. */
+/* Send an error and drop the client: because of others, or of the client. */
 void symc_bootstrap_inform(struct symc_bootstrap_server *server,
     struct symc_client *client, symmcoll_status_t status, const char *text);
 void symc_bootstrap_refuse(struct symc_bootstrap_server *server,
@@ -106,8 +106,8 @@ const char *symc_bootstrap_format_refused(
 
 /* ---- listener.c ---- */
 
-/* Bind a name and listen, and wait until the deadline for the end of a server
- * that is going.  Errors: INVALID (in use: by whom), SYSTEM. */
+/* Bind a name and listen; wait until the deadline for the end of a server that
+ * is ending and has the name.  Errors: INVALID (in use: by whom), SYSTEM. */
 symmcoll_status_t symc_bootstrap_listen(
     const char *name, int64_t deadline_ns, int *listener);
 
@@ -117,8 +117,8 @@ void symc_bootstrap_stop_listening(struct symc_bootstrap_server *server);
 
 /* ---- admission.c ---- */
 
-/* What a client has done: sent its hello, run out of time, acknowledged a
- * batch, closed.  It may not exist afterwards. */
+/* Handle what a client has done: sent its hello, reported that its deadline has
+ * passed, acknowledged a batch, closed.  These may release the client. */
 void symc_bootstrap_admit(
     struct symc_bootstrap_server *server, struct symc_client *client);
 void symc_bootstrap_give_up(

@@ -49,7 +49,7 @@ struct symc_config {
     int64_t timeouts_init;       /* init: the rendezvous of the ranks */
     int64_t timeouts_collective; /* one operation */
     int64_t timeouts_finalize;   /* queued work at the end */
-    int64_t timeouts_heartbeat;  /* a monitor that does not move */
+    int64_t timeouts_heartbeat;  /* a monitor without progress */
 
     /* errors */
     int64_t errors_async_handling; /* enum symc_async_handling */
@@ -74,7 +74,7 @@ struct symc_config {
     int64_t host_watch;      /* how often the monitor looks at its peers */
     size_t host_small_max;   /* bytes sent beside the header */
     size_t host_chunk;       /* bytes of one staging slot */
-    size_t host_stream_min;  /* results from this size are streamed */
+    size_t host_stream_min;  /* non-temporal stores from this size on */
     int64_t host_reduce_run; /* ranks in one reduction block */
     char *host_node;         /* name of this machine; "": found */
     bool host_direct;        /* threads read each other's buffers */

@@ -91,8 +91,9 @@ const char *symc_option_variable(
 
 /* ---- nearest.c ---- */
 
-/* Insertions, deletions, replacements and swaps of neighbours that lead from
- * one name to the other; letters' case does not count. */
+/* The least number of insertions, deletions, replacements and swaps of
+ * neighbouring letters that turn one name into the other, in any letter case.
+ * */
 int symc_edit_distance(const char *a, const char *b);
 
 /* The key, or variable, most similar to name, into a buffer of SYMC_KEY_MAX;
@@ -102,7 +103,7 @@ const char *symc_nearest_variable(const char *name, char *buffer);
 
 /* ---- warn.c ---- */
 
-/* Hand a line to the warning callback. */
+/* Call the warning callback with a line. */
 void symc_warnf(const struct symc_load *load, const char *format, ...)
     SYMC_PRINTF(2, 3);
 
@@ -140,8 +141,8 @@ symmcoll_status_t symc_folder_read(struct symc_load *load, const char *path);
 /* ---- scan.c ---- */
 
 /*
- * Find what libconfig would silently accept and get wrong: bytes that end its
- * text early, integers beyond its range, includes.  Errors: CONFIG.
+ * Refuse what libconfig would misread without an error: zero bytes, which end
+ * its text, integers out of its range, includes.  Errors: CONFIG.
  */
 symmcoll_status_t symc_scan_text(
     const char *path, const char *text, size_t nbytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reducer as its own files see it: parameters (param.c, overlap.c), what is
- * compared and broadcast when it is made (verify.c), the buckets' memory
- * (layout.c), the one rebuild (rebuild.c), one backward (step.c).
+ * What the sources of the reducer share: parameters (param.c, overlap.c), what
+ * is compared and broadcast at creation (verify.c), the buckets' memory
+ * (layout.c), rebuilding them once (rebuild.c), a backward pass (step.c).
  */
 #ifndef SYMC_DDP_REDUCER_H
 #define SYMC_DDP_REDUCER_H
@@ -15,7 +15,7 @@
 #define SYMC_SHAPE_TEXT 192 /* bytes of a shape as text */
 #define SYMC_PARAM_TEXT 96  /* bytes of "parameter 3 (fc2.weight)" */
 
-/* One parameter and where its gradient lives. */
+/* One parameter and where its gradient is. */
 struct symc_param {
     struct symmcoll_tensor tensor; /* the caller's, of our size */
     char *name;                    /* NULL where none was given */
@@ -70,7 +70,7 @@ struct symmcoll_reducer {
     int nparams;
     size_t limits[2]; /* of the rebuilt buckets: the first, all others */
     bool views;       /* gradient_as_bucket_view */
-    bool write_back;  /* averages go where the gradients came from */
+    bool write_back;  /* averages are written over the gradients */
     symmcoll_bucket_fn hook;
     void *hook_arg;
     struct symc_layout layout;
@@ -136,7 +136,7 @@ symmcoll_status_t symc_layout_make(const struct symmcoll_reducer *reducer,
     struct symc_layout *layout);
 void symc_layout_free(struct symc_layout *layout);
 
-/* Let the reducer's gradients live in this layout from now on; takes it. */
+/* Use this layout for the reducer's gradients from now on; takes it. */
 void symc_layout_adopt(
     struct symmcoll_reducer *reducer, const struct symc_layout *layout);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which backends there are, and which one serves a group.
+ * The list of backends, and the choice of one for a group.
  */
 #ifndef SYMC_REGISTRY_REGISTRY_H
 #define SYMC_REGISTRY_REGISTRY_H
 
 #include "backend/backend.h"
 
-/* The built-in backends, by falling priority, NULL at the end. */
+/* The built-in backends, the highest priority first, NULL at the end. */
 const struct symc_backend *const *symc_registry_builtin(void);
 
 /* The settings as backends see them. */

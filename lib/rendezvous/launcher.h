@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the launcher left in the environment: which rank this is, and what tells
- * its job from every other one on this machine.
+ * What the launcher has set in the environment: the rank of this process, and
+ * what distinguishes its job from every other one on this machine.
  */
 #ifndef SYMC_RENDEZVOUS_LAUNCHER_H
 #define SYMC_RENDEZVOUS_LAUNCHER_H
@@ -43,7 +43,7 @@ struct symc_digest {
 void symc_digest_add(
     struct symc_digest *digest, const char *name, const char *value);
 
-/* Mix in what identifies the job to its launcher.  False: nothing that tells it
+/* Add what identifies the job to its launcher.  False: nothing distinguishes it
  * from another job on this machine. */
 bool symc_launch_mark(
     const struct symc_launch *launch, struct symc_digest *digest);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A file store as its files share it: file_access.c, file_roll.c and file.c,
- * each on those before it.
+ * What the sources of the file store share: file_access.c, file_roll.c and
+ * file.c, where each calls only those named before it.
  */
 #ifndef SYMC_STORE_FILE_H
 #define SYMC_STORE_FILE_H
@@ -24,7 +24,7 @@ struct symc_file {
 
 /* ---- file_access.c ---- */
 
-/* Lock an open file; it gets five seconds even after the deadline.
+/* Lock an open file; waits at least five seconds, even after the deadline.
  * Errors: TIMEOUT, SYSTEM. */
 symmcoll_status_t symc_file_lock(
     const char *path, int fd, bool exclusive, int64_t deadline_ns);
@@ -32,9 +32,10 @@ symmcoll_status_t symc_file_lock(
 /* O_NOFOLLOW where another user could have put a link in the file's place. */
 int symc_file_no_links(void);
 
-/* Open a file that may appear only now: a folder of its path, or over NFS it
- * itself, is waited for until the deadline, for two seconds at most.  -1 and
- * errno where that fails. */
+/* Open a file that another process may just be creating: wait for a folder of
+ * its path, and over NFS for the file, until the deadline and for two seconds
+ * at
+ * most.  -1 and errno where that fails. */
 int symc_file_open(const char *path, int flags, int64_t deadline_ns);
 
 /* Begin one access to the file: open and lock it, read its new records; the

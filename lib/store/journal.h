@@ -31,7 +31,7 @@ symmcoll_status_t symc_journal_create(
 symmcoll_status_t symc_journal_open(
     struct symc_journal *journal, int fd, int num_workers);
 
-/* Take in the records written since the last time.
+/* Apply the records written since the last time.
  * Errors: INVALID (another file, cut off, damaged), NO_MEMORY, SYSTEM. */
 symmcoll_status_t symc_journal_read(struct symc_journal *journal, int fd);
 
@@ -42,7 +42,7 @@ struct symc_record {
     const struct symc_bytes *value; /* PUT, PUSH */
 };
 
-/* Write changes, all or none, and take them in.  To be called after
+/* Write changes, all or none, and apply them.  To be called after
  * symc_journal_read() under the same lock.  Errors: NO_MEMORY, SYSTEM. */
 symmcoll_status_t symc_journal_append(struct symc_journal *journal, int fd,
     const struct symc_record *records, size_t nrecords);

@@ -88,7 +88,7 @@ struct symc_store_ops {
 
     symmcoll_status_t (*count)(void *table, int64_t deadline_ns, size_t *count);
 
-    /* Set all keys or none, at once for those who read. */
+    /* Set all keys or none, atomically for readers. */
     symmcoll_status_t (*set_all)(void *table, const struct symc_pair *pairs,
         size_t npairs, int64_t deadline_ns);
 
@@ -111,7 +111,7 @@ struct symmcoll_store {
     double usual;           /* the same where none is set */
 };
 
-/* Set both, of a store that nobody else has yet. */
+/* Set both, of a store that no other thread uses yet. */
 void symc_store_set_usual(struct symmcoll_store *store, double timeout);
 
 /* Set both to another store's. */
@@ -127,7 +127,7 @@ symmcoll_status_t symc_store_create(const struct symc_store_ops *ops,
 symmcoll_status_t symc_store_get_until(struct symmcoll_store *store,
     const char *key, int64_t deadline_ns, struct symc_bytes *value);
 
-/* The end of a call's time: what the store's timeout says. */
+/* The deadline of a call that begins now, by the store's timeout. */
 int64_t symc_store_deadline(const struct symmcoll_store *store);
 
 symmcoll_status_t symc_store_refuse_null(const char *where, const char *what);
@@ -168,7 +168,7 @@ struct symc_item {
     const struct symc_queue *queue;
 };
 
-/* Values in the order in which they came. */
+/* Values in the order in which they were added. */
 struct symc_queue {
     struct symc_queued *first, *last;
     size_t length;
@@ -208,7 +208,7 @@ symmcoll_status_t symc_item_copy(const char *key, struct symc_item item,
 symmcoll_status_t symc_item_length(
     const char *key, struct symc_item item, size_t *length);
 
-/* That a key holds the other kind.  Returns INVALID. */
+/* Report that a key holds a queue, or a value.  They return INVALID. */
 symmcoll_status_t symc_fail_is_queue(const char *where, const char *key);
 symmcoll_status_t symc_fail_is_value(const char *where, const char *key);
 

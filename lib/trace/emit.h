@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The values of a dump, one call for each, in JSON or as a pickle.  Who writes
- * a record says what there is; what that looks like in the file is decided
- * here.
+ * The values of a dump, one call for each, in JSON or as a pickle.  The caller
+ * decides which values there are, this module how the file represents them.
  */
 #ifndef SYMC_TRACE_EMIT_H
 #define SYMC_TRACE_EMIT_H
@@ -41,7 +40,7 @@ void symc_emit_close(struct symc_emit *emit);
 /* In a map or table, before each value. */
 void symc_emit_key(struct symc_emit *emit, const char *key);
 
-/* Text, read as Latin-1 where it is no UTF-8. */
+/* Text; taken as Latin-1 where it is not valid UTF-8. */
 void symc_emit_text(struct symc_emit *emit, const char *text);
 void symc_emit_unsigned(struct symc_emit *emit, uint64_t value);
 void symc_emit_bool(struct symc_emit *emit, bool value);

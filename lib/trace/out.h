@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A file that appears whole or not at all: its bytes are gathered in a
- * temporary file beside it, which takes its name at the end.
+ * A file that appears complete or not at all: it is written as a temporary file
+ * in the same folder, which is renamed at the end.
  */
 #ifndef SYMC_TRACE_OUT_H
 #define SYMC_TRACE_OUT_H
@@ -21,7 +21,7 @@ struct symc_trace_out {
     bool limit_was_blocked; /* SIGXFSZ, before */
     bool limit_was_pending;
     sigset_t mask;                /* of signals, before */
-    char temporary[NAME_MAX + 1]; /* the name meanwhile */
+    char temporary[NAME_MAX + 1]; /* the name until then */
     char buffer[8192];
 };
 

@@ -9,8 +9,8 @@
  * wrote.  Nothing here is trusted by a reader: every count and offset is
  * checked against the mapped size.
  *
- * What has not ended is never overwritten: a stuck operation stays on record,
- * however much the other groups do meanwhile.
+ * An operation that has not ended is never overwritten, however many operations
+ * of other groups are recorded meanwhile.
  */
 #ifndef SYMC_TRACE_TRACE_H
 #define SYMC_TRACE_TRACE_H
@@ -34,7 +34,7 @@ enum symc_trace_state {
     SYMC_TRACE_FAILED = 3 /* ended with an error: retired, not completed */
 };
 
-/* One operation; what a small collective writes lies in the first two lines. */
+/* One operation; a small collective writes the first two cache lines only. */
 struct symc_trace_entry {
     /* 0: never used; 2 * record_id + 1 while it is written, + 2 after. */
     _Alignas(64) _Atomic uint64_t lock;
@@ -57,8 +57,8 @@ struct symc_trace_entry {
     uint64_t other; /* latest number of the counter that seq is not of */
 };
 
-/* What is known of a group (pg_config and pg_status); the three numbers of
- * pg_status are collectives'. */
+/* A group (pg_config and pg_status); the three numbers of pg_status are those
+ * of collectives. */
 struct symc_trace_group {
     _Atomic uint32_t used; /* 0 free, 1 being filled, 2 valid */
     uint32_t size;
@@ -78,14 +78,15 @@ struct symc_trace_thread {
     char name[SYMC_TRACE_THREAD_NAME];
 };
 
-/* The whole, at trace_offset of a block. */
+/* A rank's flight recorder, at trace_offset of its block. */
 struct symc_trace_ring {
     _Alignas(64) uint64_t magic;
     uint32_t capacity; /* entries, a power of two; 0: recorder off */
     uint32_t keep;     /* entries a dump shows: what was asked for */
     uint32_t rank;
     uint32_t world_size;
-    uint64_t birth; /* ticks; tells one ring from the next at its place */
+    uint64_t
+        birth; /* ticks; differs from that of a later ring in this memory */
     struct symc_tick_rate rate;
     uint32_t pid;
     char host[64];
@@ -125,7 +126,7 @@ static inline struct symc_trace_writer symc_trace_writer(
 
 /* Note an operation that starts now; NULL where the recorder is off.  The hot
  * path: no system call but for a thread's first one, no lock.  Every entry
- * wants its symc_trace_end(), also where the operation failed. */
+ * has to be passed to symc_trace_end(), also where the operation failed. */
 struct symc_trace_entry *symc_trace_start(
     const struct symc_trace_writer *writer, int group,
     const struct symc_op *op);
