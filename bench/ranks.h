@@ -33,7 +33,7 @@ static inline void bench_set(const char *name, int value)
     setenv(name, text, 1);
 }
 
-/* Start size ranks; body gives the exit status. */
+/* Start size ranks; body returns the exit status. */
 static inline void bench_start(int size,
     int (*body)(int rank, int size, void *arg), void *arg, pid_t *pids)
 {
@@ -87,7 +87,7 @@ static inline double bench_median(double *values, int count)
     return count == 0 ? 0 : values[count / 2];
 }
 
-/* A number behind an option, or the end of the program. */
+/* The number after an option, or the end of the program. */
 static inline int bench_number(const char *text, int least, int most)
 {
     char *end;

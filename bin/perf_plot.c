@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * --plot: latency and bandwidth over size as an SVG picture, both axes
- * logarithmic.  The same points give the same bytes.  Colours follow the scheme
- * that the reader prefers, light where a viewer does not know of any.
+ * logarithmic.  The same points always make the same file.  Colours follow the
+ * scheme that the reader prefers, light where a viewer does not know of any.
  */
 #include "perf.h"
 

@@ -6,16 +6,16 @@
  * run_options.c  the command line          run_start.c   a rank's beginning
  * run_bind.c     which processors          run_watch.c   the loop, and the end
  * run_output.c   lines with a prefix       run_record.c  what dead ranks leave
- * run_input.c    the terminal's lines      run_verdict.c who is to blame
+ * run_input.c    the terminal's lines      run_verdict.c who failed first
  * run_columns.c  the width of lines        run_sweep.c   processes left behind
  *                                          run_cause.c   what ranks have noted
  */
 #ifndef BIN_RUN_H
 #define BIN_RUN_H
 
+#include "bootstrap/bootstrap.h"
 #include "config/config.h"
 #include "segment/block.h"
-#include "bootstrap/bootstrap.h"
 #include "trace/trace.h"
 
 #include <sched.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What failed first, by the failure records of the ranks.  A rank that learns
- * of a failure exits, so the first to end need not be to blame; but the failure
- * records in the blocks outlive their ranks, with the time of each reason.
+ * of a failure exits, so the first to end need not have failed first; but the
+ * failure records in the blocks outlive their ranks, with the time of each
+ * reason.
  */
 #include "run.h"
 

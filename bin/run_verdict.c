@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who is to blame.  The first to be reaped need not be the first to fail: a
- * rank with much memory takes long to die, and its peers, who notice at once,
- * may be gone before.  So we judge when all have ended, by what each has left:
- * first by the failures that ranks have recorded, then by how they ended.
+ * Which rank failed first.  The first to be reaped need not be the first to
+ * fail: a rank with much memory takes long to die, and its peers, who notice at
+ * once, may be gone before.  So we judge when all have ended, by what each has
+ * left: first by the failures that ranks have recorded, then by how they ended.
  */
 #include "run.h"
 

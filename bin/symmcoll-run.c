@@ -183,8 +183,8 @@ static void say_interrupted(
 }
 
 /* The verdict on an attempt: returns the exit status and, unless that is 0, one
- * line.  Ranks whose output could not be written end by SIGPIPE and are not to
- * blame. */
+ * line.  Ranks whose output could not be written end by SIGPIPE, which is no
+ * failure of theirs. */
 static int judge(const struct run_job *job, char *line, size_t nbytes)
 {
     const struct run_sink *lost = find_loss(job);

@@ -139,7 +139,7 @@ void charlm_print_summary(const struct charlm_options *options, int ranks,
     printf("               %.1f s, %.0f characters/s\n", cost->seconds,
         cost->characters / cost->seconds);
     printf("blas           %s\n", blas->name);
-    printf("communication  %.1f%% of the time behind computation, %.1f%% "
+    printf("communication  %.1f%% of the time overlapped, %.1f%% "
            "exposed\n",
         percent * hidden, percent * cost->exposed);
     printf("\nheld out, nats a character:\n  %-22s %9s %9s %9s %9s\n", "",

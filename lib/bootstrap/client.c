@@ -58,7 +58,7 @@ void symc_bootstrap_acknowledge(const struct symc_client *client)
     send_answer(client, SYMC_BOOTSTRAP_JOINED, SYMMCOLL_OK, "");
 }
 
-/* Inform a client that is not to blame. */
+/* Inform a client of an error that it has not caused. */
 void symc_bootstrap_inform(struct symc_bootstrap_server *server,
     struct symc_client *client, symmcoll_status_t status, const char *text)
 {

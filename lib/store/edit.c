@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How each changing call changes the present value: the rules of set, add,
- * append, compare_set, delete and of queues, once for every kind of store that keeps its
- * values in this process.
+ * append, compare_set, delete and of queues, once for every kind of store that
+ * keeps its values in this process.
  */
 #include "store/ops.h"
 
@@ -173,7 +173,7 @@ static symmcoll_status_t compare_value(struct symc_edit *edit,
     return symc_bytes_copy(edit->value, edit->nbytes, &change->value);
 }
 
-/* The queue's part: put a value behind the others, or take the first. */
+/* The queue's part: put a value after the others, or take the first. */
 static symmcoll_status_t apply_queued(struct symc_edit *edit, const char *key,
     struct symc_item present, struct symc_change *change)
 {

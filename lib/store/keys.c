@@ -126,7 +126,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* One block: the pointers, a NULL behind them, then the text. */
+/* One block: the pointers, a NULL after them, then the text. */
 static symmcoll_status_t pack_names(
     const struct symc_names *names, char ***keys, size_t *count)
 {

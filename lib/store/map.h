@@ -32,7 +32,7 @@ symmcoll_status_t symc_map_apply(
 symmcoll_status_t symc_map_put(
     struct symc_map *map, const char *key, struct symc_bytes value);
 
-/* The same behind the values of a queue, which is made where the key is absent
+/* The same after the values of a queue, which is made where the key is absent
  * and replaces a value. */
 symmcoll_status_t symc_map_push(
     struct symc_map *map, const char *key, struct symc_bytes value);

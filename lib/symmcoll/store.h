@@ -92,7 +92,8 @@ SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_store_add(struct symmcoll_store *store,
     const char *key, int64_t amount, int64_t *sum);
 
-/* Wait until all nkeys keys exist.  timeout: negative is the store's.  Errors: TIMEOUT (names the first missing key). */
+/* Wait until all nkeys keys exist.  timeout: negative is the store's.  Errors:
+ * TIMEOUT (names the first missing key). */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_store_wait(struct symmcoll_store *store,
     const char *const *keys, size_t nkeys, double timeout);
@@ -141,13 +142,13 @@ symmcoll_status_t symmcoll_store_delete(
     struct symmcoll_store *store, const char *key, int *removed);
 
 /*
- * A key may hold a queue instead of a value.  push puts a value behind the
+ * A key may hold a queue instead of a value.  push puts a value after the
  * others and makes the queue where the key is absent; pop takes the first, and
  * removes the key with the last one.  Each value goes to one pop.
  *
- * timeout  of pop, for an empty queue: negative is the store's, 0 does not block
- * value    out: release with free(); a zero byte follows the value
- * length   out: 0 where the key is absent
+ * timeout  of pop, for an empty queue: negative is the store's, 0 does not
+ * block value    out: release with free(); a zero byte follows the value length
+ * out: 0 where the key is absent
  *
  * Errors: INVALID (the key holds a value), TIMEOUT (the queue is empty).
  */
@@ -168,7 +169,8 @@ symmcoll_status_t symmcoll_store_queue_len(
  * rank     from 0 to count - 1, a different one in each call
  * timeout  negative is the store's, 0 does not block
  *
- * Errors: INVALID, MISMATCH (count), TIMEOUT (names the ranks that are missing).
+ * Errors: INVALID, MISMATCH (count), TIMEOUT (names the ranks that are
+ * missing).
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_store_barrier(struct symmcoll_store *store,

@@ -85,8 +85,7 @@ struct symc_trace_ring {
     uint32_t keep;     /* entries a dump shows: what was asked for */
     uint32_t rank;
     uint32_t world_size;
-    uint64_t
-        birth; /* ticks; differs from that of a later ring in this memory */
+    uint64_t birth; /* ticks; identifies the ring in memory that is reused */
     struct symc_tick_rate rate;
     uint32_t pid;
     char host[64];

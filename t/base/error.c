@@ -116,7 +116,7 @@ int main(void)
     ok(symc_fail(SYMMCOLL_ERR_MISMATCH, "count differs: %d and %d", 3, 4) ==
                 SYMMCOLL_ERR_MISMATCH &&
             is_detail("count differs: 3 and 4"),
-        "a failure gives its status back and keeps its detail");
+        "a failure returns its status and keeps its detail");
     (void)symc_fail(
         SYMMCOLL_ERR_INVALID, "all_reduce: %s", symmcoll_last_error());
     ok(is_detail("all_reduce: count differs: 3 and 4"),
@@ -125,7 +125,7 @@ int main(void)
     ok(symc_fail_errno(SYMMCOLL_ERR_SYSTEM, ENOENT, "open %s", "x") ==
                 SYMMCOLL_ERR_SYSTEM &&
             is_detail("open x: No such file or directory"),
-        "a failed system call gives its reason");
+        "a failed system call has its reason");
     ok(errno == EINTR, "a failure leaves errno alone");
     (void)symc_fail(SYMMCOLL_ERR_INVALID, "one\ntwo\tthree\x7f");
     ok(is_detail("one two three "), "a detail is one line");

@@ -5,7 +5,7 @@
  *
  *   run_victim HOW RANK [MIB]
  *
- * HOW is what becomes of RANK behind ten operations, in the eleventh:
+ * HOW is what becomes of RANK after ten operations, in the eleventh:
  *
  *   good   nothing: all finalize
  *   wait   it writes its number to the file victim and waits within the

@@ -131,7 +131,7 @@ static int joins_after_another_job(int rank, int size, void *arg)
 
 /* ---- a child that is forked while rank 0 joins ---- */
 
-static void *join_behind(void *arg)
+static void *join_in_thread(void *arg)
 {
     return joins(0, 2) ? arg : NULL;
 }
@@ -160,7 +160,7 @@ static int joins_again(int rank, int size, void *arg)
             usleep(1000);
         return joins(1, size) && joins(1, size) ? 0 : 1;
     }
-    pthread_create(&thread, NULL, join_behind, forked);
+    pthread_create(&thread, NULL, join_in_thread, forked);
     await_server();
     child = fork();
     if (child == 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * all_reduce gives every rank the bits of the plain reference: every type with
+ * all_reduce leaves every rank the bits of the plain reference: every type with
  * every operation, in and out of place, over the sizes at which the algorithm
  * changes.
  */
@@ -34,7 +34,7 @@ static bool is_right(struct symmcoll_group *group, int rank,
                      NULL, NULL) == SYMMCOLL_OK &&
                  data_is_same(what, out.at, expected.at, nbytes) &&
                  guarded_is_intact(&out);
-    /* The input is as it was: it gives the same again, in place. */
+    /* The input is as it was: the result is the same again, in place. */
     right = right &&
             symmcoll_all_reduce(group, in.at, in.at, count, dtype, wanted, NULL,
                 NULL) == SYMMCOLL_OK &&
@@ -158,14 +158,14 @@ int main(void)
 
     for (size_t i = 0; i < LENGTH(sizes); i++)
         both_run(sizes[i], every_pair_is_right,
-            "every type and operation gives the reference's bits");
+            "every type and operation has the reference's bits");
     for (size_t i = 0; i < 5; i++)
         both_run(sizes[i], chunk_limits_are_right,
-            "sizes around a staging chunk give the reference's bits");
+            "sizes around a staging chunk have the reference's bits");
     both_run(
-        2, megabytes_are_right, "several megabytes give the reference's bits");
+        2, megabytes_are_right, "several megabytes have the reference's bits");
     both_run(
-        3, megabytes_are_right, "several megabytes give the reference's bits");
+        3, megabytes_are_right, "several megabytes have the reference's bits");
     both_run(4, halves_are_rounded_once,
         "half precision is added in float and rounded once");
     both_run(3, a_nan_wins, "a NaN of any rank is a quiet NaN on all");

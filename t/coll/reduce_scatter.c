@@ -34,7 +34,7 @@ static bool is_right(struct symmcoll_group *group, int rank,
     right = right &&
             data_is_same("in place", in.at + mine, expected.at, nbytes) &&
             data_is_same("before it", in.at, again.at, mine) &&
-            data_is_same("behind it", in.at + mine + nbytes,
+            data_is_same("after it", in.at + mine + nbytes,
                 again.at + mine + nbytes, whole - mine - nbytes) &&
             guarded_is_intact(&in);
     if (!right)
@@ -93,11 +93,11 @@ int main(void)
 
     for (size_t i = 0; i < LENGTH(sizes); i++)
         both_run(sizes[i], every_pair_is_right,
-            "every type and operation gives each rank its part");
+            "every type and operation leaves each rank its part");
     for (size_t i = 1; i < 5; i++)
         both_run(sizes[i], chunk_limits_are_right,
-            "sizes around a staging chunk give each rank its part");
+            "sizes around a staging chunk leave each rank its part");
     both_run(
-        2, megabytes_are_right, "several megabytes give each rank its part");
+        2, megabytes_are_right, "several megabytes leave each rank its part");
     return done_testing();
 }

@@ -65,7 +65,7 @@ static void test_values(void)
         "values are read from groups and keep file and line");
     ok(reading.config->host_reduce_run == 8 &&
             reading.config->log_level == SYMC_LOG_INFO,
-        "and from the lines and groups behind");
+        "and from the lines and groups after it");
     reads("errors: { blocking_wait = true; kill_process = \"yes\"; };\n"
           "host: { direct = 0; };");
     ok(reading.config->errors_blocking_wait &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the tests of this directory share: a scratch folder, files in it, and
- * readings of chosen sources with the warnings they gave.
+ * readings of chosen sources with their warnings.
  */
 #ifndef T_CONFIG_READING_H
 #define T_CONFIG_READING_H

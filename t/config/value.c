@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * From text to value, for each type of setting: what is read, what is refused,
- * and the text that a value gives back.  All through the environment, where
+ * and the text that a value becomes again.  All through the environment, where
  * text arrives as it is.
  */
 #include "../tap.h"

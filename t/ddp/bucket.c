@@ -57,7 +57,7 @@ static void format(const struct symc_assignment *made, char *out, size_t nbytes)
             out + used, nbytes - used, " %zu", made->limits[b]);
 }
 
-static int gives(const char *text, const int *order, const char *limits_text,
+static int assigns(const char *text, const int *order, const char *limits_text,
     const char *expected)
 {
     struct symc_bucket_item items[MAX_ITEMS];
@@ -84,27 +84,28 @@ int main(void)
     const int mixed[] = {0, 1, 2, 3};
 
     plan(9);
-    ok(gives("f100 f200 f100 f50", NULL, "400",
+    ok(assigns("f100 f200 f100 f50", NULL, "400",
            "0 | 1 | 2 | 3 ; 400 400 400 400"),
         "a tensor that fills the limit closes its bucket");
-    ok(gives("f50 d25 f50 d25 f50 d25", NULL, "400",
+    ok(assigns("f50 d25 f50 d25 f50 d25", NULL, "400",
            "0 2 | 1 3 | 4 | 5 ; 400 400 400 400"),
         "each type has buckets of its own");
-    ok(gives("f10 f10 f10 f10", NULL, "40 80", "0 | 1 2 | 3 ; 40 80 80"),
+    ok(assigns("f10 f10 f10 f10", NULL, "40 80", "0 | 1 2 | 3 ; 40 80 80"),
         "the first bucket has the first limit, the last limit repeats");
-    ok(gives("f50 d25 f50 d25 f50 d25", NULL, "200 400",
+    ok(assigns("f50 d25 f50 d25 f50 d25", NULL, "200 400",
            "0 | 1 | 2 4 | 3 5 ; 200 200 400 400"),
         "each type goes through the limits by itself");
-    ok(gives("f10 f1000 f10", NULL, "100", "0 1 | 2 ; 100 100"),
+    ok(assigns("f10 f1000 f10", NULL, "100", "0 1 | 2 ; 100 100"),
         "a bucket may exceed its limit by its last tensor");
-    ok(gives("f10 h10 f10 d10", NULL, "18446744073709551615",
+    ok(assigns("f10 h10 f10 d10", NULL, "18446744073709551615",
            "0 2 | 1 | 3 ; 18446744073709551615 18446744073709551615 "
            "18446744073709551615"),
         "without a limit there is one bucket for each type");
-    ok(gives("f10 f10 f10 f10", backwards, "40 80", "3 | 2 1 | 0 ; 40 80 80"),
+    ok(assigns("f10 f10 f10 f10", backwards, "40 80", "3 | 2 1 | 0 ; 40 80 80"),
         "a given order is kept");
-    ok(gives("f10 d10 f10 d10", mixed, "80", "1 | 0 2 | 3 ; 80 80 80"),
+    ok(assigns("f10 d10 f10 d10", mixed, "80", "1 | 0 2 | 3 ; 80 80 80"),
         "with a given order buckets come as they were closed");
-    ok(gives("f0 f0", NULL, "1", "0 1 ; 1"), "empty tensors have a bucket too");
+    ok(assigns("f0 f0", NULL, "1", "0 1 ; 1"),
+        "empty tensors have a bucket too");
     return done_testing();
 }

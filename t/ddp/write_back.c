@@ -256,7 +256,7 @@ static int without_it_gradients_stay(struct symmcoll_group *group, int rank)
     bool right;
 
     args.size = offsetof(struct symmcoll_reducer_args, write_back);
-    args.write_back = 1; /* behind the end */
+    args.write_back = 1; /* after the end */
     right = create(group, rank, &args, &model) == SYMMCOLL_OK;
     add_terms(&model, 1);
     right = right && run_backward(&model, 1) == SYMMCOLL_OK &&

@@ -75,7 +75,7 @@ else
 fi
 timeout 60 "$train" --text="text" --steps 12 --batch 32 --save equals >/dev/null
 timeout 60 "$train" --text text --steps 12 --batch 32 --save blank >/dev/null
-try 'a text may stand behind an equals sign' cmp equals blank
+try 'a text may follow an equals sign' cmp equals blank
 
 # ---- pictures ----
 

@@ -52,7 +52,7 @@ static void use_store(const char *path, int num_workers)
     struct symmcoll_store *store;
     int64_t sum;
     size_t count, nbytes;
-    int exist, good = 0; /* whatever they give */
+    int exist, good = 0; /* whatever they return */
     void *value;
 
     if (symmcoll_store_open_file(path, num_workers, &store) != SYMMCOLL_OK)

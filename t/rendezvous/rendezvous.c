@@ -148,7 +148,7 @@ static void test_missing(void)
         .environment = {MASTER, "RANK=one", "WORLD_SIZE=2"},
         REFUSED(INVALID, "variable RANK: expected a whole number from 0, found "
                          "\"one\""));
-    TRIAL("a size with something behind it is no number",
+    TRIAL("a size with something after it is no number",
         .environment = {"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2x"},
         REFUSED(INVALID, "OMPI_COMM_WORLD_SIZE"));
     TRIAL("a size too large is no number",

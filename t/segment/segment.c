@@ -204,7 +204,7 @@ static void test_reuse(const char *how)
     symc_segment_leave(made[2]);
     ok(symc_segments_reap(&ranks[0].segments) == 0 &&
             blocks_of(0) == before + (used - before),
-        "%s: what all have left gives its memory back", how);
+        "%s: what all have left releases its memory", how);
     for (int r = 0; r < RANKS; r++)
         symc_segment_leave(other[r]);
     for (int r = 0; r < RANKS; r++)

@@ -22,7 +22,7 @@ static inline void check_values(struct symmcoll_store *s)
     size_t nbytes = 0;
 
     ok(set_text(s, "a", "one") && holds(s, "a", "one"),
-        "what is set is what get gives");
+        "what is set is what get returns");
     ok(set_text(s, "a", "three") && holds(s, "a", "three"),
         "set replaces an older value");
     ok(symmcoll_store_set(s, "bin", "x\0y\n", 4) == SYMMCOLL_OK &&
@@ -68,7 +68,8 @@ static inline void check_counters(struct symmcoll_store *s)
         "a number is all there may be in a counter");
 }
 
-/* Whether compare_set gives this outcome and value, and the key holds held. */
+/* Whether compare_set returns this outcome and value, and the key holds held.
+ */
 static inline int compares(struct symmcoll_store *s, const char *expected,
     const char *desired, enum symmcoll_store_outcome wanted, const char *given,
     const char *held)

@@ -217,7 +217,7 @@ static inline bool json_is(
     return false;
 }
 
-/* The keys of the object at a path, in their order, with a space behind each.
+/* The keys of the object at a path, in their order, with a space after each.
  */
 static inline const char *json_keys(
     const char *text, const char *path, char *keys, size_t nbytes)

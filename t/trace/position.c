@@ -34,7 +34,7 @@ int main(void)
     op.seq = 18;
     symc_trace_end(WRITER(ring), symc_trace_start(WRITER(ring), 0, &op), false);
     ok(strcmp(position(ring), "after failed barrier seq 18 of group 0") == 0,
-        "a rank behind a failed operation");
+        "a rank after a failed operation");
 
     other = symc_trace_add_group(ring, "pipeline", "", 2, 4);
     op.seq = 3;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ring: what is kept, what gives way, and what a reader sees of a writer
- * that is alive, dead or mad.
+ * The ring: what is kept, what is overwritten, and what a reader sees of a
+ * writer that is alive, dead or mad.
  */
 #include "t/tap.h"
 #include "t/trace/ring_util.h"
@@ -365,7 +365,7 @@ int main(void)
     ok(torn_entry_is_left_out(), "a torn entry is left out");
     ok(nonsense_is_left_out(), "entries that make no sense are left out");
     ok(heads_are_checked(), "a corrupt head is refused");
-    ok(group_table_ends(), "a full table of groups gives -1");
+    ok(group_table_ends(), "a full table of groups returns -1");
     ok(group_counts_follow(), "a group's latest sequence numbers are kept");
     ok(threads_are_named(), "threads are recorded with their names");
     ok(child_has_its_own_number(), "a forked child records its own number");

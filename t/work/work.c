@@ -31,7 +31,7 @@ static bool barrier(struct symmcoll_group *group)
     return symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK;
 }
 
-static int wait_gives_the_result(struct symmcoll_group *group, int rank)
+static int wait_returns_the_result(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);
     struct symmcoll_work *work = NULL;
@@ -313,14 +313,14 @@ static int wrong_use_is_told(struct symmcoll_group *group, int rank)
 }
 
 /* What is queued when a rank finalizes is still done. */
-static int64_t left_behind[64];
+static int64_t left_over[64];
 
 static int finalize_empties_the_queue(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *work;
 
-    left_behind[rank] = 5;
-    if (sum(group, &left_behind[rank], &work) != SYMMCOLL_OK)
+    left_over[rank] = 5;
+    if (sum(group, &left_over[rank], &work) != SYMMCOLL_OK)
         return 0;
     symmcoll_work_free(work);
     return 1;
@@ -492,8 +492,8 @@ int main(void)
         NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (done == MAP_FAILED)
         skip_all("no shared memory");
-    both(1, wait_gives_the_result, "a wait gives the result");
-    both(3, wait_gives_the_result, "a wait gives the result");
+    both(1, wait_returns_the_result, "a wait returns the result");
+    both(3, wait_returns_the_result, "a wait returns the result");
     both(3, an_expired_wait_leaves_it_running,
         "a wait that expires leaves the work running");
     both(3, freed_work_goes_on, "work freed before its end goes on");

@@ -3,7 +3,7 @@
  * Cancelled threads.  A thread that calls the library while a cancellation of
  * it is pending would end at the first cancellation point within: so each kind
  * of call is made that way, on its slow path where it has one.  It has to
- * return, the thread ends behind it, and the rank, its peers, locks and files
+ * return, the thread ends after it, and the rank, its peers, locks and files
  * go on.
  */
 #include "t/ranks.h"
@@ -468,7 +468,7 @@ int main(void)
     both(late_peers_are_waited_for,
         "a collective whose peers are late ends before its thread");
     both(a_waiting_thread_is_cancelled,
-        "a thread that is cancelled while it waits ends behind the call");
+        "a thread that is cancelled while it waits ends after the call");
     both(staging_is_reserved, "so does one that reserves memory");
     both(works_are_waited_for,
         "a work is waited for, and callbacks cannot end their thread");

@@ -21,7 +21,7 @@
 
 /* ---- what ranks do ---- */
 
-/* The call that fails, the one behind it, and what the group says. */
+/* The call that fails, the one after it, and what the group says. */
 static void tell_all(struct faults_rank *self)
 {
     faults_note(self, faults_barrier(self));

@@ -70,7 +70,7 @@ bool faults_clear_dumps(int most)
 
         if (entry->d_name[0] == '.')
             continue;
-        /* Worlds with a name of their own put it behind the rank. */
+        /* Worlds with a name of their own put it after the rank. */
         if ((sscanf(entry->d_name, "dump_%d.t-%d-%d%n", &rank, &pid, &number,
                  &length) != 3 &&
                 sscanf(entry->d_name, "dump_%d%n", &rank, &length) != 1) ||
@@ -226,7 +226,8 @@ static void read_task(
 }
 
 /* Whether a thread sleeps, and does not only pause before it tries something
- * again, such as to connect.  A sanitizer's own thread does nothing but pause. */
+ * again, such as to connect.  A sanitizer's own thread does nothing but pause.
+ * */
 static bool task_waits(pid_t pid, const char *task)
 {
     char stat[512], call[64];

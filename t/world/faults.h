@@ -137,12 +137,12 @@ bool faults_clear_dumps(int most);
 
 /* symmcoll_init() in the job's world; notes the failure. */
 bool faults_init(struct faults_rank *self);
-/* Finalize; gives the exit status. */
+/* Finalize; returns the exit status. */
 int faults_finalize(struct faults_rank *self);
 /* Say how far this rank is; wait for a gate. */
 void faults_reach(struct faults_rank *self, int step);
 void faults_pass(const struct faults_rank *self, int step);
-/* Note what a call gave; gives the status. */
+/* Note what a call returned; returns that. */
 symmcoll_status_t faults_note(
     struct faults_rank *self, symmcoll_status_t status);
 /* A barrier, and an all_reduce of so many ones, with default options. */
