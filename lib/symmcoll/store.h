@@ -38,6 +38,69 @@ SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_store_open_file(
     const char *path, int num_workers, struct symmcoll_store **store);
 
+/*
+ * A store of the program's own.  Every function is passed user; several threads
+ * may call them at the same time.  timeout is the time that is left, in seconds,
+ * 0 where the call is not to block: a function that exceeds it holds its caller
+ * up.  A function returns OK or an error of enum symmcoll_status and sets its
+ * outputs, the last arguments, only then.  Values are bytes; a key ends with a
+ * zero byte.
+ */
+struct symmcoll_store_functions {
+    size_t size; /* sizeof(struct symmcoll_store_functions) */
+    void *user;  /* borrowed until close */
+
+    /* Whether a key exists, and a copy of its value, from malloc(): taken.
+     * Does not wait for the key.  Required. */
+    symmcoll_status_t (*get)(void *user, const char *key, double timeout,
+        int *found, void **value, size_t *nbytes);
+
+    /* Store a value, over an older one.  NULL: made of compare_set. */
+    symmcoll_status_t (*set)(void *user, const char *key, const void *value,
+        size_t nbytes, double timeout);
+
+    /* Store desired where the key holds expected, or where it is absent if
+     * expected is NULL; stored says whether.  It must be one step to others.
+     * NULL: UNSUPPORTED, as is what would be made of it; joining needs it. */
+    symmcoll_status_t (*compare_set)(void *user, const char *key,
+        const void *expected, size_t expected_nbytes, const void *desired,
+        size_t desired_nbytes, double timeout, int *stored);
+
+    /* As symmcoll_store_add() and symmcoll_store_append().  NULL: made of
+     * compare_set. */
+    symmcoll_status_t (*add)(void *user, const char *key, int64_t amount,
+        double timeout, int64_t *sum);
+    symmcoll_status_t (*append)(void *user, const char *key, const void *value,
+        size_t nbytes, double timeout);
+
+    /* As symmcoll_store_delete() and symmcoll_store_num_keys().  NULL:
+     * UNSUPPORTED. */
+    symmcoll_status_t (*remove)(
+        void *user, const char *key, double timeout, int *removed);
+    symmcoll_status_t (*num_keys)(void *user, double timeout, size_t *count);
+
+    /* Wait until all keys exist; TIMEOUT where they do not.  NULL: get is asked
+     * again and again. */
+    symmcoll_status_t (*wait)(
+        void *user, const char *const *keys, size_t nkeys, double timeout);
+
+    /* The last handle has been closed; may be NULL. */
+    void (*close)(void *user);
+};
+#define SYMMCOLL_STORE_FUNCTIONS_INIT                                          \
+    {                                                                          \
+        sizeof(struct symmcoll_store_functions), NULL, NULL, NULL, NULL, NULL, \
+            NULL, NULL, NULL, NULL, NULL                                       \
+    }
+
+/* Make a handle on such a store, which has no queues and lists (UNSUPPORTED).
+ * The struct is copied; where this fails nothing has been called.  Errors:
+ * INVALID (get, or set and compare_set, is NULL), NO_MEMORY. */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_create_user(
+    const struct symmcoll_store_functions *functions,
+    struct symmcoll_store **store);
+
 /* A view of another store in which every key becomes prefix/key.  The other is
  * cloned, not taken. */
 SYMMCOLL_CHECKED
@@ -92,8 +155,8 @@ SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_store_add(struct symmcoll_store *store,
     const char *key, int64_t amount, int64_t *sum);
 
-/* Wait until all nkeys keys exist.  timeout: negative is the store's.  Errors:
- * TIMEOUT (names the first missing key). */
+/* Wait until all nkeys keys exist.  timeout: negative is the store's.
+ * Errors: TIMEOUT (names the first missing key). */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_store_wait(struct symmcoll_store *store,
     const char *const *keys, size_t nkeys, double timeout);
@@ -123,7 +186,8 @@ symmcoll_status_t symmcoll_store_append(struct symmcoll_store *store,
 /*
  * Several keys by one call. keys, values and nbytes are arrays of nkeys.
  *
- * multi_set sets all or none, and nobody sees some of them before the rest.
+ * multi_set sets all or none, and nobody sees some of them before the rest; in a
+ * store of the program's own they are set one after the other.
  * multi_get waits for all; on failure it returns none.
  * values  out: release each with free()
  * Errors: as symmcoll_store_set() and symmcoll_store_get().

@@ -76,6 +76,39 @@ static symmcoll_status_t use_tensor(void *given)
     return status;
 }
 
+static symmcoll_status_t get_nothing(void *user, const char *key,
+    double timeout, int *found, void **value, size_t *nbytes)
+{
+    (void)user;
+    (void)key;
+    (void)timeout;
+    (void)value;
+    (void)nbytes;
+    *found = 0;
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t set_nothing(void *user, const char *key,
+    const void *value, size_t nbytes, double timeout)
+{
+    (void)user;
+    (void)key;
+    (void)value;
+    (void)nbytes;
+    (void)timeout;
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t use_store_functions(void *given)
+{
+    struct symmcoll_store *made;
+    symmcoll_status_t status = symmcoll_store_create_user(given, &made);
+
+    if (status == SYMMCOLL_OK)
+        symmcoll_store_close(made);
+    return status;
+}
+
 /* ---- the list ---- */
 
 /* STRUCT(NAME, LEAST, INIT): its sizes, one as initialised, and what takes it.
@@ -164,14 +197,15 @@ static void older_call(void)
 /* What is filled in: as much as there is room for; the size remains. */
 static void older_bucket(void)
 {
-    struct symmcoll_bucket *bucket =
-        malloc(offsetof(struct symmcoll_bucket, dtype));
+    /* Volatile, so that compilers do not know of how little memory it is. */
+    volatile size_t older = offsetof(struct symmcoll_bucket, dtype);
+    struct symmcoll_bucket *bucket = malloc(older);
     struct symmcoll_bucket newer[2] = {SYMMCOLL_BUCKET_INIT};
     struct symmcoll_work *work;
 
-    bucket->size = offsetof(struct symmcoll_bucket, dtype);
+    bucket->size = older;
     ok(use_bucket(bucket) == SYMMCOLL_OK && bucket->count == 6 &&
-            bucket->size == offsetof(struct symmcoll_bucket, dtype),
+            bucket->size == older,
         "an older struct is filled as far as it goes, and keeps its size");
     free(bucket);
 
@@ -226,6 +260,11 @@ int main(void)
         STRUCT(reducer_args, sizeof(size_t), SYMMCOLL_REDUCER_ARGS_INIT),
         STRUCT(bucket, sizeof(size_t), SYMMCOLL_BUCKET_INIT),
         STRUCT(reducer_times, sizeof(size_t), SYMMCOLL_REDUCER_TIMES_INIT),
+        STRUCT(store_functions,
+            offsetof(struct symmcoll_store_functions, compare_set),
+            {.size = sizeof(struct symmcoll_store_functions),
+                .get = get_nothing,
+                .set = set_nothing}),
         STRUCT(tensor, sizeof(struct symmcoll_tensor),
             SYMMCOLL_TENSOR_FLAT(weight, 6, SYMMCOLL_FLOAT32)),
     };
