@@ -69,6 +69,8 @@ void info_table_end(struct info_table *table, struct info_out *out);
 void info_begin(struct info_out *out);
 void info_end(struct info_out *out);
 
+#define INFO_RANKS 2 /* what depends on their number is shown for so many */
+
 /* ---- info_library.c ---- */
 
 struct symc_config;
@@ -92,5 +94,7 @@ void info_add_kernel(struct info_out *out);
 /* ---- info_limits.c ---- */
 
 void info_add_limits(struct info_out *out);
+/* What a rank's shared memory is made of. */
+void info_add_memory(struct info_out *out, const struct symc_config *config);
 
 #endif

@@ -21,7 +21,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RANKS 2 /* the algorithm table is printed for so many */
 #define NBYTES_MAX ((size_t)1 << 40)
 
 /* How the library was built. */
@@ -226,7 +225,8 @@ static const struct symc_algorithm *choose(
         .elem = 1,
     };
 
-    return symc_host_select(question->settings, question->threads, RANKS, &op);
+    return symc_host_select(
+        question->settings, question->threads, INFO_RANKS, &op);
 }
 
 /* The largest size from nbytes on that is served alike; found by doubling, then

@@ -4,6 +4,11 @@
  */
 #include "info.h"
 
+#include "config/config.h"
+#include "registry/registry.h"
+#include "segment/arena.h"
+#include "world/world.h"
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +21,10 @@ struct limit {
 };
 
 static const struct limit limits[] = {
-    {"RLIMIT_NOFILE", RLIMIT_NOFILE, "two descriptors for each rank"},
-    {"RLIMIT_FSIZE", RLIMIT_FSIZE, "largest block of shared memory"},
-    {"RLIMIT_AS", RLIMIT_AS, "every rank maps the blocks of all"},
+    {"RLIMIT_NOFILE", RLIMIT_NOFILE,
+        "three descriptors for each rank while they join, two then"},
+    {"RLIMIT_FSIZE", RLIMIT_FSIZE, "largest arena of shared memory"},
+    {"RLIMIT_AS", RLIMIT_AS, "every rank maps the arenas of all"},
     {"RLIMIT_NPROC", RLIMIT_NPROC, "ranks and their threads"},
     {"RLIMIT_CORE", RLIMIT_CORE, "core dumps of ranks that crash"},
 };
@@ -97,5 +103,42 @@ void info_add_limits(struct info_out *out)
         info_none(&table);
         info_text(&table, parameters[i].use);
     }
+    info_table_end(&table, out);
+}
+
+/* ---- memory ---- */
+
+static void add_bytes(
+    struct info_table *table, const char *name, size_t nbytes, const char *use)
+{
+    info_text(table, name);
+    info_number(table, (long long)(nbytes < INT64_MAX ? nbytes : INT64_MAX));
+    info_note(table, use);
+}
+
+void info_add_memory(struct info_out *out, const struct symc_config *config)
+{
+    const struct symc_backend_layout layout =
+        symc_registry_layout(config, INFO_RANKS);
+    size_t block =
+        symc_block_nbytes(symc_trace_nbytes(config->trace_buffer_size));
+    size_t part = symc_round_to_page(SYMC_GROUP_CHANNEL + layout.channel);
+    struct info_table table;
+
+    info_object_begin(&table, "memory");
+    info_text(&table, "ranks");
+    info_number(&table, INFO_RANKS);
+    info_note(&table, "the bytes are of one of so many");
+    add_bytes(&table, "arena",
+        symc_arena_choose_nbytes(block + part + layout.staging, INFO_RANKS),
+        "address space alone, for what follows");
+    add_bytes(&table, "block", block, "in memory from the start");
+    add_bytes(&table, "group", part, "of each group; likewise");
+    add_bytes(&table, "staging", layout.staging,
+        "of each group, at its first large operation");
+    add_bytes(&table, "staging_least", layout.staging_least,
+        "of each group when the budget is spent");
+    add_bytes(&table, "staging_budget", config->host_staging,
+        "of all groups: host.staging_budget");
     info_table_end(&table, out);
 }

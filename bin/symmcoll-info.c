@@ -52,6 +52,7 @@ static void print_all(
     info_add_topology(out);
     info_add_kernel(out);
     info_add_limits(out);
+    info_add_memory(out, config);
 }
 
 /* The exit status, once all has been printed. */

@@ -26,6 +26,7 @@ struct symc_peers {
     struct symc_doorbell *const *doorbells;
     void *const *channels; /* the backend's part of each block, zeroed */
     void *const *staging;  /* address space, see core->reserve */
+    size_t staging_nbytes; /* of each: what the members have agreed on */
 };
 
 /* The settings, each by its key: "host.chunk".  The key is of the table of
@@ -105,6 +106,13 @@ struct symc_coll_ops {
     void (*doze)(void *state, const struct symc_op *op, int64_t until_ns);
 };
 
+/* Bytes of a member's part of a group's segment. */
+struct symc_backend_layout {
+    size_t channel;
+    size_t staging;       /* what serves best; more has no use */
+    size_t staging_least; /* what it cannot do without */
+};
+
 struct symc_backend {
     /* Of a module: SYMC_BACKEND_INTERFACE, which the loader compares with its
      * own; first, whatever else changes. */
@@ -112,10 +120,10 @@ struct symc_backend {
     const char *name;
     uint32_t priority; /* larger is tried first among those that probe OK */
 
-    /* Bytes this backend needs of every rank's block, for a world of so many;
-     * NULL: none. */
+    /* What this backend wants of every member's part of a group's segment, for
+     * a group of so many; NULL: nothing. */
     void (*layout)(const struct symc_settings *settings, int size,
-        size_t *channel, size_t *staging);
+        struct symc_backend_layout *layout);
     /* OK where this backend can serve such a group, else the reason. */
     symmcoll_status_t (*probe)(const struct symc_peers *peers);
     /* core and peers are borrowed until close(). */

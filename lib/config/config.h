@@ -74,6 +74,7 @@ struct symc_config {
     int64_t host_watch;      /* how often the monitor looks at its peers */
     size_t host_small_max;   /* bytes sent beside the header */
     size_t host_chunk;       /* bytes of one staging slot */
+    size_t host_staging;     /* bytes of a rank, for all groups */
     size_t host_stream_min;  /* non-temporal stores from this size on */
     int64_t host_reduce_run; /* ranks in one reduction block */
     char *host_node;         /* name of this machine; "": found */

@@ -196,6 +196,17 @@ const struct symc_option symc_options[] = {
                 "operation.",
     },
     {
+        .key = "host.staging_budget",
+        SIZE(host_staging),
+        .dflt = "256MiB",
+        .range = "0 inf",
+        .help =
+            "Memory of a rank for the staging of all groups of a world; a "
+            "group for which less is left has smaller slots than host.chunk, "
+            "down to 4KiB, and all its members use what the one with the "
+            "least has.",
+    },
+    {
         .key = "host.stream_min",
         SIZE(host_stream_min),
         .dflt = "4MiB",

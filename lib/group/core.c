@@ -35,9 +35,8 @@ static symmcoll_status_t reserve(void *context)
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (!group->reserved)
-        status = symc_segment_reserve(group->segment, group->part.staging,
-            group->segment->nbytes - group->part.staging,
-            "staging of collectives");
+        status = symc_segment_reserve(group->segment, group->staging_at,
+            group->staging_nbytes, "staging of collectives");
     group->reserved = status == SYMMCOLL_OK;
     symc_cancel_restore(cancel);
     return status;

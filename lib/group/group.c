@@ -201,15 +201,18 @@ static symmcoll_status_t accept_first(struct symmcoll_group *group)
 /* Make the group's segment, and find what is where in it. */
 static symmcoll_status_t open_segment(struct symmcoll_group *group)
 {
+    struct symmcoll_world *world = group->world;
     symmcoll_status_t status = accept_first(group);
+    size_t offered;
 
     if (status != SYMMCOLL_OK)
         return status;
-    group->part = symc_world_lay_out(group->world, group->size);
-    if (group->segment->nbytes < group->part.nbytes)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "group: expected parts of %zu bytes, found one of %zu",
-            group->part.nbytes, group->segment->nbytes);
+    /* What others have less of is not used. */
+    offered = world->first.nbytes - world->first.staging;
+    group->staging_at = world->first.staging;
+    if (group->segment->nbytes > group->staging_at)
+        group->staging_nbytes = group->segment->nbytes - group->staging_at;
+    symc_world_return_staging(world, offered - group->staging_nbytes);
     for (int r = 0; r < group->size; r++) {
         char *at = group->segment->at[r];
 
@@ -220,7 +223,7 @@ static symmcoll_status_t open_segment(struct symmcoll_group *group)
         group->doorbells[r] =
             (struct symc_doorbell *)(void *)(at + SYMC_GROUP_DOORBELL);
         group->channels[r] = at + SYMC_GROUP_CHANNEL;
-        group->staging[r] = at + group->part.staging;
+        group->staging[r] = at + group->staging_at;
     }
     return SYMMCOLL_OK;
 }
@@ -253,7 +256,8 @@ static symmcoll_status_t open_backend(struct symmcoll_group *group)
         .threads = group->world->threads,
         .doorbells = group->doorbells,
         .channels = group->channels,
-        .staging = group->staging};
+        .staging = group->staging,
+        .staging_nbytes = group->staging_nbytes};
     symc_group_make_core(group);
     status = symc_registry_choose(&group->peers, &group->backend);
     if (status != SYMMCOLL_OK)
@@ -340,6 +344,7 @@ void symc_group_close(struct symmcoll_group *group)
     symc_world_remove(world, &group->members);
     group->backend->close(group->state);
     symc_segment_leave(group->segment);
+    symc_world_return_staging(world, group->staging_nbytes);
     free_tables(group);
     free(group);
 }

@@ -33,9 +33,10 @@ struct symmcoll_group {
     _Atomic int64_t timeout_ns;
     int trace; /* index in the recorder, or -1 */
     struct symc_segment *segment;
-    struct symc_group_part part;
-    bool reserved;      /* this rank's staging is backed by memory */
-    uint32_t exchanges; /* of descriptors, so far */
+    size_t staging_at;     /* in each member's part of it */
+    size_t staging_nbytes; /* of each: what the members have agreed on */
+    bool reserved;         /* this rank's staging is backed by memory */
+    uint32_t exchanges;    /* of descriptors, so far */
     struct symc_flight flights[SYMC_FLIGHTS + 1];
 
     const struct symc_backend *backend;

@@ -6,6 +6,9 @@
 
 #include <stdlib.h>
 
+#define PAGE ((size_t)4096)
+#define STAGED_CHUNKS ((size_t)2 * SYMC_SLOTS) /* of a rank */
+
 static size_t round_up(size_t nbytes, size_t to)
 {
     return (nbytes + to - 1) / to * to;
@@ -21,20 +24,37 @@ static size_t small_nbytes(const struct symc_host_settings *settings)
 }
 
 /* A slot must hold a cache line for each rank (reduce_scatter). */
+static size_t least_chunk(int size)
+{
+    return round_up((size_t)size * SYMC_LINE, PAGE);
+}
+
 static size_t chunk_nbytes(const struct symc_host_settings *settings, int size)
 {
-    size_t least = (size_t)size * SYMC_LINE;
+    size_t wanted = round_up(settings->chunk, PAGE), least = least_chunk(size);
 
-    return round_up(settings->chunk > least ? settings->chunk : least, 4096);
+    return wanted > least ? wanted : least;
+}
+
+/* The chunk of staging that the members have agreed on. */
+static size_t agreed_chunk(
+    const struct symc_host_settings *settings, const struct symc_peers *peers)
+{
+    size_t wanted = chunk_nbytes(settings, peers->size);
+    size_t agreed = peers->staging_nbytes / STAGED_CHUNKS / PAGE * PAGE;
+
+    return agreed < wanted ? agreed : wanted;
 }
 
 static void lay_out(const struct symc_settings *settings, int size,
-    size_t *channel, size_t *staging)
+    struct symc_backend_layout *layout)
 {
     struct symc_host_settings mine = symc_host_settings_get(settings);
 
-    *channel = sizeof(struct symc_channel) + SYMC_AREAS * small_nbytes(&mine);
-    *staging = 2 * SYMC_SLOTS * chunk_nbytes(&mine, size);
+    layout->channel =
+        sizeof(struct symc_channel) + SYMC_AREAS * small_nbytes(&mine);
+    layout->staging = STAGED_CHUNKS * chunk_nbytes(&mine, size);
+    layout->staging_least = STAGED_CHUNKS * least_chunk(size);
 }
 
 static symmcoll_status_t probe(const struct symc_peers *peers)
@@ -86,13 +106,19 @@ static symmcoll_status_t open_host(
         close_host(host);
         return SYMMCOLL_ERR_NO_MEMORY;
     }
+    if (agreed_chunk(&settings, peers) < least_chunk(peers->size)) {
+        close_host(host);
+        return core->fail(SYMMCOLL_ERR_INTERNAL,
+            "host: expected staging of %zu bytes or more, found %zu",
+            STAGED_CHUNKS * least_chunk(peers->size), peers->staging_nbytes);
+    }
     host->core = core;
     host->rank = peers->rank;
     host->size = peers->size;
     host->threads = peers->threads;
     host->settings = settings;
     host->small = small_nbytes(&settings);
-    host->chunk = chunk_nbytes(&settings, peers->size);
+    host->chunk = agreed_chunk(&settings, peers);
     for (int r = 0; r < peers->size; r++) {
         host->channels[r] = peers->channels[r];
         host->staging[r] = peers->staging[r];
@@ -100,7 +126,7 @@ static symmcoll_status_t open_host(
     }
     host->channels[host->rank]->geometry =
         (struct symc_geometry){.small = settings.small_max,
-            .chunk = host->chunk,
+            .chunk = chunk_nbytes(&settings, peers->size),
             .direct = settings.direct,
             .reduce_run = (uint64_t)settings.reduce_run};
     *state = host;

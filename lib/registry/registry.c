@@ -27,24 +27,29 @@ struct symc_settings symc_registry_settings(const struct symc_config *config)
         .get_time = symc_config_get_time};
 }
 
-void symc_registry_layout(const struct symc_config *config, int size,
-    size_t *channel, size_t *staging)
+static void enlarge(size_t *nbytes, size_t wanted)
+{
+    if (wanted > *nbytes)
+        *nbytes = wanted;
+}
+
+struct symc_backend_layout symc_registry_layout(
+    const struct symc_config *config, int size)
 {
     struct symc_settings settings = symc_registry_settings(config);
+    struct symc_backend_layout layout = {0};
 
-    *channel = 0;
-    *staging = 0;
     for (const struct symc_backend *const *at = builtin; *at != NULL; at++) {
-        size_t wanted_channel = 0, wanted_staging = 0;
+        struct symc_backend_layout wanted = {0};
 
         if ((*at)->layout == NULL)
             continue;
-        (*at)->layout(&settings, size, &wanted_channel, &wanted_staging);
-        if (wanted_channel > *channel)
-            *channel = wanted_channel;
-        if (wanted_staging > *staging)
-            *staging = wanted_staging;
+        (*at)->layout(&settings, size, &wanted);
+        enlarge(&layout.channel, wanted.channel);
+        enlarge(&layout.staging, wanted.staging);
+        enlarge(&layout.staging_least, wanted.staging_least);
     }
+    return layout;
 }
 
 symmcoll_status_t symc_registry_choose(

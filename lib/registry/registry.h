@@ -13,9 +13,9 @@ const struct symc_backend *const *symc_registry_builtin(void);
 /* The settings as backends see them. */
 struct symc_settings symc_registry_settings(const struct symc_config *config);
 
-/* What all built-in backends together need of a block. */
-void symc_registry_layout(const struct symc_config *config, int size,
-    size_t *channel, size_t *staging);
+/* What serves any of the built-in backends. */
+struct symc_backend_layout symc_registry_layout(
+    const struct symc_config *config, int size);
 
 /* The first backend that can serve such a group.  Errors: UNSUPPORTED, with
  * every backend's reason. */

@@ -71,23 +71,47 @@ static symmcoll_status_t apply_args(
 
 /* ---- the block and its peers ---- */
 
-struct symc_group_part symc_world_lay_out(
-    const struct symmcoll_world *world, int size)
+/* Staging for a group: as much as is left of the budget, and what is needed in
+ * any case, so that no group fails for lack of it. */
+static size_t take_staging(
+    struct symmcoll_world *world, const struct symc_backend_layout *layout)
 {
-    struct symc_group_part part;
-    size_t channel, staging;
+    int64_t left = atomic_load(&world->staging_left);
+    size_t nbytes;
 
-    symc_registry_layout(world->config, size, &channel, &staging);
-    part.staging = symc_round_to_page(SYMC_GROUP_CHANNEL + channel);
-    part.nbytes = part.staging + symc_round_to_page(staging);
+    do {
+        nbytes = left > 0 ? (size_t)left / SYMC_PAGE * SYMC_PAGE : 0;
+        if (nbytes > layout->staging)
+            nbytes = layout->staging;
+        if (nbytes < layout->staging_least)
+            nbytes = layout->staging_least;
+    } while (!atomic_compare_exchange_weak(
+        &world->staging_left, &left, left - (int64_t)nbytes));
+    return nbytes;
+}
+
+struct symc_group_part symc_world_take_part(
+    struct symmcoll_world *world, int size)
+{
+    const struct symc_backend_layout layout =
+        symc_registry_layout(world->config, size);
+    struct symc_group_part part = {
+        .staging = symc_round_to_page(SYMC_GROUP_CHANNEL + layout.channel)};
+
+    part.nbytes = part.staging + take_staging(world, &layout);
     return part;
+}
+
+void symc_world_return_staging(struct symmcoll_world *world, size_t nbytes)
+{
+    atomic_fetch_add(&world->staging_left, (int64_t)nbytes);
 }
 
 /* The part of the group of all ranks is offered in the block's head: nothing
  * else has to be exchanged. */
-static symmcoll_status_t offer_first(
-    struct symmcoll_world *world, const struct symc_group_part *part)
+static symmcoll_status_t offer_first(struct symmcoll_world *world)
 {
+    const struct symc_group_part *part = &world->first;
     symmcoll_status_t status = symc_segments_open(
         &world->segments, world->rank, world->size, &world->own, world->fd);
 
@@ -103,17 +127,21 @@ static symmcoll_status_t offer_first(
 
 static symmcoll_status_t make_block(struct symmcoll_world *world, size_t *least)
 {
-    const struct symc_group_part part = symc_world_lay_out(world, world->size);
     size_t trace = symc_trace_nbytes(world->config->trace_buffer_size);
     struct symc_trace_ring *ring;
     symmcoll_status_t status;
 
-    *least = symc_block_nbytes(trace) + part.nbytes;
+    atomic_init(
+        &world->staging_left, world->config->host_staging < INT64_MAX / 2
+                                  ? (int64_t)world->config->host_staging
+                                  : INT64_MAX / 2);
+    world->first = symc_world_take_part(world, world->size);
+    *least = symc_block_nbytes(trace) + symc_round_to_page(world->first.nbytes);
     status = symc_block_create(world->name, world->rank, world->size, trace,
         symc_arena_choose_nbytes(*least, world->size), &world->own, &world->fd);
     if (status != SYMMCOLL_OK)
         return status;
-    status = offer_first(world, &part);
+    status = offer_first(world);
     if (status != SYMMCOLL_OK) {
         symc_block_unmap(&world->own);
         close(world->fd);

@@ -43,6 +43,18 @@ struct symc_monitor {
     bool orderly;
 };
 
+/*
+ * Where things are in a group's part of every member's arena: the failure
+ * record, the doorbell, the backend's channel, and on a page, the staging.  All
+ * but the staging is backed by memory at once.
+ */
+#define SYMC_GROUP_DOORBELL SYMC_FAILURE_ROOM
+#define SYMC_GROUP_CHANNEL (SYMC_GROUP_DOORBELL + sizeof(struct symc_doorbell))
+struct symc_group_part {
+    size_t staging; /* where it begins */
+    size_t nbytes;
+};
+
 struct symmcoll_world {
     struct symc_config *config;
     struct symc_log log;
@@ -51,10 +63,12 @@ struct symmcoll_world {
     int rank;
     int size;
     bool threads;
-    struct symc_origin *origin; /* what works may keep after finalize */
-    const uint32_t *alive;      /* its mark: 1; 0 in a forked child */
-    struct symc_block_view own; /* this rank's block */
-    int fd;                     /* of its arena */
+    struct symc_origin *origin;   /* what works may keep after finalize */
+    const uint32_t *alive;        /* its mark: 1; 0 in a forked child */
+    struct symc_block_view own;   /* this rank's block */
+    int fd;                       /* of its arena */
+    struct symc_group_part first; /* as offered for the group of all ranks */
+    _Atomic int64_t staging_left; /* of host.staging_budget; may be overdrawn */
     struct symc_segments segments;
     struct symc_inbox inbox;
     int launcher;         /* pidfd of the launcher, -1: none or unknown */
@@ -71,21 +85,11 @@ struct symmcoll_world {
     struct symmcoll_group *all; /* owned by the layer above */
 };
 
-/*
- * Where things are in a group's part of every member's arena: the failure
- * record, the doorbell, the backend's channel, and on a page, the staging.  All
- * but the staging is backed by memory at once.
- */
-#define SYMC_GROUP_DOORBELL SYMC_FAILURE_ROOM
-#define SYMC_GROUP_CHANNEL (SYMC_GROUP_DOORBELL + sizeof(struct symc_doorbell))
-struct symc_group_part {
-    size_t staging;
-    size_t nbytes;
-};
-
-/* The part of a group of so many ranks. */
-struct symc_group_part symc_world_lay_out(
-    const struct symmcoll_world *world, int size);
+/* The part that this rank can offer for a group of so many, the staging taken
+ * out of host.staging_budget; giving some of that back. */
+struct symc_group_part symc_world_take_part(
+    struct symmcoll_world *world, int size);
+void symc_world_return_staging(struct symmcoll_world *world, size_t nbytes);
 
 /* Numbers of operations made by symmcoll_op_create_premul() begin here. */
 #define SYMC_PREMUL_FIRST 1024

@@ -114,11 +114,12 @@ static symmcoll_status_t probe(const struct symc_peers *peers)
 }
 
 static void lay_out(const struct symc_settings *settings, int size,
-    size_t *channel, size_t *staging)
+    struct symc_backend_layout *layout)
 {
     (void)settings;
-    *channel = (size_t)size * 100;
-    *staging = (size_t)size * 1000;
+    layout->channel = (size_t)size * 100;
+    layout->staging = (size_t)size * 1000;
+    layout->staging_least = (size_t)size * 10;
 }
 
 /* ---- collectives ---- */

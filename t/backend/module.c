@@ -147,12 +147,12 @@ static void use_all(const struct symc_backend *backend)
     static struct diary diary;
     struct symc_core core = make_core(&diary);
     struct symc_peers peers = {.rank = 0, .size = 1};
-    size_t channel = 0, staging = 0;
+    struct symc_backend_layout layout = {0};
     void *state = NULL;
 
-    backend->layout(NULL, 3, &channel, &staging);
-    ok(backend->probe(&peers) == SYMMCOLL_OK && channel == 300 &&
-            staging == 3000,
+    backend->layout(NULL, 3, &layout);
+    ok(backend->probe(&peers) == SYMMCOLL_OK && layout.channel == 300 &&
+            layout.staging == 3000 && layout.staging_least == 30,
         "it can serve a group, and says what it wants of a block");
     ok(backend->open(&core, &peers, &state) == SYMMCOLL_OK &&
             reads(&diary, "open 0 of 1 in diary;core reserve;"

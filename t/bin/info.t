@@ -129,7 +129,7 @@ none "$(cat "$scratch/wrong")" 'what is no JSON is recognised'
 "$info" >"$scratch/out" 2>"$scratch/err"
 ok $? 'everything is printed' || diag <"$scratch/err"
 for table in library backends modules topology l3_caches system \
-    kernel_features limits algorithms; do
+    kernel_features limits memory algorithms; do
     grep -q "^$table\$" "$scratch/out" || echo "$table"
 done >"$scratch/missing"
 none "$(cat "$scratch/missing")" 'every table is there'

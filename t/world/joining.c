@@ -71,7 +71,8 @@ static struct symc_block *join_by_hand(const struct faults_rank *self)
     struct symc_bootstrap_own own = {.inbox = -1};
     struct symc_block_view *view = &own.view;
     struct symc_inbox inbox;
-    size_t trace, channel, staging;
+    struct symc_backend_layout layout;
+    size_t trace, channel;
     bool threads;
 
     args.name = self->world_name;
@@ -80,14 +81,14 @@ static struct symc_block *join_by_hand(const struct faults_rank *self)
             SYMMCOLL_OK)
         return NULL;
     trace = symc_trace_nbytes(config->trace_buffer_size);
-    symc_registry_layout(config, self->size, &channel, &staging);
-    channel = symc_round_to_page(SYMC_GROUP_CHANNEL + channel);
+    layout = symc_registry_layout(config, self->size);
+    channel = symc_round_to_page(SYMC_GROUP_CHANNEL + layout.channel);
     bootstrap_args.name = rendezvous.name;
     if (symc_block_create(self->world_name, self->rank, self->size, trace,
             (size_t)1 << 30, view, &own.fd) != SYMMCOLL_OK ||
         symc_segments_open(&segments, self->rank, self->size, view, own.fd) !=
             SYMMCOLL_OK ||
-        symc_segment_offer(&segments, channel + staging, channel,
+        symc_segment_offer(&segments, channel + layout.staging, channel,
             &view->first) != SYMMCOLL_OK ||
         symc_inbox_open(&inbox, &own.inbox) != SYMMCOLL_OK)
         return NULL;
