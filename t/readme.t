@@ -27,7 +27,7 @@ unknown=$(grep -o 'symmcoll_[a-z0-9_]*' README | sort -u |
             echo "$word"
     done)
 none "$unknown" 'every call that it names is there'
-grep -q 'does not have yet' "$scratch/first"
+grep -q 'Not in this release' "$scratch/first"
 ok $? 'the first screen says what is missing'
 
 address=$(sed -n 's/^AC_INIT(.*\[\([^]]*@[^]]*\)\].*/\1/p' configure.ac)
