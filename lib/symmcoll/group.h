@@ -34,8 +34,13 @@ int symmcoll_group_rank_of(const struct symmcoll_group *group, int global_rank);
 SYMMCOLL_API
 int symmcoll_group_global_rank(const struct symmcoll_group *group, int rank);
 
-/* The sequence number of the latest collective that has begun, from 1; 0 before
- * the first. */
+/*
+ * How many collectives have begun, which is the sequence number of the latest.
+ * Every call of a collective takes one, in the order of the calls and on every
+ * rank, also one that ends with MISMATCH; those of the library itself, as for a
+ * reducer, do too.  A call that is refused by its arguments (INVALID,
+ * UNSUPPORTED) takes none, nor does one in a group that has failed (ABORTED).
+ */
 SYMMCOLL_API
 uint64_t symmcoll_group_sequence(const struct symmcoll_group *group);
 
