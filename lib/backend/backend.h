@@ -24,7 +24,7 @@ struct symc_peers {
     int size;
     bool threads; /* all of one process: pointers are good everywhere */
     struct symc_doorbell *const *doorbells;
-    void *const *channels; /* the backend's part of each block, zeroed */
+    void *const *channels; /* zeroed, and on a multiple of SYMC_FALSE_SHARING */
     void *const *staging;  /* address space, see core->reserve */
     size_t staging_nbytes; /* of each: what the members have agreed on */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The host backend: processes and threads of one machine over their blocks.
+ * The host backend: processes and threads of one machine over a segment.
  */
 #include "host/host.h"
 

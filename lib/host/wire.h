@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The host backend's part of every rank's block, for each group: written by its
+ * The host backend's part of a group's segment, of every member: written by its
  * owner alone, read by all.
  *
  * A collective begins with a header line on each rank: what the rank was asked

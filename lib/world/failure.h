@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How a group fails.  Each rank keeps a failure record for each of its groups
- * in its own block; the rank that finds a reason first writes it there, and the
- * others adopt it.  The first reason stays.  No lock is taken anywhere.
+ * How a group fails.  Each rank keeps a failure record in its part of the group's
+ * segment; the rank that finds a reason first writes it there, and the others
+ * adopt it.  The first reason stays.  No lock is taken anywhere.
  */
 #ifndef SYMC_WORLD_FAILURE_H
 #define SYMC_WORLD_FAILURE_H
@@ -22,8 +22,8 @@ struct symmcoll_world;
 
 /*
  * Why a group has failed.  Each rank has its own in private memory, and a copy
- * for the others in shared memory, at the start of the group's part of its
- * block: it remains readable when its writer has died.
+ * for the others in shared memory, at the start of its part of the group's
+ * segment: it remains readable when its writer has died.
  */
 struct symc_failure {
     _Atomic uint32_t raised; /* 0: none, 1: being written, 2: valid */

@@ -14,7 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SIZE 3
@@ -240,6 +242,51 @@ static void too_little_space(void)
     unsetenv("SYMMCOLL_HOST_CHUNK");
 }
 
+/* As programs do that must not wait for a page. */
+static int lock_all_memory(struct faults_rank *self)
+{
+    char text[64] = "";
+    unsigned long pages, resident = 0;
+    FILE *file;
+
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
+        return 2;
+    if (!faults_init(self))
+        return 1;
+    file = fopen("/proc/self/statm", "r");
+    if (file == NULL || fgets(text, sizeof(text), file) == NULL ||
+        sscanf(text, "%lu %lu", &pages, &resident) != 2)
+        return 1;
+    fclose(file);
+    if (faults_barrier(self) != SYMMCOLL_OK || faults_finalize(self) != 0)
+        return 1;
+    return resident > 0 && resident * 4096 < (size_t)256 << 20 ? 0 : 1;
+}
+
+static void locked_memory(void)
+{
+    struct faults_job job;
+    bool locked = true;
+
+    if (FAULTS_SANITIZED) {
+        skip(1, "a sanitizer locks nothing");
+        return;
+    }
+    faults_start(&job, SIZE, lock_all_memory, NULL);
+    for (int r = 0; r < SIZE; r++) {
+        faults_reap(&job, r);
+        locked = locked && !(WIFEXITED(job.statuses[r]) &&
+                               WEXITSTATUS(job.statuses[r]) == 2);
+    }
+    if (locked)
+        ok(faults_finish(&job, 0),
+            "mlockall: what is address space alone takes no memory");
+    else
+        skip(1, "this user may not lock memory");
+    if (!locked)
+        faults_finish(&job, ~0u);
+}
+
 /* ---- descriptors ---- */
 
 static int count_fds(void)
@@ -312,7 +359,7 @@ static void too_few_fds(int rank)
 
 int main(void)
 {
-    plan(15);
+    plan(16);
     faults_begin();
     judge_staging(fall_short_of_files, "KiB of shared memory asked for",
         "RLIMIT_FSIZE is 64 KiB", "RLIMIT_FSIZE");
@@ -325,6 +372,7 @@ int main(void)
         "No space left on device", "a full machine");
     judge_beginning("full", "No space left on device", "a full machine");
     too_little_space();
+    locked_memory();
     too_few_fds(POOR);
     too_few_fds(0);
     faults_end();
