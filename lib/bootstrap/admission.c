@@ -42,9 +42,10 @@ static struct symc_bootstrap_rendezvous *add_rendezvous(
 
     if (rendezvous == NULL)
         return NULL;
-    rendezvous->ranks = symc_alloc((size_t)size, sizeof(struct symc_client *));
+    rendezvous->ranks =
+        symc_alloc((size_t)size, sizeof(struct symc_bootstrap_client *));
     rendezvous->offers =
-        symc_alloc((size_t)size, sizeof(struct symc_held_offer));
+        symc_alloc((size_t)size, sizeof(struct symc_bootstrap_held_offer));
     rendezvous->informed = symc_alloc((size_t)size, sizeof(bool));
     rendezvous->gone = symc_alloc((size_t)size, sizeof(bool));
     if (rendezvous->ranks == NULL || rendezvous->offers == NULL ||
@@ -97,7 +98,7 @@ void symc_bootstrap_fail_rendezvous(struct symc_bootstrap_server *server,
     rendezvous->failure = status;
     snprintf(rendezvous->text, sizeof(rendezvous->text), "%s", text);
     for (int r = 0; r < rendezvous->size; r++) {
-        struct symc_client *client = rendezvous->ranks[r];
+        struct symc_bootstrap_client *client = rendezvous->ranks[r];
 
         if (client != NULL) {
             rendezvous->informed[r] = true;
@@ -159,7 +160,7 @@ static void announce(struct symc_bootstrap_server *server,
 
     for (int r = 0; blocks != NULL && pids != NULL && r < rendezvous->size;
          r++) {
-        const struct symc_held_offer *offer = &rendezvous->offers[r];
+        const struct symc_bootstrap_held_offer *offer = &rendezvous->offers[r];
 
         blocks[r] = offer->nfds > 0 ? offer->fds[SYMC_BOOTSTRAP_ARENA] : -1;
         pids[r] = offer->pid;
@@ -172,10 +173,10 @@ static void announce(struct symc_bootstrap_server *server,
 }
 
 /* Take over what a rank offered. */
-static void hold_offer(
-    struct symc_client *client, struct symc_held_offer *offer)
+static void hold_offer(struct symc_bootstrap_client *client,
+    struct symc_bootstrap_held_offer *offer)
 {
-    *offer = (struct symc_held_offer){.pid = client->pid,
+    *offer = (struct symc_bootstrap_held_offer){.pid = client->pid,
         .nbytes = client->hello.nbytes,
         .least = client->hello.least,
         .address = client->hello.address,
@@ -199,7 +200,7 @@ static void complete_rendezvous(struct symc_bootstrap_server *server,
     }
     rendezvous->complete = true;
     for (int r = 0; r < rendezvous->size; r++) {
-        rendezvous->ranks[r]->state = SYMC_CLIENT_SENDING;
+        rendezvous->ranks[r]->state = SYMC_BOOTSTRAP_CLIENT_SENDING;
         hold_offer(rendezvous->ranks[r], &rendezvous->offers[r]);
     }
     if (!symc_bootstrap_is_complete(server, rendezvous->name))
@@ -211,7 +212,7 @@ static void complete_rendezvous(struct symc_bootstrap_server *server,
 }
 
 void symc_bootstrap_admit(
-    struct symc_bootstrap_server *server, struct symc_client *client)
+    struct symc_bootstrap_server *server, struct symc_bootstrap_client *client)
 {
     const struct symc_bootstrap_hello *hello = &client->hello;
     struct symc_bootstrap_rendezvous *rendezvous =
@@ -270,7 +271,7 @@ void symc_bootstrap_admit(
     }
     symc_bootstrap_acknowledge(client);
     client->rendezvous = rendezvous;
-    client->state = SYMC_CLIENT_JOINED;
+    client->state = SYMC_BOOTSTRAP_CLIENT_JOINED;
     rendezvous->ranks[hello->rank] = client;
     if (++rendezvous->joined == rendezvous->size)
         complete_rendezvous(server, rendezvous);
@@ -279,7 +280,7 @@ void symc_bootstrap_admit(
 /* A client's deadline has passed: nobody in its rendezvous need wait longer.
  * But others may have come by now and not have been heard. */
 void symc_bootstrap_give_up(
-    struct symc_bootstrap_server *server, struct symc_client *client)
+    struct symc_bootstrap_server *server, struct symc_bootstrap_client *client)
 {
     client->late = true;
     if (server->late_at == 0)
@@ -295,7 +296,7 @@ static bool is_late(
 
     *came = 0;
     for (int r = 0; r < rendezvous->size; r++) {
-        const struct symc_client *client = rendezvous->ranks[r];
+        const struct symc_bootstrap_client *client = rendezvous->ranks[r];
 
         *came += client != NULL || rendezvous->gone[r];
         late = late || rendezvous->gone[r] || (client != NULL && client->late);
@@ -346,7 +347,7 @@ void symc_bootstrap_fail_late(
 }
 
 static void finish_client(
-    struct symc_bootstrap_server *server, struct symc_client *client)
+    struct symc_bootstrap_server *server, struct symc_bootstrap_client *client)
 {
     struct symc_bootstrap_rendezvous *rendezvous = client->rendezvous;
 
@@ -357,18 +358,18 @@ static void finish_client(
 
 /* A batch has arrived. */
 void symc_bootstrap_take_ack(
-    struct symc_bootstrap_server *server, struct symc_client *client)
+    struct symc_bootstrap_server *server, struct symc_bootstrap_client *client)
 {
     client->unacknowledged = false;
     server->in_flight -= client->in_flight;
     client->in_flight = 0;
-    if (client->state == SYMC_CLIENT_SENT)
+    if (client->state == SYMC_BOOTSTRAP_CLIENT_SENT)
         finish_client(server, client);
 }
 
 /* A client has gone. */
 void symc_bootstrap_lose(
-    struct symc_bootstrap_server *server, struct symc_client *client)
+    struct symc_bootstrap_server *server, struct symc_bootstrap_client *client)
 {
     struct symc_bootstrap_rendezvous *rendezvous = client->rendezvous;
     char text[256], how[64], pid[SYMC_PID_TEXT];

@@ -12,7 +12,7 @@
 /* Send a client the next batch of ranks, unless too many descriptors are in
  * flight. */
 static void send_batch(
-    struct symc_bootstrap_server *server, struct symc_client *client)
+    struct symc_bootstrap_server *server, struct symc_bootstrap_client *client)
 {
     const struct symc_bootstrap_rendezvous *rendezvous = client->rendezvous;
     struct symc_bootstrap_answer answer;
@@ -28,7 +28,7 @@ static void send_batch(
     answer.count = count;
     answer.threads = rendezvous->threads;
     for (int i = 0; i < count; i++) {
-        const struct symc_held_offer *peer =
+        const struct symc_bootstrap_held_offer *peer =
             &rendezvous->offers[client->sent + i];
         struct symc_bootstrap_peer *entry = &answer.peers[i];
 
@@ -45,7 +45,7 @@ static void send_batch(
     }
     if (server->in_flight > 0 && server->in_flight + nfds > MAX_IN_FLIGHT)
         return;
-    error = symc_message_send(
+    error = symc_bootstrap_message_send(
         client->fd, &answer, symc_bootstrap_answer_nbytes(count), fds, nfds);
     if (error == EAGAIN || error == ETOOMANYREFS || error == ENOBUFS)
         return;
@@ -55,7 +55,7 @@ static void send_batch(
     client->in_flight = nfds;
     server->in_flight += nfds;
     if (client->sent == rendezvous->size)
-        client->state = SYMC_CLIENT_SENT;
+        client->state = SYMC_BOOTSTRAP_CLIENT_SENT;
 }
 
 /* One batch to each; the next when it has acknowledged that.  A client that has
@@ -63,9 +63,10 @@ static void send_batch(
  * the latest when another acknowledges. */
 void symc_bootstrap_send_all(struct symc_bootstrap_server *server)
 {
-    for (struct symc_client *client = server->clients; client != NULL;
+    for (struct symc_bootstrap_client *client = server->clients; client != NULL;
          client = client->next) {
-        if (client->state == SYMC_CLIENT_SENDING && !client->unacknowledged)
+        if (client->state == SYMC_BOOTSTRAP_CLIENT_SENDING &&
+            !client->unacknowledged)
             send_batch(server, client);
     }
 }

@@ -136,7 +136,7 @@ struct symc_bootstrap_own {
     struct symc_block_view view;
     int fd; /* of the arena */
     size_t least;
-    int inbox; /* of symc_inbox_open(); -1: none */
+    int inbox; /* of symc_bootstrap_inbox_open(); -1: none */
 };
 symmcoll_status_t symc_bootstrap_join(const struct symc_bootstrap_args *args,
     const struct symc_bootstrap_own *own, struct symc_peer *peers,

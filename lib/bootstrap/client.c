@@ -18,9 +18,9 @@ void symc_bootstrap_close_fds(int *fds, int count)
 }
 
 void symc_bootstrap_drop_client(
-    struct symc_bootstrap_server *server, struct symc_client *client)
+    struct symc_bootstrap_server *server, struct symc_bootstrap_client *client)
 {
-    struct symc_client **at = &server->clients;
+    struct symc_bootstrap_client **at = &server->clients;
 
     while (*at != NULL && *at != client)
         at = &(*at)->next;
@@ -39,7 +39,7 @@ void symc_bootstrap_drop_client(
 
 /* Send an answer without ranks.  Where it cannot be sent, the client's hang-up
  * is read next. */
-static void send_answer(const struct symc_client *client,
+static void send_answer(const struct symc_bootstrap_client *client,
     enum symc_bootstrap_kind kind, symmcoll_status_t status, const char *text)
 {
     struct symc_bootstrap_answer answer;
@@ -49,18 +49,19 @@ static void send_answer(const struct symc_client *client,
     answer.kind = kind;
     answer.status = status;
     snprintf(answer.text, sizeof(answer.text), "%s", text);
-    symc_message_send(
+    symc_bootstrap_message_send(
         client->fd, &answer, symc_bootstrap_answer_nbytes(0), NULL, 0);
 }
 
-void symc_bootstrap_acknowledge(const struct symc_client *client)
+void symc_bootstrap_acknowledge(const struct symc_bootstrap_client *client)
 {
     send_answer(client, SYMC_BOOTSTRAP_JOINED, SYMMCOLL_OK, "");
 }
 
 /* Inform a client of an error that it has not caused. */
 void symc_bootstrap_inform(struct symc_bootstrap_server *server,
-    struct symc_client *client, symmcoll_status_t status, const char *text)
+    struct symc_bootstrap_client *client, symmcoll_status_t status,
+    const char *text)
 {
     if (server->events.failed != NULL)
         server->events.failed(client->pid, status, text, server->events.arg);
@@ -69,7 +70,8 @@ void symc_bootstrap_inform(struct symc_bootstrap_server *server,
 }
 
 void symc_bootstrap_refuse(struct symc_bootstrap_server *server,
-    struct symc_client *client, symmcoll_status_t status, const char *text)
+    struct symc_bootstrap_client *client, symmcoll_status_t status,
+    const char *text)
 {
     send_answer(client, SYMC_BOOTSTRAP_FAILED, status, text);
     symc_bootstrap_drop_client(server, client);

@@ -28,10 +28,10 @@
 #define LIST_NBYTES 32768 /* what the kernel sends at once */
 #define LIST_WAIT_MS 1000 /* it answers at once, or not at all */
 
-int symc_connect(const char *name, int *fd)
+int symc_bootstrap_connect(const char *name, int *fd)
 {
     struct sockaddr_un address;
-    unsigned length = symc_message_address(name, &address);
+    unsigned length = symc_bootstrap_message_address(name, &address);
     int made, error;
 
     if (length == 0)
@@ -116,7 +116,7 @@ static bool read_list(int fd, const char *name, bool *found, uid_t *uid)
     } part;
     struct pollfd polled = {.fd = fd, .events = POLLIN};
     struct sockaddr_un address;
-    unsigned length = symc_message_address(name, &address);
+    unsigned length = symc_bootstrap_message_address(name, &address);
     const struct nlmsghdr *at = &part.header;
     ssize_t got;
     size_t left;
@@ -136,7 +136,7 @@ static bool read_list(int fd, const char *name, bool *found, uid_t *uid)
     return true;
 }
 
-bool symc_socket_owner(const char *name, uid_t *uid)
+bool symc_bootstrap_socket_owner(const char *name, uid_t *uid)
 {
     int fd = socket(
         AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG);
@@ -152,17 +152,17 @@ bool symc_socket_owner(const char *name, uid_t *uid)
     return found;
 }
 
-const char *symc_format_owner(
-    const char *name, int error, char buffer[SYMC_OWNER_TEXT])
+const char *symc_bootstrap_format_owner(
+    const char *name, int error, char buffer[SYMC_BOOTSTRAP_OWNER_TEXT])
 {
     const char *state = error == EAGAIN ? "its queue of connections is full"
                                         : "nobody listens on it";
     uid_t uid;
 
-    if (symc_socket_owner(name, &uid))
-        snprintf(buffer, SYMC_OWNER_TEXT, "user %u (%s)", uid, state);
+    if (symc_bootstrap_socket_owner(name, &uid))
+        snprintf(buffer, SYMC_BOOTSTRAP_OWNER_TEXT, "user %u (%s)", uid, state);
     else
-        snprintf(buffer, SYMC_OWNER_TEXT,
+        snprintf(buffer, SYMC_BOOTSTRAP_OWNER_TEXT,
             "a user whom the kernel does not tell (%s)", state);
     return buffer;
 }

@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-#define SYMC_OWNER_TEXT 160
+#define SYMC_BOOTSTRAP_OWNER_TEXT 160
 
 /*
  * Connect; never waits.  *fd (out) does not block either.
@@ -18,19 +18,19 @@
  * 0, or an errno: ECONNREFUSED nobody listens there, EAGAIN the queue of
  * connections is full, EINVAL a bad name; others where no socket can be opened.
  */
-int symc_connect(const char *name, int *fd);
+int symc_bootstrap_connect(const char *name, int *fd);
 
 /* The user who owns the socket, as the kernel lists it (sock_diag, Linux 5.3);
  * false where that is unknown, or there is none. */
-bool symc_socket_owner(const char *name, uid_t *uid);
+bool symc_bootstrap_socket_owner(const char *name, uid_t *uid);
 
 /*
  * Format the owner of a socket that refuses connections: "user 1000 (its queue
  * of connections is full)".
  *
- * error  of symc_connect()
+ * error  of symc_bootstrap_connect()
  */
-const char *symc_format_owner(
-    const char *name, int error, char buffer[SYMC_OWNER_TEXT]);
+const char *symc_bootstrap_format_owner(
+    const char *name, int error, char buffer[SYMC_BOOTSTRAP_OWNER_TEXT]);
 
 #endif

@@ -22,14 +22,14 @@
 /* What is sent, with a descriptor or none. */
 struct parcel_message {
     uint64_t magic;
-    char group[SYMC_INBOX_GROUP];
+    char group[SYMC_BOOTSTRAP_GROUP_NAME];
     uint32_t number;
     int32_t rank; /* the sender's, in the group */
 };
 
 /* What has arrived and has not been taken. */
-struct symc_parcel {
-    struct symc_parcel *next;
+struct symc_bootstrap_parcel {
+    struct symc_bootstrap_parcel *next;
     struct parcel_message message;
     int fd;
     bool lost; /* there was no room for its descriptor */
@@ -37,7 +37,7 @@ struct symc_parcel {
 
 /* An exchange under way. */
 struct state {
-    const struct symc_inbox_exchange *exchange;
+    const struct symc_bootstrap_inbox_exchange *exchange;
     int *fds;
     bool *sent;
     bool *arrived;
@@ -46,36 +46,37 @@ struct state {
     int missing;
 };
 
-symmcoll_status_t symc_inbox_open(struct symc_inbox *inbox, int *way)
+symmcoll_status_t symc_bootstrap_inbox_open(
+    struct symc_bootstrap_inbox *inbox, int *way)
 {
     int ends[2];
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
             ends) != 0)
         return symc_fail_descriptor(errno, "init: inbox");
-    symc_inbox_open_none(inbox);
+    symc_bootstrap_inbox_open_none(inbox);
     inbox->fd = ends[0];
     *way = ends[1];
     return SYMMCOLL_OK;
 }
 
-void symc_inbox_open_none(struct symc_inbox *inbox)
+void symc_bootstrap_inbox_open_none(struct symc_bootstrap_inbox *inbox)
 {
-    *inbox = (struct symc_inbox){.fd = -1};
+    *inbox = (struct symc_bootstrap_inbox){.fd = -1};
     pthread_mutex_init(&inbox->lock, NULL);
 }
 
-static void free_parcel(struct symc_parcel *parcel)
+static void free_parcel(struct symc_bootstrap_parcel *parcel)
 {
     if (parcel->fd >= 0)
         close(parcel->fd);
     free(parcel);
 }
 
-void symc_inbox_close(struct symc_inbox *inbox)
+void symc_bootstrap_inbox_close(struct symc_bootstrap_inbox *inbox)
 {
     while (inbox->kept != NULL) {
-        struct symc_parcel *first = inbox->kept;
+        struct symc_bootstrap_parcel *first = inbox->kept;
 
         inbox->kept = first->next;
         free_parcel(first);
@@ -89,7 +90,7 @@ void symc_inbox_close(struct symc_inbox *inbox)
 
 static symmcoll_status_t send_parcels(struct state *state, int fd)
 {
-    const struct symc_inbox_exchange *exchange = state->exchange;
+    const struct symc_bootstrap_inbox_exchange *exchange = state->exchange;
     struct parcel_message message = {
         .magic = MAGIC, .number = exchange->number, .rank = exchange->rank};
 
@@ -99,8 +100,9 @@ static symmcoll_status_t send_parcels(struct state *state, int fd)
 
         if (state->sent[r])
             continue;
-        error = symc_message_send(exchange->peers[exchange->global[r]].inbox,
-            &message, sizeof(message), &fd, fd >= 0 ? 1 : 0);
+        error = symc_bootstrap_message_send(
+            exchange->peers[exchange->global[r]].inbox, &message,
+            sizeof(message), &fd, fd >= 0 ? 1 : 0);
         if (error == EAGAIN || error == ETOOMANYREFS || error == ENOBUFS)
             continue;
         /* Who has gone is found by its liveness word. */
@@ -127,17 +129,17 @@ static bool belongs(
 }
 
 /* Put what has arrived with what had before; false where there is no more. */
-static bool receive_one(struct symc_inbox *inbox)
+static bool receive_one(struct symc_bootstrap_inbox *inbox)
 {
-    struct symc_parcel *made = symc_alloc(1, sizeof(*made));
-    struct symc_parcel **last = &inbox->kept;
+    struct symc_bootstrap_parcel *made = symc_alloc(1, sizeof(*made));
+    struct symc_bootstrap_parcel **last = &inbox->kept;
     size_t nbytes = sizeof(made->message);
     int nfds = 1, error, count = 0;
 
     if (made == NULL)
         return false; /* it stays in the socket */
     made->fd = -1;
-    error = symc_message_receive(
+    error = symc_bootstrap_message_receive(
         inbox->fd, &made->message, &nbytes, &made->fd, &nfds);
     while (*last != NULL) {
         last = &(*last)->next;
@@ -146,7 +148,7 @@ static bool receive_one(struct symc_inbox *inbox)
     made->lost = error == EMFILE;
     if ((error != 0 && error != EMFILE) || nbytes != sizeof(made->message) ||
         made->message.magic != MAGIC || count >= KEPT_MAX ||
-        memchr(made->message.group, '\0', SYMC_INBOX_GROUP) == NULL)
+        memchr(made->message.group, '\0', SYMC_BOOTSTRAP_GROUP_NAME) == NULL)
         free_parcel(made);
     else
         *last = made;
@@ -154,12 +156,13 @@ static bool receive_one(struct symc_inbox *inbox)
 }
 
 /* Take what belongs to an exchange out of the inbox. */
-static void take_parcels(struct symc_inbox *inbox, struct state *state)
+static void take_parcels(
+    struct symc_bootstrap_inbox *inbox, struct state *state)
 {
-    struct symc_parcel **at = &inbox->kept;
+    struct symc_bootstrap_parcel **at = &inbox->kept;
 
     while (*at != NULL) {
-        struct symc_parcel *parcel = *at;
+        struct symc_bootstrap_parcel *parcel = *at;
 
         if (!belongs(state, &parcel->message)) {
             at = &parcel->next;
@@ -175,7 +178,8 @@ static void take_parcels(struct symc_inbox *inbox, struct state *state)
     }
 }
 
-static void receive_parcels(struct symc_inbox *inbox, struct state *state)
+static void receive_parcels(
+    struct symc_bootstrap_inbox *inbox, struct state *state)
 {
     pthread_mutex_lock(&inbox->lock);
     while (receive_one(inbox))
@@ -188,7 +192,7 @@ static void receive_parcels(struct symc_inbox *inbox, struct state *state)
 
 static symmcoll_status_t fail_late(const struct state *state)
 {
-    const struct symc_inbox_exchange *exchange = state->exchange;
+    const struct symc_bootstrap_inbox_exchange *exchange = state->exchange;
     char ranks[100];
     bool *missing = symc_alloc((size_t)exchange->size, sizeof(bool));
 
@@ -204,9 +208,9 @@ static symmcoll_status_t fail_late(const struct state *state)
 }
 
 static symmcoll_status_t run_exchange(
-    struct symc_inbox *inbox, struct state *state, int fd)
+    struct symc_bootstrap_inbox *inbox, struct state *state, int fd)
 {
-    const struct symc_inbox_exchange *exchange = state->exchange;
+    const struct symc_bootstrap_inbox_exchange *exchange = state->exchange;
     struct pollfd polled = {.fd = inbox->fd, .events = POLLIN};
 
     for (;;) {
@@ -236,7 +240,7 @@ static symmcoll_status_t run_exchange(
 /* This rank's own descriptor, which is not sent. */
 static symmcoll_status_t begin_exchange(struct state *state, int fd)
 {
-    const struct symc_inbox_exchange *exchange = state->exchange;
+    const struct symc_bootstrap_inbox_exchange *exchange = state->exchange;
 
     for (int r = 0; r < exchange->size; r++)
         state->fds[r] = -1;
@@ -251,8 +255,9 @@ static symmcoll_status_t begin_exchange(struct state *state, int fd)
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symc_inbox_exchange(struct symc_inbox *inbox,
-    const struct symc_inbox_exchange *exchange, int fd, int *fds)
+symmcoll_status_t symc_bootstrap_inbox_exchange(
+    struct symc_bootstrap_inbox *inbox,
+    const struct symc_bootstrap_inbox_exchange *exchange, int fd, int *fds)
 {
     struct state state = {.exchange = exchange, .fds = fds};
     size_t size = (size_t)exchange->size;

@@ -13,24 +13,27 @@
 
 #include <pthread.h>
 
-#define SYMC_INBOX_GROUP 32 /* bytes of a group's name, zero included */
+#define SYMC_BOOTSTRAP_GROUP_NAME \
+    32 /* bytes of a group's name, zero included */
 
-struct symc_parcel;
+struct symc_bootstrap_parcel;
 
-struct symc_inbox {
+struct symc_bootstrap_inbox {
     int fd; /* -1: none */
     pthread_mutex_t lock;
-    struct symc_parcel *kept; /* what has arrived for other exchanges */
+    struct symc_bootstrap_parcel
+        *kept; /* what has arrived for other exchanges */
 };
 
 /* Make one; *way (out) is the end for the peers.  Errors: SYSTEM. */
-symmcoll_status_t symc_inbox_open(struct symc_inbox *inbox, int *way);
+symmcoll_status_t symc_bootstrap_inbox_open(
+    struct symc_bootstrap_inbox *inbox, int *way);
 /* No inbox: where there is no peer. */
-void symc_inbox_open_none(struct symc_inbox *inbox);
-void symc_inbox_close(struct symc_inbox *inbox);
+void symc_bootstrap_inbox_open_none(struct symc_bootstrap_inbox *inbox);
+void symc_bootstrap_inbox_close(struct symc_bootstrap_inbox *inbox);
 
 /* One exchange among the members of a group. */
-struct symc_inbox_exchange {
+struct symc_bootstrap_inbox_exchange {
     const char *group; /* within the world; the same on all members */
     uint32_t number;   /* of the group's exchanges; likewise */
     int rank;
@@ -54,7 +57,8 @@ struct symc_inbox_exchange {
  *
  * Errors: TIMEOUT (who is missing), ABORTED (in_vain()), NO_MEMORY, SYSTEM.
  */
-symmcoll_status_t symc_inbox_exchange(struct symc_inbox *inbox,
-    const struct symc_inbox_exchange *exchange, int fd, int *fds);
+symmcoll_status_t symc_bootstrap_inbox_exchange(
+    struct symc_bootstrap_inbox *inbox,
+    const struct symc_bootstrap_inbox_exchange *exchange, int fd, int *fds);
 
 #endif

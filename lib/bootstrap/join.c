@@ -30,7 +30,7 @@
 /* One rank that joins. */
 struct joiner {
     const struct symc_bootstrap_args *args;
-    struct symc_server *server; /* of this rank */
+    struct symc_bootstrap_thread *server; /* of this rank */
     const struct symc_bootstrap_offer *mine;
     int fd;
     pid_t server_pid;
@@ -43,21 +43,21 @@ struct joiner {
     bool threads;
 };
 
-/* The server could not be reached; error is the last of symc_connect(). */
+/* The server could not be reached; error is the last of symc_bootstrap_connect(). */
 static symmcoll_status_t fail_unreached(const struct joiner *joiner, int error)
 {
     const struct symc_bootstrap_args *args = joiner->args;
     const char *name = args->server != NULL ? args->server : args->name;
-    char owner[SYMC_OWNER_TEXT], text[SYMC_PID_TEXT];
+    char owner[SYMC_BOOTSTRAP_OWNER_TEXT], text[SYMC_PID_TEXT];
     uid_t uid;
 
     if (error == EAGAIN ||
-        (error == ECONNREFUSED && symc_socket_owner(name, &uid)))
+        (error == ECONNREFUSED && symc_bootstrap_socket_owner(name, &uid)))
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
             "init: rank %d of %d was not let in to the socket '@%s', which "
             "belongs to %s",
             args->rank, args->size, name,
-            symc_format_owner(name, error, owner));
+            symc_bootstrap_format_owner(name, error, owner));
 
     if (args->server != NULL)
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
@@ -92,13 +92,13 @@ static symmcoll_status_t check_server(int fd, const char *name, pid_t *server)
     char text[SYMC_PID_TEXT];
     uid_t uid = 0;
     pid_t pid = 0;
-    int error = symc_message_peer(fd, &uid, &pid);
+    int error = symc_bootstrap_message_peer(fd, &uid, &pid);
 
     *server = pid;
     if (error != 0)
         return symc_fail_errno(
             SYMMCOLL_ERR_SYSTEM, error, "init: bootstrap server");
-    if (symc_message_is_trusted(uid, pid))
+    if (symc_bootstrap_message_is_trusted(uid, pid))
         return SYMMCOLL_OK;
     if (uid == geteuid())
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -154,7 +154,7 @@ static symmcoll_status_t connect_to_server(struct joiner *joiner)
     uid_t uid;
     int error;
 
-    while ((error = symc_connect(name, &joiner->fd)) != 0) {
+    while ((error = symc_bootstrap_connect(name, &joiner->fd)) != 0) {
         if (error == EINVAL)
             return symc_fail(SYMMCOLL_ERR_INVALID,
                 "init: '%s' is no name for a bootstrap server", name);
@@ -165,7 +165,7 @@ static symmcoll_status_t connect_to_server(struct joiner *joiner)
                 "init: bootstrap server '%s'", name);
         if (error == EAGAIN && !looked) {
             looked = true;
-            if (symc_socket_owner(name, &uid) && uid != geteuid())
+            if (symc_bootstrap_socket_owner(name, &uid) && uid != geteuid())
                 return fail_foreign(name, uid);
         }
         if (symc_now_ns() >= args->deadline_ns)
@@ -222,7 +222,7 @@ static symmcoll_status_t send_hello(struct joiner *joiner,
         hello.inbox = offer->inbox;
     }
     hello.nfds = (uint32_t)nfds;
-    while ((error = symc_message_send(
+    while ((error = symc_bootstrap_message_send(
                 joiner->fd, &hello, sizeof(hello), fds, nfds)) == EAGAIN) {
         if (symc_now_ns() >= latest)
             return fail_unanswered(joiner);
@@ -314,7 +314,8 @@ static symmcoll_status_t receive_answer(struct joiner *joiner)
     size_t nbytes = sizeof(answer);
     int fds[SYMC_BOOTSTRAP_BATCH * SYMC_BOOTSTRAP_FDS];
     int nfds = SYMC_BOOTSTRAP_BATCH * SYMC_BOOTSTRAP_FDS;
-    int error = symc_message_receive(joiner->fd, &answer, &nbytes, fds, &nfds);
+    int error = symc_bootstrap_message_receive(
+        joiner->fd, &answer, &nbytes, fds, &nfds);
     char text[SYMC_PID_TEXT];
     symmcoll_status_t status;
 
@@ -437,13 +438,13 @@ symmcoll_status_t symc_bootstrap_exchange(
     if (args->server_pidfd != NULL)
         *args->server_pidfd = -1;
     if (args->server == NULL && args->rank == 0)
-        status = symc_server_start(
+        status = symc_bootstrap_thread_start(
             args->name, args->deadline_ns, &joiner.server, &joiner.fd);
     if (status == SYMMCOLL_OK)
         status = join(&joiner);
     if (status == SYMMCOLL_OK)
         status = wait_for_all(&joiner);
-    symc_server_stop(joiner.server, find_end(&joiner, status));
+    symc_bootstrap_thread_stop(joiner.server, find_end(&joiner, status));
     if (joiner.server == NULL && joiner.fd >= 0)
         close(joiner.fd);
     *threads = joiner.threads;

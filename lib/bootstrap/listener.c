@@ -30,16 +30,16 @@ void symc_bootstrap_stop_listening(struct symc_bootstrap_server *server)
 
 static symmcoll_status_t fail_in_use(const char *name)
 {
-    char owner[SYMC_OWNER_TEXT], text[SYMC_PID_TEXT];
+    char owner[SYMC_BOOTSTRAP_OWNER_TEXT], text[SYMC_PID_TEXT];
     uid_t uid = 0;
     pid_t pid = 0;
-    int fd, error = symc_connect(name, &fd);
+    int fd, error = symc_bootstrap_connect(name, &fd);
 
     if (error != 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "bootstrap server: the name '@%s' is in use: it belongs to %s",
-            name, symc_format_owner(name, error, owner));
-    error = symc_message_peer(fd, &uid, &pid);
+            name, symc_bootstrap_format_owner(name, error, owner));
+    error = symc_bootstrap_message_peer(fd, &uid, &pid);
     close(fd);
     if (error != 0)
         return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
@@ -67,18 +67,18 @@ static bool is_released(const char *name)
     int nfds = 0;
     uid_t uid;
     pid_t pid;
-    int error = symc_connect(name, &polled.fd);
+    int error = symc_bootstrap_connect(name, &polled.fd);
 
     if (error != 0)
         return error == ECONNREFUSED;
-    if (symc_message_peer(polled.fd, &uid, &pid) != 0 ||
-        !symc_message_is_trusted(uid, pid))
+    if (symc_bootstrap_message_peer(polled.fd, &uid, &pid) != 0 ||
+        !symc_bootstrap_message_is_trusted(uid, pid))
         released = false;
-    else if (symc_message_send(polled.fd, &probe, sizeof(probe), NULL, 0) ==
-                 0 &&
+    else if (symc_bootstrap_message_send(
+                 polled.fd, &probe, sizeof(probe), NULL, 0) == 0 &&
              poll(&polled, 1, PROBE_MS) == 1)
-        released =
-            symc_message_receive(polled.fd, &answer, &nbytes, NULL, &nfds) != 0;
+        released = symc_bootstrap_message_receive(
+                       polled.fd, &answer, &nbytes, NULL, &nfds) != 0;
     close(polled.fd);
     return released;
 }
@@ -87,7 +87,7 @@ static bool is_released(const char *name)
 static int try_listening(const char *name, int fd)
 {
     struct sockaddr_un address;
-    unsigned length = symc_message_address(name, &address);
+    unsigned length = symc_bootstrap_message_address(name, &address);
 
     if (bind(fd, (struct sockaddr *)&address, length) != 0 ||
         listen(fd, SOMAXCONN) != 0)
@@ -102,7 +102,7 @@ symmcoll_status_t symc_bootstrap_listen(
     const struct timespec pause = {.tv_nsec = 2000000};
     int fd, error;
 
-    if (symc_message_address(name, &address) == 0)
+    if (symc_bootstrap_message_address(name, &address) == 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "bootstrap server: expected a name of 1 to %zu bytes, found '%s'",
             sizeof(address.sun_path) - 1, name);

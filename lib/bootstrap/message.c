@@ -25,7 +25,7 @@ union control {
     char room[CMSG_SPACE(MAX_FDS * sizeof(int))];
 };
 
-int symc_message_send(
+int symc_bootstrap_message_send(
     int fd, const void *data, size_t nbytes, const int *fds, int nfds)
 {
     union control control;
@@ -78,7 +78,7 @@ static int take_fds(struct msghdr *message, int *fds, int room)
     return taken;
 }
 
-int symc_message_receive(
+int symc_bootstrap_message_receive(
     int fd, void *data, size_t *nbytes, int *fds, int *nfds)
 {
     union control control;
@@ -111,7 +111,8 @@ int symc_message_receive(
     return 0;
 }
 
-unsigned symc_message_address(const char *name, struct sockaddr_un *address)
+unsigned symc_bootstrap_message_address(
+    const char *name, struct sockaddr_un *address)
 {
     size_t length = strlen(name);
 
@@ -123,7 +124,7 @@ unsigned symc_message_address(const char *name, struct sockaddr_un *address)
     return (unsigned)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
 }
 
-int symc_message_peer(int fd, uid_t *uid, pid_t *pid)
+int symc_bootstrap_message_peer(int fd, uid_t *uid, pid_t *pid)
 {
     struct ucred found;
     socklen_t nbytes = sizeof(found);
@@ -167,7 +168,7 @@ static bool is_unmapped(void)
     return is_overflow(geteuid()) && !maps_all_ids();
 }
 
-bool symc_message_is_trusted(uid_t uid, pid_t pid)
+bool symc_bootstrap_message_is_trusted(uid_t uid, pid_t pid)
 {
     return pid == getpid() || (uid == geteuid() && !is_unmapped());
 }

@@ -81,7 +81,7 @@ static inline size_t symc_bootstrap_answer_nbytes(int count)
 
 /* Send one message with descriptors, without waiting; 0, or an errno: EAGAIN no
  * space for it.  Never raises SIGPIPE. */
-int symc_message_send(
+int symc_bootstrap_message_send(
     int fd, const void *data, size_t nbytes, const int *fds, int nfds);
 
 /*
@@ -90,21 +90,22 @@ int symc_message_send(
  * other side has closed, EMSGSIZE more than there is space for, EMFILE
  * descriptors were lost for lack of space.
  */
-int symc_message_receive(
+int symc_bootstrap_message_receive(
     int fd, void *data, size_t *nbytes, int *fds, int *nfds);
 
 /* Fill in the address of an abstract socket; its length, 0 for a bad name. */
 struct sockaddr_un;
-unsigned symc_message_address(const char *name, struct sockaddr_un *address);
+unsigned symc_bootstrap_message_address(
+    const char *name, struct sockaddr_un *address);
 
 /* The user and process at the other end; 0 or an errno. */
-int symc_message_peer(int fd, uid_t *uid, pid_t *pid);
+int symc_bootstrap_message_peer(int fd, uid_t *uid, pid_t *pid);
 
 /*
  * Whether the process at the other end is this one or belongs to this user.
  * The kernel shows all ids that a user namespace does not map as the overflow
  * id, which is therefore not trusted unless all ids are mapped.
  */
-bool symc_message_is_trusted(uid_t uid, pid_t pid);
+bool symc_bootstrap_message_is_trusted(uid_t uid, pid_t pid);
 
 #endif

@@ -75,16 +75,17 @@ static symmcoll_status_t fail_full(
 
 /* Receive a client's message; the client may be gone afterwards. */
 static void receive(
-    struct symc_bootstrap_server *server, struct symc_client *client)
+    struct symc_bootstrap_server *server, struct symc_bootstrap_client *client)
 {
     struct symc_bootstrap_hello message;
     size_t nbytes = sizeof(message);
     int fds[SYMC_BOOTSTRAP_FDS], nfds = SYMC_BOOTSTRAP_FDS;
-    int error = symc_message_receive(client->fd, &message, &nbytes, fds, &nfds);
+    int error = symc_bootstrap_message_receive(
+        client->fd, &message, &nbytes, fds, &nfds);
 
     if (error == EAGAIN)
         return;
-    if (error == EMFILE && client->state == SYMC_CLIENT_NEW) {
+    if (error == EMFILE && client->state == SYMC_BOOTSTRAP_CLIENT_NEW) {
         symc_bootstrap_close_fds(fds, nfds);
         symc_bootstrap_refuse(server, client, SYMMCOLL_ERR_SYSTEM,
             "init: the bootstrap server has no descriptor left: RLIMIT_NOFILE "
@@ -98,7 +99,8 @@ static void receive(
         symc_bootstrap_lose(server, client);
         return;
     }
-    if (client->state == SYMC_CLIENT_NEW && hello_is_sane(&message, nbytes)) {
+    if (client->state == SYMC_BOOTSTRAP_CLIENT_NEW &&
+        hello_is_sane(&message, nbytes)) {
         client->hello = message;
         client->hello.nfds = (uint32_t)nfds;
         memcpy(client->fds, fds, sizeof(fds));
@@ -106,16 +108,16 @@ static void receive(
         return;
     }
     symc_bootstrap_close_fds(fds, nfds);
-    if (client->state == SYMC_CLIENT_NEW && nbytes == sizeof(message) &&
-        message.magic == SYMC_BOOTSTRAP_MAGIC &&
+    if (client->state == SYMC_BOOTSTRAP_CLIENT_NEW &&
+        nbytes == sizeof(message) && message.magic == SYMC_BOOTSTRAP_MAGIC &&
         message.kind == SYMC_BOOTSTRAP_PROBE && !is_going(server))
         symc_bootstrap_acknowledge(client);
-    if (client->state == SYMC_CLIENT_NEW || nbytes != sizeof(message) ||
-        message.magic != SYMC_BOOTSTRAP_MAGIC)
+    if (client->state == SYMC_BOOTSTRAP_CLIENT_NEW ||
+        nbytes != sizeof(message) || message.magic != SYMC_BOOTSTRAP_MAGIC)
         symc_bootstrap_lose(server, client);
     else if (client->unacknowledged && message.kind == SYMC_BOOTSTRAP_ACK)
         symc_bootstrap_take_ack(server, client);
-    else if (client->state == SYMC_CLIENT_JOINED &&
+    else if (client->state == SYMC_BOOTSTRAP_CLIENT_JOINED &&
              message.kind == SYMC_BOOTSTRAP_GIVE_UP)
         symc_bootstrap_give_up(server, client);
 }
@@ -124,12 +126,13 @@ static void receive(
  * false where there are not so many. */
 static bool drop_silent(struct symc_bootstrap_server *server, int most)
 {
-    struct symc_client *oldest = NULL;
+    struct symc_bootstrap_client *oldest = NULL;
     int count = 0;
     char first;
 
-    for (struct symc_client *at = server->clients; at != NULL; at = at->next) {
-        if (at->state != SYMC_CLIENT_NEW)
+    for (struct symc_bootstrap_client *at = server->clients; at != NULL;
+         at = at->next) {
+        if (at->state != SYMC_BOOTSTRAP_CLIENT_NEW)
             continue;
         oldest = at; /* the newest is at the head */
         count++;
@@ -148,7 +151,7 @@ static bool drop_silent(struct symc_bootstrap_server *server, int most)
 static int add_client(struct symc_bootstrap_server *server, int fd, pid_t pid)
 {
     struct epoll_event event = {.events = EPOLLIN};
-    struct symc_client *client = symc_alloc(1, sizeof(*client));
+    struct symc_bootstrap_client *client = symc_alloc(1, sizeof(*client));
 
     event.data.ptr = client;
     if (client == NULL ||
@@ -184,8 +187,8 @@ static bool accept_client(struct symc_bootstrap_server *server)
     }
     if (fd < 0)
         return errno == ECONNABORTED || errno == EINTR;
-    if (symc_message_peer(fd, &uid, &pid) == 0 &&
-        symc_message_is_trusted(uid, pid)) {
+    if (symc_bootstrap_message_peer(fd, &uid, &pid) == 0 &&
+        symc_bootstrap_message_is_trusted(uid, pid)) {
         (void)add_client(server, fd, pid); /* who is not taken in tries again */
         return true;
     }
@@ -208,9 +211,9 @@ static bool welcome_some(struct symc_bootstrap_server *server)
 /* Whether a client that an event named is still there: a message of one may
  * have dropped others. */
 static bool is_client(const struct symc_bootstrap_server *server,
-    const struct symc_client *client)
+    const struct symc_bootstrap_client *client)
 {
-    const struct symc_client *at = server->clients;
+    const struct symc_bootstrap_client *at = server->clients;
 
     while (at != NULL && at != client)
         at = at->next;
@@ -226,7 +229,7 @@ symmcoll_status_t symc_bootstrap_serve(struct symc_bootstrap_server *server)
     do {
         count = epoll_wait(server->epoll, events, 32, 0);
         for (int i = 0; i < count; i++) {
-            struct symc_client *client = events[i].data.ptr;
+            struct symc_bootstrap_client *client = events[i].data.ptr;
 
             if (client == NULL && !welcome_some(server))
                 return fail_full(server, errno);

@@ -8,19 +8,19 @@
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/message.h"
 
-enum symc_client_state {
-    SYMC_CLIENT_NEW,     /* has sent nothing */
-    SYMC_CLIENT_JOINED,  /* waits for the others */
-    SYMC_CLIENT_SENDING, /* is being sent the ranks */
-    SYMC_CLIENT_SENT     /* has yet to acknowledge the last batch */
+enum symc_bootstrap_client_state {
+    SYMC_BOOTSTRAP_CLIENT_NEW,     /* has sent nothing */
+    SYMC_BOOTSTRAP_CLIENT_JOINED,  /* waits for the others */
+    SYMC_BOOTSTRAP_CLIENT_SENDING, /* is being sent the ranks */
+    SYMC_BOOTSTRAP_CLIENT_SENT     /* has yet to acknowledge the last batch */
 };
 
-struct symc_client {
-    struct symc_client *next;
+struct symc_bootstrap_client {
+    struct symc_bootstrap_client *next;
     struct symc_bootstrap_rendezvous *rendezvous;
     int fd;
     pid_t pid;
-    enum symc_client_state state;
+    enum symc_bootstrap_client_state state;
     struct symc_bootstrap_hello hello;
     int fds[SYMC_BOOTSTRAP_FDS];
     int sent;            /* ranks sent so far */
@@ -32,7 +32,7 @@ struct symc_client {
 /* What a rank offered, kept until it has been sent to all: a rank that has
  * acknowledged and left is still to be sent to those that wait for their
  * answer. */
-struct symc_held_offer {
+struct symc_bootstrap_held_offer {
     pid_t pid;
     uint64_t nbytes;
     uint64_t least;
@@ -50,8 +50,8 @@ struct symc_bootstrap_rendezvous {
     int joined;
     bool complete; /* all have joined: answers are sent */
     bool threads;  /* all of one process */
-    struct symc_client **ranks;
-    struct symc_held_offer *offers; /* of each rank, once complete */
+    struct symc_bootstrap_client **ranks;
+    struct symc_bootstrap_held_offer *offers; /* of each rank, once complete */
 
     /* Ranks that had joined and left when their deadline had passed. */
     bool *gone;
@@ -68,7 +68,7 @@ struct symc_bootstrap_server {
     int in_flight;    /* descriptors, to all clients */
     uint64_t refused; /* connections of other users */
     int64_t late_at;  /* since when a deadline has passed; 0: none has */
-    struct symc_client *clients;
+    struct symc_bootstrap_client *clients;
     struct symc_bootstrap_rendezvous *rendezvous_list;
     char **completed; /* names of completed rendezvous */
     size_t completed_count;
@@ -85,17 +85,19 @@ struct symc_bootstrap_server {
 
 void symc_bootstrap_close_fds(int *fds, int count);
 void symc_bootstrap_drop_client(
-    struct symc_bootstrap_server *server, struct symc_client *client);
+    struct symc_bootstrap_server *server, struct symc_bootstrap_client *client);
 
 /* Tell a client that its hello has been read: until then the end of the
  * connection says nothing about this server's job. */
-void symc_bootstrap_acknowledge(const struct symc_client *client);
+void symc_bootstrap_acknowledge(const struct symc_bootstrap_client *client);
 
 /* Send an error and drop the client: because of others, or of the client. */
 void symc_bootstrap_inform(struct symc_bootstrap_server *server,
-    struct symc_client *client, symmcoll_status_t status, const char *text);
+    struct symc_bootstrap_client *client, symmcoll_status_t status,
+    const char *text);
 void symc_bootstrap_refuse(struct symc_bootstrap_server *server,
-    struct symc_client *client, symmcoll_status_t status, const char *text);
+    struct symc_bootstrap_client *client, symmcoll_status_t status,
+    const char *text);
 
 /* "; 12 connections of other users were refused", or "": for an error that they
  * may explain. */
@@ -120,13 +122,13 @@ void symc_bootstrap_stop_listening(struct symc_bootstrap_server *server);
 /* Handle what a client has done: sent its hello, reported that its deadline has
  * passed, acknowledged a batch, closed.  These may release the client. */
 void symc_bootstrap_admit(
-    struct symc_bootstrap_server *server, struct symc_client *client);
+    struct symc_bootstrap_server *server, struct symc_bootstrap_client *client);
 void symc_bootstrap_give_up(
-    struct symc_bootstrap_server *server, struct symc_client *client);
+    struct symc_bootstrap_server *server, struct symc_bootstrap_client *client);
 void symc_bootstrap_take_ack(
-    struct symc_bootstrap_server *server, struct symc_client *client);
+    struct symc_bootstrap_server *server, struct symc_bootstrap_client *client);
 void symc_bootstrap_lose(
-    struct symc_bootstrap_server *server, struct symc_client *client);
+    struct symc_bootstrap_server *server, struct symc_bootstrap_client *client);
 
 /* Fail the rendezvous in which a deadline has passed, once all that had been
  * sent by then has been read. */

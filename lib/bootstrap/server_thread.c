@@ -40,7 +40,7 @@
 #define ONE_TABLE false
 #endif
 
-struct symc_server {
+struct symc_bootstrap_thread {
     pthread_t thread;
     const char *name; /* borrowed until `ready` */
     int64_t deadline_ns;
@@ -68,7 +68,7 @@ static bool leave_table(int keep)
     return true;
 }
 
-static symmcoll_status_t open_server(struct symc_server *server)
+static symmcoll_status_t open_server(struct symc_bootstrap_thread *server)
 {
     symmcoll_status_t status = symc_bootstrap_open_until(
         server->name, NULL, server->deadline_ns, &server->server);
@@ -82,7 +82,7 @@ static symmcoll_status_t open_server(struct symc_server *server)
     return status;
 }
 
-static void serve(struct symc_server *server)
+static void serve(struct symc_bootstrap_thread *server)
 {
     for (;;) {
         int64_t until = atomic_load(&server->until_ns);
@@ -105,7 +105,7 @@ static void serve(struct symc_server *server)
 
 static void *run_server(void *arg)
 {
-    struct symc_server *server = arg;
+    struct symc_bootstrap_thread *server = arg;
     symmcoll_status_t status;
 
     server->apart = leave_table(server->other);
@@ -122,7 +122,7 @@ static void *run_server(void *arg)
     return NULL;
 }
 
-static symmcoll_status_t connect_ends(struct symc_server *server)
+static symmcoll_status_t connect_ends(struct symc_bootstrap_thread *server)
 {
     int ends[2];
 
@@ -134,10 +134,10 @@ static symmcoll_status_t connect_ends(struct symc_server *server)
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symc_server_start(
-    const char *name, int64_t deadline_ns, struct symc_server **server, int *fd)
+symmcoll_status_t symc_bootstrap_thread_start(const char *name,
+    int64_t deadline_ns, struct symc_bootstrap_thread **server, int *fd)
 {
-    struct symc_server *made = symc_alloc(1, sizeof(*made));
+    struct symc_bootstrap_thread *made = symc_alloc(1, sizeof(*made));
     symmcoll_status_t status;
 
     if (made == NULL)
@@ -176,7 +176,8 @@ free_server:
     return status;
 }
 
-void symc_server_stop(struct symc_server *server, int64_t until_ns)
+void symc_bootstrap_thread_stop(
+    struct symc_bootstrap_thread *server, int64_t until_ns)
 {
     if (server == NULL)
         return;

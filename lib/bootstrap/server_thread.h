@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-struct symc_server;
+struct symc_bootstrap_thread;
 
 /*
  * Serve under a name, on a thread of its own.  *fd (out) is the caller's
@@ -16,11 +16,12 @@ struct symc_server;
  *
  * Errors: INVALID (the name is in use: by whom), NO_MEMORY, SYSTEM.
  */
-symmcoll_status_t symc_server_start(const char *name, int64_t deadline_ns,
-    struct symc_server **server, int *fd);
+symmcoll_status_t symc_bootstrap_thread_start(const char *name,
+    int64_t deadline_ns, struct symc_bootstrap_thread **server, int *fd);
 
 /* The caller is through: go on until all others have been told, at most until a
  * time (0: not at all), then release everything.  NULL is valid. */
-void symc_server_stop(struct symc_server *server, int64_t until_ns);
+void symc_bootstrap_thread_stop(
+    struct symc_bootstrap_thread *server, int64_t until_ns);
 
 #endif

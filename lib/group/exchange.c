@@ -61,7 +61,7 @@ static symmcoll_status_t exchange_all(
     struct symmcoll_group *group, int fd, int *fds)
 {
     struct symmcoll_world *world = group->world;
-    struct symc_inbox_exchange exchange = {.group = group->id,
+    struct symc_bootstrap_inbox_exchange exchange = {.group = group->id,
         .number = group->exchanges++,
         .rank = group->rank,
         .size = group->size,
@@ -72,7 +72,7 @@ static symmcoll_status_t exchange_all(
         .in_vain = is_in_vain,
         .arg = group};
     symmcoll_status_t status =
-        symc_inbox_exchange(&world->inbox, &exchange, fd, fds);
+        symc_bootstrap_inbox_exchange(&world->inbox, &exchange, fd, fds);
 
     return status == SYMMCOLL_OK ? status : find_reason(group, status);
 }

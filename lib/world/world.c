@@ -180,7 +180,7 @@ static symmcoll_status_t join_ranks(
         args.server_pidfd = &world->launcher;
 
     if (world->size == 1 && args.server == NULL) {
-        symc_inbox_open_none(&world->inbox);
+        symc_bootstrap_inbox_open_none(&world->inbox);
         world->peers[0] = (struct symc_peer){.view = world->own,
             .pid = getpid(),
             .pidfd = -1,
@@ -188,12 +188,12 @@ static symmcoll_status_t join_ranks(
             .inbox = -1};
         return SYMMCOLL_OK;
     }
-    status = symc_inbox_open(&world->inbox, &own.inbox);
+    status = symc_bootstrap_inbox_open(&world->inbox, &own.inbox);
     if (status != SYMMCOLL_OK)
         return status;
     status = symc_bootstrap_join(&args, &own, world->peers, &world->threads);
     if (status != SYMMCOLL_OK)
-        symc_inbox_close(&world->inbox);
+        symc_bootstrap_inbox_close(&world->inbox);
     return status;
 }
 
@@ -320,7 +320,7 @@ symmcoll_status_t symc_world_open(
 leave:
     symc_liveness_give_up(&made->own.block->liveness);
     pthread_mutex_destroy(&made->lock);
-    symc_inbox_close(&made->inbox);
+    symc_bootstrap_inbox_close(&made->inbox);
     symc_segments_close(&made->segments);
     symc_bootstrap_leave(made->peers, made->size);
     close(made->fd);
@@ -341,7 +341,7 @@ void symc_world_close(struct symmcoll_world *world, bool orderly)
     symc_callbacks_stop(&world->origin->callbacks);
     symc_monitor_stop(world, orderly);
     pthread_mutex_destroy(&world->lock);
-    symc_inbox_close(&world->inbox);
+    symc_bootstrap_inbox_close(&world->inbox);
     symc_segments_close(&world->segments);
     symc_bootstrap_leave(world->peers, world->size);
     close(world->fd);

@@ -70,7 +70,7 @@ struct symmcoll_world {
     struct symc_group_part first; /* as offered for the group of all ranks */
     _Atomic int64_t staging_left; /* of host.staging_budget; may be overdrawn */
     struct symc_segments segments;
-    struct symc_inbox inbox;
+    struct symc_bootstrap_inbox inbox;
     int launcher;         /* pidfd of the launcher, -1: none or unknown */
     ino_t launcher_inode; /* of that descriptor */
     struct symc_peer *peers;

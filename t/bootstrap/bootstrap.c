@@ -141,7 +141,7 @@ static void await_server(void)
 {
     int fd;
 
-    while (symc_connect(name, &fd) != 0)
+    while (symc_bootstrap_connect(name, &fd) != 0)
         usleep(1000);
     close(fd);
 }
@@ -462,15 +462,16 @@ static bool receives_the_last_message(void)
     bool heard;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sides) != 0 ||
-        symc_message_send(sides[0], "ours", 5, NULL, 0) != 0 ||
-        symc_message_send(sides[1], "last", 5, NULL, 0) != 0)
+        symc_bootstrap_message_send(sides[0], "ours", 5, NULL, 0) != 0 ||
+        symc_bootstrap_message_send(sides[1], "last", 5, NULL, 0) != 0)
         return false;
     close(sides[1]);
-    heard = symc_message_receive(sides[0], word, &nbytes, NULL, &nfds) == 0 &&
+    heard = symc_bootstrap_message_receive(
+                sides[0], word, &nbytes, NULL, &nfds) == 0 &&
             strcmp(word, "last") == 0;
     nbytes = sizeof(word);
-    heard = heard &&
-            symc_message_receive(sides[0], word, &nbytes, NULL, &nfds) == EPIPE;
+    heard = heard && symc_bootstrap_message_receive(
+                         sides[0], word, &nbytes, NULL, &nfds) == EPIPE;
     close(sides[0]);
     return heard;
 }

@@ -22,7 +22,7 @@ static char target[108];
 static int flood(void *arg)
 {
     struct sockaddr_un address;
-    unsigned length = symc_message_address(target, &address);
+    unsigned length = symc_bootstrap_message_address(target, &address);
     struct timespec pause = {.tv_nsec = 1000000};
 
     (void)arg;

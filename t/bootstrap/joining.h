@@ -121,7 +121,7 @@ static inline int all_true(int n, raw_rank_fn body)
 static inline int knock(void)
 {
     struct sockaddr_un address;
-    unsigned length = symc_message_address(name, &address);
+    unsigned length = symc_bootstrap_message_address(name, &address);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
     for (int i = 0; i < 20000; i++) {
@@ -136,7 +136,7 @@ static inline int knock(void)
 static inline void say(
     const void *data, size_t nbytes, const int *fds, int nfds)
 {
-    symc_message_send(knock(), data, nbytes, fds, nfds);
+    symc_bootstrap_message_send(knock(), data, nbytes, fds, nfds);
 }
 
 static inline struct symc_bootstrap_hello sane_hello(int rank, int size)

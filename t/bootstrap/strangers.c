@@ -94,7 +94,7 @@ static int knock_as_another_user(void *arg)
     if (setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0)
         return 0;
     polled.fd = knock();
-    symc_message_send(polled.fd, &hello, sizeof(hello), NULL, 0);
+    symc_bootstrap_message_send(polled.fd, &hello, sizeof(hello), NULL, 0);
     poll(&polled, 1, 10000);
     /* A leak checker could not look at a process of another user. */
     _exit(recv(polled.fd, &byte, 1, MSG_DONTWAIT) <= 0 ? 0 : 1);
@@ -211,7 +211,7 @@ static void test_pid_namespaces(void)
 static int squat(void *arg)
 {
     struct sockaddr_un address;
-    unsigned length = symc_message_address(name, &address);
+    unsigned length = symc_bootstrap_message_address(name, &address);
     int *user = arg;
     int fd;
 
@@ -246,7 +246,7 @@ static int finds_a_full_socket(int rank, int size, void *arg)
     snprintf(owner, sizeof(owner), "user %d", *(int *)arg);
     if (rank == 1 && *(int *)arg == (int)geteuid())
         expected = SYMMCOLL_ERR_TIMEOUT;
-    while (symc_connect(name, &fd) != EAGAIN)
+    while (symc_bootstrap_connect(name, &fd) != EAGAIN)
         usleep(1000);
     return fails(rank, size, expected, owner) &&
                    strstr(symmcoll_last_error(), name) != NULL &&

@@ -63,7 +63,7 @@ static void send_with_fds(
 
     for (unsigned i = 0; i < nfds; i++)
         fds[i] = open("/dev/null", O_RDWR | O_CLOEXEC);
-    (void)symc_message_send(fd, message, nbytes, fds, (int)nfds);
+    (void)symc_bootstrap_message_send(fd, message, nbytes, fds, (int)nfds);
     for (unsigned i = 0; i < nfds; i++)
         close(fds[i]);
 }
@@ -96,7 +96,7 @@ static void hear(int fd)
     int fds[SYMC_BOOTSTRAP_BATCH * SYMC_BOOTSTRAP_FDS];
     int nfds = sizeof(fds) / sizeof(fds[0]);
 
-    (void)symc_message_receive(fd, &answer, &nbytes, fds, &nfds);
+    (void)symc_bootstrap_message_receive(fd, &answer, &nbytes, fds, &nfds);
     for (int i = 0; i < nfds; i++)
         close(fds[i]);
 }
@@ -249,7 +249,7 @@ static void test_rank(struct input *input)
 
     snprintf(name, sizeof(name), "symmcoll-fuzz-rank-%ld-%u", (long)getpid(),
         calls++);
-    length = (socklen_t)symc_message_address(name, &address);
+    length = (socklen_t)symc_bootstrap_message_address(name, &address);
     server.listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (bind(server.listener, (void *)&address, length) != 0 ||
         listen(server.listener, 4) != 0 ||

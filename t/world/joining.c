@@ -70,7 +70,7 @@ static struct symc_block *join_by_hand(const struct faults_rank *self)
     struct symc_config *config;
     struct symc_bootstrap_own own = {.inbox = -1};
     struct symc_block_view *view = &own.view;
-    struct symc_inbox inbox;
+    struct symc_bootstrap_inbox inbox;
     struct symc_backend_layout layout;
     size_t trace, channel;
     bool threads;
@@ -90,7 +90,7 @@ static struct symc_block *join_by_hand(const struct faults_rank *self)
             SYMMCOLL_OK ||
         symc_segment_offer(&segments, channel + layout.staging, channel,
             &view->first) != SYMMCOLL_OK ||
-        symc_inbox_open(&inbox, &own.inbox) != SYMMCOLL_OK)
+        symc_bootstrap_inbox_open(&inbox, &own.inbox) != SYMMCOLL_OK)
         return NULL;
     view->block->first = view->first;
     own.least = view->first.offset + view->first.nbytes;
