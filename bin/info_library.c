@@ -134,18 +134,6 @@ static void add_module(struct info_table *table, const char *name)
     info_text(table, loaded ? NULL : symmcoll_last_error());
 }
 
-/* The NAME of symmcoll_NAME.so; false for other files. */
-static bool cut_module_name(const char *file, char *name, size_t nbytes)
-{
-    size_t length = strlen(file), prefix = strlen("symmcoll_");
-
-    if (strncmp(file, "symmcoll_", prefix) != 0 || length <= prefix + 3 ||
-        strcmp(file + length - 3, ".so") != 0)
-        return false;
-    snprintf(name, nbytes, "%.*s", (int)(length - prefix - 3), file + prefix);
-    return true;
-}
-
 /* Modules that have a row whether they are installed or not. */
 static const char *const expected[] = {"cuda", "mpi"};
 
@@ -166,7 +154,7 @@ static void add_other_modules(struct info_table *table)
     for (int i = 0; i < count; i++) {
         char name[256];
 
-        if (cut_module_name(entries[i]->d_name, name, sizeof(name)) &&
+        if (symc_module_name(entries[i]->d_name, name, sizeof(name)) &&
             !is_expected(name))
             add_module(table, name);
         free(entries[i]);

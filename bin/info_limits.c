@@ -118,8 +118,13 @@ static void add_bytes(
 
 void info_add_memory(struct info_out *out, const struct symc_config *config)
 {
+    const struct symc_log silent = {.level = SYMC_LOG_OFF};
+    struct symc_registry registry;
+    /* What is wrong with a backend is in the table of them. */
     const struct symc_backend_layout layout =
-        symc_registry_layout(config, INFO_RANKS);
+        symc_registry_open(&registry, config, &silent) == SYMMCOLL_OK
+            ? symc_registry_layout(&registry, config, INFO_RANKS)
+            : (struct symc_backend_layout){0};
     size_t block =
         symc_block_nbytes(symc_trace_nbytes(config->trace_buffer_size));
     size_t part = symc_round_to_page(SYMC_GROUP_CHANNEL + layout.channel);

@@ -43,6 +43,7 @@ struct symc_settings {
 struct symc_core {
     void *group;
     const char *name; /* the group's */
+    const struct symc_kind_info *kinds; /* by enum symc_kind */
     const struct symc_settings *settings;
     const struct symc_waiting *waiting;
     const _Atomic uint32_t *stopped; /* not 0: the group has failed */
@@ -75,6 +76,14 @@ struct symc_core {
     symmcoll_status_t (*expire)(
         void *group, const struct symc_op *op, const bool *missing);
     int64_t (*now)(void); /* monotonic ns */
+
+    /* Wait for a word that a member writes, as symc_wait_long(): it has at
+     * least that value, failed() of that member, or the time has passed. */
+    enum symc_wait_end (*wait)(void *group, const _Atomic uint64_t *word,
+        uint64_t target, int member, struct symc_wait_budget *budget);
+    /* A word has been written, or an operation got further: wake a member's
+     * threads that wait; -1: all members'.  Any thread may call it. */
+    void (*wake)(void *group, int member);
 };
 
 #define SYMC_FLIGHTS 8 /* operations that may be under way; a power of two */
@@ -86,13 +95,32 @@ enum symc_advance {
     SYMC_ADVANCE_EXPIRED /* the last time: its deadline has passed */
 };
 
-/* Collectives. start() may do all the work and return the final status, or
- * return IN_PROGRESS and a token for test() and cancel(). */
+/*
+ * Operations.  The group calls start(), issue() and advance() in the order of
+ * calls, and one at a time; what it has started it tests, until that has a
+ * final status or is cancelled.
+ *
+ * A backend of host memory compares what the members pass before it moves
+ * anything, and it alone: an operation of another memory it compares in the
+ * same way and does nothing else.  Then all members start it in the backend of
+ * that memory, in the same order.
+ *
+ * An error of start() is one that all members have alike, for it follows from
+ * the operation; any other error, and each of test(), fails the group.
+ */
 struct symc_coll_ops {
+    /* Which kinds it serves; NULL: all operations of all members. */
+    bool (*serves)(const struct symc_kind_info *info);
+    /* Do it, and return the final status; or begin, and return IN_PROGRESS and
+     * a token. */
     symmcoll_status_t (*start)(
         void *state, const struct symc_op *op, void **token);
+    /* IN_PROGRESS or the final status, after which the token is the backend's.
+     * What it calls core->wake() for may have got further. */
     symmcoll_status_t (*test)(void *state, void *token);
-    void (*cancel)(void *state, void *token);
+    /* Stop.  IN_PROGRESS: bytes of the caller may still change, ask again; any
+     * other: none will, and the token is the backend's. */
+    symmcoll_status_t (*cancel)(void *state, void *token);
 
     /* Optional, all three: operations that are begun and end later, in the
      * order of issue.  issue() begins one without waiting, or returns false
@@ -118,17 +146,26 @@ struct symc_backend {
      * own; first, whatever else changes. */
     uint64_t interface;
     const char *name;
-    uint32_t priority; /* larger is tried first among those that probe OK */
+    uint32_t priority;       /* larger is tried first, of one kind of memory */
+    enum symc_memory memory; /* whose operations it serves */
 
-    /* What this backend wants of every member's part of a group's segment, for
-     * a group of so many; NULL: nothing. */
+    /* Whether an address is in that memory, and on which device.  NULL: memory
+     * is the host's, or nobody asks.  Any thread may call it at any time. */
+    bool (*find)(const void *data, int16_t *device);
+
+    /* What a backend of host memory wants of every member's part of a group's
+     * segment, for a group of so many; NULL: nothing. */
     void (*layout)(const struct symc_settings *settings, int size,
         struct symc_backend_layout *layout);
     /* OK where this backend can serve such a group, else the reason. */
     symmcoll_status_t (*probe)(const struct symc_peers *peers);
-    /* core and peers are borrowed until close(). */
+    /* core and peers are borrowed until close().  All members call it, and use
+     * the backend if it returns OK to all of them.  A backend of other memory
+     * than the host's finds no channels and no staging. */
     symmcoll_status_t (*open)(const struct symc_core *core,
         const struct symc_peers *peers, void **state);
+    /* Where a cancel() has not ended it keeps what is still in use, but calls
+     * the core no more. */
     void (*close)(void *state);
     const struct symc_coll_ops *coll;
 };

@@ -26,6 +26,17 @@ static bool is_name(const char *name)
            name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
 }
 
+bool symc_module_name(const char *file, char *name, size_t nbytes)
+{
+    size_t length = strlen(file), prefix = strlen("symmcoll_");
+
+    if (strncmp(file, "symmcoll_", prefix) != 0 || length <= prefix + 3 ||
+        strcmp(file + length - 3, ".so") != 0)
+        return false;
+    snprintf(name, nbytes, "%.*s", (int)(length - prefix - 3), file + prefix);
+    return true;
+}
+
 symmcoll_status_t symc_module_load(
     const char *name, const struct symc_backend **backend)
 {

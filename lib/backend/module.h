@@ -11,6 +11,9 @@
 /* The folder of modules: SYMMCOLL_MODULE_DIR, else where they are installed. */
 const char *symc_module_folder(void);
 
+/* The NAME of symmcoll_NAME.so; false for other files. */
+bool symc_module_name(const char *file, char *name, size_t nbytes);
+
 /*
  * Load a module by name ("cuda").
  * Errors: UNSUPPORTED (the file, and what the loader said; or another interface).

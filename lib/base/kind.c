@@ -4,7 +4,8 @@
  */
 #include "base/kind.h"
 
-#define COMPARE_MOVED (SYMC_COMPARE_COUNT | SYMC_COMPARE_DTYPE)
+#define COMPARE_MOVED \
+    (SYMC_COMPARE_COUNT | SYMC_COMPARE_DTYPE | SYMC_COMPARE_MEMORY)
 #define COMPARE_REDUCED (COMPARE_MOVED | SYMC_COMPARE_OP)
 
 /* clang-format off */
@@ -49,6 +50,10 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
         .in_parts = SYMC_NO_PART, .out_parts = SYMC_ONE_PART,
         .traits = SYMC_PAIR, .counter = SYMC_COUNT_P2P,
         .compared = COMPARE_MOVED},
+    [SYMC_OPEN_BACKEND] = {
+        .name = "open_backend", .trace = "open_backend",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS,
+        .counter = SYMC_COUNT_NONE, .compared = COMPARE_MOVED},
 };
 /* clang-format on */
 

@@ -22,7 +22,8 @@ enum symc_kind {
     SYMC_BROADCAST = 7,
     SYMC_SEND = 8,
     SYMC_RECV = 9,
-    SYMC_KIND_COUNT = 10
+    SYMC_OPEN_BACKEND = 10, /* nobody calls it: the group runs it */
+    SYMC_KIND_COUNT = 11
 };
 
 enum symc_trait {
@@ -38,7 +39,8 @@ enum symc_trait {
 enum symc_counter {
     SYMC_COUNT_COLLECTIVE, /* operations of all members */
     SYMC_COUNT_P2P,        /* those of a pair, as this rank has called them */
-    SYMC_COUNTERS
+    SYMC_COUNTERS,
+    SYMC_COUNT_NONE = SYMC_COUNTERS /* it is not recorded, either */
 };
 
 /* What must be the same on all ranks; on both, where there are two. */
@@ -46,7 +48,8 @@ enum symc_compared {
     SYMC_COMPARE_COUNT = 1,
     SYMC_COMPARE_DTYPE = 2,
     SYMC_COMPARE_OP = 4,
-    SYMC_COMPARE_ROOT = 8
+    SYMC_COMPARE_ROOT = 8,
+    SYMC_COMPARE_MEMORY = 16
 };
 
 /* The size of a buffer in parts, each of the operation's count. */

@@ -6,6 +6,15 @@
 
 #include <stdio.h>
 
+const char *symc_memory_name(unsigned int memory)
+{
+    static const char *const names[SYMC_MEMORY_KINDS] = {
+        [SYMC_MEMORY_HOST] = "host memory",
+        [SYMC_MEMORY_DEVICE] = "device memory"};
+
+    return memory < SYMC_MEMORY_KINDS ? names[memory] : "unknown memory";
+}
+
 const char *symc_op_format(enum symc_kind kind, uint64_t seq, const char *label,
     char *buffer, size_t nbytes)
 {

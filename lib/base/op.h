@@ -12,6 +12,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Where buffers are.  Travels between ranks: never renumbered. */
+enum symc_memory {
+    SYMC_MEMORY_HOST = 0,
+    SYMC_MEMORY_DEVICE = 1,
+    SYMC_MEMORY_KINDS = 2 /* at most 16 */
+};
+
+/* "host memory"; "unknown memory" for an unknown number.  Static. */
+const char *symc_memory_name(unsigned int memory);
+
 #define SYMC_LABEL_MAX 32
 
 struct symc_op {
@@ -26,7 +36,9 @@ struct symc_op {
     void *out;
     const void *in;
     uint32_t elem;  /* bytes of an element; 1 for a barrier */
+    uint8_t memory; /* enum symc_memory: of both buffers, or of none */
     uint8_t flight; /* the group's: where it keeps what it knows of it */
+    int16_t device; /* which device of that kind of memory */
     union {
         double factor; /* PREMUL_SUM: this rank's */
         int64_t tag;   /* of a pair's */
@@ -35,6 +47,7 @@ struct symc_op {
                       is served */
     uint64_t wire;   /* the same, of all that the members do together */
     uint64_t issued; /* symc_ticks() of the call; 0: now */
+    void *stream;    /* the caller's, of a device; or NULL */
     int64_t timeout_ns;         /* from the moment it starts; SYMC_NEVER */
     char label[SYMC_LABEL_MAX]; /* the caller's, or "" */
 };

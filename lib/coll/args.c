@@ -108,6 +108,38 @@ static symmcoll_status_t check_buffers(struct symmcoll_group *group,
         smaller - larger);
 }
 
+/* Some backend knows memory that is not the host's: ask where the buffers are.
+ * Those of which no byte is used are nowhere. */
+static __attribute__((noinline)) symmcoll_status_t find_memory(
+    struct symmcoll_group *group, const struct symc_kind_info *info,
+    struct symc_op *op)
+{
+    const struct symc_registry *registry = &group->world->registry;
+    bool is_root = op->root == group->rank;
+    bool in = info->in_parts != SYMC_NO_PART &&
+              (is_root || (info->traits & SYMC_FROM_ROOT) == 0);
+    bool out = info->out_parts != SYMC_NO_PART &&
+               (is_root || (info->traits & SYMC_TO_ROOT) == 0);
+    int16_t device;
+    enum symc_memory memory;
+
+    if (op->count == 0 || (!in && !out))
+        return SYMMCOLL_OK;
+    memory = symc_registry_find(registry, in ? op->in : op->out, &device);
+    op->memory = (uint8_t)memory;
+    op->device = device;
+    if (!in || !out)
+        return SYMMCOLL_OK;
+    memory = symc_registry_find(registry, op->out, &device);
+    if (memory == op->memory && device == op->device)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected out and in in one memory, found out in %s of device %d "
+        "and in in %s of device %d",
+        symc_kind_name(op->kind), symc_memory_name(memory), device,
+        symc_memory_name(op->memory), op->device);
+}
+
 symmcoll_status_t symc_coll_check(
     struct symmcoll_group *group, struct symc_op *op)
 {
@@ -123,5 +155,9 @@ symmcoll_status_t symc_coll_check(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a root of 0 to %d, found %d",
             symc_kind_name(op->kind), group->size - 1, op->root);
-    return check_buffers(group, info, op);
+    status = check_buffers(group, info, op);
+    if (__builtin_expect(group->world->registry.finds, 0) &&
+        status == SYMMCOLL_OK)
+        return find_memory(group, info, op);
+    return status;
 }

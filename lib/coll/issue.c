@@ -32,7 +32,8 @@ static symmcoll_status_t apply_call(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected flags of 0, found 0x%x", symc_kind_name(op->kind),
             call->flags);
-    if (call->stream != NULL)
+    op->stream = call->stream;
+    if (call->stream != NULL && op->memory == SYMC_MEMORY_HOST)
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "%s: a stream is for device memory, the buffers are in host memory",
             symc_kind_name(op->kind));

@@ -44,6 +44,7 @@ enum symc_trace_form {
  * bytes. */
 struct symc_config {
     int64_t profile; /* enum symc_profile */
+    char *backends;  /* names, separated by commas; "": all there are */
 
     /* timeouts */
     int64_t timeouts_init;       /* init: the rendezvous of the ranks */

@@ -29,6 +29,14 @@ const struct symc_option symc_options[] = {
         .help = "The set of values that apply below all files; compat-2024 has "
                 "those of torch.distributed in mid-2024.",
     },
+    {
+        .key = "backends",
+        TEXT(backends),
+        .dflt = "",
+        .help = "Which backends may be used: names, separated by commas; empty "
+                "for those that are built in and every module that is "
+                "installed.",
+    },
 
     {
         .key = "timeouts.init",

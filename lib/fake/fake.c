@@ -52,6 +52,8 @@ static symmcoll_status_t start_alone(
     if (core->failed(core->group, -1))
         return core->failure(core->group, op, -1);
     core->record(core->group, op);
+    if (op->memory != SYMC_MEMORY_HOST)
+        return SYMMCOLL_OK; /* it agrees with itself */
     if (symc_kind_has(op->kind, SYMC_REDUCES))
         reduce_alone(op);
     else if (op->out != op->in && op->count > 0)

@@ -49,6 +49,8 @@ static void record(void *context, const struct symc_op *op)
     struct symmcoll_group *group = context;
     struct symc_flight *flight = symc_group_flight(group, op);
 
+    if (op->seq == 0)
+        return; /* the group's own */
     if (flight->entry == NULL && group->trace >= 0)
         flight->entry =
             symc_trace_start(&group->world->trace, group->trace, op);
@@ -166,21 +168,63 @@ static symmcoll_status_t expire(
     return status;
 }
 
+/* ---- waiting ---- */
+
+/* Whom a thread waits for. */
+struct awaited {
+    struct symmcoll_group *group;
+    int member;
+};
+
+static bool look(void *arg)
+{
+    const struct awaited *awaited = arg;
+
+    return failed(awaited->group, awaited->member);
+}
+
+static enum symc_wait_end wait_for(void *context, const _Atomic uint64_t *word,
+    uint64_t target, int member, struct symc_wait_budget *budget)
+{
+    struct symmcoll_group *group = context;
+    struct awaited awaited = {group, member};
+    struct symc_watch watch = {.waiting = group->core.waiting,
+        .doorbell = group->doorbells[group->rank],
+        .stopped = &group->members.stopped,
+        .look = look,
+        .arg = &awaited};
+
+    return symc_wait_long(&watch, word, target, budget);
+}
+
+static void wake(void *context, int member)
+{
+    const struct symmcoll_group *group = context;
+
+    for (int r = 0; r < group->size; r++) {
+        if (member < 0 || r == member)
+            symc_doorbell_notify(group->doorbells[r]);
+    }
+}
+
 void symc_group_make_core(struct symmcoll_group *group)
 {
     group->settings = symc_registry_settings(group->world->config);
     group->core = (struct symc_core){.group = group,
         .name = group->name,
+        .kinds = symc_kinds,
         .settings = &group->settings,
         .waiting = &group->world->origin->waiting,
         .stopped = &group->members.stopped,
         .fail = symc_fail,
         .log = log_line,
-        .exchange = symc_group_exchange,
+        .exchange = symc_slot_exchange,
         .reserve = reserve,
         .record = record,
         .failed = failed,
         .failure = failure,
         .expire = expire,
-        .now = symc_now_ns};
+        .now = symc_now_ns,
+        .wait = wait_for,
+        .wake = wake};
 }

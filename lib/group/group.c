@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Groups: membership, opening and closing, the running of one operation.
+ * Groups: membership, opening and closing.
  */
 #include "group/group.h"
 #include "registry/registry.h"
@@ -9,147 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- running ---- */
-
-/* An operation has ended with an error that all ranks have come to: those who
- * end for it are to be understood.  The first that succeeds after it takes the
- * note back: then the rank has gone on. */
-static __attribute__((noinline)) void note_end(struct symmcoll_group *group,
-    const struct symc_op *op, symmcoll_status_t status)
-{
-    if (status == SYMMCOLL_OK)
-        symc_members_withdraw_note(&group->members);
-    else if (group->size > 1 && (status == SYMMCOLL_ERR_MISMATCH ||
-                                    status == SYMMCOLL_ERR_NO_MEMORY))
-        symc_members_note(&group->members, status, op);
-    else
-        return;
-    group->noted = status != SYMMCOLL_OK;
-}
-
-/* An operation has ended: the one place where that is recorded. */
-static inline void end(struct symmcoll_group *group, const struct symc_op *op,
-    symmcoll_status_t status)
-{
-    struct symc_flight *flight = symc_group_flight(group, op);
-
-    if (flight->entry != NULL)
-        symc_trace_end(
-            &group->world->trace, flight->entry, status == SYMMCOLL_OK);
-    flight->entry = NULL;
-    if (__builtin_expect(status != SYMMCOLL_OK || group->noted, 0))
-        note_end(group, op, status);
-}
-
-/* The numbers of the next operation, and that it has them.  Under the group's
- * ticket: no other thread writes them. */
-static inline void take_numbers(
-    const struct symmcoll_group *group, struct symc_op *op)
-{
-    unsigned int counter = symc_kinds[op->kind].counter;
-
-    op->seq =
-        atomic_load_explicit(&group->seq[counter], memory_order_relaxed) + 1;
-    op->wire = group->wire + 1;
-    op->flight = (uint8_t)(op->wire % SYMC_FLIGHTS);
-}
-
-static inline void keep_numbers(
-    struct symmcoll_group *group, const struct symc_op *op)
-{
-    unsigned int counter = symc_kinds[op->kind].counter;
-
-    atomic_store_explicit(&group->seq[counter], op->seq, memory_order_relaxed);
-    group->wire = op->wire;
-}
-
-symmcoll_status_t symc_group_run(
-    struct symmcoll_group *group, struct symc_op *op)
-{
-    const struct symc_coll_ops *coll = group->backend->coll;
-    void *token = NULL;
-    symmcoll_status_t status;
-
-    if (__builtin_expect(atomic_load_explicit(&group->members.stopped,
-                             memory_order_acquire) != 0,
-            0))
-        return symc_members_status(&group->members, op);
-    take_numbers(group, op);
-    keep_numbers(group, op);
-    status = coll->start(group->state, op, &token);
-    while (status == SYMMCOLL_IN_PROGRESS) {
-        sched_yield();
-        status = coll->test(group->state, token);
-    }
-    end(group, op, status);
-    return status;
-}
-
-static bool has_failed(void *context)
-{
-    struct symmcoll_group *group = context;
-
-    return atomic_load_explicit(
-               &group->members.stopped, memory_order_acquire) != 0;
-}
-
-/* The same without waiting; false where the backend cannot, or the group has
- * failed: then running it says so. */
-static bool issue_in_queue(void *context, struct symc_op *op)
-{
-    struct symmcoll_group *group = context;
-
-    if (has_failed(group))
-        return false;
-    take_numbers(group, op);
-    if (!group->backend->coll->issue(group->state, op))
-        return false;
-    keep_numbers(group, op);
-    return true;
-}
-
-static symmcoll_status_t advance_in_queue(
-    void *context, const struct symc_op *op, enum symc_advance how)
-{
-    struct symmcoll_group *group = context;
-
-    symmcoll_status_t status =
-        group->backend->coll->advance(group->state, op, how);
-
-    if (status != SYMMCOLL_IN_PROGRESS)
-        end(group, op, status);
-    return status;
-}
-
-static void doze_in_queue(
-    void *context, const struct symc_op *op, int64_t until_ns)
-{
-    struct symmcoll_group *group = context;
-
-    group->backend->coll->doze(group->state, op, until_ns);
-}
-
-static symmcoll_status_t run_in_queue(void *group, struct symc_op *op)
-{
-    return symc_group_run(group, op);
-}
-
-static void expire_in_queue(void *context, const struct symc_op *op)
-{
-    struct symmcoll_group *group = context;
-    /* Not its number: the progress thread may be about to write that. */
-    struct symc_op known = {.kind = op->kind};
-    char text[SYMC_OP_TEXT];
-
-    memcpy(known.label, op->label, sizeof(known.label));
-    symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, &known, NULL,
-        "rank %d waited for %s of group %s in vain, and errors.blocking_wait "
-        "is on",
-        group->rank,
-        symc_op_format(known.kind, 0, known.label, text, sizeof(text)),
-        group->name);
-}
 
 /* ---- opening ---- */
 
@@ -160,6 +19,7 @@ static void free_tables(struct symmcoll_group *group)
     free(group->doorbells);
     free(group->channels);
     free(group->staging);
+    free(group->verdicts);
 }
 
 static symmcoll_status_t make_tables(struct symmcoll_group *group)
@@ -247,24 +107,6 @@ static void make_members(struct symmcoll_group *group)
     members->doorbells = group->doorbells;
 }
 
-static symmcoll_status_t open_backend(struct symmcoll_group *group)
-{
-    symmcoll_status_t status;
-
-    group->peers = (struct symc_peers){.rank = group->rank,
-        .size = group->size,
-        .threads = group->world->threads,
-        .doorbells = group->doorbells,
-        .channels = group->channels,
-        .staging = group->staging,
-        .staging_nbytes = group->staging_nbytes};
-    symc_group_make_core(group);
-    status = symc_registry_choose(&group->peers, &group->backend);
-    if (status != SYMMCOLL_OK)
-        return status;
-    return group->backend->open(&group->core, &group->peers, &group->state);
-}
-
 /* The name of a group or what describes it, with that of its world: a process
  * may have several.  The default world's are as torch.distributed's. */
 static void format_name(const struct symmcoll_world *world, const char *name,
@@ -279,8 +121,7 @@ static void format_name(const struct symmcoll_world *world, const char *name,
 symmcoll_status_t symc_group_open(
     struct symmcoll_world *world, struct symmcoll_group **group)
 {
-    struct symc_queue_ops ops = {
-        .run = run_in_queue, .expire = expire_in_queue, .size = world->size};
+    struct symc_queue_ops ops;
     size_t nbytes = (sizeof(struct symmcoll_group) + SYMC_FALSE_SHARING - 1) /
                     SYMC_FALSE_SHARING * SYMC_FALSE_SHARING;
     struct symmcoll_group *made = aligned_alloc(SYMC_FALSE_SHARING, nbytes);
@@ -308,20 +149,15 @@ symmcoll_status_t symc_group_open(
         world->trace.ring, made->name, desc, made->rank, made->size);
     /* Before the backend, which may wait for the others. */
     symc_world_add(world, &made->members);
-    status = open_backend(made);
+    symc_group_make_core(made);
+    status = symc_slot_open_host(made);
     if (status != SYMMCOLL_OK)
         goto remove;
-    ops.group = made;
-    if (made->backend->coll->issue != NULL) {
-        ops.issue = issue_in_queue;
-        ops.has_failed = has_failed;
-        ops.advance = advance_in_queue;
-        ops.doze = doze_in_queue;
-    }
+    ops = symc_group_queue_ops(made);
     symc_queue_init(&made->queue, &ops, world->origin);
     symc_logf(&world->log, SYMC_LOG_DEBUG,
         "group %s: rank %d of %d, backend %s, %s", made->name, made->rank,
-        made->size, made->backend->name,
+        made->size, made->slots[SYMC_MEMORY_HOST].backend->name,
         world->origin->waiting.oversubscribed ? "more ranks than processors"
                                               : "a processor for each rank");
     *group = made;
@@ -336,17 +172,19 @@ free_tables:
     return status;
 }
 
-void symc_group_close(struct symmcoll_group *group)
+symmcoll_status_t symc_group_close(struct symmcoll_group *group)
 {
     struct symmcoll_world *world = group->world;
+    symmcoll_status_t status;
 
     symc_queue_destroy(&group->queue);
     symc_world_remove(world, &group->members);
-    group->backend->close(group->state);
+    status = symc_slots_close(group);
     symc_segment_leave(group->segment);
     symc_world_return_staging(world, group->staging_nbytes);
     free_tables(group);
     free(group);
+    return status;
 }
 
 /* ---- queries ---- */

@@ -15,7 +15,23 @@
 /* What the group knows of an operation while it is under way. */
 struct symc_flight {
     struct symc_trace_entry *entry; /* NULL: not recorded, or not yet */
+    void *token;                    /* the backend's, once it has begun */
+    _Atomic bool begun; /* compared, and started in its memory's backend */
 };
+
+/* What serves the operations of one kind of memory.  INVARIANT: all members
+ * have opened it, or none has. */
+struct symc_slot {
+    const struct symc_backend *backend; /* NULL: not open */
+    void *state;
+    symmcoll_status_t refused; /* OK: by nobody so far */
+    char reason[SYMC_DETAIL_MAX / 2];
+    void *owned[SYMC_FLIGHTS + 1]; /* tokens that could not be cancelled */
+    int nowned;
+};
+
+/* What a member says when a slot is opened. */
+struct symc_verdict;
 
 struct symmcoll_group {
     struct symmcoll_world *world;
@@ -39,8 +55,12 @@ struct symmcoll_group {
     uint32_t exchanges;    /* of descriptors, so far */
     struct symc_flight flights[SYMC_FLIGHTS + 1];
 
-    const struct symc_backend *backend;
-    void *state;
+    struct symc_slot slots[SYMC_MEMORY_KINDS]; /* the host's is always open */
+    struct symc_verdict *verdicts;             /* of all, while one is opened */
+    const struct symc_backend *opened;         /* what is being opened */
+    uint32_t rounds;    /* of opening: 0: none is being opened */
+    bool decided;       /* nothing more is said about it */
+    int64_t opening_ns; /* how long the others may take */
     struct symc_settings settings;
     struct symc_core core;
     struct symc_peers peers;
@@ -53,12 +73,17 @@ struct symmcoll_group {
 symmcoll_status_t symc_group_open(
     struct symmcoll_world *world, struct symmcoll_group **group);
 
-/* Release a group that has been stopped. */
-void symc_group_close(struct symmcoll_group *group);
+/* Release a group that has been stopped.  Errors: as symc_slots_close(). */
+symmcoll_status_t symc_group_close(struct symmcoll_group *group);
+
+/* ---- run.c ---- */
 
 /* Run one operation, whose ticket is served, to its end. */
 symmcoll_status_t symc_group_run(
     struct symmcoll_group *group, struct symc_op *op);
+
+/* What the queue may ask of a group. */
+struct symc_queue_ops symc_group_queue_ops(struct symmcoll_group *group);
 
 /* Where an operation of a pair is: one at a time. */
 #define SYMC_FLIGHT_PAIR SYMC_FLIGHTS
@@ -68,6 +93,34 @@ static inline struct symc_flight *symc_group_flight(
 {
     return &group->flights[op->flight];
 }
+
+/* ---- slot.c ---- */
+
+/* Open the backend of host memory, before the group is used. */
+symmcoll_status_t symc_slot_open_host(struct symmcoll_group *group);
+
+/* Open that of an operation's memory where it is not: all members are here, for
+ * they have compared it. */
+symmcoll_status_t symc_slot_open(
+    struct symmcoll_group *group, const struct symc_op *op);
+
+/* As of struct symc_core, while a slot is opened or at any other time. */
+symmcoll_status_t symc_slot_exchange(void *group, int fd, int *fds);
+
+/* Close all, first what could not be cancelled.  Errors: DEVICE (whose buffers
+ * a backend still owns). */
+symmcoll_status_t symc_slots_close(struct symmcoll_group *group);
+
+/* Start an operation in the backend of its memory. */
+symmcoll_status_t symc_slot_start(
+    struct symmcoll_group *group, const struct symc_op *op);
+
+/* Test one that has begun: IN_PROGRESS, or its status. */
+symmcoll_status_t symc_slot_advance(struct symmcoll_group *group,
+    const struct symc_op *op, enum symc_advance how);
+
+/* Wait until it may have got further, or until then. */
+void symc_slot_doze(struct symmcoll_group *group, int64_t until_ns);
 
 /* The settings of the group's world. */
 const struct symc_config *symc_group_config(const struct symmcoll_group *group);

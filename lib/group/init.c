@@ -45,7 +45,8 @@ static symmcoll_status_t init(
     symc_logf(&made->log, SYMC_LOG_INFO,
         "world '%s': rank %d of %d (%s), backend %s, started by %s", made->name,
         made->rank, made->size, made->threads ? "threads" : "processes",
-        made->all->backend->name, made->rendezvous.launcher);
+        made->all->slots[SYMC_MEMORY_HOST].backend->name,
+        made->rendezvous.launcher);
     *world = made;
     return SYMMCOLL_OK;
 }
@@ -63,7 +64,7 @@ symmcoll_status_t symmcoll_init(
 static symmcoll_status_t finalize(struct symmcoll_world *world)
 {
     char detail[SYMC_DETAIL_MAX];
-    symmcoll_status_t status;
+    symmcoll_status_t status, closed;
 
     if (world == NULL)
         return SYMMCOLL_OK;
@@ -81,7 +82,11 @@ static symmcoll_status_t finalize(struct symmcoll_world *world)
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     symc_callbacks_stop(&world->origin->callbacks);
     symc_work_drop_spares(world->origin);
-    symc_group_close(world->all);
+    closed = symc_group_close(world->all);
+    if (status == SYMMCOLL_OK && closed != SYMMCOLL_OK) {
+        status = closed;
+        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    }
     symc_world_close(world, true);
     return status == SYMMCOLL_OK ? status : symc_fail(status, "%s", detail);
 }

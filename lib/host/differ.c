@@ -14,6 +14,7 @@ enum field {
     FIELD_DTYPE,
     FIELD_OP,
     FIELD_ROOT,
+    FIELD_MEMORY,
     FIELD_END
 };
 
@@ -23,7 +24,7 @@ static const struct {
     unsigned int compared;
 } fields[] = {{"operation", 0}, {"count", SYMC_COMPARE_COUNT},
     {"dtype", SYMC_COMPARE_DTYPE}, {"op", SYMC_COMPARE_OP},
-    {"root", SYMC_COMPARE_ROOT}};
+    {"root", SYMC_COMPARE_ROOT}, {"memory", SYMC_COMPARE_MEMORY}};
 
 static uint64_t field_value(const struct symc_header *header, enum field field)
 {
@@ -36,6 +37,8 @@ static uint64_t field_value(const struct symc_header *header, enum field field)
         return header->what >> 8 & 0xff;
     case FIELD_OP:
         return header->what >> 16 & 0xff;
+    case FIELD_MEMORY:
+        return header->what >> 28;
     default:
         return header->root;
     }
@@ -52,6 +55,8 @@ static const char *format_value(
         name = symmcoll_dtype_name((enum symmcoll_dtype)value);
     else if (field == FIELD_OP)
         name = symmcoll_op_name((symmcoll_op_t)value);
+    else if (field == FIELD_MEMORY)
+        name = symc_memory_name((unsigned int)value);
     if (name != NULL)
         snprintf(buffer, nbytes, "%s", name);
     else

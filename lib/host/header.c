@@ -18,7 +18,7 @@
 static uint32_t pack(const struct symc_op *op, uint32_t flags)
 {
     return (uint32_t)op->kind | (uint32_t)op->dtype << 8 |
-           (uint32_t)op->op << 16 | flags << 24;
+           (uint32_t)op->op << 16 | flags << 24 | (uint32_t)op->memory << 28;
 }
 
 const void *symc_host_payload(const struct symc_host *host, int rank,
@@ -30,20 +30,6 @@ const void *symc_host_payload(const struct symc_host *host, int rank,
 }
 
 /* ---- waiting ---- */
-
-/* A wait that has become long. */
-struct long_wait {
-    struct symc_host *host;
-    int peer;
-};
-
-static bool look(void *arg)
-{
-    const struct long_wait *wait = arg;
-    const struct symc_core *core = wait->host->core;
-
-    return core->failed(core->group, wait->peer);
-}
 
 static const _Atomic uint64_t *counter_of(
     const struct symc_host *host, int peer, size_t counter)
@@ -94,15 +80,9 @@ static __attribute__((noinline)) symmcoll_status_t wait_long(
     uint64_t target)
 {
     const struct symc_core *core = host->core;
-    struct long_wait wait = {host, peer};
-    struct symc_watch watch = {.waiting = core->waiting,
-        .doorbell = host->doorbells[host->rank],
-        .stopped = core->stopped,
-        .look = look,
-        .arg = &wait};
 
-    switch (symc_wait_long(
-        &watch, counter_of(host, peer, counter), target, &host->budget)) {
+    switch (core->wait(core->group, counter_of(host, peer, counter), target,
+        peer, &host->budget)) {
     case SYMC_WAIT_REACHED:
         return SYMMCOLL_OK;
     case SYMC_WAIT_STOPPED:

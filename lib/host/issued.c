@@ -84,32 +84,15 @@ symmcoll_status_t symc_host_advance(
     return status;
 }
 
-/* What ends a sleep besides the line: a peer that will not write it. */
-struct doze {
-    const struct symc_core *core;
-    int peer;
-};
-
-static bool look(void *arg)
-{
-    const struct doze *doze = arg;
-
-    return doze->core->failed(doze->core->group, doze->peer);
-}
-
 void symc_host_doze(void *state, const struct symc_op *op, int64_t until_ns)
 {
     const struct symc_host *host = state;
+    const struct symc_core *core = host->core;
     struct symc_wait_budget budget = {.deadline_ns = until_ns};
-    struct doze doze = {host->core, find_missing(host, op)};
-    struct symc_watch watch = {.waiting = host->core->waiting,
-        .doorbell = host->doorbells[host->rank],
-        .stopped = host->core->stopped,
-        .look = look,
-        .arg = &doze};
+    int peer = find_missing(host, op);
 
-    if (doze.peer >= 0)
-        symc_wait_long(&watch,
-            &symc_header_at(host->channels[doze.peer], op->wire)->seq, op->wire,
-            &budget);
+    if (peer >= 0)
+        core->wait(core->group,
+            &symc_header_at(host->channels[peer], op->wire)->seq, op->wire,
+            peer, &budget);
 }

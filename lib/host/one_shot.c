@@ -56,6 +56,15 @@ static void finish(
         memcpy(op->out, symc_host_payload(host, op->root, op, nbytes), nbytes);
 }
 
+/* Bytes of one rank's contribution.  What is not in host memory is compared
+ * here and moved by another backend. */
+static inline size_t contribution(
+    const struct symc_host *host, const struct symc_op *op)
+{
+    return op->memory == SYMC_MEMORY_HOST ? symc_op_in_nbytes(op, host->size)
+                                          : 0;
+}
+
 /* What this rank puts beside its line and into it, of that many bytes. */
 struct given {
     size_t beside;
@@ -74,7 +83,7 @@ static inline struct given given_by(
 uint64_t symc_host_one_shot_depth(
     const struct symc_host *host, const struct symc_op *op)
 {
-    size_t nbytes = symc_op_in_nbytes(op, host->size);
+    size_t nbytes = contribution(host, op);
 
     return given_by(host, op, nbytes).beside > 0 ? SYMC_AREAS : SYMC_LINES;
 }
@@ -82,7 +91,7 @@ uint64_t symc_host_one_shot_depth(
 bool symc_host_one_shot_publish(
     struct symc_host *host, const struct symc_op *op)
 {
-    struct given given = given_by(host, op, symc_op_in_nbytes(op, host->size));
+    struct given given = given_by(host, op, contribution(host, op));
 
     if (given.beside > 0)
         memcpy(symc_host_beside(host, host->rank, op), op->in, given.beside);
@@ -92,7 +101,7 @@ bool symc_host_one_shot_publish(
 symmcoll_status_t symc_host_one_shot_end(
     struct symc_host *host, const struct symc_op *op)
 {
-    size_t nbytes = symc_op_in_nbytes(op, host->size);
+    size_t nbytes = contribution(host, op);
     symmcoll_status_t status = symc_host_collect(host, op, 0);
 
     if (status == SYMMCOLL_OK && nbytes > 0)
@@ -103,7 +112,7 @@ symmcoll_status_t symc_host_one_shot_end(
 symmcoll_status_t symc_host_one_shot(
     struct symc_host *host, const struct symc_op *op)
 {
-    size_t nbytes = symc_op_in_nbytes(op, host->size);
+    size_t nbytes = contribution(host, op);
     struct given given = given_by(host, op, nbytes);
     symmcoll_status_t status = SYMMCOLL_OK;
 

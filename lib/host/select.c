@@ -42,6 +42,7 @@ static bool copies(const struct symc_kind_info *info)
            info->in_parts == SYMC_ONE_PART;
 }
 
+/* An operation on other memory is compared as a small one, without data. */
 static const struct symc_algorithm algorithms[] = {
     {.name = "one_shot",
         .help = "contributions travel with the header line; one crossing",
@@ -74,7 +75,8 @@ const struct symc_algorithm *symc_host_select(
     const struct symc_op *op)
 {
     const struct symc_kind_info *info = &symc_kinds[op->kind];
-    bool small = symc_op_in_nbytes(op, size) <= settings->small_max;
+    bool small = symc_op_in_nbytes(op, size) <= settings->small_max ||
+                 op->memory != SYMC_MEMORY_HOST;
     bool direct = threads && settings->direct;
 
     for (size_t i = 0; i < ALGORITHMS; i++) {

@@ -34,7 +34,8 @@
 
 struct symc_header {
     _Alignas(SYMC_FALSE_SHARING) uint64_t count;
-    uint32_t what; /* kind, dtype, op, flags: a byte each, lowest first */
+    uint32_t what; /* kind, dtype, op: a byte each, lowest first; flags and
+                      kind of memory: half a byte each */
     uint16_t root;
     _Atomic uint16_t cpu; /* where the rank ran, while ranks share processors */
     unsigned char payload[SYMC_PAYLOAD];

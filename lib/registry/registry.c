@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The built-in backends, listed by name: no constructors.
+ * The backends: the built-in ones are listed by name, without constructors;
+ * modules are those of the library's folder.
  */
 #include "registry/registry.h"
+#include "backend/module.h"
 #include "config/config.h"
 
+#include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 extern const struct symc_backend symc_host_backend;
 extern const struct symc_backend symc_fake_backend;
@@ -17,6 +22,103 @@ const struct symc_backend *const *symc_registry_builtin(void)
 {
     return builtin;
 }
+
+/* ---- which there are ---- */
+
+/* Add a backend after those of its priority. */
+static symmcoll_status_t add(
+    struct symc_registry *registry, const struct symc_backend *backend)
+{
+    int at = registry->count;
+
+    for (int i = 0; i < registry->count; i++) {
+        if (registry->backends[i] == backend)
+            return SYMMCOLL_OK;
+    }
+    if (registry->count == SYMC_BACKENDS)
+        return symc_fail(SYMMCOLL_ERR_CONFIG,
+            "backends: expected %d at most, found %s as well", SYMC_BACKENDS,
+            backend->name);
+    for (; at > 0 && registry->backends[at - 1]->priority < backend->priority;
+         at--)
+        registry->backends[at] = registry->backends[at - 1];
+    registry->backends[at] = backend;
+    registry->count++;
+    registry->finds = registry->finds || backend->find != NULL;
+    return SYMMCOLL_OK;
+}
+
+static const struct symc_backend *find_builtin(const char *name)
+{
+    for (const struct symc_backend *const *at = builtin; *at != NULL; at++) {
+        if (strcmp((*at)->name, name) == 0)
+            return *at;
+    }
+    return NULL;
+}
+
+static symmcoll_status_t add_named(
+    struct symc_registry *registry, const char *name)
+{
+    const struct symc_backend *backend = find_builtin(name);
+
+    if (backend == NULL && symc_module_load(name, &backend) != SYMMCOLL_OK)
+        return symc_fail(SYMMCOLL_ERR_CONFIG,
+            "backends: expected names of backends, found '%.64s': %s", name,
+            symmcoll_last_error());
+    return add(registry, backend);
+}
+
+static symmcoll_status_t add_listed(
+    struct symc_registry *registry, const char *list)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+    char *names = symc_strdup(list), *rest = NULL;
+
+    if (names == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    for (char *name = strtok_r(names, ", ", &rest);
+         name != NULL && status == SYMMCOLL_OK;
+         name = strtok_r(NULL, ", ", &rest))
+        status = add_named(registry, name);
+    free(names);
+    return status;
+}
+
+/* The modules of the folder, in the order of their names. */
+static void add_installed(
+    struct symc_registry *registry, const struct symc_log *log)
+{
+    struct dirent **entries;
+    int count = scandir(symc_module_folder(), &entries, NULL, alphasort);
+
+    for (int i = 0; i < count; i++) {
+        const struct symc_backend *backend;
+        char name[sizeof(entries[i]->d_name)];
+
+        if (symc_module_name(entries[i]->d_name, name, sizeof(name)) &&
+            (symc_module_load(name, &backend) != SYMMCOLL_OK ||
+                add(registry, backend) != SYMMCOLL_OK))
+            symc_logf(log, SYMC_LOG_WARN, "%s", symmcoll_last_error());
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
+}
+
+symmcoll_status_t symc_registry_open(struct symc_registry *registry,
+    const struct symc_config *config, const struct symc_log *log)
+{
+    *registry = (struct symc_registry){.count = 0};
+    if (config->backends[0] != '\0')
+        return add_listed(registry, config->backends);
+    for (const struct symc_backend *const *at = builtin; *at != NULL; at++)
+        add(registry, *at);
+    add_installed(registry, log);
+    return SYMMCOLL_OK;
+}
+
+/* ---- what they are asked ---- */
 
 struct symc_settings symc_registry_settings(const struct symc_config *config)
 {
@@ -34,17 +136,19 @@ static void enlarge(size_t *nbytes, size_t wanted)
 }
 
 struct symc_backend_layout symc_registry_layout(
-    const struct symc_config *config, int size)
+    const struct symc_registry *registry, const struct symc_config *config,
+    int size)
 {
     struct symc_settings settings = symc_registry_settings(config);
     struct symc_backend_layout layout = {0};
 
-    for (const struct symc_backend *const *at = builtin; *at != NULL; at++) {
+    for (int i = 0; i < registry->count; i++) {
+        const struct symc_backend *backend = registry->backends[i];
         struct symc_backend_layout wanted = {0};
 
-        if ((*at)->layout == NULL)
+        if (backend->layout == NULL || backend->memory != SYMC_MEMORY_HOST)
             continue;
-        (*at)->layout(&settings, size, &wanted);
+        backend->layout(&settings, size, &wanted);
         enlarge(&layout.channel, wanted.channel);
         enlarge(&layout.staging, wanted.staging);
         enlarge(&layout.staging_least, wanted.staging_least);
@@ -52,15 +156,20 @@ struct symc_backend_layout symc_registry_layout(
     return layout;
 }
 
-symmcoll_status_t symc_registry_choose(
-    const struct symc_peers *peers, const struct symc_backend **backend)
+symmcoll_status_t symc_registry_choose(const struct symc_registry *registry,
+    enum symc_memory memory, const struct symc_peers *peers,
+    const struct symc_backend **backend)
 {
     char reasons[SYMC_DETAIL_MAX / 2] = "";
     size_t used = 0;
 
-    for (const struct symc_backend *const *at = builtin; *at != NULL; at++) {
-        if ((*at)->probe(peers) == SYMMCOLL_OK) {
-            *backend = *at;
+    for (int i = 0; i < registry->count; i++) {
+        const struct symc_backend *found = registry->backends[i];
+
+        if (found->memory != memory)
+            continue;
+        if (found->probe(peers) == SYMMCOLL_OK) {
+            *backend = found;
             return SYMMCOLL_OK;
         }
         used += (size_t)snprintf(reasons + used, sizeof(reasons) - used, "%s%s",
@@ -69,5 +178,19 @@ symmcoll_status_t symc_registry_choose(
             used = sizeof(reasons) - 1;
     }
     return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-        "group: no backend for %d ranks: %s", peers->size, reasons);
+        "group: no backend of %s for %d ranks%s%s", symc_memory_name(memory),
+        peers->size, used > 0 ? ": " : "", reasons);
+}
+
+enum symc_memory symc_registry_find(
+    const struct symc_registry *registry, const void *data, int16_t *device)
+{
+    *device = 0;
+    for (int i = 0; i < registry->count; i++) {
+        const struct symc_backend *backend = registry->backends[i];
+
+        if (backend->find != NULL && backend->find(data, device))
+            return backend->memory;
+    }
+    return SYMC_MEMORY_HOST;
 }

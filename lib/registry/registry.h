@@ -1,25 +1,49 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The list of backends, and the choice of one for a group.
+ * Which backends a world may use, and which one serves what.
  */
 #ifndef SYMC_REGISTRY_REGISTRY_H
 #define SYMC_REGISTRY_REGISTRY_H
 
 #include "backend/backend.h"
 
-/* The built-in backends, the highest priority first, NULL at the end. */
+#define SYMC_BACKENDS 16 /* that a world may use */
+
+struct symc_registry {
+    const struct symc_backend *backends[SYMC_BACKENDS]; /* falling priority */
+    int count;
+    bool finds; /* one of them knows memory that is not the host's */
+};
+
+/* The built-in backends, NULL at the end. */
 const struct symc_backend *const *symc_registry_builtin(void);
+
+/*
+ * What the setting "backends" allows of those that are built in and those that
+ * are modules, which are loaded.  Where it allows all, a module that cannot be
+ * loaded is left out with a warning.
+ * Errors: CONFIG (a name, and why there is no such backend).
+ */
+symmcoll_status_t symc_registry_open(struct symc_registry *registry,
+    const struct symc_config *config, const struct symc_log *log);
 
 /* The settings as backends see them. */
 struct symc_settings symc_registry_settings(const struct symc_config *config);
 
-/* What serves any of the built-in backends. */
+/* What serves any of the backends of host memory. */
 struct symc_backend_layout symc_registry_layout(
-    const struct symc_config *config, int size);
+    const struct symc_registry *registry, const struct symc_config *config,
+    int size);
 
-/* The first backend that can serve such a group.  Errors: UNSUPPORTED, with
- * every backend's reason. */
-symmcoll_status_t symc_registry_choose(
-    const struct symc_peers *peers, const struct symc_backend **backend);
+/* The first backend of such memory that can serve such a group.  Errors:
+ * UNSUPPORTED, with every backend's reason. */
+symmcoll_status_t symc_registry_choose(const struct symc_registry *registry,
+    enum symc_memory memory, const struct symc_peers *peers,
+    const struct symc_backend **backend);
+
+/* Which memory an address is in, and on which device; the host's where no
+ * backend knows it. */
+enum symc_memory symc_registry_find(
+    const struct symc_registry *registry, const void *data, int16_t *device);
 
 #endif

@@ -63,7 +63,8 @@ symmcoll_status_t symmcoll_init(
  * wait for works and ask them afterwards.  It does not wait for the other
  * ranks.
  *
- * Errors: INVALID in a child after fork() and on the callback thread: nothing
+ * Errors: DEVICE (a backend still owns buffers), TIMEOUT (operations have not
+ * ended); INVALID in a child after fork() and on the callback thread: nothing
  * is touched there. Source: torch.distributed.destroy_process_group.
  */
 SYMMCOLL_API

@@ -4,7 +4,6 @@
  * monitor, in this order, and back.
  */
 #include "world/world.h"
-#include "registry/registry.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -94,7 +93,7 @@ struct symc_group_part symc_world_take_part(
     struct symmcoll_world *world, int size)
 {
     const struct symc_backend_layout layout =
-        symc_registry_layout(world->config, size);
+        symc_registry_layout(&world->registry, world->config, size);
     struct symc_group_part part = {
         .staging = symc_round_to_page(SYMC_GROUP_CHANNEL + layout.channel)};
 
@@ -294,7 +293,9 @@ symmcoll_status_t symc_world_open(
     status = load_settings(made);
     if (status != SYMMCOLL_OK)
         goto free_world;
-    status = apply_args(made, args);
+    status = symc_registry_open(&made->registry, made->config, &made->log);
+    if (status == SYMMCOLL_OK)
+        status = apply_args(made, args);
     if (status != SYMMCOLL_OK)
         goto free_config;
     status = symc_origin_create(&made->origin);

@@ -10,6 +10,7 @@
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/inbox.h"
 #include "config/config.h"
+#include "registry/registry.h"
 #include "rendezvous/rendezvous.h"
 #include "segment/doorbell.h"
 #include "segment/liveness.h"
@@ -57,6 +58,7 @@ struct symc_group_part {
 
 struct symmcoll_world {
     struct symc_config *config;
+    struct symc_registry registry;
     struct symc_log log;
     struct symc_rendezvous rendezvous;
     char name[64];

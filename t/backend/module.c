@@ -1,189 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The module loader, with a module that has every table and every function:
- * each is called once and says so through the core; what is no module of ours
- * is refused with the reason.
+ * The module loader: what is no module of ours is refused with the reason.
+ * What one can do is in memory.c.
  */
-#include "../ranks.h"
 #include "../tap.h"
+#include "modules.h"
 
 #include "backend/module.h"
-#include "group/group.h"
 
 #include <symmcoll.h>
 
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* ---- a core that keeps what it is told ---- */
-
-struct diary {
-    char text[8192];
-    size_t used;
-    bool failed;
-};
-
-static void note(struct diary *diary, const char *format, ...)
-    SYMC_PRINTF(2, 3);
-
-static void note_all(struct diary *diary, const char *format, va_list arguments)
-{
-    size_t room = sizeof(diary->text) - diary->used;
-    int wrote = vsnprintf(diary->text + diary->used, room, format, arguments);
-
-    diary->used += wrote < 0              ? 0
-                   : (size_t)wrote < room ? (size_t)wrote
-                                          : room - 1;
-}
-
-static void note(struct diary *diary, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    note_all(diary, format, arguments);
-    va_end(arguments);
-}
-
-static void log_line(
-    void *group, enum symc_log_level level, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    note_all(group, format, arguments);
-    va_end(arguments);
-    note(group, level == SYMC_LOG_DEBUG ? ";" : "?;");
-}
-
-static symmcoll_status_t exchange(void *group, int fd, int *fds)
-{
-    note(group, "core exchange;");
-    fds[0] = dup(fd);
-    return SYMMCOLL_OK;
-}
-
-static symmcoll_status_t reserve(void *group)
-{
-    note(group, "core reserve;");
-    return SYMMCOLL_OK;
-}
-
-static void record(void *group, const struct symc_op *op)
-{
-    note(group, "core record %d;", (int)op->kind);
-}
-
-static bool failed(void *group, int member)
-{
-    note(group, "core failed %d;", member);
-    return ((struct diary *)group)->failed;
-}
-
-static symmcoll_status_t failure(
-    void *group, const struct symc_op *op, int member)
-{
-    note(group, "core failure %d %d;", (int)op->kind, member);
-    return SYMMCOLL_ERR_ABORTED;
-}
-
-static symmcoll_status_t expire(
-    void *group, const struct symc_op *op, const bool *missing)
-{
-    note(group, "core expire %d %d;", (int)op->kind, missing[0]);
-    ((struct diary *)group)->failed = true;
-    return SYMMCOLL_ERR_TIMEOUT;
-}
-
-static struct symc_core make_core(struct diary *diary)
-{
-    return (struct symc_core){.group = diary,
-        .name = "diary",
-        .fail = symc_fail,
-        .log = log_line,
-        .exchange = exchange,
-        .reserve = reserve,
-        .record = record,
-        .failed = failed,
-        .failure = failure,
-        .expire = expire,
-        .now = symc_now_ns};
-}
-
-/* Whether the diary holds just these lines; it is empty afterwards. */
-static bool reads(struct diary *diary, const char *expected)
-{
-    bool same = strcmp(diary->text, expected) == 0;
-
-    if (!same)
-        diag("expected '%s', found '%s'", expected, diary->text);
-    diary->used = 0;
-    diary->text[0] = '\0';
-    return same;
-}
-
-/* ---- every table, once ---- */
-
-static void use_coll(
-    const struct symc_backend *backend, void *state, struct diary *diary)
-{
-    struct symc_op op = {.kind = SYMC_GATHER, .count = 7};
-    void *token = NULL;
-
-    ok(backend->coll->start(state, &op, &token) == SYMMCOLL_IN_PROGRESS &&
-            backend->coll->test(state, token) == SYMMCOLL_OK &&
-            reads(diary, "start 6 of 7;test 1;"),
-        "a collective is started and asked about");
-    backend->coll->cancel(state, token);
-    ok(reads(diary, "cancel 1;"), "it is cancelled");
-}
-
-static void use_all(const struct symc_backend *backend)
-{
-    static struct diary diary;
-    struct symc_core core = make_core(&diary);
-    struct symc_peers peers = {.rank = 0, .size = 1};
-    struct symc_backend_layout layout = {0};
-    void *state = NULL;
-
-    backend->layout(NULL, 3, &layout);
-    ok(backend->probe(&peers) == SYMMCOLL_OK && layout.channel == 300 &&
-            layout.staging == 3000 && layout.staging_least == 30,
-        "it can serve a group, and says what it wants of a block");
-    ok(backend->open(&core, &peers, &state) == SYMMCOLL_OK &&
-            reads(&diary, "open 0 of 1 in diary;core reserve;"
-                          "core exchange;core record 1;"
-                          "core expire 1 1;core failed -1;core failure 1 -1;"
-                          "expire -4 failure -7;"),
-        "opening, it is served by every function of the core");
-    use_coll(backend, state, &diary);
-    backend->close(state);
-    ok(reads(&diary, "close;"), "it is closed");
-}
-
-/* ---- with the core of a real group ---- */
-
-static int opens_in_a_group(struct symmcoll_group *group, int rank)
-{
-    const struct symc_backend *backend;
-    void *state = NULL;
-    float buf = (float)rank;
-
-    if (symmcoll_barrier(group, NULL, NULL) != SYMMCOLL_OK ||
-        symc_module_load("fake_module", &backend) != SYMMCOLL_OK ||
-        backend->open(&group->core, &group->peers, &state) != SYMMCOLL_OK)
-        return 0;
-    backend->close(state);
-    /* It has let an operation expire: the group has failed everywhere. */
-    return symmcoll_group_error(group) == SYMMCOLL_ERR_TIMEOUT &&
-           symmcoll_all_reduce(group, &buf, &buf, 1, SYMMCOLL_FLOAT32,
-               SYMMCOLL_SUM, NULL, NULL) < 0 &&
-           buf == (float)rank;
-}
 
 /* ---- what is none ---- */
 
@@ -291,8 +122,8 @@ int main(void)
 {
     const struct symc_backend *backend = NULL, *again = NULL;
 
-    ok(getenv("SYMMCOLL_MODULE_DIR") == NULL ||
-            strcmp(symc_module_folder(), getenv("SYMMCOLL_MODULE_DIR")) == 0,
+    use_modules_of_tests();
+    ok(strcmp(symc_module_folder(), getenv("SYMMCOLL_MODULE_DIR")) == 0,
         "modules are looked for where SYMMCOLL_MODULE_DIR says");
     if (!ok(symc_module_load("fake_module", &backend) == SYMMCOLL_OK &&
                 strcmp(backend->name, "fake_module") == 0,
@@ -303,9 +134,6 @@ int main(void)
     ok(symc_module_load("fake_module", &again) == SYMMCOLL_OK &&
             again == backend,
         "loaded again it is the same");
-    use_all(backend);
-    ok(ranks_run(2, opens_in_a_group), "it opens in a group of processes");
-    ok(threads_run(2, opens_in_a_group), "it opens in a group of threads");
     test_refusals();
     return done_testing();
 }

@@ -53,7 +53,7 @@ static int pairs_count_apart(const struct symc_kind_info *info, int kind)
     bool pair = (info->traits & SYMC_PAIR) != 0;
 
     (void)kind;
-    return info->counter < SYMC_COUNTERS &&
+    return info->counter <= SYMC_COUNT_NONE &&
            pair == (info->counter == SYMC_COUNT_P2P) &&
            !(pair && (info->traits & SYMC_ROOTED) != 0);
 }
@@ -73,7 +73,8 @@ static int compares_what_it_reads(const struct symc_kind_info *info, int kind)
     bool reduces = (info->traits & SYMC_REDUCES) != 0;
     bool moves =
         info->in_parts != SYMC_NO_PART || info->out_parts != SYMC_NO_PART;
-    unsigned int moved = SYMC_COMPARE_COUNT | SYMC_COMPARE_DTYPE;
+    unsigned int moved =
+        SYMC_COMPARE_COUNT | SYMC_COMPARE_DTYPE | SYMC_COMPARE_MEMORY;
 
     (void)kind;
     return reduces == ((info->compared & SYMC_COMPARE_OP) != 0) &&

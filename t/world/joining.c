@@ -68,6 +68,8 @@ static struct symc_block *join_by_hand(const struct faults_rank *self)
     struct symc_rendezvous rendezvous;
     static struct symc_segments segments;
     struct symc_config *config;
+    struct symc_registry registry;
+    struct symc_log log = {.level = SYMC_LOG_WARN, .rank = self->rank};
     struct symc_bootstrap_own own = {.inbox = -1};
     struct symc_block_view *view = &own.view;
     struct symc_bootstrap_inbox inbox;
@@ -77,11 +79,12 @@ static struct symc_block *join_by_hand(const struct faults_rank *self)
 
     args.name = self->world_name;
     if (symc_config_load(&config, NULL, NULL) != SYMMCOLL_OK ||
+        symc_registry_open(&registry, config, &log) != SYMMCOLL_OK ||
         symc_rendezvous_open(&args, config, deadline, &rendezvous) !=
             SYMMCOLL_OK)
         return NULL;
     trace = symc_trace_nbytes(config->trace_buffer_size);
-    layout = symc_registry_layout(config, self->size);
+    layout = symc_registry_layout(&registry, config, self->size);
     channel = symc_round_to_page(SYMC_GROUP_CHANNEL + layout.channel);
     bootstrap_args.name = rendezvous.name;
     if (symc_block_create(self->world_name, self->rank, self->size, trace,

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The running of operations: numbers, recorder, and which backend has which
+ * part.  All members compare what they pass in the backend of host memory,
+ * which also moves the data where that is the memory; else all start the
+ * operation in the backend of its memory (slot.c) once they agree.
+ */
+#include "base/cancel.h"
+#include "group/group.h"
+
+#include <string.h>
+
+/* An operation has ended with an error that all ranks have come to: those who
+ * end for it are to be understood.  The first that succeeds after it takes the
+ * note back: then the rank has gone on. */
+static __attribute__((noinline)) void note_end(struct symmcoll_group *group,
+    const struct symc_op *op, symmcoll_status_t status)
+{
+    if (status == SYMMCOLL_OK)
+        symc_members_withdraw_note(&group->members);
+    else if (group->size > 1 && (status == SYMMCOLL_ERR_MISMATCH ||
+                                    status == SYMMCOLL_ERR_NO_MEMORY))
+        symc_members_note(&group->members, status, op);
+    else
+        return;
+    group->noted = status != SYMMCOLL_OK;
+}
+
+/* An operation has ended: the one place where that is recorded. */
+static inline void end(struct symmcoll_group *group, const struct symc_op *op,
+    symmcoll_status_t status)
+{
+    struct symc_flight *flight = symc_group_flight(group, op);
+
+    if (flight->entry != NULL)
+        symc_trace_end(
+            &group->world->trace, flight->entry, status == SYMMCOLL_OK);
+    flight->entry = NULL;
+    if (__builtin_expect(op->memory != SYMC_MEMORY_HOST, 0))
+        atomic_store_explicit(&flight->begun, false, memory_order_relaxed);
+    if (__builtin_expect(status != SYMMCOLL_OK || group->noted, 0))
+        note_end(group, op, status);
+}
+
+/* The numbers of the next operation, and that it has them.  Under the group's
+ * ticket: no other thread writes them. */
+static inline void take_numbers(
+    const struct symmcoll_group *group, struct symc_op *op)
+{
+    unsigned int counter = symc_kinds[op->kind].counter;
+
+    op->seq =
+        atomic_load_explicit(&group->seq[counter], memory_order_relaxed) + 1;
+    op->wire = group->wire + 1;
+    op->flight = (uint8_t)(op->wire % SYMC_FLIGHTS);
+}
+
+static inline void keep_numbers(
+    struct symmcoll_group *group, const struct symc_op *op)
+{
+    unsigned int counter = symc_kinds[op->kind].counter;
+
+    atomic_store_explicit(&group->seq[counter], op->seq, memory_order_relaxed);
+    group->wire = op->wire;
+}
+
+/* What the backend of host memory has only compared, or begun: to the end. */
+static __attribute__((noinline)) symmcoll_status_t go_on(
+    struct symmcoll_group *group, struct symc_op *op, symmcoll_status_t status)
+{
+    int cancel = symc_cancel_disable();
+    int64_t now = symc_now_ns();
+    int64_t spun = now + group->core.waiting->spin_ns, deadline;
+
+    if (status == SYMMCOLL_OK)
+        status = symc_slot_open(group, op);
+    if (status == SYMMCOLL_OK)
+        status = symc_slot_start(group, op);
+    now = symc_now_ns();
+    deadline =
+        op->timeout_ns > SYMC_NEVER - now ? SYMC_NEVER : now + op->timeout_ns;
+    while (status == SYMMCOLL_IN_PROGRESS) {
+        now = symc_now_ns();
+        status = symc_slot_advance(group, op,
+            now >= deadline ? SYMC_ADVANCE_EXPIRED
+            : now < spun    ? SYMC_ADVANCE_PEEK
+                            : SYMC_ADVANCE_LOOK);
+        if (status == SYMMCOLL_IN_PROGRESS && now >= spun)
+            symc_slot_doze(group, deadline);
+    }
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+/* An operation of this rank and a peer, which the other members do not know of:
+ * nothing is compared or opened for it by all. */
+static __attribute__((noinline)) symmcoll_status_t run_pair(
+    struct symmcoll_group *group, struct symc_op *op)
+{
+    const struct symc_slot *slot = &group->slots[op->memory];
+    symmcoll_status_t status;
+
+    if (slot->backend == NULL || slot->backend->coll->serves == NULL ||
+        !slot->backend->coll->serves(&symc_kinds[op->kind]))
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: no open backend of %s has it", symc_kind_name(op->kind),
+            symc_memory_name(op->memory));
+    take_numbers(group, op);
+    op->flight = SYMC_FLIGHT_PAIR;
+    op->wire = group->wire;
+    keep_numbers(group, op);
+    group->core.record(group, op);
+    status = go_on(group, op, SYMMCOLL_OK);
+    end(group, op, status);
+    return status;
+}
+
+symmcoll_status_t symc_group_run(
+    struct symmcoll_group *group, struct symc_op *op)
+{
+    const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
+    symmcoll_status_t status;
+
+    if (__builtin_expect(atomic_load_explicit(&group->members.stopped,
+                             memory_order_acquire) != 0,
+            0))
+        return symc_members_status(&group->members, op);
+    if (__builtin_expect(symc_kind_has(op->kind, SYMC_PAIR), 0))
+        return run_pair(group, op);
+    take_numbers(group, op);
+    keep_numbers(group, op);
+    status = host->backend->coll->start(
+        host->state, op, &symc_group_flight(group, op)->token);
+    if (__builtin_expect(
+            op->memory != SYMC_MEMORY_HOST || status == SYMMCOLL_IN_PROGRESS,
+            0))
+        status = go_on(group, op, status);
+    end(group, op, status);
+    return status;
+}
+
+/* ---- for the queue ---- */
+
+static bool has_failed(void *context)
+{
+    struct symmcoll_group *group = context;
+
+    return atomic_load_explicit(
+               &group->members.stopped, memory_order_acquire) != 0;
+}
+
+/* Begin without waiting; false where that cannot be, or the group has failed:
+ * then running it says so. */
+static bool issue_in_queue(void *context, struct symc_op *op)
+{
+    struct symmcoll_group *group = context;
+    const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
+
+    if (has_failed(group) || symc_kind_has(op->kind, SYMC_PAIR) ||
+        group->slots[op->memory].backend == NULL)
+        return false;
+    take_numbers(group, op);
+    if (!host->backend->coll->issue(host->state, op))
+        return false;
+    keep_numbers(group, op);
+    return true;
+}
+
+static symmcoll_status_t advance_in_queue(
+    void *context, const struct symc_op *op, enum symc_advance how)
+{
+    struct symmcoll_group *group = context;
+    const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
+    bool begun = atomic_load_explicit(
+        &symc_group_flight(group, op)->begun, memory_order_relaxed);
+    symmcoll_status_t status =
+        begun ? symc_slot_advance(group, op, how)
+              : host->backend->coll->advance(host->state, op, how);
+
+    if (!begun && status == SYMMCOLL_OK && op->memory != SYMC_MEMORY_HOST)
+        status = symc_slot_start(group, op);
+    if (status != SYMMCOLL_IN_PROGRESS)
+        end(group, op, status);
+    return status;
+}
+
+static void doze_in_queue(
+    void *context, const struct symc_op *op, int64_t until_ns)
+{
+    struct symmcoll_group *group = context;
+    const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
+
+    if (atomic_load_explicit(
+            &symc_group_flight(group, op)->begun, memory_order_relaxed))
+        symc_slot_doze(group, until_ns);
+    else
+        host->backend->coll->doze(host->state, op, until_ns);
+}
+
+static symmcoll_status_t run_in_queue(void *group, struct symc_op *op)
+{
+    return symc_group_run(group, op);
+}
+
+static void expire_in_queue(void *context, const struct symc_op *op)
+{
+    struct symmcoll_group *group = context;
+    /* Not its number: the progress thread may be about to write that. */
+    struct symc_op known = {.kind = op->kind};
+    char text[SYMC_OP_TEXT];
+
+    memcpy(known.label, op->label, sizeof(known.label));
+    symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, &known, NULL,
+        "rank %d waited for %s of group %s in vain, and errors.blocking_wait "
+        "is on",
+        group->rank,
+        symc_op_format(known.kind, 0, known.label, text, sizeof(text)),
+        group->name);
+}
+
+struct symc_queue_ops symc_group_queue_ops(struct symmcoll_group *group)
+{
+    const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
+    struct symc_queue_ops ops = {.run = run_in_queue,
+        .expire = expire_in_queue,
+        .group = group,
+        .size = group->size};
+
+    if (host->backend->coll->issue == NULL)
+        return ops;
+    ops.issue = issue_in_queue;
+    ops.has_failed = has_failed;
+    ops.advance = advance_in_queue;
+    ops.doze = doze_in_queue;
+    return ops;
+}

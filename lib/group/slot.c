@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The backends of a group, one for each kind of memory.  That of host memory is
+ * opened with the group.  Another is opened by its first operation, when all
+ * members have compared that and so are here: in rounds, each an operation of
+ * their own in which every member says how far it is or why it refuses, and
+ * everybody reads what all have said.  INVARIANT: in each round all members
+ * read the same, so all go on or none does.
+ */
+#include "group/group.h"
+#include "registry/registry.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define LAST_ROUND UINT32_MAX
+#define CANCEL_NS (INT64_C(100) * 1000 * 1000) /* before buffers are given up */
+#define NAP_NS (INT64_C(1000) * 1000)
+
+struct symc_verdict {
+    int32_t status; /* OK, or this member's reason not to open it */
+    uint32_t round; /* LAST_ROUND: it has opened it */
+    char backend[24];
+    char text[224];
+};
+
+/* ---- opening ---- */
+
+/* What the others have said: OK where all go on alike. */
+static symmcoll_status_t judge(
+    const struct symmcoll_group *group, const struct symc_verdict *mine)
+{
+    for (int r = 0; r < group->size; r++) {
+        const struct symc_verdict *other = &group->verdicts[r];
+
+        if (other->status != SYMMCOLL_OK)
+            return symc_fail((symmcoll_status_t)other->status, "rank %d: %.*s",
+                r, (int)sizeof(other->text), other->text);
+        if (strncmp(other->backend, group->verdicts[0].backend,
+                sizeof(other->backend)) != 0)
+            return symc_fail(SYMMCOLL_ERR_MISMATCH,
+                "rank 0 has backend %.*s, rank %d has %.*s",
+                (int)sizeof(mine->backend), group->verdicts[0].backend, r,
+                (int)sizeof(other->backend), other->backend);
+        if (other->round != group->verdicts[0].round)
+            return symc_fail(SYMMCOLL_ERR_INTERNAL,
+                "backend %.*s exchanges more often on rank %d than on rank %d",
+                (int)sizeof(mine->backend), mine->backend,
+                other->round < group->verdicts[0].round ? r : 0,
+                other->round < group->verdicts[0].round ? 0 : r);
+    }
+    return SYMMCOLL_OK;
+}
+
+/* One round: say how far this member is, and read what all have said. */
+static symmcoll_status_t hold_round(
+    struct symmcoll_group *group, struct symc_verdict *mine)
+{
+    const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
+    struct symc_op op = {.kind = SYMC_OPEN_BACKEND,
+        .dtype = SYMMCOLL_UINT8,
+        .count = sizeof(*mine),
+        .elem = 1,
+        .in = mine,
+        .out = group->verdicts,
+        .wire = ++group->wire,
+        .timeout_ns = group->opening_ns};
+    void *token;
+    symmcoll_status_t status =
+        host->backend->coll->start(host->state, &op, &token);
+
+    if (status == SYMMCOLL_OK)
+        status = judge(group, mine);
+    if (status != SYMMCOLL_OK || mine->round == LAST_ROUND)
+        group->decided = true;
+    return status;
+}
+
+static void name_backend(
+    struct symc_verdict *mine, const struct symc_backend *backend)
+{
+    snprintf(mine->backend, sizeof(mine->backend), "%s", backend->name);
+}
+
+symmcoll_status_t symc_slot_exchange(void *context, int fd, int *fds)
+{
+    struct symmcoll_group *group = context;
+
+    if (group->rounds > 0) {
+        struct symc_verdict mine = {.round = group->rounds++};
+        symmcoll_status_t status;
+
+        name_backend(&mine, group->opened);
+        if (group->decided)
+            return symc_fail(SYMMCOLL_ERR_INTERNAL,
+                "exchange: the members have refused backend %s", mine.backend);
+        status = hold_round(group, &mine);
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+    return symc_group_exchange(group, fd, fds);
+}
+
+/* Choose and open on this member; OK, or why not. */
+static symmcoll_status_t open_here(struct symmcoll_group *group,
+    enum symc_memory memory, const struct symc_peers *peers, void **state)
+{
+    symmcoll_status_t status = symc_registry_choose(
+        &group->world->registry, memory, peers, &group->opened);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (group->opened->coll == NULL)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED, "backend %s: no operations",
+            group->opened->name);
+    return group->opened->open(&group->core, peers, state);
+}
+
+/* The same on all members, or on none. */
+static symmcoll_status_t open_everywhere(
+    struct symmcoll_group *group, enum symc_memory memory, void **state)
+{
+    struct symc_peers peers = group->peers;
+    struct symc_verdict mine = {.round = LAST_ROUND};
+    symmcoll_status_t status;
+
+    peers.channels = NULL;
+    peers.staging = NULL;
+    peers.staging_nbytes = 0;
+    group->opened = NULL;
+    group->rounds = 1;
+    group->decided = false;
+    status = open_here(group, memory, &peers, state);
+    mine.status = status;
+    if (group->opened != NULL)
+        name_backend(&mine, group->opened);
+    if (status != SYMMCOLL_OK)
+        snprintf(mine.text, sizeof(mine.text), "%s", symmcoll_last_error());
+    else if (group->decided)
+        status = symc_fail(SYMMCOLL_ERR_INTERNAL,
+            "backend %s opened although the members refused",
+            group->opened->name);
+    if (!group->decided) {
+        symmcoll_status_t all = hold_round(group, &mine);
+
+        if (all != SYMMCOLL_OK && status == SYMMCOLL_OK)
+            group->opened->close(*state);
+        status = all;
+    } else if (mine.status == SYMMCOLL_OK) {
+        group->opened->close(*state);
+    }
+    group->rounds = 0;
+    return status;
+}
+
+symmcoll_status_t symc_slot_open_host(struct symmcoll_group *group)
+{
+    struct symc_slot *slot = &group->slots[SYMC_MEMORY_HOST];
+    symmcoll_status_t status;
+
+    group->peers = (struct symc_peers){.rank = group->rank,
+        .size = group->size,
+        .threads = group->world->threads,
+        .doorbells = group->doorbells,
+        .channels = group->channels,
+        .staging = group->staging,
+        .staging_nbytes = group->staging_nbytes};
+    status = open_here(group, SYMC_MEMORY_HOST, &group->peers, &slot->state);
+    if (status == SYMMCOLL_OK)
+        slot->backend = group->opened;
+    return status;
+}
+
+symmcoll_status_t symc_slot_open(
+    struct symmcoll_group *group, const struct symc_op *op)
+{
+    struct symc_slot *slot = &group->slots[op->memory];
+    int64_t init_ns = group->world->config->timeouts_init;
+    void *state = NULL;
+    symmcoll_status_t status;
+
+    if (slot->backend != NULL)
+        return SYMMCOLL_OK;
+    if (slot->refused != SYMMCOLL_OK)
+        return symc_fail(
+            slot->refused, "%s: %s", symc_kind_name(op->kind), slot->reason);
+    if (group->verdicts == NULL) /* all take the same way, so none waits */
+        group->verdicts =
+            symc_alloc((size_t)group->size, sizeof(*group->verdicts));
+    if (group->verdicts == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    group->opening_ns = init_ns > op->timeout_ns ? init_ns : op->timeout_ns;
+    status = open_everywhere(group, (enum symc_memory)op->memory, &state);
+    if (status == SYMMCOLL_OK) {
+        slot->backend = group->opened;
+        slot->state = state;
+        return SYMMCOLL_OK;
+    }
+    if (symc_members_failed(&group->members))
+        return status; /* which says so */
+    slot->refused = status;
+    snprintf(slot->reason, sizeof(slot->reason), "%s", symmcoll_last_error());
+    return symc_fail(status, "%s: %s", symc_kind_name(op->kind), slot->reason);
+}
+
+/* ---- operations ---- */
+
+/* An error that the other members need not have: the group has failed. */
+static symmcoll_status_t fail_group(struct symmcoll_group *group,
+    const struct symc_slot *slot, const struct symc_op *op,
+    symmcoll_status_t status)
+{
+    char text[SYMC_OP_TEXT], detail[SYMC_FAILURE_TEXT / 2];
+
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
+    symc_members_raise(&group->members, status, op, NULL,
+        "%s of group %s: backend %s of rank %d: %s", text, group->name,
+        slot->backend->name, group->rank, detail);
+    return symc_members_status(&group->members, op);
+}
+
+static symmcoll_status_t expire(struct symmcoll_group *group,
+    const struct symc_slot *slot, const struct symc_op *op)
+{
+    char text[SYMC_OP_TEXT];
+
+    symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
+    symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, op, NULL,
+        "%s of group %s timed out after %.3g s: backend %s of rank %d has not "
+        "completed it",
+        text, group->name, (double)op->timeout_ns / (double)SYMC_NS_PER_S,
+        slot->backend->name, group->rank);
+    return symc_members_status(&group->members, op);
+}
+
+/* Ask a backend to let go of a token, for some time. */
+static bool cancel(const struct symc_slot *slot, void *token, int64_t wait_ns)
+{
+    int64_t until = symc_now_ns() + wait_ns;
+
+    while (slot->backend->coll->cancel(slot->state, token) ==
+           SYMMCOLL_IN_PROGRESS) {
+        struct timespec nap = {.tv_nsec = NAP_NS};
+
+        if (symc_now_ns() >= until)
+            return false;
+        nanosleep(&nap, NULL);
+    }
+    return true;
+}
+
+/* An operation that has begun ends with an error: its bytes change no more, or
+ * the error says whose they are. */
+static symmcoll_status_t give_up(struct symmcoll_group *group,
+    struct symc_slot *slot, const struct symc_op *op, symmcoll_status_t status)
+{
+    struct symc_flight *flight = symc_group_flight(group, op);
+    char detail[SYMC_DETAIL_MAX];
+
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    if (cancel(slot, flight->token, CANCEL_NS))
+        return symc_fail(status, "%s", detail);
+    slot->owned[slot->nowned++] = flight->token;
+    return symc_fail(status,
+        "%s; backend %s still owns in (%zu bytes at %p) and out (%zu bytes at "
+        "%p)",
+        detail, slot->backend->name, symc_op_in_nbytes(op, group->size), op->in,
+        symc_op_out_nbytes(op, group->size), op->out);
+}
+
+symmcoll_status_t symc_slot_start(
+    struct symmcoll_group *group, const struct symc_op *op)
+{
+    struct symc_slot *slot = &group->slots[op->memory];
+    const struct symc_coll_ops *coll = slot->backend->coll;
+    struct symc_flight *flight = symc_group_flight(group, op);
+    symmcoll_status_t status;
+
+    if (coll->serves != NULL && !coll->serves(&symc_kinds[op->kind]))
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: backend %s does not have it", symc_kind_name(op->kind),
+            slot->backend->name);
+    status = coll->start(slot->state, op, &flight->token);
+    if (status == SYMMCOLL_IN_PROGRESS)
+        atomic_store_explicit(&flight->begun, true, memory_order_relaxed);
+    return status < 0 && status != SYMMCOLL_ERR_UNSUPPORTED &&
+                   status != SYMMCOLL_ERR_INVALID
+               ? fail_group(group, slot, op, status)
+               : status;
+}
+
+symmcoll_status_t symc_slot_advance(struct symmcoll_group *group,
+    const struct symc_op *op, enum symc_advance how)
+{
+    struct symc_slot *slot = &group->slots[op->memory];
+    symmcoll_status_t status = slot->backend->coll->test(
+        slot->state, symc_group_flight(group, op)->token);
+
+    if (status < 0)
+        return fail_group(group, slot, op, status);
+    if (status != SYMMCOLL_IN_PROGRESS)
+        return status;
+    if (atomic_load_explicit(&group->members.stopped, memory_order_acquire) !=
+            0 ||
+        (how != SYMC_ADVANCE_PEEK && symc_members_failed(&group->members)))
+        status = symc_members_status(&group->members, op);
+    else if (how == SYMC_ADVANCE_EXPIRED)
+        status = expire(group, slot, op);
+    else
+        return SYMMCOLL_IN_PROGRESS;
+    return give_up(group, slot, op, status);
+}
+
+void symc_slot_doze(struct symmcoll_group *group, int64_t until_ns)
+{
+    static const _Atomic uint64_t never;
+    int64_t nap = symc_now_ns() + NAP_NS;
+    struct symc_wait_budget budget = {
+        .deadline_ns = until_ns < nap ? until_ns : nap};
+
+    group->core.wait(group, &never, 1, -1, &budget);
+}
+
+/* ---- closing ---- */
+
+symmcoll_status_t symc_slots_close(struct symmcoll_group *group)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (int memory = SYMC_MEMORY_KINDS - 1; memory >= 0; memory--) {
+        struct symc_slot *slot = &group->slots[memory];
+        int owned = 0;
+
+        if (slot->backend == NULL)
+            continue;
+        for (int i = 0; i < slot->nowned; i++)
+            owned += !cancel(slot, slot->owned[i], CANCEL_NS);
+        if (owned > 0)
+            status = symc_fail(SYMMCOLL_ERR_DEVICE,
+                "group %s: backend %s still owns the buffers of %d operations",
+                group->name, slot->backend->name, owned);
+        slot->backend->close(slot->state);
+        slot->backend = NULL;
+    }
+    return status;
+}

@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A second kind of memory, which the fake module serves with operations that
+ * complete later: mixed with those of host memory in one group, refused, in
+ * error, late, never ending; no rank hangs.
+ */
+#include "../ranks.h"
+#include "../tap.h"
+#include "fake_module.h"
+#include "modules.h"
+
+#include "group/group.h"
+
+#include <symmcoll.h>
+
+#include <dlfcn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define F32 SYMMCOLL_FLOAT32
+#define SUM SYMMCOLL_SUM
+#define ROOM 4096 /* floats of a rank in the fake memory, for threads */
+
+/* The module that init has loaded. */
+static struct fake_control *control(void)
+{
+    char path[PATH_MAX];
+    void *module;
+
+    snprintf(path, sizeof(path), "%s/symmcoll_fake_module.so",
+        getenv("SYMMCOLL_MODULE_DIR"));
+    module = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    return module != NULL ? dlsym(module, "fake_control") : NULL;
+}
+
+/* A rank's part of the fake memory; zeroed. */
+static float *device(int rank)
+{
+    float *at = (float *)(void *)control()->memory + (size_t)rank * ROOM;
+
+    memset(at, 0, ROOM * sizeof(float));
+    return at;
+}
+
+static int say(int right, const char *what)
+{
+    if (!right)
+        diag("%s: %s", what, symmcoll_last_error());
+    return right;
+}
+
+static bool ended(
+    symmcoll_status_t found, symmcoll_status_t expected, const char *text)
+{
+    if (found == expected && strstr(symmcoll_last_error(), text) != NULL)
+        return true;
+    diag("expected %s and '%s', found %s: %s", symmcoll_status_name(expected),
+        text, symmcoll_status_name(found), symmcoll_last_error());
+    return false;
+}
+
+static symmcoll_status_t sum_host(struct symmcoll_group *group, int rank)
+{
+    float one = (float)rank + 1, all = 0;
+    int size = symmcoll_group_size(group);
+    symmcoll_status_t status =
+        symmcoll_all_reduce(group, &all, &one, 1, F32, SUM, NULL, NULL);
+
+    return status == SYMMCOLL_OK && all != (float)(size * (size + 1) / 2)
+               ? SYMMCOLL_ERR_INTERNAL
+               : status;
+}
+
+static symmcoll_status_t sum_device(struct symmcoll_group *group, float *at,
+    int rank, struct symmcoll_work **work)
+{
+    at[0] = (float)rank + 1;
+    at[1] = 0;
+    return symmcoll_all_reduce(group, at + 1, at, 1, F32, SUM, NULL, work);
+}
+
+static float expected_sum(const struct symmcoll_group *group)
+{
+    int size = symmcoll_group_size(group);
+
+    return (float)(size * (size + 1) / 2);
+}
+
+/* ---- what works ---- */
+
+static int every_collective(struct symmcoll_group *group, int rank)
+{
+    float *at = device(rank);
+    float *out = at + 64;
+    int size = symmcoll_group_size(group), right;
+
+    for (int i = 0; i < 2 * size; i++)
+        at[i] = (float)(rank + 10 * i);
+    right = say(symmcoll_all_gather(group, out, at, 2, F32, NULL, NULL) ==
+                        SYMMCOLL_OK &&
+                    out[2 * (size - 1) + 1] == (float)(size - 1 + 10),
+        "all_gather");
+    right &= say(symmcoll_reduce_scatter(
+                     group, out, at, 2, F32, SUM, NULL, NULL) == SYMMCOLL_OK &&
+                     out[1] == (float)(size * (size - 1) / 2 +
+                                       size * 10 * (2 * rank + 1)),
+        "reduce_scatter");
+    right &= say(
+        symmcoll_broadcast(group, at, 2, F32, 1, NULL, NULL) == SYMMCOLL_OK &&
+            at[0] == 1 && at[1] == 11,
+        "broadcast");
+    at[0] = (float)rank;
+    right &= say(symmcoll_gather(group, rank == 0 ? out : NULL, at, 1, F32, 0,
+                     NULL, NULL) == SYMMCOLL_OK &&
+                     (rank != 0 || out[size - 1] == (float)(size - 1)),
+        "gather");
+    right &= say(symmcoll_reduce(group, rank == 1 ? out : NULL, at, 1, F32, SUM,
+                     1, NULL, NULL) == SYMMCOLL_OK &&
+                     (rank != 1 || out[0] == (float)(size * (size - 1) / 2)),
+        "reduce");
+    return right && symmcoll_group_sequence(group) == 5 &&
+           atomic_load(&control()->started) >= 5;
+}
+
+/* Both kinds of memory, blocking and not, without waiting in between. */
+static int mixed(struct symmcoll_group *group, int rank)
+{
+    float *at = device(rank);
+    struct symmcoll_work *works[12];
+    float host[12][2];
+    int right = 1;
+
+    for (int round = 0; round < 20 && right; round++) {
+        for (int i = 0; i < 12; i++) {
+            float *mine = i % 3 == 0 ? host[i] : at + 2 * i;
+
+            mine[0] = (float)rank + 1;
+            mine[1] = 0;
+            right = right && symmcoll_all_reduce(group, mine + 1, mine, 1, F32,
+                                 SUM, NULL, &works[i]) == SYMMCOLL_OK;
+        }
+        right = right && sum_host(group, rank) == SYMMCOLL_OK;
+        for (int i = 0; i < 12; i++) {
+            const float *mine = i % 3 == 0 ? host[i] : at + 2 * i;
+
+            right = right && symmcoll_work_wait(works[i], 30) == SYMMCOLL_OK &&
+                    mine[1] == expected_sum(group);
+            symmcoll_work_free(works[i]);
+        }
+        right = right &&
+                sum_device(group, at + 100, rank, NULL) == SYMMCOLL_OK &&
+                at[101] == expected_sum(group);
+    }
+    return say(right, "mixed") && symmcoll_group_sequence(group) == 20 * 14;
+}
+
+/* Nobody waits or asks: the progress thread ends it. */
+static int released(struct symmcoll_group *group, int rank)
+{
+    float *at = device(rank);
+    struct symmcoll_work *work;
+
+    if (sum_device(group, at, rank, NULL) != SYMMCOLL_OK ||
+        sum_device(group, at + 8, rank, &work) != SYMMCOLL_OK)
+        return say(0, "released");
+    symmcoll_work_free(work);
+    return symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK &&
+           at[9] == expected_sum(group);
+}
+
+static int streams(struct symmcoll_group *group, int rank)
+{
+    float *at = device(rank), host[2] = {1, 0};
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+
+    call.stream = at + 7;
+    at[0] = 1;
+    return say(symmcoll_all_reduce(group, at + 1, at, 1, F32, SUM, &call,
+                   NULL) == SYMMCOLL_OK &&
+                   symmcoll_group_size(group) == (int)at[1],
+               "stream") &&
+           (symmcoll_group_size(group) > 2 ||
+               atomic_load(&control()->stream) != NULL) &&
+           ended(symmcoll_all_reduce(
+                     group, host + 1, host, 1, F32, SUM, &call, NULL),
+               SYMMCOLL_ERR_UNSUPPORTED, "a stream is for device memory");
+}
+
+/* An operation of no bytes is nowhere. */
+static int empty(struct symmcoll_group *group, int rank)
+{
+    float *at = rank == 0 ? device(rank) : NULL;
+
+    return say(symmcoll_all_reduce(group, at, at, 0, F32, SUM, NULL, NULL) ==
+                   SYMMCOLL_OK,
+        "empty");
+}
+
+/* ---- what is not alike ---- */
+
+static int one_passes_host_memory(struct symmcoll_group *group, int rank)
+{
+    float *at = device(rank), host[2] = {0, 42};
+    int right = 1;
+
+    for (int first = 0; first < 2; first++) { /* before it is open, and after */
+        float *mine = rank == 1 ? host : at;
+        struct symmcoll_work *work = NULL;
+
+        right &= ended(sum_device(group, mine, rank, NULL),
+                     SYMMCOLL_ERR_MISMATCH, "memory differs") &&
+                 strstr(symmcoll_last_error(), "rank 1 passed host memory") !=
+                     NULL &&
+                 mine[1] == (rank == 1 ? 0 : 0);
+        right &=
+            say(sum_device(group, mine, rank, &work) == SYMMCOLL_OK, "a work");
+        right &= ended(symmcoll_work_wait(work, 30), SYMMCOLL_ERR_MISMATCH,
+            "memory differs");
+        symmcoll_work_free(work);
+        right &= say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK &&
+                         at[1] == expected_sum(group),
+            "after it");
+        right &= say(sum_host(group, rank) == SYMMCOLL_OK, "host after it");
+    }
+    return right;
+}
+
+static int other_arguments(struct symmcoll_group *group, int rank)
+{
+    float *at = device(rank);
+
+    return ended(symmcoll_all_reduce(group, at + 8, at, rank == 1 ? 3 : 2, F32,
+                     SUM, NULL, NULL),
+               SYMMCOLL_ERR_MISMATCH, "count differs") &&
+           say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "after it");
+}
+
+static int two_memories_in_one_call(struct symmcoll_group *group, int rank)
+{
+    float *at = device(rank), host = 0;
+    float *far = (float *)(void *)(control()->memory + FAKE_NBYTES / 2);
+
+    return ended(symmcoll_all_reduce(group, at, &host, 1, F32, SUM, NULL, NULL),
+               SYMMCOLL_ERR_INVALID, "in in host memory") &&
+           ended(symmcoll_all_reduce(group, far, at, 1, F32, SUM, NULL, NULL),
+               SYMMCOLL_ERR_INVALID, "of device 1") &&
+           symmcoll_group_sequence(group) == 0 &&
+           say(sum_host(group, rank) == SYMMCOLL_OK, "after it");
+}
+
+static int type_that_it_has_not(struct symmcoll_group *group, int rank)
+{
+    float *at = device(rank);
+
+    return ended(symmcoll_all_reduce(
+                     group, at, at, 1, SYMMCOLL_INT32, SUM, NULL, NULL),
+               SYMMCOLL_ERR_UNSUPPORTED, "all_reduce: fake has float32") &&
+           say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "after it");
+}
+
+/* ---- opening ---- */
+
+static int refusal(struct symmcoll_group *group, int rank,
+    symmcoll_status_t status, const char *text)
+{
+    float *at = device(rank);
+    struct symmcoll_work *work = NULL;
+
+    for (int i = 0; i < 2; i++) {
+        if (!ended(sum_device(group, at, rank, NULL), status, text) ||
+            !say(sum_host(group, rank) == SYMMCOLL_OK, "after it"))
+            return 0;
+    }
+    if (!say(sum_device(group, at, rank, &work) == SYMMCOLL_OK, "a work"))
+        return 0;
+    if (!ended(symmcoll_work_wait(work, 30), status, text))
+        return 0;
+    symmcoll_work_free(work);
+    return symmcoll_group_sequence(group) == 5 && at[1] == 0;
+}
+
+static int one_refuses(struct symmcoll_group *group, int rank)
+{
+    atomic_store(&control()->refuses, 1);
+    return refusal(group, rank, SYMMCOLL_ERR_UNSUPPORTED,
+        "all_reduce: rank 1: fake: refused");
+}
+
+static int one_refuses_late(struct symmcoll_group *group, int rank)
+{
+    atomic_store(&control()->refuses_late, 0);
+    return refusal(group, rank, SYMMCOLL_ERR_NO_MEMORY,
+        "all_reduce: rank 0: fake: refused late");
+}
+
+static int one_dies_while_opening(int rank, int size, void *arg)
+{
+    struct symmcoll_world *world;
+    float *at;
+    symmcoll_status_t status;
+
+    (void)size;
+    (void)arg;
+    if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
+        return 1;
+    atomic_store(&control()->dies_opening, 1);
+    at = device(rank);
+    status = sum_device(symmcoll_world_group(world), at, rank, NULL);
+    if (!ended(status, SYMMCOLL_ERR_PEER, "rank 1"))
+        return 1;
+    return symmcoll_finalize(world) == SYMMCOLL_OK ? 0 : 1;
+}
+
+static int others_learn_of_the_death(int n)
+{
+    int statuses[4];
+
+    if (!ranks_spawn(n, one_dies_while_opening, NULL, statuses))
+        return 0;
+    for (int r = 0; r < n; r++) {
+        if (!WIFEXITED(statuses[r]) || WEXITSTATUS(statuses[r]) != 0)
+            return 0;
+    }
+    return 1;
+}
+
+/* ---- errors, timeouts, aborts ---- */
+
+/* The others may be done before they learn of it; then their next operation
+ * ends with the reason. */
+static int one_fails(struct symmcoll_group *group, int rank)
+{
+    float *at = device(rank);
+    symmcoll_status_t status;
+
+    atomic_store(&control()->fails, 1);
+    status = sum_device(group, at, rank, NULL);
+    if (rank != 1 && status == SYMMCOLL_OK)
+        status = sum_host(group, rank);
+    return ended(status, SYMMCOLL_ERR_DEVICE,
+               "backend fake_module of rank 1: fake: out of order") &&
+           sum_host(group, rank) == SYMMCOLL_ERR_ABORTED;
+}
+
+/* One rank's backend hangs; the others' wait for it. */
+static int times_out(struct symmcoll_group *group, int rank, bool waits)
+{
+    float *at = device(rank);
+    struct symmcoll_work *work = NULL;
+    symmcoll_status_t status;
+
+    if (!say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "before") ||
+        symmcoll_barrier(group, NULL, NULL) != SYMMCOLL_OK)
+        return 0;
+    atomic_store(&control()->hangs, 0);
+    if (symmcoll_group_set_timeout(group, 0.3) != SYMMCOLL_OK)
+        return 0;
+    status = sum_device(group, at, rank, waits ? &work : NULL);
+    if (waits && status == SYMMCOLL_OK)
+        status = symmcoll_work_wait(work, 30);
+    symmcoll_work_free(work);
+    return ended(status, SYMMCOLL_ERR_TIMEOUT, "has not completed it") &&
+           strstr(symmcoll_last_error(), "owns") == NULL && at[1] == 0;
+}
+
+static int hangs(struct symmcoll_group *group, int rank)
+{
+    return times_out(group, rank, false);
+}
+
+static int hangs_in_a_work(struct symmcoll_group *group, int rank)
+{
+    return times_out(group, rank, true);
+}
+
+static int aborted(struct symmcoll_group *group, int rank)
+{
+    float *at = device(rank);
+    struct symmcoll_work *work = NULL;
+
+    if (!say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "before") ||
+        symmcoll_barrier(group, NULL, NULL) != SYMMCOLL_OK)
+        return 0;
+    atomic_store(&control()->hangs, 1);
+    if (!say(sum_device(group, at, rank, &work) == SYMMCOLL_OK, "a work"))
+        return 0;
+    if (rank == 0) {
+        usleep(50000);
+        symmcoll_group_abort(group, "enough");
+    }
+    if (!ended(symmcoll_work_wait(work, 30), SYMMCOLL_ERR_CANCELED, "enough"))
+        return 0;
+    symmcoll_work_free(work);
+    return at[1] == 0;
+}
+
+/* A backend that never lets go. */
+static int keeps_its_buffers(int rank, int size, void *arg)
+{
+    struct symmcoll_world *world;
+    struct symmcoll_group *group;
+    struct symmcoll_work *work = NULL;
+    bool blocks = arg == NULL;
+    float *at;
+    symmcoll_status_t status;
+    int right;
+
+    (void)size;
+    if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
+        return 1;
+    group = symmcoll_world_group(world);
+    at = device(rank);
+    if (sum_device(group, at, rank, NULL) != SYMMCOLL_OK ||
+        symmcoll_group_set_timeout(group, 0.3) != SYMMCOLL_OK)
+        return 1;
+    atomic_store(&control()->keeps, 0);
+    status = sum_device(group, at, rank, blocks ? NULL : &work);
+    if (!blocks && status == SYMMCOLL_OK)
+        status = symmcoll_work_wait(work, 30);
+    right = ended(status, SYMMCOLL_ERR_TIMEOUT, "has not completed it") &&
+            (strstr(symmcoll_last_error(),
+                 "backend fake_module still owns in (4 bytes at 0x") != NULL) ==
+                (rank == 0);
+    symmcoll_work_free(work);
+    status = symmcoll_finalize(world);
+    if (rank == 0)
+        right = right && ended(status, SYMMCOLL_ERR_DEVICE,
+                             "still owns the buffers of 1 operations");
+    else
+        right = right && status == SYMMCOLL_OK;
+    return right ? 0 : 1;
+}
+
+static int says_whose_they_are(int n, bool blocks)
+{
+    int statuses[4];
+
+    if (!ranks_spawn(n, keeps_its_buffers, blocks ? NULL : &n, statuses))
+        return 0;
+    for (int r = 0; r < n; r++) {
+        if (!WIFEXITED(statuses[r]) || WEXITSTATUS(statuses[r]) != 0)
+            return 0;
+    }
+    return 1;
+}
+
+/* ---- pairs ---- */
+
+static symmcoll_status_t run_pair(struct symmcoll_group *group,
+    enum symc_kind kind, float *at, size_t count, int peer)
+{
+    struct symc_op op = {.kind = kind,
+        .dtype = F32,
+        .peer = peer,
+        .count = count,
+        .elem = 4,
+        .memory = SYMC_MEMORY_DEVICE,
+        .tag = 7,
+        .out = kind == SYMC_RECV ? at : NULL,
+        .in = kind == SYMC_SEND ? at : NULL,
+        .timeout_ns = 20 * SYMC_NS_PER_S};
+    struct symmcoll_work *work;
+    symmcoll_status_t status = symc_queue_submit(&group->queue, &op, &work);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symmcoll_work_wait(work, 30);
+    symmcoll_work_free(work);
+    return status;
+}
+
+static int pairs(struct symmcoll_group *group, int rank)
+{
+    float *at = device(rank);
+    int size = symmcoll_group_size(group);
+    int right = ended(run_pair(group, SYMC_SEND, at, 1, 0),
+        SYMMCOLL_ERR_UNSUPPORTED, "send: no open backend of device memory");
+
+    right &= say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "before");
+    for (int i = 0; i < 3 && right && rank < 2; i++) {
+        at[0] = (float)i;
+        right = say(run_pair(group, rank == 0 ? SYMC_SEND : SYMC_RECV,
+                        rank == 0 ? at : at + 9, 1, 1 - rank) == SYMMCOLL_OK &&
+                        (rank == 0 || at[9] == (float)i),
+            "a pair");
+    }
+    right = right && sum_host(group, rank) == SYMMCOLL_OK &&
+            symmcoll_group_sequence(group) == 2 &&
+            group->seq[SYMC_COUNT_P2P] == (rank < 2 ? 3u : 0u) && size > 1;
+    if (!right || rank > 1)
+        return right;
+    return rank == 0 ? run_pair(group, SYMC_SEND, at, 2, 1) == SYMMCOLL_OK
+                     : ended(run_pair(group, SYMC_RECV, at, 1, 0),
+                           SYMMCOLL_ERR_MISMATCH, "recv seq 4 of group");
+}
+
+/* ---- which backends ---- */
+
+static int knows_host_memory_alone(struct symmcoll_group *group, int rank)
+{
+    static float at[2]; /* of no module, for none is loaded */
+
+    at[0] = (float)rank;
+    return control() == NULL && !group->world->registry.finds &&
+           group->world->registry.count == 2 &&
+           strcmp(group->world->registry.backends[0]->name, "host") == 0 &&
+           symmcoll_all_reduce(group, at + 1, at, 1, F32, SUM, NULL, NULL) ==
+               SYMMCOLL_OK;
+}
+
+static int are_in_order(struct symmcoll_group *group, int rank)
+{
+    const struct symc_registry *registry = &group->world->registry;
+
+    (void)rank;
+    return registry->count == 3 && registry->finds &&
+           strcmp(registry->backends[0]->name, "host") == 0 &&
+           strcmp(registry->backends[1]->name, "fake_module") == 0 &&
+           strcmp(registry->backends[2]->name, "fake") == 0;
+}
+
+static int refuses_setting(int rank, int size, void *arg)
+{
+    struct symmcoll_world *world;
+
+    (void)rank;
+    (void)size;
+    setenv("SYMMCOLL_BACKENDS", arg, 1);
+    return ended(symmcoll_init(NULL, &world), SYMMCOLL_ERR_CONFIG,
+               "backends: expected names of backends, found 'zebra'")
+               ? 0
+               : 1;
+}
+
+static int setting_is_checked(void)
+{
+    static char list[] = "host, zebra";
+    int status;
+
+    return ranks_spawn(1, refuses_setting, list, &status) &&
+           WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void test_settings(void)
+{
+    ok(ranks_run(2, are_in_order), "backends are in the order of priority");
+    setenv("SYMMCOLL_BACKENDS", "fake,host", 1);
+    ok(ranks_run(2, knows_host_memory_alone),
+        "the setting backends says which are loaded");
+    unsetenv("SYMMCOLL_BACKENDS");
+    ok(setting_is_checked(), "a name in it that is none is a CONFIG error");
+}
+
+/* ---- all of them ---- */
+
+/* A body on processes and on threads. */
+static void on_both(int n, rank_fn body, const char *what)
+{
+    ok(ranks_run(n, body), "%s, %d processes", what, n);
+    ok(threads_run(n, body), "%s, %d threads", what, n);
+}
+
+int main(void)
+{
+    use_modules_of_tests();
+    for (int n = 2; n <= 4; n++) {
+        on_both(n, every_collective, "each collective on another memory");
+        on_both(n, mixed, "works of two memories in one group");
+        on_both(n, one_passes_host_memory, "host memory among others differs");
+        on_both(n, one_refuses, "one member refuses for all");
+        on_both(n, one_refuses_late, "one that refuses in the middle, too");
+        on_both(n, hangs, "a backend that never completes times out");
+        on_both(n, pairs, "send and recv have numbers of their own");
+    }
+    on_both(2, released, "a released work ends");
+    on_both(2, streams, "a stream is passed on");
+    on_both(3, empty, "no bytes are in no memory");
+    on_both(2, other_arguments, "other arguments than memory are compared");
+    on_both(2, two_memories_in_one_call, "out and in are in one memory");
+    on_both(
+        2, type_that_it_has_not, "an operation that all lack fails nothing");
+    on_both(3, one_fails, "an error of one backend fails the group");
+    on_both(2, hangs_in_a_work, "a work that never completes times out");
+    on_both(3, aborted, "an abort ends what the backend has begun");
+    ok(others_learn_of_the_death(3), "one that dies while opening is named");
+    ok(says_whose_they_are(2, true) && says_whose_they_are(2, false),
+        "buffers that a backend never lets go of are named, and at the end");
+    test_settings();
+    return done_testing();
+}
