@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the parts of symmcoll-info share: tables that are printed for people or
- * as JSON, and who fills them.
+ * What the sources of symmcoll-info share: tables that are printed as text or
+ * as JSON, and the functions that fill them.
  */
 #ifndef SYMC_BIN_INFO_H
 #define SYMC_BIN_INFO_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the library asks of the kernel, each feature tried out: a sandbox may
- * refuse what the kernel has.
+ * The kernel features that the library uses.  Each is tried, since a sandbox
+ * may refuse what the kernel has.
  */
 #include "info.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The library itself: how it was built, its backends, and which algorithm of
- * the host backend serves what.
+ * The library itself: how it was built, its backends, and the algorithms of the
+ * host backend by operation and size.
  */
 #include "info.h"
 

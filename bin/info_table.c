@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tables for people and as JSON.  Without memory for a few lines of text the
- * program ends.
+ * Tables as text and as JSON.  If there is no memory for a few lines of text
+ * the program ends.
  */
 #include "info.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From names on the command line to operations: a name may carry the manner of
- * doing it as its end, as the rows of the table do.
+ * Operations by their names on the command line.  A name may have an ending
+ * that says how the operation is called, as in the rows of the output.
  */
 #include "perf.h"
 

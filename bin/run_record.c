@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What outlives a rank: the bootstrap server hands us the blocks of every
- * world, so we can write into a dead rank's block how it ended, where its peers
- * look for it, and read from its flight recorder what it did last.
+ * The blocks of the ranks, which the bootstrap server passes to symmcoll-run
+ * when a world is complete: how a rank ended is written to its block, where its
+ * peers read it, and its last operation is read from its flight recorder.
  */
 #include "run.h"
 

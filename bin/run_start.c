@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank's beginning: its environment, its standard streams, its place, and the
- * program.
+ * Starting a rank: its environment, its standard streams, its processors, and
+ * the program.
  */
 #include "run.h"
 

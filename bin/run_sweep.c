@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ranks leave behind.  Orphans of ranks become our children, so that they
- * are found; but a shell that executes us may leave us children of its own, and
- * these are none of our business.
+ * Processes that ranks leave behind.  They become children of symmcoll-run,
+ * which ends them, but not those of a shell that has executed symmcoll-run.
  */
 #include "run.h"
 

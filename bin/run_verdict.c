@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which rank failed first.  The first to be reaped need not be the first to
- * fail: a rank with much memory takes long to die, and its peers, who notice at
- * once, may be gone before.  So we judge when all have ended, by what each has
- * left: first by the failures that ranks have recorded, then by how they ended.
+ * Which rank failed first.  That is not always the first to be reaped: a
+ * process with much memory takes long to end, and its peers, which detect its
+ * death at once, may exit before.  So it is decided when all have ended: first
+ * by the failures that ranks have recorded, then by how they ended.
  */
 #include "run.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * symmcoll-info: what the library is, has and finds on this machine.  It looks
- * inside, so it is linked with the internal library.
+ * symmcoll-info: describes the library and this machine.  It uses internal
+ * functions, so it is linked with the internal library.
  */
 #include "info.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Error details, and the names of statuses.  The detail is the one thing in the
- * library that belongs to a thread and not to a handle: it has to be kept even
- * where there is no handle yet.
+ * Error details, and the names of statuses.  The detail is the only state of
+ * the library that belongs to a thread and not to a handle, since there may be
+ * no handle yet.
  */
 #include "base/base.h"
 

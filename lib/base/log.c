@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Log lines on standard error.  The library prints nothing that it can return:
- * this is for what happens where no caller waits, such as in the monitor.
+ * Log lines on standard error, for events that no call can return, such as
+ * those in the monitor.
  */
 #include "base/base.h"
 

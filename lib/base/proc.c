@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files of the kernel.  They are read with pread(), which pipes, sockets and
- * terminals refuse: a program that closes descriptors it does not know, as
- * daemons do, while this runs in another thread, may open one of those under
- * the same number, and a read() would wait for ever.
+ * Reading files of /proc, with pread(), which pipes, sockets and terminals
+ * refuse.  A program that closes all descriptors, as daemons do, while this
+ * runs in another thread may open one of those with the same number, and a
+ * read() would wait for ever.
  */
 #include "base/proc.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From a call to its result: checked, then run on the caller's thread when it
- * blocks, on the group's progress thread when it does not.
+ * From a call to its result.  It is checked; then a blocking operation runs on
+ * the caller's thread, a small non-blocking one is issued by the call, and
+ * another one is queued for the group's progress thread.
  */
 #include "coll/coll.h"
 

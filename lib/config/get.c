@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A value by its key, for who must not depend on the struct of all values.
+ * A value by its key, for modules that must not depend on the struct of all
+ * values.
  */
 #include "config/option.h"
 

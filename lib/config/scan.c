@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Checks a file's text before libconfig parses it, for what libconfig would
- * silently accept and get wrong: a zero byte ends its text, an unterminated
+ * misread without an error: a zero byte ends its text, an unterminated
  * comment hides the rest, an integer beyond 32 bits wraps, and an include may
  * name a folder or device, at which its scanner ends the process.  The grammar
  * itself is checked by libconfig.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The one rebuild of the buckets, after the first synchronised backward: in the
- * order in which gradients arrived, so that the first bucket is full early and
- * is reduced while the others are still computed.  The order may differ between
- * ranks, so rank 0's assignment is everyone's.
+ * The buckets are rebuilt once, after the first synchronised backward, in the
+ * order in which gradients were complete, so that the first bucket is full
+ * early and is reduced while other gradients are still computed.  The order may
+ * differ between ranks, so all ranks use the assignment of rank 0.
  */
 #include "ddp/reducer.h"
 

@@ -3,13 +3,12 @@
  * One backward: begin, a gradient after the other, finish.
  *
  * A gradient is divided by the number of ranks while it is written into its
- * bucket, in one pass, so that the sum over the ranks cannot grow beyond what a
- * gradient itself may be.  Without synchronisation it is only added to what the
- * view holds; the division then comes with the last gradient, over the whole.
+ * bucket, in one pass, so that the sum over the ranks does not overflow where a
+ * gradient does not.  Without synchronisation it is only added to the view; the
+ * next pass that synchronises divides the sum.
  *
- * With write_back gradients live in the caller's memory, where backward adds
- * them up: there a bucket's part is written anew from it, and the average goes
- * back in finish.
+ * With write_back gradients are in the caller's memory, to which backward adds:
+ * a bucket's part is copied from there, and finish writes the average back.
  *
  * Buckets start in the order of their index, on every rank, whatever order the
  * gradients come in; a bucket that is ready early waits for those before it.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What happens between ranks when a reducer is made.  First they check that
- * they train the same model: the number of parameters, then each one's type,
- * shape and strides, beside rank 0's; what differs is known to every rank
- * before any parameter is touched.  Then rank 0's values become everyone's.
+ * What ranks exchange when a reducer is made.  First they check that they train
+ * the same model: the number of parameters, then the type, shape and strides of
+ * each, compared with rank 0; every rank knows the differences before any
+ * parameter is written.  Then the values of rank 0 are copied to all ranks.
  */
 #include "ddp/reducer.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which machine this is: host.node, else what the kernel says.
+ * The name of this machine: host.node, else one from the kernel.
  */
 #include "rendezvous/rendezvous.h"
 

@@ -2,7 +2,7 @@
 /*
  * The dump of a ring, in JSON or as a pickle, with the keys that readers of
  * torch.distributed's flight recorder expect: of their format 2.10, or of 2.2,
- * which knew neither the status of groups nor threads.  What this library adds
+ * which has neither the status of groups nor threads.  What this library adds
  * (who wrote it and why) is under nccl_comm_state, where both versions have
  * free text.
  */

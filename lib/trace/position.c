@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The position of a rank, or where it was when it died, in half a line.
+ * The last operation of a rank, alive or dead, as a phrase for messages.
  */
 #include "trace/view.h"
 
