@@ -149,6 +149,27 @@ static symmcoll_status_t pack_names(
     return SYMMCOLL_OK;
 }
 
+symmcoll_status_t symc_names_unique(struct symc_names *names)
+{
+    struct symc_names sorted = {0};
+    char **list = NULL;
+    size_t count = 0;
+    symmcoll_status_t status = pack_names(names, &list, &count);
+
+    for (size_t i = 0; i < count && status == SYMMCOLL_OK; i++)
+        if (i == 0 || strcmp(list[i - 1], list[i]) != 0)
+            status = symc_names_add(&sorted, list[i]);
+    free(list);
+    if (status != SYMMCOLL_OK) {
+        free(sorted.text);
+        return status;
+    }
+    free(names->text);
+    sorted.skip = names->skip;
+    *names = sorted;
+    return SYMMCOLL_OK;
+}
+
 symmcoll_status_t symmcoll_store_list_keys(
     struct symmcoll_store *store, char ***keys, size_t *count)
 {

@@ -156,6 +156,9 @@ symmcoll_status_t symc_store_await(struct symmcoll_store *store,
 /* Errors: NO_MEMORY. */
 symmcoll_status_t symc_names_add(struct symc_names *names, const char *key);
 
+/* Sort them and drop what is there twice.  Errors: NO_MEMORY. */
+symmcoll_status_t symc_names_unique(struct symc_names *names);
+
 /* ---- edit.c ---- */
 
 /* A copy on the heap, with a zero byte after it.  Errors: NO_MEMORY. */

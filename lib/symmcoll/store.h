@@ -39,6 +39,41 @@ symmcoll_status_t symmcoll_store_open_file(
     const char *path, int num_workers, struct symmcoll_store **store);
 
 /*
+ * A table at a server that speaks the Redis protocol, for ranks on several
+ * machines too.  Calls of several threads do not hold each other up.
+ */
+struct symmcoll_store_tcp_args {
+    size_t size;     /* sizeof(struct symmcoll_store_tcp_args) */
+    const char *url; /* "redis://[user[:password]@]host[:port][/db]"; rediss:
+                        for TLS; port 6379 if there is none */
+    const char *password_file; /* its first line; NULL: the URL's, or none */
+    const char *tls_ca;        /* file of the authorities; NULL: the system's */
+    const char *tls_cert; /* file of this client's certificate; NULL: none */
+    const char *tls_key;  /* file of its key; NULL: in tls_cert */
+    const char *job;      /* whose keys these are; NULL: "default" */
+    int num_workers;      /* how many will open it; 0: not known */
+    int wait_workers;     /* 1: return when all of them have */
+    double timeout;       /* for opening, and the store's; negative: 300 s */
+};
+#define SYMMCOLL_STORE_TCP_ARGS_INIT                                          \
+    {                                                                         \
+        sizeof(struct symmcoll_store_tcp_args), NULL, NULL, NULL, NULL, NULL, \
+            NULL, 0, 0, -1                                                    \
+    }
+
+/*
+ * Connect; a server that is not there yet is waited for.  The last of
+ * num_workers to close removes the job's keys, which otherwise go a day after
+ * they were last written.
+ *
+ * Errors: INVALID (an argument, the password, a certificate), TIMEOUT, SYSTEM,
+ * NO_MEMORY, UNSUPPORTED (built without hiredis, or TLS without OpenSSL).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_open_tcp(
+    const struct symmcoll_store_tcp_args *args, struct symmcoll_store **store);
+
+/*
  * A store of the program's own.  Every function is passed user; several threads
  * may call them at the same time.  timeout is the time that is left, in seconds,
  * 0 where the call is not to block: a function that exceeds it holds its caller

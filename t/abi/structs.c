@@ -109,6 +109,19 @@ static symmcoll_status_t use_store_functions(void *given)
     return status;
 }
 
+/* No server is needed: the scheme is judged first. */
+static symmcoll_status_t use_store_tcp_args(void *given)
+{
+    struct symmcoll_store *made;
+    symmcoll_status_t status = symmcoll_store_open_tcp(given, &made);
+
+    return status == SYMMCOLL_ERR_UNSUPPORTED ||
+                   strstr(symmcoll_last_error(), "another scheme") != NULL ||
+                   strstr(symmcoll_last_error(), "url is NULL") != NULL
+               ? SYMMCOLL_OK
+               : status;
+}
+
 /* ---- the list ---- */
 
 /* STRUCT(NAME, LEAST, INIT): its sizes, one as initialised, and what takes it.
@@ -265,6 +278,8 @@ int main(void)
             {.size = sizeof(struct symmcoll_store_functions),
                 .get = get_nothing,
                 .set = set_nothing}),
+        STRUCT(store_tcp_args, sizeof(size_t),
+            {.size = sizeof(struct symmcoll_store_tcp_args), .url = "x://"}),
         STRUCT(tensor, sizeof(struct symmcoll_tensor),
             SYMMCOLL_TENSOR_FLAT(weight, 6, SYMMCOLL_FLOAT32)),
     };

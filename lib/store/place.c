@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where a tcp store's server is: the URL, and the password beside it.
+ */
+#include "store/link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEFAULT_PORT 6379 /* of Redis */
+#define DATABASE_MAX 1023
+
+const char *symc_place_text(
+    const struct symc_place *place, char buffer[SYMC_PLACE_TEXT])
+{
+    snprintf(buffer, SYMC_PLACE_TEXT,
+        strchr(place->host, ':') != NULL ? "[%s]:%d" : "%s:%d", place->host,
+        place->port);
+    symc_make_printable(buffer);
+    return buffer;
+}
+
+static symmcoll_status_t refuse_url(const char *what)
+{
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "tcp store: URL: expected redis://[user[:password]@]host[:port][/db], "
+        "or rediss: for TLS, found one with %s",
+        what);
+}
+
+static int read_hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* Text with %XX in it; false where it is malformed or too long. */
+static bool decode(const char *text, size_t nbytes, char *buffer, size_t room)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < nbytes; i++) {
+        char c = text[i];
+
+        if (c == '%') {
+            int high = i + 2 < nbytes ? read_hex(text[i + 1]) : -1;
+            int low = high >= 0 ? read_hex(text[i + 2]) : -1;
+
+            if (low < 0 || high * 16 + low == 0)
+                return false;
+            c = (char)(high * 16 + low);
+            i += 2;
+        }
+        if (used + 1 >= room)
+            return false;
+        buffer[used++] = c;
+    }
+    buffer[used] = '\0';
+    return true;
+}
+
+static bool read_number(const char *text, long most, int *number)
+{
+    char *end;
+    long value;
+
+    if (text[0] < '0' || text[0] > '9')
+        return false;
+    errno = 0;
+    value = strtol(text, &end, 10);
+    *number = (int)value;
+    return errno == 0 && *end == '\0' && value <= most;
+}
+
+/* "host", "host:port", "[::1]:port"; length bytes. */
+static symmcoll_status_t parse_host(
+    const char *text, size_t length, struct symc_place *place)
+{
+    char copy[sizeof(place->host) + 16];
+    char *host = copy, *port = NULL, *end;
+
+    if (length >= sizeof(copy))
+        return refuse_url("too long a host");
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    if (copy[0] == '[') {
+        host = copy + 1;
+        end = strchr(host, ']');
+        if (end == NULL || (end[1] != '\0' && end[1] != ':'))
+            return refuse_url("a bracket that is not closed");
+        port = end[1] == ':' ? end + 2 : NULL;
+        *end = '\0';
+    } else if ((end = strchr(copy, ':')) != NULL) {
+        *end = '\0';
+        port = end + 1;
+    }
+    if (host[0] == '\0')
+        return refuse_url("no host");
+    if (strlen(host) >= sizeof(place->host))
+        return refuse_url("too long a host");
+    if (port != NULL && !read_number(port, UINT16_MAX, &place->port))
+        return refuse_url("a port that is not 0 to 65535");
+    memcpy(place->host, host, strlen(host) + 1);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_place_parse(const char *url, struct symc_place *place)
+{
+    const char *at, *rest, *slash, *colon;
+    size_t length;
+    symmcoll_status_t status;
+
+    place->port = DEFAULT_PORT;
+    place->tls = strncmp(url, "rediss://", 9) == 0;
+    if (!place->tls && strncmp(url, "redis://", 8) != 0)
+        return refuse_url("another scheme");
+    rest = url + (place->tls ? 9 : 8);
+    slash = strchr(rest, '/');
+    length = slash != NULL ? (size_t)(slash - rest) : strlen(rest);
+    at = memrchr(rest, '@', length);
+    if (at != NULL) {
+        size_t login = (size_t)(at - rest);
+
+        colon = memchr(rest, ':', login);
+        /* "redis://secret@host" is a user without a password. */
+        if (!decode(rest, colon != NULL ? (size_t)(colon - rest) : login,
+                place->user, sizeof(place->user)) ||
+            (colon != NULL && !decode(colon + 1, (size_t)(at - colon - 1),
+                                  place->password, sizeof(place->password))))
+            return refuse_url("a malformed user or password");
+        length -= login + 1;
+        rest = at + 1;
+    }
+    status = parse_host(rest, length, place);
+    if (status == SYMMCOLL_OK && slash != NULL && slash[1] != '\0' &&
+        !read_number(slash + 1, DATABASE_MAX, &place->database))
+        return refuse_url("a database that is not a small number");
+    return status;
+}
+
+symmcoll_status_t symc_password_read(
+    const char *path, char password[SYMC_SECRET_MAX])
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    ssize_t n = fd >= 0 ? read(fd, password, SYMC_SECRET_MAX) : -1;
+    int error = errno;
+
+    if (fd >= 0)
+        close(fd);
+    if (n < 0)
+        return symc_fail_errno(
+            SYMMCOLL_ERR_SYSTEM, error, "tcp store: password file %s", path);
+    if (n == SYMC_SECRET_MAX)
+        n--;
+    password[n] = '\0';
+    password[strcspn(password, "\r\n")] = '\0';
+    if (password[0] != '\0' && strlen(password) < SYMC_SECRET_MAX - 1)
+        return SYMMCOLL_OK;
+    explicit_bzero(password, SYMC_SECRET_MAX);
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "tcp store: password file %s: expected a first line of 1 to %d bytes",
+        path, SYMC_SECRET_MAX - 2);
+}
+
+void symc_place_clear(struct symc_place *place)
+{
+    free(place->tls_ca);
+    free(place->tls_cert);
+    free(place->tls_key);
+    explicit_bzero(place, sizeof(*place));
+}

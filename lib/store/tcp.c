@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The tcp store: a table at a server that speaks the Redis protocol.  Here:
+ * opening and closing it, and who takes part.
+ *
+ * The store's own keys are "init/", how many have opened it, and "open/", how
+ * many have it open.  The last one to close removes the keys of the job once
+ * all num_workers have come; otherwise they go a day after their last use.
+ */
+#include "store/tcp.h"
+
+#include "base/cancel.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEFAULT_TIMEOUT 300.0                /* seconds */
+#define LEAVE_NS (2 * SYMC_NS_PER_S)         /* closing waits no longer */
+#define RENEW_NS (21600 * SYMC_NS_PER_S)     /* a quarter of a key's life */
+#define ALL_HERE "symmcoll/all workers came" /* a key beside the users' */
+
+static const struct symmcoll_store_tcp_args default_args =
+    SYMMCOLL_STORE_TCP_ARGS_INIT;
+static const struct symc_sized args_kind = {.name = "args",
+    .macro = "SYMMCOLL_STORE_TCP_ARGS_INIT",
+    .defaults = &default_args,
+    .nbytes = sizeof(default_args),
+    .least = sizeof(default_args.size)};
+
+#ifdef HAVE_HIREDIS
+
+static void share_tcp(void *table)
+{
+    struct symc_tcp *tcp = table;
+
+    pthread_mutex_lock(&tcp->lock);
+    tcp->handles++;
+    pthread_mutex_unlock(&tcp->lock);
+}
+
+static void free_tcp(struct symc_tcp *tcp)
+{
+    symc_tcp_close_links(tcp);
+    symc_place_clear(&tcp->place);
+    pthread_mutex_destroy(&tcp->lock);
+    free(tcp);
+}
+
+/* One command for each key of the job. */
+static symmcoll_status_t for_each_key(
+    struct symc_tcp *tcp, bool remove, int64_t deadline_ns)
+{
+    struct symc_names names = {0};
+    struct symc_link *link;
+    symmcoll_status_t status = symc_tcp_take(tcp, deadline_ns, &link);
+    const char *name;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_tcp_scan(tcp, link, tcp->prefix, deadline_ns, &names);
+    name = names.text;
+    for (size_t i = 0; i < names.count && status == SYMMCOLL_OK; i++) {
+        struct symc_arg args[] = {remove ? SYMC_ARG("DEL") : SYMC_ARG("EXPIRE"),
+            {name, strlen(name)}, SYMC_ARG(SYMC_TCP_LIFE)};
+
+        status = symc_link_send(link, args, remove ? 2 : 3);
+        name += strlen(name) + 1;
+    }
+    for (size_t i = 0; i < names.count && status == SYMMCOLL_OK; i++)
+        status = symc_tcp_expect(link, tcp->prefix, deadline_ns);
+    symc_tcp_give(tcp, link);
+    free(names.text);
+    return status;
+}
+
+/* Leave; where that fails the keys go after a day. */
+static symmcoll_status_t leave(struct symc_tcp *tcp)
+{
+    int64_t deadline_ns = symc_now_ns() + LEAVE_NS;
+    int64_t open = 1, joined = 0;
+    symmcoll_status_t status =
+        symc_tcp_add_own(tcp, "open/", -1, deadline_ns, &open);
+
+    if (status == SYMMCOLL_OK && open == 0)
+        status = symc_tcp_add_own(tcp, "init/", 0, deadline_ns, &joined);
+    if (status != SYMMCOLL_OK || open != 0 || tcp->num_workers == 0 ||
+        joined < tcp->num_workers)
+        return status;
+    return for_each_key(tcp, true, deadline_ns);
+}
+
+static void close_tcp(void *table)
+{
+    struct symc_tcp *tcp = table;
+    bool last;
+
+    pthread_mutex_lock(&tcp->lock);
+    last = --tcp->handles == 0;
+    pthread_mutex_unlock(&tcp->lock);
+    if (!last)
+        return;
+    if (tcp->joined && tcp->pid == getpid())
+        leave(tcp);
+    free_tcp(tcp);
+}
+
+/* From time to time a change prolongs the life of all keys of the job. */
+static symmcoll_status_t edit_tcp(
+    void *table, const char *key, struct symc_edit *edit, int64_t deadline_ns)
+{
+    struct symc_tcp *tcp = table;
+    int64_t now = symc_now_ns();
+    bool renew;
+
+    pthread_mutex_lock(&tcp->lock);
+    renew = now - tcp->renewed_ns > RENEW_NS;
+    if (renew)
+        tcp->renewed_ns = now;
+    pthread_mutex_unlock(&tcp->lock);
+    if (renew) {
+        symmcoll_status_t status =
+            for_each_key(tcp, false, symc_tcp_grace(deadline_ns));
+
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+    return symc_tcp_edit(table, key, edit, deadline_ns);
+}
+
+static const struct symc_store_ops tcp_ops = {
+    .kind = "tcp",
+    .share = share_tcp,
+    .close = close_tcp,
+    .edit = edit_tcp,
+    .find = symc_tcp_find,
+    .wait = symc_tcp_wait,
+    .count = symc_tcp_count,
+    .set_all = symc_tcp_set_all,
+    .length = symc_tcp_length,
+    .list = symc_tcp_list,
+};
+
+/* ---- opening ---- */
+
+static symmcoll_status_t copy_path(const char *path, char **copy)
+{
+    if (path == NULL || path[0] == '\0')
+        return SYMMCOLL_OK;
+    *copy = symc_strdup(path);
+    return *copy != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
+}
+
+static symmcoll_status_t read_place(
+    const struct symmcoll_store_tcp_args *args, struct symc_place *place)
+{
+    symmcoll_status_t status = symc_place_parse(args->url, place);
+
+    if (status == SYMMCOLL_OK && args->password_file != NULL &&
+        args->password_file[0] != '\0')
+        status = symc_password_read(args->password_file, place->password);
+    if (status == SYMMCOLL_OK)
+        status = copy_path(args->tls_ca, &place->tls_ca);
+    if (status == SYMMCOLL_OK)
+        status = copy_path(args->tls_cert, &place->tls_cert);
+    if (status == SYMMCOLL_OK)
+        status = copy_path(args->tls_key, &place->tls_key);
+    return status;
+}
+
+static symmcoll_status_t check_args(const struct symmcoll_store_tcp_args *args)
+{
+    static const char where[] = "store_open_tcp";
+    const char *job = args->job != NULL ? args->job : "default";
+
+    if (args->url == NULL)
+        return symc_store_refuse_null(where, "url");
+    if (args->num_workers < 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: num_workers: expected 0 or more, found %d", where,
+            args->num_workers);
+    if (job[0] == '\0' || strlen(job) > SYMC_JOB_MAX)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: job: expected 1 to %d bytes, found %zu", where, SYMC_JOB_MAX,
+            strlen(job));
+    return SYMMCOLL_OK;
+}
+
+/* Wait for the others; the last one tells all. */
+static symmcoll_status_t await_workers(
+    struct symc_tcp *tcp, int64_t joined, int64_t deadline_ns, double timeout)
+{
+    static const char *const key = ALL_HERE;
+    struct symc_edit edit = {.kind = SYMC_EDIT_SET};
+    size_t missing = 0;
+    symmcoll_status_t status;
+
+    if (joined >= tcp->num_workers)
+        return symc_tcp_edit(tcp, key, &edit, deadline_ns);
+    status = symc_tcp_wait(tcp, &key, 1, deadline_ns, &missing);
+    if (status != SYMMCOLL_OK || missing == 1)
+        return status;
+    status =
+        symc_tcp_add_own(tcp, "init/", 0, symc_tcp_grace(deadline_ns), &joined);
+    return status != SYMMCOLL_OK
+               ? status
+               : symc_fail(SYMMCOLL_ERR_TIMEOUT,
+                     "store_open_tcp: timeout: %" PRId64 " of %d workers came "
+                     "within %g s",
+                     joined, tcp->num_workers, timeout);
+}
+
+/* Connect, and be counted. */
+static symmcoll_status_t join(
+    struct symc_tcp *tcp, int64_t deadline_ns, double timeout, bool wait)
+{
+    struct symc_link *link;
+    int64_t joined = 0, open = 0;
+    symmcoll_status_t status =
+        symc_link_open(&tcp->place, true, deadline_ns, &link);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    symc_tcp_give(tcp, link);
+    status =
+        symc_tcp_add_own(tcp, "open/", 1, symc_tcp_grace(deadline_ns), &open);
+    tcp->joined = status == SYMMCOLL_OK;
+    if (status == SYMMCOLL_OK)
+        status = symc_tcp_add_own(
+            tcp, "init/", 1, symc_tcp_grace(deadline_ns), &joined);
+    if (status == SYMMCOLL_OK && tcp->num_workers > 0 &&
+        joined > tcp->num_workers)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "store_open_tcp: expected %d workers of job \"%s\", found one "
+            "more: another run has the same name",
+            tcp->num_workers, tcp->prefix);
+    if (status != SYMMCOLL_OK || !wait || tcp->num_workers == 0)
+        return status;
+    return await_workers(tcp, joined, deadline_ns, timeout);
+}
+
+static symmcoll_status_t open_tcp(
+    const struct symmcoll_store_tcp_args *given, struct symmcoll_store **store)
+{
+    struct symmcoll_store_tcp_args args;
+    struct symc_tcp *tcp;
+    double timeout;
+    int64_t timeout_ns;
+    symmcoll_status_t status;
+
+    if (store == NULL)
+        return symc_store_refuse_null("store_open_tcp", "store");
+    status = symc_sized_read(&args_kind, "store_open_tcp", given, &args);
+    if (status == SYMMCOLL_OK)
+        status = check_args(&args);
+    timeout = args.timeout < 0 ? DEFAULT_TIMEOUT : args.timeout;
+    if (status == SYMMCOLL_OK)
+        status = symc_timeout_read("store_open_tcp", timeout, 0, &timeout_ns);
+    if (status != SYMMCOLL_OK)
+        return status;
+    tcp = symc_alloc(1, sizeof(*tcp));
+    if (tcp == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    pthread_mutex_init(&tcp->lock, NULL);
+    tcp->handles = 1;
+    tcp->pid = getpid();
+    tcp->num_workers = args.num_workers;
+    tcp->renewed_ns = symc_now_ns();
+    snprintf(tcp->prefix, sizeof(tcp->prefix),
+        "symmcoll:%s:", args.job != NULL ? args.job : "default");
+    status = read_place(&args, &tcp->place);
+    if (status == SYMMCOLL_OK)
+        status = join(tcp, symc_deadline_ns(symc_now_ns(), timeout_ns), timeout,
+            args.wait_workers != 0);
+    if (status != SYMMCOLL_OK) {
+        char detail[SYMC_DETAIL_MAX];
+
+        /* Closing may fail too, and would overwrite the detail. */
+        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        close_tcp(tcp);
+        return symc_fail(status, "%s", detail);
+    }
+    status = symc_store_create(&tcp_ops, tcp, store);
+    if (status == SYMMCOLL_OK && timeout_ns > 0)
+        symc_store_set_usual(*store, timeout);
+    return status;
+}
+
+#else
+
+static symmcoll_status_t open_tcp(
+    const struct symmcoll_store_tcp_args *given, struct symmcoll_store **store)
+{
+    struct symmcoll_store_tcp_args args;
+    symmcoll_status_t status;
+
+    if (store == NULL)
+        return symc_store_refuse_null("store_open_tcp", "store");
+    status = symc_sized_read(&args_kind, "store_open_tcp", given, &args);
+    return status != SYMMCOLL_OK
+               ? status
+               : symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+                     "store_open_tcp: this library was built without hiredis");
+}
+#endif
+
+symmcoll_status_t symmcoll_store_open_tcp(
+    const struct symmcoll_store_tcp_args *args, struct symmcoll_store **store)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = open_tcp(args, store);
+
+    symc_cancel_restore(cancel);
+    return status;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A tcp store as its files share it: tcp_links.c, then tcp_read.c and
+ * tcp_edit.c, then tcp.c.
+ *
+ * A user's key K is PREFIX/K at the server, where PREFIX is symmcoll:JOB: ; the
+ * store's own keys have no slash there.  What creates a key tells the key's
+ * channel in the same transaction, and a wait subscribes to that.
+ */
+#ifndef SYMC_STORE_TCP_H
+#define SYMC_STORE_TCP_H
+
+#include "store/link.h"
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#define SYMC_JOB_MAX 255                    /* bytes */
+#define SYMC_TCP_PREFIX (SYMC_JOB_MAX + 16) /* "symmcoll:JOB:", zero included */
+#define SYMC_TCP_KEY (SYMC_TCP_PREFIX + SYMC_STORE_KEY_MAX + 2)
+#define SYMC_TCP_LINKS 8      /* connections that are kept for the next call */
+#define SYMC_TCP_LIFE "86400" /* seconds after which an unused key goes */
+
+struct symc_tcp {
+    pthread_mutex_t lock; /* all that changes */
+    size_t handles;
+    pid_t pid; /* a child after fork() has connections of its own */
+    struct symc_link *links[SYMC_TCP_LINKS];
+    size_t nlinks;
+    int64_t renewed_ns; /* when the keys' lives were last prolonged */
+    struct symc_place place;
+    char prefix[SYMC_TCP_PREFIX];
+    int num_workers; /* 0: not said */
+    bool joined;
+};
+
+/* A key as the server knows it. */
+struct symc_tcp_key {
+    char text[SYMC_TCP_KEY];
+    size_t nbytes;
+};
+
+/* ---- tcp_links.c ---- */
+
+void symc_tcp_name(
+    const struct symc_tcp *tcp, const char *key, struct symc_tcp_key *name);
+struct symc_arg symc_tcp_arg(const struct symc_tcp_key *name);
+
+/* A deadline that leaves a server time to answer. */
+int64_t symc_tcp_grace(int64_t deadline_ns);
+
+/* A connection for one call; give it back, whatever became of it. */
+symmcoll_status_t symc_tcp_take(
+    struct symc_tcp *tcp, int64_t deadline_ns, struct symc_link **link);
+void symc_tcp_give(struct symc_tcp *tcp, struct symc_link *link);
+void symc_tcp_close_links(struct symc_tcp *tcp);
+
+/* One command and its reply. */
+symmcoll_status_t symc_tcp_ask(struct symc_link *link,
+    const struct symc_arg *args, size_t nargs, int64_t deadline_ns,
+    struct symc_reply **reply);
+
+/* The next reply, which is freed: only an error of the server counts. */
+symmcoll_status_t symc_tcp_expect(
+    struct symc_link *link, const char *key, int64_t deadline_ns);
+
+/* Turn an error reply into a status; a reply of another type than expected is
+ * an error, too. */
+symmcoll_status_t symc_tcp_check(const char *key,
+    const struct symc_reply *reply, enum symc_reply_type expected);
+
+/* Whether a reply says that a key holds the other kind. */
+bool symc_tcp_is_wrong_type(const struct symc_reply *reply);
+
+/* ---- tcp_read.c ---- */
+
+symmcoll_status_t symc_tcp_find(void *table, const char *key,
+    int64_t deadline_ns, bool *found, struct symc_bytes *value);
+symmcoll_status_t symc_tcp_wait(void *table, const char *const *keys,
+    size_t nkeys, int64_t deadline_ns, size_t *missing);
+symmcoll_status_t symc_tcp_count(
+    void *table, int64_t deadline_ns, size_t *count);
+symmcoll_status_t symc_tcp_length(
+    void *table, const char *key, int64_t deadline_ns, size_t *length);
+symmcoll_status_t symc_tcp_list(void *table, const char *prefix,
+    int64_t deadline_ns, struct symc_names *names);
+
+/* Every key of the job, as the server knows it, each once. */
+symmcoll_status_t symc_tcp_scan(struct symc_tcp *tcp, struct symc_link *link,
+    const char *prefix, int64_t deadline_ns, struct symc_names *names);
+
+/* ---- tcp_edit.c ---- */
+
+symmcoll_status_t symc_tcp_edit(
+    void *table, const char *key, struct symc_edit *edit, int64_t deadline_ns);
+symmcoll_status_t symc_tcp_set_all(void *table, const struct symc_pair *pairs,
+    size_t npairs, int64_t deadline_ns);
+
+/* Add to one of the store's own counters. */
+symmcoll_status_t symc_tcp_add_own(struct symc_tcp *tcp, const char *name,
+    int64_t amount, int64_t deadline_ns, int64_t *sum);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The connections of a tcp store, of which each call takes one for itself, so
+ * that none waits for another; and what replies have in common.
+ */
+#include "store/tcp.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What a server that answers at all needs at most, also for a call that must
+ * not wait for a key. */
+#define ANSWER_MIN_NS (5 * SYMC_NS_PER_S)
+/* A server that is there but stopped is no reason to wait for ever. */
+#define ANSWER_MAX_NS (60 * SYMC_NS_PER_S)
+
+void symc_tcp_name(
+    const struct symc_tcp *tcp, const char *key, struct symc_tcp_key *name)
+{
+    name->nbytes = (size_t)snprintf(
+        name->text, sizeof(name->text), "%s/%s", tcp->prefix, key);
+}
+
+struct symc_arg symc_tcp_arg(const struct symc_tcp_key *name)
+{
+    return (struct symc_arg){name->text, name->nbytes};
+}
+
+int64_t symc_tcp_grace(int64_t deadline_ns)
+{
+    int64_t now = symc_now_ns();
+
+    if (deadline_ns < now + ANSWER_MIN_NS)
+        return now + ANSWER_MIN_NS;
+    return deadline_ns - now > ANSWER_MAX_NS ? now + ANSWER_MAX_NS
+                                             : deadline_ns;
+}
+
+/* With the lock: the connections of another process are not this one's. */
+static void forget_parents(struct symc_tcp *tcp)
+{
+    pid_t pid = getpid();
+
+    if (tcp->pid == pid)
+        return;
+    while (tcp->nlinks > 0)
+        symc_link_close(tcp->links[--tcp->nlinks]);
+    tcp->pid = pid;
+    tcp->joined = false;
+}
+
+symmcoll_status_t symc_tcp_take(
+    struct symc_tcp *tcp, int64_t deadline_ns, struct symc_link **link)
+{
+    struct symc_link *found = NULL;
+
+    pthread_mutex_lock(&tcp->lock);
+    forget_parents(tcp);
+    while (found == NULL && tcp->nlinks > 0) {
+        found = tcp->links[--tcp->nlinks];
+        if (!symc_link_is_good(found)) {
+            symc_link_close(found);
+            found = NULL;
+        }
+    }
+    pthread_mutex_unlock(&tcp->lock);
+    *link = found;
+    if (found != NULL)
+        return SYMMCOLL_OK;
+    return symc_link_open(
+        &tcp->place, false, symc_tcp_grace(deadline_ns), link);
+}
+
+void symc_tcp_give(struct symc_tcp *tcp, struct symc_link *link)
+{
+    if (!symc_link_is_good(link)) {
+        symc_link_close(link);
+        return;
+    }
+    pthread_mutex_lock(&tcp->lock);
+    if (tcp->nlinks < SYMC_TCP_LINKS) {
+        tcp->links[tcp->nlinks++] = link;
+        link = NULL;
+    }
+    pthread_mutex_unlock(&tcp->lock);
+    symc_link_close(link);
+}
+
+void symc_tcp_close_links(struct symc_tcp *tcp)
+{
+    pthread_mutex_lock(&tcp->lock);
+    while (tcp->nlinks > 0)
+        symc_link_close(tcp->links[--tcp->nlinks]);
+    pthread_mutex_unlock(&tcp->lock);
+}
+
+bool symc_tcp_is_wrong_type(const struct symc_reply *reply)
+{
+    return reply->type == SYMC_REPLY_ERROR &&
+           strncmp(reply->text, "WRONGTYPE", 9) == 0;
+}
+
+symmcoll_status_t symc_tcp_check(const char *key,
+    const struct symc_reply *reply, enum symc_reply_type expected)
+{
+    char shown[SYMC_KEY_TEXT];
+    char found[SYMC_KEY_TEXT];
+
+    if (reply->type == expected)
+        return SYMMCOLL_OK;
+    if (reply->type == SYMC_REPLY_ERROR &&
+        (strncmp(reply->text, "NOAUTH", 6) == 0 ||
+            strncmp(reply->text, "NOPERM", 6) == 0))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "tcp store: the server wants another user or password: %s",
+            symc_key_text(reply->text, found));
+    return symc_fail(SYMMCOLL_ERR_SYSTEM,
+        "tcp store: key \"%s\": the server answers: %s",
+        symc_key_text(key, shown),
+        reply->text != NULL ? symc_key_text(reply->text, found)
+                            : "something unexpected");
+}
+
+symmcoll_status_t symc_tcp_ask(struct symc_link *link,
+    const struct symc_arg *args, size_t nargs, int64_t deadline_ns,
+    struct symc_reply **reply)
+{
+    symmcoll_status_t status = symc_link_send(link, args, nargs);
+
+    *reply = NULL;
+    if (status == SYMMCOLL_OK)
+        status = symc_link_receive(link, deadline_ns, reply);
+    return status;
+}
+
+symmcoll_status_t symc_tcp_expect(
+    struct symc_link *link, const char *key, int64_t deadline_ns)
+{
+    struct symc_reply *reply = NULL;
+    symmcoll_status_t status = symc_link_receive(link, deadline_ns, &reply);
+
+    if (status == SYMMCOLL_OK && reply->type == SYMC_REPLY_ERROR)
+        status = symc_tcp_check(key, reply, SYMC_REPLY_STATUS);
+    symc_reply_free(reply);
+    return status;
+}

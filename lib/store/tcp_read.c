@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reading from a tcp store, and waiting for keys.
+ *
+ * A wait asks and subscribes in one transaction, so that nothing is created
+ * unseen between the two.  It asks again after some seconds, since a stranger's
+ * client tells no channel, and since a server that hangs must be noticed.
+ */
+#include "store/tcp.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ASK_AGAIN_NS (10 * SYMC_NS_PER_S)
+#define SCAN_COUNT "1000"
+
+symmcoll_status_t symc_tcp_find(void *table, const char *key,
+    int64_t deadline_ns, bool *found, struct symc_bytes *value)
+{
+    struct symc_tcp *tcp = table;
+    struct symc_tcp_key name;
+    struct symc_reply *reply = NULL;
+    struct symc_link *link;
+    symmcoll_status_t status;
+
+    symc_tcp_name(tcp, key, &name);
+    deadline_ns = symc_tcp_grace(deadline_ns);
+    status = symc_tcp_take(tcp, deadline_ns, &link);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_tcp_ask(link,
+        (struct symc_arg[]){SYMC_ARG("GET"), symc_tcp_arg(&name)}, 2,
+        deadline_ns, &reply);
+    symc_tcp_give(tcp, link);
+    if (status != SYMMCOLL_OK)
+        return status;
+    *found = reply->type == SYMC_REPLY_TEXT;
+    if (*found) {
+        *value = (struct symc_bytes){reply->text, reply->nbytes};
+        reply->text = NULL;
+    } else if (symc_tcp_is_wrong_type(reply)) {
+        status = symc_fail_is_queue("store_get", key);
+    } else {
+        status = symc_tcp_check(key, reply, SYMC_REPLY_NONE);
+    }
+    symc_reply_free(reply);
+    return status;
+}
+
+symmcoll_status_t symc_tcp_length(
+    void *table, const char *key, int64_t deadline_ns, size_t *length)
+{
+    struct symc_tcp *tcp = table;
+    struct symc_tcp_key name;
+    struct symc_reply *reply = NULL;
+    struct symc_link *link;
+    symmcoll_status_t status;
+
+    symc_tcp_name(tcp, key, &name);
+    deadline_ns = symc_tcp_grace(deadline_ns);
+    status = symc_tcp_take(tcp, deadline_ns, &link);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_tcp_ask(link,
+        (struct symc_arg[]){SYMC_ARG("LLEN"), symc_tcp_arg(&name)}, 2,
+        deadline_ns, &reply);
+    symc_tcp_give(tcp, link);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (symc_tcp_is_wrong_type(reply))
+        status = symc_fail_is_value("store_queue_len", key);
+    else
+        status = symc_tcp_check(key, reply, SYMC_REPLY_NUMBER);
+    if (status == SYMMCOLL_OK)
+        *length = (size_t)reply->number;
+    symc_reply_free(reply);
+    return status;
+}
+
+/* ---- waiting ---- */
+
+/* The first key that does not exist: all questions at once, then the answers. */
+static symmcoll_status_t find_missing(struct symc_tcp *tcp,
+    struct symc_link *link, const char *const *keys, size_t nkeys,
+    size_t *missing)
+{
+    int64_t deadline_ns = symc_tcp_grace(0);
+    symmcoll_status_t status = SYMMCOLL_OK;
+    struct symc_tcp_key name;
+
+    for (size_t i = 0; i < nkeys && status == SYMMCOLL_OK; i++) {
+        symc_tcp_name(tcp, keys[i], &name);
+        status = symc_link_send(link,
+            (struct symc_arg[]){SYMC_ARG("EXISTS"), symc_tcp_arg(&name)}, 2);
+    }
+    *missing = nkeys;
+    for (size_t i = 0; i < nkeys && status == SYMMCOLL_OK; i++) {
+        struct symc_reply *reply = NULL;
+
+        status = symc_link_receive(link, deadline_ns, &reply);
+        if (status == SYMMCOLL_OK)
+            status = symc_tcp_check(keys[i], reply, SYMC_REPLY_NUMBER);
+        if (status == SYMMCOLL_OK && reply->number == 0 && *missing == nkeys)
+            *missing = i;
+        symc_reply_free(reply);
+    }
+    return status;
+}
+
+/* Ask for a key and subscribe to its channel, in one step. */
+static symmcoll_status_t subscribe(struct symc_link *link, const char *key,
+    const struct symc_tcp_key *name, bool *exists)
+{
+    int64_t deadline_ns = symc_tcp_grace(0);
+    struct symc_arg arg = symc_tcp_arg(name);
+    struct symc_reply *reply = NULL;
+    symmcoll_status_t status =
+        symc_link_send(link, (struct symc_arg[]){SYMC_ARG("MULTI")}, 1);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_link_send(
+            link, (struct symc_arg[]){SYMC_ARG("EXISTS"), arg}, 2);
+    if (status == SYMMCOLL_OK)
+        status = symc_link_send(
+            link, (struct symc_arg[]){SYMC_ARG("SUBSCRIBE"), arg}, 2);
+    if (status == SYMMCOLL_OK)
+        status = symc_link_send(link, (struct symc_arg[]){SYMC_ARG("EXEC")}, 1);
+    for (int i = 0; i < 3 && status == SYMMCOLL_OK; i++)
+        status = symc_tcp_expect(link, key, deadline_ns);
+    if (status == SYMMCOLL_OK)
+        status = symc_link_receive(link, deadline_ns, &reply);
+    if (status == SYMMCOLL_OK)
+        status = symc_tcp_check(key, reply, SYMC_REPLY_LIST);
+    if (status == SYMMCOLL_OK && reply->count != 2)
+        status = symc_fail(SYMMCOLL_ERR_SYSTEM,
+            "tcp store: expected two replies of a transaction, found %zu",
+            reply->count);
+    if (status == SYMMCOLL_OK)
+        status = symc_tcp_check(key, reply->items[0], SYMC_REPLY_NUMBER);
+    if (status == SYMMCOLL_OK)
+        *exists = reply->items[0]->number > 0;
+    symc_reply_free(reply);
+    return status;
+}
+
+/* Take replies until the one that confirms it. */
+static symmcoll_status_t unsubscribe(struct symc_link *link)
+{
+    int64_t deadline_ns = symc_tcp_grace(0);
+    bool done = false;
+    symmcoll_status_t status =
+        symc_link_send(link, (struct symc_arg[]){SYMC_ARG("UNSUBSCRIBE")}, 1);
+
+    while (status == SYMMCOLL_OK && !done) {
+        struct symc_reply *reply = NULL;
+
+        status = symc_link_receive(link, deadline_ns, &reply);
+        if (status != SYMMCOLL_OK)
+            return status;
+        status = symc_tcp_check("", reply, SYMC_REPLY_LIST);
+        done = status == SYMMCOLL_OK && reply->count == 3 &&
+               reply->items[0]->text != NULL &&
+               strcmp(reply->items[0]->text, "unsubscribe") == 0;
+        symc_reply_free(reply);
+    }
+    return status;
+}
+
+/* Wait until something is told on a key's channel, or for a while. */
+static symmcoll_status_t listen_for(struct symc_tcp *tcp,
+    struct symc_link *link, const char *key, int64_t deadline_ns)
+{
+    int64_t again_ns = symc_now_ns() + ASK_AGAIN_NS;
+    struct symc_tcp_key name;
+    struct symc_reply *reply = NULL;
+    bool exists = false;
+    symmcoll_status_t status;
+
+    symc_tcp_name(tcp, key, &name);
+    status = subscribe(link, key, &name, &exists);
+    if (status == SYMMCOLL_OK && !exists)
+        status = symc_link_poll(
+            link, again_ns < deadline_ns ? again_ns : deadline_ns, &reply);
+    symc_reply_free(reply);
+    return status == SYMMCOLL_OK ? unsubscribe(link) : status;
+}
+
+symmcoll_status_t symc_tcp_wait(void *table, const char *const *keys,
+    size_t nkeys, int64_t deadline_ns, size_t *missing)
+{
+    struct symc_tcp *tcp = table;
+    struct symc_link *link;
+    symmcoll_status_t status = symc_tcp_take(tcp, deadline_ns, &link);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    do {
+        status = find_missing(tcp, link, keys, nkeys, missing);
+        if (status != SYMMCOLL_OK || *missing == nkeys ||
+            symc_now_ns() >= deadline_ns)
+            break;
+        status = listen_for(tcp, link, keys[*missing], deadline_ns);
+    } while (status == SYMMCOLL_OK);
+    symc_tcp_give(tcp, link);
+    return status;
+}
+
+/* ---- all keys ---- */
+
+/* The prefix as a pattern that matches it and what follows, and nothing else. */
+static size_t make_pattern(const char *prefix, char *pattern)
+{
+    char *at = pattern;
+
+    for (; *prefix != '\0'; prefix++) {
+        if (strchr("*?[]\\^-", *prefix) != NULL)
+            *at++ = '\\';
+        *at++ = *prefix;
+    }
+    *at++ = '*';
+    *at = '\0';
+    return (size_t)(at - pattern);
+}
+
+static symmcoll_status_t take_names(
+    const struct symc_reply *list, struct symc_names *names)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (size_t i = 0; i < list->count && status == SYMMCOLL_OK; i++)
+        /* Ours have no zero byte; a stranger's are none of ours. */
+        if (list->items[i]->type == SYMC_REPLY_TEXT &&
+            strlen(list->items[i]->text) == list->items[i]->nbytes)
+            status = symc_names_add(names, list->items[i]->text);
+    return status;
+}
+
+symmcoll_status_t symc_tcp_scan(struct symc_tcp *tcp, struct symc_link *link,
+    const char *prefix, int64_t deadline_ns, struct symc_names *names)
+{
+    char pattern[2 * SYMC_TCP_KEY + 2];
+    struct symc_arg text = {pattern, make_pattern(prefix, pattern)};
+    char cursor[24] = "0";
+    symmcoll_status_t status;
+
+    (void)tcp;
+    do {
+        struct symc_reply *reply = NULL;
+
+        status = symc_tcp_ask(link,
+            (struct symc_arg[]){SYMC_ARG("SCAN"), {cursor, strlen(cursor)},
+                SYMC_ARG("MATCH"), text, SYMC_ARG("COUNT"),
+                SYMC_ARG(SCAN_COUNT)},
+            6, deadline_ns, &reply);
+        if (status == SYMMCOLL_OK)
+            status = symc_tcp_check(prefix, reply, SYMC_REPLY_LIST);
+        if (status == SYMMCOLL_OK &&
+            (reply->count != 2 || reply->items[0]->text == NULL ||
+                reply->items[0]->nbytes >= sizeof(cursor)))
+            status = symc_fail(SYMMCOLL_ERR_SYSTEM,
+                "tcp store: expected a cursor and keys, found something else");
+        if (status == SYMMCOLL_OK) {
+            snprintf(cursor, sizeof(cursor), "%s", reply->items[0]->text);
+            status = take_names(reply->items[1], names);
+        }
+        symc_reply_free(reply);
+        if (status == SYMMCOLL_OK && symc_now_ns() > deadline_ns)
+            status = symc_fail(SYMMCOLL_ERR_TIMEOUT,
+                "tcp store: timeout: listing keys took too long");
+    } while (status == SYMMCOLL_OK && strcmp(cursor, "0") != 0);
+    return status == SYMMCOLL_OK ? symc_names_unique(names) : status;
+}
+
+/* The user's keys that begin with a prefix. */
+static symmcoll_status_t list_users(struct symc_tcp *tcp, const char *prefix,
+    int64_t deadline_ns, struct symc_names *names)
+{
+    struct symc_tcp_key name;
+    struct symc_link *link;
+    symmcoll_status_t status;
+
+    symc_tcp_name(tcp, prefix, &name);
+    deadline_ns = symc_tcp_grace(deadline_ns);
+    status = symc_tcp_take(tcp, deadline_ns, &link);
+    if (status != SYMMCOLL_OK)
+        return status;
+    names->skip += strlen(tcp->prefix) + 1;
+    status = symc_tcp_scan(tcp, link, name.text, deadline_ns, names);
+    symc_tcp_give(tcp, link);
+    return status;
+}
+
+symmcoll_status_t symc_tcp_list(void *table, const char *prefix,
+    int64_t deadline_ns, struct symc_names *names)
+{
+    return list_users(table, prefix, deadline_ns, names);
+}
+
+symmcoll_status_t symc_tcp_count(
+    void *table, int64_t deadline_ns, size_t *count)
+{
+    struct symc_names names = {0};
+    symmcoll_status_t status = list_users(table, "", deadline_ns, &names);
+
+    *count = names.count;
+    free(names.text);
+    return status;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Debian's redis-server as a child of a test.
+ */
+#ifndef T_STORE_STRANGER_H
+#define T_STORE_STRANGER_H
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STRANGER_ARGS 24
+
+/* A port of 127.0.0.1 that was free a moment ago. */
+static inline int free_port(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t nbytes = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (bind(fd, (struct sockaddr *)&at, sizeof at) != 0 ||
+        getsockname(fd, (struct sockaddr *)&at, &nbytes) != 0)
+        at.sin_port = 0;
+    close(fd);
+    return ntohs(at.sin_port);
+}
+
+/* Whether a program can be run at all. */
+static inline int has_program(const char *name)
+{
+    char command[256];
+
+    snprintf(command, sizeof command, "command -v %s >/dev/null 2>&1", name);
+    return system(command) == 0;
+}
+
+/* Start a program that dies with this one; its output goes nowhere. */
+static inline pid_t start_program(const char *const *args)
+{
+    pid_t parent = getpid();
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(126);
+        dup2(null, 0);
+        dup2(null, 1);
+        dup2(null, 2);
+        execvp(args[0], (char *const *)args);
+        _exit(127);
+    }
+    return pid;
+}
+
+static inline void stop_program(pid_t pid)
+{
+    if (pid <= 0)
+        return;
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+/* redis-server at a port of 127.0.0.1 (0: none, where TLS has one), with
+ * further arguments up to a NULL. */
+static inline pid_t start_stranger(int port, const char *const *more)
+{
+    char number[8];
+    const char *args[STRANGER_ARGS + 16] = {"redis-server", "--port", number,
+        "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+        "--daemonize", "no", "--maxclients", "2000"};
+    int n = 13;
+
+    snprintf(number, sizeof number, "%d", port);
+    while (more != NULL && *more != NULL && n < STRANGER_ARGS + 15)
+        args[n++] = *more++;
+    return start_program(args);
+}
+
+#endif
