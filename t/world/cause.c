@@ -254,6 +254,8 @@ int main(void)
             "%d ranks: a mismatch is named with the exits that it caused",
             sizes[i]);
     }
+    /* Who exits while it writes its record leaves a part of it. */
+    setenv("SYMMCOLL_TRACE_DUMP_ON_ERROR", "off", 1);
     ok(run_mismatch(4, true),
         "4 ranks: also where a later operation had been issued");
     setenv("SYMMCOLL_TRACE_BUFFER_SIZE", "0", 1);
