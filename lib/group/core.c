@@ -81,7 +81,7 @@ static symmcoll_status_t find_failure(
 {
     struct symc_members *members = &group->members;
     struct symc_failure note;
-    char text[SYMC_OP_TEXT], pid[SYMC_PID_TEXT];
+    char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
 
     /* All lines were there, this rank's too, and it ended so for everybody;
      * who has exited since has done it because of that. */
@@ -91,10 +91,9 @@ static symmcoll_status_t find_failure(
         bool noted = symc_failure_read_note(members->failures[member], &note);
 
         symc_members_raise(members, SYMMCOLL_ERR_PEER, op, NULL,
-            "rank %d (%s) has finalized%s%s, and %s of group %s needs it",
-            group->global[member],
-            symc_format_pid(
-                group->world->peers[group->global[member]].pid, pid),
+            "%s has finalized%s%s, and %s of group %s needs it",
+            symc_format_rank(&members->ranks, member,
+                group->world->peers[group->global[member]].pid, who),
             noted ? " after " : "", noted ? note.text : "",
             symc_op_format(op->kind, op->seq, op->label, text, sizeof(text)),
             group->name);
@@ -124,16 +123,16 @@ static void describe_missing(const struct symmcoll_group *group,
 
     buffer[0] = '\0';
     for (int r = 0; r < group->size && used + 48 < nbytes; r++) {
-        char position[SYMC_TRACE_POSITION], pid[SYMC_PID_TEXT];
+        char position[SYMC_TRACE_POSITION], who[SYMC_RANK_TEXT];
         size_t ring_nbytes;
         const struct symc_trace_ring *ring;
 
         if (!missing[r])
             continue;
         ring = symc_world_ring(group->world, group->global[r], &ring_nbytes);
-        used += (size_t)snprintf(buffer + used, nbytes - used,
-            "; rank %d (%s) is %s", r,
-            symc_format_pid(group->world->peers[group->global[r]].pid, pid),
+        used += (size_t)snprintf(buffer + used, nbytes - used, "; %s is %s",
+            symc_format_rank(&group->members.ranks, r,
+                group->world->peers[group->global[r]].pid, who),
             symc_trace_position(
                 ring, ring_nbytes, group->name, position, sizeof(position)));
     }
@@ -142,13 +141,13 @@ static void describe_missing(const struct symmcoll_group *group,
 static symmcoll_status_t raise_timeout(
     struct symmcoll_group *group, const struct symc_op *op, const bool *missing)
 {
-    char ranks[96], where[SYMC_FAILURE_TEXT - 160], text[SYMC_OP_TEXT];
+    char ranks[192], where[SYMC_FAILURE_TEXT - 160], text[SYMC_OP_TEXT];
 
     /* What another rank has found is the earlier reason, and a rank that is
      * late because it has died is not late. */
     if (symc_monitor_tells_death(&group->members))
         return symc_members_status(&group->members, op);
-    symc_format_named_ranks(missing, group->size, ranks, sizeof(ranks));
+    symc_format_members(&group->members.ranks, missing, ranks, sizeof(ranks));
     describe_missing(group, missing, where, sizeof(where));
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
     symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, op, missing,

@@ -53,7 +53,7 @@ static void describe_others(
     used = (size_t)snprintf(
         buffer, nbytes, "%s%s", mine[0] != '\0' ? ": this rank is " : "", mine);
     for (int r = 0; r < group->size && used + 64 < nbytes; r++) {
-        char pid[SYMC_PID_TEXT];
+        char who[SYMC_RANK_TEXT];
 
         if (r == group->rank)
             continue;
@@ -61,9 +61,10 @@ static void describe_others(
         symc_trace_position(ring, ring_nbytes, NULL, other, sizeof(other));
         if (strcmp(mine, other) == 0)
             continue;
-        used += (size_t)snprintf(buffer + used, nbytes - used,
-            "; rank %d (%s) is %s", r,
-            symc_format_pid(world->peers[group->global[r]].pid, pid), other);
+        used += (size_t)snprintf(buffer + used, nbytes - used, "; %s is %s",
+            symc_format_rank(&group->members.ranks, r,
+                world->peers[group->global[r]].pid, who),
+            other);
     }
 }
 

@@ -9,36 +9,31 @@
 
 #include <stdio.h>
 
-/* A member that has finalized, NULL: there is none. */
-static const struct symc_peer *find_left(
-    const struct symmcoll_group *group, int *rank)
+/* A member that has finalized, -1: there is none. */
+static int find_left(const struct symmcoll_group *group)
 {
     for (int r = 0; r < group->size; r++) {
         const struct symc_peer *peer = &group->world->peers[group->global[r]];
 
-        *rank = group->global[r];
         if (r != group->rank && symc_liveness_state(peer) == SYMC_LIVENESS_LEFT)
-            return peer;
+            return r;
     }
-    return NULL;
+    return -1;
 }
 
 static bool is_in_vain(void *arg)
 {
     struct symmcoll_group *group = arg;
-    int rank;
 
-    return symc_members_failed(&group->members) ||
-           find_left(group, &rank) != NULL;
+    return symc_members_failed(&group->members) || find_left(group) >= 0;
 }
 
 /* Why an exchange has failed: the group's reason, where it has one. */
 static symmcoll_status_t find_reason(
     struct symmcoll_group *group, symmcoll_status_t status)
 {
-    char detail[SYMC_DETAIL_MAX], pid[SYMC_PID_TEXT];
-    const struct symc_peer *left;
-    int rank;
+    char detail[SYMC_DETAIL_MAX], who[SYMC_RANK_TEXT];
+    int left;
 
     /* Others are errors of this rank's own. */
     if (status != SYMMCOLL_ERR_PEER && status != SYMMCOLL_ERR_TIMEOUT &&
@@ -47,13 +42,14 @@ static symmcoll_status_t find_reason(
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     if (symc_monitor_tells_death(&group->members))
         return symc_members_status(&group->members, NULL);
-    left = find_left(group, &rank);
-    if (left == NULL)
+    left = find_left(group);
+    if (left < 0)
         return symc_fail(status, "%s", detail);
     symc_members_raise(&group->members, SYMMCOLL_ERR_PEER, NULL, NULL,
-        "rank %d (%s) has finalized, and an exchange of descriptors of group "
-        "%s needs it",
-        rank, symc_format_pid(left->pid, pid), group->name);
+        "%s has finalized, and an exchange of descriptors of group %s needs it",
+        symc_format_rank(&group->members.ranks, left,
+            group->world->peers[group->global[left]].pid, who),
+        group->name);
     return symc_members_status(&group->members, NULL);
 }
 

@@ -74,11 +74,12 @@ static symmcoll_status_t open_segment(struct symmcoll_group *group)
         group->staging_nbytes = group->segment->nbytes - group->staging_at;
     symc_world_return_staging(world, offered - group->staging_nbytes);
     for (int r = 0; r < group->size; r++) {
-        char *at = group->segment->at[r];
+        char *at = group->segment->at[r], who[SYMC_RANK_TEXT];
 
         if (at == NULL)
             return symc_fail(SYMMCOLL_ERR_INVALID,
-                "group: rank %d: expected a part in its arena, found none", r);
+                "group: %s: expected a part in its arena, found none",
+                symc_format_rank(&group->members.ranks, r, SYMC_NO_PID, who));
         group->members.failures[r] = (struct symc_failure *)(void *)at;
         group->doorbells[r] =
             (struct symc_doorbell *)(void *)(at + SYMC_GROUP_DOORBELL);
@@ -104,6 +105,8 @@ static void make_members(struct symmcoll_group *group)
     members->rank = group->rank;
     members->size = group->size;
     members->global = group->global;
+    members->ranks =
+        (struct symc_ranks){group->name, group->global, group->size};
     members->doorbells = group->doorbells;
 }
 
@@ -140,11 +143,12 @@ symmcoll_status_t symc_group_open(
     format_name(world, "default_pg", desc, sizeof(desc));
     atomic_init(&made->timeout_ns, world->config->timeouts_collective);
     status = make_tables(made);
-    if (status == SYMMCOLL_OK)
-        status = open_segment(made);
     if (status != SYMMCOLL_OK)
         goto free_tables;
     make_members(made);
+    status = open_segment(made);
+    if (status != SYMMCOLL_OK)
+        goto free_tables;
     made->trace = symc_trace_add_group(
         world->trace.ring, made->name, desc, made->rank, made->size);
     /* Before the backend, which may wait for the others. */
@@ -247,11 +251,14 @@ symmcoll_status_t symmcoll_group_set_timeout(
 
 void symmcoll_group_abort(struct symmcoll_group *group, const char *reason)
 {
+    char who[SYMC_RANK_TEXT];
+
     if (group == NULL || !symc_world_is_mine(group->world))
         return;
     symc_members_raise(&group->members, SYMMCOLL_ERR_CANCELED, NULL, NULL,
-        "rank %d aborted group %s%s%s", group->rank, group->name,
-        reason != NULL ? ": " : "", reason != NULL ? reason : "");
+        "%s aborted group %s%s%s",
+        symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who),
+        group->name, reason != NULL ? ": " : "", reason != NULL ? reason : "");
 }
 
 symmcoll_status_t symmcoll_group_error(struct symmcoll_group *group)

@@ -207,13 +207,12 @@ static void expire_in_queue(void *context, const struct symc_op *op)
     struct symmcoll_group *group = context;
     /* Not its number: the progress thread may be about to write that. */
     struct symc_op known = {.kind = op->kind};
-    char text[SYMC_OP_TEXT];
+    char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
 
     memcpy(known.label, op->label, sizeof(known.label));
     symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, &known, NULL,
-        "rank %d waited for %s of group %s in vain, and errors.blocking_wait "
-        "is on",
-        group->rank,
+        "%s waited for %s of group %s in vain, and errors.blocking_wait is on",
+        symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who),
         symc_op_format(known.kind, 0, known.label, text, sizeof(text)),
         group->name);
 }

@@ -252,12 +252,13 @@ static const char *format_reason(
     const struct symc_members *members, char *buffer, size_t nbytes)
 {
     const struct symc_failure *record = &members->own;
-    char self[32];
-    int length = snprintf(self, sizeof(self), "rank %d ", members->rank);
+    char self[SYMC_RANK_TEXT];
+    size_t length = strlen(
+        symc_format_rank(&members->ranks, members->rank, SYMC_NO_PID, self));
 
-    if (strncmp(record->text, self, (size_t)length) == 0)
-        snprintf(buffer, nbytes, "this rank %.*s", SYMC_FAILURE_TEXT - length,
-            record->text + length);
+    if (strncmp(record->text, self, length) == 0 && record->text[length] == ' ')
+        snprintf(buffer, nbytes, "this rank%.*s",
+            SYMC_FAILURE_TEXT - (int)length, record->text + length);
     else
         snprintf(buffer, nbytes, "%.*s", SYMC_FAILURE_TEXT, record->text);
     return buffer;

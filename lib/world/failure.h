@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 #include "base/op.h"
+#include "base/ranks.h"
 #include "segment/doorbell.h"
 
 #include <stdatomic.h>
@@ -62,6 +63,7 @@ struct symc_members {
     int rank; /* this rank's, in the group */
     int size;
     const int *global;                      /* global_rank of each member */
+    struct symc_ranks ranks;                /* the same for messages */
     struct symc_doorbell *const *doorbells; /* of each member */
     struct symc_failure own;                /* as this rank goes by it */
     struct symc_failure **failures;         /* as each rank has published it */

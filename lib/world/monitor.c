@@ -47,10 +47,12 @@ static bool find_dead(struct symmcoll_world *world, bool *found)
 
 /* "rank 2 (pid 123) killed by SIGKILL in all_reduce seq 17 of group 0"; without
  * its place where it is known why it ended. */
-static void describe_dead(const struct symmcoll_world *world, int rank,
+static void describe_dead(const struct symc_members *members, int member,
     bool placed, char *buffer, size_t nbytes)
 {
-    char end[96], position[SYMC_TRACE_POSITION] = "", pid[SYMC_PID_TEXT];
+    const struct symmcoll_world *world = members->world;
+    int rank = members->global[member];
+    char end[96], position[SYMC_TRACE_POSITION] = "", who[SYMC_RANK_TEXT];
     size_t ring_nbytes;
     const struct symc_trace_ring *ring =
         symc_world_ring(world, rank, &ring_nbytes);
@@ -59,9 +61,9 @@ static void describe_dead(const struct symmcoll_world *world, int rank,
     if (placed)
         symc_trace_position(
             ring, ring_nbytes, NULL, position, sizeof(position));
-    snprintf(buffer, nbytes, "rank %d (%s) %s%s%s", rank,
-        symc_format_pid(world->peers[rank].pid, pid), end, placed ? " " : "",
-        position);
+    snprintf(buffer, nbytes, "%s %s%s%s",
+        symc_format_rank(&members->ranks, member, world->peers[rank].pid, who),
+        end, placed ? " " : "", position);
 }
 
 /* Wait a moment for whoever reaps the dead ranks to store their exit status. */
@@ -103,8 +105,7 @@ static bool find_reason(
 
 /* Fail a group where one of the dead is in it.  What a rank has found before
  * it died is the first reason: ranks end because an operation has failed. */
-static void fail_group(struct symmcoll_world *world,
-    struct symc_members *members, const bool *dead)
+static void fail_group(struct symc_members *members, const bool *dead)
 {
     char text[SYMC_FAILURE_TEXT] = "", reason[SYMC_FAILURE_TEXT + 8] = "";
     struct symc_failure note;
@@ -116,7 +117,7 @@ static void fail_group(struct symmcoll_world *world,
      * once. */
     for (int i = 0; i < 2 * members->size && used < sizeof(text) - 1; i++) {
         int r = i % members->size;
-        char one[128 + SYMC_TRACE_POSITION];
+        char one[96 + SYMC_RANK_TEXT + SYMC_TRACE_POSITION];
         bool noted;
 
         if (!dead[members->global[r]])
@@ -124,7 +125,7 @@ static void fail_group(struct symmcoll_world *world,
         noted = find_reason(members, r, &note);
         if (noted != (i >= members->size))
             continue;
-        describe_dead(world, members->global[r], !noted, one, sizeof(one));
+        describe_dead(members, r, !noted, one, sizeof(one));
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
             used == 0 ? "" : "; ", one);
         if (noted)
@@ -165,14 +166,14 @@ static void fail_groups_of(struct symmcoll_world *world, const bool *dead)
         world->monitor.dead[r] = world->monitor.dead[r] || dead[r];
     for (struct symc_members *members = world->members; members != NULL;
          members = members->next)
-        fail_group(world, members, dead);
+        fail_group(members, dead);
     pthread_mutex_unlock(&world->lock);
 }
 
 void symc_monitor_enlist(
     struct symmcoll_world *world, struct symc_members *members)
 {
-    fail_group(world, members, world->monitor.dead);
+    fail_group(members, world->monitor.dead);
 }
 
 static void report_deaths(struct symmcoll_world *world, bool *dead)

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whoever is named is called by the world's number, and by the group's in
+ * brackets where it differs.  There are no such groups yet: the test lends the
+ * members of one other numbers, in messages alone.
+ */
+#include "group/group.h"
+#include "t/tap.h"
+#include "t/world/faults.h"
+
+#include <symmcoll/collectives.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZE 3
+#define LATE 1
+
+static const int numbers[SIZE] = {4, 5, 7};
+
+static bool join(struct faults_rank *self)
+{
+    if (!faults_init(self))
+        return false;
+    self->group->members.ranks.global = numbers;
+    return faults_barrier(self) == SYMMCOLL_OK;
+}
+
+/* The late rank aborts, exits or finalizes, or does nothing. */
+static int meet(struct faults_rank *self)
+{
+    const char *how = self->arg;
+    struct symmcoll_call call = faults_timeout(0.3);
+
+    if (!join(self))
+        return 1;
+    faults_reach(self, 1);
+    faults_pass(self, 1);
+    if (self->rank == LATE) {
+        if (strcmp(how, "aborted") == 0)
+            symmcoll_group_abort(self->group, NULL);
+        if (strcmp(how, "exited") == 0)
+            faults_exit(3);
+        if (strcmp(how, "did not come") == 0)
+            faults_pass(self, 2);
+        return faults_finalize(self);
+    }
+    faults_note(self, symmcoll_barrier(self->group, &call, NULL));
+    return faults_finalize(self);
+}
+
+static void try(const char *how, symmcoll_status_t status, bool with_pid)
+{
+    struct faults_job job;
+    char words[128], name[64], group[96];
+    bool told = true;
+
+    faults_start(&job, SIZE, meet, how);
+    faults_await_all(&job, 1);
+    faults_open(&job, 1);
+    snprintf(group, sizeof(group), "%s/0", job.world_name);
+    snprintf(words, sizeof(words), "rank 5 (1 in group %s%s%s", group,
+        with_pid ? ", " : ") ",
+        with_pid ? strchr(faults_name(&job, LATE, name), '(') + 1 : how);
+    for (int r = 0; r < SIZE; r += 2)
+        told = faults_said(faults_told(&job, r, 0), status, words, how, NULL) &&
+               told;
+    ok(told, "a rank that %s is called by both its numbers", how);
+    faults_open(&job, 2);
+    faults_finish(&job, strcmp(how, "exited") == 0 ? 1u << LATE : 0);
+    faults_clear_dumps(SIZE);
+}
+
+/* The next call on the rank that has aborted. */
+static int speak_of_itself(struct faults_rank *self)
+{
+    if (!join(self))
+        return 1;
+    if (self->rank == LATE)
+        symmcoll_group_abort(self->group, "enough");
+    faults_note(self, faults_barrier(self));
+    return faults_finalize(self);
+}
+
+int main(void)
+{
+    struct faults_job job;
+
+    plan(5);
+    setenv("SYMMCOLL_LOG_LEVEL", "error", 1);
+    faults_begin();
+    try("aborted", SYMMCOLL_ERR_CANCELED, false);
+    try("exited", SYMMCOLL_ERR_PEER, true);
+    try("has finalized", SYMMCOLL_ERR_PEER, true);
+    try("did not come", SYMMCOLL_ERR_TIMEOUT, false);
+    faults_start(&job, SIZE, speak_of_itself, NULL);
+    ok(faults_said(faults_told(&job, LATE, 0), SYMMCOLL_ERR_ABORTED,
+           "this rank aborted group", NULL),
+        "a rank does not call itself by a number");
+    faults_finish(&job, 0);
+    faults_clear_dumps(SIZE);
+    faults_end();
+    return done_testing();
+}
