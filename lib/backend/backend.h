@@ -11,6 +11,7 @@
 
 #include "base/base.h"
 #include "base/op.h"
+#include "base/ranks.h"
 #include "segment/block.h"
 #include "segment/doorbell.h"
 
@@ -42,7 +43,8 @@ struct symc_settings {
 /* What a backend may ask of the library.  `group` goes into every call. */
 struct symc_core {
     void *group;
-    const char *name; /* the group's */
+    const char *name;                   /* the group's */
+    const struct symc_ranks *ranks;     /* its members, in messages */
     const struct symc_kind_info *kinds; /* by enum symc_kind */
     const struct symc_settings *settings;
     const struct symc_waiting *waiting;

@@ -211,6 +211,7 @@ void symc_group_make_core(struct symmcoll_group *group)
     group->settings = symc_registry_settings(group->world->config);
     group->core = (struct symc_core){.group = group,
         .name = group->name,
+        .ranks = &group->members.ranks,
         .kinds = symc_kinds,
         .settings = &group->settings,
         .waiting = &group->world->origin->waiting,

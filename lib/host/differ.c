@@ -110,7 +110,7 @@ static void format_values(struct symc_host *host, const struct symc_op *op,
 {
     const char *verb = field == FIELD_KIND ? "called" : "passed";
     bool *listed = host->missing; /* nobody waits now */
-    char most[96] = "", ranks[64], text[32];
+    char most[96] = "", ranks[128], text[32];
     size_t used = 0;
 
     for (int r = 0; r < host->size; r++) {
@@ -126,8 +126,8 @@ static void format_values(struct symc_host *host, const struct symc_op *op,
         else if (used + 2 * sizeof(most) < nbytes)
             used += (size_t)snprintf(buffer + used, nbytes - used, "%s%s %s %s",
                 used > 0 ? ", " : "",
-                symc_format_named_ranks(
-                    listed, host->size, ranks, sizeof(ranks)),
+                symc_format_members(
+                    host->core->ranks, listed, ranks, sizeof(ranks)),
                 verb, text);
         else if (strcmp(buffer + used - 3, "...") != 0)
             used += (size_t)snprintf(buffer + used, nbytes - used, ", ...");
@@ -154,7 +154,7 @@ static symmcoll_status_t fail_mismatch(
 symmcoll_status_t symc_host_disagree(
     struct symc_host *host, const struct symc_op *op)
 {
-    char place[160];
+    char place[160], who[SYMC_RANK_TEXT];
 
     for (enum field field = FIELD_KIND; field < FIELD_END; field++) {
         if (field != FIELD_KIND &&
@@ -172,8 +172,9 @@ symmcoll_status_t symc_host_disagree(
 
         if ((symc_host_header(host, r, op)->what >> 24 & SYMC_HEADER_REFUSED) !=
             0)
-            return host->core->fail(SYMMCOLL_ERR_NO_MEMORY,
-                "%s: rank %d: %.*s %s", symc_kind_name(op->kind), r,
+            return host->core->fail(SYMMCOLL_ERR_NO_MEMORY, "%s: %s: %.*s %s",
+                symc_kind_name(op->kind),
+                symc_format_rank(host->core->ranks, r, SYMC_NO_PID, who),
                 SYMC_SMALL_MIN - 1, detail,
                 format_place(host, op, place, sizeof(place)));
     }
@@ -183,19 +184,22 @@ symmcoll_status_t symc_host_disagree(
 symmcoll_status_t symc_host_check_geometry(struct symc_host *host)
 {
     const struct symc_geometry *mine = &host->channels[host->rank]->geometry;
+    const struct symc_ranks *ranks = host->core->ranks;
+    char this[SYMC_RANK_TEXT], that[SYMC_RANK_TEXT];
 
     for (int r = 0; r < host->size; r++) {
         const struct symc_geometry *other = &host->channels[r]->geometry;
 
         if (memcmp(mine, other, sizeof(*mine)) != 0)
             return host->core->fail(SYMMCOLL_ERR_CONFIG,
-                "host: settings differ: rank %d has small_max %llu, chunk "
-                "%llu, direct %llu, reduce_run %llu; rank %d has %llu, %llu, "
-                "%llu, %llu",
-                host->rank, (unsigned long long)mine->small,
+                "host: settings differ: %s has small_max %llu, chunk %llu, "
+                "direct %llu, reduce_run %llu; %s has %llu, %llu, %llu, %llu",
+                symc_format_rank(ranks, host->rank, SYMC_NO_PID, this),
+                (unsigned long long)mine->small,
                 (unsigned long long)mine->chunk,
                 (unsigned long long)mine->direct,
-                (unsigned long long)mine->reduce_run, r,
+                (unsigned long long)mine->reduce_run,
+                symc_format_rank(ranks, r, SYMC_NO_PID, that),
                 (unsigned long long)other->small,
                 (unsigned long long)other->chunk,
                 (unsigned long long)other->direct,

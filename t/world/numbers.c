@@ -72,6 +72,17 @@ static void try(const char *how, symmcoll_status_t status, bool with_pid)
     faults_clear_dumps(SIZE);
 }
 
+/* The late rank passes something else. */
+static int differ(struct faults_rank *self)
+{
+    float x[4] = {0};
+
+    if (!join(self))
+        return 1;
+    faults_note(self, faults_sum(self, x, self->rank == LATE ? 2 : 4));
+    return faults_finalize(self);
+}
+
 /* The next call on the rank that has aborted. */
 static int speak_of_itself(struct faults_rank *self)
 {
@@ -87,13 +98,18 @@ int main(void)
 {
     struct faults_job job;
 
-    plan(5);
+    plan(6);
     setenv("SYMMCOLL_LOG_LEVEL", "error", 1);
     faults_begin();
     try("aborted", SYMMCOLL_ERR_CANCELED, false);
     try("exited", SYMMCOLL_ERR_PEER, true);
     try("has finalized", SYMMCOLL_ERR_PEER, true);
     try("did not come", SYMMCOLL_ERR_TIMEOUT, false);
+    faults_start(&job, SIZE, differ, NULL);
+    ok(faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_MISMATCH,
+           "rank 5 (1 in group ", "passed 2, the other 2 passed 4", NULL),
+        "and one that passes something else");
+    faults_finish(&job, 0);
     faults_start(&job, SIZE, speak_of_itself, NULL);
     ok(faults_said(faults_told(&job, LATE, 0), SYMMCOLL_ERR_ABORTED,
            "this rank aborted group", NULL),
