@@ -215,10 +215,10 @@ static symmcoll_status_t run_exchange(
 
     for (;;) {
         /* Before the last look: all may have sent, and some of them gone. */
-        bool vain = exchange->in_vain(exchange->arg);
+        int gone = exchange->find_gone(exchange->arg, state->arrived);
         symmcoll_status_t status = SYMMCOLL_OK;
 
-        if (!vain)
+        if (gone < 0)
             status = send_parcels(state, fd);
         receive_parcels(inbox, state);
         if (status == SYMMCOLL_OK && state->lost)
@@ -226,7 +226,7 @@ static symmcoll_status_t run_exchange(
         if (status != SYMMCOLL_OK ||
             (state->missing == 0 && state->unsent == 0))
             return status;
-        if (vain)
+        if (gone == exchange->rank || (gone >= 0 && !state->arrived[gone]))
             return symc_fail(SYMMCOLL_ERR_ABORTED,
                 "exchange of descriptors %u of group %s: rank %d does not wait "
                 "for the others any more",

@@ -41,8 +41,10 @@ struct symc_bootstrap_inbox_exchange {
     const int *global;             /* the members' ranks in the world */
     const struct symc_peer *peers; /* of the world */
     int64_t deadline_ns;
-    /* Asked now and then; true: who has not sent will not. */
-    bool (*in_vain)(void *arg);
+    /* Asked now and then, with whose parcels have arrived: a member whose own
+     * has not and will not, unless it is on its way; this rank itself where
+     * nobody is to be waited for; -1: all may come. */
+    int (*find_gone)(void *arg, const bool *arrived);
     void *arg;
 };
 
@@ -55,7 +57,7 @@ struct symc_bootstrap_inbox_exchange {
  *
  * Any thread may call it, for several exchanges at once.
  *
- * Errors: TIMEOUT (who is missing), ABORTED (in_vain()), NO_MEMORY, SYSTEM.
+ * Errors: TIMEOUT (who is missing), ABORTED (find_gone()), NO_MEMORY, SYSTEM.
  */
 symmcoll_status_t symc_bootstrap_inbox_exchange(
     struct symc_bootstrap_inbox *inbox,

@@ -9,54 +9,59 @@
 
 #include <stdio.h>
 
-/* A member that has finalized, -1: there is none. */
-static int find_left(const struct symmcoll_group *group)
+/* An exchange under way, and the member that has finalized before it has sent;
+ * -1: none has. */
+struct waiting {
+    struct symmcoll_group *group;
+    int left;
+};
+
+static int find_gone(void *arg, const bool *arrived)
 {
+    struct waiting *waiting = arg;
+    const struct symmcoll_group *group = waiting->group;
+
+    waiting->left = -1;
+    if (symc_members_failed(&waiting->group->members))
+        return group->rank;
     for (int r = 0; r < group->size; r++) {
-        const struct symc_peer *peer = &group->world->peers[group->global[r]];
-
-        if (r != group->rank && symc_liveness_state(peer) == SYMC_LIVENESS_LEFT)
-            return r;
+        if (!arrived[r] &&
+            symc_liveness_state(&group->world->peers[group->global[r]]) ==
+                SYMC_LIVENESS_LEFT)
+            waiting->left = r;
     }
-    return -1;
-}
-
-static bool is_in_vain(void *arg)
-{
-    struct symmcoll_group *group = arg;
-
-    return symc_members_failed(&group->members) || find_left(group) >= 0;
+    return waiting->left;
 }
 
 /* Why an exchange has failed: the group's reason, where it has one. */
 static symmcoll_status_t find_reason(
-    struct symmcoll_group *group, symmcoll_status_t status)
+    const struct waiting *waiting, symmcoll_status_t status)
 {
+    struct symc_members *members = &waiting->group->members;
     char detail[SYMC_DETAIL_MAX], who[SYMC_RANK_TEXT];
-    int left;
+    int left = waiting->left;
 
     /* Others are errors of this rank's own. */
-    if (status != SYMMCOLL_ERR_PEER && status != SYMMCOLL_ERR_TIMEOUT &&
-        status != SYMMCOLL_ERR_ABORTED)
+    if (status != SYMMCOLL_ERR_TIMEOUT && status != SYMMCOLL_ERR_ABORTED)
         return status;
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    if (symc_monitor_tells_death(&group->members))
-        return symc_members_status(&group->members, NULL);
-    left = find_left(group);
+    if (symc_monitor_tells_death(members))
+        return symc_members_status(members, NULL);
     if (left < 0)
         return symc_fail(status, "%s", detail);
-    symc_members_raise(&group->members, SYMMCOLL_ERR_PEER, NULL, NULL,
+    symc_members_raise(members, SYMMCOLL_ERR_PEER, NULL, NULL,
         "%s has finalized, and an exchange of descriptors of group %s needs it",
-        symc_format_rank(&group->members.ranks, left,
-            group->world->peers[group->global[left]].pid, who),
-        group->name);
-    return symc_members_status(&group->members, NULL);
+        symc_format_rank(&members->ranks, left,
+            members->world->peers[members->global[left]].pid, who),
+        members->name);
+    return symc_members_status(members, NULL);
 }
 
 static symmcoll_status_t exchange_all(
     struct symmcoll_group *group, int fd, int *fds)
 {
     struct symmcoll_world *world = group->world;
+    struct waiting waiting = {group, -1};
     struct symc_bootstrap_inbox_exchange exchange = {.group = group->id,
         .number = group->exchanges++,
         .rank = group->rank,
@@ -65,12 +70,12 @@ static symmcoll_status_t exchange_all(
         .peers = world->peers,
         .deadline_ns =
             symc_deadline_ns(symc_now_ns(), world->config->timeouts_init),
-        .in_vain = is_in_vain,
-        .arg = group};
+        .find_gone = find_gone,
+        .arg = &waiting};
     symmcoll_status_t status =
         symc_bootstrap_inbox_exchange(&world->inbox, &exchange, fd, fds);
 
-    return status == SYMMCOLL_OK ? status : find_reason(group, status);
+    return status == SYMMCOLL_OK ? status : find_reason(&waiting, status);
 }
 
 symmcoll_status_t symc_group_exchange(void *context, int fd, int *fds)
