@@ -61,17 +61,17 @@ symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
             return status;
     }
     if (work != NULL)
-        return symc_queue_submit(&group->queue, op, work);
+        return symc_queue_submit(group->queue, op, work);
     if (symc_callbacks_inside_queue(
-            &group->queue.origin->callbacks, &group->queue))
+            &group->queue->origin->callbacks, group->queue))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected no blocking call on the callback thread, in a "
             "callback of the same group",
             symc_kind_name(op->kind));
-    ticket = symc_queue_enter(&group->queue);
-    if (__builtin_expect(group->queue.issued != NULL, 0))
-        symc_queue_settle(&group->queue);
+    ticket = symc_queue_enter(group->queue);
+    if (__builtin_expect(group->queue->issued != NULL, 0))
+        symc_queue_settle(group->queue);
     status = symc_group_run(group, op);
-    symc_queue_leave(&group->queue, ticket);
+    symc_queue_leave(group->queue, ticket);
     return status;
 }

@@ -23,7 +23,7 @@ static struct symmcoll_group *drain_queues(
 {
     for (struct symmcoll_group *group = next_group(world, NULL); group != NULL;
          group = next_group(world, group)) {
-        if (!symc_queue_drain(&group->queue, deadline_ns))
+        if (!symc_queue_drain(group->queue, deadline_ns))
             return group;
     }
     return NULL;
@@ -33,7 +33,7 @@ static bool are_over(struct symmcoll_world *world)
 {
     for (struct symmcoll_group *group = next_group(world, NULL); group != NULL;
          group = next_group(world, group)) {
-        if (!symc_queue_is_over(&group->queue))
+        if (!symc_queue_is_over(group->queue))
             return false;
     }
     return true;
@@ -82,7 +82,7 @@ static symmcoll_status_t give_up(
     describe_others(stuck, where, sizeof(where));
     for (struct symmcoll_group *group = next_group(world, NULL); group != NULL;
          group = next_group(world, group)) {
-        if (!symc_queue_is_over(&group->queue))
+        if (!symc_queue_is_over(group->queue))
             symmcoll_group_abort(
                 group, "finalize: queued operations did not end");
     }
@@ -107,6 +107,6 @@ symmcoll_status_t symc_groups_drain(struct symmcoll_world *world)
     } while (status == SYMMCOLL_OK && !are_over(world));
     for (struct symmcoll_group *group = next_group(world, NULL); group != NULL;
          group = next_group(world, group))
-        symc_queue_stop(&group->queue);
+        symc_queue_stop(group->queue);
     return status;
 }

@@ -91,7 +91,7 @@ static symmcoll_status_t open_segment(struct symmcoll_group *group)
 
 static bool is_over(struct symmcoll_group *group)
 {
-    return symc_queue_is_over(&group->queue);
+    return symc_queue_is_over(group->queue);
 }
 
 static void make_members(struct symmcoll_group *group)
@@ -158,7 +158,9 @@ symmcoll_status_t symc_group_open(
     if (status != SYMMCOLL_OK)
         goto remove;
     ops = symc_group_queue_ops(made);
-    symc_queue_init(&made->queue, &ops, world->origin);
+    status = symc_queue_create(&ops, world->origin, &made->queue);
+    if (status != SYMMCOLL_OK)
+        goto close_slots;
     symc_logf(&world->log, SYMC_LOG_DEBUG,
         "group %s: rank %d of %d, backend %s, %s", made->name, made->rank,
         made->size, made->slots[SYMC_MEMORY_HOST].backend->name,
@@ -167,6 +169,8 @@ symmcoll_status_t symc_group_open(
     *group = made;
     return SYMMCOLL_OK;
 
+close_slots:
+    (void)symc_slots_close(made);
 remove:
     symc_world_remove(world, &made->members);
 free_tables:
@@ -181,7 +185,7 @@ symmcoll_status_t symc_group_close(struct symmcoll_group *group)
     struct symmcoll_world *world = group->world;
     symmcoll_status_t status;
 
-    symc_queue_destroy(&group->queue);
+    symc_queue_close(group->queue);
     symc_world_remove(world, &group->members);
     status = symc_slots_close(group);
     symc_segment_leave(group->segment);

@@ -42,7 +42,7 @@ struct symmcoll_group {
     int size;
     int *global; /* global_rank of each member */
     struct symc_members members;
-    struct symc_queue queue;
+    struct symc_queue *queue;
     _Atomic uint64_t seq[SYMC_COUNTERS]; /* of the latest operations */
     uint64_t wire;                       /* of the latest of all members */
     bool noted; /* none has succeeded since one that was noted */

@@ -81,7 +81,6 @@ static symmcoll_status_t finalize(struct symmcoll_world *world)
     status = symc_groups_drain(world);
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     symc_callbacks_stop(&world->origin->callbacks);
-    symc_work_drop_spares(world->origin);
     closed = symc_group_close(world->all);
     if (status == SYMMCOLL_OK && closed != SYMMCOLL_OK) {
         status = closed;

@@ -13,15 +13,15 @@
 /* In place of a spare, once the world is closed. */
 #define CLOSED ((struct symmcoll_work *)1)
 
-static struct symmcoll_work *take_spare(struct symc_origin *origin)
+static struct symmcoll_work *take_spare(struct symc_queue *queue)
 {
     for (int i = 0; i < SYMC_SPARES; i++) {
         struct symmcoll_work *spare =
-            atomic_load_explicit(&origin->spares[i], memory_order_relaxed);
+            atomic_load_explicit(&queue->spares[i], memory_order_relaxed);
 
         if (spare != NULL)
             spare = atomic_exchange_explicit(
-                &origin->spares[i], NULL, memory_order_acquire);
+                &queue->spares[i], NULL, memory_order_acquire);
         if (spare != NULL)
             return spare;
     }
@@ -29,21 +29,21 @@ static struct symmcoll_work *take_spare(struct symc_origin *origin)
 }
 
 /* Once kept, a spare may be taken or destroyed by others. */
-static bool keep_spare(struct symc_origin *origin, struct symmcoll_work *work)
+static bool keep_spare(struct symc_queue *queue, struct symmcoll_work *work)
 {
     for (int i = 0; i < SYMC_SPARES; i++) {
         struct symmcoll_work *none = NULL;
 
-        if (atomic_load_explicit(&origin->spares[i], memory_order_relaxed) ==
+        if (atomic_load_explicit(&queue->spares[i], memory_order_relaxed) ==
                 NULL &&
-            atomic_compare_exchange_strong_explicit(&origin->spares[i], &none,
+            atomic_compare_exchange_strong_explicit(&queue->spares[i], &none,
                 work, memory_order_release, memory_order_relaxed))
             return true;
     }
     return false;
 }
 
-static struct symmcoll_work *make_new(struct symc_origin *origin)
+static struct symmcoll_work *make_new(struct symc_queue *queue)
 {
     size_t nbytes = (sizeof(struct symmcoll_work) + SYMC_FALSE_SHARING - 1) /
                     SYMC_FALSE_SHARING * SYMC_FALSE_SHARING;
@@ -54,22 +54,22 @@ static struct symmcoll_work *make_new(struct symc_origin *origin)
         return NULL;
     }
     memset(work, 0, sizeof(*work));
-    symc_origin_hold(origin);
-    work->origin = origin;
+    symc_queue_hold(queue);
+    work->queue = queue;
+    work->origin = queue->origin;
     return work;
 }
 
 struct symmcoll_work *symc_work_create(
     struct symc_queue *queue, const struct symc_op *op)
 {
-    struct symmcoll_work *work = take_spare(queue->origin);
+    struct symmcoll_work *work = take_spare(queue);
 
     if (work == NULL)
-        work = make_new(queue->origin);
+        work = make_new(queue);
     if (work == NULL)
         return NULL;
     work->next = NULL;
-    work->queue = queue;
     work->deadline_ns = 0;
     work->issued = false;
     work->detail[0] = '\0';
@@ -83,17 +83,17 @@ struct symmcoll_work *symc_work_create(
 
 static void destroy(struct symmcoll_work *work)
 {
-    struct symc_origin *origin = work->origin;
+    struct symc_queue *queue = work->queue;
 
     free(work);
-    symc_origin_release(origin);
+    symc_queue_release(queue);
 }
 
-void symc_work_drop_spares(struct symc_origin *origin)
+void symc_work_drop_spares(struct symc_queue *queue)
 {
     for (int i = 0; i < SYMC_SPARES; i++) {
         struct symmcoll_work *spare =
-            atomic_exchange(&origin->spares[i], CLOSED);
+            atomic_exchange(&queue->spares[i], CLOSED);
 
         if (spare != NULL && spare != CLOSED)
             destroy(spare);
@@ -105,7 +105,7 @@ void symc_work_release(struct symmcoll_work *work)
     /* The only holder is the last one, and need not count. */
     if ((atomic_load(&work->holders) == 1 ||
             atomic_fetch_sub(&work->holders, 1) == 1) &&
-        !keep_spare(work->origin, work))
+        !keep_spare(work->queue, work))
         destroy(work);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What works need of their world.  The world and each of its works hold it, so
- * that a work may be asked and released after the world has been finalized.
+ * What works need of their world.  The world and each of its queues hold it, and
+ * works hold their queue, so that a work may be asked and released after the
+ * world has been finalized.
  */
 #ifndef SYMC_WORK_ORIGIN_H
 #define SYMC_WORK_ORIGIN_H
@@ -9,21 +10,12 @@
 #include "segment/doorbell.h"
 #include "work/callback.h"
 
-#define SYMC_SPARES 8 /* works that are kept for use again */
-
-struct symmcoll_work;
-
 struct symc_origin {
     const uint32_t *alive; /* 1; 0 in a forked child */
     bool blocking_wait;    /* a wait that expires fails the group */
     struct symc_waiting waiting;
     struct symc_callbacks callbacks;
-    /* Not in a line that waiting threads read. */
-    _Alignas(SYMC_FALSE_SHARING) _Atomic uint32_t holders;
-    /* Threads inside a queue through a work: it is not released before they
-     * have left. */
-    _Atomic uint32_t visitors;
-    _Alignas(SYMC_LINE) _Atomic(struct symmcoll_work *) spares[SYMC_SPARES];
+    _Atomic uint32_t holders;
 };
 
 /* Make one with a single holder; blocking_wait and waiting are to be filled in.

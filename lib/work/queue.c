@@ -8,20 +8,6 @@
 
 #include <sched.h>
 
-void symc_queue_init(struct symc_queue *queue, const struct symc_queue_ops *ops,
-    struct symc_origin *origin)
-{
-    pthread_condattr_t monotonic;
-
-    queue->ops = *ops;
-    queue->origin = origin;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_mutex_init(&queue->lock, NULL);
-    pthread_cond_init(&queue->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-}
-
 uint64_t symc_queue_wait(struct symc_queue *queue, uint64_t ticket)
 {
     struct symc_wait_budget budget = {.timeout_ns = SYMC_NEVER};
@@ -168,12 +154,14 @@ void symc_queue_stop(struct symc_queue *queue)
     symc_queue_leave(queue, ticket);
 }
 
-void symc_queue_destroy(struct symc_queue *queue)
+void symc_queue_close(struct symc_queue *queue)
 {
-    /* The waiter of the last work may not have left the queue yet. */
+    symc_work_drop_spares(queue);
+    /* Who looks after a work takes the ticket to reach the group, and finds it
+     * taken for good; who sleeps there leaves first. */
+    symc_queue_enter(queue);
     atomic_thread_fence(memory_order_seq_cst);
-    while (atomic_load(&queue->origin->visitors) != 0)
+    while (atomic_load(&queue->visitors) != 0)
         sched_yield();
-    pthread_cond_destroy(&queue->changed);
-    pthread_mutex_destroy(&queue->lock);
+    symc_queue_release(queue);
 }

@@ -28,6 +28,9 @@
 #include <stdatomic.h>
 
 struct symc_origin;
+struct symmcoll_work;
+
+#define SYMC_SPARES 8 /* works that are kept for use again */
 
 /* What a queue needs of its group. */
 struct symc_queue_ops {
@@ -51,7 +54,7 @@ struct symc_queue {
     _Atomic uint64_t serving;      /* the ticket that may run */
     struct symc_doorbell doorbell; /* of threads that wait for their ticket */
     struct symc_queue_ops ops;
-    struct symc_origin *origin; /* of its works; borrowed */
+    struct symc_origin *origin; /* held */
 
     /* Under the ticket: issued and not ended, the oldest first. */
     struct symmcoll_work *issued, *issued_tail;
@@ -67,17 +70,26 @@ struct symc_queue {
     /* The progress thread's own. */
     int quiet;        /* times it has found nothing, in a row */
     uint64_t stalled; /* the oldest that it found the last time; 0: none */
+
+    /* Not in a line that waiting threads read. */
+    _Alignas(SYMC_FALSE_SHARING) _Atomic uint32_t holders;
+    /* Threads in the group without the ticket, through a work: the group is not
+     * released before they have left. */
+    _Atomic uint32_t visitors;
+    _Alignas(SYMC_LINE) _Atomic(struct symmcoll_work *) spares[SYMC_SPARES];
 };
 
-void symc_queue_init(struct symc_queue *queue, const struct symc_queue_ops *ops,
-    struct symc_origin *origin);
+/* Make a queue, which its group and its works hold.  Errors: NO_MEMORY. */
+symmcoll_status_t symc_queue_create(const struct symc_queue_ops *ops,
+    struct symc_origin *origin, struct symc_queue **queue);
 
 /* Let queued work end and stop the progress thread: no work is accepted any
  * more. */
 void symc_queue_stop(struct symc_queue *queue);
 
-/* Release, after symc_queue_stop(). */
-void symc_queue_destroy(struct symc_queue *queue);
+/* The group's release, after symc_queue_stop() and the end of callbacks: works
+ * that hold the queue do not reach the group any more. */
+void symc_queue_close(struct symc_queue *queue);
 
 /* Wait until all tickets taken so far have been served; false when the time has
  * passed. */
@@ -121,6 +133,17 @@ static inline bool symc_queue_try(struct symc_queue *queue, uint64_t *ticket)
     return atomic_compare_exchange_strong_explicit(&queue->next, &expected,
         expected + 1, memory_order_acquire, memory_order_relaxed);
 }
+
+/* ---- hold.c ---- */
+
+/* One holder more. */
+static inline void symc_queue_hold(struct symc_queue *queue)
+{
+    atomic_fetch_add_explicit(&queue->holders, 1, memory_order_relaxed);
+}
+
+/* One holder less; the last one frees it. */
+void symc_queue_release(struct symc_queue *queue);
 
 /* ---- attend.c: issued works ---- */
 

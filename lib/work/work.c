@@ -22,29 +22,34 @@ static symmcoll_status_t result(const struct symmcoll_work *work)
 
 /* ---- looking after an issued work ---- */
 
-/* Enter the queue of a work; false where it has ended, for then the queue may
- * be gone, and in a forked child, whose queue is a copy.  A queue is not
- * released as long as somebody is inside. */
+/* Whether this process may touch the work's queue: in a forked child it is a
+ * copy. */
+static bool is_mine(const struct symmcoll_work *work)
+{
+    return *work->origin->alive == 1;
+}
+
+/* Enter the group of a work without the ticket; false where the work has ended,
+ * for then the group may be gone.  It is not released as long as somebody is
+ * inside. */
 static bool enter(struct symmcoll_work *work)
 {
-    if (*work->origin->alive != 1)
-        return false;
-    atomic_fetch_add(&work->origin->visitors, 1);
+    atomic_fetch_add(&work->queue->visitors, 1);
     if (atomic_load(&work->ended) == 0)
         return true;
-    atomic_fetch_sub(&work->origin->visitors, 1);
+    atomic_fetch_sub(&work->queue->visitors, 1);
     return false;
 }
 
 static void leave(struct symmcoll_work *work)
 {
-    atomic_fetch_sub(&work->origin->visitors, 1);
+    atomic_fetch_sub(&work->queue->visitors, 1);
 }
 
 /* A wait has expired in blocking-wait mode: fail the group. */
 static void expire(struct symmcoll_work *work)
 {
-    if (enter(work)) {
+    if (is_mine(work) && enter(work)) {
         work->queue->ops.expire(work->queue->ops.group, &work->op);
         leave(work);
     }
@@ -55,7 +60,8 @@ static bool has_ended(const struct symmcoll_work *work)
     return atomic_load_explicit(&work->ended, memory_order_acquire) != 0;
 }
 
-/* Take the ticket, where it is free, and end what can be ended. */
+/* Take the ticket, where it is free, and end what can be ended.  Who has it may
+ * use the group: the queue is closed by who takes the last one. */
 static bool advance(struct symmcoll_work *work, enum symc_advance how)
 {
     uint64_t ticket;
@@ -111,7 +117,7 @@ static int64_t sooner(int64_t deadline_ns, int64_t now, int64_t wait_ns)
     return deadline_ns - now < wait_ns ? deadline_ns : now + wait_ns;
 }
 
-/* Inside the queue: wait for an issued work until then, and end it. */
+/* Wait for an issued work until then, and end it. */
 static void await_issued(struct symmcoll_work *work, int64_t deadline_ns)
 {
     struct symc_queue *queue = work->queue;
@@ -123,11 +129,13 @@ static void await_issued(struct symmcoll_work *work, int64_t deadline_ns)
         now = symc_now_ns();
         if (has_ended(work))
             break;
-        if (advanced)
+        if (!advanced) {
+            await_turn(work, sooner(deadline_ns, now, TURN_NS));
+        } else if (enter(work)) {
             queue->ops.doze(
                 queue->ops.group, &work->op, sooner(deadline_ns, now, LOOK_NS));
-        else
-            await_turn(work, sooner(deadline_ns, now, TURN_NS));
+            leave(work);
+        }
     }
 }
 
@@ -139,29 +147,23 @@ static bool await(struct symmcoll_work *work, int64_t deadline_ns)
     if (!work->issued)
         return symc_wait_plainly(
             &work->origin->waiting, &work->doorbell, &work->ended, 1, &budget);
-    if (enter(work)) {
+    if (is_mine(work))
         await_issued(work, deadline_ns);
-        leave(work);
-    }
     return has_ended(work);
 }
 
 /* Look once, without waiting; returns whether a work has ended. */
 static bool look_once(struct symmcoll_work *work)
 {
-    if (!has_ended(work) && work->issued && enter(work)) {
+    if (!has_ended(work) && work->issued && is_mine(work))
         advance(work, SYMC_ADVANCE_PEEK);
-        leave(work);
-    }
     return has_ended(work);
 }
 
 void symc_work_entrust(struct symmcoll_work *work)
 {
-    if (work->issued && enter(work)) {
+    if (work->issued && is_mine(work))
         symc_queue_ask(work->queue);
-        leave(work);
-    }
 }
 
 /* ---- what users may ask ---- */

@@ -14,8 +14,8 @@
 
 struct symmcoll_work {
     struct symmcoll_work *next; /* in its queue, or of those issued */
-    struct symc_origin *origin; /* a hold of it, kept while a spare */
-    struct symc_queue *queue; /* there only as long as the work has not ended */
+    struct symc_queue *queue;   /* a hold of it, kept while a spare */
+    struct symc_origin *origin; /* the queue's */
     /* The latest first; from the end on SYMC_CALLING, SYMC_CALLED. */
     _Atomic(struct symc_callback *) callbacks;
     uint64_t ticket;          /* of a queued one */
@@ -54,8 +54,8 @@ void symc_work_release(struct symmcoll_work *work);
 /* Nobody will wait for a work: have the progress thread end it. */
 void symc_work_entrust(struct symmcoll_work *work);
 
-/* The world is closed: works are not kept any more, and its spares are freed.
- */
-void symc_work_drop_spares(struct symc_origin *origin);
+/* The queue is being closed: works are not kept any more, and its spares are
+ * freed. */
+void symc_work_drop_spares(struct symc_queue *queue);
 
 #endif

@@ -461,7 +461,7 @@ static symmcoll_status_t run_pair(struct symmcoll_group *group,
         .in = kind == SYMC_SEND ? at : NULL,
         .timeout_ns = 20 * SYMC_NS_PER_S};
     struct symmcoll_work *work;
-    symmcoll_status_t status = symc_queue_submit(&group->queue, &op, &work);
+    symmcoll_status_t status = symc_queue_submit(group->queue, &op, &work);
 
     if (status != SYMMCOLL_OK)
         return status;

@@ -158,22 +158,22 @@ static void callbacks_wait(void)
 {
     struct gate gates[2] = {{0}, {0}};
     struct waiting waiting = {.other_gate = &gates[1]};
-    struct symc_queue queues[2];
+    struct symc_queue *queues[2];
     struct symc_origin *origin;
 
-    memset(queues, 0, sizeof(queues));
     if (symc_origin_create(&origin) != SYMMCOLL_OK)
         exit(1);
     symc_waiting_init(&origin->waiting, 1, 50000, 300, 1000000);
     for (int i = 0; i < 2; i++)
-        symc_queue_init(&queues[i],
-            &(struct symc_queue_ops){
-                .run = pass_gate, .group = &gates[i], .size = 1},
-            origin);
-    if (submit(&queues[0], 0, &waiting.earlier) != SYMMCOLL_OK ||
-        submit(&queues[0], 1, &waiting.own) != SYMMCOLL_OK ||
-        submit(&queues[0], 2, &waiting.later) != SYMMCOLL_OK ||
-        submit(&queues[1], 1, &waiting.other) != SYMMCOLL_OK ||
+        if (symc_queue_create(
+                &(struct symc_queue_ops){
+                    .run = pass_gate, .group = &gates[i], .size = 1},
+                origin, &queues[i]) != SYMMCOLL_OK)
+            exit(1);
+    if (submit(queues[0], 0, &waiting.earlier) != SYMMCOLL_OK ||
+        submit(queues[0], 1, &waiting.own) != SYMMCOLL_OK ||
+        submit(queues[0], 2, &waiting.later) != SYMMCOLL_OK ||
+        submit(queues[1], 1, &waiting.other) != SYMMCOLL_OK ||
         symmcoll_work_notify(waiting.own, wait_in_callback, &waiting) !=
             SYMMCOLL_OK)
         exit(1);
@@ -190,15 +190,14 @@ static void callbacks_wait(void)
         "for one of another group it waits, with a timeout or without");
     atomic_store(&gates[0].open, 2);
     for (int i = 0; i < 2; i++)
-        symc_queue_stop(&queues[i]);
+        symc_queue_stop(queues[i]);
     symc_callbacks_stop(&origin->callbacks);
     symmcoll_work_free(waiting.earlier);
     symmcoll_work_free(waiting.own);
     symmcoll_work_free(waiting.later);
     symmcoll_work_free(waiting.other);
     for (int i = 0; i < 2; i++)
-        symc_queue_destroy(&queues[i]);
-    symc_work_drop_spares(origin);
+        symc_queue_close(queues[i]);
     symc_origin_release(origin);
 }
 

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Making and releasing what a group's queue and its works share.
+ */
+#include "work/origin.h"
+#include "work/queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+symmcoll_status_t symc_queue_create(const struct symc_queue_ops *ops,
+    struct symc_origin *origin, struct symc_queue **queue)
+{
+    struct symc_queue *made = aligned_alloc(SYMC_FALSE_SHARING, sizeof(*made));
+    pthread_condattr_t monotonic;
+
+    if (made == NULL)
+        return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+            "operation queue: %zu bytes asked for", sizeof(*made));
+    memset(made, 0, sizeof(*made));
+    made->ops = *ops;
+    symc_origin_hold(origin);
+    made->origin = origin;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&made->lock, NULL);
+    pthread_cond_init(&made->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    atomic_init(&made->holders, 1);
+    *queue = made;
+    return SYMMCOLL_OK;
+}
+
+void symc_queue_release(struct symc_queue *queue)
+{
+    struct symc_origin *origin = queue->origin;
+
+    /* The last one must see what the others did with it. */
+    if (atomic_fetch_sub_explicit(&queue->holders, 1, memory_order_acq_rel) > 1)
+        return;
+    pthread_cond_destroy(&queue->changed);
+    pthread_mutex_destroy(&queue->lock);
+    free(queue);
+    symc_origin_release(origin);
+}
