@@ -89,11 +89,11 @@ void info_add_library(
     }
     info_text(&table, "sanitizer");
     info_text(&table, sanitizer());
-    symc_launcher_detect(&rank, &size, &local_rank, &launcher);
+    symc_rendezvous_detect(&rank, &size, &local_rank, &launcher);
     info_text(&table, "launcher");
     info_text(&table, launcher);
     info_text(&table, "node");
-    if (symc_node_name(config, node, sizeof(node)) == SYMMCOLL_OK)
+    if (symc_rendezvous_node(config, node, sizeof(node)) == SYMMCOLL_OK)
         info_text(&table, node);
     else
         info_none(&table);

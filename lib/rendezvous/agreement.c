@@ -27,7 +27,7 @@ static symmcoll_status_t claim_rank(
     struct symc_rendezvous *out, const char *world)
 {
     char own[SYMC_PROCESS_NAME];
-    char key[SYMC_CLAIM_MAX];
+    char key[SYMC_RENDEZVOUS_CLAIM];
     void *holder = NULL;
     size_t nbytes = 0;
     enum symmcoll_store_outcome outcome = SYMMCOLL_STORE_DIFFERS;
@@ -106,7 +106,8 @@ static symmcoll_status_t read_rendezvous(
     const char *other = text;
     int number;
 
-    if (other == NULL || !symc_number_parse(size, INT_MAX, &number) ||
+    if (other == NULL ||
+        !symc_rendezvous_number_parse(size, INT_MAX, &number) ||
         strlen(rendezvous) >= sizeof out->name || rendezvous[0] == '\0' ||
         strlen(server) >= sizeof out->server)
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -132,11 +133,11 @@ static symmcoll_status_t read_rendezvous(
 symmcoll_status_t symc_rendezvous_agree(struct symc_rendezvous *out,
     const char *world, const struct symc_config *config, int64_t deadline_ns)
 {
-    char key[SYMC_CLAIM_MAX];
+    char key[SYMC_RENDEZVOUS_CLAIM];
     char node[NODE_MAX];
     struct symc_bytes text = {NULL, 0};
     int64_t generation = 0;
-    symmcoll_status_t status = symc_node_name(config, node, sizeof node);
+    symmcoll_status_t status = symc_rendezvous_node(config, node, sizeof node);
 
     if (status == SYMMCOLL_OK)
         status = claim_rank(out, world);

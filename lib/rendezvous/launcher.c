@@ -66,31 +66,31 @@ static const struct launcher launchers[] = {
 
 #define LAUNCHER_COUNT (sizeof launchers / sizeof *launchers)
 
-const char *symc_environment_get(const char *name)
+const char *symc_rendezvous_variable(const char *name)
 {
     const char *value = symc_variable_get(name);
 
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-bool symc_number_parse(const char *text, long most, int *number)
+bool symc_rendezvous_number_parse(const char *text, long most, int *number)
 {
     long value;
 
-    if (!symc_parse_number(text, 0, most, &value))
+    if (text[0] == '-' || !symc_parse_number(text, 0, most, &value))
         return false;
     *number = (int)value;
     return true;
 }
 
-static int read_number(struct symc_launch *launch, const char *name)
+static int read_number(struct symc_rendezvous_launch *launch, const char *name)
 {
-    const char *text = name != NULL ? symc_environment_get(name) : NULL;
+    const char *text = name != NULL ? symc_rendezvous_variable(name) : NULL;
     int number;
 
     if (text == NULL)
         return -1;
-    if (symc_number_parse(text, INT_MAX, &number))
+    if (symc_rendezvous_number_parse(text, INT_MAX, &number))
         return number;
     if (launch->bad == NULL)
         launch->bad = name;
@@ -101,8 +101,8 @@ static int read_number(struct symc_launch *launch, const char *name)
 static const struct launcher *find_launcher(void)
 {
     for (size_t i = 0; i < LAUNCHER_COUNT; i++)
-        if (symc_environment_get(launchers[i].rank) != NULL &&
-            symc_environment_get(launchers[i].size) != NULL)
+        if (symc_rendezvous_variable(launchers[i].rank) != NULL &&
+            symc_rendezvous_variable(launchers[i].size) != NULL)
             return &launchers[i];
     return &launchers[0];
 }
@@ -112,18 +112,18 @@ static const char *name_launcher(const struct launcher *launcher)
 {
     if (launcher != &launchers[0])
         return launcher->name;
-    if (symc_environment_get("SYMMCOLL_HUB") != NULL)
+    if (symc_rendezvous_variable("SYMMCOLL_HUB") != NULL)
         return "symmcoll-run";
-    if (symc_environment_get("TORCHELASTIC_RUN_ID") != NULL)
+    if (symc_rendezvous_variable("TORCHELASTIC_RUN_ID") != NULL)
         return "torchrun";
     return launcher->name;
 }
 
-void symc_launch_read(struct symc_launch *launch)
+void symc_rendezvous_launch_read(struct symc_rendezvous_launch *launch)
 {
     const struct launcher *launcher = find_launcher();
 
-    *launch = (struct symc_launch){
+    *launch = (struct symc_rendezvous_launch){
         .rank_name = launcher->rank, .size_name = launcher->size};
     launch->rank = read_number(launch, launcher->rank);
     launch->size = read_number(launch, launcher->size);
@@ -131,12 +131,13 @@ void symc_launch_read(struct symc_launch *launch)
     if (launch->local_rank < 0)
         launch->local_rank = read_number(launch, "LOCAL_RANK");
     launch->local_size = read_number(launch, launcher->local_size);
-    if (symc_environment_get(launcher->rank) != NULL ||
-        symc_environment_get(launcher->size) != NULL)
+    if (symc_rendezvous_variable(launcher->rank) != NULL ||
+        symc_rendezvous_variable(launcher->size) != NULL)
         launch->launcher = name_launcher(launcher);
 }
 
-symmcoll_status_t symc_launch_check(const struct symc_launch *launch)
+symmcoll_status_t symc_rendezvous_launch_check(
+    const struct symc_rendezvous_launch *launch)
 {
     char shown[SYMC_KEY_TEXT];
 
@@ -145,15 +146,16 @@ symmcoll_status_t symc_launch_check(const struct symc_launch *launch)
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "init: environment variable %s: expected a whole number from 0, found "
         "\"%s\"",
-        launch->bad, symc_key_text(symc_environment_get(launch->bad), shown));
+        launch->bad,
+        symc_key_text(symc_rendezvous_variable(launch->bad), shown));
 }
 
-void symc_launcher_detect(
+void symc_rendezvous_detect(
     int *rank, int *size, int *local_rank, const char **launcher)
 {
-    struct symc_launch launch;
+    struct symc_rendezvous_launch launch;
 
-    symc_launch_read(&launch);
+    symc_rendezvous_launch_read(&launch);
     *rank = launch.rank;
     *size = launch.size;
     *local_rank = launch.local_rank;
@@ -162,40 +164,19 @@ void symc_launcher_detect(
 
 /* ---- what names the job ---- */
 
-/* FNV-1a from two starts, the second over a bijection of the bytes. */
-static void digest_text(struct symc_digest *digest, const char *text)
-{
-    const unsigned char *bytes = (const unsigned char *)text;
-    size_t nbytes =
-        strlen(text) + 1; /* its end too: "a" "bc" is not "ab" "c" */
-
-    for (size_t i = 0; i < nbytes; i++) {
-        digest->a = (digest->a ^ bytes[i]) * UINT64_C(0x100000001b3);
-        digest->b =
-            (digest->b ^ (bytes[i] ^ 0x5aU)) * UINT64_C(0x9e3779b97f4a7c15);
-    }
-}
-
-void symc_digest_add(
-    struct symc_digest *digest, const char *name, const char *value)
-{
-    digest_text(digest, name);
-    digest_text(digest, value != NULL ? value : "");
-}
-
 /*
  * MPICH's launcher passes no name of the job, but a socket to the process that
  * started all ranks of this machine.
  */
 static bool mark_parent(struct symc_digest *digest)
 {
-    const char *text = symc_environment_get("PMI_FD");
+    const char *text = symc_rendezvous_variable("PMI_FD");
     struct ucred parent = {0};
     socklen_t nbytes = sizeof parent;
     char pid[24];
     int fd;
 
-    if (text == NULL || !symc_number_parse(text, INT_MAX, &fd) ||
+    if (text == NULL || !symc_rendezvous_number_parse(text, INT_MAX, &fd) ||
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &parent, &nbytes) != 0 ||
         parent.pid <= 0)
         return false;
@@ -204,8 +185,8 @@ static bool mark_parent(struct symc_digest *digest)
     return true;
 }
 
-bool symc_launch_mark(
-    const struct symc_launch *launch, struct symc_digest *digest)
+bool symc_rendezvous_launch_mark(
+    const struct symc_rendezvous_launch *launch, struct symc_digest *digest)
 {
     const struct launcher *launcher = find_launcher();
     bool marked = false;
@@ -213,7 +194,7 @@ bool symc_launch_mark(
     if (launch->launcher == NULL)
         return false;
     for (size_t i = 0; i < MARKS_MAX && launcher->marks[i] != NULL; i++) {
-        const char *value = symc_environment_get(launcher->marks[i]);
+        const char *value = symc_rendezvous_variable(launcher->marks[i]);
 
         if (value == NULL)
             continue;

@@ -6,10 +6,10 @@
 #ifndef SYMC_RENDEZVOUS_LAUNCHER_H
 #define SYMC_RENDEZVOUS_LAUNCHER_H
 
-#include "base/base.h"
+#include "base/digest.h"
 
 /* Numbers are -1 where they are not set, or are not numbers. */
-struct symc_launch {
+struct symc_rendezvous_launch {
     const char *launcher; /* NULL: neither a rank nor a size was found */
     int rank;
     int size;
@@ -20,32 +20,21 @@ struct symc_launch {
     const char *size_name;
 };
 
-void symc_launch_read(struct symc_launch *launch);
+void symc_rendezvous_launch_read(struct symc_rendezvous_launch *launch);
 
 /* Errors: INVALID (names the bad variable and its value). */
-symmcoll_status_t symc_launch_check(const struct symc_launch *launch);
+symmcoll_status_t symc_rendezvous_launch_check(
+    const struct symc_rendezvous_launch *launch);
 
 /* A variable's value; NULL where it is unset or empty. */
-const char *symc_environment_get(const char *name);
+const char *symc_rendezvous_variable(const char *name);
 
 /* A decimal number from 0 to most, and nothing else. */
-bool symc_number_parse(const char *text, long most, int *number);
-
-/* Two hashes of 64 bits over named texts; their order matters. */
-struct symc_digest {
-    uint64_t a;
-    uint64_t b;
-};
-#define SYMC_DIGEST_INIT                                           \
-    {                                                              \
-        UINT64_C(0xcbf29ce484222325), UINT64_C(0x6c62272e07bb0142) \
-    }
-void symc_digest_add(
-    struct symc_digest *digest, const char *name, const char *value);
+bool symc_rendezvous_number_parse(const char *text, long most, int *number);
 
 /* Add what identifies the job to its launcher.  False: nothing distinguishes it
  * from another job on this machine. */
-bool symc_launch_mark(
-    const struct symc_launch *launch, struct symc_digest *digest);
+bool symc_rendezvous_launch_mark(
+    const struct symc_rendezvous_launch *launch, struct symc_digest *digest);
 
 #endif

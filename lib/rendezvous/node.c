@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-symmcoll_status_t symc_node_name(
+symmcoll_status_t symc_rendezvous_node(
     const struct symc_config *config, char *buffer, size_t nbytes)
 {
     char machine[SYMC_MACHINE_NAME];

@@ -25,8 +25,8 @@ struct opening {
     const struct symc_config *config;
     int64_t deadline_ns;
     const char *name; /* of the world */
-    struct symc_url url;
-    struct symc_launch launch;
+    struct symc_rendezvous_url url;
+    struct symc_rendezvous_launch launch;
     struct symc_rendezvous *out;
 };
 
@@ -74,7 +74,7 @@ static symmcoll_status_t check_complete(
     const struct opening *opening, bool place_known)
 {
     const struct symc_rendezvous *out = opening->out;
-    bool file = opening->url.scheme == SYMC_SCHEME_FILE;
+    bool file = opening->url.scheme == SYMC_RENDEZVOUS_FILE;
     char missing[160] = "";
 
     list_missing(
@@ -82,9 +82,9 @@ static symmcoll_status_t check_complete(
     list_missing(
         missing, sizeof missing, opening->launch.size_name, out->size < 0);
     list_missing(missing, sizeof missing, "MASTER_ADDR",
-        !place_known && symc_environment_get("MASTER_ADDR") == NULL);
+        !place_known && symc_rendezvous_variable("MASTER_ADDR") == NULL);
     list_missing(missing, sizeof missing, "MASTER_PORT",
-        !place_known && symc_environment_get("MASTER_PORT") == NULL);
+        !place_known && symc_rendezvous_variable("MASTER_PORT") == NULL);
     if (missing[0] == '\0')
         return SYMMCOLL_OK;
     if (symc_process_is_privileged())
@@ -102,8 +102,8 @@ static symmcoll_status_t check_complete(
 /* Rank and size, and whether they are the launcher's own. */
 static symmcoll_status_t find_identity(struct opening *opening)
 {
-    const struct symc_launch *launch = &opening->launch;
-    const struct symc_url *url = &opening->url;
+    const struct symc_rendezvous_launch *launch = &opening->launch;
+    const struct symc_rendezvous_url *url = &opening->url;
     struct symc_rendezvous *out = opening->out;
     symmcoll_status_t status;
 
@@ -112,7 +112,7 @@ static symmcoll_status_t find_identity(struct opening *opening)
         out->size = opening->args->world_size;
     } else {
         if (url->rank < 0 || url->size < 0) {
-            status = symc_launch_check(launch);
+            status = symc_rendezvous_launch_check(launch);
             if (status != SYMMCOLL_OK)
                 return status;
         }
@@ -143,7 +143,7 @@ static symmcoll_status_t find_identity(struct opening *opening)
 static symmcoll_status_t take_server(struct opening *opening)
 {
     struct symc_rendezvous *out = opening->out;
-    const char *server = symc_environment_get("SYMMCOLL_HUB");
+    const char *server = symc_rendezvous_variable("SYMMCOLL_HUB");
 
     if (server == NULL || out->rank != opening->launch.rank ||
         out->size != opening->launch.size)
@@ -161,11 +161,11 @@ static symmcoll_status_t take_server(struct opening *opening)
 
 static symmcoll_status_t check_port(void)
 {
-    const char *port = symc_environment_get("MASTER_PORT");
+    const char *port = symc_rendezvous_variable("MASTER_PORT");
     char shown[SYMC_KEY_TEXT];
     int number;
 
-    if (port == NULL || symc_number_parse(port, UINT16_MAX, &number))
+    if (port == NULL || symc_rendezvous_number_parse(port, UINT16_MAX, &number))
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "init: environment variable MASTER_PORT: expected 0 to %d, found "
@@ -184,10 +184,10 @@ static symmcoll_status_t derive_rendezvous(struct opening *opening)
         "SYMMCOLL_ATTEMPT", "TORCHELASTIC_RESTART_COUNT"};
     struct symc_digest digest = SYMC_DIGEST_INIT;
     char uid[24];
-    bool marked = symc_launch_mark(&opening->launch, &digest);
+    bool marked = symc_rendezvous_launch_mark(&opening->launch, &digest);
     symmcoll_status_t status;
 
-    marked = marked || symc_environment_get("SYMMCOLL_HUB") != NULL;
+    marked = marked || symc_rendezvous_variable("SYMMCOLL_HUB") != NULL;
     status = check_complete(opening, marked);
     if (status == SYMMCOLL_OK)
         status = check_port();
@@ -196,7 +196,7 @@ static symmcoll_status_t derive_rendezvous(struct opening *opening)
     snprintf(uid, sizeof uid, "%ld", (long)getuid());
     symc_digest_add(&digest, "uid", uid);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        symc_digest_add(&digest, names[i], symc_environment_get(names[i]));
+        symc_digest_add(&digest, names[i], symc_rendezvous_variable(names[i]));
     symc_digest_add(&digest, "world", opening->name);
     snprintf(opening->out->name, sizeof opening->out->name,
         "symmcoll-%016" PRIx64 "%016" PRIx64, digest.a, digest.b);
@@ -205,7 +205,7 @@ static symmcoll_status_t derive_rendezvous(struct opening *opening)
 
 static symmcoll_status_t check_one_machine(const struct opening *opening)
 {
-    const struct symc_launch *launch = &opening->launch;
+    const struct symc_rendezvous_launch *launch = &opening->launch;
     const struct symc_rendezvous *out = opening->out;
 
     if (out->size != launch->size || launch->local_size < 0 ||
@@ -298,15 +298,16 @@ symmcoll_status_t symc_rendezvous_open(const struct symmcoll_init_args *args,
         (struct symc_rendezvous){.rank = -1, .size = -1, .local_rank = -1};
     status = check_args(&opening);
     if (status == SYMMCOLL_OK)
-        status =
-            symc_url_parse(method != NULL ? method : "env://", &opening.url);
+        status = symc_rendezvous_url_parse(
+            method != NULL ? method : "env://", &opening.url);
     if (status != SYMMCOLL_OK)
         return status;
-    symc_launch_read(&opening.launch);
+    symc_rendezvous_launch_read(&opening.launch);
     status = find_identity(&opening);
     if (status != SYMMCOLL_OK)
         return status;
-    if (opening.args->store == NULL && opening.url.scheme == SYMC_SCHEME_ENV)
+    if (opening.args->store == NULL &&
+        opening.url.scheme == SYMC_RENDEZVOUS_ENV)
         status = open_env(&opening);
     else
         status = open_store(&opening);
@@ -329,7 +330,7 @@ void symc_rendezvous_close(struct symc_rendezvous *rendezvous)
     rendezvous->claim[0] = '\0';
 }
 
-symmcoll_status_t symc_local_rank(
+symmcoll_status_t symc_rendezvous_local_rank(
     const struct symc_rendezvous *rendezvous, int fallback, int *local_rank)
 {
     if (rendezvous->local_rank < 0 && fallback < 0)

@@ -12,8 +12,8 @@
 #include <symmcoll/store.h>
 #include <symmcoll/world.h>
 
-#define SYMC_RENDEZVOUS_NAME 96 /* bytes of a name, zero included */
-#define SYMC_CLAIM_MAX 320      /* bytes of a key, zero included */
+#define SYMC_RENDEZVOUS_NAME 96   /* bytes of a name, zero included */
+#define SYMC_RENDEZVOUS_CLAIM 320 /* bytes of a key, zero included */
 
 struct symc_rendezvous {
     int rank;
@@ -27,7 +27,8 @@ struct symc_rendezvous {
                                           `name` */
     struct symmcoll_store *store;      /* NULL where no store is needed */
     bool owns_store;
-    char claim[SYMC_CLAIM_MAX]; /* the store's key that claims this rank; "":
+    char claim
+        [SYMC_RENDEZVOUS_CLAIM]; /* the store's key that claims this rank; "":
                                    none */
 };
 
@@ -53,17 +54,17 @@ void symc_rendezvous_close(struct symc_rendezvous *rendezvous);
 
 /* This rank's number on its machine: the launcher's, else the fallback where it
  * is not negative.  Errors: INVALID (names LOCAL_RANK). */
-symmcoll_status_t symc_local_rank(
+symmcoll_status_t symc_rendezvous_local_rank(
     const struct symc_rendezvous *rendezvous, int fallback, int *local_rank);
 
 /* This machine's name: host.node, else boot id and network namespace. */
-symmcoll_status_t symc_node_name(
+symmcoll_status_t symc_rendezvous_node(
     const struct symc_config *config, char *buffer, size_t nbytes);
 
 /* Rank, size and launcher from the environment alone; -1 and NULL where it says
  * nothing.  A value that is not a number is ignored here; opening a rendezvous
  * refuses it. */
-void symc_launcher_detect(
+void symc_rendezvous_detect(
     int *rank, int *size, int *local_rank, const char **launcher);
 
 #endif

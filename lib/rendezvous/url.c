@@ -9,7 +9,7 @@
 #include <string.h>
 
 static symmcoll_status_t parse_scheme(
-    const char *text, struct symc_url *url, const char **rest)
+    const char *text, struct symc_rendezvous_url *url, const char **rest)
 {
     const char *end = strstr(text, "://");
     size_t length = end != NULL ? (size_t)(end - text) : 0;
@@ -21,9 +21,9 @@ static symmcoll_status_t parse_scheme(
             text);
     *rest = end + 3;
     if (length == 3 && memcmp(text, "env", length) == 0) {
-        url->scheme = SYMC_SCHEME_ENV;
+        url->scheme = SYMC_RENDEZVOUS_ENV;
     } else if (length == 4 && memcmp(text, "file", length) == 0) {
-        url->scheme = SYMC_SCHEME_FILE;
+        url->scheme = SYMC_RENDEZVOUS_FILE;
     } else if (length == 3 && memcmp(text, "tcp", length) == 0) {
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "init: tcp:// is not available in this release: expected env:// or "
@@ -39,10 +39,10 @@ static symmcoll_status_t parse_scheme(
 }
 
 /* "file://" is followed by a path from the root, "env://" by nothing. */
-static symmcoll_status_t parse_path(
-    const char *text, const char *rest, size_t length, struct symc_url *url)
+static symmcoll_status_t parse_path(const char *text, const char *rest,
+    size_t length, struct symc_rendezvous_url *url)
 {
-    if (url->scheme == SYMC_SCHEME_ENV) {
+    if (url->scheme == SYMC_RENDEZVOUS_ENV) {
         if (length > 0)
             return symc_fail(SYMMCOLL_ERR_INVALID,
                 "init: expected nothing after env://, found \"%s\"", text);
@@ -67,7 +67,7 @@ static symmcoll_status_t parse_path(
 
 /* One "name=number" of a query, length bytes. */
 static symmcoll_status_t parse_parameter(const char *text,
-    const char *parameter, size_t length, struct symc_url *url)
+    const char *parameter, size_t length, struct symc_rendezvous_url *url)
 {
     static const char *const names[] = {"rank=", "world_size="};
     int *const numbers[] = {&url->rank, &url->size};
@@ -81,7 +81,7 @@ static symmcoll_status_t parse_parameter(const char *text,
         if (length - skip < sizeof value) {
             memcpy(value, parameter + skip, length - skip);
             value[length - skip] = '\0';
-            if (symc_number_parse(value, INT_MAX, numbers[i]))
+            if (symc_rendezvous_number_parse(value, INT_MAX, numbers[i]))
                 return SYMMCOLL_OK;
         }
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -93,7 +93,8 @@ static symmcoll_status_t parse_parameter(const char *text,
         text, (int)length, parameter);
 }
 
-symmcoll_status_t symc_url_parse(const char *text, struct symc_url *url)
+symmcoll_status_t symc_rendezvous_url_parse(
+    const char *text, struct symc_rendezvous_url *url)
 {
     symmcoll_status_t status;
     const char *rest = text;

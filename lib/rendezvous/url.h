@@ -10,19 +10,20 @@
 
 #include <limits.h>
 
-enum symc_scheme {
-    SYMC_SCHEME_ENV,
-    SYMC_SCHEME_FILE
+enum symc_rendezvous_scheme {
+    SYMC_RENDEZVOUS_ENV,
+    SYMC_RENDEZVOUS_FILE
 };
 
-struct symc_url {
-    enum symc_scheme scheme;
+struct symc_rendezvous_url {
+    enum symc_rendezvous_scheme scheme;
     char path[PATH_MAX]; /* file */
     int rank;            /* -1: not said */
     int size;
 };
 
 /* Errors: INVALID (expected and found), UNSUPPORTED (a scheme). */
-symmcoll_status_t symc_url_parse(const char *text, struct symc_url *url);
+symmcoll_status_t symc_rendezvous_url_parse(
+    const char *text, struct symc_rendezvous_url *url);
 
 #endif

@@ -6,8 +6,8 @@
  * process numbers, then the process and its start time, since numbers are
  * reused.
  */
+#include "base/digest.h"
 #include "base/process.h"
-#include "rendezvous/launcher.h"
 #include "trace/out.h"
 
 #include <dirent.h>

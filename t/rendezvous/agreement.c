@@ -220,14 +220,14 @@ static void test_names(void)
     int fds[2];
     pid_t pid = -1;
 
-    ok(symc_node_name(NULL, a, sizeof a) == SYMMCOLL_OK &&
-            symc_node_name(&config, b, sizeof b) == SYMMCOLL_OK &&
+    ok(symc_rendezvous_node(NULL, a, sizeof a) == SYMMCOLL_OK &&
+            symc_rendezvous_node(&config, b, sizeof b) == SYMMCOLL_OK &&
             strcmp(a, b) == 0 && strchr(a, '/') != NULL,
         "a machine has one name: its boot and its network");
     config.host_node = given;
-    ok(symc_node_name(&config, a, sizeof a) == SYMMCOLL_OK &&
+    ok(symc_rendezvous_node(&config, a, sizeof a) == SYMMCOLL_OK &&
             strcmp(a, given) == 0 &&
-            symc_node_name(&config, a, 3) == SYMMCOLL_ERR_INVALID,
+            symc_rendezvous_node(&config, a, 3) == SYMMCOLL_ERR_INVALID,
         "host.node names it otherwise");
     ok(pipe(fds) == 0 && run_in_child(tells_its_name, &fds[1]) &&
             read(fds[0], name, sizeof name) == sizeof name &&

@@ -312,14 +312,14 @@ static int finds_local_rank(const void *arg)
     (void)arg;
     set_environment(with);
     if (open_with(NULL, 0, &found) != SYMMCOLL_OK ||
-        symc_local_rank(&found, 5, &local_rank) != SYMMCOLL_OK ||
+        symc_rendezvous_local_rank(&found, 5, &local_rank) != SYMMCOLL_OK ||
         local_rank != 1)
         return 0;
     set_environment(without);
     return open_with(NULL, 0, &found) == SYMMCOLL_OK &&
-           symc_local_rank(&found, 5, &local_rank) == SYMMCOLL_OK &&
+           symc_rendezvous_local_rank(&found, 5, &local_rank) == SYMMCOLL_OK &&
            local_rank == 5 &&
-           failed_with(symc_local_rank(&found, -1, &local_rank),
+           failed_with(symc_rendezvous_local_rank(&found, -1, &local_rank),
                SYMMCOLL_ERR_INVALID, "LOCAL_RANK");
 }
 
@@ -335,12 +335,12 @@ static int detects_launcher(const void *arg)
 
     (void)arg;
     set_environment(slurm);
-    symc_launcher_detect(&rank, &size, &local_rank, &launcher);
+    symc_rendezvous_detect(&rank, &size, &local_rank, &launcher);
     if (rank != 3 || size != 4 || local_rank != -1 ||
         strcmp(launcher, "Slurm") != 0)
         return 0;
     set_environment(nothing);
-    symc_launcher_detect(&rank, &size, &local_rank, &launcher);
+    symc_rendezvous_detect(&rank, &size, &local_rank, &launcher);
     return rank == -1 && size == -1 && local_rank == -1 && launcher == NULL;
 }
 

@@ -75,9 +75,9 @@ static bool reads_no_launcher(void)
     int rank, size, local_rank;
     const char *launcher;
 
-    symc_launcher_detect(&rank, &size, &local_rank, &launcher);
+    symc_rendezvous_detect(&rank, &size, &local_rank, &launcher);
     return rank == -1 && size == -1 && local_rank == -1 && launcher == NULL &&
-           symc_environment_get("SYMMCOLL_HUB") == NULL;
+           symc_rendezvous_variable("SYMMCOLL_HUB") == NULL;
 }
 
 static bool init_says_why(void)
