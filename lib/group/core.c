@@ -133,8 +133,9 @@ static void describe_missing(const struct symmcoll_group *group,
         used += (size_t)snprintf(buffer + used, nbytes - used, "; %s is %s",
             symc_format_rank(&group->members.ranks, r,
                 group->world->peers[group->global[r]].pid, who),
-            symc_trace_position(
-                ring, ring_nbytes, group->name, position, sizeof(position)));
+            ring == NULL ? "on another machine"
+                         : symc_trace_position(ring, ring_nbytes, group->name,
+                               position, sizeof(position)));
     }
 }
 
@@ -201,7 +202,7 @@ static void wake(void *context, int member)
     const struct symmcoll_group *group = context;
 
     for (int r = 0; r < group->size; r++) {
-        if (member < 0 || r == member)
+        if ((member < 0 || r == member) && group->doorbells[r] != NULL)
             symc_doorbell_notify(group->doorbells[r]);
     }
 }

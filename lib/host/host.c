@@ -63,6 +63,13 @@ static symmcoll_status_t probe(const struct symc_peers *peers)
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "host: expected two ranks or more on this machine, found %d",
             peers->size);
+    for (int r = 0; r < peers->size; r++) {
+        if (peers->doorbells[r] == NULL)
+            return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+                "host: expected all members on this machine, found member %d on "
+                "another",
+                r);
+    }
     return SYMMCOLL_OK;
 }
 

@@ -93,9 +93,12 @@ bool symc_liveness_has_left(const struct symc_block *block)
 
 enum symc_liveness_state symc_liveness_state(const struct symc_peer *peer)
 {
-    uint32_t word =
-        atomic_load_explicit(&peer->view.block->liveness, memory_order_acquire);
+    uint32_t word;
 
+    if (peer->view.block == NULL)
+        return SYMC_LIVENESS_ALIVE; /* its own machine's ranks tell */
+    word =
+        atomic_load_explicit(&peer->view.block->liveness, memory_order_acquire);
     if (symc_liveness_has_left(peer->view.block))
         return SYMC_LIVENESS_LEFT;
     if (word == SYMC_LIVENESS_DIED || word == SYMC_LIVENESS_GAVE_UP)

@@ -13,7 +13,7 @@ const struct symc_trace_ring *symc_world_ring(
     const struct symc_block_view *view = &world->peers[global_rank].view;
 
     *nbytes = view->layout.trace_nbytes;
-    return symc_block_trace(view);
+    return view->block != NULL ? symc_block_trace(view) : NULL;
 }
 
 symmcoll_status_t symc_world_dump(const struct symmcoll_world *world,

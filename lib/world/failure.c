@@ -40,7 +40,8 @@ static void copy_content(
 bool symc_failure_read(
     const struct symc_failure *published, struct symc_failure *copy)
 {
-    if (atomic_load_explicit(&published->raised, memory_order_acquire) != VALID)
+    if (published == NULL ||
+        atomic_load_explicit(&published->raised, memory_order_acquire) != VALID)
         return false;
     copy_content(copy, published);
     copy->text[sizeof(copy->text) - 1] = '\0';
@@ -74,8 +75,10 @@ static void publish(struct symc_members *members)
     atomic_store(&members->stopped, 1);
     atomic_store(&members->doorbells[members->rank]->failed, 1);
     atomic_fetch_add(&world->own.block->failures, 1);
-    for (int r = 0; r < members->size; r++)
-        symc_doorbell_wake(members->doorbells[r]);
+    for (int r = 0; r < members->size; r++) {
+        if (members->doorbells[r] != NULL)
+            symc_doorbell_wake(members->doorbells[r]);
+    }
     symc_world_alarm(world);
     symc_logf(&world->log, SYMC_LOG_DEBUG, "group %s has failed: %s: %s",
         members->name, symmcoll_status_name(members->own.status),
@@ -155,7 +158,7 @@ static struct symc_failure *find_note(const struct symc_failure *published)
 bool symc_failure_read_note(
     const struct symc_failure *published, struct symc_failure *note)
 {
-    return symc_failure_read(find_note(published), note);
+    return published != NULL && symc_failure_read(find_note(published), note);
 }
 
 /* Under the ticket of the group: one writer. */

@@ -66,13 +66,13 @@ struct symc_members {
     struct symc_ranks ranks;                /* the same for messages */
     struct symc_doorbell *const *doorbells; /* of each member */
     struct symc_failure own;                /* as this rank goes by it */
-    struct symc_failure **failures;         /* as each rank has published it */
-    _Atomic uint32_t stopped;               /* this rank's record is valid */
-    _Atomic uint32_t reported; /* a call has returned the first reason */
+    struct symc_failure **failures; /* as each has published it, or NULL */
+    _Atomic uint32_t stopped;       /* this rank's record is valid */
+    _Atomic uint32_t reported;      /* a call has returned the first reason */
 };
 
-/* Copy a published record; false where there is none, or where it is not what
- * its writer has put there. */
+/* Copy a published record; false where there is none, where it is not what its
+ * writer has put there, and for NULL: of a rank on another machine. */
 bool symc_failure_read(
     const struct symc_failure *published, struct symc_failure *copy);
 

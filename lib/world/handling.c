@@ -11,10 +11,11 @@
 
 static void dump_for(struct symmcoll_world *world, int rank, const char *why)
 {
+    struct symc_block *block = world->peers[rank].view.block;
     char path[PATH_MAX];
     symmcoll_status_t status;
 
-    if (atomic_exchange(&world->peers[rank].view.block->dumped, 1) != 0)
+    if (block == NULL || atomic_exchange(&block->dumped, 1) != 0)
         return;
     status =
         symc_trace_path(world->config, world->name, rank, path, sizeof(path));

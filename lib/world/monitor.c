@@ -201,9 +201,12 @@ static bool has_news(struct symmcoll_world *world)
     bool news = false;
 
     for (int r = 0; r < world->size; r++) {
-        uint32_t failures = atomic_load_explicit(
-            &world->peers[r].view.block->failures, memory_order_acquire);
+        const struct symc_block *block = world->peers[r].view.block;
+        uint32_t failures;
 
+        if (block == NULL)
+            continue; /* on another machine */
+        failures = atomic_load_explicit(&block->failures, memory_order_acquire);
         news = news || failures != world->monitor.failures[r];
         world->monitor.failures[r] = failures;
     }

@@ -172,7 +172,8 @@ void symc_world_end_orphan(const struct symmcoll_world *world);
 
 /* ---- dump.c ---- */
 
-/* The recorder's part of a peer's block. */
+/* The recorder's part of a peer's block; NULL where the peer is on another
+ * machine. */
 const struct symc_trace_ring *symc_world_ring(
     const struct symmcoll_world *world, int global_rank, size_t *nbytes);
 
