@@ -7,6 +7,7 @@
  * everybody reads what all have said.  INVARIANT: in each round all members
  * read the same, so all go on or none does.
  */
+#include "base/ranks.h"
 #include "group/group.h"
 #include "registry/registry.h"
 
@@ -28,28 +29,52 @@ struct symc_verdict {
 
 /* ---- opening ---- */
 
-/* What the others have said: OK where all go on alike. */
-static symmcoll_status_t judge(
-    const struct symmcoll_group *group, const struct symc_verdict *mine)
+static const char *format_member(
+    const struct symmcoll_group *group, int member, char *buffer)
 {
+    return symc_format_rank(&group->members.ranks, member, SYMC_NO_PID, buffer);
+}
+
+/* Members that are not alike in what they open, or where they are in it. */
+static symmcoll_status_t differ(const struct symmcoll_group *group, int member)
+{
+    const struct symc_verdict *first = &group->verdicts[0];
+    const struct symc_verdict *other = &group->verdicts[member];
+    char who[2][SYMC_RANK_TEXT];
+
+    format_member(group, 0, who[0]);
+    format_member(group, member, who[1]);
+    if (strncmp(other->backend, first->backend, sizeof(first->backend)) != 0)
+        return symc_fail(SYMMCOLL_ERR_MISMATCH,
+            "backend differs: %s has %.*s, %s has %.*s", who[0],
+            (int)sizeof(first->backend), first->backend, who[1],
+            (int)sizeof(other->backend), other->backend);
+    return symc_fail(SYMMCOLL_ERR_INTERNAL,
+        "backend %.*s exchanges other than on %s on %s",
+        (int)sizeof(first->backend), first->backend, who[0], who[1]);
+}
+
+/* What all have said: OK where all go on alike. */
+static symmcoll_status_t judge(const struct symmcoll_group *group)
+{
+    const struct symc_verdict *first = &group->verdicts[0];
+    char who[SYMC_RANK_TEXT];
+
     for (int r = 0; r < group->size; r++) {
         const struct symc_verdict *other = &group->verdicts[r];
 
         if (other->status != SYMMCOLL_OK)
-            return symc_fail((symmcoll_status_t)other->status, "rank %d: %.*s",
-                r, (int)sizeof(other->text), other->text);
-        if (strncmp(other->backend, group->verdicts[0].backend,
-                sizeof(other->backend)) != 0)
-            return symc_fail(SYMMCOLL_ERR_MISMATCH,
-                "rank 0 has backend %.*s, rank %d has %.*s",
-                (int)sizeof(mine->backend), group->verdicts[0].backend, r,
-                (int)sizeof(other->backend), other->backend);
-        if (other->round != group->verdicts[0].round)
-            return symc_fail(SYMMCOLL_ERR_INTERNAL,
-                "backend %.*s exchanges more often on rank %d than on rank %d",
-                (int)sizeof(mine->backend), mine->backend,
-                other->round < group->verdicts[0].round ? r : 0,
-                other->round < group->verdicts[0].round ? 0 : r);
+            return symc_fail((symmcoll_status_t)other->status, "%s: %.*s",
+                format_member(group, r, who), (int)sizeof(other->text),
+                other->text);
+    }
+    for (int r = 1; r < group->size; r++) {
+        const struct symc_verdict *other = &group->verdicts[r];
+
+        if (other->round != first->round ||
+            strncmp(other->backend, first->backend, sizeof(first->backend)) !=
+                0)
+            return differ(group, r);
     }
     return SYMMCOLL_OK;
 }
@@ -72,7 +97,7 @@ static symmcoll_status_t hold_round(
         host->backend->coll->start(host->state, &op, &token);
 
     if (status == SYMMCOLL_OK)
-        status = judge(group, mine);
+        status = judge(group);
     if (status != SYMMCOLL_OK || mine->round == LAST_ROUND)
         group->decided = true;
     return status;
@@ -213,26 +238,27 @@ static symmcoll_status_t fail_group(struct symmcoll_group *group,
     symmcoll_status_t status)
 {
     char text[SYMC_OP_TEXT], detail[SYMC_FAILURE_TEXT / 2];
+    char who[SYMC_RANK_TEXT];
 
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
     symc_members_raise(&group->members, status, op, NULL,
-        "%s of group %s: backend %s of rank %d: %s", text, group->name,
-        slot->backend->name, group->rank, detail);
+        "%s of group %s: backend %s of %s: %s", text, group->name,
+        slot->backend->name, format_member(group, group->rank, who), detail);
     return symc_members_status(&group->members, op);
 }
 
 static symmcoll_status_t expire(struct symmcoll_group *group,
     const struct symc_slot *slot, const struct symc_op *op)
 {
-    char text[SYMC_OP_TEXT];
+    char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
 
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
     symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, op, NULL,
-        "%s of group %s timed out after %.3g s: backend %s of rank %d has not "
+        "%s of group %s timed out after %.3g s: backend %s of %s has not "
         "completed it",
         text, group->name, (double)op->timeout_ns / (double)SYMC_NS_PER_S,
-        slot->backend->name, group->rank);
+        slot->backend->name, format_member(group, group->rank, who));
     return symc_members_status(&group->members, op);
 }
 
