@@ -26,16 +26,15 @@ const struct symc_option symc_options[] = {
         CHOICE(profile), /* enum symc_profile */
         .dflt = "default",
         .range = "default compat-2024",
-        .help = "The set of values that apply below all files; compat-2024 has "
-                "those of torch.distributed in mid-2024.",
+        .help = "The set of built-in values; compat-2024 has those of "
+                "torch.distributed in mid-2024.",
     },
     {
         .key = "backends",
         TEXT(backends),
         .dflt = "",
-        .help = "Which backends may be used: names, separated by commas; empty "
-                "for those that are built in and every module that is "
-                "installed.",
+        .help = "Names of the backends that may be used, separated by commas; "
+                "empty for all built-in ones and all installed modules.",
     },
 
     {
@@ -43,32 +42,30 @@ const struct symc_option symc_options[] = {
         TIME(timeouts_init),
         .dflt = "5min",
         .range = "1ms inf",
-        .help = "How long a rank waits at the start for all others to join.",
+        .help = "How long symmcoll_init() waits for all ranks to join.",
     },
     {
         .key = "timeouts.collective",
         TIME(timeouts_collective),
         .dflt = "30min",
         .range = "1ms inf",
-        .help =
-            "How long one operation may take, once it has to wait, before it "
-            "fails its group.",
+        .help = "How long one operation may take, once it has to wait, before "
+                "it fails its group.",
     },
     {
         .key = "timeouts.finalize",
         TIME(timeouts_finalize),
         .dflt = "30s",
         .range = "0 inf",
-        .help = "How long queued operations may take at the end.",
+        .help = "How long symmcoll_finalize() waits for queued operations.",
     },
     {
         .key = "timeouts.heartbeat",
         TIME(timeouts_heartbeat),
         .dflt = "8min",
         .range = "1s inf",
-        .help =
-            "How long the monitor thread may make no progress before it counts "
-            "as stuck.",
+        .help = "How long the monitor thread may make no progress before it "
+                "counts as stuck.",
     },
 
     {
@@ -77,9 +74,10 @@ const struct symc_option symc_options[] = {
         .dflt = "2",
         .range = "0 3",
         .help = "What follows a failed operation or the death of a rank, which "
-                "is recognised in every mode: 0 and 2 calls and waits return "
-                "the error, 1 the works of the group and their callbacks end "
-                "with it, then the process ends, 3 the process ends at once.",
+                "is detected in every mode. 0 and 2: calls and waits return "
+                "the error. 1: the same, and the process ends when the works "
+                "of the group and their callbacks have ended. 3: the process "
+                "ends at once.",
     },
     {
         .key = "errors.blocking_wait",
@@ -98,8 +96,8 @@ const struct symc_option symc_options[] = {
         CHOICE(errors_aliases), /* enum symc_alias_use */
         .dflt = "auto",
         .range = "auto on off",
-        .help = "Whether variables of torch.distributed are read as well; auto "
-                "is off where libtorch is loaded in the process.",
+        .help = "Whether variables of torch.distributed are read as well; "
+                "auto: unless libtorch is loaded in the process.",
     },
 
     {
@@ -107,47 +105,49 @@ const struct symc_option symc_options[] = {
         INT(trace_buffer_size),
         .dflt = "2000",
         .range = "0 1048576",
-        .help = "Operations that the flight recorder keeps; 0 turns it off.",
+        .help = "Number of operations that the flight recorder keeps; 0 turns "
+                "it off.",
     },
     {
         .key = "trace.dump_file",
         TEXT(trace_dump_file),
         .dflt = "",
-        .help = "Path of a dump without the rank, which is appended; empty "
-                "is a file in the user's cache folder.",
+        .help = "Path of a dump, to which the rank is appended; empty for a "
+                "file in the user's cache folder.",
     },
     {
         .key = "trace.dump_on_error",
         BOOL(trace_dump_on_error),
         .dflt = "on",
-        .help = "Whether a failed operation makes the ranks write their dumps.",
+        .help = "Whether all ranks write their dumps when an operation fails.",
     },
     {
         .key = "trace.dump_grace",
         TIME(trace_dump_grace),
         .dflt = "1s",
         .range = "0 1h",
-        .help = "How long a failing call waits for the dump.",
+        .help = "How long a failing call waits until the dump is written.",
     },
     {
         .key = "trace.only_active",
         BOOL(trace_only_active),
         .dflt = "off",
-        .help = "Whether automatic dumps hold unfinished operations only.",
+        .help = "Whether automatic dumps contain only operations that have not "
+                "completed.",
     },
     {
         .key = "trace.format",
         CHOICE(trace_format), /* enum symc_trace_form */
         .dflt = "json",
         .range = "json pickle",
-        .help = "What dumps are: JSON, or a pickle of Python, which fr_trace "
-                "of PyTorch reads.",
+        .help = "Format of dumps: JSON, or a Python pickle, which PyTorch's "
+                "fr_trace reads.",
     },
     {
         .key = "trace.backend_name",
         TEXT(trace_backend_name),
         .dflt = "nccl",
-        .help = "Word before an operation's name in dumps; existing readers "
+        .help = "Name before each operation's in dumps; existing readers "
                 "expect nccl.",
     },
     {
@@ -155,7 +155,7 @@ const struct symc_option symc_options[] = {
         TEXT(trace_version),
         .dflt = "2.10",
         .range = "2.10 2.2",
-        .help = "Version of the dump's format.",
+        .help = "Version of the format of dumps.",
     },
 
     {
@@ -163,44 +163,46 @@ const struct symc_option symc_options[] = {
         TIME(host_spin),
         .dflt = "50us",
         .range = "0 1s",
-        .help = "Polling before a waiting rank sleeps, where each rank has a "
-                "core.",
+        .help = "How long a waiting rank polls before it sleeps, if each rank "
+                "has a core.",
     },
     {
         .key = "host.polls",
         INT(host_polls),
         .dflt = "300",
         .range = "0 1000000000",
-        .help = "Polls before a waiting rank yields its core, where there are "
-                "more ranks than cores.",
+        .help = "How many times a waiting rank polls before it yields its "
+                "core, if there are more ranks than cores.",
     },
     {
         .key = "host.yield",
         TIME(host_yield),
         .dflt = "1ms",
         .range = "0 1s",
-        .help = "Yielding before such a rank sleeps.",
+        .help = "How long such a rank yields before it sleeps.",
     },
     {
         .key = "host.watch",
         TIME(host_watch),
         .dflt = "20ms",
         .range = "1ms 10s",
-        .help = "How often a rank's monitor checks whether its peers live.",
+        .help = "How often a rank's monitor checks whether the other ranks are "
+                "alive.",
     },
     {
         .key = "host.small_max",
         SIZE(host_small_max),
         .dflt = "8KiB",
         .range = "0 16KiB",
-        .help = "Largest payload that is sent beside an operation's header.",
+        .help = "Largest payload that is sent next to an operation's header "
+                "line.",
     },
     {
         .key = "host.chunk",
         SIZE(host_chunk),
         .dflt = "256KiB",
         .range = "4KiB 1MiB",
-        .help = "Size of one staging slot, and so of a step of a large "
+        .help = "Size of a staging slot, and so of a step of a large "
                 "operation.",
     },
     {
@@ -208,35 +210,34 @@ const struct symc_option symc_options[] = {
         SIZE(host_staging),
         .dflt = "256MiB",
         .range = "0 inf",
-        .help =
-            "Memory of a rank for the staging of all groups of a world; a "
-            "group for which less is left has smaller slots than host.chunk, "
-            "down to 4KiB, and all its members use what the one with the "
-            "least has.",
+        .help = "Memory of a rank for the staging of all groups of a world; a "
+                "group for which less is left has smaller slots than "
+                "host.chunk, down to 4KiB, and all its members use what the "
+                "one with the least has.",
     },
     {
         .key = "host.stream_min",
         SIZE(host_stream_min),
         .dflt = "4MiB",
         .range = "0 inf",
-        .help =
-            "Results from this size on are written with non-temporal stores.",
+        .help = "Results of this size or more are written with non-temporal "
+                "stores.",
     },
     {
         .key = "host.reduce_run",
         INT(host_reduce_run),
         .dflt = "16",
         .range = "2 1024",
-        .help =
-            "Ranks of one reduction block: they are added in order, then the "
-            "blocks are; all ranks need the same value.",
+        .help = "Number of ranks in a reduction block: elements are added in "
+                "the order of ranks within a block, then the blocks are; must "
+                "be the same on all ranks.",
     },
     {
         .key = "host.node",
         TEXT(host_node),
         .dflt = "",
-        .help = "Name of this machine to ranks of the same job; empty is its "
-                "boot id and network namespace.",
+        .help = "Name of this machine, by which ranks decide whether they "
+                "share one; empty for the boot id and network namespace.",
     },
     {
         .key = "host.direct",
@@ -250,7 +251,7 @@ const struct symc_option symc_options[] = {
         TIME(store_timeout),
         .dflt = "5min",
         .range = "1ms inf",
-        .help = "How long the world's store waits for a key.",
+        .help = "How long calls on the world's store wait for a key.",
     },
 
     {
@@ -258,14 +259,14 @@ const struct symc_option symc_options[] = {
         SIZE(ddp_bucket_cap),
         .dflt = "25MiB",
         .range = "0 inf",
-        .help = "Size of gradients after which a bucket is full.",
+        .help = "Size of gradients at which a bucket is full.",
     },
     {
         .key = "ddp.first_bucket_cap",
         SIZE(ddp_first_bucket_cap),
         .dflt = "1MiB",
         .range = "0 inf",
-        .help = "The same for the first bucket, which is small so that "
+        .help = "The same for the first bucket, which should be small so that "
                 "communication starts early.",
     },
 
@@ -274,7 +275,7 @@ const struct symc_option symc_options[] = {
         CHOICE(log_level), /* enum symc_log_level */
         .dflt = "warn",
         .range = "off error warn info debug",
-        .help = "How much the library logs on standard error.",
+        .help = "How much the library logs to standard error.",
     },
     {.key = NULL},
 };
