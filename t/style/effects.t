@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Every setting has an effect: t/config/EFFECTS has a line for each, with a test
+# point that sees it, and that point has run in this build and passed, as the log
+# of its program says (the Makefile runs those programs first).
+. "${T_SRCDIR:-.}/t/tap.sh"
+
+list=$srcdir/t/config/EFFECTS
+conf=$builddir/bin/symmcoll-conf
+[ -x "$conf" ] || skip_all 'symmcoll-conf was not built'
+
+# judge LIST: the lines whose point has not passed by the log of its program.  A
+# point that was skipped may not be there; the log says why.
+judge()
+{
+    grep -v '^#' "$1" | while IFS='	' read -r setting point; do
+        log=$builddir/${point%%:*}.log
+        sed -n 's/^ok [0-9]* - //p' "$log" 2>/dev/null |
+            grep -qxF -e "${point#*:}" || grep -q '^ok .*# SKIP' "$log" ||
+            echo "$setting: no such point has passed: $point"
+    done
+}
+
+plan 5
+"$conf" list 2>/dev/null | cut -f 1 | LC_ALL=C sort >"$scratch/settings"
+sed -n 's/^\([a-z][a-z_.]*\)	t\/[a-z_/-]*:..*/\1/p' "$list" |
+    LC_ALL=C sort -u >"$scratch/listed"
+[ "$(wc -l <"$scratch/settings")" -gt 20 ]
+ok $? 'the settings are listed'
+none "$(LC_ALL=C comm -23 "$scratch/settings" "$scratch/listed")" \
+    'each has a line in t/config/EFFECTS'
+none "$(LC_ALL=C comm -13 "$scratch/settings" "$scratch/listed")" \
+    'and each line a setting'
+none "$(judge "$list")" 'each point that is named there has run and passed'
+
+# The test itself must be able to fail.
+printf 'no.such\tt/config/effects:log.level: no such point\n' >"$scratch/bad"
+[ -n "$(judge "$scratch/bad")" ]
+ok $? 'a point that has not run would be noticed'
+done_testing
