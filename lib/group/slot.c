@@ -185,6 +185,10 @@ symmcoll_status_t symc_slot_open_host(struct symmcoll_group *group)
     struct symc_slot *slot = &group->slots[SYMC_MEMORY_HOST];
     symmcoll_status_t status;
 
+    /* Now, since nothing may fail on one member alone when a slot is opened. */
+    group->verdicts = symc_alloc((size_t)group->size, sizeof(*group->verdicts));
+    if (group->verdicts == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
     group->peers = (struct symc_peers){.rank = group->rank,
         .size = group->size,
         .threads = group->world->threads,
@@ -211,11 +215,6 @@ symmcoll_status_t symc_slot_open(
     if (slot->refused != SYMMCOLL_OK)
         return symc_fail(
             slot->refused, "%s: %s", symc_kind_name(op->kind), slot->reason);
-    if (group->verdicts == NULL) /* all take the same way, so none waits */
-        group->verdicts =
-            symc_alloc((size_t)group->size, sizeof(*group->verdicts));
-    if (group->verdicts == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
     group->opening_ns = init_ns > op->timeout_ns ? init_ns : op->timeout_ns;
     status = open_everywhere(group, (enum symc_memory)op->memory, &state);
     if (status == SYMMCOLL_OK) {

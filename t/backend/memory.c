@@ -1,91 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A second kind of memory, which the fake module serves with operations that
- * complete later: mixed with those of host memory in one group, refused, in
- * error, late, never ending; no rank hangs.
+ * complete later: mixed with those of host memory in one group, and not passed
+ * alike by all ranks.  What goes wrong in the module is in memory_faults.c.
  */
-#include "../ranks.h"
-#include "../tap.h"
-#include "fake_module.h"
 #include "modules.h"
 
 #include "group/group.h"
 
-#include <symmcoll.h>
-
-#include <dlfcn.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-#define F32 SYMMCOLL_FLOAT32
-#define SUM SYMMCOLL_SUM
-#define ROOM 4096 /* floats of a rank in the fake memory, for threads */
-
-/* The module that init has loaded. */
-static struct fake_control *control(void)
-{
-    char path[PATH_MAX];
-    void *module;
-
-    snprintf(path, sizeof(path), "%s/symmcoll_fake_module.so",
-        getenv("SYMMCOLL_MODULE_DIR"));
-    module = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-    return module != NULL ? dlsym(module, "fake_control") : NULL;
-}
-
-/* A rank's part of the fake memory; zeroed. */
-static float *device(int rank)
-{
-    float *at = (float *)(void *)control()->memory + (size_t)rank * ROOM;
-
-    memset(at, 0, ROOM * sizeof(float));
-    return at;
-}
-
-static int say(int right, const char *what)
-{
-    if (!right)
-        diag("%s: %s", what, symmcoll_last_error());
-    return right;
-}
-
-static bool ended(
-    symmcoll_status_t found, symmcoll_status_t expected, const char *text)
-{
-    if (found == expected && strstr(symmcoll_last_error(), text) != NULL)
-        return true;
-    diag("expected %s and '%s', found %s: %s", symmcoll_status_name(expected),
-        text, symmcoll_status_name(found), symmcoll_last_error());
-    return false;
-}
-
-static symmcoll_status_t sum_host(struct symmcoll_group *group, int rank)
-{
-    float one = (float)rank + 1, all = 0;
-    int size = symmcoll_group_size(group);
-    symmcoll_status_t status =
-        symmcoll_all_reduce(group, &all, &one, 1, F32, SUM, NULL, NULL);
-
-    return status == SYMMCOLL_OK && all != (float)(size * (size + 1) / 2)
-               ? SYMMCOLL_ERR_INTERNAL
-               : status;
-}
-
-static symmcoll_status_t sum_device(struct symmcoll_group *group, float *at,
-    int rank, struct symmcoll_work **work)
-{
-    at[0] = (float)rank + 1;
-    at[1] = 0;
-    return symmcoll_all_reduce(group, at + 1, at, 1, F32, SUM, NULL, work);
-}
-
-static float expected_sum(const struct symmcoll_group *group)
-{
-    int size = symmcoll_group_size(group);
-
-    return (float)(size * (size + 1) / 2);
-}
 
 /* ---- what works ---- */
 
@@ -212,7 +135,7 @@ static int one_passes_host_memory(struct symmcoll_group *group, int rank)
                      SYMMCOLL_ERR_MISMATCH, "memory differs") &&
                  strstr(symmcoll_last_error(), "rank 1 passed host memory") !=
                      NULL &&
-                 mine[1] == (rank == 1 ? 0 : 0);
+                 mine[1] == 0;
         right &=
             say(sum_device(group, mine, rank, &work) == SYMMCOLL_OK, "a work");
         right &= ended(symmcoll_work_wait(work, 30), SYMMCOLL_ERR_MISMATCH,
@@ -257,192 +180,6 @@ static int type_that_it_has_not(struct symmcoll_group *group, int rank)
                      group, at, at, 1, SYMMCOLL_INT32, SUM, NULL, NULL),
                SYMMCOLL_ERR_UNSUPPORTED, "all_reduce: fake has float32") &&
            say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "after it");
-}
-
-/* ---- opening ---- */
-
-static int refusal(struct symmcoll_group *group, int rank,
-    symmcoll_status_t status, const char *text)
-{
-    float *at = device(rank);
-    struct symmcoll_work *work = NULL;
-
-    for (int i = 0; i < 2; i++) {
-        if (!ended(sum_device(group, at, rank, NULL), status, text) ||
-            !say(sum_host(group, rank) == SYMMCOLL_OK, "after it"))
-            return 0;
-    }
-    if (!say(sum_device(group, at, rank, &work) == SYMMCOLL_OK, "a work"))
-        return 0;
-    if (!ended(symmcoll_work_wait(work, 30), status, text))
-        return 0;
-    symmcoll_work_free(work);
-    return symmcoll_group_sequence(group) == 5 && at[1] == 0;
-}
-
-static int one_refuses(struct symmcoll_group *group, int rank)
-{
-    atomic_store(&control()->refuses, 1);
-    return refusal(group, rank, SYMMCOLL_ERR_UNSUPPORTED,
-        "all_reduce: rank 1: fake: refused");
-}
-
-static int one_refuses_late(struct symmcoll_group *group, int rank)
-{
-    atomic_store(&control()->refuses_late, 0);
-    return refusal(group, rank, SYMMCOLL_ERR_NO_MEMORY,
-        "all_reduce: rank 0: fake: refused late");
-}
-
-static int one_dies_while_opening(int rank, int size, void *arg)
-{
-    struct symmcoll_world *world;
-    float *at;
-    symmcoll_status_t status;
-
-    (void)size;
-    (void)arg;
-    if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
-        return 1;
-    atomic_store(&control()->dies_opening, 1);
-    at = device(rank);
-    status = sum_device(symmcoll_world_group(world), at, rank, NULL);
-    if (!ended(status, SYMMCOLL_ERR_PEER, "rank 1"))
-        return 1;
-    return symmcoll_finalize(world) == SYMMCOLL_OK ? 0 : 1;
-}
-
-static int others_learn_of_the_death(int n)
-{
-    int statuses[4];
-
-    if (!ranks_spawn(n, one_dies_while_opening, NULL, statuses))
-        return 0;
-    for (int r = 0; r < n; r++) {
-        if (!WIFEXITED(statuses[r]) || WEXITSTATUS(statuses[r]) != 0)
-            return 0;
-    }
-    return 1;
-}
-
-/* ---- errors, timeouts, aborts ---- */
-
-/* The others may be done before they learn of it; then their next operation
- * ends with the reason. */
-static int one_fails(struct symmcoll_group *group, int rank)
-{
-    float *at = device(rank);
-    symmcoll_status_t status;
-
-    atomic_store(&control()->fails, 1);
-    status = sum_device(group, at, rank, NULL);
-    if (rank != 1 && status == SYMMCOLL_OK)
-        status = sum_host(group, rank);
-    return ended(status, SYMMCOLL_ERR_DEVICE,
-               "backend fake_module of rank 1: fake: out of order") &&
-           sum_host(group, rank) == SYMMCOLL_ERR_ABORTED;
-}
-
-/* One rank's backend hangs; the others' wait for it. */
-static int times_out(struct symmcoll_group *group, int rank, bool waits)
-{
-    float *at = device(rank);
-    struct symmcoll_work *work = NULL;
-    symmcoll_status_t status;
-
-    if (!say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "before") ||
-        symmcoll_barrier(group, NULL, NULL) != SYMMCOLL_OK)
-        return 0;
-    atomic_store(&control()->hangs, 0);
-    if (symmcoll_group_set_timeout(group, 0.3) != SYMMCOLL_OK)
-        return 0;
-    status = sum_device(group, at, rank, waits ? &work : NULL);
-    if (waits && status == SYMMCOLL_OK)
-        status = symmcoll_work_wait(work, 30);
-    symmcoll_work_free(work);
-    return ended(status, SYMMCOLL_ERR_TIMEOUT, "has not completed it") &&
-           strstr(symmcoll_last_error(), "owns") == NULL && at[1] == 0;
-}
-
-static int hangs(struct symmcoll_group *group, int rank)
-{
-    return times_out(group, rank, false);
-}
-
-static int hangs_in_a_work(struct symmcoll_group *group, int rank)
-{
-    return times_out(group, rank, true);
-}
-
-static int aborted(struct symmcoll_group *group, int rank)
-{
-    float *at = device(rank);
-    struct symmcoll_work *work = NULL;
-
-    if (!say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "before") ||
-        symmcoll_barrier(group, NULL, NULL) != SYMMCOLL_OK)
-        return 0;
-    atomic_store(&control()->hangs, 1);
-    if (!say(sum_device(group, at, rank, &work) == SYMMCOLL_OK, "a work"))
-        return 0;
-    if (rank == 0) {
-        usleep(50000);
-        symmcoll_group_abort(group, "enough");
-    }
-    if (!ended(symmcoll_work_wait(work, 30), SYMMCOLL_ERR_CANCELED, "enough"))
-        return 0;
-    symmcoll_work_free(work);
-    return at[1] == 0;
-}
-
-/* A backend that never lets go. */
-static int keeps_its_buffers(int rank, int size, void *arg)
-{
-    struct symmcoll_world *world;
-    struct symmcoll_group *group;
-    struct symmcoll_work *work = NULL;
-    bool blocks = arg == NULL;
-    float *at;
-    symmcoll_status_t status;
-    int right;
-
-    (void)size;
-    if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
-        return 1;
-    group = symmcoll_world_group(world);
-    at = device(rank);
-    if (sum_device(group, at, rank, NULL) != SYMMCOLL_OK ||
-        symmcoll_group_set_timeout(group, 0.3) != SYMMCOLL_OK)
-        return 1;
-    atomic_store(&control()->keeps, 0);
-    status = sum_device(group, at, rank, blocks ? NULL : &work);
-    if (!blocks && status == SYMMCOLL_OK)
-        status = symmcoll_work_wait(work, 30);
-    right = ended(status, SYMMCOLL_ERR_TIMEOUT, "has not completed it") &&
-            (strstr(symmcoll_last_error(),
-                 "backend fake_module still owns in (4 bytes at 0x") != NULL) ==
-                (rank == 0);
-    symmcoll_work_free(work);
-    status = symmcoll_finalize(world);
-    if (rank == 0)
-        right = right && ended(status, SYMMCOLL_ERR_DEVICE,
-                             "still owns the buffers of 1 operations");
-    else
-        right = right && status == SYMMCOLL_OK;
-    return right ? 0 : 1;
-}
-
-static int says_whose_they_are(int n, bool blocks)
-{
-    int statuses[4];
-
-    if (!ranks_spawn(n, keeps_its_buffers, blocks ? NULL : &n, statuses))
-        return 0;
-    for (int r = 0; r < n; r++) {
-        if (!WIFEXITED(statuses[r]) || WEXITSTATUS(statuses[r]) != 0)
-            return 0;
-    }
-    return 1;
 }
 
 /* ---- pairs ---- */
@@ -552,15 +289,6 @@ static void test_settings(void)
     ok(setting_is_checked(), "a name in it that is none is a CONFIG error");
 }
 
-/* ---- all of them ---- */
-
-/* A body on processes and on threads. */
-static void on_both(int n, rank_fn body, const char *what)
-{
-    ok(ranks_run(n, body), "%s, %d processes", what, n);
-    ok(threads_run(n, body), "%s, %d threads", what, n);
-}
-
 int main(void)
 {
     use_modules_of_tests();
@@ -568,9 +296,6 @@ int main(void)
         on_both(n, every_collective, "each collective on another memory");
         on_both(n, mixed, "works of two memories in one group");
         on_both(n, one_passes_host_memory, "host memory among others differs");
-        on_both(n, one_refuses, "one member refuses for all");
-        on_both(n, one_refuses_late, "one that refuses in the middle, too");
-        on_both(n, hangs, "a backend that never completes times out");
         on_both(n, pairs, "send and recv have numbers of their own");
     }
     on_both(2, released, "a released work ends");
@@ -580,12 +305,6 @@ int main(void)
     on_both(2, two_memories_in_one_call, "out and in are in one memory");
     on_both(
         2, type_that_it_has_not, "an operation that all lack fails nothing");
-    on_both(3, one_fails, "an error of one backend fails the group");
-    on_both(2, hangs_in_a_work, "a work that never completes times out");
-    on_both(3, aborted, "an abort ends what the backend has begun");
-    ok(others_learn_of_the_death(3), "one that dies while opening is named");
-    ok(says_whose_they_are(2, true) && says_whose_they_are(2, false),
-        "buffers that a backend never lets go of are named, and at the end");
     test_settings();
     return done_testing();
 }

@@ -3,7 +3,6 @@
  * The module loader: what is no module of ours is refused with the reason.
  * What one can do is in memory.c.
  */
-#include "../tap.h"
 #include "modules.h"
 
 #include "backend/module.h"

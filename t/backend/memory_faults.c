@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A backend in a module that refuses, dies, fails, hangs and never lets go: no
+ * rank waits for ever, and all are told why.
+ */
+#include "modules.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- opening ---- */
+
+static int refusal(struct symmcoll_group *group, int rank,
+    symmcoll_status_t status, const char *text)
+{
+    float *at = device(rank);
+    struct symmcoll_work *work = NULL;
+
+    for (int i = 0; i < 2; i++) {
+        if (!ended(sum_device(group, at, rank, NULL), status, text) ||
+            !say(sum_host(group, rank) == SYMMCOLL_OK, "after it"))
+            return 0;
+    }
+    if (!say(sum_device(group, at, rank, &work) == SYMMCOLL_OK, "a work"))
+        return 0;
+    if (!ended(symmcoll_work_wait(work, 30), status, text))
+        return 0;
+    symmcoll_work_free(work);
+    return symmcoll_group_sequence(group) == 5 && at[1] == 0;
+}
+
+static int one_refuses(struct symmcoll_group *group, int rank)
+{
+    atomic_store(&control()->refuses, 1);
+    return refusal(group, rank, SYMMCOLL_ERR_UNSUPPORTED,
+        "all_reduce: rank 1: fake: refused");
+}
+
+static int one_refuses_late(struct symmcoll_group *group, int rank)
+{
+    atomic_store(&control()->refuses_late, 0);
+    return refusal(group, rank, SYMMCOLL_ERR_NO_MEMORY,
+        "all_reduce: rank 0: fake: refused late");
+}
+
+static int one_dies_while_opening(int rank, int size, void *arg)
+{
+    struct symmcoll_world *world;
+    float *at;
+    symmcoll_status_t status;
+
+    (void)size;
+    (void)arg;
+    if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
+        return 1;
+    atomic_store(&control()->dies_opening, 1);
+    at = device(rank);
+    status = sum_device(symmcoll_world_group(world), at, rank, NULL);
+    if (!ended(status, SYMMCOLL_ERR_PEER, "rank 1"))
+        return 1;
+    return symmcoll_finalize(world) == SYMMCOLL_OK ? 0 : 1;
+}
+
+static int others_learn_of_the_death(int n)
+{
+    int statuses[4];
+
+    if (!ranks_spawn(n, one_dies_while_opening, NULL, statuses))
+        return 0;
+    for (int r = 0; r < n; r++) {
+        if (!WIFEXITED(statuses[r]) || WEXITSTATUS(statuses[r]) != 0)
+            return 0;
+    }
+    return 1;
+}
+
+/* ---- errors, timeouts, aborts ---- */
+
+/* The others may be done before they learn of it; then their next operation
+ * ends with the reason. */
+static int one_fails(struct symmcoll_group *group, int rank)
+{
+    float *at = device(rank);
+    symmcoll_status_t status;
+
+    atomic_store(&control()->fails, 1);
+    status = sum_device(group, at, rank, NULL);
+    if (rank != 1 && status == SYMMCOLL_OK)
+        status = sum_host(group, rank);
+    return ended(status, SYMMCOLL_ERR_DEVICE,
+               "backend fake_module of rank 1: fake: out of order") &&
+           sum_host(group, rank) == SYMMCOLL_ERR_ABORTED;
+}
+
+/* One rank's backend hangs; the others' wait for it. */
+static int times_out(struct symmcoll_group *group, int rank, bool waits)
+{
+    float *at = device(rank);
+    struct symmcoll_work *work = NULL;
+    symmcoll_status_t status;
+
+    if (!say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "before") ||
+        symmcoll_barrier(group, NULL, NULL) != SYMMCOLL_OK)
+        return 0;
+    atomic_store(&control()->hangs, 0);
+    if (symmcoll_group_set_timeout(group, 0.3) != SYMMCOLL_OK)
+        return 0;
+    status = sum_device(group, at, rank, waits ? &work : NULL);
+    if (waits && status == SYMMCOLL_OK)
+        status = symmcoll_work_wait(work, 30);
+    symmcoll_work_free(work);
+    return ended(status, SYMMCOLL_ERR_TIMEOUT, "has not completed it") &&
+           strstr(symmcoll_last_error(), "owns") == NULL && at[1] == 0;
+}
+
+static int hangs(struct symmcoll_group *group, int rank)
+{
+    return times_out(group, rank, false);
+}
+
+static int hangs_in_a_work(struct symmcoll_group *group, int rank)
+{
+    return times_out(group, rank, true);
+}
+
+static int aborted(struct symmcoll_group *group, int rank)
+{
+    float *at = device(rank);
+    struct symmcoll_work *work = NULL;
+
+    if (!say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "before") ||
+        symmcoll_barrier(group, NULL, NULL) != SYMMCOLL_OK)
+        return 0;
+    atomic_store(&control()->hangs, 1);
+    if (!say(sum_device(group, at, rank, &work) == SYMMCOLL_OK, "a work"))
+        return 0;
+    if (rank == 0) {
+        usleep(50000);
+        symmcoll_group_abort(group, "enough");
+    }
+    if (!ended(symmcoll_work_wait(work, 30), SYMMCOLL_ERR_CANCELED, "enough"))
+        return 0;
+    symmcoll_work_free(work);
+    return at[1] == 0;
+}
+
+/* A backend that never lets go. */
+static int keeps_its_buffers(int rank, int size, void *arg)
+{
+    struct symmcoll_world *world;
+    struct symmcoll_group *group;
+    struct symmcoll_work *work = NULL;
+    bool blocks = arg == NULL;
+    float *at;
+    symmcoll_status_t status;
+    int right;
+
+    (void)size;
+    if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
+        return 1;
+    group = symmcoll_world_group(world);
+    at = device(rank);
+    if (sum_device(group, at, rank, NULL) != SYMMCOLL_OK ||
+        symmcoll_group_set_timeout(group, 0.3) != SYMMCOLL_OK)
+        return 1;
+    atomic_store(&control()->keeps, 0);
+    status = sum_device(group, at, rank, blocks ? NULL : &work);
+    if (!blocks && status == SYMMCOLL_OK)
+        status = symmcoll_work_wait(work, 30);
+    right = ended(status, SYMMCOLL_ERR_TIMEOUT, "has not completed it") &&
+            (strstr(symmcoll_last_error(),
+                 "backend fake_module still owns in (4 bytes at 0x") != NULL) ==
+                (rank == 0);
+    symmcoll_work_free(work);
+    status = symmcoll_finalize(world);
+    if (rank == 0)
+        right = right && ended(status, SYMMCOLL_ERR_DEVICE,
+                             "still owns the buffers of 1 operations");
+    else
+        right = right && status == SYMMCOLL_OK;
+    return right ? 0 : 1;
+}
+
+static int says_whose_they_are(int n, bool blocks)
+{
+    int statuses[4];
+
+    if (!ranks_spawn(n, keeps_its_buffers, blocks ? NULL : &n, statuses))
+        return 0;
+    for (int r = 0; r < n; r++) {
+        if (!WIFEXITED(statuses[r]) || WEXITSTATUS(statuses[r]) != 0)
+            return 0;
+    }
+    return 1;
+}
+
+int main(void)
+{
+    use_modules_of_tests();
+    for (int n = 2; n <= 4; n++) {
+        on_both(n, one_refuses, "one member refuses for all");
+        on_both(n, one_refuses_late, "one that refuses in the middle, too");
+        on_both(n, hangs, "a backend that never completes times out");
+    }
+    on_both(3, one_fails, "an error of one backend fails the group");
+    on_both(2, hangs_in_a_work, "a work that never completes times out");
+    on_both(3, aborted, "an abort ends what the backend has begun");
+    ok(others_learn_of_the_death(3), "one that dies while opening is named");
+    ok(says_whose_they_are(2, true) && says_whose_they_are(2, false),
+        "buffers that a backend never lets go of are named, and at the end");
+    return done_testing();
+}
