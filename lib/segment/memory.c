@@ -19,6 +19,8 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
+#define LITTLE ((size_t)1 << 20)
+
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -124,7 +126,6 @@ symmcoll_status_t symc_memory_map(
 
     if (made == MAP_FAILED)
         return fail_no_memory(errno, what, nbytes, RLIMIT_AS, "RLIMIT_AS");
-    munlock(made, nbytes);
     if (mprotect(made, nbytes, PROT_READ | PROT_WRITE) != 0) {
         int error = errno;
 
@@ -147,8 +148,9 @@ symmcoll_status_t symc_memory_reserve(
     if (status != SYMMCOLL_OK || nbytes == 0)
         return status;
     /* The kernel would fill the machine page by page and find out at the end,
-     * by then at the cost of other processes. */
-    available = memory_available();
+     * by then at the cost of other processes.  A little is asked for often, and
+     * asking what there is takes longer. */
+    available = nbytes >= LITTLE ? memory_available() : 0;
     if (available > 0 && nbytes > available)
         return fail_no_memory(
             ENOMEM, what, nbytes, RLIMIT_FSIZE, "RLIMIT_FSIZE");

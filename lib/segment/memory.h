@@ -24,8 +24,9 @@ symmcoll_status_t symc_memory_create(
 symmcoll_status_t symc_memory_check(
     int fd, size_t nbytes, const char *what, int rank);
 
-/* Map the first bytes.  A forked child does not have the mapping, and no lock of
- * the program's on its memory applies to it. Errors: NO_MEMORY. */
+/* Map the first bytes.  A forked child does not have the mapping, and a program
+ * that locks all its memory has no more of it there than it touches.  Errors:
+ * NO_MEMORY. */
 symmcoll_status_t symc_memory_map(
     int fd, size_t nbytes, const char *what, void **at);
 

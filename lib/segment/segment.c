@@ -26,16 +26,12 @@ symmcoll_status_t symc_segments_open(struct symc_segments *segments, int rank,
 {
     symmcoll_status_t status;
 
-    *segments = (struct symc_segments){.rank = rank,
-        .size = size,
-        .block = own->block,
-        .free_entries = SYMC_SEGMENTS_MAX};
+    *segments =
+        (struct symc_segments){.rank = rank, .size = size, .block = own->block};
     segments->entries =
         symc_alloc(SYMC_SEGMENTS_MAX, sizeof(*segments->entries));
     if (segments->entries == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    for (uint32_t i = 0; i < SYMC_SEGMENTS_MAX; i++)
-        segments->entries[i] = SYMC_SEGMENTS_MAX - 1 - i;
     status =
         symc_arena_init(&segments->arena, fd, own->layout.nbytes, own->mapped);
     if (status != SYMMCOLL_OK) {
@@ -177,20 +173,23 @@ static symmcoll_status_t make_offer(
     struct symc_segments *segments, size_t nbytes, struct symc_offer *offer)
 {
     size_t offset;
+    uint32_t entry;
     symmcoll_status_t status;
 
     reap(segments);
-    if (segments->free_entries == 0)
+    if (segments->free_entries == 0 && segments->used == SYMC_SEGMENTS_MAX)
         return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
             "segment: expected at most %d at once, found one more",
             SYMC_SEGMENTS_MAX);
     status = symc_arena_take(&segments->arena, nbytes, &offset);
     if (status != SYMMCOLL_OK)
         return status;
+    entry = segments->free_entries > 0
+                ? segments->entries[--segments->free_entries]
+                : segments->used++;
     *offer = (struct symc_offer){.offset = offset,
         .nbytes = nbytes,
-        .generation = ++segments->count << ENTRY_BITS |
-                      segments->entries[--segments->free_entries]};
+        .generation = ++segments->count << ENTRY_BITS | entry};
     write_entry(segments, offer->generation);
     return SYMMCOLL_OK;
 }

@@ -61,7 +61,8 @@ struct symc_segments {
 
     pthread_mutex_t lock;         /* of what follows */
     uint64_t count;               /* offers so far */
-    uint32_t *entries;            /* of the table: those that are free */
+    uint32_t used;                /* entries of the table that have been used */
+    uint32_t *entries;            /* those of them that are free */
     uint32_t free_entries;        /* how many */
     struct symc_segment *live;    /* accepted */
     struct symc_segment *leaving; /* left, and not by everybody */
