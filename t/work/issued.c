@@ -190,6 +190,36 @@ static int mixtures_are_whole(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* By turns one rank reads its peers' lines only when these have issued the next
+ * three: so late it still finds what they sent. */
+static int three_late_is_whole(struct symmcoll_group *group, int rank)
+{
+    static const size_t words[] = {40, 5, 40}; /* beside the line, and in it */
+    struct flight flights[3] = {{0}};
+    uint64_t in[3][40], *out = malloc(3 * 40 * RANKS_MAX * sizeof(*out));
+    int size = symmcoll_group_size(group), turns = rounds / 10;
+    bool right = begin(group, rank);
+
+    for (int k = 0; k < 3; k++)
+        flights[k] = (struct flight){
+            .words = words[k], .in = in[k], .out = out + k * 40 * RANKS_MAX};
+    for (int turn = 1; right && turn <= turns; turn++) {
+        for (int k = 0; right && k < 3; k++) {
+            flights[k].number = 3 * (uint64_t)turn + (uint64_t)k;
+            right = start(group, rank, &flights[k], false) == SYMMCOLL_OK;
+        }
+        reach(rank, turn);
+        for (int r = 0; r < size; r++)
+            if (rank == turn % size && r != rank && turn < turns)
+                await(r, turn + 1);
+        for (int k = 2; k >= 0; k--)
+            right = end(&flights[k], rank, size, k == 1) && right;
+    }
+    reach(rank, turns + 1); /* after a failure nobody waits for this one */
+    free(out);
+    return right;
+}
+
 /* ---- far ahead ---- */
 
 /* More than there are lines, before any peer comes. */
@@ -355,6 +385,8 @@ int main(void)
     both_run(3, mixtures_are_whole, "issued and blocking operations mixed");
     both_run(
         RANKS_MAX, mixtures_are_whole, "issued and blocking operations mixed");
+    both_run(2, three_late_is_whole, "a rank may be three issued ones late");
+    both_run(3, three_late_is_whole, "a rank may be three issued ones late");
     both_run(3, far_ahead_is_fine, "a rank may issue far more than peers read");
     both_run(3, callbacks_alone_end_works,
         "works that are let go end by themselves");
