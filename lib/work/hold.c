@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(sizeof(struct symc_queue) % SYMC_FALSE_SHARING == 0,
+    "aligned_alloc() wants a multiple");
+
 symmcoll_status_t symc_queue_create(const struct symc_queue_ops *ops,
     struct symc_origin *origin, struct symc_queue **queue)
 {

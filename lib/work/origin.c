@@ -26,6 +26,9 @@ static symmcoll_status_t make_mark(const uint32_t **alive)
     return SYMMCOLL_OK;
 }
 
+_Static_assert(sizeof(struct symc_origin) % SYMC_FALSE_SHARING == 0,
+    "aligned_alloc() wants a multiple");
+
 symmcoll_status_t symc_origin_create(struct symc_origin **origin)
 {
     struct symc_origin *made = aligned_alloc(SYMC_FALSE_SHARING, sizeof(*made));

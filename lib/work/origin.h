@@ -11,8 +11,9 @@
 #include "work/callback.h"
 
 struct symc_origin {
-    const uint32_t *alive; /* 1; 0 in a forked child */
-    bool blocking_wait;    /* a wait that expires fails the group */
+    /* In lines of its own: waiting threads read it. */
+    _Alignas(SYMC_FALSE_SHARING) const uint32_t *alive; /* 1; 0 in a fork */
+    bool blocking_wait; /* a wait that expires fails the group */
     struct symc_waiting waiting;
     struct symc_callbacks callbacks;
     _Atomic uint32_t holders;
