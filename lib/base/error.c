@@ -101,8 +101,6 @@ const char *symmcoll_status_name(symmcoll_status_t status)
         return "OK";
     case SYMMCOLL_IN_PROGRESS:
         return "IN_PROGRESS";
-    case SYMMCOLL_SKIPPED:
-        return "SKIPPED";
     case SYMMCOLL_ERR_INVALID:
         return "INVALID";
     case SYMMCOLL_ERR_UNSUPPORTED:
@@ -117,10 +115,6 @@ const char *symmcoll_status_name(symmcoll_status_t status)
         return "CANCELED";
     case SYMMCOLL_ERR_ABORTED:
         return "ABORTED";
-    case SYMMCOLL_ERR_NOT_SYMMETRIC:
-        return "NOT_SYMMETRIC";
-    case SYMMCOLL_ERR_NOT_MEMBER:
-        return "NOT_MEMBER";
     case SYMMCOLL_ERR_NO_MEMORY:
         return "NO_MEMORY";
     case SYMMCOLL_ERR_SYSTEM:
@@ -141,11 +135,8 @@ enum symmcoll_category symmcoll_status_category(symmcoll_status_t status)
     switch (status) {
     case SYMMCOLL_OK:
     case SYMMCOLL_IN_PROGRESS:
-    case SYMMCOLL_SKIPPED:
         return SYMMCOLL_CATEGORY_NONE;
     case SYMMCOLL_ERR_INVALID:
-    case SYMMCOLL_ERR_NOT_SYMMETRIC:
-    case SYMMCOLL_ERR_NOT_MEMBER:
     case SYMMCOLL_ERR_CONFIG:
         return SYMMCOLL_CATEGORY_VALUE;
     case SYMMCOLL_ERR_TIMEOUT:

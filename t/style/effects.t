@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Every setting has an effect: t/config/EFFECTS has a line for each, with a test
+# Every status code is returned, and every setting has an effect: t/config/EFFECTS has a line for each, with a test
 # point that sees it, and that point has run in this build and passed, as the log
 # of its program says (the Makefile runs those programs first).
 . "${T_SRCDIR:-.}/t/tap.sh"
@@ -22,7 +22,7 @@ judge()
     done
 }
 
-plan 5
+plan 7
 "$conf" list 2>/dev/null | cut -f 1 | LC_ALL=C sort >"$scratch/settings"
 sed -n 's/^\([a-z][a-z_.]*\)	t\/[a-z_/-]*:..*/\1/p' "$list" |
     LC_ALL=C sort -u >"$scratch/listed"
@@ -34,8 +34,24 @@ none "$(LC_ALL=C comm -13 "$scratch/settings" "$scratch/listed")" \
     'and each line a setting'
 none "$(judge "$list")" 'each point that is named there has run and passed'
 
+# codes FILES: the status codes of the headers that no file of these returns.
+codes()
+{
+    sed -n 's/^ *\(SYMMCOLL_[A-Z_]*\) = -*[0-9]*,* *\/\*.*/\1/p' \
+        "$srcdir/lib/symmcoll/types.h" | sed -n '/_IN_PROGRESS$/p;/_ERR_/p' |
+        while read -r code; do
+            grep -qw "$code" "$@" || echo "$code is returned nowhere"
+        done
+}
+
+# shellcheck disable=SC2046
+none "$(codes $(find "$srcdir/lib" -name '*.c' ! -name error.c))" \
+    'each status code is returned somewhere'
+
 # The test itself must be able to fail.
 printf 'no.such\tt/config/effects:log.level: no such point\n' >"$scratch/bad"
 [ -n "$(judge "$scratch/bad")" ]
 ok $? 'a point that has not run would be noticed'
+[ "$(codes "$srcdir/lib/base/alloc.c" | wc -l)" -gt 5 ]
+ok $? 'and a status code that nobody returns'
 done_testing
