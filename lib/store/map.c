@@ -12,6 +12,8 @@ struct slot {
     const char *key; /* first, so that a lookup needs no copy of the text */
     struct symc_bytes value; /* where the queue is empty */
     struct symc_queue queue;
+    uint64_t version;
+    int64_t expires_ns;
     char text[];
 };
 
@@ -20,22 +22,35 @@ static int compare_slots(const void *a, const void *b)
     return strcmp(((const struct slot *)a)->key, ((const struct slot *)b)->key);
 }
 
-static void drop_first(struct symc_queue *queue)
+/* Returns the bytes that are free now. */
+static size_t drop_first(struct symc_queue *queue)
 {
     struct symc_queued *first = queue->first;
+    size_t nbytes = first->value.nbytes + sizeof(*first);
 
     queue->first = first->next;
     queue->length--;
     free(first->value.data);
     free(first);
+    return nbytes;
 }
 
-static void clear_slot(struct slot *slot)
+static size_t clear_slot(struct slot *slot)
 {
+    size_t nbytes = slot->value.nbytes;
+
     free(slot->value.data);
-    slot->value.data = NULL;
+    slot->value = (struct symc_bytes){NULL, 0};
     while (slot->queue.length > 0)
-        drop_first(&slot->queue);
+        nbytes += drop_first(&slot->queue);
+    return nbytes;
+}
+
+/* A change of a key: its bytes, and its version. */
+static void note_change(struct symc_map *map, struct slot *slot, size_t more)
+{
+    map->nbytes += more;
+    slot->version = ++map->clock;
 }
 
 static void free_slot(void *node)
@@ -93,7 +108,9 @@ static struct slot *take_slot(struct symc_map *map, const char *key)
         free(slot);
         return NULL;
     }
+    slot->expires_ns = SYMC_NEVER;
     map->count++;
+    map->nbytes += sizeof(*slot) + length;
     return slot;
 }
 
@@ -106,8 +123,10 @@ symmcoll_status_t symc_map_put(
         free(value.data);
         return SYMMCOLL_ERR_NO_MEMORY;
     }
-    clear_slot(slot);
+    map->nbytes -= clear_slot(slot);
     slot->value = value;
+    slot->expires_ns = SYMC_NEVER;
+    note_change(map, slot, value.nbytes);
     return SYMMCOLL_OK;
 }
 
@@ -123,8 +142,8 @@ symmcoll_status_t symc_map_push(
         free(value.data);
         return SYMMCOLL_ERR_NO_MEMORY;
     }
-    free(slot->value.data);
-    slot->value = (struct symc_bytes){NULL, 0};
+    if (slot->queue.length == 0)
+        map->nbytes -= clear_slot(slot);
     queued->value = value;
     queue = &slot->queue;
     if (queue->length++ == 0)
@@ -132,6 +151,7 @@ symmcoll_status_t symc_map_push(
     else
         queue->last->next = queued;
     queue->last = queued;
+    note_change(map, slot, value.nbytes + sizeof(*queued));
     return SYMMCOLL_OK;
 }
 
@@ -141,7 +161,8 @@ bool symc_map_pop(struct symc_map *map, const char *key)
 
     if (slot == NULL || slot->queue.length == 0)
         return false;
-    drop_first(&slot->queue);
+    map->nbytes -= drop_first(&slot->queue);
+    note_change(map, slot, 0);
     if (slot->queue.length == 0)
         symc_map_remove(map, key);
     return true;
@@ -204,7 +225,65 @@ void symc_map_remove(struct symc_map *map, const char *key)
         return;
     tdelete(slot, &map->root, compare_slots);
     map->count--;
+    map->nbytes -= sizeof(*slot) + strlen(slot->text) + 1 + clear_slot(slot);
+    map->clock++;
     free_slot(slot);
+}
+
+/* ---- versions and lives ---- */
+
+uint64_t symc_map_version(const struct symc_map *map, const char *key)
+{
+    const struct slot *slot = find_slot(map, key);
+
+    return slot != NULL ? slot->version : 0;
+}
+
+bool symc_map_expire(struct symc_map *map, const char *key, int64_t at_ns)
+{
+    struct slot *slot = find_slot(map, key);
+
+    if (slot != NULL)
+        slot->expires_ns = at_ns;
+    return slot != NULL;
+}
+
+int64_t symc_map_expires(const struct symc_map *map, const char *key)
+{
+    const struct slot *slot = find_slot(map, key);
+
+    return slot != NULL ? slot->expires_ns : 0;
+}
+
+struct sweep {
+    int64_t now_ns;
+    struct symc_names names;
+    symmcoll_status_t status;
+};
+
+static void note_expired(const void *node, VISIT visit, void *arg)
+{
+    const struct slot *slot = *(struct slot *const *)node;
+    struct sweep *sweep = arg;
+
+    if ((visit == postorder || visit == leaf) &&
+        slot->expires_ns <= sweep->now_ns && sweep->status == SYMMCOLL_OK)
+        sweep->status = symc_names_add(&sweep->names, slot->key);
+}
+
+symmcoll_status_t symc_map_sweep(struct symc_map *map, int64_t now_ns)
+{
+    struct sweep sweep = {.now_ns = now_ns, .status = SYMMCOLL_OK};
+    const char *name;
+
+    twalk_r(map->root, note_expired, &sweep);
+    name = sweep.names.text;
+    for (size_t i = 0; i < sweep.names.count; i++) {
+        symc_map_remove(map, name);
+        name += strlen(name) + 1;
+    }
+    free(sweep.names.text);
+    return sweep.status;
 }
 
 void symc_map_clear(struct symc_map *map)
@@ -212,4 +291,5 @@ void symc_map_clear(struct symc_map *map)
     tdestroy(map->root, free_slot);
     map->root = NULL;
     map->count = 0;
+    map->nbytes = 0;
 }

@@ -11,6 +11,8 @@
 struct symc_map {
     void *root; /* of the C library's tree, tsearch(3) */
     size_t count;
+    size_t nbytes;  /* of all keys and values */
+    uint64_t clock; /* counts changes */
 };
 
 /* What a key holds, borrowed until the next change. */
@@ -43,6 +45,19 @@ bool symc_map_pop(struct symc_map *map, const char *key);
 /* Put the keys that begin with a prefix into a list.  Errors: NO_MEMORY. */
 symmcoll_status_t symc_map_list(
     const struct symc_map *map, const char *prefix, struct symc_names *names);
+
+/* When a key was changed last, by the map's clock; 0 where it is absent. */
+uint64_t symc_map_version(const struct symc_map *map, const char *key);
+
+/* Have a key go at a time; SYMC_NEVER: not at all, as after each put.  False
+ * where it is absent. */
+bool symc_map_expire(struct symc_map *map, const char *key, int64_t at_ns);
+
+/* When it goes; 0 where it is absent. */
+int64_t symc_map_expires(const struct symc_map *map, const char *key);
+
+/* Remove what should have gone.  Errors: NO_MEMORY. */
+symmcoll_status_t symc_map_sweep(struct symc_map *map, int64_t now_ns);
 
 void symc_map_remove(struct symc_map *map, const char *key);
 void symc_map_clear(struct symc_map *map);

@@ -10,6 +10,7 @@
 #include "store/tcp.h"
 
 #include "base/cancel.h"
+#include "store/server.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -45,6 +46,7 @@ static void share_tcp(void *table)
 static void free_tcp(struct symc_tcp *tcp)
 {
     symc_tcp_close_links(tcp);
+    symc_server_stop(tcp->server);
     symc_place_clear(&tcp->place);
     pthread_mutex_destroy(&tcp->lock);
     free(tcp);
@@ -103,7 +105,9 @@ static void close_tcp(void *table)
     pthread_mutex_unlock(&tcp->lock);
     if (!last)
         return;
-    if (tcp->joined && tcp->pid == getpid())
+    if (tcp->pid != getpid())
+        tcp->server = NULL; /* its thread is the parent's */
+    else if (tcp->joined && tcp->server == NULL)
         leave(tcp);
     free_tcp(tcp);
 }
@@ -213,6 +217,17 @@ static symmcoll_status_t await_workers(
                      joined, tcp->num_workers, timeout);
 }
 
+/* Serve the table in this process, at the place where it is to be. */
+static symmcoll_status_t serve(struct symc_tcp *tcp)
+{
+    const struct symc_server_args args = {.place = &tcp->place};
+    symmcoll_status_t status = symc_server_start(&args, &tcp->server);
+
+    if (status == SYMMCOLL_OK)
+        tcp->place.port = symc_server_port(tcp->server);
+    return status;
+}
+
 /* Connect, and be counted. */
 static symmcoll_status_t join(
     struct symc_tcp *tcp, int64_t deadline_ns, double timeout, bool wait)
@@ -272,6 +287,8 @@ static symmcoll_status_t open_tcp(
     snprintf(tcp->prefix, sizeof(tcp->prefix),
         "symmcoll:%s:", args.job != NULL ? args.job : "default");
     status = read_place(&args, &tcp->place);
+    if (status == SYMMCOLL_OK && args.serve != 0)
+        status = serve(tcp);
     if (status == SYMMCOLL_OK)
         status = join(tcp, symc_deadline_ns(symc_now_ns(), timeout_ns), timeout,
             args.wait_workers != 0);
@@ -306,6 +323,19 @@ static symmcoll_status_t open_tcp(
                      "store_open_tcp: this library was built without hiredis");
 }
 #endif
+
+int symmcoll_store_port(const struct symmcoll_store *store)
+{
+#ifdef HAVE_HIREDIS
+    while (store != NULL && store->ops->underlying != NULL)
+        store = store->ops->underlying(store->table);
+    if (store != NULL && store->ops == &tcp_ops)
+        return ((const struct symc_tcp *)store->table)->place.port;
+#else
+    (void)store;
+#endif
+    return 0;
+}
 
 symmcoll_status_t symmcoll_store_open_tcp(
     const struct symmcoll_store_tcp_args *args, struct symmcoll_store **store)

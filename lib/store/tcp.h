@@ -32,6 +32,7 @@ struct symc_tcp {
     char prefix[SYMC_TCP_PREFIX];
     int num_workers; /* 0: not said */
     bool joined;
+    struct symc_server *server; /* of this process; NULL: none */
 };
 
 /* A key as the server knows it. */

@@ -54,11 +54,13 @@ struct symmcoll_store_tcp_args {
     int num_workers;      /* how many will open it; 0: not known */
     int wait_workers;     /* 1: return when all of them have */
     double timeout;       /* for opening, and the store's; negative: 300 s */
+    int serve; /* 1: serve the table here, at the URL's host and port, 0 being
+                  any, until the store is closed */
 };
 #define SYMMCOLL_STORE_TCP_ARGS_INIT                                          \
     {                                                                         \
         sizeof(struct symmcoll_store_tcp_args), NULL, NULL, NULL, NULL, NULL, \
-            NULL, 0, 0, -1                                                    \
+            NULL, 0, 0, -1, 0                                                 \
     }
 
 /*
@@ -72,6 +74,10 @@ struct symmcoll_store_tcp_args {
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_store_open_tcp(
     const struct symmcoll_store_tcp_args *args, struct symmcoll_store **store);
+
+/* The port of a tcp store's server, also through views; 0: no tcp store. */
+SYMMCOLL_API
+int symmcoll_store_port(const struct symmcoll_store *store);
 
 /*
  * A store of the program's own.  Every function is passed user; several threads

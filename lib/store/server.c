@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The server of a tcp store: its socket, its thread and its end.
+ */
+#include "store/server.h"
+
+#include "base/thread.h"
+
+#ifdef HAVE_LIBEVENT
+#include "store/serving.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define CLIENTS_MAX 4096
+#define DESCRIPTORS_APART 64 /* left to the program */
+#define MEMORY_MAX ((size_t)1 << 30)
+#define BACKLOG 1024
+#define SWEEP_NS (60 * SYMC_NS_PER_S)
+
+static void accept_one(struct evconnlistener *listener, evutil_socket_t fd,
+    struct sockaddr *from, int nbytes, void *arg)
+{
+    (void)listener;
+    (void)from;
+    (void)nbytes;
+    symc_client_accept(arg, fd);
+}
+
+/* No descriptor is free: wait a moment, not in a circle. */
+static void accept_failed(struct evconnlistener *listener, void *arg)
+{
+    const struct timeval pause = {.tv_usec = 100000};
+    struct symc_server *server = arg;
+
+    evconnlistener_disable(listener);
+    event_add(server->accept_again, &pause);
+}
+
+static void accept_again(evutil_socket_t fd, short what, void *arg)
+{
+    struct symc_server *server = arg;
+
+    (void)fd;
+    (void)what;
+    evconnlistener_enable(server->listener);
+}
+
+static void tick(evutil_socket_t fd, short what, void *arg)
+{
+    struct symc_server *server = arg;
+    int64_t now_ns = symc_now_ns();
+
+    (void)fd;
+    (void)what;
+    symc_client_tick(server, now_ns);
+    /* Keys that nobody asks for; where there is no memory, the next time. */
+    if (now_ns - server->swept_ns > SWEEP_NS &&
+        symc_map_sweep(&server->map, now_ns) == SYMMCOLL_OK)
+        server->swept_ns = now_ns;
+}
+
+static void stop_loop(evutil_socket_t fd, short what, void *arg)
+{
+    struct symc_server *server = arg;
+
+    (void)fd;
+    (void)what;
+    event_base_loopbreak(server->base);
+}
+
+static void *serve(void *arg)
+{
+    struct symc_server *server = arg;
+
+    event_base_dispatch(server->base);
+    symc_client_close_all(server);
+    return NULL;
+}
+
+/* ---- the socket ---- */
+
+static int listen_at(const struct addrinfo *address, int *port)
+{
+    struct sockaddr_storage bound;
+    socklen_t nbytes = sizeof(bound);
+    int one = 1, error;
+    int fd = socket(address->ai_family,
+        SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, address->ai_protocol);
+
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    if (address->ai_family == AF_INET6) /* that address and no other */
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+    if (bind(fd, address->ai_addr, address->ai_addrlen) == 0 &&
+        listen(fd, BACKLOG) == 0 &&
+        getsockname(fd, (struct sockaddr *)&bound, &nbytes) == 0) {
+        *port = ntohs(bound.ss_family == AF_INET6
+                          ? ((struct sockaddr_in6 *)&bound)->sin6_port
+                          : ((struct sockaddr_in *)&bound)->sin_port);
+        return fd;
+    }
+    error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+/* Bind what was asked for: the first of its addresses that is this machine's. */
+static symmcoll_status_t open_socket(
+    const struct symc_place *place, int *fd, int *port)
+{
+    const struct addrinfo hints = {
+        .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *list = NULL;
+    char text[SYMC_PLACE_TEXT], number[8];
+    int error;
+
+    snprintf(number, sizeof(number), "%d", place->port);
+    error = getaddrinfo(
+        strcmp(place->host, "localhost") == 0 ? "127.0.0.1" : place->host,
+        number, &hints, &list);
+    if (error != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID, "tcp store: serving at %s: %s",
+            symc_place_text(place, text), gai_strerror(error));
+    *fd = -1;
+    for (const struct addrinfo *at = list; at != NULL && *fd < 0;
+         at = at->ai_next)
+        *fd = listen_at(at, port);
+    error = errno;
+    freeaddrinfo(list);
+    if (*fd >= 0)
+        return SYMMCOLL_OK;
+    return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
+        "tcp store: serving at %s", symc_place_text(place, text));
+}
+
+/* ---- start and stop ---- */
+
+static size_t limit_clients(size_t wanted)
+{
+    struct rlimit files;
+    size_t most = wanted > 0 ? wanted : CLIENTS_MAX;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 &&
+        files.rlim_cur != RLIM_INFINITY &&
+        files.rlim_cur < most + DESCRIPTORS_APART)
+        most = files.rlim_cur > 2 * DESCRIPTORS_APART
+                   ? (size_t)files.rlim_cur - DESCRIPTORS_APART
+                   : DESCRIPTORS_APART / 2;
+    return most;
+}
+
+static void free_server(struct symc_server *server)
+{
+    if (server->accept_again != NULL)
+        event_free(server->accept_again);
+    if (server->tick != NULL)
+        event_free(server->tick);
+    if (server->wake != NULL)
+        event_free(server->wake);
+    if (server->wake_fd >= 0)
+        close(server->wake_fd);
+    if (server->listener != NULL)
+        evconnlistener_free(server->listener);
+    if (server->base != NULL)
+        event_base_free(server->base);
+    if (server->tls != NULL)
+        symc_server_tls_close(server->tls);
+    symc_map_clear(&server->map);
+    explicit_bzero(server->password, sizeof(server->password));
+    free(server);
+}
+
+static symmcoll_status_t make_events(struct symc_server *server, int fd)
+{
+    const struct timeval second = {.tv_sec = 1};
+    struct event_config *config = event_config_new();
+
+    if (config != NULL) {
+        /* One thread uses it. */
+        event_config_set_flag(
+            config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_IGNORE_ENV);
+        server->base = event_base_new_with_config(config);
+        event_config_free(config);
+    }
+    if (server->base == NULL)
+        goto close_fd;
+    server->listener = evconnlistener_new(server->base, accept_one, server,
+        LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+    if (server->listener == NULL)
+        goto close_fd;
+    evconnlistener_set_error_cb(server->listener, accept_failed);
+    server->wake = event_new(
+        server->base, server->wake_fd, EV_READ | EV_PERSIST, stop_loop, server);
+    server->tick = event_new(server->base, -1, EV_PERSIST, tick, server);
+    server->accept_again = event_new(server->base, -1, 0, accept_again, server);
+    if (server->wake == NULL || server->tick == NULL ||
+        server->accept_again == NULL || event_add(server->wake, NULL) != 0 ||
+        event_add(server->tick, &second) != 0)
+        return symc_fail(
+            SYMMCOLL_ERR_NO_MEMORY, "tcp store: no memory for the server");
+    return SYMMCOLL_OK;
+
+close_fd:
+    close(fd);
+    return symc_fail(
+        SYMMCOLL_ERR_NO_MEMORY, "tcp store: no memory for the server");
+}
+
+symmcoll_status_t symc_server_start(
+    const struct symc_server_args *args, struct symc_server **out)
+{
+    struct symc_server *server = symc_alloc(1, sizeof(*server));
+    symmcoll_status_t status = SYMMCOLL_OK;
+    int fd = -1;
+
+    if (server == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    server->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    server->max_clients = limit_clients(args->max_clients);
+    server->max_memory = args->max_memory > 0 ? args->max_memory : MEMORY_MAX;
+    memcpy(server->password, args->place->password, sizeof(server->password));
+    if (server->wake_fd < 0)
+        status = symc_fail_descriptor(errno, "tcp store: the server");
+    if (status == SYMMCOLL_OK && args->place->tls)
+        status = symc_server_tls_open(args->place, &server->tls);
+    if (status == SYMMCOLL_OK)
+        status = open_socket(args->place, &fd, &server->port);
+    if (status == SYMMCOLL_OK)
+        status = make_events(server, fd);
+    if (status == SYMMCOLL_OK)
+        status = symc_thread_start(
+            &server->thread, "symc-store", SYMC_STACK_SMALL, serve, server);
+    if (status != SYMMCOLL_OK) {
+        free_server(server);
+        return status;
+    }
+    *out = server;
+    return SYMMCOLL_OK;
+}
+
+int symc_server_port(const struct symc_server *server)
+{
+    return server->port;
+}
+
+void symc_server_stop(struct symc_server *server)
+{
+    const uint64_t one = 1;
+
+    if (server == NULL)
+        return;
+    if (write(server->wake_fd, &one, sizeof(one)) == sizeof(one))
+        pthread_join(server->thread, NULL);
+    free_server(server);
+}
+
+#else
+
+symmcoll_status_t symc_server_start(
+    const struct symc_server_args *args, struct symc_server **server)
+{
+    (void)args;
+    (void)server;
+    return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+        "tcp store: this library was built without libevent, and cannot serve");
+}
+
+int symc_server_port(const struct symc_server *server)
+{
+    (void)server;
+    return 0;
+}
+
+void symc_server_stop(struct symc_server *server)
+{
+    (void)server;
+}
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The server as its files share it: replies.c, channels.c, then commands.c, then
+ * connection.c, then server.c.  All of it runs in the server's thread.
+ */
+#ifndef SYMC_STORE_SERVING_H
+#define SYMC_STORE_SERVING_H
+
+#include "store/map.h"
+#include "store/resp.h"
+#include "store/server.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/listener.h>
+#include <pthread.h>
+
+#define SYMC_SERVER_KEY_MAX 5120             /* bytes, a job's name included */
+#define SYMC_SERVER_QUEUED_MAX (64 << 20)    /* bytes of one transaction */
+#define SYMC_SERVER_OUT_HIGH (1 << 20)       /* then requests wait */
+#define SYMC_SERVER_OUT_MAX (64 << 20)       /* then a client is dropped */
+#define SYMC_SERVER_PENDING_MAX (256u << 20) /* of all clients together */
+
+struct symc_watch {
+    struct symc_watch *next;
+    uint64_t version;
+    char key[];
+};
+
+struct symc_subscription;
+
+struct symc_client {
+    struct symc_server *server;
+    struct symc_client *next, *previous;
+    struct bufferevent *events;
+    struct symc_resp *resp;
+    int64_t since_ns;
+    size_t pending; /* its share of the server's */
+    bool spoke;     /* has sent a whole request */
+    bool entered;   /* with the password, or there is none */
+    bool closing;   /* when all has been sent */
+    bool doomed;    /* as soon as nobody uses it */
+    bool multi, spoiled;
+    struct symc_reply **queued; /* requests of a transaction */
+    size_t nqueued, queued_room, queued_nbytes;
+    struct symc_watch *watches;
+    struct symc_subscription *subscriptions;
+    size_t nsubscriptions;
+};
+
+struct symc_server {
+    struct event_base *base;
+    struct evconnlistener *listener;
+    struct event *wake, *tick, *accept_again;
+    int wake_fd, port;
+    pthread_t thread;
+    void *tls; /* SSL_CTX; NULL: none */
+    char password[SYMC_SECRET_MAX];
+    size_t max_clients, max_memory;
+    struct symc_map map;
+    void *channels; /* tree */
+    struct symc_client *first, *last;
+    size_t nclients, pending;
+    bool some_doomed;
+    int64_t swept_ns; /* when expired keys were removed */
+};
+
+/* ---- replies.c ---- */
+
+void symc_put_text(struct symc_client *client, const void *data, size_t nbytes);
+void symc_put_raw(struct symc_client *client, const char *text);
+void symc_put_number(struct symc_client *client, char type, int64_t number);
+size_t symc_client_out(const struct symc_client *client);
+
+/* Drop a client once nobody uses it. */
+void symc_client_doom(struct symc_client *client);
+
+/* ---- channels.c ---- */
+
+/* Errors: NO_MEMORY. */
+symmcoll_status_t symc_channel_subscribe(
+    struct symc_client *client, const char *name);
+void symc_channel_unsubscribe(struct symc_client *client, const char *name);
+void symc_channel_leave_all(struct symc_client *client);
+/* One of a client's channels, borrowed; NULL: none. */
+const char *symc_channel_first(const struct symc_client *client);
+/* Returns how many were told. */
+size_t symc_channel_publish(struct symc_server *server, const char *name,
+    const void *data, size_t nbytes);
+
+/* ---- commands.c ---- */
+
+/* Run one request, which is taken. */
+void symc_command_run(struct symc_client *client, struct symc_reply *request);
+void symc_command_forget(struct symc_client *client);
+
+/* ---- connection.c ---- */
+
+void symc_client_accept(struct symc_server *server, int fd);
+void symc_client_tick(struct symc_server *server, int64_t now_ns);
+void symc_client_close_all(struct symc_server *server);
+
+/* ---- server_tls.c ---- */
+
+symmcoll_status_t symc_server_tls_open(
+    const struct symc_place *place, void **tls);
+void symc_server_tls_close(void *tls);
+struct bufferevent *symc_server_tls_accept(struct symc_server *server, int fd);
+
+#endif
