@@ -28,7 +28,7 @@ struct symc_place {
 const char *symc_place_text(
     const struct symc_place *place, char buffer[SYMC_PLACE_TEXT]);
 
-/* ---- place.c ---- */
+/* ---- tcp_place.c ---- */
 
 /*
  * Read redis://[user[:password]@]host[:port][/db], or rediss: for TLS, into the
