@@ -19,8 +19,8 @@
 
 struct symc_config;
 
-/* The members of a group, by group rank.  What is of a member on another machine
- * is NULL. */
+/* The members of a group, by group rank.  What is of a member on another
+ * machine is NULL. */
 struct symc_peers {
     int rank;
     int size;

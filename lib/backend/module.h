@@ -16,7 +16,8 @@ bool symc_module_name(const char *file, char *name, size_t nbytes);
 
 /*
  * Load a module by name ("cuda").
- * Errors: UNSUPPORTED (the file, and what the loader said; or another interface).
+ * Errors: UNSUPPORTED (the file, and what the loader said; or another
+ * interface).
  */
 symmcoll_status_t symc_module_load(
     const char *name, const struct symc_backend **backend);

@@ -3,7 +3,7 @@
  * A backend in a module, for tests: it serves a second kind of memory, a range
  * of this module's own, and completes operations later, on a thread of its own
  * for each group.  It links with the C library alone, so that all it knows of
- * the library is what the core offers.  What shall go wrong is in fake_module.h.
+ * the library is what the core offers.  What shall go wrong: fake_module.h.
  *
  * Each rank has a memfd that everybody maps: its contribution to operation n,
  * then n in `staged`; and n in `read` when it needs nobody's any more.
