@@ -20,3 +20,9 @@ int fallocate(int fd, int mode, off_t offset, off_t nbytes)
     }
     return (int)syscall(SYS_fallocate, fd, mode, offset, nbytes);
 }
+
+#ifndef __USE_FILE_OFFSET64
+/* Its name where a library's flags ask for large offsets, as hiredis's do. */
+int fallocate64(int fd, int mode, off64_t offset, off64_t nbytes)
+    __attribute__((alias("fallocate")));
+#endif
