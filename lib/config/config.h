@@ -83,6 +83,13 @@ struct symc_config {
 
     /* store */
     int64_t store_timeout;
+    char *store_url;    /* of a server; "": none */
+    bool store_serve;   /* rank 0 serves a store under env:// */
+    int64_t store_port; /* 0: MASTER_PORT, plus one under torchrun */
+    char *store_password_file;
+    char *store_tls_ca;
+    char *store_tls_cert;
+    char *store_tls_key;
 
     /* ddp */
     size_t ddp_bucket_cap;

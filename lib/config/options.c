@@ -253,6 +253,55 @@ const struct symc_option symc_options[] = {
         .range = "1ms inf",
         .help = "How long calls on the world's store wait for a key.",
     },
+    {
+        .key = "store.url",
+        TEXT(store_url),
+        .dflt = "",
+        .help = "Redis or Valkey server for the world's store, as "
+                "redis://HOST:PORT/DB or rediss: for TLS; empty is none.",
+    },
+    {
+        .key = "store.serve",
+        BOOL(store_serve),
+        .dflt = "off",
+        .help = "Whether rank 0 serves a store at MASTER_ADDR for worlds that "
+                "are initialised by env://.",
+    },
+    {
+        .key = "store.port",
+        INT(store_port),
+        .dflt = "0",
+        .range = "0 65535",
+        .help =
+            "Port of that store; 0 is MASTER_PORT, plus one under torchrun.",
+    },
+    {
+        .key = "store.password_file",
+        TEXT(store_password_file),
+        .dflt = "",
+        .help = "File whose first line is the password of the store at "
+                "store.url or at rank 0; empty is none.",
+    },
+    {
+        .key = "store.tls_ca",
+        TEXT(store_tls_ca),
+        .dflt = "",
+        .help = "File of the authorities that sign the certificates of that "
+                "store; empty is the system's.",
+    },
+    {
+        .key = "store.tls_cert",
+        TEXT(store_tls_cert),
+        .dflt = "",
+        .help = "File of this rank's certificate for that store; rank 0 serves "
+                "over TLS if it is set.",
+    },
+    {
+        .key = "store.tls_key",
+        TEXT(store_tls_key),
+        .dflt = "",
+        .help = "File of its private key; empty is store.tls_cert.",
+    },
 
     {
         .key = "ddp.bucket_cap",

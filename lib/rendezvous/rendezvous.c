@@ -8,6 +8,7 @@
 
 #include "rendezvous/agreement.h"
 #include "rendezvous/launcher.h"
+#include "rendezvous/tcp_store.h"
 #include "rendezvous/url.h"
 #include "store/ops.h"
 
@@ -74,7 +75,11 @@ static symmcoll_status_t check_complete(
     const struct opening *opening, bool place_known)
 {
     const struct symc_rendezvous *out = opening->out;
-    bool file = opening->url.scheme == SYMC_RENDEZVOUS_FILE;
+    bool file = opening->url.scheme != SYMC_RENDEZVOUS_ENV;
+    const char *scheme = !file ? "env://"
+                         : opening->url.scheme == SYMC_RENDEZVOUS_FILE
+                             ? "file://"
+                             : "tcp://";
     char missing[160] = "";
 
     list_missing(
@@ -91,11 +96,11 @@ static symmcoll_status_t check_complete(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "init: %s: expected in the arguments, found nowhere: %s (a process "
             "with rights that its caller lacks reads no environment)",
-            file ? "file://" : "env://", missing);
+            scheme, missing);
     return symc_fail(SYMMCOLL_ERR_INVALID,
-        "init: %s: expected in the environment, but not set: %s (%s)",
-        file ? "file://" : "env://", missing,
-        file ? "or \"?rank=R&world_size=N\" after the path"
+        "init: %s: expected in the environment, but not set: %s (%s)", scheme,
+        missing,
+        file ? "or \"?rank=R&world_size=N\" at the end"
              : "symmcoll-run or another launcher sets them");
 }
 
@@ -254,18 +259,35 @@ static symmcoll_status_t open_view(
     return SYMMCOLL_OK;
 }
 
+/* The world's name and the attempt: an earlier attempt's keys are others'. */
+static symmcoll_status_t open_tcp(
+    struct opening *opening, struct symmcoll_store **store)
+{
+    const char *attempt = symc_rendezvous_variable("SYMMCOLL_ATTEMPT");
+    char job[WORLD_NAME_MAX + 32];
+
+    if (attempt == NULL)
+        attempt = symc_rendezvous_variable("TORCHELASTIC_RESTART_COUNT");
+    snprintf(job, sizeof(job), "%s:%.20s", opening->name,
+        attempt != NULL ? attempt : "0");
+    return symc_rendezvous_open_tcp(opening->out, opening->url.path, job,
+        opening->config, opening->deadline_ns, store);
+}
+
 static symmcoll_status_t open_store(struct opening *opening)
 {
-    struct symmcoll_store *file = NULL;
+    struct symmcoll_store *own = NULL;
     struct symmcoll_store *store = opening->args->store;
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (store == NULL) {
         status = check_complete(opening, true);
         if (status == SYMMCOLL_OK)
-            status = symmcoll_store_open_file(
-                opening->url.path, opening->out->size, &file);
-        store = file;
+            status = opening->url.scheme == SYMC_RENDEZVOUS_TCP
+                         ? open_tcp(opening, &own)
+                         : symmcoll_store_open_file(
+                               opening->url.path, opening->out->size, &own);
+        store = own;
     }
     if (status == SYMMCOLL_OK)
         status = open_view(opening, store);
@@ -274,7 +296,24 @@ static symmcoll_status_t open_store(struct opening *opening)
     if (status == SYMMCOLL_OK)
         status = symc_rendezvous_agree(
             opening->out, opening->name, opening->config, opening->deadline_ns);
-    symmcoll_store_close(file); /* the view keeps the table */
+    symmcoll_store_close(own); /* the view keeps the table */
+    return status;
+}
+
+/* Under env:// the ranks join without a store; the settings may want one for
+ * the program. */
+static symmcoll_status_t add_store(struct opening *opening)
+{
+    struct symmcoll_store *own = NULL;
+    symmcoll_status_t status;
+
+    if (!symc_rendezvous_wants_tcp(opening->config))
+        return SYMMCOLL_OK;
+    status = symc_rendezvous_open_tcp(opening->out, NULL, opening->out->name,
+        opening->config, opening->deadline_ns, &own);
+    if (status == SYMMCOLL_OK)
+        status = open_view(opening, own);
+    symmcoll_store_close(own);
     return status;
 }
 
@@ -311,6 +350,8 @@ symmcoll_status_t symc_rendezvous_open(const struct symmcoll_init_args *args,
         status = open_env(&opening);
     else
         status = open_store(&opening);
+    if (status == SYMMCOLL_OK && rendezvous->store == NULL)
+        status = add_store(&opening);
     if (status == SYMMCOLL_OK)
         return status;
     /* Closing may fail too, and would overwrite the detail. */

@@ -25,16 +25,39 @@ static symmcoll_status_t parse_scheme(
     } else if (length == 4 && memcmp(text, "file", length) == 0) {
         url->scheme = SYMC_RENDEZVOUS_FILE;
     } else if (length == 3 && memcmp(text, "tcp", length) == 0) {
-        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "init: tcp:// is not available in this release: expected env:// or "
-            "file:///PATH, found \"%s\"",
-            text);
+        url->scheme = SYMC_RENDEZVOUS_TCP;
     } else {
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "init: no rendezvous handler for %.*s://: expected env:// or "
-            "file:///PATH",
+            "init: no rendezvous handler for %.*s://: expected env://, "
+            "file:///PATH or tcp://HOST:PORT",
             (int)length, text);
     }
+    return SYMMCOLL_OK;
+}
+
+/* "tcp://" is followed by a host and a port. */
+static symmcoll_status_t parse_place(const char *text, const char *rest,
+    size_t length, struct symc_rendezvous_url *url)
+{
+    const char *colon = memrchr(rest, ':', length);
+    char port[8] = "";
+    int number;
+
+    if (colon == NULL || memchr(colon, ']', length - (size_t)(colon - rest)))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: port missing: expected tcp://HOST:PORT, found \"%s\"", text);
+    if (colon == rest || length > 300)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: host missing: expected tcp://HOST:PORT, found \"%.300s\"",
+            text);
+    if (length - (size_t)(colon - rest) <= sizeof(port) - 1)
+        memcpy(port, colon + 1, length - (size_t)(colon - rest) - 1);
+    if (!symc_rendezvous_number_parse(port, UINT16_MAX, &number) || number == 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: port: expected 1 to %d after tcp://HOST:, found \"%s\"",
+            UINT16_MAX, text);
+    memcpy(url->path, rest, length);
+    url->path[length] = '\0';
     return SYMMCOLL_OK;
 }
 
@@ -42,6 +65,8 @@ static symmcoll_status_t parse_scheme(
 static symmcoll_status_t parse_path(const char *text, const char *rest,
     size_t length, struct symc_rendezvous_url *url)
 {
+    if (url->scheme == SYMC_RENDEZVOUS_TCP)
+        return parse_place(text, rest, length, url);
     if (url->scheme == SYMC_RENDEZVOUS_ENV) {
         if (length > 0)
             return symc_fail(SYMMCOLL_ERR_INVALID,

@@ -12,12 +12,13 @@
 
 enum symc_rendezvous_scheme {
     SYMC_RENDEZVOUS_ENV,
-    SYMC_RENDEZVOUS_FILE
+    SYMC_RENDEZVOUS_FILE,
+    SYMC_RENDEZVOUS_TCP
 };
 
 struct symc_rendezvous_url {
     enum symc_rendezvous_scheme scheme;
-    char path[PATH_MAX]; /* file */
+    char path[PATH_MAX]; /* file; tcp: "host:port" */
     int rank;            /* -1: not said */
     int size;
 };

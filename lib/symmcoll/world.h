@@ -20,8 +20,9 @@ struct symmcoll_store;
  * means: read the environment that symmcoll-run, torchrun, mpirun or srun set.
  */
 struct symmcoll_init_args {
-    size_t size;                  /* sizeof(struct symmcoll_init_args) */
-    const char *init_method;      /* "env://", "file:///PATH"; NULL: env:// */
+    size_t size;             /* sizeof(struct symmcoll_init_args) */
+    const char *init_method; /* "env://", "file:///PATH", "tcp://HOST:PORT";
+                                     NULL: env:// */
     struct symmcoll_store *store; /* borrowed until finalize; excludes
                                      init_method, wants world_size */
     int rank;                     /* this rank; read where world_size > 0 */

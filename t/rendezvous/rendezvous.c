@@ -199,9 +199,19 @@ static void test_urls(void)
         .method = "file:///tmp/x",
         REFUSED(INVALID, "file://: expected in the environment, but not set: "
                          "RANK, WORLD_SIZE"));
-    TRIAL("tcp:// is not there yet, and that is said", .environment = {MASTER},
-        .method = "tcp://localhost:1?rank=0&world_size=1",
-        REFUSED(UNSUPPORTED, "tcp:// is not available"));
+    TRIAL("tcp:// needs a port", .environment = {MASTER},
+        .method = "tcp://localhost?rank=0&world_size=1",
+        REFUSED(INVALID, "port missing: expected tcp://HOST:PORT"));
+    TRIAL("and a host", .environment = {MASTER},
+        .method = "tcp://:1?rank=0&world_size=1",
+        REFUSED(INVALID, "host missing"));
+    TRIAL("and a port that is one", .environment = {MASTER},
+        .method = "tcp://localhost:65536?rank=0&world_size=1",
+        REFUSED(INVALID, "port: expected 1 to 65535"));
+    TRIAL("and rank and world_size", .environment = {NULL},
+        .method = "tcp://localhost:1",
+        REFUSED(INVALID, "tcp://: expected in the environment, but not set: "
+                         "RANK, WORLD_SIZE"));
     TRIAL("a scheme that nobody knows is named", .environment = {MASTER},
         .method = "etcd://x", REFUSED(UNSUPPORTED, "handler for etcd://"));
     TRIAL("a method without a scheme is refused", .environment = {MASTER},
@@ -363,7 +373,7 @@ static void test_names(void)
 int main(void)
 {
     alarm(300);
-    plan(41);
+    plan(44);
     test_launchers();
     test_missing();
     test_urls();

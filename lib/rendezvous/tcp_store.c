@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Opening the world's tcp store.  Rank 0 serves it, unless store.url names a
+ * server, or one is there already: that of another world of the same ranks, or
+ * symmcoll-store.
+ */
+#include "rendezvous/tcp_store.h"
+
+#include "rendezvous/launcher.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define OTHER_SERVER_S 2.0 /* to find out whether one is there already */
+
+bool symc_rendezvous_wants_tcp(const struct symc_config *config)
+{
+    return config != NULL &&
+           (config->store_serve ||
+               (config->store_url != NULL && config->store_url[0] != '\0'));
+}
+
+/* A password in the setting would be printed with it. */
+static symmcoll_status_t check_url(const char *url)
+{
+    const char *at = strchr(url, '@');
+    const char *login = strstr(url, "://");
+
+    if (at == NULL || login == NULL ||
+        memchr(login + 3, ':', (size_t)(at - login - 3)) == NULL)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "init: store.url: expected no password, which belongs into the file "
+        "that store.password_file names");
+}
+
+/* "MASTER_ADDR:port"; under torchrun the agent holds MASTER_PORT itself. */
+static symmcoll_status_t find_place(
+    const struct symc_config *config, char *place, size_t nbytes)
+{
+    const char *host = symc_rendezvous_variable("MASTER_ADDR");
+    const char *text = symc_rendezvous_variable("MASTER_PORT");
+    int64_t port = config->store_port;
+    int number = 0;
+
+    if (port == 0 && text != NULL &&
+        symc_rendezvous_number_parse(text, UINT16_MAX - 1, &number))
+        port = number +
+               (symc_rendezvous_variable("TORCHELASTIC_RUN_ID") != NULL);
+    if (host == NULL || port == 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: the tcp store: expected in the environment, but not set: %s",
+            host == NULL ? "MASTER_ADDR" : "MASTER_PORT, or store.port");
+    snprintf(place, nbytes, strchr(host, ':') != NULL ? "[%s]:%d" : "%s:%d",
+        host, (int)port);
+    return SYMMCOLL_OK;
+}
+
+static double seconds_until(int64_t deadline_ns)
+{
+    int64_t left = deadline_ns - symc_now_ns();
+
+    if (deadline_ns == SYMC_NEVER)
+        return 1e9;
+    return left > 0 ? (double)left / (double)SYMC_NS_PER_S : 0;
+}
+
+/* Serve it here, or join who serves there already. */
+static symmcoll_status_t serve(
+    struct symmcoll_store_tcp_args *args, struct symmcoll_store **store)
+{
+    char detail[SYMC_DETAIL_MAX];
+    symmcoll_status_t status;
+
+    args->serve = 1;
+    status = symmcoll_store_open_tcp(args, store);
+    if (status != SYMMCOLL_ERR_SYSTEM)
+        return status;
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    args->serve = 0;
+    if (args->timeout > OTHER_SERVER_S)
+        args->timeout = OTHER_SERVER_S;
+    if (symmcoll_store_open_tcp(args, store) == SYMMCOLL_OK)
+        return SYMMCOLL_OK;
+    return symc_fail(status, "%s", detail);
+}
+
+symmcoll_status_t symc_rendezvous_open_tcp(const struct symc_rendezvous *out,
+    const char *place, const char *job, const struct symc_config *config,
+    int64_t deadline_ns, struct symmcoll_store **store)
+{
+    struct symmcoll_store_tcp_args args = SYMMCOLL_STORE_TCP_ARGS_INIT;
+    bool site = config != NULL && config->store_url != NULL &&
+                config->store_url[0] != '\0';
+    char found[320], url[352];
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    args.job = job;
+    args.num_workers = out->size;
+    args.timeout = seconds_until(deadline_ns);
+    if (config != NULL) {
+        args.password_file = config->store_password_file;
+        args.tls_ca = config->store_tls_ca;
+        args.tls_cert = config->store_tls_cert;
+        args.tls_key = config->store_tls_key;
+    }
+    if (site) {
+        status = check_url(config->store_url);
+        args.url = config->store_url;
+        return status == SYMMCOLL_OK ? symmcoll_store_open_tcp(&args, store)
+                                     : status;
+    }
+    if (place == NULL) {
+        status = find_place(config, found, sizeof(found));
+        place = found;
+    }
+    if (status != SYMMCOLL_OK)
+        return status;
+    snprintf(url, sizeof(url), "%s://%s",
+        args.tls_cert != NULL && args.tls_cert[0] != '\0' ? "rediss" : "redis",
+        place);
+    args.url = url;
+    return out->rank == 0 ? serve(&args, store)
+                          : symmcoll_store_open_tcp(&args, store);
+}

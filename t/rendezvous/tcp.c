@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks that are processes and join through a tcp store: at rank 0, at the port
+ * that the environment says, at a server that is there already.
+ */
+#include "t/ranks.h"
+#include "t/store/helpers.h"
+#include "t/store/stranger.h"
+#include "t/tap.h"
+
+#define RANKS 4
+
+static char method[64];
+static int port;
+
+/* Whether every rank has a store in which it finds what all have set. */
+static int share_keys(struct symmcoll_world *world)
+{
+    struct symmcoll_store *store = symmcoll_world_store(world);
+    char key[16];
+    int good = store != NULL;
+
+    snprintf(key, sizeof key, "r%d", symmcoll_world_rank(world));
+    good = good && set_text(store, key, "here");
+    for (int rank = 0; good && rank < symmcoll_world_size(world); rank++) {
+        void *value = NULL;
+        size_t nbytes;
+
+        snprintf(key, sizeof key, "r%d", rank);
+        good = symmcoll_store_get(store, key, &value, &nbytes) == SYMMCOLL_OK;
+        free(value);
+    }
+    return good &&
+           symmcoll_store_barrier(store, "end", symmcoll_world_rank(world),
+               symmcoll_world_size(world), 60) == SYMMCOLL_OK;
+}
+
+static int sums(struct symmcoll_world *world)
+{
+    int one = 1, sum = 0;
+
+    return symmcoll_all_reduce(symmcoll_world_group(world), &sum, &one, 1,
+               SYMMCOLL_INT32, SYMMCOLL_SUM, NULL, NULL) == SYMMCOLL_OK &&
+           sum == symmcoll_world_size(world);
+}
+
+/* One world, or with arg a second one beside it; the exit status. */
+static int run_worlds(int rank, int size, void *arg)
+{
+    struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
+    struct symmcoll_world *worlds[2] = {NULL, NULL};
+    int count = arg != NULL ? 2 : 1, good = 1;
+
+    if (method[0] != '\0')
+        args.init_method = method;
+    if (method[0] != '\0') {
+        args.rank = rank;
+        args.world_size = size;
+    }
+    for (int i = 0; i < count; i++) {
+        args.name = i == 0 ? NULL : "second";
+        if (symmcoll_init(&args, &worlds[i]) != SYMMCOLL_OK) {
+            fprintf(stderr, "%s\n", symmcoll_last_error());
+            return 1;
+        }
+        good &= sums(worlds[i]);
+    }
+    for (int i = 0; i < count; i++)
+        good &= share_keys(worlds[i]);
+    if (port != 0)
+        good &= symmcoll_store_port(symmcoll_world_store(worlds[0])) == port;
+    /* Rank 0 serves: the others leave first, as programs do that use it. */
+    for (int i = count - 1; i >= 0; i--) {
+        good &= symmcoll_barrier(symmcoll_world_group(worlds[i]), NULL, NULL) ==
+                SYMMCOLL_OK;
+        good &= symmcoll_finalize(worlds[i]) == SYMMCOLL_OK;
+    }
+    return !good;
+}
+
+static int all_fine(void *arg)
+{
+    int statuses[RANKS];
+    int good = ranks_spawn(RANKS, run_worlds, arg, statuses);
+
+    for (int i = 0; i < RANKS; i++)
+        good = good && statuses[i] == 0;
+    return good;
+}
+
+/* With the environment of ranks_spawn(): rank and size are there. */
+static int run_env(int rank, int size, void *arg)
+{
+    char number[8];
+
+    snprintf(number, sizeof number, "%d", port);
+    setenv("MASTER_ADDR", "127.0.0.1", 1);
+    setenv("MASTER_PORT", number, 1);
+    setenv("SYMMCOLL_STORE_SERVE", "on", 1);
+    if (arg != NULL) {
+        setenv("TORCHELASTIC_RUN_ID", "job", 1);
+        port++;
+    }
+    return run_worlds(rank, size, NULL);
+}
+
+static int refuse_password(int rank, int size, void *arg)
+{
+    struct symmcoll_world *world;
+
+    (void)rank;
+    (void)size;
+    (void)arg;
+    setenv("SYMMCOLL_STORE_URL", "redis://:sesame@127.0.0.1:1", 1);
+    return !(symmcoll_init(NULL, &world) == SYMMCOLL_ERR_INVALID &&
+             strstr(symmcoll_last_error(), "store.password_file") != NULL &&
+             strstr(symmcoll_last_error(), "sesame") == NULL);
+}
+
+static int use_site(int rank, int size, void *arg)
+{
+    setenv("SYMMCOLL_STORE_URL", arg, 1);
+    return run_worlds(rank, size, NULL);
+}
+
+/* Nobody serves: the others end with rank 0's name or the address. */
+static int miss_rank_0(int rank, int size, void *arg)
+{
+    struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
+    struct symmcoll_world *world;
+
+    (void)arg;
+    args.init_method = method;
+    args.rank = rank + 1;
+    args.world_size = size + 1;
+    args.timeout = 0.3;
+    return !(symmcoll_init(&args, &world) == SYMMCOLL_ERR_TIMEOUT &&
+             strstr(symmcoll_last_error(), "127.0.0.1:") != NULL);
+}
+
+int main(void)
+{
+    int statuses[2] = {-1, -1};
+    char url[64];
+    pid_t server;
+
+    alarm(300);
+    plan(7);
+    snprintf(method, sizeof method, "tcp://127.0.0.1:%d", free_port());
+    ok(all_fine(NULL), "processes join through the store that rank 0 serves");
+    snprintf(method, sizeof method, "tcp://127.0.0.1:%d", free_port());
+    ok(all_fine(method), "two worlds of the same ranks share the server");
+    snprintf(method, sizeof method, "tcp://127.0.0.1:%d", free_port());
+    ok(ranks_spawn(1, miss_rank_0, NULL, statuses) && statuses[0] == 0,
+        "without rank 0 the others time out with the address");
+    method[0] = '\0';
+    port = free_port();
+    ok(ranks_spawn(2, run_env, NULL, statuses) && statuses[0] == 0 &&
+            statuses[1] == 0,
+        "env:// has a store at MASTER_ADDR and MASTER_PORT where asked for");
+    port = free_port();
+    ok(ranks_spawn(2, run_env, &port, statuses) && statuses[0] == 0 &&
+            statuses[1] == 0,
+        "under torchrun, whose agent has that port, at the next one");
+    ok(ranks_spawn(1, refuse_password, NULL, statuses) && statuses[0] == 0,
+        "a password in store.url is refused, and not repeated");
+    if (!has_program("redis-server")) {
+        skip(1, "no redis-server");
+        return done_testing();
+    }
+    port = free_port();
+    server = start_stranger(port, NULL);
+    snprintf(url, sizeof url, "redis://127.0.0.1:%d", port);
+    ok(ranks_spawn(2, use_site, url, statuses) && statuses[0] == 0 &&
+            statuses[1] == 0,
+        "store.url lets env:// have a store at the site's own server");
+    stop_program(server);
+    return done_testing();
+}
