@@ -133,10 +133,10 @@ const char *symc_channel_first(const struct symc_client *client)
                                          : NULL;
 }
 
-size_t symc_channel_publish(struct symc_server *server, const char *name,
+size_t symc_channel_publish(struct symc_client *publisher, const char *name,
     const void *data, size_t nbytes)
 {
-    struct channel *channel = find_channel(server, name);
+    struct channel *channel = find_channel(publisher->server, name);
     struct symc_subscription *subscription =
         channel != NULL ? channel->first : NULL;
     size_t told = 0;
@@ -147,6 +147,8 @@ size_t symc_channel_publish(struct symc_server *server, const char *name,
         symc_put_raw(client, "*3\r\n$7\r\nmessage\r\n");
         symc_put_text(client, name, strlen(name));
         symc_put_text(client, data, nbytes);
+        if (client != publisher)
+            symc_client_flush(client);
         if (symc_client_out(client) > SYMC_SERVER_OUT_MAX)
             symc_client_doom(client);
         told++;

@@ -622,7 +622,7 @@ static void run_publish(
     (void)n;
     symc_put_number(client, ':',
         (int64_t)symc_channel_publish(
-            client->server, args[0]->text, args[1]->text, args[1]->nbytes));
+            client, args[0]->text, args[1]->text, args[1]->nbytes));
 }
 
 /* ---- transactions ---- */

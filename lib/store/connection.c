@@ -81,22 +81,37 @@ static void count_pending(struct symc_client *client)
         symc_client_doom(client);
 }
 
-/* Run requests while there are whole ones and their replies are read. */
+/* The next request, whose reply is put into the output; false: none is whole. */
+static bool run_request(struct symc_client *client)
+{
+    struct symc_reply *request = NULL;
+
+    if (symc_resp_next(client->resp, &request) != SYMMCOLL_OK) {
+        symc_put_raw(client, "-ERR Protocol error\r\n");
+        client->closing = true;
+    }
+    if (request == NULL)
+        return false;
+    client->spoke = true;
+    symc_command_run(client, request);
+    return true;
+}
+
+/* Run requests while there are whole ones and their replies are read.  Where it
+ * stops for the replies' sake some are left, so that the output's end will call
+ * it again. */
 static void run_requests(struct symc_client *client)
 {
-    while (!client->closing && !client->doomed &&
-           symc_client_out(client) < SYMC_SERVER_OUT_HIGH) {
-        struct symc_reply *request = NULL;
+    bool more = true;
 
-        if (symc_resp_next(client->resp, &request) != SYMMCOLL_OK) {
-            symc_put_raw(client, "-ERR Protocol error\r\n");
-            client->closing = true;
-        }
-        if (request == NULL)
-            break;
-        client->spoke = true;
-        symc_command_run(client, request);
+    while (more && !client->closing && !client->doomed &&
+           symc_client_out(client) < SYMC_SERVER_OUT_HIGH) {
+        more = run_request(client);
+        if (!more || symc_client_out(client) >= SYMC_SERVER_OUT_HIGH)
+            symc_client_flush(client);
     }
+    if (client->closing)
+        symc_client_flush(client);
     if (client->closing || symc_client_out(client) >= SYMC_SERVER_OUT_HIGH)
         bufferevent_disable(client->events, EV_READ);
     count_pending(client);
@@ -130,6 +145,8 @@ static void write_done(struct bufferevent *events, void *arg)
     if (client->closing) {
         symc_client_doom(client);
     } else {
+        if (server->tls == NULL)
+            bufferevent_disable(events, EV_WRITE);
         run_requests(client);
         if (!client->closing && !client->doomed &&
             symc_client_out(client) < SYMC_SERVER_OUT_HIGH)
@@ -223,5 +240,9 @@ void symc_client_accept(struct symc_server *server, int fd)
     server->last = client;
     server->nclients++;
     bufferevent_setcb(client->events, read_some, write_done, end, client);
-    bufferevent_enable(client->events, EV_READ | EV_WRITE);
+    /* Without TLS replies are written where they are made. */
+    if (server->tls == NULL)
+        bufferevent_disable(client->events, EV_WRITE);
+    bufferevent_enable(
+        client->events, server->tls == NULL ? EV_READ : EV_READ | EV_WRITE);
 }

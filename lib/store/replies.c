@@ -35,6 +35,22 @@ size_t symc_client_out(const struct symc_client *client)
     return evbuffer_get_length(bufferevent_get_output(client->events));
 }
 
+void symc_client_flush(struct symc_client *client)
+{
+    struct evbuffer *out = bufferevent_get_output(client->events);
+
+    if (client->server->tls != NULL || client->doomed ||
+        evbuffer_get_length(out) == 0)
+        return;
+    /* The bufferevent does the same when it writes.  An error is found by the
+     * event that is waited for then. */
+    evbuffer_unfreeze(out, 1);
+    evbuffer_write(out, bufferevent_getfd(client->events));
+    evbuffer_freeze(out, 1);
+    if (evbuffer_get_length(out) > 0)
+        bufferevent_enable(client->events, EV_WRITE);
+}
+
 void symc_client_doom(struct symc_client *client)
 {
     client->doomed = true;

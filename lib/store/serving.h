@@ -73,6 +73,10 @@ void symc_put_raw(struct symc_client *client, const char *text);
 void symc_put_number(struct symc_client *client, char type, int64_t number);
 size_t symc_client_out(const struct symc_client *client);
 
+/* Send what the socket takes at once: waiting for it to be writable would cost
+ * two system calls and a round of the loop for each reply. */
+void symc_client_flush(struct symc_client *client);
+
 /* Drop a client once nobody uses it. */
 void symc_client_doom(struct symc_client *client);
 
@@ -86,7 +90,7 @@ void symc_channel_leave_all(struct symc_client *client);
 /* One of a client's channels, borrowed; NULL: none. */
 const char *symc_channel_first(const struct symc_client *client);
 /* Returns how many were told. */
-size_t symc_channel_publish(struct symc_server *server, const char *name,
+size_t symc_channel_publish(struct symc_client *publisher, const char *name,
     const void *data, size_t nbytes);
 
 /* ---- commands.c ---- */
