@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define CLOSE_S 1.0 /* for the store, at the end */
 #define WORLD_NAME_MAX 200
 
 /* What opening works with. */
@@ -362,6 +363,9 @@ symmcoll_status_t symc_rendezvous_open(const struct symmcoll_init_args *args,
 
 void symc_rendezvous_close(struct symc_rendezvous *rendezvous)
 {
+    /* A server that is stopped must not hold this rank up. */
+    if (rendezvous->store != NULL && rendezvous->owns_store)
+        symc_store_set_usual(rendezvous->store, CLOSE_S);
     if (rendezvous->store != NULL && rendezvous->claim[0] != '\0')
         symc_rendezvous_release(rendezvous);
     if (rendezvous->owns_store)

@@ -45,8 +45,8 @@ static symmcoll_status_t find_place(
 
     if (port == 0 && text != NULL &&
         symc_rendezvous_number_parse(text, UINT16_MAX - 1, &number))
-        port = number +
-               (symc_rendezvous_variable("TORCHELASTIC_RUN_ID") != NULL);
+        port =
+            number + (symc_rendezvous_variable("TORCHELASTIC_RUN_ID") != NULL);
     if (host == NULL || port == 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "init: the tcp store: expected in the environment, but not set: %s",

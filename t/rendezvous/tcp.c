@@ -8,6 +8,8 @@
 #include "t/store/stranger.h"
 #include "t/tap.h"
 
+#include <time.h>
+
 #define RANKS 4
 
 static char method[64];
@@ -138,6 +140,41 @@ static int miss_rank_0(int rank, int size, void *arg)
              strstr(symmcoll_last_error(), "127.0.0.1:") != NULL);
 }
 
+/* Rank 1 stops rank 0, which serves the store, and leaves. */
+static int leave_a_stopped_server(int rank, int size, void *arg)
+{
+    struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
+    struct symmcoll_world *world;
+    struct symmcoll_store *store;
+    char text[24];
+    void *value = NULL;
+    size_t nbytes;
+    time_t began;
+    int good;
+
+    (void)arg;
+    args.init_method = method;
+    args.rank = rank;
+    args.world_size = size;
+    if (symmcoll_init(&args, &world) != SYMMCOLL_OK)
+        return 1;
+    store = symmcoll_world_store(world);
+    if (rank == 0) {
+        snprintf(text, sizeof text, "%ld", (long)getpid());
+        good = set_text(store, "pid", text);
+        sleep(2);
+        return !(good && symmcoll_finalize(world) == SYMMCOLL_OK);
+    }
+    if (symmcoll_store_get(store, "pid", &value, &nbytes) != SYMMCOLL_OK)
+        return 1;
+    kill((pid_t)atoi(value), SIGSTOP);
+    began = time(NULL);
+    good = symmcoll_finalize(world) == SYMMCOLL_OK && time(NULL) - began < 30;
+    kill((pid_t)atoi(value), SIGCONT);
+    free(value);
+    return !good;
+}
+
 int main(void)
 {
     int statuses[2] = {-1, -1};
@@ -145,7 +182,7 @@ int main(void)
     pid_t server;
 
     alarm(300);
-    plan(7);
+    plan(8);
     snprintf(method, sizeof method, "tcp://127.0.0.1:%d", free_port());
     ok(all_fine(NULL), "processes join through the store that rank 0 serves");
     snprintf(method, sizeof method, "tcp://127.0.0.1:%d", free_port());
@@ -153,6 +190,10 @@ int main(void)
     snprintf(method, sizeof method, "tcp://127.0.0.1:%d", free_port());
     ok(ranks_spawn(1, miss_rank_0, NULL, statuses) && statuses[0] == 0,
         "without rank 0 the others time out with the address");
+    snprintf(method, sizeof method, "tcp://127.0.0.1:%d", free_port());
+    ok(ranks_spawn(2, leave_a_stopped_server, NULL, statuses) &&
+            statuses[0] == 0 && statuses[1] == 0,
+        "a server that is stopped does not keep finalize waiting");
     method[0] = '\0';
     port = free_port();
     ok(ranks_spawn(2, run_env, NULL, statuses) && statuses[0] == 0 &&

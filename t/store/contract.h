@@ -338,6 +338,7 @@ static inline void check_lists(struct symmcoll_store *s)
             count == 0 && keys[0] == NULL,
         "a list of no keys is empty");
     free(keys);
+    keys = NULL;
     ok(set_text(view, "two", "") && set_text(view, "one/more", "") &&
             symmcoll_store_queue_push(view, "queue", "", 0) == SYMMCOLL_OK &&
             symmcoll_store_list_keys(view, &keys, &count) == SYMMCOLL_OK &&

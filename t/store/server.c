@@ -381,7 +381,7 @@ static void test_tls(void)
 {
     struct symmcoll_store_tcp_args args = args_at("rediss://127.0.0.1:0", 1);
     struct symmcoll_store *store = NULL, *other = NULL;
-    struct certs certs;
+    struct certs certs = {"", ""};
     char url[64], shell[20000];
     int port;
 

@@ -134,8 +134,10 @@ static int finds(const char *says, symmcoll_status_t status, const char *text)
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     setsockopt(impostor.fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (bind(impostor.fd, (struct sockaddr *)&at, sizeof at) != 0 ||
-        listen(impostor.fd, 1) != 0)
+        listen(impostor.fd, 1) != 0) {
+        close(impostor.fd);
         return 0;
+    }
     pthread_create(&thread, NULL, impersonate, &impostor);
     snprintf(
         place, sizeof place, "redis://:sesame@127.0.0.1:%d", impostor.port);
@@ -278,7 +280,7 @@ static void test_tls(void)
 {
     struct symmcoll_store_tcp_args args = args_for("t");
     struct symmcoll_store *store = NULL;
-    struct certs certs;
+    struct certs certs = {"", ""};
     int tls_port = free_port();
     char number[8], place[64];
     const char *const more[] = {"--tls-port", number, "--tls-cert-file",
