@@ -24,7 +24,9 @@ struct parcel_message {
     uint64_t magic;
     char group[SYMC_BOOTSTRAP_GROUP_NAME];
     uint32_t number;
-    int32_t rank; /* the sender's, in the group */
+    int32_t rank;   /* the sender's, in the group */
+    int32_t error;  /* an errno: it had a descriptor and could not send it */
+    uint32_t zeros; /* up to the struct's alignment */
 };
 
 /* What has arrived and has not been taken. */
@@ -38,10 +40,14 @@ struct symc_bootstrap_parcel {
 /* An exchange under way. */
 struct state {
     const struct symc_bootstrap_inbox_exchange *exchange;
+    int fd;    /* to be sent, -1: none */
+    int error; /* why the own descriptor is not sent, 0 */
     int *fds;
     bool *sent;
     bool *arrived;
     bool lost;
+    int refusing; /* a rank with such an error, -1: none */
+    int refused;  /* that error */
     int unsent;
     int missing;
 };
@@ -88,26 +94,47 @@ void symc_bootstrap_inbox_close(struct symc_bootstrap_inbox *inbox)
 
 /* ---- sending ---- */
 
-static symmcoll_status_t send_parcels(struct state *state, int fd)
+/* Send one; 0, EAGAIN to try again, or an errno.  A descriptor that cannot be
+ * sent is not, and the others are told so: they wait for this rank. */
+static int send_parcel(struct state *state, int rank)
 {
     const struct symc_bootstrap_inbox_exchange *exchange = state->exchange;
-    struct parcel_message message = {
-        .magic = MAGIC, .number = exchange->number, .rank = exchange->rank};
+    int way = exchange->peers[exchange->global[rank]].inbox;
 
-    snprintf(message.group, sizeof(message.group), "%s", exchange->group);
-    for (int r = 0; r < exchange->size; r++) {
+    for (;;) {
+        struct parcel_message message = {.magic = MAGIC,
+            .number = exchange->number,
+            .rank = exchange->rank,
+            .error = state->error};
+        int error;
+
+        snprintf(message.group, sizeof(message.group), "%s", exchange->group);
+        error = symc_bootstrap_message_send(
+            way, &message, sizeof(message), &state->fd, state->fd >= 0 ? 1 : 0);
+        if (error == EAGAIN || error == ETOOMANYREFS || error == ENOBUFS)
+            return EAGAIN;
+        /* Who has gone is found by its liveness word. */
+        if (error == 0 || error == EPIPE || error == ECONNRESET ||
+            error == ECONNREFUSED)
+            return 0;
+        if (state->fd < 0)
+            return error;
+        state->error = error;
+        state->fd = -1;
+    }
+}
+
+static symmcoll_status_t send_parcels(struct state *state)
+{
+    for (int r = 0; r < state->exchange->size; r++) {
         int error;
 
         if (state->sent[r])
             continue;
-        error = symc_bootstrap_message_send(
-            exchange->peers[exchange->global[r]].inbox, &message,
-            sizeof(message), &fd, fd >= 0 ? 1 : 0);
-        if (error == EAGAIN || error == ETOOMANYREFS || error == ENOBUFS)
+        error = send_parcel(state, r);
+        if (error == EAGAIN)
             continue;
-        /* Who has gone is found by its liveness word. */
-        if (error != 0 && error != EPIPE && error != ECONNRESET &&
-            error != ECONNREFUSED)
+        if (error != 0)
             return symc_fail_errno(
                 SYMMCOLL_ERR_SYSTEM, error, "exchange: rank %d", r);
         state->sent[r] = true;
@@ -173,6 +200,10 @@ static void take_parcels(
         state->arrived[parcel->message.rank] = true;
         state->missing--;
         state->lost = state->lost || parcel->lost;
+        if (parcel->message.error != 0) {
+            state->refusing = parcel->message.rank;
+            state->refused = parcel->message.error;
+        }
         parcel->fd = -1;
         free_parcel(parcel);
     }
@@ -207,25 +238,39 @@ static symmcoll_status_t fail_late(const struct state *state)
         exchange->number, exchange->group, ranks);
 }
 
+/* All have sent and received: whether every descriptor is there. */
+static symmcoll_status_t end_exchange(const struct state *state)
+{
+    if (state->error != 0)
+        return symc_fail_descriptor(state->error, "exchange");
+    if (state->lost)
+        return symc_fail_descriptor(EMFILE, "exchange");
+    if (state->refusing >= 0)
+        return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, state->refused,
+            "exchange of descriptors %u of group %s: rank %d could not send "
+            "its own",
+            state->exchange->number, state->exchange->group, state->refusing);
+    return SYMMCOLL_OK;
+}
+
 static symmcoll_status_t run_exchange(
-    struct symc_bootstrap_inbox *inbox, struct state *state, int fd)
+    struct symc_bootstrap_inbox *inbox, struct state *state)
 {
     const struct symc_bootstrap_inbox_exchange *exchange = state->exchange;
     struct pollfd polled = {.fd = inbox->fd, .events = POLLIN};
 
-    for (;;) {
+    while (state->missing > 0 || state->unsent > 0) {
         /* Before the last look: all may have sent, and some of them gone. */
         int gone = exchange->find_gone(exchange->arg, state->arrived);
         symmcoll_status_t status = SYMMCOLL_OK;
 
         if (gone < 0)
-            status = send_parcels(state, fd);
+            status = send_parcels(state);
         receive_parcels(inbox, state);
-        if (status == SYMMCOLL_OK && state->lost)
-            status = symc_fail_descriptor(EMFILE, "exchange");
-        if (status != SYMMCOLL_OK ||
-            (state->missing == 0 && state->unsent == 0))
+        if (status != SYMMCOLL_OK)
             return status;
+        if (state->missing == 0 && state->unsent == 0)
+            break;
         if (gone == exchange->rank || (gone >= 0 && !state->arrived[gone]))
             return symc_fail(SYMMCOLL_ERR_ABORTED,
                 "exchange of descriptors %u of group %s: rank %d does not wait "
@@ -235,40 +280,43 @@ static symmcoll_status_t run_exchange(
             return fail_late(state);
         poll(&polled, 1, POLL_MS);
     }
+    return end_exchange(state);
 }
 
 /* This rank's own descriptor, which is not sent. */
-static symmcoll_status_t begin_exchange(struct state *state, int fd)
+static void begin_exchange(struct state *state)
 {
     const struct symc_bootstrap_inbox_exchange *exchange = state->exchange;
 
     for (int r = 0; r < exchange->size; r++)
         state->fds[r] = -1;
-    if (fd >= 0)
-        state->fds[exchange->rank] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (fd >= 0 && state->fds[exchange->rank] < 0)
-        return symc_fail_descriptor(errno, "exchange");
+    if (state->fd >= 0) {
+        state->fds[exchange->rank] = fcntl(state->fd, F_DUPFD_CLOEXEC, 0);
+        if (state->fds[exchange->rank] < 0) {
+            state->error = errno;
+            state->fd = -1;
+        }
+    }
     state->sent[exchange->rank] = true;
     state->arrived[exchange->rank] = true;
     state->unsent = exchange->size - 1;
     state->missing = exchange->size - 1;
-    return SYMMCOLL_OK;
 }
 
 symmcoll_status_t symc_bootstrap_inbox_exchange(
     struct symc_bootstrap_inbox *inbox,
     const struct symc_bootstrap_inbox_exchange *exchange, int fd, int *fds)
 {
-    struct state state = {.exchange = exchange, .fds = fds};
+    struct state state = {
+        .exchange = exchange, .fd = fd, .fds = fds, .refusing = -1};
     size_t size = (size_t)exchange->size;
     symmcoll_status_t status = SYMMCOLL_ERR_NO_MEMORY;
 
     state.sent = symc_alloc(size, sizeof(bool));
     state.arrived = symc_alloc(size, sizeof(bool));
-    if (state.sent != NULL && state.arrived != NULL)
-        status = begin_exchange(&state, fd);
-    if (status == SYMMCOLL_OK && size > 1) {
-        status = run_exchange(inbox, &state, fd);
+    if (state.sent != NULL && state.arrived != NULL) {
+        begin_exchange(&state);
+        status = run_exchange(inbox, &state);
         for (size_t r = 0; status != SYMMCOLL_OK && r < size; r++) {
             if (fds[r] >= 0)
                 close(fds[r]);

@@ -57,7 +57,8 @@ struct symc_bootstrap_inbox_exchange {
  *
  * Any thread may call it, for several exchanges at once.
  *
- * Errors: TIMEOUT (who is missing), ABORTED (find_gone()), NO_MEMORY, SYSTEM.
+ * Errors: TIMEOUT (who is missing), ABORTED (find_gone()), NO_MEMORY, SYSTEM (a
+ * descriptor could not be sent or received; who could not send its own).
  */
 symmcoll_status_t symc_bootstrap_inbox_exchange(
     struct symc_bootstrap_inbox *inbox,

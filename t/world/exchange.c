@@ -118,6 +118,53 @@ static void succeed(void)
     ok(faults_finish(&job, 0) && good, "where all come it succeeds, twice");
 }
 
+/* ---- a descriptor that cannot be sent ---- */
+
+#define NOT_OPEN 9999
+
+static int one_cannot_send(struct faults_rank *self)
+{
+    const struct symc_core *core;
+    int fds[SIZE];
+
+    if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
+        return 1;
+    core = &self->group->core;
+    for (int r = 0; r < SIZE; r++)
+        fds[r] = -1;
+    faults_note(
+        self, core->exchange(core->group,
+                  self->rank == VICTIM ? NOT_OPEN : STDERR_FILENO, fds));
+    for (int r = 0; r < SIZE; r++) {
+        if (fds[r] != -1)
+            return 1;
+    }
+    faults_note(self, exchange(self, fds));
+    return faults_finalize(self);
+}
+
+static void fail_alike(void)
+{
+    double began = faults_now();
+    struct faults_job job;
+    bool good = true;
+
+    faults_start(&job, SIZE, one_cannot_send, NULL);
+    for (int r = 0; r < SIZE; r++) {
+        const char *words = r == VICTIM
+                                ? "Bad file descriptor"
+                                : "rank 1 could not send its own: Bad file";
+        const struct faults_note *note = faults_told(&job, r, 0);
+
+        good = faults_said(note, SYMMCOLL_ERR_SYSTEM, words, NULL) &&
+               note->at - began < FAULTS_KNOWN && good;
+        good = faults_said(faults_told(&job, r, 1), SYMMCOLL_OK, NULL) && good;
+    }
+    ok(faults_finish(&job, 0) && good,
+        "a descriptor that cannot be sent fails an exchange on all, and the "
+        "next one succeeds");
+}
+
 /* ---- without a name ---- */
 
 #define TIMES 50
@@ -235,7 +282,7 @@ static int exchange_among_threads(struct symmcoll_group *group, int rank)
 
 int main(void)
 {
-    plan(10);
+    plan(11);
     own_network = unshare(CLONE_NEWNET) == 0;
     faults_begin();
     try_processes();
@@ -245,6 +292,7 @@ int main(void)
     try(FINALIZES, "has finalized");
     try(ABORTS, "fails the group");
     succeed();
+    fail_alike();
     faults_end();
     return done_testing();
 }
