@@ -89,7 +89,9 @@ struct symc_core {
     void (*wake)(void *group, int member);
 };
 
-#define SYMC_FLIGHTS 8 /* operations that may be under way; a power of two */
+/* Operations that may be under way, of one memory only compared and of another
+ * begun; a power of two. */
+#define SYMC_FLIGHTS 16
 
 /* How closely an issued operation is looked at. */
 enum symc_advance {

@@ -9,7 +9,9 @@
 
 #include <stddef.h>
 
-_Static_assert(SYMC_LINES <= SYMC_FLIGHTS, "the group keeps track of all");
+/* One more than there are lines: what another backend has begun has ended
+ * here. */
+_Static_assert(SYMC_LINES < SYMC_FLIGHTS, "the group keeps track of all");
 
 static struct symc_issued *issued_of(
     struct symc_host *host, const struct symc_op *op)

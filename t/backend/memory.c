@@ -92,6 +92,57 @@ static int released(struct symmcoll_group *group, int rank)
            at[9] == expected_sum(group);
 }
 
+/* One has begun and as many as there is room for have been issued after it: the
+ * recorder knows all of them. */
+#define MANY 9
+
+static int count_entries(const struct symmcoll_group *group)
+{
+    const struct symc_trace_ring *ring = group->world->trace.ring;
+    int count = 0;
+
+    for (uint32_t i = 0; i < ring->capacity; i++)
+        count += atomic_load(&ring->entries[i].lock) != 0 &&
+                 atomic_load(&ring->entries[i].state) == SYMC_TRACE_COMPLETED;
+    return count;
+}
+
+static bool has_begun(struct symmcoll_group *group)
+{
+    bool begun = false;
+
+    for (int i = 0; i < SYMC_FLIGHTS; i++)
+        begun = begun || atomic_load(&group->flights[i].begun);
+    return begun;
+}
+
+static int recorded(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_work *works[MANY];
+    float *at = device(rank);
+    int right =
+        say(sum_device(group, at + 100, rank, NULL) == SYMMCOLL_OK, "before");
+
+    /* A first work starts the progress thread, and is not issued. */
+    right &= released(group, rank);
+    atomic_store(&control()->hangs, 1);
+    for (int i = 0; i < MANY && right; i++) {
+        right =
+            say(sum_device(group, at + 2 * i, rank, &works[i]) == SYMMCOLL_OK,
+                "a work");
+        while (right && i == 0 && !has_begun(group))
+            right = symmcoll_work_test(works[0]) == SYMMCOLL_IN_PROGRESS;
+    }
+    atomic_store(&control()->hangs, -1);
+    for (int i = 0; i < MANY && right; i++) {
+        right = say(symmcoll_work_wait(works[i], 30) == SYMMCOLL_OK, "its end");
+        symmcoll_work_free(works[i]);
+    }
+    if (count_entries(group) != 4 + MANY)
+        diag("%d entries", count_entries(group));
+    return right && count_entries(group) == 4 + MANY;
+}
+
 static int streams(struct symmcoll_group *group, int rank)
 {
     float *at = device(rank), host[2] = {1, 0};
@@ -299,6 +350,7 @@ int main(void)
         on_both(n, pairs, "send and recv have numbers of their own");
     }
     on_both(2, released, "a released work ends");
+    on_both(2, recorded, "all that is under way is recorded");
     on_both(2, streams, "a stream is passed on");
     on_both(3, empty, "no bytes are in no memory");
     on_both(2, other_arguments, "other arguments than memory are compared");
