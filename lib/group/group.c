@@ -98,7 +98,6 @@ static void make_members(struct symmcoll_group *group)
 
     members->world = group->world;
     members->group = group;
-    members->is_over = is_over;
     members->name = group->name;
     members->rank = group->rank;
     members->size = group->size;
@@ -159,6 +158,7 @@ symmcoll_status_t symc_group_open(
     status = symc_queue_create(&ops, world->origin, &made->queue);
     if (status != SYMMCOLL_OK)
         goto close_slots;
+    symc_world_watch_works(world, &made->members, is_over);
     symc_logf(&world->log, SYMC_LOG_DEBUG,
         "group %s: rank %d of %d, backend %s, %s", made->name, made->rank,
         made->size, made->slots[SYMC_MEMORY_HOST].backend->name,
@@ -183,8 +183,9 @@ symmcoll_status_t symc_group_close(struct symmcoll_group *group)
     struct symmcoll_world *world = group->world;
     symmcoll_status_t status;
 
-    symc_queue_close(group->queue);
+    /* First: the monitor asks the queue as long as the group is listed. */
     symc_world_remove(world, &group->members);
+    symc_queue_close(group->queue);
     status = symc_slots_close(group);
     symc_segment_leave(group->segment);
     symc_world_return_staging(world, group->staging_nbytes);

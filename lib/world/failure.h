@@ -57,7 +57,8 @@ struct symc_members {
     struct symc_members *next;
     struct symmcoll_world *world;
     struct symmcoll_group *group; /* whose they are, in the layer above */
-    /* Whether nothing is queued, issued or running there; NULL: no group. */
+    /* Whether nothing is queued, issued or running there; NULL: there is no
+     * queue yet.  Under the world's lock. */
     bool (*is_over)(struct symmcoll_group *group);
     const char *name;
     int rank; /* this rank's, in the group */

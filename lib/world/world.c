@@ -366,6 +366,14 @@ void symc_world_add(struct symmcoll_world *world, struct symc_members *members)
     pthread_mutex_unlock(&world->lock);
 }
 
+void symc_world_watch_works(struct symmcoll_world *world,
+    struct symc_members *members, bool (*is_over)(struct symmcoll_group *))
+{
+    pthread_mutex_lock(&world->lock);
+    members->is_over = is_over;
+    pthread_mutex_unlock(&world->lock);
+}
+
 void symc_world_remove(
     struct symmcoll_world *world, struct symc_members *members)
 {

@@ -114,6 +114,10 @@ void symc_world_add(struct symmcoll_world *world, struct symc_members *members);
 void symc_world_remove(
     struct symmcoll_world *world, struct symc_members *members);
 
+/* The group has its queue now: how the monitor asks whether all has ended. */
+void symc_world_watch_works(struct symmcoll_world *world,
+    struct symc_members *members, bool (*is_over)(struct symmcoll_group *));
+
 /* The group after one in the list, NULL: the first; NULL at the end.  Nothing is
  * locked afterwards: who goes through the list knows that no group is being
  * released. */
