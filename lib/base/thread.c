@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* As of sched_setattr(2); not every C library has it. */
@@ -28,6 +29,8 @@ struct attributes {
 /* Long enough to write a flight recorder out. */
 #define PROMPT_NS (UINT64_C(500) * 1000)
 
+#define ATTEMPTS_MAX 500 /* to start a thread: about 0.1 s */
+
 void symc_thread_be_prompt(void)
 {
     struct attributes attributes = {0};
@@ -39,6 +42,23 @@ void symc_thread_be_prompt(void)
     attributes.size = sizeof(attributes);
     attributes.runtime_ns = PROMPT_NS;
     syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+/*
+ * The kernel has no thread for a process while another thread of it begins to
+ * execute a program, and says EAGAIN, as where there is a lack of them: try
+ * again for a while.
+ */
+static int create_thread(pthread_t *thread, const pthread_attr_t *attributes,
+    void *(*run)(void *), void *arg)
+{
+    const struct timespec pause = {0, 200000};
+    int error, attempts = 0;
+
+    while ((error = pthread_create(thread, attributes, run, arg)) == EAGAIN &&
+           ++attempts < ATTEMPTS_MAX)
+        (void)nanosleep(&pause, NULL);
+    return error;
 }
 
 symmcoll_status_t symc_thread_start(pthread_t *thread, const char *name,
@@ -54,10 +74,10 @@ symmcoll_status_t symc_thread_start(pthread_t *thread, const char *name,
         pthread_attr_setstacksize(&attributes, stack_nbytes);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(thread, &attributes, run, arg);
+    error = create_thread(thread, &attributes, run, arg);
     /* A program's thread-local data may not fit a small stack. */
     if (error == EINVAL && stack_nbytes > 0)
-        error = pthread_create(thread, NULL, run, arg);
+        error = create_thread(thread, NULL, run, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     if (error != 0) {

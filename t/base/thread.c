@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The library's threads start also where another thread of the process is about
+ * to execute a program: as long as it does, the kernel has no thread for us.
+ */
+#include "../tap.h"
+
+#include "base/thread.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define THREADS 3000
+
+static char path[4200];
+static _Atomic bool over;
+static _Atomic int refused; /* attempts to execute */
+
+/* A file that can be executed, but for what is in it. */
+static bool make_file(void)
+{
+    const char *build = getenv("T_BUILDDIR");
+    int fd;
+
+    snprintf(path, sizeof(path), "%.4000s/t/base/thread.XXXXXX",
+        build != NULL ? build : ".");
+    fd = mkstemp(path);
+    if (fd < 0 || write(fd, "\1\2\3\4", 4) != 4 || fchmod(fd, 0700) != 0)
+        return false;
+    return close(fd) == 0;
+}
+
+static void *execute(void *arg)
+{
+    char *const args[] = {path, NULL};
+
+    while (!atomic_load(&over)) {
+        execv(path, args);
+        if (errno != ENOEXEC)
+            break;
+        atomic_fetch_add(&refused, 1);
+    }
+    return arg;
+}
+
+static void *nothing(void *arg)
+{
+    return arg;
+}
+
+static int threads_start_beside_exec(void)
+{
+    pthread_t executing, thread;
+    int started = 0;
+
+    if (pthread_create(&executing, NULL, execute, NULL) != 0)
+        return 0;
+    while (atomic_load(&refused) == 0)
+        usleep(100);
+    while (started < THREADS &&
+           symc_thread_start(&thread, "t", SYMC_STACK_SMALL, nothing, NULL) ==
+               SYMMCOLL_OK &&
+           pthread_join(thread, NULL) == 0)
+        started++;
+    atomic_store(&over, true);
+    pthread_join(executing, NULL);
+    if (started < THREADS)
+        diag("after %d threads: %s", started, symmcoll_last_error());
+    return started == THREADS;
+}
+
+static void *inspect(void *arg)
+{
+    sigset_t blocked;
+
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    *(bool *)arg = sigismember(&blocked, SIGTERM) == 1 &&
+                   sigismember(&blocked, SIGINT) == 1;
+    return NULL;
+}
+
+static int signals_are_the_program_s(void)
+{
+    pthread_t thread;
+    sigset_t before;
+    bool blocked = false;
+
+    if (symc_thread_start(&thread, "t", SYMC_STACK_SMALL, inspect, &blocked) !=
+        SYMMCOLL_OK)
+        return 0;
+    pthread_join(thread, NULL);
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    return blocked && sigismember(&before, SIGTERM) == 0;
+}
+
+/* Address space for no stack at all: the limits are told. */
+static int lack_is_told(void)
+{
+    struct rlimit before, none = {0};
+    symmcoll_status_t status;
+    pthread_t thread;
+
+    getrlimit(RLIMIT_AS, &before);
+    none.rlim_max = before.rlim_max;
+    none.rlim_cur = 1 << 20;
+    setrlimit(RLIMIT_AS, &none);
+    status =
+        symc_thread_start(&thread, "t", SYMC_STACK_SMALL * 64, nothing, NULL);
+    setrlimit(RLIMIT_AS, &before);
+    diag("%s", symmcoll_last_error());
+    return status == SYMMCOLL_ERR_SYSTEM &&
+           strstr(symmcoll_last_error(), "RLIMIT_AS is 1048576") != NULL;
+}
+
+int main(void)
+{
+    const char *sanitizer = getenv("T_SANITIZER");
+
+    if (!make_file())
+        skip_all("no file to execute can be made");
+    plan(3);
+    alarm(300);
+    ok(threads_start_beside_exec(),
+        "threads start while another one tries to execute a program");
+    ok(signals_are_the_program_s(), "signals are blocked in them alone");
+    if (sanitizer != NULL && strcmp(sanitizer, "no") != 0)
+        skip(1, "a sanitizer needs address space of its own");
+    else
+        ok(lack_is_told(), "lack of address space is told with the limit");
+    unlink(path);
+    return done_testing();
+}
