@@ -117,7 +117,7 @@ struct symc_coll_ops {
     /* Which kinds it serves; NULL: all operations of all members. */
     bool (*serves)(const struct symc_kind_info *info);
     /* Do it, and return the final status; or begin, and return IN_PROGRESS and
-     * a token. */
+     * a token for test(), or where the backend has advance(), for that. */
     symmcoll_status_t (*start)(
         void *state, const struct symc_op *op, void **token);
     /* IN_PROGRESS or the final status, after which the token is the backend's.

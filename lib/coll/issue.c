@@ -5,6 +5,7 @@
  * another one is queued for the group's progress thread.
  */
 #include "coll/coll.h"
+#include "work/work.h"
 
 #include <string.h>
 
@@ -72,6 +73,8 @@ symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
     if (__builtin_expect(group->queue->issued != NULL, 0))
         symc_queue_settle(group->queue);
     status = symc_group_run(group, op);
+    if (__builtin_expect(status == SYMMCOLL_IN_PROGRESS, 0))
+        return symc_work_await(group->queue, op, ticket);
     symc_queue_leave(group->queue, ticket);
     return status;
 }

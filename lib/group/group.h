@@ -78,7 +78,8 @@ symmcoll_status_t symc_group_close(struct symmcoll_group *group);
 
 /* ---- run.c ---- */
 
-/* Run one operation, whose ticket is served, to its end. */
+/* Run one operation, whose ticket is served, to its end; or to IN_PROGRESS,
+ * where it is one that can be issued and waits for a peer. */
 symmcoll_status_t symc_group_run(
     struct symmcoll_group *group, struct symc_op *op);
 

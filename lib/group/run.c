@@ -133,8 +133,12 @@ symmcoll_status_t symc_group_run(
         host->state, op, &symc_group_flight(group, op)->token);
     if (__builtin_expect(
             op->memory != SYMC_MEMORY_HOST || status == SYMMCOLL_IN_PROGRESS,
-            0))
+            0)) {
+        if (op->memory == SYMC_MEMORY_HOST &&
+            host->backend->coll->advance != NULL)
+            return status;
         status = go_on(group, op, status);
+    }
     end(group, op, status);
     return status;
 }

@@ -74,20 +74,47 @@ void symc_host_list_missing(
         host->missing[peer] = true;
 }
 
+/* Where the number of an operation's line is in a channel. */
+static size_t seq_offset(const struct symc_op *op)
+{
+    return symc_line_of(op->wire) * sizeof(struct symc_header) +
+           offsetof(struct symc_header, seq);
+}
+
+/* Polling before a sleep, in nanoseconds. */
+static int64_t polling_ns(const struct symc_waiting *waiting)
+{
+    return waiting->oversubscribed ? waiting->yield_ns : waiting->spin_ns;
+}
+
+/* Whether an operation that waits for a peer's line may be ended later: by
+ * symc_host_advance(), and not by this call alone. */
+static bool may_end_later(
+    const struct symc_host *host, const struct symc_op *op, size_t counter)
+{
+    return host->resumable && counter == seq_offset(op) &&
+           op->memory == SYMC_MEMORY_HOST && op->kind != SYMC_OPEN_BACKEND &&
+           op->timeout_ns > polling_ns(host->core->waiting);
+}
+
 /* The slow part of symc_host_wait(), out of its way. */
 static __attribute__((noinline)) symmcoll_status_t wait_long(
     struct symc_host *host, const struct symc_op *op, int peer, size_t counter,
     uint64_t target)
 {
     const struct symc_core *core = host->core;
+    bool later = may_end_later(host, op, counter);
+    struct symc_wait_budget polling = {.timeout_ns = polling_ns(core->waiting)};
 
     switch (core->wait(core->group, counter_of(host, peer, counter), target,
-        peer, &host->budget)) {
+        peer, later ? &polling : &host->budget)) {
     case SYMC_WAIT_REACHED:
         return SYMMCOLL_OK;
     case SYMC_WAIT_STOPPED:
         return core->failure(core->group, op, peer);
     default:
+        if (later)
+            return SYMMCOLL_IN_PROGRESS;
         symc_host_list_missing(host, op, peer);
         /* It may have arrived at the last moment. */
         if (atomic_load_explicit(counter_of(host, peer, counter),
@@ -305,8 +332,7 @@ bool symc_host_publish(struct symc_host *host, const struct symc_op *op,
 symmcoll_status_t symc_host_collect(
     struct symc_host *host, const struct symc_op *op, uint32_t flags)
 {
-    size_t at = symc_line_of(op->wire) * sizeof(struct symc_header) +
-                offsetof(struct symc_header, seq);
+    size_t at = seq_offset(op);
     uint32_t what = pack(op, flags), seen = 0;
     uint64_t differs = flags;
 

@@ -150,13 +150,17 @@ static symmcoll_status_t start(
 
     (void)token;
     host->budget = (struct symc_wait_budget){.timeout_ns = op->timeout_ns};
+    host->resumable = algorithm != NULL && algorithm->resumable;
     if (algorithm != NULL)
         status = algorithm->run(host, op);
     else
         status = host->core->fail(SYMMCOLL_ERR_UNSUPPORTED,
             "%s: the host backend has no algorithm for it",
             symc_kind_name(op->kind));
-    symc_host_finish(host, op);
+    if (__builtin_expect(status == SYMMCOLL_IN_PROGRESS, 0))
+        symc_host_defer(host, op);
+    else
+        symc_host_finish(host, op);
     return status;
 }
 

@@ -37,6 +37,7 @@ struct symc_host {
     uint64_t finished;              /* operations up to this one have ended */
     uint64_t peers_done;            /* all peers have finished reading it */
     struct symc_wait_budget budget; /* of the operation under way */
+    bool resumable;                 /* the same may be ended by advance() */
 };
 
 /* An operation has ended, and with it the reading of the peers' lines. */
@@ -189,6 +190,8 @@ void symc_host_part(
 /* ---- issued.c: see struct symc_coll_ops ---- */
 
 bool symc_host_issue(void *state, const struct symc_op *op);
+/* The same for one that start() has published and that waits for a peer. */
+void symc_host_defer(struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_advance(
     void *state, const struct symc_op *op, enum symc_advance how);
 void symc_host_doze(void *state, const struct symc_op *op, int64_t until_ns);

@@ -34,6 +34,11 @@ bool symc_host_issue(void *state, const struct symc_op *op)
     return true;
 }
 
+void symc_host_defer(struct symc_host *host, const struct symc_op *op)
+{
+    issued_of(host, op)->suspect = false;
+}
+
 /* A rank whose line is not there yet, or -1. */
 static int find_missing(const struct symc_host *host, const struct symc_op *op)
 {

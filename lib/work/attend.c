@@ -46,6 +46,24 @@ static bool issue(struct symc_queue *queue, struct symmcoll_work *work)
            queue->ops.issue(queue->ops.group, &work->op);
 }
 
+void symc_queue_append(struct symc_queue *queue, struct symmcoll_work *work)
+{
+    work->next = NULL;
+    if (queue->issued != NULL)
+        queue->issued_tail->next = work;
+    else
+        queue->issued = work;
+    queue->issued_tail = work;
+}
+
+bool symc_queue_follow(struct symc_queue *queue, struct symmcoll_work *work)
+{
+    if (queue->issued == NULL || !issue(queue, work))
+        return false;
+    symc_queue_append(queue, work);
+    return true;
+}
+
 /* Under the ticket, in a group that has failed: the work has its status before
  * its owner has the work, so that who goes on calling fills no queue. */
 static void end_at_once(struct symc_queue *queue, struct symmcoll_work *work)
@@ -68,13 +86,8 @@ bool symc_queue_issue(struct symc_queue *queue, struct symmcoll_work *work)
         symc_queue_leave(queue, ticket);
         return true;
     }
-    if (work->issued) {
-        if (queue->issued != NULL)
-            queue->issued_tail->next = work;
-        else
-            queue->issued = work;
-        queue->issued_tail = work;
-    }
+    if (work->issued)
+        symc_queue_append(queue, work);
     symc_queue_leave(queue, ticket);
     /* The thread clears the flag with the ticket, where nothing is issued. */
     if (work->issued && !queue->attended)

@@ -18,6 +18,14 @@ uint64_t symc_queue_wait(struct symc_queue *queue, uint64_t ticket)
     return ticket;
 }
 
+/* What this thread has begun ends later: pass the ticket on, and look after it
+ * next.  The work may have gone with the ticket. */
+static void attend_to(struct symc_queue *queue, uint64_t ticket)
+{
+    symc_queue_leave(queue, ticket);
+    symc_queue_ask(queue);
+}
+
 /* Run the work at the head; only blocking calls can have earlier tickets. */
 static void run_one(struct symc_queue *queue, struct symmcoll_work *work)
 {
@@ -26,8 +34,17 @@ static void run_one(struct symc_queue *queue, struct symmcoll_work *work)
     if (atomic_load_explicit(&queue->serving, memory_order_acquire) !=
         work->ticket)
         symc_queue_wait(queue, work->ticket);
+    if (symc_queue_follow(queue, work)) {
+        attend_to(queue, work->ticket);
+        return;
+    }
     symc_queue_settle(queue);
     status = queue->ops.run(queue->ops.group, &work->op);
+    if (status == SYMMCOLL_IN_PROGRESS) {
+        symc_queue_append(queue, work);
+        attend_to(queue, work->ticket);
+        return;
+    }
     /* First the end, then the next ticket: whoever finds all tickets served
      * finds all callbacks queued. */
     symc_work_end(work, status);

@@ -9,7 +9,9 @@
  * the call publishes what the peers need and passes the ticket on.  They end in
  * the order of issue, by whoever takes the ticket and finds that the peers'
  * contributions are there: a waiter, the next blocking operation, or, where
- * nobody asks for some milliseconds, the progress thread (attend.c).
+ * nobody asks for some milliseconds, the progress thread (attend.c).  A small
+ * one that runs is like those that are issued from the moment in which it would
+ * sleep: only what runs to its end without a pause keeps its ticket.
  *
  * INVARIANT: no thread that holds the ticket waits for a work that was issued
  * after the oldest.
@@ -34,7 +36,7 @@ struct symmcoll_work;
 
 /* What a queue needs of its group. */
 struct symc_queue_ops {
-    /* Run one operation to its end. */
+    /* Run one operation to its end; or IN_PROGRESS, as if it had been issued. */
     symmcoll_status_t (*run)(void *group, struct symc_op *op);
     /* A wait for work has expired in blocking-wait mode: fail the group. */
     void (*expire)(void *group, const struct symc_op *op);
@@ -150,6 +152,13 @@ void symc_queue_release(struct symc_queue *queue);
 /* Issue a work, if it can be done at once, or end it where the group has
  * failed. */
 bool symc_queue_issue(struct symc_queue *queue, struct symmcoll_work *work);
+
+/* Under the ticket: a work has begun, and is now the latest of those issued. */
+void symc_queue_append(struct symc_queue *queue, struct symmcoll_work *work);
+
+/* Under its ticket: issue a queued work, where others are issued and it need
+ * not wait for them. */
+bool symc_queue_follow(struct symc_queue *queue, struct symmcoll_work *work);
 
 /* Under the ticket: end what can be ended.  Returns the deadline of the oldest
  * one that is left, 0 where it has none yet, SYMC_NEVER where none is left. */

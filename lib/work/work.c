@@ -5,6 +5,8 @@
  */
 #include "work/work.h"
 
+#include "base/cancel.h"
+
 #include <sched.h>
 #include <stdlib.h>
 
@@ -201,6 +203,45 @@ symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
     expire(work);
     await(work, SYMC_NEVER);
     return result(work);
+}
+
+/* The same for an operation that no memory is left to note: with the ticket. */
+static symmcoll_status_t await_here(
+    struct symc_queue *queue, const struct symc_op *op)
+{
+    int64_t deadline = symc_deadline_ns(symc_now_ns(), op->timeout_ns);
+    symmcoll_status_t status;
+
+    for (;;) {
+        status = queue->ops.advance(queue->ops.group, op,
+            symc_now_ns() >= deadline ? SYMC_ADVANCE_EXPIRED
+                                      : SYMC_ADVANCE_LOOK);
+        if (status != SYMMCOLL_IN_PROGRESS)
+            return status;
+        queue->ops.doze(queue->ops.group, op, deadline);
+    }
+}
+
+symmcoll_status_t symc_work_await(
+    struct symc_queue *queue, const struct symc_op *op, uint64_t ticket)
+{
+    int cancel = symc_cancel_disable();
+    struct symmcoll_work *work = symc_work_create(queue, op);
+    symmcoll_status_t status;
+
+    if (work == NULL) {
+        status = await_here(queue, op);
+        symc_queue_leave(queue, ticket);
+    } else {
+        work->issued = true;
+        symc_queue_append(queue, work);
+        symc_queue_leave(queue, ticket);
+        await_issued(work, SYMC_NEVER);
+        status = result(work);
+        symc_work_release(work);
+    }
+    symc_cancel_restore(cancel);
+    return status;
 }
 
 symmcoll_status_t symmcoll_work_test(struct symmcoll_work *work)

@@ -32,6 +32,13 @@ struct symmcoll_work {
     char detail[SYMC_DETAIL_MAX];
 };
 
+/* ---- work.c ---- */
+
+/* Under the ticket, which is passed on: wait for an operation that has begun
+ * and ends later. */
+symmcoll_status_t symc_work_await(
+    struct symc_queue *queue, const struct symc_op *op, uint64_t ticket);
+
 /* ---- handle.c ---- */
 
 /* Made by a queue, from a spare where there is one: one holder is the caller,

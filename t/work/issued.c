@@ -7,6 +7,9 @@
 #include "../coll/data.h"
 #include "../tap.h"
 
+#include "group/group.h"
+#include "host/wire.h"
+
 #include <symmcoll.h>
 
 #include <pthread.h>
@@ -16,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define RANKS_MAX 5
 #define AHEAD 20       /* operations that a rank may have under way */
@@ -368,6 +372,76 @@ static int waiting_leaves_the_way_free(struct symmcoll_group *group, int rank)
            second == size;
 }
 
+/* ---- who waits in a blocking call holds up no other thread ---- */
+
+static bool has_published(
+    const struct symmcoll_group *group, int rank, uint64_t number)
+{
+    struct symc_channel *channel = group->peers.channels[rank];
+
+    return atomic_load(&symc_header_at(channel, number)->seq) >= number;
+}
+
+static bool await_published(
+    const struct symmcoll_group *group, int rank, uint64_t number)
+{
+    for (int ms = 0; ms < 20000; ms++) {
+        if (has_published(group, rank, number))
+            return true;
+        usleep(1000);
+    }
+    diag("rank %d has not published operation %llu", rank,
+        (unsigned long long)number);
+    return false;
+}
+
+struct caller {
+    struct symmcoll_group *group;
+    int64_t out;
+    symmcoll_status_t status;
+};
+
+static void *block(void *arg)
+{
+    struct caller *caller = arg;
+    int64_t in = 1;
+
+    caller->status = sum(caller->group, &caller->out, &in, NULL);
+    return NULL;
+}
+
+/* Rank 0 blocks in one thread, and issues in another; the others come to the
+ * first operation when they have seen the line of the last. */
+static int blocking_leaves_the_way_free(struct symmcoll_group *group, int rank)
+{
+    struct caller caller = {.group = group};
+    struct symmcoll_work *works[2] = {NULL};
+    int64_t in = 1, out[3] = {0};
+    int size = symmcoll_group_size(group);
+    bool right = begin(group, rank);
+    uint64_t number = group->wire;
+    pthread_t thread;
+
+    if (rank != 0) {
+        right = right && await_published(group, 0, number + 3);
+        for (int i = 0; i < 3; i++)
+            right = sum(group, &out[i], &in, NULL) == SYMMCOLL_OK &&
+                    out[i] == size && right;
+        return right;
+    }
+    right = pthread_create(&thread, NULL, block, &caller) == 0 && right;
+    right = await_published(group, 0, number + 1) && right;
+    for (int i = 0; i < 2; i++)
+        right = sum(group, &out[i], &in, &works[i]) == SYMMCOLL_OK && right;
+    for (int i = 0; i < 2; i++) {
+        right = symmcoll_work_wait(works[i], -1) == SYMMCOLL_OK &&
+                out[i] == size && right;
+        symmcoll_work_free(works[i]);
+    }
+    pthread_join(thread, NULL);
+    return right && caller.status == SYMMCOLL_OK && caller.out == size;
+}
+
 int main(void)
 {
     const char *sanitizer = getenv("T_SANITIZER");
@@ -396,5 +470,9 @@ int main(void)
         "a work of a group that has failed has ended at once");
     both_run(2, waiting_leaves_the_way_free,
         "a thread that waits leaves the way free for others");
+    both_run(2, blocking_leaves_the_way_free,
+        "a thread that blocks leaves the way free for others");
+    both_run(3, blocking_leaves_the_way_free,
+        "a thread that blocks leaves the way free for others");
     return done_testing();
 }
