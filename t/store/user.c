@@ -273,6 +273,23 @@ static void without_comparing(void)
     symmcoll_store_close(store);
 }
 
+static void without_removing(void)
+{
+    struct table table;
+    struct symmcoll_store_functions functions = least(&table);
+    struct symmcoll_store *store;
+    bool good = true;
+
+    functions.remove = NULL;
+    store = open_store(&functions);
+    for (int i = 0; i < 3 && good; i++)
+        good = symmcoll_store_barrier(store, "b", 0, 1, 5) == SYMMCOLL_OK;
+    if (!good)
+        diag("%s", symmcoll_last_error());
+    ok(good, "a barrier does not need remove, time after time");
+    symmcoll_store_close(store);
+}
+
 static void refused(void)
 {
     struct table table;
@@ -474,10 +491,11 @@ static void joining(void)
 int main(void)
 {
     alarm(120);
-    plan(COMMON_POINTS + 24);
+    plan(COMMON_POINTS + 25);
     few_functions();
     all_functions();
     without_comparing();
+    without_removing();
     refused();
     failing();
     waiting();
