@@ -160,7 +160,9 @@ symmcoll_status_t symc_password_read(
     if (n == SYMC_SECRET_MAX)
         n--;
     password[n] = '\0';
-    password[strcspn(password, "\r\n")] = '\0';
+    /* Nothing of what follows the line stays: all bytes are compared. */
+    n = (ssize_t)strcspn(password, "\r\n");
+    explicit_bzero(password + n, SYMC_SECRET_MAX - (size_t)n);
     if (password[0] != '\0' && strlen(password) < SYMC_SECRET_MAX - 1)
         return SYMMCOLL_OK;
     explicit_bzero(password, SYMC_SECRET_MAX);

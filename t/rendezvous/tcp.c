@@ -4,6 +4,7 @@
  * that the environment says, at a server that is there already.
  */
 #include "t/ranks.h"
+#include "t/store/certs.h"
 #include "t/store/helpers.h"
 #include "t/store/stranger.h"
 #include "t/tap.h"
@@ -106,6 +107,23 @@ static int run_env(int rank, int size, void *arg)
     return run_worlds(rank, size, NULL);
 }
 
+/* A port, a password and TLS, all of them from the settings. */
+static int run_settings(int rank, int size, void *arg)
+{
+    const struct certs *certs = arg;
+    char number[8];
+
+    snprintf(number, sizeof number, "%d", port);
+    setenv("MASTER_ADDR", "127.0.0.1", 1);
+    setenv("SYMMCOLL_STORE_SERVE", "on", 1);
+    setenv("SYMMCOLL_STORE_PORT", number, 1);
+    setenv("SYMMCOLL_STORE_PASSWORD_FILE", certs->cert, 1);
+    setenv("SYMMCOLL_STORE_TLS_CERT", certs->cert, 1);
+    setenv("SYMMCOLL_STORE_TLS_KEY", certs->key, 1);
+    setenv("SYMMCOLL_STORE_TLS_CA", certs->cert, 1);
+    return run_worlds(rank, size, NULL);
+}
+
 static int refuse_password(int rank, int size, void *arg)
 {
     struct symmcoll_world *world;
@@ -179,10 +197,11 @@ int main(void)
 {
     int statuses[2] = {-1, -1};
     char url[64];
+    struct certs certs = {"", ""};
     pid_t server;
 
     alarm(300);
-    plan(8);
+    plan(9);
     snprintf(method, sizeof method, "tcp://127.0.0.1:%d", free_port());
     ok(all_fine(NULL), "processes join through the store that rank 0 serves");
     snprintf(method, sizeof method, "tcp://127.0.0.1:%d", free_port());
@@ -203,6 +222,14 @@ int main(void)
     ok(ranks_spawn(2, run_env, &port, statuses) && statuses[0] == 0 &&
             statuses[1] == 0,
         "under torchrun, whose agent has that port, at the next one");
+    port = free_port();
+    if (make_certs(&certs))
+        ok(ranks_spawn(2, run_settings, &certs, statuses) && statuses[0] == 0 &&
+                statuses[1] == 0,
+            "port, password and TLS of that store are settings");
+    else
+        skip(1, "no openssl");
+    remove_certs(&certs);
     ok(ranks_spawn(1, refuse_password, NULL, statuses) && statuses[0] == 0,
         "a password in store.url is refused, and not repeated");
     if (!has_program("redis-server")) {
