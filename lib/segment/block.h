@@ -79,8 +79,7 @@ struct symc_block {
     char node[SYMC_NODE_MAX];        /* host.node; "": this machine */
 
     _Alignas(SYMC_LINE) _Atomic uint32_t liveness; /* robust futex */
-    _Atomic uint32_t
-        left; /* SYMC_LEFT_MARK where `life` is a orderly shutdown */
+    _Atomic uint32_t left; /* SYMC_LEFT_MARK beside SYMC_LIVENESS_SHUTDOWN */
     _Alignas(SYMC_LINE) _Atomic uint32_t users; /* threads: how many map it */
     _Atomic uint32_t dumped;   /* 1: its flight recorder has been written out */
     _Atomic uint32_t failures; /* groups this rank has failed, so far */

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -30,11 +31,13 @@ _Static_assert(sizeof(struct symc_origin) % SYMC_FALSE_SHARING == 0,
 
 symmcoll_status_t symc_origin_create(struct symc_origin **origin)
 {
-    struct symc_origin *made = symc_alloc(1, sizeof(*made));
+    struct symc_origin *made = aligned_alloc(SYMC_FALSE_SHARING, sizeof(*made));
     symmcoll_status_t status;
 
     if (made == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
+        return symc_fail(
+            SYMMCOLL_ERR_NO_MEMORY, "init: %zu bytes asked for", sizeof(*made));
+    memset(made, 0, sizeof(*made));
     status = make_mark(&made->alive);
     if (status != SYMMCOLL_OK) {
         free(made);

@@ -207,14 +207,37 @@ static void both(int n, rank_fn body, const char *sentence)
     ok(threads_run(n, body), "%s (ranks: %d as threads)", sentence, n);
 }
 
+/* ---- where waiting threads read ---- */
+
+#define ORIGINS 16
+
+static bool are_in_lines_of_their_own(void)
+{
+    struct symc_origin *origins[ORIGINS];
+    bool right = true;
+
+    for (int i = 0; i < ORIGINS; i++) {
+        if (symc_origin_create(&origins[i]) != SYMMCOLL_OK)
+            return false;
+        right = (uintptr_t)origins[i] % SYMC_FALSE_SHARING == 0 && right;
+    }
+    for (int i = 0; i < ORIGINS; i++) {
+        symc_callbacks_stop(&origins[i]->callbacks);
+        symc_origin_release(origins[i]);
+    }
+    return right;
+}
+
 int main(void)
 {
-    plan(9);
+    plan(10);
     both(2, a_callback_is_given_its_work,
         "a callback is given its work, which may have been released");
     both(2, a_callback_is_given_the_detail,
         "a callback of a failed work finds the detail");
     both(2, wrong_use, "notify without a work or a function is INVALID");
     callbacks_wait();
+    ok(are_in_lines_of_their_own(),
+        "what waiting threads read is in lines of its own");
     return done_testing();
 }
