@@ -230,15 +230,17 @@ struct symc_trace_entry *symc_trace_start(
 void symc_trace_end(const struct symc_trace_writer *writer,
     struct symc_trace_entry *entry, bool completed)
 {
-    unsigned int group;
+    unsigned int group, kind;
 
     if (writer == NULL || entry == NULL)
         return;
+    /* A stray store may have changed them. */
     group = __atomic_load_n(&entry->group, __ATOMIC_RELAXED);
+    kind = __atomic_load_n(&entry->kind, __ATOMIC_RELAXED);
     atomic_store_explicit(
         &entry->completed, symc_ticks(), memory_order_relaxed);
-    if (completed && group < SYMC_TRACE_GROUPS &&
-        symc_kinds[entry->kind].counter == SYMC_COUNT_COLLECTIVE)
+    if (completed && group < SYMC_TRACE_GROUPS && kind < SYMC_KIND_COUNT &&
+        symc_kinds[kind].counter == SYMC_COUNT_COLLECTIVE)
         atomic_store_explicit(&writer->ring->groups[group].completed,
             entry->seq, memory_order_relaxed);
     /* From here on the slot may be another's. */

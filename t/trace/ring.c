@@ -54,6 +54,25 @@ static int latest_replace_oldest(void)
     return good;
 }
 
+/* A stray store has changed the kind of an operation that is under way. */
+static int unknown_kinds_end(void)
+{
+    struct symc_trace_ring *ring = make_ring(4);
+    struct symc_op op = make_op(1, 12);
+    int good = 1;
+
+    for (unsigned int kind = SYMC_KIND_COUNT; kind <= UINT8_MAX; kind++) {
+        struct symc_trace_entry *entry = symc_trace_start(WRITER(ring), 0, &op);
+
+        entry->kind = (uint8_t)kind;
+        symc_trace_end(WRITER(ring), entry, true);
+        good = good && atomic_load(&ring->groups[0].completed) == 0 &&
+               atomic_load(&entry->state) == SYMC_TRACE_COMPLETED;
+    }
+    free(ring);
+    return good;
+}
+
 static int fields_come_back(void)
 {
     struct symc_trace_ring *ring = make_ring(4);
@@ -356,7 +375,7 @@ static int readers_see_whole_entries(int nwriters)
 
 int main(void)
 {
-    plan(14);
+    plan(15);
     ok(latest_replace_oldest(), "the latest entries replace the oldest");
     ok(fields_come_back(), "an entry comes back as it was recorded");
     ok(stuck_entry_stays(), "an operation under way is never overwritten");
@@ -364,6 +383,7 @@ int main(void)
     ok(off_records_nothing(), "capacity 0 records nothing");
     ok(torn_entry_is_left_out(), "a torn entry is left out");
     ok(nonsense_is_left_out(), "entries that make no sense are left out");
+    ok(unknown_kinds_end(), "one of no kind ends, and counts nowhere");
     ok(heads_are_checked(), "a corrupt head is refused");
     ok(group_table_ends(), "a full table of groups returns -1");
     ok(group_counts_follow(), "a group's latest sequence numbers are kept");
