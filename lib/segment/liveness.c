@@ -217,6 +217,10 @@ bool symc_liveness_format_end(
     char how[64];
     int code = 0, sig = 0, status;
 
+    if (peer->view.block == NULL) {
+        snprintf(buffer, nbytes, "died on another machine");
+        return false;
+    }
     if (atomic_load_explicit(&peer->view.block->liveness,
             memory_order_acquire) == SYMC_LIVENESS_GAVE_UP) {
         snprintf(buffer, nbytes, "gave up during init");

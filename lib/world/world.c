@@ -270,6 +270,8 @@ static symmcoll_status_t check_nodes(const struct symmcoll_world *world)
 
     format_node(&world->peers[world->rank], mine, sizeof(mine));
     for (int r = 0; r < world->size; r++) {
+        if (world->peers[r].view.block == NULL)
+            continue; /* whether that can be served is the backend's */
         if (strcmp(format_node(&world->peers[r], other, sizeof(other)), mine) !=
             0)
             return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,

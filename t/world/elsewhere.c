@@ -49,6 +49,7 @@ static int does_without(struct symmcoll_group *group, int rank)
     struct symc_failure note;
     const bool missing[2] = {false, true};
     size_t nbytes;
+    char end[64];
     bool right = true;
 
     if (rank == 1)
@@ -58,6 +59,7 @@ static int does_without(struct symmcoll_group *group, int rank)
     RIGHT(symc_host_backend.probe(&group->peers) == SYMMCOLL_ERR_UNSUPPORTED &&
           strstr(symmcoll_last_error(), "found member 1 on another") != NULL);
     RIGHT(symc_liveness_state(&group->world->peers[1]) == SYMC_LIVENESS_ALIVE);
+    RIGHT(!symc_liveness_format_end(&group->world->peers[1], end, sizeof(end)));
     RIGHT(symc_world_ring(group->world, 1, &nbytes) == NULL);
     RIGHT(symc_world_dump(group->world, 1, "/dev/null", 0, "why") ==
           SYMMCOLL_ERR_INVALID);
