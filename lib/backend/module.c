@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 const char *symc_module_folder(void)
 {
@@ -37,6 +38,14 @@ bool symc_module_name(const char *file, char *name, size_t nbytes)
     return true;
 }
 
+/* What is there, and is no file: opening a FIFO would wait for a writer. */
+static bool is_other(const char *path)
+{
+    struct stat found;
+
+    return stat(path, &found) == 0 && !S_ISREG(found.st_mode);
+}
+
 symmcoll_status_t symc_module_load(
     const char *name, const struct symc_backend **backend)
 {
@@ -51,6 +60,10 @@ symmcoll_status_t symc_module_load(
             name) >= (int)sizeof(path))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "module %.64s: its path is longer than %d bytes", name, PATH_MAX);
+    if (is_other(path))
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "module %s: expected a regular file, found something else at %s",
+            name, path);
     module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (module == NULL)
         return symc_fail(

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- what is none ---- */
@@ -64,7 +65,7 @@ static bool write_rubbish(const char *folder)
 static void remove_modules(const char *folder)
 {
     static const char *const names[] = {
-        "rubbish", "old_module", "empty_module"};
+        "rubbish", "fifo", "old_module", "empty_module"};
     char path[PATH_MAX];
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -77,10 +78,16 @@ static void remove_modules(const char *folder)
 /* What is in the folder, and is no module of ours. */
 static void test_strange_files(const char *folder)
 {
+    char path[PATH_MAX];
+
     setenv("SYMMCOLL_MODULE_DIR", folder, 1);
     ok(write_rubbish(folder) &&
             is_refused("rubbish", SYMMCOLL_ERR_UNSUPPORTED, folder),
         "a file that is no module is UNSUPPORTED");
+    snprintf(path, sizeof(path), "%s/symmcoll_fifo.so", folder);
+    ok(mkfifo(path, 0600) == 0 && is_refused("fifo", SYMMCOLL_ERR_UNSUPPORTED,
+                                      "expected a regular file"),
+        "and so is a FIFO, without waiting for who writes to it");
     if (!build_module(folder, "old_module") ||
         !build_module(folder, "empty_module")) {
         skip(2, "no compiler: T_CC and T_SRCDIR name none");
@@ -110,7 +117,7 @@ static void test_refusals(void)
     ok(is_refused(endless, SYMMCOLL_ERR_INVALID, "longer than"),
         "a name without end is INVALID");
     if (mkdtemp(folder) == NULL) {
-        skip(3, "no scratch folder");
+        skip(4, "no scratch folder");
         return;
     }
     test_strange_files(folder);
