@@ -299,7 +299,6 @@ static void begin_exchange(struct state *state)
     }
     state->sent[exchange->rank] = true;
     state->arrived[exchange->rank] = true;
-    state->unsent = exchange->size - 1;
     state->missing = exchange->size - 1;
 }
 
@@ -307,8 +306,11 @@ symmcoll_status_t symc_bootstrap_inbox_exchange(
     struct symc_bootstrap_inbox *inbox,
     const struct symc_bootstrap_inbox_exchange *exchange, int fd, int *fds)
 {
-    struct state state = {
-        .exchange = exchange, .fd = fd, .fds = fds, .refusing = -1};
+    struct state state = {.exchange = exchange,
+        .fd = fd,
+        .fds = fds,
+        .refusing = -1,
+        .unsent = exchange->size - 1};
     size_t size = (size_t)exchange->size;
     symmcoll_status_t status = SYMMCOLL_ERR_NO_MEMORY;
 
@@ -323,6 +325,7 @@ symmcoll_status_t symc_bootstrap_inbox_exchange(
             fds[r] = -1;
         }
     }
+    *exchange->deserted = status != SYMMCOLL_OK && state.unsent > 0;
     free(state.sent);
     free(state.arrived);
     return status;

@@ -46,6 +46,7 @@ struct symc_bootstrap_inbox_exchange {
      * nobody is to be waited for; -1: all may come. */
     int (*find_gone)(void *arg, const bool *arrived);
     void *arg;
+    bool *deserted; /* out: it has failed, and a member waits for this rank */
 };
 
 /*

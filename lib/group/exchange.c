@@ -8,12 +8,14 @@
 #include "group/group.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 /* An exchange under way, and the member that has finalized before it has sent;
  * -1: none has. */
 struct waiting {
     struct symmcoll_group *group;
     int left;
+    bool deserted; /* it has ended, and others wait for this rank */
 };
 
 static int find_gone(void *arg, const bool *arrived)
@@ -33,20 +35,30 @@ static int find_gone(void *arg, const bool *arrived)
     return waiting->left;
 }
 
-/* Why an exchange has failed: the group's reason, where it has one. */
+/* Why an exchange has failed: the group's reason, which an error becomes that
+ * the others would wait for. */
 static symmcoll_status_t find_reason(
     const struct waiting *waiting, symmcoll_status_t status)
 {
+    const struct symmcoll_group *group = waiting->group;
     struct symc_members *members = &waiting->group->members;
     char detail[SYMC_DETAIL_MAX], who[SYMC_RANK_TEXT];
     int left = waiting->left;
 
     /* Others are errors of this rank's own. */
-    if (status != SYMMCOLL_ERR_TIMEOUT && status != SYMMCOLL_ERR_ABORTED)
+    if (status != SYMMCOLL_ERR_TIMEOUT && status != SYMMCOLL_ERR_ABORTED &&
+        !waiting->deserted)
         return status;
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     if (symc_monitor_tells_death(members))
         return symc_members_status(members, NULL);
+    if (status != SYMMCOLL_ERR_TIMEOUT && status != SYMMCOLL_ERR_ABORTED) {
+        symc_members_raise(members, status, NULL, NULL,
+            "exchange of descriptors of group %s: %s: %s", members->name,
+            symc_format_rank(&members->ranks, group->rank, getpid(), who),
+            detail);
+        return symc_members_status(members, NULL);
+    }
     if (left < 0)
         return symc_fail(status, "%s", detail);
     symc_members_raise(members, SYMMCOLL_ERR_PEER, NULL, NULL,
@@ -61,7 +73,7 @@ static symmcoll_status_t exchange_all(
     struct symmcoll_group *group, int fd, int *fds)
 {
     struct symmcoll_world *world = group->world;
-    struct waiting waiting = {group, -1};
+    struct waiting waiting = {group, -1, false};
     struct symc_bootstrap_inbox_exchange exchange = {.group = group->id,
         .number = group->exchanges++,
         .rank = group->rank,
@@ -71,7 +83,8 @@ static symmcoll_status_t exchange_all(
         .deadline_ns =
             symc_deadline_ns(symc_now_ns(), world->config->timeouts_init),
         .find_gone = find_gone,
-        .arg = &waiting};
+        .arg = &waiting,
+        .deserted = &waiting.deserted};
     symmcoll_status_t status =
         symc_bootstrap_inbox_exchange(&world->inbox, &exchange, fd, fds);
 

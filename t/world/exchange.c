@@ -26,6 +26,7 @@ enum how {
     DIES,
     FINALIZES,
     ABORTS,
+    LACKS,
     COMES
 };
 
@@ -34,6 +35,17 @@ static symmcoll_status_t exchange(struct faults_rank *self, int *fds)
     const struct symc_core *core = &self->group->core;
 
     return core->exchange(core->group, STDERR_FILENO, fds);
+}
+
+/* The ways to the others are gone, as where a program closes what it does not
+ * know. */
+static void lose_ways(struct faults_rank *self, int *fds)
+{
+    for (int r = 0; r < SIZE; r++) {
+        if (r != self->rank)
+            dup2(STDERR_FILENO, self->world->peers[r].inbox);
+    }
+    exchange(self, fds);
 }
 
 /* All but the victim exchange; what that does is up to the test. */
@@ -49,6 +61,8 @@ static int exchange_all(struct faults_rank *self)
         faults_pass(self, 1);
         if (how == ABORTS)
             symmcoll_group_abort(self->group, "out of disk");
+        if (how == LACKS)
+            lose_ways(self, fds);
         if (how != FINALIZES)
             faults_pass(self, 2);
         return faults_finalize(self);
@@ -67,10 +81,12 @@ static bool told(const struct faults_job *job, double began, enum how how)
 {
     static const symmcoll_status_t statuses[] = {[DIES] = SYMMCOLL_ERR_PEER,
         [FINALIZES] = SYMMCOLL_ERR_PEER,
-        [ABORTS] = SYMMCOLL_ERR_CANCELED};
+        [ABORTS] = SYMMCOLL_ERR_CANCELED,
+        [LACKS] = SYMMCOLL_ERR_SYSTEM};
     static const char *const words[] = {[DIES] = "killed by SIGKILL",
         [FINALIZES] = "has finalized, and an exchange",
-        [ABORTS] = "rank 1 aborted group"};
+        [ABORTS] = "rank 1 aborted group",
+        [LACKS] = "/0: rank 1 (pid "};
     bool good = true;
 
     for (int r = 0; r < SIZE; r++) {
@@ -282,7 +298,7 @@ static int exchange_among_threads(struct symmcoll_group *group, int rank)
 
 int main(void)
 {
-    plan(11);
+    plan(13);
     own_network = unshare(CLONE_NEWNET) == 0;
     faults_begin();
     try_processes();
@@ -291,6 +307,7 @@ int main(void)
     try(DIES, "dies");
     try(FINALIZES, "has finalized");
     try(ABORTS, "fails the group");
+    try(LACKS, "cannot send");
     succeed();
     fail_alike();
     faults_end();
