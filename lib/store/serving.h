@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server as its files share it: replies.c, channels.c, then commands.c, then
+ * The server as its files share it: replies.c, channels.c, then the commands, then
  * connection.c, then server.c.  All of it runs in the server's thread.
  */
 #ifndef SYMC_STORE_SERVING_H
