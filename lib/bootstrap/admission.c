@@ -211,6 +211,23 @@ static void complete_rendezvous(struct symc_bootstrap_server *server,
         announce(server, rendezvous);
 }
 
+/* One more rank of a rendezvous that has failed hears why; the last one ends
+ * it. */
+static void inform_of_failure(struct symc_bootstrap_server *server,
+    struct symc_bootstrap_client *client,
+    struct symc_bootstrap_rendezvous *rendezvous)
+{
+    bool all = true;
+
+    rendezvous->informed[client->hello.rank] = true;
+    for (int r = 0; r < rendezvous->size; r++)
+        all = all && rendezvous->informed[r];
+    symc_bootstrap_inform(
+        server, client, rendezvous->failure, rendezvous->text);
+    if (all)
+        symc_bootstrap_drop_rendezvous(server, rendezvous);
+}
+
 void symc_bootstrap_admit(
     struct symc_bootstrap_server *server, struct symc_bootstrap_client *client)
 {
@@ -248,15 +265,7 @@ void symc_bootstrap_admit(
             return;
         }
     } else if (rendezvous->failure != SYMMCOLL_OK) {
-        bool everybody = true;
-
-        rendezvous->informed[hello->rank] = true;
-        for (int r = 0; r < rendezvous->size; r++)
-            everybody = everybody && rendezvous->informed[r];
-        symc_bootstrap_inform(
-            server, client, rendezvous->failure, rendezvous->text);
-        if (everybody)
-            symc_bootstrap_drop_rendezvous(server, rendezvous);
+        inform_of_failure(server, client, rendezvous);
         return;
     }
     if (rendezvous->ranks[hello->rank] != NULL) {
