@@ -20,7 +20,9 @@ static symmcoll_status_t check(
     size_t nbytes;
 
     memcpy(&nbytes, given, sizeof(nbytes));
-    /* All members are aligned like the size: no size cuts one in two. */
+    /* A size of whole words cuts no member in two, for a member that comes later
+     * begins a word: never in the padding at the end, which programs that were
+     * built without it have not set. */
     if (nbytes < kind->least || nbytes > SIZE_LIMIT ||
         nbytes % sizeof(size_t) != 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
