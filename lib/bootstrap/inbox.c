@@ -155,8 +155,9 @@ static bool belongs(
            !state->arrived[message->rank];
 }
 
-/* Put what has arrived with what had before; false where there is no more. */
-static bool receive_one(struct symc_bootstrap_inbox *inbox)
+/* Put what has arrived with what had before; false where there is no more, or
+ * with an errno where nothing can be received any more. */
+static bool receive_one(struct symc_bootstrap_inbox *inbox, int *failed)
 {
     struct symc_bootstrap_parcel *made = symc_alloc(1, sizeof(*made));
     struct symc_bootstrap_parcel **last = &inbox->kept;
@@ -179,6 +180,8 @@ static bool receive_one(struct symc_bootstrap_inbox *inbox)
         free_parcel(made);
     else
         *last = made;
+    if (error == EBADF || error == ENOTSOCK)
+        *failed = error;
     return error == 0 || error == EMFILE || error == EMSGSIZE;
 }
 
@@ -209,14 +212,20 @@ static void take_parcels(
     }
 }
 
-static void receive_parcels(
+static symmcoll_status_t receive_parcels(
     struct symc_bootstrap_inbox *inbox, struct state *state)
 {
+    int failed = 0;
+
     pthread_mutex_lock(&inbox->lock);
-    while (receive_one(inbox))
+    while (receive_one(inbox, &failed))
         ;
     take_parcels(inbox, state);
     pthread_mutex_unlock(&inbox->lock);
+    return failed == 0 || state->missing == 0
+               ? SYMMCOLL_OK
+               : symc_fail_errno(SYMMCOLL_ERR_SYSTEM, failed,
+                     "exchange: this rank's inbox");
 }
 
 /* ---- the exchange ---- */
@@ -266,7 +275,8 @@ static symmcoll_status_t run_exchange(
 
         if (gone < 0)
             status = send_parcels(state);
-        receive_parcels(inbox, state);
+        if (status == SYMMCOLL_OK)
+            status = receive_parcels(inbox, state);
         if (status != SYMMCOLL_OK)
             return status;
         if (state->missing == 0 && state->unsent == 0)

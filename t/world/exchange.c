@@ -181,6 +181,42 @@ static void fail_alike(void)
         "next one succeeds");
 }
 
+/* One has lost its inbox, and with it what the others send. */
+static int one_is_deaf(struct faults_rank *self)
+{
+    int fds[SIZE] = {-1, -1, -1};
+
+    if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
+        return 1;
+    if (self->rank == VICTIM)
+        dup2(STDERR_FILENO, self->world->inbox.fd);
+    faults_note(self, exchange(self, fds));
+    for (int r = 0; r < SIZE; r++) {
+        if (fds[r] >= 0)
+            close(fds[r]);
+    }
+    return faults_barrier(self) == SYMMCOLL_OK ? faults_finalize(self) : 1;
+}
+
+static void name_no_other(void)
+{
+    double began = faults_now();
+    struct faults_job job;
+    bool good = true;
+
+    faults_start(&job, SIZE, one_is_deaf, NULL);
+    for (int r = 0; r < SIZE; r++) {
+        const struct faults_note *note = faults_told(&job, r, 0);
+
+        good = (r == VICTIM ? faults_said(note, SYMMCOLL_ERR_SYSTEM,
+                                  "this rank's inbox: ", NULL)
+                            : faults_said(note, SYMMCOLL_OK, NULL)) &&
+               note->at - began < FAULTS_KNOWN && good;
+    }
+    ok(faults_finish(&job, 0) && good,
+        "a rank that cannot receive does not wait for the others");
+}
+
 /* ---- without a name ---- */
 
 #define TIMES 50
@@ -298,7 +334,7 @@ static int exchange_among_threads(struct symmcoll_group *group, int rank)
 
 int main(void)
 {
-    plan(13);
+    plan(14);
     own_network = unshare(CLONE_NEWNET) == 0;
     faults_begin();
     try_processes();
@@ -310,6 +346,7 @@ int main(void)
     try(LACKS, "cannot send");
     succeed();
     fail_alike();
+    name_no_other();
     faults_end();
     return done_testing();
 }
