@@ -333,6 +333,9 @@ static symmcoll_status_t receive_answer(struct joiner *joiner)
             "%llu",
             joiner->args->size * SYMC_BOOTSTRAP_FDS, joiner->args->size,
             (unsigned long long)files.rlim_cur);
+    } else if (error != 0 && error != EPIPE) {
+        status = symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
+            "init: this rank's connection to the bootstrap server");
     } else if (error != 0) {
         status = joiner->args->server == NULL
                      ? symc_fail(SYMMCOLL_ERR_PEER,

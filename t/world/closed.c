@@ -2,13 +2,15 @@
 /*
  * A program that closes all descriptors that it does not know, as daemons and
  * some libraries do, and then opens others, goes on: what stands under the
- * numbers of its peers' pidfds is not asked whether they live.
+ * numbers of its peers' pidfds is not asked whether they live.  Where it does so
+ * during init that fails with the reason.
  */
 #include "t/ranks.h"
 #include "t/tap.h"
 #include "t/world/faults.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #define SIZE 3
@@ -33,6 +35,43 @@ static int close_and_open(struct faults_rank *self)
     return faults_finalize(self) != 0 || !good;
 }
 
+/* A moment later, when the rank waits for the others. */
+static void *close_soon(void *arg)
+{
+    (void)arg;
+    usleep(300000);
+    closefrom(3);
+    return NULL;
+}
+
+static int close_while_joining(struct faults_rank *self)
+{
+    pthread_t thread;
+    bool joined;
+
+    if (self->rank == 2)
+        faults_pass(self, 1);
+    if (self->rank == 1)
+        pthread_create(&thread, NULL, close_soon, NULL);
+    joined = faults_init(self);
+    if (self->rank == 1)
+        pthread_join(thread, NULL);
+    return joined ? faults_finalize(self) : 0;
+}
+
+static void close_connection(void)
+{
+    struct faults_job job;
+    bool good;
+
+    faults_start(&job, SIZE, close_while_joining, NULL);
+    good = faults_said(faults_told(&job, 1, 0), SYMMCOLL_ERR_SYSTEM,
+        "this rank's connection to the bootstrap server: Bad file", NULL);
+    faults_open(&job, 1);
+    ok(faults_finish(&job, 0) && good,
+        "a rank that closes its connection does not call another one dead");
+}
+
 int main(void)
 {
     struct faults_job job;
@@ -41,12 +80,13 @@ int main(void)
 #ifdef __SANITIZE_THREAD__
     skip_all("a descriptor that is closed under other threads is a race");
 #endif
-    plan(1);
+    plan(2);
     faults_begin();
     faults_start(&job, SIZE, close_and_open, NULL);
     good = faults_finish(&job, 0);
     ok(faults_clear_dumps(0) && good,
         "other descriptors in place of the library's are no death");
+    close_connection();
     faults_end();
     return done_testing();
 }
