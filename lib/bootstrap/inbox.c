@@ -136,7 +136,7 @@ static symmcoll_status_t send_parcels(struct state *state)
             continue;
         if (error != 0)
             return symc_fail_errno(
-                SYMMCOLL_ERR_SYSTEM, error, "exchange: rank %d", r);
+                SYMMCOLL_ERR_SYSTEM, error, "exchange: sending to rank %d", r);
         state->sent[r] = true;
         state->unsent--;
     }

@@ -86,7 +86,7 @@ static bool told(const struct faults_job *job, double began, enum how how)
     static const char *const words[] = {[DIES] = "killed by SIGKILL",
         [FINALIZES] = "has finalized, and an exchange",
         [ABORTS] = "rank 1 aborted group",
-        [LACKS] = "/0: rank 1 (pid "};
+        [LACKS] = "): exchange: sending to rank 0: "};
     bool good = true;
 
     for (int r = 0; r < SIZE; r++) {
