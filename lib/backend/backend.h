@@ -134,9 +134,10 @@ struct symc_coll_ops {
     /* End the oldest one, if it can: IN_PROGRESS or its status. */
     symmcoll_status_t (*advance)(
         void *state, const struct symc_op *op, enum symc_advance how);
-    /* Wait until advance() may get further, or until then.  Any thread may call
-     * it at any time. */
-    void (*doze)(void *state, const struct symc_op *op, int64_t until_ns);
+    /* Wait until advance() may get further, or the budget is spent.  Any thread
+     * may call it at any time. */
+    void (*doze)(
+        void *state, const struct symc_op *op, struct symc_wait_budget *budget);
 };
 
 /* Bytes of a member's part of a group's segment. */

@@ -189,16 +189,16 @@ static symmcoll_status_t advance_in_queue(
 }
 
 static void doze_in_queue(
-    void *context, const struct symc_op *op, int64_t until_ns)
+    void *context, const struct symc_op *op, struct symc_wait_budget *budget)
 {
     struct symmcoll_group *group = context;
     const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
 
     if (atomic_load_explicit(
             &symc_group_flight(group, op)->begun, memory_order_relaxed))
-        symc_slot_doze(group, until_ns);
+        symc_slot_doze(group, budget->deadline_ns);
     else
-        host->backend->coll->doze(host->state, op, until_ns);
+        host->backend->coll->doze(host->state, op, budget);
 }
 
 static symmcoll_status_t run_in_queue(void *group, struct symc_op *op)

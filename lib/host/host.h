@@ -194,7 +194,8 @@ bool symc_host_issue(void *state, const struct symc_op *op);
 void symc_host_defer(struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_advance(
     void *state, const struct symc_op *op, enum symc_advance how);
-void symc_host_doze(void *state, const struct symc_op *op, int64_t until_ns);
+void symc_host_doze(
+    void *state, const struct symc_op *op, struct symc_wait_budget *budget);
 
 /* ---- algorithms, each of which runs one operation to its end ---- */
 

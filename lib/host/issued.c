@@ -91,15 +91,15 @@ symmcoll_status_t symc_host_advance(
     return status;
 }
 
-void symc_host_doze(void *state, const struct symc_op *op, int64_t until_ns)
+void symc_host_doze(
+    void *state, const struct symc_op *op, struct symc_wait_budget *budget)
 {
     const struct symc_host *host = state;
     const struct symc_core *core = host->core;
-    struct symc_wait_budget budget = {.deadline_ns = until_ns};
     int peer = find_missing(host, op);
 
     if (peer >= 0)
         core->wait(core->group,
             &symc_header_at(host->channels[peer], op->wire)->seq, op->wire,
-            peer, &budget);
+            peer, budget);
 }

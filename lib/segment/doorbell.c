@@ -142,7 +142,7 @@ static void nap(const struct wait *wait, int64_t now)
         atomic_load_explicit(&doorbell->wakes, memory_order_acquire);
 
     if (left < longest)
-        longest = left > 0 ? left : 0;
+        longest = left;
     atomic_fetch_add(&doorbell->sleeping, 1);
     if (barrier)
         syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
@@ -161,11 +161,14 @@ enum symc_wait_end symc_wait_long(const struct symc_watch *watch,
 
     if (budget->deadline_ns == 0)
         budget->deadline_ns = symc_deadline_ns(now, budget->timeout_ns);
-    if (how->oversubscribed ? yield(&wait, how->polls, now + how->yield_ns)
-                            : spin(&wait, now + how->spin_ns))
+    if (!budget->polled &&
+        (how->oversubscribed ? yield(&wait, how->polls, now + how->yield_ns)
+                             : spin(&wait, now + how->spin_ns)))
         goto look;
+    now = symc_now_ns();
     for (;;) {
-        nap(&wait, symc_now_ns());
+        if (now < budget->deadline_ns)
+            nap(&wait, now);
     look:
         if (is_reached(&wait))
             return SYMC_WAIT_REACHED;

@@ -41,6 +41,7 @@ void symc_waiting_init(struct symc_waiting *waiting, int local_ranks,
 struct symc_wait_budget {
     int64_t timeout_ns;  /* SYMC_NEVER: for ever */
     int64_t deadline_ns; /* 0: has not begun */
+    bool polled;         /* polling has been in vain: sleep at once */
 };
 
 /* What a waiting thread checks besides the word. */

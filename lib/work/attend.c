@@ -131,7 +131,8 @@ void symc_queue_settle(struct symc_queue *queue)
         int64_t until = symc_queue_advance(queue, SYMC_ADVANCE_LOOK);
 
         if (queue->issued != NULL)
-            queue->ops.doze(queue->ops.group, &queue->issued->op, until);
+            queue->ops.doze(queue->ops.group, &queue->issued->op,
+                &(struct symc_wait_budget){.deadline_ns = until});
     }
 }
 
@@ -144,16 +145,32 @@ void symc_queue_ask(struct symc_queue *queue)
     pthread_mutex_unlock(&queue->lock);
 }
 
+/* Wait until the tickets that are taken have been served, or for a while. */
+static void await_turn(struct symc_queue *queue)
+{
+    struct symc_wait_budget budget = {
+        .deadline_ns = symc_now_ns() + LONGEST_NS, .polled = true};
+
+    symc_wait_plainly(&queue->origin->waiting, &queue->doorbell,
+        &queue->serving, atomic_load(&queue->next), &budget);
+}
+
 /* Check the oldest issued work; true where the thread attends to it, with the
- * operation and the time until which to wait for it. */
+ * operation and the time until which to wait for it; 0: at once. */
 static bool look_after(
     struct symc_queue *queue, bool asked, struct symc_op *op, int64_t *until)
 {
     uint64_t ticket;
     bool stays = false;
 
-    if (!symc_queue_try(queue, &ticket))
-        return false; /* the holder of the ticket ends it */
+    if (!symc_queue_try(queue, &ticket)) {
+        /* Its holder ends what it can; what it cannot is asked of this thread,
+         * or will be checked with the next tick. */
+        if (asked)
+            await_turn(queue);
+        *until = 0;
+        return asked;
+    }
     if (queue->issued == NULL) {
         queue->stalled = 0;
         if (++queue->quiet >= QUIET_TICKS)
@@ -201,14 +218,13 @@ void symc_queue_attend(struct symc_queue *queue)
     if (asked)
         queue->quiet = 0;
     pthread_mutex_unlock(&queue->lock);
-    if (look_after(queue, asked, &op, &until)) {
+    asked = look_after(queue, asked, &op, &until);
+    if (asked && until > 0) {
         int64_t longest = symc_now_ns() + LONGEST_NS;
 
-        queue->ops.doze(
-            queue->ops.group, &op, until < longest ? until : longest);
-        asked = true;
-    } else {
-        asked = false;
+        queue->ops.doze(queue->ops.group, &op,
+            &(struct symc_wait_budget){
+                .deadline_ns = until < longest ? until : longest});
     }
     pthread_mutex_lock(&queue->lock);
     queue->asked = queue->asked || asked;

@@ -135,9 +135,11 @@ bool symc_queue_drain(struct symc_queue *queue, int64_t deadline_ns)
             continue;
         until = symc_queue_advance(queue, SYMC_ADVANCE_LOOK);
         over = queue->issued == NULL;
+        if (until > deadline_ns)
+            until = deadline_ns;
         if (!over)
             queue->ops.doze(queue->ops.group, &queue->issued->op,
-                until < deadline_ns ? until : deadline_ns);
+                &(struct symc_wait_budget){.deadline_ns = until});
         symc_queue_leave(queue, ticket);
     } while (!over && symc_now_ns() < deadline_ns);
     return over;

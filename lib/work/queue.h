@@ -46,7 +46,8 @@ struct symc_queue_ops {
     bool (*issue)(void *group, struct symc_op *op);
     symmcoll_status_t (*advance)(
         void *group, const struct symc_op *op, enum symc_advance how);
-    void (*doze)(void *group, const struct symc_op *op, int64_t until_ns);
+    void (*doze)(
+        void *group, const struct symc_op *op, struct symc_wait_budget *budget);
     void *group;
     int size; /* ranks of the group */
 };

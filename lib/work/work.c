@@ -119,12 +119,16 @@ static int64_t sooner(int64_t deadline_ns, int64_t now, int64_t wait_ns)
     return deadline_ns - now < wait_ns ? deadline_ns : now + wait_ns;
 }
 
-/* Wait for an issued work until then, and end it. */
-static void await_issued(struct symmcoll_work *work, int64_t deadline_ns)
+/* Wait for an issued work until then, and end it.  polled: polling has been in
+ * vain already. */
+static void await_issued(
+    struct symmcoll_work *work, int64_t deadline_ns, bool polled)
 {
     struct symc_queue *queue = work->queue;
+    struct symc_wait_budget budget = {.polled = polled};
 
-    poll(work);
+    if (!polled)
+        poll(work);
     for (int64_t now = 0; !has_ended(work) && now < deadline_ns;) {
         bool advanced = advance(work, SYMC_ADVANCE_LOOK);
 
@@ -134,8 +138,8 @@ static void await_issued(struct symmcoll_work *work, int64_t deadline_ns)
         if (!advanced) {
             await_turn(work, sooner(deadline_ns, now, TURN_NS));
         } else if (enter(work)) {
-            queue->ops.doze(
-                queue->ops.group, &work->op, sooner(deadline_ns, now, LOOK_NS));
+            budget.deadline_ns = sooner(deadline_ns, now, LOOK_NS);
+            queue->ops.doze(queue->ops.group, &work->op, &budget);
             leave(work);
         }
     }
@@ -150,7 +154,7 @@ static bool await(struct symmcoll_work *work, int64_t deadline_ns)
         return symc_wait_plainly(
             &work->origin->waiting, &work->doorbell, &work->ended, 1, &budget);
     if (is_mine(work))
-        await_issued(work, deadline_ns);
+        await_issued(work, deadline_ns, false);
     return has_ended(work);
 }
 
@@ -209,16 +213,18 @@ symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
 static symmcoll_status_t await_here(
     struct symc_queue *queue, const struct symc_op *op)
 {
-    int64_t deadline = symc_deadline_ns(symc_now_ns(), op->timeout_ns);
+    struct symc_wait_budget budget = {
+        .deadline_ns = symc_deadline_ns(symc_now_ns(), op->timeout_ns),
+        .polled = true};
     symmcoll_status_t status;
 
     for (;;) {
         status = queue->ops.advance(queue->ops.group, op,
-            symc_now_ns() >= deadline ? SYMC_ADVANCE_EXPIRED
-                                      : SYMC_ADVANCE_LOOK);
+            symc_now_ns() >= budget.deadline_ns ? SYMC_ADVANCE_EXPIRED
+                                                : SYMC_ADVANCE_LOOK);
         if (status != SYMMCOLL_IN_PROGRESS)
             return status;
-        queue->ops.doze(queue->ops.group, op, deadline);
+        queue->ops.doze(queue->ops.group, op, &budget);
     }
 }
 
@@ -236,7 +242,7 @@ symmcoll_status_t symc_work_await(
         work->issued = true;
         symc_queue_append(queue, work);
         symc_queue_leave(queue, ticket);
-        await_issued(work, SYMC_NEVER);
+        await_issued(work, SYMC_NEVER, true);
         status = result(work);
         symc_work_release(work);
     }
