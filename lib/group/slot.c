@@ -17,7 +17,7 @@
 #include <time.h>
 
 #define LAST_ROUND UINT32_MAX
-#define CANCEL_NS (INT64_C(100) * 1000 * 1000) /* before buffers are given up */
+#define CANCEL_NS SYMC_NS_PER_S /* before buffers are given up */
 #define NAP_NS (INT64_C(1000) * 1000)
 
 struct symc_verdict {
@@ -362,7 +362,7 @@ symmcoll_status_t symc_slots_close(struct symmcoll_group *group)
         if (slot->backend == NULL)
             continue;
         for (int i = 0; i < slot->nowned; i++)
-            owned += !cancel(slot, slot->owned[i], CANCEL_NS);
+            owned += !cancel(slot, slot->owned[i], i == 0 ? CANCEL_NS : 0);
         if (owned > 0)
             status = symc_fail(SYMMCOLL_ERR_DEVICE,
                 "group %s: backend %s still owns the buffers of %d operations",

@@ -171,6 +171,8 @@ static int keeps_its_buffers(int rank, int size, void *arg)
             (strstr(symmcoll_last_error(),
                  "backend fake_module still owns in (4 bytes at 0x") != NULL) ==
                 (rank == 0);
+    if (!right)
+        diag("rank %d: %s", rank, symmcoll_last_error());
     symmcoll_work_free(work);
     status = symmcoll_finalize(world);
     if (rank == 0)
@@ -178,6 +180,8 @@ static int keeps_its_buffers(int rank, int size, void *arg)
                              "still owns the buffers of 1 operations");
     else
         right = right && status == SYMMCOLL_OK;
+    if (!right)
+        diag("rank %d: finalize: %s", rank, symmcoll_status_name(status));
     return right ? 0 : 1;
 }
 
