@@ -12,6 +12,7 @@
 #include <symmcoll.h>
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 #define LARGE 30000 /* elements: more than fit beside a header */
 
 /* Copies that pass by the cache, in this process: see Makefile.am. */
-static int streamed;
+static _Atomic int streamed;
 void __real_symc_copy(void *, const void *, size_t, bool);
 void __wrap_symc_copy(void *, const void *, size_t, bool);
 
