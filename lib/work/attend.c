@@ -202,7 +202,7 @@ void symc_queue_attend(struct symc_queue *queue)
 {
     bool asked = queue->asked;
     struct symc_op op;
-    int64_t until;
+    int64_t until = 0;
 
     if (!queue->attended) {
         pthread_cond_wait(&queue->changed, &queue->lock);
