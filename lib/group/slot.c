@@ -149,6 +149,7 @@ static symmcoll_status_t open_everywhere(
 {
     struct symc_peers peers = group->peers;
     struct symc_verdict mine = {.round = LAST_ROUND};
+    const struct symc_backend *opened;
     symmcoll_status_t status;
 
     peers.channels = NULL;
@@ -158,6 +159,7 @@ static symmcoll_status_t open_everywhere(
     group->rounds = 1;
     group->decided = false;
     status = open_here(group, memory, &peers, state);
+    opened = status == SYMMCOLL_OK ? group->opened : NULL;
     mine.status = status;
     if (group->opened != NULL)
         name_backend(&mine, group->opened);
@@ -165,16 +167,15 @@ static symmcoll_status_t open_everywhere(
         snprintf(mine.text, sizeof(mine.text), "%s", symmcoll_last_error());
     else if (group->decided)
         status = symc_fail(SYMMCOLL_ERR_INTERNAL,
-            "backend %s opened although the members refused",
-            group->opened->name);
+            "backend %s opened although the members refused", mine.backend);
     if (!group->decided) {
         symmcoll_status_t all = hold_round(group, &mine);
 
-        if (all != SYMMCOLL_OK && status == SYMMCOLL_OK)
-            group->opened->close(*state);
+        if (all != SYMMCOLL_OK && opened != NULL)
+            opened->close(*state);
         status = all;
-    } else if (mine.status == SYMMCOLL_OK) {
-        group->opened->close(*state);
+    } else if (opened != NULL) {
+        opened->close(*state);
     }
     group->rounds = 0;
     return status;

@@ -40,7 +40,7 @@ static symmcoll_status_t find_place(
 {
     const char *host = symc_rendezvous_variable("MASTER_ADDR");
     const char *text = symc_rendezvous_variable("MASTER_PORT");
-    int64_t port = config->store_port;
+    int64_t port = config != NULL ? config->store_port : 0;
     int number = 0;
 
     if (port == 0 && text != NULL &&

@@ -67,8 +67,11 @@ static void free_segment(struct symc_segment *segment)
 
 void symc_segments_close(struct symc_segments *segments)
 {
-    while (segments->live != NULL)
-        symc_segment_leave(segments->live);
+    for (struct symc_segment *at = segments->live, *next; at != NULL;
+         at = next) {
+        next = at->next;
+        symc_segment_leave(at);
+    }
     while (segments->leaving != NULL) {
         struct symc_segment *first = segments->leaving;
 

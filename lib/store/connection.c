@@ -62,8 +62,11 @@ static void drop_doomed(struct symc_server *server)
 
 void symc_client_close_all(struct symc_server *server)
 {
-    while (server->first != NULL)
-        free_client(server->first);
+    for (struct symc_client *client = server->first, *next; client != NULL;
+         client = next) {
+        next = client->next;
+        free_client(client);
+    }
 }
 
 /* ---- requests ---- */
@@ -196,10 +199,9 @@ static void refuse(int fd)
 {
     static const char text[] = "-ERR max number of clients reached\r\n";
 
-    if (send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        close(fd);
-    else
-        close(fd);
+    /* Best effort: it is closed in any case. */
+    (void)!send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    close(fd);
 }
 
 void symc_client_accept(struct symc_server *server, int fd)

@@ -90,7 +90,11 @@ static void *serve(void *arg)
 
 static int listen_at(const struct addrinfo *address, int *port)
 {
-    struct sockaddr_storage bound;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in four;
+        struct sockaddr_in6 six;
+    } bound = {.six = {0}};
     socklen_t nbytes = sizeof(bound);
     int one = 1, error;
     int fd = socket(address->ai_family,
@@ -102,11 +106,9 @@ static int listen_at(const struct addrinfo *address, int *port)
     if (address->ai_family == AF_INET6) /* that address and no other */
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
     if (bind(fd, address->ai_addr, address->ai_addrlen) == 0 &&
-        listen(fd, BACKLOG) == 0 &&
-        getsockname(fd, (struct sockaddr *)&bound, &nbytes) == 0) {
-        *port = ntohs(bound.ss_family == AF_INET6
-                          ? ((struct sockaddr_in6 *)&bound)->sin6_port
-                          : ((struct sockaddr_in *)&bound)->sin_port);
+        listen(fd, BACKLOG) == 0 && getsockname(fd, &bound.any, &nbytes) == 0) {
+        *port = ntohs(bound.any.sa_family == AF_INET6 ? bound.six.sin6_port
+                                                      : bound.four.sin_port);
         return fd;
     }
     error = errno;

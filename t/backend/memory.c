@@ -51,7 +51,7 @@ static int mixed(struct symmcoll_group *group, int rank)
 {
     float *at = device(rank);
     struct symmcoll_work *works[12];
-    float host[12][2];
+    float host[12][2] = {{0}};
     int right = 1;
 
     for (int round = 0; round < 20 && right; round++) {

@@ -331,10 +331,10 @@ static void test_entry(void)
     struct symmcoll_store_tcp_args args = args_at("redis://127.0.0.2:0", 1);
     struct symmcoll_store *store = NULL, *other = NULL;
     char url[96];
-    int port, fd;
+    int port;
 
     ok(symmcoll_store_open_tcp(&args, &store) == SYMMCOLL_OK &&
-            (port = symmcoll_store_port(store)) > 0 && (fd = dial(port)) < 0 &&
+            (port = symmcoll_store_port(store)) > 0 && dial(port) < 0 &&
             symmcoll_store_port(NULL) == 0,
         "it is bound to the address that was asked for and to no other");
     snprintf(

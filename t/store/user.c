@@ -213,7 +213,7 @@ static void all_functions(void)
 {
     struct table table;
     struct symmcoll_store_functions functions = least(&table);
-    struct symmcoll_store *store, *view, *clone;
+    struct symmcoll_store *store, *view = NULL, *clone = NULL;
     const char *key = "k";
     int64_t sum = 0;
 

@@ -47,14 +47,14 @@ static void *close_soon(void *arg)
 static int close_while_joining(struct faults_rank *self)
 {
     pthread_t thread;
-    bool joined;
+    bool joined, closes = false;
 
     if (self->rank == 2)
         faults_pass(self, 1);
     if (self->rank == 1)
-        pthread_create(&thread, NULL, close_soon, NULL);
+        closes = pthread_create(&thread, NULL, close_soon, NULL) == 0;
     joined = faults_init(self);
-    if (self->rank == 1)
+    if (closes)
         pthread_join(thread, NULL);
     return joined ? faults_finalize(self) : 0;
 }
