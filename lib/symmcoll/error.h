@@ -37,7 +37,7 @@ const char *symmcoll_status_name(symmcoll_status_t status);
 SYMMCOLL_API
 enum symmcoll_category symmcoll_status_category(symmcoll_status_t status);
 
-/* The library's version, "0.1.0".  Static. */
+/* The library's version, "0.2.0".  Static. */
 SYMMCOLL_API
 const char *symmcoll_version(void);
 
