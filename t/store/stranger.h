@@ -37,7 +37,7 @@ static inline int free_port(void)
 {
     static int count;
 
-    /* Below those that the kernel gives to clients, of other tests too; and the
+    /* Below those that the kernel assigns to clients, of other tests too; and the
      * next one is free as well. */
     for (int i = 0; i < 1000; i++) {
         int port = 20000 + (getpid() * 17 + 2 * count++) % 12000;
