@@ -57,24 +57,25 @@ static symmcoll_status_t for_each_key(
     struct symc_tcp *tcp, bool remove, int64_t deadline_ns)
 {
     struct symc_names names = {0};
-    struct symc_link *link;
-    symmcoll_status_t status = symc_tcp_take(tcp, deadline_ns, &link);
+    struct symc_tcp_call call;
+    symmcoll_status_t status = symc_tcp_begin(tcp, "", deadline_ns, &call);
     const char *name;
 
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_tcp_scan(tcp, link, tcp->prefix, deadline_ns, &names);
+    call.deadline_ns = deadline_ns; /* leaving waits no longer */
+    status = symc_tcp_scan(&call, tcp->prefix, &names);
     name = names.text;
     for (size_t i = 0; i < names.count && status == SYMMCOLL_OK; i++) {
         struct symc_arg args[] = {remove ? SYMC_ARG("DEL") : SYMC_ARG("EXPIRE"),
             {name, strlen(name)}, SYMC_ARG(SYMC_TCP_LIFE)};
 
-        status = symc_link_send(link, args, remove ? 2 : 3);
+        status = symc_link_send(call.link, args, remove ? 2 : 3);
         name += strlen(name) + 1;
     }
     for (size_t i = 0; i < names.count && status == SYMMCOLL_OK; i++)
-        status = symc_tcp_expect(link, tcp->prefix, deadline_ns);
-    symc_tcp_give(tcp, link);
+        status = symc_tcp_expect(&call);
+    symc_tcp_end(&call);
     free(names.text);
     return status;
 }

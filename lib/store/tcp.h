@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A tcp store as its files share it: tcp_links.c, then tcp_read.c and
- * tcp_edit.c, then tcp.c.
+ * A tcp store as its files share it: tcp_links.c, tcp_ask.c, then tcp_read.c
+ * and tcp_edit.c, then tcp.c.
  *
  * A user's key K is PREFIX/K at the server, where PREFIX is symmcoll:JOB: ; the
  * store's own keys have no slash there.  What creates a key tells the key's
@@ -56,22 +56,74 @@ symmcoll_status_t symc_tcp_take(
 void symc_tcp_give(struct symc_tcp *tcp, struct symc_link *link);
 void symc_tcp_close_links(struct symc_tcp *tcp);
 
-/* One command and its reply. */
-symmcoll_status_t symc_tcp_ask(struct symc_link *link,
-    const struct symc_arg *args, size_t nargs, int64_t deadline_ns,
-    struct symc_reply **reply);
-
-/* The next reply, which is freed: only an error of the server counts. */
-symmcoll_status_t symc_tcp_expect(
-    struct symc_link *link, const char *key, int64_t deadline_ns);
-
 /* Turn an error reply into a status; a reply of another type than expected is
  * an error, too. */
 symmcoll_status_t symc_tcp_check(const char *key,
     const struct symc_reply *reply, enum symc_reply_type expected);
 
+/* ---- tcp_ask.c ---- */
+
+/* What a call about one key needs at the server. */
+struct symc_tcp_call {
+    struct symc_tcp *tcp;
+    struct symc_link *link;
+    const char *key; /* as the user calls it */
+    struct symc_tcp_key name;
+    int64_t deadline_ns; /* for each answer */
+};
+
+/* Begin a call: name the key, take a connection.  End it, once, if that
+ * succeeded. */
+symmcoll_status_t symc_tcp_begin(struct symc_tcp *tcp, const char *key,
+    int64_t deadline_ns, struct symc_tcp_call *call);
+void symc_tcp_end(const struct symc_tcp_call *call);
+
+/* A command about the call's key that has no further arguments. */
+struct symc_tcp_question {
+    const char *command; /* "GET" */
+    bool text;           /* its answer: a value or nothing, else a number */
+    /* Refuse a key of the other kind; NULL: both kinds will do. */
+    symmcoll_status_t (*refuse)(const char *where, const char *key);
+};
+
+struct symc_tcp_answer {
+    bool found;              /* a value, or a number above 0 */
+    struct symc_bytes value; /* the caller's */
+    int64_t number;
+};
+
+/* where: the public call, for messages. */
+symmcoll_status_t symc_tcp_ask(const struct symc_tcp_call *call,
+    const struct symc_tcp_question *question, const char *where,
+    struct symc_tcp_answer *answer);
+
+/* The next reply, which is freed: only an error of the server counts. */
+symmcoll_status_t symc_tcp_expect(const struct symc_tcp_call *call);
+
+/* A command without an answer that matters. */
+symmcoll_status_t symc_tcp_order(const struct symc_tcp_call *call,
+    const struct symc_arg *args, size_t nargs);
+
 /* Whether a reply says that a key holds the other kind. */
 bool symc_tcp_is_wrong_type(const struct symc_reply *reply);
+
+/* Commands that the server runs in one step.  A failure is kept until the
+ * end. */
+struct symc_tcp_batch {
+    const struct symc_tcp_call *call;
+    size_t count;
+    symmcoll_status_t status;
+};
+
+void symc_tcp_batch_begin(
+    struct symc_tcp_batch *batch, const struct symc_tcp_call *call);
+void symc_tcp_batch_add(
+    struct symc_tcp_batch *batch, const struct symc_arg *args, size_t nargs);
+
+/* Run them.  list (out) has a reply for each, and is NULL where a watched key
+ * has changed, in which case nothing has been run. */
+symmcoll_status_t symc_tcp_batch_run(
+    struct symc_tcp_batch *batch, struct symc_reply **list);
 
 /* ---- tcp_read.c ---- */
 
@@ -86,9 +138,9 @@ symmcoll_status_t symc_tcp_length(
 symmcoll_status_t symc_tcp_list(void *table, const char *prefix,
     int64_t deadline_ns, struct symc_names *names);
 
-/* Every key of the job, as the server knows it, each once. */
-symmcoll_status_t symc_tcp_scan(struct symc_tcp *tcp, struct symc_link *link,
-    const char *prefix, int64_t deadline_ns, struct symc_names *names);
+/* Every key with a prefix, as the server knows it, each once. */
+symmcoll_status_t symc_tcp_scan(const struct symc_tcp_call *call,
+    const char *prefix, struct symc_names *names);
 
 /* ---- tcp_edit.c ---- */
 

@@ -96,12 +96,6 @@ void symc_tcp_close_links(struct symc_tcp *tcp)
     pthread_mutex_unlock(&tcp->lock);
 }
 
-bool symc_tcp_is_wrong_type(const struct symc_reply *reply)
-{
-    return reply->type == SYMC_REPLY_ERROR &&
-           strncmp(reply->text, "WRONGTYPE", 9) == 0;
-}
-
 symmcoll_status_t symc_tcp_check(const char *key,
     const struct symc_reply *reply, enum symc_reply_type expected)
 {
@@ -121,28 +115,4 @@ symmcoll_status_t symc_tcp_check(const char *key,
         symc_key_text(key, shown),
         reply->text != NULL ? symc_key_text(reply->text, found)
                             : "something unexpected");
-}
-
-symmcoll_status_t symc_tcp_ask(struct symc_link *link,
-    const struct symc_arg *args, size_t nargs, int64_t deadline_ns,
-    struct symc_reply **reply)
-{
-    symmcoll_status_t status = symc_link_send(link, args, nargs);
-
-    *reply = NULL;
-    if (status == SYMMCOLL_OK)
-        status = symc_link_receive(link, deadline_ns, reply);
-    return status;
-}
-
-symmcoll_status_t symc_tcp_expect(
-    struct symc_link *link, const char *key, int64_t deadline_ns)
-{
-    struct symc_reply *reply = NULL;
-    symmcoll_status_t status = symc_link_receive(link, deadline_ns, &reply);
-
-    if (status == SYMMCOLL_OK && reply->type == SYMC_REPLY_ERROR)
-        status = symc_tcp_check(key, reply, SYMC_REPLY_STATUS);
-    symc_reply_free(reply);
-    return status;
 }

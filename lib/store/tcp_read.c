@@ -14,67 +14,49 @@
 
 #define ASK_AGAIN_NS (10 * SYMC_NS_PER_S)
 #define SCAN_COUNT "1000"
+#define CURSOR_MAX 24
+
+static symmcoll_status_t ask_once(struct symc_tcp *tcp, const char *key,
+    const struct symc_tcp_question *question, const char *where,
+    int64_t deadline_ns, struct symc_tcp_answer *answer)
+{
+    struct symc_tcp_call call;
+    symmcoll_status_t status = symc_tcp_begin(tcp, key, deadline_ns, &call);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_tcp_ask(&call, question, where, answer);
+    symc_tcp_end(&call);
+    return status;
+}
 
 symmcoll_status_t symc_tcp_find(void *table, const char *key,
     int64_t deadline_ns, bool *found, struct symc_bytes *value)
 {
-    struct symc_tcp *tcp = table;
-    struct symc_tcp_key name;
-    struct symc_reply *reply = NULL;
-    struct symc_link *link;
-    symmcoll_status_t status;
+    static const struct symc_tcp_question question = {
+        "GET", true, symc_fail_is_queue};
+    struct symc_tcp_answer answer;
+    symmcoll_status_t status =
+        ask_once(table, key, &question, "store_get", deadline_ns, &answer);
 
-    symc_tcp_name(tcp, key, &name);
-    deadline_ns = symc_tcp_grace(deadline_ns);
-    status = symc_tcp_take(tcp, deadline_ns, &link);
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_tcp_ask(link,
-        (struct symc_arg[]){SYMC_ARG("GET"), symc_tcp_arg(&name)}, 2,
-        deadline_ns, &reply);
-    symc_tcp_give(tcp, link);
-    if (status != SYMMCOLL_OK)
-        return status;
-    *found = reply->type == SYMC_REPLY_TEXT;
-    if (*found) {
-        *value = (struct symc_bytes){reply->text, reply->nbytes};
-        reply->text = NULL;
-    } else if (symc_tcp_is_wrong_type(reply)) {
-        status = symc_fail_is_queue("store_get", key);
-    } else {
-        status = symc_tcp_check(key, reply, SYMC_REPLY_NONE);
-    }
-    symc_reply_free(reply);
-    return status;
+    *found = answer.found;
+    *value = answer.value;
+    return SYMMCOLL_OK;
 }
 
 symmcoll_status_t symc_tcp_length(
     void *table, const char *key, int64_t deadline_ns, size_t *length)
 {
-    struct symc_tcp *tcp = table;
-    struct symc_tcp_key name;
-    struct symc_reply *reply = NULL;
-    struct symc_link *link;
-    symmcoll_status_t status;
+    static const struct symc_tcp_question question = {
+        "LLEN", false, symc_fail_is_value};
+    struct symc_tcp_answer answer;
+    symmcoll_status_t status = ask_once(
+        table, key, &question, "store_queue_len", deadline_ns, &answer);
 
-    symc_tcp_name(tcp, key, &name);
-    deadline_ns = symc_tcp_grace(deadline_ns);
-    status = symc_tcp_take(tcp, deadline_ns, &link);
-    if (status != SYMMCOLL_OK)
-        return status;
-    status = symc_tcp_ask(link,
-        (struct symc_arg[]){SYMC_ARG("LLEN"), symc_tcp_arg(&name)}, 2,
-        deadline_ns, &reply);
-    symc_tcp_give(tcp, link);
-    if (status != SYMMCOLL_OK)
-        return status;
-    if (symc_tcp_is_wrong_type(reply))
-        status = symc_fail_is_value("store_queue_len", key);
-    else
-        status = symc_tcp_check(key, reply, SYMC_REPLY_NUMBER);
     if (status == SYMMCOLL_OK)
-        *length = (size_t)reply->number;
-    symc_reply_free(reply);
+        *length = (size_t)answer.number;
     return status;
 }
 
@@ -109,38 +91,27 @@ static symmcoll_status_t find_missing(struct symc_tcp *tcp,
 }
 
 /* Ask for a key and subscribe to its channel, in one step. */
-static symmcoll_status_t subscribe(struct symc_link *link, const char *key,
-    const struct symc_tcp_key *name, bool *exists)
+static symmcoll_status_t subscribe(
+    const struct symc_tcp_call *call, bool *exists)
 {
-    int64_t deadline_ns = symc_tcp_grace(0);
-    struct symc_arg arg = symc_tcp_arg(name);
-    struct symc_reply *reply = NULL;
-    symmcoll_status_t status =
-        symc_link_send(link, (struct symc_arg[]){SYMC_ARG("MULTI")}, 1);
+    struct symc_arg arg = symc_tcp_arg(&call->name);
+    struct symc_tcp_batch batch;
+    struct symc_reply *list = NULL;
+    symmcoll_status_t status;
 
-    if (status == SYMMCOLL_OK)
-        status = symc_link_send(
-            link, (struct symc_arg[]){SYMC_ARG("EXISTS"), arg}, 2);
-    if (status == SYMMCOLL_OK)
-        status = symc_link_send(
-            link, (struct symc_arg[]){SYMC_ARG("SUBSCRIBE"), arg}, 2);
-    if (status == SYMMCOLL_OK)
-        status = symc_link_send(link, (struct symc_arg[]){SYMC_ARG("EXEC")}, 1);
-    for (int i = 0; i < 3 && status == SYMMCOLL_OK; i++)
-        status = symc_tcp_expect(link, key, deadline_ns);
-    if (status == SYMMCOLL_OK)
-        status = symc_link_receive(link, deadline_ns, &reply);
-    if (status == SYMMCOLL_OK)
-        status = symc_tcp_check(key, reply, SYMC_REPLY_LIST);
-    if (status == SYMMCOLL_OK && reply->count != 2)
+    symc_tcp_batch_begin(&batch, call);
+    symc_tcp_batch_add(&batch, (struct symc_arg[]){SYMC_ARG("EXISTS"), arg}, 2);
+    symc_tcp_batch_add(
+        &batch, (struct symc_arg[]){SYMC_ARG("SUBSCRIBE"), arg}, 2);
+    status = symc_tcp_batch_run(&batch, &list);
+    if (status == SYMMCOLL_OK && list == NULL)
         status = symc_fail(SYMMCOLL_ERR_SYSTEM,
-            "tcp store: expected two replies of a transaction, found %zu",
-            reply->count);
+            "tcp store: expected the replies of a transaction, found none");
     if (status == SYMMCOLL_OK)
-        status = symc_tcp_check(key, reply->items[0], SYMC_REPLY_NUMBER);
+        status = symc_tcp_check(call->key, list->items[0], SYMC_REPLY_NUMBER);
     if (status == SYMMCOLL_OK)
-        *exists = reply->items[0]->number > 0;
-    symc_reply_free(reply);
+        *exists = list->items[0]->number > 0;
+    symc_reply_free(list);
     return status;
 }
 
@@ -168,41 +139,42 @@ static symmcoll_status_t unsubscribe(struct symc_link *link)
 }
 
 /* Wait until something is told on a key's channel, or for a while. */
-static symmcoll_status_t listen_for(struct symc_tcp *tcp,
-    struct symc_link *link, const char *key, int64_t deadline_ns)
+static symmcoll_status_t listen_for(
+    struct symc_tcp_call *call, const char *key, int64_t deadline_ns)
 {
     int64_t again_ns = symc_now_ns() + ASK_AGAIN_NS;
-    struct symc_tcp_key name;
     struct symc_reply *reply = NULL;
     bool exists = false;
     symmcoll_status_t status;
 
-    symc_tcp_name(tcp, key, &name);
-    status = subscribe(link, key, &name, &exists);
+    call->key = key;
+    call->deadline_ns = symc_tcp_grace(0);
+    symc_tcp_name(call->tcp, key, &call->name);
+    status = subscribe(call, &exists);
     if (status == SYMMCOLL_OK && !exists)
-        status = symc_link_poll(
-            link, again_ns < deadline_ns ? again_ns : deadline_ns, &reply);
+        status = symc_link_poll(call->link,
+            again_ns < deadline_ns ? again_ns : deadline_ns, &reply);
     symc_reply_free(reply);
-    return status == SYMMCOLL_OK ? unsubscribe(link) : status;
+    return status == SYMMCOLL_OK ? unsubscribe(call->link) : status;
 }
 
 symmcoll_status_t symc_tcp_wait(void *table, const char *const *keys,
     size_t nkeys, int64_t deadline_ns, size_t *missing)
 {
-    struct symc_tcp *tcp = table;
-    struct symc_link *link;
-    symmcoll_status_t status = symc_tcp_take(tcp, deadline_ns, &link);
+    struct symc_tcp_call call;
+    symmcoll_status_t status =
+        symc_tcp_begin(table, keys[0], deadline_ns, &call);
 
     if (status != SYMMCOLL_OK)
         return status;
     do {
-        status = find_missing(tcp, link, keys, nkeys, missing);
+        status = find_missing(call.tcp, call.link, keys, nkeys, missing);
         if (status != SYMMCOLL_OK || *missing == nkeys ||
             symc_now_ns() >= deadline_ns)
             break;
-        status = listen_for(tcp, link, keys[*missing], deadline_ns);
+        status = listen_for(&call, keys[*missing], deadline_ns);
     } while (status == SYMMCOLL_OK);
-    symc_tcp_give(tcp, link);
+    symc_tcp_end(&call);
     return status;
 }
 
@@ -236,72 +208,71 @@ static symmcoll_status_t take_names(
     return status;
 }
 
-symmcoll_status_t symc_tcp_scan(struct symc_tcp *tcp, struct symc_link *link,
-    const char *prefix, int64_t deadline_ns, struct symc_names *names)
+/* The next part of the list; cursor becomes "0" after the last one. */
+static symmcoll_status_t scan_some(const struct symc_tcp_call *call,
+    struct symc_arg pattern, char cursor[CURSOR_MAX], struct symc_names *names)
+{
+    struct symc_reply *reply = NULL;
+    symmcoll_status_t status = symc_link_send(call->link,
+        (struct symc_arg[]){SYMC_ARG("SCAN"), {cursor, strlen(cursor)},
+            SYMC_ARG("MATCH"), pattern, SYMC_ARG("COUNT"),
+            SYMC_ARG(SCAN_COUNT)},
+        6);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_link_receive(call->link, call->deadline_ns, &reply);
+    if (status == SYMMCOLL_OK)
+        status = symc_tcp_check(call->key, reply, SYMC_REPLY_LIST);
+    if (status == SYMMCOLL_OK &&
+        (reply->count != 2 || reply->items[0]->text == NULL ||
+            reply->items[0]->nbytes >= CURSOR_MAX))
+        status = symc_fail(SYMMCOLL_ERR_SYSTEM,
+            "tcp store: expected a cursor and keys, found something else");
+    if (status == SYMMCOLL_OK) {
+        snprintf(cursor, CURSOR_MAX, "%s", reply->items[0]->text);
+        status = take_names(reply->items[1], names);
+    }
+    symc_reply_free(reply);
+    return status;
+}
+
+symmcoll_status_t symc_tcp_scan(const struct symc_tcp_call *call,
+    const char *prefix, struct symc_names *names)
 {
     char pattern[2 * SYMC_TCP_KEY + 2];
     struct symc_arg text = {pattern, make_pattern(prefix, pattern)};
-    char cursor[24] = "0";
+    char cursor[CURSOR_MAX] = "0";
     symmcoll_status_t status;
 
-    (void)tcp;
     do {
-        struct symc_reply *reply = NULL;
-
-        status = symc_tcp_ask(link,
-            (struct symc_arg[]){SYMC_ARG("SCAN"), {cursor, strlen(cursor)},
-                SYMC_ARG("MATCH"), text, SYMC_ARG("COUNT"),
-                SYMC_ARG(SCAN_COUNT)},
-            6, deadline_ns, &reply);
-        if (status == SYMMCOLL_OK)
-            status = symc_tcp_check(prefix, reply, SYMC_REPLY_LIST);
-        if (status == SYMMCOLL_OK &&
-            (reply->count != 2 || reply->items[0]->text == NULL ||
-                reply->items[0]->nbytes >= sizeof(cursor)))
-            status = symc_fail(SYMMCOLL_ERR_SYSTEM,
-                "tcp store: expected a cursor and keys, found something else");
-        if (status == SYMMCOLL_OK) {
-            snprintf(cursor, sizeof(cursor), "%s", reply->items[0]->text);
-            status = take_names(reply->items[1], names);
-        }
-        symc_reply_free(reply);
-        if (status == SYMMCOLL_OK && symc_now_ns() > deadline_ns)
+        status = scan_some(call, text, cursor, names);
+        if (status == SYMMCOLL_OK && symc_now_ns() > call->deadline_ns)
             status = symc_fail(SYMMCOLL_ERR_TIMEOUT,
                 "tcp store: timeout: listing keys took too long");
     } while (status == SYMMCOLL_OK && strcmp(cursor, "0") != 0);
     return status == SYMMCOLL_OK ? symc_names_unique(names) : status;
 }
 
-/* The user's keys that begin with a prefix. */
-static symmcoll_status_t list_users(struct symc_tcp *tcp, const char *prefix,
-    int64_t deadline_ns, struct symc_names *names)
-{
-    struct symc_tcp_key name;
-    struct symc_link *link;
-    symmcoll_status_t status;
-
-    symc_tcp_name(tcp, prefix, &name);
-    deadline_ns = symc_tcp_grace(deadline_ns);
-    status = symc_tcp_take(tcp, deadline_ns, &link);
-    if (status != SYMMCOLL_OK)
-        return status;
-    names->skip += strlen(tcp->prefix) + 1;
-    status = symc_tcp_scan(tcp, link, name.text, deadline_ns, names);
-    symc_tcp_give(tcp, link);
-    return status;
-}
-
 symmcoll_status_t symc_tcp_list(void *table, const char *prefix,
     int64_t deadline_ns, struct symc_names *names)
 {
-    return list_users(table, prefix, deadline_ns, names);
+    struct symc_tcp *tcp = table;
+    struct symc_tcp_call call;
+    symmcoll_status_t status = symc_tcp_begin(tcp, prefix, deadline_ns, &call);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    names->skip += strlen(tcp->prefix) + 1;
+    status = symc_tcp_scan(&call, call.name.text, names);
+    symc_tcp_end(&call);
+    return status;
 }
 
 symmcoll_status_t symc_tcp_count(
     void *table, int64_t deadline_ns, size_t *count)
 {
     struct symc_names names = {0};
-    symmcoll_status_t status = list_users(table, "", deadline_ns, &names);
+    symmcoll_status_t status = symc_tcp_list(table, "", deadline_ns, &names);
 
     *count = names.count;
     free(names.text);
