@@ -245,31 +245,51 @@ static inline void claim_next(const struct symc_host *host, uint64_t seq)
 #endif
 }
 
+#define WORD sizeof(uint64_t)
+_Static_assert(SYMC_PAYLOAD % WORD == 0 && SYMC_FACTOR_AT % WORD == 0,
+    "a payload is stored by words");
+
+/* The first word of so many bytes; what they lack is zero. */
+static inline uint64_t first_word(const unsigned char *bytes, size_t nbytes)
+{
+    uint64_t word = 0;
+
+    if (nbytes >= WORD)
+        memcpy(&word, bytes, WORD);
+    else if (nbytes == WORD / 2)
+        memcpy(&word, bytes, WORD / 2);
+    else
+        for (size_t i = 0; i < nbytes; i++)
+            ((unsigned char *)&word)[i] = bytes[i];
+    return word;
+}
+
 /*
  * Write the header line, number last.  Peers are polling it, and each poll
- * takes the cache line away from this processor: so the line is assembled first
- * and stored at once.
+ * takes the cache line away from this processor: so it is stored in one go,
+ * word by word.  A copy that is assembled in memory first costs a stall: it
+ * would be read before it has left the processor's store queue.
  */
 static inline void publish(const struct symc_host *host,
     const struct symc_op *op, uint32_t what, const void *payload, size_t nbytes)
 {
     struct symc_header *mine =
         symc_header_at(host->channels[host->rank], op->wire);
-    unsigned char line[SYMC_PAYLOAD] = {0};
-    bool has_factor = op->op == SYMMCOLL_PREMUL_SUM;
+    const unsigned char *bytes = payload;
 
-    if (nbytes > 0)
-        memcpy(line, payload, nbytes);
-    if (has_factor)
-        memcpy(line + SYMC_FACTOR_AT, &op->factor, sizeof(op->factor));
-    mine->count = op->count;
-    mine->what = what;
-    mine->root = (uint16_t)op->root;
     if (host->core->waiting->oversubscribed)
         atomic_store_explicit(
             &mine->cpu, (uint16_t)sched_getcpu(), memory_order_relaxed);
-    if (nbytes > 0 || has_factor)
-        memcpy(mine->payload, line, SYMC_PAYLOAD);
+    mine->count = op->count;
+    mine->what = what;
+    mine->root = (uint16_t)op->root;
+    for (size_t at = 0; at < nbytes; at += WORD) {
+        uint64_t word = first_word(bytes + at, nbytes - at);
+
+        memcpy(mine->payload + at, &word, WORD);
+    }
+    if (__builtin_expect(op->op == SYMMCOLL_PREMUL_SUM, 0))
+        memcpy(mine->payload + SYMC_FACTOR_AT, &op->factor, WORD);
     atomic_store_explicit(&mine->seq, op->wire, memory_order_release);
 }
 
