@@ -8,6 +8,7 @@
 
 #include "group/group.h"
 
+#include <sched.h>
 #include <sys/wait.h>
 
 /* ---- what works ---- */
@@ -116,6 +117,18 @@ static bool has_begun(struct symmcoll_group *group)
     return begun;
 }
 
+/* Threads share the module: none has it hang or go on before all have come so
+ * far; round counts from 1. */
+static void await_threads(const struct symmcoll_group *group, int round)
+{
+    static _Atomic int here;
+
+    atomic_fetch_add(&here, 1);
+    while (group->world->threads &&
+           atomic_load(&here) < round * symmcoll_group_size(group))
+        sched_yield();
+}
+
 static int recorded(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *works[MANY];
@@ -125,6 +138,7 @@ static int recorded(struct symmcoll_group *group, int rank)
 
     /* A first work starts the progress thread, and is not issued. */
     right &= released(group, rank);
+    await_threads(group, 1);
     atomic_store(&control()->hangs, 1);
     for (int i = 0; i < MANY && right; i++) {
         right =
@@ -133,6 +147,7 @@ static int recorded(struct symmcoll_group *group, int rank)
         while (right && i == 0 && !has_begun(group))
             right = symmcoll_work_test(works[0]) == SYMMCOLL_IN_PROGRESS;
     }
+    await_threads(group, 2);
     atomic_store(&control()->hangs, -1);
     for (int i = 0; i < MANY && right; i++) {
         right = say(symmcoll_work_wait(works[i], 30) == SYMMCOLL_OK, "its end");
