@@ -338,10 +338,12 @@ static void too_few_fds(int rank)
         for (int r = 0; r < SIZE; r++)
             faults_told(&job, r, 0);
         note = faults_told(&job, rank, 0);
-        if (note->status != SYMMCOLL_OK)
-            told = faults_said(
-                       note, SYMMCOLL_ERR_SYSTEM, "RLIMIT_NOFILE is", NULL) &&
-                   told;
+        if (note->status != SYMMCOLL_OK &&
+            !faults_said(note, SYMMCOLL_ERR_SYSTEM, "RLIMIT_NOFILE is", NULL)) {
+            diag("%d descriptors: status %d: %s", fds, (int)note->status,
+                note->detail);
+            told = false;
+        }
         clean = faults_finish(&job, 0) && clean;
         faults_clear_dumps(SIZE);
     }
