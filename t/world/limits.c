@@ -329,7 +329,7 @@ static void too_few_fds(int rank)
     struct faults_job job;
     bool told = true, clean = true;
 
-    setenv("SYMMCOLL_TIMEOUTS_INIT", "300ms", 1);
+    setenv("SYMMCOLL_TIMEOUTS_INIT", "1s", 1);
     for (int fds = 0; fds < 9; fds++) {
         const struct shortage shortage = {rank, fds};
         const struct faults_note *note;
