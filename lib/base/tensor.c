@@ -26,3 +26,21 @@ symmcoll_status_t symc_tensor_read(const char *where,
             where, tensors->size, given->size, symc_tensor_kind.macro);
     return symc_sized_read(&symc_tensor_kind, where, given, copy);
 }
+
+int symc_tensor_order(const struct symmcoll_tensor *tensor, int *dims)
+{
+    int count = 0;
+
+    for (int d = 0; d < tensor->ndim; d++) {
+        int at = count;
+
+        if (tensor->shape[d] <= 1)
+            continue;
+        for (; at > 0 && tensor->strides[d] < tensor->strides[dims[at - 1]];
+             at--)
+            dims[at] = dims[at - 1];
+        dims[at] = d;
+        count++;
+    }
+    return count;
+}

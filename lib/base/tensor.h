@@ -22,4 +22,9 @@ symmcoll_status_t symc_tensor_read(const char *where,
     const struct symmcoll_tensor *tensors, size_t index,
     struct symmcoll_tensor *copy);
 
+/* Store the dimensions in the order of their strides, the least first, in dims,
+ * an array of SYMMCOLL_MAX_DIMS; returns how many.  Those of one index, whose
+ * stride is never taken, are left out. */
+int symc_tensor_order(const struct symmcoll_tensor *tensor, int *dims);
+
 #endif

@@ -4,6 +4,7 @@
  * each other's elements, as the columns of one matrix do, so it is elements
  * that count and not what lies between the first and the last.
  */
+#include "base/tensor.h"
 #include "ddp/reducer.h"
 
 /* A dimension that is not part of a run. */
@@ -26,22 +27,13 @@ static void describe_area(const struct symc_param *param, struct area *area)
 {
     const struct symmcoll_tensor *tensor = &param->tensor;
     int64_t elem = (int64_t)symmcoll_dtype_size(tensor->dtype);
-    bool seen[SYMMCOLL_MAX_DIMS] = {false};
     int64_t span = elem;
+    int order[SYMMCOLL_MAX_DIMS], count = symc_tensor_order(tensor, order);
 
     *area = (struct area){.run = elem};
-    for (int n = 0; n < tensor->ndim; n++) {
-        int least = -1;
-
-        for (int d = 0; d < tensor->ndim; d++)
-            if (!seen[d] && tensor->shape[d] > 1 &&
-                (least < 0 || tensor->strides[d] < tensor->strides[least]))
-                least = d;
-        if (least < 0)
-            break; /* of what is left, the stride is never taken */
-        seen[least] = true;
+    for (int n = 0; n < count; n++) {
         struct dim dim = {
-            tensor->strides[least] * elem, tensor->shape[least], span};
+            tensor->strides[order[n]] * elem, tensor->shape[order[n]], span};
 
         span += dim.step * (dim.count - 1);
         if (area->ndims == 0 && dim.step == area->run)

@@ -41,25 +41,18 @@ const char *symc_param_text(
 static bool measure_extent(struct symc_param *param, int64_t elem)
 {
     const struct symmcoll_tensor *tensor = &param->tensor;
-    bool seen[SYMMCOLL_MAX_DIMS] = {false};
     int64_t span = 1, more;
+    int order[SYMMCOLL_MAX_DIMS], count = symc_tensor_order(tensor, order);
 
     param->dense = true;
-    for (int n = 0; n < tensor->ndim; n++) {
-        int least = -1;
+    for (int n = 0; n < count; n++) {
+        int64_t stride = tensor->strides[order[n]];
 
-        for (int d = 0; d < tensor->ndim; d++)
-            if (!seen[d] && tensor->shape[d] > 1 &&
-                (least < 0 || tensor->strides[d] < tensor->strides[least]))
-                least = d;
-        if (least < 0)
-            break; /* of what is left, the stride is never taken */
-        seen[least] = true;
-        if (tensor->strides[least] < span)
+        if (stride < span)
             return false;
-        param->dense = param->dense && tensor->strides[least] == span;
+        param->dense = param->dense && stride == span;
         if (__builtin_mul_overflow(
-                tensor->strides[least], tensor->shape[least] - 1, &more) ||
+                stride, tensor->shape[order[n]] - 1, &more) ||
             __builtin_add_overflow(span, more, &span) ||
             span > PTRDIFF_MAX / elem) /* it comes round to itself */
             return false;
