@@ -300,6 +300,19 @@ static symmcoll_status_t list_segment(struct symc_segment *segment)
     return status;
 }
 
+/* The end of making one: list it, or where something has failed, leave it. */
+static symmcoll_status_t finish(struct symc_segment *made,
+    symmcoll_status_t status, struct symc_segment **segment)
+{
+    if (status == SYMMCOLL_OK)
+        status = list_segment(made);
+    if (status == SYMMCOLL_OK)
+        *segment = made;
+    else
+        symc_segment_leave(made);
+    return status;
+}
+
 /* The range is others' to read until they have left, too. */
 static bool leave_arena(struct symc_segment *segment)
 {
@@ -337,14 +350,7 @@ symmcoll_status_t symc_segment_accept(struct symc_segments *segments,
         if (all[m].nbytes < made->nbytes)
             made->nbytes = all[m].nbytes;
     }
-    if (status == SYMMCOLL_OK)
-        status = list_segment(made);
-    if (status != SYMMCOLL_OK) {
-        symc_segment_leave(made);
-        return status;
-    }
-    *segment = made;
-    return SYMMCOLL_OK;
+    return finish(made, status, segment);
 }
 
 /* ---- memfds of their own ---- */
@@ -396,14 +402,7 @@ symmcoll_status_t symc_segment_import(struct symc_segments *segments,
     if (made == NULL)
         return status;
     made->nbytes = whole;
-    if (status == SYMMCOLL_OK)
-        status = list_segment(made);
-    if (status != SYMMCOLL_OK) {
-        symc_segment_leave(made);
-        return status;
-    }
-    *segment = made;
-    return SYMMCOLL_OK;
+    return finish(made, status, segment);
 }
 
 /* ---- using ---- */
