@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Groups: membership, opening and closing.
+ * Groups: opening one from a plan and what its members have offered, and
+ * closing it.
  */
 #include "group/group.h"
-#include "registry/registry.h"
 
-#include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +20,8 @@ static void free_tables(struct symmcoll_group *group)
     free(group->verdicts);
 }
 
-static symmcoll_status_t make_tables(struct symmcoll_group *group)
+static symmcoll_status_t make_tables(
+    struct symmcoll_group *group, const int *global)
 {
     size_t size = (size_t)group->size;
 
@@ -37,42 +36,21 @@ static symmcoll_status_t make_tables(struct symmcoll_group *group)
         group->staging == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     for (int r = 0; r < group->size; r++)
-        group->global[r] = r;
+        group->global[r] = global[r];
     return SYMMCOLL_OK;
 }
 
-/* What all ranks have offered in the heads of their blocks. */
-static symmcoll_status_t accept_first(struct symmcoll_group *group)
+/* Find what is where in the group's segment. */
+static void lay_out(
+    struct symmcoll_group *group, const struct symc_group_part *part)
 {
-    struct symmcoll_world *world = group->world;
-    struct symc_offer *all = symc_alloc((size_t)group->size, sizeof(*all));
-    symmcoll_status_t status;
+    size_t offered = part->nbytes - part->staging;
 
-    if (all == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    for (int r = 0; r < group->size; r++)
-        all[r] = world->peers[r].view.first;
-    status = symc_segment_accept(&world->segments, group->global, group->rank,
-        group->size, all, &group->segment);
-    free(all);
-    return status;
-}
-
-/* Make the group's segment, and find what is where in it. */
-static symmcoll_status_t open_segment(struct symmcoll_group *group)
-{
-    struct symmcoll_world *world = group->world;
-    symmcoll_status_t status = accept_first(group);
-    size_t offered;
-
-    if (status != SYMMCOLL_OK)
-        return status;
     /* What others have less of is not used. */
-    offered = world->first.nbytes - world->first.staging;
-    group->staging_at = world->first.staging;
+    group->staging_at = part->staging;
     if (group->segment->nbytes > group->staging_at)
         group->staging_nbytes = group->segment->nbytes - group->staging_at;
-    symc_world_return_staging(world, offered - group->staging_nbytes);
+    symc_world_return_staging(group->world, offered - group->staging_nbytes);
     for (int r = 0; r < group->size; r++) {
         char *at = group->segment->at[r];
 
@@ -84,7 +62,6 @@ static symmcoll_status_t open_segment(struct symmcoll_group *group)
         group->channels[r] = at + SYMC_GROUP_CHANNEL;
         group->staging[r] = at + group->staging_at;
     }
-    return SYMMCOLL_OK;
 }
 
 static bool is_over(struct symmcoll_group *group)
@@ -107,47 +84,42 @@ static void make_members(struct symmcoll_group *group)
     members->doorbells = group->doorbells;
 }
 
-/* The name of a group or what describes it, with that of its world: a process
- * may have several.  The default world's are as torch.distributed's. */
-static void format_name(const struct symmcoll_world *world, const char *name,
-    char *buffer, size_t nbytes)
+/* A group without its segment; NULL without memory. */
+static struct symmcoll_group *make_group(
+    struct symmcoll_world *world, const struct symc_group_plan *plan)
 {
-    bool usual = strcmp(world->name, SYMC_WORLD_DEFAULT) == 0;
-
-    snprintf(buffer, nbytes, "%s%s%s", usual ? "" : world->name,
-        usual ? "" : "/", name);
-}
-
-symmcoll_status_t symc_group_open(
-    struct symmcoll_world *world, struct symmcoll_group **group)
-{
-    struct symc_queue_ops ops;
     size_t nbytes = (sizeof(struct symmcoll_group) + SYMC_FALSE_SHARING - 1) /
                     SYMC_FALSE_SHARING * SYMC_FALSE_SHARING;
     struct symmcoll_group *made = aligned_alloc(SYMC_FALSE_SHARING, nbytes);
-    char desc[SYMC_TRACE_NAME];
-    symmcoll_status_t status;
 
-    if (made == NULL)
-        return symc_fail(
-            SYMMCOLL_ERR_NO_MEMORY, "group: %zu bytes asked for", nbytes);
+    if (made == NULL) {
+        symc_fail(SYMMCOLL_ERR_NO_MEMORY, "group: %zu bytes asked for", nbytes);
+        return NULL;
+    }
     *made = (struct symmcoll_group){.world = world,
         .alive = world->alive,
-        .rank = world->rank,
-        .size = world->size};
-    snprintf(made->id, sizeof(made->id), "0");
-    format_name(world, made->id, made->name, sizeof(made->name));
-    format_name(world, "default_pg", desc, sizeof(desc));
-    atomic_init(&made->timeout_ns, world->config->timeouts_collective);
-    status = make_tables(made);
-    if (status != SYMMCOLL_OK)
-        goto free_tables;
+        .rank = plan->rank,
+        .size = plan->size,
+        .first_timeout_ns = plan->timeout_ns};
+    memcpy(made->id, plan->id, sizeof(made->id));
+    memcpy(made->name, plan->name, sizeof(made->name));
+    atomic_init(&made->timeout_ns, plan->timeout_ns);
+    if (make_tables(made, plan->global) != SYMMCOLL_OK) {
+        free_tables(made);
+        free(made);
+        return NULL;
+    }
     make_members(made);
-    status = open_segment(made);
-    if (status != SYMMCOLL_OK)
-        goto free_tables;
-    made->trace = symc_trace_add_group(
-        world->trace.ring, made->name, desc, made->rank, made->size);
+    return made;
+}
+
+/* Backend and queue of a group that has its segment. */
+static symmcoll_status_t start_group(struct symmcoll_group *made)
+{
+    struct symmcoll_world *world = made->world;
+    struct symc_queue_ops ops;
+    symmcoll_status_t status;
+
     /* Before the backend, which may wait for the others. */
     symc_world_add(world, &made->members);
     symc_group_make_core(made);
@@ -159,6 +131,39 @@ symmcoll_status_t symc_group_open(
     if (status != SYMMCOLL_OK)
         goto close_slots;
     symc_world_watch_works(world, &made->members, is_over);
+    return SYMMCOLL_OK;
+
+close_slots:
+    (void)symc_slots_close(made);
+remove:
+    symc_world_remove(world, &made->members);
+    return status;
+}
+
+symmcoll_status_t symc_group_open(struct symmcoll_world *world,
+    const struct symc_group_plan *plan, const struct symc_group_part *part,
+    const struct symc_offer *offers, struct symmcoll_group **group)
+{
+    struct symmcoll_group *made = make_group(world, plan);
+    symmcoll_status_t status;
+
+    if (made == NULL) {
+        symc_segment_abandon(&world->segments, &offers[plan->rank]);
+        symc_world_return_staging(world, part->nbytes - part->staging);
+        return SYMMCOLL_ERR_NO_MEMORY;
+    }
+    status = symc_segment_accept(&world->segments, made->global, made->rank,
+        made->size, offers, &made->segment);
+    if (status != SYMMCOLL_OK) {
+        symc_world_return_staging(world, part->nbytes - part->staging);
+        goto free_group;
+    }
+    lay_out(made, part);
+    status = start_group(made);
+    if (status != SYMMCOLL_OK)
+        goto leave;
+    made->trace = symc_trace_add_group(
+        world->trace.ring, made->name, plan->desc, made->rank, made->size);
     symc_logf(&world->log, SYMC_LOG_DEBUG,
         "group %s: rank %d of %d, backend %s, %s", made->name, made->rank,
         made->size, made->slots[SYMC_MEMORY_HOST].backend->name,
@@ -167,12 +172,10 @@ symmcoll_status_t symc_group_open(
     *group = made;
     return SYMMCOLL_OK;
 
-close_slots:
-    (void)symc_slots_close(made);
-remove:
-    symc_world_remove(world, &made->members);
-free_tables:
+leave:
     symc_segment_leave(made->segment);
+    symc_world_return_staging(world, made->staging_nbytes);
+free_group:
     free_tables(made);
     free(made);
     return status;
@@ -192,88 +195,4 @@ symmcoll_status_t symc_group_close(struct symmcoll_group *group)
     free_tables(group);
     free(group);
     return status;
-}
-
-/* ---- queries ---- */
-
-const struct symc_config *symc_group_config(const struct symmcoll_group *group)
-{
-    return group->world->config;
-}
-
-int symmcoll_group_rank(const struct symmcoll_group *group)
-{
-    return group->rank;
-}
-
-int symmcoll_group_size(const struct symmcoll_group *group)
-{
-    return group->size;
-}
-
-const char *symmcoll_group_name(const struct symmcoll_group *group)
-{
-    return group->name;
-}
-
-int symmcoll_group_rank_of(const struct symmcoll_group *group, int global_rank)
-{
-    for (int r = 0; r < group->size; r++) {
-        if (group->global[r] == global_rank)
-            return r;
-    }
-    return -1;
-}
-
-int symmcoll_group_global_rank(const struct symmcoll_group *group, int rank)
-{
-    return rank >= 0 && rank < group->size ? group->global[rank] : -1;
-}
-
-uint64_t symmcoll_group_sequence(const struct symmcoll_group *group)
-{
-    return atomic_load_explicit(
-        &group->seq[SYMC_COUNT_COLLECTIVE], memory_order_relaxed);
-}
-
-symmcoll_status_t symmcoll_group_set_timeout(
-    struct symmcoll_group *group, double timeout)
-{
-    symmcoll_status_t status;
-    int64_t ns;
-
-    if (group == NULL)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "group_set_timeout: expected a group, found NULL");
-    status = symc_timeout_read("group_set_timeout", timeout,
-        group->world->config->timeouts_collective, &ns);
-    if (status == SYMMCOLL_OK)
-        atomic_store(&group->timeout_ns, ns);
-    return status;
-}
-
-void symmcoll_group_abort(struct symmcoll_group *group, const char *reason)
-{
-    char who[SYMC_RANK_TEXT];
-
-    if (group == NULL || !symc_world_is_mine(group->world))
-        return;
-    symc_members_raise(&group->members, SYMMCOLL_ERR_CANCELED, NULL, NULL,
-        "%s aborted group %s%s%s",
-        symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who),
-        group->name, reason != NULL ? ": " : "", reason != NULL ? reason : "");
-}
-
-symmcoll_status_t symmcoll_group_error(struct symmcoll_group *group)
-{
-    if (group == NULL)
-        return symc_fail(
-            SYMMCOLL_ERR_INVALID, "group_error: expected a group, found NULL");
-    if (!symc_world_is_mine(group->world))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "group_error: expected the process that called init, found a fork "
-            "of it");
-    if (!symc_members_failed(&group->members))
-        return SYMMCOLL_OK;
-    return symc_members_status(&group->members, NULL);
 }

@@ -33,10 +33,23 @@ struct symc_slot {
 /* What a member says when a slot is opened. */
 struct symc_verdict;
 
+#define SYMC_GROUP_ID 16 /* bytes of a group's number as text */
+
+/* What a group is opened from.  The same on all members, but for `rank`. */
+struct symc_group_plan {
+    const int *global; /* ranks of the members in the world; copied */
+    int size;
+    int rank; /* this rank's, among them */
+    char id[SYMC_GROUP_ID];
+    char name[SYMC_TRACE_NAME]; /* for people: with the world's */
+    char desc[SYMC_TRACE_NAME];
+    int64_t timeout_ns; /* of operations, as long as no other is set */
+};
+
 struct symmcoll_group {
     struct symmcoll_world *world;
     const uint32_t *alive;      /* the world's mark: 1 */
-    char id[16];                /* within its world */
+    char id[SYMC_GROUP_ID];     /* its number, within its world */
     char name[SYMC_TRACE_NAME]; /* for people: with the world's */
     int rank;
     int size;
@@ -47,7 +60,8 @@ struct symmcoll_group {
     uint64_t wire;                       /* of the latest of all members */
     bool noted; /* none has succeeded since one that was noted */
     _Atomic int64_t timeout_ns;
-    int trace; /* index in the recorder, or -1 */
+    int64_t first_timeout_ns; /* what that was at first */
+    int trace;                /* index in the recorder, or -1 */
     struct symc_segment *segment;
     size_t staging_at;     /* in each member's part of it */
     size_t staging_nbytes; /* of each: what the members have agreed on */
@@ -69,9 +83,25 @@ struct symmcoll_group {
     void **staging;
 };
 
-/* The group of all ranks.  Errors: NO_MEMORY, UNSUPPORTED, SYSTEM. */
-symmcoll_status_t symc_group_open(
-    struct symmcoll_world *world, struct symmcoll_group **group);
+/* Begin a plan for a group of so many ranks: its number, and the names that
+ * people see.  name NULL: the number. */
+void symc_group_plan_name(const struct symmcoll_world *world,
+    struct symc_group_plan *plan, unsigned int number, const char *name);
+
+/*
+ * Open a group on this rank, from what all members have offered.  Local.
+ *
+ * part    what this rank has taken for it, with symc_world_take_part()
+ * offers  of all members, in the order of the group; nbytes 0: not on this
+ *         machine
+ *
+ * Part and own offer are the group's afterwards; where this fails they have
+ * been returned, and the offer is left.  Errors: NO_MEMORY, UNSUPPORTED,
+ * INVALID (an offer), SYSTEM.
+ */
+symmcoll_status_t symc_group_open(struct symmcoll_world *world,
+    const struct symc_group_plan *plan, const struct symc_group_part *part,
+    const struct symc_offer *offers, struct symmcoll_group **group);
 
 /* Release a group that has been stopped.  Errors: as symc_slots_close(). */
 symmcoll_status_t symc_group_close(struct symmcoll_group *group);

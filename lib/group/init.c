@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static const struct symmcoll_init_args default_args = SYMMCOLL_INIT_ARGS_INIT;
 static const struct symc_sized args_kind = {.name = "args",
@@ -16,6 +17,33 @@ static const struct symc_sized args_kind = {.name = "args",
     .defaults = &default_args,
     .nbytes = sizeof(default_args),
     .least = sizeof(default_args.size)};
+
+/* The group of all ranks, from what they have offered in the heads of their
+ * blocks. */
+static symmcoll_status_t open_all(struct symmcoll_world *world)
+{
+    struct symc_group_plan plan = {.size = world->size,
+        .rank = world->rank,
+        .timeout_ns = world->config->timeouts_collective};
+    int *global = symc_alloc((size_t)world->size, sizeof(*global));
+    struct symc_offer *offers =
+        symc_alloc((size_t)world->size, sizeof(*offers));
+    symmcoll_status_t status = SYMMCOLL_ERR_NO_MEMORY;
+
+    if (global != NULL && offers != NULL) {
+        for (int r = 0; r < world->size; r++) {
+            global[r] = r;
+            offers[r] = world->peers[r].view.first;
+        }
+        plan.global = global;
+        symc_group_plan_name(world, &plan, 0, NULL);
+        status =
+            symc_group_open(world, &plan, &world->first, offers, &world->all);
+    }
+    free(offers);
+    free(global);
+    return status;
+}
 
 static symmcoll_status_t init(
     const struct symmcoll_init_args *given, struct symmcoll_world **world)
@@ -33,7 +61,7 @@ static symmcoll_status_t init(
     status = symc_world_open(&args, &made);
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_group_open(made, &made->all);
+    status = open_all(made);
     if (status != SYMMCOLL_OK) {
         char detail[SYMC_DETAIL_MAX];
 

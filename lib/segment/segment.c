@@ -227,6 +227,12 @@ void symc_segment_withdraw(
     pthread_mutex_unlock(&segments->lock);
 }
 
+void symc_segment_abandon(
+    struct symc_segments *segments, const struct symc_offer *offer)
+{
+    write_entry(segments, offer->generation | SYMC_SEGMENT_LEFT);
+}
+
 /* ---- accepting ---- */
 
 static struct symc_segment *make_segment(struct symc_segments *segments,
@@ -332,8 +338,7 @@ symmcoll_status_t symc_segment_accept(struct symc_segments *segments,
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (made == NULL) {
-        /* Nobody notes who has accepted it: the range is not used again. */
-        write_entry(segments, all[rank].generation | SYMC_SEGMENT_LEFT);
+        symc_segment_abandon(segments, &all[rank]);
         return SYMMCOLL_ERR_NO_MEMORY;
     }
     made->fd = segments->arena.fd;

@@ -97,6 +97,11 @@ symmcoll_status_t symc_segment_offer(struct symc_segments *segments,
 void symc_segment_withdraw(
     struct symc_segments *segments, const struct symc_offer *offer);
 
+/* Give an offer up that others may have been given, and that this rank does not
+ * accept: nobody can know when they have left, so the range is not used again. */
+void symc_segment_abandon(
+    struct symc_segments *segments, const struct symc_offer *offer);
+
 /*
  * Accept what all members offer.  Local.  Afterwards the own offer belongs to
  * the segment, also where this fails: then it is left.

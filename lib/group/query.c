@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Questions to a group, its timeout, and how a program fails it.
+ */
+#include "group/group.h"
+
+const struct symc_config *symc_group_config(const struct symmcoll_group *group)
+{
+    return group->world->config;
+}
+
+int symmcoll_group_rank(const struct symmcoll_group *group)
+{
+    return group->rank;
+}
+
+int symmcoll_group_size(const struct symmcoll_group *group)
+{
+    return group->size;
+}
+
+const char *symmcoll_group_name(const struct symmcoll_group *group)
+{
+    return group->name;
+}
+
+int symmcoll_group_rank_of(const struct symmcoll_group *group, int global_rank)
+{
+    for (int r = 0; r < group->size; r++) {
+        if (group->global[r] == global_rank)
+            return r;
+    }
+    return -1;
+}
+
+int symmcoll_group_global_rank(const struct symmcoll_group *group, int rank)
+{
+    return rank >= 0 && rank < group->size ? group->global[rank] : -1;
+}
+
+uint64_t symmcoll_group_sequence(const struct symmcoll_group *group)
+{
+    return atomic_load_explicit(
+        &group->seq[SYMC_COUNT_COLLECTIVE], memory_order_relaxed);
+}
+
+symmcoll_status_t symmcoll_group_set_timeout(
+    struct symmcoll_group *group, double timeout)
+{
+    symmcoll_status_t status;
+    int64_t ns;
+
+    if (group == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_set_timeout: expected a group, found NULL");
+    status = symc_timeout_read(
+        "group_set_timeout", timeout, group->first_timeout_ns, &ns);
+    if (status == SYMMCOLL_OK)
+        atomic_store(&group->timeout_ns, ns);
+    return status;
+}
+
+void symmcoll_group_abort(struct symmcoll_group *group, const char *reason)
+{
+    char who[SYMC_RANK_TEXT];
+
+    if (group == NULL || !symc_world_is_mine(group->world))
+        return;
+    symc_members_raise(&group->members, SYMMCOLL_ERR_CANCELED, NULL, NULL,
+        "%s aborted group %s%s%s",
+        symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who),
+        group->name, reason != NULL ? ": " : "", reason != NULL ? reason : "");
+}
+
+symmcoll_status_t symmcoll_group_error(struct symmcoll_group *group)
+{
+    if (group == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "group_error: expected a group, found NULL");
+    if (!symc_world_is_mine(group->world))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_error: expected the process that called init, found a fork "
+            "of it");
+    if (!symc_members_failed(&group->members))
+        return SYMMCOLL_OK;
+    return symc_members_status(&group->members, NULL);
+}
