@@ -54,6 +54,10 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
         .name = "open_backend", .trace = "open_backend",
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS,
         .counter = SYMC_COUNT_NONE, .compared = COMPARE_MOVED},
+    [SYMC_CREATE_GROUP] = {
+        .name = "group_create", .trace = "group_create",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS,
+        .counter = SYMC_COUNT_NONE, .compared = COMPARE_MOVED},
 };
 /* clang-format on */
 

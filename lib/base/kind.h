@@ -23,7 +23,8 @@ enum symc_kind {
     SYMC_SEND = 8,
     SYMC_RECV = 9,
     SYMC_OPEN_BACKEND = 10, /* nobody calls it: the group runs it */
-    SYMC_KIND_COUNT = 11
+    SYMC_CREATE_GROUP = 11, /* likewise */
+    SYMC_KIND_COUNT = 12
 };
 
 enum symc_trait {

@@ -30,8 +30,14 @@ struct symc_slot {
     int nowned;
 };
 
-/* What a member says when a slot is opened. */
-struct symc_verdict;
+/* What a member says when a slot is opened, or groups are made: OK, or why
+ * not. */
+struct symc_verdict {
+    int32_t status;
+    uint32_t round; /* of opening: the last one where it has opened it */
+    char backend[24];
+    char text[224];
+};
 
 #define SYMC_GROUP_ID 16 /* bytes of a group's number as text */
 
@@ -124,6 +130,17 @@ static inline struct symc_flight *symc_group_flight(
 {
     return &group->flights[op->flight];
 }
+
+/* ---- round.c ---- */
+
+/*
+ * Hold a round, under the group's ticket: every member tells all others so many
+ * bytes, and reads what all have told (all: as many times so many).
+ * Errors: as of an operation; MISMATCH where others call something else.
+ */
+symmcoll_status_t symc_group_round(struct symmcoll_group *group,
+    enum symc_kind kind, const void *mine, void *all, size_t nbytes,
+    int64_t timeout_ns);
 
 /* ---- slot.c ---- */
 

@@ -20,13 +20,6 @@
 #define CANCEL_NS SYMC_NS_PER_S /* before buffers are given up */
 #define NAP_NS (INT64_C(1000) * 1000)
 
-struct symc_verdict {
-    int32_t status; /* OK, or this member's reason not to open it */
-    uint32_t round; /* LAST_ROUND: it has opened it */
-    char backend[24];
-    char text[224];
-};
-
 /* ---- opening ---- */
 
 static const char *format_member(
@@ -83,18 +76,8 @@ static symmcoll_status_t judge(const struct symmcoll_group *group)
 static symmcoll_status_t hold_round(
     struct symmcoll_group *group, struct symc_verdict *mine)
 {
-    const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
-    struct symc_op op = {.kind = SYMC_OPEN_BACKEND,
-        .dtype = SYMMCOLL_UINT8,
-        .count = sizeof(*mine),
-        .elem = 1,
-        .in = mine,
-        .out = group->verdicts,
-        .wire = ++group->wire,
-        .timeout_ns = group->opening_ns};
-    void *token;
-    symmcoll_status_t status =
-        host->backend->coll->start(host->state, &op, &token);
+    symmcoll_status_t status = symc_group_round(group, SYMC_OPEN_BACKEND, mine,
+        group->verdicts, sizeof(*mine), group->opening_ns);
 
     if (status == SYMMCOLL_OK)
         status = judge(group);

@@ -70,6 +70,10 @@ static const char *format_place(const struct symc_host *host,
 {
     bool labelled = op->label[0] != '\0';
 
+    if (op->seq == 0) { /* the library's own */
+        snprintf(buffer, nbytes, "(group %s)", host->core->name);
+        return buffer;
+    }
     snprintf(buffer, nbytes, "(group %s, seq %llu%s%.*s%s)", host->core->name,
         (unsigned long long)op->seq, labelled ? ", label '" : "",
         SYMC_LABEL_MAX, op->label, labelled ? "'" : "");

@@ -93,7 +93,8 @@ static bool may_end_later(
     const struct symc_host *host, const struct symc_op *op, size_t counter)
 {
     return host->resumable && counter == seq_offset(op) &&
-           op->memory == SYMC_MEMORY_HOST && op->kind != SYMC_OPEN_BACKEND &&
+           op->memory == SYMC_MEMORY_HOST &&
+           symc_kinds[op->kind].counter != SYMC_COUNT_NONE &&
            op->timeout_ns > polling_ns(host->core->waiting);
 }
 

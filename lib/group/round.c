@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rounds, in which the members of a group agree on what the library does: an
+ * operation of their own, which nobody has called and which is not recorded.
+ */
+#include "group/group.h"
+
+symmcoll_status_t symc_group_round(struct symmcoll_group *group,
+    enum symc_kind kind, const void *mine, void *all, size_t nbytes,
+    int64_t timeout_ns)
+{
+    const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
+    struct symc_op op = {.kind = kind,
+        .dtype = SYMMCOLL_UINT8,
+        .count = nbytes,
+        .elem = 1,
+        .in = mine,
+        .out = all,
+        .wire = ++group->wire,
+        .timeout_ns = timeout_ns};
+    void *token;
+
+    return host->backend->coll->start(host->state, &op, &token);
+}
