@@ -101,6 +101,8 @@ const char *symmcoll_status_name(symmcoll_status_t status)
         return "OK";
     case SYMMCOLL_IN_PROGRESS:
         return "IN_PROGRESS";
+    case SYMMCOLL_SKIPPED:
+        return "SKIPPED";
     case SYMMCOLL_ERR_INVALID:
         return "INVALID";
     case SYMMCOLL_ERR_UNSUPPORTED:
@@ -135,6 +137,7 @@ enum symmcoll_category symmcoll_status_category(symmcoll_status_t status)
     switch (status) {
     case SYMMCOLL_OK:
     case SYMMCOLL_IN_PROGRESS:
+    case SYMMCOLL_SKIPPED:
         return SYMMCOLL_CATEGORY_NONE;
     case SYMMCOLL_ERR_INVALID:
     case SYMMCOLL_ERR_CONFIG:

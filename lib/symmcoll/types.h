@@ -38,12 +38,13 @@
 
 SYMMCOLL_BEGIN_DECLS
 
-/* 0 is success, negative is an error, positive is neither. -8, -9 and 2 are for
+/* 0 is success, negative is an error, positive is neither. -8 and -9 are for
  * what does not exist yet. */
 typedef int32_t symmcoll_status_t;
 enum symmcoll_status {
     SYMMCOLL_OK = 0,
     SYMMCOLL_IN_PROGRESS = 1, /* not finished yet; ask again */
+    SYMMCOLL_SKIPPED = 2,     /* not done, and not because of an error */
 
     SYMMCOLL_ERR_INVALID = -1,     /* an argument or the state is wrong */
     SYMMCOLL_ERR_UNSUPPORTED = -2, /* correct, but not available here */
