@@ -3,6 +3,7 @@
  * The hash store: a table in this process, shared by its handles, for threads
  * and for programs of one rank.
  */
+#include "store/hash.h"
 #include "store/map.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@ struct hash {
     pthread_mutex_t lock; /* all below */
     pthread_cond_t changed;
     size_t handles;
+    bool stopped; /* nobody waits any more */
     struct symc_map map;
 };
 
@@ -102,15 +104,21 @@ static symmcoll_status_t wait_hash(void *table, const char *const *keys,
     size_t nkeys, int64_t deadline_ns, size_t *missing)
 {
     struct hash *hash = table;
-    bool more = deadline_ns > symc_now_ns();
+    bool more = deadline_ns > symc_now_ns(), stopped;
+    char shown[SYMC_KEY_TEXT];
 
     pthread_mutex_lock(&hash->lock);
     *missing = find_missing(&hash->map, keys, nkeys);
-    while (*missing < nkeys && more) {
+    while (*missing < nkeys && more && !hash->stopped) {
         more = sleep_until_change(hash, deadline_ns);
         *missing = find_missing(&hash->map, keys, nkeys);
     }
+    stopped = hash->stopped && *missing < nkeys;
     pthread_mutex_unlock(&hash->lock);
+    if (stopped)
+        return symc_fail(SYMMCOLL_ERR_CANCELED,
+            "store: a rank that shares it has failed, key \"%s\" is not there",
+            symc_key_text(keys[*missing], shown));
     return SYMMCOLL_OK;
 }
 
@@ -218,4 +226,14 @@ symmcoll_status_t symmcoll_store_create_hash(struct symmcoll_store **store)
     pthread_mutex_init(&hash->lock, NULL);
     hash->handles = 1;
     return symc_store_create(&hash_ops, hash, store);
+}
+
+void symc_store_stop_hash(struct symmcoll_store *store)
+{
+    struct hash *hash = store->table;
+
+    pthread_mutex_lock(&hash->lock);
+    hash->stopped = true;
+    pthread_cond_broadcast(&hash->changed);
+    pthread_mutex_unlock(&hash->lock);
 }

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What only hash stores can do.
+ */
+#ifndef SYMC_STORE_HASH_H
+#define SYMC_STORE_HASH_H
+
+struct symmcoll_store;
+
+/* Of a store that symmcoll_store_create_hash() has made: end all waits through
+ * any handle, now and later, with CANCELED. */
+void symc_store_stop_hash(struct symmcoll_store *store);
+
+#endif
