@@ -15,6 +15,7 @@
 #include <symmcoll/group.h>
 #include <symmcoll/store.h>
 #include <symmcoll/tensor.h>
+#include <symmcoll/threads.h>
 #include <symmcoll/trace.h>
 #include <symmcoll/types.h>
 #include <symmcoll/work.h>

@@ -122,6 +122,18 @@ static symmcoll_status_t use_store_tcp_args(void *given)
                : status;
 }
 
+static symmcoll_status_t do_nothing(struct symmcoll_world *ours, void *arg)
+{
+    (void)ours;
+    (void)arg;
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t use_threads_args(void *given)
+{
+    return symmcoll_threads_run(1, do_nothing, NULL, given);
+}
+
 /* ---- the list ---- */
 
 /* STRUCT(NAME, LEAST, INIT): its sizes, one as initialised, and what takes it.
@@ -280,6 +292,7 @@ int main(void)
                 .set = set_nothing}),
         STRUCT(store_tcp_args, sizeof(size_t),
             {.size = sizeof(struct symmcoll_store_tcp_args), .url = "x://"}),
+        STRUCT(threads_args, sizeof(size_t), SYMMCOLL_THREADS_ARGS_INIT),
         STRUCT(tensor, sizeof(struct symmcoll_tensor),
             SYMMCOLL_TENSOR_FLAT(weight, 6, SYMMCOLL_FLOAT32)),
     };

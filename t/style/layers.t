@@ -19,7 +19,7 @@ work
 world
 group
 coll
-ddp
+ddp threads
 bin examples
 '
 

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Threads as ranks.  All start together, or none does: a rank that could not be
+ * made would leave the others waiting in init.  A rank whose function has failed
+ * fails its groups, and with them the waits of its peers; each of those does the
+ * same when its function returns, so that the end reaches groups that the first
+ * one is no member of.
+ */
+#include "base/cancel.h"
+#include "base/thread.h"
+#include "group/group.h"
+#include "store/hash.h"
+
+#include <symmcoll/store.h>
+#include <symmcoll/threads.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct symmcoll_threads_args default_args =
+    SYMMCOLL_THREADS_ARGS_INIT;
+static const struct symc_sized args_kind = {.name = "args",
+    .macro = "SYMMCOLL_THREADS_ARGS_INIT",
+    .defaults = &default_args,
+    .nbytes = sizeof(default_args),
+    .least = sizeof(default_args.size)};
+
+enum gate {
+    CLOSED,
+    OPEN,
+    GIVEN_UP
+};
+
+struct run {
+    symmcoll_rank_fn body;
+    void *arg;
+    struct symmcoll_init_args init;
+    sigset_t signals; /* the caller's: ranks run the program's code */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    enum gate gate;
+    _Atomic bool ending; /* a rank has failed or skipped */
+};
+
+struct rank {
+    struct run *run;
+    pthread_t thread;
+    int number;
+    symmcoll_status_t status;
+    char detail[SYMC_DETAIL_MAX]; /* of a status that is an error */
+};
+
+/* ---- one rank ---- */
+
+static bool wait_for_gate(struct run *run)
+{
+    bool open;
+
+    pthread_mutex_lock(&run->lock);
+    while (run->gate == CLOSED)
+        pthread_cond_wait(&run->changed, &run->lock);
+    open = run->gate == OPEN;
+    pthread_mutex_unlock(&run->lock);
+    return open;
+}
+
+static void open_gate(struct run *run, enum gate gate)
+{
+    pthread_mutex_lock(&run->lock);
+    run->gate = gate;
+    pthread_cond_broadcast(&run->changed);
+    pthread_mutex_unlock(&run->lock);
+}
+
+/* Whether a value that a program returned is an error of the library. */
+static bool is_error(symmcoll_status_t status)
+{
+    return status < 0 &&
+           symmcoll_status_category(status) != SYMMCOLL_CATEGORY_NONE &&
+           strcmp(symmcoll_status_name(status), "unknown status") != 0;
+}
+
+static void keep_result(struct rank *rank, symmcoll_status_t status)
+{
+    rank->status = status;
+    snprintf(rank->detail, sizeof(rank->detail), "%s",
+        is_error(status) ? symmcoll_last_error() : "");
+}
+
+/* Whether a call of this rank was ended because another rank had failed. */
+static bool was_ended(struct symmcoll_world *world, symmcoll_status_t status)
+{
+    struct symc_members *members = NULL;
+
+    if (status == SYMMCOLL_ERR_CANCELED || status == SYMMCOLL_ERR_ABORTED)
+        return true;
+    while ((members = symc_world_next(world, members)) != NULL) {
+        if (atomic_load(&members->reported) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* The function of this rank has not succeeded: end the waits of the others. */
+static void end_others(struct rank *rank, struct symmcoll_world *world)
+{
+    struct symc_members *members = NULL;
+    char reason[SYMC_DETAIL_MAX + 96];
+
+    if (rank->status == SYMMCOLL_SKIPPED)
+        snprintf(reason, sizeof(reason), "its function has skipped");
+    else if (is_error(rank->status))
+        snprintf(reason, sizeof(reason), "its function returned %s: %s",
+            symmcoll_status_name(rank->status), rank->detail);
+    else
+        snprintf(reason, sizeof(reason), "its function returned %d",
+            (int)rank->status);
+    while ((members = symc_world_next(world, members)) != NULL)
+        symmcoll_group_abort(members->group, reason);
+    symc_store_stop_hash(rank->run->init.store);
+}
+
+/* Its world is there: run the function, and see why it has ended. */
+static void run_body(struct rank *rank, struct symmcoll_world *world)
+{
+    struct run *run = rank->run;
+    bool ending;
+
+    keep_result(rank, run->body(world, run->arg));
+    if (rank->status == SYMMCOLL_OK)
+        return;
+    ending = atomic_exchange(&run->ending, true);
+    end_others(rank, world);
+    if (ending && rank->status != SYMMCOLL_SKIPPED &&
+        was_ended(world, rank->status))
+        rank->status = SYMMCOLL_ERR_ABORTED;
+    else if (rank->status == SYMMCOLL_ERR_ABORTED)
+        rank->status = SYMMCOLL_ERR_CANCELED; /* by the program itself */
+}
+
+static void *rank_main(void *arg)
+{
+    struct rank *rank = arg;
+    struct run *run = rank->run;
+    struct symmcoll_init_args init = run->init;
+    struct symmcoll_world *world;
+    symmcoll_status_t status;
+
+    if (!wait_for_gate(run))
+        return NULL;
+    pthread_sigmask(SIG_SETMASK, &run->signals, NULL);
+    init.rank = rank->number;
+    status = symmcoll_init(&init, &world);
+    if (status != SYMMCOLL_OK) {
+        keep_result(rank, status);
+        if (atomic_exchange(&run->ending, true))
+            rank->status = SYMMCOLL_ERR_ABORTED;
+        symc_store_stop_hash(run->init.store);
+        return NULL;
+    }
+    run_body(rank, world);
+    status = symmcoll_finalize(world);
+    if (status != SYMMCOLL_OK && rank->status == SYMMCOLL_OK &&
+        !atomic_load(&run->ending))
+        keep_result(rank, status);
+    return NULL;
+}
+
+/* ---- all of them ---- */
+
+static bool has_failed(const struct rank *rank)
+{
+    return rank->status != SYMMCOLL_OK && rank->status != SYMMCOLL_SKIPPED &&
+           rank->status != SYMMCOLL_ERR_ABORTED;
+}
+
+/* One error of all that have failed; there is one. */
+static symmcoll_status_t fail_run(const struct rank *ranks, int size)
+{
+    char text[SYMC_DETAIL_MAX] = "";
+    size_t used = 0;
+    int failed = 0, first = -1, room;
+
+    for (int i = 0; i < size; i++) {
+        if (has_failed(&ranks[i]) && failed++ == 0)
+            first = i;
+    }
+    room = SYMC_DETAIL_MAX / failed - 48;
+    for (int i = first; i < size && used < sizeof(text); i++) {
+        const struct rank *rank = &ranks[i];
+
+        if (!has_failed(rank))
+            continue;
+        used += (size_t)snprintf(text + used, sizeof(text) - used,
+            "%srank %d returned ", i == first ? "" : "; ", i);
+        if (used >= sizeof(text))
+            break;
+        if (is_error(rank->status))
+            used += (size_t)snprintf(text + used, sizeof(text) - used,
+                "%s: %.*s", symmcoll_status_name(rank->status),
+                room > 0 ? room : 0, rank->detail);
+        else
+            used += (size_t)snprintf(
+                text + used, sizeof(text) - used, "%d", (int)rank->status);
+    }
+    return symc_fail(
+        is_error(ranks[first].status) ? ranks[first].status : SYMMCOLL_ERR_PEER,
+        "threads_run: %d of %d ranks failed: %s", failed, size, text);
+}
+
+static symmcoll_status_t judge(
+    const struct rank *ranks, int size, symmcoll_status_t *statuses)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (int i = 0; i < size; i++) {
+        if (statuses != NULL)
+            statuses[i] = ranks[i].status;
+    }
+    for (int i = 0; i < size; i++) {
+        if (has_failed(&ranks[i]))
+            return fail_run(ranks, size);
+        if (ranks[i].status == SYMMCOLL_SKIPPED)
+            status = SYMMCOLL_SKIPPED;
+    }
+    return status;
+}
+
+/* Start all threads, let them begin, and join them. */
+static symmcoll_status_t run_ranks(
+    struct run *run, int size, struct rank *ranks, symmcoll_status_t *statuses)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+    int made = 0;
+
+    while (made < size && status == SYMMCOLL_OK) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "symmcoll r%d", made);
+        ranks[made].run = run;
+        ranks[made].number = made;
+        ranks[made].status = SYMMCOLL_ERR_PEER;
+        snprintf(ranks[made].detail, sizeof(ranks[made].detail),
+            "its thread has ended itself");
+        status = symc_thread_start(
+            &ranks[made].thread, name, 0, rank_main, &ranks[made]);
+        made += status == SYMMCOLL_OK;
+    }
+    open_gate(run, status == SYMMCOLL_OK ? OPEN : GIVEN_UP);
+    for (int i = 0; i < made; i++)
+        pthread_join(ranks[i].thread, NULL);
+    return status == SYMMCOLL_OK ? judge(ranks, size, statuses) : status;
+}
+
+static symmcoll_status_t run_threads(int size, symmcoll_rank_fn body, void *arg,
+    const struct symmcoll_threads_args *args)
+{
+    struct run run = {.body = body,
+        .arg = arg,
+        .init = SYMMCOLL_INIT_ARGS_INIT,
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+        .changed = PTHREAD_COND_INITIALIZER};
+    struct rank *ranks;
+    symmcoll_status_t status;
+
+    status = symmcoll_store_create_hash(&run.init.store);
+    if (status != SYMMCOLL_OK)
+        return status;
+    run.init.world_size = size;
+    run.init.name = args->name;
+    run.init.timeout = args->timeout;
+    pthread_sigmask(SIG_SETMASK, NULL, &run.signals);
+    ranks = symc_alloc((size_t)size, sizeof(*ranks));
+    status = ranks == NULL ? SYMMCOLL_ERR_NO_MEMORY
+                           : run_ranks(&run, size, ranks, args->statuses);
+    free(ranks);
+    symmcoll_store_close(run.init.store);
+    return status;
+}
+
+symmcoll_status_t symmcoll_threads_run(int size, symmcoll_rank_fn body,
+    void *arg, const struct symmcoll_threads_args *given)
+{
+    struct symmcoll_threads_args args;
+    symmcoll_status_t status;
+    int cancel;
+
+    if (body == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "threads_run: expected a function, found NULL");
+    if (size < 1 || size > SYMC_RANKS_MAX)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "threads_run: expected 1 to %d ranks, found %d", SYMC_RANKS_MAX,
+            size);
+    status = symc_sized_read(&args_kind, "threads_run", given, &args);
+    if (status != SYMMCOLL_OK)
+        return status;
+    cancel = symc_cancel_disable();
+    status = run_threads(size, body, arg, &args);
+    symc_cancel_restore(cancel);
+    return status;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Threads as ranks, by symmcoll_threads_run().
+ */
+#include "t/ranks.h"
+#include "t/tap.h"
+
+#include <symmcoll.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define SIZE 4
+
+/* What the ranks of one run share: they are threads. */
+struct plan {
+    int failing;      /* a bit for each rank that fails between collectives */
+    int value;        /* what those return */
+    _Atomic int ends; /* ranks whose second wait was ended by an error */
+    _Atomic int dones;
+    _Atomic int gathered;
+    _Atomic int worlds; /* ranks that have seen a world of their own */
+    struct symmcoll_world *seen[SIZE];
+    symmcoll_status_t statuses[SIZE];
+};
+
+static int value_of(struct plan *plan, int rank)
+{
+    return (plan->failing >> rank & 1) != 0 ? plan->value : 0;
+}
+
+static symmcoll_status_t run(struct plan *plan, symmcoll_rank_fn body)
+{
+    struct symmcoll_threads_args args = SYMMCOLL_THREADS_ARGS_INIT;
+
+    args.statuses = plan->statuses;
+    return symmcoll_threads_run(SIZE, body, plan, &args);
+}
+
+static symmcoll_status_t gather(struct symmcoll_world *world)
+{
+    int32_t all[SIZE] = {0}, mine = symmcoll_world_rank(world);
+    symmcoll_status_t status = symmcoll_all_gather(
+        symmcoll_world_group(world), all, &mine, 1, SYMMCOLL_INT32, NULL, NULL);
+
+    for (int r = 0; r < SIZE && status == SYMMCOLL_OK; r++)
+        if (all[r] != r)
+            return 1000;
+    return status;
+}
+
+/* ---- worlds ---- */
+
+static symmcoll_status_t look_around(struct symmcoll_world *world, void *arg)
+{
+    struct plan *plan = arg;
+    int rank = symmcoll_world_rank(world);
+    symmcoll_status_t status = gather(world);
+    sigset_t blocked;
+
+    plan->seen[rank] = world;
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    plan->worlds += symmcoll_world_size(world) == SIZE &&
+                    sigismember(&blocked, SIGTERM) == 0;
+    plan->dones++;
+    return status;
+}
+
+static int each_has_a_world(void)
+{
+    struct plan plan = {.failing = 0};
+    symmcoll_status_t status = run(&plan, look_around);
+
+    for (int a = 0; a < SIZE; a++)
+        for (int b = 0; b < a; b++)
+            if (plan.seen[a] == plan.seen[b])
+                return 0;
+    return status == SYMMCOLL_OK && plan.worlds == SIZE && plan.dones == SIZE;
+}
+
+/* ---- failures ---- */
+
+static symmcoll_status_t fail_between(struct symmcoll_world *world, void *arg)
+{
+    struct plan *plan = arg;
+    int value = value_of(plan, symmcoll_world_rank(world));
+    symmcoll_status_t status = gather(world);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    /* A rank that has not left the first one yet would be ended there. */
+    for (plan->gathered++; plan->gathered < SIZE;)
+        sched_yield();
+    if (value != 0)
+        return value;
+    status = gather(world);
+    plan->ends += status != SYMMCOLL_OK;
+    return status;
+}
+
+/* Whether the run fails, ends the others' waits and counts only those. */
+static int fails_by(int failing, int nfailing, int value)
+{
+    struct plan plan = {.failing = failing, .value = value};
+    symmcoll_status_t status = run(&plan, fail_between);
+    char expected[64];
+
+    snprintf(
+        expected, sizeof(expected), "%d of %d ranks failed", nfailing, SIZE);
+    diag("%s", symmcoll_last_error());
+    if (status != SYMMCOLL_ERR_PEER || plan.ends != SIZE - nfailing ||
+        strstr(symmcoll_last_error(), expected) == NULL)
+        return 0;
+    for (int r = 0; r < SIZE; r++) {
+        symmcoll_status_t wanted =
+            (failing >> r & 1) != 0 ? value : SYMMCOLL_ERR_ABORTED;
+        char named[32];
+
+        snprintf(named, sizeof(named), "rank %d returned %d", r, value);
+        if (plan.statuses[r] != wanted ||
+            (strstr(symmcoll_last_error(), named) != NULL) != (wanted == value))
+            return 0;
+    }
+    return 1;
+}
+
+static int rank_zero_fails(void)
+{
+    return fails_by(1, 1, 7);
+}
+
+static int another_fails(void)
+{
+    return fails_by(2, 1, 7);
+}
+
+static int all_others_fail(void)
+{
+    return fails_by(14, 3, 7);
+}
+
+/* A status of the library comes with its detail. */
+static symmcoll_status_t pass_null(struct symmcoll_world *world, void *arg)
+{
+    (void)arg;
+    if (symmcoll_world_rank(world) == 2)
+        return symmcoll_all_reduce(symmcoll_world_group(world), NULL, NULL, 1,
+            SYMMCOLL_INT32, SYMMCOLL_SUM, NULL, NULL);
+    return gather(world);
+}
+
+static int details_are_kept(void)
+{
+    struct plan plan = {.failing = 0};
+    symmcoll_status_t status = run(&plan, pass_null);
+
+    return status == SYMMCOLL_ERR_INVALID &&
+           strstr(symmcoll_last_error(),
+               "rank 2 returned INVALID: all_reduce: expected in of 4 bytes, "
+               "found NULL") != NULL &&
+           plan.statuses[2] == SYMMCOLL_ERR_INVALID &&
+           plan.statuses[0] == SYMMCOLL_ERR_ABORTED;
+}
+
+/* An error that all have alike is everybody's. */
+static symmcoll_status_t differ(struct symmcoll_world *world, void *arg)
+{
+    int32_t values[SIZE] = {0};
+
+    (void)arg;
+    return symmcoll_broadcast(symmcoll_world_group(world), values,
+        (size_t)symmcoll_world_rank(world), SYMMCOLL_INT32, 0, NULL, NULL);
+}
+
+static int shared_errors_count(void)
+{
+    struct plan plan = {.failing = 0};
+
+    return run(&plan, differ) == SYMMCOLL_ERR_MISMATCH &&
+           strstr(symmcoll_last_error(), "4 of 4 ranks failed") != NULL;
+}
+
+/* A rank that waits for a key which nobody will set. */
+static symmcoll_status_t wait_for_key(struct symmcoll_world *world, void *arg)
+{
+    struct plan *plan = arg;
+    const char *key = "never";
+    int value = value_of(plan, symmcoll_world_rank(world));
+    symmcoll_status_t status;
+
+    if (value != 0)
+        return value;
+    status = symmcoll_store_wait(symmcoll_world_store(world), &key, 1, 60);
+    plan->ends += status == SYMMCOLL_ERR_CANCELED;
+    return status;
+}
+
+static int store_waits_end(void)
+{
+    struct plan plan = {.failing = 8, .value = 1};
+    time_t began = time(NULL);
+
+    return run(&plan, wait_for_key) == SYMMCOLL_ERR_PEER && plan.ends == 3 &&
+           strstr(symmcoll_last_error(), "1 of 4 ranks failed: rank 3 ret") !=
+               NULL &&
+           time(NULL) - began < 30;
+}
+
+/* ---- skips ---- */
+
+static symmcoll_status_t skip_at_once(struct symmcoll_world *world, void *arg)
+{
+    (void)world;
+    (void)arg;
+    return SYMMCOLL_SKIPPED;
+}
+
+static int all_skip(void)
+{
+    struct plan plan = {.failing = 0};
+
+    return run(&plan, skip_at_once) == SYMMCOLL_SKIPPED &&
+           plan.statuses[3] == SYMMCOLL_SKIPPED &&
+           strcmp(symmcoll_status_name(SYMMCOLL_SKIPPED), "SKIPPED") == 0 &&
+           symmcoll_status_category(SYMMCOLL_SKIPPED) == SYMMCOLL_CATEGORY_NONE;
+}
+
+static int one_skips(void)
+{
+    struct plan plan = {.failing = 4, .value = SYMMCOLL_SKIPPED};
+
+    return run(&plan, fail_between) == SYMMCOLL_SKIPPED && plan.ends == 3 &&
+           plan.statuses[2] == SYMMCOLL_SKIPPED &&
+           plan.statuses[1] == SYMMCOLL_ERR_ABORTED;
+}
+
+/* ---- arguments ---- */
+
+static int refused(int size, symmcoll_rank_fn body,
+    const struct symmcoll_threads_args *args, const char *detail)
+{
+    return symmcoll_threads_run(size, body, NULL, args) ==
+               SYMMCOLL_ERR_INVALID &&
+           strstr(symmcoll_last_error(), detail) != NULL;
+}
+
+static int arguments_are_checked(void)
+{
+    struct symmcoll_threads_args unsized = SYMMCOLL_THREADS_ARGS_INIT;
+    char name[80];
+    struct symmcoll_threads_args named = SYMMCOLL_THREADS_ARGS_INIT;
+
+    unsized.size = 0;
+    memset(name, 'x', sizeof(name));
+    name[sizeof(name) - 1] = '\0';
+    named.name = name;
+    return refused(
+               0, skip_at_once, NULL, "expected 1 to 4096 ranks, found 0") &&
+           refused(5000, skip_at_once, NULL, "found 5000") &&
+           refused(2, NULL, NULL, "expected a function, found NULL") &&
+           refused(2, skip_at_once, &unsized, "SYMMCOLL_THREADS_ARGS_INIT") &&
+           refused(2, skip_at_once, &named, "rank 0 returned INVALID: init");
+}
+
+/* ---- each in a process of its own ---- */
+
+struct job {
+    int (*check)(void);
+};
+
+static int process_main(int rank, int size, void *arg)
+{
+    const struct job *job = arg;
+
+    (void)rank;
+    (void)size;
+    if (job->check())
+        return 0;
+    diag("the last error was: %s", symmcoll_last_error());
+    return 1;
+}
+
+static int holds(int (*check)(void))
+{
+    struct job job = {.check = check};
+    int status = 1;
+
+    return ranks_spawn(1, process_main, &job, &status) && status == 0;
+}
+
+int main(void)
+{
+    plan(11);
+    ok(holds(each_has_a_world),
+        "each thread is a rank with a world of its own (L1)");
+    ok(holds(rank_zero_fails),
+        "where rank 0 fails the others' waits end, and it alone is reported "
+        "(L4)");
+    ok(holds(another_fails),
+        "where another rank fails the others' waits end, and it alone is "
+        "reported (L4)");
+    ok(holds(all_others_fail),
+        "where all ranks but rank 0 fail those three are reported (L4)");
+    ok(holds(details_are_kept),
+        "an error of the library keeps its detail (L4)");
+    ok(holds(shared_errors_count),
+        "an error that all ranks have is that of all (L4)");
+    ok(holds(store_waits_end), "waits in the world's store end, too (L4)");
+    ok(holds(all_skip), "ranks that skip are no failure (L5)");
+    ok(holds(one_skips), "a rank that skips ends the waits of the others (L5)");
+    ok(holds(arguments_are_checked), "wrong arguments are refused");
+    ok(holds(each_has_a_world), "runs follow each other");
+    return done_testing();
+}
