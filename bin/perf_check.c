@@ -126,23 +126,22 @@ static int compare_received(const struct perf_case *it)
     struct perf_pattern *want = it->rank->other;
     struct perf_data data = describe_data(it);
     size_t block = it->count * symmcoll_dtype_size(it->dtype);
+    size_t first = op->in == PERF_ONE_PER_RANK ? own_offset(it) : 0;
 
     if (op->reduces) {
-        size_t first = op->in == PERF_ONE_PER_RANK ? own_offset(it) : 0;
-
         perf_pattern_result(want, &data);
         return compare(it, "result", want, first, it->out, it->count);
     }
     if (op->out == PERF_ONE) {
         perf_pattern_input(want, &data, 0);
-        return compare(it, "data of rank 0", want, 0, it->out, it->count);
+        return compare(it, "data of rank 0", want, first, it->out, it->count);
     }
     for (int from = 0; from < it->rank->size; from++) {
         char where[PERF_NAME_MAX];
 
         snprintf(where, sizeof(where), "block of rank %d", from);
         perf_pattern_input(want, &data, from);
-        if (compare(it, where, want, 0,
+        if (compare(it, where, want, first,
                 (const char *)it->out + (size_t)from * block,
                 it->count) != PERF_PASSED)
             return PERF_FAILED;
@@ -155,7 +154,7 @@ static bool receives(const struct perf_case *it)
 {
     const struct perf_op *op = it->choice->op;
 
-    if (!op->rooted)
+    if (!op->rooted || (op->in == PERF_ONE_PER_RANK && !op->reduces))
         return true;
     /* The root of a broadcast keeps what it has; other roots receive. */
     return (it->rank->rank == 0) == (op->reduces || op->out != PERF_ONE);

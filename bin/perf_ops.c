@@ -44,6 +44,18 @@ static symmcoll_status_t run_gather(const struct perf_case *it)
         it->rank->group, it->out, it->in, it->count, it->dtype, 0, NULL, NULL);
 }
 
+static symmcoll_status_t run_scatter(const struct perf_case *it)
+{
+    return symmcoll_scatter(
+        it->rank->group, it->out, it->in, it->count, it->dtype, 0, NULL, NULL);
+}
+
+static symmcoll_status_t run_all_to_all(const struct perf_case *it)
+{
+    return symmcoll_all_to_all(
+        it->rank->group, it->out, it->in, it->count, it->dtype, NULL, NULL);
+}
+
 static symmcoll_status_t run_barrier(const struct perf_case *it)
 {
     return symmcoll_barrier(it->rank->group, NULL, NULL);
@@ -165,6 +177,23 @@ static const struct perf_op operations[] = {
         .rooted = true,
         .dirty = true,
         .run = run_gather,
+        .bus_factor = all_but_own,
+    },
+    {
+        .name = "scatter",
+        .in = PERF_ONE_PER_RANK,
+        .out = PERF_ONE,
+        .rooted = true,
+        .dirty = true,
+        .run = run_scatter,
+        .bus_factor = all_but_own,
+    },
+    {
+        .name = "all_to_all",
+        .in = PERF_ONE_PER_RANK,
+        .out = PERF_ONE_PER_RANK,
+        .dirty = true,
+        .run = run_all_to_all,
         .bus_factor = all_but_own,
     },
     {

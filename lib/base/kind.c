@@ -58,6 +58,15 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
         .name = "group_create", .trace = "group_create",
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS,
         .counter = SYMC_COUNT_NONE, .compared = COMPARE_MOVED},
+    [SYMC_SCATTER] = {
+        .name = "scatter", .trace = "scatter",
+        .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ONE_PART,
+        .traits = SYMC_FROM_ROOT | SYMC_LIST,
+        .compared = COMPARE_MOVED | SYMC_COMPARE_ROOT},
+    [SYMC_ALL_TO_ALL] = {
+        .name = "all_to_all", .trace = "all_to_all",
+        .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ALL_PARTS,
+        .compared = COMPARE_MOVED},
 };
 /* clang-format on */
 

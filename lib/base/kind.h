@@ -24,7 +24,9 @@ enum symc_kind {
     SYMC_RECV = 9,
     SYMC_OPEN_BACKEND = 10, /* nobody calls it: the group runs it */
     SYMC_CREATE_GROUP = 11, /* likewise */
-    SYMC_KIND_COUNT = 12
+    SYMC_SCATTER = 12,
+    SYMC_ALL_TO_ALL = 13,
+    SYMC_KIND_COUNT /* one more than the last of them */
 };
 
 enum symc_trait {
@@ -32,7 +34,7 @@ enum symc_trait {
     SYMC_TO_ROOT = 2,   /* one rank, the root, alone receives */
     SYMC_ROOTED = SYMC_FROM_ROOT | SYMC_TO_ROOT,
     SYMC_REDUCES = 4, /* elements are combined by a reduce operation */
-    SYMC_LIST = 8,    /* what is received is recorded as a list of parts */
+    SYMC_LIST = 8,    /* a buffer of all parts is recorded as a list of them */
     SYMC_PAIR = 16    /* between two ranks: the caller and its peer */
 };
 

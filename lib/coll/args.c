@@ -73,7 +73,8 @@ static bool overlap(
 }
 
 /* Buffers: there, and equal, apart, or (in place) the smaller where this rank's
- * part of the larger is. */
+ * part of the larger is.  Where both have parts of all ranks there is no in
+ * place: threads read a peer's parts while that receives its own. */
 static symmcoll_status_t check_buffers(struct symmcoll_group *group,
     const struct symc_kind_info *info, const struct symc_op *op)
 {
@@ -92,15 +93,24 @@ static symmcoll_status_t check_buffers(struct symmcoll_group *group,
     const char *larger = in_nbytes > out_nbytes ? op->in : op->out;
     const char *smaller = in_nbytes > out_nbytes ? op->out : op->in;
     bool lacks_in = op->in == NULL && in_nbytes > 0;
+    bool apart =
+        info->in_parts == SYMC_ALL_PARTS && info->out_parts == SYMC_ALL_PARTS;
 
     if (lacks_in || (op->out == NULL && out_nbytes > 0))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected %s of %zu bytes, found NULL",
             symc_kind_name(op->kind), lacks_in ? "in" : "out",
             lacks_in ? in_nbytes : out_nbytes);
-    if (out_nbytes == 0 || in_nbytes == 0 || smaller == larger + shift ||
+    if (out_nbytes == 0 || in_nbytes == 0 ||
+        (smaller == larger + shift && !apart) ||
         !overlap(op->out, out_nbytes, op->in, in_nbytes))
         return SYMMCOLL_OK;
+    if (apart)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: out and in (%zu bytes each) overlap: expected them apart, "
+            "found out at byte %td of in",
+            symc_kind_name(op->kind), out_nbytes,
+            (const char *)op->out - (const char *)op->in);
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "%s: out (%zu bytes) and in (%zu bytes) overlap: expected them apart, "
         "or the smaller at byte %zu of the larger; found %td",

@@ -173,7 +173,8 @@ static symmcoll_status_t all_reduce(struct direct *direct)
     return status;
 }
 
-static symmcoll_status_t gather(struct direct *direct)
+/* Copy a part from everybody's input, from `offset` on. */
+static symmcoll_status_t gather(struct direct *direct, size_t offset)
 {
     struct symc_host *host = direct->host;
     const struct symc_op *op = direct->op;
@@ -183,7 +184,7 @@ static symmcoll_status_t gather(struct direct *direct)
     for (int i = 0; i < host->size && status == SYMMCOLL_OK; i++) {
         int peer = (host->rank + i) % host->size;
         char *out = (char *)op->out + (size_t)peer * nbytes;
-        const char *in = exposed_by(direct, peer).in;
+        const char *in = (const char *)exposed_by(direct, peer).in + offset;
 
         if (out != in)
             status = fetch(direct, peer, out, in, nbytes);
@@ -198,19 +199,24 @@ static symmcoll_status_t move(struct direct *direct)
     const struct symc_kind_info *info = &symc_kinds[op->kind];
     bool is_root = op->root == host->rank;
 
+    size_t first =
+        info->in_parts == SYMC_ALL_PARTS ? (size_t)host->rank * op->count : 0;
+    const char *in;
+
     if (!symc_kind_receives(op->kind, is_root))
         return SYMMCOLL_OK;
     if ((info->traits & SYMC_REDUCES) != 0) {
         if (info->in_parts == SYMC_ALL_PARTS)
-            return sum(direct, 0, op->count, (size_t)host->rank * op->count);
+            return sum(direct, 0, op->count, first);
         return (info->traits & SYMC_TO_ROOT) != 0 ? sum(direct, 0, op->count, 0)
                                                   : all_reduce(direct);
     }
     if (info->out_parts == SYMC_ALL_PARTS)
-        return gather(direct);
-    return is_root ? SYMMCOLL_OK
-                   : fetch(direct, op->root, op->out,
-                         exposed_by(direct, op->root).in, op->count * op->elem);
+        return gather(direct, first * op->elem);
+    in = (const char *)exposed_by(direct, op->root).in + first * op->elem;
+    return op->out == in
+               ? SYMMCOLL_OK
+               : fetch(direct, op->root, op->out, in, op->count * op->elem);
 }
 
 symmcoll_status_t symc_host_direct(

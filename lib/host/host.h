@@ -183,6 +183,10 @@ char *symc_host_summed(
 symmcoll_status_t symc_host_synchronise_staged(
     struct symc_host *host, const struct symc_op *op);
 
+/* Elements of each of the pieces, one for each rank, that a slot is divided
+ * into. */
+size_t symc_host_piece(const struct symc_host *host, size_t elem);
+
 /* Part r of size of count elements, on cache lines: [lo, hi). */
 void symc_host_part(
     size_t count, size_t elem, int size, int r, size_t *lo, size_t *hi);
@@ -214,6 +218,8 @@ symmcoll_status_t symc_host_two_shot(
 symmcoll_status_t symc_host_staged_scatter(
     struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_staged_copy(
+    struct symc_host *host, const struct symc_op *op);
+symmcoll_status_t symc_host_staged_exchange(
     struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_direct(
     struct symc_host *host, const struct symc_op *op);

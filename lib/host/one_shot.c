@@ -23,17 +23,37 @@ static void reduce(struct symc_host *host, const struct symc_op *op,
         &reduction, op->out, NULL, host->sources, host->size, op->count, false);
 }
 
-static void gather(
-    struct symc_host *host, const struct symc_op *op, size_t nbytes)
+/* Copy a part from everybody's contribution of nbytes, from `offset` on. */
+static void gather(struct symc_host *host, const struct symc_op *op,
+    size_t nbytes, size_t offset)
 {
-    for (int r = 0; r < host->size; r++) {
-        char *out = (char *)op->out + (size_t)r * nbytes;
+    size_t part = op->count * op->elem;
 
-        if (r != host->rank)
-            memcpy(out, symc_host_payload(host, r, op, nbytes), nbytes);
-        else if (out != op->in)
-            memcpy(out, op->in, nbytes);
+    for (int r = 0; r < host->size; r++) {
+        char *out = (char *)op->out + (size_t)r * part;
+        const char *in =
+            (const char *)(r == host->rank
+                               ? op->in
+                               : symc_host_payload(host, r, op, nbytes)) +
+            offset;
+
+        if (out != in)
+            memcpy(out, in, part);
     }
+}
+
+/* Copy a part from the root's contribution of nbytes, from `offset` on. */
+static void fetch(struct symc_host *host, const struct symc_op *op,
+    size_t nbytes, size_t offset)
+{
+    const char *in =
+        (const char *)(host->rank == op->root
+                           ? op->in
+                           : symc_host_payload(host, op->root, op, nbytes)) +
+        offset;
+
+    if (op->out != in)
+        memcpy(op->out, in, op->count * op->elem);
 }
 
 /* Everybody's contribution is here and they agree: make this rank's result. */
@@ -41,19 +61,18 @@ static void finish(
     struct symc_host *host, const struct symc_op *op, size_t nbytes)
 {
     const struct symc_kind_info *info = &symc_kinds[op->kind];
-    bool is_root = host->rank == op->root;
+    size_t offset = info->in_parts == SYMC_ALL_PARTS
+                        ? (size_t)host->rank * op->count * op->elem
+                        : 0;
 
-    if (!is_root && (info->traits & SYMC_TO_ROOT) != 0)
+    if (host->rank != op->root && (info->traits & SYMC_TO_ROOT) != 0)
         return;
     if ((info->traits & SYMC_REDUCES) != 0)
-        reduce(host, op, nbytes,
-            info->in_parts == SYMC_ALL_PARTS
-                ? (size_t)host->rank * op->count * op->elem
-                : 0);
+        reduce(host, op, nbytes, offset);
     else if (info->out_parts == SYMC_ALL_PARTS)
-        gather(host, op, nbytes);
-    else if (!is_root)
-        memcpy(op->out, symc_host_payload(host, op->root, op, nbytes), nbytes);
+        gather(host, op, nbytes, offset);
+    else
+        fetch(host, op, nbytes, offset);
 }
 
 /* Bytes of one rank's contribution.  What is not in host memory is compared
@@ -80,6 +99,24 @@ static inline struct given given_by(
                                            : (struct given){nbytes, 0};
 }
 
+/* Put this rank's contribution of nbytes beside its line; its own part of that
+ * nobody reads. */
+static void put_beside(
+    const struct symc_host *host, const struct symc_op *op, size_t nbytes)
+{
+    char *beside = symc_host_beside(host, host->rank, op);
+    const char *in = op->in;
+    size_t part = op->count * op->elem;
+    size_t before = (size_t)host->rank * part, after = before + part;
+
+    if (symc_kinds[op->kind].in_parts != SYMC_ALL_PARTS) {
+        memcpy(beside, in, nbytes);
+        return;
+    }
+    memcpy(beside, in, before);
+    memcpy(beside + after, in + after, nbytes - after);
+}
+
 uint64_t symc_host_one_shot_depth(
     const struct symc_host *host, const struct symc_op *op)
 {
@@ -94,7 +131,7 @@ bool symc_host_one_shot_publish(
     struct given given = given_by(host, op, contribution(host, op));
 
     if (given.beside > 0)
-        memcpy(symc_host_beside(host, host->rank, op), op->in, given.beside);
+        put_beside(host, op, given.beside);
     return symc_host_publish(host, op, 0, op->in, given.in_line);
 }
 
@@ -119,8 +156,7 @@ symmcoll_status_t symc_host_one_shot(
     if (given.beside > 0) {
         status = symc_host_await_room(host, op, SYMC_AREAS);
         if (status == SYMMCOLL_OK)
-            memcpy(
-                symc_host_beside(host, host->rank, op), op->in, given.beside);
+            put_beside(host, op, given.beside);
     }
     if (status == SYMMCOLL_OK)
         status = symc_host_synchronise(host, op, 0, op->in, given.in_line);

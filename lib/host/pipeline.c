@@ -34,6 +34,11 @@ char *symc_host_summed(
     return symc_host_staged(host, rank, round) + SYMC_SLOTS * host->chunk;
 }
 
+size_t symc_host_piece(const struct symc_host *host, size_t elem)
+{
+    return host->chunk / (size_t)host->size / SYMC_LINE * SYMC_LINE / elem;
+}
+
 void symc_host_part(
     size_t count, size_t elem, int size, int r, size_t *lo, size_t *hi)
 {

@@ -42,6 +42,12 @@ static bool copies(const struct symc_kind_info *info)
            info->in_parts == SYMC_ONE_PART;
 }
 
+static bool exchanges(const struct symc_kind_info *info)
+{
+    return (info->traits & SYMC_REDUCES) == 0 &&
+           info->in_parts == SYMC_ALL_PARTS;
+}
+
 /* An operation on other memory is compared as a small one, without data. */
 static const struct symc_algorithm algorithms[] = {
     {.name = "one_shot",
@@ -66,6 +72,10 @@ static const struct symc_algorithm algorithms[] = {
         .help = "staged chunks are copied out",
         .serves = copies,
         .run = symc_host_staged_copy},
+    {.name = "staged_exchange",
+        .help = "staged chunks, each rank copies its own part out",
+        .serves = exchanges,
+        .run = symc_host_staged_exchange},
 };
 
 #define ALGORITHMS (sizeof(algorithms) / sizeof(*algorithms))

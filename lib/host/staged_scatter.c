@@ -58,8 +58,7 @@ symmcoll_status_t symc_host_staged_scatter(
     if (status == SYMMCOLL_OK) {
         scatter.reduction = symc_host_reduction(host, op);
         scatter.streaming = op->count * op->elem >= host->settings.stream_min;
-        scatter.step =
-            host->chunk / (size_t)host->size / SYMC_LINE * SYMC_LINE / op->elem;
+        scatter.step = symc_host_piece(host, op->elem);
         pipeline.step = scatter.step;
         status = symc_host_pipeline(host, op, &pipeline);
     }

@@ -110,6 +110,33 @@ symmcoll_status_t symmcoll_broadcast(struct symmcoll_group *group, void *buf,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
+ * Each rank receives its part of one rank's elements: rank r receives count of
+ * them, from element r * count on.
+ * root  the rank that has them; elsewhere in is not read and may be NULL
+ * out holds count elements, the root's in size * count; in place: the root's
+ * out is in + rank * count.
+ * Source: torch.distributed.scatter.         Manual: symmcoll_scatter(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_scatter(struct symmcoll_group *group, void *out,
+    const void *in, size_t count, enum symmcoll_dtype dtype, int root,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
+
+/*
+ * Each rank sends count elements to every rank, those for rank r from element
+ * r * count of in on, and receives those of rank r from element r * count of
+ * out on.
+ * out and in hold size * count elements and do not overlap: there is no form in
+ * place.
+ * Source: torch.distributed.all_to_all_single, without splits.
+ * Manual: symmcoll_all_to_all(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_all_to_all(struct symmcoll_group *group, void *out,
+    const void *in, size_t count, enum symmcoll_dtype dtype,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
+
+/*
  * Return when every rank has called it.
  * Source: torch.distributed.barrier.         Manual: symmcoll_barrier(3).
  */

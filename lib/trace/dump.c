@@ -67,26 +67,21 @@ static bool is_pair(const struct symc_trace_copy *entry)
 
 /* One of the two buffers of an operation.  A barrier is recorded as what it is
  * in torch.distributed, an all_reduce of one element. */
-static struct shapes find_shapes(
-    const struct symc_trace_copy *entry, unsigned int parts, uint32_t size)
+static struct shapes find_shapes(const struct symc_trace_copy *entry,
+    unsigned int parts, const struct symc_trace_group_copy *group)
 {
+    bool is_root = entry->root == group->rank;
+
     if (is_pair(entry)) /* sender and receiver record both */
         return (struct shapes){1, entry->count};
+    if (parts == SYMC_ALL_PARTS &&
+        symc_kind_has((enum symc_kind)entry->kind, SYMC_LIST))
+        return (struct shapes){is_root ? group->size : 0, entry->count};
     if (parts == SYMC_NO_PART)
         return (struct shapes){1, 1};
     if (parts == SYMC_ONE_PART)
         return (struct shapes){1, entry->count};
-    return (struct shapes){1, multiply_or_most(entry->count, size)};
-}
-
-static struct shapes find_output(
-    const struct symc_trace_copy *entry, uint32_t size, bool is_root)
-{
-    const struct symc_kind_info *info = &symc_kinds[entry->kind];
-
-    if ((info->traits & SYMC_LIST) == 0)
-        return find_shapes(entry, info->out_parts, size);
-    return (struct shapes){is_root ? size : 0, entry->count};
+    return (struct shapes){1, multiply_or_most(entry->count, group->size)};
 }
 
 static void put_text(struct dump *dump, const char *key, const char *text)
@@ -211,8 +206,8 @@ static void put_entry(struct dump *dump, const struct symc_trace_copy *entry)
 
     if (!symc_trace_view_group(&dump->view, entry->group, &group))
         memset(&group, 0, sizeof(group));
-    input = find_shapes(entry, symc_kinds[entry->kind].in_parts, group.size);
-    output = find_output(entry, group.size, entry->root == group.rank);
+    input = find_shapes(entry, symc_kinds[entry->kind].in_parts, &group);
+    output = find_shapes(entry, symc_kinds[entry->kind].out_parts, &group);
     symc_emit_open(&dump->emit, SYMC_EMIT_MAP);
     put_identity(dump, entry, &group);
     put_times(dump, entry);

@@ -110,6 +110,8 @@ static void write_result(const struct fake *fake)
 {
     const struct symc_op *op = &fake->op;
     const struct symc_kind_info *info = &fake->core->kinds[op->kind];
+    size_t first =
+        info->in_parts == SYMC_ALL_PARTS ? (size_t)fake->rank * op->count : 0;
     float *out = op->out;
 
     if (fake->rank != op->root && (info->traits & SYMC_TO_ROOT) != 0)
@@ -120,16 +122,14 @@ static void write_result(const struct fake *fake)
         for (int r = 0; r < fake->size; r++) {
             const float *data = fake->shared[r]->data;
 
-            sum += data[info->in_parts == SYMC_ALL_PARTS
-                            ? (size_t)fake->rank * op->count + i
-                            : i];
+            sum += data[first + i];
             if (info->out_parts == SYMC_ALL_PARTS)
-                out[(size_t)r * op->count + i] = data[i];
+                out[(size_t)r * op->count + i] = data[first + i];
         }
         if ((info->traits & SYMC_REDUCES) != 0)
             out[i] = sum;
         else if (info->out_parts == SYMC_ONE_PART)
-            out[i] = fake->shared[op->root]->data[i];
+            out[i] = fake->shared[op->root]->data[first + i];
     }
 }
 
@@ -148,7 +148,8 @@ static void run_job(struct fake *fake)
             return;
         usleep(100);
     }
-    memcpy(mine->data, op->in, op->count * parts * sizeof(float));
+    if (op->in != NULL)
+        memcpy(mine->data, op->in, op->count * parts * sizeof(float));
     atomic_store(&mine->staged, fake->jobs);
     if (!await_all(fake, offsetof(struct shared, staged), fake->jobs))
         return;

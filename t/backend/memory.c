@@ -43,8 +43,18 @@ static int every_collective(struct symmcoll_group *group, int rank)
                      1, NULL, NULL) == SYMMCOLL_OK &&
                      (rank != 1 || out[0] == (float)(size * (size - 1) / 2)),
         "reduce");
-    return right && symmcoll_group_sequence(group) == 5 &&
-           atomic_load(&control()->started) >= 5;
+    for (int i = 0; i < size; i++)
+        at[i] = (float)(10 * rank + i);
+    right &= say(symmcoll_scatter(group, out, rank == 1 ? at : NULL, 1, F32, 1,
+                     NULL, NULL) == SYMMCOLL_OK &&
+                     out[0] == (float)(10 + rank),
+        "scatter");
+    right &= say(symmcoll_all_to_all(group, out, at, 1, F32, NULL, NULL) ==
+                         SYMMCOLL_OK &&
+                     out[size - 1] == (float)(10 * (size - 1) + rank),
+        "all_to_all");
+    return right && symmcoll_group_sequence(group) == 7 &&
+           atomic_load(&control()->started) >= 7;
 }
 
 /* Both kinds of memory, blocking and not, without waiting in between. */

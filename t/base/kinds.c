@@ -86,7 +86,9 @@ static int compares_what_it_reads(const struct symc_kind_info *info, int kind)
 static int lists_are_parts(const struct symc_kind_info *info, int kind)
 {
     (void)kind;
-    return (info->traits & SYMC_LIST) == 0 || info->out_parts == SYMC_ALL_PARTS;
+    return (info->traits & SYMC_LIST) == 0 ||
+           info->out_parts == SYMC_ALL_PARTS ||
+           info->in_parts == SYMC_ALL_PARTS;
 }
 
 static int fits_the_wire(const struct symc_kind_info *info, int kind)

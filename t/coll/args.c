@@ -60,6 +60,11 @@ static void refuse_missing(struct bench *bench)
     INVALID(
         symmcoll_reduce_scatter(g, b, NULL, 1, F32, SUM, NULL, NULL), "in of");
     INVALID(symmcoll_gather(g, b, NULL, 1, F32, 0, NULL, NULL), "in of");
+    INVALID(symmcoll_scatter(g, b, NULL, 1, F32, bench->rank, NULL, NULL),
+        "in of 12 bytes");
+    INVALID(symmcoll_scatter(g, NULL, b, 1, F32, 0, NULL, NULL), "out of");
+    INVALID(symmcoll_all_to_all(g, b, NULL, 1, F32, NULL, NULL), "in of 12");
+    INVALID(symmcoll_all_to_all(g, NULL, b, 1, F32, NULL, NULL), "out of 12");
     INVALID(
         symmcoll_gather(g, NULL, b, 1, F32, bench->rank, NULL, NULL), "out of");
     INVALID(symmcoll_reduce(g, NULL, b, 1, F32, SUM, bench->rank, NULL, NULL),
@@ -86,6 +91,13 @@ static void refuse_overlaps(struct bench *bench)
     INVALID(symmcoll_reduce_scatter(
                 g, b + 4 * ((mine + 1) % 3), b, 4, F32, SUM, NULL, NULL),
         "overlap");
+    INVALID(symmcoll_scatter(g, b + 4 * ((mine + 1) % 3), b, 4, F32,
+                bench->rank, NULL, NULL),
+        "overlap");
+    INVALID(symmcoll_all_to_all(g, b, b, 4, F32, NULL, NULL),
+        "(48 bytes each) overlap: expected them apart, found out at byte 0");
+    INVALID(symmcoll_all_to_all(g, b + 11, b, 4, F32, NULL, NULL),
+        "found out at byte 44 of in");
     INVALID(symmcoll_gather(
                 g, b, b + 4 * mine + 1, 4, F32, bench->rank, NULL, NULL),
         "overlap");
@@ -110,6 +122,10 @@ static void refuse_numbers(struct bench *bench)
     INVALID(symmcoll_broadcast(g, b, 1, F32, bench->size, NULL, NULL), "root");
     INVALID(symmcoll_reduce(g, b, b, 1, F32, SUM, 99, NULL, NULL), "found 99");
     INVALID(symmcoll_gather(g, b, b, 1, F32, 99, NULL, NULL), "found 99");
+    INVALID(symmcoll_scatter(g, b, b, 1, F32, -1, NULL, NULL), "found -1");
+    INVALID(symmcoll_all_to_all(g, b, b, 1, none, NULL, NULL), "found 20");
+    INVALID(symmcoll_all_to_all(g, b, b, SIZE_MAX / 4, F32, NULL, NULL),
+        "more bytes");
     INVALID(symmcoll_all_reduce(g, b, b, SIZE_MAX / 2, F32, SUM, NULL, NULL),
         "more bytes");
     INVALID(symmcoll_all_gather(g, b, b, SIZE_MAX / 4, F32, NULL, NULL),

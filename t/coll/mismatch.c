@@ -19,7 +19,9 @@ struct request {
         BROADCAST,
         REDUCE,
         ALL_GATHER,
+        REDUCE_SCATTER,
         SCATTER,
+        ALL_TO_ALL,
         BARRIER
     } kind;
     size_t count;
@@ -70,12 +72,23 @@ static const struct difference differences[] = {
         "1", "0"},
     {{ALL_REDUCE, SMALL, F32, SUM, 0}, {BROADCAST, SMALL, F32, SUM, 0},
         "operation differs", "all_reduce", "broadcast"},
-    {{ALL_GATHER, LARGE, F32, SUM, 0}, {SCATTER, LARGE, F32, SUM, 0},
+    {{ALL_GATHER, LARGE, F32, SUM, 0}, {REDUCE_SCATTER, LARGE, F32, SUM, 0},
         "operation differs", "all_gather", "reduce_scatter"},
     {{ALL_REDUCE, LARGE, F32, SUM, 0}, {BARRIER, 0, F32, SUM, 0},
         "operation differs", "all_reduce", "barrier"},
     {{BARRIER, 0, F32, SUM, 0}, {ALL_GATHER, LARGE, F32, SUM, 0},
         "operation differs", "barrier", "all_gather"},
+    {{SCATTER, LARGE, F32, SUM, 1}, {SCATTER, LARGE, F32, SUM, 0},
+        "root differs", "1", "0"},
+    {{SCATTER, SMALL, F32, SUM, 0}, {SCATTER, LARGE, F32, SUM, 0},
+        "count differs", "3", "20000"},
+    {{ALL_TO_ALL, LARGE, F32, SUM, 0}, {ALL_TO_ALL, SMALL, F32, SUM, 0},
+        "count differs", "20000", "3"},
+    {{ALL_TO_ALL, SMALL, F32, SUM, 0},
+        {ALL_TO_ALL, SMALL, SYMMCOLL_INT64, SUM, 0}, "dtype differs", "float32",
+        "int64"},
+    {{ALL_TO_ALL, LARGE, F32, SUM, 0}, {SCATTER, LARGE, F32, SUM, 0},
+        "operation differs", "all_to_all", "scatter"},
 };
 
 static symmcoll_status_t issue(struct symmcoll_group *group, int rank,
@@ -96,9 +109,15 @@ static symmcoll_status_t issue(struct symmcoll_group *group, int rank,
     case ALL_GATHER:
         return symmcoll_all_gather(
             group, out, in, request->count, request->dtype, NULL, NULL);
-    case SCATTER:
+    case REDUCE_SCATTER:
         return symmcoll_reduce_scatter(
             group, out, in, request->count, request->dtype, op, NULL, NULL);
+    case SCATTER:
+        return symmcoll_scatter(group, out, in, request->count, request->dtype,
+            request->root, NULL, NULL);
+    case ALL_TO_ALL:
+        return symmcoll_all_to_all(
+            group, out, in, request->count, request->dtype, NULL, NULL);
     default:
         return symmcoll_barrier(group, NULL, NULL);
     }

@@ -177,6 +177,9 @@ static int names_and_shapes(void)
         {SYMC_BROADCAST, "\"nccl:broadcast\"", "[[5]]", "[[5]]"},
         {SYMC_SEND, "\"nccl:send 2->2\"", "[[5]]", "[[5]]"},
         {SYMC_RECV, "\"nccl:recv 2<-2\"", "[[5]]", "[[5]]"},
+        {SYMC_SCATTER, "\"nccl:scatter\"", "[[5], [5], [5], [5]]", "[[5]]"},
+        {SYMC_ALL_TO_ALL, "\"nccl:all_to_all\"", "[[20]]", "[[20]]"},
+        {SYMC_SCATTER, "\"nccl:scatter\"", "[]", "[[5]]"},
         {SYMC_GATHER, "\"nccl:gather\"", "[[5]]", "[]"},
     };
     const size_t n = sizeof(all) / sizeof(all[0]);
@@ -187,7 +190,7 @@ static int names_and_shapes(void)
         struct symc_op op = make_op(i + 1, 5);
 
         op.kind = all[i].kind;
-        op.root = i + 1 < n ? 2 : 1; /* the ring is of rank 2 */
+        op.root = i + 2 < n ? 2 : 1; /* the ring is of rank 2 */
         op.dtype = SYMMCOLL_BFLOAT16;
         symc_trace_end(
             WRITER(ring), symc_trace_start(WRITER(ring), 0, &op), true);
@@ -202,7 +205,9 @@ static int names_and_shapes(void)
         good = json_is(text, at, all[i].in) && good;
         snprintf(at, sizeof(at), "entries/%zu/output_sizes", i);
         good = json_is(text, at, all[i].out) && good;
-        snprintf(at, sizeof(at), "entries/%zu/input_dtypes", i);
+        /* A type for each list of sizes. */
+        snprintf(at, sizeof(at), "entries/%zu/%s_dtypes", i,
+            all[i].kind == SYMC_SCATTER ? "output" : "input");
         good = json_is(text, at, "[\"BFloat16\"]") && good;
     }
     free(ring);

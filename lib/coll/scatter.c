@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * scatter.
+ */
+#include "coll/coll.h"
+
+symmcoll_status_t symmcoll_scatter(struct symmcoll_group *group, void *out,
+    const void *in, size_t count, enum symmcoll_dtype dtype, int root,
+    const struct symmcoll_call *call, struct symmcoll_work **work)
+{
+    struct symc_op made = {.kind = SYMC_SCATTER,
+        .dtype = dtype,
+        .root = root,
+        .count = count,
+        .out = out,
+        .in = in};
+
+    return symc_coll_issue(group, &made, call, work);
+}

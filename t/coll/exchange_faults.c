@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks that exchange parts without end, until one of them is killed: the
+ * others are told who, in time.
+ */
+#include "../tap.h"
+#include "../world/faults.h"
+
+#include <stdlib.h>
+
+#define SIZE 3
+#define VICTIM 1
+#define COUNT ((size_t)1 << 20) /* floats for each rank: many chunks */
+
+enum operation {
+    SCATTER,
+    ALL_TO_ALL
+};
+
+static symmcoll_status_t exchange(
+    struct faults_rank *self, enum operation which, float *out, float *in)
+{
+    switch (which) {
+    case SCATTER:
+        return symmcoll_scatter(
+            self->group, out, in, COUNT, SYMMCOLL_FLOAT32, 0, NULL, NULL);
+    default:
+        return symmcoll_all_to_all(
+            self->group, out, in, COUNT, SYMMCOLL_FLOAT32, NULL, NULL);
+    }
+}
+
+/* arg: the operation. */
+static int exchange_for_ever(struct faults_rank *self)
+{
+    const enum operation *which = self->arg;
+    float *in = calloc(SIZE * COUNT, sizeof(*in));
+    float *out = calloc(SIZE * COUNT, sizeof(*out));
+    symmcoll_status_t status = SYMMCOLL_OK;
+    int exit_status;
+
+    if (in == NULL || out == NULL || !faults_init(self))
+        return 1;
+    for (int i = 0; status == SYMMCOLL_OK; i++) {
+        status = exchange(self, *which, out, in);
+        if (i == 10)
+            faults_reach(self, 1);
+    }
+    faults_note(self, status);
+    exit_status = faults_finalize(self);
+    free(in);
+    free(out);
+    return exit_status;
+}
+
+static bool is_known(enum operation which)
+{
+    struct faults_job job;
+    char who[64];
+    bool right;
+
+    faults_start(&job, SIZE, exchange_for_ever, &which);
+    right = faults_await_all(&job, 1);
+    faults_signal(&job, VICTIM, SIGKILL);
+    for (int r = 0; r < SIZE; r++) {
+        if (r != VICTIM)
+            faults_reap(&job, r);
+    }
+    for (int r = 0; r < SIZE; r++) {
+        const struct faults_note *note = faults_told(&job, r, 0);
+
+        if (r == VICTIM)
+            continue;
+        right =
+            faults_said(note, SYMMCOLL_ERR_PEER, faults_name(&job, VICTIM, who),
+                "killed by SIGKILL", NULL) &&
+            note->at - job.killed_at < FAULTS_KNOWN && right;
+    }
+    return faults_finish(&job, 1u << VICTIM) && right;
+}
+
+int main(void)
+{
+    plan(2);
+    faults_begin();
+    ok(is_known(SCATTER), "a death in the middle of a scatter is known");
+    ok(is_known(ALL_TO_ALL), "a death in the middle of an all_to_all is known");
+    faults_end();
+    return done_testing();
+}
