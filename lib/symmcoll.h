@@ -13,6 +13,7 @@
 #include <symmcoll/ddp.h>
 #include <symmcoll/error.h>
 #include <symmcoll/group.h>
+#include <symmcoll/rendezvous.h>
 #include <symmcoll/store.h>
 #include <symmcoll/tensor.h>
 #include <symmcoll/threads.h>

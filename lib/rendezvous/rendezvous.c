@@ -29,6 +29,7 @@ struct opening {
     const char *name; /* of the world */
     struct symc_rendezvous_url url;
     struct symc_rendezvous_launch launch;
+    struct symmcoll_store *handled; /* a handler's; NULL: none */
     struct symc_rendezvous *out;
 };
 
@@ -75,12 +76,15 @@ static void list_missing(
 static symmcoll_status_t check_complete(
     const struct opening *opening, bool place_known)
 {
+    static const char *const schemes[] = {
+        [SYMC_RENDEZVOUS_ENV] = "env://",
+        [SYMC_RENDEZVOUS_FILE] = "file://",
+        [SYMC_RENDEZVOUS_TCP] = "tcp://",
+        [SYMC_RENDEZVOUS_HANDLER] = "the program's rendezvous handler",
+    };
     const struct symc_rendezvous *out = opening->out;
     bool file = opening->url.scheme != SYMC_RENDEZVOUS_ENV;
-    const char *scheme = !file ? "env://"
-                         : opening->url.scheme == SYMC_RENDEZVOUS_FILE
-                             ? "file://"
-                             : "tcp://";
+    const char *scheme = schemes[opening->url.scheme];
     char missing[160] = "";
 
     list_missing(
@@ -101,8 +105,24 @@ static symmcoll_status_t check_complete(
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "init: %s: expected in the environment, but not set: %s (%s)", scheme,
         missing,
-        file ? "or \"?rank=R&world_size=N\" at the end"
-             : "symmcoll-run or another launcher sets them");
+        file && opening->url.scheme != SYMC_RENDEZVOUS_HANDLER
+            ? "or \"?rank=R&world_size=N\" at the end"
+            : "symmcoll-run or another launcher sets them");
+}
+
+/* Have a registered handler open its store, and say who this rank is. */
+static symmcoll_status_t call_handler(struct opening *opening)
+{
+    const struct symmcoll_init_args *args = opening->args;
+    bool said = args->world_size > 0;
+
+    if (opening->url.scheme != SYMC_RENDEZVOUS_HANDLER || args->store != NULL)
+        return SYMMCOLL_OK;
+    opening->url.rank = said ? args->rank : opening->launch.rank;
+    opening->url.size = said ? args->world_size : opening->launch.size;
+    return symc_rendezvous_handler_open(&opening->url.handler,
+        args->init_method, opening->deadline_ns, &opening->url.rank,
+        &opening->url.size, &opening->handled);
 }
 
 /* Rank and size, and whether they are the launcher's own. */
@@ -283,7 +303,9 @@ static symmcoll_status_t open_store(struct opening *opening)
 
     if (store == NULL) {
         status = check_complete(opening, true);
-        if (status == SYMMCOLL_OK)
+        own = opening->handled;
+        opening->handled = NULL;
+        if (status == SYMMCOLL_OK && own == NULL)
             status = opening->url.scheme == SYMC_RENDEZVOUS_TCP
                          ? open_tcp(opening, &own)
                          : symmcoll_store_open_file(
@@ -343,20 +365,21 @@ symmcoll_status_t symc_rendezvous_open(const struct symmcoll_init_args *args,
     if (status != SYMMCOLL_OK)
         return status;
     symc_rendezvous_launch_read(&opening.launch);
-    status = find_identity(&opening);
-    if (status != SYMMCOLL_OK)
-        return status;
-    if (opening.args->store == NULL &&
-        opening.url.scheme == SYMC_RENDEZVOUS_ENV)
-        status = open_env(&opening);
-    else
-        status = open_store(&opening);
+    status = call_handler(&opening);
+    if (status == SYMMCOLL_OK)
+        status = find_identity(&opening);
+    if (status == SYMMCOLL_OK)
+        status = opening.args->store == NULL &&
+                         opening.url.scheme == SYMC_RENDEZVOUS_ENV
+                     ? open_env(&opening)
+                     : open_store(&opening);
     if (status == SYMMCOLL_OK && rendezvous->store == NULL)
         status = add_store(&opening);
     if (status == SYMMCOLL_OK)
         return status;
     /* Closing may fail too, and would overwrite the detail. */
     snprintf(detail, sizeof detail, "%s", symmcoll_last_error());
+    symmcoll_store_close(opening.handled);
     symc_rendezvous_close(rendezvous);
     return symc_fail(status, "%s", detail);
 }

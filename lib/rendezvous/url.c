@@ -8,11 +8,14 @@
 
 #include <string.h>
 
+#define SHOWN_MAX 60 /* bytes of a scheme that nobody knows */
+
 static symmcoll_status_t parse_scheme(
     const char *text, struct symc_rendezvous_url *url, const char **rest)
 {
     const char *end = strstr(text, "://");
     size_t length = end != NULL ? (size_t)(end - text) : 0;
+    char shown[SHOWN_MAX + 1];
 
     if (length == 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -26,11 +29,17 @@ static symmcoll_status_t parse_scheme(
         url->scheme = SYMC_RENDEZVOUS_FILE;
     } else if (length == 3 && memcmp(text, "tcp", length) == 0) {
         url->scheme = SYMC_RENDEZVOUS_TCP;
+    } else if (symc_rendezvous_handler_find(text, length, &url->handler)) {
+        url->scheme = SYMC_RENDEZVOUS_HANDLER;
     } else {
+        length = length < SHOWN_MAX ? length : SHOWN_MAX;
+        memcpy(shown, text, length);
+        shown[length] = '\0';
+        symc_make_printable(shown);
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "init: no rendezvous handler for %.*s://: expected env://, "
-            "file:///PATH or tcp://HOST:PORT",
-            (int)length, text);
+            "init: no rendezvous handler for %s://: expected env://, "
+            "file:///PATH, tcp://HOST:PORT or a registered scheme",
+            shown);
     }
     return SYMMCOLL_OK;
 }
@@ -129,7 +138,7 @@ symmcoll_status_t symc_rendezvous_url_parse(
     url->rank = -1;
     url->size = -1;
     status = parse_scheme(text, url, &rest);
-    if (status != SYMMCOLL_OK)
+    if (status != SYMMCOLL_OK || url->scheme == SYMC_RENDEZVOUS_HANDLER)
         return status;
     length = strcspn(rest, "?");
     status = parse_path(text, rest, length, url);

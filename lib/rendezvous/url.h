@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The URL of a rendezvous: "env://", "file:///PATH", each with an optional
- * "?rank=R&world_size=N" after it.
+ * The URL of a rendezvous: "env://", "file:///PATH", "tcp://HOST:PORT", each with
+ * an optional "?rank=R&world_size=N" after it; or that of a registered handler,
+ * which reads it itself.
  */
 #ifndef SYMC_RENDEZVOUS_URL_H
 #define SYMC_RENDEZVOUS_URL_H
 
-#include "base/base.h"
+#include "rendezvous/handler.h"
 
 #include <limits.h>
 
 enum symc_rendezvous_scheme {
     SYMC_RENDEZVOUS_ENV,
     SYMC_RENDEZVOUS_FILE,
-    SYMC_RENDEZVOUS_TCP
+    SYMC_RENDEZVOUS_TCP,
+    SYMC_RENDEZVOUS_HANDLER
 };
 
 struct symc_rendezvous_url {
@@ -21,6 +23,7 @@ struct symc_rendezvous_url {
     char path[PATH_MAX]; /* file; tcp: "host:port" */
     int rank;            /* -1: not said */
     int size;
+    struct symmcoll_rendezvous_functions handler;
 };
 
 /* Errors: INVALID (expected and found), UNSUPPORTED (a scheme). */

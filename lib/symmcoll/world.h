@@ -21,8 +21,8 @@ struct symmcoll_store;
  */
 struct symmcoll_init_args {
     size_t size;             /* sizeof(struct symmcoll_init_args) */
-    const char *init_method; /* "env://", "file:///PATH", "tcp://HOST:PORT";
-                                     NULL: env:// */
+    const char *init_method; /* "env://", "file:///PATH", "tcp://HOST:PORT", or
+                                a registered scheme's; NULL: env:// */
     struct symmcoll_store *store; /* borrowed until finalize; excludes
                                      init_method, wants world_size */
     int rank;                     /* this rank; read where world_size > 0 */

@@ -99,6 +99,31 @@ static symmcoll_status_t set_nothing(void *user, const char *key,
     return SYMMCOLL_OK;
 }
 
+static symmcoll_status_t open_nothing(void *user, const char *url,
+    double timeout, int *rank, int *world_size, struct symmcoll_store **store)
+{
+    (void)user;
+    (void)url;
+    (void)timeout;
+    (void)rank;
+    (void)world_size;
+    (void)store;
+    return SYMMCOLL_ERR_UNSUPPORTED;
+}
+
+/* Each scheme can be registered once. */
+static symmcoll_status_t use_rendezvous_functions(void *given)
+{
+    static int count;
+    char scheme[16];
+    symmcoll_status_t status;
+
+    snprintf(scheme, sizeof(scheme), "s%d", count);
+    status = symmcoll_rendezvous_register(scheme, given);
+    count += status == SYMMCOLL_OK;
+    return status;
+}
+
 static symmcoll_status_t use_store_functions(void *given)
 {
     struct symmcoll_store *made;
@@ -285,6 +310,10 @@ int main(void)
         STRUCT(reducer_args, sizeof(size_t), SYMMCOLL_REDUCER_ARGS_INIT),
         STRUCT(bucket, sizeof(size_t), SYMMCOLL_BUCKET_INIT),
         STRUCT(reducer_times, sizeof(size_t), SYMMCOLL_REDUCER_TIMES_INIT),
+        STRUCT(rendezvous_functions,
+            sizeof(struct symmcoll_rendezvous_functions),
+            {.size = sizeof(struct symmcoll_rendezvous_functions),
+                .open = open_nothing}),
         STRUCT(store_functions,
             offsetof(struct symmcoll_store_functions, compare_set),
             {.size = sizeof(struct symmcoll_store_functions),
