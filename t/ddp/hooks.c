@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Communication hooks of the gradient reducer.
+ */
+#include "model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- hooks ---- */
+
+struct seen {
+    int calls;
+    int in_order;
+};
+
+/* Puts 2 into every gradient, and communicates nothing. */
+static symmcoll_status_t put_two(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work)
+{
+    struct seen *seen = arg;
+
+    (void)group;
+    for (size_t i = 0; i < bucket->count; i++)
+        ((float *)bucket->buffer)[i] = 2.0f;
+    if (bucket->index == 0)
+        seen->calls = 0;
+    seen->in_order = seen->in_order && bucket->index == seen->calls;
+    seen->calls++;
+    *work = NULL;
+    return SYMMCOLL_OK;
+}
+
+static int what_a_hook_leaves_is_the_gradient(
+    struct symmcoll_group *group, int rank)
+{
+    struct seen seen = {0, 1};
+    struct symmcoll_reducer_args args = model_args(64);
+    struct symmcoll_reducer *reducer = NULL;
+    struct model model;
+    int right;
+
+    model_make(&model, rank);
+    args.hook = put_two;
+    args.hook_arg = &seen;
+    right = symmcoll_reducer_create(group, model.params, MODEL_PARAMS, &args,
+                &reducer) == SYMMCOLL_OK;
+    for (int step = 0; right && step < 3; step++) {
+        right = symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK;
+        /* In no order that the buckets have. */
+        for (int i = 0; right && i < MODEL_PARAMS; i++) {
+            int p = (i * 3 + step) % MODEL_PARAMS;
+
+            right = symmcoll_reducer_ready(reducer, p, model.grads[p]) ==
+                    SYMMCOLL_OK;
+        }
+        right = right && symmcoll_reducer_finish(reducer) == SYMMCOLL_OK &&
+                seen.calls == symmcoll_reducer_bucket_count(reducer) &&
+                seen.in_order && model_view_is(reducer, 0, 31, 2.0f) &&
+                model_view_is(reducer, 3, 0, 2.0f);
+    }
+    symmcoll_reducer_free(reducer);
+    return right;
+}
+
+static int the_all_reduce_hook_averages(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = model_args(64);
+    struct symmcoll_reducer *reducer = NULL;
+    int size = symmcoll_group_size(group), right;
+    struct model model;
+
+    model_make(&model, rank);
+    args.hook = symmcoll_hook_all_reduce;
+    right = symmcoll_reducer_create(group, model.params, MODEL_PARAMS, &args,
+                &reducer) == SYMMCOLL_OK;
+    for (int step = 0; right && step < 3; step++) {
+        model_fill(&model, rank, size, step);
+        right = model_run_backward(reducer, &model, 1) == SYMMCOLL_OK &&
+                model_views_hold(reducer, &model, size, step, step);
+        symmcoll_reducer_zero(reducer);
+    }
+    symmcoll_reducer_free(reducer);
+    return right;
+}
+
+/* The sum, multiplied by 10 and then divided by 2. */
+static symmcoll_status_t sum_then_scale(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work)
+{
+    float *x = bucket->buffer;
+    symmcoll_status_t status = symmcoll_all_reduce(
+        group, x, x, bucket->count, bucket->dtype, SYMMCOLL_SUM, NULL, NULL);
+
+    (void)arg;
+    for (size_t i = 0; i < bucket->count; i++)
+        x[i] *= 10;
+    for (size_t i = 0; i < bucket->count; i++)
+        x[i] /= 2;
+    *work = NULL;
+    return status;
+}
+
+static int a_hook_may_change_its_sum(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = model_args(64);
+    struct symmcoll_reducer *reducer = NULL;
+    int size = symmcoll_group_size(group), right;
+    struct model model;
+
+    model_make(&model, rank);
+    args.hook = sum_then_scale;
+    right = symmcoll_reducer_create(group, model.params, MODEL_PARAMS, &args,
+                &reducer) == SYMMCOLL_OK;
+    model_fill(&model, rank, size, 0);
+    right = right && model_run_backward(reducer, &model, 1) == SYMMCOLL_OK;
+    for (int p = 0; p < MODEL_PARAMS; p++)
+        for (int i = 0; right && i < (int)model_count(&model.params[p]); i++) {
+            float sum = 0;
+
+            for (int r = 0; r < size; r++)
+                sum += (float)size * model_term(r, p, i, 0);
+            right = model_view_is(reducer, p, i, 5 * sum);
+        }
+    symmcoll_reducer_free(reducer);
+    return right;
+}
+
+static symmcoll_status_t ask_for_the_impossible(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work)
+{
+    (void)arg;
+    return symmcoll_all_reduce(group, bucket->buffer, NULL, bucket->count,
+        bucket->dtype, SYMMCOLL_SUM, NULL, work);
+}
+
+static int a_failing_hook_ends_the_backward(
+    struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = model_args(64);
+    struct symmcoll_reducer *reducer = NULL;
+    struct model model;
+    int right;
+
+    model_make(&model, rank);
+    args.hook = ask_for_the_impossible;
+    right = symmcoll_reducer_create(group, model.params, MODEL_PARAMS, &args,
+                &reducer) == SYMMCOLL_OK &&
+            model_run_backward(reducer, &model, 1) == SYMMCOLL_ERR_INVALID &&
+            model_error_says("reducer: bucket 0 of 1: ") &&
+            symmcoll_reducer_finish(reducer) == SYMMCOLL_ERR_INVALID &&
+            symmcoll_reducer_begin(reducer, 0) == SYMMCOLL_OK;
+    symmcoll_reducer_free(reducer);
+    return right;
+}
+
+static const struct model_point points[] = {
+    {what_a_hook_leaves_is_the_gradient, 2,
+        "what a hook leaves in a bucket is the gradient"},
+    {the_all_reduce_hook_averages, 4, "the all_reduce hook averages"},
+    {a_hook_may_change_its_sum, 2,
+        "a hook may change the sum before it is the gradient"},
+    {a_failing_hook_ends_the_backward, 2,
+        "a hook's failure is the backward's, and another may begin"},
+};
+
+int main(void)
+{
+    return model_run_points(points, sizeof(points) / sizeof(points[0]));
+}
