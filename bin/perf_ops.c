@@ -61,6 +61,11 @@ static symmcoll_status_t run_barrier(const struct perf_case *it)
     return symmcoll_barrier(it->rank->group, NULL, NULL);
 }
 
+static symmcoll_status_t run_monitored_barrier(const struct perf_case *it)
+{
+    return symmcoll_monitored_barrier(it->rank->group, 0, NULL, NULL, NULL);
+}
+
 static symmcoll_status_t average_bucket(
     const struct perf_case *it, int index, struct symmcoll_work **work)
 {
@@ -201,6 +206,13 @@ static const struct perf_op operations[] = {
         .in = PERF_NO_BUFFER,
         .out = PERF_NO_BUFFER,
         .run = run_barrier,
+        .bus_factor = whole,
+    },
+    {
+        .name = "monitored_barrier",
+        .in = PERF_NO_BUFFER,
+        .out = PERF_NO_BUFFER,
+        .run = run_monitored_barrier,
         .bus_factor = whole,
     },
     {

@@ -79,6 +79,12 @@ struct symc_core {
     symmcoll_status_t (*expire)(
         void *group, const struct symc_op *op, const bool *missing);
     int64_t (*now)(void); /* monotonic ns */
+    /* Whether a member has died or finalized. */
+    bool (*gone)(void *group, int member);
+    /* The status, with its detail, of an operation to which these members did
+     * not come in time; the group does not fail of it. */
+    symmcoll_status_t (*absent)(
+        void *group, const struct symc_op *op, const bool *missing);
 
     /* Wait for a word that a member writes, as symc_wait_long(): it has at
      * least that value, failed() of that member, or the time has passed. */

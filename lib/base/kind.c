@@ -50,6 +50,10 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
         .in_parts = SYMC_NO_PART, .out_parts = SYMC_ONE_PART,
         .traits = SYMC_PAIR, .counter = SYMC_COUNT_P2P,
         .compared = COMPARE_MOVED},
+    [SYMC_MONITORED_BARRIER] = {
+        .name = "monitored_barrier", .trace = "monitored_barrier",
+        .in_parts = SYMC_NO_PART, .out_parts = SYMC_NO_PART,
+        .traits = SYMC_MONITORED},
     [SYMC_OPEN_BACKEND] = {
         .name = "open_backend", .trace = "open_backend",
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS,

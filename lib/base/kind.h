@@ -26,6 +26,7 @@ enum symc_kind {
     SYMC_CREATE_GROUP = 11, /* likewise */
     SYMC_SCATTER = 12,
     SYMC_ALL_TO_ALL = 13,
+    SYMC_MONITORED_BARRIER = 14,
     SYMC_KIND_COUNT /* one more than the last of them */
 };
 
@@ -35,8 +36,12 @@ enum symc_trait {
     SYMC_ROOTED = SYMC_FROM_ROOT | SYMC_TO_ROOT,
     SYMC_REDUCES = 4, /* elements are combined by a reduce operation */
     SYMC_LIST = 8,    /* a buffer of all parts is recorded as a list of them */
-    SYMC_PAIR = 16    /* between two ranks: the caller and its peer */
+    SYMC_PAIR = 16,   /* between two ranks: the caller and its peer */
+    SYMC_MONITORED = 128 /* ends with a list of who is missing */
 };
+
+/* Kinds that only algorithms of their own serve. */
+#define SYMC_TRAITS_APART SYMC_MONITORED
 
 /* Which sequence numbers an operation takes. */
 enum symc_counter {

@@ -68,6 +68,14 @@ static inline size_t symc_op_out_nbytes(const struct symc_op *op, int size)
            symc_parts_count(symc_kinds[op->kind].out_parts, size);
 }
 
+/* What a monitored barrier is asked, at op->out, and where it answers: room for
+ * the group's ranks, and how many they are; both or one may be NULL. */
+struct symc_monitored {
+    bool wait_all;
+    int *missing;
+    int *count;
+};
+
 #define SYMC_OP_TEXT 96 /* room for any symc_op_format() */
 
 /* One operation in a sentence: "all_reduce seq 17", with its label where it has

@@ -114,6 +114,33 @@ static symmcoll_status_t failure(
     return status;
 }
 
+/* Where a rank is: "is after all_reduce seq 16"; or how it ended. */
+static void describe_rank(
+    const struct symmcoll_group *group, int member, char *buffer, size_t nbytes)
+{
+    const struct symmcoll_world *world = group->world;
+    int rank = group->global[member];
+    char position[SYMC_TRACE_POSITION], end[96];
+    size_t ring_nbytes;
+    const struct symc_trace_ring *ring =
+        symc_world_ring(world, rank, &ring_nbytes);
+
+    switch (symc_liveness_state(&world->peers[rank])) {
+    case SYMC_LIVENESS_DEAD:
+        symc_liveness_format_end(&world->peers[rank], end, sizeof(end));
+        snprintf(buffer, nbytes, "%s", end);
+        return;
+    case SYMC_LIVENESS_LEFT:
+        snprintf(buffer, nbytes, "has finalized");
+        return;
+    default:
+        snprintf(buffer, nbytes, "is %s",
+            ring == NULL ? "on another machine"
+                         : symc_trace_position(ring, ring_nbytes, group->name,
+                               position, sizeof(position)));
+    }
+}
+
 /* The positions of the ranks that have not come: one clause for each, as far as
  * they fit. */
 static void describe_missing(const struct symmcoll_group *group,
@@ -123,19 +150,15 @@ static void describe_missing(const struct symmcoll_group *group,
 
     buffer[0] = '\0';
     for (int r = 0; r < group->size && used + 48 < nbytes; r++) {
-        char position[SYMC_TRACE_POSITION], who[SYMC_RANK_TEXT];
-        size_t ring_nbytes;
-        const struct symc_trace_ring *ring;
+        char place[SYMC_TRACE_POSITION + 8], who[SYMC_RANK_TEXT];
 
         if (!missing[r])
             continue;
-        ring = symc_world_ring(group->world, group->global[r], &ring_nbytes);
-        used += (size_t)snprintf(buffer + used, nbytes - used, "; %s is %s",
+        describe_rank(group, r, place, sizeof(place));
+        used += (size_t)snprintf(buffer + used, nbytes - used, "; %s %s",
             symc_format_rank(&group->members.ranks, r,
                 group->world->peers[group->global[r]].pid, who),
-            ring == NULL ? "on another machine"
-                         : symc_trace_position(ring, ring_nbytes, group->name,
-                               position, sizeof(position)));
+            place);
     }
 }
 
@@ -163,6 +186,52 @@ static symmcoll_status_t expire(
 {
     int cancel = symc_cancel_disable();
     symmcoll_status_t status = raise_timeout(context, op, missing);
+
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+static bool gone(void *context, int member)
+{
+    struct symmcoll_group *group = context;
+    int cancel = symc_cancel_disable();
+    bool found =
+        symc_liveness_state(&group->world->peers[group->global[member]]) !=
+        SYMC_LIVENESS_ALIVE;
+
+    symc_cancel_restore(cancel);
+    return found;
+}
+
+/* Where the missing ranks are, or how they ended. */
+static symmcoll_status_t find_absent(
+    struct symmcoll_group *group, const struct symc_op *op, const bool *missing)
+{
+    symmcoll_status_t status = SYMMCOLL_ERR_TIMEOUT;
+    char ranks[192], where[SYMC_FAILURE_TEXT], text[SYMC_OP_TEXT];
+
+    for (int r = 0; r < group->size; r++) {
+        if (missing[r] && r != group->rank && gone(group, r))
+            status = SYMMCOLL_ERR_PEER;
+    }
+    symc_format_members(&group->members.ranks, missing, ranks, sizeof(ranks));
+    symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
+    if (missing[group->rank])
+        return symc_fail(status,
+            "%s of group %s: this rank came after the others had given up: %s "
+            "did not come in time",
+            text, group->name, ranks);
+    describe_missing(group, missing, where, sizeof(where));
+    return symc_fail(status, "%s of group %s: %s did not come within %.3g s%s",
+        text, group->name, ranks,
+        (double)op->timeout_ns / (double)SYMC_NS_PER_S, where);
+}
+
+static symmcoll_status_t absent(
+    void *context, const struct symc_op *op, const bool *missing)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = find_absent(context, op, missing);
 
     symc_cancel_restore(cancel);
     return status;
@@ -226,6 +295,8 @@ void symc_group_make_core(struct symmcoll_group *group)
         .failure = failure,
         .expire = expire,
         .now = symc_now_ns,
+        .gone = gone,
+        .absent = absent,
         .wait = wait_for,
         .wake = wake};
 }

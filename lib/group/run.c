@@ -16,10 +16,13 @@
 static __attribute__((noinline)) void note_end(struct symmcoll_group *group,
     const struct symc_op *op, symmcoll_status_t status)
 {
+    bool missed = status == SYMMCOLL_ERR_TIMEOUT &&
+                  symc_kind_has(op->kind, SYMC_MONITORED);
+
     if (status == SYMMCOLL_OK)
         symc_members_withdraw_note(&group->members);
     else if (group->size > 1 && (status == SYMMCOLL_ERR_MISMATCH ||
-                                    status == SYMMCOLL_ERR_NO_MEMORY))
+                                    status == SYMMCOLL_ERR_NO_MEMORY || missed))
         symc_members_note(&group->members, status, op);
     else
         return;
@@ -115,6 +118,17 @@ static __attribute__((noinline)) symmcoll_status_t run_pair(
     return status;
 }
 
+/* Whether an operation goes on in a group that has failed: a monitored barrier
+ * that names all who are missing, where one has died. */
+static bool goes_on(
+    const struct symmcoll_group *group, const struct symc_op *op)
+{
+    const struct symc_monitored *monitored = op->out;
+
+    return op->kind == SYMC_MONITORED_BARRIER && monitored->wait_all &&
+           group->members.own.status == SYMMCOLL_ERR_PEER;
+}
+
 symmcoll_status_t symc_group_run(
     struct symmcoll_group *group, struct symc_op *op)
 {
@@ -123,7 +137,8 @@ symmcoll_status_t symc_group_run(
 
     if (__builtin_expect(atomic_load_explicit(&group->members.stopped,
                              memory_order_acquire) != 0,
-            0))
+            0) &&
+        !goes_on(group, op))
         return symc_members_status(&group->members, op);
     if (__builtin_expect(symc_kind_has(op->kind, SYMC_PAIR), 0))
         return run_pair(group, op);

@@ -33,6 +33,7 @@ struct symc_host {
     size_t small;                          /* bytes of one small area */
     size_t chunk;                          /* bytes of one staging slot */
     uint64_t rounds;                       /* of staged algorithms, so far */
+    uint64_t monitored;                    /* monitored barriers, so far */
     struct symc_issued issued[SYMC_LINES]; /* by sequence number */
     uint64_t finished;              /* operations up to this one have ended */
     uint64_t peers_done;            /* all peers have finished reading it */
@@ -222,6 +223,8 @@ symmcoll_status_t symc_host_staged_copy(
 symmcoll_status_t symc_host_staged_exchange(
     struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_direct(
+    struct symc_host *host, const struct symc_op *op);
+symmcoll_status_t symc_host_monitored(
     struct symc_host *host, const struct symc_op *op);
 
 #endif

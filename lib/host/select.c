@@ -76,6 +76,10 @@ static const struct symc_algorithm algorithms[] = {
         .help = "staged chunks, each rank copies its own part out",
         .serves = exchanges,
         .run = symc_host_staged_exchange},
+    {.name = "monitored",
+        .help = "header lines, and who is missing when the time is over",
+        .apart = SYMC_MONITORED,
+        .run = symc_host_monitored},
 };
 
 #define ALGORITHMS (sizeof(algorithms) / sizeof(*algorithms))
@@ -92,7 +96,8 @@ const struct symc_algorithm *symc_host_select(
     for (size_t i = 0; i < ALGORITHMS; i++) {
         const struct symc_algorithm *at = &algorithms[i];
 
-        if ((small || !at->small_only) && (direct || !at->threads_only) &&
+        if ((info->traits & SYMC_TRAITS_APART) == at->apart &&
+            (small || !at->small_only) && (direct || !at->threads_only) &&
             (at->serves == NULL || at->serves(info)))
             return at;
     }

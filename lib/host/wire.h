@@ -21,12 +21,13 @@
 
 #include "segment/block.h"
 
-#define SYMC_PAYLOAD 40    /* bytes in the header line */
-#define SYMC_FACTOR_AT 32  /* of them, where PREMUL_SUM's factor is */
-#define SYMC_SLOTS 4       /* staging slots in flight */
-#define SYMC_SMALL_MIN 512 /* bytes beside the header, for error details */
-#define SYMC_LINES 8       /* header lines of a rank; a power of two */
-#define SYMC_AREAS 2       /* areas beside them; a power of two */
+#define SYMC_PAYLOAD 40      /* bytes in the header line */
+#define SYMC_FACTOR_AT 32    /* of them, where PREMUL_SUM's factor is */
+#define SYMC_SLOTS 4         /* staging slots in flight */
+#define SYMC_SMALL_MIN 512   /* bytes beside the header, for error details */
+#define SYMC_LINES 8         /* header lines of a rank; a power of two */
+#define SYMC_ABSENT_MAX 4096 /* ranks that a monitored barrier can name */
+#define SYMC_AREAS 2         /* areas beside them; a power of two */
 
 /* Flags of a header. */
 #define SYMC_HEADER_REFUSED 1u /* no staging: the detail is beside it */
@@ -66,6 +67,12 @@ struct symc_channel {
      * operation; rank + 1 being read. */
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t revoked;
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint32_t inside;
+
+    /* Monitored barriers, some of which may be in a group that has failed: how many this rank has entered, the line of
+     * the latest that it has given up, and for whom: a bit for each rank. */
+    _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t entered;
+    _Atomic uint64_t given_up;
+    uint64_t absent[SYMC_ABSENT_MAX / 64];
 
     _Alignas(SYMC_LINE) struct symc_geometry geometry;
     _Alignas(SYMC_FALSE_SHARING) unsigned char small[]; /* SYMC_AREAS of them */

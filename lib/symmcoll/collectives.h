@@ -144,6 +144,34 @@ SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_barrier(struct symmcoll_group *group,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
+/* Flags of symmcoll_monitored_barrier(). */
+enum symmcoll_monitored_flags {
+    SYMMCOLL_MONITORED_WAIT_ALL = 1 /* after a death wait on for the others */
+};
+
+/*
+ * A barrier that names all ranks that have not come when call's timeout is
+ * over, on every rank, and after which the group is usable: TIMEOUT, also for a
+ * rank that comes later.  It blocks.
+ *
+ * flags    of enum symmcoll_monitored_flags.  Without SYMMCOLL_MONITORED_WAIT_ALL
+ *          a member's death ends it at once, with PEER; with it the others wait
+ *          until all that live have come, or their time is over, and PEER's
+ *          detail names all who are missing, and says of the dead how they died
+ * call     timeout, label; NULL for the defaults
+ * missing  out, where the status is TIMEOUT or PEER: the group's numbers of the
+ *          ranks that did not come; room for the group's size; or NULL
+ * count    out: how many they are; 0 with any other status; or NULL
+ *
+ * PEER fails the group, as in every operation.  With WAIT_ALL it can be called
+ * again in a group that a death has failed, if all that live call it.
+ * Source: torch.distributed.monitored_barrier.
+ * Manual: symmcoll_monitored_barrier(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_monitored_barrier(struct symmcoll_group *group,
+    uint32_t flags, const struct symmcoll_call *call, int *missing, int *count);
+
 SYMMCOLL_END_DECLS
 
 #endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A barrier that names those who do not come, and of which the group does not
+ * fail: every rank has used the same number, and knows that it was in vain.
+ *
+ * A rank whose time is over lists who is missing in its channel, then stores
+ * the number of the barrier there.  The others end with it and take over its
+ * list, so that all name the same ranks; and so does a rank that comes later,
+ * which finds itself on it.  Where the last one comes in the very moment in
+ * which another gives up, some ranks may have passed and others not.
+ *
+ * A death fails the group, but who has come and who has not is told by counters
+ * of their own, which do not depend on the lines: with them a rank that is to
+ * name all who are missing waits on, and one that comes later is counted.
+ */
+#include "base/cancel.h"
+#include "host/host.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SLICE_NS (INT64_C(10) * 1000 * 1000) /* between looks at all ranks */
+#define NAP_US 1000
+
+struct monitor {
+    struct symc_host *host;
+    const struct symc_op *op;
+    const struct symc_monitored *asked;
+    uint64_t number; /* of this rank's monitored barriers */
+    int64_t deadline_ns;
+};
+
+/* Whether a rank has begun the operation with this line. */
+static bool has_line(const struct monitor *monitor, int rank)
+{
+    const struct symc_host *host = monitor->host;
+
+    return atomic_load_explicit(
+               &symc_header_at(host->channels[rank], monitor->op->wire)->seq,
+               memory_order_acquire) >= monitor->op->wire;
+}
+
+/* Whether it has entered as many monitored barriers. */
+static bool has_entered(const struct monitor *monitor, int rank)
+{
+    return atomic_load_explicit(&monitor->host->channels[rank]->entered,
+               memory_order_acquire) >= monitor->number;
+}
+
+static int find_missing(const struct monitor *monitor)
+{
+    const struct symc_host *host = monitor->host;
+
+    for (int i = 1; i < host->size; i++) {
+        int peer = (host->rank + i) % host->size;
+
+        if (!has_line(monitor, peer))
+            return peer;
+    }
+    return -1;
+}
+
+/* The ranks that are listed, to the caller; returns how many. */
+static int answer(const struct monitor *monitor)
+{
+    const struct symc_host *host = monitor->host;
+    int count = 0;
+
+    for (int r = 0; r < host->size; r++) {
+        if (!host->missing[r])
+            continue;
+        if (monitor->asked->missing != NULL)
+            monitor->asked->missing[count] = r;
+        count++;
+    }
+    if (monitor->asked->count != NULL)
+        *monitor->asked->count = count;
+    return count;
+}
+
+/* This rank's time is over: say for whom it has waited. */
+static symmcoll_status_t give_up(const struct monitor *monitor)
+{
+    struct symc_host *host = monitor->host;
+    struct symc_channel *mine = host->channels[host->rank];
+
+    memset(mine->absent, 0, sizeof(mine->absent));
+    for (int r = 0; r < host->size; r++) {
+        host->missing[r] = r != host->rank && !has_line(monitor, r);
+        if (host->missing[r] && r < SYMC_ABSENT_MAX)
+            mine->absent[r / 64] |= UINT64_C(1) << r % 64;
+    }
+    atomic_store(&mine->given_up, monitor->op->wire);
+    symc_host_wake_peers(host);
+    answer(monitor);
+    return host->core->absent(host->core->group, monitor->op, host->missing);
+}
+
+/* A rank that has given up, the lowest; -1 where none has. */
+static int find_given_up(const struct monitor *monitor)
+{
+    const struct symc_host *host = monitor->host;
+
+    for (int r = 0; r < host->size; r++) {
+        if (atomic_load(&host->channels[r]->given_up) >= monitor->op->wire)
+            return r;
+    }
+    return -1;
+}
+
+/* Another rank has given up: so has this one, with the same list.  It may be of
+ * a later barrier by now, to which this rank has not come either. */
+static symmcoll_status_t follow(const struct monitor *monitor, int peer)
+{
+    struct symc_host *host = monitor->host;
+    struct symc_channel *mine = host->channels[host->rank];
+    uint64_t absent[SYMC_ABSENT_MAX / 64];
+
+    memcpy(absent, host->channels[peer]->absent, sizeof(absent));
+    for (int r = 0; r < host->size; r++)
+        host->missing[r] =
+            r < SYMC_ABSENT_MAX && (absent[r / 64] >> r % 64 & 1) != 0;
+    memcpy(mine->absent, absent, sizeof(absent));
+    atomic_store(&mine->given_up, monitor->op->wire);
+    symc_host_wake_peers(host);
+    answer(monitor);
+    return host->core->absent(host->core->group, monitor->op, host->missing);
+}
+
+/* A member has died, and all who are missing are to be named: wait on for those
+ * that live. */
+static symmcoll_status_t call_roll(const struct monitor *monitor)
+{
+    struct symc_host *host = monitor->host;
+    const struct symc_core *core = host->core;
+    bool awaited = true;
+
+    while (awaited && core->now() < monitor->deadline_ns) {
+        int cancel = symc_cancel_disable();
+
+        awaited = false;
+        for (int r = 0; r < host->size; r++)
+            awaited = awaited || (r != host->rank && !has_entered(monitor, r) &&
+                                     !core->gone(core->group, r));
+        if (awaited)
+            usleep(NAP_US);
+        symc_cancel_restore(cancel);
+    }
+    for (int r = 0; r < host->size; r++)
+        host->missing[r] = r != host->rank && !has_entered(monitor, r);
+    if (answer(monitor) == 0)
+        return core->failure(core->group, monitor->op, -1);
+    return core->absent(core->group, monitor->op, host->missing);
+}
+
+/* The group has failed while this rank waited. */
+static symmcoll_status_t end_failed(const struct monitor *monitor, int peer)
+{
+    struct symc_host *host = monitor->host;
+    const struct symc_core *core = host->core;
+    bool any = false;
+
+    for (int r = 0; r < host->size; r++) {
+        host->missing[r] = r != host->rank && !has_entered(monitor, r) &&
+                           core->gone(core->group, r);
+        any = any || host->missing[r];
+    }
+    if (any && monitor->asked->wait_all)
+        return call_roll(monitor);
+    answer(monitor);
+    return core->failure(core->group, monitor->op, peer);
+}
+
+/* Wait until all have published their lines. */
+static symmcoll_status_t await_all(const struct monitor *monitor)
+{
+    struct symc_host *host = monitor->host;
+    const struct symc_core *core = host->core;
+    struct symc_wait_budget slice = {.polled = false};
+    int peer, other;
+
+    while ((peer = find_missing(monitor)) >= 0) {
+        int64_t now = core->now();
+
+        other = find_given_up(monitor);
+        if (other >= 0)
+            return follow(monitor, other);
+        if (core->failed(core->group, peer))
+            return end_failed(monitor, peer);
+        if (now >= monitor->deadline_ns)
+            return give_up(monitor);
+        slice.deadline_ns = monitor->deadline_ns - now < SLICE_NS
+                                ? monitor->deadline_ns
+                                : now + SLICE_NS;
+        core->wait(core->group,
+            &symc_header_at(host->channels[peer], monitor->op->wire)->seq,
+            monitor->op->wire, peer, &slice);
+        slice.polled = true;
+    }
+    other = find_given_up(monitor);
+    return other >= 0 ? follow(monitor, other) : SYMMCOLL_OK;
+}
+
+/* How many monitored barriers this rank has entered. */
+static void enter(struct symc_host *host, uint64_t number)
+{
+    host->monitored = number;
+    atomic_store_explicit(
+        &host->channels[host->rank]->entered, number, memory_order_release);
+}
+
+symmcoll_status_t symc_host_monitored(
+    struct symc_host *host, const struct symc_op *op)
+{
+    const struct symc_core *core = host->core;
+    int64_t now = core->now();
+    struct monitor monitor = {.host = host,
+        .op = op,
+        .asked = op->out,
+        .number = host->monitored + 1,
+        .deadline_ns = op->timeout_ns > SYMC_NEVER - now
+                           ? SYMC_NEVER
+                           : now + op->timeout_ns};
+    symmcoll_status_t status;
+
+    enter(host, monitor.number);
+    if (core->failed(core->group, -1)) {
+        core->record(core->group, op);
+        return end_failed(&monitor, -1);
+    }
+    status = symc_host_await_room(host, op, SYMC_LINES);
+    if (status != SYMMCOLL_OK)
+        return status;
+    symc_host_publish(host, op, 0, NULL, 0);
+    status = await_all(&monitor);
+    if (status == SYMMCOLL_OK)
+        status = symc_host_collect(host, op, 0);
+    if (status == SYMMCOLL_ERR_MISMATCH)
+        enter(host, monitor.number - 1); /* others have called something else */
+    return status;
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * monitored_barrier: all ranks are told who does not come, and go on working
+ * together; of the dead it is said how they died.
+ */
+#include "../tap.h"
+#include "../world/faults.h"
+#include "data.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BRIEF 0.3 /* seconds that the others wait */
+
+/* How many ranks have been told; memory that all ranks share. */
+static _Atomic int *told;
+
+static bool said(struct symmcoll_group *group, symmcoll_status_t status,
+    symmcoll_status_t expected, const char *text)
+{
+    bool good =
+        status == expected && (expected == SYMMCOLL_OK ||
+                                  strstr(symmcoll_last_error(), text) != NULL);
+
+    if (!good)
+        diag("rank %d: expected %s with \"%s\", found %s: %s",
+            symmcoll_group_rank(group), symmcoll_status_name(expected), text,
+            symmcoll_status_name(status), symmcoll_last_error());
+    return good;
+}
+
+static bool works(struct symmcoll_group *group)
+{
+    int size = symmcoll_group_size(group);
+    int32_t in = symmcoll_group_rank(group) + 1, out = 0;
+
+    return symmcoll_all_reduce(group, &out, &in, 1, SYMMCOLL_INT32,
+               SYMMCOLL_SUM, NULL, NULL) == SYMMCOLL_OK &&
+           out == size * (size + 1) / 2;
+}
+
+static bool is_even(int rank)
+{
+    return rank % 2 == 0;
+}
+
+/* "ranks 1, 3 and 5", or however the library lists odd ranks; what it lists is
+ * known from the numbers that it returns. */
+static bool lists_the_odd(int size, const int *missing, int count)
+{
+    bool right = count == size / 2;
+
+    for (int i = 0; right && i < count; i++)
+        right = missing[i] == 2 * i + 1;
+    return right;
+}
+
+/* ---- ranks that come ---- */
+
+static int nobody_is_missing(struct symmcoll_group *group, int rank)
+{
+    int missing[16], count = 7;
+    bool right = true;
+
+    (void)rank;
+    for (int i = 0; right && i < 50; i++)
+        right =
+            said(group,
+                symmcoll_monitored_barrier(group,
+                    i % 2 == 0 ? 0 : SYMMCOLL_MONITORED_WAIT_ALL, NULL,
+                    i % 3 == 0 ? NULL : missing, i % 5 == 0 ? NULL : &count),
+                SYMMCOLL_OK, "") &&
+            (i % 5 == 0 || count == 0) && works(group);
+    return right && symmcoll_group_sequence(group) == 100;
+}
+
+/* ---- ranks that come late ---- */
+
+/* Odd ranks come after the others have been told. */
+static int late_ranks_are_named(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_call call = faults_timeout(BRIEF);
+    int size = symmcoll_group_size(group), count = -1, missing[16];
+    char text[128];
+    bool right = symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK;
+
+    while (!is_even(rank) && *told < (size + 1) / 2)
+        usleep(1000);
+    if (is_even(rank))
+        snprintf(text, sizeof(text),
+            "monitored_barrier seq 2 of group %s: rank%s 1",
+            symmcoll_group_name(group), size > 3 ? "s" : "");
+    else
+        snprintf(text, sizeof(text),
+            "this rank came after the others had given up: rank%s 1",
+            size > 3 ? "s" : "");
+    right = said(group,
+                symmcoll_monitored_barrier(group, 0, &call, missing, &count),
+                SYMMCOLL_ERR_TIMEOUT, text) &&
+            right;
+    right = right && lists_the_odd(size, missing, count);
+    right =
+        right && (!is_even(rank) ||
+                     strstr(symmcoll_last_error(),
+                         "did not come within 0.3 s; rank 1 (pid ") != NULL);
+    right = right && (!is_even(rank) || strstr(symmcoll_last_error(),
+                                            "is after barrier seq 1") != NULL);
+    ++*told;
+    right =
+        right && works(group) &&
+        symmcoll_monitored_barrier(group, 0, NULL, NULL, NULL) == SYMMCOLL_OK &&
+        symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK;
+    *told = 0;
+    return right && symmcoll_group_sequence(group) == 5;
+}
+
+/* It gives up by itself, soon after the first has. */
+static int all_end_with_the_first(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_call call = faults_timeout(rank == 0 ? BRIEF : 60);
+    int size = symmcoll_group_size(group), count = -1;
+    double began = faults_now();
+    bool right = true;
+
+    if (rank == size - 1) {
+        while (*told < size - 1)
+            usleep(1000);
+    }
+    right =
+        said(group, symmcoll_monitored_barrier(group, 0, &call, NULL, &count),
+            SYMMCOLL_ERR_TIMEOUT, "");
+    right = right && count == 1 && faults_now() - began < 10;
+    ++*told;
+    right = symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK && right;
+    *told = 0;
+    return right && works(group);
+}
+
+/* In that moment some may pass and others not: nobody hangs, and all go on. */
+static int late_in_that_moment(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_call call = faults_timeout(0.002);
+    bool right = true;
+
+    for (int i = 0; right && i < 100; i++) {
+        symmcoll_status_t status;
+
+        if (rank == i % symmcoll_group_size(group))
+            nanosleep(&(struct timespec){.tv_nsec = 1900000 + i * 3000}, NULL);
+        status = symmcoll_monitored_barrier(group, 0, &call, NULL, NULL);
+        right = (status == SYMMCOLL_OK || status == SYMMCOLL_ERR_TIMEOUT) &&
+                works(group);
+    }
+    return right;
+}
+
+/* ---- bad calls ---- */
+
+static int bad_calls_are_refused(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_call call = faults_timeout(-1);
+    symmcoll_status_t status;
+    bool right;
+
+    call.timeout = NAN;
+    right = said(group, symmcoll_monitored_barrier(group, 6, NULL, NULL, NULL),
+                SYMMCOLL_ERR_INVALID, "found 0x6") &&
+            said(group, symmcoll_monitored_barrier(NULL, 0, NULL, NULL, NULL),
+                SYMMCOLL_ERR_INVALID, "expected a group, found NULL") &&
+            said(group, symmcoll_monitored_barrier(group, 0, &call, NULL, NULL),
+                SYMMCOLL_ERR_INVALID, "timeout") &&
+            symmcoll_group_sequence(group) == 0;
+    for (int i = 0; right && i < 2; i++) {
+        status = rank == 1
+                     ? symmcoll_barrier(group, NULL, NULL)
+                     : symmcoll_monitored_barrier(group, 0, NULL, NULL, NULL);
+        right = said(group, status, SYMMCOLL_ERR_MISMATCH,
+                    "operation differs: rank 1 called barrier, the other") &&
+                symmcoll_monitored_barrier(group, 0, NULL, NULL, NULL) ==
+                    SYMMCOLL_OK;
+    }
+    return right && works(group);
+}
+
+/* ---- ranks that are stopped or die ---- */
+
+#define SLOW 3 /* the last that comes after a death is known, and in time */
+
+static symmcoll_status_t note_barrier(
+    struct faults_rank *self, uint32_t flags, double seconds, int *count)
+{
+    struct symmcoll_call call = faults_timeout(seconds);
+
+    return faults_note(self,
+        symmcoll_monitored_barrier(self->group, flags, &call, NULL, count));
+}
+
+static int wait_for_the_stopped(struct faults_rank *self)
+{
+    int count;
+
+    if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
+        return 1;
+    faults_reach(self, 1);
+    faults_pass(self, 1);
+    note_barrier(self, 0, BRIEF, &count);
+    faults_reach(self, 2);
+    faults_note(self, faults_barrier(self));
+    return faults_finalize(self);
+}
+
+static void check_stopped(void)
+{
+    struct faults_job job;
+    bool right = true;
+
+    faults_start(&job, 4, wait_for_the_stopped, NULL);
+    right = faults_await_all(&job, 1);
+    faults_signal(&job, 2, SIGSTOP);
+    faults_open(&job, 1);
+    for (int r = 0; r < 4; r++)
+        right = right && (r == 2 || faults_await(&job, r, 2));
+    faults_signal(&job, 2, SIGCONT);
+    for (int r = 0; r < 4; r++) {
+        right = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_TIMEOUT,
+                    "rank 2", "did not come", NULL) &&
+                right;
+        right =
+            faults_said(faults_told(&job, r, 1), SYMMCOLL_OK, NULL) && right;
+    }
+    right = strstr(faults_told(&job, 2, 0)->detail, "this rank came") != NULL &&
+            right;
+    ok(faults_finish(&job, 0) && right,
+        "C80: a rank that is stopped is named, and joins the next operation");
+}
+
+/* Rank 1 is killed, ranks 2 and 3 come once that is known, rank 4 after the
+ * others have been told. */
+static int wait_for_the_dead(struct faults_rank *self)
+{
+    const uint32_t *flags = self->arg;
+    int count = -1;
+
+    if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
+        return 1;
+    faults_reach(self, 1);
+    while (self->rank == 1)
+        pause();
+    faults_pass(self, self->rank);
+    note_barrier(self, *flags, 4 * BRIEF, &count);
+    faults_reach(self, 2);
+    faults_pass(self, 5);
+    note_barrier(self, *flags, 4 * BRIEF, &count);
+    return faults_finalize(self);
+}
+
+static struct faults_job job_of_the_dead(uint32_t flags, bool *right)
+{
+    struct faults_job job;
+
+    faults_start(&job, 5, wait_for_the_dead, &flags);
+    *right = faults_await_all(&job, 1);
+    faults_open(&job, 0);
+    *right = *right && faults_await_asleep(&job, 0, 1);
+    faults_signal(&job, 1, SIGKILL);
+    return job;
+}
+
+static void check_death(void)
+{
+    bool right;
+    struct faults_job job = job_of_the_dead(0, &right);
+    char who[64], killed[96];
+
+    snprintf(killed, sizeof(killed), "%s killed by SIGKILL",
+        faults_name(&job, 1, who));
+    right = right && faults_await(&job, 0, 2);
+    faults_open(&job, 5);
+    right =
+        faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_PEER, killed, NULL) &&
+        right;
+    right = right &&
+            faults_told(&job, 0, 0)->at - job.killed_at < FAULTS_KNOWN &&
+            faults_told(&job, 0, 1)->status == SYMMCOLL_ERR_ABORTED;
+    ok(faults_finish(&job, 1u << 1) && right,
+        "C80: a death ends the barrier at once and fails the group");
+}
+
+static void check_roll(void)
+{
+    bool right, again;
+    struct faults_job job =
+        job_of_the_dead(SYMMCOLL_MONITORED_WAIT_ALL, &right);
+    char who[64], killed[96], late[96];
+
+    snprintf(killed, sizeof(killed), "%s killed by SIGKILL",
+        faults_name(&job, 1, who));
+    snprintf(late, sizeof(late), "%s is after barrier seq 1",
+        faults_name(&job, 4, who));
+    usleep((useconds_t)(BRIEF * 1e6));
+    right = right && job.board->lines[0].notes == 0;
+    faults_open(&job, SLOW);
+    right = right && faults_await(&job, 0, 2);
+    faults_open(&job, 5);
+    right =
+        faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_PEER,
+            "ranks 1 and 4 did not come within 1.2 s", killed, late, NULL) &&
+        right;
+    again = faults_said(faults_told(&job, SLOW, 1), SYMMCOLL_ERR_PEER,
+        "rank 1 did not come", killed, NULL);
+    right = faults_finish(&job, 1u << 1) && right;
+    ok(right,
+        "C80: asked to wait for all, it goes on after a death, and names the "
+        "dead and the late");
+    ok(again, "and again in the group that has failed");
+}
+
+int main(void)
+{
+    static const int sizes[] = {1, 2, 3, 5, 16};
+
+    told = mmap(
+        NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (told == MAP_FAILED)
+        skip_all("no shared memory");
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
+        both_run(sizes[i], nobody_is_missing, "C80: nobody is missing");
+        if (sizes[i] == 1)
+            continue;
+        both_run(sizes[i], late_ranks_are_named,
+            "C80: late ranks are named on all ranks, and the group is usable");
+        both_run(
+            sizes[i], all_end_with_the_first, "C80: when one gives up all do");
+    }
+    both_run(3, late_in_that_moment, "a rank that comes in that moment");
+    both_run(4, bad_calls_are_refused, "bad calls are refused");
+    faults_begin();
+    check_stopped();
+    check_death();
+    check_roll();
+    faults_end();
+    return done_testing();
+}
