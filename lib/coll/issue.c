@@ -2,7 +2,7 @@
 /*
  * From a call to its result.  It is checked; then a blocking operation runs on
  * the caller's thread, a small non-blocking one is issued by the call, and
- * another one is queued for the group's progress thread.
+ * another one is queued for a progress thread.
  */
 #include "coll/coll.h"
 #include "work/work.h"

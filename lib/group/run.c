@@ -224,7 +224,7 @@ static symmcoll_status_t run_in_queue(void *group, struct symc_op *op)
 static void expire_in_queue(void *context, const struct symc_op *op)
 {
     struct symmcoll_group *group = context;
-    /* Not its number: the progress thread may be about to write that. */
+    /* Not its number: a progress thread may be about to write that. */
     struct symc_op known = {.kind = op->kind};
     char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
 

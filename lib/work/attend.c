@@ -2,10 +2,13 @@
 /*
  * Ending issued works.  Any thread that holds the ticket may do so; a waiter
  * takes it for a moment at a time, so that other threads of its rank can issue
- * in between.  A work that nobody waits for is ended by the progress thread:
- * while works are issued it checks every few milliseconds whether the oldest
- * one is still the same, and only then attends to it.
+ * in between.  A work that nobody waits for is ended by the attendant, a thread
+ * of the world: while works are issued it checks every few milliseconds whether
+ * the oldest one of each queue is still the same, and only then attends to it.
+ * It sleeps until a single one can go on; of several it looks at all, after
+ * pauses that become longer.
  */
+#include "base/thread.h"
 #include "work/queue.h"
 #include "work/work.h"
 
@@ -13,7 +16,8 @@
 
 #define TICK_NS (INT64_C(5) * 1000 * 1000) /* between two checks */
 #define QUIET_TICKS 200                    /* before it sleeps for good */
-#define LONGEST_NS (INT64_C(100) * 1000 * 1000)
+#define PAUSE_LEAST_NS (INT64_C(50) * 1000)
+#define PAUSE_MOST_NS (INT64_C(2) * 1000 * 1000)
 
 /* Whether an operation reads what an issued one is still to write: then it has
  * to wait for that, for issuing reads. */
@@ -77,7 +81,7 @@ bool symc_queue_issue(struct symc_queue *queue, struct symmcoll_work *work)
 {
     uint64_t ticket;
 
-    if (queue->ops.issue == NULL || queue->stopping || !queue->running ||
+    if (queue->ops.issue == NULL || queue->stopping || !queue->ready ||
         !symc_queue_try(queue, &ticket))
         return false;
     work->issued = issue(queue, work);
@@ -89,7 +93,7 @@ bool symc_queue_issue(struct symc_queue *queue, struct symmcoll_work *work)
     if (work->issued)
         symc_queue_append(queue, work);
     symc_queue_leave(queue, ticket);
-    /* The thread clears the flag with the ticket, where nothing is issued. */
+    /* The attendant clears the flag with the ticket, where nothing is issued. */
     if (work->issued && !queue->attended)
         symc_queue_ask(queue);
     return work->issued;
@@ -136,41 +140,104 @@ void symc_queue_settle(struct symc_queue *queue)
     }
 }
 
+/* ---- the attendant's list ---- */
+
+/* Under its lock, as is the next one. */
+static void list(struct symc_attendant *attendant, struct symc_queue *queue)
+{
+    queue->listed = true;
+    queue->next_listed = NULL;
+    if (attendant->tail != NULL)
+        attendant->tail->next_listed = queue;
+    else
+        attendant->head = queue;
+    attendant->tail = queue;
+    attendant->listed++;
+}
+
+static void unlist(struct symc_attendant *attendant, struct symc_queue *queue)
+{
+    struct symc_queue *before = NULL, *at = attendant->head;
+
+    while (at != queue) {
+        before = at;
+        at = at->next_listed;
+    }
+    if (before != NULL)
+        before->next_listed = queue->next_listed;
+    else
+        attendant->head = queue->next_listed;
+    if (attendant->tail == queue)
+        attendant->tail = before;
+    queue->listed = false;
+    attendant->listed--;
+}
+
+static bool is_listed(
+    const struct symc_attendant *attendant, const struct symc_queue *queue)
+{
+    const struct symc_queue *at = attendant->head;
+
+    while (at != NULL && at != queue)
+        at = at->next_listed;
+    return at != NULL;
+}
+
 void symc_queue_ask(struct symc_queue *queue)
 {
-    pthread_mutex_lock(&queue->lock);
-    queue->attended = true;
-    queue->asked = true;
-    pthread_cond_broadcast(&queue->changed);
-    pthread_mutex_unlock(&queue->lock);
+    struct symc_attendant *attendant = &queue->origin->attendant;
+
+    pthread_mutex_lock(&attendant->lock);
+    if (!queue->left) {
+        queue->attended = true;
+        queue->asked = true;
+        attendant->asked = true;
+        if (!queue->listed)
+            list(attendant, queue);
+        pthread_cond_signal(&attendant->changed);
+    }
+    pthread_mutex_unlock(&attendant->lock);
 }
 
-/* Wait until the tickets that are taken have been served, or for a while. */
-static void await_turn(struct symc_queue *queue)
+void symc_queue_unlist(struct symc_queue *queue)
 {
-    struct symc_wait_budget budget = {
-        .deadline_ns = symc_now_ns() + LONGEST_NS, .polled = true};
+    struct symc_attendant *attendant = &queue->origin->attendant;
 
-    symc_wait_plainly(&queue->origin->waiting, &queue->doorbell,
-        &queue->serving, atomic_load(&queue->next), &budget);
+    pthread_mutex_lock(&attendant->lock);
+    while (attendant->visited == queue)
+        pthread_cond_wait(&attendant->left, &attendant->lock);
+    queue->left = true;
+    if (queue->listed)
+        unlist(attendant, queue);
+    pthread_mutex_unlock(&attendant->lock);
 }
 
-/* Check the oldest issued work; true where the thread attends to it, with the
- * operation and the time until which to wait for it; 0: at once. */
-static bool look_after(
-    struct symc_queue *queue, bool asked, struct symc_op *op, int64_t *until)
+/* ---- the attendant ---- */
+
+/* What a look at a queue has found, where that is to be attended to. */
+struct found {
+    struct symc_queue *queue; /* NULL: nothing */
+    struct symc_op op;        /* the oldest; where the ticket was free */
+    int64_t until;            /* how long to wait for it */
+    bool busy;                /* the ticket was not free */
+};
+
+/* Look at the oldest issued work of a queue; true where it is to be attended
+ * to.  asked: in any case, else where it is the same as the last time. */
+static bool look_at(struct symc_queue *queue, bool asked, struct found *found)
 {
     uint64_t ticket;
     bool stays = false;
 
+    *found = (struct found){.queue = queue};
     if (!symc_queue_try(queue, &ticket)) {
         /* Its holder ends what it can; what it cannot is asked of this thread,
          * or will be checked with the next tick. */
-        if (asked)
-            await_turn(queue);
-        *until = 0;
+        found->busy = true;
         return asked;
     }
+    if (asked)
+        queue->quiet = 0;
     if (queue->issued == NULL) {
         queue->stalled = 0;
         if (++queue->quiet >= QUIET_TICKS)
@@ -178,54 +245,154 @@ static bool look_after(
     } else {
         stays = asked || queue->issued->op.seq == queue->stalled;
         if (stays)
-            *until = symc_queue_advance(queue, SYMC_ADVANCE_LOOK);
+            found->until = symc_queue_advance(queue, SYMC_ADVANCE_LOOK);
         queue->stalled = queue->issued != NULL ? queue->issued->op.seq : 0;
         queue->quiet = 0;
         stays = stays && queue->issued != NULL;
         if (stays)
-            *op = queue->issued->op;
+            found->op = queue->issued->op;
     }
     symc_queue_leave(queue, ticket);
     return stays;
 }
 
-static void sleep_for_a_tick(struct symc_queue *queue)
+/* Let the others touch a queue that this thread has looked at. */
+static void leave_queue(struct symc_attendant *attendant)
 {
-    int64_t until = symc_now_ns() + TICK_NS;
+    attendant->visited = NULL;
+    pthread_cond_broadcast(&attendant->left);
+}
+
+/* Under the lock: look at each queue once.  Returns how many are to be attended
+ * to, with the last of them. */
+static int go_round(struct symc_attendant *attendant, struct found *last)
+{
+    int count = 0;
+
+    attendant->asked = false;
+    /* Others may leave meanwhile. */
+    for (int i = attendant->listed; i > 0 && attendant->head != NULL; i--) {
+        struct symc_queue *queue = attendant->head;
+        struct found found;
+        bool asked;
+
+        unlist(attendant, queue);
+        list(attendant, queue);
+        asked = queue->asked;
+        queue->asked = false;
+        attendant->visited = queue;
+        pthread_mutex_unlock(&attendant->lock);
+        asked = look_at(queue, asked, &found);
+        pthread_mutex_lock(&attendant->lock);
+        leave_queue(attendant);
+        queue->asked = queue->asked || asked;
+        if (!queue->attended)
+            unlist(attendant, queue);
+        if (asked) {
+            *last = found;
+            count++;
+        }
+    }
+    return count;
+}
+
+/* Wait for the one operation that is attended to.  Not for long, for another
+ * queue may ask. */
+static void await_one(
+    struct symc_attendant *attendant, const struct found *found, bool again)
+{
+    struct symc_queue *queue = found->queue;
+    struct symc_wait_budget budget = {
+        .deadline_ns = symc_now_ns() + TICK_NS, .polled = again};
+
+    if (!is_listed(attendant, queue))
+        return; /* it may have been released */
+    attendant->visited = queue;
+    pthread_mutex_unlock(&attendant->lock);
+    if (found->busy)
+        symc_wait_plainly(&queue->origin->waiting, &queue->doorbell,
+            &queue->serving, atomic_load(&queue->next), &budget);
+    else if (found->until > 0) {
+        if (found->until < budget.deadline_ns)
+            budget.deadline_ns = found->until;
+        queue->ops.doze(queue->ops.group, &found->op, &budget);
+    }
+    pthread_mutex_lock(&attendant->lock);
+    leave_queue(attendant);
+}
+
+static void sleep_for(struct symc_attendant *attendant, int64_t ns)
+{
+    int64_t until = symc_now_ns() + ns;
     struct timespec time = {
         .tv_sec = until / SYMC_NS_PER_S, .tv_nsec = until % SYMC_NS_PER_S};
 
-    pthread_cond_timedwait(&queue->changed, &queue->lock, &time);
+    pthread_cond_timedwait(&attendant->changed, &attendant->lock, &time);
 }
 
-void symc_queue_attend(struct symc_queue *queue)
+static void attend_to_all(struct symc_attendant *attendant)
 {
-    bool asked = queue->asked;
-    struct symc_op op;
-    int64_t until = 0;
+    struct found found = {0};
+    int64_t pause = PAUSE_LEAST_NS;
+    uint64_t seq = 0; /* of what has been waited for before */
+    int count = 0;
 
-    if (!queue->attended) {
-        pthread_cond_wait(&queue->changed, &queue->lock);
-        return;
-    }
-    if (!asked) {
-        sleep_for_a_tick(queue);
-        if (queue->head != NULL || queue->stopping)
-            return; /* what is queued settles what is issued */
-        asked = queue->asked;
-    }
-    queue->asked = false;
-    if (asked)
-        queue->quiet = 0;
-    pthread_mutex_unlock(&queue->lock);
-    asked = look_after(queue, asked, &op, &until);
-    if (asked && until > 0) {
-        int64_t longest = symc_now_ns() + LONGEST_NS;
+    while (!attendant->stopping) {
+        int before = count;
 
-        queue->ops.doze(queue->ops.group, &op,
-            &(struct symc_wait_budget){
-                .deadline_ns = until < longest ? until : longest});
+        if (attendant->head == NULL) {
+            count = 0;
+            pthread_cond_wait(&attendant->changed, &attendant->lock);
+            continue;
+        }
+        if (count == 0 && !attendant->asked)
+            sleep_for(attendant, TICK_NS);
+        count = go_round(attendant, &found);
+        if (count == 1) {
+            await_one(attendant, &found, found.op.seq == seq);
+            seq = found.op.seq;
+        } else if (count > 1 && !attendant->asked) {
+            pause = count != before             ? PAUSE_LEAST_NS
+                    : pause < PAUSE_MOST_NS / 2 ? 2 * pause
+                                                : PAUSE_MOST_NS;
+            sleep_for(attendant, pause);
+        }
     }
-    pthread_mutex_lock(&queue->lock);
-    queue->asked = queue->asked || asked;
+}
+
+static void *run_attendant(void *arg)
+{
+    struct symc_attendant *attendant = arg;
+
+    pthread_mutex_lock(&attendant->lock);
+    attend_to_all(attendant);
+    pthread_mutex_unlock(&attendant->lock);
+    return NULL;
+}
+
+symmcoll_status_t symc_attendant_start(struct symc_origin *origin)
+{
+    struct symc_attendant *attendant = &origin->attendant;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    pthread_mutex_lock(&attendant->lock);
+    if (!attendant->running)
+        status = symc_thread_start(&attendant->thread, "symc-attend",
+            SYMC_STACK_SMALL, run_attendant, attendant);
+    attendant->running = attendant->running || status == SYMMCOLL_OK;
+    pthread_mutex_unlock(&attendant->lock);
+    return status;
+}
+
+void symc_attendant_stop(struct symc_origin *origin)
+{
+    struct symc_attendant *attendant = &origin->attendant;
+
+    pthread_mutex_lock(&attendant->lock);
+    attendant->stopping = true;
+    pthread_cond_signal(&attendant->changed);
+    pthread_mutex_unlock(&attendant->lock);
+    if (attendant->running)
+        pthread_join(attendant->thread, NULL);
+    attendant->running = false;
 }

@@ -15,7 +15,6 @@ symmcoll_status_t symc_queue_create(const struct symc_queue_ops *ops,
     struct symc_origin *origin, struct symc_queue **queue)
 {
     struct symc_queue *made = aligned_alloc(SYMC_FALSE_SHARING, sizeof(*made));
-    pthread_condattr_t monotonic;
 
     if (made == NULL)
         return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
@@ -24,11 +23,8 @@ symmcoll_status_t symc_queue_create(const struct symc_queue_ops *ops,
     made->ops = *ops;
     symc_origin_hold(origin);
     made->origin = origin;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&made->lock, NULL);
-    pthread_cond_init(&made->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&made->changed, NULL);
     atomic_init(&made->holders, 1);
     *queue = made;
     return SYMMCOLL_OK;

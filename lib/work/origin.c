@@ -44,6 +44,8 @@ symmcoll_status_t symc_origin_create(struct symc_origin **origin)
         return status;
     }
     symc_callbacks_init(&made->callbacks);
+    symc_pool_init(&made->pool);
+    symc_attendant_init(&made->attendant);
     atomic_init(&made->holders, 1);
     *origin = made;
     return SYMMCOLL_OK;
@@ -56,6 +58,8 @@ void symc_origin_release(struct symc_origin *origin)
         1)
         return;
     symc_callbacks_destroy(&origin->callbacks);
+    symc_pool_destroy(&origin->pool);
+    symc_attendant_destroy(&origin->attendant);
     munmap((void *)(uintptr_t)origin->alive, (size_t)sysconf(_SC_PAGESIZE));
     free(origin);
 }

@@ -9,6 +9,7 @@
 
 #include "segment/doorbell.h"
 #include "work/callback.h"
+#include "work/progress.h"
 
 struct symc_origin {
     /* In lines of its own: waiting threads read it. */
@@ -16,6 +17,8 @@ struct symc_origin {
     bool blocking_wait; /* a wait that expires fails the group */
     struct symc_waiting waiting;
     struct symc_callbacks callbacks;
+    struct symc_pool pool;
+    struct symc_attendant attendant;
     _Atomic uint32_t holders;
 };
 
@@ -29,8 +32,8 @@ static inline void symc_origin_hold(struct symc_origin *origin)
     atomic_fetch_add_explicit(&origin->holders, 1, memory_order_relaxed);
 }
 
-/* One holder less; the last one frees it.  The callbacks must have been stopped
- * by then. */
+/* One holder less; the last one frees it.  The callbacks and the threads must
+ * have been stopped by then. */
 void symc_origin_release(struct symc_origin *origin);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tickets, the queue, and the progress thread that runs it.
+ * Tickets, the queue, and running what is queued.
  */
 #include "work/queue.h"
-#include "base/thread.h"
 #include "work/work.h"
 
 #include <sched.h>
+#include <stddef.h>
 
 uint64_t symc_queue_wait(struct symc_queue *queue, uint64_t ticket)
 {
@@ -52,20 +52,15 @@ static void run_one(struct symc_queue *queue, struct symmcoll_work *work)
     symc_work_release(work);
 }
 
-static void *progress(void *arg)
+/* On a thread of the pool, until nothing is queued. */
+static void serve(struct symc_task *task)
 {
-    struct symc_queue *queue = arg;
+    struct symc_queue *queue =
+        (void *)((char *)task - offsetof(struct symc_queue, task));
+    struct symmcoll_work *work;
 
     pthread_mutex_lock(&queue->lock);
-    for (;;) {
-        struct symmcoll_work *work = queue->head;
-
-        if (work == NULL && queue->stopping)
-            break;
-        if (work == NULL) {
-            symc_queue_attend(queue);
-            continue;
-        }
+    while ((work = queue->head) != NULL) {
         queue->head = work->next;
         if (queue->head == NULL)
             queue->tail = NULL;
@@ -73,8 +68,28 @@ static void *progress(void *arg)
         run_one(queue, work);
         pthread_mutex_lock(&queue->lock);
     }
+    queue->served = false;
+    pthread_cond_broadcast(&queue->changed);
+    /* From here on the queue may be released. */
     pthread_mutex_unlock(&queue->lock);
-    return NULL;
+}
+
+/* Under the lock: have the world's threads serve the queue. */
+static symmcoll_status_t find_threads(struct symc_queue *queue)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (!queue->ready)
+        status = symc_attendant_start(queue->origin);
+    if (status != SYMMCOLL_OK)
+        return status;
+    queue->ready = true;
+    if (queue->served)
+        return SYMMCOLL_OK;
+    queue->task.run = serve;
+    status = symc_pool_run(&queue->origin->pool, &queue->task);
+    queue->served = status == SYMMCOLL_OK;
+    return status;
 }
 
 symmcoll_status_t symc_queue_submit(struct symc_queue *queue,
@@ -90,14 +105,11 @@ symmcoll_status_t symc_queue_submit(struct symc_queue *queue,
         return SYMMCOLL_OK;
     }
     pthread_mutex_lock(&queue->lock);
-    if (queue->stopping) {
+    if (queue->stopping)
         status = symc_fail(SYMMCOLL_ERR_ABORTED,
             "%s: the world is being finalized", symc_kind_name(op->kind));
-    } else if (!queue->running) {
-        status = symc_thread_start(
-            &queue->thread, "symc-progress", SYMC_STACK_SMALL, progress, queue);
-        queue->running = status == SYMMCOLL_OK;
-    }
+    else
+        status = find_threads(queue);
     if (status != SYMMCOLL_OK) {
         pthread_mutex_unlock(&queue->lock);
         symc_work_release(made);
@@ -113,7 +125,6 @@ symmcoll_status_t symc_queue_submit(struct symc_queue *queue,
     else
         queue->head = made;
     queue->tail = made;
-    pthread_cond_broadcast(&queue->changed);
     pthread_mutex_unlock(&queue->lock);
     *work = made;
     return SYMMCOLL_OK;
@@ -163,11 +174,10 @@ void symc_queue_stop(struct symc_queue *queue)
 
     pthread_mutex_lock(&queue->lock);
     queue->stopping = true;
-    pthread_cond_broadcast(&queue->changed);
+    while (queue->served)
+        pthread_cond_wait(&queue->changed, &queue->lock);
     pthread_mutex_unlock(&queue->lock);
-    if (queue->running)
-        pthread_join(queue->thread, NULL);
-    queue->running = false;
+    symc_queue_unlist(queue);
     ticket = symc_queue_enter(queue);
     symc_queue_settle(queue);
     symc_queue_leave(queue, ticket);

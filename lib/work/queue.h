@@ -2,14 +2,14 @@
 /*
  * The operation queue of a group: each operation takes a ticket, in the order
  * of calls, and runs when its ticket is served.  Blocking operations run on the
- * caller's thread; asynchronous ones on the queue's progress thread, which
- * starts with the first of them.
+ * caller's thread; asynchronous ones on a thread of the world's pool, which
+ * serves the queue until nothing is queued (progress.h).
  *
  * Small operations are issued instead of queued, where nothing is queued ahead:
  * the call publishes what the peers need and passes the ticket on.  They end in
  * the order of issue, by whoever takes the ticket and finds that the peers'
  * contributions are there: a waiter, the next blocking operation, or, where
- * nobody asks for some milliseconds, the progress thread (attend.c).  A small
+ * nobody asks for some milliseconds, the world's attendant (attend.c).  A small
  * one that runs is like those that are issued from the moment in which it would
  * sleep: only what runs to its end without a pause keeps its ticket.
  *
@@ -23,6 +23,7 @@
 #include "base/base.h"
 #include "base/op.h"
 #include "segment/doorbell.h"
+#include "work/progress.h"
 
 #include <symmcoll/work.h>
 
@@ -65,12 +66,18 @@ struct symc_queue {
     pthread_mutex_t lock; /* of what follows; flags are read without */
     pthread_cond_t changed;
     struct symmcoll_work *head, *tail;
-    pthread_t thread;
-    _Atomic bool running;  /* the progress thread */
-    _Atomic bool attended; /* it checks issued works now and then */
+    struct symc_task task; /* to run them */
+    bool served;           /* a thread of the pool does */
+    _Atomic bool ready;    /* the attendant has been started */
     _Atomic bool stopping;
-    bool asked; /* to look at once */
-    /* The progress thread's own. */
+
+    /* Under the attendant's lock; the flag is read without. */
+    struct symc_queue *next_listed;
+    bool listed;           /* with the attendant */
+    _Atomic bool attended; /* it checks issued works now and then */
+    bool asked;            /* it is to look at once */
+    bool left;             /* it will not be listed any more */
+    /* The attendant's own. */
     int quiet;        /* times it has found nothing, in a row */
     uint64_t stalled; /* the oldest that it found the last time; 0: none */
 
@@ -86,7 +93,7 @@ struct symc_queue {
 symmcoll_status_t symc_queue_create(const struct symc_queue_ops *ops,
     struct symc_origin *origin, struct symc_queue **queue);
 
-/* Let queued work end and stop the progress thread: no work is accepted any
+/* Let queued work end and leave the world's threads: no work is accepted any
  * more. */
 void symc_queue_stop(struct symc_queue *queue);
 
@@ -168,11 +175,16 @@ int64_t symc_queue_advance(struct symc_queue *queue, enum symc_advance how);
 /* Under the ticket: wait until all have ended. */
 void symc_queue_settle(struct symc_queue *queue);
 
-/* Wake the progress thread: nobody will wait. */
+/* Wake the attendant: nobody will wait. */
 void symc_queue_ask(struct symc_queue *queue);
 
-/* For the progress thread, with the lock held and nothing queued: sleep, and
- * end what is issued. */
-void symc_queue_attend(struct symc_queue *queue);
+/* Nothing of the queue is attended to any more, once this returns. */
+void symc_queue_unlist(struct symc_queue *queue);
+
+/* Start the attendant, where it is not running.  Errors: SYSTEM. */
+symmcoll_status_t symc_attendant_start(struct symc_origin *origin);
+
+/* Stop it; no queue may be listed any more. */
+void symc_attendant_stop(struct symc_origin *origin);
 
 #endif

@@ -58,7 +58,7 @@ static inline void symc_work_hold(struct symmcoll_work *work)
 /* Release one hold. */
 void symc_work_release(struct symmcoll_work *work);
 
-/* Nobody will wait for a work: have the progress thread end it. */
+/* Nobody will wait for a work: have the attendant end it. */
 void symc_work_entrust(struct symmcoll_work *work);
 
 /* The queue is being closed: works are not kept any more, and its spares are

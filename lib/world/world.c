@@ -342,6 +342,8 @@ free_world:
 void symc_world_close(struct symmcoll_world *world, bool orderly)
 {
     symc_callbacks_stop(&world->origin->callbacks);
+    symc_attendant_stop(world->origin);
+    symc_pool_stop(&world->origin->pool);
     symc_monitor_stop(world, orderly);
     pthread_mutex_destroy(&world->lock);
     symc_bootstrap_inbox_close(&world->inbox);

@@ -17,6 +17,7 @@
 #include "segment/segment.h"
 #include "trace/trace.h"
 #include "work/origin.h"
+#include "work/queue.h"
 #include "world/failure.h"
 
 #include <symmcoll/trace.h>

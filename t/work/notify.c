@@ -192,6 +192,8 @@ static void callbacks_wait(void)
     for (int i = 0; i < 2; i++)
         symc_queue_stop(queues[i]);
     symc_callbacks_stop(&origin->callbacks);
+    symc_attendant_stop(origin);
+    symc_pool_stop(&origin->pool);
     symmcoll_work_free(waiting.earlier);
     symmcoll_work_free(waiting.own);
     symmcoll_work_free(waiting.later);

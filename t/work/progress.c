@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The threads that further queued and issued operations: as many as there are
+ * groups whose operations run at this moment, and no more.
+ */
+#include "../tap.h"
+
+#include "work/work.h"
+
+#include <symmcoll.h>
+
+#include <dirent.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define QUEUES 40
+#define PATIENT_NS (30 * SYMC_NS_PER_S)
+
+/* A group whose operations end when its gate is open. */
+struct gated {
+    struct symc_queue *queue;
+    struct symmcoll_work *work;
+    _Atomic int open;
+    _Atomic int inside; /* operations that run */
+};
+
+static struct symc_origin *origin;
+static struct gated all[QUEUES];
+
+static symmcoll_status_t run(void *group, struct symc_op *op)
+{
+    struct gated *gated = group;
+
+    (void)op;
+    atomic_fetch_add(&gated->inside, 1);
+    while (atomic_load(&gated->open) == 0)
+        sched_yield();
+    atomic_fetch_sub(&gated->inside, 1);
+    return SYMMCOLL_OK;
+}
+
+static bool issue(void *group, struct symc_op *op)
+{
+    static _Atomic uint64_t numbers;
+
+    (void)group;
+    op->seq = atomic_fetch_add(&numbers, 1) + 1;
+    return true;
+}
+
+static bool has_failed(void *group)
+{
+    (void)group;
+    return false;
+}
+
+static symmcoll_status_t advance(
+    void *group, const struct symc_op *op, enum symc_advance how)
+{
+    struct gated *gated = group;
+
+    (void)op;
+    (void)how;
+    return atomic_load(&gated->open) != 0 ? SYMMCOLL_OK : SYMMCOLL_IN_PROGRESS;
+}
+
+static void doze(
+    void *group, const struct symc_op *op, struct symc_wait_budget *budget)
+{
+    struct gated *gated = group;
+
+    (void)op;
+    while (
+        atomic_load(&gated->open) == 0 && symc_now_ns() < budget->deadline_ns)
+        sched_yield();
+}
+
+/* Threads of this process with a name. */
+static int count_threads(const char *name)
+{
+    DIR *dir = opendir("/proc/self/task");
+    struct dirent *entry;
+    int count = 0;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        char path[300], found[32] = "";
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/self/task/%s/comm", entry->d_name);
+        file = fopen(path, "r");
+        if (file != NULL && fscanf(file, "%31s", found) == 1 &&
+            strcmp(found, name) == 0)
+            count++;
+        if (file != NULL)
+            fclose(file);
+    }
+    if (dir != NULL)
+        closedir(dir);
+    return count;
+}
+
+/* Whether there are so many of them soon. */
+static bool threads_become(const char *name, int expected)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    int64_t until = symc_now_ns() + PATIENT_NS;
+    int found;
+
+    while ((found = count_threads(name)) != expected && symc_now_ns() < until)
+        nanosleep(&pause, NULL);
+    if (found != expected)
+        diag("expected %d threads %s, found %d", expected, name, found);
+    return found == expected;
+}
+
+static void make_all(void)
+{
+    if (symc_origin_create(&origin) != SYMMCOLL_OK)
+        exit(1);
+    symc_waiting_init(&origin->waiting, 1, 50000, 300, 1000000);
+    for (int i = 0; i < QUEUES; i++)
+        if (symc_queue_create(&(struct symc_queue_ops){.run = run,
+                                  .issue = issue,
+                                  .has_failed = has_failed,
+                                  .advance = advance,
+                                  .doze = doze,
+                                  .group = &all[i],
+                                  .size = 1},
+                origin, &all[i].queue) != SYMMCOLL_OK)
+            exit(1);
+}
+
+static symmcoll_status_t submit(struct gated *gated)
+{
+    struct symc_op op = {.kind = SYMC_BARRIER, .timeout_ns = SYMC_NEVER};
+
+    return symc_queue_submit(gated->queue, &op, &gated->work);
+}
+
+static bool end(struct gated *gated)
+{
+    bool right = symmcoll_work_wait(gated->work, -1) == SYMMCOLL_OK;
+
+    symmcoll_work_free(gated->work);
+    gated->work = NULL;
+    return right;
+}
+
+/* One after another: threads that are idle serve all of them. */
+static bool idle_threads_are_used_again(void)
+{
+    bool right = true;
+
+    for (int i = 0; i < QUEUES; i++) {
+        atomic_store(&all[i].open, 1);
+        right = right && submit(&all[i]) == SYMMCOLL_OK && end(&all[i]);
+        right = right && threads_become("symc-progress", 1);
+        atomic_store(&all[i].open, 0);
+    }
+    return right;
+}
+
+/* Each waits for the one after it, as where another rank runs them in the
+ * opposite order. */
+static bool none_waits_for_a_thread(void)
+{
+    int64_t until = symc_now_ns() + PATIENT_NS;
+    bool right = true;
+
+    for (int i = 0; i < QUEUES; i++) {
+        /* The second time something is queued, for the first is not issued. */
+        struct symc_op op = {.kind = SYMC_BARRIER, .timeout_ns = SYMC_NEVER};
+        uint64_t ticket = symc_queue_enter(all[i].queue);
+
+        right =
+            symc_queue_submit(all[i].queue, &op, &all[i].work) == SYMMCOLL_OK &&
+            right;
+        symc_queue_leave(all[i].queue, ticket);
+    }
+    for (int i = 0; i < QUEUES; i++)
+        while (atomic_load(&all[i].inside) == 0 && symc_now_ns() < until)
+            sched_yield();
+    right = right && count_threads("symc-progress") == QUEUES;
+    for (int i = QUEUES - 1; i >= 0; i--) {
+        atomic_store(&all[i].open, 1);
+        right = end(&all[i]) && right;
+        atomic_store(&all[i].open, 0);
+    }
+    return right;
+}
+
+static void count_end(symmcoll_status_t status, void *arg)
+{
+    _Atomic int *ended = arg;
+
+    if (status == SYMMCOLL_OK)
+        atomic_fetch_add(ended, 1);
+}
+
+/* Nobody waits for them: a callback, or nothing at all. */
+static bool one_thread_attends(void)
+{
+    _Atomic int ended = 0;
+    int64_t until = symc_now_ns() + PATIENT_NS;
+    bool right = true;
+
+    for (int i = 0; i < QUEUES; i++)
+        right =
+            right && submit(&all[i]) == SYMMCOLL_OK && all[i].work->issued &&
+            symmcoll_work_then(all[i].work, count_end, &ended) == SYMMCOLL_OK;
+    for (int i = 0; i < QUEUES; i++) {
+        symmcoll_work_free(all[i].work);
+        atomic_store(&all[i].open, 1);
+        while (atomic_load(&ended) < i + 1 && symc_now_ns() < until)
+            sched_yield();
+    }
+    right = right && atomic_load(&ended) == QUEUES &&
+            count_threads("symc-attend") == 1 &&
+            count_threads("symc-progress") == 1;
+    for (int i = 0; i < QUEUES; i++)
+        atomic_store(&all[i].open, 0);
+    return right;
+}
+
+/* A queue is released while the attendant looks after the others. */
+static bool queues_leave_at_any_time(void)
+{
+    bool right = true;
+
+    for (int i = 0; i < QUEUES; i++)
+        right = right && submit(&all[i]) == SYMMCOLL_OK;
+    for (int i = 0; i < QUEUES; i++)
+        symmcoll_work_free(all[i].work);
+    for (int i = 0; i < QUEUES; i++) {
+        atomic_store(&all[i].open, 1);
+        symc_queue_stop(all[i].queue);
+        right = right && symc_queue_is_over(all[i].queue);
+        symc_queue_close(all[i].queue);
+    }
+    return right;
+}
+
+static bool nothing_is_left(void)
+{
+    bool right;
+
+    symc_callbacks_stop(&origin->callbacks);
+    symc_attendant_stop(origin);
+    symc_pool_stop(&origin->pool);
+    right =
+        threads_become("symc-attend", 0) && threads_become("symc-progress", 0);
+    symc_origin_release(origin);
+    return right;
+}
+
+int main(void)
+{
+    plan(6);
+    make_all();
+    ok(idle_threads_are_used_again(),
+        "groups that queue one after another are served by one thread");
+    ok(none_waits_for_a_thread(),
+        "operations of as many groups run at once, each on a thread");
+    ok(threads_become("symc-progress", 1),
+        "threads that have nothing to do end, all but one");
+    ok(one_thread_attends(), "one thread attends to what all groups issue");
+    ok(queues_leave_at_any_time(),
+        "a group is released while others are attended to");
+    ok(nothing_is_left(), "no thread outlives its world");
+    return done_testing();
+}
