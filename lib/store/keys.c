@@ -15,11 +15,12 @@ static symmcoll_status_t set_all(
     struct symmcoll_store *store, const struct symc_pair *pairs, size_t npairs)
 {
     int cancel = symc_cancel_disable();
+    int64_t began_ns = symc_now_ns();
     symmcoll_status_t status = store->ops->set_all(
         store->table, pairs, npairs, symc_store_deadline(store));
 
     symc_cancel_restore(cancel);
-    return status;
+    return symc_store_count(store, SYMC_STORE_MULTI_SET, began_ns, status);
 }
 
 symmcoll_status_t symmcoll_store_multi_set(struct symmcoll_store *store,
@@ -88,6 +89,7 @@ symmcoll_status_t symmcoll_store_num_keys(
     struct symmcoll_store *store, size_t *count)
 {
     symmcoll_status_t status;
+    int64_t began_ns = symc_now_ns();
     int cancel;
 
     if (store == NULL || count == NULL)
@@ -96,7 +98,7 @@ symmcoll_status_t symmcoll_store_num_keys(
     cancel = symc_cancel_disable();
     status = store->ops->count(store->table, symc_store_deadline(store), count);
     symc_cancel_restore(cancel);
-    return status;
+    return symc_store_count(store, SYMC_STORE_NUM_KEYS, began_ns, status);
 }
 
 symmcoll_status_t symc_names_add(struct symc_names *names, const char *key)
@@ -176,6 +178,7 @@ symmcoll_status_t symmcoll_store_list_keys(
     static const char where[] = "store_list_keys";
     struct symc_names names = {0};
     symmcoll_status_t status;
+    int64_t began_ns = symc_now_ns();
     int cancel;
 
     if (store == NULL || keys == NULL || count == NULL)
@@ -189,5 +192,5 @@ symmcoll_status_t symmcoll_store_list_keys(
     if (status == SYMMCOLL_OK)
         status = pack_names(&names, keys, count);
     free(names.text);
-    return status;
+    return symc_store_count(store, SYMC_STORE_LIST_KEYS, began_ns, status);
 }

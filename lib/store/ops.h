@@ -11,6 +11,7 @@
 
 #include <symmcoll/store.h>
 
+#include <pthread.h>
 #include <stdbool.h>
 
 #define SYMC_STORE_KEY_MAX 4096         /* bytes, prefixes included */
@@ -104,11 +105,38 @@ struct symc_store_ops {
     struct symmcoll_store *(*underlying)(void *table);
 };
 
+/* Public calls that are counted. */
+enum symc_store_call {
+    SYMC_STORE_SET,
+    SYMC_STORE_GET,
+    SYMC_STORE_ADD,
+    SYMC_STORE_APPEND,
+    SYMC_STORE_COMPARE_SET,
+    SYMC_STORE_DELETE,
+    SYMC_STORE_WAIT,
+    SYMC_STORE_CHECK,
+    SYMC_STORE_MULTI_SET,
+    SYMC_STORE_QUEUE_PUSH,
+    SYMC_STORE_QUEUE_POP,
+    SYMC_STORE_QUEUE_LEN,
+    SYMC_STORE_NUM_KEYS,
+    SYMC_STORE_LIST_KEYS,
+    SYMC_STORE_CALLS
+};
+
+struct symc_counter {
+    uint64_t count, failures;
+    double mean;    /* seconds */
+    double squares; /* of the differences from it, added up */
+};
+
 struct symmcoll_store {
     const struct symc_store_ops *ops;
     void *table;
-    _Atomic double timeout; /* seconds */
-    double usual;           /* the same where none is set */
+    _Atomic double timeout;   /* seconds */
+    double usual;             /* the same where none is set */
+    pthread_mutex_t counting; /* what follows */
+    struct symc_counter counters[SYMC_STORE_CALLS];
 };
 
 /* Set both, of a store that no other thread uses yet. */
@@ -142,9 +170,13 @@ symmcoll_status_t symc_store_check_keys(const struct symmcoll_store *store,
 symmcoll_status_t symc_store_check_value(
     const void *value, size_t nbytes, const char *name, const char *where);
 
-/* Run one change, until a deadline. */
+/* Run one change, until a deadline, and count it, except a pop. */
 symmcoll_status_t symc_store_edit(struct symmcoll_store *store, const char *key,
     struct symc_edit *edit, int64_t deadline_ns);
+
+/* Count a call that began at a time; returns its status. */
+symmcoll_status_t symc_store_count(struct symmcoll_store *store,
+    enum symc_store_call call, int64_t began_ns, symmcoll_status_t status);
 
 /* As the kind's wait. */
 symmcoll_status_t symc_store_await(struct symmcoll_store *store,

@@ -56,7 +56,7 @@ symmcoll_status_t symmcoll_store_queue_pop(struct symmcoll_store *store,
     symmcoll_status_t status = symc_store_check_key(store, key, where);
     struct symc_bytes bytes = {NULL, 0};
     char shown[SYMC_KEY_TEXT];
-    int64_t timeout_ns;
+    int64_t timeout_ns, began_ns = symc_now_ns();
 
     if (status != SYMMCOLL_OK)
         return status;
@@ -67,8 +67,9 @@ symmcoll_status_t symmcoll_store_queue_pop(struct symmcoll_store *store,
         timeout = symmcoll_store_timeout(store);
     status = symc_timeout_read(where, timeout, 0, &timeout_ns);
     if (status == SYMMCOLL_OK)
-        status = pop_until(
-            store, key, symc_deadline_ns(symc_now_ns(), timeout_ns), &bytes);
+        status = symc_store_count(store, SYMC_STORE_QUEUE_POP, began_ns,
+            pop_until(
+                store, key, symc_deadline_ns(began_ns, timeout_ns), &bytes));
     if (status == SYMMCOLL_ERR_TIMEOUT && timeout_ns == 0)
         return symc_fail(status, "%s: queue \"%s\" is empty", where,
             symc_key_text(key, shown));
@@ -88,6 +89,7 @@ symmcoll_status_t symmcoll_store_queue_len(
 {
     static const char where[] = "store_queue_len";
     symmcoll_status_t status = symc_store_check_key(store, key, where);
+    int64_t began_ns = symc_now_ns();
     int cancel;
 
     if (status != SYMMCOLL_OK)
@@ -98,5 +100,5 @@ symmcoll_status_t symmcoll_store_queue_len(
     status = store->ops->length(
         store->table, key, symc_store_deadline(store), length);
     symc_cancel_restore(cancel);
-    return status;
+    return symc_store_count(store, SYMC_STORE_QUEUE_LEN, began_ns, status);
 }

@@ -24,6 +24,7 @@ symmcoll_status_t symc_store_create(const struct symc_store_ops *ops,
     }
     handle->ops = ops;
     handle->table = table;
+    pthread_mutex_init(&handle->counting, NULL);
     symc_store_set_usual(handle, DEFAULT_TIMEOUT);
     *store = handle;
     return SYMMCOLL_OK;
@@ -106,6 +107,7 @@ void symmcoll_store_close(struct symmcoll_store *store)
     cancel = symc_cancel_disable();
     store->ops->close(store->table);
     symc_cancel_restore(cancel);
+    pthread_mutex_destroy(&store->counting);
     free(store);
 }
 
@@ -179,10 +181,23 @@ int64_t symc_store_deadline(const struct symmcoll_store *store)
 symmcoll_status_t symc_store_edit(struct symmcoll_store *store, const char *key,
     struct symc_edit *edit, int64_t deadline_ns)
 {
+    static const enum symc_store_call calls[] = {
+        [SYMC_EDIT_SET] = SYMC_STORE_SET,
+        [SYMC_EDIT_ADD] = SYMC_STORE_ADD,
+        [SYMC_EDIT_APPEND] = SYMC_STORE_APPEND,
+        [SYMC_EDIT_COMPARE_SET] = SYMC_STORE_COMPARE_SET,
+        [SYMC_EDIT_DELETE] = SYMC_STORE_DELETE,
+        [SYMC_EDIT_PUSH] = SYMC_STORE_QUEUE_PUSH,
+        [SYMC_EDIT_POP] = SYMC_STORE_QUEUE_POP,
+    };
     int cancel = symc_cancel_disable();
+    int64_t began_ns = symc_now_ns();
     symmcoll_status_t status =
         store->ops->edit(store->table, key, edit, deadline_ns);
 
+    /* One public pop may need several. */
+    if (edit->kind != SYMC_EDIT_POP)
+        symc_store_count(store, calls[edit->kind], began_ns, status);
     symc_cancel_restore(cancel);
     return status;
 }
@@ -304,7 +319,7 @@ static symmcoll_status_t find_value(struct symmcoll_store *store,
     return status;
 }
 
-symmcoll_status_t symc_store_get_until(struct symmcoll_store *store,
+static symmcoll_status_t get_until(struct symmcoll_store *store,
     const char *key, int64_t deadline_ns, struct symc_bytes *value)
 {
     /* A key may be deleted between the wait and the read: then the wait is
@@ -323,6 +338,15 @@ symmcoll_status_t symc_store_get_until(struct symmcoll_store *store,
         if (missing == 0)
             return SYMMCOLL_ERR_TIMEOUT;
     }
+}
+
+symmcoll_status_t symc_store_get_until(struct symmcoll_store *store,
+    const char *key, int64_t deadline_ns, struct symc_bytes *value)
+{
+    int64_t began_ns = symc_now_ns();
+
+    return symc_store_count(store, SYMC_STORE_GET, began_ns,
+        get_until(store, key, deadline_ns, value));
 }
 
 symmcoll_status_t symc_store_fail_timeout(
@@ -367,7 +391,7 @@ symmcoll_status_t symmcoll_store_wait(struct symmcoll_store *store,
     static const char where[] = "store_wait";
     symmcoll_status_t status = symc_store_check_keys(store, keys, nkeys, where);
     size_t missing = 0;
-    int64_t timeout_ns;
+    int64_t timeout_ns, began_ns = symc_now_ns();
 
     if (status != SYMMCOLL_OK || nkeys == 0)
         return status;
@@ -378,8 +402,8 @@ symmcoll_status_t symmcoll_store_wait(struct symmcoll_store *store,
         status = symc_store_await(store, keys, nkeys,
             symc_deadline_ns(symc_now_ns(), timeout_ns), &missing);
     if (status == SYMMCOLL_OK && missing < nkeys)
-        return symc_store_fail_timeout(where, keys[missing], timeout);
-    return status;
+        status = symc_store_fail_timeout(where, keys[missing], timeout);
+    return symc_store_count(store, SYMC_STORE_WAIT, began_ns, status);
 }
 
 symmcoll_status_t symmcoll_store_check(struct symmcoll_store *store,
@@ -388,6 +412,7 @@ symmcoll_status_t symmcoll_store_check(struct symmcoll_store *store,
     static const char where[] = "store_check";
     symmcoll_status_t status = symc_store_check_keys(store, keys, nkeys, where);
     size_t missing = 0;
+    int64_t began_ns = symc_now_ns();
 
     if (status != SYMMCOLL_OK)
         return status;
@@ -397,5 +422,5 @@ symmcoll_status_t symmcoll_store_check(struct symmcoll_store *store,
         status = symc_store_await(store, keys, nkeys, 0, &missing);
     if (status == SYMMCOLL_OK)
         *exist = missing == nkeys;
-    return status;
+    return symc_store_count(store, SYMC_STORE_CHECK, began_ns, status);
 }

@@ -294,6 +294,30 @@ SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_store_num_keys(
     struct symmcoll_store *store, size_t *count);
 
+/* How often a kind of call has returned on a handle, and how long it took. */
+struct symmcoll_store_counter {
+    const char *name;  /* "set", "queue_pop", ...: of symmcoll_store_set() */
+    uint64_t count;    /* calls that have returned, refused ones not counted */
+    uint64_t failures; /* of these, with an error */
+    double mean;       /* seconds */
+    double variance;   /* seconds squared; 0 for less than two calls */
+};
+
+/*
+ * Call a function for the counter of each kind of call on this handle; clones
+ * and views have their own.  A barrier counts as the calls of which it is made,
+ * a multi_get as its gets.
+ *
+ * counter  borrowed until each returns; later releases append members
+ *
+ * Errors: INVALID (NULL).
+ * Source: torch's TCPStore.collect_client_counters.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_each_counter(struct symmcoll_store *store,
+    void (*each)(const struct symmcoll_store_counter *counter, void *arg),
+    void *arg);
+
 SYMMCOLL_END_DECLS
 
 #endif
