@@ -7,12 +7,9 @@
 #include <string.h>
 
 /* FNV-1a from two starts, the second over a bijection of the bytes. */
-static void digest_text(struct symc_digest *digest, const char *text)
+static void digest_bytes(
+    struct symc_digest *digest, const unsigned char *bytes, size_t nbytes)
 {
-    const unsigned char *bytes = (const unsigned char *)text;
-    size_t nbytes =
-        strlen(text) + 1; /* its end too: "a" "bc" is not "ab" "c" */
-
     for (size_t i = 0; i < nbytes; i++) {
         digest->a = (digest->a ^ bytes[i]) * UINT64_C(0x100000001b3);
         digest->b =
@@ -20,9 +17,22 @@ static void digest_text(struct symc_digest *digest, const char *text)
     }
 }
 
+/* Its end, too: "a" "bc" is not "ab" "c". */
+static void digest_text(struct symc_digest *digest, const char *text)
+{
+    digest_bytes(digest, (const unsigned char *)text, strlen(text) + 1);
+}
+
 void symc_digest_add(
     struct symc_digest *digest, const char *name, const char *value)
 {
     digest_text(digest, name);
     digest_text(digest, value != NULL ? value : "");
+}
+
+void symc_digest_add_bytes(struct symc_digest *digest, const char *name,
+    const void *bytes, size_t nbytes)
+{
+    digest_text(digest, name);
+    digest_bytes(digest, bytes, nbytes);
 }

@@ -19,4 +19,8 @@ struct symc_digest {
 void symc_digest_add(
     struct symc_digest *digest, const char *name, const char *value);
 
+/* Bytes instead of a text. */
+void symc_digest_add_bytes(struct symc_digest *digest, const char *name,
+    const void *bytes, size_t nbytes);
+
 #endif

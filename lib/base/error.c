@@ -103,6 +103,8 @@ const char *symmcoll_status_name(symmcoll_status_t status)
         return "IN_PROGRESS";
     case SYMMCOLL_SKIPPED:
         return "SKIPPED";
+    case SYMMCOLL_NOT_MEMBER:
+        return "NOT_MEMBER";
     case SYMMCOLL_ERR_INVALID:
         return "INVALID";
     case SYMMCOLL_ERR_UNSUPPORTED:
@@ -138,6 +140,7 @@ enum symmcoll_category symmcoll_status_category(symmcoll_status_t status)
     case SYMMCOLL_OK:
     case SYMMCOLL_IN_PROGRESS:
     case SYMMCOLL_SKIPPED:
+    case SYMMCOLL_NOT_MEMBER:
         return SYMMCOLL_CATEGORY_NONE;
     case SYMMCOLL_ERR_INVALID:
     case SYMMCOLL_ERR_CONFIG:

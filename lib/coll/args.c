@@ -17,9 +17,7 @@ static symmcoll_status_t check_size(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a group, found NULL", symc_kind_name(op->kind));
     if (*group->alive != 1)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected the process that called init, found a fork of it",
-            symc_kind_name(op->kind));
+        return symc_group_refuse(group, op->kind);
     if (type == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected an element type of 0 to %d, found %d",

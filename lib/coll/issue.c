@@ -52,8 +52,11 @@ symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
     symmcoll_status_t status = symc_coll_check(group, op);
     uint64_t ticket;
 
-    if (status != SYMMCOLL_OK)
+    if (status != SYMMCOLL_OK) {
+        if (status == SYMMCOLL_NOT_MEMBER && work != NULL)
+            *work = NULL;
         return status;
+    }
     op->timeout_ns =
         atomic_load_explicit(&group->timeout_ns, memory_order_relaxed);
     if (call != NULL) {

@@ -58,11 +58,18 @@ static void record(void *context, const struct symc_op *op)
 
 /* ---- failures ---- */
 
-static bool has_left(struct symmcoll_group *group, int member)
+static bool has_finalized(const struct symmcoll_group *group, int member)
 {
-    return member >= 0 &&
-           symc_liveness_state(&group->world->peers[group->global[member]]) ==
-               SYMC_LIVENESS_LEFT;
+    return symc_liveness_state(&group->world->peers[group->global[member]]) ==
+           SYMC_LIVENESS_LEFT;
+}
+
+/* Whether a member will take part in nothing more: it has released the group,
+ * as finalize does with all. */
+static bool has_left(const struct symmcoll_group *group, int member)
+{
+    return member >= 0 && (has_finalized(group, member) ||
+                              symc_segment_is_left(group->segment, member));
 }
 
 static bool failed(void *context, int member)
@@ -91,9 +98,12 @@ static symmcoll_status_t find_failure(
         bool noted = symc_failure_read_note(members->failures[member], &note);
 
         symc_members_raise(members, SYMMCOLL_ERR_PEER, op, NULL,
-            "%s has finalized%s%s, and %s of group %s needs it",
+            "%s has %s%s%s, and %s of group %s needs it",
             symc_format_rank(&members->ranks, member,
                 group->world->peers[group->global[member]].pid, who),
+            group == group->world->all || has_finalized(group, member)
+                ? "finalized"
+                : "released the group",
             noted ? " after " : "", noted ? note.text : "",
             symc_op_format(op->kind, op->seq, op->label, text, sizeof(text)),
             group->name);

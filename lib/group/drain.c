@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of a world's groups: what is queued runs to its end, for some time.
+ * The end of a group, or of all of a world's: what is queued runs to its end,
+ * for some time.
  */
 #include "group/group.h"
 
@@ -102,11 +103,39 @@ symmcoll_status_t symc_groups_drain(struct symmcoll_world *world)
         struct symmcoll_group *stuck = drain_queues(world, deadline);
 
         if (stuck != NULL ||
-            !symc_callbacks_drain(&world->origin->callbacks, deadline))
+            !symc_callbacks_drain(&world->origin->callbacks, NULL, deadline))
             status = give_up(world, stuck);
     } while (status == SYMMCOLL_OK && !are_over(world));
     for (struct symmcoll_group *group = next_group(world, NULL); group != NULL;
          group = next_group(world, group))
         symc_queue_stop(group->queue);
     return status;
+}
+
+symmcoll_status_t symc_group_drain(struct symmcoll_group *group)
+{
+    struct symc_callbacks *callbacks = &group->world->origin->callbacks;
+    int64_t wait = group->world->config->timeouts_finalize;
+    int64_t deadline = symc_deadline_ns(symc_now_ns(), wait);
+    bool inside = symc_callbacks_inside(callbacks);
+    char where[SYMC_DETAIL_MAX / 2];
+
+    do { /* a callback may start work */
+        bool stuck = !symc_queue_drain(group->queue, deadline);
+
+        if (!stuck &&
+            (inside || symc_callbacks_drain(callbacks, group->queue, deadline)))
+            continue;
+        if (!stuck)
+            return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+                "group_free: after %.3g s callbacks of group %s had not ended",
+                (double)wait / (double)SYMC_NS_PER_S, group->name);
+        describe_others(group, where, sizeof(where));
+        symmcoll_group_abort(group, "group_free: operations did not end");
+        return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+            "group_free: after %.3g s operations of group %s had not ended, "
+            "and were canceled%s",
+            (double)wait / (double)SYMC_NS_PER_S, group->name, where);
+    } while (!symc_queue_is_over(group->queue));
+    return SYMMCOLL_OK;
 }

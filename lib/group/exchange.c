@@ -28,8 +28,9 @@ static int find_gone(void *arg, const bool *arrived)
         return group->rank;
     for (int r = 0; r < group->size; r++) {
         if (!arrived[r] &&
-            symc_liveness_state(&group->world->peers[group->global[r]]) ==
-                SYMC_LIVENESS_LEFT)
+            (symc_liveness_state(&group->world->peers[group->global[r]]) ==
+                    SYMC_LIVENESS_LEFT ||
+                symc_segment_is_left(group->segment, r)))
             waiting->left = r;
     }
     return waiting->left;

@@ -164,6 +164,7 @@ symmcoll_status_t symc_group_open(struct symmcoll_world *world,
         goto leave;
     made->trace = symc_trace_add_group(
         world->trace.ring, made->name, plan->desc, made->rank, made->size);
+    symc_group_enlist(made);
     symc_logf(&world->log, SYMC_LOG_DEBUG,
         "group %s: rank %d of %d, backend %s, %s", made->name, made->rank,
         made->size, made->slots[SYMC_MEMORY_HOST].backend->name,
@@ -181,18 +182,63 @@ free_group:
     return status;
 }
 
+static const uint32_t outside = SYMC_GROUP_OUTSIDE;
+
+symmcoll_status_t symc_group_open_outside(struct symmcoll_world *world,
+    const struct symc_group_plan *plan, struct symmcoll_group **group)
+{
+    struct symmcoll_group *made = make_group(world, plan);
+
+    if (made == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    made->alive = &outside;
+    symc_group_enlist(made);
+    *group = made;
+    return SYMMCOLL_OK;
+}
+
 symmcoll_status_t symc_group_close(struct symmcoll_group *group)
 {
     struct symmcoll_world *world = group->world;
-    symmcoll_status_t status;
+    symmcoll_status_t status = SYMMCOLL_OK;
 
+    if (!symc_group_is_member(group))
+        goto free_group;
     /* First: the monitor asks the queue as long as the group is listed. */
     symc_world_remove(world, &group->members);
     symc_queue_close(group->queue);
     status = symc_slots_close(group);
     symc_segment_leave(group->segment);
     symc_world_return_staging(world, group->staging_nbytes);
+
+free_group:
     free_tables(group);
     free(group);
     return status;
+}
+
+/* Log once that an operation is called by a rank that is no member. */
+static symmcoll_status_t refuse_outsider(
+    struct symmcoll_group *group, enum symc_kind kind)
+{
+    const char *name = symc_kind_name(kind);
+    uint64_t bit = UINT64_C(1) << kind;
+
+    if ((atomic_fetch_or(&group->refused, bit) & bit) == 0)
+        symc_logf(&group->world->log, SYMC_LOG_WARN,
+            "%s of group %s, which rank %d is not in: nothing is done", name,
+            group->name, group->world->rank);
+    symc_fail(SYMMCOLL_NOT_MEMBER, "%s: rank %d is not in group %s", name,
+        group->world->rank, group->name);
+    return SYMMCOLL_NOT_MEMBER;
+}
+
+symmcoll_status_t symc_group_refuse(
+    struct symmcoll_group *group, enum symc_kind kind)
+{
+    if (!symc_group_is_member(group))
+        return refuse_outsider(group, kind);
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected the process that called init, found a fork of it",
+        symc_kind_name(kind));
 }

@@ -39,6 +39,9 @@ struct symc_verdict {
     char text[224];
 };
 
+#define SYMC_GROUP_OUTSIDE 2u
+#define SYMC_GROUP_NAME 32 /* bytes of a name that a program chooses */
+#define SYMC_GROUP_DESC 64
 #define SYMC_GROUP_ID 16 /* bytes of a group's number as text */
 
 /* What a group is opened from.  The same on all members, but for `rank`. */
@@ -54,8 +57,14 @@ struct symc_group_plan {
 
 struct symmcoll_group {
     struct symmcoll_world *world;
-    const uint32_t *alive;      /* the world's mark: 1 */
-    char id[SYMC_GROUP_ID];     /* its number, within its world */
+    /* The world's mark: 1.  Of a rank that is no member, whose group has nothing
+     * of what is below but id, name, size, global: SYMC_GROUP_OUTSIDE. */
+    const uint32_t *alive;
+    struct symmcoll_group *next; /* of its world's groups */
+    uint32_t uid;                /* how many of them were made before it */
+    uint32_t children;           /* groups made of it, so far */
+    _Atomic uint64_t refused; /* kinds that a rank outside has been warned of */
+    char id[SYMC_GROUP_ID];   /* its number, within its world */
     char name[SYMC_TRACE_NAME]; /* for people: with the world's */
     int rank;
     int size;
@@ -109,8 +118,66 @@ symmcoll_status_t symc_group_open(struct symmcoll_world *world,
     const struct symc_group_plan *plan, const struct symc_group_part *part,
     const struct symc_offer *offers, struct symmcoll_group **group);
 
+/* The same on a rank that is no member.  Errors: NO_MEMORY. */
+symmcoll_status_t symc_group_open_outside(struct symmcoll_world *world,
+    const struct symc_group_plan *plan, struct symmcoll_group **group);
+
 /* Release a group that has been stopped.  Errors: as symc_slots_close(). */
 symmcoll_status_t symc_group_close(struct symmcoll_group *group);
+
+/* Whether this rank is a member. */
+static inline bool symc_group_is_member(const struct symmcoll_group *group)
+{
+    return group->rank >= 0;
+}
+
+/* Why a group whose mark is not 1 cannot be used: NOT_MEMBER, which is logged
+ * once for each operation, or INVALID after a fork. */
+symmcoll_status_t symc_group_refuse(
+    struct symmcoll_group *group, enum symc_kind kind);
+
+/* ---- known.c: the groups of a world that this rank knows ---- */
+
+/* Enter one, and take it out. */
+void symc_group_enlist(struct symmcoll_group *group);
+void symc_group_delist(struct symmcoll_group *group);
+
+/* The group of that name, as people see it; NULL: none. */
+struct symmcoll_group *symc_group_find_name(
+    struct symmcoll_world *world, const char *name);
+
+/* ---- agree.c ---- */
+
+/* Groups that are made together, by one operation of all members of a parent.
+ * No rank is in two of them. */
+struct symc_partition {
+    int count;        /* of groups */
+    const int *sizes; /* of each */
+    const int *ranks; /* their members in the world, group after group, in the
+                         order of each group */
+};
+
+/* What is the same of all of them. */
+struct symc_group_options {
+    const char *name; /* NULL: a number */
+    const char *desc;
+    int64_t timeout_ns;
+};
+
+/*
+ * Make them: on all members of the parent or on none.  groups (out) has room
+ * for all; where this rank is no member they are such groups.
+ * Errors: see symmcoll_group_create().
+ */
+symmcoll_status_t symc_groups_create(struct symmcoll_group *parent,
+    const struct symc_partition *partition,
+    const struct symc_group_options *options, struct symmcoll_group **groups);
+
+/* ---- free.c ---- */
+
+/* Stop a group that has no operation under way, take it out of its world's, and
+ * release it.  Errors: as symc_slots_close(). */
+symmcoll_status_t symc_group_end(struct symmcoll_group *group);
 
 /* ---- run.c ---- */
 
@@ -182,6 +249,9 @@ const struct symc_config *symc_group_config(const struct symmcoll_group *group);
  * Errors: TIMEOUT (what had not ended, and where the others are).
  */
 symmcoll_status_t symc_groups_drain(struct symmcoll_world *world);
+
+/* Let those of one group end, or abort it.  Errors: as above. */
+symmcoll_status_t symc_group_drain(struct symmcoll_group *group);
 
 /* ---- exchange.c ---- */
 

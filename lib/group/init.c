@@ -109,10 +109,12 @@ static symmcoll_status_t finalize(struct symmcoll_world *world)
     status = symc_groups_drain(world);
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     symc_callbacks_stop(&world->origin->callbacks);
-    closed = symc_group_close(world->all);
-    if (status == SYMMCOLL_OK && closed != SYMMCOLL_OK) {
-        status = closed;
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    while (world->groups != NULL) { /* the newest first, the world's last */
+        closed = symc_group_end(world->groups);
+        if (status == SYMMCOLL_OK && closed != SYMMCOLL_OK) {
+            status = closed;
+            snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        }
     }
     symc_world_close(world, true);
     return status == SYMMCOLL_OK ? status : symc_fail(status, "%s", detail);

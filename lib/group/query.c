@@ -24,6 +24,11 @@ const char *symmcoll_group_name(const struct symmcoll_group *group)
     return group->name;
 }
 
+struct symmcoll_world *symmcoll_group_world(const struct symmcoll_group *group)
+{
+    return group->world;
+}
+
 int symmcoll_group_rank_of(const struct symmcoll_group *group, int global_rank)
 {
     for (int r = 0; r < group->size; r++) {
@@ -64,7 +69,8 @@ void symmcoll_group_abort(struct symmcoll_group *group, const char *reason)
 {
     char who[SYMC_RANK_TEXT];
 
-    if (group == NULL || !symc_world_is_mine(group->world))
+    if (group == NULL || !symc_world_is_mine(group->world) ||
+        !symc_group_is_member(group))
         return;
     symc_members_raise(&group->members, SYMMCOLL_ERR_CANCELED, NULL, NULL,
         "%s aborted group %s%s%s",
@@ -81,6 +87,10 @@ symmcoll_status_t symmcoll_group_error(struct symmcoll_group *group)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "group_error: expected the process that called init, found a fork "
             "of it");
+    if (!symc_group_is_member(group))
+        return symc_fail(SYMMCOLL_NOT_MEMBER,
+            "group_error: rank %d is not in group %s", group->world->rank,
+            group->name);
     if (!symc_members_failed(&group->members))
         return SYMMCOLL_OK;
     return symc_members_status(&group->members, NULL);

@@ -105,22 +105,35 @@ static uint64_t read_entry(const struct symc_peer *peer, uint64_t generation)
         memory_order_acquire);
 }
 
+/* Whether it says so in its table: by this entry, or by a later one. */
+static bool says_left(const struct symc_peer *peer, uint64_t expected)
+{
+    uint64_t found = read_entry(peer, expected);
+    uint64_t later = found & ~SYMC_SEGMENT_LEFT;
+
+    return found == (expected | SYMC_SEGMENT_LEFT) ||
+           (later > expected && entry_of(later) == entry_of(expected));
+}
+
+bool symc_segment_is_left(const struct symc_segment *segment, int member)
+{
+    const struct symc_peer *peer =
+        &segment->home->peers[segment->global[member]];
+
+    return segment->offers[member].nbytes > 0 && peer->view.block != NULL &&
+           says_left(peer, segment->offers[member].generation);
+}
+
 /* Whether a member of a segment uses it no more. */
 static bool has_left(const struct symc_segment *segment, int member)
 {
-    const struct symc_segments *home = segment->home;
-    const struct symc_peer *peer = &home->peers[segment->global[member]];
-    uint64_t expected = segment->offers[member].generation, found, later;
+    const struct symc_peer *peer =
+        &segment->home->peers[segment->global[member]];
 
-    if (member == segment->rank || segment->offers[member].nbytes == 0 ||
-        peer->view.block == NULL)
-        return true;
-    found = read_entry(peer, expected);
-    later = found & ~SYMC_SEGMENT_LEFT;
-    if (found == (expected | SYMC_SEGMENT_LEFT) ||
-        (later > expected && entry_of(later) == entry_of(expected)))
-        return true;
-    return symc_liveness_state(peer) != SYMC_LIVENESS_ALIVE;
+    return member == segment->rank || segment->offers[member].nbytes == 0 ||
+           peer->view.block == NULL ||
+           says_left(peer, segment->offers[member].generation) ||
+           symc_liveness_state(peer) != SYMC_LIVENESS_ALIVE;
 }
 
 static bool have_all_left(const struct symc_segment *segment)

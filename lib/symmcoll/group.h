@@ -12,8 +12,76 @@
 SYMMCOLL_BEGIN_DECLS
 
 struct symmcoll_group;
+struct symmcoll_world;
 
-/* This rank's number within the group. */
+enum symmcoll_group_flags {
+    /* Synchronise the members only, of which alone each calls.  UNSUPPORTED in
+     * this release. */
+    SYMMCOLL_GROUP_LOCAL = 1
+};
+
+/* What a group is to be.  Initialise it with SYMMCOLL_GROUP_ARGS_INIT and set
+ * what differs. */
+struct symmcoll_group_args {
+    size_t size;      /* sizeof(struct symmcoll_group_args) */
+    const int *ranks; /* the members' ranks in the world, in any order; NULL:
+                         all ranks */
+    int nranks;       /* how many; not read where ranks is NULL */
+    uint32_t flags;   /* of enum symmcoll_group_flags; the same on all ranks */
+    const char *name; /* at most 31 bytes, with something other than digits;
+                         the same on all ranks; NULL: a number, which counts
+                         the groups that were made */
+    const char *description; /* at most 63 bytes, for records; NULL:
+                                "undefined" */
+    double timeout; /* of the group's operations; negative: the settings',
+                       whatever the world's group has */
+};
+#define SYMMCOLL_GROUP_ARGS_INIT                                       \
+    {                                                                  \
+        sizeof(struct symmcoll_group_args), NULL, 0, 0, NULL, NULL, -1 \
+    }
+
+/*
+ * Make a group of some ranks of the world, in the order of their ranks there.
+ * Collective: all ranks of the world call it, in the same order as their other
+ * groups and collectives of the world's group, with the same ranks, name and
+ * flags.  It may wait as long as an operation of the world's group.
+ *
+ * args   NULL: a further group of all ranks
+ * group  out: release with symmcoll_group_free().  On a rank that is no member
+ *        it is a group too, which knows its members: its rank is -1, and its
+ *        operations do nothing and return NOT_MEMBER
+ *
+ * It makes the group on all ranks or on none, with the same error.
+ *
+ * Errors: INVALID (a rank outside of the world, or twice; a name; on all ranks:
+ * the name is that of a group that one of them still has), MISMATCH (names the
+ * ranks and what each passed), NO_MEMORY, UNSUPPORTED, and those of collectives
+ * of the world's group, which remains usable as after those.
+ * Source: torch.distributed.new_group.    Manual: symmcoll_group_create(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_group_create(struct symmcoll_world *world,
+    const struct symmcoll_group_args *args, struct symmcoll_group **group);
+
+/*
+ * Release a group on this rank; NULL is fine.  Not collective: it waits for this
+ * rank's operations that are queued or under way and for their callbacks, within
+ * timeouts.finalize, and for no other rank; several groups may be released in
+ * different order on different ranks.  An operation of another member that needs
+ * this rank then ends with PEER.  Works of the group may be asked and released
+ * afterwards.  symmcoll_finalize() releases what is left.
+ *
+ * Errors: TIMEOUT (operations have not ended: they have been canceled, and the
+ * group is released), DEVICE (a backend still owns buffers; likewise); INVALID
+ * (the world's group, in a callback of one of its works, or in a child after
+ * fork(): nothing is touched).
+ * Source: torch.distributed.destroy_process_group.
+ */
+SYMMCOLL_API
+symmcoll_status_t symmcoll_group_free(struct symmcoll_group *group);
+
+/* This rank's number within the group; -1 where it is no member. */
 SYMMCOLL_API
 int symmcoll_group_rank(const struct symmcoll_group *group);
 
@@ -25,6 +93,11 @@ int symmcoll_group_size(const struct symmcoll_group *group);
  * its own after that: "train/0".  Borrowed. */
 SYMMCOLL_API
 const char *symmcoll_group_name(const struct symmcoll_group *group);
+
+/* The world that it is a group of.  Borrowed; of a group that is not released:
+ * never NULL. */
+SYMMCOLL_API
+struct symmcoll_world *symmcoll_group_world(const struct symmcoll_group *group);
 
 /* The group's number of a rank of the world; -1 where it is no member. */
 SYMMCOLL_API

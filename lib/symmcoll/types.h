@@ -45,6 +45,8 @@ enum symmcoll_status {
     SYMMCOLL_OK = 0,
     SYMMCOLL_IN_PROGRESS = 1, /* not finished yet; ask again */
     SYMMCOLL_SKIPPED = 2,     /* not done, and not because of an error */
+    SYMMCOLL_NOT_MEMBER = 3,  /* of a group that this rank is not in: nothing
+                                 has been done */
 
     SYMMCOLL_ERR_INVALID = -1,     /* an argument or the state is wrong */
     SYMMCOLL_ERR_UNSUPPORTED = -2, /* correct, but not available here */

@@ -48,11 +48,11 @@ static void *run(void *arg)
             continue;
         }
         callbacks->busy = true;
-        pthread_mutex_unlock(&callbacks->lock);
         callbacks->queue = callback->queue;
+        pthread_mutex_unlock(&callbacks->lock);
         callback->run(callback);
-        callbacks->queue = NULL;
         pthread_mutex_lock(&callbacks->lock);
+        callbacks->queue = NULL;
         callbacks->busy = false;
         pthread_cond_broadcast(&callbacks->changed);
     }
@@ -112,14 +112,31 @@ bool symc_callbacks_inside_queue(
     return symc_callbacks_inside(callbacks) && callbacks->queue == queue;
 }
 
-bool symc_callbacks_drain(struct symc_callbacks *callbacks, int64_t deadline_ns)
+/* Under the lock: whether nothing of a queue (NULL: of any) is to be run. */
+static bool is_idle(
+    const struct symc_callbacks *callbacks, const struct symc_queue *queue)
+{
+    if (queue == NULL)
+        return callbacks->head == NULL && !callbacks->busy;
+    if (callbacks->busy && callbacks->queue == queue)
+        return false;
+    for (const struct symc_callback *at = callbacks->head; at != NULL;
+         at = at->next) {
+        if (at->queue == queue)
+            return false;
+    }
+    return true;
+}
+
+bool symc_callbacks_drain(struct symc_callbacks *callbacks,
+    const struct symc_queue *queue, int64_t deadline_ns)
 {
     struct timespec until = {.tv_sec = deadline_ns / SYMC_NS_PER_S,
         .tv_nsec = deadline_ns % SYMC_NS_PER_S};
     bool idle;
 
     pthread_mutex_lock(&callbacks->lock);
-    while (!(idle = callbacks->head == NULL && !callbacks->busy)) {
+    while (!(idle = is_idle(callbacks, queue))) {
         if (pthread_cond_timedwait(
                 &callbacks->changed, &callbacks->lock, &until) == ETIMEDOUT)
             break;

@@ -27,17 +27,18 @@ struct symc_callbacks {
     pthread_t thread;
     _Atomic bool running;
     bool busy;                      /* inside a callback */
-    const struct symc_queue *queue; /* of the work whose callback runs; the
-                                       thread's own */
+    const struct symc_queue *queue; /* of the work whose callback runs; written
+                                       by the thread alone, under the lock */
     bool stopping;
     bool over; /* nothing will be run any more */
 };
 
 void symc_callbacks_init(struct symc_callbacks *callbacks);
 
-/* Wait until nothing is queued or running; false when the time has passed. */
-bool symc_callbacks_drain(
-    struct symc_callbacks *callbacks, int64_t deadline_ns);
+/* Wait until nothing is queued or running, of that queue's works or of any
+ * (NULL); false when the time has passed. */
+bool symc_callbacks_drain(struct symc_callbacks *callbacks,
+    const struct symc_queue *queue, int64_t deadline_ns);
 
 /* Run what is queued, then stop the thread; what comes later is refused. */
 void symc_callbacks_stop(struct symc_callbacks *callbacks);

@@ -85,7 +85,9 @@ struct symmcoll_world {
     struct symc_premul *premuls;  /* PREMUL_SUM operations, by number */
     size_t premul_count, premul_room;
     symmcoll_op_t premul_last;  /* the latest number made */
-    struct symmcoll_group *all; /* owned by the layer above */
+    struct symmcoll_group *all; /* owned by the layer above, as are the next */
+    struct symmcoll_group *groups; /* all groups that are known, newest first */
+    uint32_t created;              /* groups, so far */
 };
 
 /* The part that this rank can offer for a group of so many, the staging taken

@@ -32,6 +32,14 @@ static symmcoll_status_t use_call(void *given)
         SYMMCOLL_INT32, SYMMCOLL_SUM, given, NULL);
 }
 
+static symmcoll_status_t use_group_args(void *given)
+{
+    struct symmcoll_group *made;
+    symmcoll_status_t status = symmcoll_group_create(world, given, &made);
+
+    return status == SYMMCOLL_OK ? symmcoll_group_free(made) : status;
+}
+
 static symmcoll_status_t use_init_args(void *given)
 {
     struct symmcoll_world *made;
@@ -306,6 +314,7 @@ int main(void)
     struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
     const struct kind kinds[] = {
         STRUCT(call, sizeof(size_t), SYMMCOLL_CALL_INIT),
+        STRUCT(group_args, sizeof(size_t), SYMMCOLL_GROUP_ARGS_INIT),
         STRUCT(init_args, sizeof(size_t), SYMMCOLL_INIT_ARGS_INIT),
         STRUCT(reducer_args, sizeof(size_t), SYMMCOLL_REDUCER_ARGS_INIT),
         STRUCT(bucket, sizeof(size_t), SYMMCOLL_BUCKET_INIT),

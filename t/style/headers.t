@@ -47,6 +47,7 @@ int main(void)
     float memory[6] = {0};
     unsigned long count = 6;
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    struct symmcoll_group_args group = SYMMCOLL_GROUP_ARGS_INIT;
     struct symmcoll_init_args init = SYMMCOLL_INIT_ARGS_INIT;
     struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
     struct symmcoll_reducer_times times = SYMMCOLL_REDUCER_TIMES_INIT;
@@ -57,7 +58,8 @@ int main(void)
         SYMMCOLL_TENSOR_SHAPE(memory, SYMMCOLL_FLOAT32, 2, count / 2),
         SYMMCOLL_TENSOR_SHAPE(memory, SYMMCOLL_INT8, 2, 3, 4, 5, 6, 7, 8, 9)};
 
-    return !(call.size == sizeof(call) && init.size == sizeof(init) &&
+    return !(call.size == sizeof(call) && group.size == sizeof(group) &&
+             init.size == sizeof(init) &&
              args.size == sizeof(args) && times.size == sizeof(times) &&
              bucket.size == sizeof(bucket) && none.ndim == 0 &&
              tensors[0].shape[0] == 6 && tensors[1].strides[0] == 3 &&

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Making groups of some ranks, which all members of a parent agree on in rounds
+ * of the parent.  In the first each tells what it was asked for, as a digest,
+ * and what it offers for the group that it is to be in; in the second, whether
+ * it could open that.  Nobody has the group before all have opened it, and where
+ * one cannot nobody has it: then each says why in a third round.
+ */
+#include "base/digest.h"
+#include "base/ranks.h"
+#include "group/group.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a member of the parent tells in the first round; it fits a header
+ * line. */
+struct entry {
+    uint64_t key;
+    struct symc_offer offer; /* nbytes 0: it is in none of the groups */
+    int32_t status;
+    uint32_t unused;
+};
+_Static_assert(
+    sizeof(struct entry) <= 40, "an entry travels with a header line");
+_Static_assert(sizeof(struct entry) <= sizeof(struct symc_verdict),
+    "the entries of all fit the parent's verdicts");
+
+/* Groups that are being made. */
+struct making {
+    struct symmcoll_group *parent;
+    const struct symc_partition *partition;
+    const struct symc_group_options *options;
+    struct symmcoll_group **groups; /* as the caller's */
+    int64_t timeout_ns;             /* of a round */
+    int own;                        /* the group this rank is in; -1: none */
+    const int *own_ranks;           /* the members of that, in the world */
+    int own_rank;                   /* this rank's place among them */
+    struct symc_group_part part;
+    bool offered;
+    struct symc_offer *offers; /* of its members */
+    struct entry mine;
+};
+
+/* ---- what is asked for ---- */
+
+static int count_ranks(const struct symc_partition *partition)
+{
+    int count = 0;
+
+    for (int i = 0; i < partition->count; i++)
+        count += partition->sizes[i];
+    return count;
+}
+
+static uint64_t make_key(const struct making *making)
+{
+    const struct symc_partition *partition = making->partition;
+    const struct symc_group_options *options = making->options;
+    struct symc_digest digest = SYMC_DIGEST_INIT;
+
+    symc_digest_add_bytes(&digest, "sizes", partition->sizes,
+        (size_t)partition->count * sizeof(*partition->sizes));
+    symc_digest_add_bytes(&digest, "ranks", partition->ranks,
+        (size_t)count_ranks(partition) * sizeof(*partition->ranks));
+    symc_digest_add(
+        &digest, options->name != NULL ? "name" : "number", options->name);
+    return digest.a;
+}
+
+/* The same in words: "ranks 0, 2-3 and name dp". */
+static void describe(const struct making *making, char *buffer, size_t nbytes)
+{
+    const struct symc_partition *partition = making->partition;
+    const int *ranks = partition->ranks;
+    size_t used = 0;
+
+    for (int i = 0; i < partition->count && used + 16 < nbytes; i++) {
+        bool listed[SYMC_RANKS_MAX] = {false};
+        char text[160];
+
+        for (int r = 0; r < partition->sizes[i]; r++)
+            listed[ranks[r]] = true;
+        ranks += partition->sizes[i];
+        symc_format_named_ranks(listed, SYMC_RANKS_MAX, text, sizeof(text));
+        used += (size_t)snprintf(
+            buffer + used, nbytes - used, "%s%s", i > 0 ? " and " : "", text);
+    }
+    if (used < nbytes)
+        snprintf(buffer + used, nbytes - used, "%s%s",
+            making->options->name != NULL ? " with name " : " without a name",
+            making->options->name != NULL ? making->options->name : "");
+}
+
+/* The plan of one of the groups, whose members begin at ranks. */
+static void make_plan(const struct making *making, int index, const int *ranks,
+    struct symc_group_plan *plan)
+{
+    const struct symc_group_options *options = making->options;
+    const struct symmcoll_group *parent = making->parent;
+    char name[SYMC_GROUP_NAME + 16];
+
+    *plan = (struct symc_group_plan){.global = ranks,
+        .size = making->partition->sizes[index],
+        .rank = index == making->own ? making->own_rank : -1,
+        .timeout_ns = options->timeout_ns};
+    snprintf(plan->desc, sizeof(plan->desc), "%s", options->desc);
+    if (options->name != NULL && making->partition->count == 1)
+        snprintf(name, sizeof(name), "%s", options->name);
+    else if (options->name != NULL)
+        snprintf(name, sizeof(name), "%s.%d", options->name, index);
+    symc_group_plan_name(parent->world, plan,
+        parent->children + 1 + (uint32_t)index,
+        options->name != NULL ? name : NULL);
+}
+
+/* ---- before the first round ---- */
+
+/* Find the group that this rank is in. */
+static void find_own(struct making *making)
+{
+    const struct symc_partition *partition = making->partition;
+    const int *ranks = partition->ranks;
+
+    making->own = -1;
+    for (int i = 0; i < partition->count; i++) {
+        for (int r = 0; r < partition->sizes[i]; r++) {
+            if (ranks[r] != making->parent->world->rank)
+                continue;
+            making->own = i;
+            making->own_ranks = ranks;
+            making->own_rank = r;
+        }
+        ranks += partition->sizes[i];
+    }
+}
+
+/* What a rank may find out before it tells the others. */
+static symmcoll_status_t prepare(struct making *making)
+{
+    struct symmcoll_world *world = making->parent->world;
+    const int *ranks = making->partition->ranks;
+    size_t size;
+    symmcoll_status_t status;
+
+    for (int i = 0; i < making->partition->count; i++) {
+        struct symc_group_plan plan;
+
+        make_plan(making, i, ranks, &plan);
+        ranks += making->partition->sizes[i];
+        if (symc_group_find_name(world, plan.name) != NULL)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "expected a new name, found that there is a group %s already",
+                plan.name);
+    }
+    if (making->own < 0)
+        return SYMMCOLL_OK;
+    size = (size_t)making->partition->sizes[making->own];
+    making->offers = symc_alloc(size, sizeof(*making->offers));
+    if (making->offers == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    making->part = symc_world_take_part(world, (int)size);
+    status = symc_segment_offer(&world->segments, making->part.nbytes,
+        making->part.staging, &making->mine.offer);
+    making->offered = status == SYMMCOLL_OK;
+    if (!making->offered)
+        symc_world_return_staging(
+            world, making->part.nbytes - making->part.staging);
+    return status;
+}
+
+/* Take the offer back: nobody has accepted it, or it is not known who has. */
+static void take_back(struct making *making, bool known)
+{
+    struct symmcoll_world *world = making->parent->world;
+
+    if (!making->offered)
+        return;
+    if (known)
+        symc_segment_withdraw(&world->segments, &making->mine.offer);
+    else
+        symc_segment_abandon(&world->segments, &making->mine.offer);
+    symc_world_return_staging(
+        world, making->part.nbytes - making->part.staging);
+    making->offered = false;
+}
+
+/* ---- opening ---- */
+
+/* Undo what open_all() has done. */
+static void close_all(struct making *making)
+{
+    for (int i = 0; i < making->partition->count; i++) {
+        if (making->groups[i] != NULL)
+            (void)symc_group_end(making->groups[i]);
+        making->groups[i] = NULL;
+    }
+}
+
+static symmcoll_status_t open_one(
+    struct making *making, int index, const int *ranks)
+{
+    struct symmcoll_world *world = making->parent->world;
+    struct symc_group_plan plan;
+    symmcoll_status_t status;
+
+    make_plan(making, index, ranks, &plan);
+    if (index != making->own) {
+        status = symc_group_open_outside(world, &plan, &making->groups[index]);
+    } else {
+        making->offered = false; /* the group's */
+        status = symc_group_open(world, &plan, &making->part, making->offers,
+            &making->groups[index]);
+    }
+    return status;
+}
+
+static symmcoll_status_t open_all(struct making *making)
+{
+    const int *ranks = making->partition->ranks;
+
+    for (int i = 0; i < making->partition->count; i++) {
+        symmcoll_status_t status = open_one(making, i, ranks);
+
+        if (status != SYMMCOLL_OK)
+            return status;
+        ranks += making->partition->sizes[i];
+    }
+    return SYMMCOLL_OK;
+}
+
+/* ---- the rounds ---- */
+
+/* Whether all ranks ask for the same and can go on; keep the offers of the
+ * members. */
+static bool read_entries(struct making *making)
+{
+    const struct symmcoll_group *parent = making->parent;
+    const struct entry *all = (const void *)parent->verdicts;
+
+    for (int r = 0; r < parent->size; r++) {
+        if (all[r].status != SYMMCOLL_OK || all[r].key != making->mine.key)
+            return false;
+    }
+    for (int m = 0;
+         making->own >= 0 && m < making->partition->sizes[making->own]; m++) {
+        int r = symmcoll_group_rank_of(parent, making->own_ranks[m]);
+
+        making->offers[m] = all[r].offer;
+    }
+    return true;
+}
+
+/* Who passed what, each once. */
+static symmcoll_status_t fail_mismatch(const struct symmcoll_group *parent)
+{
+    const struct symc_verdict *all = parent->verdicts;
+    char values[384] = "", ranks[128];
+    size_t used = 0;
+
+    for (int r = 0; r < parent->size && used + 32 < sizeof(values); r++) {
+        bool listed[SYMC_RANKS_MAX] = {false}, seen = false;
+
+        for (int q = 0; q < parent->size; q++) {
+            listed[q] =
+                strncmp(all[q].text, all[r].text, sizeof(all[q].text)) == 0;
+            seen = seen || (q < r && listed[q]);
+        }
+        if (seen)
+            continue;
+        used += (size_t)snprintf(values + used, sizeof(values) - used,
+            "%s%s passed %.*s", used > 0 ? ", " : "",
+            symc_format_members(
+                &parent->members.ranks, listed, ranks, sizeof(ranks)),
+            (int)sizeof(all[r].text), all[r].text);
+    }
+    return symc_fail(SYMMCOLL_ERR_MISMATCH,
+        "group_create: groups differ: %s (group %s)", values, parent->name);
+}
+
+/* It cannot be: the same error on all ranks. */
+static symmcoll_status_t explain(struct making *making, symmcoll_status_t own)
+{
+    struct symmcoll_group *parent = making->parent;
+    const struct symc_verdict *all = parent->verdicts;
+    struct symc_verdict mine = {.status = own};
+    char who[SYMC_RANK_TEXT];
+    symmcoll_status_t status;
+
+    if (own != SYMMCOLL_OK)
+        snprintf(mine.text, sizeof(mine.text), "%s", symmcoll_last_error());
+    else
+        describe(making, mine.text, sizeof(mine.text));
+    status = symc_group_round(parent, SYMC_CREATE_GROUP, &mine,
+        parent->verdicts, sizeof(mine), making->timeout_ns);
+    if (status != SYMMCOLL_OK)
+        return status;
+    for (int r = 0; r < parent->size; r++) {
+        if (all[r].status != SYMMCOLL_OK)
+            return symc_fail((symmcoll_status_t)all[r].status,
+                "group_create: %s: %.*s",
+                symc_format_rank(&parent->members.ranks, r, SYMC_NO_PID, who),
+                (int)sizeof(all[r].text), all[r].text);
+    }
+    return fail_mismatch(parent);
+}
+
+/* All have offered: open the groups, and learn whether all could. */
+static symmcoll_status_t open_everywhere(struct making *making)
+{
+    struct symmcoll_group *parent = making->parent;
+    const int32_t *all = (const void *)parent->verdicts;
+    symmcoll_status_t own = open_all(making);
+    char detail[SYMC_DETAIL_MAX];
+    int32_t mine = own;
+    symmcoll_status_t status;
+
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    status = symc_group_round(parent, SYMC_CREATE_GROUP, &mine,
+        parent->verdicts, sizeof(mine), making->timeout_ns);
+    for (int r = 0; status == SYMMCOLL_OK && r < parent->size; r++)
+        own = own == SYMMCOLL_OK ? all[r] : own;
+    if (status != SYMMCOLL_OK) {
+        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        close_all(making);
+        return symc_fail(status, "%s", detail);
+    }
+    if (own == SYMMCOLL_OK)
+        return SYMMCOLL_OK;
+    close_all(making);
+    symc_fail(own, "%s", detail);
+    return explain(making, mine);
+}
+
+static symmcoll_status_t make_all(struct making *making)
+{
+    struct symmcoll_group *parent = making->parent;
+    struct symc_op call = {.kind = SYMC_CREATE_GROUP};
+    symmcoll_status_t own, status;
+
+    if (symc_members_failed(&parent->members))
+        return symc_members_status(&parent->members, &call);
+    find_own(making);
+    own = prepare(making);
+    making->mine.key = make_key(making);
+    making->mine.status = own;
+    status = symc_group_round(parent, SYMC_CREATE_GROUP, &making->mine,
+        parent->verdicts, sizeof(making->mine), making->timeout_ns);
+    if (status != SYMMCOLL_OK) {
+        take_back(making, false);
+        return status;
+    }
+    if (!read_entries(making)) {
+        take_back(making, true);
+        return explain(making, own);
+    }
+    status = open_everywhere(making);
+    take_back(making, false);
+    if (status == SYMMCOLL_OK)
+        parent->children += (uint32_t)making->partition->count;
+    return status;
+}
+
+symmcoll_status_t symc_groups_create(struct symmcoll_group *parent,
+    const struct symc_partition *partition,
+    const struct symc_group_options *options, struct symmcoll_group **groups)
+{
+    struct making making = {.parent = parent,
+        .partition = partition,
+        .options = options,
+        .groups = groups,
+        .timeout_ns = atomic_load(&parent->timeout_ns)};
+    symmcoll_status_t status;
+    uint64_t ticket;
+
+    for (int i = 0; i < partition->count; i++)
+        groups[i] = NULL;
+    ticket = symc_queue_enter(parent->queue);
+    symc_queue_settle(parent->queue);
+    status = make_all(&making);
+    symc_queue_leave(parent->queue, ticket);
+    free(making.offers);
+    return status;
+}

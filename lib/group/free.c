@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * symmcoll_group_free(), and what it shares with symmcoll_finalize().
+ */
+#include "base/cancel.h"
+#include "group/group.h"
+
+#include <stdio.h>
+
+symmcoll_status_t symc_group_end(struct symmcoll_group *group)
+{
+    symc_group_delist(group);
+    if (symc_group_is_member(group))
+        symc_queue_stop(group->queue);
+    return symc_group_close(group);
+}
+
+static symmcoll_status_t free_group(struct symmcoll_group *group)
+{
+    struct symmcoll_world *world = group->world;
+    symmcoll_status_t status = SYMMCOLL_OK, closed;
+    char detail[SYMC_DETAIL_MAX];
+
+    if (!symc_world_is_mine(world))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_free: expected the process that called init, found a fork "
+            "of it");
+    if (group == world->all)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_free: expected a group that was created, found the world's "
+            "own, which symmcoll_finalize() releases");
+    if (symc_group_is_member(group)) {
+        if (symc_callbacks_inside_queue(
+                &world->origin->callbacks, group->queue))
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "group_free: expected no callback of a work of group %s",
+                group->name);
+        status = symc_group_drain(group);
+    }
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    closed = symc_group_end(group);
+    return status == SYMMCOLL_OK ? closed : symc_fail(status, "%s", detail);
+}
+
+symmcoll_status_t symmcoll_group_free(struct symmcoll_group *group)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = group != NULL ? free_group(group) : SYMMCOLL_OK;
+
+    symc_cancel_restore(cancel);
+    return status;
+}
