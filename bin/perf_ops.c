@@ -56,6 +56,15 @@ static symmcoll_status_t run_all_to_all(const struct perf_case *it)
         it->rank->group, it->out, it->in, it->count, it->dtype, NULL, NULL);
 }
 
+/* With counts, which are compared, and here alike. */
+static symmcoll_status_t run_all_to_all_v(const struct perf_case *it)
+{
+    size_t whole = it->count * (size_t)it->rank->size;
+
+    return symmcoll_all_to_all_v(it->rank->group, it->out, whole, NULL, it->in,
+        whole, NULL, it->dtype, NULL, NULL);
+}
+
 static symmcoll_status_t run_barrier(const struct perf_case *it)
 {
     return symmcoll_barrier(it->rank->group, NULL, NULL);
@@ -199,6 +208,14 @@ static const struct perf_op operations[] = {
         .out = PERF_ONE_PER_RANK,
         .dirty = true,
         .run = run_all_to_all,
+        .bus_factor = all_but_own,
+    },
+    {
+        .name = "all_to_all_v",
+        .in = PERF_ONE_PER_RANK,
+        .out = PERF_ONE_PER_RANK,
+        .dirty = true,
+        .run = run_all_to_all_v,
         .bus_factor = all_but_own,
     },
     {

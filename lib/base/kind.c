@@ -6,6 +6,7 @@
 
 #define COMPARE_MOVED \
     (SYMC_COMPARE_COUNT | SYMC_COMPARE_DTYPE | SYMC_COMPARE_MEMORY)
+#define COMPARE_UNEVEN (SYMC_COMPARE_DTYPE | SYMC_COMPARE_MEMORY)
 #define COMPARE_REDUCED (COMPARE_MOVED | SYMC_COMPARE_OP)
 
 /* clang-format off */
@@ -71,6 +72,10 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
         .name = "all_to_all", .trace = "all_to_all",
         .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ALL_PARTS,
         .compared = COMPARE_MOVED},
+    [SYMC_ALL_TO_ALL_V] = {
+        .name = "all_to_all_v", .trace = "all_to_all",
+        .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ALL_PARTS,
+        .traits = SYMC_UNEVEN, .compared = COMPARE_UNEVEN},
 };
 /* clang-format on */
 

@@ -27,6 +27,7 @@ enum symc_kind {
     SYMC_SCATTER = 12,
     SYMC_ALL_TO_ALL = 13,
     SYMC_MONITORED_BARRIER = 14,
+    SYMC_ALL_TO_ALL_V = 15,
     SYMC_KIND_COUNT /* one more than the last of them */
 };
 
@@ -37,6 +38,8 @@ enum symc_trait {
     SYMC_REDUCES = 4, /* elements are combined by a reduce operation */
     SYMC_LIST = 8,    /* a buffer of all parts is recorded as a list of them */
     SYMC_PAIR = 16,   /* between two ranks: the caller and its peer */
+    SYMC_UNEVEN = 32, /* each pair of ranks has a count of its own: an op with
+                         lists, whose counts are compared in pairs */
     SYMC_MONITORED = 128 /* ends with a list of who is missing */
 };
 

@@ -24,6 +24,25 @@ const char *symc_memory_name(unsigned int memory);
 
 #define SYMC_LABEL_MAX 32
 
+/*
+ * What forms with lists of buffers, or with counts of their own for each rank,
+ * pass beside an op's other fields.  The arrays have an entry for each rank of
+ * the group and are the caller's, until the operation has ended.
+ */
+struct symc_lists {
+    void *const *outs;        /* NULL: one part after another at op->out */
+    const void *const *ins;   /* NULL: the same of op->in */
+    const size_t *out_counts; /* elements of each part; NULL: out_count each */
+    const size_t *in_counts;
+    size_t out_count;
+    size_t in_count;
+    size_t out_total; /* elements of all parts; of the buffer if it has one */
+    size_t in_total;
+    bool out_unlike; /* parts have different counts */
+    bool in_unlike;
+    double factor; /* PREMUL_SUM: this rank's */
+};
+
 struct symc_op {
     enum symc_kind kind;
     enum symmcoll_dtype dtype;
@@ -35,13 +54,15 @@ struct symc_op {
     size_t count; /* as the call's: elements */
     void *out;
     const void *in;
-    uint32_t elem;  /* bytes of an element; 1 for a barrier */
+    uint16_t elem;  /* bytes of an element; 1 for a barrier */
+    bool listed;    /* `lists` is valid, and nothing beside it */
     uint8_t memory; /* enum symc_memory: of both buffers, or of none */
     uint8_t flight; /* the group's: where it keeps what it knows of it */
     int16_t device; /* which device of that kind of memory */
     union {
         double factor; /* PREMUL_SUM: this rank's */
         int64_t tag;   /* of a pair's */
+        struct symc_lists *lists;
     };
     uint64_t seq;    /* of its counter in its group, from 1; set when its ticket
                       is served */
@@ -75,6 +96,44 @@ struct symc_monitored {
     int *missing;
     int *count;
 };
+
+/* The factor of a PREMUL_SUM. */
+static inline const double *symc_op_factor(const struct symc_op *op)
+{
+    return op->listed ? &op->lists->factor : &op->factor;
+}
+
+/* Elements of this rank's part for a rank, and of that rank's for it. */
+static inline size_t symc_op_in_count(const struct symc_op *op, int rank)
+{
+    if (!op->listed)
+        return op->count;
+    return op->lists->in_counts != NULL ? op->lists->in_counts[rank]
+                                        : op->lists->in_count;
+}
+
+static inline size_t symc_op_out_count(const struct symc_op *op, int rank)
+{
+    if (!op->listed)
+        return op->count;
+    return op->lists->out_counts != NULL ? op->lists->out_counts[rank]
+                                         : op->lists->out_count;
+}
+
+/* Where a rank's part is in a buffer of all parts, which are alike. */
+static inline char *symc_op_out_at(const struct symc_op *op, int rank)
+{
+    if (op->listed && op->lists->outs != NULL)
+        return op->lists->outs[rank];
+    return (char *)op->out + (size_t)rank * op->count * op->elem;
+}
+
+static inline const char *symc_op_in_at(const struct symc_op *op, int rank)
+{
+    if (op->listed && op->lists->ins != NULL)
+        return op->lists->ins[rank];
+    return (const char *)op->in + (size_t)rank * op->count * op->elem;
+}
 
 #define SYMC_OP_TEXT 96 /* room for any symc_op_format() */
 

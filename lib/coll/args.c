@@ -45,7 +45,8 @@ static symmcoll_status_t check_reduction(
             "symmcoll_op_create_premul",
             symc_kind_name(op->kind));
     if (wanted >= SYMC_PREMUL_FIRST &&
-        symc_world_factor(group->world, wanted, &op->factor))
+        symc_world_factor(group->world, wanted,
+            op->listed ? &op->lists->factor : &op->factor))
         op->op = SYMMCOLL_PREMUL_SUM;
     if (op->op >= SYMC_PREMUL_FIRST)
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -163,6 +164,8 @@ symmcoll_status_t symc_coll_check(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a root of 0 to %d, found %d",
             symc_kind_name(op->kind), group->size - 1, op->root);
+    if (__builtin_expect(op->listed, 0))
+        return symc_coll_check_lists(group, op);
     status = check_buffers(group, info, op);
     if (__builtin_expect(group->world->registry.finds, 0) &&
         status == SYMMCOLL_OK)

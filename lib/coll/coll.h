@@ -15,6 +15,10 @@
 symmcoll_status_t symc_coll_check(
     struct symmcoll_group *group, struct symc_op *op);
 
+/* The same of an op that has lists, after its other arguments. */
+symmcoll_status_t symc_coll_check_lists(
+    struct symmcoll_group *group, struct symc_op *op);
+
 /* Check it, then run it now, or queue it. */
 symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call,

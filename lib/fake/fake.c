@@ -35,11 +35,22 @@ static symmcoll_status_t open_alone(
 
 static void reduce_alone(const struct symc_op *op)
 {
-    struct symc_reduction reduction = {
-        .dtype = op->dtype, .op = op->op, .block = 1, .factors = &op->factor};
-    const void *source = op->in;
+    struct symc_reduction reduction = {.dtype = op->dtype,
+        .op = op->op,
+        .block = 1,
+        .factors = symc_op_factor(op)};
+    const void *source = symc_op_in_at(op, 0);
 
     symc_reduce(&reduction, op->out, NULL, &source, 1, op->count, false);
+}
+
+static void copy_alone(const struct symc_op *op)
+{
+    const char *in = symc_op_in_at(op, 0);
+    char *out = symc_op_out_at(op, 0);
+
+    if (out != in && op->count > 0)
+        memcpy(out, in, op->count * op->elem);
 }
 
 static symmcoll_status_t start_alone(
@@ -56,8 +67,8 @@ static symmcoll_status_t start_alone(
         return SYMMCOLL_OK; /* it agrees with itself */
     if (symc_kind_has(op->kind, SYMC_REDUCES))
         reduce_alone(op);
-    else if (op->out != op->in && op->count > 0)
-        memcpy(op->out, op->in, op->count * op->elem);
+    else
+        copy_alone(op);
     return SYMMCOLL_OK;
 }
 

@@ -185,6 +185,24 @@ symmcoll_status_t symc_host_disagree(
     return SYMMCOLL_OK; /* in nothing that has to be the same */
 }
 
+symmcoll_status_t symc_host_fail_counts(struct symc_host *host,
+    const struct symc_op *op, int from, int to, uint64_t passed,
+    uint64_t expected)
+{
+    const struct symc_ranks *ranks = host->core->ranks;
+    char this[SYMC_RANK_TEXT], that[SYMC_RANK_TEXT], place[160];
+
+    return host->core->fail(SYMMCOLL_ERR_MISMATCH,
+        "%s: counts differ: %s passed %llu elements for %s, which expected "
+        "%llu %s",
+        symc_kind_name(op->kind),
+        symc_format_rank(ranks, from, SYMC_NO_PID, this),
+        (unsigned long long)passed,
+        symc_format_rank(ranks, to, SYMC_NO_PID, that),
+        (unsigned long long)expected,
+        format_place(host, op, place, sizeof(place)));
+}
+
 symmcoll_status_t symc_host_check_geometry(struct symc_host *host)
 {
     const struct symc_geometry *mine = &host->channels[host->rank]->geometry;

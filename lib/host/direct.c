@@ -22,6 +22,7 @@
 struct exposed {
     const void *in;
     void *out;
+    const struct symc_host_part *parts; /* of an input that has all parts */
 };
 
 struct direct {
@@ -39,6 +40,16 @@ static struct exposed exposed_by(const struct direct *direct, int rank)
         symc_header_at(direct->host->channels[rank], direct->op->wire)->payload,
         sizeof(exposed));
     return exposed;
+}
+
+/* A rank's input, of which this rank reads a part if it has all parts. */
+static const char *input_of(const struct direct *direct, int rank)
+{
+    struct exposed exposed = exposed_by(direct, rank);
+
+    return symc_kinds[direct->op->kind].in_parts == SYMC_ALL_PARTS
+               ? exposed.parts[direct->host->rank].in
+               : exposed.in;
 }
 
 static bool is_revoked(const struct direct *direct, int rank)
@@ -102,10 +113,8 @@ static symmcoll_status_t fail_revoked(const struct direct *direct)
         symc_kind_name(direct->op->kind));
 }
 
-/* Sum elements [lo, hi) of everybody's input, shifted by `shift` elements, into
- * out + lo. */
-static symmcoll_status_t sum(
-    const struct direct *direct, size_t lo, size_t hi, size_t shift)
+/* Sum elements [lo, hi) of everybody's input into out + lo. */
+static symmcoll_status_t sum(const struct direct *direct, size_t lo, size_t hi)
 {
     struct symc_host *host = direct->host;
     const struct symc_op *op = direct->op;
@@ -119,8 +128,7 @@ static symmcoll_status_t sum(
             return fail_revoked(direct);
         }
         for (int r = 0; r < host->size; r++)
-            host->sources[r] = (const char *)exposed_by(direct, r).in +
-                               (shift + at) * op->elem;
+            host->sources[r] = input_of(direct, r) + at * op->elem;
         symc_reduce(&direct->reduction, (char *)op->out + at * op->elem, NULL,
             host->sources, host->size, count, direct->streaming);
         leave(direct);
@@ -153,7 +161,7 @@ static symmcoll_status_t all_reduce(struct direct *direct)
 
     symc_host_part(op->count, op->elem, host->size, host->rank, &lo, &hi);
 
-    symmcoll_status_t status = sum(direct, lo, hi, 0);
+    symmcoll_status_t status = sum(direct, lo, hi);
     if (status != SYMMCOLL_OK)
         return status;
     if (direct->streaming)
@@ -173,21 +181,21 @@ static symmcoll_status_t all_reduce(struct direct *direct)
     return status;
 }
 
-/* Copy a part from everybody's input, from `offset` on. */
-static symmcoll_status_t gather(struct direct *direct, size_t offset)
+/* Copy from everybody's input. */
+static symmcoll_status_t gather(struct direct *direct)
 {
     struct symc_host *host = direct->host;
     const struct symc_op *op = direct->op;
-    size_t nbytes = op->count * op->elem;
     symmcoll_status_t status = SYMMCOLL_OK;
 
     for (int i = 0; i < host->size && status == SYMMCOLL_OK; i++) {
         int peer = (host->rank + i) % host->size;
-        char *out = (char *)op->out + (size_t)peer * nbytes;
-        const char *in = (const char *)exposed_by(direct, peer).in + offset;
+        const struct symc_host_part *part = &host->parts[peer];
+        const char *in = input_of(direct, peer);
 
-        if (out != in)
-            status = fetch(direct, peer, out, in, nbytes);
+        if (part->out != in)
+            status =
+                fetch(direct, peer, part->out, in, part->out_count * op->elem);
     }
     return status;
 }
@@ -198,37 +206,55 @@ static symmcoll_status_t move(struct direct *direct)
     const struct symc_op *op = direct->op;
     const struct symc_kind_info *info = &symc_kinds[op->kind];
     bool is_root = op->root == host->rank;
-
-    size_t first =
-        info->in_parts == SYMC_ALL_PARTS ? (size_t)host->rank * op->count : 0;
     const char *in;
 
     if (!symc_kind_receives(op->kind, is_root))
         return SYMMCOLL_OK;
     if ((info->traits & SYMC_REDUCES) != 0) {
         if (info->in_parts == SYMC_ALL_PARTS)
-            return sum(direct, 0, op->count, first);
-        return (info->traits & SYMC_TO_ROOT) != 0 ? sum(direct, 0, op->count, 0)
+            return sum(direct, 0, host->parts[host->rank].out_count);
+        return (info->traits & SYMC_TO_ROOT) != 0 ? sum(direct, 0, op->count)
                                                   : all_reduce(direct);
     }
     if (info->out_parts == SYMC_ALL_PARTS)
-        return gather(direct, first * op->elem);
-    in = (const char *)exposed_by(direct, op->root).in + first * op->elem;
+        return gather(direct);
+    in = input_of(direct, op->root);
     return op->out == in
                ? SYMMCOLL_OK
                : fetch(direct, op->root, op->out, in, op->count * op->elem);
 }
 
+/* Publish, and compare what all pass. */
+static symmcoll_status_t synchronise(
+    struct symc_host *host, const struct symc_op *op)
+{
+    struct exposed mine = {.in = op->in, .out = op->out, .parts = host->parts};
+    bool uneven = symc_kind_has(op->kind, SYMC_UNEVEN);
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    symc_host_find_parts(host, op);
+    if (uneven)
+        status = symc_host_put_counts(host, op);
+    if (status == SYMMCOLL_OK)
+        status = symc_host_synchronise(host, op, 0, &mine, sizeof(mine));
+    if (status == SYMMCOLL_OK && uneven)
+        status = symc_host_compare_counts(host, op);
+    return status;
+}
+
 symmcoll_status_t symc_host_direct(
     struct symc_host *host, const struct symc_op *op)
 {
-    struct exposed mine = {.in = op->in, .out = op->out};
     struct symc_channel *channel = host->channels[host->rank];
     struct direct direct = {.host = host, .op = op};
     bool exposed = true;
 
-    symmcoll_status_t status =
-        symc_host_synchronise(host, op, 0, &mine, sizeof(mine));
+    symmcoll_status_t status = synchronise(host, op);
+    if (status == SYMMCOLL_OK && symc_kind_has(op->kind, SYMC_UNEVEN) &&
+        symc_host_all_beside(host, op)) {
+        symc_host_take_beside(host, op);
+        return SYMMCOLL_OK;
+    }
     if (status == SYMMCOLL_ERR_MISMATCH || status == SYMMCOLL_ERR_CONFIG)
         exposed = false; /* nobody reads: all ranks ended alike */
     if (status == SYMMCOLL_OK) {

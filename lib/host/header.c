@@ -290,7 +290,7 @@ static inline void publish(const struct symc_host *host,
         memcpy(mine->payload + at, &word, WORD);
     }
     if (__builtin_expect(op->op == SYMMCOLL_PREMUL_SUM, 0))
-        memcpy(mine->payload + SYMC_FACTOR_AT, &op->factor, WORD);
+        memcpy(mine->payload + SYMC_FACTOR_AT, symc_op_factor(op), WORD);
     atomic_store_explicit(&mine->seq, op->wire, memory_order_release);
 }
 

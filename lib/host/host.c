@@ -14,12 +14,16 @@ static size_t round_up(size_t nbytes, size_t to)
     return (nbytes + to - 1) / to * to;
 }
 
-static size_t small_nbytes(const struct symc_host_settings *settings)
+/* An area must hold two counts for each rank (counts.c). */
+static size_t small_nbytes(const struct symc_host_settings *settings, int size)
 {
+    size_t counts = 2 * sizeof(uint64_t) * (size_t)size;
     size_t wanted = settings->small_max;
 
     if (wanted < SYMC_SMALL_MIN)
         wanted = SYMC_SMALL_MIN;
+    if (wanted < counts)
+        wanted = counts;
     return round_up(wanted, SYMC_FALSE_SHARING);
 }
 
@@ -52,7 +56,7 @@ static void lay_out(const struct symc_settings *settings, int size,
     struct symc_host_settings mine = symc_host_settings_get(settings);
 
     layout->channel =
-        sizeof(struct symc_channel) + SYMC_AREAS * small_nbytes(&mine);
+        sizeof(struct symc_channel) + SYMC_AREAS * small_nbytes(&mine, size);
     layout->staging = STAGED_CHUNKS * chunk_nbytes(&mine, size);
     layout->staging_least = STAGED_CHUNKS * least_chunk(size);
 }
@@ -85,6 +89,7 @@ static void close_host(void *state)
     free(host->sources);
     free(host->factors);
     free(host->missing);
+    free(host->parts);
     free(host);
 }
 
@@ -96,9 +101,11 @@ static bool allocate(struct symc_host *host, size_t size)
     host->sources = symc_alloc(size, sizeof(*host->sources));
     host->factors = symc_alloc(size, sizeof(*host->factors));
     host->missing = symc_alloc(size, sizeof(*host->missing));
+    host->parts = symc_alloc(size, sizeof(*host->parts));
     return host->channels != NULL && host->staging != NULL &&
            host->doorbells != NULL && host->sources != NULL &&
-           host->factors != NULL && host->missing != NULL;
+           host->factors != NULL && host->missing != NULL &&
+           host->parts != NULL;
 }
 
 static symmcoll_status_t open_host(
@@ -124,7 +131,7 @@ static symmcoll_status_t open_host(
     host->size = peers->size;
     host->threads = peers->threads;
     host->settings = settings;
-    host->small = small_nbytes(&settings);
+    host->small = small_nbytes(&settings, peers->size);
     host->chunk = agreed_chunk(&settings, peers);
     for (int r = 0; r < peers->size; r++) {
         host->channels[r] = peers->channels[r];

@@ -16,6 +16,15 @@ struct symc_issued {
     bool suspect; /* a peer had failed a group when it was issued */
 };
 
+/* A part of an operation: of this rank's input for another rank, and of that
+ * rank's for this one. */
+struct symc_host_part {
+    const char *in;
+    char *out;
+    size_t in_count; /* elements */
+    size_t out_count;
+};
+
 struct symc_host {
     const struct symc_core *core;
     struct symc_host_settings settings;
@@ -30,10 +39,11 @@ struct symc_host {
     const void **sources; /* for reductions: one for each rank */
     double *factors;
     bool *missing;
-    size_t small;                          /* bytes of one small area */
-    size_t chunk;                          /* bytes of one staging slot */
-    uint64_t rounds;                       /* of staged algorithms, so far */
-    uint64_t monitored;                    /* monitored barriers, so far */
+    struct symc_host_part *parts; /* of the operation under way, by rank */
+    size_t small;                 /* bytes of one small area */
+    size_t chunk;                 /* bytes of one staging slot */
+    uint64_t monitored;           /* monitored barriers, so far */
+    uint64_t rounds;              /* of staged algorithms, so far */
     struct symc_issued issued[SYMC_LINES]; /* by sequence number */
     uint64_t finished;              /* operations up to this one have ended */
     uint64_t peers_done;            /* all peers have finished reading it */
@@ -142,6 +152,36 @@ symmcoll_status_t symc_host_disagree(
 /* Ranks that divide their blocks differently cannot work together. */
 symmcoll_status_t symc_host_check_geometry(struct symc_host *host);
 
+/* The counts of parts differ: rank `from` passes so many for `to`, which expects
+ * other ones. */
+symmcoll_status_t symc_host_fail_counts(struct symc_host *host,
+    const struct symc_op *op, int from, int to, uint64_t passed,
+    uint64_t expected);
+
+/* ---- parts.c ---- */
+
+/* Fill host->parts for an operation whose input or result has all parts. */
+void symc_host_find_parts(struct symc_host *host, const struct symc_op *op);
+
+/* ---- counts.c: what is compared of an uneven operation ---- */
+
+/* Put this rank's counts beside its line, and its data if there is room and the
+ * operation is of host memory; waits for room. */
+symmcoll_status_t symc_host_put_counts(
+    struct symc_host *host, const struct symc_op *op);
+
+/* Once the ranks are synchronised: compare each two ranks' counts. */
+symmcoll_status_t symc_host_compare_counts(
+    struct symc_host *host, const struct symc_op *op);
+
+/* Then: elements of the largest part of all. */
+size_t symc_host_most(struct symc_host *host, const struct symc_op *op);
+
+/* Whether all data is beside the lines, the same on all ranks; and make this
+ * rank's result of it. */
+bool symc_host_all_beside(struct symc_host *host, const struct symc_op *op);
+void symc_host_take_beside(struct symc_host *host, const struct symc_op *op);
+
 /* ---- pipeline.c ---- */
 
 /* One round of a staged algorithm: elements [offset, offset + count) of it. */
@@ -188,6 +228,15 @@ symmcoll_status_t symc_host_synchronise_staged(
  * into. */
 size_t symc_host_piece(const struct symc_host *host, size_t elem);
 
+/* Elements of a part of `count` that are in a round of up to `step`. */
+static inline size_t symc_host_piece_of(
+    const struct symc_round *round, size_t count, size_t step)
+{
+    if (count <= round->offset)
+        return 0;
+    return count - round->offset < step ? count - round->offset : step;
+}
+
 /* Part r of size of count elements, on cache lines: [lo, hi). */
 void symc_host_part(
     size_t count, size_t elem, int size, int r, size_t *lo, size_t *hi);
@@ -221,6 +270,13 @@ symmcoll_status_t symc_host_staged_scatter(
 symmcoll_status_t symc_host_staged_copy(
     struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_staged_exchange(
+    struct symc_host *host, const struct symc_op *op);
+/* The same two once the ranks are synchronised, with staging. */
+symmcoll_status_t symc_host_exchange(
+    struct symc_host *host, const struct symc_op *op);
+symmcoll_status_t symc_host_scatter_sums(
+    struct symc_host *host, const struct symc_op *op);
+symmcoll_status_t symc_host_uneven(
     struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_direct(
     struct symc_host *host, const struct symc_op *op);

@@ -23,6 +23,14 @@ static void reduce(struct symc_host *host, const struct symc_op *op,
         &reduction, op->out, NULL, host->sources, host->size, op->count, false);
 }
 
+/* This rank's contribution to its own result. */
+static const char *own_part(const struct symc_op *op, int rank)
+{
+    return symc_kinds[op->kind].in_parts == SYMC_ALL_PARTS
+               ? symc_op_in_at(op, rank)
+               : op->in;
+}
+
 /* Copy a part from everybody's contribution of nbytes, from `offset` on. */
 static void gather(struct symc_host *host, const struct symc_op *op,
     size_t nbytes, size_t offset)
@@ -30,12 +38,11 @@ static void gather(struct symc_host *host, const struct symc_op *op,
     size_t part = op->count * op->elem;
 
     for (int r = 0; r < host->size; r++) {
-        char *out = (char *)op->out + (size_t)r * part;
+        char *out = symc_op_out_at(op, r);
         const char *in =
-            (const char *)(r == host->rank
-                               ? op->in
-                               : symc_host_payload(host, r, op, nbytes)) +
-            offset;
+            r == host->rank
+                ? own_part(op, r)
+                : (const char *)symc_host_payload(host, r, op, nbytes) + offset;
 
         if (out != in)
             memcpy(out, in, part);
@@ -46,11 +53,10 @@ static void gather(struct symc_host *host, const struct symc_op *op,
 static void fetch(struct symc_host *host, const struct symc_op *op,
     size_t nbytes, size_t offset)
 {
-    const char *in =
-        (const char *)(host->rank == op->root
-                           ? op->in
-                           : symc_host_payload(host, op->root, op, nbytes)) +
-        offset;
+    const char *in = host->rank == op->root ? own_part(op, op->root)
+                                            : (const char *)symc_host_payload(
+                                                  host, op->root, op, nbytes) +
+                                                  offset;
 
     if (op->out != in)
         memcpy(op->out, in, op->count * op->elem);
@@ -105,16 +111,36 @@ static void put_beside(
     const struct symc_host *host, const struct symc_op *op, size_t nbytes)
 {
     char *beside = symc_host_beside(host, host->rank, op);
-    const char *in = op->in;
     size_t part = op->count * op->elem;
     size_t before = (size_t)host->rank * part, after = before + part;
+    const char *in = op->in;
 
     if (symc_kinds[op->kind].in_parts != SYMC_ALL_PARTS) {
         memcpy(beside, in, nbytes);
-        return;
+    } else if (!op->listed) {
+        memcpy(beside, in, before);
+        memcpy(beside + after, in + after, nbytes - after);
+    } else {
+        for (int r = 0; r < host->size; r++) {
+            if (r != host->rank)
+                memcpy(beside + (size_t)r * part, symc_op_in_at(op, r), part);
+        }
     }
-    memcpy(beside, in, before);
-    memcpy(beside + after, in + after, nbytes - after);
+}
+
+/* A contribution that fits the line: as it is, or put together in there. */
+static const void *put_together(
+    const struct symc_host *host, const struct symc_op *op, char *line)
+{
+    size_t part = op->count * op->elem;
+
+    if (!op->listed || op->lists->ins == NULL ||
+        part * (size_t)host->size > SYMC_PAYLOAD ||
+        op->memory != SYMC_MEMORY_HOST)
+        return op->in;
+    for (int r = 0; r < host->size; r++)
+        memcpy(line + (size_t)r * part, symc_op_in_at(op, r), part);
+    return line;
 }
 
 uint64_t symc_host_one_shot_depth(
@@ -129,10 +155,12 @@ bool symc_host_one_shot_publish(
     struct symc_host *host, const struct symc_op *op)
 {
     struct given given = given_by(host, op, contribution(host, op));
+    char line[SYMC_PAYLOAD];
 
     if (given.beside > 0)
         put_beside(host, op, given.beside);
-    return symc_host_publish(host, op, 0, op->in, given.in_line);
+    return symc_host_publish(
+        host, op, 0, put_together(host, op, line), given.in_line);
 }
 
 symmcoll_status_t symc_host_one_shot_end(
@@ -152,6 +180,7 @@ symmcoll_status_t symc_host_one_shot(
     size_t nbytes = contribution(host, op);
     struct given given = given_by(host, op, nbytes);
     symmcoll_status_t status = SYMMCOLL_OK;
+    char line[SYMC_PAYLOAD];
 
     if (given.beside > 0) {
         status = symc_host_await_room(host, op, SYMC_AREAS);
@@ -159,7 +188,8 @@ symmcoll_status_t symc_host_one_shot(
             put_beside(host, op, given.beside);
     }
     if (status == SYMMCOLL_OK)
-        status = symc_host_synchronise(host, op, 0, op->in, given.in_line);
+        status = symc_host_synchronise(
+            host, op, 0, put_together(host, op, line), given.in_line);
     if (status == SYMMCOLL_OK && nbytes > 0)
         finish(host, op, nbytes);
     return status;

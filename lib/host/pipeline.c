@@ -161,6 +161,7 @@ symmcoll_status_t symc_host_synchronise_staged(
     struct symc_host *host, const struct symc_op *op)
 {
     const struct symc_core *core = host->core;
+    bool uneven = symc_kind_has(op->kind, SYMC_UNEVEN);
     uint32_t flags = 0;
     symmcoll_status_t status;
 
@@ -173,9 +174,15 @@ symmcoll_status_t symc_host_synchronise_staged(
             return status;
         memcpy(symc_host_beside(host, host->rank, op), detail, sizeof(detail));
         flags = SYMC_HEADER_REFUSED;
+    } else if (uneven) {
+        status = symc_host_put_counts(host, op);
+        if (status != SYMMCOLL_OK)
+            return status;
     }
 
     status = symc_host_synchronise(host, op, flags, NULL, 0);
+    if (status == SYMMCOLL_OK && uneven)
+        status = symc_host_compare_counts(host, op);
     if (status != SYMMCOLL_OK || host->reserved)
         return status;
     for (int r = 0; r < host->size; r++)

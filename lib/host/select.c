@@ -42,6 +42,11 @@ static bool copies(const struct symc_kind_info *info)
            info->in_parts == SYMC_ONE_PART;
 }
 
+static bool is_uneven(const struct symc_kind_info *info)
+{
+    return (info->traits & SYMC_UNEVEN) != 0;
+}
+
 static bool exchanges(const struct symc_kind_info *info)
 {
     return (info->traits & SYMC_REDUCES) == 0 &&
@@ -50,6 +55,10 @@ static bool exchanges(const struct symc_kind_info *info)
 
 /* An operation on other memory is compared as a small one, without data. */
 static const struct symc_algorithm algorithms[] = {
+    {.name = "uneven",
+        .help = "counts are compared in pairs; data beside them, or staged",
+        .serves = is_uneven,
+        .run = symc_host_uneven},
     {.name = "one_shot",
         .help = "contributions travel with the header line; one crossing",
         .small_only = true,

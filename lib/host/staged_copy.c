@@ -13,9 +13,9 @@ struct copy {
 static char *place(const struct symc_op *op, int rank, size_t offset)
 {
     bool parts = symc_kinds[op->kind].out_parts == SYMC_ALL_PARTS;
-    size_t first = parts ? (size_t)rank * op->count : 0;
 
-    return (char *)op->out + (first + offset) * op->elem;
+    return (parts ? symc_op_out_at(op, rank) : (char *)op->out) +
+           offset * op->elem;
 }
 
 static void stage(struct symc_host *host, const struct symc_op *op,

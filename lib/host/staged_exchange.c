@@ -1,36 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * scatter and all_to_all through staging: in each round a rank stages a piece
- * of every other rank's part, and copies its own pieces from the slots of the
- * others.
+ * scatter and all forms of all_to_all through staging: in each round a rank
+ * stages a piece of every other rank's part, and copies its own pieces from the
+ * slots of the others.  Who passes the same elements to all (an all_gather whose
+ * parts are not alike) stages them once.
  *
  * Bytes a rank moves for a buffer of n in all_to_all, W ranks: it stages
  * (W-1)/W n, copies as much out of the peers' slots, and n/W from its own input
  * to its result.  Two transfers a chunk and one wait for each peer.  In a
- * scatter the root alone stages, and each other rank copies n/W.
+ * scatter the root alone stages, and each other rank copies n/W.  Parts that are
+ * not alike take as many rounds as the largest.
  */
 #include "host/host.h"
 
 struct exchange {
     bool streaming;
-    size_t step; /* elements of one rank's piece in a slot */
+    bool shared;  /* the same elements go to all ranks */
+    size_t step;  /* elements of a piece */
+    size_t pitch; /* bytes from a rank's piece in a slot to the next one's */
 };
 
-/* A part of a rank's input; of its result where that has all parts. */
-static const char *in_part(
-    const struct symc_op *op, int part, const struct symc_round *round)
+static void keep_own(struct symc_host *host, const struct symc_op *op,
+    const struct symc_round *round, const struct exchange *exchange)
 {
-    return (const char *)op->in +
-           ((size_t)part * op->count + round->offset) * op->elem;
-}
+    const struct symc_host_part *part = &host->parts[host->rank];
+    size_t at = round->offset * op->elem;
+    size_t count = symc_host_piece_of(round, part->in_count, exchange->step);
 
-static char *out_part(
-    const struct symc_op *op, int part, const struct symc_round *round)
-{
-    bool parts = symc_kinds[op->kind].out_parts == SYMC_ALL_PARTS;
-    size_t first = parts ? (size_t)part * op->count : 0;
-
-    return (char *)op->out + (first + round->offset) * op->elem;
+    if (count > 0 && part->out != part->in)
+        symc_copy(part->out + at, part->in + at, count * op->elem,
+            exchange->streaming);
 }
 
 /* Stage the pieces of the others, and copy the own one: it needs no slot. */
@@ -39,53 +38,79 @@ static void stage(struct symc_host *host, const struct symc_op *op,
 {
     const struct exchange *exchange = context;
     char *slot = symc_host_staged(host, host->rank, round);
-    size_t nbytes = round->count * op->elem;
 
     for (int r = 0; r < host->size; r++) {
-        const char *in = in_part(op, r, round);
-        char *own = out_part(op, r, round);
+        const struct symc_host_part *part = &host->parts[r];
+        size_t count =
+            symc_host_piece_of(round, part->in_count, exchange->step);
 
-        if (r != host->rank)
-            symc_copy(slot + (size_t)r * exchange->step * op->elem, in, nbytes,
-                false);
-        else if (own != in)
-            symc_copy(own, in, nbytes, exchange->streaming);
+        if (r != host->rank && count > 0)
+            symc_copy(slot + (size_t)r * exchange->pitch,
+                part->in + round->offset * op->elem, count * op->elem, false);
+        if (r != host->rank && exchange->shared)
+            break;
     }
+    keep_own(host, op, round, exchange);
 }
 
 static void collect(struct symc_host *host, const struct symc_op *op,
     const struct symc_round *round, int peer, void *context)
 {
     const struct exchange *exchange = context;
+    const struct symc_host_part *part = &host->parts[peer];
+    size_t count = symc_host_piece_of(round, part->out_count, exchange->step);
 
-    symc_copy(out_part(op, peer, round),
-        symc_host_staged(host, peer, round) +
-            (size_t)host->rank * exchange->step * op->elem,
-        round->count * op->elem, exchange->streaming);
+    if (count > 0)
+        symc_copy(part->out + round->offset * op->elem,
+            symc_host_staged(host, peer, round) +
+                (size_t)host->rank * exchange->pitch,
+            count * op->elem, exchange->streaming);
 }
 
-symmcoll_status_t symc_host_staged_exchange(
+/* Bytes of this rank's result. */
+static size_t result_nbytes(
+    const struct symc_host *host, const struct symc_op *op)
+{
+    size_t count = 0;
+
+    for (int r = 0; r < host->size; r++)
+        count += host->parts[r].out_count;
+    return count * op->elem;
+}
+
+symmcoll_status_t symc_host_exchange(
     struct symc_host *host, const struct symc_op *op)
 {
     bool rooted = symc_kind_has(op->kind, SYMC_FROM_ROOT);
     bool is_root = op->root == host->rank;
-    struct exchange exchange = {.streaming = false};
-    struct symc_pipeline pipeline = {.total = op->count,
+    bool shared = symc_kinds[op->kind].in_parts != SYMC_ALL_PARTS;
+    size_t step =
+        shared ? host->chunk / op->elem : symc_host_piece(host, op->elem);
+    struct exchange exchange = {
+        .streaming = result_nbytes(host, op) >= host->settings.stream_min,
+        .shared = shared,
+        .step = step,
+        .pitch = shared ? 0 : step * op->elem};
+    struct symc_pipeline pipeline = {.total = symc_host_most(host, op),
+        .step = step,
         .context = &exchange,
         .stage = !rooted || is_root ? stage : NULL,
         .collect = !rooted || !is_root ? collect : NULL,
         .from = rooted ? op->root : -1,
         .gathers = true};
-    symmcoll_status_t status = symc_host_synchronise_staged(host, op);
+    symmcoll_status_t status = symc_host_pipeline(host, op, &pipeline);
 
-    if (status == SYMMCOLL_OK) {
-        exchange.streaming =
-            symc_op_out_nbytes(op, host->size) >= host->settings.stream_min;
-        exchange.step = symc_host_piece(host, op->elem);
-        pipeline.step = exchange.step;
-        status = symc_host_pipeline(host, op, &pipeline);
-    }
     if (exchange.streaming)
         symc_stream_fence();
     return status;
+}
+
+symmcoll_status_t symc_host_staged_exchange(
+    struct symc_host *host, const struct symc_op *op)
+{
+    symmcoll_status_t status;
+
+    symc_host_find_parts(host, op);
+    status = symc_host_synchronise_staged(host, op);
+    return status == SYMMCOLL_OK ? symc_host_exchange(host, op) : status;
 }

@@ -2,7 +2,8 @@
 /*
  * reduce_scatter through staging: in each round a rank stages a piece of every
  * other rank's part and sums the pieces of its own.  One copy and one sum of
- * everything, two transfers a chunk.
+ * everything, two transfers a chunk.  Parts that are not alike take as many
+ * rounds as the largest.
  */
 #include "host/host.h"
 
@@ -19,12 +20,12 @@ static void stage(struct symc_host *host, const struct symc_op *op,
     char *slot = symc_host_staged(host, host->rank, round);
 
     for (int r = 0; r < host->size; r++) {
-        const char *in = (const char *)op->in +
-                         ((size_t)r * op->count + round->offset) * op->elem;
+        const struct symc_host_part *part = &host->parts[r];
+        size_t count = symc_host_piece_of(round, part->in_count, scatter->step);
 
-        if (r != host->rank)
-            symc_copy(slot + (size_t)r * scatter->step * op->elem, in,
-                round->count * op->elem, false);
+        if (r != host->rank && count > 0)
+            symc_copy(slot + (size_t)r * scatter->step * op->elem,
+                part->in + round->offset * op->elem, count * op->elem, false);
     }
 }
 
@@ -32,37 +33,47 @@ static void combine(struct symc_host *host, const struct symc_op *op,
     const struct symc_round *round, void *context)
 {
     const struct scatter *scatter = context;
-    size_t mine = (size_t)host->rank;
+    const struct symc_host_part *mine = &host->parts[host->rank];
+    size_t at = round->offset * op->elem;
+    size_t count = symc_host_piece_of(round, mine->in_count, scatter->step);
 
+    if (count == 0)
+        return;
     for (int r = 0; r < host->size; r++)
         host->sources[r] =
-            r == host->rank ? (const char *)op->in +
-                                  (mine * op->count + round->offset) * op->elem
+            r == host->rank ? mine->in + at
                             : symc_host_staged(host, r, round) +
-                                  mine * scatter->step * op->elem;
-    symc_reduce(&scatter->reduction, (char *)op->out + round->offset * op->elem,
-        NULL, host->sources, host->size, round->count, scatter->streaming);
+                                  (size_t)host->rank * scatter->step * op->elem;
+    symc_reduce(&scatter->reduction, (char *)op->out + at, NULL, host->sources,
+        host->size, count, scatter->streaming);
+}
+
+symmcoll_status_t symc_host_scatter_sums(
+    struct symc_host *host, const struct symc_op *op)
+{
+    size_t mine = host->parts[host->rank].out_count * op->elem;
+    struct scatter scatter = {.reduction = symc_host_reduction(host, op),
+        .streaming = mine >= host->settings.stream_min,
+        .step = symc_host_piece(host, op->elem)};
+    struct symc_pipeline pipeline = {.total = symc_host_most(host, op),
+        .step = scatter.step,
+        .context = &scatter,
+        .stage = stage,
+        .combine = combine,
+        .from = -1};
+    symmcoll_status_t status = symc_host_pipeline(host, op, &pipeline);
+
+    if (scatter.streaming)
+        symc_stream_fence();
+    return status;
 }
 
 symmcoll_status_t symc_host_staged_scatter(
     struct symc_host *host, const struct symc_op *op)
 {
-    struct scatter scatter = {.streaming = false};
-    struct symc_pipeline pipeline = {.total = op->count,
-        .context = &scatter,
-        .stage = stage,
-        .combine = combine,
-        .from = -1};
-    symmcoll_status_t status = symc_host_synchronise_staged(host, op);
+    symmcoll_status_t status;
 
-    if (status == SYMMCOLL_OK) {
-        scatter.reduction = symc_host_reduction(host, op);
-        scatter.streaming = op->count * op->elem >= host->settings.stream_min;
-        scatter.step = symc_host_piece(host, op->elem);
-        pipeline.step = scatter.step;
-        status = symc_host_pipeline(host, op, &pipeline);
-    }
-    if (scatter.streaming)
-        symc_stream_fence();
-    return status;
+    symc_host_find_parts(host, op);
+    status = symc_host_synchronise_staged(host, op);
+    return status == SYMMCOLL_OK ? symc_host_scatter_sums(host, op) : status;
 }

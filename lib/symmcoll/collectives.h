@@ -137,6 +137,26 @@ symmcoll_status_t symmcoll_all_to_all(struct symmcoll_group *group, void *out,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
+ * The same with parts of any size: each rank sends in_splits[r] elements to rank
+ * r and receives out_splits[r] from it, each part after that of the rank before
+ * it.
+ * out_count   elements of out and of in, which do not overlap
+ * in_count
+ * out_splits  as many as the group has ranks, with that sum; 0 is valid; NULL:
+ * in_splits   equal parts.  The library's until the operation has ended
+ * What rank i sends to rank j is what rank j expects of rank i.  Where it is not
+ * all ranks get MISMATCH, which names both ranks and both numbers, and no buffer
+ * is touched.
+ * Source: torch.distributed.all_to_all_single.
+ * Manual: symmcoll_all_to_all(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_all_to_all_v(struct symmcoll_group *group, void *out,
+    size_t out_count, const size_t *out_splits, const void *in, size_t in_count,
+    const size_t *in_splits, enum symmcoll_dtype dtype,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
+
+/*
  * Return when every rank has called it.
  * Source: torch.distributed.barrier.         Manual: symmcoll_barrier(3).
  */

@@ -65,6 +65,19 @@ static bool is_pair(const struct symc_trace_copy *entry)
     return symc_kind_has((enum symc_kind)entry->kind, SYMC_PAIR);
 }
 
+/* One side of an uneven operation.  Of parts that are not alike the record has
+ * the sum alone. */
+static struct shapes find_uneven(const struct symc_trace_copy *entry,
+    unsigned int parts, uint32_t size, uint64_t total)
+{
+    uint64_t elements = total & ~SYMC_TRACE_UNLIKE;
+
+    if (parts != SYMC_ALL_PARTS || size == 0 || elements != total ||
+        !symc_kind_has((enum symc_kind)entry->kind, SYMC_LIST))
+        return (struct shapes){1, elements};
+    return (struct shapes){size, elements / size};
+}
+
 /* One of the two buffers of an operation.  A barrier is recorded as what it is
  * in torch.distributed, an all_reduce of one element. */
 static struct shapes find_shapes(const struct symc_trace_copy *entry,
@@ -208,6 +221,12 @@ static void put_entry(struct dump *dump, const struct symc_trace_copy *entry)
         memset(&group, 0, sizeof(group));
     input = find_shapes(entry, symc_kinds[entry->kind].in_parts, &group);
     output = find_shapes(entry, symc_kinds[entry->kind].out_parts, &group);
+    if (symc_kind_has((enum symc_kind)entry->kind, SYMC_UNEVEN)) {
+        input = find_uneven(
+            entry, symc_kinds[entry->kind].in_parts, group.size, entry->count);
+        output = find_uneven(entry, symc_kinds[entry->kind].out_parts,
+            group.size, entry->out_count);
+    }
     symc_emit_open(&dump->emit, SYMC_EMIT_MAP);
     put_identity(dump, entry, &group);
     put_times(dump, entry);

@@ -171,6 +171,15 @@ static struct symc_trace_entry *claim(
     return NULL;
 }
 
+static void put_totals(
+    struct symc_trace_entry *entry, const struct symc_lists *lists)
+{
+    PUT(entry->count,
+        lists->in_total | (lists->in_unlike ? SYMC_TRACE_UNLIKE : 0));
+    PUT(entry->out_count,
+        lists->out_total | (lists->out_unlike ? SYMC_TRACE_UNLIKE : 0));
+}
+
 struct symc_trace_entry *symc_trace_start(
     const struct symc_trace_writer *writer, int group, const struct symc_op *op)
 {
@@ -196,6 +205,8 @@ struct symc_trace_entry *symc_trace_start(
     PUT(entry->created, op->issued != 0 ? op->issued : now);
     PUT(entry->started, now);
     PUT(entry->count, op->count);
+    if (__builtin_expect(symc_kind_has(op->kind, SYMC_UNEVEN), 0))
+        put_totals(entry, op->lists);
     PUT(entry->kind, (uint8_t)op->kind);
     PUT(entry->dtype, (uint8_t)op->dtype);
     PUT(entry->op, (uint8_t)op->op);

@@ -34,6 +34,8 @@ enum symc_trace_state {
     SYMC_TRACE_FAILED = 3 /* ended with an error: retired, not completed */
 };
 
+#define SYMC_TRACE_UNLIKE (UINT64_C(1) << 63)
+
 /* One operation; a small collective writes the first two cache lines only. */
 struct symc_trace_entry {
     /* 0: never used; 2 * record_id + 1 while it is written, + 2 after. */
@@ -55,6 +57,9 @@ struct symc_trace_entry {
     uint64_t thread_id;
     char label[SYMC_LABEL_MAX];
     uint64_t other; /* latest number of the counter that seq is not of */
+    /* Of an uneven one, whose count is all it passes: all that it expects.  The
+     * highest bit of either: the parts of a list are not alike. */
+    uint64_t out_count;
 };
 
 /* A group (pg_config and pg_status); the three numbers of pg_status are those

@@ -63,6 +63,7 @@ static void copy_fields(
     copy->created = GET(entry->created);
     copy->started = GET(entry->started);
     copy->count = GET(entry->count);
+    copy->out_count = GET(entry->out_count);
     copy->timeout_ns = GET(entry->timeout_ns);
     copy->thread_id = GET(entry->thread_id);
     copy->kind = GET(entry->kind);

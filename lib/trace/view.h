@@ -30,6 +30,7 @@ struct symc_trace_copy {
     uint64_t started;
     uint64_t completed;
     uint64_t count;
+    uint64_t out_count;
     int64_t timeout_ns;
     uint64_t thread_id;
     unsigned int kind;  /* an enum symc_kind */

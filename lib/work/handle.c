@@ -74,6 +74,10 @@ struct symmcoll_work *symc_work_create(
     work->issued = false;
     work->detail[0] = '\0';
     work->op = *op;
+    if (__builtin_expect(op->listed, 0)) {
+        work->lists = *op->lists;
+        work->op.lists = &work->lists;
+    }
     atomic_init(&work->callbacks, NULL);
     atomic_init(&work->ended, 0);
     atomic_init(&work->seq, 0);

@@ -26,6 +26,7 @@ struct symmcoll_work {
     symmcoll_status_t status;
     bool issued; /* was not queued; does not change */
     struct symc_op op;
+    struct symc_lists lists; /* of an op that has some */
 
     /* What a spare keeps. */
     struct symc_doorbell doorbell; /* for those who wait */

@@ -313,6 +313,9 @@ static symmcoll_status_t start(
     if (op->dtype != SYMMCOLL_FLOAT32)
         return fake->core->fail(
             SYMMCOLL_ERR_UNSUPPORTED, "%s: fake has float32", info->name);
+    if ((info->traits & SYMC_UNEVEN) != 0)
+        return fake->core->fail(
+            SYMMCOLL_ERR_UNSUPPORTED, "%s: fake has equal parts", info->name);
     atomic_store(&fake_control.stream, op->stream);
     atomic_fetch_add(&fake_control.started, 1);
     fake->op = *op;

@@ -258,6 +258,29 @@ static int type_that_it_has_not(struct symmcoll_group *group, int rank)
            say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "after it");
 }
 
+/* The counts are compared as of host memory, then all are refused alike. */
+static int counts_that_it_has_not(struct symmcoll_group *group, int rank)
+{
+    float *at = device(rank);
+    size_t size = (size_t)symmcoll_group_size(group);
+    size_t in[8], out[8];
+
+    for (size_t r = 0; r < size; r++)
+        in[r] = out[r] = 2;
+    out[0] += rank == 1;
+    return ended(symmcoll_all_to_all_v(group, at + 64, 2 * size + (rank == 1),
+                     out, at, 2 * size, in, F32, NULL, NULL),
+               SYMMCOLL_ERR_MISMATCH,
+               "rank 0 passed 2 elements for rank 1, which expected 3") &&
+           ended(symmcoll_all_to_all_v(group, at + 64, 2 * size, NULL, at,
+                     2 * size, in, F32, NULL, NULL),
+               SYMMCOLL_ERR_UNSUPPORTED, "all_to_all_v: fake has equal") &&
+           ended(symmcoll_all_to_all_v(group, (float[8]){0}, size, NULL, at,
+                     size, NULL, F32, NULL, NULL),
+               SYMMCOLL_ERR_INVALID, "expected all buffers in one memory") &&
+           say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "after it");
+}
+
 /* ---- pairs ---- */
 
 static symmcoll_status_t run_pair(struct symmcoll_group *group,
@@ -382,6 +405,7 @@ int main(void)
     on_both(2, two_memories_in_one_call, "out and in are in one memory");
     on_both(
         2, type_that_it_has_not, "an operation that all lack fails nothing");
+    on_both(3, counts_that_it_has_not, "counts of each pair are compared");
     test_settings();
     return done_testing();
 }

@@ -29,8 +29,11 @@ static int has_names(const struct symc_kind_info *info, int kind)
     if (info->name == NULL || info->trace == NULL)
         return 0;
     for (int other = 1; other < kind; other++) {
+        bool both = strcmp(info->trace, symc_kinds[other].trace) == 0;
+
+        /* torch.distributed has one name of all forms of all_to_all. */
         if (strcmp(info->name, symc_kinds[other].name) == 0 ||
-            strcmp(info->trace, symc_kinds[other].trace) == 0)
+            (both && strcmp(info->trace, "all_to_all") != 0))
             return 0;
     }
     return strcmp(symc_kind_name((enum symc_kind)kind), info->name) == 0;
@@ -73,8 +76,9 @@ static int compares_what_it_reads(const struct symc_kind_info *info, int kind)
     bool reduces = (info->traits & SYMC_REDUCES) != 0;
     bool moves =
         info->in_parts != SYMC_NO_PART || info->out_parts != SYMC_NO_PART;
-    unsigned int moved =
-        SYMC_COMPARE_COUNT | SYMC_COMPARE_DTYPE | SYMC_COMPARE_MEMORY;
+    bool uneven = (info->traits & SYMC_UNEVEN) != 0;
+    unsigned int moved = (uneven ? 0 : SYMC_COMPARE_COUNT) |
+                         SYMC_COMPARE_DTYPE | SYMC_COMPARE_MEMORY;
 
     (void)kind;
     return reduces == ((info->compared & SYMC_COMPARE_OP) != 0) &&

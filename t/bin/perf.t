@@ -75,7 +75,7 @@ is "$("$perf" -V)" "$("$perf" --version)" '-V is the same'
 
 # ---- results ----
 
-moving='all_gather,broadcast,gather,scatter,all_to_all,barrier'
+moving='all_gather,broadcast,gather,scatter,all_to_all,all_to_all_v,barrier'
 reducing='all_reduce,reduce,reduce_scatter'
 in_place='all_reduce_in_place,reduce_in_place,reduce_scatter_in_place'
 in_place=$in_place,all_gather_in_place

@@ -163,6 +163,42 @@ static void refuse_options(struct bench *bench)
     }
 }
 
+static void refuse_splits(struct bench *bench)
+{
+    struct symmcoll_group *g = bench->group;
+    float *b = bench->buf, *c = b + 32;
+    static const size_t two[] = {2, 2, 2}, one[] = {1, 1, 2};
+    static const size_t huge[] = {SIZE_MAX, 2, 3};
+    size_t other[] = {2, 2, 2};
+
+    other[bench->rank] = 3;
+    INVALID(symmcoll_all_to_all_v(NULL, b, 6, two, c, 6, two, F32, NULL, NULL),
+        "group");
+    INVALID(symmcoll_all_to_all_v(g, b, 6, two, c, 6, one, F32, NULL, NULL),
+        "in_splits with a sum of 6, found 4");
+    INVALID(symmcoll_all_to_all_v(g, b, 5, two, c, 6, two, F32, NULL, NULL),
+        "out_splits with a sum of 5, found 6");
+    INVALID(symmcoll_all_to_all_v(g, b, 7, NULL, c, 6, two, F32, NULL, NULL),
+        "that 3 ranks divide, found NULL and 7");
+    INVALID(symmcoll_all_to_all_v(g, b, 6, NULL, c, 4, NULL, F32, NULL, NULL),
+        "that 3 ranks divide, found NULL and 4");
+    INVALID(symmcoll_all_to_all_v(g, b, 6, two, c, 4, huge, F32, NULL, NULL),
+        "more bytes");
+    INVALID(symmcoll_all_to_all_v(g, b, 7, other, c, 6, two, F32, NULL, NULL),
+        "of this rank's part for itself, found 3 in out and 2 in in");
+    INVALID(symmcoll_all_to_all_v(g, NULL, 6, two, c, 6, two, F32, NULL, NULL),
+        "out of 24 bytes, found NULL");
+    INVALID(symmcoll_all_to_all_v(g, b, 6, two, NULL, 6, two, F32, NULL, NULL),
+        "in of 24 bytes, found NULL");
+    INVALID(symmcoll_all_to_all_v(g, b, 6, two, b, 6, two, F32, NULL, NULL),
+        "out and in apart, found");
+    INVALID(symmcoll_all_to_all_v(g, b, 6, two, b + 5, 6, two, F32, NULL, NULL),
+        "out and in apart, found");
+    INVALID(symmcoll_all_to_all_v(g, b, 6, two, c, 6, two,
+                (enum symmcoll_dtype)SYMMCOLL_DTYPE_COUNT, NULL, NULL),
+        "found 20");
+}
+
 /* No operation is taken for a type that has it not. */
 static void refuse_undefined(struct bench *bench)
 {
@@ -243,6 +279,11 @@ static int options(struct symmcoll_group *group, int rank)
     return run_refusals(group, rank, refuse_options);
 }
 
+static int splits(struct symmcoll_group *group, int rank)
+{
+    return run_refusals(group, rank, refuse_splits);
+}
+
 static int undefined(struct symmcoll_group *group, int rank)
 {
     return run_refusals(group, rank, refuse_undefined);
@@ -257,6 +298,7 @@ int main(void)
     both_run(3, numbers,
         "a number that is no type, operation, root or count is "
         "INVALID");
+    both_run(3, splits, "splits that do not fit their buffers are INVALID");
     both_run(3, options, "options of the wrong size or with a NaN are INVALID");
     both_run(2, undefined,
         "an operation not defined for the type is "

@@ -14,7 +14,8 @@
 
 enum operation {
     SCATTER,
-    ALL_TO_ALL
+    ALL_TO_ALL,
+    ALL_TO_ALL_V
 };
 
 static symmcoll_status_t exchange(
@@ -24,6 +25,9 @@ static symmcoll_status_t exchange(
     case SCATTER:
         return symmcoll_scatter(
             self->group, out, in, COUNT, SYMMCOLL_FLOAT32, 0, NULL, NULL);
+    case ALL_TO_ALL_V:
+        return symmcoll_all_to_all_v(self->group, out, SIZE * COUNT, NULL, in,
+            SIZE * COUNT, NULL, SYMMCOLL_FLOAT32, NULL, NULL);
     default:
         return symmcoll_all_to_all(
             self->group, out, in, COUNT, SYMMCOLL_FLOAT32, NULL, NULL);
@@ -81,10 +85,12 @@ static bool is_known(enum operation which)
 
 int main(void)
 {
-    plan(2);
+    plan(3);
     faults_begin();
     ok(is_known(SCATTER), "a death in the middle of a scatter is known");
     ok(is_known(ALL_TO_ALL), "a death in the middle of an all_to_all is known");
+    ok(is_known(ALL_TO_ALL_V),
+        "a death in the middle of an all_to_all with splits is known");
     faults_end();
     return done_testing();
 }

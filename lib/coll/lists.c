@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The checks of forms with lists of buffers, or with a count for each rank.
+ */
+#include "coll/coll.h"
+
+#include <stdio.h>
+
+/* One side of an operation: its input or its output. */
+struct side {
+    const char *name;        /* of the buffer: "in" */
+    bool parts;              /* one for each rank */
+    const void *const *list; /* of the parts; NULL: they are in one buffer */
+    const void *buffer;      /* which this is */
+    const size_t *counts;    /* of the parts; NULL: each has `count` */
+    size_t count;            /* of a part, or of the buffer that has none */
+    size_t total;
+    bool unlike;
+};
+
+/* Stretches of memory of a side. */
+static int count_ranges(const struct side *side, int size)
+{
+    return side->list != NULL ? size : 1;
+}
+
+static const char *range_at(
+    const struct side *side, int index, size_t elem, size_t *nbytes)
+{
+    if (side->list == NULL) {
+        *nbytes = side->total * elem;
+        return side->buffer;
+    }
+    *nbytes = (side->counts != NULL ? side->counts[index] : side->count) * elem;
+    return side->list[index];
+}
+
+/* Add up the counts; a buffer with parts has a count that this is to be. */
+static symmcoll_status_t add_up(
+    const struct symc_op *op, struct side *side, int size)
+{
+    size_t sum = 0;
+    bool fits = true;
+
+    if (!side->parts) {
+        side->total = side->count;
+        return SYMMCOLL_OK;
+    }
+    if (side->counts == NULL && side->list == NULL &&
+        side->total % (size_t)size)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected %s_splits, or a count of %s that %d ranks divide, "
+            "found NULL and %zu",
+            symc_kind_name(op->kind), side->name, side->name, size,
+            side->total);
+    if (side->counts == NULL && side->list == NULL)
+        side->count = side->total / (size_t)size;
+    for (int r = 0; r < size; r++) {
+        size_t count = side->counts != NULL ? side->counts[r] : side->count;
+
+        fits = fits && !__builtin_add_overflow(sum, count, &sum);
+        side->unlike =
+            side->unlike || (side->counts != NULL && count != side->counts[0]);
+    }
+    if (!fits || sum > PTRDIFF_MAX / op->elem)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: the parts of %s are more bytes than memory has",
+            symc_kind_name(op->kind), side->name);
+    if (side->list == NULL && sum != side->total)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected %s_splits with a sum of %zu, found %zu",
+            symc_kind_name(op->kind), side->name, side->total, sum);
+    side->total = sum;
+    return SYMMCOLL_OK;
+}
+
+/* What holds elements is there. */
+static symmcoll_status_t check_present(
+    const struct symc_op *op, const struct side *side, int size)
+{
+    for (int i = 0; i < count_ranges(side, size); i++) {
+        size_t nbytes;
+        char text[32] = "";
+
+        if (range_at(side, i, op->elem, &nbytes) != NULL || nbytes == 0)
+            continue;
+        if (side->list != NULL)
+            snprintf(text, sizeof(text), "s[%d]", i);
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected %s%s of %zu bytes, found NULL",
+            symc_kind_name(op->kind), side->name, text, nbytes);
+    }
+    return SYMMCOLL_OK;
+}
+
+static bool overlap(
+    const char *a, size_t a_nbytes, const char *b, size_t b_nbytes)
+{
+    return a_nbytes > 0 && b_nbytes > 0 &&
+           (uintptr_t)a < (uintptr_t)b + b_nbytes &&
+           (uintptr_t)b < (uintptr_t)a + a_nbytes;
+}
+
+/* The stretch from the first to the last byte of a side. */
+static uintptr_t find_bounds(
+    const struct side *side, int size, size_t elem, uintptr_t *end)
+{
+    uintptr_t low = UINTPTR_MAX;
+
+    *end = 0;
+    for (int i = 0; i < count_ranges(side, size); i++) {
+        size_t nbytes;
+        uintptr_t at = (uintptr_t)range_at(side, i, elem, &nbytes);
+
+        if (nbytes == 0)
+            continue;
+        low = at < low ? at : low;
+        *end = at + nbytes > *end ? at + nbytes : *end;
+    }
+    return low;
+}
+
+/* No part of the result overlaps another one. */
+static symmcoll_status_t check_result(
+    const struct symc_op *op, const struct side *out, int size)
+{
+    uintptr_t low = UINTPTR_MAX, high = 0;
+
+    for (int i = 0; i < count_ranges(out, size); i++) {
+        size_t nbytes, other_nbytes;
+        const char *at = range_at(out, i, op->elem, &nbytes);
+        bool apart = (uintptr_t)at >= high || (uintptr_t)at + nbytes <= low;
+
+        for (int j = 0; j < i && !apart; j++) {
+            const char *other = range_at(out, j, op->elem, &other_nbytes);
+
+            if (overlap(at, nbytes, other, other_nbytes))
+                return symc_fail(SYMMCOLL_ERR_INVALID,
+                    "%s: expected buffers apart, found outs[%d] and outs[%d] "
+                    "overlapping",
+                    symc_kind_name(op->kind), j, i);
+        }
+        if (nbytes == 0)
+            continue;
+        low = (uintptr_t)at < low ? (uintptr_t)at : low;
+        high = (uintptr_t)at + nbytes > high ? (uintptr_t)at + nbytes : high;
+    }
+    return SYMMCOLL_OK;
+}
+
+/* Nor does it overlap the input, but in place: the one part of a side is this
+ * rank's part of the other. */
+static symmcoll_status_t check_apart(const struct symc_op *op,
+    const struct side *out, const struct side *in, int rank, int size)
+{
+    uintptr_t out_end, in_end;
+    uintptr_t out_low = find_bounds(out, size, op->elem, &out_end);
+    uintptr_t in_low = find_bounds(in, size, op->elem, &in_end);
+    bool may_be_in_place = out->parts != in->parts;
+
+    if (out_low >= in_end || in_low >= out_end)
+        return SYMMCOLL_OK;
+    for (int i = 0; i < count_ranges(out, size); i++) {
+        for (int j = 0; j < count_ranges(in, size); j++) {
+            size_t out_nbytes, in_nbytes;
+            const char *to = range_at(out, i, op->elem, &out_nbytes);
+            const char *from = range_at(in, j, op->elem, &in_nbytes);
+            bool own = (out->parts ? i : j) == rank && to == from;
+
+            if ((may_be_in_place && own) ||
+                !overlap(to, out_nbytes, from, in_nbytes))
+                continue;
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "%s: expected out and in apart%s, found out %d and in %d "
+                "overlapping",
+                symc_kind_name(op->kind),
+                may_be_in_place ? ", or equal where they are this rank's part"
+                                : "",
+                i, j);
+        }
+    }
+    return SYMMCOLL_OK;
+}
+
+/* All parts are in one memory, which is the operation's. */
+static symmcoll_status_t find_memory(
+    struct symmcoll_group *group, struct symc_op *op, const struct side *sides)
+{
+    const struct symc_registry *registry = &group->world->registry;
+    bool found = false;
+
+    for (int s = 0; s < 2; s++) {
+        for (int i = 0; i < count_ranges(&sides[s], group->size); i++) {
+            size_t nbytes;
+            const void *at = range_at(&sides[s], i, op->elem, &nbytes);
+            int16_t device;
+            enum symc_memory memory;
+
+            if (nbytes == 0)
+                continue;
+            memory = symc_registry_find(registry, at, &device);
+            if (found && (memory != op->memory || device != op->device))
+                return symc_fail(SYMMCOLL_ERR_INVALID,
+                    "%s: expected all buffers in one memory, found %s of "
+                    "device %d and %s of device %d",
+                    symc_kind_name(op->kind), symc_memory_name(op->memory),
+                    op->device, symc_memory_name(memory), device);
+            op->memory = (uint8_t)memory;
+            op->device = device;
+            found = true;
+        }
+    }
+    return SYMMCOLL_OK;
+}
+
+/* The sides, with what this rank does not use of them empty. */
+static void take_sides(const struct symmcoll_group *group,
+    const struct symc_op *op, struct side *out, struct side *in)
+{
+    const struct symc_kind_info *info = &symc_kinds[op->kind];
+    const struct symc_lists *lists = op->lists;
+
+    *out = (struct side){.name = "out",
+        .parts = info->out_parts == SYMC_ALL_PARTS,
+        .list = (const void *const *)lists->outs,
+        .buffer = op->out,
+        .counts = lists->out_counts,
+        .count = lists->out_count,
+        .total = lists->out_total};
+    *in = (struct side){.name = "in",
+        .parts = info->in_parts == SYMC_ALL_PARTS,
+        .list = lists->ins,
+        .buffer = op->in,
+        .counts = lists->in_counts,
+        .count = lists->in_count,
+        .total = lists->in_total};
+    (void)group;
+}
+
+symmcoll_status_t symc_coll_check_lists(
+    struct symmcoll_group *group, struct symc_op *op)
+{
+    struct symc_lists *lists = op->lists;
+    struct side sides[2];
+    struct side *out = &sides[0], *in = &sides[1];
+    symmcoll_status_t status;
+
+    if (symc_kind_has(op->kind, SYMC_ROOTED) && op->root != group->rank)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a list on rank %d, the root, alone, found one on "
+            "rank %d",
+            symc_kind_name(op->kind), op->root, group->rank);
+    take_sides(group, op, out, in);
+    status = add_up(op, out, group->size);
+    if (status == SYMMCOLL_OK)
+        status = add_up(op, in, group->size);
+    if (status == SYMMCOLL_OK)
+        status = check_present(op, out, group->size);
+    if (status == SYMMCOLL_OK)
+        status = check_present(op, in, group->size);
+    if (status != SYMMCOLL_OK)
+        return status;
+    lists->out_count = out->count;
+    lists->in_count = in->count;
+    lists->out_total = out->total;
+    lists->in_total = in->total;
+    lists->out_unlike = out->unlike;
+    lists->in_unlike = in->unlike;
+    if (symc_op_in_count(op, group->rank) != symc_op_out_count(op, group->rank))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected equal counts of this rank's part for itself, found "
+            "%zu in out and %zu in in",
+            symc_kind_name(op->kind), symc_op_out_count(op, group->rank),
+            symc_op_in_count(op, group->rank));
+    status = check_result(op, out, group->size);
+    if (status == SYMMCOLL_OK)
+        status = check_apart(op, out, in, group->rank, group->size);
+    if (status == SYMMCOLL_OK && group->world->registry.finds)
+        status = find_memory(group, op, sides);
+    return status;
+}

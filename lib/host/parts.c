@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where the parts of an operation are and how many elements they have, in one
+ * table for all forms: one buffer with parts that are alike or not, or a list of
+ * buffers.
+ */
+#include "host/host.h"
+
+void symc_host_find_parts(struct symc_host *host, const struct symc_op *op)
+{
+    const struct symc_kind_info *info = &symc_kinds[op->kind];
+    const struct symc_lists *lists = op->listed ? op->lists : NULL;
+    const char *in = op->in;
+    char *out = op->out;
+
+    for (int r = 0; r < host->size; r++) {
+        struct symc_host_part *part = &host->parts[r];
+
+        part->in_count = symc_op_in_count(op, r);
+        part->out_count = symc_op_out_count(op, r);
+        part->in = lists != NULL && lists->ins != NULL ? lists->ins[r] : in;
+        part->out = lists != NULL && lists->outs != NULL ? lists->outs[r] : out;
+        /* A rank that is not the root may have no buffer. */
+        if (info->in_parts == SYMC_ALL_PARTS && in != NULL)
+            in += part->in_count * op->elem;
+        if (info->out_parts == SYMC_ALL_PARTS && out != NULL)
+            out += part->out_count * op->elem;
+    }
+}
