@@ -109,6 +109,7 @@ static symmcoll_status_t finalize(struct symmcoll_world *world)
     status = symc_groups_drain(world);
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     symc_callbacks_stop(&world->origin->callbacks);
+    symc_world_end_extensions(world);
     while (world->groups != NULL) { /* the newest first, the world's last */
         closed = symc_group_end(world->groups);
         if (status == SYMMCOLL_OK && closed != SYMMCOLL_OK) {

@@ -14,7 +14,8 @@ SYMMCOLL_BEGIN_DECLS
 
 enum symmcoll_device {
     SYMMCOLL_HOST = 0,
-    SYMMCOLL_CUDA = 1
+    SYMMCOLL_CUDA = 1,
+    SYMMCOLL_META = 2 /* a shape without memory, for functional calls */
 };
 
 /*

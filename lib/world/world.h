@@ -57,6 +57,14 @@ struct symc_group_part {
     size_t nbytes;
 };
 
+/* The first member of what a module above keeps for a world. */
+struct symc_extension {
+    struct symc_extension *next;
+    const void *key; /* the module's: an address of its own */
+    /* The world is being finalized and its operations have ended: release it. */
+    void (*end)(struct symc_extension *extension, struct symmcoll_world *world);
+};
+
 struct symmcoll_world {
     struct symc_config *config;
     struct symc_registry registry;
@@ -88,6 +96,7 @@ struct symmcoll_world {
     struct symmcoll_group *all; /* owned by the layer above, as are the next */
     struct symmcoll_group *groups; /* all groups that are known, newest first */
     uint32_t created;              /* groups, so far */
+    struct symc_extension *extensions;
 };
 
 /* The part that this rank can offer for a group of so many, the staging taken
@@ -126,6 +135,16 @@ void symc_world_watch_works(struct symmcoll_world *world,
  * released. */
 struct symc_members *symc_world_next(
     struct symmcoll_world *world, const struct symc_members *after);
+
+/* ---- extension.c ---- */
+
+/* A module's extension, made by make() where there is none; NULL: without make,
+ * or without memory. */
+struct symc_extension *symc_world_extension(struct symmcoll_world *world,
+    const void *key, struct symc_extension *(*make)(void));
+
+/* For finalize, when all operations have ended. */
+void symc_world_end_extensions(struct symmcoll_world *world);
 
 /* ---- alarm.c ---- */
 

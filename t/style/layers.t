@@ -19,7 +19,7 @@ work
 world
 group
 coll
-ddp threads
+ddp functional threads
 bin examples
 '
 

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The way back: what each call does to gradients.  A token keeps shapes and
+ * arguments, never data.  What cannot be done is an error when it is run, since
+ * most results never see a gradient (F22, F24).
+ */
+#include "base/dtype.h"
+#include "base/reduce.h"
+#include "functional/functional.h"
+
+#include <symmcoll/collectives.h>
+
+#include <string.h>
+
+/* ---- what the ways back add to those forward ---- */
+
+/* Start a reduction to the root; the others' results are zero. */
+static symmcoll_status_t start_reduce(const struct symc_f_spec *spec,
+    struct symc_f_step *step, struct symmcoll_work **work)
+{
+    struct symc_f_view view = symc_f_view_of(&step->in);
+    const void *in = step->in.data;
+
+    if (!symc_f_view_is_contiguous(&view)) {
+        step->temp = symc_f_alloc(spec->name, step->in_count, step->elem);
+        if (step->temp == NULL)
+            return SYMMCOLL_ERR_NO_MEMORY;
+        symc_f_view_copy(&view, in, step->temp, step->elem);
+        in = step->temp;
+    }
+    if (spec->group->rank != spec->root)
+        memset(step->out.data, 0, step->out_count * step->elem);
+    return symmcoll_reduce(spec->group, step->out.data, in, step->in_count,
+        step->in.dtype, SYMMCOLL_SUM, spec->root, spec->call, work);
+}
+
+/* Divide by the number of ranks, as an average does, in the library's memory. */
+static symmcoll_status_t divide(
+    const struct symc_f_spec *spec, struct symc_f_step *step, void *memory)
+{
+    const struct symc_dtype *type = symc_dtype_find(step->in.dtype);
+    double factor = 1.0 / spec->group->size;
+    struct symc_reduction reduction = {.dtype = step->in.dtype,
+        .op = SYMMCOLL_PREMUL_SUM,
+        .block = 1,
+        .factors = &factor};
+    const void *source = memory;
+
+    if (!symc_dtype_reduces(type, SYMMCOLL_PREMUL_SUM))
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected a gradient of floats, found %s", spec->name,
+            type->name);
+    symc_reduce(&reduction, memory, NULL, &source, 1, step->in_count, false);
+    return SYMMCOLL_OK;
+}
+
+/* Gather gradients of a reduce_scatter: from where this rank's part is in what is
+ * gathered, in which it is contiguous, and divided where it was averaged. */
+static symmcoll_status_t start_gather(const struct symc_f_spec *spec,
+    struct symc_f_step *step, struct symmcoll_work **work)
+{
+    struct symc_f_view view = symc_f_view_of(&step->in);
+    struct symc_f_view join =
+        symc_f_view_join(&step->in, symc_f_dim(spec, step), spec->group->size);
+    size_t part = step->in_count * step->elem;
+    char *all = step->out.data, *own;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (!symc_f_view_is_contiguous(&join)) {
+        all = step->temp =
+            symc_f_alloc(spec->name, step->out_count, step->elem);
+        if (all == NULL)
+            return SYMMCOLL_ERR_NO_MEMORY;
+        step->after = join;
+    }
+    own = all + part * (size_t)spec->group->rank;
+    symc_f_view_copy(&view, step->in.data, own, step->elem);
+    if (spec->op == SYMMCOLL_AVG)
+        status = divide(spec, step, own);
+    return status != SYMMCOLL_OK
+               ? status
+               : symmcoll_all_gather(spec->group, all, own, step->in_count,
+                     step->in.dtype, spec->call, work);
+}
+
+/* ---- the table of ways back ---- */
+
+static symmcoll_status_t refuse_op(const struct symmcoll_adjoint *adjoint)
+{
+    const char *name = symmcoll_op_name(adjoint->op);
+
+    return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+        "adjoint_run: %s: expected sum or avg, found %s", adjoint->name,
+        name != NULL ? name : "another operation");
+}
+
+static symmcoll_status_t choose_way(
+    const struct symmcoll_adjoint *adjoint, struct symc_f_spec *spec)
+{
+    bool linear = adjoint->op == SYMMCOLL_SUM || adjoint->op == SYMMCOLL_AVG;
+
+    switch (adjoint->kind) {
+    case SYMC_ALL_REDUCE:
+        *spec = symc_f_all_reduce_spec();
+        spec->op = adjoint->op;
+        return linear ? SYMMCOLL_OK : refuse_op(adjoint);
+    case SYMC_REDUCE_SCATTER:
+        *spec = symc_f_all_gather_spec();
+        spec->op = adjoint->op;
+        spec->start = start_gather;
+        return linear ? SYMMCOLL_OK : refuse_op(adjoint);
+    case SYMC_ALL_GATHER:
+        *spec = symc_f_reduce_scatter_spec();
+        spec->op = SYMMCOLL_SUM;
+        return SYMMCOLL_OK;
+    case SYMC_BROADCAST:
+        *spec = symc_f_broadcast_spec();
+        spec->start = start_reduce;
+        spec->root = adjoint->root;
+        return SYMMCOLL_OK;
+    default:
+        return symc_fail(SYMMCOLL_ERR_INTERNAL,
+            "adjoint_run: %s has no way back", adjoint->name);
+    }
+}
+
+/* Whether gradients are of the results' shapes and types. */
+static symmcoll_status_t check_grads(
+    const struct symmcoll_adjoint *adjoint, const struct symmcoll_tensor *grads)
+{
+    for (int i = 0; i < adjoint->n; i++) {
+        const struct symmcoll_tensor *wanted = &adjoint->ends[i].out;
+        struct symmcoll_tensor grad;
+        size_t count;
+        symmcoll_status_t status =
+            symc_f_tensor_read("adjoint_run", grads, i, &grad, &count);
+
+        if (status != SYMMCOLL_OK)
+            return status;
+        if (grad.dtype != wanted->dtype || grad.ndim != wanted->ndim ||
+            memcmp(grad.shape, wanted->shape,
+                (size_t)wanted->ndim * sizeof(wanted->shape[0])) != 0)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "adjoint_run: %s: gradient %d: expected the shape and the type "
+                "of the result, %d dimensions of %s, found others: %d of %s",
+                adjoint->name, i, wanted->ndim,
+                symmcoll_dtype_name(wanted->dtype), grad.ndim,
+                symmcoll_dtype_name(grad.dtype));
+    }
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_adjoint_run(const struct symmcoll_adjoint *adjoint,
+    const struct symmcoll_tensor *grads, const struct symmcoll_call *call,
+    struct symmcoll_tensor *outs)
+{
+    struct symc_f_spec spec;
+    symmcoll_status_t status;
+
+    if (adjoint == NULL || grads == NULL || outs == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "adjoint_run: expected %s, found NULL",
+            adjoint == NULL ? "an adjoint" : "gradients and their results");
+    status = choose_way(adjoint, &spec);
+    if (status == SYMMCOLL_OK)
+        status = check_grads(adjoint, grads);
+    if (status != SYMMCOLL_OK)
+        return status;
+    spec.name = "adjoint_run";
+    spec.group = adjoint->group;
+    spec.dims = adjoint->dims;
+    spec.call = call;
+    spec.strict = false;
+    return symc_f_perform(&spec, grads, adjoint->n, outs, NULL);
+}

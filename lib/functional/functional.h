@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The internals of functional calls: one way for all of them (perform.c), which
+ * asks what is particular to each, and the results that are pending (result.c).
+ */
+#ifndef SYMC_FUNCTIONAL_FUNCTIONAL_H
+#define SYMC_FUNCTIONAL_FUNCTIONAL_H
+
+#include "base/tensor.h"
+#include "group/group.h"
+
+#include <symmcoll/functional.h>
+
+/* ---- strided.c ---- */
+
+/* A tensor of which one dimension may have been cut in two. */
+#define SYMC_F_DIMS (SYMMCOLL_MAX_DIMS + 1)
+
+/* Where elements are, in the order in which they are to be; strides in
+ * elements. */
+struct symc_f_view {
+    int ndim;
+    int64_t shape[SYMC_F_DIMS];
+    int64_t strides[SYMC_F_DIMS];
+};
+
+/* All elements, in row-major order. */
+struct symc_f_view symc_f_view_of(const struct symmcoll_tensor *tensor);
+
+/* Cut a dimension into parts, and have these first: what a rank sends to the
+ * first part's rank, then to the second's. */
+struct symc_f_view symc_f_view_cut(
+    const struct symc_f_view *view, int dim, int parts);
+
+/* Of parts one after the other, each of that shape and contiguous: all elements
+ * in the order of the parts along a dimension. */
+struct symc_f_view symc_f_view_join(
+    const struct symmcoll_tensor *part, int dim, int parts);
+
+/* Whether elements are where they are to be, so that no copy is needed. */
+bool symc_f_view_is_contiguous(const struct symc_f_view *view);
+
+/* Copy all elements from where they are to contiguous memory. */
+void symc_f_view_copy(
+    const struct symc_f_view *view, const void *from, void *to, size_t elem);
+
+/* Read a tensor of the array of a caller and check it.  Errors: INVALID,
+ * UNSUPPORTED. */
+symmcoll_status_t symc_f_tensor_read(const char *where,
+    const struct symmcoll_tensor *tensors, int index,
+    struct symmcoll_tensor *copy, size_t *count);
+
+/* Row-major strides for the shape. */
+void symc_f_make_contiguous(struct symmcoll_tensor *tensor);
+
+/* ---- perform.c ---- */
+
+struct symc_f_spec;
+
+/* One tensor of a call. */
+struct symc_f_step {
+    struct symmcoll_tensor in, out;
+    size_t in_count, out_count; /* elements */
+    size_t elem;
+    int index;  /* in the call's lists */
+    bool taken; /* the result's memory is the caller's */
+    void *temp; /* of the library, until the operation has ended */
+    struct symc_f_view
+        after;    /* then: from temp to the result; ndim 0: nothing */
+    bool pending; /* the result is listed as such */
+};
+
+/* What a call is, and what is particular to its kind. */
+struct symc_f_spec {
+    const char *name; /* "f_all_reduce" */
+    enum symc_kind kind;
+    struct symmcoll_group *group;
+    const struct symmcoll_call *call;
+    symmcoll_op_t op;
+    int root;
+    const int *dims; /* one for each tensor; NULL: none */
+
+    bool ungrouped; /* a shape alone needs no group */
+    bool strict;    /* the input has to be contiguous */
+    /* Set the shape of the result, which begins as the input's. */
+    symmcoll_status_t (*shape)(
+        const struct symc_f_spec *spec, struct symc_f_step *step);
+    /* Start the operation. */
+    symmcoll_status_t (*start)(const struct symc_f_spec *spec,
+        struct symc_f_step *step, struct symmcoll_work **work);
+};
+
+/* Check all, start all, and return the results; adjoint may be NULL. */
+symmcoll_status_t symc_f_perform(const struct symc_f_spec *spec,
+    const struct symmcoll_tensor *in, int n, struct symmcoll_tensor *out,
+    struct symmcoll_adjoint **adjoint);
+
+/* Memory for an operation's time, or a result's; at least a byte. */
+void *symc_f_alloc(const char *where, size_t count, size_t elem);
+
+int symc_f_dim(const struct symc_f_spec *spec, const struct symc_f_step *step);
+
+/* Whether a call has a dimension that its tensor has. */
+symmcoll_status_t symc_f_check_dim(
+    const struct symc_f_spec *spec, const struct symc_f_step *step);
+
+/* ---- reducing.c, moving.c: what is particular to each ---- */
+
+struct symc_f_spec symc_f_all_reduce_spec(void);
+struct symc_f_spec symc_f_reduce_scatter_spec(void);
+struct symc_f_spec symc_f_broadcast_spec(void);
+struct symc_f_spec symc_f_all_gather_spec(void);
+
+/* ---- result.c ---- */
+
+/* A result is pending from now on: step's temp and after, and the work, are
+ * taken, also where it fails.  Errors: NO_MEMORY (the operation has ended). */
+symmcoll_status_t symc_f_result_add(struct symmcoll_world *world,
+    const char *name, struct symc_f_step *step, struct symmcoll_work *work);
+
+/* Wait for what is pending in a buffer. */
+symmcoll_status_t symc_f_result_wait(
+    struct symmcoll_world *world, const void *data, double timeout);
+
+/* ---- token.c ---- */
+
+/* A tensor's shape on both ends of the forward call. */
+struct symc_f_ends {
+    struct symmcoll_tensor in, out; /* without data */
+};
+
+struct symmcoll_adjoint {
+    const char *name;
+    enum symc_kind kind;
+    struct symmcoll_group *group;
+    symmcoll_op_t op;
+    int root;
+    int n;
+    int *dims; /* of each; NULL: none */
+    struct symc_f_ends ends[];
+};
+
+/* Keep what the way back needs.  Errors: NO_MEMORY. */
+symmcoll_status_t symc_f_adjoint_create(const struct symc_f_spec *spec,
+    const struct symc_f_step *steps, int n, struct symmcoll_adjoint **adjoint);
+
+#endif

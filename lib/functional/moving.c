@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Functional broadcast and all_gather.
+ */
+#include "functional/functional.h"
+
+#include <symmcoll/collectives.h>
+
+/* ---- broadcast ---- */
+
+static symmcoll_status_t check_root(
+    const struct symc_f_spec *spec, struct symc_f_step *step)
+{
+    (void)step;
+    if (spec->root >= 0 &&
+        (spec->group == NULL || spec->root < spec->group->size))
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected a root of 0 to %d, found %d", spec->name,
+        spec->group == NULL ? SYMC_RANKS_MAX : spec->group->size - 1,
+        spec->root);
+}
+
+static symmcoll_status_t start_broadcast(const struct symc_f_spec *spec,
+    struct symc_f_step *step, struct symmcoll_work **work)
+{
+    struct symc_f_view view = symc_f_view_of(&step->in);
+    bool in_place =
+        step->in.data == step->out.data && symc_f_view_is_contiguous(&view);
+
+    if (spec->group->rank == spec->root && !in_place)
+        symc_f_view_copy(&view, step->in.data, step->out.data, step->elem);
+    return symmcoll_broadcast(spec->group, step->out.data, step->in_count,
+        step->in.dtype, spec->root, spec->call, work);
+}
+
+struct symc_f_spec symc_f_broadcast_spec(void)
+{
+    return (struct symc_f_spec){.name = "f_broadcast",
+        .kind = SYMC_BROADCAST,
+        .ungrouped = true,
+        .shape = check_root,
+        .start = start_broadcast};
+}
+
+symmcoll_status_t symmcoll_f_broadcast(struct symmcoll_group *group,
+    const struct symmcoll_tensor *in, int root,
+    const struct symmcoll_call *call, struct symmcoll_tensor *out,
+    struct symmcoll_adjoint **adjoint)
+{
+    struct symc_f_spec spec = symc_f_broadcast_spec();
+
+    spec.group = group;
+    spec.call = call;
+    spec.root = root;
+    return symc_f_perform(&spec, in, 1, out, adjoint);
+}
+
+/* ---- all_gather ---- */
+
+static symmcoll_status_t join_shape(
+    const struct symc_f_spec *spec, struct symc_f_step *step)
+{
+    symmcoll_status_t status = symc_f_check_dim(spec, step);
+    int64_t *length =
+        &step->out.shape[status == SYMMCOLL_OK ? symc_f_dim(spec, step) : 0];
+
+    if (status == SYMMCOLL_OK &&
+        __builtin_mul_overflow(*length, (int64_t)spec->group->size, length))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: dimension %d times %d ranks is too long", spec->name,
+            symc_f_dim(spec, step), spec->group->size);
+    return status;
+}
+
+/* Parts that are not one after the other in the result are collected apart. */
+static symmcoll_status_t start_all_gather(const struct symc_f_spec *spec,
+    struct symc_f_step *step, struct symmcoll_work **work)
+{
+    struct symc_f_view join =
+        symc_f_view_join(&step->in, symc_f_dim(spec, step), spec->group->size);
+    void *out = step->out.data;
+
+    if (!symc_f_view_is_contiguous(&join)) {
+        step->temp = symc_f_alloc(spec->name, step->out_count, step->elem);
+        if (step->temp == NULL)
+            return SYMMCOLL_ERR_NO_MEMORY;
+        step->after = join;
+        out = step->temp;
+    }
+    return symmcoll_all_gather(spec->group, out, step->in.data, step->in_count,
+        step->in.dtype, spec->call, work);
+}
+
+struct symc_f_spec symc_f_all_gather_spec(void)
+{
+    return (struct symc_f_spec){.name = "f_all_gather",
+        .kind = SYMC_ALL_GATHER,
+        .strict = true,
+        .shape = join_shape,
+        .start = start_all_gather};
+}
+
+symmcoll_status_t symmcoll_f_all_gather_coalesced(struct symmcoll_group *group,
+    const struct symmcoll_tensor *in, int n, const int *dims,
+    const struct symmcoll_call *call, struct symmcoll_tensor *out,
+    struct symmcoll_adjoint **adjoint)
+{
+    struct symc_f_spec spec = symc_f_all_gather_spec();
+
+    if (dims == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected dimensions, found NULL", spec.name);
+    spec.group = group;
+    spec.call = call;
+    spec.dims = dims;
+    return symc_f_perform(&spec, in, n, out, adjoint);
+}
+
+symmcoll_status_t symmcoll_f_all_gather(struct symmcoll_group *group,
+    const struct symmcoll_tensor *in, int dim, const struct symmcoll_call *call,
+    struct symmcoll_tensor *out, struct symmcoll_adjoint **adjoint)
+{
+    return symmcoll_f_all_gather_coalesced(
+        group, in, 1, &dim, call, out, adjoint);
+}

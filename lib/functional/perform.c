@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The way of every functional call.  All tensors are checked and have their
+ * memory before the first operation starts, so a bad argument leaves nothing
+ * half done.
+ */
+#include "base/cancel.h"
+#include "functional/functional.h"
+
+#include <symmcoll/work.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *symc_f_alloc(const char *where, size_t count, size_t elem)
+{
+    size_t nbytes, rounded;
+    void *memory = NULL;
+
+    if (symc_multiply(count, elem, &nbytes) &&
+        symc_add(nbytes, SYMC_LINE, &rounded))
+        memory = aligned_alloc(SYMC_LINE, rounded / SYMC_LINE * SYMC_LINE);
+    if (memory == NULL)
+        symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+            "%s: %zu elements of %zu bytes asked for", where, count, elem);
+    return memory;
+}
+
+int symc_f_dim(const struct symc_f_spec *spec, const struct symc_f_step *step)
+{
+    return spec->dims[step->index];
+}
+
+symmcoll_status_t symc_f_check_dim(
+    const struct symc_f_spec *spec, const struct symc_f_step *step)
+{
+    int dim = symc_f_dim(spec, step);
+
+    if (dim >= 0 && dim < step->in.ndim)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected a dimension of 0 to %d, found %d", spec->name,
+        step->in.ndim - 1, dim);
+}
+
+/* ---- checks ---- */
+
+static const char *format_shape(
+    const struct symmcoll_tensor *tensor, char *buffer, size_t nbytes)
+{
+    size_t used = (size_t)snprintf(buffer, nbytes, "[");
+
+    for (int d = 0; d < tensor->ndim && used < nbytes; d++)
+        used += (size_t)snprintf(buffer + used, nbytes - used, "%s%lld",
+            d > 0 ? ", " : "", (long long)tensor->shape[d]);
+    if (used < nbytes)
+        snprintf(buffer + used, nbytes - used, "]");
+    return buffer;
+}
+
+/* Memory of the caller for the result: as large and as ordered as that. */
+static symmcoll_status_t check_place(const struct symc_f_spec *spec,
+    const struct symmcoll_tensor *place, const struct symc_f_step *step)
+{
+    const struct symmcoll_tensor *result = &step->out;
+    struct symc_f_view in = symc_f_view_of(&step->in);
+    struct symc_f_view view = symc_f_view_of(place);
+    char found[128], expected[128];
+
+    if (place->dtype != result->dtype || place->ndim != result->ndim ||
+        memcmp(place->shape, result->shape,
+            (size_t)result->ndim * sizeof(result->shape[0])) != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected out of shape %s of %s, found %s of %s", spec->name,
+            format_shape(result, expected, sizeof(expected)),
+            symmcoll_dtype_name(result->dtype),
+            format_shape(place, found, sizeof(found)),
+            symmcoll_dtype_name(place->dtype));
+    if (place->data == step->in.data && !symc_f_view_is_contiguous(&in))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: in place: expected a contiguous tensor, found other strides",
+            spec->name);
+    if (!symc_f_view_is_contiguous(&view) || place->device != SYMMCOLL_HOST)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected out contiguous in host memory", spec->name);
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t check_input(
+    const struct symc_f_spec *spec, const struct symc_f_step *step)
+{
+    struct symc_f_view view = symc_f_view_of(&step->in);
+
+    if (step->in.device == SYMMCOLL_META)
+        return SYMMCOLL_OK;
+    if (step->in.data == NULL && step->in_count > 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected data of %zu elements, found NULL", spec->name,
+            step->in_count);
+    if (spec->strict && !symc_f_view_is_contiguous(&view))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a contiguous tensor, found other strides",
+            spec->name);
+    return SYMMCOLL_OK;
+}
+
+/* Read one tensor and its result's place, and compute the result's shape. */
+static symmcoll_status_t prepare(const struct symc_f_spec *spec,
+    const struct symmcoll_tensor *in, struct symmcoll_tensor *out,
+    struct symc_f_step *step)
+{
+    struct symmcoll_tensor place, checked;
+    size_t count;
+    symmcoll_status_t status = symc_f_tensor_read(
+        spec->name, in, step->index, &step->in, &step->in_count);
+
+    if (status == SYMMCOLL_OK)
+        status =
+            symc_f_tensor_read(spec->name, out, step->index, &place, &count);
+    if (status == SYMMCOLL_OK)
+        status = check_input(spec, step);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (spec->group == NULL &&
+        !(spec->ungrouped && step->in.device == SYMMCOLL_META))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a group, found NULL", spec->name);
+    if (step->in.device != SYMMCOLL_META && *spec->group->alive != 1)
+        return symc_group_refuse(spec->group, spec->kind);
+    step->elem = symmcoll_dtype_size(step->in.dtype);
+    step->out = step->in;
+    step->out.data = NULL;
+    status = spec->shape(spec, step);
+    if (status != SYMMCOLL_OK)
+        return status;
+    symc_f_make_contiguous(&step->out);
+    status = symc_f_tensor_read(
+        spec->name, &step->out, 0, &checked, &step->out_count);
+    step->taken = place.data != NULL && step->in.device != SYMMCOLL_META;
+    if (status != SYMMCOLL_OK || !step->taken)
+        return status;
+    step->out.data = place.data;
+    return check_place(spec, &place, step);
+}
+
+/* ---- memory and operations ---- */
+
+/* The memory of a result, and nothing pending in what the operation uses. */
+static symmcoll_status_t make_ready(
+    const struct symc_f_spec *spec, struct symc_f_step *step)
+{
+    struct symmcoll_world *world = spec->group->world;
+    symmcoll_status_t status;
+
+    if (!step->taken) {
+        step->out.data = symc_f_alloc(spec->name, step->out_count, step->elem);
+        if (step->out.data == NULL)
+            return SYMMCOLL_ERR_NO_MEMORY;
+    }
+    status = symc_f_result_wait(world, step->in.data, -1);
+    if (status == SYMMCOLL_OK && step->taken && step->out.data != step->in.data)
+        status = symc_f_result_wait(world, step->out.data, -1);
+    return status;
+}
+
+static symmcoll_status_t start(
+    const struct symc_f_spec *spec, struct symc_f_step *step)
+{
+    struct symmcoll_work *work = NULL;
+    symmcoll_status_t status = spec->start(spec, step, &work);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_f_result_add(spec->group->world, spec->name, step, work);
+    step->pending = status == SYMMCOLL_OK;
+    return status;
+}
+
+/* A call has failed: end what has started, and release what the library has
+ * allocated, keeping the detail. */
+static symmcoll_status_t undo(const struct symc_f_spec *spec,
+    struct symc_f_step *steps, int n, symmcoll_status_t status)
+{
+    char detail[SYMC_DETAIL_MAX];
+
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    for (int i = 0; i < n; i++) {
+        if (steps[i].pending)
+            (void)symc_f_result_wait(spec->group->world, steps[i].out.data, -1);
+        if (!steps[i].taken)
+            free(steps[i].out.data);
+        free(steps[i].temp);
+    }
+    return symc_fail(status, "%s", detail);
+}
+
+static symmcoll_status_t run_steps(
+    const struct symc_f_spec *spec, struct symc_f_step *steps, int n)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (int i = 0; i < n && status == SYMMCOLL_OK; i++) {
+        if (steps[i].in.device != SYMMCOLL_META)
+            status = make_ready(spec, &steps[i]);
+    }
+    for (int i = 0; i < n && status == SYMMCOLL_OK; i++) {
+        if (steps[i].in.device != SYMMCOLL_META)
+            status = start(spec, &steps[i]);
+    }
+    return status;
+}
+
+static symmcoll_status_t check_lists(const struct symc_f_spec *spec,
+    const struct symmcoll_tensor *in, int n, const struct symmcoll_tensor *out)
+{
+    if (n < 1)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected one tensor or more, found %d", spec->name, n);
+    if (in == NULL || out == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a tensor and a place for the result, found NULL",
+            spec->name);
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t write_results(const struct symc_f_spec *spec,
+    const struct symc_f_step *steps, int n, struct symmcoll_tensor *out)
+{
+    char *place = (char *)out;
+    size_t apart = out->size;
+
+    for (int i = 0; i < n; i++) {
+        symmcoll_status_t status = symc_sized_write(&symc_tensor_kind,
+            spec->name, &steps[i].out, place + (size_t)i * apart);
+
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_f_perform(const struct symc_f_spec *spec,
+    const struct symmcoll_tensor *in, int n, struct symmcoll_tensor *out,
+    struct symmcoll_adjoint **adjoint)
+{
+    symmcoll_status_t status = check_lists(spec, in, n, out);
+    struct symc_f_step *steps;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    steps = symc_alloc((size_t)n, sizeof(*steps));
+    if (steps == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    for (int i = 0; i < n && status == SYMMCOLL_OK; i++) {
+        steps[i].index = i;
+        status = prepare(spec, in, out, &steps[i]);
+        /* Not allocated yet: the caller's, or nothing. */
+        if (status != SYMMCOLL_OK)
+            steps[i].out.data = NULL;
+    }
+    if (status == SYMMCOLL_OK && adjoint != NULL)
+        status = symc_f_adjoint_create(spec, steps, n, adjoint);
+    if (status != SYMMCOLL_OK)
+        goto free_steps;
+    status = run_steps(spec, steps, n);
+    if (status == SYMMCOLL_OK)
+        status = write_results(spec, steps, n, out);
+    if (status != SYMMCOLL_OK) {
+        status = undo(spec, steps, n, status);
+        if (adjoint != NULL) {
+            symmcoll_adjoint_free(*adjoint);
+            *adjoint = NULL;
+        }
+    }
+free_steps:
+    free(steps);
+    return status;
+}

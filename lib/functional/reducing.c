@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Functional all_reduce and reduce_scatter.
+ */
+#include "functional/functional.h"
+
+#include <symmcoll/collectives.h>
+
+/* ---- all_reduce ---- */
+
+static symmcoll_status_t keep_shape(
+    const struct symc_f_spec *spec, struct symc_f_step *step)
+{
+    (void)spec;
+    (void)step;
+    return SYMMCOLL_OK;
+}
+
+/* Elements in another order go to the result first, and are reduced there. */
+static symmcoll_status_t start_all_reduce(const struct symc_f_spec *spec,
+    struct symc_f_step *step, struct symmcoll_work **work)
+{
+    struct symc_f_view view = symc_f_view_of(&step->in);
+    const void *in = step->in.data;
+
+    if (!symc_f_view_is_contiguous(&view)) {
+        symc_f_view_copy(&view, in, step->out.data, step->elem);
+        in = step->out.data;
+    }
+    return symmcoll_all_reduce(spec->group, step->out.data, in, step->in_count,
+        step->in.dtype, spec->op, spec->call, work);
+}
+
+struct symc_f_spec symc_f_all_reduce_spec(void)
+{
+    return (struct symc_f_spec){.name = "f_all_reduce",
+        .kind = SYMC_ALL_REDUCE,
+        .ungrouped = true,
+        .shape = keep_shape,
+        .start = start_all_reduce};
+}
+
+symmcoll_status_t symmcoll_f_all_reduce_coalesced(struct symmcoll_group *group,
+    const struct symmcoll_tensor *in, int n, symmcoll_op_t op,
+    const struct symmcoll_call *call, struct symmcoll_tensor *out,
+    struct symmcoll_adjoint **adjoint)
+{
+    struct symc_f_spec spec = symc_f_all_reduce_spec();
+
+    spec.group = group;
+    spec.call = call;
+    spec.op = op;
+    return symc_f_perform(&spec, in, n, out, adjoint);
+}
+
+symmcoll_status_t symmcoll_f_all_reduce(struct symmcoll_group *group,
+    const struct symmcoll_tensor *in, symmcoll_op_t op,
+    const struct symmcoll_call *call, struct symmcoll_tensor *out,
+    struct symmcoll_adjoint **adjoint)
+{
+    return symmcoll_f_all_reduce_coalesced(
+        group, in, 1, op, call, out, adjoint);
+}
+
+/* ---- reduce_scatter ---- */
+
+static symmcoll_status_t cut_shape(
+    const struct symc_f_spec *spec, struct symc_f_step *step)
+{
+    symmcoll_status_t status = symc_f_check_dim(spec, step);
+    int size = spec->group->size, dim;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    dim = symc_f_dim(spec, step);
+    if (step->in.shape[dim] % size != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected dimension %d to be a multiple of %d ranks, found %lld",
+            spec->name, dim, size, (long long)step->in.shape[dim]);
+    step->out.shape[dim] /= size;
+    return SYMMCOLL_OK;
+}
+
+/* The ranks' parts have to be one after the other. */
+static symmcoll_status_t start_reduce_scatter(const struct symc_f_spec *spec,
+    struct symc_f_step *step, struct symmcoll_work **work)
+{
+    struct symc_f_view whole = symc_f_view_of(&step->in);
+    struct symc_f_view cut =
+        symc_f_view_cut(&whole, symc_f_dim(spec, step), spec->group->size);
+    const void *in = step->in.data;
+
+    if (!symc_f_view_is_contiguous(&cut)) {
+        step->temp = symc_f_alloc(spec->name, step->in_count, step->elem);
+        if (step->temp == NULL)
+            return SYMMCOLL_ERR_NO_MEMORY;
+        symc_f_view_copy(&cut, in, step->temp, step->elem);
+        in = step->temp;
+    }
+    return symmcoll_reduce_scatter(spec->group, step->out.data, in,
+        step->out_count, step->in.dtype, spec->op, spec->call, work);
+}
+
+struct symc_f_spec symc_f_reduce_scatter_spec(void)
+{
+    return (struct symc_f_spec){.name = "f_reduce_scatter",
+        .kind = SYMC_REDUCE_SCATTER,
+        .shape = cut_shape,
+        .start = start_reduce_scatter};
+}
+
+symmcoll_status_t symmcoll_f_reduce_scatter_coalesced(
+    struct symmcoll_group *group, const struct symmcoll_tensor *in, int n,
+    symmcoll_op_t op, const int *dims, const struct symmcoll_call *call,
+    struct symmcoll_tensor *out, struct symmcoll_adjoint **adjoint)
+{
+    struct symc_f_spec spec = symc_f_reduce_scatter_spec();
+
+    if (dims == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected dimensions, found NULL", spec.name);
+    spec.group = group;
+    spec.call = call;
+    spec.op = op;
+    spec.dims = dims;
+    return symc_f_perform(&spec, in, n, out, adjoint);
+}
+
+symmcoll_status_t symmcoll_f_reduce_scatter(struct symmcoll_group *group,
+    const struct symmcoll_tensor *in, symmcoll_op_t op, int dim,
+    const struct symmcoll_call *call, struct symmcoll_tensor *out,
+    struct symmcoll_adjoint **adjoint)
+{
+    return symmcoll_f_reduce_scatter_coalesced(
+        group, in, 1, op, &dim, call, out, adjoint);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Results that nobody has waited for yet, by the address of their memory: a
+ * world has one table of them.  What is not found there is complete.
+ */
+#include "base/cancel.h"
+#include "functional/functional.h"
+
+#include <symmcoll/work.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define BUCKETS 64 /* a power of two */
+
+/* An operation that writes to a result. */
+struct result {
+    struct result *next;
+    const void *data;
+    const char *name;
+    struct symmcoll_work *work;
+    void *temp;
+    void *out;
+    struct symc_f_view after;
+    size_t elem;
+    int holders;    /* the table, and threads that wait */
+    bool finishing; /* a thread copies */
+    bool finished;
+};
+
+struct results {
+    struct symc_extension extension;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* a result is finished */
+    struct result *buckets[BUCKETS];
+};
+
+/* ---- the table of a world ---- */
+
+static void release(struct result *result, int holders)
+{
+    result->holders -= holders;
+    if (result->holders > 0)
+        return;
+    symmcoll_work_free(result->work);
+    free(result->temp);
+    free(result);
+}
+
+/* Finalize: all operations have ended.  Who has not waited has read what was not
+ * there yet, or nothing at all. */
+static void end_results(
+    struct symc_extension *extension, struct symmcoll_world *world)
+{
+    struct results *results = (struct results *)extension;
+    const char *name = NULL;
+    uint64_t seq = UINT64_MAX;
+    int count = 0;
+
+    for (int i = 0; i < BUCKETS; i++) {
+        while (results->buckets[i] != NULL) {
+            struct result *result = results->buckets[i];
+            uint64_t own = symmcoll_work_sequence(result->work);
+
+            results->buckets[i] = result->next;
+            if (own < seq || name == NULL) {
+                seq = own;
+                name = result->name;
+            }
+            count++;
+            release(result, 1);
+        }
+    }
+    if (count > 0)
+        symc_logf(&world->log, SYMC_LOG_WARN,
+            "finalize: %d results of functional calls were never waited for, "
+            "the first of %s, seq %" PRIu64,
+            count, name, seq);
+    pthread_cond_destroy(&results->changed);
+    pthread_mutex_destroy(&results->lock);
+    free(results);
+}
+
+static const char key; /* its address is that of this module's extension */
+
+static struct symc_extension *make_results(void)
+{
+    struct results *results = symc_alloc(1, sizeof(*results));
+
+    if (results == NULL)
+        return NULL;
+    pthread_mutex_init(&results->lock, NULL);
+    pthread_cond_init(&results->changed, NULL);
+    results->extension =
+        (struct symc_extension){.key = &key, .end = end_results};
+    return &results->extension;
+}
+
+/* NULL where there is none, and none is to be made, or without memory. */
+static struct results *find_results(struct symmcoll_world *world, bool make)
+{
+    return (struct results *)symc_world_extension(
+        world, &key, make ? make_results : NULL);
+}
+
+static struct result **find_bucket(struct results *results, const void *data)
+{
+    uintptr_t address = (uintptr_t)data / SYMC_LINE;
+
+    return &results->buckets[(address ^ address >> 6) % BUCKETS];
+}
+
+symmcoll_status_t symc_f_result_add(struct symmcoll_world *world,
+    const char *name, struct symc_f_step *step, struct symmcoll_work *work)
+{
+    struct results *results = find_results(world, true);
+    struct result *result =
+        results == NULL ? NULL : symc_alloc(1, sizeof(*result));
+    struct result **bucket;
+
+    if (result == NULL) {
+        symmcoll_status_t ended = symmcoll_work_wait(work, -1);
+
+        symmcoll_work_free(work);
+        return ended != SYMMCOLL_OK ? ended : SYMMCOLL_ERR_NO_MEMORY;
+    }
+    *result = (struct result){.data = step->out.data,
+        .name = name,
+        .work = work,
+        .temp = step->temp,
+        .out = step->out.data,
+        .after = step->after,
+        .elem = step->elem,
+        .holders = 1};
+    step->temp = NULL;
+    pthread_mutex_lock(&results->lock);
+    bucket = find_bucket(results, result->data);
+    result->next = *bucket;
+    *bucket = result;
+    pthread_mutex_unlock(&results->lock);
+    return SYMMCOLL_OK;
+}
+
+/* ---- waiting ---- */
+
+/* With the lock held: the oldest one of a buffer. */
+static struct result *find_result(struct results *results, const void *data)
+{
+    struct result *found = NULL;
+
+    for (struct result *at = *find_bucket(results, data); at != NULL;
+         at = at->next) {
+        if (at->data == data)
+            found = at;
+    }
+    return found;
+}
+
+/* With the lock held: a result is complete, or never will be.  False where
+ * another thread has removed it. */
+static bool remove_result(struct results *results, struct result *result)
+{
+    struct result **at = find_bucket(results, result->data);
+
+    while (*at != NULL && *at != result)
+        at = &(*at)->next;
+    if (*at == NULL)
+        return false;
+    *at = result->next;
+    return true;
+}
+
+/* With the lock held: the operation has ended well; copy what it has received to
+ * where it belongs, once. */
+static void finish(struct results *results, struct result *result)
+{
+    while (result->finishing && !result->finished)
+        pthread_cond_wait(&results->changed, &results->lock);
+    if (result->finished)
+        return;
+    result->finishing = true;
+    pthread_mutex_unlock(&results->lock);
+    if (result->temp != NULL && result->after.ndim > 0)
+        symc_f_view_copy(
+            &result->after, result->temp, result->out, result->elem);
+    pthread_mutex_lock(&results->lock);
+    result->finished = true;
+    pthread_cond_broadcast(&results->changed);
+}
+
+static symmcoll_status_t wait_for(
+    struct results *results, const void *data, double timeout)
+{
+    symmcoll_status_t first = SYMMCOLL_OK;
+    struct result *result;
+
+    pthread_mutex_lock(&results->lock);
+    while ((result = find_result(results, data)) != NULL) {
+        symmcoll_status_t status;
+
+        result->holders++;
+        pthread_mutex_unlock(&results->lock);
+        status = symmcoll_work_wait(result->work, timeout);
+        pthread_mutex_lock(&results->lock);
+        if (symmcoll_work_test(result->work) == SYMMCOLL_IN_PROGRESS) {
+            release(result, 1); /* the wait has expired, or is refused */
+            first = status;
+            break;
+        }
+        if (status == SYMMCOLL_OK)
+            finish(results, result);
+        else if (first == SYMMCOLL_OK)
+            first = status;
+        release(result, remove_result(results, result) ? 2 : 1);
+    }
+    pthread_mutex_unlock(&results->lock);
+    return first;
+}
+
+symmcoll_status_t symc_f_result_wait(
+    struct symmcoll_world *world, const void *data, double timeout)
+{
+    struct results *results = find_results(world, false);
+
+    if (results == NULL || data == NULL)
+        return SYMMCOLL_OK;
+    return wait_for(results, data, timeout);
+}
+
+symmcoll_status_t symmcoll_f_wait(struct symmcoll_world *world,
+    const struct symmcoll_tensor *tensor, double timeout)
+{
+    struct symmcoll_tensor copy;
+    symmcoll_status_t status;
+    int64_t ns;
+    int cancel;
+
+    if (world == NULL || tensor == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "f_wait: expected a world and a tensor, found NULL");
+    status = symc_timeout_read("f_wait", timeout, 0, &ns);
+    if (status == SYMMCOLL_OK)
+        status = symc_tensor_read("f_wait", tensor, 0, &copy);
+    if (status != SYMMCOLL_OK)
+        return status;
+    cancel = symc_cancel_disable();
+    status = symc_f_result_wait(world, copy.data, timeout);
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+void symmcoll_f_free(
+    struct symmcoll_world *world, struct symmcoll_tensor *tensor)
+{
+    if (tensor == NULL || tensor->data == NULL)
+        return;
+    if (world != NULL) {
+        int cancel = symc_cancel_disable();
+
+        (void)symc_f_result_wait(world, tensor->data, -1);
+        symc_cancel_restore(cancel);
+    }
+    free(tensor->data);
+    tensor->data = NULL;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Results that are pending: what waits for them, and what does not.
+ */
+#include "t/functional/made.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- waiting ---- */
+
+/* A result of one call is the input of the next, of another group even. */
+static int chains(struct symmcoll_group *group, int rank)
+{
+    float ones[6] = {1, 1, 1, 1, 1, 1};
+    struct symmcoll_tensor in =
+        SYMMCOLL_TENSOR_SHAPE(ones, SYMMCOLL_FLOAT32, 2, 3);
+    struct symmcoll_tensor a = SYMMCOLL_TENSOR_INIT, b = SYMMCOLL_TENSOR_INIT,
+                           c = SYMMCOLL_TENSOR_INIT;
+    int size = symmcoll_group_size(group), good;
+
+    (void)rank;
+    good = OK(symmcoll_f_all_gather(group, &in, 1, NULL, &a, NULL)) &&
+           OK(symmcoll_f_all_reduce(group, &a, SYMMCOLL_SUM, NULL, &b, NULL)) &&
+           OK(symmcoll_f_reduce_scatter(
+               group, &b, SYMMCOLL_SUM, 1, NULL, &c, NULL)) &&
+           waits(group, &c) && is_shape(&c, 2, 2, 3, 0) &&
+           all_are(&c, (float)(size * size));
+    release(group, &a);
+    release(group, &b);
+    release(group, &c);
+    return good;
+}
+
+static int unknown_is_complete(struct symmcoll_group *group, int rank)
+{
+    float mine[1] = {5};
+    struct symmcoll_tensor in = SYMMCOLL_TENSOR_FLAT(mine, 1, SYMMCOLL_FLOAT32);
+    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
+    int good;
+
+    (void)rank;
+    good =
+        waits(group, &in) && mine[0] == 5 &&
+        OK(symmcoll_f_all_reduce(group, &in, SYMMCOLL_SUM, NULL, &out, NULL)) &&
+        waits(group, &in) && waits(group, &out) && waits(group, &out);
+    release(group, &out);
+    release(group, &out);
+    release(group, NULL);
+    return good && symmcoll_f_wait(NULL, &in, -1) == SYMMCOLL_ERR_INVALID &&
+           symmcoll_f_wait(group->world, NULL, -1) == SYMMCOLL_ERR_INVALID;
+}
+
+/* Two operations write to one buffer: waiting is for both. */
+static int several_on_one(struct symmcoll_group *group, int rank)
+{
+    float low[2] = {1, 1}, place[4] = {0};
+    struct symmcoll_tensor in = SYMMCOLL_TENSOR_FLAT(low, 2, SYMMCOLL_FLOAT32);
+    struct symmcoll_tensor out =
+        SYMMCOLL_TENSOR_FLAT(place, 2, SYMMCOLL_FLOAT32);
+    float size = (float)symmcoll_group_size(group);
+
+    (void)rank;
+    return OK(symmcoll_f_all_reduce(
+               group, &in, SYMMCOLL_SUM, NULL, &out, NULL)) &&
+           out.data == place &&
+           OK(symmcoll_f_all_reduce(
+               group, &out, SYMMCOLL_SUM, NULL, &out, NULL)) &&
+           waits(group, &out) && all_are(&out, size * size) && low[0] == 1;
+}
+
+/* A wait that expires leaves the result pending. */
+static int zero_does_not_block(struct symmcoll_group *group, int rank)
+{
+    float ones[2] = {1, 1};
+    struct symmcoll_tensor in = SYMMCOLL_TENSOR_FLAT(ones, 2, SYMMCOLL_FLOAT32);
+    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
+    int good;
+
+    if (rank == 0)
+        good =
+            OK(symmcoll_f_all_reduce(
+                group, &in, SYMMCOLL_SUM, NULL, &out, NULL)) &&
+            symmcoll_f_wait(group->world, &out, 0.05) == SYMMCOLL_ERR_TIMEOUT &&
+            symmcoll_f_wait(group->world, &out, 0) == SYMMCOLL_ERR_TIMEOUT;
+    else {
+        usleep(300000);
+        good = OK(
+            symmcoll_f_all_reduce(group, &in, SYMMCOLL_SUM, NULL, &out, NULL));
+    }
+    good = good && waits(group, &out) && all_are(&out, 2);
+    release(group, &out);
+    return good;
+}
+
+/* ---- threads ---- */
+
+struct waiter {
+    struct symmcoll_group *group;
+    const struct symmcoll_tensor *tensor;
+    int good;
+};
+
+static void *wait_there(void *arg)
+{
+    struct waiter *waiter = arg;
+
+    waiter->good =
+        waits(waiter->group, waiter->tensor) && all_are(waiter->tensor, 1);
+    return NULL;
+}
+
+static int threads_wait(struct symmcoll_group *group, int rank)
+{
+    float ones[64][16];
+    struct symmcoll_tensor in =
+        SYMMCOLL_TENSOR_SHAPE(ones, SYMMCOLL_FLOAT32, 64, 16);
+    int good = 1;
+
+    (void)rank;
+    fill(&in, 1);
+    for (int round = 0; round < 20 && good; round++) {
+        struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
+        struct waiter waiters[2] = {{group, &out, 0}, {group, &out, 0}};
+        pthread_t threads[2];
+
+        good = OK(symmcoll_f_all_gather(group, &in, 1, NULL, &out, NULL));
+        for (int i = 0; i < 2; i++)
+            pthread_create(&threads[i], NULL, wait_there, &waiters[i]);
+        for (int i = 0; i < 2; i++) {
+            pthread_join(threads[i], NULL);
+            good = good && waiters[i].good;
+        }
+        release(group, &out);
+    }
+    return good;
+}
+
+/* ---- never waited for ---- */
+
+static int leave_two(struct symmcoll_group *group, int rank)
+{
+    float ones[2] = {1, 1};
+    struct symmcoll_tensor in = SYMMCOLL_TENSOR_FLAT(ones, 2, SYMMCOLL_FLOAT32);
+    static struct symmcoll_tensor out[3] = {
+        SYMMCOLL_TENSOR_INIT, SYMMCOLL_TENSOR_INIT, SYMMCOLL_TENSOR_INIT};
+
+    (void)rank;
+    return OK(symmcoll_f_all_reduce(
+               group, &in, SYMMCOLL_SUM, NULL, &out[0], NULL)) &&
+           OK(symmcoll_f_all_gather(group, &in, 0, NULL, &out[1], NULL)) &&
+           OK(symmcoll_f_all_gather(group, &in, 0, NULL, &out[2], NULL)) &&
+           waits(group, &out[0]) && symmcoll_barrier(group, NULL, NULL) == 0;
+}
+
+/* One rank, whose standard error is read. */
+static int reported_once(void)
+{
+    FILE *log = tmpfile();
+    int saved = dup(STDERR_FILENO), good, lines = 0, right = 0;
+    char line[512];
+
+    if (log == NULL || saved < 0)
+        return 0;
+    fflush(stderr);
+    dup2(fileno(log), STDERR_FILENO);
+    good = ranks_run(1, leave_two);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    rewind(log);
+    while (fgets(line, sizeof(line), log) != NULL) {
+        diag("%s", line);
+        lines += strstr(line, "never waited for") != NULL;
+        right += strstr(line,
+                     "2 results of functional calls were never waited for, the "
+                     "first of f_all_gather, seq 2") != NULL;
+    }
+    fclose(log);
+    return good && lines == 1 && right == 1;
+}
+
+static void run_all(int (*run)(int n, rank_fn body), const char *kind)
+{
+    ok(run(4, chains), "%s: calls wait for pending inputs themselves (F1)",
+        kind);
+    ok(run(2, unknown_is_complete),
+        "%s: waiting for what is not pending does nothing (F2)", kind);
+    ok(run(2, several_on_one),
+        "%s: memory of the caller takes results, several even (F2 F8)", kind);
+    ok(run(2, zero_does_not_block),
+        "%s: a wait that expires leaves the result pending", kind);
+    ok(run(2, threads_wait), "%s: several threads wait for one result (F2)",
+        kind);
+}
+
+int main(void)
+{
+    plan(11);
+    run_all(ranks_run, "processes");
+    run_all(threads_run, "threads");
+    ok(reported_once(),
+        "results that nobody waits for are reported once, at the end (F2)");
+    return done_testing();
+}
