@@ -27,7 +27,8 @@ _Static_assert(
 _Static_assert(sizeof(struct entry) <= sizeof(struct symc_verdict),
     "the entries of all fit the parent's verdicts");
 
-/* Groups that are being made. */
+/* Groups that are being made.  partition NULL: the members tell their
+ * colors. */
 struct making {
     struct symmcoll_group *parent;
     const struct symc_partition *partition;
@@ -60,10 +61,12 @@ static uint64_t make_key(const struct making *making)
     const struct symc_group_options *options = making->options;
     struct symc_digest digest = SYMC_DIGEST_INIT;
 
-    symc_digest_add_bytes(&digest, "sizes", partition->sizes,
-        (size_t)partition->count * sizeof(*partition->sizes));
-    symc_digest_add_bytes(&digest, "ranks", partition->ranks,
-        (size_t)count_ranks(partition) * sizeof(*partition->ranks));
+    if (partition != NULL) {
+        symc_digest_add_bytes(&digest, "sizes", partition->sizes,
+            (size_t)partition->count * sizeof(*partition->sizes));
+        symc_digest_add_bytes(&digest, "ranks", partition->ranks,
+            (size_t)count_ranks(partition) * sizeof(*partition->ranks));
+    }
     symc_digest_add(
         &digest, options->name != NULL ? "name" : "number", options->name);
     return digest.a;
@@ -73,10 +76,13 @@ static uint64_t make_key(const struct making *making)
 static void describe(const struct making *making, char *buffer, size_t nbytes)
 {
     const struct symc_partition *partition = making->partition;
-    const int *ranks = partition->ranks;
+    const int *ranks = partition != NULL ? partition->ranks : NULL;
     size_t used = 0;
 
-    for (int i = 0; i < partition->count && used + 16 < nbytes; i++) {
+    if (partition == NULL)
+        used = (size_t)snprintf(buffer, nbytes, "a color");
+    for (int i = 0;
+         partition != NULL && i < partition->count && used + 16 < nbytes; i++) {
         bool listed[SYMC_RANKS_MAX] = {false};
         char text[160];
 
@@ -105,12 +111,16 @@ static void make_plan(const struct making *making, int index, const int *ranks,
         .size = making->partition->sizes[index],
         .rank = index == making->own ? making->own_rank : -1,
         .timeout_ns = options->timeout_ns};
-    snprintf(plan->desc, sizeof(plan->desc), "%s", options->desc);
+    if (options->desc != NULL)
+        snprintf(plan->desc, sizeof(plan->desc), "%s", options->desc);
+    else
+        snprintf(plan->desc, sizeof(plan->desc), "%.64s:split:%u", parent->desc,
+            (unsigned int)atomic_load(&parent->splits));
     if (options->name != NULL && making->partition->count == 1)
         snprintf(name, sizeof(name), "%s", options->name);
     else if (options->name != NULL)
         snprintf(name, sizeof(name), "%s.%d", options->name, index);
-    symc_group_plan_name(parent->world, plan,
+    symc_group_plan_name(parent->world, parent, plan,
         parent->children + 1 + (uint32_t)index,
         options->name != NULL ? name : NULL);
 }
@@ -160,7 +170,8 @@ static symmcoll_status_t prepare(struct making *making)
     making->offers = symc_alloc(size, sizeof(*making->offers));
     if (making->offers == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    making->part = symc_world_take_part(world, (int)size);
+    making->part =
+        symc_world_take_part(world, (int)size, making->options->staging);
     status = symc_segment_offer(&world->segments, making->part.nbytes,
         making->part.staging, &making->mine.offer);
     making->offered = status == SYMMCOLL_OK;
@@ -206,6 +217,8 @@ static symmcoll_status_t open_one(
     symmcoll_status_t status;
 
     make_plan(making, index, ranks, &plan);
+    if (index != making->own && !making->options->outside)
+        return SYMMCOLL_OK;
     if (index != making->own) {
         status = symc_group_open_outside(world, &plan, &making->groups[index]);
     } else {
@@ -253,7 +266,8 @@ static bool read_entries(struct making *making)
 }
 
 /* Who passed what, each once. */
-static symmcoll_status_t fail_mismatch(const struct symmcoll_group *parent)
+static symmcoll_status_t fail_mismatch(
+    const struct symmcoll_group *parent, const char *where)
 {
     const struct symc_verdict *all = parent->verdicts;
     char values[384] = "", ranks[128];
@@ -275,8 +289,8 @@ static symmcoll_status_t fail_mismatch(const struct symmcoll_group *parent)
                 &parent->members.ranks, listed, ranks, sizeof(ranks)),
             (int)sizeof(all[r].text), all[r].text);
     }
-    return symc_fail(SYMMCOLL_ERR_MISMATCH,
-        "group_create: groups differ: %s (group %s)", values, parent->name);
+    return symc_fail(SYMMCOLL_ERR_MISMATCH, "%s: groups differ: %s (group %s)",
+        where, values, parent->name);
 }
 
 /* It cannot be: the same error on all ranks. */
@@ -298,12 +312,12 @@ static symmcoll_status_t explain(struct making *making, symmcoll_status_t own)
         return status;
     for (int r = 0; r < parent->size; r++) {
         if (all[r].status != SYMMCOLL_OK)
-            return symc_fail((symmcoll_status_t)all[r].status,
-                "group_create: %s: %.*s",
+            return symc_fail((symmcoll_status_t)all[r].status, "%s: %s: %.*s",
+                making->options->where,
                 symc_format_rank(&parent->members.ranks, r, SYMC_NO_PID, who),
                 (int)sizeof(all[r].text), all[r].text);
     }
-    return fail_mismatch(parent);
+    return fail_mismatch(parent, making->options->where);
 }
 
 /* All have offered: open the groups, and learn whether all could. */
@@ -357,8 +371,53 @@ static symmcoll_status_t make_all(struct making *making)
     }
     status = open_everywhere(making);
     take_back(making, false);
-    if (status == SYMMCOLL_OK)
+    if (status == SYMMCOLL_OK) {
         parent->children += (uint32_t)making->partition->count;
+        atomic_fetch_add(&parent->splits, 1);
+    }
+    return status;
+}
+
+/* One round of colors, which travel where offers do. */
+static symmcoll_status_t gather(
+    struct making *making, struct symc_color mine, struct symc_color *all)
+{
+    struct symmcoll_group *parent = making->parent;
+    const struct entry *entries = (const void *)parent->verdicts;
+    struct symc_op call = {.kind = SYMC_CREATE_GROUP};
+    symmcoll_status_t status;
+
+    if (symc_members_failed(&parent->members))
+        return symc_members_status(&parent->members, &call);
+    making->mine.key = make_key(making);
+    making->mine.offer.offset = (uint32_t)mine.color;
+    making->mine.offer.nbytes = (uint32_t)mine.key;
+    status = symc_group_round(parent, SYMC_CREATE_GROUP, &making->mine,
+        parent->verdicts, sizeof(making->mine), making->timeout_ns);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (!read_entries(making))
+        return explain(making, SYMMCOLL_OK);
+    for (int r = 0; r < parent->size; r++)
+        all[r] = (struct symc_color){
+            (int32_t)entries[r].offer.offset, (int32_t)entries[r].offer.nbytes};
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_groups_gather(struct symmcoll_group *parent,
+    const struct symc_group_options *options, struct symc_color mine,
+    struct symc_color *all)
+{
+    struct making making = {.parent = parent,
+        .options = options,
+        .own = -1,
+        .timeout_ns = atomic_load(&parent->timeout_ns)};
+    uint64_t ticket = symc_queue_enter(parent->queue);
+    symmcoll_status_t status;
+
+    symc_queue_settle(parent->queue);
+    status = gather(&making, mine, all);
+    symc_queue_leave(parent->queue, ticket);
     return status;
 }
 

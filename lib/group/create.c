@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * symmcoll_group_create(): what is asked for, checked on this rank.
+ * What a program asks for when it makes groups, checked on this rank; and
+ * symmcoll_group_create().
  */
 #include "base/cancel.h"
 #include "group/group.h"
@@ -16,8 +17,10 @@ static const struct symc_sized args_kind = {.name = "args",
     .nbytes = sizeof(default_args),
     .least = sizeof(default_args.size)};
 
+/* ---- arguments ---- */
+
 /* A name of a number alone could be that of a later group. */
-static symmcoll_status_t check_name(const char *name)
+static symmcoll_status_t check_name(const char *where, const char *name)
 {
     const char *at = name;
 
@@ -27,127 +30,165 @@ static symmcoll_status_t check_name(const char *name)
         at++;
     if (*at == '\0' || strlen(name) >= SYMC_GROUP_NAME)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "group_create: expected a name of 1 to %d bytes that is not a "
-            "number, found '%.64s'",
-            SYMC_GROUP_NAME - 1, name);
+            "%s: expected a name of 1 to %d bytes that is not a number, found "
+            "'%.64s'",
+            where, SYMC_GROUP_NAME - 1, name);
     return SYMMCOLL_OK;
 }
 
-/* The members in the order of the world, in an array to be freed. */
-static symmcoll_status_t read_ranks(
-    const struct symmcoll_world *world, const int *given, int count, int *ranks)
+static symmcoll_status_t check_flags(const char *where, uint32_t flags)
+{
+    if ((flags & ~(uint32_t)SYMMCOLL_GROUP_LOCAL) != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected flags of enum symmcoll_group_flags, found 0x%x",
+            where, flags);
+    if (flags != 0)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: SYMMCOLL_GROUP_LOCAL is not supported in this release", where);
+    return SYMMCOLL_OK;
+}
+
+/* The parent, and the thread. */
+static symmcoll_status_t check_call(
+    const char *where, struct symmcoll_group *parent)
+{
+    if (parent == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a group to make others of, found NULL", where);
+    if (*parent->alive == SYMC_GROUP_OUTSIDE)
+        return symc_group_refuse(parent, SYMC_CREATE_GROUP);
+    if (*parent->alive != 1)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected the process that called init, found a fork of it",
+            where);
+    if (symc_callbacks_inside_queue(
+            &parent->world->origin->callbacks, parent->queue))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected no blocking call on the callback thread, in a "
+            "callback of the same group",
+            where);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_group_args_read(const char *where,
+    struct symmcoll_group *parent, const struct symmcoll_group_args *args,
+    struct symmcoll_group_args *copy, struct symc_group_options *options)
+{
+    symmcoll_status_t status = check_call(where, parent);
+    int64_t timeout;
+
+    if (status == SYMMCOLL_OK)
+        status = symc_sized_read(&args_kind, where, args, copy);
+    if (status == SYMMCOLL_OK)
+        status = check_name(where, copy->name);
+    if (status == SYMMCOLL_OK)
+        status = check_flags(where, copy->flags);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (copy->description != NULL &&
+        strlen(copy->description) >= SYMC_GROUP_DESC)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a description of at most %d bytes, found %zu", where,
+            SYMC_GROUP_DESC - 1, strlen(copy->description));
+    timeout = parent == parent->world->all
+                  ? parent->world->config->timeouts_collective
+                  : atomic_load(&parent->timeout_ns);
+    *options = (struct symc_group_options){.where = where,
+        .name = copy->name,
+        .desc = copy->description,
+        .staging = copy->staging};
+    return symc_timeout_read(
+        where, copy->timeout, timeout, &options->timeout_ns);
+}
+
+symmcoll_status_t symc_group_check_ranks(
+    const char *where, const int *ranks, int nranks, int size)
+{
+    bool listed[SYMC_RANKS_MAX] = {false};
+
+    for (int i = 0; i < nranks; i++) {
+        if (ranks[i] < 0 || ranks[i] >= size)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "%s: expected ranks of 0 to %d, found %d", where, size - 1,
+                ranks[i]);
+        if (listed[ranks[i]])
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "%s: expected each rank once, found %d twice", where, ranks[i]);
+        listed[ranks[i]] = true;
+    }
+    return SYMMCOLL_OK;
+}
+
+/* ---- one group ---- */
+
+/* The members in the order of the world. */
+static void sort_ranks(const int *given, int count, int size, int *ranks)
 {
     bool listed[SYMC_RANKS_MAX] = {false};
     int n = 0;
 
-    for (int i = 0; i < count; i++) {
-        if (given[i] < 0 || given[i] >= world->size)
-            return symc_fail(SYMMCOLL_ERR_INVALID,
-                "group_create: expected ranks of 0 to %d, found %d",
-                world->size - 1, given[i]);
-        if (listed[given[i]])
-            return symc_fail(SYMMCOLL_ERR_INVALID,
-                "group_create: expected each rank once, found %d twice",
-                given[i]);
+    for (int i = 0; i < count; i++)
         listed[given[i]] = true;
-    }
-    for (int r = 0; r < world->size; r++) {
+    for (int r = 0; r < size; r++) {
         if (listed[r] || given == NULL)
             ranks[n++] = r;
     }
-    return SYMMCOLL_OK;
-}
-
-static symmcoll_status_t check_args(const struct symmcoll_world *world,
-    const struct symmcoll_group_args *args, struct symc_group_options *options)
-{
-    const char *desc =
-        args->description != NULL ? args->description : "undefined";
-    symmcoll_status_t status = check_name(args->name);
-
-    if (status != SYMMCOLL_OK)
-        return status;
-    if (args->ranks != NULL && (args->nranks < 1 || args->nranks > world->size))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "group_create: expected 1 to %d ranks, found %d", world->size,
-            args->nranks);
-    if (strlen(desc) >= SYMC_GROUP_DESC)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "group_create: expected a description of at most %d bytes, found "
-            "%zu",
-            SYMC_GROUP_DESC - 1, strlen(desc));
-    if ((args->flags & ~(uint32_t)SYMMCOLL_GROUP_LOCAL) != 0)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "group_create: expected flags of enum symmcoll_group_flags, found "
-            "0x%x",
-            args->flags);
-    if ((args->flags & SYMMCOLL_GROUP_LOCAL) != 0)
-        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "group_create: SYMMCOLL_GROUP_LOCAL is not supported in this "
-            "release");
-    *options = (struct symc_group_options){.name = args->name, .desc = desc};
-    return symc_timeout_read("group_create", args->timeout,
-        world->config->timeouts_collective, &options->timeout_ns);
 }
 
 static symmcoll_status_t create(struct symmcoll_world *world,
-    const struct symmcoll_group_args *args, struct symmcoll_group **group)
+    const struct symmcoll_group_args *args,
+    const struct symc_group_options *options, struct symmcoll_group **group)
 {
-    struct symc_group_options options;
     struct symc_partition partition = {.count = 1};
     struct symmcoll_group *made;
     int size = args->ranks != NULL ? args->nranks : world->size;
-    symmcoll_status_t status = check_args(world, args, &options);
+    symmcoll_status_t status;
     int *ranks;
 
-    if (status != SYMMCOLL_OK)
-        return status;
+    if (size < 1 || size > world->size)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_create: expected 1 to %d ranks, found %d", world->size,
+            size);
+    if (args->ranks != NULL) {
+        status = symc_group_check_ranks(
+            "group_create", args->ranks, size, world->size);
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
     ranks = symc_alloc((size_t)size, sizeof(*ranks));
     if (ranks == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
+    sort_ranks(args->ranks, args->ranks != NULL ? size : 0, world->size, ranks);
     partition.sizes = &size;
     partition.ranks = ranks;
-    status =
-        read_ranks(world, args->ranks, args->ranks != NULL ? size : 0, ranks);
-    if (status == SYMMCOLL_OK)
-        status = symc_groups_create(world->all, &partition, &options, &made);
+    status = symc_groups_create(world->all, &partition, options, &made);
     free(ranks);
     if (status == SYMMCOLL_OK)
         *group = made;
     return status;
 }
 
-/* The world, and the thread. */
-static symmcoll_status_t check_call(
-    struct symmcoll_world *world, struct symmcoll_group *const *group)
-{
-    if (world == NULL || group == NULL)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "group_create: expected a world and a place for the group, found "
-            "NULL");
-    if (!symc_world_is_mine(world))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "group_create: expected the process that called init, found a fork "
-            "of it");
-    if (symc_callbacks_inside_queue(
-            &world->origin->callbacks, world->all->queue))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "group_create: expected no blocking call on the callback thread, "
-            "in a callback of the same group");
-    return SYMMCOLL_OK;
-}
-
 symmcoll_status_t symmcoll_group_create(struct symmcoll_world *world,
     const struct symmcoll_group_args *args, struct symmcoll_group **group)
 {
     int cancel = symc_cancel_disable();
-    symmcoll_status_t status = check_call(world, group);
-    struct symmcoll_group_args read;
+    struct symmcoll_group_args copy;
+    struct symc_group_options options;
+    symmcoll_status_t status;
 
-    if (status == SYMMCOLL_OK)
-        status = symc_sized_read(&args_kind, "group_create", args, &read);
-    if (status == SYMMCOLL_OK)
-        status = create(world, &read, group);
+    if (world == NULL || group == NULL)
+        status = symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_create: expected a world and a place for the group, found "
+            "NULL");
+    else
+        status = symc_group_args_read(
+            "group_create", world->all, args, &copy, &options);
+    if (status == SYMMCOLL_OK) {
+        options.outside = true;
+        if (options.desc == NULL)
+            options.desc = "undefined";
+        status = create(world, &copy, &options, group);
+    }
     symc_cancel_restore(cancel);
     return status;
 }

@@ -100,9 +100,12 @@ static struct symmcoll_group *make_group(
         .alive = world->alive,
         .rank = plan->rank,
         .size = plan->size,
+        .users = 1,
         .first_timeout_ns = plan->timeout_ns};
     memcpy(made->id, plan->id, sizeof(made->id));
     memcpy(made->name, plan->name, sizeof(made->name));
+    memcpy(made->desc, plan->desc, sizeof(made->desc));
+    memcpy(made->tag, plan->tag, sizeof(made->tag));
     atomic_init(&made->timeout_ns, plan->timeout_ns);
     if (make_tables(made, plan->global) != SYMMCOLL_OK) {
         free_tables(made);

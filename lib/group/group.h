@@ -42,7 +42,8 @@ struct symc_verdict {
 #define SYMC_GROUP_OUTSIDE 2u
 #define SYMC_GROUP_NAME 32 /* bytes of a name that a program chooses */
 #define SYMC_GROUP_DESC 64
-#define SYMC_GROUP_ID 16 /* bytes of a group's number as text */
+#define SYMC_GROUP_ID 32 /* bytes of a group's number as text */
+#define SYMC_GROUP_TAG 64
 
 /* What a group is opened from.  The same on all members, but for `rank`. */
 struct symc_group_plan {
@@ -52,7 +53,8 @@ struct symc_group_plan {
     char id[SYMC_GROUP_ID];
     char name[SYMC_TRACE_NAME]; /* for people: with the world's */
     char desc[SYMC_TRACE_NAME];
-    int64_t timeout_ns; /* of operations, as long as no other is set */
+    char tag[SYMC_GROUP_TAG]; /* "": it has none */
+    int64_t timeout_ns;       /* of operations, as long as no other is set */
 };
 
 struct symmcoll_group {
@@ -63,9 +65,13 @@ struct symmcoll_group {
     struct symmcoll_group *next; /* of its world's groups */
     uint32_t uid;                /* how many of them were made before it */
     uint32_t children;           /* groups made of it, so far */
+    _Atomic uint32_t splits;     /* how often some were made */
+    uint32_t users;              /* how often it has to be released */
     _Atomic uint64_t refused; /* kinds that a rank outside has been warned of */
     char id[SYMC_GROUP_ID];   /* its number, within its world */
     char name[SYMC_TRACE_NAME]; /* for people: with the world's */
+    char desc[SYMC_TRACE_NAME];
+    char tag[SYMC_GROUP_TAG]; /* the program's, or "" */
     int rank;
     int size;
     int *global; /* global_rank of each member */
@@ -98,10 +104,11 @@ struct symmcoll_group {
     void **staging;
 };
 
-/* Begin a plan for a group of so many ranks: its number, and the names that
- * people see.  name NULL: the number. */
+/* Name a planned group: its number among those made of its parent, and what
+ * people see.  parent NULL: the world's group; name NULL: the number. */
 void symc_group_plan_name(const struct symmcoll_world *world,
-    struct symc_group_plan *plan, unsigned int number, const char *name);
+    const struct symmcoll_group *parent, struct symc_group_plan *plan,
+    unsigned int number, const char *name);
 
 /*
  * Open a group on this rank, from what all members have offered.  Local.
@@ -159,19 +166,47 @@ struct symc_partition {
 
 /* What is the same of all of them. */
 struct symc_group_options {
-    const char *name; /* NULL: a number */
-    const char *desc;
+    const char *where; /* the call, for messages */
+    const char *name;  /* NULL: a number */
+    const char *desc;  /* NULL: of the parent's */
     int64_t timeout_ns;
+    size_t staging; /* bytes of each member at most; 0: no such limit */
+    bool outside;   /* groups that this rank is not in are wanted, too */
 };
 
 /*
  * Make them: on all members of the parent or on none.  groups (out) has room
- * for all; where this rank is no member they are such groups.
+ * for all; those that this rank is not in are NULL where they are not wanted.
  * Errors: see symmcoll_group_create().
  */
 symmcoll_status_t symc_groups_create(struct symmcoll_group *parent,
     const struct symc_partition *partition,
     const struct symc_group_options *options, struct symmcoll_group **groups);
+
+/* What a member of the parent chooses: members of the same color make a group,
+ * in the order of their keys. */
+struct symc_color {
+    int32_t color; /* negative: it is in none */
+    int32_t key;
+};
+
+/* Tell all members of the parent this rank's, and read those of all.  Errors:
+ * of collectives. */
+symmcoll_status_t symc_groups_gather(struct symmcoll_group *parent,
+    const struct symc_group_options *options, struct symc_color mine,
+    struct symc_color *all);
+
+/* ---- create.c ---- */
+
+/* Read the arguments of a call that makes groups of a parent, except for ranks.
+ * copy (out) has the strings that options refers to. */
+symmcoll_status_t symc_group_args_read(const char *where,
+    struct symmcoll_group *parent, const struct symmcoll_group_args *args,
+    struct symmcoll_group_args *copy, struct symc_group_options *options);
+
+/* Whether so many ranks are each one of a group of so many, and none twice. */
+symmcoll_status_t symc_group_check_ranks(
+    const char *where, const int *ranks, int nranks, int size);
 
 /* ---- free.c ---- */
 

@@ -36,7 +36,7 @@ static symmcoll_status_t open_all(struct symmcoll_world *world)
             offers[r] = world->peers[r].view.first;
         }
         plan.global = global;
-        symc_group_plan_name(world, &plan, 0, NULL);
+        symc_group_plan_name(world, NULL, &plan, 0, NULL);
         status =
             symc_group_open(world, &plan, &world->first, offers, &world->all);
     }

@@ -44,3 +44,19 @@ struct symmcoll_group *symc_group_find_name(
     pthread_mutex_unlock(&world->lock);
     return found;
 }
+
+struct symmcoll_group *symmcoll_group_next(
+    struct symmcoll_world *world, const struct symmcoll_group *after)
+{
+    struct symmcoll_group *found;
+
+    if (world == NULL)
+        return NULL;
+    /* The list has the newest first. */
+    pthread_mutex_lock(&world->lock);
+    found = world->groups;
+    while (found != NULL && found != after && found->next != after)
+        found = found->next;
+    pthread_mutex_unlock(&world->lock);
+    return found != after ? found : NULL;
+}

@@ -2,6 +2,7 @@
 /*
  * What groups are called.
  */
+#include "base/digest.h"
 #include "group/group.h"
 
 #include <stdio.h>
@@ -18,12 +19,39 @@ static void format_name(const struct symmcoll_world *world, const char *name,
         usual ? "" : "/", name);
 }
 
-void symc_group_plan_name(const struct symmcoll_world *world,
-    struct symc_group_plan *plan, unsigned int number, const char *name)
+/* A text that has no room is replaced by a digest of it. */
+static void format_id(
+    const struct symmcoll_group *parent, unsigned int number, char *id)
 {
-    snprintf(plan->id, sizeof(plan->id), "%u", number);
-    format_name(
-        world, name != NULL ? name : plan->id, plan->name, sizeof(plan->name));
-    if (number == 0)
+    char whole[SYMC_GROUP_ID + 16];
+    struct symc_digest digest = SYMC_DIGEST_INIT;
+
+    if (parent == NULL || parent == parent->world->all)
+        snprintf(whole, sizeof(whole), "%u", number);
+    else
+        snprintf(whole, sizeof(whole), "%s.%u", parent->id, number);
+    if (strlen(whole) < SYMC_GROUP_ID) {
+        memcpy(id, whole, strlen(whole) + 1);
+        return;
+    }
+    symc_digest_add(&digest, "group", whole);
+    snprintf(id, SYMC_GROUP_ID, "%016llx", (unsigned long long)digest.a);
+}
+
+void symc_group_plan_name(const struct symmcoll_world *world,
+    const struct symmcoll_group *parent, struct symc_group_plan *plan,
+    unsigned int number, const char *name)
+{
+    char child[SYMC_TRACE_NAME + 16] = "";
+
+    format_id(parent, number, plan->id);
+    if (parent != NULL && parent != world->all)
+        snprintf(child, sizeof(child), "%s.%u", parent->name, number);
+    if (name != NULL || child[0] == '\0' || strlen(child) >= SYMC_TRACE_NAME)
+        format_name(world, name != NULL ? name : plan->id, plan->name,
+            sizeof(plan->name));
+    else
+        memcpy(plan->name, child, strlen(child) + 1);
+    if (parent == NULL)
         format_name(world, "default_pg", plan->desc, sizeof(plan->desc));
 }

@@ -4,6 +4,8 @@
  */
 #include "group/group.h"
 
+#include <math.h>
+
 const struct symc_config *symc_group_config(const struct symmcoll_group *group)
 {
     return group->world->config;
@@ -94,4 +96,36 @@ symmcoll_status_t symmcoll_group_error(struct symmcoll_group *group)
     if (!symc_members_failed(&group->members))
         return SYMMCOLL_OK;
     return symc_members_status(&group->members, NULL);
+}
+
+static const struct symmcoll_group_info no_info = SYMMCOLL_GROUP_INFO_INIT;
+static const struct symc_sized info_kind = {.name = "info",
+    .macro = "SYMMCOLL_GROUP_INFO_INIT",
+    .defaults = &no_info,
+    .nbytes = sizeof(no_info),
+    .least = sizeof(no_info.size)};
+
+symmcoll_status_t symmcoll_group_get_info(
+    const struct symmcoll_group *group, struct symmcoll_group_info *info)
+{
+    struct symmcoll_group_info found = SYMMCOLL_GROUP_INFO_INIT;
+    int64_t timeout;
+
+    if (group == NULL || info == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_get_info: expected a group and an info, found NULL");
+    timeout = atomic_load(&group->timeout_ns);
+    found.rank = group->rank;
+    found.nranks = group->size;
+    found.name = group->name;
+    found.description = group->desc;
+    if (symc_group_is_member(group))
+        found.backend = group->slots[SYMC_MEMORY_HOST].backend->name;
+    found.timeout = timeout == SYMC_NEVER
+                        ? (double)INFINITY
+                        : (double)timeout / (double)SYMC_NS_PER_S;
+    found.staging = group->staging_nbytes;
+    found.uid = group->uid;
+    found.splits = atomic_load(&group->splits);
+    return symc_sized_write(&info_kind, "group_get_info", &found, info);
 }

@@ -35,10 +35,14 @@ struct symmcoll_group_args {
                                 "undefined" */
     double timeout; /* of the group's operations; negative: the settings',
                        whatever the world's group has */
+    size_t staging; /* bytes of this rank's buffers for large operations, at
+                       most; 0: what host.staging_budget leaves.  All members
+                       use as much as the smallest has, and what the group
+                       cannot do without in any case */
 };
-#define SYMMCOLL_GROUP_ARGS_INIT                                       \
-    {                                                                  \
-        sizeof(struct symmcoll_group_args), NULL, 0, 0, NULL, NULL, -1 \
+#define SYMMCOLL_GROUP_ARGS_INIT                                          \
+    {                                                                     \
+        sizeof(struct symmcoll_group_args), NULL, 0, 0, NULL, NULL, -1, 0 \
     }
 
 /*
@@ -63,6 +67,92 @@ struct symmcoll_group_args {
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_group_create(struct symmcoll_world *world,
     const struct symmcoll_group_args *args, struct symmcoll_group **group);
+
+/*
+ * Split a group by colors: members that pass the same color are a group, in the
+ * order of their keys and, where these are equal, of their ranks in the parent.
+ * Collective: all members of the parent call it.
+ *
+ * color  negative: this rank is in none of the groups
+ * args   without ranks; NULL for the defaults, which are the parent's timeout,
+ *        and as a description the parent's with ":split:" and a count.  Of a
+ *        name N the groups are called N.0, N.1, ... if they are several
+ * group  out: this rank's, release with symmcoll_group_free(); NULL where it is
+ *        in none
+ *
+ * Errors: as of symmcoll_group_create(), with the parent in place of the
+ * world's group; NOT_MEMBER (of the parent).
+ * Source: torch.distributed.split_group, MPI_Comm_split.
+ * Manual: symmcoll_group_split(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_group_split(struct symmcoll_group *parent, int color,
+    int key, const struct symmcoll_group_args *args,
+    struct symmcoll_group **group);
+
+/* Lists of ranks, one after another. */
+struct symmcoll_lists {
+    const int *ranks; /* of the first list, then of the second, ... */
+    const int *sizes; /* how many ranks each list has, 1 or more */
+    int count;        /* of lists */
+};
+
+/*
+ * The same by lists of the parent's ranks, which are the same on all members; a
+ * rank is in one of them at most.  Each group has the order of the parent.
+ *
+ * own  out: this rank's group; NULL where it is in none
+ * all  out: lists->count groups, each to be released, those that this rank is
+ *      not in too, as of symmcoll_group_create(); own is one of them.  NULL: not
+ *      wanted
+ *
+ * Source: torch.distributed.split_group, new_subgroups_by_enumeration.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_group_split_lists(struct symmcoll_group *parent,
+    const struct symmcoll_lists *lists, const struct symmcoll_group_args *args,
+    struct symmcoll_group **own, struct symmcoll_group **all);
+
+/*
+ * The same by runs of so many ranks that follow one another: a divisor of the
+ * parent's size.
+ * Source: torch.distributed.new_subgroups.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_group_split_runs(struct symmcoll_group *parent,
+    int nranks, const struct symmcoll_group_args *args,
+    struct symmcoll_group **own, struct symmcoll_group **all);
+
+/* What is known of a group.  Begins as SYMMCOLL_GROUP_INFO_INIT.  Texts are
+ * borrowed from the group. */
+struct symmcoll_group_info {
+    size_t size; /* sizeof(struct symmcoll_group_info) */
+    int rank;    /* this rank's number; -1: it is no member */
+    int nranks;
+    const char *name;
+    const char *description; /* "default_pg" of the world's group */
+    const char *backend;     /* of host memory: "host"; NULL: no member */
+    double timeout;          /* seconds; of operations called now */
+    size_t staging;          /* bytes of each member's buffers for large
+                                operations, as the members have agreed */
+    uint64_t uid;    /* groups of this world that this rank knew before */
+    uint64_t splits; /* how often groups were made of it */
+};
+#define SYMMCOLL_GROUP_INFO_INIT                                               \
+    {                                                                          \
+        sizeof(struct symmcoll_group_info), 0, 0, NULL, NULL, NULL, 0, 0, 0, 0 \
+    }
+
+/* Errors: INVALID. */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_group_get_info(
+    const struct symmcoll_group *group, struct symmcoll_group_info *info);
+
+/* The world's next group that this rank knows, in the order in which they were
+ * made; after NULL: the world's own.  NULL after the last.  Borrowed. */
+SYMMCOLL_API
+struct symmcoll_group *symmcoll_group_next(
+    struct symmcoll_world *world, const struct symmcoll_group *after);
 
 /*
  * Release a group on this rank; NULL is fine.  Not collective: it waits for this

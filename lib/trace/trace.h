@@ -24,7 +24,7 @@
 #define SYMC_TRACE_MAGIC UINT64_C(0x3230305f43415254) /* "TRAC_002" */
 #define SYMC_TRACE_GROUPS 64      /* groups a ring can describe */
 #define SYMC_TRACE_THREADS 64     /* threads whose names it keeps */
-#define SYMC_TRACE_NAME 80        /* a world's name, "/default_pg", a zero */
+#define SYMC_TRACE_NAME 112       /* a world's name, "/", a group's, a zero */
 #define SYMC_TRACE_THREAD_NAME 16 /* as the kernel's */
 
 enum symc_trace_state {

@@ -72,14 +72,16 @@ static symmcoll_status_t apply_args(
 
 /* Staging for a group: as much as is left of the budget, and what is needed in
  * any case, so that no group fails for lack of it. */
-static size_t take_staging(
-    struct symmcoll_world *world, const struct symc_backend_layout *layout)
+static size_t take_staging(struct symmcoll_world *world,
+    const struct symc_backend_layout *layout, size_t most)
 {
     int64_t left = atomic_load(&world->staging_left);
     size_t nbytes;
 
     do {
         nbytes = left > 0 ? (size_t)left / SYMC_PAGE * SYMC_PAGE : 0;
+        if (most > 0 && nbytes > most)
+            nbytes = most / SYMC_PAGE * SYMC_PAGE;
         if (nbytes > layout->staging)
             nbytes = layout->staging;
         if (nbytes < layout->staging_least)
@@ -90,14 +92,14 @@ static size_t take_staging(
 }
 
 struct symc_group_part symc_world_take_part(
-    struct symmcoll_world *world, int size)
+    struct symmcoll_world *world, int size, size_t most)
 {
     const struct symc_backend_layout layout =
         symc_registry_layout(&world->registry, world->config, size);
     struct symc_group_part part = {
         .staging = symc_round_to_page(SYMC_GROUP_CHANNEL + layout.channel)};
 
-    part.nbytes = part.staging + take_staging(world, &layout);
+    part.nbytes = part.staging + take_staging(world, &layout, most);
     return part;
 }
 
@@ -134,7 +136,7 @@ static symmcoll_status_t make_block(struct symmcoll_world *world, size_t *least)
         &world->staging_left, world->config->host_staging < INT64_MAX / 2
                                   ? (int64_t)world->config->host_staging
                                   : INT64_MAX / 2);
-    world->first = symc_world_take_part(world, world->size);
+    world->first = symc_world_take_part(world, world->size, 0);
     *least = symc_block_nbytes(trace) + symc_round_to_page(world->first.nbytes);
     status = symc_block_create(world->name, world->rank, world->size, trace,
         symc_arena_choose_nbytes(*least, world->size), &world->own, &world->fd);

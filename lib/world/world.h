@@ -100,9 +100,10 @@ struct symmcoll_world {
 };
 
 /* The part that this rank can offer for a group of so many, the staging taken
- * out of host.staging_budget; giving some of that back. */
+ * out of host.staging_budget, most bytes (0: no such limit) as far as the group
+ * can do with them; giving some of that back. */
 struct symc_group_part symc_world_take_part(
-    struct symmcoll_world *world, int size);
+    struct symmcoll_world *world, int size, size_t most);
 void symc_world_return_staging(struct symmcoll_world *world, size_t nbytes);
 
 /* Numbers of operations made by symmcoll_op_create_premul() begin here. */

@@ -40,6 +40,11 @@ static symmcoll_status_t use_group_args(void *given)
     return status == SYMMCOLL_OK ? symmcoll_group_free(made) : status;
 }
 
+static symmcoll_status_t use_group_info(void *given)
+{
+    return symmcoll_group_get_info(symmcoll_world_group(world), given);
+}
+
 static symmcoll_status_t use_init_args(void *given)
 {
     struct symmcoll_world *made;
@@ -315,6 +320,7 @@ int main(void)
     const struct kind kinds[] = {
         STRUCT(call, sizeof(size_t), SYMMCOLL_CALL_INIT),
         STRUCT(group_args, sizeof(size_t), SYMMCOLL_GROUP_ARGS_INIT),
+        STRUCT(group_info, sizeof(size_t), SYMMCOLL_GROUP_INFO_INIT),
         STRUCT(init_args, sizeof(size_t), SYMMCOLL_INIT_ARGS_INIT),
         STRUCT(reducer_args, sizeof(size_t), SYMMCOLL_REDUCER_ARGS_INIT),
         STRUCT(bucket, sizeof(size_t), SYMMCOLL_BUCKET_INIT),

@@ -48,6 +48,7 @@ int main(void)
     unsigned long count = 6;
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
     struct symmcoll_group_args group = SYMMCOLL_GROUP_ARGS_INIT;
+    struct symmcoll_group_info info = SYMMCOLL_GROUP_INFO_INIT;
     struct symmcoll_init_args init = SYMMCOLL_INIT_ARGS_INIT;
     struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
     struct symmcoll_reducer_times times = SYMMCOLL_REDUCER_TIMES_INIT;
@@ -59,6 +60,7 @@ int main(void)
         SYMMCOLL_TENSOR_SHAPE(memory, SYMMCOLL_INT8, 2, 3, 4, 5, 6, 7, 8, 9)};
 
     return !(call.size == sizeof(call) && group.size == sizeof(group) &&
+             info.size == sizeof(info) &&
              init.size == sizeof(init) &&
              args.size == sizeof(args) && times.size == sizeof(times) &&
              bucket.size == sizeof(bucket) && none.ndim == 0 &&

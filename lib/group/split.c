@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Several groups that are made at once: splitting a group by colors or by lists,
+ * and groups of ranks that follow one another.
+ */
+#include "base/cancel.h"
+#include "group/group.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Where the groups go: only the one of this rank, or all, too. */
+struct places {
+    struct symmcoll_group **own;
+    struct symmcoll_group **all; /* NULL: not wanted */
+};
+
+/* Make the groups of a partition of the parent; groups has room for them. */
+static symmcoll_status_t make(struct symmcoll_group *parent,
+    const struct symc_partition *partition, struct symc_group_options *options,
+    struct symmcoll_group **groups, const struct places *places)
+{
+    struct symmcoll_group *own = NULL;
+    symmcoll_status_t status;
+
+    options->outside = places->all != NULL;
+    status = symc_groups_create(parent, partition, options, groups);
+    for (int i = 0; status == SYMMCOLL_OK && i < partition->count; i++) {
+        if (groups[i] != NULL && symc_group_is_member(groups[i]))
+            own = groups[i];
+        if (places->all != NULL)
+            places->all[i] = groups[i];
+    }
+    if (status == SYMMCOLL_OK)
+        *places->own = own;
+    return status;
+}
+
+static int compare_ranks(const void *a, const void *b)
+{
+    const int *first = a, *second = b;
+
+    return (*first > *second) - (*first < *second);
+}
+
+/* ---- lists ---- */
+
+/* How many ranks the lists have; negative: more than the group. */
+static symmcoll_status_t count_lists(const char *where,
+    const struct symmcoll_group *parent, const struct symmcoll_lists *lists,
+    int *count)
+{
+    int sum = 0;
+
+    if (lists == NULL || lists->ranks == NULL || lists->sizes == NULL ||
+        lists->count < 1)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected one list of ranks or more, found %s", where,
+            lists != NULL && lists->count < 1 ? "none" : "NULL");
+    for (int i = 0; i < lists->count; i++) {
+        if (lists->sizes[i] < 1 || lists->sizes[i] > parent->size - sum)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "%s: expected 1 to %d ranks in list %d, found %d", where,
+                parent->size - sum, i, lists->sizes[i]);
+        sum += lists->sizes[i];
+    }
+    *count = sum;
+    return SYMMCOLL_OK;
+}
+
+/* Say in which lists a rank is that is in two. */
+static symmcoll_status_t check_once(
+    const char *where, const struct symmcoll_lists *lists, int size)
+{
+    int home[SYMC_RANKS_MAX] = {0};
+    const int *ranks = lists->ranks;
+
+    for (int i = 0; i < lists->count; i++) {
+        for (int r = 0; r < lists->sizes[i]; r++) {
+            if (ranks[r] >= 0 && ranks[r] < size && home[ranks[r]] != 0 &&
+                home[ranks[r]] != i + 1)
+                return symc_fail(SYMMCOLL_ERR_INVALID,
+                    "%s: expected each rank in one list, found rank %d in "
+                    "lists %d and %d",
+                    where, ranks[r], home[ranks[r]] - 1, i);
+            if (ranks[r] >= 0 && ranks[r] < size)
+                home[ranks[r]] = i + 1;
+        }
+        ranks += lists->sizes[i];
+    }
+    return SYMMCOLL_OK;
+}
+
+/* Lists of a parent's ranks as a partition, each in the order of the parent;
+ * its ranks are to be freed. */
+static symmcoll_status_t read_lists(const char *where,
+    const struct symmcoll_group *parent, const struct symmcoll_lists *lists,
+    struct symc_partition *partition)
+{
+    int *ranks, *at, count;
+    symmcoll_status_t status = count_lists(where, parent, lists, &count);
+
+    if (status == SYMMCOLL_OK)
+        status = check_once(where, lists, parent->size);
+    if (status == SYMMCOLL_OK)
+        status =
+            symc_group_check_ranks(where, lists->ranks, count, parent->size);
+    if (status != SYMMCOLL_OK)
+        return status;
+    at = ranks = symc_alloc((size_t)count, sizeof(*ranks));
+    if (ranks == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    memcpy(ranks, lists->ranks, (size_t)count * sizeof(*ranks));
+    for (int i = 0; i < lists->count; i++) {
+        qsort(at, (size_t)lists->sizes[i], sizeof(*at), compare_ranks);
+        at += lists->sizes[i];
+    }
+    for (int r = 0; r < count; r++)
+        ranks[r] = parent->global[ranks[r]];
+    *partition = (struct symc_partition){lists->count, lists->sizes, ranks};
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t split_lists(const char *where,
+    struct symmcoll_group *parent, const struct symmcoll_lists *lists,
+    const struct symmcoll_group_args *args, const struct places *places)
+{
+    struct symmcoll_group_args copy;
+    struct symc_group_options options;
+    struct symc_partition partition;
+    struct symmcoll_group **groups;
+    symmcoll_status_t status;
+
+    if (places->own == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a place for the group, found NULL", where);
+    status = symc_group_args_read(where, parent, args, &copy, &options);
+    if (status == SYMMCOLL_OK && copy.ranks != NULL)
+        status = symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected no ranks in args: the lists have them", where);
+    if (status == SYMMCOLL_OK)
+        status = read_lists(where, parent, lists, &partition);
+    if (status != SYMMCOLL_OK)
+        return status;
+    groups = symc_alloc((size_t)partition.count, sizeof(*groups));
+    status = groups == NULL
+                 ? SYMMCOLL_ERR_NO_MEMORY
+                 : make(parent, &partition, &options, groups, places);
+    free(groups);
+    free((void *)(uintptr_t)partition.ranks);
+    return status;
+}
+
+symmcoll_status_t symmcoll_group_split_lists(struct symmcoll_group *parent,
+    const struct symmcoll_lists *lists, const struct symmcoll_group_args *args,
+    struct symmcoll_group **own, struct symmcoll_group **all)
+{
+    int cancel = symc_cancel_disable();
+    const struct places places = {own, all};
+    symmcoll_status_t status =
+        split_lists("group_split_lists", parent, lists, args, &places);
+
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+/* ---- runs of ranks ---- */
+
+static symmcoll_status_t split_runs(struct symmcoll_group *parent, int nranks,
+    const struct symmcoll_group_args *args, const struct places *places)
+{
+    static const char where[] = "group_split_runs";
+    struct symmcoll_lists lists;
+    int *numbers;
+    symmcoll_status_t status;
+
+    if (parent == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a group to make others of, found NULL", where);
+    if (nranks < 1 || nranks > parent->size)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected runs of 1 to %d ranks, found %d", where, parent->size,
+            nranks);
+    if (parent->size % nranks != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected runs of a divisor of %d ranks, found %d", where,
+            parent->size, nranks);
+    numbers = symc_alloc((size_t)parent->size * 2, sizeof(*numbers));
+    if (numbers == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    lists = (struct symmcoll_lists){
+        numbers, numbers + parent->size, parent->size / nranks};
+    for (int r = 0; r < parent->size; r++) {
+        numbers[r] = r;
+        numbers[parent->size + r] = nranks;
+    }
+    status = split_lists(where, parent, &lists, args, places);
+    free(numbers);
+    return status;
+}
+
+symmcoll_status_t symmcoll_group_split_runs(struct symmcoll_group *parent,
+    int nranks, const struct symmcoll_group_args *args,
+    struct symmcoll_group **own, struct symmcoll_group **all)
+{
+    int cancel = symc_cancel_disable();
+    const struct places places = {own, all};
+    symmcoll_status_t status = split_runs(parent, nranks, args, &places);
+
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+/* ---- colors ---- */
+
+/* A member and what it has told. */
+struct colored {
+    struct symc_color told;
+    int rank; /* in the parent */
+};
+
+static int compare_colored(const void *a, const void *b)
+{
+    const struct colored *first = a, *second = b;
+
+    if (first->told.color != second->told.color)
+        return first->told.color < second->told.color ? -1 : 1;
+    if (first->told.key != second->told.key)
+        return first->told.key < second->told.key ? -1 : 1;
+    return first->rank - second->rank;
+}
+
+/* What all have told as a partition, colors ascending: its numbers are in
+ * ranks and sizes, each with room for all members. */
+static void group_colors(const struct symmcoll_group *parent,
+    struct colored *all, int *ranks, int *sizes,
+    struct symc_partition *partition)
+{
+    int nranks = 0, count = 0;
+
+    qsort(all, (size_t)parent->size, sizeof(*all), compare_colored);
+    for (int i = 0; i < parent->size; i++) {
+        if (all[i].told.color < 0)
+            continue;
+        if (nranks == 0 || all[i].told.color != all[i - 1].told.color)
+            sizes[count++] = 0;
+        sizes[count - 1]++;
+        ranks[nranks++] = parent->global[all[i].rank];
+    }
+    *partition = (struct symc_partition){count, sizes, ranks};
+}
+
+/* All that a split by colors needs, for nothing may fail on one rank alone
+ * between its rounds. */
+struct split {
+    struct symc_color *told;
+    struct colored *all;
+    int *ranks;
+    int *sizes;
+    struct symmcoll_group **groups;
+};
+
+static symmcoll_status_t split_colors(struct symmcoll_group *parent,
+    struct symc_color mine, struct symc_group_options *options,
+    struct split *split, struct symmcoll_group **group)
+{
+    const struct places places = {group, NULL};
+    struct symc_partition partition;
+    symmcoll_status_t status =
+        symc_groups_gather(parent, options, mine, split->told);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    for (int r = 0; r < parent->size; r++)
+        split->all[r] = (struct colored){split->told[r], r};
+    group_colors(parent, split->all, split->ranks, split->sizes, &partition);
+    if (partition.count == 0) {
+        *group = NULL;
+        return SYMMCOLL_OK;
+    }
+    return make(parent, &partition, options, split->groups, &places);
+}
+
+static symmcoll_status_t split_group(struct symmcoll_group *parent,
+    struct symc_color mine, const struct symmcoll_group_args *args,
+    struct symmcoll_group **group)
+{
+    static const char where[] = "group_split";
+    struct symmcoll_group_args copy;
+    struct symc_group_options options;
+    struct split split;
+    size_t size;
+    symmcoll_status_t status;
+
+    if (group == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a place for the group, found NULL", where);
+    status = symc_group_args_read(where, parent, args, &copy, &options);
+    if (status == SYMMCOLL_OK && copy.ranks != NULL)
+        status = symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected no ranks in args: colors choose them", where);
+    if (status != SYMMCOLL_OK)
+        return status;
+    size = (size_t)parent->size;
+    split = (struct split){.told = symc_alloc(size, sizeof(*split.told)),
+        .all = symc_alloc(size, sizeof(*split.all)),
+        .ranks = symc_alloc(size, sizeof(*split.ranks)),
+        .sizes = symc_alloc(size, sizeof(*split.sizes)),
+        .groups = symc_alloc(size, sizeof(*split.groups))};
+    status = SYMMCOLL_ERR_NO_MEMORY;
+    if (split.told != NULL && split.all != NULL && split.ranks != NULL &&
+        split.sizes != NULL && split.groups != NULL)
+        status = split_colors(parent, mine, &options, &split, group);
+    free(split.told);
+    free(split.all);
+    free(split.ranks);
+    free(split.sizes);
+    free(split.groups);
+    return status;
+}
+
+symmcoll_status_t symmcoll_group_split(struct symmcoll_group *parent, int color,
+    int key, const struct symmcoll_group_args *args,
+    struct symmcoll_group **group)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status =
+        split_group(parent, (struct symc_color){color, key}, args, group);
+
+    symc_cancel_restore(cancel);
+    return status;
+}
