@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define FILE_NAME "symmcoll.conf"
+#define SHOWN_MAX 1024 /* bytes of a URL that is shown */
 
 #ifdef HAVE_LIBCONFIG
 static const bool can_read_files = true;
@@ -184,9 +185,12 @@ static void show(const struct symc_config *config, int index,
     char expected[SYMC_EXPECTED_MAX];
     char variable[SYMC_KEY_MAX];
     char aliases[4 * SYMC_KEY_MAX];
+    char masked[SHOWN_MAX];
+    const char *value = config->values[index].text;
+    bool url = strstr(value, "://") != NULL;
     struct symmcoll_setting setting = {
         .key = option->key,
-        .value = config->values[index].text,
+        .value = url ? masked : value,
         .origin = config->values[index].origin,
         .help = option->help,
         .dflt = option->dflt,
@@ -195,6 +199,8 @@ static void show(const struct symc_config *config, int index,
         .aliases = aliases,
     };
 
+    if (url)
+        symc_value_mask(value, masked, sizeof masked);
     list_aliases(option->key, aliases, sizeof aliases);
     fn(&setting, arg);
 }

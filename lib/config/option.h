@@ -114,6 +114,9 @@ void symc_warnf(const struct symc_load *load, const char *format, ...)
 const char *symc_option_expected(
     const struct symc_option *option, char *buffer);
 
+/* A value as it may be shown: a URL without its password. */
+void symc_value_mask(const char *text, char *buffer, size_t nbytes);
+
 /*
  * Set option number `index` from text, unless a higher level has set it; the
  * text is checked in either case.  Errors: CONFIG, NO_MEMORY.

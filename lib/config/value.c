@@ -377,13 +377,28 @@ static void format_number(const struct symc_option *option, int64_t value,
 
 /* ---- setting ---- */
 
+/* "redis://USER:PASSWORD@HOST" without what is secret.  The last @ counts, as
+ * for those who read the URL. */
+void symc_value_mask(const char *text, char *buffer, size_t nbytes)
+{
+    const char *login = strstr(text, "://");
+    const char *at = login != NULL ? strrchr(login, '@') : NULL;
+    const char *colon =
+        at != NULL ? memchr(login + 3, ':', (size_t)(at - login - 3)) : NULL;
+
+    if (colon == NULL)
+        snprintf(buffer, nbytes, "%s", text);
+    else
+        snprintf(buffer, nbytes, "%.*s:***%s", (int)(colon - text), text, at);
+}
+
 static symmcoll_status_t refuse(
     const struct symc_option *option, const char *text, const char *origin)
 {
     char expected[SYMC_EXPECTED_MAX];
     char found[SYMC_KEY_MAX];
 
-    snprintf(found, sizeof found, "%s", text);
+    symc_value_mask(text, found, sizeof found);
     symc_make_printable(found);
     return symc_fail(SYMMCOLL_ERR_CONFIG, "%s: %s: expected %s, found \"%s\"",
         origin, option->key, symc_option_expected(option, expected), found);

@@ -33,7 +33,7 @@ says()
     grep -qF -e "$2" "$scratch/$1"
 }
 
-plan 25
+plan 26
 
 # ---- list and get ----
 
@@ -48,6 +48,12 @@ SYMMCOLL_HOST_CHUNK=65536 run 0 get host.chunk &&
     [ "$(cat "$scratch/out")" = \
         "host.chunk${tab}64KiB${tab}environment SYMMCOLL_HOST_CHUNK" ]
 ok $? "get prints the line of one setting, with the variable as origin"
+
+SYMMCOLL_STORE_URL=redis://u:se:s@me@h:1/2 run 0 list &&
+    grep -qx "store.url${tab}redis://u:\*\*\*@h:1/2${tab}.*" "$scratch/out" &&
+    SYMMCOLL_STORE_URL="redis://u:sesame@h$(printf '\001')" run 1 list &&
+    says err 'redis://u:***@h?' && ! says err sesame
+ok $? "a password in a URL is not shown, whether or not the value is good"
 
 run 1 get host.chnk && says err "did you mean host.chunk?" &&
     [ ! -s "$scratch/out" ]
