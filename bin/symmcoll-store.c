@@ -172,7 +172,7 @@ int main(int argc, char **argv)
     };
     static char name[] = "symmcoll-store"; /* in getopt's messages */
     struct symc_place place = {.host = "127.0.0.1", .port = 6379};
-    struct symc_server_args args = {.place = &place};
+    struct symc_server_args args = {.place = &place, .deadline_ns = SYMC_NEVER};
     int status = EXIT_FINE;
 
     if (argc > 0)

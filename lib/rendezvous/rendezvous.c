@@ -308,8 +308,8 @@ static symmcoll_status_t open_store(struct opening *opening)
         if (status == SYMMCOLL_OK && own == NULL)
             status = opening->url.scheme == SYMC_RENDEZVOUS_TCP
                          ? open_tcp(opening, &own)
-                         : symmcoll_store_open_file(
-                               opening->url.path, opening->out->size, &own);
+                         : symc_store_open_file(opening->url.path,
+                               opening->out->size, opening->deadline_ns, &own);
         store = own;
     }
     if (status == SYMMCOLL_OK)

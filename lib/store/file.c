@@ -279,8 +279,8 @@ static symmcoll_status_t make_absolute(const char *path, char **absolute)
     return SYMMCOLL_OK;
 }
 
-static symmcoll_status_t open_file(
-    const char *path, int num_workers, struct symmcoll_store **store)
+static symmcoll_status_t open_file(const char *path, int num_workers,
+    int64_t deadline_ns, struct symmcoll_store **store)
 {
     struct symc_file *file;
     symmcoll_status_t status;
@@ -303,7 +303,7 @@ static symmcoll_status_t open_file(
         status = make_absolute(path, &file->path);
     file->journal.path = file->path;
     if (status == SYMMCOLL_OK)
-        status = symc_file_join(file, SYMC_NEVER);
+        status = symc_file_join(file, deadline_ns);
     if (status != SYMMCOLL_OK) {
         free_file(file);
         return status;
@@ -311,12 +311,18 @@ static symmcoll_status_t open_file(
     return symc_store_create(&file_ops, file, store);
 }
 
-symmcoll_status_t symmcoll_store_open_file(
-    const char *path, int num_workers, struct symmcoll_store **store)
+symmcoll_status_t symc_store_open_file(const char *path, int num_workers,
+    int64_t deadline_ns, struct symmcoll_store **store)
 {
     int cancel = symc_cancel_disable();
-    symmcoll_status_t status = open_file(path, num_workers, store);
+    symmcoll_status_t status = open_file(path, num_workers, deadline_ns, store);
 
     symc_cancel_restore(cancel);
     return status;
+}
+
+symmcoll_status_t symmcoll_store_open_file(
+    const char *path, int num_workers, struct symmcoll_store **store)
+{
+    return symc_store_open_file(path, num_workers, SYMC_NEVER, store);
 }

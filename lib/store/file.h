@@ -33,8 +33,7 @@ symmcoll_status_t symc_file_lock(
 int symc_file_no_links(void);
 
 /* Open a file that another process may just be creating: wait for a folder of
- * its path, and over NFS for the file, until the deadline and for two seconds
- * at
+ * its path, and over NFS for the file, until the deadline and for two seconds at
  * most.  -1 and errno where that fails. */
 int symc_file_open(const char *path, int flags, int64_t deadline_ns);
 

@@ -8,6 +8,9 @@
 
 #include "store/resp.h"
 
+struct addrinfo;
+struct symc_lookup;
+
 #define SYMC_PLACE_TEXT 320 /* bytes of a place as text */
 #define SYMC_SECRET_MAX 512 /* bytes of a password, its zero included */
 
@@ -42,6 +45,19 @@ symmcoll_status_t symc_password_read(
 
 /* Overwrite what is secret and release the rest. */
 void symc_place_clear(struct symc_place *place);
+
+/* ---- resolve.c ---- */
+
+/* The addresses of a place, to be freed. */
+struct symc_addresses {
+    struct addrinfo *list;
+    struct symc_lookup *lookup; /* its owner; NULL: none */
+};
+
+/* serve: addresses to bind.  Errors: TIMEOUT, SYSTEM (no address), NO_MEMORY. */
+symmcoll_status_t symc_resolve(const struct symc_place *place, bool serve,
+    int64_t deadline_ns, struct symc_addresses *addresses);
+void symc_resolve_free(struct symc_addresses *addresses);
 
 /* ---- dial.c ---- */
 

@@ -183,6 +183,11 @@ symmcoll_status_t symc_store_await(struct symmcoll_store *store,
     const char *const *keys, size_t nkeys, int64_t deadline_ns,
     size_t *missing);
 
+/* As symmcoll_store_open_file(), which waits for a folder of the path for two
+ * seconds, but until a deadline at most. */
+symmcoll_status_t symc_store_open_file(const char *path, int num_workers,
+    int64_t deadline_ns, struct symmcoll_store **store);
+
 /* ---- keys.c ---- */
 
 /* Errors: NO_MEMORY. */

@@ -119,27 +119,22 @@ static int listen_at(const struct addrinfo *address, int *port)
 
 /* Bind what was asked for: the first of its addresses that is this machine's. */
 static symmcoll_status_t open_socket(
-    const struct symc_place *place, int *fd, int *port)
+    const struct symc_place *place, int64_t deadline_ns, int *fd, int *port)
 {
-    const struct addrinfo hints = {
-        .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    struct addrinfo *list = NULL;
-    char text[SYMC_PLACE_TEXT], number[8];
+    struct symc_addresses addresses;
+    char text[SYMC_PLACE_TEXT];
+    symmcoll_status_t status =
+        symc_resolve(place, true, deadline_ns, &addresses);
     int error;
 
-    snprintf(number, sizeof(number), "%d", place->port);
-    error = getaddrinfo(
-        strcmp(place->host, "localhost") == 0 ? "127.0.0.1" : place->host,
-        number, &hints, &list);
-    if (error != 0)
-        return symc_fail(SYMMCOLL_ERR_INVALID, "tcp store: serving at %s: %s",
-            symc_place_text(place, text), gai_strerror(error));
+    if (status != SYMMCOLL_OK)
+        return status;
     *fd = -1;
-    for (const struct addrinfo *at = list; at != NULL && *fd < 0;
+    for (const struct addrinfo *at = addresses.list; at != NULL && *fd < 0;
          at = at->ai_next)
         *fd = listen_at(at, port);
     error = errno;
-    freeaddrinfo(list);
+    symc_resolve_free(&addresses);
     if (*fd >= 0)
         return SYMMCOLL_OK;
     return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
@@ -237,7 +232,8 @@ symmcoll_status_t symc_server_start(
     if (status == SYMMCOLL_OK && args->place->tls)
         status = symc_server_tls_open(args->place, &server->tls);
     if (status == SYMMCOLL_OK)
-        status = open_socket(args->place, &fd, &server->port);
+        status =
+            open_socket(args->place, args->deadline_ns, &fd, &server->port);
     if (status == SYMMCOLL_OK)
         status = make_events(server, fd);
     if (status == SYMMCOLL_OK)

@@ -12,13 +12,14 @@ struct symc_server_args {
     const struct symc_place *place; /* host and port to bind, 0: any; the
                                        password; TLS, then tls_cert is needed,
                                        and tls_ca asks clients for theirs */
+    int64_t deadline_ns;            /* for the address of a name */
     size_t max_clients; /* 0: 4096, or what the limit on descriptors allows */
     size_t max_memory;  /* bytes of all keys and values; 0: 1 GiB */
 };
 
 struct symc_server;
 
-/* Errors: INVALID (the address, a file), SYSTEM, NO_MEMORY, UNSUPPORTED (built
+/* Errors: INVALID (a file), TIMEOUT, SYSTEM (the address), NO_MEMORY, UNSUPPORTED (built
  * without libevent, or TLS without OpenSSL). */
 symmcoll_status_t symc_server_start(
     const struct symc_server_args *args, struct symc_server **server);

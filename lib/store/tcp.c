@@ -5,7 +5,8 @@
  *
  * The store's own keys are "init/", how many have opened it, and "open/", how
  * many have it open.  The last one to close removes the keys of the job once
- * all num_workers have come; otherwise they go a day after their last use.
+ * all num_workers have come; otherwise they go a day after the last process has
+ * ended.
  */
 #include "store/tcp.h"
 
@@ -52,34 +53,6 @@ static void free_tcp(struct symc_tcp *tcp)
     free(tcp);
 }
 
-/* One command for each key of the job. */
-static symmcoll_status_t for_each_key(
-    struct symc_tcp *tcp, bool remove, int64_t deadline_ns)
-{
-    struct symc_names names = {0};
-    struct symc_tcp_call call;
-    symmcoll_status_t status = symc_tcp_begin(tcp, "", deadline_ns, &call);
-    const char *name;
-
-    if (status != SYMMCOLL_OK)
-        return status;
-    call.deadline_ns = deadline_ns; /* leaving waits no longer */
-    status = symc_tcp_scan(&call, tcp->prefix, &names);
-    name = names.text;
-    for (size_t i = 0; i < names.count && status == SYMMCOLL_OK; i++) {
-        struct symc_arg args[] = {remove ? SYMC_ARG("DEL") : SYMC_ARG("EXPIRE"),
-            {name, strlen(name)}, SYMC_ARG(SYMC_TCP_LIFE)};
-
-        status = symc_link_send(call.link, args, remove ? 2 : 3);
-        name += strlen(name) + 1;
-    }
-    for (size_t i = 0; i < names.count && status == SYMMCOLL_OK; i++)
-        status = symc_tcp_expect(&call);
-    symc_tcp_end(&call);
-    free(names.text);
-    return status;
-}
-
 /* Leave; where that fails the keys go after a day. */
 static symmcoll_status_t leave(struct symc_tcp *tcp)
 {
@@ -93,7 +66,7 @@ static symmcoll_status_t leave(struct symc_tcp *tcp)
     if (status != SYMMCOLL_OK || open != 0 || tcp->num_workers == 0 ||
         joined < tcp->num_workers)
         return status;
-    return for_each_key(tcp, true, deadline_ns);
+    return symc_tcp_for_each(tcp, true, deadline_ns);
 }
 
 static void close_tcp(void *table)
@@ -106,41 +79,22 @@ static void close_tcp(void *table)
     pthread_mutex_unlock(&tcp->lock);
     if (!last)
         return;
-    if (tcp->pid != getpid())
-        tcp->server = NULL; /* its thread is the parent's */
-    else if (tcp->joined && tcp->server == NULL)
+    if (tcp->pid != getpid()) { /* the threads are the parent's */
+        tcp->server = NULL;
+        tcp->renewal = NULL;
+    }
+    symc_renewal_stop(tcp->renewal);
+    tcp->renewal = NULL;
+    if (tcp->pid == getpid() && tcp->joined && tcp->server == NULL)
         leave(tcp);
     free_tcp(tcp);
-}
-
-/* From time to time a change prolongs the life of all keys of the job. */
-static symmcoll_status_t edit_tcp(
-    void *table, const char *key, struct symc_edit *edit, int64_t deadline_ns)
-{
-    struct symc_tcp *tcp = table;
-    int64_t now = symc_now_ns();
-    bool renew;
-
-    pthread_mutex_lock(&tcp->lock);
-    renew = now - tcp->renewed_ns > RENEW_NS;
-    if (renew)
-        tcp->renewed_ns = now;
-    pthread_mutex_unlock(&tcp->lock);
-    if (renew) {
-        symmcoll_status_t status =
-            for_each_key(tcp, false, symc_tcp_grace(deadline_ns));
-
-        if (status != SYMMCOLL_OK)
-            return status;
-    }
-    return symc_tcp_edit(table, key, edit, deadline_ns);
 }
 
 static const struct symc_store_ops tcp_ops = {
     .kind = "tcp",
     .share = share_tcp,
     .close = close_tcp,
-    .edit = edit_tcp,
+    .edit = symc_tcp_edit,
     .find = symc_tcp_find,
     .wait = symc_tcp_wait,
     .count = symc_tcp_count,
@@ -219,9 +173,10 @@ static symmcoll_status_t await_workers(
 }
 
 /* Serve the table in this process, at the place where it is to be. */
-static symmcoll_status_t serve(struct symc_tcp *tcp)
+static symmcoll_status_t serve(struct symc_tcp *tcp, int64_t deadline_ns)
 {
-    const struct symc_server_args args = {.place = &tcp->place};
+    const struct symc_server_args args = {
+        .place = &tcp->place, .deadline_ns = deadline_ns};
     symmcoll_status_t status = symc_server_start(&args, &tcp->server);
 
     if (status == SYMMCOLL_OK)
@@ -264,7 +219,7 @@ static symmcoll_status_t open_tcp(
     struct symmcoll_store_tcp_args args;
     struct symc_tcp *tcp;
     double timeout;
-    int64_t timeout_ns;
+    int64_t timeout_ns, deadline_ns;
     symmcoll_status_t status;
 
     if (store == NULL)
@@ -284,15 +239,16 @@ static symmcoll_status_t open_tcp(
     tcp->handles = 1;
     tcp->pid = getpid();
     tcp->num_workers = args.num_workers;
-    tcp->renewed_ns = symc_now_ns();
     snprintf(tcp->prefix, sizeof(tcp->prefix),
         "symmcoll:%s:", args.job != NULL ? args.job : "default");
     status = read_place(&args, &tcp->place);
+    deadline_ns = symc_deadline_ns(symc_now_ns(), timeout_ns);
     if (status == SYMMCOLL_OK && args.serve != 0)
-        status = serve(tcp);
+        status = serve(tcp, deadline_ns);
     if (status == SYMMCOLL_OK)
-        status = join(tcp, symc_deadline_ns(symc_now_ns(), timeout_ns), timeout,
-            args.wait_workers != 0);
+        status = join(tcp, deadline_ns, timeout, args.wait_workers != 0);
+    if (status == SYMMCOLL_OK)
+        status = symc_renewal_start(tcp, RENEW_NS, &tcp->renewal);
     if (status != SYMMCOLL_OK) {
         char detail[SYMC_DETAIL_MAX];
 

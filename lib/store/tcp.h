@@ -21,13 +21,15 @@
 #define SYMC_TCP_LINKS 8      /* connections that are kept for the next call */
 #define SYMC_TCP_LIFE "86400" /* seconds after which an unused key goes */
 
+struct symc_renewal;
+
 struct symc_tcp {
     pthread_mutex_t lock; /* all that changes */
     size_t handles;
     pid_t pid; /* a child after fork() has connections of its own */
     struct symc_link *links[SYMC_TCP_LINKS];
     size_t nlinks;
-    int64_t renewed_ns; /* when the keys' lives were last prolonged */
+    struct symc_renewal *renewal; /* of this process; NULL: none */
     struct symc_place place;
     char prefix[SYMC_TCP_PREFIX];
     int num_workers; /* 0: not said */
@@ -152,5 +154,21 @@ symmcoll_status_t symc_tcp_set_all(void *table, const struct symc_pair *pairs,
 /* Add to one of the store's own counters. */
 symmcoll_status_t symc_tcp_add_own(struct symc_tcp *tcp, const char *name,
     int64_t amount, int64_t deadline_ns, int64_t *sum);
+
+/* ---- tcp_renew.c ---- */
+
+/* Remove each key of the job, or have it live for another day. */
+symmcoll_status_t symc_tcp_for_each(
+    struct symc_tcp *tcp, bool remove, int64_t deadline_ns);
+
+/* Prolong all lives at times, until it is stopped; NULL is fine then. */
+symmcoll_status_t symc_renewal_start(
+    struct symc_tcp *tcp, int64_t every_ns, struct symc_renewal **renewal);
+void symc_renewal_stop(struct symc_renewal *renewal);
+
+/* From now on as often as this; return after so many more times.  For tests,
+ * which cannot wait for hours. */
+void symc_renewal_every(
+    struct symc_renewal *renewal, int64_t every_ns, uint64_t rounds);
 
 #endif

@@ -66,7 +66,7 @@ struct symmcoll_store_tcp_args {
 /*
  * Connect; a server that is not there yet is waited for.  The last of
  * num_workers to close removes the job's keys, which otherwise go a day after
- * they were last written.
+ * the last process that had it open.
  *
  * Errors: INVALID (an argument, the password, a certificate), TIMEOUT, SYSTEM,
  * NO_MEMORY, UNSUPPORTED (built without hiredis, or TLS without OpenSSL).

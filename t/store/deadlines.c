@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Opening a store ends at its deadline: names that nobody resolves, and folders
+ * that nobody makes.
+ */
+#include "store/ops.h"
+#include "t/store/helpers.h"
+#include "t/tap.h"
+
+#include <netdb.h>
+#include <time.h>
+
+/* In place of the C library's: a name server that does not answer. */
+int getaddrinfo(const char *node, const char *service,
+    const struct addrinfo *hints, struct addrinfo **result)
+{
+    const struct timespec long_time = {.tv_sec = 20};
+
+    (void)node;
+    (void)service;
+    (void)result;
+    if (hints == NULL || (hints->ai_flags & AI_NUMERICHOST) == 0)
+        nanosleep(&long_time, NULL);
+    return EAI_NONAME;
+}
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static int opens_in_time(int serve)
+{
+    struct symmcoll_store_tcp_args args = SYMMCOLL_STORE_TCP_ARGS_INIT;
+    struct symmcoll_store *store;
+    double began = now();
+    symmcoll_status_t status;
+
+    args.url = "redis://some-host.invalid";
+    args.serve = serve;
+    args.timeout = 0.3;
+    status = symmcoll_store_open_tcp(&args, &store);
+    if (status == SYMMCOLL_ERR_UNSUPPORTED)
+        return 1;
+    if (failed_with(status, SYMMCOLL_ERR_TIMEOUT, "some-host.invalid") &&
+        now() - began >= 0.3 && now() - began < 3)
+        return 1;
+    diag("%g s: %s", now() - began, symmcoll_last_error());
+    return 0;
+}
+
+int main(void)
+{
+    struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
+    struct symmcoll_world *world;
+    struct symmcoll_store *store;
+    double began;
+
+    alarm(60);
+    plan(4);
+    ok(opens_in_time(0), "a name without an address is a timeout for a client");
+    ok(opens_in_time(1), "and for who serves at it");
+    args.init_method = "file:///no/such/folder/file";
+    args.world_size = 1;
+    args.timeout = 0.1;
+    began = now();
+    ok(failed_with(symmcoll_init(&args, &world), SYMMCOLL_ERR_SYSTEM,
+           "/no/such/folder/file: No such file") &&
+            now() - began < 1,
+        "init waits no longer for a folder than for ranks");
+    began = now();
+    ok(failed_with(symmcoll_store_open_file("/no/such/folder/file", 1, &store),
+           SYMMCOLL_ERR_SYSTEM, "No such file") &&
+            now() - began >= 1.9,
+        "a folder may be made while a store waits for it");
+    return done_testing();
+}
