@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LARGE_NBYTES 65536 /* of a message */
+
 struct channel {
     const char *name; /* first, so that a lookup needs no copy */
     struct symc_subscription *first;
@@ -70,6 +72,8 @@ symmcoll_status_t symc_channel_subscribe(
     struct symc_subscription *subscription;
     struct channel *channel;
 
+    if (client->nsubscriptions >= SYMC_SERVER_WATCHES_MAX)
+        return SYMMCOLL_ERR_INVALID;
     for (subscription = client->subscriptions; subscription != NULL;
          subscription = subscription->next_of_client)
         if (strcmp(subscription->channel->name, name) == 0)
@@ -89,6 +93,7 @@ symmcoll_status_t symc_channel_subscribe(
     subscription->next_of_client = client->subscriptions;
     client->subscriptions = subscription;
     client->nsubscriptions++;
+    client->kept += sizeof(*subscription) + sizeof(*channel) + strlen(name);
     return SYMMCOLL_OK;
 }
 
@@ -107,6 +112,8 @@ static void remove_one(
     if (subscription->next != NULL)
         subscription->next->previous = subscription->previous;
     client->nsubscriptions--;
+    client->kept -=
+        sizeof(*subscription) + sizeof(*channel) + strlen(channel->name);
     free(subscription);
     drop_if_empty(client->server, channel);
 }
@@ -144,11 +151,18 @@ size_t symc_channel_publish(struct symc_client *publisher, const char *name,
     for (; subscription != NULL; subscription = subscription->next) {
         struct symc_client *client = subscription->client;
 
+        /* A large one is not copied for each of thousands who do not read. */
+        if (nbytes > LARGE_NBYTES &&
+            publisher->server->pending + nbytes > SYMC_SERVER_PENDING_MAX)
+            symc_client_doom(client);
+        if (client->doomed)
+            continue;
         symc_put_raw(client, "*3\r\n$7\r\nmessage\r\n");
         symc_put_text(client, name, strlen(name));
         symc_put_text(client, data, nbytes);
         if (client != publisher)
             symc_client_flush(client);
+        symc_client_count(client);
         if (symc_client_out(client) > SYMC_SERVER_OUT_MAX)
             symc_client_doom(client);
         told++;

@@ -135,7 +135,7 @@ static void run_subscribe(
 {
     for (size_t i = 0; i < n; i++) {
         if (symc_channel_subscribe(client, args[i]->text) != SYMMCOLL_OK) {
-            symc_put_raw(client, SYMC_REPLY_NO_MEMORY);
+            symc_put_raw(client, "-ERR no room for more channels\r\n");
             return;
         }
         put_subscription(client, "subscribe", args[i]->text);

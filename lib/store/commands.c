@@ -18,6 +18,8 @@ static void forget_watches(struct symc_client *client)
         struct symc_watch *watch = client->watches;
 
         client->watches = watch->next;
+        client->nwatches--;
+        client->kept -= sizeof(*watch) + strlen(watch->key) + 1;
         free(watch);
     }
 }
@@ -43,7 +45,9 @@ static void run_watch(
 {
     for (size_t i = 0; i < n; i++) {
         size_t length = strlen(args[i]->text) + 1;
-        struct symc_watch *watch = symc_alloc(1, sizeof(*watch) + length);
+        struct symc_watch *watch = client->nwatches < SYMC_SERVER_WATCHES_MAX
+                                       ? symc_alloc(1, sizeof(*watch) + length)
+                                       : NULL;
 
         if (watch == NULL) {
             symc_put_raw(client, SYMC_REPLY_NO_MEMORY);
@@ -53,6 +57,8 @@ static void run_watch(
         watch->version = symc_map_version(&client->server->map, args[i]->text);
         watch->next = client->watches;
         client->watches = watch;
+        client->nwatches++;
+        client->kept += sizeof(*watch) + length;
     }
     symc_put_raw(client, SYMC_REPLY_OK);
 }
@@ -145,7 +151,9 @@ static const struct symc_command *find_command(const char *name)
 {
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
         for (const struct symc_command *at = tables[i]; at->name != NULL; at++)
-            if (strcasecmp(at->name, name) == 0)
+            /* Most differ in the first letter. */
+            if (((at->name[0] ^ name[0]) & ~('a' ^ 'A')) == 0 &&
+                strcasecmp(at->name, name) == 0)
                 return at;
     return NULL;
 }

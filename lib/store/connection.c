@@ -6,6 +6,7 @@
  */
 #include "store/serving.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -13,7 +14,6 @@
 #include <unistd.h>
 
 #define SILENT_NS (10 * SYMC_NS_PER_S) /* until the first request */
-#define BIG_NBYTES (1 << 20) /* pending of a client that may be dropped */
 
 static const struct symc_resp_limits request_limits = {
     .depth = 1,
@@ -23,6 +23,23 @@ static const struct symc_resp_limits request_limits = {
 };
 
 /* ---- life ---- */
+
+/* Close what accept() has opened. */
+static void free_connection(struct symc_client *client)
+{
+    if (client->tls != NULL) {
+        bufferevent_free(client->tls);
+    } else {
+        if (client->out != NULL) {
+            event_del(&client->readable);
+            event_del(&client->writable);
+            evbuffer_free(client->out);
+        }
+        close(client->fd);
+    }
+    symc_resp_free(client->resp);
+    free(client);
+}
 
 static void free_client(struct symc_client *client)
 {
@@ -40,9 +57,7 @@ static void free_client(struct symc_client *client)
         server->last = client->previous;
     server->nclients--;
     server->pending -= client->pending;
-    symc_resp_free(client->resp);
-    bufferevent_free(client->events);
-    free(client);
+    free_connection(client);
 }
 
 /* At the end of each callback: nobody uses a client any more. */
@@ -70,19 +85,6 @@ void symc_client_close_all(struct symc_server *server)
 }
 
 /* ---- requests ---- */
-
-/* Count what is kept for this client; too much of all together ends it. */
-static void count_pending(struct symc_client *client)
-{
-    struct symc_server *server = client->server;
-    size_t pending = symc_resp_pending(client->resp) + client->queued_nbytes +
-                     symc_client_out(client);
-
-    server->pending += pending - client->pending;
-    client->pending = pending;
-    if (server->pending > SYMC_SERVER_PENDING_MAX && pending > BIG_NBYTES)
-        symc_client_doom(client);
-}
 
 /* The next request, whose reply is put into the output; false: none is whole. */
 static bool run_request(struct symc_client *client)
@@ -116,13 +118,70 @@ static void run_requests(struct symc_client *client)
     if (client->closing)
         symc_client_flush(client);
     if (client->closing || symc_client_out(client) >= SYMC_SERVER_OUT_HIGH)
-        bufferevent_disable(client->events, EV_READ);
-    count_pending(client);
+        symc_client_listen(client, false);
+    symc_client_count(client);
     if (client->closing && symc_client_out(client) == 0)
         symc_client_doom(client);
 }
 
-static void read_some(struct bufferevent *events, void *arg)
+/* Bytes of a client. */
+static void take_input(
+    struct symc_client *client, const void *data, size_t nbytes)
+{
+    if (symc_resp_feed(client->resp, data, nbytes) != SYMMCOLL_OK)
+        symc_client_doom(client);
+}
+
+/* All has been sent: go on with what was left unread. */
+static void go_on(struct symc_client *client)
+{
+    if (client->closing) {
+        symc_client_doom(client);
+        return;
+    }
+    run_requests(client);
+    if (!client->closing && !client->doomed &&
+        symc_client_out(client) < SYMC_SERVER_OUT_HIGH)
+        symc_client_listen(client, true);
+}
+
+/* ---- the socket, without TLS ---- */
+
+static void read_ready(int fd, short what, void *arg)
+{
+    struct symc_client *client = arg;
+    struct symc_server *server = client->server;
+    ssize_t n = recv(fd, server->input, sizeof(server->input), MSG_DONTWAIT);
+
+    (void)what;
+    if (n > 0) {
+        take_input(client, server->input, (size_t)n);
+        run_requests(client);
+    } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        symc_client_doom(client);
+    }
+    drop_doomed(server);
+}
+
+static void write_ready(int fd, short what, void *arg)
+{
+    struct symc_client *client = arg;
+    struct symc_server *server = client->server;
+    int n = evbuffer_write(client->out, fd);
+
+    (void)what;
+    if (n < 0 && errno != EAGAIN && errno != EINTR) {
+        symc_client_doom(client);
+    } else if (symc_client_out(client) == 0) {
+        event_del(&client->writable);
+        go_on(client);
+    }
+    drop_doomed(server);
+}
+
+/* ---- the same over TLS ---- */
+
+static void read_tls(struct bufferevent *events, void *arg)
 {
     struct symc_client *client = arg;
     struct symc_server *server = client->server;
@@ -130,35 +189,24 @@ static void read_some(struct bufferevent *events, void *arg)
     struct evbuffer_iovec piece;
 
     while (!client->doomed && evbuffer_peek(in, -1, NULL, &piece, 1) > 0) {
-        if (symc_resp_feed(client->resp, piece.iov_base, piece.iov_len) !=
-            SYMMCOLL_OK)
-            symc_client_doom(client);
+        take_input(client, piece.iov_base, piece.iov_len);
         evbuffer_drain(in, piece.iov_len);
     }
     run_requests(client);
     drop_doomed(server);
 }
 
-/* All has been sent: go on with what was left unread. */
-static void write_done(struct bufferevent *events, void *arg)
+static void write_tls(struct bufferevent *events, void *arg)
 {
     struct symc_client *client = arg;
     struct symc_server *server = client->server;
 
-    if (client->closing) {
-        symc_client_doom(client);
-    } else {
-        if (server->tls == NULL)
-            bufferevent_disable(events, EV_WRITE);
-        run_requests(client);
-        if (!client->closing && !client->doomed &&
-            symc_client_out(client) < SYMC_SERVER_OUT_HIGH)
-            bufferevent_enable(events, EV_READ);
-    }
+    (void)events;
+    go_on(client);
     drop_doomed(server);
 }
 
-static void end(struct bufferevent *events, short what, void *arg)
+static void end_tls(struct bufferevent *events, short what, void *arg)
 {
     struct symc_client *client = arg;
     struct symc_server *server = client->server;
@@ -204,6 +252,42 @@ static void refuse(int fd)
     close(fd);
 }
 
+/* Have the loop call back for a client; false where there is no memory. */
+static bool attach(struct symc_client *client)
+{
+    struct symc_server *server = client->server;
+
+    if (server->tls != NULL) {
+        client->tls = symc_server_tls_accept(server, client->fd);
+        if (client->tls == NULL)
+            return false;
+        client->out = bufferevent_get_output(client->tls);
+        bufferevent_setcb(client->tls, read_tls, write_tls, end_tls, client);
+        bufferevent_enable(client->tls, EV_READ | EV_WRITE);
+        return true;
+    }
+    client->out = evbuffer_new();
+    if (client->out == NULL)
+        return false;
+    event_assign(&client->readable, server->base, client->fd,
+        EV_READ | EV_PERSIST, read_ready, client);
+    event_assign(&client->writable, server->base, client->fd,
+        EV_WRITE | EV_PERSIST, write_ready, client);
+    return event_add(&client->readable, NULL) == 0;
+}
+
+static void append_client(
+    struct symc_server *server, struct symc_client *client)
+{
+    client->previous = server->last;
+    if (server->last != NULL)
+        server->last->next = client;
+    else
+        server->first = client;
+    server->last = client;
+    server->nclients++;
+}
+
 void symc_client_accept(struct symc_server *server, int fd)
 {
     struct symc_client *client;
@@ -214,37 +298,20 @@ void symc_client_accept(struct symc_server *server, int fd)
         return;
     }
     client = symc_alloc(1, sizeof(*client));
-    if (client == NULL ||
-        symc_resp_create(&request_limits, &client->resp) != SYMMCOLL_OK) {
-        free(client);
+    if (client == NULL) {
         close(fd);
         return;
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
-    client->events = server->tls != NULL ? symc_server_tls_accept(server, fd)
-                                         : bufferevent_socket_new(server->base,
-                                               fd, BEV_OPT_CLOSE_ON_FREE);
-    if (client->events == NULL) {
-        symc_resp_free(client->resp);
-        free(client);
-        close(fd);
-        return;
-    }
+    client->fd = fd;
     client->server = server;
     client->since_ns = symc_now_ns();
     client->entered = server->password[0] == '\0';
-    client->previous = server->last;
-    if (server->last != NULL)
-        server->last->next = client;
-    else
-        server->first = client;
-    server->last = client;
-    server->nclients++;
-    bufferevent_setcb(client->events, read_some, write_done, end, client);
-    /* Without TLS replies are written where they are made. */
-    if (server->tls == NULL)
-        bufferevent_disable(client->events, EV_WRITE);
-    bufferevent_enable(
-        client->events, server->tls == NULL ? EV_READ : EV_READ | EV_WRITE);
+    if (symc_resp_create(&request_limits, &client->resp) != SYMMCOLL_OK ||
+        !attach(client)) {
+        free_connection(client);
+        return;
+    }
+    append_client(server, client);
 }

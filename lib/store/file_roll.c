@@ -31,7 +31,7 @@ struct roll {
     pid_t gone;      /* one that died without closing it; 0: none */
 };
 
-static struct roll call_roll(const struct symc_file *file)
+static struct roll call_roll(struct symc_file *file)
 {
     const struct symc_bytes *lines = symc_map_find(&file->journal.map, WORKERS);
     size_t length = strlen(file->worker);
@@ -56,7 +56,7 @@ static struct roll call_roll(const struct symc_file *file)
 
 /* How many have closed; a number that no run reaches, which a damaged file may
  * say, is as good as the largest. */
-static long get_finished(const struct symc_file *file)
+static long get_finished(struct symc_file *file)
 {
     const struct symc_bytes *text = symc_map_find(&file->journal.map, FINISHED);
     long count = text != NULL ? strtol(text->data, NULL, 10) : 0;
@@ -69,7 +69,7 @@ static long get_finished(const struct symc_file *file)
  * its workers have opened it already.  A process that is among the open ones
  * may open it again, once for each of its threads.
  */
-static symmcoll_status_t refuse_stale(const struct symc_file *file)
+static symmcoll_status_t refuse_stale(struct symc_file *file)
 {
     struct roll roll = call_roll(file);
     long joined = (long)roll.open + get_finished(file);
@@ -140,7 +140,7 @@ static symmcoll_status_t join_locked(
  * In a privileged process the path may lead through folders of its own user and
  * root alone.  Then nobody else can exchange what is opened by it later.
  */
-static symmcoll_status_t check_folder(const struct symc_file *file)
+static symmcoll_status_t check_folder(struct symc_file *file)
 {
     symmcoll_status_t status;
     const char *name;
@@ -186,7 +186,7 @@ symmcoll_status_t symc_file_join(struct symc_file *file, int64_t deadline_ns)
 }
 
 /* The list of workers without the own line. */
-static symmcoll_status_t strike_own_line(const struct symc_file *file,
+static symmcoll_status_t strike_own_line(struct symc_file *file,
     const struct roll *roll, struct symc_bytes *lines)
 {
     const struct symc_bytes *before =

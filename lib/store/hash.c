@@ -91,7 +91,7 @@ static bool sleep_until_change(struct hash *hash, int64_t deadline_ns)
 }
 
 static size_t find_missing(
-    const struct symc_map *map, const char *const *keys, size_t nkeys)
+    struct symc_map *map, const char *const *keys, size_t nkeys)
 {
     size_t i = 0;
 

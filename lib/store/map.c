@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct slot {
+struct symc_slot {
     const char *key; /* first, so that a lookup needs no copy of the text */
     struct symc_bytes value; /* where the queue is empty */
     struct symc_queue queue;
@@ -19,7 +19,8 @@ struct slot {
 
 static int compare_slots(const void *a, const void *b)
 {
-    return strcmp(((const struct slot *)a)->key, ((const struct slot *)b)->key);
+    return strcmp(
+        ((const struct symc_slot *)a)->key, ((const struct symc_slot *)b)->key);
 }
 
 /* Returns the bytes that are free now. */
@@ -35,7 +36,7 @@ static size_t drop_first(struct symc_queue *queue)
     return nbytes;
 }
 
-static size_t clear_slot(struct slot *slot)
+static size_t clear_slot(struct symc_slot *slot)
 {
     size_t nbytes = slot->value.nbytes;
 
@@ -47,7 +48,8 @@ static size_t clear_slot(struct slot *slot)
 }
 
 /* A change of a key: its bytes, and its version. */
-static void note_change(struct symc_map *map, struct slot *slot, size_t more)
+static void note_change(
+    struct symc_map *map, struct symc_slot *slot, size_t more)
 {
     map->nbytes += more;
     slot->version = ++map->clock;
@@ -59,17 +61,23 @@ static void free_slot(void *node)
     free(node);
 }
 
-static struct slot *find_slot(const struct symc_map *map, const char *key)
+/* One command looks for its key again and again. */
+static struct symc_slot *find_slot(struct symc_map *map, const char *key)
 {
-    const struct slot wanted = {.key = key};
-    struct slot **node = tfind(&wanted, &map->root, compare_slots);
+    const struct symc_slot wanted = {.key = key};
+    struct symc_slot **node;
 
+    if (map->recent != NULL && strcmp(map->recent->key, key) == 0)
+        return map->recent;
+    node = tfind(&wanted, &map->root, compare_slots);
+    if (node != NULL)
+        map->recent = *node;
     return node != NULL ? *node : NULL;
 }
 
-struct symc_item symc_map_look(const struct symc_map *map, const char *key)
+struct symc_item symc_map_look(struct symc_map *map, const char *key)
 {
-    const struct slot *slot = find_slot(map, key);
+    const struct symc_slot *slot = find_slot(map, key);
     struct symc_item item = {NULL, NULL};
 
     if (slot != NULL && slot->queue.length > 0)
@@ -79,21 +87,20 @@ struct symc_item symc_map_look(const struct symc_map *map, const char *key)
     return item;
 }
 
-const struct symc_bytes *symc_map_find(
-    const struct symc_map *map, const char *key)
+const struct symc_bytes *symc_map_find(struct symc_map *map, const char *key)
 {
     return symc_map_look(map, key).value;
 }
 
-bool symc_map_has(const struct symc_map *map, const char *key)
+bool symc_map_has(struct symc_map *map, const char *key)
 {
     return find_slot(map, key) != NULL;
 }
 
 /* The slot of a key, made where there is none. */
-static struct slot *take_slot(struct symc_map *map, const char *key)
+static struct symc_slot *take_slot(struct symc_map *map, const char *key)
 {
-    struct slot *slot = find_slot(map, key);
+    struct symc_slot *slot = find_slot(map, key);
     size_t length = strlen(key) + 1;
 
     if (slot != NULL)
@@ -117,7 +124,7 @@ static struct slot *take_slot(struct symc_map *map, const char *key)
 symmcoll_status_t symc_map_put(
     struct symc_map *map, const char *key, struct symc_bytes value)
 {
-    struct slot *slot = take_slot(map, key);
+    struct symc_slot *slot = take_slot(map, key);
 
     if (slot == NULL) {
         free(value.data);
@@ -134,7 +141,7 @@ symmcoll_status_t symc_map_push(
     struct symc_map *map, const char *key, struct symc_bytes value)
 {
     struct symc_queued *queued = symc_alloc(1, sizeof(*queued));
-    struct slot *slot = queued != NULL ? take_slot(map, key) : NULL;
+    struct symc_slot *slot = queued != NULL ? take_slot(map, key) : NULL;
     struct symc_queue *queue;
 
     if (slot == NULL) {
@@ -157,7 +164,7 @@ symmcoll_status_t symc_map_push(
 
 bool symc_map_pop(struct symc_map *map, const char *key)
 {
-    struct slot *slot = find_slot(map, key);
+    struct symc_slot *slot = find_slot(map, key);
 
     if (slot == NULL || slot->queue.length == 0)
         return false;
@@ -199,7 +206,7 @@ struct listing {
 
 static void list_slot(const void *node, VISIT visit, void *arg)
 {
-    const struct slot *slot = *(struct slot *const *)node;
+    const struct symc_slot *slot = *(struct symc_slot *const *)node;
     struct listing *listing = arg;
 
     if ((visit == postorder || visit == leaf) &&
@@ -219,10 +226,11 @@ symmcoll_status_t symc_map_list(
 
 void symc_map_remove(struct symc_map *map, const char *key)
 {
-    struct slot *slot = find_slot(map, key);
+    struct symc_slot *slot = find_slot(map, key);
 
     if (slot == NULL)
         return;
+    map->recent = NULL;
     tdelete(slot, &map->root, compare_slots);
     map->count--;
     map->nbytes -= sizeof(*slot) + strlen(slot->text) + 1 + clear_slot(slot);
@@ -232,25 +240,25 @@ void symc_map_remove(struct symc_map *map, const char *key)
 
 /* ---- versions and lives ---- */
 
-uint64_t symc_map_version(const struct symc_map *map, const char *key)
+uint64_t symc_map_version(struct symc_map *map, const char *key)
 {
-    const struct slot *slot = find_slot(map, key);
+    const struct symc_slot *slot = find_slot(map, key);
 
     return slot != NULL ? slot->version : 0;
 }
 
 bool symc_map_expire(struct symc_map *map, const char *key, int64_t at_ns)
 {
-    struct slot *slot = find_slot(map, key);
+    struct symc_slot *slot = find_slot(map, key);
 
     if (slot != NULL)
         slot->expires_ns = at_ns;
     return slot != NULL;
 }
 
-int64_t symc_map_expires(const struct symc_map *map, const char *key)
+int64_t symc_map_expires(struct symc_map *map, const char *key)
 {
-    const struct slot *slot = find_slot(map, key);
+    const struct symc_slot *slot = find_slot(map, key);
 
     return slot != NULL ? slot->expires_ns : 0;
 }
@@ -263,7 +271,7 @@ struct sweep {
 
 static void note_expired(const void *node, VISIT visit, void *arg)
 {
-    const struct slot *slot = *(struct slot *const *)node;
+    const struct symc_slot *slot = *(struct symc_slot *const *)node;
     struct sweep *sweep = arg;
 
     if ((visit == postorder || visit == leaf) &&
@@ -290,6 +298,7 @@ void symc_map_clear(struct symc_map *map)
 {
     tdestroy(map->root, free_slot);
     map->root = NULL;
+    map->recent = NULL;
     map->count = 0;
     map->nbytes = 0;
 }

@@ -8,22 +8,24 @@
 
 #include "store/ops.h"
 
+struct symc_slot;
+
 struct symc_map {
-    void *root; /* of the C library's tree, tsearch(3) */
+    void *root;               /* of the C library's tree, tsearch(3) */
+    struct symc_slot *recent; /* found last; NULL */
     size_t count;
     size_t nbytes;  /* of all keys and values */
     uint64_t clock; /* counts changes */
 };
 
 /* What a key holds, borrowed until the next change. */
-struct symc_item symc_map_look(const struct symc_map *map, const char *key);
+struct symc_item symc_map_look(struct symc_map *map, const char *key);
 
 /* Its value; NULL: there is none. */
-const struct symc_bytes *symc_map_find(
-    const struct symc_map *map, const char *key);
+const struct symc_bytes *symc_map_find(struct symc_map *map, const char *key);
 
 /* Whether there is a value or a queue. */
-bool symc_map_has(const struct symc_map *map, const char *key);
+bool symc_map_has(struct symc_map *map, const char *key);
 
 /* Make a change; its value is taken, also on failure.  Errors: NO_MEMORY. */
 symmcoll_status_t symc_map_apply(
@@ -47,14 +49,14 @@ symmcoll_status_t symc_map_list(
     const struct symc_map *map, const char *prefix, struct symc_names *names);
 
 /* When a key was changed last, by the map's clock; 0 where it is absent. */
-uint64_t symc_map_version(const struct symc_map *map, const char *key);
+uint64_t symc_map_version(struct symc_map *map, const char *key);
 
 /* Have a key go at a time; SYMC_NEVER: not at all, as after each put.  False
  * where it is absent. */
 bool symc_map_expire(struct symc_map *map, const char *key, int64_t at_ns);
 
 /* When it goes; 0 where it is absent. */
-int64_t symc_map_expires(const struct symc_map *map, const char *key);
+int64_t symc_map_expires(struct symc_map *map, const char *key);
 
 /* Remove what should have gone.  Errors: NO_MEMORY. */
 symmcoll_status_t symc_map_sweep(struct symc_map *map, int64_t now_ns);

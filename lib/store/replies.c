@@ -9,7 +9,7 @@
 
 void symc_put_raw(struct symc_client *client, const char *text)
 {
-    evbuffer_add(bufferevent_get_output(client->events), text, strlen(text));
+    evbuffer_add(client->out, text, strlen(text));
 }
 
 void symc_put_number(struct symc_client *client, char type, int64_t number)
@@ -18,42 +18,64 @@ void symc_put_number(struct symc_client *client, char type, int64_t number)
     int length =
         snprintf(text, sizeof(text), "%c%lld\r\n", type, (long long)number);
 
-    evbuffer_add(bufferevent_get_output(client->events), text, (size_t)length);
+    evbuffer_add(client->out, text, (size_t)length);
 }
 
 void symc_put_text(struct symc_client *client, const void *data, size_t nbytes)
 {
-    struct evbuffer *out = bufferevent_get_output(client->events);
-
     symc_put_number(client, '$', (int64_t)nbytes);
-    evbuffer_add(out, data, nbytes);
-    evbuffer_add(out, "\r\n", 2);
+    evbuffer_add(client->out, data, nbytes);
+    evbuffer_add(client->out, "\r\n", 2);
 }
 
 size_t symc_client_out(const struct symc_client *client)
 {
-    return evbuffer_get_length(bufferevent_get_output(client->events));
+    return evbuffer_get_length(client->out);
 }
 
 void symc_client_flush(struct symc_client *client)
 {
-    struct evbuffer *out = bufferevent_get_output(client->events);
-
-    if (client->server->tls != NULL || client->doomed ||
-        evbuffer_get_length(out) == 0)
+    if (client->tls != NULL || client->doomed ||
+        evbuffer_get_length(client->out) == 0)
         return;
-    /* The bufferevent does the same when it writes.  An error is found by the
-     * event that is waited for then. */
-    evbuffer_unfreeze(out, 1);
-    evbuffer_write(out, bufferevent_getfd(client->events));
-    evbuffer_freeze(out, 1);
-    if (evbuffer_get_length(out) > 0)
-        bufferevent_enable(client->events, EV_WRITE);
+    /* An error is found by the event that is waited for then. */
+    evbuffer_write(client->out, client->fd);
+    if (evbuffer_get_length(client->out) > 0)
+        event_add(&client->writable, NULL);
+}
+
+void symc_client_listen(struct symc_client *client, bool listen)
+{
+    if (client->tls != NULL && listen)
+        bufferevent_enable(client->tls, EV_READ);
+    else if (client->tls != NULL)
+        bufferevent_disable(client->tls, EV_READ);
+    else if (listen)
+        event_add(&client->readable, NULL);
+    else
+        event_del(&client->readable);
 }
 
 void symc_client_doom(struct symc_client *client)
 {
     client->doomed = true;
     client->server->some_doomed = true;
-    bufferevent_disable(client->events, EV_READ | EV_WRITE);
+    symc_client_listen(client, false);
+    if (client->tls != NULL)
+        bufferevent_disable(client->tls, EV_WRITE);
+    else
+        event_del(&client->writable);
+}
+
+void symc_client_count(struct symc_client *client)
+{
+    struct symc_server *server = client->server;
+    size_t pending = symc_resp_pending(client->resp) + client->queued_nbytes +
+                     client->kept + symc_client_out(client);
+
+    server->pending += pending - client->pending;
+    client->pending = pending;
+    if (server->pending > SYMC_SERVER_PENDING_MAX &&
+        pending > SYMC_SERVER_PENDING_BIG)
+        symc_client_doom(client);
 }

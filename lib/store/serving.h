@@ -13,6 +13,7 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
+#include <event2/event_struct.h>
 #include <event2/listener.h>
 #include <pthread.h>
 
@@ -21,6 +22,9 @@
 #define SYMC_SERVER_OUT_HIGH (1 << 20)       /* then requests wait */
 #define SYMC_SERVER_OUT_MAX (64 << 20)       /* then a client is dropped */
 #define SYMC_SERVER_PENDING_MAX (256u << 20) /* of all clients together */
+#define SYMC_SERVER_PENDING_BIG (1 << 20)    /* of one that may be dropped */
+#define SYMC_SERVER_WATCHES_MAX 4096         /* of one client, and channels */
+#define SYMC_SERVER_INPUT 65536              /* bytes that are read at once */
 
 struct symc_watch {
     struct symc_watch *next;
@@ -33,7 +37,10 @@ struct symc_subscription;
 struct symc_client {
     struct symc_server *server;
     struct symc_client *next, *previous;
-    struct bufferevent *events;
+    int fd;
+    struct event readable, writable; /* without TLS */
+    struct bufferevent *tls;         /* NULL: none */
+    struct evbuffer *out;            /* replies to be sent; tls may own it */
     struct symc_resp *resp;
     int64_t since_ns;
     size_t pending; /* its share of the server's */
@@ -46,7 +53,8 @@ struct symc_client {
     size_t nqueued, queued_room, queued_nbytes;
     struct symc_watch *watches;
     struct symc_subscription *subscriptions;
-    size_t nsubscriptions;
+    size_t nwatches, nsubscriptions;
+    size_t kept; /* bytes of both */
 };
 
 struct symc_server {
@@ -63,7 +71,8 @@ struct symc_server {
     struct symc_client *first, *last;
     size_t nclients, pending;
     bool some_doomed;
-    int64_t swept_ns; /* when expired keys were removed */
+    char input[SYMC_SERVER_INPUT]; /* of the client that is read from */
+    int64_t swept_ns;              /* when expired keys were removed */
 };
 
 /* ---- replies.c ---- */
@@ -77,12 +86,18 @@ size_t symc_client_out(const struct symc_client *client);
  * two system calls and a round of the loop for each reply. */
 void symc_client_flush(struct symc_client *client);
 
+/* Whether requests of a client are to be read. */
+void symc_client_listen(struct symc_client *client, bool listen);
+
+/* Count what is kept for a client; too much of all together ends it. */
+void symc_client_count(struct symc_client *client);
+
 /* Drop a client once nobody uses it. */
 void symc_client_doom(struct symc_client *client);
 
 /* ---- channels.c ---- */
 
-/* Errors: NO_MEMORY. */
+/* Errors: NO_MEMORY, INVALID (too many); without a detail. */
 symmcoll_status_t symc_channel_subscribe(
     struct symc_client *client, const char *name);
 void symc_channel_unsubscribe(struct symc_client *client, const char *name);

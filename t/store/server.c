@@ -5,11 +5,9 @@
  */
 #include "t/store/certs.h"
 #include "t/store/contract.h"
+#include "t/store/raw.h"
 #include "t/store/stranger.h"
 
-#include <errno.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -115,61 +113,7 @@ static void test_stranger(int port)
         "it publishes, and says what it is");
 }
 
-/* ---- raw connections ---- */
-
-static int dial(int port)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    at.sin_port = htons((uint16_t)port);
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof at) != 0) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-/* Send what goes within some seconds; whether all of it went. */
-static int send_all(int fd, const char *data, size_t nbytes)
-{
-    while (nbytes > 0) {
-        struct pollfd ready = {.fd = fd, .events = POLLOUT};
-        ssize_t n;
-
-        if (poll(&ready, 1, 5000) <= 0)
-            return 0;
-        n = send(fd, data, nbytes, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n < 0 && errno != EAGAIN)
-            return 0;
-        if (n > 0) {
-            data += n;
-            nbytes -= (size_t)n;
-        }
-    }
-    return 1;
-}
-
-/* What the server answers to some bytes, up to its end or a second of silence.
- */
-static const char *reply_to(int port, const char *data, size_t nbytes)
-{
-    static char text[512];
-    size_t used = 0;
-    int fd = dial(port);
-    struct pollfd ready = {.fd = fd, .events = POLLIN};
-    ssize_t n = 1;
-
-    send_all(fd, data, nbytes);
-    while (n > 0 && used < sizeof text - 1 && poll(&ready, 1, 1000) > 0) {
-        n = recv(fd, text + used, sizeof text - 1 - used, 0);
-        used += n > 0 ? (size_t)n : 0;
-    }
-    text[used] = '\0';
-    close(fd);
-    return text;
-}
+/* ---- bad clients ---- */
 
 static int is_refused(int port, const char *data)
 {
