@@ -126,7 +126,7 @@ void info_add_memory(struct info_out *out, const struct symc_config *config)
             ? symc_registry_layout(&registry, config, INFO_RANKS)
             : (struct symc_backend_layout){0};
     size_t block =
-        symc_block_nbytes(symc_trace_nbytes(config->trace_buffer_size));
+        symc_block_nbytes(symc_trace_backed(config->trace_buffer_size));
     size_t part = symc_round_to_page(SYMC_GROUP_CHANNEL + layout.channel);
     struct info_table table;
 

@@ -165,8 +165,8 @@ symmcoll_status_t symc_group_open(struct symmcoll_world *world,
     status = start_group(made);
     if (status != SYMMCOLL_OK)
         goto leave;
-    made->trace = symc_trace_add_group(
-        world->trace.ring, made->name, plan->desc, made->rank, made->size);
+    made->trace = symc_trace_add_group(&world->trace, made->name, plan->desc,
+        made->rank, made->size, made->global);
     symc_group_enlist(made);
     symc_logf(&world->log, SYMC_LOG_DEBUG,
         "group %s: rank %d of %d, backend %s, %s", made->name, made->rank,
@@ -211,6 +211,7 @@ symmcoll_status_t symc_group_close(struct symmcoll_group *group)
     symc_world_remove(world, &group->members);
     symc_queue_close(group->queue);
     status = symc_slots_close(group);
+    symc_trace_remove_group(&world->trace, group->trace);
     symc_segment_leave(group->segment);
     symc_world_return_staging(world, group->staging_nbytes);
 

@@ -82,7 +82,7 @@ struct symmcoll_group {
     bool noted; /* none has succeeded since one that was noted */
     _Atomic int64_t timeout_ns;
     int64_t first_timeout_ns; /* what that was at first */
-    int trace;                /* index in the recorder, or -1 */
+    int64_t trace; /* its place in the recorder, or SYMC_TRACE_NO_GROUP */
     struct symc_segment *segment;
     size_t staging_at;     /* in each member's part of it */
     size_t staging_nbytes; /* of each: what the members have agreed on */

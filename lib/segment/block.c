@@ -42,7 +42,8 @@ static void spare_core_dumps(const struct symc_block_view *view)
 }
 
 symmcoll_status_t symc_block_create(const char *world, int rank, int size,
-    size_t trace_nbytes, size_t nbytes, struct symc_block_view *view, int *fd)
+    size_t trace_nbytes, size_t backed, size_t nbytes,
+    struct symc_block_view *view, int *fd)
 {
     const struct symc_block_layout layout = lay_out(trace_nbytes);
     char name[96];
@@ -51,19 +52,20 @@ symmcoll_status_t symc_block_create(const char *world, int rank, int size,
     symmcoll_status_t status;
 
     snprintf(name, sizeof(name), "symmcoll:%s:%d", world, rank);
+    backed += layout.trace_offset;
     if (nbytes < layout.nbytes)
         nbytes = layout.nbytes;
     status = symc_memory_create(name, nbytes, "block", fd);
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_memory_reserve(*fd, 0, layout.nbytes, "block");
+    status = symc_memory_reserve(*fd, 0, backed, "block");
     if (status != SYMMCOLL_OK)
         goto close_fd;
     status =
         symc_memory_map(*fd, nbytes, "block: address space for a rank", &at);
     if (status != SYMMCOLL_OK)
         goto close_fd;
-    symc_memory_populate(at, layout.nbytes);
+    symc_memory_populate(at, backed);
     made = at;
     made->magic = SYMC_BLOCK_MAGIC;
     made->rank = (uint32_t)rank;

@@ -8,7 +8,8 @@
  * and the block's `exit`, which the launcher fills, `users`, and `dumped`.
  *
  * What is where: head, table of segments, flight recorder (see struct
- * symc_block_layout).  All of it is backed by memory.
+ * symc_block_layout).  It is backed by memory, but for
+ * what the recorder does not use yet.
  *
  * A stray store of any rank may change any word at any time.  So whoever maps a
  * block copies its layout, checks the copy, and uses that alone; what changes
@@ -102,12 +103,14 @@ struct symc_block_view {
 size_t symc_block_nbytes(size_t trace_nbytes);
 
 /*
- * Make an arena with a block at its head, which is backed by memory.
+ * Make an arena with a block at its head, which is backed by memory up to the
+ * first `backed` bytes for the recorder.
  * nbytes is the arena's; fd is the memfd, to be passed on and closed.
  * Errors: NO_MEMORY (what was asked, what there was), SYSTEM.
  */
 symmcoll_status_t symc_block_create(const char *world, int rank, int size,
-    size_t trace_nbytes, size_t nbytes, struct symc_block_view *view, int *fd);
+    size_t trace_nbytes, size_t backed, size_t nbytes,
+    struct symc_block_view *view, int *fd);
 
 /*
  * Map another rank's arena, after checking seals, size and head against what is

@@ -217,8 +217,7 @@ static void put_entry(struct dump *dump, const struct symc_trace_copy *entry)
     struct shapes input, output;
     char thread[SYMC_TRACE_THREAD_NAME + 1];
 
-    if (!symc_trace_view_group(&dump->view, entry->group, &group))
-        memset(&group, 0, sizeof(group));
+    (void)symc_trace_view_group_of(&dump->view, entry, &group);
     input = find_shapes(entry, symc_kinds[entry->kind].in_parts, &group);
     output = find_shapes(entry, symc_kinds[entry->kind].out_parts, &group);
     if (symc_kind_has((enum symc_kind)entry->kind, SYMC_UNEVEN)) {
@@ -249,10 +248,12 @@ static void put_entry(struct dump *dump, const struct symc_trace_copy *entry)
     symc_emit_close(&dump->emit);
 }
 
-/* The ranks of a group, as a text that is itself JSON. */
-static void put_ranks(struct dump *dump, uint32_t size)
+/* The ranks of a group, as a text that is itself JSON; of those that are known.
+ */
+static void put_ranks(
+    struct dump *dump, const struct symc_trace_group_copy *group)
 {
-    size_t nbytes = (size_t)size * sizeof("4294967295, ") + sizeof("[]");
+    size_t nbytes = (size_t)group->size * sizeof("4294967295, ") + sizeof("[]");
     char *text = symc_alloc(nbytes, 1);
     size_t used = 0;
 
@@ -261,12 +262,40 @@ static void put_ranks(struct dump *dump, uint32_t size)
         return;
     }
     text[used++] = '[';
-    for (uint32_t rank = 0; rank < size; rank++)
-        used += (size_t)snprintf(
-            text + used, nbytes - used, "%s%u", rank > 0 ? ", " : "", rank);
+    for (uint32_t member = 0; member < group->size; member++) {
+        int64_t rank = symc_trace_view_rank(group, member);
+
+        if (rank < 0)
+            break;
+        used += (size_t)snprintf(text + used, nbytes - used, "%s%lld",
+            member > 0 ? ", " : "", (long long)rank);
+    }
     memcpy(text + used, "]", sizeof("]"));
     put_text(dump, "ranks", text);
     free(text);
+}
+
+static void put_one_config(
+    struct dump *dump, const struct symc_trace_group_copy *group)
+{
+    symc_emit_key(&dump->emit, group->name);
+    symc_emit_open(&dump->emit, SYMC_EMIT_MAP);
+    put_text(dump, "name", group->name);
+    put_text(dump, "desc", group->desc);
+    put_ranks(dump, group);
+    symc_emit_close(&dump->emit);
+}
+
+/* What stands for the groups of entries that have no description any more: a
+ * reader looks each entry's up. */
+static bool find_undescribed(
+    const struct dump *dump, struct symc_trace_group_copy *group)
+{
+    for (size_t i = 0; i < dump->count; i++) {
+        if (!symc_trace_view_group_of(&dump->view, &dump->entries[i], group))
+            return true;
+    }
+    return false;
 }
 
 static void put_group_config(struct dump *dump)
@@ -276,16 +305,12 @@ static void put_group_config(struct dump *dump)
 
     symc_emit_key(emit, "pg_config");
     symc_emit_open(emit, SYMC_EMIT_TABLE);
-    for (unsigned int i = 0; i < SYMC_TRACE_GROUPS; i++) {
-        if (!symc_trace_view_group(&dump->view, i, &group))
-            continue;
-        symc_emit_key(emit, group.name);
-        symc_emit_open(emit, SYMC_EMIT_MAP);
-        put_text(dump, "name", group.name);
-        put_text(dump, "desc", group.desc);
-        put_ranks(dump, group.size);
-        symc_emit_close(emit);
+    for (unsigned int i = 0; i < dump->view.groups; i++) {
+        if (symc_trace_view_group(&dump->view, i, &group))
+            put_one_config(dump, &group);
     }
+    if (find_undescribed(dump, &group))
+        put_one_config(dump, &group);
     symc_emit_close(emit);
 }
 
@@ -303,7 +328,7 @@ static void put_group_status(struct dump *dump)
 
     symc_emit_key(emit, "pg_status");
     symc_emit_open(emit, SYMC_EMIT_TABLE);
-    for (unsigned int i = 0; i < SYMC_TRACE_GROUPS; i++) {
+    for (unsigned int i = 0; i < dump->view.groups; i++) {
         if (!symc_trace_view_group(&dump->view, i, &group))
             continue;
         snprintf(number, sizeof(number), "%u", i);

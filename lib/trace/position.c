@@ -57,8 +57,7 @@ const char *symc_trace_position(const struct symc_trace_ring *ring,
         snprintf(buffer, buffer_nbytes, "before its first operation");
         return buffer;
     }
-    if (!symc_trace_view_group(&view, latest.group, &group))
-        strcpy(group.name, "?");
+    (void)symc_trace_view_group_of(&view, &latest, &group);
     again = named != NULL && strcmp(group.name, named) == 0;
     symc_op_format(
         (enum symc_kind)latest.kind, latest.seq, latest.label, op, sizeof(op));

@@ -7,6 +7,7 @@
  * stores, which cost nothing on x86-64 and keep them after the lock word for
  * every reader without a fence.
  */
+#include "segment/arena.h"
 #include "trace/trace.h"
 
 #include <pthread.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #define ENTRIES_MAX (INT64_C(1) << 26)
+#define TRIES_MAX 4096 /* slots that are looked at, of records under way */
 
 /* Plain fields of an entry are written while others may read them. */
 #define PUT(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELEASE)
@@ -40,20 +42,34 @@ static uint32_t capacity_for(int64_t entries)
     return capacity;
 }
 
-size_t symc_trace_nbytes(int64_t entries)
+/* Where the table of groups is, on a page. */
+static size_t groups_offset(uint32_t capacity)
 {
-    return sizeof(struct symc_trace_ring) +
-           (size_t)capacity_for(entries) * sizeof(struct symc_trace_entry);
+    size_t entries = (size_t)capacity * sizeof(struct symc_trace_entry);
+
+    return symc_round_to_page(sizeof(struct symc_trace_ring) + entries);
 }
 
-/* Copy text and cut it, whole characters only matter to the reader. */
-static void copy_text(char *to, size_t nbytes, const char *from)
+size_t symc_trace_capacity_nbytes(uint32_t capacity)
 {
-    size_t length = from != NULL ? strnlen(from, nbytes - 1) : 0;
+    return groups_offset(capacity) +
+           SYMC_TRACE_GROUPS * sizeof(struct symc_trace_group);
+}
 
-    if (length > 0)
-        memcpy(to, from, length);
-    memset(to + length, 0, nbytes - length);
+size_t symc_trace_nbytes(int64_t entries)
+{
+    return symc_trace_capacity_nbytes(capacity_for(entries));
+}
+
+size_t symc_trace_backed(int64_t entries)
+{
+    return groups_offset(capacity_for(entries));
+}
+
+struct symc_trace_group *symc_trace_groups(
+    const struct symc_trace_ring *ring, uint32_t capacity)
+{
+    return (void *)((char *)(uintptr_t)ring + groups_offset(capacity));
 }
 
 void symc_trace_init(
@@ -69,7 +85,7 @@ void symc_trace_init(
     symc_tick_rate_measure(&ring->rate);
     ring->birth = symc_ticks();
     if (gethostname(ring->host, sizeof(ring->host) - 1) != 0)
-        copy_text(ring->host, sizeof(ring->host), "unknown");
+        strcpy(ring->host, "unknown");
     /* Last, so that a reader that sees it sees the rest. */
     PUT(ring->magic, SYMC_TRACE_MAGIC);
 }
@@ -82,24 +98,26 @@ static bool take(_Atomic uint32_t *used)
     return atomic_compare_exchange_strong(used, &is_free, 1);
 }
 
-int symc_trace_add_group(struct symc_trace_ring *ring, const char *name,
-    const char *desc, int rank, int size)
+/* A slot that has been taken. */
+static void fill_thread(struct symc_trace_thread *thread, uint32_t id)
 {
-    if (ring == NULL)
-        return -1;
-    for (int i = 0; i < SYMC_TRACE_GROUPS; i++) {
-        struct symc_trace_group *group = &ring->groups[i];
+    char name[SYMC_TRACE_THREAD_NAME] = "";
 
-        if (!take(&group->used))
-            continue;
-        group->size = (uint32_t)size;
-        group->rank = rank;
-        copy_text(group->name, sizeof(group->name), name);
-        copy_text(group->desc, sizeof(group->desc), desc);
-        atomic_store_explicit(&group->used, 2, memory_order_release);
-        return i;
-    }
-    return -1;
+    if (pthread_getname_np(pthread_self(), name, sizeof(name)) != 0)
+        name[0] = '\0';
+    PUT(thread->id, id);
+    for (size_t i = 0; i < sizeof(name); i++)
+        PUT(thread->name[i], name[i]);
+    atomic_store_explicit(&thread->used, 2, memory_order_release);
+}
+
+/* All slots have been used; most threads that did are gone. */
+static void replace_thread(struct symc_trace_thread *thread, uint32_t id)
+{
+    uint32_t valid = 2;
+
+    if (atomic_compare_exchange_strong(&thread->used, &valid, 1))
+        fill_thread(thread, id);
 }
 
 /* Note the calling thread's number and name in the ring, and remember it. */
@@ -120,13 +138,10 @@ static uint32_t register_thread(const struct symc_trace_writer *writer)
             return id; /* back from another ring */
         if (!take(&thread->used))
             continue;
-        thread->id = id;
-        if (pthread_getname_np(
-                pthread_self(), thread->name, sizeof(thread->name)) != 0)
-            thread->name[0] = '\0';
-        atomic_store_explicit(&thread->used, 2, memory_order_release);
-        break;
+        fill_thread(thread, id);
+        return id;
     }
+    replace_thread(&ring->threads[id % SYMC_TRACE_THREADS], id);
     return id;
 }
 
@@ -154,7 +169,7 @@ static struct symc_trace_entry *claim(
     struct symc_trace_ring *ring = writer->ring;
     uint64_t id = atomic_load_explicit(&ring->next, memory_order_relaxed);
 
-    for (int tries = 0; tries < 2 * SYMC_TRACE_GROUPS; tries++, id++) {
+    for (uint32_t tries = 0; tries < TRIES_MAX; tries++, id++) {
         struct symc_trace_entry *entry =
             &ring->entries[id & (writer->capacity - 1)];
         uint64_t lock =
@@ -181,7 +196,8 @@ static void put_totals(
 }
 
 struct symc_trace_entry *symc_trace_start(
-    const struct symc_trace_writer *writer, int group, const struct symc_op *op)
+    const struct symc_trace_writer *writer, int64_t group,
+    const struct symc_op *op)
 {
     struct symc_trace_ring *ring;
     struct symc_trace_group *status;
@@ -190,11 +206,10 @@ struct symc_trace_entry *symc_trace_start(
     uint64_t now;
     bool p2p;
 
-    if (writer == NULL || writer->capacity == 0 || group < 0 ||
-        group >= SYMC_TRACE_GROUPS)
+    if (writer == NULL || writer->capacity == 0 || group < 0)
         return NULL;
     ring = writer->ring;
-    status = &ring->groups[group];
+    status = &writer->groups[symc_trace_slot(group)];
     p2p = symc_kinds[op->kind].counter == SYMC_COUNT_P2P;
     entry = claim(writer, &id);
     if (entry == NULL)
@@ -211,7 +226,8 @@ struct symc_trace_entry *symc_trace_start(
     PUT(entry->dtype, (uint8_t)op->dtype);
     PUT(entry->op, (uint8_t)op->op);
     PUT(entry->root, (int16_t)op->root);
-    PUT(entry->group, (uint16_t)group);
+    PUT(entry->group, (uint16_t)symc_trace_slot(group));
+    PUT(entry->generation, symc_trace_generation(group));
     PUT(entry->other,
         atomic_load_explicit(
             p2p ? &status->enqueued : &status->p2p, memory_order_relaxed));
@@ -250,10 +266,13 @@ void symc_trace_end(const struct symc_trace_writer *writer,
     kind = __atomic_load_n(&entry->kind, __ATOMIC_RELAXED);
     atomic_store_explicit(
         &entry->completed, symc_ticks(), memory_order_relaxed);
-    if (completed && group < SYMC_TRACE_GROUPS && kind < SYMC_KIND_COUNT &&
+    if (completed &&
+        group <
+            atomic_load_explicit(&writer->described, memory_order_relaxed) &&
+        kind < SYMC_KIND_COUNT &&
         symc_kinds[kind].counter == SYMC_COUNT_COLLECTIVE)
-        atomic_store_explicit(&writer->ring->groups[group].completed,
-            entry->seq, memory_order_relaxed);
+        atomic_store_explicit(
+            &writer->groups[group].completed, entry->seq, memory_order_relaxed);
     /* From here on the slot may be another's. */
     atomic_store_explicit(&entry->state,
         completed ? SYMC_TRACE_COMPLETED : SYMC_TRACE_FAILED,

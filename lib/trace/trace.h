@@ -11,6 +11,11 @@
  *
  * An operation that has not ended is never overwritten, however many operations
  * of other groups are recorded meanwhile.
+ *
+ * The slot of a group that has been freed is used again, the oldest one first.
+ * Each use has a generation, which entries have too, so that an entry is never
+ * taken for another group's.  The table of groups is at the end of the memory
+ * and is backed as far as it has been used.
  */
 #ifndef SYMC_TRACE_TRACE_H
 #define SYMC_TRACE_TRACE_H
@@ -21,8 +26,9 @@
 
 #include <stdatomic.h>
 
-#define SYMC_TRACE_MAGIC UINT64_C(0x3230305f43415254) /* "TRAC_002" */
-#define SYMC_TRACE_GROUPS 64      /* groups a ring can describe */
+#define SYMC_TRACE_MAGIC UINT64_C(0x3330305f43415254) /* "TRAC_003" */
+#define SYMC_TRACE_GROUPS 4096    /* groups that a ring can describe at once */
+#define SYMC_TRACE_LISTED 22      /* ranks that it lists of a group */
 #define SYMC_TRACE_THREADS 64     /* threads whose names it keeps */
 #define SYMC_TRACE_NAME 112       /* a world's name, "/", a group's, a zero */
 #define SYMC_TRACE_THREAD_NAME 16 /* as the kernel's */
@@ -54,27 +60,61 @@ struct symc_trace_entry {
     uint16_t group; /* index in the ring's groups */
     /* second line */
     int64_t timeout_ns;
-    uint64_t thread_id;
+    uint32_t thread_id;
+    uint32_t generation; /* of its group's slot */
     char label[SYMC_LABEL_MAX];
     uint64_t other; /* latest number of the counter that seq is not of */
     /* Of an uneven one, whose count is all it passes: all that it expects.  The
      * highest bit of either: the parts of a list are not alike. */
     uint64_t out_count;
 };
+_Static_assert(sizeof(struct symc_trace_entry) == 128, "two cache lines");
+
+enum symc_trace_use {
+    SYMC_TRACE_FREE,
+    SYMC_TRACE_FILLING,
+    SYMC_TRACE_VALID,
+    SYMC_TRACE_FREED /* the group is gone, and its slot not used again */
+};
+
+/* How the ranks of a group in the world follow from what a slot has. */
+enum symc_trace_ranks {
+    SYMC_TRACE_FIRST,  /* the first ones */
+    SYMC_TRACE_LIST,   /* they are listed */
+    SYMC_TRACE_STRIDE, /* two are listed, the others follow at that distance */
+    SYMC_TRACE_SOME    /* the first ones of them are listed */
+};
 
 /* A group (pg_config and pg_status); the three numbers of pg_status are those
  * of collectives. */
 struct symc_trace_group {
-    _Atomic uint32_t used; /* 0 free, 1 being filled, 2 valid */
+    _Alignas(64) _Atomic uint32_t used; /* enum symc_trace_use */
+    uint32_t generation;                /* how often the slot was used before */
     uint32_t size;
-    int32_t rank; /* the writer's number in it */
-    char name[SYMC_TRACE_NAME];
-    char desc[SYMC_TRACE_NAME];
-    _Alignas(64) _Atomic uint64_t enqueued; /* sequence numbers; 0: none */
+    int32_t rank;              /* the writer's number in it */
+    _Atomic uint64_t enqueued; /* sequence numbers; 0: none */
     _Atomic uint64_t started;
     _Atomic uint64_t completed;
     _Atomic uint64_t p2p; /* the latest operation of a pair */
+    char name[SYMC_TRACE_NAME];
+    char desc[SYMC_TRACE_NAME];
+    uint16_t form; /* enum symc_trace_ranks */
+    uint16_t ranks[SYMC_TRACE_LISTED];
 };
+
+/* What a group is to its operations: its slot, and the generation of that; -1:
+ * it is not recorded. */
+#define SYMC_TRACE_NO_GROUP ((int64_t)-1)
+
+static inline unsigned int symc_trace_slot(int64_t ref)
+{
+    return (unsigned int)(ref & (SYMC_TRACE_GROUPS - 1));
+}
+
+static inline uint32_t symc_trace_generation(int64_t ref)
+{
+    return (uint32_t)(ref / SYMC_TRACE_GROUPS);
+}
 
 /* A thread that has recorded something. */
 struct symc_trace_thread {
@@ -96,22 +136,27 @@ struct symc_trace_ring {
     char host[64];
     /* Record id of the next entry, or a little less: a hint to start from. */
     _Alignas(64) _Atomic uint64_t next;
-    struct symc_trace_group groups[SYMC_TRACE_GROUPS];
+    _Atomic uint32_t
+        groups; /* slots that have been used; others are no memory */
     struct symc_trace_thread threads[SYMC_TRACE_THREADS];
     struct symc_trace_entry entries[];
 };
 
-/* Bytes of a ring that keeps at least so many entries. */
+/* Bytes of a ring that keeps at least so many entries; and of them, those that
+ * have to be backed by memory from the beginning. */
 size_t symc_trace_nbytes(int64_t entries);
+size_t symc_trace_backed(int64_t entries);
+
+/* The same of one with that capacity, which another process may have written. */
+size_t symc_trace_capacity_nbytes(uint32_t capacity);
+
+/* The table of groups of a ring of that capacity. */
+struct symc_trace_group *symc_trace_groups(
+    const struct symc_trace_ring *ring, uint32_t capacity);
 
 /* Set up a ring in zeroed memory of symc_trace_nbytes(entries). */
 void symc_trace_init(
     struct symc_trace_ring *ring, int64_t entries, int rank, int world_size);
-
-/* Describe a group of the world's first `size` ranks; returns its index, or -1
- * where the table is full (such a group is then not recorded). */
-int symc_trace_add_group(struct symc_trace_ring *ring, const char *name,
-    const char *desc, int rank, int size);
 
 /* Who writes to a ring.  What must not change is kept here, out of reach of a
  * stray store in another process. */
@@ -119,20 +164,41 @@ struct symc_trace_writer {
     struct symc_trace_ring *ring;
     uint64_t birth;
     uint32_t capacity;
+    struct symc_trace_group *groups; /* the ring's */
+    _Atomic uint32_t described;      /* slots that have been used */
+    struct symc_trace_table *table;  /* which of them are used */
 };
 
-/* For a ring that has just been set up. */
-static inline struct symc_trace_writer symc_trace_writer(
-    struct symc_trace_ring *ring)
-{
-    return (struct symc_trace_writer){ring, ring->birth, ring->capacity};
-}
+/*
+ * Make the writer of a ring that has just been set up.  It is written by that
+ * alone.
+ *
+ * fd, offset  where the ring is in a memfd; -1: all of it is backed by memory
+ *
+ * Errors: NO_MEMORY.
+ */
+symmcoll_status_t symc_trace_open(struct symc_trace_ring *ring, int fd,
+    size_t offset, struct symc_trace_writer *writer);
+void symc_trace_close(struct symc_trace_writer *writer);
+
+/*
+ * Describe a group; NO_GROUP where there is no slot or no memory for it: such a
+ * group is not recorded.
+ *
+ * rank    this rank's number in it
+ * global  the members' ranks in the world; NULL: the first ones
+ */
+int64_t symc_trace_add_group(struct symc_trace_writer *writer, const char *name,
+    const char *desc, int rank, int size, const int *global);
+
+/* The group is gone; no operation of it is under way. */
+void symc_trace_remove_group(struct symc_trace_writer *writer, int64_t ref);
 
 /* Note an operation that starts now; NULL where the recorder is off.  The hot
  * path: no system call but for a thread's first one, no lock.  Every entry
  * has to be passed to symc_trace_end(), also where the operation failed. */
 struct symc_trace_entry *symc_trace_start(
-    const struct symc_trace_writer *writer, int group,
+    const struct symc_trace_writer *writer, int64_t group,
     const struct symc_op *op);
 
 /* Note its end, once; entry may be NULL, and is not to be used afterwards. */

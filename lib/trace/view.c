@@ -40,12 +40,15 @@ symmcoll_status_t symc_trace_view_open(struct symc_trace_view *view,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "flight recorder: expected a power of two of entries, found %u",
             view->capacity);
-    needed = sizeof(*ring) +
-             (size_t)view->capacity * sizeof(struct symc_trace_entry);
+    needed = symc_trace_capacity_nbytes(view->capacity);
     if (needed > nbytes)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "flight recorder: expected %zu bytes for %u entries, found %zu",
             needed, view->capacity, nbytes);
+    view->table = symc_trace_groups(ring, view->capacity);
+    view->groups = atomic_load_explicit(&ring->groups, memory_order_acquire);
+    if (view->groups > SYMC_TRACE_GROUPS)
+        view->groups = SYMC_TRACE_GROUPS;
     view->rank = GET(ring->rank);
     view->world_size = GET(ring->world_size);
     view->pid = GET(ring->pid);
@@ -69,6 +72,7 @@ static void copy_fields(
     copy->kind = GET(entry->kind);
     copy->dtype = GET(entry->dtype);
     copy->group = GET(entry->group);
+    copy->generation = GET(entry->generation);
     copy->root = GET(entry->root);
     copy->label[SYMC_LABEL_MAX] = '\0';
     for (size_t i = 0; i < SYMC_LABEL_MAX; i++) {
@@ -110,28 +114,66 @@ bool symc_trace_view_entry(const struct symc_trace_view *view, uint32_t slot,
     return false;
 }
 
-bool symc_trace_view_group(const struct symc_trace_view *view,
-    unsigned int index, struct symc_trace_group_copy *copy)
+static bool is_described(uint32_t used)
 {
-    const struct symc_trace_group *group;
+    return used == SYMC_TRACE_VALID || used == SYMC_TRACE_FREED;
+}
 
-    if (index >= SYMC_TRACE_GROUPS)
-        return false;
-    group = &view->ring->groups[index];
-    if (atomic_load_explicit(&group->used, memory_order_acquire) != 2)
-        return false;
+/* Copy what does not change while a slot is used; false where it does. */
+static bool copy_group(
+    const struct symc_trace_group *group, struct symc_trace_group_copy *copy)
+{
+    uint32_t used = atomic_load_explicit(&group->used, memory_order_acquire);
+
+    copy->generation = GET(group->generation);
     copy->size = GET(group->size);
-    if (copy->size == 0 || copy->size > SIZE_LIMIT)
-        return false;
     copy->rank = GET(group->rank);
     copy_text(copy->name, group->name, sizeof(group->name));
     copy_text(copy->desc, group->desc, sizeof(group->desc));
+    copy->form = GET(group->form);
+    for (int r = 0; r < SYMC_TRACE_LISTED; r++)
+        copy->ranks[r] = GET(group->ranks[r]);
     copy->enqueued =
-        atomic_load_explicit(&group->enqueued, memory_order_relaxed);
-    copy->started = atomic_load_explicit(&group->started, memory_order_relaxed);
+        atomic_load_explicit(&group->enqueued, memory_order_acquire);
+    copy->started = atomic_load_explicit(&group->started, memory_order_acquire);
     copy->completed =
-        atomic_load_explicit(&group->completed, memory_order_relaxed);
-    return true;
+        atomic_load_explicit(&group->completed, memory_order_acquire);
+    return is_described(used) &&
+           is_described(
+               atomic_load_explicit(&group->used, memory_order_acquire)) &&
+           GET(group->generation) == copy->generation;
+}
+
+bool symc_trace_view_group(const struct symc_trace_view *view,
+    unsigned int index, struct symc_trace_group_copy *copy)
+{
+    return index < view->groups && copy_group(&view->table[index], copy) &&
+           copy->size > 0 && copy->size <= SIZE_LIMIT &&
+           copy->form <= SYMC_TRACE_SOME;
+}
+
+bool symc_trace_view_group_of(const struct symc_trace_view *view,
+    const struct symc_trace_copy *entry, struct symc_trace_group_copy *copy)
+{
+    if (symc_trace_view_group(view, entry->group, copy) &&
+        copy->generation == entry->generation)
+        return true;
+    memset(copy, 0, sizeof(*copy));
+    strcpy(copy->name, SYMC_TRACE_FREED_NAME);
+    return false;
+}
+
+int64_t symc_trace_view_rank(
+    const struct symc_trace_group_copy *group, uint32_t member)
+{
+    if (group->form == SYMC_TRACE_FIRST)
+        return member;
+    if (member < SYMC_TRACE_LISTED)
+        return group->ranks[member];
+    if (group->form == SYMC_TRACE_STRIDE)
+        return group->ranks[0] +
+               (int64_t)member * (group->ranks[1] - group->ranks[0]);
+    return -1;
 }
 
 const char *symc_trace_view_thread(

@@ -12,6 +12,8 @@
 /* A ring's head, copied once: the original may change under the reader. */
 struct symc_trace_view {
     const struct symc_trace_ring *ring;
+    const struct symc_trace_group *table;
+    uint32_t groups; /* slots that may have been used */
     uint32_t capacity;
     uint32_t keep;
     uint32_t rank;
@@ -33,15 +35,17 @@ struct symc_trace_copy {
     uint64_t out_count;
     int64_t timeout_ns;
     uint64_t thread_id;
-    unsigned int kind;  /* an enum symc_kind */
-    unsigned int dtype; /* an enum symmcoll_dtype */
-    unsigned int state; /* an enum symc_trace_state */
-    unsigned int group; /* below SYMC_TRACE_GROUPS */
+    unsigned int kind;   /* an enum symc_kind */
+    unsigned int dtype;  /* an enum symmcoll_dtype */
+    unsigned int state;  /* an enum symc_trace_state */
+    unsigned int group;  /* below SYMC_TRACE_GROUPS */
+    uint32_t generation; /* of that slot */
     int root;
     char label[SYMC_LABEL_MAX + 1];
 };
 
 struct symc_trace_group_copy {
+    uint32_t generation;
     uint32_t size;
     int rank; /* the writer's number in it */
     char name[SYMC_TRACE_NAME + 1];
@@ -49,7 +53,11 @@ struct symc_trace_group_copy {
     uint64_t enqueued;
     uint64_t started;
     uint64_t completed;
+    unsigned int form; /* an enum symc_trace_ranks */
+    uint16_t ranks[SYMC_TRACE_LISTED];
 };
+
+#define SYMC_TRACE_FREED_NAME "(freed)" /* of a group whose slot is another's */
 
 /* Check a ring's head.  Errors: INVALID (expected and found). */
 symmcoll_status_t symc_trace_view_open(struct symc_trace_view *view,
@@ -59,9 +67,19 @@ symmcoll_status_t symc_trace_view_open(struct symc_trace_view *view,
 bool symc_trace_view_entry(const struct symc_trace_view *view, uint32_t slot,
     struct symc_trace_copy *copy);
 
-/* Copy a group; false where there is none of that index. */
+/* Copy a group; false where there is none of that index.  One that has been
+ * freed is there until its slot is used again. */
 bool symc_trace_view_group(const struct symc_trace_view *view,
     unsigned int index, struct symc_trace_group_copy *copy);
+
+/* Copy the group of an entry.  False where its slot is another's by now: then it
+ * has no members, and is called SYMC_TRACE_FREED_NAME. */
+bool symc_trace_view_group_of(const struct symc_trace_view *view,
+    const struct symc_trace_copy *entry, struct symc_trace_group_copy *copy);
+
+/* The rank in the world of a member of a group, -1: not known. */
+int64_t symc_trace_view_rank(
+    const struct symc_trace_group_copy *group, uint32_t member);
 
 /* A thread's name into SYMC_TRACE_THREAD_NAME + 1 bytes; "" where unknown. */
 const char *symc_trace_view_thread(

@@ -139,6 +139,7 @@ static symmcoll_status_t make_block(struct symmcoll_world *world, size_t *least)
     world->first = symc_world_take_part(world, world->size, 0);
     *least = symc_block_nbytes(trace) + symc_round_to_page(world->first.nbytes);
     status = symc_block_create(world->name, world->rank, world->size, trace,
+        symc_trace_backed(world->config->trace_buffer_size),
         symc_arena_choose_nbytes(*least, world->size), &world->own, &world->fd);
     if (status != SYMMCOLL_OK)
         return status;
@@ -153,8 +154,14 @@ static symmcoll_status_t make_block(struct symmcoll_world *world, size_t *least)
     ring = symc_block_trace(&world->own);
     symc_trace_init(
         ring, world->config->trace_buffer_size, world->rank, world->size);
-    world->trace = symc_trace_writer(ring);
-    return SYMMCOLL_OK;
+    status = symc_trace_open(
+        ring, world->fd, world->own.layout.trace_offset, &world->trace);
+    if (status != SYMMCOLL_OK) {
+        symc_segments_close(&world->segments);
+        symc_block_unmap(&world->own);
+        close(world->fd);
+    }
+    return status;
 }
 
 static void close_launcher(struct symmcoll_world *world)
@@ -237,6 +244,7 @@ static symmcoll_status_t join_world(
     if (world->own.block != NULL) {
         symc_liveness_give_up(&world->own.block->liveness);
         symc_segments_close(&world->segments);
+        symc_trace_close(&world->trace);
         symc_block_unmap(&world->own);
         close(world->fd);
     }
@@ -328,6 +336,7 @@ leave:
     symc_bootstrap_inbox_close(&made->inbox);
     symc_segments_close(&made->segments);
     symc_bootstrap_leave(made->peers, made->size);
+    symc_trace_close(&made->trace);
     close(made->fd);
     close_launcher(made);
     free(made->peers);
@@ -351,6 +360,7 @@ void symc_world_close(struct symmcoll_world *world, bool orderly)
     symc_bootstrap_inbox_close(&world->inbox);
     symc_segments_close(&world->segments);
     symc_bootstrap_leave(world->peers, world->size);
+    symc_trace_close(&world->trace);
     close(world->fd);
     close_launcher(world);
     free(world->peers);

@@ -79,6 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     struct symc_trace_ring *ring = make_ring(ENTRIES);
     size_t room = symc_trace_nbytes(ENTRIES);
     size_t mapped = room;
+    struct symc_trace_group *groups = symc_trace_groups(ring, ring->capacity);
 
     record(ring, 0, 1, ENTRIES + 2);
     if (nbytes > 0) {
@@ -88,8 +89,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
         change((unsigned char *)ring, room, data + 1, nbytes - 1);
     }
     for (int i = 0; i < SYMC_TRACE_GROUPS; i++)
-        if (ring->groups[i].size > RANKS_MAX)
-            ring->groups[i].size %= RANKS_MAX;
+        if (groups[i].size > RANKS_MAX)
+            groups[i].size %= RANKS_MAX;
     write_all(ring, mapped);
     free(ring);
     return 0;

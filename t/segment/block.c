@@ -29,7 +29,7 @@ static struct symc_block_view make_block(int *fd)
 {
     struct symc_block_view view;
 
-    if (symc_block_create("test", 2, 3, TRACE, ARENA, &view, fd) !=
+    if (symc_block_create("test", 2, 3, TRACE, TRACE, ARENA, &view, fd) !=
         SYMMCOLL_OK) {
         diag("%s", symmcoll_last_error());
         exit(1);
@@ -203,7 +203,7 @@ static symmcoll_status_t try_block(size_t nbytes)
     struct symc_block_view view;
     int fd;
 
-    return symc_block_create("test", 0, 1, TRACE, nbytes, &view, &fd);
+    return symc_block_create("test", 0, 1, TRACE, TRACE, nbytes, &view, &fd);
 }
 
 static int with_file_limit(void *arg)

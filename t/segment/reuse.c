@@ -227,7 +227,7 @@ static bool run_all(bool threads)
 
         rank->number = r;
         rank->threads = threads;
-        if (symc_block_create("test", r, RANKS, 4096, ARENA, &rank->own,
+        if (symc_block_create("test", r, RANKS, 4096, 4096, ARENA, &rank->own,
                 &rank->fd) != SYMMCOLL_OK)
             exit(1);
     }

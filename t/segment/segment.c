@@ -52,7 +52,7 @@ static void begin_rank(int r, size_t nbytes)
     struct rank *rank = &ranks[r];
 
     must(symc_block_create(
-        "test", r, RANKS, TRACE, nbytes, &rank->own, &rank->fd));
+        "test", r, RANKS, TRACE, TRACE, nbytes, &rank->own, &rank->fd));
     must(symc_segments_open(&rank->segments, r, RANKS, &rank->own, rank->fd));
 }
 

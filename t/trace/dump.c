@@ -349,6 +349,7 @@ static int garbage_is_survived(void)
     };
     size_t nbytes = symc_trace_nbytes(SIZE);
     struct symc_trace_ring *ring = make_ring(SIZE);
+    struct symc_trace_group *groups = symc_trace_groups(ring, SIZE);
     char position[64];
     int good = 1;
 
@@ -373,8 +374,9 @@ static int garbage_is_survived(void)
             atomic_store(&ring->entries[i].state, (uint8_t)(rand() % 4));
         }
         for (int i = 0; i < SYMC_TRACE_GROUPS; i++)
-            ring->groups[i].size %= 5000;
-        atomic_store(&ring->groups[0].used, 2);
+            groups[i].size %= i < 64 ? 5000 : 2;
+        atomic_store(&groups[0].used, 2);
+        atomic_store(&ring->groups, (uint32_t)rand());
         good = symc_trace_write(ring, nbytes, path, &newer) == SYMMCOLL_OK &&
                read_text() && json_is_valid(text);
         (void)symc_trace_position(

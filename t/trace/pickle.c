@@ -144,7 +144,8 @@ static int empty_record_has_entries(void)
 static int many_ranks_agree(void)
 {
     struct symc_trace_ring *ring = make_ring(4);
-    bool good = symc_trace_add_group(ring, "1", "large", 0, 20000) == 1;
+    bool good =
+        symc_trace_add_group(WRITER(ring), "1", "large", 0, 20000, NULL) == 1;
 
     record(ring, 1, 1, 1);
     good = good && both_agree(ring, symc_trace_nbytes(4), newer);

@@ -36,7 +36,7 @@ int main(void)
     ok(strcmp(position(ring), "after failed barrier seq 18 of group 0") == 0,
         "a rank after a failed operation");
 
-    other = symc_trace_add_group(ring, "pipeline", "", 2, 4);
+    other = symc_trace_add_group(WRITER(ring), "pipeline", "", 2, 4, NULL);
     op.seq = 3;
     entry = symc_trace_start(WRITER(ring), other, &op);
     record(ring, 0, 19, 19);
@@ -61,7 +61,7 @@ int main(void)
     symc_trace_end(WRITER(ring), entry, true);
 
     record(ring, 0, 21, 21);
-    memcpy(ring->groups[0].name, "a\nb", 4);
+    memcpy(WRITER(ring)->groups[0].name, "a\nb", 4);
     ok(strcmp(position(ring), "after all_reduce seq 21 of group a?b") == 0,
         "a name cannot break the line");
     symc_trace_position(ring, symc_trace_nbytes(4), NULL, small, sizeof(small));

@@ -10,9 +10,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A ring's writer, for one call. */
-#define WRITER(ring) \
-    (&(struct symc_trace_writer){ring, (ring)->birth, (ring)->capacity})
+#define WRITERS 16 /* rings that live at once */
+
+/* A ring's writer. */
+static inline struct symc_trace_writer *find_writer(
+    const struct symc_trace_ring *ring, bool makes)
+{
+    static struct symc_trace_writer writers[WRITERS];
+    static unsigned int made;
+
+    for (int i = 0; i < WRITERS && !makes; i++)
+        if (writers[i].ring == ring)
+            return &writers[i];
+    if (!makes)
+        abort();
+    for (int i = 0; i < WRITERS; i++)
+        if (writers[i].ring == ring)
+            writers[i].ring = NULL;
+    return &writers[made++ % WRITERS];
+}
+
+#define WRITER(ring) find_writer(ring, false)
 
 /* A ring for so many entries, with the group of all of four ranks. */
 static inline struct symc_trace_ring *make_ring(int64_t entries)
@@ -25,7 +43,10 @@ static inline struct symc_trace_ring *make_ring(int64_t entries)
         abort();
     memset(ring, 0, nbytes);
     symc_trace_init(ring, entries, 2, 4);
-    if (symc_trace_add_group(ring, "0", "default_pg", 2, 4) != 0)
+    struct symc_trace_writer *writer = find_writer(ring, true);
+    symc_trace_close(writer);
+    if (symc_trace_open(ring, -1, 0, writer) != SYMMCOLL_OK ||
+        symc_trace_add_group(writer, "0", "default_pg", 2, 4, NULL) != 0)
         abort();
     return ring;
 }
@@ -47,7 +68,7 @@ static inline struct symc_op make_op(uint64_t seq, size_t count)
 
 /* Record operations first to last of a group, all completed. */
 static inline void record(
-    struct symc_trace_ring *ring, int group, uint64_t first, uint64_t last)
+    struct symc_trace_ring *ring, int64_t group, uint64_t first, uint64_t last)
 {
     for (uint64_t seq = first; seq <= last; seq++) {
         struct symc_op op = make_op(seq, 12);
