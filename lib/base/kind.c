@@ -76,6 +76,19 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
         .name = "all_to_all_v", .trace = "all_to_all",
         .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ALL_PARTS,
         .traits = SYMC_UNEVEN, .compared = COMPARE_UNEVEN},
+    [SYMC_ALL_TO_ALL_LIST] = {
+        .name = "all_to_all_list", .trace = "all_to_all",
+        .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ALL_PARTS,
+        .traits = SYMC_UNEVEN | SYMC_LIST, .compared = COMPARE_UNEVEN},
+    [SYMC_ALL_GATHER_LIST] = {
+        .name = "all_gather_list", .trace = "all_gather",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS,
+        .traits = SYMC_UNEVEN | SYMC_LIST, .compared = COMPARE_UNEVEN},
+    [SYMC_REDUCE_SCATTER_LIST] = {
+        .name = "reduce_scatter_list", .trace = "reduce_scatter",
+        .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ONE_PART,
+        .traits = SYMC_REDUCES | SYMC_UNEVEN | SYMC_LIST,
+        .compared = COMPARE_UNEVEN | SYMC_COMPARE_OP},
 };
 /* clang-format on */
 

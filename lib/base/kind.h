@@ -28,6 +28,9 @@ enum symc_kind {
     SYMC_ALL_TO_ALL = 13,
     SYMC_MONITORED_BARRIER = 14,
     SYMC_ALL_TO_ALL_V = 15,
+    SYMC_ALL_TO_ALL_LIST = 16,
+    SYMC_ALL_GATHER_LIST = 17,
+    SYMC_REDUCE_SCATTER_LIST = 18,
     SYMC_KIND_COUNT /* one more than the last of them */
 };
 
@@ -44,7 +47,7 @@ enum symc_trait {
 };
 
 /* Kinds that only algorithms of their own serve. */
-#define SYMC_TRAITS_APART SYMC_MONITORED
+#define SYMC_TRAITS_APART (SYMC_MONITORED | SYMC_UNEVEN)
 
 /* Which sequence numbers an operation takes. */
 enum symc_counter {

@@ -36,3 +36,24 @@ symmcoll_status_t symmcoll_all_to_all_v(struct symmcoll_group *group, void *out,
 
     return symc_coll_issue(group, &made, call, work);
 }
+
+symmcoll_status_t symmcoll_all_to_all_list(struct symmcoll_group *group,
+    void *const *outs, const size_t *out_counts, const void *const *ins,
+    const size_t *in_counts, enum symmcoll_dtype dtype,
+    const struct symmcoll_call *call, struct symmcoll_work **work)
+{
+    struct symc_lists lists = {.outs = outs,
+        .ins = ins,
+        .out_counts = out_counts,
+        .in_counts = in_counts};
+    struct symc_op made = {.kind = SYMC_ALL_TO_ALL_LIST,
+        .dtype = dtype,
+        .listed = true,
+        .lists = &lists};
+
+    if (out_counts == NULL || in_counts == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected %s_counts, found NULL", symc_kind_name(made.kind),
+            out_counts == NULL ? "out" : "in");
+    return symc_coll_issue(group, &made, call, work);
+}

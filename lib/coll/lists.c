@@ -35,6 +35,18 @@ static const char *range_at(
     return side->list[index];
 }
 
+/* A side of parts in buffers of their own has a list of these. */
+static symmcoll_status_t check_list(
+    const struct symc_op *op, const struct side *side, int size)
+{
+    if (!side->parts || side->list != NULL ||
+        !symc_kind_has(op->kind, SYMC_LIST))
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected %ss, a list of %d buffers, found NULL",
+        symc_kind_name(op->kind), side->name, size);
+}
+
 /* Add up the counts; a buffer with parts has a count that this is to be. */
 static symmcoll_status_t add_up(
     const struct symc_op *op, struct side *side, int size)
@@ -213,8 +225,8 @@ static symmcoll_status_t find_memory(
     return SYMMCOLL_OK;
 }
 
-/* The sides, with what this rank does not use of them empty. */
-static void take_sides(const struct symmcoll_group *group,
+/* Both sides, as the call has them. */
+static void take_sides(
     const struct symc_op *op, struct side *out, struct side *in)
 {
     const struct symc_kind_info *info = &symc_kinds[op->kind];
@@ -234,7 +246,6 @@ static void take_sides(const struct symmcoll_group *group,
         .counts = lists->in_counts,
         .count = lists->in_count,
         .total = lists->in_total};
-    (void)group;
 }
 
 symmcoll_status_t symc_coll_check_lists(
@@ -250,8 +261,12 @@ symmcoll_status_t symc_coll_check_lists(
             "%s: expected a list on rank %d, the root, alone, found one on "
             "rank %d",
             symc_kind_name(op->kind), op->root, group->rank);
-    take_sides(group, op, out, in);
-    status = add_up(op, out, group->size);
+    take_sides(op, out, in);
+    status = check_list(op, out, group->size);
+    if (status == SYMMCOLL_OK)
+        status = check_list(op, in, group->size);
+    if (status == SYMMCOLL_OK)
+        status = add_up(op, out, group->size);
     if (status == SYMMCOLL_OK)
         status = add_up(op, in, group->size);
     if (status == SYMMCOLL_OK)
@@ -266,6 +281,8 @@ symmcoll_status_t symc_coll_check_lists(
     lists->in_total = in->total;
     lists->out_unlike = out->unlike;
     lists->in_unlike = in->unlike;
+    if (symc_kind_has(op->kind, SYMC_UNEVEN))
+        op->count = in->total;
     if (symc_op_in_count(op, group->rank) != symc_op_out_count(op, group->rank))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected equal counts of this rank's part for itself, found "

@@ -17,3 +17,22 @@ symmcoll_status_t symmcoll_scatter(struct symmcoll_group *group, void *out,
 
     return symc_coll_issue(group, &made, call, work);
 }
+
+symmcoll_status_t symmcoll_scatter_list(struct symmcoll_group *group, void *out,
+    const void *const *ins, size_t count, enum symmcoll_dtype dtype, int root,
+    const struct symmcoll_call *call, struct symmcoll_work **work)
+{
+    struct symc_lists lists = {
+        .ins = ins, .out_count = count, .in_count = count};
+    struct symc_op made = {.kind = SYMC_SCATTER,
+        .dtype = dtype,
+        .root = root,
+        .count = count,
+        .out = out};
+
+    if (ins != NULL) {
+        made.listed = true;
+        made.lists = &lists;
+    }
+    return symc_coll_issue(group, &made, call, work);
+}

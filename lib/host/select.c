@@ -42,11 +42,6 @@ static bool copies(const struct symc_kind_info *info)
            info->in_parts == SYMC_ONE_PART;
 }
 
-static bool is_uneven(const struct symc_kind_info *info)
-{
-    return (info->traits & SYMC_UNEVEN) != 0;
-}
-
 static bool exchanges(const struct symc_kind_info *info)
 {
     return (info->traits & SYMC_REDUCES) == 0 &&
@@ -57,7 +52,7 @@ static bool exchanges(const struct symc_kind_info *info)
 static const struct symc_algorithm algorithms[] = {
     {.name = "uneven",
         .help = "counts are compared in pairs; data beside them, or staged",
-        .serves = is_uneven,
+        .apart = SYMC_UNEVEN,
         .run = symc_host_uneven},
     {.name = "one_shot",
         .help = "contributions travel with the header line; one crossing",

@@ -157,6 +157,61 @@ symmcoll_status_t symmcoll_all_to_all_v(struct symmcoll_group *group, void *out,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
+ * Forms with a list of buffers, one for each rank of the group, in place of one
+ * buffer with all parts.  The lists and the arrays of counts, like the buffers,
+ * are the library's until the operation has ended.  Buffers do not overlap, but
+ * for the forms in place that are named.
+ *
+ * all_to_all_list      ins[r] has in_counts[r] elements for rank r, and outs[r]
+ *                      room for out_counts[r] of rank r
+ * all_gather_list      outs[r] has room for out_counts[r] elements of rank r,
+ *                      which passes as many as its count; NULL: as many as this
+ *                      rank's.  In place: in is outs[rank]
+ * reduce_scatter_list  ins[r] has in_counts[r] elements for rank r, which
+ *                      receives their reduction, as many as its count; NULL: as
+ *                      many as this rank's.  In place: out is ins[rank]
+ * gather_list          as symmcoll_gather(), with which it can be mixed: outs at
+ *                      the root, each of count elements, and NULL elsewhere.  In
+ *                      place: in is outs[root]
+ * scatter_list         as symmcoll_scatter(), likewise: ins at the root, NULL
+ *                      elsewhere.  In place: out is ins[root]
+ *
+ * Where two ranks do not agree on the count of what one has for the other all
+ * ranks get MISMATCH, which names both and both numbers.
+ *
+ * Source: torch.distributed.all_to_all, all_gather, reduce_scatter, gather,
+ * scatter.
+ * Manual: symmcoll_all_to_all_list(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_all_to_all_list(struct symmcoll_group *group,
+    void *const *outs, const size_t *out_counts, const void *const *ins,
+    const size_t *in_counts, enum symmcoll_dtype dtype,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
+
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_all_gather_list(struct symmcoll_group *group,
+    void *const *outs, const size_t *out_counts, const void *in, size_t count,
+    enum symmcoll_dtype dtype, const struct symmcoll_call *call,
+    struct symmcoll_work **work);
+
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reduce_scatter_list(struct symmcoll_group *group,
+    void *out, size_t count, const void *const *ins, const size_t *in_counts,
+    enum symmcoll_dtype dtype, symmcoll_op_t op,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
+
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_gather_list(struct symmcoll_group *group,
+    void *const *outs, const void *in, size_t count, enum symmcoll_dtype dtype,
+    int root, const struct symmcoll_call *call, struct symmcoll_work **work);
+
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_scatter_list(struct symmcoll_group *group, void *out,
+    const void *const *ins, size_t count, enum symmcoll_dtype dtype, int root,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
+
+/*
  * Return when every rank has called it.
  * Source: torch.distributed.barrier.         Manual: symmcoll_barrier(3).
  */

@@ -124,7 +124,7 @@ static void write_result(const struct fake *fake)
 
             sum += data[first + i];
             if (info->out_parts == SYMC_ALL_PARTS)
-                out[(size_t)r * op->count + i] = data[first + i];
+                ((float *)(void *)symc_op_out_at(op, r))[i] = data[first + i];
         }
         if ((info->traits & SYMC_REDUCES) != 0)
             out[i] = sum;
@@ -148,6 +148,9 @@ static void run_job(struct fake *fake)
             return;
         usleep(100);
     }
+    for (int r = 0; r < fake->size && op->listed && op->lists->ins != NULL; r++)
+        memcpy(mine->data + (size_t)r * op->count, symc_op_in_at(op, r),
+            op->count * sizeof(float));
     if (op->in != NULL)
         memcpy(mine->data, op->in, op->count * parts * sizeof(float));
     atomic_store(&mine->staged, fake->jobs);

@@ -258,6 +258,30 @@ static int type_that_it_has_not(struct symmcoll_group *group, int rank)
            say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "after it");
 }
 
+/* Lists are the root's alone; the others know nothing of them. */
+static int lists(struct symmcoll_group *group, int rank)
+{
+    float *at = device(rank);
+    int size = symmcoll_group_size(group), right = 1;
+    void *parts[8];
+
+    for (int r = 0; r < size; r++) {
+        parts[r] = at + 100 - 3 * r;
+        at[100 - 3 * r] = (float)(10 * rank + r);
+    }
+    right &= say(symmcoll_scatter_list(group, at,
+                     rank == 1 ? (const void *const *)parts : NULL, 1, F32, 1,
+                     NULL, NULL) == SYMMCOLL_OK &&
+                     at[0] == (float)(10 + rank),
+        "scatter_list");
+    right &= say(symmcoll_gather_list(group, rank == 0 ? parts : NULL, at, 1,
+                     F32, 0, NULL, NULL) == SYMMCOLL_OK,
+        "gather_list");
+    for (int r = 0; r < size && rank == 0; r++)
+        right &= say(at[100 - 3 * r] == (float)(10 + r), "a part");
+    return right;
+}
+
 /* The counts are compared as of host memory, then all are refused alike. */
 static int counts_that_it_has_not(struct symmcoll_group *group, int rank)
 {
@@ -405,6 +429,7 @@ int main(void)
     on_both(2, two_memories_in_one_call, "out and in are in one memory");
     on_both(
         2, type_that_it_has_not, "an operation that all lack fails nothing");
+    on_both(3, lists, "lists of buffers in another memory");
     on_both(3, counts_that_it_has_not, "counts of each pair are compared");
     test_settings();
     return done_testing();

@@ -182,7 +182,8 @@ ok $? 'optional libraries have their use'
 is "$(head -n 1 "$scratch/out"):$(grep -c '^[a-z]' "$scratch/out")" \
     'algorithms:1' '--algorithms prints that table alone'
 for operation in barrier all_reduce reduce reduce_scatter all_gather gather \
-    broadcast scatter all_to_all all_to_all_v; do
+    broadcast scatter all_to_all all_to_all_v all_to_all_list \
+    all_gather_list reduce_scatter_list; do
     for ranks in processes threads; do
         awk -v op=$operation -v ranks=$ranks '
             # Ranges begin at the least size, follow each other, and end open.

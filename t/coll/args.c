@@ -199,6 +199,66 @@ static void refuse_splits(struct bench *bench)
         "found 20");
 }
 
+static void refuse_lists(struct bench *bench)
+{
+    struct symmcoll_group *g = bench->group;
+    float *b = bench->buf;
+    void *outs[] = {b, b + 2, b + 4}, *holes[] = {b, NULL, b + 4};
+    void *twice[] = {b, b + 4, b + 1};
+    const void *ins[] = {b + 8, b + 10, b + 12};
+    const void *gaps[] = {b + 8, NULL, b + 12};
+    static const size_t two[] = {2, 2, 2}, huge[] = {SIZE_MAX / 4, 2, 2};
+    int me = bench->rank, other = (me + 1) % bench->size;
+
+    INVALID(symmcoll_all_to_all_list(g, NULL, two, ins, two, F32, NULL, NULL),
+        "expected outs, a list of 3 buffers, found NULL");
+    INVALID(symmcoll_all_to_all_list(g, outs, two, NULL, two, F32, NULL, NULL),
+        "expected ins, a list of 3 buffers, found NULL");
+    INVALID(symmcoll_all_to_all_list(g, outs, NULL, ins, two, F32, NULL, NULL),
+        "out_counts");
+    INVALID(symmcoll_all_to_all_list(g, holes, two, ins, two, F32, NULL, NULL),
+        "outs[1] of 8 bytes, found NULL");
+    INVALID(symmcoll_all_to_all_list(g, outs, two, gaps, two, F32, NULL, NULL),
+        "ins[1] of 8 bytes, found NULL");
+    INVALID(symmcoll_all_to_all_list(g, twice, two, ins, two, F32, NULL, NULL),
+        "found outs[0] and outs[2] overlapping");
+    INVALID(symmcoll_all_to_all_list(
+                g, outs, two, (const void *const *)outs, two, F32, NULL, NULL),
+        "out and in apart, found out 0 and in 0");
+    INVALID(symmcoll_all_to_all_list(g, outs, huge, ins, two, F32, NULL, NULL),
+        "more bytes");
+    INVALID(symmcoll_all_gather_list(g, NULL, two, b, 2, F32, NULL, NULL),
+        "a list of 3 buffers");
+    INVALID(symmcoll_all_gather_list(g, outs, two, b + 9, 3, F32, NULL, NULL),
+        "itself, found 2 in out and 3 in in");
+    INVALID(
+        symmcoll_all_gather_list(g, outs, two, outs[other], 2, F32, NULL, NULL),
+        "or equal where they are this rank's part");
+    INVALID(
+        symmcoll_reduce_scatter_list(g, b, 2, NULL, two, F32, SUM, NULL, NULL),
+        "a list of 3 buffers");
+    INVALID(symmcoll_reduce_scatter_list(
+                g, b + 2, 2, ins, two, F32, SYMMCOLL_OP_COUNT, NULL, NULL),
+        "found 9");
+    INVALID(symmcoll_reduce_scatter_list(
+                g, b + 9, 2, ins, two, F32, SUM, NULL, NULL),
+        "apart");
+    INVALID(symmcoll_gather_list(g, NULL, b, 2, F32, me, NULL, NULL), "out of");
+    INVALID(symmcoll_gather_list(g, holes, b + 8, 2, F32, me, NULL, NULL),
+        "outs[1] of 8 bytes, found NULL");
+    INVALID(symmcoll_gather_list(g, outs, b + 8, 2, F32, other, NULL, NULL),
+        "the root, alone, found one on rank");
+    INVALID(
+        symmcoll_gather_list(g, outs, b + 1, 2, F32, me, NULL, NULL), "apart");
+    INVALID(symmcoll_scatter_list(g, b, NULL, 2, F32, me, NULL, NULL), "in of");
+    INVALID(symmcoll_scatter_list(g, b, gaps, 2, F32, me, NULL, NULL),
+        "ins[1] of 8 bytes, found NULL");
+    INVALID(symmcoll_scatter_list(g, b, ins, 2, F32, other, NULL, NULL),
+        "the root, alone, found one on rank");
+    INVALID(
+        symmcoll_scatter_list(g, b + 11, ins, 2, F32, me, NULL, NULL), "apart");
+}
+
 /* No operation is taken for a type that has it not. */
 static void refuse_undefined(struct bench *bench)
 {
@@ -284,6 +344,11 @@ static int splits(struct symmcoll_group *group, int rank)
     return run_refusals(group, rank, refuse_splits);
 }
 
+static int lists(struct symmcoll_group *group, int rank)
+{
+    return run_refusals(group, rank, refuse_lists);
+}
+
 static int undefined(struct symmcoll_group *group, int rank)
 {
     return run_refusals(group, rank, refuse_undefined);
@@ -299,6 +364,8 @@ int main(void)
         "a number that is no type, operation, root or count is "
         "INVALID");
     both_run(3, splits, "splits that do not fit their buffers are INVALID");
+    both_run(
+        3, lists, "lists that are missing, elsewhere or overlap are INVALID");
     both_run(3, options, "options of the wrong size or with a NaN are INVALID");
     both_run(2, undefined,
         "an operation not defined for the type is "

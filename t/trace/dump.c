@@ -179,9 +179,18 @@ static int names_and_shapes(void)
         {SYMC_RECV, "\"nccl:recv 2<-2\"", "[[5]]", "[[5]]"},
         {SYMC_SCATTER, "\"nccl:scatter\"", "[[5], [5], [5], [5]]", "[[5]]"},
         {SYMC_ALL_TO_ALL, "\"nccl:all_to_all\"", "[[20]]", "[[20]]"},
+        {SYMC_ALL_TO_ALL_V, "\"nccl:all_to_all\"", "[[20]]", "[[12]]"},
+        {SYMC_ALL_TO_ALL_LIST, "\"nccl:all_to_all\"", "[[5], [5], [5], [5]]",
+            "[[12]]"},
+        {SYMC_ALL_GATHER_LIST, "\"nccl:all_gather\"", "[[20]]", "[[12]]"},
+        {SYMC_REDUCE_SCATTER_LIST, "\"nccl:reduce_scatter\"",
+            "[[5], [5], [5], [5]]", "[[12]]"},
         {SYMC_SCATTER, "\"nccl:scatter\"", "[]", "[[5]]"},
         {SYMC_GATHER, "\"nccl:gather\"", "[[5]]", "[]"},
     };
+    /* Parts that are not alike are recorded as one. */
+    struct symc_lists lists = {
+        .in_total = 20, .out_total = 12, .out_unlike = true};
     const size_t n = sizeof(all) / sizeof(all[0]);
     struct symc_trace_ring *ring = make_ring((int64_t)n);
     int good;
@@ -192,6 +201,10 @@ static int names_and_shapes(void)
         op.kind = all[i].kind;
         op.root = i + 2 < n ? 2 : 1; /* the ring is of rank 2 */
         op.dtype = SYMMCOLL_BFLOAT16;
+        if (symc_kind_has(op.kind, SYMC_UNEVEN)) {
+            op.listed = true;
+            op.lists = &lists;
+        }
         symc_trace_end(
             WRITER(ring), symc_trace_start(WRITER(ring), 0, &op), true);
     }
@@ -207,7 +220,9 @@ static int names_and_shapes(void)
         good = json_is(text, at, all[i].out) && good;
         /* A type for each list of sizes. */
         snprintf(at, sizeof(at), "entries/%zu/%s_dtypes", i,
-            all[i].kind == SYMC_SCATTER ? "output" : "input");
+            all[i].in[2] == '5' && all[i].in[4] == ',' ? "output"
+            : all[i].in[1] == ']'                      ? "output"
+                                                       : "input");
         good = json_is(text, at, "[\"BFloat16\"]") && good;
     }
     free(ring);
