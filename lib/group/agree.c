@@ -20,7 +20,7 @@ struct entry {
     uint64_t key;
     struct symc_offer offer; /* nbytes 0: it is in none of the groups */
     int32_t status;
-    uint32_t unused;
+    uint32_t has_it; /* 1: there is such a group already, here */
 };
 _Static_assert(
     sizeof(struct entry) <= 40, "an entry travels with a header line");
@@ -69,6 +69,8 @@ static uint64_t make_key(const struct making *making)
     }
     symc_digest_add(
         &digest, options->name != NULL ? "name" : "number", options->name);
+    symc_digest_add(
+        &digest, options->tag != NULL ? "tag" : "no tag", options->tag);
     return digest.a;
 }
 
@@ -94,9 +96,12 @@ static void describe(const struct making *making, char *buffer, size_t nbytes)
             buffer + used, nbytes - used, "%s%s", i > 0 ? " and " : "", text);
     }
     if (used < nbytes)
-        snprintf(buffer + used, nbytes - used, "%s%s",
+        used += (size_t)snprintf(buffer + used, nbytes - used, "%s%s",
             making->options->name != NULL ? " with name " : " without a name",
             making->options->name != NULL ? making->options->name : "");
+    if (used < nbytes && making->options->tag != NULL)
+        snprintf(
+            buffer + used, nbytes - used, ", tag %s", making->options->tag);
 }
 
 /* The plan of one of the groups, whose members begin at ranks. */
@@ -120,6 +125,8 @@ static void make_plan(const struct making *making, int index, const int *ranks,
         snprintf(name, sizeof(name), "%s", options->name);
     else if (options->name != NULL)
         snprintf(name, sizeof(name), "%s.%d", options->name, index);
+    if (options->tag != NULL)
+        snprintf(plan->tag, sizeof(plan->tag), "user:%s", options->tag);
     symc_group_plan_name(parent->world, parent, plan,
         parent->children + 1 + (uint32_t)index,
         options->name != NULL ? name : NULL);
@@ -347,6 +354,34 @@ static symmcoll_status_t open_everywhere(struct making *making)
     return explain(making, mine);
 }
 
+/* A round of its own, in which ranks tell whether they have such a group. */
+static symmcoll_status_t reuse(struct making *making)
+{
+    const struct symmcoll_group *parent = making->parent;
+    const struct symc_partition *partition = making->partition;
+    const struct entry *all = (const void *)parent->verdicts;
+    struct symmcoll_group *found = symc_group_find_tag(parent->world,
+        making->options->tag, partition->ranks, partition->sizes[0], false);
+    struct entry mine = {
+        .key = making->mine.key, .has_it = found != NULL ? 1 : 0};
+    symmcoll_status_t status =
+        symc_group_round(making->parent, SYMC_CREATE_GROUP, &mine,
+            parent->verdicts, sizeof(mine), making->timeout_ns);
+    bool everywhere = status == SYMMCOLL_OK;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    for (int r = 0; r < parent->size; r++) {
+        if (all[r].key != mine.key)
+            return explain(making, SYMMCOLL_OK);
+        everywhere = everywhere && all[r].has_it == 1;
+    }
+    if (everywhere)
+        making->groups[0] = symc_group_find_tag(parent->world,
+            making->options->tag, partition->ranks, partition->sizes[0], true);
+    return SYMMCOLL_OK;
+}
+
 static symmcoll_status_t make_all(struct making *making)
 {
     struct symmcoll_group *parent = making->parent;
@@ -355,9 +390,14 @@ static symmcoll_status_t make_all(struct making *making)
 
     if (symc_members_failed(&parent->members))
         return symc_members_status(&parent->members, &call);
+    making->mine.key = make_key(making);
+    if (making->options->reuse) {
+        status = reuse(making);
+        if (status != SYMMCOLL_OK || making->groups[0] != NULL)
+            return status;
+    }
     find_own(making);
     own = prepare(making);
-    making->mine.key = make_key(making);
     making->mine.status = own;
     status = symc_group_round(parent, SYMC_CREATE_GROUP, &making->mine,
         parent->verdicts, sizeof(making->mine), making->timeout_ns);

@@ -36,6 +36,19 @@ static symmcoll_status_t check_name(const char *where, const char *name)
     return SYMMCOLL_OK;
 }
 
+/* Prefixes are those of what symmcoll_group_get_info() returns. */
+static symmcoll_status_t check_tag(const char *where, const char *tag)
+{
+    if (tag == NULL ||
+        (tag[0] != '\0' && strlen(tag) < SYMC_GROUP_TAG &&
+            strncmp(tag, "user:", 5) != 0 && strncmp(tag, "ptd:", 4) != 0))
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected a tag of 1 to %d bytes that begins with neither user: "
+        "nor ptd:, found '%.64s'",
+        where, SYMC_GROUP_TAG - 1, tag);
+}
+
 static symmcoll_status_t check_flags(const char *where, uint32_t flags)
 {
     if ((flags & ~(uint32_t)SYMMCOLL_GROUP_LOCAL) != 0)
@@ -82,6 +95,8 @@ symmcoll_status_t symc_group_args_read(const char *where,
     if (status == SYMMCOLL_OK)
         status = check_name(where, copy->name);
     if (status == SYMMCOLL_OK)
+        status = check_tag(where, copy->tag);
+    if (status == SYMMCOLL_OK)
         status = check_flags(where, copy->flags);
     if (status != SYMMCOLL_OK)
         return status;
@@ -96,7 +111,8 @@ symmcoll_status_t symc_group_args_read(const char *where,
     *options = (struct symc_group_options){.where = where,
         .name = copy->name,
         .desc = copy->description,
-        .staging = copy->staging};
+        .staging = copy->staging,
+        .tag = copy->tag};
     return symc_timeout_read(
         where, copy->timeout, timeout, &options->timeout_ns);
 }
@@ -185,6 +201,7 @@ symmcoll_status_t symmcoll_group_create(struct symmcoll_world *world,
             "group_create", world->all, args, &copy, &options);
     if (status == SYMMCOLL_OK) {
         options.outside = true;
+        options.reuse = options.tag != NULL;
         if (options.desc == NULL)
             options.desc = "undefined";
         status = create(world, &copy, &options, group);

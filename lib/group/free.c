@@ -29,14 +29,15 @@ static symmcoll_status_t free_group(struct symmcoll_group *group)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "group_free: expected a group that was created, found the world's "
             "own, which symmcoll_finalize() releases");
-    if (symc_group_is_member(group)) {
-        if (symc_callbacks_inside_queue(
-                &world->origin->callbacks, group->queue))
-            return symc_fail(SYMMCOLL_ERR_INVALID,
-                "group_free: expected no callback of a work of group %s",
-                group->name);
+    if (symc_group_is_member(group) &&
+        symc_callbacks_inside_queue(&world->origin->callbacks, group->queue))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_free: expected no callback of a work of group %s",
+            group->name);
+    if (symc_group_drop_user(group) > 0)
+        return SYMMCOLL_OK;
+    if (symc_group_is_member(group))
         status = symc_group_drain(group);
-    }
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     closed = symc_group_end(group);
     return status == SYMMCOLL_OK ? closed : symc_fail(status, "%s", detail);

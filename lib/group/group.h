@@ -42,8 +42,9 @@ struct symc_verdict {
 #define SYMC_GROUP_OUTSIDE 2u
 #define SYMC_GROUP_NAME 32 /* bytes of a name that a program chooses */
 #define SYMC_GROUP_DESC 64
-#define SYMC_GROUP_ID 32 /* bytes of a group's number as text */
-#define SYMC_GROUP_TAG 64
+#define SYMC_GROUP_ID 32  /* bytes of a group's number as text */
+#define SYMC_GROUP_TAG 48 /* of a tag that a program chooses */
+#define SYMC_GROUP_TAG_FULL (SYMC_TRACE_NAME + 8) /* "user:" or "ptd:" first */
 
 /* What a group is opened from.  The same on all members, but for `rank`. */
 struct symc_group_plan {
@@ -53,8 +54,8 @@ struct symc_group_plan {
     char id[SYMC_GROUP_ID];
     char name[SYMC_TRACE_NAME]; /* for people: with the world's */
     char desc[SYMC_TRACE_NAME];
-    char tag[SYMC_GROUP_TAG]; /* "": it has none */
-    int64_t timeout_ns;       /* of operations, as long as no other is set */
+    char tag[SYMC_GROUP_TAG_FULL];
+    int64_t timeout_ns; /* of operations, as long as no other is set */
 };
 
 struct symmcoll_group {
@@ -71,7 +72,7 @@ struct symmcoll_group {
     char id[SYMC_GROUP_ID];   /* its number, within its world */
     char name[SYMC_TRACE_NAME]; /* for people: with the world's */
     char desc[SYMC_TRACE_NAME];
-    char tag[SYMC_GROUP_TAG]; /* the program's, or "" */
+    char tag[SYMC_GROUP_TAG_FULL]; /* "user:TAG", or "ptd:NAME" without one */
     int rank;
     int size;
     int *global; /* global_rank of each member */
@@ -153,6 +154,17 @@ void symc_group_delist(struct symmcoll_group *group);
 struct symmcoll_group *symc_group_find_name(
     struct symmcoll_world *world, const char *name);
 
+/*
+ * The group with a tag and these members, in any order, that was made first;
+ * NULL: none.  tag is as of symmcoll_group_find().  It has a user more where
+ * `use` is set.
+ */
+struct symmcoll_group *symc_group_find_tag(struct symmcoll_world *world,
+    const char *tag, const int *ranks, int nranks, bool use);
+
+/* A user less; how many are left. */
+uint32_t symc_group_drop_user(struct symmcoll_group *group);
+
 /* ---- agree.c ---- */
 
 /* Groups that are made together, by one operation of all members of a parent.
@@ -170,8 +182,11 @@ struct symc_group_options {
     const char *name;  /* NULL: a number */
     const char *desc;  /* NULL: of the parent's */
     int64_t timeout_ns;
-    size_t staging; /* bytes of each member at most; 0: no such limit */
-    bool outside;   /* groups that this rank is not in are wanted, too */
+    size_t staging;  /* bytes of each member at most; 0: no such limit */
+    bool outside;    /* groups that this rank is not in are wanted, too */
+    const char *tag; /* NULL: none */
+    bool reuse;      /* of one group: one with the tag and these members will
+                        do, if all ranks have it */
 };
 
 /*

@@ -45,6 +45,56 @@ struct symmcoll_group *symc_group_find_name(
     return found;
 }
 
+static bool has_members(
+    const struct symmcoll_group *group, const int *ranks, int nranks)
+{
+    if (group->size != nranks)
+        return false;
+    for (int i = 0; i < nranks; i++) {
+        if (symmcoll_group_rank_of(group, ranks[i]) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* "user:TAG" and "ptd:NAME" are whole; another text is a program's tag; none is
+ * that of all groups without one. */
+static bool has_tag(const struct symmcoll_group *group, const char *tag)
+{
+    if (tag == NULL || tag[0] == '\0')
+        return strncmp(group->tag, "ptd:", 4) == 0;
+    if (strncmp(tag, "ptd:", 4) == 0 || strncmp(tag, "user:", 5) == 0)
+        return strcmp(group->tag, tag) == 0;
+    return strncmp(group->tag, "user:", 5) == 0 &&
+           strcmp(group->tag + 5, tag) == 0;
+}
+
+struct symmcoll_group *symc_group_find_tag(struct symmcoll_world *world,
+    const char *tag, const int *ranks, int nranks, bool use)
+{
+    struct symmcoll_group *found = NULL;
+
+    pthread_mutex_lock(&world->lock);
+    for (struct symmcoll_group *at = world->groups; at != NULL; at = at->next) {
+        if (has_tag(at, tag) && has_members(at, ranks, nranks))
+            found = at; /* the last one is the oldest */
+    }
+    if (found != NULL && use)
+        found->users++;
+    pthread_mutex_unlock(&world->lock);
+    return found;
+}
+
+uint32_t symc_group_drop_user(struct symmcoll_group *group)
+{
+    uint32_t left;
+
+    pthread_mutex_lock(&group->world->lock);
+    left = --group->users;
+    pthread_mutex_unlock(&group->world->lock);
+    return left;
+}
+
 struct symmcoll_group *symmcoll_group_next(
     struct symmcoll_world *world, const struct symmcoll_group *after)
 {

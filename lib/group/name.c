@@ -52,6 +52,8 @@ void symc_group_plan_name(const struct symmcoll_world *world,
             sizeof(plan->name));
     else
         memcpy(plan->name, child, strlen(child) + 1);
+    if (plan->tag[0] == '\0')
+        snprintf(plan->tag, sizeof(plan->tag), "ptd:%s", plan->name);
     if (parent == NULL)
         format_name(world, "default_pg", plan->desc, sizeof(plan->desc));
 }

@@ -119,6 +119,7 @@ symmcoll_status_t symmcoll_group_get_info(
     found.nranks = group->size;
     found.name = group->name;
     found.description = group->desc;
+    found.tag = group->tag;
     if (symc_group_is_member(group))
         found.backend = group->slots[SYMC_MEMORY_HOST].backend->name;
     found.timeout = timeout == SYMC_NEVER

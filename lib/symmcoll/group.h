@@ -33,16 +33,22 @@ struct symmcoll_group_args {
                          the groups that were made */
     const char *description; /* at most 63 bytes, for records; NULL:
                                 "undefined" */
-    double timeout; /* of the group's operations; negative: the settings',
+    double timeout;  /* of the group's operations; negative: the settings',
                        whatever the world's group has */
-    size_t staging; /* bytes of this rank's buffers for large operations, at
+    size_t staging;  /* bytes of this rank's buffers for large operations, at
                        most; 0: what host.staging_budget leaves.  All members
                        use as much as the smallest has, and what the group
                        cannot do without in any case */
+    const char *tag; /* 1 to 47 bytes, to find the group by; the same on all
+                        ranks; NULL: none.  symmcoll_group_create() returns a
+                        group with this tag and these members instead of a new
+                        one, if all ranks have it: it has then to be released
+                        as often as it was returned */
 };
-#define SYMMCOLL_GROUP_ARGS_INIT                                          \
-    {                                                                     \
-        sizeof(struct symmcoll_group_args), NULL, 0, 0, NULL, NULL, -1, 0 \
+#define SYMMCOLL_GROUP_ARGS_INIT                                           \
+    {                                                                      \
+        sizeof(struct symmcoll_group_args), NULL, 0, 0, NULL, NULL, -1, 0, \
+            NULL                                                           \
     }
 
 /*
@@ -137,10 +143,12 @@ struct symmcoll_group_info {
                                 operations, as the members have agreed */
     uint64_t uid;    /* groups of this world that this rank knew before */
     uint64_t splits; /* how often groups were made of it */
+    const char *tag; /* "user:TAG", or "ptd:NAME" of a group without a tag */
 };
-#define SYMMCOLL_GROUP_INFO_INIT                                               \
-    {                                                                          \
-        sizeof(struct symmcoll_group_info), 0, 0, NULL, NULL, NULL, 0, 0, 0, 0 \
+#define SYMMCOLL_GROUP_INFO_INIT                                             \
+    {                                                                        \
+        sizeof(struct symmcoll_group_info), 0, 0, NULL, NULL, NULL, 0, 0, 0, \
+            0, NULL                                                          \
     }
 
 /* Errors: INVALID. */
@@ -153,6 +161,86 @@ symmcoll_status_t symmcoll_group_get_info(
 SYMMCOLL_API
 struct symmcoll_group *symmcoll_group_next(
     struct symmcoll_world *world, const struct symmcoll_group *after);
+
+/*
+ * The group with a tag and with these members, in any order, that was made
+ * first.  Local.
+ *
+ * tag    as it was passed, or as symmcoll_group_get_info() returns it; NULL or
+ *        "": any group without a tag
+ * ranks  of the world; NULL: all
+ *
+ * Returns NULL where this rank knows no such group.  Borrowed.
+ * Source: torch.distributed.distributed_c10d._find_pg_by_ranks_and_tag.
+ * Manual: symmcoll_group_find(3).
+ */
+SYMMCOLL_API
+struct symmcoll_group *symmcoll_group_find(struct symmcoll_world *world,
+    const char *tag, const int *ranks, int nranks);
+
+/*
+ * The group of this rank among runs of nrun ranks each, found by its tag as
+ * above; where this rank knows none the groups of all runs are made, with that
+ * tag: then all ranks of the world have to call it.
+ *
+ * ranks  a multiple of nrun ranks of the world, with this rank; NULL: all
+ * group  out: release with symmcoll_group_free(), as often as it was returned
+ *
+ * Errors: INVALID (ranks, nrun; no tag and no such group), and those of
+ * symmcoll_group_create().
+ * Source: torch.distributed.distributed_c10d._find_or_create_pg_by_ranks_and_tag.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_group_find_or_create(struct symmcoll_world *world,
+    const char *tag, const int *ranks, int nranks, int nrun,
+    struct symmcoll_group **group);
+
+/* Ranks in a grid: of a mesh of 2 x 3 first the three of the first row. */
+struct symmcoll_mesh {
+    size_t size;      /* sizeof(struct symmcoll_mesh) */
+    const int *ranks; /* of the world */
+    const int *shape; /* ndim numbers, whose product is how many ranks there
+                         are */
+    int ndim;
+};
+#define SYMMCOLL_MESH_INIT                          \
+    {                                               \
+        sizeof(struct symmcoll_mesh), NULL, NULL, 0 \
+    }
+
+/* What may stand for a group: one of lists, group and mesh. */
+struct symmcoll_designator {
+    size_t size;                        /* sizeof(struct symmcoll_designator) */
+    const struct symmcoll_lists *lists; /* of ranks of the world, all of one
+                                           length */
+    const struct symmcoll_group *group;
+    const struct symmcoll_mesh *mesh;
+    int dim;         /* of the mesh: the ranks that differ from this one in this
+                        coordinate only; -1: the mesh has one dimension */
+    const char *tag; /* NULL or "": the group's own, or none */
+};
+#define SYMMCOLL_DESIGNATOR_INIT                                       \
+    {                                                                  \
+        sizeof(struct symmcoll_designator), NULL, NULL, NULL, -1, NULL \
+    }
+
+/*
+ * What it stands for: a tag, ranks of the world, and how many of them each group
+ * has.  Local.
+ *
+ * tag     out: "" for none; borrowed from the designator or its group
+ * ranks   out: room for all ranks of the world
+ * nranks  out: how many there are
+ * nrun    out: how many of them each group has
+ *
+ * Errors: INVALID (lists of several lengths, a mesh of several dimensions
+ * without dim or without this rank, not one of the three).
+ * Source: torch.distributed._functional_collectives._expand_group.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_designator_expand(struct symmcoll_world *world,
+    const struct symmcoll_designator *designator, const char **tag, int *ranks,
+    int *nranks, int *nrun);
 
 /*
  * Release a group on this rank; NULL is fine.  Not collective: it waits for this

@@ -21,6 +21,8 @@ static struct symmcoll_store *store;
 static struct symmcoll_world *world;
 static struct symmcoll_reducer *reducer;
 static float weight[6];
+static const int one_rank[] = {0}, one_size[] = {1};
+static const struct symmcoll_lists lists = {one_rank, one_size, 1};
 
 /* ---- what is done with each ---- */
 
@@ -43,6 +45,23 @@ static symmcoll_status_t use_group_args(void *given)
 static symmcoll_status_t use_group_info(void *given)
 {
     return symmcoll_group_get_info(symmcoll_world_group(world), given);
+}
+
+static symmcoll_status_t use_designator(void *given)
+{
+    const char *tag;
+    int ranks[1], nranks, nrun;
+
+    return symmcoll_designator_expand(
+        world, given, &tag, ranks, &nranks, &nrun);
+}
+
+static symmcoll_status_t use_mesh(void *given)
+{
+    struct symmcoll_designator designator = SYMMCOLL_DESIGNATOR_INIT;
+
+    designator.mesh = given;
+    return use_designator(&designator);
 }
 
 static symmcoll_status_t use_init_args(void *given)
@@ -321,6 +340,13 @@ int main(void)
         STRUCT(call, sizeof(size_t), SYMMCOLL_CALL_INIT),
         STRUCT(group_args, sizeof(size_t), SYMMCOLL_GROUP_ARGS_INIT),
         STRUCT(group_info, sizeof(size_t), SYMMCOLL_GROUP_INFO_INIT),
+        STRUCT(designator, offsetof(struct symmcoll_designator, group),
+            {.size = sizeof(struct symmcoll_designator), .lists = &lists}),
+        STRUCT(mesh, sizeof(struct symmcoll_mesh),
+            {.size = sizeof(struct symmcoll_mesh),
+                .ranks = one_rank,
+                .shape = one_size,
+                .ndim = 1}),
         STRUCT(init_args, sizeof(size_t), SYMMCOLL_INIT_ARGS_INIT),
         STRUCT(reducer_args, sizeof(size_t), SYMMCOLL_REDUCER_ARGS_INIT),
         STRUCT(bucket, sizeof(size_t), SYMMCOLL_BUCKET_INIT),

@@ -49,6 +49,8 @@ int main(void)
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
     struct symmcoll_group_args group = SYMMCOLL_GROUP_ARGS_INIT;
     struct symmcoll_group_info info = SYMMCOLL_GROUP_INFO_INIT;
+    struct symmcoll_mesh mesh = SYMMCOLL_MESH_INIT;
+    struct symmcoll_designator designator = SYMMCOLL_DESIGNATOR_INIT;
     struct symmcoll_init_args init = SYMMCOLL_INIT_ARGS_INIT;
     struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
     struct symmcoll_reducer_times times = SYMMCOLL_REDUCER_TIMES_INIT;
@@ -60,7 +62,8 @@ int main(void)
         SYMMCOLL_TENSOR_SHAPE(memory, SYMMCOLL_INT8, 2, 3, 4, 5, 6, 7, 8, 9)};
 
     return !(call.size == sizeof(call) && group.size == sizeof(group) &&
-             info.size == sizeof(info) &&
+             info.size == sizeof(info) && mesh.size == sizeof(mesh) &&
+             designator.dim == -1 &&
              init.size == sizeof(init) &&
              args.size == sizeof(args) && times.size == sizeof(times) &&
              bucket.size == sizeof(bucket) && none.ndim == 0 &&

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Groups that are found by tag and members, and made where there are none.
+ */
+#include "base/cancel.h"
+#include "group/group.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The ranks that a call passes; all for NULL, in memory to be freed. */
+struct listed {
+    int *ranks;
+    int count;
+};
+
+static symmcoll_status_t list_ranks(const char *where,
+    const struct symmcoll_world *world, const int *given, int count,
+    struct listed *listed)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    listed->count = given != NULL ? count : world->size;
+    if (listed->count < 1 || listed->count > world->size)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected 1 to %d ranks, found %d", where, world->size,
+            listed->count);
+    if (given != NULL)
+        status = symc_group_check_ranks(where, given, count, world->size);
+    if (status != SYMMCOLL_OK)
+        return status;
+    listed->ranks = symc_alloc((size_t)listed->count, sizeof(*listed->ranks));
+    if (listed->ranks == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    for (int i = 0; i < listed->count; i++)
+        listed->ranks[i] = given != NULL ? given[i] : i;
+    return SYMMCOLL_OK;
+}
+
+struct symmcoll_group *symmcoll_group_find(
+    struct symmcoll_world *world, const char *tag, const int *ranks, int nranks)
+{
+    struct listed listed;
+    struct symmcoll_group *found;
+
+    if (world == NULL ||
+        list_ranks("group_find", world, ranks, nranks, &listed) != SYMMCOLL_OK)
+        return NULL;
+    found = symc_group_find_tag(world, tag, listed.ranks, listed.count, false);
+    free(listed.ranks);
+    return found;
+}
+
+/* Where this rank's run begins; -1: it is in none. */
+static int find_run(
+    const struct symmcoll_world *world, const struct listed *listed, int nrun)
+{
+    for (int i = 0; i < listed->count; i++) {
+        if (listed->ranks[i] == world->rank)
+            return i / nrun * nrun;
+    }
+    return -1;
+}
+
+static symmcoll_status_t create_runs(struct symmcoll_world *world,
+    const char *tag, const struct listed *listed, int nrun,
+    struct symmcoll_group **group)
+{
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
+    struct symmcoll_lists lists = {listed->ranks, NULL, listed->count / nrun};
+    int *sizes = symc_alloc((size_t)lists.count, sizeof(*sizes));
+    symmcoll_status_t status;
+
+    if (sizes == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    for (int i = 0; i < lists.count; i++)
+        sizes[i] = nrun;
+    lists.sizes = sizes;
+    args.tag = strncmp(tag, "user:", 5) == 0 ? tag + 5 : tag;
+    args.description = "undefined";
+    status = symmcoll_group_split_lists(world->all, &lists, &args, group, NULL);
+    free(sizes);
+    return status;
+}
+
+static symmcoll_status_t find_or_create(struct symmcoll_world *world,
+    const char *tag, const struct listed *listed, int nrun,
+    struct symmcoll_group **group)
+{
+    static const char where[] = "group_find_or_create";
+    int run;
+
+    if (nrun < 1 || listed->count % nrun != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected runs of a divisor of %d ranks, found %d", where,
+            listed->count, nrun);
+    run = find_run(world, listed, nrun);
+    if (run < 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected this rank, %d, among the ranks", where, world->rank);
+    *group = symc_group_find_tag(world, tag, listed->ranks + run, nrun, true);
+    if (*group != NULL)
+        return SYMMCOLL_OK;
+    if (tag == NULL || tag[0] == '\0' || strncmp(tag, "ptd:", 4) == 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a group of these ranks or a tag to make one with, "
+            "found '%.64s'",
+            where, tag != NULL ? tag : "");
+    return create_runs(world, tag, listed, nrun, group);
+}
+
+symmcoll_status_t symmcoll_group_find_or_create(struct symmcoll_world *world,
+    const char *tag, const int *ranks, int nranks, int nrun,
+    struct symmcoll_group **group)
+{
+    int cancel = symc_cancel_disable();
+    struct listed listed = {NULL, 0};
+    struct symmcoll_group *found = NULL;
+    symmcoll_status_t status;
+
+    if (world == NULL || group == NULL)
+        status = symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_find_or_create: expected a world and a place for the group, "
+            "found NULL");
+    else
+        status =
+            list_ranks("group_find_or_create", world, ranks, nranks, &listed);
+    if (status == SYMMCOLL_OK)
+        status = find_or_create(world, tag, &listed, nrun, &found);
+    if (status == SYMMCOLL_OK)
+        *group = found;
+    free(listed.ranks);
+    symc_cancel_restore(cancel);
+    return status;
+}
