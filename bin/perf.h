@@ -15,6 +15,7 @@
 #define PERF_NAME_MAX 48
 #define PERF_BUCKETS 8
 #define PERF_BUCKET_NBYTES ((size_t)25 << 20)
+#define PERF_STORE_MOST ((size_t)16 << 20) /* of a value */
 #define PERF_DIRTY_MIN 4096 /* below it nobody rewrites an input */
 
 enum perf_exit {
@@ -44,6 +45,8 @@ struct perf_op {
     bool in_place; /* can be done in place */
     bool dirty;    /* has an input to rewrite */
     bool buckets;  /* a fixed set of buffers instead of sizes */
+    bool store;  /* goes through the world's store, and returns the own data */
+    size_t most; /* bytes; 0: no limit */
     symmcoll_status_t (*run)(const struct perf_case *it);
     double (*bus_factor)(int size); /* bus bandwidth over plain bandwidth */
 };

@@ -132,6 +132,10 @@ static int compare_received(const struct perf_case *it)
         perf_pattern_result(want, &data);
         return compare(it, "result", want, first, it->out, it->count);
     }
+    if (op->store) {
+        perf_pattern_input(want, &data, it->rank->rank);
+        return compare(it, "value", want, first, it->out, it->count);
+    }
     if (op->out == PERF_ONE) {
         perf_pattern_input(want, &data, 0);
         return compare(it, "data of rank 0", want, first, it->out, it->count);

@@ -5,6 +5,10 @@
  */
 #include "perf.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 static symmcoll_status_t run_all_reduce(const struct perf_case *it)
 {
     return symmcoll_all_reduce(it->rank->group, it->out, it->in, it->count,
@@ -73,6 +77,26 @@ static symmcoll_status_t run_barrier(const struct perf_case *it)
 static symmcoll_status_t run_monitored_barrier(const struct perf_case *it)
 {
     return symmcoll_monitored_barrier(it->rank->group, 0, NULL, NULL, NULL);
+}
+
+/* Set a key of this rank's own, and read it. */
+static symmcoll_status_t run_store(const struct perf_case *it)
+{
+    struct symmcoll_store *store = symmcoll_world_store(it->rank->world);
+    char key[32];
+    void *value = NULL;
+    size_t nbytes = 0;
+    symmcoll_status_t status;
+
+    snprintf(key, sizeof(key), "perf/%d", it->rank->rank);
+    status = symmcoll_store_set(store, key, it->in, it->nbytes);
+    if (status == SYMMCOLL_OK)
+        status = symmcoll_store_get(store, key, &value, &nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    memcpy(it->out, value, nbytes < it->nbytes ? nbytes : it->nbytes);
+    free(value);
+    return SYMMCOLL_OK;
 }
 
 static symmcoll_status_t average_bucket(
@@ -230,6 +254,15 @@ static const struct perf_op operations[] = {
         .in = PERF_NO_BUFFER,
         .out = PERF_NO_BUFFER,
         .run = run_monitored_barrier,
+        .bus_factor = whole,
+    },
+    {
+        .name = "store",
+        .in = PERF_ONE,
+        .out = PERF_ONE,
+        .store = true,
+        .most = PERF_STORE_MOST,
+        .run = run_store,
         .bus_factor = whole,
     },
     {

@@ -46,6 +46,7 @@ static const char usage[] =
     "reduce\n"
     "                      gather scatter all_to_all all_to_all_v barrier\n"
     "                      bucket_avg; also with _dirty, _in_place\n"
+    "                      store (only where named): set and get\n"
     "                      or, for bucket_avg, _blocking, _nonblocking\n"
     "  -d, --dtype TYPE    element type (float32)\n"
     "  -r, --reduce OP     sum, avg, product, min, max, band, bor, bxor or\n"

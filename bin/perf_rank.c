@@ -191,6 +191,7 @@ static int do_sizes(
 
     while (nbytes > 0 && supported) {
         if ((!choice->dirty || nbytes >= PERF_DIRTY_MIN) &&
+            (choice->op->most == 0 || nbytes <= choice->op->most) &&
             do_case(rank, choice, nbytes, cases, &supported) != PERF_PASSED)
             return PERF_FAILED;
         nbytes = next_size(rank->options, nbytes);
@@ -198,11 +199,23 @@ static int do_sizes(
     return PERF_PASSED;
 }
 
+static int report_no_store(const struct perf_rank *rank)
+{
+    fprintf(stderr,
+        "symmcoll-perf: rank %d of %d: store: expected a store of the world, "
+        "found none: use --threads, or set SYMMCOLL_STORE_SERVE=on or "
+        "SYMMCOLL_STORE_URL\n",
+        rank->rank, rank->size);
+    return PERF_FAILED;
+}
+
 static int do_choice(struct perf_rank *rank, const struct perf_choice *choice)
 {
     bool supported;
     int cases = 0, result;
 
+    if (choice->op->store && symmcoll_world_store(rank->world) == NULL)
+        return report_no_store(rank);
     if (choice->op->buckets) {
         result = allocate_buckets(rank);
         if (result == PERF_PASSED)

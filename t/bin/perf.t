@@ -124,6 +124,19 @@ try 'eight-bit floats are moved' "$run" -n 2 "$perf" --check-only --max 32K \
     --max 64 >"$scratch/out" 2>"$scratch/err"
 [ $? -eq 1 ] && grep -q 'all_reduce: UNSUPPORTED' "$scratch/err"
 ok $? 'a reduction that the type lacks is an error where it was named'
+try 'threads set and read keys of their store' "$perf" --threads 3 \
+    --check-only --max 16M --op store
+"$run" -n 2 "$perf" --check-only --op store >"$scratch/out" 2>&1
+[ $? -eq 1 ] && grep -q 'store: expected a store of the world' "$scratch/out"
+ok $? 'processes without a store are told how they have one'
+if env SYMMCOLL_STORE_SERVE=on "$run" -n 2 "$perf" --check-only --max 64K \
+    --op store >"$scratch/out" 2>&1 || grep -q 'built without' "$scratch/out"
+then
+    ok 0 'and set and read keys of the one that rank 0 serves'
+else
+    diag <"$scratch/out"
+    ok 1 'and set and read keys of the one that rank 0 serves'
+fi
 if [ "$sanitizer" = no ]; then
     try 'buckets are averaged, blocking and not' "$perf" --threads 2 \
         --check-only --op bucket_avg_blocking,bucket_avg_nonblocking
@@ -284,8 +297,10 @@ try 'the same rows give the same bytes' cmp "$scratch/a.svg" "$scratch/b.svg"
 
 "$perf" --plot "$scratch/own.svg" "$scratch/tsv" &&
     "$perf" --plot "$scratch/one.svg" --op all_gather "$scratch/tsv"
+# What has no size, as barriers, has no line.
+series=$(awk '$4 > 0 { print $2 }' "$scratch/tsv" | sort -u | wc -l)
 is "$?:$(grep -c '<polyline' "$scratch/own.svg"):$(grep -c '<polyline' \
-    "$scratch/one.svg")" '0:16:2' \
+    "$scratch/one.svg")" "0:$((2 * series)):2" \
     'what --tsv printed is drawn, or what --op chooses of it'
 cp "$scratch/rows.tsv" "$scratch/newer.tsv"
 "$perf" --plot "$scratch/two.svg" "$scratch/rows.tsv" "$scratch/newer.tsv"
