@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,14 +133,14 @@ static symmcoll_status_t set_nothing(void *user, const char *key,
 }
 
 static symmcoll_status_t open_nothing(void *user, const char *url,
-    double timeout, int *rank, int *world_size, struct symmcoll_store **store)
+    double timeout, int *rank, int *world_size, struct symmcoll_store **made)
 {
     (void)user;
     (void)url;
     (void)timeout;
     (void)rank;
     (void)world_size;
-    (void)store;
+    (void)made;
     return SYMMCOLL_ERR_UNSUPPORTED;
 }
 
