@@ -27,6 +27,7 @@ static const char usage[] =
     "Serve a key-value store of libsymmcoll to clients of the Redis protocol.\n"
     "\n"
     "  -b, --bind ADDRESS       the address to listen at; default 127.0.0.1\n"
+    "      --unix PATH          listen at this socket instead\n"
     "  -p, --port PORT          its port, 0 for any; default 6379\n"
     "      --password-file FILE its first line is what clients need\n"
     "      --tls-cert FILE      serve over TLS with this certificate\n"
@@ -109,6 +110,7 @@ static int serve(const struct symc_server_args *args)
 
 enum {
     PASSWORD = 256,
+    SOCKET,
     TLS_CERT,
     TLS_KEY,
     TLS_CA,
@@ -128,6 +130,14 @@ static int take_option(
         if (optarg[0] == '\0' || strlen(optarg) >= sizeof(place->host))
             return fail_usage("--bind takes an address", optarg);
         snprintf(place->host, sizeof(place->host), "%s", optarg);
+        return EXIT_FINE;
+    case SOCKET:
+        if (optarg[0] != '/' || strlen(optarg) > 107)
+            return fail_usage(
+                "--unix takes a path from the root of at most 107 bytes",
+                optarg);
+        snprintf(place->host, sizeof(place->host), "%s", optarg);
+        place->local = true;
         return EXIT_FINE;
     case 'p':
         if (!read_number(optarg, UINT16_MAX, false, &number))
@@ -160,6 +170,7 @@ int main(int argc, char **argv)
     static const struct option options[] = {
         {"bind", required_argument, NULL, 'b'},
         {"port", required_argument, NULL, 'p'},
+        {"unix", required_argument, NULL, SOCKET},
         {"password-file", required_argument, NULL, PASSWORD},
         {"tls-cert", required_argument, NULL, TLS_CERT},
         {"tls-key", required_argument, NULL, TLS_KEY},
@@ -197,6 +208,8 @@ int main(int argc, char **argv)
     }
     if (optind < argc)
         return fail_usage("expected options only", argv[optind]);
+    if (place.local && place.tls)
+        return fail_usage("--unix has no TLS", "--tls-cert");
     if (!place.tls && (place.tls_key != NULL || place.tls_ca != NULL))
         return fail_usage(
             "--tls-key and --tls-ca need --tls-cert", "no --tls-cert");

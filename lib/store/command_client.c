@@ -76,9 +76,10 @@ static void run_hello(
             "authenticated\r\n");
         return;
     }
-    symc_put_raw(client,
-        "*6\r\n$6\r\nserver\r\n$8\r\nsymmcoll\r\n$5\r\nproto\r\n:2\r\n"
-        "$4\r\nrole\r\n$6\r\nmaster\r\n");
+    symc_put_raw(
+        client, "*8\r\n$6\r\nserver\r\n$8\r\nsymmcoll\r\n$7\r\nversion\r\n");
+    symc_put_text(client, PACKAGE_VERSION, sizeof(PACKAGE_VERSION) - 1);
+    symc_put_raw(client, "$5\r\nproto\r\n:2\r\n$4\r\nrole\r\n$6\r\nmaster\r\n");
 }
 
 static void run_ping(

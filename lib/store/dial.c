@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -60,11 +61,30 @@ static int connect_one(
     return 0;
 }
 
-static int connect_any(
+/* A socket of this machine: it connects at once, or not. */
+static int connect_local(const char *path, int *fd)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int error;
+
+    snprintf(at.sun_path, sizeof(at.sun_path), "%.107s", path);
+    *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (*fd < 0)
+        return errno;
+    if (connect(*fd, (struct sockaddr *)&at, sizeof(at)) == 0)
+        return 0;
+    error = errno;
+    close(*fd);
+    return error;
+}
+
+static int connect_any(const struct symc_place *place,
     const struct addrinfo *list, int64_t deadline_ns, int *fd)
 {
     int error = EADDRNOTAVAIL;
 
+    if (place->local)
+        return connect_local(place->host, fd);
     for (; list != NULL; list = list->ai_next) {
         int64_t until = symc_now_ns() + ATTEMPT_NS;
 
@@ -81,7 +101,7 @@ static bool may_pass(int error)
 {
     return error == ECONNREFUSED || error == ETIMEDOUT ||
            error == EHOSTUNREACH || error == ENETUNREACH ||
-           error == ECONNRESET || error == EAGAIN;
+           error == ECONNRESET || error == EAGAIN || error == ENOENT;
 }
 
 /* Longer from time to time, and not the same in all clients. */
@@ -109,20 +129,21 @@ symmcoll_status_t symc_dial(
     const struct symc_place *place, bool retry, int64_t deadline_ns, int *fd)
 {
     char text[SYMC_PLACE_TEXT];
-    struct symc_addresses addresses;
+    struct symc_addresses addresses = {NULL, NULL};
     int64_t pause_ns = RETRY_FIRST_NS;
     symmcoll_status_t status =
-        symc_resolve(place, false, deadline_ns, &addresses);
+        place->local ? SYMMCOLL_OK
+                     : symc_resolve(place, false, deadline_ns, &addresses);
     int error = 0;
 
     if (status == SYMMCOLL_OK)
-        error = connect_any(addresses.list, deadline_ns, fd);
+        error = connect_any(place, addresses.list, deadline_ns, fd);
     while (status == SYMMCOLL_OK && retry && may_pass(error) &&
            symc_now_ns() < deadline_ns) {
         pause_before_retry(&pause_ns, deadline_ns);
-        error = connect_any(addresses.list, deadline_ns, fd);
+        error = connect_any(place, addresses.list, deadline_ns, fd);
     }
-    if (status == SYMMCOLL_OK)
+    if (addresses.list != NULL)
         symc_resolve_free(&addresses);
     if (status != SYMMCOLL_OK || error == 0)
         return status;

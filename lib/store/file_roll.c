@@ -186,8 +186,8 @@ symmcoll_status_t symc_file_join(struct symc_file *file, int64_t deadline_ns)
 }
 
 /* The list of workers without the own line. */
-static symmcoll_status_t strike_own_line(struct symc_file *file,
-    const struct roll *roll, struct symc_bytes *lines)
+static symmcoll_status_t strike_own_line(
+    struct symc_file *file, const struct roll *roll, struct symc_bytes *lines)
 {
     const struct symc_bytes *before =
         symc_map_find(&file->journal.map, WORKERS);

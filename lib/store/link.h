@@ -16,10 +16,11 @@ struct symc_lookup;
 
 /* Where a server is, and how it is entered. */
 struct symc_place {
-    char host[256];
+    char host[256]; /* local: a path */
     int port;
     int database;
     bool tls;
+    bool local;                     /* a socket of this machine */
     char user[SYMC_SECRET_MAX];     /* "": none */
     char password[SYMC_SECRET_MAX]; /* "": none */
     char *tls_ca;                   /* files; NULL: the system's, none */
@@ -27,15 +28,15 @@ struct symc_place {
     char *tls_key;
 };
 
-/* "host:port", without anything secret. */
+/* "host:port" or "unix:PATH", without anything secret. */
 const char *symc_place_text(
     const struct symc_place *place, char buffer[SYMC_PLACE_TEXT]);
 
 /* ---- tcp_place.c ---- */
 
 /*
- * Read redis://[user[:password]@]host[:port][/db], or rediss: for TLS, into the
- * members for these.  Messages never repeat it.  Errors: INVALID.
+ * Read redis://[user[:password]@]host[:port][/db], or rediss: for TLS, or
+ * unix://[user[:password]@]/PATH[?db=N], into the members for these.  Messages never repeat it.  Errors: INVALID.
  */
 symmcoll_status_t symc_place_parse(const char *url, struct symc_place *place);
 

@@ -18,6 +18,8 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define CLIENTS_MAX 4096
@@ -117,16 +119,61 @@ static int listen_at(const struct addrinfo *address, int *port)
     return -1;
 }
 
+/* Whether a path is a socket at which nobody listens any more. */
+static bool is_left_over(const struct sockaddr_un *at)
+{
+    struct stat info;
+    int fd, error = 0;
+
+    if (lstat(at->sun_path, &info) != 0 || !S_ISSOCK(info.st_mode))
+        return false;
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    if (connect(fd, (const struct sockaddr *)at, sizeof(*at)) != 0)
+        error = errno;
+    close(fd);
+    return error == ECONNREFUSED;
+}
+
+/* A socket for this user alone. */
+static symmcoll_status_t open_local(const struct symc_place *place, int *fd)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    char text[SYMC_PLACE_TEXT];
+    int error = 0;
+
+    snprintf(at.sun_path, sizeof(at.sun_path), "%.107s", place->host);
+    *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    /* Linux takes the file's mode from the socket, less the umask. */
+    if (*fd < 0 || fchmod(*fd, 0600) != 0)
+        error = errno;
+    else if (bind(*fd, (struct sockaddr *)&at, sizeof(at)) != 0)
+        error = errno;
+    if (error == EADDRINUSE && is_left_over(&at) && unlink(at.sun_path) == 0)
+        error = bind(*fd, (struct sockaddr *)&at, sizeof(at)) != 0 ? errno : 0;
+    if (error == 0 && listen(*fd, BACKLOG) != 0)
+        error = errno;
+    if (error == 0)
+        return SYMMCOLL_OK;
+    if (*fd >= 0)
+        close(*fd);
+    return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
+        "tcp store: serving at %s", symc_place_text(place, text));
+}
+
 /* Bind what was asked for: the first of its addresses that is this machine's. */
 static symmcoll_status_t open_socket(
     const struct symc_place *place, int64_t deadline_ns, int *fd, int *port)
 {
     struct symc_addresses addresses;
     char text[SYMC_PLACE_TEXT];
-    symmcoll_status_t status =
-        symc_resolve(place, true, deadline_ns, &addresses);
+    symmcoll_status_t status;
     int error;
 
+    if (place->local)
+        return open_local(place, fd);
+    status = symc_resolve(place, true, deadline_ns, &addresses);
     if (status != SYMMCOLL_OK)
         return status;
     *fd = -1;
@@ -169,6 +216,9 @@ static void free_server(struct symc_server *server)
         close(server->wake_fd);
     if (server->listener != NULL)
         evconnlistener_free(server->listener);
+    /* Nobody else's: who binds it again removes it first. */
+    if (server->path[0] != '\0')
+        unlink(server->path);
     if (server->base != NULL)
         event_base_free(server->base);
     if (server->tls != NULL)
@@ -234,6 +284,8 @@ symmcoll_status_t symc_server_start(
     if (status == SYMMCOLL_OK)
         status =
             open_socket(args->place, args->deadline_ns, &fd, &server->port);
+    if (status == SYMMCOLL_OK && args->place->local)
+        memcpy(server->path, args->place->host, sizeof(server->path));
     if (status == SYMMCOLL_OK)
         status = make_events(server, fd);
     if (status == SYMMCOLL_OK)

@@ -65,6 +65,7 @@ struct symc_server {
     pthread_t thread;
     void *tls; /* SSL_CTX; NULL: none */
     char password[SYMC_SECRET_MAX];
+    char path[256]; /* of its socket; "": an address */
     size_t max_clients, max_memory;
     struct symc_map map;
     void *channels; /* tree */

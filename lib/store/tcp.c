@@ -184,6 +184,45 @@ static symmcoll_status_t serve(struct symc_tcp *tcp, int64_t deadline_ns)
     return status;
 }
 
+/* The first process of a job stores its version of all this, the others compare
+ * theirs (R34). */
+static symmcoll_status_t compare_versions(
+    struct symc_tcp *tcp, int64_t deadline_ns)
+{
+    struct symc_tcp_call call;
+    struct symc_reply *reply = NULL;
+    char found[SYMC_KEY_TEXT];
+    struct symc_arg name;
+    symmcoll_status_t status = symc_tcp_begin(tcp, "", deadline_ns, &call);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    call.name.nbytes = (size_t)snprintf(
+        call.name.text, sizeof(call.name.text), "%sversion/", tcp->prefix);
+    name = symc_tcp_arg(&call.name);
+    status = symc_tcp_order(&call,
+        (struct symc_arg[]){SYMC_ARG("SET"), name, SYMC_ARG(SYMC_TCP_VERSION),
+            SYMC_ARG("EX"), SYMC_ARG(SYMC_TCP_LIFE), SYMC_ARG("NX")},
+        6);
+    if (status == SYMMCOLL_OK)
+        status = symc_link_send(
+            call.link, (struct symc_arg[]){SYMC_ARG("GET"), name}, 2);
+    if (status == SYMMCOLL_OK)
+        status = symc_link_receive(call.link, call.deadline_ns, &reply);
+    if (status == SYMMCOLL_OK)
+        status = symc_tcp_check("version/", reply, SYMC_REPLY_TEXT);
+    if (status == SYMMCOLL_OK && strcmp(reply->text, SYMC_TCP_VERSION) != 0)
+        status = symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "store_open_tcp: the version of the store's protocol differs: this "
+            "process has version " SYMC_TCP_VERSION
+            ", the first one of job \"%s\" has \"%s\": use one version of the "
+            "library",
+            tcp->prefix, symc_key_text(reply->text, found));
+    symc_reply_free(reply);
+    symc_tcp_end(&call);
+    return status;
+}
+
 /* Connect, and be counted. */
 static symmcoll_status_t join(
     struct symc_tcp *tcp, int64_t deadline_ns, double timeout, bool wait)
@@ -196,6 +235,9 @@ static symmcoll_status_t join(
     if (status != SYMMCOLL_OK)
         return status;
     symc_tcp_give(tcp, link);
+    status = compare_versions(tcp, deadline_ns);
+    if (status != SYMMCOLL_OK)
+        return status;
     status =
         symc_tcp_add_own(tcp, "open/", 1, symc_tcp_grace(deadline_ns), &open);
     tcp->joined = status == SYMMCOLL_OK;

@@ -18,6 +18,7 @@
 #define SYMC_JOB_MAX 255                    /* bytes */
 #define SYMC_TCP_PREFIX (SYMC_JOB_MAX + 16) /* "symmcoll:JOB:", zero included */
 #define SYMC_TCP_KEY (SYMC_TCP_PREFIX + SYMC_STORE_KEY_MAX + 2)
+#define SYMC_TCP_VERSION "1"  /* of what the keys and channels mean */
 #define SYMC_TCP_LINKS 8      /* connections that are kept for the next call */
 #define SYMC_TCP_LIFE "86400" /* seconds after which an unused key goes */
 

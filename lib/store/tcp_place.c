@@ -13,13 +13,17 @@
 
 #define DEFAULT_PORT 6379 /* of Redis */
 #define DATABASE_MAX 1023
+#define PATH_MAX_BYTES 107 /* of a socket */
 
 const char *symc_place_text(
     const struct symc_place *place, char buffer[SYMC_PLACE_TEXT])
 {
-    snprintf(buffer, SYMC_PLACE_TEXT,
-        strchr(place->host, ':') != NULL ? "[%s]:%d" : "%s:%d", place->host,
-        place->port);
+    if (place->local)
+        snprintf(buffer, SYMC_PLACE_TEXT, "unix:%s", place->host);
+    else
+        snprintf(buffer, SYMC_PLACE_TEXT,
+            strchr(place->host, ':') != NULL ? "[%s]:%d" : "%s:%d", place->host,
+            place->port);
     symc_make_printable(buffer);
     return buffer;
 }
@@ -28,7 +32,8 @@ static symmcoll_status_t refuse_url(const char *what)
 {
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "tcp store: URL: expected redis://[user[:password]@]host[:port][/db], "
-        "or rediss: for TLS, found one with %s",
+        "rediss: for TLS, or unix://[user[:password]@]/PATH[?db=N], found one "
+        "with %s",
         what);
 }
 
@@ -111,34 +116,69 @@ static symmcoll_status_t parse_host(
     return SYMMCOLL_OK;
 }
 
+/* "user", "user:password"; length bytes before the @. */
+static symmcoll_status_t parse_login(
+    const char *text, size_t length, struct symc_place *place)
+{
+    const char *colon = memchr(text, ':', length);
+    size_t user = colon != NULL ? (size_t)(colon - text) : length;
+
+    /* "redis://secret@host" is a user without a password. */
+    if (decode(text, user, place->user, sizeof(place->user)) &&
+        (colon == NULL || decode(colon + 1, length - user - 1, place->password,
+                              sizeof(place->password))))
+        return SYMMCOLL_OK;
+    return refuse_url("a malformed user or password");
+}
+
+/* "/PATH", "/PATH?db=N". */
+static symmcoll_status_t parse_socket(
+    const char *text, struct symc_place *place)
+{
+    size_t length = strcspn(text, "?");
+
+    place->local = true;
+    place->port = 0;
+    if (text[0] != '/' || length < 2)
+        return refuse_url("no path from the root");
+    if (length > PATH_MAX_BYTES ||
+        !decode(text, length, place->host, PATH_MAX_BYTES + 1))
+        return refuse_url("a path of more than 107 bytes, or a malformed one");
+    if (text[length] != '\0' &&
+        (strncmp(text + length, "?db=", 4) != 0 ||
+            !read_number(text + length + 4, DATABASE_MAX, &place->database)))
+        return refuse_url("a database that is not a small number");
+    return SYMMCOLL_OK;
+}
+
 symmcoll_status_t symc_place_parse(const char *url, struct symc_place *place)
 {
-    const char *at, *rest, *slash, *colon;
+    static const char *const schemes[] = {"redis://", "rediss://", "unix://"};
+    const char *at, *rest = NULL, *slash;
+    bool local;
     size_t length;
-    symmcoll_status_t status;
+    symmcoll_status_t status = SYMMCOLL_OK;
 
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+        if (strncmp(url, schemes[i], strlen(schemes[i])) == 0)
+            rest = url + strlen(schemes[i]);
+    if (rest == NULL)
+        return refuse_url("another scheme");
     place->port = DEFAULT_PORT;
     place->tls = strncmp(url, "rediss://", 9) == 0;
-    if (!place->tls && strncmp(url, "redis://", 8) != 0)
-        return refuse_url("another scheme");
-    rest = url + (place->tls ? 9 : 8);
+    local = url[0] == 'u';
     slash = strchr(rest, '/');
     length = slash != NULL ? (size_t)(slash - rest) : strlen(rest);
     at = memrchr(rest, '@', length);
     if (at != NULL) {
-        size_t login = (size_t)(at - rest);
-
-        colon = memchr(rest, ':', login);
-        /* "redis://secret@host" is a user without a password. */
-        if (!decode(rest, colon != NULL ? (size_t)(colon - rest) : login,
-                place->user, sizeof(place->user)) ||
-            (colon != NULL && !decode(colon + 1, (size_t)(at - colon - 1),
-                                  place->password, sizeof(place->password))))
-            return refuse_url("a malformed user or password");
-        length -= login + 1;
+        status = parse_login(rest, (size_t)(at - rest), place);
+        length -= (size_t)(at - rest) + 1;
         rest = at + 1;
     }
-    status = parse_host(rest, length, place);
+    if (status == SYMMCOLL_OK && local)
+        return parse_socket(rest, place);
+    if (status == SYMMCOLL_OK)
+        status = parse_host(rest, length, place);
     if (status == SYMMCOLL_OK && slash != NULL && slash[1] != '\0' &&
         !read_number(slash + 1, DATABASE_MAX, &place->database))
         return refuse_url("a database that is not a small number");

@@ -45,7 +45,8 @@ symmcoll_status_t symmcoll_store_open_file(
 struct symmcoll_store_tcp_args {
     size_t size;     /* sizeof(struct symmcoll_store_tcp_args) */
     const char *url; /* "redis://[user[:password]@]host[:port][/db]"; rediss:
-                        for TLS; port 6379 if there is none */
+                        for TLS; port 6379 if there is none; or
+                        "unix://[user[:password]@]/PATH[?db=N]" */
     const char *password_file; /* its first line; NULL: the URL's, or none */
     const char *tls_ca;        /* file of the authorities; NULL: the system's */
     const char *tls_cert; /* file of this client's certificate; NULL: none */

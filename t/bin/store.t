@@ -26,6 +26,7 @@ refuses()
 # start ARGUMENT...: in the background; $port is where it serves.
 start()
 {
+    rm -f "$scratch/served"
     "$tool" --port 0 "$@" >"$scratch/served" 2>"$scratch/err" &
     pid=$!
     for _ in 1 2 3 4 5 6 7 8 9 10; do
@@ -36,17 +37,19 @@ start()
     port=$(sed -n 's/.*serving at .*:\([0-9]*\).*/\1/p' "$scratch/served")
 }
 
-plan 10
+plan 13
 refuses 'an unknown option is refused' unrecognized --no-such
 refuses 'a word is refused' "found 'word'" word
 refuses 'a port that is none is refused' "0 to 65535, found '65536'" -p 65536
 refuses 'a size that is none is refused' "such as 64M, found '1X'" \
     --max-memory 1X
+refuses 'a path that is none is refused' "found 'socket'" --unix socket
+refuses 'a socket has no TLS' 'no TLS' --unix /tmp/x --tls-cert x
 try 'it has a help and a version' \
     sh -c "'$tool' --help | grep -q 'max-clients' && '$tool' -V | grep -q store"
 
 if "$tool" --port 0 --bind 192.0.2.1 2>&1 | grep -q 'built without'; then
-    skip 5 'built without the server'
+    skip 6 'built without the server'
     exit
 fi
 "$tool" --port 0 --bind 192.0.2.1 >"$scratch/out" 2>"$scratch/err"
@@ -71,3 +74,9 @@ fi
 kill -TERM $pid
 wait $pid
 is $? 0 'SIGTERM ends it cleanly'
+
+start --unix "$scratch/socket"
+kill -TERM $pid
+wait $pid
+is "$?:$(grep -c 'serving at unix:' "$scratch/served"):$(ls "$scratch/socket" \
+    2>/dev/null)" '0:1:' 'it serves at a socket, and removes it'
