@@ -118,6 +118,16 @@ static symmcoll_status_t choose_way(
         spec->start = start_reduce;
         spec->root = adjoint->root;
         return SYMMCOLL_OK;
+    case SYMC_ALL_TO_ALL:
+        *spec = symc_f_all_to_all_spec();
+        spec->out_splits = adjoint->splits;
+        if (adjoint->splits != NULL)
+            spec->in_splits = adjoint->splits + adjoint->group->size;
+        return SYMMCOLL_OK;
+    case SYMC_ALL_TO_ALL_V:
+        *spec = symc_f_permute_spec();
+        spec->dst_of = adjoint->dst_of;
+        return SYMMCOLL_OK;
     default:
         return symc_fail(SYMMCOLL_ERR_INTERNAL,
             "adjoint_run: %s has no way back", adjoint->name);

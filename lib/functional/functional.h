@@ -78,7 +78,9 @@ struct symc_f_spec {
     const struct symmcoll_call *call;
     symmcoll_op_t op;
     int root;
-    const int *dims; /* one for each tensor; NULL: none */
+    const int *dims;                      /* one for each tensor; NULL: none */
+    const size_t *out_splits, *in_splits; /* rows; NULL: equal parts */
+    const int *dst_of; /* the ranks' destinations; NULL: none */
 
     bool ungrouped; /* a shape alone needs no group */
     bool strict;    /* the input has to be contiguous */
@@ -104,12 +106,14 @@ int symc_f_dim(const struct symc_f_spec *spec, const struct symc_f_step *step);
 symmcoll_status_t symc_f_check_dim(
     const struct symc_f_spec *spec, const struct symc_f_step *step);
 
-/* ---- reducing.c, moving.c: what is particular to each ---- */
+/* ---- reducing.c, moving.c, exchanging.c: what is particular to each ---- */
 
 struct symc_f_spec symc_f_all_reduce_spec(void);
 struct symc_f_spec symc_f_reduce_scatter_spec(void);
 struct symc_f_spec symc_f_broadcast_spec(void);
 struct symc_f_spec symc_f_all_gather_spec(void);
+struct symc_f_spec symc_f_all_to_all_spec(void);
+struct symc_f_spec symc_f_permute_spec(void);
 
 /* ---- result.c ---- */
 
@@ -136,7 +140,10 @@ struct symmcoll_adjoint {
     symmcoll_op_t op;
     int root;
     int n;
-    int *dims; /* of each; NULL: none */
+    int *dims;      /* of each; NULL: none */
+    size_t *splits; /* of the way back: what is received, what is sent; NULL:
+                       equal parts */
+    int *dst_of;    /* of the way back; NULL: none */
     struct symc_f_ends ends[];
 };
 

@@ -7,6 +7,47 @@
 #include <stdlib.h>
 #include <string.h>
 
+void symmcoll_adjoint_free(struct symmcoll_adjoint *adjoint)
+{
+    if (adjoint == NULL)
+        return;
+    free(adjoint->splits);
+    free(adjoint->dst_of);
+    free(adjoint);
+}
+
+/* What was received is sent back. */
+static bool keep_splits(
+    const struct symc_f_spec *spec, struct symmcoll_adjoint *adjoint)
+{
+    size_t size;
+
+    if (spec->in_splits == NULL)
+        return true;
+    size = (size_t)spec->group->size;
+    adjoint->splits = symc_alloc(2 * size, sizeof(*adjoint->splits));
+    if (adjoint->splits == NULL)
+        return false;
+    memcpy(adjoint->splits, spec->in_splits, size * sizeof(size_t));
+    memcpy(adjoint->splits + size, spec->out_splits, size * sizeof(size_t));
+    return true;
+}
+
+/* The inverse permutation. */
+static bool keep_destinations(
+    const struct symc_f_spec *spec, struct symmcoll_adjoint *adjoint)
+{
+    if (spec->dst_of == NULL)
+        return true;
+    adjoint->dst_of =
+        symc_alloc((size_t)spec->group->size, sizeof(*adjoint->dst_of));
+    if (adjoint->dst_of == NULL)
+        return false;
+    for (int r = 0; r < spec->group->size; r++)
+        adjoint->dst_of[spec->dst_of[r]] = r;
+    return true;
+}
+
 symmcoll_status_t symc_f_adjoint_create(const struct symc_f_spec *spec,
     const struct symc_f_step *steps, int n, struct symmcoll_adjoint **adjoint)
 {
@@ -30,11 +71,10 @@ symmcoll_status_t symc_f_adjoint_create(const struct symc_f_spec *spec,
         made->ends[i].out = steps[i].out;
         made->ends[i].in.data = made->ends[i].out.data = NULL;
     }
+    if (!keep_splits(spec, made) || !keep_destinations(spec, made)) {
+        symmcoll_adjoint_free(made);
+        return SYMMCOLL_ERR_NO_MEMORY;
+    }
     *adjoint = made;
     return SYMMCOLL_OK;
-}
-
-void symmcoll_adjoint_free(struct symmcoll_adjoint *adjoint)
-{
-    free(adjoint);
 }

@@ -80,7 +80,32 @@ symmcoll_status_t symmcoll_f_reduce_scatter(struct symmcoll_group *group,
     struct symmcoll_adjoint **adjoint);
 
 /*
- * The same for n tensors, n results, in arrays whose elements have the size of
+ * Send rows, along dimension 0, to each rank and receive rows from each, in the
+ * order of ranks.  in is contiguous.
+ *
+ * in_splits   rows for each rank, which sum to dimension 0
+ * out_splits  rows from each rank; out's dimension 0 is their sum.  Both NULL:
+ *             equal parts
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_f_all_to_all(struct symmcoll_group *group,
+    const struct symmcoll_tensor *in, const size_t *out_splits,
+    const size_t *in_splits, const struct symmcoll_call *call,
+    struct symmcoll_tensor *out, struct symmcoll_adjoint **adjoint);
+
+/*
+ * Send each rank's tensor, which is contiguous, to another rank or to itself.
+ * dst_of  of each of the group's ranks the rank that receives its tensor: a
+ *         permutation, the same on all ranks
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_f_permute(struct symmcoll_group *group,
+    const struct symmcoll_tensor *in, const int *dst_of,
+    const struct symmcoll_call *call, struct symmcoll_tensor *out,
+    struct symmcoll_adjoint **adjoint);
+
+/*
+ * all_reduce, all_gather and reduce_scatter for n tensors, n results, in arrays whose elements have the size of
  * the first one.  All arguments are checked before anything is communicated.
  * dims  n of them
  */
@@ -132,6 +157,8 @@ void symmcoll_f_free(
  *   all_gather                reduce_scatter sum along the same dimension
  *   reduce_scatter sum, avg   all_gather along the same dimension, of avg
  *                             divided by the number of ranks
+ *   all_to_all                all_to_all with the splits exchanged
+ *   permute                   the inverse permutation
  *
  * Every one is linear with real factors, so gradients of complex tensors are not
  * conjugated, whichever convention the caller has.  Other operations than those

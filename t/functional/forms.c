@@ -149,6 +149,35 @@ static int scatters(struct symmcoll_group *group, int rank)
     return scatters_along(group, rank, 0) && scatters_along(group, rank, 1);
 }
 
+/* ---- meshes ---- */
+
+/* In a mesh of 2 x 2 ranks: sums along rows, parts along columns. */
+static int works_in(struct symmcoll_group *world_group, const int *ranks)
+{
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
+    struct symmcoll_group *part = NULL;
+    int rank, good;
+
+    args.ranks = ranks;
+    args.nranks = 2;
+    if (!OK(symmcoll_group_create(world_group->world, &args, &part)))
+        return 0;
+    rank = symmcoll_group_rank(part);
+    good = rank < 0 || (reduces(part, rank) && scatters(part, rank));
+    return symmcoll_group_free(part) == SYMMCOLL_OK && good;
+}
+
+static int works_in_meshes(struct symmcoll_group *group, int rank)
+{
+    static const int groups[4][2] = {{0, 1}, {2, 3}, {0, 2}, {1, 3}};
+    int good = 1;
+
+    (void)rank;
+    for (int i = 0; i < 4; i++)
+        good = works_in(group, groups[i]) && good;
+    return good;
+}
+
 /* ---- lists ---- */
 
 static int reduces_lists(struct symmcoll_group *group, int rank)
@@ -233,6 +262,10 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
         "%s: all_gather joins along every dimension (F4)", kind);
     ok(run(4, scatters) && run(2, scatters),
         "%s: reduce_scatter cuts along every dimension (F5)", kind);
+    ok(run(4, works_in_meshes),
+        "%s: rows and columns of a mesh have sums and parts of their own (F3 "
+        "F5)",
+        kind);
     ok(run(4, reduces_lists), "%s: lists of tensors are reduced (F3)", kind);
     ok(run(4, gathers_lists), "%s: lists of tensors are gathered (F6)", kind);
     ok(run(4, scatters_lists), "%s: lists of tensors are reduced and cut (F6)",
@@ -241,7 +274,7 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 
 int main(void)
 {
-    plan(16);
+    plan(18);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     return done_testing();

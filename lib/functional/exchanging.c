@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Functional all_to_all and permute, which exchange rows.
+ */
+#include "functional/functional.h"
+
+#include <symmcoll/collectives.h>
+
+#include <string.h>
+
+/* ---- all_to_all ---- */
+
+/* Elements of one row, along the first dimension. */
+static size_t count_row(const struct symmcoll_tensor *tensor)
+{
+    size_t row = 1;
+
+    for (int d = 1; d < tensor->ndim; d++)
+        row *= (size_t)tensor->shape[d];
+    return row;
+}
+
+/* The rows of all parts; SIZE_MAX where they are more than any tensor has. */
+static size_t sum_splits(const size_t *splits, int size)
+{
+    size_t sum = 0;
+
+    for (int r = 0; r < size; r++) {
+        if (!symc_add(sum, splits[r], &sum) || sum > INT64_MAX)
+            return SIZE_MAX;
+    }
+    return sum;
+}
+
+static symmcoll_status_t split_shape(
+    const struct symc_f_spec *spec, struct symc_f_step *step)
+{
+    int size = spec->group->size;
+    size_t rows = (size_t)step->in.shape[0], sum;
+
+    if (step->in.ndim < 1)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected 1 dimension or more, found 0", spec->name);
+    if ((spec->out_splits == NULL) != (spec->in_splits == NULL))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected out_splits and in_splits or neither, found %s alone",
+            spec->name, spec->out_splits == NULL ? "in_splits" : "out_splits");
+    if (spec->in_splits == NULL && rows % (size_t)size != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected dimension 0 to be a multiple of %d ranks, found %zu",
+            spec->name, size, rows);
+    if (spec->in_splits == NULL)
+        return SYMMCOLL_OK;
+    sum = sum_splits(spec->in_splits, size);
+    if (sum != rows)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected in_splits to sum to dimension 0, %zu, found %zu",
+            spec->name, rows, sum);
+    sum = sum_splits(spec->out_splits, size);
+    if (sum > INT64_MAX)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: the sum of out_splits is too large", spec->name);
+    step->out.shape[0] = (int64_t)sum;
+    return SYMMCOLL_OK;
+}
+
+/* Memory for counts, of what is received and of what is sent, which last as long
+ * as the operation; and for elements, where they are not contiguous. */
+static size_t *make_counts(
+    const struct symc_f_spec *spec, struct symc_f_step *step, const void **in)
+{
+    struct symc_f_view view = symc_f_view_of(&step->in);
+    size_t nbytes = 2 * (size_t)spec->group->size * sizeof(size_t);
+    bool contiguous = symc_f_view_is_contiguous(&view);
+    char *memory;
+
+    *in = step->in.data;
+    /* A multiple of an element's size comes first. */
+    memory = step->temp = symc_f_alloc(
+        spec->name, nbytes + (contiguous ? 0 : step->in_count * step->elem), 1);
+    if (memory == NULL)
+        return NULL;
+    memset(memory, 0, nbytes);
+    if (!contiguous) {
+        symc_f_view_copy(&view, step->in.data, memory + nbytes, step->elem);
+        *in = memory + nbytes;
+    }
+    return (size_t *)(void *)memory;
+}
+
+static symmcoll_status_t start_uneven(const struct symc_f_spec *spec,
+    struct symc_f_step *step, const size_t *counts, const void *in,
+    struct symmcoll_work **work)
+{
+    return symmcoll_all_to_all_v(spec->group, step->out.data, step->out_count,
+        counts, in, step->in_count, counts + spec->group->size, step->in.dtype,
+        spec->call, work);
+}
+
+static symmcoll_status_t start_all_to_all(const struct symc_f_spec *spec,
+    struct symc_f_step *step, struct symmcoll_work **work)
+{
+    size_t size = (size_t)spec->group->size, row = count_row(&step->in);
+    const void *in;
+    size_t *counts = make_counts(spec, step, &in);
+
+    if (counts == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    if (spec->in_splits == NULL)
+        return symmcoll_all_to_all(spec->group, step->out.data, in,
+            step->in_count / size, step->in.dtype, spec->call, work);
+    for (size_t r = 0; r < size; r++) {
+        counts[r] = spec->out_splits[r] * row;
+        counts[size + r] = spec->in_splits[r] * row;
+    }
+    return start_uneven(spec, step, counts, in, work);
+}
+
+struct symc_f_spec symc_f_all_to_all_spec(void)
+{
+    return (struct symc_f_spec){.name = "f_all_to_all",
+        .kind = SYMC_ALL_TO_ALL,
+        .strict = true,
+        .shape = split_shape,
+        .start = start_all_to_all};
+}
+
+symmcoll_status_t symmcoll_f_all_to_all(struct symmcoll_group *group,
+    const struct symmcoll_tensor *in, const size_t *out_splits,
+    const size_t *in_splits, const struct symmcoll_call *call,
+    struct symmcoll_tensor *out, struct symmcoll_adjoint **adjoint)
+{
+    struct symc_f_spec spec = symc_f_all_to_all_spec();
+
+    spec.group = group;
+    spec.call = call;
+    spec.out_splits = out_splits;
+    spec.in_splits = in_splits;
+    return symc_f_perform(&spec, in, 1, out, adjoint);
+}
+
+/* ---- permute ---- */
+
+/* The rank whose tensor a rank receives; -1: no rank's. */
+static int find_source(const struct symc_f_spec *spec, int rank)
+{
+    int source = -1;
+
+    for (int r = 0; r < spec->group->size; r++) {
+        if (spec->dst_of[r] == rank)
+            source = r;
+    }
+    return source;
+}
+
+/* Each rank receives one tensor, so no two ranks send to the same. */
+static symmcoll_status_t check_permutation(
+    const struct symc_f_spec *spec, struct symc_f_step *step)
+{
+    (void)step;
+    if (spec->dst_of == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected the ranks' destinations, found NULL", spec->name);
+    for (int r = 0; r < spec->group->size; r++) {
+        int to = spec->dst_of[r];
+
+        if (to < 0 || to >= spec->group->size)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "%s: destination of rank %d: expected 0 to %d, found %d",
+                spec->name, r, spec->group->size - 1, to);
+        if (find_source(spec, to) != r)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "%s: expected a permutation, found ranks %d and %d with the "
+                "destination %d",
+                spec->name, r, find_source(spec, to), to);
+    }
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t start_permute(const struct symc_f_spec *spec,
+    struct symc_f_step *step, struct symmcoll_work **work)
+{
+    int size = spec->group->size, rank = spec->group->rank;
+    const void *in;
+    size_t *counts = make_counts(spec, step, &in);
+
+    if (counts == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    counts[find_source(spec, rank)] = step->in_count;
+    counts[size + spec->dst_of[rank]] = step->in_count;
+    return start_uneven(spec, step, counts, in, work);
+}
+
+struct symc_f_spec symc_f_permute_spec(void)
+{
+    return (struct symc_f_spec){.name = "f_permute",
+        .kind = SYMC_ALL_TO_ALL_V,
+        .strict = true,
+        .shape = check_permutation,
+        .start = start_permute};
+}
+
+symmcoll_status_t symmcoll_f_permute(struct symmcoll_group *group,
+    const struct symmcoll_tensor *in, const int *dst_of,
+    const struct symmcoll_call *call, struct symmcoll_tensor *out,
+    struct symmcoll_adjoint **adjoint)
+{
+    struct symc_f_spec spec = symc_f_permute_spec();
+
+    spec.group = group;
+    spec.call = call;
+    spec.dst_of = dst_of;
+    return symc_f_perform(&spec, in, 1, out, adjoint);
+}
