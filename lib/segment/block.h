@@ -4,8 +4,8 @@
  * by every rank, or by all threads of one process at one place, and its head by
  * the launcher.  It is at the head, and no memfd of its own, so that a rank
  * needs one descriptor to be exchanged and one mapping.  A rank writes only to
- * its own arena, but for five words: a doorbell's, by which others wake it,
- * and the block's `exit`, which the launcher fills, `users`, and `dumped`.
+ * its own arena, but for some words: of doorbells, by which others wake it, and
+ * the block's `exit`, which the launcher fills, `users`, and `dumped`.
  *
  * What is where: head, table of segments, flight recorder (see struct
  * symc_block_layout).  It is backed by memory, but for
@@ -23,7 +23,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#define SYMC_BLOCK_MAGIC UINT64_C(0x3330304c4c4f4353) /* "SCOLL003" */
+#define SYMC_BLOCK_MAGIC UINT64_C(0x3430304c4c4f4353) /* "SCOLL004" */
 #define SYMC_LINE 64           /* bytes of a cache line */
 #define SYMC_FALSE_SHARING 128 /* alignment; lines are fetched in pairs */
 
@@ -85,6 +85,11 @@ struct symc_block {
     _Atomic uint32_t dumped;   /* 1: its flight recorder has been written out */
     _Atomic uint32_t failures; /* groups this rank has failed, so far */
     struct symc_exit exit;
+
+    /* Sends and receives: the doorbell of those who wait for them (see
+     * doorbell.h), and where what they share is in the arena; 0: nothing yet. */
+    _Alignas(SYMC_FALSE_SHARING) unsigned char doorbell[SYMC_FALSE_SHARING];
+    _Atomic uint64_t pairs;
 
     /* The table of segments: the generation of each, with SYMC_SEGMENT_LEFT once
      * this rank has left it; 0 where there has been none. */

@@ -84,6 +84,12 @@ static bool is_stopped(const struct wait *wait)
            0;
 }
 
+static void pass(const struct wait *wait, bool sleeps)
+{
+    if (wait->watch->pass != NULL)
+        wait->watch->pass(wait->watch->arg, sleeps);
+}
+
 /* Poll until the word is written, the flag is set, or the time is up.  The
  * processor is yielded now and then: the peer may be waiting for it, where the
  * scheduler has put both on one. */
@@ -97,6 +103,7 @@ static bool spin(const struct wait *wait, int64_t until_ns)
         }
         if (is_stopped(wait))
             return true;
+        pass(wait, false);
         if (symc_now_ns() >= until_ns)
             return false;
         if (round % YIELD_EVERY == 0)
@@ -118,6 +125,7 @@ static bool yield(const struct wait *wait, int64_t polls, int64_t until_ns)
         sched_yield();
         if (is_reached(wait) || is_stopped(wait))
             return true;
+        pass(wait, false);
         if (symc_now_ns() >= until_ns)
             return false;
     }
@@ -131,24 +139,40 @@ static void sleep_on(struct symc_doorbell *doorbell, uint32_t wakes, int64_t ns)
     syscall(SYS_futex, &doorbell->wakes, FUTEX_WAIT, wakes, &time, NULL, 0);
 }
 
-/* Sleep once; the caller checks everything again afterwards. */
-static void nap(const struct wait *wait, int64_t now)
+/* The caller checks everything again afterwards. */
+static void nap(const struct symc_waiting *waiting,
+    struct symc_doorbell *doorbell, bool (*ready)(void *arg), void *arg,
+    int64_t left)
 {
-    struct symc_doorbell *doorbell = wait->watch->doorbell;
-    bool barrier = wait->watch->waiting->barrier;
-    int64_t left = wait->budget->deadline_ns - now;
-    int64_t longest = wait->watch->waiting->nap_ns;
+    int64_t longest = waiting->nap_ns;
     uint32_t wakes =
         atomic_load_explicit(&doorbell->wakes, memory_order_acquire);
 
     if (left < longest)
         longest = left;
     atomic_fetch_add(&doorbell->sleeping, 1);
-    if (barrier)
+    if (waiting->barrier)
         syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
-    if (!is_reached(wait) && !is_stopped(wait))
+    if (!ready(arg))
         sleep_on(doorbell, wakes, longest);
     atomic_fetch_sub(&doorbell->sleeping, 1);
+}
+
+void symc_doorbell_sleep(const struct symc_waiting *waiting,
+    struct symc_doorbell *doorbell, bool (*ready)(void *arg), void *arg,
+    int64_t until_ns)
+{
+    int64_t left = until_ns - symc_now_ns();
+
+    if (left > 0)
+        nap(waiting, doorbell, ready, arg, left);
+}
+
+static bool is_over(void *arg)
+{
+    const struct wait *wait = arg;
+
+    return is_reached(wait) || is_stopped(wait);
 }
 
 enum symc_wait_end symc_wait_long(const struct symc_watch *watch,
@@ -167,8 +191,11 @@ enum symc_wait_end symc_wait_long(const struct symc_watch *watch,
         goto look;
     now = symc_now_ns();
     for (;;) {
-        if (now < budget->deadline_ns)
-            nap(&wait, now);
+        if (now < budget->deadline_ns) {
+            pass(&wait, true);
+            nap(how, watch->doorbell, is_over, &wait,
+                budget->deadline_ns - now);
+        }
     look:
         if (is_reached(&wait))
             return SYMC_WAIT_REACHED;

@@ -23,6 +23,17 @@ struct symc_doorbell {
     _Alignas(SYMC_LINE) _Atomic uint32_t wakes;
 };
 
+_Static_assert(
+    sizeof(struct symc_doorbell) == sizeof(((struct symc_block *)0)->doorbell),
+    "a block has room for one");
+
+/* A rank's own one, whatever its groups. */
+static inline struct symc_doorbell *symc_block_doorbell(
+    struct symc_block *block)
+{
+    return (struct symc_doorbell *)(void *)block->doorbell;
+}
+
 /* How to wait; one for each world, set up by symc_waiting_init(). */
 struct symc_waiting {
     bool oversubscribed; /* more ranks than processors */
@@ -51,6 +62,9 @@ struct symc_watch {
     const _Atomic uint32_t *stopped; /* not 0: give up; checked often */
     /* Called now and then; true: give up. */
     bool (*look)(void *arg);
+    /* Called now and then, and with `sleeps` before the thread sleeps: what else
+     * the rank has to do.  May be NULL. */
+    void (*pass)(void *arg, bool sleeps);
     void *arg;
 };
 
@@ -102,6 +116,12 @@ static inline enum symc_wait_end symc_wait(const struct symc_watch *watch,
 bool symc_wait_plainly(const struct symc_waiting *waiting,
     struct symc_doorbell *doorbell, const _Atomic uint64_t *word,
     uint64_t target, struct symc_wait_budget *budget);
+
+/* Sleep on a doorbell once, until then at the latest.  ready(arg) is asked after
+ * others can see that the thread sleeps; true: it does not. */
+void symc_doorbell_sleep(const struct symc_waiting *waiting,
+    struct symc_doorbell *doorbell, bool (*ready)(void *arg), void *arg,
+    int64_t until_ns);
 
 /* Wake everyone who sleeps on a doorbell. */
 void symc_doorbell_wake(struct symc_doorbell *doorbell);
