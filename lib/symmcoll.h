@@ -14,6 +14,7 @@
 #include <symmcoll/error.h>
 #include <symmcoll/functional.h>
 #include <symmcoll/group.h>
+#include <symmcoll/pair.h>
 #include <symmcoll/rendezvous.h>
 #include <symmcoll/store.h>
 #include <symmcoll/tensor.h>

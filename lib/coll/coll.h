@@ -19,7 +19,19 @@ symmcoll_status_t symc_coll_check(
 symmcoll_status_t symc_coll_check_lists(
     struct symmcoll_group *group, struct symc_op *op);
 
-/* Check it, then run it now, or queue it. */
+/* Check it and apply the options of the call, before anything changes. */
+symmcoll_status_t symc_coll_prepare(struct symmcoll_group *group,
+    struct symc_op *op, const struct symmcoll_call *call);
+
+/* Then run it now, or queue it. */
+symmcoll_status_t symc_coll_run(struct symmcoll_group *group,
+    struct symc_op *op, struct symmcoll_work **work);
+
+/* The peer of a send or receive: another member; `where` is the call's name. */
+symmcoll_status_t symc_coll_check_peer(const struct symmcoll_group *group,
+    const char *where, bool sends, int peer);
+
+/* Both. */
 symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call,
     struct symmcoll_work **work);

@@ -45,25 +45,37 @@ static symmcoll_status_t apply_call(
         op->timeout_ns, &op->timeout_ns);
 }
 
+symmcoll_status_t symc_coll_prepare(struct symmcoll_group *group,
+    struct symc_op *op, const struct symmcoll_call *call)
+{
+    symmcoll_status_t status = symc_coll_check(group, op);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    op->timeout_ns =
+        atomic_load_explicit(&group->timeout_ns, memory_order_relaxed);
+    return call != NULL ? apply_call(call, op) : SYMMCOLL_OK;
+}
+
 symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call,
     struct symmcoll_work **work)
 {
-    symmcoll_status_t status = symc_coll_check(group, op);
+    symmcoll_status_t status = symc_coll_prepare(group, op, call);
+
+    if (status == SYMMCOLL_OK)
+        return symc_coll_run(group, op, work);
+    if (status == SYMMCOLL_NOT_MEMBER && work != NULL)
+        *work = NULL;
+    return status;
+}
+
+symmcoll_status_t symc_coll_run(struct symmcoll_group *group,
+    struct symc_op *op, struct symmcoll_work **work)
+{
+    symmcoll_status_t status;
     uint64_t ticket;
 
-    if (status != SYMMCOLL_OK) {
-        if (status == SYMMCOLL_NOT_MEMBER && work != NULL)
-            *work = NULL;
-        return status;
-    }
-    op->timeout_ns =
-        atomic_load_explicit(&group->timeout_ns, memory_order_relaxed);
-    if (call != NULL) {
-        status = apply_call(call, op);
-        if (status != SYMMCOLL_OK)
-            return status;
-    }
     if (work != NULL)
         return symc_queue_submit(group->queue, op, work);
     if (symc_callbacks_inside_queue(

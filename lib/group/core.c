@@ -92,7 +92,8 @@ static symmcoll_status_t find_failure(
 
     /* All lines were there, this rank's too, and it ended so for everybody;
      * who has exited since has done it because of that. */
-    if (symc_members_find_note(members, op->seq, &note))
+    if (symc_kinds[op->kind].counter == SYMC_COUNT_COLLECTIVE &&
+        symc_members_find_note(members, op->seq, &note))
         return symc_fail(note.status, "%s", note.text);
     if (!symc_members_failed(members) && has_left(group, member)) {
         bool noted = symc_failure_read_note(members->failures[member], &note);
@@ -262,6 +263,14 @@ static bool look(void *arg)
     return failed(awaited->group, awaited->member);
 }
 
+/* What else the rank has to do. */
+static void pass(void *arg, bool sleeps)
+{
+    const struct awaited *awaited = arg;
+
+    symc_pairs_pass(awaited->group->world->pairs, sleeps);
+}
+
 static enum symc_wait_end wait_for(void *context, const _Atomic uint64_t *word,
     uint64_t target, int member, struct symc_wait_budget *budget)
 {
@@ -271,6 +280,7 @@ static enum symc_wait_end wait_for(void *context, const _Atomic uint64_t *word,
         .doorbell = group->doorbells[group->rank],
         .stopped = &group->members.stopped,
         .look = look,
+        .pass = pass,
         .arg = &awaited};
 
     return symc_wait_long(&watch, word, target, budget);

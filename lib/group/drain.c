@@ -24,17 +24,24 @@ static struct symmcoll_group *drain_queues(
 {
     for (struct symmcoll_group *group = next_group(world, NULL); group != NULL;
          group = next_group(world, group)) {
-        if (!symc_queue_drain(group->queue, deadline_ns))
+        if (!symc_queue_drain(group->queue, deadline_ns) ||
+            !symc_group_drain_pairs(group, deadline_ns))
             return group;
     }
     return NULL;
+}
+
+static bool is_over(struct symmcoll_group *group)
+{
+    return symc_queue_is_over(group->queue) &&
+           atomic_load(&group->paired) == 0;
 }
 
 static bool are_over(struct symmcoll_world *world)
 {
     for (struct symmcoll_group *group = next_group(world, NULL); group != NULL;
          group = next_group(world, group)) {
-        if (!symc_queue_is_over(group->queue))
+        if (!is_over(group))
             return false;
     }
     return true;
@@ -83,7 +90,7 @@ static symmcoll_status_t give_up(
     describe_others(stuck, where, sizeof(where));
     for (struct symmcoll_group *group = next_group(world, NULL); group != NULL;
          group = next_group(world, group)) {
-        if (!symc_queue_is_over(group->queue))
+        if (!is_over(group))
             symmcoll_group_abort(
                 group, "finalize: queued operations did not end");
     }
@@ -107,8 +114,10 @@ symmcoll_status_t symc_groups_drain(struct symmcoll_world *world)
             status = give_up(world, stuck);
     } while (status == SYMMCOLL_OK && !are_over(world));
     for (struct symmcoll_group *group = next_group(world, NULL); group != NULL;
-         group = next_group(world, group))
+         group = next_group(world, group)) {
         symc_queue_stop(group->queue);
+        (void)symc_group_drain_pairs(group, SYMC_NEVER);
+    }
     return status;
 }
 
@@ -121,7 +130,8 @@ symmcoll_status_t symc_group_drain(struct symmcoll_group *group)
     char where[SYMC_DETAIL_MAX / 2];
 
     do { /* a callback may start work */
-        bool stuck = !symc_queue_drain(group->queue, deadline);
+        bool stuck = !symc_queue_drain(group->queue, deadline) ||
+                     !symc_group_drain_pairs(group, deadline);
 
         if (!stuck &&
             (inside || symc_callbacks_drain(callbacks, group->queue, deadline)))
@@ -136,6 +146,6 @@ symmcoll_status_t symc_group_drain(struct symmcoll_group *group)
             "group_free: after %.3g s operations of group %s had not ended, "
             "and were canceled%s",
             (double)wait / (double)SYMC_NS_PER_S, group->name, where);
-    } while (!symc_queue_is_over(group->queue));
+    } while (!is_over(group));
     return SYMMCOLL_OK;
 }

@@ -9,10 +9,18 @@
 
 symmcoll_status_t symc_group_end(struct symmcoll_group *group)
 {
+    symmcoll_status_t status = SYMMCOLL_OK, closed;
+    char detail[SYMC_DETAIL_MAX];
+
     symc_group_delist(group);
-    if (symc_group_is_member(group))
+    if (symc_group_is_member(group)) {
         symc_queue_stop(group->queue);
-    return symc_group_close(group);
+        (void)symc_group_drain_pairs(group, SYMC_NEVER);
+        status = symc_group_drop_messages(group);
+    }
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    closed = symc_group_close(group);
+    return status == SYMMCOLL_OK ? closed : symc_fail(status, "%s", detail);
 }
 
 static symmcoll_status_t free_group(struct symmcoll_group *group)

@@ -66,7 +66,8 @@ static void lay_out(
 
 static bool is_over(struct symmcoll_group *group)
 {
-    return symc_queue_is_over(group->queue);
+    return symc_queue_is_over(group->queue) &&
+           atomic_load(&group->paired) == 0;
 }
 
 static void make_members(struct symmcoll_group *group)
@@ -103,6 +104,7 @@ static struct symmcoll_group *make_group(
         .users = 1,
         .first_timeout_ns = plan->timeout_ns};
     memcpy(made->id, plan->id, sizeof(made->id));
+    made->key = symc_group_key(made->id);
     memcpy(made->name, plan->name, sizeof(made->name));
     memcpy(made->desc, plan->desc, sizeof(made->desc));
     memcpy(made->tag, plan->tag, sizeof(made->tag));

@@ -80,6 +80,8 @@ struct symmcoll_group {
     struct symc_queue *queue;
     _Atomic uint64_t seq[SYMC_COUNTERS]; /* of the latest operations */
     uint64_t wire;                       /* of the latest of all members */
+    uint64_t key;            /* in messages between two ranks */
+    _Atomic uint32_t paired; /* works of sends and receives, not ended */
     bool noted; /* none has succeeded since one that was noted */
     _Atomic int64_t timeout_ns;
     int64_t first_timeout_ns; /* what that was at first */
@@ -258,6 +260,44 @@ static inline struct symc_flight *symc_group_flight(
 symmcoll_status_t symc_group_round(struct symmcoll_group *group,
     enum symc_kind kind, const void *mine, void *all, size_t nbytes,
     int64_t timeout_ns);
+
+/* ---- pair.c ---- */
+
+/* What messages have of a group's number. */
+uint64_t symc_group_key(const char *id);
+
+/*
+ * Start a send or receive in host memory, whose arguments have been checked; and
+ * wait for it, where work is NULL.
+ *
+ * source  out, at the end of a receive: whom it is from; may be NULL
+ */
+symmcoll_status_t symc_group_pair(struct symmcoll_group *group,
+    struct symc_op *op, int *source, struct symmcoll_work **work);
+
+/* Several of them, with one work and one number.  create() returns one with
+ * room for so many, NULL where there is no memory; its operations are to be
+ * filled in.  start() takes it. */
+struct symc_batch;
+struct symc_batch *symc_batch_create(
+    struct symmcoll_group *group, size_t count, enum symc_pair_space space);
+struct symc_op *symc_batch_op(struct symc_batch *batch, size_t index);
+void symc_batch_free(struct symc_batch *batch);
+symmcoll_status_t symc_batch_start(
+    struct symc_batch *batch, struct symmcoll_work **work);
+
+/* Wait until no work of sends and receives is left; false when the time has
+ * passed. */
+bool symc_group_drain_pairs(struct symmcoll_group *group, int64_t deadline_ns);
+
+/* Drop messages that nobody has received.  Errors: MISMATCH (whose, and what
+ * the first was). */
+symmcoll_status_t symc_group_drop_messages(struct symmcoll_group *group);
+
+/* For the queue, see struct symc_queue_ops. */
+void symc_group_await_pairs(
+    void *group, const _Atomic uint64_t *word, int64_t until_ns);
+void symc_group_ask_pairs(void *group);
 
 /* ---- slot.c ---- */
 

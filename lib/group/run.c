@@ -250,5 +250,7 @@ struct symc_queue_ops symc_group_queue_ops(struct symmcoll_group *group)
     ops.has_failed = has_failed;
     ops.advance = advance_in_queue;
     ops.doze = doze_in_queue;
+    ops.await_pairs = symc_group_await_pairs;
+    ops.ask_pairs = symc_group_ask_pairs;
     return ops;
 }

@@ -62,6 +62,11 @@ const char *symmcoll_work_error(const struct symmcoll_work *work);
 SYMMCOLL_API
 uint64_t symmcoll_work_sequence(const struct symmcoll_work *work);
 
+/* The group's number of the rank that a symmcoll_recv() has received from; -1
+ * before it has ended, where it has failed, and for any other operation. */
+SYMMCOLL_API
+int symmcoll_work_source(const struct symmcoll_work *work);
+
 /*
  * Call fn(status, arg) when the work has ended; at once on the callback thread
  * when it has already.  Several may be added.  Errors: ABORTED (the world has

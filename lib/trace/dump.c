@@ -180,14 +180,15 @@ static void put_name(struct dump *dump, const struct symc_trace_copy *entry,
     const struct symc_trace_group_copy *group)
 {
     const struct symc_kind_info *info = &symc_kinds[entry->kind];
-    char name[160];
+    char name[160], peer[16] = "any";
     int used = snprintf(
         name, sizeof(name), "%s:%s", dump->format->backend_name, info->trace);
 
+    if (entry->root >= 0)
+        snprintf(peer, sizeof(peer), "%d", entry->root);
     if (is_pair(entry) && used > 0 && (size_t)used < sizeof(name))
-        snprintf(name + used, sizeof(name) - (size_t)used, " %d%s%d",
-            group->rank, info->in_parts != SYMC_NO_PART ? "->" : "<-",
-            entry->root);
+        snprintf(name + used, sizeof(name) - (size_t)used, " %d%s%s",
+            group->rank, info->in_parts != SYMC_NO_PART ? "->" : "<-", peer);
     put_text(dump, "profiling_name", name);
 }
 

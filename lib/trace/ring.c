@@ -254,6 +254,11 @@ struct symc_trace_entry *symc_trace_start(
     return entry;
 }
 
+void symc_trace_set_peer(struct symc_trace_entry *entry, int peer)
+{
+    PUT(entry->root, (int16_t)peer);
+}
+
 void symc_trace_end(const struct symc_trace_writer *writer,
     struct symc_trace_entry *entry, bool completed)
 {

@@ -201,6 +201,9 @@ struct symc_trace_entry *symc_trace_start(
     const struct symc_trace_writer *writer, int64_t group,
     const struct symc_op *op);
 
+/* A receive from any source has its peer. */
+void symc_trace_set_peer(struct symc_trace_entry *entry, int peer);
+
 /* Note its end, once; entry may be NULL, and is not to be used afterwards. */
 void symc_trace_end(const struct symc_trace_writer *writer,
     struct symc_trace_entry *entry, bool completed);

@@ -72,6 +72,8 @@ struct symmcoll_work *symc_work_create(
     work->next = NULL;
     work->deadline_ns = 0;
     work->issued = false;
+    work->paired = false;
+    work->source = -1;
     work->detail[0] = '\0';
     work->op = *op;
     if (__builtin_expect(op->listed, 0)) {
@@ -82,6 +84,16 @@ struct symmcoll_work *symc_work_create(
     atomic_init(&work->ended, 0);
     atomic_init(&work->seq, 0);
     atomic_init(&work->holders, 2);
+    return work;
+}
+
+struct symmcoll_work *symc_work_create_paired(
+    struct symc_queue *queue, const struct symc_op *op)
+{
+    struct symmcoll_work *work = symc_work_create(queue, op);
+
+    if (work != NULL)
+        work->paired = true;
     return work;
 }
 

@@ -49,6 +49,12 @@ struct symc_queue_ops {
         void *group, const struct symc_op *op, enum symc_advance how);
     void (*doze)(
         void *group, const struct symc_op *op, struct symc_wait_budget *budget);
+    /* Sends and receives, of which the queue knows nothing: wait for a word that
+     * the end of one writes, or look once (until_ns 0); and have a thread look
+     * after them. */
+    void (*await_pairs)(
+        void *group, const _Atomic uint64_t *word, int64_t until_ns);
+    void (*ask_pairs)(void *group);
     void *group;
     int size; /* ranks of the group */
 };

@@ -146,11 +146,24 @@ static void await_issued(
     }
 }
 
+/* The same for sends and receives; 0: look once. */
+static bool await_pairs(struct symmcoll_work *work, int64_t deadline_ns)
+{
+    if (is_mine(work) && enter(work)) {
+        work->queue->ops.await_pairs(
+            work->queue->ops.group, &work->ended, deadline_ns);
+        leave(work);
+    }
+    return has_ended(work);
+}
+
 /* Wait until a work has ended; false when the time has passed. */
 static bool await(struct symmcoll_work *work, int64_t deadline_ns)
 {
     struct symc_wait_budget budget = {.deadline_ns = deadline_ns};
 
+    if (work->paired)
+        return await_pairs(work, deadline_ns);
     if (!work->issued)
         return symc_wait_plainly(
             &work->origin->waiting, &work->doorbell, &work->ended, 1, &budget);
@@ -162,6 +175,8 @@ static bool await(struct symmcoll_work *work, int64_t deadline_ns)
 /* Look once, without waiting; returns whether a work has ended. */
 static bool look_once(struct symmcoll_work *work)
 {
+    if (work->paired)
+        return has_ended(work) || await_pairs(work, 0);
     if (!has_ended(work) && work->issued && is_mine(work))
         advance(work, SYMC_ADVANCE_PEEK);
     return has_ended(work);
@@ -169,6 +184,10 @@ static bool look_once(struct symmcoll_work *work)
 
 void symc_work_entrust(struct symmcoll_work *work)
 {
+    if (work->paired && is_mine(work) && enter(work)) {
+        work->queue->ops.ask_pairs(work->queue->ops.group);
+        leave(work);
+    }
     if (work->issued && is_mine(work))
         symc_queue_ask(work->queue);
 }
@@ -287,6 +306,11 @@ const char *symmcoll_work_error(const struct symmcoll_work *work)
         atomic_load_explicit(&work->ended, memory_order_acquire) == 0)
         return "";
     return work->detail;
+}
+
+int symmcoll_work_source(const struct symmcoll_work *work)
+{
+    return work == NULL || !has_ended(work) ? -1 : work->source;
 }
 
 uint64_t symmcoll_work_sequence(const struct symmcoll_work *work)

@@ -5,6 +5,7 @@
 #ifndef SYMC_WORK_WORK_H
 #define SYMC_WORK_WORK_H
 
+#include "host/pair.h"
 #include "work/origin.h"
 #include "work/queue.h"
 
@@ -25,8 +26,13 @@ struct symmcoll_work {
     _Atomic uint32_t holders; /* the user's handle, and the queue */
     symmcoll_status_t status;
     bool issued; /* was not queued; does not change */
+    bool paired; /* sends and receives, which the queue knows nothing of */
+    int source; /* group rank that it has received from; -1: none, or not yet */
     struct symc_op op;
     struct symc_lists lists; /* of an op that has some */
+    struct symc_pair pair; /* one send or receive, where it is that */
+    void *entry;           /* the recorder's, of that */
+    int *source_out;       /* or NULL */
 
     /* What a spare keeps. */
     struct symc_doorbell doorbell; /* for those who wait */
@@ -45,6 +51,10 @@ symmcoll_status_t symc_work_await(
 /* Made by a queue, from a spare where there is one: one holder is the caller,
  * one the queue. */
 struct symmcoll_work *symc_work_create(
+    struct symc_queue *queue, const struct symc_op *op);
+
+/* The same for sends and receives: nobody else will end it. */
+struct symmcoll_work *symc_work_create_paired(
     struct symc_queue *queue, const struct symc_op *op);
 
 /* The operation has ended: keep its result, wake, call back. */

@@ -61,6 +61,18 @@ static bool claim(struct symc_members *members)
     return false;
 }
 
+/* Those who wait in sends and receives. */
+static void wake_pairs(const struct symc_members *members)
+{
+    for (int r = 0; r < members->size; r++) {
+        struct symc_block *block =
+            members->world->peers[members->global[r]].view.block;
+
+        if (block != NULL)
+            symc_doorbell_notify(symc_block_doorbell(block));
+    }
+}
+
 /* The own record is complete: stop this rank's waits, wake everybody. */
 static void publish(struct symc_members *members)
 {
@@ -79,6 +91,7 @@ static void publish(struct symc_members *members)
         if (members->doorbells[r] != NULL)
             symc_doorbell_wake(members->doorbells[r]);
     }
+    wake_pairs(members);
     symc_world_alarm(world);
     symc_logf(&world->log, SYMC_LOG_DEBUG, "group %s has failed: %s: %s",
         members->name, symmcoll_status_name(members->own.status),

@@ -293,6 +293,19 @@ static symmcoll_status_t check_nodes(const struct symmcoll_world *world)
     return SYMMCOLL_OK;
 }
 
+static symmcoll_status_t open_pairs(struct symmcoll_world *world)
+{
+    struct symc_pair_setup setup = {.rank = world->rank,
+        .size = world->size,
+        .peers = world->peers,
+        .segments = &world->segments,
+        .block = world->own.block,
+        .waiting = &world->origin->waiting,
+        .stream_min = world->config->host_stream_min};
+
+    return symc_pairs_open(&setup, &world->pairs);
+}
+
 symmcoll_status_t symc_world_open(
     const struct symmcoll_init_args *args, struct symmcoll_world **world)
 {
@@ -324,6 +337,8 @@ symmcoll_status_t symc_world_open(
     pthread_mutex_init(&made->lock, NULL);
     status = check_nodes(made);
     if (status == SYMMCOLL_OK)
+        status = open_pairs(made);
+    if (status == SYMMCOLL_OK)
         status = symc_monitor_start(made);
     if (status != SYMMCOLL_OK)
         goto leave;
@@ -332,6 +347,7 @@ symmcoll_status_t symc_world_open(
 
 leave:
     symc_liveness_give_up(&made->own.block->liveness);
+    symc_pairs_close(made->pairs);
     pthread_mutex_destroy(&made->lock);
     symc_bootstrap_inbox_close(&made->inbox);
     symc_segments_close(&made->segments);
@@ -355,7 +371,9 @@ void symc_world_close(struct symmcoll_world *world, bool orderly)
     symc_callbacks_stop(&world->origin->callbacks);
     symc_attendant_stop(world->origin);
     symc_pool_stop(&world->origin->pool);
+    symc_pairs_stop(world->pairs);
     symc_monitor_stop(world, orderly);
+    symc_pairs_close(world->pairs);
     pthread_mutex_destroy(&world->lock);
     symc_bootstrap_inbox_close(&world->inbox);
     symc_segments_close(&world->segments);

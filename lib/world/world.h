@@ -10,6 +10,7 @@
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/inbox.h"
 #include "config/config.h"
+#include "host/pair.h"
 #include "registry/registry.h"
 #include "rendezvous/rendezvous.h"
 #include "segment/doorbell.h"
@@ -81,6 +82,7 @@ struct symmcoll_world {
     struct symc_group_part first; /* as offered for the group of all ranks */
     _Atomic int64_t staging_left; /* of host.staging_budget; may be overdrawn */
     struct symc_segments segments;
+    struct symc_pairs *pairs; /* sends and receives, of all groups */
     struct symc_bootstrap_inbox inbox;
     int launcher;         /* pidfd of the launcher, -1: none or unknown */
     ino_t launcher_inode; /* of that descriptor */

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * send and recv.
+ */
+#include "coll/coll.h"
+
+#include <symmcoll/pair.h>
+
+symmcoll_status_t symc_coll_check_peer(
+    const struct symmcoll_group *group, const char *where, bool sends, int peer)
+{
+    bool any = peer == SYMMCOLL_ANY_SOURCE;
+
+    if (group->size < 2)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a group of two ranks or more, found one", where);
+    if (peer == group->rank)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected another rank than this one, found %d", where, peer);
+    if (peer < 0 || peer >= group->size) {
+        if (!sends && any)
+            return SYMMCOLL_OK;
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a peer of 0 to %d%s, found %d", where,
+            group->size - 1, sends ? "" : ", or SYMMCOLL_ANY_SOURCE", peer);
+    }
+    return SYMMCOLL_OK;
+}
+
+/* In the memory of the buffer. */
+static symmcoll_status_t run(struct symmcoll_group *group, struct symc_op *op,
+    const struct symmcoll_call *call, int *source, struct symmcoll_work **work)
+{
+    symmcoll_status_t status = symc_coll_prepare(group, op, call);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_coll_check_peer(
+            group, symc_kind_name(op->kind), op->kind == SYMC_SEND, op->peer);
+    if (status == SYMMCOLL_NOT_MEMBER && work != NULL)
+        *work = NULL;
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (op->memory == SYMC_MEMORY_HOST)
+        return symc_group_pair(group, op, source, work);
+    if (op->peer == SYMMCOLL_ANY_SOURCE)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "recv: expected a peer for device memory, found "
+            "SYMMCOLL_ANY_SOURCE");
+    status = symc_coll_run(group, op, work);
+    if (status == SYMMCOLL_OK && source != NULL)
+        *source = op->peer;
+    return status;
+}
+
+symmcoll_status_t symmcoll_send(struct symmcoll_group *group, const void *buf,
+    size_t count, enum symmcoll_dtype dtype, int peer, int64_t tag,
+    const struct symmcoll_call *call, struct symmcoll_work **work)
+{
+    struct symc_op made = {.kind = SYMC_SEND,
+        .dtype = dtype,
+        .peer = peer,
+        .count = count,
+        .in = buf,
+        .tag = tag};
+
+    return run(group, &made, call, NULL, work);
+}
+
+symmcoll_status_t symmcoll_recv(struct symmcoll_group *group, void *buf,
+    size_t count, enum symmcoll_dtype dtype, int peer, int64_t tag, int *source,
+    const struct symmcoll_call *call, struct symmcoll_work **work)
+{
+    struct symc_op made = {.kind = SYMC_RECV,
+        .dtype = dtype,
+        .peer = peer,
+        .count = count,
+        .out = buf,
+        .tag = tag};
+
+    return run(group, &made, call, source, work);
+}

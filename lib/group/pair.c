@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sends and receives of a group: their numbers, the recorder, their works.  They
+ * take no ticket of the operation queue, so that a collective that waits for a
+ * peer does not delay what the peer waits for; the order of calls is that of
+ * the lock of the rank's sends and receives.
+ */
+#include "group/group.h"
+#include "work/work.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* FNV-1a. */
+uint64_t symc_group_key(const char *id)
+{
+    uint64_t key = UINT64_C(0xcbf29ce484222325);
+
+    for (; *id != '\0'; id++)
+        key = (key ^ (unsigned char)*id) * UINT64_C(0x100000001b3);
+    return key;
+}
+
+/* ---- one ---- */
+
+static void fill(struct symc_pair *pair, const struct symmcoll_group *group,
+    const struct symc_op *op)
+{
+    pair->op = op;
+    pair->core = &group->core;
+    pair->key = group->key;
+    pair->peer =
+        op->peer == SYMC_PAIR_ANY ? SYMC_PAIR_ANY : group->global[op->peer];
+    pair->space = SYMC_PAIR_USER;
+    pair->source = -1;
+}
+
+/* Under the lock: everything that may fail on this rank alone, before a number
+ * is taken. */
+static symmcoll_status_t prepare(
+    struct symmcoll_group *group, const struct symc_op *op)
+{
+    int peer = op->kind == SYMC_SEND ? group->global[op->peer] : SYMC_PAIR_ANY;
+
+    return symc_pairs_prepare(group->world->pairs, peer, op->count * op->elem);
+}
+
+static uint64_t next_number(struct symmcoll_group *group)
+{
+    return 1 + atomic_fetch_add_explicit(
+                   &group->seq[SYMC_COUNT_P2P], 1, memory_order_relaxed);
+}
+
+/* Whom a receive is from, within the group. */
+static int find_source(
+    const struct symmcoll_group *group, const struct symc_pair *pair)
+{
+    return pair->op->kind == SYMC_RECV && pair->source >= 0
+               ? symmcoll_group_rank_of(group, pair->source)
+               : -1;
+}
+
+static void end_entry(const struct symmcoll_group *group,
+    const struct symc_pair *pair, struct symc_trace_entry *entry,
+    symmcoll_status_t status)
+{
+    if (entry == NULL)
+        return;
+    if (pair->peer == SYMC_PAIR_ANY && pair->source >= 0)
+        symc_trace_set_peer(entry, find_source(group, pair));
+    symc_trace_end(&group->world->trace, entry, status == SYMMCOLL_OK);
+}
+
+/* Start one and record it; the entry is of one that has not ended. */
+static symmcoll_status_t start(struct symmcoll_group *group,
+    struct symc_pair *pair, struct symc_trace_entry **entry)
+{
+    symmcoll_status_t status = symc_pairs_start(group->world->pairs, pair);
+
+    *entry = group->trace >= 0 ? symc_trace_start(&group->world->trace,
+                                     group->trace, pair->op)
+                               : NULL;
+    if (status != SYMMCOLL_IN_PROGRESS)
+        end_entry(group, pair, *entry, status);
+    return status;
+}
+
+/* ---- blocking ---- */
+
+struct blocking {
+    struct symc_pair pair;
+    struct symmcoll_group *group;
+    struct symc_trace_entry *entry;
+    symmcoll_status_t status;
+    _Atomic uint64_t ended;
+    char detail[SYMC_DETAIL_MAX]; /* where another thread ends it */
+};
+
+static void end_blocking(struct symc_pair *pair, symmcoll_status_t status)
+{
+    struct blocking *call = (struct blocking *)pair;
+
+    end_entry(call->group, pair, call->entry, status);
+    call->status = status;
+    if (status < 0)
+        strcpy(call->detail, symmcoll_last_error());
+    /* From here on it is gone. */
+    atomic_store_explicit(&call->ended, 1, memory_order_release);
+}
+
+static symmcoll_status_t run_blocking(
+    struct symmcoll_group *group, struct symc_op *op, int *source)
+{
+    struct symc_pairs *pairs = group->world->pairs;
+    struct blocking call;
+    symmcoll_status_t status;
+
+    fill(&call.pair, group, op);
+    call.pair.end = end_blocking;
+    call.group = group;
+    atomic_init(&call.ended, 0);
+    symc_pairs_enter(pairs);
+    status = prepare(group, op);
+    if (status != SYMMCOLL_OK) {
+        symc_pairs_leave(pairs);
+        return status;
+    }
+    op->seq = next_number(group);
+    status = start(group, &call.pair, &call.entry);
+    symc_pairs_leave(pairs);
+    if (status == SYMMCOLL_IN_PROGRESS) {
+        symc_pairs_await(pairs, &call.ended, SYMC_NEVER);
+        status = call.status < 0 ? symc_fail(call.status, "%s", call.detail)
+                                 : call.status;
+    }
+    if (source != NULL && status == SYMMCOLL_OK)
+        *source = find_source(group, &call.pair);
+    return status;
+}
+
+/* ---- with a work ---- */
+
+static void release_work(
+    struct symmcoll_group *group, struct symmcoll_work *work)
+{
+    struct symc_pairs *pairs = group->world->pairs;
+
+    symc_work_release(work);
+    symc_pairs_remove_work(pairs);
+    /* Last: then the group may be released. */
+    atomic_fetch_sub(&group->paired, 1);
+}
+
+static void end_work(struct symmcoll_group *group, struct symmcoll_work *work,
+    symmcoll_status_t status)
+{
+    struct symc_pair *pair = &work->pair;
+
+    if (status == SYMMCOLL_OK) {
+        work->source = find_source(group, pair);
+        if (work->source_out != NULL)
+            *work->source_out = work->source;
+    }
+    symc_work_end(work, status);
+    release_work(group, work);
+}
+
+static void end_one(struct symc_pair *pair, symmcoll_status_t status)
+{
+    struct symmcoll_work *work =
+        (void *)((char *)pair - offsetof(struct symmcoll_work, pair));
+    struct symmcoll_group *group = work->queue->ops.group;
+
+    end_entry(group, pair, work->entry, status);
+    end_work(group, work, status);
+}
+
+/* A work that this rank's pairs will end. */
+static struct symmcoll_work *make_work(
+    struct symmcoll_group *group, const struct symc_op *op)
+{
+    struct symmcoll_work *work = symc_work_create_paired(group->queue, op);
+
+    if (work == NULL)
+        return NULL;
+    atomic_fetch_add(&group->paired, 1);
+    symc_pairs_add_work(group->world->pairs);
+    return work;
+}
+
+static void drop_work(struct symmcoll_group *group, struct symmcoll_work *work)
+{
+    symc_work_release(work);
+    release_work(group, work);
+}
+
+static symmcoll_status_t run_with_work(struct symmcoll_group *group,
+    const struct symc_op *op, int *source, struct symmcoll_work **out)
+{
+    struct symc_pairs *pairs = group->world->pairs;
+    symmcoll_status_t status = symc_pairs_attend(pairs);
+    struct symmcoll_work *work;
+    struct symc_trace_entry *entry;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    work = make_work(group, op);
+    if (work == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    fill(&work->pair, group, &work->op);
+    work->pair.end = end_one;
+    work->source_out = source;
+    work->op.issued = symc_ticks();
+    symc_pairs_enter(pairs);
+    status = prepare(group, op);
+    if (status != SYMMCOLL_OK) {
+        symc_pairs_leave(pairs);
+        drop_work(group, work);
+        return status;
+    }
+    work->op.seq = next_number(group);
+    status = start(group, &work->pair, &entry);
+    work->entry = entry;
+    if (status != SYMMCOLL_IN_PROGRESS)
+        end_work(group, work, status);
+    symc_pairs_leave(pairs);
+    *out = work;
+    return SYMMCOLL_OK;
+}
+
+/* Whether the call is possible at all. */
+static symmcoll_status_t check(
+    struct symmcoll_group *group, const struct symc_op *op, bool blocks)
+{
+    if (atomic_load_explicit(&group->members.stopped, memory_order_acquire) !=
+        0)
+        return symc_members_status(&group->members, op);
+    if (blocks && symc_callbacks_inside_queue(
+                      &group->queue->origin->callbacks, group->queue))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected no blocking call on the callback thread, in a "
+            "callback of the same group",
+            symc_kind_name(op->kind));
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_group_pair(struct symmcoll_group *group,
+    struct symc_op *op, int *source, struct symmcoll_work **work)
+{
+    symmcoll_status_t status = check(group, op, work == NULL);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    return work == NULL ? run_blocking(group, op, source)
+                        : run_with_work(group, op, source, work);
+}
+
+/* ---- several ---- */
+
+struct part {
+    struct symc_pair pair;
+    struct symc_op op;
+    struct symc_batch *batch;
+    struct symc_trace_entry *entry;
+};
+
+struct symc_batch {
+    struct symmcoll_group *group;
+    struct symmcoll_work *work; /* NULL: the call blocks */
+    _Atomic size_t left;        /* parts that have not ended, and the start */
+    _Atomic symmcoll_status_t status; /* of the first that failed */
+    _Atomic uint64_t ended;
+    char detail[SYMC_DETAIL_MAX];
+    size_t count;
+    struct part parts[];
+};
+
+struct symc_batch *symc_batch_create(
+    struct symmcoll_group *group, size_t count, enum symc_pair_space space)
+{
+    struct symc_batch *batch = NULL;
+    size_t nbytes;
+
+    if (symc_multiply(count, sizeof(struct part), &nbytes) &&
+        symc_add(nbytes, sizeof(*batch), &nbytes))
+        batch = symc_alloc(nbytes, 1);
+    if (batch == NULL)
+        return NULL;
+    batch->group = group;
+    batch->count = count;
+    for (size_t i = 0; i < count; i++) {
+        batch->parts[i].batch = batch;
+        batch->parts[i].pair.space = (uint8_t)space;
+    }
+    return batch;
+}
+
+struct symc_op *symc_batch_op(struct symc_batch *batch, size_t index)
+{
+    return &batch->parts[index].op;
+}
+
+void symc_batch_free(struct symc_batch *batch)
+{
+    free(batch);
+}
+
+/* One part, or the start, has ended. */
+static void end_some(struct symc_batch *batch, symmcoll_status_t status)
+{
+    symmcoll_status_t none = SYMMCOLL_OK;
+    struct symmcoll_work *work = batch->work;
+
+    if (status < 0 &&
+        atomic_compare_exchange_strong(&batch->status, &none, status))
+        strcpy(batch->detail, symmcoll_last_error());
+    if (atomic_fetch_sub(&batch->left, 1) > 1)
+        return;
+    status = atomic_load(&batch->status);
+    if (work == NULL) {
+        atomic_store_explicit(&batch->ended, 1, memory_order_release);
+        return;
+    }
+    if (status < 0)
+        symc_fail(status, "%s", batch->detail);
+    symc_work_end(work, status);
+    release_work(batch->group, work);
+    free(batch);
+}
+
+static void end_part(struct symc_pair *pair, symmcoll_status_t status)
+{
+    struct part *part = (struct part *)pair;
+
+    end_entry(part->batch->group, pair, part->entry, status);
+    end_some(part->batch, status);
+}
+
+/* Under the lock. */
+static symmcoll_status_t start_parts(struct symc_batch *batch)
+{
+    struct symmcoll_group *group = batch->group;
+    uint64_t number;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        symmcoll_status_t status = prepare(group, &batch->parts[i].op);
+
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+    number = next_number(group);
+    atomic_init(&batch->left, batch->count + 1);
+    if (batch->work != NULL)
+        batch->work->op.seq = number;
+    for (size_t i = 0; i < batch->count; i++) {
+        struct part *part = &batch->parts[i];
+        uint8_t space = part->pair.space;
+        symmcoll_status_t status;
+
+        part->op.seq = number;
+        fill(&part->pair, group, &part->op);
+        part->pair.space = space;
+        part->pair.end = end_part;
+        status = start(group, &part->pair, &part->entry);
+        if (status != SYMMCOLL_IN_PROGRESS)
+            end_some(batch, status);
+    }
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_batch_start(
+    struct symc_batch *batch, struct symmcoll_work **work)
+{
+    struct symmcoll_group *group = batch->group;
+    struct symc_pairs *pairs = group->world->pairs;
+    struct symc_op *first = &batch->parts[0].op;
+    symmcoll_status_t status = check(group, first, work == NULL);
+    struct symmcoll_work *made = NULL;
+
+    if (status == SYMMCOLL_OK && work != NULL)
+        status = symc_pairs_attend(pairs);
+    if (status == SYMMCOLL_OK && work != NULL) {
+        made = make_work(group, first);
+        status = made == NULL ? SYMMCOLL_ERR_NO_MEMORY : SYMMCOLL_OK;
+        batch->work = made;
+    }
+    if (status != SYMMCOLL_OK) {
+        free(batch);
+        return status;
+    }
+    if (made != NULL)
+        made->pair.op = &made->op; /* of which no part has a source */
+    symc_pairs_enter(pairs);
+    status = start_parts(batch);
+    symc_pairs_leave(pairs);
+    if (status != SYMMCOLL_OK) {
+        free(batch);
+        if (made != NULL)
+            drop_work(group, made);
+        return status;
+    }
+    end_some(batch, SYMMCOLL_OK);
+    if (made != NULL) {
+        *work = made;
+        return SYMMCOLL_OK;
+    }
+    symc_pairs_await(pairs, &batch->ended, SYMC_NEVER);
+    status = atomic_load(&batch->status);
+    if (status < 0)
+        symc_fail(status, "%s", batch->detail);
+    free(batch);
+    return status;
+}
+
+/* ---- for the queue, and the end ---- */
+
+void symc_group_await_pairs(
+    void *context, const _Atomic uint64_t *word, int64_t until_ns)
+{
+    struct symmcoll_group *group = context;
+    struct symc_pairs *pairs = group->world->pairs;
+
+    if (until_ns == 0)
+        symc_pairs_glance(pairs);
+    else
+        symc_pairs_await(pairs, word, until_ns);
+}
+
+void symc_group_ask_pairs(void *context)
+{
+    struct symmcoll_group *group = context;
+
+    symc_pairs_ask(group->world->pairs);
+}
+
+bool symc_group_drain_pairs(struct symmcoll_group *group, int64_t deadline_ns)
+{
+    struct symc_pairs *pairs = group->world->pairs;
+
+    while (atomic_load(&group->paired) > 0) {
+        static const _Atomic uint64_t never;
+        int64_t now = symc_now_ns(), nap = now + SYMC_NS_PER_S / 1000;
+
+        if (now >= deadline_ns)
+            return false;
+        symc_pairs_await(pairs, &never, nap);
+    }
+    return true;
+}
+
+symmcoll_status_t symc_group_drop_messages(struct symmcoll_group *group)
+{
+    struct symc_pairs *pairs = group->world->pairs;
+    struct symc_pair_left left;
+    char who[SYMC_RANK_TEXT];
+    size_t count;
+
+    symc_pairs_enter(pairs);
+    count = symc_pairs_drop(pairs, group->key, &left);
+    symc_pairs_leave(pairs);
+    if (count == 0 || symc_members_failed(&group->members))
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_MISMATCH,
+        "group %s: %zu messages were not received: expected none, found the "
+        "first from %s with %llu elements of %s and tag %lld",
+        group->name, count,
+        symc_format_rank(&group->members.ranks,
+            symmcoll_group_rank_of(group, left.source), SYMC_NO_PID, who),
+        (unsigned long long)left.count,
+        left.dtype < SYMMCOLL_DTYPE_COUNT
+            ? symmcoll_dtype_name((enum symmcoll_dtype)left.dtype)
+            : "an unknown type",
+        (long long)left.tag);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The lists of sends and receives, and how one of them ends.
+ */
+#include "host/pair_state.h"
+
+#include "base/dtype.h"
+
+#include <string.h>
+
+void symc_pair_append(struct symc_pair_list *list, struct symc_pair *pair)
+{
+    pair->next = NULL;
+    pair->previous = list->tail;
+    if (list->tail != NULL)
+        list->tail->next = pair;
+    else
+        list->head = pair;
+    list->tail = pair;
+}
+
+void symc_pair_remove(struct symc_pair_list *list, struct symc_pair *pair)
+{
+    if (pair->previous != NULL)
+        pair->previous->next = pair->next;
+    else
+        list->head = pair->next;
+    if (pair->next != NULL)
+        pair->next->previous = pair->previous;
+    else
+        list->tail = pair->previous;
+}
+
+void symc_pair_enlist(struct symc_pairs *pairs, struct symc_pair *pair)
+{
+    pair->started = true;
+    pair->all_previous = NULL;
+    pair->all_next = pairs->all;
+    if (pairs->all != NULL)
+        pairs->all->all_previous = pair;
+    pairs->all = pair;
+}
+
+static void unlist(struct symc_pairs *pairs, struct symc_pair *pair)
+{
+    if (pair->all_previous != NULL)
+        pair->all_previous->all_next = pair->all_next;
+    else
+        pairs->all = pair->all_next;
+    if (pair->all_next != NULL)
+        pair->all_next->all_previous = pair->all_previous;
+}
+
+void symc_pair_finish(
+    struct symc_pairs *pairs, struct symc_pair *pair, symmcoll_status_t status)
+{
+    pair->state = SYMC_PAIR_ENDED;
+    pair->status = status;
+    if (!pair->started)
+        return; /* within symc_pairs_start() */
+    unlist(pairs, pair);
+    pairs->noticed = true;
+    pair->end(pair, status);
+}
+
+void symc_pair_withdraw(struct symc_pairs *pairs, struct symc_pair *pair)
+{
+    const struct symc_op *op = pair->op;
+    int rank = op->kind == SYMC_SEND ? pair->peer : pair->source;
+    struct symc_pair_peer *peer = rank >= 0 ? &pairs->peers[rank] : NULL;
+
+    switch ((enum symc_pair_state)pair->state) {
+    case SYMC_PAIR_WAITING:
+        symc_pair_remove(&peer->waiting, pair);
+        break;
+    case SYMC_PAIR_OFFERED:
+        symc_pair_remove(&peer->offered, pair);
+        break;
+    case SYMC_PAIR_SENDING:
+        peer->sending = NULL;
+        peer->end = peer->base; /* its area is free: nobody reads to the end */
+        break;
+    case SYMC_PAIR_POSTED:
+        symc_pair_remove(&pairs->posted, pair);
+        break;
+    case SYMC_PAIR_ANSWERING:
+        symc_pair_remove(&peer->answering, pair);
+        break;
+    case SYMC_PAIR_RECEIVING:
+        peer->receiving = NULL;
+        /* Nothing more is read of it: the sender has its area back. */
+        atomic_store_explicit(&peer->mine->read,
+            (peer->answered + 1) * SYMC_PAIR_TRANSFER - 1,
+            memory_order_release);
+        symc_pair_wake(pairs, rank);
+        break;
+    case SYMC_PAIR_ENDED:
+        break;
+    }
+    pair->state = SYMC_PAIR_ENDED;
+    unlist(pairs, pair);
+}
+
+static const char *format_type(uint64_t dtype)
+{
+    const struct symc_dtype *type =
+        dtype < SYMMCOLL_DTYPE_COUNT
+            ? symc_dtype_find((enum symmcoll_dtype)dtype)
+            : NULL;
+
+    return type == NULL ? "an unknown type" : type->name;
+}
+
+/* The rank within the group of one of the world. */
+static int member_of(const struct symc_ranks *ranks, int global)
+{
+    for (int r = 0; r < ranks->size; r++) {
+        if ((ranks->global != NULL ? ranks->global[r] : r) == global)
+            return r;
+    }
+    return 0;
+}
+
+symmcoll_status_t symc_pair_differ(
+    const struct symc_pair *pair, int other, uint64_t count, uint64_t dtype)
+{
+    const struct symc_op *op = pair->op;
+    const struct symc_ranks *ranks = pair->core->ranks;
+    bool sends = op->kind == SYMC_SEND;
+    char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
+
+    symc_format_rank(ranks, member_of(ranks, other), SYMC_NO_PID, who);
+    return symc_fail(SYMMCOLL_ERR_MISMATCH,
+        "%s of group %s: %s differs: %s %s %llu of %s, this rank %s %zu of %s",
+        symc_op_format(op->kind, op->seq, op->label, text, sizeof(text)),
+        pair->core->name, dtype != op->dtype ? "type" : "count", who,
+        sends ? "receives" : "sent", (unsigned long long)count,
+        format_type(dtype), sends ? "sent" : "receives", op->count,
+        format_type(op->dtype));
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Receiving: matching messages with receives, and taking their data.
+ */
+#include "host/pair_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- answers ---- */
+
+/* Give the next answer to a sender, once it has seen the last one. */
+static void answer_next(struct symc_pairs *pairs, int rank)
+{
+    struct symc_pair_peer *peer = &pairs->peers[rank];
+    struct symc_pair_answer *mine = peer->mine;
+
+    while (peer->answering.head != NULL && peer->receiving == NULL &&
+           atomic_load_explicit(&peer->inbound->seen, memory_order_acquire) ==
+               peer->answered) {
+        struct symc_pair *pair = peer->answering.head;
+
+        symc_pair_remove(&peer->answering, pair);
+        atomic_store_explicit(&mine->message,
+            pair->number | (pair->refused ? SYMC_PAIR_REFUSED : 0),
+            memory_order_relaxed);
+        atomic_store_explicit(
+            &mine->count, pair->op->count, memory_order_relaxed);
+        atomic_store_explicit(
+            &mine->dtype, (uint64_t)pair->op->dtype, memory_order_relaxed);
+        atomic_store_explicit(
+            &mine->answers, ++peer->answered, memory_order_release);
+        symc_pair_wake(pairs, rank);
+        if (pair->refused) {
+            symc_pair_finish(pairs, pair,
+                symc_pair_differ(pair, rank, pair->count, pair->dtype));
+        } else {
+            pair->state = SYMC_PAIR_RECEIVING;
+            pair->chunks = 0;
+            peer->receiving = pair;
+        }
+    }
+}
+
+/* ---- a message and its receive ---- */
+
+static void return_block(struct symc_pairs *pairs, int rank, unsigned int block)
+{
+    struct symc_pair_answer *mine = pairs->peers[rank].mine;
+    uint64_t returned =
+        atomic_load_explicit(&mine->returned, memory_order_relaxed);
+
+    atomic_store_explicit(&mine->returned,
+        returned ^ UINT64_C(1) << block % SYMC_PAIR_BLOCKS,
+        memory_order_release);
+    symc_pair_wake(pairs, rank);
+}
+
+static void get_inline(
+    void *data, const struct symc_pair_slot *slot, size_t nbytes)
+{
+    if (nbytes > SYMC_PAIR_FIRST) {
+        memcpy(data, slot->first, SYMC_PAIR_FIRST);
+        memcpy((char *)data + SYMC_PAIR_FIRST, slot->more,
+            nbytes - SYMC_PAIR_FIRST);
+    } else if (nbytes > 0) {
+        memcpy(data, slot->first, nbytes);
+    }
+}
+
+/* A receive has its message.  What a slot says is checked: a stray store may
+ * have changed it. */
+static void deliver(struct symc_pairs *pairs, struct symc_pair *pair, int rank,
+    const struct symc_pair_slot *slot, uint64_t number)
+{
+    struct symc_pair_peer *peer = &pairs->peers[rank];
+    const struct symc_op *op = pair->op;
+    size_t nbytes = symc_pair_nbytes(pair);
+    bool differs = slot->count != op->count || slot->dtype != op->dtype;
+
+    pair->source = rank;
+    if (pair->peer == SYMC_PAIR_ANY)
+        pairs->turn = rank;
+    if (slot->form == SYMC_PAIR_WITH_SENDER) {
+        pair->number = number;
+        pair->refused = differs;
+        pair->count = slot->count;
+        pair->dtype = slot->dtype;
+        pair->state = SYMC_PAIR_ANSWERING;
+        symc_pair_append(&peer->answering, pair);
+        answer_next(pairs, rank);
+        return;
+    }
+    if (slot->form == SYMC_PAIR_IN_BLOCK) {
+        if (!differs && nbytes <= SYMC_PAIR_BLOCK)
+            memcpy(op->out,
+                peer->inbound->blocks[slot->block % SYMC_PAIR_BLOCKS], nbytes);
+        return_block(pairs, rank, slot->block);
+    } else if (!differs && nbytes <= SYMC_PAIR_INLINE) {
+        get_inline(op->out, slot, nbytes);
+    }
+    symc_pair_finish(pairs, pair,
+        differs ? symc_pair_differ(pair, rank, slot->count, slot->dtype)
+                : SYMMCOLL_OK);
+}
+
+static bool matches(
+    const struct symc_pair *pair, int rank, const struct symc_pair_slot *slot)
+{
+    return (pair->peer == rank || pair->peer == SYMC_PAIR_ANY) &&
+           pair->op->tag == slot->tag && pair->key == slot->key &&
+           pair->space == slot->space;
+}
+
+/* ---- arrivals ---- */
+
+/* Keep a message; false where there are too many of that sender. */
+static bool keep(struct symc_pairs *pairs, struct symc_pair_peer *peer,
+    const struct symc_pair_slot *slot, uint64_t number)
+{
+    struct symc_pair_message *message = pairs->spare;
+
+    if (peer->kept_count >= SYMC_PAIR_KEPT)
+        return false;
+    if (message != NULL)
+        pairs->spare = message->next;
+    else
+        message = malloc(sizeof(*message));
+    if (message == NULL)
+        return false;
+    message->next = NULL;
+    memcpy(&message->slot, slot, offsetof(struct symc_pair_slot, number));
+    memcpy(message->slot.more, slot->more, sizeof(slot->more));
+    atomic_init(&message->slot.number, number);
+    *peer->kept_tail = message;
+    peer->kept_tail = &message->next;
+    peer->kept_count++;
+    return true;
+}
+
+/* Take one out that is kept, of which `at` is the link. */
+static void unkeep(struct symc_pairs *pairs, struct symc_pair_peer *peer,
+    struct symc_pair_message **at)
+{
+    struct symc_pair_message *message = *at;
+
+    *at = message->next;
+    if (*at == NULL)
+        peer->kept_tail = at;
+    peer->kept_count--;
+    message->next = pairs->spare;
+    pairs->spare = message;
+}
+
+/* Take the messages that have come from a rank. */
+static void take_arrivals(struct symc_pairs *pairs, int rank)
+{
+    struct symc_pair_peer *peer = &pairs->peers[rank];
+    uint64_t before = peer->received;
+
+    if (peer->inbound == NULL)
+        peer->inbound = symc_pair_find_ring(pairs, rank);
+    if (peer->inbound == NULL)
+        return;
+    for (;;) {
+        uint64_t number = peer->received + 1;
+        const struct symc_pair_slot *slot =
+            &peer->inbound->slots[number % SYMC_PAIR_SLOTS];
+        struct symc_pair *pair = pairs->posted.head;
+
+        if (atomic_load_explicit(&slot->number, memory_order_acquire) != number)
+            break;
+        while (pair != NULL && !matches(pair, rank, slot))
+            pair = pair->next;
+        if (pair == NULL && !keep(pairs, peer, slot, number))
+            break;
+        if (pair != NULL) {
+            symc_pair_remove(&pairs->posted, pair);
+            deliver(pairs, pair, rank, slot, number);
+        }
+        peer->received = number;
+    }
+    if (peer->received == before)
+        return;
+    atomic_store_explicit(
+        &peer->mine->taken, peer->received, memory_order_release);
+    symc_pair_wake(pairs, rank);
+}
+
+/* The first kept message of a rank that a receive matches; the link to it. */
+static struct symc_pair_message **find_kept(
+    struct symc_pairs *pairs, const struct symc_pair *pair, int rank)
+{
+    struct symc_pair_message **at = &pairs->peers[rank].kept;
+
+    while (*at != NULL && !matches(pair, rank, &(*at)->slot))
+        at = &(*at)->next;
+    return at;
+}
+
+static bool receive_kept(
+    struct symc_pairs *pairs, struct symc_pair *pair, int rank)
+{
+    struct symc_pair_message **at = find_kept(pairs, pair, rank);
+    struct symc_pair_message *message = *at;
+
+    if (message == NULL)
+        return false;
+    unkeep(pairs, &pairs->peers[rank], at);
+    deliver(pairs, pair, rank, &message->slot,
+        atomic_load_explicit(&message->slot.number, memory_order_relaxed));
+    /* There may be room for more. */
+    take_arrivals(pairs, rank);
+    return true;
+}
+
+/* From any source: first take what has come from all, so that those who send
+ * most are not alone heard; then begin after the last one received from. */
+static bool receive_any(struct symc_pairs *pairs, struct symc_pair *pair)
+{
+    int size = pairs->setup.size;
+
+    for (int r = 0; r < size; r++) {
+        if (r != pairs->setup.rank)
+            take_arrivals(pairs, r);
+    }
+    for (int i = 1; i <= size; i++) {
+        int rank = (pairs->turn + i) % size;
+
+        if (receive_kept(pairs, pair, rank))
+            return true;
+    }
+    return false;
+}
+
+void symc_pair_recv(struct symc_pairs *pairs, struct symc_pair *pair)
+{
+    pair->source = -1;
+    pair->refused = false;
+    if (pair->peer == SYMC_PAIR_ANY ? receive_any(pairs, pair)
+                                    : receive_kept(pairs, pair, pair->peer))
+        return;
+    pair->state = SYMC_PAIR_POSTED;
+    symc_pair_append(&pairs->posted, pair);
+    if (pair->peer != SYMC_PAIR_ANY)
+        take_arrivals(pairs, pair->peer);
+}
+
+/* ---- transfers ---- */
+
+static void read_chunks(struct symc_pairs *pairs, int rank)
+{
+    struct symc_pair_peer *peer = &pairs->peers[rank];
+    struct symc_pair *pair = peer->receiving;
+    uint64_t base = peer->answered * SYMC_PAIR_TRANSFER;
+    uint64_t written =
+        atomic_load_explicit(&peer->inbound->written, memory_order_acquire);
+    uint64_t total = symc_pair_chunk_count(pair);
+    bool streaming = symc_pair_nbytes(pair) >= pairs->setup.stream_min;
+    uint64_t area;
+
+    if (written <= base || written - base > total)
+        return;
+    area = atomic_load_explicit(&peer->inbound->area, memory_order_relaxed);
+    for (int i = 0; i < SYMC_PAIR_AT_ONCE && pair->chunks < written - base;
+         i++) {
+        const char *from =
+            symc_pair_find_chunk(pairs, rank, area, pair->chunks);
+
+        if (from == NULL)
+            return;
+        symc_copy((char *)pair->op->out + pair->chunks * SYMC_PAIR_CHUNK, from,
+            symc_pair_chunk_nbytes(pair, pair->chunks), streaming);
+        pair->chunks++;
+        atomic_store_explicit(
+            &peer->mine->read, base + pair->chunks, memory_order_release);
+        symc_pair_wake(pairs, rank);
+    }
+    if (pair->chunks < total)
+        return;
+    if (streaming)
+        symc_stream_fence();
+    peer->receiving = NULL;
+    symc_pair_finish(pairs, pair, SYMMCOLL_OK);
+}
+
+void symc_pair_advance_receives(struct symc_pairs *pairs, int rank)
+{
+    struct symc_pair_peer *peer = &pairs->peers[rank];
+
+    take_arrivals(pairs, rank);
+    if (peer->receiving != NULL)
+        read_chunks(pairs, rank);
+    if (peer->answering.head != NULL)
+        answer_next(pairs, rank);
+}
+
+/* ---- what nobody has received ---- */
+
+size_t symc_pairs_drop(
+    struct symc_pairs *pairs, uint64_t key, struct symc_pair_left *first)
+{
+    size_t count = 0;
+
+    if ((pairs->peers == NULL && !symc_pair_is_sent_to(pairs)) ||
+        symc_pairs_prepare(pairs, SYMC_PAIR_ANY, 0) != SYMMCOLL_OK)
+        return 0;
+    for (int r = 0; r < pairs->setup.size; r++) {
+        struct symc_pair_peer *peer = &pairs->peers[r];
+        struct symc_pair_message **at = &peer->kept;
+
+        take_arrivals(pairs, r);
+        while (*at != NULL) {
+            const struct symc_pair_slot *slot = &(*at)->slot;
+
+            if (slot->key != key) {
+                at = &(*at)->next;
+                continue;
+            }
+            if (count++ == 0)
+                *first = (struct symc_pair_left){
+                    r, slot->count, slot->dtype, slot->tag};
+            if (slot->form == SYMC_PAIR_IN_BLOCK)
+                return_block(pairs, r, slot->block);
+            unkeep(pairs, peer, at);
+        }
+    }
+    return count;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sending: slots, blocks, and the transfers that a receiver has asked for.
+ */
+#include "host/pair_state.h"
+
+#include <string.h>
+
+/* ---- slots and blocks ---- */
+
+static bool has_slot(
+    struct symc_pairs *pairs, struct symc_pair_peer *peer, int rank)
+{
+    if (peer->sent - peer->taken < SYMC_PAIR_SLOTS)
+        return true;
+    if (peer->theirs == NULL)
+        peer->theirs = symc_pair_find_answers(pairs, rank);
+    if (peer->theirs != NULL) {
+        uint64_t taken =
+            atomic_load_explicit(&peer->theirs->taken, memory_order_acquire);
+
+        if (taken <= peer->sent)
+            peer->taken = taken;
+    }
+    return peer->sent - peer->taken < SYMC_PAIR_SLOTS;
+}
+
+/* A block that is free, or -1. */
+static int find_block(
+    struct symc_pairs *pairs, struct symc_pair_peer *peer, int rank)
+{
+    uint64_t returned = 0;
+
+    if (peer->theirs == NULL)
+        peer->theirs = symc_pair_find_answers(pairs, rank);
+    if (peer->theirs != NULL)
+        returned =
+            atomic_load_explicit(&peer->theirs->returned, memory_order_acquire);
+    for (int i = 0; i < SYMC_PAIR_BLOCKS; i++) {
+        if (((returned ^ peer->lent) >> i & 1) == 0)
+            return i;
+    }
+    return -1;
+}
+
+static void put_inline(
+    struct symc_pair_slot *slot, const void *data, size_t nbytes)
+{
+    if (nbytes > SYMC_PAIR_FIRST) {
+        memcpy(slot->first, data, SYMC_PAIR_FIRST);
+        memcpy(slot->more, (const char *)data + SYMC_PAIR_FIRST,
+            nbytes - SYMC_PAIR_FIRST);
+    } else if (nbytes > 0) {
+        memcpy(slot->first, data, nbytes);
+    }
+}
+
+/* Write the message into its slot; the number last. */
+static void publish(struct symc_pairs *pairs, struct symc_pair *pair)
+{
+    struct symc_pair_peer *peer = &pairs->peers[pair->peer];
+    struct symc_pair_slot *slot =
+        &peer->ring->slots[(peer->sent + 1) % SYMC_PAIR_SLOTS];
+    const struct symc_op *op = pair->op;
+    size_t nbytes = symc_pair_nbytes(pair);
+    uint8_t form = SYMC_PAIR_IN_SLOT;
+    int block = 0;
+
+    if (nbytes > SYMC_PAIR_INLINE) {
+        block = nbytes <= SYMC_PAIR_BLOCK ? find_block(pairs, peer, pair->peer)
+                                          : -1;
+        form = block >= 0 ? SYMC_PAIR_IN_BLOCK : SYMC_PAIR_WITH_SENDER;
+    }
+    slot->count = op->count;
+    slot->tag = op->tag;
+    slot->key = pair->key;
+    slot->dtype = (uint8_t)op->dtype;
+    slot->form = form;
+    slot->space = pair->space;
+    slot->block = (uint8_t)block;
+    if (form == SYMC_PAIR_IN_SLOT) {
+        put_inline(slot, op->in, nbytes);
+    } else if (form == SYMC_PAIR_IN_BLOCK) {
+        memcpy(peer->ring->blocks[block], op->in, nbytes);
+        peer->lent ^= UINT64_C(1) << block;
+    }
+    pair->number = ++peer->sent;
+    atomic_store_explicit(&slot->number, pair->number, memory_order_release);
+    symc_pair_wake(pairs, pair->peer);
+    if (form != SYMC_PAIR_WITH_SENDER) {
+        symc_pair_finish(pairs, pair, SYMMCOLL_OK);
+        return;
+    }
+    pair->state = SYMC_PAIR_OFFERED;
+    symc_pair_append(&peer->offered, pair);
+}
+
+void symc_pair_send(struct symc_pairs *pairs, struct symc_pair *pair)
+{
+    struct symc_pair_peer *peer = &pairs->peers[pair->peer];
+
+    if (peer->waiting.head == NULL && has_slot(pairs, peer, pair->peer)) {
+        publish(pairs, pair);
+    } else {
+        pair->state = SYMC_PAIR_WAITING;
+        symc_pair_append(&peer->waiting, pair);
+    }
+}
+
+/* ---- transfers ---- */
+
+/* An area of the pool for a transfer: the one that this pair had, or any that
+ * has been read. */
+static bool take_area(struct symc_pairs *pairs, struct symc_pair_peer *peer)
+{
+    if (peer->area >= 0)
+        return true;
+    for (int tries = 0; tries < 2; tries++) {
+        for (int i = 0; i < SYMC_PAIR_AREAS; i++) {
+            if ((pairs->areas >> i & 1) == 0) {
+                pairs->areas |= 1u << i;
+                peer->area = i;
+                return true;
+            }
+        }
+        for (int r = 0; tries == 0 && r < pairs->setup.size; r++) {
+            struct symc_pair_peer *other = &pairs->peers[r];
+
+            if (other->area < 0 || other->sending != NULL ||
+                atomic_load_explicit(
+                    &other->theirs->read, memory_order_acquire) < other->end)
+                continue;
+            pairs->areas &= ~(1u << other->area);
+            other->area = -1;
+        }
+    }
+    return false;
+}
+
+/* The receiver wants a message, or refuses it. */
+static void take_answer(struct symc_pairs *pairs, struct symc_pair_peer *peer,
+    int rank, uint64_t answers)
+{
+    const struct symc_pair_answer *theirs = peer->theirs;
+    uint64_t message =
+        atomic_load_explicit(&theirs->message, memory_order_relaxed);
+    struct symc_pair *pair = peer->offered.head;
+
+    while (pair != NULL && pair->number != (message & ~SYMC_PAIR_REFUSED))
+        pair = pair->next;
+    if (pair != NULL) {
+        symc_pair_remove(&peer->offered, pair);
+        if ((message & SYMC_PAIR_REFUSED) != 0) {
+            symc_pair_finish(pairs, pair,
+                symc_pair_differ(pair, rank,
+                    atomic_load_explicit(&theirs->count, memory_order_relaxed),
+                    atomic_load_explicit(
+                        &theirs->dtype, memory_order_relaxed)));
+        } else {
+            pair->state = SYMC_PAIR_SENDING;
+            pair->chunks = 0;
+            peer->sending = pair;
+            peer->base = answers * SYMC_PAIR_TRANSFER;
+            peer->end = peer->base + symc_pair_chunk_count(pair);
+        }
+    }
+    /* One that is not there any more has failed with its group. */
+    peer->answers = answers;
+    atomic_store_explicit(&peer->ring->seen, answers, memory_order_release);
+    symc_pair_wake(pairs, rank);
+}
+
+/* Write chunks as far as the receiver has read. */
+static void write_chunks(
+    struct symc_pairs *pairs, struct symc_pair_peer *peer, int rank)
+{
+    struct symc_pair *pair = peer->sending;
+    uint64_t read =
+        atomic_load_explicit(&peer->theirs->read, memory_order_acquire);
+    uint64_t total = peer->end - peer->base;
+
+    read = read < peer->base ? 0 : read - peer->base;
+    if (!take_area(pairs, peer))
+        return;
+    atomic_store_explicit(
+        &peer->ring->area, (uint64_t)peer->area, memory_order_relaxed);
+    for (int i = 0; i < SYMC_PAIR_AT_ONCE && pair->chunks < total &&
+                    pair->chunks < read + SYMC_PAIR_CHUNKS;
+         i++) {
+        char *to = pairs->pool + ((size_t)peer->area * SYMC_PAIR_CHUNKS +
+                                     pair->chunks % SYMC_PAIR_CHUNKS) *
+                                     SYMC_PAIR_CHUNK;
+
+        symc_copy(to,
+            (const char *)pair->op->in + pair->chunks * SYMC_PAIR_CHUNK,
+            symc_pair_chunk_nbytes(pair, pair->chunks), false);
+        pair->chunks++;
+        atomic_store_explicit(&peer->ring->written, peer->base + pair->chunks,
+            memory_order_release);
+        symc_pair_wake(pairs, rank);
+    }
+    if (pair->chunks == total) {
+        peer->sending = NULL;
+        symc_pair_finish(pairs, pair, SYMMCOLL_OK);
+    }
+}
+
+/* It may sleep in another call, where it takes messages before it sleeps on. */
+static void wake_receiver(const struct symc_pair *pair)
+{
+    pair->core->wake(pair->core->group, pair->op->peer);
+}
+
+void symc_pair_advance_sends(struct symc_pairs *pairs, int rank)
+{
+    struct symc_pair_peer *peer = &pairs->peers[rank];
+    uint64_t answers;
+
+    while (peer->waiting.head != NULL && has_slot(pairs, peer, rank)) {
+        struct symc_pair *pair = peer->waiting.head;
+
+        symc_pair_remove(&peer->waiting, pair);
+        publish(pairs, pair);
+    }
+    if (peer->waiting.head != NULL)
+        wake_receiver(peer->waiting.head);
+    if (peer->ring == NULL)
+        return;
+    if (peer->theirs == NULL)
+        peer->theirs = symc_pair_find_answers(pairs, rank);
+    if (peer->theirs == NULL)
+        return;
+    answers =
+        atomic_load_explicit(&peer->theirs->answers, memory_order_acquire);
+    if (answers != peer->answers) {
+        /* While a transfer is under way: its receive has failed. */
+        if (peer->sending != NULL) {
+            peer->sending->state = SYMC_PAIR_OFFERED;
+            symc_pair_append(&peer->offered, peer->sending);
+            peer->sending = NULL;
+        }
+        take_answer(pairs, peer, rank, answers);
+    }
+    if (peer->sending != NULL)
+        write_chunks(pairs, peer, rank);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the files of sends and receives share.  Private to them.
+ */
+#ifndef SYMC_HOST_PAIR_STATE_H
+#define SYMC_HOST_PAIR_STATE_H
+
+#include "base/reduce.h"
+#include "host/pair.h"
+#include "host/pair_wire.h"
+
+/* A message that came before its receive. */
+struct symc_pair_message {
+    struct symc_pair_message *next;
+    struct symc_pair_slot slot; /* a copy; number is the message's */
+};
+
+/* What a rank knows of another one. */
+struct symc_pair_peer {
+    struct symc_pair_answer *mine;         /* this rank's answers to it */
+    const struct symc_pair_answer *theirs; /* its answers; NULL: none yet */
+
+    /* Messages to it. */
+    struct symc_pair_ring *ring; /* NULL: none yet */
+    uint64_t sent;               /* number of the latest */
+    uint64_t taken;              /* by the receiver, as last read */
+    uint64_t lent;               /* bits of blocks, as `returned` */
+    uint64_t answers;            /* of its answers, seen */
+    struct symc_pair_list waiting, offered;
+    struct symc_pair *sending;
+    uint64_t base; /* of its chunks */
+    int area;      /* of the pool, -1: none */
+    uint64_t end;  /* of the chunks in it: free when they have been read */
+
+    /* Messages from it. */
+    const struct symc_pair_ring *inbound; /* NULL: none yet */
+    uint64_t received;                    /* number of the latest */
+    uint64_t answered;                    /* answers given */
+    struct symc_pair_message *kept, **kept_tail;
+    size_t kept_count;
+    struct symc_pair_list answering;
+    struct symc_pair *receiving;
+};
+
+#define SYMC_PAIR_AT_ONCE 4 /* chunks of one transfer */
+
+/* ---- pair_memory.c ---- */
+
+/* The answers of a peer, and its ring to this rank, where they are there by
+ * now. */
+const struct symc_pair_answer *symc_pair_find_answers(
+    struct symc_pairs *pairs, int rank);
+const struct symc_pair_ring *symc_pair_find_ring(
+    struct symc_pairs *pairs, int rank);
+
+/* Whether any rank has a ring to this one. */
+bool symc_pair_is_sent_to(struct symc_pairs *pairs);
+
+/* A chunk in a peer's pool; NULL where there is none. */
+const char *symc_pair_find_chunk(
+    struct symc_pairs *pairs, int rank, uint64_t area, uint64_t chunk);
+
+/* ---- pair_list.c ---- */
+
+void symc_pair_append(struct symc_pair_list *list, struct symc_pair *pair);
+void symc_pair_remove(struct symc_pair_list *list, struct symc_pair *pair);
+
+/* Among all that wait. */
+void symc_pair_enlist(struct symc_pairs *pairs, struct symc_pair *pair);
+
+/* It is in no list of its state any more, and has ended. */
+void symc_pair_finish(
+    struct symc_pairs *pairs, struct symc_pair *pair, symmcoll_status_t status);
+
+/* Take it out of all lists, without ending it. */
+void symc_pair_withdraw(struct symc_pairs *pairs, struct symc_pair *pair);
+
+/* Both sides differ: MISMATCH, with what both have. */
+symmcoll_status_t symc_pair_differ(
+    const struct symc_pair *pair, int other, uint64_t count, uint64_t dtype);
+
+/* Wake a peer that may wait for this. */
+static inline void symc_pair_wake(const struct symc_pairs *pairs, int rank)
+{
+    symc_doorbell_notify(
+        symc_block_doorbell(pairs->setup.peers[rank].view.block));
+}
+
+static inline size_t symc_pair_nbytes(const struct symc_pair *pair)
+{
+    return pair->op->count * pair->op->elem;
+}
+
+static inline uint64_t symc_pair_chunk_count(const struct symc_pair *pair)
+{
+    return (symc_pair_nbytes(pair) + SYMC_PAIR_CHUNK - 1) / SYMC_PAIR_CHUNK;
+}
+
+/* Bytes of a chunk of a transfer. */
+static inline size_t symc_pair_chunk_nbytes(
+    const struct symc_pair *pair, uint64_t chunk)
+{
+    size_t left = symc_pair_nbytes(pair) - (size_t)chunk * SYMC_PAIR_CHUNK;
+
+    return left < SYMC_PAIR_CHUNK ? left : SYMC_PAIR_CHUNK;
+}
+
+/* ---- pair_send.c ---- */
+
+void symc_pair_send(struct symc_pairs *pairs, struct symc_pair *pair);
+void symc_pair_advance_sends(struct symc_pairs *pairs, int rank);
+
+/* ---- pair_recv.c ---- */
+
+void symc_pair_recv(struct symc_pairs *pairs, struct symc_pair *pair);
+void symc_pair_advance_receives(struct symc_pairs *pairs, int rank);
+
+#endif

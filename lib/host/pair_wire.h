@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What ranks share for sends and receives: written by its owner alone, read by
+ * its peers.
+ *
+ * Each rank has an area in its arena, made at its first send or receive, with
+ * an answer line for each rank of the world; and a ring for each rank that it
+ * sends to, made at the first message.  All groups use the same rings: a message
+ * has the key of its group.  So a group costs nothing before it is used, and a
+ * thousand groups of the same ranks cost no more than one.
+ *
+ * Bytes and crossings, where both ranks poll:
+ *
+ *   to 24 B       one line, with the number last: one crossing
+ *   to 88 B       two lines of a pair that is fetched together, one number
+ *   to 8 KiB      a line, and the data in one of the ring's blocks: one
+ *                 crossing, each byte is copied twice
+ *   larger        a line; the receiver's answer when the receive is there; then
+ *                 chunks through one of the sender's pool of staging areas: two
+ *                 crossings more, each byte is copied twice, overlapped
+ *
+ * What fits a line or a block has left the sender's buffer when send returns.
+ * Data in blocks stays there until it is received, in any order; so a message
+ * that nobody receives does not delay others.  A message for which no block is
+ * free is sent like a larger one.
+ *
+ * INVARIANT: slot s % SLOTS is written again when the receiver has taken
+ * message s.  INVARIANT: one answer at a time is under way for each pair; the
+ * next one is written when the sender has seen it.
+ */
+#ifndef SYMC_HOST_PAIR_WIRE_H
+#define SYMC_HOST_PAIR_WIRE_H
+
+#include "segment/block.h"
+
+#define SYMC_PAIR_SLOTS 64
+#define SYMC_PAIR_FIRST 24 /* bytes of data in a slot's first line */
+#define SYMC_PAIR_MORE 64  /* and in its second one */
+#define SYMC_PAIR_INLINE ((size_t)SYMC_PAIR_FIRST + SYMC_PAIR_MORE)
+#define SYMC_PAIR_BLOCKS 8
+#define SYMC_PAIR_BLOCK ((size_t)8 * 1024)
+#define SYMC_PAIR_CHUNK ((size_t)32 * 1024)
+#define SYMC_PAIR_CHUNKS 4 /* of a staging area */
+#define SYMC_PAIR_AREAS 8  /* of a rank's pool */
+#define SYMC_PAIR_POOL (SYMC_PAIR_AREAS * SYMC_PAIR_CHUNKS * SYMC_PAIR_CHUNK)
+
+/* Where a message's data is. */
+enum symc_pair_form {
+    SYMC_PAIR_IN_SLOT,
+    SYMC_PAIR_IN_BLOCK,
+    SYMC_PAIR_WITH_SENDER
+};
+
+struct symc_pair_slot {
+    _Alignas(SYMC_FALSE_SHARING) uint64_t count; /* elements */
+    int64_t tag;
+    uint64_t key; /* of the group */
+    uint8_t dtype;
+    uint8_t form;  /* enum symc_pair_form */
+    uint8_t space; /* enum symc_pair_space */
+    uint8_t block;
+    uint32_t unused;
+    unsigned char first[SYMC_PAIR_FIRST];
+    _Atomic uint64_t number; /* of the pair's messages, from 1; stored last */
+    unsigned char more[SYMC_PAIR_MORE];
+};
+
+/* Of a sender, for one receiver. */
+struct symc_pair_ring {
+    struct symc_pair_slot slots[SYMC_PAIR_SLOTS];
+    /* Chunks of the transfer under way: its first is the answer's number times
+     * SYMC_PAIR_TRANSFER. */
+    _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t written;
+    _Atomic uint64_t seen; /* answers */
+    _Atomic uint64_t area; /* of the pool, that holds them */
+    _Alignas(SYMC_FALSE_SHARING) unsigned char blocks[SYMC_PAIR_BLOCKS]
+                                                     [SYMC_PAIR_BLOCK];
+};
+
+#define SYMC_PAIR_TRANSFER (UINT64_C(1) << 24) /* more chunks than one has */
+#define SYMC_PAIR_REFUSED (UINT64_C(1) << 63)  /* beside a message's number */
+
+/* Of a rank, for each peer. */
+struct symc_pair_answer {
+    /* Offset of the ring to that peer in this rank's arena; 0: none yet. */
+    _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t ring;
+    /* The rest is of the peer's messages: how many have been taken; a bit for
+     * each block, inverted when the block is free again. */
+    _Atomic uint64_t taken;
+    _Atomic uint64_t returned;
+    /* One message that is to be sent now, or is refused, and by whose count and
+     * type; the number of answers, stored last; chunks read. */
+    _Atomic uint64_t message;
+    _Atomic uint64_t count;
+    _Atomic uint64_t dtype;
+    _Atomic uint64_t answers;
+    _Atomic uint64_t read;
+};
+
+struct symc_pair_area {
+    _Atomic uint64_t pool; /* offset of this rank's staging areas; 0: none */
+    struct symc_pair_answer answers[]; /* by rank of the world */
+};
+
+#endif
