@@ -212,6 +212,30 @@ symmcoll_status_t symmcoll_scatter_list(struct symmcoll_group *group, void *out,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
+ * Copy many buffers of the root to every rank in few broadcasts, and block until
+ * all are there: buffers of one element type are packed into one, in their
+ * order, type by type, and two broadcasts are in flight.
+ *
+ * bufs           n buffers: read at the root, written elsewhere
+ * counts         elements of each; 0 is valid
+ * dtypes         of each; they may be mixed
+ * buffer_nbytes  of one packed buffer, at most; a buffer that is larger is
+ *                broadcast alone.  Twice as much memory is used
+ *
+ * All ranks pass the same n, counts, dtypes, buffer_nbytes and root.  Each
+ * broadcast is an operation of the group, with a sequence number.  If one fails
+ * those before it have been received.
+ *
+ * Errors: as of symmcoll_broadcast(); NO_MEMORY.
+ * Source: torch.distributed._broadcast_coalesced.
+ * Manual: symmcoll_broadcast_coalesced(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_broadcast_coalesced(struct symmcoll_group *group,
+    void *const *bufs, const size_t *counts, const enum symmcoll_dtype *dtypes,
+    size_t n, size_t buffer_nbytes, int root, const struct symmcoll_call *call);
+
+/*
  * Return when every rank has called it.
  * Source: torch.distributed.barrier.         Manual: symmcoll_barrier(3).
  */

@@ -282,6 +282,23 @@ static int lists(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* What cannot be packed is broadcast alone; the others around it together. */
+static int coalesced(struct symmcoll_group *group, int rank)
+{
+    float *at = device(rank);
+    float host[3] = {(float)rank, (float)rank, (float)rank};
+    void *bufs[] = {&host[0], at, &host[1], at + 8, &host[2]};
+    static const size_t counts[] = {1, 2, 1, 2, 1};
+    enum symmcoll_dtype dtypes[] = {F32, F32, F32, F32, F32};
+
+    at[1] = at[9] = (float)rank;
+    return say(symmcoll_broadcast_coalesced(group, bufs, counts, dtypes, 5,
+                   1024, 1, NULL) == SYMMCOLL_OK,
+               "coalesced") &&
+           host[0] == 1 && host[1] == 1 && host[2] == 1 && at[1] == 1 &&
+           at[9] == 1 && symmcoll_group_sequence(group) == 5;
+}
+
 /* The counts are compared as of host memory, then all are refused alike. */
 static int counts_that_it_has_not(struct symmcoll_group *group, int rank)
 {
@@ -429,6 +446,7 @@ int main(void)
     on_both(2, two_memories_in_one_call, "out and in are in one memory");
     on_both(
         2, type_that_it_has_not, "an operation that all lack fails nothing");
+    on_both(3, coalesced, "buffers of two memories are broadcast in order");
     on_both(3, lists, "lists of buffers in another memory");
     on_both(3, counts_that_it_has_not, "counts of each pair are compared");
     test_settings();
