@@ -115,7 +115,7 @@ symmcoll_status_t symmcoll_dtype_parse(
             "dtype_parse: %s: expected a pointer, found NULL",
             text == NULL ? "text" : "dtype");
     for (int i = 0; i < SYMMCOLL_DTYPE_COUNT; i++) {
-        if (strcmp(text, dtypes[i].name) == 0) {
+        if (strcasecmp(text, dtypes[i].name) == 0) {
             *dtype = (enum symmcoll_dtype)i;
             return SYMMCOLL_OK;
         }

@@ -153,8 +153,8 @@ const char *symmcoll_op_name(symmcoll_op_t op);
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_op_parse(const char *text, symmcoll_op_t *op);
 
-/* The element type named by text, as symmcoll_dtype_name().  Errors: INVALID.
- */
+/* The element type named by text, as symmcoll_dtype_name() but in any letter
+ * case.  Errors: INVALID. */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_dtype_parse(
     const char *text, enum symmcoll_dtype *dtype);

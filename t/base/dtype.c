@@ -84,14 +84,15 @@ static int trace_names_fit(void)
 
 static int dtypes_parse_back(void)
 {
-    for (int i = 0; i < NDTYPES; i++) {
-        enum symmcoll_dtype found;
+    enum symmcoll_dtype found;
 
+    for (int i = 0; i < NDTYPES; i++) {
         if (symmcoll_dtype_parse(expected[i].name, &found) != SYMMCOLL_OK ||
             found != expected[i].dtype)
             return 0;
     }
-    return 1;
+    return symmcoll_dtype_parse("BFloat16", &found) == SYMMCOLL_OK &&
+           found == SYMMCOLL_BFLOAT16;
 }
 
 static int unknown_dtype_is_refused(void)
