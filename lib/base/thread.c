@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -61,6 +62,18 @@ static int create_thread(pthread_t *thread, const pthread_attr_t *attributes,
     return error;
 }
 
+/* A limit as text. */
+static const char *format_limit(int resource, char buffer[24])
+{
+    struct rlimit limit = {0};
+
+    getrlimit(resource, &limit);
+    if (limit.rlim_cur == RLIM_INFINITY)
+        return "unlimited";
+    snprintf(buffer, 24, "%llu", (unsigned long long)limit.rlim_cur);
+    return buffer;
+}
+
 symmcoll_status_t symc_thread_start(pthread_t *thread, const char *name,
     size_t stack_nbytes, void *(*run)(void *), void *arg)
 {
@@ -81,15 +94,14 @@ symmcoll_status_t symc_thread_start(pthread_t *thread, const char *name,
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     if (error != 0) {
-        struct rlimit threads = {0}, space = {0};
+        char threads[24], space[24];
 
-        getrlimit(RLIMIT_NPROC, &threads);
-        getrlimit(RLIMIT_AS, &space);
         symc_cancel_restore(cancel);
         return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
-            "thread %s: one more asked for, RLIMIT_NPROC is %lld, RLIMIT_AS is "
-            "%lld",
-            name, (long long)threads.rlim_cur, (long long)space.rlim_cur);
+            "thread %s: one more asked for, RLIMIT_NPROC is %s, RLIMIT_AS is "
+            "%s",
+            name, format_limit(RLIMIT_NPROC, threads),
+            format_limit(RLIMIT_AS, space));
     }
     pthread_setname_np(*thread, name);
     symc_cancel_restore(cancel);

@@ -104,7 +104,7 @@ static int signals_are_the_program_s(void)
 /* Address space for no stack at all: the limits are told. */
 static int lack_is_told(void)
 {
-    struct rlimit before, none = {0};
+    struct rlimit before, none = {0}, processes;
     symmcoll_status_t status;
     pthread_t thread;
 
@@ -112,12 +112,15 @@ static int lack_is_told(void)
     none.rlim_max = before.rlim_max;
     none.rlim_cur = 1 << 20;
     setrlimit(RLIMIT_AS, &none);
+    getrlimit(RLIMIT_NPROC, &processes);
     status =
         symc_thread_start(&thread, "t", SYMC_STACK_SMALL * 64, nothing, NULL);
     setrlimit(RLIMIT_AS, &before);
     diag("%s", symmcoll_last_error());
     return status == SYMMCOLL_ERR_SYSTEM &&
-           strstr(symmcoll_last_error(), "RLIMIT_AS is 1048576") != NULL;
+           strstr(symmcoll_last_error(), "RLIMIT_AS is 1048576") != NULL &&
+           (processes.rlim_cur == RLIM_INFINITY) ==
+               (strstr(symmcoll_last_error(), "NPROC is unlimited") != NULL);
 }
 
 int main(void)
