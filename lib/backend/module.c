@@ -6,12 +6,16 @@
 #include "backend/interface.h"
 
 #include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 const char *symc_module_folder(void)
 {
@@ -46,6 +50,41 @@ static bool is_other(const char *path)
     return stat(path, &found) == 0 && !S_ISREG(found.st_mode);
 }
 
+/*
+ * Whether a shared object is shorter than its headers say: the loader maps it as
+ * they say, and reading beyond the end of a file is a SIGBUS.  What is no such
+ * object is the loader's to refuse.
+ */
+static bool is_cut_off(const char *path)
+{
+    ElfW(Ehdr) head;
+    ElfW(Phdr) part;
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool cut = false;
+
+    if (fd < 0)
+        return false;
+    if (fstat(fd, &info) != 0 ||
+        pread(fd, &head, sizeof(head), 0) != sizeof(head) ||
+        memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+        head.e_phentsize != sizeof(part)) {
+        close(fd);
+        return false;
+    }
+    cut = head.e_shoff + (uint64_t)head.e_shnum * head.e_shentsize >
+          (uint64_t)info.st_size;
+    for (int i = 0; i < head.e_phnum && !cut; i++) {
+        off_t at = (off_t)(head.e_phoff + (uint64_t)i * sizeof(part));
+
+        cut = pread(fd, &part, sizeof(part), at) != sizeof(part) ||
+              part.p_offset > (uint64_t)info.st_size ||
+              part.p_filesz > (uint64_t)info.st_size - part.p_offset;
+    }
+    close(fd);
+    return cut;
+}
+
 symmcoll_status_t symc_module_load(
     const char *name, const struct symc_backend **backend)
 {
@@ -63,6 +102,11 @@ symmcoll_status_t symc_module_load(
     if (is_other(path))
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "module %s: expected a regular file, found something else at %s",
+            name, path);
+    if (is_cut_off(path))
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "module %s: expected a whole file, found one that was cut off at "
+            "%s",
             name, path);
     module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (module == NULL)

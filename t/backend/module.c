@@ -75,6 +75,23 @@ static void remove_modules(const char *folder)
     rmdir(folder);
 }
 
+/* The beginnings of a module, of several lengths. */
+static bool cut_is_refused(const char *folder)
+{
+    char path[PATH_MAX];
+    struct stat info;
+    bool good = true;
+
+    snprintf(path, sizeof(path), "%s/symmcoll_empty_module.so", folder);
+    if (stat(path, &info) != 0)
+        return false;
+    for (int i = 15; i > 0; i--)
+        good &= truncate(path, info.st_size * i / 16) == 0 &&
+                is_refused("empty_module", SYMMCOLL_ERR_UNSUPPORTED,
+                    info.st_size * i / 16 > 64 ? "cut off" : "");
+    return good;
+}
+
 /* What is in the folder, and is no module of ours. */
 static void test_strange_files(const char *folder)
 {
@@ -90,7 +107,7 @@ static void test_strange_files(const char *folder)
         "and so is a FIFO, without waiting for who writes to it");
     if (!build_module(folder, "old_module") ||
         !build_module(folder, "empty_module")) {
-        skip(2, "no compiler: T_CC and T_SRCDIR name none");
+        skip(3, "no compiler: T_CC and T_SRCDIR name none");
         return;
     }
     ok(is_refused(
@@ -99,6 +116,7 @@ static void test_strange_files(const char *folder)
     ok(is_refused("empty_module", SYMMCOLL_ERR_UNSUPPORTED,
            "exports no 'symmcoll_backend'"),
         "a module without a backend is UNSUPPORTED");
+    ok(cut_is_refused(folder), "a module that was cut off is UNSUPPORTED");
 }
 
 static void test_refusals(void)
@@ -117,7 +135,7 @@ static void test_refusals(void)
     ok(is_refused(endless, SYMMCOLL_ERR_INVALID, "longer than"),
         "a name without end is INVALID");
     if (mkdtemp(folder) == NULL) {
-        skip(4, "no scratch folder");
+        skip(5, "no scratch folder");
         return;
     }
     test_strange_files(folder);
