@@ -146,9 +146,8 @@ static symmcoll_status_t open_local(const struct symc_place *place, int *fd)
     snprintf(at.sun_path, sizeof(at.sun_path), "%.107s", place->host);
     *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     /* Linux takes the file's mode from the socket, less the umask. */
-    if (*fd < 0 || fchmod(*fd, 0600) != 0)
-        error = errno;
-    else if (bind(*fd, (struct sockaddr *)&at, sizeof(at)) != 0)
+    if (*fd < 0 || fchmod(*fd, 0600) != 0 ||
+        bind(*fd, (struct sockaddr *)&at, sizeof(at)) != 0)
         error = errno;
     if (error == EADDRINUSE && is_left_over(&at) && unlink(at.sun_path) == 0)
         error = bind(*fd, (struct sockaddr *)&at, sizeof(at)) != 0 ? errno : 0;

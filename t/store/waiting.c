@@ -119,7 +119,7 @@ static void check_killed(struct symmcoll_store *store, const char *url)
         if (symmcoll_store_open_tcp(&args, &own) != SYMMCOLL_OK ||
             !set_text(own, "waits", ""))
             _exit(1);
-        _exit(symmcoll_store_wait(own, &key, 1, 60) != SYMMCOLL_OK);
+        _exit(symmcoll_store_wait(own, &key, 1, 60) == SYMMCOLL_OK ? 0 : 1);
     }
     key = "waits";
     ok(symmcoll_store_wait(store, &key, 1, 60) == SYMMCOLL_OK &&
