@@ -258,7 +258,8 @@ const struct symc_option symc_options[] = {
         TEXT(store_url),
         .dflt = "",
         .help = "Redis or Valkey server for the world's store, as "
-                "redis://HOST:PORT/DB or rediss: for TLS; empty is none.",
+                "redis://HOST:PORT/DB, rediss: for TLS, or unix:///PATH; empty "
+                "is none.",
     },
     {
         .key = "store.serve",
