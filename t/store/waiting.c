@@ -102,27 +102,44 @@ static void check_waits(struct symmcoll_store *store, const char *kind)
         "%s: after a wait that timed out the store is as good as before", kind);
 }
 
-/* A process that waits for a key, and is killed. */
-static void check_killed(struct symmcoll_store *store, const char *url)
+/* A process that reads a URL and waits for a key there, to be killed.  It is made
+ * before this one has threads. */
+static pid_t start_waiter(int *fd)
 {
     const char *key = "killed";
+    int ends[2];
     pid_t pid;
 
+    if (pipe(ends) != 0)
+        return -1;
     fflush(NULL);
     pid = fork();
     if (pid == 0) {
         struct symmcoll_store_tcp_args args = SYMMCOLL_STORE_TCP_ARGS_INIT;
         struct symmcoll_store *own;
+        char url[64] = "";
 
-        alarm(60);
+        alarm(120);
+        close(ends[1]);
         args.url = url;
-        if (symmcoll_store_open_tcp(&args, &own) != SYMMCOLL_OK ||
+        if (read(ends[0], url, sizeof url - 1) <= 0 ||
+            symmcoll_store_open_tcp(&args, &own) != SYMMCOLL_OK ||
             !set_text(own, "waits", ""))
             _exit(1);
         _exit(symmcoll_store_wait(own, &key, 1, 60) == SYMMCOLL_OK ? 0 : 1);
     }
-    key = "waits";
-    ok(symmcoll_store_wait(store, &key, 1, 60) == SYMMCOLL_OK &&
+    close(ends[0]);
+    *fd = ends[1];
+    return pid;
+}
+
+static void check_killed(
+    struct symmcoll_store *store, const char *url, pid_t pid, int fd)
+{
+    const char *key = "waits";
+
+    ok(write(fd, url, strlen(url)) == (ssize_t)strlen(url) &&
+            symmcoll_store_wait(store, &key, 1, 60) == SYMMCOLL_OK &&
             usleep(30000) == 0 && kill(pid, SIGKILL) == 0 &&
             waitpid(pid, NULL, 0) == pid && set_text(store, "killed", "x") &&
             holds(store, "killed", "x"),
@@ -135,6 +152,8 @@ int main(void)
     struct symmcoll_store *store = NULL;
     symmcoll_status_t status;
     char url[64];
+    int fd = -1;
+    pid_t pid = start_waiter(&fd);
 
     alarm(300);
     plan(5 + 5 + 6);
@@ -149,12 +168,15 @@ int main(void)
     status = symmcoll_store_open_tcp(&args, &store);
     if (status == SYMMCOLL_ERR_UNSUPPORTED) {
         skip(6, "no server in this build");
+        close(fd);
+        waitpid(pid, NULL, 0);
         return done_testing();
     }
     snprintf(
         url, sizeof url, "redis://127.0.0.1:%d", symmcoll_store_port(store));
     check_waits(store, "tcp");
-    check_killed(store, url);
+    check_killed(store, url, pid, fd);
+    close(fd);
     symmcoll_store_close(store);
     return done_testing();
 }
