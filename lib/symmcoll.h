@@ -12,6 +12,7 @@
 #include <symmcoll/config.h>
 #include <symmcoll/ddp.h>
 #include <symmcoll/error.h>
+#include <symmcoll/fake.h>
 #include <symmcoll/functional.h>
 #include <symmcoll/group.h>
 #include <symmcoll/pair.h>

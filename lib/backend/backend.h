@@ -18,6 +18,7 @@
 #define SYMC_BACKEND_SYMBOL "symmcoll_backend" /* exported by every module */
 
 struct symc_config;
+struct symc_fake;
 
 /* The members of a group, by group rank.  What is of a member on another
  * machine is NULL. */
@@ -29,6 +30,7 @@ struct symc_peers {
     void *const *channels; /* zeroed, and on a multiple of SYMC_FALSE_SHARING */
     void *const *staging;  /* address space, see core->reserve */
     size_t staging_nbytes; /* of each: what the members have agreed on */
+    struct symc_fake *absent; /* the others are not there; NULL: they are */
 };
 
 /* The settings, each by its key: "host.chunk".  The key is of the table of

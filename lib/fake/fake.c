@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One rank alone: every collective is a copy, or a reduction of one source.
+ * One rank alone: every collective is a copy, or a reduction of one source.  Or
+ * a rank of which the others are not there (absent.c).
  */
+#include "fake/fake.h"
 #include "backend/backend.h"
 #include "base/reduce.h"
 
@@ -10,11 +12,13 @@
 
 struct fake {
     const struct symc_core *core;
+    struct symc_fake *absent; /* NULL: there is one rank */
+    int rank, size;
 };
 
 static symmcoll_status_t probe_alone(const struct symc_peers *peers)
 {
-    if (peers->size != 1)
+    if (peers->size != 1 && peers->absent == NULL)
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "fake: expected one rank, found %d", peers->size);
     return SYMMCOLL_OK;
@@ -25,10 +29,12 @@ static symmcoll_status_t open_alone(
 {
     struct fake *fake = symc_alloc(1, sizeof(*fake));
 
-    (void)peers;
     if (fake == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     fake->core = core;
+    fake->absent = peers->size > 1 ? peers->absent : NULL;
+    fake->rank = peers->rank;
+    fake->size = peers->size;
     *state = fake;
     return SYMMCOLL_OK;
 }
@@ -62,6 +68,9 @@ static symmcoll_status_t start_alone(
     (void)token;
     if (core->failed(core->group, -1))
         return core->failure(core->group, op, -1);
+    if (fake->absent != NULL)
+        return symc_fake_start_absent(
+            fake->absent, core, op, fake->rank, fake->size);
     core->record(core->group, op);
     if (op->memory != SYMC_MEMORY_HOST)
         return SYMMCOLL_OK; /* it agrees with itself */

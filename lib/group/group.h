@@ -132,6 +132,12 @@ symmcoll_status_t symc_group_open(struct symmcoll_world *world,
 symmcoll_status_t symc_group_open_outside(struct symmcoll_world *world,
     const struct symc_group_plan *plan, struct symmcoll_group **group);
 
+/* ---- init.c ---- */
+
+/* Open a world and the group of all its ranks; fake as of symc_world_open(). */
+symmcoll_status_t symc_group_init(const struct symmcoll_init_args *args,
+    struct symc_fake *fake, struct symmcoll_world **world);
+
 /* Release a group that has been stopped.  Errors: as symc_slots_close(). */
 symmcoll_status_t symc_group_close(struct symmcoll_group *group);
 

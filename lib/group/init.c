@@ -45,20 +45,12 @@ static symmcoll_status_t open_all(struct symmcoll_world *world)
     return status;
 }
 
-static symmcoll_status_t init(
-    const struct symmcoll_init_args *given, struct symmcoll_world **world)
+symmcoll_status_t symc_group_init(const struct symmcoll_init_args *args,
+    struct symc_fake *fake, struct symmcoll_world **world)
 {
-    struct symmcoll_init_args args;
     struct symmcoll_world *made;
-    symmcoll_status_t status;
+    symmcoll_status_t status = symc_world_open(args, fake, &made);
 
-    if (world == NULL)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "init: expected a place for the world, found NULL");
-    status = symc_sized_read(&args_kind, "init", given, &args);
-    if (status != SYMMCOLL_OK)
-        return status;
-    status = symc_world_open(&args, &made);
     if (status != SYMMCOLL_OK)
         return status;
     status = open_all(made);
@@ -77,6 +69,21 @@ static symmcoll_status_t init(
         made->rendezvous.launcher);
     *world = made;
     return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t init(
+    const struct symmcoll_init_args *given, struct symmcoll_world **world)
+{
+    struct symmcoll_init_args args;
+    symmcoll_status_t status;
+
+    if (world == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: expected a place for the world, found NULL");
+    status = symc_sized_read(&args_kind, "init", given, &args);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_group_init(&args, NULL, world);
 }
 
 symmcoll_status_t symmcoll_init(

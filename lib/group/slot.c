@@ -179,7 +179,8 @@ symmcoll_status_t symc_slot_open_host(struct symmcoll_group *group)
         .doorbells = group->doorbells,
         .channels = group->channels,
         .staging = group->staging,
-        .staging_nbytes = group->staging_nbytes};
+        .staging_nbytes = group->staging_nbytes,
+        .absent = group->world->fake};
     status = open_here(group, SYMC_MEMORY_HOST, &group->peers, &slot->state);
     if (status == SYMMCOLL_OK)
         slot->backend = group->opened;

@@ -342,6 +342,13 @@ static bool leave_arena(struct symc_segment *segment)
 
 static const struct symc_segment_ops arena_ops = {"arena", leave_arena};
 
+/* Whether a rank's arena is not on this machine, so that nothing is taken from
+ * its offer. */
+static bool is_elsewhere(const struct symc_segments *segments, int global)
+{
+    return segments->peers[global].view.block == NULL;
+}
+
 symmcoll_status_t symc_segment_accept(struct symc_segments *segments,
     const int *global, int rank, int size, const struct symc_offer *all,
     struct symc_segment **segment)
@@ -358,7 +365,7 @@ symmcoll_status_t symc_segment_accept(struct symc_segments *segments,
     made->nbytes = all[rank].nbytes;
     for (int m = 0; m < size; m++) {
         made->offers[m] = all[m];
-        if (all[m].nbytes == 0)
+        if (all[m].nbytes == 0 || is_elsewhere(segments, global[m]))
             continue;
         if (status == SYMMCOLL_OK)
             status = check_offer(made, m);

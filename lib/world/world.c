@@ -94,8 +94,11 @@ static size_t take_staging(struct symmcoll_world *world,
 struct symc_group_part symc_world_take_part(
     struct symmcoll_world *world, int size, size_t most)
 {
+    const struct symc_backend_layout none = {0};
     const struct symc_backend_layout layout =
-        symc_registry_layout(&world->registry, world->config, size);
+        world->fake != NULL
+            ? none
+            : symc_registry_layout(&world->registry, world->config, size);
     struct symc_group_part part = {
         .staging = symc_round_to_page(SYMC_GROUP_CHANNEL + layout.channel)};
 
@@ -187,9 +190,11 @@ static symmcoll_status_t join_ranks(
     if (args.server != NULL)
         args.server_pidfd = &world->launcher;
 
-    if (world->size == 1 && args.server == NULL) {
+    if ((world->size == 1 || world->fake != NULL) && args.server == NULL) {
         symc_bootstrap_inbox_open_none(&world->inbox);
-        world->peers[0] = (struct symc_peer){.view = world->own,
+        for (int r = 0; r < world->size; r++)
+            world->peers[r] = (struct symc_peer){.pidfd = -1, .inbox = -1};
+        world->peers[world->rank] = (struct symc_peer){.view = world->own,
             .pid = getpid(),
             .pidfd = -1,
             .mine = true,
@@ -205,6 +210,17 @@ static symmcoll_status_t join_ranks(
     return status;
 }
 
+/* The rendezvous of a rank whose peers are not there. */
+static symmcoll_status_t find_nobody(
+    struct symmcoll_world *world, const struct symmcoll_init_args *args)
+{
+    world->rendezvous = (struct symc_rendezvous){.rank = args->rank,
+        .size = args->world_size,
+        .local_rank = -1,
+        .launcher = "arguments"};
+    return SYMMCOLL_OK;
+}
+
 /* Everything up to the peers' blocks; what was made is left for
  * symc_world_close(). */
 static symmcoll_status_t join_world(
@@ -214,7 +230,9 @@ static symmcoll_status_t join_world(
     int64_t began = symc_now_ns();
     int64_t deadline = symc_deadline_ns(began, config->timeouts_init);
     symmcoll_status_t status =
-        symc_rendezvous_open(args, config, deadline, &world->rendezvous);
+        world->fake != NULL
+            ? find_nobody(world, args)
+            : symc_rendezvous_open(args, config, deadline, &world->rendezvous);
     char detail[SYMC_DETAIL_MAX];
     size_t least;
 
@@ -306,14 +324,17 @@ static symmcoll_status_t open_pairs(struct symmcoll_world *world)
     return symc_pairs_open(&setup, &world->pairs);
 }
 
-symmcoll_status_t symc_world_open(
-    const struct symmcoll_init_args *args, struct symmcoll_world **world)
+symmcoll_status_t symc_world_open(const struct symmcoll_init_args *args,
+    struct symc_fake *fake, struct symmcoll_world **world)
 {
     struct symmcoll_world *made = symc_alloc(1, sizeof(*made));
     symmcoll_status_t status;
 
-    if (made == NULL)
+    if (made == NULL) {
+        free(fake);
         return SYMMCOLL_ERR_NO_MEMORY;
+    }
+    made->fake = fake;
     made->launcher = -1;
     status = load_settings(made);
     if (status != SYMMCOLL_OK)
@@ -362,6 +383,7 @@ release_origin:
 free_config:
     symc_config_free(made->config);
 free_world:
+    free(made->fake);
     free(made);
     return status;
 }
@@ -386,6 +408,7 @@ void symc_world_close(struct symmcoll_world *world, bool orderly)
     symc_rendezvous_close(&world->rendezvous);
     symc_origin_release(world->origin);
     symc_config_free(world->config);
+    free(world->fake);
     free(world);
 }
 

@@ -10,6 +10,7 @@
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/inbox.h"
 #include "config/config.h"
+#include "fake/fake.h"
 #include "host/pair.h"
 #include "registry/registry.h"
 #include "rendezvous/rendezvous.h"
@@ -75,6 +76,7 @@ struct symmcoll_world {
     int rank;
     int size;
     bool threads;
+    struct symc_fake *fake;       /* the others are not there; NULL: they are */
     struct symc_origin *origin;   /* what works may keep after finalize */
     const uint32_t *alive;        /* its mark: 1; 0 in a forked child */
     struct symc_block_view own;   /* this rank's block */
@@ -111,9 +113,10 @@ void symc_world_return_staging(struct symmcoll_world *world, size_t nbytes);
 /* Numbers of operations made by symmcoll_op_create_premul() begin here. */
 #define SYMC_PREMUL_FIRST 1024
 
-/* Settings to peers; symmcoll_init() without its group. */
-symmcoll_status_t symc_world_open(
-    const struct symmcoll_init_args *args, struct symmcoll_world **world);
+/* Settings to peers; symmcoll_init() without its group.  fake is taken, also
+ * where it fails; NULL: the other ranks are there. */
+symmcoll_status_t symc_world_open(const struct symmcoll_init_args *args,
+    struct symc_fake *fake, struct symmcoll_world **world);
 
 /* orderly: the rank has finalized; otherwise it gives up. */
 void symc_world_close(struct symmcoll_world *world, bool orderly);

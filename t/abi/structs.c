@@ -192,6 +192,14 @@ static symmcoll_status_t use_threads_args(void *given)
     return symmcoll_threads_run(1, do_nothing, NULL, given);
 }
 
+static symmcoll_status_t use_fake_args(void *given)
+{
+    struct symmcoll_world *made;
+    symmcoll_status_t status = symmcoll_fake_world(given, &made);
+
+    return status == SYMMCOLL_OK ? symmcoll_finalize(made) : status;
+}
+
 /* ---- the list ---- */
 
 /* STRUCT(NAME, LEAST, INIT): its sizes, one as initialised, and what takes it.
@@ -363,6 +371,7 @@ int main(void)
                 .set = set_nothing}),
         STRUCT(store_tcp_args, sizeof(size_t),
             {.size = sizeof(struct symmcoll_store_tcp_args), .url = "x://"}),
+        STRUCT(fake_args, sizeof(size_t), SYMMCOLL_FAKE_ARGS_INIT),
         STRUCT(threads_args, sizeof(size_t), SYMMCOLL_THREADS_ARGS_INIT),
         STRUCT(tensor, sizeof(struct symmcoll_tensor),
             SYMMCOLL_TENSOR_FLAT(weight, 6, SYMMCOLL_FLOAT32)),

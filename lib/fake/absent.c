@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Operations with ranks that are not there: they end at once, and a virtual
+ * clock shows how long they would have taken.
+ */
+#include "fake/fake.h"
+
+#include <string.h>
+
+/* Messages one after another, each of so many bytes. */
+static double send(const struct symc_fake *fake, int messages, double nbytes)
+{
+    return messages * (fake->latency + nbytes * fake->byte_time);
+}
+
+static int log_of(int size)
+{
+    int steps = 0;
+
+    while (steps < 31 && 1 << steps < size)
+        steps++;
+    return steps;
+}
+
+/* Elements of the larger list, where counts differ between ranks. */
+static double count_listed(const struct symc_op *op)
+{
+    const struct symc_lists *lists = op->lists;
+
+    return (double)(lists->in_total > lists->out_total ? lists->in_total
+                                                       : lists->out_total);
+}
+
+double symc_fake_cost(
+    const struct symc_fake *fake, const struct symc_op *op, int rank, int size)
+{
+    const struct symc_kind_info *info = &symc_kinds[op->kind];
+    double part = (double)op->count * op->elem;
+    bool parts =
+        info->in_parts == SYMC_ALL_PARTS || info->out_parts == SYMC_ALL_PARTS;
+
+    if (info->counter == SYMC_COUNT_NONE)
+        return 0; /* the library's own */
+    if ((info->traits & SYMC_PAIR) != 0)
+        return send(fake, 1, part);
+    if (op->listed && size > 0)
+        part = count_listed(op) * op->elem / size;
+    if (op->kind == SYMC_ALL_REDUCE)
+        return send(fake, 2 * (size - 1), part / size);
+    if (!parts)
+        return send(fake, log_of(size), part);
+    if ((info->traits & SYMC_ROOTED) != 0 && rank != op->root)
+        return send(fake, 1, part);
+    return send(fake, size - 1, part);
+}
+
+/* Every rank's elements are taken to be this one's. */
+static void gather_own(const struct symc_op *op, int size)
+{
+    size_t nbytes = op->count * op->elem;
+
+    for (int r = 0; r < size; r++) {
+        char *to = (char *)op->out + (size_t)r * nbytes;
+
+        if (nbytes > 0 && to != op->in)
+            memmove(to, op->in, nbytes);
+    }
+}
+
+static void gather_own_listed(const struct symc_op *op, int size)
+{
+    const struct symc_lists *lists = op->lists;
+    char *next = op->out;
+
+    for (int r = 0; r < size; r++) {
+        size_t count =
+            lists->out_counts != NULL ? lists->out_counts[r] : lists->out_count;
+        char *to = lists->outs != NULL ? lists->outs[r] : next;
+        size_t given = count < lists->in_count ? count : lists->in_count;
+
+        if (given > 0 && to != op->in)
+            memmove(to, op->in, given * op->elem);
+        if (lists->outs == NULL)
+            next += count * op->elem;
+    }
+}
+
+/* Whether each rank's elements go to each rank. */
+static bool is_all_gather(const struct symc_kind_info *info)
+{
+    return info->in_parts == SYMC_ONE_PART &&
+           info->out_parts == SYMC_ALL_PARTS &&
+           (info->traits & SYMC_ROOTED) == 0;
+}
+
+void symc_fake_add_time(struct symc_fake *fake, double seconds)
+{
+    double before = atomic_load(&fake->clock);
+
+    while (
+        !atomic_compare_exchange_weak(&fake->clock, &before, before + seconds))
+        ;
+}
+
+symmcoll_status_t symc_fake_start_absent(struct symc_fake *fake,
+    const struct symc_core *core, const struct symc_op *op, int rank, int size)
+{
+    const struct symc_kind_info *info = &symc_kinds[op->kind];
+    symmcoll_status_t error = atomic_load(&fake->error);
+
+    core->record(core->group, op);
+    if (error != SYMMCOLL_OK && info->counter != SYMC_COUNT_NONE)
+        return core->fail(
+            error, "%s: the fake world was told to fail", info->name);
+    symc_fake_add_time(fake, symc_fake_cost(fake, op, rank, size));
+    if (!is_all_gather(info) || op->memory != SYMC_MEMORY_HOST)
+        return SYMMCOLL_OK;
+    if (op->listed)
+        gather_own_listed(op, size);
+    else
+        gather_own(op, size);
+    return SYMMCOLL_OK;
+}

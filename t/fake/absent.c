@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Worlds of ranks that are not there.
+ */
+#include "t/ranks.h"
+#include "t/tap.h"
+
+#include <symmcoll.h>
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OK(call) succeeds((call), #call)
+
+static int succeeds(symmcoll_status_t status, const char *call)
+{
+    if (status != SYMMCOLL_OK)
+        diag("%s: %s: %s", call, symmcoll_status_name(status),
+            symmcoll_last_error());
+    return status == SYMMCOLL_OK;
+}
+
+static struct symmcoll_world *make(
+    int rank, int size, double latency, double bandwidth)
+{
+    struct symmcoll_fake_args args = SYMMCOLL_FAKE_ARGS_INIT;
+    struct symmcoll_world *world = NULL;
+
+    args.rank = rank;
+    args.world_size = size;
+    args.latency = latency;
+    args.bandwidth = bandwidth;
+    return OK(symmcoll_fake_world(&args, &world)) ? world : NULL;
+}
+
+/* ---- data ---- */
+
+static int end_at_once(struct symmcoll_group *all)
+{
+    float values[8] = {1, 2, 3, 4, 5, 6, 7, 8}, sum[8] = {9, 9};
+    struct symmcoll_work *work = NULL;
+    int good;
+
+    good =
+        OK(symmcoll_all_reduce(
+            all, sum, values, 8, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL, NULL)) &&
+        sum[0] == 9 && sum[1] == 9 &&
+        OK(symmcoll_reduce_scatter(
+            all, sum, values, 1, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL, NULL)) &&
+        sum[0] == 9 &&
+        OK(symmcoll_broadcast(all, sum, 8, SYMMCOLL_FLOAT32, 7, NULL, NULL)) &&
+        OK(symmcoll_all_to_all(
+            all, sum, values, 1, SYMMCOLL_FLOAT32, NULL, NULL)) &&
+        sum[0] == 9 && OK(symmcoll_barrier(all, NULL, &work)) &&
+        OK(symmcoll_work_wait(work, 60)) &&
+        symmcoll_work_test(work) == SYMMCOLL_OK &&
+        symmcoll_group_sequence(all) == 5;
+    symmcoll_work_free(work);
+    return good;
+}
+
+static int gather_what_is_here(struct symmcoll_world *world)
+{
+    struct symmcoll_group *all = symmcoll_world_group(world);
+    float mine[2] = {3, 4}, gathered[16] = {0};
+    struct symmcoll_tensor in = SYMMCOLL_TENSOR_FLAT(mine, 2, SYMMCOLL_FLOAT32);
+    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
+    int good = OK(symmcoll_all_gather(
+        all, gathered, mine, 2, SYMMCOLL_FLOAT32, NULL, NULL));
+
+    for (int i = 0; i < 16; i++)
+        good = good && gathered[i] == (float)(3 + i % 2);
+    good = good && OK(symmcoll_f_all_gather(all, &in, 0, NULL, &out, NULL)) &&
+           OK(symmcoll_f_wait(world, &out, -1)) && out.shape[0] == 16 &&
+           ((float *)out.data)[15] == 4;
+    symmcoll_f_free(world, &out);
+    return good;
+}
+
+static int operations_end(void)
+{
+    struct symmcoll_world *world = make(5, 8, 0, 0);
+    int good = world != NULL && symmcoll_world_rank(world) == 5 &&
+               symmcoll_world_size(world) == 8 &&
+               end_at_once(symmcoll_world_group(world)) &&
+               gather_what_is_here(world) && symmcoll_fake_clock(world) == 0;
+
+    return symmcoll_finalize(world) == SYMMCOLL_OK && good;
+}
+
+static int arguments_are_checked(void)
+{
+    struct symmcoll_world *world = make(1, 4, 0, 0);
+    struct symmcoll_group *all = symmcoll_world_group(world);
+    float value = 0;
+    int good;
+
+    good = symmcoll_broadcast(all, &value, 1, SYMMCOLL_FLOAT32, 4, NULL,
+               NULL) == SYMMCOLL_ERR_INVALID &&
+           symmcoll_all_reduce(all, &value, NULL, 1, SYMMCOLL_FLOAT32,
+               SYMMCOLL_SUM, NULL, NULL) == SYMMCOLL_ERR_INVALID &&
+           symmcoll_group_sequence(all) == 0;
+    return symmcoll_finalize(world) == SYMMCOLL_OK && good;
+}
+
+static int groups_are_made(void)
+{
+    struct symmcoll_world *world = make(6, 16, 0, 0);
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
+    struct symmcoll_group *mine = NULL, *other = NULL;
+    const int even[] = {2, 4, 6}, odd[] = {1, 3};
+    int32_t value = 8, all[3] = {0};
+    int good;
+
+    args.ranks = even;
+    args.nranks = 3;
+    good = OK(symmcoll_group_create(world, &args, &mine));
+    args.ranks = odd;
+    args.nranks = 2;
+    good = good && OK(symmcoll_group_create(world, &args, &other)) &&
+           symmcoll_group_rank(mine) == 2 && symmcoll_group_size(mine) == 3 &&
+           symmcoll_group_rank(other) == -1 &&
+           OK(symmcoll_all_gather(
+               mine, all, &value, 1, SYMMCOLL_INT32, NULL, NULL)) &&
+           all[0] == 8 && all[2] == 8 &&
+           symmcoll_barrier(other, NULL, NULL) == SYMMCOLL_NOT_MEMBER;
+    return symmcoll_finalize(world) == SYMMCOLL_OK && good;
+}
+
+/* ---- time ---- */
+
+/* The time that a call has taken, in microseconds, is that. */
+static int takes(struct symmcoll_world *world, double *last, double expected)
+{
+    double now = symmcoll_fake_clock(world), spent = (now - *last) * 1e6;
+
+    *last = now;
+    if (fabs(spent - expected) > 1e-6 * expected + 1e-9)
+        diag("expected %g us, found %g us", expected, spent);
+    return fabs(spent - expected) <= 1e-6 * expected + 1e-9;
+}
+
+/* 8 ranks, 10 us a message, a byte a nanosecond. */
+static int time_follows_the_model(void)
+{
+    struct symmcoll_world *world = make(3, 8, 10e-6, 1e9);
+    struct symmcoll_group *all = symmcoll_world_group(world);
+    char *in = calloc(8, 8000), *out = calloc(8, 8000);
+    double last = 0;
+    int good;
+
+    good =
+        OK(symmcoll_all_reduce(
+            all, out, in, 8000, SYMMCOLL_UINT8, SYMMCOLL_SUM, NULL, NULL)) &&
+        takes(world, &last, 14 * (10 + 1)) &&
+        OK(symmcoll_all_gather(
+            all, out, in, 1000, SYMMCOLL_UINT8, NULL, NULL)) &&
+        takes(world, &last, 7 * (10 + 1)) &&
+        OK(symmcoll_reduce_scatter(
+            all, out, in, 2000, SYMMCOLL_UINT8, SYMMCOLL_SUM, NULL, NULL)) &&
+        takes(world, &last, 7 * (10 + 2)) &&
+        OK(symmcoll_broadcast(all, in, 3000, SYMMCOLL_UINT8, 0, NULL, NULL)) &&
+        takes(world, &last, 3 * (10 + 3)) &&
+        OK(symmcoll_gather(
+            all, NULL, in, 1000, SYMMCOLL_UINT8, 0, NULL, NULL)) &&
+        takes(world, &last, 10 + 1) &&
+        OK(symmcoll_gather(
+            all, out, in, 1000, SYMMCOLL_UINT8, 3, NULL, NULL)) &&
+        takes(world, &last, 7 * (10 + 1)) &&
+        OK(symmcoll_all_to_all(
+            all, out, in, 1000, SYMMCOLL_UINT8, NULL, NULL)) &&
+        takes(world, &last, 7 * (10 + 1)) &&
+        OK(symmcoll_barrier(all, NULL, NULL)) && takes(world, &last, 30) &&
+        OK(symmcoll_fake_advance(world, 1e-3)) && takes(world, &last, 1000);
+    free(in);
+    free(out);
+    return symmcoll_finalize(world) == SYMMCOLL_OK && good;
+}
+
+/* A schedule of 4096 ranks, from the view of one: an all_reduce in rows of 64
+ * and then in columns of 64 takes less time than one of all. */
+static int thousands_of_ranks(void)
+{
+    struct symmcoll_world *world = make(4095, 4096, 5e-6, 10e9);
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
+    struct symmcoll_group *part[2] = {NULL, NULL};
+    char *buffer = calloc(1, 1 << 20);
+    double flat, before, meshed;
+    int good = world != NULL;
+
+    for (int dim = 0; dim < 2 && good; dim++) {
+        int ranks[64];
+
+        for (int i = 0; i < 64; i++)
+            ranks[i] = dim == 0 ? 63 * 64 + i : i * 64 + 63;
+        args.ranks = ranks;
+        args.nranks = 64;
+        good = OK(symmcoll_group_create(world, &args, &part[dim]));
+    }
+    before = symmcoll_fake_clock(world);
+    good = good && before == 0 && /* making groups is not counted */
+           OK(symmcoll_all_reduce(symmcoll_world_group(world), buffer, buffer,
+               1 << 20, SYMMCOLL_UINT8, SYMMCOLL_SUM, NULL, NULL));
+    flat = symmcoll_fake_clock(world) - before;
+    for (int dim = 0; dim < 2 && good; dim++)
+        good = OK(symmcoll_all_reduce(part[dim], buffer, buffer, 1 << 20,
+            SYMMCOLL_UINT8, SYMMCOLL_SUM, NULL, NULL));
+    meshed = symmcoll_fake_clock(world) - before - flat;
+    diag("flat %g ms, in a mesh %g ms", flat * 1e3, meshed * 1e3);
+    good = good && flat > 0.040 && meshed > 0 && meshed < flat / 20;
+    free(buffer);
+    return symmcoll_finalize(world) == SYMMCOLL_OK && good;
+}
+
+/* ---- errors ---- */
+
+static int errors_are_injected(void)
+{
+    struct symmcoll_world *world = make(0, 4, 1e-6, 0);
+    struct symmcoll_group *all = symmcoll_world_group(world);
+    float value = 0;
+    int good;
+
+    good = OK(symmcoll_fake_set_error(world, SYMMCOLL_ERR_UNSUPPORTED)) &&
+           symmcoll_all_reduce(all, &value, &value, 1, SYMMCOLL_FLOAT32,
+               SYMMCOLL_SUM, NULL, NULL) == SYMMCOLL_ERR_UNSUPPORTED &&
+           strstr(symmcoll_last_error(), "the fake world was told to fail") !=
+               NULL &&
+           symmcoll_fake_clock(world) == 0 &&
+           OK(symmcoll_fake_set_error(world, SYMMCOLL_OK)) &&
+           OK(symmcoll_barrier(all, NULL, NULL)) &&
+           symmcoll_fake_clock(world) > 0 &&
+           symmcoll_fake_set_error(world, 4) == SYMMCOLL_ERR_INVALID &&
+           symmcoll_fake_set_error(NULL, 0) == SYMMCOLL_ERR_INVALID &&
+           symmcoll_fake_advance(world, -1) == SYMMCOLL_ERR_INVALID;
+    return symmcoll_finalize(world) == SYMMCOLL_OK && good;
+}
+
+static int refuses(
+    int rank, int size, double latency, double bandwidth, const char *detail)
+{
+    struct symmcoll_fake_args args = SYMMCOLL_FAKE_ARGS_INIT;
+    struct symmcoll_world *world = NULL;
+
+    args.rank = rank;
+    args.world_size = size;
+    args.latency = latency;
+    args.bandwidth = bandwidth;
+    return symmcoll_fake_world(&args, &world) == SYMMCOLL_ERR_INVALID &&
+           strstr(symmcoll_last_error(), detail) != NULL && world == NULL;
+}
+
+static int worlds_are_checked(void)
+{
+    struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
+    struct symmcoll_world *world = NULL;
+    int good = refuses(4, 4, 0, 0, "rank: expected 0 to 3, found 4") &&
+               refuses(-1, 4, 0, 0, "found -1") &&
+               refuses(0, 0, 0, 0, "expected 1 to 4096, found 0") &&
+               refuses(0, 5000, 0, 0, "found 5000") &&
+               refuses(0, 2, -1, 0, "latency") &&
+               refuses(0, 2, NAN, 0, "latency") &&
+               refuses(0, 2, 0, -1, "bandwidth") &&
+               symmcoll_fake_world(NULL, NULL) == SYMMCOLL_ERR_INVALID &&
+               isnan(symmcoll_fake_clock(NULL));
+
+    return good && OK(symmcoll_init(&args, &world)) &&
+           isnan(symmcoll_fake_clock(world)) &&
+           symmcoll_fake_advance(world, 1) == SYMMCOLL_ERR_INVALID &&
+           symmcoll_finalize(world) == SYMMCOLL_OK;
+}
+
+/* ---- each in a process of its own ---- */
+
+struct job {
+    int (*check)(void);
+};
+
+static int process_main(int rank, int size, void *arg)
+{
+    const struct job *job = arg;
+
+    (void)rank;
+    (void)size;
+    if (job->check())
+        return 0;
+    diag("the last error was: %s", symmcoll_last_error());
+    return 1;
+}
+
+static int holds(int (*check)(void))
+{
+    struct job job = {.check = check};
+    int status = 1;
+
+    return ranks_spawn(1, process_main, &job, &status) && status == 0;
+}
+
+int main(void)
+{
+    plan(8);
+    ok(holds(operations_end),
+        "operations with ranks that are not there end at once; gathered "
+        "elements are this rank's (F41)");
+    ok(holds(arguments_are_checked), "their arguments are checked (F41)");
+    ok(holds(groups_are_made), "groups of such ranks are made (F41 F43)");
+    ok(holds(errors_are_injected), "errors are injected and end (F43)");
+    ok(holds(time_follows_the_model),
+        "a virtual clock has the messages' latency and bytes (F43 F44)");
+    ok(holds(thousands_of_ranks),
+        "schedules of thousands of ranks are compared (F44)");
+    ok(holds(worlds_are_checked), "wrong arguments are refused");
+    ok(holds(operations_end), "fake worlds follow each other");
+    return done_testing();
+}
