@@ -89,6 +89,13 @@ static void keep_result(struct rank *rank, symmcoll_status_t status)
         is_error(status) ? symmcoll_last_error() : "");
 }
 
+/* Whether joining may have failed because another rank did not join. */
+static bool may_be_ended(symmcoll_status_t status)
+{
+    return status == SYMMCOLL_ERR_PEER || status == SYMMCOLL_ERR_TIMEOUT ||
+           status == SYMMCOLL_ERR_CANCELED || status == SYMMCOLL_ERR_ABORTED;
+}
+
 /* Whether a call of this rank was ended because another rank had failed. */
 static bool was_ended(struct symmcoll_world *world, symmcoll_status_t status)
 {
@@ -155,7 +162,7 @@ static void *rank_main(void *arg)
     status = symmcoll_init(&init, &world);
     if (status != SYMMCOLL_OK) {
         keep_result(rank, status);
-        if (atomic_exchange(&run->ending, true))
+        if (atomic_exchange(&run->ending, true) && may_be_ended(status))
             rank->status = SYMMCOLL_ERR_ABORTED;
         symc_store_stop_hash(run->init.store);
         return NULL;

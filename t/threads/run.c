@@ -266,7 +266,8 @@ static int arguments_are_checked(void)
            refused(5000, skip_at_once, NULL, "found 5000") &&
            refused(2, NULL, NULL, "expected a function, found NULL") &&
            refused(2, skip_at_once, &unsized, "SYMMCOLL_THREADS_ARGS_INIT") &&
-           refused(2, skip_at_once, &named, "rank 0 returned INVALID: init");
+           refused(2, skip_at_once, &named,
+               "2 of 2 ranks failed: rank 0 returned INVALID: init");
 }
 
 /* ---- each in a process of its own ---- */
