@@ -126,6 +126,14 @@ symmcoll_status_t symc_f_result_add(struct symmcoll_world *world,
 symmcoll_status_t symc_f_result_wait(
     struct symmcoll_world *world, const void *data, double timeout);
 
+/* ---- recording.c ---- */
+
+/* Record what was called, and a wait for what was pending, where the world
+ * records. */
+void symc_f_record_calls(
+    const struct symc_f_spec *spec, const struct symc_f_step *steps, int n);
+void symc_f_record_wait(struct symmcoll_world *world, const void *data);
+
 /* ---- token.c ---- */
 
 /* A tensor's shape on both ends of the forward call. */

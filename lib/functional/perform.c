@@ -266,6 +266,8 @@ symmcoll_status_t symc_f_perform(const struct symc_f_spec *spec,
     status = run_steps(spec, steps, n);
     if (status == SYMMCOLL_OK)
         status = write_results(spec, steps, n, out);
+    if (status == SYMMCOLL_OK)
+        symc_f_record_calls(spec, steps, n);
     if (status != SYMMCOLL_OK) {
         status = undo(spec, steps, n, status);
         if (adjoint != NULL) {

@@ -188,10 +188,12 @@ static void finish(struct results *results, struct result *result)
     pthread_cond_broadcast(&results->changed);
 }
 
+/* waited (out): something was pending and is not any more. */
 static symmcoll_status_t wait_for(
-    struct results *results, const void *data, double timeout)
+    struct results *results, const void *data, double timeout, bool *waited)
 {
     symmcoll_status_t first = SYMMCOLL_OK;
+    int count = 0;
     struct result *result;
 
     pthread_mutex_lock(&results->lock);
@@ -212,8 +214,10 @@ static symmcoll_status_t wait_for(
         else if (first == SYMMCOLL_OK)
             first = status;
         release(result, remove_result(results, result) ? 2 : 1);
+        count++;
     }
     pthread_mutex_unlock(&results->lock);
+    *waited = count > 0;
     return first;
 }
 
@@ -221,10 +225,15 @@ symmcoll_status_t symc_f_result_wait(
     struct symmcoll_world *world, const void *data, double timeout)
 {
     struct results *results = find_results(world, false);
+    symmcoll_status_t status;
+    bool waited;
 
     if (results == NULL || data == NULL)
         return SYMMCOLL_OK;
-    return wait_for(results, data, timeout);
+    status = wait_for(results, data, timeout, &waited);
+    if (waited)
+        symc_f_record_wait(world, data);
+    return status;
 }
 
 symmcoll_status_t symmcoll_f_wait(struct symmcoll_world *world,

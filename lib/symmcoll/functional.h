@@ -173,6 +173,51 @@ symmcoll_status_t symmcoll_adjoint_run(const struct symmcoll_adjoint *adjoint,
 SYMMCOLL_API
 void symmcoll_adjoint_free(struct symmcoll_adjoint *adjoint);
 
+/* One functional call of a recording: what was called, and no data. */
+struct symmcoll_f_record {
+    size_t size;               /* sizeof(struct symmcoll_f_record) */
+    char name[24];             /* "f_all_reduce", "f_wait", "adjoint_run" */
+    char group[112];           /* its name; "" of a wait */
+    enum symmcoll_dtype dtype; /* of the input */
+    symmcoll_op_t op;          /* SUM where nothing is reduced */
+    int root;                  /* 0 where there is none */
+    int dim;                   /* -1 where there is none */
+    int from; /* the record of the call, or wait, whose result is the input, or
+                 is waited for; -1: none of them */
+    int in_ndim, out_ndim;
+    int64_t in_shape[SYMMCOLL_MAX_DIMS];
+    int64_t out_shape[SYMMCOLL_MAX_DIMS];
+};
+#define SYMMCOLL_F_RECORD_INIT                                               \
+    {                                                                        \
+        sizeof(struct symmcoll_f_record), {0}, {0}, SYMMCOLL_UINT8, 0, 0, 0, \
+            0, 0, 0, {0},                                                    \
+        {                                                                    \
+            0                                                                \
+        }                                                                    \
+    }
+
+/*
+ * Record the world's functional calls from now on, which run as ever: each
+ * tensor of a call, and each wait for a result that is pending.  Calls without a
+ * group are not recorded.
+ *
+ * records  count of them, each begun as SYMMCOLL_F_RECORD_INIT; the library's
+ *          until the recording ends
+ *
+ * A recording that has begun before ends.  Errors: INVALID, NO_MEMORY.
+ * Source: torch.fx.experimental.proxy_tensor.make_fx.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_f_record_begin(
+    struct symmcoll_world *world, struct symmcoll_f_record *records, int count);
+
+/* End it.  count (out) is how many calls and waits there were, of which as many
+ * as there was room for are recorded.  Errors: INVALID. */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_f_record_end(
+    struct symmcoll_world *world, int *count);
+
 SYMMCOLL_END_DECLS
 
 #endif

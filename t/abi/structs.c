@@ -200,6 +200,15 @@ static symmcoll_status_t use_fake_args(void *given)
     return status == SYMMCOLL_OK ? symmcoll_finalize(made) : status;
 }
 
+static symmcoll_status_t use_f_record(void *given)
+{
+    symmcoll_status_t status = symmcoll_f_record_begin(world, given, 1);
+    int count;
+
+    return status == SYMMCOLL_OK ? symmcoll_f_record_end(world, &count)
+                                 : status;
+}
+
 /* ---- the list ---- */
 
 /* STRUCT(NAME, LEAST, INIT): its sizes, one as initialised, and what takes it.
@@ -372,6 +381,7 @@ int main(void)
         STRUCT(store_tcp_args, sizeof(size_t),
             {.size = sizeof(struct symmcoll_store_tcp_args), .url = "x://"}),
         STRUCT(fake_args, sizeof(size_t), SYMMCOLL_FAKE_ARGS_INIT),
+        STRUCT(f_record, sizeof(size_t), SYMMCOLL_F_RECORD_INIT),
         STRUCT(threads_args, sizeof(size_t), SYMMCOLL_THREADS_ARGS_INIT),
         STRUCT(tensor, sizeof(struct symmcoll_tensor),
             SYMMCOLL_TENSOR_FLAT(weight, 6, SYMMCOLL_FLOAT32)),
