@@ -49,15 +49,16 @@ static symmcoll_status_t check_tag(const char *where, const char *tag)
         where, SYMC_GROUP_TAG - 1, tag);
 }
 
-static symmcoll_status_t check_flags(const char *where, uint32_t flags)
+static symmcoll_status_t check_flags(
+    const char *where, uint32_t flags, bool is_create)
 {
     if ((flags & ~(uint32_t)SYMMCOLL_GROUP_LOCAL) != 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected flags of enum symmcoll_group_flags, found 0x%x",
             where, flags);
-    if (flags != 0)
+    if (flags != 0 && !is_create)
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "%s: SYMMCOLL_GROUP_LOCAL is not supported in this release", where);
+            "%s: SYMMCOLL_GROUP_LOCAL is for symmcoll_group_create()", where);
     return SYMMCOLL_OK;
 }
 
@@ -97,7 +98,8 @@ symmcoll_status_t symc_group_args_read(const char *where,
     if (status == SYMMCOLL_OK)
         status = check_tag(where, copy->tag);
     if (status == SYMMCOLL_OK)
-        status = check_flags(where, copy->flags);
+        status =
+            check_flags(where, copy->flags, strcmp(where, "group_create") == 0);
     if (status != SYMMCOLL_OK)
         return status;
     if (copy->description != NULL &&
@@ -151,6 +153,25 @@ static void sort_ranks(const int *given, int count, int size, int *ranks)
     }
 }
 
+static symmcoll_status_t create_local(struct symmcoll_world *world,
+    const struct symmcoll_group_args *args,
+    const struct symc_partition *partition,
+    const struct symc_group_options *options, struct symmcoll_group **made)
+{
+    int64_t wait_ns;
+    symmcoll_status_t status = symc_timeout_read(
+        "group_create", args->timeout, world->config->timeouts_init, &wait_ns);
+
+    *made = NULL;
+    if (status == SYMMCOLL_OK && options->tag != NULL)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "group_create: expected no tag with SYMMCOLL_GROUP_LOCAL, found %s",
+            options->tag);
+    return status != SYMMCOLL_OK ? status
+                                 : symc_group_create_local(world, partition,
+                                       options, wait_ns, made);
+}
+
 static symmcoll_status_t create(struct symmcoll_world *world,
     const struct symmcoll_group_args *args,
     const struct symc_group_options *options, struct symmcoll_group **group)
@@ -177,10 +198,13 @@ static symmcoll_status_t create(struct symmcoll_world *world,
     sort_ranks(args->ranks, args->ranks != NULL ? size : 0, world->size, ranks);
     partition.sizes = &size;
     partition.ranks = ranks;
-    status = symc_groups_create(world->all, &partition, options, &made);
+    if ((args->flags & SYMMCOLL_GROUP_LOCAL) != 0)
+        status = create_local(world, args, &partition, options, &made);
+    else
+        status = symc_groups_create(world->all, &partition, options, &made);
     free(ranks);
-    if (status == SYMMCOLL_OK)
-        *group = made;
+    if (status == SYMMCOLL_OK || status == SYMMCOLL_NOT_MEMBER)
+        *group = made; /* of local synchronisation: NULL */
     return status;
 }
 

@@ -82,7 +82,8 @@ struct symmcoll_group {
     uint64_t wire;                       /* of the latest of all members */
     uint64_t key;            /* in messages between two ranks */
     _Atomic uint32_t paired; /* works of sends and receives, not ended */
-    bool noted; /* none has succeeded since one that was noted */
+    uint64_t completed; /* the latest collective that has succeeded here */
+    bool noted;         /* none has succeeded since one that was noted */
     _Atomic int64_t timeout_ns;
     int64_t first_timeout_ns; /* what that was at first */
     int64_t trace; /* its place in the recorder, or SYMC_TRACE_NO_GROUP */
@@ -230,6 +231,15 @@ symmcoll_status_t symc_group_args_read(const char *where,
 /* Whether so many ranks are each one of a group of so many, and none twice. */
 symmcoll_status_t symc_group_check_ranks(
     const char *where, const int *ranks, int nranks, int size);
+
+/* ---- local.c ---- */
+
+/* Make the one group of a partition, by a call of its members alone, within some
+ * time.  Errors: see symmcoll_group_create(). */
+symmcoll_status_t symc_group_create_local(struct symmcoll_world *world,
+    const struct symc_partition *partition,
+    const struct symc_group_options *options, int64_t wait_ns,
+    struct symmcoll_group **group);
 
 /* ---- free.c ---- */
 

@@ -41,6 +41,9 @@ static inline void end(struct symmcoll_group *group, const struct symc_op *op,
     flight->entry = NULL;
     if (__builtin_expect(op->memory != SYMC_MEMORY_HOST, 0))
         atomic_store_explicit(&flight->begun, false, memory_order_relaxed);
+    if (status == SYMMCOLL_OK &&
+        symc_kinds[op->kind].counter == SYMC_COUNT_COLLECTIVE)
+        group->completed = op->seq;
     if (__builtin_expect(status != SYMMCOLL_OK || group->noted, 0))
         note_end(group, op, status);
 }

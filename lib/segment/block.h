@@ -65,6 +65,23 @@ struct symc_offer {
     uint64_t generation;
 };
 
+#define SYMC_PROPOSALS 16 /* of a rank, at once */
+
+/* What a rank says to those that agree on something, see proposal.h. */
+struct symc_proposal {
+    _Alignas(SYMC_LINE) _Atomic uint32_t lock; /* odd: being written */
+    uint32_t unused;
+    uint64_t base;  /* what is being agreed on */
+    uint64_t round; /* from 1 */
+    struct symc_offer offer;
+    uint64_t last;  /* what it has completed */
+    int32_t status; /* negative: it has given up */
+    uint32_t ready; /* 1: it has opened what was agreed on */
+    uint64_t done;  /* 1: it has read what the others say */
+    char text[208]; /* what is made, or why it has given up */
+    uint64_t excluded[SYMC_RANKS_MAX / 64]; /* those that do not take part */
+};
+
 #define SYMC_NODE_MAX 256 /* bytes of a name of a machine */
 
 /* The head of every block. */
@@ -94,6 +111,7 @@ struct symc_block {
     /* The table of segments: the generation of each, with SYMC_SEGMENT_LEFT once
      * this rank has left it; 0 where there has been none. */
     _Alignas(SYMC_LINE) _Atomic uint64_t segments[SYMC_SEGMENTS_MAX];
+    struct symc_proposal proposals[SYMC_PROPOSALS];
 };
 
 /* A mapped block; zeroed: none. */

@@ -15,8 +15,8 @@ struct symmcoll_group;
 struct symmcoll_world;
 
 enum symmcoll_group_flags {
-    /* Synchronise the members only, of which alone each calls.  UNSUPPORTED in
-     * this release. */
+    /* Of symmcoll_group_create(): the members alone call, and wait for each
+     * other only, also in a world where others have died. */
     SYMMCOLL_GROUP_LOCAL = 1
 };
 
@@ -73,6 +73,61 @@ struct symmcoll_group_args {
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_group_create(struct symmcoll_world *world,
     const struct symmcoll_group_args *args, struct symmcoll_group **group);
+
+/*
+ * With SYMMCOLL_GROUP_LOCAL the members alone call it, whatever others do, also
+ * where other ranks have died.  They wait for each other as long as args->timeout
+ * says (negative: timeouts.init).  Ranks that have several such groups in common
+ * make them in the same order: else they wait for each other, and the error says
+ * for whom and what those are making.  The same ranks make another group each
+ * time.  Two threads of a rank may make different groups at once.
+ *
+ * Errors: NOT_MEMBER, which is positive (this rank is none of ranks: group is set
+ * to NULL), PEER (a member has died or finalized), TIMEOUT (names who has not
+ * come), and where another member fails, its error.
+ */
+
+/*
+ * What is left of a group is to be a new one.  Initialise it with
+ * SYMMCOLL_SHRINK_ARGS_INIT.
+ */
+struct symmcoll_shrink_args {
+    size_t size;        /* sizeof(struct symmcoll_shrink_args) */
+    const int *exclude; /* ranks in the group that live and are to be left out,
+                           as those that an operation has waited for in vain */
+    int nexclude;       /* how many */
+    double timeout;     /* for the call: seconds to wait for ranks that live;
+                           negative: timeouts.init */
+};
+#define SYMMCOLL_SHRINK_ARGS_INIT                          \
+    {                                                      \
+        sizeof(struct symmcoll_shrink_args), NULL, 0, -1.0 \
+    }
+
+/*
+ * Make a group of the members that are left, in their order.  Every member that
+ * lives and that no other excludes calls it; a rank that dies meanwhile is left
+ * out.  A group that has not failed fails by it.  The old group stays failed, and
+ * is to be freed, before or after the new one.
+ *
+ * args    NULL: leave out the dead, and those that have finalized
+ * shrunk  out: release with symmcoll_group_free(); its members are the survivors
+ * last    out: the sequence number of the last collective that every survivor
+ *         has completed, 0: none.  All later ones have to be done again, some
+ *         survivors may have completed more.  NULL: not wanted
+ *
+ * All survivors agree on both.  Whoever dies after that fails the new group.
+ *
+ * Errors: INVALID, NOT_MEMBER, TIMEOUT (names ranks that live and did not call,
+ * which the next call may exclude), ABORTED (the others exclude this rank),
+ * NO_MEMORY, and the error of another survivor.  After an error all may call
+ * again.  Source: torch.distributed.shrink_group, MPIX_Comm_shrink.
+ * Manual: symmcoll_group_shrink(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_group_shrink(struct symmcoll_group *group,
+    const struct symmcoll_shrink_args *args, struct symmcoll_group **shrunk,
+    uint64_t *last);
 
 /*
  * Split a group by colors: members that pass the same color are a group, in the

@@ -157,9 +157,11 @@ static symmcoll_status_t make_block(struct symmcoll_world *world, size_t *least)
     ring = symc_block_trace(&world->own);
     symc_trace_init(
         ring, world->config->trace_buffer_size, world->rank, world->size);
+    symc_proposals_open(&world->proposals, world->own.block);
     status = symc_trace_open(
         ring, world->fd, world->own.layout.trace_offset, &world->trace);
     if (status != SYMMCOLL_OK) {
+        symc_proposals_close(&world->proposals);
         symc_segments_close(&world->segments);
         symc_block_unmap(&world->own);
         close(world->fd);
@@ -263,6 +265,7 @@ static symmcoll_status_t join_world(
         symc_liveness_give_up(&world->own.block->liveness);
         symc_segments_close(&world->segments);
         symc_trace_close(&world->trace);
+        symc_proposals_close(&world->proposals);
         symc_block_unmap(&world->own);
         close(world->fd);
     }
@@ -374,6 +377,7 @@ leave:
     symc_segments_close(&made->segments);
     symc_bootstrap_leave(made->peers, made->size);
     symc_trace_close(&made->trace);
+    symc_proposals_close(&made->proposals);
     close(made->fd);
     close_launcher(made);
     free(made->peers);
@@ -401,6 +405,7 @@ void symc_world_close(struct symmcoll_world *world, bool orderly)
     symc_segments_close(&world->segments);
     symc_bootstrap_leave(world->peers, world->size);
     symc_trace_close(&world->trace);
+    symc_proposals_close(&world->proposals);
     close(world->fd);
     close_launcher(world);
     free(world->peers);

@@ -16,6 +16,7 @@
 #include "rendezvous/rendezvous.h"
 #include "segment/doorbell.h"
 #include "segment/liveness.h"
+#include "segment/proposal.h"
 #include "segment/segment.h"
 #include "trace/trace.h"
 #include "work/origin.h"
@@ -85,6 +86,7 @@ struct symmcoll_world {
     _Atomic int64_t staging_left; /* of host.staging_budget; may be overdrawn */
     struct symc_segments segments;
     struct symc_pairs *pairs; /* sends and receives, of all groups */
+    struct symc_proposals proposals;
     struct symc_bootstrap_inbox inbox;
     int launcher;         /* pidfd of the launcher, -1: none or unknown */
     ino_t launcher_inode; /* of that descriptor */

@@ -43,6 +43,20 @@ static symmcoll_status_t use_group_args(void *given)
     return status == SYMMCOLL_OK ? symmcoll_group_free(made) : status;
 }
 
+static symmcoll_status_t use_shrink_args(void *given)
+{
+    struct symmcoll_group *made, *left;
+    symmcoll_status_t status = symmcoll_group_create(world, NULL, &made);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symmcoll_group_shrink(made, given, &left, NULL);
+    if (status == SYMMCOLL_OK)
+        status = symmcoll_group_free(left);
+    return symmcoll_group_free(made) == SYMMCOLL_OK ? status
+                                                    : SYMMCOLL_ERR_INTERNAL;
+}
+
 static symmcoll_status_t use_group_info(void *given)
 {
     return symmcoll_group_get_info(symmcoll_world_group(world), given);
@@ -365,6 +379,7 @@ int main(void)
                 .ranks = one_rank,
                 .shape = one_size,
                 .ndim = 1}),
+        STRUCT(shrink_args, sizeof(size_t), SYMMCOLL_SHRINK_ARGS_INIT),
         STRUCT(init_args, sizeof(size_t), SYMMCOLL_INIT_ARGS_INIT),
         STRUCT(reducer_args, sizeof(size_t), SYMMCOLL_REDUCER_ARGS_INIT),
         STRUCT(bucket, sizeof(size_t), SYMMCOLL_BUCKET_INIT),

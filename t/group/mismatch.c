@@ -76,9 +76,6 @@ static int wrong_arguments_wait_for_nobody(struct symmcoll_group *all, int rank)
         args.flags = 64;
         good =
             good && refused(world, &args, SYMMCOLL_ERR_INVALID, "found 0x40");
-        args.flags = SYMMCOLL_GROUP_LOCAL;
-        good = good && refused(world, &args, SYMMCOLL_ERR_UNSUPPORTED,
-                           "SYMMCOLL_GROUP_LOCAL");
     }
     return good && groups_sum(all, rank) == 3;
 }

@@ -48,6 +48,7 @@ int main(void)
     unsigned long count = 6;
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
     struct symmcoll_group_args group = SYMMCOLL_GROUP_ARGS_INIT;
+    struct symmcoll_shrink_args shrink = SYMMCOLL_SHRINK_ARGS_INIT;
     struct symmcoll_group_info info = SYMMCOLL_GROUP_INFO_INIT;
     struct symmcoll_mesh mesh = SYMMCOLL_MESH_INIT;
     struct symmcoll_designator designator = SYMMCOLL_DESIGNATOR_INIT;
@@ -64,6 +65,7 @@ int main(void)
     return !(call.size == sizeof(call) && group.size == sizeof(group) &&
              info.size == sizeof(info) && mesh.size == sizeof(mesh) &&
              designator.dim == -1 &&
+             shrink.size == sizeof(shrink) && info.size == sizeof(info) &&
              init.size == sizeof(init) &&
              args.size == sizeof(args) && times.size == sizeof(times) &&
              bucket.size == sizeof(bucket) && none.ndim == 0 &&

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The rounds of an agreement: see agreement.h.
+ *
+ * A rank that is in round k + 1 has read all proposals of round k, so a rank
+ * keeps those of two rounds.  Whether a rank has said something in a round is the
+ * same for all others, for what it has said stays: they ask first whether it has
+ * died, then what it has said.
+ */
+#include "group/agreement.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define PAUSE_LEAST_NS (INT64_C(20) * 1000)
+#define PAUSE_MOST_NS (INT64_C(1) * 1000 * 1000)
+#define POLLS 200 /* before the first pause */
+
+symmcoll_status_t symc_agreement_begin(struct symc_agreement *agreement)
+{
+    size_t size = (size_t)agreement->size;
+
+    agreement->slot = -1;
+    agreement->mine.base = agreement->base;
+    agreement->excluded = symc_alloc(size, sizeof(bool));
+    agreement->gone = symc_alloc(size, sizeof(bool));
+    agreement->heard = symc_alloc(size, sizeof(bool));
+    agreement->all = symc_alloc(size, sizeof(*agreement->all));
+    return agreement->excluded != NULL && agreement->gone != NULL &&
+                   agreement->heard != NULL && agreement->all != NULL
+               ? SYMMCOLL_OK
+               : SYMMCOLL_ERR_NO_MEMORY;
+}
+
+static const struct symc_peer *peer_of(
+    const struct symc_agreement *agreement, int member)
+{
+    return &agreement->world->peers[agreement->global[member]];
+}
+
+static const char *format_member(
+    const struct symc_agreement *agreement, int member, char *buffer)
+{
+    const struct symc_ranks ranks = {NULL, NULL, agreement->world->size};
+
+    return symc_format_rank(&ranks, agreement->global[member],
+        peer_of(agreement, member)->pid, buffer);
+}
+
+/* ---- errors ---- */
+
+static symmcoll_status_t fail_dead(
+    const struct symc_agreement *agreement, int member)
+{
+    char who[SYMC_RANK_TEXT], end[96];
+    bool left =
+        symc_liveness_state(peer_of(agreement, member)) == SYMC_LIVENESS_LEFT;
+
+    if (left)
+        snprintf(end, sizeof(end), "has finalized");
+    else
+        symc_liveness_format_end(peer_of(agreement, member), end, sizeof(end));
+    return symc_fail(SYMMCOLL_ERR_PEER, "%s: %s %s, and %s needs it",
+        agreement->where, format_member(agreement, member, who), end,
+        agreement->mine.text);
+}
+
+static symmcoll_status_t fail_given_up(
+    const struct symc_agreement *agreement, int member)
+{
+    const struct symc_proposal *other = &agreement->all[member];
+    char who[SYMC_RANK_TEXT], text[sizeof(other->text)];
+
+    memcpy(text, other->text, sizeof(text));
+    symc_make_printable(text);
+    return symc_fail(other->status, "%s: %s: %s", agreement->where,
+        format_member(agreement, member, who), text);
+}
+
+/* Who has not come, and what each of them is making. */
+static symmcoll_status_t fail_late(const struct symc_agreement *agreement)
+{
+    char others[320] = "", who[SYMC_RANK_TEXT];
+    size_t used = 0;
+
+    for (int m = 0; m < agreement->size && used + 64 < sizeof(others); m++) {
+        struct symc_proposal other;
+        bool waits;
+
+        if (m == agreement->rank || agreement->excluded[m] ||
+            agreement->heard[m] || agreement->gone[m])
+            continue;
+        waits = symc_proposal_latest(peer_of(agreement, m)->view.block, &other);
+        if (waits)
+            symc_make_printable(other.text);
+        used += (size_t)snprintf(others + used, sizeof(others) - used,
+            "; %s %s%.100s", format_member(agreement, m, who),
+            waits ? "waits for the members of " : "did not come",
+            waits ? other.text : "");
+    }
+    return symc_fail(SYMMCOLL_ERR_TIMEOUT, "%s: %s: after %.3g s%s",
+        agreement->where, agreement->mine.text, agreement->seconds, others);
+}
+
+/* ---- a round ---- */
+
+static bool pause_until(
+    const struct symc_agreement *agreement, int *polls, int64_t *pause_ns)
+{
+    struct timespec pause;
+
+    if (symc_now_ns() >= agreement->deadline_ns)
+        return false;
+    if (++*polls < POLLS) {
+        symc_pause();
+        return true;
+    }
+    pause = (struct timespec){.tv_nsec = *pause_ns};
+    nanosleep(&pause, NULL);
+    if (*pause_ns < PAUSE_MOST_NS)
+        *pause_ns += *pause_ns / 2;
+    return true;
+}
+
+static symmcoll_status_t take_slot(struct symc_agreement *agreement, int *slot)
+{
+    int64_t pause_ns = PAUSE_LEAST_NS;
+    int polls = POLLS;
+    symmcoll_status_t status;
+
+    do {
+        status = symc_proposal_take(&agreement->world->proposals,
+            agreement->world->peers, agreement->base, agreement->global,
+            agreement->size, slot);
+    } while (status == SYMMCOLL_OK && *slot < 0 &&
+             pause_until(agreement, &polls, &pause_ns));
+    if (status == SYMMCOLL_OK && *slot < 0)
+        return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+            "%s: after %.3g s: %d groups that this rank has made have not been "
+            "made by their other members",
+            agreement->where, agreement->seconds, SYMC_PROPOSALS);
+    return status;
+}
+
+/* Look at a member once; IN_PROGRESS: it has said nothing yet. */
+static symmcoll_status_t look(struct symc_agreement *agreement, int member)
+{
+    const struct symc_peer *peer = peer_of(agreement, member);
+    enum symc_liveness_state state = symc_liveness_state(peer);
+
+    if (peer->view.block == NULL)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected all members on this machine", agreement->where);
+    switch (symc_proposal_find(peer->view.block, agreement->base,
+        agreement->round, &agreement->all[member])) {
+    case SYMC_PROPOSAL_FOUND:
+        agreement->heard[member] = true;
+        return SYMMCOLL_OK;
+    case SYMC_PROPOSAL_FAILED:
+        /* Who has given up and died since is dead. */
+        if (state != SYMC_LIVENESS_ALIVE && agreement->outlives)
+            break;
+        return fail_given_up(agreement, member);
+    case SYMC_PROPOSAL_LATER:
+        return symc_fail(SYMMCOLL_ERR_ABORTED,
+            "%s: %s: the others have gone on without this rank",
+            agreement->where, agreement->mine.text);
+    default:
+        break;
+    }
+    if (state == SYMC_LIVENESS_ALIVE)
+        return SYMMCOLL_IN_PROGRESS;
+    if (!agreement->outlives)
+        return fail_dead(agreement, member);
+    agreement->gone[member] = true;
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t await_all(struct symc_agreement *agreement)
+{
+    int64_t pause_ns = PAUSE_LEAST_NS;
+    int polls = 0;
+
+    for (;;) {
+        bool waits = false;
+
+        for (int m = 0; m < agreement->size; m++) {
+            symmcoll_status_t status;
+
+            if (m == agreement->rank || agreement->excluded[m] ||
+                agreement->heard[m] || agreement->gone[m])
+                continue;
+            status = look(agreement, m);
+            if (status < 0)
+                return status;
+            waits = waits || status == SYMMCOLL_IN_PROGRESS;
+        }
+        if (!waits)
+            return SYMMCOLL_OK;
+        if (!pause_until(agreement, &polls, &pause_ns))
+            return fail_late(agreement);
+    }
+}
+
+symmcoll_status_t symc_agreement_round(struct symc_agreement *agreement)
+{
+    struct symc_proposals *proposals = &agreement->world->proposals;
+    int before = agreement->slot, slot;
+    symmcoll_status_t status = take_slot(agreement, &slot);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    agreement->slot = slot;
+    agreement->mine.round = ++agreement->round;
+    for (int m = 0; m < agreement->size; m++)
+        agreement->heard[m] = agreement->gone[m] = false;
+    symc_proposal_put(proposals, slot, &agreement->mine);
+    status = await_all(agreement);
+    agreement->all[agreement->rank] = agreement->mine;
+    if (before >= 0)
+        symc_proposal_finish(proposals, before, true);
+    return status;
+}
+
+void symc_agreement_end(
+    struct symc_agreement *agreement, symmcoll_status_t status)
+{
+    struct symc_proposals *proposals = &agreement->world->proposals;
+
+    if (agreement->slot >= 0) {
+        if (status < 0) {
+            agreement->mine.status = status;
+            snprintf(agreement->mine.text, sizeof(agreement->mine.text), "%s",
+                symmcoll_last_error());
+            symc_proposal_put(proposals, agreement->slot, &agreement->mine);
+        }
+        symc_proposal_finish(proposals, agreement->slot, false);
+    }
+    free(agreement->excluded);
+    free(agreement->gone);
+    free(agreement->heard);
+    free(agreement->all);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Making a group with local synchronisation: its members alone call, and agree in
+ * two rounds.  In the first each offers its part; in the second it says that it
+ * could open the group.
+ */
+#include "base/digest.h"
+#include "group/agreement.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void describe(const struct symc_partition *partition, const char *name,
+    char *buffer, size_t nbytes)
+{
+    bool listed[SYMC_RANKS_MAX] = {false};
+    char ranks[160];
+
+    for (int r = 0; r < partition->sizes[0]; r++)
+        listed[partition->ranks[r]] = true;
+    symc_format_named_ranks(listed, SYMC_RANKS_MAX, ranks, sizeof(ranks));
+    snprintf(buffer, nbytes, "the group of %s%s%s", ranks,
+        name != NULL ? " with name " : "", name != NULL ? name : "");
+}
+
+/* What the members ask for: the ranks, the name, and how often these were asked
+ * for before. */
+static symmcoll_status_t make_base(struct symmcoll_world *world,
+    const struct symc_partition *partition, const char *name,
+    struct symc_digest *digest)
+{
+    symmcoll_status_t status;
+    uint64_t count;
+
+    *digest = (struct symc_digest)SYMC_DIGEST_INIT;
+    symc_digest_add_bytes(digest, "local", partition->ranks,
+        (size_t)partition->sizes[0] * sizeof(*partition->ranks));
+    symc_digest_add(digest, name != NULL ? "name" : "number", name);
+    status = symc_proposal_count(&world->proposals, digest->a, &count);
+    if (status == SYMMCOLL_OK)
+        symc_digest_add_bytes(digest, "count", &count, sizeof(count));
+    return status;
+}
+
+static void make_plan(const struct symc_agreement *agreement,
+    const struct symc_group_options *options, struct symc_group_plan *plan)
+{
+    struct symmcoll_world *world = agreement->world;
+    char name[SYMC_GROUP_ID + 1];
+
+    *plan = (struct symc_group_plan){.global = agreement->global,
+        .size = agreement->size,
+        .rank = agreement->rank,
+        .timeout_ns = options->timeout_ns};
+    snprintf(plan->desc, sizeof(plan->desc), "%s",
+        options->desc != NULL ? options->desc : "undefined");
+    snprintf(name, sizeof(name), "%016" PRIx64, agreement->base);
+    symc_group_plan_name(world, world->all, plan, 0,
+        options->name != NULL ? options->name : name);
+    /* No number that other groups have. */
+    snprintf(plan->id, sizeof(plan->id), "%.*s", SYMC_GROUP_ID - 1, name);
+}
+
+/* Offer, open, and take the offer back where that is not to be. */
+static symmcoll_status_t agree(struct symc_agreement *agreement,
+    const struct symc_group_options *options, struct symmcoll_group **group)
+{
+    struct symmcoll_world *world = agreement->world;
+    struct symc_group_part part =
+        symc_world_take_part(world, agreement->size, options->staging);
+    struct symc_offer *offers =
+        symc_alloc((size_t)agreement->size, sizeof(*offers));
+    struct symmcoll_group *made = NULL;
+    struct symc_group_plan plan;
+    bool offered = false;
+    symmcoll_status_t status =
+        offers == NULL ? SYMMCOLL_ERR_NO_MEMORY
+                       : symc_segment_offer(&world->segments, part.nbytes,
+                             part.staging, &agreement->mine.offer);
+
+    offered = status == SYMMCOLL_OK;
+    make_plan(agreement, options, &plan);
+    if (status == SYMMCOLL_OK && symc_group_find_name(world, plan.name) != NULL)
+        status = symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a new name, found that there is a group %s already",
+            agreement->where, plan.name);
+    if (status == SYMMCOLL_OK)
+        status = symc_agreement_round(agreement);
+    if (status == SYMMCOLL_OK) {
+        for (int m = 0; m < agreement->size; m++)
+            offers[m] = agreement->all[m].offer;
+        offered = false; /* the group's */
+        status = symc_group_open(world, &plan, &part, offers, &made);
+        agreement->mine.ready = 1;
+        if (status == SYMMCOLL_OK)
+            status = symc_agreement_round(agreement);
+    } else {
+        symc_world_return_staging(world, part.nbytes - part.staging);
+    }
+    free(offers);
+    if (status == SYMMCOLL_OK) {
+        *group = made;
+        return status;
+    }
+    if (offered)
+        symc_segment_abandon(&world->segments, &agreement->mine.offer);
+    if (made != NULL) {
+        char detail[SYMC_DETAIL_MAX];
+
+        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        (void)symc_group_end(made);
+        symc_fail(status, "%s", detail);
+    }
+    return status;
+}
+
+static int find_rank(const struct symc_partition *partition, int global)
+{
+    for (int r = 0; r < partition->sizes[0]; r++) {
+        if (partition->ranks[r] == global)
+            return r;
+    }
+    return -1;
+}
+
+symmcoll_status_t symc_group_create_local(struct symmcoll_world *world,
+    const struct symc_partition *partition,
+    const struct symc_group_options *options, int64_t wait_ns,
+    struct symmcoll_group **group)
+{
+    struct symc_agreement agreement = {.world = world,
+        .where = options->where,
+        .global = partition->ranks,
+        .size = partition->sizes[0],
+        .rank = find_rank(partition, world->rank),
+        .seconds = (double)wait_ns / (double)SYMC_NS_PER_S,
+        .deadline_ns = symc_deadline_ns(symc_now_ns(), wait_ns)};
+    struct symc_digest digest;
+    symmcoll_status_t status;
+
+    *group = NULL;
+    describe(partition, options->name, agreement.mine.text,
+        sizeof(agreement.mine.text));
+    if (agreement.rank < 0)
+        return symc_fail(SYMMCOLL_NOT_MEMBER,
+            "%s: expected a call of members only, found rank %d, which is not "
+            "in %s",
+            options->where, world->rank, agreement.mine.text);
+    status = make_base(world, partition, options->name, &digest);
+    if (status != SYMMCOLL_OK)
+        return status;
+    agreement.base = digest.a;
+    status = symc_agreement_begin(&agreement);
+    if (status == SYMMCOLL_OK)
+        status = agree(&agreement, options, group);
+    symc_agreement_end(&agreement, status);
+    return status;
+}

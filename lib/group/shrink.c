@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A group of those that are left of one that has failed.
+ *
+ * In each round a rank says whom it excludes, what it has completed, and its part
+ * of the new group.  It excludes those that it was asked to, the dead, and whom
+ * any other excludes.  When all that are left exclude the same, each opens the
+ * group, and says so in one round more; a rank that dies meanwhile is excluded,
+ * and the group is made anew.  What has been said in a round is the same for all,
+ * so all that are left end in the same round.
+ */
+#include "base/cancel.h"
+#include "base/digest.h"
+#include "group/agreement.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct symmcoll_shrink_args default_args =
+    SYMMCOLL_SHRINK_ARGS_INIT;
+static const struct symc_sized args_kind = {.name = "args",
+    .macro = "SYMMCOLL_SHRINK_ARGS_INIT",
+    .defaults = &default_args,
+    .nbytes = sizeof(default_args),
+    .least = sizeof(default_args.size)};
+
+struct shrinking {
+    struct symmcoll_group *old;
+    struct symc_agreement agreement;
+    struct symc_group_part part;
+    bool offered;
+    struct symmcoll_group *made;
+    int *global; /* the survivors, of whom there is one offer each */
+    struct symc_offer *offers;
+};
+
+/* ---- whom to exclude ---- */
+
+static bool is_excluded(const uint64_t *set, int member)
+{
+    return (set[member / 64] >> (member % 64) & 1) != 0;
+}
+
+static void exclude(struct shrinking *shrinking, int member)
+{
+    struct symc_agreement *agreement = &shrinking->agreement;
+
+    agreement->mine.excluded[member / 64] |= UINT64_C(1) << (member % 64);
+    agreement->excluded[member] = true;
+}
+
+/* The dead and those that have finalized. */
+static bool exclude_dead(struct shrinking *shrinking)
+{
+    struct symc_agreement *agreement = &shrinking->agreement;
+    bool any = false;
+
+    for (int m = 0; m < agreement->size; m++) {
+        const struct symc_peer *peer =
+            &agreement->world->peers[agreement->global[m]];
+
+        if (m == agreement->rank || agreement->excluded[m] ||
+            symc_liveness_state(peer) == SYMC_LIVENESS_ALIVE)
+            continue;
+        exclude(shrinking, m);
+        any = true;
+    }
+    return any;
+}
+
+/* Whom others exclude, and who has died in this round; whether that is the same
+ * for all. */
+static bool merge(struct shrinking *shrinking)
+{
+    struct symc_agreement *agreement = &shrinking->agreement;
+    uint64_t before[SYMC_RANKS_MAX / 64];
+    bool same = true;
+
+    memcpy(before, agreement->mine.excluded, sizeof(before));
+    for (int m = 0; m < agreement->size; m++) {
+        if (agreement->gone[m]) {
+            exclude(shrinking, m);
+            same = false;
+        }
+        if (!agreement->heard[m])
+            continue;
+        same = same &&
+               memcmp(before, agreement->all[m].excluded, sizeof(before)) == 0;
+        for (int q = 0; q < agreement->size; q++) {
+            if (is_excluded(agreement->all[m].excluded, q))
+                exclude(shrinking, q);
+        }
+    }
+    return same;
+}
+
+/* ---- the new group ---- */
+
+static symmcoll_status_t offer(struct shrinking *shrinking)
+{
+    struct symmcoll_world *world = shrinking->agreement.world;
+    symmcoll_status_t status;
+
+    shrinking->part = symc_world_take_part(world, shrinking->agreement.size, 0);
+    status = symc_segment_offer(&world->segments, shrinking->part.nbytes,
+        shrinking->part.staging, &shrinking->agreement.mine.offer);
+    shrinking->offered = status == SYMMCOLL_OK;
+    if (status != SYMMCOLL_OK)
+        symc_world_return_staging(
+            world, shrinking->part.nbytes - shrinking->part.staging);
+    return status;
+}
+
+/* It is not to be, or not with these members. */
+static void drop(struct shrinking *shrinking)
+{
+    struct symmcoll_world *world = shrinking->agreement.world;
+    char detail[SYMC_DETAIL_MAX];
+
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    if (shrinking->made != NULL)
+        (void)symc_group_end(shrinking->made);
+    shrinking->made = NULL;
+    if (shrinking->offered) {
+        symc_segment_abandon(
+            &world->segments, &shrinking->agreement.mine.offer);
+        symc_world_return_staging(
+            world, shrinking->part.nbytes - shrinking->part.staging);
+    }
+    shrinking->offered = false;
+    shrinking->agreement.mine.ready = 0;
+    symc_fail(SYMMCOLL_OK, "%s", detail);
+}
+
+static void make_plan(struct shrinking *shrinking, struct symc_group_plan *plan)
+{
+    const struct symc_agreement *agreement = &shrinking->agreement;
+    const struct symmcoll_group *old = shrinking->old;
+    struct symc_digest digest = SYMC_DIGEST_INIT;
+    char name[2 * SYMC_TRACE_NAME];
+
+    *plan = (struct symc_group_plan){
+        .global = shrinking->global, .timeout_ns = old->first_timeout_ns};
+    for (int m = 0; m < agreement->size; m++) {
+        if (agreement->excluded[m])
+            continue;
+        if (m == agreement->rank)
+            plan->rank = plan->size;
+        shrinking->offers[plan->size] = agreement->all[m].offer;
+        shrinking->global[plan->size++] = agreement->global[m];
+    }
+    symc_digest_add_bytes(
+        &digest, "base", &agreement->base, sizeof(agreement->base));
+    symc_digest_add_bytes(
+        &digest, "round", &agreement->round, sizeof(agreement->round));
+    snprintf(name, sizeof(name), "%016" PRIx64, digest.a);
+    memcpy(plan->id, name, SYMC_GROUP_ID - 1);
+    if (strlen(old->name) + strlen(":shrink") < SYMC_TRACE_NAME)
+        snprintf(name, sizeof(name), "%s:shrink", old->name);
+    if (symc_group_find_name(agreement->world, name) != NULL)
+        snprintf(name, sizeof(name), "%.16s:shrink:%s", old->name, plan->id);
+    snprintf(plan->name, sizeof(plan->name), "%.*s", SYMC_TRACE_NAME - 1, name);
+    snprintf(plan->desc, sizeof(plan->desc), "%.64s:shrink", old->desc);
+}
+
+static symmcoll_status_t open_new(struct shrinking *shrinking)
+{
+    struct symc_group_plan plan;
+    symmcoll_status_t status;
+
+    make_plan(shrinking, &plan);
+    shrinking->offered = false; /* the group's */
+    status = symc_group_open(shrinking->agreement.world, &plan,
+        &shrinking->part, shrinking->offers, &shrinking->made);
+    shrinking->agreement.mine.ready = 1;
+    return status;
+}
+
+/* ---- rounds ---- */
+
+static symmcoll_status_t agree(struct shrinking *shrinking)
+{
+    struct symc_agreement *agreement = &shrinking->agreement;
+
+    for (;;) {
+        bool ready = agreement->mine.ready != 0;
+        symmcoll_status_t status = SYMMCOLL_OK;
+
+        if (exclude_dead(shrinking) || (!ready && !shrinking->offered)) {
+            drop(shrinking);
+            ready = false;
+            status = offer(shrinking);
+        }
+        if (status == SYMMCOLL_OK)
+            status = symc_agreement_round(agreement);
+        if (status != SYMMCOLL_OK)
+            return status;
+        if (!merge(shrinking)) {
+            if (is_excluded(agreement->mine.excluded, agreement->rank))
+                return symc_fail(SYMMCOLL_ERR_ABORTED,
+                    "group_shrink: group %s: the others exclude this rank",
+                    shrinking->old->name);
+            drop(shrinking);
+            continue;
+        }
+        if (ready)
+            return SYMMCOLL_OK;
+        status = open_new(shrinking);
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+}
+
+/* The last number that all that are left have completed. */
+static uint64_t find_last(const struct symc_agreement *agreement)
+{
+    uint64_t last = agreement->mine.last;
+
+    for (int m = 0; m < agreement->size; m++) {
+        if (agreement->heard[m] && agreement->all[m].last < last)
+            last = agreement->all[m].last;
+    }
+    return last;
+}
+
+/* ---- the call ---- */
+
+/* The same on all members of this very group. */
+static symmcoll_status_t make_base(
+    struct symmcoll_group *old, struct symc_digest *digest)
+{
+    const struct symc_segment *segment = old->segment;
+    symmcoll_status_t status;
+    uint64_t count;
+
+    *digest = (struct symc_digest)SYMC_DIGEST_INIT;
+    symc_digest_add_bytes(digest, "shrink", old->global,
+        (size_t)old->size * sizeof(*old->global));
+    symc_digest_add_bytes(digest, "segment", segment->offers,
+        (size_t)old->size * sizeof(*segment->offers));
+    status = symc_proposal_count(&old->world->proposals, digest->a, &count);
+    if (status == SYMMCOLL_OK)
+        symc_digest_add_bytes(digest, "count", &count, sizeof(count));
+    return status;
+}
+
+/* End what runs in the old group, which fails where it has not. */
+static void stop_old(struct symmcoll_group *old)
+{
+    char who[SYMC_RANK_TEXT];
+    uint64_t ticket;
+
+    if (!symc_members_failed(&old->members) &&
+        !symc_monitor_tells_death(&old->members))
+        symc_members_raise(&old->members, SYMMCOLL_ERR_CANCELED, NULL, NULL,
+            "%s shrinks group %s",
+            symc_format_rank(&old->members.ranks, old->rank, SYMC_NO_PID, who),
+            old->name);
+    ticket = symc_queue_enter(old->queue);
+    symc_queue_settle(old->queue);
+    symc_queue_leave(old->queue, ticket);
+}
+
+static symmcoll_status_t check(struct symmcoll_group *old,
+    const struct symmcoll_shrink_args *given, struct symmcoll_shrink_args *args,
+    int64_t *wait_ns)
+{
+    symmcoll_status_t status;
+
+    if (old == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "group_shrink: expected a group, found NULL");
+    if (*old->alive == SYMC_GROUP_OUTSIDE)
+        return symc_group_refuse(old, SYMC_CREATE_GROUP);
+    if (*old->alive != 1)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_shrink: expected the process that called init, found a fork "
+            "of it");
+    if (symc_callbacks_inside_queue(&old->world->origin->callbacks, old->queue))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_shrink: expected no blocking call on the callback thread, "
+            "in a callback of the same group");
+    status = symc_sized_read(&args_kind, "group_shrink", given, args);
+    if (status == SYMMCOLL_OK)
+        status = symc_timeout_read("group_shrink", args->timeout,
+            old->world->config->timeouts_init, wait_ns);
+    if (status == SYMMCOLL_OK &&
+        (args->nexclude < 0 || args->nexclude > old->size ||
+            (args->nexclude > 0 && args->exclude == NULL)))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_shrink: expected a list of 0 to %d ranks to exclude, found "
+            "%d%s",
+            old->size, args->nexclude, args->exclude == NULL ? " of NULL" : "");
+    for (int i = 0; status == SYMMCOLL_OK && i < args->nexclude; i++) {
+        if (args->exclude[i] < 0 || args->exclude[i] >= old->size ||
+            args->exclude[i] == old->rank)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "group_shrink: expected other ranks of 0 to %d to exclude, "
+                "found %d%s",
+                old->size - 1, args->exclude[i],
+                args->exclude[i] == old->rank ? ", this rank" : "");
+    }
+    return status;
+}
+
+static symmcoll_status_t run(
+    struct shrinking *shrinking, const struct symmcoll_shrink_args *args)
+{
+    struct symc_agreement *agreement = &shrinking->agreement;
+    symmcoll_status_t status = symc_agreement_begin(agreement);
+
+    shrinking->global =
+        symc_alloc((size_t)agreement->size, sizeof(*shrinking->global));
+    shrinking->offers =
+        symc_alloc((size_t)agreement->size, sizeof(*shrinking->offers));
+    if (shrinking->global == NULL || shrinking->offers == NULL)
+        status = SYMMCOLL_ERR_NO_MEMORY;
+    if (status == SYMMCOLL_OK) {
+        for (int i = 0; i < args->nexclude; i++)
+            exclude(shrinking, args->exclude[i]);
+        status = agree(shrinking);
+        if (status != SYMMCOLL_OK)
+            drop(shrinking);
+    }
+    return status;
+}
+
+static symmcoll_status_t shrink(struct symmcoll_group *old,
+    const struct symmcoll_shrink_args *given, struct symmcoll_group **made,
+    uint64_t *last)
+{
+    struct symmcoll_shrink_args args;
+    struct shrinking shrinking = {.old = old};
+    struct symc_agreement *agreement = &shrinking.agreement;
+    struct symc_digest digest;
+    int64_t wait_ns;
+    symmcoll_status_t status;
+
+    if (made == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_shrink: expected a place for the group, found NULL");
+    status = check(old, given, &args, &wait_ns);
+    if (status != SYMMCOLL_OK)
+        return status;
+    stop_old(old);
+    status = make_base(old, &digest);
+    if (status != SYMMCOLL_OK)
+        return status;
+    *agreement = (struct symc_agreement){.world = old->world,
+        .where = "group_shrink",
+        .base = digest.a,
+        .global = old->global,
+        .size = old->size,
+        .rank = old->rank,
+        .deadline_ns = symc_deadline_ns(symc_now_ns(), wait_ns),
+        .seconds = (double)wait_ns / (double)SYMC_NS_PER_S,
+        .outlives = true};
+    agreement->mine.last = old->completed;
+    snprintf(agreement->mine.text, sizeof(agreement->mine.text),
+        "what is left of group %s", old->name);
+    status = run(&shrinking, &args);
+    if (status == SYMMCOLL_OK) {
+        *made = shrinking.made;
+        if (last != NULL)
+            *last = find_last(agreement);
+    }
+    symc_agreement_end(agreement, status);
+    free(shrinking.global);
+    free(shrinking.offers);
+    return status;
+}
+
+symmcoll_status_t symmcoll_group_shrink(struct symmcoll_group *group,
+    const struct symmcoll_shrink_args *args, struct symmcoll_group **shrunk,
+    uint64_t *last)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = shrink(group, args, shrunk, last);
+
+    symc_cancel_restore(cancel);
+    return status;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Proposals in the blocks: see proposal.h.
+ */
+#include "segment/proposal.h"
+
+#include "segment/liveness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What is covered by the lock, and copied. */
+#define CONTENT offsetof(struct symc_proposal, base)
+#define CONTENT_NBYTES (sizeof(struct symc_proposal) - CONTENT)
+
+struct symc_proposal_count {
+    struct symc_proposal_count *next;
+    uint64_t key;
+    uint64_t count;
+};
+
+void symc_proposals_open(
+    struct symc_proposals *proposals, struct symc_block *block)
+{
+    *proposals = (struct symc_proposals){.block = block};
+    pthread_mutex_init(&proposals->lock, NULL);
+}
+
+void symc_proposals_close(struct symc_proposals *proposals)
+{
+    while (proposals->counts != NULL) {
+        struct symc_proposal_count *first = proposals->counts;
+
+        proposals->counts = first->next;
+        free(first);
+    }
+    for (int i = 0; i < SYMC_PROPOSALS; i++)
+        free(proposals->slots[i].global);
+    pthread_mutex_destroy(&proposals->lock);
+}
+
+symmcoll_status_t symc_proposal_count(
+    struct symc_proposals *proposals, uint64_t key, uint64_t *count)
+{
+    struct symc_proposal_count *at;
+
+    pthread_mutex_lock(&proposals->lock);
+    at = proposals->counts;
+    while (at != NULL && at->key != key)
+        at = at->next;
+    if (at == NULL) {
+        at = symc_alloc(1, sizeof(*at));
+        if (at != NULL) {
+            at->key = key;
+            at->next = proposals->counts;
+            proposals->counts = at;
+        }
+    }
+    if (at != NULL)
+        *count = at->count++;
+    pthread_mutex_unlock(&proposals->lock);
+    return at != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
+}
+
+/* ---- reading ---- */
+
+/* Copy a slot whole; false where it was never used or is being written, by a
+ * writer that may have died over it. */
+static bool copy_slot(
+    const struct symc_proposal *slot, struct symc_proposal *copy)
+{
+    for (int tries = 0; tries < 100; tries++) {
+        uint32_t before =
+            atomic_load_explicit(&slot->lock, memory_order_acquire);
+
+        if (before == 0)
+            return false;
+        if (before % 2 == 1)
+            continue;
+        for (size_t i = 0; i < CONTENT_NBYTES / sizeof(uint64_t); i++)
+            ((uint64_t *)(void *)((char *)copy + CONTENT))[i] = __atomic_load_n(
+                (const uint64_t *)(const void *)((const char *)slot + CONTENT) +
+                    i,
+                __ATOMIC_ACQUIRE);
+        if (atomic_load_explicit(&slot->lock, memory_order_acquire) != before)
+            continue;
+        copy->text[sizeof(copy->text) - 1] = '\0';
+        return true;
+    }
+    return false;
+}
+
+static uint64_t read_base(const struct symc_proposal *slot)
+{
+    return __atomic_load_n(&slot->base, __ATOMIC_RELAXED);
+}
+
+enum symc_proposal_end symc_proposal_find(const struct symc_block *block,
+    uint64_t base, uint64_t round, struct symc_proposal *copy)
+{
+    enum symc_proposal_end end = SYMC_PROPOSAL_NONE;
+    struct symc_proposal found;
+
+    for (int i = 0; i < SYMC_PROPOSALS; i++) {
+        const struct symc_proposal *slot = &block->proposals[i];
+
+        if (read_base(slot) != base || !copy_slot(slot, &found) ||
+            found.base != base)
+            continue;
+        if (found.status < 0) {
+            memcpy((char *)copy + CONTENT, (char *)&found + CONTENT,
+                CONTENT_NBYTES);
+            return SYMC_PROPOSAL_FAILED;
+        }
+        if (found.round == round) {
+            memcpy((char *)copy + CONTENT, (char *)&found + CONTENT,
+                CONTENT_NBYTES);
+            end = SYMC_PROPOSAL_FOUND;
+        } else if (found.round > round && end == SYMC_PROPOSAL_NONE) {
+            end = SYMC_PROPOSAL_LATER;
+        }
+    }
+    return end;
+}
+
+bool symc_proposal_latest(
+    const struct symc_block *block, struct symc_proposal *copy)
+{
+    for (int i = 0; i < SYMC_PROPOSALS; i++) {
+        if (copy_slot(&block->proposals[i], copy) && copy->done == 0 &&
+            copy->status >= 0)
+            return true;
+    }
+    return false;
+}
+
+/* ---- slots ---- */
+
+/* Whether a rank needs what another one has said there no more: it has finished
+ * and says so, or has used its own slot again since. */
+static bool has_finished(const struct symc_peer *peer, uint64_t base)
+{
+    struct symc_proposal found;
+
+    if (peer->view.block == NULL ||
+        symc_liveness_state(peer) != SYMC_LIVENESS_ALIVE)
+        return true;
+    for (int i = 0; i < SYMC_PROPOSALS; i++) {
+        const struct symc_proposal *slot = &peer->view.block->proposals[i];
+
+        if (read_base(slot) == base && copy_slot(slot, &found) &&
+            found.base == base && found.done == 0)
+            return false;
+    }
+    return true;
+}
+
+static bool is_free(const struct symc_proposals *proposals,
+    const struct symc_peer *peers, int slot)
+{
+    if (!proposals->slots[slot].used)
+        return true;
+    if (!proposals->slots[slot].finished)
+        return false;
+    for (int m = 0; m < proposals->slots[slot].size; m++) {
+        const struct symc_peer *peer = &peers[proposals->slots[slot].global[m]];
+
+        if (peer->view.block != proposals->block &&
+            !has_finished(peer, proposals->slots[slot].base))
+            return false;
+    }
+    return true;
+}
+
+symmcoll_status_t symc_proposal_take(struct symc_proposals *proposals,
+    const struct symc_peer *peers, uint64_t base, const int *global, int size,
+    int *slot)
+{
+    int *copy = symc_alloc((size_t)size, sizeof(*copy));
+
+    *slot = -1;
+    if (copy == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    memcpy(copy, global, (size_t)size * sizeof(*copy));
+    pthread_mutex_lock(&proposals->lock);
+    for (int i = 0; i < SYMC_PROPOSALS; i++) {
+        if (is_free(proposals, peers, i) &&
+            (*slot < 0 ||
+                proposals->slots[i].taken < proposals->slots[*slot].taken))
+            *slot = i;
+    }
+    if (*slot >= 0) {
+        free(proposals->slots[*slot].global);
+        proposals->slots[*slot].used = true;
+        proposals->slots[*slot].finished = false;
+        proposals->slots[*slot].taken = ++proposals->count;
+        proposals->slots[*slot].base = base;
+        proposals->slots[*slot].global = copy;
+        proposals->slots[*slot].size = size;
+        copy = NULL;
+    }
+    pthread_mutex_unlock(&proposals->lock);
+    free(copy);
+    return SYMMCOLL_OK;
+}
+
+void symc_proposal_put(struct symc_proposals *proposals, int slot,
+    const struct symc_proposal *content)
+{
+    struct symc_proposal *to = &proposals->block->proposals[slot];
+    uint32_t lock =
+        atomic_load_explicit(&to->lock, memory_order_relaxed) & ~UINT32_C(1);
+
+    atomic_exchange_explicit(&to->lock, lock + 1, memory_order_acq_rel);
+    for (size_t i = 0; i < CONTENT_NBYTES / sizeof(uint64_t); i++)
+        __atomic_store_n((uint64_t *)(void *)((char *)to + CONTENT) + i,
+            ((const uint64_t *)(const void *)((const char *)content +
+                                              CONTENT))[i],
+            __ATOMIC_RELEASE);
+    atomic_store_explicit(
+        &to->lock, lock + 2 != 0 ? lock + 2 : 2, memory_order_release);
+}
+
+void symc_proposal_finish(struct symc_proposals *proposals, int slot, bool read)
+{
+    struct symc_proposal content;
+
+    if (copy_slot(&proposals->block->proposals[slot], &content)) {
+        content.done = 1;
+        symc_proposal_put(proposals, slot, &content);
+    }
+    pthread_mutex_lock(&proposals->lock);
+    proposals->slots[slot].finished = true;
+    proposals->slots[slot].used = !read;
+    pthread_mutex_unlock(&proposals->lock);
+}

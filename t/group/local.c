@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Groups that their members alone make (G24, G25).
+ */
+#include "t/group/groups.h"
+#include "t/world/faults.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define SIZE 4
+#define PASS 40 /* more than a rank can have begun at once */
+
+static symmcoll_status_t create(struct symmcoll_world *world, const int *ranks,
+    int nranks, const char *name, double timeout, struct symmcoll_group **group)
+{
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
+
+    args.ranks = ranks;
+    args.nranks = nranks;
+    args.name = name;
+    args.flags = SYMMCOLL_GROUP_LOCAL;
+    args.timeout = timeout;
+    return symmcoll_group_create(world, &args, group);
+}
+
+static bool sums(struct symmcoll_group *group, int rank, int expected)
+{
+    int sum = groups_sum(group, rank);
+
+    if (sum != expected)
+        diag("rank %d: expected %d, found %d", rank, expected, sum);
+    return sum == expected;
+}
+
+/* As of the reference: each rank and the one two after it. */
+static int members_alone_call(struct symmcoll_group *all, int rank)
+{
+    int ranks[2] = {rank, (rank + 2) % SIZE};
+    struct symmcoll_group *group;
+
+    if (!made(rank,
+            create(symmcoll_group_world(all), ranks, 2, NULL, -1, &group)))
+        return 0;
+    return symmcoll_group_size(group) == 2 &&
+           symmcoll_group_rank(group) == (rank < 2 ? 0 : 1) &&
+           symmcoll_group_global_rank(group, 1) == rank % 2 + 2 &&
+           sums(group, rank, 2 * (rank % 2) + 2) &&
+           symmcoll_group_sequence(all) == 0 &&
+           symmcoll_group_free(group) == SYMMCOLL_OK;
+}
+
+static int others_are_refused(struct symmcoll_group *all, int rank)
+{
+    static const int ranks[2] = {1, 3};
+    struct symmcoll_group *group = all;
+    symmcoll_status_t status =
+        create(symmcoll_group_world(all), ranks, 2, NULL, -1, &group);
+
+    if (rank % 2 == 1)
+        return made(rank, status) && sums(group, rank, 4) &&
+               symmcoll_group_free(group) == SYMMCOLL_OK;
+    return groups_said(rank, status, SYMMCOLL_NOT_MEMBER, "ranks 1 and 3") &&
+           group == NULL;
+}
+
+static int the_same_twice(struct symmcoll_group *all, int rank)
+{
+    static const int ranks[3] = {2, 0, 1};
+    struct symmcoll_group *groups[2];
+    bool right = true;
+
+    for (int i = 0; rank < 3 && i < 2; i++)
+        right = right && made(rank, create(symmcoll_group_world(all), ranks, 3,
+                                        NULL, -1, &groups[i]));
+    if (rank == 3 || !right)
+        return right;
+    return groups[0] != groups[1] &&
+           strcmp(symmcoll_group_name(groups[0]),
+               symmcoll_group_name(groups[1])) != 0 &&
+           sums(groups[1], rank, 3) && sums(groups[0], rank, 3) &&
+           sums(groups[1], rank, 3) &&
+           symmcoll_group_sequence(groups[0]) == 1 &&
+           symmcoll_group_sequence(groups[1]) == 2 &&
+           symmcoll_group_free(groups[0]) == SYMMCOLL_OK &&
+           sums(groups[1], rank, 3) &&
+           symmcoll_group_free(groups[1]) == SYMMCOLL_OK;
+}
+
+static int names_are_new(struct symmcoll_group *all, int rank)
+{
+    static const int ranks[2] = {0, 1};
+    struct symmcoll_group *group, *second;
+    bool right;
+
+    if (rank > 1)
+        return 1;
+    right = made(rank, create(symmcoll_group_world(all), ranks, 2, "pair", -1,
+                           &group)) &&
+            strcmp(symmcoll_group_name(group), groups_named(all, "pair")) == 0;
+    return right &&
+           groups_said(rank,
+               create(symmcoll_group_world(all), ranks, 2, "pair", -1, &second),
+               SYMMCOLL_ERR_INVALID, "expected a new name") &&
+           sums(group, rank, 1) && symmcoll_group_free(group) == SYMMCOLL_OK;
+}
+
+/* Each rank goes on before the others have read what it says. */
+static int many_pass(struct symmcoll_group *all, int rank)
+{
+    bool right = true;
+
+    for (int i = 0; i < PASS && right; i++) {
+        int other = (rank ^ (1 + i % 3)), ranks[2] = {rank, other};
+        struct symmcoll_group *group;
+
+        right = made(rank, create(symmcoll_group_world(all), ranks, 2, NULL, -1,
+                               &group)) &&
+                sums(group, rank, rank + other) &&
+                symmcoll_group_free(group) == SYMMCOLL_OK;
+    }
+    return right;
+}
+
+/* ---- different orders ---- */
+
+static int orders_are_told(struct symmcoll_group *all, int rank)
+{
+    static const int pairs[3][2] = {{0, 1}, {1, 2}, {0, 2}};
+    static const int after[3] = {1, 2, 0};
+    struct symmcoll_group *group = NULL;
+    char who[32], what[64];
+    symmcoll_status_t status;
+    bool right;
+
+    if (rank == 3)
+        return symmcoll_barrier(all, NULL, NULL) == SYMMCOLL_OK;
+    status =
+        create(symmcoll_group_world(all), pairs[rank], 2, NULL, 0.5, &group);
+    snprintf(who, sizeof(who), "rank %d", after[rank]);
+    /* The first to give up says whom it waits for; the others may learn that. */
+    snprintf(what, sizeof(what), "members of the group of ranks ");
+    right = status == SYMMCOLL_ERR_TIMEOUT &&
+            (strstr(symmcoll_last_error(), what) != NULL ||
+                groups_said(rank, status, SYMMCOLL_ERR_TIMEOUT, who));
+    return symmcoll_barrier(all, NULL, NULL) == SYMMCOLL_OK && right;
+}
+
+struct half {
+    struct symmcoll_world *world;
+    const int *ranks;
+    struct symmcoll_group *group;
+    symmcoll_status_t status;
+};
+
+static void *make_half(void *arg)
+{
+    struct half *half = arg;
+
+    half->status = create(half->world, half->ranks, 2, NULL, -1, &half->group);
+    return NULL;
+}
+
+/* With a thread for each group the order does not matter. */
+static int threads_make_them_at_once(struct symmcoll_group *all, int rank)
+{
+    static const int pairs[3][2] = {{0, 1}, {1, 2}, {0, 2}};
+    struct half halves[2];
+    pthread_t thread;
+    bool right;
+
+    if (rank == 3)
+        return 1;
+    for (int i = 0; i < 2; i++)
+        halves[i] = (struct half){symmcoll_group_world(all),
+            pairs[(rank + (i == 0 ? 0 : 2)) % 3], NULL, SYMMCOLL_OK};
+    if (pthread_create(&thread, NULL, make_half, &halves[1]) != 0)
+        return 0;
+    make_half(&halves[0]);
+    pthread_join(thread, NULL);
+    right = halves[0].status == SYMMCOLL_OK && halves[1].status == SYMMCOLL_OK;
+    for (int i = 0; i < 2; i++)
+        right = right && symmcoll_group_free(halves[i].group) == SYMMCOLL_OK;
+    return right;
+}
+
+/* ---- with the dead ---- */
+
+static const int first_two[2] = {0, 1};
+
+static int make_after_death(struct faults_rank *self)
+{
+    struct symmcoll_group *group;
+
+    if (!faults_init(self))
+        return 1;
+    faults_reach(self, 1);
+    if (self->rank == 2)
+        faults_pass(self, 9);
+    while (symmcoll_group_error(self->group) == SYMMCOLL_OK)
+        sched_yield();
+    if (!made(
+            self->rank, create(self->world, first_two, 2, NULL, 20, &group)) ||
+        !sums(group, self->rank, 1) ||
+        symmcoll_group_free(group) != SYMMCOLL_OK)
+        return 1;
+    return faults_finalize(self);
+}
+
+static void a_world_of_dead(void)
+{
+    struct faults_job job;
+
+    faults_start(&job, 3, make_after_death, NULL);
+    faults_await_all(&job, 1);
+    faults_signal(&job, 2, SIGKILL);
+    ok(faults_finish(&job, 1u << 2),
+        "a group is made in a world where a rank that is no member has died");
+    faults_clear_dumps(3);
+}
+
+static int make_with_victim(struct faults_rank *self)
+{
+    static const int all[3] = {0, 1, 2};
+    struct symmcoll_group *group;
+
+    if (!faults_init(self))
+        return 1;
+    faults_reach(self, 1);
+    if (self->rank == 2)
+        faults_pass(self, 9);
+    faults_note(self, create(self->world, all, 3, NULL, 60, &group));
+    return faults_finalize(self);
+}
+
+static void a_member_dies(void)
+{
+    struct faults_job job;
+    char name[64];
+    bool right = true;
+
+    faults_start(&job, 3, make_with_victim, NULL);
+    faults_await_asleep(&job, 0, 1);
+    faults_await_asleep(&job, 1, 1);
+    faults_signal(&job, 2, SIGKILL);
+    for (int r = 0; r < 2; r++) {
+        const struct faults_note *note = faults_told(&job, r, 0);
+
+        right = right && note->at - job.killed_at < FAULTS_KNOWN &&
+                faults_said(
+                    note, SYMMCOLL_ERR_PEER, faults_name(&job, 2, name), NULL);
+    }
+    ok(right, "a member that dies ends it at once, on all that wait");
+    ok(faults_finish(&job, 1u << 2), "and nothing is left of that");
+    faults_clear_dumps(3);
+}
+
+int main(void)
+{
+    plan(17);
+    faults_begin();
+    groups_both(SIZE, members_alone_call, "members alone make a group (G24)");
+    groups_both(
+        SIZE, others_are_refused, "who is no member gets no group (G24)");
+    groups_both(SIZE, the_same_twice,
+        "the same ranks make another group each time (G24)");
+    groups_both(SIZE, names_are_new, "a name that is in use is refused");
+    groups_both(SIZE, many_pass, "groups are made one after another");
+    groups_both(SIZE, orders_are_told,
+        "different orders end with who waits for whom (G25)");
+    groups_both(SIZE, threads_make_them_at_once,
+        "threads of a rank make several at once (G25)");
+    a_world_of_dead();
+    a_member_dies();
+    faults_end();
+    return done_testing();
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is left of a group that has failed becomes a group that works, whoever
+ * dies meanwhile.
+ */
+#include "t/group/groups.h"
+#include "t/world/faults.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DONE 7 /* collectives before the failure */
+#define ROUNDS 25
+
+static struct symmcoll_shrink_args within(double seconds)
+{
+    struct symmcoll_shrink_args args = SYMMCOLL_SHRINK_ARGS_INIT;
+
+    args.timeout = seconds;
+    return args;
+}
+
+/* Whether a group of these bits of ranks works. */
+static bool works(struct symmcoll_group *group, int rank, unsigned members)
+{
+    int expected = 0, count = 0, sum;
+
+    for (int r = 0; r < FAULTS_RANKS; r++) {
+        if ((members >> r & 1) == 0)
+            continue;
+        if (symmcoll_group_global_rank(group, count) != r) {
+            diag("rank %d: member %d is not rank %d", rank, count, r);
+            return false;
+        }
+        expected += r;
+        count++;
+    }
+    sum = groups_sum(group, rank);
+    if (symmcoll_group_size(group) != count || sum != expected)
+        diag("rank %d: expected %d ranks and %d, found %d and %d", rank, count,
+            expected, symmcoll_group_size(group), sum);
+    return symmcoll_group_size(group) == count && sum == expected;
+}
+
+/* ---- deaths ---- */
+
+struct deaths {
+    unsigned before; /* who dies before */
+};
+
+/* The n-th survivor has completed n more than DONE. */
+static int lose_some(struct faults_rank *self)
+{
+    const struct deaths *deaths = self->arg;
+    unsigned all = (1u << self->size) - 1;
+    struct symmcoll_shrink_args args = within(60);
+    struct symmcoll_group *left = NULL, *again = NULL;
+    uint64_t last = 99;
+    bool right = true;
+
+    if (!faults_init(self))
+        return 1;
+    for (int i = 0; i < DONE; i++)
+        right = right && faults_barrier(self) == SYMMCOLL_OK;
+    faults_reach(self, 1);
+    if ((deaths->before >> self->rank & 1) != 0)
+        faults_pass(self, 9);
+    right = right && faults_barrier(self) == SYMMCOLL_ERR_PEER &&
+            made(self->rank,
+                symmcoll_group_shrink(self->group, &args, &left, &last)) &&
+            last == DONE && works(left, self->rank, all & ~deaths->before) &&
+            symmcoll_group_error(self->group) == SYMMCOLL_ERR_PEER &&
+            symmcoll_group_error(left) == SYMMCOLL_OK;
+    /* one more, of that which is left, when all are done with it */
+    atomic_fetch_add(&self->board->any, 1);
+    while (right && atomic_load(&self->board->any) <
+                        self->size - __builtin_popcount(deaths->before))
+        sched_yield();
+    right =
+        right &&
+        made(self->rank, symmcoll_group_shrink(left, &args, &again, &last)) &&
+        last == 1 && works(again, self->rank, all & ~deaths->before) &&
+        symmcoll_group_error(left) == SYMMCOLL_ERR_CANCELED &&
+        symmcoll_group_free(left) == SYMMCOLL_OK &&
+        symmcoll_group_free(again) == SYMMCOLL_OK;
+    return faults_finalize(self) == 0 && right ? 0 : 1;
+}
+
+static void survivors(int size, unsigned dead, const char *sentence)
+{
+    struct deaths deaths = {dead};
+    struct faults_job job;
+
+    faults_start(&job, size, lose_some, &deaths);
+    faults_await_all(&job, 1);
+    for (int r = 0; r < size; r++)
+        if ((dead >> r & 1) != 0)
+            faults_signal(&job, r, SIGKILL);
+    ok(faults_finish(&job, dead), "%s", sentence);
+    faults_clear_dumps(size);
+}
+
+/* ---- a death during it ---- */
+
+static int lose_another(struct faults_rank *self)
+{
+    struct symmcoll_shrink_args args = within(60);
+    struct symmcoll_group *left = NULL;
+    uint64_t last = 99;
+    symmcoll_status_t status;
+    bool right;
+
+    if (!faults_init(self))
+        return 1;
+    right = faults_barrier(self) == SYMMCOLL_OK;
+    faults_reach(self, 1);
+    if (self->rank == 4)
+        faults_pass(self, 9);
+    right = right && faults_barrier(self) == SYMMCOLL_ERR_PEER;
+    faults_reach(self, 2);
+    faults_pass(self, 2);
+    /* Who dies after all have agreed fails the new group: then once more. */
+    for (int i = 0; right; i++) {
+        struct symmcoll_group *of = left != NULL ? left : self->group;
+
+        right = i < 3 && made(self->rank,
+                             symmcoll_group_shrink(of, &args, &left, &last));
+        if (of != self->group)
+            symmcoll_group_free(of);
+        status = right ? symmcoll_barrier(left, NULL, NULL) : SYMMCOLL_OK;
+        right = right && (status == SYMMCOLL_OK || status == SYMMCOLL_ERR_PEER);
+        if (right && status == SYMMCOLL_OK && symmcoll_group_size(left) == 3)
+            break;
+        if (right && status == SYMMCOLL_OK) {
+            /* the victim was in time: it dies now */
+            faults_reach(self, 3);
+            while (symmcoll_group_error(left) == SYMMCOLL_OK)
+                sched_yield();
+        }
+    }
+    right = right && works(left, self->rank, 1u | 2u | 8u) &&
+            symmcoll_group_free(left) == SYMMCOLL_OK;
+    return faults_finalize(self) == 0 && right ? 0 : 1;
+}
+
+static void deaths_meanwhile(void)
+{
+    bool right = true;
+
+    srand(7);
+    for (int i = 0; i < ROUNDS && right; i++) {
+        struct timespec pause = {.tv_nsec = rand() % 1500 * 1000};
+        struct faults_job job;
+
+        faults_start(&job, 5, lose_another, NULL);
+        faults_await_all(&job, 1);
+        faults_signal(&job, 4, SIGKILL);
+        for (int r = 0; r < 4; r++)
+            faults_await(&job, r, 2);
+        faults_open(&job, 2);
+        nanosleep(&pause, NULL);
+        faults_signal(&job, 2, SIGKILL);
+        right = faults_finish(&job, 1u << 4 | 1u << 2);
+        faults_clear_dumps(5);
+        if (!right)
+            diag("round %d, after %ld us", i, pause.tv_nsec / 1000);
+    }
+    ok(right, "ranks that die while the others agree are left out");
+}
+
+/* ---- ranks that live ---- */
+
+/* Rank 1 does not come: it is left out by one of the others. */
+static int lose_the_late(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    struct symmcoll_shrink_args args = within(0.3);
+    struct symmcoll_group *left = NULL;
+    uint64_t last = 99;
+    static const int late[1] = {1};
+    bool right = symmcoll_barrier(all, NULL, NULL) == SYMMCOLL_OK;
+
+    call.timeout = 0.3;
+    if (rank == 1) {
+        /* until the others have gone on */
+        while (symmcoll_group_error(all) == SYMMCOLL_OK)
+            sched_yield();
+        sleep(1);
+        args.timeout = 0.2;
+        return groups_said(rank,
+            symmcoll_group_shrink(all, &args, &left, &last),
+            symmcoll_group_error(all) == SYMMCOLL_OK ? SYMMCOLL_OK
+                                                     : SYMMCOLL_ERR_TIMEOUT,
+            "");
+    }
+    right = right &&
+            symmcoll_barrier(all, &call, NULL) == SYMMCOLL_ERR_TIMEOUT &&
+            groups_said(rank, symmcoll_group_shrink(all, &args, &left, &last),
+                SYMMCOLL_ERR_TIMEOUT, "rank 1") &&
+            left == NULL;
+    args.timeout = 60;
+    if (rank == 0) {
+        args.exclude = late;
+        args.nexclude = 1;
+    }
+    return right &&
+           made(rank, symmcoll_group_shrink(all, &args, &left, &last)) &&
+           last == 1 && works(left, rank, 1u | 4u | 8u) &&
+           symmcoll_group_free(left) == SYMMCOLL_OK;
+}
+
+/* Nobody is lost: the group was aborted. */
+static int go_on_after_abort(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_shrink_args args = within(60);
+    struct symmcoll_group *left = NULL;
+    uint64_t last = 99;
+    float x[3] = {0};
+    bool right = symmcoll_barrier(all, NULL, NULL) == SYMMCOLL_OK;
+
+    if (rank == 2)
+        symmcoll_group_abort(all, "enough");
+    else
+        right = right && symmcoll_all_reduce(all, x, x, 3, SYMMCOLL_FLOAT32,
+                             SYMMCOLL_SUM, NULL, NULL) != SYMMCOLL_OK;
+    return right &&
+           made(rank, symmcoll_group_shrink(all, &args, &left, &last)) &&
+           last == 1 && works(left, rank, 1u | 2u | 4u) &&
+           symmcoll_group_free(left) == SYMMCOLL_OK;
+}
+
+static int alone(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_shrink_args args = within(60);
+    struct symmcoll_group *left = NULL;
+    int other = 1;
+
+    if (rank == 1) {
+        while (symmcoll_group_error(all) == SYMMCOLL_OK)
+            sched_yield();
+        return 1;
+    }
+    args.exclude = &other;
+    args.nexclude = 1;
+    return made(rank, symmcoll_group_shrink(all, &args, &left, NULL)) &&
+           works(left, rank, 1u) && symmcoll_group_free(left) == SYMMCOLL_OK;
+}
+
+static int wrong_use(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_shrink_args args = within(60);
+    struct symmcoll_group *left = NULL;
+    int listed[1] = {rank};
+    bool right;
+
+    right =
+        symmcoll_group_shrink(NULL, NULL, &left, NULL) ==
+            SYMMCOLL_ERR_INVALID &&
+        symmcoll_group_shrink(all, NULL, NULL, NULL) == SYMMCOLL_ERR_INVALID;
+    args.exclude = listed;
+    args.nexclude = 1;
+    right = right &&
+            groups_said(rank, symmcoll_group_shrink(all, &args, &left, NULL),
+                SYMMCOLL_ERR_INVALID, "this rank");
+    listed[0] = 5;
+    right = right &&
+            groups_said(rank, symmcoll_group_shrink(all, &args, &left, NULL),
+                SYMMCOLL_ERR_INVALID, "found 5");
+    args.exclude = NULL;
+    right = right &&
+            groups_said(rank, symmcoll_group_shrink(all, &args, &left, NULL),
+                SYMMCOLL_ERR_INVALID, "NULL");
+    /* Nothing has happened by all that. */
+    return right && symmcoll_group_error(all) == SYMMCOLL_OK &&
+           symmcoll_barrier(all, NULL, NULL) == SYMMCOLL_OK;
+}
+
+int main(void)
+{
+    plan(12);
+    faults_begin();
+    survivors(4, 1u << 2, "three of four go on, and once more");
+    survivors(5, 1u << 1 | 1u << 3, "so do three of five");
+    survivors(5, 1u | 1u << 4, "and those without the first and the last");
+    deaths_meanwhile();
+    groups_both(4, lose_the_late,
+        "a rank that lives is left out where one of the others says so");
+    groups_both(3, go_on_after_abort, "all go on after an abort");
+    groups_both(2, alone, "one rank goes on alone");
+    groups_both(2, wrong_use, "wrong arguments are refused and change nothing");
+    faults_end();
+    return done_testing();
+}
