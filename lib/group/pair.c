@@ -373,7 +373,10 @@ symmcoll_status_t symc_batch_start(
 {
     struct symmcoll_group *group = batch->group;
     struct symc_pairs *pairs = group->world->pairs;
-    struct symc_op *first = &batch->parts[0].op;
+    /* Of none at all: what is said of it, should it fail. */
+    const struct symc_op none = {.kind = SYMC_SEND};
+    const struct symc_op *first =
+        batch->count > 0 ? &batch->parts[0].op : &none;
     symmcoll_status_t status = check(group, first, work == NULL);
     struct symmcoll_work *made = NULL;
 

@@ -65,6 +65,51 @@ symmcoll_status_t symmcoll_recv(struct symmcoll_group *group, void *buf,
     size_t count, enum symmcoll_dtype dtype, int peer, int64_t tag, int *source,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
+/* One send or receive of a batch.  Numbers are ABI. */
+enum symmcoll_pair_kind {
+    SYMMCOLL_PAIR_SEND = 1,
+    SYMMCOLL_PAIR_RECV = 2
+};
+
+struct symmcoll_pair_op {
+    enum symmcoll_pair_kind kind;
+    enum symmcoll_dtype dtype;
+    void *buf; /* a send reads it only */
+    size_t count;
+    int peer;
+    int64_t tag;
+};
+
+/*
+ * Start several sends and receives at once, in their order, with one work, which
+ * ends when all have: with OK, or the error of the first that failed.  All are
+ * checked before any is started.  They take one sequence number.
+ *
+ * ops  count of them, at least one; copied
+ *
+ * Source: torch.distributed.batch_isend_irecv.  Manual: symmcoll_batch(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_batch(struct symmcoll_group *group,
+    const struct symmcoll_pair_op *ops, size_t count,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
+
+/*
+ * Each rank sends its elements to another one: those of rank r to dst_of[r].
+ * Every rank of the group calls it, with the same destinations.
+ *
+ * out, in  count elements, not overlapping
+ * dst_of   of each rank, each once (else INVALID, on all ranks); its own number
+ *          is valid
+ *
+ * Source: torch.distributed._functional_collectives.permute_tensor.
+ * Manual: symmcoll_permute(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_permute(struct symmcoll_group *group, void *out,
+    const void *in, size_t count, enum symmcoll_dtype dtype, const int *dst_of,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
+
 SYMMCOLL_END_DECLS
 
 #endif

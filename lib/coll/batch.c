@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Several sends and receives at once: batch, and permute, which sends to one
+ * rank and receives from one.
+ */
+#include "coll/coll.h"
+
+#include <symmcoll/pair.h>
+
+#include <string.h>
+
+/* Check one operation of a batch; `op` is filled in by the caller. */
+static symmcoll_status_t check(struct symmcoll_group *group, struct symc_op *op,
+    const struct symmcoll_call *call)
+{
+    symmcoll_status_t status = symc_coll_prepare(group, op, call);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_coll_check_peer(
+            group, symc_kind_name(op->kind), op->kind == SYMC_SEND, op->peer);
+    if (status == SYMMCOLL_OK && op->memory != SYMC_MEMORY_HOST)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected host memory in a batch, found %s",
+            symc_kind_name(op->kind), symc_memory_name(op->memory));
+    return status;
+}
+
+static struct symc_op make_op(const struct symmcoll_pair_op *given)
+{
+    bool sends = given->kind == SYMMCOLL_PAIR_SEND;
+
+    return (struct symc_op){.kind = sends ? SYMC_SEND : SYMC_RECV,
+        .dtype = given->dtype,
+        .peer = given->peer,
+        .count = given->count,
+        .in = sends ? given->buf : NULL,
+        .out = sends ? NULL : given->buf,
+        .tag = given->tag};
+}
+
+static symmcoll_status_t check_list(struct symmcoll_group *group,
+    const struct symmcoll_pair_op *ops, size_t count)
+{
+    if (group == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "batch: expected a group, found NULL");
+    if (ops == NULL || count == 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "batch: expected one operation or more, found none");
+    for (size_t i = 0; i < count; i++) {
+        if (ops[i].kind != SYMMCOLL_PAIR_SEND &&
+            ops[i].kind != SYMMCOLL_PAIR_RECV)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "batch: operation %zu: expected a send or a receive, found %d",
+                i, (int)ops[i].kind);
+    }
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_batch(struct symmcoll_group *group,
+    const struct symmcoll_pair_op *ops, size_t count,
+    const struct symmcoll_call *call, struct symmcoll_work **work)
+{
+    symmcoll_status_t status = check_list(group, ops, count);
+    struct symc_batch *batch;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    batch = symc_batch_create(group, count, SYMC_PAIR_USER);
+    if (batch == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    for (size_t i = 0; i < count && status == SYMMCOLL_OK; i++) {
+        *symc_batch_op(batch, i) = make_op(&ops[i]);
+        status = check(group, symc_batch_op(batch, i), call);
+    }
+    if (status == SYMMCOLL_OK)
+        return symc_batch_start(batch, work);
+    symc_batch_free(batch);
+    if (status == SYMMCOLL_NOT_MEMBER && work != NULL)
+        *work = NULL;
+    return status;
+}
+
+/* ---- permute ---- */
+
+/* Whether each rank is there once; whom this rank receives from. */
+static symmcoll_status_t check_permutation(
+    const struct symmcoll_group *group, const int *dst_of, int *source)
+{
+    *source = -1;
+    if (dst_of == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "permute: expected a destination for each rank, found NULL");
+    for (int r = 0; r < group->size; r++) {
+        if (dst_of[r] < 0 || dst_of[r] >= group->size)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "permute: expected a destination of 0 to %d for rank %d, found "
+                "%d",
+                group->size - 1, r, dst_of[r]);
+        for (int s = 0; s < r; s++) {
+            if (dst_of[s] == dst_of[r])
+                return symc_fail(SYMMCOLL_ERR_INVALID,
+                    "permute: expected each rank once, found %d of ranks %d "
+                    "and %d",
+                    dst_of[r], s, r);
+        }
+        if (dst_of[r] == group->rank)
+            *source = r;
+    }
+    return SYMMCOLL_OK;
+}
+
+/* Its two operations, which no receive of the program matches. */
+static symmcoll_status_t exchange(struct symmcoll_group *group,
+    const struct symc_op *both, int dst, int source,
+    const struct symmcoll_call *call, struct symmcoll_work **work)
+{
+    struct symc_batch *batch = symc_batch_create(group, 2, SYMC_PAIR_PERMUTE);
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (batch == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    for (size_t i = 0; i < 2 && status == SYMMCOLL_OK; i++) {
+        struct symc_op *op = symc_batch_op(batch, i);
+
+        *op = *both;
+        op->kind = i == 0 ? SYMC_SEND : SYMC_RECV;
+        op->peer = i == 0 ? dst : source;
+        op->in = i == 0 ? both->in : NULL;
+        op->out = i == 0 ? NULL : both->out;
+        status = check(group, op, call);
+    }
+    if (status == SYMMCOLL_OK)
+        return symc_batch_start(batch, work);
+    symc_batch_free(batch);
+    return status;
+}
+
+/* A rank that sends to itself: a copy, and a work that has ended. */
+static symmcoll_status_t copy(struct symmcoll_group *group,
+    const struct symc_op *both, const struct symmcoll_call *call,
+    struct symmcoll_work **work)
+{
+    struct symc_batch *batch;
+    struct symc_op op = *both;
+    symmcoll_status_t status;
+
+    op.kind = SYMC_ALL_REDUCE; /* of which both buffers are checked */
+    status = symc_coll_prepare(group, &op, call);
+    if (status != SYMMCOLL_OK)
+        return status;
+    batch = symc_batch_create(group, 0, SYMC_PAIR_PERMUTE);
+    if (batch == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    if (op.out != op.in && op.count > 0)
+        memcpy(op.out, op.in, op.count * op.elem);
+    return symc_batch_start(batch, work);
+}
+
+symmcoll_status_t symmcoll_permute(struct symmcoll_group *group, void *out,
+    const void *in, size_t count, enum symmcoll_dtype dtype, const int *dst_of,
+    const struct symmcoll_call *call, struct symmcoll_work **work)
+{
+    struct symc_op both = {
+        .dtype = dtype, .count = count, .out = out, .in = in};
+    symmcoll_status_t status;
+    int source;
+
+    if (group == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "permute: expected a group, found NULL");
+    if (group->rank < 0)
+        return symmcoll_batch(group,
+            &(struct symmcoll_pair_op){.kind = SYMMCOLL_PAIR_SEND}, 1, call,
+            work);
+    status = check_permutation(group, dst_of, &source);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (source == group->rank)
+        return copy(group, &both, call, work);
+    if (count > 0 && out == in)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "permute: expected out and in apart, found one buffer");
+    return exchange(group, &both, dst_of[group->rank], source, call, work);
+}
