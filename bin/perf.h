@@ -45,6 +45,7 @@ struct perf_op {
     bool in_place; /* can be done in place */
     bool dirty;    /* has an input to rewrite */
     bool buckets;  /* a fixed set of buffers instead of sizes */
+    bool rare;     /* only where it is named */
     bool store;  /* goes through the world's store, and returns the own data */
     size_t most; /* bytes; 0: no limit */
     symmcoll_status_t (*run)(const struct perf_case *it);
@@ -104,6 +105,7 @@ struct perf_options {
     size_t min_nbytes;
     size_t max_nbytes;
     size_t step; /* each size is so many times the one before */
+    int groups;  /* in turn; 0: the world's */
     int threads; /* 0: ranks are processes, or this is one alone */
     double seconds;
     bool tsv;
@@ -178,7 +180,10 @@ const char *perf_format_element(
 struct perf_rank {
     const struct perf_options *options;
     struct symmcoll_world *world;
-    struct symmcoll_group *group;
+    struct symmcoll_group *all;     /* the world's */
+    struct symmcoll_group *group;   /* that operations are run in */
+    struct symmcoll_group **groups; /* options->groups of them, or NULL */
+    int turn;                       /* of those, the next */
     int rank;
     int size;
     bool threads;          /* the ranks are threads of this process */
@@ -209,6 +214,15 @@ struct perf_case {
  */
 int perf_rank_run(const struct perf_options *options,
     const struct symmcoll_init_args *args, bool threads);
+
+/* Have the next operation run in the next group. */
+static inline void perf_next_group(struct perf_rank *rank)
+{
+    if (rank->groups == NULL)
+        return;
+    rank->group = rank->groups[rank->turn];
+    rank->turn = rank->turn + 1 < rank->options->groups ? rank->turn + 1 : 0;
+}
 
 /* Report a failed call on standard error; returns PERF_FAILED. */
 int perf_report(

@@ -202,6 +202,7 @@ static int check_buckets(struct perf_case *it, symmcoll_status_t *status)
     for (int i = 0; i < PERF_BUCKETS; i++)
         perf_pattern_fill(
             it->rank->own, (size_t)i, it->rank->buckets[i], it->count);
+    perf_next_group(it->rank);
     *status = it->choice->op->run(it);
     for (int i = 0; i < PERF_BUCKETS && bad == PERF_PASSED; i++) {
         char where[PERF_NAME_MAX];
@@ -228,6 +229,7 @@ static int check_barrier(struct perf_case *it, symmcoll_status_t *status)
     while (perf_now() - came < 20e-6 * it->rank->rank)
         ;
     last = perf_now();
+    perf_next_group(it->rank);
     *status = it->choice->op->run(it);
     left = perf_now();
     if (*status == SYMMCOLL_OK)
@@ -253,6 +255,7 @@ int perf_case_check(struct perf_case *it, symmcoll_status_t *status)
     memset(it->rank->out, UNTOUCHED, it->nbytes + 2 * PERF_MARGIN);
     perf_pattern_input(it->rank->own, &data, it->rank->rank);
     perf_case_rewrite(it);
+    perf_next_group(it->rank);
     *status = it->choice->op->run(it);
     return *status == SYMMCOLL_OK ? check_buffers(it) : PERF_PASSED;
 }

@@ -180,7 +180,7 @@ static void add_each(
     struct perf_options *options, const struct perf_manner *manner)
 {
     for (const struct perf_op *op = perf_ops(); op->name; op++)
-        if (!op->store && can_do(op, manner))
+        if (!op->rare && can_do(op, manner))
             add(options, op, manner);
 }
 

@@ -36,13 +36,13 @@ double perf_now(void)
 
 static symmcoll_status_t wait_for_all(const struct perf_rank *rank)
 {
-    return symmcoll_barrier(rank->group, NULL, NULL);
+    return symmcoll_barrier(rank->all, NULL, NULL);
 }
 
 symmcoll_status_t perf_largest(
     const struct perf_rank *rank, double *values, size_t count)
 {
-    return symmcoll_all_reduce(rank->group, values, values, count,
+    return symmcoll_all_reduce(rank->all, values, values, count,
         SYMMCOLL_FLOAT64, SYMMCOLL_MAX, NULL, NULL);
 }
 
@@ -72,8 +72,10 @@ static symmcoll_status_t time_calls(
     symmcoll_status_t status = SYMMCOLL_OK;
     double start = perf_now();
 
-    for (int i = 0; i < calls && status == SYMMCOLL_OK; i++)
+    for (int i = 0; i < calls && status == SYMMCOLL_OK; i++) {
+        perf_next_group(it->rank);
         status = run(it);
+    }
     *seconds = (perf_now() - start) / calls;
     return status;
 }
@@ -83,8 +85,14 @@ static symmcoll_status_t estimate_call(
     const struct perf_case *it, struct estimate *estimate)
 {
     double both[2] = {0, 0};
-    symmcoll_status_t status = it->choice->op->run(it);
+    symmcoll_status_t status = SYMMCOLL_OK;
+    int groups = it->rank->options->groups;
 
+    /* Each group has memory of its own to get. */
+    for (int i = 0; i <= groups && status == SYMMCOLL_OK; i++) {
+        perf_next_group(it->rank);
+        status = it->choice->op->run(it);
+    }
     for (int i = 0; i < 3 && status == SYMMCOLL_OK; i++) {
         double start = perf_now();
 

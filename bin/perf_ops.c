@@ -79,6 +79,22 @@ static symmcoll_status_t run_monitored_barrier(const struct perf_case *it)
     return symmcoll_monitored_barrier(it->rank->group, 0, NULL, NULL, NULL);
 }
 
+/* Make a group of all ranks, and release it. */
+static symmcoll_status_t run_group_create(const struct perf_case *it)
+{
+    struct symmcoll_group *group;
+    symmcoll_status_t status =
+        symmcoll_group_create(it->rank->world, NULL, &group);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (symmcoll_group_rank(group) != it->rank->rank ||
+        symmcoll_group_size(group) != it->rank->size)
+        status = SYMMCOLL_ERR_INTERNAL;
+    return symmcoll_group_free(group) != SYMMCOLL_OK ? SYMMCOLL_ERR_INTERNAL
+                                                     : status;
+}
+
 /* Set a key of this rank's own, and read it. */
 static symmcoll_status_t run_store(const struct perf_case *it)
 {
@@ -257,9 +273,18 @@ static const struct perf_op operations[] = {
         .bus_factor = whole,
     },
     {
+        .name = "group_create",
+        .in = PERF_NO_BUFFER,
+        .out = PERF_NO_BUFFER,
+        .rare = true,
+        .run = run_group_create,
+        .bus_factor = whole,
+    },
+    {
         .name = "store",
         .in = PERF_ONE,
         .out = PERF_ONE,
+        .rare = true,
         .store = true,
         .most = PERF_STORE_MOST,
         .run = run_store,

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define THREADS_MAX 4096
+#define GROUPS_MAX 1000
 #define SECONDS_MAX 3600.0
 #define NBYTES_MAX ((size_t)1 << 40)
 
@@ -32,6 +33,7 @@ enum option_key {
     OPT_PEER,
     OPT_SECONDS,
     OPT_CHECK_ONLY,
+    OPT_GROUPS,
     OPT_PLOT
 };
 
@@ -46,8 +48,9 @@ static const char usage[] =
     "reduce\n"
     "                      gather scatter all_to_all all_to_all_v barrier\n"
     "                      bucket_avg; also with _dirty, _in_place\n"
-    "                      store (only where named): set and get\n"
     "                      or, for bucket_avg, _blocking, _nonblocking\n"
+    "                      only where named: store, which sets and gets a\n"
+    "                      key; group_create, which makes and releases one\n"
     "  -d, --dtype TYPE    element type (float32)\n"
     "  -r, --reduce OP     sum, avg, product, min, max, band, bor, bxor or\n"
     "                      premul_sum (sum)\n"
@@ -55,6 +58,7 @@ static const char usage[] =
     "  -e, --max SIZE      largest size (64M)\n"
     "  -f, --step N        each size is N times the one before (8)\n"
     "  -t, --threads N     ranks are N threads of this process\n"
+    "      --groups K      run the operations in K groups in turn\n"
     "      --in-place      use the input's buffer for the result\n"
     "      --dirty         write each input again before each sample\n"
     "      --async         bucket_avg: start all, then wait\n"
@@ -74,6 +78,7 @@ static const struct option longs[] = {
     {"max", required_argument, NULL, OPT_MAX},
     {"step", required_argument, NULL, OPT_STEP},
     {"threads", required_argument, NULL, OPT_THREADS},
+    {"groups", required_argument, NULL, OPT_GROUPS},
     {"in-place", no_argument, NULL, OPT_IN_PLACE},
     {"dirty", no_argument, NULL, OPT_DIRTY},
     {"async", no_argument, NULL, OPT_ASYNC},
@@ -250,6 +255,11 @@ static bool parse_one(int key, const char *text, struct perf_options *options,
         if (!parse_count("--threads", text, 1, THREADS_MAX, &number))
             return false;
         options->threads = (int)number;
+        return true;
+    case OPT_GROUPS:
+        if (!parse_count("--groups", text, 1, GROUPS_MAX, &number))
+            return false;
+        options->groups = (int)number;
         return true;
     case OPT_SECONDS:
         return parse_seconds(text, &options->seconds);

@@ -261,6 +261,35 @@ static int do_choices(struct perf_rank *rank)
     return PERF_PASSED;
 }
 
+static void free_groups(struct perf_rank *rank)
+{
+    for (int i = 0; rank->groups != NULL && i < rank->options->groups; i++) {
+        if (symmcoll_group_free(rank->groups[i]) != SYMMCOLL_OK)
+            perf_report(rank, "releasing a group", SYMMCOLL_ERR_TIMEOUT);
+    }
+    free(rank->groups);
+}
+
+/* The groups of --groups, each of all ranks. */
+static int make_groups(struct perf_rank *rank)
+{
+    int count = rank->options->groups;
+
+    if (count == 0)
+        return PERF_PASSED;
+    rank->groups = calloc((size_t)count, sizeof(struct symmcoll_group *));
+    if (rank->groups == NULL)
+        return perf_report(rank, "--groups", SYMMCOLL_ERR_NO_MEMORY);
+    for (int i = 0; i < count; i++) {
+        symmcoll_status_t status =
+            symmcoll_group_create(rank->world, NULL, &rank->groups[i]);
+
+        if (status != SYMMCOLL_OK)
+            return perf_report(rank, "making a group", status);
+    }
+    return PERF_PASSED;
+}
+
 int perf_rank_run(const struct perf_options *options,
     const struct symmcoll_init_args *args, bool threads)
 {
@@ -273,12 +302,15 @@ int perf_rank_run(const struct perf_options *options,
             symmcoll_status_name(status), symmcoll_last_error());
         return PERF_FAILED;
     }
-    rank.group = symmcoll_world_group(rank.world);
+    rank.all = rank.group = symmcoll_world_group(rank.world);
     rank.rank = symmcoll_world_rank(rank.world);
     rank.size = symmcoll_world_size(rank.world);
     result = allocate_buffers(&rank);
     if (result == PERF_PASSED)
+        result = make_groups(&rank);
+    if (result == PERF_PASSED)
         result = do_choices(&rank);
+    free_groups(&rank);
     status = symmcoll_finalize(rank.world);
     if (status != SYMMCOLL_OK && result == PERF_PASSED)
         result = perf_report(&rank, "symmcoll_finalize", status);

@@ -124,6 +124,10 @@ try 'eight-bit floats are moved' "$run" -n 2 "$perf" --check-only --max 32K \
     --max 64 >"$scratch/out" 2>"$scratch/err"
 [ $? -eq 1 ] && grep -q 'all_reduce: UNSUPPORTED' "$scratch/err"
 ok $? 'a reduction that the type lacks is an error where it was named'
+try 'groups are made and released' "$run" -n 3 "$perf" --seconds 0.01 \
+    --op group_create
+try 'operations run in several groups in turn' "$perf" --threads 3 \
+    --seconds 0.01 --max 64K --groups 3 --op all_reduce,barrier
 try 'threads set and read keys of their store' "$perf" --threads 3 \
     --check-only --max 16M --op store
 "$run" -n 2 "$perf" --check-only --op store >"$scratch/out" 2>&1
