@@ -213,7 +213,7 @@ symmcoll_status_t symmcoll_group_create(struct symmcoll_world *world,
 {
     int cancel = symc_cancel_disable();
     struct symmcoll_group_args copy;
-    struct symc_group_options options;
+    struct symc_group_options options = {0};
     symmcoll_status_t status;
 
     if (world == NULL || group == NULL)

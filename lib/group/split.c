@@ -45,7 +45,7 @@ static int compare_ranks(const void *a, const void *b)
 
 /* ---- lists ---- */
 
-/* How many ranks the lists have; negative: more than the group. */
+/* How many ranks the lists have, no more than the group. */
 static symmcoll_status_t count_lists(const char *where,
     const struct symmcoll_group *parent, const struct symmcoll_lists *lists,
     int *count)
@@ -97,7 +97,7 @@ static symmcoll_status_t read_lists(const char *where,
     const struct symmcoll_group *parent, const struct symmcoll_lists *lists,
     struct symc_partition *partition)
 {
-    int *ranks, *at, count;
+    int *ranks, *at, count = 0;
     symmcoll_status_t status = count_lists(where, parent, lists, &count);
 
     if (status == SYMMCOLL_OK)

@@ -36,7 +36,7 @@ static int what_runs_ends_first(struct symmcoll_group *all, int rank)
     struct symmcoll_group *group = further(all, rank);
     struct symmcoll_work *works[8], *large;
     float *x = calloc(LARGE, sizeof(*x));
-    int numbers[8], good = group != NULL && x != NULL;
+    int numbers[8] = {0}, good = group != NULL && x != NULL;
 
     for (int i = 0; good && i < 8; i++) {
         numbers[i] = rank + i;
