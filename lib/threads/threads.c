@@ -194,7 +194,7 @@ static symmcoll_status_t fail_run(const struct rank *ranks, int size)
         if (has_failed(&ranks[i]) && failed++ == 0)
             first = i;
     }
-    room = SYMC_DETAIL_MAX / failed - 48;
+    room = SYMC_DETAIL_MAX / (failed > 0 ? failed : 1) - 48;
     for (int i = first; i < size && used < sizeof(text); i++) {
         const struct rank *rank = &ranks[i];
 

@@ -52,7 +52,7 @@ static int gather_back(struct symmcoll_group *group, int rank)
 
 static int scatter_back_of(struct symmcoll_group *group, symmcoll_op_t op)
 {
-    float ones[64];
+    float ones[64] = {0};
     int size = symmcoll_group_size(group), good = 1;
 
     for (int dim = 0; dim < 2 && good; dim++) {

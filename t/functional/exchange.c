@@ -20,8 +20,8 @@ static int uneven(struct symmcoll_group *group, int rank, int columns)
     struct symmcoll_tensor in, out = SYMMCOLL_TENSOR_INIT;
 
     for (int r = 0; r < size; r++) {
-        in_splits[r] = (size_t)((r + 1) * (rank + 1));
-        out_splits[r] = (size_t)((r + 1) * (rank + 1));
+        in_splits[r] = (size_t)(r + 1) * (size_t)(rank + 1);
+        out_splits[r] = (size_t)(r + 1) * (size_t)(rank + 1);
         rows += (int)in_splits[r];
     }
     in = (struct symmcoll_tensor)SYMMCOLL_TENSOR_SHAPE(

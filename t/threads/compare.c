@@ -36,10 +36,12 @@ static int compares(struct symmcoll_group *group, int rank)
     values[MANY - 1] += rank; /* the last chunk only */
     good &= compare(group, values, MANY, 0, &second) == SYMMCOLL_OK &&
             second == (rank == 0);
+    values[MANY - 1] = MANY - 1;
+    values[0] += rank; /* the first chunk only */
     good &= compare(group, values, MANY, size - 1, &third) == SYMMCOLL_OK &&
             third == (rank == size - 1);
     good &= compare(group, NULL, 0, 0, &none) == SYMMCOLL_OK && none == 1;
-    good &= values[MANY - 1] == MANY - 1 + rank; /* read only */
+    good &= values[0] == rank && values[MANY - 1] == MANY - 1; /* read only */
     free(values);
     return good;
 }
