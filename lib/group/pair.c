@@ -118,6 +118,7 @@ static symmcoll_status_t run_blocking(
     fill(&call.pair, group, op);
     call.pair.end = end_blocking;
     call.group = group;
+    call.status = SYMMCOLL_ERR_INTERNAL; /* until it has ended */
     atomic_init(&call.ended, 0);
     symc_pairs_enter(pairs);
     status = prepare(group, op);
