@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A thousand groups at once, each used, and then freed: what a rank has of
+ * descriptors, mappings, threads and shared memory, before, during and after.
+ */
+#include "t/group/groups.h"
+
+#include "group/group.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define MANY 1000
+#define NBYTES ((size_t)64 << 10)
+#define COUNT (NBYTES / sizeof(float))
+#define LEAST ((int64_t)8 * 4096) /* of staging, without a budget */
+#define SETTLED \
+    5 /* descriptors, mappings or threads that others may have made */
+
+struct use {
+    int descriptors;
+    int mappings;
+    int threads;
+    int64_t shared; /* bytes of this rank's arena */
+};
+
+static int count_entries(const char *path)
+{
+    DIR *dir = opendir(path);
+    int count = 0;
+
+    while (dir != NULL && readdir(dir) != NULL)
+        count++;
+    if (dir != NULL)
+        closedir(dir);
+    return count;
+}
+
+static int count_lines(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    int count = 0, c;
+
+    while (file != NULL && (c = fgetc(file)) != EOF)
+        count += c == '\n';
+    if (file != NULL)
+        fclose(file);
+    return count;
+}
+
+static struct use measure(struct symmcoll_group *all)
+{
+    struct use use = {.descriptors = count_entries("/proc/self/fd"),
+        .mappings = count_lines("/proc/self/maps"),
+        .threads = count_entries("/proc/self/task")};
+    struct stat info;
+
+    if (fstat(all->world->fd, &info) == 0)
+        use.shared = (int64_t)info.st_blocks * 512;
+    return use;
+}
+
+static void say(int rank, const char *when, const struct use *use)
+{
+    if (rank == 0)
+        diag("%s: %d descriptors, %d mappings, %d threads, %lld KiB shared",
+            when, use->descriptors, use->mappings, use->threads,
+            (long long)use->shared / 1024);
+}
+
+static bool reduce(struct symmcoll_group *group, float *x, int size)
+{
+    for (size_t i = 0; i < COUNT; i++)
+        x[i] = 1;
+    if (symmcoll_all_reduce(group, x, x, COUNT, SYMMCOLL_FLOAT32, SYMMCOLL_SUM,
+            NULL, NULL) != SYMMCOLL_OK)
+        return false;
+    for (size_t i = 0; i < COUNT; i++)
+        if (x[i] != (float)size)
+            return false;
+    return true;
+}
+
+static bool is_near(int found, int expected, const char *what)
+{
+    if (abs(found - expected) > SETTLED)
+        diag("%s: expected about %d, found %d", what, expected, found);
+    return abs(found - expected) <= SETTLED;
+}
+
+static int a_thousand(struct symmcoll_group *all, int rank)
+{
+    static _Thread_local struct symmcoll_group *groups[MANY];
+    struct symmcoll_world *world = all->world;
+    int size = symmcoll_group_size(all);
+    float *x = malloc(NBYTES);
+    struct use before, during, after;
+    int64_t staging = 0;
+    bool right = x != NULL && reduce(all, x, size);
+
+    before = measure(all);
+    for (int i = 0; i < MANY && right; i++) {
+        right = made(rank, groups_create(all, NULL, 0, &groups[i])) &&
+                reduce(groups[i], x, size) && groups[i]->trace >= 0;
+        if (right)
+            staging += (int64_t)groups[i]->staging_nbytes;
+    }
+    right = right && symmcoll_barrier(all, NULL, NULL) == SYMMCOLL_OK;
+    during = measure(all);
+    for (int i = 0; i < MANY && right; i++)
+        right = symmcoll_group_free(groups[i]) == SYMMCOLL_OK;
+    right = right && symmcoll_barrier(all, NULL, NULL) == SYMMCOLL_OK;
+    symc_segments_reap(&world->segments);
+    right = right && symmcoll_barrier(all, NULL, NULL) == SYMMCOLL_OK;
+    after = measure(all);
+    say(rank, "before", &before);
+    say(rank, "during", &during);
+    say(rank, "after", &after);
+    free(x);
+    return right &&
+           is_near(during.descriptors, before.descriptors, "descriptors") &&
+           is_near(during.mappings, before.mappings, "mappings") &&
+           is_near(during.threads, before.threads, "threads") &&
+           is_near(after.descriptors, before.descriptors, "descriptors") &&
+           after.shared - before.shared < (int64_t)2 << 20 &&
+           during.shared > before.shared &&
+           staging <= (int64_t)world->config->host_staging + MANY * LEAST;
+}
+
+int main(void)
+{
+    plan(4);
+    groups_both(2, a_thousand, "a thousand groups come and go");
+    groups_both(4, a_thousand, "a thousand groups come and go");
+    return done_testing();
+}
