@@ -92,7 +92,7 @@ static int64_t polling_ns(const struct symc_waiting *waiting)
 static bool may_end_later(
     const struct symc_host *host, const struct symc_op *op, size_t counter)
 {
-    return host->resumable && counter == seq_offset(op) &&
+    return host->resumable != NULL && counter == seq_offset(op) &&
            op->memory == SYMC_MEMORY_HOST &&
            symc_kinds[op->kind].counter != SYMC_COUNT_NONE &&
            op->timeout_ns > polling_ns(host->core->waiting);

@@ -157,7 +157,7 @@ static symmcoll_status_t start(
 
     (void)token;
     host->budget = (struct symc_wait_budget){.timeout_ns = op->timeout_ns};
-    host->resumable = algorithm != NULL && algorithm->resumable;
+    host->resumable = algorithm != NULL ? algorithm->resumable : NULL;
     if (algorithm != NULL)
         status = algorithm->run(host, op);
     else

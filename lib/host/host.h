@@ -13,6 +13,7 @@
 
 /* An operation that has been issued and has not ended. */
 struct symc_issued {
+    const struct symc_resumable *parts;
     bool suspect; /* a peer had failed a group when it was issued */
 };
 
@@ -48,7 +49,8 @@ struct symc_host {
     uint64_t finished;              /* operations up to this one have ended */
     uint64_t peers_done;            /* all peers have finished reading it */
     struct symc_wait_budget budget; /* of the operation under way */
-    bool resumable;                 /* the same may be ended by advance() */
+    /* The same may be ended by advance(); NULL: it may not. */
+    const struct symc_resumable *resumable;
 };
 
 /* An operation has ended, and with it the reading of the peers' lines. */
@@ -255,14 +257,8 @@ void symc_host_doze(
 
 symmcoll_status_t symc_host_one_shot(
     struct symc_host *host, const struct symc_op *op);
-/* The same in two parts: publish, where there is room of that depth, and end it
- * when all lines are there. */
-uint64_t symc_host_one_shot_depth(
-    const struct symc_host *host, const struct symc_op *op);
-bool symc_host_one_shot_publish(
-    struct symc_host *host, const struct symc_op *op);
-symmcoll_status_t symc_host_one_shot_end(
-    struct symc_host *host, const struct symc_op *op);
+extern const struct symc_resumable symc_host_one_shot_parts
+    __attribute__((visibility("hidden")));
 symmcoll_status_t symc_host_two_shot(
     struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_staged_scatter(

@@ -26,17 +26,20 @@ bool symc_host_issue(void *state, const struct symc_op *op)
     const struct symc_algorithm *algorithm =
         symc_host_select(&host->settings, host->threads, host->size, op);
 
-    if (algorithm == NULL || !algorithm->resumable ||
-        op->wire > host->finished + SYMC_LINES ||
-        !symc_host_has_room(host, op, symc_host_one_shot_depth(host, op)))
+    const struct symc_resumable *parts =
+        algorithm != NULL ? algorithm->resumable : NULL;
+
+    if (parts == NULL || op->wire > host->finished + SYMC_LINES ||
+        !symc_host_has_room(host, op, parts->depth(host, op)))
         return false;
-    issued->suspect = symc_host_one_shot_publish(host, op);
+    issued->parts = parts;
+    issued->suspect = parts->publish(host, op);
     return true;
 }
 
 void symc_host_defer(struct symc_host *host, const struct symc_op *op)
 {
-    issued_of(host, op)->suspect = false;
+    *issued_of(host, op) = (struct symc_issued){.parts = host->resumable};
 }
 
 /* A rank whose line is not there yet, or -1. */
@@ -82,7 +85,7 @@ symmcoll_status_t symc_host_advance(
     else if (missing >= 0)
         status = consider(host, op, missing, how);
     else
-        status = symc_host_one_shot_end(host, op);
+        status = issued->parts->end(host, op);
     if (status == SYMMCOLL_IN_PROGRESS)
         return status;
     symc_host_finish(host, op);

@@ -143,16 +143,14 @@ static const void *put_together(
     return line;
 }
 
-uint64_t symc_host_one_shot_depth(
-    const struct symc_host *host, const struct symc_op *op)
+static uint64_t depth(const struct symc_host *host, const struct symc_op *op)
 {
     size_t nbytes = contribution(host, op);
 
     return given_by(host, op, nbytes).beside > 0 ? SYMC_AREAS : SYMC_LINES;
 }
 
-bool symc_host_one_shot_publish(
-    struct symc_host *host, const struct symc_op *op)
+static bool publish(struct symc_host *host, const struct symc_op *op)
 {
     struct given given = given_by(host, op, contribution(host, op));
     char line[SYMC_PAYLOAD];
@@ -163,8 +161,7 @@ bool symc_host_one_shot_publish(
         host, op, 0, put_together(host, op, line), given.in_line);
 }
 
-symmcoll_status_t symc_host_one_shot_end(
-    struct symc_host *host, const struct symc_op *op)
+static symmcoll_status_t end(struct symc_host *host, const struct symc_op *op)
 {
     size_t nbytes = contribution(host, op);
     symmcoll_status_t status = symc_host_collect(host, op, 0);
@@ -173,6 +170,9 @@ symmcoll_status_t symc_host_one_shot_end(
         finish(host, op, nbytes);
     return status;
 }
+
+const struct symc_resumable symc_host_one_shot_parts = {
+    .depth = depth, .publish = publish, .end = end};
 
 symmcoll_status_t symc_host_one_shot(
     struct symc_host *host, const struct symc_op *op)

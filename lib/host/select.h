@@ -25,6 +25,17 @@ struct symc_host_settings {
 struct symc_host_settings symc_host_settings_get(
     const struct symc_settings *settings);
 
+/* An operation that can be issued and end later: see issued.c. */
+struct symc_resumable {
+    /* How many operations of before the peers must have finished reading:
+     * SYMC_LINES or SYMC_AREAS. */
+    uint64_t (*depth)(const struct symc_host *host, const struct symc_op *op);
+    /* Where there is room: publish.  True where a peer has failed a group. */
+    bool (*publish)(struct symc_host *host, const struct symc_op *op);
+    /* When all lines are there: compare, and make this rank's result. */
+    symmcoll_status_t (*end)(struct symc_host *host, const struct symc_op *op);
+};
+
 struct symc_algorithm {
     const char *name;
     const char *help; /* one line */
@@ -33,7 +44,7 @@ struct symc_algorithm {
     uint8_t apart;     /* of SYMC_TRAITS_APART: those kinds, and no others */
     bool threads_only; /* ranks must be threads of one process */
     bool small_only;   /* contributions up to host.small_max */
-    bool resumable;    /* can be issued and end later: see issued.c */
+    const struct symc_resumable *resumable; /* NULL: it runs to its end */
     symmcoll_status_t (*run)(struct symc_host *host, const struct symc_op *op);
 };
 
