@@ -14,6 +14,7 @@
 
 #define PERF_NAME_MAX 48
 #define PERF_BUCKETS 8
+#define PERF_BUFFERS 16 /* of a coalesced operation */
 #define PERF_BUCKET_NBYTES ((size_t)25 << 20)
 #define PERF_STORE_MOST ((size_t)16 << 20) /* of a value */
 #define PERF_DIRTY_MIN 4096 /* below it nobody rewrites an input */

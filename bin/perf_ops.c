@@ -115,6 +115,48 @@ static symmcoll_status_t run_store(const struct perf_case *it)
     return SYMMCOLL_OK;
 }
 
+/* The case's elements in several buffers, one of which has what does not divide
+ * evenly. */
+struct buffers {
+    size_t counts[PERF_BUFFERS];
+    void *outs[PERF_BUFFERS];
+    const void *ins[PERF_BUFFERS];
+};
+
+static struct buffers divide(const struct perf_case *it)
+{
+    size_t elem = symmcoll_dtype_size(it->dtype);
+    size_t each = it->count / PERF_BUFFERS;
+    struct buffers buffers;
+
+    for (size_t i = 0; i < PERF_BUFFERS; i++) {
+        buffers.counts[i] = i + 1 < PERF_BUFFERS ? each : it->count - i * each;
+        buffers.outs[i] = (char *)it->out + i * each * elem;
+        buffers.ins[i] = (const char *)it->in + i * each * elem;
+    }
+    return buffers;
+}
+
+static symmcoll_status_t run_coalesced(const struct perf_case *it)
+{
+    struct buffers buffers = divide(it);
+
+    return symmcoll_all_reduce_coalesced(it->rank->group, buffers.outs,
+        buffers.ins, buffers.counts, PERF_BUFFERS, it->dtype, it->op, NULL,
+        NULL);
+}
+
+static symmcoll_status_t run_separate(const struct perf_case *it)
+{
+    struct buffers buffers = divide(it);
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (int i = 0; i < PERF_BUFFERS && status == SYMMCOLL_OK; i++)
+        status = symmcoll_all_reduce(it->rank->group, buffers.outs[i],
+            buffers.ins[i], buffers.counts[i], it->dtype, it->op, NULL, NULL);
+    return status;
+}
+
 static symmcoll_status_t average_bucket(
     const struct perf_case *it, int index, struct symmcoll_work **work)
 {
@@ -264,6 +306,26 @@ static const struct perf_op operations[] = {
         .out = PERF_NO_BUFFER,
         .run = run_barrier,
         .bus_factor = whole,
+    },
+    {
+        .name = "coalesced",
+        .in = PERF_ONE,
+        .out = PERF_ONE,
+        .reduces = true,
+        .in_place = true,
+        .dirty = true,
+        .run = run_coalesced,
+        .bus_factor = both_ways,
+    },
+    {
+        .name = "separate",
+        .in = PERF_ONE,
+        .out = PERF_ONE,
+        .reduces = true,
+        .in_place = true,
+        .dirty = true,
+        .run = run_separate,
+        .bus_factor = both_ways,
     },
     {
         .name = "monitored_barrier",

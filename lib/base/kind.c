@@ -55,6 +55,23 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
         .name = "monitored_barrier", .trace = "monitored_barrier",
         .in_parts = SYMC_NO_PART, .out_parts = SYMC_NO_PART,
         .traits = SYMC_MONITORED},
+    [SYMC_ALL_REDUCE_COALESCED] = {
+        .name = "all_reduce_coalesced", .trace = "allreduce_coalesced",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
+        .traits = SYMC_REDUCES | SYMC_COALESCED,
+        .compared = COMPARE_REDUCED | SYMC_COMPARE_ROOT},
+    [SYMC_ALL_GATHER_COALESCED] = {
+        .name = "all_gather_coalesced",
+        .trace = "all_gather_into_tensor_coalesced",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS,
+        .traits = SYMC_COALESCED,
+        .compared = COMPARE_MOVED | SYMC_COMPARE_ROOT},
+    [SYMC_REDUCE_SCATTER_COALESCED] = {
+        .name = "reduce_scatter_coalesced",
+        .trace = "reduce_scatter_tensor_coalesced",
+        .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ONE_PART,
+        .traits = SYMC_REDUCES | SYMC_COALESCED,
+        .compared = COMPARE_REDUCED | SYMC_COMPARE_ROOT},
     [SYMC_OPEN_BACKEND] = {
         .name = "open_backend", .trace = "open_backend",
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS,

@@ -31,6 +31,9 @@ enum symc_kind {
     SYMC_ALL_TO_ALL_LIST = 16,
     SYMC_ALL_GATHER_LIST = 17,
     SYMC_REDUCE_SCATTER_LIST = 18,
+    SYMC_ALL_REDUCE_COALESCED = 19,
+    SYMC_ALL_GATHER_COALESCED = 20,
+    SYMC_REDUCE_SCATTER_COALESCED = 21,
     SYMC_KIND_COUNT /* one more than the last of them */
 };
 
@@ -43,11 +46,12 @@ enum symc_trait {
     SYMC_PAIR = 16,   /* between two ranks: the caller and its peer */
     SYMC_UNEVEN = 32, /* each pair of ranks has a count of its own: an op with
                          lists, whose counts are compared in pairs */
+    SYMC_COALESCED = 64, /* several buffers; parts are those of each */
     SYMC_MONITORED = 128 /* ends with a list of who is missing */
 };
 
 /* Kinds that only algorithms of their own serve. */
-#define SYMC_TRAITS_APART (SYMC_MONITORED | SYMC_UNEVEN)
+#define SYMC_TRAITS_APART (SYMC_MONITORED | SYMC_UNEVEN | SYMC_COALESCED)
 
 /* Which sequence numbers an operation takes. */
 enum symc_counter {
@@ -62,7 +66,7 @@ enum symc_compared {
     SYMC_COMPARE_COUNT = 1,
     SYMC_COMPARE_DTYPE = 2,
     SYMC_COMPARE_OP = 4,
-    SYMC_COMPARE_ROOT = 8,
+    SYMC_COMPARE_ROOT = 8, /* coalesced: the number of buffers */
     SYMC_COMPARE_MEMORY = 16
 };
 

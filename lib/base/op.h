@@ -50,9 +50,10 @@ struct symc_op {
     union {           /* group ranks, by kind; 0 where there is none */
         int root;
         int peer;
+        int buffers; /* how many; of the coalesced kinds */
     };
-    size_t count; /* as the call's: elements */
-    void *out;
+    size_t count; /* as the call's: elements; coalesced: of all buffers */
+    void *out;    /* coalesced: an array of buffers, the caller's, as in */
     const void *in;
     uint16_t elem;  /* bytes of an element; 1 for a barrier */
     bool listed;    /* `lists` is valid, and nothing beside it */
@@ -68,7 +69,10 @@ struct symc_op {
                       is served */
     uint64_t wire;   /* the same, of all that the members do together */
     uint64_t issued; /* symc_ticks() of the call; 0: now */
-    void *stream;    /* the caller's, of a device; or NULL */
+    union {
+        void *stream;         /* the caller's, of a device; or NULL */
+        const size_t *counts; /* coalesced, in host memory: of each buffer */
+    };
     int64_t timeout_ns;         /* from the moment it starts; SYMC_NEVER */
     char label[SYMC_LABEL_MAX]; /* the caller's, or "" */
 };
@@ -87,6 +91,32 @@ static inline size_t symc_op_out_nbytes(const struct symc_op *op, int size)
 {
     return op->count * op->elem *
            symc_parts_count(symc_kinds[op->kind].out_parts, size);
+}
+
+#define SYMC_BUFFERS_MAX INT16_MAX /* of one operation: as a record keeps it */
+
+/* One of several buffers. */
+static inline char *symc_op_out_of(const struct symc_op *op, int index)
+{
+    return ((void *const *)op->out)[index];
+}
+
+static inline const char *symc_op_in_of(const struct symc_op *op, int index)
+{
+    return ((const void *const *)op->in)[index];
+}
+
+/* An operation on one of several buffers, as if it were alone. */
+static inline struct symc_op symc_op_of(const struct symc_op *op, int index)
+{
+    struct symc_op one = *op;
+
+    one.root = 0;
+    one.count = op->counts[index];
+    one.out = symc_op_out_of(op, index);
+    one.in = symc_op_in_of(op, index);
+    one.stream = NULL;
+    return one;
 }
 
 /* What a monitored barrier is asked, at op->out, and where it answers: room for

@@ -6,6 +6,8 @@
 #include "base/dtype.h"
 #include "coll/coll.h"
 
+#include <stdio.h>
+
 /* The group, the element type, the count. */
 static symmcoll_status_t check_size(
     struct symmcoll_group *group, struct symc_op *op)
@@ -148,6 +150,168 @@ static __attribute__((noinline)) symmcoll_status_t find_memory(
         symc_kind_name(op->kind), symc_memory_name(memory), device,
         symc_memory_name(op->memory), op->device);
 }
+
+/* ---- several buffers ---- */
+
+/* A failed check, of one of several buffers. */
+static symmcoll_status_t fail_buffer(
+    const struct symc_op *op, int index, symmcoll_status_t status)
+{
+    char detail[SYMC_DETAIL_MAX];
+
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    return symc_fail(
+        status, "%s (buffer %d of %d)", detail, index, op->buffers);
+}
+
+/* From where to where a buffer is, of what an operation writes and reads. */
+struct extents {
+    const char *out, *out_end;
+    const char *in, *in_end;
+};
+
+static struct extents find_extents(
+    const struct symmcoll_group *group, const struct symc_op *op, int index)
+{
+    struct symc_op one = symc_op_of(op, index);
+    const char *out = one.out, *in = one.in;
+
+    return (struct extents){out, out + symc_op_out_nbytes(&one, group->size),
+        in, in + symc_op_in_nbytes(&one, group->size)};
+}
+
+static bool cross(
+    const char *a, const char *a_end, const char *b, const char *b_end)
+{
+    return overlap(a, (size_t)(a_end - a), b, (size_t)(b_end - b)) &&
+           a < a_end && b < b_end;
+}
+
+/* What one buffer receives may be nothing that another reads or receives. */
+static symmcoll_status_t check_apart(
+    struct symmcoll_group *group, const struct symc_op *op)
+{
+    for (int i = 0; i < op->buffers; i++) {
+        struct extents one = find_extents(group, op, i);
+
+        for (int j = 0; j < op->buffers; j++) {
+            struct extents other = find_extents(group, op, j);
+            bool out =
+                j > i && cross(one.out, one.out_end, other.out, other.out_end);
+
+            if (i != j &&
+                (out || cross(one.out, one.out_end, other.in, other.in_end)))
+                return symc_fail(SYMMCOLL_ERR_INVALID,
+                    "%s: expected buffers apart, found out of buffer %d of %d "
+                    "in %s of buffer %d",
+                    symc_kind_name(op->kind), i, op->buffers,
+                    out ? "out" : "in", j);
+        }
+    }
+    return SYMMCOLL_OK;
+}
+
+/* What there is to say of any buffer, and the elements of all. */
+static symmcoll_status_t check_each(
+    struct symmcoll_group *group, struct symc_op *op)
+{
+    const struct symc_kind_info *info = &symc_kinds[op->kind];
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    op->count = 0;
+    for (int i = 0; i < op->buffers; i++) {
+        struct symc_op one = symc_op_of(op, i);
+
+        status = check_size(group, &one);
+        if (status == SYMMCOLL_OK)
+            status = check_buffers(group, info, &one);
+        if (status == SYMMCOLL_OK && group->world->registry.finds)
+            status = find_memory(group, info, &one);
+        if (status == SYMMCOLL_OK && one.memory != SYMC_MEMORY_HOST)
+            status = symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+                "%s: expected buffers in host memory, found %s",
+                symc_kind_name(op->kind), symc_memory_name(one.memory));
+        if (status != SYMMCOLL_OK)
+            return fail_buffer(op, i, status);
+        if (__builtin_add_overflow(op->count, one.count, &op->count))
+            op->count = SIZE_MAX;
+    }
+    status = check_size(group, op);
+    return status == SYMMCOLL_OK ? check_apart(group, op) : status;
+}
+
+/* From the lowest to the highest address, as numbers. */
+struct hull {
+    uintptr_t lo, hi;
+};
+
+/* Add a buffer; whether it is after all before it. */
+static inline bool stretch(struct hull *hull, const void *at, size_t nbytes)
+{
+    uintptr_t lo = (uintptr_t)at, hi = lo + nbytes;
+    bool after = lo >= hull->hi;
+
+    hull->lo = lo < hull->lo ? lo : hull->lo;
+    hull->hi = hi > hull->hi ? hi : hull->hi;
+    return after && hi >= lo;
+}
+
+/*
+ * Buffers as most programs pass them, in one look at each, and the elements of
+ * all: none is NULL, addresses ascend, and either each pair is in place or what
+ * is written is apart from what is read.  False: they may be right as well.
+ */
+static bool are_usual(const struct symmcoll_group *group, struct symc_op *op)
+{
+    const struct symc_kind_info *info = &symc_kinds[op->kind];
+    size_t size = (size_t)group->size, most = PTRDIFF_MAX / op->elem / size;
+    size_t in_parts = symc_parts_count(info->in_parts, group->size);
+    size_t out_parts = symc_parts_count(info->out_parts, group->size);
+    struct hull outs = {UINTPTR_MAX, 0}, ins = {UINTPTR_MAX, 0};
+    bool ascend = true, in_place = true;
+
+    op->count = 0;
+    for (int i = 0; i < op->buffers && ascend; i++) {
+        size_t part = op->counts[i] * op->elem;
+        size_t shift = in_parts == out_parts ? 0 : part * (size_t)group->rank;
+        const char *out = symc_op_out_of(op, i), *in = symc_op_in_of(op, i);
+        const char *larger = in_parts > out_parts ? in : out;
+        const char *smaller = in_parts > out_parts ? out : in;
+
+        if (op->counts[i] > most - op->count || out == NULL || in == NULL)
+            return false;
+        op->count += op->counts[i];
+        in_place = in_place && (smaller == larger + shift);
+        ascend = stretch(&outs, out, part * out_parts) &
+                 stretch(&ins, in, part * in_parts);
+    }
+    return ascend && !group->world->registry.finds &&
+           (in_place || outs.hi <= ins.lo || ins.hi <= outs.lo);
+}
+
+symmcoll_status_t symc_coll_check_coalesced(
+    struct symmcoll_group *group, struct symc_op *op)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    op->count = 0;
+    status = check_size(group, op);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (op->buffers < 1 || op->out == NULL || op->in == NULL ||
+        op->counts == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected arrays of 1 to %d buffers and counts, found %d%s",
+            symc_kind_name(op->kind), SYMC_BUFFERS_MAX, op->buffers,
+            op->buffers < 1 ? "" : " and an array that is NULL");
+    if (symc_kind_has(op->kind, SYMC_REDUCES))
+        status = check_reduction(group, op);
+    if (status != SYMMCOLL_OK || are_usual(group, op))
+        return status;
+    return check_each(group, op);
+}
+
+/* ---- one buffer ---- */
 
 symmcoll_status_t symc_coll_check(
     struct symmcoll_group *group, struct symc_op *op)

@@ -19,6 +19,24 @@ symmcoll_status_t symc_coll_check(
 symmcoll_status_t symc_coll_check_lists(
     struct symmcoll_group *group, struct symc_op *op);
 
+/* The same for several buffers. */
+symmcoll_status_t symc_coll_check_coalesced(
+    struct symmcoll_group *group, struct symc_op *op);
+
+/* The status of a call that is not started; a rank that is no member has no
+ * work of it. */
+static inline symmcoll_status_t symc_coll_refuse(
+    symmcoll_status_t status, struct symmcoll_work **work)
+{
+    if (status == SYMMCOLL_NOT_MEMBER && work != NULL)
+        *work = NULL;
+    return status;
+}
+
+/* Apply the options of a call to what has been checked. */
+symmcoll_status_t symc_coll_apply(struct symmcoll_group *group,
+    struct symc_op *op, const struct symmcoll_call *call);
+
 /* Check it and apply the options of the call, before anything changes. */
 symmcoll_status_t symc_coll_prepare(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call);

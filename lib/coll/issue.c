@@ -34,15 +34,30 @@ static symmcoll_status_t apply_call(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected flags of 0, found 0x%x", symc_kind_name(op->kind),
             call->flags);
-    op->stream = call->stream;
     if (call->stream != NULL && op->memory == SYMC_MEMORY_HOST)
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "%s: a stream is for device memory, the buffers are in host memory",
             symc_kind_name(op->kind));
+    if (call->stream != NULL)
+        op->stream = call->stream;
     if (call->label != NULL)
         strncpy(op->label, call->label, sizeof(op->label) - 1);
     return symc_timeout_read(symc_kind_name(op->kind), call->timeout,
         op->timeout_ns, &op->timeout_ns);
+}
+
+static inline symmcoll_status_t apply(struct symmcoll_group *group,
+    struct symc_op *op, const struct symmcoll_call *call)
+{
+    op->timeout_ns =
+        atomic_load_explicit(&group->timeout_ns, memory_order_relaxed);
+    return call != NULL ? apply_call(call, op) : SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_coll_apply(struct symmcoll_group *group,
+    struct symc_op *op, const struct symmcoll_call *call)
+{
+    return apply(group, op, call);
 }
 
 symmcoll_status_t symc_coll_prepare(struct symmcoll_group *group,
@@ -50,11 +65,7 @@ symmcoll_status_t symc_coll_prepare(struct symmcoll_group *group,
 {
     symmcoll_status_t status = symc_coll_check(group, op);
 
-    if (status != SYMMCOLL_OK)
-        return status;
-    op->timeout_ns =
-        atomic_load_explicit(&group->timeout_ns, memory_order_relaxed);
-    return call != NULL ? apply_call(call, op) : SYMMCOLL_OK;
+    return status == SYMMCOLL_OK ? apply(group, op, call) : status;
 }
 
 symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
@@ -63,11 +74,8 @@ symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
 {
     symmcoll_status_t status = symc_coll_prepare(group, op, call);
 
-    if (status == SYMMCOLL_OK)
-        return symc_coll_run(group, op, work);
-    if (status == SYMMCOLL_NOT_MEMBER && work != NULL)
-        *work = NULL;
-    return status;
+    return status == SYMMCOLL_OK ? symc_coll_run(group, op, work)
+                                 : symc_coll_refuse(status, work);
 }
 
 symmcoll_status_t symc_coll_run(struct symmcoll_group *group,

@@ -59,6 +59,14 @@ static void copy_alone(const struct symc_op *op)
         memcpy(out, in, op->count * op->elem);
 }
 
+static void run_alone(const struct symc_op *op)
+{
+    if (symc_kind_has(op->kind, SYMC_REDUCES))
+        reduce_alone(op);
+    else
+        copy_alone(op);
+}
+
 static symmcoll_status_t start_alone(
     void *state, const struct symc_op *op, void **token)
 {
@@ -74,10 +82,15 @@ static symmcoll_status_t start_alone(
     core->record(core->group, op);
     if (op->memory != SYMC_MEMORY_HOST)
         return SYMMCOLL_OK; /* it agrees with itself */
-    if (symc_kind_has(op->kind, SYMC_REDUCES))
-        reduce_alone(op);
-    else
-        copy_alone(op);
+    if (!symc_kind_has(op->kind, SYMC_COALESCED)) {
+        run_alone(op);
+        return SYMMCOLL_OK;
+    }
+    for (int i = 0; i < op->buffers; i++) {
+        struct symc_op one = symc_op_of(op, i);
+
+        run_alone(&one);
+    }
     return SYMMCOLL_OK;
 }
 

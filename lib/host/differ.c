@@ -3,7 +3,7 @@
  * Ranks that pass different arguments: what each has passed, in one sentence.
  * Every rank reads the same headers and reaches the same verdict.
  */
-#include "host/host.h"
+#include "host/coalesced.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,10 @@ enum field {
     FIELD_OP,
     FIELD_ROOT,
     FIELD_MEMORY,
-    FIELD_END
+    FIELD_END,
+    FIELD_LISTED = FIELD_END, /* of each of the first buffers: its count */
+    FIELD_LISTED_END = FIELD_LISTED + SYMC_LISTED_COUNTS,
+    FIELD_DIGEST = FIELD_LISTED_END /* of all counts */
 };
 
 /* Each with what it is in symc_kind_info.compared; the first always is. */
@@ -28,6 +31,13 @@ static const struct {
 
 static uint64_t field_value(const struct symc_header *header, enum field field)
 {
+    struct symc_listed listed;
+
+    if (field >= FIELD_LISTED) {
+        memcpy(&listed, header->payload, sizeof(listed));
+        return field == FIELD_DIGEST ? listed.digest
+                                     : listed.counts[field - FIELD_LISTED];
+    }
     switch (field) {
     case FIELD_KIND:
         return header->what & 0xff;
@@ -59,6 +69,8 @@ static const char *format_value(
         name = symc_memory_name((unsigned int)value);
     if (name != NULL)
         snprintf(buffer, nbytes, "%s", name);
+    else if (field == FIELD_DIGEST)
+        snprintf(buffer, nbytes, "%#llx", (unsigned long long)value);
     else
         snprintf(buffer, nbytes, "%llu", (unsigned long long)value);
     return buffer;
@@ -139,11 +151,25 @@ static void format_values(struct symc_host *host, const struct symc_op *op,
     snprintf(buffer + used, nbytes - used, "%s", most);
 }
 
+/* What a field is called. */
+static const char *name_field(
+    const struct symc_op *op, enum field field, char *buffer, size_t nbytes)
+{
+    if (field == FIELD_DIGEST)
+        return "digest of all counts";
+    if (field == FIELD_ROOT && symc_kind_has(op->kind, SYMC_COALESCED))
+        return "number of buffers";
+    if (field < FIELD_LISTED)
+        return fields[field].name;
+    snprintf(buffer, nbytes, "count of buffer %d", (int)field - FIELD_LISTED);
+    return buffer;
+}
+
 /* Name the first field in which ranks differ, and who passed what. */
 static symmcoll_status_t fail_mismatch(
     struct symc_host *host, const struct symc_op *op, enum field field)
 {
-    char values[384], place[160];
+    char values[384], place[160], name[48];
 
     format_values(host, op, field, values, sizeof(values));
     format_place(host, op, place, sizeof(place));
@@ -152,7 +178,21 @@ static symmcoll_status_t fail_mismatch(
         return host->core->fail(SYMMCOLL_ERR_MISMATCH, "%s differs: %s %s",
             fields[field].name, values, place);
     return host->core->fail(SYMMCOLL_ERR_MISMATCH, "%s: %s differs: %s %s",
-        symc_kind_name(op->kind), fields[field].name, values, place);
+        symc_kind_name(op->kind), name_field(op, field, name, sizeof(name)),
+        values, place);
+}
+
+/* Whether a field has to be the same. */
+static bool is_compared(const struct symc_op *op, enum field field)
+{
+    bool coalesced = symc_kind_has(op->kind, SYMC_COALESCED);
+
+    if (field >= FIELD_LISTED)
+        return coalesced;
+    if (field == FIELD_COUNT && coalesced)
+        return false; /* of which buffer is said instead */
+    return field == FIELD_KIND ||
+           (symc_kinds[op->kind].compared & fields[field].compared) != 0;
 }
 
 symmcoll_status_t symc_host_disagree(
@@ -160,9 +200,8 @@ symmcoll_status_t symc_host_disagree(
 {
     char place[160], who[SYMC_RANK_TEXT];
 
-    for (enum field field = FIELD_KIND; field < FIELD_END; field++) {
-        if (field != FIELD_KIND &&
-            (symc_kinds[op->kind].compared & fields[field].compared) == 0)
+    for (enum field field = FIELD_KIND; field <= FIELD_DIGEST; field++) {
+        if (!is_compared(op, field))
             continue;
         uint64_t first = field_value(symc_host_header(host, 0, op), field);
 

@@ -90,6 +90,7 @@ static void close_host(void *state)
     free(host->factors);
     free(host->missing);
     free(host->parts);
+    free(host->scratch);
     free(host);
 }
 
@@ -102,10 +103,11 @@ static bool allocate(struct symc_host *host, size_t size)
     host->factors = symc_alloc(size, sizeof(*host->factors));
     host->missing = symc_alloc(size, sizeof(*host->missing));
     host->parts = symc_alloc(size, sizeof(*host->parts));
+    host->scratch = symc_alloc(host->small, 1);
     return host->channels != NULL && host->staging != NULL &&
            host->doorbells != NULL && host->sources != NULL &&
            host->factors != NULL && host->missing != NULL &&
-           host->parts != NULL;
+           host->parts != NULL && host->scratch != NULL;
 }
 
 static symmcoll_status_t open_host(
@@ -116,6 +118,7 @@ static symmcoll_status_t open_host(
 
     if (host == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
+    host->small = small_nbytes(&settings, peers->size);
     if (!allocate(host, (size_t)peers->size)) {
         close_host(host);
         return SYMMCOLL_ERR_NO_MEMORY;
@@ -131,7 +134,6 @@ static symmcoll_status_t open_host(
     host->size = peers->size;
     host->threads = peers->threads;
     host->settings = settings;
-    host->small = small_nbytes(&settings, peers->size);
     host->chunk = agreed_chunk(&settings, peers);
     for (int r = 0; r < peers->size; r++) {
         host->channels[r] = peers->channels[r];

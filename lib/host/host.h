@@ -41,10 +41,11 @@ struct symc_host {
     double *factors;
     bool *missing;
     struct symc_host_part *parts; /* of the operation under way, by rank */
-    size_t small;                 /* bytes of one small area */
-    size_t chunk;                 /* bytes of one staging slot */
-    uint64_t monitored;           /* monitored barriers, so far */
-    uint64_t rounds;              /* of staged algorithms, so far */
+    char *scratch;      /* of `small` bytes: small results of several buffers */
+    size_t small;       /* bytes of one small area */
+    size_t chunk;       /* bytes of one staging slot */
+    uint64_t monitored; /* monitored barriers, so far */
+    uint64_t rounds;    /* of staged algorithms, so far */
     struct symc_issued issued[SYMC_LINES]; /* by sequence number */
     uint64_t finished;              /* operations up to this one have ended */
     uint64_t peers_done;            /* all peers have finished reading it */
@@ -226,6 +227,10 @@ char *symc_host_summed(
 symmcoll_status_t symc_host_synchronise_staged(
     struct symc_host *host, const struct symc_op *op);
 
+/* The same, with a payload that fits the line. */
+symmcoll_status_t symc_host_synchronise_listed(struct symc_host *host,
+    const struct symc_op *op, const void *payload, size_t nbytes);
+
 /* Elements of each of the pieces, one for each rank, that a slot is divided
  * into. */
 size_t symc_host_piece(const struct symc_host *host, size_t elem);
@@ -275,6 +280,12 @@ symmcoll_status_t symc_host_scatter_sums(
 symmcoll_status_t symc_host_uneven(
     struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_direct(
+    struct symc_host *host, const struct symc_op *op);
+extern const struct symc_resumable symc_host_coalesced_parts
+    __attribute__((visibility("hidden")));
+symmcoll_status_t symc_host_coalesced(
+    struct symc_host *host, const struct symc_op *op);
+symmcoll_status_t symc_host_staged_coalesced(
     struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_monitored(
     struct symc_host *host, const struct symc_op *op);

@@ -160,6 +160,12 @@ symmcoll_status_t symc_host_pipeline(struct symc_host *host,
 symmcoll_status_t symc_host_synchronise_staged(
     struct symc_host *host, const struct symc_op *op)
 {
+    return symc_host_synchronise_listed(host, op, NULL, 0);
+}
+
+symmcoll_status_t symc_host_synchronise_listed(struct symc_host *host,
+    const struct symc_op *op, const void *payload, size_t nbytes)
+{
     const struct symc_core *core = host->core;
     bool uneven = symc_kind_has(op->kind, SYMC_UNEVEN);
     uint32_t flags = 0;
@@ -180,7 +186,7 @@ symmcoll_status_t symc_host_synchronise_staged(
             return status;
     }
 
-    status = symc_host_synchronise(host, op, flags, NULL, 0);
+    status = symc_host_synchronise(host, op, flags, payload, nbytes);
     if (status == SYMMCOLL_OK && uneven)
         status = symc_host_compare_counts(host, op);
     if (status != SYMMCOLL_OK || host->reserved)

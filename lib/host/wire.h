@@ -23,6 +23,7 @@
 
 #define SYMC_PAYLOAD 40      /* bytes in the header line */
 #define SYMC_FACTOR_AT 32    /* of them, where PREMUL_SUM's factor is */
+#define SYMC_LISTED_COUNTS 6 /* of several buffers, counts in the line */
 #define SYMC_SLOTS 4         /* staging slots in flight */
 #define SYMC_SMALL_MIN 512   /* bytes beside the header, for error details */
 #define SYMC_LINES 8         /* header lines of a rank; a power of two */

@@ -243,6 +243,41 @@ SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_barrier(struct symmcoll_group *group,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
+/*
+ * Several buffers in one operation, which has one sequence number and one entry
+ * in the flight recorder: the results are bitwise those of an operation on each
+ * buffer, and small buffers travel as one message.
+ *
+ * outs,   n buffers each, of counts[i] elements, or size * counts[i] as in the
+ * ins     operation on one buffer, and in place as there.  What a buffer
+ *         receives does not overlap any other buffer.
+ * counts  elements of each buffer, the same on all ranks; some may be 0
+ * n       at least 1, at most 32767
+ *
+ * The arrays, too, are the library's until the operation has ended: nothing is
+ * copied.  All buffers are in host memory.
+ * Source: torch.distributed.all_reduce_coalesced,
+ * all_gather_into_tensor_coalesced, reduce_scatter_tensor_coalesced.
+ * Manual: symmcoll_all_reduce_coalesced(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_all_reduce_coalesced(struct symmcoll_group *group,
+    void *const *outs, const void *const *ins, const size_t *counts, size_t n,
+    enum symmcoll_dtype dtype, symmcoll_op_t op,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
+
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_all_gather_coalesced(struct symmcoll_group *group,
+    void *const *outs, const void *const *ins, const size_t *counts, size_t n,
+    enum symmcoll_dtype dtype, const struct symmcoll_call *call,
+    struct symmcoll_work **work);
+
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reduce_scatter_coalesced(
+    struct symmcoll_group *group, void *const *outs, const void *const *ins,
+    const size_t *counts, size_t n, enum symmcoll_dtype dtype, symmcoll_op_t op,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
+
 /* Flags of symmcoll_monitored_barrier(). */
 enum symmcoll_monitored_flags {
     SYMMCOLL_MONITORED_WAIT_ALL = 1 /* after a death wait on for the others */

@@ -24,10 +24,14 @@ struct dump {
     struct symc_trace_copy *entries;
 };
 
-/* The shapes of one side of an operation: `lists` of one number each. */
+/* The shapes of one side of an operation: `lists` of one number each, which is
+ * `elements`; or of several buffers, parts * counts[], and what is left in one
+ * more, where there are more buffers than counts. */
 struct shapes {
     uint64_t lists;
     uint64_t elements;
+    const uint64_t *counts; /* NULL: they are alike */
+    uint64_t parts;
 };
 
 static const char *const dtype_names[SYMMCOLL_DTYPE_COUNT] = {
@@ -74,8 +78,45 @@ static struct shapes find_uneven(const struct symc_trace_copy *entry,
 
     if (parts != SYMC_ALL_PARTS || size == 0 || elements != total ||
         !symc_kind_has((enum symc_kind)entry->kind, SYMC_LIST))
-        return (struct shapes){1, elements};
-    return (struct shapes){size, elements / size};
+        return (struct shapes){.lists = 1, .elements = elements};
+    return (struct shapes){.lists = size, .elements = elements / size};
+}
+
+static struct shapes alike(uint64_t lists, uint64_t elements)
+{
+    return (struct shapes){.lists = lists, .elements = elements};
+}
+
+/* One of the two sides of an operation on several buffers. */
+static struct shapes find_coalesced(const struct symc_trace_copy *entry,
+    unsigned int parts, const struct symc_trace_group_copy *group,
+    const uint64_t *counts)
+{
+    uint64_t size = parts == SYMC_ALL_PARTS ? group->size : 1;
+    uint64_t lists = entry->root > 0 ? (uint64_t)entry->root : 0;
+
+    if (counts == NULL)
+        return alike(1, multiply_or_most(entry->count, size));
+    if (lists > SYMC_TRACE_COUNTS)
+        lists = SYMC_TRACE_COUNTS + 1;
+    return (struct shapes){.lists = lists,
+        .elements = entry->count,
+        .counts = counts,
+        .parts = size};
+}
+
+/* Elements of one of the lists. */
+static uint64_t find_elements(const struct shapes *shapes, uint64_t index)
+{
+    uint64_t left = shapes->elements;
+
+    if (shapes->counts == NULL)
+        return shapes->elements;
+    if (index < SYMC_TRACE_COUNTS)
+        return multiply_or_most(shapes->counts[index], shapes->parts);
+    for (int i = 0; i < SYMC_TRACE_COUNTS; i++)
+        left -= shapes->counts[i] < left ? shapes->counts[i] : left;
+    return multiply_or_most(left, shapes->parts);
 }
 
 /* One of the two buffers of an operation.  A barrier is recorded as what it is
@@ -86,15 +127,15 @@ static struct shapes find_shapes(const struct symc_trace_copy *entry,
     bool is_root = entry->root == group->rank;
 
     if (is_pair(entry)) /* sender and receiver record both */
-        return (struct shapes){1, entry->count};
+        return alike(1, entry->count);
     if (parts == SYMC_ALL_PARTS &&
         symc_kind_has((enum symc_kind)entry->kind, SYMC_LIST))
-        return (struct shapes){is_root ? group->size : 0, entry->count};
+        return alike(is_root ? group->size : 0, entry->count);
     if (parts == SYMC_NO_PART)
-        return (struct shapes){1, 1};
+        return alike(1, 1);
     if (parts == SYMC_ONE_PART)
-        return (struct shapes){1, entry->count};
-    return (struct shapes){1, multiply_or_most(entry->count, group->size)};
+        return alike(1, entry->count);
+    return alike(1, multiply_or_most(entry->count, group->size));
 }
 
 static void put_text(struct dump *dump, const char *key, const char *text)
@@ -132,7 +173,7 @@ static void put_shapes(struct dump *dump, const char *sizes_key,
     symc_emit_open(emit, SYMC_EMIT_LIST);
     for (uint64_t i = 0; i < shapes->lists; i++) {
         symc_emit_open(emit, SYMC_EMIT_LIST);
-        symc_emit_unsigned(emit, shapes->elements);
+        symc_emit_unsigned(emit, find_elements(shapes, i));
         symc_emit_close(emit);
     }
     symc_emit_close(emit);
@@ -216,16 +257,25 @@ static void put_entry(struct dump *dump, const struct symc_trace_copy *entry)
 {
     struct symc_trace_group_copy group;
     struct shapes input, output;
+    uint64_t counts[SYMC_TRACE_COUNTS];
+    bool kept;
     char thread[SYMC_TRACE_THREAD_NAME + 1];
 
     (void)symc_trace_view_group_of(&dump->view, entry, &group);
-    input = find_shapes(entry, symc_kinds[entry->kind].in_parts, &group);
-    output = find_shapes(entry, symc_kinds[entry->kind].out_parts, &group);
-    if (symc_kind_has((enum symc_kind)entry->kind, SYMC_UNEVEN)) {
+    if (symc_kind_has((enum symc_kind)entry->kind, SYMC_COALESCED)) {
+        kept = symc_trace_view_counts(&dump->view, entry, counts);
+        input = find_coalesced(entry, symc_kinds[entry->kind].in_parts, &group,
+            kept ? counts : NULL);
+        output = find_coalesced(entry, symc_kinds[entry->kind].out_parts,
+            &group, kept ? counts : NULL);
+    } else if (symc_kind_has((enum symc_kind)entry->kind, SYMC_UNEVEN)) {
         input = find_uneven(
             entry, symc_kinds[entry->kind].in_parts, group.size, entry->count);
         output = find_uneven(entry, symc_kinds[entry->kind].out_parts,
             group.size, entry->out_count);
+    } else {
+        input = find_shapes(entry, symc_kinds[entry->kind].in_parts, &group);
+        output = find_shapes(entry, symc_kinds[entry->kind].out_parts, &group);
     }
     symc_emit_open(&dump->emit, SYMC_EMIT_MAP);
     put_identity(dump, entry, &group);

@@ -195,6 +195,23 @@ static void put_totals(
         lists->out_total | (lists->out_unlike ? SYMC_TRACE_UNLIKE : 0));
 }
 
+/* Keep the counts of several buffers; returns the number under which they
+ * are. */
+static __attribute__((noinline)) uint64_t put_shapes(
+    struct symc_trace_ring *ring, const struct symc_op *op)
+{
+    uint64_t number =
+        atomic_fetch_add_explicit(&ring->shaped, 1, memory_order_relaxed) + 1;
+    struct symc_trace_shapes *shapes =
+        &ring->shapes[number % SYMC_TRACE_SHAPES];
+
+    atomic_exchange_explicit(&shapes->number, 0, memory_order_acquire);
+    for (int i = 0; i < op->buffers && i < SYMC_TRACE_COUNTS; i++)
+        PUT(shapes->counts[i], op->counts[i]);
+    atomic_store_explicit(&shapes->number, number, memory_order_release);
+    return number;
+}
+
 struct symc_trace_entry *symc_trace_start(
     const struct symc_trace_writer *writer, int64_t group,
     const struct symc_op *op)
@@ -204,13 +221,14 @@ struct symc_trace_entry *symc_trace_start(
     struct symc_trace_entry *entry;
     uint64_t id;
     uint64_t now;
-    bool p2p;
+    bool p2p, coalesced;
 
     if (writer == NULL || writer->capacity == 0 || group < 0)
         return NULL;
     ring = writer->ring;
     status = &writer->groups[symc_trace_slot(group)];
     p2p = symc_kinds[op->kind].counter == SYMC_COUNT_P2P;
+    coalesced = symc_kind_has(op->kind, SYMC_COALESCED);
     entry = claim(writer, &id);
     if (entry == NULL)
         return NULL;
@@ -231,6 +249,8 @@ struct symc_trace_entry *symc_trace_start(
     PUT(entry->other,
         atomic_load_explicit(
             p2p ? &status->enqueued : &status->p2p, memory_order_relaxed));
+    if (__builtin_expect(coalesced, 0))
+        PUT(entry->shapes, put_shapes(ring, op));
     PUT(entry->timeout_ns, op->timeout_ns);
     PUT(entry->thread_id,
         memory.birth == writer->birth ? memory.id : register_thread(writer));

@@ -64,9 +64,22 @@ struct symc_trace_entry {
     uint32_t generation; /* of its group's slot */
     char label[SYMC_LABEL_MAX];
     uint64_t other; /* latest number of the counter that seq is not of */
-    /* Of an uneven one, whose count is all it passes: all that it expects.  The
-     * highest bit of either: the parts of a list are not alike. */
-    uint64_t out_count;
+    union {
+        /* Of an uneven one, whose count is all it passes: all that it expects.
+         * The highest bit of either: the parts of a list are not alike. */
+        uint64_t out_count;
+        uint64_t shapes; /* of several buffers: number of their shapes */
+    };
+};
+
+#define SYMC_TRACE_COUNTS 15  /* buffers of an operation with a count each */
+#define SYMC_TRACE_SHAPES 256 /* such operations whose counts are kept */
+
+/* The counts of an operation on several buffers: in place of shapes number n is
+ * later n + SYMC_TRACE_SHAPES. */
+struct symc_trace_shapes {
+    _Alignas(64) _Atomic uint64_t number; /* 0: is being written */
+    uint64_t counts[SYMC_TRACE_COUNTS];   /* of the first buffers */
 };
 _Static_assert(sizeof(struct symc_trace_entry) == 128, "two cache lines");
 
@@ -139,6 +152,8 @@ struct symc_trace_ring {
     _Atomic uint32_t
         groups; /* slots that have been used; others are no memory */
     struct symc_trace_thread threads[SYMC_TRACE_THREADS];
+    _Alignas(64) _Atomic uint64_t shaped; /* shapes so far */
+    struct symc_trace_shapes shapes[SYMC_TRACE_SHAPES];
     struct symc_trace_entry entries[];
 };
 

@@ -74,6 +74,7 @@ static void copy_fields(
     copy->group = GET(entry->group);
     copy->generation = GET(entry->generation);
     copy->root = GET(entry->root);
+    copy->shapes = GET(entry->shapes);
     copy->label[SYMC_LABEL_MAX] = '\0';
     for (size_t i = 0; i < SYMC_LABEL_MAX; i++) {
         copy->label[i] = GET(entry->label[i]);
@@ -112,6 +113,21 @@ bool symc_trace_view_entry(const struct symc_trace_view *view, uint32_t slot,
                copy->group < SYMC_TRACE_GROUPS;
     }
     return false;
+}
+
+bool symc_trace_view_counts(const struct symc_trace_view *view,
+    const struct symc_trace_copy *entry, uint64_t *counts)
+{
+    const struct symc_trace_shapes *shapes =
+        &view->ring->shapes[entry->shapes % SYMC_TRACE_SHAPES];
+
+    if (entry->shapes == 0 || atomic_load_explicit(&shapes->number,
+                                  memory_order_acquire) != entry->shapes)
+        return false;
+    for (int i = 0; i < SYMC_TRACE_COUNTS; i++)
+        counts[i] = GET(shapes->counts[i]);
+    return atomic_load_explicit(&shapes->number, memory_order_acquire) ==
+           entry->shapes;
 }
 
 static bool is_described(uint32_t used)

@@ -41,6 +41,7 @@ struct symc_trace_copy {
     unsigned int group;  /* below SYMC_TRACE_GROUPS */
     uint32_t generation; /* of that slot */
     int root;
+    uint64_t shapes;
     char label[SYMC_LABEL_MAX + 1];
 };
 
@@ -66,6 +67,11 @@ symmcoll_status_t symc_trace_view_open(struct symc_trace_view *view,
 /* Copy a slot's entry; false where it is empty, torn or invalid. */
 bool symc_trace_view_entry(const struct symc_trace_view *view, uint32_t slot,
     struct symc_trace_copy *copy);
+
+/* The counts of an operation on several buffers: SYMC_TRACE_COUNTS of them, or
+ * as many as it has.  False where they are not kept any more. */
+bool symc_trace_view_counts(const struct symc_trace_view *view,
+    const struct symc_trace_copy *entry, uint64_t *counts);
 
 /* Copy a group; false where there is none of that index.  One that has been
  * freed is there until its slot is used again. */

@@ -19,19 +19,55 @@
 #define PAUSE_LEAST_NS (INT64_C(50) * 1000)
 #define PAUSE_MOST_NS (INT64_C(2) * 1000 * 1000)
 
+/* From the lowest to the highest address of what an operation reads, or
+ * writes. */
+struct extent {
+    uintptr_t lo, hi;
+};
+
+static struct extent extent_of(const struct symc_op *op, int size, bool writes)
+{
+    uintptr_t at = (uintptr_t)(writes ? op->out : op->in);
+
+    return (struct extent){at, at + (writes ? symc_op_out_nbytes(op, size)
+                                            : symc_op_in_nbytes(op, size))};
+}
+
+/* Of several buffers; the gaps between them count as well. */
+static __attribute__((noinline)) struct extent extent_of_all(
+    const struct symc_op *op, int size, bool writes)
+{
+    struct extent all = {UINTPTR_MAX, 0};
+
+    for (int i = 0; i < op->buffers; i++) {
+        struct symc_op one = symc_op_of(op, i);
+        struct extent extent = extent_of(&one, size, writes);
+
+        all.lo = extent.lo < all.lo ? extent.lo : all.lo;
+        all.hi = extent.hi > all.hi ? extent.hi : all.hi;
+    }
+    return all;
+}
+
+static inline struct extent find_extent(
+    const struct symc_op *op, int size, bool writes)
+{
+    return symc_kind_has(op->kind, SYMC_COALESCED)
+               ? extent_of_all(op, size, writes)
+               : extent_of(op, size, writes);
+}
+
 /* Whether an operation reads what an issued one is still to write: then it has
  * to wait for that, for issuing reads. */
 static bool depends(const struct symc_queue *queue, const struct symc_op *op)
 {
-    uintptr_t in = (uintptr_t)op->in;
-    uintptr_t in_end = in + symc_op_in_nbytes(op, queue->ops.size);
+    struct extent in = find_extent(op, queue->ops.size, false);
 
     for (const struct symmcoll_work *at = queue->issued; at != NULL;
          at = at->next) {
-        uintptr_t out = (uintptr_t)at->op.out;
+        struct extent out = find_extent(&at->op, queue->ops.size, true);
 
-        if (in < out + symc_op_out_nbytes(&at->op, queue->ops.size) &&
-            out < in_end)
+        if (in.lo < out.hi && out.lo < in.hi)
             return true;
     }
     return false;

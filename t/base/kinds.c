@@ -68,7 +68,9 @@ static int has_one_root(const struct symc_kind_info *info, int kind)
 
     (void)kind;
     return (info->traits & SYMC_ROOTED) != SYMC_ROOTED &&
-           rooted == ((info->compared & SYMC_COMPARE_ROOT) != 0);
+           !(rooted && (info->traits & SYMC_COALESCED) != 0) &&
+           (rooted || (info->traits & SYMC_COALESCED) != 0) ==
+               ((info->compared & SYMC_COMPARE_ROOT) != 0);
 }
 
 static int compares_what_it_reads(const struct symc_kind_info *info, int kind)
