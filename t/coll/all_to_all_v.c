@@ -229,7 +229,7 @@ static bool is_told(
     struct symmcoll_group *group, int rank, int from, int to, size_t count)
 {
     int size = symmcoll_group_size(group);
-    size_t in_splits[MOST], out_splits[MOST];
+    size_t in_splits[MOST] = {0}, out_splits[MOST] = {0};
     size_t whole = count * (size_t)size;
     struct guarded in = guarded_open(whole * 4, 0);
     struct guarded out = guarded_open((whole + 1) * 4, 0);
