@@ -119,9 +119,12 @@ bool symc_segment_is_left(const struct symc_segment *segment, int member)
 {
     const struct symc_peer *peer =
         &segment->home->peers[segment->global[member]];
+    uint64_t generation = segment->offers[member].generation;
 
+    /* This rank has not left, so its peers' entries are of no later generation:
+     * another value than this one is a stray store's. */
     return segment->offers[member].nbytes > 0 && peer->view.block != NULL &&
-           says_left(peer, segment->offers[member].generation);
+           read_entry(peer, generation) == (generation | SYMC_SEGMENT_LEFT);
 }
 
 /* Whether a member of a segment uses it no more. */

@@ -141,7 +141,7 @@ symmcoll_status_t symc_segment_reserve(struct symc_segment *segment,
  * afterwards.  NULL is valid. */
 void symc_segment_leave(struct symc_segment *segment);
 
-/* Whether another member has given it up. */
+/* Whether another member has given it up; asked before this rank does. */
 bool symc_segment_is_left(const struct symc_segment *segment, int member);
 
 /* Take the ranges back that all members have left, and their memory; how many
