@@ -37,6 +37,25 @@ static struct symc_item look(struct symc_client *client, const char *key)
     return item;
 }
 
+static bool exists(struct symc_client *client, const char *key)
+{
+    struct symc_item item = look(client, key);
+
+    return item.value != NULL || item.queue != NULL;
+}
+
+/* What a key holds, for a command that wants a value, or else a queue; false
+ * where it is the other kind, and replied so. */
+static bool look_kind(struct symc_client *client, const char *key, bool queue,
+    struct symc_item *item)
+{
+    *item = look(client, key);
+    if (queue ? item->value == NULL : item->queue == NULL)
+        return true;
+    symc_put_raw(client, SYMC_REPLY_WRONG_TYPE);
+    return false;
+}
+
 static void put_value(
     struct symc_client *client, const struct symc_bytes *value)
 {
@@ -50,19 +69,20 @@ static void put_value(
 static bool change(
     struct symc_client *client, const char *key, struct symc_edit *edit)
 {
-    struct symc_item item = look(client, key);
+    struct symc_item item;
     struct symc_map *map = &client->server->map;
     bool queue = edit->kind == SYMC_EDIT_PUSH || edit->kind == SYMC_EDIT_POP;
     bool numeric = edit->kind == SYMC_EDIT_ADD;
     bool any = edit->kind == SYMC_EDIT_SET || edit->kind == SYMC_EDIT_DELETE;
-    int64_t expires_ns = symc_map_expires(map, key);
+    int64_t expires_ns;
     struct symc_change what;
     symmcoll_status_t status;
 
-    if (!any && (queue ? item.value != NULL : item.queue != NULL)) {
-        symc_put_raw(client, SYMC_REPLY_WRONG_TYPE);
+    if (any)
+        item = look(client, key);
+    else if (!look_kind(client, key, queue, &item))
         return false;
-    }
+    expires_ns = symc_map_expires(map, key);
     status = symc_edit_apply(edit, key, item, &what);
     if (status == SYMMCOLL_OK)
         status = symc_map_apply(map, key, &what);
@@ -85,12 +105,10 @@ static bool change(
 static void run_get(
     struct symc_client *client, struct symc_reply *const *args, size_t n)
 {
-    struct symc_item item = look(client, args[0]->text);
+    struct symc_item item;
 
     (void)n;
-    if (item.queue != NULL)
-        symc_put_raw(client, SYMC_REPLY_WRONG_TYPE);
-    else
+    if (look_kind(client, args[0]->text, false, &item))
         put_value(client, item.value);
 }
 
@@ -116,12 +134,10 @@ static void run_mget(
 static void run_strlen(
     struct symc_client *client, struct symc_reply *const *args, size_t n)
 {
-    struct symc_item item = look(client, args[0]->text);
+    struct symc_item item;
 
     (void)n;
-    if (item.queue != NULL)
-        symc_put_raw(client, SYMC_REPLY_WRONG_TYPE);
-    else
+    if (look_kind(client, args[0]->text, false, &item))
         symc_put_number(
             client, ':', item.value != NULL ? (int64_t)item.value->nbytes : 0);
 }
@@ -140,7 +156,6 @@ static void run_set(
 {
     int64_t life_ms = -1;
     int only = 0; /* 1: where absent, -1: where there */
-    struct symc_item item;
 
     for (size_t i = 2; i < n; i++) {
         bool seconds = strcasecmp(args[i]->text, "EX") == 0;
@@ -164,8 +179,7 @@ static void run_set(
             return;
         }
     }
-    item = look(client, args[0]->text);
-    if (only != 0 && (only > 0) == (item.value != NULL || item.queue != NULL)) {
+    if (only != 0 && (only > 0) == exists(client, args[0]->text)) {
         symc_put_raw(client, SYMC_REPLY_NONE);
         return;
     }
@@ -238,19 +252,15 @@ static void run_exists(
 {
     int64_t found = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        struct symc_item item = look(client, args[i]->text);
-
-        found += item.value != NULL || item.queue != NULL;
-    }
+    for (size_t i = 0; i < n; i++)
+        found += exists(client, args[i]->text);
     symc_put_number(client, ':', found);
 }
 
 static void run_expire(
     struct symc_client *client, struct symc_reply *const *args, size_t n)
 {
-    struct symc_item item = look(client, args[0]->text);
-    bool found = item.value != NULL || item.queue != NULL;
+    bool found = exists(client, args[0]->text);
     int64_t seconds;
 
     (void)n;
@@ -270,17 +280,18 @@ static void run_expire(
 static void run_ttl(
     struct symc_client *client, struct symc_reply *const *args, size_t n)
 {
-    struct symc_item item = look(client, args[0]->text);
-    int64_t at = symc_map_expires(&client->server->map, args[0]->text);
+    int64_t at;
 
     (void)n;
-    if (item.value == NULL && item.queue == NULL)
+    if (!exists(client, args[0]->text)) {
         symc_put_number(client, ':', -2);
-    else
-        symc_put_number(client, ':',
-            at == SYMC_NEVER
-                ? -1
-                : (at - symc_now_ns() + SYMC_NS_PER_S / 2) / SYMC_NS_PER_S);
+        return;
+    }
+    at = symc_map_expires(&client->server->map, args[0]->text);
+    symc_put_number(client, ':',
+        at == SYMC_NEVER
+            ? -1
+            : (at - symc_now_ns() + SYMC_NS_PER_S / 2) / SYMC_NS_PER_S);
 }
 
 /* ---- queues ---- */
@@ -314,12 +325,10 @@ static void run_lpop(
 static void run_llen(
     struct symc_client *client, struct symc_reply *const *args, size_t n)
 {
-    struct symc_item item = look(client, args[0]->text);
+    struct symc_item item;
 
     (void)n;
-    if (item.value != NULL)
-        symc_put_raw(client, SYMC_REPLY_WRONG_TYPE);
-    else
+    if (look_kind(client, args[0]->text, true, &item))
         symc_put_number(
             client, ':', item.queue != NULL ? (int64_t)item.queue->length : 0);
 }
