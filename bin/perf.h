@@ -48,7 +48,9 @@ struct perf_op {
     bool buckets;  /* a fixed set of buffers instead of sizes */
     bool rare;     /* only where it is named */
     bool store;  /* goes through the world's store, and returns the own data */
+    bool pair;   /* only of two ranks, which receive each other's input */
     size_t most; /* bytes; 0: no limit */
+    int parts;   /* of a call, one after the other; the time is of one; 0: 1 */
     symmcoll_status_t (*run)(const struct perf_case *it);
     double (*bus_factor)(int size); /* bus bandwidth over plain bandwidth */
 };

@@ -132,6 +132,11 @@ static int compare_received(const struct perf_case *it)
         perf_pattern_result(want, &data);
         return compare(it, "result", want, first, it->out, it->count);
     }
+    if (op->pair) {
+        perf_pattern_input(want, &data, 1 - it->rank->rank);
+        return compare(
+            it, "data of the other rank", want, first, it->out, it->count);
+    }
     if (op->store) {
         perf_pattern_input(want, &data, it->rank->rank);
         return compare(it, "value", want, first, it->out, it->count);

@@ -153,7 +153,7 @@ symmcoll_status_t perf_measure(
     double *times = it->rank->samples, probes[2] = {0, 0};
     struct estimate estimate;
     bool rewriting = rewrites(it), probing;
-    int calls = 1, samples;
+    int calls = 1, parts = it->choice->op->parts, samples;
     symmcoll_status_t status = estimate_call(it, &estimate);
 
     probing = estimate.barrier < PROBE_BELOW_S;
@@ -178,9 +178,10 @@ symmcoll_status_t perf_measure(
     if (status != SYMMCOLL_OK)
         return status;
     qsort(times, (size_t)samples, sizeof(*times), compare_times);
-    figures->calls = (long)samples * calls;
-    figures->shortest = times[0];
-    figures->median = times[samples / 2];
+    parts = parts > 0 ? parts : 1;
+    figures->calls = (long)samples * calls * parts;
+    figures->shortest = times[0] / parts;
+    figures->median = times[samples / 2] / parts;
     figures->barrier = probes[0] > probes[1] ? probes[0] : probes[1];
     return SYMMCOLL_OK;
 }

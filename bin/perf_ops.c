@@ -95,6 +95,51 @@ static symmcoll_status_t run_group_create(const struct perf_case *it)
                                                      : status;
 }
 
+static symmcoll_status_t send_to_other(const struct perf_case *it)
+{
+    return symmcoll_send(it->rank->group, it->in, it->count, it->dtype,
+        1 - it->rank->rank, 0, NULL, NULL);
+}
+
+static symmcoll_status_t recv_from_other(const struct perf_case *it)
+{
+    return symmcoll_recv(it->rank->group, it->out, it->count, it->dtype,
+        1 - it->rank->rank, 0, NULL, NULL, NULL);
+}
+
+/* There and back. */
+static symmcoll_status_t run_sendrecv(const struct perf_case *it)
+{
+    bool first = it->rank->rank == 0;
+    symmcoll_status_t status = first ? send_to_other(it) : recv_from_other(it);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    return first ? recv_from_other(it) : send_to_other(it);
+}
+
+/* Both ways at once. */
+static symmcoll_status_t run_send_recv_both(const struct perf_case *it)
+{
+    struct symmcoll_work *sent, *received;
+    int peer = 1 - it->rank->rank;
+    symmcoll_status_t first, second;
+
+    first = symmcoll_recv(it->rank->group, it->out, it->count, it->dtype, peer,
+        0, NULL, NULL, &received);
+    if (first != SYMMCOLL_OK)
+        return first;
+    second = symmcoll_send(
+        it->rank->group, it->in, it->count, it->dtype, peer, 0, NULL, &sent);
+    if (second == SYMMCOLL_OK) {
+        second = symmcoll_work_wait(sent, -1);
+        symmcoll_work_free(sent);
+    }
+    first = symmcoll_work_wait(received, -1);
+    symmcoll_work_free(received);
+    return second != SYMMCOLL_OK ? second : first;
+}
+
 /* Set a key of this rank's own, and read it. */
 static symmcoll_status_t run_store(const struct perf_case *it)
 {
@@ -332,6 +377,27 @@ static const struct perf_op operations[] = {
         .in = PERF_NO_BUFFER,
         .out = PERF_NO_BUFFER,
         .run = run_monitored_barrier,
+        .bus_factor = whole,
+    },
+    {
+        .name = "sendrecv",
+        .in = PERF_ONE,
+        .out = PERF_ONE,
+        .dirty = true,
+        .rare = true,
+        .pair = true,
+        .parts = 2,
+        .run = run_sendrecv,
+        .bus_factor = whole,
+    },
+    {
+        .name = "send_recv_both",
+        .in = PERF_ONE,
+        .out = PERF_ONE,
+        .dirty = true,
+        .rare = true,
+        .pair = true,
+        .run = run_send_recv_both,
         .bus_factor = whole,
     },
     {

@@ -214,6 +214,13 @@ static int do_choice(struct perf_rank *rank, const struct perf_choice *choice)
     bool supported;
     int cases = 0, result;
 
+    if (choice->op->pair && rank->size != 2) {
+        if (rank->rank == 0)
+            fprintf(stderr,
+                "symmcoll-perf: %s is left out: expected 2 ranks, found %d\n",
+                choice->name, rank->size);
+        return PERF_PASSED;
+    }
     if (choice->op->store && symmcoll_world_store(rank->world) == NULL)
         return report_no_store(rank);
     if (choice->op->buckets) {

@@ -129,6 +129,17 @@ try 'groups are made and released' "$run" -n 3 "$perf" --seconds 0.01 \
     --op group_create
 try 'operations run in several groups in turn' "$perf" --threads 3 \
     --seconds 0.01 --max 64K --groups 3 --op all_reduce,barrier
+pair=sendrecv,send_recv_both
+try 'two threads send to each other, there and back and at once' "$perf" \
+    --threads 2 --check-only --max 1M --op $pair,sendrecv_dirty
+try 'so do two processes' "$run" -n 2 "$perf" --check-only --max 1M --op $pair
+"$perf" --threads 3 --check-only --op $pair >"$scratch/out" 2>"$scratch/err"
+is "$?:$(grep -c 'left out: expected 2 ranks, found 3' "$scratch/err"):$(grep \
+    -c recv "$scratch/out")" 0:2:0 'with three both are left out, with a line each'
+"$perf" --threads 2 --tsv --seconds 0.01 --max 64 --op $pair >"$scratch/out"
+is "$(cut -f 2,4 "$scratch/out" | tr '\t\n' ' ;')" \
+    'sendrecv 8;sendrecv 64;send_recv_both 8;send_recv_both 64;' \
+    'their size is that of the message'
 try 'threads set and read keys of their store' "$perf" --threads 3 \
     --check-only --max 16M --op store
 "$run" -n 2 "$perf" --check-only --op store >"$scratch/out" 2>&1
