@@ -202,6 +202,19 @@ static symmcoll_status_t run_separate(const struct perf_case *it)
     return status;
 }
 
+/* The same calls, in a region. */
+static symmcoll_status_t run_region(const struct perf_case *it)
+{
+    symmcoll_status_t status = symmcoll_coalesce_begin(it->rank->group);
+    symmcoll_status_t last;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = run_separate(it);
+    last = symmcoll_coalesce_end(it->rank->group, NULL, NULL);
+    return status != SYMMCOLL_OK ? status : last;
+}
+
 static symmcoll_status_t average_bucket(
     const struct perf_case *it, int index, struct symmcoll_work **work)
 {
@@ -370,6 +383,17 @@ static const struct perf_op operations[] = {
         .in_place = true,
         .dirty = true,
         .run = run_separate,
+        .bus_factor = both_ways,
+    },
+    {
+        .name = "region",
+        .in = PERF_ONE,
+        .out = PERF_ONE,
+        .reduces = true,
+        .in_place = true,
+        .dirty = true,
+        .rare = true,
+        .run = run_region,
         .bus_factor = both_ways,
     },
     {

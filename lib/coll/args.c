@@ -289,6 +289,12 @@ static bool are_usual(const struct symmcoll_group *group, struct symc_op *op)
            (in_place || outs.hi <= ins.lo || ins.hi <= outs.lo);
 }
 
+symmcoll_status_t symc_coll_check_kept(
+    struct symmcoll_group *group, struct symc_op *op)
+{
+    return are_usual(group, op) ? SYMMCOLL_OK : check_each(group, op);
+}
+
 symmcoll_status_t symc_coll_check_coalesced(
     struct symmcoll_group *group, struct symc_op *op)
 {
@@ -306,9 +312,7 @@ symmcoll_status_t symc_coll_check_coalesced(
             op->buffers < 1 ? "" : " and an array that is NULL");
     if (symc_kind_has(op->kind, SYMC_REDUCES))
         status = check_reduction(group, op);
-    if (status != SYMMCOLL_OK || are_usual(group, op))
-        return status;
-    return check_each(group, op);
+    return status == SYMMCOLL_OK ? symc_coll_check_kept(group, op) : status;
 }
 
 /* ---- one buffer ---- */

@@ -23,6 +23,19 @@ symmcoll_status_t symc_coll_check_lists(
 symmcoll_status_t symc_coll_check_coalesced(
     struct symmcoll_group *group, struct symc_op *op);
 
+/* The same for those of a region, each of which has been checked. */
+symmcoll_status_t symc_coll_check_kept(
+    struct symmcoll_group *group, struct symc_op *op);
+
+/* The kind that does several of one kind at once; 0: there is none. */
+enum symc_kind symc_coll_coalesced_kind(enum symc_kind kind);
+
+/* A region is open: whether it is this thread's, and the status of keeping the
+ * operation there instead of running it. */
+bool symc_coll_keep(struct symmcoll_group *group, const struct symc_op *op,
+    const struct symmcoll_call *call, struct symmcoll_work **work,
+    symmcoll_status_t *status);
+
 /* The status of a call that is not started; a rank that is no member has no
  * work of it. */
 static inline symmcoll_status_t symc_coll_refuse(

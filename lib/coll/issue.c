@@ -74,6 +74,12 @@ symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
 {
     symmcoll_status_t status = symc_coll_prepare(group, op, call);
 
+    if (status == SYMMCOLL_OK &&
+        __builtin_expect(
+            atomic_load_explicit(&group->region, memory_order_relaxed) != NULL,
+            0) &&
+        symc_coll_keep(group, op, call, work, &status))
+        return status;
     return status == SYMMCOLL_OK ? symc_coll_run(group, op, work)
                                  : symc_coll_refuse(status, work);
 }

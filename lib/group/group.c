@@ -4,6 +4,7 @@
  * closing it.
  */
 #include "group/group.h"
+#include "group/region.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -66,8 +67,7 @@ static void lay_out(
 
 static bool is_over(struct symmcoll_group *group)
 {
-    return symc_queue_is_over(group->queue) &&
-           atomic_load(&group->paired) == 0;
+    return symc_queue_is_over(group->queue) && atomic_load(&group->paired) == 0;
 }
 
 static void make_members(struct symmcoll_group *group)
@@ -218,6 +218,7 @@ symmcoll_status_t symc_group_close(struct symmcoll_group *group)
     symc_world_return_staging(world, group->staging_nbytes);
 
 free_group:
+    symc_regions_free(group);
     free_tables(group);
     free(group);
     return status;

@@ -58,6 +58,8 @@ struct symc_group_plan {
     int64_t timeout_ns; /* of operations, as long as no other is set */
 };
 
+struct symc_region;
+
 struct symmcoll_group {
     struct symmcoll_world *world;
     /* The world's mark: 1.  Of a rank that is no member, whose group has nothing
@@ -80,12 +82,14 @@ struct symmcoll_group {
     struct symc_queue *queue;
     _Atomic uint64_t seq[SYMC_COUNTERS]; /* of the latest operations */
     uint64_t wire;                       /* of the latest of all members */
-    uint64_t key;            /* in messages between two ranks */
+    uint64_t key;                        /* in messages between two ranks */
     _Atomic uint32_t paired; /* works of sends and receives, not ended */
     uint64_t completed; /* the latest collective that has succeeded here */
     bool noted;         /* none has succeeded since one that was noted */
     _Atomic int64_t timeout_ns;
-    int64_t first_timeout_ns; /* what that was at first */
+    _Atomic(struct symc_region *) region; /* the open one, or NULL */
+    struct symc_region *regions;          /* all; under the world's lock */
+    int64_t first_timeout_ns;             /* what that was at first */
     int64_t trace; /* its place in the recorder, or SYMC_TRACE_NO_GROUP */
     struct symc_segment *segment;
     size_t staging_at;     /* in each member's part of it */

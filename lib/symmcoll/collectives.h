@@ -278,6 +278,33 @@ symmcoll_status_t symmcoll_reduce_scatter_coalesced(
     const size_t *counts, size_t n, enum symmcoll_dtype dtype, symmcoll_op_t op,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
+/*
+ * A region: what the calling thread calls on the group until
+ * symmcoll_coalesce_end() is checked and kept, and runs there as one operation
+ * on several buffers.  All are symmcoll_all_reduce(), or all
+ * symmcoll_all_gather() or symmcoll_reduce_scatter(), of one dtype, op and
+ * factor, with call and work NULL; other collectives of this thread on the group
+ * are INVALID.  Sends, receives and calls of other threads and on other groups
+ * run as outside.  A group has one region at a time.  One that is open when its
+ * group is released ends without an operation.
+ * Errors: INVALID (one is open), NO_MEMORY.
+ * Source: torch.distributed._coalescing_manager.
+ * Manual: symmcoll_coalesce_begin(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_coalesce_begin(struct symmcoll_group *group);
+
+/*
+ * End the calling thread's region, whatever the status, and run what it has
+ * kept.
+ * work  out: as of any operation; NULL makes the call block.  Of an empty
+ *       region, which has no operation and no sequence number, it is NULL
+ * Errors: INVALID (no region of this thread), those of the operation.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_coalesce_end(struct symmcoll_group *group,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
+
 /* Flags of symmcoll_monitored_barrier(). */
 enum symmcoll_monitored_flags {
     SYMMCOLL_MONITORED_WAIT_ALL = 1 /* after a death wait on for the others */

@@ -79,7 +79,7 @@ moving='all_gather,broadcast,gather,scatter,all_to_all,all_to_all_v,barrier'
 reducing='all_reduce,reduce,reduce_scatter'
 in_place='all_reduce_in_place,reduce_in_place,reduce_scatter_in_place'
 in_place=$in_place,all_gather_in_place
-coalesced=coalesced,separate,coalesced_in_place
+coalesced=coalesced,separate,region,coalesced_in_place
 all=$moving,$coalesced,$reducing,$in_place
 
 try 'a rank alone gives right results without a launcher' \

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Regions: what a thread calls between symmcoll_coalesce_begin() and
+ * symmcoll_coalesce_end() is checked and kept (keep.c), and runs as one
+ * operation.
+ */
+#include "coll/coll.h"
+#include "group/region.h"
+
+/* A group that can have a region. */
+static symmcoll_status_t check_group(
+    struct symmcoll_group *group, const char *name)
+{
+    if (group == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "%s: expected a group, found NULL", name);
+    return *group->alive == 1
+               ? SYMMCOLL_OK
+               : symc_group_refuse(group, SYMC_ALL_REDUCE_COALESCED);
+}
+
+symmcoll_status_t symmcoll_coalesce_begin(struct symmcoll_group *group)
+{
+    symmcoll_status_t status = check_group(group, "coalesce_begin");
+
+    return status == SYMMCOLL_OK ? symc_region_open(group) : status;
+}
+
+symmcoll_status_t symmcoll_coalesce_end(struct symmcoll_group *group,
+    const struct symmcoll_call *call, struct symmcoll_work **work)
+{
+    symmcoll_status_t status = check_group(group, "coalesce_end");
+    struct symc_region *region;
+    struct symc_op op;
+
+    if (status != SYMMCOLL_OK)
+        return symc_coll_refuse(status, work);
+    region = symc_region_close(group);
+    if (region == NULL)
+        return SYMMCOLL_ERR_INVALID;
+    if (work != NULL)
+        *work = NULL;
+    if (region->n > 0) {
+        op = region->first;
+        op.kind = symc_coll_coalesced_kind(op.kind);
+        op.buffers = (int)region->n;
+        op.out = region->outs;
+        op.in = region->ins;
+        op.counts = region->counts;
+        status = symc_coll_check_kept(group, &op);
+        if (status == SYMMCOLL_OK)
+            status = symc_coll_apply(group, &op, call);
+        if (status == SYMMCOLL_OK)
+            status = symc_coll_run(group, &op, work);
+    }
+    symc_region_leave(
+        group, region, status == SYMMCOLL_OK && work != NULL ? *work : NULL);
+    return status;
+}

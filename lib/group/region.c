@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The memory of regions: see region.h.  One that is not in use any more is used
+ * again, so that a program which coalesces in every step allocates in the
+ * first.
+ */
+#include "group/region.h"
+#include "base/base.h"
+#include "group/group.h"
+#include "work/work.h"
+
+#include <stdlib.h>
+
+#define ROOM_FIRST 16
+
+/* Under the world's lock: whether a region can be used again. */
+static bool is_free(struct symc_region *region)
+{
+    if (region->work != NULL &&
+        atomic_load_explicit(&region->work->ended, memory_order_acquire) != 0) {
+        symc_work_release(region->work);
+        region->work = NULL;
+        region->taken = false;
+    }
+    return !region->taken;
+}
+
+/* Under the world's lock: one that is not in use; NULL: no memory. */
+static struct symc_region *take(struct symmcoll_group *group)
+{
+    struct symc_region *region = group->regions;
+
+    while (region != NULL && !is_free(region))
+        region = region->next;
+    if (region != NULL)
+        return region;
+    region = symc_alloc(1, sizeof(*region));
+    if (region != NULL) {
+        region->next = group->regions;
+        group->regions = region;
+    }
+    return region;
+}
+
+symmcoll_status_t symc_region_open(struct symmcoll_group *group)
+{
+    struct symc_region *region;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    pthread_mutex_lock(&group->world->lock);
+    if (atomic_load_explicit(&group->region, memory_order_relaxed) != NULL) {
+        status = SYMMCOLL_ERR_INVALID;
+    } else if ((region = take(group)) == NULL) {
+        status = SYMMCOLL_ERR_NO_MEMORY;
+    } else {
+        region->taken = true;
+        region->owner = pthread_self();
+        region->n = 0;
+        atomic_store_explicit(&group->region, region, memory_order_release);
+    }
+    pthread_mutex_unlock(&group->world->lock);
+    if (status == SYMMCOLL_ERR_INVALID)
+        return symc_fail(status,
+            "coalesce_begin: expected no open region of group %s, found one",
+            group->name);
+    return status;
+}
+
+struct symc_region *symc_region_close(struct symmcoll_group *group)
+{
+    struct symc_region *region =
+        atomic_load_explicit(&group->region, memory_order_acquire);
+
+    if (region == NULL || !pthread_equal(region->owner, pthread_self())) {
+        symc_fail(SYMMCOLL_ERR_INVALID,
+            "coalesce_end: expected an open region of this thread in group %s, "
+            "found %s",
+            group->name, region == NULL ? "none" : "another thread's");
+        return NULL;
+    }
+    atomic_store_explicit(&group->region, NULL, memory_order_relaxed);
+    return region;
+}
+
+void symc_region_leave(struct symmcoll_group *group, struct symc_region *region,
+    struct symmcoll_work *work)
+{
+    pthread_mutex_lock(&group->world->lock);
+    region->work = work;
+    region->taken = work != NULL;
+    if (work != NULL)
+        symc_work_hold(work);
+    pthread_mutex_unlock(&group->world->lock);
+}
+
+/* Room for as many of one array. */
+static bool grow(void *array, size_t room, size_t each)
+{
+    void **at = array;
+    size_t nbytes;
+    void *larger =
+        symc_multiply(room, each, &nbytes) ? realloc(*at, nbytes) : NULL;
+
+    if (larger != NULL)
+        *at = larger;
+    return larger != NULL;
+}
+
+symmcoll_status_t symc_region_add(
+    struct symc_region *region, const struct symc_op *op)
+{
+    if (region->n == region->room) {
+        size_t room = region->room == 0 ? ROOM_FIRST : 2 * region->room;
+
+        if (!grow(&region->outs, room, sizeof(*region->outs)) ||
+            !grow(&region->ins, room, sizeof(*region->ins)) ||
+            !grow(&region->counts, room, sizeof(*region->counts)))
+            return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+                "%s: no memory to keep %zu calls of a region",
+                symc_kind_name(op->kind), room);
+        region->room = room;
+    }
+    if (region->n == 0)
+        region->first = *op;
+    region->outs[region->n] = op->out;
+    region->ins[region->n] = op->in;
+    region->counts[region->n] = op->count;
+    region->n++;
+    return SYMMCOLL_OK;
+}
+
+void symc_regions_free(struct symmcoll_group *group)
+{
+    while (group->regions != NULL) {
+        struct symc_region *region = group->regions;
+
+        group->regions = region->next;
+        if (region->work != NULL)
+            symc_work_release(region->work);
+        free(region->outs);
+        free(region->ins);
+        free(region->counts);
+        free(region);
+    }
+}
