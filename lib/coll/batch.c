@@ -9,6 +9,15 @@
 
 #include <string.h>
 
+static symmcoll_status_t check_memory(const struct symc_op *op)
+{
+    return op->memory == SYMC_MEMORY_HOST
+               ? SYMMCOLL_OK
+               : symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+                     "%s: expected host memory in a batch, found %s",
+                     symc_kind_name(op->kind), symc_memory_name(op->memory));
+}
+
 /* Check one operation of a batch; `op` is filled in by the caller. */
 static symmcoll_status_t check(struct symmcoll_group *group, struct symc_op *op,
     const struct symmcoll_call *call)
@@ -18,11 +27,7 @@ static symmcoll_status_t check(struct symmcoll_group *group, struct symc_op *op,
     if (status == SYMMCOLL_OK)
         status = symc_coll_check_peer(
             group, symc_kind_name(op->kind), op->kind == SYMC_SEND, op->peer);
-    if (status == SYMMCOLL_OK && op->memory != SYMC_MEMORY_HOST)
-        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "%s: expected host memory in a batch, found %s",
-            symc_kind_name(op->kind), symc_memory_name(op->memory));
-    return status;
+    return status == SYMMCOLL_OK ? check_memory(op) : status;
 }
 
 static struct symc_op make_op(const struct symmcoll_pair_op *given)
@@ -76,9 +81,7 @@ symmcoll_status_t symmcoll_batch(struct symmcoll_group *group,
     if (status == SYMMCOLL_OK)
         return symc_batch_start(batch, work);
     symc_batch_free(batch);
-    if (status == SYMMCOLL_NOT_MEMBER && work != NULL)
-        *work = NULL;
-    return status;
+    return symc_coll_refuse(status, work);
 }
 
 /* ---- permute ---- */
@@ -110,51 +113,39 @@ static symmcoll_status_t check_permutation(
     return SYMMCOLL_OK;
 }
 
-/* Its two operations, which no receive of the program matches. */
-static symmcoll_status_t exchange(struct symmcoll_group *group,
+/* Its two operations, the send first, which no receive of the program matches.
+ * A rank may send to itself, there also in place. */
+static symmcoll_status_t check_ends(struct symmcoll_group *group,
     const struct symc_op *both, int dst, int source,
-    const struct symmcoll_call *call, struct symmcoll_work **work)
+    const struct symmcoll_call *call, struct symc_op ends[2])
 {
-    struct symc_batch *batch = symc_batch_create(group, 2, SYMC_PAIR_PERMUTE);
-    symmcoll_status_t status = SYMMCOLL_OK;
+    uintptr_t out = (uintptr_t)both->out, in = (uintptr_t)both->in;
+    bool own = source == group->rank;
+    size_t nbytes;
 
-    if (batch == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    for (size_t i = 0; i < 2 && status == SYMMCOLL_OK; i++) {
-        struct symc_op *op = symc_batch_op(batch, i);
+    for (int i = 0; i < 2; i++) {
+        struct symc_op *op = &ends[i];
+        symmcoll_status_t status;
 
         *op = *both;
         op->kind = i == 0 ? SYMC_SEND : SYMC_RECV;
         op->peer = i == 0 ? dst : source;
         op->in = i == 0 ? both->in : NULL;
         op->out = i == 0 ? NULL : both->out;
-        status = check(group, op, call);
+        status =
+            own ? symc_coll_prepare(group, op, call) : check(group, op, call);
+        if (status == SYMMCOLL_OK && own)
+            status = check_memory(op);
+        if (status != SYMMCOLL_OK)
+            return status;
     }
-    if (status == SYMMCOLL_OK)
-        return symc_batch_start(batch, work);
-    symc_batch_free(batch);
-    return status;
-}
-
-/* A rank that sends to itself: a copy, and a work that has ended. */
-static symmcoll_status_t copy(struct symmcoll_group *group,
-    const struct symc_op *both, const struct symmcoll_call *call,
-    struct symmcoll_work **work)
-{
-    struct symc_batch *batch;
-    struct symc_op op = *both;
-    symmcoll_status_t status;
-
-    op.kind = SYMC_ALL_REDUCE; /* of which both buffers are checked */
-    status = symc_coll_prepare(group, &op, call);
-    if (status != SYMMCOLL_OK)
-        return status;
-    batch = symc_batch_create(group, 0, SYMC_PAIR_PERMUTE);
-    if (batch == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    if (op.out != op.in && op.count > 0)
-        memcpy(op.out, op.in, op.count * op.elem);
-    return symc_batch_start(batch, work);
+    nbytes = both->count * ends[0].elem;
+    if (out < in + nbytes && in < out + nbytes && !(own && out == in))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "permute: expected out and in (%zu bytes each) apart, found out at "
+            "byte %td of in",
+            nbytes, (ptrdiff_t)(out - in));
+    return SYMMCOLL_OK;
 }
 
 symmcoll_status_t symmcoll_permute(struct symmcoll_group *group, void *out,
@@ -163,23 +154,30 @@ symmcoll_status_t symmcoll_permute(struct symmcoll_group *group, void *out,
 {
     struct symc_op both = {
         .dtype = dtype, .count = count, .out = out, .in = in};
+    struct symc_op ends[2];
+    struct symc_batch *batch;
     symmcoll_status_t status;
     int source;
+    bool own;
 
     if (group == NULL)
         return symc_fail(
             SYMMCOLL_ERR_INVALID, "permute: expected a group, found NULL");
-    if (group->rank < 0)
-        return symmcoll_batch(group,
-            &(struct symmcoll_pair_op){.kind = SYMMCOLL_PAIR_SEND}, 1, call,
-            work);
+    if (*group->alive != 1)
+        return symc_coll_refuse(symc_group_refuse(group, SYMC_SEND), work);
     status = check_permutation(group, dst_of, &source);
+    if (status == SYMMCOLL_OK)
+        status =
+            check_ends(group, &both, dst_of[group->rank], source, call, ends);
     if (status != SYMMCOLL_OK)
         return status;
-    if (source == group->rank)
-        return copy(group, &both, call, work);
-    if (count > 0 && out == in)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "permute: expected out and in apart, found one buffer");
-    return exchange(group, &both, dst_of[group->rank], source, call, work);
+    own = source == group->rank;
+    batch = symc_batch_create(group, own ? 0 : 2, SYMC_PAIR_PERMUTE);
+    if (batch == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    for (size_t i = 0; i < 2 && !own; i++)
+        *symc_batch_op(batch, i) = ends[i];
+    if (own && out != in && count > 0)
+        memcpy(out, in, count * ends[0].elem);
+    return symc_batch_start(batch, work);
 }

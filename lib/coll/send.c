@@ -36,10 +36,8 @@ static symmcoll_status_t run(struct symmcoll_group *group, struct symc_op *op,
     if (status == SYMMCOLL_OK)
         status = symc_coll_check_peer(
             group, symc_kind_name(op->kind), op->kind == SYMC_SEND, op->peer);
-    if (status == SYMMCOLL_NOT_MEMBER && work != NULL)
-        *work = NULL;
     if (status != SYMMCOLL_OK)
-        return status;
+        return symc_coll_refuse(status, work);
     if (op->memory == SYMC_MEMORY_HOST)
         return symc_group_pair(group, op, source, work);
     if (op->peer == SYMMCOLL_ANY_SOURCE)

@@ -113,7 +113,8 @@ static int permutations(struct symmcoll_group *group, int rank)
         {1, 0, 3, 2}, {3, 2, 1, 0}, {1, 2, 3, 0}, {0, 2, 1, 3}, {0, 1, 2, 3}};
     static const int bad[][4] = {{0, 1, 2, 2}, {0, 1, 2, 4}, {0, 1, -1, 3}};
     bool right = true;
-    int in = 0, out = 0;
+    int in = 0, out = 0, both[3] = {0};
+    unsigned char own = (unsigned char)rank, copy = 9;
 
     for (size_t i = 0; right && i < LENGTH(lists); i++) {
         for (size_t c = 0; right && c < LENGTH(counts); c++)
@@ -124,6 +125,16 @@ static int permutations(struct symmcoll_group *group, int rank)
         right = is_status(symmcoll_permute(group, &out, &in, 1, SYMMCOLL_INT32,
                               bad[i], NULL, NULL),
             SYMMCOLL_ERR_INVALID, "permute: expected");
+    for (size_t i = 0; right && i < LENGTH(lists); i++)
+        right = is_status(symmcoll_permute(group, both + 1, both, 2,
+                              SYMMCOLL_INT32, lists[i], NULL, NULL),
+            SYMMCOLL_ERR_INVALID, "out at byte 4 of in");
+    /* Of a type that has no sums, to each rank itself. */
+    right = right &&
+            say(symmcoll_permute(group, &copy, &own, 1, SYMMCOLL_FLOAT8_E4M3FN,
+                    lists[4], NULL, NULL) == SYMMCOLL_OK,
+                "permute of float8") &&
+            copy == own;
     return right && permute(group, rank, lists[0], 1, true);
 }
 
