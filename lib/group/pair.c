@@ -306,16 +306,22 @@ void symc_batch_free(struct symc_batch *batch)
     free(batch);
 }
 
-/* One part, or the start, has ended. */
-static void end_some(struct symc_batch *batch, symmcoll_status_t status)
+/* One part, or the start, has ended: whether it was the last. */
+static bool is_last(struct symc_batch *batch, symmcoll_status_t status)
 {
     symmcoll_status_t none = SYMMCOLL_OK;
-    struct symmcoll_work *work = batch->work;
 
     if (status < 0 &&
         atomic_compare_exchange_strong(&batch->status, &none, status))
         strcpy(batch->detail, symmcoll_last_error());
-    if (atomic_fetch_sub(&batch->left, 1) > 1)
+    return atomic_fetch_sub(&batch->left, 1) == 1;
+}
+
+static void end_some(struct symc_batch *batch, symmcoll_status_t status)
+{
+    struct symmcoll_work *work = batch->work;
+
+    if (!is_last(batch, status))
         return;
     status = atomic_load(&batch->status);
     if (work == NULL) {
@@ -364,7 +370,7 @@ static symmcoll_status_t start_parts(struct symc_batch *batch)
         part->pair.end = end_part;
         status = start(group, &part->pair, &part->entry);
         if (status != SYMMCOLL_IN_PROGRESS)
-            end_some(batch, status);
+            is_last(batch, status); /* it is not: the start follows */
     }
     return SYMMCOLL_OK;
 }
@@ -403,12 +409,13 @@ symmcoll_status_t symc_batch_start(
             drop_work(group, made);
         return status;
     }
-    end_some(batch, SYMMCOLL_OK);
     if (made != NULL) {
         *work = made;
+        end_some(batch, SYMMCOLL_OK);
         return SYMMCOLL_OK;
     }
-    symc_pairs_await(pairs, &batch->ended, SYMC_NEVER);
+    if (!is_last(batch, SYMMCOLL_OK))
+        symc_pairs_await(pairs, &batch->ended, SYMC_NEVER);
     status = atomic_load(&batch->status);
     if (status < 0)
         symc_fail(status, "%s", batch->detail);

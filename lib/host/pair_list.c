@@ -67,7 +67,8 @@ void symc_pair_withdraw(struct symc_pairs *pairs, struct symc_pair *pair)
 {
     const struct symc_op *op = pair->op;
     int rank = op->kind == SYMC_SEND ? pair->peer : pair->source;
-    struct symc_pair_peer *peer = rank >= 0 ? &pairs->peers[rank] : NULL;
+    /* What is posted has none, and uses none. */
+    struct symc_pair_peer *peer = &pairs->peers[rank >= 0 ? rank : 0];
 
     switch ((enum symc_pair_state)pair->state) {
     case SYMC_PAIR_WAITING:

@@ -84,7 +84,7 @@ static int many_are_kept(struct symmcoll_group *group, int rank)
 static int more_wait_at_the_sender(struct symmcoll_group *group, int rank)
 {
     int last = KEPT + SLOTS, value = 5;
-    struct symmcoll_work *work;
+    struct symmcoll_work *work = NULL;
     bool right = true;
 
     for (int i = 0; right && rank == 0 && i < last; i++)
@@ -100,7 +100,7 @@ static int more_wait_at_the_sender(struct symmcoll_group *group, int rank)
     for (int i = 0; right && rank == 1 && i < last; i++)
         right = get(group, 0, i, 1, 0, i);
     if (rank == 0)
-        return ends(work) && right;
+        return right && ends(work);
     return right &&
            say(symmcoll_recv(group, &value, 1, SYMMCOLL_INT32, 0, last, NULL,
                    NULL, NULL) == SYMMCOLL_OK,

@@ -58,9 +58,8 @@ static int every_size_is_sent(struct symmcoll_group *group, int rank)
     bool right = true;
 
     for (size_t i = 0; right && i < LENGTH(edges); i++) {
-        for (int more = -1; right && more <= 1; more++)
-            right = is_sent(
-                group, rank, SYMMCOLL_UINT8, (size_t)((int)edges[i] + more));
+        for (size_t n = edges[i] - 1; right && n <= edges[i] + 1; n++)
+            right = is_sent(group, rank, SYMMCOLL_UINT8, n);
     }
     for (size_t nbytes = 8; right && nbytes <= (size_t)8 << 20; nbytes *= 8)
         right = is_sent(group, rank, SYMMCOLL_FLOAT64, nbytes / 8);
