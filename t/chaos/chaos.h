@@ -4,10 +4,12 @@
  * case is a function of its seed: how many ranks, what becomes of one of them,
  * and when.  Its ranks are the test program itself, executed once more.
  *
- * chaos.c  the test: runs cases one after another and starts their ranks
- * draw.c   from a seed to a case, and its description
- * rank.c   a rank, and the fault within it
- * judge.c  what the ranks and the launcher said, and what they left behind
+ * chaos.c    the test: runs cases one after another and starts their ranks
+ * draw.c     from a seed to a case, and its description
+ * rank.c     a rank, and the fault within it
+ * operate.c  operations of all kinds in a group, and their results
+ * groups.c   groups that overlap, and what is left of them after the fault
+ * judge.c    what the ranks and the launcher said, and what they left behind
  */
 #ifndef T_CHAOS_CHAOS_H
 #define T_CHAOS_CHAOS_H
@@ -21,6 +23,7 @@
 #include <sys/types.h>
 
 #define CHAOS_RANKS 16
+#define CHAOS_GROUPS 4 /* of a case with groups; the first is the world's */
 
 enum chaos_fault {
     CHAOS_KILL,
@@ -56,6 +59,7 @@ struct chaos_case {
     int delay_us; /* from that moment to the fault */
     int limit;    /* CHAOS_LIMIT: which */
     int works;    /* of 4: how many operations are asynchronous */
+    bool groups;  /* in several groups, and of all kinds */
 };
 
 /* What a rank says of itself. */
@@ -68,6 +72,11 @@ struct chaos_line {
     symmcoll_status_t status;
     symmcoll_status_t finalized;
     char detail[1024];
+    /* Of the group of those that are left; IN_PROGRESS: nothing was tried. */
+    symmcoll_status_t left;
+    char left_detail[1024];
+    int left_size;
+    uint64_t left_last; /* collective */
 };
 
 /* In a file that the test and its ranks map. */
@@ -91,6 +100,38 @@ bool chaos_ends_rank(enum chaos_fault fault);
 bool chaos_is_fatal(const struct chaos_case *drawn);
 /* Whether operations go on until one fails. */
 bool chaos_has_no_end(const struct chaos_case *drawn);
+
+/* ---- operate.c ---- */
+
+/* A rank that operates. */
+struct chaos_rank {
+    const struct chaos_case *drawn;
+    struct chaos_line *line;
+    int rank;
+    double seconds; /* of a local creation */
+    struct symmcoll_world *world;
+    struct symmcoll_group *groups[CHAOS_GROUPS];
+    /* Of the operation that failed: whether its group is without the victim,
+     * and its detail where other calls came after it. */
+    bool spared;
+    char reason[1024];
+};
+
+/* The i-th operation of the case. */
+symmcoll_status_t chaos_operate(struct chaos_rank *self, int i);
+/* One of each kind that does not need the whole world, in a group. */
+symmcoll_status_t chaos_operate_all(
+    struct chaos_rank *self, struct symmcoll_group *group);
+
+/* ---- groups.c ---- */
+
+symmcoll_status_t chaos_make_groups(struct chaos_rank *self);
+/* After a failure of this rank, whose status and detail are given: let the
+ * others know in all groups.  Returns what is to be noted. */
+symmcoll_status_t chaos_give_up(struct chaos_rank *self,
+    symmcoll_status_t status, char *detail, size_t nbytes);
+/* Go on with those that are left. */
+void chaos_go_on(struct chaos_rank *self);
 
 /* ---- rank.c ---- */
 

@@ -45,6 +45,7 @@ void chaos_draw(uint64_t seed, struct chaos_case *drawn)
     /* A limit on address space is none to a sanitizer's. */
     drawn->limit = pick(drawn, 8, FAULTS_SANITIZED ? 2 : 3);
     drawn->works = pick(drawn, 9, 4);
+    drawn->groups = pick(drawn, 10, 2) == 1;
 }
 
 void chaos_describe(const struct chaos_case *drawn, char *text, size_t nbytes)
@@ -58,9 +59,10 @@ void chaos_describe(const struct chaos_case *drawn, char *text, size_t nbytes)
     static const char *const moments[CHAOS_MOMENTS] = {
         "init", "operations", "dump", "finalize"};
 
-    snprintf(text, nbytes, "seed %llu: of %d ranks%s rank %d %s in %s",
+    snprintf(text, nbytes, "seed %llu: of %d ranks%s%s rank %d %s in %s",
         (unsigned long long)drawn->seed, drawn->size,
-        drawn->launcher ? " with a launcher" : "", drawn->victim,
+        drawn->launcher ? " with a launcher" : "",
+        drawn->groups ? " in groups" : "", drawn->victim,
         drawn->fault == CHAOS_LIMIT ? limits[drawn->limit]
                                     : faults[drawn->fault],
         moments[drawn->moment]);

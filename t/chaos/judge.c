@@ -64,9 +64,10 @@ static bool judge_death(const struct chaos_board *board, int r)
     const struct chaos_case *drawn = &board->drawn;
     const struct chaos_line *line = &board->lines[r];
     const char *cause = cause_of(drawn);
-    char name[64], named[64];
+    char name[64], pid[64];
 
-    snprintf(named, sizeof(named), "rank %d (pid %d)", drawn->victim,
+    /* In a group its number there stands between them. */
+    snprintf(pid, sizeof(pid), "pid %d)",
         atomic_load(&board->lines[drawn->victim].pid));
     snprintf(name, sizeof(name), "rank %d", drawn->victim);
     /* A rank that dies before it has met the others is known to nobody but a
@@ -76,9 +77,10 @@ static bool judge_death(const struct chaos_board *board, int r)
         return strstr(line->detail, name) != NULL ||
                fail(board, r, "it must name the missing rank");
     if (line->status != SYMMCOLL_ERR_PEER &&
-        line->status != SYMMCOLL_ERR_ABORTED)
+        line->status != SYMMCOLL_ERR_ABORTED &&
+        (!drawn->groups || line->status != SYMMCOLL_ERR_CANCELED))
         return fail(board, r, "expected PEER");
-    if (strstr(line->detail, named) == NULL)
+    if (strstr(line->detail, name) == NULL || strstr(line->detail, pid) == NULL)
         return fail(board, r, "it must name the rank that died");
     if (drawn->moment != CHAOS_INIT && strstr(line->detail, cause) == NULL)
         return fail(board, r, "it must name the cause");
@@ -92,8 +94,13 @@ static bool judge_freeze(const struct chaos_board *board, int r)
 
     snprintf(name, sizeof(name), "rank %d", board->drawn.victim);
     if (line->status != SYMMCOLL_ERR_TIMEOUT &&
-        line->status != SYMMCOLL_ERR_ABORTED)
+        line->status != SYMMCOLL_ERR_ABORTED &&
+        (!board->drawn.groups || line->status != SYMMCOLL_ERR_CANCELED))
         return fail(board, r, "expected TIMEOUT");
+    /* A rank may wait for one that waits for the victim in another group. */
+    if (board->drawn.groups)
+        return strstr(line->detail, "rank ") != NULL ||
+               fail(board, r, "it must name a rank");
     return strstr(line->detail, name) != NULL ||
            (board->drawn.moment == CHAOS_INIT && board->drawn.victim == 0) ||
            fail(board, r, "it must name the rank that did not come");
@@ -117,6 +124,31 @@ static bool judge_lack(const struct chaos_board *board, int r)
            fail(board, r, "it must name the rank with the fault");
 }
 
+/* What became of those that went on without the victim. */
+static bool judge_left(const struct chaos_board *board, int r)
+{
+    const struct chaos_line *line = &board->lines[r];
+
+    if (line->left == SYMMCOLL_IN_PROGRESS)
+        return board->drawn.moment == CHAOS_INIT ||
+               fail(board, r, "it must go on with the others");
+    if (line->left != SYMMCOLL_OK) {
+        diag("rank %d: expected a group of those that are left, found %s: %s",
+            r, symmcoll_status_name(line->left), line->left_detail);
+        return false;
+    }
+    /* In init some may have failed before they could go on. */
+    if (board->drawn.moment != CHAOS_INIT &&
+        line->left_size != board->drawn.size - 1)
+        return fail(board, r, "a survivor was left out");
+    for (int q = 0; q < r; q++)
+        if (board->lines[q].left == SYMMCOLL_OK &&
+            (board->lines[q].left_last != line->left_last ||
+                board->lines[q].left_size != line->left_size))
+            return fail(board, r, "survivors differ in what was completed");
+    return true;
+}
+
 static bool judge_survivor(const struct chaos_board *board, int r)
 {
     const struct chaos_case *drawn = &board->drawn;
@@ -130,6 +162,8 @@ static bool judge_survivor(const struct chaos_board *board, int r)
         return fail(board, r, "finalize failed");
     if (drawn->fault == CHAOS_CLOSE || drawn->fault == CHAOS_LIMIT)
         return judge_lack(board, r);
+    if (chaos_has_no_end(drawn) && drawn->groups && !judge_left(board, r))
+        return false;
     if (chaos_is_fatal(drawn))
         return judge_death(board, r);
     if (chaos_has_no_end(drawn))
@@ -158,8 +192,9 @@ static bool judge_launcher(
     if (drawn->fault == CHAOS_CLOSE || drawn->fault == CHAOS_LIMIT)
         good = WIFEXITED(ends->launcher);
     else if (chaos_has_no_end(drawn) && wanted == 0)
-        good = WIFEXITED(ends->launcher) && WEXITSTATUS(ends->launcher) != 0 &&
-               strstr(last, strstr(name, "rank")) != NULL;
+        good =
+            WIFEXITED(ends->launcher) && WEXITSTATUS(ends->launcher) != 0 &&
+            strstr(last, drawn->groups ? "rank" : strstr(name, "rank")) != NULL;
     else
         good = WIFEXITED(ends->launcher) &&
                WEXITSTATUS(ends->launcher) == wanted &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank: operations whose results it checks, and in one of the ranks a thread
- * that brings the fault about.
+ * A rank: operations, and in one of the ranks a thread that brings the fault
+ * about.
  */
 #include "t/chaos/chaos.h"
 #include "t/world/faults.h"
@@ -17,17 +17,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define COUNT_MAX 20000
 #define MORE_OPERATIONS 10 /* after the fault, where they have an end */
 
 static struct chaos_board *board;
 static const struct chaos_case *drawn;
 static struct chaos_line *line;
 static int rank;
-static struct symmcoll_world *world;
+static struct chaos_rank self;
 static pthread_t caller;  /* the thread that calls the library */
 static _Atomic int armed; /* the moment has come */
-static float in[COUNT_MAX * CHAOS_RANKS], out[COUNT_MAX * CHAOS_RANKS];
 
 /* ---- the fault ---- */
 
@@ -124,82 +122,6 @@ static void come_to(enum chaos_moment moment)
 
 /* ---- operations ---- */
 
-/* What rank r puts at place j of operation i: small, so that sums are exact. */
-static float value(int r, int i, size_t j)
-{
-    return (float)(r + 1) * (float)(1 + ((size_t)i + j) % 7);
-}
-
-static void expect(size_t j, float wanted)
-{
-    if (out[j] != wanted)
-        atomic_fetch_add(&line->wrong, 1);
-}
-
-static symmcoll_status_t issue(
-    int kind, int i, size_t count, struct symmcoll_work **work)
-{
-    struct symmcoll_group *group = symmcoll_world_group(world);
-    size_t size = (size_t)drawn->size;
-
-    for (size_t j = 0; j < count * (kind == 3 ? size : 1); j++)
-        in[j] = value(rank, i, j);
-    switch (kind) {
-    case 0:
-        return symmcoll_barrier(group, NULL, work);
-    case 1:
-        return symmcoll_all_gather(
-            group, out, in, count, SYMMCOLL_FLOAT32, NULL, work);
-    case 2:
-        memcpy(out, in, count * sizeof(*in));
-        return symmcoll_broadcast(
-            group, out, count, SYMMCOLL_FLOAT32, i % drawn->size, NULL, work);
-    case 3:
-        return symmcoll_reduce_scatter(
-            group, out, in, count, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL, work);
-    default:
-        return symmcoll_all_reduce(
-            group, out, in, count, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL, work);
-    }
-}
-
-static void check(int kind, int i, size_t count)
-{
-    int ranks = drawn->size * (drawn->size + 1) / 2; /* 1 + 2 + ... */
-
-    for (size_t j = 0; j < count && kind > 0; j++) {
-        if (kind == 2)
-            expect(j, value(i % drawn->size, i, j));
-        else if (kind == 3)
-            expect(j, value(ranks - 1, i, j + (size_t)rank * count));
-        else if (kind == 4)
-            expect(j, value(ranks - 1, i, j));
-        for (int r = 0; r < drawn->size && kind == 1; r++)
-            expect(j + (size_t)r * count, value(r, i, j));
-    }
-}
-
-static symmcoll_status_t operate(int i)
-{
-    static const size_t counts[] = {1, 5, 300, COUNT_MAX};
-    uint64_t random = chaos_random(drawn->seed, 100 + (uint64_t)i);
-    size_t count = counts[random % 4];
-    int kind = (int)(random / 4 % 5);
-    struct symmcoll_work *work = NULL;
-    bool blocks = (int)(random / 64 % 4) >= drawn->works;
-    symmcoll_status_t status = issue(kind, i, count, blocks ? NULL : &work);
-
-    if (!blocks && status == SYMMCOLL_OK) {
-        status = symmcoll_work_wait(work, -1);
-        symmcoll_work_free(work);
-    }
-    if (status == SYMMCOLL_OK) {
-        check(kind, i, count);
-        atomic_fetch_add(&line->completed, 1);
-    }
-    return status;
-}
-
 /* The operations; a dump in the middle of them. */
 static symmcoll_status_t operate_all(void)
 {
@@ -212,12 +134,12 @@ static symmcoll_status_t operate_all(void)
             come_to(CHAOS_OPERATIONS);
             come_to(CHAOS_DUMP);
             for (int n = 0; n < 3 && drawn->moment == CHAOS_DUMP; n++)
-                if (symmcoll_trace_dump(world, NULL, 0) != SYMMCOLL_OK &&
+                if (symmcoll_trace_dump(self.world, NULL, 0) != SYMMCOLL_OK &&
                     drawn->fault != CHAOS_LIMIT && drawn->fault != CHAOS_CLOSE)
                     atomic_fetch_add(&line->wrong, 1);
         }
         pthread_testcancel();
-        status = operate(i);
+        status = chaos_operate(&self, i);
         if (status != SYMMCOLL_OK)
             return status;
     }
@@ -244,6 +166,17 @@ static bool map_board(const char *path)
         mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     return board != MAP_FAILED;
+}
+
+/* The groups, and the operations. */
+static symmcoll_status_t work(void)
+{
+    symmcoll_status_t status =
+        drawn->groups ? chaos_make_groups(&self) : SYMMCOLL_OK;
+
+    if (status == SYMMCOLL_OK)
+        status = operate_all();
+    return status;
 }
 
 /* Until all have completed their operations: who ends earlier may still be
@@ -273,15 +206,25 @@ static int live(void)
 
     args.name = board->world;
     come_to(CHAOS_INIT);
-    status = symmcoll_init(&args, &world);
+    status = symmcoll_init(&args, &self.world);
     failed = note(status);
     if (failed)
         return failed;
-    failed = note(operate_all());
+    self.groups[0] = symmcoll_world_group(self.world);
+    status = work();
+    failed = note(status);
+    if (failed && drawn->groups) {
+        line->status =
+            chaos_give_up(&self, status, line->detail, sizeof(line->detail));
+        if (chaos_has_no_end(drawn))
+            chaos_go_on(&self);
+    }
     if (!failed)
         await_others();
+    else if (!chaos_has_no_end(drawn))
+        atomic_fetch_add(&board->finished, 1);
     come_to(CHAOS_FINALIZE);
-    line->finalized = symmcoll_finalize(world);
+    line->finalized = symmcoll_finalize(self.world);
     pthread_testcancel();
     /* An end that is still to come, comes now. */
     while (is_to_end()) {
@@ -302,7 +245,11 @@ int chaos_be_rank(const char *path)
     drawn = &board->drawn;
     rank = atoi(number);
     line = &board->lines[rank];
-    line->status = SYMMCOLL_IN_PROGRESS;
+    line->status = line->left = SYMMCOLL_IN_PROGRESS;
+    self = (struct chaos_rank){.drawn = drawn,
+        .line = line,
+        .rank = rank,
+        .seconds = drawn->fault == CHAOS_FREEZE ? 2 : 20};
     atomic_store(&line->pid, (int)getpid());
     caller = pthread_self();
     if (rank == drawn->victim) {
