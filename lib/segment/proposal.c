@@ -95,7 +95,7 @@ static uint64_t read_base(const struct symc_proposal *slot)
     return __atomic_load_n(&slot->base, __ATOMIC_RELAXED);
 }
 
-enum symc_proposal_end symc_proposal_find(const struct symc_block *block,
+static enum symc_proposal_end search(const struct symc_block *block,
     uint64_t base, uint64_t round, struct symc_proposal *copy)
 {
     enum symc_proposal_end end = SYMC_PROPOSAL_NONE;
@@ -121,6 +121,17 @@ enum symc_proposal_end symc_proposal_find(const struct symc_block *block,
         }
     }
     return end;
+}
+
+enum symc_proposal_end symc_proposal_find(const struct symc_block *block,
+    uint64_t base, uint64_t round, struct symc_proposal *copy)
+{
+    enum symc_proposal_end end = search(block, base, round, copy);
+
+    /* The one of this round may have been put into a slot that had been looked
+     * at already, and then the one of the next round into another: it stays as
+     * long as this rank can need it, so it is there now. */
+    return end == SYMC_PROPOSAL_LATER ? search(block, base, round, copy) : end;
 }
 
 bool symc_proposal_latest(
