@@ -21,14 +21,6 @@ static uint32_t pack(const struct symc_op *op, uint32_t flags)
            (uint32_t)op->op << 16 | flags << 24 | (uint32_t)op->memory << 28;
 }
 
-const void *symc_host_payload(const struct symc_host *host, int rank,
-    const struct symc_op *op, size_t nbytes)
-{
-    return symc_host_fits_line(op, nbytes)
-               ? symc_header_at(host->channels[rank], op->wire)->payload
-               : symc_host_beside(host, rank, op);
-}
-
 /* ---- waiting ---- */
 
 static const _Atomic uint64_t *counter_of(

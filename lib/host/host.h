@@ -86,11 +86,6 @@ static inline void *symc_host_beside(
     return host->channels[rank]->small + op->wire % SYMC_AREAS * host->small;
 }
 
-/* Where a rank's payload of an operation is, once the ranks are
- * synchronised. */
-const void *symc_host_payload(const struct symc_host *host, int rank,
-    const struct symc_op *op, size_t nbytes);
-
 /* Whether the line (depth SYMC_LINES) or the area (SYMC_AREAS) of an operation
  * may be written: all peers have finished reading what was there. */
 bool symc_host_has_room(

@@ -8,19 +8,43 @@
 
 #include <string.h>
 
-static void reduce(struct symc_host *host, const struct symc_op *op,
-    size_t nbytes, size_t offset)
+/* Bytes that this rank's contribution of nbytes has for others: its own part
+ * nobody else reads. */
+static inline size_t for_others(const struct symc_op *op, size_t nbytes)
 {
-    struct symc_reduction reduction = symc_host_reduction(host, op);
+    return symc_kinds[op->kind].in_parts == SYMC_ALL_PARTS && nbytes > 0
+               ? nbytes - op->count * op->elem
+               : nbytes;
+}
 
-    for (int r = 0; r < host->size; r++)
-        host->sources[r] =
-            (const char *)(r == host->rank
-                               ? op->in
-                               : symc_host_payload(host, r, op, nbytes)) +
-            offset;
-    symc_reduce(
-        &reduction, op->out, NULL, host->sources, host->size, op->count, false);
+/* Where a rank reads what the others have for it. */
+struct place {
+    bool in_line;
+    size_t offset; /* from the start of what is there */
+    size_t own;    /* of that, a part that a lower rank has left out */
+};
+
+static inline struct place place_of(
+    const struct symc_host *host, const struct symc_op *op, size_t nbytes)
+{
+    bool in_line = symc_host_fits_line(op, for_others(op, nbytes));
+    size_t part = op->count * op->elem;
+
+    if (symc_kinds[op->kind].in_parts != SYMC_ALL_PARTS)
+        return (struct place){.in_line = in_line};
+    return (struct place){.in_line = in_line,
+        .offset = (size_t)host->rank * part,
+        .own = in_line ? part : 0};
+}
+
+static inline const char *at_peer(const struct symc_host *host, int peer,
+    const struct symc_op *op, const struct place *place)
+{
+    const char *from =
+        place->in_line ? (const char *)symc_host_header(host, peer, op)->payload
+                       : symc_host_beside(host, peer, op);
+
+    return from + place->offset - (peer < host->rank ? place->own : 0);
 }
 
 /* This rank's contribution to its own result. */
@@ -31,32 +55,41 @@ static const char *own_part(const struct symc_op *op, int rank)
                : op->in;
 }
 
-/* Copy a part from everybody's contribution of nbytes, from `offset` on. */
-static void gather(struct symc_host *host, const struct symc_op *op,
-    size_t nbytes, size_t offset)
+static void reduce(
+    struct symc_host *host, const struct symc_op *op, const struct place *place)
+{
+    struct symc_reduction reduction = symc_host_reduction(host, op);
+
+    for (int r = 0; r < host->size; r++)
+        host->sources[r] =
+            r == host->rank ? own_part(op, r) : at_peer(host, r, op, place);
+    symc_reduce(
+        &reduction, op->out, NULL, host->sources, host->size, op->count, false);
+}
+
+/* Copy a part from everybody's contribution. */
+static void gather(const struct symc_host *host, const struct symc_op *op,
+    const struct place *place)
 {
     size_t part = op->count * op->elem;
 
     for (int r = 0; r < host->size; r++) {
         char *out = symc_op_out_at(op, r);
         const char *in =
-            r == host->rank
-                ? own_part(op, r)
-                : (const char *)symc_host_payload(host, r, op, nbytes) + offset;
+            r == host->rank ? own_part(op, r) : at_peer(host, r, op, place);
 
         if (out != in)
             memcpy(out, in, part);
     }
 }
 
-/* Copy a part from the root's contribution of nbytes, from `offset` on. */
-static void fetch(struct symc_host *host, const struct symc_op *op,
-    size_t nbytes, size_t offset)
+/* Copy a part from the root's contribution. */
+static void fetch(const struct symc_host *host, const struct symc_op *op,
+    const struct place *place)
 {
-    const char *in = host->rank == op->root ? own_part(op, op->root)
-                                            : (const char *)symc_host_payload(
-                                                  host, op->root, op, nbytes) +
-                                                  offset;
+    const char *in = host->rank == op->root
+                         ? own_part(op, op->root)
+                         : at_peer(host, op->root, op, place);
 
     if (op->out != in)
         memcpy(op->out, in, op->count * op->elem);
@@ -67,18 +100,17 @@ static void finish(
     struct symc_host *host, const struct symc_op *op, size_t nbytes)
 {
     const struct symc_kind_info *info = &symc_kinds[op->kind];
-    size_t offset = info->in_parts == SYMC_ALL_PARTS
-                        ? (size_t)host->rank * op->count * op->elem
-                        : 0;
+    struct place place;
 
     if (host->rank != op->root && (info->traits & SYMC_TO_ROOT) != 0)
         return;
+    place = place_of(host, op, nbytes);
     if ((info->traits & SYMC_REDUCES) != 0)
-        reduce(host, op, nbytes, offset);
+        reduce(host, op, &place);
     else if (info->out_parts == SYMC_ALL_PARTS)
-        gather(host, op, nbytes, offset);
+        gather(host, op, &place);
     else
-        fetch(host, op, nbytes, offset);
+        fetch(host, op, &place);
 }
 
 /* Bytes of one rank's contribution.  What is not in host memory is compared
@@ -90,7 +122,8 @@ static inline size_t contribution(
                                           : 0;
 }
 
-/* What this rank puts beside its line and into it, of that many bytes. */
+/* What this rank puts of that: all of it beside its line, or what others read
+ * into it. */
 struct given {
     size_t beside;
     size_t in_line;
@@ -101,8 +134,9 @@ static inline struct given given_by(
 {
     if (!symc_kind_sends(op->kind, host->rank == op->root))
         return (struct given){0, 0};
-    return symc_host_fits_line(op, nbytes) ? (struct given){0, nbytes}
-                                           : (struct given){nbytes, 0};
+    if (!symc_host_fits_line(op, for_others(op, nbytes)))
+        return (struct given){nbytes, 0};
+    return (struct given){0, for_others(op, nbytes)};
 }
 
 /* Put this rank's contribution of nbytes beside its line; its own part of that
@@ -128,18 +162,21 @@ static void put_beside(
     }
 }
 
-/* A contribution that fits the line: as it is, or put together in there. */
-static const void *put_together(
-    const struct symc_host *host, const struct symc_op *op, char *line)
+/* What goes into the line: as it is, or, without this rank's own part, put
+ * together in there. */
+static const void *put_together(const struct symc_host *host,
+    const struct symc_op *op, size_t in_line, char *line)
 {
     size_t part = op->count * op->elem;
 
-    if (!op->listed || op->lists->ins == NULL ||
-        part * (size_t)host->size > SYMC_PAYLOAD ||
-        op->memory != SYMC_MEMORY_HOST)
+    if (symc_kinds[op->kind].in_parts != SYMC_ALL_PARTS || in_line == 0)
         return op->in;
-    for (int r = 0; r < host->size; r++)
-        memcpy(line + (size_t)r * part, symc_op_in_at(op, r), part);
+    if (host->size == 2)
+        return symc_op_in_at(op, 1 - host->rank);
+    for (int r = 0, at = 0; r < host->size; r++) {
+        if (r != host->rank)
+            memcpy(line + (size_t)at++ * part, symc_op_in_at(op, r), part);
+    }
     return line;
 }
 
@@ -157,8 +194,8 @@ static bool publish(struct symc_host *host, const struct symc_op *op)
 
     if (given.beside > 0)
         put_beside(host, op, given.beside);
-    return symc_host_publish(
-        host, op, 0, put_together(host, op, line), given.in_line);
+    return symc_host_publish(host, op, 0,
+        put_together(host, op, given.in_line, line), given.in_line);
 }
 
 static symmcoll_status_t end(struct symc_host *host, const struct symc_op *op)
@@ -188,8 +225,8 @@ symmcoll_status_t symc_host_one_shot(
             put_beside(host, op, given.beside);
     }
     if (status == SYMMCOLL_OK)
-        status = symc_host_synchronise(
-            host, op, 0, put_together(host, op, line), given.in_line);
+        status = symc_host_synchronise(host, op, 0,
+            put_together(host, op, given.in_line, line), given.in_line);
     if (status == SYMMCOLL_OK && nbytes > 0)
         finish(host, op, nbytes);
     return status;
