@@ -231,11 +231,7 @@ static inline void claim_next(const struct symc_host *host, uint64_t seq)
     struct symc_header *next =
         symc_header_at(host->channels[host->rank], seq + 1);
 
-#if defined(__x86_64__)
-    __asm__ volatile("prefetchw %0" : : "m"(*(char *)next));
-#else
-    __builtin_prefetch(next, 1);
-#endif
+    symc_claim(next);
 }
 
 #define WORD sizeof(uint64_t)

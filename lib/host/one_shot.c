@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#define CLAIMED_MAX ((size_t)1024) /* bytes */
+
 /* Bytes that this rank's contribution of nbytes has for others: its own part
  * nobody else reads. */
 static inline size_t for_others(const struct symc_op *op, size_t nbytes)
@@ -180,6 +182,24 @@ static const void *put_together(const struct symc_host *host,
     return line;
 }
 
+/*
+ * Prefetch for writing what this rank puts beside its line in the next
+ * operation, if that has as many bytes: peers read it last in the operation
+ * before this one, see claim_next() in header.c.  More lines than the processor
+ * fetches at once would delay those that this operation waits for.
+ */
+static inline void claim_beside(
+    const struct symc_host *host, const struct symc_op *op, size_t nbytes)
+{
+    const unsigned char *next = host->channels[host->rank]->small +
+                                (op->wire + 1) % SYMC_AREAS * host->small;
+
+    if (nbytes > CLAIMED_MAX)
+        return;
+    for (size_t at = 0; at < nbytes; at += SYMC_LINE)
+        symc_claim(next + at);
+}
+
 static uint64_t depth(const struct symc_host *host, const struct symc_op *op)
 {
     size_t nbytes = contribution(host, op);
@@ -227,6 +247,8 @@ symmcoll_status_t symc_host_one_shot(
     if (status == SYMMCOLL_OK)
         status = symc_host_synchronise(host, op, 0,
             put_together(host, op, given.in_line, line), given.in_line);
+    if (given.beside > 0)
+        claim_beside(host, op, given.beside);
     if (status == SYMMCOLL_OK && nbytes > 0)
         finish(host, op, nbytes);
     return status;
