@@ -224,20 +224,36 @@ symmcoll_status_t symc_agreement_round(struct symc_agreement *agreement)
     return status;
 }
 
-void symc_agreement_end(
+/* Tell the others that this rank has failed, also where that is the first that
+ * they hear of it: they would wait for it until their timeout. */
+static void tell_failure(
     struct symc_agreement *agreement, symmcoll_status_t status)
 {
     struct symc_proposals *proposals = &agreement->world->proposals;
+    char detail[SYMC_DETAIL_MAX];
 
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    if (agreement->slot < 0)
+        (void)symc_proposal_take(proposals, agreement->world->peers,
+            agreement->base, agreement->global, agreement->size,
+            &agreement->slot);
     if (agreement->slot >= 0) {
-        if (status < 0) {
-            agreement->mine.status = status;
-            snprintf(agreement->mine.text, sizeof(agreement->mine.text), "%s",
-                symmcoll_last_error());
-            symc_proposal_put(proposals, agreement->slot, &agreement->mine);
-        }
-        symc_proposal_finish(proposals, agreement->slot, false);
+        agreement->mine.status = status;
+        snprintf(
+            agreement->mine.text, sizeof(agreement->mine.text), "%s", detail);
+        symc_proposal_put(proposals, agreement->slot, &agreement->mine);
     }
+    symc_fail(status, "%s", detail);
+}
+
+void symc_agreement_end(
+    struct symc_agreement *agreement, symmcoll_status_t status)
+{
+    if (status < 0)
+        tell_failure(agreement, status);
+    if (agreement->slot >= 0)
+        symc_proposal_finish(
+            &agreement->world->proposals, agreement->slot, false);
     free(agreement->excluded);
     free(agreement->gone);
     free(agreement->heard);

@@ -105,6 +105,25 @@ static int names_are_new(struct symmcoll_group *all, int rank)
            sums(group, rank, 1) && symmcoll_group_free(group) == SYMMCOLL_OK;
 }
 
+/* One rank alone has a group of that name: the other does not wait for it. */
+static int a_failure_is_told(struct symmcoll_group *all, int rank)
+{
+    static const int ranks[2] = {0, 1};
+    struct symmcoll_world *world = symmcoll_group_world(all);
+    struct symmcoll_group *own = NULL, *group = NULL;
+    bool right = true;
+
+    if (rank > 1)
+        return 1;
+    if (rank == 0)
+        right = made(rank, create(world, ranks, 1, "own", -1, &own));
+    return right &&
+           groups_said(rank, create(world, ranks, 2, "own", 60, &group),
+               SYMMCOLL_ERR_INVALID,
+               rank == 0 ? "expected a new name" : "rank 0") &&
+           group == NULL && symmcoll_group_free(own) == SYMMCOLL_OK;
+}
+
 /* Each rank goes on before the others have read what it says. */
 static int many_pass(struct symmcoll_group *all, int rank)
 {
@@ -257,7 +276,7 @@ static void a_member_dies(void)
 
 int main(void)
 {
-    plan(17);
+    plan(19);
     faults_begin();
     groups_both(SIZE, members_alone_call, "members alone make a group (G24)");
     groups_both(
@@ -265,6 +284,8 @@ int main(void)
     groups_both(SIZE, the_same_twice,
         "the same ranks make another group each time (G24)");
     groups_both(SIZE, names_are_new, "a name that is in use is refused");
+    groups_both(SIZE, a_failure_is_told,
+        "a member that fails before it has offered anything tells the others");
     groups_both(SIZE, many_pass, "groups are made one after another");
     groups_both(SIZE, orders_are_told,
         "different orders end with who waits for whom (G25)");
