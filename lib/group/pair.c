@@ -236,6 +236,10 @@ static symmcoll_status_t check(
     if (atomic_load_explicit(&group->members.stopped, memory_order_acquire) !=
         0)
         return symc_members_status(&group->members, op);
+    if (group->world->fake != NULL)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected a world whose ranks are there, found a fake one",
+            symc_kind_name(op->kind));
     if (blocks && symc_callbacks_inside_queue(
                       &group->queue->origin->callbacks, group->queue))
         return symc_fail(SYMMCOLL_ERR_INVALID,

@@ -90,6 +90,40 @@ static int operations_end(void)
     return symmcoll_finalize(world) == SYMMCOLL_OK && good;
 }
 
+static int is_refused(symmcoll_status_t status)
+{
+    return status == SYMMCOLL_ERR_UNSUPPORTED &&
+           strstr(symmcoll_last_error(), "found a fake one") != NULL;
+}
+
+/* There is nobody to match them. */
+static int pairs_are_refused(void)
+{
+    static const int dst_of[] = {1, 0};
+    struct symmcoll_world *world = make(0, 2, 0, 0);
+    struct symmcoll_group *all = symmcoll_world_group(world);
+    struct symmcoll_work *work = NULL;
+    float value = 3, other = 4;
+    struct symmcoll_pair_op op = {
+        SYMMCOLL_PAIR_RECV, SYMMCOLL_FLOAT32, &other, 1, 1, 0};
+    int good;
+
+    good = world != NULL &&
+           is_refused(symmcoll_send(
+               all, &value, 1, SYMMCOLL_FLOAT32, 1, 0, NULL, NULL)) &&
+           is_refused(symmcoll_send(
+               all, &value, 1, SYMMCOLL_FLOAT32, 1, 0, NULL, &work)) &&
+           is_refused(symmcoll_recv(
+               all, &other, 1, SYMMCOLL_FLOAT32, 1, 0, NULL, NULL, NULL)) &&
+           is_refused(symmcoll_recv(all, &other, 1, SYMMCOLL_FLOAT32,
+               SYMMCOLL_ANY_SOURCE, 0, NULL, NULL, NULL)) &&
+           is_refused(symmcoll_batch(all, &op, 1, NULL, NULL)) &&
+           is_refused(symmcoll_permute(
+               all, &other, &value, 1, SYMMCOLL_FLOAT32, dst_of, NULL, NULL)) &&
+           other == 4 && work == NULL && symmcoll_group_sequence(all) == 0;
+    return symmcoll_finalize(world) == SYMMCOLL_OK && good;
+}
+
 static int arguments_are_checked(void)
 {
     struct symmcoll_world *world = make(1, 4, 0, 0);
@@ -300,11 +334,12 @@ static int holds(int (*check)(void))
 
 int main(void)
 {
-    plan(8);
+    plan(9);
     ok(holds(operations_end),
         "operations with ranks that are not there end at once; gathered "
         "elements are this rank's (F41)");
     ok(holds(arguments_are_checked), "their arguments are checked (F41)");
+    ok(holds(pairs_are_refused), "sends and receives are refused (F41)");
     ok(holds(groups_are_made), "groups of such ranks are made (F41 F43)");
     ok(holds(errors_are_injected), "errors are injected and end (F43)");
     ok(holds(time_follows_the_model),
