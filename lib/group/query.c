@@ -13,27 +13,27 @@ const struct symc_config *symc_group_config(const struct symmcoll_group *group)
 
 int symmcoll_group_rank(const struct symmcoll_group *group)
 {
-    return group->rank;
+    return group == NULL ? -1 : group->rank;
 }
 
 int symmcoll_group_size(const struct symmcoll_group *group)
 {
-    return group->size;
+    return group == NULL ? 0 : group->size;
 }
 
 const char *symmcoll_group_name(const struct symmcoll_group *group)
 {
-    return group->name;
+    return group == NULL ? NULL : group->name;
 }
 
 struct symmcoll_world *symmcoll_group_world(const struct symmcoll_group *group)
 {
-    return group->world;
+    return group == NULL ? NULL : group->world;
 }
 
 int symmcoll_group_rank_of(const struct symmcoll_group *group, int global_rank)
 {
-    for (int r = 0; r < group->size; r++) {
+    for (int r = 0; group != NULL && r < group->size; r++) {
         if (group->global[r] == global_rank)
             return r;
     }
@@ -42,11 +42,15 @@ int symmcoll_group_rank_of(const struct symmcoll_group *group, int global_rank)
 
 int symmcoll_group_global_rank(const struct symmcoll_group *group, int rank)
 {
-    return rank >= 0 && rank < group->size ? group->global[rank] : -1;
+    return group != NULL && rank >= 0 && rank < group->size
+               ? group->global[rank]
+               : -1;
 }
 
 uint64_t symmcoll_group_sequence(const struct symmcoll_group *group)
 {
+    if (group == NULL)
+        return 0;
     return atomic_load_explicit(
         &group->seq[SYMC_COUNT_COLLECTIVE], memory_order_relaxed);
 }

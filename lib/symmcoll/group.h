@@ -314,7 +314,8 @@ symmcoll_status_t symmcoll_designator_expand(struct symmcoll_world *world,
 SYMMCOLL_API
 symmcoll_status_t symmcoll_group_free(struct symmcoll_group *group);
 
-/* This rank's number within the group; -1 where it is no member. */
+/* This rank's number within the group; -1 where it is no member, or of NULL,
+ * whose size and sequence number are 0 and whose name and world NULL. */
 SYMMCOLL_API
 int symmcoll_group_rank(const struct symmcoll_group *group);
 

@@ -276,9 +276,25 @@ static int meshes_stand_for_lines(struct symmcoll_group *all, int rank)
     return good && does_not_expand(all, &designator, "found 2 of them");
 }
 
+/* What a rank without a group has, as after a split or a search in vain. */
+static int no_group_is_not_followed(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_group *none =
+        symmcoll_group_find(symmcoll_group_world(all), "not there", NULL, 0);
+
+    (void)rank;
+    return none == NULL && symmcoll_group_rank(none) == -1 &&
+           symmcoll_group_size(none) == 0 &&
+           symmcoll_group_name(none) == NULL &&
+           symmcoll_group_world(none) == NULL &&
+           symmcoll_group_rank_of(none, 0) == -1 &&
+           symmcoll_group_global_rank(none, 0) == -1 &&
+           symmcoll_group_sequence(none) == 0;
+}
+
 int main(void)
 {
-    plan(18);
+    plan(20);
     groups_both(WORLD, a_tag_and_ranks_are_one_group,
         "the same tag and ranks are the same group (G15)");
     groups_both(WORLD, a_tag_that_one_lacks_is_made_again,
@@ -297,5 +313,7 @@ int main(void)
         "a group stands for itself, with its tag or another (G18, G21)");
     groups_both(WORLD, meshes_stand_for_lines,
         "a mesh stands for this rank's line in a dimension (G22)");
+    groups_both(WORLD, no_group_is_not_followed,
+        "NULL, as of a group that was not found, has no rank, size or name");
     return done_testing();
 }
