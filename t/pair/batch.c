@@ -233,6 +233,16 @@ static int collectives_do_not_hold_it_up(struct symmcoll_group *group, int rank)
 
 /* As the reference has it: ranks 2 and 3 of four are a group of two, beside
  * messages of the same ranks and tag in the world's group. */
+/* With the number that a permute's messages have as their tag. */
+static int permutes_beside_messages(struct symmcoll_group *group, int rank)
+{
+    static const int swapped[] = {1, 0};
+
+    return put(group, 1 - rank, 0, 50, rank, 4) &&
+           permute(group, rank, swapped, 50, true) &&
+           get(group, 1 - rank, 0, 50, 1 - rank, 4);
+}
+
 static int subgroups(struct symmcoll_group *group, int rank)
 {
     static const int ranks[] = {2, 3};
@@ -281,7 +291,7 @@ static int subgroups(struct symmcoll_group *group, int rank)
 
 int main(void)
 {
-    plan(12);
+    plan(14);
     both_run(4, subgroups,
         "C40 G32 peers are ranks of the group, whose messages are its own");
     both_run(3, batches, "C44 C46 a batch sends and receives at once");
@@ -293,5 +303,7 @@ int main(void)
         "threads of a rank send and receive beside one that reduces");
     both_run(2, collectives_do_not_hold_it_up,
         "C1 what a rank sends proceeds in its collectives");
+    both_run(2, permutes_beside_messages,
+        "a permute takes no messages of sends, nor they of it");
     return done_testing();
 }
