@@ -239,8 +239,8 @@ static void tell_failure(
             &agreement->slot);
     if (agreement->slot >= 0) {
         agreement->mine.status = status;
-        snprintf(
-            agreement->mine.text, sizeof(agreement->mine.text), "%s", detail);
+        snprintf(agreement->mine.text, sizeof(agreement->mine.text), "%.*s",
+            (int)sizeof(agreement->mine.text) - 1, detail);
         symc_proposal_put(proposals, agreement->slot, &agreement->mine);
     }
     symc_fail(status, "%s", detail);
