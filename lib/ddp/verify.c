@@ -35,6 +35,10 @@ struct difference {
 
 #define WORDS(type) (sizeof(type) / sizeof(int64_t))
 
+/* A call that a region of the thread refuses: what a region keeps runs when the
+ * memory here has been released. */
+static const struct symmcoll_call outside = SYMMCOLL_CALL_INIT;
+
 static struct record make_record(const struct symmcoll_tensor *tensor)
 {
     struct record record = {.dtype = tensor->dtype, .ndim = tensor->ndim};
@@ -56,7 +60,7 @@ static symmcoll_status_t compare_summaries(
     if (all == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     status = symmcoll_all_gather(reducer->group, all, &own,
-        WORDS(struct summary), SYMMCOLL_INT64, NULL, NULL);
+        WORDS(struct summary), SYMMCOLL_INT64, &outside, NULL);
     for (int r = 1; status == SYMMCOLL_OK && r < reducer->size; r++) {
         if (all[r].nparams != all[0].nparams)
             status = symc_fail(SYMMCOLL_ERR_MISMATCH,
@@ -110,7 +114,7 @@ static symmcoll_status_t exchange_differences(
 {
     int odd = 0;
     symmcoll_status_t status = symmcoll_all_gather(reducer->group, all, own,
-        WORDS(struct difference), SYMMCOLL_INT64, NULL, NULL);
+        WORDS(struct difference), SYMMCOLL_INT64, &outside, NULL);
 
     if (status != SYMMCOLL_OK)
         return status;
