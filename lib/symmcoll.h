@@ -15,6 +15,7 @@
 #include <symmcoll/fake.h>
 #include <symmcoll/functional.h>
 #include <symmcoll/group.h>
+#include <symmcoll/object.h>
 #include <symmcoll/pair.h>
 #include <symmcoll/rendezvous.h>
 #include <symmcoll/store.h>

@@ -30,6 +30,9 @@ symmcoll_status_t symc_coll_check_kept(
 /* The kind that does several of one kind at once; 0: there is none. */
 enum symc_kind symc_coll_coalesced_kind(enum symc_kind kind);
 
+/* Whether the calling thread has an open region of the group. */
+bool symc_coll_in_region(const struct symmcoll_group *group);
+
 /* A region is open: whether it is this thread's, and the status of keeping the
  * operation there instead of running it. */
 bool symc_coll_keep(struct symmcoll_group *group, const struct symc_op *op,

@@ -79,6 +79,14 @@ static symmcoll_status_t keep(struct symc_region *region,
     return status == SYMMCOLL_OK ? symc_region_add(region, op) : status;
 }
 
+bool symc_coll_in_region(const struct symmcoll_group *group)
+{
+    const struct symc_region *region =
+        atomic_load_explicit(&group->region, memory_order_acquire);
+
+    return region != NULL && pthread_equal(region->owner, pthread_self());
+}
+
 bool symc_coll_keep(struct symmcoll_group *group, const struct symc_op *op,
     const struct symmcoll_call *call, struct symmcoll_work **work,
     symmcoll_status_t *status)

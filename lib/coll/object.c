@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Steps of calls with objects: see object.h.
+ */
+#include "coll/object.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+symmcoll_status_t symc_object_begin(struct symc_object_call *it, int rank)
+{
+    if (it->group == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a group, found NULL", it->where);
+    if (*it->group->alive != 1)
+        return symc_group_refuse(it->group, SYMC_ALL_GATHER);
+    if (symc_coll_in_region(it->group))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected no open region of this thread in group %s, found one",
+            it->where, it->group->name);
+    if (rank < 0 || rank >= it->group->size)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a rank of 0 to %d, found %d", it->where,
+            it->group->size - 1, rank);
+    if (it->most == 0)
+        it->most = SYMMCOLL_OBJECT_MOST;
+    it->problem = SYMMCOLL_OK;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_object_check(
+    const struct symc_object_call *it, const struct symmcoll_object *object)
+{
+    if (object == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected an object, found NULL", it->where);
+    if (object->data == NULL && object->nbytes > 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected data of %zu bytes, found NULL", it->where,
+            object->nbytes);
+    return SYMMCOLL_OK;
+}
+
+void symc_object_refuse(struct symc_object_call *it, symmcoll_status_t status)
+{
+    if (it->problem != SYMMCOLL_OK)
+        return;
+    it->problem = status;
+    snprintf(it->detail, sizeof(it->detail), "%s", symmcoll_last_error());
+}
+
+symmcoll_status_t symc_object_end(
+    const struct symc_object_call *it, symmcoll_status_t status)
+{
+    char detail[SYMC_DETAIL_MAX];
+
+    if (it->problem != SYMMCOLL_OK &&
+        (status == SYMMCOLL_OK || status == SYMMCOLL_ERR_MISMATCH))
+        return symc_fail(it->problem, "%s", it->detail);
+    if (status != SYMMCOLL_ERR_MISMATCH)
+        return status;
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    return symc_fail(status, "%s: %.400s; a rank that passed 0 cannot receive",
+        it->where, detail);
+}
+
+void *symc_object_alloc(struct symc_object_call *it, size_t count, size_t size)
+{
+    void *memory;
+
+    if (it->problem != SYMMCOLL_OK)
+        return NULL;
+    memory = symc_alloc(count, size);
+    if (memory == NULL) {
+        symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+            "%s: no memory for %zu times %zu bytes", it->where, count, size);
+        symc_object_refuse(it, SYMMCOLL_ERR_NO_MEMORY);
+    }
+    return memory;
+}
+
+int64_t symc_object_length(size_t nbytes)
+{
+    return nbytes > (size_t)INT64_MAX ? -1 : (int64_t)nbytes;
+}
+
+size_t symc_object_read(struct symc_object_call *it, int64_t length, int from)
+{
+    if (length >= 0 && (uint64_t)length <= it->most)
+        return (size_t)length;
+    symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected at most %zu bytes of rank %d, found %lld", it->where,
+        it->most, from, (long long)length);
+    symc_object_refuse(it, SYMMCOLL_ERR_INVALID);
+    return 0;
+}
+
+void symc_object_make(
+    struct symc_object_call *it, struct symmcoll_object *object, size_t nbytes)
+{
+    object->data = NULL;
+    object->nbytes = nbytes;
+    object->type = 0;
+    if (nbytes > 0)
+        object->data = symc_object_alloc(it, nbytes, 1);
+}
+
+void symc_object_pack(char *to, const struct symmcoll_object *object)
+{
+    memcpy(to, &object->type, SYMC_OBJECT_HEAD);
+    if (object->nbytes > 0)
+        memcpy(to + SYMC_OBJECT_HEAD, object->data, object->nbytes);
+}
+
+void symc_object_unpack(struct symmcoll_object *object, const char *from)
+{
+    memcpy(&object->type, from, SYMC_OBJECT_HEAD);
+    if (object->nbytes > 0)
+        memcpy(object->data, from + SYMC_OBJECT_HEAD, object->nbytes);
+}
+
+void symmcoll_objects_free(struct symmcoll_object *objects, size_t n)
+{
+    for (size_t i = 0; objects != NULL && i < n; i++) {
+        free(objects[i].data);
+        objects[i] = (struct symmcoll_object){NULL, 0, 0};
+    }
+}

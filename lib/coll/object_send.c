@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Objects between two ranks: a message of the lengths and one of the bytes.
+ * Whatever becomes of the first, both sides go on to the second, so that no
+ * message remains which a later receive would match.
+ */
+#include "coll/object_many.h"
+#include "work/work.h"
+
+#include <symmcoll/pair.h>
+#include <symmcoll/work.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+symmcoll_status_t symmcoll_send_object_list(struct symmcoll_group *group,
+    const struct symmcoll_object *objects, size_t n, int peer, int64_t tag,
+    const struct symmcoll_call *call)
+{
+    struct symc_object_call it = {.group = group,
+        .call = call,
+        .where = "send_object_list",
+        .most = (size_t)INT64_MAX};
+    symmcoll_status_t status = symc_object_begin(&it, peer), last;
+    int64_t *lengths;
+    size_t total;
+    char *packed;
+
+    if (status == SYMMCOLL_OK)
+        status = symc_objects_check(&it, objects, n, true);
+    if (status != SYMMCOLL_OK)
+        return status;
+    lengths = symc_object_alloc(&it, n, sizeof(*lengths));
+    if (lengths == NULL)
+        return symc_object_end(&it, SYMMCOLL_OK);
+    symc_objects_lengths(lengths, objects, n);
+    total = symc_objects_total(&it, lengths, n, group->rank);
+    packed = symc_object_alloc(&it, 1, total);
+    if (packed == NULL) {
+        free(lengths);
+        return symc_object_end(&it, SYMMCOLL_OK);
+    }
+    symc_objects_pack(packed, objects, n);
+    status =
+        symmcoll_send(group, lengths, n, SYMMCOLL_INT64, peer, tag, call, NULL);
+    if (status == SYMMCOLL_OK || status == SYMMCOLL_ERR_MISMATCH) {
+        last = symmcoll_send(
+            group, packed, total, SYMMCOLL_UINT8, peer, tag, call, NULL);
+        status = last != SYMMCOLL_OK ? last : status;
+    }
+    free(packed);
+    free(lengths);
+    return symc_object_end(&it, status);
+}
+
+/* The lengths; the sender is known where they do not match, too. */
+static symmcoll_status_t receive_lengths(struct symc_object_call *it,
+    int64_t *lengths, size_t n, int peer, int64_t tag, int *source)
+{
+    struct symmcoll_work *work;
+    symmcoll_status_t status;
+
+    *source = peer;
+    if (peer != SYMMCOLL_ANY_SOURCE)
+        return symmcoll_recv(it->group, lengths, n, SYMMCOLL_INT64, peer, tag,
+            NULL, it->call, NULL);
+    status = symmcoll_recv(it->group, lengths, n, SYMMCOLL_INT64, peer, tag,
+        NULL, it->call, &work);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symmcoll_work_wait(work, (double)INFINITY);
+    *source = work->pair.source < 0
+                  ? -1
+                  : symmcoll_group_rank_of(it->group, work->pair.source);
+    symmcoll_work_free(work);
+    return status;
+}
+
+/* The bytes, or with a problem nothing of them. */
+static symmcoll_status_t receive_bytes(struct symc_object_call *it,
+    struct symmcoll_object *objects, size_t n, int source, int64_t tag,
+    const int64_t *lengths)
+{
+    size_t total = symc_objects_total(it, lengths, n, source);
+    char *packed = symc_object_alloc(it, 1, total);
+    symmcoll_status_t status;
+
+    symc_objects_make(it, objects, n, lengths);
+    status = symc_object_end(it,
+        symmcoll_recv(it->group, packed, it->problem == SYMMCOLL_OK ? total : 0,
+            SYMMCOLL_UINT8, source, tag, NULL, it->call, NULL));
+    if (status == SYMMCOLL_OK)
+        symc_objects_unpack(objects, n, packed);
+    else
+        symmcoll_objects_free(objects, n);
+    free(packed);
+    return status;
+}
+
+symmcoll_status_t symmcoll_recv_object_list(struct symmcoll_group *group,
+    struct symmcoll_object *objects, size_t n, int peer, int64_t tag,
+    int *source, size_t most, const struct symmcoll_call *call)
+{
+    struct symc_object_call it = {.group = group,
+        .call = call,
+        .where = "recv_object_list",
+        .most = most};
+    symmcoll_status_t status =
+        symc_object_begin(&it, peer == SYMMCOLL_ANY_SOURCE ? 0 : peer);
+    int64_t *lengths;
+    int from;
+
+    if (status == SYMMCOLL_OK)
+        status = symc_objects_check(&it, objects, n, false);
+    if (status != SYMMCOLL_OK)
+        return status;
+    lengths = symc_object_alloc(&it, n, sizeof(*lengths));
+    if (lengths == NULL)
+        return symc_object_end(&it, SYMMCOLL_OK);
+    status = receive_lengths(&it, lengths, n, peer, tag, &from);
+    if (status == SYMMCOLL_ERR_MISMATCH && from >= 0)
+        symc_object_refuse(&it, status);
+    if (status == SYMMCOLL_OK || it.problem != SYMMCOLL_OK)
+        status = receive_bytes(&it, objects, n, from, tag, lengths);
+    if (status == SYMMCOLL_OK && source != NULL)
+        *source = from;
+    free(lengths);
+    return status;
+}
