@@ -60,6 +60,25 @@ static symmcoll_status_t run_all_to_all(const struct perf_case *it)
         it->rank->group, it->out, it->in, it->count, it->dtype, NULL, NULL);
 }
 
+/* The objects of all ranks, whose bytes are then copied to the result. */
+static symmcoll_status_t run_object(const struct perf_case *it)
+{
+    size_t size = (size_t)it->rank->size;
+    size_t nbytes = it->count * symmcoll_dtype_size(it->dtype);
+    struct symmcoll_object in = {it->in, nbytes, 0};
+    struct symmcoll_object *outs = calloc(size, sizeof(*outs));
+    symmcoll_status_t status;
+
+    if (outs == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    status = symmcoll_all_gather_object(it->rank->group, outs, &in, 0, NULL);
+    for (size_t r = 0; status == SYMMCOLL_OK && nbytes > 0 && r < size; r++)
+        memcpy((char *)it->out + r * nbytes, outs[r].data, nbytes);
+    symmcoll_objects_free(outs, size);
+    free(outs);
+    return status;
+}
+
 /* With counts, which are compared, and here alike. */
 static symmcoll_status_t run_all_to_all_v(const struct perf_case *it)
 {
@@ -431,6 +450,15 @@ static const struct perf_op operations[] = {
         .rare = true,
         .run = run_group_create,
         .bus_factor = whole,
+    },
+    {
+        .name = "object",
+        .in = PERF_ONE,
+        .out = PERF_ONE_PER_RANK,
+        .dirty = true,
+        .rare = true,
+        .run = run_object,
+        .bus_factor = all_but_own,
     },
     {
         .name = "store",

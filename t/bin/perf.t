@@ -125,6 +125,8 @@ try 'eight-bit floats are moved' "$run" -n 2 "$perf" --check-only --max 32K \
     --max 64 >"$scratch/out" 2>"$scratch/err"
 [ $? -eq 1 ] && grep -q 'all_reduce: UNSUPPORTED' "$scratch/err"
 ok $? 'a reduction that the type lacks is an error where it was named'
+try 'objects are gathered' "$run" -n 3 "$perf" --check-only --max 64K \
+    --op object
 try 'groups are made and released' "$run" -n 3 "$perf" --seconds 0.01 \
     --op group_create
 try 'operations run in several groups in turn' "$perf" --threads 3 \
