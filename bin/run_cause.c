@@ -22,6 +22,14 @@ static bool read_record(
            symc_failure_read(symc_block_first(&seat->view), record);
 }
 
+/* The same of the first other group that has failed. */
+static bool read_other(const struct run_seat *seat, struct symc_failure *record)
+{
+    return seat->view.block != NULL &&
+           seat->view.first.nbytes >= SYMC_FAILURE_ROOM &&
+           symc_failure_read_other(symc_block_first(&seat->view), record);
+}
+
 /* Whether a TIMEOUT's record names a rank as one that had not come. */
 static bool is_late(const struct symc_failure *record, int rank)
 {
@@ -29,18 +37,20 @@ static bool is_late(const struct symc_failure *record, int rank)
            (record->late[rank / 8] >> (rank % 8) & 1) != 0;
 }
 
-/* The earliest record of any world; returns that world, NULL: there is none. */
+/* The earliest record of any group; returns its world, NULL: there is none. */
 static const struct run_world *find_first(
     const struct run_job *job, struct symc_failure *first)
 {
     const struct run_world *found = NULL;
 
     for (const struct run_world *at = job->worlds; at != NULL; at = at->next) {
-        for (int i = 0; i < at->size; i++) {
+        for (int i = 0; i < 2 * at->size; i++) {
+            const struct run_seat *seat = &at->seats[i / 2];
             struct symc_failure record;
+            bool any = i % 2 == 0 ? read_record(seat, &record)
+                                  : read_other(seat, &record);
 
-            if (!read_record(&at->seats[i], &record) ||
-                (found != NULL && record.at_ns >= first->at_ns))
+            if (!any || (found != NULL && record.at_ns >= first->at_ns))
                 continue;
             *first = record;
             found = at;

@@ -73,6 +73,37 @@ static void wake_pairs(const struct symc_members *members)
     }
 }
 
+static struct symc_failure *find_other(const struct symc_failure *published)
+{
+    return (void *)((char *)(uintptr_t)published + SYMC_OTHER_AT);
+}
+
+bool symc_failure_read_other(
+    const struct symc_failure *published, struct symc_failure *other)
+{
+    return published != NULL && symc_failure_read(find_other(published), other);
+}
+
+/* Keep the first failure of a group that is not that of all ranks where the
+ * launcher finds it. */
+static void publish_other(const struct symc_members *members)
+{
+    const struct symc_failure *first = symc_block_first(&members->world->own);
+    struct symc_failure *other = find_other(first);
+    struct symc_failure copy;
+    uint32_t none = NONE;
+
+    if (members->failures[members->rank] == first ||
+        !atomic_compare_exchange_strong(&other->raised, &none, WRITING))
+        return;
+    copy_content(&copy, &members->own);
+    /* Ranks of that group, which the launcher does not know. */
+    memset(copy.late, 0, sizeof(copy.late));
+    copy_content(other, &copy);
+    other->sum = sum_content(&copy);
+    atomic_store(&other->raised, VALID);
+}
+
 /* The own record is complete: stop this rank's waits, wake everybody. */
 static void publish(struct symc_members *members)
 {
@@ -80,6 +111,7 @@ static void publish(struct symc_members *members)
     struct symc_failure *published = members->failures[members->rank];
 
     symc_world_expect_dump(world);
+    publish_other(members);
     copy_content(published, &members->own);
     published->sum = sum_content(&members->own);
     atomic_store(&published->raised, VALID);

@@ -47,8 +47,15 @@ struct symc_failure {
  */
 #define SYMC_NOTE_AT 1024
 
-/* Bytes reserved for both, before the backend's channel. */
-#define SYMC_FAILURE_ROOM 2048
+/*
+ * In the part of the group of all ranks there is a third one: the first failure
+ * of any other group of this rank, for the launcher, which knows that part
+ * alone.  It says who was late in its text only.
+ */
+#define SYMC_OTHER_AT 2048
+
+/* Bytes reserved for all, before the backend's channel. */
+#define SYMC_FAILURE_ROOM 3072
 _Static_assert(sizeof(struct symc_failure) <= SYMC_NOTE_AT,
     "a failure record fits its room");
 
@@ -93,6 +100,11 @@ void symc_members_withdraw_note(struct symc_members *members);
 /* Copy any member's note of an operation; false where there is none. */
 bool symc_members_find_note(const struct symc_members *members, uint64_t seq,
     struct symc_failure *note);
+
+/* Copy that of another group, after a published record of the group of all ranks;
+ * false where there is none. */
+bool symc_failure_read_other(
+    const struct symc_failure *published, struct symc_failure *other);
 
 /* Copy the note after a published record; false where there is none. */
 bool symc_failure_read_note(

@@ -62,7 +62,7 @@ repeat_mismatch()
     done
 }
 
-plan 17
+plan 19
 
 SYMMCOLL_TIMEOUTS_COLLECTIVE=200ms
 repeat 2 late "rank 1 did not come to all_reduce seq 2 (timed out on rank 0)" 1
@@ -83,7 +83,15 @@ LABEL=loss "$run" -n 2 "$failing" late up 0 2>"$err"
 is "$? $(last)" "1 symmcoll-run: rank 1 did not come to all_reduce seq 2 'loss' \
 (timed out on rank 0)" "the operation is named with its label"
 
+GROUP=pipe "$run" -n 3 "$failing" late up 0 2>"$err"
+last | grep -q "^symmcoll-run: all_reduce seq 2 of group pipe timed out after 0.2 s: \
+rank 1 did not come"
+ok $? "of another group than that of all ranks, too" || diag <"$err"
+
 SYMMCOLL_TIMEOUTS_COLLECTIVE=60s
+GROUP=pipe "$run" -n 3 "$failing" abort up 0 2>"$err"
+is "$? $(last)" "1 symmcoll-run: rank 0 aborted group pipe: out of disk" \
+    "an abort of another group is named"
 repeat 2 abort "rank 0 aborted group 0: out of disk" 1
 ok $? "2 ranks: an abort is named"
 told 1 "\(CANCELED\|ABORTED\): .*rank 0 aborted group 0: out of disk"

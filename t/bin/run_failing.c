@@ -16,7 +16,8 @@
  *
  * ORDER is up or down: whether rank 0 exits first or the last one, each so many
  * milliseconds after the one before; in the order "over" they finalize before.
- * Each says in one line what it has been told.
+ * Each says in one line what it has been told.  With a group's name in GROUP, the
+ * two operations are those of such a group of all ranks.
  */
 #include <symmcoll.h>
 
@@ -49,10 +50,9 @@ static void complain(symmcoll_status_t status)
 }
 
 /* What this rank does instead of coming on time. */
-static void misbehave(struct symmcoll_world *world, const char *how)
+static void misbehave(
+    struct symmcoll_world *world, struct symmcoll_group *group, const char *how)
 {
-    struct symmcoll_group *group = symmcoll_world_group(world);
-
     if (strcmp(how, "abort") == 0 && rank == 0)
         symmcoll_group_abort(group, "out of disk");
     if (rank != PLACE)
@@ -73,6 +73,7 @@ int main(int argc, char **argv)
     const char *order = argc > 3 ? argv[2] : "";
     bool differs = strcmp(how, "mismatch") == 0;
     struct symmcoll_call patient = SYMMCOLL_CALL_INIT;
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
     struct symmcoll_world *world;
     struct symmcoll_group *group;
     symmcoll_status_t status;
@@ -85,13 +86,17 @@ int main(int argc, char **argv)
         return 9;
     }
     group = symmcoll_world_group(world);
+    args.name = getenv("GROUP");
+    if (args.name != NULL &&
+        symmcoll_group_create(world, &args, &group) != SYMMCOLL_OK)
+        return 9;
     rank = symmcoll_world_rank(world);
     size = symmcoll_world_size(world);
     /* Who leaves late may be told here already. */
     patient.timeout = 60; /* not the short one of the second operation */
     status = symmcoll_barrier(group, &patient, NULL);
     if (status == SYMMCOLL_OK) {
-        misbehave(world, how);
+        misbehave(world, group, how);
         status = sum(group, differs && rank == 0 ? 4 : 8, getenv("LABEL"));
     }
     if (status == SYMMCOLL_OK)
