@@ -282,8 +282,8 @@ static bool are_usual(const struct symmcoll_group *group, struct symc_op *op)
             return false;
         op->count += op->counts[i];
         in_place = in_place && (smaller == larger + shift);
-        ascend = stretch(&outs, out, part * out_parts) &
-                 stretch(&ins, in, part * in_parts);
+        ascend = stretch(&outs, out, part * out_parts) && ascend;
+        ascend = stretch(&ins, in, part * in_parts) && ascend;
     }
     return ascend && !group->world->registry.finds &&
            (in_place || outs.hi <= ins.lo || ins.hi <= outs.lo);

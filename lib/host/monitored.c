@@ -88,7 +88,7 @@ static symmcoll_status_t give_up(const struct monitor *monitor)
     memset(mine->absent, 0, sizeof(mine->absent));
     for (int r = 0; r < host->size; r++) {
         host->missing[r] = r != host->rank && !has_line(monitor, r);
-        if (host->missing[r] && r < SYMC_ABSENT_MAX)
+        if (r < SYMC_ABSENT_MAX && host->missing[r])
             mine->absent[r / 64] |= UINT64_C(1) << r % 64;
     }
     atomic_store(&mine->given_up, monitor->op->wire);

@@ -64,7 +64,7 @@ static bool lists_the_odd(int size, const int *missing, int count)
 
 static int nobody_is_missing(struct symmcoll_group *group, int rank)
 {
-    int missing[16], count = 7;
+    int missing[16] = {0}, count = 7;
     bool right = true;
 
     (void)rank;
