@@ -187,8 +187,10 @@ symmcoll_status_t symc_link_send(
     size_t nbytes = 0;
     symmcoll_status_t status = symc_resp_format(args, nargs, &text, &nbytes);
 
-    if (status != SYMMCOLL_OK)
+    if (status != SYMMCOLL_OK) {
+        symc_link_break(link); /* it may be within a transaction */
         return status;
+    }
     if (link->tls == NULL) {
         status = add_bytes(link, text, nbytes);
     } else {
@@ -244,6 +246,11 @@ bool symc_link_is_good(struct symc_link *link)
 
     /* Between commands nothing comes but the end of the connection. */
     return !link->broken && poll(&ready, 1, 0) == 0;
+}
+
+void symc_link_break(struct symc_link *link)
+{
+    link->broken = true;
 }
 
 /* ---- opening ---- */

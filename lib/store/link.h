@@ -80,7 +80,11 @@ void symc_link_close(struct symc_link *link);
 /* Whether it can be used: nothing failed, and the server has not closed it. */
 bool symc_link_is_good(struct symc_link *link);
 
-/* Add a command to what the next receive sends.  Errors: NO_MEMORY. */
+/* Do not use it again: replies may be left that nobody takes. */
+void symc_link_break(struct symc_link *link);
+
+/* Add a command to what the next receive sends.  Errors: NO_MEMORY; then the
+ * link is no good any more. */
 symmcoll_status_t symc_link_send(
     struct symc_link *link, const struct symc_arg *args, size_t nargs);
 

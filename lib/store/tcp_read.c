@@ -87,6 +87,8 @@ static symmcoll_status_t find_missing(struct symc_tcp *tcp,
             *missing = i;
         symc_reply_free(reply);
     }
+    if (status != SYMMCOLL_OK)
+        symc_link_break(link);
     return status;
 }
 
@@ -155,7 +157,11 @@ static symmcoll_status_t listen_for(
         status = symc_link_poll(call->link,
             again_ns < deadline_ns ? again_ns : deadline_ns, &reply);
     symc_reply_free(reply);
-    return status == SYMMCOLL_OK ? unsubscribe(call->link) : status;
+    if (status == SYMMCOLL_OK)
+        status = unsubscribe(call->link);
+    if (status != SYMMCOLL_OK)
+        symc_link_break(call->link); /* it may be subscribed */
+    return status;
 }
 
 symmcoll_status_t symc_tcp_wait(void *table, const char *const *keys,

@@ -70,6 +70,8 @@ symmcoll_status_t symc_tcp_for_each(
         status = send_each(&call, &names, remove, &sent);
     for (size_t i = 0; i < sent && status == SYMMCOLL_OK; i++)
         status = symc_tcp_expect(&call);
+    if (status != SYMMCOLL_OK)
+        symc_link_break(call.link);
     symc_tcp_end(&call);
     free(names.text);
     return status;

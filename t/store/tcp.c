@@ -276,6 +276,35 @@ static void test_passwords(void)
         "a file that is not there is named");
 }
 
+/* Several questions are asked at once: where the first is refused, the answers
+ * to the others are not those to the next call's. */
+static void test_refusals(void)
+{
+    struct symmcoll_store_tcp_args args = args_for("r");
+    struct symmcoll_store *store = NULL;
+    const char *const keys[] = {"a", "b", "c"};
+    char command[256], place[64];
+    void *value = NULL;
+    size_t nbytes = 0;
+
+    snprintf(command, sizeof command,
+        "redis-cli -p %d -a sesame --no-auth-warning ACL SETUSER limited on "
+        "'>pw' '~*' '&*' +@all -exists >/dev/null",
+        port);
+    snprintf(place, sizeof place, "redis://limited:pw@127.0.0.1:%d", port);
+    args.url = place;
+    ok(system(command) == 0 &&
+            symmcoll_store_open_tcp(&args, &store) == SYMMCOLL_OK &&
+            set_text(store, "k", "v") &&
+            failed_with(symmcoll_store_wait(store, keys, 3, 1),
+                SYMMCOLL_ERR_INVALID, "another user or password") &&
+            symmcoll_store_get(store, "k", &value, &nbytes) == SYMMCOLL_OK &&
+            nbytes == 1,
+        "after commands that are refused a store is usable");
+    free(value);
+    symmcoll_store_close(store);
+}
+
 static void test_tls(void)
 {
     struct symmcoll_store_tcp_args args = args_for("t");
@@ -334,9 +363,9 @@ int main(void)
     size_t count = 99;
 
     alarm(300);
-    plan(10 + CONTRACT_POINTS + 2 + 19);
+    plan(11 + CONTRACT_POINTS + 2 + 19);
     if (!has_program("redis-server") || !has_program("redis-cli")) {
-        skip(10 + CONTRACT_POINTS + 2 + 19, "no redis-server");
+        skip(11 + CONTRACT_POINTS + 2 + 19, "no redis-server");
         return done_testing();
     }
     test_arguments();
@@ -357,6 +386,7 @@ int main(void)
     test_workers();
     test_clients();
     test_passwords();
+    test_refusals();
     stop_program(server);
     test_tls();
     return done_testing();
