@@ -125,7 +125,7 @@ static bool keep(struct symc_pairs *pairs, struct symc_pair_peer *peer,
     if (message != NULL)
         pairs->spare = message->next;
     else
-        message = malloc(sizeof(*message));
+        message = aligned_alloc(SYMC_FALSE_SHARING, sizeof(*message));
     if (message == NULL)
         return false;
     message->next = NULL;
