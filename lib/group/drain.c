@@ -33,8 +33,7 @@ static struct symmcoll_group *drain_queues(
 
 static bool is_over(struct symmcoll_group *group)
 {
-    return symc_queue_is_over(group->queue) &&
-           atomic_load(&group->paired) == 0;
+    return symc_queue_is_over(group->queue) && atomic_load(&group->paired) == 0;
 }
 
 static bool are_over(struct symmcoll_world *world)

@@ -84,8 +84,8 @@ struct symmcoll_group {
     uint64_t wire;                       /* of the latest of all members */
     uint64_t key;                        /* in messages between two ranks */
     _Atomic uint32_t paired; /* works of sends and receives, not ended */
-    uint64_t completed; /* the latest collective that has succeeded here */
-    bool noted;         /* none has succeeded since one that was noted */
+    uint64_t completed;      /* the latest collective that has succeeded here */
+    bool noted;              /* none has succeeded since one that was noted */
     _Atomic int64_t timeout_ns;
     _Atomic(struct symc_region *) region; /* the open one, or NULL */
     struct symc_region *regions;          /* all; under the world's lock */

@@ -30,9 +30,9 @@ struct symmcoll_work {
     int source; /* group rank that it has received from; -1: none, or not yet */
     struct symc_op op;
     struct symc_lists lists; /* of an op that has some */
-    struct symc_pair pair; /* one send or receive, where it is that */
-    void *entry;           /* the recorder's, of that */
-    int *source_out;       /* or NULL */
+    struct symc_pair pair;   /* one send or receive, where it is that */
+    void *entry;             /* the recorder's, of that */
+    int *source_out;         /* or NULL */
 
     /* What a spare keeps. */
     struct symc_doorbell doorbell; /* for those who wait */

@@ -323,8 +323,8 @@ static int offers_no_block(int rank, int size, void *arg)
                    ? 0
                    : 1;
     }
-    if (symc_block_create(
-            "test", rank, size, 4096, 4096, 65536, &own.view, &own.fd) != SYMMCOLL_OK)
+    if (symc_block_create("test", rank, size, 4096, 4096, 65536, &own.view,
+            &own.fd) != SYMMCOLL_OK)
         return 1;
     before = dup(0);
     close(before);

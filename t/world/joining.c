@@ -87,8 +87,8 @@ static struct symc_block *join_by_hand(const struct faults_rank *self)
     layout = symc_registry_layout(&registry, config, self->size);
     channel = symc_round_to_page(SYMC_GROUP_CHANNEL + layout.channel);
     bootstrap_args.name = rendezvous.name;
-    if (symc_block_create(self->world_name, self->rank, self->size, trace, trace,
-            (size_t)1 << 30, view, &own.fd) != SYMMCOLL_OK ||
+    if (symc_block_create(self->world_name, self->rank, self->size, trace,
+            trace, (size_t)1 << 30, view, &own.fd) != SYMMCOLL_OK ||
         symc_segments_open(&segments, self->rank, self->size, view, own.fd) !=
             SYMMCOLL_OK ||
         symc_segment_offer(&segments, channel + layout.staging, channel,
