@@ -82,6 +82,7 @@ static int sums_are_limited(struct symmcoll_group *group, int rank)
 {
     char byte = 1;
     struct symmcoll_object two[2] = {{NULL, 0, 0}, {NULL, 0, 0}};
+    struct symmcoll_object parts[RANKS] = {{NULL, 0, 0}};
     bool right;
 
     if (rank == 0)
@@ -91,15 +92,14 @@ static int sums_are_limited(struct symmcoll_group *group, int rank)
         SYMMCOLL_ERR_INVALID, "of rank 0, found -1");
     if (rank == 0)
         two[0].nbytes = SIZE_MAX;
+    parts[0] = two[0];
     right = right && object_fails(symmcoll_broadcast_object_list(
                                       group, two, 2, 0, SIZE_MAX, NULL),
                          SYMMCOLL_ERR_INVALID, "of rank 0, found -1");
-    right = right &&
-            object_fails(
-                symmcoll_scatter_object_list(group, &two[1],
-                    rank == 0 ? (struct symmcoll_object[RANKS]){two[0]} : NULL,
-                    0, SIZE_MAX, NULL),
-                SYMMCOLL_ERR_INVALID, "of rank 0, found -1");
+    right =
+        right && object_fails(symmcoll_scatter_object_list(group, &two[1],
+                                  rank == 0 ? parts : NULL, 0, SIZE_MAX, NULL),
+                     SYMMCOLL_ERR_INVALID, "of rank 0, found -1");
     return right && is_usable(group);
 }
 
