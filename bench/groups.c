@@ -116,11 +116,12 @@ static int grow(struct symmcoll_world *world, struct board *board)
     int rank = symmcoll_group_rank(symmcoll_world_group(world)), have = 0;
     double space = read_kib("/proc/self/status", "VmSize:");
     double memory = read_kib("/proc/self/smaps_rollup", "Pss:");
-    double before = bench_now(), spent = 0;
+    double spent = 0;
 
     for (int i = 0, wanted = 1; i < 4 && wanted <= board->groups;
          i++, wanted *= 10) {
-        before = bench_now();
+        double before = bench_now();
+
         for (; have < wanted; have++) {
             if (symmcoll_group_create(world, NULL, &groups[have]) !=
                 SYMMCOLL_OK)

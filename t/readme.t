@@ -15,10 +15,11 @@ declared()
              print substr($0, RSTART, RLENGTH - 1); on = 0 }' "$1"
 }
 
-# Each has a row; a form of one, a row with the other forms: "  ..._list".
+# Each has a row; a form of one, a row with the other forms: "  ..._list"; of a
+# pair, "begin, _end".
 missing=$(for call in $(declared lib/symmcoll/collectives.h); do
     form=$(echo "$call" | grep -oE '_(v|list|coalesced)$')
-    grep -q "^    ${call%"$form"} " "$scratch/first" &&
+    grep -qE "^    (${call%"$form"}|${call%_end}_begin),? " "$scratch/first" &&
         { [ -z "$form" ] || grep -q "^    \.\.\.$form" "$scratch/first"; } ||
         echo "$call"
 done)

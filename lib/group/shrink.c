@@ -335,7 +335,7 @@ static symmcoll_status_t shrink(struct symmcoll_group *old,
     struct shrinking shrinking = {.old = old};
     struct symc_agreement *agreement = &shrinking.agreement;
     struct symc_digest digest;
-    int64_t wait_ns;
+    int64_t wait_ns = 0;
     symmcoll_status_t status;
 
     if (made == NULL)

@@ -304,7 +304,7 @@ static int counts_that_it_has_not(struct symmcoll_group *group, int rank)
 {
     float *at = device(rank);
     size_t size = (size_t)symmcoll_group_size(group);
-    size_t in[8], out[8];
+    size_t in[8] = {0}, out[8] = {0};
 
     for (size_t r = 0; r < size; r++)
         in[r] = out[r] = 2;

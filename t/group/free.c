@@ -34,7 +34,7 @@ static symmcoll_status_t start_sum(
 static int what_runs_ends_first(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *group = further(all, rank);
-    struct symmcoll_work *works[8], *large;
+    struct symmcoll_work *works[8] = {NULL}, *large = NULL;
     float *x = calloc(LARGE, sizeof(*x));
     int numbers[8] = {0}, good = group != NULL && x != NULL;
 
@@ -61,7 +61,7 @@ static int what_runs_ends_first(struct symmcoll_group *all, int rank)
 static int what_does_not_end_is_canceled(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *group = further(all, rank);
-    struct symmcoll_work *work;
+    struct symmcoll_work *work = NULL;
     int x = 1, good = group != NULL;
 
     if (rank == 0) {
@@ -118,7 +118,7 @@ static int callbacks_end_first(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *group = further(all, rank);
     struct seen seen = {.group = group};
-    struct symmcoll_work *work;
+    struct symmcoll_work *work = NULL;
     int x = 1, good = group != NULL;
 
     good = good && start_sum(group, &x, &work) == SYMMCOLL_OK &&
@@ -153,7 +153,7 @@ static int finalize_releases_the_rest(struct symmcoll_group *all, int rank)
     struct symmcoll_group *unused = further(all, rank);
     static const int two[] = {0, 2};
     struct symmcoll_group *some;
-    struct symmcoll_work *work;
+    struct symmcoll_work *work = NULL;
     static _Thread_local int x;
     int good;
 

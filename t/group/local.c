@@ -68,7 +68,7 @@ static int others_are_refused(struct symmcoll_group *all, int rank)
 static int the_same_twice(struct symmcoll_group *all, int rank)
 {
     static const int ranks[3] = {2, 0, 1};
-    struct symmcoll_group *groups[2];
+    struct symmcoll_group *groups[2] = {NULL, NULL};
     bool right = true;
 
     for (int i = 0; rank < 3 && i < 2; i++)

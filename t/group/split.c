@@ -65,7 +65,7 @@ static int groups_are_split_again(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
     struct symmcoll_group_info info = SYMMCOLL_GROUP_INFO_INIT;
-    struct symmcoll_group *half, *own;
+    struct symmcoll_group *half, *own = NULL;
     int good = 1;
 
     args.name = "half";
