@@ -243,7 +243,7 @@ static symmcoll_status_t run_ranks(
     int made = 0;
 
     while (made < size && status == SYMMCOLL_OK) {
-        char name[16];
+        char name[24]; /* sizes of worlds have four digits */
 
         snprintf(name, sizeof(name), "symmcoll r%d", made);
         ranks[made].run = run;
