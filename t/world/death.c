@@ -302,6 +302,8 @@ static void two_at_once(void)
     /* At once is when nobody looks in between. */
     kill(job.pids[0], SIGSTOP);
     kill(job.pids[3], SIGSTOP);
+    waitid(P_PID, (id_t)job.pids[0], &ended, WSTOPPED | WNOWAIT);
+    waitid(P_PID, (id_t)job.pids[3], &ended, WSTOPPED | WNOWAIT);
     kill(job.pids[1], SIGKILL);
     faults_signal(&job, VICTIM, SIGKILL);
     waitid(P_PID, (id_t)job.pids[1], &ended, WEXITED | WNOWAIT);
