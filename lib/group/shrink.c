@@ -331,7 +331,7 @@ static symmcoll_status_t shrink(struct symmcoll_group *old,
     const struct symmcoll_shrink_args *given, struct symmcoll_group **made,
     uint64_t *last)
 {
-    struct symmcoll_shrink_args args;
+    struct symmcoll_shrink_args args = default_args;
     struct shrinking shrinking = {.old = old};
     struct symc_agreement *agreement = &shrinking.agreement;
     struct symc_digest digest;

@@ -30,7 +30,8 @@ static int all_refuse(struct symmcoll_group *group, int rank)
             SYMMCOLL_ERR_INVALID, text) &&
         (rank != 0 || (outs[0].data == NULL && outs[2].nbytes == 0));
 
-    in.data = rank == 1 ? in.data : NULL;
+    if (rank != 1)
+        symmcoll_objects_free(&in, 1);
     right =
         right &&
         object_fails(symmcoll_broadcast_object_list(group, &in, 1, 1, 10, NULL),

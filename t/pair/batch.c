@@ -96,8 +96,8 @@ static bool permute(struct symmcoll_group *group, int rank, const int *dst_of,
     struct symmcoll_work *work = NULL;
     bool right;
 
-    while (source < symmcoll_group_size(group) - 1 && dst_of[source] != rank)
-        source++;
+    for (int r = 0; r < symmcoll_group_size(group); r++)
+        source = dst_of[r] == rank ? r : source;
     right = say(symmcoll_permute(group, out, in, count, SYMMCOLL_INT32, dst_of,
                     NULL, blocks ? NULL : &work) == SYMMCOLL_OK,
                 "permute") &&
