@@ -10,12 +10,15 @@
 
 #define GET(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
 
+/* A text that its writer may be writing: what is copied counts where the slot is
+ * the same afterwards. */
 static void copy_text(char *to, const char *from, size_t nbytes)
 {
-    size_t length = strnlen(from, nbytes);
+    size_t i = 0;
 
-    memcpy(to, from, length);
-    to[length] = '\0';
+    for (; i < nbytes && (to[i] = GET(from[i])) != '\0'; i++)
+        ;
+    to[i] = '\0';
 }
 
 symmcoll_status_t symc_trace_view_open(struct symc_trace_view *view,
