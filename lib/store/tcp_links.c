@@ -47,6 +47,9 @@ static void forget_parents(struct symc_tcp *tcp)
         return;
     while (tcp->nlinks > 0)
         symc_link_close(tcp->links[--tcp->nlinks]);
+    /* Their threads are the parent's, and so are their locks. */
+    tcp->server = NULL;
+    tcp->renewal = NULL;
     tcp->pid = pid;
     tcp->joined = false;
 }
