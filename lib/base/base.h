@@ -131,6 +131,15 @@ struct symc_sized {
 symmcoll_status_t symc_sized_read(const struct symc_sized *kind,
     const char *where, const void *given, void *copy);
 
+/*
+ * Copy one struct of a caller's array, whose elements are as many bytes apart as
+ * the size of the first one; those before it have been read.
+ *
+ * Errors: INVALID (another size than the first one's; as symc_sized_read()).
+ */
+symmcoll_status_t symc_sized_read_at(const struct symc_sized *kind,
+    const char *where, const void *array, size_t index, void *copy);
+
 /* The other way: fill in what the caller's struct has room for.  Its size
  * remains the caller's.  Errors: as symc_sized_read(). */
 symmcoll_status_t symc_sized_write(const struct symc_sized *kind,

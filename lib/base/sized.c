@@ -56,6 +56,22 @@ symmcoll_status_t symc_sized_read(const struct symc_sized *kind,
     return SYMMCOLL_OK;
 }
 
+symmcoll_status_t symc_sized_read_at(const struct symc_sized *kind,
+    const char *where, const void *array, size_t index, void *copy)
+{
+    const char *given = array;
+    size_t apart, nbytes;
+
+    memcpy(&apart, array, sizeof(apart));
+    given += index * apart;
+    memcpy(&nbytes, given, sizeof(nbytes));
+    if (nbytes != apart)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a %s of size %zu as the first, found %zu: use %s",
+            where, kind->name, apart, nbytes, kind->macro);
+    return symc_sized_read(kind, where, given, copy);
+}
+
 symmcoll_status_t symc_sized_write(const struct symc_sized *kind,
     const char *where, const void *value, void *given)
 {

@@ -16,15 +16,7 @@ symmcoll_status_t symc_tensor_read(const char *where,
     const struct symmcoll_tensor *tensors, size_t index,
     struct symmcoll_tensor *copy)
 {
-    const char *first = (const char *)tensors;
-    const struct symmcoll_tensor *given =
-        (const void *)(first + index * tensors->size);
-
-    if (given->size != tensors->size)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a tensor of size %zu as the first, found %zu: use %s",
-            where, tensors->size, given->size, symc_tensor_kind.macro);
-    return symc_sized_read(&symc_tensor_kind, where, given, copy);
+    return symc_sized_read_at(&symc_tensor_kind, where, tensors, index, copy);
 }
 
 int symc_tensor_order(const struct symmcoll_tensor *tensor, int *dims)
