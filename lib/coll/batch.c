@@ -9,6 +9,14 @@
 
 #include <string.h>
 
+static const struct symmcoll_pair_op default_op = SYMMCOLL_PAIR_OP_INIT;
+/* The first one with a size has no member that could be missing. */
+static const struct symc_sized op_kind = {.name = "operation",
+    .macro = "SYMMCOLL_PAIR_OP_INIT",
+    .defaults = &default_op,
+    .nbytes = sizeof(default_op),
+    .least = sizeof(default_op)};
+
 static symmcoll_status_t check_memory(const struct symc_op *op)
 {
     return op->memory == SYMC_MEMORY_HOST
@@ -52,13 +60,24 @@ static symmcoll_status_t check_list(struct symmcoll_group *group,
     if (ops == NULL || count == 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "batch: expected one operation or more, found none");
-    for (size_t i = 0; i < count; i++) {
-        if (ops[i].kind != SYMMCOLL_PAIR_SEND &&
-            ops[i].kind != SYMMCOLL_PAIR_RECV)
-            return symc_fail(SYMMCOLL_ERR_INVALID,
-                "batch: operation %zu: expected a send or a receive, found %d",
-                i, (int)ops[i].kind);
-    }
+    return SYMMCOLL_OK;
+}
+
+/* Read an operation of the list. */
+static symmcoll_status_t read_op(
+    const struct symmcoll_pair_op *ops, size_t index, struct symc_op *op)
+{
+    struct symmcoll_pair_op given;
+    symmcoll_status_t status =
+        symc_sized_read_at(&op_kind, "batch", ops, index, &given);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (given.kind != SYMMCOLL_PAIR_SEND && given.kind != SYMMCOLL_PAIR_RECV)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "batch: operation %zu: expected a send or a receive, found %d",
+            index, (int)given.kind);
+    *op = make_op(&given);
     return SYMMCOLL_OK;
 }
 
@@ -75,8 +94,9 @@ symmcoll_status_t symmcoll_batch(struct symmcoll_group *group,
     if (batch == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     for (size_t i = 0; i < count && status == SYMMCOLL_OK; i++) {
-        *symc_batch_op(batch, i) = make_op(&ops[i]);
-        status = check(group, symc_batch_op(batch, i), call);
+        status = read_op(ops, i, symc_batch_op(batch, i));
+        if (status == SYMMCOLL_OK)
+            status = check(group, symc_batch_op(batch, i), call);
     }
     if (status == SYMMCOLL_OK)
         return symc_batch_start(batch, work);

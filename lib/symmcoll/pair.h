@@ -72,6 +72,7 @@ enum symmcoll_pair_kind {
 };
 
 struct symmcoll_pair_op {
+    size_t size; /* sizeof(struct symmcoll_pair_op) */
     enum symmcoll_pair_kind kind;
     enum symmcoll_dtype dtype;
     void *buf; /* a send reads it only */
@@ -79,13 +80,18 @@ struct symmcoll_pair_op {
     int peer;
     int64_t tag;
 };
+#define SYMMCOLL_PAIR_OP_INIT                                                  \
+    {                                                                          \
+        sizeof(struct symmcoll_pair_op), SYMMCOLL_PAIR_SEND, SYMMCOLL_FLOAT32, \
+            NULL, 0, 0, 0                                                      \
+    }
 
 /*
  * Start several sends and receives at once, in their order, with one work, which
  * ends when all have: with OK, or the error of the first that failed.  All are
  * checked before any is started.  They take one sequence number.
  *
- * ops  count of them, at least one; copied
+ * ops  count of them, at least one, as far apart as the first one's size; copied
  *
  * Source: torch.distributed.batch_isend_irecv.  Manual: symmcoll_batch(3).
  */

@@ -223,6 +223,18 @@ static symmcoll_status_t use_f_record(void *given)
                                  : status;
 }
 
+/* A world of one rank has nobody to send to, which is found after the rest. */
+static symmcoll_status_t use_pair_op(void *given)
+{
+    symmcoll_status_t status =
+        symmcoll_batch(symmcoll_world_group(world), given, 1, NULL, NULL);
+
+    return status == SYMMCOLL_ERR_INVALID &&
+                   strstr(symmcoll_last_error(), "two ranks or more") != NULL
+               ? SYMMCOLL_OK
+               : status;
+}
+
 /* ---- the list ---- */
 
 /* STRUCT(NAME, LEAST, INIT): its sizes, one as initialised, and what takes it.
@@ -398,6 +410,7 @@ int main(void)
         STRUCT(fake_args, sizeof(size_t), SYMMCOLL_FAKE_ARGS_INIT),
         STRUCT(f_record, sizeof(size_t), SYMMCOLL_F_RECORD_INIT),
         STRUCT(threads_args, sizeof(size_t), SYMMCOLL_THREADS_ARGS_INIT),
+        STRUCT(pair_op, sizeof(struct symmcoll_pair_op), SYMMCOLL_PAIR_OP_INIT),
         STRUCT(tensor, sizeof(struct symmcoll_tensor),
             SYMMCOLL_TENSOR_FLAT(weight, 6, SYMMCOLL_FLOAT32)),
     };

@@ -105,7 +105,7 @@ static int pairs_are_refused(void)
     struct symmcoll_work *work = NULL;
     float value = 3, other = 4;
     struct symmcoll_pair_op op = {
-        SYMMCOLL_PAIR_RECV, SYMMCOLL_FLOAT32, &other, 1, 1, 0};
+        sizeof op, SYMMCOLL_PAIR_RECV, SYMMCOLL_FLOAT32, &other, 1, 1, 0};
     int good;
 
     good = world != NULL &&

@@ -26,10 +26,12 @@ static bool exchange(
     for (int r = 0; r < size; r++) {
         if (r == rank)
             continue;
-        ops[n++] = (struct symmcoll_pair_op){SYMMCOLL_PAIR_SEND, SYMMCOLL_INT32,
-            make(count, rank, r), count, r, 6};
-        ops[n++] = (struct symmcoll_pair_op){SYMMCOLL_PAIR_RECV, SYMMCOLL_INT32,
-            make(count, -1, 0), count, r, 6};
+        ops[n++] = (struct symmcoll_pair_op){sizeof(struct symmcoll_pair_op),
+            SYMMCOLL_PAIR_SEND, SYMMCOLL_INT32, make(count, rank, r), count, r,
+            6};
+        ops[n++] = (struct symmcoll_pair_op){sizeof(struct symmcoll_pair_op),
+            SYMMCOLL_PAIR_RECV, SYMMCOLL_INT32, make(count, -1, 0), count, r,
+            6};
     }
     right = say(symmcoll_batch(group, ops, n, NULL, blocks ? NULL : &work) ==
                     SYMMCOLL_OK,
@@ -57,8 +59,10 @@ static int bad_batches(struct symmcoll_group *group, int rank)
 {
     int value = 4, other = 0, peer = 1 - rank;
     struct symmcoll_pair_op ops[2] = {
-        {SYMMCOLL_PAIR_SEND, SYMMCOLL_INT32, &value, 1, peer, 0},
-        {(enum symmcoll_pair_kind)9, SYMMCOLL_INT32, &other, 1, peer, 0}};
+        {sizeof(struct symmcoll_pair_op), SYMMCOLL_PAIR_SEND, SYMMCOLL_INT32,
+            &value, 1, peer, 0},
+        {sizeof(struct symmcoll_pair_op), (enum symmcoll_pair_kind)9,
+            SYMMCOLL_INT32, &other, 1, peer, 0}};
     struct symmcoll_work *work;
     bool right =
         is_status(symmcoll_batch(group, ops, 0, NULL, NULL),

@@ -56,6 +56,7 @@ int main(void)
     struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
     struct symmcoll_reducer_times times = SYMMCOLL_REDUCER_TIMES_INIT;
     struct symmcoll_bucket bucket = SYMMCOLL_BUCKET_INIT;
+    struct symmcoll_pair_op pair = SYMMCOLL_PAIR_OP_INIT;
     struct symmcoll_tensor none = SYMMCOLL_TENSOR_INIT;
     struct symmcoll_tensor tensors[] = {
         SYMMCOLL_TENSOR_FLAT(memory, count, SYMMCOLL_FLOAT32),
@@ -66,7 +67,7 @@ int main(void)
              info.size == sizeof(info) && mesh.size == sizeof(mesh) &&
              designator.dim == -1 &&
              shrink.size == sizeof(shrink) && info.size == sizeof(info) &&
-             init.size == sizeof(init) &&
+             init.size == sizeof(init) && pair.size == sizeof(pair) &&
              args.size == sizeof(args) && times.size == sizeof(times) &&
              bucket.size == sizeof(bucket) && none.ndim == 0 &&
              tensors[0].shape[0] == 6 && tensors[1].strides[0] == 3 &&
