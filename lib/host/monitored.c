@@ -79,22 +79,35 @@ static int answer(const struct monitor *monitor)
     return count;
 }
 
-/* This rank's time is over: say for whom it has waited. */
-static symmcoll_status_t give_up(const struct monitor *monitor)
+/* Say to the others and to the caller who is missing.  A late rank may read the
+ * list while this one writes that of a later barrier: whole words, which are set
+ * once. */
+static symmcoll_status_t tell(const struct monitor *monitor)
 {
     struct symc_host *host = monitor->host;
     struct symc_channel *mine = host->channels[host->rank];
+    uint64_t absent[SYMC_ABSENT_MAX / 64] = {0};
 
-    memset(mine->absent, 0, sizeof(mine->absent));
-    for (int r = 0; r < host->size; r++) {
-        host->missing[r] = r != host->rank && !has_line(monitor, r);
-        if (r < SYMC_ABSENT_MAX && host->missing[r])
-            mine->absent[r / 64] |= UINT64_C(1) << r % 64;
+    for (int r = 0; r < host->size && r < SYMC_ABSENT_MAX; r++) {
+        if (host->missing[r])
+            absent[r / 64] |= UINT64_C(1) << r % 64;
     }
+    for (int i = 0; i < SYMC_ABSENT_MAX / 64; i++)
+        atomic_store(&mine->absent[i], absent[i]);
     atomic_store(&mine->given_up, monitor->op->wire);
     symc_host_wake_peers(host);
     answer(monitor);
     return host->core->absent(host->core->group, monitor->op, host->missing);
+}
+
+/* This rank's time is over: say for whom it has waited. */
+static symmcoll_status_t give_up(const struct monitor *monitor)
+{
+    struct symc_host *host = monitor->host;
+
+    for (int r = 0; r < host->size; r++)
+        host->missing[r] = r != host->rank && !has_line(monitor, r);
+    return tell(monitor);
 }
 
 /* A rank that has given up, the lowest; -1 where none has. */
@@ -114,18 +127,13 @@ static int find_given_up(const struct monitor *monitor)
 static symmcoll_status_t follow(const struct monitor *monitor, int peer)
 {
     struct symc_host *host = monitor->host;
-    struct symc_channel *mine = host->channels[host->rank];
-    uint64_t absent[SYMC_ABSENT_MAX / 64];
+    struct symc_channel *theirs = host->channels[peer];
 
-    memcpy(absent, host->channels[peer]->absent, sizeof(absent));
     for (int r = 0; r < host->size; r++)
         host->missing[r] =
-            r < SYMC_ABSENT_MAX && (absent[r / 64] >> r % 64 & 1) != 0;
-    memcpy(mine->absent, absent, sizeof(absent));
-    atomic_store(&mine->given_up, monitor->op->wire);
-    symc_host_wake_peers(host);
-    answer(monitor);
-    return host->core->absent(host->core->group, monitor->op, host->missing);
+            r < SYMC_ABSENT_MAX &&
+            (atomic_load(&theirs->absent[r / 64]) >> r % 64 & 1) != 0;
+    return tell(monitor);
 }
 
 /* A member has died, and all who are missing are to be named: wait on for those

@@ -69,11 +69,12 @@ struct symc_channel {
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t revoked;
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint32_t inside;
 
-    /* Monitored barriers, some of which may be in a group that has failed: how many this rank has entered, the line of
-     * the latest that it has given up, and for whom: a bit for each rank. */
+    /* Monitored barriers, some of which may be in a group that has failed: how
+     * many this rank has entered, the line of the latest that it has given up,
+     * and for whom: a bit for each rank. */
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t entered;
     _Atomic uint64_t given_up;
-    uint64_t absent[SYMC_ABSENT_MAX / 64];
+    _Atomic uint64_t absent[SYMC_ABSENT_MAX / 64];
 
     _Alignas(SYMC_LINE) struct symc_geometry geometry;
     _Alignas(SYMC_FALSE_SHARING) unsigned char small[]; /* SYMC_AREAS of them */
