@@ -37,15 +37,15 @@ static bool is_late(const struct symc_failure *record, int rank)
            (record->late[rank / 8] >> (rank % 8) & 1) != 0;
 }
 
-/* Whether a rank of a world was killed, and not by the launcher: what others do
- * with their groups then follows from that. */
-static bool any_killed(const struct run_world *world)
+/* Whether a rank of a world has died, and not because of the launcher or of a
+ * failure: what others do with their groups then follows from that. */
+static bool any_died(const struct run_world *world)
 {
     for (int i = 0; i < world->size; i++) {
         const struct run_rank *rank = world->seats[i].rank;
 
         if (rank != NULL && !rank->running && !rank->ours &&
-            WIFSIGNALED(rank->status))
+            (WIFSIGNALED(rank->status) || (rank->status != 0 && !rank->failed)))
             return true;
     }
     return false;
@@ -58,13 +58,13 @@ static const struct run_world *find_first(
     const struct run_world *found = NULL;
 
     for (const struct run_world *at = job->worlds; at != NULL; at = at->next) {
-        bool killed = any_killed(at);
+        bool died = any_died(at);
 
         for (int i = 0; i < 2 * at->size; i++) {
             const struct run_seat *seat = &at->seats[i / 2];
             struct symc_failure record;
             bool any = i % 2 == 0 ? read_record(seat, &record)
-                                  : !killed && read_other(seat, &record);
+                                  : !died && read_other(seat, &record);
 
             if (!any || (found != NULL && record.at_ns >= first->at_ns))
                 continue;
