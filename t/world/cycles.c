@@ -17,6 +17,7 @@
 #define SIZE 3
 #define WARM 20      /* cycles until allocators and caches have settled */
 #define SLACK_MAPS 8 /* mappings by which they still move */
+#define SETTLES 2000 /* milliseconds until what has ended is gone */
 
 static int cycles;
 
@@ -54,17 +55,43 @@ static struct usage measure(void)
 
 static bool is_flat(const struct usage *before, const struct usage *after)
 {
-    bool good = after->fds == before->fds && after->threads == before->threads;
-
     /* A sanitizer's allocator keeps what is freed. */
-    if (!FAULTS_SANITIZED)
-        good = good && after->maps <= before->maps + SLACK_MAPS;
-    if (!good)
+    return after->fds == before->fds && after->threads == before->threads &&
+           (FAULTS_SANITIZED || after->maps <= before->maps + SLACK_MAPS);
+}
+
+/* Whether nothing is left.  A thread that has been joined may still be listed
+ * for a moment. */
+static bool is_left_clean(const struct usage *before)
+{
+    struct usage after = measure();
+
+    for (int i = 0; i < SETTLES && !is_flat(before, &after); i++) {
+        usleep(1000);
+        after = measure();
+    }
+    if (!is_flat(before, &after))
         diag("%d descriptors, then %d; %d mappings, then %d; %d threads, then "
              "%d",
-            before->fds, after->fds, before->maps, after->maps, before->threads,
-            after->threads);
-    return good;
+            before->fds, after.fds, before->maps, after.maps, before->threads,
+            after.threads);
+    return is_flat(before, &after);
+}
+
+/* After a world: what is there without what is about to vanish. */
+static struct usage measure_settled(void)
+{
+    struct usage least = measure();
+
+    for (int i = 0; i < 20; i++) {
+        struct usage now;
+
+        usleep(1000);
+        now = measure();
+        if (now.threads < least.threads)
+            least = now;
+    }
+    return least;
 }
 
 /* One world with everything that starts threads and makes memory. */
@@ -98,7 +125,7 @@ static bool live_once(const struct symmcoll_init_args *args)
 
 static int process_cycles(int rank, int size, void *arg)
 {
-    struct usage before = {0}, after;
+    struct usage before = {0};
     bool good = true;
 
     (void)rank;
@@ -107,10 +134,9 @@ static int process_cycles(int rank, int size, void *arg)
     for (int i = 0; i < cycles && good; i++) {
         good = live_once(NULL);
         if (i == WARM)
-            before = measure();
+            before = measure_settled();
     }
-    after = measure();
-    return good && is_flat(&before, &after) ? 0 : 1;
+    return good && is_left_clean(&before) ? 0 : 1;
 }
 
 /* ---- threads ---- */
@@ -133,7 +159,7 @@ static void *thread_cycles(void *arg)
         /* So that a thread measures while none has begun anew. */
         pthread_barrier_wait(self->between);
         if (i == WARM && self->args.rank == 0)
-            *self->before = measure();
+            *self->before = measure_settled();
         pthread_barrier_wait(self->between);
     }
     return NULL;
@@ -144,7 +170,7 @@ static int all_threads(int rank, int size, void *arg)
     struct thread_rank ranks[SIZE];
     struct symmcoll_store *store;
     pthread_barrier_t between;
-    struct usage before = {0}, after;
+    struct usage before = {0};
     bool good = symmcoll_store_create_hash(&store) == SYMMCOLL_OK;
 
     (void)rank;
@@ -171,10 +197,10 @@ static int all_threads(int rank, int size, void *arg)
         good = ranks[r].good && good;
     }
     before.threads -= SIZE; /* the ranks' own */
-    after = measure();
+    good = is_left_clean(&before) && good;
     pthread_barrier_destroy(&between);
     symmcoll_store_close(store);
-    return good && is_flat(&before, &after) ? 0 : 1;
+    return good ? 0 : 1;
 }
 
 static bool run(int size, raw_rank_fn body)
