@@ -65,16 +65,6 @@ static inline void symc_host_finish(
 
 /* ---- header.c: header lines, waiting ---- */
 
-/* Prefetch a cache line for writing. */
-static inline void symc_claim(const void *line)
-{
-#if defined(__x86_64__)
-    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
-#else
-    __builtin_prefetch(line, 1);
-#endif
-}
-
 /* A rank's header line of an operation. */
 static inline const struct symc_header *symc_host_header(
     const struct symc_host *host, int rank, const struct symc_op *op)

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#define BLOCKS ((UINT64_C(1) << SYMC_PAIR_BLOCKS) - 1)
+
 /* ---- slots and blocks ---- */
 
 static bool has_slot(
@@ -25,22 +27,29 @@ static bool has_slot(
     return peer->sent - peer->taken < SYMC_PAIR_SLOTS;
 }
 
+/* A block that is free by what this rank knows, or -1. */
+static int find_known_block(const struct symc_pair_peer *peer)
+{
+    uint64_t used = (peer->returned ^ peer->lent) & BLOCKS;
+
+    return used == BLOCKS ? -1 : __builtin_ctzll(~used);
+}
+
 /* A block that is free, or -1. */
 static int find_block(
     struct symc_pairs *pairs, struct symc_pair_peer *peer, int rank)
 {
-    uint64_t returned = 0;
+    int block = find_known_block(peer);
 
+    if (block >= 0)
+        return block;
     if (peer->theirs == NULL)
         peer->theirs = symc_pair_find_answers(pairs, rank);
-    if (peer->theirs != NULL)
-        returned =
-            atomic_load_explicit(&peer->theirs->returned, memory_order_acquire);
-    for (int i = 0; i < SYMC_PAIR_BLOCKS; i++) {
-        if (((returned ^ peer->lent) >> i & 1) == 0)
-            return i;
-    }
-    return -1;
+    if (peer->theirs == NULL)
+        return -1;
+    peer->returned =
+        atomic_load_explicit(&peer->theirs->returned, memory_order_acquire);
+    return find_known_block(peer);
 }
 
 static void put_inline(
@@ -87,6 +96,7 @@ static void publish(struct symc_pairs *pairs, struct symc_pair *pair)
     pair->number = ++peer->sent;
     atomic_store_explicit(&slot->number, pair->number, memory_order_release);
     symc_pair_wake(pairs, pair->peer);
+    symc_claim(&peer->ring->slots[(peer->sent + 1) % SYMC_PAIR_SLOTS]);
     if (form != SYMC_PAIR_WITH_SENDER) {
         symc_pair_finish(pairs, pair, SYMMCOLL_OK);
         return;

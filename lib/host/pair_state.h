@@ -25,6 +25,7 @@ struct symc_pair_peer {
     uint64_t sent;               /* number of the latest */
     uint64_t taken;              /* by the receiver, as last read */
     uint64_t lent;               /* bits of blocks, as `returned` */
+    uint64_t returned;           /* by the receiver, as last read */
     uint64_t answers;            /* of its answers, seen */
     struct symc_pair_list waiting, offered;
     struct symc_pair *sending;

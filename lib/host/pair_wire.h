@@ -82,13 +82,16 @@ struct symc_pair_ring {
 
 /* Of a rank, for each peer. */
 struct symc_pair_answer {
+    /* Of the peer's messages: how many have been taken; a bit for each block,
+     * inverted when the block is free again.  Written at each message, and read
+     * only where the sender knows of no free slot or block; so the line stays
+     * where it is written. */
+    _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t taken;
+    _Atomic uint64_t returned;
     /* Offset of the ring to that peer in this rank's arena; 0: none yet. */
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t ring;
-    /* The rest is of the peer's messages: how many have been taken; a bit for
-     * each block, inverted when the block is free again. */
-    _Atomic uint64_t taken;
-    _Atomic uint64_t returned;
-    /* One message that is to be sent now, or is refused, and by whose count and
+    /* The rest is of the peer's messages, too, and polled by the sender of a
+     * large one.  One message that is to be sent now, or is refused, and by whose count and
      * type; the number of answers, stored last; chunks read. */
     _Atomic uint64_t message;
     _Atomic uint64_t count;

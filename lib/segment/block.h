@@ -27,6 +27,16 @@
 #define SYMC_LINE 64           /* bytes of a cache line */
 #define SYMC_FALSE_SHARING 128 /* alignment; lines are fetched in pairs */
 
+/* Prefetch a cache line for writing. */
+static inline void symc_claim(const void *line)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
 /* How a rank ended, as its parent saw it: a status of waitpid() with a mark, so
  * that what a stray store leaves is not taken for one.  0: not known yet. */
 struct symc_exit {
