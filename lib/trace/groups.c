@@ -20,7 +20,7 @@ struct symc_trace_table {
     size_t offset;
     size_t nbytes;       /* of the table, backed by memory */
     unsigned int backed; /* slots in them */
-    unsigned int latest; /* the slot that was taken last */
+    unsigned int next;   /* the slot that is looked at first */
     bool used[SYMC_TRACE_GROUPS];
     uint32_t uses[SYMC_TRACE_GROUPS]; /* before: the next generation */
 };
@@ -41,7 +41,6 @@ symmcoll_status_t symc_trace_open(struct symc_trace_ring *ring, int fd,
     table->fd = fd;
     table->offset = offset + (size_t)((char *)writer->groups - (char *)ring);
     table->backed = fd >= 0 ? 0 : SYMC_TRACE_GROUPS;
-    table->latest = SYMC_TRACE_GROUPS - 1;
     return SYMMCOLL_OK;
 }
 
@@ -69,18 +68,18 @@ static bool back_more(struct symc_trace_table *table)
     return true;
 }
 
-/* The next slot after the latest that is not used, so that what was freed last
- * remains longest; false where there is none. */
+/* The next slot that is not used, so that what was freed last remains longest;
+ * the first one is 0.  False where there is none. */
 static bool take_slot(struct symc_trace_table *table, unsigned int *slot)
 {
     for (;;) {
-        for (unsigned int i = 1; i <= table->backed; i++) {
-            unsigned int at = (table->latest + i) % table->backed;
+        for (unsigned int i = 0; i < table->backed; i++) {
+            unsigned int at = (table->next + i) % table->backed;
 
             if (table->used[at])
                 continue;
             table->used[at] = true;
-            table->latest = at;
+            table->next = at + 1;
             *slot = at;
             return true;
         }
