@@ -23,7 +23,7 @@ enum symc_kind {
     SYMC_SEND = 8,
     SYMC_RECV = 9,
     SYMC_OPEN_BACKEND = 10, /* nobody calls it: the group runs it */
-    SYMC_CREATE_GROUP = 11, /* likewise */
+    SYMC_CREATE_GROUP = 11, /* rounds of the library's own */
     SYMC_SCATTER = 12,
     SYMC_ALL_TO_ALL = 13,
     SYMC_MONITORED_BARRIER = 14,
@@ -34,6 +34,11 @@ enum symc_kind {
     SYMC_ALL_REDUCE_COALESCED = 19,
     SYMC_ALL_GATHER_COALESCED = 20,
     SYMC_REDUCE_SCATTER_COALESCED = 21,
+    SYMC_SPLIT_GROUP = 22, /* as SYMC_CREATE_GROUP, to the end */
+    SYMC_SPLIT_GROUP_LISTS = 23,
+    SYMC_SPLIT_GROUP_RUNS = 24,
+    SYMC_FIND_GROUP = 25,
+    SYMC_SHRINK_GROUP = 26,
     SYMC_KIND_COUNT /* one more than the last of them */
 };
 
@@ -58,7 +63,8 @@ enum symc_counter {
     SYMC_COUNT_COLLECTIVE, /* operations of all members */
     SYMC_COUNT_P2P,        /* those of a pair, as this rank has called them */
     SYMC_COUNTERS,
-    SYMC_COUNT_NONE = SYMC_COUNTERS /* it is not recorded, either */
+    SYMC_COUNT_NONE = SYMC_COUNTERS /* its record has that of the collective
+                                       before it */
 };
 
 /* What must be the same on all ranks; on both, where there are two. */

@@ -20,7 +20,8 @@ const char *symc_op_format(enum symc_kind kind, uint64_t seq, const char *label,
 {
     char number[32] = "", quoted[SYMC_LABEL_MAX + 8] = "";
 
-    if (seq != 0)
+    if (seq != 0 && symc_kinds[symc_kind_is_known(kind) ? kind : 0].counter !=
+                        SYMC_COUNT_NONE)
         snprintf(number, sizeof(number), " seq %llu", (unsigned long long)seq);
     if (label[0] != '\0')
         snprintf(quoted, sizeof(quoted), " '%.*s'", SYMC_LABEL_MAX, label);

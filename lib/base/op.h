@@ -168,7 +168,8 @@ static inline const char *symc_op_in_at(const struct symc_op *op, int rank)
 #define SYMC_OP_TEXT 96 /* room for any symc_op_format() */
 
 /* One operation in a sentence: "all_reduce seq 17", with its label where it has
- * one: "all_reduce seq 17 'loss'".  seq 0, not begun: "all_reduce". */
+ * one: "all_reduce seq 17 'loss'".  seq 0, not begun, and of a kind without
+ * numbers: "all_reduce". */
 const char *symc_op_format(enum symc_kind kind, uint64_t seq, const char *label,
     char *buffer, size_t nbytes);
 

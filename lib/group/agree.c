@@ -42,6 +42,8 @@ struct making {
     bool offered;
     struct symc_offer *offers; /* of its members */
     struct entry mine;
+    uint64_t issued; /* symc_ticks() of the call */
+    struct symc_trace_entry *record;
 };
 
 /* ---- what is asked for ---- */
@@ -313,7 +315,7 @@ static symmcoll_status_t explain(struct making *making, symmcoll_status_t own)
         snprintf(mine.text, sizeof(mine.text), "%s", symmcoll_last_error());
     else
         describe(making, mine.text, sizeof(mine.text));
-    status = symc_group_round(parent, SYMC_CREATE_GROUP, &mine,
+    status = symc_group_round(parent, making->options->kind, &mine,
         parent->verdicts, sizeof(mine), making->timeout_ns);
     if (status != SYMMCOLL_OK)
         return status;
@@ -338,7 +340,7 @@ static symmcoll_status_t open_everywhere(struct making *making)
     symmcoll_status_t status;
 
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    status = symc_group_round(parent, SYMC_CREATE_GROUP, &mine,
+    status = symc_group_round(parent, making->options->kind, &mine,
         parent->verdicts, sizeof(mine), making->timeout_ns);
     for (int r = 0; status == SYMMCOLL_OK && r < parent->size; r++)
         own = own == SYMMCOLL_OK ? all[r] : own;
@@ -365,7 +367,7 @@ static symmcoll_status_t reuse(struct making *making)
     struct entry mine = {
         .key = making->mine.key, .has_it = found != NULL ? 1 : 0};
     symmcoll_status_t status =
-        symc_group_round(making->parent, SYMC_CREATE_GROUP, &mine,
+        symc_group_round(making->parent, making->options->kind, &mine,
             parent->verdicts, sizeof(mine), making->timeout_ns);
     bool everywhere = status == SYMMCOLL_OK;
 
@@ -382,14 +384,33 @@ static symmcoll_status_t reuse(struct making *making)
     return SYMMCOLL_OK;
 }
 
+/* The ticket is served: the call begins, and is recorded. */
+static symmcoll_status_t begin(struct making *making)
+{
+    struct symmcoll_group *parent = making->parent;
+    struct symc_op op = {.kind = making->options->kind};
+    const struct symc_group_call call = {.kind = op.kind,
+        .trace = parent->trace,
+        .seq = atomic_load(&parent->seq[SYMC_COUNT_COLLECTIVE]),
+        .name = making->options->name,
+        .issued = making->issued,
+        .nbytes = sizeof(making->mine),
+        .timeout_ns = making->timeout_ns};
+
+    symc_queue_settle(parent->queue);
+    if (symc_members_failed(&parent->members))
+        return symc_members_status(&parent->members, &op);
+    making->record = symc_group_record(parent->world, &call);
+    return SYMMCOLL_OK;
+}
+
 static symmcoll_status_t make_all(struct making *making)
 {
     struct symmcoll_group *parent = making->parent;
-    struct symc_op call = {.kind = SYMC_CREATE_GROUP};
-    symmcoll_status_t own, status;
+    symmcoll_status_t own, status = begin(making);
 
-    if (symc_members_failed(&parent->members))
-        return symc_members_status(&parent->members, &call);
+    if (status != SYMMCOLL_OK)
+        return status;
     making->mine.key = make_key(making);
     if (making->options->reuse) {
         status = reuse(making);
@@ -399,7 +420,7 @@ static symmcoll_status_t make_all(struct making *making)
     find_own(making);
     own = prepare(making);
     making->mine.status = own;
-    status = symc_group_round(parent, SYMC_CREATE_GROUP, &making->mine,
+    status = symc_group_round(parent, making->options->kind, &making->mine,
         parent->verdicts, sizeof(making->mine), making->timeout_ns);
     if (status != SYMMCOLL_OK) {
         take_back(making, false);
@@ -424,15 +445,14 @@ static symmcoll_status_t gather(
 {
     struct symmcoll_group *parent = making->parent;
     const struct entry *entries = (const void *)parent->verdicts;
-    struct symc_op call = {.kind = SYMC_CREATE_GROUP};
-    symmcoll_status_t status;
+    symmcoll_status_t status = begin(making);
 
-    if (symc_members_failed(&parent->members))
-        return symc_members_status(&parent->members, &call);
+    if (status != SYMMCOLL_OK)
+        return status;
     making->mine.key = make_key(making);
     making->mine.offer.offset = (uint32_t)mine.color;
     making->mine.offer.nbytes = (uint32_t)mine.key;
-    status = symc_group_round(parent, SYMC_CREATE_GROUP, &making->mine,
+    status = symc_group_round(parent, making->options->kind, &making->mine,
         parent->verdicts, sizeof(making->mine), making->timeout_ns);
     if (status != SYMMCOLL_OK)
         return status;
@@ -451,12 +471,12 @@ symmcoll_status_t symc_groups_gather(struct symmcoll_group *parent,
     struct making making = {.parent = parent,
         .options = options,
         .own = -1,
+        .issued = symc_ticks(),
         .timeout_ns = atomic_load(&parent->timeout_ns)};
     uint64_t ticket = symc_queue_enter(parent->queue);
-    symmcoll_status_t status;
+    symmcoll_status_t status = gather(&making, mine, all);
 
-    symc_queue_settle(parent->queue);
-    status = gather(&making, mine, all);
+    symc_group_record_end(parent, options->kind, making.record, status);
     symc_queue_leave(parent->queue, ticket);
     return status;
 }
@@ -469,6 +489,7 @@ symmcoll_status_t symc_groups_create(struct symmcoll_group *parent,
         .partition = partition,
         .options = options,
         .groups = groups,
+        .issued = symc_ticks(),
         .timeout_ns = atomic_load(&parent->timeout_ns)};
     symmcoll_status_t status;
     uint64_t ticket;
@@ -476,8 +497,8 @@ symmcoll_status_t symc_groups_create(struct symmcoll_group *parent,
     for (int i = 0; i < partition->count; i++)
         groups[i] = NULL;
     ticket = symc_queue_enter(parent->queue);
-    symc_queue_settle(parent->queue);
     status = make_all(&making);
+    symc_group_record_end(parent, options->kind, making.record, status);
     symc_queue_leave(parent->queue, ticket);
     free(making.offers);
     return status;

@@ -64,13 +64,15 @@ static symmcoll_status_t check_flags(
 
 /* The parent, and the thread. */
 static symmcoll_status_t check_call(
-    const char *where, struct symmcoll_group *parent)
+    enum symc_kind kind, struct symmcoll_group *parent)
 {
+    const char *where = symc_kind_name(kind);
+
     if (parent == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a group to make others of, found NULL", where);
     if (*parent->alive == SYMC_GROUP_OUTSIDE)
-        return symc_group_refuse(parent, SYMC_CREATE_GROUP);
+        return symc_group_refuse(parent, kind);
     if (*parent->alive != 1)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected the process that called init, found a fork of it",
@@ -84,11 +86,12 @@ static symmcoll_status_t check_call(
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symc_group_args_read(const char *where,
+symmcoll_status_t symc_group_args_read(enum symc_kind kind,
     struct symmcoll_group *parent, const struct symmcoll_group_args *args,
     struct symmcoll_group_args *copy, struct symc_group_options *options)
 {
-    symmcoll_status_t status = check_call(where, parent);
+    const char *where = symc_kind_name(kind);
+    symmcoll_status_t status = check_call(kind, parent);
     int64_t timeout;
 
     if (status == SYMMCOLL_OK)
@@ -99,7 +102,7 @@ symmcoll_status_t symc_group_args_read(const char *where,
         status = check_tag(where, copy->tag);
     if (status == SYMMCOLL_OK)
         status =
-            check_flags(where, copy->flags, strcmp(where, "group_create") == 0);
+            check_flags(where, copy->flags, kind == SYMC_CREATE_GROUP);
     if (status != SYMMCOLL_OK)
         return status;
     if (copy->description != NULL &&
@@ -110,7 +113,8 @@ symmcoll_status_t symc_group_args_read(const char *where,
     timeout = parent == parent->world->all
                   ? parent->world->config->timeouts_collective
                   : atomic_load(&parent->timeout_ns);
-    *options = (struct symc_group_options){.where = where,
+    *options = (struct symc_group_options){.kind = kind,
+        .where = where,
         .name = copy->name,
         .desc = copy->description,
         .staging = copy->staging,
@@ -222,7 +226,7 @@ symmcoll_status_t symmcoll_group_create(struct symmcoll_world *world,
             "NULL");
     else
         status = symc_group_args_read(
-            "group_create", world->all, args, &copy, &options);
+            SYMC_CREATE_GROUP, world->all, args, &copy, &options);
     if (status == SYMMCOLL_OK) {
         options.outside = true;
         options.reuse = options.tag != NULL;

@@ -167,8 +167,10 @@ symmcoll_status_t symc_group_open(struct symmcoll_world *world,
     status = start_group(made);
     if (status != SYMMCOLL_OK)
         goto leave;
-    made->trace = symc_trace_add_group(&world->trace, made->name, plan->desc,
-        made->rank, made->size, made->global);
+    made->trace = plan->trace != NULL
+                      ? *plan->trace
+                      : symc_trace_add_group(&world->trace, made->name,
+                            plan->desc, made->rank, made->size, made->global);
     symc_group_enlist(made);
     symc_logf(&world->log, SYMC_LOG_DEBUG,
         "group %s: rank %d of %d, backend %s, %s", made->name, made->rank,

@@ -56,6 +56,7 @@ struct symc_group_plan {
     char desc[SYMC_TRACE_NAME];
     char tag[SYMC_GROUP_TAG_FULL];
     int64_t timeout_ns; /* of operations, as long as no other is set */
+    const int64_t *trace; /* its place in the recorder; NULL: it has none yet */
 };
 
 struct symc_region;
@@ -191,8 +192,9 @@ struct symc_partition {
 
 /* What is the same of all of them. */
 struct symc_group_options {
-    const char *where; /* the call, for messages */
-    const char *name;  /* NULL: a number */
+    enum symc_kind kind; /* the call */
+    const char *where;   /* its name, for messages */
+    const char *name;    /* NULL: a number */
     const char *desc;  /* NULL: of the parent's */
     int64_t timeout_ns;
     size_t staging;  /* bytes of each member at most; 0: no such limit */
@@ -226,9 +228,10 @@ symmcoll_status_t symc_groups_gather(struct symmcoll_group *parent,
 
 /* ---- create.c ---- */
 
-/* Read the arguments of a call that makes groups of a parent, except for ranks.
+/* Read the arguments of a call (its kind) that makes groups of a parent, except
+ * for ranks.
  * copy (out) has the strings that options refers to. */
-symmcoll_status_t symc_group_args_read(const char *where,
+symmcoll_status_t symc_group_args_read(enum symc_kind kind,
     struct symmcoll_group *parent, const struct symmcoll_group_args *args,
     struct symmcoll_group_args *copy, struct symc_group_options *options);
 
@@ -280,6 +283,28 @@ static inline struct symc_flight *symc_group_flight(
 symmcoll_status_t symc_group_round(struct symmcoll_group *group,
     enum symc_kind kind, const void *mine, void *all, size_t nbytes,
     int64_t timeout_ns);
+
+/* ---- record.c ---- */
+
+/* A call that makes groups, as it is recorded. */
+struct symc_group_call {
+    enum symc_kind kind;
+    int64_t trace; /* the group in whose name: the parent, or the one made */
+    uint64_t seq;  /* of the parent's latest collective */
+    const char *name; /* the new group's; NULL: a number */
+    uint64_t issued;  /* symc_ticks() of the call */
+    size_t nbytes;    /* of what each member tells the others first */
+    int64_t timeout_ns;
+};
+
+/* It begins; NULL where it is not recorded. */
+struct symc_trace_entry *symc_group_record(
+    struct symmcoll_world *world, const struct symc_group_call *call);
+
+/* It has ended; entry may be NULL.  Under the parent's ticket: an error is noted
+ * for those that end because of it, unless it has failed the group. */
+void symc_group_record_end(struct symmcoll_group *parent, enum symc_kind kind,
+    struct symc_trace_entry *entry, symmcoll_status_t status);
 
 /* ---- pair.c ---- */
 

@@ -63,56 +63,112 @@ static void make_plan(const struct symc_agreement *agreement,
     snprintf(plan->id, sizeof(plan->id), "%.*s", SYMC_GROUP_ID - 1, name);
 }
 
-/* Offer, open, and take the offer back where that is not to be. */
-static symmcoll_status_t agree(struct symc_agreement *agreement,
-    const struct symc_group_options *options, struct symmcoll_group **group)
-{
-    struct symmcoll_world *world = agreement->world;
-    struct symc_group_part part =
-        symc_world_take_part(world, agreement->size, options->staging);
-    struct symc_offer *offers =
-        symc_alloc((size_t)agreement->size, sizeof(*offers));
-    struct symmcoll_group *made = NULL;
+/* A group that is made, and what of it is to be taken back where it is not to
+ * be. */
+struct local {
+    struct symc_agreement *agreement;
     struct symc_group_plan plan;
-    bool offered = false;
-    symmcoll_status_t status =
-        offers == NULL ? SYMMCOLL_ERR_NO_MEMORY
-                       : symc_segment_offer(&world->segments, part.nbytes,
-                             part.staging, &agreement->mine.offer);
+    struct symc_group_part part;
+    struct symc_offer *offers; /* of all members */
+    bool offered;
+    struct symmcoll_group *made;
+};
 
-    offered = status == SYMMCOLL_OK;
-    make_plan(agreement, options, &plan);
-    if (status == SYMMCOLL_OK && symc_group_find_name(world, plan.name) != NULL)
-        status = symc_fail(SYMMCOLL_ERR_INVALID,
+static symmcoll_status_t offer(
+    struct local *local, const struct symc_group_options *options)
+{
+    struct symc_agreement *agreement = local->agreement;
+    struct symmcoll_world *world = agreement->world;
+    symmcoll_status_t status;
+
+    if (symc_group_find_name(world, local->plan.name) != NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a new name, found that there is a group %s already",
-            agreement->where, plan.name);
+            agreement->where, local->plan.name);
+    local->offers = symc_alloc((size_t)agreement->size, sizeof(*local->offers));
+    if (local->offers == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    local->part =
+        symc_world_take_part(world, agreement->size, options->staging);
+    status = symc_segment_offer(&world->segments, local->part.nbytes,
+        local->part.staging, &agreement->mine.offer);
+    local->offered = status == SYMMCOLL_OK;
+    if (!local->offered)
+        symc_world_return_staging(
+            world, local->part.nbytes - local->part.staging);
+    return status;
+}
+
+/* Offer, open, and tell. */
+static symmcoll_status_t agree(
+    struct local *local, const struct symc_group_options *options)
+{
+    struct symc_agreement *agreement = local->agreement;
+    symmcoll_status_t status = offer(local, options);
+
     if (status == SYMMCOLL_OK)
         status = symc_agreement_round(agreement);
-    if (status == SYMMCOLL_OK) {
-        for (int m = 0; m < agreement->size; m++)
-            offers[m] = agreement->all[m].offer;
-        offered = false; /* the group's */
-        status = symc_group_open(world, &plan, &part, offers, &made);
-        agreement->mine.ready = 1;
-        if (status == SYMMCOLL_OK)
-            status = symc_agreement_round(agreement);
-    } else {
-        symc_world_return_staging(world, part.nbytes - part.staging);
-    }
-    free(offers);
-    if (status == SYMMCOLL_OK) {
-        *group = made;
+    if (status != SYMMCOLL_OK)
         return status;
-    }
-    if (offered)
-        symc_segment_abandon(&world->segments, &agreement->mine.offer);
-    if (made != NULL) {
-        char detail[SYMC_DETAIL_MAX];
+    for (int m = 0; m < agreement->size; m++)
+        local->offers[m] = agreement->all[m].offer;
+    local->offered = false; /* the group's */
+    status = symc_group_open(agreement->world, &local->plan, &local->part,
+        local->offers, &local->made);
+    if (status != SYMMCOLL_OK)
+        return status;
+    agreement->mine.ready = 1;
+    return symc_agreement_round(agreement);
+}
 
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-        (void)symc_group_end(made);
-        symc_fail(status, "%s", detail);
+/* It is not to be: the detail remains. */
+static void take_back(struct local *local, int64_t trace)
+{
+    struct symc_agreement *agreement = local->agreement;
+    struct symmcoll_world *world = agreement->world;
+    char detail[SYMC_DETAIL_MAX];
+
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    if (local->offered) {
+        symc_segment_abandon(&world->segments, &agreement->mine.offer);
+        symc_world_return_staging(
+            world, local->part.nbytes - local->part.staging);
     }
+    if (local->made != NULL)
+        (void)symc_group_end(local->made);
+    else
+        symc_trace_remove_group(&world->trace, trace);
+    symc_fail(SYMMCOLL_OK, "%s", detail);
+}
+
+/* Make it; the record is in the new group's name, for no other rank knows of
+ * it. */
+static symmcoll_status_t make(struct symc_agreement *agreement,
+    const struct symc_group_options *options, int64_t wait_ns,
+    struct symmcoll_group **group)
+{
+    struct symmcoll_world *world = agreement->world;
+    struct local local = {.agreement = agreement};
+    struct symc_group_call call = {.kind = options->kind,
+        .name = options->name,
+        .issued = symc_ticks(),
+        .nbytes = sizeof(agreement->mine.offer),
+        .timeout_ns = wait_ns};
+    struct symc_trace_entry *record;
+    symmcoll_status_t status;
+
+    make_plan(agreement, options, &local.plan);
+    call.trace = symc_trace_add_group(&world->trace, local.plan.name,
+        local.plan.desc, local.plan.rank, local.plan.size, local.plan.global);
+    local.plan.trace = &call.trace;
+    record = symc_group_record(world, &call);
+    status = agree(&local, options);
+    symc_trace_end(&world->trace, record, status == SYMMCOLL_OK);
+    free(local.offers);
+    if (status == SYMMCOLL_OK)
+        *group = local.made;
+    else
+        take_back(&local, call.trace);
     return status;
 }
 
@@ -154,7 +210,7 @@ symmcoll_status_t symc_group_create_local(struct symmcoll_world *world,
     agreement.base = digest.a;
     status = symc_agreement_begin(&agreement);
     if (status == SYMMCOLL_OK)
-        status = agree(&agreement, options, group);
+        status = make(&agreement, options, wait_ns, group);
     symc_agreement_end(&agreement, status);
     return status;
 }

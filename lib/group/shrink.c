@@ -273,7 +273,7 @@ static symmcoll_status_t check(struct symmcoll_group *old,
         return symc_fail(
             SYMMCOLL_ERR_INVALID, "group_shrink: expected a group, found NULL");
     if (*old->alive == SYMC_GROUP_OUTSIDE)
-        return symc_group_refuse(old, SYMC_CREATE_GROUP);
+        return symc_group_refuse(old, SYMC_SHRINK_GROUP);
     if (*old->alive != 1)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "group_shrink: expected the process that called init, found a fork "
@@ -327,6 +327,23 @@ static symmcoll_status_t run(
     return status;
 }
 
+static symmcoll_status_t run_recorded(struct shrinking *shrinking,
+    const struct symmcoll_shrink_args *args, uint64_t issued, int64_t wait_ns)
+{
+    const struct symmcoll_group *old = shrinking->old;
+    const struct symc_group_call call = {.kind = SYMC_SHRINK_GROUP,
+        .trace = old->trace,
+        .seq = atomic_load(&old->seq[SYMC_COUNT_COLLECTIVE]),
+        .issued = issued,
+        .nbytes = sizeof(shrinking->agreement.mine.offer),
+        .timeout_ns = wait_ns};
+    struct symc_trace_entry *record = symc_group_record(old->world, &call);
+    symmcoll_status_t status = run(shrinking, args);
+
+    symc_trace_end(&old->world->trace, record, status == SYMMCOLL_OK);
+    return status;
+}
+
 static symmcoll_status_t shrink(struct symmcoll_group *old,
     const struct symmcoll_shrink_args *given, struct symmcoll_group **made,
     uint64_t *last)
@@ -334,6 +351,7 @@ static symmcoll_status_t shrink(struct symmcoll_group *old,
     struct symmcoll_shrink_args args = default_args;
     struct shrinking shrinking = {.old = old};
     struct symc_agreement *agreement = &shrinking.agreement;
+    uint64_t issued = symc_ticks();
     struct symc_digest digest;
     int64_t wait_ns = 0;
     symmcoll_status_t status;
@@ -360,7 +378,7 @@ static symmcoll_status_t shrink(struct symmcoll_group *old,
     agreement->mine.last = old->completed;
     snprintf(agreement->mine.text, sizeof(agreement->mine.text),
         "what is left of group %s", old->name);
-    status = run(&shrinking, &args);
+    status = run_recorded(&shrinking, &args, issued, wait_ns);
     if (status == SYMMCOLL_OK) {
         *made = shrinking.made;
         if (last != NULL)

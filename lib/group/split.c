@@ -121,10 +121,11 @@ static symmcoll_status_t read_lists(const char *where,
     return SYMMCOLL_OK;
 }
 
-static symmcoll_status_t split_lists(const char *where,
+static symmcoll_status_t split_lists(enum symc_kind kind,
     struct symmcoll_group *parent, const struct symmcoll_lists *lists,
     const struct symmcoll_group_args *args, const struct places *places)
 {
+    const char *where = symc_kind_name(kind);
     struct symmcoll_group_args copy;
     struct symc_group_options options;
     struct symc_partition partition;
@@ -134,7 +135,7 @@ static symmcoll_status_t split_lists(const char *where,
     if (places->own == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a place for the group, found NULL", where);
-    status = symc_group_args_read(where, parent, args, &copy, &options);
+    status = symc_group_args_read(kind, parent, args, &copy, &options);
     if (status == SYMMCOLL_OK && copy.ranks != NULL)
         status = symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected no ranks in args: the lists have them", where);
@@ -158,7 +159,7 @@ symmcoll_status_t symmcoll_group_split_lists(struct symmcoll_group *parent,
     int cancel = symc_cancel_disable();
     const struct places places = {own, all};
     symmcoll_status_t status =
-        split_lists("group_split_lists", parent, lists, args, &places);
+        split_lists(SYMC_SPLIT_GROUP_LISTS, parent, lists, args, &places);
 
     symc_cancel_restore(cancel);
     return status;
@@ -169,7 +170,7 @@ symmcoll_status_t symmcoll_group_split_lists(struct symmcoll_group *parent,
 static symmcoll_status_t split_runs(struct symmcoll_group *parent, int nranks,
     const struct symmcoll_group_args *args, const struct places *places)
 {
-    static const char where[] = "group_split_runs";
+    const char *where = symc_kind_name(SYMC_SPLIT_GROUP_RUNS);
     struct symmcoll_lists lists;
     int *numbers;
     symmcoll_status_t status;
@@ -194,7 +195,7 @@ static symmcoll_status_t split_runs(struct symmcoll_group *parent, int nranks,
         numbers[r] = r;
         numbers[parent->size + r] = nranks;
     }
-    status = split_lists(where, parent, &lists, args, places);
+    status = split_lists(SYMC_SPLIT_GROUP_RUNS, parent, &lists, args, places);
     free(numbers);
     return status;
 }
@@ -285,7 +286,7 @@ static symmcoll_status_t split_group(struct symmcoll_group *parent,
     struct symc_color mine, const struct symmcoll_group_args *args,
     struct symmcoll_group **group)
 {
-    static const char where[] = "group_split";
+    const char *where = symc_kind_name(SYMC_SPLIT_GROUP);
     struct symmcoll_group_args copy;
     struct symc_group_options options;
     struct split split;
@@ -295,7 +296,7 @@ static symmcoll_status_t split_group(struct symmcoll_group *parent,
     if (group == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a place for the group, found NULL", where);
-    status = symc_group_args_read(where, parent, args, &copy, &options);
+    status = symc_group_args_read(SYMC_SPLIT_GROUP, parent, args, &copy, &options);
     if (status == SYMMCOLL_OK && copy.ranks != NULL)
         status = symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected no ranks in args: colors choose them", where);

@@ -253,6 +253,22 @@ static void put_identity(struct dump *dump, const struct symc_trace_copy *entry,
     put_name(dump, entry, group);
 }
 
+/* Making groups is an all_gather to readers, so what it is is said here. */
+static void put_label(struct dump *dump, const struct symc_trace_copy *entry)
+{
+    const struct symc_kind_info *info = &symc_kinds[entry->kind];
+    bool named = entry->label[0] != '\0';
+    char text[SYMC_LABEL_MAX + 32];
+
+    if (info->counter == SYMC_COUNT_NONE) {
+        snprintf(text, sizeof(text), "%s%s%s", info->name, named ? " " : "",
+            entry->label);
+        put_text(dump, "label", text);
+    } else if (named) {
+        put_text(dump, "label", entry->label);
+    }
+}
+
 static void put_entry(struct dump *dump, const struct symc_trace_copy *entry)
 {
     struct symc_trace_group_copy group;
@@ -294,8 +310,7 @@ static void put_entry(struct dump *dump, const struct symc_trace_copy *entry)
         put_text(dump, "thread_name",
             symc_trace_view_thread(&dump->view, entry->thread_id, thread));
     }
-    if (entry->label[0] != '\0')
-        put_text(dump, "label", entry->label);
+    put_label(dump, entry);
     symc_emit_close(&dump->emit);
 }
 

@@ -31,9 +31,12 @@ static int has_names(const struct symc_kind_info *info, int kind)
     for (int other = 1; other < kind; other++) {
         bool both = strcmp(info->trace, symc_kinds[other].trace) == 0;
 
-        /* torch.distributed has one name of all forms of all_to_all. */
+        /* torch.distributed has one name of all forms of all_to_all, and none
+         * of making groups. */
         if (strcmp(info->name, symc_kinds[other].name) == 0 ||
-            (both && strcmp(info->trace, "all_to_all") != 0))
+            (both && strcmp(info->trace, "all_to_all") != 0 &&
+                info->counter != SYMC_COUNT_NONE &&
+                symc_kinds[other].counter != SYMC_COUNT_NONE))
             return 0;
     }
     return strcmp(symc_kind_name((enum symc_kind)kind), info->name) == 0;

@@ -62,7 +62,7 @@ repeat_mismatch()
     done
 }
 
-plan 19
+plan 21
 
 SYMMCOLL_TIMEOUTS_COLLECTIVE=200ms
 repeat 2 late "rank 1 did not come to all_reduce seq 2 (timed out on rank 0)" 1
@@ -114,6 +114,11 @@ told 3 "PEER: .*rank 1 (pid [0-9]*) killed by SIGKILL after barrier seq 1 of \
 group 0"
 ok $? "and told to the others"
 
+repeat 3 split "rank 1 (pid P) killed by SIGKILL after group_split of group 0" 137
+ok $? "a death after a split is named, with the split"
+repeat 3 differ "group_create: groups differ: rank 0 passed ranks 0-2 with name \
+tp, ranks 1 and 2 passed ranks 0-2 with name dp (group 0)" 1
+ok $? "groups that differ are named, not the exits that they caused"
 repeat 4 finished "rank 1 (pid P) has finalized, and all_reduce seq 2 of group 0 \
 needs it" 1
 ok $? "4 ranks: one that has finalized too early is named"

@@ -13,6 +13,8 @@
  *   death     rank 1 is killed by SIGKILL instead
  *   finished  rank 1 finalizes instead, and ends well
  *   mismatch  rank 0 passes another count; rank 1 goes on to the next operation
+ *   split     rank 1 is killed after all have split the group
+ *   differ    all make a group before, and rank 0 another one
  *
  * ORDER is up or down: whether rank 0 exits first or the last one, each so many
  * milliseconds after the one before; in the order "over" they finalize before.
@@ -61,10 +63,26 @@ static void misbehave(
         usleep(500000);
     if (strcmp(how, "gone") == 0)
         pause();
-    if (strcmp(how, "death") == 0)
+    if (strcmp(how, "death") == 0 || strcmp(how, "split") == 0)
         raise(SIGKILL);
     if (strcmp(how, "finished") == 0)
         exit(symmcoll_finalize(world) != SYMMCOLL_OK);
+}
+
+/* The groups that some make before the second operation. */
+static symmcoll_status_t make_groups(
+    struct symmcoll_group *group, const char *how)
+{
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
+    struct symmcoll_group *other;
+
+    if (strcmp(how, "split") == 0)
+        return symmcoll_group_split(group, 0, 0, NULL, &other);
+    args.name = rank == 0 ? "tp" : "dp";
+    return strcmp(how, "differ") == 0
+               ? symmcoll_group_create(
+                     symmcoll_group_world(group), &args, &other)
+               : SYMMCOLL_OK;
 }
 
 int main(int argc, char **argv)
@@ -95,6 +113,8 @@ int main(int argc, char **argv)
     /* Who leaves late may be told here already. */
     patient.timeout = 60; /* not the short one of the second operation */
     status = symmcoll_barrier(group, &patient, NULL);
+    if (status == SYMMCOLL_OK)
+        status = make_groups(group, how);
     if (status == SYMMCOLL_OK) {
         misbehave(world, group, how);
         status = sum(group, differs && rank == 0 ? 4 : 8, getenv("LABEL"));

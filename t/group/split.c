@@ -197,8 +197,8 @@ static int ways_that_differ_are_named(struct symmcoll_group *all, int rank)
                   : symmcoll_group_split_lists(all, &lists, NULL, &own, NULL);
 
     return groups_said(rank, status, SYMMCOLL_ERR_MISMATCH,
-               "groups differ: ranks 0-2 passed ranks 0 and 1 and ranks 2 and "
-               "3 without a name, rank 3 passed a color without a name") &&
+               "operation differs: rank 3 called group_split, the other 3 "
+               "called group_split_lists") &&
            groups_sum(all, rank) == 6 && count_splits(all) == 0;
 }
 

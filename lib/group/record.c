@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Calls that make groups, in the flight recorder and in the note that tells
+ * others why a rank has ended: one entry for a call, whatever rounds it has.
+ */
+#include "group/group.h"
+
+#include <string.h>
+
+struct symc_trace_entry *symc_group_record(
+    struct symmcoll_world *world, const struct symc_group_call *call)
+{
+    struct symc_op op = {.kind = call->kind,
+        .dtype = SYMMCOLL_UINT8,
+        .count = call->nbytes,
+        .elem = 1,
+        .seq = call->seq,
+        .issued = call->issued,
+        .timeout_ns = call->timeout_ns};
+
+    if (call->name != NULL)
+        memcpy(op.label, call->name, strnlen(call->name, sizeof(op.label) - 1));
+    return symc_trace_start(&world->trace, call->trace, &op);
+}
+
+void symc_group_record_end(struct symmcoll_group *parent, enum symc_kind kind,
+    struct symc_trace_entry *entry, symmcoll_status_t status)
+{
+    struct symc_op op = {.kind = kind};
+
+    symc_trace_end(&parent->world->trace, entry, status == SYMMCOLL_OK);
+    if (symc_members_failed(&parent->members))
+        return;
+    if (status != SYMMCOLL_OK && parent->size > 1)
+        symc_members_note(&parent->members, status, &op);
+    else if (parent->noted)
+        symc_members_withdraw_note(&parent->members);
+    parent->noted = status != SYMMCOLL_OK;
+}
