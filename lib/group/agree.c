@@ -374,7 +374,7 @@ static symmcoll_status_t reuse(struct making *making)
     if (status != SYMMCOLL_OK)
         return status;
     for (int r = 0; r < parent->size; r++) {
-        if (all[r].key != mine.key)
+        if (all[r].status != SYMMCOLL_OK || all[r].key != mine.key)
             return explain(making, SYMMCOLL_OK);
         everywhere = everywhere && all[r].has_it == 1;
     }
@@ -475,6 +475,41 @@ symmcoll_status_t symc_groups_gather(struct symmcoll_group *parent,
         .timeout_ns = atomic_load(&parent->timeout_ns)};
     uint64_t ticket = symc_queue_enter(parent->queue);
     symmcoll_status_t status = gather(&making, mine, all);
+
+    symc_group_record_end(parent, options->kind, making.record, status);
+    symc_queue_leave(parent->queue, ticket);
+    return status;
+}
+
+/* A round in which this rank says that it cannot, and one in which it says why. */
+static symmcoll_status_t refuse(struct making *making, symmcoll_status_t own)
+{
+    struct symmcoll_group *parent = making->parent;
+    char detail[SYMC_DETAIL_MAX];
+    symmcoll_status_t status;
+
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    status = begin(making);
+    if (status != SYMMCOLL_OK)
+        return status;
+    making->mine.status = own;
+    status = symc_group_round(parent, making->options->kind, &making->mine,
+        parent->verdicts, sizeof(making->mine), making->timeout_ns);
+    if (status != SYMMCOLL_OK)
+        return status;
+    symc_fail(own, "%s", detail);
+    return explain(making, own);
+}
+
+symmcoll_status_t symc_groups_refuse(struct symmcoll_group *parent,
+    const struct symc_group_options *options, symmcoll_status_t own)
+{
+    struct making making = {.parent = parent,
+        .options = options,
+        .issued = symc_ticks(),
+        .timeout_ns = atomic_load(&parent->timeout_ns)};
+    uint64_t ticket = symc_queue_enter(parent->queue);
+    symmcoll_status_t status = refuse(&making, own);
 
     symc_group_record_end(parent, options->kind, making.record, status);
     symc_queue_leave(parent->queue, ticket);

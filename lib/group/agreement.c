@@ -22,7 +22,6 @@ symmcoll_status_t symc_agreement_begin(struct symc_agreement *agreement)
 {
     size_t size = (size_t)agreement->size;
 
-    agreement->slot = -1;
     agreement->mine.base = agreement->base;
     agreement->excluded = symc_alloc(size, sizeof(bool));
     agreement->gone = symc_alloc(size, sizeof(bool));
@@ -128,20 +127,18 @@ static symmcoll_status_t take_slot(struct symc_agreement *agreement, int *slot)
 {
     int64_t pause_ns = PAUSE_LEAST_NS;
     int polls = POLLS;
-    symmcoll_status_t status;
 
     do {
-        status = symc_proposal_take(&agreement->world->proposals,
+        *slot = symc_proposal_take(&agreement->world->proposals,
             agreement->world->peers, agreement->base, agreement->global,
-            agreement->size, slot);
-    } while (status == SYMMCOLL_OK && *slot < 0 &&
-             pause_until(agreement, &polls, &pause_ns));
-    if (status == SYMMCOLL_OK && *slot < 0)
+            agreement->size);
+    } while (*slot < 0 && pause_until(agreement, &polls, &pause_ns));
+    if (*slot < 0)
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
             "%s: after %.3g s: %d groups that this rank has made have not been "
             "made by their other members",
             agreement->where, agreement->seconds, SYMC_PROPOSALS);
-    return status;
+    return SYMMCOLL_OK;
 }
 
 /* Look at a member once; IN_PROGRESS: it has said nothing yet. */
@@ -234,10 +231,10 @@ static void tell_failure(
 
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     if (agreement->slot < 0)
-        (void)symc_proposal_take(proposals, agreement->world->peers,
-            agreement->base, agreement->global, agreement->size,
-            &agreement->slot);
+        agreement->slot = symc_proposal_take(proposals, agreement->world->peers,
+            agreement->base, agreement->global, agreement->size);
     if (agreement->slot >= 0) {
+        agreement->mine.base = agreement->base;
         agreement->mine.status = status;
         snprintf(agreement->mine.text, sizeof(agreement->mine.text), "%.*s",
             (int)sizeof(agreement->mine.text) - 1, detail);

@@ -26,7 +26,7 @@ struct symc_agreement {
     struct symc_proposal mine;
     struct symc_proposal *all; /* of those heard */
     uint64_t round;
-    int slot; /* of the latest round; -1: none */
+    int slot; /* of the latest round; -1: none, as before the first */
 };
 
 /* Errors: NO_MEMORY. */

@@ -101,8 +101,7 @@ symmcoll_status_t symc_group_args_read(enum symc_kind kind,
     if (status == SYMMCOLL_OK)
         status = check_tag(where, copy->tag);
     if (status == SYMMCOLL_OK)
-        status =
-            check_flags(where, copy->flags, kind == SYMC_CREATE_GROUP);
+        status = check_flags(where, copy->flags, kind == SYMC_CREATE_GROUP);
     if (status != SYMMCOLL_OK)
         return status;
     if (copy->description != NULL &&
@@ -176,6 +175,25 @@ static symmcoll_status_t create_local(struct symmcoll_world *world,
                                        options, wait_ns, made);
 }
 
+/* There is no memory for the call on this rank: the others are to know.  Local
+ * ones have to be told of which group, so its ranks are on the stack. */
+static __attribute__((noinline)) symmcoll_status_t refuse(
+    struct symmcoll_world *world, const struct symmcoll_group_args *args,
+    struct symc_partition *partition, const struct symc_group_options *options)
+{
+    struct symc_group_options refusing = *options;
+    struct symmcoll_group *none;
+    int ranks[SYMC_RANKS_MAX];
+
+    if ((args->flags & SYMMCOLL_GROUP_LOCAL) == 0)
+        return symc_groups_refuse(world->all, options, SYMMCOLL_ERR_NO_MEMORY);
+    sort_ranks(args->ranks, args->ranks != NULL ? args->nranks : 0, world->size,
+        ranks);
+    partition->ranks = ranks;
+    refusing.refused = SYMMCOLL_ERR_NO_MEMORY;
+    return create_local(world, args, partition, &refusing, &none);
+}
+
 static symmcoll_status_t create(struct symmcoll_world *world,
     const struct symmcoll_group_args *args,
     const struct symc_group_options *options, struct symmcoll_group **group)
@@ -196,11 +214,11 @@ static symmcoll_status_t create(struct symmcoll_world *world,
         if (status != SYMMCOLL_OK)
             return status;
     }
+    partition.sizes = &size;
     ranks = symc_alloc((size_t)size, sizeof(*ranks));
     if (ranks == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
+        return refuse(world, args, &partition, options);
     sort_ranks(args->ranks, args->ranks != NULL ? size : 0, world->size, ranks);
-    partition.sizes = &size;
     partition.ranks = ranks;
     if ((args->flags & SYMMCOLL_GROUP_LOCAL) != 0)
         status = create_local(world, args, &partition, options, &made);

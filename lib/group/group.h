@@ -55,7 +55,7 @@ struct symc_group_plan {
     char name[SYMC_TRACE_NAME]; /* for people: with the world's */
     char desc[SYMC_TRACE_NAME];
     char tag[SYMC_GROUP_TAG_FULL];
-    int64_t timeout_ns; /* of operations, as long as no other is set */
+    int64_t timeout_ns;   /* of operations, as long as no other is set */
     const int64_t *trace; /* its place in the recorder; NULL: it has none yet */
 };
 
@@ -195,12 +195,13 @@ struct symc_group_options {
     enum symc_kind kind; /* the call */
     const char *where;   /* its name, for messages */
     const char *name;    /* NULL: a number */
-    const char *desc;  /* NULL: of the parent's */
+    const char *desc;    /* NULL: of the parent's */
     int64_t timeout_ns;
     size_t staging;  /* bytes of each member at most; 0: no such limit */
     bool outside;    /* groups that this rank is not in are wanted, too */
     const char *tag; /* NULL: none */
-    bool reuse;      /* of one group: one with the tag and these members will
+    symmcoll_status_t refused; /* OK, or why this rank cannot; local only */
+    bool reuse; /* of one group: one with the tag and these members will
                         do, if all ranks have it */
 };
 
@@ -212,6 +213,11 @@ struct symc_group_options {
 symmcoll_status_t symc_groups_create(struct symmcoll_group *parent,
     const struct symc_partition *partition,
     const struct symc_group_options *options, struct symmcoll_group **groups);
+
+/* In place of the calls above and below, on a rank that has no memory for one:
+ * the others, who are in it, learn why.  Errors: own, and those of collectives. */
+symmcoll_status_t symc_groups_refuse(struct symmcoll_group *parent,
+    const struct symc_group_options *options, symmcoll_status_t own);
 
 /* What a member of the parent chooses: members of the same color make a group,
  * in the order of their keys. */
@@ -289,8 +295,8 @@ symmcoll_status_t symc_group_round(struct symmcoll_group *group,
 /* A call that makes groups, as it is recorded. */
 struct symc_group_call {
     enum symc_kind kind;
-    int64_t trace; /* the group in whose name: the parent, or the one made */
-    uint64_t seq;  /* of the parent's latest collective */
+    int64_t trace;    /* the group in whose name: the parent, or the one made */
+    uint64_t seq;     /* of the parent's latest collective */
     const char *name; /* the new group's; NULL: a number */
     uint64_t issued;  /* symc_ticks() of the call */
     size_t nbytes;    /* of what each member tells the others first */

@@ -26,7 +26,7 @@ static void describe(const struct symc_partition *partition, const char *name,
 }
 
 /* What the members ask for: the ranks, the name, and how often these were asked
- * for before. */
+ * for before.  Errors: NO_MEMORY, with what the others look for this rank by. */
 static symmcoll_status_t make_base(struct symmcoll_world *world,
     const struct symc_partition *partition, const char *name,
     struct symc_digest *digest)
@@ -39,8 +39,7 @@ static symmcoll_status_t make_base(struct symmcoll_world *world,
         (size_t)partition->sizes[0] * sizeof(*partition->ranks));
     symc_digest_add(digest, name != NULL ? "name" : "number", name);
     status = symc_proposal_count(&world->proposals, digest->a, &count);
-    if (status == SYMMCOLL_OK)
-        symc_digest_add_bytes(digest, "count", &count, sizeof(count));
+    symc_digest_add_bytes(digest, "count", &count, sizeof(count));
     return status;
 }
 
@@ -190,6 +189,7 @@ symmcoll_status_t symc_group_create_local(struct symmcoll_world *world,
         .where = options->where,
         .global = partition->ranks,
         .size = partition->sizes[0],
+        .slot = -1,
         .rank = find_rank(partition, world->rank),
         .seconds = (double)wait_ns / (double)SYMC_NS_PER_S,
         .deadline_ns = symc_deadline_ns(symc_now_ns(), wait_ns)};
@@ -205,10 +205,11 @@ symmcoll_status_t symc_group_create_local(struct symmcoll_world *world,
             "in %s",
             options->where, world->rank, agreement.mine.text);
     status = make_base(world, partition, options->name, &digest);
-    if (status != SYMMCOLL_OK)
-        return status;
     agreement.base = digest.a;
-    status = symc_agreement_begin(&agreement);
+    if (status == SYMMCOLL_OK)
+        status = options->refused;
+    if (status == SYMMCOLL_OK)
+        status = symc_agreement_begin(&agreement);
     if (status == SYMMCOLL_OK)
         status = make(&agreement, options, wait_ns, group);
     symc_agreement_end(&agreement, status);

@@ -227,7 +227,7 @@ static uint64_t find_last(const struct symc_agreement *agreement)
 
 /* ---- the call ---- */
 
-/* The same on all members of this very group. */
+/* The same on all members of this very group, also where there is an error. */
 static symmcoll_status_t make_base(
     struct symmcoll_group *old, struct symc_digest *digest)
 {
@@ -241,8 +241,7 @@ static symmcoll_status_t make_base(
     symc_digest_add_bytes(digest, "segment", segment->offers,
         (size_t)old->size * sizeof(*segment->offers));
     status = symc_proposal_count(&old->world->proposals, digest->a, &count);
-    if (status == SYMMCOLL_OK)
-        symc_digest_add_bytes(digest, "count", &count, sizeof(count));
+    symc_digest_add_bytes(digest, "count", &count, sizeof(count));
     return status;
 }
 
@@ -364,13 +363,12 @@ static symmcoll_status_t shrink(struct symmcoll_group *old,
         return status;
     stop_old(old);
     status = make_base(old, &digest);
-    if (status != SYMMCOLL_OK)
-        return status;
     *agreement = (struct symc_agreement){.world = old->world,
         .where = "group_shrink",
         .base = digest.a,
         .global = old->global,
         .size = old->size,
+        .slot = -1,
         .rank = old->rank,
         .deadline_ns = symc_deadline_ns(symc_now_ns(), wait_ns),
         .seconds = (double)wait_ns / (double)SYMC_NS_PER_S,
@@ -378,7 +376,8 @@ static symmcoll_status_t shrink(struct symmcoll_group *old,
     agreement->mine.last = old->completed;
     snprintf(agreement->mine.text, sizeof(agreement->mine.text),
         "what is left of group %s", old->name);
-    status = run_recorded(&shrinking, &args, issued, wait_ns);
+    if (status == SYMMCOLL_OK)
+        status = run_recorded(&shrinking, &args, issued, wait_ns);
     if (status == SYMMCOLL_OK) {
         *made = shrinking.made;
         if (last != NULL)

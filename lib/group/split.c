@@ -141,11 +141,13 @@ static symmcoll_status_t split_lists(enum symc_kind kind,
             "%s: expected no ranks in args: the lists have them", where);
     if (status == SYMMCOLL_OK)
         status = read_lists(where, parent, lists, &partition);
+    if (status == SYMMCOLL_ERR_NO_MEMORY)
+        return symc_groups_refuse(parent, &options, status);
     if (status != SYMMCOLL_OK)
         return status;
     groups = symc_alloc((size_t)partition.count, sizeof(*groups));
     status = groups == NULL
-                 ? SYMMCOLL_ERR_NO_MEMORY
+                 ? symc_groups_refuse(parent, &options, SYMMCOLL_ERR_NO_MEMORY)
                  : make(parent, &partition, &options, groups, places);
     free(groups);
     free((void *)(uintptr_t)partition.ranks);
@@ -166,6 +168,20 @@ symmcoll_status_t symmcoll_group_split_lists(struct symmcoll_group *parent,
 }
 
 /* ---- runs of ranks ---- */
+
+/* There is no memory for the call on this rank. */
+static symmcoll_status_t refuse_runs(
+    struct symmcoll_group *parent, const struct symmcoll_group_args *args)
+{
+    struct symmcoll_group_args copy;
+    struct symc_group_options options;
+    symmcoll_status_t status = symc_group_args_read(
+        SYMC_SPLIT_GROUP_RUNS, parent, args, &copy, &options);
+
+    return status != SYMMCOLL_OK
+               ? status
+               : symc_groups_refuse(parent, &options, SYMMCOLL_ERR_NO_MEMORY);
+}
 
 static symmcoll_status_t split_runs(struct symmcoll_group *parent, int nranks,
     const struct symmcoll_group_args *args, const struct places *places)
@@ -188,7 +204,7 @@ static symmcoll_status_t split_runs(struct symmcoll_group *parent, int nranks,
             parent->size, nranks);
     numbers = symc_alloc((size_t)parent->size * 2, sizeof(*numbers));
     if (numbers == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
+        return refuse_runs(parent, args);
     lists = (struct symmcoll_lists){
         numbers, numbers + parent->size, parent->size / nranks};
     for (int r = 0; r < parent->size; r++) {
@@ -296,7 +312,8 @@ static symmcoll_status_t split_group(struct symmcoll_group *parent,
     if (group == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a place for the group, found NULL", where);
-    status = symc_group_args_read(SYMC_SPLIT_GROUP, parent, args, &copy, &options);
+    status =
+        symc_group_args_read(SYMC_SPLIT_GROUP, parent, args, &copy, &options);
     if (status == SYMMCOLL_OK && copy.ranks != NULL)
         status = symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected no ranks in args: colors choose them", where);
@@ -308,10 +325,11 @@ static symmcoll_status_t split_group(struct symmcoll_group *parent,
         .ranks = symc_alloc(size, sizeof(*split.ranks)),
         .sizes = symc_alloc(size, sizeof(*split.sizes)),
         .groups = symc_alloc(size, sizeof(*split.groups))};
-    status = SYMMCOLL_ERR_NO_MEMORY;
     if (split.told != NULL && split.all != NULL && split.ranks != NULL &&
         split.sizes != NULL && split.groups != NULL)
         status = split_colors(parent, mine, &options, &split, group);
+    else
+        status = symc_groups_refuse(parent, &options, SYMMCOLL_ERR_NO_MEMORY);
     free(split.told);
     free(split.all);
     free(split.ranks);

@@ -13,17 +13,25 @@
 #define CONTENT offsetof(struct symc_proposal, base)
 #define CONTENT_NBYTES (sizeof(struct symc_proposal) - CONTENT)
 
-struct symc_proposal_count {
-    struct symc_proposal_count *next;
-    uint64_t key;
-    uint64_t count;
-};
-
-void symc_proposals_open(
-    struct symc_proposals *proposals, struct symc_block *block)
+symmcoll_status_t symc_proposals_open(
+    struct symc_proposals *proposals, struct symc_block *block, int size)
 {
     *proposals = (struct symc_proposals){.block = block};
+    proposals->readers =
+        symc_alloc((size_t)size * SYMC_PROPOSALS, sizeof(*proposals->readers));
+    if (proposals->readers == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    for (int i = 0; i < SYMC_PROPOSALS; i++)
+        proposals->slots[i].global = proposals->readers + (size_t)i * size;
     pthread_mutex_init(&proposals->lock, NULL);
+    return SYMMCOLL_OK;
+}
+
+static bool is_kept(const struct symc_proposals *proposals,
+    const struct symc_proposal_count *count)
+{
+    return count >= proposals->kept &&
+           count < proposals->kept + SYMC_PROPOSAL_KEPT;
 }
 
 void symc_proposals_close(struct symc_proposals *proposals)
@@ -32,11 +40,20 @@ void symc_proposals_close(struct symc_proposals *proposals)
         struct symc_proposal_count *first = proposals->counts;
 
         proposals->counts = first->next;
-        free(first);
+        if (!is_kept(proposals, first))
+            free(first);
     }
-    for (int i = 0; i < SYMC_PROPOSALS; i++)
-        free(proposals->slots[i].global);
+    free(proposals->readers);
     pthread_mutex_destroy(&proposals->lock);
+}
+
+static struct symc_proposal_count *make_count(struct symc_proposals *proposals)
+{
+    struct symc_proposal_count *count = symc_alloc(1, sizeof(*count));
+
+    if (count == NULL && proposals->nkept < SYMC_PROPOSAL_KEPT)
+        count = &proposals->kept[proposals->nkept++];
+    return count;
 }
 
 symmcoll_status_t symc_proposal_count(
@@ -49,15 +66,14 @@ symmcoll_status_t symc_proposal_count(
     while (at != NULL && at->key != key)
         at = at->next;
     if (at == NULL) {
-        at = symc_alloc(1, sizeof(*at));
+        at = make_count(proposals);
         if (at != NULL) {
             at->key = key;
             at->next = proposals->counts;
             proposals->counts = at;
         }
     }
-    if (at != NULL)
-        *count = at->count++;
+    *count = at != NULL ? at->count++ : 0;
     pthread_mutex_unlock(&proposals->lock);
     return at != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
 }
@@ -183,36 +199,29 @@ static bool is_free(const struct symc_proposals *proposals,
     return true;
 }
 
-symmcoll_status_t symc_proposal_take(struct symc_proposals *proposals,
-    const struct symc_peer *peers, uint64_t base, const int *global, int size,
-    int *slot)
+int symc_proposal_take(struct symc_proposals *proposals,
+    const struct symc_peer *peers, uint64_t base, const int *global, int size)
 {
-    int *copy = symc_alloc((size_t)size, sizeof(*copy));
+    int slot = -1;
 
-    *slot = -1;
-    if (copy == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    memcpy(copy, global, (size_t)size * sizeof(*copy));
     pthread_mutex_lock(&proposals->lock);
     for (int i = 0; i < SYMC_PROPOSALS; i++) {
         if (is_free(proposals, peers, i) &&
-            (*slot < 0 ||
-                proposals->slots[i].taken < proposals->slots[*slot].taken))
-            *slot = i;
+            (slot < 0 ||
+                proposals->slots[i].taken < proposals->slots[slot].taken))
+            slot = i;
     }
-    if (*slot >= 0) {
-        free(proposals->slots[*slot].global);
-        proposals->slots[*slot].used = true;
-        proposals->slots[*slot].finished = false;
-        proposals->slots[*slot].taken = ++proposals->count;
-        proposals->slots[*slot].base = base;
-        proposals->slots[*slot].global = copy;
-        proposals->slots[*slot].size = size;
-        copy = NULL;
+    if (slot >= 0) {
+        proposals->slots[slot].used = true;
+        proposals->slots[slot].finished = false;
+        proposals->slots[slot].taken = ++proposals->count;
+        proposals->slots[slot].base = base;
+        proposals->slots[slot].size = size;
+        memcpy(proposals->slots[slot].global, global,
+            (size_t)size * sizeof(*global));
     }
     pthread_mutex_unlock(&proposals->lock);
-    free(copy);
-    return SYMMCOLL_OK;
+    return slot;
 }
 
 void symc_proposal_put(struct symc_proposals *proposals, int slot,

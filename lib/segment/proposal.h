@@ -14,6 +14,15 @@
 
 #include <pthread.h>
 
+/* How often a key was asked for.  Some are kept for when there is no memory: a
+ * rank that forgot one would never agree with the others again. */
+struct symc_proposal_count {
+    struct symc_proposal_count *next;
+    uint64_t key;
+    uint64_t count;
+};
+#define SYMC_PROPOSAL_KEPT 64
+
 /* The proposals of one rank that are in use. */
 struct symc_proposals {
     pthread_mutex_t lock;
@@ -24,28 +33,32 @@ struct symc_proposals {
         bool finished;
         uint64_t taken; /* when */
         uint64_t base;
-        int *global; /* who reads it; owned */
+        int *global; /* who reads it, in readers */
         int size;
     } slots[SYMC_PROPOSALS];
-    struct symc_proposal_count *counts; /* how often each key was asked for */
+    int *readers; /* of each slot as many as the world has ranks */
+    struct symc_proposal_count *counts;
+    struct symc_proposal_count kept[SYMC_PROPOSAL_KEPT];
+    int nkept; /* that are used */
 };
 
-void symc_proposals_open(
-    struct symc_proposals *proposals, struct symc_block *block);
+/* Errors: NO_MEMORY. */
+symmcoll_status_t symc_proposals_open(
+    struct symc_proposals *proposals, struct symc_block *block, int size);
 void symc_proposals_close(struct symc_proposals *proposals);
 
-/* How often this rank has asked for a key before.  Errors: NO_MEMORY. */
+/* How often this rank has asked for a key before.  Errors: NO_MEMORY: it has not,
+ * and that is not kept. */
 symmcoll_status_t symc_proposal_count(
     struct symc_proposals *proposals, uint64_t key, uint64_t *count);
 
 /*
  * Take a slot for a key that these ranks read.  Those that are finished are used
- * again when all their readers have finished, too, or have died.  slot -1: none
- * is free at the moment.  Errors: NO_MEMORY.
+ * again when all their readers have finished, too, or have died.  -1: none is
+ * free at the moment.  Allocates nothing: who has no memory says so here.
  */
-symmcoll_status_t symc_proposal_take(struct symc_proposals *proposals,
-    const struct symc_peer *peers, uint64_t base, const int *global, int size,
-    int *slot);
+int symc_proposal_take(struct symc_proposals *proposals,
+    const struct symc_peer *peers, uint64_t base, const int *global, int size);
 
 /* Say something in a slot, or something else. */
 void symc_proposal_put(struct symc_proposals *proposals, int slot,

@@ -157,11 +157,15 @@ static symmcoll_status_t make_block(struct symmcoll_world *world, size_t *least)
     ring = symc_block_trace(&world->own);
     symc_trace_init(
         ring, world->config->trace_buffer_size, world->rank, world->size);
-    symc_proposals_open(&world->proposals, world->own.block);
-    status = symc_trace_open(
-        ring, world->fd, world->own.layout.trace_offset, &world->trace);
+    status =
+        symc_proposals_open(&world->proposals, world->own.block, world->size);
+    if (status == SYMMCOLL_OK) {
+        status = symc_trace_open(
+            ring, world->fd, world->own.layout.trace_offset, &world->trace);
+        if (status != SYMMCOLL_OK)
+            symc_proposals_close(&world->proposals);
+    }
     if (status != SYMMCOLL_OK) {
-        symc_proposals_close(&world->proposals);
         symc_segments_close(&world->segments);
         symc_block_unmap(&world->own);
         close(world->fd);
