@@ -213,6 +213,7 @@ static int run_body(
 struct job {
     rank_fn body;
     int nthreads;
+    check_fn check;
 };
 
 static int process_main(int rank, int size, void *arg)
@@ -307,4 +308,25 @@ int threads_run(int n, rank_fn body)
     int good = ranks_spawn(1, threads_main, &job, &status);
 
     return ended_well("the process of threads,", 0, status) && good;
+}
+
+static int check_main(int rank, int size, void *arg)
+{
+    const struct job *job = arg;
+
+    (void)rank;
+    (void)size;
+    if (job->check())
+        return 0;
+    diag("the last error was: %s", symmcoll_last_error());
+    return 1;
+}
+
+int process_run(check_fn check)
+{
+    struct job job = {.check = check};
+    int status = 0;
+    int good = ranks_spawn(1, check_main, &job, &status);
+
+    return ended_well("the process of the check,", 0, status) && good;
 }

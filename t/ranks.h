@@ -25,6 +25,12 @@ int ranks_run(int n, rank_fn body);
 /* The same on n threads of one new process, which join through a hash store. */
 int threads_run(int n, rank_fn body);
 
+/* What is checked without ranks; non-zero is success. */
+typedef int (*check_fn)(void);
+
+/* Run a check in a process of its own, which may make worlds by itself. */
+int process_run(check_fn check);
+
 /* What a bare rank does, without symmcoll_init(); returns the exit status. */
 typedef int (*raw_rank_fn)(int rank, int size, void *arg);
 

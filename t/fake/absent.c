@@ -306,47 +306,21 @@ static int worlds_are_checked(void)
            symmcoll_finalize(world) == SYMMCOLL_OK;
 }
 
-/* ---- each in a process of its own ---- */
-
-struct job {
-    int (*check)(void);
-};
-
-static int process_main(int rank, int size, void *arg)
-{
-    const struct job *job = arg;
-
-    (void)rank;
-    (void)size;
-    if (job->check())
-        return 0;
-    diag("the last error was: %s", symmcoll_last_error());
-    return 1;
-}
-
-static int holds(int (*check)(void))
-{
-    struct job job = {.check = check};
-    int status = 1;
-
-    return ranks_spawn(1, process_main, &job, &status) && status == 0;
-}
-
 int main(void)
 {
     plan(9);
-    ok(holds(operations_end),
+    ok(process_run(operations_end),
         "operations with ranks that are not there end at once; gathered "
         "elements are this rank's (F41)");
-    ok(holds(arguments_are_checked), "their arguments are checked (F41)");
-    ok(holds(pairs_are_refused), "sends and receives are refused (F41)");
-    ok(holds(groups_are_made), "groups of such ranks are made (F41 F43)");
-    ok(holds(errors_are_injected), "errors are injected and end (F43)");
-    ok(holds(time_follows_the_model),
+    ok(process_run(arguments_are_checked), "their arguments are checked (F41)");
+    ok(process_run(pairs_are_refused), "sends and receives are refused (F41)");
+    ok(process_run(groups_are_made), "groups of such ranks are made (F41 F43)");
+    ok(process_run(errors_are_injected), "errors are injected and end (F43)");
+    ok(process_run(time_follows_the_model),
         "a virtual clock has the messages' latency and bytes (F43 F44)");
-    ok(holds(thousands_of_ranks),
+    ok(process_run(thousands_of_ranks),
         "schedules of thousands of ranks are compared (F44)");
-    ok(holds(worlds_are_checked), "wrong arguments are refused");
-    ok(holds(operations_end), "fake worlds follow each other");
+    ok(process_run(worlds_are_checked), "wrong arguments are refused");
+    ok(process_run(operations_end), "fake worlds follow each other");
     return done_testing();
 }

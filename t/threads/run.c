@@ -270,53 +270,29 @@ static int arguments_are_checked(void)
                "2 of 2 ranks failed: rank 0 returned INVALID: init");
 }
 
-/* ---- each in a process of its own ---- */
-
-struct job {
-    int (*check)(void);
-};
-
-static int process_main(int rank, int size, void *arg)
-{
-    const struct job *job = arg;
-
-    (void)rank;
-    (void)size;
-    if (job->check())
-        return 0;
-    diag("the last error was: %s", symmcoll_last_error());
-    return 1;
-}
-
-static int holds(int (*check)(void))
-{
-    struct job job = {.check = check};
-    int status = 1;
-
-    return ranks_spawn(1, process_main, &job, &status) && status == 0;
-}
-
 int main(void)
 {
     plan(11);
-    ok(holds(each_has_a_world),
+    ok(process_run(each_has_a_world),
         "each thread is a rank with a world of its own (L1)");
-    ok(holds(rank_zero_fails),
+    ok(process_run(rank_zero_fails),
         "where rank 0 fails the others' waits end, and it alone is reported "
         "(L4)");
-    ok(holds(another_fails),
+    ok(process_run(another_fails),
         "where another rank fails the others' waits end, and it alone is "
         "reported (L4)");
-    ok(holds(all_others_fail),
+    ok(process_run(all_others_fail),
         "where all ranks but rank 0 fail those three are reported (L4)");
-    ok(holds(details_are_kept),
+    ok(process_run(details_are_kept),
         "an error of the library keeps its detail (L4)");
-    ok(holds(shared_errors_count),
+    ok(process_run(shared_errors_count),
         "an error that all ranks have is that of all (L4)");
-    ok(holds(store_waits_end), "waits in the world's store end, too (L4)");
-    ok(holds(all_skip), "ranks that skip are no failure (L5)");
-    ok(holds(one_skips), "a rank that skips ends the waits of the others (L5)");
-    ok(holds(arguments_are_checked), "wrong arguments are refused");
-    ok(holds(each_has_a_world), "runs follow each other");
+    ok(process_run(store_waits_end),
+        "waits in the world's store end, too (L4)");
+    ok(process_run(all_skip), "ranks that skip are no failure (L5)");
+    ok(process_run(one_skips),
+        "a rank that skips ends the waits of the others (L5)");
+    ok(process_run(arguments_are_checked), "wrong arguments are refused");
+    ok(process_run(each_has_a_world), "runs follow each other");
     return done_testing();
 }
