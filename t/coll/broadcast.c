@@ -29,17 +29,11 @@ static bool is_right(struct symmcoll_group *group, int rank, int root,
 
 static int every_type_is_right(struct symmcoll_group *group, int rank)
 {
+    struct data_case at = {.every = true};
     bool right = true;
 
-    for (int d = 0; d < SYMMCOLL_DTYPE_COUNT; d++) {
-        enum symmcoll_dtype dtype = (enum symmcoll_dtype)d;
-        size_t counts[DATA_COUNTS];
-
-        data_counts(symmcoll_dtype_size(dtype), counts);
-        for (int i = 0; right && i < DATA_COUNTS; i++)
-            right = is_right(group, rank, (d + i) % symmcoll_group_size(group),
-                dtype, counts[i]);
-    }
+    while (right && data_next_case(&at, symmcoll_group_size(group)))
+        right = is_right(group, rank, at.root, at.dtype, at.count);
     return right;
 }
 

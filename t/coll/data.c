@@ -235,6 +235,31 @@ void data_counts(size_t elem, size_t *counts)
         counts[i] = nbytes[i] / elem;
 }
 
+bool data_next_case(struct data_case *at, int size)
+{
+    enum {
+        CASES = DATA_COUNTS + 2 /* of a type */
+    };
+    size_t counts[CASES], elem;
+    int type, number;
+
+    do {
+        type = at->next / CASES;
+        number = at->next % CASES;
+        at->next++;
+    } while (!at->every && number < DATA_COUNTS && number % 2 != type % 2);
+    if (type >= SYMMCOLL_DTYPE_COUNT)
+        return false;
+    at->dtype = (enum symmcoll_dtype)type;
+    at->root = (type + number) % size;
+    elem = symmcoll_dtype_size(at->dtype);
+    data_counts(elem, counts);
+    counts[DATA_COUNTS] = SMALL_MAX / (size_t)size / elem;
+    counts[DATA_COUNTS + 1] = counts[DATA_COUNTS] + 1;
+    at->count = counts[number];
+    return true;
+}
+
 /* ---- both kinds of ranks ---- */
 
 void both_run(int n, rank_fn body, const char *sentence)

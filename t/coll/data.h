@@ -66,6 +66,22 @@ symmcoll_op_t data_op(struct symmcoll_group *group, symmcoll_op_t op, int rank);
 #define DATA_COUNTS 10
 void data_counts(size_t elem, size_t *counts);
 
+/* A call to be tried. */
+struct data_case {
+    bool every; /* count with each type; else every other one, in turn */
+    int next;   /* which one is the next, begins as 0 */
+    enum symmcoll_dtype dtype;
+    size_t count;
+    int root;
+};
+
+/*
+ * The next case for a group of size ranks, false after the last: each type with
+ * counts of data_counts(), and with those at which the parts of all ranks
+ * together are no small message any more; each rank is the root in turn.
+ */
+bool data_next_case(struct data_case *at, int size);
+
 /* One point for ranks that are processes, one for threads. */
 void both_run(int n, rank_fn body, const char *sentence);
 

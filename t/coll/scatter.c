@@ -43,22 +43,11 @@ static bool is_right(struct symmcoll_group *group, int rank, int root,
 
 static int every_type_is_right(struct symmcoll_group *group, int rank)
 {
-    size_t size = (size_t)symmcoll_group_size(group);
+    struct data_case at = {0};
     bool right = true;
 
-    for (int d = 0; d < SYMMCOLL_DTYPE_COUNT; d++) {
-        enum symmcoll_dtype dtype = (enum symmcoll_dtype)d;
-        size_t counts[DATA_COUNTS], elem = symmcoll_dtype_size(dtype);
-        int root = d % (int)size;
-
-        data_counts(elem, counts);
-        for (int i = d % 2; right && i < DATA_COUNTS; i += 2)
-            right = is_right(group, rank, root, dtype, counts[i]);
-        /* The parts together are what decides. */
-        right = right &&
-                is_right(group, rank, root, dtype, SMALL_MAX / size / elem) &&
-                is_right(group, rank, root, dtype, SMALL_MAX / size / elem + 1);
-    }
+    while (right && data_next_case(&at, symmcoll_group_size(group)))
+        right = is_right(group, rank, at.root, at.dtype, at.count);
     return right;
 }
 
