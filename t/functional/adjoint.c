@@ -21,6 +21,24 @@ static int run_back(struct symmcoll_group *group,
            waits(group, gradient);
 }
 
+/* Whether all of that gradient is one value and has the shape of the inputs;
+ * the result of the call and its adjoint are freed. */
+static int is_gradient(struct symmcoll_group *group,
+    struct symmcoll_adjoint *adjoint, struct symmcoll_tensor *out,
+    const struct symmcoll_tensor *in, float value)
+{
+    struct symmcoll_tensor grad = SYMMCOLL_TENSOR_INIT;
+    int good =
+        run_back(group, adjoint, out, &grad) &&
+        is_shape(&grad, in->ndim, in->shape[0], in->shape[1], in->shape[2]) &&
+        all_are(&grad, value);
+
+    release(group, out);
+    release(group, &grad);
+    symmcoll_adjoint_free(adjoint);
+    return good;
+}
+
 /* ---- one call of each ---- */
 
 static int gather_back(struct symmcoll_group *group, int rank)
@@ -33,19 +51,15 @@ static int gather_back(struct symmcoll_group *group, int rank)
     (void)rank;
     fill(&in, 1);
     for (int dim = 0; dim < 3 && good; dim++) {
-        struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT,
-                               grad = SYMMCOLL_TENSOR_INIT;
+        struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
         struct symmcoll_adjoint *adjoint = NULL;
 
         good =
             OK(symmcoll_f_all_gather(group, &in, dim, NULL, &out, &adjoint)) &&
-            waits(group, &out) && all_are(&out, 1) &&
-            run_back(group, adjoint, &out, &grad) &&
-            is_shape(&grad, 3, 3, 3, 3) &&
-            all_are(&grad, (float)symmcoll_group_size(group));
-        release(group, &out);
-        release(group, &grad);
-        symmcoll_adjoint_free(adjoint);
+            waits(group, &out) && all_are(&out, 1);
+        good = is_gradient(group, adjoint, &out, &in,
+                   (float)symmcoll_group_size(group)) &&
+               good;
     }
     return good;
 }
@@ -58,21 +72,17 @@ static int scatter_back_of(struct symmcoll_group *group, symmcoll_op_t op)
     for (int dim = 0; dim < 2 && good; dim++) {
         struct symmcoll_tensor in = SYMMCOLL_TENSOR_SHAPE(ones,
             SYMMCOLL_FLOAT32, dim == 0 ? 3 * size : 3, dim ? 3 * size : 3);
-        struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT,
-                               grad = SYMMCOLL_TENSOR_INIT;
+        struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
         struct symmcoll_adjoint *adjoint = NULL;
 
         fill(&in, 1);
         good = OK(symmcoll_f_reduce_scatter(
                    group, &in, op, dim, NULL, &out, &adjoint)) &&
                waits(group, &out) &&
-               all_are(&out, op == SYMMCOLL_SUM ? (float)size : 1) &&
-               run_back(group, adjoint, &out, &grad) &&
-               is_shape(&grad, 2, in.shape[0], in.shape[1], 0) &&
-               all_are(&grad, op == SYMMCOLL_SUM ? 1 : 1 / (float)size);
-        release(group, &out);
-        release(group, &grad);
-        symmcoll_adjoint_free(adjoint);
+               all_are(&out, op == SYMMCOLL_SUM ? (float)size : 1);
+        good = is_gradient(group, adjoint, &out, &in,
+                   op == SYMMCOLL_SUM ? 1 : 1 / (float)size) &&
+               good;
     }
     return good;
 }
@@ -87,20 +97,14 @@ static int averages_back(struct symmcoll_group *group, int rank)
 {
     float ones[4] = {1, 1, 1, 1};
     struct symmcoll_tensor in = SYMMCOLL_TENSOR_FLAT(ones, 4, SYMMCOLL_FLOAT32);
-    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT,
-                           grad = SYMMCOLL_TENSOR_INIT;
+    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
     struct symmcoll_adjoint *adjoint = NULL;
-    int good;
 
     (void)rank;
-    good = OK(symmcoll_f_all_reduce(
+    return OK(symmcoll_f_all_reduce(
                group, &in, SYMMCOLL_AVG, NULL, &out, &adjoint)) &&
-           run_back(group, adjoint, &out, &grad) && all_are(&grad, 1) &&
+           is_gradient(group, adjoint, &out, &in, 1) &&
            scatter_back_of(group, SYMMCOLL_AVG);
-    release(group, &out);
-    release(group, &grad);
-    symmcoll_adjoint_free(adjoint);
-    return good;
 }
 
 /* Without a token the result is cut off; with one the gradient is summed. */
@@ -121,34 +125,24 @@ static int reduce_back(struct symmcoll_group *group, int rank)
             SYMMCOLL_ERR_INVALID &&
         strstr(symmcoll_last_error(), "expected an adjoint") != NULL;
     release(group, &out);
-    good = good &&
+    return good &&
            OK(symmcoll_f_all_reduce(
                group, &in, SYMMCOLL_SUM, NULL, &out, &adjoint)) &&
-           run_back(group, adjoint, &out, &grad) &&
-           all_are(&grad, (float)symmcoll_group_size(group));
-    release(group, &out);
-    release(group, &grad);
-    symmcoll_adjoint_free(adjoint);
-    return good;
+           is_gradient(
+               group, adjoint, &out, &in, (float)symmcoll_group_size(group));
 }
 
 static int broadcast_back(struct symmcoll_group *group, int rank)
 {
     float mine[4];
     struct symmcoll_tensor in = SYMMCOLL_TENSOR_FLAT(mine, 4, SYMMCOLL_FLOAT32);
-    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT,
-                           grad = SYMMCOLL_TENSOR_INIT;
+    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
     struct symmcoll_adjoint *adjoint = NULL;
-    int good;
 
     fill(&in, (float)rank);
-    good = OK(symmcoll_f_broadcast(group, &in, 1, NULL, &out, &adjoint)) &&
-           run_back(group, adjoint, &out, &grad) &&
-           all_are(&grad, rank == 1 ? (float)symmcoll_group_size(group) : 0);
-    release(group, &out);
-    release(group, &grad);
-    symmcoll_adjoint_free(adjoint);
-    return good;
+    return OK(symmcoll_f_broadcast(group, &in, 1, NULL, &out, &adjoint)) &&
+           is_gradient(group, adjoint, &out, &in,
+               rank == 1 ? (float)symmcoll_group_size(group) : 0);
 }
 
 /* ---- what they share ---- */
