@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The board, the starting and ending of ranks, and what they may leave behind.
+ * The board, the starting and ending of ranks, and what they may leave behind:
+ * the test's side.  (The ranks' own is in faults_rank.c.)
  */
 #include "t/world/faults.h"
 #include "t/ranks.h"
 #include "t/tap.h"
 #include "t/trace/json.h"
-#include "world/world.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -28,7 +28,7 @@ double faults_now(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static void rest(void)
+void faults_rest(void)
 {
     const struct timespec pause = {.tv_nsec = 200000};
 
@@ -109,7 +109,7 @@ bool faults_dumped(int rank, const char *text)
     while (file == NULL && faults_now() < until) {
         file = fopen(path, "r");
         if (file == NULL)
-            rest();
+            faults_rest();
     }
     if (file != NULL)
         data = calloc(1, 4 << 20);
@@ -193,7 +193,7 @@ bool faults_await(const struct faults_job *job, int rank, int step)
             diag("rank %d did not come to step %d", rank, step);
             return false;
         }
-        rest();
+        faults_rest();
     }
     return true;
 }
@@ -275,7 +275,7 @@ bool faults_await_asleep(const struct faults_job *job, int rank, int step)
             diag("rank %d does not sleep", rank);
             return false;
         }
-        rest();
+        faults_rest();
     }
     return true;
 }
@@ -294,7 +294,7 @@ void faults_reap(struct faults_job *job, int rank)
             waitpid(pid, &job->statuses[rank], 0);
             break;
         }
-        rest();
+        faults_rest();
     }
     job->running[rank] = 0;
 }
@@ -417,7 +417,7 @@ const struct faults_note *faults_told(
     while (atomic_load(&line->notes) <= n && faults_now() < until) {
         if (has_ended(job->running[rank]))
             break;
-        rest();
+        faults_rest();
     }
     return atomic_load(&line->notes) > n ? &line->note[n] : &none;
 }
@@ -445,85 +445,4 @@ const char *faults_name(const struct faults_job *job, int rank, char *buffer)
 {
     sprintf(buffer, "rank %d (pid %d)", rank, (int)job->pids[rank]);
     return buffer;
-}
-
-/* ---- a rank ---- */
-
-bool faults_init(struct faults_rank *self)
-{
-    struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
-    symmcoll_status_t status;
-
-    args.name = self->world_name;
-    status = symmcoll_init(&args, &self->world);
-    if (status != SYMMCOLL_OK) {
-        faults_note(self, status);
-        return false;
-    }
-    snprintf(self->line->rendezvous, sizeof(self->line->rendezvous), "%s",
-        self->world->rendezvous.name);
-    self->group = symmcoll_world_group(self->world);
-    return true;
-}
-
-int faults_finalize(struct faults_rank *self)
-{
-    return symmcoll_finalize(self->world) == SYMMCOLL_OK ? 0 : 1;
-}
-
-void faults_reach(struct faults_rank *self, int step)
-{
-    atomic_store(&self->line->step, step);
-}
-
-void faults_pass(const struct faults_rank *self, int step)
-{
-    while (atomic_load(&self->board->gate) < step)
-        rest();
-}
-
-symmcoll_status_t faults_note(
-    struct faults_rank *self, symmcoll_status_t status)
-{
-    int n = atomic_load(&self->line->notes);
-
-    if (n < FAULTS_NOTES) {
-        struct faults_note *note = &self->line->note[n];
-
-        note->at = faults_now();
-        note->status = status;
-        snprintf(note->detail, sizeof(note->detail), "%s",
-            status < 0 ? symmcoll_last_error() : "");
-        atomic_store(&self->line->notes, n + 1);
-    }
-    return status;
-}
-
-symmcoll_status_t faults_barrier(struct faults_rank *self)
-{
-    return symmcoll_barrier(self->group, NULL, NULL);
-}
-
-symmcoll_status_t faults_sum(struct faults_rank *self, float *x, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        x[i] = 1;
-    return symmcoll_all_reduce(
-        self->group, x, x, count, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL, NULL);
-}
-
-struct symmcoll_call faults_timeout(double seconds)
-{
-    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
-
-    call.timeout = seconds;
-    return call;
-}
-
-_Noreturn void faults_exit(int status)
-{
-    /* At exit() a sanitizer looks for what finalize would have released. */
-    if (FAULTS_SANITIZED)
-        _exit(status);
-    exit(status);
 }

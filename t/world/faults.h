@@ -85,6 +85,8 @@ struct faults_job {
 };
 
 double faults_now(void);
+/* Sleep for a moment, between two looks at something. */
+void faults_rest(void);
 
 /* ---- the test ---- */
 
