@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SLOWER (FAULTS_SANITIZED ? 4 : 1)
+#define SLOWER (SANITIZED ? 4 : 1)
 #define CASES 20              /* without CHAOS_N */
 #define BOUND (60.0 * SLOWER) /* of one case, in seconds */
 #define TIMEOUT_INIT (6 * SLOWER)

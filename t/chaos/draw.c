@@ -43,7 +43,7 @@ void chaos_draw(uint64_t seed, struct chaos_case *drawn)
     drawn->before = pick(drawn, 5, 30);
     drawn->delay_us = pick(drawn, 6, delays[pick(drawn, 7, 4)]);
     /* A limit on address space is none to a sanitizer's. */
-    drawn->limit = pick(drawn, 8, FAULTS_SANITIZED ? 2 : 3);
+    drawn->limit = pick(drawn, 8, SANITIZED ? 2 : 3);
     drawn->works = pick(drawn, 9, 4);
     drawn->groups = pick(drawn, 10, 2) == 1;
 }

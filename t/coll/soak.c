@@ -4,6 +4,7 @@
  * driven by a thread of its own that now and then sleeps: right to the bit, and
  * memory does not grow.  T_SOAK says how many operations.
  */
+#include "../sanitized.h"
 #include "../tap.h"
 #include "data.h"
 
@@ -19,12 +20,6 @@
 #define MOST 40 /* elements of an operation */
 #define IN_FLIGHT 3
 #define GROWTH_MAX ((long)2 * 1024 * 1024)
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define KEEPS_FREED_MEMORY 1
-#else
-#define KEEPS_FREED_MEMORY 0
-#endif
 
 /* One world of one rank, and the thread that drives it. */
 struct driver {
@@ -283,7 +278,7 @@ static int soak_process(int rank, int size, void *arg)
         drivers[w].args = (struct symmcoll_init_args)SYMMCOLL_INIT_ARGS_INIT;
         drivers[w].args.name = names[w];
         drivers[w].world = w;
-        drivers[w].measures = w == 0 && !KEEPS_FREED_MEMORY;
+        drivers[w].measures = w == 0 && !SANITIZED;
     }
     return run_drivers(drivers, WORLDS, *(long *)arg) ? 0 : 1;
 }
@@ -308,7 +303,7 @@ static int soak_threads(int rank, int size, void *arg)
             driver->args.rank = r;
             driver->args.world_size = RANKS;
             driver->world = w;
-            driver->measures = w == 0 && r == 0 && !KEEPS_FREED_MEMORY;
+            driver->measures = w == 0 && r == 0 && !SANITIZED;
         }
     }
     good = run_drivers(drivers, WORLDS * RANKS, *(long *)arg);
@@ -324,8 +319,7 @@ int main(void)
     int statuses[RANKS] = {0};
 
     if (operations <= 0)
-        operations =
-            KEEPS_FREED_MEMORY ? DEFAULT_OPERATIONS / 10 : DEFAULT_OPERATIONS;
+        operations = SANITIZED ? DEFAULT_OPERATIONS / 10 : DEFAULT_OPERATIONS;
     plan(2);
     bool good = ranks_spawn(RANKS, soak_process, &operations, statuses) != 0;
     for (int r = 0; r < RANKS; r++)

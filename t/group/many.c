@@ -122,7 +122,7 @@ static int a_thousand(struct symmcoll_group *all, int rank)
     return right &&
            is_near(during.descriptors, before.descriptors, "descriptors") &&
            /* a sanitizer makes its own */
-           (FAULTS_SANITIZED ||
+           (SANITIZED ||
                is_near(during.mappings, before.mappings, "mappings")) &&
            is_near(during.threads, before.threads, "threads") &&
            is_near(after.descriptors, before.descriptors, "descriptors") &&

@@ -4,6 +4,7 @@
  * rank and size is refused; limits of the process are named with what was
  * asked.
  */
+#include "../sanitized.h"
 #include "../tap.h"
 #include "child.h"
 
@@ -14,12 +15,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define OWN_ADDRESS_SPACE 0
-#else
-#define OWN_ADDRESS_SPACE 1
-#endif
 
 #define TRACE 5000
 #define ARENA ((size_t)2 << 20)
@@ -278,7 +273,7 @@ static void test_limits(void)
 {
     ok(run_child(with_file_limit, NULL),
         "RLIMIT_FSIZE is named, with what was asked, and no signal comes");
-    if (OWN_ADDRESS_SPACE)
+    if (!SANITIZED)
         ok(run_child(with_address_limit, NULL),
             "RLIMIT_AS is named, with what was asked");
     else

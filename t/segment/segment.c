@@ -5,6 +5,7 @@
  * happens first is certain; they are done with ranks that map each other as
  * processes do and with ranks that share one mapping as threads do.
  */
+#include "../sanitized.h"
 #include "../tap.h"
 #include "child.h"
 
@@ -17,12 +18,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED true
-#else
-#define SANITIZED false
-#endif
 
 #define RANKS 3
 #define ARENA ((size_t)64 << 20)

@@ -57,7 +57,7 @@ static bool is_flat(const struct usage *before, const struct usage *after)
 {
     /* A sanitizer's allocator keeps what is freed. */
     return after->fds == before->fds && after->threads == before->threads &&
-           (FAULTS_SANITIZED || after->maps <= before->maps + SLACK_MAPS);
+           (SANITIZED || after->maps <= before->maps + SLACK_MAPS);
 }
 
 /* Whether nothing is left.  A thread that has been joined may still be listed
@@ -217,7 +217,7 @@ int main(void)
 {
     const char *text = getenv("CYCLES");
 
-    cycles = text != NULL ? atoi(text) : FAULTS_SANITIZED ? 60 : 200;
+    cycles = text != NULL ? atoi(text) : SANITIZED ? 60 : 200;
     if (cycles <= WARM)
         cycles = WARM + 1;
     plan(2);

@@ -10,6 +10,8 @@
 #ifndef T_WORLD_FAULTS_H
 #define T_WORLD_FAULTS_H
 
+#include "t/sanitized.h"
+
 #include <symmcoll.h>
 
 #include <limits.h>
@@ -21,21 +23,10 @@
 #define FAULTS_RANKS 32
 #define FAULTS_NOTES 4
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define FAULTS_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define FAULTS_SANITIZED 1
-#endif
-#endif
-#ifndef FAULTS_SANITIZED
-#define FAULTS_SANITIZED 0
-#endif
-
 /* Seconds within which a death must be known: ten times the goal. */
-#define FAULTS_KNOWN (FAULTS_SANITIZED ? 5.0 : 1.0)
+#define FAULTS_KNOWN (SANITIZED ? 5.0 : 1.0)
 /* Seconds after which a test gives up on a rank. */
-#define FAULTS_WAIT_MAX (FAULTS_SANITIZED ? 60.0 : 20.0)
+#define FAULTS_WAIT_MAX (SANITIZED ? 60.0 : 20.0)
 
 /* What a rank was told, once. */
 struct faults_note {

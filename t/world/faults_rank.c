@@ -83,7 +83,7 @@ struct symmcoll_call faults_timeout(double seconds)
 _Noreturn void faults_exit(int status)
 {
     /* At exit() a sanitizer looks for what finalize would have released. */
-    if (FAULTS_SANITIZED)
+    if (SANITIZED)
         _exit(status);
     exit(status);
 }

@@ -14,7 +14,7 @@
 
 #define SIZE 3
 /* Seconds that ranks wait; a sanitizer needs one for a rank that ends. */
-#define SHORT (FAULTS_SANITIZED ? "5s" : "1s")
+#define SHORT (SANITIZED ? "5s" : "1s")
 
 #define TEN "0123456789"
 

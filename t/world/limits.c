@@ -221,7 +221,7 @@ static void too_little_space(void)
     char name[64];
     bool told = true;
 
-    if (FAULTS_SANITIZED) {
+    if (SANITIZED) {
         skip(2, "a sanitizer's own memory counts as address space");
         return;
     }
@@ -268,7 +268,7 @@ static void locked_memory(void)
     struct faults_job job;
     bool locked = true;
 
-    if (FAULTS_SANITIZED) {
+    if (SANITIZED) {
         skip(1, "a sanitizer locks nothing");
         return;
     }

@@ -13,7 +13,7 @@
 #include <malloc.h>
 #include <string.h>
 
-#if FAULTS_SANITIZED
+#if SANITIZED
 size_t __sanitizer_get_current_allocated_bytes(void); /* its header may lack */
 #endif
 
@@ -87,7 +87,7 @@ static int works_keep_their_factor(struct symmcoll_group *group, int rank)
  * uses then, may not be asked by two threads at once. */
 static size_t count_allocated(void)
 {
-#if FAULTS_SANITIZED
+#if SANITIZED
     return __sanitizer_get_current_allocated_bytes();
 #else
     return mallinfo2().uordblks;
