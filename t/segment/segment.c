@@ -1,132 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Segments: who uses which bytes, and when they are used again.  Most points
- * have all ranks in this thread, each with an arena of its own, so that what
- * happens first is certain; they are done with ranks that map each other as
- * processes do and with ranks that share one mapping as threads do.
+ * Segments: who uses which bytes.  (When bytes are used again, and what a peer
+ * can spoil, is in generations.c.)
  */
-#include "../sanitized.h"
-#include "../tap.h"
-#include "child.h"
-
-#include "segment/memory.h"
-#include "segment/segment.h"
+#include "t/sanitized.h"
+#include "t/segment/arenas.h"
 
 #include <dirent.h>
-#include <sched.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-
-#define RANKS 3
-#define ARENA ((size_t)64 << 20)
-#define TRACE 4096
-
-struct rank {
-    struct symc_block_view own;
-    int fd;
-    struct symc_peer peers[RANKS];
-    struct symc_segments segments;
-};
-
-static struct rank ranks[RANKS];
-static const int all_ranks[RANKS] = {0, 1, 2};
-
-static void must(symmcoll_status_t status)
-{
-    if (status == SYMMCOLL_OK)
-        return;
-    diag("%s", symmcoll_last_error());
-    exit(1);
-}
-
-/* Make a rank's arena. */
-static void begin_rank(int r, size_t nbytes)
-{
-    struct rank *rank = &ranks[r];
-
-    must(symc_block_create(
-        "test", r, RANKS, TRACE, TRACE, nbytes, &rank->own, &rank->fd));
-    must(symc_segments_open(&rank->segments, r, RANKS, &rank->own, rank->fd));
-}
-
-/* Let a rank have the arenas of all, its own included. */
-static void connect_rank(int r, bool threads)
-{
-    struct rank *rank = &ranks[r];
-
-    for (int p = 0; p < RANKS; p++) {
-        struct symc_peer *peer = &rank->peers[p];
-        size_t nbytes = ranks[p].own.mapped;
-
-        *peer = (struct symc_peer){.pid = getpid(), .pidfd = -1};
-        if (p == r)
-            peer->view = rank->own;
-        else if (threads)
-            must(symc_block_borrow(ranks[p].own.block, p, nbytes, &peer->view));
-        else
-            must(symc_block_map(ranks[p].fd, p, nbytes, nbytes, &peer->view));
-        peer->mine = !threads;
-    }
-    symc_segments_connect(&rank->segments, rank->peers);
-}
-
-static void begin(bool threads)
-{
-    for (int r = 0; r < RANKS; r++)
-        begin_rank(r, ARENA);
-    for (int r = 0; r < RANKS; r++)
-        connect_rank(r, threads);
-}
-
-static void end(bool threads)
-{
-    for (int r = 0; r < RANKS; r++) {
-        symc_segments_close(&ranks[r].segments);
-        for (int p = 0; p < RANKS; p++) {
-            if (p != r && !threads)
-                symc_block_unmap(&ranks[r].peers[p].view);
-        }
-    }
-    for (int r = 0; r < RANKS; r++) {
-        symc_block_unmap(&ranks[r].own);
-        close(ranks[r].fd);
-    }
-}
-
-/* ---- making one ---- */
-
-static void offer_all(size_t nbytes, struct symc_offer all[RANKS])
-{
-    for (int r = 0; r < RANKS; r++)
-        must(symc_segment_offer(&ranks[r].segments, nbytes, nbytes, &all[r]));
-}
-
-static void accept_all(
-    const struct symc_offer all[RANKS], struct symc_segment *made[RANKS])
-{
-    for (int r = 0; r < RANKS; r++)
-        must(symc_segment_accept(
-            &ranks[r].segments, all_ranks, r, RANKS, all, &made[r]));
-}
-
-static void make_all(size_t nbytes, struct symc_segment *made[RANKS])
-{
-    struct symc_offer all[RANKS];
-
-    offer_all(nbytes, all);
-    accept_all(all, made);
-}
-
-static bool is_filled(const char *at, size_t nbytes, int value)
-{
-    for (size_t i = 0; i < nbytes; i++) {
-        if (at[i] != value)
-            return false;
-    }
-    return true;
-}
 
 static void test_sharing(const char *how)
 {
@@ -174,114 +56,6 @@ static void test_smallest(const char *how)
     ok(agreed, "%s: all have as much as the smallest offer", how);
 }
 
-/* ---- using bytes again ---- */
-
-static long blocks_of(int r)
-{
-    struct stat info;
-
-    return fstat(ranks[r].fd, &info) == 0 ? (long)info.st_blocks : -1;
-}
-
-static void test_reuse(const char *how)
-{
-    struct symc_segment *made[RANKS], *other[RANKS];
-    long before = blocks_of(0), used;
-    char *at;
-    bool kept;
-
-    make_all(1 << 20, made);
-    at = made[0]->at[0];
-    memset(at, 7, 1 << 20);
-    used = blocks_of(0);
-    symc_segment_leave(made[0]);
-    symc_segment_leave(made[1]);
-    kept = symc_segments_reap(&ranks[0].segments) == 1 &&
-           symc_segments_reap(&ranks[1].segments) == 1;
-    make_all(1 << 20, other);
-    ok(kept && other[0]->at[0] != at && blocks_of(0) >= used &&
-            is_filled(made[2]->at[0], 1 << 20, 7),
-        "%s: what one member has not left is not used again", how);
-    symc_segment_leave(made[2]);
-    ok(symc_segments_reap(&ranks[0].segments) == 0 &&
-            blocks_of(0) == before + (used - before),
-        "%s: what all have left releases its memory", how);
-    for (int r = 0; r < RANKS; r++)
-        symc_segment_leave(other[r]);
-    for (int r = 0; r < RANKS; r++)
-        symc_segments_reap(&ranks[r].segments);
-    ok(blocks_of(0) == before, "%s: in the end nothing is backed", how);
-    make_all(1 << 20, made);
-    ok(made[0]->at[0] == at && is_filled(at, 1 << 20, 0),
-        "%s: the same bytes are used again, and are zeros", how);
-    for (int r = 0; r < RANKS; r++)
-        symc_segment_leave(made[r]);
-}
-
-/* Rank 1 finds that all have left before rank 0 looks, and uses its part for
- * something else: its entry is of a later generation then. */
-static void test_later_generation(const char *how)
-{
-    struct symc_segment *made[RANKS], *pair[2];
-    struct symc_offer offers[2];
-    static const int members[2] = {1, 2};
-
-    make_all(8192, made);
-    for (int r = 0; r < RANKS; r++)
-        symc_segment_leave(made[r]);
-    for (int i = 0; i < 2; i++)
-        must(symc_segment_offer(
-            &ranks[members[i]].segments, 8192, 8192, &offers[i]));
-    for (int i = 0; i < 2; i++)
-        must(symc_segment_accept(
-            &ranks[members[i]].segments, members, i, 2, offers, &pair[i]));
-    ok(symc_segments_reap(&ranks[0].segments) == 0,
-        "%s: a peer that uses its part again has found that all have left",
-        how);
-    for (int i = 0; i < 2; i++)
-        symc_segment_leave(pair[i]);
-}
-
-static void test_death(const char *how)
-{
-    struct symc_segment *made[RANKS];
-    bool kept;
-
-    make_all(8192, made);
-    symc_segment_leave(made[0]);
-    symc_segment_leave(made[1]);
-    kept = symc_segments_reap(&ranks[0].segments) == 1;
-    atomic_store(&ranks[2].own.block->liveness, SYMC_LIVENESS_DIED);
-    ok(kept && symc_segments_reap(&ranks[0].segments) == 0,
-        "%s: what only the dead have not left is used again", how);
-    atomic_store(&ranks[2].own.block->liveness, SYMC_LIVENESS_NONE);
-    symc_segment_leave(made[2]);
-}
-
-/* An agreement that two ranks have given up, and a third has not heard of. */
-static void test_late(const char *how)
-{
-    struct symc_offer old[RANKS];
-    struct symc_segment *made[RANKS], *late;
-
-    offer_all(8192, old);
-    symc_segment_withdraw(&ranks[0].segments, &old[0]);
-    symc_segment_withdraw(&ranks[1].segments, &old[1]);
-    make_all(8192, made);
-    for (int r = 0; r < RANKS; r++)
-        memset(made[r]->at[r], 'n', 8192);
-    ok(failed_with(symc_segment_accept(
-                       &ranks[2].segments, all_ranks, 2, RANKS, old, &late),
-           SYMMCOLL_ERR_INVALID, "of generation"),
-        "%s: who is late is refused an offer that has been taken back", how);
-    for (int r = 0; r < RANKS; r++)
-        symc_segment_leave(made[r]);
-    for (int r = 0; r < RANKS; r++)
-        symc_segments_reap(&ranks[r].segments);
-    ok(symc_segments_reap(&ranks[2].segments) == 0,
-        "%s: and does not keep what it offered itself", how);
-}
-
 /* ---- finding ---- */
 
 static void test_find(const char *how)
@@ -316,68 +90,6 @@ static void test_find(const char *how)
     symc_segment_leave(made[2]);
     for (int r = 0; r < RANKS; r++)
         symc_segment_leave(other[r]);
-}
-
-/* ---- what peers write ---- */
-
-static bool is_refused(const struct symc_offer *changed)
-{
-    struct symc_offer all[RANKS];
-    struct symc_segment *made;
-    symmcoll_status_t status;
-
-    offer_all(8192, all);
-    symc_segment_withdraw(&ranks[0].segments, &all[0]);
-    symc_segment_withdraw(&ranks[2].segments, &all[2]);
-    all[0].nbytes = 0;
-    all[2] = *changed;
-    status = symc_segment_accept(
-        &ranks[1].segments, all_ranks, 1, RANKS, all, &made);
-    if (status == SYMMCOLL_OK)
-        symc_segment_leave(made);
-    return status == SYMMCOLL_ERR_INVALID;
-}
-
-static void test_wild_offers(const char *how)
-{
-    const uint64_t head = ranks[2].own.layout.nbytes;
-    const struct symc_offer wild[] = {{0, 8192, 4096},
-        {head - 4096, 8192, 4096}, {head + 8, 8192, 4096}, {ARENA, 8192, 4096},
-        {ARENA - 4096, 8192, 4096}, {UINT64_MAX - 4095, 8192, 4096},
-        {head, UINT64_MAX, 4096}, {head, ARENA, 4096}, {head, 8192, 0},
-        {head, 8192, UINT64_MAX}, {UINT64_MAX, UINT64_MAX, UINT64_MAX}};
-    bool good = true;
-
-    for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
-        if (!is_refused(&wild[i])) {
-            diag("wild offer %zu was not refused", i);
-            good = false;
-        }
-    }
-    ok(good, "%s: an offer of what a peer does not have is refused", how);
-}
-
-static void test_wild_table(const char *how)
-{
-    static const uint64_t words[] = {0, 1, UINT64_MAX, UINT64_MAX >> 1,
-        SYMC_SEGMENT_LEFT, UINT64_C(0x0101010101010101)};
-    bool good = true;
-
-    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
-        struct symc_segment *made[RANKS];
-
-        make_all(8192, made);
-        symc_segment_leave(made[0]);
-        symc_segment_leave(made[1]);
-        for (int e = 0; e < SYMC_SEGMENTS_MAX; e++)
-            atomic_store(&ranks[2].own.block->segments[e], words[i]);
-        /* Of one entry in 4096 it may be a later generation. */
-        if ((words[i] ^ made[2]->offers[2].generation) % SYMC_SEGMENTS_MAX != 0)
-            good = symc_segments_reap(&ranks[0].segments) == 1 && good;
-        symc_segment_leave(made[2]);
-        good = symc_segments_reap(&ranks[0].segments) == 0 && good;
-    }
-    ok(good, "%s: what a stray store leaves in a table is no leaving", how);
 }
 
 static void test_elsewhere(const char *how)
@@ -433,13 +145,9 @@ static void test_many(const char *how)
 {
     static struct symc_segment *made[MANY][RANKS];
     int fds = count_fds(), maps = count_lines("/proc/self/maps"), rank;
-    int kept[RANKS];
     bool good = true;
     size_t offset;
 
-    /* What was made with wild offers is kept until that peer has died. */
-    for (int r = 0; r < RANKS; r++)
-        kept[r] = symc_segments_reap(&ranks[r].segments);
     for (int i = 0; i < MANY; i++) {
         make_all(4096, made[i]);
         memset(made[i][i % RANKS]->at[i % RANKS], i, 4096);
@@ -461,7 +169,7 @@ static void test_many(const char *how)
             symc_segment_leave(made[i][r]);
     }
     for (int r = 0; r < RANKS; r++)
-        good = symc_segments_reap(&ranks[r].segments) == kept[r] && good;
+        good = symc_segments_reap(&ranks[r].segments) == 0 && good;
     ok(good, "%s: all are taken back", how);
 }
 
@@ -537,93 +245,19 @@ static void test_memfd(const char *how)
         "%s: what nobody has sealed is refused, and closed", how);
 }
 
-/* ---- limits ---- */
-
-static void set_limit(int resource, rlim_t value)
+static void test_all(const char *how)
 {
-    struct rlimit limit = {value, value};
-
-    if (setrlimit(resource, &limit) != 0)
-        exit(1);
-}
-
-static int small_files(void *arg)
-{
-    (void)arg;
-    set_limit(RLIMIT_FSIZE, (rlim_t)4 << 20);
-    return symc_arena_choose_nbytes(1 << 20, 4) == (size_t)4 << 20 &&
-           symc_arena_choose_nbytes(8 << 20, 4) == (size_t)8 << 20;
-}
-
-static int small_space(void *arg)
-{
-    size_t chosen;
-
-    (void)arg;
-    set_limit(RLIMIT_AS, (rlim_t)1 << 30);
-    chosen = symc_arena_choose_nbytes(1 << 20, 4);
-    return chosen > (size_t)32 << 20 && chosen <= (size_t)128 << 20 &&
-           chosen % SYMC_PAGE == 0 &&
-           symc_arena_choose_nbytes(1 << 20, 4096) == (size_t)1 << 20;
-}
-
-static void test_limits(void)
-{
-    size_t usual = symc_arena_choose_nbytes(4096, 2);
-
-    ok(usual >= (size_t)1 << 30 && usual % SYMC_PAGE == 0 &&
-            symc_arena_choose_nbytes(4096, 4096) < usual,
-        "an arena is large, and less so the more ranks there are");
-    ok(run_child(small_files, NULL),
-        "RLIMIT_FSIZE makes it smaller, down to what is needed");
-    if (SANITIZED)
-        skip(1, "the sanitizer needs the address space");
-    else
-        ok(run_child(small_space, NULL), "so does RLIMIT_AS");
-}
-
-static void test_different_sizes(void)
-{
-    struct symc_offer offer;
-
-    begin_rank(0, ARENA);
-    begin_rank(1, ARENA / 4);
-    begin_rank(2, ARENA);
-    for (int r = 0; r < RANKS; r++)
-        connect_rank(r, false);
-    ok(symc_segment_offer(&ranks[0].segments, ARENA / 2, 0, &offer) ==
-                SYMMCOLL_ERR_NO_MEMORY &&
-            symc_segment_offer(&ranks[0].segments, ARENA / 8, 0, &offer) ==
-                SYMMCOLL_OK,
-        "what one rank cannot map nobody offers");
-    symc_segment_withdraw(&ranks[0].segments, &offer);
-    end(false);
+    test_sharing(how);
+    test_smallest(how);
+    test_find(how);
+    test_elsewhere(how);
+    test_many(how);
+    test_full(how);
+    test_memfd(how);
 }
 
 int main(void)
 {
-    static const char *const modes[] = {"processes", "threads"};
-
-    for (int threads = 0; threads < 2; threads++) {
-        const char *how = modes[threads];
-
-        begin(threads != 0);
-        test_sharing(how);
-        test_smallest(how);
-        test_reuse(how);
-        test_later_generation(how);
-        test_death(how);
-        test_late(how);
-        test_find(how);
-        test_wild_offers(how);
-        test_elsewhere(how);
-        test_many(how);
-        test_full(how);
-        test_memfd(how);
-        test_wild_table(how);
-        end(threads != 0);
-    }
-    test_different_sizes();
-    test_limits();
+    run_both(test_all);
     return done_testing();
 }
