@@ -1,72 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file store: the contract of stores, workers that come and go, and files
- * that are stale, foreign, cut off, damaged, locked or out of room.
+ * The file store: the contract of stores, workers that come and go, and ranks
+ * that join through it.  (Files that are not as they should be are in
+ * file_faults.c.)
  */
 #include "t/ranks.h"
 #include "t/store/contract.h"
-
-#include "store/journal.h"
+#include "t/store/file_util.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <sys/file.h>
-#include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #define WORKERS 4
-
-static struct symmcoll_store *open_or_null(const char *path, int num_workers)
-{
-    struct symmcoll_store *store = NULL;
-
-    if (symmcoll_store_open_file(path, num_workers, &store) != SYMMCOLL_OK) {
-        diag("%s", symmcoll_last_error());
-        return NULL;
-    }
-    return store;
-}
-
-/* Whether opening is refused with INVALID and this text. */
-static int refuses(const char *path, int num_workers, const char *text)
-{
-    struct symmcoll_store *store = NULL;
-    symmcoll_status_t status =
-        symmcoll_store_open_file(path, num_workers, &store);
-    int good = failed_with(status, SYMMCOLL_ERR_INVALID, text);
-
-    if (!good)
-        diag("status %d: %s", (int)status, symmcoll_last_error());
-    symmcoll_store_close(store);
-    return good;
-}
-
-static int is_there(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
-
-static long size_of(const char *path)
-{
-    struct stat info;
-
-    return stat(path, &info) == 0 ? (long)info.st_size : -1;
-}
-
-static int write_bytes(
-    const char *path, long offset, const void *bytes, size_t nbytes)
-{
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    int good = fd >= 0 && pwrite(fd, bytes, nbytes, offset) == (ssize_t)nbytes;
-
-    if (fd >= 0)
-        close(fd);
-    return good;
-}
 
 /* ---- workers ---- */
 
@@ -197,119 +143,6 @@ static void test_fork_and_directory(void)
         diag("%s: %s", here, strerror(errno));
 }
 
-/* ---- what is not a new file ---- */
-
-static int open_and_die(const void *arg)
-{
-    struct symmcoll_store *store = open_or_null(arg, 2);
-
-    return store != NULL && raise(SIGKILL);
-}
-
-static int open_briefly(const void *arg)
-{
-    struct symmcoll_store *store = open_or_null(arg, 2);
-
-    symmcoll_store_close(store);
-    return store != NULL;
-}
-
-static int is_refused_as_full(const void *arg)
-{
-    return refuses(arg, 2, "all its 2 workers have opened");
-}
-
-/* Say in a store's file that more workers have closed it than a long counts. */
-static bool say_all_have_closed(const char *path)
-{
-    char most[] = "9223372036854775807";
-    const struct symc_bytes count = {most, sizeof most - 1};
-    const struct symc_record record = {"cleanup/", SYMC_PUT, &count};
-    struct symc_journal journal = {.path = path};
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    bool good = fd >= 0 && symc_journal_open(&journal, fd, 2) == SYMMCOLL_OK &&
-                symc_journal_append(&journal, fd, &record, 1) == SYMMCOLL_OK;
-
-    symc_journal_clear(&journal);
-    if (fd >= 0)
-        close(fd);
-    return good;
-}
-
-static void test_stale(void)
-{
-    const char *path = scratch_path();
-    struct symmcoll_store *store;
-
-    run_in_child(open_and_die, path);
-    ok(is_there(path) && refuses(path, 2, "did not close before it ended"),
-        "a file whose worker was killed is refused as stale");
-    unlink(path);
-
-    path = scratch_path();
-    store = open_or_null(path, 2);
-    ok(run_in_child(open_briefly, path) &&
-            run_in_child(is_refused_as_full, path),
-        "a file that all its workers have opened is refused");
-    symmcoll_store_close(store);
-
-    path = scratch_path();
-    store = open_or_null(path, 2);
-    ok(say_all_have_closed(path) && run_in_child(is_refused_as_full, path),
-        "a damaged number of workers does not overflow");
-    symmcoll_store_close(store);
-    unlink(path);
-
-    path = scratch_path();
-    store = open_or_null(path, 2);
-    ok(refuses(path, 3, "expected a store for 3 workers, found one for 2"),
-        "a file for another number of workers is refused with both numbers");
-    symmcoll_store_close(store);
-    unlink(path);
-}
-
-static void test_foreign(void)
-{
-    const char *path = scratch_path();
-    struct symmcoll_store *store = NULL;
-
-    ok(write_bytes(path, 0, "#!/bin/sh\n", 10) &&
-            refuses(path, 1, "expected a new file or a store") &&
-            size_of(path) == 10,
-        "a file of something else is refused and not touched");
-    unlink(path);
-    path = scratch_path();
-    ok(write_bytes(path, 0, "symmcoll store\n", 16) &&
-            refuses(path, 1, "header of 32 bytes, found 16: it is cut off"),
-        "a file cut off within its header is refused");
-    ok(write_bytes(path, 16, "\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0\0", 16) &&
-            refuses(path, 1, "expected format 1, found"),
-        "a file of another format is refused");
-    unlink(path);
-    path = scratch_path();
-    ok(write_bytes(path, 0, "", 0) && (store = open_or_null(path, 1)) != NULL &&
-            set_text(store, "k", "v"),
-        "an empty file is as good as none");
-    symmcoll_store_close(store);
-
-    ok(refuses("/dev/null", 1, "expected a regular file") &&
-            refuses("", 1, "empty text") && refuses(NULL, 1, "path is NULL"),
-        "a device, an empty path and NULL are refused");
-    ok(failed_with(symmcoll_store_open_file("/nonexistent/store", 1, &store),
-           SYMMCOLL_ERR_SYSTEM, "/nonexistent/store: No such file"),
-        "a directory that is not there is named");
-    path = scratch_path();
-    if (geteuid() == 0) {
-        skip(1, "root may read everything");
-        return;
-    }
-    ok(write_bytes(path, 0, "", 0) && chmod(path, 0) == 0 &&
-            failed_with(symmcoll_store_open_file(path, 1, &store),
-                SYMMCOLL_ERR_SYSTEM, "Permission denied"),
-        "a file without permission is named");
-    unlink(path);
-}
-
 static void *make_folder_later(void *path)
 {
     usleep(100000);
@@ -348,159 +181,6 @@ static void test_late_and_queued(void)
     symmcoll_store_close(store);
     unlink(path);
     rmdir(folder);
-}
-
-static void test_damage(void)
-{
-    static const char torn[] = "\1\2\3\4\1\0\0\0\4\0\0\0\0\1\0\0/to";
-    const char *path = scratch_path();
-    struct symmcoll_store *store = open_or_null(path, 2);
-    struct symmcoll_store *other;
-    long end;
-
-    set_text(store, "k", "before");
-    end = size_of(path);
-    ok(write_bytes(path, end, torn, sizeof torn - 1) &&
-            holds(store, "k", "before"),
-        "what a killed writer left of a record does not disturb readers");
-    other = open_or_null(path, 2);
-    ok(other != NULL && holds(other, "k", "before") &&
-            set_text(other, "k", "after") && holds(store, "k", "after"),
-        "the next writer cuts it off");
-    end = size_of(path);
-    ok(set_text(store, "k", "damaged") &&
-            write_bytes(path, size_of(path) - 1, "D", 1) &&
-            failed_with(symmcoll_store_set(other, "k", "", 0),
-                SYMMCOLL_ERR_INVALID, "is damaged: its sum differs"),
-        "a damaged record is found and its place is named");
-    ok(truncate(path, end - 1) == 0 &&
-            failed_with(symmcoll_store_set(store, "k", "", 0),
-                SYMMCOLL_ERR_INVALID, "it was cut off"),
-        "a file that became shorter is found");
-    unlink(path);
-    ok(failed_with(symmcoll_store_set(store, "k", "", 0), SYMMCOLL_ERR_SYSTEM,
-           "which was there when it was opened"),
-        "a file that was removed under its workers is found");
-    symmcoll_store_close(other);
-    other = open_or_null(path, 2);
-    ok(other != NULL &&
-            failed_with(symmcoll_store_set(store, "k", "", 0),
-                SYMMCOLL_ERR_INVALID, "found another one in its place"),
-        "another store in its place is found");
-    symmcoll_store_close(store);
-    symmcoll_store_close(other);
-    unlink(path);
-}
-
-/* ---- limits ---- */
-
-static void test_locked(void)
-{
-    const char *path = scratch_path();
-    struct symmcoll_store *store = open_or_null(path, 1);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-
-    /* As a process does that is stopped in the middle of a call. */
-    ok(fd >= 0 && flock(fd, LOCK_EX) == 0 &&
-            symmcoll_store_set_timeout(store, 0) == SYMMCOLL_OK &&
-            failed_with(symmcoll_store_set(store, "k", "", 0),
-                SYMMCOLL_ERR_TIMEOUT, "keeps"),
-        "a file that stays locked is a timeout, not a hang");
-    close(fd);
-    ok(set_text(store, "k", "v"), "and good again when the lock is released");
-    symmcoll_store_close(store);
-}
-
-static int runs_into_file_limit(const void *arg)
-{
-    struct symmcoll_store *store = open_or_null(arg, 1);
-    struct rlimit limit;
-    char big[1000] = "";
-    int good = set_text(store, "k", "v");
-
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0)
-        return 0;
-    limit.rlim_cur = (rlim_t)size_of(arg) + 100;
-    good = good && setrlimit(RLIMIT_FSIZE, &limit) == 0 &&
-           failed_with(symmcoll_store_set(store, "big", big, sizeof big),
-               SYMMCOLL_ERR_SYSTEM, "RLIMIT_FSIZE allows files of") &&
-           holds(store, "k", "v") && is_absent(store, "big") &&
-           set_text(store, "k", "w") && holds(store, "k", "w");
-    symmcoll_store_close(store);
-    return good && !is_there(arg);
-}
-
-static int write_text(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    int good =
-        fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-    if (fd >= 0)
-        close(fd);
-    return good;
-}
-
-/* Enter a new namespace of users, in which this one may mount and own files. */
-static int become_root(void)
-{
-    char users[32];
-    char groups[32];
-
-    snprintf(users, sizeof users, "0 %ld 1", (long)geteuid());
-    snprintf(groups, sizeof groups, "0 %ld 1", (long)getegid());
-    return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
-           write_text("/proc/self/setgroups", "deny") &&
-           write_text("/proc/self/uid_map", users) &&
-           write_text("/proc/self/gid_map", groups);
-}
-
-/* Mount 64 KiB on a directory, seen by this process only. */
-static int mount_small(const void *directory)
-{
-    if (unshare(CLONE_NEWNS) != 0 && !become_root())
-        return 0;
-    return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-           mount("none", directory, "tmpfs", 0, "size=64k") == 0;
-}
-
-static int runs_out_of_room(const void *directory)
-{
-    static char big[200000];
-    char path[4200];
-    struct symmcoll_store *store;
-    int good;
-
-    if (!mount_small(directory))
-        return 0;
-    snprintf(path, sizeof path, "%s/store", (const char *)directory);
-    store = open_or_null(path, 1);
-    good = store != NULL && set_text(store, "k", "v") &&
-           failed_with(symmcoll_store_set(store, "big", big, sizeof big),
-               SYMMCOLL_ERR_SYSTEM, "No space left on device") &&
-           strstr(symmcoll_last_error(), "writing 2000") != NULL &&
-           holds(store, "k", "v") && is_absent(store, "big") &&
-           set_text(store, "k", "w") && holds(store, "k", "w");
-    symmcoll_store_close(store);
-    return good && !is_there(path);
-}
-
-static void test_no_room(void)
-{
-    const char *path = scratch_path();
-
-    ok(run_in_child(runs_into_file_limit, path),
-        "the limit on file sizes is an error that names it, and the file stays "
-        "good");
-    unlink(path);
-    path = scratch_path();
-    if (mkdir(path, 0700) != 0 || !run_in_child(mount_small, path))
-        skip(1, "no small file system can be mounted here");
-    else
-        ok(run_in_child(runs_out_of_room, path),
-            "a full disk is an error that names what was to be written, and "
-            "the file stays good");
-    rmdir(path);
 }
 
 /* ---- a store in use by a world ---- */
@@ -582,17 +262,12 @@ static void test_watched(void)
 int main(void)
 {
     alarm(300);
-    plan(CONTRACT_POINTS + 37);
+    plan(CONTRACT_POINTS + 16);
     test_contract();
     test_last_one_out();
     test_processes();
     test_fork_and_directory();
-    test_stale();
-    test_foreign();
     test_late_and_queued();
-    test_damage();
-    test_locked();
-    test_no_room();
     test_watched();
     return done_testing();
 }
