@@ -375,90 +375,6 @@ static int mixes_kinds(int rank, int size, void *arg)
     return good != NULL && other != NULL ? 0 : 1;
 }
 
-/* ---- a launcher's server ---- */
-
-struct seen {
-    int complete;
-    int right;
-};
-
-static void note_complete(const char *rendezvous, int size, const int *blocks,
-    const pid_t *pids, void *arg)
-{
-    struct seen *seen = arg;
-
-    seen->complete++;
-    seen->right = strcmp(rendezvous, name) == 0 && size == 3;
-    for (int r = 0; r < size; r++)
-        seen->right = seen->right && token_of(blocks[r]) == r && pids[r] > 0;
-}
-
-static int join_launcher(void *arg)
-{
-    int rank = *(int *)arg, right;
-    struct symc_bootstrap_args args = args_of(rank, 3);
-    struct symc_bootstrap_offer mine = {.fds = {make_token(rank), -1, -1}},
-                                all[3];
-    bool threads;
-    symmcoll_status_t status;
-
-    args.server = "t-launcher";
-    if (rank == 3) { /* rank 1 of the rendezvous that fails */
-        args.rank = 1;
-        return failed_with(symc_bootstrap_exchange(&args, &mine, all, &threads),
-            SYMMCOLL_ERR_PEER, "rank 2 was killed");
-    }
-    status = symc_bootstrap_exchange(&args, &mine, all, &threads);
-    right = status == SYMMCOLL_OK && token_of(all[2].fds[0]) == 2;
-    return right;
-}
-
-static void serve_until(
-    struct symc_bootstrap_server *server, const char *missing)
-{
-    char found[64] = "";
-
-    for (int i = 0; i < 20000 && strcmp(found, missing) != 0; i++) {
-        symc_bootstrap_serve(server);
-        symc_bootstrap_missing(server, name, found, sizeof(found));
-        usleep(500);
-    }
-}
-
-static void test_launcher(void)
-{
-    struct seen seen = {0, 0};
-    struct symc_bootstrap_events events = {
-        .joined = note_complete, .arg = &seen};
-    struct symc_bootstrap_server *server;
-    int numbers[4] = {0, 1, 2, 3};
-    pid_t pids[3];
-    int good = 1;
-
-    begin_point(30);
-    if (symc_bootstrap_open("t-launcher", &events, &server) != SYMMCOLL_OK)
-        exit(1);
-    for (int r = 0; r < 3; r++)
-        pids[r] = start_child(join_launcher, &numbers[r]);
-    for (int i = 0; i < 20000 && (!symc_bootstrap_is_complete(server, name) ||
-                                     symc_bootstrap_busy(server));
-         i++) {
-        symc_bootstrap_serve(server);
-        usleep(500);
-    }
-    for (int r = 0; r < 3; r++)
-        good = end_child(pids[r]) && good;
-    ok(good && seen.complete == 1 && seen.right,
-        "a launcher's server serves a rendezvous and learns of it once");
-    begin_point(30);
-    pids[0] = start_child(join_launcher, &numbers[3]);
-    serve_until(server, "0 and 2");
-    symc_bootstrap_fail_rank(server, 2, "rank 2 was killed");
-    ok(end_child(pids[0]) && !symc_bootstrap_is_complete(server, name),
-        "those who wait for a dead rank are told");
-    symc_bootstrap_close(server);
-}
-
 /* The other side has sent a message, and closed without reading ours. */
 static bool receives_the_last_message(void)
 {
@@ -498,6 +414,5 @@ int main(void)
     ok(run_no_block(0), "so is a rank that brings none");
     begin_point(30);
     ok(all_true(2, mixes_kinds), "threads and processes do not mix");
-    test_launcher();
     return done_testing();
 }
