@@ -7,6 +7,7 @@
  * free text.
  */
 #include "trace/emit.h"
+#include "trace/shapes.h"
 #include "trace/view.h"
 
 #include <errno.h>
@@ -22,16 +23,6 @@ struct dump {
     bool newer; /* 2.10 */
     size_t count;
     struct symc_trace_copy *entries;
-};
-
-/* The shapes of one side of an operation: `lists` of one number each, which is
- * `elements`; or of several buffers, parts * counts[], and what is left in one
- * more, where there are more buffers than counts. */
-struct shapes {
-    uint64_t lists;
-    uint64_t elements;
-    const uint64_t *counts; /* NULL: they are alike */
-    uint64_t parts;
 };
 
 static const char *const dtype_names[SYMMCOLL_DTYPE_COUNT] = {
@@ -57,85 +48,9 @@ static const char *const dtype_names[SYMMCOLL_DTYPE_COUNT] = {
     [SYMMCOLL_UINT64] = "UInt64",
 };
 
-static uint64_t multiply_or_most(uint64_t a, uint64_t b)
-{
-    uint64_t product;
-
-    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
-
 static bool is_pair(const struct symc_trace_copy *entry)
 {
     return symc_kind_has((enum symc_kind)entry->kind, SYMC_PAIR);
-}
-
-/* One side of an uneven operation.  Of parts that are not alike the record has
- * the sum alone. */
-static struct shapes find_uneven(const struct symc_trace_copy *entry,
-    unsigned int parts, uint32_t size, uint64_t total)
-{
-    uint64_t elements = total & ~SYMC_TRACE_UNLIKE;
-
-    if (parts != SYMC_ALL_PARTS || size == 0 || elements != total ||
-        !symc_kind_has((enum symc_kind)entry->kind, SYMC_LIST))
-        return (struct shapes){.lists = 1, .elements = elements};
-    return (struct shapes){.lists = size, .elements = elements / size};
-}
-
-static struct shapes alike(uint64_t lists, uint64_t elements)
-{
-    return (struct shapes){.lists = lists, .elements = elements};
-}
-
-/* One of the two sides of an operation on several buffers. */
-static struct shapes find_coalesced(const struct symc_trace_copy *entry,
-    unsigned int parts, const struct symc_trace_group_copy *group,
-    const uint64_t *counts)
-{
-    uint64_t size = parts == SYMC_ALL_PARTS ? group->size : 1;
-    uint64_t lists = entry->root > 0 ? (uint64_t)entry->root : 0;
-
-    if (counts == NULL)
-        return alike(1, multiply_or_most(entry->count, size));
-    if (lists > SYMC_TRACE_COUNTS)
-        lists = SYMC_TRACE_COUNTS + 1;
-    return (struct shapes){.lists = lists,
-        .elements = entry->count,
-        .counts = counts,
-        .parts = size};
-}
-
-/* Elements of one of the lists. */
-static uint64_t find_elements(const struct shapes *shapes, uint64_t index)
-{
-    uint64_t left = shapes->elements;
-
-    if (shapes->counts == NULL)
-        return shapes->elements;
-    if (index < SYMC_TRACE_COUNTS)
-        return multiply_or_most(shapes->counts[index], shapes->parts);
-    for (int i = 0; i < SYMC_TRACE_COUNTS; i++)
-        left -= shapes->counts[i] < left ? shapes->counts[i] : left;
-    return multiply_or_most(left, shapes->parts);
-}
-
-/* One of the two buffers of an operation.  A barrier is recorded as what it is
- * in torch.distributed, an all_reduce of one element. */
-static struct shapes find_shapes(const struct symc_trace_copy *entry,
-    unsigned int parts, const struct symc_trace_group_copy *group)
-{
-    bool is_root = entry->root == group->rank;
-
-    if (is_pair(entry)) /* sender and receiver record both */
-        return alike(1, entry->count);
-    if (parts == SYMC_ALL_PARTS &&
-        symc_kind_has((enum symc_kind)entry->kind, SYMC_LIST))
-        return alike(is_root ? group->size : 0, entry->count);
-    if (parts == SYMC_NO_PART)
-        return alike(1, 1);
-    if (parts == SYMC_ONE_PART)
-        return alike(1, entry->count);
-    return alike(1, multiply_or_most(entry->count, group->size));
 }
 
 static void put_text(struct dump *dump, const char *key, const char *text)
@@ -165,7 +80,8 @@ static void put_number_text(struct dump *dump, const char *key, uint64_t number)
 }
 
 static void put_shapes(struct dump *dump, const char *sizes_key,
-    const char *dtypes_key, const struct shapes *shapes, const char *dtype)
+    const char *dtypes_key, const struct symc_trace_side *shapes,
+    const char *dtype)
 {
     struct symc_emit *emit = &dump->emit;
 
@@ -173,7 +89,7 @@ static void put_shapes(struct dump *dump, const char *sizes_key,
     symc_emit_open(emit, SYMC_EMIT_LIST);
     for (uint64_t i = 0; i < shapes->lists; i++) {
         symc_emit_open(emit, SYMC_EMIT_LIST);
-        symc_emit_unsigned(emit, find_elements(shapes, i));
+        symc_emit_unsigned(emit, symc_trace_find_elements(shapes, i));
         symc_emit_close(emit);
     }
     symc_emit_close(emit);
@@ -272,27 +188,11 @@ static void put_label(struct dump *dump, const struct symc_trace_copy *entry)
 static void put_entry(struct dump *dump, const struct symc_trace_copy *entry)
 {
     struct symc_trace_group_copy group;
-    struct shapes input, output;
-    uint64_t counts[SYMC_TRACE_COUNTS];
-    bool kept;
+    struct symc_trace_side input, output;
     char thread[SYMC_TRACE_THREAD_NAME + 1];
 
     (void)symc_trace_view_group_of(&dump->view, entry, &group);
-    if (symc_kind_has((enum symc_kind)entry->kind, SYMC_COALESCED)) {
-        kept = symc_trace_view_counts(&dump->view, entry, counts);
-        input = find_coalesced(entry, symc_kinds[entry->kind].in_parts, &group,
-            kept ? counts : NULL);
-        output = find_coalesced(entry, symc_kinds[entry->kind].out_parts,
-            &group, kept ? counts : NULL);
-    } else if (symc_kind_has((enum symc_kind)entry->kind, SYMC_UNEVEN)) {
-        input = find_uneven(
-            entry, symc_kinds[entry->kind].in_parts, group.size, entry->count);
-        output = find_uneven(entry, symc_kinds[entry->kind].out_parts,
-            group.size, entry->out_count);
-    } else {
-        input = find_shapes(entry, symc_kinds[entry->kind].in_parts, &group);
-        output = find_shapes(entry, symc_kinds[entry->kind].out_parts, &group);
-    }
+    symc_trace_find_sides(&dump->view, entry, &group, &input, &output);
     symc_emit_open(&dump->emit, SYMC_EMIT_MAP);
     put_identity(dump, entry, &group);
     put_times(dump, entry);
