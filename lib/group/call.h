@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What every module does that calls an operation of a group: apply the options
+ * of the call, and run it on the caller's thread.
+ */
+#ifndef SYMC_GROUP_CALL_H
+#define SYMC_GROUP_CALL_H
+
+#include "group/group.h"
+#include "work/work.h"
+
+/* Apply the options of a call, which is not NULL, to an operation that has the
+ * defaults; its memory is known.  Errors: INVALID, UNSUPPORTED (a stream). */
+symmcoll_status_t symc_group_read_call(
+    const struct symmcoll_call *call, struct symc_op *op);
+
+/* Run a checked operation in its turn, and wait for its end. */
+static inline symmcoll_status_t symc_group_call(
+    struct symmcoll_group *group, struct symc_op *op)
+{
+    symmcoll_status_t status;
+    uint64_t ticket;
+
+    if (symc_callbacks_inside_queue(
+            &group->queue->origin->callbacks, group->queue))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected no blocking call on the callback thread, in a "
+            "callback of the same group",
+            symc_kind_name(op->kind));
+    ticket = symc_queue_enter(group->queue);
+    if (__builtin_expect(group->queue->issued != NULL, 0))
+        symc_queue_settle(group->queue);
+    status = symc_group_run(group, op);
+    if (__builtin_expect(status == SYMMCOLL_IN_PROGRESS, 0))
+        return symc_work_await(group->queue, op, ticket);
+    symc_queue_leave(group->queue, ticket);
+    return status;
+}
+
+#endif
