@@ -87,6 +87,10 @@ void info_add_algorithms(
 
 void info_add_topology(struct info_out *out);
 
+/* ---- info_connectivity.c ---- */
+
+void info_add_connectivity(struct info_out *out);
+
 /* ---- info_kernel.c ---- */
 
 void info_add_kernel(struct info_out *out);

@@ -10,6 +10,7 @@
 
 #include <symmcoll/collectives.h>
 #include <symmcoll/config.h>
+#include <symmcoll/connectivity.h>
 #include <symmcoll/ddp.h>
 #include <symmcoll/error.h>
 #include <symmcoll/fake.h>

@@ -117,6 +117,10 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
         .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ONE_PART,
         .traits = SYMC_REDUCES | SYMC_UNEVEN | SYMC_LIST,
         .compared = COMPARE_UNEVEN | SYMC_COMPARE_OP},
+    [SYMC_DETECT_CONNECTIVITY] = {
+        .name = "connectivity_detect", .trace = "connectivity_detect",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS,
+        .counter = SYMC_COUNT_NONE, .compared = COMPARE_MOVED},
 };
 /* clang-format on */
 

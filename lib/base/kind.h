@@ -39,6 +39,7 @@ enum symc_kind {
     SYMC_SPLIT_GROUP_RUNS = 24,
     SYMC_FIND_GROUP = 25,
     SYMC_SHRINK_GROUP = 26,
+    SYMC_DETECT_CONNECTIVITY = 27,
     SYMC_KIND_COUNT /* one more than the last of them */
 };
 

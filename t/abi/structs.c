@@ -35,6 +35,19 @@ static symmcoll_status_t use_call(void *given)
         SYMMCOLL_INT32, SYMMCOLL_SUM, given, NULL);
 }
 
+static symmcoll_status_t use_connectivity(void *given)
+{
+    struct symmcoll_connectivity found = SYMMCOLL_CONNECTIVITY_INIT;
+    symmcoll_status_t status =
+        symmcoll_connectivity_detect(world, "host", given);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    memcpy(&found, given, sizeof(found));
+    symmcoll_connectivity_free(&found);
+    return status;
+}
+
 static symmcoll_status_t use_group_args(void *given)
 {
     struct symmcoll_group *made;
@@ -382,6 +395,8 @@ int main(void)
     struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
     const struct kind kinds[] = {
         STRUCT(call, sizeof(size_t), SYMMCOLL_CALL_INIT),
+        STRUCT(connectivity, sizeof(struct symmcoll_connectivity),
+            SYMMCOLL_CONNECTIVITY_INIT),
         STRUCT(group_args, sizeof(size_t), SYMMCOLL_GROUP_ARGS_INIT),
         STRUCT(group_info, sizeof(size_t), SYMMCOLL_GROUP_INFO_INIT),
         STRUCT(designator, offsetof(struct symmcoll_designator, group),

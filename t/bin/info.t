@@ -128,7 +128,7 @@ none "$(cat "$scratch/wrong")" 'what is no JSON is recognised'
 
 "$info" >"$scratch/out" 2>"$scratch/err"
 ok $? 'everything is printed' || diag <"$scratch/err"
-for table in library backends modules topology l3_caches system \
+for table in library backends modules topology l3_caches connectivity system \
     kernel_features limits memory algorithms; do
     grep -q "^$table\$" "$scratch/out" || echo "$table"
 done >"$scratch/missing"
