@@ -52,11 +52,8 @@ void guarded_clear(struct guarded *buffer)
 
 static bool holds_only(const unsigned char *at, size_t nbytes, int byte)
 {
-    for (size_t i = 0; i < nbytes; i++) {
-        if (at[i] != byte)
-            return false;
-    }
-    return true;
+    return nbytes == 0 ||
+           (at[0] == byte && memcmp(at, at + 1, nbytes - 1) == 0);
 }
 
 bool guarded_is_clear(const struct guarded *buffer)
@@ -100,31 +97,14 @@ static double make_number(uint64_t bits)
     }
 }
 
-static void put_float(
-    unsigned char *to, enum symmcoll_dtype dtype, uint64_t bits)
-{
-    double twice = make_number(bits);
-    float single = (float)twice;
-    uint16_t half;
-
-    switch (dtype) {
-    case SYMMCOLL_FLOAT16:
-        half = symc_float_to_half(single);
-        memcpy(to, &half, sizeof(half));
-        break;
-    case SYMMCOLL_BFLOAT16:
-        half = symc_float_to_bfloat16(single);
-        memcpy(to, &half, sizeof(half));
-        break;
-    case SYMMCOLL_FLOAT32:
-    case SYMMCOLL_COMPLEX64:
-        memcpy(to, &single, sizeof(single));
-        break;
-    default:
-        twice = twice / 3;
-        memcpy(to, &twice, sizeof(twice));
-    }
-}
+/* Eight bytes of a contribution. */
+union word {
+    uint64_t bits;
+    unsigned char bytes[8];
+    uint16_t halves[4];
+    float singles[2];
+    double twice;
+};
 
 /* Bytes of the number of a float type, half a complex one; 0 for others. */
 static size_t number_nbytes(enum symmcoll_dtype dtype)
@@ -144,26 +124,65 @@ static size_t number_nbytes(enum symmcoll_dtype dtype)
     }
 }
 
+/* The word number `index` of a contribution of numbers. */
+static union word make_numbers(
+    enum symmcoll_dtype dtype, size_t number, uint64_t base, uint64_t index)
+{
+    union word word = {.bits = 0};
+    size_t n = 8 / number;
+
+    for (size_t i = 0; i < n; i++) {
+        double value = make_number(mix(base + index * n + i));
+
+        if (number == 8)
+            word.twice = value / 3;
+        else if (number == 4)
+            word.singles[i] = (float)value;
+        else if (dtype == SYMMCOLL_FLOAT16)
+            word.halves[i] = symc_float_to_half((float)value);
+        else
+            word.halves[i] = symc_float_to_bfloat16((float)value);
+    }
+    return word;
+}
+
+/* The same of any other type; what is true has many values. */
+static union word make_bits(
+    enum symmcoll_dtype dtype, uint64_t base, uint64_t index)
+{
+    union word word = {.bits = mix(base + index)};
+
+    if (dtype == SYMMCOLL_BOOL)
+        for (int i = 0; i < 8; i++)
+            word.bytes[i] =
+                word.bytes[i] % 5 == 0 ? word.bytes[i] : word.bytes[i] & 1;
+    return word;
+}
+
+/* Eight bytes at a time: a sanitizer looks at each store. */
 void data_fill(void *to, enum symmcoll_dtype dtype, size_t first, size_t count,
     int rank, unsigned seed)
 {
-    unsigned char *at = to;
+    unsigned char *out = to;
     size_t elem = symmcoll_dtype_size(dtype);
     size_t number = number_nbytes(dtype);
-    size_t step = number != 0 ? number : elem;
+    size_t at = first * elem, end = (first + count) * elem;
     uint64_t base =
         mix((uint64_t)seed << 32 | (uint64_t)rank << 8 | (uint64_t)dtype);
 
-    for (size_t i = first * elem / step; i < (first + count) * elem / step;
-         i++, at += step) {
-        uint64_t bits = mix(base + i);
+    while (at < end) {
+        size_t skip = at % 8,
+               nbytes = end - at < 8 - skip ? end - at : 8 - skip;
+        union word word = number != 0
+                              ? make_numbers(dtype, number, base, at / 8)
+                              : make_bits(dtype, base, at / 8);
 
-        if (number != 0)
-            put_float(at, dtype, bits);
-        else if (dtype == SYMMCOLL_BOOL)
-            *at = bits % 5 == 0 ? (unsigned char)(bits >> 8) : bits & 1;
+        if (nbytes == 8)
+            memcpy(out, &word, 8);
         else
-            memcpy(at, &bits, step);
+            memcpy(out, word.bytes + skip, nbytes);
+        out += nbytes;
+        at += nbytes;
     }
 }
 
