@@ -5,6 +5,7 @@
  */
 #include "ranks.h"
 
+#include "sanitized.h"
 #include "tap.h"
 
 #include <symmcoll.h>
@@ -20,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TIMEOUT_DEFAULT 120
+#define TIMEOUT_DEFAULT (SANITIZED ? 480 : 120)
 #define MAX_RANKS 1024
 
 /* What a launcher leaves, and what would mislead a rank of a test. */

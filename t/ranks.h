@@ -5,8 +5,8 @@
  * single-threaded and alone prints points.  Bodies run with standard output
  * joined to standard error.
  *
- * A call that lasts longer than 120 seconds (RANKS_TIMEOUT overrides) is killed
- * with all its ranks and has failed.
+ * A call that lasts longer than 120 seconds, or 480 under a sanitizer, is killed
+ * with all its ranks and has failed; RANKS_TIMEOUT overrides.
  */
 #ifndef T_RANKS_H
 #define T_RANKS_H
