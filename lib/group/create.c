@@ -7,6 +7,7 @@
 #include "group/group.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,13 +20,29 @@ static const struct symc_sized args_kind = {.name = "args",
 
 /* ---- arguments ---- */
 
+/* In UTF-8, whose bytes of other characters are no control characters. */
+static bool is_printable(const char *text)
+{
+    while ((unsigned char)*text >= ' ' && *text != 0x7f)
+        text++;
+    return *text == '\0';
+}
+
 /* A name of a number alone could be that of a later group. */
 static symmcoll_status_t check_name(const char *where, const char *name)
 {
     const char *at = name;
+    char shown[2 * SYMC_GROUP_NAME];
 
     if (name == NULL)
         return SYMMCOLL_OK;
+    if (!is_printable(name)) {
+        snprintf(shown, sizeof(shown), "%s", name);
+        symc_make_printable(shown);
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a name without control characters, found '%s'", where,
+            shown);
+    }
     while (isdigit((unsigned char)*at) || *at == '.')
         at++;
     if (*at == '\0' || strlen(name) >= SYMC_GROUP_NAME)
@@ -39,14 +56,18 @@ static symmcoll_status_t check_name(const char *where, const char *name)
 /* Prefixes are those of what symmcoll_group_get_info() returns. */
 static symmcoll_status_t check_tag(const char *where, const char *tag)
 {
+    char shown[2 * SYMC_GROUP_TAG];
+
     if (tag == NULL ||
-        (tag[0] != '\0' && strlen(tag) < SYMC_GROUP_TAG &&
+        (tag[0] != '\0' && strlen(tag) < SYMC_GROUP_TAG && is_printable(tag) &&
             strncmp(tag, "user:", 5) != 0 && strncmp(tag, "ptd:", 4) != 0))
         return SYMMCOLL_OK;
+    snprintf(shown, sizeof(shown), "%s", tag);
+    symc_make_printable(shown);
     return symc_fail(SYMMCOLL_ERR_INVALID,
-        "%s: expected a tag of 1 to %d bytes that begins with neither user: "
-        "nor ptd:, found '%.64s'",
-        where, SYMC_GROUP_TAG - 1, tag);
+        "%s: expected a tag of 1 to %d bytes without control characters that "
+        "begins with neither user: nor ptd:, found '%.64s'",
+        where, SYMC_GROUP_TAG - 1, shown);
 }
 
 static symmcoll_status_t check_flags(

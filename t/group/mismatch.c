@@ -39,6 +39,24 @@ static bool refuses_name(struct symmcoll_world *world, const char *name)
     return refused(world, &args, SYMMCOLL_ERR_INVALID, "expected a name of 1");
 }
 
+/* Messages and records are lines. */
+static bool refuses_control(struct symmcoll_world *world)
+{
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
+    bool good;
+
+    args.name = "a\nb";
+    good = refused(world, &args, SYMMCOLL_ERR_INVALID,
+        "expected a name without control characters, found 'a?b'");
+    args.name = "\x7f";
+    good = good && refused(world, &args, SYMMCOLL_ERR_INVALID, "found '?'");
+    args.name = NULL;
+    args.tag = "\033[1m";
+    return good && refused(world, &args, SYMMCOLL_ERR_INVALID,
+                       "without control characters that begins with neither "
+                       "user: nor ptd:, found '?[1m'");
+}
+
 /* On one rank only: the others' next call is still the same as this one's. */
 static int wrong_arguments_wait_for_nobody(struct symmcoll_group *all, int rank)
 {
@@ -65,7 +83,8 @@ static int wrong_arguments_wait_for_nobody(struct symmcoll_group *all, int rank)
             refuses_ranks(world, many, 4, "expected 1 to 3 ranks, found 4") &&
             refuses_ranks(world, many, 0, "expected 1 to 3 ranks, found 0") &&
             refuses_name(world, "") && refuses_name(world, "12") &&
-            refuses_name(world, "a name of 32 bytes, one too many");
+            refuses_name(world, "a name of 32 bytes, one too many") &&
+            refuses_control(world);
         args.description = desc;
         good = good && refused(world, &args, SYMMCOLL_ERR_INVALID,
                            "at most 63 bytes, found 64");
