@@ -198,7 +198,8 @@ static symmcoll_status_t make_offer(
     reap(segments);
     if (segments->free_entries == 0 && segments->used == SYMC_SEGMENTS_MAX)
         return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
-            "segment: expected at most %d at once, found one more",
+            "groups: expected at most %d at once, with those that other "
+            "members have not released, found one more",
             SYMC_SEGMENTS_MAX);
     status = symc_arena_take(&segments->arena, nbytes, &offset);
     if (status != SYMMCOLL_OK)
