@@ -104,6 +104,13 @@ static bool may_pass(int error)
            error == ECONNRESET || error == EAGAIN || error == ENOENT;
 }
 
+/* A socket of this machine whose server has not accepted others yet: there is no
+ * wait for that in the kernel, as there is for another machine. */
+static bool is_full(const struct symc_place *place, int error)
+{
+    return place->local && error == EAGAIN;
+}
+
 /* Longer from time to time, and not the same in all clients. */
 static void pause_before_retry(int64_t *pause_ns, int64_t deadline_ns)
 {
@@ -138,7 +145,8 @@ symmcoll_status_t symc_dial(
 
     if (status == SYMMCOLL_OK)
         error = connect_any(place, addresses.list, deadline_ns, fd);
-    while (status == SYMMCOLL_OK && retry && may_pass(error) &&
+    while (status == SYMMCOLL_OK &&
+           ((retry && may_pass(error)) || is_full(place, error)) &&
            symc_now_ns() < deadline_ns) {
         pause_before_retry(&pause_ns, deadline_ns);
         error = connect_any(place, addresses.list, deadline_ns, fd);

@@ -9,6 +9,7 @@
 #include "t/tap.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
@@ -162,6 +163,65 @@ static void test_versions(void)
     symmcoll_store_close(store);
 }
 
+/* ---- a server that is slow to accept ---- */
+
+#define WAITING 64
+
+static void *accept_late(void *arg)
+{
+    const int *listener = arg;
+    const struct timespec pause = {.tv_nsec = 100000000};
+
+    nanosleep(&pause, NULL);
+    for (int i = 0; i < WAITING; i++) {
+        int fd = accept(*listener, NULL, NULL);
+
+        if (fd < 0)
+            break;
+        close(fd);
+    }
+    return NULL;
+}
+
+/* As many connections wait as there is room for; a further one waits, too, also
+ * where a server that is not there is not waited for. */
+static int full_is_waited_for(void)
+{
+    struct symc_place place = {.local = true};
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int waiting[WAITING], count = 0, fd = -1, right;
+    pthread_t thread;
+
+    snprintf(at.sun_path, sizeof at.sun_path, "%.100s", path);
+    snprintf(place.host, sizeof place.host, "%.100s", path);
+    unlink(path);
+    if (bind(listener, (struct sockaddr *)&at, sizeof at) != 0 ||
+        listen(listener, 1) != 0)
+        return 0;
+    while (count < WAITING) {
+        waiting[count] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        if (connect(waiting[count++], (struct sockaddr *)&at, sizeof at) != 0)
+            break;
+    }
+    right = count < WAITING &&
+            failed_with(symc_dial(&place, false, symc_now_ns() + 1, &fd),
+                SYMMCOLL_ERR_TIMEOUT, path) &&
+            pthread_create(&thread, NULL, accept_late, &listener) == 0;
+    if (right) {
+        right = symc_dial(&place, false, symc_now_ns() + 20 * SYMC_NS_PER_S,
+                    &fd) == SYMMCOLL_OK;
+        close(fd);
+        shutdown(listener, SHUT_RDWR);
+        pthread_join(thread, NULL);
+    }
+    while (count > 0)
+        close(waiting[--count]);
+    close(listener);
+    unlink(path);
+    return right;
+}
+
 int main(void)
 {
     struct symmcoll_store *store;
@@ -170,8 +230,11 @@ int main(void)
     /* The path of a socket is short. */
     snprintf(path, sizeof path, "/tmp/symmcoll-local-%ld", (long)getpid());
     snprintf(url, sizeof url, "unix://%s", path);
-    plan(12);
+    plan(13);
     test_urls();
+    ok(full_is_waited_for(),
+        "a server of this machine with many connections to accept is waited "
+        "for (R27)");
     if (open_at(url, 1, &store) == SYMMCOLL_ERR_UNSUPPORTED) {
         skip(11, "no server in this build");
         return done_testing();
