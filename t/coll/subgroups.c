@@ -70,6 +70,40 @@ static int each_half_scatters(struct symmcoll_group *all, int rank)
     return right;
 }
 
+/* Ranks 0 and 2 have the sums of their halves. */
+static int each_half_reduces(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_group *half = make_half(all, rank);
+    float x[COUNT];
+    int root = symmcoll_group_rank_of(half, rank / 2 * 2);
+    bool right;
+
+    fill(x, rank);
+    right = half != NULL &&
+            symmcoll_reduce(half, x, x, COUNT, SYMMCOLL_FLOAT32, SYMMCOLL_SUM,
+                root, NULL, NULL) == SYMMCOLL_OK &&
+            is_all(x, rank % 2 == 0 ? 2 * rank + 1 : rank);
+    symmcoll_group_free(half);
+    return right;
+}
+
+/* Ranks 1 and 3 broadcast. */
+static int each_half_broadcasts(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_group *half = make_half(all, rank);
+    float x[COUNT];
+    int root = symmcoll_group_rank_of(half, rank / 2 * 2 + 1);
+    bool right;
+
+    fill(x, rank);
+    right = half != NULL &&
+            symmcoll_broadcast(half, x, COUNT, SYMMCOLL_FLOAT32, root, NULL,
+                NULL) == SYMMCOLL_OK &&
+            is_all(x, rank / 2 * 2 + 1);
+    symmcoll_group_free(half);
+    return right;
+}
+
 /* And all others, in both halves at once, small and large. */
 static int each_half_exchanges(struct symmcoll_group *all, int rank)
 {
@@ -129,9 +163,11 @@ static int others_are_told(struct symmcoll_group *all, int rank)
 
 int main(void)
 {
-    plan(8);
+    plan(12);
     both_run(4, each_half_gathers, "each half gathers for itself");
     both_run(4, each_half_scatters, "each half scatters for itself");
+    both_run(4, each_half_reduces, "each half reduces for itself");
+    both_run(4, each_half_broadcasts, "each half broadcasts for itself");
     both_run(4, each_half_exchanges, "each half exchanges for itself");
     both_run(4, others_are_told, "a rank that is no member is told");
     return done_testing();
