@@ -26,9 +26,11 @@ symmcoll_status_t symc_agreement_begin(struct symc_agreement *agreement)
     agreement->excluded = symc_alloc(size, sizeof(bool));
     agreement->gone = symc_alloc(size, sizeof(bool));
     agreement->heard = symc_alloc(size, sizeof(bool));
+    agreement->unwanted = symc_alloc(size, sizeof(bool));
     agreement->all = symc_alloc(size, sizeof(*agreement->all));
     return agreement->excluded != NULL && agreement->gone != NULL &&
-                   agreement->heard != NULL && agreement->all != NULL
+                   agreement->heard != NULL && agreement->unwanted != NULL &&
+                   agreement->all != NULL
                ? SYMMCOLL_OK
                : SYMMCOLL_ERR_NO_MEMORY;
 }
@@ -46,6 +48,27 @@ static const char *format_member(
 
     return symc_format_rank(&ranks, agreement->global[member],
         peer_of(agreement, member)->pid, buffer);
+}
+
+/* Whether a member may still say something in this round that this rank needs. */
+static bool is_awaited(const struct symc_agreement *agreement, int member)
+{
+    return member != agreement->rank && !agreement->excluded[member] &&
+           !agreement->unwanted[member] && !agreement->heard[member] &&
+           !agreement->gone[member];
+}
+
+/* A member has spoken: whom it excludes is not waited for, since this rank will
+ * exclude it, too, in the next round. */
+static void hear(struct symc_agreement *agreement, int member)
+{
+    const uint64_t *excluded = agreement->all[member].excluded;
+
+    agreement->heard[member] = true;
+    for (int m = 0; m < agreement->size; m++) {
+        if ((excluded[m / 64] >> (m % 64) & 1) != 0)
+            agreement->unwanted[m] = true;
+    }
 }
 
 /* ---- errors ---- */
@@ -88,8 +111,7 @@ static symmcoll_status_t fail_late(const struct symc_agreement *agreement)
         struct symc_proposal other;
         bool waits;
 
-        if (m == agreement->rank || agreement->excluded[m] ||
-            agreement->heard[m] || agreement->gone[m])
+        if (!is_awaited(agreement, m))
             continue;
         waits = symc_proposal_latest(peer_of(agreement, m)->view.block, &other);
         if (waits)
@@ -153,7 +175,7 @@ static symmcoll_status_t look(struct symc_agreement *agreement, int member)
     switch (symc_proposal_find(peer->view.block, agreement->base,
         agreement->round, &agreement->all[member])) {
     case SYMC_PROPOSAL_FOUND:
-        agreement->heard[member] = true;
+        hear(agreement, member);
         return SYMMCOLL_OK;
     case SYMC_PROPOSAL_FAILED:
         /* Who has given up and died since is dead. */
@@ -186,8 +208,7 @@ static symmcoll_status_t await_all(struct symc_agreement *agreement)
         for (int m = 0; m < agreement->size; m++) {
             symmcoll_status_t status;
 
-            if (m == agreement->rank || agreement->excluded[m] ||
-                agreement->heard[m] || agreement->gone[m])
+            if (!is_awaited(agreement, m))
                 continue;
             status = look(agreement, m);
             if (status < 0)
@@ -212,35 +233,40 @@ symmcoll_status_t symc_agreement_round(struct symc_agreement *agreement)
     agreement->slot = slot;
     agreement->mine.round = ++agreement->round;
     for (int m = 0; m < agreement->size; m++)
-        agreement->heard[m] = agreement->gone[m] = false;
+        agreement->heard[m] = agreement->gone[m] = agreement->unwanted[m] =
+            false;
     symc_proposal_put(proposals, slot, &agreement->mine);
     status = await_all(agreement);
     agreement->all[agreement->rank] = agreement->mine;
     if (before >= 0)
-        symc_proposal_finish(proposals, before, true);
+        symc_proposal_finish(proposals, before, status == SYMMCOLL_OK);
     return status;
 }
 
 /* Tell the others that this rank has failed, also where that is the first that
- * they hear of it: they would wait for it until their timeout. */
+ * they hear of it: they would wait for it until their timeout.  Beside what it has
+ * said in this round, which some may have read and all shall find, if there is
+ * room. */
 static void tell_failure(
     struct symc_agreement *agreement, symmcoll_status_t status)
 {
     struct symc_proposals *proposals = &agreement->world->proposals;
-    char detail[SYMC_DETAIL_MAX];
+    int before = agreement->slot;
+    int slot = symc_proposal_take(proposals, agreement->world->peers,
+        agreement->base, agreement->global, agreement->size);
 
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    if (agreement->slot < 0)
-        agreement->slot = symc_proposal_take(proposals, agreement->world->peers,
-            agreement->base, agreement->global, agreement->size);
-    if (agreement->slot >= 0) {
-        agreement->mine.base = agreement->base;
-        agreement->mine.status = status;
-        snprintf(agreement->mine.text, sizeof(agreement->mine.text), "%.*s",
-            (int)sizeof(agreement->mine.text) - 1, detail);
-        symc_proposal_put(proposals, agreement->slot, &agreement->mine);
-    }
-    symc_fail(status, "%s", detail);
+    if (slot < 0)
+        slot = before;
+    if (slot < 0)
+        return;
+    agreement->slot = slot;
+    agreement->mine.base = agreement->base;
+    agreement->mine.status = status;
+    snprintf(agreement->mine.text, sizeof(agreement->mine.text), "%.*s",
+        (int)sizeof(agreement->mine.text) - 1, symmcoll_last_error());
+    symc_proposal_put(proposals, slot, &agreement->mine);
+    if (before >= 0 && before != slot)
+        symc_proposal_finish(proposals, before, false);
 }
 
 void symc_agreement_end(
@@ -254,5 +280,6 @@ void symc_agreement_end(
     free(agreement->excluded);
     free(agreement->gone);
     free(agreement->heard);
+    free(agreement->unwanted);
     free(agreement->all);
 }

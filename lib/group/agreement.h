@@ -23,6 +23,7 @@ struct symc_agreement {
     bool *excluded; /* of each: not waited for */
     bool *gone;     /* died in this round, before it said anything */
     bool *heard;    /* of each, in this round */
+    bool *unwanted; /* excluded by one of those heard in this round */
     struct symc_proposal mine;
     struct symc_proposal *all; /* of those heard */
     uint64_t round;

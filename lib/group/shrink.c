@@ -227,6 +227,36 @@ static uint64_t find_last(const struct symc_agreement *agreement)
 
 /* ---- the call ---- */
 
+/* How often a member has made a group of what was left of this one.  That stays
+ * when it has released the group, as long as this rank has it. */
+static _Atomic uint64_t *shrunk_by(const struct symmcoll_group *old, int member)
+{
+    return (void *)((char *)old->members.failures[member] + SYMC_SHRUNK_AT);
+}
+
+/* Whether others have shrunk the group without this rank, however long ago. */
+static bool is_left_out(const struct symmcoll_group *old, int *by)
+{
+    uint64_t own = atomic_load(shrunk_by(old, old->rank));
+
+    for (*by = 0; *by < old->size; ++*by) {
+        if (old->members.failures[*by] != NULL &&
+            atomic_load(shrunk_by(old, *by)) > own)
+            return true;
+    }
+    return false;
+}
+
+static symmcoll_status_t fail_left_out(const struct symmcoll_group *old, int by)
+{
+    char who[SYMC_RANK_TEXT];
+
+    return symc_fail(SYMMCOLL_ERR_ABORTED,
+        "group_shrink: group %s: %s and others have shrunk it without this "
+        "rank",
+        old->name, symc_format_rank(&old->members.ranks, by, SYMC_NO_PID, who));
+}
+
 /* The same on all members of this very group, also where there is an error. */
 static symmcoll_status_t make_base(
     struct symmcoll_group *old, struct symc_digest *digest)
@@ -354,6 +384,7 @@ static symmcoll_status_t shrink(struct symmcoll_group *old,
     struct symc_digest digest;
     int64_t wait_ns = 0;
     symmcoll_status_t status;
+    int by;
 
     if (made == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -362,6 +393,8 @@ static symmcoll_status_t shrink(struct symmcoll_group *old,
     if (status != SYMMCOLL_OK)
         return status;
     stop_old(old);
+    if (is_left_out(old, &by))
+        return fail_left_out(old, by);
     status = make_base(old, &digest);
     *agreement = (struct symc_agreement){.world = old->world,
         .where = "group_shrink",
@@ -380,9 +413,11 @@ static symmcoll_status_t shrink(struct symmcoll_group *old,
         status = run_recorded(&shrinking, &args, issued, wait_ns);
     if (status == SYMMCOLL_OK) {
         *made = shrinking.made;
+        atomic_fetch_add(shrunk_by(old, old->rank), 1);
         if (last != NULL)
             *last = find_last(agreement);
-    }
+    } else if (is_left_out(old, &by))
+        status = fail_left_out(old, by);
     symc_agreement_end(agreement, status);
     free(shrinking.global);
     free(shrinking.offers);

@@ -111,32 +111,42 @@ static uint64_t read_base(const struct symc_proposal *slot)
     return __atomic_load_n(&slot->base, __ATOMIC_RELAXED);
 }
 
+static bool is_being_written(const struct symc_proposal *slot)
+{
+    return atomic_load_explicit(&slot->lock, memory_order_acquire) % 2 == 1;
+}
+
+/* What a rank has said in a round counts also where it has given up since: others
+ * may have read it before.  Whether it is in a later round without this one is
+ * not known while it writes a slot. */
 static enum symc_proposal_end search(const struct symc_block *block,
     uint64_t base, uint64_t round, struct symc_proposal *copy)
 {
     enum symc_proposal_end end = SYMC_PROPOSAL_NONE;
     struct symc_proposal found;
+    bool writes = false;
 
     for (int i = 0; i < SYMC_PROPOSALS; i++) {
         const struct symc_proposal *slot = &block->proposals[i];
+        bool failed;
 
+        writes = writes || is_being_written(slot);
         if (read_base(slot) != base || !copy_slot(slot, &found) ||
             found.base != base)
             continue;
-        if (found.status < 0) {
-            memcpy((char *)copy + CONTENT, (char *)&found + CONTENT,
-                CONTENT_NBYTES);
-            return SYMC_PROPOSAL_FAILED;
+        failed = found.status < 0;
+        if (!failed && found.round != round) {
+            if (found.round > round && end == SYMC_PROPOSAL_NONE)
+                end = SYMC_PROPOSAL_LATER;
+            continue;
         }
-        if (found.round == round) {
-            memcpy((char *)copy + CONTENT, (char *)&found + CONTENT,
-                CONTENT_NBYTES);
-            end = SYMC_PROPOSAL_FOUND;
-        } else if (found.round > round && end == SYMC_PROPOSAL_NONE) {
-            end = SYMC_PROPOSAL_LATER;
-        }
+        if (failed && end == SYMC_PROPOSAL_FOUND)
+            continue;
+        memcpy(
+            (char *)copy + CONTENT, (char *)&found + CONTENT, CONTENT_NBYTES);
+        end = failed ? SYMC_PROPOSAL_FAILED : SYMC_PROPOSAL_FOUND;
     }
-    return end;
+    return end == SYMC_PROPOSAL_LATER && writes ? SYMC_PROPOSAL_NONE : end;
 }
 
 enum symc_proposal_end symc_proposal_find(const struct symc_block *block,
@@ -147,7 +157,9 @@ enum symc_proposal_end symc_proposal_find(const struct symc_block *block,
     /* The one of this round may have been put into a slot that had been looked
      * at already, and then the one of the next round into another: it stays as
      * long as this rank can need it, so it is there now. */
-    return end == SYMC_PROPOSAL_LATER ? search(block, base, round, copy) : end;
+    return end == SYMC_PROPOSAL_LATER || end == SYMC_PROPOSAL_FAILED
+               ? search(block, base, round, copy)
+               : end;
 }
 
 bool symc_proposal_latest(

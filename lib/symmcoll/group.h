@@ -119,9 +119,10 @@ struct symmcoll_shrink_args {
  * All survivors agree on both.  Whoever dies after that fails the new group.
  *
  * Errors: INVALID, NOT_MEMBER, TIMEOUT (names ranks that live and did not call,
- * which the next call may exclude), ABORTED (the others exclude this rank),
- * NO_MEMORY, and the error of another survivor.  After an error all may call
- * again.  Source: torch.distributed.shrink_group, MPIX_Comm_shrink.
+ * which the next call of any may exclude), ABORTED (the others exclude this rank,
+ * or have shrunk the group without it), NO_MEMORY, and the error of another
+ * survivor.  After an error all may call again.
+ * Source: torch.distributed.shrink_group, MPIX_Comm_shrink.
  * Manual: symmcoll_group_shrink(3).
  */
 SYMMCOLL_CHECKED

@@ -54,8 +54,12 @@ struct symc_failure {
  */
 #define SYMC_OTHER_AT 2048
 
-/* Bytes reserved for all, before the backend's channel. */
+/* Bytes reserved for all, before the backend's channel.  In the last of them is
+ * how often the rank has shrunk the group. */
 #define SYMC_FAILURE_ROOM 3072
+#define SYMC_SHRUNK_AT (SYMC_FAILURE_ROOM - sizeof(uint64_t))
+_Static_assert(SYMC_OTHER_AT + sizeof(struct symc_failure) <= SYMC_SHRUNK_AT,
+    "the third record ends before that");
 _Static_assert(sizeof(struct symc_failure) <= SYMC_NOTE_AT,
     "a failure record fits its room");
 
