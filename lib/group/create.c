@@ -187,13 +187,12 @@ static symmcoll_status_t create_local(struct symmcoll_world *world,
         "group_create", args->timeout, world->config->timeouts_init, &wait_ns);
 
     *made = NULL;
-    if (status == SYMMCOLL_OK && options->tag != NULL)
-        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "group_create: expected no tag with SYMMCOLL_GROUP_LOCAL, found %s",
-            options->tag);
-    return status != SYMMCOLL_OK ? status
-                                 : symc_group_create_local(world, partition,
-                                       options, wait_ns, made);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return options->tag != NULL ? symc_group_find_or_create_local(
+                                      world, partition, options, wait_ns, made)
+                                : symc_group_create_local(
+                                      world, partition, options, wait_ns, made);
 }
 
 /* There is no memory for the call on this rank: the others are to know.  Local

@@ -62,11 +62,11 @@ static int find_run(
     return -1;
 }
 
+/* In a fake world, where nobody else is there to agree. */
 static symmcoll_status_t create_runs(struct symmcoll_world *world,
-    const char *tag, const struct listed *listed, int nrun,
-    struct symmcoll_group **group)
+    const struct symmcoll_group_args *args, const struct listed *listed,
+    int nrun, struct symmcoll_group **group)
 {
-    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
     struct symmcoll_lists lists = {listed->ranks, NULL, listed->count / nrun};
     int *sizes = symc_alloc((size_t)lists.count, sizeof(*sizes));
     symmcoll_status_t status;
@@ -76,11 +76,40 @@ static symmcoll_status_t create_runs(struct symmcoll_world *world,
     for (int i = 0; i < lists.count; i++)
         sizes[i] = nrun;
     lists.sizes = sizes;
-    args.tag = strncmp(tag, "user:", 5) == 0 ? tag + 5 : tag;
-    args.description = "undefined";
-    status = symmcoll_group_split_lists(world->all, &lists, &args, group, NULL);
+    status = symmcoll_group_split_lists(world->all, &lists, args, group, NULL);
     free(sizes);
     return status;
+}
+
+static int compare_ranks(const void *a, const void *b)
+{
+    const int *first = a, *second = b;
+
+    return (*first > *second) - (*first < *second);
+}
+
+/* Its members alone make a run's group. */
+static symmcoll_status_t create_run(struct symmcoll_world *world,
+    const char *tag, const struct listed *listed, int run, int nrun,
+    struct symmcoll_group **group)
+{
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT, copy;
+    struct symc_group_options options;
+    struct symc_partition partition = {1, &nrun, listed->ranks + run};
+    symmcoll_status_t status;
+
+    args.tag = strncmp(tag, "user:", 5) == 0 ? tag + 5 : tag;
+    args.description = "undefined";
+    if (world->fake != NULL)
+        return create_runs(world, &args, listed, nrun, group);
+    status = symc_group_args_read(
+        SYMC_FIND_GROUP, world->all, &args, &copy, &options);
+    if (status != SYMMCOLL_OK)
+        return status;
+    qsort(listed->ranks + run, (size_t)nrun, sizeof(*listed->ranks),
+        compare_ranks);
+    return symc_group_find_or_create_local(
+        world, &partition, &options, world->config->timeouts_init, group);
 }
 
 static symmcoll_status_t find_or_create(struct symmcoll_world *world,
@@ -106,7 +135,7 @@ static symmcoll_status_t find_or_create(struct symmcoll_world *world,
             "%s: expected a group of these ranks or a tag to make one with, "
             "found '%.64s'",
             where, tag != NULL ? tag : "");
-    return create_runs(world, tag, listed, nrun, group);
+    return create_run(world, tag, listed, run, nrun, group);
 }
 
 symmcoll_status_t symmcoll_group_find_or_create(struct symmcoll_world *world,

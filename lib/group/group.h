@@ -176,6 +176,22 @@ struct symmcoll_group *symc_group_find_name(
 struct symmcoll_group *symc_group_find_tag(struct symmcoll_world *world,
     const char *tag, const int *ranks, int nranks, bool use);
 
+/* A thread that makes a group by its tag: others of its rank that want the same
+ * wait for that, for the other ranks make one only. */
+struct symc_group_claim {
+    struct symc_group_claim *next;
+    const char *tag;  /* without "user:" */
+    const int *ranks; /* ascending */
+    int nranks;
+};
+
+/* The same group, with a user more; NULL: the calling thread is to make it, and
+ * then to end its claim. */
+struct symmcoll_group *symc_group_find_or_claim(
+    struct symmcoll_world *world, struct symc_group_claim *claim);
+void symc_group_end_claim(
+    struct symmcoll_world *world, struct symc_group_claim *claim);
+
 /* A user less; how many are left. */
 uint32_t symc_group_drop_user(struct symmcoll_group *group);
 
@@ -250,6 +266,13 @@ symmcoll_status_t symc_group_check_ranks(
 /* Make the one group of a partition, by a call of its members alone, within some
  * time.  Errors: see symmcoll_group_create(). */
 symmcoll_status_t symc_group_create_local(struct symmcoll_world *world,
+    const struct symc_partition *partition,
+    const struct symc_group_options *options, int64_t wait_ns,
+    struct symmcoll_group **group);
+
+/* The same where options has a tag and this rank has no such group yet; one thread
+ * makes it.  The partition's ranks are ascending. */
+symmcoll_status_t symc_group_find_or_create_local(struct symmcoll_world *world,
     const struct symc_partition *partition,
     const struct symc_group_options *options, int64_t wait_ns,
     struct symmcoll_group **group);

@@ -69,20 +69,80 @@ static bool has_tag(const struct symmcoll_group *group, const char *tag)
            strcmp(group->tag + 5, tag) == 0;
 }
 
-struct symmcoll_group *symc_group_find_tag(struct symmcoll_world *world,
+/* Under the world's lock. */
+static struct symmcoll_group *find_tag(struct symmcoll_world *world,
     const char *tag, const int *ranks, int nranks, bool use)
 {
     struct symmcoll_group *found = NULL;
 
-    pthread_mutex_lock(&world->lock);
     for (struct symmcoll_group *at = world->groups; at != NULL; at = at->next) {
         if (has_tag(at, tag) && has_members(at, ranks, nranks))
             found = at; /* the last one is the oldest */
     }
     if (found != NULL && use)
         found->users++;
+    return found;
+}
+
+struct symmcoll_group *symc_group_find_tag(struct symmcoll_world *world,
+    const char *tag, const int *ranks, int nranks, bool use)
+{
+    struct symmcoll_group *found;
+
+    pthread_mutex_lock(&world->lock);
+    found = find_tag(world, tag, ranks, nranks, use);
     pthread_mutex_unlock(&world->lock);
     return found;
+}
+
+/* ---- claims ---- */
+
+static bool is_claimed(
+    const struct symmcoll_world *world, const struct symc_group_claim *claim)
+{
+    const struct symc_group_claim *at = world->claims;
+
+    while (at != NULL &&
+           (at->nranks != claim->nranks || strcmp(at->tag, claim->tag) != 0 ||
+               memcmp(at->ranks, claim->ranks,
+                   (size_t)at->nranks * sizeof(*at->ranks)) != 0))
+        at = at->next;
+    return at != NULL;
+}
+
+struct symmcoll_group *symc_group_find_or_claim(
+    struct symmcoll_world *world, struct symc_group_claim *claim)
+{
+    struct symmcoll_group *found;
+
+    pthread_mutex_lock(&world->lock);
+    for (;;) {
+        found = find_tag(world, claim->tag, claim->ranks, claim->nranks, true);
+        if (found != NULL || !is_claimed(world, claim))
+            break;
+        pthread_cond_wait(&world->claimed, &world->lock);
+    }
+    if (found == NULL) {
+        claim->next = world->claims;
+        world->claims = claim;
+    }
+    pthread_mutex_unlock(&world->lock);
+    return found;
+}
+
+void symc_group_end_claim(
+    struct symmcoll_world *world, struct symc_group_claim *claim)
+{
+    struct symc_group_claim **at;
+
+    pthread_mutex_lock(&world->lock);
+    at = &world->claims;
+    while (*at != NULL && *at != claim)
+        at = &(*at)->next;
+    if (*at != NULL)
+        *at = claim->next;
+    pthread_cond_broadcast(&world->claimed);
+    pthread_mutex_unlock(&world->lock);
 }
 
 uint32_t symc_group_drop_user(struct symmcoll_group *group)

@@ -12,24 +12,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void describe(const struct symc_partition *partition, const char *name,
-    char *buffer, size_t nbytes)
+static void describe(const struct symc_partition *partition,
+    const struct symc_group_options *options, char *buffer, size_t nbytes)
 {
+    const char *name = options->name, *tag = options->tag;
     bool listed[SYMC_RANKS_MAX] = {false};
     char ranks[160];
 
     for (int r = 0; r < partition->sizes[0]; r++)
         listed[partition->ranks[r]] = true;
     symc_format_named_ranks(listed, SYMC_RANKS_MAX, ranks, sizeof(ranks));
-    snprintf(buffer, nbytes, "the group of %s%s%s", ranks,
-        name != NULL ? " with name " : "", name != NULL ? name : "");
+    snprintf(buffer, nbytes, "the group of %s%s%s%s%s", ranks,
+        name != NULL ? " with name " : "", name != NULL ? name : "",
+        tag != NULL ? " with tag " : "", tag != NULL ? tag : "");
 }
 
-/* What the members ask for: the ranks, the name, and how often these were asked
- * for before.  Errors: NO_MEMORY, with what the others look for this rank by. */
+/* What the members ask for: ranks, name and tag, and how often these were asked for
+ * before.  Errors: NO_MEMORY, with what the others look for this rank by. */
 static symmcoll_status_t make_base(struct symmcoll_world *world,
-    const struct symc_partition *partition, const char *name,
-    struct symc_digest *digest)
+    const struct symc_partition *partition,
+    const struct symc_group_options *options, struct symc_digest *digest)
 {
     symmcoll_status_t status;
     uint64_t count;
@@ -37,7 +39,10 @@ static symmcoll_status_t make_base(struct symmcoll_world *world,
     *digest = (struct symc_digest)SYMC_DIGEST_INIT;
     symc_digest_add_bytes(digest, "local", partition->ranks,
         (size_t)partition->sizes[0] * sizeof(*partition->ranks));
-    symc_digest_add(digest, name != NULL ? "name" : "number", name);
+    symc_digest_add(
+        digest, options->name != NULL ? "name" : "number", options->name);
+    if (options->tag != NULL)
+        symc_digest_add(digest, "tag", options->tag);
     status = symc_proposal_count(&world->proposals, digest->a, &count);
     symc_digest_add_bytes(digest, "count", &count, sizeof(count));
     return status;
@@ -55,6 +60,8 @@ static void make_plan(const struct symc_agreement *agreement,
         .timeout_ns = options->timeout_ns};
     snprintf(plan->desc, sizeof(plan->desc), "%s",
         options->desc != NULL ? options->desc : "undefined");
+    if (options->tag != NULL)
+        snprintf(plan->tag, sizeof(plan->tag), "user:%s", options->tag);
     snprintf(name, sizeof(name), "%016" PRIx64, agreement->base);
     symc_group_plan_name(world, world->all, plan, 0,
         options->name != NULL ? options->name : name);
@@ -197,14 +204,14 @@ symmcoll_status_t symc_group_create_local(struct symmcoll_world *world,
     symmcoll_status_t status;
 
     *group = NULL;
-    describe(partition, options->name, agreement.mine.text,
-        sizeof(agreement.mine.text));
+    describe(
+        partition, options, agreement.mine.text, sizeof(agreement.mine.text));
     if (agreement.rank < 0)
         return symc_fail(SYMMCOLL_NOT_MEMBER,
             "%s: expected a call of members only, found rank %d, which is not "
             "in %s",
             options->where, world->rank, agreement.mine.text);
-    status = make_base(world, partition, options->name, &digest);
+    status = make_base(world, partition, options, &digest);
     agreement.base = digest.a;
     if (status == SYMMCOLL_OK)
         status = options->refused;
@@ -213,5 +220,23 @@ symmcoll_status_t symc_group_create_local(struct symmcoll_world *world,
     if (status == SYMMCOLL_OK)
         status = make(&agreement, options, wait_ns, group);
     symc_agreement_end(&agreement, status);
+    return status;
+}
+
+symmcoll_status_t symc_group_find_or_create_local(struct symmcoll_world *world,
+    const struct symc_partition *partition,
+    const struct symc_group_options *options, int64_t wait_ns,
+    struct symmcoll_group **group)
+{
+    struct symc_group_claim claim = {.tag = options->tag,
+        .ranks = partition->ranks,
+        .nranks = partition->sizes[0]};
+    symmcoll_status_t status;
+
+    *group = symc_group_find_or_claim(world, &claim);
+    if (*group != NULL)
+        return SYMMCOLL_OK;
+    status = symc_group_create_local(world, partition, options, wait_ns, group);
+    symc_group_end_claim(world, &claim);
     return status;
 }

@@ -42,8 +42,9 @@ struct symmcoll_group_args {
     const char *tag; /* 1 to 47 bytes, to find the group by; the same on all
                         ranks; NULL: none.  symmcoll_group_create() returns a
                         group with this tag and these members instead of a new
-                        one, if all ranks have it: it has then to be released
-                        as often as it was returned */
+                        one, if all ranks have it (SYMMCOLL_GROUP_LOCAL: if
+                        this rank has it): it has then to be released as often
+                        as it was returned */
 };
 #define SYMMCOLL_GROUP_ARGS_INIT                                           \
     {                                                                      \
@@ -236,8 +237,10 @@ struct symmcoll_group *symmcoll_group_find(struct symmcoll_world *world,
 
 /*
  * The group of this rank among runs of nrun ranks each, found by its tag as
- * above; where this rank knows none the groups of all runs are made, with that
- * tag: then all ranks of the world have to call it.
+ * above; where this rank knows none it is made, with that tag, as with
+ * SYMMCOLL_GROUP_LOCAL: by a call of the run's ranks alone, within timeouts.init.
+ * Several threads may look for the same group, or for others, in any order; one
+ * of them makes it.
  *
  * ranks  a multiple of nrun ranks of the world, with this rank; NULL: all
  * group  out: release with symmcoll_group_free(), as often as it was returned
@@ -272,7 +275,9 @@ struct symmcoll_designator {
     const struct symmcoll_group *group;
     const struct symmcoll_mesh *mesh;
     int dim;         /* of the mesh: the ranks that differ from this one in this
-                        coordinate only; -1: the mesh has one dimension */
+                        coordinate only; -1: the mesh has one dimension.  Of a
+                        mesh of dp x tp ranks, in rows of tp, 0 is this rank's
+                        column (its dp group) and 1 its row (its tp group) */
     const char *tag; /* NULL or "": the group's own, or none */
 };
 #define SYMMCOLL_DESIGNATOR_INIT                                       \

@@ -363,6 +363,7 @@ symmcoll_status_t symc_world_open(const struct symmcoll_init_args *args,
         made->config->host_spin, made->config->host_polls,
         made->config->host_yield);
     pthread_mutex_init(&made->lock, NULL);
+    pthread_cond_init(&made->claimed, NULL);
     status = check_nodes(made);
     if (status == SYMMCOLL_OK)
         status = open_pairs(made);
@@ -404,6 +405,7 @@ void symc_world_close(struct symmcoll_world *world, bool orderly)
     symc_pairs_stop(world->pairs);
     symc_monitor_stop(world, orderly);
     symc_pairs_close(world->pairs);
+    pthread_cond_destroy(&world->claimed);
     pthread_mutex_destroy(&world->lock);
     symc_bootstrap_inbox_close(&world->inbox);
     symc_segments_close(&world->segments);

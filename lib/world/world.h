@@ -94,7 +94,10 @@ struct symmcoll_world {
     struct symc_trace_writer trace;
     struct symc_monitor monitor;
 
-    pthread_mutex_t lock;         /* of what follows */
+    pthread_mutex_t lock;   /* of what follows */
+    pthread_cond_t claimed; /* a claim has ended */
+    struct symc_group_claim
+        *claims;                  /* groups that threads make by their tags */
     struct symc_members *members; /* all groups */
     struct symc_premul *premuls;  /* PREMUL_SUM operations, by number */
     size_t premul_count, premul_room;

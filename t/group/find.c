@@ -4,6 +4,8 @@
  */
 #include "t/group/groups.h"
 
+#include <pthread.h>
+
 #define WORLD 4
 
 static const int even[] = {0, 2}, odd[] = {3, 1}, everybody[] = {3, 2, 1, 0};
@@ -129,6 +131,79 @@ static int runs_are_found_or_made(struct symmcoll_group *all, int rank)
            groups_sum(own, rank) == (rank < 2 ? 1 : 5);
     return symmcoll_group_free(own) == SYMMCOLL_OK && good &&
            symmcoll_group_free(wider) == SYMMCOLL_OK;
+}
+
+/* Ranks 1 and 3 do not call. */
+static int members_alone_find(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_world *world = symmcoll_group_world(all);
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
+    struct symmcoll_group *own, *again;
+    int good;
+
+    if (rank % 2 == 1)
+        return 1;
+    args.tag = "pair";
+    args.ranks = even;
+    args.nranks = 2;
+    args.flags = SYMMCOLL_GROUP_LOCAL;
+    good =
+        made(rank,
+            symmcoll_group_find_or_create(world, "pair", even, 2, 2, &own)) &&
+        strcmp(tag_of(own), "user:pair") == 0 && groups_sum(own, rank) == 2 &&
+        made(rank, symmcoll_group_create(world, &args, &again)) &&
+        again == own && symmcoll_group_free(again) == SYMMCOLL_OK;
+    args.tag = "other";
+    return good && made(rank, symmcoll_group_create(world, &args, &again)) &&
+           again != own && groups_sum(again, rank) == 2 &&
+           symmcoll_group_free(again) == SYMMCOLL_OK &&
+           symmcoll_group_free(own) == SYMMCOLL_OK;
+}
+
+/* What a thread looks for. */
+struct search {
+    struct symmcoll_world *world;
+    const char *tag;
+    struct symmcoll_group *found;
+    symmcoll_status_t status;
+};
+
+static void *search(void *arg)
+{
+    struct search *mine = arg;
+
+    mine->status = symmcoll_group_find_or_create(
+        mine->world, mine->tag, NULL, 0, WORLD, &mine->found);
+    return NULL;
+}
+
+/* Six threads of each rank, which start in another order on each, look for three
+ * groups. */
+static int threads_find_in_any_order(struct symmcoll_group *all, int rank)
+{
+    static const char *const tags[3] = {"a", "b", "c"};
+    struct search mine[6] = {{NULL}};
+    pthread_t threads[6];
+    bool good = true;
+
+    for (int i = 0; i < 6; i++) {
+        mine[i].world = symmcoll_group_world(all);
+        mine[i].tag = tags[(i + rank) % 3];
+        if (pthread_create(&threads[i], NULL, search, &mine[i]) != 0)
+            return 0;
+    }
+    for (int i = 0; i < 6; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < 6; i++)
+        good = good && made(rank, mine[i].status) &&
+               mine[i].found == mine[(i + 3) % 6].found;
+    for (int i = 0; i < 3 && good; i++)
+        good = groups_sum(symmcoll_group_find(
+                              symmcoll_group_world(all), tags[i], NULL, 0),
+                   rank) == 6;
+    for (int i = 0; i < 6; i++)
+        good = symmcoll_group_free(mine[i].found) == SYMMCOLL_OK && good;
+    return good;
 }
 
 static bool cannot_be_found(struct symmcoll_group *all, const char *tag,
@@ -294,7 +369,7 @@ static int no_group_is_not_followed(struct symmcoll_group *all, int rank)
 
 int main(void)
 {
-    plan(20);
+    plan(24);
     groups_both(WORLD, a_tag_and_ranks_are_one_group,
         "the same tag and ranks are the same group (G15)");
     groups_both(WORLD, a_tag_that_one_lacks_is_made_again,
@@ -305,6 +380,10 @@ int main(void)
         "no tag and all ranks are the world's group (G20)");
     groups_both(WORLD, runs_are_found_or_made,
         "a rank's run is found by its tag, or made (G19)");
+    groups_both(WORLD, members_alone_find,
+        "its ranks alone find or make a run (G19, G24)");
+    groups_both(WORLD, threads_find_in_any_order,
+        "threads look for the same and for different groups at once (G19)");
     groups_both(WORLD, what_cannot_be_found_is_said,
         "what cannot be found or made is said, and tags that differ (G19)");
     groups_both(WORLD, lists_stand_for_groups,
