@@ -289,6 +289,32 @@ static int locale_does_not_matter(void)
     return good;
 }
 
+/* Eight random bytes, the same in each run (splitmix64); rand() is too slow. */
+static uint64_t draw(void)
+{
+    static uint64_t state = 1;
+    uint64_t x = state += UINT64_C(0x9e3779b97f4a7c15);
+
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+/* Random bytes, small ones, or all bits set. */
+static void fill_with_garbage(void *ring, size_t nbytes, int how)
+{
+    uint64_t *words = ring;
+
+    for (size_t i = 0; i < nbytes / sizeof(*words); i++) {
+        uint64_t word = draw();
+
+        if (how == 1) /* of each byte's two bits 3 becomes 2 */
+            word &= UINT64_C(0x0303030303030303) &
+                    ~(word >> 1 & UINT64_C(0x0101010101010101));
+        words[i] = how == 2 ? UINT64_MAX : word;
+    }
+}
+
 /* Whatever is in the memory: a valid file or INVALID, and nothing worse. */
 static int garbage_is_survived(void)
 {
@@ -301,30 +327,24 @@ static int garbage_is_survived(void)
     char position[64];
     int good = 1;
 
-    srand(1);
     for (int round = 0; round < 400 && good; round++) {
-        unsigned char *bytes = (unsigned char *)ring;
-
-        for (size_t i = 0; i < nbytes; i++)
-            bytes[i] = (unsigned char)(round % 3 == 0   ? rand()
-                                       : round % 3 == 1 ? rand() % 3
-                                                        : 0xff);
+        fill_with_garbage(ring, nbytes, round % 3);
         ring->magic = SYMC_TRACE_MAGIC;
         ring->capacity = SIZE;
         for (uint64_t i = 0; i < SIZE; i++) {
             atomic_store(&ring->entries[i].lock, 2 * i + 2);
             ring->entries[i].record_id = i;
-            if (rand() % 4 == 0)
+            if (draw() % 4 == 0)
                 continue;
-            ring->entries[i].kind = (uint8_t)(1 + rand() % 7);
+            ring->entries[i].kind = (uint8_t)(1 + draw() % 7);
             ring->entries[i].dtype %= SYMMCOLL_DTYPE_COUNT;
             ring->entries[i].group %= SYMC_TRACE_GROUPS;
-            atomic_store(&ring->entries[i].state, (uint8_t)(rand() % 4));
+            atomic_store(&ring->entries[i].state, (uint8_t)(draw() % 4));
         }
         for (int i = 0; i < SYMC_TRACE_GROUPS; i++)
             groups[i].size %= i < 64 ? 5000 : 2;
         atomic_store(&groups[0].used, 2);
-        atomic_store(&ring->groups, (uint32_t)rand());
+        atomic_store(&ring->groups, (uint32_t)draw());
         good = symc_trace_write(ring, nbytes, path, &newer) == SYMMCOLL_OK &&
                read_text() && json_is_valid(text);
         (void)symc_trace_position(
