@@ -140,7 +140,7 @@ static bool publish(struct symc_host *host, const struct symc_op *op)
     struct symc_listed listed = symc_host_listed(op);
 
     put(host, op);
-    return symc_host_publish(host, op, 0, &listed, sizeof(listed));
+    return symc_host_publish(host, op, &listed, sizeof(listed));
 }
 
 static symmcoll_status_t finish(
@@ -159,7 +159,7 @@ static symmcoll_status_t finish(
 
 static symmcoll_status_t end(struct symc_host *host, const struct symc_op *op)
 {
-    symmcoll_status_t status = symc_host_collect(host, op, 0);
+    symmcoll_status_t status = symc_host_collect(host, op);
 
     return status == SYMMCOLL_OK ? finish(host, op) : status;
 }
@@ -176,6 +176,6 @@ symmcoll_status_t symc_host_coalesced(
     if (status != SYMMCOLL_OK)
         return status;
     put(host, op);
-    status = symc_host_synchronise(host, op, 0, &listed, sizeof(listed));
+    status = symc_host_synchronise(host, op, &listed, sizeof(listed));
     return status == SYMMCOLL_OK ? finish(host, op) : status;
 }

@@ -198,8 +198,6 @@ static bool is_compared(const struct symc_op *op, enum field field)
 symmcoll_status_t symc_host_disagree(
     struct symc_host *host, const struct symc_op *op)
 {
-    char place[160], who[SYMC_RANK_TEXT];
-
     for (enum field field = FIELD_KIND; field <= FIELD_DIGEST; field++) {
         if (!is_compared(op, field))
             continue;
@@ -210,18 +208,19 @@ symmcoll_status_t symc_host_disagree(
                 return fail_mismatch(host, op, field);
         }
     }
-    for (int r = 0; r < host->size; r++) {
-        const char *detail = symc_host_beside(host, r, op);
-
-        if ((symc_host_header(host, r, op)->what >> 24 & SYMC_HEADER_REFUSED) !=
-            0)
-            return host->core->fail(SYMMCOLL_ERR_NO_MEMORY, "%s: %s: %.*s %s",
-                symc_kind_name(op->kind),
-                symc_format_rank(host->core->ranks, r, SYMC_NO_PID, who),
-                SYMC_SMALL_MIN - 1, detail,
-                format_place(host, op, place, sizeof(place)));
-    }
     return SYMMCOLL_OK; /* in nothing that has to be the same */
+}
+
+symmcoll_status_t symc_host_fail_reserve(
+    struct symc_host *host, const struct symc_op *op, int rank)
+{
+    char place[160], who[SYMC_RANK_TEXT];
+
+    return host->core->fail(SYMMCOLL_ERR_NO_MEMORY, "%s: %s: %.*s %s",
+        symc_kind_name(op->kind),
+        symc_format_rank(host->core->ranks, rank, SYMC_NO_PID, who),
+        SYMC_REFUSAL - 1, host->channels[rank]->refusal,
+        format_place(host, op, place, sizeof(place)));
 }
 
 symmcoll_status_t symc_host_fail_counts(struct symc_host *host,

@@ -236,7 +236,7 @@ static symmcoll_status_t synchronise(
     if (uneven)
         status = symc_host_put_counts(host, op);
     if (status == SYMMCOLL_OK)
-        status = symc_host_synchronise(host, op, 0, &mine, sizeof(mine));
+        status = symc_host_synchronise(host, op, &mine, sizeof(mine));
     if (status == SYMMCOLL_OK && uneven)
         status = symc_host_compare_counts(host, op);
     return status;

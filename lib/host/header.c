@@ -15,10 +15,10 @@
 #define WHAT_AHEAD ((uint32_t)SYMC_HEADER_AHEAD << 24)
 
 /* Operation, element type and reduction in one word, to compare at once. */
-static uint32_t pack(const struct symc_op *op, uint32_t flags)
+static uint32_t pack(const struct symc_op *op)
 {
     return (uint32_t)op->kind | (uint32_t)op->dtype << 8 |
-           (uint32_t)op->op << 16 | flags << 24 | (uint32_t)op->memory << 28;
+           (uint32_t)op->op << 16 | (uint32_t)op->memory << 28;
 }
 
 /* ---- waiting ---- */
@@ -41,7 +41,7 @@ static uint64_t progress_of(
             memory_order_acquire) < op->wire)
         return 0;
     return 1 + atomic_load(&channel->staged) + atomic_load(&channel->reduced) +
-           atomic_load(&channel->drained);
+           atomic_load(&channel->drained) + atomic_load(&channel->reserved);
 }
 
 /* The ranks that an operation waits for: those that have not started it, else
@@ -321,17 +321,17 @@ symmcoll_status_t symc_host_await_room(
 /* ---- one operation ---- */
 
 static uint32_t pack_mine(
-    const struct symc_host *host, const struct symc_op *op, uint32_t flags)
+    const struct symc_host *host, const struct symc_op *op)
 {
     bool ahead = host->finished + 1 < op->wire;
 
-    return pack(op, flags | (ahead ? SYMC_HEADER_AHEAD : 0));
+    return pack(op) | (ahead ? WHAT_AHEAD : 0);
 }
 
 bool symc_host_publish(struct symc_host *host, const struct symc_op *op,
-    uint32_t flags, const void *payload, size_t nbytes)
+    const void *payload, size_t nbytes)
 {
-    publish(host, op, pack_mine(host, op, flags), payload, nbytes);
+    publish(host, op, pack_mine(host, op), payload, nbytes);
     bool suspect = wake_peers(host);
 
     host->core->record(host->core->group, op);
@@ -339,11 +339,11 @@ bool symc_host_publish(struct symc_host *host, const struct symc_op *op,
 }
 
 symmcoll_status_t symc_host_collect(
-    struct symc_host *host, const struct symc_op *op, uint32_t flags)
+    struct symc_host *host, const struct symc_op *op)
 {
     size_t at = seq_offset(op);
-    uint32_t what = pack(op, flags), seen = 0;
-    uint64_t differs = flags;
+    uint32_t what = pack(op), seen = 0;
+    uint64_t differs = 0;
 
     for (int i = 1, peer = host->rank; i < host->size; i++) {
         const struct symc_header *other;
@@ -371,8 +371,7 @@ symmcoll_status_t symc_host_collect(
 }
 
 symmcoll_status_t symc_host_synchronise(struct symc_host *host,
-    const struct symc_op *op, uint32_t flags, const void *payload,
-    size_t nbytes)
+    const struct symc_op *op, const void *payload, size_t nbytes)
 {
     const struct symc_core *core = host->core;
 
@@ -382,12 +381,12 @@ symmcoll_status_t symc_host_synchronise(struct symc_host *host,
         if (status != SYMMCOLL_OK)
             return status;
     }
-    if (symc_host_publish(host, op, flags, payload, nbytes) &&
+    if (symc_host_publish(host, op, payload, nbytes) &&
         core->failed(core->group, -1))
         return core->failure(core->group, op, -1);
     if (core->waiting->oversubscribed)
         await_oversubscribed(host, op);
-    return symc_host_collect(host, op, flags);
+    return symc_host_collect(host, op);
 }
 
 struct symc_reduction symc_host_reduction(

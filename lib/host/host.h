@@ -98,11 +98,11 @@ symmcoll_status_t symc_host_await_room(
 /* The first half of symc_host_synchronise(), where there is room: publish.
  * True where a peer has failed a group: then this one may have failed too. */
 bool symc_host_publish(struct symc_host *host, const struct symc_op *op,
-    uint32_t flags, const void *payload, size_t nbytes);
+    const void *payload, size_t nbytes);
 
 /* The second half: wait for everybody's header, and compare. */
 symmcoll_status_t symc_host_collect(
-    struct symc_host *host, const struct symc_op *op, uint32_t flags);
+    struct symc_host *host, const struct symc_op *op);
 
 /*
  * Publish this rank's header with a payload that fits it (a larger one is
@@ -112,8 +112,7 @@ symmcoll_status_t symc_host_collect(
  * statuses of collectives.h.
  */
 symmcoll_status_t symc_host_synchronise(struct symc_host *host,
-    const struct symc_op *op, uint32_t flags, const void *payload,
-    size_t nbytes);
+    const struct symc_op *op, const void *payload, size_t nbytes);
 
 /* Wait until a counter of a peer's channel has reached target. */
 symmcoll_status_t symc_host_wait(struct symc_host *host,
@@ -141,11 +140,14 @@ struct symc_reduction symc_host_reduction(
 
 /* ---- differ.c ---- */
 
-/* Header lines differ.  Somebody passed something else, or has no staging: the
- * status of that, with who and what; OK where the kind allows the difference.
- */
+/* Header lines differ.  MISMATCH, with who passed what; OK where the kind allows
+ * the difference. */
 symmcoll_status_t symc_host_disagree(
     struct symc_host *host, const struct symc_op *op);
+
+/* A rank has no staging: NO_MEMORY, with who and why. */
+symmcoll_status_t symc_host_fail_reserve(
+    struct symc_host *host, const struct symc_op *op, int rank);
 
 /* Ranks that divide their blocks differently cannot work together. */
 symmcoll_status_t symc_host_check_geometry(struct symc_host *host);
@@ -217,15 +219,6 @@ char *symc_host_staged(
 char *symc_host_summed(
     const struct symc_host *host, int rank, const struct symc_round *round);
 
-/* Synchronise with staging: the first time it is backed by memory, on all ranks
- * or on none. */
-symmcoll_status_t symc_host_synchronise_staged(
-    struct symc_host *host, const struct symc_op *op);
-
-/* The same, with a payload that fits the line. */
-symmcoll_status_t symc_host_synchronise_listed(struct symc_host *host,
-    const struct symc_op *op, const void *payload, size_t nbytes);
-
 /* Elements of each of the pieces, one for each rank, that a slot is divided
  * into. */
 size_t symc_host_piece(const struct symc_host *host, size_t elem);
@@ -252,6 +245,13 @@ symmcoll_status_t symc_host_advance(
     void *state, const struct symc_op *op, enum symc_advance how);
 void symc_host_doze(
     void *state, const struct symc_op *op, struct symc_wait_budget *budget);
+
+/* ---- reserve.c ---- */
+
+/* Once the ranks are synchronised: back staging with memory where that has not
+ * been done.  Errors: NO_MEMORY, on all ranks. */
+symmcoll_status_t symc_host_reserve(
+    struct symc_host *host, const struct symc_op *op);
 
 /* ---- algorithms, each of which runs one operation to its end ---- */
 

@@ -240,10 +240,10 @@ symmcoll_status_t symc_host_monitored(
     status = symc_host_await_room(host, op, SYMC_LINES);
     if (status != SYMMCOLL_OK)
         return status;
-    symc_host_publish(host, op, 0, NULL, 0);
+    symc_host_publish(host, op, NULL, 0);
     status = await_all(&monitor);
     if (status == SYMMCOLL_OK)
-        status = symc_host_collect(host, op, 0);
+        status = symc_host_collect(host, op);
     if (status == SYMMCOLL_ERR_MISMATCH)
         enter(host, monitor.number - 1); /* others have called something else */
     return status;

@@ -214,14 +214,14 @@ static bool publish(struct symc_host *host, const struct symc_op *op)
 
     if (given.beside > 0)
         put_beside(host, op, given.beside);
-    return symc_host_publish(host, op, 0,
-        put_together(host, op, given.in_line, line), given.in_line);
+    return symc_host_publish(
+        host, op, put_together(host, op, given.in_line, line), given.in_line);
 }
 
 static symmcoll_status_t end(struct symc_host *host, const struct symc_op *op)
 {
     size_t nbytes = contribution(host, op);
-    symmcoll_status_t status = symc_host_collect(host, op, 0);
+    symmcoll_status_t status = symc_host_collect(host, op);
 
     if (status == SYMMCOLL_OK && nbytes > 0)
         finish(host, op, nbytes);
@@ -245,7 +245,7 @@ symmcoll_status_t symc_host_one_shot(
             put_beside(host, op, given.beside);
     }
     if (status == SYMMCOLL_OK)
-        status = symc_host_synchronise(host, op, 0,
+        status = symc_host_synchronise(host, op,
             put_together(host, op, given.in_line, line), given.in_line);
     if (given.beside > 0)
         claim_beside(host, op, given.beside);

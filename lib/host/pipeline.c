@@ -17,10 +17,6 @@
  * the round that used it before.
  */
 #include "host/host.h"
-#include "segment/memory.h"
-
-#include <stdio.h>
-#include <string.h>
 
 char *symc_host_staged(
     const struct symc_host *host, int rank, const struct symc_round *round)
@@ -155,44 +151,4 @@ symmcoll_status_t symc_host_pipeline(struct symc_host *host,
     }
     host->rounds += rounds;
     return status;
-}
-
-symmcoll_status_t symc_host_synchronise_staged(
-    struct symc_host *host, const struct symc_op *op)
-{
-    return symc_host_synchronise_listed(host, op, NULL, 0);
-}
-
-symmcoll_status_t symc_host_synchronise_listed(struct symc_host *host,
-    const struct symc_op *op, const void *payload, size_t nbytes)
-{
-    const struct symc_core *core = host->core;
-    bool uneven = symc_kind_has(op->kind, SYMC_UNEVEN);
-    uint32_t flags = 0;
-    symmcoll_status_t status;
-
-    if (!host->reserved && core->reserve(core->group) != SYMMCOLL_OK) {
-        char detail[SYMC_SMALL_MIN];
-
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-        status = symc_host_await_room(host, op, SYMC_AREAS);
-        if (status != SYMMCOLL_OK)
-            return status;
-        memcpy(symc_host_beside(host, host->rank, op), detail, sizeof(detail));
-        flags = SYMC_HEADER_REFUSED;
-    } else if (uneven) {
-        status = symc_host_put_counts(host, op);
-        if (status != SYMMCOLL_OK)
-            return status;
-    }
-
-    status = symc_host_synchronise(host, op, flags, payload, nbytes);
-    if (status == SYMMCOLL_OK && uneven)
-        status = symc_host_compare_counts(host, op);
-    if (status != SYMMCOLL_OK || host->reserved)
-        return status;
-    for (int r = 0; r < host->size; r++)
-        symc_memory_populate(host->staging[r], 2 * SYMC_SLOTS * host->chunk);
-    host->reserved = true;
-    return SYMMCOLL_OK;
 }

@@ -215,10 +215,12 @@ symmcoll_status_t symc_host_staged_coalesced(
     struct symc_pipeline pipeline = pipeline_of(host, op);
     struct coalesced coalesced = {.step = pipeline.step};
     symmcoll_status_t status =
-        symc_host_synchronise_listed(host, op, &listed, sizeof(listed));
+        symc_host_synchronise(host, op, &listed, sizeof(listed));
 
     if (status == SYMMCOLL_OK)
         status = symc_host_compare_listed(host, op);
+    if (status == SYMMCOLL_OK)
+        status = symc_host_reserve(host, op);
     if (status != SYMMCOLL_OK)
         return status;
     pipeline.context = &coalesced;

@@ -68,8 +68,10 @@ symmcoll_status_t symc_host_staged_copy(
         .collect = receives && !(from_root && is_root) ? collect : NULL,
         .from = from_root ? op->root : -1,
         .gathers = true};
-    symmcoll_status_t status = symc_host_synchronise_staged(host, op);
+    symmcoll_status_t status = symc_host_synchronise(host, op, NULL, 0);
 
+    if (status == SYMMCOLL_OK)
+        status = symc_host_reserve(host, op);
     if (status == SYMMCOLL_OK) {
         copy.streaming =
             symc_op_out_nbytes(op, host->size) >= host->settings.stream_min;

@@ -78,8 +78,10 @@ symmcoll_status_t symc_host_two_shot(
         .combine = combine,
         .collect = shot.wants ? collect : NULL,
         .from = -1};
-    symmcoll_status_t status = symc_host_synchronise_staged(host, op);
+    symmcoll_status_t status = symc_host_synchronise(host, op, NULL, 0);
 
+    if (status == SYMMCOLL_OK)
+        status = symc_host_reserve(host, op);
     if (status == SYMMCOLL_OK) {
         shot.reduction = symc_host_reduction(host, op);
         shot.streaming = op->count * op->elem >= host->settings.stream_min;

@@ -25,14 +25,14 @@
 #define SYMC_FACTOR_AT 32    /* of them, where PREMUL_SUM's factor is */
 #define SYMC_LISTED_COUNTS 6 /* of several buffers, counts in the line */
 #define SYMC_SLOTS 4         /* staging slots in flight */
-#define SYMC_SMALL_MIN 512   /* bytes beside the header, for error details */
+#define SYMC_SMALL_MIN 512   /* bytes beside the header, at least */
+#define SYMC_REFUSAL 512     /* bytes of why a rank has no staging */
 #define SYMC_LINES 8         /* header lines of a rank; a power of two */
 #define SYMC_ABSENT_MAX 4096 /* ranks that a monitored barrier can name */
 #define SYMC_AREAS 2         /* areas beside them; a power of two */
 
-/* Flags of a header. */
-#define SYMC_HEADER_REFUSED 1u /* no staging: the detail is beside it */
-#define SYMC_HEADER_AHEAD 2u   /* an earlier operation has not ended here */
+/* A flag of a header. */
+#define SYMC_HEADER_AHEAD 2u /* an earlier operation has not ended here */
 
 struct symc_header {
     _Alignas(SYMC_FALSE_SHARING) uint64_t count;
@@ -63,6 +63,11 @@ struct symc_channel {
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t staged;
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t reduced;
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t drained;
+
+    /* Twice the operation in which this rank has last tried to back its staging
+     * with memory, and 1 more where it could not: then the reason. */
+    _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t reserved;
+    char refusal[SYMC_REFUSAL];
 
     /* Threads that read each other's buffers, see direct.c: revoked up to this
      * operation; rank + 1 being read. */
