@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Whoever is named is called by the world's number, and by the group's in
- * brackets where it differs.  There are no such groups yet: the test lends the
- * members of one other numbers, in messages alone.
+ * brackets where it differs.  The test lends the members of the group of all
+ * other numbers, in messages alone.
  */
 #include "group/group.h"
 #include "t/tap.h"
@@ -23,7 +23,9 @@ static bool join(struct faults_rank *self)
 {
     if (!faults_init(self))
         return false;
+    pthread_mutex_lock(&self->world->lock); /* the monitor reads them */
     self->group->members.ranks.global = numbers;
+    pthread_mutex_unlock(&self->world->lock);
     return faults_barrier(self) == SYMMCOLL_OK;
 }
 
