@@ -409,8 +409,11 @@ int main(void)
     a_large_rank();
     a_leaving_rank(
         1, "exit(1) without finalize", "exited with status 1 without finalize");
-    a_leaving_rank(
-        0, "exit(0) without finalize", "exited with status 0 without finalize");
+    /* A status of 0 is known when the memory has been torn down.  For that of a
+     * sanitizer ranks do not wait long enough. */
+    a_leaving_rank(0, "exit(0) without finalize",
+        SANITIZED ? "after barrier seq 1 of group"
+                  : "exited with status 0 without finalize");
     a_signalled_rank(SIGABRT, "abort()", "killed by SIGABRT");
     a_signalled_rank(SIGTERM, "SIGTERM", "killed by SIGTERM");
     two_at_once();
