@@ -121,9 +121,8 @@ static symmcoll_status_t check_buffers(struct symmcoll_group *group,
 
 /* Some backend knows memory that is not the host's: ask where the buffers are.
  * Those of which no byte is used are nowhere. */
-static __attribute__((noinline)) symmcoll_status_t find_memory(
-    struct symmcoll_group *group, const struct symc_kind_info *info,
-    struct symc_op *op)
+static symmcoll_status_t find_memory(struct symmcoll_group *group,
+    const struct symc_kind_info *info, struct symc_op *op)
 {
     const struct symc_registry *registry = &group->world->registry;
     bool is_root = op->root == group->rank;
@@ -295,6 +294,19 @@ symmcoll_status_t symc_coll_check_kept(
     return are_usual(group, op) ? SYMMCOLL_OK : check_each(group, op);
 }
 
+static symmcoll_status_t inspect_each(
+    struct symmcoll_group *group, const struct symc_op *op)
+{
+    for (int i = 0; i < op->buffers; i++) {
+        struct symc_op one = symc_op_of(op, i);
+        symmcoll_status_t status = symc_coll_inspect(group, &one);
+
+        if (status != SYMMCOLL_OK)
+            return fail_buffer(op, i, status);
+    }
+    return SYMMCOLL_OK;
+}
+
 symmcoll_status_t symc_coll_check_coalesced(
     struct symmcoll_group *group, struct symc_op *op)
 {
@@ -312,10 +324,26 @@ symmcoll_status_t symc_coll_check_coalesced(
             op->buffers < 1 ? "" : " and an array that is NULL");
     if (symc_kind_has(op->kind, SYMC_REDUCES))
         status = check_reduction(group, op);
-    return status == SYMMCOLL_OK ? symc_coll_check_kept(group, op) : status;
+    if (status == SYMMCOLL_OK)
+        status = symc_coll_check_kept(group, op);
+    return status == SYMMCOLL_OK && group->world->inspects
+               ? inspect_each(group, op)
+               : status;
 }
 
 /* ---- one buffer ---- */
+
+/* What is looked at in some worlds only. */
+static __attribute__((noinline)) symmcoll_status_t look(
+    struct symmcoll_group *group, const struct symc_kind_info *info,
+    struct symc_op *op)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (group->world->registry.finds)
+        status = find_memory(group, info, op);
+    return status == SYMMCOLL_OK ? symc_coll_inspect(group, op) : status;
+}
 
 symmcoll_status_t symc_coll_check(
     struct symmcoll_group *group, struct symc_op *op)
@@ -335,8 +363,7 @@ symmcoll_status_t symc_coll_check(
     if (__builtin_expect(op->listed, 0))
         return symc_coll_check_lists(group, op);
     status = check_buffers(group, info, op);
-    if (__builtin_expect(group->world->registry.finds, 0) &&
-        status == SYMMCOLL_OK)
-        return find_memory(group, info, op);
+    if (__builtin_expect(group->world->inspects, 0) && status == SYMMCOLL_OK)
+        return look(group, info, op);
     return status;
 }

@@ -27,6 +27,11 @@ symmcoll_status_t symc_coll_check_coalesced(
 symmcoll_status_t symc_coll_check_kept(
     struct symmcoll_group *group, struct symc_op *op);
 
+/* errors.nan_check, of an op that has been checked.  Errors: INVALID (it would
+ * send what is not a number). */
+symmcoll_status_t symc_coll_inspect(
+    struct symmcoll_group *group, const struct symc_op *op);
+
 /* The kind that does several of one kind at once; 0: there is none. */
 enum symc_kind symc_coll_coalesced_kind(enum symc_kind kind);
 

@@ -294,5 +294,7 @@ symmcoll_status_t symc_coll_check_lists(
         status = check_apart(op, out, in, group->rank, group->size);
     if (status == SYMMCOLL_OK && group->world->registry.finds)
         status = find_memory(group, op, sides);
-    return status;
+    return status == SYMMCOLL_OK && group->world->inspects
+               ? symc_coll_inspect(group, op)
+               : status;
 }

@@ -28,6 +28,14 @@ enum symc_alias_use {
     SYMC_ALIASES_OFF
 };
 
+/* What follows where an operation is to send what is not a number
+ * (`errors.nan_check`). */
+enum symc_nan_check {
+    SYMC_NAN_CHECK_OFF, /* nobody looks */
+    SYMC_NAN_CHECK_WARN,
+    SYMC_NAN_CHECK_ERROR
+};
+
 /* Which values apply below all files (`profile`). */
 enum symc_profile {
     SYMC_PROFILE_DEFAULT,
@@ -57,6 +65,7 @@ struct symc_config {
     bool errors_blocking_wait;     /* an expired wait fails the group (W5) */
     bool errors_kill_process; /* end by SIGABRT when the monitor is stuck */
     int64_t errors_aliases;   /* enum symc_alias_use */
+    int64_t errors_nan_check; /* enum symc_nan_check */
 
     /* trace */
     int64_t trace_buffer_size; /* entries; 0: no recorder */

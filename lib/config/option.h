@@ -30,6 +30,8 @@ struct symc_option {
     const char *dflt;
     const char *range; /* numbers: "LOW HIGH"; text, choice: the words allowed;
                           NULL: no limit */
+    const char *truth; /* choice: its words for off and on, which may be written
+                          as those of a bool are; NULL: they may not */
     const char *help;
 };
 

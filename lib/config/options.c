@@ -99,6 +99,17 @@ const struct symc_option symc_options[] = {
         .help = "Whether variables of torch.distributed are read as well; "
                 "auto: unless libtorch is loaded in the process.",
     },
+    {
+        .key = "errors.nan_check",
+        CHOICE(errors_nan_check), /* enum symc_nan_check */
+        .dflt = "off",
+        .range = "off warn error",
+        .truth = "off error",
+        .help = "Whether what is sent is searched for floating-point elements "
+                "that are NaN, before an operation starts. warn: they are "
+                "logged. error: the operation is refused, with the index of "
+                "the first one.",
+    },
 
     {
         .key = "trace.buffer_size",
@@ -339,6 +350,7 @@ const struct symc_alias symc_aliases[] = {
     {"NCCL_ASYNC_ERROR_HANDLING", "errors.async_handling", "",
         "TORCH_NCCL_ASYNC_ERROR_HANDLING"},
     {"TORCH_NCCL_ENABLE_MONITORING", "errors.kill_process", "", NULL},
+    {"TORCH_NCCL_NAN_CHECK", "errors.nan_check", "", NULL},
     {"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", "timeouts.heartbeat", "s", NULL},
     {"TORCH_FR_BUFFER_SIZE", "trace.buffer_size", "", NULL},
     {"TORCH_NCCL_TRACE_BUFFER_SIZE", "trace.buffer_size", "",

@@ -236,6 +236,28 @@ static bool parse_int(const char *text, int64_t *value)
     return *text == '\0';
 }
 
+/* A choice that is written as off or on. */
+static bool parse_truth(
+    const struct symc_option *option, const char *text, int64_t *value)
+{
+    const char *word = option->truth;
+    char chosen[SYMC_KEY_MAX];
+    size_t n;
+
+    if (word == NULL)
+        return false;
+    n = next_word(&word);
+    if (is_listed(text, true_words)) {
+        word += n;
+        n = next_word(&word);
+    } else if (!is_listed(text, false_words)) {
+        return false;
+    }
+    snprintf(chosen, sizeof(chosen), "%.*s", (int)n, word);
+    *value = find_word(chosen, option->range);
+    return *value >= 0;
+}
+
 /* Text of any type but TEXT as a number. */
 static bool parse_number(
     const struct symc_option *option, const char *text, int64_t *value)
@@ -252,7 +274,7 @@ static bool parse_number(
         return parse_scaled(text, time_units, value);
     case SYMC_OPTION_CHOICE:
         *value = find_word(text, option->range);
-        return *value >= 0;
+        return *value >= 0 || parse_truth(option, text, value);
     case SYMC_OPTION_TEXT:
         break;
     }

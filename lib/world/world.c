@@ -347,6 +347,8 @@ symmcoll_status_t symc_world_open(const struct symmcoll_init_args *args,
     if (status != SYMMCOLL_OK)
         goto free_world;
     status = symc_registry_open(&made->registry, made->config, &made->log);
+    made->inspects = made->registry.finds ||
+                     made->config->errors_nan_check != SYMC_NAN_CHECK_OFF;
     if (status == SYMMCOLL_OK)
         status = apply_args(made, args);
     if (status != SYMMCOLL_OK)

@@ -71,6 +71,7 @@ struct symc_extension {
 struct symmcoll_world {
     struct symc_config *config;
     struct symc_registry registry;
+    bool inspects; /* operations: their memory, or what they send */
     struct symc_log log;
     struct symc_rendezvous rendezvous;
     char name[64];

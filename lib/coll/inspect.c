@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * errors.nan_check: what an operation sends is read before the others know of
+ * it.  Memory of devices is not.
+ */
+#include "base/nan.h"
+#include "coll/coll.h"
+
+#include <stdio.h>
+
+/* One stretch of what is sent; part: its number in a list, -1: it has none. */
+static symmcoll_status_t inspect(struct symmcoll_group *group,
+    const struct symc_op *op, const void *at, size_t count, int part)
+{
+    struct symmcoll_world *world = group->world;
+    size_t first = 0;
+    size_t found = count > 0 ? symc_nan_count(at, count, op->dtype, &first) : 0;
+    char text[SYMC_OP_TEXT], which[32] = "in", who[SYMC_RANK_TEXT];
+    const char *plural = found == 1 ? " is" : "s are";
+
+    if (found == 0)
+        return SYMMCOLL_OK;
+    symc_op_format(op->kind, 0, op->label, text, sizeof(text));
+    symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who);
+    if (part >= 0)
+        snprintf(which, sizeof(which), "ins[%d]", part);
+    if (world->config->errors_nan_check == SYMC_NAN_CHECK_ERROR)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s of group %s: %s: expected numbers, found element %zu of %s NaN "
+            "(%zu element%s, of %zu)",
+            text, group->name, who, first, which, found, plural, count);
+    symc_logf(&world->log, SYMC_LOG_WARN,
+        "%s of group %s: %s: element %zu of %s is NaN (%zu element%s, of %zu)",
+        text, group->name, who, first, which, found, plural, count);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_coll_inspect(
+    struct symmcoll_group *group, const struct symc_op *op)
+{
+    const struct symc_lists *lists = op->listed ? op->lists : NULL;
+    bool sends = symc_kind_sends(op->kind, op->root == group->rank);
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (group->world->config->errors_nan_check == SYMC_NAN_CHECK_OFF ||
+        op->memory != SYMC_MEMORY_HOST || !sends)
+        return SYMMCOLL_OK;
+    if (lists == NULL)
+        return inspect(group, op, op->in,
+            symc_op_in_nbytes(op, group->size) / op->elem, -1);
+    if (lists->ins == NULL)
+        return inspect(group, op, op->in, lists->in_total, -1);
+    for (int r = 0; r < group->size && status == SYMMCOLL_OK; r++)
+        status = inspect(group, op, lists->ins[r], symc_op_in_count(op, r), r);
+    return status;
+}
