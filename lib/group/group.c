@@ -220,6 +220,7 @@ symmcoll_status_t symc_group_close(struct symmcoll_group *group)
     symc_world_return_staging(world, group->staging_nbytes);
 
 free_group:
+    symc_group_free_listener(group);
     symc_regions_free(group);
     free_tables(group);
     free(group);

@@ -60,6 +60,13 @@ struct symc_group_plan {
 };
 
 struct symc_region;
+struct symc_listener;
+
+/* What there is to do when an operation ends, beside recording it. */
+enum symc_at_end {
+    SYMC_AT_END_NOTED = 1, /* none has succeeded since one that was noted */
+    SYMC_AT_END_TELL = 2   /* a function of the program is to be told */
+};
 
 struct symmcoll_group {
     struct symmcoll_world *world;
@@ -86,7 +93,8 @@ struct symmcoll_group {
     uint64_t key;                        /* in messages between two ranks */
     _Atomic uint32_t paired; /* works of sends and receives, not ended */
     uint64_t completed;      /* the latest collective that has succeeded here */
-    bool noted;              /* none has succeeded since one that was noted */
+    _Atomic uint32_t at_end; /* of enum symc_at_end: 0 is the usual case */
+    _Atomic(struct symc_listener *) listener; /* or NULL */
     _Atomic int64_t timeout_ns;
     _Atomic(struct symc_region *) region; /* the open one, or NULL */
     struct symc_region *regions;          /* all; under the world's lock */
@@ -334,6 +342,16 @@ struct symc_trace_entry *symc_group_record(
  * for those that end because of it, unless it has failed the group. */
 void symc_group_record_end(struct symmcoll_group *parent, enum symc_kind kind,
     struct symc_trace_entry *entry, symmcoll_status_t status);
+
+/* ---- ended.c ---- */
+
+/* An operation has ended, with that entry in the recorder or none: queue a call
+ * of the program's function, where the group has one. */
+void symc_group_tell(struct symmcoll_group *group, const struct symc_op *op,
+    const struct symc_trace_entry *entry, symmcoll_status_t status);
+
+/* The group is being released. */
+void symc_group_free_listener(struct symmcoll_group *group);
 
 /* ---- pair.c ---- */
 

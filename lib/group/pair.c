@@ -64,10 +64,13 @@ static int find_source(
                : -1;
 }
 
-static void end_entry(const struct symmcoll_group *group,
+static void end_entry(struct symmcoll_group *group,
     const struct symc_pair *pair, struct symc_trace_entry *entry,
     symmcoll_status_t status)
 {
+    if (__builtin_expect(
+            atomic_load_explicit(&group->at_end, memory_order_relaxed) != 0, 0))
+        symc_group_tell(group, pair->op, entry, status);
     if (entry == NULL)
         return;
     if (pair->peer == SYMC_PAIR_ANY && pair->source >= 0)

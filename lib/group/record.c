@@ -31,9 +31,12 @@ void symc_group_record_end(struct symmcoll_group *parent, enum symc_kind kind,
     symc_trace_end(&parent->world->trace, entry, status == SYMMCOLL_OK);
     if (symc_members_failed(&parent->members))
         return;
-    if (status != SYMMCOLL_OK && parent->size > 1)
+    if (status != SYMMCOLL_OK && parent->size > 1) {
         symc_members_note(&parent->members, status, &op);
-    else if (parent->noted)
+        atomic_fetch_or(&parent->at_end, SYMC_AT_END_NOTED);
+    } else if ((atomic_fetch_and(
+                    &parent->at_end, ~(uint32_t)SYMC_AT_END_NOTED) &
+                   SYMC_AT_END_NOTED) != 0) {
         symc_members_withdraw_note(&parent->members);
-    parent->noted = status != SYMMCOLL_OK;
+    }
 }

@@ -13,20 +13,31 @@
 /* An operation has ended with an error that all ranks have come to: those who
  * end for it are to be understood.  The first that succeeds after it takes the
  * note back: then the rank has gone on. */
-static __attribute__((noinline)) void note_end(struct symmcoll_group *group,
-    const struct symc_op *op, symmcoll_status_t status)
+static void note_end(struct symmcoll_group *group, const struct symc_op *op,
+    symmcoll_status_t status)
 {
     bool missed = status == SYMMCOLL_ERR_TIMEOUT &&
                   symc_kind_has(op->kind, SYMC_MONITORED);
 
-    if (status == SYMMCOLL_OK)
-        symc_members_withdraw_note(&group->members);
-    else if (group->size > 1 && (status == SYMMCOLL_ERR_MISMATCH ||
-                                    status == SYMMCOLL_ERR_NO_MEMORY || missed))
+    if (status == SYMMCOLL_OK) {
+        if ((atomic_fetch_and(&group->at_end, ~(uint32_t)SYMC_AT_END_NOTED) &
+                SYMC_AT_END_NOTED) != 0)
+            symc_members_withdraw_note(&group->members);
+    } else if (group->size > 1 &&
+               (status == SYMMCOLL_ERR_MISMATCH ||
+                   status == SYMMCOLL_ERR_NO_MEMORY || missed)) {
         symc_members_note(&group->members, status, op);
-    else
-        return;
-    group->noted = status != SYMMCOLL_OK;
+        atomic_fetch_or(&group->at_end, SYMC_AT_END_NOTED);
+    }
+}
+
+/* What few operations need at their end. */
+static __attribute__((noinline)) void end_with_more(
+    struct symmcoll_group *group, const struct symc_op *op,
+    symmcoll_status_t status)
+{
+    symc_group_tell(group, op, symc_group_flight(group, op)->entry, status);
+    note_end(group, op, status);
 }
 
 /* An operation has ended: the one place where that is recorded. */
@@ -35,6 +46,11 @@ static inline void end(struct symmcoll_group *group, const struct symc_op *op,
 {
     struct symc_flight *flight = symc_group_flight(group, op);
 
+    if (__builtin_expect(
+            status != SYMMCOLL_OK ||
+                atomic_load_explicit(&group->at_end, memory_order_relaxed) != 0,
+            0))
+        end_with_more(group, op, status);
     if (flight->entry != NULL)
         symc_trace_end(
             &group->world->trace, flight->entry, status == SYMMCOLL_OK);
@@ -44,8 +60,6 @@ static inline void end(struct symmcoll_group *group, const struct symc_op *op,
     if (status == SYMMCOLL_OK &&
         symc_kinds[op->kind].counter == SYMC_COUNT_COLLECTIVE)
         group->completed = op->seq;
-    if (__builtin_expect(status != SYMMCOLL_OK || group->noted, 0))
-        note_end(group, op, status);
 }
 
 /* The numbers of the next operation, and that it has them.  Under the group's

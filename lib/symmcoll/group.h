@@ -320,6 +320,43 @@ symmcoll_status_t symmcoll_designator_expand(struct symmcoll_world *world,
 SYMMCOLL_API
 symmcoll_status_t symmcoll_group_free(struct symmcoll_group *group);
 
+/* An operation that has ended.  Times are seconds of the wall clock; later
+ * releases may add members at the end. */
+struct symmcoll_operation {
+    const char *name;         /* "all_gather"; static */
+    const char *label;        /* of the call, "" where it had none */
+    uint64_t sequence;        /* its number in the group: of collectives, or of
+                                 sends and receives */
+    symmcoll_status_t status; /* with which it has ended */
+    double created;           /* when it was called */
+    double started;           /* when its turn came */
+    double ended;
+    double duration; /* from started to ended, more than 0 */
+};
+
+/* Called on the world's callback thread, where symmcoll_last_error() is the
+ * detail of an operation that failed; it may do what any callback may, see
+ * symmcoll_work_fn.  operation and its texts are borrowed for the call. */
+typedef void (*symmcoll_operation_fn)(
+    const struct symmcoll_operation *operation, void *arg);
+
+/*
+ * Call fn(operation, arg) for every operation of the group that ends from now
+ * on, on this rank, in the order in which they end: collectives, sends and
+ * receives, blocking or not.  arg is borrowed, until the group is released,
+ * which waits for the calls of what has ended by then.  A group tells one
+ * function; a call that is refused before it takes a number is not told.
+ *
+ * Errors: INVALID (a second function; the recorder, which has the times, is off:
+ * trace.buffer_size), NOT_MEMBER, ABORTED (the world is being finalized),
+ * NO_MEMORY, SYSTEM.
+ * Source: torch.distributed, ProcessGroup._register_on_completion_hook.
+ * Manual: symmcoll_group_notify(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_group_notify(
+    struct symmcoll_group *group, symmcoll_operation_fn fn, void *arg);
+
 /* This rank's number within the group; -1 where it is no member, or of NULL,
  * whose size and sequence number are 0 and whose name and world NULL. */
 SYMMCOLL_API

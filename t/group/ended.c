@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * symmcoll_group_notify(): a function is told of each operation of a group that
+ * ends (W15, W16).  Each body has a group of its own, whose release waits for
+ * the calls.
+ */
+#include "groups.h"
+#include "t/ddp/model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define MOST 64
+
+/* What has been told, in this order.  The callback thread writes it, and who
+ * has released the group reads it. */
+struct told {
+    int count;
+    bool right; /* times, and whatever is the same of all */
+    char names[MOST][32];
+    char label[32]; /* of the last one */
+    uint64_t sequences[MOST];
+    symmcoll_status_t statuses[MOST];
+    char detail[200]; /* of one that has failed */
+};
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_REALTIME, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static void note(const struct symmcoll_operation *operation, void *arg)
+{
+    struct told *told = arg;
+    int i = told->count++;
+    double length = operation->ended - operation->started;
+
+    if (i >= MOST)
+        return;
+    strcpy(told->names[i], operation->name);
+    strcpy(told->label, operation->label);
+    told->sequences[i] = operation->sequence;
+    told->statuses[i] = operation->status;
+    if (operation->status < 0)
+        snprintf(
+            told->detail, sizeof(told->detail), "%s", symmcoll_last_error());
+    if (operation->duration > 0 && operation->created <= operation->started &&
+        operation->started <= operation->ended &&
+        fabs(operation->duration - length) < 0.001 &&
+        fabs(operation->ended - now()) < 100)
+        return;
+    told->right = false;
+    diag("%s: created %f, started %f, ended %f, took %g", operation->name,
+        operation->created, operation->started, operation->ended,
+        operation->duration);
+}
+
+/* A group that tells. */
+static struct symmcoll_group *open_group(
+    struct symmcoll_group *all, int rank, struct told *told)
+{
+    struct symmcoll_group *group;
+
+    memset(told, 0, sizeof(*told));
+    told->right = true;
+    if (!made(rank,
+            symmcoll_group_create(symmcoll_group_world(all), NULL, &group)) ||
+        !made(rank, symmcoll_group_notify(group, note, told)))
+        abort();
+    return group;
+}
+
+/* How many operations of a name have been told. */
+static int count(const struct told *told, const char *name)
+{
+    int found = 0;
+
+    for (int i = 0; i < told->count && i < MOST; i++)
+        found += strcmp(told->names[i], name) == 0 &&
+                 told->statuses[i] == SYMMCOLL_OK;
+    return found;
+}
+
+static int broadcasts_are_told(struct symmcoll_group *all, int rank)
+{
+    struct told told;
+    struct symmcoll_group *group = open_group(all, rank, &told);
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    int buf[5000] = {rank};
+    bool right = true;
+
+    call.label = "weights";
+    for (int i = 0; i < 8; i++) {
+        struct symmcoll_work *work;
+        size_t n = i % 4 < 2 ? 2 : 5000;
+
+        if (i % 2 == 0) {
+            right = made(rank, symmcoll_broadcast(group, buf, n, SYMMCOLL_INT32,
+                                   0, &call, NULL)) &&
+                    right;
+            continue;
+        }
+        right = made(rank, symmcoll_broadcast(group, buf, n, SYMMCOLL_INT32, 0,
+                               &call, &work)) &&
+                made(rank, symmcoll_work_wait(work, -1)) && right;
+        symmcoll_work_free(work);
+    }
+    right = made(rank, symmcoll_group_free(group)) && right;
+    for (int i = 0; i < told.count && i < 8; i++)
+        right = right && told.sequences[i] == (uint64_t)i + 1;
+    return right && told.right && told.count == 8 &&
+           count(&told, "broadcast") == 8 && strcmp(told.label, "weights") == 0;
+}
+
+static int kinds_are_told(struct symmcoll_group *all, int rank)
+{
+    struct told told;
+    struct symmcoll_group *group = open_group(all, rank, &told);
+    int size = symmcoll_group_size(group), in[8] = {rank}, out[8];
+    int next = (rank + 1) % size, previous = (rank + size - 1) % size;
+    bool right = true;
+
+    for (int i = 0; i < 3; i++)
+        right = right &&
+                made(rank, symmcoll_all_reduce(group, out, in, 1,
+                               SYMMCOLL_INT32, SYMMCOLL_SUM, NULL, NULL)) &&
+                made(rank, symmcoll_broadcast(
+                               group, in, 1, SYMMCOLL_INT32, 0, NULL, NULL)) &&
+                made(rank, symmcoll_all_gather(
+                               group, out, in, 1, SYMMCOLL_INT32, NULL, NULL));
+    right = right && made(rank, symmcoll_barrier(group, NULL, NULL)) &&
+            made(rank, symmcoll_send(group, in, 1, SYMMCOLL_INT32, next, 0,
+                           NULL, NULL)) &&
+            made(rank, symmcoll_recv(group, out, 1, SYMMCOLL_INT32, previous, 0,
+                           NULL, NULL, NULL));
+    right = made(rank, symmcoll_group_free(group)) && right;
+    return right && told.right && told.count == 12 &&
+           count(&told, "all_reduce") == 3 && count(&told, "broadcast") == 3 &&
+           count(&told, "all_gather") == 3 && count(&told, "barrier") == 1 &&
+           count(&told, "send") == 1 && count(&told, "recv") == 1 &&
+           told.sequences[9] == 10 && told.sequences[11] == 2;
+}
+
+static int objects_are_told(struct symmcoll_group *all, int rank)
+{
+    struct told told;
+    struct symmcoll_group *group = open_group(all, rank, &told);
+    struct symmcoll_object mine = {0}, theirs[4] = {{0}};
+    char bytes[300] = "an object";
+    bool right;
+
+    mine.data = bytes;
+    mine.nbytes = (size_t)(100 * rank + 1);
+    right = made(
+        rank, symmcoll_all_gather_object(group, theirs, &mine, 1000, NULL));
+    symmcoll_objects_free(theirs, (size_t)symmcoll_group_size(group));
+    right = made(rank, symmcoll_group_free(group)) && right;
+    return right && told.right && told.count == 2 &&
+           count(&told, "all_gather") == 2;
+}
+
+static int a_reducer_is_told(struct symmcoll_group *all, int rank)
+{
+    struct told told;
+    struct symmcoll_group *group = open_group(all, rank, &told);
+    struct model model;
+    struct symmcoll_reducer *reducer = model_begin(group, rank, &model, 64);
+    bool right = reducer != NULL;
+    int before, buckets = right ? symmcoll_reducer_bucket_count(reducer) : 0;
+
+    model_fill(&model, rank, symmcoll_group_size(group), 0);
+    right = right && made(rank, model_run_backward(reducer, &model, 1));
+    symmcoll_reducer_free(reducer);
+    right = made(rank, symmcoll_group_free(group)) && right;
+    before = count(&told, "broadcast");
+    return right && told.right && before > 0 && buckets > 0 &&
+           count(&told, "all_reduce") >= buckets &&
+           strcmp(told.names[told.count - 1], "all_reduce") == 0;
+}
+
+static int failures_are_told(struct symmcoll_group *all, int rank)
+{
+    struct told told;
+    struct symmcoll_group *group = open_group(all, rank, &told);
+    int in[8] = {0}, out[8];
+    bool right;
+
+    /* Refused at once: it has no number. */
+    right = symmcoll_all_reduce(group, NULL, in, 1, SYMMCOLL_INT32,
+                SYMMCOLL_SUM, NULL, NULL) == SYMMCOLL_ERR_INVALID;
+    right =
+        symmcoll_all_reduce(group, out, in, rank == 0 ? 1 : 2, SYMMCOLL_INT32,
+            SYMMCOLL_SUM, NULL, NULL) == SYMMCOLL_ERR_MISMATCH &&
+        right;
+    right = made(rank, symmcoll_barrier(group, NULL, NULL)) && right;
+    right = made(rank, symmcoll_group_free(group)) && right;
+    return right && told.right && told.count == 2 &&
+           told.statuses[0] == SYMMCOLL_ERR_MISMATCH &&
+           strstr(told.detail, "count differs") != NULL &&
+           count(&told, "barrier") == 1;
+}
+
+/* Others of the same world are not told; a second function is refused. */
+static int a_group_tells_one(struct symmcoll_group *all, int rank)
+{
+    struct told told;
+    struct symmcoll_group *group = open_group(all, rank, &told);
+    int one[1] = {0};
+    struct symmcoll_group *alone;
+    bool right =
+        symmcoll_group_notify(group, note, &told) == SYMMCOLL_ERR_INVALID &&
+        strstr(symmcoll_last_error(), "which does") != NULL &&
+        symmcoll_group_notify(NULL, note, NULL) == SYMMCOLL_ERR_INVALID &&
+        symmcoll_group_notify(all, NULL, NULL) == SYMMCOLL_ERR_INVALID;
+
+    right = made(rank, symmcoll_barrier(all, NULL, NULL)) && right;
+    right = made(rank, groups_create(all, one, 1, &alone)) && right;
+    right = symmcoll_group_notify(alone, note, &told) ==
+                (rank == 0 ? SYMMCOLL_OK : SYMMCOLL_NOT_MEMBER) &&
+            right;
+    right = made(rank, symmcoll_group_free(alone)) && right;
+    right = made(rank, symmcoll_group_free(group)) && right;
+    return right && told.count == 0;
+}
+
+static int without_recorder(int rank, int size, void *arg)
+{
+    struct symmcoll_world *world;
+    bool right;
+
+    (void)rank;
+    (void)size;
+    (void)arg;
+    setenv("SYMMCOLL_TRACE_BUFFER_SIZE", "0", 1);
+    if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
+        return 1;
+    right = symmcoll_group_notify(symmcoll_world_group(world), note, NULL) ==
+                SYMMCOLL_ERR_INVALID &&
+            strstr(symmcoll_last_error(), "trace.buffer_size") != NULL;
+    return symmcoll_finalize(world) != SYMMCOLL_OK || !right;
+}
+
+int main(void)
+{
+    static const struct {
+        rank_fn body;
+        const char *sentence;
+    } points[] = {
+        {broadcasts_are_told,
+            "W15 C65: each broadcast is told, with its number and its times"},
+        {kinds_are_told, "W15: operations of every kind are told"},
+        {objects_are_told, "W15 C70: an all_gather_object is two all_gather"},
+        {a_reducer_is_told, "W15 W16: those of a reducer are told"},
+        {failures_are_told, "W15: so is one that fails, with its error"},
+        {a_group_tells_one, "W15: a group tells one function, of its own"},
+    };
+    int npoints = (int)(sizeof(points) / sizeof(points[0])), status;
+
+    plan(2 * npoints + 1);
+    for (int i = 0; i < npoints; i++) {
+        ok(ranks_run(2, points[i].body), "%s (2 processes)",
+            points[i].sentence);
+        ok(threads_run(2, points[i].body), "%s (2 threads)",
+            points[i].sentence);
+    }
+    ok(ranks_spawn(1, without_recorder, NULL, &status) && status == 0,
+        "W15: without a recorder there are no times, and an error says so");
+    return done_testing();
+}
