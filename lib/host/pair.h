@@ -34,6 +34,10 @@ enum symc_pair_state {
     SYMC_PAIR_WAITING, /* to be sent: there is no slot */
     SYMC_PAIR_OFFERED, /* sent without data, which the receiver is to request */
     SYMC_PAIR_SENDING, /* chunks are being written */
+/* Groups that this rank has released and that it knows again, the latest ones:
+ * a message to one that was released before is kept. */
+#define SYMC_PAIR_RELEASED 256
+
     SYMC_PAIR_POSTED,  /* to be received: nothing matches */
     SYMC_PAIR_ANSWERING, /* matched, to be answered */
     SYMC_PAIR_RECEIVING, /* chunks are being read */
@@ -103,7 +107,8 @@ struct symc_pairs {
     struct symc_pair_list posted;
     struct symc_pair *all; /* that wait */
     struct symc_pair_message *spare;
-    int turn;        /* source that is asked first */
+    uint64_t released[SYMC_PAIR_RELEASED]; /* keys of groups, by their rest */
+    int turn;                              /* source that is asked first */
     bool noticed;    /* something has ended that another thread may wait for */
     int64_t look_ns; /* when failures are looked at again */
 
@@ -182,8 +187,9 @@ struct symc_pair_left {
     int64_t tag;
 };
 
-/* Drop the messages of a group that nobody has received: how many, and what the
- * first was. */
+/* This rank has released a group: drop the messages of it that nobody has
+ * received, and those that come later.  How many there were, and what the first
+ * was. */
 size_t symc_pairs_drop(
     struct symc_pairs *pairs, uint64_t key, struct symc_pair_left *first);
 

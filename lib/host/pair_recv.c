@@ -153,6 +153,15 @@ static void unkeep(struct symc_pairs *pairs, struct symc_pair_peer *peer,
 }
 
 /* Take the messages that have come from a rank. */
+/* Of a group that this rank has released: nobody will receive it.  Its sender
+ * learns of the release where it waits. */
+static bool is_of_nobody(
+    const struct symc_pairs *pairs, const struct symc_pair_slot *slot)
+{
+    return slot->key != 0 &&
+           pairs->released[slot->key % SYMC_PAIR_RELEASED] == slot->key;
+}
+
 static void take_arrivals(struct symc_pairs *pairs, int rank)
 {
     struct symc_pair_peer *peer = &pairs->peers[rank];
@@ -173,6 +182,12 @@ static void take_arrivals(struct symc_pairs *pairs, int rank)
         while (pair != NULL && !matches(pair, rank, slot))
             pair = pair->next;
         if (pair == NULL && !keep(pairs, peer, slot, number))
+        if (pair == NULL && is_of_nobody(pairs, slot)) {
+            if (slot->form == SYMC_PAIR_IN_BLOCK)
+                return_block(pairs, rank, slot->block);
+            peer->received = number;
+            continue;
+        }
             break;
         if (pair != NULL) {
             symc_pair_remove(&pairs->posted, pair);
@@ -304,7 +319,7 @@ size_t symc_pairs_drop(
 
     if ((pairs->peers == NULL && !symc_pair_is_sent_to(pairs)) ||
         symc_pairs_prepare(pairs, SYMC_PAIR_ANY, 0) != SYMMCOLL_OK)
-        return 0;
+        goto remember;
     for (int r = 0; r < pairs->setup.size; r++) {
         struct symc_pair_peer *peer = &pairs->peers[r];
         struct symc_pair_message **at = &peer->kept;
@@ -325,5 +340,7 @@ size_t symc_pairs_drop(
             unkeep(pairs, peer, at);
         }
     }
+remember:
     return count;
 }
+    pairs->released[key % SYMC_PAIR_RELEASED] = key;
