@@ -80,6 +80,10 @@ struct symc_core {
      * the group, and return the status. */
     symmcoll_status_t (*expire)(
         void *group, const struct symc_op *op, const bool *missing);
+    /* The same of a receive to which only messages came that do not match it:
+     * which these are. */
+    symmcoll_status_t (*unmatched)(void *group, const struct symc_op *op,
+        const bool *missing, const char *found);
     int64_t (*now)(void); /* monotonic ns */
     /* Whether a member has died or finalized. */
     bool (*gone)(void *group, int member);

@@ -173,8 +173,9 @@ static void describe_missing(const struct symmcoll_group *group,
     }
 }
 
-static symmcoll_status_t raise_timeout(
-    struct symmcoll_group *group, const struct symc_op *op, const bool *missing)
+/* found: what came instead, NULL: nothing. */
+static symmcoll_status_t raise_timeout(struct symmcoll_group *group,
+    const struct symc_op *op, const bool *missing, const char *found)
 {
     char ranks[192], where[SYMC_FAILURE_TEXT - 160], text[SYMC_OP_TEXT];
 
@@ -186,8 +187,9 @@ static symmcoll_status_t raise_timeout(
     describe_missing(group, missing, where, sizeof(where));
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
     symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, op, missing,
-        "%s of group %s timed out after %.3g s: %s did not come%s", text,
-        group->name, (double)op->timeout_ns / (double)SYMC_NS_PER_S, ranks,
+        "%s of group %s timed out after %.3g s: %s%s%s", text, group->name,
+        (double)op->timeout_ns / (double)SYMC_NS_PER_S,
+        found != NULL ? found : ranks, found != NULL ? "" : " did not come",
         where);
     return symc_members_status(&group->members, op);
 }
@@ -196,7 +198,17 @@ static symmcoll_status_t expire(
     void *context, const struct symc_op *op, const bool *missing)
 {
     int cancel = symc_cancel_disable();
-    symmcoll_status_t status = raise_timeout(context, op, missing);
+    symmcoll_status_t status = raise_timeout(context, op, missing, NULL);
+
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+static symmcoll_status_t unmatched(void *context, const struct symc_op *op,
+    const bool *missing, const char *found)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = raise_timeout(context, op, missing, found);
 
     symc_cancel_restore(cancel);
     return status;
@@ -314,6 +326,7 @@ void symc_group_make_core(struct symmcoll_group *group)
         .failed = failed,
         .failure = failure,
         .expire = expire,
+        .unmatched = unmatched,
         .now = symc_now_ns,
         .gone = gone,
         .absent = absent,

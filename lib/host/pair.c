@@ -151,6 +151,8 @@ static int find_failed(
 struct given_up {
     struct symc_pair *pair;
     int member; /* NOBODY: its time has passed */
+    char found
+        [SYMC_PAIR_FOUND]; /* what came instead of a message; "": nothing */
 };
 
 static void give_up(struct symc_pairs *pairs, const struct given_up *what)
@@ -171,7 +173,10 @@ static void give_up(struct symc_pairs *pairs, const struct given_up *what)
                              ? global != pairs->setup.rank
                              : r == pair->op->peer;
         }
-        status = core->expire(core->group, pair->op, missing);
+        status =
+            what->found[0] != '\0'
+                ? core->unmatched(core->group, pair->op, missing, what->found)
+                : core->expire(core->group, pair->op, missing);
     }
     pair->status = status;
     pair->end(pair, status);
@@ -200,7 +205,7 @@ static bool find_given_up(struct symc_pairs *pairs, int64_t now,
 int64_t symc_pairs_look(struct symc_pairs *pairs)
 {
     int cancel = symc_cancel_disable();
-    struct given_up what = {NULL, NOBODY};
+    struct given_up what = {.member = NOBODY};
     int64_t next_ns;
     bool found;
 
@@ -217,10 +222,12 @@ int64_t symc_pairs_look(struct symc_pairs *pairs)
 
             while (at != NULL && at != what.pair)
                 at = at->all_next;
-            if (at != NULL)
+            what.pair = at;
+            if (at != NULL) {
+                symc_pair_describe_kept(
+                    pairs, at, what.found, sizeof(what.found));
                 symc_pair_withdraw(pairs, at);
-            else
-                what.pair = NULL;
+            }
         }
         pairs->look_ns = now + LOOK_NS;
         symc_pairs_leave(pairs);

@@ -4,6 +4,7 @@
  */
 #include "host/pair_state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,7 +153,6 @@ static void unkeep(struct symc_pairs *pairs, struct symc_pair_peer *peer,
     pairs->spare = message;
 }
 
-/* Take the messages that have come from a rank. */
 /* Of a group that this rank has released: nobody will receive it.  Its sender
  * learns of the release where it waits. */
 static bool is_of_nobody(
@@ -162,6 +162,7 @@ static bool is_of_nobody(
            pairs->released[slot->key % SYMC_PAIR_RELEASED] == slot->key;
 }
 
+/* Take the messages that have come from a rank. */
 static void take_arrivals(struct symc_pairs *pairs, int rank)
 {
     struct symc_pair_peer *peer = &pairs->peers[rank];
@@ -181,13 +182,13 @@ static void take_arrivals(struct symc_pairs *pairs, int rank)
             break;
         while (pair != NULL && !matches(pair, rank, slot))
             pair = pair->next;
-        if (pair == NULL && !keep(pairs, peer, slot, number))
         if (pair == NULL && is_of_nobody(pairs, slot)) {
             if (slot->form == SYMC_PAIR_IN_BLOCK)
                 return_block(pairs, rank, slot->block);
             peer->received = number;
             continue;
         }
+        if (pair == NULL && !keep(pairs, peer, slot, number))
             break;
         if (pair != NULL) {
             symc_pair_remove(&pairs->posted, pair);
@@ -259,6 +260,78 @@ void symc_pair_recv(struct symc_pairs *pairs, struct symc_pair *pair)
     symc_pair_append(&pairs->posted, pair);
     if (pair->peer != SYMC_PAIR_ANY)
         take_arrivals(pairs, pair->peer);
+}
+
+/* ---- what else is there ---- */
+
+#define TAGS 5 /* that are named, of one sender */
+
+/* Different tags of kept messages from a rank, in the order in which they came,
+ * and whether there are more. */
+static int find_tags(const struct symc_pair_peer *peer,
+    const struct symc_pair *pair, int64_t tags[TAGS], bool *more)
+{
+    int n = 0;
+
+    *more = false;
+    for (const struct symc_pair_message *at = peer->kept; at != NULL;
+         at = at->next) {
+        int i = 0;
+
+        if (at->slot.key != pair->key || at->slot.space != pair->space)
+            continue;
+        while (i < n && tags[i] != at->slot.tag)
+            i++;
+        if (i < n)
+            continue;
+        if (n == TAGS) {
+            *more = true;
+            break;
+        }
+        tags[n++] = at->slot.tag;
+    }
+    return n;
+}
+
+void symc_pair_describe_kept(const struct symc_pairs *pairs,
+    const struct symc_pair *pair, char *buffer, size_t nbytes)
+{
+    const struct symc_ranks *ranks = pair->core->ranks;
+    const char *between = "";
+    size_t used = 0;
+
+    buffer[0] = '\0';
+    if (pair->state != SYMC_PAIR_POSTED)
+        return;
+    for (int r = 0; r < ranks->size && used + 80 < nbytes; r++) {
+        int global = ranks->global != NULL ? ranks->global[r] : r, n;
+        char who[SYMC_RANK_TEXT], list[40] = "";
+        size_t listed = 0;
+        int64_t tags[TAGS];
+        bool more;
+
+        if (pair->peer != SYMC_PAIR_ANY && pair->peer != global)
+            continue;
+        n = find_tags(&pairs->peers[global], pair, tags, &more);
+        for (int i = 0; i < n && listed < sizeof(list); i++)
+            listed += (size_t)snprintf(list + listed, sizeof(list) - listed,
+                "%s%lld", i > 0 ? ", " : "", (long long)tags[i]);
+        more = more || listed >= sizeof(list);
+        if (n == 0)
+            continue;
+        symc_format_rank(ranks, r, SYMC_NO_PID, who);
+        used += (size_t)snprintf(buffer + used, nbytes - used,
+            "%s%s %s%s from %s", between,
+            between[0] == '\0'
+                ? n > 1 ? "messages with tags" : "a message with tag"
+            : n > 1 ? "tags"
+                    : "tag",
+            list, more ? ", ..." : "", who);
+        between = ", ";
+    }
+    if (used > 0 && used < nbytes)
+        snprintf(buffer + used, nbytes - used, " came, none with tag %lld",
+            (long long)pair->op->tag);
 }
 
 /* ---- transfers ---- */
@@ -341,6 +414,6 @@ size_t symc_pairs_drop(
         }
     }
 remember:
+    pairs->released[key % SYMC_PAIR_RELEASED] = key;
     return count;
 }
-    pairs->released[key % SYMC_PAIR_RELEASED] = key;
