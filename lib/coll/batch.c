@@ -7,6 +7,7 @@
 
 #include <symmcoll/pair.h>
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct symmcoll_pair_op default_op = SYMMCOLL_PAIR_OP_INIT;
@@ -26,16 +27,31 @@ static symmcoll_status_t check_memory(const struct symc_op *op)
                      symc_kind_name(op->kind), symc_memory_name(op->memory));
 }
 
-/* Check one operation of a batch; `op` is filled in by the caller. */
+/* Check one operation of a batch; `op` is filled in by the caller.  Errors and
+ * records of an operation without a label have the call's name in its place. */
 static symmcoll_status_t check(struct symmcoll_group *group, struct symc_op *op,
-    const struct symmcoll_call *call)
+    const char *where, const struct symmcoll_call *call)
 {
     symmcoll_status_t status = symc_coll_prepare(group, op, call);
 
     if (status == SYMMCOLL_OK)
-        status = symc_coll_check_peer(
-            group, symc_kind_name(op->kind), op->kind == SYMC_SEND, op->peer);
-    return status == SYMMCOLL_OK ? check_memory(op) : status;
+        status = symc_coll_check_pair(group, op);
+    if (status == SYMMCOLL_OK)
+        status = check_memory(op);
+    if (op->label[0] == '\0')
+        strncpy(op->label, where, sizeof(op->label) - 1);
+    return status;
+}
+
+/* A failed check, with the name of the call before it. */
+static symmcoll_status_t fail_call(const char *where, symmcoll_status_t status)
+{
+    char detail[SYMC_DETAIL_MAX];
+
+    if (status >= 0)
+        return status;
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    return symc_fail(status, "%s: %s", where, detail);
 }
 
 static struct symc_op make_op(const struct symmcoll_pair_op *given)
@@ -94,9 +110,14 @@ symmcoll_status_t symmcoll_batch(struct symmcoll_group *group,
     if (batch == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     for (size_t i = 0; i < count && status == SYMMCOLL_OK; i++) {
+        char where[40];
+
         status = read_op(ops, i, symc_batch_op(batch, i));
-        if (status == SYMMCOLL_OK)
-            status = check(group, symc_batch_op(batch, i), call);
+        if (status != SYMMCOLL_OK)
+            break;
+        snprintf(where, sizeof(where), "batch: operation %zu", i);
+        status = fail_call(
+            where, check(group, symc_batch_op(batch, i), "batch", call));
     }
     if (status == SYMMCOLL_OK)
         return symc_batch_start(batch, work);
@@ -152,12 +173,12 @@ static symmcoll_status_t check_ends(struct symmcoll_group *group,
         op->peer = i == 0 ? dst : source;
         op->in = i == 0 ? both->in : NULL;
         op->out = i == 0 ? NULL : both->out;
-        status =
-            own ? symc_coll_prepare(group, op, call) : check(group, op, call);
+        status = own ? symc_coll_prepare(group, op, call)
+                     : check(group, op, "permute", call);
         if (status == SYMMCOLL_OK && own)
             status = check_memory(op);
         if (status != SYMMCOLL_OK)
-            return status;
+            return fail_call("permute", status);
     }
     nbytes = both->count * ends[0].elem;
     if (out < in + nbytes && in < out + nbytes && !(own && out == in))

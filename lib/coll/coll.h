@@ -66,13 +66,17 @@ symmcoll_status_t symc_coll_prepare(struct symmcoll_group *group,
 symmcoll_status_t symc_coll_run(struct symmcoll_group *group,
     struct symc_op *op, struct symmcoll_work **work);
 
-/* The peer of a send or receive: another member; `where` is the call's name. */
-symmcoll_status_t symc_coll_check_peer(const struct symmcoll_group *group,
-    const char *where, bool sends, int peer);
-
 /* Both. */
 symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call,
     struct symmcoll_work **work);
+
+/* The peer of a send or receive: another member; `where` is the call's name. */
+symmcoll_status_t symc_coll_check_peer(const struct symmcoll_group *group,
+    const char *where, bool sends, int peer);
+
+/* The same of an op that has been prepared, and its size. */
+symmcoll_status_t symc_coll_check_pair(
+    const struct symmcoll_group *group, const struct symc_op *op);
 
 #endif

@@ -27,6 +27,21 @@ symmcoll_status_t symc_coll_check_peer(
     return SYMMCOLL_OK;
 }
 
+symmcoll_status_t symc_coll_check_pair(
+    const struct symmcoll_group *group, const struct symc_op *op)
+{
+    const char *where = symc_kind_name(op->kind);
+    symmcoll_status_t status =
+        symc_coll_check_peer(group, where, op->kind == SYMC_SEND, op->peer);
+
+    if (status == SYMMCOLL_OK && op->memory == SYMC_MEMORY_HOST &&
+        op->count * op->elem > SYMC_PAIR_LARGEST)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a message of at most %zu bytes, found %zu", where,
+            SYMC_PAIR_LARGEST, op->count * op->elem);
+    return status;
+}
+
 /* In the memory of the buffer. */
 static symmcoll_status_t run(struct symmcoll_group *group, struct symc_op *op,
     const struct symmcoll_call *call, int *source, struct symmcoll_work **work)
@@ -34,8 +49,7 @@ static symmcoll_status_t run(struct symmcoll_group *group, struct symc_op *op,
     symmcoll_status_t status = symc_coll_prepare(group, op, call);
 
     if (status == SYMMCOLL_OK)
-        status = symc_coll_check_peer(
-            group, symc_kind_name(op->kind), op->kind == SYMC_SEND, op->peer);
+        status = symc_coll_check_pair(group, op);
     if (status != SYMMCOLL_OK)
         return symc_coll_refuse(status, work);
     if (op->memory == SYMC_MEMORY_HOST)

@@ -26,18 +26,23 @@ enum symc_pair_space {
 
 #define SYMC_PAIR_ANY (-1)
 
+#define SYMC_PAIR_CHUNK \
+    ((size_t)32 * 1024) /* bytes; large messages have many */
+#define SYMC_PAIR_TRANSFER (UINT64_C(1) << 24) /* more chunks than one has */
+#define SYMC_PAIR_LARGEST ((size_t)(SYMC_PAIR_TRANSFER - 1) * SYMC_PAIR_CHUNK)
+
 /* Messages of one sender that are kept before they are received. */
 #define SYMC_PAIR_KEPT 4096
+
+/* Groups that this rank has released and that it knows again, the latest ones:
+ * a message to one that was released before is kept. */
+#define SYMC_PAIR_RELEASED 256
 
 /* Where a send or receive is. */
 enum symc_pair_state {
     SYMC_PAIR_WAITING, /* to be sent: there is no slot */
     SYMC_PAIR_OFFERED, /* sent without data, which the receiver is to request */
     SYMC_PAIR_SENDING, /* chunks are being written */
-/* Groups that this rank has released and that it knows again, the latest ones:
- * a message to one that was released before is kept. */
-#define SYMC_PAIR_RELEASED 256
-
     SYMC_PAIR_POSTED,  /* to be received: nothing matches */
     SYMC_PAIR_ANSWERING, /* matched, to be answered */
     SYMC_PAIR_RECEIVING, /* chunks are being read */

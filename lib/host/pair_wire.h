@@ -31,6 +31,7 @@
 #ifndef SYMC_HOST_PAIR_WIRE_H
 #define SYMC_HOST_PAIR_WIRE_H
 
+#include "host/pair.h"
 #include "segment/block.h"
 
 #define SYMC_PAIR_SLOTS 64
@@ -39,7 +40,6 @@
 #define SYMC_PAIR_INLINE ((size_t)SYMC_PAIR_FIRST + SYMC_PAIR_MORE)
 #define SYMC_PAIR_BLOCKS 8
 #define SYMC_PAIR_BLOCK ((size_t)8 * 1024)
-#define SYMC_PAIR_CHUNK ((size_t)32 * 1024)
 #define SYMC_PAIR_CHUNKS 4 /* of a staging area */
 #define SYMC_PAIR_AREAS 8  /* of a rank's pool */
 #define SYMC_PAIR_POOL (SYMC_PAIR_AREAS * SYMC_PAIR_CHUNKS * SYMC_PAIR_CHUNK)
@@ -77,8 +77,7 @@ struct symc_pair_ring {
                                                      [SYMC_PAIR_BLOCK];
 };
 
-#define SYMC_PAIR_TRANSFER (UINT64_C(1) << 24) /* more chunks than one has */
-#define SYMC_PAIR_REFUSED (UINT64_C(1) << 63)  /* beside a message's number */
+#define SYMC_PAIR_REFUSED (UINT64_C(1) << 63) /* beside a message's number */
 
 /* Of a rank, for each peer. */
 struct symc_pair_answer {

@@ -77,7 +77,8 @@ static int bad_batches(struct symmcoll_group *group, int rank)
     ops[1].kind = SYMMCOLL_PAIR_RECV;
     ops[1].peer = rank;
     right = right && is_status(symmcoll_batch(group, ops, 2, NULL, NULL),
-                         SYMMCOLL_ERR_INVALID, "recv: expected another rank");
+                         SYMMCOLL_ERR_INVALID,
+                         "batch: operation 1: recv: expected another rank");
     /* Nothing has been sent; then one of two differs. */
     ops[1].peer = peer;
     ops[1].count = rank == 0 ? 1 : 0;
@@ -87,7 +88,7 @@ static int bad_batches(struct symmcoll_group *group, int rank)
     if (!right)
         return false;
     if (rank == 1)
-        right = ends_with(work, SYMMCOLL_ERR_MISMATCH, "recv seq 1");
+        right = ends_with(work, SYMMCOLL_ERR_MISMATCH, "recv seq 1 'batch'");
     else
         right = ends(work) && other == 4;
     return right && symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK;
@@ -139,7 +140,16 @@ static int permutations(struct symmcoll_group *group, int rank)
                     lists[4], NULL, NULL) == SYMMCOLL_OK,
                 "permute of float8") &&
             copy == own;
-    return right && permute(group, rank, lists[0], 1, true);
+    right = right && permute(group, rank, lists[0], 1, true);
+    /* Whose count differs, and what was called. */
+    right =
+        right && is_status(symmcoll_permute(group, both, &in, rank == 1 ? 2 : 1,
+                               SYMMCOLL_UINT8, lists[0], NULL, NULL),
+                     rank < 2 ? SYMMCOLL_ERR_MISMATCH : SYMMCOLL_OK,
+                     rank < 2 ? "'permute' of group" : "");
+    return right && is_status(symmcoll_permute(group, both, NULL, 1,
+                                  SYMMCOLL_INT32, lists[0], NULL, NULL),
+                        SYMMCOLL_ERR_INVALID, "permute: send: expected in");
 }
 
 /* ---- beside others ---- */
