@@ -4,20 +4,12 @@
  */
 #include "segment/segment.h"
 
-#include "segment/liveness.h"
+#include "segment/left.h"
 #include "segment/memory.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#define ENTRY_BITS 12 /* of a generation */
-_Static_assert(SYMC_SEGMENTS_MAX == 1 << ENTRY_BITS, "an entry has its number");
-
-static uint32_t entry_of(uint64_t generation)
-{
-    return (uint32_t)(generation & (SYMC_SEGMENTS_MAX - 1));
-}
 
 /* ---- of a rank ---- */
 
@@ -57,14 +49,6 @@ void symc_segments_connect(
     pthread_mutex_unlock(&segments->lock);
 }
 
-static void free_segment(struct symc_segment *segment)
-{
-    free(segment->at);
-    free(segment->global);
-    free(segment->offers);
-    free(segment);
-}
-
 void symc_segments_close(struct symc_segments *segments)
 {
     for (struct symc_segment *at = segments->live, *next; at != NULL;
@@ -76,106 +60,12 @@ void symc_segments_close(struct symc_segments *segments)
         struct symc_segment *first = segments->leaving;
 
         segments->leaving = first->next;
-        free_segment(first);
+        symc_left_free(first);
     }
     symc_places_free(&segments->places);
     symc_arena_destroy(&segments->arena);
     pthread_mutex_destroy(&segments->lock);
     free(segments->entries);
-}
-
-/* ---- taking ranges back; all under the lock ---- */
-
-/* Free a range of the own arena and its entry; false where that has to be tried
- * again. */
-static bool take_back(
-    struct symc_segments *segments, const struct symc_offer *offer)
-{
-    if (!symc_arena_return(&segments->arena, offer->offset, offer->nbytes))
-        return false;
-    segments->entries[segments->free_entries++] = entry_of(offer->generation);
-    return true;
-}
-
-/* A peer's entry for what it has offered. */
-static uint64_t read_entry(const struct symc_peer *peer, uint64_t generation)
-{
-    return atomic_load_explicit(
-        &peer->view.block->segments[entry_of(generation)],
-        memory_order_acquire);
-}
-
-/* Whether it says so in its table: by this entry, or by a later one. */
-static bool says_left(const struct symc_peer *peer, uint64_t expected)
-{
-    uint64_t found = read_entry(peer, expected);
-    uint64_t later = found & ~SYMC_SEGMENT_LEFT;
-
-    return found == (expected | SYMC_SEGMENT_LEFT) ||
-           (later > expected && entry_of(later) == entry_of(expected));
-}
-
-bool symc_segment_is_left(const struct symc_segment *segment, int member)
-{
-    const struct symc_peer *peer =
-        &segment->home->peers[segment->global[member]];
-    uint64_t generation = segment->offers[member].generation;
-
-    /* This rank has not left, so its peers' entries are of no later generation:
-     * another value than this one is a stray store's. */
-    return segment->offers[member].nbytes > 0 && peer->view.block != NULL &&
-           read_entry(peer, generation) == (generation | SYMC_SEGMENT_LEFT);
-}
-
-/* Whether a member of a segment uses it no more. */
-static bool has_left(const struct symc_segment *segment, int member)
-{
-    const struct symc_peer *peer =
-        &segment->home->peers[segment->global[member]];
-
-    return member == segment->rank || segment->offers[member].nbytes == 0 ||
-           peer->view.block == NULL ||
-           says_left(peer, segment->offers[member].generation) ||
-           symc_liveness_state(peer) != SYMC_LIVENESS_ALIVE;
-}
-
-static bool have_all_left(const struct symc_segment *segment)
-{
-    for (int m = 0; m < segment->size; m++) {
-        if (!has_left(segment, m))
-            return false;
-    }
-    return true;
-}
-
-static int reap(struct symc_segments *segments)
-{
-    struct symc_segment **at = &segments->leaving;
-    int remain = 0;
-
-    while (*at != NULL) {
-        struct symc_segment *segment = *at;
-
-        if (have_all_left(segment) &&
-            take_back(segments, &segment->offers[segment->rank])) {
-            *at = segment->next;
-            free_segment(segment);
-        } else {
-            at = &segment->next;
-            remain++;
-        }
-    }
-    return remain;
-}
-
-int symc_segments_reap(struct symc_segments *segments)
-{
-    int remain;
-
-    pthread_mutex_lock(&segments->lock);
-    remain = reap(segments);
-    pthread_mutex_unlock(&segments->lock);
-    return remain;
 }
 
 /* ---- offers ---- */
@@ -184,8 +74,8 @@ int symc_segments_reap(struct symc_segments *segments)
 static void write_entry(struct symc_segments *segments, uint64_t word)
 {
     /* Release: who reads a later generation reads no earlier bytes. */
-    atomic_store_explicit(
-        &segments->block->segments[entry_of(word)], word, memory_order_release);
+    atomic_store_explicit(&segments->block->segments[symc_left_entry(word)],
+        word, memory_order_release);
 }
 
 static symmcoll_status_t make_offer(
@@ -195,7 +85,7 @@ static symmcoll_status_t make_offer(
     uint32_t entry;
     symmcoll_status_t status;
 
-    reap(segments);
+    symc_left_reap(segments);
     if (segments->free_entries == 0 && segments->used == SYMC_SEGMENTS_MAX)
         return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
             "groups: expected at most %d at once, with those that other "
@@ -209,7 +99,7 @@ static symmcoll_status_t make_offer(
                 : segments->used++;
     *offer = (struct symc_offer){.offset = offset,
         .nbytes = nbytes,
-        .generation = ++segments->count << ENTRY_BITS | entry};
+        .generation = ++segments->count << SYMC_ENTRY_BITS | entry};
     write_entry(segments, offer->generation);
     return SYMMCOLL_OK;
 }
@@ -240,7 +130,7 @@ void symc_segment_withdraw(
     pthread_mutex_lock(&segments->lock);
     write_entry(segments, offer->generation | SYMC_SEGMENT_LEFT);
     /* Where the kernel refuses, the range is lost to this world. */
-    (void)take_back(segments, offer);
+    (void)symc_left_take_back(segments, offer);
     pthread_mutex_unlock(&segments->lock);
 }
 
@@ -265,7 +155,7 @@ static struct symc_segment *make_segment(struct symc_segments *segments,
     made->global = symc_alloc((size_t)size, sizeof(*made->global));
     made->offers = symc_alloc((size_t)size, sizeof(*made->offers));
     if (made->at == NULL || made->global == NULL || made->offers == NULL) {
-        free_segment(made);
+        symc_left_free(made);
         return NULL;
     }
     for (int m = 0; m < size; m++)
@@ -292,7 +182,7 @@ static symmcoll_status_t check_offer(
             rank, (unsigned long long)view->layout.nbytes, view->mapped,
             (unsigned long long)offer->nbytes,
             (unsigned long long)offer->offset);
-    found = read_entry(peer, offer->generation) & ~SYMC_SEGMENT_LEFT;
+    found = symc_left_read_entry(peer, offer->generation) & ~SYMC_SEGMENT_LEFT;
     if (found != offer->generation)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "segment: rank %d: expected its part to be of generation %llu, "
@@ -472,7 +362,7 @@ void symc_segment_leave(struct symc_segment *segment)
     pthread_mutex_lock(&home->lock);
     unlist(segment);
     if (segment->ops->leave(segment)) {
-        free_segment(segment);
+        symc_left_free(segment);
     } else {
         segment->next = home->leaving;
         home->leaving = segment;
