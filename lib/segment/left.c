@@ -78,17 +78,43 @@ static bool have_all_left(const struct symc_segment *segment)
     return true;
 }
 
+/* Return the buffers that nobody uses; those later that the kernel refuses. */
+static void return_buffers(struct symc_segments *segments)
+{
+    struct symc_buffer **at = &segments->buffers;
+
+    while (*at != NULL) {
+        struct symc_buffer *buffer = *at;
+
+        if (buffer->users == 0 && symc_arena_return(&segments->arena,
+                                      buffer->offset, buffer->nbytes)) {
+            *at = buffer->next;
+            free(buffer);
+        } else {
+            at = &buffer->next;
+        }
+    }
+}
+
+void symc_left_drop(struct symc_segments *segments, struct symc_buffer *buffer)
+{
+    if (buffer != NULL && --buffer->users == 0)
+        return_buffers(segments);
+}
+
 int symc_left_reap(struct symc_segments *segments)
 {
     struct symc_segment **at = &segments->leaving;
     int remain = 0;
 
+    return_buffers(segments);
     while (*at != NULL) {
         struct symc_segment *segment = *at;
 
         if (have_all_left(segment) &&
             symc_left_take_back(segments, &segment->offers[segment->rank])) {
             *at = segment->next;
+            symc_left_drop(segments, segment->buffer);
             symc_left_free(segment);
         } else {
             at = &segment->next;

@@ -27,7 +27,10 @@ uint64_t symc_left_read_entry(
 bool symc_left_take_back(
     struct symc_segments *segments, const struct symc_offer *offer);
 
-/* Take back what all have left; how many remain. */
+/* A buffer has a user fewer. */
+void symc_left_drop(struct symc_segments *segments, struct symc_buffer *buffer);
+
+/* Take back what all have left; how many segments remain. */
 int symc_left_reap(struct symc_segments *segments);
 
 /* Free the struct alone. */

@@ -117,12 +117,12 @@ symmcoll_status_t symc_memory_check(
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symc_memory_map(
-    int fd, size_t nbytes, const char *what, void **at)
+symmcoll_status_t symc_memory_map_part(
+    int fd, uint64_t offset, size_t nbytes, const char *what, void **at)
 {
     /* Under mlockall(MCL_FUTURE) what is mapped accessible is filled at once,
      * to its end. */
-    void *made = mmap(NULL, nbytes, PROT_NONE, MAP_SHARED, fd, 0);
+    void *made = mmap(NULL, nbytes, PROT_NONE, MAP_SHARED, fd, (off_t)offset);
 
     if (made == MAP_FAILED)
         return fail_no_memory(errno, what, nbytes, RLIMIT_AS, "RLIMIT_AS");
@@ -136,6 +136,12 @@ symmcoll_status_t symc_memory_map(
     madvise(made, nbytes, MADV_DONTFORK);
     *at = made;
     return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_memory_map(
+    int fd, size_t nbytes, const char *what, void **at)
+{
+    return symc_memory_map_part(fd, 0, nbytes, what, at);
 }
 
 symmcoll_status_t symc_memory_reserve(

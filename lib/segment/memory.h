@@ -30,6 +30,10 @@ symmcoll_status_t symc_memory_check(
 symmcoll_status_t symc_memory_map(
     int fd, size_t nbytes, const char *what, void **at);
 
+/* The same of a part that begins on a page. */
+symmcoll_status_t symc_memory_map_part(
+    int fd, uint64_t offset, size_t nbytes, const char *what, void **at);
+
 /* Back a part with memory now; what says for what.  Errors: NO_MEMORY. */
 symmcoll_status_t symc_memory_reserve(
     int fd, size_t offset, size_t nbytes, const char *what);

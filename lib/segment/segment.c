@@ -62,6 +62,13 @@ void symc_segments_close(struct symc_segments *segments)
         segments->leaving = first->next;
         symc_left_free(first);
     }
+    /* Their bytes stay: peers may read them. */
+    while (segments->buffers != NULL) {
+        struct symc_buffer *first = segments->buffers;
+
+        segments->buffers = first->next;
+        free(first);
+    }
     symc_places_free(&segments->places);
     symc_arena_destroy(&segments->arena);
     pthread_mutex_destroy(&segments->lock);
@@ -104,6 +111,18 @@ static symmcoll_status_t make_offer(
     return SYMMCOLL_OK;
 }
 
+/* Back a part of the own arena with memory; a failure's detail is kept. */
+static symmcoll_status_t back(struct symc_segments *segments, size_t offset,
+    size_t nbytes, const char *what)
+{
+    symmcoll_status_t status =
+        symc_memory_reserve(segments->arena.fd, offset, nbytes, what);
+
+    if (status == SYMMCOLL_OK)
+        symc_memory_populate((char *)segments->block + offset, nbytes);
+    return status;
+}
+
 symmcoll_status_t symc_segment_offer(struct symc_segments *segments,
     size_t nbytes, size_t backed, struct symc_offer *offer)
 {
@@ -114,14 +133,10 @@ symmcoll_status_t symc_segment_offer(struct symc_segments *segments,
     pthread_mutex_unlock(&segments->lock);
     if (status != SYMMCOLL_OK || backed == 0)
         return status;
-    status = symc_memory_reserve(
-        segments->arena.fd, offer->offset, backed, "segment");
-    if (status != SYMMCOLL_OK) {
+    status = back(segments, offer->offset, backed, "segment");
+    if (status != SYMMCOLL_OK)
         symc_segment_withdraw(segments, offer);
-        return status;
-    }
-    symc_memory_populate((char *)segments->block + offer->offset, backed);
-    return SYMMCOLL_OK;
+    return status;
 }
 
 void symc_segment_withdraw(
@@ -138,6 +153,56 @@ void symc_segment_abandon(
     struct symc_segments *segments, const struct symc_offer *offer)
 {
     write_entry(segments, offer->generation | SYMC_SEGMENT_LEFT);
+}
+
+/* ---- buffers ---- */
+
+symmcoll_status_t symc_buffer_take(
+    struct symc_segments *segments, size_t nbytes, struct symc_buffer **buffer)
+{
+    struct symc_buffer *made = symc_alloc(1, sizeof(*made));
+    size_t offset = 0;
+    symmcoll_status_t status;
+
+    if (made == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    pthread_mutex_lock(&segments->lock);
+    symc_left_reap(segments);
+    status = symc_arena_take(&segments->arena, nbytes, &offset);
+    if (status == SYMMCOLL_OK) {
+        *made = (struct symc_buffer){.next = segments->buffers,
+            .offset = offset,
+            .nbytes = nbytes,
+            .users = 1};
+        segments->buffers = made;
+    }
+    pthread_mutex_unlock(&segments->lock);
+    if (status != SYMMCOLL_OK) {
+        free(made);
+        return status;
+    }
+    status = back(segments, offset, nbytes, "symmetric memory");
+    if (status != SYMMCOLL_OK)
+        symc_buffer_drop(segments, made);
+    else
+        *buffer = made;
+    return status;
+}
+
+void symc_buffer_hold(
+    struct symc_segments *segments, struct symc_buffer *buffer)
+{
+    pthread_mutex_lock(&segments->lock);
+    buffer->users++;
+    pthread_mutex_unlock(&segments->lock);
+}
+
+void symc_buffer_drop(
+    struct symc_segments *segments, struct symc_buffer *buffer)
+{
+    pthread_mutex_lock(&segments->lock);
+    symc_left_drop(segments, buffer);
+    pthread_mutex_unlock(&segments->lock);
 }
 
 /* ---- accepting ---- */
@@ -243,9 +308,9 @@ static bool is_elsewhere(const struct symc_segments *segments, int global)
     return segments->peers[global].view.block == NULL;
 }
 
-symmcoll_status_t symc_segment_accept(struct symc_segments *segments,
+symmcoll_status_t symc_segment_accept_with(struct symc_segments *segments,
     const int *global, int rank, int size, const struct symc_offer *all,
-    struct symc_segment **segment)
+    struct symc_buffer *buffer, struct symc_segment **segment)
 {
     struct symc_segment *made =
         make_segment(segments, global, rank, size, &arena_ops);
@@ -257,6 +322,7 @@ symmcoll_status_t symc_segment_accept(struct symc_segments *segments,
     }
     made->fd = segments->arena.fd;
     made->nbytes = all[rank].nbytes;
+    made->buffer = buffer;
     for (int m = 0; m < size; m++) {
         made->offers[m] = all[m];
         if (all[m].nbytes == 0 || is_elsewhere(segments, global[m]))
@@ -270,6 +336,14 @@ symmcoll_status_t symc_segment_accept(struct symc_segments *segments,
             made->nbytes = all[m].nbytes;
     }
     return finish(made, status, segment);
+}
+
+symmcoll_status_t symc_segment_accept(struct symc_segments *segments,
+    const int *global, int rank, int size, const struct symc_offer *all,
+    struct symc_segment **segment)
+{
+    return symc_segment_accept_with(
+        segments, global, rank, size, all, NULL, segment);
 }
 
 /* ---- memfds of their own ---- */

@@ -28,6 +28,16 @@
 
 struct symc_segment;
 
+/* A range of the own arena of which several segments, one after another or at
+ * once, tell their members.  It is used again when its owner has dropped it and
+ * all of them have left each of these segments. */
+struct symc_buffer {
+    struct symc_buffer *next; /* of all */
+    uint64_t offset;
+    uint64_t nbytes;
+    uint32_t users; /* its owner, and segments; under the segments' lock */
+};
+
 /* How a kind of segment does what differs. */
 struct symc_segment_ops {
     const char *name;
@@ -46,9 +56,10 @@ struct symc_segment {
     /* Private to segment.c. */
     struct symc_segment *next;
     struct symc_segments *home;
-    int fd;                    /* of this rank's bytes */
-    int *global;               /* ranks of the members in the world */
-    struct symc_offer *offers; /* of each; nbytes 0: not on this machine */
+    int fd;                     /* of this rank's bytes */
+    int *global;                /* ranks of the members in the world */
+    struct symc_offer *offers;  /* of each; nbytes 0: not on this machine */
+    struct symc_buffer *buffer; /* what it keeps besides, or NULL */
 };
 
 /* All segments of one rank of a world. */
@@ -66,6 +77,7 @@ struct symc_segments {
     uint32_t free_entries;        /* how many */
     struct symc_segment *live;    /* accepted */
     struct symc_segment *leaving; /* left, and not by everybody */
+    struct symc_buffer *buffers;  /* all; without users: to be returned */
     struct symc_places places;
 };
 
@@ -115,6 +127,26 @@ void symc_segment_abandon(
 symmcoll_status_t symc_segment_accept(struct symc_segments *segments,
     const int *global, int rank, int size, const struct symc_offer *all,
     struct symc_segment **segment);
+
+/*
+ * Take a range of the own arena that begins as zeros and is backed by memory.
+ * Local.  It is the caller's until symc_buffer_drop().
+ * Errors: NO_MEMORY (what was asked, what there is).
+ */
+symmcoll_status_t symc_buffer_take(
+    struct symc_segments *segments, size_t nbytes, struct symc_buffer **buffer);
+
+/* A user more, for a segment that is to be accepted with it; one fewer. */
+void symc_buffer_hold(
+    struct symc_segments *segments, struct symc_buffer *buffer);
+void symc_buffer_drop(
+    struct symc_segments *segments, struct symc_buffer *buffer);
+
+/* As symc_segment_accept(); the segment becomes a user of the buffer that it has
+ * been held for, also where this fails. */
+symmcoll_status_t symc_segment_accept_with(struct symc_segments *segments,
+    const int *global, int rank, int size, const struct symc_offer *all,
+    struct symc_buffer *buffer, struct symc_segment **segment);
 
 /*
  * A segment whose bytes are memfds of their own.
