@@ -14,6 +14,7 @@
 #include "base/ranks.h"
 #include "segment/block.h"
 #include "segment/doorbell.h"
+#include "segment/shared.h"
 
 #define SYMC_BACKEND_SYMBOL "symmcoll_backend" /* exported by every module */
 
@@ -50,6 +51,9 @@ struct symc_core {
     const struct symc_ranks *ranks;     /* its members, in messages */
     const struct symc_kind_info *kinds; /* by enum symc_kind */
     const struct symc_settings *settings;
+    /* The group's symmetric memory, to be read while an operation is started,
+     * issued or advanced. */
+    const struct symc_shared_table *shared;
     const struct symc_waiting *waiting;
     const _Atomic uint32_t *stopped; /* not 0: the group has failed */
 

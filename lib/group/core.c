@@ -64,9 +64,7 @@ static bool has_finalized(const struct symmcoll_group *group, int member)
            SYMC_LIVENESS_LEFT;
 }
 
-/* Whether a member will take part in nothing more: it has released the group,
- * as finalize does with all. */
-static bool has_left(const struct symmcoll_group *group, int member)
+bool symc_group_has_left(const struct symmcoll_group *group, int member)
 {
     return member >= 0 && (has_finalized(group, member) ||
                               symc_segment_is_left(group->segment, member));
@@ -76,8 +74,8 @@ static bool failed(void *context, int member)
 {
     struct symmcoll_group *group = context;
     int cancel = symc_cancel_disable();
-    bool found =
-        symc_members_failed(&group->members) || has_left(group, member);
+    bool found = symc_members_failed(&group->members) ||
+                 symc_group_has_left(group, member);
 
     symc_cancel_restore(cancel);
     return found;
@@ -95,7 +93,7 @@ static symmcoll_status_t find_failure(
     if (symc_kinds[op->kind].counter == SYMC_COUNT_COLLECTIVE &&
         symc_members_find_note(members, op->seq, &note))
         return symc_fail(note.status, "%s", note.text);
-    if (!symc_members_failed(members) && has_left(group, member)) {
+    if (!symc_members_failed(members) && symc_group_has_left(group, member)) {
         bool noted = symc_failure_read_note(members->failures[member], &note);
 
         symc_members_raise(members, SYMMCOLL_ERR_PEER, op, NULL,
@@ -283,19 +281,35 @@ static void pass(void *arg, bool sleeps)
     symc_pairs_pass(awaited->group->world->pairs, sleeps);
 }
 
-static enum symc_wait_end wait_for(void *context, const _Atomic uint64_t *word,
-    uint64_t target, int member, struct symc_wait_budget *budget)
+static struct symc_watch make_watch(struct awaited *awaited)
 {
-    struct symmcoll_group *group = context;
-    struct awaited awaited = {group, member};
-    struct symc_watch watch = {.waiting = group->core.waiting,
+    struct symmcoll_group *group = awaited->group;
+
+    return (struct symc_watch){.waiting = group->core.waiting,
         .doorbell = group->doorbells[group->rank],
         .stopped = &group->members.stopped,
         .look = look,
         .pass = pass,
-        .arg = &awaited};
+        .arg = awaited};
+}
+
+static enum symc_wait_end wait_for(void *context, const _Atomic uint64_t *word,
+    uint64_t target, int member, struct symc_wait_budget *budget)
+{
+    struct awaited awaited = {context, member};
+    struct symc_watch watch = make_watch(&awaited);
 
     return symc_wait_long(&watch, word, target, budget);
+}
+
+enum symc_wait_end symc_group_wait_until(struct symmcoll_group *group,
+    int member, bool (*ready)(void *arg), void *arg,
+    struct symc_wait_budget *budget)
+{
+    struct awaited awaited = {group, member};
+    struct symc_watch watch = make_watch(&awaited);
+
+    return symc_wait_until(&watch, ready, arg, budget);
 }
 
 static void wake(void *context, int member)
@@ -316,6 +330,7 @@ void symc_group_make_core(struct symmcoll_group *group)
         .ranks = &group->members.ranks,
         .kinds = symc_kinds,
         .settings = &group->settings,
+        .shared = &group->shared,
         .waiting = &group->world->origin->waiting,
         .stopped = &group->members.stopped,
         .fail = symc_fail,

@@ -102,7 +102,8 @@ static struct symmcoll_group *make_group(
         .rank = plan->rank,
         .size = plan->size,
         .users = 1,
-        .first_timeout_ns = plan->timeout_ns};
+        .first_timeout_ns = plan->timeout_ns,
+        .shared = {.rank = plan->rank}};
     memcpy(made->id, plan->id, sizeof(made->id));
     made->key = symc_group_key(made->id);
     memcpy(made->name, plan->name, sizeof(made->name));
@@ -204,6 +205,33 @@ symmcoll_status_t symc_group_open_outside(struct symmcoll_world *world,
     return SYMMCOLL_OK;
 }
 
+struct symc_group_extension *symc_group_extension(struct symmcoll_group *group,
+    const void *key, struct symc_group_extension *(*make)(void))
+{
+    struct symc_group_extension *found;
+
+    pthread_mutex_lock(&group->world->lock);
+    found = group->extensions;
+    while (found != NULL && found->key != key)
+        found = found->next;
+    if (found == NULL && make != NULL && (found = make()) != NULL) {
+        found->next = group->extensions;
+        group->extensions = found;
+    }
+    pthread_mutex_unlock(&group->world->lock);
+    return found;
+}
+
+static void end_extensions(struct symmcoll_group *group)
+{
+    while (group->extensions != NULL) {
+        struct symc_group_extension *extension = group->extensions;
+
+        group->extensions = extension->next;
+        extension->end(extension, group);
+    }
+}
+
 symmcoll_status_t symc_group_close(struct symmcoll_group *group)
 {
     struct symmcoll_world *world = group->world;
@@ -214,10 +242,12 @@ symmcoll_status_t symc_group_close(struct symmcoll_group *group)
     /* First: the monitor asks the queue as long as the group is listed. */
     symc_world_remove(world, &group->members);
     symc_queue_close(group->queue);
+    end_extensions(group);
     status = symc_slots_close(group);
     symc_trace_remove_group(&world->trace, group->trace);
     symc_segment_leave(group->segment);
     symc_world_return_staging(world, group->staging_nbytes);
+    symc_shared_free(&group->shared);
 
 free_group:
     symc_group_free_listener(group);

@@ -7,6 +7,7 @@
 #define SYMC_GROUP_GROUP_H
 
 #include "backend/backend.h"
+#include "segment/shared.h"
 #include "work/queue.h"
 #include "world/world.h"
 
@@ -68,6 +69,15 @@ enum symc_at_end {
     SYMC_AT_END_TELL = 2   /* a function of the program is to be told */
 };
 
+/* What a module above keeps for a group: its first member. */
+struct symc_group_extension {
+    struct symc_group_extension *next;
+    const void *key; /* the module's: an address of its own */
+    /* The group is being released and has no operation under way: release it. */
+    void (*end)(
+        struct symc_group_extension *extension, struct symmcoll_group *group);
+};
+
 struct symmcoll_group {
     struct symmcoll_world *world;
     /* The world's mark: 1.  Of a rank that is no member, whose group has nothing
@@ -105,6 +115,8 @@ struct symmcoll_group {
     size_t staging_nbytes; /* of each: what the members have agreed on */
     bool reserved;         /* this rank's staging is backed by memory */
     uint32_t exchanges;    /* of descriptors, so far */
+    struct symc_shared_table shared;         /* symmetric memory; see there */
+    struct symc_group_extension *extensions; /* under the world's lock */
     struct symc_flight flights[SYMC_FLIGHTS + 1];
 
     struct symc_slot slots[SYMC_MEMORY_KINDS]; /* the host's is always open */
@@ -151,6 +163,11 @@ symmcoll_status_t symc_group_open_outside(struct symmcoll_world *world,
 /* Open a world and the group of all its ranks; fake as of symc_world_open(). */
 symmcoll_status_t symc_group_init(const struct symmcoll_init_args *args,
     struct symc_fake *fake, struct symmcoll_world **world);
+
+/* A module's extension, made by make() where there is none; NULL: without make,
+ * or without memory. */
+struct symc_group_extension *symc_group_extension(struct symmcoll_group *group,
+    const void *key, struct symc_group_extension *(*make)(void));
 
 /* Release a group that has been stopped.  Errors: as symc_slots_close(). */
 symmcoll_status_t symc_group_close(struct symmcoll_group *group);
@@ -444,5 +461,15 @@ symmcoll_status_t symc_group_exchange(void *group, int fd, int *fds);
 
 /* Fill in what the backend may ask for. */
 void symc_group_make_core(struct symmcoll_group *group);
+
+/* Whether a member will take part in nothing more: it has released the group,
+ * as finalize does with all. */
+bool symc_group_has_left(const struct symmcoll_group *group, int member);
+
+/* As of struct symc_core, for anything that a member writes: until ready(arg) is
+ * true. */
+enum symc_wait_end symc_group_wait_until(struct symmcoll_group *group,
+    int member, bool (*ready)(void *arg), void *arg,
+    struct symc_wait_budget *budget);
 
 #endif

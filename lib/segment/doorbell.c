@@ -63,17 +63,21 @@ void symc_doorbell_wake(struct symc_doorbell *doorbell)
     syscall(SYS_futex, &doorbell->wakes, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* One wait, beyond its first polls. */
+/* One wait, beyond its first polls: for a word, or where that is NULL, for
+ * ready(arg). */
 struct wait {
     const struct symc_watch *watch;
     const _Atomic uint64_t *word;
     uint64_t target;
+    bool (*ready)(void *arg);
+    void *arg;
     struct symc_wait_budget *budget;
-    int64_t began_ns;
 };
 
 static bool is_reached(const struct wait *wait)
 {
+    if (__builtin_expect(wait->word == NULL, 0))
+        return wait->ready(wait->arg);
     return atomic_load_explicit(wait->word, memory_order_acquire) >=
            wait->target;
 }
@@ -175,36 +179,53 @@ static bool is_over(void *arg)
     return is_reached(wait) || is_stopped(wait);
 }
 
-enum symc_wait_end symc_wait_long(const struct symc_watch *watch,
-    const _Atomic uint64_t *word, uint64_t target,
-    struct symc_wait_budget *budget)
+static enum symc_wait_end wait_long(struct wait *wait)
 {
+    const struct symc_watch *watch = wait->watch;
     const struct symc_waiting *how = watch->waiting;
-    struct wait wait = {watch, word, target, budget, symc_now_ns()};
-    int64_t now = wait.began_ns;
+    struct symc_wait_budget *budget = wait->budget;
+    int64_t now = symc_now_ns();
 
     if (budget->deadline_ns == 0)
         budget->deadline_ns = symc_deadline_ns(now, budget->timeout_ns);
     if (!budget->polled &&
-        (how->oversubscribed ? yield(&wait, how->polls, now + how->yield_ns)
-                             : spin(&wait, now + how->spin_ns)))
+        (how->oversubscribed ? yield(wait, how->polls, now + how->yield_ns)
+                             : spin(wait, now + how->spin_ns)))
         goto look;
     now = symc_now_ns();
     for (;;) {
         if (now < budget->deadline_ns) {
-            pass(&wait, true);
-            nap(how, watch->doorbell, is_over, &wait,
-                budget->deadline_ns - now);
+            pass(wait, true);
+            nap(how, watch->doorbell, is_over, wait, budget->deadline_ns - now);
         }
     look:
-        if (is_reached(&wait))
+        if (is_reached(wait))
             return SYMC_WAIT_REACHED;
-        if (is_stopped(&wait) || watch->look(watch->arg))
-            return is_reached(&wait) ? SYMC_WAIT_REACHED : SYMC_WAIT_STOPPED;
+        if (is_stopped(wait) || watch->look(watch->arg))
+            return is_reached(wait) ? SYMC_WAIT_REACHED : SYMC_WAIT_STOPPED;
         now = symc_now_ns();
         if (now >= budget->deadline_ns)
-            return is_reached(&wait) ? SYMC_WAIT_REACHED : SYMC_WAIT_EXPIRED;
+            return is_reached(wait) ? SYMC_WAIT_REACHED : SYMC_WAIT_EXPIRED;
     }
+}
+
+enum symc_wait_end symc_wait_long(const struct symc_watch *watch,
+    const _Atomic uint64_t *word, uint64_t target,
+    struct symc_wait_budget *budget)
+{
+    struct wait wait = {
+        .watch = watch, .word = word, .target = target, .budget = budget};
+
+    return wait_long(&wait);
+}
+
+enum symc_wait_end symc_wait_until(const struct symc_watch *watch,
+    bool (*ready)(void *arg), void *arg, struct symc_wait_budget *budget)
+{
+    struct wait wait = {
+        .watch = watch, .ready = ready, .arg = arg, .budget = budget};
+
+    return wait_long(&wait);
 }
 
 static bool never(void *arg)

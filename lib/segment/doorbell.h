@@ -79,6 +79,11 @@ enum symc_wait_end symc_wait_long(const struct symc_watch *watch,
     const _Atomic uint64_t *word, uint64_t target,
     struct symc_wait_budget *budget);
 
+/* The same for anything that other threads or processes write: until ready(arg)
+ * is true. */
+enum symc_wait_end symc_wait_until(const struct symc_watch *watch,
+    bool (*ready)(void *arg), void *arg, struct symc_wait_budget *budget);
+
 #define SYMC_QUICK_POLLS 32
 
 /*
