@@ -20,6 +20,7 @@
 #include <symmcoll/pair.h>
 #include <symmcoll/rendezvous.h>
 #include <symmcoll/store.h>
+#include <symmcoll/symm_mem.h>
 #include <symmcoll/tensor.h>
 #include <symmcoll/threads.h>
 #include <symmcoll/trace.h>

@@ -119,6 +119,8 @@ const char *symmcoll_status_name(symmcoll_status_t status)
         return "CANCELED";
     case SYMMCOLL_ERR_ABORTED:
         return "ABORTED";
+    case SYMMCOLL_ERR_NOT_SYMMETRIC:
+        return "NOT_SYMMETRIC";
     case SYMMCOLL_ERR_NO_MEMORY:
         return "NO_MEMORY";
     case SYMMCOLL_ERR_SYSTEM:
@@ -156,7 +158,7 @@ enum symmcoll_category symmcoll_status_category(symmcoll_status_t status)
         return SYMMCOLL_CATEGORY_SYSTEM;
     case SYMMCOLL_ERR_UNSUPPORTED:
         return SYMMCOLL_CATEGORY_NOT_IMPLEMENTED;
-    default: /* MISMATCH, INTERNAL, and what a newer library may add */
+    default: /* MISMATCH, NOT_SYMMETRIC, INTERNAL, and what a newer library may add */
         return status < 0 ? SYMMCOLL_CATEGORY_DIST : SYMMCOLL_CATEGORY_NONE;
     }
 }

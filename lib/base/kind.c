@@ -9,9 +9,9 @@
 #define COMPARE_UNEVEN (SYMC_COMPARE_DTYPE | SYMC_COMPARE_MEMORY)
 #define COMPARE_REDUCED (COMPARE_MOVED | SYMC_COMPARE_OP)
 
-/* Making groups: to readers of records the all_gather that it consists of, for
+/* Making groups, and rendezvous: to readers of records the all_gather that it consists of, for
  * they refuse names that torch.distributed does not have. */
-#define MAKES_GROUPS(kind_name)                                 \
+#define BY_ALL_GATHER(kind_name)                                \
     {                                                           \
         .name = kind_name, .trace = "_all_gather_base",         \
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS, \
@@ -85,12 +85,25 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
         .name = "open_backend", .trace = "open_backend",
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS,
         .counter = SYMC_COUNT_NONE, .compared = COMPARE_MOVED},
-    [SYMC_CREATE_GROUP] = MAKES_GROUPS("group_create"),
-    [SYMC_SPLIT_GROUP] = MAKES_GROUPS("group_split"),
-    [SYMC_SPLIT_GROUP_LISTS] = MAKES_GROUPS("group_split_lists"),
-    [SYMC_SPLIT_GROUP_RUNS] = MAKES_GROUPS("group_split_runs"),
-    [SYMC_FIND_GROUP] = MAKES_GROUPS("group_find_or_create"),
-    [SYMC_SHRINK_GROUP] = MAKES_GROUPS("group_shrink"),
+    [SYMC_CREATE_GROUP] = BY_ALL_GATHER("group_create"),
+    [SYMC_SPLIT_GROUP] = BY_ALL_GATHER("group_split"),
+    [SYMC_SPLIT_GROUP_LISTS] = BY_ALL_GATHER("group_split_lists"),
+    [SYMC_SPLIT_GROUP_RUNS] = BY_ALL_GATHER("group_split_runs"),
+    [SYMC_FIND_GROUP] = BY_ALL_GATHER("group_find_or_create"),
+    [SYMC_SHRINK_GROUP] = BY_ALL_GATHER("group_shrink"),
+    [SYMC_SYMM_RENDEZVOUS] = BY_ALL_GATHER("symm_rendezvous"),
+    [SYMC_SYMM_PUT_SIGNAL] = {
+        .name = "symm_put_signal", .trace = "symm_put_signal",
+        .in_parts = SYMC_NO_PART, .out_parts = SYMC_NO_PART,
+        .counter = SYMC_COUNT_NONE},
+    [SYMC_SYMM_WAIT_SIGNAL] = {
+        .name = "symm_wait_signal", .trace = "symm_wait_signal",
+        .in_parts = SYMC_NO_PART, .out_parts = SYMC_NO_PART,
+        .counter = SYMC_COUNT_NONE},
+    [SYMC_SYMM_BARRIER] = {
+        .name = "symm_barrier", .trace = "symm_barrier",
+        .in_parts = SYMC_NO_PART, .out_parts = SYMC_NO_PART,
+        .counter = SYMC_COUNT_NONE},
     [SYMC_SCATTER] = {
         .name = "scatter", .trace = "scatter",
         .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ONE_PART,

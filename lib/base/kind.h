@@ -40,6 +40,11 @@ enum symc_kind {
     SYMC_FIND_GROUP = 25,
     SYMC_SHRINK_GROUP = 26,
     SYMC_DETECT_CONNECTIVITY = 27,
+    SYMC_SYMM_RENDEZVOUS = 28, /* rounds, likewise */
+    SYMC_SYMM_PUT_SIGNAL = 29, /* of symmetric memory: no operation of a group,
+                                  here for its name; as are the next */
+    SYMC_SYMM_WAIT_SIGNAL = 30,
+    SYMC_SYMM_BARRIER = 31,
     SYMC_KIND_COUNT /* one more than the last of them */
 };
 

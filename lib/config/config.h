@@ -104,6 +104,11 @@ struct symc_config {
     size_t ddp_bucket_cap;
     size_t ddp_first_bucket_cap;
 
+    /* symm_mem */
+    size_t symm_mem_pad;       /* bytes of a signal pad */
+    size_t symm_mem_memfd_min; /* allocations of so many have a memfd */
+    bool symm_mem_huge_pages;
+
     /* log */
     int64_t log_level; /* enum symc_log_level */
 

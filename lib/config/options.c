@@ -332,6 +332,32 @@ const struct symc_option symc_options[] = {
     },
 
     {
+        .key = "symm_mem.pad",
+        SIZE(symm_mem_pad),
+        .dflt = "2KiB",
+        .range = "16 16MiB",
+        .help = "Bytes of the signal pad of symmetric memory: four for each "
+                "channel and rank. The same on all ranks.",
+    },
+    {
+        .key = "symm_mem.memfd_min",
+        SIZE(symm_mem_memfd_min),
+        .dflt = "1GiB",
+        .range = "0 inf",
+        .help = "Symmetric memory of this size or more has a memfd of its own, "
+                "as has what finds no room in the arena of its rank.",
+    },
+    {
+        .key = "symm_mem.huge_pages",
+        BOOL(symm_mem_huge_pages),
+        .dflt = "off",
+        .help = "Whether symmetric memory of a huge page or more is taken from "
+                "those that are reserved in /proc/sys/vm/nr_hugepages; where "
+                "there are too few, usual pages are used and a warning says "
+                "so.",
+    },
+
+    {
         .key = "log.level",
         CHOICE(log_level), /* enum symc_log_level */
         .dflt = "warn",

@@ -38,8 +38,8 @@
 
 SYMMCOLL_BEGIN_DECLS
 
-/* 0 is success, negative is an error, positive is neither. -8 and -9 are for
- * what does not exist yet. */
+/* 0 is success, negative is an error, positive is neither. -9 is for what does
+ * not exist yet. */
 typedef int32_t symmcoll_status_t;
 enum symmcoll_status {
     SYMMCOLL_OK = 0,
@@ -48,18 +48,19 @@ enum symmcoll_status {
     SYMMCOLL_NOT_MEMBER = 3,  /* of a group that this rank is not in: nothing
                                  has been done */
 
-    SYMMCOLL_ERR_INVALID = -1,     /* an argument or the state is wrong */
-    SYMMCOLL_ERR_UNSUPPORTED = -2, /* correct, but not available here */
-    SYMMCOLL_ERR_MISMATCH = -3,    /* ranks passed different arguments */
-    SYMMCOLL_ERR_TIMEOUT = -4,     /* a deadline passed */
-    SYMMCOLL_ERR_PEER = -5,        /* another rank died or finalized */
-    SYMMCOLL_ERR_CANCELED = -6,    /* the group was aborted while it ran */
-    SYMMCOLL_ERR_ABORTED = -7,     /* the group had failed before */
-    SYMMCOLL_ERR_NO_MEMORY = -10,  /* no memory, or a limit on it */
-    SYMMCOLL_ERR_SYSTEM = -11,     /* a system call failed */
-    SYMMCOLL_ERR_DEVICE = -12,     /* a device or its driver failed */
-    SYMMCOLL_ERR_CONFIG = -13,     /* a setting is wrong */
-    SYMMCOLL_ERR_INTERNAL = -14    /* a defect of the library */
+    SYMMCOLL_ERR_INVALID = -1,       /* an argument or the state is wrong */
+    SYMMCOLL_ERR_UNSUPPORTED = -2,   /* correct, but not available here */
+    SYMMCOLL_ERR_MISMATCH = -3,      /* ranks passed different arguments */
+    SYMMCOLL_ERR_TIMEOUT = -4,       /* a deadline passed */
+    SYMMCOLL_ERR_PEER = -5,          /* another rank died or finalized */
+    SYMMCOLL_ERR_CANCELED = -6,      /* the group was aborted while it ran */
+    SYMMCOLL_ERR_ABORTED = -7,       /* the group had failed before */
+    SYMMCOLL_ERR_NOT_SYMMETRIC = -8, /* memory that is not symmetric */
+    SYMMCOLL_ERR_NO_MEMORY = -10,    /* no memory, or a limit on it */
+    SYMMCOLL_ERR_SYSTEM = -11,       /* a system call failed */
+    SYMMCOLL_ERR_DEVICE = -12,       /* a device or its driver failed */
+    SYMMCOLL_ERR_CONFIG = -13,       /* a setting is wrong */
+    SYMMCOLL_ERR_INTERNAL = -14      /* a defect of the library */
 };
 
 /* Element types.  Source: torch.dtype. */

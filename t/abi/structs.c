@@ -75,6 +75,33 @@ static symmcoll_status_t use_group_info(void *given)
     return symmcoll_group_get_info(symmcoll_world_group(world), given);
 }
 
+static symmcoll_status_t use_symm_args(void *given)
+{
+    void *data;
+    symmcoll_status_t status = symmcoll_symm_alloc(world, 16, given, &data);
+
+    return status == SYMMCOLL_OK ? symmcoll_symm_free(world, data) : status;
+}
+
+static symmcoll_status_t use_symm_info(void *given)
+{
+    struct symmcoll_symm *handle;
+    void *data;
+    symmcoll_status_t status = symmcoll_symm_alloc(world, 16, NULL, &data);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symmcoll_symm_rendezvous(
+        symmcoll_world_group(world), data, NULL, &handle);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symmcoll_symm_get_info(handle, given);
+    symmcoll_symm_release(handle);
+    return symmcoll_symm_free(world, data) == SYMMCOLL_OK
+               ? status
+               : SYMMCOLL_ERR_INTERNAL;
+}
+
 static symmcoll_status_t use_designator(void *given)
 {
     const char *tag;
@@ -407,6 +434,8 @@ int main(void)
                 .shape = one_size,
                 .ndim = 1}),
         STRUCT(shrink_args, sizeof(size_t), SYMMCOLL_SHRINK_ARGS_INIT),
+        STRUCT(symm_args, sizeof(size_t), SYMMCOLL_SYMM_ARGS_INIT),
+        STRUCT(symm_info, sizeof(size_t), SYMMCOLL_SYMM_INFO_INIT),
         STRUCT(init_args, sizeof(size_t), SYMMCOLL_INIT_ARGS_INIT),
         STRUCT(reducer_args, sizeof(size_t), SYMMCOLL_REDUCER_ARGS_INIT),
         STRUCT(bucket, sizeof(size_t), SYMMCOLL_BUCKET_INIT),

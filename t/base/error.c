@@ -72,10 +72,10 @@ static int long_reason_is_cut(void)
     return strcmp(symmcoll_last_error() + SYMC_DETAIL_MAX - 4, "...") == 0;
 }
 
-/* Numbers of no status, which none may take that means something else. */
+/* A number of no status, which none may take that means something else. */
 static bool is_reserved(symmcoll_status_t status)
 {
-    return status == -8 || status == -9;
+    return status == -9;
 }
 
 static int names_differ(void)

@@ -18,7 +18,7 @@ registry
 work
 world
 group
-coll
+coll symm_mem
 ddp functional threads
 bin examples
 '

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Allocations of symmetric memory: local, backed by memory at once.
+ *
+ * The signal pad comes after the data, on a line of its own, since peers write
+ * it.  It is in the arena wherever the data is.
+ */
+#include "base/cancel.h"
+#include "config/config.h"
+#include "symm_mem/backing.h"
+#include "symm_mem/symm_mem.h"
+
+#include <stdlib.h>
+
+#define PAD_LEAST ((size_t)16)
+#define PAD_MOST ((size_t)1 << 24)
+
+static const struct symmcoll_symm_args default_args = SYMMCOLL_SYMM_ARGS_INIT;
+static const struct symc_sized args_kind = {.name = "args",
+    .macro = "SYMMCOLL_SYMM_ARGS_INIT",
+    .defaults = &default_args,
+    .nbytes = sizeof(default_args),
+    .least = sizeof(default_args.size)};
+
+/* ---- the list; under the lock ---- */
+
+static struct symc_allocation *find_id(struct symc_symm *symm, int64_t id)
+{
+    struct symc_allocation *at = symm->allocations;
+
+    while (at != NULL && (id == 0 || at->id != id))
+        at = at->next;
+    return at;
+}
+
+static void enlist(struct symc_symm *symm, struct symc_allocation *allocation)
+{
+    allocation->next = symm->allocations;
+    symm->allocations = allocation;
+}
+
+static void delist(struct symc_symm *symm, struct symc_allocation *allocation)
+{
+    struct symc_allocation **at = &symm->allocations;
+
+    while (*at != allocation)
+        at = &(*at)->next;
+    *at = allocation->next;
+}
+
+/* ---- allocating ---- */
+
+static symmcoll_status_t check_call(
+    const char *where, const struct symmcoll_world *world, void *const *data)
+{
+    if (world == NULL || data == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a world and a place for the address, found NULL",
+            where);
+    if (!symc_world_is_mine(world))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected the process that called init, found a fork of it",
+            where);
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t read_args(const char *where,
+    const struct symmcoll_world *world, const struct symmcoll_symm_args *given,
+    struct symmcoll_symm_args *args)
+{
+    symmcoll_status_t status = symc_sized_read(&args_kind, where, given, args);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (args->pad == 0)
+        args->pad = world->config->symm_mem_pad;
+    if (args->pad < PAD_LEAST || args->pad > PAD_MOST ||
+        args->pad % PAD_LEAST != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a signal pad of %zu to %zu bytes, a multiple of %zu, "
+            "found %zu",
+            where, PAD_LEAST, PAD_MOST, PAD_LEAST, args->pad);
+    if (args->id < 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected an id of 0 or more, found %lld", where,
+            (long long)args->id);
+    return SYMMCOLL_OK;
+}
+
+/* What there is of an id already, to be used again; *data NULL: nothing. */
+static symmcoll_status_t reuse(struct symc_symm *symm, const char *where,
+    size_t nbytes, const struct symmcoll_symm_args *args, void **data)
+{
+    struct symc_allocation *found = find_id(symm, args->id);
+
+    if (found == NULL)
+        return SYMMCOLL_OK;
+    if (found->active)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected an id that is not in use, found %lld, whose %zu "
+            "bytes have not been freed",
+            where, (long long)args->id, found->nbytes);
+    if (found->nbytes != nbytes || found->pad_nbytes != args->pad)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected %zu bytes and a pad of %zu bytes for id %lld, as "
+            "before, found %zu and %zu",
+            where, found->nbytes, found->pad_nbytes, (long long)args->id,
+            nbytes, args->pad);
+    found->active = true;
+    symc_shares_revive(symm, found);
+    *data = found->data;
+    return SYMMCOLL_OK;
+}
+
+/* Memory for the data and the pad. */
+static symmcoll_status_t back(struct symc_symm *symm, const char *where,
+    const struct symc_backing_source *source, struct symc_allocation *made)
+{
+    struct symmcoll_world *world = symm->world;
+    symmcoll_status_t status = symc_backing_open(world, where, source, made);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    made->pad = (uint32_t *)(void *)((char *)world->own.block + made->pad_at);
+    if (made->fd < 0)
+        made->data = (char *)world->own.block + made->data_at;
+    return SYMMCOLL_OK;
+}
+
+/* Make one, or take that of an id; source->nbytes bytes. */
+static symmcoll_status_t allocate(struct symmcoll_world *world,
+    const char *where, const struct symc_backing_source *source,
+    const struct symmcoll_symm_args *args, void **data)
+{
+    struct symc_symm *symm = symc_symm_of(world);
+    struct symc_allocation *made = symc_alloc(1, sizeof(*made));
+    void *address = NULL;
+    symmcoll_status_t status = SYMMCOLL_ERR_NO_MEMORY;
+
+    if (symm == NULL || made == NULL)
+        goto free_struct;
+    *made = (struct symc_allocation){.home = symm,
+        .id = args->id,
+        .active = true,
+        .users = 1,
+        .nbytes = source->nbytes,
+        .pad_nbytes = args->pad,
+        .fd = -1};
+    /* One thread at a time: two may pass the same id. */
+    pthread_mutex_lock(&symm->lock);
+    status = reuse(symm, where, source->nbytes, args, &address);
+    if (status == SYMMCOLL_OK && address == NULL) {
+        status = back(symm, where, source, made);
+        if (status == SYMMCOLL_OK) {
+            address = made->data;
+            enlist(symm, made);
+            made = NULL;
+        }
+    }
+    pthread_mutex_unlock(&symm->lock);
+    if (status == SYMMCOLL_OK)
+        *data = address;
+
+free_struct:
+    free(made);
+    return status;
+}
+
+static symmcoll_status_t alloc_bytes(const char *where,
+    struct symmcoll_world *world, size_t nbytes,
+    const struct symmcoll_symm_args *given, void **data)
+{
+    const struct symc_backing_source source = {.nbytes = nbytes, .fd = -1};
+    struct symmcoll_symm_args args;
+    symmcoll_status_t status = check_call(where, world, data);
+
+    if (status == SYMMCOLL_OK)
+        status = read_args(where, world, given, &args);
+    return status == SYMMCOLL_OK ? allocate(world, where, &source, &args, data)
+                                 : status;
+}
+
+symmcoll_status_t symmcoll_symm_alloc(struct symmcoll_world *world,
+    size_t nbytes, const struct symmcoll_symm_args *args, void **data)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status =
+        alloc_bytes("symm_alloc", world, nbytes, args, data);
+
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+symmcoll_status_t symmcoll_symm_import(struct symmcoll_world *world, int fd,
+    uint64_t offset, size_t nbytes, const struct symmcoll_symm_args *given,
+    void **data)
+{
+    static const char where[] = "symm_import";
+    const struct symc_backing_source source = {
+        .nbytes = nbytes, .fd = fd, .offset = offset, .imported = true};
+    int cancel = symc_cancel_disable();
+    struct symmcoll_symm_args args;
+    symmcoll_status_t status = check_call(where, world, data);
+
+    if (status == SYMMCOLL_OK)
+        status = read_args(where, world, given, &args);
+    if (status == SYMMCOLL_OK && args.id != 0)
+        status = symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected no id, found %lld: the memory is the caller's", where,
+            (long long)args.id);
+    if (status == SYMMCOLL_OK)
+        status = allocate(world, where, &source, &args, data);
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+/* ---- freeing ---- */
+
+static symmcoll_status_t free_data(struct symc_symm *symm, void *data)
+{
+    struct symc_allocation *found = symc_allocation_find(symm, data);
+
+    if (found == NULL || found->data != data)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "symm_free: expected an address that symm_alloc or symm_import has "
+            "returned, found %p%s",
+            data, found != NULL ? ", which is inside of an allocation" : "");
+    found->active = false;
+    if (found->id == 0)
+        delist(symm, found);
+    symc_shares_free(symm, found);
+    if (found->id == 0)
+        symc_allocation_drop(found);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_symm_free(struct symmcoll_world *world, void *data)
+{
+    void *place = data;
+    int cancel;
+    struct symc_symm *symm;
+    symmcoll_status_t status;
+
+    if (data == NULL)
+        return SYMMCOLL_OK;
+    cancel = symc_cancel_disable();
+    status = check_call("symm_free", world, &place);
+    symm = status == SYMMCOLL_OK ? symc_symm_of(world) : NULL;
+    if (symm != NULL) {
+        pthread_mutex_lock(&symm->lock);
+        status = free_data(symm, data);
+        pthread_mutex_unlock(&symm->lock);
+    } else if (status == SYMMCOLL_OK) {
+        status = SYMMCOLL_ERR_NO_MEMORY;
+    }
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+int symmcoll_symm_is_symmetric(
+    struct symmcoll_world *world, const void *address)
+{
+    struct symc_symm *symm;
+    bool found;
+
+    if (world == NULL || address == NULL || !symc_world_is_mine(world))
+        return 0;
+    symm = symc_symm_of(world);
+    if (symm == NULL)
+        return 0;
+    pthread_mutex_lock(&symm->lock);
+    found = symc_allocation_find(symm, address) != NULL;
+    pthread_mutex_unlock(&symm->lock);
+    return found;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The memory of an allocation.  The arena serves what is not large: its address
+ * space is limited, and huge pages are not had there.
+ */
+#include "symm_mem/backing.h"
+#include "base/proc.h"
+#include "config/config.h"
+#include "segment/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What the data's part of an allocation is rounded up to: the pad, which peers
+ * write, shares no line with it. */
+#define DATA_ALIGN ((size_t)SYMC_FALSE_SHARING)
+
+static const char what[] = "symmetric memory";
+
+static bool round_up(size_t nbytes, size_t align, size_t *rounded)
+{
+    if (!symc_add(nbytes, align - 1, rounded))
+        return false;
+    *rounded = *rounded / align * align;
+    return true;
+}
+
+/* ---- the arena ---- */
+
+/* data bytes of it before the pad. */
+static symmcoll_status_t take_arena(struct symmcoll_world *world, size_t data,
+    struct symc_allocation *allocation)
+{
+    size_t whole;
+    symmcoll_status_t status;
+
+    if (!symc_add(data, allocation->pad_nbytes, &whole) ||
+        whole > PTRDIFF_MAX - SYMC_PAGE)
+        return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+            "%s: %zu bytes asked for, which no memory has", what, data);
+    status = symc_buffer_take(&world->segments, whole, &allocation->buffer);
+    if (status != SYMMCOLL_OK)
+        return status;
+    allocation->data_at = allocation->buffer->offset;
+    allocation->pad_at = allocation->buffer->offset + data;
+    return SYMMCOLL_OK;
+}
+
+/* ---- memfds ---- */
+
+/* Bytes of a huge page of the kernel's default size, 0: it has none. */
+static size_t huge_page(void)
+{
+    static const char name[] = "\nHugepagesize:";
+    char text[4096];
+    const char *at;
+
+    symc_proc_read("/proc/meminfo", text, sizeof(text));
+    at = strstr(text, name);
+    return at != NULL ? strtoul(at + strlen(name), NULL, 10) * 1024 : 0;
+}
+
+/* A memfd of huge pages, backed; -1, with the reason in the log, where the
+ * kernel has none left. */
+static int create_huge(
+    const struct symmcoll_world *world, size_t nbytes, size_t *whole)
+{
+    size_t page = huge_page();
+    int fd, error;
+
+    if (page == 0 || !round_up(nbytes, page, whole)) {
+        symc_logf(&world->log, SYMC_LOG_WARN,
+            "%s: the kernel has no huge pages: pages of %ld bytes are used",
+            what, sysconf(_SC_PAGESIZE));
+        return -1;
+    }
+    fd = memfd_create(
+        "symmcoll:symm", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+    if (fd >= 0 && ftruncate(fd, (off_t)*whole) == 0 &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0 &&
+        fallocate(fd, 0, 0, (off_t)*whole) == 0)
+        return fd;
+    error = errno;
+    symc_logf(&world->log, SYMC_LOG_WARN,
+        "%s: %zu bytes in huge pages of %zu bytes: %s: pages of %ld bytes are "
+        "used (see /proc/sys/vm/nr_hugepages)",
+        what, *whole, page, strerror(error), sysconf(_SC_PAGESIZE));
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* A memfd for the data, mapped. */
+static symmcoll_status_t take_memfd(struct symmcoll_world *world, size_t nbytes,
+    struct symc_allocation *allocation)
+{
+    size_t whole = symc_round_to_page(nbytes);
+    void *at;
+    int fd = -1;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (world->config->symm_mem_huge_pages)
+        fd = create_huge(world, nbytes, &whole);
+    if (fd < 0) {
+        whole = symc_round_to_page(nbytes);
+        status = symc_memory_create("symmcoll:symm", whole, what, &fd);
+        if (status != SYMMCOLL_OK)
+            return status;
+        status = symc_memory_reserve(fd, 0, whole, what);
+    }
+    if (status == SYMMCOLL_OK)
+        status = symc_memory_map(fd, whole, what, &at);
+    if (status != SYMMCOLL_OK) {
+        close(fd);
+        return status;
+    }
+    symc_memory_populate(at, whole);
+    allocation->fd = fd;
+    allocation->data_at = 0;
+    allocation->data = at;
+    allocation->mapped = whole;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_backing_map(const char *where, const char *who, int fd,
+    uint64_t offset, size_t nbytes, void **at)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+    struct stat found;
+
+    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: %sexpected a memfd that is sealed against shrinking "
+            "(F_SEAL_SHRINK), found %s",
+            where, who, seals < 0 ? "no memfd" : "one that is not");
+    if (fstat(fd, &found) != 0 || found.st_size < 0 ||
+        offset > (uint64_t)found.st_size ||
+        nbytes > (uint64_t)found.st_size - offset)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: %sexpected a memfd of %zu bytes from byte %llu on, found one "
+            "of %lld bytes",
+            where, who, nbytes, (unsigned long long)offset,
+            (long long)found.st_size);
+    return symc_memory_map_part(fd, offset, nbytes, what, at);
+}
+
+/* The caller's memfd, mapped. */
+static symmcoll_status_t import(const char *where,
+    const struct symc_backing_source *source,
+    struct symc_allocation *allocation)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *at;
+    symmcoll_status_t status;
+    int fd;
+
+    if (source->fd < 0 || source->nbytes == 0 || source->offset % page != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a descriptor, 1 byte or more, and an offset that is "
+            "a multiple of %zu, found %d, %zu and %llu",
+            where, page, source->fd, source->nbytes,
+            (unsigned long long)source->offset);
+    status = symc_backing_map(
+        where, "", source->fd, source->offset, source->nbytes, &at);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status =
+        symc_memory_reserve(source->fd, source->offset, source->nbytes, what);
+    fd = status == SYMMCOLL_OK ? fcntl(source->fd, F_DUPFD_CLOEXEC, 3) : -1;
+    if (status == SYMMCOLL_OK && fd < 0)
+        status = symc_fail_descriptor(errno, where);
+    if (status != SYMMCOLL_OK) {
+        munmap(at, source->nbytes);
+        return status;
+    }
+    allocation->fd = fd;
+    allocation->data_at = source->offset;
+    allocation->data = at;
+    allocation->mapped = source->nbytes;
+    return SYMMCOLL_OK;
+}
+
+/* ---- which ---- */
+
+static bool wants_memfd(const struct symmcoll_world *world, size_t nbytes)
+{
+    return nbytes > 0 && (nbytes >= world->config->symm_mem_memfd_min ||
+                             (world->config->symm_mem_huge_pages &&
+                                 nbytes >= huge_page() && huge_page() > 0));
+}
+
+symmcoll_status_t symc_backing_open(struct symmcoll_world *world,
+    const char *where, const struct symc_backing_source *source,
+    struct symc_allocation *allocation)
+{
+    bool memfd = source->imported || wants_memfd(world, source->nbytes);
+    size_t data = 0, data_at, largest = PTRDIFF_MAX - SYMC_PAGE;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (source->nbytes > largest ||
+        !round_up(source->nbytes, DATA_ALIGN, &data))
+        return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+            "%s: %zu bytes asked for, which no memory has", where,
+            source->nbytes);
+    if (!memfd) {
+        status = take_arena(world, data, allocation);
+        /* No addresses left there, or no memory: the memfd tells which. */
+        memfd = status == SYMMCOLL_ERR_NO_MEMORY && source->nbytes > 0;
+        if (!memfd)
+            return status;
+    }
+    status = source->imported ? import(where, source, allocation)
+                              : take_memfd(world, source->nbytes, allocation);
+    if (status != SYMMCOLL_OK)
+        return status;
+    data_at = allocation->data_at;
+    status = take_arena(world, 0, allocation);
+    allocation->data_at = data_at;
+    if (status == SYMMCOLL_OK)
+        return SYMMCOLL_OK;
+    munmap(allocation->data, allocation->mapped);
+    close(allocation->fd);
+    allocation->fd = -1;
+    return status;
+}
+
+/* ---- the end ---- */
+
+void symc_allocation_drop(struct symc_allocation *allocation)
+{
+    if (--allocation->users > 0)
+        return;
+    if (allocation->fd >= 0) {
+        munmap(allocation->data, allocation->mapped);
+        close(allocation->fd);
+    }
+    symc_buffer_drop(&allocation->home->world->segments, allocation->buffer);
+    free(allocation);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where the bytes of an allocation come from: the arena, a memfd of its own, or
+ * one of the caller's.  Private to this directory.
+ */
+#ifndef SYMC_SYMM_MEM_BACKING_H
+#define SYMC_SYMM_MEM_BACKING_H
+
+#include "symm_mem/symm_mem.h"
+
+struct symc_backing_source {
+    size_t nbytes;
+    int fd; /* the caller's, borrowed; not imported: -1 */
+    uint64_t offset;
+    bool imported;
+};
+
+/*
+ * Fill in where an allocation's data and pad are: buffer, data_at, pad_at, and
+ * of a memfd data, fd and mapped.  Where it fails nothing is left.
+ * Errors: NO_MEMORY, SYSTEM; of an import also INVALID.
+ */
+symmcoll_status_t symc_backing_open(struct symmcoll_world *world,
+    const char *where, const struct symc_backing_source *source,
+    struct symc_allocation *allocation);
+
+/* Whether a descriptor that a peer has sent is memory that cannot become
+ * shorter, with so many bytes from an offset on; and map them.  who is the peer,
+ * for messages.  Errors: INVALID, NO_MEMORY. */
+symmcoll_status_t symc_backing_map(const char *where, const char *who, int fd,
+    uint64_t offset, size_t nbytes, void **at);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Allocations in groups: their structs, which live as long as a handle or the
+ * group's table refers to them, and their memory, which is left with the last
+ * handle of a freed allocation.
+ */
+#include "symm_mem/symm_mem.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+/* ---- the struct ---- */
+
+static void free_share(struct symc_share *share)
+{
+    while (share->handles != NULL) {
+        struct symmcoll_symm *first = share->handles;
+
+        share->handles = first->next;
+        free(first->at);
+        free(first);
+    }
+    free(share->at);
+    free(share->pads);
+    free(share->words);
+    free(share->maps);
+    free(share->mapped);
+    free(share);
+}
+
+symmcoll_status_t symc_share_create(struct symc_symm *symm,
+    struct symmcoll_group *group, struct symc_allocation *allocation,
+    struct symc_share **share)
+{
+    size_t size = (size_t)group->size;
+    struct symc_share *made = symc_alloc(1, sizeof(*made));
+
+    if (made == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    *made = (struct symc_share){.home = symm,
+        .group = group,
+        .allocation = allocation,
+        .rank = group->rank,
+        .size = group->size,
+        .channels = symc_symm_channels(allocation->pad_nbytes, group->size),
+        .pad_nbytes = allocation->pad_nbytes};
+    made->at = symc_alloc(size, sizeof(*made->at));
+    made->pads = symc_alloc(size, sizeof(*made->pads));
+    made->words = symc_alloc(size, sizeof(*made->words));
+    made->maps = symc_alloc(size, sizeof(*made->maps));
+    made->mapped = symc_alloc(size, sizeof(*made->mapped));
+    if (made->at == NULL || made->pads == NULL || made->words == NULL ||
+        made->maps == NULL || made->mapped == NULL) {
+        free_share(made);
+        return SYMMCOLL_ERR_NO_MEMORY;
+    }
+    made->shared.at = made->at;
+    made->shared.nbytes = allocation->nbytes;
+    atomic_init(&made->shared.state, SYMC_SHARED_LIVE);
+    allocation->users++;
+    *share = made;
+    return SYMMCOLL_OK;
+}
+
+static bool is_gone(const struct symc_share *share)
+{
+    return atomic_load(&share->shared.state) == SYMC_SHARED_GONE;
+}
+
+/* Leave what this rank has of it. */
+static void close_share(struct symc_share *share)
+{
+    atomic_store(&share->shared.state, SYMC_SHARED_GONE);
+    for (int r = 0; r < share->size; r++) {
+        if (share->maps[r] != NULL)
+            munmap(share->maps[r], share->mapped[r]);
+        share->maps[r] = NULL;
+    }
+    symc_segment_leave(share->segment);
+    share->segment = NULL;
+    symc_allocation_drop(share->allocation);
+    share->allocation = NULL;
+}
+
+static void delist(struct symc_symm *symm, struct symc_share *share)
+{
+    struct symc_share **at = &symm->shares;
+
+    while (*at != NULL && *at != share)
+        at = &(*at)->next;
+    if (*at != NULL)
+        *at = share->next;
+}
+
+void symc_share_discard(struct symc_share *share)
+{
+    close_share(share);
+    free_share(share);
+}
+
+/* ---- users ---- */
+
+struct symc_share *symc_share_find(struct symc_symm *symm,
+    const struct symmcoll_group *group,
+    const struct symc_allocation *allocation)
+{
+    struct symc_share *at = symm->shares;
+
+    while (at != NULL && (at->allocation != allocation || at->group != group))
+        at = at->next;
+    return at;
+}
+
+/* Whether an allocation is a user of its shares. */
+static bool is_owned(const struct symc_allocation *allocation)
+{
+    return allocation->active || allocation->id != 0;
+}
+
+void symc_share_enlist(struct symc_share *share)
+{
+    struct symc_symm *symm = share->home;
+
+    /* That of the allocation, where it has not been freed meanwhile. */
+    share->users = is_owned(share->allocation) ? 1 : 0;
+    if (!share->allocation->active)
+        atomic_store(&share->shared.state, SYMC_SHARED_FREED);
+    share->next = symm->shares;
+    symm->shares = share;
+}
+
+struct symmcoll_symm *symc_share_handle(
+    struct symc_share *share, size_t offset, bool make)
+{
+    struct symmcoll_symm *at = share->handles;
+
+    while (at != NULL && at->offset != offset)
+        at = at->next;
+    if (at != NULL || !make)
+        return at;
+    at = symc_alloc(1, sizeof(*at));
+    if (at == NULL)
+        return NULL;
+    *at = (struct symmcoll_symm){.group = share->group,
+        .rank = share->rank,
+        .size = share->size,
+        .channels = share->channels,
+        .pads = share->pads,
+        .words = share->words,
+        .nbytes = share->shared.nbytes - offset,
+        .offset = offset,
+        .pad_nbytes = share->pad_nbytes,
+        .share = share,
+        .next = share->handles};
+    at->at = symc_alloc((size_t)share->size, sizeof(*at->at));
+    if (at->at == NULL) {
+        free(at);
+        return NULL;
+    }
+    for (int r = 0; r < share->size; r++)
+        at->at[r] = share->at[r] + offset;
+    share->handles = at;
+    return at;
+}
+
+void symc_share_drop(struct symc_share *share, uint32_t users)
+{
+    share->users -= users;
+    if (share->users > 0)
+        return;
+    if (share->home != NULL && !is_gone(share))
+        close_share(share);
+    if (share->group != NULL)
+        return; /* its group's table refers to it: symc_shares_sweep() */
+    if (share->home != NULL)
+        delist(share->home, share);
+    free_share(share);
+}
+
+/* ---- of an allocation ---- */
+
+void symc_shares_free(
+    struct symc_symm *symm, const struct symc_allocation *allocation)
+{
+    struct symc_share *next;
+
+    for (struct symc_share *at = symm->shares; at != NULL; at = next) {
+        next = at->next;
+        if (at->allocation != allocation)
+            continue;
+        atomic_store(&at->shared.state, SYMC_SHARED_FREED);
+        if (allocation->id == 0)
+            symc_share_drop(at, 1);
+    }
+}
+
+void symc_shares_revive(
+    struct symc_symm *symm, const struct symc_allocation *allocation)
+{
+    for (struct symc_share *at = symm->shares; at != NULL; at = at->next) {
+        if (at->allocation == allocation)
+            atomic_store(&at->shared.state, SYMC_SHARED_LIVE);
+    }
+}
+
+/* ---- of a group ---- */
+
+symmcoll_status_t symc_shares_sweep(
+    struct symc_symm *symm, struct symmcoll_group *group)
+{
+    symmcoll_status_t status = symc_shared_prepare(&group->shared);
+    struct symc_share *next;
+
+    for (struct symc_share *at = symm->shares; at != NULL; at = next) {
+        next = at->next;
+        if (at->group != group || !is_gone(at))
+            continue;
+        delist(symm, at);
+        free_share(at);
+    }
+    return status;
+}
+
+static void cut(struct symc_share *share)
+{
+    share->group = NULL;
+    for (struct symmcoll_symm *at = share->handles; at != NULL; at = at->next)
+        at->group = NULL;
+}
+
+void symc_shares_cut(struct symc_symm *symm, struct symmcoll_group *group)
+{
+    struct symc_share *next;
+
+    symc_shared_free(&group->shared);
+    for (struct symc_share *at = symm->shares; at != NULL; at = next) {
+        next = at->next;
+        if (at->group != group)
+            continue;
+        cut(at);
+        if (is_gone(at)) {
+            delist(symm, at);
+            free_share(at);
+        }
+    }
+}
+
+/* ---- of a world ---- */
+
+void symc_shares_end(struct symc_symm *symm)
+{
+    /* Their groups have been cut off. */
+    while (symm->shares != NULL) {
+        struct symc_share *first = symm->shares;
+        bool owned = !is_gone(first) && is_owned(first->allocation);
+
+        symm->shares = first->next;
+        if (!is_gone(first))
+            close_share(first);
+        first->home = NULL;
+        if (owned)
+            first->users--;
+        if (first->users == 0)
+            free_share(first);
+    }
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Signals: slot size * channel + source of the destination's pad is 1 from the
+ * put to the wait, and 0 otherwise.
+ *
+ * One thread of the source puts, and one of the destination waits; so only a put
+ * changes a 0 and only a wait changes a 1, and a wait takes the signal with a
+ * store: a compare-and-swap would hold the processor until it owns the line.
+ */
+#include "symm_mem/symm_mem.h"
+
+static inline _Atomic uint32_t *find_slot(const struct symmcoll_symm *handle,
+    int destination, int channel, int source)
+{
+    size_t index = (size_t)handle->size * (size_t)channel + (size_t)source;
+
+    return (_Atomic uint32_t *)(void *)(handle->pads[destination] + index);
+}
+
+/* What both check before anything else. */
+static inline bool is_usable(
+    const struct symmcoll_symm *handle, int rank, int channel, double timeout)
+{
+    return handle != NULL && handle->group != NULL &&
+           *handle->group->alive == 1 && rank >= 0 && rank < handle->size &&
+           channel >= 0 && channel < handle->channels && timeout == timeout;
+}
+
+static __attribute__((noinline)) symmcoll_status_t refuse(
+    const struct symmcoll_symm *handle, enum symc_kind kind, int rank,
+    int channel)
+{
+    const char *where = symc_kind_name(kind);
+    symmcoll_status_t status = symc_symm_check(handle, where);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_rank(handle, where, rank);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_channel(handle, where, channel);
+    return status == SYMMCOLL_OK
+               ? symc_fail(SYMMCOLL_ERR_INVALID,
+                     "%s: expected a timeout in seconds, found NaN", where)
+               : status;
+}
+
+/* ---- put ---- */
+
+/* Whether it was free, and is not any more.  Acquire: what the destination did
+ * before it took the signal before is over. */
+static inline bool put(_Atomic uint32_t *slot)
+{
+    uint32_t free = 0;
+
+    return atomic_compare_exchange_strong_explicit(
+        slot, &free, 1, memory_order_acq_rel, memory_order_relaxed);
+}
+
+static bool is_free(void *arg)
+{
+    const _Atomic uint32_t *slot = arg;
+
+    return atomic_load_explicit(slot, memory_order_relaxed) == 0;
+}
+
+/* The signal before has not been taken. */
+static __attribute__((noinline)) symmcoll_status_t put_later(
+    struct symmcoll_symm *handle, int dst, int channel, double timeout,
+    _Atomic uint32_t *slot)
+{
+    const struct symc_symm_wait wait = {.kind = SYMC_SYMM_PUT_SIGNAL,
+        .peer = dst,
+        .channel = channel,
+        .missing = "it has not taken the signal before",
+        .ready = is_free,
+        .arg = slot};
+    struct symc_wait_budget budget;
+    symmcoll_status_t status =
+        symc_symm_read_timeout(handle, wait.kind, timeout, &budget);
+
+    while (status == SYMMCOLL_OK && !put(slot))
+        status = symc_symm_await(handle, &wait, &budget);
+    return status;
+}
+
+symmcoll_status_t symmcoll_symm_put_signal(
+    struct symmcoll_symm *handle, int dst, int channel, double timeout)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+    _Atomic uint32_t *slot;
+
+    if (__builtin_expect(!is_usable(handle, dst, channel, timeout), 0))
+        return refuse(handle, SYMC_SYMM_PUT_SIGNAL, dst, channel);
+    if (__builtin_expect(symc_symm_is_stopped(handle), 0))
+        return symc_symm_failure(handle, SYMC_SYMM_PUT_SIGNAL);
+    slot = find_slot(handle, dst, channel, handle->rank);
+    if (__builtin_expect(!put(slot), 0))
+        status = put_later(handle, dst, channel, timeout, slot);
+    if (status == SYMMCOLL_OK)
+        symc_symm_notify(handle, dst);
+    return status;
+}
+
+/* ---- wait ---- */
+
+static bool is_put(void *arg)
+{
+    const _Atomic uint32_t *slot = arg;
+
+    return atomic_load_explicit(slot, memory_order_acquire) == 1;
+}
+
+static __attribute__((noinline)) symmcoll_status_t await_signal(
+    struct symmcoll_symm *handle, int src, int channel, double timeout,
+    _Atomic uint32_t *slot)
+{
+    const struct symc_symm_wait wait = {.kind = SYMC_SYMM_WAIT_SIGNAL,
+        .peer = src,
+        .channel = channel,
+        .missing = "it has put no signal",
+        .ready = is_put,
+        .arg = slot};
+    struct symc_wait_budget budget;
+    symmcoll_status_t status =
+        symc_symm_read_timeout(handle, wait.kind, timeout, &budget);
+
+    return status == SYMMCOLL_OK ? symc_symm_await(handle, &wait, &budget)
+                                 : status;
+}
+
+symmcoll_status_t symmcoll_symm_wait_signal(
+    struct symmcoll_symm *handle, int src, int channel, double timeout)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+    _Atomic uint32_t *slot;
+    int polls = 0;
+
+    if (__builtin_expect(!is_usable(handle, src, channel, timeout), 0))
+        return refuse(handle, SYMC_SYMM_WAIT_SIGNAL, src, channel);
+    slot = find_slot(handle, handle->rank, channel, src);
+    while (!is_put(slot) && ++polls < SYMC_QUICK_POLLS)
+        symc_pause();
+    if (__builtin_expect(polls == SYMC_QUICK_POLLS, 0))
+        status = await_signal(handle, src, channel, timeout, slot);
+    if (status != SYMMCOLL_OK)
+        return status;
+    /* Release: what this rank did before is over when the next is put. */
+    atomic_store_explicit(slot, 0, memory_order_release);
+    symc_symm_notify(handle, src);
+    return SYMMCOLL_OK;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Barriers: each member counts them in a word of its own for each channel, and
+ * waits until the words of all others have come to the same count.  One crossing,
+ * where signals in the pads would take two, and no slot of the pads is used.
+ *
+ * A member that is one ahead waits for the others there, so words differ by one
+ * at most; what a stray store leaves in one is taken for a count that has been
+ * reached, or delays to the timeout.
+ */
+#include "symm_mem/symm_mem.h"
+
+static inline _Atomic uint64_t *find_word(
+    const struct symmcoll_symm *handle, int rank, int channel)
+{
+    size_t lines =
+        symc_symm_words_nbytes(handle->channels) / SYMC_FALSE_SHARING;
+    size_t at = (size_t)channel % lines * SYMC_FALSE_SHARING +
+                (size_t)channel / lines * sizeof(uint64_t);
+
+    return (_Atomic uint64_t *)(void *)(handle->words[rank] + at);
+}
+
+/* A word and the count that it is to have. */
+struct awaited {
+    const _Atomic uint64_t *word;
+    uint64_t count;
+};
+
+static bool has_come(void *arg)
+{
+    const struct awaited *awaited = arg;
+
+    return atomic_load_explicit(awaited->word, memory_order_acquire) >=
+           awaited->count;
+}
+
+/* Wait for the others from this one on. */
+static __attribute__((noinline)) symmcoll_status_t await_others(
+    struct symmcoll_symm *handle, int first, int channel, double timeout,
+    uint64_t count)
+{
+    struct symc_wait_budget budget;
+    symmcoll_status_t status =
+        symc_symm_read_timeout(handle, SYMC_SYMM_BARRIER, timeout, &budget);
+
+    for (int r = first; status == SYMMCOLL_OK && r < handle->size; r++) {
+        struct awaited awaited = {find_word(handle, r, channel), count};
+        const struct symc_symm_wait wait = {.kind = SYMC_SYMM_BARRIER,
+            .peer = r,
+            .channel = channel,
+            .missing = "it did not come to the barrier",
+            .ready = has_come,
+            .arg = &awaited};
+
+        if (r != handle->rank && !has_come(&awaited))
+            status = symc_symm_await(handle, &wait, &budget);
+    }
+    return status;
+}
+
+static __attribute__((noinline)) symmcoll_status_t refuse(
+    const struct symmcoll_symm *handle, int channel)
+{
+    const char *where = symc_kind_name(SYMC_SYMM_BARRIER);
+    symmcoll_status_t status = symc_symm_check(handle, where);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_channel(handle, where, channel);
+    return status == SYMMCOLL_OK
+               ? symc_fail(SYMMCOLL_ERR_INVALID,
+                     "%s: expected a timeout in seconds, found NaN", where)
+               : status;
+}
+
+symmcoll_status_t symmcoll_symm_barrier(
+    struct symmcoll_symm *handle, int channel, double timeout)
+{
+    _Atomic uint64_t *own;
+    uint64_t count;
+    int polls = 0;
+
+    if (__builtin_expect(handle == NULL || handle->group == NULL ||
+                             *handle->group->alive != 1 || channel < 0 ||
+                             channel >= handle->channels || timeout != timeout,
+            0))
+        return refuse(handle, channel);
+    if (__builtin_expect(symc_symm_is_stopped(handle), 0))
+        return symc_symm_failure(handle, SYMC_SYMM_BARRIER);
+    own = find_word(handle, handle->rank, channel);
+    count = atomic_load_explicit(own, memory_order_relaxed) + 1;
+    atomic_store_explicit(own, count, memory_order_release);
+    for (int r = 0; r < handle->size; r++) {
+        if (r != handle->rank)
+            symc_symm_notify(handle, r);
+    }
+    for (int r = 0; r < handle->size; r++) {
+        struct awaited awaited = {find_word(handle, r, channel), count};
+
+        while (!has_come(&awaited)) {
+            if (++polls == SYMC_QUICK_POLLS)
+                return await_others(handle, r, channel, timeout, count);
+            symc_pause();
+        }
+    }
+    return SYMMCOLL_OK;
+}

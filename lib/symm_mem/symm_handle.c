@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Handles: finding, releasing and asking them, and the views of every member's
+ * memory that they are for.
+ */
+#include "base/cancel.h"
+#include "base/dtype.h"
+#include "base/ranks.h"
+#include "base/tensor.h"
+#include "group/call.h"
+#include "symm_mem/symm_mem.h"
+
+#include <stdlib.h>
+
+/* ---- checks ---- */
+
+symmcoll_status_t symc_symm_check(
+    const struct symmcoll_symm *handle, const char *where)
+{
+    if (handle == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a handle of symm_rendezvous, found NULL", where);
+    if (handle->group == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a handle whose group is there, found that it has "
+            "been released or its world finalized",
+            where);
+    if (*handle->group->alive != 1)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected the process that called init, found a fork of it",
+            where);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_symm_check_rank(
+    const struct symmcoll_symm *handle, const char *where, int rank)
+{
+    if (rank >= 0 && rank < handle->size)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected a rank of 0 to %d, found %d", where, handle->size - 1,
+        rank);
+}
+
+symmcoll_status_t symc_symm_check_channel(
+    const struct symmcoll_symm *handle, const char *where, int channel)
+{
+    if (channel >= 0 && channel < handle->channels)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected a channel of 0 to %d, found %d: a signal pad of %zu "
+        "bytes has %d for %d ranks",
+        where, handle->channels - 1, channel, handle->pad_nbytes,
+        handle->channels, handle->size);
+}
+
+symmcoll_status_t symc_symm_check_range(const struct symmcoll_symm *handle,
+    const char *where, size_t offset, size_t nbytes)
+{
+    size_t end;
+
+    if (symc_add(offset, nbytes, &end) && end <= handle->nbytes)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected a view within %zu bytes, found %zu bytes from byte %zu "
+        "on",
+        where, handle->nbytes, nbytes, offset);
+}
+
+symmcoll_status_t symc_symm_check_group(
+    const char *where, struct symmcoll_group *group)
+{
+    if (group == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "%s: expected a group, found NULL", where);
+    if (*group->alive != 1)
+        return symc_group_refuse(group, SYMC_SYMM_RENDEZVOUS);
+    if (group->world->fake != NULL && group->size > 1)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected ranks that are there, found a fake world", where);
+    if (symc_callbacks_inside_queue(
+            &group->world->origin->callbacks, group->queue))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected no blocking call on the callback thread, in a "
+            "callback of the same group",
+            where);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_symm_read_timeout_of(struct symmcoll_group *group,
+    const struct symmcoll_call *call, int64_t *timeout_ns)
+{
+    struct symc_op op = {.kind = SYMC_SYMM_RENDEZVOUS,
+        .timeout_ns = atomic_load(&group->timeout_ns)};
+    symmcoll_status_t status =
+        call != NULL ? symc_group_read_call(call, &op) : SYMMCOLL_OK;
+
+    *timeout_ns = op.timeout_ns;
+    return status;
+}
+
+/* ---- finding ---- */
+
+/* The handle for an address, where the allocation has met the group; under the
+ * lock.  found (out) is the allocation, or NULL. */
+static struct symmcoll_symm *find(struct symc_symm *symm,
+    const struct symmcoll_group *group, const void *data, bool make,
+    struct symc_allocation **found)
+{
+    struct symc_share *share;
+
+    *found = symc_allocation_find(symm, data);
+    share = *found == NULL ? NULL : symc_share_find(symm, group, *found);
+    return share == NULL
+               ? NULL
+               : symc_share_handle(share,
+                     (size_t)((const char *)data - (*found)->data), make);
+}
+
+/* The same; it has a user more, or else the allocation has. */
+static struct symmcoll_symm *find_or_hold(struct symc_symm *symm,
+    const struct symmcoll_group *group, const void *data,
+    struct symc_allocation **held)
+{
+    struct symmcoll_symm *handle;
+
+    pthread_mutex_lock(&symm->lock);
+    handle = find(symm, group, data, true, held);
+    if (handle != NULL) {
+        handle->share->users++;
+        *held = NULL;
+    } else if (*held != NULL) {
+        (*held)->users++;
+    }
+    pthread_mutex_unlock(&symm->lock);
+    return handle;
+}
+
+static void let_go(struct symc_symm *symm, struct symc_allocation *held)
+{
+    if (held == NULL)
+        return;
+    pthread_mutex_lock(&symm->lock);
+    symc_allocation_drop(held);
+    pthread_mutex_unlock(&symm->lock);
+}
+
+/* Under the ticket: another thread may have met meanwhile. */
+static symmcoll_status_t meet(struct symc_symm *symm,
+    struct symmcoll_group *group, const char *where, const void *data,
+    int64_t timeout_ns, struct symmcoll_symm **handle)
+{
+    struct symc_symm_offer offer = {.where = where, .timeout_ns = timeout_ns};
+    struct symmcoll_symm *found =
+        find_or_hold(symm, group, data, &offer.allocation);
+    symmcoll_status_t status;
+
+    if (found != NULL) {
+        *handle = found;
+        return SYMMCOLL_OK;
+    }
+    if (offer.allocation != NULL)
+        offer.offset = (size_t)((const char *)data - offer.allocation->data);
+    else
+        offer.status = symc_fail(SYMMCOLL_ERR_NOT_SYMMETRIC,
+            "expected an address in memory of symm_alloc or symm_import, found "
+            "%p",
+            data);
+    status = symc_symm_rendezvous(group, &offer, handle);
+    let_go(symm, offer.allocation);
+    return status;
+}
+
+static symmcoll_status_t rendezvous(struct symmcoll_group *group, void *data,
+    const struct symmcoll_call *call, struct symmcoll_symm **handle)
+{
+    static const char where[] = "symm_rendezvous";
+    struct symc_symm *symm;
+    struct symc_allocation *held;
+    struct symmcoll_symm *found;
+    int64_t timeout_ns;
+    uint64_t ticket;
+    symmcoll_status_t status = symc_symm_check_group(where, group);
+
+    if (status == SYMMCOLL_OK && handle == NULL)
+        status = symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a place for the handle, found NULL", where);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_read_timeout_of(group, call, &timeout_ns);
+    if (status != SYMMCOLL_OK)
+        return status;
+    symm = symc_symm_of(group->world);
+    if (symm == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    found = find_or_hold(symm, group, data, &held);
+    let_go(symm, held);
+    if (found != NULL) {
+        *handle = found;
+        return SYMMCOLL_OK;
+    }
+    ticket = symc_queue_enter(group->queue);
+    symc_queue_settle(group->queue);
+    status = meet(symm, group, where, data, timeout_ns, handle);
+    symc_queue_leave(group->queue, ticket);
+    return status;
+}
+
+symmcoll_status_t symmcoll_symm_rendezvous(struct symmcoll_group *group,
+    void *data, const struct symmcoll_call *call, struct symmcoll_symm **handle)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = rendezvous(group, data, call, handle);
+
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+symmcoll_status_t symmcoll_symm_get(struct symmcoll_group *group,
+    const void *data, struct symmcoll_symm **handle)
+{
+    static const char where[] = "symm_get";
+    int cancel = symc_cancel_disable();
+    struct symc_symm *symm = NULL;
+    struct symc_allocation *allocation = NULL;
+    struct symmcoll_symm *found = NULL;
+    symmcoll_status_t status = symc_symm_check_group(where, group);
+
+    if (status == SYMMCOLL_OK && handle == NULL)
+        status = symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a place for the handle, found NULL", where);
+    if (status == SYMMCOLL_OK && (symm = symc_symm_of(group->world)) == NULL)
+        status = SYMMCOLL_ERR_NO_MEMORY;
+    if (status == SYMMCOLL_OK) {
+        pthread_mutex_lock(&symm->lock);
+        found = find(symm, group, data, true, &allocation);
+        pthread_mutex_unlock(&symm->lock);
+        if (found != NULL)
+            *handle = found;
+        else if (allocation == NULL)
+            status = symc_fail(SYMMCOLL_ERR_NOT_SYMMETRIC,
+                "%s: expected an address in memory of symm_alloc or "
+                "symm_import, found %p",
+                where, data);
+        else
+            status = symc_fail(SYMMCOLL_ERR_INVALID,
+                "%s: expected an allocation after its symm_rendezvous in group "
+                "%s, found one before",
+                where, group->name);
+    }
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+void symmcoll_symm_release(struct symmcoll_symm *handle)
+{
+    int cancel;
+    struct symc_symm *symm;
+
+    if (handle == NULL)
+        return;
+    cancel = symc_cancel_disable();
+    symm = handle->share->home;
+    if (symm == NULL) {
+        symc_share_drop(handle->share, 1);
+    } else if (symc_world_is_mine(symm->world)) {
+        pthread_mutex_lock(&symm->lock);
+        symc_share_drop(handle->share, 1);
+        pthread_mutex_unlock(&symm->lock);
+    }
+    symc_cancel_restore(cancel);
+}

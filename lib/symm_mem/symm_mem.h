@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the sources of symmetric memory share: allocations of a rank
+ * (allocate.c, backing.c), what the members of a group have told each other of
+ * theirs (share.c, symm_rendezvous.c), handles on it (symm_handle.c), signals
+ * and barriers (signal.c, symm_barrier.c, symm_wait.c), and what a world and its
+ * groups have of all that (symm_world.c).
+ *
+ * An allocation is in the rank's arena, which all ranks have mapped since they
+ * joined, or in a memfd, which its peers map at the rendezvous; its signal pad
+ * is in the arena.  An allocation and a group that has met on it are a share.
+ * Its handles, one for each address, live as long as it does.
+ */
+#ifndef SYMC_SYMM_MEM_SYMM_MEM_H
+#define SYMC_SYMM_MEM_SYMM_MEM_H
+
+#include "group/group.h"
+#include "segment/shared.h"
+
+#include <symmcoll/symm_mem.h>
+
+/* What a world has of it. */
+struct symc_symm {
+    struct symc_extension extension;
+    struct symmcoll_world *world;
+    pthread_mutex_t lock; /* of what follows, and of its members' lists */
+    struct symc_allocation *allocations; /* that have not been freed, and those
+                                            with an id */
+    struct symc_share *shares;           /* all whose struct is there */
+    struct symc_symm_group *groups;      /* all that have met */
+};
+
+/* What a group has of it. */
+struct symc_symm_group {
+    struct symc_group_extension extension;
+    struct symc_symm_group *next;
+    struct symc_symm *symm; /* NULL: the world has been finalized */
+    struct symmcoll_group *group;
+    struct symmcoll_symm *workspace; /* NULL: none yet; under the ticket */
+};
+
+struct symc_allocation {
+    struct symc_allocation *next;
+    struct symc_symm *home;
+    int64_t id;     /* 0: none */
+    bool active;    /* it has not been freed */
+    uint32_t users; /* 1 until it is freed, of one with an id for ever; and one
+                       for each share, and each rendezvous under way */
+    size_t nbytes;
+    size_t pad_nbytes;
+    char *data;
+    uint32_t *pad;
+    struct symc_buffer *buffer; /* in the arena: the pad, and the data where
+                                   there is no memfd */
+    size_t data_at;             /* in the arena, or in the memfd */
+    size_t pad_at;              /* in the arena */
+    int fd;                     /* of the data; -1: in the arena */
+    size_t mapped;              /* bytes of it from data on */
+};
+
+/* An allocation in a group. */
+struct symc_share {
+    struct symc_shared shared;    /* as the group's operations find it */
+    struct symc_share *next;      /* of all */
+    struct symc_symm *home;       /* NULL: the world has been finalized */
+    struct symmcoll_group *group; /* NULL: it has been released */
+    struct symc_allocation *allocation;
+    int rank;
+    int size;
+    int channels;
+    size_t pad_nbytes;
+    uint32_t users; /* handles as often as they were returned, and 1 until the
+                       allocation is freed */
+    struct symc_segment *segment; /* of the words of barriers */
+    char **at;                    /* of each member; as are the next */
+    uint32_t **pads;
+    char **words;
+    void **maps; /* NULL: in its arena */
+    size_t *mapped;
+    struct symmcoll_symm *handles;
+};
+
+/* A share from an address on. */
+struct symmcoll_symm {
+    struct symmcoll_group *group; /* NULL: it has been released */
+    int rank;
+    int size;
+    int channels;    /* of signals and barriers: 0 to channels - 1 */
+    uint32_t **pads; /* of each member: slot size * channel + source */
+    char **words;    /* of barriers; see symm_barrier.c */
+    char **at;       /* of each member's buffer, from the address on */
+    size_t nbytes;   /* likewise */
+    size_t offset;   /* of the address in the allocation */
+    size_t pad_nbytes;
+    struct symc_share *share;
+    struct symmcoll_symm *next; /* of the share's */
+};
+
+/* Bytes for the words of barriers on so many channels: one of 8 bytes each, no
+ * two of the first ones in lines that are fetched together. */
+static inline size_t symc_symm_words_nbytes(int channels)
+{
+    size_t nbytes = symc_round_to_page((size_t)channels * sizeof(uint64_t));
+
+    return nbytes > SYMC_PAGE ? nbytes : SYMC_PAGE;
+}
+
+/* How many channels a pad has for a group of so many. */
+static inline int symc_symm_channels(size_t pad_nbytes, int size)
+{
+    return (int)(pad_nbytes / sizeof(uint32_t) / (size_t)size);
+}
+
+/* ---- backing.c ---- */
+
+/* A user fewer, under the lock; the last one returns the memory. */
+void symc_allocation_drop(struct symc_allocation *allocation);
+
+/* ---- symm_world.c ---- */
+
+/* A world's, and a group's; NULL: no memory. */
+struct symc_symm *symc_symm_of(struct symmcoll_world *world);
+struct symc_symm_group *symc_symm_group_of(struct symmcoll_group *group);
+
+/* The allocation with an address, under the lock; NULL: there is none. */
+struct symc_allocation *symc_allocation_find(
+    struct symc_symm *symm, const void *address);
+
+/* ---- share.c; all under the lock ---- */
+
+/* That of a group; NULL: they have not met. */
+struct symc_share *symc_share_find(struct symc_symm *symm,
+    const struct symmcoll_group *group,
+    const struct symc_allocation *allocation);
+
+/* One without its members' addresses; the allocation has a user more.  Errors:
+ * NO_MEMORY. */
+symmcoll_status_t symc_share_create(struct symc_symm *symm,
+    struct symmcoll_group *group, struct symc_allocation *allocation,
+    struct symc_share **share);
+
+/* Throw one away that has not been listed. */
+void symc_share_discard(struct symc_share *share);
+
+/* List one, with the allocation as its user, where that has not been freed. */
+void symc_share_enlist(struct symc_share *share);
+
+/* The handle for an offset in the allocation, made where there is none; NULL:
+ * no memory. */
+struct symmcoll_symm *symc_share_handle(
+    struct symc_share *share, size_t offset, bool make);
+
+/* So many users fewer; the last one leaves its memory. */
+void symc_share_drop(struct symc_share *share, uint32_t users);
+
+/* The allocation is freed: operations do not find it any more.  One with an id
+ * is allocated once more: they do. */
+void symc_shares_free(
+    struct symc_symm *symm, const struct symc_allocation *allocation);
+void symc_shares_revive(
+    struct symc_symm *symm, const struct symc_allocation *allocation);
+
+/* Forget those of a group that are gone, under its ticket, and make room for one
+ * more in its table; of one that is being released, cut all off. */
+symmcoll_status_t symc_shares_sweep(
+    struct symc_symm *symm, struct symmcoll_group *group);
+void symc_shares_cut(struct symc_symm *symm, struct symmcoll_group *group);
+
+/* The world is being finalized: let go of all memory. */
+void symc_shares_end(struct symc_symm *symm);
+
+/* ---- symm_handle.c ---- */
+
+/* Whether a handle can be used, a rank is one of its group's, a channel is one
+ * that its pads have; where is the call. */
+symmcoll_status_t symc_symm_check(
+    const struct symmcoll_symm *handle, const char *where);
+symmcoll_status_t symc_symm_check_rank(
+    const struct symmcoll_symm *handle, const char *where, int rank);
+symmcoll_status_t symc_symm_check_channel(
+    const struct symmcoll_symm *handle, const char *where, int channel);
+
+/* Whether so many bytes from an offset on are within a handle's buffers. */
+symmcoll_status_t symc_symm_check_range(const struct symmcoll_symm *handle,
+    const char *where, size_t offset, size_t nbytes);
+
+/* ---- symm_wait.c ---- */
+
+/* What a call waits for. */
+struct symc_symm_wait {
+    enum symc_kind kind; /* of the call */
+    int peer;            /* whom it waits for */
+    int channel;
+    const char *missing;      /* what has not come, for the message */
+    bool (*ready)(void *arg); /* whether it has; changes nothing */
+    void *arg;
+};
+
+/* Begin the budget of a call from its timeout, in seconds, as it was passed.
+ * Errors: INVALID. */
+symmcoll_status_t symc_symm_read_timeout(const struct symmcoll_symm *handle,
+    enum symc_kind kind, double timeout, struct symc_wait_budget *budget);
+
+/*
+ * Wait until ready(arg).  Errors: TIMEOUT (names both ranks and the channel; the
+ * group does not fail), PEER (the peer has finalized or released the group), and
+ * those of a group that has failed.
+ */
+symmcoll_status_t symc_symm_await(struct symmcoll_symm *handle,
+    const struct symc_symm_wait *wait, struct symc_wait_budget *budget);
+
+/* The status of a call on a group that has failed. */
+symmcoll_status_t symc_symm_failure(
+    struct symmcoll_symm *handle, enum symc_kind kind);
+
+/* A word has been written that a member may wait for. */
+static inline void symc_symm_notify(
+    const struct symmcoll_symm *handle, int rank)
+{
+    symc_doorbell_notify(handle->group->doorbells[rank]);
+}
+
+/* Whether the group has failed, on this rank. */
+static inline bool symc_symm_is_stopped(const struct symmcoll_symm *handle)
+{
+    return atomic_load_explicit(
+               &handle->group->members.stopped, memory_order_acquire) != 0;
+}
+
+/* ---- symm_tensor.c ---- */
+
+/* Check a shape and complete the strides of a tensor: contiguous, or where they
+ * are all 0.  count (out): elements from the first to the end of the last. */
+symmcoll_status_t symc_symm_lay_out(const char *where,
+    struct symmcoll_tensor *tensor, bool contiguous, size_t *count);
+
+/* ---- symm_rendezvous.c ---- */
+
+/* What a member brings to a rendezvous. */
+struct symc_symm_offer {
+    const char *where;                  /* the call */
+    struct symc_allocation *allocation; /* held by the caller */
+    size_t offset;                      /* of the handle */
+    symmcoll_status_t status; /* not OK: why it has none, with its detail */
+    int64_t timeout_ns;       /* of each round */
+};
+
+/* The members meet, under the group's ticket.  handle (out) has a user more.
+ * Errors: see symmcoll_symm_rendezvous(). */
+symmcoll_status_t symc_symm_rendezvous(struct symmcoll_group *group,
+    const struct symc_symm_offer *offer, struct symmcoll_symm **handle);
+
+/* Whether a group can be used by such a call, on this thread. */
+symmcoll_status_t symc_symm_check_group(
+    const char *where, struct symmcoll_group *group);
+
+/* The timeout of a call.  Errors: INVALID, UNSUPPORTED (a stream). */
+symmcoll_status_t symc_symm_read_timeout_of(struct symmcoll_group *group,
+    const struct symmcoll_call *call, int64_t *timeout_ns);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tensors in symmetric memory.
+ */
+#include "base/cancel.h"
+#include "base/dtype.h"
+#include "base/tensor.h"
+#include "symm_mem/symm_mem.h"
+
+/* Shape and type of a caller's tensor, and the number of its elements. */
+static symmcoll_status_t check_shape(
+    const char *where, const struct symmcoll_tensor *tensor, size_t *count)
+{
+    *count = 1;
+    if (symc_dtype_find(tensor->dtype) == NULL || tensor->ndim < 0 ||
+        tensor->ndim > SYMMCOLL_MAX_DIMS)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected an element type and 0 to %d dimensions, found type "
+            "%d and %d dimensions",
+            where, SYMMCOLL_MAX_DIMS, (int)tensor->dtype, tensor->ndim);
+    if (tensor->device != SYMMCOLL_HOST)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected a tensor in host memory, found device kind %d", where,
+            (int)tensor->device);
+    for (int d = 0; d < tensor->ndim; d++) {
+        if (tensor->shape[d] < 0 ||
+            !symc_multiply(*count, (size_t)tensor->shape[d], count) ||
+            *count > PTRDIFF_MAX)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "%s: expected lengths whose product fits memory, found %lld in "
+                "dimension %d",
+                where, (long long)tensor->shape[d], d);
+    }
+    return SYMMCOLL_OK;
+}
+
+static void make_contiguous(struct symmcoll_tensor *tensor)
+{
+    int64_t stride = 1;
+
+    for (int d = tensor->ndim - 1; d >= 0; d--) {
+        tensor->strides[d] = stride;
+        stride *= tensor->shape[d] > 0 ? tensor->shape[d] : 1;
+    }
+}
+
+/* The elements from the first to the one after the last. */
+static symmcoll_status_t count_extent(
+    const char *where, const struct symmcoll_tensor *tensor, size_t *count)
+{
+    size_t end = 1, last;
+
+    if (*count == 0)
+        return SYMMCOLL_OK;
+    for (int d = 0; d < tensor->ndim; d++) {
+        if (tensor->strides[d] < 0 ||
+            !symc_multiply((size_t)(tensor->shape[d] - 1),
+                (size_t)tensor->strides[d], &last) ||
+            !symc_add(end, last, &end) || end > PTRDIFF_MAX)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "%s: expected strides of 0 or more elements that fit memory, "
+                "found %lld in dimension %d",
+                where, (long long)tensor->strides[d], d);
+    }
+    *count = end;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_symm_lay_out(const char *where,
+    struct symmcoll_tensor *tensor, bool contiguous, size_t *count)
+{
+    symmcoll_status_t status = check_shape(where, tensor, count);
+    bool none = true;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    for (int d = 0; d < tensor->ndim; d++)
+        none = none && tensor->strides[d] == 0;
+    if (contiguous || none)
+        make_contiguous(tensor);
+    return count_extent(where, tensor, count);
+}
+
+symmcoll_status_t symmcoll_symm_alloc_tensor(struct symmcoll_world *world,
+    const struct symmcoll_symm_args *args, struct symmcoll_tensor *tensor)
+{
+    static const char where[] = "symm_alloc_tensor";
+    struct symmcoll_tensor made;
+    size_t count, nbytes;
+    symmcoll_status_t status;
+
+    if (tensor == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "%s: expected a tensor, found NULL", where);
+    status = symc_tensor_read(where, tensor, 0, &made);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_lay_out(where, &made, false, &count);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (!symc_multiply(count, symc_dtype_find(made.dtype)->size, &nbytes))
+        nbytes = SIZE_MAX;
+    status = symmcoll_symm_alloc(world, nbytes, args, &made.data);
+    return status == SYMMCOLL_OK
+               ? symc_sized_write(&symc_tensor_kind, where, &made, tensor)
+               : status;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a handle shows: every member's buffer and signal pad.
+ */
+#include "base/dtype.h"
+#include "base/tensor.h"
+#include "symm_mem/symm_mem.h"
+
+symmcoll_status_t symmcoll_symm_get_info(
+    const struct symmcoll_symm *handle, struct symmcoll_symm_info *info)
+{
+    static const struct symmcoll_symm_info none = SYMMCOLL_SYMM_INFO_INIT;
+    static const struct symc_sized kind = {.name = "info",
+        .macro = "SYMMCOLL_SYMM_INFO_INIT",
+        .defaults = &none,
+        .nbytes = sizeof(none),
+        .least = sizeof(none.size)};
+    struct symmcoll_symm_info found = SYMMCOLL_SYMM_INFO_INIT;
+
+    if (handle == NULL || info == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "symm_get_info: expected a handle and a place for what is known, "
+            "found NULL");
+    found.group = handle->group;
+    found.rank = handle->rank;
+    found.nranks = handle->size;
+    found.nbytes = handle->nbytes;
+    found.offset = handle->offset;
+    found.pad = handle->pad_nbytes;
+    found.channels = handle->channels;
+    found.buffers = (void *const *)handle->at;
+    found.pads = handle->pads;
+    return symc_sized_write(&kind, "symm_get_info", &found, info);
+}
+
+/* A handle whose memory is there, and one of its ranks. */
+static symmcoll_status_t check(
+    const struct symmcoll_symm *handle, const char *where, int rank)
+{
+    if (handle == NULL)
+        return symc_symm_check(handle, where);
+    if (handle->share->home == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a handle whose memory is there, found that its world "
+            "has been finalized",
+            where);
+    return symc_symm_check_rank(handle, where, rank);
+}
+
+symmcoll_status_t symmcoll_symm_buffer(struct symmcoll_symm *handle, int rank,
+    size_t offset, size_t nbytes, void **buffer)
+{
+    static const char where[] = "symm_buffer";
+    symmcoll_status_t status = check(handle, where, rank);
+
+    if (status == SYMMCOLL_OK && buffer == NULL)
+        status = symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a place for the address, found NULL", where);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_range(handle, where, offset, nbytes);
+    if (status == SYMMCOLL_OK)
+        *buffer = handle->at[rank] + offset;
+    return status;
+}
+
+symmcoll_status_t symmcoll_symm_tensor(struct symmcoll_symm *handle, int rank,
+    int64_t offset, struct symmcoll_tensor *tensor)
+{
+    static const char where[] = "symm_tensor";
+    struct symmcoll_tensor view;
+    size_t count, at, nbytes;
+    symmcoll_status_t status = check(handle, where, rank);
+
+    if (status == SYMMCOLL_OK && tensor == NULL)
+        status = symc_fail(
+            SYMMCOLL_ERR_INVALID, "%s: expected a tensor, found NULL", where);
+    if (status == SYMMCOLL_OK)
+        status = symc_tensor_read(where, tensor, 0, &view);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_lay_out(where, &view, true, &count);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (offset < 0 ||
+        !symc_multiply(
+            (size_t)offset, symc_dtype_find(view.dtype)->size, &at) ||
+        !symc_multiply(count, symc_dtype_find(view.dtype)->size, &nbytes))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected an offset of 0 or more elements within %zu bytes, "
+            "found %lld",
+            where, handle->nbytes, (long long)offset);
+    status = symc_symm_check_range(handle, where, at, nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    view.data = handle->at[rank] + at;
+    return symc_sized_write(&symc_tensor_kind, where, &view, tensor);
+}
+
+symmcoll_status_t symmcoll_symm_pad(struct symmcoll_symm *handle, int rank,
+    size_t offset, size_t count, uint32_t **pad)
+{
+    static const char where[] = "symm_pad";
+    size_t words;
+    symmcoll_status_t status = check(handle, where, rank);
+
+    if (status == SYMMCOLL_OK && pad == NULL)
+        status = symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a place for the address, found NULL", where);
+    if (status != SYMMCOLL_OK)
+        return status;
+    words = handle->pad_nbytes / sizeof(uint32_t);
+    if (offset > words || count > words - offset)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a view within the %zu words of a signal pad of %zu "
+            "bytes, found %zu words from word %zu on",
+            where, words, handle->pad_nbytes, count, offset);
+    *pad = handle->pads[rank] + offset;
+    return SYMMCOLL_OK;
+}

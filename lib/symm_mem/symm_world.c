@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a world and its groups have of symmetric memory, and its end with
+ * either.
+ */
+#include "symm_mem/symm_mem.h"
+
+#include <stdlib.h>
+
+/* ---- of a group ---- */
+
+static const char group_key; /* its address is that of this module's */
+
+/* Cut a group off from its shares. */
+static void end_group(struct symc_symm_group *of)
+{
+    struct symc_symm *symm = of->symm;
+
+    if (symm == NULL)
+        return;
+    if (of->workspace != NULL)
+        symc_share_drop(of->workspace->share, 1);
+    of->workspace = NULL;
+    symc_shares_cut(symm, of->group);
+    of->symm = NULL;
+}
+
+static void end_with_group(
+    struct symc_group_extension *extension, struct symmcoll_group *group)
+{
+    struct symc_symm_group *of = (struct symc_symm_group *)extension;
+    struct symc_symm *symm = of->symm;
+
+    (void)group;
+    if (symm != NULL) {
+        struct symc_symm_group **at = &symm->groups;
+
+        pthread_mutex_lock(&symm->lock);
+        end_group(of);
+        while (*at != of)
+            at = &(*at)->next;
+        *at = of->next;
+        pthread_mutex_unlock(&symm->lock);
+    }
+    free(of);
+}
+
+static struct symc_group_extension *make_group(void)
+{
+    struct symc_symm_group *of = symc_alloc(1, sizeof(*of));
+
+    if (of == NULL)
+        return NULL;
+    of->extension =
+        (struct symc_group_extension){.key = &group_key, .end = end_with_group};
+    return &of->extension;
+}
+
+struct symc_symm_group *symc_symm_group_of(struct symmcoll_group *group)
+{
+    struct symc_symm *symm = symc_symm_of(group->world);
+    struct symc_symm_group *of =
+        symm == NULL ? NULL
+                     : (struct symc_symm_group *)symc_group_extension(
+                           group, &group_key, make_group);
+
+    if (of == NULL)
+        return NULL;
+    pthread_mutex_lock(&symm->lock);
+    if (of->symm == NULL) {
+        of->symm = symm;
+        of->group = group;
+        of->next = symm->groups;
+        symm->groups = of;
+    }
+    pthread_mutex_unlock(&symm->lock);
+    return of;
+}
+
+/* ---- of a world ---- */
+
+static void end(struct symc_extension *extension, struct symmcoll_world *world)
+{
+    struct symc_symm *symm = (struct symc_symm *)extension;
+
+    (void)world;
+    for (struct symc_symm_group *of = symm->groups; of != NULL; of = of->next)
+        end_group(of);
+    symc_shares_end(symm);
+    while (symm->allocations != NULL) {
+        struct symc_allocation *first = symm->allocations;
+
+        symm->allocations = first->next;
+        symc_allocation_drop(first);
+    }
+    pthread_mutex_destroy(&symm->lock);
+    free(symm);
+}
+
+static const char key; /* its address is that of this module's extension */
+
+static struct symc_extension *make(void)
+{
+    struct symc_symm *symm = symc_alloc(1, sizeof(*symm));
+
+    if (symm == NULL)
+        return NULL;
+    pthread_mutex_init(&symm->lock, NULL);
+    symm->extension = (struct symc_extension){.key = &key, .end = end};
+    return &symm->extension;
+}
+
+struct symc_symm *symc_symm_of(struct symmcoll_world *world)
+{
+    struct symc_symm *symm =
+        (struct symc_symm *)symc_world_extension(world, &key, make);
+
+    if (symm != NULL)
+        symm->world = world;
+    return symm;
+}
+
+/* ---- its allocations ---- */
+
+struct symc_allocation *symc_allocation_find(
+    struct symc_symm *symm, const void *address)
+{
+    struct symc_allocation *at = symm->allocations;
+
+    while (at != NULL) {
+        size_t offset = (uintptr_t)address - (uintptr_t)at->data;
+
+        if (at->active && (offset == 0 || offset < at->nbytes))
+            break;
+        at = at->next;
+    }
+    return at;
+}

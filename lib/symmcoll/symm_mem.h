@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Symmetric memory: a buffer of the same size on every rank of a group, which all
+ * of them read and write where it lies, and signals between them.  Host memory
+ * of one machine.  Manual: symmcoll_symm_alloc(3), symmcoll_symm_rendezvous(3),
+ * symmcoll_symm_put_signal(3).
+ *
+ * Order of memory: what a rank has done before symmcoll_symm_put_signal() is
+ * seen by the rank whose symmcoll_symm_wait_signal() takes that signal; and what
+ * the taking rank has done before that, by the source after its next put on the
+ * same channel.  What each rank has done before symmcoll_symm_barrier() is seen
+ * by all after it.  Nothing else here orders anything.
+ */
+#ifndef SYMMCOLL_SYMM_MEM_H
+#define SYMMCOLL_SYMM_MEM_H
+
+#include <symmcoll/tensor.h>
+#include <symmcoll/types.h>
+
+SYMMCOLL_BEGIN_DECLS
+
+struct symmcoll_call;
+struct symmcoll_group;
+struct
+    symmcoll_symm; /* a handle: an allocation, from an address on, in a group */
+struct symmcoll_world;
+
+/* ---- memory of a rank ---- */
+
+/* How to allocate.  Initialise it with SYMMCOLL_SYMM_ARGS_INIT. */
+struct symmcoll_symm_args {
+    size_t size; /* sizeof(struct symmcoll_symm_args) */
+    size_t pad;  /* bytes of the signal pad, a multiple of 16, the same on all
+                    ranks; 0: symm_mem.pad */
+    int64_t id; /* not 0: what was freed with this id is allocated again, at the
+                    same address, with its bytes and its handles; it is positive,
+                    and its memory stays this rank's until finalize */
+};
+#define SYMMCOLL_SYMM_ARGS_INIT                 \
+    {                                           \
+        sizeof(struct symmcoll_symm_args), 0, 0 \
+    }
+
+/*
+ * Allocate symmetric memory.  Local: the ranks allocate each their own, and join
+ * them by symmcoll_symm_rendezvous().
+ *
+ * nbytes  0 is valid: signals alone
+ * args    NULL for the defaults
+ * data    out: begins on a page, reads as zeros, is backed by memory; release
+ *         with symmcoll_symm_free().  symmcoll_finalize() releases what is left
+ *
+ * Errors: INVALID (an id whose memory has not been freed, or had another size),
+ * NO_MEMORY (what was asked, what there is), SYSTEM.
+ * Source: torch.distributed._symmetric_memory.empty, and
+ * _SymmetricMemory.empty_strided_p2p.         Manual: symmcoll_symm_alloc(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_symm_alloc(struct symmcoll_world *world,
+    size_t nbytes, const struct symmcoll_symm_args *args, void **data);
+
+/*
+ * The same for a tensor.  Its type, dimensions, lengths and strides are read,
+ * and data is set; strides that are all 0 are set to those of a contiguous one.
+ * Errors: as above; INVALID (shape, strides).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_symm_alloc_tensor(struct symmcoll_world *world,
+    const struct symmcoll_symm_args *args, struct symmcoll_tensor *tensor);
+
+/*
+ * Use memory of the program's own, without a copy: so many bytes of a memfd.
+ *
+ * fd      sealed against shrinking (F_SEAL_SHRINK); borrowed for the call
+ * offset  in it; on a page
+ * args    without an id
+ * data    out: where this rank sees it; release with symmcoll_symm_free()
+ *
+ * Errors: INVALID (no memfd, no seal, fewer bytes: expected and found),
+ * NO_MEMORY, SYSTEM.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_symm_import(struct symmcoll_world *world, int fd,
+    uint64_t offset, size_t nbytes, const struct symmcoll_symm_args *args,
+    void **data);
+
+/*
+ * Release an allocation; NULL is fine.  Local, and waits for nobody: what peers
+ * still read remains until they have released their handles or ended, and on this
+ * rank until it has released its own.
+ * Errors: INVALID (no address that an allocation begins with).
+ */
+SYMMCOLL_API
+symmcoll_status_t symmcoll_symm_free(struct symmcoll_world *world, void *data);
+
+/* 1 where an address is in memory that this rank has allocated or imported and
+ * not freed, else 0. */
+SYMMCOLL_API
+int symmcoll_symm_is_symmetric(
+    struct symmcoll_world *world, const void *address);
+
+/* ---- handles ---- */
+
+/*
+ * Join the allocations of all members of a group.  Collective, once for an
+ * allocation and a group, in the order of their other operations; calls after
+ * that are local and return the same handle for the same address.  An allocation
+ * may be joined in several groups.
+ *
+ * data    an address in an allocation: equally far from its start on all ranks
+ * call    timeout; NULL for the default
+ * handle  out: for what there is from data on; release with
+ *         symmcoll_symm_release(), as often as it was returned
+ *
+ * Every rank passes memory of the same size, with a signal pad of the same size.
+ * Errors, on all ranks: MISMATCH (sizes or addresses that differ: names each
+ * rank's), NOT_SYMMETRIC (memory of another kind: names the rank), NO_MEMORY,
+ * SYSTEM, INVALID (a pad too small for a group of so many), UNSUPPORTED (ranks on
+ * several machines), and those of collectives, of which the group fails.
+ * Source: torch.distributed._symmetric_memory.rendezvous.
+ * Manual: symmcoll_symm_rendezvous(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_symm_rendezvous(struct symmcoll_group *group,
+    void *data, const struct symmcoll_call *call,
+    struct symmcoll_symm **handle);
+
+/*
+ * The handle for an address, of an allocation that has been joined in the group.
+ * handle (out) is borrowed: valid until the allocation is freed.
+ * Errors: INVALID (before the rendezvous), NOT_SYMMETRIC.
+ * Source: torch._C._distributed_c10d._SymmetricMemory.get_symmetric_memory.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_symm_get(struct symmcoll_group *group,
+    const void *data, struct symmcoll_symm **handle);
+
+/* Release a handle; NULL is fine.  Waits for nobody.  A handle keeps the memory
+ * of all members for this rank, also where the allocation has been freed or the
+ * group released, until finalize; it can be released after that. */
+SYMMCOLL_API
+void symmcoll_symm_release(struct symmcoll_symm *handle);
+
+/* What is known of a handle.  Begins as SYMMCOLL_SYMM_INFO_INIT. */
+struct symmcoll_symm_info {
+    size_t size;                  /* sizeof(struct symmcoll_symm_info) */
+    struct symmcoll_group *group; /* borrowed; NULL: it has been released */
+    int rank;                     /* this rank's, in the group */
+    int nranks;
+    size_t nbytes;         /* of each rank's buffer, from the address on */
+    size_t offset;         /* bytes from the start of the allocation to it */
+    size_t pad;            /* bytes of each rank's signal pad */
+    int channels;          /* of signals: 0 to channels - 1 */
+    void *const *buffers;  /* each rank's buffer, where this rank sees it;
+                              borrowed from the handle, as are the pads */
+    uint32_t *const *pads; /* each rank's signal pad */
+};
+#define SYMMCOLL_SYMM_INFO_INIT                                               \
+    {                                                                         \
+        sizeof(struct symmcoll_symm_info), NULL, 0, 0, 0, 0, 0, 0, NULL, NULL \
+    }
+
+/* Errors: INVALID. */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_symm_get_info(
+    const struct symmcoll_symm *handle, struct symmcoll_symm_info *info);
+
+/*
+ * Bytes of a rank's buffer, where this rank sees them.
+ *
+ * rank    of the group; this one's own, too
+ * offset  in bytes, from the handle's address on
+ * buffer  out: valid as long as the handle
+ *
+ * Errors: INVALID (past the end: both numbers of bytes).
+ * Source: torch._C._distributed_c10d._SymmetricMemory.get_buffer.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_symm_buffer(struct symmcoll_symm *handle, int rank,
+    size_t offset, size_t nbytes, void **buffer);
+
+/* The same as a contiguous tensor, whose type, dimensions and lengths are read,
+ * and whose data and strides are set; offset is in elements. */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_symm_tensor(struct symmcoll_symm *handle, int rank,
+    int64_t offset, struct symmcoll_tensor *tensor);
+
+/*
+ * Words of a rank's signal pad, from word number `offset` on.  Slot nranks *
+ * channel + source is of the signals of that rank on that channel: 0 but between
+ * a put and its wait.  A program may use words as it likes, and puts them back to
+ * 0.  Errors: INVALID (past the end).
+ * Source: torch._C._distributed_c10d._SymmetricMemory.get_signal_pad.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_symm_pad(struct symmcoll_symm *handle, int rank,
+    size_t offset, size_t count, uint32_t **pad);
+
+/* ---- signals ---- */
+
+/*
+ * Put a signal for a rank: its slot for this rank goes from 0 to 1.  Waits while
+ * the signal before has not been taken.  Release order, see above.
+ *
+ * channel  0 to channels - 1, see struct symmcoll_symm_info; signals of different
+ *          channels are independent.  One thread of a rank at a time puts to a
+ *          rank on a channel
+ * timeout  seconds; negative: the group's; 0: does not block
+ *
+ * Errors: INVALID, TIMEOUT (names both ranks and the channel; the group does not
+ * fail), PEER (the rank has died, finalized or released the group), and those of
+ * a group that has failed.
+ * Source: torch._C._distributed_c10d._SymmetricMemory.put_signal, whose timeout
+ * is in milliseconds and ends the device's work.
+ * Manual: symmcoll_symm_put_signal(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_symm_put_signal(
+    struct symmcoll_symm *handle, int dst, int channel, double timeout);
+
+/*
+ * Wait for the signal of a rank, and take it: this rank's slot for it goes from
+ * 1 to 0.  Acquire order.  One thread of a rank at a time waits for a rank on a
+ * channel.  A signal that is there is taken, whatever has become of its source.
+ * Otherwise as symmcoll_symm_put_signal().
+ * Source: torch._C._distributed_c10d._SymmetricMemory.wait_signal.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_symm_wait_signal(
+    struct symmcoll_symm *handle, int src, int channel, double timeout);
+
+/*
+ * Wait until all ranks of the handle have come to a barrier on this channel;
+ * acquire and release order.  Uses no slot of the signal pads.  One thread of a
+ * rank at a time is at a barrier of a channel.  After TIMEOUT this rank has come,
+ * as far as the others know.
+ * Source: torch._C._distributed_c10d._SymmetricMemory.barrier.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_symm_barrier(
+    struct symmcoll_symm *handle, int channel, double timeout);
+
+/* ---- workspaces ---- */
+
+/*
+ * The group's workspace, of so many bytes or more.  Collective where that is more
+ * than any call before has asked for: then it is allocated anew, as zeros, and
+ * who has a handle on the former keeps that.  Every rank passes the same nbytes.
+ *
+ * handle  out: release with symmcoll_symm_release(), as often as it was returned
+ *
+ * Errors: as of symmcoll_symm_alloc() and symmcoll_symm_rendezvous().
+ * Source: torch.distributed._symmetric_memory.get_symm_mem_workspace.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_symm_workspace(struct symmcoll_group *group,
+    size_t nbytes, const struct symmcoll_call *call,
+    struct symmcoll_symm **handle);
+
+SYMMCOLL_END_DECLS
+
+#endif

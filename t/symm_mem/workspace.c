@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The workspace of a group.
+ */
+#include "t/symm_mem/symm.h"
+
+#include <pthread.h>
+
+static size_t size_of(struct symmcoll_symm *handle)
+{
+    struct symmcoll_symm_info info = SYMMCOLL_SYMM_INFO_INIT;
+
+    return OK(symmcoll_symm_get_info(handle, &info)) ? info.nbytes : 0;
+}
+
+static int it_grows_and_never_shrinks(struct symmcoll_group *group, int rank)
+{
+    int size = symmcoll_group_size(group), peer = (rank + 1) % size;
+    struct symmcoll_symm *first, *same, *larger;
+    int *data, *theirs;
+    bool right = OK(symmcoll_symm_workspace(group, 1000, NULL, &first)) &&
+                 OK(symmcoll_symm_workspace(group, 200, NULL, &same)) &&
+                 HOLDS(first == same && size_of(first) == 1000) &&
+                 OK(symmcoll_symm_buffer(first, rank, 0, 4, (void **)&data));
+
+    if (!right)
+        return false;
+    data[0] = rank + 5;
+    right = OK(symmcoll_symm_barrier(first, 0, -1)) &&
+            OK(symmcoll_symm_workspace(group, 100000, NULL, &larger)) &&
+            HOLDS(larger != first && size_of(larger) == 100000) &&
+            OK(symmcoll_symm_workspace(group, 1000, NULL, &same)) &&
+            HOLDS(same == larger);
+    symmcoll_symm_release(same);
+    /* Who has a handle on the former keeps it. */
+    right = right && HOLDS(size_of(first) == 1000) &&
+            OK(symmcoll_symm_buffer(first, peer, 0, 4, (void **)&theirs)) &&
+            HOLDS(theirs[0] == peer + 5) &&
+            OK(symmcoll_symm_buffer(larger, rank, 0, 4, (void **)&data)) &&
+            HOLDS(data[0] == 0) && OK(symmcoll_symm_barrier(larger, 0, -1));
+    symmcoll_symm_release(first);
+    symmcoll_symm_release(first);
+    symmcoll_symm_release(larger);
+    return right;
+}
+
+static int each_group_has_its_own(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_group *half;
+    struct symmcoll_symm *all, *some;
+    bool right = OK(symmcoll_group_split(group, rank / 2, rank, NULL, &half)) &&
+                 OK(symmcoll_symm_workspace(group, 64, NULL, &all)) &&
+                 OK(symmcoll_symm_workspace(half, 64, NULL, &some)) &&
+                 HOLDS(all != some) && OK(symmcoll_symm_barrier(some, 0, -1)) &&
+                 OK(symmcoll_group_free(half)) &&
+                 groups_said(rank, symmcoll_symm_barrier(some, 0, -1),
+                     SYMMCOLL_ERR_INVALID, "it has been released") &&
+                 OK(symmcoll_symm_barrier(all, 0, -1));
+
+    symmcoll_symm_release(all);
+    symmcoll_symm_release(some);
+    return right;
+}
+
+static int sizes_that_differ_are_named(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_symm *handle = NULL;
+
+    return groups_said(rank,
+               symmcoll_symm_workspace(
+                   group, rank == 0 ? 100 : 200, NULL, &handle),
+               SYMMCOLL_ERR_MISMATCH, "rank 0 passed 100 bytes") &&
+           HOLDS(handle == NULL) &&
+           groups_said(rank,
+               symmcoll_symm_workspace(
+                   group, rank == 1 ? SIZE_MAX : 100, NULL, &handle),
+               SYMMCOLL_ERR_NO_MEMORY, "rank 1") &&
+           HOLDS(handle == NULL) &&
+           OK(symmcoll_symm_workspace(group, 100, NULL, &handle)) &&
+           (symmcoll_symm_release(handle), true);
+}
+
+struct grower {
+    struct symmcoll_group *group;
+    struct symmcoll_symm *handle;
+    bool right;
+};
+
+static void *grow(void *arg)
+{
+    struct grower *grower = arg;
+
+    grower->right =
+        OK(symmcoll_symm_workspace(grower->group, 5000, NULL, &grower->handle));
+    return NULL;
+}
+
+static int two_threads_grow_it_once(struct symmcoll_group *group, int rank)
+{
+    struct grower growers[2];
+    pthread_t threads[2];
+    bool right = true;
+
+    (void)rank;
+    for (int i = 0; i < 2; i++) {
+        growers[i] = (struct grower){group, NULL, false};
+        pthread_create(&threads[i], NULL, grow, &growers[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        right = right && HOLDS(growers[i].right) &&
+                HOLDS(growers[i].handle == growers[0].handle);
+        symmcoll_symm_release(growers[i].handle);
+    }
+    return right;
+}
+
+int main(void)
+{
+    plan(8);
+    groups_both(3, it_grows_and_never_shrinks,
+        "a workspace grows and never shrinks (S9)");
+    groups_both(4, each_group_has_its_own, "each group has one of its own");
+    groups_both(3, sizes_that_differ_are_named,
+        "sizes that differ, and a rank without memory, are named on all");
+    groups_both(2, two_threads_grow_it_once,
+        "two threads that grow it at once have the same one");
+    return done_testing();
+}
