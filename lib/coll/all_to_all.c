@@ -51,9 +51,5 @@ symmcoll_status_t symmcoll_all_to_all_list(struct symmcoll_group *group,
         .listed = true,
         .lists = &lists};
 
-    if (out_counts == NULL || in_counts == NULL)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected %s_counts, found NULL", symc_kind_name(made.kind),
-            out_counts == NULL ? "out" : "in");
     return symc_coll_issue(group, &made, call, work);
 }

@@ -47,6 +47,18 @@ static symmcoll_status_t check_list(
         symc_kind_name(op->kind), side->name, size);
 }
 
+/* An all_to_all of lists has a count for each part of both sides. */
+static symmcoll_status_t check_counts(const struct symc_op *op)
+{
+    const struct symc_lists *lists = op->lists;
+
+    if (op->kind != SYMC_ALL_TO_ALL_LIST ||
+        (lists->out_counts != NULL && lists->in_counts != NULL))
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID, "%s: expected %s_counts, found NULL",
+        symc_kind_name(op->kind), lists->out_counts == NULL ? "out" : "in");
+}
+
 /* Add up the counts; a buffer with parts has a count that this is to be. */
 static symmcoll_status_t add_up(
     const struct symc_op *op, struct side *side, int size)
@@ -262,7 +274,9 @@ symmcoll_status_t symc_coll_check_lists(
             "rank %d",
             symc_kind_name(op->kind), op->root, group->rank);
     take_sides(op, out, in);
-    status = check_list(op, out, group->size);
+    status = check_counts(op);
+    if (status == SYMMCOLL_OK)
+        status = check_list(op, out, group->size);
     if (status == SYMMCOLL_OK)
         status = check_list(op, in, group->size);
     if (status == SYMMCOLL_OK)

@@ -152,6 +152,8 @@ static int others_are_told(struct symmcoll_group *all, int rank)
     if (right && rank > 1)
         right = symmcoll_all_to_all(pair, out, in, 2, SYMMCOLL_FLOAT32, NULL,
                     NULL) == SYMMCOLL_NOT_MEMBER &&
+                symmcoll_all_to_all_list(pair, outs, NULL, NULL, NULL,
+                    SYMMCOLL_FLOAT32, NULL, NULL) == SYMMCOLL_NOT_MEMBER &&
                 symmcoll_all_gather_list(pair, outs, twos, in, 2,
                     SYMMCOLL_FLOAT32, NULL, NULL) == SYMMCOLL_NOT_MEMBER &&
                 symmcoll_broadcast_coalesced(pair, outs, twos,
