@@ -13,6 +13,24 @@
 /* On the stack, so that no rank lacks the memory while others wait for it. */
 #define CHUNK 16384
 
+/* More than one chunk: all pass as many, or all are told that they do not, so
+ * that none waits for a chunk that another does not have.  Who has one chunk
+ * does not come here, and its broadcast differs from this. */
+static symmcoll_status_t check_count(struct symmcoll_group *group, size_t count,
+    const struct symmcoll_call *call)
+{
+    uint64_t limits[2] = {count, ~(uint64_t)count};
+    symmcoll_status_t status = symmcoll_all_reduce(
+        group, limits, limits, 2, SYMMCOLL_UINT64, SYMMCOLL_MAX, call, NULL);
+
+    if (status != SYMMCOLL_OK || limits[0] == ~limits[1])
+        return status;
+    return symc_fail(SYMMCOLL_ERR_MISMATCH,
+        "compare: count differs: this rank passed %zu, the ranks of the group "
+        "%llu to %llu",
+        count, (unsigned long long)~limits[1], (unsigned long long)limits[0]);
+}
+
 symmcoll_status_t symmcoll_compare(struct symmcoll_group *group,
     const void *buf, size_t count, enum symmcoll_dtype dtype, int root,
     const struct symmcoll_call *call, int *equal)
@@ -20,6 +38,7 @@ symmcoll_status_t symmcoll_compare(struct symmcoll_group *group,
     _Alignas(64) char theirs[CHUNK];
     size_t elem = symmcoll_dtype_size(dtype), most;
     const char *mine = buf;
+    symmcoll_status_t status = SYMMCOLL_OK;
     int same = 1;
 
     if (group == NULL || equal == NULL || (buf == NULL && count > 0))
@@ -32,10 +51,17 @@ symmcoll_status_t symmcoll_compare(struct symmcoll_group *group,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "compare: expected an element type of 0 to %d, found %d",
             SYMMCOLL_DTYPE_COUNT - 1, (int)dtype);
+    if (root < 0 || root >= symmcoll_group_size(group))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "compare: expected a root of 0 to %d, found %d",
+            symmcoll_group_size(group) - 1, root);
     most = CHUNK / elem;
+    if (count > most)
+        status = check_count(group, count, call);
+    if (status != SYMMCOLL_OK)
+        return status;
     do {
         size_t n = count < most ? count : most;
-        symmcoll_status_t status;
 
         memcpy(theirs, n > 0 ? mine : theirs, n * elem);
         status = symmcoll_broadcast(group, theirs, n, dtype, root, call, NULL);

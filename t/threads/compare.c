@@ -65,6 +65,24 @@ static int refuses(struct symmcoll_group *group, int rank)
            symmcoll_group_sequence(group) == before;
 }
 
+/* Ranks that pass another number of elements: of as many chunks or not, of one
+ * chunk on one of them. */
+static int counts_differ(struct symmcoll_group *group, int rank)
+{
+    static const size_t pairs[][2] = {
+        {5000, 3000}, {100, 5000}, {5000, 5001}, {7000, 2048}, {10, 11}};
+    static _Thread_local int64_t values[7000];
+    int equal = -1, good = 1;
+
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+        good = symmcoll_compare(group, values, pairs[i][rank], SYMMCOLL_INT64,
+                   0, NULL, &equal) == SYMMCOLL_ERR_MISMATCH &&
+               equal == -1 && good;
+    return symmcoll_compare(group, values, 7000, SYMMCOLL_INT64, 1, NULL,
+               &equal) == SYMMCOLL_OK &&
+           equal == 1 && good;
+}
+
 /* ---- callbacks ---- */
 
 struct seen {
@@ -137,6 +155,8 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
         kind);
     ok(run(2, refuses), "%s: wrong arguments are refused, without effect",
         kind);
+    ok(run(2, counts_differ),
+        "%s: numbers of elements that differ are told (L7)", kind);
     ok(run(4, callback_sees_its_rank),
         "%s: a callback continues on its own rank's group (L9)", kind);
     ok(run(4, another_thread_may_use_it),
@@ -145,7 +165,7 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 
 int main(void)
 {
-    plan(8);
+    plan(10);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     return done_testing();
