@@ -36,11 +36,12 @@ static symmcoll_status_t split_shape(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     int size = spec->group->size;
-    size_t rows = (size_t)step->in.shape[0], sum;
+    size_t rows, sum;
 
     if (step->in.ndim < 1)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected 1 dimension or more, found 0", spec->name);
+    rows = (size_t)step->in.shape[0];
     if ((spec->out_splits == NULL) != (spec->in_splits == NULL))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected out_splits and in_splits or neither, found %s alone",
