@@ -127,6 +127,16 @@ static bool has_begun(struct symmcoll_group *group)
     return begun;
 }
 
+/* Where the rank that hangs has gone on meanwhile, the work may have ended. */
+static bool begins(struct symmcoll_group *group, struct symmcoll_work *work)
+{
+    symmcoll_status_t status = SYMMCOLL_IN_PROGRESS;
+
+    while (status == SYMMCOLL_IN_PROGRESS && !has_begun(group))
+        status = symmcoll_work_test(work);
+    return status == SYMMCOLL_IN_PROGRESS || status == SYMMCOLL_OK;
+}
+
 /* Threads share the module: none has it hang or go on before all have come so
  * far; round counts from 1. */
 static void await_threads(const struct symmcoll_group *group, int round)
@@ -154,8 +164,8 @@ static int recorded(struct symmcoll_group *group, int rank)
         right =
             say(sum_device(group, at + 2 * i, rank, &works[i]) == SYMMCOLL_OK,
                 "a work");
-        while (right && i == 0 && !has_begun(group))
-            right = symmcoll_work_test(works[0]) == SYMMCOLL_IN_PROGRESS;
+        if (i == 0)
+            right = right && begins(group, works[0]);
     }
     await_threads(group, 2);
     atomic_store(&control()->hangs, -1);
