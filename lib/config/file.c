@@ -282,6 +282,16 @@ static symmcoll_status_t read_whole(
     return SYMMCOLL_OK;
 }
 
+/* With the limit, where there are too many descriptors. */
+static symmcoll_status_t fail_open(
+    int error, const char *path, const char *what)
+{
+    char where[PATH_MAX + 32];
+
+    snprintf(where, sizeof(where), "%s: %s", path, what);
+    return symc_fail_descriptor(error, where);
+}
+
 /* Open a file; *fd is -1 where it need not be there, or not be read. */
 static symmcoll_status_t open_file(
     struct symc_load *load, const char *path, enum symc_file_need need, int *fd)
@@ -298,8 +308,7 @@ static symmcoll_status_t open_file(
         symc_warnf(load, "%s: not read: %s", path, strerror(error));
         return SYMMCOLL_OK;
     }
-    return symc_fail_errno(
-        SYMMCOLL_ERR_SYSTEM, error, "%s: cannot be opened", path);
+    return fail_open(error, path, "cannot be opened");
 }
 
 symmcoll_status_t symc_file_read(
@@ -354,8 +363,7 @@ symmcoll_status_t symc_folder_read(struct symc_load *load, const char *path)
     if (count < 0 && (errno == ENOENT || errno == ENOTDIR))
         return SYMMCOLL_OK;
     if (count < 0)
-        return symc_fail_errno(
-            SYMMCOLL_ERR_SYSTEM, errno, "%s: cannot be listed", path);
+        return fail_open(errno, path, "cannot be listed");
     for (int i = 0; i < count; i++) {
         char file[PATH_MAX];
 
