@@ -7,6 +7,7 @@
  * one is no member of.
  */
 #include "base/cancel.h"
+#include "base/ranks.h"
 #include "base/thread.h"
 #include "group/group.h"
 #include "store/hash.h"
@@ -183,34 +184,67 @@ static bool has_failed(const struct rank *rank)
            rank->status != SYMMCOLL_ERR_ABORTED;
 }
 
+/* Whether two that have failed say the same. */
+static bool are_alike(const struct rank *first, const struct rank *second)
+{
+    return first->status == second->status &&
+           strcmp(first->detail, second->detail) == 0;
+}
+
+/* List the ranks that say what one says; false where a lower one does. */
+static bool list_alike(
+    const struct rank *ranks, int size, int number, bool *listed)
+{
+    memset(listed, 0, SYMC_RANKS_MAX * sizeof(*listed));
+    for (int i = 0; i < size; i++) {
+        listed[i] =
+            has_failed(&ranks[i]) && are_alike(&ranks[i], &ranks[number]);
+        if (listed[i] && i < number)
+            return false;
+    }
+    return true;
+}
+
+/* "ranks 0 and 2 returned TIMEOUT: ..."; of a detail only what has room. */
+static size_t describe_failed(const struct rank *rank, const bool *listed,
+    int size, int room, char *buffer, size_t nbytes)
+{
+    char who[160];
+    int used;
+
+    symc_format_named_ranks(listed, size, who, sizeof(who));
+    if (is_error(rank->status))
+        used = snprintf(buffer, nbytes, "%s returned %s: %.*s", who,
+            symmcoll_status_name(rank->status), room > 0 ? room : 0,
+            rank->detail);
+    else
+        used =
+            snprintf(buffer, nbytes, "%s returned %d", who, (int)rank->status);
+    return used > 0 ? (size_t)used : 0;
+}
+
 /* One error of all that have failed; there is one. */
 static symmcoll_status_t fail_run(const struct rank *ranks, int size)
 {
+    bool listed[SYMC_RANKS_MAX];
     char text[SYMC_DETAIL_MAX] = "";
     size_t used = 0;
-    int failed = 0, first = -1, room;
+    int failed = 0, kinds = 0, first = -1;
 
     for (int i = 0; i < size; i++) {
-        if (has_failed(&ranks[i]) && failed++ == 0)
-            first = i;
-    }
-    room = SYMC_DETAIL_MAX / (failed > 0 ? failed : 1) - 48;
-    for (int i = first; i < size && used < sizeof(text); i++) {
-        const struct rank *rank = &ranks[i];
-
-        if (!has_failed(rank))
+        if (!has_failed(&ranks[i]))
             continue;
-        used += (size_t)snprintf(text + used, sizeof(text) - used,
-            "%srank %d returned ", i == first ? "" : "; ", i);
-        if (used >= sizeof(text))
-            break;
-        if (is_error(rank->status))
-            used += (size_t)snprintf(text + used, sizeof(text) - used,
-                "%s: %.*s", symmcoll_status_name(rank->status),
-                room > 0 ? room : 0, rank->detail);
-        else
-            used += (size_t)snprintf(
-                text + used, sizeof(text) - used, "%d", (int)rank->status);
+        if (failed++ == 0)
+            first = i;
+        kinds += list_alike(ranks, size, i, listed);
+    }
+    for (int i = first; i < size && used + 2 < sizeof(text); i++) {
+        if (!has_failed(&ranks[i]) || !list_alike(ranks, size, i, listed))
+            continue;
+        if (i > first)
+            used += (size_t)snprintf(text + used, sizeof(text) - used, "; ");
+        used += describe_failed(&ranks[i], listed, size,
+            SYMC_DETAIL_MAX / kinds - 48, text + used, sizeof(text) - used);
     }
     return symc_fail(
         is_error(ranks[first].status) ? ranks[first].status : SYMMCOLL_ERR_PEER,
