@@ -25,8 +25,8 @@ static symmcoll_status_t read_boot_id(char buffer[BOOT_ID_LENGTH + 1])
     size_t nbytes = symc_proc_read(path, buffer, BOOT_ID_LENGTH + 1);
 
     if (nbytes == 0)
-        return symc_fail_errno(
-            SYMMCOLL_ERR_SYSTEM, errno, "node name: %s", path);
+        return symc_fail_descriptor(
+            errno, "node name: /proc/sys/kernel/random/boot_id");
     if (nbytes != BOOT_ID_LENGTH)
         return symc_fail(SYMMCOLL_ERR_SYSTEM,
             "node name: %s: expected %d bytes, found %zu", path, BOOT_ID_LENGTH,

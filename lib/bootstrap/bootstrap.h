@@ -101,6 +101,10 @@ struct symc_bootstrap_args {
     /* Out unless NULL: a pidfd of the process that serves, the caller's to
      * close whether or not the rendezvous succeeds; -1 where there is none. */
     int *server_pidfd;
+    /* Whether another rank has failed, so that nobody needs to wait; asked
+     * several times a second.  NULL: it is not known. */
+    bool (*ended)(void *arg);
+    void *arg;
 };
 
 /* What one rank offers to the others of a rendezvous. */

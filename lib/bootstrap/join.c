@@ -145,6 +145,18 @@ static void pause_before_retry(struct joiner *joiner, int error)
     joiner->pause_ns = next < RETRY_MAX_NS ? next : RETRY_MAX_NS;
 }
 
+static bool has_ended(const struct joiner *joiner)
+{
+    return joiner->args->ended != NULL &&
+           joiner->args->ended(joiner->args->arg);
+}
+
+static symmcoll_status_t fail_ended(void)
+{
+    return symc_fail(SYMMCOLL_ERR_CANCELED,
+        "init: another rank has failed before it joined");
+}
+
 /* Connect, as often as it takes until the deadline. */
 static symmcoll_status_t connect_to_server(struct joiner *joiner)
 {
@@ -170,6 +182,8 @@ static symmcoll_status_t connect_to_server(struct joiner *joiner)
         }
         if (symc_now_ns() >= args->deadline_ns)
             return fail_unreached(joiner, error);
+        if (has_ended(joiner))
+            return fail_ended();
         pause_before_retry(joiner, error);
     }
     joiner->reached = true;
@@ -405,6 +419,8 @@ static symmcoll_status_t wait_for_all(struct joiner *joiner)
 
         if (now >= joiner->args->deadline_ns)
             status = run_late(joiner, now);
+        else if (has_ended(joiner))
+            status = fail_ended();
         if (status != SYMMCOLL_OK)
             break;
         wait_for_event(joiner, now);

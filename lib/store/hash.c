@@ -237,3 +237,19 @@ void symc_store_stop_hash(struct symmcoll_store *store)
     pthread_cond_broadcast(&hash->changed);
     pthread_mutex_unlock(&hash->lock);
 }
+
+bool symc_store_is_stopped(struct symmcoll_store *store)
+{
+    struct hash *hash;
+    bool stopped;
+
+    while (store != NULL && store->ops->underlying != NULL)
+        store = store->ops->underlying(store->table);
+    if (store == NULL || store->ops != &hash_ops)
+        return false;
+    hash = store->table;
+    pthread_mutex_lock(&hash->lock);
+    stopped = hash->stopped;
+    pthread_mutex_unlock(&hash->lock);
+    return stopped;
+}

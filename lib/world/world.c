@@ -5,6 +5,8 @@
  */
 #include "world/world.h"
 
+#include "store/hash.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,6 +181,14 @@ static void close_launcher(struct symmcoll_world *world)
         close(world->launcher);
 }
 
+/* Threads that are ranks stop their store where one of them fails. */
+static bool has_ended(void *arg)
+{
+    const struct symmcoll_world *world = arg;
+
+    return symc_store_is_stopped(world->rendezvous.store);
+}
+
 static symmcoll_status_t join_ranks(
     struct symmcoll_world *world, size_t least, int64_t deadline_ns)
 {
@@ -188,7 +198,9 @@ static symmcoll_status_t join_ranks(
         .name = world->rendezvous.name,
         .rank = world->rank,
         .size = world->size,
-        .deadline_ns = deadline_ns};
+        .deadline_ns = deadline_ns,
+        .ended = has_ended,
+        .arg = world};
     struct symc_bootstrap_own own = {
         .view = world->own, .fd = world->fd, .least = least};
     symmcoll_status_t status;

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Threads as ranks in a process that has too few descriptors: whatever cannot be
+ * opened ends the run at once, with the limit.
+ */
+#include "t/tap.h"
+
+#include <symmcoll.h>
+#include <symmcoll/threads.h>
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RANKS 6
+#define MOST 100 /* descriptors of one run */
+
+static symmcoll_status_t join_all(struct symmcoll_world *world, void *arg)
+{
+    (void)arg;
+    return symmcoll_barrier(symmcoll_world_group(world), NULL, NULL);
+}
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* Run with so many descriptors more than are open; whether that succeeds, or
+ * fails as it should. */
+static bool run_with(int more, bool *succeeds)
+{
+    struct symmcoll_threads_args args = SYMMCOLL_THREADS_ARGS_INIT;
+    struct rlimit before, limit;
+    double began = now();
+    int lowest = dup(0);
+    symmcoll_status_t status;
+    bool right;
+
+    close(lowest);
+    getrlimit(RLIMIT_NOFILE, &before);
+    limit = before;
+    limit.rlim_cur = (rlim_t)(lowest + more);
+    setrlimit(RLIMIT_NOFILE, &limit);
+    status = symmcoll_threads_run(RANKS, join_all, NULL, &args);
+    setrlimit(RLIMIT_NOFILE, &before);
+    *succeeds = status == SYMMCOLL_OK;
+    right = *succeeds || (status == SYMMCOLL_ERR_SYSTEM &&
+                             strstr(symmcoll_last_error(), "RLIMIT_NOFILE is"));
+    if (!right || now() - began > 20)
+        diag("%d descriptors: %s after %.1f s: %s", more,
+            symmcoll_status_name(status), now() - began, symmcoll_last_error());
+    return right && now() - began <= 20;
+}
+
+int main(void)
+{
+    bool right = true, succeeds = false;
+    int more = 0;
+
+    alarm(500);
+    setenv("SYMMCOLL_TIMEOUTS_INIT", "60s", 1);
+    setenv("SYMMCOLL_TRACE_DUMP_ON_ERROR", "off", 1);
+    plan(2);
+    while (more < MOST && !succeeds && right)
+        right = run_with(more++, &succeeds);
+    ok(right, "a run with too few descriptors ends at once, with the limit");
+    ok(succeeds, "with enough of them it succeeds (%d)", more - 1);
+    return done_testing();
+}
