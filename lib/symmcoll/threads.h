@@ -59,14 +59,15 @@ symmcoll_status_t symmcoll_threads_run(int size, symmcoll_rank_fn body,
 
 /*
  * Compare this rank's elements with those of one rank, bit by bit.  Collective:
- * a broadcast for each 16 KiB.
+ * a broadcast for each 16 KiB and, of more than one, before them an all_reduce of
+ * the counts, which have to be the same.
  *
  * buf    count elements, read only
  * root   the group's number of the rank to compare with
  * call   as for collectives
  * equal  out: 1 where they are the same, else 0; 1 at the root
  *
- * Errors: those of symmcoll_broadcast().
+ * Errors: those of symmcoll_broadcast(), MISMATCH on all where counts differ.
  * Source: MultiThreadedTestCase.assertEqualOnRank.
  */
 SYMMCOLL_CHECKED

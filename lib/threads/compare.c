@@ -8,6 +8,7 @@
 #include <symmcoll/group.h>
 #include <symmcoll/threads.h>
 
+#include <inttypes.h>
 #include <string.h>
 
 /* On the stack, so that no rank lacks the memory while others wait for it. */
@@ -19,16 +20,17 @@
 static symmcoll_status_t check_count(struct symmcoll_group *group, size_t count,
     const struct symmcoll_call *call)
 {
-    uint64_t limits[2] = {count, ~(uint64_t)count};
+    uint64_t limits[2] = {count, ~(uint64_t)count}, least;
     symmcoll_status_t status = symmcoll_all_reduce(
         group, limits, limits, 2, SYMMCOLL_UINT64, SYMMCOLL_MAX, call, NULL);
 
-    if (status != SYMMCOLL_OK || limits[0] == ~limits[1])
+    least = ~limits[1];
+    if (status != SYMMCOLL_OK || limits[0] == least)
         return status;
     return symc_fail(SYMMCOLL_ERR_MISMATCH,
         "compare: count differs: this rank passed %zu, the ranks of the group "
-        "%llu to %llu",
-        count, (unsigned long long)~limits[1], (unsigned long long)limits[0]);
+        "%" PRIu64 " to %" PRIu64,
+        count, least, limits[0]);
 }
 
 symmcoll_status_t symmcoll_compare(struct symmcoll_group *group,

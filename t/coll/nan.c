@@ -215,13 +215,17 @@ static bool is_sent(char *text, size_t nbytes)
 {
     struct symmcoll_world *world;
     float in = NAN, out = 0;
-    FILE *file = tmpfile();
-    int saved = dup(STDERR_FILENO);
-    bool right = file != NULL && symmcoll_init(NULL, &world) == SYMMCOLL_OK;
+    FILE *file;
+    int saved;
+    bool right;
     size_t got;
 
-    if (!right)
+    if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
         return false;
+    file = tmpfile();
+    if (file == NULL)
+        abort();
+    saved = dup(STDERR_FILENO);
     dup2(fileno(file), STDERR_FILENO);
     right = symmcoll_all_reduce(symmcoll_world_group(world), &out, &in, 1, F32,
                 SUM, NULL, NULL) == SYMMCOLL_OK &&

@@ -154,7 +154,7 @@ static int objects_are_told(struct symmcoll_group *all, int rank)
     bool right;
 
     mine.data = bytes;
-    mine.nbytes = (size_t)(100 * rank + 1);
+    mine.nbytes = 100 * (size_t)rank + 1;
     right = made(
         rank, symmcoll_all_gather_object(group, theirs, &mine, 1000, NULL));
     symmcoll_objects_free(theirs, (size_t)symmcoll_group_size(group));
