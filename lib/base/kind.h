@@ -58,11 +58,13 @@ enum symc_trait {
     SYMC_UNEVEN = 32, /* each pair of ranks has a count of its own: an op with
                          lists, whose counts are compared in pairs */
     SYMC_COALESCED = 64, /* several buffers; parts are those of each */
-    SYMC_MONITORED = 128 /* ends with a list of who is missing */
+    SYMC_MONITORED = 128, /* ends with a list of who is missing */
+    SYMC_MOVES = 256 /* who calls it moves the data, see struct symc_mover */
 };
 
 /* Kinds that only algorithms of their own serve. */
-#define SYMC_TRAITS_APART (SYMC_MONITORED | SYMC_UNEVEN | SYMC_COALESCED)
+#define SYMC_TRAITS_APART \
+    (SYMC_MONITORED | SYMC_UNEVEN | SYMC_COALESCED | SYMC_MOVES)
 
 /* Which sequence numbers an operation takes. */
 enum symc_counter {
@@ -92,7 +94,7 @@ enum symc_parts {
 struct symc_kind_info {
     const char *name;  /* to users: "all_gather" */
     const char *trace; /* in the flight recorder, as torch.distributed's */
-    uint8_t traits;    /* enum symc_trait */
+    uint16_t traits;   /* enum symc_trait */
     uint8_t in_parts;  /* enum symc_parts, as out_parts */
     uint8_t out_parts;
     uint8_t counter;  /* enum symc_counter */

@@ -112,6 +112,9 @@ symmcoll_status_t symc_fake_start_absent(struct symc_fake *fake,
     if (error != SYMMCOLL_OK && info->counter != SYMC_COUNT_NONE)
         return core->fail(
             error, "%s: the fake world was told to fail", info->name);
+    if ((info->traits & SYMC_MOVES) != 0)
+        return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: the other ranks of a fake world have no memory", info->name);
     symc_fake_add_time(fake, symc_fake_cost(fake, op, rank, size));
     if (!is_all_gather(info) || op->memory != SYMC_MEMORY_HOST)
         return SYMMCOLL_OK;

@@ -67,6 +67,29 @@ static void run_alone(const struct symc_op *op)
         copy_alone(op);
 }
 
+/* One whose caller moves the data. */
+static symmcoll_status_t move_alone(
+    const struct fake *fake, const struct symc_op *op)
+{
+    struct symc_mover *mover = op->out;
+    const void *payload = mover->payload, *source;
+    struct symc_reduction reduction = {.dtype = op->dtype,
+        .op = op->op,
+        .block = 1,
+        .factors = symc_op_factor(op)};
+    struct symc_moving moving = {.op = op,
+        .size = 1,
+        .group = fake->core->name,
+        .ranks = fake->core->ranks,
+        .reduction = &reduction,
+        .sources = &source};
+    symmcoll_status_t status = mover->check(mover, &moving, &payload);
+
+    if (status == SYMMCOLL_OK)
+        mover->move(mover, &moving);
+    return status;
+}
+
 static symmcoll_status_t start_alone(
     void *state, const struct symc_op *op, void **token)
 {
@@ -82,6 +105,8 @@ static symmcoll_status_t start_alone(
     core->record(core->group, op);
     if (op->memory != SYMC_MEMORY_HOST)
         return SYMMCOLL_OK; /* it agrees with itself */
+    if (symc_kind_has(op->kind, SYMC_MOVES))
+        return move_alone(fake, op);
     if (!symc_kind_has(op->kind, SYMC_COALESCED)) {
         run_alone(op);
         return SYMMCOLL_OK;

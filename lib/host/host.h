@@ -284,5 +284,7 @@ symmcoll_status_t symc_host_staged_coalesced(
     struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_monitored(
     struct symc_host *host, const struct symc_op *op);
+symmcoll_status_t symc_host_mover(
+    struct symc_host *host, const struct symc_op *op);
 
 #endif

@@ -94,6 +94,10 @@ static const struct symc_algorithm algorithms[] = {
         .help = "header lines, and who is missing when the time is over",
         .apart = SYMC_MONITORED,
         .run = symc_host_monitored},
+    {.name = "mover",
+        .help = "symmetric memory, read and written where it lies",
+        .apart = SYMC_MOVES,
+        .run = symc_host_mover},
 };
 
 #define ALGORITHMS (sizeof(algorithms) / sizeof(*algorithms))

@@ -41,7 +41,7 @@ struct symc_algorithm {
     const char *help; /* one line */
     /* Which kinds it serves; NULL: all. */
     bool (*serves)(const struct symc_kind_info *info);
-    uint8_t apart;     /* of SYMC_TRAITS_APART: those kinds, and no others */
+    uint16_t apart;    /* of SYMC_TRAITS_APART: those kinds, and no others */
     bool threads_only; /* ranks must be threads of one process */
     bool small_only;   /* contributions up to host.small_max */
     const struct symc_resumable *resumable; /* NULL: it runs to its end */

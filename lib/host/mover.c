@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Operations whose caller moves the data, on memory that all ranks map: this
+ * backend compares what the ranks pass, before anything is moved, and holds
+ * everybody until all have moved theirs.  Also where the check has failed: it may
+ * have read memory of the others, which are to change that afterwards.
+ */
+#include "host/host.h"
+
+_Static_assert(SYMC_MOVER_PAYLOAD <= SYMC_FACTOR_AT,
+    "it travels with the header line, beside a factor");
+
+symmcoll_status_t symc_host_mover(
+    struct symc_host *host, const struct symc_op *op)
+{
+    struct symc_mover *mover = op->out;
+    struct symc_channel *channel = host->channels[host->rank];
+    struct symc_moving moving = {.op = op,
+        .rank = host->rank,
+        .size = host->size,
+        .group = host->core->name,
+        .ranks = host->core->ranks,
+        .sources = host->sources};
+    struct symc_reduction reduction;
+    symmcoll_status_t status, left;
+
+    status =
+        symc_host_synchronise(host, op, mover->payload, sizeof(mover->payload));
+    if (status != SYMMCOLL_OK)
+        return status;
+    for (int r = 0; r < host->size; r++)
+        host->sources[r] = symc_host_header(host, r, op)->payload;
+    status = mover->check(mover, &moving, host->sources);
+    if (status == SYMMCOLL_OK) {
+        reduction = symc_host_reduction(host, op);
+        moving.reduction = &reduction;
+        mover->move(mover, &moving);
+    }
+    host->rounds++;
+    atomic_store_explicit(&channel->staged, host->rounds, memory_order_release);
+    atomic_store_explicit(
+        &channel->reduced, host->rounds, memory_order_release);
+    symc_host_post(host, &channel->drained, host->rounds);
+    left = symc_host_wait_all(
+        host, op, offsetof(struct symc_channel, drained), host->rounds);
+    return left != SYMMCOLL_OK ? left : status;
+}
