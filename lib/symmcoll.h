@@ -20,7 +20,9 @@
 #include <symmcoll/pair.h>
 #include <symmcoll/rendezvous.h>
 #include <symmcoll/store.h>
+#include <symmcoll/symm_exchange.h>
 #include <symmcoll/symm_mem.h>
+#include <symmcoll/symm_ops.h>
 #include <symmcoll/tensor.h>
 #include <symmcoll/threads.h>
 #include <symmcoll/trace.h>

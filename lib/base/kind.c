@@ -8,6 +8,7 @@
     (SYMC_COMPARE_COUNT | SYMC_COMPARE_DTYPE | SYMC_COMPARE_MEMORY)
 #define COMPARE_UNEVEN (SYMC_COMPARE_DTYPE | SYMC_COMPARE_MEMORY)
 #define COMPARE_REDUCED (COMPARE_MOVED | SYMC_COMPARE_OP)
+#define REDUCES_MOVES (SYMC_REDUCES | SYMC_MOVES)
 
 /* Making groups, and rendezvous: to readers of records the all_gather that it consists of, for
  * they refuse names that torch.distributed does not have. */
@@ -134,6 +135,79 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
         .name = "connectivity_detect", .trace = "connectivity_detect",
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS,
         .counter = SYMC_COUNT_NONE, .compared = COMPARE_MOVED},
+    [SYMC_SYMM_ONE_SHOT] = {
+        .name = "one_shot_all_reduce", .trace = "all_reduce",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
+        .traits = REDUCES_MOVES, .compared = COMPARE_REDUCED},
+    [SYMC_SYMM_TWO_SHOT] = {
+        .name = "two_shot_all_reduce", .trace = "all_reduce",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
+        .traits = REDUCES_MOVES, .compared = COMPARE_REDUCED},
+    [SYMC_SYMM_REDUCE] = {
+        .name = "one_shot_reduce", .trace = "reduce",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
+        .traits = REDUCES_MOVES | SYMC_TO_ROOT,
+        .compared = COMPARE_REDUCED | SYMC_COMPARE_ROOT},
+    [SYMC_SYMM_REDUCE_SCATTER] = {
+        .name = "reduce_scatter_out", .trace = "_reduce_scatter_base",
+        .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ONE_PART,
+        .traits = REDUCES_MOVES, .compared = COMPARE_REDUCED},
+    [SYMC_SYMM_ALL_GATHER] = {
+        .name = "all_gather_out", .trace = "_all_gather_base",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS,
+        .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
+    [SYMC_SYMM_TILE_REDUCE] = {
+        .name = "tile_reduce", .trace = "reduce",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
+        .traits = REDUCES_MOVES, .compared = COMPARE_REDUCED},
+    [SYMC_SYMM_REDUCE_SCATTER_OFFSET] = {
+        .name = "reduce_scatter_offset", .trace = "reduce_scatter",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
+        .traits = REDUCES_MOVES, .compared = COMPARE_REDUCED},
+    [SYMC_SYMM_ALL_TO_ALL_V] = {
+        .name = "all_to_all_vdev", .trace = "all_to_all",
+        .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ALL_PARTS,
+        .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
+    [SYMC_SYMM_ALL_TO_ALL_V_BACK] = {
+        .name = "all_to_all_vdev_offset", .trace = "all_to_all",
+        .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ALL_PARTS,
+        .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
+    [SYMC_SYMM_MAKE_PLAN] = {
+        .name = "make_exchange_plan", .trace = "all_to_all",
+        .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ALL_PARTS,
+        .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
+    [SYMC_SYMM_RUN_PLAN] = {
+        .name = "run_exchange_plan", .trace = "all_to_all",
+        .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ALL_PARTS,
+        .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
+    [SYMC_SYMM_PUSH_ROWS] = {
+        .name = "push_rows", .trace = "all_to_all",
+        .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ALL_PARTS,
+        .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
+    [SYMC_SYMM_BROADCAST] = {
+        .name = "symm_broadcast", .trace = "broadcast",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
+        .traits = SYMC_FROM_ROOT | SYMC_MOVES, .compared = COMPARE_MOVED | SYMC_COMPARE_ROOT},
+    [SYMC_SYMM_ALL_TO_ALL] = {
+        .name = "symm_all_to_all", .trace = "all_to_all",
+        .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ALL_PARTS,
+        .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
+    [SYMC_SYMM_ALL_GATHER_OFFSET] = {
+        .name = "all_gather_offset", .trace = "all_gather",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS,
+        .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
+    [SYMC_SYMM_PERMUTE] = {
+        .name = "symm_permute", .trace = "all_to_all",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
+        .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
+    [SYMC_SYMM_RESHARD] = {
+        .name = "reshard", .trace = "all_to_all",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
+        .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
+    [SYMC_SYMM_WAIT_VALUE] = {
+        .name = "symm_wait_value32", .trace = "symm_wait_value32",
+        .in_parts = SYMC_NO_PART, .out_parts = SYMC_NO_PART,
+        .counter = SYMC_COUNT_NONE},
 };
 /* clang-format on */
 

@@ -45,6 +45,24 @@ enum symc_kind {
                                   here for its name; as are the next */
     SYMC_SYMM_WAIT_SIGNAL = 30,
     SYMC_SYMM_BARRIER = 31,
+    SYMC_SYMM_ONE_SHOT = 32,
+    SYMC_SYMM_TWO_SHOT = 33,
+    SYMC_SYMM_REDUCE = 34,
+    SYMC_SYMM_REDUCE_SCATTER = 35,
+    SYMC_SYMM_ALL_GATHER = 36,
+    SYMC_SYMM_TILE_REDUCE = 37,
+    SYMC_SYMM_REDUCE_SCATTER_OFFSET = 38,
+    SYMC_SYMM_ALL_TO_ALL_V = 39,
+    SYMC_SYMM_ALL_TO_ALL_V_BACK = 40,
+    SYMC_SYMM_MAKE_PLAN = 41,
+    SYMC_SYMM_RUN_PLAN = 42,
+    SYMC_SYMM_PUSH_ROWS = 43,
+    SYMC_SYMM_BROADCAST = 44,
+    SYMC_SYMM_ALL_TO_ALL = 45,
+    SYMC_SYMM_ALL_GATHER_OFFSET = 46,
+    SYMC_SYMM_PERMUTE = 47,
+    SYMC_SYMM_RESHARD = 48,
+    SYMC_SYMM_WAIT_VALUE = 49, /* as SYMC_SYMM_WAIT_SIGNAL */
     SYMC_KIND_COUNT /* one more than the last of them */
 };
 

@@ -48,6 +48,25 @@ static symmcoll_status_t use_connectivity(void *given)
     return status;
 }
 
+static symmcoll_status_t use_symm_exchange(void *given)
+{
+    struct symmcoll_group *group = symmcoll_world_group(world);
+    struct symmcoll_symm *handle;
+    void *data;
+    symmcoll_status_t status = symmcoll_symm_alloc(world, 4096, NULL, &data);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symmcoll_symm_rendezvous(group, data, NULL, &handle);
+    if (status == SYMMCOLL_OK) {
+        status = symmcoll_symm_all_to_all_v(handle, given, NULL);
+        symmcoll_symm_release(handle);
+    }
+    return symmcoll_symm_free(world, data) == SYMMCOLL_OK
+               ? status
+               : SYMMCOLL_ERR_INTERNAL;
+}
+
 static symmcoll_status_t use_group_args(void *given)
 {
     struct symmcoll_group *made;
@@ -455,6 +474,15 @@ int main(void)
         STRUCT(f_record, sizeof(size_t), SYMMCOLL_F_RECORD_INIT),
         STRUCT(threads_args, sizeof(size_t), SYMMCOLL_THREADS_ARGS_INIT),
         STRUCT(pair_op, sizeof(struct symmcoll_pair_op), SYMMCOLL_PAIR_OP_INIT),
+        STRUCT(symm_exchange, sizeof(struct symmcoll_symm_exchange),
+            {.size = sizeof(struct symmcoll_symm_exchange),
+                .in_offset = 1024,
+                .out_offset = 2048,
+                .in_rows = 4,
+                .out_rows = 4,
+                .row = 1,
+                .out_splits_offset = 64,
+                .experts = 1}),
         STRUCT(tensor, sizeof(struct symmcoll_tensor),
             SYMMCOLL_TENSOR_FLAT(weight, 6, SYMMCOLL_FLOAT32)),
     };

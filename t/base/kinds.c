@@ -32,9 +32,10 @@ static int has_names(const struct symc_kind_info *info, int kind)
         bool both = strcmp(info->trace, symc_kinds[other].trace) == 0;
 
         /* torch.distributed has one name of all forms of all_to_all, and none
-         * of making groups. */
+         * of making groups; those on symmetric memory move what others do. */
         if (strcmp(info->name, symc_kinds[other].name) == 0 ||
             (both && strcmp(info->trace, "all_to_all") != 0 &&
+                (info->traits & SYMC_MOVES) == 0 &&
                 info->counter != SYMC_COUNT_NONE &&
                 symc_kinds[other].counter != SYMC_COUNT_NONE))
             return 0;

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One-sided access: a rank reads or writes the buffer of another one, which
+ * calls nothing.
+ */
+#include "base/ranks.h"
+#include "base/tensor.h"
+#include "symm_mem/operate.h"
+
+#include <symmcoll/symm_ops.h>
+
+#include <string.h>
+
+/* Where the bytes of a peer are. */
+static symmcoll_status_t find(struct symmcoll_symm *handle, const char *where,
+    int peer, size_t offset, size_t count, size_t elem, const void *other,
+    char **at)
+{
+    symmcoll_status_t status = symc_symm_check(handle, where);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_rank(handle, where, peer);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_elements(
+            handle, where, "what is accessed", offset, count, elem, NULL);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (other == NULL && count > 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a buffer of %zu bytes, found NULL", where,
+            count * elem);
+    *at = handle->at[peer] + offset;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_symm_put_data(struct symmcoll_symm *handle, int peer,
+    size_t offset, const void *in, size_t nbytes)
+{
+    char *to;
+    symmcoll_status_t status =
+        find(handle, "symm_put_data", peer, offset, nbytes, 1, in, &to);
+
+    if (status == SYMMCOLL_OK && nbytes > 0 && to != in)
+        memmove(to, in, nbytes);
+    return status;
+}
+
+symmcoll_status_t symmcoll_symm_get_data(struct symmcoll_symm *handle, int peer,
+    size_t offset, void *out, size_t nbytes)
+{
+    char *from;
+    symmcoll_status_t status =
+        find(handle, "symm_get_data", peer, offset, nbytes, 1, out, &from);
+
+    if (status == SYMMCOLL_OK && nbytes > 0 && from != out)
+        memmove(out, from, nbytes);
+    return status;
+}
+
+symmcoll_status_t symmcoll_symm_put_with_signal(struct symmcoll_symm *handle,
+    int peer, size_t offset, const void *in, size_t nbytes, int channel,
+    double timeout)
+{
+    const char *where = "symm_put_with_signal";
+    char *to;
+    symmcoll_status_t status =
+        find(handle, where, peer, offset, nbytes, 1, in, &to);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_channel(handle, where, channel);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (nbytes > 0 && to != in)
+        memmove(to, in, nbytes);
+    return symmcoll_symm_put_signal(handle, peer, channel, timeout);
+}
+
+/* ---- flags ---- */
+
+/* Where words of 32 bits are: on a multiple of their size, so that each is
+ * written at once. */
+static symmcoll_status_t find_words(struct symmcoll_symm *handle,
+    const char *where, int peer, size_t offset, size_t count,
+    _Atomic uint32_t **words)
+{
+    char *at = NULL;
+    symmcoll_status_t status =
+        find(handle, where, peer, offset, count, sizeof(uint32_t), handle, &at);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if ((uintptr_t)at % sizeof(uint32_t) != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected an offset that is a multiple of %zu, found %zu",
+            where, sizeof(uint32_t), offset);
+    *words = (_Atomic uint32_t *)(void *)at;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_symm_write_value32(
+    struct symmcoll_symm *handle, int peer, size_t offset, uint32_t value)
+{
+    return symmcoll_symm_memset32(handle, peer, offset, value, 1);
+}
+
+symmcoll_status_t symmcoll_symm_memset32(struct symmcoll_symm *handle, int peer,
+    size_t offset, uint32_t value, size_t count)
+{
+    _Atomic uint32_t *words;
+    symmcoll_status_t status =
+        find_words(handle, "symm_memset32", peer, offset, count, &words);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        atomic_store_explicit(&words[i], value, memory_order_release);
+    symc_symm_notify(handle, peer);
+    return SYMMCOLL_OK;
+}
+
+/* What a rank waits for. */
+struct awaited {
+    const _Atomic uint32_t *word;
+    uint32_t value;
+};
+
+static bool is_there(void *arg)
+{
+    const struct awaited *awaited = arg;
+
+    return atomic_load_explicit(awaited->word, memory_order_acquire) ==
+           awaited->value;
+}
+
+symmcoll_status_t symmcoll_symm_wait_value32(struct symmcoll_symm *handle,
+    int peer, size_t offset, uint32_t value, double timeout)
+{
+    const char *where = symc_kind_name(SYMC_SYMM_WAIT_VALUE);
+    struct awaited awaited = {.value = value};
+    const struct symc_symm_wait wait = {.kind = SYMC_SYMM_WAIT_VALUE,
+        .peer = peer,
+        .missing = "it has not stored the value",
+        .ready = is_there,
+        .arg = &awaited};
+    struct symc_wait_budget budget;
+    _Atomic uint32_t *word = NULL;
+    char who[SYMC_RANK_TEXT];
+    symmcoll_status_t status = symc_symm_check(handle, where);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_rank(handle, where, peer);
+    if (status == SYMMCOLL_OK)
+        status = find_words(handle, where, handle->rank, offset, 1, &word);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_read_timeout(handle, wait.kind, timeout, &budget);
+    if (status != SYMMCOLL_OK)
+        return status;
+    awaited.word = word;
+    if (is_there(&awaited))
+        return SYMMCOLL_OK;
+    status = symc_symm_await(handle, &wait, &budget);
+    if (status != SYMMCOLL_ERR_TIMEOUT)
+        return status;
+    return symc_fail(status,
+        "%s: expected %s to store %u at byte %zu, found %u when the time was "
+        "over (group %s)",
+        where,
+        symc_format_rank(&handle->group->members.ranks, peer, SYMC_NO_PID, who),
+        value, offset, atomic_load_explicit(word, memory_order_relaxed),
+        handle->group->name);
+}
+
+/* ---- views ---- */
+
+/* The bytes before and after its first element that a tensor has. */
+static bool measure(const struct symmcoll_tensor *tensor, size_t elem,
+    int64_t *before, int64_t *after)
+{
+    *before = 0;
+    *after = (int64_t)elem;
+    for (int d = 0; d < tensor->ndim; d++) {
+        int64_t last = tensor->shape[d] - 1, span;
+
+        if (last < 0) {
+            *before = *after = 0; /* it has no element */
+            return tensor->shape[d] == 0;
+        }
+        if (__builtin_mul_overflow(last, tensor->strides[d], &span) ||
+            __builtin_mul_overflow(span, (int64_t)elem, &span) ||
+            __builtin_add_overflow(
+                span < 0 ? *before : *after, span, span < 0 ? before : after))
+            return false;
+    }
+    return true;
+}
+
+symmcoll_status_t symmcoll_symm_get_remote_tensors(struct symmcoll_symm *handle,
+    const struct symmcoll_tensor *tensor, struct symmcoll_tensor *views)
+{
+    const char *where = "symm_get_remote_tensors";
+    struct symmcoll_tensor copy;
+    int64_t at, before, after;
+    size_t elem;
+    symmcoll_status_t status = symc_symm_check(handle, where);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (tensor == NULL || views == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a tensor and places for the views, found NULL",
+            where);
+    status = symc_tensor_read(where, tensor, 0, &copy);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_dtype(where, copy.dtype, &elem);
+    if (status != SYMMCOLL_OK)
+        return status;
+    at = (int64_t)((uintptr_t)copy.data - (uintptr_t)handle->at[handle->rank]);
+    if (copy.ndim < 0 || copy.ndim > SYMMCOLL_MAX_DIMS ||
+        !measure(&copy, elem, &before, &after) || at < -before ||
+        at > (int64_t)handle->nbytes - after)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a tensor within the %zu bytes of this rank's buffer, "
+            "found one whose first element is at byte %lld",
+            where, handle->nbytes, (long long)at);
+    for (int r = 0; r < handle->size && status == SYMMCOLL_OK; r++) {
+        char *place = (char *)views + (size_t)r * views->size;
+
+        copy.data = handle->at[r] + at;
+        status = symc_sized_write(&symc_tensor_kind, where, &copy, place);
+    }
+    return status;
+}

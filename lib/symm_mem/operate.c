@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Operations on the buffers of a handle: checks, and what the ranks compare.
+ */
+#include "symm_mem/operate.h"
+
+#include "base/dtype.h"
+#include "base/ranks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a rank passes, as all others see it. */
+struct passed {
+    uint64_t handle;
+    uint64_t words[SYMC_SYMM_WORDS];
+};
+_Static_assert(
+    sizeof(struct passed) == SYMC_MOVER_PAYLOAD, "it fills the payload");
+
+/* ---- what the ranks compare ---- */
+
+/* Buffers: their number in the group, and where in them the handle begins. */
+#define NUMBER_BITS 24
+
+static uint64_t pack_handle(const struct symmcoll_symm *handle)
+{
+    return handle->share->shared.number | (uint64_t)handle->offset
+                                              << NUMBER_BITS;
+}
+
+static void format_value(char *buffer, size_t nbytes, size_t at, uint64_t value)
+{
+    if (at != 0)
+        snprintf(buffer, nbytes, "%llu", (unsigned long long)value);
+    else
+        snprintf(buffer, nbytes, "number %llu from byte %llu on",
+            (unsigned long long)(value & ((1u << NUMBER_BITS) - 1)),
+            (unsigned long long)(value >> NUMBER_BITS));
+}
+
+/* Who passed what, each value once. */
+static symmcoll_status_t fail_mismatch(const struct symc_moving *moving,
+    const char *what, const void *const *payloads, size_t at)
+{
+    const struct symc_op *op = moving->op;
+    char values[320] = "", ranks[128], text[64];
+    size_t used = 0;
+
+    for (int r = 0; r < moving->size && used + 32 < sizeof(values); r++) {
+        uint64_t value = ((const uint64_t *)payloads[r])[at];
+        bool listed[SYMC_RANKS_MAX] = {false}, seen = false;
+
+        for (int q = 0; q < moving->size; q++) {
+            listed[q] = ((const uint64_t *)payloads[q])[at] == value;
+            seen = seen || (q < r && listed[q]);
+        }
+        if (seen)
+            continue;
+        format_value(text, sizeof(text), at, value);
+        used += (size_t)snprintf(values + used, sizeof(values) - used,
+            "%s%s passed %s", used > 0 ? ", " : "",
+            symc_format_members(moving->ranks, listed, ranks, sizeof(ranks)),
+            text);
+    }
+    return symc_fail(SYMMCOLL_ERR_MISMATCH,
+        "%s: %s differs: %s (group %s, seq %llu)", symc_kind_name(op->kind),
+        what, values, moving->group, (unsigned long long)op->seq);
+}
+
+/* Compare one word, where it has a name. */
+static symmcoll_status_t compare(const struct symc_moving *moving,
+    const char *what, const void *const *payloads, size_t at)
+{
+    uint64_t first = ((const uint64_t *)payloads[0])[at];
+
+    for (int r = 1; what != NULL && r < moving->size; r++) {
+        if (((const uint64_t *)payloads[r])[at] != first)
+            return fail_mismatch(moving, what, payloads, at);
+    }
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t check(struct symc_mover *mover,
+    const struct symc_moving *moving, const void *const *payloads)
+{
+    const struct symc_symm_call *call = (const struct symc_symm_call *)mover;
+    const struct symc_symm_does *does = call->does;
+    symmcoll_status_t status = compare(moving, "handle", payloads, 0);
+
+    for (size_t i = 0; i < SYMC_SYMM_WORDS && status == SYMMCOLL_OK; i++)
+        status = compare(moving, does->words[i], payloads, i + 1);
+    if (status != SYMMCOLL_OK || does->verify == NULL)
+        return status;
+    return does->verify(call, moving, (const uint64_t *const *)payloads);
+}
+
+static void move(struct symc_mover *mover, const struct symc_moving *moving)
+{
+    const struct symc_symm_call *call = (const struct symc_symm_call *)mover;
+
+    call->does->move(call, moving);
+}
+
+/* ---- running ---- */
+
+static symmcoll_status_t check_reduction(
+    struct symmcoll_group *group, const char *where, struct symc_op *op)
+{
+    symmcoll_op_t wanted = op->op;
+
+    if (wanted != SYMMCOLL_PREMUL_SUM &&
+        symc_world_factor(group->world, wanted, &op->factor))
+        op->op = SYMMCOLL_PREMUL_SUM;
+    if (op->op < 0 || op->op >= SYMMCOLL_OP_COUNT ||
+        wanted == SYMMCOLL_PREMUL_SUM)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a reduce operation of this world, found %d", where,
+            (int)wanted);
+    if (symc_dtype_reduces(symc_dtype_find(op->dtype), op->op))
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_UNSUPPORTED, "%s: %s is not defined for %s",
+        where, symmcoll_op_name(op->op), symmcoll_dtype_name(op->dtype));
+}
+
+symmcoll_status_t symc_symm_run(struct symc_symm_call *call,
+    enum symmcoll_dtype dtype, symmcoll_op_t op, size_t count, int root,
+    const struct symmcoll_call *options)
+{
+    struct symmcoll_group *group = call->handle->group;
+    const char *where = symc_kind_name(call->does->kind);
+    struct symc_op made = {.kind = call->does->kind,
+        .dtype = dtype,
+        .op = op,
+        .count = count,
+        .root = root,
+        .out = &call->mover};
+    struct passed *passed = (struct passed *)(void *)call->mover.payload;
+    symmcoll_status_t status = symc_symm_check_dtype(where, dtype, &call->elem);
+
+    if (status == SYMMCOLL_OK && symc_kind_has(made.kind, SYMC_REDUCES))
+        status = check_reduction(group, where, &made);
+    if (status == SYMMCOLL_OK && (root < 0 || root >= group->size))
+        status = symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a root of 0 to %d, found %d", where, group->size - 1,
+            root);
+    if (status != SYMMCOLL_OK)
+        return status;
+    made.elem = (uint16_t)call->elem;
+    made.timeout_ns =
+        atomic_load_explicit(&group->timeout_ns, memory_order_relaxed);
+    if (options != NULL)
+        status = symc_group_read_call(options, &made);
+    if (status != SYMMCOLL_OK)
+        return status;
+    call->mover.check = check;
+    call->mover.move = move;
+    passed->handle = pack_handle(call->handle);
+    memcpy(passed->words, call->words, sizeof(passed->words));
+    return symc_group_call(group, &made);
+}
+
+void symc_symm_part(
+    size_t count, size_t elem, int size, int r, size_t *lo, size_t *hi)
+{
+    size_t line = elem < SYMC_LINE ? SYMC_LINE / elem : 1;
+    size_t each = (count / (size_t)size + line) / line * line;
+
+    *lo = each * (size_t)r < count ? each * (size_t)r : count;
+    *hi = count - *lo < each ? count : *lo + each;
+}
+
+/* ---- checks ---- */
+
+symmcoll_status_t symc_symm_check_dtype(
+    const char *where, enum symmcoll_dtype dtype, size_t *elem)
+{
+    *elem = symmcoll_dtype_size(dtype);
+    if (*elem != 0)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected an element type of 0 to %d, found %d", where,
+        SYMMCOLL_DTYPE_COUNT - 1, (int)dtype);
+}
+
+symmcoll_status_t symc_symm_check_elements(const struct symmcoll_symm *handle,
+    const char *where, const char *what, size_t offset, size_t count,
+    size_t elem, size_t *nbytes)
+{
+    size_t length, end;
+
+    if (!symc_multiply(count, elem, &length) ||
+        !symc_add(offset, length, &end) || end > handle->nbytes)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected %s within the buffer's %zu bytes, found %zu elements "
+            "of %zu bytes from byte %zu on",
+            where, what, handle->nbytes, count, elem, offset);
+    if (nbytes != NULL)
+        *nbytes = length;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_symm_check_apart(const struct symmcoll_symm *handle,
+    const char *where, const char *what, const void *buffer, size_t nbytes,
+    size_t offset, size_t length)
+{
+    uintptr_t mine = (uintptr_t)handle->at[handle->rank] + offset;
+    uintptr_t other = (uintptr_t)buffer;
+
+    if (buffer == NULL && nbytes > 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected %s of %zu bytes, found NULL", where, what, nbytes);
+    if (nbytes == 0 || length == 0 || other >= mine + length ||
+        mine >= other + nbytes)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected %s (%zu bytes) apart from bytes %zu to %zu of this "
+        "rank's buffer, which others use, found that they overlap",
+        where, what, nbytes, offset, offset + length);
+}

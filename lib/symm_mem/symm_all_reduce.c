@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * All-reduce on symmetric buffers: in one shot each rank reads all buffers, in
+ * two each reduces its part and writes the result into all buffers.
+ */
+#include "symm_mem/operate.h"
+
+#include <symmcoll/symm_ops.h>
+
+#define CHUNK ((size_t)64 * 1024) /* stays in a cache between two writes */
+#define INTRA_NODE_MOST ((size_t)10 * 1024 * 1024)
+#define INTRA_NODE_ONE_SHOT ((size_t)256 * 1024)
+#define INTRA_NODE_RANKS 8
+
+/* ---- one shot ---- */
+
+static void reduce_all(
+    const struct symc_symm_call *call, const struct symc_moving *moving)
+{
+    for (int r = 0; r < moving->size; r++)
+        moving->sources[r] = symc_symm_at(call, r, call->words[0]);
+    symc_reduce(moving->reduction, call->out, NULL, moving->sources,
+        moving->size, moving->op->count, false);
+}
+
+static void reduce_at_root(
+    const struct symc_symm_call *call, const struct symc_moving *moving)
+{
+    if (moving->rank == moving->op->root)
+        reduce_all(call, moving);
+}
+
+static const struct symc_symm_does one_shot = {
+    .kind = SYMC_SYMM_ONE_SHOT, .words = {"offset"}, .move = reduce_all};
+static const struct symc_symm_does one_shot_reduce = {
+    .kind = SYMC_SYMM_REDUCE, .words = {"offset"}, .move = reduce_at_root};
+
+/* Check the buffers; in NULL: what is there already is reduced. */
+static symmcoll_status_t check(const struct symc_symm_does *does,
+    const struct symmcoll_symm *handle, size_t offset, const void *out,
+    const void *in, size_t count, enum symmcoll_dtype dtype, size_t *nbytes)
+{
+    const char *where = symc_kind_name(does->kind);
+    size_t elem;
+    symmcoll_status_t status = symc_symm_check(handle, where);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_dtype(where, dtype, &elem);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_elements(
+            handle, where, "the input", offset, count, elem, nbytes);
+    if (status == SYMMCOLL_OK && out != NULL)
+        status = symc_symm_check_apart(
+            handle, where, "out", out, *nbytes, offset, *nbytes);
+    if (status == SYMMCOLL_OK && in != NULL)
+        status = symc_symm_check_apart(
+            handle, where, "in", in, *nbytes, offset, *nbytes);
+    return status;
+}
+
+static symmcoll_status_t refuse_null(
+    const struct symc_symm_does *does, const char *what)
+{
+    return symc_fail(SYMMCOLL_ERR_INVALID, "%s: expected %s, found NULL",
+        symc_kind_name(does->kind), what);
+}
+
+symmcoll_status_t symmcoll_symm_one_shot_all_reduce(
+    struct symmcoll_symm *handle, size_t offset, void *out, size_t count,
+    enum symmcoll_dtype dtype, symmcoll_op_t op,
+    const struct symmcoll_call *call)
+{
+    struct symc_symm_call made = {
+        .does = &one_shot, .handle = handle, .words = {offset}, .out = out};
+    size_t nbytes;
+    symmcoll_status_t status =
+        check(&one_shot, handle, offset, out, NULL, count, dtype, &nbytes);
+
+    if (status == SYMMCOLL_OK && out == NULL && nbytes > 0)
+        return refuse_null(&one_shot, "out");
+    return status == SYMMCOLL_OK
+               ? symc_symm_run(&made, dtype, op, count, 0, call)
+               : status;
+}
+
+symmcoll_status_t symmcoll_symm_one_shot_all_reduce_copy(
+    struct symmcoll_symm *handle, size_t offset, void *out, const void *in,
+    size_t count, enum symmcoll_dtype dtype, symmcoll_op_t op,
+    const struct symmcoll_call *call)
+{
+    size_t nbytes;
+    symmcoll_status_t status =
+        check(&one_shot, handle, offset, out, in, count, dtype, &nbytes);
+
+    if (status == SYMMCOLL_OK && in == NULL && nbytes > 0)
+        return refuse_null(&one_shot, "in");
+    if (status != SYMMCOLL_OK)
+        return status;
+    /* Nobody reads it: the operation before has ended on all ranks. */
+    symc_copy(handle->at[handle->rank] + offset, in, nbytes, false);
+    return symmcoll_symm_one_shot_all_reduce(
+        handle, offset, out, count, dtype, op, call);
+}
+
+symmcoll_status_t symmcoll_symm_one_shot_reduce(struct symmcoll_symm *handle,
+    size_t offset, void *out, size_t count, enum symmcoll_dtype dtype,
+    symmcoll_op_t op, int root, const struct symmcoll_call *call)
+{
+    struct symc_symm_call made = {.does = &one_shot_reduce,
+        .handle = handle,
+        .words = {offset},
+        .out = out};
+    size_t nbytes;
+    symmcoll_status_t status = check(
+        &one_shot_reduce, handle, offset, out, NULL, count, dtype, &nbytes);
+
+    if (status == SYMMCOLL_OK && out == NULL && nbytes > 0 &&
+        handle->rank == root)
+        return refuse_null(&one_shot_reduce, "out");
+    return status == SYMMCOLL_OK
+               ? symc_symm_run(&made, dtype, op, count, root, call)
+               : status;
+}
+
+/* ---- two shots ---- */
+
+/* Reduce this rank's part chunk by chunk, each of which is written into all
+ * buffers: nobody else reads or writes that part of any of them. */
+static void reduce_part(
+    const struct symc_symm_call *call, const struct symc_moving *moving)
+{
+    size_t elem = call->elem, step = CHUNK / elem, lo, hi;
+
+    symc_symm_part(
+        moving->op->count, elem, moving->size, moving->rank, &lo, &hi);
+    for (size_t at = lo; at < hi; at += step) {
+        size_t count = hi - at < step ? hi - at : step;
+        size_t offset = call->words[0] + at * elem;
+        char *mine = symc_symm_at(call, moving->rank, offset);
+
+        for (int r = 0; r < moving->size; r++)
+            moving->sources[r] = symc_symm_at(call, r, offset);
+        symc_reduce(moving->reduction, mine, NULL, moving->sources,
+            moving->size, count, false);
+        for (int i = 1; i < moving->size; i++)
+            symc_copy(symc_symm_at(call, symc_symm_next(moving, i), offset),
+                mine, count * elem, false);
+    }
+}
+
+static const struct symc_symm_does two_shot = {
+    .kind = SYMC_SYMM_TWO_SHOT, .words = {"offset"}, .move = reduce_part};
+
+symmcoll_status_t symmcoll_symm_two_shot_all_reduce(
+    struct symmcoll_symm *handle, size_t offset, void *out, size_t count,
+    enum symmcoll_dtype dtype, symmcoll_op_t op,
+    const struct symmcoll_call *call)
+{
+    struct symc_symm_call made = {
+        .does = &two_shot, .handle = handle, .words = {offset}};
+    size_t nbytes;
+    symmcoll_status_t status =
+        check(&two_shot, handle, offset, out, NULL, count, dtype, &nbytes);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_run(&made, dtype, op, count, 0, call);
+    if (status == SYMMCOLL_OK && out != NULL)
+        symc_copy(out, handle->at[handle->rank] + offset, nbytes, false);
+    return status;
+}
+
+/* ---- as an operation with limits ---- */
+
+symmcoll_status_t symmcoll_symm_intra_node_all_reduce(
+    struct symmcoll_symm *handle, void *buf, size_t count,
+    enum symmcoll_dtype dtype, symmcoll_op_t op,
+    const struct symmcoll_call *call)
+{
+    const size_t elem = sizeof(uint16_t);
+    symmcoll_status_t status =
+        symc_symm_check(handle, "intra_node_all_reduce");
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (dtype != SYMMCOLL_BFLOAT16 || op != SYMMCOLL_SUM ||
+        count > INTRA_NODE_MOST / elem || handle->size > INTRA_NODE_RANKS)
+        return SYMMCOLL_SKIPPED;
+    if (count * elem <= INTRA_NODE_ONE_SHOT) {
+        status = symmcoll_symm_one_shot_all_reduce_copy(
+            handle, 0, buf, buf, count, dtype, op, call);
+    } else {
+        size_t nbytes;
+
+        status = check(&two_shot, handle, 0, buf, buf, count, dtype, &nbytes);
+        if (status != SYMMCOLL_OK)
+            return status;
+        if (buf == NULL)
+            return refuse_null(&two_shot, "buf");
+        symc_copy(handle->at[handle->rank], buf, nbytes, false);
+        status = symmcoll_symm_two_shot_all_reduce(
+            handle, 0, buf, count, dtype, op, call);
+    }
+    if (status == SYMMCOLL_OK)
+        atomic_fetch_add_explicit(&handle->intra_node, 1, memory_order_relaxed);
+    return status;
+}
+
+uint64_t symmcoll_symm_intra_node_count(const struct symmcoll_symm *handle)
+{
+    return handle == NULL ? 0
+                          : atomic_load_explicit(
+                                &handle->intra_node, memory_order_relaxed);
+}

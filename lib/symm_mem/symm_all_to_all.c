@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * All-to-all of pieces whose sizes are in symmetric memory, at once or by a plan
+ * that is made once; and rows that each rank writes where they belong.
+ */
+#include "symm_mem/pieces.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- at once ---- */
+
+static symmcoll_status_t verify(const struct symc_symm_call *call,
+    const struct symc_moving *moving, const uint64_t *const *passed)
+{
+    (void)passed;
+    return symc_exchange_verify(call, call->more, moving);
+}
+
+static void exchange_all(
+    const struct symc_symm_call *call, const struct symc_moving *moving)
+{
+    const struct symc_exchange *exchange = call->more;
+    struct symc_pieces pieces =
+        symc_pieces_of(call, exchange, moving->size, moving->rank);
+    struct symc_piece piece;
+
+    while (symc_pieces_next(&pieces, &piece)) {
+        symc_exchange_store(call, exchange, &piece, pieces.next - 1);
+        symc_exchange_copy(call, exchange, &piece);
+    }
+}
+
+#define WORDS                                                     \
+    {                                                             \
+        "offset of in", "offset of out", "digest of the exchange" \
+    }
+
+static const struct symc_symm_does all_to_all_v = {
+    .kind = SYMC_SYMM_ALL_TO_ALL_V,
+    .words = WORDS,
+    .verify = verify,
+    .move = exchange_all};
+static const struct symc_symm_does all_to_all_v_back = {
+    .kind = SYMC_SYMM_ALL_TO_ALL_V_BACK,
+    .words = WORDS,
+    .verify = verify,
+    .move = exchange_all};
+
+static symmcoll_status_t run(const struct symc_symm_does *does, bool back,
+    struct symmcoll_symm *handle, const struct symmcoll_symm_exchange *args,
+    const struct symmcoll_call *call)
+{
+    struct symc_exchange exchange = {.back = back};
+    struct symc_symm_call made = {
+        .does = does, .handle = handle, .more = &exchange};
+    symmcoll_status_t status = symc_exchange_read(
+        handle, symc_kind_name(does->kind), args, &exchange, &made.words[2]);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    made.words[0] = exchange.args.in_offset;
+    made.words[1] = exchange.args.out_offset;
+    return symc_symm_run(
+        &made, exchange.args.dtype, SYMMCOLL_SUM, exchange.args.row, 0, call);
+}
+
+symmcoll_status_t symmcoll_symm_all_to_all_v(struct symmcoll_symm *handle,
+    const struct symmcoll_symm_exchange *exchange,
+    const struct symmcoll_call *call)
+{
+    return run(&all_to_all_v, false, handle, exchange, call);
+}
+
+symmcoll_status_t symmcoll_symm_all_to_all_v_back(struct symmcoll_symm *handle,
+    const struct symmcoll_symm_exchange *exchange,
+    const struct symmcoll_call *call)
+{
+    return run(&all_to_all_v_back, true, handle, exchange, call);
+}
+
+/* ---- by a plan ---- */
+
+struct symmcoll_symm_plan {
+    struct symmcoll_symm *handle; /* borrowed */
+    struct symc_exchange exchange;
+    uint64_t number; /* of the operation that has made it */
+    size_t count;
+    struct symc_piece *pieces; /* that this rank receives */
+    size_t *places;            /* row of the result of the rank that receives a
+                                  piece of this one's, by its number */
+};
+
+static void plan_all(
+    const struct symc_symm_call *call, const struct symc_moving *moving)
+{
+    struct symmcoll_symm_plan *plan = call->out;
+    struct symc_piece piece;
+
+    plan->number = moving->op->seq;
+    for (int r = 0; r < moving->size; r++) {
+        struct symc_pieces pieces =
+            symc_pieces_of(call, &plan->exchange, moving->size, r);
+
+        while (symc_pieces_next(&pieces, &piece)) {
+            if (piece.source == moving->rank)
+                plan->places[piece.index] = piece.to;
+            if (r != moving->rank)
+                continue;
+            plan->pieces[pieces.next - 1] = piece;
+            symc_exchange_store(call, &plan->exchange, &piece, pieces.next - 1);
+        }
+    }
+}
+
+static const struct symc_symm_does make_plan = {.kind = SYMC_SYMM_MAKE_PLAN,
+    .words = WORDS,
+    .verify = verify,
+    .move = plan_all};
+
+symmcoll_status_t symmcoll_symm_plan_create(struct symmcoll_symm *handle,
+    const struct symmcoll_symm_exchange *exchange,
+    const struct symmcoll_call *call, struct symmcoll_symm_plan **plan)
+{
+    const char *where = symc_kind_name(make_plan.kind);
+    struct symmcoll_symm_plan *made;
+    struct symc_symm_call run = {.does = &make_plan, .handle = handle};
+    symmcoll_status_t status;
+
+    if (plan == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a place for the plan, found NULL", where);
+    made = symc_alloc(1, sizeof(*made));
+    if (made == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    made->handle = handle;
+    status = symc_exchange_read(
+        handle, where, exchange, &made->exchange, &run.words[2]);
+    if (status != SYMMCOLL_OK)
+        goto free_plan;
+    made->count = symc_exchange_count(&made->exchange, handle->size);
+    made->pieces = symc_alloc(made->count, sizeof(*made->pieces));
+    made->places = symc_alloc(made->count, sizeof(*made->places));
+    status = SYMMCOLL_ERR_NO_MEMORY;
+    if (made->pieces == NULL || made->places == NULL)
+        goto free_plan;
+    run.words[0] = made->exchange.args.in_offset;
+    run.words[1] = made->exchange.args.out_offset;
+    run.more = &made->exchange;
+    run.out = made;
+    status = symc_symm_run(&run, made->exchange.args.dtype, SYMMCOLL_SUM,
+        made->exchange.args.row, 0, call);
+    if (status != SYMMCOLL_OK)
+        goto free_plan;
+    *plan = made;
+    return SYMMCOLL_OK;
+free_plan:
+    symmcoll_symm_plan_free(made);
+    return status;
+}
+
+void symmcoll_symm_plan_free(struct symmcoll_symm_plan *plan)
+{
+    if (plan == NULL)
+        return;
+    free(plan->pieces);
+    free(plan->places);
+    free(plan);
+}
+
+static void follow_plan(
+    const struct symc_symm_call *call, const struct symc_moving *moving)
+{
+    const struct symmcoll_symm_plan *plan = call->more;
+
+    (void)moving;
+    for (size_t i = 0; i < plan->count; i++)
+        symc_exchange_copy(call, &plan->exchange, &plan->pieces[i]);
+}
+
+static const struct symc_symm_does run_plan = {.kind = SYMC_SYMM_RUN_PLAN,
+    .words = {"offset of in", "offset of out", "number of the plan"},
+    .move = follow_plan};
+
+symmcoll_status_t symmcoll_symm_plan_run(
+    struct symmcoll_symm_plan *plan, const struct symmcoll_call *call)
+{
+    const char *where = symc_kind_name(run_plan.kind);
+    struct symc_symm_call made = {.does = &run_plan, .more = plan};
+    symmcoll_status_t status;
+
+    if (plan == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "%s: expected a plan, found NULL", where);
+    status = symc_symm_check(plan->handle, where);
+    if (status != SYMMCOLL_OK)
+        return status;
+    made.handle = plan->handle;
+    made.words[0] = plan->exchange.args.in_offset;
+    made.words[1] = plan->exchange.args.out_offset;
+    made.words[2] = plan->number;
+    return symc_symm_run(&made, plan->exchange.args.dtype, SYMMCOLL_SUM,
+        plan->exchange.args.row, 0, call);
+}
+
+symmcoll_status_t symmcoll_symm_plan_place(
+    const struct symmcoll_symm_plan *plan, size_t piece, int *rank, size_t *row)
+{
+    if (plan == NULL || piece >= plan->count || rank == NULL || row == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "symm_plan_place: expected a plan, a piece of 0 to %zu and places "
+            "for the answers, found piece %zu%s",
+            plan == NULL ? 0 : plan->count - 1, piece,
+            plan == NULL ? " and no plan" : "");
+    *rank = (int)(plan->exchange.back
+                      ? piece % (size_t)plan->handle->size
+                      : piece / (size_t)plan->exchange.args.experts);
+    *row = plan->places[piece];
+    return SYMMCOLL_OK;
+}
+
+/* ---- rows, each to its place ---- */
+
+struct rows {
+    size_t count;
+    size_t nbytes; /* of each */
+    const int *ranks;
+    const size_t *to;
+    size_t out_offset;
+};
+
+static void push_rows(
+    const struct symc_symm_call *call, const struct symc_moving *moving)
+{
+    const struct rows *rows = call->more;
+    const char *from = call->in;
+
+    (void)moving;
+    for (size_t i = 0; i < rows->count; i++)
+        symc_copy(symc_symm_at(call, rows->ranks[i],
+                      rows->out_offset + rows->to[i] * rows->nbytes),
+            from + i * rows->nbytes, rows->nbytes, false);
+}
+
+/* A rank whose rows are wrong says so, and nobody moves any. */
+static symmcoll_status_t verify_rows(const struct symc_symm_call *call,
+    const struct symc_moving *moving, const uint64_t *const *passed)
+{
+    char who[SYMC_RANK_TEXT];
+
+    (void)call;
+    for (int r = 0; r < moving->size; r++) {
+        if (passed[r][3] != 0)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "%s: %s: expected rows for ranks 0 to %d within out, found "
+                "another one as row %llu of its input (group %s, seq %llu)",
+                symc_kind_name(moving->op->kind),
+                symc_format_rank(moving->ranks, r, SYMC_NO_PID, who),
+                moving->size - 1, (unsigned long long)passed[r][3] - 1,
+                moving->group, (unsigned long long)moving->op->seq);
+    }
+    return SYMMCOLL_OK;
+}
+
+static const struct symc_symm_does push = {.kind = SYMC_SYMM_PUSH_ROWS,
+    .words = {"offset of out", "number of rows of out"},
+    .verify = verify_rows,
+    .move = push_rows};
+
+symmcoll_status_t symmcoll_symm_push_rows(struct symmcoll_symm *handle,
+    size_t out_offset, size_t out_rows, const void *in, size_t count,
+    size_t row, enum symmcoll_dtype dtype, const int *ranks, const size_t *rows,
+    const struct symmcoll_call *call)
+{
+    const char *where = symc_kind_name(push.kind);
+    struct rows list = {
+        .count = count, .ranks = ranks, .to = rows, .out_offset = out_offset};
+    struct symc_symm_call made = {.does = &push,
+        .handle = handle,
+        .words = {out_offset, out_rows},
+        .in = in,
+        .more = &list};
+    size_t elem, nbytes, in_nbytes;
+    symmcoll_status_t status = symc_symm_check(handle, where);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_dtype(where, dtype, &elem);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (!symc_multiply(row, elem, &list.nbytes) ||
+        !symc_multiply(count, list.nbytes, &in_nbytes) ||
+        (count > 0 && (ranks == NULL || rows == NULL)))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected ranks and rows of %zu rows, found NULL or more bytes "
+            "than memory has",
+            where, count);
+    status = symc_symm_check_elements(
+        handle, where, "out", out_offset, out_rows, list.nbytes, &nbytes);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_apart(
+            handle, where, "in", in, in_nbytes, out_offset, nbytes);
+    for (size_t i = 0; i < count && made.words[2] == 0; i++) {
+        if (ranks[i] < 0 || ranks[i] >= handle->size || rows[i] >= out_rows)
+            made.words[2] = i + 1;
+    }
+    return status == SYMMCOLL_OK
+               ? symc_symm_run(&made, dtype, SYMMCOLL_SUM, row, 0, call)
+               : status;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reductions of blocks of a matrix in symmetric memory, each to a rank of its
+ * own: tiles, and blocks of rows or columns.
+ */
+#include "symm_mem/operate.h"
+
+#include "base/digest.h"
+
+#include <symmcoll/symm_ops.h>
+
+/* One block, in elements from the start of the matrix. */
+struct block {
+    size_t first;
+    size_t rows, columns;
+};
+
+/* All that are asked for. */
+struct blocks {
+    size_t stride;        /* of the matrix, in elements */
+    const int *roots;     /* of each; NULL: round robin */
+    const size_t *firsts; /* tiles: byte where each begins, from `offset` on */
+    const size_t *ends;   /* or: the row or column before which each ends */
+    size_t count;
+    size_t rows, columns; /* of a tile, or of the matrix */
+    bool by_column;
+    size_t out_stride; /* tiles: of the one result */
+    void *const *outs; /* others: of this rank's blocks, in their order */
+};
+
+static struct block find_block(
+    const struct symc_symm_call *call, const struct blocks *blocks, size_t i)
+{
+    struct block block = {.rows = blocks->rows, .columns = blocks->columns};
+    size_t begin;
+
+    if (blocks->ends == NULL) {
+        block.first = blocks->firsts[i] / call->elem;
+        return block;
+    }
+    begin = i > 0 ? blocks->ends[i - 1] : 0;
+    block.first = blocks->by_column ? begin : begin * blocks->stride;
+    *(blocks->by_column ? &block.columns : &block.rows) =
+        blocks->ends[i] - begin;
+    return block;
+}
+
+static void reduce_block(const struct symc_symm_call *call,
+    const struct symc_moving *moving, const struct block *block, char *out,
+    size_t out_stride)
+{
+    const struct blocks *blocks = call->more;
+
+    for (size_t row = 0; row < block->rows && block->columns > 0; row++) {
+        size_t offset =
+            call->words[0] + (block->first + row * blocks->stride) * call->elem;
+
+        for (int r = 0; r < moving->size; r++)
+            moving->sources[r] = symc_symm_at(call, r, offset);
+        symc_reduce(moving->reduction, out, NULL, moving->sources, moving->size,
+            block->columns, false);
+        out += out_stride * call->elem;
+    }
+}
+
+static int root_of(const struct blocks *blocks, size_t i, int size)
+{
+    return blocks->roots != NULL ? blocks->roots[i] : (int)(i % (size_t)size);
+}
+
+static void reduce_own(
+    const struct symc_symm_call *call, const struct symc_moving *moving)
+{
+    const struct blocks *blocks = call->more;
+    size_t mine = 0;
+
+    for (size_t i = 0; i < blocks->count; i++) {
+        struct block block;
+
+        if (root_of(blocks, i, moving->size) != moving->rank)
+            continue;
+        block = find_block(call, blocks, i);
+        if (blocks->outs != NULL)
+            reduce_block(
+                call, moving, &block, blocks->outs[mine++], block.columns);
+        else
+            reduce_block(call, moving, &block, call->out, blocks->out_stride);
+    }
+}
+
+static const struct symc_symm_does tile_reduce = {.kind = SYMC_SYMM_TILE_REDUCE,
+    .words = {"offset", "stride", "digest of tiles and roots"},
+    .move = reduce_own};
+static const struct symc_symm_does reduce_scatter_offset = {
+    .kind = SYMC_SYMM_REDUCE_SCATTER_OFFSET,
+    .words = {"offset", "stride", "digest of blocks and ranks"},
+    .move = reduce_own};
+
+/* ---- checks ---- */
+
+/* The roots are ranks; tiles: no rank twice. */
+static symmcoll_status_t check_roots(const struct symmcoll_symm *handle,
+    const char *where, const struct blocks *blocks, bool once)
+{
+    for (size_t i = 0; i < blocks->count; i++) {
+        int root = root_of(blocks, i, handle->size);
+
+        if (root < 0 || root >= handle->size)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "%s: expected ranks of 0 to %d, found %d as number %zu", where,
+                handle->size - 1, root, i);
+        for (size_t j = 0; once && j < i; j++) {
+            if (blocks->roots[j] == root)
+                return symc_fail(SYMMCOLL_ERR_INVALID,
+                    "%s: expected another root for each tile, found rank %d for "
+                    "tiles %zu and %zu",
+                    where, root, j, i);
+        }
+    }
+    return SYMMCOLL_OK;
+}
+
+/* Elements from the first to the last of a block of a matrix. */
+static bool measure(size_t rows, size_t columns, size_t stride, size_t *count)
+{
+    *count = 0;
+    return rows == 0 || columns == 0 ||
+           (symc_multiply(rows - 1, stride, count) &&
+               symc_add(*count, columns, count));
+}
+
+static symmcoll_status_t check_matrix(const struct symmcoll_symm *handle,
+    const char *where, size_t offset, size_t rows, size_t columns,
+    size_t stride, size_t elem, size_t *nbytes)
+{
+    size_t count;
+
+    if (stride < columns || !measure(rows, columns, stride, &count))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a stride of at least %zu columns, found %zu (%zu rows)",
+            where, columns, stride, rows);
+    return symc_symm_check_elements(
+        handle, where, "the input", offset, count, elem, nbytes);
+}
+
+static symmcoll_status_t check_lists(const struct symmcoll_symm *handle,
+    const char *where, size_t count, bool complete)
+{
+    symmcoll_status_t status = symc_symm_check(handle, where);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (complete && count <= SYMMCOLL_SYMM_BLOCKS_MAX)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected lists of at most %d blocks, found %zu%s", where,
+        SYMMCOLL_SYMM_BLOCKS_MAX, count, complete ? "" : " and NULL");
+}
+
+/* ---- tiles ---- */
+
+symmcoll_status_t symmcoll_symm_multi_root_tile_reduce(
+    struct symmcoll_symm *handle, const size_t *offsets, const int *roots,
+    size_t count, void *out, size_t out_stride, size_t rows, size_t columns,
+    size_t stride, enum symmcoll_dtype dtype, symmcoll_op_t op,
+    const struct symmcoll_call *call)
+{
+    const char *where = symc_kind_name(tile_reduce.kind);
+    struct blocks blocks = {.stride = stride,
+        .roots = roots,
+        .firsts = offsets,
+        .count = count,
+        .rows = rows,
+        .columns = columns,
+        .out_stride = out_stride};
+    struct symc_symm_call made = {.does = &tile_reduce,
+        .handle = handle,
+        .words = {0, stride},
+        .out = out,
+        .more = &blocks};
+    struct symc_digest digest = SYMC_DIGEST_INIT;
+    size_t elem, nbytes, area, room = 0;
+    bool receives = false;
+    symmcoll_status_t status = check_lists(
+        handle, where, count, count == 0 || (offsets != NULL && roots != NULL));
+
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_dtype(where, dtype, &elem);
+    if (status == SYMMCOLL_OK)
+        status = check_roots(handle, where, &blocks, true);
+    if (status == SYMMCOLL_OK &&
+        (out_stride < columns || !measure(rows, columns, out_stride, &room)))
+        status = symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a stride of out of at least %zu columns, found %zu",
+            where, columns, out_stride);
+    for (size_t i = 0; i < count; i++)
+        receives =
+            receives || (status == SYMMCOLL_OK && roots[i] == handle->rank);
+    for (size_t i = 0; i < count && status == SYMMCOLL_OK; i++) {
+        if (offsets[i] % elem != 0)
+            status = symc_fail(SYMMCOLL_ERR_INVALID,
+                "%s: expected offsets of multiples of %zu bytes, found %zu",
+                where, elem, offsets[i]);
+        if (status == SYMMCOLL_OK)
+            status = check_matrix(handle, where, offsets[i], rows, columns,
+                stride, elem, &nbytes);
+        if (status == SYMMCOLL_OK && receives)
+            status = symc_symm_check_apart(
+                handle, where, "out", out, room * elem, offsets[i], nbytes);
+    }
+    if (status != SYMMCOLL_OK)
+        return status;
+    symc_digest_add_bytes(&digest, "roots", roots, count * sizeof(*roots));
+    symc_digest_add_bytes(
+        &digest, "offsets", offsets, count * sizeof(*offsets));
+    symc_digest_add_bytes(&digest, "columns", &columns, sizeof(columns));
+    made.words[2] = digest.a;
+    if (!symc_multiply(rows, columns, &area))
+        area = SIZE_MAX;
+    return symc_symm_run(&made, dtype, op, area, 0, call);
+}
+
+symmcoll_status_t symmcoll_symm_tile_reduce(struct symmcoll_symm *handle,
+    size_t offset, void *out, size_t out_stride, size_t rows, size_t columns,
+    size_t stride, enum symmcoll_dtype dtype, symmcoll_op_t op, int root,
+    const struct symmcoll_call *call)
+{
+    return symmcoll_symm_multi_root_tile_reduce(handle, &offset, &root, 1, out,
+        out_stride, rows, columns, stride, dtype, op, call);
+}
+
+/* ---- blocks of rows or columns ---- */
+
+/* Ends ascend up to the last row or column. */
+static symmcoll_status_t check_ends(const char *where, const size_t *ends,
+    size_t count, size_t length, bool by_column)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t least = i > 0 ? ends[i - 1] : 0;
+
+        if (ends[i] < least || ends[i] > length)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "%s: expected the end of block %zu at %s %zu to %zu, found %zu",
+                where, i, by_column ? "column" : "row", least, length, ends[i]);
+    }
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_symm_reduce_scatter_offset(
+    struct symmcoll_symm *handle, size_t offset, void *const *outs, size_t rows,
+    size_t columns, size_t stride, int dim, const size_t *ends,
+    const int *ranks, size_t count, enum symmcoll_dtype dtype, symmcoll_op_t op,
+    const struct symmcoll_call *call)
+{
+    const char *where = symc_kind_name(reduce_scatter_offset.kind);
+    struct blocks blocks = {.stride = stride,
+        .roots = ranks,
+        .ends = ends,
+        .count = count,
+        .rows = rows,
+        .columns = columns,
+        .by_column = dim == 1,
+        .outs = outs};
+    struct symc_symm_call made = {.does = &reduce_scatter_offset,
+        .handle = handle,
+        .words = {offset, stride},
+        .more = &blocks};
+    struct symc_digest digest = SYMC_DIGEST_INIT;
+    size_t elem = 0, nbytes, area, mine = 0;
+    symmcoll_status_t status =
+        check_lists(handle, where, count, count == 0 || ends != NULL);
+
+    if (status == SYMMCOLL_OK && dim != 0 && dim != 1)
+        status = symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected dimension 0 or 1, found %d", where, dim);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_dtype(where, dtype, &elem);
+    if (status == SYMMCOLL_OK)
+        status = check_roots(handle, where, &blocks, false);
+    if (status == SYMMCOLL_OK)
+        status =
+            check_ends(where, ends, count, dim == 1 ? columns : rows, dim == 1);
+    if (status == SYMMCOLL_OK)
+        status = check_matrix(
+            handle, where, offset, rows, columns, stride, elem, &nbytes);
+    for (size_t i = 0; i < count && status == SYMMCOLL_OK; i++) {
+        made.elem = elem;
+        struct block block = find_block(&made, &blocks, i);
+
+        if (root_of(&blocks, i, handle->size) != handle->rank)
+            continue;
+        status = symc_symm_check_apart(handle, where, "a result",
+            outs != NULL ? outs[mine] : NULL, block.rows * block.columns * elem,
+            offset, nbytes);
+        mine++;
+    }
+    if (status != SYMMCOLL_OK)
+        return status;
+    symc_digest_add_bytes(&digest, "ends", ends, count * sizeof(*ends));
+    symc_digest_add_bytes(
+        &digest, "ranks", ranks, ranks != NULL ? count * sizeof(*ranks) : 0);
+    symc_digest_add_bytes(&digest, "dim", &dim, sizeof(dim));
+    symc_digest_add_bytes(&digest, "columns", &columns, sizeof(columns));
+    made.words[2] = digest.a;
+    if (!symc_multiply(rows, columns, &area))
+        area = SIZE_MAX;
+    return symc_symm_run(&made, dtype, op, area, 0, call);
+}

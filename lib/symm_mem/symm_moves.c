@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Operations that only move elements: broadcast, exchanges of equal parts,
+ * all-gather of unequal ones, permutations, and matrices whose other dimension
+ * is to be divided.
+ */
+#include "symm_mem/operate.h"
+
+#include "base/digest.h"
+
+#include <symmcoll/symm_exchange.h>
+
+/* A handle and an element type, as all of them begin. */
+static symmcoll_status_t begin(const struct symmcoll_symm *handle,
+    enum symc_kind kind, enum symmcoll_dtype dtype, size_t *elem)
+{
+    symmcoll_status_t status =
+        symc_symm_check(handle, symc_kind_name(kind));
+
+    return status == SYMMCOLL_OK
+               ? symc_symm_check_dtype(symc_kind_name(kind), dtype, elem)
+               : status;
+}
+
+/* Two ranges of the buffers, one of which is written while the other is read. */
+static symmcoll_status_t check_two(const struct symmcoll_symm *handle,
+    enum symc_kind kind, size_t in_offset, size_t out_offset, size_t count,
+    size_t elem)
+{
+    const char *where = symc_kind_name(kind);
+    size_t nbytes;
+    symmcoll_status_t status = symc_symm_check_elements(
+        handle, where, "the input", in_offset, count, elem, &nbytes);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_elements(
+            handle, where, "the result", out_offset, count, elem, NULL);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_apart(handle, where, "the result",
+            handle->at[handle->rank] + out_offset, nbytes, in_offset, nbytes);
+    return status;
+}
+
+/* Elements of all ranks' parts. */
+static size_t count_all(const struct symmcoll_symm *handle, size_t count)
+{
+    size_t all;
+
+    return symc_multiply(count, (size_t)handle->size, &all) ? all : SIZE_MAX;
+}
+
+/* ---- broadcast ---- */
+
+static void copy_root(
+    const struct symc_symm_call *call, const struct symc_moving *moving)
+{
+    int root = moving->op->root;
+
+    if (moving->rank != root)
+        symc_copy(symc_symm_at(call, moving->rank, call->words[0]),
+            symc_symm_at(call, root, call->words[0]),
+            moving->op->count * call->elem, false);
+}
+
+static const struct symc_symm_does broadcast = {
+    .kind = SYMC_SYMM_BROADCAST, .words = {"offset"}, .move = copy_root};
+
+symmcoll_status_t symmcoll_symm_broadcast(struct symmcoll_symm *handle,
+    size_t offset, size_t count, enum symmcoll_dtype dtype, int root,
+    const struct symmcoll_call *call)
+{
+    struct symc_symm_call made = {
+        .does = &broadcast, .handle = handle, .words = {offset}};
+    size_t elem;
+    symmcoll_status_t status = begin(handle, broadcast.kind, dtype, &elem);
+
+    if (status == SYMMCOLL_OK)
+        status =
+            symc_symm_check_elements(handle, symc_kind_name(broadcast.kind),
+                "the buffer", offset, count, elem, NULL);
+    return status == SYMMCOLL_OK
+               ? symc_symm_run(&made, dtype, SYMMCOLL_SUM, count, root, call)
+               : status;
+}
+
+/* ---- all_to_all ---- */
+
+static void pull_parts(
+    const struct symc_symm_call *call, const struct symc_moving *moving)
+{
+    size_t nbytes = moving->op->count * call->elem;
+
+    for (int i = 0; i < moving->size; i++) {
+        int peer = symc_symm_next(moving, i);
+
+        symc_copy(symc_symm_at(call, moving->rank,
+                      call->words[1] + (size_t)peer * nbytes),
+            symc_symm_at(
+                call, peer, call->words[0] + (size_t)moving->rank * nbytes),
+            nbytes, false);
+    }
+}
+
+static const struct symc_symm_does all_to_all = {.kind = SYMC_SYMM_ALL_TO_ALL,
+    .words = {"offset of in", "offset of out"},
+    .move = pull_parts};
+
+symmcoll_status_t symmcoll_symm_all_to_all(struct symmcoll_symm *handle,
+    size_t in_offset, size_t out_offset, size_t count,
+    enum symmcoll_dtype dtype, const struct symmcoll_call *call)
+{
+    struct symc_symm_call made = {.does = &all_to_all,
+        .handle = handle,
+        .words = {in_offset, out_offset}};
+    size_t elem;
+    symmcoll_status_t status = begin(handle, all_to_all.kind, dtype, &elem);
+
+    if (status == SYMMCOLL_OK)
+        status = check_two(handle, all_to_all.kind, in_offset, out_offset,
+            count_all(handle, count), elem);
+    return status == SYMMCOLL_OK
+               ? symc_symm_run(&made, dtype, SYMMCOLL_SUM, count, 0, call)
+               : status;
+}
+
+/* ---- all_gather of unequal parts ---- */
+
+static void push_part(
+    const struct symc_symm_call *call, const struct symc_moving *moving)
+{
+    const size_t *ends = call->more;
+    size_t first = moving->rank > 0 ? ends[moving->rank - 1] : 0;
+    size_t nbytes = (ends[moving->rank] - first) * call->elem;
+    size_t offset = call->words[0] + first * call->elem;
+
+    for (int i = 0; i < moving->size && nbytes > 0; i++) {
+        char *to = symc_symm_at(call, symc_symm_next(moving, i), offset);
+
+        if (to != call->in)
+            symc_copy(to, call->in, nbytes, false);
+    }
+}
+
+static const struct symc_symm_does all_gather_offset = {
+    .kind = SYMC_SYMM_ALL_GATHER_OFFSET,
+    .words = {"offset", NULL, "digest of the ends"},
+    .move = push_part};
+
+symmcoll_status_t symmcoll_symm_all_gather_offset(struct symmcoll_symm *handle,
+    size_t offset, const void *in, const size_t *ends,
+    enum symmcoll_dtype dtype, const struct symmcoll_call *call)
+{
+    const char *where = symc_kind_name(all_gather_offset.kind);
+    struct symc_symm_call made = {.does = &all_gather_offset,
+        .handle = handle,
+        .words = {offset},
+        .in = in,
+        .more = ends};
+    struct symc_digest digest = SYMC_DIGEST_INIT;
+    size_t elem, nbytes, first, count;
+    symmcoll_status_t status =
+        begin(handle, all_gather_offset.kind, dtype, &elem);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (ends == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected the end of each rank's part, found NULL", where);
+    for (int r = 1; r < handle->size; r++) {
+        if (ends[r] < ends[r - 1])
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "%s: expected the end of rank %d's part at %zu or after, found "
+                "%zu",
+                where, r, ends[r - 1], ends[r]);
+    }
+    first = handle->rank > 0 ? ends[handle->rank - 1] : 0;
+    count = ends[handle->rank] - first;
+    status = symc_symm_check_elements(handle, where, "the result", offset,
+        ends[handle->size - 1], elem, &nbytes);
+    if (status == SYMMCOLL_OK &&
+        in != handle->at[handle->rank] + offset + first * elem)
+        status = symc_symm_check_apart(
+            handle, where, "in", in, count * elem, offset, nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    symc_digest_add_bytes(
+        &digest, "ends", ends, (size_t)handle->size * sizeof(*ends));
+    made.words[2] = digest.a;
+    return symc_symm_run(
+        &made, dtype, SYMMCOLL_SUM, ends[handle->size - 1], 0, call);
+}
+
+/* ---- permute ---- */
+
+static void pull_one(
+    const struct symc_symm_call *call, const struct symc_moving *moving)
+{
+    const int *to = call->more;
+
+    for (int r = 0; r < moving->size; r++) {
+        if (to[r] == moving->rank)
+            symc_copy(symc_symm_at(call, moving->rank, call->words[1]),
+                symc_symm_at(call, r, call->words[0]),
+                moving->op->count * call->elem, false);
+    }
+}
+
+static const struct symc_symm_does permute = {.kind = SYMC_SYMM_PERMUTE,
+    .words = {"offset of in", "offset of out", "digest of the permutation"},
+    .move = pull_one};
+
+symmcoll_status_t symmcoll_symm_permute(struct symmcoll_symm *handle,
+    size_t in_offset, size_t out_offset, size_t count,
+    enum symmcoll_dtype dtype, const int *to, const struct symmcoll_call *call)
+{
+    const char *where = symc_kind_name(permute.kind);
+    struct symc_symm_call made = {.does = &permute,
+        .handle = handle,
+        .words = {in_offset, out_offset},
+        .more = to};
+    struct symc_digest digest = SYMC_DIGEST_INIT;
+    size_t elem;
+    symmcoll_status_t status = begin(handle, permute.kind, dtype, &elem);
+
+    if (status == SYMMCOLL_OK)
+        status =
+            check_two(handle, permute.kind, in_offset, out_offset, count, elem);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (to == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected the rank that each sends to, found NULL", where);
+    for (int r = 0; r < handle->size; r++) {
+        bool good = to[r] >= 0 && to[r] < handle->size;
+
+        for (int q = 0; q < r; q++)
+            good = good && to[q] != to[r];
+        if (!good)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "%s: expected each of ranks 0 to %d once, found %d for rank %d",
+                where, handle->size - 1, to[r], r);
+    }
+    symc_digest_add_bytes(
+        &digest, "to", to, (size_t)handle->size * sizeof(*to));
+    made.words[2] = digest.a;
+    return symc_symm_run(&made, dtype, SYMMCOLL_SUM, count, 0, call);
+}
+
+/* ---- matrices ---- */
+
+/* What each rank has of a matrix before. */
+struct shard {
+    size_t rows, columns;
+    bool to_rows; /* columns are divided now, rows afterwards */
+};
+
+/* Columns are to be divided instead of rows: of each rank's rows, this rank's
+ * columns; or the other way round: of each rank's columns, this rank's rows. */
+static void pull_shards(
+    const struct symc_symm_call *call, const struct symc_moving *moving)
+{
+    const struct shard *shard = call->more;
+    size_t size = (size_t)moving->size, rank = (size_t)moving->rank;
+    size_t rows = shard->to_rows ? shard->rows / size : shard->rows;
+    size_t columns = shard->to_rows ? shard->columns : shard->columns / size;
+    size_t first = shard->to_rows ? rank * rows * columns : rank * columns;
+    size_t stride = shard->to_rows ? columns * size : columns;
+
+    for (int i = 0; i < moving->size && columns > 0; i++) {
+        int peer = symc_symm_next(moving, i);
+        size_t place =
+            (size_t)peer * (shard->to_rows ? columns : rows * columns);
+
+        for (size_t row = 0; row < rows; row++)
+            symc_copy((char *)call->out + (place + row * stride) * call->elem,
+                symc_symm_at(call, peer,
+                    call->words[0] +
+                        (first + row * shard->columns) * call->elem),
+                columns * call->elem, false);
+    }
+}
+
+static const struct symc_symm_does reshard = {.kind = SYMC_SYMM_RESHARD,
+    .words = {"offset", "number of columns", "dimension to be divided"},
+    .move = pull_shards};
+
+symmcoll_status_t symmcoll_symm_reshard(struct symmcoll_symm *handle,
+    size_t offset, void *out, size_t rows, size_t columns, int from, int to,
+    enum symmcoll_dtype dtype, const struct symmcoll_call *call)
+{
+    const char *where = symc_kind_name(reshard.kind);
+    struct shard shard = {.rows = rows, .columns = columns, .to_rows = to == 0};
+    struct symc_symm_call made = {.does = &reshard,
+        .handle = handle,
+        .words = {offset, columns, (uint64_t)to},
+        .out = out,
+        .more = &shard};
+    size_t elem, count, nbytes, divided = to == 0 ? rows : columns;
+    symmcoll_status_t status = begin(handle, reshard.kind, dtype, &elem);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (from + to != 1 || from * to != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected dimensions (0, 1) or (1, 0), found (%d, %d)", where,
+            from, to);
+    if (divided % (size_t)handle->size != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a multiple of %d %s, found %zu", where, handle->size,
+            to == 0 ? "rows" : "columns", divided);
+    if (!symc_multiply(rows, columns, &count))
+        count = SIZE_MAX;
+    status = symc_symm_check_elements(
+        handle, where, "the input", offset, count, elem, &nbytes);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_apart(
+            handle, where, "out", out, nbytes, offset, nbytes);
+    return status == SYMMCOLL_OK
+               ? symc_symm_run(&made, dtype, SYMMCOLL_SUM, count, 0, call)
+               : status;
+}

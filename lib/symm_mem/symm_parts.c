@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reduce-scatter and all-gather on symmetric buffers, with the forms in which
+ * each rank begins at another place, and broadcast.
+ */
+#include "symm_mem/operate.h"
+
+#include <symmcoll/symm_ops.h>
+
+/* ---- reduce_scatter ---- */
+
+struct matrix {
+    size_t rows, columns; /* of a rank's part */
+    size_t stride;        /* elements from one row to the next, of the input */
+    size_t first;         /* element of the input that begins the part */
+};
+
+static void reduce_rows(
+    const struct symc_symm_call *call, const struct symc_moving *moving)
+{
+    const struct matrix *part = call->more;
+    char *out = call->out;
+
+    for (size_t row = 0; row < part->rows; row++) {
+        size_t offset =
+            call->words[0] + (part->first + row * part->stride) * call->elem;
+
+        for (int r = 0; r < moving->size; r++)
+            moving->sources[r] = symc_symm_at(call, r, offset);
+        symc_reduce(moving->reduction, out, NULL, moving->sources, moving->size,
+            part->columns, false);
+        out += part->columns * call->elem;
+    }
+}
+
+static const struct symc_symm_does reduce_scatter = {
+    .kind = SYMC_SYMM_REDUCE_SCATTER,
+    .words = {"offset", "number of columns", "dimension that is split"},
+    .move = reduce_rows};
+
+symmcoll_status_t symmcoll_symm_reduce_scatter(struct symmcoll_symm *handle,
+    size_t offset, void *out, size_t rows, size_t columns, int split_columns,
+    enum symmcoll_dtype dtype, symmcoll_op_t op,
+    const struct symmcoll_call *call)
+{
+    const char *where = symc_kind_name(reduce_scatter.kind);
+    struct symc_symm_call made = {.does = &reduce_scatter,
+        .handle = handle,
+        .words = {offset, columns, split_columns != 0},
+        .out = out};
+    struct matrix part = {.rows = rows, .columns = columns, .stride = columns};
+    size_t elem, count, size, nbytes, *split, rank;
+    symmcoll_status_t status = symc_symm_check(handle, where);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_dtype(where, dtype, &elem);
+    if (status != SYMMCOLL_OK)
+        return status;
+    size = (size_t)handle->size;
+    rank = (size_t)handle->rank;
+    split = split_columns ? &part.columns : &part.rows;
+    if (*split % size != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a multiple of %zu %s, found %zu", where, size,
+            split_columns ? "columns" : "rows", *split);
+    *split /= size;
+    part.first =
+        split_columns ? rank * part.columns : rank * part.rows * part.stride;
+    if (!symc_multiply(rows, columns, &count))
+        count = SIZE_MAX;
+    made.more = &part;
+    status = symc_symm_check_elements(
+        handle, where, "the input", offset, count, elem, &nbytes);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_apart(
+            handle, where, "out", out, nbytes / size, offset, nbytes);
+    return status == SYMMCOLL_OK
+               ? symc_symm_run(&made, dtype, op, count / size, 0, call)
+               : status;
+}
+
+/* Pieces of this rank's part; each rank begins with another one, so that not all
+ * read the same buffer's memory at a time. */
+static void reduce_pieces(
+    const struct symc_symm_call *call, const struct symc_moving *moving)
+{
+    size_t count = moving->op->count;
+
+    for (int i = 0; i < moving->size; i++) {
+        size_t lo, hi, at;
+
+        symc_symm_part(count, call->elem, moving->size,
+            symc_symm_next(moving, i), &lo, &hi);
+        at = ((size_t)moving->rank * count + lo) * call->elem;
+        for (int r = 0; r < moving->size; r++)
+            moving->sources[r] = symc_symm_at(call, r, call->words[0] + at);
+        if (hi > lo)
+            symc_reduce(moving->reduction, (char *)call->out + lo * call->elem,
+                NULL, moving->sources, moving->size, hi - lo, false);
+    }
+}
+
+static const struct symc_symm_does low_contention_reduce_scatter = {
+    .kind = SYMC_SYMM_REDUCE_SCATTER,
+    .words = {"offset", "number of columns", "dimension that is split"},
+    .move = reduce_pieces};
+
+symmcoll_status_t symmcoll_symm_low_contention_reduce_scatter(
+    struct symmcoll_symm *handle, size_t offset, void *out, size_t count,
+    enum symmcoll_dtype dtype, symmcoll_op_t op,
+    const struct symmcoll_call *call)
+{
+    const char *where = "low_contention_reduce_scatter";
+    struct symc_symm_call made = {.does = &low_contention_reduce_scatter,
+        .handle = handle,
+        .words = {offset, count},
+        .out = out};
+    size_t elem, all, nbytes;
+    symmcoll_status_t status = symc_symm_check(handle, where);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_dtype(where, dtype, &elem);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (!symc_multiply(count, (size_t)handle->size, &all))
+        all = SIZE_MAX;
+    status = symc_symm_check_elements(
+        handle, where, "the input", offset, all, elem, &nbytes);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_apart(
+            handle, where, "out", out, count * elem, offset, nbytes);
+    return status == SYMMCOLL_OK
+               ? symc_symm_run(&made, dtype, op, count, 0, call)
+               : status;
+}
+
+/* ---- all_gather ---- */
+
+/* Write this rank's elements into all buffers. */
+static void push(
+    const struct symc_symm_call *call, const struct symc_moving *moving)
+{
+    size_t nbytes = moving->op->count * call->elem;
+    size_t offset = call->words[0] + (size_t)moving->rank * nbytes;
+
+    for (int i = 0; i < moving->size && nbytes > 0; i++) {
+        char *to = symc_symm_at(call, symc_symm_next(moving, i), offset);
+
+        if (to != call->in)
+            symc_copy(to, call->in, nbytes, false);
+    }
+}
+
+/* Read those of all, the next rank's first. */
+static void pull(
+    const struct symc_symm_call *call, const struct symc_moving *moving)
+{
+    size_t nbytes = moving->op->count * call->elem;
+
+    for (int i = 0; i < moving->size && nbytes > 0; i++) {
+        int peer = symc_symm_next(moving, i);
+
+        symc_copy((char *)call->out + (size_t)peer * nbytes,
+            symc_symm_at(call, peer, call->words[0]), nbytes, false);
+    }
+}
+
+static const struct symc_symm_does all_gather = {
+    .kind = SYMC_SYMM_ALL_GATHER, .words = {"offset", "form"}, .move = push};
+static const struct symc_symm_does low_contention_all_gather = {
+    .kind = SYMC_SYMM_ALL_GATHER, .words = {"offset", "form"}, .move = pull};
+
+symmcoll_status_t symmcoll_symm_all_gather(struct symmcoll_symm *handle,
+    size_t offset, const void *in, size_t count, enum symmcoll_dtype dtype,
+    const struct symmcoll_call *call)
+{
+    const char *where = symc_kind_name(all_gather.kind);
+    struct symc_symm_call made = {
+        .does = &all_gather, .handle = handle, .words = {offset}, .in = in};
+    size_t elem, all, nbytes, slot;
+    symmcoll_status_t status = symc_symm_check(handle, where);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_dtype(where, dtype, &elem);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (!symc_multiply(count, (size_t)handle->size, &all))
+        all = SIZE_MAX;
+    status = symc_symm_check_elements(
+        handle, where, "the result", offset, all, elem, &nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    slot = offset + (size_t)handle->rank * count * elem;
+    if (in != handle->at[handle->rank] + slot)
+        status = symc_symm_check_apart(
+            handle, where, "in", in, count * elem, offset, nbytes);
+    return status == SYMMCOLL_OK
+               ? symc_symm_run(&made, dtype, SYMMCOLL_SUM, count, 0, call)
+               : status;
+}
+
+symmcoll_status_t symmcoll_symm_low_contention_all_gather(
+    struct symmcoll_symm *handle, size_t offset, void *out, size_t count,
+    enum symmcoll_dtype dtype, const struct symmcoll_call *call)
+{
+    const char *where = "low_contention_all_gather";
+    struct symc_symm_call made = {.does = &low_contention_all_gather,
+        .handle = handle,
+        .words = {offset, 1},
+        .out = out};
+    size_t elem, all, nbytes;
+    symmcoll_status_t status = symc_symm_check(handle, where);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_dtype(where, dtype, &elem);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_elements(
+            handle, where, "the input", offset, count, elem, &nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (!symc_multiply(nbytes, (size_t)handle->size, &all) || all > PTRDIFF_MAX)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: %zu elements on %d ranks are more bytes than memory has",
+            where, count, handle->size);
+    status =
+        symc_symm_check_apart(handle, where, "out", out, all, offset, nbytes);
+    return status == SYMMCOLL_OK
+               ? symc_symm_run(&made, dtype, SYMMCOLL_SUM, count, 0, call)
+               : status;
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reductions of symmetric buffers, bit by bit those of the plain collectives.
+ */
+#include "t/symm_mem/ops.h"
+
+#define MOST ((size_t)70001)
+#define AT ((size_t)192) /* where the elements are in the buffers */
+
+static const size_t counts[] = {0, 1, 7, 64, 1000, MOST};
+static const enum symmcoll_dtype dtypes[] = {
+    SYMMCOLL_FLOAT32, SYMMCOLL_BFLOAT16, SYMMCOLL_INT32, SYMMCOLL_FLOAT64};
+
+/* What a rank works with. */
+struct desk {
+    struct symmcoll_group *group;
+    struct symmcoll_symm *handle;
+    char *data; /* this rank's elements in its buffer */
+    char *in, *out, *expected;
+    int rank, size;
+};
+
+static bool sit_down(struct desk *desk, struct symmcoll_group *group, int rank)
+{
+    void *data = NULL;
+
+    *desk = (struct desk){.group = group,
+        .rank = rank,
+        .size = symmcoll_group_size(group),
+        .in = malloc(MOST * 8),
+        .out = malloc(MOST * 8),
+        .expected = malloc(MOST * 8)};
+    if (!join(group, AT + MOST * 8 + 64, &data, &desk->handle))
+        return false;
+    desk->data = (char *)data + AT;
+    return true;
+}
+
+static bool get_up(struct desk *desk)
+{
+    bool good = part(desk->group, desk->data - AT, desk->handle);
+
+    free(desk->in);
+    free(desk->out);
+    free(desk->expected);
+    return good;
+}
+
+/* Which function, of which elements. */
+struct task {
+    size_t count;
+    enum symmcoll_dtype dtype;
+    symmcoll_op_t op;
+    size_t nbytes;
+};
+
+/* Let one of them loose on all sizes and types; its result is as expected. */
+static bool each(
+    struct desk *desk, bool (*run)(struct desk *, const struct task *))
+{
+    for (size_t c = 0; c < LENGTH(counts); c++) {
+        for (size_t d = 0; d < LENGTH(dtypes); d++) {
+            struct task task = {.count = counts[c],
+                .dtype = dtypes[d],
+                .op = d % 2 == 0 ? SYMMCOLL_SUM : SYMMCOLL_MAX,
+                .nbytes = counts[c] * symmcoll_dtype_size(dtypes[d])};
+
+            fill_elements(desk->in, task.count, task.dtype, desk->rank, (int)c);
+            memcpy(desk->data, desk->in, task.nbytes);
+            memset(desk->out, 0x55, task.nbytes);
+            if (!run(desk, &task)) {
+                diag("%zu elements of %s on %d ranks", task.count,
+                    symmcoll_dtype_name(task.dtype), desk->size);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool all_reduce(struct desk *desk, const struct task *task)
+{
+    return OK(symmcoll_all_reduce(desk->group, desk->expected, desk->in,
+        task->count, task->dtype, task->op, NULL, NULL));
+}
+
+/* ---- all_reduce ---- */
+
+static bool one_shot(struct desk *desk, const struct task *task)
+{
+    return all_reduce(desk, task) &&
+           OK(symmcoll_symm_one_shot_all_reduce(desk->handle, AT, desk->out,
+               task->count, task->dtype, task->op, NULL)) &&
+           equal_bytes(desk->out, desk->expected, task->nbytes, "out") &&
+           equal_bytes(desk->data, desk->in, task->nbytes, "input");
+}
+
+static bool copied(struct desk *desk, const struct task *task)
+{
+    memset(desk->data, 0x77, task->nbytes);
+    return all_reduce(desk, task) &&
+           OK(symmcoll_symm_one_shot_all_reduce_copy(desk->handle, AT, desk->in,
+               desk->in, task->count, task->dtype, task->op, NULL)) &&
+           equal_bytes(desk->in, desk->expected, task->nbytes, "in place");
+}
+
+static bool at_root(struct desk *desk, const struct task *task)
+{
+    int root = (int)(task->count % (size_t)desk->size);
+    bool mine = desk->rank == root;
+
+    return all_reduce(desk, task) &&
+           OK(symmcoll_symm_one_shot_reduce(desk->handle, AT,
+               mine ? desk->out : NULL, task->count, task->dtype, task->op,
+               root, NULL)) &&
+           (!mine ||
+               equal_bytes(desk->out, desk->expected, task->nbytes, "root"));
+}
+
+static bool two_shot(struct desk *desk, const struct task *task)
+{
+    void *out = task->count % 2 == 0 ? NULL : desk->out;
+
+    return all_reduce(desk, task) &&
+           OK(symmcoll_symm_two_shot_all_reduce(desk->handle, AT, out,
+               task->count, task->dtype, task->op, NULL)) &&
+           equal_bytes(desk->data, desk->expected, task->nbytes, "buffer") &&
+           (out == NULL ||
+               equal_bytes(out, desk->expected, task->nbytes, "out"));
+}
+
+static bool averages(struct desk *desk)
+{
+    struct task task = {.count = 999,
+        .dtype = SYMMCOLL_BFLOAT16,
+        .op = SYMMCOLL_AVG,
+        .nbytes = 1998};
+    symmcoll_op_t scaled;
+    bool good;
+
+    fill_elements(desk->in, 999, SYMMCOLL_BFLOAT16, desk->rank, 9);
+    memcpy(desk->data, desk->in, 1998);
+    good = one_shot(desk, &task);
+    if (!OK(symmcoll_op_create_premul(
+            symmcoll_group_world(desk->group), desk->rank + 0.5, &scaled)))
+        return false;
+    task.op = scaled;
+    return good && two_shot(desk, &task);
+}
+
+static int all_reduces(struct symmcoll_group *group, int rank)
+{
+    struct desk desk;
+    bool good = sit_down(&desk, group, rank) && each(&desk, one_shot) &&
+                each(&desk, copied) && each(&desk, at_root) &&
+                each(&desk, two_shot) && averages(&desk);
+
+    return get_up(&desk) && good;
+}
+
+/* ---- reduce_scatter and all_gather ---- */
+
+/* The whole of `in`, of as many elements as ranks share evenly. */
+static bool scatter_rows(struct desk *desk, const struct task *task)
+{
+    size_t size = (size_t)desk->size, columns = task->count > 100 ? 5 : 1;
+    size_t rows = task->count / columns / size * size;
+    size_t count = rows * columns / size;
+    size_t nbytes = count * symmcoll_dtype_size(task->dtype);
+
+    return OK(symmcoll_reduce_scatter(desk->group, desk->expected, desk->in,
+               count, task->dtype, task->op, NULL, NULL)) &&
+           OK(symmcoll_symm_reduce_scatter(desk->handle, AT, desk->out, rows,
+               columns, 0, task->dtype, task->op, NULL)) &&
+           equal_bytes(desk->out, desk->expected, nbytes, "rows") &&
+           (memset(desk->out, 0x66, nbytes), 1) &&
+           OK(symmcoll_symm_low_contention_reduce_scatter(desk->handle, AT,
+               desk->out, count, task->dtype, task->op, NULL)) &&
+           equal_bytes(desk->out, desk->expected, nbytes, "low contention");
+}
+
+static bool scatter_columns(struct desk *desk, const struct task *task)
+{
+    size_t size = (size_t)desk->size, part = task->count > 100 ? 3 : 1;
+    size_t columns = part * size, rows = task->count / columns;
+    size_t elem = symmcoll_dtype_size(task->dtype);
+    struct task whole = *task;
+    bool good;
+
+    whole.count = rows * columns;
+    good = all_reduce(desk, &whole) &&
+           OK(symmcoll_symm_reduce_scatter(desk->handle, AT, desk->out, rows,
+               columns, 1, task->dtype, task->op, NULL));
+    for (size_t row = 0; good && row < rows; row++)
+        good = equal_bytes(desk->out + row * part * elem,
+            desk->expected + (row * columns + (size_t)desk->rank * part) * elem,
+            part * elem, "columns");
+    return good;
+}
+
+static bool gather_all(struct desk *desk, const struct task *task)
+{
+    size_t count = task->count / (size_t)desk->size;
+    size_t nbytes = count * symmcoll_dtype_size(task->dtype);
+    size_t all = nbytes * (size_t)desk->size;
+    char *slot = desk->data + (size_t)desk->rank * nbytes;
+    bool in_place = task->count % 2 == 1;
+
+    if (!OK(symmcoll_all_gather(desk->group, desk->expected, desk->in, count,
+            task->dtype, NULL, NULL)) ||
+        !OK(symmcoll_symm_low_contention_all_gather(
+            desk->handle, AT, desk->out, count, task->dtype, NULL)) ||
+        !equal_bytes(desk->out, desk->expected, all, "low contention"))
+        return false;
+    if (in_place)
+        memcpy(slot, desk->in, nbytes);
+    return OK(symmcoll_symm_all_gather(desk->handle, AT,
+               in_place ? slot : desk->in, count, task->dtype, NULL)) &&
+           equal_bytes(desk->data, desk->expected, all, "gathered");
+}
+
+static int scatters(struct symmcoll_group *group, int rank)
+{
+    struct desk desk;
+    bool good = sit_down(&desk, group, rank) && each(&desk, scatter_rows) &&
+                each(&desk, scatter_columns);
+
+    return get_up(&desk) && good;
+}
+
+static int gathers(struct symmcoll_group *group, int rank)
+{
+    struct desk desk;
+    bool good = sit_down(&desk, group, rank) && each(&desk, gather_all);
+
+    return get_up(&desk) && good;
+}
+
+/* ---- as an operation with limits ---- */
+
+static int has_limits(struct symmcoll_group *group, int rank)
+{
+    static const size_t fits[] = {4 * 1024, 512 * 1024, 10 * 1024 * 1024};
+    size_t most = 10 * 1024 * 1024 + 2, done = 0;
+    uint16_t *buf = malloc(most);
+    int size = symmcoll_group_size(group);
+    float mine = (float)rank, sum = (float)(size * (size - 1) / 2);
+    struct symmcoll_symm *handle = NULL;
+    uint32_t bits, expected;
+    void *data = NULL;
+    bool good = join(group, most, &data, &handle);
+
+    memcpy(&bits, &mine, sizeof(bits));
+    memcpy(&expected, &sum, sizeof(expected));
+    for (size_t i = 0; i < most / 2; i++)
+        buf[i] = (uint16_t)(bits >> 16);
+    good = good &&
+           symmcoll_symm_intra_node_all_reduce(handle, buf, 2048,
+               SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL) == SYMMCOLL_SKIPPED &&
+           symmcoll_symm_intra_node_all_reduce(handle, buf, 2048,
+               SYMMCOLL_BFLOAT16, SYMMCOLL_AVG, NULL) == SYMMCOLL_SKIPPED &&
+           HOLDS(symmcoll_symm_intra_node_count(handle) == 0);
+    for (size_t f = 0; good && f < LENGTH(fits); f++) {
+        for (size_t i = 0; i < fits[f] / 2; i++)
+            buf[i] = (uint16_t)(bits >> 16);
+        good = OK(symmcoll_symm_intra_node_all_reduce(handle, buf, fits[f] / 2,
+                   SYMMCOLL_BFLOAT16, SYMMCOLL_SUM, NULL)) &&
+               HOLDS(symmcoll_symm_intra_node_count(handle) == ++done);
+        for (size_t i = 0; good && i < fits[f] / 2; i++)
+            good = buf[i] == (uint16_t)(expected >> 16);
+    }
+    good = good &&
+           symmcoll_symm_intra_node_all_reduce(handle, buf, most / 2,
+               SYMMCOLL_BFLOAT16, SYMMCOLL_SUM, NULL) == SYMMCOLL_SKIPPED &&
+           HOLDS(symmcoll_symm_intra_node_count(handle) == 3);
+    free(buf);
+    return part(group, data, handle) && good;
+}
+
+static int skips_many(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_symm *handle = NULL;
+    uint16_t one = (uint16_t)rank;
+    void *data = NULL;
+    bool good = join(group, 64, &data, &handle) &&
+                symmcoll_symm_intra_node_all_reduce(handle, &one, 1,
+                    SYMMCOLL_BFLOAT16, SYMMCOLL_SUM, NULL) == SYMMCOLL_SKIPPED;
+
+    return part(group, data, handle) && good;
+}
+
+static void run_all(int (*run)(int n, rank_fn body), const char *kind)
+{
+    ok(run(2, all_reduces) && run(3, all_reduces) && run(8, all_reduces),
+        "%s: one and two shots have the bits of all_reduce (S55 S56 S58 S59)",
+        kind);
+    ok(run(2, scatters) && run(5, scatters),
+        "%s: rows and columns are reduced and divided (S59 S63)", kind);
+    ok(run(2, gathers) && run(7, gathers),
+        "%s: all_gather writes into all buffers (S57 S63)", kind);
+    ok(run(2, has_limits) && run(4, has_limits),
+        "%s: the operation with limits counts what it has done (S60)", kind);
+    ok(run(9, skips_many), "%s: it skips nine ranks (S60)", kind);
+}
+
+int main(void)
+{
+    plan(11);
+    run_all(ranks_run, "processes");
+    run_all(threads_run, "threads");
+    ok(threads_run(1, all_reduces) && threads_run(1, scatters) &&
+            threads_run(1, gathers),
+        "one rank alone reduces its own");
+    return done_testing();
+}
