@@ -67,6 +67,14 @@ struct perf_choice {
 /* The table, ended by a NULL name. */
 const struct perf_op *perf_ops(void);
 
+/* ---- perf_symm.c ---- */
+
+symmcoll_status_t perf_run_one_shot(const struct perf_case *it);
+symmcoll_status_t perf_run_two_shot(const struct perf_case *it);
+symmcoll_status_t perf_run_symm_reduce_scatter(const struct perf_case *it);
+symmcoll_status_t perf_run_symm_all_gather(const struct perf_case *it);
+symmcoll_status_t perf_run_all_to_all_vdev(const struct perf_case *it);
+
 /* ---- perf_choose.c ---- */
 
 #define PERF_CHOICES_MAX 32
@@ -194,9 +202,12 @@ struct perf_rank {
     unsigned char *in;     /* with a margin before and after, */
     unsigned char *out;    /* see perf_check.c */
     unsigned char *buckets[PERF_BUCKETS]; /* NULL until needed */
-    struct perf_pattern *own;             /* this rank's input, */
-    struct perf_pattern *other;           /* and what is expected */
-    double *samples;                      /* PERF_SAMPLES_MAX */
+    struct symmcoll_symm *symm; /* the workspace of symm_group; or NULL */
+    struct symmcoll_group *symm_group;
+    size_t symm_nbytes;
+    struct perf_pattern *own;   /* this rank's input, */
+    struct perf_pattern *other; /* and what is expected */
+    double *samples;            /* PERF_SAMPLES_MAX */
 };
 
 /* An operation at one size, ready to be run. */

@@ -270,6 +270,7 @@ static int do_choices(struct perf_rank *rank)
 
 static void free_groups(struct perf_rank *rank)
 {
+    symmcoll_symm_release(rank->symm);
     for (int i = 0; rank->groups != NULL && i < rank->options->groups; i++) {
         if (symmcoll_group_free(rank->groups[i]) != SYMMCOLL_OK)
             perf_report(rank, "releasing a group", SYMMCOLL_ERR_TIMEOUT);
