@@ -242,8 +242,19 @@ static bool task_waits(pid_t pid, const char *task)
            (!ours || strstr(call, "nanosleep") == NULL);
 }
 
-/* Whether all threads of a process wait: then it has done all it can. */
-static bool waits(pid_t pid)
+/* Whether a thread is stopped, or has ended. */
+static bool task_is_stopped(pid_t pid, const char *task)
+{
+    char stat[512];
+    const char *end;
+
+    read_task(pid, task, "stat", stat, sizeof(stat));
+    end = strrchr(stat, ')');
+    return end == NULL || strchr("TZX", end[2]) != NULL;
+}
+
+/* Whether something is true of all threads of a process; it is of none. */
+static bool all_tasks(pid_t pid, bool (*is)(pid_t pid, const char *task))
 {
     char path[64];
     struct dirent *entry;
@@ -256,7 +267,7 @@ static bool waits(pid_t pid)
         return false;
     while (good && (entry = readdir(dir)) != NULL) {
         if (entry->d_name[0] != '.')
-            good = task_waits(pid, entry->d_name);
+            good = is(pid, entry->d_name);
     }
     closedir(dir);
     return good;
@@ -270,7 +281,7 @@ bool faults_await_asleep(const struct faults_job *job, int rank, int step)
     if (!faults_await(job, rank, step))
         return false;
     while (times < 5) {
-        times = waits(job->pids[rank]) ? times + 1 : 0;
+        times = all_tasks(job->pids[rank], task_waits) ? times + 1 : 0;
         if (faults_now() > until) {
             diag("rank %d does not sleep", rank);
             return false;
@@ -301,8 +312,15 @@ void faults_reap(struct faults_job *job, int rank)
 
 void faults_signal(struct faults_job *job, int rank, int sig)
 {
+    double until;
+
     job->killed_at = faults_now();
+    until = job->killed_at + FAULTS_WAIT_MAX;
     kill(job->pids[rank], sig);
+    /* A thread that is not the one which takes the signal may run on. */
+    while (sig == SIGSTOP && !all_tasks(job->pids[rank], task_is_stopped) &&
+           faults_now() < until)
+        faults_rest();
 }
 
 /* ---- what is left ---- */

@@ -98,7 +98,8 @@ bool faults_await(const struct faults_job *job, int rank, int step);
 bool faults_await_all(const struct faults_job *job, int step);
 /* The same, and then until all its threads sleep: it waits in a call. */
 bool faults_await_asleep(const struct faults_job *job, int rank, int step);
-/* Send a signal, and note when.  A killed rank is not reaped before the end of
+/* Send a signal, and note when; SIGSTOP: and wait until all threads are stopped.
+ * A killed rank is not reaped before the end of
  * the job: until then every kernel says how it ended. */
 void faults_signal(struct faults_job *job, int rank, int sig);
 /* Wait for a rank to end of its own accord. */

@@ -42,12 +42,13 @@ static int meet(struct faults_rank *self)
     faults_reach(self, 1);
     faults_pass(self, 1);
     if (self->rank == LATE) {
+        faults_pass(self, 2);
         if (strcmp(how, "aborted") == 0)
             symmcoll_group_abort(self->group, NULL);
         if (strcmp(how, "exited") == 0)
             faults_exit(3);
         if (strcmp(how, "did not come") == 0)
-            faults_pass(self, 2);
+            faults_pass(self, 3);
         return faults_finalize(self);
     }
     faults_note(self, symmcoll_barrier(self->group, &call, NULL));
@@ -63,6 +64,9 @@ static void try(const char *how, symmcoll_status_t status, bool with_pid)
     faults_start(&job, SIZE, meet, how);
     faults_await_all(&job, 1);
     faults_open(&job, 1);
+    for (int r = 0; r < SIZE; r += 2)
+        faults_await_asleep(&job, r, 1);
+    faults_open(&job, 2);
     snprintf(group, sizeof(group), "%s/0", job.world_name);
     snprintf(words, sizeof(words), "rank 5 (1 in group %s%s%s", group,
         with_pid ? ", " : ") ",
@@ -71,7 +75,7 @@ static void try(const char *how, symmcoll_status_t status, bool with_pid)
         told = faults_said(faults_told(&job, r, 0), status, words, how, NULL) &&
                told;
     ok(told, "a rank that %s is called by both its numbers", how);
-    faults_open(&job, 2);
+    faults_open(&job, 3);
     faults_finish(&job, strcmp(how, "exited") == 0 ? 1u << LATE : 0);
     faults_clear_dumps(SIZE);
 }
