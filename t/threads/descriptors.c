@@ -46,7 +46,7 @@ static bool run_with(int more, bool *succeeds)
     close(lowest);
     getrlimit(RLIMIT_NOFILE, &before);
     limit = before;
-    limit.rlim_cur = (rlim_t)(lowest + more);
+    limit.rlim_cur = (rlim_t)lowest + (rlim_t)more;
     setrlimit(RLIMIT_NOFILE, &limit);
     status = symmcoll_threads_run(RANKS, join_all, NULL, &args);
     setrlimit(RLIMIT_NOFILE, &before);
