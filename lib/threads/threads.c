@@ -244,7 +244,8 @@ static symmcoll_status_t fail_run(const struct rank *ranks, int size)
         if (i > first)
             used += (size_t)snprintf(text + used, sizeof(text) - used, "; ");
         used += describe_failed(&ranks[i], listed, size,
-            SYMC_DETAIL_MAX / kinds - 48, text + used, sizeof(text) - used);
+            SYMC_DETAIL_MAX / (kinds > 0 ? kinds : 1) - 48, text + used,
+            sizeof(text) - used);
     }
     return symc_fail(
         is_error(ranks[first].status) ? ranks[first].status : SYMMCOLL_ERR_PEER,
