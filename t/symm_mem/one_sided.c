@@ -4,6 +4,9 @@
  */
 #include "t/symm_mem/ops.h"
 
+#include <time.h>
+#include <unistd.h>
+
 #define NBYTES ((size_t)8192)
 
 static int puts_and_gets(struct symmcoll_group *group, int rank)
@@ -90,6 +93,51 @@ static int writes_flags(struct symmcoll_group *group, int rank)
     return part(group, data, handle) && good;
 }
 
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    return (*(const double *)a > *(const double *)b) -
+           (*(const double *)a < *(const double *)b);
+}
+
+/* The writer lets the other one fall asleep first.  A sleeper looks by itself
+ * ten times a second, so half of the delays would be above the bound. */
+static int wakes_who_sleeps(struct symmcoll_group *group, int rank)
+{
+    double delays[9], stamp;
+    struct symmcoll_symm *handle = NULL;
+    void *data = NULL;
+    bool good = join(group, NBYTES, &data, &handle);
+
+    for (uint32_t i = 1; good && i <= LENGTH(delays); i++) {
+        if (rank == 0) {
+            usleep(5000);
+            stamp = now();
+            good = OK(symmcoll_symm_put_data(
+                       handle, 1, 64, &stamp, sizeof(stamp))) &&
+                   OK(symmcoll_symm_write_value32(handle, 1, 0, i)) &&
+                   OK(symmcoll_symm_wait_value32(handle, 1, 0, i, -1));
+        } else {
+            good = OK(symmcoll_symm_wait_value32(handle, 0, 0, i, -1));
+            memcpy(&stamp, (char *)data + 64, sizeof(stamp));
+            delays[i - 1] = now() - stamp;
+            good = good && OK(symmcoll_symm_write_value32(handle, 0, 0, i));
+        }
+    }
+    if (good && rank == 1) {
+        qsort(delays, LENGTH(delays), sizeof(*delays), compare_times);
+        good = HOLDS(delays[LENGTH(delays) / 2] < 0.03);
+    }
+    return part(group, data, handle) && good;
+}
+
 static int views_all(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_tensor views[8];
@@ -171,6 +219,8 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
         "%s: a signal finds the data of its put there (S32 S65 S70)", kind);
     ok(run(2, writes_flags) && run(4, writes_flags),
         "%s: words are stored after what was written before (S30 S62)", kind);
+    ok(run(2, wakes_who_sleeps),
+        "%s: a rank that sleeps is woken by the word it waits for (S30)", kind);
     ok(run(3, views_all), "%s: a tensor has a view in every buffer (S64)",
         kind);
     ok(run(2, checks_bounds),
@@ -180,7 +230,7 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 
 int main(void)
 {
-    plan(10);
+    plan(12);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     return done_testing();
