@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The order of memory that signals and barriers promise, as litmus tests of two
+ * ranks: message passing (what was written before a put is read after the wait),
+ * the way back (what was read before a wait is not overwritten by what follows
+ * the next put), and store buffering (of two ranks that write, pass a barrier,
+ * and read what the other has written, both find it).
+ *
+ * The words are read and written in relaxed order, a line for each: what orders
+ * them is what is tested.
+ */
+#include "t/sanitized.h"
+#include "t/symm_mem/symm.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+#define ROUNDS (SANITIZED ? 20000u : 1000000u)
+#define BATCH 10000u /* rounds between two looks at the clock */
+#define SECONDS 3    /* for one test: processors may be others' */
+#define WORDS 4
+#define LINE 16 /* words of 4 bytes */
+
+typedef _Atomic uint32_t word;
+
+static void write_all(word *words, uint32_t value)
+{
+    for (int i = 0; i < WORDS; i++)
+        atomic_store_explicit(&words[i * LINE], value, memory_order_relaxed);
+}
+
+static bool all_are(word *words, uint32_t value)
+{
+    bool right = true;
+
+    for (int i = WORDS - 1; i >= 0; i--)
+        right = right && atomic_load_explicit(
+                             &words[i * LINE], memory_order_relaxed) == value;
+    return right;
+}
+
+/* Whether all ranks go on after so many rounds. */
+static bool goes_on(struct symmcoll_group *group, uint32_t round, time_t began)
+{
+    int over = time(NULL) - began >= SECONDS, any = 1;
+
+    if (round > ROUNDS)
+        return false;
+    return round % BATCH != 0 ||
+           (OK(symmcoll_all_reduce(group, &any, &over, 1, SYMMCOLL_INT32,
+                SYMMCOLL_MAX, NULL, NULL)) &&
+               any == 0);
+}
+
+/* Rank 0 writes to rank 1, which reads and acknowledges, round after round. */
+static int messages_pass(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_symm *handle;
+    time_t began = time(NULL);
+    void *data;
+    word *words;
+    bool right = join(group, WORDS * LINE * sizeof(word), &data, &handle) &&
+                 OK(symmcoll_symm_buffer(handle, 1, 0, 4, (void **)&words));
+
+    for (uint32_t round = 1; right && goes_on(group, round, began); round++) {
+        if (rank == 0) {
+            write_all(words, round);
+            right = OK(symmcoll_symm_put_signal(handle, 1, 0, -1)) &&
+                    OK(symmcoll_symm_wait_signal(handle, 1, 0, -1));
+        } else {
+            right = OK(symmcoll_symm_wait_signal(handle, 0, 0, -1)) &&
+                    HOLDS(all_are(words, round)) &&
+                    OK(symmcoll_symm_put_signal(handle, 0, 0, -1));
+        }
+    }
+    return right && part(group, data, handle);
+}
+
+/* Two buffers in turn, and no acknowledgement but that a signal can be put only
+ * when the one before has been taken. */
+static int a_put_follows_the_wait_before(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_symm *handle;
+    time_t began = time(NULL);
+    void *data;
+    word *words;
+    bool right = join(group, 3 * WORDS * LINE * sizeof(word), &data, &handle) &&
+                 OK(symmcoll_symm_buffer(handle, 1, 0, 4, (void **)&words));
+
+    for (uint32_t round = 1; right && goes_on(group, round, began); round++) {
+        word *part_of_round = words + round % 3 * WORDS * LINE;
+
+        if (rank == 0) {
+            /* The signal of round - 2 has been taken, so round - 3 was read. */
+            write_all(part_of_round, round);
+            right = OK(symmcoll_symm_put_signal(handle, 1, 0, -1));
+        } else {
+            right = OK(symmcoll_symm_wait_signal(handle, 0, 0, -1)) &&
+                    HOLDS(all_are(part_of_round, round));
+        }
+    }
+    return right && part(group, data, handle);
+}
+
+static int stores_are_seen_after_a_barrier(
+    struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_symm *handle;
+    time_t began = time(NULL);
+    void *data;
+    word *mine, *theirs;
+    bool right =
+        join(group, 2 * LINE * sizeof(word), &data, &handle) &&
+        OK(symmcoll_symm_buffer(handle, rank, 0, 4, (void **)&mine)) &&
+        OK(symmcoll_symm_buffer(handle, 1 - rank, 0, 4, (void **)&theirs));
+
+    /* The next round's word is another one: nobody is more than one ahead. */
+    for (uint32_t round = 1; right && goes_on(group, round, began); round++) {
+        size_t at = round % 2 * LINE;
+
+        atomic_store_explicit(&mine[at], round, memory_order_relaxed);
+        right = OK(symmcoll_symm_barrier(handle, 0, -1)) &&
+                HOLDS(atomic_load_explicit(&theirs[at], memory_order_relaxed) ==
+                      round);
+    }
+    return right && part(group, data, handle);
+}
+
+int main(void)
+{
+    plan(6);
+    groups_both(2, messages_pass,
+        "message passing: what was written before a put is read after its wait "
+        "(S24, S25)");
+    groups_both(2, a_put_follows_the_wait_before,
+        "the way back: a put follows what was done before the wait before it");
+    groups_both(2, stores_are_seen_after_a_barrier,
+        "store buffering: both find what the other wrote before a barrier "
+        "(S26)");
+    return done_testing();
+}
