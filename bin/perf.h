@@ -28,6 +28,7 @@ enum perf_exit {
 /* ---- perf_ops.c ---- */
 
 struct perf_case;
+struct perf_rank;
 
 /* How many blocks of `count` elements a buffer has. */
 enum perf_extent {
@@ -47,10 +48,11 @@ struct perf_op {
     bool dirty;    /* has an input to rewrite */
     bool buckets;  /* a fixed set of buffers instead of sizes */
     bool rare;     /* only where it is named */
-    bool store;  /* goes through the world's store, and returns the own data */
-    bool pair;   /* only of two ranks, which receive each other's input */
-    size_t most; /* bytes; 0: no limit */
-    int parts;   /* of a call, one after the other; the time is of one; 0: 1 */
+    bool store;   /* goes through the world's store, and returns the own data */
+    bool pair;    /* only of two ranks, which receive each other's input */
+    bool signals; /* by symmetric memory of all ranks */
+    size_t most;  /* bytes; 0: no limit */
+    int parts;    /* of a call, one after the other; the time is of one; 0: 1 */
     symmcoll_status_t (*run)(const struct perf_case *it);
     double (*bus_factor)(int size); /* bus bandwidth over plain bandwidth */
 };
@@ -74,6 +76,15 @@ symmcoll_status_t perf_run_two_shot(const struct perf_case *it);
 symmcoll_status_t perf_run_symm_reduce_scatter(const struct perf_case *it);
 symmcoll_status_t perf_run_symm_all_gather(const struct perf_case *it);
 symmcoll_status_t perf_run_all_to_all_vdev(const struct perf_case *it);
+
+/* ---- perf_signal.c ---- */
+
+/* Join symmetric memory for the choices that need it; enum perf_exit. */
+int perf_signals_join(struct perf_rank *rank);
+
+/* A signal there and back, and a barrier. */
+symmcoll_status_t perf_run_signal(const struct perf_case *it);
+symmcoll_status_t perf_run_symm_barrier(const struct perf_case *it);
 
 /* ---- perf_choose.c ---- */
 
@@ -197,10 +208,11 @@ struct perf_rank {
     int turn;                       /* of those, the next */
     int rank;
     int size;
-    bool threads;          /* the ranks are threads of this process */
-    symmcoll_op_t dynamic; /* the number under which the op is passed */
-    unsigned char *in;     /* with a margin before and after, */
-    unsigned char *out;    /* see perf_check.c */
+    bool threads;                  /* the ranks are threads of this process */
+    symmcoll_op_t dynamic;         /* the number under which the op is passed */
+    struct symmcoll_symm *signals; /* of all ranks; NULL: none needs it */
+    unsigned char *in;             /* with a margin before and after, */
+    unsigned char *out;            /* see perf_check.c */
     unsigned char *buckets[PERF_BUCKETS]; /* NULL until needed */
     struct symmcoll_symm *symm; /* the workspace of symm_group; or NULL */
     struct symmcoll_group *symm_group;

@@ -317,8 +317,11 @@ int perf_rank_run(const struct perf_options *options,
     if (result == PERF_PASSED)
         result = make_groups(&rank);
     if (result == PERF_PASSED)
+        result = perf_signals_join(&rank);
+    if (result == PERF_PASSED)
         result = do_choices(&rank);
     free_groups(&rank);
+    symmcoll_symm_release(rank.signals);
     status = symmcoll_finalize(rank.world);
     if (status != SYMMCOLL_OK && result == PERF_PASSED)
         result = perf_report(&rank, "symmcoll_finalize", status);

@@ -131,6 +131,10 @@ try 'groups are made and released' "$run" -n 3 "$perf" --seconds 0.01 \
     --op group_create
 try 'operations run in several groups in turn' "$perf" --threads 3 \
     --seconds 0.01 --max 64K --groups 3 --op all_reduce,barrier
+try 'signals of symmetric memory go to and fro' "$run" -n 2 "$perf" \
+    --seconds 0.01 --op put_signal,symm_barrier
+try 'and barriers of it are of any number of ranks' "$perf" --threads 3 \
+    --seconds 0.01 --op symm_barrier
 pair=sendrecv,send_recv_both
 try 'two threads send to each other, there and back and at once' "$perf" \
     --threads 2 --check-only --max 1M --op $pair,sendrecv_dirty
