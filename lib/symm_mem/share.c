@@ -23,6 +23,7 @@ static void free_share(struct symc_share *share)
     free(share->at);
     free(share->pads);
     free(share->words);
+    free(share->counts);
     free(share->maps);
     free(share->mapped);
     free(share);
@@ -49,8 +50,10 @@ symmcoll_status_t symc_share_create(struct symc_symm *symm,
     made->words = symc_alloc(size, sizeof(*made->words));
     made->maps = symc_alloc(size, sizeof(*made->maps));
     made->mapped = symc_alloc(size, sizeof(*made->mapped));
-    if (made->at == NULL || made->pads == NULL || made->words == NULL ||
-        made->maps == NULL || made->mapped == NULL) {
+    made->counts =
+        symc_alloc((size_t)made->channels + 1, sizeof(*made->counts));
+    if (made->counts == NULL || made->at == NULL || made->pads == NULL ||
+        made->words == NULL || made->maps == NULL || made->mapped == NULL) {
         free_share(made);
         return SYMMCOLL_ERR_NO_MEMORY;
     }
@@ -147,6 +150,7 @@ struct symmcoll_symm *symc_share_handle(
         .channels = share->channels,
         .pads = share->pads,
         .words = share->words,
+        .counts = share->counts,
         .nbytes = share->shared.nbytes - offset,
         .offset = offset,
         .pad_nbytes = share->pad_nbytes,

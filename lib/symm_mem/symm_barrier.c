@@ -10,14 +10,26 @@
  */
 #include "symm_mem/symm_mem.h"
 
+/*
+ * The word of a channel for a count.  The first channels have several, each in a
+ * line of its own, in turn: a peer that polls one does not take the line from
+ * the rank that writes the next.
+ */
 static inline _Atomic uint64_t *find_word(
-    const struct symmcoll_symm *handle, int rank, int channel)
+    const struct symmcoll_symm *handle, int rank, int channel, uint64_t count)
 {
-    size_t lines =
-        symc_symm_words_nbytes(handle->channels) / SYMC_FALSE_SHARING;
-    size_t at = (size_t)channel % lines * SYMC_FALSE_SHARING +
-                (size_t)channel / lines * sizeof(uint64_t);
+    size_t number = (size_t)channel, lines, at;
 
+    if (__builtin_expect(number < SYMC_SYMM_FAST, 1)) {
+        at = (number * SYMC_SYMM_TURNS + count % SYMC_SYMM_TURNS) *
+             SYMC_FALSE_SHARING;
+    } else {
+        lines = symc_symm_words_nbytes(handle->channels) / SYMC_FALSE_SHARING -
+                SYMC_SYMM_FAST * SYMC_SYMM_TURNS;
+        at = (SYMC_SYMM_FAST * SYMC_SYMM_TURNS + number % lines) *
+                 SYMC_FALSE_SHARING +
+             number / lines * sizeof(uint64_t);
+    }
     return (_Atomic uint64_t *)(void *)(handle->words[rank] + at);
 }
 
@@ -45,7 +57,7 @@ static __attribute__((noinline)) symmcoll_status_t await_others(
         symc_symm_read_timeout(handle, SYMC_SYMM_BARRIER, timeout, &budget);
 
     for (int r = first; status == SYMMCOLL_OK && r < handle->size; r++) {
-        struct awaited awaited = {find_word(handle, r, channel), count};
+        struct awaited awaited = {find_word(handle, r, channel, count), count};
         const struct symc_symm_wait wait = {.kind = SYMC_SYMM_BARRIER,
             .peer = r,
             .channel = channel,
@@ -76,7 +88,6 @@ static __attribute__((noinline)) symmcoll_status_t refuse(
 symmcoll_status_t symmcoll_symm_barrier(
     struct symmcoll_symm *handle, int channel, double timeout)
 {
-    _Atomic uint64_t *own;
     uint64_t count;
     int polls = 0;
 
@@ -87,15 +98,16 @@ symmcoll_status_t symmcoll_symm_barrier(
         return refuse(handle, channel);
     if (__builtin_expect(symc_symm_is_stopped(handle), 0))
         return symc_symm_failure(handle, SYMC_SYMM_BARRIER);
-    own = find_word(handle, handle->rank, channel);
-    count = atomic_load_explicit(own, memory_order_relaxed) + 1;
-    atomic_store_explicit(own, count, memory_order_release);
+    count = ++handle->counts[channel];
+    atomic_store_explicit(find_word(handle, handle->rank, channel, count),
+        count, memory_order_release);
     for (int r = 0; r < handle->size; r++) {
         if (r != handle->rank)
             symc_symm_notify(handle, r);
     }
+    symc_claim(find_word(handle, handle->rank, channel, count + 1));
     for (int r = 0; r < handle->size; r++) {
-        struct awaited awaited = {find_word(handle, r, channel), count};
+        struct awaited awaited = {find_word(handle, r, channel, count), count};
 
         while (!has_come(&awaited)) {
             if (++polls == SYMC_QUICK_POLLS)

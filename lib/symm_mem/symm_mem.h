@@ -75,7 +75,8 @@ struct symc_share {
     char **at;                    /* of each member; as are the next */
     uint32_t **pads;
     char **words;
-    void **maps; /* NULL: in its arena */
+    uint64_t *counts; /* barriers of each channel */
+    void **maps;      /* NULL: in its arena */
     size_t *mapped;
     struct symmcoll_symm *handles;
 };
@@ -88,22 +89,29 @@ struct symmcoll_symm {
     int channels;    /* of signals and barriers: 0 to channels - 1 */
     uint32_t **pads; /* of each member: slot size * channel + source */
     char **words;    /* of barriers; see symm_barrier.c */
-    char **at;       /* of each member's buffer, from the address on */
-    size_t nbytes;   /* likewise */
-    size_t offset;   /* of the address in the allocation */
+    uint64_t *counts;
+    char **at;     /* of each member's buffer, from the address on */
+    size_t nbytes; /* likewise */
+    size_t offset; /* of the address in the allocation */
     size_t pad_nbytes;
     _Atomic uint64_t intra_node; /* all_reduces, so far, see symm_all_reduce.c */
     struct symc_share *share;
     struct symmcoll_symm *next; /* of the share's */
 };
 
-/* Bytes for the words of barriers on so many channels: one of 8 bytes each, no
- * two of the first ones in lines that are fetched together. */
+/* Words of barriers, of 8 bytes: so many of each of the first channels, and one
+ * of each other. */
+#define SYMC_SYMM_FAST ((size_t)8)
+#define SYMC_SYMM_TURNS ((size_t)4)
+
+/* Bytes for those of so many channels. */
 static inline size_t symc_symm_words_nbytes(int channels)
 {
-    size_t nbytes = symc_round_to_page((size_t)channels * sizeof(uint64_t));
+    size_t fast = SYMC_SYMM_FAST * SYMC_SYMM_TURNS * SYMC_FALSE_SHARING;
 
-    return nbytes > SYMC_PAGE ? nbytes : SYMC_PAGE;
+    if ((size_t)channels <= SYMC_SYMM_FAST)
+        return fast;
+    return fast + symc_round_to_page((size_t)channels * sizeof(uint64_t));
 }
 
 /* How many channels a pad has for a group of so many. */
