@@ -12,7 +12,7 @@
 
 /* ---- info_table.c ---- */
 
-#define INFO_COLUMNS_MAX 6
+#define INFO_COLUMNS_MAX 7
 
 enum info_kind {
     INFO_NONE,

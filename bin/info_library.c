@@ -198,6 +198,7 @@ void info_add_backends(struct info_out *out)
 struct question {
     const struct symc_host_settings *settings;
     bool threads;
+    bool symmetric;
     enum symc_kind kind;
 };
 
@@ -213,8 +214,8 @@ static const struct symc_algorithm *choose(
         .elem = 1,
     };
 
-    return symc_host_select(
-        question->settings, question->threads, INFO_RANKS, &op);
+    return symc_host_select(question->settings, question->threads,
+        question->symmetric, INFO_RANKS, &op);
 }
 
 /* The largest size from nbytes on that is served alike; found by doubling, then
@@ -234,9 +235,12 @@ static size_t find_end(const struct question *question, size_t nbytes)
     return nbytes;
 }
 
+/* Those of operations that move data; of symmetric buffers only where these are
+ * served in another way than private ones. */
 static void add_choices(
     struct info_table *table, const struct question *question)
 {
+    struct question private = *question;
     bool moves = symc_kinds[question->kind].in_parts != SYMC_NO_PART;
     size_t from = moves ? 1 : 0;
 
@@ -244,8 +248,14 @@ static void add_choices(
         const struct symc_algorithm *algorithm = choose(question, from);
         size_t end = moves ? find_end(question, from) : NBYTES_MAX;
 
+        private.symmetric = false;
+        if (question->symmetric && algorithm == choose(&private, from)) {
+            from = end + 1;
+            continue;
+        }
         info_text(table, symc_kind_name(question->kind));
         info_text(table, question->threads ? "threads" : "processes");
+        info_text(table, question->symmetric ? "symmetric" : "private");
         info_number(table, (long long)from);
         if (end >= NBYTES_MAX)
             info_none(table);
@@ -258,7 +268,7 @@ static void add_choices(
 }
 
 static const char *const algorithms_columns[] = {"operation", "ranks_are",
-    "from_bytes", "to_bytes", "algorithm", "description", NULL};
+    "buffers", "from_bytes", "to_bytes", "algorithm", "description", NULL};
 
 void info_add_algorithms(struct info_out *out, const struct symc_config *config)
 {
@@ -268,13 +278,16 @@ void info_add_algorithms(struct info_out *out, const struct symc_config *config)
 
     info_table_begin(&table, "algorithms", algorithms_columns);
     for (int kind = 1; kind < SYMC_KIND_COUNT; kind++) {
-        struct question question = {&host, false, (enum symc_kind)kind};
+        struct question question = {
+            .settings = &host, .kind = (enum symc_kind)kind};
 
         if (symc_kinds[kind].counter != SYMC_COUNT_COLLECTIVE)
             continue;
-        add_choices(&table, &question);
-        question.threads = true;
-        add_choices(&table, &question);
+        for (int i = 0; i < 4; i++) {
+            question.threads = i / 2 == 1;
+            question.symmetric = i % 2 == 1;
+            add_choices(&table, &question);
+        }
     }
     info_table_end(&table, out);
 }

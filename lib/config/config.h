@@ -89,6 +89,7 @@ struct symc_config {
     int64_t host_reduce_run; /* ranks in one reduction block */
     char *host_node;         /* name of this machine; "": found */
     bool host_direct;        /* threads read each other's buffers */
+    bool host_symmetric;     /* symmetric buffers are used where they lie */
 
     /* store */
     int64_t store_timeout;

@@ -256,6 +256,12 @@ const struct symc_option symc_options[] = {
         .dflt = "on",
         .help = "Whether ranks that are threads read each other's buffers.",
     },
+    {
+        .key = "host.symmetric",
+        BOOL(host_symmetric),
+        .dflt = "on",
+        .help = "Whether collectives use symmetric buffers where they lie.",
+    },
 
     {
         .key = "store.timeout",

@@ -104,6 +104,14 @@ symmcoll_status_t symc_host_compare_counts(
     return SYMMCOLL_OK;
 }
 
+size_t symc_host_count(const struct symc_host *host, const struct symc_op *op,
+    int rank, int other, bool is_out)
+{
+    if (!symc_kind_has(op->kind, SYMC_UNEVEN))
+        return op->count;
+    return counts_of(host, rank, op)[(is_out ? host->size : 0) + other];
+}
+
 size_t symc_host_most(struct symc_host *host, const struct symc_op *op)
 {
     uint64_t most = 0;

@@ -90,6 +90,7 @@ static void close_host(void *state)
     free(host->factors);
     free(host->missing);
     free(host->parts);
+    free(host->exposed);
     free(host->scratch);
     free(host);
 }
@@ -103,11 +104,13 @@ static bool allocate(struct symc_host *host, size_t size)
     host->factors = symc_alloc(size, sizeof(*host->factors));
     host->missing = symc_alloc(size, sizeof(*host->missing));
     host->parts = symc_alloc(size, sizeof(*host->parts));
+    host->exposed = symc_alloc(size, sizeof(*host->exposed));
     host->scratch = symc_alloc(host->small, 1);
     return host->channels != NULL && host->staging != NULL &&
            host->doorbells != NULL && host->sources != NULL &&
            host->factors != NULL && host->missing != NULL &&
-           host->parts != NULL && host->scratch != NULL;
+           host->parts != NULL && host->exposed != NULL &&
+           host->scratch != NULL;
 }
 
 static symmcoll_status_t open_host(
@@ -154,7 +157,7 @@ static symmcoll_status_t start(
 {
     struct symc_host *host = state;
     const struct symc_algorithm *algorithm =
-        symc_host_select(&host->settings, host->threads, host->size, op);
+        symc_host_select(&host->settings, host->threads, false, host->size, op);
     symmcoll_status_t status;
 
     (void)token;

@@ -26,6 +26,13 @@ struct symc_host_part {
     size_t out_count;
 };
 
+/* A rank's buffers that this rank uses where they lie, or of a buffer with a
+ * part for each rank, this rank's part; NULL: it is not exposed. */
+struct symc_host_exposed {
+    const char *in;
+    char *out;
+};
+
 struct symc_host {
     const struct symc_core *core;
     struct symc_host_settings settings;
@@ -40,7 +47,8 @@ struct symc_host {
     const void **sources; /* for reductions: one for each rank */
     double *factors;
     bool *missing;
-    struct symc_host_part *parts; /* of the operation under way, by rank */
+    struct symc_host_part *parts;      /* of the operation under way, by rank */
+    struct symc_host_exposed *exposed; /* of that operation, by rank */
     char *scratch;      /* of `small` bytes: small results of several buffers */
     size_t small;       /* bytes of one small area */
     size_t chunk;       /* bytes of one staging slot */
@@ -174,6 +182,11 @@ symmcoll_status_t symc_host_put_counts(
 symmcoll_status_t symc_host_compare_counts(
     struct symc_host *host, const struct symc_op *op);
 
+/* Elements of a rank's part for another, or, where is_out, of what it expects
+ * of that one. */
+size_t symc_host_count(const struct symc_host *host, const struct symc_op *op,
+    int rank, int other, bool is_out);
+
 /* Then: elements of the largest part of all. */
 size_t symc_host_most(struct symc_host *host, const struct symc_op *op);
 
@@ -253,6 +266,19 @@ void symc_host_doze(
 symmcoll_status_t symc_host_reserve(
     struct symc_host *host, const struct symc_op *op);
 
+/* ---- direct.c ---- */
+
+typedef symmcoll_status_t (*symc_host_staged_fn)(
+    struct symc_host *host, const struct symc_op *op);
+
+/*
+ * An operation whose data is not in or beside the header lines: synchronise,
+ * then use buffers where they lie if all ranks have exposed what that needs,
+ * else reserve staging and go on with staged(), where host->parts is filled in.
+ */
+symmcoll_status_t symc_host_large(struct symc_host *host,
+    const struct symc_op *op, symc_host_staged_fn staged);
+
 /* ---- algorithms, each of which runs one operation to its end ---- */
 
 symmcoll_status_t symc_host_one_shot(
@@ -267,7 +293,7 @@ symmcoll_status_t symc_host_staged_copy(
     struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_staged_exchange(
     struct symc_host *host, const struct symc_op *op);
-/* The same two once the ranks are synchronised, with staging. */
+/* The same two as staged(). */
 symmcoll_status_t symc_host_exchange(
     struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_scatter_sums(

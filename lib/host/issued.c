@@ -24,7 +24,7 @@ bool symc_host_issue(void *state, const struct symc_op *op)
     struct symc_host *host = state;
     struct symc_issued *issued = issued_of(host, op);
     const struct symc_algorithm *algorithm =
-        symc_host_select(&host->settings, host->threads, host->size, op);
+        symc_host_select(&host->settings, host->threads, false, host->size, op);
 
     const struct symc_resumable *parts =
         algorithm != NULL ? algorithm->resumable : NULL;

@@ -16,7 +16,8 @@ struct symc_host_settings symc_host_settings_get(
         .chunk = settings->get_size(config, "host.chunk"),
         .stream_min = settings->get_size(config, "host.stream_min"),
         .reduce_run = settings->get_int(config, "host.reduce_run"),
-        .direct = settings->get_bool(config, "host.direct")};
+        .direct = settings->get_bool(config, "host.direct"),
+        .symmetric = settings->get_bool(config, "host.symmetric")};
 }
 
 static bool moves_data(const struct symc_kind_info *info)
@@ -51,7 +52,7 @@ static bool exchanges(const struct symc_kind_info *info)
 /* An operation on other memory is compared as a small one, without data. */
 static const struct symc_algorithm algorithms[] = {
     {.name = "uneven",
-        .help = "counts are compared in pairs; data beside them, or staged",
+        .help = "counts are compared in pairs; data beside them, or as below",
         .apart = SYMC_UNEVEN,
         .run = symc_host_uneven},
     {.name = "one_shot",
@@ -59,6 +60,11 @@ static const struct symc_algorithm algorithms[] = {
         .small_only = true,
         .resumable = &symc_host_one_shot_parts,
         .run = symc_host_one_shot},
+    {.name = "in_place",
+        .help = "symmetric buffers are used where they lie; no staging",
+        .serves = moves_data,
+        .symmetric_only = true,
+        .run = symc_host_direct},
     {.name = "direct",
         .help = "threads read each other's buffers; no staging",
         .serves = moves_data,
@@ -103,19 +109,21 @@ static const struct symc_algorithm algorithms[] = {
 #define ALGORITHMS (sizeof(algorithms) / sizeof(*algorithms))
 
 const struct symc_algorithm *symc_host_select(
-    const struct symc_host_settings *settings, bool threads, int size,
-    const struct symc_op *op)
+    const struct symc_host_settings *settings, bool threads, bool symmetric,
+    int size, const struct symc_op *op)
 {
     const struct symc_kind_info *info = &symc_kinds[op->kind];
     bool small = symc_op_in_nbytes(op, size) <= settings->small_max ||
                  op->memory != SYMC_MEMORY_HOST;
     bool direct = threads && settings->direct;
+    bool in_place = symmetric && settings->symmetric;
 
     for (size_t i = 0; i < ALGORITHMS; i++) {
         const struct symc_algorithm *at = &algorithms[i];
 
         if ((info->traits & SYMC_TRAITS_APART) == at->apart &&
             (small || !at->small_only) && (direct || !at->threads_only) &&
+            (in_place || !at->symmetric_only) &&
             (at->serves == NULL || at->serves(info)))
             return at;
     }

@@ -20,6 +20,7 @@ struct symc_host_settings {
     size_t stream_min;
     int64_t reduce_run;
     bool direct;
+    bool symmetric;
 };
 
 struct symc_host_settings symc_host_settings_get(
@@ -41,17 +42,22 @@ struct symc_algorithm {
     const char *help; /* one line */
     /* Which kinds it serves; NULL: all. */
     bool (*serves)(const struct symc_kind_info *info);
-    uint16_t apart;    /* of SYMC_TRAITS_APART: those kinds, and no others */
-    bool threads_only; /* ranks must be threads of one process */
-    bool small_only;   /* contributions up to host.small_max */
+    uint16_t apart;      /* of SYMC_TRAITS_APART: those kinds, and no others */
+    bool threads_only;   /* ranks must be threads of one process */
+    bool symmetric_only; /* buffers of all ranks must be symmetric */
+    bool small_only;     /* contributions up to host.small_max */
     const struct symc_resumable *resumable; /* NULL: it runs to its end */
     symmcoll_status_t (*run)(struct symc_host *host, const struct symc_op *op);
 };
 
-/* The entry for an operation of so many ranks, the same on all of them; NULL
- * where there is none. */
+/*
+ * The entry for an operation of so many ranks, the same on all of them; NULL
+ * where there is none.  Whether the buffers are symmetric on all ranks is known
+ * only when the ranks are synchronised: symc_host_large() finds that out, and the
+ * entry for it is for people to read.
+ */
 const struct symc_algorithm *symc_host_select(
-    const struct symc_host_settings *settings, bool threads, int size,
-    const struct symc_op *op);
+    const struct symc_host_settings *settings, bool threads, bool symmetric,
+    int size, const struct symc_op *op);
 
 #endif

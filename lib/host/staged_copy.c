@@ -50,15 +50,15 @@ static void collect(struct symc_host *host, const struct symc_op *op,
         copy->streaming);
 }
 
-symmcoll_status_t symc_host_staged_copy(
-    struct symc_host *host, const struct symc_op *op)
+static symmcoll_status_t run(struct symc_host *host, const struct symc_op *op)
 {
     bool is_root = op->root == host->rank;
     bool from_root = symc_kind_has(op->kind, SYMC_FROM_ROOT);
     bool sends = symc_kind_sends(op->kind, is_root);
     bool receives = symc_kind_receives(op->kind, is_root);
     bool keeps = receives && !from_root;
-    struct copy copy = {.streaming = false};
+    struct copy copy = {.streaming = symc_op_out_nbytes(op, host->size) >=
+                                     host->settings.stream_min};
     struct symc_pipeline pipeline = {.total = op->count,
         .step = host->chunk / op->elem,
         .context = &copy,
@@ -68,16 +68,15 @@ symmcoll_status_t symc_host_staged_copy(
         .collect = receives && !(from_root && is_root) ? collect : NULL,
         .from = from_root ? op->root : -1,
         .gathers = true};
-    symmcoll_status_t status = symc_host_synchronise(host, op, NULL, 0);
+    symmcoll_status_t status = symc_host_pipeline(host, op, &pipeline);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_host_reserve(host, op);
-    if (status == SYMMCOLL_OK) {
-        copy.streaming =
-            symc_op_out_nbytes(op, host->size) >= host->settings.stream_min;
-        status = symc_host_pipeline(host, op, &pipeline);
-    }
     if (copy.streaming)
         symc_stream_fence();
     return status;
+}
+
+symmcoll_status_t symc_host_staged_copy(
+    struct symc_host *host, const struct symc_op *op)
+{
+    return symc_host_large(host, op, run);
 }

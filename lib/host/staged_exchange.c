@@ -108,11 +108,5 @@ symmcoll_status_t symc_host_exchange(
 symmcoll_status_t symc_host_staged_exchange(
     struct symc_host *host, const struct symc_op *op)
 {
-    symmcoll_status_t status;
-
-    symc_host_find_parts(host, op);
-    status = symc_host_synchronise(host, op, NULL, 0);
-    if (status == SYMMCOLL_OK)
-        status = symc_host_reserve(host, op);
-    return status == SYMMCOLL_OK ? symc_host_exchange(host, op) : status;
+    return symc_host_large(host, op, symc_host_exchange);
 }

@@ -71,11 +71,5 @@ symmcoll_status_t symc_host_scatter_sums(
 symmcoll_status_t symc_host_staged_scatter(
     struct symc_host *host, const struct symc_op *op)
 {
-    symmcoll_status_t status;
-
-    symc_host_find_parts(host, op);
-    status = symc_host_synchronise(host, op, NULL, 0);
-    if (status == SYMMCOLL_OK)
-        status = symc_host_reserve(host, op);
-    return status == SYMMCOLL_OK ? symc_host_scatter_sums(host, op) : status;
+    return symc_host_large(host, op, symc_host_scatter_sums);
 }

@@ -66,11 +66,11 @@ static void collect(struct symc_host *host, const struct symc_op *op,
         (hi - lo) * op->elem, shot->streaming);
 }
 
-symmcoll_status_t symc_host_two_shot(
-    struct symc_host *host, const struct symc_op *op)
+static symmcoll_status_t run(struct symc_host *host, const struct symc_op *op)
 {
-    struct two_shot shot = {
-        .wants = symc_kind_receives(op->kind, op->root == host->rank)};
+    struct two_shot shot = {.reduction = symc_host_reduction(host, op),
+        .wants = symc_kind_receives(op->kind, op->root == host->rank),
+        .streaming = op->count * op->elem >= host->settings.stream_min};
     struct symc_pipeline pipeline = {.total = op->count,
         .step = host->chunk / op->elem,
         .context = &shot,
@@ -78,16 +78,15 @@ symmcoll_status_t symc_host_two_shot(
         .combine = combine,
         .collect = shot.wants ? collect : NULL,
         .from = -1};
-    symmcoll_status_t status = symc_host_synchronise(host, op, NULL, 0);
+    symmcoll_status_t status = symc_host_pipeline(host, op, &pipeline);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_host_reserve(host, op);
-    if (status == SYMMCOLL_OK) {
-        shot.reduction = symc_host_reduction(host, op);
-        shot.streaming = op->count * op->elem >= host->settings.stream_min;
-        status = symc_host_pipeline(host, op, &pipeline);
-    }
     if (shot.streaming)
         symc_stream_fence();
     return status;
+}
+
+symmcoll_status_t symc_host_two_shot(
+    struct symc_host *host, const struct symc_op *op)
+{
+    return symc_host_large(host, op, run);
 }

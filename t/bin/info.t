@@ -187,12 +187,12 @@ for operation in barrier all_reduce reduce reduce_scatter all_gather gather \
     for ranks in processes threads; do
         awk -v op=$operation -v ranks=$ranks '
             # Ranges begin at the least size, follow each other, and end open.
-            $1 == op && $2 == ranks {
+            $1 == op && $2 == ranks && $3 == "private" {
                 if (!seen++)
-                    wrong = $3 > 1
-                else if ($3 != last + 1)
+                    wrong = $4 > 1
+                else if ($4 != last + 1)
                     wrong = 1
-                last = $4
+                last = $5
             }
             END { exit !(seen && !wrong && last == "-") }' "$scratch/out" ||
             echo "$operation $ranks"
@@ -201,8 +201,15 @@ done >"$scratch/wrong"
 none "$(cat "$scratch/wrong")" \
     'every operation has an algorithm for every size, with both providers'
 is "$(SYMMCOLL_HOST_SMALL_MAX=1KiB "$info" --algorithms | awk '
-    $1 == "all_reduce" && $2 == "processes" { print $4; exit }')" 1024 \
+    $1 == "all_reduce" && $2 == "processes" { print $5; exit }')" 1024 \
     'the table follows the settings'
+is "$(awk '$3 == "symmetric" && $6 != "in_place"' "$scratch/out"):$(
+    awk '$3 == "symmetric" { print $1 }' "$scratch/out" | sort -u | tr '\n' ' ')" \
+    ':all_gather all_reduce all_to_all broadcast gather reduce reduce_scatter scatter ' \
+    'symmetric buffers have rows of their own'
+is "$(SYMMCOLL_HOST_SYMMETRIC=off "$info" --algorithms |
+    grep -c ' symmetric  ')" 0 \
+    'without host.symmetric they have not'
 "$info" --algorithms --json >"$scratch/json"
 try '--algorithms --json is JSON' is_json "$scratch/json"
 

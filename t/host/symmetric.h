@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Symmetric buffers for tests of collectives.
+ */
+#ifndef T_HOST_SYMMETRIC_H
+#define T_HOST_SYMMETRIC_H
+
+#include "../tap.h"
+
+#include <symmcoll.h>
+
+#include <stdlib.h>
+
+struct symmetric {
+    struct symmcoll_world *world;
+    unsigned char *at;
+};
+
+/* One of so many bytes, which all ranks of the group open; ends the process
+ * where that cannot be. */
+static inline struct symmetric symmetric_open(
+    struct symmcoll_group *group, size_t nbytes)
+{
+    struct symmetric made = {.world = symmcoll_group_world(group)};
+    struct symmcoll_symm *handle;
+    void *at;
+
+    if (symmcoll_symm_alloc(made.world, nbytes, NULL, &at) != SYMMCOLL_OK ||
+        symmcoll_symm_rendezvous(group, at, NULL, &handle) != SYMMCOLL_OK) {
+        diag("%s", symmcoll_last_error());
+        abort();
+    }
+    symmcoll_symm_release(handle);
+    made.at = at;
+    return made;
+}
+
+/* Without the others. */
+static inline void symmetric_close(struct symmetric *made)
+{
+    if (symmcoll_symm_free(made->world, made->at) != SYMMCOLL_OK)
+        abort();
+    made->at = NULL;
+}
+
+#endif
