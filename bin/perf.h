@@ -126,9 +126,10 @@ struct perf_options {
     symmcoll_op_t reduce;
     size_t min_nbytes;
     size_t max_nbytes;
-    size_t step; /* each size is so many times the one before */
-    int groups;  /* in turn; 0: the world's */
-    int threads; /* 0: ranks are processes, or this is one alone */
+    size_t step;    /* each size is so many times the one before */
+    int groups;     /* in turn; 0: the world's */
+    bool symmetric; /* buffers are in symmetric memory */
+    int threads;    /* 0: ranks are processes, or this is one alone */
     double seconds;
     bool tsv;
     bool check_only;
@@ -257,6 +258,16 @@ int perf_report(
 /* Replace each of count values by the largest of all ranks. */
 symmcoll_status_t perf_largest(
     const struct perf_rank *rank, double *values, size_t count);
+
+/* ---- perf_memory.c ---- */
+
+/* Page-aligned and touched, as the method wants; NULL after a message. */
+void *perf_allocate(const struct perf_rank *rank, size_t nbytes);
+
+/* The same for a buffer of operations, in the manner that was asked for; the
+ * same on all ranks.  To be freed before symmcoll_finalize(). */
+void *perf_allocate_buffer(const struct perf_rank *rank, size_t nbytes);
+void perf_free_buffer(const struct perf_rank *rank, void *memory);
 
 /* ---- perf_check.c ---- */
 

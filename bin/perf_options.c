@@ -34,6 +34,7 @@ enum option_key {
     OPT_SECONDS,
     OPT_CHECK_ONLY,
     OPT_GROUPS,
+    OPT_SYMMETRIC,
     OPT_PLOT
 };
 
@@ -64,11 +65,13 @@ static const char usage[] =
     "      --groups K      run the operations in K groups in turn\n"
     "      --in-place      use the input's buffer for the result\n"
     "      --dirty         write each input again before each sample\n"
+    "      --symmetric     have the buffers in symmetric memory\n"
     "      --async         bucket_avg: start all, then wait\n"
     "      --seconds S     time to measure each size, in s (0.08)\n"
     "      --check-only    check results without measuring\n"
     "      --tsv           tab-separated values, without a heading\n"
-    "      --peer NAME     first column of --tsv (symmcoll)\n"
+    "      --peer NAME     first column of --tsv (symmcoll; with\n"
+    "                      --symmetric symmcoll_symmetric)\n"
     "      --plot FILE     plot files of --tsv as SVG, do not measure\n"
     "  -h, --help          print this\n"
     "  -V, --version       print the version\n";
@@ -84,6 +87,7 @@ static const struct option longs[] = {
     {"groups", required_argument, NULL, OPT_GROUPS},
     {"in-place", no_argument, NULL, OPT_IN_PLACE},
     {"dirty", no_argument, NULL, OPT_DIRTY},
+    {"symmetric", no_argument, NULL, OPT_SYMMETRIC},
     {"async", no_argument, NULL, OPT_ASYNC},
     {"seconds", required_argument, NULL, OPT_SECONDS},
     {"check-only", no_argument, NULL, OPT_CHECK_ONLY},
@@ -277,6 +281,9 @@ static bool parse_one(int key, const char *text, struct perf_options *options,
     case OPT_DIRTY:
         pending->manner.dirty = true;
         return true;
+    case OPT_SYMMETRIC:
+        options->symmetric = true;
+        return true;
     case OPT_ASYNC:
         pending->manner.async = true;
         return true;
@@ -333,6 +340,8 @@ static bool finish(struct perf_options *options, const struct pending *pending)
             options->max_nbytes, options->min_nbytes);
         return false;
     }
+    if (options->peer == NULL)
+        options->peer = options->symmetric ? "symmcoll_symmetric" : "symmcoll";
     options->named = pending->nops > 0;
     for (int i = 0; i < pending->nops; i++)
         if (!perf_choose(options, pending->ops[i], &pending->manner))
@@ -363,7 +372,6 @@ bool perf_parse(
         .max_nbytes = (size_t)64 << 20,
         .step = 8,
         .seconds = 0.08,
-        .peer = "symmcoll",
     };
     *status = PERF_USAGE;
     while ((key = getopt_long(argc, argv, "o:d:r:b:e:f:t:hV", longs, NULL)) !=

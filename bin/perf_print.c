@@ -68,11 +68,11 @@ void perf_print_head(const struct perf_rank *rank, double barrier)
 
     if (options->tsv)
         return;
-    printf("symmcoll-perf %s: %d rank%s (%s), %s, %s, %s\n", symmcoll_version(),
-        rank->size, rank->size == 1 ? "" : "s",
+    printf("symmcoll-perf %s: %d rank%s (%s), %s, %s, %s%s\n",
+        symmcoll_version(), rank->size, rank->size == 1 ? "" : "s",
         rank->size == 1 ? "alone" : provider,
         symmcoll_dtype_name(options->dtype), symmcoll_op_name(options->reduce),
-        processor_simd());
+        processor_simd(), options->symmetric ? ", symmetric buffers" : "");
     printf(
         "barrier %.3f us: %s\n\n", barrier * 1e6, judge_cores(rank, barrier));
     if (!options->check_only)

@@ -10,30 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE 4096
-
 int perf_report(
     const struct perf_rank *rank, const char *what, symmcoll_status_t status)
 {
     fprintf(stderr, "symmcoll-perf: rank %d of %d: %s: %s: %s\n", rank->rank,
         rank->size, what, symmcoll_status_name(status), symmcoll_last_error());
     return PERF_FAILED;
-}
-
-/* Page-aligned and touched, as the method wants; NULL after a message. */
-static void *allocate(const struct perf_rank *rank, size_t nbytes)
-{
-    void *memory = NULL;
-
-    if (posix_memalign(&memory, PAGE, nbytes) != 0) {
-        fprintf(stderr,
-            "symmcoll-perf: rank %d of %d: no memory for a buffer of %zu "
-            "bytes\n",
-            rank->rank, rank->size, nbytes);
-        return NULL;
-    }
-    memset(memory, 0, nbytes);
-    return memory;
 }
 
 /* Enough for the largest size, or for one element of each rank. */
@@ -45,11 +27,12 @@ static int allocate_buffers(struct perf_rank *rank)
 
     if (nbytes < least)
         nbytes = least;
-    rank->in = allocate(rank, nbytes + 2 * PERF_MARGIN);
-    rank->out = allocate(rank, nbytes + 2 * PERF_MARGIN);
-    rank->own = allocate(rank, sizeof(*rank->own));
-    rank->other = allocate(rank, sizeof(*rank->other));
-    rank->samples = allocate(rank, PERF_SAMPLES_MAX * sizeof(*rank->samples));
+    rank->in = perf_allocate_buffer(rank, nbytes + 2 * PERF_MARGIN);
+    rank->out = perf_allocate_buffer(rank, nbytes + 2 * PERF_MARGIN);
+    rank->own = perf_allocate(rank, sizeof(*rank->own));
+    rank->other = perf_allocate(rank, sizeof(*rank->other));
+    rank->samples =
+        perf_allocate(rank, PERF_SAMPLES_MAX * sizeof(*rank->samples));
     return rank->in && rank->out && rank->own && rank->other && rank->samples
                ? PERF_PASSED
                : PERF_FAILED;
@@ -58,7 +41,7 @@ static int allocate_buffers(struct perf_rank *rank)
 static int allocate_buckets(struct perf_rank *rank)
 {
     for (int i = 0; i < PERF_BUCKETS; i++) {
-        rank->buckets[i] = allocate(rank, PERF_BUCKET_NBYTES);
+        rank->buckets[i] = perf_allocate_buffer(rank, PERF_BUCKET_NBYTES);
         if (!rank->buckets[i])
             return PERF_FAILED;
     }
@@ -68,15 +51,15 @@ static int allocate_buckets(struct perf_rank *rank)
 static void free_buckets(struct perf_rank *rank)
 {
     for (int i = 0; i < PERF_BUCKETS; i++) {
-        free(rank->buckets[i]);
+        perf_free_buffer(rank, rank->buckets[i]);
         rank->buckets[i] = NULL;
     }
 }
 
 static void free_buffers(struct perf_rank *rank)
 {
-    free(rank->in);
-    free(rank->out);
+    perf_free_buffer(rank, rank->in);
+    perf_free_buffer(rank, rank->out);
     free(rank->own);
     free(rank->other);
     free(rank->samples);
@@ -313,18 +296,18 @@ int perf_rank_run(const struct perf_options *options,
     rank.all = rank.group = symmcoll_world_group(rank.world);
     rank.rank = symmcoll_world_rank(rank.world);
     rank.size = symmcoll_world_size(rank.world);
-    result = allocate_buffers(&rank);
+    result = make_groups(&rank);
     if (result == PERF_PASSED)
-        result = make_groups(&rank);
+        result = allocate_buffers(&rank);
     if (result == PERF_PASSED)
         result = perf_signals_join(&rank);
     if (result == PERF_PASSED)
         result = do_choices(&rank);
+    free_buffers(&rank);
     free_groups(&rank);
     symmcoll_symm_release(rank.signals);
     status = symmcoll_finalize(rank.world);
     if (status != SYMMCOLL_OK && result == PERF_PASSED)
         result = perf_report(&rank, "symmcoll_finalize", status);
-    free_buffers(&rank);
     return result;
 }

@@ -65,7 +65,7 @@ ok $? 'threads are refused where a launcher started a rank'
 
 try '--help is printed' "$perf" --help
 for option in op dtype reduce min max step threads in-place dirty async \
-    seconds check-only tsv peer plot; do
+    symmetric seconds check-only tsv peer plot; do
     "$perf" --help | grep -q -e "--$option" || echo "$option"
 done >"$scratch/missing"
 none "$(cat "$scratch/missing")" '--help has every option'
@@ -139,6 +139,17 @@ pair=sendrecv,send_recv_both
 try 'two threads send to each other, there and back and at once' "$perf" \
     --threads 2 --check-only --max 1M --op $pair,sendrecv_dirty
 try 'so do two processes' "$run" -n 2 "$perf" --check-only --max 1M --op $pair
+for ranks in 2 3; do
+    try "symmetric buffers are right on $ranks processes" \
+        "$run" -n $ranks "$perf" --symmetric --check-only --max 1M \
+        --op "$moving,$reducing,$in_place,all_to_all_v"
+done
+is "$("$perf" --threads 2 --symmetric --tsv --seconds 0.01 --min 64K --max 64K \
+    --groups 2 --op all_reduce_dirty | cut -f 1-2)" \
+    "symmcoll_symmetric	all_reduce_dirty" 'their rows name themselves'
+"$perf" --threads 2 --symmetric --seconds 0.01 --max 8 --op barrier |
+    grep -q '^symmcoll-perf .*, symmetric buffers$'
+ok $? 'and so does the heading'
 "$perf" --threads 3 --check-only --op $pair >"$scratch/out" 2>"$scratch/err"
 is "$?:$(grep -c 'left out: expected 2 ranks, found 3' "$scratch/err"):$(grep \
     -c recv "$scratch/out")" 0:2:0 'with three both are left out, with a line each'
