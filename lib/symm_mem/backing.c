@@ -101,7 +101,7 @@ static symmcoll_status_t take_memfd(struct symmcoll_world *world, size_t nbytes,
     struct symc_allocation *allocation)
 {
     size_t whole = symc_round_to_page(nbytes);
-    void *at;
+    void *at = NULL;
     int fd = -1;
     symmcoll_status_t status = SYMMCOLL_OK;
 
@@ -156,7 +156,7 @@ static symmcoll_status_t import(const char *where,
     struct symc_allocation *allocation)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    void *at;
+    void *at = NULL;
     symmcoll_status_t status;
     int fd;
 
