@@ -69,6 +69,17 @@ struct perf_choice {
 /* The table, ended by a NULL name. */
 const struct perf_op *perf_ops(void);
 
+/* ---- perf_several.c: see struct perf_op ---- */
+
+symmcoll_status_t perf_run_group_create(const struct perf_case *it);
+symmcoll_status_t perf_run_sendrecv(const struct perf_case *it);
+symmcoll_status_t perf_run_send_recv_both(const struct perf_case *it);
+symmcoll_status_t perf_run_store(const struct perf_case *it);
+symmcoll_status_t perf_run_coalesced(const struct perf_case *it);
+symmcoll_status_t perf_run_separate(const struct perf_case *it);
+symmcoll_status_t perf_run_region(const struct perf_case *it);
+symmcoll_status_t perf_run_buckets(const struct perf_case *it);
+
 /* ---- perf_symm.c ---- */
 
 symmcoll_status_t perf_run_one_shot(const struct perf_case *it);

@@ -5,7 +5,6 @@
  */
 #include "perf.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,184 +95,6 @@ static symmcoll_status_t run_barrier(const struct perf_case *it)
 static symmcoll_status_t run_monitored_barrier(const struct perf_case *it)
 {
     return symmcoll_monitored_barrier(it->rank->group, 0, NULL, NULL, NULL);
-}
-
-/* Make a group of all ranks, and release it. */
-static symmcoll_status_t run_group_create(const struct perf_case *it)
-{
-    struct symmcoll_group *group;
-    symmcoll_status_t status =
-        symmcoll_group_create(it->rank->world, NULL, &group);
-
-    if (status != SYMMCOLL_OK)
-        return status;
-    if (symmcoll_group_rank(group) != it->rank->rank ||
-        symmcoll_group_size(group) != it->rank->size)
-        status = SYMMCOLL_ERR_INTERNAL;
-    return symmcoll_group_free(group) != SYMMCOLL_OK ? SYMMCOLL_ERR_INTERNAL
-                                                     : status;
-}
-
-static symmcoll_status_t send_to_other(const struct perf_case *it)
-{
-    return symmcoll_send(it->rank->group, it->in, it->count, it->dtype,
-        1 - it->rank->rank, 0, NULL, NULL);
-}
-
-static symmcoll_status_t recv_from_other(const struct perf_case *it)
-{
-    return symmcoll_recv(it->rank->group, it->out, it->count, it->dtype,
-        1 - it->rank->rank, 0, NULL, NULL, NULL);
-}
-
-/* There and back. */
-static symmcoll_status_t run_sendrecv(const struct perf_case *it)
-{
-    bool first = it->rank->rank == 0;
-    symmcoll_status_t status = first ? send_to_other(it) : recv_from_other(it);
-
-    if (status != SYMMCOLL_OK)
-        return status;
-    return first ? recv_from_other(it) : send_to_other(it);
-}
-
-/* Both ways at once. */
-static symmcoll_status_t run_send_recv_both(const struct perf_case *it)
-{
-    struct symmcoll_work *sent, *received;
-    int peer = 1 - it->rank->rank;
-    symmcoll_status_t first, second;
-
-    first = symmcoll_recv(it->rank->group, it->out, it->count, it->dtype, peer,
-        0, NULL, NULL, &received);
-    if (first != SYMMCOLL_OK)
-        return first;
-    second = symmcoll_send(
-        it->rank->group, it->in, it->count, it->dtype, peer, 0, NULL, &sent);
-    if (second == SYMMCOLL_OK) {
-        second = symmcoll_work_wait(sent, -1);
-        symmcoll_work_free(sent);
-    }
-    first = symmcoll_work_wait(received, -1);
-    symmcoll_work_free(received);
-    return second != SYMMCOLL_OK ? second : first;
-}
-
-/* Set a key of this rank's own, and read it. */
-static symmcoll_status_t run_store(const struct perf_case *it)
-{
-    struct symmcoll_store *store = symmcoll_world_store(it->rank->world);
-    char key[32];
-    void *value = NULL;
-    size_t nbytes = 0;
-    symmcoll_status_t status;
-
-    snprintf(key, sizeof(key), "perf/%d", it->rank->rank);
-    status = symmcoll_store_set(store, key, it->in, it->nbytes);
-    if (status == SYMMCOLL_OK)
-        status = symmcoll_store_get(store, key, &value, &nbytes);
-    if (status != SYMMCOLL_OK)
-        return status;
-    memcpy(it->out, value, nbytes < it->nbytes ? nbytes : it->nbytes);
-    free(value);
-    return SYMMCOLL_OK;
-}
-
-/* The case's elements in several buffers, one of which has what does not divide
- * evenly. */
-struct buffers {
-    size_t counts[PERF_BUFFERS];
-    void *outs[PERF_BUFFERS];
-    const void *ins[PERF_BUFFERS];
-};
-
-static struct buffers divide(const struct perf_case *it)
-{
-    size_t elem = symmcoll_dtype_size(it->dtype);
-    size_t each = it->count / PERF_BUFFERS;
-    struct buffers buffers;
-
-    for (size_t i = 0; i < PERF_BUFFERS; i++) {
-        buffers.counts[i] = i + 1 < PERF_BUFFERS ? each : it->count - i * each;
-        buffers.outs[i] = (char *)it->out + i * each * elem;
-        buffers.ins[i] = (const char *)it->in + i * each * elem;
-    }
-    return buffers;
-}
-
-static symmcoll_status_t run_coalesced(const struct perf_case *it)
-{
-    struct buffers buffers = divide(it);
-
-    return symmcoll_all_reduce_coalesced(it->rank->group, buffers.outs,
-        buffers.ins, buffers.counts, PERF_BUFFERS, it->dtype, it->op, NULL,
-        NULL);
-}
-
-static symmcoll_status_t run_separate(const struct perf_case *it)
-{
-    struct buffers buffers = divide(it);
-    symmcoll_status_t status = SYMMCOLL_OK;
-
-    for (int i = 0; i < PERF_BUFFERS && status == SYMMCOLL_OK; i++)
-        status = symmcoll_all_reduce(it->rank->group, buffers.outs[i],
-            buffers.ins[i], buffers.counts[i], it->dtype, it->op, NULL, NULL);
-    return status;
-}
-
-/* The same calls, in a region. */
-static symmcoll_status_t run_region(const struct perf_case *it)
-{
-    symmcoll_status_t status = symmcoll_coalesce_begin(it->rank->group);
-    symmcoll_status_t last;
-
-    if (status != SYMMCOLL_OK)
-        return status;
-    status = run_separate(it);
-    last = symmcoll_coalesce_end(it->rank->group, NULL, NULL);
-    return status != SYMMCOLL_OK ? status : last;
-}
-
-static symmcoll_status_t average_bucket(
-    const struct perf_case *it, int index, struct symmcoll_work **work)
-{
-    void *bucket = it->rank->buckets[index];
-
-    return symmcoll_all_reduce(it->rank->group, bucket, bucket, it->count,
-        it->dtype, SYMMCOLL_AVG, NULL, work);
-}
-
-/* Start all buckets, then wait for each.  What was started is always waited
- * for, since the buffers are the library's until then. */
-static symmcoll_status_t average_buckets_async(const struct perf_case *it)
-{
-    struct symmcoll_work *works[PERF_BUCKETS];
-    symmcoll_status_t status = SYMMCOLL_OK, first = SYMMCOLL_OK;
-    int started = 0;
-
-    while (started < PERF_BUCKETS && first == SYMMCOLL_OK) {
-        first = average_bucket(it, started, &works[started]);
-        if (first == SYMMCOLL_OK)
-            started++;
-    }
-    for (int i = 0; i < started; i++) {
-        status = symmcoll_work_wait(works[i], -1);
-        if (first == SYMMCOLL_OK)
-            first = status;
-        symmcoll_work_free(works[i]);
-    }
-    return first;
-}
-
-static symmcoll_status_t run_buckets(const struct perf_case *it)
-{
-    symmcoll_status_t status = SYMMCOLL_OK;
-
-    if (it->choice->async)
-        return average_buckets_async(it);
-    for (int i = 0; i < PERF_BUCKETS && status == SYMMCOLL_OK; i++)
-        status = average_bucket(it, i, NULL);
-    return status;
 }
 
 /* Bus factors as nccl-tests defines them. */
@@ -391,7 +212,7 @@ static const struct perf_op operations[] = {
         .reduces = true,
         .in_place = true,
         .dirty = true,
-        .run = run_coalesced,
+        .run = perf_run_coalesced,
         .bus_factor = both_ways,
     },
     {
@@ -401,7 +222,7 @@ static const struct perf_op operations[] = {
         .reduces = true,
         .in_place = true,
         .dirty = true,
-        .run = run_separate,
+        .run = perf_run_separate,
         .bus_factor = both_ways,
     },
     {
@@ -412,7 +233,7 @@ static const struct perf_op operations[] = {
         .in_place = true,
         .dirty = true,
         .rare = true,
-        .run = run_region,
+        .run = perf_run_region,
         .bus_factor = both_ways,
     },
     {
@@ -430,7 +251,7 @@ static const struct perf_op operations[] = {
         .rare = true,
         .pair = true,
         .parts = 2,
-        .run = run_sendrecv,
+        .run = perf_run_sendrecv,
         .bus_factor = whole,
     },
     {
@@ -440,7 +261,7 @@ static const struct perf_op operations[] = {
         .dirty = true,
         .rare = true,
         .pair = true,
-        .run = run_send_recv_both,
+        .run = perf_run_send_recv_both,
         .bus_factor = whole,
     },
     {
@@ -448,7 +269,7 @@ static const struct perf_op operations[] = {
         .in = PERF_NO_BUFFER,
         .out = PERF_NO_BUFFER,
         .rare = true,
-        .run = run_group_create,
+        .run = perf_run_group_create,
         .bus_factor = whole,
     },
     {
@@ -487,7 +308,7 @@ static const struct perf_op operations[] = {
         .rare = true,
         .store = true,
         .most = PERF_STORE_MOST,
-        .run = run_store,
+        .run = perf_run_store,
         .bus_factor = whole,
     },
     {
@@ -544,7 +365,7 @@ static const struct perf_op operations[] = {
         .out = PERF_NO_BUFFER,
         .reduces = true,
         .buckets = true,
-        .run = run_buckets,
+        .run = perf_run_buckets,
         .bus_factor = both_ways,
     },
     {.name = NULL},
