@@ -163,7 +163,7 @@ bool run_cause_find(const struct run_job *job, char *line, size_t nbytes)
     else if (world == NULL || (first.status == SYMMCOLL_ERR_PEER &&
                                   strstr(first.text, " has finalized") == NULL))
         return false; /* of a death we know more than the ranks */
-    if (first.status == SYMMCOLL_ERR_TIMEOUT &&
+    if (world != NULL && first.status == SYMMCOLL_ERR_TIMEOUT &&
         describe_timeout(world, &first, line, nbytes))
         return true;
     snprintf(line, nbytes, "%.*s", SYMC_FAILURE_TEXT, first.text);

@@ -63,7 +63,7 @@ enum symc_kind {
     SYMC_SYMM_PERMUTE = 47,
     SYMC_SYMM_RESHARD = 48,
     SYMC_SYMM_WAIT_VALUE = 49, /* as SYMC_SYMM_WAIT_SIGNAL */
-    SYMC_KIND_COUNT /* one more than the last of them */
+    SYMC_KIND_COUNT            /* one more than the last of them */
 };
 
 enum symc_trait {
@@ -75,7 +75,7 @@ enum symc_trait {
     SYMC_PAIR = 16,   /* between two ranks: the caller and its peer */
     SYMC_UNEVEN = 32, /* each pair of ranks has a count of its own: an op with
                          lists, whose counts are compared in pairs */
-    SYMC_COALESCED = 64, /* several buffers; parts are those of each */
+    SYMC_COALESCED = 64,  /* several buffers; parts are those of each */
     SYMC_MONITORED = 128, /* ends with a list of who is missing */
     SYMC_MOVES = 256 /* who calls it moves the data, see struct symc_mover */
 };

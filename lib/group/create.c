@@ -199,19 +199,19 @@ static symmcoll_status_t create_local(struct symmcoll_world *world,
  * ones have to be told of which group, so its ranks are on the stack. */
 static __attribute__((noinline)) symmcoll_status_t refuse(
     struct symmcoll_world *world, const struct symmcoll_group_args *args,
-    struct symc_partition *partition, const struct symc_group_options *options)
+    const struct symc_group_options *options, int size)
 {
     struct symc_group_options refusing = *options;
     struct symmcoll_group *none;
     int ranks[SYMC_RANKS_MAX];
+    const struct symc_partition partition = {
+        .count = 1, .sizes = &size, .ranks = ranks};
 
     if ((args->flags & SYMMCOLL_GROUP_LOCAL) == 0)
         return symc_groups_refuse(world->all, options, SYMMCOLL_ERR_NO_MEMORY);
-    sort_ranks(args->ranks, args->ranks != NULL ? args->nranks : 0, world->size,
-        ranks);
-    partition->ranks = ranks;
+    sort_ranks(args->ranks, args->ranks != NULL ? size : 0, world->size, ranks);
     refusing.refused = SYMMCOLL_ERR_NO_MEMORY;
-    return create_local(world, args, partition, &refusing, &none);
+    return create_local(world, args, &partition, &refusing, &none);
 }
 
 static symmcoll_status_t create(struct symmcoll_world *world,
@@ -237,7 +237,7 @@ static symmcoll_status_t create(struct symmcoll_world *world,
     partition.sizes = &size;
     ranks = symc_alloc((size_t)size, sizeof(*ranks));
     if (ranks == NULL)
-        return refuse(world, args, &partition, options);
+        return refuse(world, args, options, size);
     sort_ranks(args->ranks, args->ranks != NULL ? size : 0, world->size, ranks);
     partition.ranks = ranks;
     if ((args->flags & SYMMCOLL_GROUP_LOCAL) != 0)

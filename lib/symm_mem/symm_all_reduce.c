@@ -177,8 +177,7 @@ symmcoll_status_t symmcoll_symm_intra_node_all_reduce(
     const struct symmcoll_call *call)
 {
     const size_t elem = sizeof(uint16_t);
-    symmcoll_status_t status =
-        symc_symm_check(handle, "intra_node_all_reduce");
+    symmcoll_status_t status = symc_symm_check(handle, "intra_node_all_reduce");
 
     if (status != SYMMCOLL_OK)
         return status;

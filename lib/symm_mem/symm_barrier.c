@@ -26,6 +26,8 @@ static inline _Atomic uint64_t *find_word(
     } else {
         lines = symc_symm_words_nbytes(handle->channels) / SYMC_FALSE_SHARING -
                 SYMC_SYMM_FAST * SYMC_SYMM_TURNS;
+        if (lines == 0) /* there is one for each such number */
+            lines = 1;
         at = (SYMC_SYMM_FAST * SYMC_SYMM_TURNS + number % lines) *
                  SYMC_FALSE_SHARING +
              number / lines * sizeof(uint64_t);

@@ -94,7 +94,8 @@ struct symmcoll_symm {
     size_t nbytes; /* likewise */
     size_t offset; /* of the address in the allocation */
     size_t pad_nbytes;
-    _Atomic uint64_t intra_node; /* all_reduces, so far, see symm_all_reduce.c */
+    _Atomic uint64_t
+        intra_node; /* all_reduces, so far, see symm_all_reduce.c */
     struct symc_share *share;
     struct symmcoll_symm *next; /* of the share's */
 };

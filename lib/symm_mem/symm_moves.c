@@ -14,8 +14,7 @@
 static symmcoll_status_t begin(const struct symmcoll_symm *handle,
     enum symc_kind kind, enum symmcoll_dtype dtype, size_t *elem)
 {
-    symmcoll_status_t status =
-        symc_symm_check(handle, symc_kind_name(kind));
+    symmcoll_status_t status = symc_symm_check(handle, symc_kind_name(kind));
 
     return status == SYMMCOLL_OK
                ? symc_symm_check_dtype(symc_kind_name(kind), dtype, elem)

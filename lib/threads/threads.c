@@ -199,7 +199,7 @@ static bool list_alike(
     for (int i = 0; i < size; i++) {
         listed[i] =
             has_failed(&ranks[i]) && are_alike(&ranks[i], &ranks[number]);
-        if (listed[i] && i < number)
+        if (i < number && listed[i])
             return false;
     }
     return true;

@@ -100,12 +100,14 @@ static void copy_number(void *to, const void *from, size_t nbytes)
 static union number load_number(struct shape shape, const unsigned char *from)
 {
     union number x = {0};
+    uint16_t half;
 
     copy_number(&x, from, shape.nbytes);
+    half = (uint16_t)x.bits;
     if (shape.family == HALF)
-        x.single = symc_half_to_float((uint16_t)x.bits);
+        x.single = symc_half_to_float(half);
     else if (shape.family == BFLOAT)
-        x.single = symc_bfloat16_to_float((uint16_t)x.bits);
+        x.single = symc_bfloat16_to_float(half);
     else if (shape.family == BOOLEAN)
         x.bits = x.bits != 0;
     else if (shape.family == SIGNED)

@@ -60,8 +60,8 @@ static int one_is_named(struct symmcoll_group *group, int rank)
 
 struct pattern {
     enum symmcoll_dtype dtype;
-    uint64_t is[2];   /* NaN, in the second half of a complex one too */
-    uint64_t isnt[2]; /* the nearest to it: infinity, or the largest number */
+    uint64_t is[2];     /* NaN, in the second half of a complex one too */
+    uint64_t others[2]; /* the nearest to it: infinity, or the largest number */
 };
 
 static const struct pattern patterns[] = {
@@ -118,7 +118,7 @@ static int every_type_is_searched(struct symmcoll_group *group, int rank)
         for (int k = 0; k < 2 && right; k++)
             right = (it->is[k] == 0 ||
                         is_found(group, it->dtype, it->is[k], true)) &&
-                    is_found(group, it->dtype, it->isnt[k], false);
+                    is_found(group, it->dtype, it->others[k], false);
     }
     return right;
 }

@@ -250,7 +250,7 @@ static int collectives_do_not_hold_it_up(struct symmcoll_group *group, int rank)
 /* With the number that a permute's messages have as their tag. */
 static int permutes_beside_messages(struct symmcoll_group *group, int rank)
 {
-    static const int swapped[] = {1, 0};
+    static const int swapped[4] = {1, 0}; /* of two ranks */
 
     return put(group, 1 - rank, 0, 50, rank, 4) &&
            permute(group, rank, swapped, 50, true) &&

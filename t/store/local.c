@@ -197,8 +197,10 @@ static int full_is_waited_for(void)
     snprintf(place.host, sizeof place.host, "%.100s", path);
     unlink(path);
     if (bind(listener, (struct sockaddr *)&at, sizeof at) != 0 ||
-        listen(listener, 1) != 0)
+        listen(listener, 1) != 0) {
+        close(listener);
         return 0;
+    }
     while (count < WAITING) {
         waiting[count] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
         if (connect(waiting[count++], (struct sockaddr *)&at, sizeof at) != 0)

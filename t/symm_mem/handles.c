@@ -15,7 +15,7 @@ static int all_see_the_same(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);
     struct symmcoll_symm_info info = SYMMCOLL_SYMM_INFO_INIT;
-    struct symmcoll_symm *handle, *same, *got;
+    struct symmcoll_symm *handle, *same = NULL, *got;
     int *data, *theirs;
     uint32_t *pad;
     bool right = join(

@@ -16,7 +16,7 @@ static size_t size_of(struct symmcoll_symm *handle)
 static int it_grows_and_never_shrinks(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group), peer = (rank + 1) % size;
-    struct symmcoll_symm *first, *same, *larger;
+    struct symmcoll_symm *first = NULL, *same = NULL, *larger = NULL;
     int *data, *theirs;
     bool right = OK(symmcoll_symm_workspace(group, 1000, NULL, &first)) &&
                  OK(symmcoll_symm_workspace(group, 200, NULL, &same)) &&
@@ -47,7 +47,7 @@ static int it_grows_and_never_shrinks(struct symmcoll_group *group, int rank)
 static int each_group_has_its_own(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_group *half;
-    struct symmcoll_symm *all, *some;
+    struct symmcoll_symm *all = NULL, *some = NULL;
     bool right = OK(symmcoll_group_split(group, rank / 2, rank, NULL, &half)) &&
                  OK(symmcoll_symm_workspace(group, 64, NULL, &all)) &&
                  OK(symmcoll_symm_workspace(half, 64, NULL, &some)) &&
