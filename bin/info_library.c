@@ -49,7 +49,7 @@ struct build {
 static const struct build builds[] = {
     {"libconfig", WITH_LIBCONFIG, "settings files"},
     {"hwloc", WITH_HWLOC, "the topology below"},
-    {"cblas", WITH_CBLAS, "examples/train_charlm only, not the library"},
+    {"cblas", WITH_CBLAS, "products of matrices, loaded by the first"},
 };
 
 #if defined(__has_feature)

@@ -15,6 +15,7 @@
 #include <symmcoll/error.h>
 #include <symmcoll/fake.h>
 #include <symmcoll/functional.h>
+#include <symmcoll/fused.h>
 #include <symmcoll/group.h>
 #include <symmcoll/object.h>
 #include <symmcoll/pair.h>

@@ -102,6 +102,7 @@ struct symc_config {
     char *store_tls_key;
 
     /* ddp */
+    char *fused_blas; /* library with CBLAS; "": found, "none": none */
     size_t ddp_bucket_cap;
     size_t ddp_first_bucket_cap;
 

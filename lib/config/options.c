@@ -322,6 +322,14 @@ const struct symc_option symc_options[] = {
     },
 
     {
+        .key = "fused.blas",
+        TEXT(fused_blas),
+        .dflt = "",
+        .help = "Library with CBLAS that multiplies matrices; empty is the one "
+                "found when libsymmcoll was built, none is no library.",
+    },
+
+    {
         .key = "ddp.bucket_cap",
         SIZE(ddp_bucket_cap),
         .dflt = "25MiB",

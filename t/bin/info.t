@@ -175,7 +175,7 @@ cp "$odd/symmcoll_broken.so" "$scratch/empty/symmcoll_cuda.so"
 SYMMCOLL_MODULE_DIR=$scratch/empty "$info" | grep -q \
     "^  cuda  *module  *no .*$scratch/empty/symmcoll_cuda.so"
 ok $? 'one that is there and cannot be loaded has a reason'
-"$info" | grep -q '^  cblas  *[a-z]*  (examples/train_charlm only'
+"$info" | grep -q '^  cblas  *[a-z]*  (products of matrices'
 ok $? 'optional libraries have their use'
 
 "$info" --algorithms >"$scratch/out"

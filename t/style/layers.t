@@ -20,6 +20,7 @@ world
 group
 coll symm_mem
 ddp functional threads
+fused
 bin examples
 '
 

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The 8-bit floats: formats of the Open Compute Project (fn: no infinities; e8m0:
+ * a power of two), and of AMD's earlier processors (fnuz: nor a negative zero).
+ */
+#include "base/float8.h"
+
+#include <math.h>
+
+/* A sign, exponent bits and the rest, with a bias. */
+static float expand(uint8_t value, int fraction_bits, int bias)
+{
+    int exponent = (value & 0x7f) >> fraction_bits;
+    int fraction = value & ((1 << fraction_bits) - 1);
+    float magnitude = exponent == 0
+                          ? ldexpf((float)fraction, 1 - bias - fraction_bits)
+                          : ldexpf((float)(fraction + (1 << fraction_bits)),
+                                exponent - bias - fraction_bits);
+
+    return (value & 0x80) != 0 ? -magnitude : magnitude;
+}
+
+float symc_float8_to_float(enum symmcoll_dtype dtype, uint8_t value)
+{
+    int magnitude = value & 0x7f;
+
+    switch (dtype) {
+    case SYMMCOLL_FLOAT8_E4M3FN:
+        return magnitude == 0x7f ? NAN : expand(value, 3, 7);
+    case SYMMCOLL_FLOAT8_E5M2:
+        if (magnitude > 0x7c)
+            return NAN;
+        if (magnitude == 0x7c)
+            return (value & 0x80) != 0 ? -INFINITY : INFINITY;
+        return expand(value, 2, 15);
+    case SYMMCOLL_FLOAT8_E4M3FNUZ:
+        return value == 0x80 ? NAN : expand(value, 3, 8);
+    case SYMMCOLL_FLOAT8_E5M2FNUZ:
+        return value == 0x80 ? NAN : expand(value, 2, 16);
+    case SYMMCOLL_FLOAT8_E8M0FNU:
+        return value == 0xff ? NAN : ldexpf(1, value - 127);
+    default:
+        return NAN;
+    }
+}

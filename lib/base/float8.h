@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The 8-bit floats, which are read and never computed with.
+ */
+#ifndef SYMC_BASE_FLOAT8_H
+#define SYMC_BASE_FLOAT8_H
+
+#include <symmcoll/types.h>
+
+/* One element of a float8 type, exact; NaN for another type. */
+float symc_float8_to_float(enum symmcoll_dtype dtype, uint8_t value);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the ranks tell each other when a fused operation begins: a digest of
+ * what they pass, and where their chunks are.  It is one small all_gather, so
+ * that waiting, deadlines, deaths and the recorder are those of collectives.
+ */
+#include "fused/fused.h"
+
+#include <symmcoll/work.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+void symc_fused_describe(struct symc_fused_args *args, const char *format, ...)
+{
+    size_t used = strlen(args->text);
+    va_list list;
+
+    va_start(list, format);
+    vsnprintf(args->text + used, sizeof(args->text) - used, format, list);
+    va_end(list);
+}
+
+void symc_fused_describe_shape(
+    struct symc_fused_args *args, const struct symmcoll_tensor *tensor)
+{
+    for (int d = 0; d < tensor->ndim; d++)
+        symc_fused_describe(
+            args, "%s%lld", d > 0 ? ", " : "[", (long long)tensor->shape[d]);
+    symc_fused_describe(args, "] of %s", symmcoll_dtype_name(tensor->dtype));
+}
+
+struct symmcoll_call symc_fused_call(
+    const struct symmcoll_call *call, const char *name)
+{
+    struct symmcoll_call copy = SYMMCOLL_CALL_INIT;
+
+    if (call != NULL)
+        memcpy(
+            &copy, call, call->size < sizeof(copy) ? call->size : sizeof(copy));
+    if (copy.label == NULL)
+        copy.label = name;
+    return copy;
+}
+
+symmcoll_status_t symc_fused_tell(struct symc_fused *fused,
+    const struct symc_fused_args *args, const struct symmcoll_call *call,
+    struct symmcoll_work **work)
+{
+    struct symc_digest digest = SYMC_DIGEST_INIT;
+
+    symc_digest_add(&digest, args->name, args->text);
+    fused->mine.digest = digest.a;
+    fused->mine.plain =
+        atomic_load(&fused->plain) != 0 || symc_fused_is_alone(fused);
+    /* Of one rank it has ended at once. */
+    *work = NULL;
+    return symmcoll_all_gather(fused->group, fused->all, &fused->mine,
+        sizeof(fused->mine), SYMMCOLL_UINT8, call,
+        fused->group->size > 1 ? work : NULL);
+}
+
+/* Arguments differ: every rank tells all what it has passed. */
+static symmcoll_status_t name_difference(struct symc_fused *fused,
+    const struct symc_fused_args *args, const struct symmcoll_call *call)
+{
+    struct symmcoll_group *group = fused->group;
+    char mine[sizeof(args->text) + 32] = "";
+    char *all = symc_fused_take(
+        fused, SYMC_FUSED_PACKED, sizeof(mine) * (size_t)group->size);
+    char *first = all, *other = all;
+    symmcoll_status_t status;
+    int rank = 0;
+
+    if (all == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    snprintf(mine, sizeof(mine), "%s of %s", args->name, args->text);
+    status = symmcoll_all_gather(
+        group, all, mine, sizeof(mine), SYMMCOLL_UINT8, call, NULL);
+    if (status != SYMMCOLL_OK)
+        return status;
+    while (rank + 1 < group->size && strncmp(first, other, sizeof(mine)) == 0)
+        other = all + (size_t)++rank * sizeof(mine);
+    return symc_fail(SYMMCOLL_ERR_MISMATCH,
+        "%s: arguments differ: rank 0 passed %.*s, rank %d passed %.*s",
+        args->name, (int)sizeof(mine), first, rank, (int)sizeof(mine), other);
+}
+
+symmcoll_status_t symc_fused_hear(struct symc_fused *fused,
+    const struct symc_fused_args *args, const struct symmcoll_call *call,
+    struct symmcoll_work *work, bool *plain)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    *plain = false;
+
+    if (work != NULL)
+        status = symmcoll_work_wait(work, INFINITY);
+    symmcoll_work_free(work);
+    for (int r = 0; status == SYMMCOLL_OK && r < fused->group->size; r++) {
+        if (fused->all[r].digest != fused->mine.digest)
+            return name_difference(fused, args, call);
+        *plain = *plain || fused->all[r].plain != 0;
+    }
+    for (int r = 0; status == SYMMCOLL_OK && r < fused->group->size; r++) {
+        if (fused->all[r].status != SYMMCOLL_OK)
+            return symc_fail((symmcoll_status_t)fused->all[r].status,
+                "%s: rank %d has not made its chunks", args->name, r);
+    }
+    return status;
+}

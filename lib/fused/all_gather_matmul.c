@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * all_gather and matmul.  Rows of the shards of all ranks are multiplied shard
+ * by shard, as they come; few of them are gathered first, since each product
+ * reads the whole of b.  With the last dimension, whose products are added, in
+ * the order of ranks.
+ */
+#include "base/cancel.h"
+#include "base/tensor.h"
+#include "fused/fused.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS_APART 512 /* of a shard, from which on it is multiplied alone */
+
+static const char name[] = "fused_all_gather_matmul";
+
+/* One matrix and its result. */
+struct product {
+    struct symmcoll_tensor b;
+    struct symc_fused_result out;
+};
+
+struct gather_matmul {
+    struct symc_fused *fused;
+    struct symmcoll_tensor a; /* the shard */
+    int dim;
+    bool last;           /* dim is the last dimension */
+    int64_t rows, depth; /* of a shard as a matrix */
+    size_t elem;
+    struct symc_fused_result gathered;
+    bool wanted; /* that */
+    int n;
+    struct product *products;
+    char *sums; /* last, and narrow types: float32 */
+};
+
+/* ---- arguments ---- */
+
+static symmcoll_status_t shape_results(struct symmcoll_group *group,
+    struct gather_matmul *it, const struct symmcoll_tensor *a_place,
+    const struct symmcoll_tensor *places)
+{
+    struct symmcoll_tensor whole = it->a, place;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (__builtin_mul_overflow(
+            whole.shape[it->dim], (int64_t)group->size, &whole.shape[it->dim]))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: dimension %d times %d ranks is too long", name, it->dim,
+            group->size);
+    whole.data = NULL;
+    symc_fused_stride_first(&whole, it->last ? 0 : it->dim);
+    it->gathered.tensor = whole;
+    it->wanted = a_place != NULL;
+    if (it->wanted)
+        status = symc_tensor_read(name, a_place, 0, &place);
+    if (it->wanted && status == SYMMCOLL_OK)
+        status = symc_fused_result_make(name, "a", &place, &it->gathered);
+    for (int i = 0; i < it->n && status == SYMMCOLL_OK; i++) {
+        struct symmcoll_tensor *out = &it->products[i].out.tensor;
+
+        status = symc_tensor_read(name, places, (size_t)i, &place);
+        *out = whole;
+        out->shape[out->ndim - 1] = it->products[i].b.shape[1];
+        symc_fused_stride_first(out, it->last ? 0 : it->dim);
+        if (status == SYMMCOLL_OK)
+            status = symc_fused_result_make(
+                name, "out", &place, &it->products[i].out);
+    }
+    return status;
+}
+
+static symmcoll_status_t read_args(struct symmcoll_group *group,
+    const struct symmcoll_tensor *bs, struct gather_matmul *it)
+{
+    int64_t depth;
+    symmcoll_status_t status = symc_fused_check_dim(name, &it->a, it->dim);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    it->last = it->dim == it->a.ndim - 1;
+    it->elem = symmcoll_dtype_size(it->a.dtype);
+    it->depth = depth = it->a.shape[it->a.ndim - 1];
+    it->rows = symc_fused_count(&it->a, it->a.ndim - 1);
+    if (it->last && __builtin_mul_overflow(depth, (int64_t)group->size, &depth))
+        depth = -1;
+    for (int i = 0; i < it->n && status == SYMMCOLL_OK; i++)
+        status =
+            symc_fused_read_b(name, bs, i, &it->a, depth, &it->products[i].b);
+    return status;
+}
+
+/* ---- products ---- */
+
+static symmcoll_status_t multiply_rows(struct gather_matmul *it, int index,
+    int64_t first, int64_t rows, const void *from)
+{
+    struct product *product = &it->products[index];
+    struct symc_matrix b = symc_fused_matrix(&product->b);
+    struct symc_matrix a = {
+        (void *)from, it->a.dtype, rows, it->depth, it->depth, 1};
+    struct symc_matrix c = {
+        (char *)product->out.tensor.data + (size_t)(first * b.cols) * it->elem,
+        it->a.dtype, rows, b.cols, b.cols, 1};
+
+    return symc_matmul(&it->fused->matmul, &a, &b, &c, false);
+}
+
+/* All rows of a rank's shard. */
+static symmcoll_status_t consume_rows(
+    void *context, int rank, const void *shard)
+{
+    struct gather_matmul *it = context;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (int i = 0; i < it->n && status == SYMMCOLL_OK; i++)
+        status = multiply_rows(it, i, rank * it->rows, it->rows, shard);
+    return status;
+}
+
+/* All columns of a rank's shard, with the rows of b that belong to them. */
+static symmcoll_status_t consume_columns(
+    void *context, int rank, const void *shard)
+{
+    struct gather_matmul *it = context;
+    size_t part = (size_t)it->depth * it->elem;
+    size_t line = part * (size_t)it->fused->group->size;
+    enum symmcoll_dtype dtype = symc_matmul_sum_dtype(it->a.dtype);
+    char *sums = it->sums;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (int64_t row = 0; it->wanted && part > 0 && row < it->rows; row++)
+        memcpy((char *)it->gathered.tensor.data + (size_t)row * line +
+                   (size_t)rank * part,
+            (const char *)shard + (size_t)row * part, part);
+    for (int i = 0; i < it->n && status == SYMMCOLL_OK; i++) {
+        struct symc_matrix b = symc_fused_matrix(&it->products[i].b);
+        struct symc_matrix a = {
+            (void *)shard, it->a.dtype, it->rows, it->depth, it->depth, 1};
+        struct symc_matrix c = {it->products[i].out.tensor.data, dtype,
+            it->rows, b.cols, b.cols, 1};
+
+        if (it->sums != NULL) {
+            c.data = sums;
+            sums += (size_t)(it->rows * b.cols) * sizeof(float);
+        }
+        b.rows = it->depth;
+        b.data = (char *)b.data +
+                 rank * it->depth * b.row_stride * (int64_t)it->elem;
+        status = symc_matmul(&it->fused->matmul, &a, &b, &c, rank > 0);
+    }
+    return status;
+}
+
+/* ---- the operation ---- */
+
+/* Memory for the sums of narrow types; and afterwards, the results of them. */
+static symmcoll_status_t take_sums(struct gather_matmul *it)
+{
+    size_t count = 0;
+
+    if (!it->last || symc_matmul_sum_dtype(it->a.dtype) == it->a.dtype)
+        return SYMMCOLL_OK;
+    for (int i = 0; i < it->n; i++)
+        count += (size_t)(it->rows * it->products[i].b.shape[1]);
+    it->sums =
+        symc_fused_take(it->fused, SYMC_FUSED_SUMS, count * sizeof(float));
+    return it->sums != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
+}
+
+static void round_sums(const struct gather_matmul *it)
+{
+    const float *sums = (const float *)(const void *)it->sums;
+
+    for (int i = 0; it->sums != NULL && i < it->n; i++) {
+        size_t count = (size_t)(it->rows * it->products[i].b.shape[1]);
+
+        symc_panel_round(
+            it->a.dtype, sums, it->products[i].out.tensor.data, count);
+        sums += count;
+    }
+}
+
+/* Few rows, or nothing else to be done while the others come; of one rank there
+ * is nothing to gather. */
+static bool is_gathered_first(const struct gather_matmul *it)
+{
+    return !it->last && it->fused->group->size > 1 &&
+           (it->rows < ROWS_APART || symc_fused_is_alone(it->fused));
+}
+
+static symmcoll_status_t run(struct gather_matmul *it,
+    const struct symc_fused_args *args, const struct symmcoll_call *call)
+{
+    struct symc_f_view view =
+        symc_fused_view_first(&it->a, it->last ? 0 : it->dim);
+    struct symc_fused_gather gather = {.args = args,
+        .call = call,
+        .data = it->a.data,
+        .view = &view,
+        .elem = it->elem,
+        .nbytes = (size_t)(it->rows * it->depth) * it->elem,
+        .out = it->wanted && !it->last ? it->gathered.tensor.data : NULL,
+        .in_order = it->last,
+        .consume = it->last ? consume_columns : consume_rows,
+        .context = it};
+    bool first = is_gathered_first(it);
+    symmcoll_status_t status = take_sums(it);
+
+    if (first) {
+        gather.consume = NULL;
+        if (gather.out == NULL)
+            gather.out = symc_fused_take(it->fused, SYMC_FUSED_GATHERED,
+                (size_t)it->fused->group->size * gather.nbytes);
+        if (gather.out == NULL)
+            status = SYMMCOLL_ERR_NO_MEMORY;
+    }
+    if (status == SYMMCOLL_OK)
+        status = symc_fused_all_gather(it->fused, &gather);
+    for (int i = 0; first && i < it->n && status == SYMMCOLL_OK; i++)
+        status = multiply_rows(
+            it, i, 0, it->rows * it->fused->group->size, gather.out);
+    if (status == SYMMCOLL_OK)
+        round_sums(it);
+    return status;
+}
+
+static symmcoll_status_t perform(struct symmcoll_group *group,
+    struct gather_matmul *it, const struct symmcoll_call *call)
+{
+    struct symc_fused_args args = {.name = name};
+    symmcoll_status_t status;
+
+    symc_fused_describe(&args, "a shard ");
+    symc_fused_describe_shape(&args, &it->a);
+    symc_fused_describe(&args, ", gather_dim %d", it->dim);
+    status = symc_fused_find(group, &it->fused);
+    if (status == SYMMCOLL_OK)
+        status = symc_fused_enter(it->fused, true);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = run(it, &args, call);
+    symc_fused_leave(it->fused);
+    return status;
+}
+
+static void release(struct gather_matmul *it)
+{
+    if (it->gathered.made)
+        free(it->gathered.tensor.data);
+    for (int i = 0; it->products != NULL && i < it->n; i++) {
+        if (it->products[i].out.made)
+            free(it->products[i].out.tensor.data);
+    }
+}
+
+static symmcoll_status_t write_results(const struct gather_matmul *it,
+    struct symmcoll_tensor *a, struct symmcoll_tensor *outs)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (a != NULL)
+        status =
+            symc_sized_write(&symc_tensor_kind, name, &it->gathered.tensor, a);
+    for (int i = 0; i < it->n && status == SYMMCOLL_OK; i++)
+        status = symc_sized_write(&symc_tensor_kind, name,
+            &it->products[i].out.tensor, (char *)outs + (size_t)i * outs->size);
+    return status;
+}
+
+symmcoll_status_t symmcoll_fused_all_gather_matmul(struct symmcoll_group *group,
+    const struct symmcoll_tensor *a_shard, const struct symmcoll_tensor *bs,
+    int n, int gather_dim, const struct symmcoll_call *call,
+    struct symmcoll_tensor *a, struct symmcoll_tensor *outs)
+{
+    struct gather_matmul it = {.dim = gather_dim, .n = n};
+    symmcoll_status_t status = symc_fused_read_a(name, group, a_shard, &it.a);
+    int cancel;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (n < 0 || (n > 0 && (bs == NULL || outs == NULL)))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected matrices and places for as many results, found %s",
+            name, n < 0 ? "a negative number" : "NULL");
+    if (*group->alive != 1)
+        return symc_group_refuse(group, SYMC_ALL_GATHER);
+    it.products = symc_alloc((size_t)n, sizeof(*it.products));
+    if (it.products == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    cancel = symc_cancel_disable();
+    status = read_args(group, bs, &it);
+    if (status == SYMMCOLL_OK)
+        status = shape_results(group, &it, a, outs);
+    if (status == SYMMCOLL_OK && it.a.device == SYMMCOLL_HOST)
+        status = perform(group, &it, call);
+    if (status == SYMMCOLL_OK)
+        status = write_results(&it, a, outs);
+    if (status != SYMMCOLL_OK)
+        release(&it);
+    free(it.products);
+    symc_cancel_restore(cancel);
+    return status;
+}

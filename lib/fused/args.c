@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The checks of arguments: what fails here has communicated nothing.
+ */
+#include "fused/fused.h"
+
+symmcoll_status_t symc_fused_read_a(const char *where,
+    const struct symmcoll_group *group, const struct symmcoll_tensor *a,
+    struct symmcoll_tensor *copy)
+{
+    symmcoll_status_t status;
+    size_t count;
+
+    if (group == NULL || a == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID, "%s: expected %s, found NULL",
+            where, group == NULL ? "a group" : "a");
+    status = symc_f_tensor_read(where, a, 0, copy, &count);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (copy->ndim < 2)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a of 2 dimensions or more, found %d", where,
+            copy->ndim);
+    if (!symc_matmul_has(copy->dtype))
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected float32, float64, float16 or bfloat16, found %s",
+            where, symmcoll_dtype_name(copy->dtype));
+    if (copy->device == SYMMCOLL_HOST && copy->data == NULL && count > 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a of %zu elements, found NULL", where, count);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_fused_read_b(const char *where,
+    const struct symmcoll_tensor *bs, int index,
+    const struct symmcoll_tensor *a, int64_t depth,
+    struct symmcoll_tensor *copy)
+{
+    symmcoll_status_t status;
+    size_t count;
+
+    if (bs == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "%s: expected b, found NULL", where);
+    status = symc_f_tensor_read(where, bs, index, copy, &count);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (copy->ndim != 2)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: b %d: expected a matrix, found %d dimensions", where, index,
+            copy->ndim);
+    if (copy->dtype != a->dtype || copy->device != a->device)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: b %d: expected %s%s as a is, found %s%s", where, index,
+            symmcoll_dtype_name(a->dtype),
+            a->device == SYMMCOLL_META ? " without memory" : "",
+            symmcoll_dtype_name(copy->dtype),
+            copy->device == SYMMCOLL_META ? " without memory" : "");
+    if (copy->shape[0] != depth)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: b %d: expected %lld rows, found %lld", where, index,
+            (long long)depth, (long long)copy->shape[0]);
+    if (copy->device == SYMMCOLL_HOST && copy->data == NULL && count > 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: b %d: expected %zu elements, found NULL", where, index, count);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_fused_check_dim(
+    const char *where, const struct symmcoll_tensor *a, int dim)
+{
+    if (dim >= 0 && dim < a->ndim)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected a dimension of 0 to %d, found %d", where, a->ndim - 1,
+        dim);
+}

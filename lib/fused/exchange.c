@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The exchange of chunks that fused operations are made of.  Chunks are read
+ * where the rank that has them, or has made them, keeps them, in memory that all
+ * ranks map; what a rank says to all when its chunks are there is the one
+ * synchronisation, and while the others have not said it the rank works on its
+ * own chunk.
+ */
+#include "fused/fused.h"
+
+#include <symmcoll/work.h>
+
+#include <string.h>
+
+/* ---- gathering ---- */
+
+/* A gathering under way. */
+struct gathering {
+    struct symc_fused *fused;
+    const struct symc_fused_gather *what;
+    const void *own;          /* this rank's chunk, contiguous; NULL: not yet */
+    bool consumed;            /* that */
+    symmcoll_status_t status; /* of the caller's function */
+};
+
+static bool is_contiguous(const struct symc_fused_gather *what)
+{
+    return what->view == NULL || symc_f_view_is_contiguous(what->view);
+}
+
+static void copy_own(const struct symc_fused_gather *what, void *to)
+{
+    if (what->nbytes == 0 || to == what->data)
+        return;
+    if (what->view != NULL)
+        symc_f_view_copy(what->view, what->data, to, what->elem);
+    else
+        memcpy(to, what->data, what->nbytes);
+}
+
+static void consume(struct gathering *going, int rank, const void *chunk)
+{
+    const struct symc_fused_gather *what = going->what;
+
+    if (what->out != NULL) {
+        char *to = (char *)what->out + (size_t)rank * what->nbytes;
+
+        if (what->nbytes > 0 && to != chunk)
+            memcpy(to, chunk, what->nbytes);
+        chunk = to;
+    }
+    if (what->consume != NULL && going->status == SYMMCOLL_OK)
+        going->status = what->consume(what->context, rank, chunk);
+}
+
+/* This rank's chunk, where it is not to wait for those before it. */
+static void consume_own(struct gathering *going)
+{
+    if (going->consumed || going->what->in_order || going->own == NULL)
+        return;
+    consume(going, going->fused->group->rank, going->own);
+    going->consumed = true;
+}
+
+static void consume_all(struct gathering *going, const void *const *chunks)
+{
+    int size = going->fused->group->size, rank = going->fused->group->rank;
+
+    for (int i = 0; i < size; i++) {
+        int from = going->what->in_order ? i : (rank + i) % size;
+
+        if (from != rank || !going->consumed)
+            consume(going, from, chunks[from]);
+    }
+}
+
+/* Have this rank's chunk in memory of all: where it is, or in a half. */
+static void make_ready(struct gathering *going, bool in_place)
+{
+    struct symc_fused *fused = going->fused;
+    const struct symc_fused_gather *what = going->what;
+    bool contiguous = is_contiguous(what);
+    char *half;
+
+    fused->mine = (struct symc_fused_word){.state = SYMC_FUSED_NOT_READY};
+    going->own = contiguous ? what->data : NULL;
+    if (symc_fused_is_alone(fused) || atomic_load(&fused->plain) != 0)
+        return;
+    if (in_place && contiguous &&
+        symc_fused_locate(fused, what->data, what->nbytes)) {
+        fused->mine.state = SYMC_FUSED_IN_PLACE;
+        return;
+    }
+    half = symc_fused_next_half(fused, what->nbytes);
+    if (half == NULL)
+        return;
+    copy_own(what, half);
+    if (!contiguous)
+        going->own = half;
+    if (symc_fused_locate(fused, half, what->nbytes))
+        fused->mine.state = SYMC_FUSED_READY;
+}
+
+/* By all_gather, then from its result. */
+static symmcoll_status_t gather_plain(struct gathering *going)
+{
+    struct symc_fused *fused = going->fused;
+    const struct symc_fused_gather *what = going->what;
+    size_t size = (size_t)fused->group->size;
+    char *all = what->out, *own;
+    struct symmcoll_call call = symc_fused_call(what->call, what->args->name);
+    symmcoll_status_t status;
+
+    if (size == 1 && all == NULL && is_contiguous(what)) {
+        consume(going, 0, what->data);
+        return going->status;
+    }
+    if (all == NULL)
+        all = symc_fused_take(fused, SYMC_FUSED_GATHERED, size * what->nbytes);
+    if (all == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    own = all + (size_t)fused->group->rank * what->nbytes;
+    copy_own(what, own);
+    status = symmcoll_all_gather(
+        fused->group, all, own, what->nbytes, SYMMCOLL_UINT8, &call, NULL);
+    if (status != SYMMCOLL_OK)
+        return status;
+    for (size_t r = 0; r < size; r++)
+        fused->sources[r] = all + r * what->nbytes;
+    consume_all(going, fused->sources);
+    return going->status;
+}
+
+/* Tell that this rank is ready or not, and hear the others. */
+static symmcoll_status_t hold_round(struct gathering *going, bool *plain)
+{
+    const struct symc_fused_gather *what = going->what;
+    struct symmcoll_call call = symc_fused_call(what->call, what->args->name);
+    struct symmcoll_work *work;
+    symmcoll_status_t status =
+        symc_fused_tell(going->fused, what->args, &call, &work);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (going->fused->mine.state != SYMC_FUSED_NOT_READY)
+        consume_own(going);
+    return symc_fused_hear(going->fused, what->args, &call, work, plain);
+}
+
+symmcoll_status_t symc_fused_all_gather(
+    struct symc_fused *fused, const struct symc_fused_gather *gather)
+{
+    struct gathering going = {.fused = fused, .what = gather};
+    struct symmcoll_call call =
+        symc_fused_call(gather->call, gather->args->name);
+    bool plain, found = false;
+    symmcoll_status_t status;
+
+    make_ready(&going, true);
+    status = hold_round(&going, &plain);
+    if (status == SYMMCOLL_OK && plain)
+        return gather_plain(&going);
+    if (status == SYMMCOLL_OK)
+        found = symc_fused_find_sources(fused, 0, gather->nbytes);
+    /* Not the same on all ranks, or no room yet: all copy. */
+    if (status == SYMMCOLL_OK && !found) {
+        status = symc_fused_grow(fused, gather->nbytes, &call);
+        if (status == SYMMCOLL_OK) {
+            make_ready(&going, false);
+            status = hold_round(&going, &plain);
+        }
+        if (status == SYMMCOLL_OK && plain)
+            return gather_plain(&going);
+        if (status == SYMMCOLL_OK)
+            found = symc_fused_find_sources(fused, 0, gather->nbytes);
+        if (status == SYMMCOLL_OK && !found)
+            status = symc_fail(SYMMCOLL_ERR_INTERNAL,
+                "%s: the ranks' chunks are not where they said",
+                gather->args->name);
+    }
+    if (status != SYMMCOLL_OK)
+        return status;
+    consume_all(&going, fused->sources);
+    /* The others may still read what belongs to the caller. */
+    if (fused->mine.state == SYMC_FUSED_IN_PLACE)
+        status = symmcoll_barrier(fused->group, &call, NULL);
+    return status != SYMMCOLL_OK ? status : going.status;
+}
+
+/* ---- made for all ranks ---- */
+
+static symmcoll_status_t produce(const struct symc_fused *fused,
+    const struct symc_fused_scatter *what, char *chunks, bool own)
+{
+    int size = fused->group->size, rank = fused->group->rank;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (what->produce_all != NULL)
+        return own ? status : what->produce_all(what->context, chunks);
+    for (int i = 1; !own && i < size && status == SYMMCOLL_OK; i++) {
+        int to = (rank + i) % size;
+
+        status = what->produce(
+            what->context, to, chunks + (size_t)to * what->nbytes);
+    }
+    if (own)
+        status = what->produce(
+            what->context, rank, chunks + (size_t)rank * what->nbytes);
+    return status;
+}
+
+/* Make all chunks for others, tell them so, make the own one, and hear. */
+static symmcoll_status_t make_chunks(struct symc_fused *fused,
+    const struct symc_fused_scatter *what, char *chunks, bool *plain)
+{
+    size_t nbytes = (size_t)fused->group->size * what->nbytes;
+    struct symmcoll_call call = symc_fused_call(what->call, what->args->name);
+    struct symmcoll_work *work;
+    symmcoll_status_t status, made = SYMMCOLL_OK;
+
+    fused->mine = (struct symc_fused_word){.state = SYMC_FUSED_NOT_READY};
+    if (chunks != NULL) {
+        made = produce(fused, what, chunks, false);
+        fused->mine.status = (int16_t)made;
+        if (symc_fused_locate(fused, chunks, nbytes))
+            fused->mine.state = SYMC_FUSED_READY;
+    }
+    status = symc_fused_tell(fused, what->args, &call, &work);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (chunks != NULL && made == SYMMCOLL_OK)
+        made = produce(fused, what, chunks, true);
+    status = symc_fused_hear(fused, what->args, &call, work, plain);
+    return made != SYMMCOLL_OK ? made : status;
+}
+
+/* By all_to_all. */
+static symmcoll_status_t exchange_plain(
+    struct symc_fused *fused, const struct symc_fused_scatter *what)
+{
+    size_t size = (size_t)fused->group->size;
+    struct symmcoll_call call = symc_fused_call(what->call, what->args->name);
+    char *chunks =
+        symc_fused_take(fused, SYMC_FUSED_CHUNKS, size * what->nbytes);
+    char *received =
+        symc_fused_take(fused, SYMC_FUSED_GATHERED, size * what->nbytes);
+    struct symmcoll_work *work;
+    symmcoll_status_t status, made;
+    bool plain;
+
+    if (chunks == NULL || received == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    made = produce(fused, what, chunks, false);
+    if (made == SYMMCOLL_OK)
+        made = produce(fused, what, chunks, true);
+    fused->mine = (struct symc_fused_word){.status = (int16_t)made};
+    status = symc_fused_tell(fused, what->args, &call, &work);
+    if (status == SYMMCOLL_OK)
+        status = symc_fused_hear(fused, what->args, &call, work, &plain);
+    if (status == SYMMCOLL_OK)
+        status = symmcoll_all_to_all(fused->group, received, chunks,
+            what->nbytes, SYMMCOLL_UINT8, &call, NULL);
+    if (status != SYMMCOLL_OK)
+        return status;
+    for (size_t r = 0; r < size; r++)
+        fused->sources[r] = received + r * what->nbytes;
+    return what->finish(what->context, fused->sources);
+}
+
+symmcoll_status_t symc_fused_all_to_all(
+    struct symc_fused *fused, const struct symc_fused_scatter *scatter)
+{
+    size_t nbytes = (size_t)fused->group->size * scatter->nbytes;
+    size_t shift = (size_t)fused->group->rank * scatter->nbytes;
+    bool alone = symc_fused_is_alone(fused) || atomic_load(&fused->plain) != 0;
+    struct symmcoll_call call =
+        symc_fused_call(scatter->call, scatter->args->name);
+    char *half = alone ? NULL : symc_fused_next_half(fused, nbytes);
+    bool plain, found = false;
+    symmcoll_status_t status = make_chunks(fused, scatter, half, &plain);
+
+    if (status == SYMMCOLL_OK && !plain)
+        found = symc_fused_find_sources(fused, shift, scatter->nbytes);
+    if (status == SYMMCOLL_OK && !plain && !found) {
+        status = symc_fused_grow(fused, nbytes, &call);
+        if (status == SYMMCOLL_OK)
+            status = make_chunks(
+                fused, scatter, symc_fused_next_half(fused, nbytes), &plain);
+        if (status == SYMMCOLL_OK)
+            found = symc_fused_find_sources(fused, shift, scatter->nbytes);
+        if (status == SYMMCOLL_OK && !plain && !found)
+            return symc_fail(SYMMCOLL_ERR_INTERNAL,
+                "%s: the ranks' chunks are not where they said",
+                scatter->args->name);
+    }
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (plain)
+        return scatter->plain != NULL ? scatter->plain(scatter->context)
+                                      : exchange_plain(fused, scatter);
+    return scatter->finish(scatter->context, fused->sources);
+}

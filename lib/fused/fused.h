@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The internals of fused operations: what a group keeps for them, the checks,
+ * the exchange of chunks (exchange.c) that both are made of, and layouts.
+ */
+#ifndef SYMC_FUSED_FUSED_H
+#define SYMC_FUSED_FUSED_H
+
+#include "base/digest.h"
+#include "functional/functional.h"
+#include "fused/matmul.h"
+
+#include <symmcoll/collectives.h>
+#include <symmcoll/fused.h>
+
+/* ---- state.c: what a group keeps from call to call ---- */
+
+/* What a rank says when an operation begins. */
+struct symc_fused_word {
+    uint64_t digest; /* of the arguments that have to be the same */
+    uint64_t number; /* of the memory that it has its chunks in */
+    uint64_t offset; /* where in that */
+    uint32_t state;  /* enum symc_fused_ready */
+    int16_t status;  /* why this rank has no chunks; or OK */
+    uint16_t plain;  /* it wants the plain sequence */
+};
+
+enum symc_fused_ready {
+    SYMC_FUSED_NOT_READY, /* chunks are not in shared memory yet */
+    SYMC_FUSED_READY,     /* they are, in the group's memory for this */
+    SYMC_FUSED_IN_PLACE   /* they are where the caller has them */
+};
+
+struct symc_shared;
+struct symmcoll_symm;
+
+/* Scratch memory by use. */
+enum symc_fused_scratch {
+    SYMC_FUSED_PACKED,   /* an operand in another order */
+    SYMC_FUSED_GATHERED, /* of all ranks, or received from them */
+    SYMC_FUSED_SUMS,     /* before they are rounded */
+    SYMC_FUSED_CHUNKS,   /* for all ranks, in the plain sequence */
+    SYMC_FUSED_SCRATCHES
+};
+
+/* Symmetric memory of the group for chunks: two halves, used in turn.  INVARIANT:
+ * a rank writes to a half that no other reads.  What was read of a half in an
+ * operation was read before its rank told anything in the next one, and this rank
+ * has heard that when it comes to the half again. */
+struct symc_fused_memory {
+    char *data;    /* NULL: none yet */
+    size_t nbytes; /* of a half */
+    int half;      /* that was used last */
+    struct symmcoll_symm *handle;
+};
+
+struct symc_fused {
+    struct symc_fused *next;
+    struct symmcoll_group *group;
+    uint32_t uid; /* of the group */
+    _Atomic uint32_t plain;
+    pthread_mutex_t lock; /* of what follows: one call at a time */
+    bool loaded;          /* the library of fused.blas */
+    struct symc_matmul matmul;
+    struct symc_scratch scratch[SYMC_FUSED_SCRATCHES];
+    struct symc_fused_memory memory;
+    const struct symc_shared *shared; /* that has this rank's chunks */
+    struct symc_fused_word mine;
+    struct symc_fused_word *all; /* of every rank */
+    const void **sources;        /* likewise */
+};
+
+/* The state of a group, which is made where there is none.  Errors:
+ * NO_MEMORY. */
+symmcoll_status_t symc_fused_find(
+    struct symmcoll_group *group, struct symc_fused **fused);
+
+/* Begin and end a call: one at a time, with the library of fused.blas where
+ * `multiplies`.  Errors: CONFIG. */
+symmcoll_status_t symc_fused_enter(struct symc_fused *fused, bool multiplies);
+void symc_fused_leave(struct symc_fused *fused);
+
+void *symc_fused_take(
+    struct symc_fused *fused, enum symc_fused_scratch use, size_t nbytes);
+
+/* ---- agree.c ---- */
+
+/* What a call passes, for comparison and for messages. */
+struct symc_fused_args {
+    const char *name; /* "fused_all_gather_matmul" */
+    char text[192];   /* what has to be the same on all ranks */
+};
+
+/* Add text to what is compared. */
+void symc_fused_describe(struct symc_fused_args *args, const char *format, ...)
+    SYMC_PRINTF(2, 3);
+void symc_fused_describe_shape(
+    struct symc_fused_args *args, const struct symmcoll_tensor *tensor);
+
+/* The options of a call, with the operation's name for its label where it has
+ * none. */
+struct symmcoll_call symc_fused_call(
+    const struct symmcoll_call *call, const char *name);
+
+/* Tell all ranks fused->mine, and start to wait for theirs. */
+symmcoll_status_t symc_fused_tell(struct symc_fused *fused,
+    const struct symc_fused_args *args, const struct symmcoll_call *call,
+    struct symmcoll_work **work);
+
+/* Wait for them, fused->all, and compare.  plain (out): some rank wants the plain
+ * sequence.  Errors: MISMATCH, that of a rank without chunks, and those of
+ * collectives. */
+symmcoll_status_t symc_fused_hear(struct symc_fused *fused,
+    const struct symc_fused_args *args, const struct symmcoll_call *call,
+    struct symmcoll_work *work, bool *plain);
+
+/* ---- memory.c: chunks in memory that all ranks map ---- */
+
+/* Whether the group has none at all. */
+bool symc_fused_is_alone(const struct symc_fused *fused);
+
+/* The next half, of so many bytes or more; NULL: there is none yet. */
+char *symc_fused_next_half(struct symc_fused *fused, size_t nbytes);
+
+/* Note in fused->mine where this rank's chunks are; false where that is no
+ * memory of all ranks. */
+bool symc_fused_locate(
+    struct symc_fused *fused, const void *chunks, size_t nbytes);
+
+/* Have halves of so many bytes.  All ranks call it.  Errors: those of
+ * symmcoll_symm_rendezvous(). */
+symmcoll_status_t symc_fused_grow(
+    struct symc_fused *fused, size_t nbytes, const struct symmcoll_call *call);
+
+/* Whether all ranks have told that they are ready in the same way; then store
+ * where their chunks are in fused->sources, `shift` bytes from what they have
+ * told. */
+bool symc_fused_find_sources(
+    struct symc_fused *fused, size_t shift, size_t nbytes);
+
+/* ---- exchange.c: chunks of all ranks ---- */
+
+/* Gather chunks: this rank's is of a view of memory, contiguous in its order. */
+struct symc_fused_gather {
+    const struct symc_fused_args *args;
+    const struct symmcoll_call *call;
+    const void *data;
+    const struct symc_f_view *view; /* NULL: contiguous */
+    size_t elem;
+    size_t nbytes; /* of each chunk */
+    void *out;     /* of all; NULL: not wanted */
+    bool in_order; /* consume in the order of ranks, not this rank's first */
+    symmcoll_consume_fn consume;
+    void *context;
+};
+symmcoll_status_t symc_fused_all_gather(
+    struct symc_fused *fused, const struct symc_fused_gather *gather);
+
+/* Make chunks for all ranks, then look at what they have made for this one. */
+struct symc_fused_scatter {
+    const struct symc_fused_args *args;
+    const struct symmcoll_call *call;
+    size_t nbytes; /* of each chunk */
+    symmcoll_produce_fn produce;
+    /* Instead of produce: all chunks at once, one after the other. */
+    symmcoll_status_t (*produce_all)(void *context, void *chunks);
+    /* Where some rank wants the plain sequence: all there is to do. */
+    symmcoll_status_t (*plain)(void *context);
+    /* With the chunks for this rank, in the order of ranks. */
+    symmcoll_status_t (*finish)(void *context, const void *const *chunks);
+    void *context;
+};
+symmcoll_status_t symc_fused_all_to_all(
+    struct symc_fused *fused, const struct symc_fused_scatter *scatter);
+
+/* ---- layout.c ---- */
+
+/* All elements with one dimension first, the others after it in order. */
+struct symc_f_view symc_fused_view_first(
+    const struct symmcoll_tensor *tensor, int dim);
+
+/* Give a tensor, whose shape is set, the strides of one that is contiguous with
+ * that dimension first. */
+void symc_fused_stride_first(struct symmcoll_tensor *tensor, int dim);
+
+/* Check and fill in a result whose shape and strides are set: the caller's
+ * memory, or the library's (made: it is to be released where the call fails).
+ * Errors: INVALID, NO_MEMORY. */
+struct symc_fused_result {
+    struct symmcoll_tensor tensor;
+    bool made;
+};
+symmcoll_status_t symc_fused_result_make(const char *where, const char *name,
+    const struct symmcoll_tensor *place, struct symc_fused_result *result);
+
+/* Elements of a tensor that has been checked, up to a dimension. */
+int64_t symc_fused_count(const struct symmcoll_tensor *tensor, int ndim);
+
+/* Multiply a tensor of any strides by a matrix: the rows of c, contiguous, are
+ * in the order of the tensor's leading dimensions. */
+symmcoll_status_t symc_fused_multiply(struct symc_fused *fused,
+    const struct symmcoll_tensor *a, const struct symc_matrix *b, void *c,
+    enum symmcoll_dtype c_dtype);
+
+/* A tensor of two dimensions as a matrix. */
+struct symc_matrix symc_fused_matrix(const struct symmcoll_tensor *tensor);
+
+/* ---- args.c ---- */
+
+/* Read the tensors of a call: a of 2 dimensions or more, b of 2.  Errors:
+ * INVALID, UNSUPPORTED. */
+symmcoll_status_t symc_fused_read_a(const char *where,
+    const struct symmcoll_group *group, const struct symmcoll_tensor *a,
+    struct symmcoll_tensor *copy);
+symmcoll_status_t symc_fused_read_b(const char *where,
+    const struct symmcoll_tensor *bs, int index,
+    const struct symmcoll_tensor *a, int64_t depth,
+    struct symmcoll_tensor *copy);
+symmcoll_status_t symc_fused_check_dim(
+    const char *where, const struct symmcoll_tensor *a, int dim);
+
+#endif

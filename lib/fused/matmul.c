@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One product: what BLAS takes as it is goes to BLAS, operands in another order
+ * are packed first, and narrow types are multiplied in panels of floats.
+ */
+#include "fused/matmul.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS 128 /* of a panel of floats */
+#define COLS 512
+#define STEPS 64 /* of the plain kernel: rows of b that stay in cache */
+
+enum {
+    ROW_MAJOR = 101,
+    NO_TRANS = 111,
+    TRANS = 112
+}; /* of CBLAS */
+
+void *symc_scratch_take(struct symc_scratch *scratch, size_t nbytes)
+{
+    size_t rounded;
+
+    if (scratch->nbytes >= nbytes && scratch->at != NULL)
+        return scratch->at;
+    free(scratch->at);
+    *scratch = (struct symc_scratch){.at = NULL};
+    if (symc_add(nbytes, 4095, &rounded))
+        scratch->at = aligned_alloc(4096, (rounded / 4096 + 1) * 4096);
+    if (scratch->at == NULL) {
+        symc_fail(
+            SYMMCOLL_ERR_NO_MEMORY, "matmul: %zu bytes asked for", nbytes);
+        return NULL;
+    }
+    scratch->nbytes = nbytes;
+    return scratch->at;
+}
+
+void symc_scratch_free(struct symc_scratch *scratch)
+{
+    free(scratch->at);
+    *scratch = (struct symc_scratch){.at = NULL};
+}
+
+void symc_matmul_free(struct symc_matmul *matmul)
+{
+    for (int i = 0; i < 2; i++)
+        symc_scratch_free(&matmul->packed[i]);
+    for (int i = 0; i < 3; i++)
+        symc_scratch_free(&matmul->panels[i]);
+}
+
+bool symc_matmul_has(enum symmcoll_dtype dtype)
+{
+    return dtype == SYMMCOLL_FLOAT32 || dtype == SYMMCOLL_FLOAT64 ||
+           dtype == SYMMCOLL_FLOAT16 || dtype == SYMMCOLL_BFLOAT16;
+}
+
+enum symmcoll_dtype symc_matmul_sum_dtype(enum symmcoll_dtype dtype)
+{
+    return dtype == SYMMCOLL_FLOAT64 ? dtype : SYMMCOLL_FLOAT32;
+}
+
+/* ---- the order of operands ---- */
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Whether rows are contiguous and apart; then how far. */
+static bool is_row_major(const struct symc_matrix *m, int64_t *distance)
+{
+    *distance = m->rows > 1 ? m->row_stride : most(m->cols, 1);
+    return (m->cols <= 1 || m->col_stride == 1) &&
+           *distance >= most(m->cols, 1);
+}
+
+static struct symc_matrix transposed(const struct symc_matrix *m)
+{
+    return (struct symc_matrix){
+        m->data, m->dtype, m->cols, m->rows, m->col_stride, m->row_stride};
+}
+
+/* An operand as BLAS takes it. */
+struct operand {
+    const void *data;
+    int64_t distance;
+    int trans;
+};
+
+/* Copy to contiguous rows. */
+static void *pack(struct symc_scratch *scratch, const struct symc_matrix *m)
+{
+    size_t elem = symmcoll_dtype_size(m->dtype);
+    char *at = symc_scratch_take(
+             scratch, (size_t)m->rows * (size_t)m->cols * elem),
+         *to = at;
+
+    for (int64_t i = 0; at != NULL && i < m->rows; i++) {
+        const char *from =
+            (const char *)m->data + i * m->row_stride * (int64_t)elem;
+
+        for (int64_t j = 0; j < m->cols; j++) {
+            memcpy(to, from, elem);
+            to += elem;
+            from += m->col_stride * (int64_t)elem;
+        }
+    }
+    return at;
+}
+
+static bool prepare(struct symc_scratch *scratch, const struct symc_matrix *m,
+    bool transposes, struct operand *operand)
+{
+    struct symc_matrix other = transposed(m);
+
+    operand->trans = NO_TRANS;
+    operand->data = m->data;
+    if (is_row_major(m, &operand->distance))
+        return true;
+    if (transposes && is_row_major(&other, &operand->distance)) {
+        operand->trans = TRANS;
+        return true;
+    }
+    operand->distance = most(m->cols, 1);
+    operand->data = pack(scratch, m);
+    return operand->data != NULL;
+}
+
+/* ---- without BLAS ---- */
+
+/* c += a @ b, for some rows of b that stay in cache; b has contiguous rows. */
+#define DEFINE_PLAIN(name, type)                                              \
+    static void name(const struct symc_matrix *a, const struct operand *b,    \
+        const struct symc_matrix *c, bool add)                                \
+    {                                                                         \
+        const type *ad = a->data, *bd = b->data;                              \
+        type *cd = c->data;                                                   \
+                                                                              \
+        for (int64_t i = 0; !add && i < c->rows; i++)                         \
+            memset(cd + i * c->row_stride, 0, (size_t)c->cols * sizeof(*cd)); \
+        for (int64_t first = 0; first < a->cols; first += STEPS) {            \
+            int64_t end = first + STEPS < a->cols ? first + STEPS : a->cols;  \
+                                                                              \
+            for (int64_t i = 0; i < c->rows; i++) {                           \
+                type *row = cd + i * c->row_stride;                           \
+                                                                              \
+                for (int64_t k = first; k < end; k++) {                       \
+                    type factor = ad[i * a->row_stride + k * a->col_stride];  \
+                    const type *from = bd + k * b->distance;                  \
+                                                                              \
+                    for (int64_t j = 0; j < c->cols; j++)                     \
+                        row[j] += factor * from[j];                           \
+                }                                                             \
+            }                                                                 \
+        }                                                                     \
+    }
+DEFINE_PLAIN(multiply_floats, float)
+DEFINE_PLAIN(multiply_doubles, double)
+
+static symmcoll_status_t multiply_plain(struct symc_matmul *matmul,
+    const struct symc_matrix *a, const struct symc_matrix *b,
+    const struct symc_matrix *c, bool add)
+{
+    struct operand operand;
+
+    if (!prepare(&matmul->packed[1], b, false, &operand))
+        return SYMMCOLL_ERR_NO_MEMORY;
+    if (a->dtype == SYMMCOLL_FLOAT64)
+        multiply_doubles(a, &operand, c, add);
+    else
+        multiply_floats(a, &operand, c, add);
+    return SYMMCOLL_OK;
+}
+
+/* ---- with BLAS ---- */
+
+static bool fits(int64_t number)
+{
+    return number <= INT_MAX;
+}
+
+/* Of floats, or of doubles; no dimension is 0. */
+static symmcoll_status_t multiply(struct symc_matmul *matmul,
+    const struct symc_matrix *a, const struct symc_matrix *b,
+    const struct symc_matrix *c, bool add)
+{
+    int64_t distance = c->rows > 1 ? c->row_stride : most(c->cols, 1);
+    struct operand left, right;
+
+    if (matmul->blas.sgemm == NULL || !fits(c->rows) || !fits(c->cols) ||
+        !fits(a->cols) || !fits(distance))
+        return multiply_plain(matmul, a, b, c, add);
+    if (!prepare(&matmul->packed[0], a, true, &left) ||
+        !prepare(&matmul->packed[1], b, true, &right))
+        return SYMMCOLL_ERR_NO_MEMORY;
+    if (!fits(left.distance) || !fits(right.distance))
+        return multiply_plain(matmul, a, b, c, add);
+    if (a->dtype == SYMMCOLL_FLOAT64)
+        matmul->blas.dgemm(ROW_MAJOR, left.trans, right.trans, (int)c->rows,
+            (int)c->cols, (int)a->cols, 1, left.data, (int)left.distance,
+            right.data, (int)right.distance, add, c->data, (int)distance);
+    else
+        matmul->blas.sgemm(ROW_MAJOR, left.trans, right.trans, (int)c->rows,
+            (int)c->cols, (int)a->cols, 1, left.data, (int)left.distance,
+            right.data, (int)right.distance, add ? 1 : 0, c->data,
+            (int)distance);
+    return SYMMCOLL_OK;
+}
+
+/* ---- narrow types ---- */
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A part of c: as floats where it is, or in a panel. */
+static struct symc_matrix part_of(const struct symc_matrix *c, int64_t row,
+    int64_t col, int64_t rows, int64_t cols, float *panel)
+{
+    struct symc_matrix part = {panel, SYMMCOLL_FLOAT32, rows, cols, cols, 1};
+
+    if (c->dtype == SYMMCOLL_FLOAT32) {
+        part.data = (float *)c->data + row * c->row_stride + col;
+        part.row_stride = c->row_stride;
+    }
+    return part;
+}
+
+static symmcoll_status_t multiply_narrow(struct symc_matmul *matmul,
+    const struct symc_matrix *a, const struct symc_matrix *b,
+    const struct symc_matrix *c, bool add)
+{
+    size_t elem = symmcoll_dtype_size(c->dtype);
+    size_t depth = (size_t)a->cols;
+    float *panels[3];
+    const size_t counts[3] = {depth * ROWS, depth * COLS, ROWS * COLS};
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (int i = 0; i < 3; i++) {
+        panels[i] =
+            symc_scratch_take(&matmul->panels[i], counts[i] * sizeof(float));
+        if (panels[i] == NULL)
+            return SYMMCOLL_ERR_NO_MEMORY;
+    }
+    for (int64_t col = 0; col < c->cols; col += COLS) {
+        int64_t cols = least(COLS, c->cols - col);
+        struct symc_matrix right = {
+            panels[1], SYMMCOLL_FLOAT32, a->cols, cols, cols, 1};
+
+        symc_panel_widen(b, 0, col, a->cols, cols, panels[1]);
+        for (int64_t row = 0; row < c->rows && status == SYMMCOLL_OK;
+             row += ROWS) {
+            int64_t rows = least(ROWS, c->rows - row);
+            struct symc_matrix left = {
+                panels[0], SYMMCOLL_FLOAT32, rows, a->cols, a->cols, 1};
+            struct symc_matrix part =
+                part_of(c, row, col, rows, cols, panels[2]);
+
+            symc_panel_widen(a, row, 0, rows, a->cols, panels[0]);
+            status = multiply(matmul, &left, &right, &part, add);
+            for (int64_t i = 0; part.data == panels[2] && i < rows; i++)
+                symc_panel_round(c->dtype, panels[2] + i * cols,
+                    (char *)c->data +
+                        (size_t)((row + i) * c->row_stride + col) * elem,
+                    (size_t)cols);
+        }
+    }
+    return status;
+}
+
+symmcoll_status_t symc_matmul(struct symc_matmul *matmul,
+    const struct symc_matrix *a, const struct symc_matrix *b,
+    const struct symc_matrix *c, bool add)
+{
+    size_t elem = symmcoll_dtype_size(c->dtype);
+
+    if (c->rows == 0 || c->cols == 0 || (a->cols == 0 && add))
+        return SYMMCOLL_OK;
+    for (int64_t i = 0; a->cols == 0 && i < c->rows; i++)
+        memset((char *)c->data + (size_t)(i * c->row_stride) * elem, 0,
+            (size_t)c->cols * elem);
+    if (a->cols == 0)
+        return SYMMCOLL_OK;
+    if (a->dtype == SYMMCOLL_FLOAT32 || a->dtype == SYMMCOLL_FLOAT64)
+        return multiply(matmul, a, b, c, add);
+    return multiply_narrow(matmul, a, b, c, add);
+}

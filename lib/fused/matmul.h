@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Products of matrices in host memory, by CBLAS or by a plain kernel.
+ */
+#ifndef SYMC_FUSED_MATMUL_H
+#define SYMC_FUSED_MATMUL_H
+
+#include "base/base.h"
+
+#include <symmcoll/types.h>
+
+/* ---- blas.c ---- */
+
+/* The calls of CBLAS that are used, of which enumerations are integers. */
+typedef void (*symc_sgemm_fn)(int order, int trans_a, int trans_b, int m, int n,
+    int k, float alpha, const float *a, int lda, const float *b, int ldb,
+    float beta, float *c, int ldc);
+typedef void (*symc_dgemm_fn)(int order, int trans_a, int trans_b, int m, int n,
+    int k, double alpha, const double *a, int lda, const double *b, int ldb,
+    double beta, double *c, int ldc);
+
+struct symc_blas {
+    symc_sgemm_fn sgemm; /* both NULL: the plain kernel */
+    symc_dgemm_fn dgemm;
+};
+
+/*
+ * Load the library that a setting names: "" the one that configure has found, if
+ * it is there; "none": the plain kernel.  It remains loaded.
+ *
+ * Errors: CONFIG (a library that cannot be loaded, or has no CBLAS).
+ */
+symmcoll_status_t symc_blas_load(struct symc_blas *blas, const char *setting);
+
+/* ---- scratch memory ---- */
+
+/* Memory that grows, and is kept from call to call. */
+struct symc_scratch {
+    void *at;
+    size_t nbytes;
+};
+
+/* So many bytes, aligned to a line, whose contents are lost; NULL: NO_MEMORY. */
+void *symc_scratch_take(struct symc_scratch *scratch, size_t nbytes);
+void symc_scratch_free(struct symc_scratch *scratch);
+
+/* ---- matmul.c ---- */
+
+/* Element (i, j) is at data + i * row_stride + j * col_stride elements. */
+struct symc_matrix {
+    void *data;
+    enum symmcoll_dtype dtype;
+    int64_t rows, cols;
+    int64_t row_stride, col_stride;
+};
+
+/* What multiplies; one thread uses it at a time. */
+struct symc_matmul {
+    struct symc_blas blas;
+    struct symc_scratch packed[2]; /* operands in an order that BLAS knows */
+    struct symc_scratch panels[3]; /* of a, b and c, as float */
+};
+
+void symc_matmul_free(struct symc_matmul *matmul);
+
+/* Whether matrices of a type can be multiplied. */
+bool symc_matmul_has(enum symmcoll_dtype dtype);
+
+/* The type in which products of a type are added. */
+enum symmcoll_dtype symc_matmul_sum_dtype(enum symmcoll_dtype dtype);
+
+/*
+ * c = a @ b, or where `add` is set c += a @ b.
+ *
+ * a and b are of one type, c of that or of the one in which products are added;
+ * with `add` of the latter.  c has a col_stride of 1, and overlaps neither.
+ *
+ * Errors: NO_MEMORY.
+ */
+symmcoll_status_t symc_matmul(struct symc_matmul *matmul,
+    const struct symc_matrix *a, const struct symc_matrix *b,
+    const struct symc_matrix *c, bool add);
+
+/* ---- panel.c: floats from and to narrower types ---- */
+
+/* A part of a matrix as contiguous rows of floats. */
+void symc_panel_widen(const struct symc_matrix *from, int64_t row, int64_t col,
+    int64_t rows, int64_t cols, float *to);
+
+/* Round floats to a type: float16, bfloat16, or copy them: float32. */
+void symc_panel_round(
+    enum symmcoll_dtype dtype, const float *from, void *to, size_t count);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Chunks in memory that all ranks map: that of the caller, where it is symmetric
+ * memory of the group, or memory that the group has for this.
+ */
+#include "fused/fused.h"
+
+#include "segment/shared.h"
+
+#include <symmcoll/symm_mem.h>
+
+#define GRAIN ((size_t)4096)
+
+bool symc_fused_is_alone(const struct symc_fused *fused)
+{
+    return fused->group->size == 1 || fused->group->world->fake != NULL;
+}
+
+char *symc_fused_next_half(struct symc_fused *fused, size_t nbytes)
+{
+    struct symc_fused_memory *memory = &fused->memory;
+
+    if (memory->data == NULL || nbytes > memory->nbytes)
+        return NULL;
+    memory->half = 1 - memory->half;
+    return memory->data + (size_t)memory->half * memory->nbytes;
+}
+
+/* The group's symmetric memory is changed under its ticket only. */
+static const struct symc_shared *find_shared(struct symmcoll_group *group,
+    const void *address, size_t nbytes, size_t *offset)
+{
+    uint64_t ticket = symc_queue_enter(group->queue);
+    const struct symc_shared *found =
+        symc_shared_find(&group->shared, address, nbytes, offset);
+
+    symc_queue_leave(group->queue, ticket);
+    return found;
+}
+
+bool symc_fused_locate(
+    struct symc_fused *fused, const void *chunks, size_t nbytes)
+{
+    size_t offset = 0;
+    const struct symc_shared *found =
+        find_shared(fused->group, chunks, nbytes, &offset);
+
+    fused->shared = found;
+    if (found == NULL)
+        return false;
+    fused->mine.number = found->number;
+    fused->mine.offset = offset;
+    return true;
+}
+
+bool symc_fused_find_sources(
+    struct symc_fused *fused, size_t shift, size_t nbytes)
+{
+    const struct symc_shared *shared = fused->shared;
+
+    for (int r = 0; r < fused->group->size; r++) {
+        const struct symc_fused_word *word = &fused->all[r];
+
+        if (word->state == SYMC_FUSED_NOT_READY ||
+            word->state != fused->mine.state ||
+            word->number != fused->mine.number || shared == NULL)
+            return false;
+        /* A stray store of a peer must not lead out of its memory. */
+        if (word->offset > shared->nbytes ||
+            shift > shared->nbytes - word->offset ||
+            nbytes > shared->nbytes - word->offset - shift)
+            return false;
+        fused->sources[r] = shared->at[r] + word->offset + shift;
+    }
+    return true;
+}
+
+symmcoll_status_t symc_fused_grow(
+    struct symc_fused *fused, size_t nbytes, const struct symmcoll_call *call)
+{
+    struct symc_fused_memory *memory = &fused->memory;
+    struct symmcoll_world *world = fused->group->world;
+    struct symmcoll_symm *handle = NULL;
+    size_t half, whole;
+    void *data = NULL;
+    symmcoll_status_t status;
+
+    if (memory->data != NULL && nbytes <= memory->nbytes)
+        return SYMMCOLL_OK;
+    /* What cannot be allocated here is NULL to all, and an error of all. */
+    if (symc_add(nbytes, GRAIN - 1, &half) &&
+        symc_multiply(half / GRAIN * GRAIN, 2, &whole) &&
+        symmcoll_symm_alloc(world, whole, NULL, &data) != SYMMCOLL_OK)
+        data = NULL;
+    status = symmcoll_symm_rendezvous(fused->group, data, call, &handle);
+    if (status != SYMMCOLL_OK) {
+        (void)symmcoll_symm_free(world, data);
+        return status;
+    }
+    symmcoll_symm_release(memory->handle);
+    (void)symmcoll_symm_free(world, memory->data);
+    *memory = (struct symc_fused_memory){
+        .data = data, .nbytes = half / GRAIN * GRAIN, .handle = handle};
+    return SYMMCOLL_OK;
+}

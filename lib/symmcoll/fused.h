@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Matrix products fused with a collective, as tensor-parallel layers need them:
+ * all_gather followed by matmul, and matmul followed by reduce_scatter.
+ *
+ * What all of them share:
+ *
+ * group    borrowed
+ * a, b     tensors of one type: float32, float64, float16 or bfloat16, of any
+ *          strides; the library's until the call returns
+ * call     timeout, label; NULL for the defaults
+ * results  begin as SYMMCOLL_TENSOR_INIT, and the library allocates their
+ *          memory, which is released with symmcoll_f_free(); or with memory of
+ *          the caller, of the result's type, shape and strides
+ *
+ * Where all tensors are shapes without memory (SYMMCOLL_META) so are the
+ * results, with the shapes and strides that they would have, and nothing is
+ * communicated.
+ *
+ * Every rank passes the same shapes, type, dimension and operation; the columns
+ * of b, and how many there are, may differ between ranks in
+ * symmcoll_fused_all_gather_matmul().  Calls block, and run on the calling
+ * thread.  Products of 16-bit floats are added in float32 and rounded once.
+ *
+ * Matrices are multiplied by the library of the setting fused.blas, on as many
+ * threads as that uses; where there is none, by a slower kernel of this
+ * library.
+ *
+ * Errors of all: INVALID (also a shape that does not fit; names it), UNSUPPORTED
+ * (another type, device memory), NO_MEMORY, CONFIG (fused.blas), and those of
+ * collectives.  Manual: symmcoll_fused_all_gather_matmul(3).
+ */
+#ifndef SYMMCOLL_FUSED_H
+#define SYMMCOLL_FUSED_H
+
+#include <symmcoll/tensor.h>
+#include <symmcoll/types.h>
+
+SYMMCOLL_BEGIN_DECLS
+
+struct symmcoll_call;
+struct symmcoll_group;
+
+/*
+ * Gather the ranks' shards of A along a dimension and multiply the whole by
+ * matrices: out[i] = A @ bs[i].
+ *
+ * a_shard     [..., K]: 2 dimensions or more
+ * bs          n matrices [K, columns], 0 or more; with gather_dim the last
+ *             dimension of A, of the rows of all ranks' K
+ * gather_dim  from 0
+ * a           out: A, whose dimension gather_dim is that of a_shard times the
+ *             number of ranks; NULL: not wanted
+ * outs        out: n results, of A's shape with the columns of bs[i] last
+ *
+ * Results are in memory with gather_dim first, the other dimensions after it
+ * in order: a result of gather_dim 1 of [B, M, K] has the strides of a
+ * contiguous [M, B, columns].  With the last dimension they are contiguous.
+ *
+ * A shard in symmetric memory that is contiguous with gather_dim first is read
+ * by the other ranks where it is; another one is copied once.
+ *
+ * Source: torch.ops.symm_mem.fused_all_gather_matmul.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_fused_all_gather_matmul(struct symmcoll_group *group,
+    const struct symmcoll_tensor *a_shard, const struct symmcoll_tensor *bs,
+    int n, int gather_dim, const struct symmcoll_call *call,
+    struct symmcoll_tensor *a, struct symmcoll_tensor *outs);
+
+/*
+ * Multiply, add up the products of all ranks, and cut the result along a
+ * dimension into as many parts as there are ranks; out is this rank's.
+ *
+ * a            [..., K]: 2 dimensions or more
+ * b            [K, columns]
+ * op           SYMMCOLL_SUM, or SYMMCOLL_AVG, which divides the sum by the
+ *              number of ranks
+ * scatter_dim  from 0; its length, or with the last one the columns of b, is a
+ *              multiple of the number of ranks
+ * out          out: contiguous, [..., columns] with scatter_dim divided by the
+ *              number of ranks
+ *
+ * Products are added in the order of ranks.
+ *
+ * Source: torch.ops.symm_mem.fused_matmul_reduce_scatter.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_fused_matmul_reduce_scatter(
+    struct symmcoll_group *group, const struct symmcoll_tensor *a,
+    const struct symmcoll_tensor *b, symmcoll_op_t op, int scatter_dim,
+    const struct symmcoll_call *call, struct symmcoll_tensor *out);
+
+/*
+ * Copy a tensor to the strides with which the two functions above copy nothing
+ * more: contiguous with dimension dim first.  Local; any type.
+ *
+ * out  out: of the shape of in
+ *
+ * Source: torch.distributed._symmetric_memory.
+ *         restride_A_shard_for_fused_all_gather_matmul,
+ *         restride_A_for_fused_matmul_reduce_scatter.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_fused_restride_a_shard(
+    const struct symmcoll_tensor *in, int gather_dim,
+    struct symmcoll_tensor *out);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_fused_restride_a(const struct symmcoll_tensor *in,
+    int scatter_dim, struct symmcoll_tensor *out);
+
+/*
+ * Have the functions of this header use the plain sequence of a collective and
+ * a product in a group, for tests, from now on: plain 1; or no more: 0.  Local;
+ * where one rank of a group asks for it all ranks do it.
+ * Source: torch.distributed._symmetric_memory._test_mode.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_fused_set_plain(
+    struct symmcoll_group *group, int plain);
+
+/* What is done with a rank's shard: contiguous, and only to be read.  Another
+ * status than OK is returned by the call that it was passed to. */
+typedef symmcoll_status_t (*symmcoll_consume_fn)(
+    void *context, int rank, const void *shard);
+
+/*
+ * Gather the ranks' shards, of nbytes each and in the order of ranks, and call a
+ * function with each of them as soon as it is there: this rank's first, then
+ * those of the ranks after it.
+ *
+ * shard    contiguous; read by the other ranks where it is if it is in symmetric
+ *          memory on all ranks
+ * consume  called once for each rank, on the calling thread; NULL: nothing is
+ *          called
+ * out      as many times nbytes as there are ranks; NULL: not wanted
+ *
+ * Source: torch.distributed._symmetric_memory._pipelined_all_gather_and_consume.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_all_gather_and_consume(struct symmcoll_group *group,
+    const void *shard, size_t nbytes, symmcoll_consume_fn consume,
+    void *context, const struct symmcoll_call *call, void *out);
+
+/* What makes the chunk for a rank: writes all of its bytes.  Another status than
+ * OK is returned by the call that it was passed to. */
+typedef symmcoll_status_t (*symmcoll_produce_fn)(
+    void *context, int rank, void *chunk);
+
+/*
+ * Call a function that makes a chunk for each rank, and exchange them: out has
+ * the chunks that the ranks have made for this one, of nbytes each and in the
+ * order of ranks.
+ *
+ * produce  called once for each rank, on the calling thread, for this rank last
+ *
+ * Source: torch.distributed._symmetric_memory._pipelined_produce_and_all2all.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_produce_and_all_to_all(struct symmcoll_group *group,
+    size_t nbytes, symmcoll_produce_fn produce, void *context,
+    const struct symmcoll_call *call, void *out);
+
+SYMMCOLL_END_DECLS
+
+#endif

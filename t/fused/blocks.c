@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The building blocks, with functions of a caller; differences between ranks.
+ */
+#include "t/fused/made.h"
+
+#include <string.h>
+
+#define COUNT 1000
+
+struct seen {
+    int calls, order[8];
+    int good;
+    symmcoll_status_t status; /* to be returned */
+};
+
+static uint32_t number(int from, int to, int index)
+{
+    return (uint32_t)(from * 1000000 + to * 10000 + index);
+}
+
+/* ---- gather and consume ---- */
+
+static symmcoll_status_t look(void *context, int rank, const void *shard)
+{
+    struct seen *seen = context;
+    const uint32_t *numbers = shard;
+
+    seen->order[seen->calls++] = rank;
+    for (int i = 0; i < COUNT; i++)
+        seen->good = seen->good && numbers[i] == number(rank, 0, i);
+    return seen->status;
+}
+
+static int consumed(struct symmcoll_group *group, int rank)
+{
+    int size = symmcoll_group_size(group), good = 1;
+    static _Thread_local uint32_t mine[COUNT], all[8 * COUNT];
+    struct seen seen = {.good = 1};
+
+    for (int i = 0; i < COUNT; i++)
+        mine[i] = number(rank, 0, i);
+    good = OK(symmcoll_all_gather_and_consume(
+               group, mine, sizeof(mine), look, &seen, NULL, all)) &&
+           seen.calls == size && seen.good;
+    for (int i = 0; i < size; i++)
+        good = good && seen.order[i] == (rank + i) % size;
+    for (int i = 0; i < size * COUNT; i++)
+        good = good && all[i] == number(i / COUNT, 0, i % COUNT);
+    seen = (struct seen){.good = 1};
+    good = good &&
+           OK(symmcoll_all_gather_and_consume(
+               group, mine, sizeof(mine), look, &seen, NULL, NULL)) &&
+           seen.calls == size && seen.good;
+    seen = (struct seen){.good = 1, .status = SYMMCOLL_ERR_NO_MEMORY};
+    if (rank != 0)
+        seen.status = SYMMCOLL_OK;
+    return good &&
+           symmcoll_all_gather_and_consume(group, mine, sizeof(mine), look,
+               &seen, NULL, all) == seen.status &&
+           OK(symmcoll_barrier(group, NULL, NULL));
+}
+
+/* ---- produce and exchange ---- */
+
+struct maker {
+    int rank, calls, last;
+    symmcoll_status_t status;
+};
+
+static symmcoll_status_t make(void *context, int rank, void *chunk)
+{
+    struct maker *maker = context;
+    uint32_t *numbers = chunk;
+
+    maker->calls++;
+    maker->last = rank;
+    for (int i = 0; i < COUNT; i++)
+        numbers[i] = number(maker->rank, rank, i);
+    return maker->status;
+}
+
+static int produced(struct symmcoll_group *group, int rank)
+{
+    int size = symmcoll_group_size(group), good = 1;
+    static _Thread_local uint32_t all[8 * COUNT];
+    struct maker maker = {.rank = rank};
+
+    for (int round = 0; round < 3; round++) {
+        memset(all, 0, sizeof(all));
+        maker.calls = 0;
+        good = good &&
+               OK(symmcoll_produce_and_all_to_all(
+                   group, COUNT * sizeof(*all), make, &maker, NULL, all)) &&
+               maker.calls == size && maker.last == rank;
+        for (int i = 0; i < size * COUNT; i++)
+            good = good && all[i] == number(i / COUNT, rank, i % COUNT);
+    }
+    return good;
+}
+
+/* One rank cannot make its chunks: none waits for them. */
+static int not_produced(struct symmcoll_group *group, int rank)
+{
+    static _Thread_local uint32_t all[8 * COUNT];
+    struct maker maker = {.rank = rank};
+    int good = OK(symmcoll_produce_and_all_to_all(
+        group, COUNT * sizeof(*all), make, &maker, NULL, all));
+
+    if (rank == 1)
+        maker.status = SYMMCOLL_ERR_NO_MEMORY;
+    good = good && symmcoll_produce_and_all_to_all(group, COUNT * sizeof(*all),
+                       make, &maker, NULL, all) == SYMMCOLL_ERR_NO_MEMORY;
+    maker.status = SYMMCOLL_OK;
+    return good && OK(symmcoll_produce_and_all_to_all(
+                       group, COUNT * sizeof(*all), make, &maker, NULL, all));
+}
+
+/* ---- differences ---- */
+
+static int differences_are_named(struct symmcoll_group *group, int rank)
+{
+    float data[64] = {0};
+    struct symmcoll_tensor a =
+        SYMMCOLL_TENSOR_SHAPE(data, SYMMCOLL_FLOAT32, 4 + 2 * rank, 4);
+    struct symmcoll_tensor b =
+        SYMMCOLL_TENSOR_SHAPE(data, SYMMCOLL_FLOAT32, 4, 2);
+    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
+    int good =
+        made_says(symmcoll_fused_all_gather_matmul(
+                      group, &a, &b, 1, 0, NULL, NULL, &out),
+            SYMMCOLL_ERR_MISMATCH,
+            "fused_all_gather_matmul: arguments differ: rank 0 passed "
+            "fused_all_gather_matmul of a shard [4, 4] of float32, gather_dim "
+            "0, rank 1 passed fused_all_gather_matmul of a shard [6, 4]") &&
+        out.data == NULL;
+
+    a.shape[0] = 4;
+    good =
+        good &&
+        made_says(symmcoll_fused_matmul_reduce_scatter(group, &a, &b,
+                      rank == 0 ? SYMMCOLL_SUM : SYMMCOLL_AVG, 0, NULL, &out),
+            SYMMCOLL_ERR_MISMATCH, "2 columns of b, sum, scatter_dim 0") &&
+        out.data == NULL;
+    return good &&
+           OK(symmcoll_fused_matmul_reduce_scatter(
+               group, &a, &b, SYMMCOLL_SUM, 0, NULL, &out)) &&
+           (symmcoll_f_free(symmcoll_group_world(group), &out), 1);
+}
+
+static void run_all(int (*run)(int n, rank_fn body), const char *kind)
+{
+    ok(run(2, consumed) && run(5, consumed),
+        "%s: shards are consumed, this rank's first (M5)", kind);
+    ok(run(2, produced) && run(5, produced),
+        "%s: chunks are made, this rank's last, and exchanged (M22)", kind);
+    ok(run(3, not_produced),
+        "%s: the status of a function is returned, and the group goes on",
+        kind);
+    ok(run(2, differences_are_named),
+        "%s: arguments that differ are named on all ranks, and the group goes "
+        "on",
+        kind);
+}
+
+int main(void)
+{
+    plan(8);
+    run_all(ranks_run, "processes");
+    run_all(threads_run, "threads");
+    return done_testing();
+}

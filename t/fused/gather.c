@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * all_gather and matmul: shapes, strides and numbers, for every dimension of
+ * tensors of 2 to 4 dimensions.
+ */
+#include "t/fused/made.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MATRICES 3
+#define A_SEED 1
+#define B_SEED 10
+
+struct test {
+    enum symmcoll_dtype dtype;
+    int ndim;
+    int64_t shape[4]; /* of a shard */
+    int dim;
+    enum made_order order;   /* of the shard, */
+    enum made_order b_order; /* and of the matrices */
+    int n;
+    bool no_a;
+};
+
+/* Element of A at an index of its own, of whose shard which rank has what. */
+static double whole_at(
+    const struct test *test, const struct symmcoll_tensor *a, int64_t index)
+{
+    int64_t at[4], local = 0;
+    int rank = 0;
+
+    for (int d = a->ndim - 1; d >= 0; d--) {
+        at[d] = index % a->shape[d];
+        index /= a->shape[d];
+    }
+    for (int d = 0; d < a->ndim; d++) {
+        if (d == test->dim) {
+            rank = (int)(at[d] / test->shape[d]);
+            at[d] %= test->shape[d];
+        }
+        local = local * test->shape[d] + at[d];
+    }
+    return made_value(test->dtype, A_SEED, rank, local);
+}
+
+static int a_is_right(const struct test *test, const struct symmcoll_tensor *a)
+{
+    for (int64_t i = 0; i < made_count(a); i++) {
+        if (made_at(a, i) != whole_at(test, a, i)) {
+            diag("a: element %lld: expected %g, found %g", (long long)i,
+                whole_at(test, a, i), made_at(a, i));
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* whole: of A's shape, and not read. */
+static int product_is_right(const struct test *test,
+    const struct symmcoll_tensor *whole, const struct symmcoll_tensor *b,
+    const struct symmcoll_tensor *out)
+{
+    int64_t depth = b->shape[0], columns = b->shape[1];
+
+    for (int64_t i = 0; i < made_count(out); i++) {
+        struct made_sum sum = {.terms = depth};
+
+        for (int64_t k = 0; k < depth; k++) {
+            double term = whole_at(test, whole, i / columns * depth + k) *
+                          made_at(b, k * columns + i % columns);
+
+            sum.value += term;
+            sum.magnitude += term < 0 ? -term : term;
+        }
+        if (!made_is_near(test->dtype, made_at(out, i), sum))
+            return 0;
+    }
+    return 1;
+}
+
+static int results_are_right(const struct test *test, int size,
+    const struct symmcoll_tensor *bs, const struct symmcoll_tensor *a,
+    const struct symmcoll_tensor *outs)
+{
+    bool last = test->dim == test->ndim - 1;
+    struct symmcoll_tensor whole = SYMMCOLL_TENSOR_INIT;
+    int good = 1;
+
+    whole.ndim = test->ndim;
+    memcpy(whole.shape, test->shape, sizeof(test->shape));
+    whole.shape[test->dim] *= size;
+    if (!test->no_a)
+        good =
+            made_is_shaped(a, test->ndim, whole.shape, last ? 0 : test->dim) &&
+            a_is_right(test, a);
+    for (int i = 0; i < test->n && good; i++) {
+        int64_t shape[4];
+
+        memcpy(shape, whole.shape, sizeof(shape));
+        shape[test->ndim - 1] = bs[i].shape[1];
+        good =
+            made_is_shaped(&outs[i], test->ndim, shape, last ? 0 : test->dim) &&
+            product_is_right(test, &whole, &bs[i], &outs[i]);
+    }
+    return good;
+}
+
+static int run_test(
+    struct symmcoll_group *group, int rank, const struct test *test)
+{
+    static const int64_t columns[MATRICES] = {5, 1, 16};
+    int size = symmcoll_group_size(group);
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    struct symmcoll_tensor bs[MATRICES], outs[MATRICES], shard;
+    struct symmcoll_tensor a = SYMMCOLL_TENSOR_INIT, init = a;
+    bool last = test->dim == test->ndim - 1;
+    int good;
+
+    shard = made_tensor(test->dtype, test->ndim, test->shape, test->order,
+        test->dim, A_SEED, rank);
+    for (int i = 0; i < test->n; i++) {
+        int64_t shape[2] = {
+            test->shape[test->ndim - 1] * (last ? size : 1), columns[i]};
+
+        bs[i] = made_tensor(
+            test->dtype, 2, shape, test->b_order, 0, B_SEED + i, rank);
+        outs[i] = init;
+    }
+    good = OK(symmcoll_fused_all_gather_matmul(group, &shard, bs, test->n,
+               test->dim, NULL, test->no_a ? NULL : &a, outs)) &&
+           results_are_right(test, size, bs, &a, outs);
+    for (int i = 0; i < test->n; i++) {
+        symmcoll_f_free(world, &outs[i]);
+        free(bs[i].data);
+    }
+    symmcoll_f_free(world, &a);
+    free(shard.data);
+    if (!good)
+        diag("rank %d: %d dimensions of %s, gather_dim %d, order %d, %d", rank,
+            test->ndim, symmcoll_dtype_name(test->dtype), test->dim,
+            (int)test->order, (int)test->b_order);
+    return good;
+}
+
+/* ---- bodies ---- */
+
+static const enum symmcoll_dtype types[] = {
+    SYMMCOLL_FLOAT32, SYMMCOLL_FLOAT64, SYMMCOLL_FLOAT16, SYMMCOLL_BFLOAT16};
+
+/* That of the reference: 3 matrices of [32, 16], A of [8, 64, 32]. */
+static int reference_shapes(struct symmcoll_group *group, int rank)
+{
+    struct test test = {.dtype = SYMMCOLL_FLOAT32,
+        .ndim = 3,
+        .shape = {8, 64 / symmcoll_group_size(group), 32},
+        .n = MATRICES};
+    int good = 1;
+
+    for (test.dim = 0; test.dim < 2; test.dim++)
+        good = good && run_test(group, rank, &test);
+    return good;
+}
+
+static int every_dimension(struct symmcoll_group *group, int rank)
+{
+    static const int64_t shapes[][4] = {
+        {3, 7, 0, 0}, {2, 3, 5, 0}, {2, 3, 1, 7}};
+    int good = 1;
+
+    for (int i = 0; i < 3 * 4; i++) {
+        struct test test = {.dtype = types[i / 3], .ndim = i % 3 + 2, .n = 2};
+
+        memcpy(test.shape, shapes[i % 3], sizeof(test.shape));
+        for (test.dim = 0; test.dim < test.ndim; test.dim++)
+            good = good && run_test(group, rank, &test);
+    }
+    return good;
+}
+
+static int every_order(struct symmcoll_group *group, int rank)
+{
+    struct test test = {
+        .dtype = SYMMCOLL_FLOAT32, .ndim = 3, .shape = {3, 4, 5}, .n = 2};
+    int good = 1;
+
+    for (int i = 0; i < 4 * 4 * 3; i++) {
+        test.order = (enum made_order)(i % 4);
+        test.b_order = (enum made_order)(i / 4 % 4);
+        test.dim = i / 16;
+        good = good && run_test(group, rank, &test);
+    }
+    return good;
+}
+
+/* Sizes of 1 and 0, no matrix, and none of A. */
+static int small_and_empty(struct symmcoll_group *group, int rank)
+{
+    static const int64_t shapes[][3] = {
+        {1, 1, 1}, {0, 2, 3}, {2, 0, 3}, {2, 3, 0}};
+    int good = 1;
+
+    for (int i = 0; i < 4 * 3; i++) {
+        struct test test = {
+            .dtype = i % 2 == 0 ? SYMMCOLL_FLOAT32 : SYMMCOLL_BFLOAT16,
+            .ndim = 3,
+            .dim = i / 4,
+            .n = i % 3,
+            .no_a = i % 2 == 1};
+
+        memcpy(test.shape, shapes[i % 4], sizeof(shapes[0]));
+        good = good && run_test(group, rank, &test);
+    }
+    return good;
+}
+
+/* Rows enough for products of one shard each. */
+static int many_rows(struct symmcoll_group *group, int rank)
+{
+    struct test test = {
+        .dtype = SYMMCOLL_FLOAT32, .ndim = 2, .shape = {521, 19}, .n = 2};
+    int good = 1;
+
+    for (int i = 0; i < 6; i++) {
+        test.dim = i % 2;
+        test.order = (enum made_order)(i % 3);
+        test.no_a = i >= 3;
+        good = good && run_test(group, rank, &test);
+    }
+    return good;
+}
+
+/* Both ways one after the other, and when one rank alone asks for it. */
+static int plain_too(struct symmcoll_group *group, int rank)
+{
+    struct test test = {
+        .dtype = SYMMCOLL_FLOAT32, .ndim = 3, .shape = {3, 4, 5}, .n = 1};
+    int good = 1;
+
+    for (int i = 0; i < 6; i++) {
+        int plain = i < 2 ? 1 : i < 4 ? rank == 0 : 0;
+
+        test.dim = i % 2 * 2;
+        good = good && OK(symmcoll_fused_set_plain(group, plain)) &&
+               run_test(group, rank, &test);
+    }
+    return good;
+}
+
+/* Memory of the caller: the same results, in there. */
+static int places_of_caller(struct symmcoll_group *group, int rank)
+{
+    const int64_t shape[3] = {2, 3, 4}, b_shape[2] = {4, 5};
+    int64_t size = symmcoll_group_size(group);
+    const int64_t a_shape[3] = {2, 3 * size, 4},
+                  out_shape[3] = {2, 3 * size, 5};
+    struct test test = {.dtype = SYMMCOLL_FLOAT32,
+        .ndim = 3,
+        .shape = {2, 3, 4},
+        .dim = 1,
+        .n = 1};
+    struct symmcoll_tensor shard = made_tensor(
+        SYMMCOLL_FLOAT32, 3, shape, MADE_CONTIGUOUS, 0, A_SEED, rank);
+    struct symmcoll_tensor b = made_tensor(
+        SYMMCOLL_FLOAT32, 2, b_shape, MADE_CONTIGUOUS, 0, B_SEED, rank);
+    struct symmcoll_tensor a =
+        made_tensor(SYMMCOLL_FLOAT32, 3, a_shape, MADE_FIRST, 1, 0, 0);
+    struct symmcoll_tensor out =
+        made_tensor(SYMMCOLL_FLOAT32, 3, out_shape, MADE_FIRST, 1, 0, 0);
+    struct symmcoll_tensor other =
+        made_tensor(SYMMCOLL_FLOAT32, 3, out_shape, MADE_CONTIGUOUS, 0, 0, 0);
+    void *place = out.data;
+    int good = OK(symmcoll_fused_all_gather_matmul(
+                   group, &shard, &b, 1, 1, NULL, &a, &out)) &&
+               out.data == place &&
+               results_are_right(&test, (int)size, &b, &a, &out) &&
+               made_says(symmcoll_fused_all_gather_matmul(
+                             group, &shard, &b, 1, 1, NULL, NULL, &other),
+                   SYMMCOLL_ERR_INVALID,
+                   "fused_all_gather_matmul: expected out of shape [2, ");
+
+    free(shard.data);
+    free(b.data);
+    free(a.data);
+    free(out.data);
+    free(other.data);
+    return good;
+}
+
+static void run_all(int (*run)(int n, rank_fn body), const char *kind)
+{
+    ok(run(2, reference_shapes),
+        "%s: A and products as the reference has them, with its strides (M2 M3 "
+        "M4)",
+        kind);
+    ok(run(2, every_dimension) && run(3, every_dimension),
+        "%s: every dimension of 2 to 4, the last one too, of every type (M7)",
+        kind);
+    ok(run(2, every_order), "%s: operands in any order of strides (M9)", kind);
+    ok(run(3, small_and_empty),
+        "%s: lengths of 1 and 0, no matrix, and A not wanted (M7)", kind);
+    ok(run(2, many_rows), "%s: many rows are multiplied shard by shard (M5)",
+        kind);
+    ok(run(2, plain_too),
+        "%s: the plain sequence in test mode, also of one rank alone (S72)",
+        kind);
+    ok(run(2, places_of_caller), "%s: results in memory of the caller", kind);
+    ok(run(8, every_dimension), "%s: eight ranks", kind);
+    ok(run(1, every_dimension), "%s: one rank", kind);
+}
+
+int main(void)
+{
+    plan(18);
+    run_all(ranks_run, "processes");
+    run_all(threads_run, "threads");
+    return done_testing();
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Random tensors for the tests of fused operations, of which every rank knows
+ * all ranks' elements, and the products that they have in double precision.
+ */
+#ifndef T_FUSED_MADE_H
+#define T_FUSED_MADE_H
+
+#include "t/ranks.h"
+#include "t/tap.h"
+
+#include <symmcoll.h>
+
+#include "group/group.h"
+
+#define OK(call) made_succeeds((call), #call)
+
+int made_succeeds(symmcoll_status_t status, const char *call);
+
+/* Whether a call has failed so, with that in its detail. */
+int made_says(
+    symmcoll_status_t status, symmcoll_status_t wanted, const char *detail);
+
+/* The element of that index in row-major order of a rank's tensor: from -1 to 1,
+ * as the type has it. */
+double made_value(enum symmcoll_dtype dtype, int seed, int rank, int64_t index);
+
+/* How its dimensions are in memory. */
+enum made_order {
+    MADE_CONTIGUOUS,
+    MADE_FIRST,    /* one dimension first */
+    MADE_REVERSED, /* the first one moves fastest */
+    MADE_SPREAD    /* contiguous, with room after each row */
+};
+
+/* A tensor of a shape with a rank's values, in memory of its own: free(data).
+ * dim is for MADE_FIRST. */
+struct symmcoll_tensor made_tensor(enum symmcoll_dtype dtype, int ndim,
+    const int64_t *shape, enum made_order order, int dim, int seed, int rank);
+
+/* An element, by its index in row-major order. */
+double made_at(const struct symmcoll_tensor *tensor, int64_t index);
+
+int64_t made_count(const struct symmcoll_tensor *tensor);
+
+/* Where the bytes of an element are, in elements. */
+int64_t made_offset(const struct symmcoll_tensor *tensor, int64_t index);
+
+/* A sum of products and that of their absolute values. */
+struct made_sum {
+    double value, magnitude;
+    int64_t terms;
+};
+
+/* Whether an element is as near to a sum as one that is added in float32 (or
+ * float64) and then rounded to the type:
+ *
+ *   |found - sum| <= (terms + 1) u magnitude + v (|sum| + (terms + 1) u
+ *                    magnitude) + w
+ *
+ * where u is the rounding error of sums, v that of the type where it is another
+ * one, and w half of the least number of that. */
+int made_is_near(enum symmcoll_dtype dtype, double found, struct made_sum sum);
+
+/* Whether a tensor has that shape, and the strides of one that is contiguous
+ * with a dimension first. */
+int made_is_shaped(const struct symmcoll_tensor *tensor, int ndim,
+    const int64_t *shape, int first);
+
+#endif

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * matmul and reduce_scatter: shapes, strides and numbers, for every dimension
+ * of tensors of 2 to 4 dimensions.
+ */
+#include "t/fused/made.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define A_SEED 1
+#define B_SEED 10
+
+struct test {
+    enum symmcoll_dtype dtype;
+    int ndim;
+    int64_t shape[4]; /* of A; the scattered length is of one rank's part */
+    int64_t columns;  /* likewise */
+    int dim;
+    symmcoll_op_t op;
+    enum made_order order, b_order;
+    int64_t depth; /* set by run_test() */
+};
+
+/* The sum of all ranks for an element of the whole product. */
+static struct made_sum sum_of(const struct test *test, int size, int64_t row,
+    int64_t column, int64_t columns)
+{
+    double factor = test->op == SYMMCOLL_AVG ? 1.0 / size : 1;
+    struct made_sum sum = {.terms = test->depth + size + 1};
+
+    for (int r = 0; r < size; r++) {
+        for (int64_t k = 0; k < test->depth; k++) {
+            double term =
+                factor *
+                made_value(test->dtype, A_SEED, r, row * test->depth + k) *
+                made_value(test->dtype, B_SEED, r, k * columns + column);
+
+            sum.value += term;
+            sum.magnitude += term < 0 ? -term : term;
+        }
+    }
+    return sum;
+}
+
+/* out is this rank's part; a and b are of the whole shapes. */
+static int result_is_right(const struct test *test, int size, int rank,
+    const struct symmcoll_tensor *a, const struct symmcoll_tensor *b,
+    const struct symmcoll_tensor *out)
+{
+    int64_t shape[4];
+
+    memcpy(shape, a->shape, sizeof(shape));
+    shape[a->ndim - 1] = b->shape[1];
+    shape[test->dim] /= size;
+    if (!made_is_shaped(out, a->ndim, shape, 0))
+        return 0;
+    for (int64_t i = 0; i < made_count(out); i++) {
+        int64_t at[4] = {0}, left = i, row = 0;
+
+        for (int d = out->ndim - 1; d >= 0; d--) {
+            at[d] = left % shape[d];
+            left /= shape[d];
+        }
+        at[test->dim] += rank * shape[test->dim];
+        for (int d = 0; d < a->ndim - 1; d++)
+            row = row * a->shape[d] + at[d];
+        if (!made_is_near(test->dtype, made_at(out, i),
+                sum_of(test, size, row, at[a->ndim - 1], b->shape[1])))
+            return 0;
+    }
+    return 1;
+}
+
+static int run_test(
+    struct symmcoll_group *group, int rank, const struct test *asked)
+{
+    struct test test = *asked;
+    int size = symmcoll_group_size(group);
+    struct symmcoll_tensor a, b, out = SYMMCOLL_TENSOR_INIT;
+    int64_t b_shape[2];
+    int good;
+
+    test.depth = test.shape[test.ndim - 1];
+    b_shape[0] = test.depth;
+    b_shape[1] = test.columns * (test.dim == test.ndim - 1 ? size : 1);
+    if (test.dim < test.ndim - 1)
+        test.shape[test.dim] *= size;
+    a = made_tensor(
+        test.dtype, test.ndim, test.shape, test.order, test.dim, A_SEED, rank);
+    b = made_tensor(test.dtype, 2, b_shape, test.b_order, 0, B_SEED, rank);
+    good = OK(symmcoll_fused_matmul_reduce_scatter(
+               group, &a, &b, test.op, test.dim, NULL, &out)) &&
+           result_is_right(&test, size, rank, &a, &b, &out);
+    symmcoll_f_free(symmcoll_group_world(group), &out);
+    free(a.data);
+    free(b.data);
+    if (!good)
+        diag("rank %d: %d dimensions of %s, scatter_dim %d, order %d, %d", rank,
+            test.ndim, symmcoll_dtype_name(test.dtype), test.dim,
+            (int)test.order, (int)test.b_order);
+    return good;
+}
+
+/* ---- bodies ---- */
+
+static const enum symmcoll_dtype types[] = {
+    SYMMCOLL_FLOAT32, SYMMCOLL_FLOAT64, SYMMCOLL_FLOAT16, SYMMCOLL_BFLOAT16};
+
+/* That of the reference: A of [8, 64, 32], [32, 16], "avg". */
+static int reference_shapes(struct symmcoll_group *group, int rank)
+{
+    int size = symmcoll_group_size(group);
+    struct test test = {.dtype = SYMMCOLL_FLOAT32,
+        .ndim = 3,
+        .shape = {8 / size, 64, 32},
+        .columns = 16,
+        .op = SYMMCOLL_AVG};
+    int good = run_test(group, rank, &test);
+
+    test.shape[0] = 8;
+    test.shape[1] = 64 / size;
+    test.dim = 1;
+    return good && run_test(group, rank, &test);
+}
+
+static int every_dimension(struct symmcoll_group *group, int rank)
+{
+    static const int64_t shapes[][4] = {
+        {3, 7, 0, 0}, {2, 3, 5, 0}, {2, 3, 1, 7}};
+    int good = 1;
+
+    for (int i = 0; i < 3 * 4; i++) {
+        struct test test = {.dtype = types[i / 3],
+            .ndim = i % 3 + 2,
+            .columns = 3,
+            .op = i % 2 == 0 ? SYMMCOLL_SUM : SYMMCOLL_AVG};
+
+        memcpy(test.shape, shapes[i % 3], sizeof(test.shape));
+        for (test.dim = 0; test.dim < test.ndim; test.dim++)
+            good = good && run_test(group, rank, &test);
+    }
+    return good;
+}
+
+static int every_order(struct symmcoll_group *group, int rank)
+{
+    struct test test = {
+        .dtype = SYMMCOLL_FLOAT32, .ndim = 3, .shape = {3, 4, 5}, .columns = 2};
+    int good = 1;
+
+    for (int i = 0; i < 4 * 4 * 3; i++) {
+        test.order = (enum made_order)(i % 4);
+        test.b_order = (enum made_order)(i / 4 % 4);
+        test.dim = i / 16;
+        good = good && run_test(group, rank, &test);
+    }
+    return good;
+}
+
+static int small_and_empty(struct symmcoll_group *group, int rank)
+{
+    static const int64_t shapes[][4] = {
+        {1, 1, 1, 1}, {0, 2, 3, 2}, {2, 0, 3, 2}, {2, 3, 0, 2}, {2, 3, 2, 0}};
+    int good = 1;
+
+    for (int i = 0; i < 5 * 3; i++) {
+        struct test test = {
+            .dtype = i % 2 == 0 ? SYMMCOLL_FLOAT32 : SYMMCOLL_FLOAT16,
+            .ndim = 3,
+            .dim = i / 5};
+
+        memcpy(test.shape, shapes[i % 5], 3 * sizeof(shapes[0][0]));
+        test.columns = shapes[i % 5][3];
+        good = good && run_test(group, rank, &test);
+    }
+    return good;
+}
+
+/* Rows enough for products of one chunk each. */
+static int many_rows(struct symmcoll_group *group, int rank)
+{
+    struct test test = {
+        .dtype = SYMMCOLL_FLOAT32, .ndim = 2, .shape = {521, 19}, .columns = 5};
+    int good = 1;
+
+    for (int i = 0; i < 6; i++) {
+        test.dtype = i < 3 ? SYMMCOLL_FLOAT32 : SYMMCOLL_BFLOAT16;
+        test.order = (enum made_order)(i % 3);
+        good = good && run_test(group, rank, &test);
+    }
+    return good;
+}
+
+/* Both ways one after the other, and when one rank alone asks for it. */
+static int plain_too(struct symmcoll_group *group, int rank)
+{
+    struct test test = {
+        .dtype = SYMMCOLL_FLOAT32, .ndim = 3, .shape = {3, 4, 5}, .columns = 3};
+    int good = 1;
+
+    for (int i = 0; i < 6; i++) {
+        int plain = i < 2 ? 1 : i < 4 ? rank == 0 : 0;
+
+        test.dim = i % 2 * 2;
+        test.dtype = i % 2 == 0 ? SYMMCOLL_FLOAT32 : SYMMCOLL_BFLOAT16;
+        good = good && OK(symmcoll_fused_set_plain(group, plain)) &&
+               run_test(group, rank, &test);
+    }
+    return good;
+}
+
+/* Products of which each fits bfloat16 and the sum of the parts does not: 256,
+ * then 1 of each other rank, which would be lost one by one. */
+static int rounded_once(struct symmcoll_group *group, int rank)
+{
+    int size = symmcoll_group_size(group);
+    const uint16_t one = 0x3f80, large = 0x4380;
+    uint16_t a_data[8], b_data = one;
+    struct symmcoll_tensor a =
+        SYMMCOLL_TENSOR_SHAPE(a_data, SYMMCOLL_BFLOAT16, size, 1);
+    struct symmcoll_tensor b =
+        SYMMCOLL_TENSOR_SHAPE(&b_data, SYMMCOLL_BFLOAT16, 1, 1);
+    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
+    int good;
+
+    for (int i = 0; i < size; i++)
+        a_data[i] = rank == 0 ? large : one;
+    good = OK(symmcoll_fused_matmul_reduce_scatter(
+               group, &a, &b, SYMMCOLL_SUM, 0, NULL, &out)) &&
+           (made_at(&out, 0) == 260 || (diag("found %g", made_at(&out, 0)), 0));
+    symmcoll_f_free(symmcoll_group_world(group), &out);
+    return good;
+}
+
+static void run_all(int (*run)(int n, rank_fn body), const char *kind)
+{
+    ok(run(2, reference_shapes),
+        "%s: the mean that the reference has, contiguous (M21)", kind);
+    ok(run(2, every_dimension) && run(3, every_dimension),
+        "%s: every dimension of 2 to 4, the last one too, of every type (M25)",
+        kind);
+    ok(run(2, every_order), "%s: operands in any order of strides (M26)", kind);
+    ok(run(3, small_and_empty), "%s: lengths of 1 and 0", kind);
+    ok(run(2, many_rows), "%s: many rows are multiplied rank by rank (M22)",
+        kind);
+    ok(run(2, plain_too),
+        "%s: the plain sequence in test mode, also of one rank alone (S72)",
+        kind);
+    ok(run(5, rounded_once),
+        "%s: products are added in float and rounded once (M24)", kind);
+    ok(run(8, every_dimension), "%s: eight ranks", kind);
+    ok(run(1, every_dimension), "%s: one rank", kind);
+}
+
+int main(void)
+{
+    plan(18);
+    run_all(ranks_run, "processes");
+    run_all(threads_run, "threads");
+    return done_testing();
+}

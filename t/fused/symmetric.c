@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Shards in symmetric memory, which the other ranks read where they are, and
+ * memory that grows.
+ */
+#include "t/fused/made.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT 30000 /* of floats in a shard */
+#define ROUNDS 40
+
+/* Where a rank has its shard. */
+static float *make_shard(
+    struct symmcoll_group *group, bool symmetric, size_t offset)
+{
+    struct symmcoll_symm *handle;
+    void *data = NULL;
+
+    if (!symmetric)
+        return malloc(COUNT * sizeof(float));
+    if (!OK(symmcoll_symm_alloc(symmcoll_group_world(group),
+            (offset + COUNT) * sizeof(float), NULL, &data)) ||
+        !OK(symmcoll_symm_rendezvous(group, data, NULL, &handle)))
+        return NULL;
+    return (float *)data + offset;
+}
+
+struct looking {
+    const void *own;
+    int rank, in_place; /* shards of others that were passed from elsewhere */
+    float wanted;
+    int good;
+};
+
+static symmcoll_status_t look(void *context, int rank, const void *shard)
+{
+    struct looking *looking = context;
+    const float *numbers = shard;
+
+    for (int i = 0; i < COUNT; i++)
+        looking->good = looking->good &&
+                        numbers[i] == looking->wanted + (float)(rank * 1000);
+    if (rank == looking->rank)
+        looking->in_place += shard == looking->own;
+    return SYMMCOLL_OK;
+}
+
+/* Every round writes the shard anew, as soon as the call has returned. */
+static int gathers(struct symmcoll_group *group, int rank, float *shard)
+{
+    struct looking looking = {
+        .own = shard, .rank = rank, .good = shard != NULL};
+
+    for (int round = 0; round < ROUNDS && looking.good; round++) {
+        looking.wanted = (float)round;
+        for (int i = 0; i < COUNT; i++)
+            shard[i] = (float)(round + rank * 1000);
+        looking.good =
+            OK(symmcoll_all_gather_and_consume(group, shard,
+                COUNT * sizeof(*shard), look, &looking, NULL, NULL)) &&
+            looking.good;
+    }
+    return looking.good && looking.in_place == ROUNDS;
+}
+
+static int in_place(struct symmcoll_group *group, int rank)
+{
+    return gathers(group, rank, make_shard(group, true, 0));
+}
+
+static int with_offset(struct symmcoll_group *group, int rank)
+{
+    return gathers(group, rank, make_shard(group, true, 100));
+}
+
+static int copied(struct symmcoll_group *group, int rank)
+{
+    float *shard = make_shard(group, false, 0);
+    int good = gathers(group, rank, shard);
+
+    free(shard);
+    return good;
+}
+
+/* Rank 0 alone uses the memory that all have. */
+static int mixed(struct symmcoll_group *group, int rank)
+{
+    float *symmetric = make_shard(group, true, 0);
+    float *mine = make_shard(group, false, 0);
+    int good = gathers(group, rank, rank == 0 ? symmetric : mine);
+
+    free(mine);
+    return good;
+}
+
+/* Memory for chunks grows, and what was in use is not reused too early. */
+static int grows(struct symmcoll_group *group, int rank)
+{
+    int good = 1;
+
+    for (int i = 0; i < 30 && good; i++) {
+        size_t nbytes = (size_t)1 << (4 + i * 7 % 18);
+        unsigned char *mine = malloc(nbytes);
+        unsigned char *all =
+            malloc(nbytes * (size_t)symmcoll_group_size(group));
+
+        memset(mine, rank * 16 + i % 16, nbytes);
+        good = OK(symmcoll_all_gather_and_consume(
+            group, mine, nbytes, NULL, NULL, NULL, all));
+        for (int r = 0; r < symmcoll_group_size(group); r++)
+            good = good && all[(size_t)r * nbytes] == r * 16 + i % 16 &&
+                   all[(size_t)(r + 1) * nbytes - 1] == r * 16 + i % 16;
+        free(mine);
+        free(all);
+    }
+    return good;
+}
+
+/* Products of shards where they are are those of the plain sequence. */
+static int same_numbers(struct symmcoll_group *group, int rank)
+{
+    float *data = make_shard(group, true, 0);
+    const int64_t b_shape[2] = {50, 7};
+    struct symmcoll_tensor shard =
+        SYMMCOLL_TENSOR_SHAPE(data, SYMMCOLL_FLOAT32, 600, 50);
+    struct symmcoll_tensor b =
+        made_tensor(SYMMCOLL_FLOAT32, 2, b_shape, MADE_CONTIGUOUS, 0, 5, rank);
+    struct symmcoll_tensor out[2] = {
+        SYMMCOLL_TENSOR_INIT, SYMMCOLL_TENSOR_INIT};
+    int good = data != NULL;
+
+    for (int i = 0; good && i < 30000; i++)
+        data[i] = (float)made_value(SYMMCOLL_FLOAT32, 6, rank, i);
+    for (int i = 0; i < 2 && good; i++)
+        good = OK(symmcoll_fused_set_plain(group, i)) &&
+               OK(symmcoll_fused_all_gather_matmul(
+                   group, &shard, &b, 1, 0, NULL, NULL, &out[i]));
+    for (int64_t i = 0; good && i < made_count(&out[0]); i++)
+        good = fabs(made_at(&out[0], i) - made_at(&out[1], i)) < 1e-5;
+    symmcoll_f_free(symmcoll_group_world(group), &out[0]);
+    symmcoll_f_free(symmcoll_group_world(group), &out[1]);
+    free(b.data);
+    return good;
+}
+
+static void run_all(int (*run)(int n, rank_fn body), const char *kind)
+{
+    ok(run(2, in_place) && run(4, in_place),
+        "%s: shards in symmetric memory are read where they are (M5)", kind);
+    ok(run(3, with_offset), "%s: and so they are inside an allocation", kind);
+    ok(run(2, copied) && run(4, copied),
+        "%s: others are copied, and may be written at once", kind);
+    ok(run(3, mixed), "%s: all are copied if they are not alike", kind);
+    ok(run(2, grows) && run(4, grows), "%s: chunks of all sizes in turn", kind);
+    ok(run(2, same_numbers),
+        "%s: products are those of the plain sequence (M4)", kind);
+}
+
+int main(void)
+{
+    plan(12);
+    run_all(ranks_run, "processes");
+    run_all(threads_run, "threads");
+    return done_testing();
+}
