@@ -129,6 +129,13 @@ const char *perf_nearest(const char *text, const char *(*at)(int index));
 
 /* ---- perf_options.c ---- */
 
+#define PERF_SHAPES_MAX 16
+
+/* A product of --fused: A of rows x depth, B of depth x columns. */
+struct perf_shape {
+    int64_t rows, depth, columns;
+};
+
 struct perf_options {
     struct perf_choice choices[PERF_CHOICES_MAX];
     int nchoices;
@@ -144,7 +151,10 @@ struct perf_options {
     double seconds;
     bool tsv;
     bool check_only;
-    const char *peer; /* first column of --tsv */
+    const char *peer;       /* first column of --tsv */
+    bool gathers, scatters; /* the operations of --fused */
+    struct perf_shape shapes[PERF_SHAPES_MAX];
+    int nshapes;
     const char *plot; /* the picture to draw, in place of all else; or NULL */
     char *const *inputs; /* ninputs files with what to draw */
     int ninputs;
@@ -279,6 +289,11 @@ void *perf_allocate(const struct perf_rank *rank, size_t nbytes);
  * same on all ranks.  To be freed before symmcoll_finalize(). */
 void *perf_allocate_buffer(const struct perf_rank *rank, size_t nbytes);
 void perf_free_buffer(const struct perf_rank *rank, void *memory);
+
+/* ---- perf_fused.c ---- */
+
+/* Check and time the operations of --fused; returns an enum perf_exit. */
+int perf_fused(struct perf_rank *rank);
 
 /* ---- perf_check.c ---- */
 

@@ -14,6 +14,7 @@
 #define THREADS_MAX 4096
 #define GROUPS_MAX 1000
 #define SECONDS_MAX 3600.0
+#define SIDE_MAX 65536
 #define NBYTES_MAX ((size_t)1 << 40)
 
 enum option_key {
@@ -35,6 +36,8 @@ enum option_key {
     OPT_CHECK_ONLY,
     OPT_GROUPS,
     OPT_SYMMETRIC,
+    OPT_FUSED,
+    OPT_SHAPE,
     OPT_PLOT
 };
 
@@ -63,6 +66,8 @@ static const char usage[] =
     "  -f, --step N        each size is N times the one before (8)\n"
     "  -t, --threads N     ranks are N threads of this process\n"
     "      --groups K      run the operations in K groups in turn\n"
+    "      --fused LIST    instead: all_gather_matmul, matmul_reduce_scatter\n"
+    "      --shape M,K,N   of --fused, any number (1024,1024,1024)\n"
     "      --in-place      use the input's buffer for the result\n"
     "      --dirty         write each input again before each sample\n"
     "      --symmetric     have the buffers in symmetric memory\n"
@@ -93,6 +98,8 @@ static const struct option longs[] = {
     {"check-only", no_argument, NULL, OPT_CHECK_ONLY},
     {"tsv", no_argument, NULL, OPT_TSV},
     {"peer", required_argument, NULL, OPT_PEER},
+    {"fused", required_argument, NULL, OPT_FUSED},
+    {"shape", required_argument, NULL, OPT_SHAPE},
     {"plot", required_argument, NULL, OPT_PLOT},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -227,6 +234,44 @@ static bool parse_dtype(const char *text, enum symmcoll_dtype *dtype)
         "--dtype", "an element type", text, perf_nearest(text, dtype_name_at));
 }
 
+static bool parse_fused(const char *text, struct perf_options *options)
+{
+    while (*text != '\0') {
+        size_t length = strcspn(text, ",");
+
+        if (strncmp(text, "all_gather_matmul", length) == 0 && length == 17)
+            options->gathers = true;
+        else if (strncmp(text, "matmul_reduce_scatter", length) == 0 &&
+                 length == 21)
+            options->scatters = true;
+        else
+            return refuse("--fused",
+                "all_gather_matmul, matmul_reduce_scatter or both", text);
+        text += length + (text[length] == ',');
+    }
+    return true;
+}
+
+static bool parse_shape(const char *text, struct perf_options *options)
+{
+    struct perf_shape *shape = &options->shapes[options->nshapes];
+    long long sides[3];
+    char rest;
+
+    if (options->nshapes == PERF_SHAPES_MAX)
+        return refuse("--shape", "not so many of them", text);
+    if (sscanf(text, "%lld,%lld,%lld%c", &sides[0], &sides[1], &sides[2],
+            &rest) != 3)
+        return refuse("--shape", "M,K,N", text);
+    for (int i = 0; i < 3; i++) {
+        if (sides[i] < 1 || sides[i] > SIDE_MAX)
+            return refuse("--shape", "sides from 1 to 65536", text);
+    }
+    *shape = (struct perf_shape){sides[0], sides[1], sides[2]};
+    options->nshapes++;
+    return true;
+}
+
 /* What can be judged only when everything has been read. */
 struct pending {
     const char *ops[PERF_CHOICES_MAX];
@@ -268,6 +313,10 @@ static bool parse_one(int key, const char *text, struct perf_options *options,
             return false;
         options->groups = (int)number;
         return true;
+    case OPT_FUSED:
+        return parse_fused(text, options);
+    case OPT_SHAPE:
+        return parse_shape(text, options);
     case OPT_SECONDS:
         return parse_seconds(text, &options->seconds);
     case OPT_PEER:
@@ -322,9 +371,29 @@ static bool check_plot(const struct perf_options *options)
     return other == NULL && options->ninputs > 0;
 }
 
+/* --fused and --shape need each other; then no other buffers are needed. */
+static bool finish_fused(struct perf_options *options)
+{
+    bool fused = options->gathers || options->scatters;
+
+    if (!fused && options->nshapes > 0) {
+        fputs("symmcoll-perf: --shape: expected --fused too\n", stderr);
+        return false;
+    }
+    if (fused && options->nshapes == 0)
+        options->shapes[options->nshapes++] =
+            (struct perf_shape){1024, 1024, 1024};
+    if (fused)
+        options->max_nbytes = options->min_nbytes;
+    return true;
+}
+
 static bool finish(struct perf_options *options, const struct pending *pending)
 {
     int rank;
+
+    if (!finish_fused(options))
+        return false;
 
     if (options->plot != NULL && !check_plot(options))
         return false;

@@ -302,7 +302,7 @@ int perf_rank_run(const struct perf_options *options,
     if (result == PERF_PASSED)
         result = perf_signals_join(&rank);
     if (result == PERF_PASSED)
-        result = do_choices(&rank);
+        result = options->nshapes > 0 ? perf_fused(&rank) : do_choices(&rank);
     free_buffers(&rank);
     free_groups(&rank);
     symmcoll_symm_release(rank.signals);

@@ -65,7 +65,7 @@ ok $? 'threads are refused where a launcher started a rank'
 
 try '--help is printed' "$perf" --help
 for option in op dtype reduce min max step threads in-place dirty async \
-    symmetric seconds check-only tsv peer plot; do
+    symmetric seconds check-only tsv peer fused shape plot; do
     "$perf" --help | grep -q -e "--$option" || echo "$option"
 done >"$scratch/missing"
 none "$(cat "$scratch/missing")" '--help has every option'
@@ -125,6 +125,23 @@ try 'eight-bit floats are moved' "$run" -n 2 "$perf" --check-only --max 32K \
     --max 64 >"$scratch/out" 2>"$scratch/err"
 [ $? -eq 1 ] && grep -q 'all_reduce: UNSUPPORTED' "$scratch/err"
 ok $? 'a reduction that the type lacks is an error where it was named'
+try 'fused products are right' "$run" -n 3 "$perf" --check-only \
+    --fused all_gather_matmul,matmul_reduce_scatter --shape 7,5,3 \
+    --shape 1200,40,20
+try 'and those of 16-bit floats' "$perf" --threads 2 --check-only \
+    --fused matmul_reduce_scatter,all_gather_matmul --shape 32,16,8 \
+    --dtype bfloat16
+"$run" -n 2 --no-prefix "$perf" --seconds 0.001 --tsv --shape 32,16,8 \
+    --fused all_gather_matmul,matmul_reduce_scatter >"$scratch/out" 2>&1 &&
+    awk -F '\t' 'NF != 9 || $9 <= 0 { bad = 1 }
+        END { exit bad || NR != 8 }' "$scratch/out"
+ok $? 'each way has a line with its time' || diag <"$scratch/out"
+"$perf" --fused all_reduce >"$scratch/out" 2>&1
+[ $? -eq 2 ] && grep -q 'expected all_gather_matmul, matmul_reduce' "$scratch/out"
+ok $? 'another product is refused' || diag <"$scratch/out"
+"$perf" --fused all_gather_matmul --shape 1,2 >"$scratch/out" 2>&1
+[ $? -eq 2 ] && grep -q 'expected M,K,N' "$scratch/out"
+ok $? 'and so is half a shape' || diag <"$scratch/out"
 try 'objects are gathered' "$run" -n 3 "$perf" --check-only --max 64K \
     --op object
 try 'groups are made and released' "$run" -n 3 "$perf" --seconds 0.01 \
