@@ -133,8 +133,8 @@ static int check(const struct fused *it, const struct way *way)
             "symmcoll-perf: rank %d of %d: %s: row %lld, column %lld: expected "
             "%g, found %g\n",
             it->rank->rank, it->rank->size, way->name,
-            (long long)(first + at / it->columns),
-            (long long)(at % it->columns), wanted, get(out, at));
+            (long long)first + (long long)at / (long long)it->columns,
+            (long long)at % (long long)it->columns, wanted, get(out, at));
         return PERF_FAILED;
     }
     return PERF_PASSED;
