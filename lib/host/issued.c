@@ -28,9 +28,11 @@ bool symc_host_issue(void *state, const struct symc_op *op)
 
     const struct symc_resumable *parts =
         algorithm != NULL ? algorithm->resumable : NULL;
+    uint64_t depth = parts != NULL ? parts->depth(host, op) : 0;
 
-    if (parts == NULL || op->wire > host->finished + SYMC_LINES ||
-        !symc_host_has_room(host, op, parts->depth(host, op)))
+    /* This rank, too, reads its line and area when it ends an operation. */
+    if (parts == NULL || op->wire > host->finished + depth ||
+        !symc_host_has_room(host, op, depth))
         return false;
     issued->parts = parts;
     issued->suspect = parts->publish(host, op);

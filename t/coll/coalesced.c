@@ -6,6 +6,8 @@
 #include "../tap.h"
 #include "data.h"
 
+#include <symmcoll/pair.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,6 +243,53 @@ static int follow_each_other(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* Rank 1 starts a third operation when rank 0 has ended two, and it has ended
+ * none: its own contribution to the first still lies where the third's is to
+ * be. */
+static int own_parts_are_kept(struct symmcoll_group *group, int rank)
+{
+    enum {
+        ROUNDS = 200,
+        CALLS = 3
+    };
+    static const size_t counts[2] = {1, 1};
+    bool right = true;
+    char byte = 0;
+
+    for (int round = 0; right && round < ROUNDS; round++) {
+        int32_t x[CALLS][2];
+        void *outs[CALLS][2];
+        const void *ins[CALLS][2];
+        struct symmcoll_work *works[CALLS];
+
+        for (int i = 0; right && i < CALLS; i++) {
+            for (int b = 0; b < 2; b++) {
+                x[i][b] = 10 * i + rank;
+                outs[i][b] = &x[i][b];
+                ins[i][b] = &x[i][b];
+            }
+            if (i == 2 && rank == 0)
+                right = symmcoll_work_wait(works[0], -1) == SYMMCOLL_OK &&
+                        symmcoll_work_wait(works[1], -1) == SYMMCOLL_OK &&
+                        symmcoll_send(group, &byte, 1, SYMMCOLL_UINT8, 1, 0,
+                            NULL, NULL) == SYMMCOLL_OK;
+            if (i == 2 && rank == 1)
+                right = symmcoll_recv(group, &byte, 1, SYMMCOLL_UINT8, 0, 0,
+                            NULL, NULL, NULL) == SYMMCOLL_OK;
+            right = symmcoll_all_reduce_coalesced(group, outs[i], ins[i],
+                        counts, 2, SYMMCOLL_INT32, SYMMCOLL_SUM, NULL,
+                        &works[i]) == SYMMCOLL_OK &&
+                    right;
+        }
+        for (int i = 0; right && i < CALLS; i++) {
+            right = symmcoll_work_wait(works[i], -1) == SYMMCOLL_OK &&
+                    x[i][0] == 20 * i + 1 && x[i][1] == 20 * i + 1;
+            symmcoll_work_free(works[i]);
+        }
+    }
+    return right;
+}
+
 /* ---- ranks that do not agree ---- */
 
 static bool told(struct symmcoll_group *group, symmcoll_status_t status,
@@ -376,6 +425,8 @@ int main(void)
             "C12 C16 C21: the bits of single operations, under one number");
         both_run(sizes[i], follow_each_other, "many follow each other");
     }
+    both_run(2, own_parts_are_kept,
+        "what a rank has started is not overwritten before it has ended");
     both_run(4, differences_are_named,
         "C57: lists that differ are a mismatch that says where");
     both_run(2, bad_calls_are_refused,
