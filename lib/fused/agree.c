@@ -49,6 +49,7 @@ symmcoll_status_t symc_fused_tell(struct symc_fused *fused,
     struct symmcoll_work **work)
 {
     struct symc_digest digest = SYMC_DIGEST_INIT;
+    symmcoll_status_t status;
 
     symc_digest_add(&digest, args->name, args->text);
     fused->mine.digest = digest.a;
@@ -56,9 +57,12 @@ symmcoll_status_t symc_fused_tell(struct symc_fused *fused,
         atomic_load(&fused->plain) != 0 || symc_fused_is_alone(fused);
     /* Of one rank it has ended at once. */
     *work = NULL;
-    return symmcoll_all_gather(fused->group, fused->all, &fused->mine,
+    status = symmcoll_all_gather(fused->group, fused->all, &fused->mine,
         sizeof(fused->mine), SYMMCOLL_UINT8, call,
         fused->group->size > 1 ? work : NULL);
+    if (status == SYMMCOLL_OK)
+        symc_fused_use_half(fused);
+    return status;
 }
 
 /* Arguments differ: every rank tells all what it has passed. */

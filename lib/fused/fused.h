@@ -50,7 +50,7 @@ enum symc_fused_scratch {
 struct symc_fused_memory {
     char *data;    /* NULL: none yet */
     size_t nbytes; /* of a half */
-    int half;      /* that was used last */
+    int half;      /* that was told of last */
     struct symmcoll_symm *handle;
 };
 
@@ -121,6 +121,11 @@ bool symc_fused_is_alone(const struct symc_fused *fused);
 
 /* The next half, of so many bytes or more; NULL: there is none yet. */
 char *symc_fused_next_half(struct symc_fused *fused, size_t nbytes);
+
+/* This rank has told that its chunks are in the next half: that is the one used
+ * last now.  Not before: what has told nothing has heard nothing either, and the
+ * other half may still be read. */
+void symc_fused_use_half(struct symc_fused *fused);
 
 /* Note in fused->mine where this rank's chunks are; false where that is no
  * memory of all ranks. */

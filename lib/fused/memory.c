@@ -22,8 +22,13 @@ char *symc_fused_next_half(struct symc_fused *fused, size_t nbytes)
 
     if (memory->data == NULL || nbytes > memory->nbytes)
         return NULL;
-    memory->half = 1 - memory->half;
-    return memory->data + (size_t)memory->half * memory->nbytes;
+    return memory->data + (size_t)(1 - memory->half) * memory->nbytes;
+}
+
+void symc_fused_use_half(struct symc_fused *fused)
+{
+    if (fused->mine.state == SYMC_FUSED_READY)
+        fused->memory.half = 1 - fused->memory.half;
 }
 
 /* The group's symmetric memory is changed under its ticket only. */

@@ -5,6 +5,7 @@
 #include "t/fused/made.h"
 
 #include <string.h>
+#include <time.h>
 
 #define COUNT 1000
 
@@ -59,6 +60,55 @@ static int consumed(struct symmcoll_group *group, int rank)
            symmcoll_all_gather_and_consume(group, mine, sizeof(mine), look,
                &seen, NULL, all) == seen.status &&
            OK(symmcoll_barrier(group, NULL, NULL));
+}
+
+/* What rank 0 does while rank 1 reads its first shard. */
+struct slow {
+    int rank, good;
+};
+
+static symmcoll_status_t look_slowly(void *context, int rank, const void *shard)
+{
+    struct slow *slow = context;
+    const uint32_t *numbers = shard;
+    uint32_t first = numbers[0];
+
+    if (slow->rank == 0 || rank != 0)
+        return SYMMCOLL_OK;
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    for (int i = 0; i < COUNT; i++)
+        slow->good = slow->good && numbers[i] == first;
+    return SYMMCOLL_OK;
+}
+
+static int gather_slowly(struct symmcoll_group *group, uint32_t value,
+    uint32_t flags, struct slow *slow)
+{
+    static _Thread_local uint32_t mine[COUNT];
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+
+    call.flags = flags;
+    for (int i = 0; i < COUNT; i++)
+        mine[i] = value;
+    return symmcoll_all_gather_and_consume(
+        group, mine, sizeof(mine), look_slowly, slow, &call, NULL);
+}
+
+/* A call that is refused has told nothing, and changes nothing. */
+static int not_overwritten(struct symmcoll_group *group, int rank)
+{
+    struct slow slow = {.rank = rank, .good = 1};
+    int good = OK(gather_slowly(group, 1, 0, &slow));
+
+    for (uint32_t round = 2; round < 6; round++) {
+        good = OK(gather_slowly(group, round, 0, &slow)) && good;
+        good = gather_slowly(group, 0, rank == 0, &slow) ==
+                   (rank == 0 ? SYMMCOLL_ERR_INVALID : SYMMCOLL_OK) &&
+               good;
+        if (rank == 0)
+            good = OK(gather_slowly(group, 0, 0, &slow)) && good;
+    }
+    return good && slow.good;
 }
 
 /* ---- produce and exchange ---- */
@@ -152,6 +202,8 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 {
     ok(run(2, consumed) && run(5, consumed),
         "%s: shards are consumed, this rank's first (M5)", kind);
+    ok(run(2, not_overwritten),
+        "%s: a call that is refused leaves what a slow rank reads", kind);
     ok(run(2, produced) && run(5, produced),
         "%s: chunks are made, this rank's last, and exchanged (M22)", kind);
     ok(run(3, not_produced),
@@ -165,7 +217,7 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 
 int main(void)
 {
-    plan(8);
+    plan(10);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     return done_testing();
