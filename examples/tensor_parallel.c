@@ -14,7 +14,8 @@
  *
  * Then every rank computes the whole block alone, compares its tokens, and tells
  * how long both took; --plot draws the times.  All numbers are small multiples of
- * powers of two: no sum is rounded, so that both are equal bit by bit.
+ * powers of two: no sum is rounded, so that both are equal bit by bit, up to some
+ * 2 million weights in each matrix.
  *
  *   cc -O2 -o tensor_parallel tensor_parallel.c \
  *       $(pkg-config --cflags --libs symmcoll)

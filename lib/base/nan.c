@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Looking for elements that are not a number.  A number of any format is one
+ * Looking for elements that are not a number.  A NaN of any format is one
  * where the bits below its sign, as an integer, are greater than those of an
  * infinity; formats without infinity or sign have patterns of their own.
  */

@@ -15,23 +15,14 @@
  * the buffers of the others; a third where threads copy what others have summed.
  *
  * A buffer is exposed from the header on until its owner has seen everybody
- * drained.  An owner that leaves early (a timeout, a dead peer, an abort)
- * revokes its buffers: it stores up to which operation they are revoked, and
- * waits until no peer is inside a chunk of them.  Whoever uses a buffer stores
- * whose it uses, checks whether that rank has revoked, and moves one chunk; both
- * in sequentially consistent order, so that one of the two sees the other.  A
- * chunk loop never blocks, so the owner's wait is short.  It is limited where
- * ranks are processes, since one may be stopped inside a chunk: symmetric memory
- * stays mapped as long as anybody uses it, so a late write does no harm.
+ * drained, or has revoked it: see revoke.c.
  */
 #include "host/exposed.h"
 
-#include <sched.h>
 #include <string.h>
 
 #define CHUNK ((size_t)256 * 1024)
 #define WARM ((size_t)16 * 1024) /* what is read again stays in cache */
-#define REVOKE_NS (INT64_C(100) * SYMC_NS_PER_S / 1000)
 
 struct direct {
     struct symc_host *host;
@@ -42,79 +33,6 @@ struct direct {
 
 /* How an operation is done, by this rank. */
 typedef symmcoll_status_t (*move_fn)(const struct direct *direct);
-
-/* ---- leaving early ---- */
-
-static bool is_revoked(const struct direct *direct, int rank)
-{
-    return atomic_load(&direct->host->channels[rank]->revoked) >=
-           direct->op->wire;
-}
-
-/* Begin to use a peer's buffers; false where it has revoked them. peer may be
- * the group's size: then all of them. */
-static bool enter(const struct direct *direct, int peer)
-{
-    struct symc_host *host = direct->host;
-    struct symc_channel *mine = host->channels[host->rank];
-
-    atomic_store(&mine->inside, (uint32_t)peer + 1);
-    if (peer < host->size)
-        return !is_revoked(direct, peer);
-    for (int r = 0; r < host->size; r++) {
-        if (is_revoked(direct, r))
-            return false;
-    }
-    return true;
-}
-
-static void leave(const struct direct *direct)
-{
-    struct symc_host *host = direct->host;
-
-    atomic_store_explicit(
-        &host->channels[host->rank]->inside, 0, memory_order_release);
-}
-
-/* Whether a peer is inside a chunk of this rank's buffers. */
-static bool is_inside(const struct symc_host *host, int peer)
-{
-    uint32_t found = atomic_load(&host->channels[peer]->inside);
-
-    return found == (uint32_t)host->rank + 1 ||
-           found == (uint32_t)host->size + 1;
-}
-
-/* Revoke this rank's buffers. */
-static void revoke(const struct direct *direct)
-{
-    struct symc_host *host = direct->host;
-    const struct symc_core *core = host->core;
-    int64_t until = core->now() + REVOKE_NS;
-
-    atomic_store(&host->channels[host->rank]->revoked, direct->op->wire);
-    for (int r = 0; r < host->size; r++) {
-        while (r != host->rank && is_inside(host, r)) {
-            if (!host->threads &&
-                (core->gone(core->group, r) || core->now() > until))
-                break;
-            sched_yield();
-        }
-    }
-}
-
-/* A peer revoked its buffers: the group has failed, and its status tells
- * why. */
-static symmcoll_status_t fail_revoked(const struct direct *direct)
-{
-    const struct symc_core *core = direct->host->core;
-
-    leave(direct);
-    if (core->failed(core->group, -1))
-        return core->failure(core->group, direct->op, -1);
-    return core->fail(SYMMCOLL_ERR_INTERNAL, "%s: a peer left without a reason",
-        symc_kind_name(direct->op->kind));
-}
 
 /* ---- chunks ---- */
 
@@ -158,10 +76,10 @@ static symmcoll_status_t sum(const struct direct *direct,
     size_t step = (targets->count > 2 ? WARM : CHUNK) / direct->op->elem;
 
     for (size_t at = lo; at < hi; at += step) {
-        if (!enter(direct, direct->host->size))
-            return fail_revoked(direct);
+        if (!symc_host_enter(direct->host, direct->op, direct->host->size))
+            return symc_host_fail_revoked(direct->host, direct->op);
         sum_chunk(direct, targets, at, hi - at < step ? hi - at : step);
-        leave(direct);
+        symc_host_leave(direct->host);
     }
     return SYMMCOLL_OK;
 }
@@ -171,11 +89,11 @@ static symmcoll_status_t copy(const struct direct *direct, int peer, char *out,
     const char *in, size_t nbytes)
 {
     for (size_t at = 0; out != in && at < nbytes; at += CHUNK) {
-        if (!enter(direct, peer))
-            return fail_revoked(direct);
+        if (!symc_host_enter(direct->host, direct->op, peer))
+            return symc_host_fail_revoked(direct->host, direct->op);
         symc_copy(out + at, in + at, nbytes - at < CHUNK ? nbytes - at : CHUNK,
             direct->streaming);
-        leave(direct);
+        symc_host_leave(direct->host);
     }
     return SYMMCOLL_OK;
 }
@@ -410,6 +328,9 @@ static symmcoll_status_t run(struct direct *direct, move_fn move)
     status = move(direct);
     if (direct->streaming)
         symc_stream_fence();
+    /* What was moved last may have been of an owner that had left. */
+    if (status == SYMMCOLL_OK && symc_host_any_revoked(host, op))
+        status = symc_host_fail_revoked(host, op);
     if (status != SYMMCOLL_OK)
         return status;
     atomic_store_explicit(&channel->staged, host->rounds, memory_order_release);
@@ -449,7 +370,7 @@ symmcoll_status_t symc_host_large(struct symc_host *host,
     /* After a MISMATCH or CONFIG nobody uses them: all ranks ended alike. */
     if (status != SYMMCOLL_OK && status != SYMMCOLL_ERR_MISMATCH &&
         status != SYMMCOLL_ERR_CONFIG)
-        revoke(&direct);
+        symc_host_revoke(host, op);
     return status;
 }
 

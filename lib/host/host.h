@@ -249,6 +249,26 @@ static inline size_t symc_host_piece_of(
 void symc_host_part(
     size_t count, size_t elem, int size, int r, size_t *lo, size_t *hi);
 
+/* ---- revoke.c: using the buffers of others ---- */
+
+/* Begin to use a peer's buffers, for one chunk; false where it has revoked them.
+ * peer may be the group's size: then those of all. */
+bool symc_host_enter(
+    const struct symc_host *host, const struct symc_op *op, int peer);
+void symc_host_leave(const struct symc_host *host);
+
+/* Whether a peer has revoked its buffers: asked when all chunks are done. */
+bool symc_host_any_revoked(
+    const struct symc_host *host, const struct symc_op *op);
+
+/* A peer has: leave; the status of the group, which has failed. */
+symmcoll_status_t symc_host_fail_revoked(
+    const struct symc_host *host, const struct symc_op *op);
+
+/* This rank leaves early: revoke its own, and wait until nobody is inside, or,
+ * where ranks are processes, for a moment. */
+void symc_host_revoke(const struct symc_host *host, const struct symc_op *op);
+
 /* ---- issued.c: see struct symc_coll_ops ---- */
 
 bool symc_host_issue(void *state, const struct symc_op *op);

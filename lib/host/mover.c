@@ -10,8 +10,8 @@
 _Static_assert(SYMC_MOVER_PAYLOAD <= SYMC_FACTOR_AT,
     "it travels with the header line, beside a factor");
 
-symmcoll_status_t symc_host_mover(
-    struct symc_host *host, const struct symc_op *op)
+/* Compare, move, and wait until all have. */
+static symmcoll_status_t run(struct symc_host *host, const struct symc_op *op)
 {
     struct symc_mover *mover = op->out;
     struct symc_channel *channel = host->channels[host->rank];
@@ -30,12 +30,17 @@ symmcoll_status_t symc_host_mover(
         return status;
     for (int r = 0; r < host->size; r++)
         host->sources[r] = symc_host_header(host, r, op)->payload;
+    if (!symc_host_enter(host, op, host->size))
+        return symc_host_fail_revoked(host, op);
     status = mover->check(mover, &moving, host->sources);
     if (status == SYMMCOLL_OK) {
         reduction = symc_host_reduction(host, op);
         moving.reduction = &reduction;
         mover->move(mover, &moving);
     }
+    symc_host_leave(host);
+    if (symc_host_any_revoked(host, op))
+        return symc_host_fail_revoked(host, op);
     host->rounds++;
     atomic_store_explicit(&channel->staged, host->rounds, memory_order_release);
     atomic_store_explicit(
@@ -44,4 +49,16 @@ symmcoll_status_t symc_host_mover(
     left = symc_host_wait_all(
         host, op, offsetof(struct symc_channel, drained), host->rounds);
     return left != SYMMCOLL_OK ? left : status;
+}
+
+symmcoll_status_t symc_host_mover(
+    struct symc_host *host, const struct symc_op *op)
+{
+    symmcoll_status_t status = run(host, op);
+
+    /* After others all ranks have ended alike, and nobody uses the buffers. */
+    if (status == SYMMCOLL_ERR_TIMEOUT || status == SYMMCOLL_ERR_PEER ||
+        status == SYMMCOLL_ERR_CANCELED || status == SYMMCOLL_ERR_ABORTED)
+        symc_host_revoke(host, op);
+    return status;
 }

@@ -118,7 +118,7 @@ void symc_pair_recv(struct symc_pairs *pairs, struct symc_pair *pair);
 #define SYMC_PAIR_FOUND 160 /* room for any symc_pair_describe_kept() */
 
 /* The messages that a receive would have matched with another tag: "messages
- * with tags 3, 5 from rank 0 are there, none with tag 7"; "" where there are
+ * with tags 3, 5 from rank 0 came, none with tag 7"; "" where there are
  * none, or it does not wait for a message. */
 void symc_pair_describe_kept(const struct symc_pairs *pairs,
     const struct symc_pair *pair, char *buffer, size_t nbytes);

@@ -69,8 +69,8 @@ struct symc_channel {
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t reserved;
     char refusal[SYMC_REFUSAL];
 
-    /* Threads that read each other's buffers, see direct.c: revoked up to this
-     * operation; rank + 1 being read. */
+    /* Ranks that use each other's buffers, see revoke.c: revoked up to this
+     * operation; rank + 1 being used. */
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t revoked;
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint32_t inside;
 

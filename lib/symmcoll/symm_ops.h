@@ -21,7 +21,9 @@
  * happened: expected and found), UNSUPPORTED (op not defined for dtype), MISMATCH
  * (ranks pass different arguments: names them), after which the group is usable;
  * TIMEOUT, PEER, CANCELED and ABORTED as of collectives.  After an error the
- * contents of what the operation writes are undefined.
+ * contents of what the operation writes are undefined; and after one of the last
+ * four a rank that is late, or was stopped, may still finish what it has begun in
+ * the buffers of others: use another allocation from then on.
  */
 #ifndef SYMMCOLL_SYMM_OPS_H
 #define SYMMCOLL_SYMM_OPS_H

@@ -3,9 +3,11 @@
  * Ranks that die before or in operations on symmetric memory, that are late, or
  * that pass something else.
  */
+#include "group/call.h"
 #include "t/symm_mem/ops.h"
 #include "t/world/faults.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #define NBYTES ((size_t)1 << 20)
@@ -91,6 +93,61 @@ static bool ends_in_the_middle(void)
                 faults_told(&job, r, 0), SYMMCOLL_ERR_PEER, "rank 2", NULL) &&
             HOLDS(faults_told(&job, r, 0)->at - job.killed_at < FAULTS_KNOWN);
     return faults_finish(&job, 1u << 2) && good;
+}
+
+/* ---- a rank that stops while it moves ---- */
+
+static symmcoll_status_t agrees(struct symc_mover *mover,
+    const struct symc_moving *moving, const void *const *payloads)
+{
+    (void)mover;
+    (void)moving;
+    (void)payloads;
+    return SYMMCOLL_OK;
+}
+
+static void stops(struct symc_mover *mover, const struct symc_moving *moving)
+{
+    (void)mover;
+    if (moving->rank == 1)
+        (void)raise(SIGSTOP);
+}
+
+/* It goes on when the other has its time out and uses its buffer anew. */
+static int stops_inside(struct faults_rank *self)
+{
+    struct symc_mover mover = {.check = agrees, .move = stops};
+    struct symc_op op = {.kind = SYMC_SYMM_ALL_GATHER,
+        .dtype = SYMMCOLL_UINT8,
+        .count = 1,
+        .elem = 1,
+        .out = &mover,
+        .timeout_ns = SYMC_NS_PER_S / 5};
+
+    if (!faults_init(self))
+        return 1;
+    faults_reach(self, 1);
+    faults_note(self, symc_group_call(self->group, &op));
+    faults_reach(self, 2);
+    faults_pass(self, 2);
+    return faults_finalize(self);
+}
+
+static bool finds_that_it_was_late(void)
+{
+    struct faults_job job;
+    bool good;
+
+    faults_start(&job, 2, stops_inside, NULL);
+    good =
+        faults_await(&job, 0, 2) && faults_said(faults_told(&job, 0, 0),
+                                        SYMMCOLL_ERR_TIMEOUT, "rank 1", NULL);
+    faults_signal(&job, 1, SIGCONT);
+    good = good && faults_await(&job, 1, 2) &&
+           faults_said(
+               faults_told(&job, 1, 0), SYMMCOLL_ERR_ABORTED, "rank 1", NULL);
+    faults_open(&job, 2);
+    return faults_finish(&job, 0) && good;
 }
 
 /* ---- ranks that differ ---- */
@@ -232,12 +289,14 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 
 int main(void)
 {
-    plan(7);
+    plan(8);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     faults_begin();
     ok(tells_of_deaths(), "a death before the operation ends it on all (S58)");
     ok(ends_in_the_middle(), "a death in the middle does, too (S59)");
+    ok(finds_that_it_was_late(),
+        "a rank that was stopped while it moved does not succeed");
     ok(names_the_late(), "a rank that does not come in time is named (S58)");
     faults_end();
     return done_testing();
