@@ -6,6 +6,8 @@
  */
 #include "fused/fused.h"
 
+#include "group/call.h"
+
 #include <symmcoll/work.h>
 
 #include <math.h>
@@ -31,17 +33,15 @@ void symc_fused_describe_shape(
     symc_fused_describe(args, "] of %s", symmcoll_dtype_name(tensor->dtype));
 }
 
-struct symmcoll_call symc_fused_call(
-    const struct symmcoll_call *call, const char *name)
+symmcoll_status_t symc_fused_read_call(const char *name,
+    const struct symmcoll_call *call, struct symmcoll_call *copy)
 {
-    struct symmcoll_call copy = SYMMCOLL_CALL_INIT;
+    symmcoll_status_t status =
+        symc_sized_read(&symc_call_kind, name, call, copy);
 
-    if (call != NULL)
-        memcpy(
-            &copy, call, call->size < sizeof(copy) ? call->size : sizeof(copy));
-    if (copy.label == NULL)
-        copy.label = name;
-    return copy;
+    if (status == SYMMCOLL_OK && copy->label == NULL)
+        copy->label = name;
+    return status;
 }
 
 symmcoll_status_t symc_fused_tell(struct symc_fused *fused,

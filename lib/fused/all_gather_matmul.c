@@ -276,9 +276,12 @@ symmcoll_status_t symmcoll_fused_all_gather_matmul(struct symmcoll_group *group,
     struct symmcoll_tensor *a, struct symmcoll_tensor *outs)
 {
     struct gather_matmul it = {.dim = gather_dim, .n = n};
-    symmcoll_status_t status = symc_fused_read_a(name, group, a_shard, &it.a);
+    struct symmcoll_call options;
+    symmcoll_status_t status = symc_fused_read_call(name, call, &options);
     int cancel;
 
+    if (status == SYMMCOLL_OK)
+        status = symc_fused_read_a(name, group, a_shard, &it.a);
     if (status != SYMMCOLL_OK)
         return status;
     if (n < 0 || (n > 0 && (bs == NULL || outs == NULL)))
@@ -295,7 +298,7 @@ symmcoll_status_t symmcoll_fused_all_gather_matmul(struct symmcoll_group *group,
     if (status == SYMMCOLL_OK)
         status = shape_results(group, &it, a, outs);
     if (status == SYMMCOLL_OK && it.a.device == SYMMCOLL_HOST)
-        status = perform(group, &it, call);
+        status = perform(group, &it, &options);
     if (status == SYMMCOLL_OK)
         status = write_results(&it, a, outs);
     if (status != SYMMCOLL_OK)

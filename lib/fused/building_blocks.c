@@ -26,9 +26,10 @@ symmcoll_status_t symmcoll_all_gather_and_consume(struct symmcoll_group *group,
     const void *shard, size_t nbytes, symmcoll_consume_fn consume,
     void *context, const struct symmcoll_call *call, void *out)
 {
+    struct symmcoll_call options;
     struct symc_fused_args args = {.name = "all_gather_and_consume"};
     struct symc_fused_gather gather = {.args = &args,
-        .call = call,
+        .call = &options,
         .data = shard,
         .elem = 1,
         .nbytes = nbytes,
@@ -36,10 +37,11 @@ symmcoll_status_t symmcoll_all_gather_and_consume(struct symmcoll_group *group,
         .consume = consume,
         .context = context};
     struct symc_fused *fused;
-    symmcoll_status_t status =
-        check(args.name, group, shard != NULL || nbytes == 0, nbytes);
+    symmcoll_status_t status = symc_fused_read_call(args.name, call, &options);
     int cancel;
 
+    if (status == SYMMCOLL_OK)
+        status = check(args.name, group, shard != NULL || nbytes == 0, nbytes);
     if (status != SYMMCOLL_OK)
         return status;
     if (*group->alive != 1)
@@ -91,19 +93,22 @@ symmcoll_status_t symmcoll_produce_and_all_to_all(struct symmcoll_group *group,
     size_t nbytes, symmcoll_produce_fn produce, void *context,
     const struct symmcoll_call *call, void *out)
 {
+    struct symmcoll_call options;
     struct symc_fused_args args = {.name = "produce_and_all_to_all"};
     struct made made = {
         .produce = produce, .context = context, .nbytes = nbytes, .out = out};
     struct symc_fused_scatter scatter = {.args = &args,
-        .call = call,
+        .call = &options,
         .nbytes = nbytes,
         .produce = make,
         .finish = take,
         .context = &made};
-    symmcoll_status_t status = check(args.name, group,
-        produce != NULL && (out != NULL || nbytes == 0), nbytes);
+    symmcoll_status_t status = symc_fused_read_call(args.name, call, &options);
     int cancel;
 
+    if (status == SYMMCOLL_OK)
+        status = check(args.name, group,
+            produce != NULL && (out != NULL || nbytes == 0), nbytes);
     if (status != SYMMCOLL_OK)
         return status;
     if (*group->alive != 1)

@@ -108,7 +108,6 @@ static symmcoll_status_t gather_plain(struct gathering *going)
     const struct symc_fused_gather *what = going->what;
     size_t size = (size_t)fused->group->size;
     char *all = what->out, *own;
-    struct symmcoll_call call = symc_fused_call(what->call, what->args->name);
     symmcoll_status_t status;
 
     if (size == 1 && all == NULL && is_contiguous(what)) {
@@ -122,7 +121,7 @@ static symmcoll_status_t gather_plain(struct gathering *going)
     own = all + (size_t)fused->group->rank * what->nbytes;
     copy_own(what, own);
     status = symmcoll_all_gather(
-        fused->group, all, own, what->nbytes, SYMMCOLL_UINT8, &call, NULL);
+        fused->group, all, own, what->nbytes, SYMMCOLL_UINT8, what->call, NULL);
     if (status != SYMMCOLL_OK)
         return status;
     for (size_t r = 0; r < size; r++)
@@ -135,24 +134,21 @@ static symmcoll_status_t gather_plain(struct gathering *going)
 static symmcoll_status_t hold_round(struct gathering *going, bool *plain)
 {
     const struct symc_fused_gather *what = going->what;
-    struct symmcoll_call call = symc_fused_call(what->call, what->args->name);
     struct symmcoll_work *work;
     symmcoll_status_t status =
-        symc_fused_tell(going->fused, what->args, &call, &work);
+        symc_fused_tell(going->fused, what->args, what->call, &work);
 
     if (status != SYMMCOLL_OK)
         return status;
     if (going->fused->mine.state != SYMC_FUSED_NOT_READY)
         consume_own(going);
-    return symc_fused_hear(going->fused, what->args, &call, work, plain);
+    return symc_fused_hear(going->fused, what->args, what->call, work, plain);
 }
 
 symmcoll_status_t symc_fused_all_gather(
     struct symc_fused *fused, const struct symc_fused_gather *gather)
 {
     struct gathering going = {.fused = fused, .what = gather};
-    struct symmcoll_call call =
-        symc_fused_call(gather->call, gather->args->name);
     bool plain, found = false;
     symmcoll_status_t status;
 
@@ -164,7 +160,7 @@ symmcoll_status_t symc_fused_all_gather(
         found = symc_fused_find_sources(fused, 0, gather->nbytes);
     /* Not the same on all ranks, or no room yet: all copy. */
     if (status == SYMMCOLL_OK && !found) {
-        status = symc_fused_grow(fused, gather->nbytes, &call);
+        status = symc_fused_grow(fused, gather->nbytes, gather->call);
         if (status == SYMMCOLL_OK) {
             make_ready(&going, false);
             status = hold_round(&going, &plain);
@@ -183,7 +179,7 @@ symmcoll_status_t symc_fused_all_gather(
     consume_all(&going, fused->sources);
     /* The others may still read what belongs to the caller. */
     if (fused->mine.state == SYMC_FUSED_IN_PLACE)
-        status = symmcoll_barrier(fused->group, &call, NULL);
+        status = symmcoll_barrier(fused->group, gather->call, NULL);
     return status != SYMMCOLL_OK ? status : going.status;
 }
 
@@ -214,7 +210,6 @@ static symmcoll_status_t make_chunks(struct symc_fused *fused,
     const struct symc_fused_scatter *what, char *chunks, bool *plain)
 {
     size_t nbytes = (size_t)fused->group->size * what->nbytes;
-    struct symmcoll_call call = symc_fused_call(what->call, what->args->name);
     struct symmcoll_work *work;
     symmcoll_status_t status, made = SYMMCOLL_OK;
 
@@ -225,12 +220,12 @@ static symmcoll_status_t make_chunks(struct symc_fused *fused,
         if (symc_fused_locate(fused, chunks, nbytes))
             fused->mine.state = SYMC_FUSED_READY;
     }
-    status = symc_fused_tell(fused, what->args, &call, &work);
+    status = symc_fused_tell(fused, what->args, what->call, &work);
     if (status != SYMMCOLL_OK)
         return status;
     if (chunks != NULL && made == SYMMCOLL_OK)
         made = produce(fused, what, chunks, true);
-    status = symc_fused_hear(fused, what->args, &call, work, plain);
+    status = symc_fused_hear(fused, what->args, what->call, work, plain);
     return made != SYMMCOLL_OK ? made : status;
 }
 
@@ -239,7 +234,6 @@ static symmcoll_status_t exchange_plain(
     struct symc_fused *fused, const struct symc_fused_scatter *what)
 {
     size_t size = (size_t)fused->group->size;
-    struct symmcoll_call call = symc_fused_call(what->call, what->args->name);
     char *chunks =
         symc_fused_take(fused, SYMC_FUSED_CHUNKS, size * what->nbytes);
     char *received =
@@ -254,12 +248,12 @@ static symmcoll_status_t exchange_plain(
     if (made == SYMMCOLL_OK)
         made = produce(fused, what, chunks, true);
     fused->mine = (struct symc_fused_word){.status = (int16_t)made};
-    status = symc_fused_tell(fused, what->args, &call, &work);
+    status = symc_fused_tell(fused, what->args, what->call, &work);
     if (status == SYMMCOLL_OK)
-        status = symc_fused_hear(fused, what->args, &call, work, &plain);
+        status = symc_fused_hear(fused, what->args, what->call, work, &plain);
     if (status == SYMMCOLL_OK)
         status = symmcoll_all_to_all(fused->group, received, chunks,
-            what->nbytes, SYMMCOLL_UINT8, &call, NULL);
+            what->nbytes, SYMMCOLL_UINT8, what->call, NULL);
     if (status != SYMMCOLL_OK)
         return status;
     for (size_t r = 0; r < size; r++)
@@ -273,8 +267,6 @@ symmcoll_status_t symc_fused_all_to_all(
     size_t nbytes = (size_t)fused->group->size * scatter->nbytes;
     size_t shift = (size_t)fused->group->rank * scatter->nbytes;
     bool alone = symc_fused_is_alone(fused) || atomic_load(&fused->plain) != 0;
-    struct symmcoll_call call =
-        symc_fused_call(scatter->call, scatter->args->name);
     char *half = alone ? NULL : symc_fused_next_half(fused, nbytes);
     bool plain, found = false;
     symmcoll_status_t status = make_chunks(fused, scatter, half, &plain);
@@ -282,7 +274,7 @@ symmcoll_status_t symc_fused_all_to_all(
     if (status == SYMMCOLL_OK && !plain)
         found = symc_fused_find_sources(fused, shift, scatter->nbytes);
     if (status == SYMMCOLL_OK && !plain && !found) {
-        status = symc_fused_grow(fused, nbytes, &call);
+        status = symc_fused_grow(fused, nbytes, scatter->call);
         if (status == SYMMCOLL_OK)
             status = make_chunks(
                 fused, scatter, symc_fused_next_half(fused, nbytes), &plain);

@@ -97,10 +97,10 @@ void symc_fused_describe(struct symc_fused_args *args, const char *format, ...)
 void symc_fused_describe_shape(
     struct symc_fused_args *args, const struct symmcoll_tensor *tensor);
 
-/* The options of a call, with the operation's name for its label where it has
- * none. */
-struct symmcoll_call symc_fused_call(
-    const struct symmcoll_call *call, const char *name);
+/* Read the options of a call, before anything else; it has the operation's name
+ * for its label where it has none.  Errors: INVALID (a size). */
+symmcoll_status_t symc_fused_read_call(const char *name,
+    const struct symmcoll_call *call, struct symmcoll_call *copy);
 
 /* Tell all ranks fused->mine, and start to wait for theirs. */
 symmcoll_status_t symc_fused_tell(struct symc_fused *fused,

@@ -173,7 +173,6 @@ static symmcoll_status_t multiply_and_scatter(void *context)
     size_t size = (size_t)it->fused->group->size;
     char *chunks =
         symc_fused_take(it->fused, SYMC_FUSED_CHUNKS, size * it->count * elem);
-    struct symmcoll_call call = symc_fused_call(it->call, name);
     void *sums = it->out.tensor.data;
     symmcoll_status_t status = SYMMCOLL_OK;
 
@@ -185,7 +184,7 @@ static symmcoll_status_t multiply_and_scatter(void *context)
         status = produce(it, (int)r, chunks + r * it->count * elem);
     if (status == SYMMCOLL_OK)
         status = symmcoll_reduce_scatter(it->fused->group, sums, chunks,
-            it->count, it->sum, it->op, &call, NULL);
+            it->count, it->sum, it->op, it->call, NULL);
     if (status == SYMMCOLL_OK && sums != it->out.tensor.data)
         symc_panel_round(it->a.dtype, sums, it->out.tensor.data, it->count);
     return status;
@@ -228,10 +227,13 @@ symmcoll_status_t symmcoll_fused_matmul_reduce_scatter(
     const struct symmcoll_tensor *b, symmcoll_op_t op, int scatter_dim,
     const struct symmcoll_call *call, struct symmcoll_tensor *out)
 {
-    struct matmul_scatter it = {.op = op, .dim = scatter_dim, .call = call};
-    symmcoll_status_t status = symc_fused_read_a(name, group, a, &it.a);
+    struct symmcoll_call options;
+    struct matmul_scatter it = {.op = op, .dim = scatter_dim, .call = &options};
+    symmcoll_status_t status = symc_fused_read_call(name, call, &options);
     int cancel;
 
+    if (status == SYMMCOLL_OK)
+        status = symc_fused_read_a(name, group, a, &it.a);
     if (status != SYMMCOLL_OK)
         return status;
     if (*group->alive != 1)

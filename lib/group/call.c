@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const struct symmcoll_call default_call = SYMMCOLL_CALL_INIT;
-static const struct symc_sized call_kind = {.name = "call",
+const struct symc_sized symc_call_kind = {.name = "call",
     .macro = "SYMMCOLL_CALL_INIT",
     .defaults = &default_call,
     .nbytes = sizeof(default_call),
@@ -19,8 +19,8 @@ symmcoll_status_t symc_group_read_call(
     struct symmcoll_call copy;
 
     if (call->size != sizeof(*call)) {
-        symmcoll_status_t status =
-            symc_sized_read(&call_kind, symc_kind_name(op->kind), call, &copy);
+        symmcoll_status_t status = symc_sized_read(
+            &symc_call_kind, symc_kind_name(op->kind), call, &copy);
 
         if (status != SYMMCOLL_OK)
             return status;

@@ -9,6 +9,9 @@
 #include "group/group.h"
 #include "work/work.h"
 
+/* struct symmcoll_call. */
+extern const struct symc_sized symc_call_kind;
+
 /* Apply the options of a call, which is not NULL, to an operation that has the
  * defaults; its memory is known.  Errors: INVALID, UNSUPPORTED (a stream). */
 symmcoll_status_t symc_group_read_call(

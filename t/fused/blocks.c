@@ -166,6 +166,38 @@ static int not_produced(struct symmcoll_group *group, int rank)
                        group, COUNT * sizeof(*all), make, &maker, NULL, all));
 }
 
+/* ---- options of other versions ---- */
+
+struct newer {
+    struct symmcoll_call call;
+    uint64_t more[8];
+};
+
+static int sizes_are_read(struct symmcoll_group *group, int rank)
+{
+    struct newer newer = {.call = SYMMCOLL_CALL_INIT};
+    size_t older = sizeof(older);
+    uint32_t mine[4] = {(uint32_t)rank}, all[8 * 4];
+    struct seen seen = {.good = 1};
+    int good = 1;
+
+    newer.call.size = sizeof(newer);
+    for (int i = 0; i < 3; i++) {
+        good = OK(symmcoll_all_gather_and_consume(
+                   group, mine, sizeof(mine), NULL, &seen, &newer.call, all)) &&
+               OK(symmcoll_all_gather_and_consume(group, mine, sizeof(mine),
+                   NULL, &seen, (const void *)&older, all)) &&
+               good;
+    }
+    newer.more[7] = 1;
+    return made_says(symmcoll_all_gather_and_consume(group, mine, sizeof(mine),
+                         NULL, &seen, &newer.call, all),
+               SYMMCOLL_ERR_INVALID,
+               "all_gather_and_consume: call: expected 0 in what this library "
+               "does not know") &&
+           good;
+}
+
 /* ---- differences ---- */
 
 static int differences_are_named(struct symmcoll_group *group, int rank)
@@ -209,6 +241,8 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
     ok(run(3, not_produced),
         "%s: the status of a function is returned, and the group goes on",
         kind);
+    ok(run(2, sizes_are_read),
+        "%s: options of newer and older programs are read", kind);
     ok(run(2, differences_are_named),
         "%s: arguments that differ are named on all ranks, and the group goes "
         "on",
@@ -217,7 +251,7 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 
 int main(void)
 {
-    plan(10);
+    plan(12);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     return done_testing();
