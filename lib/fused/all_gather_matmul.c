@@ -238,7 +238,7 @@ static symmcoll_status_t perform(struct symmcoll_group *group,
     symc_fused_describe(&args, ", gather_dim %d", it->dim);
     status = symc_fused_find(group, &it->fused);
     if (status == SYMMCOLL_OK)
-        status = symc_fused_enter(it->fused, true);
+        status = symc_fused_enter(it->fused, name, true);
     if (status != SYMMCOLL_OK)
         return status;
     status = run(it, &args, call);

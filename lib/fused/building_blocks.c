@@ -50,7 +50,7 @@ symmcoll_status_t symmcoll_all_gather_and_consume(struct symmcoll_group *group,
     cancel = symc_cancel_disable();
     status = symc_fused_find(group, &fused);
     if (status == SYMMCOLL_OK)
-        status = symc_fused_enter(fused, false);
+        status = symc_fused_enter(fused, args.name, false);
     if (status == SYMMCOLL_OK) {
         status = symc_fused_all_gather(fused, &gather);
         symc_fused_leave(fused);
@@ -117,7 +117,7 @@ symmcoll_status_t symmcoll_produce_and_all_to_all(struct symmcoll_group *group,
     cancel = symc_cancel_disable();
     status = symc_fused_find(group, &made.fused);
     if (status == SYMMCOLL_OK)
-        status = symc_fused_enter(made.fused, false);
+        status = symc_fused_enter(made.fused, args.name, false);
     if (status == SYMMCOLL_OK) {
         status = symc_fused_all_to_all(made.fused, &scatter);
         symc_fused_leave(made.fused);

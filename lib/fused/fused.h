@@ -76,8 +76,9 @@ symmcoll_status_t symc_fused_find(
     struct symmcoll_group *group, struct symc_fused **fused);
 
 /* Begin and end a call: one at a time, with the library of fused.blas where
- * `multiplies`.  Errors: CONFIG. */
-symmcoll_status_t symc_fused_enter(struct symc_fused *fused, bool multiplies);
+ * `multiplies`.  Errors: INVALID (in a callback of the group), CONFIG. */
+symmcoll_status_t symc_fused_enter(
+    struct symc_fused *fused, const char *name, bool multiplies);
 void symc_fused_leave(struct symc_fused *fused);
 
 void *symc_fused_take(

@@ -214,7 +214,7 @@ static symmcoll_status_t perform(
         scatter.produce_all = produce_all;
     status = symc_fused_find(group, &it->fused);
     if (status == SYMMCOLL_OK)
-        status = symc_fused_enter(it->fused, true);
+        status = symc_fused_enter(it->fused, name, true);
     if (status != SYMMCOLL_OK)
         return status;
     status = symc_fused_all_to_all(it->fused, &scatter);

@@ -95,11 +95,18 @@ symmcoll_status_t symc_fused_find(
     return found != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
 }
 
-symmcoll_status_t symc_fused_enter(struct symc_fused *fused, bool multiplies)
+symmcoll_status_t symc_fused_enter(
+    struct symc_fused *fused, const char *name, bool multiplies)
 {
     const struct symc_config *config = fused->group->world->config;
+    struct symc_queue *queue = fused->group->queue;
     symmcoll_status_t status = SYMMCOLL_OK;
 
+    if (symc_callbacks_inside_queue(&queue->origin->callbacks, queue))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected no blocking call on the callback thread, in a "
+            "callback of the same group",
+            name);
     pthread_mutex_lock(&fused->lock);
     if (multiplies && !fused->loaded) {
         status = symc_blas_load(&fused->matmul.blas, config->fused_blas);

@@ -26,7 +26,8 @@
  * threads as that uses; where there is none, by a slower kernel of this
  * library.
  *
- * Errors of all: INVALID (also a shape that does not fit; names it), UNSUPPORTED
+ * Errors of all: INVALID (also a shape that does not fit; names it; and a call in
+ * a callback of the same group, which must not block), UNSUPPORTED
  * (another type, device memory), NO_MEMORY, CONFIG (fused.blas), and those of
  * collectives.  Manual: symmcoll_fused_all_gather_matmul(3).
  */

@@ -198,6 +198,67 @@ static int sizes_are_read(struct symmcoll_group *group, int rank)
            good;
 }
 
+/* ---- in a callback ---- */
+
+struct within {
+    struct symmcoll_group *group;
+    int good;
+    _Atomic int count;
+};
+
+static symmcoll_status_t call_within(struct within *within, int which)
+{
+    static _Thread_local uint32_t in[COUNT], out[8 * COUNT];
+    struct symmcoll_tensor a =
+        SYMMCOLL_TENSOR_SHAPE(in, SYMMCOLL_FLOAT32, 2, 2);
+    struct symmcoll_tensor result = SYMMCOLL_TENSOR_INIT;
+    struct maker maker = {.rank = 0};
+
+    if (which == 0)
+        return symmcoll_all_gather_and_consume(
+            within->group, in, sizeof(in), NULL, NULL, NULL, out);
+    if (which == 1)
+        return symmcoll_produce_and_all_to_all(
+            within->group, sizeof(in), make, &maker, NULL, out);
+    if (which == 2)
+        return symmcoll_fused_all_gather_matmul(
+            within->group, &a, &a, 1, 0, NULL, NULL, &result);
+    return symmcoll_fused_matmul_reduce_scatter(
+        within->group, &a, &a, SYMMCOLL_SUM, 0, NULL, &result);
+}
+
+static void call_from_callback(symmcoll_status_t status, void *arg)
+{
+    struct within *within = arg;
+
+    within->good = status == SYMMCOLL_OK;
+    for (int which = 0; which < 4; which++)
+        within->good =
+            made_says(call_within(within, which), SYMMCOLL_ERR_INVALID,
+                ": expected no blocking call on the callback "
+                "thread, in a callback of the same group") &&
+            within->good;
+    atomic_fetch_add(&within->count, 1);
+}
+
+static int refused_in_callback(struct symmcoll_group *group, int rank)
+{
+    struct within within = {.group = group};
+    struct symmcoll_work *work;
+    int sum = 0, good;
+
+    good = OK(symmcoll_all_reduce(group, &sum, &rank, 1, SYMMCOLL_INT32,
+               SYMMCOLL_SUM, NULL, &work)) &&
+           OK(symmcoll_work_then(work, call_from_callback, &within)) &&
+           OK(symmcoll_work_wait(work, 60));
+    while (good && atomic_load(&within.count) == 0)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    symmcoll_work_free(work);
+    for (int which = 0; which < 2; which++)
+        good = good && OK(call_within(&within, which));
+    return good && within.good;
+}
+
 /* ---- differences ---- */
 
 static int differences_are_named(struct symmcoll_group *group, int rank)
@@ -243,6 +304,8 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
         kind);
     ok(run(2, sizes_are_read),
         "%s: options of newer and older programs are read", kind);
+    ok(run(2, refused_in_callback),
+        "%s: a callback of the group cannot call them", kind);
     ok(run(2, differences_are_named),
         "%s: arguments that differ are named on all ranks, and the group goes "
         "on",
@@ -251,7 +314,7 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 
 int main(void)
 {
-    plan(12);
+    plan(14);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     return done_testing();
