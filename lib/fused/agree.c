@@ -91,6 +91,15 @@ static symmcoll_status_t name_difference(struct symc_fused *fused,
         args->name, (int)sizeof(mine), first, rank, (int)sizeof(mine), other);
 }
 
+/* What the others return for a rank's status: a function of the caller may have
+ * returned anything. */
+static symmcoll_status_t status_of(const struct symc_fused_word *word)
+{
+    return word->status < 0 && word->status >= SYMMCOLL_ERR_INTERNAL
+               ? (symmcoll_status_t)word->status
+               : SYMMCOLL_ERR_CANCELED;
+}
+
 symmcoll_status_t symc_fused_hear(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symmcoll_call *call,
     struct symmcoll_work *work, bool *plain)
@@ -109,7 +118,7 @@ symmcoll_status_t symc_fused_hear(struct symc_fused *fused,
     }
     for (int r = 0; status == SYMMCOLL_OK && r < fused->group->size; r++) {
         if (fused->all[r].status != SYMMCOLL_OK)
-            return symc_fail((symmcoll_status_t)fused->all[r].status,
+            return symc_fail(status_of(&fused->all[r]),
                 "%s: rank %d has not made its chunks", args->name, r);
     }
     return status;

@@ -216,7 +216,7 @@ static symmcoll_status_t make_chunks(struct symc_fused *fused,
     fused->mine = (struct symc_fused_word){.state = SYMC_FUSED_NOT_READY};
     if (chunks != NULL) {
         made = produce(fused, what, chunks, false);
-        fused->mine.status = (int16_t)made;
+        fused->mine.status = (int32_t)made;
         if (symc_fused_locate(fused, chunks, nbytes))
             fused->mine.state = SYMC_FUSED_READY;
     }
@@ -247,7 +247,7 @@ static symmcoll_status_t exchange_plain(
     made = produce(fused, what, chunks, false);
     if (made == SYMMCOLL_OK)
         made = produce(fused, what, chunks, true);
-    fused->mine = (struct symc_fused_word){.status = (int16_t)made};
+    fused->mine = (struct symc_fused_word){.status = (int32_t)made};
     status = symc_fused_tell(fused, what->args, what->call, &work);
     if (status == SYMMCOLL_OK)
         status = symc_fused_hear(fused, what->args, what->call, work, &plain);

@@ -20,9 +20,10 @@ struct symc_fused_word {
     uint64_t digest; /* of the arguments that have to be the same */
     uint64_t number; /* of the memory that it has its chunks in */
     uint64_t offset; /* where in that */
-    uint32_t state;  /* enum symc_fused_ready */
-    int16_t status;  /* why this rank has no chunks; or OK */
-    uint16_t plain;  /* it wants the plain sequence */
+    int32_t status;  /* why this rank has no chunks; or OK */
+    uint8_t state;   /* enum symc_fused_ready */
+    uint8_t plain;   /* it wants the plain sequence */
+    uint8_t zero[2];
 };
 
 enum symc_fused_ready {

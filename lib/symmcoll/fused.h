@@ -153,7 +153,9 @@ typedef symmcoll_status_t (*symmcoll_produce_fn)(
  * the chunks that the ranks have made for this one, of nbytes each and in the
  * order of ranks.
  *
- * produce  called once for each rank, on the calling thread, for this rank last
+ * produce  called once for each rank, on the calling thread, for this rank last;
+ *          where it fails for another rank the others' calls return its error,
+ *          or CANCELED where that is none of SYMMCOLL_ERR_*
  *
  * Source: torch.distributed._symmetric_memory._pipelined_produce_and_all2all.
  */

@@ -152,15 +152,21 @@ static int produced(struct symmcoll_group *group, int rank)
 /* One rank cannot make its chunks: none waits for them. */
 static int not_produced(struct symmcoll_group *group, int rank)
 {
+    static const int own[] = {SYMMCOLL_ERR_NO_MEMORY, 1, 65536, -9999};
+    static const int others[] = {SYMMCOLL_ERR_NO_MEMORY, SYMMCOLL_ERR_CANCELED,
+        SYMMCOLL_ERR_CANCELED, SYMMCOLL_ERR_CANCELED};
     static _Thread_local uint32_t all[8 * COUNT];
     struct maker maker = {.rank = rank};
     int good = OK(symmcoll_produce_and_all_to_all(
         group, COUNT * sizeof(*all), make, &maker, NULL, all));
 
-    if (rank == 1)
-        maker.status = SYMMCOLL_ERR_NO_MEMORY;
-    good = good && symmcoll_produce_and_all_to_all(group, COUNT * sizeof(*all),
-                       make, &maker, NULL, all) == SYMMCOLL_ERR_NO_MEMORY;
+    for (int i = 0; i < 4; i++) {
+        if (rank == 1)
+            maker.status = (symmcoll_status_t)own[i];
+        good = (int)symmcoll_produce_and_all_to_all(group, COUNT * sizeof(*all),
+                   make, &maker, NULL, all) == (rank == 1 ? own : others)[i] &&
+               good;
+    }
     maker.status = SYMMCOLL_OK;
     return good && OK(symmcoll_produce_and_all_to_all(
                        group, COUNT * sizeof(*all), make, &maker, NULL, all));
