@@ -51,6 +51,9 @@ static symmcoll_status_t shape_results(struct symmcoll_group *group,
             "%s: dimension %d times %d ranks is too long", name, it->dim,
             group->size);
     whole.data = NULL;
+    status = symc_fused_check_lengths(name, "a", &whole);
+    if (status != SYMMCOLL_OK)
+        return status;
     symc_fused_stride_first(&whole, it->last ? 0 : it->dim);
     it->gathered.tensor = whole;
     it->wanted = a_place != NULL;
@@ -64,7 +67,10 @@ static symmcoll_status_t shape_results(struct symmcoll_group *group,
         status = symc_tensor_read(name, places, (size_t)i, &place);
         *out = whole;
         out->shape[out->ndim - 1] = it->products[i].b.shape[1];
-        symc_fused_stride_first(out, it->last ? 0 : it->dim);
+        if (status == SYMMCOLL_OK)
+            status = symc_fused_check_lengths(name, "a @ b", out);
+        if (status == SYMMCOLL_OK)
+            symc_fused_stride_first(out, it->last ? 0 : it->dim);
         if (status == SYMMCOLL_OK)
             status = symc_fused_result_make(
                 name, "out", &place, &it->products[i].out);

@@ -4,6 +4,36 @@
  */
 #include "fused/fused.h"
 
+#define WIDEST ((int64_t)16) /* bytes of an element, or of a sum */
+
+symmcoll_status_t symc_fused_check_lengths(
+    const char *where, const char *name, const struct symmcoll_tensor *tensor)
+{
+    int64_t count = WIDEST;
+
+    for (int d = 0; d < tensor->ndim; d++) {
+        if (tensor->shape[d] > 0 &&
+            __builtin_mul_overflow(count, tensor->shape[d], &count))
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "%s: expected lengths of %s other than 0 whose product is %lld "
+                "at most, found %lld in dimension %d",
+                where, name, (long long)(INT64_MAX / WIDEST),
+                (long long)tensor->shape[d], d);
+    }
+    return SYMMCOLL_OK;
+}
+
+/* Strides of what has no elements have not been checked. */
+static symmcoll_status_t check_empty(const char *where, const char *name,
+    struct symmcoll_tensor *tensor, size_t count)
+{
+    symmcoll_status_t status = symc_fused_check_lengths(where, name, tensor);
+
+    if (status == SYMMCOLL_OK && count == 0)
+        symc_f_make_contiguous(tensor);
+    return status;
+}
+
 symmcoll_status_t symc_fused_read_a(const char *where,
     const struct symmcoll_group *group, const struct symmcoll_tensor *a,
     struct symmcoll_tensor *copy)
@@ -28,7 +58,7 @@ symmcoll_status_t symc_fused_read_a(const char *where,
     if (copy->device == SYMMCOLL_HOST && copy->data == NULL && count > 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a of %zu elements, found NULL", where, count);
-    return SYMMCOLL_OK;
+    return check_empty(where, "a", copy, count);
 }
 
 symmcoll_status_t symc_fused_read_b(const char *where,
@@ -63,7 +93,7 @@ symmcoll_status_t symc_fused_read_b(const char *where,
     if (copy->device == SYMMCOLL_HOST && copy->data == NULL && count > 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: b %d: expected %zu elements, found NULL", where, index, count);
-    return SYMMCOLL_OK;
+    return check_empty(where, "b", copy, count);
 }
 
 symmcoll_status_t symc_fused_check_dim(

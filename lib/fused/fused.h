@@ -214,6 +214,11 @@ struct symc_matrix symc_fused_matrix(const struct symmcoll_tensor *tensor);
 
 /* ---- args.c ---- */
 
+/* Whether the lengths other than 0 of a tensor have a product that can be counted
+ * in bytes, of any type: so have any of them.  Errors: INVALID. */
+symmcoll_status_t symc_fused_check_lengths(
+    const char *where, const char *name, const struct symmcoll_tensor *tensor);
+
 /* Read the tensors of a call: a of 2 dimensions or more, b of 2.  Errors:
  * INVALID, UNSUPPORTED. */
 symmcoll_status_t symc_fused_read_a(const char *where,

@@ -262,6 +262,9 @@ static symmcoll_status_t restride(const char *where,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected %zu elements, found NULL", where, count);
     result.tensor = read;
+    status = symc_fused_check_lengths(where, "in", &read);
+    if (status != SYMMCOLL_OK)
+        return status;
     symc_fused_stride_first(&result.tensor, dim);
     status = symc_fused_result_make(where, "out", &place, &result);
     if (status != SYMMCOLL_OK)

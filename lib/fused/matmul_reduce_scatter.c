@@ -46,10 +46,14 @@ static symmcoll_status_t shape_result(
     struct symmcoll_group *group, struct matmul_scatter *it)
 {
     struct symmcoll_tensor *out = &it->out.tensor;
+    symmcoll_status_t status;
 
     *out = it->a;
     out->data = NULL;
     out->shape[out->ndim - 1] = it->b.shape[1];
+    status = symc_fused_check_lengths(name, "a @ b", out);
+    if (status != SYMMCOLL_OK)
+        return status;
     if (out->shape[it->dim] % group->size != 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected %s to be a multiple of %d ranks, found %lld", name,

@@ -149,6 +149,33 @@ static int scatter_is_checked(struct symmcoll_group *group, int rank)
            out.data == NULL && symmcoll_group_sequence(group) == before;
 }
 
+/* Without elements, but of lengths whose products cannot be counted. */
+static int lengths_are_checked(struct symmcoll_group *group, int rank)
+{
+    static const int64_t many = INT64_C(1) << 40;
+    float data[4] = {0};
+    struct symmcoll_tensor a =
+        SYMMCOLL_TENSOR_SHAPE(data, SYMMCOLL_FLOAT32, many, many, 0);
+    struct symmcoll_tensor rows =
+        SYMMCOLL_TENSOR_SHAPE(data, SYMMCOLL_FLOAT32, many, 0);
+    struct symmcoll_tensor b =
+        SYMMCOLL_TENSOR_SHAPE(data, SYMMCOLL_FLOAT32, 0, many);
+    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
+    uint64_t before = symmcoll_group_sequence(group);
+
+    (void)rank;
+    return REFUSED(
+               GATHER(&a, &b, 1, 0), "expected lengths of a other than 0") &&
+           REFUSED(GATHER(&rows, &b, 1, 0), "expected lengths of a @ b") &&
+           REFUSED(
+               SCATTER(&a, &b, SYMMCOLL_SUM, 0), "expected lengths of a ") &&
+           REFUSED(SCATTER(&rows, &b, SYMMCOLL_SUM, 0),
+               "expected lengths of a @ b other than 0 whose product is") &&
+           REFUSED(symmcoll_fused_restride_a(&a, 0, &out),
+               "expected lengths of in other than 0") &&
+           out.data == NULL && symmcoll_group_sequence(group) == before;
+}
+
 static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 {
     ok(run(2, shapes_alone),
@@ -158,11 +185,13 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
         "%s: arguments of all_gather and matmul are checked (M1)", kind);
     ok(run(2, scatter_is_checked),
         "%s: arguments of matmul and reduce_scatter are checked (M20)", kind);
+    ok(run(2, lengths_are_checked),
+        "%s: lengths are checked, also where there is no element", kind);
 }
 
 int main(void)
 {
-    plan(8);
+    plan(10);
     ok(all_are_restrided(symmcoll_fused_restride_a_shard),
         "a shard is restrided to what all_gather and matmul reads best (M9)");
     ok(all_are_restrided(symmcoll_fused_restride_a),
