@@ -56,9 +56,10 @@ struct symc_fused_memory {
 };
 
 struct symc_fused {
-    struct symc_fused *next;
+    struct symc_group_extension extension; /* first */
+    struct symc_fused *next;               /* of the world's */
+    struct symc_fused_states *states;      /* NULL: the world is finalized */
     struct symmcoll_group *group;
-    uint32_t uid; /* of the group */
     _Atomic uint32_t plain;
     pthread_mutex_t lock; /* of what follows: one call at a time */
     bool loaded;          /* the library of fused.blas */
@@ -120,6 +121,9 @@ symmcoll_status_t symc_fused_hear(struct symc_fused *fused,
 
 /* Whether the group has none at all. */
 bool symc_fused_is_alone(const struct symc_fused *fused);
+
+/* Release the memory that this group shares. */
+void symc_fused_shrink(struct symc_fused *fused);
 
 /* The next half, of so many bytes or more; NULL: there is none yet. */
 char *symc_fused_next_half(struct symc_fused *fused, size_t nbytes);

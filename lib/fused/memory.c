@@ -108,3 +108,12 @@ symmcoll_status_t symc_fused_grow(
         .data = data, .nbytes = half / GRAIN * GRAIN, .handle = handle};
     return SYMMCOLL_OK;
 }
+
+void symc_fused_shrink(struct symc_fused *fused)
+{
+    struct symc_fused_memory *memory = &fused->memory;
+
+    symmcoll_symm_release(memory->handle);
+    (void)symmcoll_symm_free(fused->group->world, memory->data);
+    *memory = (struct symc_fused_memory){.data = NULL};
+}

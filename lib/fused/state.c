@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What groups keep for fused operations: a world has a list of it.  Memory is
- * kept for the next call, which probably is of the same shapes.
+ * What groups keep for fused operations.  Memory is kept for the next call,
+ * which probably is of the same shapes, until the group is released or the world
+ * finalized.
  */
 #include "config/config.h"
 #include "fused/fused.h"
+#include "symm_mem/symm_mem.h"
 
 #include <stdlib.h>
 
-struct states {
-    struct symc_extension extension;
+/* Those of a world. */
+struct symc_fused_states {
+    struct symc_extension extension; /* first */
     pthread_mutex_t lock;
     struct symc_fused *first;
 };
@@ -25,27 +28,28 @@ static void free_state(struct symc_fused *fused)
     free(fused);
 }
 
+/* ---- the world's ---- */
+
+/* Before symmetric memory ends, the groups after it. */
 static void end_states(
     struct symc_extension *extension, struct symmcoll_world *world)
 {
-    struct states *states = (struct states *)extension;
+    struct symc_fused_states *states = (struct symc_fused_states *)extension;
 
     (void)world;
-    while (states->first != NULL) {
-        struct symc_fused *first = states->first;
-
-        states->first = first->next;
-        free_state(first);
+    for (struct symc_fused *at = states->first; at != NULL; at = at->next) {
+        symc_fused_shrink(at);
+        at->states = NULL;
     }
     pthread_mutex_destroy(&states->lock);
     free(states);
 }
 
-static const char key; /* its address is that of this module's extension */
+static const char key; /* its address is that of this module's extensions */
 
 static struct symc_extension *make_states(void)
 {
-    struct states *states = symc_alloc(1, sizeof(*states));
+    struct symc_fused_states *states = symc_alloc(1, sizeof(*states));
 
     if (states == NULL)
         return NULL;
@@ -54,45 +58,84 @@ static struct symc_extension *make_states(void)
     return &states->extension;
 }
 
-static struct symc_fused *make_state(struct symmcoll_group *group)
+/* ---- a group's ---- */
+
+static void end_state(
+    struct symc_group_extension *extension, struct symmcoll_group *group)
+{
+    struct symc_fused *fused = (struct symc_fused *)extension;
+    struct symc_fused_states *states = fused->states;
+
+    (void)group;
+    if (states != NULL) {
+        struct symc_fused **at = &states->first;
+
+        pthread_mutex_lock(&states->lock);
+        while (*at != fused)
+            at = &(*at)->next;
+        *at = fused->next;
+        pthread_mutex_unlock(&states->lock);
+        symc_fused_shrink(fused);
+    }
+    free_state(fused);
+}
+
+static struct symc_group_extension *make_state(void)
 {
     struct symc_fused *made = symc_alloc(1, sizeof(*made));
 
     if (made == NULL)
         return NULL;
-    made->group = group;
-    made->uid = group->uid;
-    made->all = symc_alloc((size_t)group->size, sizeof(*made->all));
-    made->sources = symc_alloc((size_t)group->size, sizeof(*made->sources));
     pthread_mutex_init(&made->lock, NULL);
-    if (made->all != NULL && made->sources != NULL)
-        return made;
-    free_state(made);
-    return NULL;
+    made->extension =
+        (struct symc_group_extension){.key = &key, .end = end_state};
+    return &made->extension;
+}
+
+/* Under the lock: enter a new one into the world's. */
+static symmcoll_status_t begin(struct symc_fused_states *states,
+    struct symc_fused *fused, struct symmcoll_group *group)
+{
+    size_t size = (size_t)group->size;
+
+    if (fused->all == NULL)
+        fused->all = symc_alloc(size, sizeof(*fused->all));
+    if (fused->sources == NULL)
+        fused->sources = symc_alloc(size, sizeof(*fused->sources));
+    fused->group = group;
+    fused->states = states;
+    fused->next = states->first;
+    states->first = fused;
+    return fused->all != NULL && fused->sources != NULL
+               ? SYMMCOLL_OK
+               : SYMMCOLL_ERR_NO_MEMORY;
 }
 
 symmcoll_status_t symc_fused_find(
     struct symmcoll_group *group, struct symc_fused **fused)
 {
-    struct states *states =
-        (struct states *)symc_world_extension(group->world, &key, make_states);
+    struct symc_fused_states *states;
     struct symc_fused *found;
+    symmcoll_status_t status = SYMMCOLL_OK;
 
+    /* What a world keeps ends newest first: this before that. */
+    if (symc_symm_of(group->world) == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    states = (struct symc_fused_states *)symc_world_extension(
+        group->world, &key, make_states);
     if (states == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
+    found = (struct symc_fused *)symc_group_extension(group, &key, make_state);
+    if (found == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
     pthread_mutex_lock(&states->lock);
-    found = states->first;
-    /* A later group may be at the address of one that has been released, but
-     * has another number. */
-    while (found != NULL && found->uid != group->uid)
-        found = found->next;
-    if (found == NULL && (found = make_state(group)) != NULL) {
-        found->next = states->first;
-        states->first = found;
-    }
+    if (found->states == NULL)
+        status = begin(states, found, group);
+    else if (found->all == NULL || found->sources == NULL)
+        status = SYMMCOLL_ERR_NO_MEMORY;
     pthread_mutex_unlock(&states->lock);
     *fused = found;
-    return found != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
+    return status;
 }
 
 symmcoll_status_t symc_fused_enter(

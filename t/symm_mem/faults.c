@@ -140,11 +140,13 @@ static int leave_while_others_wait(struct faults_rank *self)
     faults_reach(self, 1);
     if (self->rank == VICTIM) {
         faults_pass(self, 2);
+        symmcoll_symm_release(handle);
         return faults_finalize(self);
     }
     faults_note(self, symmcoll_symm_wait_signal(handle, VICTIM, 2, -1));
     faults_pass(self, 3);
     faults_note(self, symmcoll_symm_wait_signal(handle, 1 - self->rank, 2, 0));
+    symmcoll_symm_release(handle);
     return faults_finalize(self);
 }
 
@@ -184,9 +186,11 @@ static int abort_it(struct faults_rank *self)
     if (self->rank == 0) {
         faults_pass(self, 2);
         symmcoll_group_abort(self->group, "enough");
+        symmcoll_symm_release(handle);
         return faults_finalize(self);
     }
     faults_note(self, symmcoll_symm_barrier(handle, 0, -1));
+    symmcoll_symm_release(handle);
     return faults_finalize(self);
 }
 
