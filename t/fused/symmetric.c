@@ -28,6 +28,16 @@ static float *make_shard(
     return (float *)data + offset;
 }
 
+/* It is not used any more; the memory is released with the world. */
+static void drop_shard(
+    struct symmcoll_group *group, const float *shard, size_t offset)
+{
+    struct symmcoll_symm *handle = NULL;
+
+    if (shard != NULL && OK(symmcoll_symm_get(group, shard - offset, &handle)))
+        symmcoll_symm_release(handle);
+}
+
 struct looking {
     const void *own;
     int rank, in_place; /* shards of others that were passed from elsewhere */
@@ -68,12 +78,20 @@ static int gathers(struct symmcoll_group *group, int rank, float *shard)
 
 static int in_place(struct symmcoll_group *group, int rank)
 {
-    return gathers(group, rank, make_shard(group, true, 0));
+    float *shard = make_shard(group, true, 0);
+    int good = gathers(group, rank, shard);
+
+    drop_shard(group, shard, 0);
+    return good;
 }
 
 static int with_offset(struct symmcoll_group *group, int rank)
 {
-    return gathers(group, rank, make_shard(group, true, 100));
+    float *shard = make_shard(group, true, 100);
+    int good = gathers(group, rank, shard);
+
+    drop_shard(group, shard, 100);
+    return good;
 }
 
 static int copied(struct symmcoll_group *group, int rank)
@@ -92,6 +110,7 @@ static int mixed(struct symmcoll_group *group, int rank)
     float *mine = make_shard(group, false, 0);
     int good = gathers(group, rank, rank == 0 ? symmetric : mine);
 
+    drop_shard(group, symmetric, 0);
     free(mine);
     return good;
 }
@@ -142,6 +161,7 @@ static int same_numbers(struct symmcoll_group *group, int rank)
         good = fabs(made_at(&out[0], i) - made_at(&out[1], i)) < 1e-5;
     symmcoll_f_free(symmcoll_group_world(group), &out[0]);
     symmcoll_f_free(symmcoll_group_world(group), &out[1]);
+    drop_shard(group, data, 0);
     free(b.data);
     return good;
 }
