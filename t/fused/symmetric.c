@@ -5,9 +5,12 @@
  */
 #include "t/fused/made.h"
 
+#include "symm_mem/symm_mem.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define COUNT 30000 /* of floats in a shard */
 #define ROUNDS 40
@@ -166,6 +169,58 @@ static int same_numbers(struct symmcoll_group *group, int rank)
     return good;
 }
 
+/* ---- groups that are released ---- */
+
+struct slow {
+    int rank, good;
+    int64_t sleep_ns;
+};
+
+static symmcoll_status_t look_slowly(void *context, int rank, const void *shard)
+{
+    struct slow *slow = context;
+    const unsigned char *bytes = shard;
+
+    if (slow->rank == 1 && rank == 0)
+        nanosleep(&(struct timespec){.tv_nsec = slow->sleep_ns}, NULL);
+    for (int i = 0; i < 5000; i++)
+        slow->good = slow->good && bytes[i] == 1 + rank;
+    return SYMMCOLL_OK;
+}
+
+/* Take what is free again, and write to it. */
+static int overwrite(struct symmcoll_world *world)
+{
+    void *data;
+
+    if (!OK(symmcoll_symm_alloc(world, 16384, NULL, &data)))
+        return 0;
+    memset(data, 0xff, 16384);
+    return OK(symmcoll_symm_free(world, data));
+}
+
+static int memory_is_released(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    struct slow slow = {.rank = rank, .good = 1};
+    unsigned char mine[5000];
+    int good = 1;
+
+    memset(mine, 1 + rank, sizeof(mine));
+    for (int i = 0; i < 50 && good; i++) {
+        struct symmcoll_group *half;
+
+        slow.sleep_ns = i % 10 == 0 ? 20000000 : 0;
+        good = OK(symmcoll_group_split(group, 0, rank, NULL, &half)) &&
+               OK(symmcoll_all_gather_and_consume(
+                   half, mine, sizeof(mine), look_slowly, &slow, NULL, NULL)) &&
+               OK(symmcoll_group_free(half)) && overwrite(world);
+    }
+    return good && slow.good && symc_symm_of(world)->allocations == NULL &&
+           symc_symm_of(world)->shares == NULL &&
+           OK(symmcoll_barrier(group, NULL, NULL));
+}
+
 static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 {
     ok(run(2, in_place) && run(4, in_place),
@@ -177,11 +232,13 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
     ok(run(2, grows) && run(4, grows), "%s: chunks of all sizes in turn", kind);
     ok(run(2, same_numbers),
         "%s: products are those of the plain sequence (M4)", kind);
+    ok(run(2, memory_is_released),
+        "%s: a group that is released has left its memory", kind);
 }
 
 int main(void)
 {
-    plan(12);
+    plan(14);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     return done_testing();
