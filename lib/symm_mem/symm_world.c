@@ -115,8 +115,12 @@ struct symc_symm *symc_symm_of(struct symmcoll_world *world)
     struct symc_symm *symm =
         (struct symc_symm *)symc_world_extension(world, &key, make);
 
-    if (symm != NULL)
+    if (symm == NULL)
+        return NULL;
+    pthread_mutex_lock(&symm->lock);
+    if (symm->world == NULL)
         symm->world = world;
+    pthread_mutex_unlock(&symm->lock);
     return symm;
 }
 

@@ -42,8 +42,9 @@ static symmcoll_status_t sum(
 static int fail(struct faults_rank *self)
 {
     const struct plan *plan = self->arg;
-    bool waits = (self->rank == LATE && plan->how <= WITHIN) ||
-                 (self->rank == VICTIM && plan->how == TIMEOUT);
+    bool waits =
+        (self->rank == LATE && (plan->how <= WITHIN || plan->how == ABORT)) ||
+        (self->rank == VICTIM && plan->how == TIMEOUT);
 
     if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
         return 1;
@@ -74,8 +75,9 @@ static void start(struct faults_job *job, const struct plan *plan)
     if (plan->how <= WITHIN) {
         faults_told(job, 1, 0);
         faults_told(job, 3, 0);
-        faults_open(job, 1);
     }
+    if (plan->how <= WITHIN || plan->how == ABORT)
+        faults_open(job, 1);
 }
 
 static bool finish(struct faults_job *job)
