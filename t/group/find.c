@@ -182,7 +182,7 @@ static void *search(void *arg)
 static int threads_find_in_any_order(struct symmcoll_group *all, int rank)
 {
     static const char *const tags[3] = {"a", "b", "c"};
-    struct search mine[6] = {{NULL}};
+    struct search mine[6] = {0};
     pthread_t threads[6];
     bool good = true;
 

@@ -189,7 +189,8 @@ static int passes_something_else(struct symmcoll_group *group, int rank)
                     : symmcoll_symm_all_gather(handle, 0, out, 16, F32, NULL),
             SYMMCOLL_ERR_MISMATCH, "form differs") &&
         OK(SUM(handle, 0, 16, F32, SYMMCOLL_SUM));
-    return part(group, more, other) & part(group, data, handle) & good;
+    good = part(group, more, other) && good;
+    return part(group, data, handle) && good;
 }
 
 static int checks_arguments(struct symmcoll_group *group, int rank)
@@ -239,7 +240,8 @@ static int checks_arguments(struct symmcoll_group *group, int rank)
                        handle, 0, (char *)data + 8, 16, F32, NULL),
                SYMMCOLL_ERR_INVALID, "overlap");
     after = symmcoll_group_sequence(group);
-    return part(group, data, handle) & HOLDS(before == after) & good;
+    good = HOLDS(before == after) && good;
+    return part(group, data, handle) && good;
 }
 
 static int is_awaited(struct faults_rank *self)
