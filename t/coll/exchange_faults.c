@@ -60,26 +60,12 @@ static int exchange_for_ever(struct faults_rank *self)
 static bool is_known(enum operation which)
 {
     struct faults_job job;
-    char who[64];
     bool right;
 
     faults_start(&job, SIZE, exchange_for_ever, &which);
     right = faults_await_all(&job, 1);
     faults_signal(&job, VICTIM, SIGKILL);
-    for (int r = 0; r < SIZE; r++) {
-        if (r != VICTIM)
-            faults_reap(&job, r);
-    }
-    for (int r = 0; r < SIZE; r++) {
-        const struct faults_note *note = faults_told(&job, r, 0);
-
-        if (r == VICTIM)
-            continue;
-        right =
-            faults_said(note, SYMMCOLL_ERR_PEER, faults_name(&job, VICTIM, who),
-                "killed by SIGKILL", NULL) &&
-            note->at - job.killed_at < FAULTS_KNOWN && right;
-    }
+    right = faults_kill_is_known(&job, VICTIM) && right;
     return faults_finish(&job, 1u << VICTIM) && right;
 }
 

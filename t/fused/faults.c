@@ -85,7 +85,6 @@ static int operate_for_ever(struct faults_rank *self)
 static bool is_known(enum operation which)
 {
     struct faults_job job;
-    char who[64];
     bool right;
 
     faults_start(&job, SIZE, operate_for_ever, &which);
@@ -94,20 +93,7 @@ static bool is_known(enum operation which)
         faults_signal(&job, VICTIM, SIGKILL);
     else
         job.killed_at = faults_now();
-    for (int r = 0; r < SIZE; r++) {
-        if (r != VICTIM)
-            faults_reap(&job, r);
-    }
-    for (int r = 0; r < SIZE; r++) {
-        const struct faults_note *note = faults_told(&job, r, 0);
-
-        if (r == VICTIM)
-            continue;
-        right =
-            faults_said(note, SYMMCOLL_ERR_PEER, faults_name(&job, VICTIM, who),
-                "killed by SIGKILL", NULL) &&
-            note->at - job.killed_at < FAULTS_KNOWN && right;
-    }
+    right = faults_kill_is_known(&job, VICTIM) && right;
     return faults_finish(&job, 1u << VICTIM) && right;
 }
 

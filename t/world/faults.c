@@ -323,6 +323,27 @@ void faults_signal(struct faults_job *job, int rank, int sig)
         faults_rest();
 }
 
+bool faults_kill_is_known(struct faults_job *job, int victim)
+{
+    bool right = true;
+
+    for (int r = 0; r < job->size; r++) {
+        if (r != victim)
+            faults_reap(job, r);
+    }
+    for (int r = 0; r < job->size; r++) {
+        const struct faults_note *note = faults_told(job, r, 0);
+        char who[64];
+
+        if (r == victim)
+            continue;
+        right = faults_said(note, SYMMCOLL_ERR_PEER,
+                    faults_name(job, victim, who), "killed by SIGKILL", NULL) &&
+                note->at - job->killed_at < FAULTS_KNOWN && right;
+    }
+    return right;
+}
+
 /* ---- what is left ---- */
 
 /* Whether a link or a line of a process of ours names the job's memory. */

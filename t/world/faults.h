@@ -102,6 +102,10 @@ bool faults_await_asleep(const struct faults_job *job, int rank, int step);
  * A killed rank is not reaped before the end of
  * the job: until then every kernel says how it ended. */
 void faults_signal(struct faults_job *job, int rank, int sig);
+
+/* Wait until all others have ended; whether each was told first that the victim
+ * had been killed, soon after the signal. */
+bool faults_kill_is_known(struct faults_job *job, int victim);
 /* Wait for a rank to end of its own accord. */
 void faults_reap(struct faults_job *job, int rank);
 /*
