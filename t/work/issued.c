@@ -304,13 +304,18 @@ static int a_forgotten_work_expires(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Who goes on calling in a group that has failed fills no queue. */
+/* Who goes on calling in a group that has failed fills no queue. An abort may
+ * end a peer's last barrier too, so all have left it before. */
 static int a_failed_group_ends_works_at_once(
     struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *work = NULL;
+    int size = symmcoll_group_size(group);
     bool right = begin(group, rank);
 
+    reach(rank, 1);
+    for (int r = 0; rank == 0 && r < size; r++)
+        await(r, 1);
     if (rank == 0)
         symmcoll_group_abort(group, "enough");
     while (symmcoll_group_error(group) == SYMMCOLL_OK)
@@ -320,9 +325,9 @@ static int a_failed_group_ends_works_at_once(
                 symmcoll_work_test(work) == SYMMCOLL_ERR_ABORTED;
         symmcoll_work_free(work);
     }
-    reach(rank, 1);
-    for (int r = 0; r < symmcoll_group_size(group); r++)
-        await(r, 1);
+    reach(rank, 2);
+    for (int r = 0; r < size; r++)
+        await(r, 2);
     return right;
 }
 
