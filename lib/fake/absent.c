@@ -45,7 +45,7 @@ double symc_fake_cost(
         return send(fake, 1, part);
     if (op->listed && size > 0)
         part = count_listed(op) * op->elem / size;
-    if (op->kind == SYMC_ALL_REDUCE)
+    if (op->kind == SYMC_ALL_REDUCE || op->kind == SYMC_ALL_REDUCE_COALESCED)
         return send(fake, 2 * (size - 1), part / size);
     if (!parts)
         return send(fake, log_of(size), part);
@@ -64,6 +64,15 @@ static void gather_own(const struct symc_op *op, int size)
 
         if (nbytes > 0 && to != op->in)
             memmove(to, op->in, nbytes);
+    }
+}
+
+static void gather_own_each(const struct symc_op *op, int size)
+{
+    for (int i = 0; i < op->buffers; i++) {
+        struct symc_op one = symc_op_of(op, i);
+
+        gather_own(&one, size);
     }
 }
 
@@ -120,6 +129,8 @@ symmcoll_status_t symc_fake_start_absent(struct symc_fake *fake,
         return SYMMCOLL_OK;
     if (op->listed)
         gather_own_listed(op, size);
+    else if ((info->traits & SYMC_COALESCED) != 0)
+        gather_own_each(op, size);
     else
         gather_own(op, size);
     return SYMMCOLL_OK;

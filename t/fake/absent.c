@@ -79,6 +79,40 @@ static int gather_what_is_here(struct symmcoll_world *world)
     return good;
 }
 
+/* Several buffers at once: each of them is gathered, and their time is that of
+ * one operation on all elements. */
+static int several_at_once(void)
+{
+    struct symmcoll_world *world = make(1, 4, 10e-6, 1e9);
+    struct symmcoll_group *all = symmcoll_world_group(world);
+    int32_t one[1] = {7}, two[2] = {8, 9}, ones[4] = {0}, twos[8] = {0};
+    const void *ins[2] = {one, two};
+    void *outs[2] = {ones, twos};
+    const size_t counts[2] = {1, 2};
+    double before, together, apart;
+    int good = world != NULL && OK(symmcoll_all_gather_coalesced(all, outs, ins,
+                                    counts, 2, SYMMCOLL_INT32, NULL, NULL));
+
+    for (int i = 0; i < 8; i++)
+        good = good && ones[i / 2] == 7 && twos[i] == 8 + i % 2;
+    good = good && outs[0] == ones && outs[1] == twos && ins[1] == two;
+    before = symmcoll_fake_clock(world);
+    outs[0] = one;
+    outs[1] = two;
+    good = good &&
+           OK(symmcoll_all_reduce_coalesced(all, outs, ins, counts, 2,
+               SYMMCOLL_INT32, SYMMCOLL_SUM, NULL, NULL)) &&
+           one[0] == 7 && two[1] == 9;
+    together = symmcoll_fake_clock(world) - before;
+    good = good && OK(symmcoll_all_reduce(all, ones, ones, 3, SYMMCOLL_INT32,
+                       SYMMCOLL_SUM, NULL, NULL));
+    apart = symmcoll_fake_clock(world) - before - together;
+    if (fabs(together - apart) > 1e-12)
+        diag("expected %g us, found %g us", apart * 1e6, together * 1e6);
+    return symmcoll_finalize(world) == SYMMCOLL_OK && good && apart > 0 &&
+           fabs(together - apart) <= 1e-12;
+}
+
 static int operations_end(void)
 {
     struct symmcoll_world *world = make(5, 8, 0, 0);
@@ -308,10 +342,13 @@ static int worlds_are_checked(void)
 
 int main(void)
 {
-    plan(9);
+    plan(10);
     ok(process_run(operations_end),
         "operations with ranks that are not there end at once; gathered "
         "elements are this rank's (F41)");
+    ok(process_run(several_at_once),
+        "several buffers are gathered, and take the time of one operation (F41 "
+        "F44)");
     ok(process_run(arguments_are_checked), "their arguments are checked (F41)");
     ok(process_run(pairs_are_refused), "sends and receives are refused (F41)");
     ok(process_run(groups_are_made), "groups of such ranks are made (F41 F43)");
