@@ -14,23 +14,31 @@
 
 /* ---- what the ways back add to those forward ---- */
 
-/* Start a reduction to the root; the others' results are zero. */
-static symmcoll_status_t start_reduce(const struct symc_f_spec *spec,
-    struct symc_f_step *step, struct symmcoll_work **work)
+/* A reduction to the root; the others' results are zero. */
+static symmcoll_status_t ready_reduce(
+    const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     struct symc_f_view view = symc_f_view_of(&step->in);
-    const void *in = step->in.data;
 
+    step->from = step->in.data;
+    step->to = step->out.data;
+    step->count = step->in_count;
     if (!symc_f_view_is_contiguous(&view)) {
         step->temp = symc_f_alloc(spec->name, step->in_count, step->elem);
         if (step->temp == NULL)
             return SYMMCOLL_ERR_NO_MEMORY;
-        symc_f_view_copy(&view, in, step->temp, step->elem);
-        in = step->temp;
+        symc_f_view_copy(&view, step->from, step->temp, step->elem);
+        step->from = step->temp;
     }
     if (spec->group->rank != spec->root)
-        memset(step->out.data, 0, step->out_count * step->elem);
-    return symmcoll_reduce(spec->group, step->out.data, in, step->in_count,
+        memset(step->to, 0, step->out_count * step->elem);
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t start_reduce(const struct symc_f_spec *spec,
+    const struct symc_f_step *step, struct symmcoll_work **work)
+{
+    return symmcoll_reduce(spec->group, step->to, step->from, step->count,
         step->in.dtype, SYMMCOLL_SUM, spec->root, spec->call, work);
 }
 
@@ -56,31 +64,28 @@ static symmcoll_status_t divide(
 
 /* Gather gradients of a reduce_scatter: from where this rank's part is in what is
  * gathered, in which it is contiguous, and divided where it was averaged. */
-static symmcoll_status_t start_gather(const struct symc_f_spec *spec,
-    struct symc_f_step *step, struct symmcoll_work **work)
+static symmcoll_status_t ready_gather(
+    const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     struct symc_f_view view = symc_f_view_of(&step->in);
     struct symc_f_view join =
         symc_f_view_join(&step->in, symc_f_dim(spec, step), spec->group->size);
     size_t part = step->in_count * step->elem;
-    char *all = step->out.data, *own;
-    symmcoll_status_t status = SYMMCOLL_OK;
+    char *own;
 
+    step->to = step->out.data;
+    step->count = step->in_count;
     if (!symc_f_view_is_contiguous(&join)) {
-        all = step->temp =
-            symc_f_alloc(spec->name, step->out_count, step->elem);
-        if (all == NULL)
+        step->temp = symc_f_alloc(spec->name, step->out_count, step->elem);
+        if (step->temp == NULL)
             return SYMMCOLL_ERR_NO_MEMORY;
+        step->to = step->temp;
         step->after = join;
     }
-    own = all + part * (size_t)spec->group->rank;
+    own = (char *)step->to + part * (size_t)spec->group->rank;
+    step->from = own;
     symc_f_view_copy(&view, step->in.data, own, step->elem);
-    if (spec->op == SYMMCOLL_AVG)
-        status = divide(spec, step, own);
-    return status != SYMMCOLL_OK
-               ? status
-               : symmcoll_all_gather(spec->group, all, own, step->in_count,
-                     step->in.dtype, spec->call, work);
+    return spec->op == SYMMCOLL_AVG ? divide(spec, step, own) : SYMMCOLL_OK;
 }
 
 /* ---- the table of ways back ---- */
@@ -107,7 +112,7 @@ static symmcoll_status_t choose_way(
     case SYMC_REDUCE_SCATTER:
         *spec = symc_f_all_gather_spec();
         spec->op = adjoint->op;
-        spec->start = start_gather;
+        spec->ready = ready_gather;
         return linear ? SYMMCOLL_OK : refuse_op(adjoint);
     case SYMC_ALL_GATHER:
         *spec = symc_f_reduce_scatter_spec();
@@ -115,6 +120,7 @@ static symmcoll_status_t choose_way(
         return SYMMCOLL_OK;
     case SYMC_BROADCAST:
         *spec = symc_f_broadcast_spec();
+        spec->ready = ready_reduce;
         spec->start = start_reduce;
         spec->root = adjoint->root;
         return SYMMCOLL_OK;

@@ -68,14 +68,15 @@ static symmcoll_status_t split_shape(
 /* Memory for counts, of what is received and of what is sent, which last as long
  * as the operation; and for elements, where they are not contiguous. */
 static size_t *make_counts(
-    const struct symc_f_spec *spec, struct symc_f_step *step, const void **in)
+    const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     struct symc_f_view view = symc_f_view_of(&step->in);
     size_t nbytes = 2 * (size_t)spec->group->size * sizeof(size_t);
     bool contiguous = symc_f_view_is_contiguous(&view);
     char *memory;
 
-    *in = step->in.data;
+    step->from = step->in.data;
+    step->to = step->out.data;
     /* A multiple of an element's size comes first. */
     memory = step->temp = symc_f_alloc(
         spec->name, nbytes + (contiguous ? 0 : step->in_count * step->elem), 1);
@@ -83,38 +84,45 @@ static size_t *make_counts(
         return NULL;
     memset(memory, 0, nbytes);
     if (!contiguous) {
-        symc_f_view_copy(&view, step->in.data, memory + nbytes, step->elem);
-        *in = memory + nbytes;
+        symc_f_view_copy(&view, step->from, memory + nbytes, step->elem);
+        step->from = memory + nbytes;
     }
     return (size_t *)(void *)memory;
 }
 
 static symmcoll_status_t start_uneven(const struct symc_f_spec *spec,
-    struct symc_f_step *step, const size_t *counts, const void *in,
-    struct symmcoll_work **work)
+    const struct symc_f_step *step, struct symmcoll_work **work)
 {
-    return symmcoll_all_to_all_v(spec->group, step->out.data, step->out_count,
-        counts, in, step->in_count, counts + spec->group->size, step->in.dtype,
+    const size_t *counts = step->temp;
+
+    return symmcoll_all_to_all_v(spec->group, step->to, step->out_count, counts,
+        step->from, step->in_count, counts + spec->group->size, step->in.dtype,
         spec->call, work);
 }
 
-static symmcoll_status_t start_all_to_all(const struct symc_f_spec *spec,
-    struct symc_f_step *step, struct symmcoll_work **work)
+static symmcoll_status_t ready_all_to_all(
+    const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     size_t size = (size_t)spec->group->size, row = count_row(&step->in);
-    const void *in;
-    size_t *counts = make_counts(spec, step, &in);
+    size_t *counts = make_counts(spec, step);
 
     if (counts == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    if (spec->in_splits == NULL)
-        return symmcoll_all_to_all(spec->group, step->out.data, in,
-            step->in_count / size, step->in.dtype, spec->call, work);
-    for (size_t r = 0; r < size; r++) {
+    step->count = step->in_count / size;
+    for (size_t r = 0; r < size && spec->in_splits != NULL; r++) {
         counts[r] = spec->out_splits[r] * row;
         counts[size + r] = spec->in_splits[r] * row;
     }
-    return start_uneven(spec, step, counts, in, work);
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t start_all_to_all(const struct symc_f_spec *spec,
+    const struct symc_f_step *step, struct symmcoll_work **work)
+{
+    return spec->in_splits != NULL
+               ? start_uneven(spec, step, work)
+               : symmcoll_all_to_all(spec->group, step->to, step->from,
+                     step->count, step->in.dtype, spec->call, work);
 }
 
 struct symc_f_spec symc_f_all_to_all_spec(void)
@@ -123,6 +131,7 @@ struct symc_f_spec symc_f_all_to_all_spec(void)
         .kind = SYMC_ALL_TO_ALL,
         .strict = true,
         .shape = split_shape,
+        .ready = ready_all_to_all,
         .start = start_all_to_all};
 }
 
@@ -178,18 +187,17 @@ static symmcoll_status_t check_permutation(
     return SYMMCOLL_OK;
 }
 
-static symmcoll_status_t start_permute(const struct symc_f_spec *spec,
-    struct symc_f_step *step, struct symmcoll_work **work)
+static symmcoll_status_t ready_permute(
+    const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     int size = spec->group->size, rank = spec->group->rank;
-    const void *in;
-    size_t *counts = make_counts(spec, step, &in);
+    size_t *counts = make_counts(spec, step);
 
     if (counts == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     counts[find_source(spec, rank)] = step->in_count;
     counts[size + spec->dst_of[rank]] = step->in_count;
-    return start_uneven(spec, step, counts, in, work);
+    return SYMMCOLL_OK;
 }
 
 struct symc_f_spec symc_f_permute_spec(void)
@@ -198,7 +206,8 @@ struct symc_f_spec symc_f_permute_spec(void)
         .kind = SYMC_ALL_TO_ALL_V,
         .strict = true,
         .shape = check_permutation,
-        .start = start_permute};
+        .ready = ready_permute,
+        .start = start_uneven};
 }
 
 symmcoll_status_t symmcoll_f_permute(struct symmcoll_group *group,

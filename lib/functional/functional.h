@@ -64,11 +64,17 @@ struct symc_f_step {
     size_t elem;
     int index;  /* in the call's lists */
     bool taken; /* the result's memory is the caller's */
-    void *temp; /* of the library, until the operation has ended */
+
+    const void *from; /* what the operation reads, */
+    void *to;         /* what it writes, */
+    size_t count;     /* and the elements that it counts */
+    void *temp;       /* of the library, until the operation has ended */
     struct symc_f_view
         after;    /* then: from temp to the result; ndim 0: nothing */
     bool pending; /* the result is listed as such */
 };
+
+struct symc_f_operation;
 
 /* What a call is, and what is particular to its kind. */
 struct symc_f_spec {
@@ -87,9 +93,16 @@ struct symc_f_spec {
     /* Set the shape of the result, which begins as the input's. */
     symmcoll_status_t (*shape)(
         const struct symc_f_spec *spec, struct symc_f_step *step);
-    /* Start the operation. */
+    /* Say what the operation takes, and copy what is in another order.  No
+     * operation of the call has started. */
+    symmcoll_status_t (*ready)(
+        const struct symc_f_spec *spec, struct symc_f_step *step);
+    /* Start the operation on one tensor. */
     symmcoll_status_t (*start)(const struct symc_f_spec *spec,
-        struct symc_f_step *step, struct symmcoll_work **work);
+        const struct symc_f_step *step, struct symmcoll_work **work);
+    /* Start one on several of one type; NULL: the call has one tensor. */
+    symmcoll_status_t (*start_several)(
+        const struct symc_f_spec *spec, struct symc_f_operation *operation);
 };
 
 /* Check all, start all, and return the results; adjoint may be NULL. */
@@ -117,10 +130,44 @@ struct symc_f_spec symc_f_permute_spec(void);
 
 /* ---- result.c ---- */
 
-/* A result is pending from now on: step's temp and after, and the work, are
- * taken, also where it fails.  Errors: NO_MEMORY (the operation has ended). */
-symmcoll_status_t symc_f_result_add(struct symmcoll_world *world,
-    const char *name, struct symc_f_step *step, struct symmcoll_work *work);
+/* What is to be done for one tensor when its operation has ended. */
+struct symc_f_result {
+    struct symc_f_result *next;
+    struct symc_f_operation *operation;
+    void *data; /* of the result */
+    void *temp;
+    struct symc_f_view after;
+    size_t elem;
+    int holders;    /* the table, and threads that wait */
+    bool finishing; /* a thread copies */
+    bool finished;
+};
+
+/* One operation on n tensors of one type, and what it reads until it has ended. */
+struct symc_f_operation {
+    struct symmcoll_work *work;
+    const char *name;
+    enum symmcoll_dtype dtype;
+    size_t n;
+    void **outs;
+    const void **ins;
+    size_t *counts;
+    size_t holders; /* results that are not released */
+    struct symc_f_result results[];
+};
+
+/* Room for n tensors, before the operation starts; NULL without memory. */
+struct symc_f_operation *symc_f_operation_create(
+    struct symmcoll_world *world, const char *name, size_t n);
+
+/* Add a tensor. */
+void symc_f_operation_add(
+    struct symc_f_operation *operation, const struct symc_f_step *step);
+
+/* It has started: its results are pending from now on, and it, its work and
+ * temporary memory are theirs. */
+void symc_f_operation_list(
+    struct symmcoll_world *world, struct symc_f_operation *operation);
 
 /* Wait for what is pending in a buffer. */
 symmcoll_status_t symc_f_result_wait(

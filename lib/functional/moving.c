@@ -21,16 +21,24 @@ static symmcoll_status_t check_root(
         spec->root);
 }
 
-static symmcoll_status_t start_broadcast(const struct symc_f_spec *spec,
-    struct symc_f_step *step, struct symmcoll_work **work)
+static symmcoll_status_t ready_broadcast(
+    const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     struct symc_f_view view = symc_f_view_of(&step->in);
     bool in_place =
         step->in.data == step->out.data && symc_f_view_is_contiguous(&view);
 
+    step->to = step->out.data;
+    step->count = step->in_count;
     if (spec->group->rank == spec->root && !in_place)
-        symc_f_view_copy(&view, step->in.data, step->out.data, step->elem);
-    return symmcoll_broadcast(spec->group, step->out.data, step->in_count,
+        symc_f_view_copy(&view, step->in.data, step->to, step->elem);
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t start_broadcast(const struct symc_f_spec *spec,
+    const struct symc_f_step *step, struct symmcoll_work **work)
+{
+    return symmcoll_broadcast(spec->group, step->to, step->count,
         step->in.dtype, spec->root, spec->call, work);
 }
 
@@ -40,6 +48,7 @@ struct symc_f_spec symc_f_broadcast_spec(void)
         .kind = SYMC_BROADCAST,
         .ungrouped = true,
         .shape = check_root,
+        .ready = ready_broadcast,
         .start = start_broadcast};
 }
 
@@ -74,22 +83,38 @@ static symmcoll_status_t join_shape(
 }
 
 /* Parts that are not one after the other in the result are collected apart. */
-static symmcoll_status_t start_all_gather(const struct symc_f_spec *spec,
-    struct symc_f_step *step, struct symmcoll_work **work)
+static symmcoll_status_t ready_all_gather(
+    const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     struct symc_f_view join =
         symc_f_view_join(&step->in, symc_f_dim(spec, step), spec->group->size);
-    void *out = step->out.data;
 
-    if (!symc_f_view_is_contiguous(&join)) {
-        step->temp = symc_f_alloc(spec->name, step->out_count, step->elem);
-        if (step->temp == NULL)
-            return SYMMCOLL_ERR_NO_MEMORY;
-        step->after = join;
-        out = step->temp;
-    }
-    return symmcoll_all_gather(spec->group, out, step->in.data, step->in_count,
+    step->from = step->in.data;
+    step->to = step->out.data;
+    step->count = step->in_count;
+    if (symc_f_view_is_contiguous(&join))
+        return SYMMCOLL_OK;
+    step->temp = symc_f_alloc(spec->name, step->out_count, step->elem);
+    if (step->temp == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    step->after = join;
+    step->to = step->temp;
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t start_all_gather(const struct symc_f_spec *spec,
+    const struct symc_f_step *step, struct symmcoll_work **work)
+{
+    return symmcoll_all_gather(spec->group, step->to, step->from, step->count,
         step->in.dtype, spec->call, work);
+}
+
+static symmcoll_status_t start_all_gathers(
+    const struct symc_f_spec *spec, struct symc_f_operation *operation)
+{
+    return symmcoll_all_gather_coalesced(spec->group, operation->outs,
+        operation->ins, operation->counts, operation->n, operation->dtype,
+        spec->call, &operation->work);
 }
 
 struct symc_f_spec symc_f_all_gather_spec(void)
@@ -98,7 +123,9 @@ struct symc_f_spec symc_f_all_gather_spec(void)
         .kind = SYMC_ALL_GATHER,
         .strict = true,
         .shape = join_shape,
-        .start = start_all_gather};
+        .ready = ready_all_gather,
+        .start = start_all_gather,
+        .start_several = start_all_gathers};
 }
 
 symmcoll_status_t symmcoll_f_all_gather_coalesced(struct symmcoll_group *group,

@@ -164,17 +164,48 @@ static symmcoll_status_t make_ready(
     return status;
 }
 
-static symmcoll_status_t start(
-    const struct symc_f_spec *spec, struct symc_f_step *step)
+/* Whether two tensors of a call are of one operation. */
+static bool share(
+    const struct symc_f_step *one, const struct symc_f_step *other)
 {
-    struct symmcoll_work *work = NULL;
-    symmcoll_status_t status = spec->start(spec, step, &work);
+    return one->in.device != SYMMCOLL_META &&
+           other->in.device != SYMMCOLL_META &&
+           one->in.dtype == other->in.dtype;
+}
 
-    if (status != SYMMCOLL_OK)
+/* Start the operation on all tensors of one type, of which steps[0] is the
+ * first; n are left of the call. */
+static symmcoll_status_t start(
+    const struct symc_f_spec *spec, struct symc_f_step *steps, int n)
+{
+    struct symmcoll_world *world = spec->group->world;
+    struct symc_f_operation *operation;
+    symmcoll_status_t status;
+    size_t count = 0;
+
+    for (int i = 0; i < n; i++)
+        count += share(&steps[0], &steps[i]);
+    operation = symc_f_operation_create(world, spec->name, count);
+    if (operation == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    for (int i = 0; i < n; i++) {
+        if (share(&steps[0], &steps[i]))
+            symc_f_operation_add(operation, &steps[i]);
+    }
+    status = count == 1 ? spec->start(spec, &steps[0], &operation->work)
+                        : spec->start_several(spec, operation);
+    if (status != SYMMCOLL_OK) {
+        free(operation);
         return status;
-    status = symc_f_result_add(spec->group->world, spec->name, step, work);
-    step->pending = status == SYMMCOLL_OK;
-    return status;
+    }
+    for (int i = 0; i < n; i++) {
+        if (share(&steps[0], &steps[i])) {
+            steps[i].pending = true;
+            steps[i].temp = NULL;
+        }
+    }
+    symc_f_operation_list(world, operation);
+    return SYMMCOLL_OK;
 }
 
 /* A call has failed: end what has started, and release what the library has
@@ -206,7 +237,11 @@ static symmcoll_status_t run_steps(
     }
     for (int i = 0; i < n && status == SYMMCOLL_OK; i++) {
         if (steps[i].in.device != SYMMCOLL_META)
-            status = start(spec, &steps[i]);
+            status = spec->ready(spec, &steps[i]);
+    }
+    for (int i = 0; i < n && status == SYMMCOLL_OK; i++) {
+        if (steps[i].in.device != SYMMCOLL_META && !steps[i].pending)
+            status = start(spec, &steps[i], n - i);
     }
     return status;
 }

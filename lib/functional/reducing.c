@@ -17,18 +17,35 @@ static symmcoll_status_t keep_shape(
 }
 
 /* Elements in another order go to the result first, and are reduced there. */
-static symmcoll_status_t start_all_reduce(const struct symc_f_spec *spec,
-    struct symc_f_step *step, struct symmcoll_work **work)
+static symmcoll_status_t ready_all_reduce(
+    const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     struct symc_f_view view = symc_f_view_of(&step->in);
-    const void *in = step->in.data;
 
+    (void)spec;
+    step->from = step->in.data;
+    step->to = step->out.data;
+    step->count = step->in_count;
     if (!symc_f_view_is_contiguous(&view)) {
-        symc_f_view_copy(&view, in, step->out.data, step->elem);
-        in = step->out.data;
+        symc_f_view_copy(&view, step->from, step->to, step->elem);
+        step->from = step->to;
     }
-    return symmcoll_all_reduce(spec->group, step->out.data, in, step->in_count,
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t start_all_reduce(const struct symc_f_spec *spec,
+    const struct symc_f_step *step, struct symmcoll_work **work)
+{
+    return symmcoll_all_reduce(spec->group, step->to, step->from, step->count,
         step->in.dtype, spec->op, spec->call, work);
+}
+
+static symmcoll_status_t start_all_reduces(
+    const struct symc_f_spec *spec, struct symc_f_operation *operation)
+{
+    return symmcoll_all_reduce_coalesced(spec->group, operation->outs,
+        operation->ins, operation->counts, operation->n, operation->dtype,
+        spec->op, spec->call, &operation->work);
 }
 
 struct symc_f_spec symc_f_all_reduce_spec(void)
@@ -37,7 +54,9 @@ struct symc_f_spec symc_f_all_reduce_spec(void)
         .kind = SYMC_ALL_REDUCE,
         .ungrouped = true,
         .shape = keep_shape,
-        .start = start_all_reduce};
+        .ready = ready_all_reduce,
+        .start = start_all_reduce,
+        .start_several = start_all_reduces};
 }
 
 symmcoll_status_t symmcoll_f_all_reduce_coalesced(struct symmcoll_group *group,
@@ -82,23 +101,39 @@ static symmcoll_status_t cut_shape(
 }
 
 /* The ranks' parts have to be one after the other. */
-static symmcoll_status_t start_reduce_scatter(const struct symc_f_spec *spec,
-    struct symc_f_step *step, struct symmcoll_work **work)
+static symmcoll_status_t ready_reduce_scatter(
+    const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     struct symc_f_view whole = symc_f_view_of(&step->in);
     struct symc_f_view cut =
         symc_f_view_cut(&whole, symc_f_dim(spec, step), spec->group->size);
-    const void *in = step->in.data;
 
-    if (!symc_f_view_is_contiguous(&cut)) {
-        step->temp = symc_f_alloc(spec->name, step->in_count, step->elem);
-        if (step->temp == NULL)
-            return SYMMCOLL_ERR_NO_MEMORY;
-        symc_f_view_copy(&cut, in, step->temp, step->elem);
-        in = step->temp;
-    }
-    return symmcoll_reduce_scatter(spec->group, step->out.data, in,
-        step->out_count, step->in.dtype, spec->op, spec->call, work);
+    step->from = step->in.data;
+    step->to = step->out.data;
+    step->count = step->out_count;
+    if (symc_f_view_is_contiguous(&cut))
+        return SYMMCOLL_OK;
+    step->temp = symc_f_alloc(spec->name, step->in_count, step->elem);
+    if (step->temp == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    symc_f_view_copy(&cut, step->from, step->temp, step->elem);
+    step->from = step->temp;
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t start_reduce_scatter(const struct symc_f_spec *spec,
+    const struct symc_f_step *step, struct symmcoll_work **work)
+{
+    return symmcoll_reduce_scatter(spec->group, step->to, step->from,
+        step->count, step->in.dtype, spec->op, spec->call, work);
+}
+
+static symmcoll_status_t start_reduce_scatters(
+    const struct symc_f_spec *spec, struct symc_f_operation *operation)
+{
+    return symmcoll_reduce_scatter_coalesced(spec->group, operation->outs,
+        operation->ins, operation->counts, operation->n, operation->dtype,
+        spec->op, spec->call, &operation->work);
 }
 
 struct symc_f_spec symc_f_reduce_scatter_spec(void)
@@ -106,7 +141,9 @@ struct symc_f_spec symc_f_reduce_scatter_spec(void)
     return (struct symc_f_spec){.name = "f_reduce_scatter",
         .kind = SYMC_REDUCE_SCATTER,
         .shape = cut_shape,
-        .start = start_reduce_scatter};
+        .ready = ready_reduce_scatter,
+        .start = start_reduce_scatter,
+        .start_several = start_reduce_scatters};
 }
 
 symmcoll_status_t symmcoll_f_reduce_scatter_coalesced(

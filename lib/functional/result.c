@@ -13,38 +13,27 @@
 
 #define BUCKETS 64 /* a power of two */
 
-/* An operation that writes to a result. */
-struct result {
-    struct result *next;
-    const void *data;
-    const char *name;
-    struct symmcoll_work *work;
-    void *temp;
-    void *out;
-    struct symc_f_view after;
-    size_t elem;
-    int holders;    /* the table, and threads that wait */
-    bool finishing; /* a thread copies */
-    bool finished;
-};
-
 struct results {
     struct symc_extension extension;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a result is finished */
-    struct result *buckets[BUCKETS];
+    struct symc_f_result *buckets[BUCKETS];
 };
 
 /* ---- the table of a world ---- */
 
-static void release(struct result *result, int holders)
+static void release(struct symc_f_result *result, int holders)
 {
+    struct symc_f_operation *operation = result->operation;
+
     result->holders -= holders;
     if (result->holders > 0)
         return;
-    symmcoll_work_free(result->work);
     free(result->temp);
-    free(result);
+    if (--operation->holders > 0)
+        return;
+    symmcoll_work_free(operation->work);
+    free(operation);
 }
 
 /* Finalize: all operations have ended.  Who has not waited has read what was not
@@ -59,13 +48,13 @@ static void end_results(
 
     for (int i = 0; i < BUCKETS; i++) {
         while (results->buckets[i] != NULL) {
-            struct result *result = results->buckets[i];
-            uint64_t own = symmcoll_work_sequence(result->work);
+            struct symc_f_result *result = results->buckets[i];
+            uint64_t own = symmcoll_work_sequence(result->operation->work);
 
             results->buckets[i] = result->next;
             if (own < seq || name == NULL) {
                 seq = own;
-                name = result->name;
+                name = result->operation->name;
             }
             count++;
             release(result, 1);
@@ -103,52 +92,76 @@ static struct results *find_results(struct symmcoll_world *world, bool make)
         world, &key, make ? make_results : NULL);
 }
 
-static struct result **find_bucket(struct results *results, const void *data)
+static struct symc_f_result **find_bucket(
+    struct results *results, const void *data)
 {
     uintptr_t address = (uintptr_t)data / SYMC_LINE;
 
     return &results->buckets[(address ^ address >> 6) % BUCKETS];
 }
 
-symmcoll_status_t symc_f_result_add(struct symmcoll_world *world,
-    const char *name, struct symc_f_step *step, struct symmcoll_work *work)
+struct symc_f_operation *symc_f_operation_create(
+    struct symmcoll_world *world, const char *name, size_t n)
 {
-    struct results *results = find_results(world, true);
-    struct result *result =
-        results == NULL ? NULL : symc_alloc(1, sizeof(*result));
-    struct result **bucket;
+    struct symc_f_operation *made;
+    size_t each = sizeof(made->results[0]) + sizeof(*made->outs) +
+                  sizeof(*made->ins) + sizeof(*made->counts);
 
-    if (result == NULL) {
-        symmcoll_status_t ended = symmcoll_work_wait(work, -1);
+    made = find_results(world, true) == NULL
+               ? NULL
+               : symc_alloc(1, sizeof(*made) + n * each);
+    if (made == NULL)
+        return NULL;
+    made->name = name;
+    made->outs = (void **)(void *)&made->results[n];
+    made->ins = (const void **)(void *)&made->outs[n];
+    made->counts = (size_t *)(void *)&made->ins[n];
+    return made;
+}
 
-        symmcoll_work_free(work);
-        return ended != SYMMCOLL_OK ? ended : SYMMCOLL_ERR_NO_MEMORY;
-    }
-    *result = (struct result){.data = step->out.data,
-        .name = name,
-        .work = work,
+void symc_f_operation_add(
+    struct symc_f_operation *operation, const struct symc_f_step *step)
+{
+    size_t at = operation->n++;
+
+    operation->dtype = step->in.dtype;
+    operation->outs[at] = step->to;
+    operation->ins[at] = step->from;
+    operation->counts[at] = step->count;
+    operation->results[at] = (struct symc_f_result){.operation = operation,
+        .data = step->out.data,
         .temp = step->temp,
-        .out = step->out.data,
         .after = step->after,
         .elem = step->elem,
         .holders = 1};
-    step->temp = NULL;
+}
+
+void symc_f_operation_list(
+    struct symmcoll_world *world, struct symc_f_operation *operation)
+{
+    struct results *results = find_results(world, false);
+
+    operation->holders = operation->n;
     pthread_mutex_lock(&results->lock);
-    bucket = find_bucket(results, result->data);
-    result->next = *bucket;
-    *bucket = result;
+    for (size_t i = 0; i < operation->n; i++) {
+        struct symc_f_result *result = &operation->results[i];
+        struct symc_f_result **bucket = find_bucket(results, result->data);
+
+        result->next = *bucket;
+        *bucket = result;
+    }
     pthread_mutex_unlock(&results->lock);
-    return SYMMCOLL_OK;
 }
 
 /* ---- waiting ---- */
 
 /* With the lock held: the oldest one of a buffer. */
-static struct result *find_result(struct results *results, const void *data)
+static struct symc_f_result *find_result(
+    struct results *results, const void *data)
 {
-    struct result *found = NULL;
+    struct symc_f_result *found = NULL;
 
-    for (struct result *at = *find_bucket(results, data); at != NULL;
+    for (struct symc_f_result *at = *find_bucket(results, data); at != NULL;
          at = at->next) {
         if (at->data == data)
             found = at;
@@ -158,9 +171,9 @@ static struct result *find_result(struct results *results, const void *data)
 
 /* With the lock held: a result is complete, or never will be.  False where
  * another thread has removed it. */
-static bool remove_result(struct results *results, struct result *result)
+static bool remove_result(struct results *results, struct symc_f_result *result)
 {
-    struct result **at = find_bucket(results, result->data);
+    struct symc_f_result **at = find_bucket(results, result->data);
 
     while (*at != NULL && *at != result)
         at = &(*at)->next;
@@ -172,7 +185,7 @@ static bool remove_result(struct results *results, struct result *result)
 
 /* With the lock held: the operation has ended well; copy what it has received to
  * where it belongs, once. */
-static void finish(struct results *results, struct result *result)
+static void finish(struct results *results, struct symc_f_result *result)
 {
     while (result->finishing && !result->finished)
         pthread_cond_wait(&results->changed, &results->lock);
@@ -182,7 +195,7 @@ static void finish(struct results *results, struct result *result)
     pthread_mutex_unlock(&results->lock);
     if (result->temp != NULL && result->after.ndim > 0)
         symc_f_view_copy(
-            &result->after, result->temp, result->out, result->elem);
+            &result->after, result->temp, result->data, result->elem);
     pthread_mutex_lock(&results->lock);
     result->finished = true;
     pthread_cond_broadcast(&results->changed);
@@ -194,7 +207,7 @@ static symmcoll_status_t wait_for(
 {
     symmcoll_status_t first = SYMMCOLL_OK;
     int count = 0;
-    struct result *result;
+    struct symc_f_result *result;
 
     pthread_mutex_lock(&results->lock);
     while ((result = find_result(results, data)) != NULL) {
@@ -202,9 +215,10 @@ static symmcoll_status_t wait_for(
 
         result->holders++;
         pthread_mutex_unlock(&results->lock);
-        status = symmcoll_work_wait(result->work, timeout);
+        status = symmcoll_work_wait(result->operation->work, timeout);
         pthread_mutex_lock(&results->lock);
-        if (symmcoll_work_test(result->work) == SYMMCOLL_IN_PROGRESS) {
+        if (symmcoll_work_test(result->operation->work) ==
+            SYMMCOLL_IN_PROGRESS) {
             release(result, 1); /* the wait has expired, or is refused */
             first = status;
             break;

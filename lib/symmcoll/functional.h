@@ -105,9 +105,15 @@ symmcoll_status_t symmcoll_f_permute(struct symmcoll_group *group,
     struct symmcoll_adjoint **adjoint);
 
 /*
- * all_reduce, all_gather and reduce_scatter for n tensors, n results, in arrays whose elements have the size of
- * the first one.  All arguments are checked before anything is communicated.
- * dims  n of them
+ * all_reduce, all_gather and reduce_scatter of n tensors: one operation of the
+ * group for each element type, in the order in which in has them.
+ *
+ * in, out  n tensors each, all of the size of the first one.  What a tensor
+ *          receives does not overlap any other tensor
+ * dims     n of them
+ *
+ * All ranks pass as many tensors, in the same order.  All arguments are checked
+ * before anything is communicated.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_f_all_reduce_coalesced(struct symmcoll_group *group,
