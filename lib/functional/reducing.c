@@ -2,18 +2,27 @@
 /*
  * Functional all_reduce and reduce_scatter.
  */
+#include "base/dtype.h"
 #include "functional/functional.h"
 
 #include <symmcoll/collectives.h>
 
 /* ---- all_reduce ---- */
 
-static symmcoll_status_t keep_shape(
+/* Whether the operation is defined for the type, before one on another type has
+ * started.  What else may be wrong with it the collective says. */
+static symmcoll_status_t check_op(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
-    (void)spec;
-    (void)step;
-    return SYMMCOLL_OK;
+    const struct symc_dtype *type = symc_dtype_find(step->in.dtype);
+    symmcoll_op_t op =
+        spec->op < SYMC_PREMUL_FIRST ? spec->op : SYMMCOLL_PREMUL_SUM;
+
+    if (step->in.device == SYMMCOLL_META || op < 0 || op >= SYMMCOLL_OP_COUNT ||
+        symc_dtype_reduces(type, op))
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_UNSUPPORTED, "%s: %s is not defined for %s",
+        spec->name, symmcoll_op_name(op), type->name);
 }
 
 /* Elements in another order go to the result first, and are reduced there. */
@@ -53,7 +62,7 @@ struct symc_f_spec symc_f_all_reduce_spec(void)
     return (struct symc_f_spec){.name = "f_all_reduce",
         .kind = SYMC_ALL_REDUCE,
         .ungrouped = true,
-        .shape = keep_shape,
+        .shape = check_op,
         .ready = ready_all_reduce,
         .start = start_all_reduce,
         .start_several = start_all_reduces};
@@ -86,9 +95,11 @@ symmcoll_status_t symmcoll_f_all_reduce(struct symmcoll_group *group,
 static symmcoll_status_t cut_shape(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
-    symmcoll_status_t status = symc_f_check_dim(spec, step);
+    symmcoll_status_t status = check_op(spec, step);
     int size = spec->group->size, dim;
 
+    if (status == SYMMCOLL_OK)
+        status = symc_f_check_dim(spec, step);
     if (status != SYMMCOLL_OK)
         return status;
     dim = symc_f_dim(spec, step);

@@ -182,11 +182,13 @@ static int errors_leave_nothing(struct symmcoll_group *group, int rank)
     struct symmcoll_tensor out[2] = {
         SYMMCOLL_TENSOR_INIT, SYMMCOLL_TENSOR_INIT};
     struct symmcoll_adjoint *adjoint = NULL;
+    uint64_t before = symmcoll_group_sequence(group);
     int good;
 
     good = symmcoll_f_all_reduce_coalesced(group, in, 2, SYMMCOLL_SUM, NULL,
                out, &adjoint) == SYMMCOLL_ERR_UNSUPPORTED &&
-           adjoint == NULL && out[0].data == NULL;
+           adjoint == NULL && out[0].data == NULL &&
+           symmcoll_group_sequence(group) == before;
     in[0].shape[0] = rank + 1; /* differs: the wait says so */
     good =
         good &&
