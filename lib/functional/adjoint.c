@@ -14,23 +14,29 @@
 
 /* ---- what the ways back add to those forward ---- */
 
-/* A reduction to the root; the others' results are zero. */
+/* A reduction to the root, which is in place where elements are copied; the
+ * others' results are zero. */
 static symmcoll_status_t ready_reduce(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     struct symc_f_view view = symc_f_view_of(&step->in);
+    bool is_root = spec->group->rank == spec->root;
 
     step->from = step->in.data;
     step->to = step->out.data;
     step->count = step->in_count;
     if (!symc_f_view_is_contiguous(&view)) {
-        step->temp = symc_f_alloc(spec->name, step->in_count, step->elem);
-        if (step->temp == NULL)
+        void *copy = step->to;
+
+        if (!is_root)
+            copy = step->temp =
+                symc_f_alloc(spec->name, step->in_count, step->elem);
+        if (copy == NULL)
             return SYMMCOLL_ERR_NO_MEMORY;
-        symc_f_view_copy(&view, step->from, step->temp, step->elem);
-        step->from = step->temp;
+        symc_f_view_copy(&view, step->from, copy, step->elem);
+        step->from = copy;
     }
-    if (spec->group->rank != spec->root)
+    if (!is_root)
         memset(step->to, 0, step->out_count * step->elem);
     return SYMMCOLL_OK;
 }
@@ -42,9 +48,10 @@ static symmcoll_status_t start_reduce(const struct symc_f_spec *spec,
         step->in.dtype, SYMMCOLL_SUM, spec->root, spec->call, work);
 }
 
-/* Divide by the number of ranks, as an average does, in the library's memory. */
-static symmcoll_status_t divide(
-    const struct symc_f_spec *spec, struct symc_f_step *step, void *memory)
+/* Divide by the number of ranks, as an average does; in place where both are the
+ * same memory. */
+static symmcoll_status_t divide(const struct symc_f_spec *spec,
+    const struct symc_f_step *step, const void *from, void *to)
 {
     const struct symc_dtype *type = symc_dtype_find(step->in.dtype);
     double factor = 1.0 / spec->group->size;
@@ -52,40 +59,37 @@ static symmcoll_status_t divide(
         .op = SYMMCOLL_PREMUL_SUM,
         .block = 1,
         .factors = &factor};
-    const void *source = memory;
 
     if (!symc_dtype_reduces(type, SYMMCOLL_PREMUL_SUM))
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "%s: expected a gradient of floats, found %s", spec->name,
             type->name);
-    symc_reduce(&reduction, memory, NULL, &source, 1, step->in_count, false);
+    symc_reduce(&reduction, to, NULL, &from, 1, step->in_count, false);
     return SYMMCOLL_OK;
 }
 
-/* Gather gradients of a reduce_scatter: from where this rank's part is in what is
- * gathered, in which it is contiguous, and divided where it was averaged. */
+/* Gather gradients of a reduce_scatter.  Those that are in another order, or that
+ * are divided, go to this rank's part of what is gathered first. */
 static symmcoll_status_t ready_gather(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
+    symmcoll_status_t status = symc_f_ready_all_gather(spec, step);
     struct symc_f_view view = symc_f_view_of(&step->in);
-    struct symc_f_view join =
-        symc_f_view_join(&step->in, symc_f_dim(spec, step), spec->group->size);
     size_t part = step->in_count * step->elem;
     char *own;
 
-    step->to = step->out.data;
-    step->count = step->in_count;
-    if (!symc_f_view_is_contiguous(&join)) {
-        step->temp = symc_f_alloc(spec->name, step->out_count, step->elem);
-        if (step->temp == NULL)
-            return SYMMCOLL_ERR_NO_MEMORY;
-        step->to = step->temp;
-        step->after = join;
-    }
+    if (status != SYMMCOLL_OK)
+        return status;
     own = (char *)step->to + part * (size_t)spec->group->rank;
+    if (!symc_f_view_is_contiguous(&view)) {
+        symc_f_view_copy(&view, step->from, own, step->elem);
+        step->from = own;
+    }
+    if (spec->op != SYMMCOLL_AVG)
+        return SYMMCOLL_OK;
+    status = divide(spec, step, step->from, own);
     step->from = own;
-    symc_f_view_copy(&view, step->in.data, own, step->elem);
-    return spec->op == SYMMCOLL_AVG ? divide(spec, step, own) : SYMMCOLL_OK;
+    return status;
 }
 
 /* ---- the table of ways back ---- */
@@ -140,6 +144,18 @@ static symmcoll_status_t choose_way(
     }
 }
 
+symmcoll_status_t symc_f_adjoint_spec(
+    const struct symmcoll_adjoint *adjoint, struct symc_f_spec *spec)
+{
+    symmcoll_status_t status = choose_way(adjoint, spec);
+
+    spec->name = "adjoint_run";
+    spec->group = adjoint->group;
+    spec->dims = adjoint->dims;
+    spec->strict = false;
+    return status;
+}
+
 /* Whether gradients are of the results' shapes and types. */
 static symmcoll_status_t check_grads(
     const struct symmcoll_adjoint *adjoint, const struct symmcoll_tensor *grads)
@@ -177,15 +193,11 @@ symmcoll_status_t symmcoll_adjoint_run(const struct symmcoll_adjoint *adjoint,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "adjoint_run: expected %s, found NULL",
             adjoint == NULL ? "an adjoint" : "gradients and their results");
-    status = choose_way(adjoint, &spec);
+    status = symc_f_adjoint_spec(adjoint, &spec);
     if (status == SYMMCOLL_OK)
         status = check_grads(adjoint, grads);
     if (status != SYMMCOLL_OK)
         return status;
-    spec.name = "adjoint_run";
-    spec.group = adjoint->group;
-    spec.dims = adjoint->dims;
     spec.call = call;
-    spec.strict = false;
     return symc_f_perform(&spec, grads, adjoint->n, outs, NULL);
 }

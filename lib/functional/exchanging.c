@@ -65,31 +65,34 @@ static symmcoll_status_t split_shape(
     return SYMMCOLL_OK;
 }
 
-/* Memory for counts, of what is received and of what is sent, which last as long
- * as the operation; and for elements, where they are not contiguous. */
-static size_t *make_counts(
-    const struct symc_f_spec *spec, struct symc_f_step *step)
+/* Temporary memory: for so many counts, zero, and for elements where they are not
+ * contiguous; nothing where there is neither. */
+static symmcoll_status_t make_temp(
+    const struct symc_f_spec *spec, struct symc_f_step *step, size_t counts)
 {
     struct symc_f_view view = symc_f_view_of(&step->in);
-    size_t nbytes = 2 * (size_t)spec->group->size * sizeof(size_t);
     bool contiguous = symc_f_view_is_contiguous(&view);
+    size_t nbytes = counts * sizeof(size_t);
     char *memory;
 
     step->from = step->in.data;
     step->to = step->out.data;
+    if (contiguous && counts == 0)
+        return SYMMCOLL_OK;
     /* A multiple of an element's size comes first. */
     memory = step->temp = symc_f_alloc(
         spec->name, nbytes + (contiguous ? 0 : step->in_count * step->elem), 1);
     if (memory == NULL)
-        return NULL;
+        return SYMMCOLL_ERR_NO_MEMORY;
     memset(memory, 0, nbytes);
     if (!contiguous) {
         symc_f_view_copy(&view, step->from, memory + nbytes, step->elem);
         step->from = memory + nbytes;
     }
-    return (size_t *)(void *)memory;
+    return SYMMCOLL_OK;
 }
 
+/* Counts of what is received and of what is sent last as long as the operation. */
 static symmcoll_status_t start_uneven(const struct symc_f_spec *spec,
     const struct symc_f_step *step, struct symmcoll_work **work)
 {
@@ -104,12 +107,14 @@ static symmcoll_status_t ready_all_to_all(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     size_t size = (size_t)spec->group->size, row = count_row(&step->in);
-    size_t *counts = make_counts(spec, step);
+    symmcoll_status_t status =
+        make_temp(spec, step, spec->in_splits != NULL ? 2 * size : 0);
+    size_t *counts = step->temp;
 
-    if (counts == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
     step->count = step->in_count / size;
-    for (size_t r = 0; r < size && spec->in_splits != NULL; r++) {
+    if (status != SYMMCOLL_OK || spec->in_splits == NULL)
+        return status;
+    for (size_t r = 0; r < size; r++) {
         counts[r] = spec->out_splits[r] * row;
         counts[size + r] = spec->in_splits[r] * row;
     }
@@ -191,10 +196,11 @@ static symmcoll_status_t ready_permute(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     int size = spec->group->size, rank = spec->group->rank;
-    size_t *counts = make_counts(spec, step);
+    symmcoll_status_t status = make_temp(spec, step, 2 * (size_t)size);
+    size_t *counts = step->temp;
 
-    if (counts == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
+    if (status != SYMMCOLL_OK)
+        return status;
     counts[find_source(spec, rank)] = step->in_count;
     counts[size + spec->dst_of[rank]] = step->in_count;
     return SYMMCOLL_OK;

@@ -128,6 +128,11 @@ struct symc_f_spec symc_f_all_gather_spec(void);
 struct symc_f_spec symc_f_all_to_all_spec(void);
 struct symc_f_spec symc_f_permute_spec(void);
 
+/* Say what an all_gather takes; parts that are not one after the other in the
+ * result are collected in temporary memory. */
+symmcoll_status_t symc_f_ready_all_gather(
+    const struct symc_f_spec *spec, struct symc_f_step *step);
+
 /* ---- result.c ---- */
 
 /* What is to be done for one tensor when its operation has ended. */
@@ -201,6 +206,10 @@ struct symmcoll_adjoint {
     int *dst_of;    /* of the way back; NULL: none */
     struct symc_f_ends ends[];
 };
+
+/* What runs back, but for the options of a call.  Errors: UNSUPPORTED. */
+symmcoll_status_t symc_f_adjoint_spec(
+    const struct symmcoll_adjoint *adjoint, struct symc_f_spec *spec);
 
 /* Keep what the way back needs.  Errors: NO_MEMORY. */
 symmcoll_status_t symc_f_adjoint_create(const struct symc_f_spec *spec,

@@ -6,6 +6,8 @@
 
 #include <symmcoll/collectives.h>
 
+#include <string.h>
+
 /* ---- broadcast ---- */
 
 static symmcoll_status_t check_root(
@@ -21,25 +23,34 @@ static symmcoll_status_t check_root(
         spec->root);
 }
 
+/* The root broadcasts its input, which nothing writes to; elements in another
+ * order go to the result first. */
 static symmcoll_status_t ready_broadcast(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     struct symc_f_view view = symc_f_view_of(&step->in);
-    bool in_place =
-        step->in.data == step->out.data && symc_f_view_is_contiguous(&view);
 
     step->to = step->out.data;
     step->count = step->in_count;
-    if (spec->group->rank == spec->root && !in_place)
+    if (spec->group->rank != spec->root)
+        return SYMMCOLL_OK;
+    if (symc_f_view_is_contiguous(&view))
+        step->to = step->in.data;
+    else
         symc_f_view_copy(&view, step->in.data, step->to, step->elem);
     return SYMMCOLL_OK;
 }
 
+/* The root's own result is made while the others receive theirs. */
 static symmcoll_status_t start_broadcast(const struct symc_f_spec *spec,
     const struct symc_f_step *step, struct symmcoll_work **work)
 {
-    return symmcoll_broadcast(spec->group, step->to, step->count,
-        step->in.dtype, spec->root, spec->call, work);
+    symmcoll_status_t status = symmcoll_broadcast(spec->group, step->to,
+        step->count, step->in.dtype, spec->root, spec->call, work);
+
+    if (status == SYMMCOLL_OK && step->to != step->out.data && step->count > 0)
+        memcpy(step->out.data, step->to, step->count * step->elem);
+    return status;
 }
 
 struct symc_f_spec symc_f_broadcast_spec(void)
@@ -82,8 +93,7 @@ static symmcoll_status_t join_shape(
     return status;
 }
 
-/* Parts that are not one after the other in the result are collected apart. */
-static symmcoll_status_t ready_all_gather(
+symmcoll_status_t symc_f_ready_all_gather(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     struct symc_f_view join =
@@ -123,7 +133,7 @@ struct symc_f_spec symc_f_all_gather_spec(void)
         .kind = SYMC_ALL_GATHER,
         .strict = true,
         .shape = join_shape,
-        .ready = ready_all_gather,
+        .ready = symc_f_ready_all_gather,
         .start = start_all_gather,
         .start_several = start_all_gathers};
 }
