@@ -124,8 +124,19 @@ static symmcoll_status_t choose_way(
         return SYMMCOLL_OK;
     case SYMC_BROADCAST:
         *spec = symc_f_broadcast_spec();
+        spec->from_root = false;
         spec->ready = ready_reduce;
         spec->start = start_reduce;
+        spec->root = adjoint->root;
+        return SYMMCOLL_OK;
+    case SYMC_GATHER:
+        *spec = symc_f_scatter_spec();
+        spec->ends = adjoint->ends;
+        spec->root = adjoint->root;
+        return SYMMCOLL_OK;
+    case SYMC_SCATTER:
+        *spec = symc_f_gather_spec();
+        spec->ends = adjoint->ends;
         spec->root = adjoint->root;
         return SYMMCOLL_OK;
     case SYMC_ALL_TO_ALL:

@@ -56,6 +56,7 @@ void symc_f_make_contiguous(struct symmcoll_tensor *tensor);
 /* ---- perform.c ---- */
 
 struct symc_f_spec;
+struct symc_f_ends;
 
 /* One tensor of a call. */
 struct symc_f_step {
@@ -90,6 +91,9 @@ struct symc_f_spec {
 
     bool ungrouped; /* a shape alone needs no group */
     bool strict;    /* the input has to be contiguous */
+    bool from_root; /* the others' inputs are shapes, and may have no data */
+    const struct symc_f_ends
+        *ends; /* of a way back that has no shape of its own; NULL */
     /* Set the shape of the result, which begins as the input's. */
     symmcoll_status_t (*shape)(
         const struct symc_f_spec *spec, struct symc_f_step *step);
@@ -115,11 +119,22 @@ void *symc_f_alloc(const char *where, size_t count, size_t elem);
 
 int symc_f_dim(const struct symc_f_spec *spec, const struct symc_f_step *step);
 
+/* Whether a call has a root that is a rank. */
+symmcoll_status_t symc_f_check_root(
+    const struct symc_f_spec *spec, struct symc_f_step *step);
+
+/* Make a result as long as all ranks' tensors, or a rank's part, along the
+ * dimension of the call, which is checked. */
+symmcoll_status_t symc_f_join_shape(
+    const struct symc_f_spec *spec, struct symc_f_step *step);
+symmcoll_status_t symc_f_cut_shape(
+    const struct symc_f_spec *spec, struct symc_f_step *step);
+
 /* Whether a call has a dimension that its tensor has. */
 symmcoll_status_t symc_f_check_dim(
     const struct symc_f_spec *spec, const struct symc_f_step *step);
 
-/* ---- reducing.c, moving.c, exchanging.c: what is particular to each ---- */
+/* ---- reducing.c, moving.c, rooted.c, exchanging.c: what is particular to each ---- */
 
 struct symc_f_spec symc_f_all_reduce_spec(void);
 struct symc_f_spec symc_f_reduce_scatter_spec(void);
@@ -127,6 +142,8 @@ struct symc_f_spec symc_f_broadcast_spec(void);
 struct symc_f_spec symc_f_all_gather_spec(void);
 struct symc_f_spec symc_f_all_to_all_spec(void);
 struct symc_f_spec symc_f_permute_spec(void);
+struct symc_f_spec symc_f_gather_spec(void);
+struct symc_f_spec symc_f_scatter_spec(void);
 
 /* Say what an all_gather takes; parts that are not one after the other in the
  * result are collected in temporary memory. */

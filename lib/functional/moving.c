@@ -10,19 +10,6 @@
 
 /* ---- broadcast ---- */
 
-static symmcoll_status_t check_root(
-    const struct symc_f_spec *spec, struct symc_f_step *step)
-{
-    (void)step;
-    if (spec->root >= 0 &&
-        (spec->group == NULL || spec->root < spec->group->size))
-        return SYMMCOLL_OK;
-    return symc_fail(SYMMCOLL_ERR_INVALID,
-        "%s: expected a root of 0 to %d, found %d", spec->name,
-        spec->group == NULL ? SYMC_RANKS_MAX : spec->group->size - 1,
-        spec->root);
-}
-
 /* The root broadcasts its input, which nothing writes to; elements in another
  * order go to the result first. */
 static symmcoll_status_t ready_broadcast(
@@ -58,7 +45,8 @@ struct symc_f_spec symc_f_broadcast_spec(void)
     return (struct symc_f_spec){.name = "f_broadcast",
         .kind = SYMC_BROADCAST,
         .ungrouped = true,
-        .shape = check_root,
+        .from_root = true,
+        .shape = symc_f_check_root,
         .ready = ready_broadcast,
         .start = start_broadcast};
 }
@@ -77,21 +65,6 @@ symmcoll_status_t symmcoll_f_broadcast(struct symmcoll_group *group,
 }
 
 /* ---- all_gather ---- */
-
-static symmcoll_status_t join_shape(
-    const struct symc_f_spec *spec, struct symc_f_step *step)
-{
-    symmcoll_status_t status = symc_f_check_dim(spec, step);
-    int64_t *length =
-        &step->out.shape[status == SYMMCOLL_OK ? symc_f_dim(spec, step) : 0];
-
-    if (status == SYMMCOLL_OK &&
-        __builtin_mul_overflow(*length, (int64_t)spec->group->size, length))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: dimension %d times %d ranks is too long", spec->name,
-            symc_f_dim(spec, step), spec->group->size);
-    return status;
-}
 
 symmcoll_status_t symc_f_ready_all_gather(
     const struct symc_f_spec *spec, struct symc_f_step *step)
@@ -132,7 +105,7 @@ struct symc_f_spec symc_f_all_gather_spec(void)
     return (struct symc_f_spec){.name = "f_all_gather",
         .kind = SYMC_ALL_GATHER,
         .strict = true,
-        .shape = join_shape,
+        .shape = symc_f_join_shape,
         .ready = symc_f_ready_all_gather,
         .start = start_all_gather,
         .start_several = start_all_gathers};

@@ -44,6 +44,51 @@ symmcoll_status_t symc_f_check_dim(
         step->in.ndim - 1, dim);
 }
 
+symmcoll_status_t symc_f_check_root(
+    const struct symc_f_spec *spec, struct symc_f_step *step)
+{
+    (void)step;
+    if (spec->root >= 0 &&
+        (spec->group == NULL || spec->root < spec->group->size))
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected a root of 0 to %d, found %d", spec->name,
+        spec->group == NULL ? SYMC_RANKS_MAX : spec->group->size - 1,
+        spec->root);
+}
+
+symmcoll_status_t symc_f_cut_shape(
+    const struct symc_f_spec *spec, struct symc_f_step *step)
+{
+    symmcoll_status_t status = symc_f_check_dim(spec, step);
+    int size = spec->group->size, dim;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    dim = symc_f_dim(spec, step);
+    if (step->in.shape[dim] % size != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected dimension %d to be a multiple of %d ranks, found %lld",
+            spec->name, dim, size, (long long)step->in.shape[dim]);
+    step->out.shape[dim] /= size;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_f_join_shape(
+    const struct symc_f_spec *spec, struct symc_f_step *step)
+{
+    symmcoll_status_t status = symc_f_check_dim(spec, step);
+    int64_t *length =
+        &step->out.shape[status == SYMMCOLL_OK ? symc_f_dim(spec, step) : 0];
+
+    if (status == SYMMCOLL_OK &&
+        __builtin_mul_overflow(*length, (int64_t)spec->group->size, length))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: dimension %d times %d ranks is too long", spec->name,
+            symc_f_dim(spec, step), spec->group->size);
+    return status;
+}
+
 /* ---- checks ---- */
 
 static const char *format_shape(
@@ -94,6 +139,9 @@ static symmcoll_status_t check_input(
 
     if (step->in.device == SYMMCOLL_META)
         return SYMMCOLL_OK;
+    if (spec->from_root && spec->group != NULL &&
+        spec->group->rank != spec->root)
+        return SYMMCOLL_OK;
     if (step->in.data == NULL && step->in_count > 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected data of %zu elements, found NULL", spec->name,
@@ -103,6 +151,14 @@ static symmcoll_status_t check_input(
             "%s: expected a contiguous tensor, found other strides",
             spec->name);
     return SYMMCOLL_OK;
+}
+
+static void set_shape(
+    struct symmcoll_tensor *tensor, const struct symmcoll_tensor *like)
+{
+    tensor->ndim = like->ndim;
+    memcpy(tensor->shape, like->shape,
+        (size_t)like->ndim * sizeof(like->shape[0]));
 }
 
 /* Read one tensor and its result's place, and compute the result's shape. */
@@ -131,9 +187,11 @@ static symmcoll_status_t prepare(const struct symc_f_spec *spec,
     step->elem = symmcoll_dtype_size(step->in.dtype);
     step->out = step->in;
     step->out.data = NULL;
-    status = spec->shape(spec, step);
+    status = spec->ends == NULL ? spec->shape(spec, step) : SYMMCOLL_OK;
     if (status != SYMMCOLL_OK)
         return status;
+    if (spec->ends != NULL)
+        set_shape(&step->out, &spec->ends[step->index].in);
     symc_f_make_contiguous(&step->out);
     status = symc_f_tensor_read(
         spec->name, &step->out, 0, &checked, &step->out_count);

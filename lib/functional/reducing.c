@@ -92,23 +92,12 @@ symmcoll_status_t symmcoll_f_all_reduce(struct symmcoll_group *group,
 
 /* ---- reduce_scatter ---- */
 
-static symmcoll_status_t cut_shape(
+static symmcoll_status_t check_cut(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     symmcoll_status_t status = check_op(spec, step);
-    int size = spec->group->size, dim;
 
-    if (status == SYMMCOLL_OK)
-        status = symc_f_check_dim(spec, step);
-    if (status != SYMMCOLL_OK)
-        return status;
-    dim = symc_f_dim(spec, step);
-    if (step->in.shape[dim] % size != 0)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected dimension %d to be a multiple of %d ranks, found %lld",
-            spec->name, dim, size, (long long)step->in.shape[dim]);
-    step->out.shape[dim] /= size;
-    return SYMMCOLL_OK;
+    return status == SYMMCOLL_OK ? symc_f_cut_shape(spec, step) : status;
 }
 
 /* The ranks' parts have to be one after the other. */
@@ -151,7 +140,7 @@ struct symc_f_spec symc_f_reduce_scatter_spec(void)
 {
     return (struct symc_f_spec){.name = "f_reduce_scatter",
         .kind = SYMC_REDUCE_SCATTER,
-        .shape = cut_shape,
+        .shape = check_cut,
         .ready = ready_reduce_scatter,
         .start = start_reduce_scatter,
         .start_several = start_reduce_scatters};

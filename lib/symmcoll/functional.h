@@ -48,8 +48,8 @@ symmcoll_status_t symmcoll_f_all_reduce(struct symmcoll_group *group,
     const struct symmcoll_call *call, struct symmcoll_tensor *out,
     struct symmcoll_adjoint **adjoint);
 
-/* The elements of the group's rank root, of which in is read there only; out has
- * the shape of in, which all ranks pass. */
+/* The elements of the group's rank root; out has the shape of in, which all ranks
+ * pass.  in is read at the root only: elsewhere its data may be NULL. */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_f_broadcast(struct symmcoll_group *group,
     const struct symmcoll_tensor *in, int root,
@@ -76,6 +76,29 @@ symmcoll_status_t symmcoll_f_all_gather(struct symmcoll_group *group,
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_f_reduce_scatter(struct symmcoll_group *group,
     const struct symmcoll_tensor *in, symmcoll_op_t op, int dim,
+    const struct symmcoll_call *call, struct symmcoll_tensor *out,
+    struct symmcoll_adjoint **adjoint);
+
+/*
+ * At the group's rank root, put the ranks' tensors, which are contiguous, one
+ * after the other along a dimension, as all_gather does.  Elsewhere out has no
+ * elements: the same shape with dimension dim 0.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_f_gather(struct symmcoll_group *group,
+    const struct symmcoll_tensor *in, int dim, int root,
+    const struct symmcoll_call *call, struct symmcoll_tensor *out,
+    struct symmcoll_adjoint **adjoint);
+
+/*
+ * Cut the tensor of the group's rank root along a dimension into as many parts
+ * as there are ranks; out is this rank's.  All ranks pass the shape of the whole,
+ * in which dim's length is a multiple of the number of ranks.  in is read at the
+ * root only: elsewhere its data may be NULL.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_f_scatter(struct symmcoll_group *group,
+    const struct symmcoll_tensor *in, int dim, int root,
     const struct symmcoll_call *call, struct symmcoll_tensor *out,
     struct symmcoll_adjoint **adjoint);
 
@@ -163,6 +186,8 @@ void symmcoll_f_free(
  *   all_gather                reduce_scatter sum along the same dimension
  *   reduce_scatter sum, avg   all_gather along the same dimension, of avg
  *                             divided by the number of ranks
+ *   gather                    scatter from the root, along the same dimension
+ *   scatter                   gather to the root, zeros elsewhere
  *   all_to_all                all_to_all with the splits exchanged
  *   permute                   the inverse permutation
  *
