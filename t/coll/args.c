@@ -72,6 +72,7 @@ static void refuse_missing(struct bench *bench)
     INVALID(symmcoll_reduce(g, b, NULL, 1, F32, SUM, 0, NULL, NULL), "in of");
 }
 
+/* What is in place t/coll/all_gather and its neighbours test (C36). */
 static void refuse_overlaps(struct bench *bench)
 {
     struct symmcoll_group *g = bench->group;

@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The gradient of the inputs where that of all results is one. */
+/* The gradient of the inputs where that of all results is one; a wait has none of
+ * its own (F26). */
 static int run_back(struct symmcoll_group *group,
     const struct symmcoll_adjoint *adjoint, const struct symmcoll_tensor *out,
     struct symmcoll_tensor *gradient)
@@ -181,6 +182,31 @@ static int refused_when_run(struct symmcoll_group *group, int rank)
     return good;
 }
 
+/* One value for all elements, as the gradient of a sum is. */
+static int takes_one_value(struct symmcoll_group *group, int rank)
+{
+    float mine[4] = {0}, value[1] = {(float)(rank + 1)};
+    int size = symmcoll_group_size(group), good;
+    struct symmcoll_tensor in =
+        SYMMCOLL_TENSOR_SHAPE(mine, SYMMCOLL_FLOAT32, 2, 2);
+    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT,
+                           grad = SYMMCOLL_TENSOR_INIT, given;
+    struct symmcoll_adjoint *adjoint = NULL;
+
+    good = OK(symmcoll_f_all_gather(group, &in, 1, NULL, &out, &adjoint)) &&
+           waits(group, &out);
+    given = out;
+    given.data = value;
+    given.strides[0] = given.strides[1] = 0;
+    good = good && OK(symmcoll_adjoint_run(adjoint, &given, NULL, &grad)) &&
+           waits(group, &grad) && is_shape(&grad, 2, 2, 2, 0) &&
+           all_are(&grad, (float)(size * (size + 1)) / 2);
+    release(group, &out);
+    release(group, &grad);
+    symmcoll_adjoint_free(adjoint);
+    return good;
+}
+
 /* Gradients may have any strides; here those of a transposed matrix. */
 static int takes_any_strides(struct symmcoll_group *group, int rank)
 {
@@ -308,6 +334,7 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
         "%s: other operations are refused when it is run (F22 F24)", kind);
     ok(run(2, takes_any_strides), "%s: gradients may have any strides (F30)",
         kind);
+    ok(run(2, takes_one_value), "%s: and may be one value for all (F30)", kind);
     ok(run(2, lists_go_back), "%s: lists go back together (F25)", kind);
     ok(run(2, complex_go_back), "%s: complex ones are not conjugated (F31)",
         kind);
@@ -317,7 +344,7 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 
 int main(void)
 {
-    plan(20);
+    plan(22);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     return done_testing();

@@ -144,6 +144,7 @@ static int tensors_are_checked(struct symmcoll_group *group, int rank)
                        SYMMCOLL_ERR_UNSUPPORTED, "host memory");
 }
 
+/* The result's memory has to be of its shape and type (C29). */
 static int places_are_checked(struct symmcoll_group *group, int rank)
 {
     float mine[6] = {0}, place[12];
@@ -170,6 +171,31 @@ static int places_are_checked(struct symmcoll_group *group, int rank)
     return good && REFUSED(symmcoll_f_all_reduce(
                                group, &turned, SYMMCOLL_SUM, NULL, &same, NULL),
                        "in place: expected a contiguous tensor");
+}
+
+/* Ranks that pass other shapes with as many elements agree; other types do
+ * not. */
+static int counts_are_compared(struct symmcoll_group *group, int rank)
+{
+    float ones[6] = {1, 1, 1, 1, 1, 1};
+    struct symmcoll_tensor in = SYMMCOLL_TENSOR_SHAPE(
+        ones, SYMMCOLL_FLOAT32, rank == 0 ? 2 : 3, rank == 0 ? 3 : 2);
+    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
+    int good;
+
+    good =
+        OK(symmcoll_f_all_reduce(group, &in, SYMMCOLL_SUM, NULL, &out, NULL)) &&
+        waits(group, &out) &&
+        is_shape(&out, 2, rank == 0 ? 2 : 3, rank == 0 ? 3 : 2, 0) &&
+        all_are(&out, 2);
+    release(group, &out);
+    in.dtype = rank == 0 ? SYMMCOLL_INT32 : SYMMCOLL_UINT32;
+    good =
+        good &&
+        OK(symmcoll_f_all_reduce(group, &in, SYMMCOLL_SUM, NULL, &out, NULL)) &&
+        symmcoll_f_wait(group->world, &out, -1) == SYMMCOLL_ERR_MISMATCH;
+    release(group, &out);
+    return good && OK(symmcoll_barrier(group, NULL, NULL));
 }
 
 /* The collective refuses: nothing is left, and the group goes on. */
@@ -215,13 +241,16 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
     ok(run(2, tensors_are_checked), "%s: tensors are checked", kind);
     ok(run(2, places_are_checked), "%s: memory for results is checked (F8)",
         kind);
+    ok(run(2, counts_are_compared),
+        "%s: ranks agree on types and counts, whatever the shapes are (C4)",
+        kind);
     ok(run(2, errors_leave_nothing),
         "%s: errors of calls and of waits leave the group usable", kind);
 }
 
 int main(void)
 {
-    plan(10);
+    plan(12);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     return done_testing();

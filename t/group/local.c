@@ -34,7 +34,8 @@ static bool sums(struct symmcoll_group *group, int rank, int expected)
     return sum == expected;
 }
 
-/* As of the reference: each rank and the one two after it. */
+/* As of the reference: each rank and the one two after it, so that two groups
+ * are made at once (L3). */
 static int members_alone_call(struct symmcoll_group *all, int rank)
 {
     int ranks[2] = {rank, (rank + 2) % SIZE};
