@@ -395,6 +395,8 @@ void symc_batch_free(struct symc_batch *batch);
 symmcoll_status_t symc_batch_start(
     struct symc_batch *batch, struct symmcoll_work **work);
 
+/* ---- pair_end.c ---- */
+
 /* Wait until no work of sends and receives is left; false when the time has
  * passed. */
 bool symc_group_drain_pairs(struct symmcoll_group *group, int64_t deadline_ns);
