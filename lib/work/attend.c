@@ -49,9 +49,40 @@ static __attribute__((noinline)) struct extent extent_of_all(
     return all;
 }
 
+/* Of parts that have counts, or buffers, of their own. */
+static __attribute__((noinline)) struct extent extent_of_parts(
+    const struct symc_op *op, int size, bool writes)
+{
+    const struct symc_lists *lists = op->lists;
+    const void *const *list =
+        writes ? (const void *const *)lists->outs : lists->ins;
+    struct extent all = {UINTPTR_MAX, 0};
+
+    if (list == NULL) {
+        uintptr_t at = (uintptr_t)(writes ? op->out : op->in);
+        size_t total = writes ? lists->out_total : lists->in_total;
+
+        return (struct extent){at, at + total * op->elem};
+    }
+    for (int r = 0; r < size; r++) {
+        uintptr_t at = (uintptr_t)list[r];
+        size_t count =
+            writes ? symc_op_out_count(op, r) : symc_op_in_count(op, r);
+
+        if (count == 0)
+            continue;
+        all.lo = at < all.lo ? at : all.lo;
+        all.hi =
+            at + count * op->elem > all.hi ? at + count * op->elem : all.hi;
+    }
+    return all;
+}
+
 static inline struct extent find_extent(
     const struct symc_op *op, int size, bool writes)
 {
+    if (__builtin_expect(op->listed, 0))
+        return extent_of_parts(op, size, writes);
     return symc_kind_has(op->kind, SYMC_COALESCED)
                ? extent_of_all(op, size, writes)
                : extent_of(op, size, writes);
