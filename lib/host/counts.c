@@ -53,9 +53,8 @@ static uint64_t elements_before(
 static bool fits(
     const struct symc_host *host, int rank, const struct symc_op *op)
 {
-    size_t room = host->small - 2 * sizeof(uint64_t) * (size_t)host->size;
-
-    return elements_before(host, rank, op, host->size) <= room / op->elem;
+    return elements_before(host, rank, op, host->size) <=
+           symc_host_room_beside(host) / op->elem;
 }
 
 symmcoll_status_t symc_host_put_counts(

@@ -58,7 +58,8 @@ struct symc_host {
     uint64_t finished;              /* operations up to this one have ended */
     uint64_t peers_done;            /* all peers have finished reading it */
     struct symc_wait_budget budget; /* of the operation under way */
-    /* The same may be ended by advance(); NULL: it may not. */
+    /* The same may be ended by advance(); NULL: it may not, as the algorithm may
+     * find before it waits. */
     const struct symc_resumable *resumable;
 };
 
@@ -172,6 +173,12 @@ symmcoll_status_t symc_host_fail_counts(struct symc_host *host,
 void symc_host_find_parts(struct symc_host *host, const struct symc_op *op);
 
 /* ---- counts.c: what is compared of an uneven operation ---- */
+
+/* Bytes that a rank's area has for data, beside its counts. */
+static inline size_t symc_host_room_beside(const struct symc_host *host)
+{
+    return host->small - 2 * sizeof(uint64_t) * (size_t)host->size;
+}
 
 /* Put this rank's counts beside its line, and its data if there is room and the
  * operation is of host memory; waits for room. */
@@ -320,6 +327,8 @@ symmcoll_status_t symc_host_scatter_sums(
     struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_uneven(
     struct symc_host *host, const struct symc_op *op);
+extern const struct symc_resumable symc_host_uneven_parts
+    __attribute__((visibility("hidden")));
 symmcoll_status_t symc_host_direct(
     struct symc_host *host, const struct symc_op *op);
 extern const struct symc_resumable symc_host_coalesced_parts

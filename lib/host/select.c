@@ -54,6 +54,7 @@ static const struct symc_algorithm algorithms[] = {
     {.name = "uneven",
         .help = "counts are compared in pairs; data beside them, or as below",
         .apart = SYMC_UNEVEN,
+        .resumable = &symc_host_uneven_parts,
         .run = symc_host_uneven},
     {.name = "one_shot",
         .help = "contributions travel with the header line; one crossing",

@@ -29,7 +29,7 @@ struct symc_host_settings symc_host_settings_get(
 /* An operation that can be issued and end later: see issued.c. */
 struct symc_resumable {
     /* How many operations of before the peers must have finished reading:
-     * SYMC_LINES or SYMC_AREAS. */
+     * SYMC_LINES or SYMC_AREAS; 0: this one runs to its end. */
     uint64_t (*depth)(const struct symc_host *host, const struct symc_op *op);
     /* Where there is room: publish.  True where a peer has failed a group. */
     bool (*publish)(struct symc_host *host, const struct symc_op *op);
