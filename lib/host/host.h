@@ -219,6 +219,9 @@ struct symc_pipeline {
     /* Copy this rank's contribution into its slot. */
     void (*stage)(struct symc_host *host, const struct symc_op *op,
         const struct symc_round *round, void *context);
+    /* Copy what is its own, once others can see that it has staged. */
+    void (*keep)(struct symc_host *host, const struct symc_op *op,
+        const struct symc_round *round, void *context);
     /* Sum this rank's part, once everybody has staged. */
     void (*combine)(struct symc_host *host, const struct symc_op *op,
         const struct symc_round *round, void *context);

@@ -86,6 +86,8 @@ static symmcoll_status_t stage(struct run *run, uint64_t i)
     if (pipeline->stage != NULL)
         pipeline->stage(run->host, run->op, &round, pipeline->context);
     symc_host_post(run->host, &run->mine->staged, round.number + 1);
+    if (pipeline->keep != NULL)
+        pipeline->keep(run->host, run->op, &round, pipeline->context);
     return SYMMCOLL_OK;
 }
 

@@ -2,6 +2,11 @@
 /*
  * all_gather, gather and broadcast through staging: senders stage their data
  * chunk by chunk, receivers copy it out.
+ *
+ * Bytes a rank moves where each contributes n, W ranks: in all_gather it stages
+ * n, copies n from its own input and (W-1) n out of the peers' slots; in gather
+ * the root copies W n, and each other rank stages n; in broadcast the root
+ * stages n, and each other rank copies n.
  */
 #include "host/host.h"
 
@@ -27,15 +32,15 @@ static void stage(struct symc_host *host, const struct symc_op *op,
         round->count * op->elem, false);
 }
 
-/* Stage, and copy the own part of the result while it is in cache. */
-static void stage_and_keep(struct symc_host *host, const struct symc_op *op,
+/* Copy the own part of the result, while it is in cache. */
+static void keep(struct symc_host *host, const struct symc_op *op,
     const struct symc_round *round, void *context)
 {
     const struct copy *copy = context;
     char *out = place(op, host->rank, round->offset);
     const char *in = (const char *)op->in + round->offset * op->elem;
 
-    stage(host, op, round, context);
+    (void)host;
     if (out != in)
         symc_copy(out, in, round->count * op->elem, copy->streaming);
 }
@@ -57,14 +62,15 @@ static symmcoll_status_t run(struct symc_host *host, const struct symc_op *op)
     bool sends = symc_kind_sends(op->kind, is_root);
     bool receives = symc_kind_receives(op->kind, is_root);
     bool keeps = receives && !from_root;
+    /* Nobody reads what the root of a gather has. */
+    bool stages = sends && !(is_root && symc_kind_has(op->kind, SYMC_TO_ROOT));
     struct copy copy = {.streaming = symc_op_out_nbytes(op, host->size) >=
                                      host->settings.stream_min};
     struct symc_pipeline pipeline = {.total = op->count,
         .step = host->chunk / op->elem,
         .context = &copy,
-        .stage = !sends  ? NULL
-                 : keeps ? stage_and_keep
-                         : stage,
+        .stage = stages ? stage : NULL,
+        .keep = keeps ? keep : NULL,
         .collect = receives && !(from_root && is_root) ? collect : NULL,
         .from = from_root ? op->root : -1,
         .gathers = true};

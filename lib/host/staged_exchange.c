@@ -20,9 +20,11 @@ struct exchange {
     size_t pitch; /* bytes from a rank's piece in a slot to the next one's */
 };
 
-static void keep_own(struct symc_host *host, const struct symc_op *op,
-    const struct symc_round *round, const struct exchange *exchange)
+/* The own piece needs no slot. */
+static void keep(struct symc_host *host, const struct symc_op *op,
+    const struct symc_round *round, void *context)
 {
+    const struct exchange *exchange = context;
     const struct symc_host_part *part = &host->parts[host->rank];
     size_t at = round->offset * op->elem;
     size_t count = symc_host_piece_of(round, part->in_count, exchange->step);
@@ -32,7 +34,7 @@ static void keep_own(struct symc_host *host, const struct symc_op *op,
             exchange->streaming);
 }
 
-/* Stage the pieces of the others, and copy the own one: it needs no slot. */
+/* Stage the pieces of the others. */
 static void stage(struct symc_host *host, const struct symc_op *op,
     const struct symc_round *round, void *context)
 {
@@ -50,7 +52,6 @@ static void stage(struct symc_host *host, const struct symc_op *op,
         if (r != host->rank && exchange->shared)
             break;
     }
-    keep_own(host, op, round, exchange);
 }
 
 static void collect(struct symc_host *host, const struct symc_op *op,
@@ -95,6 +96,7 @@ symmcoll_status_t symc_host_exchange(
         .step = step,
         .context = &exchange,
         .stage = !rooted || is_root ? stage : NULL,
+        .keep = !rooted || is_root ? keep : NULL,
         .collect = !rooted || !is_root ? collect : NULL,
         .from = rooted ? op->root : -1,
         .gathers = true};
