@@ -113,7 +113,10 @@ static __attribute__((noinline)) symmcoll_status_t go_on(
 }
 
 /* An operation of this rank and a peer, which the other members do not know of:
- * nothing is compared or opened for it by all. */
+ * nothing is compared or opened for it by all.  In host memory these are not
+ * here (pair.c).  In that of a device it holds the ticket until it has ended, so
+ * a collective of this rank waits for it: this is for backends to come, which
+ * then move it to a queue of their own. */
 static __attribute__((noinline)) symmcoll_status_t run_pair(
     struct symmcoll_group *group, struct symc_op *op)
 {
@@ -123,8 +126,9 @@ static __attribute__((noinline)) symmcoll_status_t run_pair(
     if (slot->backend == NULL || slot->backend->coll->serves == NULL ||
         !slot->backend->coll->serves(&symc_kinds[op->kind]))
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "%s: no open backend of %s has it", symc_kind_name(op->kind),
-            symc_memory_name(op->memory));
+            "%s: expected host memory, or a backend of %s that sends and "
+            "receives and that a collective has opened; found none",
+            symc_kind_name(op->kind), symc_memory_name(op->memory));
     take_numbers(group, op);
     op->flight = SYMC_FLIGHT_PAIR;
     op->wire = group->wire;

@@ -21,7 +21,7 @@
  * rank keeps up to 4096 messages of each sender that it has not received, and
  * there is room for 64 more; then sends wait.
  *
- * Errors: INVALID, UNSUPPORTED (a backend of device memory without it),
+ * Errors: INVALID, UNSUPPORTED (device memory, which comes in a later release),
  * NO_MEMORY, SYSTEM (no thread for a work) on this rank alone; MISMATCH where
  * count or dtype differ: the message is dropped, no buffer has changed, and the
  * group is usable; a sender whose send has not ended gets it too; TIMEOUT, PEER

@@ -361,8 +361,9 @@ static int pairs(struct symmcoll_group *group, int rank)
 {
     float *at = device(rank);
     int size = symmcoll_group_size(group);
-    int right = ended(run_pair(group, SYMC_SEND, at, 1, 0),
-        SYMMCOLL_ERR_UNSUPPORTED, "send: no open backend of device memory");
+    int right =
+        ended(run_pair(group, SYMC_SEND, at, 1, 0), SYMMCOLL_ERR_UNSUPPORTED,
+            "send: expected host memory, or a backend of device memory");
 
     right &= say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "before");
     for (int i = 0; i < 3 && right && rank < 2; i++) {
