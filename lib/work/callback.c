@@ -106,12 +106,6 @@ bool symc_callbacks_inside(struct symc_callbacks *callbacks)
            pthread_equal(callbacks->thread, pthread_self());
 }
 
-bool symc_callbacks_inside_queue(
-    struct symc_callbacks *callbacks, const struct symc_queue *queue)
-{
-    return symc_callbacks_inside(callbacks) && callbacks->queue == queue;
-}
-
 /* Under the lock: whether nothing of a queue (NULL: of any) is to be run. */
 static bool is_idle(
     const struct symc_callbacks *callbacks, const struct symc_queue *queue)

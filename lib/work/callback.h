@@ -61,7 +61,13 @@ bool symc_callbacks_inside(struct symc_callbacks *callbacks);
 
 /* Whether the caller is a callback of a work of this queue: it must not wait
  * for what the queue has not ended yet. */
-bool symc_callbacks_inside_queue(
-    struct symc_callbacks *callbacks, const struct symc_queue *queue);
+static inline bool symc_callbacks_inside_queue(
+    struct symc_callbacks *callbacks, const struct symc_queue *queue)
+{
+    return __builtin_expect(
+               atomic_load_explicit(&callbacks->running, memory_order_acquire),
+               0) &&
+           symc_callbacks_inside(callbacks) && callbacks->queue == queue;
+}
 
 #endif
