@@ -68,13 +68,17 @@ symmcoll_status_t symmcoll_send(struct symmcoll_group *group, const void *buf,
     size_t count, enum symmcoll_dtype dtype, int peer, int64_t tag,
     const struct symmcoll_call *call, struct symmcoll_work **work)
 {
-    struct symc_op made = {.kind = SYMC_SEND,
+    struct symc_op made;
+
+    if (call == NULL && work == NULL &&
+        symc_group_send_small(group, buf, count, dtype, peer, tag))
+        return SYMMCOLL_OK;
+    made = (struct symc_op){.kind = SYMC_SEND,
         .dtype = dtype,
         .peer = peer,
         .count = count,
         .in = buf,
         .tag = tag};
-
     return run(group, &made, call, NULL, work);
 }
 

@@ -384,6 +384,12 @@ uint64_t symc_group_key(const char *id);
 symmcoll_status_t symc_group_pair(struct symmcoll_group *group,
     struct symc_op *op, int *source, struct symmcoll_work **work);
 
+/* Send a small message at once, by a blocking call without options; false: that
+ * cannot be done, nothing has happened, and the call is to be checked and to take
+ * the way above. */
+bool symc_group_send_small(struct symmcoll_group *group, const void *buf,
+    size_t count, enum symmcoll_dtype dtype, int peer, int64_t tag);
+
 /* Several of them, with one work and one number.  create() returns one with
  * room for so many, NULL where there is no memory; its operations are to be
  * filled in.  start() takes it. */

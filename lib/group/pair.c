@@ -6,6 +6,7 @@
  * the lock of the rank's sends and receives.
  */
 #include "group/group.h"
+#include "group/pair_calls.h"
 #include "work/work.h"
 
 #include <stdlib.h>
@@ -45,16 +46,6 @@ static symmcoll_status_t prepare(
     return symc_pairs_prepare(group->world->pairs, peer, op->count * op->elem);
 }
 
-/* Under the lock, too: nobody else counts them, so no exchange is needed. */
-static uint64_t next_number(struct symmcoll_group *group)
-{
-    _Atomic uint64_t *last = &group->seq[SYMC_COUNT_P2P];
-    uint64_t number = atomic_load_explicit(last, memory_order_relaxed) + 1;
-
-    atomic_store_explicit(last, number, memory_order_relaxed);
-    return number;
-}
-
 /* Whom a receive is from, within the group. */
 static int find_source(
     const struct symmcoll_group *group, const struct symc_pair *pair)
@@ -68,8 +59,7 @@ static void end_entry(struct symmcoll_group *group,
     const struct symc_pair *pair, struct symc_trace_entry *entry,
     symmcoll_status_t status)
 {
-    if (__builtin_expect(
-            atomic_load_explicit(&group->at_end, memory_order_relaxed) != 0, 0))
+    if (symc_group_tells(group))
         symc_group_tell(group, pair->op, entry, status);
     if (entry == NULL)
         return;
@@ -84,9 +74,7 @@ static symmcoll_status_t start(struct symmcoll_group *group,
 {
     symmcoll_status_t status = symc_pairs_start(group->world->pairs, pair);
 
-    *entry = group->trace >= 0 ? symc_trace_start(&group->world->trace,
-                                     group->trace, pair->op)
-                               : NULL;
+    *entry = symc_group_record_pair(group, pair->op);
     if (status != SYMMCOLL_IN_PROGRESS)
         end_entry(group, pair, *entry, status);
     return status;
@@ -115,6 +103,30 @@ static void end_blocking(struct symc_pair *pair, symmcoll_status_t status)
     atomic_store_explicit(&call->ended, 1, memory_order_release);
 }
 
+/* The same of a receive, which is recorded while its message travels. */
+static symmcoll_status_t start_blocking(
+    struct symmcoll_group *group, struct blocking *call)
+{
+    struct symc_pairs *pairs = group->world->pairs;
+    struct symc_pair *pair = &call->pair;
+    symmcoll_status_t status;
+    uint64_t ticks;
+
+    if (pair->op->kind == SYMC_SEND)
+        return start(group, pair, &call->entry);
+    call->entry = symc_group_record_pair(group, pair->op);
+    if (symc_pairs_recv_small(pairs, pair, &ticks)) {
+        if (symc_group_tells(group))
+            symc_group_tell(group, pair->op, call->entry, SYMMCOLL_OK);
+        symc_trace_complete(call->entry, ticks);
+        return SYMMCOLL_OK;
+    }
+    status = symc_pairs_start(pairs, pair);
+    if (status != SYMMCOLL_IN_PROGRESS)
+        end_entry(group, pair, call->entry, status);
+    return status;
+}
+
 static symmcoll_status_t run_blocking(
     struct symmcoll_group *group, struct symc_op *op, int *source)
 {
@@ -133,8 +145,8 @@ static symmcoll_status_t run_blocking(
         symc_pairs_leave(pairs);
         return status;
     }
-    op->seq = next_number(group);
-    status = start(group, &call.pair, &call.entry);
+    op->seq = symc_group_next_pair(group);
+    status = start_blocking(group, &call);
     symc_pairs_leave(pairs);
     if (status == SYMMCOLL_IN_PROGRESS) {
         symc_pairs_await(pairs, &call.ended, SYMC_NEVER);
@@ -226,7 +238,7 @@ static symmcoll_status_t run_with_work(struct symmcoll_group *group,
         drop_work(group, work);
         return status;
     }
-    work->op.seq = next_number(group);
+    work->op.seq = symc_group_next_pair(group);
     status = start(group, &work->pair, &entry);
     work->entry = entry;
     if (status != SYMMCOLL_IN_PROGRESS)
@@ -366,7 +378,7 @@ static symmcoll_status_t start_parts(struct symc_batch *batch)
         if (status != SYMMCOLL_OK)
             return status;
     }
-    number = next_number(group);
+    number = symc_group_next_pair(group);
     atomic_init(&batch->left, batch->count + 1);
     if (batch->work != NULL)
         batch->work->op.seq = number;

@@ -26,6 +26,9 @@ enum symc_pair_space {
 
 #define SYMC_PAIR_ANY (-1)
 
+/* Bytes of a message that leaves its sender before it is received. */
+#define SYMC_PAIR_SMALL ((size_t)8 * 1024)
+
 #define SYMC_PAIR_CHUNK \
     ((size_t)32 * 1024) /* bytes; large messages have many */
 #define SYMC_PAIR_TRANSFER (UINT64_C(1) << 24) /* more chunks than one has */
@@ -47,6 +50,15 @@ enum symc_pair_state {
     SYMC_PAIR_ANSWERING, /* matched, to be answered */
     SYMC_PAIR_RECEIVING, /* chunks are being read */
     SYMC_PAIR_ENDED
+};
+
+/* What a message is matched by, and what its receive is to have as well. */
+struct symc_pair_envelope {
+    uint64_t key; /* of the group */
+    int64_t tag;
+    uint64_t count; /* elements */
+    uint8_t dtype;
+    uint8_t space; /* enum symc_pair_space */
 };
 
 /*
@@ -184,6 +196,21 @@ symmcoll_status_t symc_pairs_start(
 
 /* Move what can be moved. */
 void symc_pairs_advance(struct symc_pairs *pairs);
+
+/*
+ * A small blocking call, without a place in any list.
+ *
+ * send  the message has left; false: nothing has happened, and the call is to be
+ *       started: there is no ring yet, no slot or block is known to be free, or
+ *       earlier messages wait for one
+ * recv  it has been received, at the time `ticks`; false: nothing has happened.
+ *       Polls for a moment, as long as nobody else wants the lock and nothing
+ *       else of this rank waits for anything
+ */
+bool symc_pairs_send_small(struct symc_pairs *pairs, int rank,
+    const struct symc_pair_envelope *envelope, const void *data, size_t nbytes);
+bool symc_pairs_recv_small(
+    struct symc_pairs *pairs, struct symc_pair *pair, uint64_t *ticks);
 
 /* A message that nobody has received. */
 struct symc_pair_left {

@@ -64,9 +64,27 @@ static void get_inline(
         memcpy(data, slot->first, SYMC_PAIR_FIRST);
         memcpy((char *)data + SYMC_PAIR_FIRST, slot->more,
             nbytes - SYMC_PAIR_FIRST);
-    } else if (nbytes > 0) {
-        memcpy(data, slot->first, nbytes);
+    } else {
+        symc_pair_copy_first(data, slot->first, nbytes);
     }
+}
+
+/* Take the data of a message that has it in its slot or in a block; false where
+ * it has not, or does not fit there. */
+static inline bool take_data(struct symc_pairs *pairs, int rank,
+    const struct symc_pair_slot *slot, void *data, size_t nbytes)
+{
+    if (slot->form == SYMC_PAIR_IN_SLOT && nbytes <= SYMC_PAIR_INLINE) {
+        get_inline(data, slot, nbytes);
+        return true;
+    }
+    if (slot->form != SYMC_PAIR_IN_BLOCK || nbytes > SYMC_PAIR_BLOCK)
+        return false;
+    memcpy(data,
+        pairs->peers[rank].inbound->blocks[slot->block % SYMC_PAIR_BLOCKS],
+        nbytes);
+    return_block(pairs, rank, slot->block);
+    return true;
 }
 
 /* A receive has its message.  What a slot says is checked: a stray store may
@@ -92,14 +110,9 @@ static void deliver(struct symc_pairs *pairs, struct symc_pair *pair, int rank,
         answer_next(pairs, rank);
         return;
     }
-    if (slot->form == SYMC_PAIR_IN_BLOCK) {
-        if (!differs && nbytes <= SYMC_PAIR_BLOCK)
-            memcpy(op->out,
-                peer->inbound->blocks[slot->block % SYMC_PAIR_BLOCKS], nbytes);
+    if ((differs || !take_data(pairs, rank, slot, op->out, nbytes)) &&
+        slot->form == SYMC_PAIR_IN_BLOCK)
         return_block(pairs, rank, slot->block);
-    } else if (!differs && nbytes <= SYMC_PAIR_INLINE) {
-        get_inline(op->out, slot, nbytes);
-    }
     symc_pair_finish(pairs, pair,
         differs ? symc_pair_differ(pair, rank, slot->count, slot->dtype)
                 : SYMMCOLL_OK);
@@ -260,6 +273,62 @@ void symc_pair_recv(struct symc_pairs *pairs, struct symc_pair *pair)
     symc_pair_append(&pairs->posted, pair);
     if (pair->peer != SYMC_PAIR_ANY)
         take_arrivals(pairs, pair->peer);
+}
+
+/* ---- small ones ---- */
+
+/* Whether a message is what a receive wants in everything. */
+static inline bool is_wanted(
+    const struct symc_pair *pair, const struct symc_pair_slot *slot)
+{
+    const struct symc_op *op = pair->op;
+    uint64_t differs = (uint64_t)(slot->tag ^ op->tag) |
+                       (slot->key ^ pair->key) | (slot->count ^ op->count) |
+                       (slot->dtype ^ (uint64_t)op->dtype) |
+                       (uint64_t)(slot->space ^ pair->space);
+
+    return differs == 0;
+}
+
+/*
+ * INVARIANT: nothing is kept or waits that may come before the rank's next
+ * message, or for which that may be meant: so this is the receive that it
+ * matches, if any.  Whatever is not as usual goes the long way, which says what
+ * differs, keeps what is for others, and moves all forward.
+ */
+bool symc_pairs_recv_small(
+    struct symc_pairs *pairs, struct symc_pair *pair, uint64_t *ticks)
+{
+    struct symc_pair_peer *peer;
+    const struct symc_pair_slot *slot;
+    int polls = pairs->setup.waiting->oversubscribed ? 0 : SYMC_QUICK_POLLS;
+    uint64_t number;
+
+    if (pairs->peers == NULL || pairs->all != NULL || pair->peer < 0 ||
+        symc_pair_nbytes(pair) > SYMC_PAIR_BLOCK)
+        return false;
+    peer = &pairs->peers[pair->peer];
+    if (peer->inbound == NULL || peer->kept != NULL)
+        return false;
+    number = peer->received + 1;
+    slot = &peer->inbound->slots[number % SYMC_PAIR_SLOTS];
+    *ticks = symc_ticks();
+    while (
+        atomic_load_explicit(&slot->number, memory_order_acquire) != number) {
+        if (polls-- <= 0 || symc_pairs_wanted(pairs))
+            return false;
+        symc_pause();
+        /* Here, not at the end: its latency is then part of the pause. */
+        *ticks = symc_ticks();
+    }
+    if (!is_wanted(pair, slot) || !take_data(pairs, pair->peer, slot,
+                                      pair->op->out, symc_pair_nbytes(pair)))
+        return false;
+    peer->received = number;
+    atomic_store_explicit(&peer->mine->taken, number, memory_order_release);
+    symc_pair_wake(pairs, pair->peer);
+    pair->source = pair->peer;
+    return true;
 }
 
 /* ---- what else is there ---- */

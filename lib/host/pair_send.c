@@ -59,50 +59,88 @@ static void put_inline(
         memcpy(slot->first, data, SYMC_PAIR_FIRST);
         memcpy(slot->more, (const char *)data + SYMC_PAIR_FIRST,
             nbytes - SYMC_PAIR_FIRST);
-    } else if (nbytes > 0) {
-        memcpy(slot->first, data, nbytes);
+    } else {
+        symc_pair_copy_first(slot->first, data, nbytes);
     }
 }
 
-/* Write the message into its slot; the number last. */
+/* Write the next message into its slot, and its data into that or into a block
+ * (-1: it has none, and the data stays where it is); the number last. */
+static inline void write_message(struct symc_pairs *pairs, int rank,
+    const struct symc_pair_envelope *envelope, const void *data, size_t nbytes,
+    int block)
+{
+    struct symc_pair_peer *peer = &pairs->peers[rank];
+    uint64_t number = peer->sent + 1;
+    struct symc_pair_slot *slot = &peer->ring->slots[number % SYMC_PAIR_SLOTS];
+
+    slot->count = envelope->count;
+    slot->tag = envelope->tag;
+    slot->key = envelope->key;
+    slot->dtype = envelope->dtype;
+    slot->space = envelope->space;
+    slot->block = (uint8_t)(block < 0 ? 0 : block);
+    if (nbytes <= SYMC_PAIR_INLINE) {
+        slot->form = SYMC_PAIR_IN_SLOT;
+        put_inline(slot, data, nbytes);
+    } else if (block >= 0) {
+        slot->form = SYMC_PAIR_IN_BLOCK;
+        memcpy(peer->ring->blocks[block], data, nbytes);
+        peer->lent ^= UINT64_C(1) << block;
+    } else {
+        slot->form = SYMC_PAIR_WITH_SENDER;
+    }
+    peer->sent = number;
+    atomic_store_explicit(&slot->number, number, memory_order_release);
+    symc_pair_wake(pairs, rank);
+    symc_claim(&peer->ring->slots[(number + 1) % SYMC_PAIR_SLOTS]);
+}
+
+/* The same of a send that has a slot. */
 static void publish(struct symc_pairs *pairs, struct symc_pair *pair)
 {
     struct symc_pair_peer *peer = &pairs->peers[pair->peer];
-    struct symc_pair_slot *slot =
-        &peer->ring->slots[(peer->sent + 1) % SYMC_PAIR_SLOTS];
     const struct symc_op *op = pair->op;
+    const struct symc_pair_envelope envelope = {.key = pair->key,
+        .tag = op->tag,
+        .count = op->count,
+        .dtype = (uint8_t)op->dtype,
+        .space = pair->space};
     size_t nbytes = symc_pair_nbytes(pair);
-    uint8_t form = SYMC_PAIR_IN_SLOT;
-    int block = 0;
+    int block = nbytes > SYMC_PAIR_INLINE && nbytes <= SYMC_PAIR_BLOCK
+                    ? find_block(pairs, peer, pair->peer)
+                    : -1;
 
-    if (nbytes > SYMC_PAIR_INLINE) {
-        block = nbytes <= SYMC_PAIR_BLOCK ? find_block(pairs, peer, pair->peer)
-                                          : -1;
-        form = block >= 0 ? SYMC_PAIR_IN_BLOCK : SYMC_PAIR_WITH_SENDER;
-    }
-    slot->count = op->count;
-    slot->tag = op->tag;
-    slot->key = pair->key;
-    slot->dtype = (uint8_t)op->dtype;
-    slot->form = form;
-    slot->space = pair->space;
-    slot->block = (uint8_t)block;
-    if (form == SYMC_PAIR_IN_SLOT) {
-        put_inline(slot, op->in, nbytes);
-    } else if (form == SYMC_PAIR_IN_BLOCK) {
-        memcpy(peer->ring->blocks[block], op->in, nbytes);
-        peer->lent ^= UINT64_C(1) << block;
-    }
-    pair->number = ++peer->sent;
-    atomic_store_explicit(&slot->number, pair->number, memory_order_release);
-    symc_pair_wake(pairs, pair->peer);
-    symc_claim(&peer->ring->slots[(peer->sent + 1) % SYMC_PAIR_SLOTS]);
-    if (form != SYMC_PAIR_WITH_SENDER) {
+    write_message(pairs, pair->peer, &envelope, op->in, nbytes, block);
+    pair->number = peer->sent;
+    if (nbytes <= SYMC_PAIR_INLINE || block >= 0) {
         symc_pair_finish(pairs, pair, SYMMCOLL_OK);
         return;
     }
     pair->state = SYMC_PAIR_OFFERED;
     symc_pair_append(&peer->offered, pair);
+}
+
+/* INVARIANT: messages that wait for a slot are sent first, for as long as there
+ * are any no slot is known to be free (symc_pair_advance_sends()). */
+bool symc_pairs_send_small(struct symc_pairs *pairs, int rank,
+    const struct symc_pair_envelope *envelope, const void *data, size_t nbytes)
+{
+    struct symc_pair_peer *peer;
+    int block = -1;
+
+    if (pairs->peers == NULL)
+        return false;
+    peer = &pairs->peers[rank];
+    if (peer->ring == NULL || peer->sent - peer->taken >= SYMC_PAIR_SLOTS)
+        return false;
+    if (nbytes > SYMC_PAIR_INLINE) {
+        block = nbytes <= SYMC_PAIR_BLOCK ? find_known_block(peer) : -1;
+        if (block < 0)
+            return false;
+    }
+    write_message(pairs, rank, envelope, data, nbytes, block);
+    return true;
 }
 
 void symc_pair_send(struct symc_pairs *pairs, struct symc_pair *pair)

@@ -9,6 +9,8 @@
 #include "host/pair.h"
 #include "host/pair_wire.h"
 
+#include <string.h>
+
 /* A message that came before its receive. */
 struct symc_pair_message {
     struct symc_pair_message *next;
@@ -104,6 +106,25 @@ static inline size_t symc_pair_chunk_nbytes(
     size_t left = symc_pair_nbytes(pair) - (size_t)chunk * SYMC_PAIR_CHUNK;
 
     return left < SYMC_PAIR_CHUNK ? left : SYMC_PAIR_CHUNK;
+}
+
+/* Copy what is in the first line of a slot. */
+static inline void symc_pair_copy_first(
+    void *to, const void *from, size_t nbytes)
+{
+    const size_t word = sizeof(uint64_t);
+
+    if (nbytes < word) {
+        if (nbytes > 0)
+            memcpy(to, from, nbytes);
+        return;
+    }
+    /* Words may overlap: constant sizes are single instructions. */
+    memcpy(to, from, sizeof(uint64_t));
+    if (nbytes > 2 * word)
+        memcpy((char *)to + word, (const char *)from + word, sizeof(uint64_t));
+    memcpy((char *)to + nbytes - word, (const char *)from + nbytes - word,
+        sizeof(uint64_t));
 }
 
 /* ---- pair_send.c ---- */

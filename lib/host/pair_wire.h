@@ -19,7 +19,8 @@
  *                 chunks through one of the sender's pool of staging areas: two
  *                 crossings more, each byte is copied twice, overlapped
  *
- * What fits a line or a block has left the sender's buffer when send returns.
+ * What fits a line or a block has left the sender's buffer when send returns:
+ * a blocking call of one is in no list, see symc_pairs_send_small().
  * Data in blocks stays there until it is received, in any order; so a message
  * that nobody receives does not delay others.  A message for which no block is
  * free is sent like a larger one.
@@ -39,7 +40,7 @@
 #define SYMC_PAIR_MORE 64  /* and in its second one */
 #define SYMC_PAIR_INLINE ((size_t)SYMC_PAIR_FIRST + SYMC_PAIR_MORE)
 #define SYMC_PAIR_BLOCKS 8
-#define SYMC_PAIR_BLOCK ((size_t)8 * 1024)
+#define SYMC_PAIR_BLOCK SYMC_PAIR_SMALL
 #define SYMC_PAIR_CHUNKS 4 /* of a staging area */
 #define SYMC_PAIR_AREAS 8  /* of a rank's pool */
 #define SYMC_PAIR_POOL (SYMC_PAIR_AREAS * SYMC_PAIR_CHUNKS * SYMC_PAIR_CHUNK)

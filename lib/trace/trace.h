@@ -223,6 +223,19 @@ void symc_trace_set_peer(struct symc_trace_entry *entry, int peer);
 void symc_trace_end(const struct symc_trace_writer *writer,
     struct symc_trace_entry *entry, bool completed);
 
+/* The same of an operation of a pair, which advances no number of its group: it
+ * has succeeded at that time. */
+static inline void symc_trace_complete(
+    struct symc_trace_entry *entry, uint64_t ticks)
+{
+    if (entry == NULL)
+        return;
+    atomic_store_explicit(&entry->completed, ticks, memory_order_relaxed);
+    /* From here on the slot may be another's. */
+    atomic_store_explicit(
+        &entry->state, SYMC_TRACE_COMPLETED, memory_order_release);
+}
+
 enum symc_trace_syntax {
     SYMC_TRACE_JSON,
     SYMC_TRACE_PICKLE
