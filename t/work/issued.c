@@ -5,10 +5,8 @@
  * work ends, whether it is waited for, asked, let go or left to a callback.
  */
 #include "../coll/data.h"
+#include "../published.h"
 #include "../tap.h"
-
-#include "group/group.h"
-#include "host/wire.h"
 
 #include <symmcoll.h>
 
@@ -291,9 +289,11 @@ static int a_forgotten_work_expires(struct symmcoll_group *group, int rank)
 
     call.timeout = 0.05;
     if (rank == 1) {
+        reach(rank, 1);
         await(0, 1);
         return right;
     }
+    await(1, 1); /* in its last barrier it would fail with this one */
     right = right && symmcoll_barrier(group, &call, &work) == SYMMCOLL_OK;
     while (right && symmcoll_group_error(group) == SYMMCOLL_OK)
         sched_yield();
@@ -378,27 +378,6 @@ static int waiting_leaves_the_way_free(struct symmcoll_group *group, int rank)
 }
 
 /* ---- who waits in a blocking call holds up no other thread ---- */
-
-static bool has_published(
-    const struct symmcoll_group *group, int rank, uint64_t number)
-{
-    struct symc_channel *channel = group->peers.channels[rank];
-
-    return atomic_load(&symc_header_at(channel, number)->seq) >= number;
-}
-
-static bool await_published(
-    const struct symmcoll_group *group, int rank, uint64_t number)
-{
-    for (int ms = 0; ms < 20000; ms++) {
-        if (has_published(group, rank, number))
-            return true;
-        usleep(1000);
-    }
-    diag("rank %d has not published operation %llu", rank,
-        (unsigned long long)number);
-    return false;
-}
 
 struct caller {
     struct symmcoll_group *group;

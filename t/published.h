@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whether ranks are in an operation: of processes as of threads it is seen by
+ * the header line that each publishes when it has begun.
+ */
+#ifndef T_PUBLISHED_H
+#define T_PUBLISHED_H
+
+#include "tap.h"
+
+#include "group/group.h"
+#include "host/wire.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#define PUBLISHED_MAX_MS 60000
+
+static inline bool has_published(
+    const struct symmcoll_group *group, int rank, uint64_t number)
+{
+    struct symc_channel *channel = group->peers.channels[rank];
+
+    return atomic_load(&symc_header_at(channel, number)->seq) >= number;
+}
+
+/* Wait until a rank is in the operation of a number, or after it: those that a
+ * group has begun are counted in group->wire. */
+static inline bool await_published(
+    const struct symmcoll_group *group, int rank, uint64_t number)
+{
+    for (int ms = 0; ms < PUBLISHED_MAX_MS; ms++) {
+        if (has_published(group, rank, number))
+            return true;
+        usleep(1000);
+    }
+    diag("rank %d has not published operation %llu", rank,
+        (unsigned long long)number);
+    return false;
+}
+
+#endif
