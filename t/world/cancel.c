@@ -353,7 +353,7 @@ static bool use_store(void *arg)
         symmcoll_store_num_keys(store, &count) == SYMMCOLL_OK &&
         symmcoll_store_delete(store, "b", &removed) == SYMMCOLL_OK &&
         symmcoll_store_wait(store, keys, 2, 0.05) == SYMMCOLL_ERR_TIMEOUT &&
-        symmcoll_store_wait(store, keys, 1, 1) == SYMMCOLL_OK;
+        symmcoll_store_wait(store, keys, 1, 60) == SYMMCOLL_OK;
 
     free(got[0]);
     free(got[1]);
@@ -464,7 +464,6 @@ static bool ends_well(raw_rank_fn body)
 
 int main(void)
 {
-    setenv("RANKS_TIMEOUT", "60", 0);
     both(late_peers_are_waited_for,
         "a collective whose peers are late ends before its thread");
     both(a_waiting_thread_is_cancelled,

@@ -101,7 +101,8 @@ static const char *find_words(
 {
     switch (plan->how) {
     case TIMEOUT:
-        return "rank 1 did not come";
+        /* And who else was as late, on this machine. */
+        return "timed out after 0.05 s: rank";
     case ABORT:
         return ": out of disk";
     default:

@@ -35,11 +35,10 @@ static int close_and_open(struct faults_rank *self)
     return faults_finalize(self) != 0 || !good;
 }
 
-/* A moment later, when the rank waits for the others. */
+/* When the rank waits for the others, as the test has seen. */
 static void *close_soon(void *arg)
 {
-    (void)arg;
-    usleep(300000);
+    faults_pass(arg, 1);
     closefrom(3);
     return NULL;
 }
@@ -50,9 +49,10 @@ static int close_while_joining(struct faults_rank *self)
     bool joined, closes = false;
 
     if (self->rank == 2)
-        faults_pass(self, 1);
+        faults_pass(self, 2);
     if (self->rank == 1)
-        closes = pthread_create(&thread, NULL, close_soon, NULL) == 0;
+        closes = pthread_create(&thread, NULL, close_soon, self) == 0;
+    faults_reach(self, 1);
     joined = faults_init(self);
     if (closes)
         pthread_join(thread, NULL);
@@ -65,9 +65,13 @@ static void close_connection(void)
     bool good;
 
     faults_start(&job, SIZE, close_while_joining, NULL);
-    good = faults_said(faults_told(&job, 1, 0), SYMMCOLL_ERR_SYSTEM,
-        "this rank's connection to the bootstrap server: Bad file", NULL);
+    good = faults_await_asleep(&job, 0, 1) && faults_await_asleep(&job, 1, 1);
     faults_open(&job, 1);
+    good =
+        faults_said(faults_told(&job, 1, 0), SYMMCOLL_ERR_SYSTEM,
+            "this rank's connection to the bootstrap server: Bad file", NULL) &&
+        good;
+    faults_open(&job, 2);
     ok(faults_finish(&job, 0) && good,
         "a rank that closes its connection does not call another one dead");
 }

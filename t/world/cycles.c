@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #define SIZE 3
-#define WARM 20      /* cycles until allocators and caches have settled */
-#define SLACK_MAPS 8 /* mappings by which they still move */
-#define SETTLES 2000 /* milliseconds until what has ended is gone */
+#define WARM 20       /* cycles until allocators and caches have settled */
+#define SLACK_MAPS 8  /* mappings by which they still move */
+#define SETTLES 20000 /* milliseconds until what has ended is gone */
 
 static int cycles;
 
@@ -55,8 +55,9 @@ static struct usage measure(void)
 
 static bool is_flat(const struct usage *before, const struct usage *after)
 {
-    /* A sanitizer's allocator keeps what is freed. */
-    return after->fds == before->fds && after->threads == before->threads &&
+    /* A sanitizer's allocator keeps what is freed.  Of a thread that was still
+     * listed at first there may be one less. */
+    return after->fds == before->fds && after->threads <= before->threads &&
            (SANITIZED || after->maps <= before->maps + SLACK_MAPS);
 }
 

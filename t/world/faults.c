@@ -98,7 +98,7 @@ void faults_end(void)
 bool faults_dumped(int rank, const char *text)
 {
     char path[PATH_MAX + 128];
-    double until = faults_now() + FAULTS_KNOWN * 2;
+    double until = faults_now() + FAULTS_WAIT_MAX;
     FILE *file = NULL;
     char *data = NULL;
     size_t used = 0;
@@ -321,6 +321,13 @@ void faults_signal(struct faults_job *job, int rank, int sig)
     while (sig == SIGSTOP && !all_tasks(job->pids[rank], task_is_stopped) &&
            faults_now() < until)
         faults_rest();
+}
+
+void faults_await_death(const struct faults_job *job, int rank)
+{
+    siginfo_t ended;
+
+    waitid(P_PID, (id_t)job->pids[rank], &ended, WEXITED | WNOWAIT);
 }
 
 bool faults_kill_is_known(struct faults_job *job, int victim)

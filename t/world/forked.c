@@ -116,10 +116,12 @@ static int leave_a_child(struct faults_rank *self)
 
     if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
         return 1;
+    faults_reach(self, 1);
     if (self->rank == 1) {
+        faults_pass(self, 1); /* when all have left the barrier */
         child = fork();
         if (child == 0) {
-            faults_pass(self, 1);
+            faults_pass(self, 2);
             _exit(0);
         }
         faults_exit(child > 0 ? 5 : 6);
@@ -147,10 +149,12 @@ int main(void)
     ok(faults_finish(&job, 0) && faults_clear_dumps(0),
         "which ends in the rank as if there were no child");
     faults_start(&job, SIZE, leave_a_child, NULL);
+    faults_await_all(&job, 1);
+    faults_open(&job, 1);
     ok(faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_PEER,
            faults_name(&job, 1, name), "exited with status 5", NULL),
         "a rank that dies is missed though a child of it lives");
-    faults_open(&job, 1);
+    faults_open(&job, 2);
     faults_finish(&job, 1u << 1);
     ok(faults_clear_dumps(SIZE), "and it leaves its record");
     faults_end();

@@ -53,12 +53,15 @@ static int fail_beside_issued(struct faults_rank *self)
         setenv("SYMMCOLL_ERRORS_BLOCKING_WAIT", "on", 1);
     if (!faults_init(self) || !begin(self))
         return 1;
+    /* What fails the group would fail what others have not left yet. */
+    faults_reach(self, 1);
+    faults_pass(self, 1);
     if (self->rank == ABSENT) {
-        faults_reach(self, 1);
-        faults_pass(self, 1);
+        faults_reach(self, 2);
+        faults_pass(self, 2);
         if (*how == ABORTED)
             symmcoll_group_abort(self->group, "out of disk");
-        faults_pass(self, 2);
+        faults_pass(self, 3);
         return faults_finalize(self);
     }
     good = true;
@@ -66,10 +69,13 @@ static int fail_beside_issued(struct faults_rank *self)
         x[i] = (float)i + 5;
         good = sum(self, &x[i], &works[i]) == SYMMCOLL_OK && good;
     }
-    faults_reach(self, 1);
-    /* Rank 0 lets nobody wait: the works end all the same. */
-    if (self->rank == 0 && *how != BLOCKING_WAIT)
+    faults_reach(self, 2);
+    /* Rank 0 lets nobody wait: the works end all the same.  What ends them may
+     * be a wait: not before all have issued them. */
+    if (*how == BLOCKING_WAIT)
         faults_pass(self, 2);
+    else if (self->rank == 0)
+        faults_pass(self, 3);
     for (int i = 0; i < WORKS; i++) {
         faults_note(self,
             symmcoll_work_wait(works[i], *how == BLOCKING_WAIT ? 0.05 : -1));
@@ -77,8 +83,8 @@ static int fail_beside_issued(struct faults_rank *self)
         good = x[i] == (float)i + 5 && good;
     }
     faults_note(self, good ? SYMMCOLL_OK : SYMMCOLL_ERR_INTERNAL);
-    faults_reach(self, 2);
-    faults_pass(self, 2);
+    faults_reach(self, 3);
+    faults_pass(self, 3);
     return faults_finalize(self);
 }
 
@@ -103,12 +109,14 @@ static void try(enum how how, symmcoll_status_t first, const char *text,
 
     faults_start(&job, SIZE, fail_beside_issued, &how);
     good = faults_await_all(&job, 1);
+    faults_open(&job, 1);
+    good = faults_await_all(&job, 2) && good;
     if (how == KILLED)
         faults_signal(&job, ABSENT, SIGKILL);
-    faults_open(&job, 1);
-    good = faults_await(&job, 2, 2) && good;
     faults_open(&job, 2);
-    good = faults_await(&job, 0, 2) && good;
+    good = faults_await(&job, 2, 3) && good;
+    faults_open(&job, 3);
+    good = faults_await(&job, 0, 3) && good;
     good = is_told(&job, 2, first, text) && good;
     good = is_told(&job, 0, first, text) && good;
     good = faults_finish(&job, how == KILLED ? 1u << ABSENT : 0) && good;

@@ -4,6 +4,7 @@
  * say something else than the others.
  */
 #include "registry/registry.h"
+#include "t/attempts.h"
 #include "t/tap.h"
 #include "t/world/faults.h"
 #include "world/world.h"
@@ -13,8 +14,9 @@
 #include <unistd.h>
 
 #define SIZE 3
-/* Seconds that ranks wait; a sanitizer needs one for a rank that ends. */
-#define SHORT (SANITIZED ? "5s" : "1s")
+/* Seconds that ranks wait, at first; a sanitizer needs one for a rank that ends.
+ */
+#define SHORT (SANITIZED ? 3.0 : 1.0)
 
 #define TEN "0123456789"
 
@@ -129,25 +131,58 @@ static int give_up_after_joining(struct faults_rank *self)
     faults_exit(0);
 }
 
+/* ---- with a timeout ---- */
+
+/* What has to hold of a job whose ranks wait for so long, in two points. */
+struct judged {
+    bool first, second;
+};
+
+static void set_timeout(double seconds)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%.0fs", seconds);
+    setenv("SYMMCOLL_TIMEOUTS_INIT", text, 1);
+}
+
+/* Whether both hold, of ranks that all come in time but for those that do not
+ * come. */
+static struct judged judge(attempt_fn attempt)
+{
+    struct judged judged = {.first = false};
+
+    attempts_hold(attempt, SHORT, &judged);
+    unsetenv("SYMMCOLL_TIMEOUTS_INIT");
+    return judged;
+}
+
 /* ---- who dies ---- */
 
-static void before_it_says_hello(void)
+static bool kill_before_hello(double seconds, void *arg)
 {
+    struct judged *judged = arg;
     struct faults_job job;
-    bool told;
 
-    setenv("SYMMCOLL_TIMEOUTS_INIT", SHORT, 1);
+    set_timeout(seconds);
     faults_start(&job, SIZE, come_in_turn, NULL);
     kill(job.pids[1], SIGKILL); /* before its gate has been opened */
     faults_reap(&job, 1);
     faults_open(&job, SIZE);
-    told = faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_TIMEOUT,
-               "2 of 3 ranks came, missing: rank 1", NULL) &&
-           faults_said(faults_told(&job, 2, 0), SYMMCOLL_ERR_TIMEOUT,
-               "missing: rank 1", NULL);
-    ok(told, "a rank killed before it has come is named as missing");
-    ok(faults_finish(&job, 1u << 1), "and nothing is left of the rendezvous");
-    unsetenv("SYMMCOLL_TIMEOUTS_INIT");
+    judged->first = faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_TIMEOUT,
+                        "2 of 3 ranks came, missing: rank 1", NULL) &&
+                    faults_said(faults_told(&job, 2, 0), SYMMCOLL_ERR_TIMEOUT,
+                        "missing: rank 1", NULL);
+    judged->second = faults_finish(&job, 1u << 1);
+    return judged->first && judged->second;
+}
+
+static void before_it_says_hello(void)
+{
+    struct judged judged = judge(kill_before_hello);
+
+    ok(judged.first, "a rank killed before it has come is named as missing");
+    ok(judged.second, "and nothing is left of the rendezvous");
 }
 
 static void after_it_said_hello(void)
@@ -179,7 +214,7 @@ static void after_all_have_gone(void)
 {
     struct faults_job job;
 
-    setenv("SYMMCOLL_TIMEOUTS_INIT", SHORT, 1);
+    set_timeout(SHORT);
     faults_start(&job, SIZE, come_in_turn, NULL);
     faults_open(&job, 1);
     faults_told(&job, 0, 0);
@@ -237,11 +272,15 @@ static void nobody_else(int rank, const char *missing, const char *sentence)
 {
     struct faults_job job;
 
-    setenv("SYMMCOLL_TIMEOUTS_INIT", SHORT, 1);
+    set_timeout(SHORT);
     faults_start(&job, SIZE, come_in_turn, NULL);
     for (int r = 0; r < SIZE; r++) {
         if (r != rank)
             faults_signal(&job, r, SIGKILL);
+    }
+    for (int r = 0; r < SIZE; r++) {
+        if (r != rank)
+            faults_await_death(&job, r);
     }
     faults_open(&job, SIZE);
     ok(faults_said(
@@ -287,36 +326,44 @@ static void one_number_twice(void)
     faults_finish(&job, 0);
 }
 
-static void sizes_that_differ(void)
+static bool differ_in_size(double seconds, void *arg)
 {
+    struct judged *judged = arg;
     struct faults_job job;
 
-    setenv("SYMMCOLL_TIMEOUTS_INIT", SHORT, 1);
+    set_timeout(seconds);
     faults_start(&job, SIZE, claim_a_size, NULL);
     faults_open(&job, 1);
     faults_await_asleep(&job, 0, 1);
     faults_await_asleep(&job, 1, 1);
     faults_open(&job, 2);
-    ok(faults_said(faults_told(&job, 2, 0), SYMMCOLL_ERR_INVALID,
-           "rank 2 says 4 ranks, others said 3", NULL),
-        "a world size that differs is told to who passed it");
-    ok(faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_TIMEOUT,
-           "missing: rank 2", NULL),
-        "and the others go on to wait for that rank");
+    judged->first = faults_said(faults_told(&job, 2, 0), SYMMCOLL_ERR_INVALID,
+        "rank 2 says 4 ranks, others said 3", NULL);
+    judged->second = faults_said(
+        faults_told(&job, 0, 0), SYMMCOLL_ERR_TIMEOUT, "missing: rank 2", NULL);
     faults_finish(&job, 0);
-    unsetenv("SYMMCOLL_TIMEOUTS_INIT");
+    return judged->first && judged->second;
+}
+
+static void sizes_that_differ(void)
+{
+    struct judged judged = judge(differ_in_size);
+
+    ok(judged.first, "a world size that differs is told to who passed it");
+    ok(judged.second, "and the others go on to wait for that rank");
 }
 
 /* Rank 0 does not hear that the others come, and later hears everything at
  * once.
  */
-static void a_stopped_server(void)
+static bool stop_the_server(double seconds, void *arg)
 {
+    struct judged *judged = arg;
     struct faults_job job;
     char name[64];
     bool good = true;
 
-    setenv("SYMMCOLL_TIMEOUTS_INIT", SHORT, 1);
+    set_timeout(seconds);
     faults_start(&job, SIZE, come_in_turn, NULL);
     faults_await_asleep(&job, 0, 1);
     faults_signal(&job, 0, SIGSTOP);
@@ -325,15 +372,24 @@ static void a_stopped_server(void)
         good = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_TIMEOUT,
                    faults_name(&job, 0, name), "is stopped", NULL) &&
                good;
-    ok(good, "a rank 0 that is stopped is named as such");
+    judged->first = good;
     for (int r = 1; r < SIZE; r++)
         faults_reap(&job, r);
     faults_signal(&job, 0, SIGCONT);
-    ok(faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_TIMEOUT,
-           "all 3 ranks came, but rank 1 and 2 gave up", NULL),
-        "and when it goes on calls nobody missing who had come");
-    ok(faults_finish(&job, 0), "a rank 0 that was stopped leaves nothing");
-    unsetenv("SYMMCOLL_TIMEOUTS_INIT");
+    judged->second = faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_TIMEOUT,
+        "all 3 ranks came, but rank 1 and 2 gave up", NULL);
+    judged->second = faults_finish(&job, 0) && judged->second;
+    return judged->first && judged->second;
+}
+
+static void a_stopped_server(void)
+{
+    struct judged judged = judge(stop_the_server);
+
+    ok(judged.first, "a rank 0 that is stopped is named as such");
+    ok(judged.second,
+        "and when it goes on calls nobody missing who had come, and leaves "
+        "nothing");
 }
 
 static void a_bad_environment(
@@ -379,7 +435,7 @@ static void nodes_that_differ(void)
 
 int main(void)
 {
-    plan(31);
+    plan(30);
     faults_begin();
     before_it_says_hello();
     after_it_said_hello();

@@ -61,7 +61,12 @@ is "$(told 'barrier: PEER: .*rank [12] (pid [0-9]*) killed by SIGKILL')" 2 \
 ok $? "both records are written"
 none "$(left)" "nothing is left of two"
 
-start "$rank" hello
+# Rank 3 is to join when rank 2 is dead, which a busy machine may spoil.
+for try in 1 2 3 4 5; do
+    start "$rank" hello
+    [ "$(told 'init: PEER: .*killed by SIGKILL')" = 3 ] && break
+    diag "try $try" && diag <"$scratch/err"
+done
 is "$status" 137 "a job whose rank is killed in the rendezvous ends with 137"
 is "$(told 'init: PEER: .*rank 2 (pid [0-9]*) killed by SIGKILL')" 3 \
     "those who wait in the rendezvous know why, and so do those who join later"
@@ -69,10 +74,15 @@ is "$(ls "$scratch"/dump_* 2>/dev/null)" "" \
     "there is no record of those who have done nothing"
 none "$(left)" "nothing is left of the rendezvous"
 
-SYMMCOLL_TIMEOUTS_COLLECTIVE=300ms
 SYMMCOLL_TRACE_DUMP_GRACE=200ms
 export SYMMCOLL_TIMEOUTS_COLLECTIVE SYMMCOLL_TRACE_DUMP_GRACE
-start --grace 2 "$rank" stop
+# All but the stopped rank have to come in time, on a busy machine in a longer one.
+for seconds in 0.3 2 10; do
+    SYMMCOLL_TIMEOUTS_COLLECTIVE=${seconds}s
+    start --grace 2 "$rank" stop
+    [ "$(told "TIMEOUT: .*rank 2 did not come; rank 2 ")" = 3 ] && break
+    diag "with $seconds s" && diag <"$scratch/err"
+done
 is "$status" 1 "a job whose rank is stopped ends with the others' status"
 is "$(told "TIMEOUT: .*rank 2 did not come; rank 2 (pid [0-9]*) is after \
 barrier seq 4")" 3 "the others know who did not come, and where it is"

@@ -3,6 +3,7 @@
  * Ranks that leave on purpose: by finalize, early or in good time, and by
  * aborting the group.  The same bodies for processes and threads.
  */
+#include "t/published.h"
 #include "t/ranks.h"
 #include "t/tap.h"
 #include "t/world/faults.h"
@@ -51,8 +52,12 @@ static int early_finalize_is_named(struct symmcoll_group *group, int rank)
     good = good && said(rank, symmcoll_barrier(group, NULL, NULL),
                        SYMMCOLL_ERR_PEER, "rank 1 (pid ");
     good = good && strstr(symmcoll_last_error(), "has finalized") != NULL;
-    return good && said(rank, symmcoll_barrier(group, NULL, NULL),
+    good = good && said(rank, symmcoll_barrier(group, NULL, NULL),
                        SYMMCOLL_ERR_ABORTED, "has finalized");
+    /* Who goes before the other has been told would be one more. */
+    shared->done++;
+    wait_for(SIZE - 1);
+    return good;
 }
 
 static int early_finalize_in_large(struct symmcoll_group *group, int rank)
@@ -65,6 +70,10 @@ static int early_finalize_in_large(struct symmcoll_group *group, int rank)
             symmcoll_all_reduce(
                 group, x, x, LARGE, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL, NULL),
             SYMMCOLL_ERR_PEER, "has finalized, and all_reduce seq 1 of group ");
+    if (rank != 1) {
+        shared->done++;
+        wait_for(SIZE - 1);
+    }
     free(x);
     return good;
 }
@@ -121,21 +130,36 @@ static bool speaks_of(const struct symmcoll_group *group, int rank, int aborter)
     return false;
 }
 
+/* Ranks 0 and 1 are in an operation, for which rank 2 does not come. */
+static bool await_two(const struct symmcoll_group *group, uint64_t number)
+{
+    return await_published(group, 0, number) &&
+           await_published(group, 1, number);
+}
+
+struct aborting {
+    struct symmcoll_group *group;
+    uint64_t number; /* of the operation to be aborted */
+};
+
 static void *abort_it(void *arg)
 {
-    usleep(100000); /* until the others are stuck */
-    symmcoll_group_abort(arg, "the user said so");
+    struct aborting *aborting = arg;
+
+    await_two(aborting->group, aborting->number);
+    symmcoll_group_abort(aborting->group, "the user said so");
     return NULL;
 }
 
 /* Nobody times out here: rank 2 never comes to the barrier. */
 static int abort_unblocks_all(struct symmcoll_group *group, int rank)
 {
+    struct aborting aborting = {group, group->wire + 2};
     pthread_t thread;
     bool good = symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK;
     double began;
 
-    if (rank == 0 && pthread_create(&thread, NULL, abort_it, group) != 0)
+    if (rank == 0 && pthread_create(&thread, NULL, abort_it, &aborting) != 0)
         return 0;
     began = faults_now();
     if (rank != 2) {
@@ -143,7 +167,7 @@ static int abort_unblocks_all(struct symmcoll_group *group, int rank)
                said(rank, symmcoll_barrier(group, NULL, NULL),
                    SYMMCOLL_ERR_CANCELED, "the user said so") &&
                speaks_of(group, rank, 0);
-        good = good && faults_now() - began < 0.1 + FAULTS_KNOWN;
+        good = good && faults_now() - began < FAULTS_WAIT_MAX;
         shared->done++;
     }
     wait_for(2);
@@ -185,14 +209,18 @@ static int abort_ends_queued_works(struct symmcoll_group *group, int rank)
     };
     struct symmcoll_work *works[WORKS] = {NULL};
     float x[WORKS][4] = {{0}};
+    uint64_t first = group->wire + 1;
     bool good = true;
 
     for (int i = 0; rank != 2 && i < WORKS; i++)
         good = symmcoll_all_reduce(group, x[i], x[i], 4, SYMMCOLL_FLOAT32,
                    SYMMCOLL_SUM, NULL, &works[i]) == SYMMCOLL_OK &&
                good;
+    if (rank != 2)
+        shared->done++; /* it has issued all of them */
     if (rank == 0) {
-        usleep(50000);
+        wait_for(2);
+        good = await_two(group, first) && good;
         symmcoll_group_abort(group, "enough");
     }
     for (int i = 0; rank != 2 && i < WORKS; i++) {
@@ -205,7 +233,7 @@ static int abort_ends_queued_works(struct symmcoll_group *group, int rank)
         symmcoll_work_free(works[i]);
     }
     shared->done++;
-    wait_for(SIZE);
+    wait_for(2 + SIZE);
     return good;
 }
 

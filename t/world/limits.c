@@ -5,6 +5,7 @@
  * asked and what there was; where staging is refused on one rank, all are told,
  * and small operations go on.
  */
+#include "t/attempts.h"
 #include "t/ranks.h"
 #include "t/tap.h"
 #include "t/world/faults.h"
@@ -305,6 +306,7 @@ static int count_fds(void)
 struct shortage {
     int rank;
     int fds;
+    bool clean; /* nothing was left */
 };
 
 static int fall_short_of_fds(struct faults_rank *self)
@@ -323,29 +325,42 @@ static int fall_short_of_fds(struct faults_rank *self)
     return count_fds() == before ? 0 : 9;
 }
 
+/* What is said where ranks wait for so long. */
+static bool name_the_fds(double seconds, void *arg)
+{
+    struct shortage *shortage = arg;
+    const struct faults_note *note;
+    struct faults_job job;
+    char text[32];
+    bool told;
+
+    snprintf(text, sizeof(text), "%.0fs", seconds);
+    setenv("SYMMCOLL_TIMEOUTS_INIT", text, 1);
+    faults_start(&job, SIZE, fall_short_of_fds, shortage);
+    for (int r = 0; r < SIZE; r++)
+        faults_told(&job, r, 0);
+    note = faults_told(&job, shortage->rank, 0);
+    told = note->status == SYMMCOLL_OK ||
+           faults_said(note, SYMMCOLL_ERR_SYSTEM, "RLIMIT_NOFILE is", NULL);
+    if (!told)
+        diag("%d descriptors: status %d: %s", shortage->fds, (int)note->status,
+            note->detail);
+    shortage->clean = faults_finish(&job, 0) && shortage->clean;
+    faults_clear_dumps(SIZE);
+    return told;
+}
+
 static void too_few_fds(int rank)
 {
-    const struct shortage enough = {rank, 32};
+    const struct shortage enough = {rank, 32, true};
     struct faults_job job;
     bool told = true, clean = true;
 
-    setenv("SYMMCOLL_TIMEOUTS_INIT", "1s", 1);
     for (int fds = 0; fds < 9; fds++) {
-        const struct shortage shortage = {rank, fds};
-        const struct faults_note *note;
+        struct shortage shortage = {rank, fds, true};
 
-        faults_start(&job, SIZE, fall_short_of_fds, &shortage);
-        for (int r = 0; r < SIZE; r++)
-            faults_told(&job, r, 0);
-        note = faults_told(&job, rank, 0);
-        if (note->status != SYMMCOLL_OK &&
-            !faults_said(note, SYMMCOLL_ERR_SYSTEM, "RLIMIT_NOFILE is", NULL)) {
-            diag("%d descriptors: status %d: %s", fds, (int)note->status,
-                note->detail);
-            told = false;
-        }
-        clean = faults_finish(&job, 0) && clean;
-        faults_clear_dumps(SIZE);
+        told = attempts_hold(name_the_fds, 1, &shortage) && told;
+        clean = shortage.clean && clean;
     }
     unsetenv("SYMMCOLL_TIMEOUTS_INIT");
     ok(told, "RLIMIT_NOFILE on rank %d: whatever cannot be opened is named",

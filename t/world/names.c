@@ -126,8 +126,10 @@ static int die_in_a_world(struct faults_rank *self)
     if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
         return 1;
     faults_reach(self, 1);
-    if (self->rank == 1)
+    if (self->rank == 1) {
+        faults_pass(self, 1); /* when all have left the barrier */
         raise(SIGKILL);
+    }
     faults_note(self, faults_barrier(self));
     return faults_finalize(self);
 }
@@ -138,6 +140,8 @@ static void a_death(void)
     char name[64], place[128];
 
     faults_start(&job, SIZE, die_in_a_world, NULL);
+    faults_await_all(&job, 1);
+    faults_open(&job, 1);
     snprintf(place, sizeof(place), "after barrier seq 1 of group %s/0",
         job.world_name);
     ok(faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_PEER,

@@ -5,6 +5,7 @@
  * other numbers, in messages alone.
  */
 #include "group/group.h"
+#include "t/attempts.h"
 #include "t/tap.h"
 #include "t/world/faults.h"
 
@@ -29,13 +30,20 @@ static bool join(struct faults_rank *self)
     return faults_barrier(self) == SYMMCOLL_OK;
 }
 
+/* What becomes of the late rank, and what the others are told. */
+struct lateness {
+    const char *how;
+    symmcoll_status_t status;
+    bool with_pid;
+    double seconds; /* that they wait */
+};
+
 /* The late rank aborts, exits or finalizes, or does nothing. */
 static int meet(struct faults_rank *self)
 {
-    const char *how = self->arg;
-    /* Only where it has to, the time passes. */
-    bool expires = strcmp(how, "did not come") == 0;
-    struct symmcoll_call call = faults_timeout(expires ? 0.3 : 30);
+    const struct lateness *lateness = self->arg;
+    const char *how = lateness->how;
+    struct symmcoll_call call = faults_timeout(lateness->seconds);
 
     if (!join(self))
         return 1;
@@ -55,13 +63,16 @@ static int meet(struct faults_rank *self)
     return faults_finalize(self);
 }
 
-static void try(const char *how, symmcoll_status_t status, bool with_pid)
+static bool names_both(double seconds, void *arg)
 {
+    struct lateness *lateness = arg;
+    const char *how = lateness->how;
     struct faults_job job;
     char words[128], name[64], group[96];
     bool told = true;
 
-    faults_start(&job, SIZE, meet, how);
+    lateness->seconds = seconds;
+    faults_start(&job, SIZE, meet, lateness);
     faults_await_all(&job, 1);
     faults_open(&job, 1);
     for (int r = 0; r < SIZE; r += 2)
@@ -69,15 +80,27 @@ static void try(const char *how, symmcoll_status_t status, bool with_pid)
     faults_open(&job, 2);
     snprintf(group, sizeof(group), "%s/0", job.world_name);
     snprintf(words, sizeof(words), "rank 5 (1 in group %s%s%s", group,
-        with_pid ? ", " : ") ",
-        with_pid ? strchr(faults_name(&job, LATE, name), '(') + 1 : how);
+        lateness->with_pid ? ", " : ") ",
+        lateness->with_pid ? strchr(faults_name(&job, LATE, name), '(') + 1
+                           : how);
     for (int r = 0; r < SIZE; r += 2)
-        told = faults_said(faults_told(&job, r, 0), status, words, how, NULL) &&
+        told = faults_said(faults_told(&job, r, 0), lateness->status, words,
+                   how, NULL) &&
                told;
-    ok(told, "a rank that %s is called by both its numbers", how);
     faults_open(&job, 3);
     faults_finish(&job, strcmp(how, "exited") == 0 ? 1u << LATE : 0);
     faults_clear_dumps(SIZE);
+    return told;
+}
+
+/* Only where it has to, the time passes. */
+static void try(const char *how, symmcoll_status_t status, bool with_pid)
+{
+    struct lateness lateness = {how, status, with_pid, 0};
+    bool expires = strcmp(how, "did not come") == 0;
+
+    ok(attempts_hold(names_both, expires ? 0.3 : 60, &lateness),
+        "a rank that %s is called by both its numbers", how);
 }
 
 /* The late rank passes something else. */

@@ -150,11 +150,14 @@ static bool written_while_waiting(void)
 /* The second rank computes, without a call, while the first gives up. */
 static int time_out(struct faults_rank *self)
 {
-    if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
+    if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK ||
+        symmcoll_group_set_timeout(self->group, 0.2) != SYMMCOLL_OK)
         return 1;
+    faults_reach(self, 1);
+    faults_pass(self, 1);
     if (self->rank == 0)
         faults_note(self, faults_barrier(self));
-    while (atomic_load(&self->board->gate) < 1)
+    while (atomic_load(&self->board->gate) < 2)
         continue;
     return faults_finalize(self);
 }
@@ -163,9 +166,10 @@ static void records_of_a_timeout(void)
 {
     struct faults_job job;
 
-    setenv("SYMMCOLL_TIMEOUTS_COLLECTIVE", "200ms", 1);
     setenv("SYMMCOLL_LOG_LEVEL", "error", 1);
     faults_start(&job, SIZE, time_out, NULL);
+    faults_await_all(&job, 1);
+    faults_open(&job, 1);
     ok(faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_TIMEOUT, NULL) &&
             faults_dumped(0, "\"last_enqueued_collective\": \"2\"") &&
             faults_dumped(0, "\"last_completed_collective\": \"1\""),
@@ -174,10 +178,9 @@ static void records_of_a_timeout(void)
     ok(faults_dumped(1, "\"last_enqueued_collective\": \"1\"") &&
             faults_dumped(1, "\"last_completed_collective\": \"1\""),
         "that of the rank that computed instead is written too");
-    faults_open(&job, 1);
+    faults_open(&job, 2);
     faults_finish(&job, 0);
     faults_clear_dumps(SIZE);
-    unsetenv("SYMMCOLL_TIMEOUTS_COLLECTIVE");
     unsetenv("SYMMCOLL_LOG_LEVEL");
 }
 

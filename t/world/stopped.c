@@ -4,6 +4,7 @@
  * they are named, their record is written for them, and they learn of it when
  * they go on.
  */
+#include "t/attempts.h"
 #include "t/tap.h"
 #include "t/world/faults.h"
 
@@ -85,15 +86,27 @@ static void below_the_timeout(void)
         "afterwards all goes on, and all results are right");
 }
 
-static void above_the_timeout(void)
+/* What holds of ranks whose operations time out after so long. */
+struct found {
+    bool told, dumped, learns, left;
+};
+
+static void set_timeout(double seconds)
 {
+    char text[32];
+
+    snprintf(text, sizeof(text), "%.0fms", seconds * 1e3);
+    setenv("SYMMCOLL_TIMEOUTS_COLLECTIVE", text, 1);
+}
+
+static bool stop_for_longer(double seconds, void *arg)
+{
+    struct found *found = arg;
     struct faults_job job;
     char name[64], place[128];
     bool told = true;
 
-    setenv("SYMMCOLL_TIMEOUTS_COLLECTIVE", "300ms", 1);
-    setenv("SYMMCOLL_TRACE_DUMP_GRACE", "200ms", 1);
-    setenv("SYMMCOLL_LOG_LEVEL", "error", 1);
+    set_timeout(seconds);
     faults_start(&job, SIZE, wait_for_the_stopped, NULL);
     faults_await_all(&job, 1);
     faults_signal(&job, STOPPED, SIGSTOP);
@@ -106,20 +119,33 @@ static void above_the_timeout(void)
                faults_said(faults_told(&job, r, 1), SYMMCOLL_ERR_ABORTED,
                    "rank 1 did not come", NULL) &&
                told;
-    ok(told, "a rank that is stopped for longer than the timeout is named");
-    ok(faults_dumped(STOPPED, "\"reason\": \"the rank did not come\""),
-        "its record is written by another one");
+    found->told = told;
+    found->dumped =
+        faults_dumped(STOPPED, "\"reason\": \"the rank did not come\"");
     faults_open(&job, 1);
     faults_signal(&job, STOPPED, SIGCONT);
-    ok(faults_said(faults_told(&job, STOPPED, 0), SYMMCOLL_ERR_ABORTED,
-           "rank 1 did not come", NULL),
-        "when it goes on it learns that the others have given up");
+    found->learns = faults_said(faults_told(&job, STOPPED, 0),
+        SYMMCOLL_ERR_ABORTED, "rank 1 did not come", NULL);
     faults_open(&job, 2);
-    ok(faults_finish(&job, 0) && faults_clear_dumps(SIZE),
-        "all finalize, and nothing is left");
+    found->left = faults_finish(&job, 0) && faults_clear_dumps(SIZE);
+    return told && found->dumped && found->learns && found->left;
+}
+
+static void above_the_timeout(void)
+{
+    struct found found = {.told = false};
+
+    setenv("SYMMCOLL_TRACE_DUMP_GRACE", "200ms", 1);
+    setenv("SYMMCOLL_LOG_LEVEL", "error", 1);
+    attempts_hold(stop_for_longer, 0.3, &found);
     unsetenv("SYMMCOLL_TIMEOUTS_COLLECTIVE");
     unsetenv("SYMMCOLL_TRACE_DUMP_GRACE");
     unsetenv("SYMMCOLL_LOG_LEVEL");
+    ok(found.told,
+        "a rank that is stopped for longer than the timeout is named");
+    ok(found.dumped, "its record is written by another one");
+    ok(found.learns, "when it goes on it learns that the others have given up");
+    ok(found.left, "all finalize, and nothing is left");
 }
 
 /* The first rank is no better: another one writes for it. */
@@ -134,23 +160,31 @@ static int wait_for_rank_0(struct faults_rank *self)
     return faults_finalize(self);
 }
 
-static void the_first_rank(void)
+static bool stop_the_first(double seconds, void *arg)
 {
     struct faults_job job;
+    bool good;
 
-    setenv("SYMMCOLL_TIMEOUTS_COLLECTIVE", "300ms", 1);
-    setenv("SYMMCOLL_TRACE_DUMP_GRACE", "200ms", 1);
+    (void)arg;
+    set_timeout(seconds);
     faults_start(&job, SIZE, wait_for_rank_0, NULL);
     faults_await_all(&job, 1);
     faults_signal(&job, 0, SIGSTOP);
-    ok(faults_said(faults_told(&job, 1, 0), SYMMCOLL_ERR_TIMEOUT,
-           "rank 0 did not come", NULL) &&
-            faults_dumped(0, "the rank did not come"),
-        "a stopped rank 0 is named, and its record is written");
+    good = faults_said(faults_told(&job, 1, 0), SYMMCOLL_ERR_TIMEOUT,
+               "rank 0 did not come", NULL) &&
+           faults_dumped(0, "the rank did not come");
     faults_open(&job, 2);
     faults_signal(&job, 0, SIGCONT);
     faults_finish(&job, 0);
     faults_clear_dumps(SIZE);
+    return good;
+}
+
+static void the_first_rank(void)
+{
+    setenv("SYMMCOLL_TRACE_DUMP_GRACE", "200ms", 1);
+    ok(attempts_hold(stop_the_first, 0.3, NULL),
+        "a stopped rank 0 is named, and its record is written");
 }
 
 int main(void)

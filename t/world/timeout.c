@@ -8,6 +8,7 @@
  * Whoever is told of a timeout frees its buffers at once, so that a sanitizer
  * sees a reader or writer that comes too late.
  */
+#include "t/attempts.h"
 #include "t/ranks.h"
 #include "t/tap.h"
 #include "t/world/faults.h"
@@ -23,7 +24,6 @@
 #define LATE 2
 #define SMALL 16                /* elements: one_shot */
 #define LARGE ((size_t)1 << 18) /* elements: direct, two_shot */
-#define TIMEOUT 0.5
 
 /* What ranks of either kind share; inherited by every process of a point. */
 static struct {
@@ -31,6 +31,7 @@ static struct {
     _Atomic int pids[SIZE];
     size_t count;
     double delay; /* of the late rank: it comes about when the others leave */
+    double timeout;
 } * shared;
 
 static void sleep_for(double seconds)
@@ -52,6 +53,14 @@ static bool said(int rank, symmcoll_status_t status, symmcoll_status_t expected,
             symmcoll_status_name(expected), text, symmcoll_status_name(status),
             symmcoll_last_error());
     return good;
+}
+
+/* "timed out after 0.5 s: rank 2 did not come" */
+static const char *timed_out(char text[64])
+{
+    snprintf(
+        text, 64, "timed out after %g s: rank 2 did not come", shared->timeout);
+    return text;
 }
 
 static float *make_ones(size_t count)
@@ -76,6 +85,7 @@ static bool holds(const float *x, size_t count, float value)
 static int come_when_all_have_gone(struct symmcoll_group *group)
 {
     float *in = make_ones(shared->count), *out = make_ones(shared->count);
+    char text[64];
     bool good;
 
     while (shared->gave_up < SIZE - 1)
@@ -83,7 +93,7 @@ static int come_when_all_have_gone(struct symmcoll_group *group)
     good = said(LATE,
         symmcoll_all_reduce(group, out, in, shared->count, SYMMCOLL_FLOAT32,
             SYMMCOLL_SUM, NULL, NULL),
-        SYMMCOLL_ERR_ABORTED, "timed out after 0.5 s: rank 2 did not come");
+        SYMMCOLL_ERR_ABORTED, timed_out(text));
     good = said(LATE, symmcoll_barrier(group, NULL, NULL), SYMMCOLL_ERR_ABORTED,
                "rank 2 did not come") &&
            good;
@@ -95,10 +105,10 @@ static int come_when_all_have_gone(struct symmcoll_group *group)
 
 static int late_rank_is_named(struct symmcoll_group *group, int rank)
 {
-    struct symmcoll_call call = faults_timeout(TIMEOUT);
+    struct symmcoll_call call = faults_timeout(shared->timeout);
     float *in, *out;
     symmcoll_status_t status;
-    char name[256];
+    char name[256], text[64];
     bool good;
 
     shared->pids[rank] = getpid();
@@ -113,9 +123,9 @@ static int late_rank_is_named(struct symmcoll_group *group, int rank)
     free(in);
     free(out);
     snprintf(name, sizeof(name),
-        "all_reduce seq 2 of group %s timed out after 0.5 s: rank 2 did not "
-        "come; rank 2 (pid %d) is after barrier seq 1",
-        symmcoll_group_name(group), shared->pids[LATE]);
+        "all_reduce seq 2 of group %s %s; rank 2 (pid %d) is after barrier "
+        "seq 1",
+        symmcoll_group_name(group), timed_out(text), shared->pids[LATE]);
     good = said(rank, status, SYMMCOLL_ERR_TIMEOUT, name);
     shared->gave_up++;
     good = said(rank, symmcoll_barrier(group, NULL, NULL), SYMMCOLL_ERR_ABORTED,
@@ -163,9 +173,10 @@ static int late_rank_in_the_same_moment(struct symmcoll_group *group, int rank)
 /* The same for a broadcast and a gather, whose root does not come. */
 static int late_root_is_named(struct symmcoll_group *group, int rank)
 {
-    struct symmcoll_call call = faults_timeout(TIMEOUT);
+    struct symmcoll_call call = faults_timeout(shared->timeout);
     float *x = make_ones(shared->count);
     symmcoll_status_t status;
+    char text[64];
     bool good;
 
     if (symmcoll_barrier(group, NULL, NULL) != SYMMCOLL_OK)
@@ -179,8 +190,7 @@ static int late_root_is_named(struct symmcoll_group *group, int rank)
     } else {
         status = symmcoll_broadcast(
             group, x, shared->count, SYMMCOLL_FLOAT32, LATE, &call, NULL);
-        good = said(rank, status, SYMMCOLL_ERR_TIMEOUT,
-            "timed out after 0.5 s: rank 2 did not come");
+        good = said(rank, status, SYMMCOLL_ERR_TIMEOUT, timed_out(text));
         shared->gave_up++;
         while (shared->gave_up < SIZE - 1)
             sleep_for(0.001);
@@ -194,7 +204,7 @@ static int late_root_is_named(struct symmcoll_group *group, int rank)
  * fails the group. */
 static int late_rank_of_a_work(struct symmcoll_group *group, int rank)
 {
-    struct symmcoll_call call = faults_timeout(TIMEOUT);
+    struct symmcoll_call call = faults_timeout(shared->timeout);
     struct symmcoll_work *work = NULL;
     float *x = make_ones(shared->count);
     bool good = true;
@@ -235,6 +245,28 @@ static bool run(bool threads, rank_fn body, size_t count)
     return threads ? threads_run(SIZE, body) : ranks_run(SIZE, body);
 }
 
+struct late {
+    bool threads;
+    rank_fn body;
+    size_t count;
+};
+
+static bool run_late(double seconds, void *arg)
+{
+    const struct late *late = arg;
+
+    shared->timeout = seconds;
+    return run(late->threads, late->body, late->count);
+}
+
+/* All but the late rank have to come before the timeout. */
+static bool is_named(bool threads, rank_fn body, size_t count)
+{
+    struct late late = {threads, body, count};
+
+    return attempts_hold(run_late, 0.5, &late);
+}
+
 /* Around the moment of the deadline, a little before and a little after. */
 static bool run_moments(bool threads, size_t count)
 {
@@ -249,21 +281,21 @@ static bool run_moments(bool threads, size_t count)
 
 static void run_all(bool threads, const char *kind)
 {
-    ok(run(threads, late_rank_is_named, SMALL),
+    ok(is_named(threads, late_rank_is_named, SMALL),
         "%s, one_shot: a late rank is named and learns what it has missed",
         kind);
-    ok(run(threads, late_rank_is_named, LARGE),
+    ok(is_named(threads, late_rank_is_named, LARGE),
         "%s, in large: a late rank is named and learns what it has missed",
         kind);
     ok(run_moments(threads, SMALL),
         "%s, one_shot: a rank may come in the moment of the timeout", kind);
     ok(run_moments(threads, LARGE),
         "%s, in large: a rank may come in the moment of the timeout", kind);
-    ok(run(threads, late_root_is_named, SMALL),
+    ok(is_named(threads, late_root_is_named, SMALL),
         "%s, one_shot: a root that does not come is named", kind);
-    ok(run(threads, late_root_is_named, LARGE),
+    ok(is_named(threads, late_root_is_named, LARGE),
         "%s, in large: a root that does not come is named", kind);
-    ok(run(threads, late_rank_of_a_work, LARGE),
+    ok(is_named(threads, late_rank_of_a_work, LARGE),
         "%s: a work ends by its operation's deadline, not by a wait", kind);
 }
 
