@@ -312,6 +312,7 @@ static symmcoll_status_t start(
 {
     struct fake *fake = state;
     const struct symc_kind_info *info = &fake->core->kinds[op->kind];
+    _Atomic int *all_started = atomic_load(&fake_control.all_started);
 
     if (op->dtype != SYMMCOLL_FLOAT32)
         return fake->core->fail(
@@ -321,6 +322,8 @@ static symmcoll_status_t start(
             SYMMCOLL_ERR_UNSUPPORTED, "%s: fake has equal parts", info->name);
     atomic_store(&fake_control.stream, op->stream);
     atomic_fetch_add(&fake_control.started, 1);
+    if (all_started != NULL)
+        atomic_fetch_add(all_started, 1);
     fake->op = *op;
     *token = fake;
     if ((info->traits & SYMC_PAIR) != 0)

@@ -21,6 +21,8 @@ struct fake_control {
     _Atomic int keeps;        /* never completes, and goes on being cancelled */
     _Atomic(void *) stream;   /* of the latest operation */
     _Atomic int started;      /* operations, so far */
+    /* Of all ranks together, where the test has a place for it; or NULL. */
+    _Atomic(_Atomic int *) all_started;
 };
 
 #endif

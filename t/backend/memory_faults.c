@@ -3,8 +3,10 @@
  * A backend in a module that refuses, dies, fails, hangs and never lets go: no
  * rank waits for ever, and all are told why.
  */
+#include "../attempts.h"
 #include "modules.h"
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,6 +94,8 @@ static int one_fails(struct symmcoll_group *group, int rank)
            sum_host(group, rank) == SYMMCOLL_ERR_ABORTED;
 }
 
+static double short_time; /* the timeout */
+
 /* One rank's backend hangs; the others' wait for it. */
 static int times_out(struct symmcoll_group *group, int rank, bool waits)
 {
@@ -103,7 +107,7 @@ static int times_out(struct symmcoll_group *group, int rank, bool waits)
         symmcoll_barrier(group, NULL, NULL) != SYMMCOLL_OK)
         return 0;
     atomic_store(&control()->hangs, 0);
-    if (symmcoll_group_set_timeout(group, 0.3) != SYMMCOLL_OK)
+    if (symmcoll_group_set_timeout(group, short_time) != SYMMCOLL_OK)
         return 0;
     status = sum_device(group, at, rank, waits ? &work : NULL);
     if (waits && status == SYMMCOLL_OK)
@@ -123,6 +127,9 @@ static int hangs_in_a_work(struct symmcoll_group *group, int rank)
     return times_out(group, rank, true);
 }
 
+/* Operations that all ranks have begun, in memory that processes share. */
+static _Atomic int *started;
+
 static int aborted(struct symmcoll_group *group, int rank)
 {
     float *at = device(rank);
@@ -132,12 +139,14 @@ static int aborted(struct symmcoll_group *group, int rank)
         symmcoll_barrier(group, NULL, NULL) != SYMMCOLL_OK)
         return 0;
     atomic_store(&control()->hangs, 1);
+    atomic_store(&control()->all_started, started);
     if (!say(sum_device(group, at, rank, &work) == SYMMCOLL_OK, "a work"))
         return 0;
-    if (rank == 0) {
-        usleep(50000);
+    /* What has not begun would never begin. */
+    while (rank == 0 && atomic_load(started) < symmcoll_group_size(group))
+        usleep(1000);
+    if (rank == 0)
         symmcoll_group_abort(group, "enough");
-    }
     if (!ended(symmcoll_work_wait(work, 30), SYMMCOLL_ERR_CANCELED, "enough"))
         return 0;
     symmcoll_work_free(work);
@@ -161,7 +170,7 @@ static int keeps_its_buffers(int rank, int size, void *arg)
     group = symmcoll_world_group(world);
     at = device(rank);
     if (sum_device(group, at, rank, NULL) != SYMMCOLL_OK ||
-        symmcoll_group_set_timeout(group, 0.3) != SYMMCOLL_OK)
+        symmcoll_group_set_timeout(group, short_time) != SYMMCOLL_OK)
         return 1;
     atomic_store(&control()->keeps, 0);
     status = sum_device(group, at, rank, blocks ? NULL : &work);
@@ -185,32 +194,67 @@ static int keeps_its_buffers(int rank, int size, void *arg)
     return right ? 0 : 1;
 }
 
-static int says_whose_they_are(int n, bool blocks)
+static bool says_whose_they_are(double seconds, void *arg)
 {
+    const int n = 2;
     int statuses[4];
 
-    if (!ranks_spawn(n, keeps_its_buffers, blocks ? NULL : &n, statuses))
-        return 0;
+    short_time = seconds;
+    if (!ranks_spawn(n, keeps_its_buffers, arg, statuses))
+        return false;
     for (int r = 0; r < n; r++) {
         if (!WIFEXITED(statuses[r]) || WEXITSTATUS(statuses[r]) != 0)
-            return 0;
+            return false;
     }
-    return 1;
+    return true;
+}
+
+struct hanging {
+    int (*run)(int n, rank_fn body);
+    int size;
+    rank_fn body;
+};
+
+static bool hang(double seconds, void *arg)
+{
+    const struct hanging *hanging = arg;
+
+    short_time = seconds;
+    return hanging->run(hanging->size, hanging->body);
+}
+
+/* On both; all ranks begin before the first of them has waited so long. */
+static void on_both_hangs(int n, rank_fn body, const char *what)
+{
+    struct hanging hanging = {ranks_run, n, body};
+
+    ok(attempts_hold(hang, 0.3, &hanging), "%s, %d processes", what, n);
+    hanging.run = threads_run;
+    ok(attempts_hold(hang, 0.3, &hanging), "%s, %d threads", what, n);
 }
 
 int main(void)
 {
+    started = mmap(
+        NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (started == MAP_FAILED)
+        skip_all("no shared memory");
     use_modules_of_tests();
     for (int n = 2; n <= 4; n++) {
         on_both(n, one_refuses, "one member refuses for all");
         on_both(n, one_refuses_late, "one that refuses in the middle, too");
-        on_both(n, hangs, "a backend that never completes times out");
+        on_both_hangs(n, hangs, "a backend that never completes times out");
     }
     on_both(3, one_fails, "an error of one backend fails the group");
-    on_both(2, hangs_in_a_work, "a work that never completes times out");
-    on_both(3, aborted, "an abort ends what the backend has begun");
+    on_both_hangs(2, hangs_in_a_work, "a work that never completes times out");
+    ok(ranks_run(3, aborted),
+        "an abort ends what the backend has begun, 3 processes");
+    atomic_store(started, 0);
+    ok(threads_run(3, aborted),
+        "an abort ends what the backend has begun, 3 threads");
     ok(others_learn_of_the_death(3), "one that dies while opening is named");
-    ok(says_whose_they_are(2, true) && says_whose_they_are(2, false),
+    ok(attempts_hold(says_whose_they_are, 0.3, NULL) &&
+            attempts_hold(says_whose_they_are, 0.3, &(int){1}),
         "buffers that a backend never lets go of are named, and at the end");
     return done_testing();
 }

@@ -3,6 +3,7 @@
  * monitored_barrier: all ranks are told who does not come, and go on working
  * together; of the dead it is said how they died.
  */
+#include "../attempts.h"
 #include "../tap.h"
 #include "../world/faults.h"
 #include "data.h"
@@ -15,7 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BRIEF 0.3 /* seconds that the others wait */
+#define BRIEF 0.3 /* seconds that the others wait, at first */
+
+static double brief; /* what they wait */
 
 /* How many ranks have been told; memory that all ranks share. */
 static _Atomic int *told;
@@ -84,9 +87,9 @@ static int nobody_is_missing(struct symmcoll_group *group, int rank)
 /* Odd ranks come after the others have been told. */
 static int late_ranks_are_named(struct symmcoll_group *group, int rank)
 {
-    struct symmcoll_call call = faults_timeout(BRIEF);
+    struct symmcoll_call call = faults_timeout(brief);
     int size = symmcoll_group_size(group), count = -1, missing[16];
-    char text[128];
+    char text[128], within[64];
     bool right = symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK;
 
     while (!is_even(rank) && *told < (size + 1) / 2)
@@ -104,10 +107,10 @@ static int late_ranks_are_named(struct symmcoll_group *group, int rank)
                 SYMMCOLL_ERR_TIMEOUT, text) &&
             right;
     right = right && lists_the_odd(size, missing, count);
-    right =
-        right && (!is_even(rank) ||
-                     strstr(symmcoll_last_error(),
-                         "did not come within 0.3 s; rank 1 (pid ") != NULL);
+    snprintf(within, sizeof(within), "did not come within %g s; rank 1 (pid ",
+        brief);
+    right = right &&
+            (!is_even(rank) || strstr(symmcoll_last_error(), within) != NULL);
     right = right && (!is_even(rank) || strstr(symmcoll_last_error(),
                                             "is after barrier seq 1") != NULL);
     ++*told;
@@ -122,7 +125,7 @@ static int late_ranks_are_named(struct symmcoll_group *group, int rank)
 /* It gives up by itself, soon after the first has. */
 static int all_end_with_the_first(struct symmcoll_group *group, int rank)
 {
-    struct symmcoll_call call = faults_timeout(rank == 0 ? BRIEF : 60);
+    struct symmcoll_call call = faults_timeout(rank == 0 ? brief : 600);
     int size = symmcoll_group_size(group), count = -1;
     double began = faults_now();
     bool right = true;
@@ -134,11 +137,38 @@ static int all_end_with_the_first(struct symmcoll_group *group, int rank)
     right =
         said(group, symmcoll_monitored_barrier(group, 0, &call, NULL, &count),
             SYMMCOLL_ERR_TIMEOUT, "");
-    right = right && count == 1 && faults_now() - began < 10;
+    right = right && count == 1 && faults_now() - began < 300;
     ++*told;
     right = symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK && right;
     *told = 0;
     return right && works(group);
+}
+
+struct late {
+    int (*run)(int n, rank_fn body);
+    int size;
+    rank_fn body;
+};
+
+static bool come_late(double seconds, void *arg)
+{
+    const struct late *late = arg;
+
+    brief = seconds;
+    *told = 0;
+    return late->run(late->size, late->body);
+}
+
+/* All but the late ranks come before the timeout. */
+static void both_late(int size, rank_fn body, const char *sentence)
+{
+    struct late late = {ranks_run, size, body};
+
+    ok(attempts_hold(come_late, BRIEF, &late), "%s (%d processes)", sentence,
+        size);
+    late.run = threads_run;
+    ok(attempts_hold(come_late, BRIEF, &late), "%s (%d threads)", sentence,
+        size);
 }
 
 /* In that moment some may pass and others not: nobody hangs, and all go on. */
@@ -208,17 +238,19 @@ static int wait_for_the_stopped(struct faults_rank *self)
         return 1;
     faults_reach(self, 1);
     faults_pass(self, 1);
-    note_barrier(self, 0, BRIEF, &count);
+    note_barrier(self, 0, brief, &count);
     faults_reach(self, 2);
     faults_note(self, faults_barrier(self));
     return faults_finalize(self);
 }
 
-static void check_stopped(void)
+static bool name_the_stopped(double seconds, void *arg)
 {
     struct faults_job job;
     bool right = true;
 
+    (void)arg;
+    brief = seconds;
     faults_start(&job, 4, wait_for_the_stopped, NULL);
     right = faults_await_all(&job, 1);
     faults_signal(&job, 2, SIGSTOP);
@@ -235,7 +267,12 @@ static void check_stopped(void)
     }
     right = strstr(faults_told(&job, 2, 0)->detail, "this rank came") != NULL &&
             right;
-    ok(faults_finish(&job, 0) && right,
+    return faults_finish(&job, 0) && right;
+}
+
+static void check_stopped(void)
+{
+    ok(attempts_hold(name_the_stopped, BRIEF, NULL),
         "C80: a rank that is stopped is named, and joins the next operation");
 }
 
@@ -252,10 +289,10 @@ static int wait_for_the_dead(struct faults_rank *self)
     while (self->rank == 1)
         pause();
     faults_pass(self, self->rank);
-    note_barrier(self, *flags, 4 * BRIEF, &count);
+    note_barrier(self, *flags, 4 * brief, &count);
     faults_reach(self, 2);
     faults_pass(self, 5);
-    note_barrier(self, *flags, 4 * BRIEF, &count);
+    note_barrier(self, *flags, 4 * brief, &count);
     return faults_finalize(self);
 }
 
@@ -271,12 +308,15 @@ static struct faults_job job_of_the_dead(uint32_t flags, bool *right)
     return job;
 }
 
-static void check_death(void)
+static bool end_by_death(double seconds, void *arg)
 {
     bool right;
-    struct faults_job job = job_of_the_dead(0, &right);
+    struct faults_job job;
     char who[64], killed[96];
 
+    (void)arg;
+    brief = seconds;
+    job = job_of_the_dead(0, &right);
     snprintf(killed, sizeof(killed), "%s killed by SIGKILL",
         faults_name(&job, 1, who));
     right = right && faults_await(&job, 0, 2);
@@ -287,34 +327,47 @@ static void check_death(void)
     right = right &&
             faults_told(&job, 0, 0)->at - job.killed_at < FAULTS_KNOWN &&
             faults_told(&job, 0, 1)->status == SYMMCOLL_ERR_ABORTED;
-    ok(faults_finish(&job, 1u << 1) && right,
+    return faults_finish(&job, 1u << 1) && right;
+}
+
+static void check_death(void)
+{
+    ok(attempts_hold(end_by_death, 4 * BRIEF, NULL),
         "C80: a death ends the barrier at once and fails the group");
 }
 
-static void check_roll(void)
+static bool go_on_after_death(double seconds, void *arg)
 {
-    bool right, again;
-    struct faults_job job =
-        job_of_the_dead(SYMMCOLL_MONITORED_WAIT_ALL, &right);
-    char who[64], killed[96], late[96];
+    bool right, *again = arg;
+    struct faults_job job;
+    char who[64], killed[96], late[96], within[64];
 
+    brief = seconds;
+    job = job_of_the_dead(SYMMCOLL_MONITORED_WAIT_ALL, &right);
+    snprintf(within, sizeof(within), "ranks 1 and 4 did not come within %g s",
+        4 * brief);
     snprintf(killed, sizeof(killed), "%s killed by SIGKILL",
         faults_name(&job, 1, who));
     snprintf(late, sizeof(late), "%s is after barrier seq 1",
         faults_name(&job, 4, who));
-    usleep((useconds_t)(BRIEF * 1e6));
+    usleep((useconds_t)(brief * 1e6));
     right = right && job.board->lines[0].notes == 0;
     faults_open(&job, SLOW);
     right = right && faults_await(&job, 0, 2);
     faults_open(&job, 5);
-    right =
-        faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_PEER,
-            "ranks 1 and 4 did not come within 1.2 s", killed, late, NULL) &&
-        right;
-    again = faults_said(faults_told(&job, SLOW, 1), SYMMCOLL_ERR_PEER,
+    right = faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_PEER, within,
+                killed, late, NULL) &&
+            right;
+    *again = faults_said(faults_told(&job, SLOW, 1), SYMMCOLL_ERR_PEER,
         "rank 1 did not come", killed, NULL);
-    right = faults_finish(&job, 1u << 1) && right;
-    ok(right,
+    return faults_finish(&job, 1u << 1) && right && *again;
+}
+
+static void check_roll(void)
+{
+    bool again = false;
+
+    ok(attempts_hold(go_on_after_death, BRIEF, &again),
         "C80: asked to wait for all, it goes on after a death, and names the "
         "dead and the late");
     ok(again, "and again in the group that has failed");
@@ -332,9 +385,9 @@ int main(void)
         both_run(sizes[i], nobody_is_missing, "C80: nobody is missing");
         if (sizes[i] == 1)
             continue;
-        both_run(sizes[i], late_ranks_are_named,
+        both_late(sizes[i], late_ranks_are_named,
             "C80: late ranks are named on all ranks, and the group is usable");
-        both_run(
+        both_late(
             sizes[i], all_end_with_the_first, "C80: when one gives up all do");
     }
     both_run(3, late_in_that_moment, "a rank that comes in that moment");

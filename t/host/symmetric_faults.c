@@ -4,6 +4,7 @@
  * a rank that comes late, arguments that differ; and buffers that are released
  * as soon as a call has returned.
  */
+#include "../attempts.h"
 #include "../coll/data.h"
 #include "../world/faults.h"
 #include "symmetric.h"
@@ -97,6 +98,7 @@ static bool holds_byte(const unsigned char *at, int byte)
  * with something else: nothing of it changes. */
 static int come_late(struct faults_rank *self)
 {
+    const double *seconds = self->arg; /* that the others wait */
     struct symmetric out;
     symmcoll_status_t status;
     bool intact;
@@ -107,7 +109,7 @@ static int come_late(struct faults_rank *self)
     if (self->rank == VICTIM)
         faults_pass(self, 1);
     status = operate(
-        self, ALL_REDUCE, out.at, NULL, self->rank == VICTIM ? 60 : 0.2);
+        self, ALL_REDUCE, out.at, NULL, self->rank == VICTIM ? 60 : *seconds);
     faults_note(self, status);
     memset(out.at, 0x5a, COUNT * sizeof(float));
     faults_reach(self, 1);
@@ -117,12 +119,13 @@ static int come_late(struct faults_rank *self)
     return faults_finalize(self) == 0 && intact ? 0 : 1;
 }
 
-static bool late_rank_writes_nothing(void)
+static bool late_rank_writes_nothing(double seconds, void *arg)
 {
     struct faults_job job;
     bool right = true;
 
-    faults_start(&job, SIZE, come_late, NULL);
+    (void)arg;
+    faults_start(&job, SIZE, come_late, &seconds);
     for (int r = 0; r < SIZE; r++) {
         if (r != VICTIM)
             right = faults_await(&job, r, 1) && right;
@@ -260,7 +263,7 @@ int main(void)
         "a death in the middle of a reduce_scatter from them is known");
     ok(is_known(GATHER),
         "a death in the middle of a gather into the root's is known");
-    ok(late_rank_writes_nothing(),
+    ok(attempts_hold(late_rank_writes_nothing, 0.2, NULL),
         "a rank that comes after a timeout writes to nobody's buffer");
     both_run(SIZE, mismatch_touches_nothing,
         "counts that differ leave symmetric buffers untouched");

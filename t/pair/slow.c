@@ -111,7 +111,7 @@ static int answers_are_seen(struct symmcoll_group *group, int rank)
 int main(void)
 {
     plan(4);
-    setenv("SYMMCOLL_TIMEOUTS_COLLECTIVE", "20s", 1);
+    setenv("SYMMCOLL_TIMEOUTS_COLLECTIVE", "60s", 1);
     both_run(2, messages_are_whole, "who sees a message sees all of it");
     both_run(2, answers_are_seen, "every answer is seen before the next one");
     return done_testing();

@@ -43,7 +43,8 @@ static bool tells_of_deaths(void)
     bool good;
 
     faults_start(&job, 3, waits_for_the_dead, NULL);
-    good = faults_await_all(&job, 1) && faults_await_asleep(&job, 0, 1);
+    good = faults_await_all(&job, 1) && faults_await_asleep(&job, 0, 1) &&
+           faults_await_asleep(&job, 2, 1);
     faults_signal(&job, 1, SIGKILL);
     for (int r = 0; r < 3 && good; r += 2) {
         good =
@@ -127,6 +128,7 @@ static int stops_inside(struct faults_rank *self)
     if (!faults_init(self))
         return 1;
     faults_reach(self, 1);
+    faults_pass(self, 1);
     faults_note(self, symc_group_call(self->group, &op));
     faults_reach(self, 2);
     faults_pass(self, 2);
@@ -139,9 +141,11 @@ static bool finds_that_it_was_late(void)
     bool good;
 
     faults_start(&job, 2, stops_inside, NULL);
-    good =
-        faults_await(&job, 0, 2) && faults_said(faults_told(&job, 0, 0),
-                                        SYMMCOLL_ERR_TIMEOUT, "rank 1", NULL);
+    good = faults_await_all(&job, 1);
+    faults_open(&job, 1);
+    good = good && faults_await(&job, 0, 2) &&
+           faults_said(
+               faults_told(&job, 0, 0), SYMMCOLL_ERR_TIMEOUT, "rank 1", NULL);
     faults_signal(&job, 1, SIGCONT);
     good = good && faults_await(&job, 1, 2) &&
            faults_said(
@@ -255,12 +259,13 @@ static int is_awaited(struct faults_rank *self)
     call.label = "loss";
     if (!faults_init(self) || !join(self->group, NBYTES, &data, &handle))
         return 1;
-    if (self->rank == 0)
-        faults_pass(self, 1);
+    /* When both have left the rendezvous, which the timeout would fail. */
+    faults_reach(self, 1);
+    faults_pass(self, self->rank == 0 ? 2 : 1);
     faults_note(self, symmcoll_symm_one_shot_all_reduce(
                           handle, 0, out, 16, F32, SYMMCOLL_SUM, &call));
-    faults_reach(self, 1);
-    faults_pass(self, 1);
+    faults_reach(self, 2);
+    faults_pass(self, 2);
     symmcoll_symm_release(handle);
     (void)symmcoll_symm_free(self->world, data);
     return faults_finalize(self);
@@ -272,11 +277,13 @@ static bool names_the_late(void)
     bool good;
 
     faults_start(&job, 2, is_awaited, NULL);
-    good = faults_await(&job, 1, 1) &&
+    good = faults_await_all(&job, 1);
+    faults_open(&job, 1);
+    good = good && faults_await(&job, 1, 2) &&
            faults_said(faults_told(&job, 1, 0), SYMMCOLL_ERR_TIMEOUT, "rank 0",
                "one_shot_all_reduce seq 1 'loss'", NULL);
-    faults_open(&job, 1);
-    good = good && faults_await(&job, 0, 1) &&
+    faults_open(&job, 2);
+    good = good && faults_await(&job, 0, 2) &&
            faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_ABORTED, NULL);
     return faults_finish(&job, 0) && good;
 }

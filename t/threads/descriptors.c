@@ -17,6 +17,8 @@
 
 #define RANKS 6
 #define MOST 100 /* descriptors of one run */
+/* Of one run, on a machine that does other work; less than timeouts.init. */
+#define MAX_SECONDS 60
 
 static symmcoll_status_t join_all(struct symmcoll_world *world, void *arg)
 {
@@ -53,10 +55,10 @@ static bool run_with(int more, bool *succeeds)
     *succeeds = status == SYMMCOLL_OK;
     right = *succeeds || (status == SYMMCOLL_ERR_SYSTEM &&
                              strstr(symmcoll_last_error(), "RLIMIT_NOFILE is"));
-    if (!right || now() - began > 20)
+    if (!right || now() - began > MAX_SECONDS)
         diag("%d descriptors: %s after %.1f s: %s", more,
             symmcoll_status_name(status), now() - began, symmcoll_last_error());
-    return right && now() - began <= 20;
+    return right && now() - began <= MAX_SECONDS;
 }
 
 int main(void)
@@ -64,8 +66,8 @@ int main(void)
     bool right = true, succeeds = false;
     int more = 0;
 
-    alarm(500);
-    setenv("SYMMCOLL_TIMEOUTS_INIT", "60s", 1);
+    alarm(1500);
+    setenv("SYMMCOLL_TIMEOUTS_INIT", "300s", 1);
     setenv("SYMMCOLL_TRACE_DUMP_ON_ERROR", "off", 1);
     plan(2);
     while (more < MOST && !succeeds && right)

@@ -50,6 +50,15 @@ static int wait_returns_the_result(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* How many ranks have done their part, in memory that processes share. */
+static _Atomic int *done;
+
+static void await_done(int ranks)
+{
+    while (atomic_load(done) < ranks)
+        usleep(1000);
+}
+
 /* Rank 0 keeps the others waiting until they have asked. */
 static int an_expired_wait_leaves_it_running(
     struct symmcoll_group *group, int rank)
@@ -59,15 +68,17 @@ static int an_expired_wait_leaves_it_running(
     bool right = true;
 
     if (rank == 0)
-        usleep(150000);
+        await_done(symmcoll_group_size(group) - 1);
     if (sum(group, &value, &work) != SYMMCOLL_OK)
         return 0;
-    if (rank != 0)
+    if (rank != 0) {
         right = symmcoll_work_test(work) == SYMMCOLL_IN_PROGRESS &&
                 symmcoll_work_wait(work, 0) == SYMMCOLL_ERR_TIMEOUT &&
                 symmcoll_work_wait(work, 0.01) == SYMMCOLL_ERR_TIMEOUT &&
                 strstr(symmcoll_last_error(), "it goes on") != NULL &&
                 symmcoll_work_error(work)[0] == '\0';
+        atomic_fetch_add(done, 1);
+    }
     right = symmcoll_work_wait(work, 60) == SYMMCOLL_OK && right &&
             value == symmcoll_group_size(group) &&
             symmcoll_group_error(group) == SYMMCOLL_OK;
@@ -217,12 +228,16 @@ static int callbacks_come_in_order(struct symmcoll_group *group, int rank)
     struct symmcoll_work *first, *second;
     int64_t a = 1, b = 2;
 
+    /* The others add theirs before the end. */
     if (rank == 0)
-        usleep(20000); /* the others add theirs before the end */
+        await_done(symmcoll_group_size(group) - 1);
     if (sum(group, &a, &first) != SYMMCOLL_OK ||
         symmcoll_work_then(first, take_note, &all[0]) != SYMMCOLL_OK ||
-        symmcoll_work_then(first, take_note, &all[1]) != SYMMCOLL_OK ||
-        sum(group, &b, &second) != SYMMCOLL_OK ||
+        symmcoll_work_then(first, take_note, &all[1]) != SYMMCOLL_OK)
+        return 0;
+    if (rank != 0)
+        atomic_fetch_add(done, 1);
+    if (sum(group, &b, &second) != SYMMCOLL_OK ||
         symmcoll_work_then(second, take_note, &all[2]) != SYMMCOLL_OK ||
         symmcoll_work_wait(second, 60) != SYMMCOLL_OK)
         return 0;
@@ -252,9 +267,6 @@ static void call_from_callback(symmcoll_status_t status, void *arg)
     atomic_fetch_add(&notes->count, 1);
 }
 
-/* How many ranks' callbacks have run, in memory that processes share. */
-static _Atomic int *done;
-
 /* A callback may start work, not block.  The second work cannot end before the
  * callback of the first has run, because the last rank comes so late. */
 static int callbacks_may_start_work(struct symmcoll_group *group, int rank)
@@ -267,11 +279,10 @@ static int callbacks_may_start_work(struct symmcoll_group *group, int rank)
     if (rank == size - 1) {
         if (sum(group, &a, NULL) != SYMMCOLL_OK)
             return 0;
-        while (atomic_load(done) < size - 1)
-            usleep(1000);
+        await_done(size - 1);
         return sum(group, &b, NULL) == SYMMCOLL_OK &&
                sum(group, &notes.value, NULL) == SYMMCOLL_OK &&
-               atomic_exchange(done, 0) == size - 1 &&
+               atomic_load(done) == size - 1 &&
                notes.value == size * (size - 1) / 2;
     }
     if (sum(group, &a, &first) != SYMMCOLL_OK ||
@@ -345,7 +356,8 @@ static int expired_wait_fails_the_group(int rank, int size, void *arg)
     group = symmcoll_world_group(world);
     right = barrier(group);
     if (rank == 0) { /* comes too late */
-        usleep(300000);
+        while (symmcoll_group_error(group) == SYMMCOLL_OK)
+            usleep(1000);
         right = right && sum(group, &value, NULL) < 0;
     } else {
         symmcoll_status_t status = arg != NULL
@@ -374,7 +386,9 @@ static bool pair_ends_well(raw_rank_fn body, void *arg)
 
 static void both(int n, rank_fn body, const char *sentence)
 {
+    atomic_store(done, 0);
     ok(ranks_run(n, body), "%s (ranks: %d as processes)", sentence, n);
+    atomic_store(done, 0);
     ok(threads_run(n, body), "%s (ranks: %d as threads)", sentence, n);
 }
 
