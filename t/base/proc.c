@@ -101,7 +101,7 @@ static int zombie_has_its_status(void)
 int main(void)
 {
     plan(6);
-    alarm(60);
+    alarm(600);
     ok(whole_file_is_read(), "a file of many pages is read as a whole");
     ok(reading_ends_at_the_buffer(), "reading ends where the buffer does");
     ok(missing_file_is_told(), "a missing file is told by errno");

@@ -130,7 +130,7 @@ int main(void)
     if (!make_file())
         skip_all("no file to execute can be made");
     plan(3);
-    alarm(300);
+    alarm(600);
     ok(threads_start_beside_exec(),
         "threads start while another one tries to execute a program");
     ok(signals_are_the_program_s(), "signals are blocked in them alone");

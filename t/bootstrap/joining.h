@@ -5,6 +5,7 @@
 #ifndef T_BOOTSTRAP_JOINING_H
 #define T_BOOTSTRAP_JOINING_H
 
+#include "../attempts.h"
 #include "../ranks.h"
 #include "../segment/child.h"
 
@@ -112,6 +113,27 @@ static inline int all_true_with(int n, raw_rank_fn body, void *arg)
 static inline int all_true(int n, raw_rank_fn body)
 {
     return all_true_with(n, body, NULL);
+}
+
+struct in_time {
+    int n;
+    raw_rank_fn body;
+};
+
+static inline bool run_in_time(double seconds, void *arg)
+{
+    const struct in_time *run = arg;
+
+    begin_point(seconds);
+    return all_true(run->n, run->body);
+}
+
+/* The same, where those that come do so within some seconds. */
+static inline int all_true_in_time(double seconds, int n, raw_rank_fn body)
+{
+    struct in_time run = {n, body};
+
+    return attempts_hold(run_in_time, seconds, &run);
 }
 
 /* ---- anybody ---- */

@@ -47,7 +47,7 @@ static void serve_until(
 {
     char found[64] = "";
 
-    for (int i = 0; i < 20000 && strcmp(found, missing) != 0; i++) {
+    for (int i = 0; i < 100000 && strcmp(found, missing) != 0; i++) {
         symc_bootstrap_serve(server);
         symc_bootstrap_missing(server, name, found, sizeof(found));
         usleep(500);
@@ -64,13 +64,13 @@ int main(void)
     pid_t pids[3];
     int good = 1;
 
-    begin_point(30);
+    begin_point(60);
     if (symc_bootstrap_open("t-launcher", &events, &server) != SYMMCOLL_OK)
         exit(1);
     for (int r = 0; r < 3; r++)
         pids[r] = start_child(join_launcher, &numbers[r]);
-    for (int i = 0; i < 20000 && (!symc_bootstrap_is_complete(server, name) ||
-                                     symc_bootstrap_busy(server));
+    for (int i = 0; i < 100000 && (!symc_bootstrap_is_complete(server, name) ||
+                                      symc_bootstrap_busy(server));
          i++) {
         symc_bootstrap_serve(server);
         usleep(500);
@@ -79,7 +79,7 @@ int main(void)
         good = end_child(pids[r]) && good;
     ok(good && seen.complete == 1 && seen.right,
         "a launcher's server serves a rendezvous and learns of it once");
-    begin_point(30);
+    begin_point(60);
     pids[0] = start_child(join_launcher, &numbers[3]);
     serve_until(server, "0 and 2");
     symc_bootstrap_fail_rank(server, 2, "rank 2 was killed");

@@ -247,7 +247,7 @@ int main(void)
 {
     struct symmcoll_store *store = NULL;
 
-    alarm(300);
+    alarm(600);
     plan(17);
     if (symmcoll_store_create_hash(&store) != SYMMCOLL_OK)
         diag("%s", symmcoll_last_error());

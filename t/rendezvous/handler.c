@@ -301,7 +301,7 @@ int main(void)
     int statuses[RANKS] = {-1, -1, -1};
     char path[4096];
 
-    alarm(300);
+    alarm(600);
     plan(7);
     ok(run_in_child(checks_arguments, NULL),
         "scheme and functions are checked, and the library's schemes refused");

@@ -372,7 +372,7 @@ static void test_names(void)
 
 int main(void)
 {
-    alarm(300);
+    alarm(600);
     plan(44);
     test_launchers();
     test_missing();

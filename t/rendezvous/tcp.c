@@ -200,7 +200,7 @@ int main(void)
     struct certs certs = {"", ""};
     pid_t server;
 
-    alarm(300);
+    alarm(600);
     plan(9);
     snprintf(method, sizeof method, "tcp://127.0.0.1:%d", free_port());
     ok(all_fine(NULL), "processes join through the store that rank 0 serves");

@@ -41,7 +41,7 @@ static inline pid_t start_child(child_fn body, void *arg)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             _exit(1);
-        alarm(60);
+        alarm(600);
         dup2(STDERR_FILENO, STDOUT_FILENO);
         exit(body(arg) ? 0 : 1);
     }

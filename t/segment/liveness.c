@@ -23,7 +23,7 @@ static void set_stage(int value)
 
 static int await_stage(int value)
 {
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < 120000; i++) {
         if (atomic_load(stage) >= value)
             return 1;
         usleep(500);

@@ -242,7 +242,7 @@ static bool run_all(bool threads)
 int main(void)
 {
     plan(2);
-    alarm(100);
+    alarm(600);
     board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE,
         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (board == MAP_FAILED)

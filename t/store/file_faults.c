@@ -281,7 +281,7 @@ static void test_no_room(void)
 
 int main(void)
 {
-    alarm(300);
+    alarm(600);
     plan(21);
     test_stale();
     test_foreign();

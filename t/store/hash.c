@@ -10,7 +10,7 @@ int main(void)
     struct symmcoll_store *clone = NULL;
     size_t count = 99;
 
-    alarm(120);
+    alarm(600);
     plan(CONTRACT_POINTS + 5);
     ok(symmcoll_store_create_hash(NULL) == SYMMCOLL_ERR_INVALID,
         "a place for the handle is needed");

@@ -75,7 +75,7 @@ static inline int run_in_child(int (*body)(const void *arg), const void *arg)
     fflush(NULL);
     pid = fork();
     if (pid == 0) {
-        alarm(120);
+        alarm(600);
         exit(body(arg) ? 0 : 1);
     }
     return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&

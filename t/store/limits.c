@@ -235,7 +235,7 @@ int main(void)
     struct symmcoll_store_tcp_args args = SYMMCOLL_STORE_TCP_ARGS_INIT;
     struct symmcoll_store *store;
 
-    alarm(120);
+    alarm(600);
     plan(11);
     args.url = "redis://127.0.0.1:0";
     args.serve = 1;

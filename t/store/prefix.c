@@ -48,7 +48,7 @@ int main(void)
     struct symmcoll_store *store = NULL;
     struct symmcoll_store *view = NULL;
 
-    alarm(120);
+    alarm(600);
     plan(CONTRACT_POINTS + 8);
     if (!ok(symmcoll_store_create_hash(&store) == SYMMCOLL_OK &&
                 symmcoll_store_create_prefix(store, "p", &view) == SYMMCOLL_OK,

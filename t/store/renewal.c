@@ -53,7 +53,7 @@ int main(void)
     char url[64];
     int64_t life;
 
-    alarm(120);
+    alarm(600);
     plan(4);
     store = open_at("redis://127.0.0.1:0", 1);
     snprintf(

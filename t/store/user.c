@@ -316,7 +316,7 @@ static void joining(void)
 
 int main(void)
 {
-    alarm(120);
+    alarm(600);
     plan(COMMON_POINTS + 25);
     few_functions();
     all_functions();

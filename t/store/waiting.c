@@ -119,7 +119,7 @@ static pid_t start_waiter(int *fd)
         struct symmcoll_store *own;
         char url[64] = "";
 
-        alarm(120);
+        alarm(600);
         close(ends[1]);
         args.url = url;
         if (read(ends[0], url, sizeof url - 1) <= 0 ||
@@ -155,7 +155,7 @@ int main(void)
     int fd = -1;
     pid_t pid = start_waiter(&fd);
 
-    alarm(300);
+    alarm(600);
     plan(5 + 5 + 6);
     if (symmcoll_store_create_hash(&store) == SYMMCOLL_OK)
         check_waits(store, "hash");
