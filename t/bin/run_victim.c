@@ -13,7 +13,7 @@
  *   exit   it exits with status 3, without finalize
  *   leave  it exits with status 0, without finalize
  *   init   it kills itself before it has joined the others
- *   late   it comes to init three seconds after the others
+ *   late   it comes to init when the others have given up
  *
  * With MIB, the rank has so much memory in use.  The others say what they have
  * been told, in one line, and exit with status 1.
@@ -94,7 +94,7 @@ int main(int argc, char **argv)
     if (is_victim && strcmp(how, "init") == 0)
         raise(SIGKILL);
     if (is_victim && strcmp(how, "late") == 0)
-        sleep(3);
+        sleep(300);
     status = symmcoll_init(NULL, &world);
     if (status != SYMMCOLL_OK)
         return complain("init", status);

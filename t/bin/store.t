@@ -29,10 +29,11 @@ start()
     rm -f "$scratch/served"
     "$tool" --port 0 "$@" >"$scratch/served" 2>"$scratch/err" &
     pid=$!
-    for _ in 1 2 3 4 5 6 7 8 9 10; do
-        [ -s "$scratch/served" ] && break
-        kill -0 $pid 2>/dev/null || break
+    start_left=600
+    while [ ! -s "$scratch/served" ] && kill -0 $pid 2>/dev/null &&
+        [ $start_left -gt 0 ]; do
         sleep 0.1
+        start_left=$((start_left - 1))
     done
     port=$(sed -n 's/.*serving at .*:\([0-9]*\).*/\1/p' "$scratch/served")
 }

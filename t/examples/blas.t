@@ -100,7 +100,7 @@ else
     ok $? 'its cost is said, and what to install' || diag <"$scratch/err"
 
     printf '%0999d the quick brown fox' 0 >"$scratch/text"
-    LD_PRELOAD=$reference timeout 120 "$run" -n 2 "$train" --steps 1 \
+    LD_PRELOAD=$reference timeout 600 "$run" -n 2 "$train" --steps 1 \
         --batch 8 --text "$scratch/text" >"$scratch/out" 2>"$scratch/err"
     is "$?" 0 'a training with it works' || diag <"$scratch/err"
     is "$(cat "$scratch/out" "$scratch/err" | grep -c '15 times slower')" 1 \

@@ -16,7 +16,7 @@ learns()
 
 plan 5
 for n in 1 3; do
-    timeout 120 "$run" -n $n "$train" >"$scratch/$n" 2>&1
+    timeout 600 "$run" -n $n "$train" >"$scratch/$n" 2>&1
     ok $? "the example ends well on $n ranks" || diag <"$scratch/$n"
     learns "$scratch/$n"
     ok $? "it learns on $n ranks" || diag <"$scratch/$n"

@@ -10,7 +10,7 @@ small='--tokens 48 --width 20 --hidden 24 --steps 2'
 
 plan 6
 # shellcheck disable=SC2086
-timeout 120 "$run" -n 3 "$example" $small --plot "$scratch/times.svg" \
+timeout 600 "$run" -n 3 "$example" $small --plot "$scratch/times.svg" \
     >"$scratch/processes" 2>&1
 ok $? 'the example ends well on three processes' || diag <"$scratch/processes"
 is "$(grep -c 'is equal to that of a single rank' "$scratch/processes")" 3 \
@@ -20,10 +20,10 @@ ok $? 'both times are told'
 grep -q '<polyline' "$scratch/times.svg" && grep -q '</svg>' "$scratch/times.svg"
 ok $? 'and drawn'
 # shellcheck disable=SC2086
-timeout 120 "$example" $small --threads 4 >"$scratch/threads" 2>&1 &&
+timeout 600 "$example" $small --threads 4 >"$scratch/threads" 2>&1 &&
     [ "$(grep -c 'is equal to that' "$scratch/threads")" = 4 ]
 ok $? 'four threads have the same result' || diag <"$scratch/threads"
-timeout 120 "$run" -n 3 "$example" --tokens 16 >"$scratch/odd" 2>&1
+timeout 600 "$run" -n 3 "$example" --tokens 16 >"$scratch/odd" 2>&1
 [ $? -ne 0 ] && grep -q 'to be multiples of 3 ranks, found 16' "$scratch/odd"
 ok $? 'lengths that cannot be divided are refused' || diag <"$scratch/odd"
 done_testing
