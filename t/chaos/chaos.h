@@ -83,6 +83,7 @@ struct chaos_line {
 struct chaos_board {
     struct chaos_case drawn;
     char world[48];
+    int slower;           /* by which times are longer */
     _Atomic int finished; /* ranks that have completed all operations */
     struct chaos_line lines[CHAOS_RANKS];
 };

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define KNOWN 5.0 /* seconds until all know of a death */
+#define KNOWN 30.0 /* seconds until all know of a death, however busy it is */
 
 static symmcoll_status_t create(
     struct chaos_rank *self, int first, int last, struct symmcoll_group **group)

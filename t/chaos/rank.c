@@ -251,7 +251,7 @@ int chaos_be_rank(const char *path)
     self = (struct chaos_rank){.drawn = drawn,
         .line = line,
         .rank = rank,
-        .seconds = drawn->fault == CHAOS_FREEZE ? 2 : 20};
+        .seconds = (drawn->fault == CHAOS_FREEZE ? 2 : 20) * board->slower};
     atomic_store(&line->pid, (int)getpid());
     caller = pthread_self();
     if (rank == drawn->victim) {
