@@ -175,6 +175,7 @@ struct symc_f_operation {
     const void **ins;
     size_t *counts;
     size_t holders; /* results that are not released */
+    bool told;      /* a wait has returned its error */
     struct symc_f_result results[];
 };
 

@@ -37,7 +37,8 @@ static void release(struct symc_f_result *result, int holders)
 }
 
 /* Finalize: all operations have ended.  Who has not waited has read what was not
- * there yet, or nothing at all. */
+ * there yet, or nothing at all; or knows from another result of the operation that
+ * it has failed. */
 static void end_results(
     struct symc_extension *extension, struct symmcoll_world *world)
 {
@@ -52,19 +53,22 @@ static void end_results(
             uint64_t own = symmcoll_work_sequence(result->operation->work);
 
             results->buckets[i] = result->next;
-            if (own < seq || name == NULL) {
-                seq = own;
-                name = result->operation->name;
+            if (!result->operation->told) {
+                if (own < seq || name == NULL) {
+                    seq = own;
+                    name = result->operation->name;
+                }
+                count++;
             }
-            count++;
             release(result, 1);
         }
     }
     if (count > 0)
         symc_logf(&world->log, SYMC_LOG_WARN,
-            "finalize: %d results of functional calls were never waited for, "
+            "finalize: %d result%s of functional calls %s never waited for, "
             "the first of %s, seq %" PRIu64,
-            count, name, seq);
+            count, count == 1 ? "" : "s", count == 1 ? "was" : "were", name,
+            seq);
     pthread_cond_destroy(&results->changed);
     pthread_mutex_destroy(&results->lock);
     free(results);
@@ -227,6 +231,8 @@ static symmcoll_status_t wait_for(
             finish(results, result);
         else if (first == SYMMCOLL_OK)
             first = status;
+        result->operation->told =
+            result->operation->told || status != SYMMCOLL_OK;
         release(result, remove_result(results, result) ? 2 : 1);
         count++;
     }

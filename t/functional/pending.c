@@ -163,30 +163,64 @@ static int leave_two(struct symmcoll_group *group, int rank)
            waits(group, &out[0]) && symmcoll_barrier(group, NULL, NULL) == 0;
 }
 
-/* One rank, whose standard error is read. */
-static int reported_once(void)
+/* An operation on two tensors fails, and a wait for one of them says so. */
+static int leave_failed(struct symmcoll_group *group, int rank)
+{
+    float ones[2] = {1, 1};
+    struct symmcoll_tensor in[2] = {
+        SYMMCOLL_TENSOR_FLAT(ones, 1, SYMMCOLL_FLOAT32),
+        SYMMCOLL_TENSOR_FLAT(ones, 1 + rank, SYMMCOLL_FLOAT32)};
+    static struct symmcoll_tensor out[2] = {
+        SYMMCOLL_TENSOR_INIT, SYMMCOLL_TENSOR_INIT};
+
+    return OK(symmcoll_f_all_reduce_coalesced(
+               group, in, 2, SYMMCOLL_SUM, NULL, out, NULL)) &&
+           symmcoll_f_wait(group->world, &out[rank], -1) ==
+               SYMMCOLL_ERR_MISMATCH;
+}
+
+/* What ranks log of results that nobody has waited for: how many lines, and of
+ * these how many with that text. */
+static int logs(int n, rank_fn body, const char *text, int *lines, int *right)
 {
     FILE *log = tmpfile();
-    int saved = dup(STDERR_FILENO), good, lines = 0, right = 0;
+    int saved = dup(STDERR_FILENO), good;
     char line[512];
 
     if (log == NULL || saved < 0)
         return 0;
     fflush(stderr);
     dup2(fileno(log), STDERR_FILENO);
-    good = ranks_run(1, leave_two);
+    good = ranks_run(n, body);
     dup2(saved, STDERR_FILENO);
     close(saved);
     rewind(log);
+    *lines = *right = 0;
     while (fgets(line, sizeof(line), log) != NULL) {
         diag("%s", line);
-        lines += strstr(line, "never waited for") != NULL;
-        right += strstr(line,
-                     "2 results of functional calls were never waited for, the "
-                     "first of f_all_gather, seq 2") != NULL;
+        *lines += strstr(line, "never waited for") != NULL;
+        *right += strstr(line, text) != NULL;
     }
     fclose(log);
-    return good && lines == 1 && right == 1;
+    return good;
+}
+
+static int reported_once(void)
+{
+    int lines, right;
+
+    return logs(1, leave_two,
+               "2 results of functional calls were never waited for, the first "
+               "of f_all_gather, seq 2",
+               &lines, &right) &&
+           lines == 1 && right == 1;
+}
+
+static int failures_are_not_reported(void)
+{
+    int lines, right;
+
+    return logs(2, leave_failed, "never", &lines, &right) && lines == 0;
 }
 
 static void run_all(int (*run)(int n, rank_fn body), const char *kind)
@@ -210,10 +244,12 @@ int main(void)
         NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (asked == MAP_FAILED)
         skip_all("no shared memory");
-    plan(11);
+    plan(12);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     ok(reported_once(),
         "results that nobody waits for are reported once, at the end (F2)");
+    ok(failures_are_not_reported(),
+        "those of which a failure is known are not (F2)");
     return done_testing();
 }
