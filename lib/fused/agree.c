@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the ranks tell each other when a fused operation begins: a digest of
- * what they pass, and where their chunks are.  It is one small all_gather, so
+ * The words that ranks publish when a fused operation begins: a digest of what
+ * they pass, and where their chunks are.  It is one small all_gather, so
  * that waiting, deadlines, deaths and the recorder are those of collectives.
  */
 #include "fused/fused.h"
@@ -44,7 +44,7 @@ symmcoll_status_t symc_fused_read_call(const char *name,
     return status;
 }
 
-symmcoll_status_t symc_fused_tell(struct symc_fused *fused,
+symmcoll_status_t symc_fused_publish(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symmcoll_call *call,
     struct symmcoll_work **work)
 {
@@ -65,7 +65,7 @@ symmcoll_status_t symc_fused_tell(struct symc_fused *fused,
     return status;
 }
 
-/* Arguments differ: every rank tells all what it has passed. */
+/* Arguments differ: every rank publishes what it has passed. */
 static symmcoll_status_t name_difference(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symmcoll_call *call)
 {
@@ -100,7 +100,7 @@ static symmcoll_status_t status_of(const struct symc_fused_word *word)
                : SYMMCOLL_ERR_CANCELED;
 }
 
-symmcoll_status_t symc_fused_hear(struct symc_fused *fused,
+symmcoll_status_t symc_fused_collect(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symmcoll_call *call,
     struct symmcoll_work *work, bool *plain)
 {

@@ -2,8 +2,8 @@
 /*
  * The exchange of chunks that fused operations are made of.  Chunks are read
  * where the rank that has them, or has made them, keeps them, in memory that all
- * ranks map; what a rank says to all when its chunks are there is the one
- * synchronisation, and while the others have not said it the rank works on its
+ * ranks map; the word that it publishes when they are there is the one
+ * synchronisation, and until the others' words are there the rank works on its
  * own chunk.
  */
 #include "fused/fused.h"
@@ -130,19 +130,20 @@ static symmcoll_status_t gather_plain(struct gathering *going)
     return going->status;
 }
 
-/* Tell that this rank is ready or not, and hear the others. */
-static symmcoll_status_t hold_round(struct gathering *going, bool *plain)
+/* Publish whether this rank is ready, and collect the others' words. */
+static symmcoll_status_t exchange_words(struct gathering *going, bool *plain)
 {
     const struct symc_fused_gather *what = going->what;
     struct symmcoll_work *work;
     symmcoll_status_t status =
-        symc_fused_tell(going->fused, what->args, what->call, &work);
+        symc_fused_publish(going->fused, what->args, what->call, &work);
 
     if (status != SYMMCOLL_OK)
         return status;
     if (going->fused->mine.state != SYMC_FUSED_NOT_READY)
         consume_own(going);
-    return symc_fused_hear(going->fused, what->args, what->call, work, plain);
+    return symc_fused_collect(
+        going->fused, what->args, what->call, work, plain);
 }
 
 symmcoll_status_t symc_fused_all_gather(
@@ -153,7 +154,7 @@ symmcoll_status_t symc_fused_all_gather(
     symmcoll_status_t status;
 
     make_ready(&going, true);
-    status = hold_round(&going, &plain);
+    status = exchange_words(&going, &plain);
     if (status == SYMMCOLL_OK && plain)
         return gather_plain(&going);
     if (status == SYMMCOLL_OK)
@@ -163,7 +164,7 @@ symmcoll_status_t symc_fused_all_gather(
         status = symc_fused_grow(fused, gather->nbytes, gather->call);
         if (status == SYMMCOLL_OK) {
             make_ready(&going, false);
-            status = hold_round(&going, &plain);
+            status = exchange_words(&going, &plain);
         }
         if (status == SYMMCOLL_OK && plain)
             return gather_plain(&going);
@@ -171,7 +172,7 @@ symmcoll_status_t symc_fused_all_gather(
             found = symc_fused_find_sources(fused, 0, gather->nbytes);
         if (status == SYMMCOLL_OK && !found)
             status = symc_fail(SYMMCOLL_ERR_INTERNAL,
-                "%s: the ranks' chunks are not where they said",
+                "%s: the ranks' chunks are not where their words say",
                 gather->args->name);
     }
     if (status != SYMMCOLL_OK)
@@ -205,7 +206,8 @@ static symmcoll_status_t produce(const struct symc_fused *fused,
     return status;
 }
 
-/* Make all chunks for others, tell them so, make the own one, and hear. */
+/* Make the chunks of others, publish that, make the own one, and collect the
+ * words. */
 static symmcoll_status_t make_chunks(struct symc_fused *fused,
     const struct symc_fused_scatter *what, char *chunks, bool *plain)
 {
@@ -220,12 +222,12 @@ static symmcoll_status_t make_chunks(struct symc_fused *fused,
         if (symc_fused_locate(fused, chunks, nbytes))
             fused->mine.state = SYMC_FUSED_READY;
     }
-    status = symc_fused_tell(fused, what->args, what->call, &work);
+    status = symc_fused_publish(fused, what->args, what->call, &work);
     if (status != SYMMCOLL_OK)
         return status;
     if (chunks != NULL && made == SYMMCOLL_OK)
         made = produce(fused, what, chunks, true);
-    status = symc_fused_hear(fused, what->args, what->call, work, plain);
+    status = symc_fused_collect(fused, what->args, what->call, work, plain);
     return made != SYMMCOLL_OK ? made : status;
 }
 
@@ -248,9 +250,10 @@ static symmcoll_status_t exchange_plain(
     if (made == SYMMCOLL_OK)
         made = produce(fused, what, chunks, true);
     fused->mine = (struct symc_fused_word){.status = (int32_t)made};
-    status = symc_fused_tell(fused, what->args, what->call, &work);
+    status = symc_fused_publish(fused, what->args, what->call, &work);
     if (status == SYMMCOLL_OK)
-        status = symc_fused_hear(fused, what->args, what->call, work, &plain);
+        status =
+            symc_fused_collect(fused, what->args, what->call, work, &plain);
     if (status == SYMMCOLL_OK)
         status = symmcoll_all_to_all(fused->group, received, chunks,
             what->nbytes, SYMMCOLL_UINT8, what->call, NULL);
@@ -282,7 +285,7 @@ symmcoll_status_t symc_fused_all_to_all(
             found = symc_fused_find_sources(fused, shift, scatter->nbytes);
         if (status == SYMMCOLL_OK && !plain && !found)
             return symc_fail(SYMMCOLL_ERR_INTERNAL,
-                "%s: the ranks' chunks are not where they said",
+                "%s: the ranks' chunks are not where their words say",
                 scatter->args->name);
     }
     if (status != SYMMCOLL_OK)

@@ -15,7 +15,7 @@
 
 /* ---- state.c: what a group keeps from call to call ---- */
 
-/* What a rank says when an operation begins. */
+/* What a rank publishes when an operation begins. */
 struct symc_fused_word {
     uint64_t digest; /* of the arguments that have to be the same */
     uint64_t number; /* of the memory that it has its chunks in */
@@ -46,12 +46,12 @@ enum symc_fused_scratch {
 
 /* Symmetric memory of the group for chunks: two halves, used in turn.  INVARIANT:
  * a rank writes to a half that no other reads.  What was read of a half in an
- * operation was read before its rank told anything in the next one, and this rank
- * has heard that when it comes to the half again. */
+ * operation was read before its rank published its word in the next one, and this
+ * rank has collected that when it comes to the half again. */
 struct symc_fused_memory {
     char *data;    /* NULL: none yet */
     size_t nbytes; /* of a half */
-    int half;      /* that was told of last */
+    int half;      /* that was published last */
     struct symmcoll_symm *handle;
 };
 
@@ -105,15 +105,15 @@ void symc_fused_describe_shape(
 symmcoll_status_t symc_fused_read_call(const char *name,
     const struct symmcoll_call *call, struct symmcoll_call *copy);
 
-/* Tell all ranks fused->mine, and start to wait for theirs. */
-symmcoll_status_t symc_fused_tell(struct symc_fused *fused,
+/* Publish fused->mine, and start to wait for the words of all ranks. */
+symmcoll_status_t symc_fused_publish(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symmcoll_call *call,
     struct symmcoll_work **work);
 
-/* Wait for them, fused->all, and compare.  plain (out): some rank wants the plain
+/* Wait for these, fused->all, and compare.  plain (out): some rank wants the plain
  * sequence.  Errors: MISMATCH, that of a rank without chunks, and those of
  * collectives. */
-symmcoll_status_t symc_fused_hear(struct symc_fused *fused,
+symmcoll_status_t symc_fused_collect(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symmcoll_call *call,
     struct symmcoll_work *work, bool *plain);
 
@@ -128,9 +128,9 @@ void symc_fused_shrink(struct symc_fused *fused);
 /* The next half, of so many bytes or more; NULL: there is none yet. */
 char *symc_fused_next_half(struct symc_fused *fused, size_t nbytes);
 
-/* This rank has told that its chunks are in the next half: that is the one used
- * last now.  Not before: what has told nothing has heard nothing either, and the
- * other half may still be read. */
+/* This rank has published that its chunks are in the next half: that is the one
+ * used last now.  Not before: without publishing it has collected nothing either,
+ * and the other half may still be read. */
 void symc_fused_use_half(struct symc_fused *fused);
 
 /* Note in fused->mine where this rank's chunks are; false where that is no
@@ -143,9 +143,8 @@ bool symc_fused_locate(
 symmcoll_status_t symc_fused_grow(
     struct symc_fused *fused, size_t nbytes, const struct symmcoll_call *call);
 
-/* Whether all ranks have told that they are ready in the same way; then store
- * where their chunks are in fused->sources, `shift` bytes from what they have
- * told. */
+/* Whether all ranks are ready in the same way; then store where their chunks are
+ * in fused->sources, `shift` bytes from where their words say. */
 bool symc_fused_find_sources(
     struct symc_fused *fused, size_t shift, size_t nbytes);
 

@@ -94,7 +94,7 @@ static int gather_slowly(struct symmcoll_group *group, uint32_t value,
         group, mine, sizeof(mine), look_slowly, slow, &call, NULL);
 }
 
-/* A call that is refused has told nothing, and changes nothing. */
+/* A call that is refused has published nothing, and changes nothing. */
 static int not_overwritten(struct symmcoll_group *group, int rank)
 {
     struct slow slow = {.rank = rank, .good = 1};
