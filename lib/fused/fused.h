@@ -62,7 +62,7 @@ struct symc_fused {
     struct symmcoll_group *group;
     _Atomic uint32_t plain;
     pthread_mutex_t lock; /* of what follows: one call at a time */
-    bool loaded;          /* the library of fused.blas */
+    bool loaded;          /* the world's BLAS, in matmul */
     struct symc_matmul matmul;
     struct symc_scratch scratch[SYMC_FUSED_SCRATCHES];
     struct symc_fused_memory memory;

@@ -13,8 +13,10 @@
 /* Those of a world. */
 struct symc_fused_states {
     struct symc_extension extension; /* first */
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* of what follows */
     struct symc_fused *first;
+    bool loaded; /* the library of fused.blas */
+    struct symc_blas blas;
 };
 
 static void free_state(struct symc_fused *fused)
@@ -138,10 +140,27 @@ symmcoll_status_t symc_fused_find(
     return status;
 }
 
+/* The library of the world, for this group. */
+static symmcoll_status_t load(struct symc_fused *fused)
+{
+    struct symc_fused_states *states = fused->states;
+    const struct symc_config *config = fused->group->world->config;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    pthread_mutex_lock(&states->lock);
+    if (!states->loaded) {
+        status = symc_blas_load(&states->blas, config->fused_blas);
+        states->loaded = status == SYMMCOLL_OK;
+    }
+    fused->matmul.blas = states->blas;
+    fused->loaded = states->loaded;
+    pthread_mutex_unlock(&states->lock);
+    return status;
+}
+
 symmcoll_status_t symc_fused_enter(
     struct symc_fused *fused, const char *name, bool multiplies)
 {
-    const struct symc_config *config = fused->group->world->config;
     struct symc_queue *queue = fused->group->queue;
     symmcoll_status_t status = SYMMCOLL_OK;
 
@@ -151,10 +170,8 @@ symmcoll_status_t symc_fused_enter(
             "callback of the same group",
             name);
     pthread_mutex_lock(&fused->lock);
-    if (multiplies && !fused->loaded) {
-        status = symc_blas_load(&fused->matmul.blas, config->fused_blas);
-        fused->loaded = status == SYMMCOLL_OK;
-    }
+    if (multiplies && !fused->loaded)
+        status = load(fused);
     if (status != SYMMCOLL_OK)
         pthread_mutex_unlock(&fused->lock);
     return status;
