@@ -43,3 +43,44 @@ float symc_float8_to_float(enum symmcoll_dtype dtype, uint8_t value)
         return NAN;
     }
 }
+
+/* The other way; largest: the code of the largest number. */
+static uint8_t narrow(float value, int fraction_bits, int bias, uint8_t largest)
+{
+    float magnitude = fabsf(value);
+    uint8_t sign = signbit(value) ? 0x80 : 0;
+    int exponent;
+
+    if (magnitude >= expand(largest, fraction_bits, bias))
+        return sign | largest;
+    if (magnitude == 0)
+        return sign;
+    (void)frexpf(magnitude, &exponent);
+    exponent = exponent - 1 > 1 - bias ? exponent - 1 : 1 - bias;
+    /* A fraction that is rounded up to the next power of two carries into the
+     * exponent. */
+    return (uint8_t)(sign | (((exponent + bias - 1) << fraction_bits) +
+                                (int)lrintf(ldexpf(
+                                    magnitude, fraction_bits - exponent))));
+}
+
+uint8_t symc_float_to_float8(enum symmcoll_dtype dtype, float value)
+{
+    uint8_t code;
+
+    switch (dtype) {
+    case SYMMCOLL_FLOAT8_E4M3FN:
+        return isnan(value) ? 0x7f : narrow(value, 3, 7, 0x7e);
+    case SYMMCOLL_FLOAT8_E5M2:
+        return isnan(value) ? 0x7f : narrow(value, 2, 15, 0x7b);
+    case SYMMCOLL_FLOAT8_E4M3FNUZ:
+    case SYMMCOLL_FLOAT8_E5M2FNUZ:
+        if (isnan(value))
+            return 0x80;
+        code = dtype == SYMMCOLL_FLOAT8_E4M3FNUZ ? narrow(value, 3, 8, 0x7f)
+                                                 : narrow(value, 2, 16, 0x7f);
+        return code == 0x80 ? 0 : code; /* which has no sign here */
+    default:
+        return 0xff;
+    }
+}

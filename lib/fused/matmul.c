@@ -58,6 +58,13 @@ bool symc_matmul_has(enum symmcoll_dtype dtype)
            dtype == SYMMCOLL_FLOAT16 || dtype == SYMMCOLL_BFLOAT16;
 }
 
+bool symc_matmul_has_scaled(enum symmcoll_dtype dtype)
+{
+    return dtype == SYMMCOLL_FLOAT8_E4M3FN || dtype == SYMMCOLL_FLOAT8_E5M2 ||
+           dtype == SYMMCOLL_FLOAT8_E4M3FNUZ ||
+           dtype == SYMMCOLL_FLOAT8_E5M2FNUZ;
+}
+
 enum symmcoll_dtype symc_matmul_sum_dtype(enum symmcoll_dtype dtype)
 {
     return dtype == SYMMCOLL_FLOAT64 ? dtype : SYMMCOLL_FLOAT32;
@@ -231,9 +238,19 @@ static struct symc_matrix part_of(const struct symc_matrix *c, int64_t row,
     return part;
 }
 
+static void clear(const struct symc_matrix *c)
+{
+    size_t elem = symmcoll_dtype_size(c->dtype);
+
+    for (int64_t i = 0; i < c->rows; i++)
+        memset((char *)c->data + (size_t)(i * c->row_stride) * elem, 0,
+            (size_t)c->cols * elem);
+}
+
+/* scaling: NULL: none. */
 static symmcoll_status_t multiply_narrow(struct symc_matmul *matmul,
     const struct symc_matrix *a, const struct symc_matrix *b,
-    const struct symc_matrix *c, bool add)
+    const struct symc_scaling *scaling, const struct symc_matrix *c, bool add)
 {
     size_t elem = symmcoll_dtype_size(c->dtype);
     size_t depth = (size_t)a->cols;
@@ -262,7 +279,12 @@ static symmcoll_status_t multiply_narrow(struct symc_matmul *matmul,
                 part_of(c, row, col, rows, cols, panels[2]);
 
             symc_panel_widen(a, row, 0, rows, a->cols, panels[0]);
-            status = multiply(matmul, &left, &right, &part, add);
+            if (depth > 0)
+                status = multiply(matmul, &left, &right, &part, add);
+            else
+                clear(&part);
+            if (scaling != NULL)
+                symc_panel_scale(scaling, row, col, &part);
             for (int64_t i = 0; part.data == panels[2] && i < rows; i++)
                 symc_panel_round(c->dtype, panels[2] + i * cols,
                     (char *)c->data +
@@ -277,16 +299,22 @@ symmcoll_status_t symc_matmul(struct symc_matmul *matmul,
     const struct symc_matrix *a, const struct symc_matrix *b,
     const struct symc_matrix *c, bool add)
 {
-    size_t elem = symmcoll_dtype_size(c->dtype);
-
     if (c->rows == 0 || c->cols == 0 || (a->cols == 0 && add))
         return SYMMCOLL_OK;
-    for (int64_t i = 0; a->cols == 0 && i < c->rows; i++)
-        memset((char *)c->data + (size_t)(i * c->row_stride) * elem, 0,
-            (size_t)c->cols * elem);
-    if (a->cols == 0)
+    if (a->cols == 0) {
+        clear(c);
         return SYMMCOLL_OK;
+    }
     if (a->dtype == SYMMCOLL_FLOAT32 || a->dtype == SYMMCOLL_FLOAT64)
         return multiply(matmul, a, b, c, add);
-    return multiply_narrow(matmul, a, b, c, add);
+    return multiply_narrow(matmul, a, b, NULL, c, add);
+}
+
+symmcoll_status_t symc_matmul_scaled(struct symc_matmul *matmul,
+    const struct symc_matrix *a, const struct symc_matrix *b,
+    const struct symc_scaling *scaling, const struct symc_matrix *c)
+{
+    if (c->rows == 0 || c->cols == 0)
+        return SYMMCOLL_OK;
+    return multiply_narrow(matmul, a, b, scaling, c, false);
 }

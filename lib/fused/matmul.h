@@ -81,14 +81,44 @@ symmcoll_status_t symc_matmul(struct symc_matmul *matmul,
     const struct symc_matrix *a, const struct symc_matrix *b,
     const struct symc_matrix *c, bool add);
 
+/* What a product is multiplied by and what is added to it: element (i, j) is
+ * (sum * rows[i] * cols[j] + bias[j]) * result. */
+struct symc_scaling {
+    const float *rows;
+    int64_t row_step; /* 0: one factor for all; or 1 */
+    const float *cols;
+    int64_t col_step;  /* likewise */
+    const float *bias; /* NULL: none */
+    float result;
+};
+
+/* Whether matrices of a type can be multiplied so: 8-bit floats with a sign. */
+bool symc_matmul_has_scaled(enum symmcoll_dtype dtype);
+
+/*
+ * c = a @ b, scaled.  a and b are of types of symc_matmul_has_scaled(), c of
+ * one of them, float32, float16 or bfloat16, with a col_stride of 1, and
+ * overlaps neither.  Sums are rounded once, when they have been scaled.
+ *
+ * Errors: NO_MEMORY.
+ */
+symmcoll_status_t symc_matmul_scaled(struct symc_matmul *matmul,
+    const struct symc_matrix *a, const struct symc_matrix *b,
+    const struct symc_scaling *scaling, const struct symc_matrix *c);
+
 /* ---- panel.c: floats from and to narrower types ---- */
 
 /* A part of a matrix as contiguous rows of floats. */
 void symc_panel_widen(const struct symc_matrix *from, int64_t row, int64_t col,
     int64_t rows, int64_t cols, float *to);
 
-/* Round floats to a type: float16, bfloat16, or copy them: float32. */
+/* Round floats to a type: float16, bfloat16, 8-bit floats with a sign, or copy
+ * them: float32. */
 void symc_panel_round(
     enum symmcoll_dtype dtype, const float *from, void *to, size_t count);
+
+/* Scale sums of float32, of which the first is that of a row and a column. */
+void symc_panel_scale(const struct symc_scaling *scaling, int64_t row,
+    int64_t col, const struct symc_matrix *c);
 
 #endif

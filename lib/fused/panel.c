@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Floats from narrower types, and back, rounded to nearest.
+ * Floats from narrower types, and back, rounded to nearest; and scaled.
  */
 #include "base/float8.h"
 #include "base/reduce.h"
@@ -27,28 +27,39 @@ static void widen_bfloats(
     }
 }
 
-static void widen_eighths(enum symmcoll_dtype dtype, const uint8_t *from,
-    int64_t stride, int64_t count, float *to)
+static void widen_eighths(const struct symc_matrix *from, int64_t row,
+    int64_t col, int64_t rows, int64_t cols, float *to)
 {
-    for (int64_t i = 0; i < count; i++)
-        to[i] = symc_float8_to_float(dtype, from[i * stride]);
+    const uint8_t *data = from->data;
+    float values[256];
+
+    for (int code = 0; code < 256; code++)
+        values[code] = symc_float8_to_float(from->dtype, (uint8_t)code);
+    for (int64_t i = 0; i < rows; i++, to += cols) {
+        const uint8_t *at =
+            data + (row + i) * from->row_stride + col * from->col_stride;
+
+        for (int64_t j = 0; j < cols; j++)
+            to[j] = values[at[j * from->col_stride]];
+    }
 }
 
 void symc_panel_widen(const struct symc_matrix *from, int64_t row, int64_t col,
     int64_t rows, int64_t cols, float *to)
 {
+    if (symmcoll_dtype_size(from->dtype) == 1) {
+        widen_eighths(from, row, col, rows, cols, to);
+        return;
+    }
     for (int64_t i = 0; i < rows; i++, to += cols) {
         int64_t at = (row + i) * from->row_stride + col * from->col_stride;
 
         if (from->dtype == SYMMCOLL_FLOAT16)
             widen_halves(
                 (const uint16_t *)from->data + at, from->col_stride, cols, to);
-        else if (from->dtype == SYMMCOLL_BFLOAT16)
+        else
             widen_bfloats(
                 (const uint16_t *)from->data + at, from->col_stride, cols, to);
-        else
-            widen_eighths(from->dtype, (const uint8_t *)from->data + at,
-                from->col_stride, cols, to);
     }
 }
 
@@ -63,4 +74,27 @@ void symc_panel_round(
         narrow[i] = symc_float_to_half(from[i]);
     for (size_t i = 0; dtype == SYMMCOLL_BFLOAT16 && i < count; i++)
         narrow[i] = symc_float_to_bfloat16(from[i]);
+    if (symmcoll_dtype_size(dtype) == 1) {
+        for (size_t i = 0; i < count; i++)
+            ((uint8_t *)to)[i] = symc_float_to_float8(dtype, from[i]);
+    }
+}
+
+void symc_panel_scale(const struct symc_scaling *scaling, int64_t row,
+    int64_t col, const struct symc_matrix *c)
+{
+    const float *factors = scaling->cols + col * scaling->col_step;
+    const float *bias = scaling->bias != NULL ? scaling->bias + col : NULL;
+
+    for (int64_t i = 0; i < c->rows; i++) {
+        float factor = scaling->rows[(row + i) * scaling->row_step];
+        float *at = (float *)c->data + i * c->row_stride;
+
+        for (int64_t j = 0; j < c->cols; j++)
+            at[j] = at[j] * factor * factors[j * scaling->col_step];
+        for (int64_t j = 0; bias != NULL && j < c->cols; j++)
+            at[j] += bias[j];
+        for (int64_t j = 0; scaling->result != 1 && j < c->cols; j++)
+            at[j] *= scaling->result;
+    }
 }

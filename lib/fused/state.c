@@ -13,7 +13,7 @@
 /* Those of a world. */
 struct symc_fused_states {
     struct symc_extension extension; /* first */
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock;            /* of what follows */
     struct symc_fused *first;
     bool loaded; /* the library of fused.blas */
     struct symc_blas blas;

@@ -145,6 +145,141 @@ static int eighths_are_read(void)
     return good;
 }
 
+static const enum symmcoll_dtype signed_eighths[] = {SYMMCOLL_FLOAT8_E4M3FN,
+    SYMMCOLL_FLOAT8_E5M2, SYMMCOLL_FLOAT8_E4M3FNUZ, SYMMCOLL_FLOAT8_E5M2FNUZ};
+
+/* Each number as itself; between two neighbours, the nearer one, or the even one
+ * in the middle; beyond, the largest. */
+static int eighths_are_rounded(enum symmcoll_dtype dtype)
+{
+    int good = isnan(
+        symc_float8_to_float(dtype, symc_float_to_float8(dtype, (float)NAN)));
+
+    for (int code = 0; code < 0x7f; code++) {
+        float low = symc_float8_to_float(dtype, (uint8_t)code);
+        float high = symc_float8_to_float(dtype, (uint8_t)(code + 1));
+        float middle = (low + high) / 2;
+        int even = code % 2 == 0 ? code : code + 1;
+
+        if (!isfinite(low))
+            break;
+        good = good && symc_float_to_float8(dtype, low) == code &&
+               (low == 0 || symc_float_to_float8(dtype, -low) == code + 0x80);
+        if (!isfinite(high)) {
+            good = good && symc_float_to_float8(dtype, low * 8) == code &&
+                   symc_float_to_float8(dtype, -INFINITY) == code + 0x80;
+            break;
+        }
+        good =
+            good && symc_float_to_float8(dtype, middle) == even &&
+            symc_float_to_float8(dtype, nextafterf(middle, 0)) == code &&
+            symc_float_to_float8(dtype, nextafterf(middle, high)) == code + 1;
+        if (!good) {
+            diag("%s: near 0x%02x", symmcoll_dtype_name(dtype), code);
+            return 0;
+        }
+    }
+    return good;
+}
+
+static int all_are_rounded(void)
+{
+    int good = 1;
+
+    for (int i = 0; i < 4; i++)
+        good = good && eighths_are_rounded(signed_eighths[i]);
+    return good && symc_float_to_float8(SYMMCOLL_FLOAT8_E4M3FNUZ, -0.0F) == 0 &&
+           symc_float_to_float8(SYMMCOLL_FLOAT8_E4M3FN, 1e9F) == 0x7e &&
+           symc_float_to_float8(SYMMCOLL_FLOAT8_E5M2FNUZ, 1e9F) == 0x7f;
+}
+
+/* ---- scaled products ---- */
+
+static int is_scaled(const struct symmcoll_tensor *a,
+    const struct symmcoll_tensor *b, const struct symc_scaling *scaling,
+    const struct symmcoll_tensor *c)
+{
+    int64_t depth = a->shape[1], columns = c->shape[1];
+
+    for (int64_t i = 0; i < made_count(c); i++) {
+        int64_t row = i / columns, col = i % columns;
+        double factor = (double)scaling->rows[row * scaling->row_step] *
+                        (double)scaling->cols[col * scaling->col_step] *
+                        (double)scaling->result;
+        double bias = scaling->bias != NULL
+                          ? (double)scaling->bias[col] * (double)scaling->result
+                          : 0;
+        struct made_sum sum = {bias, fabs(bias), depth + 4};
+
+        for (int64_t k = 0; k < depth; k++) {
+            double term = factor * made_at(a, row * depth + k) *
+                          made_at(b, k * columns + col);
+
+            sum.value += term;
+            sum.magnitude += fabs(term);
+        }
+        if (!made_is_near(c->dtype, made_at(c, i), sum))
+            return 0;
+    }
+    return 1;
+}
+
+static int scales(struct symc_matmul *matmul, const struct test *test, int kind)
+{
+    const int64_t a_shape[2] = {test->rows, test->depth};
+    const int64_t b_shape[2] = {test->depth, test->columns};
+    const int64_t c_shape[2] = {test->rows, test->columns};
+    const int64_t most = test->rows + test->columns;
+    struct symmcoll_tensor a =
+        made_tensor(test->dtype, 2, a_shape, test->a_order, 0, 1, 0);
+    struct symmcoll_tensor b = made_tensor(
+        signed_eighths[kind % 4], 2, b_shape, test->b_order, 0, 2, 0);
+    struct symmcoll_tensor c =
+        made_tensor(test->c_dtype, 2, c_shape, MADE_SPREAD, 0, 3, 0);
+    struct symmcoll_tensor factors =
+        made_tensor(SYMMCOLL_FLOAT32, 1, &most, MADE_CONTIGUOUS, 0, 4, 0);
+    struct symc_matrix left = matrix(&a), right = matrix(&b), out = matrix(&c);
+    const float *floats = factors.data;
+    struct symc_scaling scaling = {floats, kind % 2, floats + 1, kind / 2 % 2,
+        kind / 4 % 2 != 0 ? floats : NULL, kind / 8 % 2 != 0 ? 1.5F : 1};
+    int good = OK(symc_matmul_scaled(matmul, &left, &right, &scaling, &out)) &&
+               is_scaled(&a, &b, &scaling, &c);
+
+    free(a.data);
+    free(b.data);
+    free(c.data);
+    free(factors.data);
+    return good;
+}
+
+/* Factors of each row and column or of all, with bias and a factor of results or
+ * without, of every type of results. */
+static int all_scale(const char *library)
+{
+    static const enum symmcoll_dtype types[] = {SYMMCOLL_FLOAT32,
+        SYMMCOLL_FLOAT16, SYMMCOLL_BFLOAT16, SYMMCOLL_FLOAT8_E4M3FN,
+        SYMMCOLL_FLOAT8_E5M2};
+    static const int64_t sizes[][3] = {
+        {2, 1, 1}, {7, 5, 3}, {131, 4, 515}, {3, 0, 2}, {0, 3, 2}};
+    struct symc_matmul matmul = {.packed = {{NULL, 0}}};
+    int good = OK(symc_blas_load(&matmul.blas, library));
+
+    for (int i = 0; i < 5 * 16 * 5 && good; i++) {
+        const int64_t *size = sizes[i / 80];
+        struct test test = {signed_eighths[i / 5 % 4], types[i % 5], size[0],
+            size[1], size[2], (enum made_order)(i / 5 % 4),
+            (enum made_order)(i / 20 % 4), false};
+
+        good = scales(&matmul, &test, i / 5 % 16);
+        if (!good)
+            diag("%s: %lld x %lld x %lld, kind %d, to %s", library,
+                (long long)size[0], (long long)size[1], (long long)size[2],
+                i / 5 % 16, symmcoll_dtype_name(test.c_dtype));
+    }
+    symc_matmul_free(&matmul);
+    return good;
+}
+
 /* ---- the setting ---- */
 
 static symmcoll_status_t multiply_ones(struct symmcoll_group *group)
@@ -188,10 +323,13 @@ static int with_library(const char *name, rank_fn body)
 
 int main(void)
 {
-    plan(6);
+    plan(9);
     ok(all_multiply(""), "products of all types, orders and sizes");
     ok(all_multiply("none"), "the same without BLAS");
     ok(eighths_are_read(), "8-bit floats are read as their formats say");
+    ok(all_are_rounded(), "and rounded to nearest, even, and the largest");
+    ok(all_scale(""), "scaled products of 8-bit floats");
+    ok(all_scale("none"), "the same without BLAS");
     ok(with_library("", multiplies_ones),
         "fused.blas: the default one is found");
     ok(with_library("none", multiplies_ones), "fused.blas: none is needed");

@@ -90,8 +90,8 @@ static void write_element(
         half = symc_float_to_bfloat16(single);
         memcpy(at, &half, sizeof(half));
         break;
-    default: /* of float8: a sign and a small exponent, never NaN */
-        *(uint8_t *)at = (uint8_t)(bits & 0xbf);
+    default: /* of float8: a sign and a small exponent, never NaN or -0 */
+        *(uint8_t *)at = (uint8_t)((bits & 0xbf) == 0x80 ? 0 : bits & 0xbf);
     }
 }
 
@@ -179,11 +179,16 @@ struct symmcoll_tensor made_tensor(enum symmcoll_dtype dtype, int ndim,
 
 int made_is_near(enum symmcoll_dtype dtype, double found, struct made_sum sum)
 {
+    static const struct {
+        double v, w;
+    } rounded[] = {[SYMMCOLL_FLOAT16] = {0x1p-11, 0x1p-25},
+        [SYMMCOLL_BFLOAT16] = {0x1p-8, 0},
+        [SYMMCOLL_FLOAT8_E4M3FN] = {0x1p-4, 0x1p-10},
+        [SYMMCOLL_FLOAT8_E5M2] = {0x1p-3, 0x1p-17},
+        [SYMMCOLL_FLOAT8_E4M3FNUZ] = {0x1p-4, 0x1p-11},
+        [SYMMCOLL_FLOAT8_E5M2FNUZ] = {0x1p-3, 0x1p-18}};
     double u = dtype == SYMMCOLL_FLOAT64 ? 0x1p-53 : 0x1p-24;
-    double v = dtype == SYMMCOLL_FLOAT16    ? 0x1p-11
-               : dtype == SYMMCOLL_BFLOAT16 ? 0x1p-8
-                                            : 0;
-    double w = dtype == SYMMCOLL_FLOAT16 ? 0x1p-25 : 0;
+    double v = rounded[dtype].v, w = rounded[dtype].w;
     double bound = (double)(sum.terms + 1) * u * sum.magnitude;
 
     bound += v * (fabs(sum.value) + bound) + w;
