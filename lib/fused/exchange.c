@@ -20,8 +20,24 @@ struct gathering {
     const struct symc_fused_gather *what;
     const void *own;          /* this rank's chunk, contiguous; NULL: not yet */
     bool consumed;            /* that */
+    bool has_tails;           /* of all ranks */
     symmcoll_status_t status; /* of the caller's function */
 };
+
+#define TAIL_ALIGN ((size_t)64) /* of the tail after a chunk */
+
+/* Where the tail is after a chunk. */
+static size_t tail_at(const struct symc_fused_gather *what)
+{
+    return (what->nbytes + TAIL_ALIGN - 1) / TAIL_ALIGN * TAIL_ALIGN;
+}
+
+/* Of a chunk with its tail. */
+static size_t whole_nbytes(const struct symc_fused_gather *what)
+{
+    return what->tail != NULL ? tail_at(what) + what->tail_nbytes
+                              : what->nbytes;
+}
 
 static bool is_contiguous(const struct symc_fused_gather *what)
 {
@@ -38,10 +54,25 @@ static void copy_own(const struct symc_fused_gather *what, void *to)
         memcpy(to, what->data, what->nbytes);
 }
 
+/* The tail of a rank, of which the chunk is where the others see it or, this
+ * rank's, where the caller has it. */
+static void take_tail(struct gathering *going, int rank, const void *chunk)
+{
+    const struct symc_fused_gather *what = going->what;
+    bool own = rank == going->fused->group->rank;
+
+    if (what->tail == NULL || going->has_tails)
+        return;
+    memcpy((char *)what->tails + (size_t)rank * what->tail_nbytes,
+        own ? what->tail : (const char *)chunk + tail_at(what),
+        what->tail_nbytes);
+}
+
 static void consume(struct gathering *going, int rank, const void *chunk)
 {
     const struct symc_fused_gather *what = going->what;
 
+    take_tail(going, rank, chunk);
     if (what->out != NULL) {
         char *to = (char *)what->out + (size_t)rank * what->nbytes;
 
@@ -86,18 +117,20 @@ static void make_ready(struct gathering *going, bool in_place)
     going->own = contiguous ? what->data : NULL;
     if (symc_fused_is_alone(fused) || atomic_load(&fused->plain) != 0)
         return;
-    if (in_place && contiguous &&
+    if (in_place && contiguous && what->tail == NULL &&
         symc_fused_locate(fused, what->data, what->nbytes)) {
         fused->mine.state = SYMC_FUSED_IN_PLACE;
         return;
     }
-    half = symc_fused_next_half(fused, what->nbytes);
+    half = symc_fused_next_half(fused, whole_nbytes(what));
     if (half == NULL)
         return;
     copy_own(what, half);
+    if (what->tail != NULL)
+        memcpy(half + tail_at(what), what->tail, what->tail_nbytes);
     if (!contiguous)
         going->own = half;
-    if (symc_fused_locate(fused, half, what->nbytes))
+    if (symc_fused_locate(fused, half, whole_nbytes(what)))
         fused->mine.state = SYMC_FUSED_READY;
 }
 
@@ -122,8 +155,12 @@ static symmcoll_status_t gather_plain(struct gathering *going)
     copy_own(what, own);
     status = symmcoll_all_gather(
         fused->group, all, own, what->nbytes, SYMMCOLL_UINT8, what->call, NULL);
+    if (status == SYMMCOLL_OK && what->tail != NULL)
+        status = symmcoll_all_gather(fused->group, what->tails, what->tail,
+            what->tail_nbytes, SYMMCOLL_UINT8, what->call, NULL);
     if (status != SYMMCOLL_OK)
         return status;
+    going->has_tails = true;
     for (size_t r = 0; r < size; r++)
         fused->sources[r] = all + r * what->nbytes;
     consume_all(going, fused->sources);
@@ -150,6 +187,7 @@ symmcoll_status_t symc_fused_all_gather(
     struct symc_fused *fused, const struct symc_fused_gather *gather)
 {
     struct gathering going = {.fused = fused, .what = gather};
+    size_t nbytes = whole_nbytes(gather);
     bool plain, found = false;
     symmcoll_status_t status;
 
@@ -158,10 +196,10 @@ symmcoll_status_t symc_fused_all_gather(
     if (status == SYMMCOLL_OK && plain)
         return gather_plain(&going);
     if (status == SYMMCOLL_OK)
-        found = symc_fused_find_sources(fused, 0, gather->nbytes);
+        found = symc_fused_find_sources(fused, 0, nbytes);
     /* Not the same on all ranks, or no room yet: all copy. */
     if (status == SYMMCOLL_OK && !found) {
-        status = symc_fused_grow(fused, gather->nbytes, gather->call);
+        status = symc_fused_grow(fused, nbytes, gather->call);
         if (status == SYMMCOLL_OK) {
             make_ready(&going, false);
             status = exchange_words(&going, &plain);
@@ -169,7 +207,7 @@ symmcoll_status_t symc_fused_all_gather(
         if (status == SYMMCOLL_OK && plain)
             return gather_plain(&going);
         if (status == SYMMCOLL_OK)
-            found = symc_fused_find_sources(fused, 0, gather->nbytes);
+            found = symc_fused_find_sources(fused, 0, nbytes);
         if (status == SYMMCOLL_OK && !found)
             status = symc_fail(SYMMCOLL_ERR_INTERNAL,
                 "%s: the ranks' chunks are not where their words say",

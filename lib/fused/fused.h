@@ -159,6 +159,11 @@ struct symc_fused_gather {
     size_t elem;
     size_t nbytes; /* of each chunk */
     void *out;     /* of all; NULL: not wanted */
+    /* More of each rank, contiguous, that is in `tails` before its chunk is
+     * consumed; NULL: nothing. */
+    const void *tail;
+    size_t tail_nbytes;
+    void *tails;
     bool in_order; /* consume in the order of ranks, not this rank's first */
     symmcoll_consume_fn consume;
     void *context;
