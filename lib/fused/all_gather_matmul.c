@@ -14,15 +14,15 @@
 
 #define ROWS_APART 512 /* of a shard, from which on it is multiplied alone */
 
-static const char name[] = "fused_all_gather_matmul";
-
 /* One matrix and its result. */
 struct product {
     struct symmcoll_tensor b;
     struct symc_fused_result out;
+    struct symc_fused_scaled scaled;
 };
 
 struct gather_matmul {
+    const char *name;
     struct symc_fused *fused;
     struct symmcoll_tensor a; /* the shard */
     int dim;
@@ -34,6 +34,13 @@ struct gather_matmul {
     int n;
     struct product *products;
     char *sums; /* last, and narrow types: float32 */
+
+    bool scaled; /* and then: */
+    const struct symmcoll_tensor *a_scale;
+    const struct symmcoll_scaled_matrix *scaled_bs;
+    struct symc_fused_scale scale;
+    float *own_rows; /* factors, to be gathered; NULL: nothing is */
+    float *rows_of_all;
 };
 
 /* ---- arguments ---- */
@@ -48,32 +55,37 @@ static symmcoll_status_t shape_results(struct symmcoll_group *group,
     if (__builtin_mul_overflow(
             whole.shape[it->dim], (int64_t)group->size, &whole.shape[it->dim]))
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: dimension %d times %d ranks is too long", name, it->dim,
+            "%s: dimension %d times %d ranks is too long", it->name, it->dim,
             group->size);
     whole.data = NULL;
-    status = symc_fused_check_lengths(name, "a", &whole);
+    status = symc_fused_check_lengths(it->name, "a", &whole);
+    if (status == SYMMCOLL_OK && it->scaled)
+        status = symc_fused_read_a_scale(
+            it->name, it->a_scale, &it->a, &whole, &it->scale);
     if (status != SYMMCOLL_OK)
         return status;
     symc_fused_stride_first(&whole, it->last ? 0 : it->dim);
     it->gathered.tensor = whole;
     it->wanted = a_place != NULL;
     if (it->wanted)
-        status = symc_tensor_read(name, a_place, 0, &place);
+        status = symc_tensor_read(it->name, a_place, 0, &place);
     if (it->wanted && status == SYMMCOLL_OK)
-        status = symc_fused_result_make(name, "a", &place, &it->gathered);
+        status = symc_fused_result_make(it->name, "a", &place, &it->gathered);
     for (int i = 0; i < it->n && status == SYMMCOLL_OK; i++) {
         struct symmcoll_tensor *out = &it->products[i].out.tensor;
 
-        status = symc_tensor_read(name, places, (size_t)i, &place);
+        status = symc_tensor_read(it->name, places, (size_t)i, &place);
         *out = whole;
         out->shape[out->ndim - 1] = it->products[i].b.shape[1];
+        if (it->scaled)
+            out->dtype = it->products[i].scaled.out_dtype;
         if (status == SYMMCOLL_OK)
-            status = symc_fused_check_lengths(name, "a @ b", out);
+            status = symc_fused_check_lengths(it->name, "a @ b", out);
         if (status == SYMMCOLL_OK)
             symc_fused_stride_first(out, it->last ? 0 : it->dim);
         if (status == SYMMCOLL_OK)
             status = symc_fused_result_make(
-                name, "out", &place, &it->products[i].out);
+                it->name, "out", &place, &it->products[i].out);
     }
     return status;
 }
@@ -82,19 +94,28 @@ static symmcoll_status_t read_args(struct symmcoll_group *group,
     const struct symmcoll_tensor *bs, struct gather_matmul *it)
 {
     int64_t depth;
-    symmcoll_status_t status = symc_fused_check_dim(name, &it->a, it->dim);
+    symmcoll_status_t status = symc_fused_check_dim(it->name, &it->a, it->dim);
 
     if (status != SYMMCOLL_OK)
         return status;
     it->last = it->dim == it->a.ndim - 1;
+    if (it->scaled && it->last)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected a dimension before the last, found %d of %d",
+            it->name, it->dim, it->a.ndim);
     it->elem = symmcoll_dtype_size(it->a.dtype);
     it->depth = depth = it->a.shape[it->a.ndim - 1];
     it->rows = symc_fused_count(&it->a, it->a.ndim - 1);
     if (it->last && __builtin_mul_overflow(depth, (int64_t)group->size, &depth))
         depth = -1;
-    for (int i = 0; i < it->n && status == SYMMCOLL_OK; i++)
-        status =
-            symc_fused_read_b(name, bs, i, &it->a, depth, &it->products[i].b);
+    for (int i = 0; i < it->n && status == SYMMCOLL_OK; i++) {
+        struct product *product = &it->products[i];
+
+        status = it->scaled ? symc_fused_read_scaled(it->name, it->scaled_bs, i,
+                                  &it->a, depth, &product->b, &product->scaled)
+                            : symc_fused_read_b(it->name, bs, i, i, &it->a,
+                                  depth, &product->b);
+    }
     return status;
 }
 
@@ -104,14 +125,21 @@ static symmcoll_status_t multiply_rows(struct gather_matmul *it, int index,
     int64_t first, int64_t rows, const void *from)
 {
     struct product *product = &it->products[index];
+    const struct symmcoll_tensor *out = &product->out.tensor;
+    struct symc_scaling scaling = product->scaled.scaling;
     struct symc_matrix b = symc_fused_matrix(&product->b);
     struct symc_matrix a = {
         (void *)from, it->a.dtype, rows, it->depth, it->depth, 1};
     struct symc_matrix c = {
-        (char *)product->out.tensor.data + (size_t)(first * b.cols) * it->elem,
-        it->a.dtype, rows, b.cols, b.cols, 1};
+        (char *)out->data +
+            (size_t)(first * b.cols) * symmcoll_dtype_size(out->dtype),
+        out->dtype, rows, b.cols, b.cols, 1};
 
-    return symc_matmul(&it->fused->matmul, &a, &b, &c, false);
+    if (!it->scaled)
+        return symc_matmul(&it->fused->matmul, &a, &b, &c, false);
+    scaling.row_step = it->scale.mode != SYMC_FUSED_SCALE_ONE;
+    scaling.rows = it->rows_of_all + first * scaling.row_step;
+    return symc_matmul_scaled(&it->fused->matmul, &a, &b, &scaling, &c);
 }
 
 /* All rows of a rank's shard. */
@@ -189,6 +217,40 @@ static void round_sums(const struct gather_matmul *it)
     }
 }
 
+/* Factors as floats: those of rows, then of each matrix. */
+static symmcoll_status_t take_factors(struct gather_matmul *it)
+{
+    size_t rows = (size_t)it->rows, nbytes;
+    size_t count = it->scale.mode == SYMC_FUSED_SCALE_ONE
+                       ? 1
+                       : rows * (size_t)it->fused->group->size;
+    size_t own = it->scale.mode == SYMC_FUSED_SCALE_ROWS ? rows : 0;
+    bool fits = symc_add(count, own, &nbytes);
+    float *at;
+
+    for (int i = 0; i < it->n; i++)
+        fits = fits && symc_fused_count_factors(&it->products[i].scaled,
+                           it->products[i].b.shape[1], &nbytes);
+    if (!fits || !symc_multiply(nbytes, sizeof(*at), &nbytes))
+        return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+            "%s: expected scales that memory has room for, found more",
+            it->name);
+    at = symc_fused_take(it->fused, SYMC_FUSED_FACTORS, nbytes);
+    if (at == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    it->rows_of_all = at;
+    at += count;
+    if (it->scale.mode == SYMC_FUSED_SCALE_ROWS)
+        it->own_rows = at;
+    symc_fused_place_rows(&it->scale, it->dim,
+        it->own_rows != NULL ? it->own_rows : it->rows_of_all);
+    at += own;
+    for (int i = 0; i < it->n; i++)
+        at = symc_fused_place_factors(
+            &it->products[i].scaled, it->products[i].b.shape[1], at);
+    return SYMMCOLL_OK;
+}
+
 /* Few rows, or nothing else to be done while the others come; of one rank there
  * is nothing to gather. */
 static bool is_gathered_first(const struct gather_matmul *it)
@@ -213,11 +275,16 @@ static symmcoll_status_t run(struct gather_matmul *it,
         .consume = it->last ? consume_columns : consume_rows,
         .context = it};
     bool first = is_gathered_first(it);
-    symmcoll_status_t status = take_sums(it);
+    symmcoll_status_t status = it->scaled ? take_factors(it) : take_sums(it);
 
+    if (it->own_rows != NULL) {
+        gather.tail = it->own_rows;
+        gather.tail_nbytes = (size_t)it->rows * sizeof(*it->own_rows);
+        gather.tails = it->rows_of_all;
+    }
     if (first) {
         gather.consume = NULL;
-        if (gather.out == NULL)
+        if (gather.out == NULL && status == SYMMCOLL_OK)
             gather.out = symc_fused_take(it->fused, SYMC_FUSED_GATHERED,
                 (size_t)it->fused->group->size * gather.nbytes);
         if (gather.out == NULL)
@@ -236,15 +303,19 @@ static symmcoll_status_t run(struct gather_matmul *it,
 static symmcoll_status_t perform(struct symmcoll_group *group,
     struct gather_matmul *it, const struct symmcoll_call *call)
 {
-    struct symc_fused_args args = {.name = name};
+    static const char *const modes[] = {"one scale", "scales of its rows",
+        "scales of all rows"}; /* enum symc_fused_scale_mode */
+    struct symc_fused_args args = {.name = it->name};
     symmcoll_status_t status;
 
     symc_fused_describe(&args, "a shard ");
     symc_fused_describe_shape(&args, &it->a);
+    if (it->scaled)
+        symc_fused_describe(&args, " with %s", modes[it->scale.mode]);
     symc_fused_describe(&args, ", gather_dim %d", it->dim);
     status = symc_fused_find(group, &it->fused);
     if (status == SYMMCOLL_OK)
-        status = symc_fused_enter(it->fused, name, true);
+        status = symc_fused_enter(it->fused, it->name, true);
     if (status != SYMMCOLL_OK)
         return status;
     status = run(it, &args, call);
@@ -268,11 +339,52 @@ static symmcoll_status_t write_results(const struct gather_matmul *it,
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (a != NULL)
-        status =
-            symc_sized_write(&symc_tensor_kind, name, &it->gathered.tensor, a);
+        status = symc_sized_write(
+            &symc_tensor_kind, it->name, &it->gathered.tensor, a);
     for (int i = 0; i < it->n && status == SYMMCOLL_OK; i++)
-        status = symc_sized_write(&symc_tensor_kind, name,
+        status = symc_sized_write(&symc_tensor_kind, it->name,
             &it->products[i].out.tensor, (char *)outs + (size_t)i * outs->size);
+    return status;
+}
+
+/* bs: NULL in a scaled product. */
+static symmcoll_status_t call_with(struct gather_matmul *it,
+    struct symmcoll_group *group, const struct symmcoll_tensor *a_shard,
+    const struct symmcoll_tensor *bs, const struct symmcoll_call *call,
+    struct symmcoll_tensor *a, struct symmcoll_tensor *outs)
+{
+    bool given =
+        outs != NULL && (it->scaled ? it->scaled_bs != NULL : bs != NULL);
+    struct symmcoll_call options;
+    symmcoll_status_t status = symc_fused_read_call(it->name, call, &options);
+    int cancel;
+
+    if (status == SYMMCOLL_OK)
+        status =
+            symc_fused_read_a(it->name, group, a_shard, it->scaled, &it->a);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (it->n < 0 || (it->n > 0 && !given))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected matrices and places for as many results, found %s",
+            it->name, it->n < 0 ? "a negative number" : "NULL");
+    if (*group->alive != 1)
+        return symc_group_refuse(group, SYMC_ALL_GATHER);
+    it->products = symc_alloc((size_t)it->n, sizeof(*it->products));
+    if (it->products == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    cancel = symc_cancel_disable();
+    status = read_args(group, bs, it);
+    if (status == SYMMCOLL_OK)
+        status = shape_results(group, it, a, outs);
+    if (status == SYMMCOLL_OK && it->a.device == SYMMCOLL_HOST)
+        status = perform(group, it, &options);
+    if (status == SYMMCOLL_OK)
+        status = write_results(it, a, outs);
+    if (status != SYMMCOLL_OK)
+        release(it);
+    free(it->products);
+    symc_cancel_restore(cancel);
     return status;
 }
 
@@ -281,35 +393,25 @@ symmcoll_status_t symmcoll_fused_all_gather_matmul(struct symmcoll_group *group,
     int n, int gather_dim, const struct symmcoll_call *call,
     struct symmcoll_tensor *a, struct symmcoll_tensor *outs)
 {
-    struct gather_matmul it = {.dim = gather_dim, .n = n};
-    struct symmcoll_call options;
-    symmcoll_status_t status = symc_fused_read_call(name, call, &options);
-    int cancel;
+    struct gather_matmul it = {
+        .name = "fused_all_gather_matmul", .dim = gather_dim, .n = n};
 
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_read_a(name, group, a_shard, &it.a);
-    if (status != SYMMCOLL_OK)
-        return status;
-    if (n < 0 || (n > 0 && (bs == NULL || outs == NULL)))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected matrices and places for as many results, found %s",
-            name, n < 0 ? "a negative number" : "NULL");
-    if (*group->alive != 1)
-        return symc_group_refuse(group, SYMC_ALL_GATHER);
-    it.products = symc_alloc((size_t)n, sizeof(*it.products));
-    if (it.products == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    cancel = symc_cancel_disable();
-    status = read_args(group, bs, &it);
-    if (status == SYMMCOLL_OK)
-        status = shape_results(group, &it, a, outs);
-    if (status == SYMMCOLL_OK && it.a.device == SYMMCOLL_HOST)
-        status = perform(group, &it, &options);
-    if (status == SYMMCOLL_OK)
-        status = write_results(&it, a, outs);
-    if (status != SYMMCOLL_OK)
-        release(&it);
-    free(it.products);
-    symc_cancel_restore(cancel);
-    return status;
+    return call_with(&it, group, a_shard, bs, call, a, outs);
+}
+
+symmcoll_status_t symmcoll_fused_all_gather_scaled_matmul(
+    struct symmcoll_group *group, const struct symmcoll_tensor *a_shard,
+    const struct symmcoll_tensor *a_scale,
+    const struct symmcoll_scaled_matrix *bs, int n, int gather_dim,
+    const struct symmcoll_call *call, struct symmcoll_tensor *a,
+    struct symmcoll_tensor *outs)
+{
+    struct gather_matmul it = {.name = "fused_all_gather_scaled_matmul",
+        .dim = gather_dim,
+        .n = n,
+        .scaled = true,
+        .a_scale = a_scale,
+        .scaled_bs = bs};
+
+    return call_with(&it, group, a_shard, NULL, call, a, outs);
 }

@@ -36,7 +36,7 @@ static symmcoll_status_t check_empty(const char *where, const char *name,
 
 symmcoll_status_t symc_fused_read_a(const char *where,
     const struct symmcoll_group *group, const struct symmcoll_tensor *a,
-    struct symmcoll_tensor *copy)
+    bool scaled, struct symmcoll_tensor *copy)
 {
     symmcoll_status_t status;
     size_t count;
@@ -51,10 +51,13 @@ symmcoll_status_t symc_fused_read_a(const char *where,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a of 2 dimensions or more, found %d", where,
             copy->ndim);
-    if (!symc_matmul_has(copy->dtype))
-        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "%s: expected float32, float64, float16 or bfloat16, found %s",
-            where, symmcoll_dtype_name(copy->dtype));
+    if (scaled ? !symc_matmul_has_scaled(copy->dtype)
+               : !symc_matmul_has(copy->dtype))
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED, "%s: expected %s, found %s",
+            where,
+            scaled ? "an 8-bit float with a sign"
+                   : "float32, float64, float16 or bfloat16",
+            symmcoll_dtype_name(copy->dtype));
     if (copy->device == SYMMCOLL_HOST && copy->data == NULL && count > 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a of %zu elements, found NULL", where, count);
@@ -62,27 +65,31 @@ symmcoll_status_t symc_fused_read_a(const char *where,
 }
 
 symmcoll_status_t symc_fused_read_b(const char *where,
-    const struct symmcoll_tensor *bs, int index,
+    const struct symmcoll_tensor *bs, int at, int index,
     const struct symmcoll_tensor *a, int64_t depth,
     struct symmcoll_tensor *copy)
 {
+    bool scaled = symc_matmul_has_scaled(a->dtype);
     symmcoll_status_t status;
     size_t count;
 
     if (bs == NULL)
         return symc_fail(
             SYMMCOLL_ERR_INVALID, "%s: expected b, found NULL", where);
-    status = symc_f_tensor_read(where, bs, index, copy, &count);
+    status = symc_f_tensor_read(where, bs, at, copy, &count);
     if (status != SYMMCOLL_OK)
         return status;
     if (copy->ndim != 2)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: b %d: expected a matrix, found %d dimensions", where, index,
             copy->ndim);
-    if (copy->dtype != a->dtype || copy->device != a->device)
+    if (copy->device != a->device ||
+        (scaled ? !symc_matmul_has_scaled(copy->dtype)
+                : copy->dtype != a->dtype))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: b %d: expected %s%s as a is, found %s%s", where, index,
-            symmcoll_dtype_name(a->dtype),
+            scaled ? "an 8-bit float with a sign"
+                   : symmcoll_dtype_name(a->dtype),
             a->device == SYMMCOLL_META ? " without memory" : "",
             symmcoll_dtype_name(copy->dtype),
             copy->device == SYMMCOLL_META ? " without memory" : "");

@@ -41,6 +41,7 @@ enum symc_fused_scratch {
     SYMC_FUSED_GATHERED, /* of all ranks, or received from them */
     SYMC_FUSED_SUMS,     /* before they are rounded */
     SYMC_FUSED_CHUNKS,   /* for all ranks, in the plain sequence */
+    SYMC_FUSED_FACTORS,  /* of scaled products */
     SYMC_FUSED_SCRATCHES
 };
 
@@ -217,6 +218,12 @@ symmcoll_status_t symc_fused_multiply(struct symc_fused *fused,
     const struct symmcoll_tensor *a, const struct symc_matrix *b, void *c,
     enum symmcoll_dtype c_dtype);
 
+#define SYMC_FUSED_SHAPE_TEXT 96
+
+/* "[2, 3]" */
+const char *symc_fused_format_shape(
+    const struct symmcoll_tensor *tensor, char text[SYMC_FUSED_SHAPE_TEXT]);
+
 /* A tensor of two dimensions as a matrix. */
 struct symc_matrix symc_fused_matrix(const struct symmcoll_tensor *tensor);
 
@@ -227,16 +234,64 @@ struct symc_matrix symc_fused_matrix(const struct symmcoll_tensor *tensor);
 symmcoll_status_t symc_fused_check_lengths(
     const char *where, const char *name, const struct symmcoll_tensor *tensor);
 
-/* Read the tensors of a call: a of 2 dimensions or more, b of 2.  Errors:
- * INVALID, UNSUPPORTED. */
+/* Read the tensors of a call: a of 2 dimensions or more, b of 2, the at-th of an
+ * array and the index-th of the call.  scaled: 8-bit floats.  Errors: INVALID,
+ * UNSUPPORTED. */
 symmcoll_status_t symc_fused_read_a(const char *where,
     const struct symmcoll_group *group, const struct symmcoll_tensor *a,
-    struct symmcoll_tensor *copy);
+    bool scaled, struct symmcoll_tensor *copy);
 symmcoll_status_t symc_fused_read_b(const char *where,
-    const struct symmcoll_tensor *bs, int index,
+    const struct symmcoll_tensor *bs, int at, int index,
     const struct symmcoll_tensor *a, int64_t depth,
     struct symmcoll_tensor *copy);
 symmcoll_status_t symc_fused_check_dim(
     const char *where, const struct symmcoll_tensor *a, int dim);
+
+/* ---- scales.c: of products of 8-bit floats ---- */
+
+enum symc_fused_scale_mode {
+    SYMC_FUSED_SCALE_ONE,     /* for all */
+    SYMC_FUSED_SCALE_ROWS,    /* for each row of this rank's A */
+    SYMC_FUSED_SCALE_ALL_ROWS /* for each row of the gathered A */
+};
+
+/* Of A. */
+struct symc_fused_scale {
+    struct symmcoll_tensor tensor;
+    enum symc_fused_scale_mode mode;
+};
+
+/* Of a matrix and its product. */
+struct symc_fused_scaled {
+    struct symmcoll_tensor cols, bias;
+    bool by_column, biased;
+    float factor; /* of the result */
+    enum symmcoll_dtype out_dtype;
+    struct symc_scaling scaling; /* set by symc_fused_place_factors() */
+};
+
+/* whole: the gathered A; NULL: there is none.  Errors: INVALID, UNSUPPORTED. */
+symmcoll_status_t symc_fused_read_a_scale(const char *where,
+    const struct symmcoll_tensor *given, const struct symmcoll_tensor *a,
+    const struct symmcoll_tensor *whole, struct symc_fused_scale *scale);
+
+/* A matrix of an array and all that belongs to it. */
+symmcoll_status_t symc_fused_read_scaled(const char *where,
+    const struct symmcoll_scaled_matrix *bs, int index,
+    const struct symmcoll_tensor *a, int64_t depth, struct symmcoll_tensor *b,
+    struct symc_fused_scaled *scaled);
+
+/* Add how many floats the factors of a matrix need; false: it overflows. */
+bool symc_fused_count_factors(
+    const struct symc_fused_scaled *scaled, int64_t columns, size_t *count);
+
+/* Store them, and set scaled->scaling but for its rows; returns where the next
+ * are to be. */
+float *symc_fused_place_factors(
+    struct symc_fused_scaled *scaled, int64_t columns, float *at);
+
+/* Store the factors of rows: one, or all with a dimension first. */
+void symc_fused_place_rows(
+    const struct symc_fused_scale *scale, int dim, float *to);
 
 #endif

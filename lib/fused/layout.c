@@ -70,6 +70,13 @@ static const char *format_numbers(
     return buffer;
 }
 
+const char *symc_fused_format_shape(
+    const struct symmcoll_tensor *tensor, char text[SYMC_FUSED_SHAPE_TEXT])
+{
+    return format_numbers(
+        tensor->shape, tensor->ndim, text, SYMC_FUSED_SHAPE_TEXT);
+}
+
 /* Whether all elements are where those of another tensor of that shape are. */
 static bool has_strides(
     const struct symmcoll_tensor *tensor, const struct symmcoll_tensor *wanted)

@@ -16,9 +16,8 @@
 #define ROWS_APART 512 /* of a chunk, from which on it is made alone */
 #define ROUNDED 2048   /* floats at a time, which stay in cache */
 
-static const char name[] = "fused_matmul_reduce_scatter";
-
 struct matmul_scatter {
+    const char *name;
     struct symc_fused *fused;
     struct symmcoll_tensor a, b;
     symmcoll_op_t op;
@@ -28,11 +27,16 @@ struct matmul_scatter {
     size_t count;            /* elements of that */
     enum symmcoll_dtype sum; /* type of products and sums */
     const struct symmcoll_call *call;
+
+    bool is_scaled; /* and then: */
+    const struct symmcoll_tensor *a_scale;
+    struct symc_fused_scale scale;
+    struct symc_fused_scaled scaled;
 };
 
 /* ---- arguments ---- */
 
-static symmcoll_status_t check_op(symmcoll_op_t op)
+static symmcoll_status_t check_op(const char *name, symmcoll_op_t op)
 {
     const char *found = symmcoll_op_name(op);
 
@@ -51,12 +55,15 @@ static symmcoll_status_t shape_result(
     *out = it->a;
     out->data = NULL;
     out->shape[out->ndim - 1] = it->b.shape[1];
-    status = symc_fused_check_lengths(name, "a @ b", out);
+    if (it->is_scaled)
+        out->dtype = it->scaled.out_dtype;
+    status = symc_fused_check_lengths(it->name, "a @ b", out);
     if (status != SYMMCOLL_OK)
         return status;
     if (out->shape[it->dim] % group->size != 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected %s to be a multiple of %d ranks, found %lld", name,
+            "%s: expected %s to be a multiple of %d ranks, found %lld",
+            it->name,
             it->last ? "the columns of b" : "the length of scatter_dim",
             group->size, (long long)out->shape[it->dim]);
     out->shape[it->dim] /= group->size;
@@ -66,19 +73,38 @@ static symmcoll_status_t shape_result(
     return SYMMCOLL_OK;
 }
 
+/* The matrix: b, or in a scaled product, scaled_b. */
+static symmcoll_status_t read_matrix(struct matmul_scatter *it,
+    const struct symmcoll_tensor *b,
+    const struct symmcoll_scaled_matrix *scaled_b)
+{
+    int64_t depth = it->a.shape[it->a.ndim - 1];
+    symmcoll_status_t status;
+
+    if (!it->is_scaled)
+        return symc_fused_read_b(it->name, b, 0, 0, &it->a, depth, &it->b);
+    status = symc_fused_read_scaled(
+        it->name, scaled_b, 0, &it->a, depth, &it->b, &it->scaled);
+    if (status == SYMMCOLL_OK)
+        status = symc_fused_read_a_scale(
+            it->name, it->a_scale, &it->a, NULL, &it->scale);
+    return status;
+}
+
 static symmcoll_status_t read_args(struct symmcoll_group *group,
-    const struct symmcoll_tensor *b, struct matmul_scatter *it,
+    const struct symmcoll_tensor *b,
+    const struct symmcoll_scaled_matrix *scaled_b, struct matmul_scatter *it,
     const struct symmcoll_tensor *place)
 {
+    const char *name = it->name;
     struct symmcoll_tensor out;
     symmcoll_status_t status = symc_fused_check_dim(name, &it->a, it->dim);
 
     it->last = it->dim == it->a.ndim - 1;
     if (status == SYMMCOLL_OK)
-        status = check_op(it->op);
+        status = check_op(it->name, it->op);
     if (status == SYMMCOLL_OK)
-        status = symc_fused_read_b(
-            name, b, 0, &it->a, it->a.shape[it->a.ndim - 1], &it->b);
+        status = read_matrix(it, b, scaled_b);
     if (status == SYMMCOLL_OK && place == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a place for the result, found NULL", name);
@@ -93,6 +119,47 @@ static symmcoll_status_t read_args(struct symmcoll_group *group,
 
 /* ---- products ---- */
 
+/* Factors as floats: of rows, the parts of all ranks one after the other where a
+ * dimension of rows is cut, and of columns. */
+static symmcoll_status_t take_factors(struct matmul_scatter *it)
+{
+    bool one = it->scale.mode == SYMC_FUSED_SCALE_ONE;
+    struct symc_f_view view = symc_f_view_of(&it->scale.tensor);
+    size_t rows = one ? 1 : (size_t)symc_fused_count(&it->a, it->a.ndim - 1);
+    size_t count = rows;
+    float *at;
+
+    if (!symc_fused_count_factors(&it->scaled, it->b.shape[1], &count) ||
+        !symc_multiply(count, sizeof(*at), &count))
+        return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+            "%s: expected scales that memory has room for, found more",
+            it->name);
+    at = symc_fused_take(it->fused, SYMC_FUSED_FACTORS, count);
+    if (at == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    if (!one && !it->last)
+        view = symc_f_view_cut(&view, it->dim, it->fused->group->size);
+    symc_f_view_copy(&view, it->scale.tensor.data, at, sizeof(*at));
+    (void)symc_fused_place_factors(&it->scaled, it->b.shape[1], at + rows);
+    it->scaled.scaling.rows = at;
+    it->scaled.scaling.row_step = !one;
+    return SYMMCOLL_OK;
+}
+
+/* Scale the sums of a rank's chunk, or of all. */
+static void scale_chunks(
+    const struct matmul_scatter *it, int rank, int ranks, void *chunks)
+{
+    int64_t rows = symc_fused_count(&it->out.tensor, it->a.ndim - 1);
+    int64_t cols = it->out.tensor.shape[it->a.ndim - 1];
+    struct symc_matrix c = {
+        chunks, SYMMCOLL_FLOAT32, rows * ranks, cols, cols, 1};
+
+    if (it->is_scaled)
+        symc_panel_scale(&it->scaled.scaling, it->last ? 0 : rank * rows,
+            it->last ? rank * cols : 0, &c);
+}
+
 /* The chunk for a rank, contiguous in the order of the result. */
 static symmcoll_status_t produce(void *context, int rank, void *chunk)
 {
@@ -101,6 +168,7 @@ static symmcoll_status_t produce(void *context, int rank, void *chunk)
     struct symc_matrix b = symc_fused_matrix(&it->b);
     int64_t elem = (int64_t)symmcoll_dtype_size(a.dtype);
     int64_t part = it->out.tensor.shape[it->dim];
+    symmcoll_status_t status;
 
     if (it->last) {
         b.cols = part;
@@ -109,7 +177,10 @@ static symmcoll_status_t produce(void *context, int rank, void *chunk)
         a.shape[it->dim] = part;
         a.data = (char *)a.data + rank * part * a.strides[it->dim] * elem;
     }
-    return symc_fused_multiply(it->fused, &a, &b, chunk, it->sum);
+    status = symc_fused_multiply(it->fused, &a, &b, chunk, it->sum);
+    if (status == SYMMCOLL_OK)
+        scale_chunks(it, rank, 1, chunk);
+    return status;
 }
 
 /* All chunks: the dimension that is cut in two comes first. */
@@ -119,10 +190,10 @@ static symmcoll_status_t produce_all(void *context, void *chunks)
     int size = it->fused->group->size;
     struct symmcoll_tensor a = it->a;
     struct symc_matrix b = symc_fused_matrix(&it->b);
+    symmcoll_status_t status = SYMMCOLL_OK;
 
     if (it->a.ndim == SYMMCOLL_MAX_DIMS) {
         char *chunk = chunks;
-        symmcoll_status_t status = SYMMCOLL_OK;
 
         for (int r = 0; r < size && status == SYMMCOLL_OK; r++) {
             status = produce(it, r, chunk);
@@ -138,7 +209,10 @@ static symmcoll_status_t produce_all(void *context, void *chunks)
     a.shape[it->dim + 1] /= size;
     a.shape[0] = size;
     a.strides[0] = a.shape[it->dim + 1] * it->a.strides[it->dim];
-    return symc_fused_multiply(it->fused, &a, &b, chunks, it->sum);
+    status = symc_fused_multiply(it->fused, &a, &b, chunks, it->sum);
+    if (status == SYMMCOLL_OK)
+        scale_chunks(it, 0, size, chunks);
+    return status;
 }
 
 /* ---- sums ---- */
@@ -151,18 +225,19 @@ static symmcoll_status_t add_up(void *context, const void *const *chunks)
         .op = it->op,
         .block = (int)it->fused->group->world->config->host_reduce_run};
     const void **at = it->fused->sources;
+    enum symmcoll_dtype dtype = it->out.tensor.dtype;
     char *out = it->out.tensor.data;
     float sums[ROUNDED];
 
-    if (it->count > 0 && it->sum == it->a.dtype)
+    if (it->count > 0 && it->sum == dtype)
         symc_reduce(&reduction, out, NULL, chunks, size, it->count, false);
-    for (size_t done = 0; it->sum != it->a.dtype && done < it->count;
+    for (size_t done = 0; it->sum != dtype && done < it->count;
          done += ROUNDED) {
         size_t count = it->count - done < ROUNDED ? it->count - done : ROUNDED;
 
         symc_reduce(&reduction, sums, NULL, at, size, count, false);
-        symc_panel_round(it->a.dtype, sums,
-            out + done * symmcoll_dtype_size(it->a.dtype), count);
+        symc_panel_round(
+            dtype, sums, out + done * symmcoll_dtype_size(dtype), count);
         for (int r = 0; r < size; r++)
             at[r] = (const float *)at[r] + count;
     }
@@ -180,7 +255,7 @@ static symmcoll_status_t multiply_and_scatter(void *context)
     void *sums = it->out.tensor.data;
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    if (it->sum != it->a.dtype)
+    if (it->sum != it->out.tensor.dtype)
         sums = symc_fused_take(it->fused, SYMC_FUSED_SUMS, it->count * elem);
     if (chunks == NULL || sums == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
@@ -190,7 +265,8 @@ static symmcoll_status_t multiply_and_scatter(void *context)
         status = symmcoll_reduce_scatter(it->fused->group, sums, chunks,
             it->count, it->sum, it->op, it->call, NULL);
     if (status == SYMMCOLL_OK && sums != it->out.tensor.data)
-        symc_panel_round(it->a.dtype, sums, it->out.tensor.data, it->count);
+        symc_panel_round(
+            it->out.tensor.dtype, sums, it->out.tensor.data, it->count);
     return status;
 }
 
@@ -199,7 +275,7 @@ static symmcoll_status_t multiply_and_scatter(void *context)
 static symmcoll_status_t perform(
     struct symmcoll_group *group, struct matmul_scatter *it)
 {
-    struct symc_fused_args args = {.name = name};
+    struct symc_fused_args args = {.name = it->name};
     struct symc_fused_scatter scatter = {.args = &args,
         .call = it->call,
         .nbytes = it->count * symmcoll_dtype_size(it->sum),
@@ -218,11 +294,45 @@ static symmcoll_status_t perform(
         scatter.produce_all = produce_all;
     status = symc_fused_find(group, &it->fused);
     if (status == SYMMCOLL_OK)
-        status = symc_fused_enter(it->fused, name, true);
+        status = symc_fused_enter(it->fused, it->name, true);
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_fused_all_to_all(it->fused, &scatter);
+    if (it->is_scaled)
+        status = take_factors(it);
+    if (status == SYMMCOLL_OK)
+        status = symc_fused_all_to_all(it->fused, &scatter);
     symc_fused_leave(it->fused);
+    return status;
+}
+
+/* b or scaled_b. */
+static symmcoll_status_t call_with(struct matmul_scatter *it,
+    struct symmcoll_group *group, const struct symmcoll_tensor *a,
+    const struct symmcoll_tensor *b,
+    const struct symmcoll_scaled_matrix *scaled_b,
+    const struct symmcoll_call *call, struct symmcoll_tensor *out)
+{
+    struct symmcoll_call options;
+    symmcoll_status_t status = symc_fused_read_call(it->name, call, &options);
+    int cancel;
+
+    it->call = &options;
+    if (status == SYMMCOLL_OK)
+        status = symc_fused_read_a(it->name, group, a, it->is_scaled, &it->a);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (*group->alive != 1)
+        return symc_group_refuse(group, SYMC_REDUCE_SCATTER);
+    cancel = symc_cancel_disable();
+    status = read_args(group, b, scaled_b, it, out);
+    if (status == SYMMCOLL_OK && it->a.device == SYMMCOLL_HOST)
+        status = perform(group, it);
+    if (status == SYMMCOLL_OK)
+        status =
+            symc_sized_write(&symc_tensor_kind, it->name, &it->out.tensor, out);
+    if (status != SYMMCOLL_OK && it->out.made)
+        free(it->out.tensor.data);
+    symc_cancel_restore(cancel);
     return status;
 }
 
@@ -231,25 +341,23 @@ symmcoll_status_t symmcoll_fused_matmul_reduce_scatter(
     const struct symmcoll_tensor *b, symmcoll_op_t op, int scatter_dim,
     const struct symmcoll_call *call, struct symmcoll_tensor *out)
 {
-    struct symmcoll_call options;
-    struct matmul_scatter it = {.op = op, .dim = scatter_dim, .call = &options};
-    symmcoll_status_t status = symc_fused_read_call(name, call, &options);
-    int cancel;
+    struct matmul_scatter it = {
+        .name = "fused_matmul_reduce_scatter", .op = op, .dim = scatter_dim};
 
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_read_a(name, group, a, &it.a);
-    if (status != SYMMCOLL_OK)
-        return status;
-    if (*group->alive != 1)
-        return symc_group_refuse(group, SYMC_REDUCE_SCATTER);
-    cancel = symc_cancel_disable();
-    status = read_args(group, b, &it, out);
-    if (status == SYMMCOLL_OK && it.a.device == SYMMCOLL_HOST)
-        status = perform(group, &it);
-    if (status == SYMMCOLL_OK)
-        status = symc_sized_write(&symc_tensor_kind, name, &it.out.tensor, out);
-    if (status != SYMMCOLL_OK && it.out.made)
-        free(it.out.tensor.data);
-    symc_cancel_restore(cancel);
-    return status;
+    return call_with(&it, group, a, b, NULL, call, out);
+}
+
+symmcoll_status_t symmcoll_fused_scaled_matmul_reduce_scatter(
+    struct symmcoll_group *group, const struct symmcoll_tensor *a,
+    const struct symmcoll_tensor *a_scale,
+    const struct symmcoll_scaled_matrix *b, symmcoll_op_t op, int scatter_dim,
+    const struct symmcoll_call *call, struct symmcoll_tensor *out)
+{
+    struct matmul_scatter it = {.name = "fused_scaled_matmul_reduce_scatter",
+        .op = op,
+        .dim = scatter_dim,
+        .is_scaled = true,
+        .a_scale = a_scale};
+
+    return call_with(&it, group, a, NULL, b, call, out);
 }

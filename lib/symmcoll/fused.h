@@ -7,7 +7,8 @@
  *
  * group    borrowed
  * a, b     tensors of one type: float32, float64, float16 or bfloat16, of any
- *          strides; the library's until the call returns
+ *          strides; the library's until the call returns.  Scaled products: of
+ *          8-bit floats, see there
  * call     timeout, label; NULL for the defaults
  * results  begin as SYMMCOLL_TENSOR_INIT, and the library allocates their
  *          memory, which is released with symmcoll_f_free(); or with memory of
@@ -90,6 +91,79 @@ SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_fused_matmul_reduce_scatter(
     struct symmcoll_group *group, const struct symmcoll_tensor *a,
     const struct symmcoll_tensor *b, symmcoll_op_t op, int scatter_dim,
+    const struct symmcoll_call *call, struct symmcoll_tensor *out);
+
+/*
+ * A matrix of 8-bit floats and what its product is multiplied by.  Element
+ * (i, j) of a product is
+ *
+ *   (sum_k a[i, k] b[k, j] * a_scale[i] * b_scale[j] + bias[j]) * result_scale
+ *
+ * computed in float32 and rounded once: to 8-bit floats, to the largest where
+ * that is exceeded.
+ *
+ * b             [K, columns], of float8_e4m3fn, float8_e5m2 or their fnuz forms,
+ *               which may be another one than a's
+ * b_scale       float32: one element, or [1, columns]
+ * bias          [columns], of float32, float16 or bfloat16; NULL: none
+ * result_scale  float32: one element; NULL: 1
+ * out_dtype     of the result: float32, float16, bfloat16, or one of b's
+ */
+struct symmcoll_scaled_matrix {
+    size_t size; /* sizeof(struct symmcoll_scaled_matrix) */
+    const struct symmcoll_tensor *b;
+    const struct symmcoll_tensor *b_scale;
+    const struct symmcoll_tensor *bias;
+    const struct symmcoll_tensor *result_scale;
+    enum symmcoll_dtype out_dtype;
+};
+#define SYMMCOLL_SCALED_MATRIX_INIT                                    \
+    {                                                                  \
+        sizeof(struct symmcoll_scaled_matrix), NULL, NULL, NULL, NULL, \
+            SYMMCOLL_FLOAT32                                           \
+    }
+
+/*
+ * symmcoll_fused_all_gather_matmul() of 8-bit floats with scales.
+ *
+ * a_shard     [..., K], of a type that b may have; gather_dim is not the last
+ * a_scale     float32: the shape of a_shard with 1 last, which are scales of its
+ *             rows and gathered with it; or one element for all of A; or the
+ *             shape of A with 1 last, the same on all ranks.  The first where
+ *             several fit, that is with shards of one row
+ * bs          n matrices with their scales, 0 or more
+ *
+ * The rest, and results, as there; a has the type of a_shard.
+ *
+ * Source: torch.ops.symm_mem.fused_all_gather_scaled_matmul, whose lists for
+ * each matrix are members here; use_fast_accum has no equivalent, nor have the
+ * scales of blocks.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_fused_all_gather_scaled_matmul(
+    struct symmcoll_group *group, const struct symmcoll_tensor *a_shard,
+    const struct symmcoll_tensor *a_scale,
+    const struct symmcoll_scaled_matrix *bs, int n, int gather_dim,
+    const struct symmcoll_call *call, struct symmcoll_tensor *a,
+    struct symmcoll_tensor *outs);
+
+/*
+ * symmcoll_fused_matmul_reduce_scatter() of 8-bit floats with scales.
+ *
+ * a_scale      float32: the shape of a with 1 last, or one element
+ * scatter_dim  of the shape of a: A is passed with the dimensions that the
+ *              result is to have, not flattened
+ *
+ * Each rank scales its product, and adds its bias, before products are added;
+ * the sum is rounded.
+ *
+ * Source: torch.ops.symm_mem.fused_scaled_matmul_reduce_scatter.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_fused_scaled_matmul_reduce_scatter(
+    struct symmcoll_group *group, const struct symmcoll_tensor *a,
+    const struct symmcoll_tensor *a_scale,
+    const struct symmcoll_scaled_matrix *b, symmcoll_op_t op, int scatter_dim,
     const struct symmcoll_call *call, struct symmcoll_tensor *out);
 
 /*

@@ -24,6 +24,15 @@ static struct symmcoll_reducer *reducer;
 static float weight[6];
 static const int one_rank[] = {0}, one_size[] = {1};
 static const struct symmcoll_lists lists = {one_rank, one_size, 1};
+static const struct symmcoll_tensor one_scale =
+    SYMMCOLL_TENSOR_FLAT(weight, 1, SYMMCOLL_FLOAT32);
+static const struct symmcoll_tensor one_eighth = {
+    .size = sizeof(struct symmcoll_tensor),
+    .dtype = SYMMCOLL_FLOAT8_E5M2,
+    .device = SYMMCOLL_META,
+    .ndim = 2,
+    .shape = {1, 1},
+    .strides = {1, 1}};
 
 /* ---- what is done with each ---- */
 
@@ -119,6 +128,18 @@ static symmcoll_status_t use_symm_info(void *given)
     return symmcoll_symm_free(world, data) == SYMMCOLL_OK
                ? status
                : SYMMCOLL_ERR_INTERNAL;
+}
+
+/* With a shape alone for A. */
+static symmcoll_status_t use_scaled_matrix(void *given)
+{
+    struct symmcoll_tensor a =
+        SYMMCOLL_TENSOR_SHAPE(NULL, SYMMCOLL_FLOAT8_E4M3FN, 1, 1);
+    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
+
+    a.device = SYMMCOLL_META;
+    return symmcoll_fused_all_gather_scaled_matmul(symmcoll_world_group(world),
+        &a, &one_scale, given, 1, 0, NULL, NULL, &out);
 }
 
 static symmcoll_status_t use_designator(void *given)
@@ -412,6 +433,11 @@ int main(void)
                 .row = 1,
                 .out_splits_offset = 64,
                 .experts = 1}),
+        STRUCT(scaled_matrix, sizeof(struct symmcoll_scaled_matrix),
+            {.size = sizeof(struct symmcoll_scaled_matrix),
+                .b = &one_eighth,
+                .b_scale = &one_scale,
+                .out_dtype = SYMMCOLL_FLOAT32}),
         STRUCT(tensor, sizeof(struct symmcoll_tensor),
             SYMMCOLL_TENSOR_FLAT(weight, 6, SYMMCOLL_FLOAT32)),
     };

@@ -23,24 +23,15 @@ struct test {
     bool no_a;
 };
 
-/* Element of A at an index of its own, of whose shard which rank has what. */
+/* Element of A, of whose shape a is. */
 static double whole_at(
     const struct test *test, const struct symmcoll_tensor *a, int64_t index)
 {
-    int64_t at[4], local = 0;
-    int rank = 0;
+    int64_t local;
+    int size = (int)(a->shape[test->dim] / test->shape[test->dim]);
+    int rank =
+        made_shard_of(test->ndim, test->shape, size, test->dim, index, &local);
 
-    for (int d = a->ndim - 1; d >= 0; d--) {
-        at[d] = index % a->shape[d];
-        index /= a->shape[d];
-    }
-    for (int d = 0; d < a->ndim; d++) {
-        if (d == test->dim) {
-            rank = (int)(at[d] / test->shape[d]);
-            at[d] %= test->shape[d];
-        }
-        local = local * test->shape[d] + at[d];
-    }
     return made_value(test->dtype, A_SEED, rank, local);
 }
 

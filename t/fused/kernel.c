@@ -328,7 +328,7 @@ int main(void)
     ok(all_multiply("none"), "the same without BLAS");
     ok(eighths_are_read(), "8-bit floats are read as their formats say");
     ok(all_are_rounded(), "and rounded to nearest, even, and the largest");
-    ok(all_scale(""), "scaled products of 8-bit floats");
+    ok(all_scale(""), "scaled products of 8-bit floats (M35)");
     ok(all_scale("none"), "the same without BLAS");
     ok(with_library("", multiplies_ones),
         "fused.blas: the default one is found");

@@ -175,6 +175,26 @@ struct symmcoll_tensor made_tensor(enum symmcoll_dtype dtype, int ndim,
     return made;
 }
 
+int made_shard_of(int ndim, const int64_t *shape, int size, int dim,
+    int64_t index, int64_t *local)
+{
+    int64_t at[SYMMCOLL_MAX_DIMS];
+    int rank = 0;
+
+    for (int d = ndim - 1; d >= 0; d--) {
+        int64_t length = shape[d] * (d == dim ? size : 1);
+
+        at[d] = index % length;
+        index /= length;
+    }
+    rank = (int)(at[dim] / shape[dim]);
+    at[dim] %= shape[dim];
+    *local = 0;
+    for (int d = 0; d < ndim; d++)
+        *local = *local * shape[d] + at[d];
+    return rank;
+}
+
 /* ---- what is expected ---- */
 
 int made_is_near(enum symmcoll_dtype dtype, double found, struct made_sum sum)

@@ -46,6 +46,11 @@ int64_t made_count(const struct symmcoll_tensor *tensor);
 /* Where the bytes of an element are, in elements. */
 int64_t made_offset(const struct symmcoll_tensor *tensor, int64_t index);
 
+/* Which rank's shard an element of the tensor is of that is gathered along a
+ * dimension, and (local) its index there; shape is that of a shard. */
+int made_shard_of(int ndim, const int64_t *shape, int size, int dim,
+    int64_t index, int64_t *local);
+
 /* A sum of products and that of their absolute values. */
 struct made_sum {
     double value, magnitude;

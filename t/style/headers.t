@@ -58,6 +58,7 @@ int main(void)
     struct symmcoll_bucket bucket = SYMMCOLL_BUCKET_INIT;
     struct symmcoll_pair_op pair = SYMMCOLL_PAIR_OP_INIT;
     struct symmcoll_tensor none = SYMMCOLL_TENSOR_INIT;
+    struct symmcoll_scaled_matrix scaled = SYMMCOLL_SCALED_MATRIX_INIT;
     struct symmcoll_tensor tensors[] = {
         SYMMCOLL_TENSOR_FLAT(memory, count, SYMMCOLL_FLOAT32),
         SYMMCOLL_TENSOR_SHAPE(memory, SYMMCOLL_FLOAT32, 2, count / 2),
@@ -70,6 +71,7 @@ int main(void)
              init.size == sizeof(init) && pair.size == sizeof(pair) &&
              args.size == sizeof(args) && times.size == sizeof(times) &&
              bucket.size == sizeof(bucket) && none.ndim == 0 &&
+             scaled.size == sizeof(scaled) &&
              tensors[0].shape[0] == 6 && tensors[1].strides[0] == 3 &&
              tensors[1].size == sizeof(none) && tensors[2].ndim == 8 && tensors[2].strides[6] == 9);
 }
