@@ -79,7 +79,8 @@ symmcoll_status_t symc_fused_find(
     struct symmcoll_group *group, struct symc_fused **fused);
 
 /* Begin and end a call: one at a time, with the library of fused.blas where
- * `multiplies`.  Errors: INVALID (in a callback of the group), CONFIG. */
+ * `multiplies`.  Errors: INVALID (in a callback of the group, or a function of a
+ * call of it), CONFIG. */
 symmcoll_status_t symc_fused_enter(
     struct symc_fused *fused, const char *name, bool multiplies);
 void symc_fused_leave(struct symc_fused *fused);

@@ -8,6 +8,7 @@
 #include "fused/fused.h"
 #include "symm_mem/symm_mem.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 /* Those of a world. */
@@ -85,10 +86,15 @@ static void end_state(
 static struct symc_group_extension *make_state(void)
 {
     struct symc_fused *made = symc_alloc(1, sizeof(*made));
+    pthread_mutexattr_t checked;
 
     if (made == NULL)
         return NULL;
-    pthread_mutex_init(&made->lock, NULL);
+    /* Whether this thread has it is asked where a call is refused. */
+    pthread_mutexattr_init(&checked);
+    pthread_mutexattr_settype(&checked, PTHREAD_MUTEX_ERRORCHECK);
+    pthread_mutex_init(&made->lock, &checked);
+    pthread_mutexattr_destroy(&checked);
     made->extension =
         (struct symc_group_extension){.key = &key, .end = end_state};
     return &made->extension;
@@ -169,7 +175,11 @@ symmcoll_status_t symc_fused_enter(
             "%s: expected no blocking call on the callback thread, in a "
             "callback of the same group",
             name);
-    pthread_mutex_lock(&fused->lock);
+    if (pthread_mutex_lock(&fused->lock) == EDEADLK)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected no call in a function that a call of the same group "
+            "has called",
+            name);
     if (multiplies && !fused->loaded)
         status = load(fused);
     if (status != SYMMCOLL_OK)

@@ -28,7 +28,8 @@
  * library.
  *
  * Errors of all: INVALID (also a shape that does not fit; names it; and a call in
- * a callback of the same group, which must not block), UNSUPPORTED
+ * a callback of the same group, which must not block, or in a function that one
+ * of these has called for that group), UNSUPPORTED
  * (another type, device memory), NO_MEMORY, CONFIG (fused.blas), and those of
  * collectives.  Manual: symmcoll_fused_all_gather_matmul(3).
  */

@@ -265,6 +265,33 @@ static int refused_in_callback(struct symmcoll_group *group, int rank)
     return good && within.good;
 }
 
+/* ---- in a function of such a call ---- */
+
+static symmcoll_status_t call_from_function(
+    void *context, int rank, const void *shard)
+{
+    struct within *within = context;
+
+    (void)rank;
+    (void)shard;
+    for (int which = 0; which < 4; which++)
+        within->good =
+            made_says(call_within(within, which), SYMMCOLL_ERR_INVALID,
+                ": expected no call in a function that a call of the same "
+                "group has called") &&
+            within->good;
+    return SYMMCOLL_OK;
+}
+
+static int refused_in_function(struct symmcoll_group *group, int rank)
+{
+    struct within within = {.group = group, .good = 1};
+    int good = OK(symmcoll_all_gather_and_consume(
+        group, &rank, sizeof(rank), call_from_function, &within, NULL, NULL));
+
+    return OK(call_within(&within, 0)) && good && within.good;
+}
+
 /* ---- differences ---- */
 
 static int differences_are_named(struct symmcoll_group *group, int rank)
@@ -312,6 +339,8 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
         "%s: options of newer and older programs are read", kind);
     ok(run(2, refused_in_callback),
         "%s: a callback of the group cannot call them", kind);
+    ok(run(2, refused_in_function),
+        "%s: nor can a function that one of them has called", kind);
     ok(run(2, differences_are_named),
         "%s: arguments that differ are named on all ranks, and the group goes "
         "on",
@@ -320,7 +349,7 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 
 int main(void)
 {
-    plan(14);
+    plan(16);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     return done_testing();
