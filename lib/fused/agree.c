@@ -6,8 +6,6 @@
  */
 #include "fused/fused.h"
 
-#include "group/call.h"
-
 #include <symmcoll/work.h>
 
 #include <math.h>
@@ -31,17 +29,6 @@ void symc_fused_describe_shape(
         symc_fused_describe(
             args, "%s%lld", d > 0 ? ", " : "[", (long long)tensor->shape[d]);
     symc_fused_describe(args, "] of %s", symmcoll_dtype_name(tensor->dtype));
-}
-
-symmcoll_status_t symc_fused_read_call(const char *name,
-    const struct symmcoll_call *call, struct symmcoll_call *copy)
-{
-    symmcoll_status_t status =
-        symc_sized_read(&symc_call_kind, name, call, copy);
-
-    if (status == SYMMCOLL_OK && copy->label == NULL)
-        copy->label = name;
-    return status;
 }
 
 symmcoll_status_t symc_fused_publish(struct symc_fused *fused,
@@ -93,33 +80,64 @@ static symmcoll_status_t name_difference(struct symc_fused *fused,
 
 /* What the others return for a rank's status: a function of the caller may have
  * returned anything. */
-static symmcoll_status_t status_of(const struct symc_fused_word *word)
+static symmcoll_status_t fail_of(const struct symc_fused *fused,
+    const struct symc_fused_args *args, int rank)
 {
-    return word->status < 0 && word->status >= SYMMCOLL_ERR_INTERNAL
-               ? (symmcoll_status_t)word->status
-               : SYMMCOLL_ERR_CANCELED;
+    int32_t found = fused->all[rank].status;
+    bool known = found < 0 && found >= SYMMCOLL_ERR_INTERNAL;
+    symmcoll_status_t status =
+        known ? (symmcoll_status_t)found : SYMMCOLL_ERR_CANCELED;
+    char who[SYMC_RANK_TEXT];
+
+    symc_format_rank(&fused->group->members.ranks, rank, SYMC_NO_PID, who);
+    if (known)
+        return symc_fail(status, "%s: %s cannot go on: %s", args->name, who,
+            symmcoll_status_name(status));
+    return symc_fail(status, "%s: %s cannot go on: its function returned %d",
+        args->name, who, (int)found);
 }
 
 symmcoll_status_t symc_fused_collect(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symmcoll_call *call,
     struct symmcoll_work *work, bool *plain)
 {
+    char detail[SYMC_DETAIL_MAX] = "";
     symmcoll_status_t status = SYMMCOLL_OK;
 
     *plain = false;
+    if (fused->mine.status != SYMMCOLL_OK)
+        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
 
     if (work != NULL)
         status = symmcoll_work_wait(work, INFINITY);
     symmcoll_work_free(work);
+    if (status == SYMMCOLL_OK && fused->mine.status != SYMMCOLL_OK)
+        return symc_fail((symmcoll_status_t)fused->mine.status, "%s", detail);
+    for (int r = 0; status == SYMMCOLL_OK && r < fused->group->size; r++) {
+        if (fused->all[r].status != SYMMCOLL_OK)
+            return fail_of(fused, args, r);
+    }
     for (int r = 0; status == SYMMCOLL_OK && r < fused->group->size; r++) {
         if (fused->all[r].digest != fused->mine.digest)
             return name_difference(fused, args, call);
         *plain = *plain || fused->all[r].plain != 0;
     }
-    for (int r = 0; status == SYMMCOLL_OK && r < fused->group->size; r++) {
-        if (fused->all[r].status != SYMMCOLL_OK)
-            return symc_fail(status_of(&fused->all[r]),
-                "%s: rank %d has not made its chunks", args->name, r);
-    }
     return status;
+}
+
+symmcoll_status_t symc_fused_confirm(struct symc_fused *fused,
+    const struct symc_fused_args *args, const struct symmcoll_call *call,
+    symmcoll_status_t status)
+{
+    char detail[SYMC_DETAIL_MAX];
+    struct symmcoll_work *work;
+    symmcoll_status_t others;
+    bool plain;
+
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    fused->mine = (struct symc_fused_word){.status = (int32_t)status};
+    others = symc_fused_publish(fused, args, call, &work);
+    if (others == SYMMCOLL_OK)
+        others = symc_fused_collect(fused, args, call, work, &plain);
+    return status == SYMMCOLL_OK ? others : symc_fail(status, "%s", detail);
 }

@@ -5,7 +5,6 @@
  * reads the whole of b.  With the last dimension, whose products are added, in
  * the order of ranks.
  */
-#include "base/cancel.h"
 #include "base/tensor.h"
 #include "fused/fused.h"
 
@@ -29,8 +28,11 @@ struct gather_matmul {
     bool last;           /* dim is the last dimension */
     int64_t rows, depth; /* of a shard as a matrix */
     size_t elem;
+    size_t nbytes; /* of that */
     struct symc_fused_result gathered;
     bool wanted; /* that */
+    void *whole; /* A, with dim first; NULL: it is not made */
+    bool first;  /* it is, before it is multiplied */
     int n;
     struct product *products;
     char *sums; /* last, and narrow types: float32 */
@@ -106,6 +108,7 @@ static symmcoll_status_t read_args(struct symmcoll_group *group,
     it->elem = symmcoll_dtype_size(it->a.dtype);
     it->depth = depth = it->a.shape[it->a.ndim - 1];
     it->rows = symc_fused_count(&it->a, it->a.ndim - 1);
+    it->nbytes = (size_t)(it->rows * depth) * it->elem;
     if (it->last && __builtin_mul_overflow(depth, (int64_t)group->size, &depth))
         depth = -1;
     for (int i = 0; i < it->n && status == SYMMCOLL_OK; i++) {
@@ -194,13 +197,19 @@ static symmcoll_status_t consume_columns(
 static symmcoll_status_t take_sums(struct gather_matmul *it)
 {
     size_t count = 0;
+    bool fits = true;
 
     if (!it->last || symc_matmul_sum_dtype(it->a.dtype) == it->a.dtype)
         return SYMMCOLL_OK;
     for (int i = 0; i < it->n; i++)
-        count += (size_t)(it->rows * it->products[i].b.shape[1]);
-    it->sums =
-        symc_fused_take(it->fused, SYMC_FUSED_SUMS, count * sizeof(float));
+        fits = fits &&
+               symc_add(count, (size_t)(it->rows * it->products[i].b.shape[1]),
+                   &count);
+    if (!fits || !symc_multiply(count, sizeof(float), &count))
+        return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+            "%s: expected results that memory has room for, found more",
+            it->name);
+    it->sums = symc_fused_take(it->fused, SYMC_FUSED_SUMS, count);
     return it->sums != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
 }
 
@@ -259,68 +268,95 @@ static bool is_gathered_first(const struct gather_matmul *it)
            (it->rows < ROWS_APART || symc_fused_is_alone(it->fused));
 }
 
-static symmcoll_status_t run(struct gather_matmul *it,
-    const struct symc_fused_args *args, const struct symmcoll_call *call)
+/* Memory for what there is beside the results: nothing of it is needed later. */
+static symmcoll_status_t take_memory(struct gather_matmul *it)
+{
+    symmcoll_status_t status = it->scaled ? take_factors(it) : take_sums(it);
+
+    it->first = is_gathered_first(it);
+    it->whole = it->wanted && !it->last ? it->gathered.tensor.data : NULL;
+    if (status != SYMMCOLL_OK || !it->first || it->whole != NULL)
+        return status;
+    it->whole = symc_fused_take(it->fused, SYMC_FUSED_GATHERED,
+        (size_t)it->fused->group->size * it->nbytes);
+    return it->whole != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
+}
+
+static symmcoll_status_t run(
+    struct gather_matmul *it, const struct symc_fused_call *begun)
 {
     struct symc_f_view view =
         symc_fused_view_first(&it->a, it->last ? 0 : it->dim);
-    struct symc_fused_gather gather = {.args = args,
-        .call = call,
+    struct symc_fused_gather gather = {.args = &begun->args,
+        .call = &begun->options,
         .data = it->a.data,
         .view = &view,
         .elem = it->elem,
-        .nbytes = (size_t)(it->rows * it->depth) * it->elem,
-        .out = it->wanted && !it->last ? it->gathered.tensor.data : NULL,
+        .nbytes = it->nbytes,
+        .out = it->whole,
         .in_order = it->last,
-        .consume = it->last ? consume_columns : consume_rows,
+        .consume = it->first  ? NULL
+                   : it->last ? consume_columns
+                              : consume_rows,
         .context = it};
-    bool first = is_gathered_first(it);
-    symmcoll_status_t status = it->scaled ? take_factors(it) : take_sums(it);
+    symmcoll_status_t status;
 
     if (it->own_rows != NULL) {
         gather.tail = it->own_rows;
         gather.tail_nbytes = (size_t)it->rows * sizeof(*it->own_rows);
         gather.tails = it->rows_of_all;
     }
-    if (first) {
-        gather.consume = NULL;
-        if (gather.out == NULL && status == SYMMCOLL_OK)
-            gather.out = symc_fused_take(it->fused, SYMC_FUSED_GATHERED,
-                (size_t)it->fused->group->size * gather.nbytes);
-        if (gather.out == NULL)
-            status = SYMMCOLL_ERR_NO_MEMORY;
-    }
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_all_gather(it->fused, &gather);
-    for (int i = 0; first && i < it->n && status == SYMMCOLL_OK; i++)
+    status = symc_fused_all_gather(it->fused, &gather);
+    for (int i = 0; it->first && i < it->n && status == SYMMCOLL_OK; i++)
         status = multiply_rows(
-            it, i, 0, it->rows * it->fused->group->size, gather.out);
+            it, i, 0, it->rows * it->fused->group->size, it->whole);
     if (status == SYMMCOLL_OK)
         round_sums(it);
     return status;
 }
 
-static symmcoll_status_t perform(struct symmcoll_group *group,
-    struct gather_matmul *it, const struct symmcoll_call *call)
+static void describe(
+    const struct gather_matmul *it, struct symc_fused_args *args)
 {
     static const char *const modes[] = {"one scale", "scales of its rows",
         "scales of all rows"}; /* enum symc_fused_scale_mode */
-    struct symc_fused_args args = {.name = it->name};
-    symmcoll_status_t status;
 
-    symc_fused_describe(&args, "a shard ");
-    symc_fused_describe_shape(&args, &it->a);
+    symc_fused_describe(args, "a shard ");
+    symc_fused_describe_shape(args, &it->a);
     if (it->scaled)
-        symc_fused_describe(&args, " with %s", modes[it->scale.mode]);
-    symc_fused_describe(&args, ", gather_dim %d", it->dim);
-    status = symc_fused_find(group, &it->fused);
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_enter(it->fused, it->name, true);
+        symc_fused_describe(args, " with %s", modes[it->scale.mode]);
+    symc_fused_describe(args, ", gather_dim %d", it->dim);
+}
+
+/* Everything that can fail before the others are waited for. */
+static symmcoll_status_t prepare(struct gather_matmul *it,
+    struct symc_fused_call *begun, const struct symmcoll_tensor *a_shard,
+    const struct symmcoll_tensor *bs, const struct symmcoll_tensor *a,
+    const struct symmcoll_tensor *outs)
+{
+    struct symmcoll_group *group = it->fused->group;
+    bool given =
+        outs != NULL && (it->scaled ? it->scaled_bs != NULL : bs != NULL);
+    symmcoll_status_t status =
+        symc_fused_read_a(it->name, a_shard, it->scaled, &it->a);
+
     if (status != SYMMCOLL_OK)
         return status;
-    status = run(it, &args, call);
-    symc_fused_leave(it->fused);
-    return status;
+    if (it->n < 0 || (it->n > 0 && !given))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected matrices and places for as many results, found %s",
+            it->name, it->n < 0 ? "a negative number" : "NULL");
+    it->products = symc_alloc((size_t)it->n, sizeof(*it->products));
+    if (it->products == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    status = read_args(group, bs, it);
+    if (status == SYMMCOLL_OK)
+        status = shape_results(group, it, a, outs);
+    if (status != SYMMCOLL_OK || it->a.device == SYMMCOLL_META)
+        return status;
+    describe(it, &begun->args);
+    status = symc_fused_load(it->fused);
+    return status == SYMMCOLL_OK ? take_memory(it) : status;
 }
 
 static void release(struct gather_matmul *it)
@@ -353,39 +389,25 @@ static symmcoll_status_t call_with(struct gather_matmul *it,
     const struct symmcoll_tensor *bs, const struct symmcoll_call *call,
     struct symmcoll_tensor *a, struct symmcoll_tensor *outs)
 {
-    bool given =
-        outs != NULL && (it->scaled ? it->scaled_bs != NULL : bs != NULL);
-    struct symmcoll_call options;
-    symmcoll_status_t status = symc_fused_read_call(it->name, call, &options);
-    int cancel;
+    struct symc_fused_call begun;
+    symmcoll_status_t status =
+        symc_fused_begin(&begun, group, SYMC_ALL_GATHER, it->name, call);
 
-    if (status == SYMMCOLL_OK)
-        status =
-            symc_fused_read_a(it->name, group, a_shard, it->scaled, &it->a);
     if (status != SYMMCOLL_OK)
         return status;
-    if (it->n < 0 || (it->n > 0 && !given))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected matrices and places for as many results, found %s",
-            it->name, it->n < 0 ? "a negative number" : "NULL");
-    if (*group->alive != 1)
-        return symc_group_refuse(group, SYMC_ALL_GATHER);
-    it->products = symc_alloc((size_t)it->n, sizeof(*it->products));
-    if (it->products == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    cancel = symc_cancel_disable();
-    status = read_args(group, bs, it);
-    if (status == SYMMCOLL_OK)
-        status = shape_results(group, it, a, outs);
-    if (status == SYMMCOLL_OK && it->a.device == SYMMCOLL_HOST)
-        status = perform(group, it, &options);
+    it->fused = begun.fused;
+    status = prepare(it, &begun, a_shard, bs, a, outs);
+    if (it->a.device != SYMMCOLL_META)
+        status = status == SYMMCOLL_OK
+                     ? run(it, &begun)
+                     : symc_fused_confirm(
+                           it->fused, &begun.args, &begun.options, status);
     if (status == SYMMCOLL_OK)
         status = write_results(it, a, outs);
     if (status != SYMMCOLL_OK)
         release(it);
     free(it->products);
-    symc_cancel_restore(cancel);
-    return status;
+    return symc_fused_end(&begun, status);
 }
 
 symmcoll_status_t symmcoll_fused_all_gather_matmul(struct symmcoll_group *group,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The checks of arguments: what fails here has communicated nothing.
+ * The checks of arguments.
  */
 #include "fused/fused.h"
 
@@ -35,15 +35,14 @@ static symmcoll_status_t check_empty(const char *where, const char *name,
 }
 
 symmcoll_status_t symc_fused_read_a(const char *where,
-    const struct symmcoll_group *group, const struct symmcoll_tensor *a,
-    bool scaled, struct symmcoll_tensor *copy)
+    const struct symmcoll_tensor *a, bool scaled, struct symmcoll_tensor *copy)
 {
     symmcoll_status_t status;
     size_t count;
 
-    if (group == NULL || a == NULL)
-        return symc_fail(SYMMCOLL_ERR_INVALID, "%s: expected %s, found NULL",
-            where, group == NULL ? "a group" : "a");
+    if (a == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "%s: expected a, found NULL", where);
     status = symc_f_tensor_read(where, a, 0, copy, &count);
     if (status != SYMMCOLL_OK)
         return status;

@@ -2,23 +2,25 @@
 /*
  * The exchange of chunks for callers with functions of their own.
  */
-#include "base/cancel.h"
 #include "fused/fused.h"
 
 #include <string.h>
 
-static symmcoll_status_t check(const char *where,
-    const struct symmcoll_group *group, bool given, size_t nbytes)
+static symmcoll_status_t check(
+    struct symc_fused_call *begun, bool given, size_t nbytes)
 {
+    int size = begun->fused->group->size;
     size_t all;
 
-    if (group == NULL || !given)
-        return symc_fail(SYMMCOLL_ERR_INVALID, "%s: expected %s, found NULL",
-            where, group == NULL ? "a group" : "a buffer and a function");
-    if (!symc_multiply(nbytes, (size_t)group->size, &all) || all > PTRDIFF_MAX)
+    symc_fused_describe(&begun->args, "%zu bytes", nbytes);
+    if (!given)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: %zu bytes on %d ranks are more than memory has", where, nbytes,
-            group->size);
+            "%s: expected a buffer and a function, found NULL",
+            begun->args.name);
+    if (!symc_multiply(nbytes, (size_t)size, &all) || all > PTRDIFF_MAX)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: %zu bytes on %d ranks are more than memory has",
+            begun->args.name, nbytes, size);
     return SYMMCOLL_OK;
 }
 
@@ -26,37 +28,25 @@ symmcoll_status_t symmcoll_all_gather_and_consume(struct symmcoll_group *group,
     const void *shard, size_t nbytes, symmcoll_consume_fn consume,
     void *context, const struct symmcoll_call *call, void *out)
 {
-    struct symmcoll_call options;
-    struct symc_fused_args args = {.name = "all_gather_and_consume"};
-    struct symc_fused_gather gather = {.args = &args,
-        .call = &options,
+    struct symc_fused_call begun;
+    struct symc_fused_gather gather = {.args = &begun.args,
+        .call = &begun.options,
         .data = shard,
         .elem = 1,
         .nbytes = nbytes,
         .out = out,
         .consume = consume,
         .context = context};
-    struct symc_fused *fused;
-    symmcoll_status_t status = symc_fused_read_call(args.name, call, &options);
-    int cancel;
+    symmcoll_status_t status = symc_fused_begin(
+        &begun, group, SYMC_ALL_GATHER, "all_gather_and_consume", call);
 
-    if (status == SYMMCOLL_OK)
-        status = check(args.name, group, shard != NULL || nbytes == 0, nbytes);
     if (status != SYMMCOLL_OK)
         return status;
-    if (*group->alive != 1)
-        return symc_group_refuse(group, SYMC_ALL_GATHER);
-    symc_fused_describe(&args, "%zu bytes", nbytes);
-    cancel = symc_cancel_disable();
-    status = symc_fused_find(group, &fused);
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_enter(fused, args.name, false);
-    if (status == SYMMCOLL_OK) {
-        status = symc_fused_all_gather(fused, &gather);
-        symc_fused_leave(fused);
-    }
-    symc_cancel_restore(cancel);
-    return status;
+    status = check(&begun, shard != NULL || nbytes == 0, nbytes);
+    status = status == SYMMCOLL_OK ? symc_fused_all_gather(begun.fused, &gather)
+                                   : symc_fused_confirm(begun.fused,
+                                         &begun.args, &begun.options, status);
+    return symc_fused_end(&begun, status);
 }
 
 /* Chunks of a caller's function; the own one is made where it is to be. */
@@ -72,9 +62,15 @@ static symmcoll_status_t make(void *context, int rank, void *chunk)
 {
     struct made *made = context;
     bool own = rank == made->fused->group->rank;
-
-    return made->produce(made->context, rank,
+    symmcoll_status_t status = made->produce(made->context, rank,
         own ? made->out + (size_t)rank * made->nbytes : chunk);
+
+    return status == SYMMCOLL_OK
+               ? status
+               : symc_fail(status,
+                     "produce_and_all_to_all: the function returned %d for the "
+                     "chunk of rank %d",
+                     (int)status, rank);
 }
 
 static symmcoll_status_t take(void *context, const void *const *chunks)
@@ -93,35 +89,26 @@ symmcoll_status_t symmcoll_produce_and_all_to_all(struct symmcoll_group *group,
     size_t nbytes, symmcoll_produce_fn produce, void *context,
     const struct symmcoll_call *call, void *out)
 {
-    struct symmcoll_call options;
-    struct symc_fused_args args = {.name = "produce_and_all_to_all"};
+    struct symc_fused_call begun;
     struct made made = {
         .produce = produce, .context = context, .nbytes = nbytes, .out = out};
-    struct symc_fused_scatter scatter = {.args = &args,
-        .call = &options,
+    struct symc_fused_scatter scatter = {.args = &begun.args,
+        .call = &begun.options,
         .nbytes = nbytes,
         .produce = make,
         .finish = take,
         .context = &made};
-    symmcoll_status_t status = symc_fused_read_call(args.name, call, &options);
-    int cancel;
+    symmcoll_status_t status = symc_fused_begin(
+        &begun, group, SYMC_ALL_TO_ALL, "produce_and_all_to_all", call);
 
-    if (status == SYMMCOLL_OK)
-        status = check(args.name, group,
-            produce != NULL && (out != NULL || nbytes == 0), nbytes);
     if (status != SYMMCOLL_OK)
         return status;
-    if (*group->alive != 1)
-        return symc_group_refuse(group, SYMC_ALL_TO_ALL);
-    symc_fused_describe(&args, "%zu bytes", nbytes);
-    cancel = symc_cancel_disable();
-    status = symc_fused_find(group, &made.fused);
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_enter(made.fused, args.name, false);
-    if (status == SYMMCOLL_OK) {
-        status = symc_fused_all_to_all(made.fused, &scatter);
-        symc_fused_leave(made.fused);
-    }
-    symc_cancel_restore(cancel);
-    return status;
+    made.fused = begun.fused;
+    status =
+        check(&begun, produce != NULL && (out != NULL || nbytes == 0), nbytes);
+    status = status == SYMMCOLL_OK
+                 ? symc_fused_all_to_all(begun.fused, &scatter)
+                 : symc_fused_confirm(
+                       begun.fused, &begun.args, &begun.options, status);
+    return symc_fused_end(&begun, status);
 }

@@ -149,8 +149,11 @@ static symmcoll_status_t gather_plain(struct gathering *going)
     }
     if (all == NULL)
         all = symc_fused_take(fused, SYMC_FUSED_GATHERED, size * what->nbytes);
-    if (all == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
+    /* Also of a rank that needs none: it cannot know which one does. */
+    status = symc_fused_confirm(fused, what->args, what->call,
+        all != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY);
+    if (status != SYMMCOLL_OK)
+        return status;
     own = all + (size_t)fused->group->rank * what->nbytes;
     copy_own(what, own);
     status = symmcoll_all_gather(
@@ -188,7 +191,7 @@ symmcoll_status_t symc_fused_all_gather(
 {
     struct gathering going = {.fused = fused, .what = gather};
     size_t nbytes = whole_nbytes(gather);
-    bool plain, found = false;
+    bool plain = false, found = false;
     symmcoll_status_t status;
 
     make_ready(&going, true);
@@ -244,54 +247,63 @@ static symmcoll_status_t produce(const struct symc_fused *fused,
     return status;
 }
 
+/* An exchange under way. */
+struct scattering {
+    struct symc_fused *fused;
+    const struct symc_fused_scatter *what;
+    char *chunks;           /* where they have been made; NULL: they have not */
+    symmcoll_status_t made; /* of the caller's function */
+};
+
 /* Make the chunks of others, publish that, make the own one, and collect the
- * words. */
-static symmcoll_status_t make_chunks(struct symc_fused *fused,
-    const struct symc_fused_scatter *what, char *chunks, bool *plain)
+ * words.  chunks: NULL: there is no memory for them yet. */
+static symmcoll_status_t make_chunks(
+    struct scattering *going, char *chunks, bool *plain)
 {
+    struct symc_fused *fused = going->fused;
+    const struct symc_fused_scatter *what = going->what;
     size_t nbytes = (size_t)fused->group->size * what->nbytes;
     struct symmcoll_work *work;
-    symmcoll_status_t status, made = SYMMCOLL_OK;
+    symmcoll_status_t status;
 
+    going->chunks = chunks;
+    going->made = SYMMCOLL_OK;
     fused->mine = (struct symc_fused_word){.state = SYMC_FUSED_NOT_READY};
     if (chunks != NULL) {
-        made = produce(fused, what, chunks, false);
-        fused->mine.status = (int32_t)made;
+        going->made = produce(fused, what, chunks, false);
+        fused->mine.status = (int32_t)going->made;
         if (symc_fused_locate(fused, chunks, nbytes))
             fused->mine.state = SYMC_FUSED_READY;
     }
     status = symc_fused_publish(fused, what->args, what->call, &work);
     if (status != SYMMCOLL_OK)
         return status;
-    if (chunks != NULL && made == SYMMCOLL_OK)
-        made = produce(fused, what, chunks, true);
-    status = symc_fused_collect(fused, what->args, what->call, work, plain);
-    return made != SYMMCOLL_OK ? made : status;
+    if (chunks != NULL && going->made == SYMMCOLL_OK)
+        going->made = produce(fused, what, chunks, true);
+    return symc_fused_collect(fused, what->args, what->call, work, plain);
 }
 
-/* By all_to_all. */
-static symmcoll_status_t exchange_plain(
-    struct symc_fused *fused, const struct symc_fused_scatter *what)
+/* By all_to_all, of chunks that have been made, or are made now: each once. */
+static symmcoll_status_t exchange_plain(struct scattering *going)
 {
+    struct symc_fused *fused = going->fused;
+    const struct symc_fused_scatter *what = going->what;
     size_t size = (size_t)fused->group->size;
-    char *chunks =
-        symc_fused_take(fused, SYMC_FUSED_CHUNKS, size * what->nbytes);
     char *received =
         symc_fused_take(fused, SYMC_FUSED_GATHERED, size * what->nbytes);
-    struct symmcoll_work *work;
-    symmcoll_status_t status, made;
-    bool plain;
+    char *chunks = going->chunks;
+    symmcoll_status_t status = going->made;
 
+    if (chunks == NULL) {
+        chunks = symc_fused_take(fused, SYMC_FUSED_CHUNKS, size * what->nbytes);
+        if (chunks != NULL)
+            status = produce(fused, what, chunks, false);
+        if (chunks != NULL && status == SYMMCOLL_OK)
+            status = produce(fused, what, chunks, true);
+    }
     if (chunks == NULL || received == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    made = produce(fused, what, chunks, false);
-    if (made == SYMMCOLL_OK)
-        made = produce(fused, what, chunks, true);
-    fused->mine = (struct symc_fused_word){.status = (int32_t)made};
-    status = symc_fused_publish(fused, what->args, what->call, &work);
-    if (status == SYMMCOLL_OK)
-        status =
-            symc_fused_collect(fused, what->args, what->call, work, &plain);
+        status = SYMMCOLL_ERR_NO_MEMORY;
+    status = symc_fused_confirm(fused, what->args, what->call, status);
     if (status == SYMMCOLL_OK)
         status = symmcoll_all_to_all(fused->group, received, chunks,
             what->nbytes, SYMMCOLL_UINT8, what->call, NULL);
@@ -305,12 +317,13 @@ static symmcoll_status_t exchange_plain(
 symmcoll_status_t symc_fused_all_to_all(
     struct symc_fused *fused, const struct symc_fused_scatter *scatter)
 {
+    struct scattering going = {.fused = fused, .what = scatter};
     size_t nbytes = (size_t)fused->group->size * scatter->nbytes;
     size_t shift = (size_t)fused->group->rank * scatter->nbytes;
     bool alone = symc_fused_is_alone(fused) || atomic_load(&fused->plain) != 0;
     char *half = alone ? NULL : symc_fused_next_half(fused, nbytes);
-    bool plain, found = false;
-    symmcoll_status_t status = make_chunks(fused, scatter, half, &plain);
+    bool plain = false, found = false;
+    symmcoll_status_t status = make_chunks(&going, half, &plain);
 
     if (status == SYMMCOLL_OK && !plain)
         found = symc_fused_find_sources(fused, shift, scatter->nbytes);
@@ -318,7 +331,7 @@ symmcoll_status_t symc_fused_all_to_all(
         status = symc_fused_grow(fused, nbytes, scatter->call);
         if (status == SYMMCOLL_OK)
             status = make_chunks(
-                fused, scatter, symc_fused_next_half(fused, nbytes), &plain);
+                &going, symc_fused_next_half(fused, nbytes), &plain);
         if (status == SYMMCOLL_OK)
             found = symc_fused_find_sources(fused, shift, scatter->nbytes);
         if (status == SYMMCOLL_OK && !plain && !found)
@@ -326,10 +339,10 @@ symmcoll_status_t symc_fused_all_to_all(
                 "%s: the ranks' chunks are not where their words say",
                 scatter->args->name);
     }
-    if (status != SYMMCOLL_OK)
-        return status;
-    if (plain)
+    if (status == SYMMCOLL_OK && plain)
         return scatter->plain != NULL ? scatter->plain(scatter->context)
-                                      : exchange_plain(fused, scatter);
+                                      : exchange_plain(&going);
+    if (going.made != SYMMCOLL_OK || status != SYMMCOLL_OK)
+        return going.made != SYMMCOLL_OK ? going.made : status;
     return scatter->finish(scatter->context, fused->sources);
 }

@@ -20,7 +20,7 @@ struct symc_fused_word {
     uint64_t digest; /* of the arguments that have to be the same */
     uint64_t number; /* of the memory that it has its chunks in */
     uint64_t offset; /* where in that */
-    int32_t status;  /* why this rank has no chunks; or OK */
+    int32_t status;  /* why this rank cannot go on; or OK */
     uint8_t state;   /* enum symc_fused_ready */
     uint8_t plain;   /* it wants the plain sequence */
     uint8_t zero[2];
@@ -73,17 +73,8 @@ struct symc_fused {
     const void **sources;        /* likewise */
 };
 
-/* The state of a group, which is made where there is none.  Errors:
- * NO_MEMORY. */
-symmcoll_status_t symc_fused_find(
-    struct symmcoll_group *group, struct symc_fused **fused);
-
-/* Begin and end a call: one at a time, with the library of fused.blas where
- * `multiplies`.  Errors: INVALID (in a callback of the group, or a function of a
- * call of it), CONFIG. */
-symmcoll_status_t symc_fused_enter(
-    struct symc_fused *fused, const char *name, bool multiplies);
-void symc_fused_leave(struct symc_fused *fused);
+/* Have the library of fused.blas.  Errors: CONFIG. */
+symmcoll_status_t symc_fused_load(struct symc_fused *fused);
 
 void *symc_fused_take(
     struct symc_fused *fused, enum symc_fused_scratch use, size_t nbytes);
@@ -96,16 +87,34 @@ struct symc_fused_args {
     char text[192];   /* what has to be the same on all ranks */
 };
 
+/* A call that has begun: one at a time in a group. */
+struct symc_fused_call {
+    struct symc_fused *fused;
+    struct symmcoll_call options;
+    struct symc_fused_args args;
+    int cancel; /* the thread's cancellation, until it ends */
+};
+
+/*
+ * Begin a call.  What fails here is of this rank alone; what fails later is
+ * confirmed.
+ *
+ * Errors: INVALID (options; no group; in a callback of the group, or a function of
+ * a call of it), NO_MEMORY, those of a group that cannot be used.
+ */
+symmcoll_status_t symc_fused_begin(struct symc_fused_call *begun,
+    struct symmcoll_group *group, enum symc_kind kind, const char *name,
+    const struct symmcoll_call *call);
+
+/* End it; returns its status. */
+symmcoll_status_t symc_fused_end(
+    const struct symc_fused_call *begun, symmcoll_status_t status);
+
 /* Add text to what is compared. */
 void symc_fused_describe(struct symc_fused_args *args, const char *format, ...)
     SYMC_PRINTF(2, 3);
 void symc_fused_describe_shape(
     struct symc_fused_args *args, const struct symmcoll_tensor *tensor);
-
-/* Read the options of a call, before anything else; it has the operation's name
- * for its label where it has none.  Errors: INVALID (a size). */
-symmcoll_status_t symc_fused_read_call(const char *name,
-    const struct symmcoll_call *call, struct symmcoll_call *copy);
 
 /* Publish fused->mine, and start to wait for the words of all ranks. */
 symmcoll_status_t symc_fused_publish(struct symc_fused *fused,
@@ -113,11 +122,22 @@ symmcoll_status_t symc_fused_publish(struct symc_fused *fused,
     struct symmcoll_work **work);
 
 /* Wait for these, fused->all, and compare.  plain (out): some rank wants the plain
- * sequence.  Errors: MISMATCH, that of a rank without chunks, and those of
+ * sequence.  Errors: that of a rank that cannot go on, MISMATCH, and those of
  * collectives. */
 symmcoll_status_t symc_fused_collect(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symmcoll_call *call,
     struct symmcoll_work *work, bool *plain);
+
+/*
+ * Publish that this rank can go on, or that it cannot and why, and collect the
+ * words of all: so all know at once.
+ *
+ * Errors: this rank's status, with its detail, and those of
+ * symc_fused_collect().
+ */
+symmcoll_status_t symc_fused_confirm(struct symc_fused *fused,
+    const struct symc_fused_args *args, const struct symmcoll_call *call,
+    symmcoll_status_t status);
 
 /* ---- memory.c: chunks in memory that all ranks map ---- */
 
@@ -239,8 +259,7 @@ symmcoll_status_t symc_fused_check_lengths(
  * array and the index-th of the call.  scaled: 8-bit floats.  Errors: INVALID,
  * UNSUPPORTED. */
 symmcoll_status_t symc_fused_read_a(const char *where,
-    const struct symmcoll_group *group, const struct symmcoll_tensor *a,
-    bool scaled, struct symmcoll_tensor *copy);
+    const struct symmcoll_tensor *a, bool scaled, struct symmcoll_tensor *copy);
 symmcoll_status_t symc_fused_read_b(const char *where,
     const struct symmcoll_tensor *bs, int at, int index,
     const struct symmcoll_tensor *a, int64_t depth,

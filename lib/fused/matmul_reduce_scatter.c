@@ -5,7 +5,6 @@
  * up the chunks that all have made for it, as float32 or float64, in the order
  * of ranks.  Few rows are multiplied at once.
  */
-#include "base/cancel.h"
 #include "base/reduce.h"
 #include "base/tensor.h"
 #include "config/config.h"
@@ -26,7 +25,7 @@ struct matmul_scatter {
     struct symc_fused_result out;
     size_t count;            /* elements of that */
     enum symmcoll_dtype sum; /* type of products and sums */
-    const struct symmcoll_call *call;
+    const struct symc_fused_call *begun;
 
     bool is_scaled; /* and then: */
     const struct symmcoll_tensor *a_scale;
@@ -248,6 +247,7 @@ static symmcoll_status_t add_up(void *context, const void *const *chunks)
 static symmcoll_status_t multiply_and_scatter(void *context)
 {
     struct matmul_scatter *it = context;
+    const struct symc_fused_call *begun = it->begun;
     size_t elem = symmcoll_dtype_size(it->sum);
     size_t size = (size_t)it->fused->group->size;
     char *chunks =
@@ -258,12 +258,14 @@ static symmcoll_status_t multiply_and_scatter(void *context)
     if (it->sum != it->out.tensor.dtype)
         sums = symc_fused_take(it->fused, SYMC_FUSED_SUMS, it->count * elem);
     if (chunks == NULL || sums == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
+        status = SYMMCOLL_ERR_NO_MEMORY;
     for (size_t r = 0; r < size && status == SYMMCOLL_OK; r++)
         status = produce(it, (int)r, chunks + r * it->count * elem);
+    status =
+        symc_fused_confirm(it->fused, &begun->args, &begun->options, status);
     if (status == SYMMCOLL_OK)
         status = symmcoll_reduce_scatter(it->fused->group, sums, chunks,
-            it->count, it->sum, it->op, it->call, NULL);
+            it->count, it->sum, it->op, &begun->options, NULL);
     if (status == SYMMCOLL_OK && sums != it->out.tensor.data)
         symc_panel_round(
             it->out.tensor.dtype, sums, it->out.tensor.data, it->count);
@@ -272,37 +274,42 @@ static symmcoll_status_t multiply_and_scatter(void *context)
 
 /* ---- the operation ---- */
 
-static symmcoll_status_t perform(
-    struct symmcoll_group *group, struct matmul_scatter *it)
+static symmcoll_status_t run(struct matmul_scatter *it)
 {
-    struct symc_fused_args args = {.name = it->name};
-    struct symc_fused_scatter scatter = {.args = &args,
-        .call = it->call,
+    struct symc_fused_scatter scatter = {.args = &it->begun->args,
+        .call = &it->begun->options,
         .nbytes = it->count * symmcoll_dtype_size(it->sum),
         .produce = produce,
         .plain = multiply_and_scatter,
         .finish = add_up,
         .context = it};
     int64_t rows = symc_fused_count(&it->out.tensor, it->a.ndim - 1);
-    symmcoll_status_t status;
 
-    symc_fused_describe(&args, "a ");
-    symc_fused_describe_shape(&args, &it->a);
-    symc_fused_describe(&args, ", %lld columns of b, %s, scatter_dim %d",
-        (long long)it->b.shape[1], symmcoll_op_name(it->op), it->dim);
     if (!it->last && rows < ROWS_APART)
         scatter.produce_all = produce_all;
-    status = symc_fused_find(group, &it->fused);
+    return symc_fused_all_to_all(it->fused, &scatter);
+}
+
+/* Everything that can fail before the others are waited for. */
+static symmcoll_status_t prepare(struct matmul_scatter *it,
+    struct symc_fused_call *begun, const struct symmcoll_tensor *a,
+    const struct symmcoll_tensor *b,
+    const struct symmcoll_scaled_matrix *scaled_b,
+    const struct symmcoll_tensor *out)
+{
+    symmcoll_status_t status =
+        symc_fused_read_a(it->name, a, it->is_scaled, &it->a);
+
     if (status == SYMMCOLL_OK)
-        status = symc_fused_enter(it->fused, it->name, true);
-    if (status != SYMMCOLL_OK)
+        status = read_args(it->fused->group, b, scaled_b, it, out);
+    if (status != SYMMCOLL_OK || it->a.device == SYMMCOLL_META)
         return status;
-    if (it->is_scaled)
-        status = take_factors(it);
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_all_to_all(it->fused, &scatter);
-    symc_fused_leave(it->fused);
-    return status;
+    symc_fused_describe(&begun->args, "a ");
+    symc_fused_describe_shape(&begun->args, &it->a);
+    symc_fused_describe(&begun->args, ", %lld columns of b, %s, scatter_dim %d",
+        (long long)it->b.shape[1], symmcoll_op_name(it->op), it->dim);
+    status = symc_fused_load(it->fused);
+    return status == SYMMCOLL_OK && it->is_scaled ? take_factors(it) : status;
 }
 
 /* b or scaled_b. */
@@ -312,28 +319,26 @@ static symmcoll_status_t call_with(struct matmul_scatter *it,
     const struct symmcoll_scaled_matrix *scaled_b,
     const struct symmcoll_call *call, struct symmcoll_tensor *out)
 {
-    struct symmcoll_call options;
-    symmcoll_status_t status = symc_fused_read_call(it->name, call, &options);
-    int cancel;
+    struct symc_fused_call begun;
+    symmcoll_status_t status =
+        symc_fused_begin(&begun, group, SYMC_REDUCE_SCATTER, it->name, call);
 
-    it->call = &options;
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_read_a(it->name, group, a, it->is_scaled, &it->a);
     if (status != SYMMCOLL_OK)
         return status;
-    if (*group->alive != 1)
-        return symc_group_refuse(group, SYMC_REDUCE_SCATTER);
-    cancel = symc_cancel_disable();
-    status = read_args(group, b, scaled_b, it, out);
-    if (status == SYMMCOLL_OK && it->a.device == SYMMCOLL_HOST)
-        status = perform(group, it);
+    it->fused = begun.fused;
+    it->begun = &begun;
+    status = prepare(it, &begun, a, b, scaled_b, out);
+    if (it->a.device != SYMMCOLL_META)
+        status = status == SYMMCOLL_OK
+                     ? run(it)
+                     : symc_fused_confirm(
+                           it->fused, &begun.args, &begun.options, status);
     if (status == SYMMCOLL_OK)
         status =
             symc_sized_write(&symc_tensor_kind, it->name, &it->out.tensor, out);
     if (status != SYMMCOLL_OK && it->out.made)
         free(it->out.tensor.data);
-    symc_cancel_restore(cancel);
-    return status;
+    return symc_fused_end(&begun, status);
 }
 
 symmcoll_status_t symmcoll_fused_matmul_reduce_scatter(

@@ -4,8 +4,10 @@
  * which probably is of the same shapes, until the group is released or the world
  * finalized.
  */
+#include "base/cancel.h"
 #include "config/config.h"
 #include "fused/fused.h"
+#include "group/call.h"
 #include "symm_mem/symm_mem.h"
 
 #include <errno.h>
@@ -119,7 +121,8 @@ static symmcoll_status_t begin(struct symc_fused_states *states,
                : SYMMCOLL_ERR_NO_MEMORY;
 }
 
-symmcoll_status_t symc_fused_find(
+/* The state of a group, which is made where there is none. */
+static symmcoll_status_t find(
     struct symmcoll_group *group, struct symc_fused **fused)
 {
     struct symc_fused_states *states;
@@ -146,13 +149,14 @@ symmcoll_status_t symc_fused_find(
     return status;
 }
 
-/* The library of the world, for this group. */
-static symmcoll_status_t load(struct symc_fused *fused)
+symmcoll_status_t symc_fused_load(struct symc_fused *fused)
 {
     struct symc_fused_states *states = fused->states;
     const struct symc_config *config = fused->group->world->config;
     symmcoll_status_t status = SYMMCOLL_OK;
 
+    if (fused->loaded)
+        return SYMMCOLL_OK;
     pthread_mutex_lock(&states->lock);
     if (!states->loaded) {
         status = symc_blas_load(&states->blas, config->fused_blas);
@@ -164,11 +168,10 @@ static symmcoll_status_t load(struct symc_fused *fused)
     return status;
 }
 
-symmcoll_status_t symc_fused_enter(
-    struct symc_fused *fused, const char *name, bool multiplies)
+/* One call at a time. */
+static symmcoll_status_t enter(struct symc_fused *fused, const char *name)
 {
     struct symc_queue *queue = fused->group->queue;
-    symmcoll_status_t status = SYMMCOLL_OK;
 
     if (symc_callbacks_inside_queue(&queue->origin->callbacks, queue))
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -180,16 +183,52 @@ symmcoll_status_t symc_fused_enter(
             "%s: expected no call in a function that a call of the same group "
             "has called",
             name);
-    if (multiplies && !fused->loaded)
-        status = load(fused);
-    if (status != SYMMCOLL_OK)
-        pthread_mutex_unlock(&fused->lock);
+    return SYMMCOLL_OK;
+}
+
+/* Read the options of a call, before anything else; it has the operation's name
+ * for its label where it has none. */
+static symmcoll_status_t read_call(const char *name,
+    const struct symmcoll_call *call, struct symmcoll_call *copy)
+{
+    symmcoll_status_t status =
+        symc_sized_read(&symc_call_kind, name, call, copy);
+
+    if (status == SYMMCOLL_OK && copy->label == NULL)
+        copy->label = name;
     return status;
 }
 
-void symc_fused_leave(struct symc_fused *fused)
+symmcoll_status_t symc_fused_begin(struct symc_fused_call *begun,
+    struct symmcoll_group *group, enum symc_kind kind, const char *name,
+    const struct symmcoll_call *call)
 {
-    pthread_mutex_unlock(&fused->lock);
+    symmcoll_status_t status;
+
+    *begun = (struct symc_fused_call){.args = {.name = name}};
+    status = read_call(name, call, &begun->options);
+    if (status == SYMMCOLL_OK && group == NULL)
+        status = symc_fail(
+            SYMMCOLL_ERR_INVALID, "%s: expected a group, found NULL", name);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (*group->alive != 1)
+        return symc_group_refuse(group, kind);
+    begun->cancel = symc_cancel_disable();
+    status = find(group, &begun->fused);
+    if (status == SYMMCOLL_OK)
+        status = enter(begun->fused, name);
+    if (status != SYMMCOLL_OK)
+        symc_cancel_restore(begun->cancel);
+    return status;
+}
+
+symmcoll_status_t symc_fused_end(
+    const struct symc_fused_call *begun, symmcoll_status_t status)
+{
+    pthread_mutex_unlock(&begun->fused->lock);
+    symc_cancel_restore(begun->cancel);
+    return status;
 }
 
 void *symc_fused_take(
@@ -209,7 +248,7 @@ symmcoll_status_t symmcoll_fused_set_plain(
             "fused_set_plain: expected a group, found NULL");
     if (*group->alive != 1)
         return symc_group_refuse(group, SYMC_ALL_GATHER);
-    status = symc_fused_find(group, &fused);
+    status = find(group, &fused);
     if (status == SYMMCOLL_OK)
         atomic_store(&fused->plain, plain != 0);
     return status;

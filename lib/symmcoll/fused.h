@@ -27,6 +27,14 @@
  * threads as that uses; where there is none, by a slower kernel of this
  * library.
  *
+ * What is refused on one rank, or memory that it lacks, ends the calls of all
+ * ranks: that of the others with its status and rank.  So each rank calls the
+ * function, and waits for the others even then.  A rank whose group or options
+ * are refused, or that passes a shape without memory, does not.
+ *
+ * Where a call returns an error the contents of its results are undefined, those
+ * that the caller has memory for too; none is to be released.
+ *
  * Errors of all: INVALID (also a shape that does not fit; names it; and a call in
  * a callback of the same group, which must not block, or in a function that one
  * of these has called for that group), UNSUPPORTED
