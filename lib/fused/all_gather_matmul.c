@@ -122,6 +122,42 @@ static symmcoll_status_t read_args(struct symmcoll_group *group,
     return status;
 }
 
+/* One result, with all that is read and the results before it. */
+static symmcoll_status_t check_result(
+    const struct gather_matmul *it, const struct symc_fused_named *result)
+{
+    struct symc_fused_named other = {"a_shard", -1, &it->a};
+    symmcoll_status_t status = symc_fused_check_apart(it->name, result, &other);
+
+    for (int i = 0; i < it->n && status == SYMMCOLL_OK; i++) {
+        other = (struct symc_fused_named){"b", i, &it->products[i].b};
+        status = symc_fused_check_apart(it->name, result, &other);
+    }
+    for (int i = 0; i < result->index && status == SYMMCOLL_OK; i++) {
+        other =
+            (struct symc_fused_named){"out", i, &it->products[i].out.tensor};
+        status = symc_fused_check_apart(it->name, result, &other);
+    }
+    if (status != SYMMCOLL_OK || !it->wanted || result->index < 0)
+        return status;
+    other = (struct symc_fused_named){"a", -1, &it->gathered.tensor};
+    return symc_fused_check_apart(it->name, result, &other);
+}
+
+static symmcoll_status_t check_apart(const struct gather_matmul *it)
+{
+    struct symc_fused_named result = {"a", -1, &it->gathered.tensor};
+    symmcoll_status_t status =
+        it->wanted ? check_result(it, &result) : SYMMCOLL_OK;
+
+    for (int i = 0; i < it->n && status == SYMMCOLL_OK; i++) {
+        result =
+            (struct symc_fused_named){"out", i, &it->products[i].out.tensor};
+        status = check_result(it, &result);
+    }
+    return status;
+}
+
 /* ---- products ---- */
 
 static symmcoll_status_t multiply_rows(struct gather_matmul *it, int index,
@@ -355,7 +391,9 @@ static symmcoll_status_t prepare(struct gather_matmul *it,
     if (status != SYMMCOLL_OK || it->a.device == SYMMCOLL_META)
         return status;
     describe(it, &begun->args);
-    status = symc_fused_load(it->fused);
+    status = check_apart(it);
+    if (status == SYMMCOLL_OK)
+        status = symc_fused_load(it->fused);
     return status == SYMMCOLL_OK ? take_memory(it) : status;
 }
 

@@ -4,6 +4,8 @@
  */
 #include "fused/fused.h"
 
+#include <stdio.h>
+
 #define WIDEST ((int64_t)16) /* bytes of an element, or of a sum */
 
 symmcoll_status_t symc_fused_check_lengths(
@@ -110,4 +112,54 @@ symmcoll_status_t symc_fused_check_dim(
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "%s: expected a dimension of 0 to %d, found %d", where, a->ndim - 1,
         dim);
+}
+
+/* ---- memory ---- */
+
+/* From the first to the last byte of a tensor's elements. */
+struct extent {
+    uintptr_t first, end;
+};
+
+static struct extent extent_of(const struct symmcoll_tensor *tensor)
+{
+    int64_t elem = (int64_t)symmcoll_dtype_size(tensor->dtype);
+    uintptr_t first = (uintptr_t)tensor->data;
+    struct extent extent = {first, first + (uintptr_t)elem};
+
+    for (int d = 0; d < tensor->ndim; d++) {
+        int64_t nbytes = (tensor->shape[d] - 1) * tensor->strides[d] * elem;
+
+        if (tensor->shape[d] == 0)
+            return (struct extent){0, 0};
+        if (nbytes < 0)
+            extent.first += (uintptr_t)nbytes;
+        else
+            extent.end += (uintptr_t)nbytes;
+    }
+    return extent;
+}
+
+static const char *name_tensor(
+    const struct symc_fused_named *named, char text[32])
+{
+    if (named->index < 0)
+        snprintf(text, 32, "%s", named->name);
+    else
+        snprintf(text, 32, "%s %d", named->name, named->index);
+    return text;
+}
+
+symmcoll_status_t symc_fused_check_apart(const char *where,
+    const struct symc_fused_named *written,
+    const struct symc_fused_named *other)
+{
+    struct extent a = extent_of(written->tensor), b = extent_of(other->tensor);
+    char texts[2][32];
+
+    if (a.first >= b.end || b.first >= a.end)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected %s in other memory than %s, found that they overlap",
+        where, name_tensor(written, texts[0]), name_tensor(other, texts[1]));
 }

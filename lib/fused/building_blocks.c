@@ -24,6 +24,23 @@ static symmcoll_status_t check(
     return SYMMCOLL_OK;
 }
 
+/* In place is where this rank's shard is in the result. */
+static symmcoll_status_t check_place(const struct symc_fused_call *begun,
+    const char *shard, size_t nbytes, const char *out)
+{
+    size_t size = (size_t)begun->fused->group->size;
+    size_t rank = (size_t)begun->fused->group->rank;
+
+    if (out == NULL || nbytes == 0 || shard == out + rank * nbytes ||
+        (uintptr_t)shard >= (uintptr_t)out + size * nbytes ||
+        (uintptr_t)out >= (uintptr_t)shard + nbytes)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected shard in other memory than out, or at byte %zu of that, "
+        "found it at byte %td",
+        begun->args.name, rank * nbytes, shard - out);
+}
+
 symmcoll_status_t symmcoll_all_gather_and_consume(struct symmcoll_group *group,
     const void *shard, size_t nbytes, symmcoll_consume_fn consume,
     void *context, const struct symmcoll_call *call, void *out)
@@ -43,6 +60,8 @@ symmcoll_status_t symmcoll_all_gather_and_consume(struct symmcoll_group *group,
     if (status != SYMMCOLL_OK)
         return status;
     status = check(&begun, shard != NULL || nbytes == 0, nbytes);
+    if (status == SYMMCOLL_OK)
+        status = check_place(&begun, shard, nbytes, out);
     status = status == SYMMCOLL_OK ? symc_fused_all_gather(begun.fused, &gather)
                                    : symc_fused_confirm(begun.fused,
                                          &begun.args, &begun.options, status);

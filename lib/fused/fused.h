@@ -267,6 +267,19 @@ symmcoll_status_t symc_fused_read_b(const char *where,
 symmcoll_status_t symc_fused_check_dim(
     const char *where, const struct symmcoll_tensor *a, int dim);
 
+/* A tensor for a message: "b 2", or its name alone where index is -1. */
+struct symc_fused_named {
+    const char *name;
+    int index;
+    const struct symmcoll_tensor *tensor;
+};
+
+/* Whether what is written shares no byte, from the first to the last, with
+ * another tensor.  Errors: INVALID. */
+symmcoll_status_t symc_fused_check_apart(const char *where,
+    const struct symc_fused_named *written,
+    const struct symc_fused_named *other);
+
 /* ---- scales.c: of products of 8-bit floats ---- */
 
 enum symc_fused_scale_mode {

@@ -116,6 +116,16 @@ static symmcoll_status_t read_args(struct symmcoll_group *group,
     return status;
 }
 
+static symmcoll_status_t check_apart(const struct matmul_scatter *it)
+{
+    const struct symc_fused_named out = {"out", -1, &it->out.tensor},
+                                  a = {"a", -1, &it->a}, b = {"b", -1, &it->b};
+    symmcoll_status_t status = symc_fused_check_apart(it->name, &out, &a);
+
+    return status == SYMMCOLL_OK ? symc_fused_check_apart(it->name, &out, &b)
+                                 : status;
+}
+
 /* ---- products ---- */
 
 /* Factors as floats: of rows, the parts of all ranks one after the other where a
@@ -308,7 +318,9 @@ static symmcoll_status_t prepare(struct matmul_scatter *it,
     symc_fused_describe_shape(&begun->args, &it->a);
     symc_fused_describe(&begun->args, ", %lld columns of b, %s, scatter_dim %d",
         (long long)it->b.shape[1], symmcoll_op_name(it->op), it->dim);
-    status = symc_fused_load(it->fused);
+    status = check_apart(it);
+    if (status == SYMMCOLL_OK)
+        status = symc_fused_load(it->fused);
     return status == SYMMCOLL_OK && it->is_scaled ? take_factors(it) : status;
 }
 

@@ -12,7 +12,8 @@
  * call     timeout, label; NULL for the defaults
  * results  begin as SYMMCOLL_TENSOR_INIT, and the library allocates their
  *          memory, which is released with symmcoll_f_free(); or with memory of
- *          the caller, of the result's type, shape and strides
+ *          the caller, of the result's type, shape and strides, which shares
+ *          no byte with a, b and other results
  *
  * Where all tensors are shapes without memory (SYMMCOLL_META) so are the
  * results, with the shapes and strides that they would have, and nothing is
@@ -217,7 +218,8 @@ typedef symmcoll_status_t (*symmcoll_consume_fn)(
  *          memory on all ranks
  * consume  called once for each rank, on the calling thread; NULL: nothing is
  *          called
- * out      as many times nbytes as there are ranks; NULL: not wanted
+ * out      as many times nbytes as there are ranks; NULL: not wanted.  It does
+ *          not overlap shard, unless that is this rank's place in it
  *
  * Source: torch.distributed._symmetric_memory._pipelined_all_gather_and_consume.
  */
