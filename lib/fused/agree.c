@@ -6,6 +6,9 @@
  */
 #include "fused/fused.h"
 
+#include "base/nan.h"
+#include "config/config.h"
+
 #include <symmcoll/work.h>
 
 #include <math.h>
@@ -140,4 +143,49 @@ symmcoll_status_t symc_fused_confirm(struct symc_fused *fused,
     if (others == SYMMCOLL_OK)
         others = symc_fused_collect(fused, args, call, work, &plain);
     return status == SYMMCOLL_OK ? others : symc_fail(status, "%s", detail);
+}
+
+symmcoll_status_t symc_fused_inspect(const struct symc_fused *fused,
+    const char *where, const char *what, enum symmcoll_dtype dtype,
+    const void *data, size_t count)
+{
+    struct symmcoll_group *group = fused->group;
+    int64_t setting = group->world->config->errors_nan_check;
+    size_t first = 0, found = 0;
+    char who[SYMC_RANK_TEXT];
+
+    if (setting != SYMC_NAN_CHECK_OFF && count > 0)
+        found = symc_nan_count(data, count, dtype, &first);
+    if (found == 0)
+        return SYMMCOLL_OK;
+    symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who);
+    if (setting == SYMC_NAN_CHECK_ERROR)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s of group %s: %s: expected numbers, found element %zu of %s NaN "
+            "(%zu, of %zu)",
+            where, group->name, who, first, what, found, count);
+    symc_logf(&group->world->log, SYMC_LOG_WARN,
+        "%s of group %s: %s: element %zu of %s is NaN (%zu, of %zu)", where,
+        group->name, who, first, what, found, count);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_fused_inspect_tensor(struct symc_fused *fused,
+    const char *where, const char *what, const struct symmcoll_tensor *tensor)
+{
+    struct symc_f_view view = symc_f_view_of(tensor);
+    size_t count = (size_t)symc_fused_count(tensor, tensor->ndim);
+    size_t elem = symmcoll_dtype_size(tensor->dtype);
+    void *copy;
+
+    if (fused->group->world->config->errors_nan_check == SYMC_NAN_CHECK_OFF)
+        return SYMMCOLL_OK;
+    if (symc_f_view_is_contiguous(&view))
+        return symc_fused_inspect(
+            fused, where, what, tensor->dtype, tensor->data, count);
+    copy = symc_fused_take(fused, SYMC_FUSED_PACKED, count * elem);
+    if (copy == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    symc_f_view_copy(&view, tensor->data, copy, elem);
+    return symc_fused_inspect(fused, where, what, tensor->dtype, copy, count);
 }

@@ -393,6 +393,9 @@ static symmcoll_status_t prepare(struct gather_matmul *it,
     describe(it, &begun->args);
     status = check_apart(it);
     if (status == SYMMCOLL_OK)
+        status =
+            symc_fused_inspect_tensor(it->fused, it->name, "a_shard", &it->a);
+    if (status == SYMMCOLL_OK)
         status = symc_fused_load(it->fused);
     return status == SYMMCOLL_OK ? take_memory(it) : status;
 }

@@ -280,6 +280,14 @@ symmcoll_status_t symc_fused_check_apart(const char *where,
     const struct symc_fused_named *written,
     const struct symc_fused_named *other);
 
+/* errors.nan_check, of what this rank sends: contiguous elements of a tensor.
+ * Errors: INVALID (some is not a number). */
+symmcoll_status_t symc_fused_inspect(const struct symc_fused *fused,
+    const char *where, const char *what, enum symmcoll_dtype dtype,
+    const void *data, size_t count);
+symmcoll_status_t symc_fused_inspect_tensor(struct symc_fused *fused,
+    const char *where, const char *what, const struct symmcoll_tensor *tensor);
+
 /* ---- scales.c: of products of 8-bit floats ---- */
 
 enum symc_fused_scale_mode {

@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "fused/fused.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define ROWS_APART 512 /* of a chunk, from which on it is made alone */
@@ -26,6 +27,7 @@ struct matmul_scatter {
     size_t count;            /* elements of that */
     enum symmcoll_dtype sum; /* type of products and sums */
     const struct symc_fused_call *begun;
+    bool in_plain; /* the plain sequence has begun */
 
     bool is_scaled; /* and then: */
     const struct symmcoll_tensor *a_scale;
@@ -169,6 +171,24 @@ static void scale_chunks(
             it->last ? rank * cols : 0, &c);
 }
 
+/* Products are what is sent: those of other ranks' chunks.  All are in the plain
+ * sequence, where reduce_scatter logs what it finds and may not find an error: it
+ * is too late to publish that. */
+static symmcoll_status_t inspect(
+    const struct matmul_scatter *it, int rank, const void *chunk)
+{
+    const struct symc_config *config = it->fused->group->world->config;
+    char what[64];
+
+    if (config->errors_nan_check == SYMC_NAN_CHECK_OFF ||
+        (it->in_plain ? config->errors_nan_check == SYMC_NAN_CHECK_WARN
+                      : rank == it->fused->group->rank))
+        return SYMMCOLL_OK;
+    snprintf(what, sizeof(what), "the product for rank %d", rank);
+    return symc_fused_inspect(
+        it->fused, it->name, what, it->sum, chunk, it->count);
+}
+
 /* The chunk for a rank, contiguous in the order of the result. */
 static symmcoll_status_t produce(void *context, int rank, void *chunk)
 {
@@ -187,9 +207,10 @@ static symmcoll_status_t produce(void *context, int rank, void *chunk)
         a.data = (char *)a.data + rank * part * a.strides[it->dim] * elem;
     }
     status = symc_fused_multiply(it->fused, &a, &b, chunk, it->sum);
-    if (status == SYMMCOLL_OK)
-        scale_chunks(it, rank, 1, chunk);
-    return status;
+    if (status != SYMMCOLL_OK)
+        return status;
+    scale_chunks(it, rank, 1, chunk);
+    return inspect(it, rank, chunk);
 }
 
 /* All chunks: the dimension that is cut in two comes first. */
@@ -221,6 +242,10 @@ static symmcoll_status_t produce_all(void *context, void *chunks)
     status = symc_fused_multiply(it->fused, &a, &b, chunks, it->sum);
     if (status == SYMMCOLL_OK)
         scale_chunks(it, 0, size, chunks);
+    for (int r = 0; r < size && status == SYMMCOLL_OK; r++)
+        status = inspect(it, r,
+            (const char *)chunks +
+                (size_t)r * it->count * symmcoll_dtype_size(it->sum));
     return status;
 }
 
@@ -269,6 +294,7 @@ static symmcoll_status_t multiply_and_scatter(void *context)
         sums = symc_fused_take(it->fused, SYMC_FUSED_SUMS, it->count * elem);
     if (chunks == NULL || sums == NULL)
         status = SYMMCOLL_ERR_NO_MEMORY;
+    it->in_plain = true;
     for (size_t r = 0; r < size && status == SYMMCOLL_OK; r++)
         status = produce(it, (int)r, chunks + r * it->count * elem);
     status =
