@@ -3,7 +3,9 @@
  * matmul and reduce_scatter.  Each rank makes a chunk for every rank, the
  * product of the rows that this one is to have, the own one last; then it adds
  * up the chunks that all have made for it, as float32 or float64, in the order
- * of ranks.  Few rows are multiplied at once.
+ * of ranks.  Few rows are multiplied at once.  Many are exchanged in blocks one
+ * after the other, so that sums are read from the cache and memory for chunks
+ * is that of two blocks.
  */
 #include "base/reduce.h"
 #include "base/tensor.h"
@@ -15,6 +17,9 @@
 
 #define ROWS_APART 512 /* of a chunk, from which on it is made alone */
 #define ROUNDED 2048   /* floats at a time, which stay in cache */
+#define BLOCKS_FROM \
+    ((size_t)4 << 20) /* bytes of a chunk that is made so, and */
+#define BLOCK_NBYTES ((size_t)512 << 10) /* of a block of it */
 
 struct matmul_scatter {
     const char *name;
@@ -24,6 +29,8 @@ struct matmul_scatter {
     int dim;
     bool last; /* dim is the last dimension: of b */
     struct symc_fused_result out;
+    size_t total;            /* elements of that */
+    int64_t first, part;     /* of dim of each chunk: the block in hand */
     size_t count;            /* elements of that */
     enum symmcoll_dtype sum; /* type of products and sums */
     const struct symc_fused_call *begun;
@@ -69,7 +76,8 @@ static symmcoll_status_t shape_result(
             group->size, (long long)out->shape[it->dim]);
     out->shape[it->dim] /= group->size;
     symc_f_make_contiguous(out);
-    it->count = (size_t)symc_fused_count(out, out->ndim);
+    it->total = it->count = (size_t)symc_fused_count(out, out->ndim);
+    it->part = out->shape[it->dim];
     it->sum = symc_matmul_sum_dtype(it->a.dtype);
     return SYMMCOLL_OK;
 }
@@ -161,14 +169,20 @@ static symmcoll_status_t take_factors(struct matmul_scatter *it)
 static void scale_chunks(
     const struct matmul_scatter *it, int rank, int ranks, void *chunks)
 {
-    int64_t rows = symc_fused_count(&it->out.tensor, it->a.ndim - 1);
-    int64_t cols = it->out.tensor.shape[it->a.ndim - 1];
-    struct symc_matrix c = {
-        chunks, SYMMCOLL_FLOAT32, rows * ranks, cols, cols, 1};
+    const struct symmcoll_tensor *out = &it->out.tensor;
+    int64_t all = symc_fused_count(out, out->ndim - 1), rows = all;
+    int64_t cols = out->shape[out->ndim - 1], row = rank * all;
+    struct symc_matrix c = {chunks, SYMMCOLL_FLOAT32, 0, cols, cols, 1};
 
-    if (it->is_scaled)
-        symc_panel_scale(&it->scaled.scaling, it->last ? 0 : rank * rows,
-            it->last ? rank * cols : 0, &c);
+    if (!it->is_scaled || it->count == 0)
+        return;
+    if (!it->last) {
+        rows = all / out->shape[it->dim] * it->part;
+        row += all / out->shape[it->dim] * it->first;
+    }
+    c.rows = rows * ranks;
+    symc_panel_scale(&it->scaled.scaling, it->last ? 0 : row,
+        it->last ? rank * cols : 0, &c);
 }
 
 /* Products are what is sent: those of other ranks' chunks.  All are in the plain
@@ -197,14 +211,15 @@ static symmcoll_status_t produce(void *context, int rank, void *chunk)
     struct symc_matrix b = symc_fused_matrix(&it->b);
     int64_t elem = (int64_t)symmcoll_dtype_size(a.dtype);
     int64_t part = it->out.tensor.shape[it->dim];
+    int64_t first = rank * part + it->first;
     symmcoll_status_t status;
 
     if (it->last) {
         b.cols = part;
-        b.data = (char *)b.data + rank * part * b.col_stride * elem;
+        b.data = (char *)b.data + first * b.col_stride * elem;
     } else {
-        a.shape[it->dim] = part;
-        a.data = (char *)a.data + rank * part * a.strides[it->dim] * elem;
+        a.shape[it->dim] = it->part;
+        a.data = (char *)a.data + first * a.strides[it->dim] * elem;
     }
     status = symc_fused_multiply(it->fused, &a, &b, chunk, it->sum);
     if (status != SYMMCOLL_OK)
@@ -263,6 +278,10 @@ static symmcoll_status_t add_up(void *context, const void *const *chunks)
     char *out = it->out.tensor.data;
     float sums[ROUNDED];
 
+    if (it->count > 0)
+        out += it->total / (size_t)it->out.tensor.shape[it->dim] *
+               (size_t)it->first * symmcoll_dtype_size(dtype);
+
     if (it->count > 0 && it->sum == dtype)
         symc_reduce(&reduction, out, NULL, chunks, size, it->count, false);
     for (size_t done = 0; it->sum != dtype && done < it->count;
@@ -278,7 +297,17 @@ static symmcoll_status_t add_up(void *context, const void *const *chunks)
     return SYMMCOLL_OK;
 }
 
-/* The product, then reduce_scatter. */
+static void set_block(struct matmul_scatter *it, int64_t first, int64_t part)
+{
+    int64_t whole = it->out.tensor.shape[it->dim];
+
+    it->first = first;
+    it->part = part;
+    it->count =
+        part == whole ? it->total : it->total / (size_t)whole * (size_t)part;
+}
+
+/* The product, then reduce_scatter, of everything. */
 static symmcoll_status_t multiply_and_scatter(void *context)
 {
     struct matmul_scatter *it = context;
@@ -286,15 +315,17 @@ static symmcoll_status_t multiply_and_scatter(void *context)
     size_t elem = symmcoll_dtype_size(it->sum);
     size_t size = (size_t)it->fused->group->size;
     char *chunks =
-        symc_fused_take(it->fused, SYMC_FUSED_CHUNKS, size * it->count * elem);
+        symc_fused_take(it->fused, SYMC_FUSED_CHUNKS, size * it->total * elem);
     void *sums = it->out.tensor.data;
     symmcoll_status_t status = SYMMCOLL_OK;
+
+    it->in_plain = true;
+    set_block(it, 0, it->out.tensor.shape[it->dim]);
 
     if (it->sum != it->out.tensor.dtype)
         sums = symc_fused_take(it->fused, SYMC_FUSED_SUMS, it->count * elem);
     if (chunks == NULL || sums == NULL)
         status = SYMMCOLL_ERR_NO_MEMORY;
-    it->in_plain = true;
     for (size_t r = 0; r < size && status == SYMMCOLL_OK; r++)
         status = produce(it, (int)r, chunks + r * it->count * elem);
     status =
@@ -310,20 +341,50 @@ static symmcoll_status_t multiply_and_scatter(void *context)
 
 /* ---- the operation ---- */
 
+/*
+ * How much of dim a block has.  Without blocks the sums of all ranks' rows are
+ * written to memory and read again; with them they stay in the cache, but each
+ * block of R rows reads, and BLAS packs, the K rows of b.  So blocks are for
+ * sums that no cache has room for, of products where R is not less than K.
+ */
+static int64_t find_block(const struct matmul_scatter *it)
+{
+    const struct symmcoll_tensor *out = &it->out.tensor;
+    int64_t whole = out->shape[it->dim], rows, block;
+    size_t nbytes = it->total * symmcoll_dtype_size(it->sum);
+
+    /* A block is contiguous in the result. */
+    if (it->last || nbytes < BLOCKS_FROM || symc_fused_count(out, it->dim) != 1)
+        return whole;
+    block = (int64_t)(BLOCK_NBYTES / (nbytes / (size_t)whole));
+    rows = symc_fused_count(out, out->ndim - 1) / whole * block;
+    return rows > 0 && rows >= it->b.shape[0] ? block : whole;
+}
+
 static symmcoll_status_t run(struct matmul_scatter *it)
 {
+    int64_t whole = it->out.tensor.shape[it->dim], block = find_block(it);
+    symmcoll_status_t status;
+
     struct symc_fused_scatter scatter = {.args = &it->begun->args,
         .call = &it->begun->options,
-        .nbytes = it->count * symmcoll_dtype_size(it->sum),
         .produce = produce,
         .plain = multiply_and_scatter,
         .finish = add_up,
         .context = it};
     int64_t rows = symc_fused_count(&it->out.tensor, it->a.ndim - 1);
 
-    if (!it->last && rows < ROWS_APART)
+    if (!it->last && block == whole && rows < ROWS_APART)
         scatter.produce_all = produce_all;
-    return symc_fused_all_to_all(it->fused, &scatter);
+    do {
+        int64_t left = whole - it->first;
+
+        set_block(it, it->first, left < block ? left : block);
+        scatter.nbytes = it->count * symmcoll_dtype_size(it->sum);
+        status = symc_fused_all_to_all(it->fused, &scatter);
+        it->first += it->part;
+    } while (status == SYMMCOLL_OK && it->first < whole);
+    return status;
 }
 
 /* Everything that can fail before the others are waited for. */

@@ -19,6 +19,7 @@ struct test {
     int dim;
     symmcoll_op_t op;
     enum made_order order, b_order;
+    int64_t step;  /* of elements that are checked; 0: all */
     int64_t depth; /* set by run_test() */
 };
 
@@ -48,14 +49,14 @@ static int result_is_right(const struct test *test, int size, int rank,
     const struct symmcoll_tensor *a, const struct symmcoll_tensor *b,
     const struct symmcoll_tensor *out)
 {
-    int64_t shape[4];
+    int64_t shape[4], step = test->step > 0 ? test->step : 1;
 
     memcpy(shape, a->shape, sizeof(shape));
     shape[a->ndim - 1] = b->shape[1];
     shape[test->dim] /= size;
     if (!made_is_shaped(out, a->ndim, shape, 0))
         return 0;
-    for (int64_t i = 0; i < made_count(out); i++) {
+    for (int64_t i = 0; i < made_count(out); i += step) {
         int64_t at[4] = {0}, left = i, row = 0;
 
         for (int d = out->ndim - 1; d >= 0; d--) {
@@ -192,6 +193,29 @@ static int many_rows(struct symmcoll_group *group, int rank)
     return good;
 }
 
+/* Rows in blocks, the last one smaller: of which each is an operation of the
+ * group.  Elements that are checked are in every column. */
+static int blocks_of_rows(struct symmcoll_group *group, int rank)
+{
+    struct test test = {.dtype = SYMMCOLL_FLOAT32,
+        .ndim = 3,
+        .shape = {5000, 1, 3},
+        .columns = 256,
+        .step = 97};
+    uint64_t before = symmcoll_group_sequence(group);
+    int good = run_test(group, rank, &test) &&
+               symmcoll_group_sequence(group) - before >= 5000 / 512;
+
+    test.dtype = SYMMCOLL_BFLOAT16;
+    test.order = MADE_REVERSED;
+    test.op = SYMMCOLL_AVG;
+    good = run_test(group, rank, &test) && good;
+    /* And all at once, where one rank wants the plain sequence. */
+    good = OK(symmcoll_fused_set_plain(group, rank == 0)) &&
+           run_test(group, rank, &test) && good;
+    return OK(symmcoll_fused_set_plain(group, 0)) && good;
+}
+
 /* Both ways one after the other, and when one rank alone asks for it. */
 static int plain_too(struct symmcoll_group *group, int rank)
 {
@@ -244,6 +268,8 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
     ok(run(3, small_and_empty), "%s: lengths of 1 and 0", kind);
     ok(run(2, many_rows), "%s: many rows are multiplied rank by rank (M22)",
         kind);
+    ok(run(2, blocks_of_rows) && run(3, blocks_of_rows),
+        "%s: more rows are multiplied and added up in blocks (M22)", kind);
     ok(run(2, plain_too),
         "%s: the plain sequence in test mode, also of one rank alone (S72)",
         kind);
@@ -255,7 +281,7 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 
 int main(void)
 {
-    plan(18);
+    plan(20);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     return done_testing();
