@@ -311,6 +311,12 @@ static int differences_are_named(struct symmcoll_group *group, int rank)
             "0, rank 1 passed fused_all_gather_matmul of a shard [6, 4]") &&
         out.data == NULL;
 
+    good = made_says(symmcoll_all_gather_and_consume(group, data,
+                         4 + (size_t)rank * 4, NULL, NULL, NULL, NULL),
+               SYMMCOLL_ERR_MISMATCH,
+               "all_gather_and_consume of 4 bytes, rank 1 passed "
+               "all_gather_and_consume of 8 bytes") &&
+           good;
     a.shape[0] = 4;
     good =
         good &&

@@ -10,13 +10,18 @@
 
 #define SIZE 3
 #define VICTIM 1
-#define ROWS 600 /* of a shard */
+#define ROWS 600   /* of a shard */
+#define MANY 17000 /* that are multiplied in blocks */
 #define SIDE 64
 
 enum operation {
     GATHER,
     SCATTER,
-    IN_FUNCTION
+    BLOCKS,
+    SCALED_GATHER,
+    SCALED_SCATTER,
+    IN_CONSUME,
+    IN_PRODUCE
 };
 
 /* It ends in the middle of an operation, in a function of its own. */
@@ -30,9 +35,49 @@ static symmcoll_status_t die(void *context, int rank, const void *shard)
     return SYMMCOLL_OK;
 }
 
+/* It ends when it has made one chunk of two. */
+static symmcoll_status_t die_producing(void *context, int rank, void *chunk)
+{
+    (void)chunk;
+    return die(context, rank == 0 ? 0 : VICTIM, NULL);
+}
+
+static symmcoll_status_t operate_scaled(
+    struct faults_rank *self, enum operation which, float *in, float *out)
+{
+    struct symmcoll_tensor shard =
+        SYMMCOLL_TENSOR_SHAPE(in, SYMMCOLL_FLOAT8_E4M3FN, ROWS, SIDE);
+    struct symmcoll_tensor whole =
+        SYMMCOLL_TENSOR_SHAPE(in, SYMMCOLL_FLOAT8_E4M3FN, SIZE * ROWS, SIDE);
+    struct symmcoll_tensor b =
+        SYMMCOLL_TENSOR_SHAPE(in, SYMMCOLL_FLOAT8_E4M3FN, SIDE, SIDE);
+    struct symmcoll_tensor rows =
+        SYMMCOLL_TENSOR_SHAPE(in, SYMMCOLL_FLOAT32, ROWS, 1);
+    struct symmcoll_tensor one = SYMMCOLL_TENSOR_FLAT(in, 1, SYMMCOLL_FLOAT32);
+    struct symmcoll_tensor product =
+        SYMMCOLL_TENSOR_SHAPE(out, SYMMCOLL_FLOAT32, SIZE * ROWS, SIDE);
+    struct symmcoll_tensor part =
+        SYMMCOLL_TENSOR_SHAPE(out, SYMMCOLL_FLOAT32, ROWS, SIDE);
+    struct symmcoll_scaled_matrix matrix = SYMMCOLL_SCALED_MATRIX_INIT;
+
+    matrix.b = &b;
+    matrix.b_scale = &one;
+    if (which == SCALED_GATHER)
+        return symmcoll_fused_all_gather_scaled_matmul(
+            self->group, &shard, &rows, &matrix, 1, 0, NULL, NULL, &product);
+    return symmcoll_fused_scaled_matmul_reduce_scatter(
+        self->group, &whole, &one, &matrix, SYMMCOLL_SUM, 0, NULL, &part);
+}
+
 static symmcoll_status_t operate(
     struct faults_rank *self, enum operation which, float *in, float *out)
 {
+    struct symmcoll_tensor many =
+        SYMMCOLL_TENSOR_SHAPE(in, SYMMCOLL_FLOAT32, SIZE * MANY, 1);
+    struct symmcoll_tensor row =
+        SYMMCOLL_TENSOR_SHAPE(in, SYMMCOLL_FLOAT32, 1, SIDE);
+    struct symmcoll_tensor many_parts =
+        SYMMCOLL_TENSOR_SHAPE(out, SYMMCOLL_FLOAT32, MANY, SIDE);
     struct symmcoll_tensor shard =
         SYMMCOLL_TENSOR_SHAPE(in, SYMMCOLL_FLOAT32, ROWS, SIDE);
     struct symmcoll_tensor whole =
@@ -51,9 +96,18 @@ static symmcoll_status_t operate(
     case SCATTER:
         return symmcoll_fused_matmul_reduce_scatter(
             self->group, &whole, &b, SYMMCOLL_SUM, 0, NULL, &part);
-    default:
+    case BLOCKS:
+        return symmcoll_fused_matmul_reduce_scatter(
+            self->group, &many, &row, SYMMCOLL_SUM, 0, NULL, &many_parts);
+    case SCALED_GATHER:
+    case SCALED_SCATTER:
+        return operate_scaled(self, which, in, out);
+    case IN_CONSUME:
         return symmcoll_all_gather_and_consume(
             self->group, in, sizeof(*in), die, self, NULL, NULL);
+    default:
+        return symmcoll_produce_and_all_to_all(
+            self->group, sizeof(*in), die_producing, self, NULL, out);
     }
 }
 
@@ -62,13 +116,13 @@ static int operate_for_ever(struct faults_rank *self)
 {
     const enum operation *which = self->arg;
     float *in = calloc((size_t)SIZE * ROWS * SIDE, sizeof(*in));
-    float *out = calloc((size_t)SIZE * ROWS * SIDE, sizeof(*out));
+    float *out = calloc((size_t)MANY * SIDE, sizeof(*out));
     symmcoll_status_t status = SYMMCOLL_OK;
     int exit_status;
 
     if (in == NULL || out == NULL || !faults_init(self))
         return 1;
-    if (*which == IN_FUNCTION)
+    if (*which >= IN_CONSUME)
         faults_reach(self, 1);
     for (int i = 0; status == SYMMCOLL_OK; i++) {
         status = operate(self, *which, in, out);
@@ -89,7 +143,7 @@ static bool is_known(enum operation which)
 
     faults_start(&job, SIZE, operate_for_ever, &which);
     right = faults_await_all(&job, 1);
-    if (which != IN_FUNCTION)
+    if (which < IN_CONSUME)
         faults_signal(&job, VICTIM, SIGKILL);
     else
         job.killed_at = faults_now();
@@ -99,11 +153,15 @@ static bool is_known(enum operation which)
 
 int main(void)
 {
-    plan(3);
+    plan(7);
     faults_begin();
     ok(is_known(GATHER), "a death in all_gather and matmul is known");
     ok(is_known(SCATTER), "a death in matmul and reduce_scatter is known");
-    ok(is_known(IN_FUNCTION), "a death in a caller's function is known");
+    ok(is_known(BLOCKS), "and so it is between blocks");
+    ok(is_known(SCALED_GATHER), "a death in all_gather and scaled matmul");
+    ok(is_known(SCALED_SCATTER), "a death in scaled matmul and reduce_scatter");
+    ok(is_known(IN_CONSUME), "a death in a function that consumes is known");
+    ok(is_known(IN_PRODUCE), "a death in a function that produces is known");
     faults_end();
     return done_testing();
 }
