@@ -335,7 +335,7 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
     ok(run(2, consumed) && run(5, consumed),
         "%s: shards are consumed, this rank's first (M5)", kind);
     ok(run(2, not_overwritten),
-        "%s: a call that is refused leaves what a slow rank reads", kind);
+        "%s: a call that is refused leaves what a slow rank reads (M23)", kind);
     ok(run(2, produced) && run(5, produced),
         "%s: chunks are made, this rank's last, and exchanged (M22)", kind);
     ok(run(3, not_produced),

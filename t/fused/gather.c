@@ -290,7 +290,7 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
     ok(run(2, every_order), "%s: operands in any order of strides (M9)", kind);
     ok(run(3, small_and_empty),
         "%s: lengths of 1 and 0, no matrix, and A not wanted (M7)", kind);
-    ok(run(2, many_rows), "%s: many rows are multiplied shard by shard (M5)",
+    ok(run(2, many_rows), "%s: many rows are multiplied shard by shard (M5 M8)",
         kind);
     ok(run(2, plain_too),
         "%s: the plain sequence in test mode, also of one rank alone (S72)",

@@ -32,6 +32,7 @@ struct test {
     int kind; /* bits: scales of columns, bias, factor of results */
     int n;
     symmcoll_op_t op;
+    int64_t columns, step; /* of what is scattered; of checks; 0: few, all */
 };
 
 static const enum symmcoll_dtype results[] = {SYMMCOLL_FLOAT32,
@@ -310,6 +311,7 @@ static int part_is_right(const struct test *test, int size, int rank,
     const struct matrix *matrix, const struct symmcoll_tensor *out)
 {
     double part = test->op == SYMMCOLL_AVG ? 1.0 / size : 1;
+    int64_t step = test->step > 0 ? test->step : 1;
     bool last = test->dim == test->ndim - 1;
     int64_t width = matrix->width / (last ? size : 1), shape[4];
 
@@ -318,7 +320,7 @@ static int part_is_right(const struct test *test, int size, int rank,
     if (!made_is_shaped(out, test->ndim, shape, 0) ||
         out->dtype != matrix->scaled.out_dtype)
         return 0;
-    for (int64_t at = 0; at < made_count(out); at++) {
+    for (int64_t at = 0; at < made_count(out); at += step) {
         struct made_sum sum = {.terms = size + 1};
         int64_t row = 0, left = at / width, index[4];
 
@@ -353,7 +355,11 @@ static int run_scatter(
         whole.shape[test->dim] *= size;
     memcpy(rows, whole.shape, sizeof(rows));
     rows[test->ndim - 1] = 1;
-    make_matrix(&matrix, test, 0, last ? 3 * size : 5, rank);
+    make_matrix(&matrix, test, 0,
+        last                ? 3 * size
+        : test->columns > 0 ? test->columns
+                            : 5,
+        rank);
     a = made_tensor(test->a_dtype, test->ndim, whole.shape, test->order,
         test->dim, A_SEED, rank);
     scale = made_tensor(SYMMCOLL_FLOAT32, test->mode == ROWS ? test->ndim : 0,
@@ -408,6 +414,11 @@ static int scatters_many(struct symmcoll_group *group, int rank)
         .kind = 3};
     int good = run_scatter(group, rank, &test);
 
+    /* In blocks. */
+    test.shape[0] = 5000;
+    test.columns = 256;
+    test.step = 97;
+    good = good && run_scatter(group, rank, &test);
     test.shape[0] = 5;
     good = good && OK(symmcoll_fused_set_plain(group, rank == 0)) &&
            run_scatter(group, rank, &test);
@@ -427,7 +438,8 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
     ok(run(2, scatters) && run(3, scatters),
         "%s: products are scaled and added, along any dimension (M34)", kind);
     ok(run(2, scatters_many) && run(5, scatters_many),
-        "%s: and so they are in chunks of many rows (M34)", kind);
+        "%s: and so they are in chunks of many rows, and in blocks (M34)",
+        kind);
     ok(run(8, gathers) && run(8, scatters),
         "%s: eight ranks, against double precision (M35)", kind);
 }

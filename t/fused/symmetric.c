@@ -224,7 +224,7 @@ static int memory_is_released(struct symmcoll_group *group, int rank)
 static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 {
     ok(run(2, in_place) && run(4, in_place),
-        "%s: shards in symmetric memory are read where they are (M5)", kind);
+        "%s: shards in symmetric memory are read where they are (M5 M6)", kind);
     ok(run(3, with_offset), "%s: and so they are inside an allocation", kind);
     ok(run(2, copied) && run(4, copied),
         "%s: others are copied, and may be written at once", kind);
