@@ -195,6 +195,42 @@ int made_shard_of(int ndim, const int64_t *shape, int size, int dim,
     return rank;
 }
 
+/* ---- cases ---- */
+
+int made_each_dimension(
+    struct symmcoll_group *group, int rank, made_case_fn body)
+{
+    static const enum symmcoll_dtype types[] = {SYMMCOLL_FLOAT32,
+        SYMMCOLL_FLOAT64, SYMMCOLL_FLOAT16, SYMMCOLL_BFLOAT16};
+    static const int64_t shapes[][4] = {
+        {3, 7, 0, 0}, {2, 3, 5, 0}, {2, 3, 1, 7}};
+    int good = 1;
+
+    for (int i = 0; i < 3 * 4; i++) {
+        struct made_case given = {.dtype = types[i / 3], .ndim = i % 3 + 2};
+
+        memcpy(given.shape, shapes[i % 3], sizeof(given.shape));
+        for (given.dim = 0; given.dim < given.ndim; given.dim++)
+            good = good && body(group, rank, &given);
+    }
+    return good;
+}
+
+int made_each_order(struct symmcoll_group *group, int rank, made_case_fn body)
+{
+    struct made_case given = {
+        .dtype = SYMMCOLL_FLOAT32, .ndim = 3, .shape = {3, 4, 5}};
+    int good = 1;
+
+    for (int i = 0; i < 4 * 4 * 3; i++) {
+        given.order = (enum made_order)(i % 4);
+        given.b_order = (enum made_order)(i / 4 % 4);
+        given.dim = i / 16;
+        good = good && body(group, rank, &given);
+    }
+    return good;
+}
+
 /* ---- what is expected ---- */
 
 int made_is_near(enum symmcoll_dtype dtype, double found, struct made_sum sum)

@@ -51,6 +51,25 @@ int64_t made_offset(const struct symmcoll_tensor *tensor, int64_t index);
 int made_shard_of(int ndim, const int64_t *shape, int size, int dim,
     int64_t index, int64_t *local);
 
+/* What a product is of, and along which dimension. */
+struct made_case {
+    enum symmcoll_dtype dtype;
+    int ndim;
+    int64_t shape[4];
+    int dim;
+    enum made_order order, b_order;
+};
+
+/* Call a function with a case until it returns 0. */
+typedef int (*made_case_fn)(
+    struct symmcoll_group *group, int rank, const struct made_case *given);
+
+/* Every dimension of tensors of 2 to 4, of every type that is multiplied
+ * unscaled; and every order of both operands along every dimension of three. */
+int made_each_dimension(
+    struct symmcoll_group *group, int rank, made_case_fn body);
+int made_each_order(struct symmcoll_group *group, int rank, made_case_fn body);
+
 /* A sum of products and that of their absolute values. */
 struct made_sum {
     double value, magnitude;

@@ -105,9 +105,6 @@ static int run_test(
 
 /* ---- bodies ---- */
 
-static const enum symmcoll_dtype types[] = {
-    SYMMCOLL_FLOAT32, SYMMCOLL_FLOAT64, SYMMCOLL_FLOAT16, SYMMCOLL_BFLOAT16};
-
 /* That of the reference: A of [8, 64, 32], [32, 16], "avg". */
 static int reference_shapes(struct symmcoll_group *group, int rank)
 {
@@ -125,38 +122,29 @@ static int reference_shapes(struct symmcoll_group *group, int rank)
     return good && run_test(group, rank, &test);
 }
 
+static int run_case(
+    struct symmcoll_group *group, int rank, const struct made_case *given)
+{
+    struct test test = {.dtype = given->dtype,
+        .ndim = given->ndim,
+        .dim = given->dim,
+        .order = given->order,
+        .b_order = given->b_order};
+
+    memcpy(test.shape, given->shape, sizeof(test.shape));
+    test.columns = 3;
+    test.op = given->dim % 2 == 0 ? SYMMCOLL_SUM : SYMMCOLL_AVG;
+    return run_test(group, rank, &test);
+}
+
 static int every_dimension(struct symmcoll_group *group, int rank)
 {
-    static const int64_t shapes[][4] = {
-        {3, 7, 0, 0}, {2, 3, 5, 0}, {2, 3, 1, 7}};
-    int good = 1;
-
-    for (int i = 0; i < 3 * 4; i++) {
-        struct test test = {.dtype = types[i / 3],
-            .ndim = i % 3 + 2,
-            .columns = 3,
-            .op = i % 2 == 0 ? SYMMCOLL_SUM : SYMMCOLL_AVG};
-
-        memcpy(test.shape, shapes[i % 3], sizeof(test.shape));
-        for (test.dim = 0; test.dim < test.ndim; test.dim++)
-            good = good && run_test(group, rank, &test);
-    }
-    return good;
+    return made_each_dimension(group, rank, run_case);
 }
 
 static int every_order(struct symmcoll_group *group, int rank)
 {
-    struct test test = {
-        .dtype = SYMMCOLL_FLOAT32, .ndim = 3, .shape = {3, 4, 5}, .columns = 2};
-    int good = 1;
-
-    for (int i = 0; i < 4 * 4 * 3; i++) {
-        test.order = (enum made_order)(i % 4);
-        test.b_order = (enum made_order)(i / 4 % 4);
-        test.dim = i / 16;
-        good = good && run_test(group, rank, &test);
-    }
-    return good;
+    return made_each_order(group, rank, run_case);
 }
 
 static int small_and_empty(struct symmcoll_group *group, int rank)
