@@ -35,6 +35,8 @@ struct fused {
     struct symmcoll_tensor shard;  /* in symmetric memory */
     struct symmcoll_tensor copied; /* the same, in other memory */
     struct symmcoll_tensor a, b, whole, part;
+    bool scaled; /* 8-bit floats, with results of float32 */
+    struct symmcoll_tensor rows_scale, columns_scale; /* of 1 each */
     const struct way *ways;
     int nways;
     double *times[WAYS_MAX];
@@ -56,6 +58,7 @@ static int b_number(int rank, int64_t k, int64_t column)
 static void put(const struct symmcoll_tensor *tensor, int64_t index, int number)
 {
     static const uint16_t halves[5] = {0xc000, 0xbc00, 0, 0x3c00, 0x4000};
+    static const uint8_t e4m3fn[5] = {0xc0, 0xb8, 0, 0x38, 0x40};
     float single = (float)number;
     uint32_t bits;
 
@@ -66,6 +69,10 @@ static void put(const struct symmcoll_tensor *tensor, int64_t index, int number)
         ((double *)tensor->data)[index] = number;
     else if (tensor->dtype == SYMMCOLL_BFLOAT16)
         ((uint16_t *)tensor->data)[index] = (uint16_t)(bits >> 16);
+    else if (tensor->dtype == SYMMCOLL_FLOAT8_E4M3FN)
+        ((uint8_t *)tensor->data)[index] = e4m3fn[number + 2];
+    else if (tensor->dtype == SYMMCOLL_FLOAT8_E5M2)
+        ((uint8_t *)tensor->data)[index] = (uint8_t)(halves[number + 2] >> 8);
     else
         ((uint16_t *)tensor->data)[index] = halves[number + 2];
 }
@@ -119,8 +126,9 @@ static int check(const struct fused *it, const struct way *way)
     int64_t first = all ? 0 : it->rank->rank * (it->rows / it->rank->size);
     int64_t count = out->shape[0] * out->shape[1];
     double exact =
-        it->dtype == SYMMCOLL_FLOAT32 || it->dtype == SYMMCOLL_FLOAT64 ? 0
-                                                                       : 0x1p-8;
+        out->dtype == SYMMCOLL_FLOAT32 || out->dtype == SYMMCOLL_FLOAT64
+            ? 0
+            : 0x1p-8;
 
     for (int i = 0; i < CHECKED; i++) {
         int64_t at = count * i / CHECKED;
@@ -142,11 +150,27 @@ static int check(const struct fused *it, const struct way *way)
 
 /* ---- the ways ---- */
 
+static struct symmcoll_scaled_matrix scaled_matrix(const struct fused *it)
+{
+    struct symmcoll_scaled_matrix matrix = SYMMCOLL_SCALED_MATRIX_INIT;
+
+    matrix.b = &it->b;
+    matrix.b_scale = &it->columns_scale;
+    return matrix;
+}
+
 static symmcoll_status_t gather(struct fused *it, struct symmcoll_group *group,
     const struct symmcoll_tensor *shard, struct symmcoll_tensor *a)
 {
-    return symmcoll_fused_all_gather_matmul(
-        group, shard, &it->b, 1, 0, NULL, a, &it->whole);
+    struct symmcoll_scaled_matrix matrix = scaled_matrix(it);
+    struct symmcoll_tensor rows = it->rows_scale;
+
+    if (!it->scaled)
+        return symmcoll_fused_all_gather_matmul(
+            group, shard, &it->b, 1, 0, NULL, a, &it->whole);
+    rows.shape[0] = shard->shape[0];
+    return symmcoll_fused_all_gather_scaled_matmul(
+        group, shard, &rows, &matrix, 1, 0, NULL, a, &it->whole);
 }
 
 static symmcoll_status_t gather_in_place(struct fused *it)
@@ -181,8 +205,13 @@ static symmcoll_status_t gather_then_multiply(struct fused *it)
 
 static symmcoll_status_t scatter(struct fused *it)
 {
-    return symmcoll_fused_matmul_reduce_scatter(
-        it->rank->group, &it->a, &it->b, SYMMCOLL_SUM, 0, NULL, &it->part);
+    struct symmcoll_scaled_matrix matrix = scaled_matrix(it);
+
+    return it->scaled ? symmcoll_fused_scaled_matmul_reduce_scatter(
+                            it->rank->group, &it->a, &it->rows_scale, &matrix,
+                            SYMMCOLL_SUM, 0, NULL, &it->part)
+                      : symmcoll_fused_matmul_reduce_scatter(it->rank->group,
+                            &it->a, &it->b, SYMMCOLL_SUM, 0, NULL, &it->part);
 }
 
 static symmcoll_status_t multiply_then_scatter(struct fused *it)
@@ -193,7 +222,7 @@ static symmcoll_status_t multiply_then_scatter(struct fused *it)
                ? status
                : symmcoll_reduce_scatter(it->rank->group, it->part.data,
                      it->whole.data, (size_t)(it->part.shape[0] * it->columns),
-                     it->dtype, SYMMCOLL_SUM, NULL, NULL);
+                     it->part.dtype, SYMMCOLL_SUM, NULL, NULL);
 }
 
 static const struct way gathers[] = {
@@ -222,8 +251,21 @@ static bool make(struct symmcoll_tensor *tensor, enum symmcoll_dtype dtype,
     return true;
 }
 
+static bool make_scales(struct fused *it)
+{
+    if (!make(&it->rows_scale, SYMMCOLL_FLOAT32, it->rows, 1) ||
+        !make(&it->columns_scale, SYMMCOLL_FLOAT32, 1, it->columns))
+        return false;
+    for (int64_t i = 0; i < it->rows; i++)
+        put(&it->rows_scale, i, 1);
+    for (int64_t i = 0; i < it->columns; i++)
+        put(&it->columns_scale, i, 1);
+    return true;
+}
+
 static symmcoll_status_t make_all(struct fused *it)
 {
+    enum symmcoll_dtype to = it->scaled ? SYMMCOLL_FLOAT32 : it->dtype;
     int64_t each = it->rows / it->rank->size;
     struct symmcoll_symm *handle;
     symmcoll_status_t status;
@@ -231,8 +273,8 @@ static symmcoll_status_t make_all(struct fused *it)
     if (!make(&it->copied, it->dtype, each, it->depth) ||
         !make(&it->a, it->dtype, it->rows, it->depth) ||
         !make(&it->b, it->dtype, it->depth, it->columns) ||
-        !make(&it->whole, it->dtype, it->rows, it->columns) ||
-        !make(&it->part, it->dtype, each, it->columns))
+        !make(&it->whole, to, it->rows, it->columns) ||
+        !make(&it->part, to, each, it->columns) || !make_scales(it))
         return SYMMCOLL_ERR_NO_MEMORY;
     it->shard = it->copied;
     it->shard.data = NULL;
@@ -270,6 +312,8 @@ static void free_all(struct fused *it)
     free(it->b.data);
     free(it->whole.data);
     free(it->part.data);
+    free(it->rows_scale.data);
+    free(it->columns_scale.data);
     for (int i = 0; i < it->nways; i++)
         free(it->times[i]);
 }
@@ -392,6 +436,7 @@ static int run_shape(struct perf_rank *rank, struct symmcoll_group *alone,
         .columns = shape->columns,
         .scatters = scatters_it,
         .dtype = rank->options->dtype,
+        .scaled = symmcoll_dtype_size(rank->options->dtype) == 1,
         .ways = scatters_it ? scatters : gathers,
         .nways = scatters_it ? 3 : 5};
     symmcoll_status_t status;
