@@ -32,15 +32,23 @@
 
 /* ---- the loops ---- */
 
-/* How a kernel treats its elements. */
+/*
+ * How a kernel treats its elements.  Those of two bytes that are computed as
+ * float fill a vector when they are half of one in memory.  Whole vectors of
+ * them need no lane moved to another place if even and odd elements go apart:
+ * where join is not NULL, blocks are taken and put that way.
+ */
 struct kernel {
     size_t element; /* bytes */
     size_t step;    /* bytes in memory of what fills a vector */
     vec (*widen)(vec raw);
+    vec (*widen_even)(vec raw);
+    vec (*widen_odd)(vec raw);
     vec (*prepare)(vec x, double factor);
     vec (*combine)(vec a, vec b);
     vec (*finish)(vec x, int nsrc);
     vec (*narrow)(vec x);
+    vec (*join)(vec even, vec odd);
 };
 
 /* One call of a kernel. */
@@ -80,6 +88,16 @@ INLINE struct block fetch_block(
 {
     struct block x;
 
+    if (kernel->join != NULL) {
+        vec first = load(from);
+        vec second = load(from + VECTOR);
+
+        x.a = kernel->prepare(kernel->widen_even(first), factor);
+        x.b = kernel->prepare(kernel->widen_odd(first), factor);
+        x.c = kernel->prepare(kernel->widen_even(second), factor);
+        x.d = kernel->prepare(kernel->widen_odd(second), factor);
+        return x;
+    }
     x.a = fetch(kernel, from, factor);
     x.b = fetch(kernel, from + kernel->step, factor);
     x.c = fetch(kernel, from + 2 * kernel->step, factor);
@@ -106,13 +124,44 @@ INLINE void put(
         streaming ? stream_half(to, x) : store_half(to, x);
 }
 
+/* What is put of a block; of joined elements a and b have all. */
+INLINE struct block finish_block(
+    const struct kernel *kernel, struct block x, int nsrc)
+{
+    x.a = kernel->finish(x.a, nsrc);
+    x.b = kernel->finish(x.b, nsrc);
+    x.c = kernel->finish(x.c, nsrc);
+    x.d = kernel->finish(x.d, nsrc);
+    if (kernel->join != NULL) {
+        x.a = kernel->join(x.a, x.b);
+        x.b = kernel->join(x.c, x.d);
+        return x;
+    }
+    x.a = kernel->narrow(x.a);
+    x.b = kernel->narrow(x.b);
+    x.c = kernel->narrow(x.c);
+    x.d = kernel->narrow(x.d);
+    return x;
+}
+
 INLINE void put_block(const struct kernel *kernel, unsigned char *to,
     struct block x, bool streaming)
 {
+    if (kernel->join != NULL) {
+        streaming ? stream(to, x.a) : store(to, x.a);
+        streaming ? stream(to + VECTOR, x.b) : store(to + VECTOR, x.b);
+        return;
+    }
     put(kernel, to, x.a, streaming);
     put(kernel, to + kernel->step, x.b, streaming);
     put(kernel, to + 2 * kernel->step, x.c, streaming);
     put(kernel, to + 3 * kernel->step, x.d, streaming);
+}
+
+/* What a block is stored in. */
+INLINE size_t stored_step(const struct kernel *kernel)
+{
+    return kernel->join != NULL ? VECTOR : kernel->step;
 }
 
 /* The end of the reduction block of sources that begins at first. */
@@ -214,9 +263,9 @@ INLINE size_t reduce_blocks(const struct kernel *kernel, const struct job *job,
     const size_t step = BLOCK * kernel->step;
     unsigned char *out = job->out;
     unsigned char *mirror = job->mirror;
-    bool stream_out = streaming && is_aligned(out + at, kernel->step);
-    bool stream_mirror =
-        streaming && mirror != NULL && is_aligned(mirror + at, kernel->step);
+    bool stream_out = streaming && is_aligned(out + at, stored_step(kernel));
+    bool stream_mirror = streaming && mirror != NULL &&
+                         is_aligned(mirror + at, stored_step(kernel));
     bool two = job->nsrc == 2; /* whatever the block size */
     const unsigned char *src0 = job->src[0];
     const unsigned char *src1 = two ? job->src[1] : NULL;
@@ -232,10 +281,7 @@ INLINE size_t reduce_blocks(const struct kernel *kernel, const struct job *job,
                     fetch_block(kernel, src1 + at, factor1));
         else
             sum = combine_all_blocks(kernel, job, at);
-        sum.a = kernel->narrow(kernel->finish(sum.a, job->nsrc));
-        sum.b = kernel->narrow(kernel->finish(sum.b, job->nsrc));
-        sum.c = kernel->narrow(kernel->finish(sum.c, job->nsrc));
-        sum.d = kernel->narrow(kernel->finish(sum.d, job->nsrc));
+        sum = finish_block(kernel, sum, job->nsrc);
         put_block(kernel, out + at, sum, stream_out);
         if (mirror != NULL)
             put_block(kernel, mirror + at, sum, stream_mirror);
@@ -253,7 +299,7 @@ INLINE void run_kernel(const struct kernel *kernel,
     size_t at = 0;
 
     if (nbytes >= ALIGN_NBYTES) {
-        size_t head = -(uintptr_t)out % kernel->step;
+        size_t head = -(uintptr_t)out % stored_step(kernel);
 
         if (head > 0 && head % kernel->element == 0) {
             reduce_parts(kernel, &job, 0, head);

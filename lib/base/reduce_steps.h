@@ -199,12 +199,34 @@ INLINE vec widen_bf16(vec raw)
     return (vec)((v_u32)extend16(raw) << 16);
 }
 
-/* To nearest, ties to even; the one NaN that finish_f32() leaves passes. */
-INLINE vec narrow_bf16(vec x)
+/* Of whole vectors: each lane has an even element below an odd one. */
+INLINE vec widen_even_bf16(vec raw)
+{
+    return (vec)((v_u32)raw << 16);
+}
+
+INLINE vec widen_odd_bf16(vec raw)
+{
+    return (vec)((v_u32)raw & 0xffff0000);
+}
+
+/* The upper halves of lanes, to nearest, ties to even; the one NaN that
+ * finish_f32() leaves passes. */
+INLINE v_u32 round_bf16(vec x)
 {
     v_u32 bits = (v_u32)x;
 
-    return shorten16((vec)((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
+    return bits + 0x7fff + (bits >> 16 & 1);
+}
+
+INLINE vec narrow_bf16(vec x)
+{
+    return shorten16((vec)(round_bf16(x) >> 16));
+}
+
+INLINE vec join_bf16(vec even, vec odd)
+{
+    return (vec)(round_bf16(even) >> 16 | (round_bf16(odd) & 0xffff0000));
 }
 
 #if defined(HAVE_F16C)

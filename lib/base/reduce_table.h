@@ -17,14 +17,24 @@
             &kernel, reduction, out, mirror, src, nsrc, count, streaming); \
     }
 
+/* What it does with its vectors, whatever these have. */
+#define STEPS(do_prepare, do_combine, do_finish) \
+    .prepare = do_prepare, .combine = do_combine, .finish = do_finish
+
 /* Elements that fill a vector as they are. */
-#define KERNEL(name, nbytes, prepare, combine, finish)                    \
-    DEFINE(name, nbytes, VECTOR, widen_nothing, prepare, combine, finish, \
-        widen_nothing)
+#define KERNEL(name, nbytes, prepare, combine, finish)                      \
+    DEFINE(name, .element = nbytes, .step = VECTOR, .widen = widen_nothing, \
+        STEPS(prepare, combine, finish), .narrow = widen_nothing)
 
 /* Elements of type T, two bytes each, computed as float. */
-#define HALF_KERNEL(name, T, prepare, combine, finish) \
-    DEFINE(name, 2, VECTOR / 2, widen_##T, prepare, combine, finish, narrow_##T)
+#define HALF_KERNEL(name, T, prepare, combine, finish)                 \
+    DEFINE(name, .element = 2, .step = VECTOR / 2, .widen = widen_##T, \
+        STEPS(prepare, combine, finish), .narrow = narrow_##T, APART_##T)
+
+#define APART_f16 .join = NULL
+#define APART_bf16                                              \
+    .widen_even = widen_even_bf16, .widen_odd = widen_odd_bf16, \
+    .join = join_bf16
 
 /* Elements each of which is so many elements of another kernel. */
 #define MULTIPLE(name, kernel, multiple)                                       \
