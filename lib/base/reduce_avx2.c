@@ -24,6 +24,7 @@
 #define LEVEL symc_reduce_avx2
 #define LEVEL_NAME "avx2"
 #define HAVE_F16C 1
+#define HAVE_REPLACE_NAN 1
 
 typedef uint8_t vec __attribute__((vector_size(VECTOR), may_alias));
 
@@ -122,6 +123,20 @@ static inline vec float_to_half(vec x)
 {
     return (vec)_mm256_castsi128_si256(_mm256_cvtps_ph(
         (__m256)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
+static inline vec replace_nan_f32(vec x, vec nan)
+{
+    __m256 is_nan = _mm256_cmp_ps((__m256)x, (__m256)x, _CMP_UNORD_Q);
+
+    return (vec)_mm256_blendv_ps((__m256)x, (__m256)nan, is_nan);
+}
+
+static inline vec replace_nan_f64(vec x, vec nan)
+{
+    __m256d is_nan = _mm256_cmp_pd((__m256d)x, (__m256d)x, _CMP_UNORD_Q);
+
+    return (vec)_mm256_blendv_pd((__m256d)x, (__m256d)nan, is_nan);
 }
 
 #include "base/reduce_kernels.h"

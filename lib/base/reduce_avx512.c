@@ -25,6 +25,7 @@
 #define LEVEL symc_reduce_avx512
 #define LEVEL_NAME "avx512"
 #define HAVE_F16C 1
+#define HAVE_REPLACE_NAN 1
 
 typedef uint8_t vec __attribute__((vector_size(VECTOR), may_alias));
 
@@ -99,6 +100,20 @@ static inline vec float_to_half(vec x)
 {
     return (vec)_mm512_castsi256_si512(_mm512_cvtps_ph(
         (__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
+static inline vec replace_nan_f32(vec x, vec nan)
+{
+    __mmask16 is_nan = _mm512_cmp_ps_mask((__m512)x, (__m512)x, _CMP_UNORD_Q);
+
+    return (vec)_mm512_mask_mov_epi32((__m512i)x, is_nan, (__m512i)nan);
+}
+
+static inline vec replace_nan_f64(vec x, vec nan)
+{
+    __mmask8 is_nan = _mm512_cmp_pd_mask((__m512d)x, (__m512d)x, _CMP_UNORD_Q);
+
+    return (vec)_mm512_mask_mov_epi64((__m512i)x, is_nan, (__m512i)nan);
 }
 
 #include "base/reduce_kernels.h"

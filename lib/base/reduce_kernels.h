@@ -16,6 +16,8 @@
  *   extend16, shorten16            uint16_t lanes of the lower half to uint32_t
  *                                  lanes and back (of values that fit)
  *   HAVE_F16C, half_to_float, float_to_half   where there is hardware for it
+ *   HAVE_REPLACE_NAN, replace_nan_f32, replace_nan_f64   likewise: x with each
+ *                                  NaN replaced
  *
  * The vector extensions of gcc and clang are used rather than loops, because
  * the result must be fast at any level of optimisation, and rather than

@@ -124,25 +124,39 @@ INTEGER_MEAN(i32, int32_t, int32_t)
 INTEGER_MEAN(u64, uint64_t, uint64_t)
 INTEGER_MEAN(i64, int64_t, int64_t)
 
+#if !defined(HAVE_REPLACE_NAN)
+
+INLINE vec replace_nan_f32(vec x, vec nan)
+{
+    return select_lanes((vec)((v_f32)x == (v_f32)x), x, nan);
+}
+
+INLINE vec replace_nan_f64(vec x, vec nan)
+{
+    return select_lanes((vec)((v_f64)x == (v_f64)x), x, nan);
+}
+
+#endif
+
 /*
  * Which NaN results from a sum of several depends on the order in which the
  * compiler passes the operands; so all become one.
  */
-#define FLOATING(T, I, type, quiet_nan)                                \
-    INLINE vec finish_##T(vec x, int nsrc)                             \
-    {                                                                  \
-        v_##I nan = (v_##I){0} + quiet_nan;                            \
-                                                                       \
-        (void)nsrc;                                                    \
-        return select_lanes((vec)((v_##T)x == (v_##T)x), x, (vec)nan); \
-    }                                                                  \
-    INLINE vec mean_##T(vec sum, int nsrc)                             \
-    {                                                                  \
-        return finish_##T((vec)((v_##T)sum / (type)nsrc), nsrc);       \
-    }                                                                  \
-    INLINE vec premultiply_##T(vec x, double factor)                   \
-    {                                                                  \
-        return (vec)((v_##T)x * (type)factor);                         \
+#define FLOATING(T, I, type, quiet_nan)                          \
+    INLINE vec finish_##T(vec x, int nsrc)                       \
+    {                                                            \
+        v_##I nan = (v_##I){0} + quiet_nan;                      \
+                                                                 \
+        (void)nsrc;                                              \
+        return replace_nan_##T(x, (vec)nan);                     \
+    }                                                            \
+    INLINE vec mean_##T(vec sum, int nsrc)                       \
+    {                                                            \
+        return finish_##T((vec)((v_##T)sum / (type)nsrc), nsrc); \
+    }                                                            \
+    INLINE vec premultiply_##T(vec x, double factor)             \
+    {                                                            \
+        return (vec)((v_##T)x * (type)factor);                   \
     }
 FLOATING(f32, i32, float, 0x7fc00000)
 FLOATING(f64, i64, double, INT64_C(0x7ff8000000000000))
