@@ -40,7 +40,8 @@ enum symc_simd symc_simd_level(void)
         __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("bmi2"))
-        return SYMC_SIMD_AVX512;
+        return __builtin_cpu_supports("avx512bf16") ? SYMC_SIMD_BF16
+                                                    : SYMC_SIMD_AVX512;
     if (has_avx2_and_f16c())
         return SYMC_SIMD_AVX2;
 #endif
@@ -50,6 +51,8 @@ enum symc_simd symc_simd_level(void)
 static const struct symc_reduce_level *get_level(enum symc_simd simd)
 {
 #if defined(__x86_64__)
+    if (simd == SYMC_SIMD_BF16)
+        return &symc_reduce_bf16;
     if (simd == SYMC_SIMD_AVX512)
         return &symc_reduce_avx512;
     if (simd == SYMC_SIMD_AVX2)
@@ -58,6 +61,16 @@ static const struct symc_reduce_level *get_level(enum symc_simd simd)
     (void)simd;
 #endif
     return &symc_reduce_baseline;
+}
+
+static symc_reduce_fn find(const struct symc_reduce_level *level,
+    enum symmcoll_dtype dtype, symmcoll_op_t op)
+{
+    symc_reduce_fn reduce = level->reduce[dtype][op];
+
+    return reduce == NULL && level->others != NULL
+               ? level->others->reduce[dtype][op]
+               : reduce;
 }
 
 const char *symc_simd_name(void)
@@ -73,7 +86,7 @@ symc_reduce_fn symc_reduce_find_at(
 
     if (row >= SYMMCOLL_DTYPE_COUNT || column >= SYMMCOLL_OP_COUNT)
         return NULL;
-    return get_level(level)->reduce[row][column];
+    return find(get_level(level), dtype, op);
 }
 
 symc_reduce_fn symc_reduce_find(enum symmcoll_dtype dtype, symmcoll_op_t op)
@@ -86,7 +99,7 @@ void symc_reduce(const struct symc_reduction *reduction, void *out,
     bool streaming)
 {
     symc_reduce_fn reduce =
-        get_level(symc_simd_level())->reduce[reduction->dtype][reduction->op];
+        find(get_level(symc_simd_level()), reduction->dtype, reduction->op);
 
     reduce(reduction, out, mirror, src, nsrc, count, streaming);
 }

@@ -65,13 +65,14 @@ enum symc_simd {
     SYMC_SIMD_BASELINE, /* what every processor of the architecture has */
     SYMC_SIMD_AVX2,     /* and F16C */
     SYMC_SIMD_AVX512,   /* as of Ice Lake and Zen 4 */
+    SYMC_SIMD_BF16,     /* and its instructions for bfloat16 */
     SYMC_SIMD_COUNT
 };
 
 /* The best level here, which symc_reduce() and symc_copy() use. */
 enum symc_simd symc_simd_level(void);
 
-/* "avx512", "avx2", "baseline": the name of that level. */
+/* "avx512_bf16", "avx512", "avx2", "baseline": the name of that level. */
 const char *symc_simd_name(void);
 
 /* symc_reduce_find() and symc_copy() at a level up to symc_simd_level(), for

@@ -10,16 +10,19 @@
 
 struct symc_reduce_level {
     const char *name;
-    /* NULL where the operation is not defined for the type */
+    /* NULL where the operation is not defined for the type, or is to be looked
+     * for in the level of the others */
     symc_reduce_fn reduce[SYMMCOLL_DTYPE_COUNT][SYMMCOLL_OP_COUNT];
     /* memcpy() with non-temporal stores */
     void (*copy)(void *out, const void *in, size_t nbytes);
+    const struct symc_reduce_level *others; /* NULL: it has all itself */
 };
 
 extern const struct symc_reduce_level symc_reduce_baseline;
 #if defined(__x86_64__)
 extern const struct symc_reduce_level symc_reduce_avx2;
 extern const struct symc_reduce_level symc_reduce_avx512;
+extern const struct symc_reduce_level symc_reduce_bf16;
 #endif
 
 #endif

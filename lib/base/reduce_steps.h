@@ -142,21 +142,25 @@ INLINE vec replace_nan_f64(vec x, vec nan)
  * Which NaN results from a sum of several depends on the order in which the
  * compiler passes the operands; so all become one.
  */
-#define FLOATING(T, I, type, quiet_nan)                          \
-    INLINE vec finish_##T(vec x, int nsrc)                       \
-    {                                                            \
-        v_##I nan = (v_##I){0} + quiet_nan;                      \
-                                                                 \
-        (void)nsrc;                                              \
-        return replace_nan_##T(x, (vec)nan);                     \
-    }                                                            \
-    INLINE vec mean_##T(vec sum, int nsrc)                       \
-    {                                                            \
-        return finish_##T((vec)((v_##T)sum / (type)nsrc), nsrc); \
-    }                                                            \
-    INLINE vec premultiply_##T(vec x, double factor)             \
-    {                                                            \
-        return (vec)((v_##T)x * (type)factor);                   \
+#define FLOATING(T, I, type, quiet_nan)                 \
+    INLINE vec finish_##T(vec x, int nsrc)              \
+    {                                                   \
+        v_##I nan = (v_##I){0} + quiet_nan;             \
+                                                        \
+        (void)nsrc;                                     \
+        return replace_nan_##T(x, (vec)nan);            \
+    }                                                   \
+    INLINE vec divide_##T(vec sum, int nsrc)            \
+    {                                                   \
+        return (vec)((v_##T)sum / (type)nsrc);          \
+    }                                                   \
+    INLINE vec mean_##T(vec sum, int nsrc)              \
+    {                                                   \
+        return finish_##T(divide_##T(sum, nsrc), nsrc); \
+    }                                                   \
+    INLINE vec premultiply_##T(vec x, double factor)    \
+    {                                                   \
+        return (vec)((v_##T)x * (type)factor);          \
     }
 FLOATING(f32, i32, float, 0x7fc00000)
 FLOATING(f64, i64, double, INT64_C(0x7ff8000000000000))
@@ -224,11 +228,11 @@ INLINE vec widen_odd_bf16(vec raw)
     return (vec)((v_u32)raw & 0xffff0000);
 }
 
-/* The upper halves of lanes, to nearest, ties to even; the one NaN that
- * finish_f32() leaves passes. */
+/* To nearest, ties to even, in the upper half of each lane; every NaN becomes
+ * the one that results have. */
 INLINE v_u32 round_bf16(vec x)
 {
-    v_u32 bits = (v_u32)x;
+    v_u32 bits = (v_u32)finish_f32(x, 1);
 
     return bits + 0x7fff + (bits >> 16 & 1);
 }
@@ -238,10 +242,30 @@ INLINE vec narrow_bf16(vec x)
     return shorten16((vec)(round_bf16(x) >> 16));
 }
 
-INLINE vec join_bf16(vec even, vec odd)
+INLINE vec round_and_join_bf16(vec even, vec odd)
 {
     return (vec)(round_bf16(even) >> 16 | (round_bf16(odd) & 0xffff0000));
 }
+
+#if defined(HAVE_PACK_BF16)
+
+/* The instruction takes denormal numbers for zero and leaves a NaN its payload:
+ * vectors with such are rounded as they are without it. */
+INLINE vec join_bf16(vec even, vec odd)
+{
+    return __builtin_expect(are_special(even, odd), 0)
+               ? round_and_join_bf16(even, odd)
+               : pack_bf16(even, odd);
+}
+
+#else
+
+INLINE vec join_bf16(vec even, vec odd)
+{
+    return round_and_join_bf16(even, odd);
+}
+
+#endif
 
 #if defined(HAVE_F16C)
 
@@ -252,7 +276,7 @@ INLINE vec widen_f16(vec raw)
 
 INLINE vec narrow_f16(vec x)
 {
-    return float_to_half(x);
+    return float_to_half(finish_f32(x, 1));
 }
 
 #else
@@ -277,9 +301,10 @@ INLINE vec widen_f16(vec raw)
            (vec)sign;
 }
 
-/* To nearest, ties to even; of NaN only the one of finish_f32(). */
-INLINE vec narrow_f16(vec x)
+/* To nearest, ties to even. */
+INLINE vec narrow_f16(vec sum)
 {
+    vec x = finish_f32(sum, 1);
     v_i32 bits = (v_i32)x & 0x7fffffff;
     vec is_nan = (vec)(bits > 0x7f800000);
     vec is_high = (vec)(bits >= 0x47800000); /* 2^16 */

@@ -4,44 +4,7 @@
  * of reduce_kernels.h; included after it.
  */
 
-#define SIGNATURE                                                    \
-    const struct symc_reduction *reduction, void *out, void *mirror, \
-        const void *const *src, int nsrc, size_t count, bool streaming
-
-#define DEFINE(name, ...)                                                  \
-    static void name(SIGNATURE)                                            \
-    {                                                                      \
-        static const struct kernel kernel = {__VA_ARGS__};                 \
-                                                                           \
-        run_kernel(                                                        \
-            &kernel, reduction, out, mirror, src, nsrc, count, streaming); \
-    }
-
-/* What it does with its vectors, whatever these have. */
-#define STEPS(do_prepare, do_combine, do_finish) \
-    .prepare = do_prepare, .combine = do_combine, .finish = do_finish
-
-/* Elements that fill a vector as they are. */
-#define KERNEL(name, nbytes, prepare, combine, finish)                      \
-    DEFINE(name, .element = nbytes, .step = VECTOR, .widen = widen_nothing, \
-        STEPS(prepare, combine, finish), .narrow = widen_nothing)
-
-/* Elements of type T, two bytes each, computed as float. */
-#define HALF_KERNEL(name, T, prepare, combine, finish)                 \
-    DEFINE(name, .element = 2, .step = VECTOR / 2, .widen = widen_##T, \
-        STEPS(prepare, combine, finish), .narrow = narrow_##T, APART_##T)
-
-#define APART_f16 .join = NULL
-#define APART_bf16                                              \
-    .widen_even = widen_even_bf16, .widen_odd = widen_odd_bf16, \
-    .join = join_bf16
-
-/* Elements each of which is so many elements of another kernel. */
-#define MULTIPLE(name, kernel, multiple)                                       \
-    static void name(SIGNATURE)                                                \
-    {                                                                          \
-        kernel(reduction, out, mirror, src, nsrc, count *multiple, streaming); \
-    }
+#include "base/reduce_define.h"
 
 #define SUM_KERNELS(T, nbytes)                                        \
     KERNEL(sum_##T, nbytes, prepare_nothing, add_##T, finish_nothing) \
@@ -75,13 +38,6 @@ INTEGER_KERNELS(i64, u64, 8)
 FLOAT_KERNELS(f32, i32, 4)
 FLOAT_KERNELS(f64, i64, 8)
 
-#define HALF_KERNELS(T)                                                    \
-    HALF_KERNEL(sum_##T, T, prepare_nothing, add_f32, finish_f32)          \
-    HALF_KERNEL(avg_##T, T, prepare_nothing, add_f32, mean_f32)            \
-    HALF_KERNEL(product_##T, T, prepare_nothing, multiply_f32, finish_f32) \
-    HALF_KERNEL(premul_##T, T, premultiply_f32, add_f32, finish_f32)       \
-    KERNEL(min_of_##T, 2, prepare_min_##T, min_i16, finish_order_##T)      \
-    KERNEL(max_of_##T, 2, prepare_max_##T, max_i16, finish_order_##T)
 HALF_KERNELS(f16)
 HALF_KERNELS(bf16)
 
@@ -108,12 +64,6 @@ BIT_KERNELS(xor)
         [SYMMCOLL_PRODUCT] = product_##U, [SYMMCOLL_MIN] = min_of_##T,  \
         [SYMMCOLL_MAX] = max_of_##T, [SYMMCOLL_BAND] = band_##nbytes,   \
         [SYMMCOLL_BOR] = bor_##nbytes, [SYMMCOLL_BXOR] = bxor_##nbytes, \
-    }
-#define FLOAT_ROW(T)                                                     \
-    {                                                                    \
-        [SYMMCOLL_SUM] = sum_##T, [SYMMCOLL_AVG] = avg_##T,              \
-        [SYMMCOLL_PRODUCT] = product_##T, [SYMMCOLL_MIN] = min_of_##T,   \
-        [SYMMCOLL_MAX] = max_of_##T, [SYMMCOLL_PREMUL_SUM] = premul_##T, \
     }
 #define COMPLEX_ROW(T)                                      \
     {                                                       \

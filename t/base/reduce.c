@@ -260,7 +260,8 @@ static int functions_are_for_what_is_defined(void)
 
 static int reduce_takes_the_best_level(void)
 {
-    static const char *const names[] = {"baseline", "avx2", "avx512"};
+    static const char *const names[] = {
+        "baseline", "avx2", "avx512", "avx512_bf16"};
     struct symc_reduction reduction = {
         SYMMCOLL_FLOAT32, SYMMCOLL_SUM, 16, NULL};
     const float a[3] = {1, 2, 3};
