@@ -244,6 +244,22 @@ static inline bool symc_symm_is_stopped(const struct symmcoll_symm *handle)
 symmcoll_status_t symc_symm_lay_out(const char *where,
     struct symmcoll_tensor *tensor, bool contiguous, size_t *count);
 
+/* ---- symm_compare.c ---- */
+
+/* A number of each member, in what they have told in a round. */
+struct symc_symm_values {
+    const char *where;
+    const void *all;
+    size_t nbytes;    /* of what each has told */
+    size_t member;    /* where in it the number is; 8 bytes */
+    const char *name; /* "sizes differ" */
+    const char *unit; /* " bytes" */
+};
+
+/* Errors: MISMATCH (each number, with the ranks that passed it). */
+symmcoll_status_t symc_symm_compare(
+    const struct symmcoll_group *group, const struct symc_symm_values *values);
+
 /* ---- symm_rendezvous.c ---- */
 
 /* What a member brings to a rendezvous. */

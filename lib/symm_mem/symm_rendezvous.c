@@ -47,54 +47,17 @@ struct rendezvous {
 
 /* ---- errors ---- */
 
-/* A value of each member, each with the ranks that have it. */
-static void list_values(const struct rendezvous *rendezvous, size_t member,
-    const char *unit, char *buffer, size_t nbytes)
-{
-    const struct symmcoll_group *group = rendezvous->group;
-    size_t used = 0;
-
-    for (int r = 0; r < group->size && used + 48 < nbytes; r++) {
-        bool listed[SYMC_RANKS_MAX] = {false}, seen = false;
-        char ranks[128];
-        uint64_t value, other;
-
-        memcpy(
-            &value, (const char *)&rendezvous->all[r] + member, sizeof(value));
-        for (int q = 0; q < group->size; q++) {
-            memcpy(&other, (const char *)&rendezvous->all[q] + member,
-                sizeof(other));
-            listed[q] = other == value;
-            seen = seen || (q < r && listed[q]);
-        }
-        if (seen)
-            continue;
-        used += (size_t)snprintf(buffer + used, nbytes - used,
-            "%s%s passed %llu%s", used > 0 ? ", " : "",
-            symc_format_members(
-                &group->members.ranks, listed, ranks, sizeof(ranks)),
-            (unsigned long long)value, unit);
-    }
-}
-
 static symmcoll_status_t compare(const struct rendezvous *rendezvous,
     size_t member, const char *name, const char *unit)
 {
-    const struct symmcoll_group *group = rendezvous->group;
-    char values[384];
-    uint64_t first, other;
+    const struct symc_symm_values values = {.where = rendezvous->offer->where,
+        .all = rendezvous->all,
+        .nbytes = sizeof(struct told),
+        .member = member,
+        .name = name,
+        .unit = unit};
 
-    memcpy(&first, (const char *)&rendezvous->all[0] + member, sizeof(first));
-    for (int r = 1; r < group->size; r++) {
-        memcpy(
-            &other, (const char *)&rendezvous->all[r] + member, sizeof(other));
-        if (other == first)
-            continue;
-        list_values(rendezvous, member, unit, values, sizeof(values));
-        return symc_fail(SYMMCOLL_ERR_MISMATCH, "%s: %s: %s (group %s)",
-            rendezvous->offer->where, name, values, group->name);
-    }
-    return SYMMCOLL_OK;
+    return symc_symm_compare(rendezvous->group, &values);
 }
 
 /* Sizes of all members; the same error on all. */
