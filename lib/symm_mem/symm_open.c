@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The memory of the other members, as they have told where it is: checked, and
+ * mapped where it is in memfds.
+ */
+#include "base/ranks.h"
+#include "symm_mem/backing.h"
+#include "symm_mem/symm_rendezvous.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Whether what a member has told is within what is mapped of its arena. */
+static symmcoll_status_t check_place(
+    const struct symc_symm_rendezvous *rendezvous, int member, uint64_t at,
+    uint64_t nbytes)
+{
+    const struct symmcoll_group *group = rendezvous->group;
+    const struct symc_block_view *view =
+        &group->world->peers[group->global[member]].view;
+    char who[SYMC_RANK_TEXT];
+
+    if (view->block != NULL && at >= view->layout.nbytes &&
+        at <= view->mapped && nbytes <= view->mapped - at)
+        return SYMMCOLL_OK;
+    symc_format_rank(&group->members.ranks, member, SYMC_NO_PID, who);
+    if (view->block == NULL)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "expected all members on one machine, found %s on another", who);
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected memory in %zu bytes of its arena, found %llu bytes from "
+        "%llu on",
+        who, view->mapped, (unsigned long long)nbytes, (unsigned long long)at);
+}
+
+/* Where a member's memory is for this rank; fd is borrowed. */
+static symmcoll_status_t find_member(
+    struct symc_symm_rendezvous *rendezvous, int member, int fd)
+{
+    const struct symmcoll_group *group = rendezvous->group;
+    const struct symc_symm_told *told = &rendezvous->all[member];
+    struct symc_share *share = rendezvous->share;
+    char *arena = (char *)group->world->peers[group->global[member]].view.block;
+    char who[SYMC_RANK_TEXT + 8];
+    void *at = NULL;
+    symmcoll_status_t status =
+        check_place(rendezvous, member, told->pad_at, told->pad_nbytes);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    share->pads[member] = (uint32_t *)(void *)(arena + told->pad_at);
+    if (member == group->rank) {
+        share->at[member] = rendezvous->offer->allocation->data;
+        return SYMMCOLL_OK;
+    }
+    if (told->memfd == 0) {
+        share->at[member] = arena + told->data_at;
+        return check_place(rendezvous, member, told->data_at, told->nbytes);
+    }
+    symc_format_rank(&group->members.ranks, member, SYMC_NO_PID, who);
+    strcat(who, ": ");
+    if (told->mapped < told->nbytes)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%sexpected %llu bytes or more, found %llu", who,
+            (unsigned long long)told->nbytes, (unsigned long long)told->mapped);
+    status = symc_backing_map(
+        rendezvous->offer->where, who, fd, told->data_at, told->mapped, &at);
+    share->at[member] = at;
+    share->maps[member] = at;
+    share->mapped[member] = told->mapped;
+    return status;
+}
+
+/* Exchange the memfds; all members do, or none. */
+static symmcoll_status_t exchange(
+    struct symc_symm_rendezvous *rendezvous, int *fds)
+{
+    struct symmcoll_group *group = rendezvous->group;
+    bool any = false;
+
+    for (int r = 0; r < group->size; r++)
+        any = any || rendezvous->all[r].memfd != 0;
+    if (!any || group->size == 1)
+        return SYMMCOLL_OK;
+    return symc_group_exchange(group, rendezvous->offer->allocation->fd, fds);
+}
+
+/* Accept the segment of the words: from then on the others know when this rank
+ * has left. */
+static symmcoll_status_t accept_words(struct symc_symm_rendezvous *rendezvous)
+{
+    struct symmcoll_group *group = rendezvous->group;
+    struct symc_share *share = rendezvous->share;
+    struct symc_offer *words = symc_alloc((size_t)group->size, sizeof(*words));
+    symmcoll_status_t status;
+
+    if (words == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    for (int r = 0; r < group->size; r++)
+        words[r] = rendezvous->all[r].words;
+    rendezvous->offered = false; /* the segment's, also where this fails */
+    status = symc_segment_accept_with(&group->world->segments, group->global,
+        group->rank, group->size, words, rendezvous->offer->allocation->buffer,
+        &share->segment);
+    for (int r = 0; status == SYMMCOLL_OK && r < group->size; r++)
+        share->words[r] = share->segment->at[r];
+    free(words);
+    return status;
+}
+
+symmcoll_status_t symc_symm_open(struct symc_symm_rendezvous *rendezvous)
+{
+    struct symmcoll_group *group = rendezvous->group;
+    int fds[SYMC_RANKS_MAX];
+    symmcoll_status_t own, status;
+
+    for (int r = 0; r < group->size; r++)
+        fds[r] = -1;
+    own = accept_words(rendezvous);
+    status = exchange(rendezvous, fds);
+    status = own != SYMMCOLL_OK ? own : status;
+    for (int r = 0; r < group->size; r++) {
+        if (status == SYMMCOLL_OK)
+            status = find_member(rendezvous, r, fds[r]);
+        if (fds[r] >= 0)
+            close(fds[r]);
+    }
+    return status;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rendezvous of symmetric memory under way.  Private to this directory.
+ */
+#ifndef SYMC_SYMM_MEM_SYMM_RENDEZVOUS_H
+#define SYMC_SYMM_MEM_SYMM_RENDEZVOUS_H
+
+#include "symm_mem/symm_mem.h"
+
+/* What a member tells in the first round. */
+struct symc_symm_told {
+    int32_t status;
+    uint32_t memfd; /* 1: data_at is there, not in the arena */
+    uint64_t nbytes;
+    uint64_t pad_nbytes;
+    uint64_t offset; /* of the handle */
+    uint64_t data_at;
+    uint64_t pad_at;
+    uint64_t mapped; /* of the memfd */
+    struct symc_offer words;
+};
+_Static_assert(sizeof(struct symc_symm_told) <= sizeof(struct symc_verdict),
+    "what all tell fits the group's verdicts");
+
+/* A rendezvous under way. */
+struct symc_symm_rendezvous {
+    struct symmcoll_group *group;
+    const struct symc_symm_offer *offer;
+    struct symc_symm *symm;
+    struct symc_symm_told mine;
+    const struct symc_symm_told
+        *all;     /* in the group's verdicts, until the next round */
+    bool offered; /* the segment; the buffer has a user more for it */
+    struct symc_share *share;
+};
+
+/* Map everything that the members have told.  Errors: NO_MEMORY, SYSTEM, INVALID
+ * (what a member has told cannot be), and those of an exchange. */
+symmcoll_status_t symc_symm_open(struct symc_symm_rendezvous *rendezvous);
+
+#endif
