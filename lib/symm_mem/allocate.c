@@ -33,6 +33,23 @@ static struct symc_allocation *find_id(struct symc_symm *symm, int64_t id)
     return at;
 }
 
+/* One of a pool that can be used once more; NULL: none.  Ranks that free the same
+ * in another order find the same: the oldest. */
+static struct symc_allocation *find_freed(struct symc_symm *symm,
+    const struct symmcoll_symm_pool *pool, size_t nbytes)
+{
+    struct symc_allocation *found = NULL;
+
+    for (struct symc_allocation *at = symm->allocations; at != NULL;
+         at = at->next) {
+        if (at->pool == pool && !at->active && at->nbytes == nbytes &&
+            (found == NULL || at->number < found->number) &&
+            !symc_shares_have_handle(symm, at))
+            found = at;
+    }
+    return found;
+}
+
 static void enlist(struct symc_symm *symm, struct symc_allocation *allocation)
 {
     allocation->next = symm->allocations;
@@ -50,10 +67,10 @@ static void delist(struct symc_symm *symm, struct symc_allocation *allocation)
 
 /* ---- allocating ---- */
 
-static symmcoll_status_t check_call(
-    const char *where, const struct symmcoll_world *world, void *const *data)
+symmcoll_status_t symc_symm_check_call(
+    const char *where, const struct symmcoll_world *world, const void *out)
 {
-    if (world == NULL || data == NULL)
+    if (world == NULL || out == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a world and a place for the address, found NULL",
             where);
@@ -64,7 +81,7 @@ static symmcoll_status_t check_call(
     return SYMMCOLL_OK;
 }
 
-static symmcoll_status_t read_args(const char *where,
+symmcoll_status_t symc_symm_read_args(const char *where,
     const struct symmcoll_world *world, const struct symmcoll_symm_args *given,
     struct symmcoll_symm_args *args)
 {
@@ -88,10 +105,12 @@ static symmcoll_status_t read_args(const char *where,
 }
 
 /* What there is of an id already, to be used again; *data NULL: nothing. */
-static symmcoll_status_t reuse(struct symc_symm *symm, const char *where,
-    size_t nbytes, const struct symmcoll_symm_args *args, void **data)
+static symmcoll_status_t reuse_id(struct symc_symm *symm,
+    const struct symc_symm_request *request, void **data)
 {
+    const struct symmcoll_symm_args *args = &request->args;
     struct symc_allocation *found = find_id(symm, args->id);
+    const char *where = request->where;
 
     if (found == NULL)
         return SYMMCOLL_OK;
@@ -100,14 +119,31 @@ static symmcoll_status_t reuse(struct symc_symm *symm, const char *where,
             "%s: expected an id that is not in use, found %lld, whose %zu "
             "bytes have not been freed",
             where, (long long)args->id, found->nbytes);
-    if (found->nbytes != nbytes || found->pad_nbytes != args->pad)
+    if (found->nbytes != request->nbytes || found->pad_nbytes != args->pad)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected %zu bytes and a pad of %zu bytes for id %lld, as "
             "before, found %zu and %zu",
             where, found->nbytes, found->pad_nbytes, (long long)args->id,
-            nbytes, args->pad);
+            request->nbytes, args->pad);
     found->active = true;
     symc_shares_revive(symm, found);
+    *data = found->data;
+    return SYMMCOLL_OK;
+}
+
+/* The same of an id or a pool. */
+static symmcoll_status_t reuse(struct symc_symm *symm,
+    const struct symc_symm_request *request, void **data)
+{
+    struct symc_allocation *found;
+
+    if (request->pool == NULL)
+        return reuse_id(symm, request, data);
+    found = find_freed(symm, request->pool, request->nbytes);
+    if (found == NULL)
+        return SYMMCOLL_OK;
+    found->active = true;
+    found->uses++;
     *data = found->data;
     return SYMMCOLL_OK;
 }
@@ -127,10 +163,10 @@ static symmcoll_status_t back(struct symc_symm *symm, const char *where,
     return SYMMCOLL_OK;
 }
 
-/* Make one, or take that of an id; source->nbytes bytes. */
+/* source->nbytes is what the request asks for. */
 static symmcoll_status_t allocate(struct symmcoll_world *world,
-    const char *where, const struct symc_backing_source *source,
-    const struct symmcoll_symm_args *args, void **data)
+    const struct symc_symm_request *request,
+    const struct symc_backing_source *source, void **data)
 {
     struct symc_symm *symm = symc_symm_of(world);
     struct symc_allocation *made = symc_alloc(1, sizeof(*made));
@@ -140,18 +176,21 @@ static symmcoll_status_t allocate(struct symmcoll_world *world,
     if (symm == NULL || made == NULL)
         goto free_struct;
     *made = (struct symc_allocation){.home = symm,
-        .id = args->id,
+        .id = request->args.id,
         .active = true,
+        .pool = request->pool,
         .users = 1,
-        .nbytes = source->nbytes,
-        .pad_nbytes = args->pad,
+        .nbytes = request->nbytes,
+        .pad_nbytes = request->args.pad,
         .fd = -1};
     /* One thread at a time: two may pass the same id. */
     pthread_mutex_lock(&symm->lock);
-    status = reuse(symm, where, source->nbytes, args, &address);
+    status = reuse(symm, request, &address);
     if (status == SYMMCOLL_OK && address == NULL) {
-        status = back(symm, where, source, made);
+        status = back(symm, request->where, source, made);
         if (status == SYMMCOLL_OK) {
+            if (made->pool != NULL)
+                made->number = ++made->pool->count;
             address = made->data;
             enlist(symm, made);
             made = NULL;
@@ -166,27 +205,27 @@ free_struct:
     return status;
 }
 
-static symmcoll_status_t alloc_bytes(const char *where,
-    struct symmcoll_world *world, size_t nbytes,
-    const struct symmcoll_symm_args *given, void **data)
+symmcoll_status_t symc_symm_allocate(struct symmcoll_world *world,
+    const struct symc_symm_request *request, void **data)
 {
-    const struct symc_backing_source source = {.nbytes = nbytes, .fd = -1};
-    struct symmcoll_symm_args args;
-    symmcoll_status_t status = check_call(where, world, data);
+    const struct symc_backing_source source = {
+        .nbytes = request->nbytes, .fd = -1};
 
-    if (status == SYMMCOLL_OK)
-        status = read_args(where, world, given, &args);
-    return status == SYMMCOLL_OK ? allocate(world, where, &source, &args, data)
-                                 : status;
+    return allocate(world, request, &source, data);
 }
 
 symmcoll_status_t symmcoll_symm_alloc(struct symmcoll_world *world,
     size_t nbytes, const struct symmcoll_symm_args *args, void **data)
 {
+    struct symc_symm_request request = {
+        .where = "symm_alloc", .nbytes = nbytes};
     int cancel = symc_cancel_disable();
-    symmcoll_status_t status =
-        alloc_bytes("symm_alloc", world, nbytes, args, data);
+    symmcoll_status_t status = symc_symm_check_call(request.where, world, data);
 
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_read_args(request.where, world, args, &request.args);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_allocate(world, &request, data);
     symc_cancel_restore(cancel);
     return status;
 }
@@ -195,26 +234,37 @@ symmcoll_status_t symmcoll_symm_import(struct symmcoll_world *world, int fd,
     uint64_t offset, size_t nbytes, const struct symmcoll_symm_args *given,
     void **data)
 {
-    static const char where[] = "symm_import";
     const struct symc_backing_source source = {
         .nbytes = nbytes, .fd = fd, .offset = offset, .imported = true};
+    struct symc_symm_request request = {
+        .where = "symm_import", .nbytes = nbytes};
     int cancel = symc_cancel_disable();
-    struct symmcoll_symm_args args;
-    symmcoll_status_t status = check_call(where, world, data);
+    symmcoll_status_t status = symc_symm_check_call(request.where, world, data);
 
     if (status == SYMMCOLL_OK)
-        status = read_args(where, world, given, &args);
-    if (status == SYMMCOLL_OK && args.id != 0)
+        status =
+            symc_symm_read_args(request.where, world, given, &request.args);
+    if (status == SYMMCOLL_OK && request.args.id != 0)
         status = symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected no id, found %lld: the memory is the caller's", where,
-            (long long)args.id);
+            "%s: expected no id, found %lld: the memory is the caller's",
+            request.where, (long long)request.args.id);
     if (status == SYMMCOLL_OK)
-        status = allocate(world, where, &source, &args, data);
+        status = allocate(world, &request, &source, data);
     symc_cancel_restore(cancel);
     return status;
 }
 
 /* ---- freeing ---- */
+
+void symc_allocation_release(struct symc_allocation *allocation)
+{
+    struct symc_symm *symm = allocation->home;
+
+    allocation->pool = NULL;
+    delist(symm, allocation);
+    symc_shares_free(symm, allocation);
+    symc_allocation_drop(allocation);
+}
 
 static symmcoll_status_t free_data(struct symc_symm *symm, void *data)
 {
@@ -226,17 +276,15 @@ static symmcoll_status_t free_data(struct symc_symm *symm, void *data)
             "returned, found %p%s",
             data, found != NULL ? ", which is inside of an allocation" : "");
     found->active = false;
-    if (found->id == 0)
-        delist(symm, found);
-    symc_shares_free(symm, found);
-    if (found->id == 0)
-        symc_allocation_drop(found);
+    if (symc_allocation_is_kept(found))
+        symc_shares_free(symm, found);
+    else
+        symc_allocation_release(found);
     return SYMMCOLL_OK;
 }
 
 symmcoll_status_t symmcoll_symm_free(struct symmcoll_world *world, void *data)
 {
-    void *place = data;
     int cancel;
     struct symc_symm *symm;
     symmcoll_status_t status;
@@ -244,7 +292,7 @@ symmcoll_status_t symmcoll_symm_free(struct symmcoll_world *world, void *data)
     if (data == NULL)
         return SYMMCOLL_OK;
     cancel = symc_cancel_disable();
-    status = check_call("symm_free", world, &place);
+    status = symc_symm_check_call("symm_free", world, data);
     symm = status == SYMMCOLL_OK ? symc_symm_of(world) : NULL;
     if (symm != NULL) {
         pthread_mutex_lock(&symm->lock);

@@ -44,7 +44,8 @@ symmcoll_status_t symc_share_create(struct symc_symm *symm,
         .rank = group->rank,
         .size = group->size,
         .channels = symc_symm_channels(allocation->pad_nbytes, group->size),
-        .pad_nbytes = allocation->pad_nbytes};
+        .pad_nbytes = allocation->pad_nbytes,
+        .uses = allocation->uses};
     made->at = symc_alloc(size, sizeof(*made->at));
     made->pads = symc_alloc(size, sizeof(*made->pads));
     made->words = symc_alloc(size, sizeof(*made->words));
@@ -109,7 +110,8 @@ struct symc_share *symc_share_find(struct symc_symm *symm,
 {
     struct symc_share *at = symm->shares;
 
-    while (at != NULL && (at->allocation != allocation || at->group != group))
+    while (at != NULL && (at->allocation != allocation || at->group != group ||
+                             at->uses != allocation->uses))
         at = at->next;
     return at;
 }
@@ -117,7 +119,49 @@ struct symc_share *symc_share_find(struct symc_symm *symm,
 /* Whether an allocation is a user of its shares. */
 static bool is_owned(const struct symc_allocation *allocation)
 {
-    return allocation->active || allocation->id != 0;
+    return allocation->active || symc_allocation_is_kept(allocation);
+}
+
+/* How many users a share has besides its handles. */
+static uint32_t count_owners(const struct symc_share *share)
+{
+    return !share->retired && is_owned(share->allocation) ? 1 : 0;
+}
+
+struct symc_share *symc_share_find_former(struct symc_symm *symm,
+    const struct symmcoll_group *group,
+    const struct symc_allocation *allocation)
+{
+    struct symc_share *at = symm->shares;
+
+    while (at != NULL && (at->allocation != allocation || at->group != group ||
+                             at->uses == allocation->uses || at->retired))
+        at = at->next;
+    return at;
+}
+
+void symc_share_renew(struct symc_share *share)
+{
+    share->uses = share->allocation->uses;
+    if (share->allocation->active)
+        atomic_store(&share->shared.state, SYMC_SHARED_LIVE);
+}
+
+void symc_share_retire(struct symc_share *share)
+{
+    share->retired = true;
+    symc_share_drop(share, 1);
+}
+
+bool symc_shares_have_handle(
+    const struct symc_symm *symm, const struct symc_allocation *allocation)
+{
+    for (const struct symc_share *at = symm->shares; at != NULL;
+         at = at->next) {
+        if (at->allocation == allocation && at->users > count_owners(at))
+            return true;
+    }
+    return false;
 }
 
 void symc_share_enlist(struct symc_share *share)
@@ -125,7 +169,7 @@ void symc_share_enlist(struct symc_share *share)
     struct symc_symm *symm = share->home;
 
     /* That of the allocation, where it has not been freed meanwhile. */
-    share->users = is_owned(share->allocation) ? 1 : 0;
+    share->users = count_owners(share);
     if (!share->allocation->active)
         atomic_store(&share->shared.state, SYMC_SHARED_FREED);
     share->next = symm->shares;
@@ -193,7 +237,7 @@ void symc_shares_free(
         if (at->allocation != allocation)
             continue;
         atomic_store(&at->shared.state, SYMC_SHARED_FREED);
-        if (allocation->id == 0)
+        if (!symc_allocation_is_kept(allocation) && !at->retired)
             symc_share_drop(at, 1);
     }
 }
@@ -256,7 +300,7 @@ void symc_shares_end(struct symc_symm *symm)
     /* Their groups have been cut off. */
     while (symm->shares != NULL) {
         struct symc_share *first = symm->shares;
-        bool owned = !is_gone(first) && is_owned(first->allocation);
+        bool owned = !is_gone(first) && count_owners(first) > 0;
 
         symm->shares = first->next;
         if (!is_gone(first))

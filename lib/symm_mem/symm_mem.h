@@ -27,7 +27,9 @@ struct symc_symm {
     struct symc_allocation *allocations; /* that have not been freed, and those
                                             with an id */
     struct symc_share *shares;           /* all whose struct is there */
-    struct symc_symm_group *groups;      /* all that have met */
+    struct symmcoll_symm_pool *pools;
+    struct symmcoll_symm_pool *default_pool; /* among them; NULL: none yet */
+    struct symc_symm_group *groups;          /* all that have met */
 };
 
 /* What a group has of it. */
@@ -39,13 +41,26 @@ struct symc_symm_group {
     struct symmcoll_symm *workspace; /* NULL: none yet; under the ticket */
 };
 
+/* Memory that is kept when it is freed; see pool.c. */
+struct symmcoll_symm_pool {
+    struct symmcoll_symm_pool *next;
+    struct symc_symm *home;
+    size_t pad_nbytes; /* of each of its allocations */
+    uint64_t count;    /* allocations made so far */
+};
+
 struct symc_allocation {
     struct symc_allocation *next;
     struct symc_symm *home;
-    int64_t id;     /* 0: none */
-    bool active;    /* it has not been freed */
-    uint32_t users; /* 1 until it is freed, of one with an id for ever; and one
-                       for each share, and each rendezvous under way */
+    int64_t id;                      /* 0: none */
+    bool active;                     /* it has not been freed */
+    struct symmcoll_symm_pool *pool; /* NULL: none */
+    uint64_t number;                 /* of all of the pool, from 1 */
+    uint64_t uses; /* of a pool: how often it has been allocated */
+    uint32_t
+        users; /* 1 until it is freed, of one with an id for ever, of one of
+                       a pool until that is trimmed; and one for each share, and
+                       each rendezvous under way */
     size_t nbytes;
     size_t pad_nbytes;
     char *data;
@@ -69,6 +84,8 @@ struct symc_share {
     int size;
     int channels;
     size_t pad_nbytes;
+    uint64_t uses;  /* the allocation's, at the last rendezvous */
+    bool retired;   /* the allocation is no user of it any more */
     uint32_t users; /* handles as often as they were returned, and 1 until the
                        allocation is freed */
     struct symc_segment *segment; /* of the words of barriers */
@@ -126,6 +143,40 @@ static inline int symc_symm_channels(size_t pad_nbytes, int size)
 /* A user fewer, under the lock; the last one returns the memory. */
 void symc_allocation_drop(struct symc_allocation *allocation);
 
+/* Whether it remains allocated when it is freed. */
+static inline bool symc_allocation_is_kept(
+    const struct symc_allocation *allocation)
+{
+    return allocation->id != 0 || allocation->pool != NULL;
+}
+
+/* ---- allocate.c ---- */
+
+/* What is asked for. */
+struct symc_symm_request {
+    const char *where;
+    size_t nbytes;
+    struct symmcoll_symm_args args;
+    struct symmcoll_symm_pool *pool; /* NULL: none */
+};
+
+/* Whether a call is by the process of a world, and has a place for its result. */
+symmcoll_status_t symc_symm_check_call(
+    const char *where, const struct symmcoll_world *world, const void *out);
+
+/* The caller's arguments, or the defaults.  Errors: INVALID. */
+symmcoll_status_t symc_symm_read_args(const char *where,
+    const struct symmcoll_world *world, const struct symmcoll_symm_args *given,
+    struct symmcoll_symm_args *args);
+
+/* Make an allocation, or use one once more.  Errors: those of
+ * symmcoll_symm_alloc(). */
+symmcoll_status_t symc_symm_allocate(struct symmcoll_world *world,
+    const struct symc_symm_request *request, void **data);
+
+/* Release one that is not in use, under the lock. */
+void symc_allocation_release(struct symc_allocation *allocation);
+
 /* ---- symm_world.c ---- */
 
 /* A world's, and a group's; NULL: no memory. */
@@ -138,10 +189,27 @@ struct symc_allocation *symc_allocation_find(
 
 /* ---- share.c; all under the lock ---- */
 
-/* That of a group; NULL: they have not met. */
+/* That of a group; NULL: they have not met since the allocation was made, or
+ * used once more. */
 struct symc_share *symc_share_find(struct symc_symm *symm,
     const struct symmcoll_group *group,
     const struct symc_allocation *allocation);
+
+/* That of a group from before an allocation of a pool was used once more; NULL:
+ * there is none. */
+struct symc_share *symc_share_find_former(struct symc_symm *symm,
+    const struct symmcoll_group *group,
+    const struct symc_allocation *allocation);
+
+/* All members have the same former one: it is that of the allocation again. */
+void symc_share_renew(struct symc_share *share);
+
+/* Not all have: operations find it no more, and the allocation leaves it. */
+void symc_share_retire(struct symc_share *share);
+
+/* Whether this rank has a handle of an allocation, under the lock. */
+bool symc_shares_have_handle(
+    const struct symc_symm *symm, const struct symc_allocation *allocation);
 
 /* One without its members' addresses; the allocation has a user more.  Errors:
  * NO_MEMORY. */
@@ -243,6 +311,15 @@ static inline bool symc_symm_is_stopped(const struct symmcoll_symm *handle)
  * are all 0.  count (out): elements from the first to the end of the last. */
 symmcoll_status_t symc_symm_lay_out(const char *where,
     struct symmcoll_tensor *tensor, bool contiguous, size_t *count);
+
+/* Read a caller's tensor that is to be allocated, with the strides that it will
+ * have, and how many bytes that are; and write it back with its memory.  Errors:
+ * INVALID, UNSUPPORTED. */
+symmcoll_status_t symc_symm_read_tensor(const char *where,
+    const struct symmcoll_tensor *given, struct symmcoll_tensor *tensor,
+    size_t *nbytes);
+symmcoll_status_t symc_symm_write_tensor(const char *where,
+    const struct symmcoll_tensor *made, struct symmcoll_tensor *tensor);
 
 /* ---- symm_compare.c ---- */
 

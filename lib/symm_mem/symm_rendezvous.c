@@ -8,6 +8,10 @@
  *
  * Each rendezvous has a segment, for the words of barriers.  Until all members
  * have left that, no part of the allocation is used again.
+ *
+ * An allocation of a pool that is used once more may have been joined before.
+ * Its members tell the number of that rendezvous in the first round, and where it
+ * is the same on all, it holds again; else they join anew.
  */
 #include "symm_mem/symm_rendezvous.h"
 #include "base/ranks.h"
@@ -47,17 +51,17 @@ static symmcoll_status_t compare_all(
 }
 
 /* A member cannot: the same error on all, which names it. */
-static symmcoll_status_t explain(struct symc_symm_rendezvous *rendezvous,
-    symmcoll_status_t own, const char *detail)
+static symmcoll_status_t explain(struct symc_symm_rendezvous *rendezvous)
 {
     struct symmcoll_group *group = rendezvous->group;
     const struct symc_verdict *all = group->verdicts;
-    struct symc_verdict mine = {.status = own};
+    struct symc_verdict mine = {.status = rendezvous->own};
     char who[SYMC_RANK_TEXT];
     symmcoll_status_t status;
 
-    if (own != SYMMCOLL_OK)
-        snprintf(mine.text, sizeof(mine.text), "%s", detail);
+    if (rendezvous->own != SYMMCOLL_OK)
+        snprintf(mine.text, sizeof(mine.text), "%.*s",
+            (int)sizeof(mine.text) - 1, rendezvous->detail);
     status = symc_group_round(group, SYMC_SYMM_RENDEZVOUS, &mine,
         group->verdicts, sizeof(mine), rendezvous->offer->timeout_ns);
     for (int r = 0; status == SYMMCOLL_OK && r < group->size; r++) {
@@ -76,20 +80,45 @@ static symmcoll_status_t explain(struct symc_symm_rendezvous *rendezvous,
 
 /* ---- this member's ---- */
 
-/* What this rank can find out before it tells the others. */
-static symmcoll_status_t prepare(struct symc_symm_rendezvous *rendezvous)
+/* Keep what this rank cannot do, with its detail. */
+static void keep(struct symc_symm_rendezvous *rendezvous, symmcoll_status_t own)
+{
+    rendezvous->own = own;
+    if (own != SYMMCOLL_OK)
+        snprintf(rendezvous->detail, sizeof(rendezvous->detail), "%s",
+            symmcoll_last_error());
+}
+
+/* A share from before the allocation was used once more, with a handle for the
+ * address. */
+static symmcoll_status_t find_former(struct symc_symm_rendezvous *rendezvous)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+    struct symc_share *found;
+
+    pthread_mutex_lock(&rendezvous->symm->lock);
+    found = symc_share_find_former(
+        rendezvous->symm, rendezvous->group, rendezvous->offer->allocation);
+    if (found != NULL &&
+        symc_share_handle(found, rendezvous->offer->offset, true) == NULL)
+        status = SYMMCOLL_ERR_NO_MEMORY;
+    if (found != NULL && status == SYMMCOLL_OK) {
+        found->users++;
+        rendezvous->former = found;
+        rendezvous->mine.former = found->shared.number;
+    }
+    pthread_mutex_unlock(&rendezvous->symm->lock);
+    return status;
+}
+
+/* A share, and the segment of its words. */
+static symmcoll_status_t prepare_share(struct symc_symm_rendezvous *rendezvous)
 {
     struct symmcoll_group *group = rendezvous->group;
     struct symc_allocation *allocation = rendezvous->offer->allocation;
-    struct symc_symm_group *of;
     size_t words;
-    symmcoll_status_t status = rendezvous->offer->status;
+    symmcoll_status_t status;
 
-    if (status != SYMMCOLL_OK)
-        return status;
-    of = symc_symm_group_of(group);
-    if (of == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
     pthread_mutex_lock(&rendezvous->symm->lock);
     status = symc_shares_sweep(rendezvous->symm, group);
     if (status == SYMMCOLL_OK)
@@ -114,6 +143,21 @@ static symmcoll_status_t prepare(struct symc_symm_rendezvous *rendezvous)
         return status;
     symc_buffer_hold(&group->world->segments, allocation->buffer);
     rendezvous->offered = true;
+    return SYMMCOLL_OK;
+}
+
+/* What this rank can find out before it tells the others. */
+static symmcoll_status_t prepare(
+    struct symc_symm_rendezvous *rendezvous, bool anew)
+{
+    const struct symc_allocation *allocation = rendezvous->offer->allocation;
+    symmcoll_status_t status = rendezvous->offer->status;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (rendezvous->symm == NULL ||
+        symc_symm_group_of(rendezvous->group) == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
     rendezvous->mine.memfd = allocation->fd >= 0;
     rendezvous->mine.nbytes = allocation->nbytes;
     rendezvous->mine.pad_nbytes = allocation->pad_nbytes;
@@ -121,7 +165,12 @@ static symmcoll_status_t prepare(struct symc_symm_rendezvous *rendezvous)
     rendezvous->mine.data_at = allocation->data_at;
     rendezvous->mine.pad_at = allocation->pad_at;
     rendezvous->mine.mapped = allocation->mapped;
-    return SYMMCOLL_OK;
+    rendezvous->mine.former = 0;
+    if (!anew)
+        status = find_former(rendezvous);
+    if (status != SYMMCOLL_OK || rendezvous->former != NULL)
+        return status;
+    return prepare_share(rendezvous);
 }
 
 /* Take the offer back: nobody has accepted it, or it is not known who has. */
@@ -140,17 +189,21 @@ static void take_back(struct symc_symm_rendezvous *rendezvous, bool known)
     rendezvous->offered = false;
 }
 
+/* Let go of what has come to nothing. */
 static void discard(struct symc_symm_rendezvous *rendezvous)
 {
-    if (rendezvous->share == NULL)
-        return;
-    pthread_mutex_lock(&rendezvous->symm->lock);
-    symc_share_discard(rendezvous->share);
-    pthread_mutex_unlock(&rendezvous->symm->lock);
-    rendezvous->share = NULL;
-}
+    struct symc_symm *symm = rendezvous->symm;
 
-/* ---- the rounds ---- */
+    if (symm == NULL)
+        return;
+    pthread_mutex_lock(&symm->lock);
+    if (rendezvous->share != NULL)
+        symc_share_discard(rendezvous->share);
+    if (rendezvous->former != NULL)
+        symc_share_drop(rendezvous->former, 1);
+    pthread_mutex_unlock(&symm->lock);
+    rendezvous->share = rendezvous->former = NULL;
+}
 
 /* All have mapped everything: the handle. */
 static struct symmcoll_symm *list_share(struct symc_symm_rendezvous *rendezvous)
@@ -170,40 +223,85 @@ static struct symmcoll_symm *list_share(struct symc_symm_rendezvous *rendezvous)
     return handle;
 }
 
+/* ---- a former one ---- */
+
+/* Whether members have a former rendezvous; same (out): all the same one. */
+static bool have_former(
+    const struct symc_symm_rendezvous *rendezvous, bool *same)
+{
+    uint64_t first = rendezvous->all[0].former;
+    bool any = false;
+
+    *same = true;
+    for (int r = 0; r < rendezvous->group->size; r++) {
+        any = any || rendezvous->all[r].former != 0;
+        *same = *same && rendezvous->all[r].former == first;
+    }
+    return any;
+}
+
+/* It holds again; the user that it has more is that of the handle. */
+static struct symmcoll_symm *renew_former(
+    struct symc_symm_rendezvous *rendezvous)
+{
+    struct symc_share *share = rendezvous->former;
+    struct symmcoll_symm *handle;
+
+    pthread_mutex_lock(&rendezvous->symm->lock);
+    symc_share_renew(share);
+    handle = symc_share_handle(share, rendezvous->offer->offset, false);
+    pthread_mutex_unlock(&rendezvous->symm->lock);
+    rendezvous->former = NULL;
+    return handle;
+}
+
+static void retire_former(struct symc_symm_rendezvous *rendezvous)
+{
+    if (rendezvous->former == NULL)
+        return;
+    pthread_mutex_lock(&rendezvous->symm->lock);
+    symc_share_retire(rendezvous->former);
+    symc_share_drop(rendezvous->former, 1);
+    pthread_mutex_unlock(&rendezvous->symm->lock);
+    rendezvous->former = NULL;
+}
+
+/* ---- the rounds ---- */
+
 /* All have told what they have: map it, and learn whether all could. */
 static symmcoll_status_t open_everywhere(
     struct symc_symm_rendezvous *rendezvous, struct symmcoll_symm **handle)
 {
     struct symmcoll_group *group = rendezvous->group;
     const int32_t *verdicts = (const void *)group->verdicts;
-    symmcoll_status_t own = symc_symm_open(rendezvous), status,
-                      first = SYMMCOLL_OK;
-    char detail[SYMC_DETAIL_MAX] = "";
-    int32_t mine = own;
+    symmcoll_status_t status, first = SYMMCOLL_OK;
+    int32_t mine;
 
-    if (own != SYMMCOLL_OK)
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    keep(rendezvous, symc_symm_open(rendezvous));
+    mine = rendezvous->own;
     status = symc_group_round(group, SYMC_SYMM_RENDEZVOUS, &mine,
         group->verdicts, sizeof(mine), rendezvous->offer->timeout_ns);
     if (status != SYMMCOLL_OK)
-        return own != SYMMCOLL_OK && !symc_members_failed(&group->members)
-                   ? symc_fail(own, "%s", detail)
+        return rendezvous->own != SYMMCOLL_OK &&
+                       !symc_members_failed(&group->members)
+                   ? symc_fail(rendezvous->own, "%s", rendezvous->detail)
                    : status;
     for (int r = 0; r < group->size; r++)
         first = first == SYMMCOLL_OK ? verdicts[r] : first;
     if (first != SYMMCOLL_OK)
-        return explain(rendezvous, own, detail);
+        return explain(rendezvous);
     *handle = list_share(rendezvous);
     return SYMMCOLL_OK;
 }
 
-static symmcoll_status_t tell(struct symc_symm_rendezvous *rendezvous,
-    symmcoll_status_t own, const char *detail, struct symmcoll_symm **handle)
+/* The first round. */
+static symmcoll_status_t tell(struct symc_symm_rendezvous *rendezvous)
 {
     struct symmcoll_group *group = rendezvous->group;
     symmcoll_status_t status;
     bool refused = false;
 
+    rendezvous->mine.status = rendezvous->own;
     status = symc_group_round(group, SYMC_SYMM_RENDEZVOUS, &rendezvous->mine,
         group->verdicts, sizeof(rendezvous->mine),
         rendezvous->offer->timeout_ns);
@@ -215,10 +313,34 @@ static symmcoll_status_t tell(struct symc_symm_rendezvous *rendezvous,
     for (int r = 0; r < group->size; r++)
         refused = refused || rendezvous->all[r].status != SYMMCOLL_OK;
     status = refused ? SYMMCOLL_OK : compare_all(rendezvous);
-    if (refused || status != SYMMCOLL_OK) {
+    if (refused || status != SYMMCOLL_OK)
         take_back(rendezvous, true);
-        return refused ? explain(rendezvous, own, detail) : status;
+    return refused ? explain(rendezvous) : status;
+}
+
+/* Prepare and tell; then what all have formerly joined holds again, or all map
+ * what the others have. */
+static symmcoll_status_t join(
+    struct symc_symm_rendezvous *rendezvous, struct symmcoll_symm **handle)
+{
+    symmcoll_status_t status;
+    bool same;
+
+    keep(rendezvous, prepare(rendezvous, false));
+    status = tell(rendezvous);
+    if (status == SYMMCOLL_OK && have_former(rendezvous, &same)) {
+        if (same) {
+            *handle = renew_former(rendezvous);
+            return SYMMCOLL_OK;
+        }
+        take_back(rendezvous, true);
+        retire_former(rendezvous);
+        discard(rendezvous);
+        keep(rendezvous, prepare(rendezvous, true));
+        status = tell(rendezvous);
     }
+    if (status != SYMMCOLL_OK)
+        return status;
     status = open_everywhere(rendezvous, handle);
     take_back(rendezvous, false);
     return status;
@@ -244,19 +366,13 @@ symmcoll_status_t symc_symm_rendezvous(struct symmcoll_group *group,
     struct symc_symm_rendezvous made = {
         .group = group, .offer = offer, .symm = symc_symm_of(group->world)};
     struct symc_trace_entry *record;
-    char detail[SYMC_DETAIL_MAX] = "";
-    symmcoll_status_t own, status;
+    char detail[SYMC_DETAIL_MAX];
+    symmcoll_status_t status;
 
     if (symc_members_failed(&group->members))
         return symc_members_status(&group->members, &call);
     record = begin_record(group, offer);
-    if (offer->status != SYMMCOLL_OK)
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    own = made.symm == NULL ? SYMMCOLL_ERR_NO_MEMORY : prepare(&made);
-    if (own != SYMMCOLL_OK && offer->status == SYMMCOLL_OK)
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    made.mine.status = own;
-    status = tell(&made, own, detail, handle);
+    status = join(&made, handle);
     if (status != SYMMCOLL_OK) {
         snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
         discard(&made);

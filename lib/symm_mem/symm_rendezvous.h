@@ -17,6 +17,8 @@ struct symc_symm_told {
     uint64_t data_at;
     uint64_t pad_at;
     uint64_t mapped; /* of the memfd */
+    uint64_t
+        former; /* number of a former rendezvous, without `words`; 0: none */
     struct symc_offer words;
 };
 _Static_assert(sizeof(struct symc_symm_told) <= sizeof(struct symc_verdict),
@@ -32,6 +34,9 @@ struct symc_symm_rendezvous {
         *all;     /* in the group's verdicts, until the next round */
     bool offered; /* the segment; the buffer has a user more for it */
     struct symc_share *share;
+    struct symc_share *former; /* it has a user more; NULL: none */
+    symmcoll_status_t own;     /* why this rank cannot, with its detail */
+    char detail[SYMC_DETAIL_MAX];
 };
 
 /* Map everything that the members have told.  Errors: NO_MEMORY, SYSTEM, INVALID

@@ -81,26 +81,43 @@ symmcoll_status_t symc_symm_lay_out(const char *where,
     return count_extent(where, tensor, count);
 }
 
+symmcoll_status_t symc_symm_read_tensor(const char *where,
+    const struct symmcoll_tensor *given, struct symmcoll_tensor *tensor,
+    size_t *nbytes)
+{
+    size_t count;
+    symmcoll_status_t status;
+
+    if (given == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "%s: expected a tensor, found NULL", where);
+    status = symc_tensor_read(where, given, 0, tensor);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_lay_out(where, tensor, false, &count);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (!symc_multiply(count, symc_dtype_find(tensor->dtype)->size, nbytes))
+        *nbytes = SIZE_MAX;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_symm_write_tensor(const char *where,
+    const struct symmcoll_tensor *made, struct symmcoll_tensor *tensor)
+{
+    return symc_sized_write(&symc_tensor_kind, where, made, tensor);
+}
+
 symmcoll_status_t symmcoll_symm_alloc_tensor(struct symmcoll_world *world,
     const struct symmcoll_symm_args *args, struct symmcoll_tensor *tensor)
 {
     static const char where[] = "symm_alloc_tensor";
     struct symmcoll_tensor made;
-    size_t count, nbytes;
-    symmcoll_status_t status;
+    size_t nbytes = 0;
+    symmcoll_status_t status =
+        symc_symm_read_tensor(where, tensor, &made, &nbytes);
 
-    if (tensor == NULL)
-        return symc_fail(
-            SYMMCOLL_ERR_INVALID, "%s: expected a tensor, found NULL", where);
-    status = symc_tensor_read(where, tensor, 0, &made);
     if (status == SYMMCOLL_OK)
-        status = symc_symm_lay_out(where, &made, false, &count);
-    if (status != SYMMCOLL_OK)
-        return status;
-    if (!symc_multiply(count, symc_dtype_find(made.dtype)->size, &nbytes))
-        nbytes = SIZE_MAX;
-    status = symmcoll_symm_alloc(world, nbytes, args, &made.data);
-    return status == SYMMCOLL_OK
-               ? symc_sized_write(&symc_tensor_kind, where, &made, tensor)
-               : status;
+        status = symmcoll_symm_alloc(world, nbytes, args, &made.data);
+    return status == SYMMCOLL_OK ? symc_symm_write_tensor(where, &made, tensor)
+                                 : status;
 }

@@ -93,6 +93,12 @@ static void end(struct symc_extension *extension, struct symmcoll_world *world)
         symm->allocations = first->next;
         symc_allocation_drop(first);
     }
+    while (symm->pools != NULL) {
+        struct symmcoll_symm_pool *first = symm->pools;
+
+        symm->pools = first->next;
+        free(first);
+    }
     pthread_mutex_destroy(&symm->lock);
     free(symm);
 }

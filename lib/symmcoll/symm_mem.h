@@ -23,6 +23,7 @@ struct symmcoll_call;
 struct symmcoll_group;
 struct
     symmcoll_symm; /* a handle: an allocation, from an address on, in a group */
+struct symmcoll_symm_pool;
 struct symmcoll_world;
 
 /* ---- memory of a rank ---- */
@@ -87,7 +88,7 @@ symmcoll_status_t symmcoll_symm_import(struct symmcoll_world *world, int fd,
 /*
  * Release an allocation; NULL is fine.  Local, and waits for nobody: what peers
  * still read remains until they have released their handles or ended, and on this
- * rank until it has released its own.
+ * rank until it has released its own.  What is of a pool returns to it.
  * Errors: INVALID (no address that an allocation begins with).
  */
 SYMMCOLL_API
@@ -98,6 +99,82 @@ symmcoll_status_t symmcoll_symm_free(struct symmcoll_world *world, void *data);
 SYMMCOLL_API
 int symmcoll_symm_is_symmetric(
     struct symmcoll_world *world, const void *address);
+
+/* ---- pools ---- */
+
+/*
+ * A pool keeps what is freed, for the next allocation of that size: many tensors
+ * that come and go cost no system calls, and no new rendezvous.  Nothing is
+ * split and nothing is lent to other pools: each allocation begins on a page and
+ * has a signal pad of its own.
+ *
+ * args  the pad of each allocation; without an id.  NULL for the defaults
+ * pool  out: release with symmcoll_symm_pool_free(), or by symmcoll_finalize()
+ *
+ * Errors: INVALID, NO_MEMORY.
+ * Source: torch.cuda.MemPool of torch.distributed._symmetric_memory.get_mem_pool.
+ * Manual: symmcoll_symm_pool_create(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_symm_pool_create(struct symmcoll_world *world,
+    const struct symmcoll_symm_args *args, struct symmcoll_symm_pool **pool);
+
+/* The pool that every world has, for those that need none of their own; borrowed.
+ * Errors: INVALID, NO_MEMORY. */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_symm_default_pool(
+    struct symmcoll_world *world, struct symmcoll_symm_pool **pool);
+
+/*
+ * Allocate from a pool.  Local.  Of what has been freed the oldest allocation of
+ * exactly nbytes is used, with the bytes that it has, unless this rank has a
+ * handle on it; else a new one is made, as by symmcoll_symm_alloc().
+ *
+ * data  out: release with symmcoll_symm_free(), which returns it to the pool.
+ *       Peers that have handles on it see what it is used for next
+ *
+ * symmcoll_symm_rendezvous() is collective once after each such call, on all
+ * ranks, also where the memory has been joined before: then, if it was with the
+ * same memory of all others, nothing is exchanged and the former handle is
+ * returned.
+ *
+ * Errors: as of symmcoll_symm_alloc().
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_symm_pool_alloc(
+    struct symmcoll_symm_pool *pool, size_t nbytes, void **data);
+
+/* The same for a tensor, as by symmcoll_symm_alloc_tensor(). */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_symm_pool_alloc_tensor(
+    struct symmcoll_symm_pool *pool, struct symmcoll_tensor *tensor);
+
+/* What a pool has.  Begins as SYMMCOLL_SYMM_POOL_INFO_INIT. */
+struct symmcoll_symm_pool_info {
+    size_t size;         /* sizeof(struct symmcoll_symm_pool_info) */
+    size_t used;         /* allocations that have not been freed */
+    size_t used_nbytes;  /* as asked for */
+    size_t freed;        /* allocations that can be used again */
+    size_t freed_nbytes; /* as asked for */
+};
+#define SYMMCOLL_SYMM_POOL_INFO_INIT                       \
+    {                                                      \
+        sizeof(struct symmcoll_symm_pool_info), 0, 0, 0, 0 \
+    }
+
+/* Errors: INVALID. */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_symm_pool_get_info(
+    struct symmcoll_symm_pool *pool, struct symmcoll_symm_pool_info *info);
+
+/* Release what has been freed.  Local.  Errors: INVALID. */
+SYMMCOLL_API
+symmcoll_status_t symmcoll_symm_pool_trim(struct symmcoll_symm_pool *pool);
+
+/* Release a pool; NULL is fine.  What has not been freed remains, as what
+ * symmcoll_symm_alloc() returns.  Errors: INVALID (the default pool). */
+SYMMCOLL_API
+symmcoll_status_t symmcoll_symm_pool_free(struct symmcoll_symm_pool *pool);
 
 /* ---- handles ---- */
 

@@ -113,21 +113,25 @@ static symmcoll_status_t use_symm_args(void *given)
 
 static symmcoll_status_t use_symm_info(void *given)
 {
+    struct symmcoll_group *group = symmcoll_world_group(world);
     struct symmcoll_symm *handle;
-    void *data;
-    symmcoll_status_t status = symmcoll_symm_alloc(world, 16, NULL, &data);
+    symmcoll_status_t status =
+        symmcoll_symm_workspace(group, 16, NULL, &handle);
 
-    if (status != SYMMCOLL_OK)
-        return status;
-    status = symmcoll_symm_rendezvous(
-        symmcoll_world_group(world), data, NULL, &handle);
     if (status != SYMMCOLL_OK)
         return status;
     status = symmcoll_symm_get_info(handle, given);
     symmcoll_symm_release(handle);
-    return symmcoll_symm_free(world, data) == SYMMCOLL_OK
-               ? status
-               : SYMMCOLL_ERR_INTERNAL;
+    return status;
+}
+
+static symmcoll_status_t use_symm_pool_info(void *given)
+{
+    struct symmcoll_symm_pool *pool;
+    symmcoll_status_t status = symmcoll_symm_default_pool(world, &pool);
+
+    return status == SYMMCOLL_OK ? symmcoll_symm_pool_get_info(pool, given)
+                                 : status;
 }
 
 /* With a shape alone for A. */
@@ -405,6 +409,7 @@ int main(void)
         STRUCT(shrink_args, sizeof(size_t), SYMMCOLL_SHRINK_ARGS_INIT),
         STRUCT(symm_args, sizeof(size_t), SYMMCOLL_SYMM_ARGS_INIT),
         STRUCT(symm_info, sizeof(size_t), SYMMCOLL_SYMM_INFO_INIT),
+        STRUCT(symm_pool_info, sizeof(size_t), SYMMCOLL_SYMM_POOL_INFO_INIT),
         STRUCT(init_args, sizeof(size_t), SYMMCOLL_INIT_ARGS_INIT),
         STRUCT(reducer_args, sizeof(size_t), SYMMCOLL_REDUCER_ARGS_INIT),
         STRUCT(bucket, sizeof(size_t), SYMMCOLL_BUCKET_INIT),

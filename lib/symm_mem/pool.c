@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pools: allocations that are kept when they are freed, and used once more for
+ * the same number of bytes.
+ *
+ * An allocation counts its uses.  A rendezvous is of one use; the next one makes
+ * it a former one, which holds again when all members tell that they have it
+ * (symm_rendezvous.c): so that whether a rank has to take part in a rendezvous
+ * depends on its calls alone, and not on what its pool had left.
+ */
+#include "base/cancel.h"
+#include "symm_mem/symm_mem.h"
+
+#include <stdlib.h>
+
+static symmcoll_status_t check(
+    const char *where, const struct symmcoll_symm_pool *pool, const void *out)
+{
+    if (pool == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "%s: expected a pool, found NULL", where);
+    return symc_symm_check_call(where, pool->home->world, out);
+}
+
+/* ---- pools ---- */
+
+/* Enter a new one; under the lock. */
+static struct symmcoll_symm_pool *make(
+    struct symc_symm *symm, size_t pad_nbytes)
+{
+    struct symmcoll_symm_pool *made = symc_alloc(1, sizeof(*made));
+
+    if (made == NULL)
+        return NULL;
+    *made = (struct symmcoll_symm_pool){
+        .next = symm->pools, .home = symm, .pad_nbytes = pad_nbytes};
+    symm->pools = made;
+    return made;
+}
+
+static symmcoll_status_t create(struct symmcoll_world *world,
+    const struct symmcoll_symm_args *given, struct symmcoll_symm_pool **pool)
+{
+    static const char where[] = "symm_pool_create";
+    struct symmcoll_symm_args args;
+    struct symc_symm *symm;
+    struct symmcoll_symm_pool *made;
+    symmcoll_status_t status = symc_symm_check_call(where, world, pool);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_read_args(where, world, given, &args);
+    if (status == SYMMCOLL_OK && args.id != 0)
+        status = symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected no id, found %lld: a pool has many allocations",
+            where, (long long)args.id);
+    if (status != SYMMCOLL_OK)
+        return status;
+    symm = symc_symm_of(world);
+    if (symm == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    pthread_mutex_lock(&symm->lock);
+    made = make(symm, args.pad);
+    pthread_mutex_unlock(&symm->lock);
+    if (made == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    *pool = made;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_symm_pool_create(struct symmcoll_world *world,
+    const struct symmcoll_symm_args *args, struct symmcoll_symm_pool **pool)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = create(world, args, pool);
+
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+symmcoll_status_t symmcoll_symm_default_pool(
+    struct symmcoll_world *world, struct symmcoll_symm_pool **pool)
+{
+    static const char where[] = "symm_default_pool";
+    int cancel = symc_cancel_disable();
+    struct symmcoll_symm_args args;
+    struct symc_symm *symm = NULL;
+    struct symmcoll_symm_pool *found = NULL;
+    symmcoll_status_t status = symc_symm_check_call(where, world, pool);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_read_args(where, world, NULL, &args);
+    if (status == SYMMCOLL_OK && (symm = symc_symm_of(world)) == NULL)
+        status = SYMMCOLL_ERR_NO_MEMORY;
+    if (status == SYMMCOLL_OK) {
+        pthread_mutex_lock(&symm->lock);
+        if (symm->default_pool == NULL)
+            symm->default_pool = make(symm, args.pad);
+        found = symm->default_pool;
+        pthread_mutex_unlock(&symm->lock);
+        status = found != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
+    }
+    if (status == SYMMCOLL_OK)
+        *pool = found;
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+/* ---- allocating ---- */
+
+static symmcoll_status_t allocate(const char *where,
+    struct symmcoll_symm_pool *pool, size_t nbytes, void **data)
+{
+    const struct symc_symm_request request = {.where = where,
+        .nbytes = nbytes,
+        .args = {.size = sizeof(request.args), .pad = pool->pad_nbytes},
+        .pool = pool};
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status =
+        symc_symm_allocate(pool->home->world, &request, data);
+
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+symmcoll_status_t symmcoll_symm_pool_alloc(
+    struct symmcoll_symm_pool *pool, size_t nbytes, void **data)
+{
+    static const char where[] = "symm_pool_alloc";
+    symmcoll_status_t status = check(where, pool, data);
+
+    return status == SYMMCOLL_OK ? allocate(where, pool, nbytes, data) : status;
+}
+
+symmcoll_status_t symmcoll_symm_pool_alloc_tensor(
+    struct symmcoll_symm_pool *pool, struct symmcoll_tensor *tensor)
+{
+    static const char where[] = "symm_pool_alloc_tensor";
+    struct symmcoll_tensor made;
+    size_t nbytes = 0;
+    symmcoll_status_t status = check(where, pool, tensor);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_read_tensor(where, tensor, &made, &nbytes);
+    if (status == SYMMCOLL_OK)
+        status = allocate(where, pool, nbytes, &made.data);
+    return status == SYMMCOLL_OK ? symc_symm_write_tensor(where, &made, tensor)
+                                 : status;
+}
+
+/* ---- what it has ---- */
+
+symmcoll_status_t symmcoll_symm_pool_get_info(
+    struct symmcoll_symm_pool *pool, struct symmcoll_symm_pool_info *info)
+{
+    static const struct symmcoll_symm_pool_info none =
+        SYMMCOLL_SYMM_POOL_INFO_INIT;
+    static const struct symc_sized kind = {.name = "info",
+        .macro = "SYMMCOLL_SYMM_POOL_INFO_INIT",
+        .defaults = &none,
+        .nbytes = sizeof(none),
+        .least = sizeof(none.size)};
+    static const char where[] = "symm_pool_get_info";
+    struct symmcoll_symm_pool_info found = SYMMCOLL_SYMM_POOL_INFO_INIT;
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = check(where, pool, info);
+
+    if (status == SYMMCOLL_OK) {
+        pthread_mutex_lock(&pool->home->lock);
+        for (const struct symc_allocation *at = pool->home->allocations;
+             at != NULL; at = at->next) {
+            if (at->pool != pool)
+                continue;
+            *(at->active ? &found.used : &found.freed) += 1;
+            *(at->active ? &found.used_nbytes : &found.freed_nbytes) +=
+                at->nbytes;
+        }
+        pthread_mutex_unlock(&pool->home->lock);
+        status = symc_sized_write(&kind, where, &found, info);
+    }
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+/* ---- releasing ---- */
+
+/* Release what has been freed; all (the pool's end): what has not belongs to no
+ * pool any more.  Under the lock. */
+static void release(struct symmcoll_symm_pool *pool, bool all)
+{
+    struct symc_allocation *next;
+
+    for (struct symc_allocation *at = pool->home->allocations; at != NULL;
+         at = next) {
+        next = at->next;
+        if (at->pool != pool)
+            continue;
+        if (!at->active)
+            symc_allocation_release(at);
+        else if (all)
+            at->pool = NULL;
+    }
+}
+
+symmcoll_status_t symmcoll_symm_pool_trim(struct symmcoll_symm_pool *pool)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = check("symm_pool_trim", pool, pool);
+
+    if (status == SYMMCOLL_OK) {
+        pthread_mutex_lock(&pool->home->lock);
+        release(pool, false);
+        pthread_mutex_unlock(&pool->home->lock);
+    }
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+static symmcoll_status_t free_pool(struct symmcoll_symm_pool *pool)
+{
+    static const char where[] = "symm_pool_free";
+    struct symc_symm *symm = pool->home;
+    struct symmcoll_symm_pool **at = &symm->pools;
+    symmcoll_status_t status = check(where, pool, pool);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    pthread_mutex_lock(&symm->lock);
+    if (pool == symm->default_pool) {
+        pthread_mutex_unlock(&symm->lock);
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a pool of symm_pool_create, found the default pool: "
+            "symm_pool_trim releases what it keeps",
+            where);
+    }
+    release(pool, true);
+    while (*at != pool)
+        at = &(*at)->next;
+    *at = pool->next;
+    pthread_mutex_unlock(&symm->lock);
+    free(pool);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_symm_pool_free(struct symmcoll_symm_pool *pool)
+{
+    int cancel;
+    symmcoll_status_t status;
+
+    if (pool == NULL)
+        return SYMMCOLL_OK;
+    cancel = symc_cancel_disable();
+    status = free_pool(pool);
+    symc_cancel_restore(cancel);
+    return status;
+}
