@@ -318,6 +318,8 @@ symmcoll_status_t symc_segment_accept_with(struct symc_segments *segments,
 
     if (made == NULL) {
         symc_segment_abandon(segments, &all[rank]);
+        if (buffer != NULL)
+            symc_buffer_drop(segments, buffer);
         return SYMMCOLL_ERR_NO_MEMORY;
     }
     made->fd = segments->arena.fd;

@@ -143,7 +143,7 @@ void symc_buffer_drop(
     struct symc_segments *segments, struct symc_buffer *buffer);
 
 /* As symc_segment_accept(); the segment becomes a user of the buffer that it has
- * been held for, also where this fails. */
+ * been held for.  Where this fails the buffer has that user no more. */
 symmcoll_status_t symc_segment_accept_with(struct symc_segments *segments,
     const int *global, int rank, int size, const struct symc_offer *all,
     struct symc_buffer *buffer, struct symc_segment **segment);

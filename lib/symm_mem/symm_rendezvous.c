@@ -173,19 +173,19 @@ static symmcoll_status_t prepare(
     return prepare_share(rendezvous);
 }
 
-/* Take the offer back: nobody has accepted it, or it is not known who has. */
-static void take_back(struct symc_symm_rendezvous *rendezvous, bool known)
+/*
+ * Take the offer back, and with it the buffer.  Some may have accepted it where
+ * the round has failed, but nobody reads or writes what it is of: that is done
+ * with handles, and they exist when all members have passed the second round.
+ */
+static void take_back(struct symc_symm_rendezvous *rendezvous)
 {
     struct symc_segments *segments = &rendezvous->group->world->segments;
 
     if (!rendezvous->offered)
         return;
-    if (known) {
-        symc_segment_withdraw(segments, &rendezvous->mine.words);
-        symc_buffer_drop(segments, rendezvous->offer->allocation->buffer);
-    } else {
-        symc_segment_abandon(segments, &rendezvous->mine.words);
-    }
+    symc_segment_withdraw(segments, &rendezvous->mine.words);
+    symc_buffer_drop(segments, rendezvous->offer->allocation->buffer);
     rendezvous->offered = false;
 }
 
@@ -306,7 +306,7 @@ static symmcoll_status_t tell(struct symc_symm_rendezvous *rendezvous)
         group->verdicts, sizeof(rendezvous->mine),
         rendezvous->offer->timeout_ns);
     if (status != SYMMCOLL_OK) {
-        take_back(rendezvous, false);
+        take_back(rendezvous);
         return status;
     }
     rendezvous->all = (const void *)group->verdicts;
@@ -314,7 +314,7 @@ static symmcoll_status_t tell(struct symc_symm_rendezvous *rendezvous)
         refused = refused || rendezvous->all[r].status != SYMMCOLL_OK;
     status = refused ? SYMMCOLL_OK : compare_all(rendezvous);
     if (refused || status != SYMMCOLL_OK)
-        take_back(rendezvous, true);
+        take_back(rendezvous);
     return refused ? explain(rendezvous) : status;
 }
 
@@ -333,7 +333,7 @@ static symmcoll_status_t join(
             *handle = renew_former(rendezvous);
             return SYMMCOLL_OK;
         }
-        take_back(rendezvous, true);
+        take_back(rendezvous);
         retire_former(rendezvous);
         discard(rendezvous);
         keep(rendezvous, prepare(rendezvous, true));
@@ -342,7 +342,7 @@ static symmcoll_status_t join(
     if (status != SYMMCOLL_OK)
         return status;
     status = open_everywhere(rendezvous, handle);
-    take_back(rendezvous, false);
+    take_back(rendezvous); /* where this rank could not accept it */
     return status;
 }
 
