@@ -9,12 +9,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -61,8 +63,7 @@ static symmcoll_status_t fail_no_memory(
         format_limit(resource, limit));
 }
 
-/* Growing a file past RLIMIT_FSIZE would raise SIGXFSZ: check first. */
-static symmcoll_status_t check_file_limit(const char *what, size_t nbytes)
+symmcoll_status_t symc_memory_check_limit(const char *what, size_t nbytes)
 {
     struct rlimit limit;
     char asked[32], allowed[32];
@@ -79,7 +80,7 @@ static symmcoll_status_t check_file_limit(const char *what, size_t nbytes)
 symmcoll_status_t symc_memory_create(
     const char *name, size_t nbytes, const char *what, int *fd)
 {
-    symmcoll_status_t status = check_file_limit(what, nbytes);
+    symmcoll_status_t status = symc_memory_check_limit(what, nbytes);
     int made;
 
     if (status != SYMMCOLL_OK)
@@ -144,22 +145,21 @@ symmcoll_status_t symc_memory_map(
     return symc_memory_map_part(fd, 0, nbytes, what, at);
 }
 
-symmcoll_status_t symc_memory_reserve(
-    int fd, size_t offset, size_t nbytes, const char *what)
+/* Back a part of a file that is as long; so many bytes of it are not backed
+ * yet. */
+static symmcoll_status_t back(
+    int fd, uint64_t offset, size_t nbytes, size_t missing, const char *what)
 {
-    symmcoll_status_t status = check_file_limit(what, offset + nbytes);
     size_t available;
     int error;
 
-    if (status != SYMMCOLL_OK || nbytes == 0)
-        return status;
     /* The kernel would fill the machine page by page and find out at the end,
      * by then at the cost of other processes.  A little is asked for often, and
      * asking what there is takes longer. */
-    available = nbytes >= LITTLE ? memory_available() : 0;
-    if (available > 0 && nbytes > available)
+    available = missing >= LITTLE ? memory_available() : 0;
+    if (available > 0 && missing > available)
         return fail_no_memory(
-            ENOMEM, what, nbytes, RLIMIT_FSIZE, "RLIMIT_FSIZE");
+            ENOMEM, what, missing, RLIMIT_FSIZE, "RLIMIT_FSIZE");
     do {
         error = fallocate(fd, 0, (off_t)offset, (off_t)nbytes) == 0 ? 0 : errno;
     } while (error == EINTR);
@@ -167,6 +167,40 @@ symmcoll_status_t symc_memory_reserve(
         return fail_no_memory(
             error, what, nbytes, RLIMIT_FSIZE, "RLIMIT_FSIZE");
     return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_memory_reserve(
+    int fd, size_t offset, size_t nbytes, const char *what)
+{
+    symmcoll_status_t status = symc_memory_check_limit(what, offset + nbytes);
+
+    if (status != SYMMCOLL_OK || nbytes == 0)
+        return status;
+    return back(fd, offset, nbytes, nbytes, what);
+}
+
+symmcoll_status_t symc_memory_complete(
+    int fd, uint64_t offset, size_t nbytes, const char *what)
+{
+    struct stat found;
+    size_t there = 0;
+
+    /* Parts before and after these bytes count, too: then the kernel finds out
+     * what is missing. */
+    if (fstat(fd, &found) == 0 && found.st_blocks > 0)
+        there = (size_t)found.st_blocks * 512;
+    return back(fd, offset, nbytes, nbytes > there ? nbytes - there : 0, what);
+}
+
+size_t symc_memory_page(int fd)
+{
+    struct statfs found;
+
+    /* st_blksize of other memory may be that of pages that it can have. */
+    if (fstatfs(fd, &found) == 0 && found.f_type == HUGETLBFS_MAGIC &&
+        found.f_bsize > 0)
+        return (size_t)found.f_bsize;
+    return (size_t)sysconf(_SC_PAGESIZE);
 }
 
 void symc_memory_populate(void *part, size_t nbytes)

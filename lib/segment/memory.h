@@ -38,6 +38,18 @@ symmcoll_status_t symc_memory_map_part(
 symmcoll_status_t symc_memory_reserve(
     int fd, size_t offset, size_t nbytes, const char *what);
 
+/* The same of a memfd that others may have backed in part; so many bytes from an
+ * offset on are within it.  What is there already is not asked of the machine. */
+symmcoll_status_t symc_memory_complete(
+    int fd, uint64_t offset, size_t nbytes, const char *what);
+
+/* Whether a file of so many bytes is within RLIMIT_FSIZE: one that is not would
+ * raise SIGXFSZ.  Errors: NO_MEMORY. */
+symmcoll_status_t symc_memory_check_limit(const char *what, size_t nbytes);
+
+/* Bytes of a page of a memfd: of a huge one, where it is made of those. */
+size_t symc_memory_page(int fd);
+
 /* Let this process touch a part, which begins on a page, without page faults;
  * best effort. */
 void symc_memory_populate(void *part, size_t nbytes);

@@ -23,9 +23,9 @@
 
 static const char what[] = "symmetric memory";
 
-static bool round_up(size_t nbytes, size_t align, size_t *rounded)
+bool symc_backing_round(size_t nbytes, size_t align, size_t *rounded)
 {
-    if (!symc_add(nbytes, align - 1, rounded))
+    if (align == 0 || !symc_add(nbytes, align - 1, rounded))
         return false;
     *rounded = *rounded / align * align;
     return true;
@@ -66,15 +66,29 @@ static size_t huge_page(void)
     return at != NULL ? strtoul(at + strlen(name), NULL, 10) * 1024 : 0;
 }
 
+/* Fill a new memfd of huge pages; why not, or NULL. */
+static const char *fill_huge(int fd, size_t whole)
+{
+    /* Beyond the limit ftruncate() would end the process by SIGXFSZ. */
+    if (symc_memory_check_limit(what, whole) != SYMMCOLL_OK)
+        return "RLIMIT_FSIZE does not allow it";
+    return ftruncate(fd, (off_t)whole) == 0 &&
+                   fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0 &&
+                   fallocate(fd, 0, 0, (off_t)whole) == 0
+               ? NULL
+               : strerror(errno);
+}
+
 /* A memfd of huge pages, backed; -1, with the reason in the log, where the
  * kernel has none left. */
 static int create_huge(
     const struct symmcoll_world *world, size_t nbytes, size_t *whole)
 {
     size_t page = huge_page();
-    int fd, error;
+    const char *why;
+    int fd;
 
-    if (page == 0 || !round_up(nbytes, page, whole)) {
+    if (page == 0 || !symc_backing_round(nbytes, page, whole)) {
         symc_logf(&world->log, SYMC_LOG_WARN,
             "%s: the kernel has no huge pages: pages of %ld bytes are used",
             what, sysconf(_SC_PAGESIZE));
@@ -82,15 +96,13 @@ static int create_huge(
     }
     fd = memfd_create(
         "symmcoll:symm", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
-    if (fd >= 0 && ftruncate(fd, (off_t)*whole) == 0 &&
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0 &&
-        fallocate(fd, 0, 0, (off_t)*whole) == 0)
+    why = fd < 0 ? strerror(errno) : fill_huge(fd, *whole);
+    if (why == NULL)
         return fd;
-    error = errno;
     symc_logf(&world->log, SYMC_LOG_WARN,
         "%s: %zu bytes in huge pages of %zu bytes: %s: pages of %ld bytes are "
         "used (see /proc/sys/vm/nr_hugepages)",
-        what, *whole, page, strerror(error), sysconf(_SC_PAGESIZE));
+        what, *whole, page, why, sysconf(_SC_PAGESIZE));
     if (fd >= 0)
         close(fd);
     return -1;
@@ -139,6 +151,11 @@ symmcoll_status_t symc_backing_map(const char *where, const char *who, int fd,
             "%s: %sexpected a memfd that is sealed against shrinking "
             "(F_SEAL_SHRINK), found %s",
             where, who, seals < 0 ? "no memfd" : "one that is not");
+    if ((seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: %sexpected a memfd that can be written, found one that is "
+            "sealed against it (F_SEAL_WRITE)",
+            where, who);
     if (fstat(fd, &found) != 0 || found.st_size < 0 ||
         offset > (uint64_t)found.st_size ||
         nbytes > (uint64_t)found.st_size - offset)
@@ -155,34 +172,37 @@ static symmcoll_status_t import(const char *where,
     const struct symc_backing_source *source,
     struct symc_allocation *allocation)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t page = symc_memory_page(source->fd), whole;
     void *at = NULL;
     symmcoll_status_t status;
     int fd;
 
-    if (source->fd < 0 || source->nbytes == 0 || source->offset % page != 0)
+    if (source->fd < 0 || source->nbytes == 0 || source->offset % page != 0 ||
+        !symc_backing_round(source->nbytes, page, &whole))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a descriptor, 1 byte or more, and an offset that is "
             "a multiple of %zu, found %d, %zu and %llu",
             where, page, source->fd, source->nbytes,
             (unsigned long long)source->offset);
-    status = symc_backing_map(
-        where, "", source->fd, source->offset, source->nbytes, &at);
+    /* A file of huge pages ends with one; another is mapped to its end. */
+    if (page == (size_t)sysconf(_SC_PAGESIZE))
+        whole = source->nbytes;
+    status =
+        symc_backing_map(where, "", source->fd, source->offset, whole, &at);
     if (status != SYMMCOLL_OK)
         return status;
-    status =
-        symc_memory_reserve(source->fd, source->offset, source->nbytes, what);
+    status = symc_memory_complete(source->fd, source->offset, whole, what);
     fd = status == SYMMCOLL_OK ? fcntl(source->fd, F_DUPFD_CLOEXEC, 3) : -1;
     if (status == SYMMCOLL_OK && fd < 0)
         status = symc_fail_descriptor(errno, where);
     if (status != SYMMCOLL_OK) {
-        munmap(at, source->nbytes);
+        munmap(at, whole);
         return status;
     }
     allocation->fd = fd;
     allocation->data_at = source->offset;
     allocation->data = at;
-    allocation->mapped = source->nbytes;
+    allocation->mapped = whole;
     return SYMMCOLL_OK;
 }
 
@@ -204,7 +224,7 @@ symmcoll_status_t symc_backing_open(struct symmcoll_world *world,
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (source->nbytes > largest ||
-        !round_up(source->nbytes, DATA_ALIGN, &data))
+        !symc_backing_round(source->nbytes, DATA_ALIGN, &data))
         return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
             "%s: %zu bytes asked for, which no memory has", where,
             source->nbytes);

@@ -24,6 +24,9 @@ symmcoll_status_t symc_backing_open(struct symmcoll_world *world,
     const char *where, const struct symc_backing_source *source,
     struct symc_allocation *allocation);
 
+/* A number of bytes rounded up to a multiple; false: there is none. */
+bool symc_backing_round(size_t nbytes, size_t align, size_t *rounded);
+
 /* Whether a descriptor that a peer has sent is memory that cannot become
  * shorter, with so many bytes from an offset on; and map them.  who is the peer,
  * for messages.  Errors: INVALID, NO_MEMORY. */

@@ -72,12 +72,13 @@ symmcoll_status_t symmcoll_symm_alloc_tensor(struct symmcoll_world *world,
 /*
  * Use memory of the program's own, without a copy: so many bytes of a memfd.
  *
- * fd      sealed against shrinking (F_SEAL_SHRINK); borrowed for the call
- * offset  in it; on a page
+ * fd      sealed against shrinking (F_SEAL_SHRINK) and not against writing;
+ *         borrowed for the call
+ * offset  in it; on a page, a huge one where the memfd is made of those
  * args    without an id
  * data    out: where this rank sees it; release with symmcoll_symm_free()
  *
- * Errors: INVALID (no memfd, no seal, fewer bytes: expected and found),
+ * Errors: INVALID (no memfd, seals, fewer bytes: expected and found),
  * NO_MEMORY, SYSTEM.
  */
 SYMMCOLL_CHECKED

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pages of symmetric memory: memory that is there already, huge pages, and
+ * limits on files.  The linker has the library read /proc files by the wrapper
+ * here, which says how much memory is available.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "base/proc.h"
+#include "segment/memory.h"
+#include "symm_mem/backing.h"
+#include "t/symm_mem/symm.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define MIB ((size_t)1 << 20)
+
+size_t __real_symc_proc_read(const char *path, char *text, size_t nbytes);
+size_t __wrap_symc_proc_read(const char *path, char *text, size_t nbytes);
+
+/* Whether the machine is said to have 4 MiB left. */
+static _Atomic int is_poor;
+
+size_t __wrap_symc_proc_read(const char *path, char *text, size_t nbytes)
+{
+    if (atomic_load(&is_poor) == 0 || strcmp(path, "/proc/meminfo") != 0)
+        return __real_symc_proc_read(path, text, nbytes);
+    return (size_t)snprintf(
+        text, nbytes, "MemTotal: 9 kB\nMemAvailable: 4096 kB\n");
+}
+
+/* A memfd of so many bytes, so many of them backed. */
+static int make_memfd(size_t nbytes, size_t backed)
+{
+    int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd >= 0 && ftruncate(fd, (off_t)nbytes) == 0 &&
+        (backed == 0 || fallocate(fd, 0, 0, (off_t)backed) == 0) &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0)
+        return fd;
+    diag("no memfd");
+    return -1;
+}
+
+/* Of 16 MiB all, none, and all but 3 MiB, where 4 MiB are left. */
+static int what_is_there_needs_no_memory(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    int whole = make_memfd(16 * MIB, 16 * MIB), none = make_memfd(16 * MIB, 0);
+    int most = make_memfd(16 * MIB, 13 * MIB);
+    struct symmcoll_symm *handle;
+    char *data = NULL, *rest = NULL, *nothing = NULL;
+    bool right;
+
+    atomic_store(&is_poor, 1);
+    right = OK(symmcoll_symm_import(
+                world, whole, 0, 16 * MIB, NULL, (void **)&data)) &&
+            OK(symmcoll_symm_import(
+                world, most, 0, 16 * MIB, NULL, (void **)&rest)) &&
+            groups_said(rank,
+                symmcoll_symm_import(
+                    world, none, 0, 16 * MIB, NULL, (void **)&nothing),
+                SYMMCOLL_ERR_NO_MEMORY, "4 MiB available") &&
+            HOLDS(nothing == NULL) &&
+            groups_said(rank,
+                symmcoll_symm_alloc(world, 16 * MIB, NULL, (void **)&nothing),
+                SYMMCOLL_ERR_NO_MEMORY, "4 MiB available") &&
+            OK(symmcoll_symm_rendezvous(group, data, NULL, &handle)) &&
+            OK(symmcoll_symm_barrier(handle, 0, -1));
+    if (right)
+        rest[16 * MIB - 1] = data[16 * MIB - 1] = 'x';
+    close(whole);
+    close(none);
+    close(most);
+    return right && OK(symmcoll_symm_free(world, rest)) &&
+           part(group, data, handle);
+}
+
+static int what_cannot_be_written_is_refused(
+    struct symmcoll_group *group, int rank)
+{
+    int fd = make_memfd(MIB, MIB);
+    void *data = NULL;
+    bool right = HOLDS(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) == 0) &&
+                 groups_said(rank,
+                     symmcoll_symm_import(
+                         symmcoll_group_world(group), fd, 0, MIB, NULL, &data),
+                     SYMMCOLL_ERR_INVALID, "F_SEAL_WRITE");
+
+    close(fd);
+    return right && HOLDS(data == NULL);
+}
+
+/* An error, not SIGXFSZ; also where huge pages are asked for. */
+static int a_limit_on_files_is_an_error(struct symmcoll_group *group, int rank)
+{
+    struct rlimit limit = {0};
+    void *data = NULL;
+
+    limit.rlim_cur = MIB;
+    limit.rlim_max = RLIM_INFINITY;
+    return HOLDS(getrlimit(RLIMIT_FSIZE, &limit) == 0) &&
+           (limit.rlim_cur = MIB, true) &&
+           HOLDS(setrlimit(RLIMIT_FSIZE, &limit) == 0) &&
+           groups_said(rank,
+               symmcoll_symm_alloc(
+                   symmcoll_group_world(group), 64 * MIB, NULL, &data),
+               SYMMCOLL_ERR_NO_MEMORY, "RLIMIT_FSIZE is 1 MiB") &&
+           HOLDS(data == NULL);
+}
+
+static int sizes_are_rounded_up(void)
+{
+    size_t rounded = 0;
+
+    return symc_backing_round(1, 4096, &rounded) && rounded == 4096 &&
+           symc_backing_round(4096, 4096, &rounded) && rounded == 4096 &&
+           symc_backing_round(2 * MIB + 1, 2 * MIB, &rounded) &&
+           rounded == 4 * MIB && symc_backing_round(0, 64, &rounded) &&
+           rounded == 0 && !symc_backing_round(SIZE_MAX, 64, &rounded) &&
+           !symc_backing_round(SIZE_MAX - 62, 64, &rounded) &&
+           symc_backing_round(SIZE_MAX - 63, 64, &rounded) &&
+           rounded == SIZE_MAX - 63 && !symc_backing_round(1, 0, &rounded);
+}
+
+static void pages_are_known(void)
+{
+    int usual = make_memfd(MIB, 0);
+    int huge =
+        memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+
+    ok(symc_memory_page(usual) == (size_t)sysconf(_SC_PAGESIZE) &&
+            symc_memory_page(-1) == (size_t)sysconf(_SC_PAGESIZE),
+        "a memfd has pages of the usual size");
+    if (huge < 0)
+        skip(1, "the kernel has no huge pages");
+    else
+        ok(symc_memory_page(huge) > (size_t)sysconf(_SC_PAGESIZE),
+            "one of huge pages has larger ones");
+    close(usual);
+    if (huge >= 0)
+        close(huge);
+}
+
+/* Less than a huge page of a memfd of those. */
+static int huge_pages_are_imported(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    int size = symmcoll_group_size(group), peer = (rank + 1) % size;
+    int fd =
+        memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+    size_t page = symc_memory_page(fd);
+    struct symmcoll_symm *handle;
+    char *data, *theirs;
+    bool right =
+        HOLDS(ftruncate(fd, (off_t)(2 * page)) == 0) &&
+        HOLDS(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0) &&
+        groups_said(rank,
+            symmcoll_symm_import(world, fd, 4096, 100, NULL, (void **)&data),
+            SYMMCOLL_ERR_INVALID, "an offset that is a multiple of") &&
+        OK(symmcoll_symm_import(
+            world, fd, page, page - 5, NULL, (void **)&data)) &&
+        OK(symmcoll_symm_rendezvous(group, data, NULL, &handle)) &&
+        OK(symmcoll_symm_buffer(handle, peer, 9, 1, (void **)&theirs)) &&
+        (theirs[0] = (char)('a' + rank), true) &&
+        OK(symmcoll_symm_barrier(handle, 0, -1)) &&
+        HOLDS(data[9] == 'a' + (rank + size - 1) % size);
+
+    close(fd);
+    return right && part(group, data, handle);
+}
+
+/* Whether the machine has some for two ranks. */
+static bool has_huge_pages(void)
+{
+    int fd =
+        memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+    bool has =
+        fd >= 0 && fallocate(fd, 0, 0, (off_t)(4 * symc_memory_page(fd))) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return has;
+}
+
+int main(void)
+{
+    plan(10);
+    groups_both(2, what_is_there_needs_no_memory,
+        "an import asks the machine for what is not there yet only");
+    groups_both(2, what_cannot_be_written_is_refused,
+        "a memfd that is sealed against writing is refused");
+    ok(ranks_run(1, a_limit_on_files_is_an_error), "RLIMIT_FSIZE is an error");
+    setenv("SYMMCOLL_SYMM_MEM_HUGE_PAGES", "on", 1);
+    ok(ranks_run(1, a_limit_on_files_is_an_error),
+        "and so it is where huge pages are asked for");
+    unsetenv("SYMMCOLL_SYMM_MEM_HUGE_PAGES");
+    ok(process_run(sizes_are_rounded_up),
+        "sizes are rounded up to pages, and none wraps around");
+    pages_are_known();
+    if (has_huge_pages())
+        ok(ranks_run(2, huge_pages_are_imported),
+            "a part of a memfd of huge pages is imported");
+    else
+        skip(1, "too few huge pages are reserved");
+    return done_testing();
+}
