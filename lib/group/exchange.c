@@ -71,7 +71,7 @@ static symmcoll_status_t find_reason(
 }
 
 static symmcoll_status_t exchange_all(
-    struct symmcoll_group *group, int fd, int *fds)
+    struct symmcoll_group *group, int fd, int64_t deadline_ns, int *fds)
 {
     struct symmcoll_world *world = group->world;
     struct waiting waiting = {group, -1, false};
@@ -81,8 +81,7 @@ static symmcoll_status_t exchange_all(
         .size = group->size,
         .global = group->global,
         .peers = world->peers,
-        .deadline_ns =
-            symc_deadline_ns(symc_now_ns(), world->config->timeouts_init),
+        .deadline_ns = deadline_ns,
         .find_gone = find_gone,
         .arg = &waiting,
         .deserted = &waiting.deserted};
@@ -92,11 +91,21 @@ static symmcoll_status_t exchange_all(
     return status == SYMMCOLL_OK ? status : find_reason(&waiting, status);
 }
 
-symmcoll_status_t symc_group_exchange(void *context, int fd, int *fds)
+symmcoll_status_t symc_group_exchange_until(
+    struct symmcoll_group *group, int fd, int64_t deadline_ns, int *fds)
 {
     int cancel = symc_cancel_disable();
-    symmcoll_status_t status = exchange_all(context, fd, fds);
+    symmcoll_status_t status = exchange_all(group, fd, deadline_ns, fds);
 
     symc_cancel_restore(cancel);
     return status;
+}
+
+symmcoll_status_t symc_group_exchange(void *context, int fd, int *fds)
+{
+    struct symmcoll_group *group = context;
+
+    return symc_group_exchange_until(group, fd,
+        symc_deadline_ns(symc_now_ns(), group->world->config->timeouts_init),
+        fds);
 }

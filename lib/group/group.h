@@ -465,6 +465,10 @@ symmcoll_status_t symc_group_drain(struct symmcoll_group *group);
 /* As of struct symc_core. */
 symmcoll_status_t symc_group_exchange(void *group, int fd, int *fds);
 
+/* The same until a deadline of the caller's. */
+symmcoll_status_t symc_group_exchange_until(
+    struct symmcoll_group *group, int fd, int64_t deadline_ns, int *fds);
+
 /* ---- core.c ---- */
 
 /* Fill in what the backend may ask for. */

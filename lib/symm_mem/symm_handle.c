@@ -148,9 +148,9 @@ static void let_go(struct symc_symm *symm, struct symc_allocation *held)
 /* Under the ticket: another thread may have met meanwhile. */
 static symmcoll_status_t meet(struct symc_symm *symm,
     struct symmcoll_group *group, const char *where, const void *data,
-    int64_t timeout_ns, struct symmcoll_symm **handle)
+    int64_t deadline_ns, struct symmcoll_symm **handle)
 {
-    struct symc_symm_offer offer = {.where = where, .timeout_ns = timeout_ns};
+    struct symc_symm_offer offer = {.where = where, .deadline_ns = deadline_ns};
     struct symmcoll_symm *found =
         find_or_hold(symm, group, data, &offer.allocation);
     symmcoll_status_t status;
@@ -200,7 +200,8 @@ static symmcoll_status_t rendezvous(struct symmcoll_group *group, void *data,
     }
     ticket = symc_queue_enter(group->queue);
     symc_queue_settle(group->queue);
-    status = meet(symm, group, where, data, timeout_ns, handle);
+    status = meet(symm, group, where, data,
+        symc_deadline_ns(symc_now_ns(), timeout_ns), handle);
     symc_queue_leave(group->queue, ticket);
     return status;
 }

@@ -345,7 +345,7 @@ struct symc_symm_offer {
     struct symc_allocation *allocation; /* held by the caller */
     size_t offset;                      /* of the handle */
     symmcoll_status_t status; /* not OK: why it has none, with its detail */
-    int64_t timeout_ns;       /* of each round */
+    int64_t deadline_ns;      /* of all rounds, and the exchange of memfds */
 };
 
 /* The members meet, under the group's ticket.  handle (out) has a user more.

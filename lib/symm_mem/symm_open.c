@@ -83,7 +83,8 @@ static symmcoll_status_t exchange(
         any = any || rendezvous->all[r].memfd != 0;
     if (!any || group->size == 1)
         return SYMMCOLL_OK;
-    return symc_group_exchange(group, rendezvous->offer->allocation->fd, fds);
+    return symc_group_exchange_until(group, rendezvous->offer->allocation->fd,
+        rendezvous->offer->deadline_ns, fds);
 }
 
 /* Accept the segment of the words: from then on the others know when this rank

@@ -62,8 +62,9 @@ static symmcoll_status_t explain(struct symc_symm_rendezvous *rendezvous)
     if (rendezvous->own != SYMMCOLL_OK)
         snprintf(mine.text, sizeof(mine.text), "%.*s",
             (int)sizeof(mine.text) - 1, rendezvous->detail);
-    status = symc_group_round(group, SYMC_SYMM_RENDEZVOUS, &mine,
-        group->verdicts, sizeof(mine), rendezvous->offer->timeout_ns);
+    status =
+        symc_group_round(group, SYMC_SYMM_RENDEZVOUS, &mine, group->verdicts,
+            sizeof(mine), symc_symm_time_left(rendezvous->offer->deadline_ns));
     for (int r = 0; status == SYMMCOLL_OK && r < group->size; r++) {
         if (all[r].status != SYMMCOLL_OK)
             return symc_fail((symmcoll_status_t)all[r].status,
@@ -279,8 +280,9 @@ static symmcoll_status_t open_everywhere(
 
     keep(rendezvous, symc_symm_open(rendezvous));
     mine = rendezvous->own;
-    status = symc_group_round(group, SYMC_SYMM_RENDEZVOUS, &mine,
-        group->verdicts, sizeof(mine), rendezvous->offer->timeout_ns);
+    status =
+        symc_group_round(group, SYMC_SYMM_RENDEZVOUS, &mine, group->verdicts,
+            sizeof(mine), symc_symm_time_left(rendezvous->offer->deadline_ns));
     if (status != SYMMCOLL_OK)
         return rendezvous->own != SYMMCOLL_OK &&
                        !symc_members_failed(&group->members)
@@ -304,7 +306,7 @@ static symmcoll_status_t tell(struct symc_symm_rendezvous *rendezvous)
     rendezvous->mine.status = rendezvous->own;
     status = symc_group_round(group, SYMC_SYMM_RENDEZVOUS, &rendezvous->mine,
         group->verdicts, sizeof(rendezvous->mine),
-        rendezvous->offer->timeout_ns);
+        symc_symm_time_left(rendezvous->offer->deadline_ns));
     if (status != SYMMCOLL_OK) {
         take_back(rendezvous);
         return status;
@@ -354,7 +356,7 @@ static struct symc_trace_entry *begin_record(
         .seq = atomic_load(&group->seq[SYMC_COUNT_COLLECTIVE]),
         .issued = symc_ticks(),
         .nbytes = sizeof(struct symc_symm_told),
-        .timeout_ns = offer->timeout_ns};
+        .timeout_ns = symc_symm_time_left(offer->deadline_ns)};
 
     return symc_group_record(group->world, &call);
 }

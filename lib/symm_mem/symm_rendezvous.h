@@ -39,6 +39,17 @@ struct symc_symm_rendezvous {
     char detail[SYMC_DETAIL_MAX];
 };
 
+/* What a round may take, so that the whole ends in time. */
+static inline int64_t symc_symm_time_left(int64_t deadline_ns)
+{
+    int64_t left;
+
+    if (deadline_ns == SYMC_NEVER)
+        return SYMC_NEVER;
+    left = deadline_ns - symc_now_ns();
+    return left > 0 ? left : 0;
+}
+
 /* Map everything that the members have told.  Errors: NO_MEMORY, SYSTEM, INVALID
  * (what a member has told cannot be), and those of an exchange. */
 symmcoll_status_t symc_symm_open(struct symc_symm_rendezvous *rendezvous);

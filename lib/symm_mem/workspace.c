@@ -10,10 +10,10 @@ static const char where[] = "symm_workspace";
 
 /* A larger one, under the ticket. */
 static symmcoll_status_t grow(struct symmcoll_group *group,
-    struct symc_symm_group *of, size_t nbytes, int64_t timeout_ns)
+    struct symc_symm_group *of, size_t nbytes, int64_t deadline_ns)
 {
     struct symmcoll_world *world = group->world;
-    struct symc_symm_offer offer = {.where = where, .timeout_ns = timeout_ns};
+    struct symc_symm_offer offer = {.where = where, .deadline_ns = deadline_ns};
     struct symmcoll_symm *handle;
     void *data = NULL;
     symmcoll_status_t status;
@@ -40,7 +40,7 @@ static symmcoll_status_t grow(struct symmcoll_group *group,
 }
 
 static symmcoll_status_t find_or_grow(struct symmcoll_group *group,
-    size_t nbytes, int64_t timeout_ns, struct symmcoll_symm **handle)
+    size_t nbytes, int64_t deadline_ns, struct symmcoll_symm **handle)
 {
     struct symc_symm_group *of = symc_symm_group_of(group);
     symmcoll_status_t status = SYMMCOLL_OK;
@@ -48,7 +48,7 @@ static symmcoll_status_t find_or_grow(struct symmcoll_group *group,
     if (of == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     if (of->workspace == NULL || of->workspace->nbytes < nbytes)
-        status = grow(group, of, nbytes, timeout_ns);
+        status = grow(group, of, nbytes, deadline_ns);
     if (status != SYMMCOLL_OK)
         return status;
     pthread_mutex_lock(&of->symm->lock);
@@ -74,7 +74,8 @@ static symmcoll_status_t workspace(struct symmcoll_group *group, size_t nbytes,
         return status;
     ticket = symc_queue_enter(group->queue);
     symc_queue_settle(group->queue);
-    status = find_or_grow(group, nbytes, timeout_ns, handle);
+    status = find_or_grow(
+        group, nbytes, symc_deadline_ns(symc_now_ns(), timeout_ns), handle);
     symc_queue_leave(group->queue, ticket);
     return status;
 }
