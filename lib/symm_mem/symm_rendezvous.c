@@ -348,15 +348,15 @@ static symmcoll_status_t join(
     return status;
 }
 
-static struct symc_trace_entry *begin_record(
-    struct symmcoll_group *group, const struct symc_symm_offer *offer)
+struct symc_trace_entry *symc_symm_record(
+    struct symmcoll_group *group, size_t nbytes, int64_t deadline_ns)
 {
     const struct symc_group_call call = {.kind = SYMC_SYMM_RENDEZVOUS,
         .trace = group->trace,
         .seq = atomic_load(&group->seq[SYMC_COUNT_COLLECTIVE]),
         .issued = symc_ticks(),
-        .nbytes = sizeof(struct symc_symm_told),
-        .timeout_ns = symc_symm_time_left(offer->deadline_ns)};
+        .nbytes = nbytes,
+        .timeout_ns = symc_symm_time_left(deadline_ns)};
 
     return symc_group_record(group->world, &call);
 }
@@ -373,7 +373,8 @@ symmcoll_status_t symc_symm_rendezvous(struct symmcoll_group *group,
 
     if (symc_members_failed(&group->members))
         return symc_members_status(&group->members, &call);
-    record = begin_record(group, offer);
+    record = symc_symm_record(
+        group, sizeof(struct symc_symm_told), offer->deadline_ns);
     status = join(&made, handle);
     if (status != SYMMCOLL_OK) {
         snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());

@@ -50,6 +50,11 @@ static inline int64_t symc_symm_time_left(int64_t deadline_ns)
     return left > 0 ? left : 0;
 }
 
+/* Begin the flight recorder's entry of a call whose members tell so many bytes;
+ * symc_group_record_end() ends it. */
+struct symc_trace_entry *symc_symm_record(
+    struct symmcoll_group *group, size_t nbytes, int64_t deadline_ns);
+
 /* Map everything that the members have told.  Errors: NO_MEMORY, SYSTEM, INVALID
  * (what a member has told cannot be), and those of an exchange. */
 symmcoll_status_t symc_symm_open(struct symc_symm_rendezvous *rendezvous);

@@ -2,11 +2,72 @@
 /*
  * The workspace of a group: an allocation that grows.  Who still has a handle on
  * one that has become too small keeps it.
+ *
+ * Every call is a round, in which the members tell what they ask for: were it
+ * one only where the workspace has to grow, a member that asks for less would
+ * not take part, and the others would wait for it.
  */
 #include "base/cancel.h"
-#include "symm_mem/symm_mem.h"
+#include "base/ranks.h"
+#include "symm_mem/symm_rendezvous.h"
+
+#include <stdio.h>
 
 static const char where[] = "symm_workspace";
+
+/* What a member tells. */
+struct asked {
+    int32_t status; /* NO_MEMORY: for what its group has of symmetric memory */
+    uint32_t unused;
+    uint64_t nbytes;
+};
+_Static_assert(sizeof(struct asked) <= sizeof(struct symc_verdict),
+    "what all tell fits the group's verdicts");
+
+/* All ask for the same, and have what they need. */
+static symmcoll_status_t compare(struct symmcoll_group *group)
+{
+    const struct asked *all = (const void *)group->verdicts;
+    const struct symc_symm_values values = {.where = where,
+        .all = all,
+        .nbytes = sizeof(*all),
+        .member = offsetof(struct asked, nbytes),
+        .name = "sizes differ",
+        .unit = " bytes"};
+    symmcoll_status_t status = symc_symm_compare(group, &values);
+    char who[SYMC_RANK_TEXT];
+
+    for (int r = 0; status == SYMMCOLL_OK && r < group->size; r++) {
+        if (all[r].status != SYMMCOLL_OK)
+            status = symc_fail((symmcoll_status_t)all[r].status,
+                "%s: %s: no memory for a workspace (group %s)", where,
+                symc_format_rank(&group->members.ranks, r, SYMC_NO_PID, who),
+                group->name);
+    }
+    return status;
+}
+
+/* Tell the others what this rank asks for. */
+static symmcoll_status_t tell(struct symmcoll_group *group,
+    const struct symc_symm_group *of, size_t nbytes, int64_t deadline_ns)
+{
+    const struct asked mine = {
+        .status = of == NULL ? SYMMCOLL_ERR_NO_MEMORY : SYMMCOLL_OK,
+        .nbytes = nbytes};
+    const struct symc_op op = {.kind = SYMC_SYMM_RENDEZVOUS};
+    struct symc_trace_entry *record;
+    symmcoll_status_t status;
+
+    if (symc_members_failed(&group->members))
+        return symc_members_status(&group->members, &op);
+    record = symc_symm_record(group, sizeof(mine), deadline_ns);
+    status = symc_group_round(group, SYMC_SYMM_RENDEZVOUS, &mine,
+        group->verdicts, sizeof(mine), symc_symm_time_left(deadline_ns));
+    if (status == SYMMCOLL_OK)
+        status = compare(group);
+    symc_group_record_end(group, SYMC_SYMM_RENDEZVOUS, record, status);
+    return status;
+}
 
 /* A larger one, under the ticket. */
 static symmcoll_status_t grow(struct symmcoll_group *group,
@@ -15,6 +76,7 @@ static symmcoll_status_t grow(struct symmcoll_group *group,
     struct symmcoll_world *world = group->world;
     struct symc_symm_offer offer = {.where = where, .deadline_ns = deadline_ns};
     struct symmcoll_symm *handle;
+    char detail[SYMC_DETAIL_MAX];
     void *data = NULL;
     symmcoll_status_t status;
 
@@ -26,6 +88,7 @@ static symmcoll_status_t grow(struct symmcoll_group *group,
         pthread_mutex_unlock(&of->symm->lock);
     }
     status = symc_symm_rendezvous(group, &offer, &handle);
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     pthread_mutex_lock(&of->symm->lock);
     if (status == SYMMCOLL_OK && of->workspace != NULL)
         symc_share_drop(of->workspace->share, 1);
@@ -36,18 +99,17 @@ static symmcoll_status_t grow(struct symmcoll_group *group,
     pthread_mutex_unlock(&of->symm->lock);
     /* Its share keeps it, where there is one. */
     (void)symmcoll_symm_free(world, data);
-    return status;
+    return status == SYMMCOLL_OK ? status : symc_fail(status, "%s", detail);
 }
 
 static symmcoll_status_t find_or_grow(struct symmcoll_group *group,
     size_t nbytes, int64_t deadline_ns, struct symmcoll_symm **handle)
 {
     struct symc_symm_group *of = symc_symm_group_of(group);
-    symmcoll_status_t status = SYMMCOLL_OK;
+    symmcoll_status_t status = tell(group, of, nbytes, deadline_ns);
 
-    if (of == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    if (of->workspace == NULL || of->workspace->nbytes < nbytes)
+    if (status == SYMMCOLL_OK &&
+        (of->workspace == NULL || of->workspace->nbytes < nbytes))
         status = grow(group, of, nbytes, deadline_ns);
     if (status != SYMMCOLL_OK)
         return status;

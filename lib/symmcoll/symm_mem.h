@@ -322,13 +322,14 @@ symmcoll_status_t symmcoll_symm_barrier(
 /* ---- workspaces ---- */
 
 /*
- * The group's workspace, of so many bytes or more.  Collective where that is more
- * than any call before has asked for: then it is allocated anew, as zeros, and
- * who has a handle on the former keeps that.  Every rank passes the same nbytes.
+ * The group's workspace, of so many bytes or more.  Collective: every rank passes
+ * the same nbytes.  Where that is more than any call before has asked for it is
+ * allocated anew, as zeros, and who has a handle on the former keeps that.
  *
  * handle  out: release with symmcoll_symm_release(), as often as it was returned
  *
- * Errors: as of symmcoll_symm_alloc() and symmcoll_symm_rendezvous().
+ * Errors: MISMATCH (names each rank's nbytes), and those of symmcoll_symm_alloc()
+ * and symmcoll_symm_rendezvous().
  * Source: torch.distributed._symmetric_memory.get_symm_mem_workspace.
  */
 SYMMCOLL_CHECKED

@@ -72,12 +72,36 @@ static int sizes_that_differ_are_named(struct symmcoll_group *group, int rank)
                SYMMCOLL_ERR_MISMATCH, "rank 0 passed 100 bytes") &&
            HOLDS(handle == NULL) &&
            groups_said(rank,
-               symmcoll_symm_workspace(
-                   group, rank == 1 ? SIZE_MAX : 100, NULL, &handle),
-               SYMMCOLL_ERR_NO_MEMORY, "rank 1") &&
+               symmcoll_symm_workspace(group, SIZE_MAX, NULL, &handle),
+               SYMMCOLL_ERR_NO_MEMORY, "rank 0") &&
            HOLDS(handle == NULL) &&
            OK(symmcoll_symm_workspace(group, 100, NULL, &handle)) &&
            (symmcoll_symm_release(handle), true);
+}
+
+/* Also where it has not to grow for some of them. */
+static int a_size_that_is_there_is_compared(
+    struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_symm *first = NULL, *handle = NULL;
+    bool right =
+        OK(symmcoll_symm_workspace(group, 1000, NULL, &first)) &&
+        groups_said(rank,
+            symmcoll_symm_workspace(
+                group, rank == 2 ? 2000 : 500, NULL, &handle),
+            SYMMCOLL_ERR_MISMATCH,
+            "sizes differ: ranks 0 and 1 passed 500 bytes, rank 2 passed 2000 "
+            "bytes") &&
+        groups_said(rank,
+            symmcoll_symm_workspace(group, rank == 0 ? 10 : 20, NULL, &handle),
+            SYMMCOLL_ERR_MISMATCH, "rank 0 passed 10 bytes") &&
+        HOLDS(handle == NULL) &&
+        OK(symmcoll_symm_workspace(group, 20, NULL, &handle)) &&
+        HOLDS(handle == first);
+
+    symmcoll_symm_release(first);
+    symmcoll_symm_release(handle);
+    return right;
 }
 
 struct grower {
@@ -117,12 +141,14 @@ static int two_threads_grow_it_once(struct symmcoll_group *group, int rank)
 
 int main(void)
 {
-    plan(8);
+    plan(10);
     groups_both(3, it_grows_and_never_shrinks,
         "a workspace grows and never shrinks (S9)");
     groups_both(4, each_group_has_its_own, "each group has one of its own");
     groups_both(3, sizes_that_differ_are_named,
         "sizes that differ, and a rank without memory, are named on all");
+    groups_both(3, a_size_that_is_there_is_compared,
+        "and so are sizes that differ where there is room for one of them");
     groups_both(2, two_threads_grow_it_once,
         "two threads that grow it at once have the same one");
     return done_testing();
