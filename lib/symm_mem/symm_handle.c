@@ -101,39 +101,43 @@ symmcoll_status_t symc_symm_read_timeout_of(struct symmcoll_group *group,
 
 /* ---- finding ---- */
 
-/* The handle for an address, where the allocation has met the group; under the
- * lock.  found (out) is the allocation, or NULL. */
-static struct symmcoll_symm *find(struct symc_symm *symm,
-    const struct symmcoll_group *group, const void *data, bool make,
-    struct symc_allocation **found)
+/* The handle for an address, where the allocation has been joined in the group,
+ * else NULL; under the lock.  allocation (out): that of the address, or NULL.
+ * Errors: NO_MEMORY. */
+static symmcoll_status_t find(struct symc_symm *symm,
+    const struct symmcoll_group *group, const void *data,
+    struct symc_allocation **allocation, struct symmcoll_symm **handle)
 {
     struct symc_share *share;
 
-    *found = symc_allocation_find(symm, data);
-    share = *found == NULL ? NULL : symc_share_find(symm, group, *found);
-    return share == NULL
-               ? NULL
-               : symc_share_handle(share,
-                     (size_t)((const char *)data - (*found)->data), make);
+    *handle = NULL;
+    *allocation = symc_allocation_find(symm, data);
+    share =
+        *allocation == NULL ? NULL : symc_share_find(symm, group, *allocation);
+    if (share == NULL)
+        return SYMMCOLL_OK;
+    *handle = symc_share_handle(
+        share, (size_t)((const char *)data - (*allocation)->data), true);
+    return *handle != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
 }
 
-/* The same; it has a user more, or else the allocation has. */
-static struct symmcoll_symm *find_or_hold(struct symc_symm *symm,
+/* The same; the handle has a user more, or else the allocation has. */
+static symmcoll_status_t find_or_hold(struct symc_symm *symm,
     const struct symmcoll_group *group, const void *data,
-    struct symc_allocation **held)
+    struct symc_allocation **held, struct symmcoll_symm **handle)
 {
-    struct symmcoll_symm *handle;
+    symmcoll_status_t status;
 
     pthread_mutex_lock(&symm->lock);
-    handle = find(symm, group, data, true, held);
-    if (handle != NULL) {
-        handle->share->users++;
+    status = find(symm, group, data, held, handle);
+    if (*handle != NULL)
+        (*handle)->share->users++;
+    if (status != SYMMCOLL_OK || *handle != NULL)
         *held = NULL;
-    } else if (*held != NULL) {
+    else if (*held != NULL)
         (*held)->users++;
-    }
     pthread_mutex_unlock(&symm->lock);
-    return handle;
+    return status;
 }
 
 static void let_go(struct symc_symm *symm, struct symc_allocation *held)
@@ -145,23 +149,31 @@ static void let_go(struct symc_symm *symm, struct symc_allocation *held)
     pthread_mutex_unlock(&symm->lock);
 }
 
-/* Under the ticket: another thread may have met meanwhile. */
-static symmcoll_status_t meet(struct symc_symm *symm,
+/* Under the ticket: another thread may have joined it meanwhile.  A rank without
+ * memory for that takes part, so that the others do not wait for it. */
+static symmcoll_status_t join(struct symc_symm *symm,
     struct symmcoll_group *group, const char *where, const void *data,
-    int64_t deadline_ns, struct symmcoll_symm **handle)
+    int64_t timeout_ns, struct symmcoll_symm **handle)
 {
-    struct symc_symm_offer offer = {.where = where, .deadline_ns = deadline_ns};
-    struct symmcoll_symm *found =
-        find_or_hold(symm, group, data, &offer.allocation);
+    struct symc_symm_offer offer = {.where = where,
+        .deadline_ns = symc_deadline_ns(symc_now_ns(), timeout_ns),
+        .status = symm == NULL ? SYMMCOLL_ERR_NO_MEMORY : SYMMCOLL_OK};
+    struct symmcoll_symm *found = NULL;
     symmcoll_status_t status;
 
+    /* An error here is of this rank alone: it has been joined on all. */
+    if (symm != NULL) {
+        status = find_or_hold(symm, group, data, &offer.allocation, &found);
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
     if (found != NULL) {
         *handle = found;
         return SYMMCOLL_OK;
     }
     if (offer.allocation != NULL)
         offer.offset = (size_t)((const char *)data - offer.allocation->data);
-    else
+    else if (offer.status == SYMMCOLL_OK)
         offer.status = symc_fail(SYMMCOLL_ERR_NOT_SYMMETRIC,
             "expected an address in memory of symm_alloc or symm_import, found "
             "%p",
@@ -176,8 +188,8 @@ static symmcoll_status_t rendezvous(struct symmcoll_group *group, void *data,
 {
     static const char where[] = "symm_rendezvous";
     struct symc_symm *symm;
-    struct symc_allocation *held;
-    struct symmcoll_symm *found;
+    struct symc_allocation *held = NULL;
+    struct symmcoll_symm *found = NULL;
     int64_t timeout_ns;
     uint64_t ticket;
     symmcoll_status_t status = symc_symm_check_group(where, group);
@@ -190,18 +202,17 @@ static symmcoll_status_t rendezvous(struct symmcoll_group *group, void *data,
     if (status != SYMMCOLL_OK)
         return status;
     symm = symc_symm_of(group->world);
-    if (symm == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    found = find_or_hold(symm, group, data, &held);
-    let_go(symm, held);
-    if (found != NULL) {
-        *handle = found;
-        return SYMMCOLL_OK;
+    if (symm != NULL) {
+        status = find_or_hold(symm, group, data, &held, &found);
+        let_go(symm, held);
     }
+    if (found != NULL)
+        *handle = found;
+    if (found != NULL || status != SYMMCOLL_OK)
+        return status;
     ticket = symc_queue_enter(group->queue);
     symc_queue_settle(group->queue);
-    status = meet(symm, group, where, data,
-        symc_deadline_ns(symc_now_ns(), timeout_ns), handle);
+    status = join(symm, group, where, data, timeout_ns, handle);
     symc_queue_leave(group->queue, ticket);
     return status;
 }
@@ -233,21 +244,21 @@ symmcoll_status_t symmcoll_symm_get(struct symmcoll_group *group,
         status = SYMMCOLL_ERR_NO_MEMORY;
     if (status == SYMMCOLL_OK) {
         pthread_mutex_lock(&symm->lock);
-        found = find(symm, group, data, true, &allocation);
+        status = find(symm, group, data, &allocation, &found);
         pthread_mutex_unlock(&symm->lock);
-        if (found != NULL)
-            *handle = found;
-        else if (allocation == NULL)
-            status = symc_fail(SYMMCOLL_ERR_NOT_SYMMETRIC,
-                "%s: expected an address in memory of symm_alloc or "
-                "symm_import, found %p",
-                where, data);
-        else
-            status = symc_fail(SYMMCOLL_ERR_INVALID,
-                "%s: expected an allocation after its symm_rendezvous in group "
-                "%s, found one before",
-                where, group->name);
     }
+    if (found != NULL)
+        *handle = found;
+    else if (status == SYMMCOLL_OK && allocation == NULL)
+        status = symc_fail(SYMMCOLL_ERR_NOT_SYMMETRIC,
+            "%s: expected an address in memory of symm_alloc or symm_import, "
+            "found %p",
+            where, data);
+    else if (status == SYMMCOLL_OK)
+        status = symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected an allocation after its symm_rendezvous in group %s, "
+            "found one before",
+            where, group->name);
     symc_cancel_restore(cancel);
     return status;
 }

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rank that has no memory to join symmetric memory, at each of its
+ * allocations: the others learn that at once, and all may go on.  The linker has
+ * all allocations of the library call the wrapper here.
+ */
+#include "t/symm_mem/symm.h"
+
+#include <stdlib.h>
+
+#define SIZE 3
+#define POOR 1
+#define MOST 64 /* allocations of one call */
+
+void *__real_symc_alloc(size_t count, size_t size);
+void *__wrap_symc_alloc(size_t count, size_t size);
+
+/* How many of this thread's next allocations succeed; -1: all. */
+static _Thread_local int left = -1;
+
+void *__wrap_symc_alloc(size_t count, size_t size)
+{
+    if (left == 0)
+        return __real_symc_alloc(SIZE_MAX, 2);
+    if (left > 0)
+        left--;
+    return __real_symc_alloc(count, size);
+}
+
+/* One call more than the poor rank has allocations; that it comes to an end says
+ * that no other rank waited. */
+static bool outlive(struct symmcoll_group *group, int rank, void *data)
+{
+    for (int succeed = 0; succeed < MOST; succeed++) {
+        struct symmcoll_symm *handle = NULL;
+        symmcoll_status_t status;
+
+        left = rank == POOR ? succeed : -1;
+        status = data != NULL
+                     ? symmcoll_symm_rendezvous(group, data, NULL, &handle)
+                     : symmcoll_symm_workspace(group, 3000, NULL, &handle);
+        left = -1;
+        if (status == SYMMCOLL_OK) {
+            bool right = OK(symmcoll_symm_barrier(handle, 0, -1));
+
+            symmcoll_symm_release(handle);
+            return right && HOLDS(succeed > 0);
+        }
+        if (!groups_said(rank, status, SYMMCOLL_ERR_NO_MEMORY, "rank 1") ||
+            !HOLDS(handle == NULL) || !OK(symmcoll_barrier(group, NULL, NULL)))
+            return false;
+    }
+    diag("rank %d: more than %d allocations", rank, MOST);
+    return false;
+}
+
+static int it_takes_part_in_a_rendezvous(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    void *data;
+
+    return OK(symmcoll_symm_alloc(world, 100, NULL, &data)) &&
+           outlive(group, rank, data) && OK(symmcoll_symm_free(world, data));
+}
+
+/* Not even for what a world has of symmetric memory. */
+static int it_takes_part_without_any(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    struct symmcoll_symm *handle = NULL;
+    static char foreign;
+    void *data = &foreign;
+    bool right =
+        rank == POOR || OK(symmcoll_symm_alloc(world, 100, NULL, &data));
+
+    left = rank == POOR ? 0 : -1;
+    right = right && groups_said(rank,
+                         symmcoll_symm_rendezvous(group, data, NULL, &handle),
+                         SYMMCOLL_ERR_NO_MEMORY, "rank 1: memory");
+    left = -1;
+    return right && HOLDS(handle == NULL) &&
+           OK(symmcoll_barrier(group, NULL, NULL)) &&
+           groups_said(rank,
+               symmcoll_symm_rendezvous(group, data, NULL, &handle),
+               SYMMCOLL_ERR_NOT_SYMMETRIC, "rank 1");
+}
+
+static int it_takes_part_in_a_workspace(struct symmcoll_group *group, int rank)
+{
+    return outlive(group, rank, NULL);
+}
+
+/* A view of what has been joined is local. */
+static int a_view_is_refused_locally(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_symm *handle, *view = NULL;
+    char *data;
+    bool right = join(group, 100, (void **)&data, &handle);
+
+    if (!right)
+        return false;
+    left = rank == POOR ? 0 : -1;
+    right =
+        rank == POOR
+            ? groups_said(rank,
+                  symmcoll_symm_rendezvous(group, data + 16, NULL, &view),
+                  SYMMCOLL_ERR_NO_MEMORY, "memory") &&
+                  groups_said(rank, symmcoll_symm_get(group, data + 16, &view),
+                      SYMMCOLL_ERR_NO_MEMORY, "memory") &&
+                  HOLDS(view == NULL)
+            : OK(symmcoll_symm_rendezvous(group, data + 16, NULL, &view));
+    left = -1;
+    symmcoll_symm_release(view);
+    right = right && OK(symmcoll_symm_barrier(handle, 0, -1)) &&
+            OK(symmcoll_symm_rendezvous(group, data + 16, NULL, &view)) &&
+            OK(symmcoll_symm_barrier(view, 0, -1));
+    symmcoll_symm_release(view);
+    return right && part(group, data, handle);
+}
+
+int main(void)
+{
+    setenv("SYMMCOLL_TRACE_DUMP_ON_ERROR", "off", 1);
+    plan(8);
+    groups_both(SIZE, it_takes_part_in_a_rendezvous,
+        "who has no memory to join some is named to all, at once");
+    groups_both(SIZE, it_takes_part_without_any,
+        "and so is who has none for what a world has of it");
+    groups_both(
+        SIZE, it_takes_part_in_a_workspace, "and who has none for a workspace");
+    groups_both(SIZE, a_view_is_refused_locally,
+        "a view of what has been joined is refused to this rank alone");
+    return done_testing();
+}
