@@ -215,8 +215,9 @@ symmcoll_status_t symmcoll_symm_get_remote_tensors(struct symmcoll_symm *handle,
     if (status != SYMMCOLL_OK)
         return status;
     at = (int64_t)((uintptr_t)copy.data - (uintptr_t)handle->at[handle->rank]);
+    /* before is 0 or less: no sum of both can wrap around */
     if (copy.ndim < 0 || copy.ndim > SYMMCOLL_MAX_DIMS ||
-        !measure(&copy, elem, &before, &after) || at < -before ||
+        !measure(&copy, elem, &before, &after) || at < 0 || at + before < 0 ||
         at > (int64_t)handle->nbytes - after)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a tensor within the %zu bytes of this rank's buffer, "

@@ -210,8 +210,9 @@ symmcoll_status_t symc_symm_check_apart(const struct symmcoll_symm *handle,
     if (buffer == NULL && nbytes > 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected %s of %zu bytes, found NULL", where, what, nbytes);
-    if (nbytes == 0 || length == 0 || other >= mine + length ||
-        mine >= other + nbytes)
+    /* No sum of an address and a size, which may wrap around. */
+    if (nbytes == 0 || length == 0 ||
+        (other >= mine ? other - mine >= length : mine - other >= nbytes))
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "%s: expected %s (%zu bytes) apart from bytes %zu to %zu of this "

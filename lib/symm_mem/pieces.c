@@ -13,7 +13,7 @@ static const struct symc_sized exchange_kind = {.name = "exchange",
     .macro = "SYMMCOLL_SYMM_EXCHANGE_INIT",
     .defaults = &default_exchange,
     .nbytes = sizeof(default_exchange),
-    .least = sizeof(default_exchange)};
+    .least = sizeof(default_exchange.size)};
 
 size_t symc_exchange_count(const struct symc_exchange *exchange, int ranks)
 {
@@ -123,7 +123,8 @@ static symmcoll_status_t check_ranges(
         for (int i = 0; i < w; i++) {
             const struct range *a = &ranges[w], *b = &ranges[i];
 
-            if (a->offset < b->offset + b->nbytes &&
+            if (a->nbytes > 0 && b->nbytes > 0 &&
+                a->offset < b->offset + b->nbytes &&
                 b->offset < a->offset + a->nbytes)
                 return symc_fail(SYMMCOLL_ERR_INVALID,
                     "%s: expected %s apart from %s, found bytes %zu to %zu and "
@@ -257,11 +258,12 @@ symmcoll_status_t symc_exchange_verify(const struct symc_symm_call *call,
 
         pieces.sizes_only = true;
         while (symc_pieces_next(&pieces, &piece)) {
-            size_t end = piece.to + piece.rows;
+            size_t room = exchange->args.out_rows;
 
-            if (piece.rows > 0 && end > exchange->args.out_rows)
+            if (piece.rows > 0 &&
+                (piece.rows > room || piece.to > room - piece.rows))
                 return fail_rank(moving, r, "room in out for at least",
-                    (int64_t)end, (int64_t)exchange->args.out_rows,
+                    (int64_t)(piece.to + piece.rows), (int64_t)room,
                     pieces.next - 1);
         }
     }

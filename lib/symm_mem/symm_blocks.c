@@ -179,7 +179,7 @@ symmcoll_status_t symmcoll_symm_multi_root_tile_reduce(
         .out = out,
         .more = &blocks};
     struct symc_digest digest = SYMC_DIGEST_INIT;
-    size_t elem, nbytes, area, room = 0;
+    size_t elem, nbytes, area, room = 0, room_nbytes = 0;
     bool receives = false;
     symmcoll_status_t status = check_lists(
         handle, where, count, count == 0 || (offsets != NULL && roots != NULL));
@@ -189,10 +189,12 @@ symmcoll_status_t symmcoll_symm_multi_root_tile_reduce(
     if (status == SYMMCOLL_OK)
         status = check_roots(handle, where, &blocks, true);
     if (status == SYMMCOLL_OK &&
-        (out_stride < columns || !measure(rows, columns, out_stride, &room)))
+        (out_stride < columns || !measure(rows, columns, out_stride, &room) ||
+            !symc_multiply(room, elem, &room_nbytes)))
         status = symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a stride of out of at least %zu columns, found %zu",
-            where, columns, out_stride);
+            "%s: expected a stride of out of at least %zu columns, found %zu "
+            "(%zu rows)",
+            where, columns, out_stride, rows);
     for (size_t i = 0; i < count; i++)
         receives =
             receives || (status == SYMMCOLL_OK && roots[i] == handle->rank);
@@ -206,7 +208,7 @@ symmcoll_status_t symmcoll_symm_multi_root_tile_reduce(
                 stride, elem, &nbytes);
         if (status == SYMMCOLL_OK && receives)
             status = symc_symm_check_apart(
-                handle, where, "out", out, room * elem, offsets[i], nbytes);
+                handle, where, "out", out, room_nbytes, offsets[i], nbytes);
     }
     if (status != SYMMCOLL_OK)
         return status;

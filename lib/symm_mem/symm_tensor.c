@@ -11,7 +11,9 @@
 static symmcoll_status_t check_shape(
     const char *where, const struct symmcoll_tensor *tensor, size_t *count)
 {
-    *count = 1;
+    size_t product = 1; /* as if no length were 0: strides are such products */
+    bool empty = false;
+
     if (symc_dtype_find(tensor->dtype) == NULL || tensor->ndim < 0 ||
         tensor->ndim > SYMMCOLL_MAX_DIMS)
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -23,14 +25,17 @@ static symmcoll_status_t check_shape(
             "%s: expected a tensor in host memory, found device kind %d", where,
             (int)tensor->device);
     for (int d = 0; d < tensor->ndim; d++) {
+        empty = empty || tensor->shape[d] == 0;
         if (tensor->shape[d] < 0 ||
-            !symc_multiply(*count, (size_t)tensor->shape[d], count) ||
-            *count > PTRDIFF_MAX)
+            (tensor->shape[d] > 0 &&
+                !symc_multiply(product, (size_t)tensor->shape[d], &product)) ||
+            product > PTRDIFF_MAX)
             return symc_fail(SYMMCOLL_ERR_INVALID,
                 "%s: expected lengths whose product fits memory, found %lld in "
                 "dimension %d",
                 where, (long long)tensor->shape[d], d);
     }
+    *count = empty ? 0 : product;
     return SYMMCOLL_OK;
 }
 
