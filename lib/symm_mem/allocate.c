@@ -148,19 +148,34 @@ static symmcoll_status_t reuse(struct symc_symm *symm,
     return SYMMCOLL_OK;
 }
 
-/* Memory for the data and the pad. */
-static symmcoll_status_t back(struct symc_symm *symm, const char *where,
+/* Memory for the data and the pad of one that is listed without; not under the
+ * lock, since that takes long where it is much. */
+static symmcoll_status_t back(const struct symc_symm_request *request,
     const struct symc_backing_source *source, struct symc_allocation *made)
 {
+    struct symc_symm *symm = made->home;
     struct symmcoll_world *world = symm->world;
-    symmcoll_status_t status = symc_backing_open(world, where, source, made);
+    struct symc_allocation backed = {
+        .fd = -1, .nbytes = made->nbytes, .pad_nbytes = made->pad_nbytes};
+    symmcoll_status_t status =
+        symc_backing_open(world, request->where, source, &backed);
 
-    if (status != SYMMCOLL_OK)
-        return status;
-    made->pad = (uint32_t *)(void *)((char *)world->own.block + made->pad_at);
-    if (made->fd < 0)
-        made->data = (char *)world->own.block + made->data_at;
-    return SYMMCOLL_OK;
+    pthread_mutex_lock(&symm->lock);
+    if (status == SYMMCOLL_OK) {
+        made->buffer = backed.buffer;
+        made->data_at = backed.data_at;
+        made->pad_at = backed.pad_at;
+        made->fd = backed.fd;
+        made->mapped = backed.mapped;
+        made->pad =
+            (uint32_t *)(void *)((char *)world->own.block + made->pad_at);
+        made->data = made->fd >= 0 ? backed.data
+                                   : (char *)world->own.block + made->data_at;
+    } else {
+        delist(symm, made);
+    }
+    pthread_mutex_unlock(&symm->lock);
+    return status;
 }
 
 /* source->nbytes is what the request asks for. */
@@ -183,20 +198,21 @@ static symmcoll_status_t allocate(struct symmcoll_world *world,
         .nbytes = request->nbytes,
         .pad_nbytes = request->args.pad,
         .fd = -1};
-    /* One thread at a time: two may pass the same id. */
     pthread_mutex_lock(&symm->lock);
     status = reuse(symm, request, &address);
     if (status == SYMMCOLL_OK && address == NULL) {
-        status = back(symm, request->where, source, made);
+        if (made->pool != NULL)
+            made->number = ++made->pool->count;
+        enlist(symm, made); /* so that no other thread takes its id */
+    }
+    pthread_mutex_unlock(&symm->lock);
+    if (status == SYMMCOLL_OK && address == NULL) {
+        status = back(request, source, made);
         if (status == SYMMCOLL_OK) {
-            if (made->pool != NULL)
-                made->number = ++made->pool->count;
             address = made->data;
-            enlist(symm, made);
             made = NULL;
         }
     }
-    pthread_mutex_unlock(&symm->lock);
     if (status == SYMMCOLL_OK)
         *data = address;
 

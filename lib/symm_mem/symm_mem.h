@@ -63,7 +63,7 @@ struct symc_allocation {
                        each rendezvous under way */
     size_t nbytes;
     size_t pad_nbytes;
-    char *data;
+    char *data; /* NULL: it is being allocated, and not found yet */
     uint32_t *pad;
     struct symc_buffer *buffer; /* in the arena: the pad, and the data where
                                    there is no memfd */

@@ -140,7 +140,8 @@ struct symc_allocation *symc_allocation_find(
     while (at != NULL) {
         size_t offset = (uintptr_t)address - (uintptr_t)at->data;
 
-        if (at->active && (offset == 0 || offset < at->nbytes))
+        if (at->active && at->data != NULL &&
+            (offset == 0 || offset < at->nbytes))
             break;
         at = at->next;
     }
