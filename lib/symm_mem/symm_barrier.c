@@ -4,6 +4,10 @@
  * waits until the words of all others have come to the same count.  One crossing,
  * where signals in the pads would take two, and no slot of the pads is used.
  *
+ * A member counts a barrier when it has passed it.  So one that has expired is the
+ * same one when it is called again, and who arrives late is not taken to be at
+ * the next.
+ *
  * A member that is one ahead waits for the others there, so words differ by one
  * at most; what a stray store leaves in one is taken for a count that has been
  * reached, or delays to the timeout.
@@ -63,13 +67,15 @@ static __attribute__((noinline)) symmcoll_status_t await_others(
         const struct symc_symm_wait wait = {.kind = SYMC_SYMM_BARRIER,
             .peer = r,
             .channel = channel,
-            .missing = "it did not come to the barrier",
+            .missing = "it did not arrive at the barrier",
             .ready = has_come,
             .arg = &awaited};
 
         if (r != handle->rank && !has_come(&awaited))
             status = symc_symm_await(handle, &wait, &budget);
     }
+    if (status == SYMMCOLL_OK)
+        handle->counts[channel] = count;
     return status;
 }
 
@@ -100,7 +106,7 @@ symmcoll_status_t symmcoll_symm_barrier(
         return refuse(handle, channel);
     if (__builtin_expect(symc_symm_is_stopped(handle), 0))
         return symc_symm_failure(handle, SYMC_SYMM_BARRIER);
-    count = ++handle->counts[channel];
+    count = handle->counts[channel] + 1;
     atomic_store_explicit(find_word(handle, handle->rank, channel, count),
         count, memory_order_release);
     for (int r = 0; r < handle->size; r++) {
@@ -117,5 +123,6 @@ symmcoll_status_t symmcoll_symm_barrier(
             symc_pause();
         }
     }
+    handle->counts[channel] = count;
     return SYMMCOLL_OK;
 }

@@ -311,8 +311,9 @@ symmcoll_status_t symmcoll_symm_wait_signal(
 /*
  * Wait until all ranks of the handle have come to a barrier on this channel;
  * acquire and release order.  Uses no slot of the signal pads.  One thread of a
- * rank at a time is at a barrier of a channel.  After TIMEOUT this rank has come,
- * as far as the others know.
+ * rank at a time is at a barrier of a channel.  After TIMEOUT this rank has
+ * arrived, as far as the others know; the next call on this channel waits for the
+ * same barrier again.
  * Source: torch._C._distributed_c10d._SymmetricMemory.barrier.
  */
 SYMMCOLL_CHECKED

@@ -78,10 +78,44 @@ static int timeouts_name_both(struct symmcoll_group *group, int rank)
                     SYMMCOLL_ERR_TIMEOUT, "rank 1 on channel 5");
     right = right && OK(symmcoll_barrier(group, NULL, NULL)) &&
             HOLDS(symmcoll_group_error(group) == SYMMCOLL_OK);
-    if (right && rank == 1) /* rank 0 has come to it already */
+    if (right && rank == 1) /* rank 0 has arrived already */
         right = OK(symmcoll_symm_barrier(handle, 5, 0)) &&
                 OK(symmcoll_symm_wait_signal(handle, 0, 2, 0));
+    else
+        right = right && OK(symmcoll_symm_barrier(handle, 5, -1));
     right = right && OK(symmcoll_symm_barrier(handle, 5, -1));
+    return right && part(group, data, handle);
+}
+
+/* Once more after a timeout, and then the next one, at which nobody is. */
+static bool repeat(struct symmcoll_group *group, struct symmcoll_symm *handle,
+    int rank, int channel)
+{
+    bool right = true;
+
+    for (int i = 0; right && rank == 0 && i < 3; i++)
+        right = groups_said(rank, symmcoll_symm_barrier(handle, channel, 0),
+            SYMMCOLL_ERR_TIMEOUT, "did not arrive at the barrier");
+    right = OK(symmcoll_barrier(group, NULL, NULL)) && right &&
+            OK(symmcoll_symm_barrier(handle, channel, -1));
+    if (right && rank == 0)
+        right = groups_said(rank, symmcoll_symm_barrier(handle, channel, 0),
+            SYMMCOLL_ERR_TIMEOUT, "did not arrive at the barrier");
+    return OK(symmcoll_barrier(group, NULL, NULL)) && right &&
+           OK(symmcoll_symm_barrier(handle, channel, -1));
+}
+
+static int a_barrier_is_repeated(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_symm_info info = SYMMCOLL_SYMM_INFO_INIT;
+    struct symmcoll_symm *handle;
+    void *data;
+    bool right = join(group, 0, &data, &handle) &&
+                 OK(symmcoll_symm_get_info(handle, &info));
+
+    for (int round = 0; right && round < 5; round++)
+        right = repeat(group, handle, rank, 2) &&
+                repeat(group, handle, rank, info.channels - 1);
     return right && part(group, data, handle);
 }
 
@@ -176,7 +210,7 @@ static int nobody_leaves_early(struct symmcoll_group *group, int rank)
 
 int main(void)
 {
-    plan(16);
+    plan(18);
     groups_both(2, signals_reach_their_ranks,
         "a signal reaches its rank, and leaves no mark (S24, S25)");
     groups_both(6, signals_reach_their_ranks, "and between six");
@@ -184,6 +218,8 @@ int main(void)
         "a signal is in slot ranks * channel + source of the pad (S22)");
     groups_both(2, timeouts_name_both,
         "a timeout names both ranks and the channel, and fails nothing (S27)");
+    groups_both(3, a_barrier_is_repeated,
+        "a barrier that has expired is the same one when it is called again");
     groups_both(3, bad_arguments_are_refused,
         "ranks and channels out of range are named with the range (S23)");
     groups_both(5, the_pad_decides_the_channels,
