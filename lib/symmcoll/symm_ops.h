@@ -50,9 +50,11 @@ symmcoll_status_t symmcoll_symm_get_data(struct symmcoll_symm *handle, int peer,
 
 /*
  * The same, and then symmcoll_symm_put_signal(): the peer finds the bytes when
- * its symmcoll_symm_wait_signal() has returned (release and acquire).
- * timeout  seconds that it waits for an earlier signal to be taken; negative: the
- *          group's
+ * its symmcoll_symm_wait_signal() has returned (release and acquire).  It copies
+ * before it waits for an earlier signal on the channel to be taken: a peer that
+ * has not taken that finds new bytes there, also after TIMEOUT; so puts in turn
+ * to several places.
+ * timeout  seconds that it waits for that; negative: the group's
  * Errors: those of both.
  * Source: torch.ops.symm_mem.nvshmem_put_with_signal, nccl_put_with_signal.
  */
