@@ -58,7 +58,7 @@ symmcoll_status_t symc_exchange_read(const struct symmcoll_symm *handle,
     const char *where, const struct symmcoll_symm_exchange *args,
     struct symc_exchange *exchange, uint64_t *digest);
 
-/* Check the splits of all ranks; all come to the same status. */
+/* Check the splits of all ranks; all find the same status. */
 symmcoll_status_t symc_exchange_verify(const struct symc_symm_call *call,
     const struct symc_exchange *exchange, const struct symc_moving *moving);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Barriers: each member counts them in a word of its own for each channel, and
- * waits until the words of all others have come to the same count.  One crossing,
+ * waits until the words of all others have the same count.  One crossing,
  * where signals in the pads would take two, and no slot of the pads is used.
  *
  * A member counts a barrier when it has passed it.  So one that has expired is the
@@ -45,7 +45,7 @@ struct awaited {
     uint64_t count;
 };
 
-static bool has_come(void *arg)
+static bool has_arrived(void *arg)
 {
     const struct awaited *awaited = arg;
 
@@ -68,10 +68,10 @@ static __attribute__((noinline)) symmcoll_status_t await_others(
             .peer = r,
             .channel = channel,
             .missing = "it did not arrive at the barrier",
-            .ready = has_come,
+            .ready = has_arrived,
             .arg = &awaited};
 
-        if (r != handle->rank && !has_come(&awaited))
+        if (r != handle->rank && !has_arrived(&awaited))
             status = symc_symm_await(handle, &wait, &budget);
     }
     if (status == SYMMCOLL_OK)
@@ -117,7 +117,7 @@ symmcoll_status_t symmcoll_symm_barrier(
     for (int r = 0; r < handle->size; r++) {
         struct awaited awaited = {find_word(handle, r, channel, count), count};
 
-        while (!has_come(&awaited)) {
+        while (!has_arrived(&awaited)) {
             if (++polls == SYMC_QUICK_POLLS)
                 return await_others(handle, r, channel, timeout, count);
             symc_pause();

@@ -8,7 +8,7 @@
  *
  * An allocation is in the rank's arena, which all ranks have mapped since they
  * joined, or in a memfd, which its peers map at the rendezvous; its signal pad
- * is in the arena.  An allocation and a group that has met on it are a share.
+ * is in the arena.  An allocation and a group that has joined it are a share.
  * Its handles, one for each address, live as long as it does.
  */
 #ifndef SYMC_SYMM_MEM_SYMM_MEM_H
@@ -29,7 +29,7 @@ struct symc_symm {
     struct symc_share *shares;           /* all whose struct is there */
     struct symmcoll_symm_pool *pools;
     struct symmcoll_symm_pool *default_pool; /* among them; NULL: none yet */
-    struct symc_symm_group *groups;          /* all that have met */
+    struct symc_symm_group *groups;          /* all that have any */
 };
 
 /* What a group has of it. */
@@ -189,7 +189,7 @@ struct symc_allocation *symc_allocation_find(
 
 /* ---- share.c; all under the lock ---- */
 
-/* That of a group; NULL: they have not met since the allocation was made, or
+/* That of a group; NULL: it has not joined it since that was made, or
  * used once more. */
 struct symc_share *symc_share_find(struct symc_symm *symm,
     const struct symmcoll_group *group,
@@ -269,7 +269,7 @@ struct symc_symm_wait {
     enum symc_kind kind; /* of the call */
     int peer;            /* whom it waits for */
     int channel;
-    const char *missing;      /* what has not come, for the message */
+    const char *missing;      /* what has not happened, for messages */
     bool (*ready)(void *arg); /* whether it has; changes nothing */
     void *arg;
 };
@@ -339,7 +339,7 @@ symmcoll_status_t symc_symm_compare(
 
 /* ---- symm_rendezvous.c ---- */
 
-/* What a member brings to a rendezvous. */
+/* What a member has for a rendezvous. */
 struct symc_symm_offer {
     const char *where;                  /* the call */
     struct symc_allocation *allocation; /* held by the caller */
@@ -348,7 +348,7 @@ struct symc_symm_offer {
     int64_t deadline_ns;      /* of all rounds, and the exchange of memfds */
 };
 
-/* The members meet, under the group's ticket.  handle (out) has a user more.
+/* The members join it, under the group's ticket.  handle (out) has a user more.
  * Errors: see symmcoll_symm_rendezvous(). */
 symmcoll_status_t symc_symm_rendezvous(struct symmcoll_group *group,
     const struct symc_symm_offer *offer, struct symmcoll_symm **handle);

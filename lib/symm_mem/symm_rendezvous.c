@@ -190,7 +190,7 @@ static void take_back(struct symc_symm_rendezvous *rendezvous)
     rendezvous->offered = false;
 }
 
-/* Let go of what has come to nothing. */
+/* Release what has been prepared in vain. */
 static void discard(struct symc_symm_rendezvous *rendezvous)
 {
     struct symc_symm *symm = rendezvous->symm;

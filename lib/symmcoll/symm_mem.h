@@ -104,8 +104,8 @@ int symmcoll_symm_is_symmetric(
 /* ---- pools ---- */
 
 /*
- * A pool keeps what is freed, for the next allocation of that size: many tensors
- * that come and go cost no system calls, and no new rendezvous.  Nothing is
+ * A pool keeps what is freed, for the next allocation of that size: temporary
+ * tensors cost no system calls, and no new rendezvous.  Nothing is
  * split and nothing is lent to other pools: each allocation begins on a page and
  * has a signal pad of its own.
  *
@@ -309,7 +309,7 @@ symmcoll_status_t symmcoll_symm_wait_signal(
     struct symmcoll_symm *handle, int src, int channel, double timeout);
 
 /*
- * Wait until all ranks of the handle have come to a barrier on this channel;
+ * Wait until all ranks of the handle have arrived at a barrier on this channel;
  * acquire and release order.  Uses no slot of the signal pads.  One thread of a
  * rank at a time is at a barrier of a channel.  After TIMEOUT this rank has
  * arrived, as far as the others know; the next call on this channel waits for the

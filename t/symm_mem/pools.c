@@ -101,7 +101,7 @@ static int what_is_freed_is_used_again(struct symmcoll_group *group, int rank)
     return right && OK(symmcoll_symm_free(world, apart));
 }
 
-/* A tensor that comes and goes, joined each time: the former handle, and no
+/* A temporary tensor, joined each time: the former handle, and no
  * more memory than at first. */
 static int it_is_joined_once_more(struct symmcoll_group *group, int rank)
 {

@@ -184,7 +184,7 @@ static int the_pad_decides_the_channels(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Nobody leaves before all have come, with two channels in turn. */
+/* Nobody leaves before all have arrived, with two channels in turn. */
 static int nobody_leaves_early(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);
@@ -225,7 +225,7 @@ int main(void)
     groups_both(5, the_pad_decides_the_channels,
         "there are as many channels as the pad has room for");
     groups_both(2, nobody_leaves_early,
-        "nobody leaves a barrier before all have come (S26)");
+        "nobody leaves a barrier before all have arrived (S26)");
     groups_both(5, nobody_leaves_early, "nor do five");
     return done_testing();
 }
