@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "registry/registry.h"
 #include "segment/arena.h"
+#include "segment/memory.h"
 #include "world/world.h"
 
 #include <ctype.h>
@@ -116,6 +117,19 @@ static void add_bytes(
     info_note(table, use);
 }
 
+/* Why symmetric memory is in huge pages or not. */
+static void add_huge_pages(
+    struct info_table *table, const struct symc_config *config)
+{
+    size_t count = 0, page = symc_memory_huge_page(&count);
+
+    add_bytes(table, "huge_pages", page * count,
+        !config->symm_mem_huge_pages ? "not used: symm_mem.huge_pages is off"
+        : page == 0                  ? "not used: the kernel has none"
+        : count == 0 ? "not used: none is free, see /proc/sys/vm/nr_hugepages"
+                     : "free, for symmetric memory");
+}
+
 void info_add_memory(struct info_out *out, const struct symc_config *config)
 {
     const struct symc_log silent = {.level = SYMC_LOG_OFF};
@@ -145,5 +159,6 @@ void info_add_memory(struct info_out *out, const struct symc_config *config)
         "of each group when the budget is spent");
     add_bytes(&table, "staging_budget", config->host_staging,
         "of all groups: host.staging_budget");
+    add_huge_pages(&table, config);
     info_table_end(&table, out);
 }

@@ -39,16 +39,31 @@ static const char *format_limit(int resource, char *buffer)
     return symc_format_bytes(limit.rlim_cur, buffer);
 }
 
+/* A number that comes after a name; 0 where it is unknown. */
+static size_t find_number(const char *text, const char *name)
+{
+    const char *at = strstr(text, name);
+
+    return at != NULL ? strtoul(at + strlen(name), NULL, 10) : 0;
+}
+
 /* Memory that the kernel can still provide, 0 where it is unknown. */
 static size_t memory_available(void)
 {
-    static const char name[] = "\nMemAvailable:";
     char text[4096];
-    const char *at;
 
     symc_proc_read("/proc/meminfo", text, sizeof(text));
-    at = strstr(text, name);
-    return at != NULL ? strtoul(at + strlen(name), NULL, 10) * 1024 : 0;
+    return find_number(text, "\nMemAvailable:") * 1024;
+}
+
+size_t symc_memory_huge_page(size_t *free_pages)
+{
+    char text[4096];
+
+    symc_proc_read("/proc/meminfo", text, sizeof(text));
+    if (free_pages != NULL)
+        *free_pages = find_number(text, "\nHugePages_Free:");
+    return find_number(text, "\nHugepagesize:") * 1024;
 }
 
 static symmcoll_status_t fail_no_memory(

@@ -47,6 +47,10 @@ symmcoll_status_t symc_memory_complete(
  * raise SIGXFSZ.  Errors: NO_MEMORY. */
 symmcoll_status_t symc_memory_check_limit(const char *what, size_t nbytes);
 
+/* Bytes of a huge page of the kernel's default size, 0: it has none;
+ * free_pages (out, or NULL): how many are free. */
+size_t symc_memory_huge_page(size_t *free_pages);
+
 /* Bytes of a page of a memfd: of a huge one, where it is made of those. */
 size_t symc_memory_page(int fd);
 

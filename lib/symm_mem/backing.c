@@ -4,7 +4,6 @@
  * space is limited, and huge pages are not had there.
  */
 #include "symm_mem/backing.h"
-#include "base/proc.h"
 #include "config/config.h"
 #include "segment/memory.h"
 
@@ -54,18 +53,6 @@ static symmcoll_status_t take_arena(struct symmcoll_world *world, size_t data,
 
 /* ---- memfds ---- */
 
-/* Bytes of a huge page of the kernel's default size, 0: it has none. */
-static size_t huge_page(void)
-{
-    static const char name[] = "\nHugepagesize:";
-    char text[4096];
-    const char *at;
-
-    symc_proc_read("/proc/meminfo", text, sizeof(text));
-    at = strstr(text, name);
-    return at != NULL ? strtoul(at + strlen(name), NULL, 10) * 1024 : 0;
-}
-
 /* Fill a new memfd of huge pages; why not, or NULL. */
 static const char *fill_huge(int fd, size_t whole)
 {
@@ -84,7 +71,7 @@ static const char *fill_huge(int fd, size_t whole)
 static int create_huge(
     const struct symmcoll_world *world, size_t nbytes, size_t *whole)
 {
-    size_t page = huge_page();
+    size_t page = symc_memory_huge_page(NULL);
     const char *why;
     int fd;
 
@@ -210,9 +197,12 @@ static symmcoll_status_t import(const char *where,
 
 static bool wants_memfd(const struct symmcoll_world *world, size_t nbytes)
 {
-    return nbytes > 0 && (nbytes >= world->config->symm_mem_memfd_min ||
-                             (world->config->symm_mem_huge_pages &&
-                                 nbytes >= huge_page() && huge_page() > 0));
+    size_t page;
+
+    if (nbytes == 0 || nbytes >= world->config->symm_mem_memfd_min)
+        return nbytes > 0;
+    page = world->config->symm_mem_huge_pages ? symc_memory_huge_page(NULL) : 0;
+    return page > 0 && nbytes >= page;
 }
 
 symmcoll_status_t symc_backing_open(struct symmcoll_world *world,

@@ -155,6 +155,13 @@ is "$(awk '$1 == "memfd_seals" || $1 == "robust_futex" { printf "%s ", $2 }' \
     "$scratch/out")" 'yes yes ' 'what the library needs of the kernel works'
 is "$( (ulimit -n 77 && "$info") | awk '$1 == "RLIMIT_NOFILE" { print $2 }')" \
     77 'a limit is the one in effect'
+grep -q '^  huge_pages  *[0-9].*not used: symm_mem.huge_pages is off' \
+    "$scratch/out"
+ok $? 'huge pages are not used where the setting is off'
+SYMMCOLL_SYMM_MEM_HUGE_PAGES=on "$info" >"$scratch/huge" 2>"$scratch/err"
+is "$(awk '$1 == "huge_pages" && !/is off/ &&
+    ($2 == 0) == /not used: (the kernel has none|none is free)/ { print "yes" }' \
+    "$scratch/huge")" yes 'or are free, or the reason why not is told'
 grep -q '^  host  *built-in  *yes ' "$scratch/out"
 ok $? 'the host backend is there'
 
