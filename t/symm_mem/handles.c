@@ -305,7 +305,7 @@ int main(void)
     groups_both(3, foreign_memory_is_refused,
         "memory from elsewhere is refused on all ranks (S1)");
     groups_both(4, one_memory_joins_groups,
-        "one memory joins several groups, from several addresses on (S6)");
+        "one memory joins several groups, from several addresses on (S6, S11)");
     groups_both(
         3, views_have_bounds, "views past the end are refused (S20, S21)");
     groups_both(3, threads_join_once,

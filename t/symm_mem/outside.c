@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Symmetric memory in a child of a rank, which must not use it, and in a fake
- * world, whose other ranks are not there.
+ * Symmetric memory in a child of a rank, which must not use it, in a fake world,
+ * whose other ranks are not there, and with a rank of another machine.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include "t/symm_mem/symm.h"
+
+#include "group/group.h"
+#include "t/sanitized.h"
 
 #include <symmcoll/symm_ops.h>
 
@@ -162,13 +165,43 @@ static int one_rank_is_enough(void)
     return OK(symmcoll_finalize(world)) && right;
 }
 
+/* ---- another machine ---- */
+
+/* Rank 0 plays that the block of rank 1 is not here. */
+static int a_member_elsewhere_is_named(struct symmcoll_group *group, int rank)
+{
+    struct symc_block_view *view = &group->world->peers[1].view, kept = *view;
+    struct symmcoll_symm *handle = NULL;
+    void *data;
+    bool right = OK(
+        symmcoll_symm_alloc(symmcoll_group_world(group), NBYTES, NULL, &data));
+
+    if (rank == 0)
+        memset(view, 0, sizeof(*view));
+    right =
+        right &&
+        groups_said(rank, symmcoll_symm_rendezvous(group, data, NULL, &handle),
+            SYMMCOLL_ERR_UNSUPPORTED,
+            "rank 0: expected all members on one machine, found rank 1") &&
+        HOLDS(handle == NULL);
+    *view = kept;
+    right = right && OK(symmcoll_symm_rendezvous(group, data, NULL, &handle)) &&
+            OK(symmcoll_symm_barrier(handle, 0, -1));
+    return right && part(group, data, handle);
+}
+
 int main(void)
 {
-    plan(3);
+    plan(4);
     ok(ranks_run(2, a_child_has_none),
         "a forked child has no symmetric memory, and its rank goes on");
     ok(process_run(nobody_is_there),
         "in a fake world memory is allocated, and cannot be joined");
     ok(process_run(one_rank_is_enough), "in one of a single rank it can");
+    if (SANITIZED)
+        skip(1, "a rank that plays another machine is a data race");
+    else
+        ok(ranks_run(2, a_member_elsewhere_is_named),
+            "a member on another machine is named to all (S4, S5)");
     return done_testing();
 }

@@ -292,7 +292,8 @@ static int skips_many(struct symmcoll_group *group, int rank)
 static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 {
     ok(run(2, all_reduces) && run(3, all_reduces) && run(8, all_reduces),
-        "%s: one and two shots have the bits of all_reduce (S55 S56 S58 S59)",
+        "%s: one and two shots have the bits of all_reduce "
+        "(S31 S55 S56 S58 S59)",
         kind);
     ok(run(2, scatters) && run(5, scatters),
         "%s: rows and columns are reduced and divided (S59 S63)", kind);

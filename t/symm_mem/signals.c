@@ -6,6 +6,7 @@
 #include "t/symm_mem/symm.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -119,6 +120,49 @@ static int a_barrier_is_repeated(struct symmcoll_group *group, int rank)
     return right && part(group, data, handle);
 }
 
+/* One of the threads of a rank: signals to and fro, and barriers. */
+struct user {
+    struct symmcoll_symm *handle;
+    int rank, channel;
+    bool right;
+};
+
+static void *use_channel(void *arg)
+{
+    struct user *user = arg;
+    int peer = 1 - user->rank, channel = user->channel;
+    struct symmcoll_symm *handle = user->handle;
+
+    user->right = true;
+    for (int i = 0; user->right && i < 200; i++)
+        user->right =
+            OK(symmcoll_symm_put_signal(handle, peer, channel, -1)) &&
+            OK(symmcoll_symm_wait_signal(handle, peer, channel, -1)) &&
+            (i % 10 != 0 || OK(symmcoll_symm_barrier(handle, channel, -1)));
+    return NULL;
+}
+
+static int threads_have_channels(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_symm *handle;
+    struct user users[4];
+    pthread_t threads[LENGTH(users)];
+    void *data;
+    bool right = join(group, 0, &data, &handle);
+
+    if (!right)
+        return false;
+    for (size_t i = 0; i < LENGTH(users); i++) {
+        users[i] = (struct user){handle, rank, (int)i * 3, false};
+        pthread_create(&threads[i], NULL, use_channel, &users[i]);
+    }
+    for (size_t i = 0; i < LENGTH(users); i++) {
+        pthread_join(threads[i], NULL);
+        right = HOLDS(users[i].right) && right;
+    }
+    return part(group, data, handle) && right;
+}
+
 static int bad_arguments_are_refused(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);
@@ -210,7 +254,7 @@ static int nobody_leaves_early(struct symmcoll_group *group, int rank)
 
 int main(void)
 {
-    plan(18);
+    plan(20);
     groups_both(2, signals_reach_their_ranks,
         "a signal reaches its rank, and leaves no mark (S24, S25)");
     groups_both(6, signals_reach_their_ranks, "and between six");
@@ -218,6 +262,8 @@ int main(void)
         "a signal is in slot ranks * channel + source of the pad (S22)");
     groups_both(2, timeouts_name_both,
         "a timeout names both ranks and the channel, and fails nothing (S27)");
+    groups_both(2, threads_have_channels,
+        "threads of a rank use channels of their own (S28)");
     groups_both(3, a_barrier_is_repeated,
         "a barrier that has expired is the same one when it is called again");
     groups_both(3, bad_arguments_are_refused,
