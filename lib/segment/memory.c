@@ -47,15 +47,6 @@ static size_t find_number(const char *text, const char *name)
     return at != NULL ? strtoul(at + strlen(name), NULL, 10) : 0;
 }
 
-/* Memory that the kernel can still provide, 0 where it is unknown. */
-static size_t memory_available(void)
-{
-    char text[4096];
-
-    symc_proc_read("/proc/meminfo", text, sizeof(text));
-    return find_number(text, "\nMemAvailable:") * 1024;
-}
-
 size_t symc_memory_huge_page(size_t *free_pages)
 {
     char text[4096];
@@ -70,11 +61,13 @@ static symmcoll_status_t fail_no_memory(
     int error, const char *what, size_t nbytes, int resource, const char *name)
 {
     char asked[32], available[32], limit[32];
+    bool group;
 
+    symc_format_bytes(symc_memory_available(&group), available);
     return symc_fail_errno(SYMMCOLL_ERR_NO_MEMORY, error,
-        "%s: %s asked for, %s available on this machine, %s is %s", what,
-        symc_format_bytes(nbytes, asked),
-        symc_format_bytes(memory_available(), available), name,
+        "%s: %s asked for, %s available %s, %s is %s", what,
+        symc_format_bytes(nbytes, asked), available,
+        group ? "in its control group" : "on this machine", name,
         format_limit(resource, limit));
 }
 
@@ -165,13 +158,16 @@ symmcoll_status_t symc_memory_map(
 static symmcoll_status_t back(
     int fd, uint64_t offset, size_t nbytes, size_t missing, const char *what)
 {
-    size_t available;
+    size_t available = 0;
+    bool group;
     int error;
 
     /* The kernel would fill the machine page by page and find out at the end,
-     * by then at the cost of other processes.  A little is asked for often, and
-     * asking what there is takes longer. */
-    available = missing >= LITTLE ? memory_available() : 0;
+     * by then at the cost of other processes; in a control group it would end
+     * one of its processes.  A little is asked for often, and asking what there
+     * is takes longer. */
+    if (missing >= LITTLE)
+        available = symc_memory_available(&group);
     if (available > 0 && missing > available)
         return fail_no_memory(
             ENOMEM, what, missing, RLIMIT_FSIZE, "RLIMIT_FSIZE");

@@ -25,15 +25,60 @@
 size_t __real_symc_proc_read(const char *path, char *text, size_t nbytes);
 size_t __wrap_symc_proc_read(const char *path, char *text, size_t nbytes);
 
-/* Whether the machine is said to have 4 MiB left. */
-static _Atomic int is_poor;
+/* A file and what is said to be in it. */
+struct file {
+    const char *path, *text;
+};
+
+/* The machine has 4 MiB left. */
+static const struct file poor[] = {
+    {"/proc/meminfo", "MemTotal: 9 kB\nMemAvailable: 4096 kB\n"},
+    {"/proc/self/cgroup", ""},
+    {NULL, NULL},
+};
+
+/* A group has 10 MiB of 64 MiB left, and 3 more are a cache of files; the group
+ * that it is in has more.  Version 2, and version 1. */
+static const struct file groups_2[] = {
+    {"/proc/meminfo", "MemTotal: 9 kB\nMemAvailable: 99999999 kB\n"},
+    {"/proc/self/cgroup", "1:name=systemd:/\n0::/jobs/one\n"},
+    {"/sys/fs/cgroup/jobs/one/memory.max", "67108864\n"},
+    {"/sys/fs/cgroup/jobs/one/memory.current", "56623104\n"},
+    {"/sys/fs/cgroup/jobs/one/memory.stat",
+        "anon 5\ninactive_file 2097152\nactive_file 1048576\n"},
+    {"/sys/fs/cgroup/jobs/memory.max", "104857600\n"},
+    {"/sys/fs/cgroup/jobs/memory.current", "56623104\n"},
+    {"/sys/fs/cgroup/jobs/memory.stat", "anon 5\n"},
+    {"/sys/fs/cgroup/memory.max", "max\n"},
+    {NULL, NULL},
+};
+static const struct file groups_1[] = {
+    {"/proc/meminfo", "MemTotal: 9 kB\nMemAvailable: 99999999 kB\n"},
+    {"/proc/self/cgroup", "4:cpu:/x\n3:memory:/jobs\n0::/\n"},
+    {"/sys/fs/cgroup/memory/jobs/memory.limit_in_bytes",
+        "9223372036854771712\n"},
+    {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "67108864\n"},
+    {"/sys/fs/cgroup/memory/memory.usage_in_bytes", "56623104\n"},
+    {"/sys/fs/cgroup/memory/memory.stat",
+        "total_inactive_file 2097152\ntotal_active_file 1048576\n"},
+    {NULL, NULL},
+};
+
+static const struct file *_Atomic said; /* NULL: the machine's own */
 
 size_t __wrap_symc_proc_read(const char *path, char *text, size_t nbytes)
 {
-    if (atomic_load(&is_poor) == 0 || strcmp(path, "/proc/meminfo") != 0)
+    const struct file *file = atomic_load(&said);
+
+    if (file == NULL || (strncmp(path, "/sys/fs/cgroup", 14) != 0 &&
+                            strcmp(path, "/proc/meminfo") != 0 &&
+                            strcmp(path, "/proc/self/cgroup") != 0))
         return __real_symc_proc_read(path, text, nbytes);
-    return (size_t)snprintf(
-        text, nbytes, "MemTotal: 9 kB\nMemAvailable: 4096 kB\n");
+    while (file->path != NULL && strcmp(path, file->path) != 0)
+        file++;
+    text[0] = '\0';
+    return file->path != NULL ? (size_t)snprintf(text, nbytes, "%s", file->text)
+                              : 0;
 }
 
 /* A memfd of so many bytes, so many of them backed. */
@@ -59,7 +104,7 @@ static int what_is_there_needs_no_memory(struct symmcoll_group *group, int rank)
     char *data = NULL, *rest = NULL, *nothing = NULL;
     bool right;
 
-    atomic_store(&is_poor, 1);
+    atomic_store(&said, poor);
     right = OK(symmcoll_symm_import(
                 world, whole, 0, 16 * MIB, NULL, (void **)&data)) &&
             OK(symmcoll_symm_import(
@@ -81,6 +126,36 @@ static int what_is_there_needs_no_memory(struct symmcoll_group *group, int rank)
     close(most);
     return right && OK(symmcoll_symm_free(world, rest)) &&
            part(group, data, handle);
+}
+
+/* 13 MiB are available. */
+static bool is_limited(const struct file *files)
+{
+    bool group = false;
+    size_t nbytes;
+
+    atomic_store(&said, files);
+    nbytes = symc_memory_available(&group);
+    atomic_store(&said, NULL);
+    if (nbytes != 13 * MIB)
+        diag("%zu bytes are available", nbytes);
+    return nbytes == 13 * MIB && group;
+}
+
+static int a_group_is_an_error(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    void *data = NULL, *some = NULL;
+    bool right;
+
+    atomic_store(&said, groups_2);
+    right =
+        groups_said(rank, symmcoll_symm_alloc(world, 16 * MIB, NULL, &data),
+            SYMMCOLL_ERR_NO_MEMORY, "13 MiB available in its control group") &&
+        HOLDS(data == NULL) &&
+        OK(symmcoll_symm_alloc(world, 12 * MIB, NULL, &some));
+    atomic_store(&said, NULL);
+    return right && OK(symmcoll_symm_free(world, some));
 }
 
 static int what_cannot_be_written_is_refused(
@@ -192,9 +267,13 @@ static bool has_huge_pages(void)
 
 int main(void)
 {
-    plan(10);
+    plan(13);
     groups_both(2, what_is_there_needs_no_memory,
         "an import asks the machine for what is not there yet only");
+    ok(is_limited(groups_1) && is_limited(groups_2),
+        "the limit of a control group leaves less, but for its cache of files");
+    groups_both(
+        1, a_group_is_an_error, "and is an error, before it is reached");
     groups_both(2, what_cannot_be_written_is_refused,
         "a memfd that is sealed against writing is refused");
     ok(ranks_run(1, a_limit_on_files_is_an_error), "RLIMIT_FSIZE is an error");
