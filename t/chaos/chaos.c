@@ -107,6 +107,8 @@ static void start_all(struct run *run)
     set_seconds("SYMMCOLL_TIMEOUTS_INIT", TIMEOUT_INIT);
     set_seconds("SYMMCOLL_TIMEOUTS_COLLECTIVE",
         drawn->fault == CHAOS_FREEZE ? TIMEOUT_FREEZE : (int)BOUND / 4);
+    /* Some of the buffers have memfds, which are exchanged. */
+    setenv("SYMMCOLL_SYMM_MEM_MEMFD_MIN", "64KiB", 1);
     if (drawn->launcher)
         run->launcher = start(drawn, -1);
     for (int r = 0; r < drawn->size && !drawn->launcher; r++)

@@ -8,6 +8,7 @@
  * draw.c     from a seed to a case, and its description
  * rank.c     a rank, and the fault within it
  * operate.c  operations of all kinds in a group, and their results
+ * symm.c     operations on symmetric memory
  * groups.c   groups that overlap, and what is left of them after the fault
  * judge.c    what the ranks and the launcher said, and what they left behind
  */
@@ -60,6 +61,7 @@ struct chaos_case {
     int limit;    /* CHAOS_LIMIT: which */
     int works;    /* of 4: how many operations are asynchronous */
     bool groups;  /* in several groups, and of all kinds */
+    bool symm;    /* on symmetric memory, too */
 };
 
 /* What a rank says of itself. */
@@ -123,6 +125,12 @@ symmcoll_status_t chaos_operate(struct chaos_rank *self, int i);
 /* One of each kind that does not need the whole world, in a group. */
 symmcoll_status_t chaos_operate_all(
     struct chaos_rank *self, struct symmcoll_group *group);
+
+/* ---- symm.c ---- */
+
+/* The i-th operation, of so many elements, in symmetric memory. */
+symmcoll_status_t chaos_operate_symm(
+    struct chaos_rank *self, struct symmcoll_group *group, int i, size_t count);
 
 /* ---- groups.c ---- */
 

@@ -46,6 +46,7 @@ void chaos_draw(uint64_t seed, struct chaos_case *drawn)
     drawn->limit = pick(drawn, 8, SANITIZED ? 2 : 3);
     drawn->works = pick(drawn, 9, 4);
     drawn->groups = pick(drawn, 10, 2) == 1;
+    drawn->symm = pick(drawn, 11, 3) == 0;
 }
 
 void chaos_describe(const struct chaos_case *drawn, char *text, size_t nbytes)
@@ -59,10 +60,11 @@ void chaos_describe(const struct chaos_case *drawn, char *text, size_t nbytes)
     static const char *const moments[CHAOS_MOMENTS] = {
         "init", "operations", "dump", "finalize"};
 
-    snprintf(text, nbytes, "seed %llu: of %d ranks%s%s rank %d %s in %s",
+    snprintf(text, nbytes, "seed %llu: of %d ranks%s%s%s rank %d %s in %s",
         (unsigned long long)drawn->seed, drawn->size,
         drawn->launcher ? " with a launcher" : "",
-        drawn->groups ? " in groups" : "", drawn->victim,
+        drawn->groups ? " in groups" : "",
+        drawn->symm ? " with symmetric memory" : "", drawn->victim,
         drawn->fault == CHAOS_LIMIT ? limits[drawn->limit]
                                     : faults[drawn->fault],
         moments[drawn->moment]);

@@ -28,7 +28,8 @@ enum kind {
     CREATE,
     SPLIT,
     LOCAL,
-    KINDS
+    KINDS,
+    SYMM /* in cases with symmetric memory, instead of some others */
 };
 
 struct call {
@@ -386,6 +387,13 @@ static symmcoll_status_t run(struct call *call)
     call->self->reason[0] = '\0';
     if (call->rank < 0)
         return SYMMCOLL_OK;
+    if (call->kind == SYMM) {
+        status =
+            chaos_operate_symm(call->self, call->group, call->i, call->count);
+        if (status == SYMMCOLL_OK)
+            atomic_fetch_add(&call->self->line->completed, 1);
+        return status;
+    }
     fill(call);
     if (call->kind >= CREATE)
         status = make(call);
@@ -414,6 +422,8 @@ symmcoll_status_t chaos_operate(struct chaos_rank *self, int i)
         .kind = (enum kind)(random / 4 % (drawn->groups ? KINDS : SCATTER)),
         .blocks = (int)(random / 64 % 4) >= drawn->works};
 
+    if (drawn->symm && random / 65536 % 3 == 0)
+        call.kind = SYMM;
     if (drawn->groups)
         call.group = self->groups[random / 1024 % CHAOS_GROUPS];
     /* These are of the world. */
@@ -434,6 +444,14 @@ symmcoll_status_t chaos_operate_all(
             .count = 300,
             .blocks = kind % 2 == 0};
         symmcoll_status_t status = kind == CREATE ? SYMMCOLL_OK : run(&call);
+
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+    for (int i = 0; i < 2 && self->drawn->symm; i++) {
+        struct call call = {
+            .self = self, .group = group, .kind = SYMM, .i = i, .count = 300};
+        symmcoll_status_t status = run(&call);
 
         if (status != SYMMCOLL_OK)
             return status;
