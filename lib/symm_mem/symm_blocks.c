@@ -179,7 +179,7 @@ symmcoll_status_t symmcoll_symm_multi_root_tile_reduce(
         .out = out,
         .more = &blocks};
     struct symc_digest digest = SYMC_DIGEST_INIT;
-    size_t elem, nbytes, area, room = 0, room_nbytes = 0;
+    size_t elem = 0, nbytes, area, room = 0, room_nbytes = 0;
     bool receives = false;
     symmcoll_status_t status = check_lists(
         handle, where, count, count == 0 || (offsets != NULL && roots != NULL));
