@@ -108,7 +108,8 @@ static int it_is_joined_once_more(struct symmcoll_group *group, int rank)
     struct symmcoll_world *world = symmcoll_group_world(group);
     int size = symmcoll_group_size(group), peer = (rank + 1) % size;
     struct symmcoll_symm_pool *pool;
-    struct symmcoll_symm *handle = NULL, *first = NULL, *none, *view;
+    struct symmcoll_symm *handle = NULL, *first = NULL, *none;
+    struct symmcoll_symm *view = NULL;
     int *data, *theirs;
     bool right = OK(symmcoll_symm_pool_create(world, NULL, &pool));
 
