@@ -240,18 +240,25 @@ static int bad_arguments_are_refused(struct symmcoll_group *group, int rank)
            HOLDS(data == NULL);
 }
 
-/* Far more than there is in all, one after another: it is returned. */
+/* One after another, at few addresses: those are used again. */
 static int what_is_freed_is_used_again(struct symmcoll_group *group, int rank)
 {
-    bool right = true;
-    void *data;
+    void *data = NULL, *seen[100];
     struct symmcoll_symm *handle;
+    size_t count = 0, at;
+    bool right = true;
 
     (void)rank;
-    for (int i = 0; right && i < 2000; i++)
+    for (size_t i = 0; right && i < LENGTH(seen); i++) {
         right = join(group, (size_t)8 << 20, &data, &handle) &&
-                part(group, data, handle);
-    return right;
+                part(group, data, handle) &&
+                (i % 10 != 0 || OK(symmcoll_barrier(group, NULL, NULL)));
+        for (at = 0; at < count && seen[at] != data; at++)
+            ;
+        seen[at] = data;
+        count += at == count;
+    }
+    return right && HOLDS(count < LENGTH(seen) / 2);
 }
 
 int main(void)
