@@ -205,7 +205,7 @@ static void refuse_lists(struct bench *bench)
     struct symmcoll_group *g = bench->group;
     float *b = bench->buf;
     void *outs[] = {b, b + 2, b + 4}, *holes[] = {b, NULL, b + 4};
-    void *twice[] = {b, b + 4, b + 1};
+    void *twice[] = {b, b + 4, b + 1}, *beside[] = {b + 4, b + 1, b};
     const void *ins[] = {b + 8, b + 10, b + 12};
     const void *gaps[] = {b + 8, NULL, b + 12};
     static const size_t two[] = {2, 2, 2}, huge[] = {SIZE_MAX / 4, 2, 2};
@@ -223,6 +223,8 @@ static void refuse_lists(struct bench *bench)
         "ins[1] of 8 bytes, found NULL");
     INVALID(symmcoll_all_to_all_list(g, twice, two, ins, two, F32, NULL, NULL),
         "found outs[0] and outs[2] overlapping");
+    INVALID(symmcoll_all_to_all_list(g, beside, two, ins, two, F32, NULL, NULL),
+        "found outs[1] and outs[2] overlapping");
     INVALID(symmcoll_all_to_all_list(
                 g, outs, two, (const void *const *)outs, two, F32, NULL, NULL),
         "out and in apart, found out 0 and in 0");
