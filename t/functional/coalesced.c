@@ -34,6 +34,7 @@ static int value_of(const struct symmcoll_tensor *tensor, int64_t i)
 
 static void make(struct list *list, int rank, int rows, int columns, bool mixed)
 {
+    memset(list, 0, sizeof(*list));
     for (int t = 0; t < N; t++) {
         struct symmcoll_tensor in = SYMMCOLL_TENSOR_SHAPE(list->values[t],
             mixed && t == 1 ? SYMMCOLL_INT32 : SYMMCOLL_FLOAT32, rows,
