@@ -211,6 +211,46 @@ static int messages_are_not_kept(struct symmcoll_group *group, int rank)
            symmcoll_coalesce_end(group, NULL, NULL) == SYMMCOLL_OK && x == 1;
 }
 
+/* Keep sums of those in a region, and add them up at its end. */
+static bool keep(struct symmcoll_group *group, int32_t *x, int count)
+{
+    bool right = symmcoll_coalesce_begin(group) == SYMMCOLL_OK;
+
+    for (int i = 0; i < count; i++)
+        right = right && sum(group, &x[i], 1) == SYMMCOLL_OK;
+    return right;
+}
+
+/* Rank 1 comes when rank 0 has filled its second region, so the operation of the
+ * first one runs on: what the second keeps does not go where it reads. */
+static int one_follows_another(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_work *works[2] = {NULL, NULL};
+    int32_t x[2][8], token = 0;
+    bool right = true;
+
+    for (int i = 0; i < 16; i++)
+        x[i / 8][i % 8] = 10 * rank + i;
+    if (rank == 1)
+        right = symmcoll_recv(group, &token, 1, SYMMCOLL_INT32, 0, 0, NULL,
+                    NULL, NULL) == SYMMCOLL_OK;
+    for (int i = 0; i < 2; i++) {
+        right = right && keep(group, x[i], 8);
+        if (rank == 0 && i == 1)
+            right = right && symmcoll_send(group, &token, 1, SYMMCOLL_INT32, 1,
+                                 0, NULL, NULL) == SYMMCOLL_OK;
+        right = right &&
+                symmcoll_coalesce_end(group, NULL, &works[i]) == SYMMCOLL_OK;
+    }
+    for (int i = 0; i < 2; i++) {
+        right = right && symmcoll_work_wait(works[i], -1) == SYMMCOLL_OK;
+        symmcoll_work_free(works[i]);
+    }
+    for (int i = 0; i < 16; i++)
+        right = right && x[i / 8][i % 8] == 10 + 2 * i;
+    return right;
+}
+
 /* It ends without an operation, and nothing is left of it. */
 static int may_be_left_open(struct symmcoll_group *group, int rank)
 {
@@ -233,6 +273,8 @@ int main(void)
         2, other_threads_are_not_concerned, "a region is that of a thread");
     both_run(
         2, messages_are_not_kept, "sends and receives in a region run at once");
+    both_run(2, one_follows_another,
+        "a region may begin while the operation of another runs");
     both_run(2, may_be_left_open, "a region may be left open");
     return done_testing();
 }
