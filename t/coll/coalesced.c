@@ -309,16 +309,22 @@ static int differences_are_named(struct symmcoll_group *group, int rank)
         size_t n, odd_n;
         size_t at, count;
         const char *text;
+        size_t also, also_count; /* 0: nothing */
     } cases[] = {
         {4, 4, 2, 7,
             "count of buffer 2 differs: rank 1 passed 7, the other 3 "
-            "passed 5"},
-        {4, 4, 0, 70000, "count of buffer 0 differs: rank 1 passed 70000"},
+            "passed 5",
+            0, 0},
+        {4, 4, 0, 70000, "count of buffer 0 differs: rank 1 passed 70000", 0,
+            0},
         {4, 3, 0, 5,
             "number of buffers differs: rank 1 passed 3, the other 3 "
-            "passed 4"},
-        {20, 20, 19, 6, "digest of all counts differs: rank 1 passed 0x"},
-        {4, 4, 1, 0, "count of buffer 1 differs: rank 1 passed 0,"},
+            "passed 4",
+            0, 0},
+        {20, 20, 19, 6, "digest of all counts differs: rank 1 passed 0x", 0, 0},
+        {4, 4, 1, 0, "count of buffer 1 differs: rank 1 passed 0,", 0, 0},
+        /* As many elements in all. */
+        {4, 4, 2, 7, "count of buffer 2 differs: rank 1 passed 7", 3, 3},
     };
     struct lists *lists = malloc(sizeof(*lists));
     int32_t one = 1, sum = 0;
@@ -335,6 +341,8 @@ static int differences_are_named(struct symmcoll_group *group, int rank)
             lists->counts[b] = 5;
         if (rank == 1)
             lists->counts[cases[c].at] = cases[c].count;
+        if (rank == 1 && cases[c].also_count > 0)
+            lists->counts[cases[c].also] = cases[c].also_count;
         open_lists(lists, 4, rank, false, 1);
         right = told(group, call_all(group, lists, NULL, NULL),
             SYMMCOLL_ERR_MISMATCH, cases[c].text);
