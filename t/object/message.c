@@ -6,6 +6,7 @@
 #include "../tap.h"
 #include "object.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define MANY 3
@@ -123,6 +124,30 @@ static int refused_ones_are_dropped(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* The send of so many lengths waits for its receive, and is told; then the bytes
+ * are sent all the same, for they are received. */
+#define LONG ((size_t)40000)
+
+static int long_ones_are_dropped(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_object *objects = calloc(LONG + 1, sizeof(*objects));
+    symmcoll_status_t status;
+    int source = -1;
+    bool right = objects != NULL;
+
+    if (right && rank == 0) {
+        status = symmcoll_send_object_list(group, objects, LONG, 1, 7, NULL);
+        right = object_fails(status, SYMMCOLL_ERR_MISMATCH, "rank 1");
+    } else if (right) {
+        status = symmcoll_recv_object_list(
+            group, objects, LONG + 1, 0, 7, NULL, 0, NULL);
+        right = object_fails(status, SYMMCOLL_ERR_MISMATCH, "rank 0");
+    }
+    free(objects);
+    return right && (rank == 0 ? send_list(group, 50, 1)
+                               : receive_list(group, 50, 0, &source));
+}
+
 static int arguments(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_object none = {NULL, 0, 0}, bad = {NULL, 1, 0};
@@ -148,6 +173,8 @@ int main(void)
     both_run(4, pair_of_a_subgroup, "C74 C76: peers are ranks of the group");
     both_run(2, refused_ones_are_dropped,
         "C77: a list that is refused does not disturb the next");
+    both_run(2, long_ones_are_dropped,
+        "C74: a list of another length does not disturb the next");
     both_run(2, arguments, "C74: arguments are checked");
     return done_testing();
 }
