@@ -183,6 +183,8 @@ static int mixed(struct symmcoll_group *group, int rank)
     int size = symmcoll_group_size(group), good = 1;
     static _Thread_local char all[8 * COUNT];
 
+    /* From here on there is memory in which chunks are made at once. */
+    good = OK(run_function(group, PRODUCE, false));
     for (int i = 0; i < 3; i++) {
         struct maker maker = {.rank = rank, .fails = -1};
         int plain = i == 0 ? rank == 0 : i == 1;
