@@ -33,7 +33,7 @@ struct matmul_scatter {
     int64_t first, part;     /* of dim of each chunk: the block in hand */
     size_t count;            /* elements of that */
     enum symmcoll_dtype sum; /* type of products and sums */
-    const struct symc_fused_call *begun;
+    struct symc_fused_call begun;
     bool in_plain; /* the plain sequence has begun */
 
     bool is_scaled; /* and then: */
@@ -311,7 +311,7 @@ static void set_block(struct matmul_scatter *it, int64_t first, int64_t part)
 static symmcoll_status_t multiply_and_scatter(void *context)
 {
     struct matmul_scatter *it = context;
-    const struct symc_fused_call *begun = it->begun;
+    const struct symc_fused_call *begun = &it->begun;
     size_t elem = symmcoll_dtype_size(it->sum);
     size_t size = (size_t)it->fused->group->size;
     char *chunks =
@@ -366,8 +366,8 @@ static symmcoll_status_t run(struct matmul_scatter *it)
     int64_t whole = it->out.tensor.shape[it->dim], block = find_block(it);
     symmcoll_status_t status;
 
-    struct symc_fused_scatter scatter = {.args = &it->begun->args,
-        .call = &it->begun->options,
+    struct symc_fused_scatter scatter = {.args = &it->begun.args,
+        .call = &it->begun.options,
         .produce = produce,
         .plain = multiply_and_scatter,
         .finish = add_up,
@@ -389,8 +389,7 @@ static symmcoll_status_t run(struct matmul_scatter *it)
 
 /* Everything that can fail before the others are waited for. */
 static symmcoll_status_t prepare(struct matmul_scatter *it,
-    struct symc_fused_call *begun, const struct symmcoll_tensor *a,
-    const struct symmcoll_tensor *b,
+    const struct symmcoll_tensor *a, const struct symmcoll_tensor *b,
     const struct symmcoll_scaled_matrix *scaled_b,
     const struct symmcoll_tensor *out)
 {
@@ -401,10 +400,11 @@ static symmcoll_status_t prepare(struct matmul_scatter *it,
         status = read_args(it->fused->group, b, scaled_b, it, out);
     if (status != SYMMCOLL_OK || it->a.device == SYMMCOLL_META)
         return status;
-    symc_fused_describe(&begun->args, "a ");
-    symc_fused_describe_shape(&begun->args, &it->a);
-    symc_fused_describe(&begun->args, ", %lld columns of b, %s, scatter_dim %d",
-        (long long)it->b.shape[1], symmcoll_op_name(it->op), it->dim);
+    symc_fused_describe(&it->begun.args, "a ");
+    symc_fused_describe_shape(&it->begun.args, &it->a);
+    symc_fused_describe(&it->begun.args,
+        ", %lld columns of b, %s, scatter_dim %d", (long long)it->b.shape[1],
+        symmcoll_op_name(it->op), it->dim);
     status = check_apart(it);
     if (status == SYMMCOLL_OK)
         status = symc_fused_load(it->fused);
@@ -418,26 +418,25 @@ static symmcoll_status_t call_with(struct matmul_scatter *it,
     const struct symmcoll_scaled_matrix *scaled_b,
     const struct symmcoll_call *call, struct symmcoll_tensor *out)
 {
-    struct symc_fused_call begun;
+    struct symc_fused_call *begun = &it->begun;
     symmcoll_status_t status =
-        symc_fused_begin(&begun, group, SYMC_REDUCE_SCATTER, it->name, call);
+        symc_fused_begin(begun, group, SYMC_REDUCE_SCATTER, it->name, call);
 
     if (status != SYMMCOLL_OK)
         return status;
-    it->fused = begun.fused;
-    it->begun = &begun;
-    status = prepare(it, &begun, a, b, scaled_b, out);
+    it->fused = begun->fused;
+    status = prepare(it, a, b, scaled_b, out);
     if (it->a.device != SYMMCOLL_META)
         status = status == SYMMCOLL_OK
                      ? run(it)
                      : symc_fused_confirm(
-                           it->fused, &begun.args, &begun.options, status);
+                           it->fused, &begun->args, &begun->options, status);
     if (status == SYMMCOLL_OK)
         status =
             symc_sized_write(&symc_tensor_kind, it->name, &it->out.tensor, out);
     if (status != SYMMCOLL_OK && it->out.made)
         free(it->out.tensor.data);
-    return symc_fused_end(&begun, status);
+    return symc_fused_end(begun, status);
 }
 
 symmcoll_status_t symmcoll_fused_matmul_reduce_scatter(

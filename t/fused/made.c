@@ -178,7 +178,7 @@ struct symmcoll_tensor made_tensor(enum symmcoll_dtype dtype, int ndim,
 int made_shard_of(int ndim, const int64_t *shape, int size, int dim,
     int64_t index, int64_t *local)
 {
-    int64_t at[SYMMCOLL_MAX_DIMS];
+    int64_t at[SYMMCOLL_MAX_DIMS] = {0};
     int rank = 0;
 
     for (int d = ndim - 1; d >= 0; d--) {

@@ -322,7 +322,7 @@ static int part_is_right(const struct test *test, int size, int rank,
         return 0;
     for (int64_t at = 0; at < made_count(out); at += step) {
         struct made_sum sum = {.terms = size + 1};
-        int64_t row = 0, left = at / width, index[4];
+        int64_t row = 0, left = at / width, index[4] = {0};
 
         for (int d = test->ndim - 2; d >= 0; d--) {
             index[d] = left % shape[d] + (d == test->dim ? rank * shape[d] : 0);
