@@ -94,6 +94,14 @@ symmcoll_status_t symc_pairs_start(
     return SYMMCOLL_IN_PROGRESS;
 }
 
+/*
+ * Looks at a line of each rank that has sent to this one, and of each that this
+ * one has sent to.  These stay in this processor's cache until their writers
+ * have news: some tens of instructions a rank, so up to 64 ranks a look costs
+ * less than the transfers that it waits for.  A word in which senders announce
+ * themselves would be written by all of them: one such transfer more for each
+ * message, for all receives.
+ */
 void symc_pairs_advance(struct symc_pairs *pairs)
 {
     int size = pairs->setup.size, rank = pairs->turn;
