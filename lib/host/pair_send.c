@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define BLOCKS ((UINT64_C(1) << SYMC_PAIR_BLOCKS) - 1)
+#define CLAIMED_MAX ((size_t)1024) /* bytes */
 
 /* ---- slots and blocks ---- */
 
@@ -64,6 +65,35 @@ static void put_inline(
     }
 }
 
+/*
+ * Prefetch for writing what the next message will be written to, if that has as
+ * many bytes: the receiver has read it last, and this message travels meanwhile.
+ * More lines than the processor fetches at once would delay those that a receive
+ * then waits for.  Read likewise how many blocks have been returned, where none
+ * is known to be free.
+ */
+static inline void claim_next(
+    struct symc_pair_peer *peer, size_t nbytes, bool in_block)
+{
+    struct symc_pair_slot *next =
+        &peer->ring->slots[(peer->sent + 1) % SYMC_PAIR_SLOTS];
+    int block;
+
+    symc_claim(next);
+    if (nbytes > SYMC_PAIR_FIRST && !in_block)
+        symc_claim(next->more);
+    if (!in_block)
+        return;
+    if (find_known_block(peer) < 0 && peer->theirs != NULL)
+        peer->returned =
+            atomic_load_explicit(&peer->theirs->returned, memory_order_acquire);
+    block = find_known_block(peer);
+    if (block < 0 || nbytes > CLAIMED_MAX)
+        return;
+    for (size_t at = 0; at < nbytes; at += SYMC_LINE)
+        symc_claim(peer->ring->blocks[block] + at);
+}
+
 /* Write the next message into its slot, and its data into that or into a block
  * (-1: it has none, and the data stays where it is); the number last. */
 static inline void write_message(struct symc_pairs *pairs, int rank,
@@ -93,7 +123,7 @@ static inline void write_message(struct symc_pairs *pairs, int rank,
     peer->sent = number;
     atomic_store_explicit(&slot->number, number, memory_order_release);
     symc_pair_wake(pairs, rank);
-    symc_claim(&peer->ring->slots[(number + 1) % SYMC_PAIR_SLOTS]);
+    claim_next(peer, nbytes, block >= 0);
 }
 
 /* The same of a send that has a slot. */
