@@ -25,13 +25,13 @@
 #include "group/pair_calls.h"
 
 /* Whether the long way would accept the call, too, and do no more than to send
- * so many bytes.  Whatever may be wrong is looked at there. */
+ * so many bytes.  Whatever may be wrong is looked at there; so is a peer that is
+ * this rank, for it has no ring to itself. */
 static inline bool is_usual(
     struct symmcoll_group *group, const void *buf, size_t nbytes, int peer)
 {
-    return peer >= 0 && peer < group->size && peer != group->rank &&
-           (buf != NULL || nbytes == 0) && !group->world->inspects &&
-           group->world->fake == NULL &&
+    return peer >= 0 && peer < group->size && (buf != NULL || nbytes == 0) &&
+           !group->world->inspects && group->world->fake == NULL &&
            atomic_load_explicit(
                &group->members.stopped, memory_order_acquire) == 0 &&
            !symc_group_tells(group) &&

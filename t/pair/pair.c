@@ -4,6 +4,11 @@
  */
 #include "pair.h"
 
+#include "group/group.h"
+#include "host/pair_state.h"
+#include "t/world/faults.h"
+
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,4 +98,25 @@ bool get(struct symmcoll_group *group, int peer, int64_t tag, size_t count,
 
     free(out);
     return right;
+}
+
+bool await_arrival(struct symmcoll_group *group, int rank)
+{
+    struct symc_pairs *pairs = group->world->pairs;
+    double until = faults_now() + FAULTS_WAIT_MAX;
+    const struct symc_pair_peer *peer;
+    const struct symc_pair_slot *slot;
+    uint64_t number;
+
+    symc_pairs_enter(pairs);
+    peer = &pairs->peers[rank];
+    number = peer->received + 1;
+    slot = &peer->inbound->slots[number % SYMC_PAIR_SLOTS];
+    symc_pairs_leave(pairs);
+    while (atomic_load_explicit(&slot->number, memory_order_acquire) < number) {
+        if (faults_now() > until)
+            return say(false, "nothing has come");
+        sched_yield();
+    }
+    return true;
 }

@@ -37,4 +37,8 @@ bool put(struct symmcoll_group *group, int peer, int64_t tag, size_t count,
 bool get(struct symmcoll_group *group, int peer, int64_t tag, size_t count,
     int rank, int round);
 
+/* Wait until the next message of a rank is in its ring here, without taking it;
+ * there has been one before.  Nothing else of this rank waits for any. */
+bool await_arrival(struct symmcoll_group *group, int rank);
+
 #endif

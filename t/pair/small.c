@@ -9,7 +9,6 @@
 
 #include "group/group.h"
 #include "host/pair_state.h"
-#include "t/world/faults.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -23,28 +22,6 @@ static bool warm(struct symmcoll_group *group, int rank)
     return rank == 0
                ? put(group, 1, 1000, 1, 0, 0) && get(group, 1, 1000, 1, 1, 0)
                : get(group, 0, 1000, 1, 0, 0) && put(group, 0, 1000, 1, 1, 0);
-}
-
-/* Wait until a message of a rank is in its ring here, without taking it. */
-static bool await_arrival(struct symmcoll_group *group, int rank)
-{
-    struct symc_pairs *pairs = group->world->pairs;
-    double until = faults_now() + FAULTS_WAIT_MAX;
-    const struct symc_pair_peer *peer;
-    const struct symc_pair_slot *slot;
-    uint64_t number;
-
-    symc_pairs_enter(pairs);
-    peer = &pairs->peers[rank];
-    number = peer->received + 1;
-    slot = &peer->inbound->slots[number % SYMC_PAIR_SLOTS];
-    symc_pairs_leave(pairs);
-    while (atomic_load_explicit(&slot->number, memory_order_acquire) < number) {
-        if (faults_now() > until)
-            return say(false, "nothing has come");
-        sched_yield();
-    }
-    return true;
 }
 
 /* ---- what is received ---- */
@@ -123,13 +100,14 @@ static int kept_ones_come_first(struct symmcoll_group *group, int rank)
            get(group, 0, 1, 3, 0, 3) && put(group, 0, 9, 1, 1, 0);
 }
 
-/* So does a receive that waits, of that peer or of any. */
+/* So does a receive that waits, of that peer or of any: whenever the messages
+ * come. */
 static int waiting_ones_come_first(struct symmcoll_group *group, int rank)
 {
     bool right = warm(group, rank);
 
-    for (int any = 0; right && any < 2; any++) {
-        int first[3] = {0}, source = any ? SYMMCOLL_ANY_SOURCE : 0;
+    for (int round = 0; right && round < 200; round++) {
+        int first[3] = {0}, source = round % 2 ? SYMMCOLL_ANY_SOURCE : 0;
         struct symmcoll_work *work;
 
         if (rank == 0) {
@@ -259,7 +237,7 @@ static uint64_t next_number(struct symmcoll_group *group, int rank)
 
 static int bad_calls_take_no_number(struct symmcoll_group *group, int rank)
 {
-    bool right = warm(group, rank);
+    bool right = warm(group, rank) && warm(group, rank);
     int value = 0;
 
     right =
@@ -285,7 +263,7 @@ static int bad_calls_take_no_number(struct symmcoll_group *group, int rank)
         is_status(symmcoll_recv(group, NULL, 1, SYMMCOLL_INT32, 1 - rank, 0,
                       NULL, NULL, NULL),
             SYMMCOLL_ERR_INVALID, "recv: expected out of 4 bytes");
-    return right && say(next_number(group, rank) == 3, "its number");
+    return right && say(next_number(group, rank) == 5, "its number");
 }
 
 /* The second of two that differ, and the first is not harmed. */
@@ -296,17 +274,50 @@ static int differences_are_named(struct symmcoll_group *group, int rank)
 
     if (rank == 0)
         return right && put(group, 1, 0, 3, 0, 0) &&
-               put(group, 1, 0, 3, 0, 1) && put(group, 1, 0, 3, 0, 2) &&
+               get(group, 1, 9, 1, 1, 0) && put(group, 1, 0, 3, 0, 1) &&
+               get(group, 1, 9, 1, 1, 0) && put(group, 1, 0, 3, 0, 2) &&
                get(group, 1, 9, 1, 1, 0);
-    right = right &&
+    /* Each is the next one of the ring when its receive is called. */
+    right = right && await_arrival(group, 0) &&
             is_status(symmcoll_recv(group, value, 4, SYMMCOLL_INT32, 0, 0, NULL,
                           NULL, NULL),
                 SYMMCOLL_ERR_MISMATCH, "count differs: rank 0 sent 3") &&
+            put(group, 0, 9, 1, 1, 0) && await_arrival(group, 0) &&
             is_status(symmcoll_recv(group, value, 3, SYMMCOLL_FLOAT32, 0, 0,
                           NULL, NULL, NULL),
                 SYMMCOLL_ERR_MISMATCH, "type differs: rank 0 sent 3 of int32");
-    return right && value[0] == 6 && get(group, 0, 0, 3, 0, 2) &&
-           put(group, 0, 9, 1, 1, 0);
+    return right && value[0] == 6 && put(group, 0, 9, 1, 1, 0) &&
+           get(group, 0, 0, 3, 0, 2) && put(group, 0, 9, 1, 1, 0);
+}
+
+/* Sends and receives in this rank's recorder that have ended in order. */
+static int count_ended(struct symmcoll_group *group)
+{
+    const struct symc_trace_writer *trace = &group->world->trace;
+    int count = 0;
+
+    for (uint32_t i = 0; i < trace->capacity; i++) {
+        struct symc_trace_entry *entry = &trace->ring->entries[i];
+        uint64_t completed = atomic_load(&entry->completed);
+
+        if (atomic_load(&entry->lock) != 0 &&
+            (entry->kind == SYMC_SEND || entry->kind == SYMC_RECV))
+            count += atomic_load(&entry->state) == SYMC_TRACE_COMPLETED &&
+                     completed >= entry->started;
+    }
+    return count;
+}
+
+static int entries_end(struct symmcoll_group *group, int rank)
+{
+    bool right = warm(group, rank);
+
+    if (rank == 0)
+        right = right && put(group, 1, 0, 3, 0, 0) && get(group, 1, 9, 1, 1, 0);
+    else
+        right = right && await_arrival(group, 0) && get(group, 0, 0, 3, 0, 0) &&
+                put(group, 0, 9, 1, 1, 0);
+    return right && say(count_ended(group) == 4, "entries that have ended");
 }
 
 /* Both members have aborted it: neither sends nor receives any more. */
@@ -395,7 +406,7 @@ static int callbacks_do_not_block(struct symmcoll_group *group, int rank)
 
 int main(void)
 {
-    plan(26);
+    plan(28);
     setenv("SYMMCOLL_TRACE_DUMP_ON_ERROR", "off", 1);
     both_run(2, all_sizes, "C25 small messages of all sizes cross one by one");
     both_run(2, all_lengths, "messages of 0 to 89 bytes, and nothing beside");
@@ -413,6 +424,7 @@ int main(void)
     both_run(2, bad_calls_take_no_number,
         "C6 bad calls are named and take no number between small messages");
     both_run(2, differences_are_named, "small messages that differ are named");
+    both_run(2, entries_end, "X11 the recorder has the end of small messages");
     both_run(2, failed_groups_refuse,
         "a group that has failed sends and receives no small messages");
     both_run(2, programs_are_told,
