@@ -25,7 +25,6 @@ const char *symc_memory_name(unsigned int memory);
 #define SYMC_LABEL_MAX 32
 
 struct symc_ranks;
-struct symc_reduction;
 
 /*
  * What forms with lists of buffers, or with counts of their own for each rank,
@@ -130,34 +129,7 @@ struct symc_monitored {
     int *count;
 };
 
-#define SYMC_MOVER_PAYLOAD 32
-
-/* What those who move the data of an operation are given. */
-struct symc_moving {
-    const struct symc_op *op;
-    int rank, size;
-    const char *group;                      /* its name, for messages */
-    const struct symc_ranks *ranks;         /* likewise */
-    const struct symc_reduction *reduction; /* of one that reduces */
-    const void **sources; /* room for one of each rank, while data is moved */
-};
-
-/*
- * What an operation of a kind with SYMC_MOVES passes at op->out.  Its functions
- * run on all ranks, between two synchronisations: nobody is in them before all
- * have called the operation, or goes on before all have left them.  They do not
- * wait for anything.
- *
- * payload  what all others see of this rank
- * check    compare the payloads, by rank: all ranks come to the same status, for
- *          they look at the same.  Where it is not OK nothing is moved
- */
-struct symc_mover {
-    unsigned char payload[SYMC_MOVER_PAYLOAD];
-    symmcoll_status_t (*check)(struct symc_mover *mover,
-        const struct symc_moving *moving, const void *const *payloads);
-    void (*move)(struct symc_mover *mover, const struct symc_moving *moving);
-};
+#define SYMC_MOVER_PAYLOAD 32 /* bytes, see moving.h */
 
 /* The factor of a PREMUL_SUM. */
 static inline const double *symc_op_factor(const struct symc_op *op)

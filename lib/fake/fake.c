@@ -5,7 +5,7 @@
  */
 #include "fake/fake.h"
 #include "backend/backend.h"
-#include "base/reduce.h"
+#include "base/moving.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,12 +77,18 @@ static symmcoll_status_t move_alone(
         .op = op->op,
         .block = 1,
         .factors = symc_op_factor(op)};
+    struct symc_exposed exposed;
+    bool streamed = false;
     struct symc_moving moving = {.op = op,
         .size = 1,
         .group = fake->core->name,
         .ranks = fake->core->ranks,
         .reduction = &reduction,
-        .sources = &source};
+        .exposed = &exposed,
+        .sources = &source,
+        .stream_pushed = SIZE_MAX,
+        .stream_pulled = SIZE_MAX,
+        .streamed = &streamed};
     symmcoll_status_t status = mover->check(mover, &moving, &payload);
 
     if (status == SYMMCOLL_OK)

@@ -21,110 +21,60 @@
 
 #include <string.h>
 
-#define CHUNK ((size_t)256 * 1024)
-#define WARM ((size_t)16 * 1024) /* what is read again stays in cache */
-
 struct direct {
     struct symc_host *host;
     const struct symc_op *op;
-    struct symc_reduction reduction;
+    struct symc_chunks chunks;
     bool streaming;
 };
 
-/* How an operation is done, by this rank. */
-typedef symmcoll_status_t (*move_fn)(const struct direct *direct);
+/* How an operation is done, by this rank.  What a peer has revoked is not moved:
+ * that is found when all is done. */
+typedef symmcoll_status_t (*move_fn)(struct direct *direct);
 
-/* ---- chunks ---- */
-
-/* Whose results a sum is written to: of so many ranks from the first on, after
- * the last of the group rank 0. */
-struct targets {
-    int first;
-    int count;
-};
-
-static char *target_at(
-    const struct direct *direct, const struct targets *targets, int i)
+static bool sum(
+    struct direct *direct, struct symc_targets targets, size_t lo, size_t hi)
 {
-    const struct symc_host *host = direct->host;
-
-    return host->exposed[(targets->first + i) % host->size].out;
-}
-
-/* Sum elements [at, at + count) of everybody's input into all targets. */
-static void sum_chunk(const struct direct *direct,
-    const struct targets *targets, size_t at, size_t count)
-{
-    struct symc_host *host = direct->host;
-    size_t skip = at * direct->op->elem, nbytes = count * direct->op->elem;
-    char *first = target_at(direct, targets, 0) + skip;
-    char *second =
-        targets->count > 1 ? target_at(direct, targets, 1) + skip : NULL;
-
-    for (int r = 0; r < host->size; r++)
-        host->sources[r] = host->exposed[r].in + skip;
-    symc_reduce(&direct->reduction, first, second, host->sources, host->size,
-        count, direct->streaming);
-    for (int i = 2; i < targets->count; i++)
-        symc_copy(target_at(direct, targets, i) + skip, first, nbytes, false);
-}
-
-/* Sum elements [lo, hi) of everybody's input. */
-static symmcoll_status_t sum(const struct direct *direct,
-    const struct targets *targets, size_t lo, size_t hi)
-{
-    size_t step = (targets->count > 2 ? WARM : CHUNK) / direct->op->elem;
-
-    for (size_t at = lo; at < hi; at += step) {
-        if (!symc_host_enter(direct->host, direct->op, direct->host->size))
-            return symc_host_fail_revoked(direct->host, direct->op);
-        sum_chunk(direct, targets, at, hi - at < step ? hi - at : step);
-        symc_host_leave(direct->host);
-    }
-    return SYMMCOLL_OK;
+    return symc_moving_reduce(
+        &direct->chunks.moving, targets, lo, hi, direct->streaming);
 }
 
 /* Copy from or to a peer's exposed memory. */
-static symmcoll_status_t copy(const struct direct *direct, int peer, char *out,
-    const char *in, size_t nbytes)
+static void copy(
+    struct direct *direct, int peer, char *out, const char *in, size_t nbytes)
 {
-    for (size_t at = 0; out != in && at < nbytes; at += CHUNK) {
-        if (!symc_host_enter(direct->host, direct->op, peer))
-            return symc_host_fail_revoked(direct->host, direct->op);
-        symc_copy(out + at, in + at, nbytes - at < CHUNK ? nbytes - at : CHUNK,
-            direct->streaming);
-        symc_host_leave(direct->host);
-    }
-    return SYMMCOLL_OK;
+    (void)symc_moving_copy(
+        &direct->chunks.moving, peer, out, in, nbytes, direct->streaming);
 }
 
 /* ---- sums ---- */
 
 /* Into this rank's result alone. */
-static symmcoll_status_t sum_whole(const struct direct *direct)
+static symmcoll_status_t sum_whole(struct direct *direct)
 {
-    struct targets own = {direct->host->rank, 1};
+    struct symc_targets own = {direct->host->rank, 1};
 
-    return sum(direct, &own, 0, direct->op->count);
+    (void)sum(direct, own, 0, direct->op->count);
+    return SYMMCOLL_OK;
 }
 
-static symmcoll_status_t sum_own_part(const struct direct *direct)
+static symmcoll_status_t sum_own_part(struct direct *direct)
 {
-    struct targets own = {direct->host->rank, 1};
+    const struct symc_host *host = direct->host;
+    struct symc_targets own = {host->rank, 1};
 
-    return sum(
-        direct, &own, 0, direct->host->parts[direct->host->rank].out_count);
+    (void)sum(direct, own, 0, host->parts[host->rank].out_count);
+    return SYMMCOLL_OK;
 }
 
-static symmcoll_status_t sum_at_root(const struct direct *direct)
+static symmcoll_status_t sum_at_root(struct direct *direct)
 {
     return direct->host->rank == direct->op->root ? sum_whole(direct)
                                                   : SYMMCOLL_OK;
 }
 
 /* This rank's share of the elements, into the results of targets. */
-static symmcoll_status_t sum_share(
-    const struct direct *direct, const struct targets *targets)
+static bool sum_share(struct direct *direct, struct symc_targets targets)
 {
     const struct symc_op *op = direct->op;
     size_t lo, hi;
@@ -134,30 +84,32 @@ static symmcoll_status_t sum_share(
     return sum(direct, targets, lo, hi);
 }
 
-static symmcoll_status_t sum_into_all(const struct direct *direct)
+static symmcoll_status_t sum_into_all(struct direct *direct)
 {
-    struct targets all = {direct->host->rank, direct->host->size};
+    struct symc_targets all = {direct->host->rank, direct->host->size};
 
-    return sum_share(direct, &all);
+    (void)sum_share(direct, all);
+    return SYMMCOLL_OK;
 }
 
-static symmcoll_status_t sum_into_root(const struct direct *direct)
+static symmcoll_status_t sum_into_root(struct direct *direct)
 {
-    struct targets root = {direct->op->root, 1};
+    struct symc_targets root = {direct->op->root, 1};
 
-    return sum_share(direct, &root);
+    (void)sum_share(direct, root);
+    return SYMMCOLL_OK;
 }
 
 /* Sum the own share, then copy the others' from where they summed them. */
-static symmcoll_status_t sum_and_copy(const struct direct *direct)
+static symmcoll_status_t sum_and_copy(struct direct *direct)
 {
     struct symc_host *host = direct->host;
     const struct symc_op *op = direct->op;
-    struct targets own = {host->rank, 1};
-    symmcoll_status_t status = sum_share(direct, &own);
+    struct symc_targets own = {host->rank, 1};
+    symmcoll_status_t status = SYMMCOLL_OK;
 
-    if (status != SYMMCOLL_OK)
-        return status;
+    if (!sum_share(direct, own))
+        return symc_host_fail_revoked(host, op);
     if (direct->streaming)
         symc_stream_fence();
     symc_host_post(host, &host->channels[host->rank]->reduced, host->rounds);
@@ -167,10 +119,11 @@ static symmcoll_status_t sum_and_copy(const struct direct *direct)
         size_t lo, hi;
 
         symc_host_part(op->count, op->elem, host->size, peer, &lo, &hi);
+        symc_host_leave(&direct->chunks);
         status = symc_host_wait(host, op, peer,
             offsetof(struct symc_channel, reduced), host->rounds);
         if (status == SYMMCOLL_OK)
-            status = copy(direct, peer, (char *)op->out + lo * op->elem,
+            copy(direct, peer, (char *)op->out + lo * op->elem,
                 from + lo * op->elem, (hi - lo) * op->elem);
     }
     return status;
@@ -179,56 +132,56 @@ static symmcoll_status_t sum_and_copy(const struct direct *direct)
 /* ---- copies ---- */
 
 /* This rank's part of everybody's input. */
-static symmcoll_status_t take_from_all(const struct direct *direct)
+static symmcoll_status_t take_from_all(struct direct *direct)
 {
-    struct symc_host *host = direct->host;
-    symmcoll_status_t status = SYMMCOLL_OK;
+    const struct symc_host *host = direct->host;
 
     if (!symc_kind_receives(direct->op->kind, direct->op->root == host->rank))
         return SYMMCOLL_OK;
-    for (int i = 0; i < host->size && status == SYMMCOLL_OK; i++) {
+    for (int i = 0; i < host->size; i++) {
         int peer = (host->rank + i) % host->size;
         const struct symc_host_part *part = &host->parts[peer];
 
-        status = copy(direct, peer, part->out, host->exposed[peer].in,
+        copy(direct, peer, part->out, host->exposed[peer].in,
             part->out_count * direct->op->elem);
     }
-    return status;
+    return SYMMCOLL_OK;
 }
 
-static symmcoll_status_t take_from_root(const struct direct *direct)
+static symmcoll_status_t take_from_root(struct direct *direct)
 {
     const struct symc_op *op = direct->op;
 
-    return copy(direct, op->root, op->out, direct->host->exposed[op->root].in,
+    copy(direct, op->root, op->out, direct->host->exposed[op->root].in,
         op->count * op->elem);
+    return SYMMCOLL_OK;
 }
 
 /* What this rank has for a rank. */
-static symmcoll_status_t put(const struct direct *direct, int peer)
+static void put(struct direct *direct, int peer)
 {
     const struct symc_host *host = direct->host;
     const struct symc_host_part *part = &host->parts[peer];
 
-    return copy(direct, peer, host->exposed[peer].out, part->in,
+    copy(direct, peer, host->exposed[peer].out, part->in,
         part->in_count * direct->op->elem);
 }
 
-static symmcoll_status_t put_to_all(const struct direct *direct)
+static symmcoll_status_t put_to_all(struct direct *direct)
 {
     const struct symc_host *host = direct->host;
-    symmcoll_status_t status = SYMMCOLL_OK;
 
     if (!symc_kind_sends(direct->op->kind, direct->op->root == host->rank))
         return SYMMCOLL_OK;
-    for (int i = 0; i < host->size && status == SYMMCOLL_OK; i++)
-        status = put(direct, (host->rank + i) % host->size);
-    return status;
+    for (int i = 0; i < host->size; i++)
+        put(direct, (host->rank + i) % host->size);
+    return SYMMCOLL_OK;
 }
 
-static symmcoll_status_t put_to_root(const struct direct *direct)
+static symmcoll_status_t put_to_root(struct direct *direct)
 {
-    return put(direct, direct->op->root);
+    put(direct, direct->op->root);
+    return SYMMCOLL_OK;
 }
 
 /* ---- the choice ---- */
@@ -272,22 +225,23 @@ static move_fn choose(const struct symc_host *host, const struct symc_op *op,
     return exposure->outs ? put_to_all : NULL;
 }
 
-/* Elements that processes move stay in the caches longer, for there is one copy
- * of them less: so many times longer (measured from 8 to 64 MiB, two ranks). */
-#define STREAM_TIMES 8
-
 /* Whether to use non-temporal stores: not for what has just been read, or is
  * read again. */
-static bool streams(
-    const struct symc_host *host, const struct symc_op *op, move_fn move)
+static bool streams(const struct direct *direct, move_fn move)
 {
+    const struct symc_host *host = direct->host;
+    const struct symc_moving *moving = &direct->chunks.moving;
+    const struct symc_op *op = direct->op;
     size_t nbytes = op->count * op->elem;
 
-    if (host->threads && host->settings.direct && move != sum_into_all)
-        return nbytes >= host->settings.stream_min;
-    if (move == take_from_all ||
-        nbytes / STREAM_TIMES < host->settings.stream_min)
+    if (nbytes <
+        (move == take_from_all ? moving->stream_pulled : moving->stream_pushed))
         return false;
+    if (move == sum_into_all &&
+        nbytes / SYMC_STREAM_TIMES < host->settings.stream_min)
+        return false;
+    if (host->threads && host->settings.direct && move != sum_into_all)
+        return true;
     for (int r = 0; symc_kind_has(op->kind, SYMC_REDUCES) && r < host->size;
          r++) {
         if (host->exposed[r].out == host->exposed[r].in)
@@ -317,28 +271,15 @@ static symmcoll_status_t synchronise(struct symc_host *host,
 /* Move what is to be moved, and wait until all have. */
 static symmcoll_status_t run(struct direct *direct, move_fn move)
 {
-    struct symc_host *host = direct->host;
-    const struct symc_op *op = direct->op;
-    struct symc_channel *channel = host->channels[host->rank];
     symmcoll_status_t status;
 
-    host->rounds++;
-    direct->reduction = symc_host_reduction(host, op);
-    direct->streaming = streams(host, op, move);
+    symc_host_begin_chunks(direct->host, direct->op, &direct->chunks);
+    direct->streaming = streams(direct, move);
     status = move(direct);
-    if (direct->streaming)
-        symc_stream_fence();
-    /* What was moved last may have been of an owner that had left. */
-    if (status == SYMMCOLL_OK && symc_host_any_revoked(host, op))
-        status = symc_host_fail_revoked(host, op);
-    if (status != SYMMCOLL_OK)
-        return status;
-    atomic_store_explicit(&channel->staged, host->rounds, memory_order_release);
-    atomic_store_explicit(
-        &channel->reduced, host->rounds, memory_order_release);
-    symc_host_post(host, &channel->drained, host->rounds);
-    return symc_host_wait_all(
-        host, op, offsetof(struct symc_channel, drained), host->rounds);
+    if (status == SYMMCOLL_OK)
+        return symc_host_end_chunks(&direct->chunks);
+    symc_host_leave(&direct->chunks);
+    return status;
 }
 
 symmcoll_status_t symc_host_large(struct symc_host *host,

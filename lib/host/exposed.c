@@ -184,7 +184,7 @@ static void find_addresses(struct symc_host *host, const struct symc_op *op,
     struct symc_exposure *exposure)
 {
     for (int r = 0; r < host->size; r++) {
-        struct symc_host_exposed *exposed = &host->exposed[r];
+        struct symc_exposed *exposed = &host->exposed[r];
 
         if (symc_kind_sends(op->kind, r == op->root))
             exposed->in = input_of(host, op, r);
@@ -200,7 +200,7 @@ static void place_own(struct symc_host *host, const struct symc_op *op)
     const struct symc_kind_info *info = &symc_kinds[op->kind];
     const struct symc_host_part *part = &host->parts[host->rank];
 
-    host->exposed[host->rank] = (struct symc_host_exposed){
+    host->exposed[host->rank] = (struct symc_exposed){
         .in = info->in_parts == SYMC_ALL_PARTS ? part->in : op->in,
         .out = info->out_parts == SYMC_ALL_PARTS ? part->out : op->out};
 }
@@ -216,7 +216,7 @@ struct symc_exposure symc_host_find_exposed(struct symc_host *host,
     common = find_common(host, op, names);
     exposure.ins = exposure.outs = true;
     for (int r = 0; r < host->size; r++) {
-        struct symc_host_exposed *exposed = &host->exposed[r];
+        struct symc_exposed *exposed = &host->exposed[r];
 
         exposed->in = place(host, op, &common, r, false);
         exposed->out = place(host, op, &common, r, true);

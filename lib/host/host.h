@@ -7,7 +7,7 @@
 #define SYMC_HOST_HOST_H
 
 #include "backend/backend.h"
-#include "base/reduce.h"
+#include "base/moving.h"
 #include "host/select.h"
 #include "host/wire.h"
 
@@ -26,13 +26,6 @@ struct symc_host_part {
     size_t out_count;
 };
 
-/* A rank's buffers that this rank uses where they lie, or of a buffer with a
- * part for each rank, this rank's part; NULL: it is not exposed. */
-struct symc_host_exposed {
-    const char *in;
-    char *out;
-};
-
 struct symc_host {
     const struct symc_core *core;
     struct symc_host_settings settings;
@@ -47,8 +40,11 @@ struct symc_host {
     const void **sources; /* for reductions: one for each rank */
     double *factors;
     bool *missing;
-    struct symc_host_part *parts;      /* of the operation under way, by rank */
-    struct symc_host_exposed *exposed; /* of that operation, by rank */
+    struct symc_host_part *parts; /* of the operation under way, by rank */
+    /* Of that operation, by rank: the buffers that this rank uses where they
+     * lie, or of one with a part for each rank, this rank's; NULL: it is not
+     * exposed. */
+    struct symc_exposed *exposed;
     char *scratch;      /* of `small` bytes: small results of several buffers */
     size_t small;       /* bytes of one small area */
     size_t chunk;       /* bytes of one staging slot */
@@ -261,19 +257,34 @@ void symc_host_part(
 
 /* ---- revoke.c: using the buffers of others ---- */
 
-/* Begin to use a peer's buffers, for one chunk; false where it has revoked them.
- * peer may be the group's size: then those of all. */
-bool symc_host_enter(
-    const struct symc_host *host, const struct symc_op *op, int peer);
-void symc_host_leave(const struct symc_host *host);
+/* Elements that processes move stay in the caches longer, for there is one copy
+ * of them less: so many times longer (measured from 8 to 64 MiB, two ranks). */
+#define SYMC_STREAM_TIMES 8
 
-/* Whether a peer has revoked its buffers: asked when all chunks are done. */
-bool symc_host_any_revoked(
-    const struct symc_host *host, const struct symc_op *op);
+/* What this rank moves with, and where it is inside. */
+struct symc_chunks {
+    struct symc_moving moving; /* its step() enters and leaves */
+    struct symc_reduction reduction;
+    struct symc_host *host;
+    int inside; /* whose buffers: of a rank, or of all: the size; -1: nobody's */
+    size_t moved; /* bytes since it has entered */
+    bool streamed;
+};
 
-/* A peer has: leave; the status of the group, which has failed. */
+/* A round of the group's begins. */
+void symc_host_begin_chunks(struct symc_host *host, const struct symc_op *op,
+    struct symc_chunks *chunks);
+
+/* Leave what this rank is inside; before it waits for anything. */
+void symc_host_leave(struct symc_chunks *chunks);
+
+/* A peer has: the status of the group, which has failed. */
 symmcoll_status_t symc_host_fail_revoked(
     const struct symc_host *host, const struct symc_op *op);
+
+/* All of this rank's chunks are done, or have been stopped: tell, and wait until
+ * all others' are. */
+symmcoll_status_t symc_host_end_chunks(struct symc_chunks *chunks);
 
 /* This rank leaves early: revoke its own, and wait until nobody is inside, or,
  * where ranks are processes, for a moment. */

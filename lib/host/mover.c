@@ -14,40 +14,23 @@ _Static_assert(SYMC_MOVER_PAYLOAD <= SYMC_FACTOR_AT,
 static symmcoll_status_t run(struct symc_host *host, const struct symc_op *op)
 {
     struct symc_mover *mover = op->out;
-    struct symc_channel *channel = host->channels[host->rank];
-    struct symc_moving moving = {.op = op,
-        .rank = host->rank,
-        .size = host->size,
-        .group = host->core->name,
-        .ranks = host->core->ranks,
-        .sources = host->sources};
-    struct symc_reduction reduction;
+    struct symc_chunks chunks;
     symmcoll_status_t status, left;
 
     status =
         symc_host_synchronise(host, op, mover->payload, sizeof(mover->payload));
     if (status != SYMMCOLL_OK)
         return status;
+    symc_host_begin_chunks(host, op, &chunks);
     for (int r = 0; r < host->size; r++)
         host->sources[r] = symc_host_header(host, r, op)->payload;
-    if (!symc_host_enter(host, op, host->size))
-        return symc_host_fail_revoked(host, op);
-    status = mover->check(mover, &moving, host->sources);
-    if (status == SYMMCOLL_OK) {
-        reduction = symc_host_reduction(host, op);
-        moving.reduction = &reduction;
-        mover->move(mover, &moving);
+    /* The check reads memory of all. */
+    if (chunks.moving.step(&chunks, host->size, 0)) {
+        status = mover->check(mover, &chunks.moving, host->sources);
+        if (status == SYMMCOLL_OK)
+            mover->move(mover, &chunks.moving);
     }
-    symc_host_leave(host);
-    if (symc_host_any_revoked(host, op))
-        return symc_host_fail_revoked(host, op);
-    host->rounds++;
-    atomic_store_explicit(&channel->staged, host->rounds, memory_order_release);
-    atomic_store_explicit(
-        &channel->reduced, host->rounds, memory_order_release);
-    symc_host_post(host, &channel->drained, host->rounds);
-    left = symc_host_wait_all(
-        host, op, offsetof(struct symc_channel, drained), host->rounds);
+    left = symc_host_end_chunks(&chunks);
     return left != SYMMCOLL_OK ? left : status;
 }
 

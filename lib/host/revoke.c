@@ -19,6 +19,27 @@
 #include <sched.h>
 
 #define REVOKE_NS (INT64_C(100) * SYMC_NS_PER_S / 1000)
+#define NOBODY (-1)
+
+static bool is_direct(const struct symc_host *host)
+{
+    return host->threads && host->settings.direct;
+}
+
+static size_t stream_pushed(const struct symc_host *host)
+{
+    size_t least = host->settings.stream_min;
+
+    if (is_direct(host))
+        return least;
+    return least > SIZE_MAX / SYMC_STREAM_TIMES ? SIZE_MAX
+                                                : least * SYMC_STREAM_TIMES;
+}
+
+static size_t stream_pulled(const struct symc_host *host)
+{
+    return is_direct(host) ? host->settings.stream_min : SIZE_MAX;
+}
 
 static bool is_revoked(
     const struct symc_host *host, const struct symc_op *op, int rank)
@@ -26,8 +47,7 @@ static bool is_revoked(
     return atomic_load(&host->channels[rank]->revoked) >= op->wire;
 }
 
-bool symc_host_any_revoked(
-    const struct symc_host *host, const struct symc_op *op)
+static bool any_revoked(const struct symc_host *host, const struct symc_op *op)
 {
     for (int r = 0; r < host->size; r++) {
         if (r != host->rank && is_revoked(host, op, r))
@@ -36,18 +56,62 @@ bool symc_host_any_revoked(
     return false;
 }
 
-bool symc_host_enter(
+/* Begin to use a peer's buffers, or those of all. */
+static bool enter(
     const struct symc_host *host, const struct symc_op *op, int peer)
 {
     atomic_store(&host->channels[host->rank]->inside, (uint32_t)peer + 1);
     return peer < host->size ? !is_revoked(host, op, peer)
-                             : !symc_host_any_revoked(host, op);
+                             : !any_revoked(host, op);
 }
 
-void symc_host_leave(const struct symc_host *host)
+void symc_host_leave(struct symc_chunks *chunks)
 {
+    const struct symc_host *host = chunks->host;
+
     atomic_store_explicit(
         &host->channels[host->rank]->inside, 0, memory_order_release);
+    chunks->inside = NOBODY;
+}
+
+/* Small chunks of the same buffers follow each other without leaving them. */
+static bool step(void *state, int peer, size_t nbytes)
+{
+    struct symc_chunks *chunks = state;
+
+    if (peer == chunks->inside && chunks->moved <= SYMC_MOVING_CHUNK &&
+        nbytes <= SYMC_MOVING_CHUNK - chunks->moved) {
+        chunks->moved += nbytes;
+        return true;
+    }
+    chunks->inside = peer;
+    chunks->moved = nbytes;
+    if (enter(chunks->host, chunks->moving.op, peer))
+        return true;
+    symc_host_leave(chunks);
+    return false;
+}
+
+void symc_host_begin_chunks(struct symc_host *host, const struct symc_op *op,
+    struct symc_chunks *chunks)
+{
+    *chunks = (struct symc_chunks){.reduction = symc_host_reduction(host, op),
+        .host = host,
+        .inside = NOBODY,
+        .moving = {.op = op,
+            .rank = host->rank,
+            .size = host->size,
+            .group = host->core->name,
+            .ranks = host->core->ranks,
+            .exposed = host->exposed,
+            .sources = host->sources,
+            .stream_pushed = stream_pushed(host),
+            .stream_pulled = stream_pulled(host),
+            .step = step}};
+    chunks->moving.reduction = &chunks->reduction;
+    chunks->moving.state = chunks;
+    chunks->moving.streamed = &chunks->streamed;
+    host->rounds++;
 }
 
 /* Whether a peer is inside a chunk of this rank's buffers. */
@@ -80,9 +144,28 @@ symmcoll_status_t symc_host_fail_revoked(
 {
     const struct symc_core *core = host->core;
 
-    symc_host_leave(host);
     if (core->failed(core->group, -1))
         return core->failure(core->group, op, -1);
     return core->fail(SYMMCOLL_ERR_INTERNAL, "%s: a peer left without a reason",
         symc_kind_name(op->kind));
+}
+
+symmcoll_status_t symc_host_end_chunks(struct symc_chunks *chunks)
+{
+    struct symc_host *host = chunks->host;
+    struct symc_channel *channel = host->channels[host->rank];
+    const struct symc_op *op = chunks->moving.op;
+
+    symc_host_leave(chunks);
+    if (chunks->streamed)
+        symc_stream_fence();
+    /* What was moved last may have been of an owner that had left. */
+    if (any_revoked(host, op))
+        return symc_host_fail_revoked(host, op);
+    atomic_store_explicit(&channel->staged, host->rounds, memory_order_release);
+    atomic_store_explicit(
+        &channel->reduced, host->rounds, memory_order_release);
+    symc_host_post(host, &channel->drained, host->rounds);
+    return symc_host_wait_all(
+        host, op, offsetof(struct symc_channel, drained), host->rounds);
 }

@@ -9,7 +9,7 @@
 #ifndef SYMC_SYMM_MEM_OPERATE_H
 #define SYMC_SYMM_MEM_OPERATE_H
 
-#include "base/reduce.h"
+#include "base/moving.h"
 #include "group/call.h"
 #include "symm_mem/symm_mem.h"
 

@@ -3,6 +3,7 @@
  * Ranks that die before or in operations on symmetric memory, that are late, or
  * that pass something else.
  */
+#include "base/moving.h"
 #include "group/call.h"
 #include "t/symm_mem/ops.h"
 #include "t/world/faults.h"
