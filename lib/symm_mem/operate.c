@@ -160,6 +160,34 @@ symmcoll_status_t symc_symm_run(struct symc_symm_call *call,
     return symc_group_call(group, &made);
 }
 
+/* ---- moving ---- */
+
+void symc_symm_reduce(const struct symc_symm_call *call,
+    const struct symc_moving *moving, size_t offset, void *out, size_t count)
+{
+    struct symc_targets own = {moving->rank, 1};
+
+    for (int r = 0; r < moving->size; r++)
+        moving->exposed[r].in = symc_symm_at(call, r, offset);
+    moving->exposed[moving->rank].out = out;
+    (void)symc_moving_reduce(
+        moving, own, 0, count, count * call->elem >= moving->stream_pushed);
+}
+
+void symc_symm_pull(const struct symc_moving *moving, int rank, void *out,
+    const void *in, size_t nbytes)
+{
+    (void)symc_moving_copy(
+        moving, rank, out, in, nbytes, nbytes >= moving->stream_pulled);
+}
+
+void symc_symm_push(const struct symc_moving *moving, int rank, void *out,
+    const void *in, size_t nbytes)
+{
+    (void)symc_moving_copy(
+        moving, rank, out, in, nbytes, nbytes >= moving->stream_pushed);
+}
+
 void symc_symm_part(
     size_t count, size_t elem, int size, int r, size_t *lo, size_t *hi)
 {

@@ -68,6 +68,19 @@ symmcoll_status_t symc_symm_run(struct symc_symm_call *call,
     enum symmcoll_dtype dtype, symmcoll_op_t op, size_t count, int root,
     const struct symmcoll_call *options);
 
+/* ---- moving, by which other ranks can stop this one between two chunks ---- */
+
+/* Reduce count elements from a byte on of all buffers into out. */
+void symc_symm_reduce(const struct symc_symm_call *call,
+    const struct symc_moving *moving, size_t offset, void *out, size_t count);
+
+/* Copy a part of a rank's buffer, of which others are copied, too; and to a
+ * rank's buffer, or the whole of one. */
+void symc_symm_pull(const struct symc_moving *moving, int rank, void *out,
+    const void *in, size_t nbytes);
+void symc_symm_push(const struct symc_moving *moving, int rank, void *out,
+    const void *in, size_t nbytes);
+
 /* Part r of count elements, in pieces that begin on cache lines: [lo, hi). */
 void symc_symm_part(
     size_t count, size_t elem, int size, int r, size_t *lo, size_t *hi);

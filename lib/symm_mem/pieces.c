@@ -286,7 +286,8 @@ void symc_exchange_store(const struct symc_symm_call *call,
 }
 
 void symc_exchange_copy(const struct symc_symm_call *call,
-    const struct symc_exchange *exchange, const struct symc_piece *piece)
+    const struct symc_moving *moving, const struct symc_exchange *exchange,
+    const struct symc_piece *piece)
 {
     const struct symmcoll_symm_exchange *args = &exchange->args;
     size_t nbytes = exchange->row_nbytes;
@@ -297,9 +298,9 @@ void symc_exchange_copy(const struct symc_symm_call *call,
         piece->from > args->in_rows - piece->rows ||
         piece->to > args->out_rows - piece->rows)
         return;
-    symc_copy(symc_symm_at(call, call->handle->rank,
-                  args->out_offset + piece->to * nbytes),
+    symc_symm_pull(moving, piece->source,
+        symc_symm_at(call, moving->rank, args->out_offset + piece->to * nbytes),
         symc_symm_at(
             call, piece->source, args->in_offset + piece->from * nbytes),
-        piece->rows * nbytes, false);
+        piece->rows * nbytes);
 }

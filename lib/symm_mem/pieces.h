@@ -69,6 +69,7 @@ void symc_exchange_store(const struct symc_symm_call *call,
 
 /* Copy a piece, where it is within the buffers. */
 void symc_exchange_copy(const struct symc_symm_call *call,
-    const struct symc_exchange *exchange, const struct symc_piece *piece);
+    const struct symc_moving *moving, const struct symc_exchange *exchange,
+    const struct symc_piece *piece);
 
 #endif

@@ -7,7 +7,6 @@
 
 #include <symmcoll/symm_ops.h>
 
-#define CHUNK ((size_t)64 * 1024) /* stays in a cache between two writes */
 #define INTRA_NODE_MOST ((size_t)10 * 1024 * 1024)
 #define INTRA_NODE_ONE_SHOT ((size_t)256 * 1024)
 #define INTRA_NODE_RANKS 8
@@ -17,10 +16,8 @@
 static void reduce_all(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {
-    for (int r = 0; r < moving->size; r++)
-        moving->sources[r] = symc_symm_at(call, r, call->words[0]);
-    symc_reduce(moving->reduction, call->out, NULL, moving->sources,
-        moving->size, moving->op->count, false);
+    symc_symm_reduce(
+        call, moving, call->words[0], call->out, moving->op->count);
 }
 
 static void reduce_at_root(
@@ -124,28 +121,22 @@ symmcoll_status_t symmcoll_symm_one_shot_reduce(struct symmcoll_symm *handle,
 
 /* ---- two shots ---- */
 
-/* Reduce this rank's part chunk by chunk, each of which is written into all
- * buffers: nobody else reads or writes that part of any of them. */
+/* Reduce this rank's part into all buffers: nobody else reads or writes that part
+ * of any of them. */
 static void reduce_part(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {
-    size_t elem = call->elem, step = CHUNK / elem, lo, hi;
+    struct symc_targets all = {moving->rank, moving->size};
+    size_t lo, hi;
 
     symc_symm_part(
-        moving->op->count, elem, moving->size, moving->rank, &lo, &hi);
-    for (size_t at = lo; at < hi; at += step) {
-        size_t count = hi - at < step ? hi - at : step;
-        size_t offset = call->words[0] + at * elem;
-        char *mine = symc_symm_at(call, moving->rank, offset);
+        moving->op->count, call->elem, moving->size, moving->rank, &lo, &hi);
+    for (int r = 0; r < moving->size; r++) {
+        char *at = symc_symm_at(call, r, call->words[0]);
 
-        for (int r = 0; r < moving->size; r++)
-            moving->sources[r] = symc_symm_at(call, r, offset);
-        symc_reduce(moving->reduction, mine, NULL, moving->sources,
-            moving->size, count, false);
-        for (int i = 1; i < moving->size; i++)
-            symc_copy(symc_symm_at(call, symc_symm_next(moving, i), offset),
-                mine, count * elem, false);
+        moving->exposed[r] = (struct symc_exposed){at, at};
     }
+    (void)symc_moving_reduce(moving, all, lo, hi, false);
 }
 
 static const struct symc_symm_does two_shot = {

@@ -27,7 +27,7 @@ static void exchange_all(
 
     while (symc_pieces_next(&pieces, &piece)) {
         symc_exchange_store(call, exchange, &piece, pieces.next - 1);
-        symc_exchange_copy(call, exchange, &piece);
+        symc_exchange_copy(call, moving, exchange, &piece);
     }
 }
 
@@ -173,9 +173,8 @@ static void follow_plan(
 {
     const struct symmcoll_symm_plan *plan = call->more;
 
-    (void)moving;
     for (size_t i = 0; i < plan->count; i++)
-        symc_exchange_copy(call, &plan->exchange, &plan->pieces[i]);
+        symc_exchange_copy(call, moving, &plan->exchange, &plan->pieces[i]);
 }
 
 static const struct symc_symm_does run_plan = {.kind = SYMC_SYMM_RUN_PLAN,
@@ -235,11 +234,12 @@ static void push_rows(
     const struct rows *rows = call->more;
     const char *from = call->in;
 
-    (void)moving;
+    /* Rows are short: this rank stays inside the buffers of all. */
     for (size_t i = 0; i < rows->count; i++)
-        symc_copy(symc_symm_at(call, rows->ranks[i],
-                      rows->out_offset + rows->to[i] * rows->nbytes),
-            from + i * rows->nbytes, rows->nbytes, false);
+        symc_symm_push(moving, moving->size,
+            symc_symm_at(call, rows->ranks[i],
+                rows->out_offset + rows->to[i] * rows->nbytes),
+            from + i * rows->nbytes, rows->nbytes);
 }
 
 /* A rank whose rows are wrong says so, and nobody moves any. */

@@ -50,15 +50,15 @@ static void reduce_block(const struct symc_symm_call *call,
     size_t out_stride)
 {
     const struct blocks *blocks = call->more;
+    bool together =
+        block->columns == blocks->stride && block->columns == out_stride;
+    size_t rows = together ? 1 : block->rows;
+    size_t count = together ? block->rows * block->columns : block->columns;
 
-    for (size_t row = 0; row < block->rows && block->columns > 0; row++) {
-        size_t offset =
-            call->words[0] + (block->first + row * blocks->stride) * call->elem;
-
-        for (int r = 0; r < moving->size; r++)
-            moving->sources[r] = symc_symm_at(call, r, offset);
-        symc_reduce(moving->reduction, out, NULL, moving->sources, moving->size,
-            block->columns, false);
+    for (size_t row = 0; row < rows; row++) {
+        symc_symm_reduce(call, moving,
+            call->words[0] + (block->first + row * blocks->stride) * call->elem,
+            out, count);
         out += out_stride * call->elem;
     }
 }

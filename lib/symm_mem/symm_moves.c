@@ -55,10 +55,10 @@ static void copy_root(
 {
     int root = moving->op->root;
 
-    if (moving->rank != root)
-        symc_copy(symc_symm_at(call, moving->rank, call->words[0]),
-            symc_symm_at(call, root, call->words[0]),
-            moving->op->count * call->elem, false);
+    symc_symm_push(moving, root,
+        symc_symm_at(call, moving->rank, call->words[0]),
+        symc_symm_at(call, root, call->words[0]),
+        moving->op->count * call->elem);
 }
 
 static const struct symc_symm_does broadcast = {
@@ -92,11 +92,12 @@ static void pull_parts(
     for (int i = 0; i < moving->size; i++) {
         int peer = symc_symm_next(moving, i);
 
-        symc_copy(symc_symm_at(call, moving->rank,
-                      call->words[1] + (size_t)peer * nbytes),
+        symc_symm_pull(moving, peer,
+            symc_symm_at(
+                call, moving->rank, call->words[1] + (size_t)peer * nbytes),
             symc_symm_at(
                 call, peer, call->words[0] + (size_t)moving->rank * nbytes),
-            nbytes, false);
+            nbytes);
     }
 }
 
@@ -132,11 +133,11 @@ static void push_part(
     size_t nbytes = (ends[moving->rank] - first) * call->elem;
     size_t offset = call->words[0] + first * call->elem;
 
-    for (int i = 0; i < moving->size && nbytes > 0; i++) {
-        char *to = symc_symm_at(call, symc_symm_next(moving, i), offset);
+    for (int i = 0; i < moving->size; i++) {
+        int peer = symc_symm_next(moving, i);
 
-        if (to != call->in)
-            symc_copy(to, call->in, nbytes, false);
+        symc_symm_push(
+            moving, peer, symc_symm_at(call, peer, offset), call->in, nbytes);
     }
 }
 
@@ -198,9 +199,10 @@ static void pull_one(
 
     for (int r = 0; r < moving->size; r++) {
         if (to[r] == moving->rank)
-            symc_copy(symc_symm_at(call, moving->rank, call->words[1]),
+            symc_symm_push(moving, r,
+                symc_symm_at(call, moving->rank, call->words[1]),
                 symc_symm_at(call, r, call->words[0]),
-                moving->op->count * call->elem, false);
+                moving->op->count * call->elem);
     }
 }
 
@@ -271,11 +273,12 @@ static void pull_shards(
             (size_t)peer * (shard->to_rows ? columns : rows * columns);
 
         for (size_t row = 0; row < rows; row++)
-            symc_copy((char *)call->out + (place + row * stride) * call->elem,
+            symc_symm_pull(moving, peer,
+                (char *)call->out + (place + row * stride) * call->elem,
                 symc_symm_at(call, peer,
                     call->words[0] +
                         (first + row * shard->columns) * call->elem),
-                columns * call->elem, false);
+                columns * call->elem);
     }
 }
 

@@ -19,17 +19,16 @@ static void reduce_rows(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {
     const struct matrix *part = call->more;
+    bool together = part->columns == part->stride;
+    size_t rows = together ? 1 : part->rows;
+    size_t count = together ? part->rows * part->columns : part->columns;
     char *out = call->out;
 
-    for (size_t row = 0; row < part->rows; row++) {
-        size_t offset =
-            call->words[0] + (part->first + row * part->stride) * call->elem;
-
-        for (int r = 0; r < moving->size; r++)
-            moving->sources[r] = symc_symm_at(call, r, offset);
-        symc_reduce(moving->reduction, out, NULL, moving->sources, moving->size,
-            part->columns, false);
-        out += part->columns * call->elem;
+    for (size_t row = 0; row < rows; row++) {
+        symc_symm_reduce(call, moving,
+            call->words[0] + (part->first + row * part->stride) * call->elem,
+            out, count);
+        out += count * call->elem;
     }
 }
 
@@ -92,11 +91,8 @@ static void reduce_pieces(
         symc_symm_part(count, call->elem, moving->size,
             symc_symm_next(moving, i), &lo, &hi);
         at = ((size_t)moving->rank * count + lo) * call->elem;
-        for (int r = 0; r < moving->size; r++)
-            moving->sources[r] = symc_symm_at(call, r, call->words[0] + at);
-        if (hi > lo)
-            symc_reduce(moving->reduction, (char *)call->out + lo * call->elem,
-                NULL, moving->sources, moving->size, hi - lo, false);
+        symc_symm_reduce(call, moving, call->words[0] + at,
+            (char *)call->out + lo * call->elem, hi - lo);
     }
 }
 
@@ -143,11 +139,11 @@ static void push(
     size_t nbytes = moving->op->count * call->elem;
     size_t offset = call->words[0] + (size_t)moving->rank * nbytes;
 
-    for (int i = 0; i < moving->size && nbytes > 0; i++) {
-        char *to = symc_symm_at(call, symc_symm_next(moving, i), offset);
+    for (int i = 0; i < moving->size; i++) {
+        int peer = symc_symm_next(moving, i);
 
-        if (to != call->in)
-            symc_copy(to, call->in, nbytes, false);
+        symc_symm_push(
+            moving, peer, symc_symm_at(call, peer, offset), call->in, nbytes);
     }
 }
 
@@ -160,8 +156,8 @@ static void pull(
     for (int i = 0; i < moving->size && nbytes > 0; i++) {
         int peer = symc_symm_next(moving, i);
 
-        symc_copy((char *)call->out + (size_t)peer * nbytes,
-            symc_symm_at(call, peer, call->words[0]), nbytes, false);
+        symc_symm_pull(moving, peer, (char *)call->out + (size_t)peer * nbytes,
+            symc_symm_at(call, peer, call->words[0]), nbytes);
     }
 }
 

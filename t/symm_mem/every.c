@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Every operation on symmetric memory where it does not end well: a rank dies in
+ * the middle, ranks pass different sizes, bytes are beyond the buffer's end; and
+ * a rank that leaves early while another one copies.
+ */
+#include "base/moving.h"
+#include "group/call.h"
+#include "t/symm_mem/ops.h"
+#include "t/world/faults.h"
+
+#include <signal.h>
+
+#define SIZE 3
+#define VICTIM 1
+#define NBYTES ((size_t)1 << 20)
+#define COUNT ((size_t)12288) /* elements of what is divided */
+#define OTHER ((size_t)11520) /* divided by the same numbers */
+#define OUT_AT ((size_t)512 * 1024)
+#define IN_SPLITS_AT ((size_t)768 * 1024)
+#define OUT_SPLITS_AT ((size_t)800 * 1024)
+#define F32 SYMMCOLL_FLOAT32
+
+/* What a rank works with. */
+struct desk {
+    struct symmcoll_group *group;
+    struct symmcoll_symm *handle;
+    struct symmcoll_symm_plan *plan;
+    void *data;
+    float *out, *in; /* private, of COUNT elements */
+    int rank;
+};
+
+static bool sit_down(struct desk *desk, struct symmcoll_group *group)
+{
+    int64_t *splits;
+
+    *desk = (struct desk){.group = group,
+        .rank = symmcoll_group_rank(group),
+        .out = calloc(COUNT, sizeof(float)),
+        .in = calloc(COUNT, sizeof(float))};
+    if (desk->out == NULL || desk->in == NULL ||
+        !join(group, NBYTES, &desk->data, &desk->handle))
+        return false;
+    splits = (int64_t *)(void *)((char *)desk->data + IN_SPLITS_AT);
+    for (int64_t r = 0; r < SIZE; r++) {
+        splits[r] = (int64_t)OTHER / SIZE;
+        splits[SIZE + r] = r * (int64_t)OTHER / SIZE; /* of the way back */
+    }
+    return OK(symmcoll_barrier(group, NULL, NULL));
+}
+
+static bool get_up(struct desk *desk)
+{
+    symmcoll_symm_plan_free(desk->plan);
+    free(desk->out);
+    free(desk->in);
+    return part(desk->group, desk->data, desk->handle);
+}
+
+static struct symmcoll_symm_exchange exchange_of(size_t count, size_t offset)
+{
+    struct symmcoll_symm_exchange exchange = SYMMCOLL_SYMM_EXCHANGE_INIT;
+
+    exchange.dtype = F32;
+    exchange.in_offset = offset;
+    exchange.in_rows = count;
+    exchange.out_offset = OUT_AT;
+    exchange.out_rows = count;
+    exchange.in_splits_offset = IN_SPLITS_AT;
+    exchange.out_splits_offset = OUT_SPLITS_AT;
+    return exchange;
+}
+
+/* ---- the operations: on so many elements, from a byte on ---- */
+
+static symmcoll_status_t one_shot(struct desk *desk, size_t count, size_t at)
+{
+    return symmcoll_symm_one_shot_all_reduce(
+        desk->handle, at, desk->out, count, F32, SYMMCOLL_SUM, NULL);
+}
+
+static symmcoll_status_t one_shot_copy(
+    struct desk *desk, size_t count, size_t at)
+{
+    return symmcoll_symm_one_shot_all_reduce_copy(
+        desk->handle, at, desk->out, desk->in, count, F32, SYMMCOLL_SUM, NULL);
+}
+
+static symmcoll_status_t reduce(struct desk *desk, size_t count, size_t at)
+{
+    return symmcoll_symm_one_shot_reduce(
+        desk->handle, at, desk->out, count, F32, SYMMCOLL_SUM, 0, NULL);
+}
+
+static symmcoll_status_t two_shot(struct desk *desk, size_t count, size_t at)
+{
+    return symmcoll_symm_two_shot_all_reduce(
+        desk->handle, at, NULL, count, F32, SYMMCOLL_MAX, NULL);
+}
+
+static symmcoll_status_t scatter_rows(
+    struct desk *desk, size_t count, size_t at)
+{
+    return symmcoll_symm_reduce_scatter(
+        desk->handle, at, desk->out, count, 1, 0, F32, SYMMCOLL_SUM, NULL);
+}
+
+static symmcoll_status_t scatter_columns(
+    struct desk *desk, size_t count, size_t at)
+{
+    return symmcoll_symm_reduce_scatter(desk->handle, at, desk->out, count / 48,
+        48, 1, F32, SYMMCOLL_SUM, NULL);
+}
+
+static symmcoll_status_t scatter_in_turn(
+    struct desk *desk, size_t count, size_t at)
+{
+    return symmcoll_symm_low_contention_reduce_scatter(
+        desk->handle, at, desk->out, count / SIZE, F32, SYMMCOLL_SUM, NULL);
+}
+
+static symmcoll_status_t gather(struct desk *desk, size_t count, size_t at)
+{
+    return symmcoll_symm_all_gather(
+        desk->handle, at, desk->in, count / SIZE, F32, NULL);
+}
+
+static symmcoll_status_t gather_in_turn(
+    struct desk *desk, size_t count, size_t at)
+{
+    return symmcoll_symm_low_contention_all_gather(
+        desk->handle, at, desk->out, count / SIZE, F32, NULL);
+}
+
+static symmcoll_status_t tile(struct desk *desk, size_t count, size_t at)
+{
+    return symmcoll_symm_tile_reduce(desk->handle, at, desk->out, 60,
+        count / 64, 60, 64, F32, SYMMCOLL_SUM, 0, NULL);
+}
+
+static symmcoll_status_t tiles(struct desk *desk, size_t count, size_t at)
+{
+    const size_t offsets[2] = {at, at + 64};
+    static const int roots[2] = {2, 1};
+
+    return symmcoll_symm_multi_root_tile_reduce(desk->handle, offsets, roots, 2,
+        desk->out, 30, count / 64, 30, 64, F32, SYMMCOLL_SUM, NULL);
+}
+
+static symmcoll_status_t scatter_blocks(
+    struct desk *desk, size_t count, size_t at)
+{
+    const size_t rows = count / 16, ends[] = {rows / 3, rows / 2, rows};
+    void *outs[] = {desk->out};
+
+    return symmcoll_symm_reduce_scatter_offset(desk->handle, at, outs, rows, 16,
+        16, 0, ends, NULL, SIZE, F32, SYMMCOLL_SUM, NULL);
+}
+
+static symmcoll_status_t exchange(struct desk *desk, size_t count, size_t at)
+{
+    struct symmcoll_symm_exchange args = exchange_of(count, at);
+
+    return symmcoll_symm_all_to_all_v(desk->handle, &args, NULL);
+}
+
+static symmcoll_status_t exchange_back(
+    struct desk *desk, size_t count, size_t at)
+{
+    struct symmcoll_symm_exchange args = exchange_of(count, at);
+
+    return symmcoll_symm_all_to_all_v_back(desk->handle, &args, NULL);
+}
+
+static symmcoll_status_t make_plan(struct desk *desk, size_t count, size_t at)
+{
+    struct symmcoll_symm_exchange args = exchange_of(count, at);
+    struct symmcoll_symm_plan *plan = NULL;
+    symmcoll_status_t status =
+        symmcoll_symm_plan_create(desk->handle, &args, NULL, &plan);
+
+    symmcoll_symm_plan_free(plan);
+    return status;
+}
+
+/* Its sizes are those of the plan. */
+static symmcoll_status_t run_plan(struct desk *desk, size_t count, size_t at)
+{
+    struct symmcoll_symm_exchange args = exchange_of(count, at);
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (desk->plan == NULL)
+        status =
+            symmcoll_symm_plan_create(desk->handle, &args, NULL, &desk->plan);
+    return status == SYMMCOLL_OK ? symmcoll_symm_plan_run(desk->plan, NULL)
+                                 : status;
+}
+
+static symmcoll_status_t push_rows(struct desk *desk, size_t count, size_t at)
+{
+    static const int ranks[] = {0, 1, 2};
+    const size_t rows[] = {(size_t)desk->rank, (size_t)desk->rank + 3, 7};
+
+    return symmcoll_symm_push_rows(desk->handle, at, count / 256, desk->in,
+        desk->rank == 0 ? 3 : 2, 256, F32, ranks, rows, NULL);
+}
+
+static symmcoll_status_t broadcast(struct desk *desk, size_t count, size_t at)
+{
+    return symmcoll_symm_broadcast(desk->handle, at, count, F32, 2, NULL);
+}
+
+static symmcoll_status_t all_to_all(struct desk *desk, size_t count, size_t at)
+{
+    return symmcoll_symm_all_to_all(
+        desk->handle, at, OUT_AT, count / SIZE, F32, NULL);
+}
+
+static symmcoll_status_t gather_unequal(
+    struct desk *desk, size_t count, size_t at)
+{
+    const size_t ends[] = {count / 4, count / 2, count};
+
+    return symmcoll_symm_all_gather_offset(
+        desk->handle, at, desk->in, ends, F32, NULL);
+}
+
+static symmcoll_status_t permute(struct desk *desk, size_t count, size_t at)
+{
+    static const int to[] = {1, 2, 0};
+
+    return symmcoll_symm_permute(
+        desk->handle, at, OUT_AT, count, F32, to, NULL);
+}
+
+static symmcoll_status_t reshard(struct desk *desk, size_t count, size_t at)
+{
+    return symmcoll_symm_reshard(
+        desk->handle, at, desk->out, count / 48, 48, 0, 1, F32, NULL);
+}
+
+static const struct operation {
+    const char *name;
+    symmcoll_status_t (*run)(struct desk *desk, size_t count, size_t at);
+} operations[] = {{"one_shot_all_reduce", one_shot},
+    {"one_shot_all_reduce", one_shot_copy}, {"one_shot_reduce", reduce},
+    {"two_shot_all_reduce", two_shot}, {"reduce_scatter_out", scatter_rows},
+    {"reduce_scatter_out", scatter_columns},
+    {"reduce_scatter_out", scatter_in_turn}, {"all_gather_out", gather},
+    {"all_gather_out", gather_in_turn}, {"tile_reduce", tile},
+    {"tile_reduce", tiles}, {"reduce_scatter_offset", scatter_blocks},
+    {"all_to_all_vdev", exchange}, {"all_to_all_vdev_offset", exchange_back},
+    {"make_exchange_plan", make_plan}, {"push_rows", push_rows},
+    {"symm_broadcast", broadcast}, {"symm_all_to_all", all_to_all},
+    {"all_gather_offset", gather_unequal}, {"symm_permute", permute},
+    {"reshard", reshard}, {"run_exchange_plan", run_plan}};
+
+/* ---- a death in the middle ---- */
+
+static int operate_for_ever(struct faults_rank *self)
+{
+    const struct operation *operation = self->arg;
+    symmcoll_status_t status = SYMMCOLL_OK;
+    struct desk desk;
+
+    if (!faults_init(self) || !sit_down(&desk, self->group))
+        return 1;
+    for (int i = 0; status == SYMMCOLL_OK; i++) {
+        status = operation->run(&desk, OTHER, 0);
+        if (i == 10)
+            faults_reach(self, 1);
+    }
+    faults_note(self, status);
+    (void)get_up(&desk);
+    return faults_finalize(self);
+}
+
+static bool death_is_known(const struct operation *operation)
+{
+    struct faults_job job;
+    bool good;
+
+    faults_start(&job, SIZE, operate_for_ever, operation);
+    good = faults_await_all(&job, 1);
+    faults_signal(&job, VICTIM, SIGKILL);
+    good = faults_kill_is_known(&job, VICTIM) && good;
+    for (int r = 0; r < SIZE; r++)
+        good = (r == VICTIM || faults_said(faults_told(&job, r, 0),
+                                   SYMMCOLL_ERR_PEER, operation->name, NULL)) &&
+               good;
+    return faults_finish(&job, 1u << VICTIM) && faults_clear_dumps(SIZE) &&
+           good;
+}
+
+/* ---- arguments ---- */
+
+/* All ranks are told what each has passed, and go on. */
+static int sizes_differ(struct symmcoll_group *group, int rank)
+{
+    struct desk desk;
+    bool good = sit_down(&desk, group);
+
+    /* A plan's sizes cannot differ: it is the last one. */
+    for (size_t i = 0; good && i + 1 < LENGTH(operations); i++) {
+        const struct operation *it = &operations[i];
+
+        good = REFUSED(it->run(&desk, rank == VICTIM ? COUNT : OTHER, 0),
+                   SYMMCOLL_ERR_MISMATCH, "rank 1 passed ") &&
+               HOLDS(strstr(symmcoll_last_error(), it->name) != NULL) &&
+               REFUSED(it->run(&desk, OTHER, rank == VICTIM ? 256 : 0),
+                   SYMMCOLL_ERR_MISMATCH, "rank 1 passed ") &&
+               OK(it->run(&desk, OTHER, 0));
+        if (!good)
+            diag("rank %d: %s, number %zu", rank, it->name, i);
+    }
+    return get_up(&desk) && good;
+}
+
+/* So is the rank that has passed it, and nothing else happens. */
+static int ends_are_kept(struct symmcoll_group *group, int rank)
+{
+    uint64_t before = symmcoll_group_sequence(group);
+    struct desk desk;
+    bool good = sit_down(&desk, group);
+
+    (void)rank;
+    before = symmcoll_group_sequence(group);
+    for (size_t i = 0; good && i < LENGTH(operations); i++) {
+        const struct operation *it = &operations[i];
+
+        good = REFUSED(it->run(&desk, OTHER, NBYTES - 64), SYMMCOLL_ERR_INVALID,
+                   "expected ") &&
+               HOLDS(strstr(symmcoll_last_error(), ", found ") != NULL) &&
+               HOLDS(strstr(symmcoll_last_error(), "buffer's 1048576") != NULL);
+        if (!good)
+            diag("%s, number %zu: %s", it->name, i, symmcoll_last_error());
+    }
+    good = HOLDS(symmcoll_group_sequence(group) == before) && good;
+    return get_up(&desk) && good;
+}
+
+/* ---- an owner leaves while another rank copies ---- */
+
+static symmcoll_status_t agrees(struct symc_mover *mover,
+    const struct symc_moving *moving, const void *const *payloads)
+{
+    (void)mover;
+    (void)moving;
+    (void)payloads;
+    return SYMMCOLL_OK;
+}
+
+/* Rank 1 uses the memory of rank 0 until it may not any more. */
+static void copies_for_ever(
+    struct symc_mover *mover, const struct symc_moving *moving)
+{
+    static char from[4096];
+    char to[sizeof(from)];
+
+    (void)mover;
+    while (moving->rank == 1 &&
+           symc_moving_copy(moving, 0, to, from, sizeof(to), false))
+        continue;
+}
+
+static symmcoll_status_t leave_early(struct symmcoll_group *group, int rank)
+{
+    struct symc_mover mover = {.check = agrees, .move = copies_for_ever};
+    struct symc_op op = {.kind = SYMC_SYMM_ALL_GATHER,
+        .dtype = SYMMCOLL_UINT8,
+        .count = 1,
+        .elem = 1,
+        .out = &mover,
+        .timeout_ns = rank == 0 ? SYMC_NS_PER_S / 5 : 60 * SYMC_NS_PER_S};
+
+    return symc_group_call(group, &op);
+}
+
+static int leaves_early(struct faults_rank *self)
+{
+    if (!faults_init(self))
+        return 1;
+    faults_note(self, leave_early(self->group, self->rank));
+    faults_reach(self, 1);
+    faults_pass(self, 1);
+    return faults_finalize(self);
+}
+
+static bool copy_ends_with_its_owner(void)
+{
+    struct faults_job job;
+    bool good;
+
+    faults_start(&job, 2, leaves_early, NULL);
+    good = faults_await_all(&job, 1) &&
+           faults_said(
+               faults_told(&job, 0, 0), SYMMCOLL_ERR_TIMEOUT, "rank 1", NULL) &&
+           faults_said(
+               faults_told(&job, 1, 0), SYMMCOLL_ERR_ABORTED, "rank 1", NULL);
+    faults_open(&job, 1);
+    return faults_finish(&job, 0) && faults_clear_dumps(2) && good;
+}
+
+/* The owner waits for a thread that is inside its memory, however long. */
+static int thread_leaves_early(struct symmcoll_group *group, int rank)
+{
+    return REFUSED(leave_early(group, rank),
+        rank == 0 ? SYMMCOLL_ERR_TIMEOUT : SYMMCOLL_ERR_ABORTED, "rank 1");
+}
+
+int main(void)
+{
+    bool good = true;
+
+    plan(7);
+    ok(ranks_run(SIZE, sizes_differ),
+        "processes: sizes and offsets that differ are named on all (S71)");
+    ok(threads_run(SIZE, sizes_differ),
+        "threads: sizes and offsets that differ are named on all (S71)");
+    ok(ranks_run(SIZE, ends_are_kept),
+        "processes: bytes beyond a buffer's end change no counter (C6 S71)");
+    ok(threads_run(SIZE, ends_are_kept),
+        "threads: bytes beyond a buffer's end change no counter (C6 S71)");
+    faults_begin();
+    for (size_t i = 0; i < LENGTH(operations); i++)
+        good = death_is_known(&operations[i]) && good;
+    ok(good, "a death in the middle of any operation is known (S71)");
+    ok(copy_ends_with_its_owner(),
+        "processes: a copy ends when the owner of its memory has left");
+    ok(threads_run(2, thread_leaves_early),
+        "threads: a copy ends when the owner of its memory has left");
+    faults_end();
+    return done_testing();
+}
