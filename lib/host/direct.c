@@ -292,8 +292,13 @@ symmcoll_status_t symc_host_large(struct symc_host *host,
     move_fn move;
 
     symc_host_find_parts(host, op);
-    names = symc_host_name(host, op);
-    status = synchronise(host, op, &names);
+    status = symc_host_names_beside(host, op)
+                 ? symc_host_await_room(host, op, SYMC_AREAS)
+                 : SYMMCOLL_OK;
+    if (status == SYMMCOLL_OK) {
+        names = symc_host_name(host, op);
+        status = synchronise(host, op, &names);
+    }
     if (status == SYMMCOLL_OK) {
         if (symc_kind_has(op->kind, SYMC_UNEVEN) &&
             symc_host_all_beside(host, op)) {

@@ -42,21 +42,51 @@ static struct extent extent_of(const struct symc_host *host,
 
 /* ---- naming ---- */
 
-/* The symmetric buffer that all of these bytes are in; NULL: none. */
-static const struct symc_shared *find_shared(const struct symc_host *host,
-    const void *data, size_t nbytes, uint32_t *number, uint64_t *at)
+/* A part of a list: the number of a symmetric buffer, and the offset in it; 0
+ * where it is in none. */
+#define OFFSET_BITS 40
+#define OFFSET_MASK ((UINT64_C(1) << OFFSET_BITS) - 1)
+#define NUMBER_MAX (UINT32_C(1) << (64 - OFFSET_BITS)) /* below */
+
+/* Those of a rank's input, or result, in the order of ranks. */
+static uint64_t *words_of(const struct symc_host *host,
+    const struct symc_op *op, int rank, bool is_out)
+{
+    uint64_t *end =
+        (uint64_t *)(void *)((char *)symc_host_beside(host, rank, op) +
+                             host->small);
+
+    return end - (is_out ? 1 : 2) * (ptrdiff_t)host->size;
+}
+
+static bool add_name(struct symc_names *names, const struct symc_shared *shared)
+{
+    for (size_t i = 0; i < names->count; i++) {
+        if (names->list[i] == shared)
+            return true;
+    }
+    if (names->count == SYMC_NAMED_MAX)
+        return false;
+    names->list[names->count++] = shared;
+    return true;
+}
+
+/* Name the symmetric buffer that all of these bytes are in: its number; 0: there
+ * is none. */
+static uint32_t name_bytes(const struct symc_host *host,
+    struct symc_names *names, const void *data, size_t nbytes, uint64_t *at)
 {
     const struct symc_shared *shared;
     size_t offset;
 
     if (!host->settings.symmetric)
-        return NULL;
+        return 0;
     shared = symc_shared_find(host->core->shared, data, nbytes, &offset);
-    if (shared == NULL || shared->number > UINT32_MAX)
-        return NULL;
-    *number = (uint32_t)shared->number;
+    if (shared == NULL || shared->number >= NUMBER_MAX ||
+        offset > OFFSET_MASK || !add_name(names, shared))
+        return nbytes > 0 ? 0 : SYMC_NAMED_NOTHING;
     *at = offset;
-    return shared;
+    return (uint32_t)shared->number;
 }
 
 /* Bytes of all parts of this rank's input or result. */
@@ -72,30 +102,58 @@ static size_t own_nbytes(
     return count * op->elem;
 }
 
+/* The parts of a list, beside the line.  A part without elements names what it is
+ * in, too: it may be all that this rank has in there. */
+static uint32_t name_list(const struct symc_host *host,
+    const struct symc_op *op, struct symc_names *names, bool is_out)
+{
+    uint64_t *words = words_of(host, op, host->rank, is_out);
+    uint32_t all = SYMC_NAMED_NOTHING;
+
+    for (int r = 0; r < host->size; r++) {
+        const struct symc_host_part *part = &host->parts[r];
+        size_t count = is_out ? part->out_count : part->in_count;
+        uint64_t at = 0;
+        uint32_t number = name_bytes(
+            host, names, is_out ? part->out : part->in, count * op->elem, &at);
+
+        words[r] = 0;
+        if (number == 0)
+            return 0;
+        if (number == SYMC_NAMED_NOTHING)
+            continue;
+        words[r] = (uint64_t)number << OFFSET_BITS | at;
+        all = SYMC_NAMED_LIST;
+    }
+    return all;
+}
+
 struct symc_names symc_host_name(
     const struct symc_host *host, const struct symc_op *op)
 {
     const struct symc_lists *lists = op->listed ? op->lists : NULL;
     bool is_root = op->root == host->rank;
-    bool names_in = symc_kind_sends(op->kind, is_root) &&
-                    (lists == NULL || lists->ins == NULL);
-    bool names_out = symc_kind_receives(op->kind, is_root) &&
-                     (lists == NULL || lists->outs == NULL);
+    bool in_list = lists != NULL && lists->ins != NULL;
+    bool out_list = lists != NULL && lists->outs != NULL;
+    bool beside = symc_host_names_beside(host, op);
     struct symc_names names = {.nbytes = NUMBERS_NBYTES};
     struct symc_named *line = &names.line;
 
-    if (names_in)
-        names.in = find_shared(host, op->in, own_nbytes(host, op, false),
-            &line->in_number, &line->in);
-    if (names_out)
-        names.out = find_shared(host, op->out, own_nbytes(host, op, true),
-            &line->out_number, &line->out);
+    if (symc_kind_sends(op->kind, is_root) && (!in_list || beside))
+        line->in_number = in_list ? name_list(host, op, &names, false)
+                                  : name_bytes(host, &names, op->in,
+                                        own_nbytes(host, op, false), &line->in);
+    if (symc_kind_receives(op->kind, is_root) && (!out_list || beside))
+        line->out_number = out_list
+                               ? name_list(host, op, &names, true)
+                               : name_bytes(host, &names, op->out,
+                                     own_nbytes(host, op, true), &line->out);
     if (names_addresses(host)) {
         line->in = (uintptr_t)op->in;
         line->out = (uintptr_t)op->out;
         line->parts = (uintptr_t)host->parts;
     }
-    if (names.in != NULL || names.out != NULL || names_addresses(host))
+    if (names.count > 0 || names_addresses(host))
         names.nbytes = sizeof(*line);
     return names;
 }
@@ -111,57 +169,128 @@ static struct symc_named named_by(
     return named;
 }
 
-/* Whether every rank has named a symmetric buffer. */
+/* Whether a rank's input, or result, is in a symmetric buffer, or a part. */
+static bool names_it(const struct symc_host *host, const struct symc_op *op,
+    int rank, bool is_out, uint32_t number)
+{
+    struct symc_named named = named_by(host, op, rank);
+    uint32_t found = is_out ? named.out_number : named.in_number;
+    const uint64_t *words = words_of(host, op, rank, is_out);
+
+    for (int r = 0; found == SYMC_NAMED_LIST && r < host->size; r++) {
+        if (words[r] >> OFFSET_BITS == number)
+            return true;
+    }
+    return found == number;
+}
+
+/* Whether every rank has named a symmetric buffer, but for those that have
+ * nothing. */
 static bool all_name(
     const struct symc_host *host, const struct symc_op *op, uint32_t number)
 {
     for (int r = 0; r < host->size; r++) {
         struct symc_named named = named_by(host, op, r);
+        bool idle = named.in_number == SYMC_NAMED_NOTHING &&
+                    named.out_number == SYMC_NAMED_NOTHING;
 
-        if (named.in_number != number && named.out_number != number)
+        if (!idle && !names_it(host, op, r, false, number) &&
+            !names_it(host, op, r, true, number))
             return false;
     }
     return true;
 }
 
-/* Those that every rank has named, of the two that this rank has. */
-struct common {
-    const struct symc_shared *shared[2];
-};
-
-static struct common find_common(const struct symc_host *host,
-    const struct symc_op *op, const struct symc_names *names)
+/* Leave those that every rank has named. */
+static void keep_common(const struct symc_host *host, const struct symc_op *op,
+    struct symc_names *names)
 {
-    const struct symc_shared *of[2] = {names->in, names->out};
-    struct common common = {{NULL, NULL}};
+    size_t kept = 0;
 
-    for (int i = 0; i < 2; i++) {
-        if (of[i] != NULL && all_name(host, op, (uint32_t)of[i]->number))
-            common.shared[i] = of[i];
+    for (size_t i = 0; i < names->count; i++) {
+        if (all_name(host, op, (uint32_t)names->list[i]->number))
+            names->list[kept++] = names->list[i];
     }
-    return common;
+    names->count = kept;
+}
+
+/* Whether bytes are within a symmetric buffer: not so where a rank's line has
+ * been overwritten. */
+static inline bool is_within(
+    const struct symc_shared *shared, uint64_t at, size_t nbytes)
+{
+    return at <= shared->nbytes && nbytes <= shared->nbytes - at;
+}
+
+/* Where bytes of a rank are in one of those; NULL: in none. */
+static char *place_bytes(const struct symc_names *common, int rank,
+    uint32_t number, uint64_t at, size_t nbytes)
+{
+    for (size_t i = 0; i < common->count; i++) {
+        const struct symc_shared *shared = common->list[i];
+
+        if (shared->number != number)
+            continue;
+        return is_within(shared, at, nbytes) ? shared->at[rank] + at : NULL;
+    }
+    return NULL;
+}
+
+/* What is there of no bytes: an address that is not used. */
+static char *nowhere(const struct symc_host *host)
+{
+    return (char *)host->sources;
+}
+
+/* This rank's part of a rank's list; NULL: any of these is out of reach. */
+static char *place_list(const struct symc_host *host, const struct symc_op *op,
+    const struct symc_names *common, int rank, bool is_out)
+{
+    const uint64_t *words = words_of(host, op, rank, is_out);
+    const struct symc_host_part *parts =
+        (const struct symc_host_part *)(uintptr_t)named_by(host, op, rank)
+            .parts;
+    char *mine = nowhere(host);
+
+    for (int r = 0; r < host->size; r++) {
+        size_t nbytes = symc_host_count(host, op, rank, r, is_out) * op->elem;
+        char *at = nowhere(host);
+
+        if (nbytes > 0)
+            at = place_bytes(common, rank, (uint32_t)(words[r] >> OFFSET_BITS),
+                words[r] & OFFSET_MASK, nbytes);
+        if (at == NULL)
+            return NULL;
+        if (r == host->rank)
+            mine = at;
+    }
+    if (!names_addresses(host)) /* each may have a mapping of its own */
+        return mine;
+    return is_out ? parts[host->rank].out
+                  : (char *)(uintptr_t)parts[host->rank].in;
 }
 
 /* Where this rank's part of a rank's buffer is; NULL: out of reach. */
 static char *place(const struct symc_host *host, const struct symc_op *op,
-    const struct common *common, int rank, bool is_out)
+    const struct symc_names *common, int rank, bool is_out)
 {
     struct symc_named named = named_by(host, op, rank);
     uint32_t number = is_out ? named.out_number : named.in_number;
     uint64_t at = is_out ? named.out : named.in;
+    struct extent extent = extent_of(host, op, rank, is_out);
+    char *found;
 
-    for (int i = 0; i < 2; i++) {
-        const struct symc_shared *shared = common->shared[i];
-        struct extent extent;
-
-        if (shared == NULL || shared->number != number)
-            continue;
-        extent = extent_of(host, op, rank, is_out);
-        if (names_addresses(host)) /* each may have a mapping of its own */
+    if (number == SYMC_NAMED_NOTHING)
+        return nowhere(host);
+    if (number == SYMC_NAMED_LIST)
+        return place_list(host, op, common, rank, is_out);
+    if (!names_addresses(host)) {
+        found = place_bytes(common, rank, number, at, extent.nbytes);
+        return found != NULL ? found + extent.mine : NULL;
+    }
+    for (size_t i = 0; i < common->count; i++) {
+        if (common->list[i]->number == number)
             return (char *)(uintptr_t)at + extent.mine;
-        if (at > shared->nbytes || extent.nbytes > shared->nbytes - at)
-            return NULL; /* not what the rank has written */
-        return shared->at[rank] + at + extent.mine;
     }
     return NULL;
 }
@@ -209,11 +338,12 @@ struct symc_exposure symc_host_find_exposed(struct symc_host *host,
     const struct symc_op *op, const struct symc_names *names)
 {
     struct symc_exposure exposure = {false, false, false, false};
-    struct common common;
+    struct symc_names common = *names;
 
-    if (names->nbytes == NUMBERS_NBYTES)
+    if (names->line.in_number == 0 && names->line.out_number == 0 &&
+        !names_addresses(host))
         return exposure; /* not all have named what this rank has not */
-    common = find_common(host, op, names);
+    keep_common(host, op, &common);
     exposure.ins = exposure.outs = true;
     for (int r = 0; r < host->size; r++) {
         struct symc_exposed *exposed = &host->exposed[r];

@@ -5,16 +5,24 @@
  *
  * A rank names its buffers in its header line: a thread by their addresses, if
  * host.direct is on, and every rank by the number of the symmetric buffer in
- * which they lie, and by their offsets in it.  All ranks read all lines, so all
- * come to the same result.  INVARIANT: a symmetric buffer counts only where
- * every rank has named it, as that of its input or of its result; so every rank
- * still has it, and this operation's buffers keep it until the operation ends.
+ * which they lie, and by their offsets in it; those of a list beside the line,
+ * each by a word.  All ranks read all of that, so all come to the same result.
+ * INVARIANT: a symmetric buffer counts only where every rank that has elements
+ * at all has named it, as that of its input or of its result; so every rank that
+ * reads or writes still has it, and this operation's buffers keep it until the
+ * operation ends.
  */
 #ifndef SYMC_HOST_EXPOSED_H
 #define SYMC_HOST_EXPOSED_H
 
 #include "host/host.h"
 #include "segment/shared.h"
+
+#define SYMC_NAMED_MAX 16 /* symmetric buffers that a rank can name at a time */
+
+/* In place of a number: see the words beside the line; nothing is there. */
+#define SYMC_NAMED_LIST UINT32_MAX
+#define SYMC_NAMED_NOTHING (UINT32_MAX - 1)
 
 /* What a rank puts into its header line. */
 struct symc_named {
@@ -28,9 +36,9 @@ struct symc_named {
 /* The same, on the rank that puts it there. */
 struct symc_names {
     struct symc_named line;
-    size_t nbytes;                /* of that, what the line needs */
-    const struct symc_shared *in; /* NULL: in none */
-    const struct symc_shared *out;
+    size_t nbytes; /* of that, what the line needs */
+    size_t count;
+    const struct symc_shared *list[SYMC_NAMED_MAX]; /* all that it has named */
 };
 
 /* What ranks may do with each other's buffers; where those are is in
@@ -41,6 +49,14 @@ struct symc_exposure {
     bool root_in;  /* read the root's input */
     bool root_out; /* write the root's result */
 };
+
+/* Whether names are put beside the line, too: then there must be room. */
+static inline bool symc_host_names_beside(
+    const struct symc_host *host, const struct symc_op *op)
+{
+    return op->listed && (op->lists->ins != NULL || op->lists->outs != NULL) &&
+           host->core->shared->count > 0;
+}
 
 /* Name this rank's buffers; after symc_host_find_parts(). */
 struct symc_names symc_host_name(

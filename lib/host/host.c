@@ -14,7 +14,8 @@ static size_t round_up(size_t nbytes, size_t to)
     return (nbytes + to - 1) / to * to;
 }
 
-/* An area must hold two counts for each rank (counts.c). */
+/* An area must hold two counts for each rank (counts.c), and after what is there
+ * two words for each (exposed.c). */
 static size_t small_nbytes(const struct symc_host_settings *settings, int size)
 {
     size_t counts = 2 * sizeof(uint64_t) * (size_t)size;
@@ -24,7 +25,7 @@ static size_t small_nbytes(const struct symc_host_settings *settings, int size)
         wanted = SYMC_SMALL_MIN;
     if (wanted < counts)
         wanted = counts;
-    return round_up(wanted, SYMC_FALSE_SHARING);
+    return round_up(wanted + counts, SYMC_FALSE_SHARING);
 }
 
 /* A slot must hold a cache line for each rank (reduce_scatter). */

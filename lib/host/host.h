@@ -170,10 +170,11 @@ void symc_host_find_parts(struct symc_host *host, const struct symc_op *op);
 
 /* ---- counts.c: what is compared of an uneven operation ---- */
 
-/* Bytes that a rank's area has for data, beside its counts. */
+/* Bytes that a rank's area has for data, between its counts and the words of
+ * lists (exposed.c), which are as many bytes. */
 static inline size_t symc_host_room_beside(const struct symc_host *host)
 {
-    return host->small - 2 * sizeof(uint64_t) * (size_t)host->size;
+    return host->small - 4 * sizeof(uint64_t) * (size_t)host->size;
 }
 
 /* Put this rank's counts beside its line, and its data if there is room and the

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lists of symmetric buffers, and parts of different sizes: the same bits as of private ones, and no staging where all ranks' are in
+ * memory that all have; with it where they are not.
+ */
+#include "../coll/data.h"
+#include "../tap.h"
+#include "symmetric.h"
+
+#include "group/group.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define RANKS_MAX 5
+#define PART ((size_t)4096) /* elements of a part, at most */
+#define BLOCK (4 * RANKS_MAX * (PART + 16) * sizeof(float))
+#define SHARED 4 /* allocations: two for inputs, two for results */
+
+/* Where a rank has its buffers. */
+enum where {
+    TOGETHER, /* inputs in one allocation, results in another */
+    SPREAD,   /* each list in two */
+    SHIFTED,  /* at other offsets on each rank */
+    IN_ALONE, /* results are private */
+    OUT_ALONE,
+    PRIVATE_RANK, /* all of rank 1's are private */
+    PRIVATE
+};
+
+/* What one rank has in its hands. */
+struct hands {
+    struct symmcoll_group *group;
+    int rank;
+    int size;
+    bool empty; /* some parts are, and all that the last rank has to send */
+    struct symmetric memory[SHARED];
+    unsigned char *private[SHARED];
+    unsigned char *result; /* of one operation, one part after another */
+    size_t nbytes;
+    void *outs[2 * RANKS_MAX];
+    const void *ins[2 * RANKS_MAX];
+};
+
+static void open_hands(
+    struct hands *hands, struct symmcoll_group *group, int rank)
+{
+    *hands = (struct hands){
+        .group = group, .rank = rank, .size = symmcoll_group_size(group)};
+    for (int i = 0; i < SHARED; i++) {
+        hands->memory[i] = symmetric_open(group, BLOCK + 4096);
+        hands->private[i] = malloc(BLOCK + 4096);
+        if (hands->private[i] == NULL)
+            abort();
+    }
+    hands->result = malloc(BLOCK);
+    if (hands->result == NULL)
+        abort();
+}
+
+static void close_hands(struct hands *hands)
+{
+    for (int i = 0; i < SHARED; i++) {
+        symmetric_close(&hands->memory[i]);
+        free(hands->private[i]);
+    }
+    free(hands->result);
+}
+
+/* Elements that a rank has for another. */
+static size_t count_of(const struct hands *hands, int from, int to)
+{
+    if (hands->empty && ((from + to) % 3 == 0 || from == hands->size - 1))
+        return 0;
+    return 2200 + 17 * (size_t)from + 29 * (size_t)to;
+}
+
+static unsigned char *block_of(
+    const struct hands *hands, enum where where, int block, bool is_out)
+{
+    bool private =
+        where == PRIVATE || (where == PRIVATE_RANK && hands->rank == 1) ||
+        (where == IN_ALONE && is_out) || (where == OUT_ALONE && !is_out);
+    int i = (is_out ? 2 : 0) + (where == SPREAD ? block % 2 : 0);
+    size_t shift = where == SHIFTED ? (size_t)hands->rank * 48 : 0;
+
+    return (private ? hands->private[i] : hands->memory[i].at) + shift;
+}
+
+/* Lists of so many parts with room for `nbytes` each; inputs are filled in. */
+static void place(
+    struct hands *hands, enum where where, int parts, size_t nbytes)
+{
+    size_t pitch = (nbytes + 127) / 64 * 64;
+
+    for (int i = 0; i < parts; i++) {
+        unsigned char *in =
+            block_of(hands, where, i, false) + (size_t)i * pitch;
+
+        hands->ins[i] = in;
+        hands->outs[i] = block_of(hands, where, i, true) + (size_t)i * pitch;
+        data_fill(in, SYMMCOLL_FLOAT32, 0, nbytes / sizeof(float), hands->rank,
+            (unsigned)i + 3);
+        memset(hands->outs[i], 0x77, nbytes);
+    }
+    hands->nbytes = 0;
+}
+
+/* A part of the result. */
+static void take(struct hands *hands, const void *from, size_t count)
+{
+    memcpy(hands->result + hands->nbytes, from, count * sizeof(float));
+    hands->nbytes += count * sizeof(float);
+}
+
+static bool is_ok(symmcoll_status_t status)
+{
+    if (status != SYMMCOLL_OK)
+        diag("%s", symmcoll_last_error());
+    return status == SYMMCOLL_OK;
+}
+
+/* ---- the operations ---- */
+
+static bool all_to_all_list(struct hands *hands, enum where where)
+{
+    size_t out_counts[RANKS_MAX], in_counts[RANKS_MAX];
+    bool good;
+
+    place(hands, where, hands->size, PART * sizeof(float));
+    for (int r = 0; r < hands->size; r++) {
+        in_counts[r] = count_of(hands, hands->rank, r);
+        out_counts[r] = count_of(hands, r, hands->rank);
+    }
+    good = is_ok(symmcoll_all_to_all_list(hands->group, hands->outs, out_counts,
+        hands->ins, in_counts, SYMMCOLL_FLOAT32, NULL, NULL));
+    for (int r = 0; r < hands->size; r++)
+        take(hands, hands->outs[r], out_counts[r]);
+    return good;
+}
+
+static bool all_to_all_v(struct hands *hands, enum where where)
+{
+    size_t out_counts[RANKS_MAX], in_counts[RANKS_MAX];
+    size_t out_count = 0, in_count = 0;
+    bool good;
+
+    place(hands, where, 1, (size_t)hands->size * PART * sizeof(float));
+    for (int r = 0; r < hands->size; r++) {
+        in_count += in_counts[r] = count_of(hands, hands->rank, r);
+        out_count += out_counts[r] = count_of(hands, r, hands->rank);
+    }
+    good = is_ok(symmcoll_all_to_all_v(hands->group, hands->outs[0], out_count,
+        out_counts, hands->ins[0], in_count, in_counts, SYMMCOLL_FLOAT32, NULL,
+        NULL));
+    take(hands, hands->outs[0], out_count);
+    return good;
+}
+
+static bool all_gather_list(struct hands *hands, enum where where)
+{
+    size_t counts[RANKS_MAX];
+    bool good;
+
+    place(hands, where, hands->size, PART * sizeof(float));
+    for (int r = 0; r < hands->size; r++)
+        counts[r] = count_of(hands, r, 1);
+    good = is_ok(symmcoll_all_gather_list(hands->group, hands->outs, counts,
+        hands->ins[0], counts[hands->rank], SYMMCOLL_FLOAT32, NULL, NULL));
+    for (int r = 0; r < hands->size; r++)
+        take(hands, hands->outs[r], counts[r]);
+    return good;
+}
+
+static bool reduce_scatter_list(struct hands *hands, enum where where)
+{
+    size_t counts[RANKS_MAX], mine;
+    bool good;
+
+    place(hands, where, hands->size, PART * sizeof(float));
+    for (int r = 0; r < hands->size; r++)
+        counts[r] = count_of(hands, 1, r);
+    mine = counts[hands->rank];
+    good = is_ok(symmcoll_reduce_scatter_list(hands->group, hands->outs[0],
+        mine, hands->ins, counts, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL, NULL));
+    take(hands, hands->outs[0], mine);
+    return good;
+}
+
+static bool scatter_list(struct hands *hands, enum where where)
+{
+    int root = hands->size - 1;
+    bool good;
+
+    place(hands, where, hands->size, PART * sizeof(float));
+    good = is_ok(symmcoll_scatter_list(hands->group, hands->outs[0],
+        hands->rank == root ? hands->ins : NULL, PART, SYMMCOLL_FLOAT32, root,
+        NULL, NULL));
+    take(hands, hands->outs[0], PART);
+    return good;
+}
+
+static bool gather_list(struct hands *hands, enum where where)
+{
+    int root = hands->size - 1;
+    bool good;
+
+    place(hands, where, hands->size, PART * sizeof(float));
+    good = is_ok(symmcoll_gather_list(hands->group,
+        hands->rank == root ? hands->outs : NULL, hands->ins[0], PART,
+        SYMMCOLL_FLOAT32, root, NULL, NULL));
+    for (int r = 0; r < hands->size; r++)
+        take(hands, hands->outs[r], PART);
+    return good;
+}
+
+static const struct form {
+    const char *name;
+    bool (*run)(struct hands *hands, enum where where);
+    bool ins, outs; /* which have to be symmetric; either where both are set */
+} forms[] = {
+    {"all_to_all_list", all_to_all_list, true, true},
+    {"all_to_all_v", all_to_all_v, true, true},
+    {"all_gather_list", all_gather_list, true, true},
+    {"reduce_scatter_list", reduce_scatter_list, true, false},
+    {"scatter_list", scatter_list, false, true},
+    {"gather_list", gather_list, true, false},
+};
+
+/* Whether a form stages nothing, of ranks that are processes. */
+static bool is_still(const struct form *form, enum where where)
+{
+    if (where == IN_ALONE)
+        return form->ins;
+    return where == OUT_ALONE ? form->outs : where < IN_ALONE;
+}
+
+/* ---- bodies ---- */
+
+/* One operation from each place; then from private memory, which may stage. */
+static bool form_is_right(struct hands *hands, const struct form *form,
+    const enum where *wheres, size_t nwheres)
+{
+    unsigned char *found = malloc(nwheres * BLOCK);
+    bool right = found != NULL;
+
+    for (size_t i = 0; right && i < nwheres; i++) {
+        bool before = hands->group->reserved;
+
+        right = form->run(hands, wheres[i]);
+        memcpy(found + i * BLOCK, hands->result, hands->nbytes);
+        if (hands->group->reserved != before &&
+            is_still(form, wheres[i])) {
+            diag("%s: staged in place %d", form->name, (int)wheres[i]);
+            right = false;
+        }
+    }
+    right = right && form->run(hands, PRIVATE);
+    for (size_t i = 0; right && i < nwheres; i++)
+        right = data_is_same(
+            form->name, found + i * BLOCK, hands->result, hands->nbytes);
+    free(found);
+    return right;
+}
+
+/* Each form in a group of its own, whose staging has not been touched. */
+static int are_right(struct symmcoll_group *group, int rank,
+    const enum where *wheres, size_t nwheres, bool empty)
+{
+    bool right = true;
+
+    for (size_t i = 0; right && i < LENGTH(forms); i++) {
+        struct symmcoll_group *own;
+        struct hands hands;
+
+        if (!is_ok(
+                symmcoll_group_create(symmcoll_group_world(group), NULL, &own)))
+            return false;
+        open_hands(&hands, own, rank);
+        hands.empty = empty;
+        right = form_is_right(&hands, &forms[i], wheres, nwheres);
+        if (!right)
+            diag("rank %d: %s", rank, forms[i].name);
+        close_hands(&hands);
+        right = is_ok(symmcoll_group_free(own)) && right;
+    }
+    return right;
+}
+
+static int lists_are_right(struct symmcoll_group *group, int rank)
+{
+    static const enum where wheres[] = {TOGETHER, SPREAD, SHIFTED};
+
+    return are_right(group, rank, wheres, LENGTH(wheres), false);
+}
+
+static int empty_parts_are_right(struct symmcoll_group *group, int rank)
+{
+    static const enum where wheres[] = {TOGETHER, SPREAD};
+
+    return are_right(group, rank, wheres, LENGTH(wheres), true);
+}
+
+static int one_side_is_right(struct symmcoll_group *group, int rank)
+{
+    static const enum where wheres[] = {IN_ALONE};
+    static const enum where others[] = {OUT_ALONE};
+
+    return are_right(group, rank, wheres, LENGTH(wheres), false) &&
+           are_right(group, rank, others, LENGTH(others), false);
+}
+
+static int mixtures_are_right(struct symmcoll_group *group, int rank)
+{
+    static const enum where wheres[] = {
+        PRIVATE_RANK, SPREAD, PRIVATE_RANK, IN_ALONE, OUT_ALONE, TOGETHER};
+
+    return are_right(group, rank, wheres, LENGTH(wheres), false);
+}
+
+static void run_all(const char *kind)
+{
+    static const int sizes[] = {2, 3, 5};
+
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
+        char name[128];
+
+        snprintf(name, sizeof(name),
+            "%s: lists of symmetric buffers stage nothing, wherever they are",
+            kind);
+        both_run(sizes[i], lists_are_right, name);
+        snprintf(name, sizeof(name),
+            "%s: nor do parts without elements, or ranks with nothing to send",
+            kind);
+        both_run(sizes[i], empty_parts_are_right, name);
+        snprintf(name, sizeof(name),
+            "%s: nor lists of which one side is enough", kind);
+        both_run(sizes[i], one_side_is_right, name);
+        snprintf(name, sizeof(name),
+            "%s: lists of which one rank's are private have the same bits",
+            kind);
+        both_run(sizes[i], mixtures_are_right, name);
+    }
+}
+
+int main(void)
+{
+    plan(48);
+    run_all("direct");
+    setenv("SYMMCOLL_HOST_DIRECT", "off", 1);
+    run_all("as processes");
+    return done_testing();
+}
