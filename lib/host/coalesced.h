@@ -43,4 +43,15 @@ struct symc_listed symc_host_listed(const struct symc_op *op);
 symmcoll_status_t symc_host_compare_listed(
     struct symc_host *host, const struct symc_op *op);
 
+/* ---- direct_coalesced.c: buffers in symmetric memory ---- */
+
+/* Put beside the line where they are; waits for room. */
+symmcoll_status_t symc_host_name_coalesced(
+    struct symc_host *host, const struct symc_op *op);
+
+/* Once counts are compared: use them where they lie, if they are at the same
+ * places on all ranks; false, on all ranks, where they are not. */
+bool symc_host_direct_coalesced(struct symc_host *host,
+    const struct symc_op *op, symmcoll_status_t *status);
+
 #endif

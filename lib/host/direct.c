@@ -186,9 +186,6 @@ static symmcoll_status_t put_to_root(struct direct *direct)
 
 /* ---- the choice ---- */
 
-/* With two ranks as many bytes as through staging, with three no fewer. */
-#define READ_WHOLE_MAX 3
-
 static move_fn choose_sum(const struct symc_host *host,
     const struct symc_kind_info *info, const struct symc_exposure *exposure)
 {
@@ -202,7 +199,7 @@ static move_fn choose_sum(const struct symc_host *host,
         return sum_into_all;
     if (host->threads && host->settings.direct)
         return sum_and_copy;
-    return host->size <= READ_WHOLE_MAX ? sum_whole : NULL;
+    return host->size <= SYMC_READ_WHOLE_MAX ? sum_whole : NULL;
 }
 
 /* The same on all ranks; NULL: there is no such way. */

@@ -310,6 +310,10 @@ symmcoll_status_t symc_host_reserve(
 
 /* ---- direct.c ---- */
 
+/* Ranks up to which each reads the whole of all inputs: with two as many bytes as
+ * through staging, with three no fewer. */
+#define SYMC_READ_WHOLE_MAX 3
+
 typedef symmcoll_status_t (*symc_host_staged_fn)(
     struct symc_host *host, const struct symc_op *op);
 

@@ -208,27 +208,40 @@ static struct symc_pipeline pipeline_of(
     return pipeline;
 }
 
+static symmcoll_status_t run(struct symc_host *host, const struct symc_op *op)
+{
+    struct symc_pipeline pipeline = pipeline_of(host, op);
+    struct coalesced coalesced = {.step = pipeline.step,
+        .reduction = symc_host_reduction(host, op),
+        .streaming =
+            symc_op_out_nbytes(op, host->size) >= host->settings.stream_min};
+    symmcoll_status_t status;
+
+    pipeline.context = &coalesced;
+    status = symc_host_pipeline(host, op, &pipeline);
+    if (coalesced.streaming)
+        symc_stream_fence();
+    return status;
+}
+
 symmcoll_status_t symc_host_staged_coalesced(
     struct symc_host *host, const struct symc_op *op)
 {
     struct symc_listed listed = symc_host_listed(op);
-    struct symc_pipeline pipeline = pipeline_of(host, op);
-    struct coalesced coalesced = {.step = pipeline.step};
-    symmcoll_status_t status =
-        symc_host_synchronise(host, op, &listed, sizeof(listed));
+    symmcoll_status_t status = symc_host_name_coalesced(host, op);
 
     if (status == SYMMCOLL_OK)
-        status = symc_host_compare_listed(host, op);
+        status = symc_host_synchronise(host, op, &listed, sizeof(listed));
     if (status == SYMMCOLL_OK)
+        status = symc_host_compare_listed(host, op);
+    if (status == SYMMCOLL_OK &&
+        !symc_host_direct_coalesced(host, op, &status)) {
         status = symc_host_reserve(host, op);
-    if (status != SYMMCOLL_OK)
-        return status;
-    pipeline.context = &coalesced;
-    coalesced.reduction = symc_host_reduction(host, op);
-    coalesced.streaming =
-        symc_op_out_nbytes(op, host->size) >= host->settings.stream_min;
-    status = symc_host_pipeline(host, op, &pipeline);
-    if (coalesced.streaming)
-        symc_stream_fence();
+        return status == SYMMCOLL_OK ? run(host, op) : status;
+    }
+    /* As in symc_host_large(). */
+    if (status != SYMMCOLL_OK && status != SYMMCOLL_ERR_MISMATCH &&
+        status != SYMMCOLL_ERR_CONFIG)
+        symc_host_revoke(host, op);
     return status;
 }

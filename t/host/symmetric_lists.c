@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lists of symmetric buffers, and parts of different sizes: the same bits as of private ones, and no staging where all ranks' are in
+ * Lists of symmetric buffers, parts of different sizes, and several buffers at
+ * once: the same bits as of private ones, and no staging where all ranks' are in
  * memory that all have; with it where they are not.
  */
 #include "../coll/data.h"
@@ -14,6 +15,7 @@
 
 #define RANKS_MAX 5
 #define PART ((size_t)4096) /* elements of a part, at most */
+#define BUFFERS 5
 #define BLOCK (4 * RANKS_MAX * (PART + 16) * sizeof(float))
 #define SHARED 4 /* allocations: two for inputs, two for results */
 
@@ -214,24 +216,92 @@ static bool gather_list(struct hands *hands, enum where where)
     return good;
 }
 
+static const size_t counts_of_buffers[BUFFERS] = {1500, 0, 777, PART, 31};
+
+static void take_buffers(struct hands *hands, size_t parts)
+{
+    for (int i = 0; i < BUFFERS; i++)
+        take(hands, hands->outs[i], parts * counts_of_buffers[i] / 4);
+}
+
+static void place_buffers(struct hands *hands, enum where where, size_t parts)
+{
+    place(hands, where, BUFFERS, parts * PART / 2 * sizeof(float));
+}
+
+/* Counts that leave room for a part of each rank. */
+static const size_t *counts_of_parts(const struct hands *hands, size_t *counts)
+{
+    (void)hands;
+    for (int i = 0; i < BUFFERS; i++)
+        counts[i] = counts_of_buffers[i] / 4;
+    return counts;
+}
+
+static bool all_reduce_coalesced(struct hands *hands, enum where where)
+{
+    bool good;
+
+    place(hands, where, BUFFERS, PART * sizeof(float));
+    good = is_ok(symmcoll_all_reduce_coalesced(hands->group, hands->outs,
+        hands->ins, counts_of_buffers, BUFFERS, SYMMCOLL_FLOAT32, SYMMCOLL_SUM,
+        NULL, NULL));
+    take_buffers(hands, 4);
+    return good;
+}
+
+static bool all_gather_coalesced(struct hands *hands, enum where where)
+{
+    size_t counts[BUFFERS], size = (size_t)hands->size;
+    bool good;
+
+    place_buffers(hands, where, size);
+    good = is_ok(symmcoll_all_gather_coalesced(hands->group, hands->outs,
+        hands->ins, counts_of_parts(hands, counts), BUFFERS, SYMMCOLL_FLOAT64,
+        NULL, NULL));
+    for (int i = 0; i < BUFFERS; i++)
+        take(hands, hands->outs[i], 2 * size * counts[i]);
+    return good;
+}
+
+static bool reduce_scatter_coalesced(struct hands *hands, enum where where)
+{
+    size_t counts[BUFFERS], size = (size_t)hands->size;
+    bool good;
+
+    place_buffers(hands, where, size);
+    good = is_ok(symmcoll_reduce_scatter_coalesced(hands->group, hands->outs,
+        hands->ins, counts_of_parts(hands, counts), BUFFERS, SYMMCOLL_INT64,
+        SYMMCOLL_MAX, NULL, NULL));
+    for (int i = 0; i < BUFFERS; i++)
+        take(hands, hands->outs[i], 2 * counts[i]);
+    return good;
+}
+
 static const struct form {
     const char *name;
     bool (*run)(struct hands *hands, enum where where);
     bool ins, outs; /* which have to be symmetric; either where both are set */
+    bool alike;     /* at the same places on all ranks */
 } forms[] = {
-    {"all_to_all_list", all_to_all_list, true, true},
-    {"all_to_all_v", all_to_all_v, true, true},
-    {"all_gather_list", all_gather_list, true, true},
-    {"reduce_scatter_list", reduce_scatter_list, true, false},
-    {"scatter_list", scatter_list, false, true},
-    {"gather_list", gather_list, true, false},
+    {"all_to_all_list", all_to_all_list, true, true, false},
+    {"all_to_all_v", all_to_all_v, true, true, false},
+    {"all_gather_list", all_gather_list, true, true, false},
+    {"reduce_scatter_list", reduce_scatter_list, true, false, false},
+    {"scatter_list", scatter_list, false, true, false},
+    {"gather_list", gather_list, true, false, false},
+    {"all_gather_coalesced", all_gather_coalesced, true, true, true},
+    {"reduce_scatter_coalesced", reduce_scatter_coalesced, true, false, true},
+    {"all_reduce_coalesced", all_reduce_coalesced, true, false, true},
 };
 
 /* Whether a form stages nothing, of ranks that are processes. */
-static bool is_still(const struct form *form, enum where where)
+static bool is_still(const struct form *form, enum where where, int size)
 {
-    if (where == IN_ALONE)
-        return form->ins;
+    if (form->alike && where == SHIFTED)
+        return false;
+    if (where == IN_ALONE) /* a few ranks read all of it */
+        return form->ins && (form->run != all_reduce_coalesced || size <= 3);
     return where == OUT_ALONE ? form->outs : where < IN_ALONE;
 }
 
@@ -250,7 +320,7 @@ static bool form_is_right(struct hands *hands, const struct form *form,
         right = form->run(hands, wheres[i]);
         memcpy(found + i * BLOCK, hands->result, hands->nbytes);
         if (hands->group->reserved != before &&
-            is_still(form, wheres[i])) {
+            is_still(form, wheres[i], hands->size)) {
             diag("%s: staged in place %d", form->name, (int)wheres[i]);
             right = false;
         }
