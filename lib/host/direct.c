@@ -10,8 +10,8 @@
  * (W-1)/W n from the others'; else it reads all of W inputs.  reduce_scatter:
  * reads W parts, writes one.  reduce: as all_reduce, with one result; if that is
  * not symmetric the root reads all.  What only moves is copied once, by whoever
- * receives it if the inputs are exposed, else by whoever sends it.  Two
- * crossings: the header lines, and a counter that says that a rank is done with
+ * receives it if the inputs are exposed, else by whoever sends it; in a broadcast
+ * where both are exposed, by all alike: (W-1)/W n each.  Two crossings: the header lines, and a counter that says that a rank is done with
  * the buffers of the others; a third where threads copy what others have summed.
  *
  * A buffer is exposed from the header on until its owner has seen everybody
@@ -157,6 +157,32 @@ static symmcoll_status_t take_from_root(struct direct *direct)
     return SYMMCOLL_OK;
 }
 
+/* The root writes its share of the elements to all results, and each other rank
+ * reads the rest: all copy as many bytes. */
+static symmcoll_status_t share_with_root(struct direct *direct)
+{
+    const struct symc_host *host = direct->host;
+    const struct symc_op *op = direct->op;
+    const char *in = host->exposed[op->root].in;
+    size_t lo, hi;
+
+    symc_host_part(op->count, op->elem, host->size, op->root, &lo, &hi);
+    lo *= op->elem;
+    hi *= op->elem;
+    if (host->rank != op->root) {
+        copy(direct, op->root, op->out, in, lo);
+        copy(direct, op->root, (char *)op->out + hi, in + hi,
+            op->count * op->elem - hi);
+        return SYMMCOLL_OK;
+    }
+    for (int i = 0; i < host->size; i++) {
+        int peer = (host->rank + i) % host->size;
+
+        copy(direct, peer, host->exposed[peer].out + lo, in + lo, hi - lo);
+    }
+    return SYMMCOLL_OK;
+}
+
 /* What this rank has for a rank. */
 static void put(struct direct *direct, int peer)
 {
@@ -211,6 +237,9 @@ static move_fn choose(const struct symc_host *host, const struct symc_op *op,
     if ((info->traits & SYMC_REDUCES) != 0)
         return choose_sum(host, info, exposure);
     if (info->out_parts != SYMC_ALL_PARTS) {
+        if (exposure->root_in && exposure->outs &&
+            info->in_parts != SYMC_ALL_PARTS)
+            return share_with_root;
         if (exposure->root_in)
             return take_from_root;
         return exposure->outs ? put_to_all : NULL;

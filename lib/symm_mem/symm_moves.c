@@ -50,15 +50,31 @@ static size_t count_all(const struct symmcoll_symm *handle, size_t count)
 
 /* ---- broadcast ---- */
 
+/* The root writes its share of the elements to all others, each of which reads the
+ * rest: all copy as many bytes. */
 static void copy_root(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {
     int root = moving->op->root;
+    char *from = symc_symm_at(call, root, call->words[0]);
+    char *mine = symc_symm_at(call, moving->rank, call->words[0]);
+    size_t lo, hi;
 
-    symc_symm_push(moving, root,
-        symc_symm_at(call, moving->rank, call->words[0]),
-        symc_symm_at(call, root, call->words[0]),
-        moving->op->count * call->elem);
+    symc_symm_part(moving->op->count, call->elem, moving->size, root, &lo, &hi);
+    lo *= call->elem;
+    hi *= call->elem;
+    if (moving->rank != root) {
+        symc_symm_push(moving, root, mine, from, lo);
+        symc_symm_push(moving, root, mine + hi, from + hi,
+            moving->op->count * call->elem - hi);
+        return;
+    }
+    for (int i = 1; i < moving->size; i++) {
+        int peer = symc_symm_next(moving, i);
+
+        symc_symm_push(moving, peer,
+            symc_symm_at(call, peer, call->words[0]) + lo, from + lo, hi - lo);
+    }
 }
 
 static const struct symc_symm_does broadcast = {
