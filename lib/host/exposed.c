@@ -334,15 +334,52 @@ static void place_own(struct symc_host *host, const struct symc_op *op)
         .out = info->out_parts == SYMC_ALL_PARTS ? part->out : op->out};
 }
 
+/* The usual case, for it is quick: all ranks have named the same one for their
+ * input, and for their result. */
+static bool find_alike(struct symc_host *host, const struct symc_op *op,
+    const struct symc_names *names)
+{
+    const struct symc_named *mine = &names->line;
+    const struct symc_shared *ins, *outs;
+    struct extent in, out;
+
+    if (names_addresses(host) || symc_kind_has(op->kind, SYMC_UNEVEN) ||
+        names->count == 0 || mine->in_number == 0 || mine->out_number == 0 ||
+        mine->in_number >= NUMBER_MAX || mine->out_number >= NUMBER_MAX)
+        return false;
+    ins = names->list[0]; /* the one that was named first */
+    outs = names->list[names->count - 1];
+    in = extent_of(host, op, host->rank, false);
+    out = extent_of(host, op, host->rank, true);
+    for (int r = 0; r < host->size; r++) {
+        struct symc_named named = named_by(host, op, r);
+
+        if (named.in_number != mine->in_number ||
+            named.out_number != mine->out_number ||
+            !is_within(ins, named.in, in.nbytes) ||
+            !is_within(outs, named.out, out.nbytes))
+            return false;
+        host->exposed[r] =
+            (struct symc_exposed){ins->at[r] + named.in + in.mine,
+                outs->at[r] + named.out + out.mine};
+    }
+    return true;
+}
+
 struct symc_exposure symc_host_find_exposed(struct symc_host *host,
     const struct symc_op *op, const struct symc_names *names)
 {
     struct symc_exposure exposure = {false, false, false, false};
-    struct symc_names common = *names;
+    struct symc_names common;
 
+    if (find_alike(host, op, names)) {
+        place_own(host, op);
+        return (struct symc_exposure){true, true, true, true};
+    }
     if (names->line.in_number == 0 && names->line.out_number == 0 &&
         !names_addresses(host))
         return exposure; /* not all have named what this rank has not */
+    common = *names;
     keep_common(host, op, &common);
     exposure.ins = exposure.outs = true;
     for (int r = 0; r < host->size; r++) {
