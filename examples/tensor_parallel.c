@@ -234,18 +234,20 @@ static int is_equal(const struct options *options, const struct block *part,
     return apart <= largest / 10000;
 }
 
-static int check_options(const struct options *options, int ranks)
+static int check_options(const struct options *options, int rank, int ranks)
 {
     if (options->tokens % ranks == 0 && options->hidden % ranks == 0)
         return 1;
-    fprintf(stderr,
-        "tensor_parallel: expected --tokens and --hidden to be multiples of %d "
-        "ranks, found %d and %d\n",
-        ranks, options->tokens, options->hidden);
+    if (rank == 0)
+        fprintf(stderr,
+            "tensor_parallel: expected --tokens and --hidden to be multiples of "
+            "%d ranks, found %d and %d\n",
+            ranks, options->tokens, options->hidden);
     return 0;
 }
 
-static void report(const struct options *options, const struct block *part,
+/* 0: the picture was not written. */
+static int report(const struct options *options, const struct block *part,
     const struct block *whole, int ranks)
 {
     double alone = median(whole, options->steps);
@@ -255,9 +257,11 @@ static void report(const struct options *options, const struct block *part,
            "ms, %.2f times as fast\n",
         options->tokens, options->width, options->hidden, alone * 1e3, ranks,
         together * 1e3, alone / together);
-    if (options->plot != NULL &&
-        !plot(options->plot, part, whole, options->steps, ranks))
-        fprintf(stderr, "tensor_parallel: cannot write %s\n", options->plot);
+    if (options->plot == NULL ||
+        plot(options->plot, part, whole, options->steps, ranks))
+        return 1;
+    fprintf(stderr, "tensor_parallel: cannot write %s\n", options->plot);
+    return 0;
 }
 
 static symmcoll_status_t work(struct symmcoll_world *world, void *arg)
@@ -269,7 +273,7 @@ static symmcoll_status_t work(struct symmcoll_world *world, void *arg)
     symmcoll_status_t status = SYMMCOLL_OK;
     int equal = 0;
 
-    if (part == NULL || whole == NULL || !check_options(options, ranks)) {
+    if (part == NULL || whole == NULL || !check_options(options, rank, ranks)) {
         free(part);
         free(whole);
         return SYMMCOLL_ERR_INVALID;
@@ -293,8 +297,8 @@ static symmcoll_status_t work(struct symmcoll_world *world, void *arg)
         equal = is_equal(options, part, whole, rank);
         printf("rank %d: the result is %s that of a single rank\n", rank,
             equal ? "equal to" : "NOT");
-        if (rank == 0)
-            report(options, part, whole, ranks);
+        if (rank == 0 && !report(options, part, whole, ranks))
+            status = SYMMCOLL_ERR_SYSTEM;
     } else {
         fprintf(stderr, "%s\n", symmcoll_last_error());
     }

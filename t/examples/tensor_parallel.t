@@ -8,7 +8,7 @@ run=$builddir/bin/symmcoll-run
 example=$builddir/examples/tensor_parallel
 small='--tokens 48 --width 20 --hidden 24 --steps 2'
 
-plan 6
+plan 7
 # shellcheck disable=SC2086
 timeout 600 "$run" -n 3 "$example" $small --plot "$scratch/times.svg" \
     >"$scratch/processes" 2>&1
@@ -26,4 +26,10 @@ ok $? 'four threads have the same result' || diag <"$scratch/threads"
 timeout 600 "$run" -n 3 "$example" --tokens 16 >"$scratch/odd" 2>&1
 [ $? -ne 0 ] && grep -q 'to be multiples of 3 ranks, found 16' "$scratch/odd"
 ok $? 'lengths that cannot be divided are refused' || diag <"$scratch/odd"
+# shellcheck disable=SC2086
+timeout 600 "$example" $small --threads 2 --plot "$scratch/none/times.svg" \
+    >"$scratch/unwritten" 2>&1
+[ $? -ne 0 ] && grep -q 'cannot write .*/none/times.svg' "$scratch/unwritten"
+ok $? 'a picture that cannot be written is a failure' ||
+    diag <"$scratch/unwritten"
 done_testing
