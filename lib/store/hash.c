@@ -122,6 +122,72 @@ static symmcoll_status_t wait_hash(void *table, const char *const *keys,
     return SYMMCOLL_OK;
 }
 
+/* With the lock: whether a key holds another value than before, and which. */
+static symmcoll_status_t take_change(struct hash *hash, const char *key,
+    const struct symc_bytes *before, struct symc_bytes *now, bool *changed)
+{
+    static const struct symc_bytes absent;
+    const struct symc_item item = symc_map_look(&hash->map, key);
+    const struct symc_bytes *value = item.value != NULL ? item.value : &absent;
+
+    *changed = false;
+    if (item.queue != NULL)
+        return symc_fail_is_queue("store_watch", key);
+    if (symc_bytes_equal(value, before))
+        return SYMMCOLL_OK;
+    *changed = true;
+    return value->data != NULL
+               ? symc_bytes_copy(value->data, value->nbytes, now)
+               : SYMMCOLL_OK;
+}
+
+/* With the lock: sleep until this key changes, not only others. */
+static void sleep_until_key_changes(
+    struct hash *hash, const char *key, const struct symc_stop *stop)
+{
+    uint64_t version = symc_map_version(&hash->map, key);
+
+    do
+        pthread_cond_wait(&hash->changed, &hash->lock);
+    while (!atomic_load(&stop->asked) && !hash->stopped &&
+           symc_map_version(&hash->map, key) == version);
+}
+
+static symmcoll_status_t await_change_hash(void *table, const char *key,
+    const struct symc_bytes *before, const struct symc_stop *stop,
+    struct symc_bytes *now)
+{
+    struct hash *hash = table;
+    symmcoll_status_t status = SYMMCOLL_OK;
+    char shown[SYMC_KEY_TEXT];
+    bool changed = false;
+
+    pthread_mutex_lock(&hash->lock);
+    while (status == SYMMCOLL_OK && !changed && !atomic_load(&stop->asked)) {
+        status = take_change(hash, key, before, now, &changed);
+        if (status != SYMMCOLL_OK || changed)
+            break;
+        if (hash->stopped)
+            status = symc_fail(SYMMCOLL_ERR_CANCELED,
+                "store: a rank that shares it has failed, key \"%s\" is not "
+                "watched any more",
+                symc_key_text(key, shown));
+        else
+            sleep_until_key_changes(hash, key, stop);
+    }
+    pthread_mutex_unlock(&hash->lock);
+    return status;
+}
+
+static void wake_hash(void *table)
+{
+    struct hash *hash = table;
+
+    pthread_mutex_lock(&hash->lock);
+    pthread_cond_broadcast(&hash->changed);
+    pthread_mutex_unlock(&hash->lock);
+}
+
 static symmcoll_status_t count_hash(
     void *table, int64_t deadline_ns, size_t *count)
 {
@@ -205,6 +271,8 @@ static const struct symc_store_ops hash_ops = {
     .set_all = set_all_hash,
     .length = length_hash,
     .list = list_hash,
+    .await_change = await_change_hash,
+    .wake = wake_hash,
 };
 
 symmcoll_status_t symmcoll_store_create_hash(struct symmcoll_store **store)

@@ -18,6 +18,7 @@
 
 struct symc_link {
     int fd;
+    int end_fd; /* -1: none */
     bool broken;
     struct symc_tls *tls; /* NULL: none */
     struct symc_resp *resp;
@@ -140,17 +141,23 @@ static symmcoll_status_t take(struct symc_link *link, bool shaking, bool *got)
 static symmcoll_status_t wait_ready(
     const struct symc_link *link, int64_t deadline_ns)
 {
-    struct pollfd ready = {.fd = link->fd, .events = POLLIN};
+    struct pollfd ready[] = {{.fd = link->fd, .events = POLLIN},
+        {.fd = link->end_fd, .events = POLLIN}};
     int64_t left = deadline_ns - symc_now_ns();
 
     if (left <= 0)
         return SYMMCOLL_ERR_TIMEOUT;
     if (link->sent < link->filled)
-        ready.events |= POLLOUT;
+        ready[0].events |= POLLOUT;
     /* Rounded up, and in pieces that an int holds. */
     left = left / 1000000 + 1;
-    poll(&ready, 1, left > 1000000 ? 1000000 : (int)left);
-    return SYMMCOLL_OK;
+    poll(ready, 2, left > 1000000 ? 1000000 : (int)left);
+    return ready[1].revents != 0 ? SYMMCOLL_ERR_TIMEOUT : SYMMCOLL_OK;
+}
+
+void symc_link_end_by(struct symc_link *link, int fd)
+{
+    link->end_fd = fd;
 }
 
 static symmcoll_status_t shake_hands(
@@ -307,7 +314,7 @@ symmcoll_status_t symc_link_open(const struct symc_place *place, bool retry,
 
     if (link == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    link->fd = -1;
+    link->fd = link->end_fd = -1;
     symc_place_text(place, link->place);
     status = symc_resp_create(&limits, &link->resp);
     if (status == SYMMCOLL_OK)

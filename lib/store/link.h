@@ -97,6 +97,10 @@ symmcoll_status_t symc_link_receive(
 symmcoll_status_t symc_link_poll(
     struct symc_link *link, int64_t deadline_ns, struct symc_reply **reply);
 
+/* Have a poll, or a receive, end at once when a descriptor is readable; -1:
+ * none.  The descriptor is borrowed until then. */
+void symc_link_end_by(struct symc_link *link, int fd);
+
 /* ---- tls.c ---- */
 
 struct symc_tls;

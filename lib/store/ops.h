@@ -12,6 +12,7 @@
 #include <symmcoll/store.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #define SYMC_STORE_KEY_MAX 4096         /* bytes, prefixes included */
@@ -63,6 +64,12 @@ struct symc_names {
     size_t skip; /* bytes that are left out at the beginning of each */
 };
 
+/* How a watch is ended: both are set before wake() is called. */
+struct symc_stop {
+    atomic_bool asked;
+    int fd; /* eventfd; becomes readable */
+};
+
 /*
  * The length of keys has been checked before, except that a prefix can make one
  * too long.  A deadline passed already means: do not wait.
@@ -100,6 +107,17 @@ struct symc_store_ops {
     /* Add the keys that begin with a prefix. */
     symmcoll_status_t (*list)(void *table, const char *prefix,
         int64_t deadline_ns, struct symc_names *names);
+
+    /* Wait until a key holds another value than before, or stop.  A value
+     * without data: absent.  now (out) is the caller's.  Errors: INVALID (a
+     * queue).  NULL: find is asked again and again. */
+    symmcoll_status_t (*await_change)(void *table, const char *key,
+        const struct symc_bytes *before, const struct symc_stop *stop,
+        struct symc_bytes *now);
+
+    /* Have those in await_change look at their stop; NULL: they need not be
+     * told. */
+    void (*wake)(void *table);
 
     /* The store this one is a view of, borrowed; NULL: none ever. */
     struct symmcoll_store *(*underlying)(void *table);
@@ -187,6 +205,16 @@ symmcoll_status_t symc_store_await(struct symmcoll_store *store,
  * seconds, but until a deadline at most. */
 symmcoll_status_t symc_store_open_file(const char *path, int num_workers,
     int64_t deadline_ns, struct symmcoll_store **store);
+
+/* ---- watch.c ---- */
+
+/* Whether two values, or the lack of them, are the same. */
+bool symc_bytes_equal(const struct symc_bytes *a, const struct symc_bytes *b);
+
+/* As the kind's await_change, for kinds that have none too. */
+symmcoll_status_t symc_store_await_change(const struct symc_store_ops *ops,
+    void *table, const char *key, const struct symc_bytes *before,
+    const struct symc_stop *stop, struct symc_bytes *now);
 
 /* ---- keys.c ---- */
 

@@ -165,6 +165,28 @@ static symmcoll_status_t list_prefix(
         prefix->inner->table, full, deadline_ns, names);
 }
 
+static symmcoll_status_t await_change_prefix(void *table, const char *key,
+    const struct symc_bytes *before, const struct symc_stop *stop,
+    struct symc_bytes *now)
+{
+    const struct prefix *prefix = table;
+    char full[SYMC_STORE_KEY_MAX + 1];
+    symmcoll_status_t status = join_key(prefix, key, full);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_store_await_change(
+        prefix->inner->ops, prefix->inner->table, full, before, stop, now);
+}
+
+static void wake_prefix(void *table)
+{
+    const struct prefix *prefix = table;
+
+    if (prefix->inner->ops->wake != NULL)
+        prefix->inner->ops->wake(prefix->inner->table);
+}
+
 static struct symmcoll_store *get_inner(void *table)
 {
     const struct prefix *prefix = table;
@@ -183,6 +205,8 @@ static const struct symc_store_ops prefix_ops = {
     .set_all = set_all_prefix,
     .length = length_prefix,
     .list = list_prefix,
+    .await_change = await_change_prefix,
+    .wake = wake_prefix,
     .underlying = get_inner,
 };
 

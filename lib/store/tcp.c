@@ -101,6 +101,7 @@ static const struct symc_store_ops tcp_ops = {
     .set_all = symc_tcp_set_all,
     .length = symc_tcp_length,
     .list = symc_tcp_list,
+    .await_change = symc_tcp_await_change,
 };
 
 /* ---- opening ---- */

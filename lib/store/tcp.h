@@ -4,8 +4,9 @@
  * and tcp_edit.c, then tcp.c.
  *
  * A user's key K is PREFIX/K at the server, where PREFIX is symmcoll:JOB: ; the
- * store's own keys have no slash there.  What creates a key tells the key's
- * channel in the same transaction, and a wait subscribes to that.
+ * store's own keys have no slash there.  What changes or
+ * deletes a key tells the key's channel in the same transaction; a wait and a
+ * watch subscribe to that.
  */
 #ifndef SYMC_STORE_TCP_H
 #define SYMC_STORE_TCP_H
@@ -18,8 +19,9 @@
 #define SYMC_JOB_MAX 255                    /* bytes */
 #define SYMC_TCP_PREFIX (SYMC_JOB_MAX + 16) /* "symmcoll:JOB:", zero included */
 #define SYMC_TCP_KEY (SYMC_TCP_PREFIX + SYMC_STORE_KEY_MAX + 2)
-#define SYMC_TCP_VERSION "1"  /* of what the keys and channels mean */
-#define SYMC_TCP_LINKS 8      /* connections that are kept for the next call */
+#define SYMC_TCP_VERSION "1" /* of what the keys and channels mean */
+#define SYMC_TCP_LINKS 8     /* connections that are kept for the next call */
+#define SYMC_TCP_ASK_NS (10 * SYMC_NS_PER_S) /* a wait asks again after it */
 #define SYMC_TCP_LIFE "86400" /* seconds after which an unused key goes */
 
 struct symc_renewal;
@@ -144,6 +146,18 @@ symmcoll_status_t symc_tcp_list(void *table, const char *prefix,
 /* Every key with a prefix, as the server knows it, each once. */
 symmcoll_status_t symc_tcp_scan(const struct symc_tcp_call *call,
     const char *prefix, struct symc_names *names);
+
+/* Run a command about a key and subscribe to the key's channel, in one step.
+ * list (out): the command's reply, and the subscription's. */
+symmcoll_status_t symc_tcp_subscribe(const struct symc_tcp_call *call,
+    const char *command, struct symc_reply **list);
+symmcoll_status_t symc_tcp_unsubscribe(struct symc_link *link);
+
+/* ---- tcp_watch.c ---- */
+
+symmcoll_status_t symc_tcp_await_change(void *table, const char *key,
+    const struct symc_bytes *before, const struct symc_stop *stop,
+    struct symc_bytes *now);
 
 /* ---- tcp_edit.c ---- */
 

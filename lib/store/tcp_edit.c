@@ -25,6 +25,7 @@ static void add_set(
         5);
 }
 
+/* For those who wait for the key, or watch it. */
 static void add_word(struct symc_tcp_batch *batch, struct symc_arg key)
 {
     symc_tcp_batch_add(
@@ -58,17 +59,35 @@ static symmcoll_status_t run_unwatched(
 
 /* ---- set, add, push, pop, delete ---- */
 
-static symmcoll_status_t remove_one(
+/* Nobody waits for a key to go, but some watch it. */
+static symmcoll_status_t delete_key(
+    const struct symc_tcp_call *call, struct symc_edit *edit)
+{
+    const struct symc_arg key = symc_tcp_arg(&call->name);
+    struct symc_tcp_batch batch;
+    struct symc_reply *list = NULL;
+    symmcoll_status_t status;
+
+    symc_tcp_batch_begin(&batch, call);
+    symc_tcp_batch_add(&batch, (struct symc_arg[]){SYMC_ARG("DEL"), key}, 2);
+    add_word(&batch, key);
+    status = run_unwatched(&batch, &list);
+    if (status == SYMMCOLL_OK)
+        status = symc_tcp_check(call->key, list->items[0], SYMC_REPLY_NUMBER);
+    if (status == SYMMCOLL_OK)
+        edit->existed = list->items[0]->number > 0;
+    symc_reply_free(list);
+    return status;
+}
+
+static symmcoll_status_t pop_first(
     const struct symc_tcp_call *call, struct symc_edit *edit)
 {
     static const struct symc_tcp_question pop = {
         "LPOP", true, symc_fail_is_value};
-    static const struct symc_tcp_question all = {"DEL", false, NULL};
     struct symc_tcp_answer answer;
     symmcoll_status_t status =
-        edit->kind == SYMC_EDIT_POP
-            ? symc_tcp_ask(call, &pop, "store_queue_pop", &answer)
-            : symc_tcp_ask(call, &all, "store_delete", &answer);
+        symc_tcp_ask(call, &pop, "store_queue_pop", &answer);
 
     edit->existed = answer.found;
     edit->result = answer.value;
@@ -255,8 +274,9 @@ static symmcoll_status_t run_edit(
 
     switch (edit->kind) {
     case SYMC_EDIT_POP:
+        return pop_first(call, edit);
     case SYMC_EDIT_DELETE:
-        return remove_one(call, edit);
+        return delete_key(call, edit);
     case SYMC_EDIT_SET:
     case SYMC_EDIT_PUSH:
     case SYMC_EDIT_ADD:

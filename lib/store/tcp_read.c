@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ASK_AGAIN_NS (10 * SYMC_NS_PER_S)
 #define SCAN_COUNT "1000"
 #define CURSOR_MAX 24
 
@@ -92,23 +91,32 @@ static symmcoll_status_t find_missing(struct symc_tcp *tcp,
     return status;
 }
 
-/* Ask for a key and subscribe to its channel, in one step. */
-static symmcoll_status_t subscribe(
-    const struct symc_tcp_call *call, bool *exists)
+symmcoll_status_t symc_tcp_subscribe(const struct symc_tcp_call *call,
+    const char *command, struct symc_reply **list)
 {
     struct symc_arg arg = symc_tcp_arg(&call->name);
     struct symc_tcp_batch batch;
-    struct symc_reply *list = NULL;
     symmcoll_status_t status;
 
+    *list = NULL;
     symc_tcp_batch_begin(&batch, call);
-    symc_tcp_batch_add(&batch, (struct symc_arg[]){SYMC_ARG("EXISTS"), arg}, 2);
+    symc_tcp_batch_add(
+        &batch, (struct symc_arg[]){{command, strlen(command)}, arg}, 2);
     symc_tcp_batch_add(
         &batch, (struct symc_arg[]){SYMC_ARG("SUBSCRIBE"), arg}, 2);
-    status = symc_tcp_batch_run(&batch, &list);
-    if (status == SYMMCOLL_OK && list == NULL)
+    status = symc_tcp_batch_run(&batch, list);
+    if (status == SYMMCOLL_OK && *list == NULL)
         status = symc_fail(SYMMCOLL_ERR_SYSTEM,
             "tcp store: expected the replies of a transaction, found none");
+    return status;
+}
+
+static symmcoll_status_t subscribe(
+    const struct symc_tcp_call *call, bool *exists)
+{
+    struct symc_reply *list;
+    symmcoll_status_t status = symc_tcp_subscribe(call, "EXISTS", &list);
+
     if (status == SYMMCOLL_OK)
         status = symc_tcp_check(call->key, list->items[0], SYMC_REPLY_NUMBER);
     if (status == SYMMCOLL_OK)
@@ -118,7 +126,7 @@ static symmcoll_status_t subscribe(
 }
 
 /* Take replies until the one that confirms it. */
-static symmcoll_status_t unsubscribe(struct symc_link *link)
+symmcoll_status_t symc_tcp_unsubscribe(struct symc_link *link)
 {
     int64_t deadline_ns = symc_tcp_grace(0);
     bool done = false;
@@ -144,7 +152,7 @@ static symmcoll_status_t unsubscribe(struct symc_link *link)
 static symmcoll_status_t listen_for(
     struct symc_tcp_call *call, const char *key, int64_t deadline_ns)
 {
-    int64_t again_ns = symc_now_ns() + ASK_AGAIN_NS;
+    int64_t again_ns = symc_now_ns() + SYMC_TCP_ASK_NS;
     struct symc_reply *reply = NULL;
     bool exists = false;
     symmcoll_status_t status;
@@ -158,7 +166,7 @@ static symmcoll_status_t listen_for(
             again_ns < deadline_ns ? again_ns : deadline_ns, &reply);
     symc_reply_free(reply);
     if (status == SYMMCOLL_OK)
-        status = unsubscribe(call->link);
+        status = symc_tcp_unsubscribe(call->link);
     if (status != SYMMCOLL_OK)
         symc_link_break(call->link); /* it may be subscribed */
     return status;

@@ -282,6 +282,48 @@ SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_store_barrier(struct symmcoll_store *store,
     const char *key, int rank, int count, double timeout);
 
+/* What a watch tells. */
+struct symmcoll_store_event {
+    const char *key;   /* as it was passed to symmcoll_store_watch() */
+    const void *value; /* what the key holds, and a zero byte; NULL: it is
+                          absent */
+    size_t nbytes;     /* without that byte */
+    symmcoll_status_t status; /* not OK: the watch has ended with this error,
+                                 and symmcoll_last_error() has its detail */
+};
+
+/* A key that is watched. */
+struct symmcoll_watch;
+
+/*
+ * Call a function whenever a key holds another value than before, from a thread
+ * of the watch.  The first change that is told is one after this call has
+ * returned.  Of changes that follow each other quickly only the last may be
+ * told, and none where the key then holds what it held.
+ *
+ * changed  may call any function for stores; symmcoll_watch_free() too
+ * event    borrowed until changed returns; later releases append members
+ * watch    out: release with symmcoll_watch_free(), before or after the store
+ *
+ * hash and tcp stores are told of a change; of a file, a store of the program's
+ * own and a server that others change by commands of their own the key is read
+ * again and again.
+ *
+ * Errors: INVALID (NULL, or the key holds a queue, then or later), what the
+ * store returns when it is read, SYSTEM (no thread), NO_MEMORY.
+ * Source: torch.distributed.Store.watch_key.  Manual: symmcoll_store_watch(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_watch(struct symmcoll_store *store,
+    const char *key,
+    void (*changed)(const struct symmcoll_store_event *event, void *arg),
+    void *arg, struct symmcoll_watch **watch);
+
+/* End a watch; NULL is fine.  The function does not run any more when this has
+ * returned, unless it is the function that calls it, for the last time. */
+SYMMCOLL_API
+void symmcoll_watch_free(struct symmcoll_watch *watch);
+
 /*
  * All keys, sorted by their bytes; of a view those with its prefix, without it.
  * keys   out: count texts and a NULL; release all with one free(keys)

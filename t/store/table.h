@@ -21,7 +21,7 @@
 struct table {
     struct symmcoll_store *inner;
     pthread_mutex_t lock;
-    symmcoll_status_t status; /* returned by all, if not OK */
+    _Atomic symmcoll_status_t status; /* returned by all, if not OK */
     bool value_is_null;
     size_t nbytes; /* said of every value, if not 0 */
     bool stores_nothing;
