@@ -54,6 +54,11 @@ static symmcoll_status_t check_args(struct opening *opening)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "init: expected world_size and rank beside a store, found "
             "world_size 0");
+    if (args->world_size > 1 && symc_store_is_fake(args->store))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: expected a store that keeps what %d ranks set, found a fake "
+            "store; symmcoll_fake_world() makes one rank without the others",
+            args->world_size);
     if (opening->name[0] == '\0' || strlen(opening->name) > WORLD_NAME_MAX)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "init: name: expected 1 to %d bytes, found %zu", WORLD_NAME_MAX,

@@ -201,6 +201,9 @@ symmcoll_status_t symc_store_await(struct symmcoll_store *store,
     const char *const *keys, size_t nkeys, int64_t deadline_ns,
     size_t *missing);
 
+/* Whether it is a fake store, or a view of one. */
+bool symc_store_is_fake(const struct symmcoll_store *store);
+
 /* As symmcoll_store_open_file(), which waits for a folder of the path for two
  * seconds, but until a deadline at most. */
 symmcoll_status_t symc_store_open_file(const char *path, int num_workers,

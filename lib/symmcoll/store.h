@@ -29,6 +29,11 @@ enum symmcoll_store_outcome {
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_store_create_hash(struct symmcoll_store **store);
 
+/* A store that keeps nothing, for ranks without their peers: to changes every
+ * key is absent, to reading calls it is there and empty, and no call blocks. */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_store_create_fake(struct symmcoll_store **store);
+
 /*
  * A table in a file that all ranks can open. path must be new: a file that
  * another run left there is refused with INVALID where that can be detected.

@@ -83,7 +83,8 @@ int symmcoll_world_rank(const struct symmcoll_world *world);
 SYMMCOLL_API
 int symmcoll_world_size(const struct symmcoll_world *world);
 
-/* The store of the rendezvous, borrowed; NULL where none was needed. */
+/* The store of the rendezvous, borrowed; NULL where none was needed.  In a fake
+ * world it is a fake store. */
 SYMMCOLL_API
 struct symmcoll_store *symmcoll_world_store(const struct symmcoll_world *world);
 

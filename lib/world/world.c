@@ -235,8 +235,9 @@ static symmcoll_status_t find_nobody(
     world->rendezvous = (struct symc_rendezvous){.rank = args->rank,
         .size = args->world_size,
         .local_rank = -1,
-        .launcher = "arguments"};
-    return SYMMCOLL_OK;
+        .launcher = "arguments",
+        .owns_store = true};
+    return symmcoll_store_create_fake(&world->rendezvous.store);
 }
 
 /* Everything up to the peers' blocks; what was made is left for
