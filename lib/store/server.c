@@ -10,6 +10,7 @@
 #include "store/serving.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -90,13 +91,22 @@ static void *serve(void *arg)
 
 /* ---- the socket ---- */
 
+union any_address {
+    struct sockaddr any;
+    struct sockaddr_in four;
+    struct sockaddr_in6 six;
+    struct sockaddr_un local;
+};
+
+static int read_port(const union any_address *at)
+{
+    return ntohs(
+        at->any.sa_family == AF_INET6 ? at->six.sin6_port : at->four.sin_port);
+}
+
 static int listen_at(const struct addrinfo *address, int *port)
 {
-    union {
-        struct sockaddr any;
-        struct sockaddr_in four;
-        struct sockaddr_in6 six;
-    } bound = {.six = {0}};
+    union any_address bound = {.local = {0}};
     socklen_t nbytes = sizeof(bound);
     int one = 1, error;
     int fd = socket(address->ai_family,
@@ -109,8 +119,7 @@ static int listen_at(const struct addrinfo *address, int *port)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
     if (bind(fd, address->ai_addr, address->ai_addrlen) == 0 &&
         listen(fd, BACKLOG) == 0 && getsockname(fd, &bound.any, &nbytes) == 0) {
-        *port = ntohs(bound.any.sa_family == AF_INET6 ? bound.six.sin6_port
-                                                      : bound.four.sin_port);
+        *port = read_port(&bound);
         return fd;
     }
     error = errno;
@@ -185,6 +194,73 @@ static symmcoll_status_t open_socket(
         return SYMMCOLL_OK;
     return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
         "tcp store: serving at %s", symc_place_text(place, text));
+}
+
+/* Whether a descriptor is a listening socket, and where. */
+static bool find_listener(int fd, union any_address *at)
+{
+    socklen_t nbytes = sizeof(*at);
+    socklen_t room = sizeof(int);
+    int listens = 0;
+
+    return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &room) == 0 &&
+           listens != 0 && getsockname(fd, &at->any, &nbytes) == 0;
+}
+
+/* What is at a descriptor, for a message. */
+static const char *describe_address(
+    bool listens, const union any_address *at, char buffer[SYMC_PLACE_TEXT])
+{
+    int family = at->any.sa_family;
+
+    if (!listens)
+        return "none";
+    if (family == AF_INET || family == AF_INET6)
+        snprintf(buffer, SYMC_PLACE_TEXT, "one at port %d", read_port(at));
+    else if (family == AF_UNIX)
+        snprintf(buffer, SYMC_PLACE_TEXT, "one at the path \"%.*s\"",
+            (int)sizeof(at->local.sun_path), at->local.sun_path);
+    else
+        snprintf(buffer, SYMC_PLACE_TEXT, "one of address family %d", family);
+    symc_make_printable(buffer);
+    return buffer;
+}
+
+/* Serve at a socket that somebody has opened: at the place, as far as that says
+ * where. */
+static symmcoll_status_t take_socket(
+    const struct symc_place *place, int given, int *fd, int *port)
+{
+    union any_address at = {.local = {.sun_family = AF_UNSPEC}};
+    char expected[SYMC_PLACE_TEXT], found[SYMC_PLACE_TEXT];
+    bool listens = find_listener(given, &at), same = false;
+    int flags;
+
+    if (listens && place->local)
+        same = at.any.sa_family == AF_UNIX &&
+               strncmp(at.local.sun_path, place->host,
+                   sizeof(at.local.sun_path)) == 0;
+    else if (listens)
+        same = (at.any.sa_family == AF_INET || at.any.sa_family == AF_INET6) &&
+               (place->port == 0 || place->port == read_port(&at));
+    if (!same)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "store_open_tcp: listen_fd %d: expected a socket that listens at "
+            "%s, found %s",
+            given, symc_place_text(place, expected),
+            describe_address(listens, &at, found));
+    *fd = fcntl(given, F_DUPFD_CLOEXEC, 0);
+    flags = fcntl(given, F_GETFL);
+    if (*fd < 0 || flags < 0 || fcntl(*fd, F_SETFL, flags | O_NONBLOCK) != 0) {
+        int error = errno;
+
+        if (*fd >= 0)
+            close(*fd);
+        return symc_fail_descriptor(error, "store_open_tcp: listen_fd");
+    }
+    if (!place->local)
+        *port = read_port(&at);
+    return SYMMCOLL_OK;
 }
 
 /* ---- start and stop ---- */
@@ -282,8 +358,12 @@ symmcoll_status_t symc_server_start(
         status = symc_server_tls_open(args->place, &server->tls);
     if (status == SYMMCOLL_OK)
         status =
-            open_socket(args->place, args->deadline_ns, &fd, &server->port);
-    if (status == SYMMCOLL_OK && args->place->local)
+            args->listen_fd > 0
+                ? take_socket(args->place, args->listen_fd, &fd, &server->port)
+                : open_socket(
+                      args->place, args->deadline_ns, &fd, &server->port);
+    /* Who bound a socket that was taken over removes its path, too. */
+    if (status == SYMMCOLL_OK && args->place->local && args->listen_fd == 0)
         memcpy(server->path, args->place->host, sizeof(server->path));
     if (status == SYMMCOLL_OK)
         status = make_events(server, fd);

@@ -13,6 +13,8 @@ struct symc_server_args {
                                        password; TLS, then tls_cert is needed,
                                        and tls_ca asks clients for theirs */
     int64_t deadline_ns;            /* for the address of a name */
+    int listen_fd; /* a socket that listens there, of which the server has a
+                      copy; 0: none */
     size_t max_clients; /* 0: 4096, or what the limit on descriptors allows */
     size_t max_memory;  /* bytes of all keys and values; 0: 1 GiB */
 };

@@ -142,6 +142,14 @@ static symmcoll_status_t check_args(const struct symmcoll_store_tcp_args *args)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: num_workers: expected 0 or more, found %d", where,
             args->num_workers);
+    if (args->listen_fd < 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: listen_fd: expected a descriptor above 0, or 0 for none, "
+            "found %d",
+            where, args->listen_fd);
+    if (args->listen_fd > 0 && args->serve == 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: listen_fd: expected serve to be 1 beside it, found 0", where);
     if (job[0] == '\0' || strlen(job) > SYMC_JOB_MAX)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: job: expected 1 to %d bytes, found %zu", where, SYMC_JOB_MAX,
@@ -174,10 +182,12 @@ static symmcoll_status_t await_workers(
 }
 
 /* Serve the table in this process, at the place where it is to be. */
-static symmcoll_status_t serve(struct symc_tcp *tcp, int64_t deadline_ns)
+static symmcoll_status_t serve(
+    struct symc_tcp *tcp, int listen_fd, int64_t deadline_ns)
 {
-    const struct symc_server_args args = {
-        .place = &tcp->place, .deadline_ns = deadline_ns};
+    const struct symc_server_args args = {.place = &tcp->place,
+        .deadline_ns = deadline_ns,
+        .listen_fd = listen_fd};
     symmcoll_status_t status = symc_server_start(&args, &tcp->server);
 
     if (status == SYMMCOLL_OK)
@@ -287,7 +297,7 @@ static symmcoll_status_t open_tcp(
     status = read_place(&args, &tcp->place);
     deadline_ns = symc_deadline_ns(symc_now_ns(), timeout_ns);
     if (status == SYMMCOLL_OK && args.serve != 0)
-        status = serve(tcp, deadline_ns);
+        status = serve(tcp, args.listen_fd, deadline_ns);
     if (status == SYMMCOLL_OK)
         status = join(tcp, deadline_ns, timeout, args.wait_workers != 0);
     if (status == SYMMCOLL_OK)
@@ -303,6 +313,8 @@ static symmcoll_status_t open_tcp(
     status = symc_store_create(&tcp_ops, tcp, store);
     if (status == SYMMCOLL_OK && timeout_ns > 0)
         symc_store_set_usual(*store, timeout);
+    if (status == SYMMCOLL_OK && args.listen_fd > 0)
+        close(args.listen_fd); /* the server has its own copy */
     return status;
 }
 

@@ -62,11 +62,13 @@ struct symmcoll_store_tcp_args {
     double timeout;       /* for opening, and the store's; negative: 300 s */
     int serve; /* 1: serve the table here, at the URL's host and port, 0 being
                   any, until the store is closed */
+    int listen_fd; /* with serve: a socket that listens there already, taken if
+                      the call succeeds; 0: none */
 };
 #define SYMMCOLL_STORE_TCP_ARGS_INIT                                          \
     {                                                                         \
         sizeof(struct symmcoll_store_tcp_args), NULL, NULL, NULL, NULL, NULL, \
-            NULL, 0, 0, -1, 0                                                 \
+            NULL, 0, 0, -1, 0, 0                                              \
     }
 
 /*
