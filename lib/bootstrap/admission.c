@@ -296,6 +296,25 @@ void symc_bootstrap_give_up(
         server->late_at = symc_now_ns();
 }
 
+void symc_bootstrap_tell_missing(struct symc_bootstrap_server *server,
+    const struct symc_bootstrap_client *client)
+{
+    const struct symc_bootstrap_rendezvous *rendezvous = client->rendezvous;
+    char ranks[100], text[256], refused[SYMC_BOOTSTRAP_REFUSED_TEXT];
+
+    if (rendezvous == NULL || rendezvous->complete)
+        return;
+    for (int r = 0; r < client->hello.rank; r++) {
+        if (rendezvous->ranks[r] != NULL)
+            return;
+    }
+    list_missing(rendezvous, ranks, sizeof(ranks));
+    snprintf(text, sizeof(text), "%d of %d ranks are here, missing: rank %s%s",
+        rendezvous->joined, rendezvous->size, ranks,
+        symc_bootstrap_format_refused(server, refused));
+    symc_bootstrap_say(client, text);
+}
+
 /* Whether a deadline has passed in a rendezvous; count and list those who
  * came. */
 static bool is_late(

@@ -14,6 +14,7 @@
 #define SYMC_BOOTSTRAP_BOOTSTRAP_H
 
 #include "base/base.h"
+#include "base/progress.h"
 #include "segment/peer.h"
 
 /* ---- the serving side, for the launcher and for rank 0 ---- */
@@ -98,6 +99,7 @@ struct symc_bootstrap_args {
     int rank;
     int size;
     int64_t deadline_ns;
+    struct symc_progress *progress; /* of the wait; NULL: no lines */
     /* Out unless NULL: a pidfd of the process that serves, the caller's to
      * close whether or not the rendezvous succeeds; -1 where there is none. */
     int *server_pidfd;

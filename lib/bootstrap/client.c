@@ -58,6 +58,12 @@ void symc_bootstrap_acknowledge(const struct symc_bootstrap_client *client)
     send_answer(client, SYMC_BOOTSTRAP_JOINED, SYMMCOLL_OK, "");
 }
 
+void symc_bootstrap_say(
+    const struct symc_bootstrap_client *client, const char *text)
+{
+    send_answer(client, SYMC_BOOTSTRAP_WAITING, SYMMCOLL_OK, text);
+}
+
 /* Inform a client of an error that it has not caused. */
 void symc_bootstrap_inform(struct symc_bootstrap_server *server,
     struct symc_bootstrap_client *client, symmcoll_status_t status,

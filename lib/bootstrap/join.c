@@ -157,6 +157,17 @@ static symmcoll_status_t fail_ended(void)
         "init: another rank has failed before it joined");
 }
 
+/* There is no server that could say who is missing. */
+static void report_unserved(const struct joiner *joiner)
+{
+    const struct symc_bootstrap_args *args = joiner->args;
+
+    if (symc_progress_is_due(args->progress))
+        symc_progress_log(args->progress,
+            args->server != NULL ? "the launcher's server does not answer yet"
+                                 : "rank 0 is not here yet");
+}
+
 /* Connect, as often as it takes until the deadline. */
 static symmcoll_status_t connect_to_server(struct joiner *joiner)
 {
@@ -184,6 +195,7 @@ static symmcoll_status_t connect_to_server(struct joiner *joiner)
             return fail_unreached(joiner, error);
         if (has_ended(joiner))
             return fail_ended();
+        report_unserved(joiner);
         pause_before_retry(joiner, error);
     }
     joiner->reached = true;
@@ -367,6 +379,11 @@ static symmcoll_status_t receive_answer(struct joiner *joiner)
     } else if (answer.kind == SYMC_BOOTSTRAP_JOINED) {
         joiner->joined = true;
         status = SYMMCOLL_OK;
+    } else if (answer.kind == SYMC_BOOTSTRAP_WAITING) {
+        answer.text[sizeof(answer.text) - 1] = '\0';
+        if (joiner->args->progress != NULL)
+            symc_progress_log(joiner->args->progress, answer.text);
+        status = SYMMCOLL_OK;
     } else if (answer.kind == SYMC_BOOTSTRAP_FAILED) {
         answer.text[sizeof(answer.text) - 1] = '\0';
         status = symc_fail(answer.status, "%s", answer.text);
@@ -421,6 +438,10 @@ static symmcoll_status_t wait_for_all(struct joiner *joiner)
             status = run_late(joiner, now);
         else if (has_ended(joiner))
             status = fail_ended();
+        else if (!joiner->joined)
+            report_unserved(joiner);
+        else if (symc_progress_is_due(joiner->args->progress))
+            status = send_hello(joiner, SYMC_BOOTSTRAP_ASK, NULL);
         if (status != SYMMCOLL_OK)
             break;
         wait_for_event(joiner, now);

@@ -33,7 +33,10 @@ enum symc_bootstrap_kind {
     SYMC_BOOTSTRAP_FAILED = 5, /* server: the rendezvous has failed */
     SYMC_BOOTSTRAP_JOINED =
         6, /* bootstrap server: your message has been read and counts */
-    SYMC_BOOTSTRAP_PROBE = 7 /* anybody: do you serve? */
+    SYMC_BOOTSTRAP_PROBE = 7,  /* anybody: do you serve? */
+    SYMC_BOOTSTRAP_ASK = 8,    /* rank: it goes on waiting; who is missing? */
+    SYMC_BOOTSTRAP_WAITING = 9 /* server: a text for the lowest rank that asks;
+                                  versions before 0.2 do not answer */
 };
 
 /* From a rank. */
@@ -68,7 +71,7 @@ struct symc_bootstrap_answer {
     int32_t first;  /* PEERS: rank of peers[0] */
     int32_t count;
     uint32_t threads; /* 1: all ranks are threads of one process */
-    char text[256];   /* FAILED: the detail */
+    char text[256];   /* FAILED: the detail; WAITING: who is missing */
     struct symc_bootstrap_peer peers[SYMC_BOOTSTRAP_BATCH];
 };
 

@@ -120,6 +120,9 @@ static void receive(
     else if (client->state == SYMC_BOOTSTRAP_CLIENT_JOINED &&
              message.kind == SYMC_BOOTSTRAP_GIVE_UP)
         symc_bootstrap_give_up(server, client);
+    else if (client->state == SYMC_BOOTSTRAP_CLIENT_JOINED &&
+             message.kind == SYMC_BOOTSTRAP_ASK)
+        symc_bootstrap_tell_missing(server, client);
 }
 
 /* Drop the client that has been silent for longest, where more than `most` are;

@@ -91,6 +91,10 @@ void symc_bootstrap_drop_client(
  * connection says nothing about this server's job. */
 void symc_bootstrap_acknowledge(const struct symc_bootstrap_client *client);
 
+/* Tell a client that waits what for. */
+void symc_bootstrap_say(
+    const struct symc_bootstrap_client *client, const char *text);
+
 /* Send an error and drop the client: because of others, or of the client. */
 void symc_bootstrap_inform(struct symc_bootstrap_server *server,
     struct symc_bootstrap_client *client, symmcoll_status_t status,
@@ -129,6 +133,11 @@ void symc_bootstrap_take_ack(
     struct symc_bootstrap_server *server, struct symc_bootstrap_client *client);
 void symc_bootstrap_lose(
     struct symc_bootstrap_server *server, struct symc_bootstrap_client *client);
+
+/* Tell a rank that waits who is missing, if it is the lowest that has come: one
+ * rank logs it for all. */
+void symc_bootstrap_tell_missing(struct symc_bootstrap_server *server,
+    const struct symc_bootstrap_client *client);
 
 /* Fail the rendezvous in which a deadline has passed, once all that had been
  * sent by then has been read. */

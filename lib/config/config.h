@@ -112,7 +112,8 @@ struct symc_config {
     bool symm_mem_huge_pages;
 
     /* log */
-    int64_t log_level; /* enum symc_log_level */
+    int64_t log_level;    /* enum symc_log_level */
+    int64_t log_progress; /* init: before the first line on who is missing */
 
     /* The same as text, each with its origin. */
     struct symc_value *values;

@@ -378,6 +378,15 @@ const struct symc_option symc_options[] = {
         .range = "off error warn info debug",
         .help = "How much the library logs to standard error.",
     },
+    {
+        .key = "log.progress",
+        TIME(log_progress),
+        .dflt = "10s",
+        .range = "1ms inf",
+        .help = "How long symmcoll_init() waits before it logs a warning that "
+                "says which ranks are missing, then after twice as long, and "
+                "so on; with inf there is none.",
+    },
     {.key = NULL},
 };
 

@@ -6,6 +6,7 @@
 #include "rendezvous/agreement.h"
 
 #include "base/process.h"
+#include "base/progress.h"
 #include "rendezvous/launcher.h"
 #include "store/ops.h"
 
@@ -128,6 +129,33 @@ static symmcoll_status_t read_rendezvous(
     return SYMMCOLL_OK;
 }
 
+/* Wait for what rank 0 publishes, and say so from time to time. */
+static symmcoll_status_t await_rendezvous(const struct symc_rendezvous *out,
+    const struct symc_config *config, const char *key, int64_t deadline_ns,
+    struct symc_bytes *text)
+{
+    const struct symc_log log = {
+        .level = config != NULL ? (enum symc_log_level)config->log_level
+                                : SYMC_LOG_OFF,
+        .rank = out->rank};
+    struct symc_progress progress;
+
+    symc_progress_begin(
+        &progress, &log, config != NULL ? config->log_progress : SYMC_NEVER);
+    for (;;) {
+        int64_t until =
+            progress.next_ns < deadline_ns ? progress.next_ns : deadline_ns;
+        symmcoll_status_t status =
+            symc_store_get_until(out->store, key, until, text);
+
+        if (status != SYMMCOLL_ERR_TIMEOUT || until == deadline_ns)
+            return status;
+        if (symc_progress_is_due(&progress))
+            symc_progress_log(
+                &progress, "rank 0 has set nothing in the store yet");
+    }
+}
+
 /* Every rank counts its worlds of this name, so that a later one over the same
  * store does not read an earlier one's rendezvous. */
 symmcoll_status_t symc_rendezvous_agree(struct symc_rendezvous *out,
@@ -151,7 +179,7 @@ symmcoll_status_t symc_rendezvous_agree(struct symc_rendezvous *out,
         generation);
     if (out->rank == 0)
         return publish_rendezvous(out, key, node);
-    status = symc_store_get_until(out->store, key, deadline_ns, &text);
+    status = await_rendezvous(out, config, key, deadline_ns, &text);
     if (status == SYMMCOLL_ERR_TIMEOUT)
         return symc_fail(status,
             "init: timeout: rank %d found nothing from rank 0 in the store "

@@ -192,6 +192,7 @@ static bool has_ended(void *arg)
 static symmcoll_status_t join_ranks(
     struct symmcoll_world *world, size_t least, int64_t deadline_ns)
 {
+    struct symc_progress progress;
     struct symc_bootstrap_args args = {
         .server = world->rendezvous.server[0] != '\0' ? world->rendezvous.server
                                                       : NULL,
@@ -199,6 +200,7 @@ static symmcoll_status_t join_ranks(
         .rank = world->rank,
         .size = world->size,
         .deadline_ns = deadline_ns,
+        .progress = &progress,
         .ended = has_ended,
         .arg = world};
     struct symc_bootstrap_own own = {
@@ -222,6 +224,7 @@ static symmcoll_status_t join_ranks(
     status = symc_bootstrap_inbox_open(&world->inbox, &own.inbox);
     if (status != SYMMCOLL_OK)
         return status;
+    symc_progress_begin(&progress, &world->log, world->config->log_progress);
     status = symc_bootstrap_join(&args, &own, world->peers, &world->threads);
     if (status != SYMMCOLL_OK)
         symc_bootstrap_inbox_close(&world->inbox);
