@@ -37,7 +37,8 @@ symmcoll_status_t symmcoll_store_create_fake(struct symmcoll_store **store);
 /*
  * A table in a file that all ranks can open. path must be new: a file that
  * another run left there is refused with INVALID where that can be detected.
- * The last of num_workers to close removes it; num_workers <= 0: it stays.
+ * The last of num_workers to close removes it; num_workers <= 0: it stays.  A
+ * folder of path that is not there yet is waited for, for two seconds at most.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_store_open_file(

@@ -176,7 +176,7 @@ static void test_late_and_queued(void)
         pthread_join(thread, &made);
     }
     ok(store != NULL && set_text(store, "k", "v"),
-        "a folder that another process makes meanwhile is waited for");
+        "a folder that another process makes meanwhile is waited for (R19)");
     ok(made != NULL &&
             symmcoll_store_queue_push(store, "q", "one", 3) == SYMMCOLL_OK &&
             symmcoll_store_queue_push(store, "q", "two", 3) == SYMMCOLL_OK &&
