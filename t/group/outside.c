@@ -49,17 +49,32 @@ static int outsiders_are_warned(struct symmcoll_group *all, int rank)
     return good && symmcoll_group_free(group) == SYMMCOLL_OK;
 }
 
+/* What DETAIL looks for elsewhere is always looked for. */
+static int mismatches_are_found(struct symmcoll_group *all, int rank)
+{
+    int x[2] = {1, 1};
+    symmcoll_status_t status = symmcoll_all_reduce(
+        all, x, x, rank == 0 ? 1 : 2, SYMMCOLL_INT32, SYMMCOLL_SUM, NULL, NULL);
+
+    return groups_said(rank, status, SYMMCOLL_ERR_MISMATCH,
+               "rank 0 passed 1, rank 1 passed 2") &&
+           groups_sum(all, rank) == 1;
+}
+
 int main(void)
 {
-    static const char *const levels[] = {"DETAIL", "INFO", "OFF"};
+    /* The last is none, and an error in torch. */
+    static const char *const levels[] = {"DETAIL", "INFO", "OFF", "0"};
 
-    plan(3);
-    for (int i = 0; i < 3; i++) {
+    plan(8);
+    for (int i = 0; i < 4; i++) {
         setenv("TORCH_DISTRIBUTED_DEBUG", levels[i], 1);
         ok(ranks_run(WORLD, outsiders_are_warned),
             "who is not in a group is warned once for each operation, members "
-            "are not (G31, %s)",
+            "are not (G31 O8, %s)",
             levels[i]);
+        ok(ranks_run(WORLD, mismatches_are_found),
+            "what differs is found without it (G11, %s)", levels[i]);
     }
     return done_testing();
 }

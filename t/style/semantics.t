@@ -7,7 +7,7 @@
 
 list=$srcdir/t/SEMANTICS
 tab=$(printf '\t')
-one='[CDFGHLMRSTWX][0-9][0-9]*'
+one='[CDFGHLMORSTWX][0-9][0-9]*'
 
 # Ids in the third column of t/COVERAGE, and in brackets in comments: "(C6)",
 # "(R35-R40)", "see t/SEMANTICS T1 to T8".

@@ -303,7 +303,7 @@ int main(void)
     groups_both(3, sizes_that_differ_are_named,
         "sizes, pads and addresses that differ are named on all ranks (S3)");
     groups_both(3, foreign_memory_is_refused,
-        "memory from elsewhere is refused on all ranks (S1)");
+        "memory from elsewhere is refused on all ranks (S1 O2)");
     groups_both(4, one_memory_joins_groups,
         "one memory joins several groups, from several addresses on (S6, S11)");
     groups_both(

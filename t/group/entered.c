@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Joining and making groups are barriers: no rank returns before all have
+ * called.  The others call when rank 0 has, and a little later.
+ */
+#include "t/group/groups.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#define WORLD 3
+#define LATER 2000 /* yields */
+
+/* Of processes and threads alike. */
+static struct {
+    atomic_int called;   /* ranks */
+    atomic_int returned; /* before all had called */
+} * shared;
+
+static void call_late(int rank)
+{
+    while (rank != 0 && atomic_load(&shared->called) == 0)
+        sched_yield();
+    for (int i = 0; rank != 0 && i < LATER; i++)
+        sched_yield();
+    atomic_fetch_add(&shared->called, 1);
+}
+
+static int all_have_called(int size)
+{
+    return atomic_load(&shared->called) == size;
+}
+
+static void begin(void)
+{
+    atomic_store(&shared->called, 0);
+}
+
+static int join(int rank, int size, void *arg)
+{
+    struct symmcoll_world *world = NULL;
+    int good;
+
+    (void)arg;
+    ranks_environment_rank(rank, size);
+    call_late(rank);
+    good = made(rank, symmcoll_init(NULL, &world)) && all_have_called(size);
+    return good && symmcoll_finalize(world) == SYMMCOLL_OK ? 0 : 1;
+}
+
+static int make_group(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_group *group;
+    int good;
+
+    call_late(rank);
+    good = made(rank, groups_create(all, NULL, 0, &group)) &&
+           all_have_called(WORLD);
+    return good && symmcoll_group_free(group) == SYMMCOLL_OK;
+}
+
+static int make_locally(struct symmcoll_group *all, int rank)
+{
+    static const int ranks[] = {0, 2};
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
+    struct symmcoll_group *group;
+    int good;
+
+    if (rank == 1)
+        return 1;
+    args.ranks = ranks;
+    args.nranks = 2;
+    args.flags = SYMMCOLL_GROUP_LOCAL;
+    call_late(rank);
+    good = made(rank, symmcoll_group_create(
+                          symmcoll_group_world(all), &args, &group)) &&
+           all_have_called(2);
+    return good && symmcoll_group_free(group) == SYMMCOLL_OK;
+}
+
+int main(void)
+{
+    int statuses[WORLD], joined = 1;
+
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        skip_all("no memory to share");
+    plan(5);
+    joined = ranks_spawn(WORLD, join, NULL, statuses);
+    for (int r = 0; r < WORLD; r++)
+        joined = joined && statuses[r] == 0;
+    ok(joined, "init returns when all ranks have called it (G4)");
+    begin();
+    ok(ranks_run(WORLD, make_group),
+        "and so does making a group (G4, processes)");
+    begin();
+    ok(threads_run(WORLD, make_group),
+        "and so does making a group (G4, threads)");
+    begin();
+    ok(ranks_run(WORLD, make_locally),
+        "with local synchronisation, when its members have (G4, processes)");
+    begin();
+    ok(threads_run(WORLD, make_locally),
+        "with local synchronisation, when its members have (G4, threads)");
+    return done_testing();
+}
