@@ -132,6 +132,8 @@ symmcoll_status_t symc_group_drain(struct symmcoll_group *group)
         bool stuck = !symc_queue_drain(group->queue, deadline) ||
                      !symc_group_drain_pairs(group, deadline);
 
+        if (!stuck && inside)
+            symc_callbacks_run_queue(callbacks, group->queue);
         if (!stuck &&
             (inside || symc_callbacks_drain(callbacks, group->queue, deadline)))
             continue;

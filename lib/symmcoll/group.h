@@ -305,8 +305,8 @@ symmcoll_status_t symmcoll_designator_expand(struct symmcoll_world *world,
 
 /*
  * Release a group on this rank; NULL is fine.  Not collective: it waits for this
- * rank's operations that are queued or under way and for their callbacks, within
- * timeouts.finalize, and for no other rank; several groups may be released in
+ * rank's operations that are queued or under way and for their callbacks (in a
+ * callback of another group it runs these itself), within timeouts.finalize, and for no other rank; several groups may be released in
  * different order on different ranks.  An operation of another member that needs
  * this rank then ends with PEER.  Works of the group may be asked and released
  * afterwards.  symmcoll_finalize() releases what is left.
@@ -343,8 +343,9 @@ typedef void (*symmcoll_operation_fn)(
 /*
  * Call fn(operation, arg) for every operation of the group that ends from now
  * on, on this rank, in the order in which they end: collectives, sends and
- * receives, blocking or not.  arg is borrowed, until the group is released,
- * which waits for the calls of what has ended by then.  A group tells one
+ * receives, blocking or not.  arg is borrowed, until symmcoll_group_free()
+ * has returned, which waits for the calls of what has ended by then, and in a
+ * callback of another group makes them itself.  A group tells one
  * function; a call that is refused before it takes a number is not told.
  *
  * Errors: INVALID (a second function; the recorder, which has the times, is off:

@@ -20,15 +20,37 @@ void symc_callbacks_init(struct symc_callbacks *callbacks)
     pthread_condattr_destroy(&monotonic);
 }
 
-static struct symc_callback *pop(struct symc_callbacks *callbacks)
+/* Take the first callback of a queue's works, or of any (NULL), out. */
+static struct symc_callback *pop(
+    struct symc_callbacks *callbacks, const struct symc_queue *queue)
 {
-    struct symc_callback *callback = callbacks->head;
+    struct symc_callback **at = &callbacks->head, *callback, *before = NULL;
 
-    if (callback != NULL)
-        callbacks->head = callback->next;
-    if (callbacks->head == NULL)
-        callbacks->tail = NULL;
+    while (*at != NULL && queue != NULL && (*at)->queue != queue) {
+        before = *at;
+        at = &before->next;
+    }
+    callback = *at;
+    if (callback == NULL)
+        return NULL;
+    *at = callback->next;
+    if (callback->next == NULL)
+        callbacks->tail = before;
     return callback;
+}
+
+/* Under the lock, which is released meanwhile. */
+static void call(
+    struct symc_callbacks *callbacks, struct symc_callback *callback)
+{
+    struct symc_calling calling = {callback->queue, callbacks->calling};
+
+    callbacks->calling = &calling;
+    pthread_mutex_unlock(&callbacks->lock);
+    callback->run(callback);
+    pthread_mutex_lock(&callbacks->lock);
+    callbacks->calling = calling.outer;
+    pthread_cond_broadcast(&callbacks->changed);
 }
 
 static void *run(void *arg)
@@ -39,7 +61,7 @@ static void *run(void *arg)
     symc_cancel_disable();
     pthread_mutex_lock(&callbacks->lock);
     for (;;) {
-        struct symc_callback *callback = pop(callbacks);
+        struct symc_callback *callback = pop(callbacks, NULL);
 
         if (callback == NULL && callbacks->stopping)
             break;
@@ -47,14 +69,7 @@ static void *run(void *arg)
             pthread_cond_wait(&callbacks->changed, &callbacks->lock);
             continue;
         }
-        callbacks->busy = true;
-        callbacks->queue = callback->queue;
-        pthread_mutex_unlock(&callbacks->lock);
-        callback->run(callback);
-        pthread_mutex_lock(&callbacks->lock);
-        callbacks->queue = NULL;
-        callbacks->busy = false;
-        pthread_cond_broadcast(&callbacks->changed);
+        call(callbacks, callback);
     }
     callbacks->over = true;
     pthread_mutex_unlock(&callbacks->lock);
@@ -106,13 +121,34 @@ bool symc_callbacks_inside(struct symc_callbacks *callbacks)
            pthread_equal(callbacks->thread, pthread_self());
 }
 
+bool symc_callbacks_is_calling(
+    const struct symc_callbacks *callbacks, const struct symc_queue *queue)
+{
+    const struct symc_calling *calling = callbacks->calling;
+
+    while (calling != NULL && calling->queue != queue)
+        calling = calling->outer;
+    return calling != NULL;
+}
+
+void symc_callbacks_run_queue(
+    struct symc_callbacks *callbacks, const struct symc_queue *queue)
+{
+    struct symc_callback *callback;
+
+    pthread_mutex_lock(&callbacks->lock);
+    while ((callback = pop(callbacks, queue)) != NULL)
+        call(callbacks, callback);
+    pthread_mutex_unlock(&callbacks->lock);
+}
+
 /* Under the lock: whether nothing of a queue (NULL: of any) is to be run. */
 static bool is_idle(
     const struct symc_callbacks *callbacks, const struct symc_queue *queue)
 {
     if (queue == NULL)
-        return callbacks->head == NULL && !callbacks->busy;
-    if (callbacks->busy && callbacks->queue == queue)
+        return callbacks->head == NULL && callbacks->calling == NULL;
+    if (symc_callbacks_is_calling(callbacks, queue))
         return false;
     for (const struct symc_callback *at = callbacks->head; at != NULL;
          at = at->next) {

@@ -20,15 +20,21 @@ struct symc_callback {
     const struct symc_queue *queue;
 };
 
+/* A callback that runs, and the one that has called it; both are on the callback
+ * thread's stack. */
+struct symc_calling {
+    const struct symc_queue *queue; /* of its work */
+    const struct symc_calling *outer;
+};
+
 struct symc_callbacks {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct symc_callback *head, *tail;
     pthread_t thread;
     _Atomic bool running;
-    bool busy;                      /* inside a callback */
-    const struct symc_queue *queue; /* of the work whose callback runs; written
-                                       by the thread alone, under the lock */
+    const struct symc_calling *calling; /* NULL: none; written by the thread
+                                           alone, under the lock */
     bool stopping;
     bool over; /* nothing will be run any more */
 };
@@ -59,6 +65,11 @@ bool symc_callbacks_push(
 /* Whether the caller is the callback thread. */
 bool symc_callbacks_inside(struct symc_callbacks *callbacks);
 
+/* Whether a callback of a work of this queue runs, for the callback thread or
+ * under the lock. */
+bool symc_callbacks_is_calling(
+    const struct symc_callbacks *callbacks, const struct symc_queue *queue);
+
 /* Whether the caller is a callback of a work of this queue: it must not wait
  * for what the queue has not ended yet. */
 static inline bool symc_callbacks_inside_queue(
@@ -67,7 +78,13 @@ static inline bool symc_callbacks_inside_queue(
     return __builtin_expect(
                atomic_load_explicit(&callbacks->running, memory_order_acquire),
                0) &&
-           symc_callbacks_inside(callbacks) && callbacks->queue == queue;
+           symc_callbacks_inside(callbacks) &&
+           symc_callbacks_is_calling(callbacks, queue);
 }
+
+/* In a callback: run what is queued of another queue's works now, since this
+ * thread cannot wait for it. */
+void symc_callbacks_run_queue(
+    struct symc_callbacks *callbacks, const struct symc_queue *queue);
 
 #endif

@@ -8,6 +8,8 @@
 #include "t/ddp/model.h"
 
 #include <math.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -227,6 +229,92 @@ static int a_group_tells_one(struct symmcoll_group *all, int rank)
     return right && told.count == 0;
 }
 
+/* A group that a callback of another one releases, while there is still to be
+ * told of it. */
+struct releasing {
+    struct told told;
+    struct symmcoll_group *group;
+    atomic_int inside, go, freed, late, at_release, done;
+};
+
+static void note_before_release(
+    const struct symmcoll_operation *operation, void *arg)
+{
+    struct releasing *releasing = arg;
+
+    if (atomic_load(&releasing->freed))
+        atomic_store(&releasing->late, 1);
+    note(operation, &releasing->told);
+}
+
+static void release_inside(symmcoll_status_t status, void *arg)
+{
+    struct releasing *releasing = arg;
+
+    atomic_store(&releasing->inside, 1);
+    while (!atomic_load(&releasing->go))
+        sched_yield();
+    if (status != SYMMCOLL_OK ||
+        symmcoll_group_free(releasing->group) != SYMMCOLL_OK)
+        atomic_store(&releasing->late, 2);
+    atomic_store(&releasing->freed, 1);
+    atomic_store(&releasing->at_release, releasing->told.count);
+    atomic_store(&releasing->done, 1);
+}
+
+static void mark_done(symmcoll_status_t status, void *arg)
+{
+    struct releasing *releasing = arg;
+
+    (void)status;
+    atomic_store(&releasing->done, 1);
+}
+
+static int a_callback_releases_another(struct symmcoll_group *all, int rank)
+{
+    struct releasing *releasing = calloc(1, sizeof(*releasing));
+    struct symmcoll_work *work = NULL;
+    bool right = releasing != NULL;
+    int late, count;
+
+    right = right &&
+            made(rank, groups_create(all, NULL, 0, &releasing->group)) &&
+            made(rank, symmcoll_group_notify(
+                           releasing->group, note_before_release, releasing)) &&
+            made(rank, symmcoll_barrier(all, NULL, &work)) &&
+            made(rank, symmcoll_work_then(work, release_inside, releasing));
+    if (!right)
+        return 0;
+    releasing->told.right = true;
+    while (!atomic_load(&releasing->inside))
+        sched_yield();
+    for (int i = 0; i < 3; i++)
+        right =
+            made(rank, symmcoll_barrier(releasing->group, NULL, NULL)) && right;
+    /* All have what they need of the others before anybody releases it. */
+    right = made(rank, symmcoll_barrier(all, NULL, NULL)) && right;
+    atomic_store(&releasing->go, 1);
+    while (!atomic_load(&releasing->done))
+        sched_yield();
+    symmcoll_work_free(work);
+    /* Callbacks run in order: what was still to be told has been, by now. */
+    work = NULL;
+    atomic_store(&releasing->done, 0);
+    right = made(rank, symmcoll_barrier(all, NULL, &work)) &&
+            made(rank, symmcoll_work_then(work, mark_done, releasing)) && right;
+    while (right && !atomic_load(&releasing->done))
+        sched_yield();
+    symmcoll_work_free(work);
+    late = atomic_load(&releasing->late);
+    count = atomic_load(&releasing->at_release);
+    right = right && late == 0 && count == 3 && releasing->told.count == 3;
+    if (!right)
+        diag("rank %d: %d told at the release, %d in all, late: %d", rank,
+            count, releasing->told.count, late);
+    free(releasing);
+    return right;
+}
+
 static int without_recorder(int rank, int size, void *arg)
 {
     struct symmcoll_world *world;
@@ -256,6 +344,8 @@ int main(void)
         {objects_are_told, "W15 C70: an all_gather_object is two all_gather"},
         {a_reducer_is_told, "W15 W16: those of a reducer are told"},
         {failures_are_told, "W15: so is one that fails, with its error"},
+        {a_callback_releases_another,
+            "W15: a callback that releases another group makes its calls"},
         {a_group_tells_one, "W15: a group tells one function, of its own"},
     };
     int npoints = (int)(sizeof(points) / sizeof(points[0])), status;
