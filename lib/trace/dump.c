@@ -23,6 +23,7 @@ struct dump {
     bool newer; /* 2.10 */
     size_t count;
     struct symc_trace_copy *entries;
+    bool shadowed[SYMC_TRACE_GROUPS]; /* groups whose name another one has */
 };
 
 static const char *const dtype_names[SYMMCOLL_DTYPE_COUNT] = {
@@ -185,13 +186,27 @@ static void put_label(struct dump *dump, const struct symc_trace_copy *entry)
     }
 }
 
+/* The group of an entry; false where it is described no more: it is called
+ * SYMC_TRACE_FREED_NAME then. */
+static bool find_group(const struct dump *dump,
+    const struct symc_trace_copy *entry, struct symc_trace_group_copy *group)
+{
+    if (!symc_trace_view_group_of(&dump->view, entry, group))
+        return false;
+    if (!dump->shadowed[entry->group])
+        return true;
+    memset(group, 0, sizeof(*group));
+    strcpy(group->name, SYMC_TRACE_FREED_NAME);
+    return false;
+}
+
 static void put_entry(struct dump *dump, const struct symc_trace_copy *entry)
 {
     struct symc_trace_group_copy group;
     struct symc_trace_side input, output;
     char thread[SYMC_TRACE_THREAD_NAME + 1];
 
-    (void)symc_trace_view_group_of(&dump->view, entry, &group);
+    (void)find_group(dump, entry, &group);
     symc_trace_find_sides(&dump->view, entry, &group, &input, &output);
     symc_emit_open(&dump->emit, SYMC_EMIT_MAP);
     put_identity(dump, entry, &group);
@@ -258,7 +273,7 @@ static bool find_undescribed(
     const struct dump *dump, struct symc_trace_group_copy *group)
 {
     for (size_t i = 0; i < dump->count; i++) {
-        if (!symc_trace_view_group_of(&dump->view, &dump->entries[i], group))
+        if (!find_group(dump, &dump->entries[i], group))
             return true;
     }
     return false;
@@ -272,7 +287,7 @@ static void put_group_config(struct dump *dump)
     symc_emit_key(emit, "pg_config");
     symc_emit_open(emit, SYMC_EMIT_TABLE);
     for (unsigned int i = 0; i < dump->view.groups; i++) {
-        if (symc_trace_view_group(&dump->view, i, &group))
+        if (symc_trace_view_group(&dump->view, i, &group) && !dump->shadowed[i])
             put_one_config(dump, &group);
     }
     if (find_undescribed(dump, &group))
@@ -431,6 +446,8 @@ symmcoll_status_t symc_trace_write(const struct symc_trace_ring *ring,
     dump->format = format;
     dump->newer = strcmp(format->version, "2.10") == 0;
     status = symc_trace_view_open(&dump->view, ring, nbytes);
+    if (status == SYMMCOLL_OK)
+        status = symc_trace_find_shadowed(&dump->view, dump->shadowed);
     if (status == SYMMCOLL_OK)
         status = collect(dump);
     if (status == SYMMCOLL_OK)

@@ -150,6 +150,7 @@ static bool copy_group(
     copy_text(copy->name, group->name, sizeof(group->name));
     copy_text(copy->desc, group->desc, sizeof(group->desc));
     copy->form = GET(group->form);
+    copy->freed = used == SYMC_TRACE_FREED;
     for (int r = 0; r < SYMC_TRACE_LISTED; r++)
         copy->ranks[r] = GET(group->ranks[r]);
     copy->enqueued =

@@ -49,6 +49,7 @@ struct symc_trace_group_copy {
     uint32_t generation;
     uint32_t size;
     int rank; /* the writer's number in it */
+    bool freed;
     char name[SYMC_TRACE_NAME + 1];
     char desc[SYMC_TRACE_NAME + 1];
     uint64_t enqueued;
@@ -82,6 +83,16 @@ bool symc_trace_view_group(const struct symc_trace_view *view,
  * has no members, and is called SYMC_TRACE_FREED_NAME. */
 bool symc_trace_view_group_of(const struct symc_trace_view *view,
     const struct symc_trace_copy *entry, struct symc_trace_group_copy *copy);
+
+/* ---- names.c ---- */
+
+/* Slots (out, SYMC_TRACE_GROUPS of them) whose group is not to be described,
+ * because another one has its name: a living one, or one of the freed.  Errors:
+ * NO_MEMORY. */
+symmcoll_status_t symc_trace_find_shadowed(
+    const struct symc_trace_view *view, bool *shadowed);
+
+/* ---- view.c ---- */
 
 /* The rank in the world of a member of a group, -1: not known. */
 int64_t symc_trace_view_rank(

@@ -111,6 +111,27 @@ static bool its_entries_become_nobodys(void)
     return right;
 }
 
+/* Names are keys: of a living group, or else of the one that was made last. */
+static bool a_name_is_described_once(void)
+{
+    struct symc_trace_ring *ring = make_ring(16);
+    int64_t first = add(ring, "dp"), second;
+    bool right = true;
+
+    record(ring, first, 1, 3);
+    symc_trace_remove_group(WRITER(ring), first);
+    second = add(ring, "dp");
+    record(ring, second, 1, 2);
+    for (int i = 0; i < 2; i++) {
+        right = right && dump(ring, 16) && count_text("\"dp\": {") == 1 &&
+                count_text("[\"dp\", \"undefined\"]") == 2 &&
+                count_text("[\"(freed)\", \"\"]") == 3;
+        symc_trace_remove_group(WRITER(ring), second);
+    }
+    free(ring);
+    return right;
+}
+
 static bool a_new_group_begins_at_0(void)
 {
     struct symc_trace_ring *ring = make_ring(16);
@@ -297,11 +318,13 @@ static bool the_latest_threads_are_named(void)
 
 int main(void)
 {
-    plan(8);
+    plan(9);
     ok(a_freed_group_is_named_for_a_while(),
         "entries of a freed group keep its name until its slot is needed");
     ok(its_entries_become_nobodys(),
         "then they are of a freed group, never of the one that has the slot");
+    ok(a_name_is_described_once(),
+        "a dump describes one group of a name, the living one");
     ok(a_new_group_begins_at_0(), "a slot that is used again begins at 0");
     ok(a_thousand_and_their_operations(),
         "1001 groups and 200 operations under way are in a dump");
