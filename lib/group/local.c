@@ -121,10 +121,7 @@ static symmcoll_status_t agree(
     local->offered = false; /* the group's */
     status = symc_group_open(agreement->world, &local->plan, &local->part,
         local->offers, &local->made);
-    if (status != SYMMCOLL_OK)
-        return status;
-    agreement->mine.ready = 1;
-    return symc_agreement_round(agreement);
+    return status == SYMMCOLL_OK ? symc_agreement_round(agreement) : status;
 }
 
 /* It is not to be: the detail remains. */
