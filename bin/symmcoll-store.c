@@ -209,10 +209,14 @@ int main(int argc, char **argv)
     if (optind < argc)
         return fail_usage("expected options only", argv[optind]);
     if (place.local && place.tls)
-        return fail_usage("--unix has no TLS", "--tls-cert");
-    if (!place.tls && (place.tls_key != NULL || place.tls_ca != NULL))
         return fail_usage(
-            "--tls-key and --tls-ca need --tls-cert", "no --tls-cert");
+            "--unix has no TLS: expected no --tls-cert", place.tls_cert);
+    if (!place.tls && (place.tls_key != NULL || place.tls_ca != NULL)) {
+        fprintf(stderr,
+            "symmcoll-store: --tls-key and --tls-ca need --tls-cert\n%s",
+            usage);
+        return EXIT_USAGE;
+    }
     status = serve(&args);
     explicit_bzero(place.password, sizeof(place.password));
     return status;

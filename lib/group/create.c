@@ -214,6 +214,36 @@ static __attribute__((noinline)) symmcoll_status_t refuse(
     return create_local(world, args, &partition, &refusing, &none);
 }
 
+symmcoll_status_t symc_group_check_length(
+    const char *where, const int *sizes, int list, int *sum, int size)
+{
+    if (sizes[list] < 1)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected one rank or more in list %d, found %d", where, list,
+            sizes[list]);
+    if (sizes[list] > size - *sum)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected no more ranks in all lists than there are, which is "
+            "%d, found %lld up to list %d",
+            where, size, (long long)*sum + sizes[list], list);
+    *sum += sizes[list];
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_group_check_count(
+    const char *where, const struct symmcoll_world *world, int count)
+{
+    if (count < 1)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected one rank or more, found %d", where, count);
+    if (count > world->size)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected no more ranks than the world has, which is %d, found "
+            "%d",
+            where, world->size, count);
+    return SYMMCOLL_OK;
+}
+
 static symmcoll_status_t create(struct symmcoll_world *world,
     const struct symmcoll_group_args *args,
     const struct symc_group_options *options, struct symmcoll_group **group)
@@ -224,10 +254,9 @@ static symmcoll_status_t create(struct symmcoll_world *world,
     symmcoll_status_t status;
     int *ranks;
 
-    if (size < 1 || size > world->size)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "group_create: expected 1 to %d ranks, found %d", world->size,
-            size);
+    status = symc_group_check_count("group_create", world, size);
+    if (status != SYMMCOLL_OK)
+        return status;
     if (args->ranks != NULL) {
         status = symc_group_check_ranks(
             "group_create", args->ranks, size, world->size);

@@ -33,22 +33,23 @@ struct expansion {
 static symmcoll_status_t expand_lists(const struct symmcoll_world *world,
     const struct symmcoll_lists *lists, struct expansion *expansion)
 {
+    symmcoll_status_t status;
     int sum = 0;
 
     if (lists->ranks == NULL || lists->sizes == NULL || lists->count < 1)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected one list of ranks or more, found none", where);
+            "%s: expected one list of ranks or more, found %s", where,
+            lists->count < 1 ? "none" : "NULL");
     for (int i = 0; i < lists->count; i++) {
         if (lists->sizes[i] != lists->sizes[0])
             return symc_fail(SYMMCOLL_ERR_INVALID,
                 "%s: expected lists of one length, found %d ranks in list 0 "
                 "and %d in list %d",
                 where, lists->sizes[0], lists->sizes[i], i);
-        if (lists->sizes[i] < 1 || lists->sizes[i] > world->size - sum)
-            return symc_fail(SYMMCOLL_ERR_INVALID,
-                "%s: expected 1 to %d ranks in list %d, found %d", where,
-                world->size - sum, i, lists->sizes[i]);
-        sum += lists->sizes[i];
+        status =
+            symc_group_check_length(where, lists->sizes, i, &sum, world->size);
+        if (status != SYMMCOLL_OK)
+            return status;
     }
     expansion->nranks = sum;
     expansion->nrun = lists->sizes[0];

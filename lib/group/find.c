@@ -18,14 +18,11 @@ static symmcoll_status_t list_ranks(const char *where,
     const struct symmcoll_world *world, const int *given, int count,
     struct listed *listed)
 {
-    symmcoll_status_t status = SYMMCOLL_OK;
+    symmcoll_status_t status;
 
     listed->count = given != NULL ? count : world->size;
-    if (listed->count < 1 || listed->count > world->size)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected 1 to %d ranks, found %d", where, world->size,
-            listed->count);
-    if (given != NULL)
+    status = symc_group_check_count(where, world, listed->count);
+    if (status == SYMMCOLL_OK && given != NULL)
         status = symc_group_check_ranks(where, given, count, world->size);
     if (status != SYMMCOLL_OK)
         return status;

@@ -282,6 +282,15 @@ symmcoll_status_t symc_group_args_read(enum symc_kind kind,
     struct symmcoll_group *parent, const struct symmcoll_group_args *args,
     struct symmcoll_group_args *copy, struct symc_group_options *options);
 
+/* Whether a call passes ranks at all, and no more than the world has. */
+symmcoll_status_t symc_group_check_count(
+    const char *where, const struct symmcoll_world *world, int count);
+
+/* The same of one of several lists, whose lengths before add up to *sum: out of
+ * a group of so many.  Adds its length. */
+symmcoll_status_t symc_group_check_length(
+    const char *where, const int *sizes, int list, int *sum, int size);
+
 /* Whether so many ranks are each one of a group of so many, and none twice. */
 symmcoll_status_t symc_group_check_ranks(
     const char *where, const int *ranks, int nranks, int size);

@@ -50,6 +50,7 @@ static symmcoll_status_t count_lists(const char *where,
     const struct symmcoll_group *parent, const struct symmcoll_lists *lists,
     int *count)
 {
+    symmcoll_status_t status;
     int sum = 0;
 
     if (lists == NULL || lists->ranks == NULL || lists->sizes == NULL ||
@@ -58,11 +59,10 @@ static symmcoll_status_t count_lists(const char *where,
             "%s: expected one list of ranks or more, found %s", where,
             lists != NULL && lists->count < 1 ? "none" : "NULL");
     for (int i = 0; i < lists->count; i++) {
-        if (lists->sizes[i] < 1 || lists->sizes[i] > parent->size - sum)
-            return symc_fail(SYMMCOLL_ERR_INVALID,
-                "%s: expected 1 to %d ranks in list %d, found %d", where,
-                parent->size - sum, i, lists->sizes[i]);
-        sum += lists->sizes[i];
+        status =
+            symc_group_check_length(where, lists->sizes, i, &sum, parent->size);
+        if (status != SYMMCOLL_OK)
+            return status;
     }
     *count = sum;
     return SYMMCOLL_OK;

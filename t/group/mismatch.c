@@ -70,21 +70,22 @@ static int wrong_arguments_wait_for_nobody(struct symmcoll_group *all, int rank)
     memset(desc, 'x', sizeof(desc) - 1);
     desc[sizeof(desc) - 1] = '\0';
     if (rank == 0) {
-        good =
-            groups_said(0, symmcoll_group_create(world, NULL, NULL),
-                SYMMCOLL_ERR_INVALID, "found NULL") &&
-            refused(NULL, NULL, SYMMCOLL_ERR_INVALID, "found NULL") &&
-            refuses_ranks(
-                world, outside, 2, "expected ranks of 0 to 2, found 3") &&
-            refuses_ranks(
-                world, negative, 1, "expected ranks of 0 to 2, found -1") &&
-            refuses_ranks(
-                world, twice, 3, "expected each rank once, found 0 twice") &&
-            refuses_ranks(world, many, 4, "expected 1 to 3 ranks, found 4") &&
-            refuses_ranks(world, many, 0, "expected 1 to 3 ranks, found 0") &&
-            refuses_name(world, "") && refuses_name(world, "12") &&
-            refuses_name(world, "a name of 32 bytes, one too many") &&
-            refuses_control(world);
+        good = groups_said(0, symmcoll_group_create(world, NULL, NULL),
+                   SYMMCOLL_ERR_INVALID, "found NULL") &&
+               refused(NULL, NULL, SYMMCOLL_ERR_INVALID, "found NULL") &&
+               refuses_ranks(
+                   world, outside, 2, "expected ranks of 0 to 2, found 3") &&
+               refuses_ranks(
+                   world, negative, 1, "expected ranks of 0 to 2, found -1") &&
+               refuses_ranks(
+                   world, twice, 3, "expected each rank once, found 0 twice") &&
+               refuses_ranks(
+                   world, many, 4, "than the world has, which is 3, found 4") &&
+               refuses_ranks(
+                   world, many, 0, "expected one rank or more, found 0") &&
+               refuses_name(world, "") && refuses_name(world, "12") &&
+               refuses_name(world, "a name of 32 bytes, one too many") &&
+               refuses_control(world);
         args.description = desc;
         good = good && refused(world, &args, SYMMCOLL_ERR_INVALID,
                            "at most 63 bytes, found 64");

@@ -173,7 +173,8 @@ static int mistakes_wait_for_nobody(struct symmcoll_group *all, int rank)
                    all, outside, two, 1, "expected ranks of 0 to 3, found 4") &&
                refuses_lists(all, same, two, 1, "found 3 twice") &&
                refuses_lists(all, twice, none, 1, "in list 0, found 0") &&
-               refuses_lists(all, twice, many, 1, "in list 0, found 5") &&
+               refuses_lists(
+                   all, twice, many, 1, "which is 4, found 5 up to list 0") &&
                refuses_lists(all, twice, two, 0, "found none") &&
                refuses_lists(all, NULL, two, 1, "found NULL") &&
                refuses_runs(all, 0, "runs of 1 to 4 ranks, found 0") &&
