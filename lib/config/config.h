@@ -70,6 +70,7 @@ struct symc_config {
     /* trace */
     int64_t trace_buffer_size; /* entries; 0: no recorder */
     char *trace_dump_file;     /* prefix of the dump's path; "": the default */
+    char *trace_dump_pipe;     /* prefix of a FIFO's path; "": none */
     bool trace_dump_on_error;
     int64_t trace_dump_grace; /* a failing call waits so long for the dump */
     bool trace_only_active;   /* automatic dumps hold only unfinished entries */

@@ -127,6 +127,14 @@ const struct symc_option symc_options[] = {
                 "file in the user's cache folder.",
     },
     {
+        .key = "trace.dump_pipe",
+        TEXT(trace_dump_pipe),
+        .dflt = "",
+        .help = "Path of a FIFO, to which the rank and \".pipe\" are appended; "
+                "whatever is written to it has the rank write its dump; empty "
+                "for none.",
+    },
+    {
         .key = "trace.dump_on_error",
         BOOL(trace_dump_on_error),
         .dflt = "on",
@@ -410,6 +418,7 @@ const struct symc_alias symc_aliases[] = {
     {"TORCH_FR_DUMP_TEMP_FILE", "trace.dump_file", "symmcoll_", NULL},
     {"TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "trace.dump_file", "symmcoll_",
         "TORCH_FR_DUMP_TEMP_FILE"},
+    {"TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "trace.dump_pipe", "symmcoll_", NULL},
     {"TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "trace.dump_grace", "ms", NULL},
     {"TORCH_INCLUDE_ONLY_ACTIVE", "trace.only_active", "", NULL},
     {NULL, NULL, NULL, NULL},

@@ -65,6 +65,21 @@ static int append_world(
     return n;
 }
 
+symmcoll_status_t symc_trace_pipe_path(const struct symc_config *config,
+    const char *world, int rank, char *buffer, size_t nbytes)
+{
+    int n = snprintf(buffer, nbytes, "%s%d", config->trace_dump_pipe, rank);
+
+    if (n >= 0 && (size_t)n < nbytes)
+        n += append_world(world, buffer, nbytes, (size_t)n);
+    if (n >= 0 && (size_t)n < nbytes)
+        n += snprintf(buffer + n, nbytes - (size_t)n, ".pipe");
+    if (n >= 0 && (size_t)n < nbytes)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "expected a path below %zu bytes, found %d", nbytes, n);
+}
+
 symmcoll_status_t symc_trace_path(const struct symc_config *config,
     const char *world, int rank, char *buffer, size_t nbytes)
 {

@@ -275,6 +275,11 @@ struct symc_trace_format symc_trace_format_get(
 symmcoll_status_t symc_trace_path(const struct symc_config *config,
     const char *world, int rank, char *buffer, size_t nbytes);
 
+/* The path of a rank's FIFO: trace.dump_pipe and the rank, a dot and the name of
+ * a world that has one, and ".pipe".  Errors: INVALID (too long). */
+symmcoll_status_t symc_trace_pipe_path(const struct symc_config *config,
+    const char *world, int rank, char *buffer, size_t nbytes);
+
 /* Buffer size for any symc_trace_position(). */
 #define SYMC_TRACE_POSITION 224
 

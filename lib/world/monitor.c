@@ -243,6 +243,7 @@ static void watch(struct symmcoll_world *world, bool *dead)
         symc_world_end_orphan(world);
         look_at_failures(world);
         symc_world_handle_failures(world, &stuck_at);
+        symc_world_read_pipe(world);
         if (died)
             symc_world_dump_dead(world);
         if (stuck_at != 0 && symc_now_ns() >= stuck_at) {
@@ -351,6 +352,7 @@ symmcoll_status_t symc_monitor_start(struct symmcoll_world *world)
         return SYMMCOLL_ERR_NO_MEMORY;
     }
     sem_init(&monitor->ready, 0, 0);
+    symc_world_open_pipe(world);
     status = symc_thread_start(
         &monitor->thread, "symc-monitor", SYMC_STACK_SMALL, run_monitor, world);
     if (status != SYMMCOLL_OK)
@@ -368,6 +370,7 @@ symmcoll_status_t symc_monitor_start(struct symmcoll_world *world)
     stop_thread(world, monitor->thread);
 
 free_tables:
+    symc_world_close_pipe(world);
     sem_destroy(&monitor->ready);
     free_tables(monitor);
     return status;
@@ -380,6 +383,7 @@ void symc_monitor_stop(struct symmcoll_world *world, bool orderly)
     monitor->orderly = orderly;
     stop_thread(world, monitor->thread);
     pthread_join(monitor->heartbeat, NULL);
+    symc_world_close_pipe(world);
     sem_destroy(&monitor->ready);
     free_tables(monitor);
 }

@@ -26,8 +26,17 @@
 #include <symmcoll/trace.h>
 #include <symmcoll/world.h>
 
+#include <limits.h>
 #include <pthread.h>
 #include <semaphore.h>
+
+/* A FIFO to ask for dumps, of trace.dump_pipe. */
+struct symc_dump_pipe {
+    int fd; /* -1: there is none */
+    int folder;
+    const char *name; /* in that, within path */
+    char path[PATH_MAX];
+};
 
 /* The monitoring threads. */
 struct symc_monitor {
@@ -46,6 +55,7 @@ struct symc_monitor {
     uint32_t *failures;          /* of each rank's block, when last read */
     bool *dead; /* of each global rank: known to be; under the world's lock */
     bool orderly;
+    struct symc_dump_pipe pipe;
 };
 
 /*
@@ -218,6 +228,15 @@ const struct symc_trace_ring *symc_world_ring(
 /* Write a rank's record where the settings say, or to path. */
 symmcoll_status_t symc_world_dump(const struct symmcoll_world *world,
     int global_rank, const char *path, uint32_t flags, const char *reason);
+
+/* ---- pipe.c ---- */
+
+/* Make this rank's FIFO, where trace.dump_pipe asks for one; a line says why
+ * where that fails.  Read it: the record is written out if anything was written
+ * there.  Remove it. */
+void symc_world_open_pipe(struct symmcoll_world *world);
+void symc_world_read_pipe(struct symmcoll_world *world);
+void symc_world_close_pipe(struct symmcoll_world *world);
 
 /* ---- premul.c ---- */
 

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Dumps on request: a FIFO for each rank, of which the monitor reads; whatever
+ * is written there has the rank's record written out.
+ */
+#include "world/world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Make it, in place of one that an earlier run left.  The folder has been
+ * checked: nobody else can put another file there. */
+static int make_fifo(int folder, const char *name)
+{
+    struct stat old;
+
+    if (fstatat(folder, name, &old, AT_SYMLINK_NOFOLLOW) == 0) {
+        if (!S_ISFIFO(old.st_mode) || old.st_uid != geteuid())
+            return EEXIST;
+        if (unlinkat(folder, name, 0) != 0)
+            return errno;
+    }
+    return mkfifoat(folder, name, 0600) == 0 ? 0 : errno;
+}
+
+/* Also for writing, so that it never ends when a writer closes it. */
+static int open_fifo(int folder, const char *name, int *fd)
+{
+    struct stat made;
+    int error = make_fifo(folder, name);
+
+    if (error != 0)
+        return error;
+    *fd = openat(folder, name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    if (*fd < 0)
+        return errno;
+    if (fstat(*fd, &made) == 0 && S_ISFIFO(made.st_mode) &&
+        made.st_uid == geteuid())
+        return 0;
+    close(*fd);
+    return EEXIST;
+}
+
+static symmcoll_status_t open_pipe(
+    struct symmcoll_world *world, struct symc_dump_pipe *pipe)
+{
+    const char *name;
+    symmcoll_status_t status = symc_trace_pipe_path(world->config, world->name,
+        world->rank, pipe->path, sizeof(pipe->path));
+    int error;
+
+    if (status == SYMMCOLL_OK)
+        status = symc_folder_open(pipe->path, &pipe->folder, &name);
+    if (status != SYMMCOLL_OK)
+        return status;
+    error = open_fifo(pipe->folder, name, &pipe->fd);
+    pipe->name = name;
+    if (error == 0)
+        return SYMMCOLL_OK;
+    close(pipe->folder);
+    pipe->fd = -1;
+    return error == EEXIST
+               ? symc_fail(SYMMCOLL_ERR_INVALID,
+                     "%s: expected a FIFO of this user or nothing, found "
+                     "something else",
+                     pipe->path)
+               : symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error, "%s", pipe->path);
+}
+
+void symc_world_open_pipe(struct symmcoll_world *world)
+{
+    struct symc_dump_pipe *pipe = &world->monitor.pipe;
+
+    pipe->fd = -1;
+    if (world->config->trace_dump_pipe[0] == '\0' || world->trace.capacity == 0)
+        return;
+    if (open_pipe(world, pipe) != SYMMCOLL_OK)
+        symc_logf(&world->log, SYMC_LOG_WARN,
+            "trace.dump_pipe: there are no dumps on request: %s",
+            symmcoll_last_error());
+}
+
+void symc_world_read_pipe(struct symmcoll_world *world)
+{
+    const struct symc_dump_pipe *pipe = &world->monitor.pipe;
+    bool asked = false;
+    char bytes[256], path[PATH_MAX];
+    symmcoll_status_t status;
+
+    /* However much was written: one dump. */
+    while (pipe->fd >= 0 && read(pipe->fd, bytes, sizeof(bytes)) > 0)
+        asked = true;
+    if (!asked)
+        return;
+    status = symc_trace_path(
+        world->config, world->name, world->rank, path, sizeof(path));
+    if (status == SYMMCOLL_OK)
+        status = symc_world_dump(world, world->rank, path, 0, "on request");
+    symc_logf(&world->log, SYMC_LOG_WARN,
+        "on request: flight recorder of rank %d: %s", world->rank,
+        status == SYMMCOLL_OK ? path : symmcoll_last_error());
+}
+
+void symc_world_close_pipe(struct symmcoll_world *world)
+{
+    struct symc_dump_pipe *pipe = &world->monitor.pipe;
+    struct stat mine, named;
+
+    if (pipe->fd < 0)
+        return;
+    /* A later world of this rank may have made its own. */
+    if (fstat(pipe->fd, &mine) == 0 &&
+        fstatat(pipe->folder, pipe->name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+        mine.st_ino == named.st_ino && mine.st_dev == named.st_dev)
+        (void)unlinkat(pipe->folder, pipe->name, 0);
+    close(pipe->fd);
+    close(pipe->folder);
+    pipe->fd = -1;
+}
