@@ -7,6 +7,7 @@
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #define WORLD 3
@@ -79,6 +80,51 @@ static int make_locally(struct symmcoll_group *all, int rank)
     return good && symmcoll_group_free(group) == SYMMCOLL_OK;
 }
 
+/* ---- what is ready then ---- */
+
+/* An operation that is not waited for at once, on the world's group and on one
+ * that has just been made: both have all that small ones need. */
+static int small_ones_are_served(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_group *group;
+    struct symmcoll_work *works[2] = {NULL, NULL};
+    int sum = 0, sent = rank == 0 ? 77 : 0;
+    int good = made(rank, symmcoll_all_reduce(all, &sum, &rank, 1,
+                              SYMMCOLL_INT32, SYMMCOLL_SUM, NULL, &works[0])) &&
+               made(rank, groups_create(all, NULL, 0, &group)) &&
+               made(rank, symmcoll_broadcast(group, &sent, 1, SYMMCOLL_INT32, 0,
+                              NULL, &works[1])) &&
+               made(rank, symmcoll_work_wait(works[1], 60)) &&
+               made(rank, symmcoll_work_wait(works[0], 60)) && sum == 3 &&
+               sent == 77;
+
+    symmcoll_work_free(works[0]);
+    symmcoll_work_free(works[1]);
+    return good && symmcoll_group_free(group) == SYMMCOLL_OK;
+}
+
+/* A large one needs staging, which the first of a group makes. */
+static int a_large_one_makes_its_memory(struct symmcoll_group *all, int rank)
+{
+    const size_t count = (size_t)1 << 20;
+    struct symmcoll_group *group = NULL;
+    struct symmcoll_work *work = NULL;
+    float *x = malloc(count * sizeof(*x));
+    int good = x != NULL && made(rank, groups_create(all, NULL, 0, &group));
+
+    for (size_t i = 0; good && i < count; i++)
+        x[i] = (float)((int)(i % 64) + rank);
+    good = good &&
+           made(rank, symmcoll_all_reduce(group, x, x, count, SYMMCOLL_FLOAT32,
+                          SYMMCOLL_SUM, NULL, &work)) &&
+           made(rank, symmcoll_work_wait(work, 60));
+    for (size_t i = 0; good && i < count; i++)
+        good = (int)x[i] == 3 * (int)(i % 64) + 3;
+    symmcoll_work_free(work);
+    free(x);
+    return good && symmcoll_group_free(group) == SYMMCOLL_OK;
+}
+
 int main(void)
 {
     int statuses[WORLD], joined = 1;
@@ -87,7 +133,7 @@ int main(void)
         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         skip_all("no memory to share");
-    plan(5);
+    plan(9);
     joined = ranks_spawn(WORLD, join, NULL, statuses);
     for (int r = 0; r < WORLD; r++)
         joined = joined && statuses[r] == 0;
@@ -104,5 +150,9 @@ int main(void)
     begin();
     ok(threads_run(WORLD, make_locally),
         "with local synchronisation, when its members have (G4, threads)");
+    groups_both(WORLD, small_ones_are_served,
+        "what is not waited for is served by a new world and a new group (G5)");
+    groups_both(WORLD, a_large_one_makes_its_memory,
+        "the first large operation makes its memory, unwaited for too (G6)");
     return done_testing();
 }
