@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One client of the server: bytes in, requests, replies out.  A client that does
- * not read is not read from either, and one that says nothing makes room for
- * others.
+ * not read is not read from either, and one that says nothing, or lacks the
+ * password, makes room for others.
  */
 #include "store/serving.h"
 
@@ -13,13 +13,21 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define SILENT_NS (10 * SYMC_NS_PER_S) /* until the first request */
+#define UNKNOWN_NS (10 * SYMC_NS_PER_S) /* until the first request */
 
 static const struct symc_resp_limits request_limits = {
     .depth = 1,
     .items = 65536,
     .bulk = SYMC_STORE_VALUE_MAX,
     .nbytes = (size_t)2 * SYMC_STORE_VALUE_MAX,
+};
+
+/* Before the password: what AUTH and HELLO need. */
+static const struct symc_resp_limits stranger_limits = {
+    .depth = 1,
+    .items = 10,
+    .bulk = 16384,
+    .nbytes = 65536,
 };
 
 /* ---- life ---- */
@@ -99,6 +107,8 @@ static bool run_request(struct symc_client *client)
         return false;
     client->spoke = true;
     symc_command_run(client, request);
+    symc_resp_set_limits(
+        client->resp, client->entered ? &request_limits : &stranger_limits);
     return true;
 }
 
@@ -220,12 +230,19 @@ static void end_tls(struct bufferevent *events, short what, void *arg)
 
 /* ---- coming and going ---- */
 
-/* The one that has been silent for the longest time, to make room. */
-static bool drop_silent(struct symc_server *server)
+/* Whether a client has shown that it is one: by a request, after the password
+ * where there is one. */
+static bool is_known(const struct symc_client *client)
+{
+    return client->spoke && client->entered;
+}
+
+/* The one that has been unknown for the longest time, to make room. */
+static bool drop_unknown(struct symc_server *server)
 {
     struct symc_client *client = server->first;
 
-    while (client != NULL && client->spoke)
+    while (client != NULL && is_known(client))
         client = client->next;
     if (client == NULL)
         return false;
@@ -238,7 +255,7 @@ void symc_client_tick(struct symc_server *server, int64_t now_ns)
     struct symc_client *client;
 
     for (client = server->first; client != NULL; client = client->next)
-        if (!client->spoke && now_ns - client->since_ns > SILENT_NS)
+        if (!is_known(client) && now_ns - client->since_ns > UNKNOWN_NS)
             symc_client_doom(client);
     drop_doomed(server);
 }
@@ -293,7 +310,7 @@ void symc_client_accept(struct symc_server *server, int fd)
     struct symc_client *client;
     int one = 1;
 
-    if (server->nclients >= server->max_clients && !drop_silent(server)) {
+    if (server->nclients >= server->max_clients && !drop_unknown(server)) {
         refuse(fd);
         return;
     }
@@ -308,7 +325,8 @@ void symc_client_accept(struct symc_server *server, int fd)
     client->server = server;
     client->since_ns = symc_now_ns();
     client->entered = server->password[0] == '\0';
-    if (symc_resp_create(&request_limits, &client->resp) != SYMMCOLL_OK ||
+    if (symc_resp_create(client->entered ? &request_limits : &stranger_limits,
+            &client->resp) != SYMMCOLL_OK ||
         !attach(client)) {
         free_connection(client);
         return;

@@ -179,6 +179,12 @@ symmcoll_status_t symc_resp_create(
     return SYMMCOLL_OK;
 }
 
+void symc_resp_set_limits(
+    struct symc_resp *resp, const struct symc_resp_limits *limits)
+{
+    resp->limits = *limits;
+}
+
 void symc_resp_free(struct symc_resp *resp)
 {
     if (resp == NULL)

@@ -41,6 +41,10 @@ struct symc_resp;
 /* Errors: NO_MEMORY. */
 symmcoll_status_t symc_resp_create(
     const struct symc_resp_limits *limits, struct symc_resp **resp);
+
+/* Other limits from now on. */
+void symc_resp_set_limits(
+    struct symc_resp *resp, const struct symc_resp_limits *limits);
 void symc_resp_free(struct symc_resp *resp);
 
 /* Take in bytes.  Errors: NO_MEMORY. */

@@ -230,13 +230,48 @@ static void test_server(void)
     symc_server_stop(server);
 }
 
+/* Who lacks the password takes neither places nor memory from those who have
+ * it. */
+static void test_strangers(void)
+{
+    static const char ping[] = "*1\r\n$4\r\nPING\r\n";
+    static const char auth[] = "*2\r\n$4\r\nAUTH\r\n$6\r\nsesame\r\n";
+    struct symc_place place = {.host = "127.0.0.1", .password = "sesame"};
+    struct symc_server_args args = {
+        .place = &place, .deadline_ns = SYMC_NEVER, .max_clients = 2};
+    struct symc_server *server;
+    int fds[3], good = 1;
+
+    if (symc_server_start(&args, &server) != SYMMCOLL_OK) {
+        skip(2, "%s", symmcoll_last_error());
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        fds[i] = dial(symc_server_port(server));
+        good &= send_line(fds[i], ping) && replies(fds[i], "-NOAUTH");
+    }
+    fds[2] = dial(symc_server_port(server));
+    ok(good && send_line(fds[2], auth) && replies(fds[2], "+OK") &&
+            is_closed(fds[0]) && send_line(fds[1], ping) &&
+            replies(fds[1], "-NOAUTH"),
+        "clients without the password make room, the oldest first");
+    ok(send_line(fds[1], "*2\r\n$4\r\nAUTH\r\n$16385\r\n") &&
+            replies(fds[1], "-ERR Protocol error") && is_closed(fds[1]) &&
+            send_line(fds[2], "*3\r\n$3\r\nSET\r\n$1\r\na\r\n") &&
+            send_text(fds[2], 2 * MIB) && replies(fds[2], "+OK"),
+        "and may send 16 KiB, those with it more");
+    for (int i = 0; i < 3; i++)
+        close(fds[i]);
+    symc_server_stop(server);
+}
+
 int main(void)
 {
     struct symmcoll_store_tcp_args args = SYMMCOLL_STORE_TCP_ARGS_INIT;
     struct symmcoll_store *store;
 
     alarm(600);
-    plan(11);
+    plan(13);
     args.url = "redis://127.0.0.1:0";
     args.serve = 1;
     if (symmcoll_store_open_tcp(&args, &store) != SYMMCOLL_OK)
@@ -248,5 +283,6 @@ int main(void)
     test_publishing(store);
     symmcoll_store_close(store);
     test_server();
+    test_strangers();
     return done_testing();
 }
