@@ -79,6 +79,8 @@ static int others_go_on(struct symmcoll_group *group, int rank)
             groups_said(rank, symmcoll_symm_alloc(world, MUCH, &args, &other),
                 SYMMCOLL_ERR_INVALID, "found 7") &&
             HOLDS(symmcoll_symm_is_symmetric(world, &data) == 0) &&
+            /* It has no address yet, as if that were 0. */
+            HOLDS(symmcoll_symm_is_symmetric(world, (void *)8) == 0) &&
             OK(symmcoll_symm_alloc(world, 100, NULL, &data)) &&
             OK(symmcoll_symm_rendezvous(group, data, NULL, &handle)) &&
             OK(symmcoll_symm_barrier(handle, 0, -1));
