@@ -52,6 +52,7 @@ SYMMCOLL_BEGIN_DECLS
 
 struct symmcoll_call;
 struct symmcoll_group;
+struct symmcoll_symm;
 
 /*
  * Gather the ranks' shards of A along a dimension and multiply the whole by
@@ -177,7 +178,32 @@ symmcoll_status_t symmcoll_fused_scaled_matmul_reduce_scatter(
     const struct symmcoll_call *call, struct symmcoll_tensor *out);
 
 /*
- * Copy a tensor to the strides with which the two functions above copy nothing
+ * Multiply a matrix whose rows arrive in chunks: out = a @ b.  Local.
+ *
+ * handle   of symmetric memory in which the signals are: as many words as there
+ *          are chunks, from byte `signals` of this rank's buffer on, a multiple of
+ *          4.  Chunk i is there when word i is 1, which rank i * ranks / chunks
+ *          stores by symmcoll_symm_write_value32() after the rows.  The caller
+ *          sets them to 0 before they are used again
+ * chunks   of as many rows each; divides the rows of a
+ * pivot    the chunk that is multiplied first; then those after it, and after the
+ *          last one chunk 0
+ * a, b     [M, K], in any memory, and [K, N]
+ * call     timeout of each wait
+ * out      out: contiguous, [M, N]
+ *
+ * No other fused call of this rank in the handle's group runs meanwhile.
+ * Errors besides: TIMEOUT and PEER, as of symmcoll_symm_wait_value32().
+ * Source: torch.ops.symm_mem._async_input_mm.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_async_input_matmul(struct symmcoll_symm *handle,
+    size_t signals, size_t chunks, size_t pivot,
+    const struct symmcoll_tensor *a, const struct symmcoll_tensor *b,
+    const struct symmcoll_call *call, struct symmcoll_tensor *out);
+
+/*
+ * Copy a tensor to the strides with which the first two functions copy nothing
  * more: contiguous with dimension dim first.  Local; any type.
  *
  * out  out: of the shape of in

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A product whose rows other ranks write while it runs.
+ */
+#include "t/fused/made.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS 24
+#define DEPTH 17
+#define COLUMNS 9
+#define SIGNALS_AT ((size_t)4096)
+#define NBYTES ((size_t)8192)
+#define ROUNDS 20
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+/* What a rank works with: a is at the start of its buffer. */
+struct desk {
+    struct symmcoll_group *group;
+    struct symmcoll_symm *handle;
+    float *data;
+    float columns[DEPTH * COLUMNS];
+    struct symmcoll_tensor a, b;
+    int rank, size;
+};
+
+/* Small integers: sums are exact. */
+static float element(int round, int row, int column)
+{
+    return (float)((round * 5 + row * 3 + column * 7) % 11 - 5);
+}
+
+static bool sit_down(struct desk *desk, struct symmcoll_group *group)
+{
+    void *data = NULL;
+
+    *desk = (struct desk){.group = group,
+        .rank = symmcoll_group_rank(group),
+        .size = symmcoll_group_size(group)};
+    if (!OK(symmcoll_symm_alloc(
+            symmcoll_group_world(group), NBYTES, NULL, &data)) ||
+        !OK(symmcoll_symm_rendezvous(group, data, NULL, &desk->handle)))
+        return false;
+    desk->data = data;
+    for (int i = 0; i < DEPTH * COLUMNS; i++)
+        desk->columns[i] = (float)(i % 7 - 3);
+    desk->a = (struct symmcoll_tensor)SYMMCOLL_TENSOR_SHAPE(
+        desk->data, SYMMCOLL_FLOAT32, ROWS, DEPTH);
+    desk->b = (struct symmcoll_tensor)SYMMCOLL_TENSOR_SHAPE(
+        desk->columns, SYMMCOLL_FLOAT32, DEPTH, COLUMNS);
+    return true;
+}
+
+static bool get_up(struct desk *desk)
+{
+    struct symmcoll_world *world = symmcoll_group_world(desk->group);
+
+    symmcoll_symm_release(desk->handle);
+    return OK(symmcoll_symm_free(world, desk->data));
+}
+
+/* Write the rows of a chunk to a rank, and its signal. */
+static bool send(struct desk *desk, int round, int to, int chunks, int chunk)
+{
+    int rows = ROWS / chunks, first = chunk * rows;
+    float part[ROWS * DEPTH];
+
+    for (int i = 0; i < rows * DEPTH; i++)
+        part[i] = element(round, first + i / DEPTH, i % DEPTH);
+    return OK(symmcoll_symm_put_data(desk->handle, to,
+               (size_t)(first * DEPTH) * sizeof(float), part,
+               (size_t)(rows * DEPTH) * sizeof(float))) &&
+           OK(symmcoll_symm_write_value32(desk->handle, to,
+               SIGNALS_AT + (size_t)chunk * sizeof(uint32_t), 1));
+}
+
+static bool is_product(const float *found, int round)
+{
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        float sum = 0;
+
+        for (int k = 0; k < DEPTH; k++)
+            sum += element(round, i / COLUMNS, k) *
+                   (float)((k * COLUMNS + i % COLUMNS) % 7 - 3);
+        if (found[i] != sum) {
+            diag("round %d, element %d: found %g, expected %g", round, i,
+                (double)found[i], (double)sum);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Each rank sends its chunks to all, in another order each time. */
+static int rows_arrive(struct symmcoll_group *group, int rank)
+{
+    static const int of_chunks[] = {1, 2, 6, 24};
+    struct desk desk;
+    bool good = sit_down(&desk, group);
+
+    for (int round = 0; good && round < ROUNDS; round++) {
+        int chunks = of_chunks[round % (int)LENGTH(of_chunks)];
+        struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
+
+        memset(desk.data, 0x7f, SIGNALS_AT);
+        good = OK(symmcoll_symm_memset32(
+                   desk.handle, rank, SIGNALS_AT, 0, (size_t)chunks)) &&
+               OK(symmcoll_barrier(group, NULL, NULL));
+        for (int i = 0; good && i < chunks * desk.size; i++) {
+            int to = (rank + i) % desk.size;
+            int chunk = (i / desk.size * 5 + round) % chunks;
+
+            /* 5 is prime to all numbers of chunks. */
+            if (chunk * desk.size / chunks == rank)
+                good = send(&desk, round, to, chunks, chunk);
+        }
+        good = good &&
+               OK(symmcoll_async_input_matmul(desk.handle, SIGNALS_AT,
+                   (size_t)chunks, (size_t)(rank * chunks / desk.size), &desk.a,
+                   &desk.b, NULL, &out)) &&
+               is_product(out.data, round);
+        symmcoll_f_free(symmcoll_group_world(group), &out);
+        good = OK(symmcoll_barrier(group, NULL, NULL)) && good;
+    }
+    return get_up(&desk) && good;
+}
+
+/* The first one that is missing, from the pivot on. */
+static int pivot_is_first(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    struct desk desk;
+    bool good = sit_down(&desk, group);
+
+    call.timeout = 0;
+    for (size_t chunk = 1; good && chunk < 6; chunk += 2)
+        good = OK(symmcoll_symm_write_value32(
+            desk.handle, rank, SIGNALS_AT + 4 * chunk, 1));
+    good = good &&
+           made_says(symmcoll_async_input_matmul(desk.handle, SIGNALS_AT, 6, 3,
+                         &desk.a, &desk.b, &call, &out),
+               SYMMCOLL_ERR_TIMEOUT, "store 1 at byte 4112, found 0") &&
+           made_says(symmcoll_async_input_matmul(desk.handle, SIGNALS_AT, 6, 5,
+                         &desk.a, &desk.b, &call, &out),
+               SYMMCOLL_ERR_TIMEOUT, "store 1 at byte 4096, found 0") &&
+           out.data == NULL && OK(symmcoll_barrier(group, NULL, NULL));
+    return get_up(&desk) && good;
+}
+
+static int arguments_are_checked(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
+    struct desk desk;
+    bool good = sit_down(&desk, group);
+
+    (void)rank;
+#define CALL(handle, signals, chunks, pivot, a, b) \
+    symmcoll_async_input_matmul(                   \
+        handle, signals, chunks, pivot, a, b, NULL, &out)
+    good = good &&
+           made_says(CALL(NULL, 0, 1, 0, &desk.a, &desk.b),
+               SYMMCOLL_ERR_INVALID, "found NULL") &&
+           made_says(CALL(desk.handle, 0, 5, 0, &desk.a, &desk.b),
+               SYMMCOLL_ERR_INVALID, "divide the 24 rows of a, found 5") &&
+           made_says(CALL(desk.handle, 0, 0, 0, &desk.a, &desk.b),
+               SYMMCOLL_ERR_INVALID, "found 0") &&
+           made_says(CALL(desk.handle, 0, 6, 6, &desk.a, &desk.b),
+               SYMMCOLL_ERR_INVALID, "a pivot of 0 to 5, found 6") &&
+           made_says(CALL(desk.handle, NBYTES - 8, 6, 0, &desk.a, &desk.b),
+               SYMMCOLL_ERR_INVALID, "found ") &&
+           made_says(CALL(desk.handle, 2, 6, 0, &desk.a, &desk.b),
+               SYMMCOLL_ERR_INVALID, "multiple of 4, found 2") &&
+           made_says(CALL(desk.handle, 0, 6, 0, &desk.a, &desk.a),
+               SYMMCOLL_ERR_INVALID, "expected 17 rows, found 24") &&
+           OK(symmcoll_barrier(group, NULL, NULL));
+    return get_up(&desk) && good;
+}
+
+static void run_all(int (*run)(int n, rank_fn body), const char *kind)
+{
+    ok(run(2, rows_arrive) && run(3, rows_arrive),
+        "%s: rows that arrive in chunks are multiplied (S61)", kind);
+    ok(run(2, pivot_is_first),
+        "%s: chunks are waited for from the pivot on (S61)", kind);
+    ok(run(2, arguments_are_checked),
+        "%s: signals, chunks and shapes are checked (S61)", kind);
+}
+
+int main(void)
+{
+    plan(6);
+    run_all(ranks_run, "processes");
+    run_all(threads_run, "threads");
+    return done_testing();
+}
