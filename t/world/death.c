@@ -368,11 +368,11 @@ static void two_at_once(void)
 
     faults_start(&job, SIZE, wait_for_the_late, NULL);
     await_waiting(&job);
-    /* At once is when nobody looks in between. */
-    kill(job.pids[0], SIGSTOP);
-    kill(job.pids[3], SIGSTOP);
-    waitid(P_PID, (id_t)job.pids[0], &ended, WSTOPPED | WNOWAIT);
-    waitid(P_PID, (id_t)job.pids[3], &ended, WSTOPPED | WNOWAIT);
+    /* At once is when nobody looks in between, of the two neither. */
+    for (int r = 0; r < SIZE; r++)
+        kill(job.pids[r], SIGSTOP);
+    for (int r = 0; r < SIZE; r++)
+        waitid(P_PID, (id_t)job.pids[r], &ended, WSTOPPED | WNOWAIT);
     kill(job.pids[1], SIGKILL);
     faults_signal(&job, VICTIM, SIGKILL);
     waitid(P_PID, (id_t)job.pids[1], &ended, WEXITED | WNOWAIT);
