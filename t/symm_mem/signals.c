@@ -120,7 +120,7 @@ static int a_barrier_is_repeated(struct symmcoll_group *group, int rank)
     return right && part(group, data, handle);
 }
 
-/* One of the threads of a rank: signals to and fro, and barriers. */
+/* One of the threads of a rank: signals both ways, and barriers. */
 struct user {
     struct symmcoll_symm *handle;
     int rank, channel;
