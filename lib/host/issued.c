@@ -58,18 +58,39 @@ static int find_missing(const struct symc_host *host, const struct symc_op *op)
     return -1;
 }
 
-/* The status of an operation for which a peer is missing. */
+static bool is_stopped(
+    const struct symc_host *host, int missing, enum symc_advance how)
+{
+    const struct symc_core *core = host->core;
+
+    return atomic_load_explicit(core->stopped, memory_order_acquire) != 0 ||
+           (how != SYMC_ADVANCE_PEEK && core->failed(core->group, missing));
+}
+
+/*
+ * The status of an operation for which a peer is missing; OK: all lines are
+ * there now.  A peer may have published its line and left between the look for
+ * the one and that for the other: what it has published counts.
+ */
 static symmcoll_status_t consider(struct symc_host *host,
     const struct symc_op *op, int missing, enum symc_advance how)
 {
     const struct symc_core *core = host->core;
 
-    if (atomic_load_explicit(core->stopped, memory_order_acquire) != 0 ||
-        (how != SYMC_ADVANCE_PEEK && core->failed(core->group, missing)))
-        return core->failure(core->group, op, missing);
+    while (is_stopped(host, missing, how)) {
+        int peer = missing;
+
+        missing = find_missing(host, op);
+        if (missing < 0)
+            return SYMMCOLL_OK;
+        if (missing == peer)
+            return core->failure(core->group, op, missing);
+    }
     if (how != SYMC_ADVANCE_EXPIRED)
         return SYMMCOLL_IN_PROGRESS;
     symc_host_list_missing(host, op, missing);
+    if (find_missing(host, op) < 0) /* at the last moment */
+        return SYMMCOLL_OK;
     return core->expire(core->group, op, host->missing);
 }
 
@@ -80,13 +101,13 @@ symmcoll_status_t symc_host_advance(
     const struct symc_core *core = host->core;
     struct symc_issued *issued = issued_of(host, op);
     int missing = find_missing(host, op);
-    symmcoll_status_t status;
+    symmcoll_status_t status = SYMMCOLL_OK;
 
     if (issued->suspect && core->failed(core->group, -1))
         status = core->failure(core->group, op, -1);
     else if (missing >= 0)
         status = consider(host, op, missing, how);
-    else
+    if (status == SYMMCOLL_OK)
         status = issued->parts->end(host, op);
     if (status == SYMMCOLL_IN_PROGRESS)
         return status;

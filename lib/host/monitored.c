@@ -194,7 +194,8 @@ static symmcoll_status_t await_all(const struct monitor *monitor)
         other = find_given_up(monitor);
         if (other >= 0)
             return follow(monitor, other);
-        if (core->failed(core->group, peer))
+        /* Its line counts, if it came before that. */
+        if (core->failed(core->group, peer) && find_missing(monitor) == peer)
             return end_failed(monitor, peer);
         if (now >= monitor->deadline_ns)
             return give_up(monitor);

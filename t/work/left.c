@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rank may publish its line and leave the group while another one looks
+ * whether it has: what it has published counts.
+ */
+#include "../coll/data.h"
+#include "../tap.h"
+
+#include "group/group.h"
+
+#include <symmcoll.h>
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+/* What the two ranks tell each other, whatever they are. */
+static struct {
+    _Atomic int looks; /* rank 0 looks whether rank 1 has left */
+    _Atomic int left;  /* it has */
+} * shared;
+
+static bool (*is_failed)(void *context, int member);
+
+/* In place of the group's own: nothing has been there before, everything is
+ * after it. */
+static bool leave_first(void *context, int member)
+{
+    if (member == 1) {
+        atomic_store(&shared->looks, 1);
+        while (atomic_load(&shared->left) == 0)
+            sched_yield();
+    }
+    return is_failed(context, member);
+}
+
+static bool is_ok(symmcoll_status_t status)
+{
+    if (status != SYMMCOLL_OK)
+        diag("%s", symmcoll_last_error());
+    return status == SYMMCOLL_OK;
+}
+
+static bool make(struct symmcoll_group *all, struct symmcoll_group **part)
+{
+    return is_ok(symmcoll_group_create(symmcoll_group_world(all), NULL, part));
+}
+
+static int leaves_at_once(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_group *part;
+    struct symmcoll_work *work = NULL;
+    int64_t in = rank + 1, out = 0;
+    bool right;
+
+    if (rank == 0) {
+        atomic_store(&shared->looks, 0);
+        atomic_store(&shared->left, 0);
+    }
+    if (!make(all, &part))
+        return 0;
+    if (rank == 1) {
+        while (atomic_load(&shared->looks) == 0)
+            sched_yield();
+        right = is_ok(symmcoll_all_reduce(
+            part, &out, &in, 1, SYMMCOLL_INT64, SYMMCOLL_SUM, NULL, NULL));
+        right = is_ok(symmcoll_group_free(part)) && right;
+        atomic_store(&shared->left, 1);
+        return right && out == 3;
+    }
+    is_failed = part->core.failed;
+    part->core.failed = leave_first;
+    right = is_ok(symmcoll_all_reduce(part, &out, &in, 1, SYMMCOLL_INT64,
+                SYMMCOLL_SUM, NULL, &work)) &&
+            is_ok(symmcoll_work_wait(work, -1));
+    symmcoll_work_free(work);
+    return is_ok(symmcoll_group_free(part)) && right && out == 3;
+}
+
+/* The same of a barrier that says who is missing. */
+static int leaves_a_monitored_barrier(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_group *part;
+    bool right;
+
+    if (rank == 0) {
+        atomic_store(&shared->looks, 0);
+        atomic_store(&shared->left, 0);
+    }
+    if (!make(all, &part))
+        return 0;
+    if (rank == 1) {
+        while (atomic_load(&shared->looks) == 0)
+            sched_yield();
+        right = is_ok(symmcoll_monitored_barrier(part, 0, NULL, NULL, NULL));
+        right = is_ok(symmcoll_group_free(part)) && right;
+        atomic_store(&shared->left, 1);
+        return right;
+    }
+    is_failed = part->core.failed;
+    part->core.failed = leave_first;
+    right = is_ok(symmcoll_monitored_barrier(part, 0, NULL, NULL, NULL));
+    return is_ok(symmcoll_group_free(part)) && right;
+}
+
+int main(void)
+{
+    shared = mmap(
+        NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        skip_all("no shared memory");
+    both_run(2, leaves_at_once,
+        "an issued operation has the line of a rank that has left since");
+    both_run(2, leaves_a_monitored_barrier, "so has a monitored barrier");
+    return done_testing();
+}
