@@ -95,6 +95,13 @@ static struct usage measure_settled(void)
     return least;
 }
 
+static bool is_ok(const char *what, symmcoll_status_t status)
+{
+    if (status != SYMMCOLL_OK)
+        diag("%s: %s", what, symmcoll_last_error());
+    return status == SYMMCOLL_OK;
+}
+
 /* One world with everything that starts threads and makes memory. */
 static bool live_once(const struct symmcoll_init_args *args)
 {
@@ -112,16 +119,18 @@ static bool live_once(const struct symmcoll_init_args *args)
         return false;
     }
     group = symmcoll_world_group(world);
-    good = symmcoll_all_reduce(group, x, x, COUNT, SYMMCOLL_FLOAT32,
-               SYMMCOLL_SUM, NULL, NULL) == SYMMCOLL_OK &&
-           x[0] == SIZE;
-    if (symmcoll_all_reduce(group, x, x, 1, SYMMCOLL_FLOAT32, SYMMCOLL_SUM,
-            NULL, &work) != SYMMCOLL_OK)
-        return false;
-    good = symmcoll_work_wait(work, -1) == SYMMCOLL_OK && x[0] == SIZE * SIZE &&
-           good;
-    symmcoll_work_free(work);
-    return symmcoll_finalize(world) == SYMMCOLL_OK && good;
+    good = is_ok("all_reduce", symmcoll_all_reduce(group, x, x, COUNT,
+                                   SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL, NULL));
+    good =
+        good && x[0] == SIZE &&
+        is_ok("a second one", symmcoll_all_reduce(group, x, x, 1,
+                                  SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL, &work));
+    if (good) {
+        good = is_ok("its wait", symmcoll_work_wait(work, -1)) &&
+               x[0] == SIZE * SIZE;
+        symmcoll_work_free(work);
+    }
+    return is_ok("finalize", symmcoll_finalize(world)) && good;
 }
 
 static int process_cycles(int rank, int size, void *arg)
