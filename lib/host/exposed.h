@@ -54,7 +54,9 @@ struct symc_exposure {
 static inline bool symc_host_names_beside(
     const struct symc_host *host, const struct symc_op *op)
 {
-    return op->listed && (op->lists->ins != NULL || op->lists->outs != NULL) &&
+    const struct symc_lists *lists = op->listed ? op->lists : NULL;
+
+    return lists != NULL && (lists->ins != NULL || lists->outs != NULL) &&
            host->core->shared->count > 0;
 }
 
