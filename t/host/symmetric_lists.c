@@ -16,8 +16,11 @@
 #define RANKS_MAX 5
 #define PART ((size_t)4096) /* elements of a part, at most */
 #define BUFFERS 5
-#define BLOCK (4 * RANKS_MAX * (PART + 16) * sizeof(float))
 #define SHARED 4 /* allocations: two for inputs, two for results */
+
+enum {
+    BLOCK = 4 * RANKS_MAX * (PART + 16) * sizeof(float) /* bytes */
+};
 
 /* Where a rank has its buffers. */
 enum where {
@@ -126,7 +129,7 @@ static bool is_ok(symmcoll_status_t status)
 
 static bool all_to_all_list(struct hands *hands, enum where where)
 {
-    size_t out_counts[RANKS_MAX], in_counts[RANKS_MAX];
+    size_t out_counts[RANKS_MAX] = {0}, in_counts[RANKS_MAX] = {0};
     bool good;
 
     place(hands, where, hands->size, PART * sizeof(float));
@@ -143,7 +146,7 @@ static bool all_to_all_list(struct hands *hands, enum where where)
 
 static bool all_to_all_v(struct hands *hands, enum where where)
 {
-    size_t out_counts[RANKS_MAX], in_counts[RANKS_MAX];
+    size_t out_counts[RANKS_MAX] = {0}, in_counts[RANKS_MAX] = {0};
     size_t out_count = 0, in_count = 0;
     bool good;
 
@@ -161,7 +164,7 @@ static bool all_to_all_v(struct hands *hands, enum where where)
 
 static bool all_gather_list(struct hands *hands, enum where where)
 {
-    size_t counts[RANKS_MAX];
+    size_t counts[RANKS_MAX] = {0};
     bool good;
 
     place(hands, where, hands->size, PART * sizeof(float));
@@ -176,7 +179,7 @@ static bool all_gather_list(struct hands *hands, enum where where)
 
 static bool reduce_scatter_list(struct hands *hands, enum where where)
 {
-    size_t counts[RANKS_MAX], mine;
+    size_t counts[RANKS_MAX] = {0}, mine;
     bool good;
 
     place(hands, where, hands->size, PART * sizeof(float));

@@ -320,7 +320,7 @@ static int sizes_differ(struct symmcoll_group *group, int rank)
 /* So is the rank that has passed it, and nothing else happens. */
 static int ends_are_kept(struct symmcoll_group *group, int rank)
 {
-    uint64_t before = symmcoll_group_sequence(group);
+    uint64_t before;
     struct desk desk;
     bool good = sit_down(&desk, group);
 

@@ -243,7 +243,7 @@ static int bad_arguments_are_refused(struct symmcoll_group *group, int rank)
 /* One after another, at few addresses: those are used again. */
 static int what_is_freed_is_used_again(struct symmcoll_group *group, int rank)
 {
-    void *data = NULL, *seen[100];
+    void *data = NULL, *seen[100] = {NULL};
     struct symmcoll_symm *handle;
     size_t count = 0, at;
     bool right = true;

@@ -158,11 +158,13 @@ static int histories_may_differ(struct symmcoll_group *group, int rank)
         if (rank == 1 && round == 0)
             right = OK(symmcoll_symm_pool_trim(pool)) &&
                     OK(symmcoll_symm_free(world, more)) && right;
-        right = OK(symmcoll_symm_pool_alloc(pool, 400, (void **)&data)) &&
+        right = right &&
+                OK(symmcoll_symm_pool_alloc(pool, 400, (void **)&data)) &&
                 OK(symmcoll_symm_rendezvous(group, data, NULL, &handle)) &&
                 OK(symmcoll_symm_buffer(handle, peer, 0, 4, (void **)&theirs));
         if (!right)
             return false;
+        again = NULL;
         theirs[0] = rank + 7 * round;
         right = OK(symmcoll_symm_barrier(handle, 0, -1)) &&
                 HOLDS(data[0] == (rank + size - 1) % size + 7 * round) &&
