@@ -215,16 +215,17 @@ static symmcoll_status_t wait_for(
 
     pthread_mutex_lock(&results->lock);
     while ((result = find_result(results, data)) != NULL) {
-        symmcoll_status_t status;
+        symmcoll_status_t status, expired;
 
         result->holders++;
         pthread_mutex_unlock(&results->lock);
-        status = symmcoll_work_wait(result->operation->work, timeout);
+        expired = symmcoll_work_wait(result->operation->work, timeout);
         pthread_mutex_lock(&results->lock);
-        if (symmcoll_work_test(result->operation->work) ==
-            SYMMCOLL_IN_PROGRESS) {
+        /* It may have ended after the wait: how, it says itself. */
+        status = symmcoll_work_test(result->operation->work);
+        if (status == SYMMCOLL_IN_PROGRESS) {
             release(result, 1); /* the wait has expired, or is refused */
-            first = status;
+            first = expired;
             break;
         }
         if (status == SYMMCOLL_OK)

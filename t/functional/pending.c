@@ -103,6 +103,33 @@ static int zero_does_not_block(struct symmcoll_group *group, int rank)
     return good;
 }
 
+/* A result may come between two looks of one wait, which then takes it or leaves
+ * it pending: it is in its place when the wait returns OK. */
+static int is_there_when_found(struct symmcoll_group *group, int rank)
+{
+    float mine[2], place[4];
+    struct symmcoll_tensor in =
+        SYMMCOLL_TENSOR_SHAPE(mine, SYMMCOLL_FLOAT32, 2, 1);
+    struct symmcoll_tensor out =
+        SYMMCOLL_TENSOR_SHAPE(place, SYMMCOLL_FLOAT32, 2, 2);
+    int good = 1;
+
+    (void)rank;
+    for (int round = 1; round <= 200 && good; round++) {
+        symmcoll_status_t status;
+
+        fill(&in, (float)round);
+        fill(&out, -1);
+        good = OK(symmcoll_f_all_gather(group, &in, 1, NULL, &out, NULL)) &&
+               out.data == place;
+        do
+            status = symmcoll_f_wait(group->world, &out, 0);
+        while (good && status == SYMMCOLL_ERR_TIMEOUT);
+        good = good && OK(status) && all_are(&out, (float)round);
+    }
+    return good;
+}
+
 /* ---- threads ---- */
 
 struct waiter {
@@ -234,6 +261,8 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
     atomic_store(asked, 0);
     ok(run(2, zero_does_not_block),
         "%s: a wait that expires leaves the result pending", kind);
+    ok(run(2, is_there_when_found),
+        "%s: what a wait finds has been received (F2)", kind);
     ok(run(2, threads_wait), "%s: several threads wait for one result (F2)",
         kind);
 }
@@ -244,7 +273,7 @@ int main(void)
         NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (asked == MAP_FAILED)
         skip_all("no shared memory");
-    plan(12);
+    plan(14);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     ok(reported_once(),
