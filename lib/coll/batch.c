@@ -218,7 +218,9 @@ symmcoll_status_t symmcoll_permute(struct symmcoll_group *group, void *out,
         return SYMMCOLL_ERR_NO_MEMORY;
     for (size_t i = 0; i < 2 && !own; i++)
         *symc_batch_op(batch, i) = ends[i];
-    if (own && out != in && count > 0)
+    /* Now: a call that is refused writes nothing. */
+    status = symc_batch_start(batch, work);
+    if (status == SYMMCOLL_OK && own && out != in && count > 0)
         memcpy(out, in, count * ends[0].elem);
-    return symc_batch_start(batch, work);
+    return status;
 }

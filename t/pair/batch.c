@@ -152,6 +152,34 @@ static int permutations(struct symmcoll_group *group, int rank)
                         SYMMCOLL_ERR_INVALID, "permute: send: expected in");
 }
 
+/* Each to itself, in a group that has been aborted. */
+static int refused_ones_write_nothing(struct symmcoll_group *group, int rank)
+{
+    static const int same[] = {0, 1};
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
+    struct symmcoll_group *part;
+    struct symmcoll_work *work = NULL;
+    int in = rank, out = -1;
+    bool right;
+
+    args.ranks = same;
+    args.nranks = 2;
+    if (!say(symmcoll_group_create(group->world, &args, &part) == SYMMCOLL_OK,
+            "group_create"))
+        return false;
+    right = say(symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK, "barrier");
+    symmcoll_group_abort(part, "enough");
+    right = right &&
+            say(symmcoll_permute(
+                    part, &out, &in, 1, SYMMCOLL_INT32, same, NULL, NULL) < 0,
+                "permute") &&
+            say(symmcoll_permute(
+                    part, &out, &in, 1, SYMMCOLL_INT32, same, NULL, &work) < 0,
+                "permute as a work") &&
+            work == NULL && say(out == -1, "out");
+    return say(symmcoll_group_free(part) == SYMMCOLL_OK, "group_free") && right;
+}
+
 /* ---- beside others ---- */
 
 struct beside {
@@ -305,7 +333,7 @@ static int subgroups(struct symmcoll_group *group, int rank)
 
 int main(void)
 {
-    plan(14);
+    plan(16);
     both_run(4, subgroups,
         "C40 G32 peers are ranks of the group, whose messages are its own");
     both_run(3, batches, "C44 C46 a batch sends and receives at once");
@@ -313,6 +341,8 @@ int main(void)
         "C44 a batch is checked as a whole, and has the first error");
     both_run(4, permutations,
         "C45 each rank has the elements of the one that sends to it");
+    both_run(2, refused_ones_write_nothing,
+        "C45 a permute that is refused has written nothing");
     both_run(2, threads_talk,
         "threads of a rank send and receive beside one that reduces");
     both_run(2, collectives_do_not_hold_it_up,
