@@ -139,3 +139,18 @@ symmcoll_status_t symc_pair_differ(
         format_type(dtype), sends ? "sent" : "receives", op->count,
         format_type(op->dtype));
 }
+
+symmcoll_status_t symc_pair_garbled(
+    const struct symc_pair *pair, int sender, unsigned int form)
+{
+    const struct symc_op *op = pair->op;
+    const struct symc_ranks *ranks = pair->core->ranks;
+    char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
+
+    symc_format_rank(ranks, member_of(ranks, sender), SYMC_NO_PID, who);
+    return symc_fail(SYMMCOLL_ERR_INTERNAL,
+        "%s of group %s: expected the %zu bytes in their place, found form %u: "
+        "the memory of messages from %s has been written over",
+        symc_op_format(op->kind, op->seq, op->label, text, sizeof(text)),
+        pair->core->name, symc_pair_nbytes(pair), form, who);
+}

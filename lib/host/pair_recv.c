@@ -96,6 +96,7 @@ static void deliver(struct symc_pairs *pairs, struct symc_pair *pair, int rank,
     const struct symc_op *op = pair->op;
     size_t nbytes = symc_pair_nbytes(pair);
     bool differs = slot->count != op->count || slot->dtype != op->dtype;
+    symmcoll_status_t status = SYMMCOLL_OK;
 
     pair->source = rank;
     if (pair->peer == SYMC_PAIR_ANY)
@@ -110,12 +111,13 @@ static void deliver(struct symc_pairs *pairs, struct symc_pair *pair, int rank,
         answer_next(pairs, rank);
         return;
     }
-    if ((differs || !take_data(pairs, rank, slot, op->out, nbytes)) &&
-        slot->form == SYMC_PAIR_IN_BLOCK)
+    if (differs)
+        status = symc_pair_differ(pair, rank, slot->count, slot->dtype);
+    else if (!take_data(pairs, rank, slot, op->out, nbytes))
+        status = symc_pair_garbled(pair, rank, slot->form);
+    if (status != SYMMCOLL_OK && slot->form == SYMC_PAIR_IN_BLOCK)
         return_block(pairs, rank, slot->block);
-    symc_pair_finish(pairs, pair,
-        differs ? symc_pair_differ(pair, rank, slot->count, slot->dtype)
-                : SYMMCOLL_OK);
+    symc_pair_finish(pairs, pair, status);
 }
 
 static bool matches(

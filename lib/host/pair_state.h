@@ -82,6 +82,11 @@ void symc_pair_withdraw(struct symc_pairs *pairs, struct symc_pair *pair);
 symmcoll_status_t symc_pair_differ(
     const struct symc_pair *pair, int other, uint64_t count, uint64_t dtype);
 
+/* INTERNAL: the slot of a sender's message says that its data is where it cannot
+ * be. */
+symmcoll_status_t symc_pair_garbled(
+    const struct symc_pair *pair, int sender, unsigned int form);
+
 /* Wake a peer that may wait for this. */
 static inline void symc_pair_wake(const struct symc_pairs *pairs, int rank)
 {

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages whose slot a stray store has changed after they were sent: where the
+ * data is said to be, it cannot be.
+ */
+#include "../coll/data.h"
+#include "pair.h"
+
+#include "group/group.h"
+#include "host/pair_state.h"
+#include "t/world/faults.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define SMALL 3    /* numbers: in the slot itself */
+#define MIDDLE 500 /* in a block */
+
+struct stray {
+    size_t count;
+    uint8_t form; /* what is stored */
+    bool later;   /* another message is received before it */
+};
+
+/* How many stores have been made, in memory that processes share. */
+static _Atomic int *made;
+static const struct stray *given;
+
+/* Of the latest message to a rank. */
+static void store_form(struct symmcoll_group *group, int rank, uint8_t form)
+{
+    struct symc_pairs *pairs = group->world->pairs;
+    struct symc_pair_peer *peer;
+
+    symc_pairs_enter(pairs);
+    peer = &pairs->peers[rank];
+    peer->ring->slots[peer->sent % SYMC_PAIR_SLOTS].form = form;
+    symc_pairs_leave(pairs);
+}
+
+static bool send_it(struct symmcoll_group *group)
+{
+    bool right = put(group, 1, 5, given->count, 0, 0);
+
+    store_form(group, 1, given->form);
+    right = put(group, 1, 6, 2, 0, 1) && right;
+    atomic_store(made, 1);
+    return get(group, 1, 7, 1, 1, 2) && right;
+}
+
+static bool receive_it(struct symmcoll_group *group)
+{
+    int out[MIDDLE];
+    double until = faults_now() + FAULTS_WAIT_MAX;
+    bool right;
+
+    while (atomic_load(made) == 0 && faults_now() < until)
+        sched_yield();
+    memset(out, 0x55, sizeof(out));
+    right = (!given->later || get(group, 0, 6, 2, 0, 1)) &&
+            is_status(symmcoll_recv(group, out, given->count, SYMMCOLL_INT32, 0,
+                          5, NULL, NULL, NULL),
+                SYMMCOLL_ERR_INTERNAL, "the memory of messages from rank 0") &&
+            out[0] == 0x55555555 && (given->later || get(group, 0, 6, 2, 0, 1));
+    return put(group, 0, 7, 1, 1, 2) && right;
+}
+
+static int is_not_received(struct symmcoll_group *group, int rank)
+{
+    /* A message before it, so that the rings are there. */
+    bool right =
+        rank == 0 ? put(group, 1, 4, 1, 0, 0) : get(group, 0, 4, 1, 0, 0);
+
+    return right && (rank == 0 ? send_it(group) : receive_it(group));
+}
+
+int main(void)
+{
+    static const struct {
+        struct stray stray;
+        const char *sentence;
+    } strays[] = {
+        {{SMALL, 77, false}, "a form that is none: the receive fails, the next "
+                             "does not"},
+        {{SMALL, 77, true}, "so does a receive whose message came before it"},
+        {{MIDDLE, SYMC_PAIR_IN_SLOT, false},
+            "so does one of more than a slot has room for"},
+    };
+
+    made = mmap(
+        NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (made == MAP_FAILED)
+        skip_all("no shared memory");
+    plan(2 * (int)LENGTH(strays));
+    for (size_t i = 0; i < LENGTH(strays); i++) {
+        given = &strays[i].stray;
+        atomic_store(made, 0);
+        ok(ranks_run(2, is_not_received), "processes: %s", strays[i].sentence);
+        atomic_store(made, 0);
+        ok(threads_run(2, is_not_received), "threads: %s", strays[i].sentence);
+    }
+    return done_testing();
+}
