@@ -21,6 +21,7 @@ struct symc_trace_table {
     size_t nbytes;       /* of the table, backed by memory */
     unsigned int backed; /* slots in them */
     unsigned int next;   /* the slot that is looked at first */
+    uint32_t freed;      /* groups that have been */
     bool used[SYMC_TRACE_GROUPS];
     uint32_t uses[SYMC_TRACE_GROUPS]; /* before: the next generation */
 };
@@ -170,8 +171,10 @@ void symc_trace_remove_group(struct symc_trace_writer *writer, int64_t ref)
     if (table == NULL || ref < 0)
         return;
     pthread_mutex_lock(&table->lock);
-    atomic_store_explicit(
-        &writer->groups[slot].used, SYMC_TRACE_FREED, memory_order_release);
+    atomic_store_explicit(&writer->groups[slot].used,
+        SYMC_TRACE_FREED + table->freed, memory_order_release);
+    if (SYMC_TRACE_FREED + table->freed < UINT32_MAX)
+        table->freed++;
     table->used[slot] = false;
     pthread_mutex_unlock(&table->lock);
 }

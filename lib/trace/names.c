@@ -10,7 +10,7 @@
 
 struct named {
     char name[SYMC_TRACE_NAME + 1];
-    bool freed;
+    uint32_t freed;
     unsigned int slot;
 };
 
@@ -22,9 +22,9 @@ static int compare_named(const void *a, const void *b)
 
     if (order != 0)
         return order;
-    if (first->freed != second->freed)
-        return first->freed ? 1 : -1;
-    return (first->slot < second->slot) - (first->slot > second->slot);
+    if (first->freed == 0 || second->freed == 0)
+        return (first->freed > 0) - (second->freed > 0);
+    return (first->freed < second->freed) - (first->freed > second->freed);
 }
 
 symmcoll_status_t symc_trace_find_shadowed(

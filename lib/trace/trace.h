@@ -87,7 +87,8 @@ enum symc_trace_use {
     SYMC_TRACE_FREE,
     SYMC_TRACE_FILLING,
     SYMC_TRACE_VALID,
-    SYMC_TRACE_FREED /* the group is gone, and its slot not used again */
+    /* The group is gone, and its slot not used again; and above: later. */
+    SYMC_TRACE_FREED
 };
 
 /* How the ranks of a group in the world follow from what a slot has. */

@@ -135,7 +135,7 @@ bool symc_trace_view_counts(const struct symc_trace_view *view,
 
 static bool is_described(uint32_t used)
 {
-    return used == SYMC_TRACE_VALID || used == SYMC_TRACE_FREED;
+    return used == SYMC_TRACE_VALID || used >= SYMC_TRACE_FREED;
 }
 
 /* Copy what does not change while a slot is used; false where it does. */
@@ -150,7 +150,7 @@ static bool copy_group(
     copy_text(copy->name, group->name, sizeof(group->name));
     copy_text(copy->desc, group->desc, sizeof(group->desc));
     copy->form = GET(group->form);
-    copy->freed = used == SYMC_TRACE_FREED;
+    copy->freed = used >= SYMC_TRACE_FREED ? used : 0;
     for (int r = 0; r < SYMC_TRACE_LISTED; r++)
         copy->ranks[r] = GET(group->ranks[r]);
     copy->enqueued =

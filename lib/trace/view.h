@@ -48,8 +48,8 @@ struct symc_trace_copy {
 struct symc_trace_group_copy {
     uint32_t generation;
     uint32_t size;
-    int rank; /* the writer's number in it */
-    bool freed;
+    int rank;       /* the writer's number in it */
+    uint32_t freed; /* 0: not yet; later ones are greater */
     char name[SYMC_TRACE_NAME + 1];
     char desc[SYMC_TRACE_NAME + 1];
     uint64_t enqueued;
@@ -87,7 +87,7 @@ bool symc_trace_view_group_of(const struct symc_trace_view *view,
 /* ---- names.c ---- */
 
 /* Slots (out, SYMC_TRACE_GROUPS of them) whose group is not to be described,
- * because another one has its name: a living one, or one of the freed.  Errors:
+ * because another one has its name: a living one, or one that was freed later.  Errors:
  * NO_MEMORY. */
 symmcoll_status_t symc_trace_find_shadowed(
     const struct symc_trace_view *view, bool *shadowed);

@@ -111,7 +111,7 @@ static bool its_entries_become_nobodys(void)
     return right;
 }
 
-/* Names are keys: of a living group, or else of the one that was made last. */
+/* Names are keys: of a living group, or else of the one that was freed last. */
 static bool a_name_is_described_once(void)
 {
     struct symc_trace_ring *ring = make_ring(16);
@@ -128,6 +128,33 @@ static bool a_name_is_described_once(void)
                 count_text("[\"(freed)\", \"\"]") == 3;
         symc_trace_remove_group(WRITER(ring), second);
     }
+    free(ring);
+    return right;
+}
+
+/* Its slot may come before that of one freed earlier. */
+static bool the_one_freed_last_is_described(void)
+{
+    struct symc_trace_ring *ring = make_ring(16);
+    int64_t first, last;
+    bool right;
+
+    for (int i = 0; i < 2; i++)
+        symc_trace_remove_group(WRITER(ring), add(ring, "other"));
+    first = add(ring, "dp");
+    record(ring, first, 1, 3);
+    symc_trace_remove_group(WRITER(ring), first);
+    do {
+        last = add(ring, "other");
+        symc_trace_remove_group(WRITER(ring), last);
+    } while (symc_trace_slot(last) + 1 >= symc_trace_slot(first));
+    last = add(ring, "dp");
+    record(ring, last, 1, 2);
+    symc_trace_remove_group(WRITER(ring), last);
+    right = symc_trace_slot(last) < symc_trace_slot(first) && dump(ring, 16) &&
+            count_text("\"dp\": {") == 1 &&
+            count_text("[\"dp\", \"undefined\"]") == 2 &&
+            count_text("[\"(freed)\", \"\"]") == 3;
     free(ring);
     return right;
 }
@@ -318,13 +345,15 @@ static bool the_latest_threads_are_named(void)
 
 int main(void)
 {
-    plan(9);
+    plan(10);
     ok(a_freed_group_is_named_for_a_while(),
         "entries of a freed group keep its name until its slot is needed");
     ok(its_entries_become_nobodys(),
         "then they are of a freed group, never of the one that has the slot");
     ok(a_name_is_described_once(),
         "a dump describes one group of a name, the living one");
+    ok(the_one_freed_last_is_described(),
+        "of several that have been freed, the one freed last");
     ok(a_new_group_begins_at_0(), "a slot that is used again begins at 0");
     ok(a_thousand_and_their_operations(),
         "1001 groups and 200 operations under way are in a dump");
