@@ -12,6 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #define MAX_NSRC 33
 #define MAX_COUNT 2300
 #define MAX_NBYTES (MAX_COUNT * 16)
@@ -280,6 +284,40 @@ static int reduce_takes_the_best_level(void)
            memcmp(out, mirror, sizeof(out)) == 0;
 }
 
+#if defined(__x86_64__)
+
+/* A caller may have denormal numbers taken for zero where they are read, and
+ * not where they result: a difference of normal ones stays what it is. */
+static int denormal_results_stay(void)
+{
+    enum {
+        COUNT = 256
+    };
+    const struct symc_reduction reduction = {
+        SYMMCOLL_BFLOAT16, SYMMCOLL_SUM, 16, NULL};
+    unsigned int before = _mm_getcsr();
+    uint16_t a[COUNT], b[COUNT], out[COUNT];
+    const void *src[] = {a, b};
+    int right = 1;
+
+    for (int i = 0; i < COUNT; i++) {
+        a[i] = 0x00c0; /* 1.5 * 2^-126 */
+        b[i] = 0x8080; /* -2^-126 */
+    }
+    _mm_setcsr(before | _MM_DENORMALS_ZERO_ON);
+    for (int level = 0; level <= (int)symc_simd_level(); level++) {
+        memset(out, 0xff, sizeof(out));
+        symc_reduce_find_at((enum symc_simd)level, SYMMCOLL_BFLOAT16,
+            SYMMCOLL_SUM)(&reduction, out, NULL, src, 2, COUNT, false);
+        for (int i = 0; i < COUNT; i++)
+            right = right && out[i] == 0x0040;
+    }
+    _mm_setcsr(before);
+    return right;
+}
+
+#endif
+
 static int copies_hold(bool streaming)
 {
     static const size_t shifts[] = {0, 1, 8, 15};
@@ -327,7 +365,7 @@ static int count_defined(void)
 
 int main(void)
 {
-    plan(count_defined() + 8);
+    plan(count_defined() + 9);
     for (int d = 0; d < SYMMCOLL_DTYPE_COUNT; d++) {
         enum symmcoll_dtype dtype = (enum symmcoll_dtype)d;
 
@@ -347,6 +385,12 @@ int main(void)
     ok(functions_are_for_what_is_defined(),
         "there are functions for what is defined and for nothing else");
     ok(reduce_takes_the_best_level(), "the best level of the machine is used");
+#if defined(__x86_64__)
+    ok(denormal_results_stay(),
+        "denormal results stay, whatever the caller has of denormal inputs");
+#else
+    skip(1, "no mode for denormal inputs");
+#endif
     ok(copies_hold(false), "copies are exact");
     ok(copies_hold(true), "streamed copies are exact");
     ok(copy_takes_the_best_level(), "a copy may be of nothing, and in place");
