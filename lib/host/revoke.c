@@ -69,6 +69,9 @@ void symc_host_leave(struct symc_chunks *chunks)
 {
     const struct symc_host *host = chunks->host;
 
+    /* A release store does not wait for non-temporal ones. */
+    if (chunks->streamed)
+        symc_stream_fence();
     atomic_store_explicit(
         &host->channels[host->rank]->inside, 0, memory_order_release);
     chunks->inside = NOBODY;
@@ -157,8 +160,6 @@ symmcoll_status_t symc_host_end_chunks(struct symc_chunks *chunks)
     const struct symc_op *op = chunks->moving.op;
 
     symc_host_leave(chunks);
-    if (chunks->streamed)
-        symc_stream_fence();
     /* What was moved last may have been of an owner that had left. */
     if (any_revoked(host, op))
         return symc_host_fail_revoked(host, op);

@@ -351,27 +351,37 @@ static symmcoll_status_t agrees(struct symc_mover *mover,
     return SYMMCOLL_OK;
 }
 
-/* Rank 1 uses the memory of rank 0 until it may not any more. */
+/* Memory of rank 0, where ranks are threads. */
+static _Alignas(64) char owned[4096];
+
+struct leaving {
+    struct symc_mover mover;
+    bool streaming; /* by non-temporal stores */
+};
+
+/* Rank 1 writes the memory of rank 0 until it may not any more. */
 static void copies_for_ever(
     struct symc_mover *mover, const struct symc_moving *moving)
 {
-    static char from[4096];
-    char to[sizeof(from)];
+    const struct leaving *leaving = (const struct leaving *)mover;
+    static const char from[sizeof(owned)];
 
-    (void)mover;
-    while (moving->rank == 1 &&
-           symc_moving_copy(moving, 0, to, from, sizeof(to), false))
+    while (moving->rank == 1 && symc_moving_copy(moving, 0, owned, from,
+                                    sizeof(from), leaving->streaming))
         continue;
 }
 
-static symmcoll_status_t leave_early(struct symmcoll_group *group, int rank)
+static symmcoll_status_t leave_early(
+    struct symmcoll_group *group, int rank, bool streaming)
 {
-    struct symc_mover mover = {.check = agrees, .move = copies_for_ever};
+    struct leaving leaving = {
+        .mover = {.check = agrees, .move = copies_for_ever},
+        .streaming = streaming};
     struct symc_op op = {.kind = SYMC_SYMM_ALL_GATHER,
         .dtype = SYMMCOLL_UINT8,
         .count = 1,
         .elem = 1,
-        .out = &mover,
+        .out = &leaving.mover,
         .timeout_ns = rank == 0 ? SYMC_NS_PER_S / 5 : 60 * SYMC_NS_PER_S};
 
     return symc_group_call(group, &op);
@@ -381,18 +391,18 @@ static int leaves_early(struct faults_rank *self)
 {
     if (!faults_init(self))
         return 1;
-    faults_note(self, leave_early(self->group, self->rank));
+    faults_note(self, leave_early(self->group, self->rank, self->arg != NULL));
     faults_reach(self, 1);
     faults_pass(self, 1);
     return faults_finalize(self);
 }
 
-static bool copy_ends_with_its_owner(void)
+static bool copy_ends_with_its_owner(const void *streaming)
 {
     struct faults_job job;
     bool good;
 
-    faults_start(&job, 2, leaves_early, NULL);
+    faults_start(&job, 2, leaves_early, streaming);
     good = faults_await_all(&job, 1) &&
            faults_said(
                faults_told(&job, 0, 0), SYMMCOLL_ERR_TIMEOUT, "rank 1", NULL) &&
@@ -402,18 +412,38 @@ static bool copy_ends_with_its_owner(void)
     return faults_finish(&job, 0) && faults_clear_dumps(2) && good;
 }
 
-/* The owner waits for a thread that is inside its memory, however long. */
+/* The owner waits for a thread that is inside its memory, however long; then it
+ * finds there what it writes itself. */
+static bool thread_leaves(
+    struct symmcoll_group *group, int rank, bool streaming)
+{
+    bool right = REFUSED(leave_early(group, rank, streaming),
+        rank == 0 ? SYMMCOLL_ERR_TIMEOUT : SYMMCOLL_ERR_ABORTED, "rank 1");
+
+    if (rank != 0)
+        return right;
+    memset(owned, 'x', sizeof(owned));
+    for (size_t i = 0; right && i < sizeof(owned); i++)
+        right = HOLDS(owned[i] == 'x');
+    return right;
+}
+
 static int thread_leaves_early(struct symmcoll_group *group, int rank)
 {
-    return REFUSED(leave_early(group, rank),
-        rank == 0 ? SYMMCOLL_ERR_TIMEOUT : SYMMCOLL_ERR_ABORTED, "rank 1");
+    return thread_leaves(group, rank, false);
+}
+
+static int thread_that_streams_leaves_early(
+    struct symmcoll_group *group, int rank)
+{
+    return thread_leaves(group, rank, true);
 }
 
 int main(void)
 {
     bool good = true;
 
-    plan(7);
+    plan(9);
     ok(ranks_run(SIZE, sizes_differ),
         "processes: sizes and offsets that differ are named on all (S71)");
     ok(threads_run(SIZE, sizes_differ),
@@ -426,10 +456,14 @@ int main(void)
     for (size_t i = 0; i < LENGTH(operations); i++)
         good = death_is_known(&operations[i]) && good;
     ok(good, "a death in the middle of any operation is known (S71)");
-    ok(copy_ends_with_its_owner(),
+    ok(copy_ends_with_its_owner(NULL),
         "processes: a copy ends when the owner of its memory has left");
+    ok(copy_ends_with_its_owner(operations),
+        "processes: and so does one by non-temporal stores");
     ok(threads_run(2, thread_leaves_early),
         "threads: a copy ends when the owner of its memory has left");
+    ok(threads_run(2, thread_that_streams_leaves_early),
+        "threads: and so does one by non-temporal stores");
     faults_end();
     return done_testing();
 }
