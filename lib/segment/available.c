@@ -15,16 +15,16 @@
 
 /* What a version of control groups calls it. */
 struct version {
-    const char *mark; /* of its line in /proc/self/cgroup */
+    const char *controller; /* in its line of /proc/self/cgroup */
     const char *base;
     const char *limit, *used;
     const char *caches[2]; /* in memory.stat */
 };
 
 static const struct version versions[] = {
-    {"0::", "/sys/fs/cgroup", "memory.max", "memory.current",
+    {"", "/sys/fs/cgroup", "memory.max", "memory.current",
         {"\ninactive_file ", "\nactive_file "}},
-    {":memory:", "/sys/fs/cgroup/memory", "memory.limit_in_bytes",
+    {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes",
         "memory.usage_in_bytes",
         {"\ntotal_inactive_file ", "\ntotal_active_file "}},
 };
@@ -68,16 +68,48 @@ static size_t left_in(const char *folder, const struct version *version)
     return limit > used ? limit - used : 0;
 }
 
+/* Whether a name is in a list with commas, which ends at a colon; an empty one is
+ * in an empty list alone. */
+static bool is_listed(const char *list, const char *name)
+{
+    size_t length;
+
+    for (;; list += length + 1) {
+        length = strcspn(list, ",:\n");
+        if (length == strlen(name) && strncmp(list, name, length) == 0)
+            return true;
+        if (list[length] != ',')
+            return false;
+    }
+}
+
+/* Where the path of a version's group begins, NULL: it has none.  A line is
+ * "number:controllers:path"; those of version 1 that are mounted together have
+ * one line. */
+static const char *find_path(const char *groups, const struct version *version)
+{
+    for (const char *line = groups; *line != '\0';
+         line += strcspn(line, "\n"), line += *line == '\n' ? 1 : 0) {
+        const char *list = line + strcspn(line, ":\n");
+
+        if (*list != ':' || !is_listed(++list, version->controller))
+            continue;
+        list += strcspn(list, ":\n");
+        if (*list == ':')
+            return list + 1;
+    }
+    return NULL;
+}
+
 /* The least of a group and those that it is in. */
 static size_t left_up_to(const char *groups, const struct version *version)
 {
-    const char *at = strstr(groups, version->mark);
+    const char *at = find_path(groups, version);
     char folder[256];
     size_t least = SIZE_MAX, base = strlen(version->base), length, left;
 
     if (at == NULL)
         return SIZE_MAX;
-    at += strlen(version->mark);
     snprintf(folder, sizeof(folder), "%s%.*s", version->base,
         (int)strcspn(at, "\n"), at);
     length = strlen(folder);
@@ -96,16 +128,17 @@ static size_t left_up_to(const char *groups, const struct version *version)
 size_t symc_memory_available(bool *group)
 {
     char text[4096], groups[4096];
-    size_t least;
+    size_t least = SIZE_MAX;
 
     symc_proc_read("/proc/meminfo", text, sizeof(text));
-    least = find_number(text, "\nMemAvailable:") * 1024;
+    if (strstr(text, "\nMemAvailable:") != NULL)
+        least = find_number(text, "\nMemAvailable:") * 1024;
     *group = false;
     symc_proc_read("/proc/self/cgroup", groups, sizeof(groups));
     for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
         size_t left = left_up_to(groups, &versions[i]);
 
-        if (left < least || (least == 0 && left != SIZE_MAX)) {
+        if (left < least) {
             *group = true;
             least = left;
         }

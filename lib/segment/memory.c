@@ -60,10 +60,12 @@ size_t symc_memory_huge_page(size_t *free_pages)
 static symmcoll_status_t fail_no_memory(
     int error, const char *what, size_t nbytes, int resource, const char *name)
 {
-    char asked[32], available[32], limit[32];
+    char asked[32], available[32] = "an unknown amount", limit[32];
     bool group;
+    size_t left = symc_memory_available(&group);
 
-    symc_format_bytes(symc_memory_available(&group), available);
+    if (left != SIZE_MAX)
+        symc_format_bytes(left, available);
     return symc_fail_errno(SYMMCOLL_ERR_NO_MEMORY, error,
         "%s: %s asked for, %s available %s, %s is %s", what,
         symc_format_bytes(nbytes, asked), available,
@@ -158,7 +160,7 @@ symmcoll_status_t symc_memory_map(
 static symmcoll_status_t back(
     int fd, uint64_t offset, size_t nbytes, size_t missing, const char *what)
 {
-    size_t available = 0;
+    size_t available = SIZE_MAX;
     bool group;
     int error;
 
@@ -168,7 +170,7 @@ static symmcoll_status_t back(
      * is takes longer. */
     if (missing >= LITTLE)
         available = symc_memory_available(&group);
-    if (available > 0 && missing > available)
+    if (missing > available)
         return fail_no_memory(
             ENOMEM, what, missing, RLIMIT_FSIZE, "RLIMIT_FSIZE");
     do {

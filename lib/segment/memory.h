@@ -54,8 +54,8 @@ size_t symc_memory_huge_page(size_t *free_pages);
 /* Bytes of a page of a memfd: of a huge one, where it is made of those. */
 size_t symc_memory_page(int fd);
 
-/* How much memory there is for this process, 0 where it is unknown; group (out):
- * the limit of its control group is what leaves so much. */
+/* How much memory there is for this process, SIZE_MAX where it is unknown; group
+ * (out): the limit of its control group is what leaves so much. */
 size_t symc_memory_available(bool *group);
 
 /* Let this process touch a part, which begins on a page, without page faults;

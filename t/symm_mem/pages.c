@@ -64,6 +64,24 @@ static const struct file groups_1[] = {
     {NULL, NULL},
 };
 
+static const struct file groups_together[] = {
+    {"/proc/meminfo", "MemTotal: 9 kB\nMemAvailable: 99999999 kB\n"},
+    {"/proc/self/cgroup", "5:name=memory:/y\n3:hugetlb,memory,cpu:/jobs\n"},
+    {"/sys/fs/cgroup/memory/jobs/memory.limit_in_bytes", "67108864\n"},
+    {"/sys/fs/cgroup/memory/jobs/memory.usage_in_bytes", "53477376\n"},
+    {NULL, NULL},
+};
+
+/* A group that has nothing left; nothing is known. */
+static const struct file full[] = {
+    {"/proc/meminfo", "MemTotal: 9 kB\nMemAvailable: 99999999 kB\n"},
+    {"/proc/self/cgroup", "0::/jobs\n"},
+    {"/sys/fs/cgroup/jobs/memory.max", "67108864\n"},
+    {"/sys/fs/cgroup/jobs/memory.current", "67108864\n"},
+    {NULL, NULL},
+};
+static const struct file unknown[] = {{NULL, NULL}};
+
 static const struct file *_Atomic said; /* NULL: the machine's own */
 
 size_t __wrap_symc_proc_read(const char *path, char *text, size_t nbytes)
@@ -154,6 +172,24 @@ static int a_group_is_an_error(struct symmcoll_group *group, int rank)
             SYMMCOLL_ERR_NO_MEMORY, "13 MiB available in its control group") &&
         HOLDS(data == NULL) &&
         OK(symmcoll_symm_alloc(world, 12 * MIB, NULL, &some));
+    atomic_store(&said, NULL);
+    return right && OK(symmcoll_symm_free(world, some));
+}
+
+/* Nothing left is not the same as nothing known. */
+static int a_full_group_is_an_error(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    void *data = NULL, *some = NULL;
+    bool right;
+
+    atomic_store(&said, full);
+    right =
+        groups_said(rank, symmcoll_symm_alloc(world, 16 * MIB, NULL, &data),
+            SYMMCOLL_ERR_NO_MEMORY, "0 B available in its control group") &&
+        HOLDS(data == NULL);
+    atomic_store(&said, unknown);
+    right = right && OK(symmcoll_symm_alloc(world, 16 * MIB, NULL, &some));
     atomic_store(&said, NULL);
     return right && OK(symmcoll_symm_free(world, some));
 }
@@ -267,13 +303,17 @@ static bool has_huge_pages(void)
 
 int main(void)
 {
-    plan(13);
+    plan(16);
     groups_both(2, what_is_there_needs_no_memory,
         "an import asks the machine for what is not there yet only");
     ok(is_limited(groups_1) && is_limited(groups_2),
         "the limit of a control group leaves less, but for its cache of files");
+    ok(is_limited(groups_together),
+        "so does that of one with other controllers at its side");
     groups_both(
         1, a_group_is_an_error, "and is an error, before it is reached");
+    groups_both(1, a_full_group_is_an_error,
+        "and is an error where nothing is left, not where nothing is known");
     groups_both(2, what_cannot_be_written_is_refused,
         "a memfd that is sealed against writing is refused");
     ok(ranks_run(1, a_limit_on_files_is_an_error), "RLIMIT_FSIZE is an error");
