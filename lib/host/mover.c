@@ -10,12 +10,14 @@
 _Static_assert(SYMC_MOVER_PAYLOAD <= SYMC_FACTOR_AT,
     "it travels with the header line, beside a factor");
 
-/* Compare, move, and wait until all have. */
-static symmcoll_status_t run(struct symc_host *host, const struct symc_op *op)
+/* Compare, move, and wait until all have.  checked (out): what the check has
+ * found, the same on all ranks. */
+static symmcoll_status_t run(struct symc_host *host, const struct symc_op *op,
+    symmcoll_status_t *checked)
 {
     struct symc_mover *mover = op->out;
     struct symc_chunks chunks;
-    symmcoll_status_t status, left;
+    symmcoll_status_t status;
 
     status =
         symc_host_synchronise(host, op, mover->payload, sizeof(mover->payload));
@@ -26,22 +28,23 @@ static symmcoll_status_t run(struct symc_host *host, const struct symc_op *op)
         host->sources[r] = symc_host_header(host, r, op)->payload;
     /* The check reads memory of all. */
     if (chunks.moving.step(&chunks, host->size, 0)) {
-        status = mover->check(mover, &chunks.moving, host->sources);
-        if (status == SYMMCOLL_OK)
+        *checked = mover->check(mover, &chunks.moving, host->sources);
+        if (*checked == SYMMCOLL_OK)
             mover->move(mover, &chunks.moving);
     }
-    left = symc_host_end_chunks(&chunks);
-    return left != SYMMCOLL_OK ? left : status;
+    return symc_host_end_chunks(&chunks);
 }
 
 symmcoll_status_t symc_host_mover(
     struct symc_host *host, const struct symc_op *op)
 {
-    symmcoll_status_t status = run(host, op);
+    symmcoll_status_t checked = SYMMCOLL_OK;
+    symmcoll_status_t status = run(host, op, &checked);
 
-    /* After others all ranks have ended alike, and nobody uses the buffers. */
-    if (status == SYMMCOLL_ERR_TIMEOUT || status == SYMMCOLL_ERR_PEER ||
-        status == SYMMCOLL_ERR_CANCELED || status == SYMMCOLL_ERR_ABORTED)
+    /* As in symc_host_large().  Where all have moved, or the check has failed,
+     * nobody uses the buffers any more. */
+    if (status != SYMMCOLL_OK && status != SYMMCOLL_ERR_MISMATCH &&
+        status != SYMMCOLL_ERR_CONFIG)
         symc_host_revoke(host, op);
-    return status;
+    return status != SYMMCOLL_OK ? status : checked;
 }
