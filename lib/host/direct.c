@@ -11,8 +11,9 @@
  * reads W parts, writes one.  reduce: as all_reduce, with one result; if that is
  * not symmetric the root reads all.  What only moves is copied once, by whoever
  * receives it if the inputs are exposed, else by whoever sends it; in a broadcast
- * where both are exposed, by all alike: (W-1)/W n each.  Two crossings: the header lines, and a counter that says that a rank is done with
- * the buffers of the others; a third where threads copy what others have summed.
+ * where both are exposed, by all alike: (W-1)/W n each.  Two crossings: the
+ * header lines, and a counter that says that a rank is done with the buffers of
+ * the others; a third where threads copy what others have summed.
  *
  * A buffer is exposed from the header on until its owner has seen everybody
  * drained, or has revoked it: see revoke.c.
@@ -331,7 +332,9 @@ symmcoll_status_t symc_host_large(struct symc_host *host,
             symc_host_take_beside(host, op);
             return SYMMCOLL_OK;
         }
-        exposure = symc_host_find_exposed(host, op, &names);
+        status = symc_host_find_exposed(host, op, &names, &exposure);
+    }
+    if (status == SYMMCOLL_OK) {
         move = choose(host, op, &exposure);
         if (move == NULL) {
             status = symc_host_reserve(host, op);

@@ -366,22 +366,14 @@ static bool find_alike(struct symc_host *host, const struct symc_op *op,
     return true;
 }
 
-struct symc_exposure symc_host_find_exposed(struct symc_host *host,
+/* What each rank has named by itself. */
+static struct symc_exposure find_each(struct symc_host *host,
     const struct symc_op *op, const struct symc_names *names)
 {
-    struct symc_exposure exposure = {false, false, false, false};
-    struct symc_names common;
+    struct symc_exposure exposure = {.ins = true, .outs = true};
+    struct symc_names common = *names;
 
-    if (find_alike(host, op, names)) {
-        place_own(host, op);
-        return (struct symc_exposure){true, true, true, true};
-    }
-    if (names->line.in_number == 0 && names->line.out_number == 0 &&
-        !names_addresses(host))
-        return exposure; /* not all have named what this rank has not */
-    common = *names;
     keep_common(host, op, &common);
-    exposure.ins = exposure.outs = true;
     for (int r = 0; r < host->size; r++) {
         struct symc_exposed *exposed = &host->exposed[r];
 
@@ -396,4 +388,37 @@ struct symc_exposure symc_host_find_exposed(struct symc_host *host,
         find_addresses(host, op, &exposure);
     place_own(host, op);
     return exposure;
+}
+
+/* Whether tables of parts are read that are other ranks' own. */
+static bool reads_tables(const struct symc_host *host, const struct symc_op *op)
+{
+    const struct symc_kind_info *info = &symc_kinds[op->kind];
+
+    return names_addresses(host) && (info->in_parts == SYMC_ALL_PARTS ||
+                                        info->out_parts == SYMC_ALL_PARTS);
+}
+
+symmcoll_status_t symc_host_find_exposed(struct symc_host *host,
+    const struct symc_op *op, const struct symc_names *names,
+    struct symc_exposure *exposure)
+{
+    bool tables = reads_tables(host, op);
+
+    *exposure = (struct symc_exposure){false, false, false, false};
+    if (find_alike(host, op, names)) {
+        place_own(host, op);
+        *exposure = (struct symc_exposure){true, true, true, true};
+        return SYMMCOLL_OK;
+    }
+    if (names->line.in_number == 0 && names->line.out_number == 0 &&
+        !names_addresses(host))
+        return SYMMCOLL_OK; /* not all have named what this rank has not */
+    /* A table is there until its owner has left, or ended, this operation. */
+    if (tables && !symc_host_enter_all(host, op))
+        return symc_host_fail_revoked(host, op);
+    *exposure = find_each(host, op, names);
+    if (tables)
+        symc_host_leave_all(host);
+    return SYMMCOLL_OK;
 }

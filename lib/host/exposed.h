@@ -65,8 +65,10 @@ struct symc_names symc_host_name(
     const struct symc_host *host, const struct symc_op *op);
 
 /* Once the ranks are synchronised, and counts compared: what all have exposed,
- * the same on all ranks.  Fills host->exposed. */
-struct symc_exposure symc_host_find_exposed(struct symc_host *host,
-    const struct symc_op *op, const struct symc_names *names);
+ * the same on all ranks.  Fills host->exposed.  Errors: those of the group, where a
+ * rank has left the operation whose table of parts is read. */
+symmcoll_status_t symc_host_find_exposed(struct symc_host *host,
+    const struct symc_op *op, const struct symc_names *names,
+    struct symc_exposure *exposure);
 
 #endif

@@ -279,6 +279,12 @@ void symc_host_begin_chunks(struct symc_host *host, const struct symc_op *op,
 /* Leave what this rank is inside; before it waits for anything. */
 void symc_host_leave(struct symc_chunks *chunks);
 
+/* The same without chunks, to read what all have beside their buffers; false: a
+ * peer has left the operation, and this rank is inside nothing. */
+bool symc_host_enter_all(
+    const struct symc_host *host, const struct symc_op *op);
+void symc_host_leave_all(const struct symc_host *host);
+
 /* A peer has: the status of the group, which has failed. */
 symmcoll_status_t symc_host_fail_revoked(
     const struct symc_host *host, const struct symc_op *op);

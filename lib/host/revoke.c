@@ -65,15 +65,27 @@ static bool enter(
                              : !any_revoked(host, op);
 }
 
+bool symc_host_enter_all(const struct symc_host *host, const struct symc_op *op)
+{
+    bool entered = enter(host, op, host->size);
+
+    if (!entered)
+        symc_host_leave_all(host);
+    return entered;
+}
+
+void symc_host_leave_all(const struct symc_host *host)
+{
+    atomic_store_explicit(
+        &host->channels[host->rank]->inside, 0, memory_order_release);
+}
+
 void symc_host_leave(struct symc_chunks *chunks)
 {
-    const struct symc_host *host = chunks->host;
-
     /* A release store does not wait for non-temporal ones. */
     if (chunks->streamed)
         symc_stream_fence();
-    atomic_store_explicit(
-        &host->channels[host->rank]->inside, 0, memory_order_release);
+    symc_host_leave_all(chunks->host);
     chunks->inside = NOBODY;
 }
 
