@@ -149,8 +149,11 @@ void symc_share_renew(struct symc_share *share)
 
 void symc_share_retire(struct symc_share *share)
 {
+    uint32_t owners = count_owners(share);
+
     share->retired = true;
-    symc_share_drop(share, 1);
+    if (owners > 0)
+        symc_share_drop(share, owners);
 }
 
 bool symc_shares_have_handle(
@@ -289,6 +292,8 @@ void symc_shares_cut(struct symc_symm *symm, struct symmcoll_group *group)
         if (is_gone(at)) {
             delist(symm, at);
             free_share(at);
+        } else {
+            symc_share_retire(at); /* nobody finds it any more */
         }
     }
 }

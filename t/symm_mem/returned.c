@@ -7,6 +7,7 @@
 #include "t/world/faults.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -40,6 +41,32 @@ static size_t backed(void)
     if (dir != NULL)
         closedir(dir);
     return nbytes;
+}
+
+/* How often this process has memory of memfds mapped, and descriptors of it. */
+static int count_memfds(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    DIR *dir = opendir("/proc/self/fd");
+    struct dirent *entry;
+    char line[512];
+    int found = maps != NULL && dir != NULL ? 0 : -1;
+
+    while (maps != NULL && fgets(line, sizeof(line), maps) != NULL)
+        found += strstr(line, "/memfd:symmcoll:symm") != NULL ? 1 : 0;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        char path[300], target[256] = "";
+
+        snprintf(path, sizeof(path), "/proc/self/fd/%.200s", entry->d_name);
+        if (readlink(path, target, sizeof(target) - 1) > 0 &&
+            strncmp(target, "/memfd:symmcoll:symm", 20) == 0)
+            found++;
+    }
+    if (maps != NULL)
+        fclose(maps);
+    if (dir != NULL)
+        closedir(dir);
+    return found;
 }
 
 static bool has_grown(size_t before)
@@ -100,6 +127,76 @@ static int a_refusal_returns_it(struct symmcoll_group *group, int rank)
     return OK(symmcoll_barrier(group, NULL, NULL)) && right;
 }
 
+/* One allocation in many groups: each is released with its handle, or before. */
+static int a_group_returns_its_mappings(struct symmcoll_group *group, int rank)
+{
+    static const int ranks[] = {0, 1};
+    struct symmcoll_group *some;
+    struct symmcoll_symm *handle;
+    void *data;
+    int before, after;
+    bool right = OK(symmcoll_symm_alloc(
+                     symmcoll_group_world(group), NBYTES, NULL, &data)) &&
+                 OK(symmcoll_barrier(group, NULL, NULL));
+
+    (void)rank;
+    before = count_memfds();
+    right =
+        right && HOLDS(before > 0) && OK(symmcoll_barrier(group, NULL, NULL));
+    for (int i = 0; right && i < ROUNDS; i++) {
+        right = OK(groups_create(group, ranks, 2, &some)) &&
+                OK(symmcoll_symm_rendezvous(some, data, NULL, &handle)) &&
+                OK(symmcoll_barrier(some, NULL, NULL));
+        if (right && i % 2 == 0)
+            symmcoll_symm_release(handle);
+        right = right && OK(symmcoll_group_free(some));
+        if (right && i % 2 == 1)
+            symmcoll_symm_release(handle);
+    }
+    right = right && OK(symmcoll_barrier(group, NULL, NULL));
+    after = count_memfds();
+    if (after != before)
+        diag("%d mappings and descriptors before, %d now", before, after);
+    return OK(symmcoll_barrier(group, NULL, NULL)) && right &&
+           HOLDS(after == before) &&
+           OK(symmcoll_symm_free(symmcoll_group_world(group), data));
+}
+
+/* A rank dies, and the others release what they had of its memory. */
+static int outlive(struct faults_rank *self)
+{
+    struct symmcoll_symm *handle;
+    void *data;
+
+    if (!faults_init(self) || !join(self->group, NBYTES, &data, &handle) ||
+        count_memfds() < SIZE)
+        return 1;
+    faults_reach(self, 1);
+    if (self->rank == ABSENT)
+        faults_pass(self, 2); /* never */
+    faults_note(self, symmcoll_barrier(self->group, NULL, NULL));
+    if (!part(self->group, data, handle) || !HOLDS(count_memfds() == 0))
+        return 2;
+    return faults_finalize(self);
+}
+
+static void a_death_returns_it(void)
+{
+    struct faults_job job;
+    bool right;
+
+    (void)faults_clear_dumps(SIZE); /* those of the points before */
+    faults_start(&job, SIZE, outlive, NULL);
+    right = faults_await_all(&job, 1);
+    faults_signal(&job, ABSENT, SIGKILL);
+    right = faults_kill_is_known(&job, ABSENT) && right;
+    for (int r = 0; r < ABSENT; r++)
+        right = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_PEER, NULL) &&
+                right;
+    ok(faults_finish(&job, 1u << ABSENT) && faults_clear_dumps(SIZE) && right,
+        "what survivors had of a dead rank's memory is returned with theirs");
+}
+
 /* A rank does not join in time, of which the group fails. */
 static int wait_in_vain(struct faults_rank *self)
 {
@@ -150,13 +247,18 @@ static void a_timeout_returns_it(void)
 
 int main(void)
 {
-    plan(5);
+    plan(8);
     faults_begin();
     groups_both(2, a_mismatch_returns_it,
         "a rendezvous while another rank calls something else");
     groups_both(2, a_refusal_returns_it,
         "a rendezvous of sizes that differ returns what it has taken");
     a_timeout_returns_it();
+    setenv("SYMMCOLL_SYMM_MEM_MEMFD_MIN", "0", 1);
+    groups_both(2, a_group_returns_its_mappings,
+        "a group that is released returns what it has mapped");
+    a_death_returns_it();
+    unsetenv("SYMMCOLL_SYMM_MEM_MEMFD_MIN");
     faults_end();
     return done_testing();
 }
