@@ -7,6 +7,7 @@
 #include "symm_mem/backing.h"
 #include "symm_mem/symm_rendezvous.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -114,13 +115,16 @@ symmcoll_status_t symc_symm_open(struct symc_symm_rendezvous *rendezvous)
 {
     struct symmcoll_group *group = rendezvous->group;
     int fds[SYMC_RANKS_MAX];
+    char detail[SYMC_DETAIL_MAX];
     symmcoll_status_t own, status;
 
     for (int r = 0; r < group->size; r++)
         fds[r] = -1;
     own = accept_words(rendezvous);
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     status = exchange(rendezvous, fds);
-    status = own != SYMMCOLL_OK ? own : status;
+    if (own != SYMMCOLL_OK)
+        status = symc_fail(own, "%s", detail); /* what came first */
     for (int r = 0; r < group->size; r++) {
         if (status == SYMMCOLL_OK)
             status = find_member(rendezvous, r, fds[r]);
