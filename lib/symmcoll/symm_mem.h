@@ -9,7 +9,9 @@
  * seen by the rank whose symmcoll_symm_wait_signal() takes that signal; and what
  * the taking rank has done before that, by the source after its next put on the
  * same channel.  What each rank has done before symmcoll_symm_barrier() is seen
- * by all after it.  Nothing else here orders anything.
+ * by all after it; where that has expired, before the call that has, since it
+ * counts as arrived from then on: what it does before it repeats the call need
+ * not be seen.  Nothing else here orders anything.
  */
 #ifndef SYMMCOLL_SYMM_MEM_H
 #define SYMMCOLL_SYMM_MEM_H
