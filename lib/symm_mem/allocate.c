@@ -56,15 +56,6 @@ static void enlist(struct symc_symm *symm, struct symc_allocation *allocation)
     symm->allocations = allocation;
 }
 
-static void delist(struct symc_symm *symm, struct symc_allocation *allocation)
-{
-    struct symc_allocation **at = &symm->allocations;
-
-    while (*at != allocation)
-        at = &(*at)->next;
-    *at = allocation->next;
-}
-
 /* ---- allocating ---- */
 
 symmcoll_status_t symc_symm_check_call(
@@ -172,7 +163,7 @@ static symmcoll_status_t back(const struct symc_symm_request *request,
         made->data = made->fd >= 0 ? backed.data
                                    : (char *)world->own.block + made->data_at;
     } else {
-        delist(symm, made);
+        symc_allocation_delist(made);
     }
     pthread_mutex_unlock(&symm->lock);
     return status;
@@ -271,16 +262,6 @@ symmcoll_status_t symmcoll_symm_import(struct symmcoll_world *world, int fd,
 }
 
 /* ---- freeing ---- */
-
-void symc_allocation_release(struct symc_allocation *allocation)
-{
-    struct symc_symm *symm = allocation->home;
-
-    allocation->pool = NULL;
-    delist(symm, allocation);
-    symc_shares_free(symm, allocation);
-    symc_allocation_drop(allocation);
-}
 
 static symmcoll_status_t free_data(struct symc_symm *symm, void *data)
 {

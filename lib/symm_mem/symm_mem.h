@@ -174,9 +174,6 @@ symmcoll_status_t symc_symm_read_args(const char *where,
 symmcoll_status_t symc_symm_allocate(struct symmcoll_world *world,
     const struct symc_symm_request *request, void **data);
 
-/* Release one that is not in use, under the lock. */
-void symc_allocation_release(struct symc_allocation *allocation);
-
 /* ---- symm_world.c ---- */
 
 /* A world's, and a group's; NULL: no memory. */
@@ -186,6 +183,14 @@ struct symc_symm_group *symc_symm_group_of(struct symmcoll_group *group);
 /* The allocation with an address, under the lock; NULL: there is none. */
 struct symc_allocation *symc_allocation_find(
     struct symc_symm *symm, const void *address);
+
+/* Take one from the list, under the lock; release one that is not in use, too. */
+void symc_allocation_delist(struct symc_allocation *allocation);
+void symc_allocation_release(struct symc_allocation *allocation);
+
+/* Free a group's workspace, if it has one; under the lock, or at the world's
+ * end. */
+void symc_workspace_free(struct symc_symm_group *of);
 
 /* ---- share.c; all under the lock ---- */
 

@@ -11,6 +11,23 @@
 
 static const char group_key; /* its address is that of this module's */
 
+void symc_workspace_free(struct symc_symm_group *of)
+{
+    struct symc_share *share;
+    struct symc_allocation *allocation;
+
+    if (of->workspace == NULL)
+        return;
+    share = of->workspace->share;
+    allocation = share->allocation;
+    of->workspace = NULL;
+    if (allocation->active) { /* else the program has freed it */
+        allocation->active = false;
+        symc_allocation_release(allocation);
+    }
+    symc_share_drop(share, 1);
+}
+
 /* Cut a group off from its shares. */
 static void end_group(struct symc_symm_group *of)
 {
@@ -18,9 +35,7 @@ static void end_group(struct symc_symm_group *of)
 
     if (symm == NULL)
         return;
-    if (of->workspace != NULL)
-        symc_share_drop(of->workspace->share, 1);
-    of->workspace = NULL;
+    symc_workspace_free(of);
     symc_shares_cut(symm, of->group);
     of->symm = NULL;
 }
@@ -146,4 +161,23 @@ struct symc_allocation *symc_allocation_find(
         at = at->next;
     }
     return at;
+}
+
+void symc_allocation_delist(struct symc_allocation *allocation)
+{
+    struct symc_allocation **at = &allocation->home->allocations;
+
+    while (*at != allocation)
+        at = &(*at)->next;
+    *at = allocation->next;
+}
+
+void symc_allocation_release(struct symc_allocation *allocation)
+{
+    struct symc_symm *symm = allocation->home;
+
+    allocation->pool = NULL;
+    symc_allocation_delist(allocation);
+    symc_shares_free(symm, allocation);
+    symc_allocation_drop(allocation);
 }

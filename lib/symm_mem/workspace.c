@@ -69,7 +69,8 @@ static symmcoll_status_t tell(struct symmcoll_group *group,
     return status;
 }
 
-/* A larger one, under the ticket. */
+/* A larger one, under the ticket.  It is allocated as long as it is the
+ * workspace, so that the group's operations use it where it lies. */
 static symmcoll_status_t grow(struct symmcoll_group *group,
     struct symc_symm_group *of, size_t nbytes, int64_t deadline_ns)
 {
@@ -90,16 +91,17 @@ static symmcoll_status_t grow(struct symmcoll_group *group,
     status = symc_symm_rendezvous(group, &offer, &handle);
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     pthread_mutex_lock(&of->symm->lock);
-    if (status == SYMMCOLL_OK && of->workspace != NULL)
-        symc_share_drop(of->workspace->share, 1);
-    if (status == SYMMCOLL_OK)
+    if (status == SYMMCOLL_OK) {
+        symc_workspace_free(of);
         of->workspace = handle;
+    }
     if (offer.allocation != NULL)
         symc_allocation_drop(offer.allocation);
     pthread_mutex_unlock(&of->symm->lock);
-    /* Its share keeps it, where there is one. */
+    if (status == SYMMCOLL_OK)
+        return status;
     (void)symmcoll_symm_free(world, data);
-    return status == SYMMCOLL_OK ? status : symc_fail(status, "%s", detail);
+    return symc_fail(status, "%s", detail);
 }
 
 static symmcoll_status_t find_or_grow(struct symmcoll_group *group,

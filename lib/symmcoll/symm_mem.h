@@ -327,7 +327,8 @@ symmcoll_status_t symmcoll_symm_barrier(
 /*
  * The group's workspace, of so many bytes or more.  Collective: every rank passes
  * the same nbytes.  Where that is more than any call before has asked for it is
- * allocated anew, as zeros, and who has a handle on the former keeps that.
+ * allocated anew, as zeros, and who has a handle on the former keeps that.  The
+ * group's operations use it where it lies; the group frees it.
  *
  * handle  out: release with symmcoll_symm_release(), as often as it was returned
  *

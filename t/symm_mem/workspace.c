@@ -44,6 +44,48 @@ static int it_grows_and_never_shrinks(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* As long as it is the workspace: operations use it where it lies. */
+static int it_is_allocated(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    struct symmcoll_symm *first = NULL, *larger = NULL, *found = NULL;
+    struct symmcoll_group *both;
+    void *data, *more;
+    bool right = OK(symmcoll_group_split(group, 0, rank, NULL, &both)) &&
+                 OK(symmcoll_symm_workspace(both, 1000, NULL, &first)) &&
+                 OK(symmcoll_symm_buffer(first, rank, 0, 4, &data)) &&
+                 HOLDS(symmcoll_symm_is_symmetric(world, data)) &&
+                 OK(symmcoll_symm_get(both, data, &found)) &&
+                 HOLDS(found == first) &&
+                 OK(symmcoll_symm_workspace(both, 5000, NULL, &larger)) &&
+                 OK(symmcoll_symm_buffer(larger, rank, 0, 4, &more)) &&
+                 HOLDS(!symmcoll_symm_is_symmetric(world, data)) &&
+                 HOLDS(symmcoll_symm_is_symmetric(world, more)) &&
+                 OK(symmcoll_group_free(both)) &&
+                 HOLDS(!symmcoll_symm_is_symmetric(world, more));
+
+    symmcoll_symm_release(first);
+    symmcoll_symm_release(larger);
+    return right;
+}
+
+/* A program that frees it has a workspace that operations do not find. */
+static int a_free_of_it_does_no_harm(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_symm *first = NULL, *larger = NULL;
+    void *data;
+    bool right = OK(symmcoll_symm_workspace(group, 1000, NULL, &first)) &&
+                 OK(symmcoll_symm_buffer(first, rank, 0, 4, &data)) &&
+                 OK(symmcoll_symm_free(symmcoll_group_world(group), data)) &&
+                 OK(symmcoll_symm_barrier(first, 0, -1)) &&
+                 OK(symmcoll_symm_workspace(group, 5000, NULL, &larger)) &&
+                 OK(symmcoll_symm_barrier(larger, 0, -1));
+
+    symmcoll_symm_release(first);
+    symmcoll_symm_release(larger);
+    return right;
+}
+
 static int each_group_has_its_own(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_group *half;
@@ -141,9 +183,13 @@ static int two_threads_grow_it_once(struct symmcoll_group *group, int rank)
 
 int main(void)
 {
-    plan(10);
+    plan(14);
     groups_both(3, it_grows_and_never_shrinks,
         "a workspace grows and never shrinks (S9)");
+    groups_both(2, it_is_allocated,
+        "it is symmetric memory until it is replaced or its group released");
+    groups_both(2, a_free_of_it_does_no_harm,
+        "one that the program has freed is replaced as others are");
     groups_both(4, each_group_has_its_own, "each group has one of its own");
     groups_both(3, sizes_that_differ_are_named,
         "sizes that differ, and a rank without memory, are named on all");
