@@ -13,6 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define READS 16               /* of 4 KiB in a round: what a pipe holds */
+#define PAUSE_NS SYMC_NS_PER_S /* between two dumps on request */
+
 /* Make it, in place of one that an earlier run left.  The folder has been
  * checked: nobody else can put another file there. */
 static int make_fifo(int folder, const char *name)
@@ -85,18 +88,36 @@ void symc_world_open_pipe(struct symmcoll_world *world)
             symmcoll_last_error());
 }
 
+/* Whether anything was written.  Whoever writes without end must not keep the
+ * monitor here: what is left after a bounded number of reads is for its next
+ * round. */
+static bool drain(int fd)
+{
+    char bytes[4096];
+    bool any = false;
+
+    for (int i = 0; i < READS && read(fd, bytes, sizeof(bytes)) > 0; i++)
+        any = true;
+    return any;
+}
+
 void symc_world_read_pipe(struct symmcoll_world *world)
 {
-    const struct symc_dump_pipe *pipe = &world->monitor.pipe;
-    bool asked = false;
-    char bytes[256], path[PATH_MAX];
+    struct symc_dump_pipe *pipe = &world->monitor.pipe;
+    char path[PATH_MAX];
     symmcoll_status_t status;
+    int64_t now;
 
-    /* However much was written: one dump. */
-    while (pipe->fd >= 0 && read(pipe->fd, bytes, sizeof(bytes)) > 0)
-        asked = true;
-    if (!asked)
+    if (pipe->fd < 0)
         return;
+    pipe->asked = drain(pipe->fd) || pipe->asked;
+    if (!pipe->asked)
+        return;
+    now = symc_now_ns();
+    if (now < pipe->next_ns)
+        return;
+    pipe->asked = false;
+    pipe->next_ns = now + PAUSE_NS;
     status = symc_trace_path(
         world->config, world->name, world->rank, path, sizeof(path));
     if (status == SYMMCOLL_OK)

@@ -34,6 +34,8 @@
 struct symc_dump_pipe {
     int fd; /* -1: there is none */
     int folder;
+    bool asked;       /* a dump is to be written, at next_ns at the earliest */
+    int64_t next_ns;  /* 0 before the first */
     const char *name; /* in that, within path */
     char path[PATH_MAX];
 };
@@ -232,8 +234,8 @@ symmcoll_status_t symc_world_dump(const struct symmcoll_world *world,
 /* ---- pipe.c ---- */
 
 /* Make this rank's FIFO, where trace.dump_pipe asks for one; a line says why
- * where that fails.  Read it: the record is written out if anything was written
- * there.  Remove it. */
+ * where that fails.  Read some of it: the record is written out if anything was
+ * written there, once a second at most.  Remove it. */
 void symc_world_open_pipe(struct symmcoll_world *world);
 void symc_world_read_pipe(struct symmcoll_world *world);
 void symc_world_close_pipe(struct symmcoll_world *world);
