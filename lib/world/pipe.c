@@ -16,15 +16,32 @@
 #define READS 16               /* of 4 KiB in a round: what a pipe holds */
 #define PAUSE_NS SYMC_NS_PER_S /* between two dumps on request */
 
-/* Make it, in place of one that an earlier run left.  The folder has been
- * checked: nobody else can put another file there. */
+/* Whether somebody reads a FIFO: 0, an error of opening it, or ENXIO where
+ * nobody does. */
+static int find_reader(int folder, const char *name)
+{
+    int fd =
+        openat(folder, name, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+
+    if (fd < 0)
+        return errno;
+    close(fd);
+    return 0;
+}
+
+/* Make it, in place of one that an earlier run left and nobody reads: EBUSY.
+ * The folder has been checked: nobody else can put another file there. */
 static int make_fifo(int folder, const char *name)
 {
     struct stat old;
+    int error;
 
     if (fstatat(folder, name, &old, AT_SYMLINK_NOFOLLOW) == 0) {
         if (!S_ISFIFO(old.st_mode) || old.st_uid != geteuid())
             return EEXIST;
+        error = find_reader(folder, name);
+        if (error != ENXIO)
+            return error == 0 ? EBUSY : error;
         if (unlinkat(folder, name, 0) != 0)
             return errno;
     }
@@ -40,13 +57,24 @@ static int open_fifo(int folder, const char *name, int *fd)
     if (error != 0)
         return error;
     *fd = openat(folder, name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-    if (*fd < 0)
-        return errno;
-    if (fstat(*fd, &made) == 0 && S_ISFIFO(made.st_mode) &&
-        made.st_uid == geteuid())
+    if (*fd < 0) {
+        error = errno;
+        goto unlink_fifo;
+    }
+    if (fstat(*fd, &made) != 0) {
+        error = errno;
+        goto close_fifo;
+    }
+    if (S_ISFIFO(made.st_mode) && made.st_uid == geteuid())
         return 0;
     close(*fd);
-    return EEXIST;
+    return EEXIST; /* another's: it stays */
+
+close_fifo:
+    close(*fd);
+unlink_fifo:
+    (void)unlinkat(folder, name, 0);
+    return error;
 }
 
 static symmcoll_status_t open_pipe(
@@ -67,6 +95,11 @@ static symmcoll_status_t open_pipe(
         return SYMMCOLL_OK;
     close(pipe->folder);
     pipe->fd = -1;
+    if (error == EBUSY)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a FIFO that nobody reads or nothing, found that of "
+            "another process",
+            pipe->path);
     return error == EEXIST
                ? symc_fail(SYMMCOLL_ERR_INVALID,
                      "%s: expected a FIFO of this user or nothing, found "
