@@ -130,9 +130,10 @@ const struct symc_option symc_options[] = {
         .key = "trace.dump_pipe",
         TEXT(trace_dump_pipe),
         .dflt = "",
-        .help = "Path of a FIFO, to which the rank and \".pipe\" are appended; "
-                "whatever is written to it has the rank write its dump; empty "
-                "for none.",
+        .help = "Path of a FIFO, to which the rank and \".pipe\" are appended, "
+                "and .NAME between them in a world that has a name; whatever "
+                "is written to it has the rank write its dump, once a second "
+                "at most; empty for none.",
     },
     {
         .key = "trace.dump_on_error",

@@ -113,8 +113,14 @@ void symc_world_open_pipe(struct symmcoll_world *world)
     struct symc_dump_pipe *pipe = &world->monitor.pipe;
 
     pipe->fd = -1;
-    if (world->config->trace_dump_pipe[0] == '\0' || world->trace.capacity == 0)
+    if (world->config->trace_dump_pipe[0] == '\0')
         return;
+    if (world->trace.capacity == 0) {
+        symc_logf(&world->log, SYMC_LOG_WARN,
+            "trace.dump_pipe: there are no dumps on request: "
+            "trace.buffer_size is 0");
+        return;
+    }
     if (open_pipe(world, pipe) != SYMMCOLL_OK)
         symc_logf(&world->log, SYMC_LOG_WARN,
             "trace.dump_pipe: there are no dumps on request: %s",

@@ -175,7 +175,7 @@ int main(void)
     const char *build = getenv("T_BUILDDIR");
     FILE *file;
 
-    plan(4);
+    plan(5);
     snprintf(folder, sizeof(folder), "%s%s/request-%ld",
         build != NULL ? build : "/tmp", build != NULL ? "/t/scratch" : "",
         (long)getpid());
@@ -203,6 +203,9 @@ int main(void)
     ok(a_living_fifo_stays(),
         "a FIFO that another process reads stays, and a line says so (X24)");
     unlink(within("dump_", 1, ""));
+    setenv("SYMMCOLL_TRACE_BUFFER_SIZE", "0", 1);
+    ok(warns("trace.buffer_size is 0"),
+        "a line says that no dump can be asked for without a record (X24)");
     rmdir(folder);
     return done_testing();
 }
