@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -74,25 +75,56 @@ static const char *format_limit(int resource, char buffer[24])
     return buffer;
 }
 
+/* What a thread takes before it runs: on the stack of who starts it, who waits
+ * for that. */
+struct start {
+    void *(*run)(void *);
+    void *arg;
+    const char *name;
+    pthread_t *thread;
+    sem_t taken;
+};
+
+/* The thread sets its id and its name itself: what it runs may free the place
+ * of the id, and may ask for either. */
+static void *begin(void *arg)
+{
+    struct start *start = arg;
+    void *(*run)(void *) = start->run;
+
+    arg = start->arg;
+    *start->thread = pthread_self();
+    pthread_setname_np(pthread_self(), start->name);
+    sem_post(&start->taken);
+    return run(arg);
+}
+
 symmcoll_status_t symc_thread_start(pthread_t *thread, const char *name,
     size_t stack_nbytes, void *(*run)(void *), void *arg)
 {
+    struct start start = {
+        .run = run, .arg = arg, .name = name, .thread = thread};
     pthread_attr_t attributes;
+    pthread_t made;
     sigset_t all, before;
     int error;
     int cancel = symc_cancel_disable();
 
+    sem_init(&start.taken, 0, 0);
     pthread_attr_init(&attributes);
     if (stack_nbytes > 0)
         pthread_attr_setstacksize(&attributes, stack_nbytes);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = create_thread(thread, &attributes, run, arg);
+    error = create_thread(&made, &attributes, begin, &start);
     /* A program's thread-local data may not fit a small stack. */
     if (error == EINVAL && stack_nbytes > 0)
-        error = create_thread(thread, NULL, run, arg);
+        error = create_thread(&made, NULL, begin, &start);
+    while (error == 0 && sem_wait(&start.taken) != 0)
+        continue; /* a debugger's signal */
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
+    sem_destroy(&start.taken);
     if (error != 0) {
         char threads[24], space[24];
 
@@ -103,7 +135,6 @@ symmcoll_status_t symc_thread_start(pthread_t *thread, const char *name,
             name, format_limit(RLIMIT_NPROC, threads),
             format_limit(RLIMIT_AS, space));
     }
-    pthread_setname_np(*thread, name);
     symc_cancel_restore(cancel);
     return SYMMCOLL_OK;
 }

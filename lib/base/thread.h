@@ -14,8 +14,9 @@
  * is for threads that call functions of the program. */
 #define SYMC_STACK_SMALL ((size_t)512 * 1024)
 
-/* Start one.  name has at most 15 characters.  Errors: SYSTEM (with the limits
- * on threads). */
+/* Start one.  name has at most 15 characters.  *thread is set when run is called,
+ * and not touched from then on: run may free it.  Errors: SYSTEM (with the
+ * limits on threads). */
 symmcoll_status_t symc_thread_start(pthread_t *thread, const char *name,
     size_t stack_nbytes, void *(*run)(void *), void *arg);
 

@@ -133,7 +133,8 @@ static symmcoll_status_t start_watch(
 
     if (status != SYMMCOLL_OK)
         return status;
-    /* Before the function can be called: it may want to end the watch. */
+    /* Before the function can be called: it may want to end the watch, and so
+     * may free it before the call that starts the thread returns. */
     *watch = made;
     status = symc_thread_start(&made->thread, "symc-watch", 0, run_watch, made);
     if (status != SYMMCOLL_OK)

@@ -2,6 +2,7 @@
 /*
  * The library's threads start also where another thread of the process is about
  * to execute a program: as long as it does, the kernel has no thread for us.
+ * Nothing is done to a thread once it runs.
  */
 #include "../tap.h"
 
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +25,16 @@
 static char path[4200];
 static _Atomic bool over;
 static _Atomic int refused; /* attempts to execute */
+static _Atomic int named_by_others;
+
+/* In place of the C library's. */
+int pthread_setname_np(pthread_t thread, const char *name)
+{
+    if (pthread_equal(thread, pthread_self()))
+        return prctl(PR_SET_NAME, name);
+    atomic_fetch_add(&named_by_others, 1);
+    return 0;
+}
 
 /* A file that can be executed, but for what is in it. */
 static bool make_file(void)
@@ -101,6 +113,45 @@ static int signals_are_the_program_s(void)
     return blocked && sigismember(&before, SIGTERM) == 0;
 }
 
+struct holder {
+    pthread_t thread; /* overwritten with the main thread's */
+    pthread_t main, self;
+    bool own; /* it was the thread's own when that began */
+    char name[16];
+    _Atomic bool done;
+};
+
+static void *overwrite(void *arg)
+{
+    struct holder *holder = arg;
+
+    holder->self = pthread_self();
+    holder->own = pthread_equal(holder->thread, holder->self);
+    holder->thread = holder->main;
+    prctl(PR_GET_NAME, holder->name);
+    atomic_store(&holder->done, true);
+    return NULL;
+}
+
+/* What holds the id of a thread may be freed as soon as that runs. */
+static int start_leaves_the_thread(void)
+{
+    struct holder holder = {.main = pthread_self()};
+
+    atomic_store(&named_by_others, 0);
+    if (symc_thread_start(&holder.thread, "own-name", SYMC_STACK_SMALL,
+            overwrite, &holder) != SYMMCOLL_OK)
+        return 0;
+    while (!atomic_load(&holder.done))
+        usleep(100);
+    pthread_join(holder.self, NULL);
+    diag("named \"%s\", by others %d", holder.name,
+        atomic_load(&named_by_others));
+    return holder.own && pthread_equal(holder.thread, holder.main) &&
+           strcmp(holder.name, "own-name") == 0 &&
+           atomic_load(&named_by_others) == 0;
+}
+
 /* Address space for no stack at all: the limits are told. */
 static int lack_is_told(void)
 {
@@ -129,10 +180,12 @@ int main(void)
 
     if (!make_file())
         skip_all("no file to execute can be made");
-    plan(3);
+    plan(4);
     alarm(600);
     ok(threads_start_beside_exec(),
         "threads start while another one tries to execute a program");
+    ok(start_leaves_the_thread(),
+        "a thread has its id and its name when it runs, and is left alone");
     ok(signals_are_the_program_s(), "signals are blocked in them alone");
     if (sanitizer != NULL && strcmp(sanitizer, "no") != 0)
         skip(1, "a sanitizer needs address space of its own");
