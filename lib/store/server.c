@@ -9,6 +9,7 @@
 #ifdef HAVE_LIBEVENT
 #include "store/serving.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -196,27 +197,36 @@ static symmcoll_status_t open_socket(
         "tcp store: serving at %s", symc_place_text(place, text));
 }
 
-/* Whether a descriptor is a listening socket, and where. */
+/* Whether a descriptor is a listening socket of bytes, and where. */
 static bool find_listener(int fd, union any_address *at)
 {
     socklen_t nbytes = sizeof(*at);
     socklen_t room = sizeof(int);
-    int listens = 0;
+    int listens = 0, type = 0;
 
     return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &room) == 0 &&
-           listens != 0 && getsockname(fd, &at->any, &nbytes) == 0;
+           listens != 0 &&
+           getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &room) == 0 &&
+           type == SOCK_STREAM && getsockname(fd, &at->any, &nbytes) == 0;
 }
 
 /* What is at a descriptor, for a message. */
 static const char *describe_address(
     bool listens, const union any_address *at, char buffer[SYMC_PLACE_TEXT])
 {
+    char host[INET6_ADDRSTRLEN] = "";
     int family = at->any.sa_family;
 
     if (!listens)
         return "none";
+    if (family == AF_INET)
+        inet_ntop(family, &at->four.sin_addr, host, sizeof(host));
+    else if (family == AF_INET6)
+        inet_ntop(family, &at->six.sin6_addr, host, sizeof(host));
     if (family == AF_INET || family == AF_INET6)
-        snprintf(buffer, SYMC_PLACE_TEXT, "one at port %d", read_port(at));
+        snprintf(buffer, SYMC_PLACE_TEXT,
+            family == AF_INET ? "one at %s:%d" : "one at [%s]:%d", host,
+            read_port(at));
     else if (family == AF_UNIX)
         snprintf(buffer, SYMC_PLACE_TEXT, "one at the path \"%.*s\"",
             (int)sizeof(at->local.sun_path), at->local.sun_path);
@@ -226,31 +236,69 @@ static const char *describe_address(
     return buffer;
 }
 
-/* Serve at a socket that somebody has opened: at the place, as far as that says
- * where. */
-static symmcoll_status_t take_socket(
-    const struct symc_place *place, int given, int *fd, int *port)
+/* Whether two addresses are the same, ports apart. */
+static bool same_host(const union any_address *a, const struct sockaddr *b)
 {
+    const union any_address *other = (const union any_address *)b;
+
+    if (a->any.sa_family != b->sa_family)
+        return false;
+    if (b->sa_family == AF_INET)
+        return a->four.sin_addr.s_addr == other->four.sin_addr.s_addr;
+    return b->sa_family == AF_INET6 &&
+           a->six.sin6_scope_id == other->six.sin6_scope_id &&
+           memcmp(&a->six.sin6_addr, &other->six.sin6_addr,
+               sizeof(a->six.sin6_addr)) == 0;
+}
+
+/* Whether a socket listens at the place: at one of its addresses and no other,
+ * so that nobody is served whom the place does not name.  Port 0 is any. */
+static symmcoll_status_t compare_place(const struct symc_place *place,
+    const union any_address *at, int64_t deadline_ns, bool *same)
+{
+    struct symc_addresses addresses;
+    symmcoll_status_t status;
+
+    if (place->local)
+        *same = at->any.sa_family == AF_UNIX &&
+                strncmp(at->local.sun_path, place->host,
+                    sizeof(at->local.sun_path)) == 0;
+    if (place->local || at->any.sa_family == AF_UNIX ||
+        (place->port != 0 && place->port != read_port(at)))
+        return SYMMCOLL_OK;
+    status = symc_resolve(place, true, deadline_ns, &addresses);
+    if (status != SYMMCOLL_OK)
+        return status;
+    for (const struct addrinfo *one = addresses.list; one != NULL && !*same;
+         one = one->ai_next)
+        *same = same_host(at, one->ai_addr);
+    symc_resolve_free(&addresses);
+    return SYMMCOLL_OK;
+}
+
+/* Serve at a socket that somebody has opened at the place. */
+static symmcoll_status_t take_socket(
+    const struct symc_server_args *args, int *fd, int *port)
+{
+    const struct symc_place *place = args->place;
     union any_address at = {.local = {.sun_family = AF_UNSPEC}};
     char expected[SYMC_PLACE_TEXT], found[SYMC_PLACE_TEXT];
-    bool listens = find_listener(given, &at), same = false;
+    bool listens = find_listener(args->listen_fd, &at), same = false;
+    symmcoll_status_t status = SYMMCOLL_OK;
     int flags;
 
-    if (listens && place->local)
-        same = at.any.sa_family == AF_UNIX &&
-               strncmp(at.local.sun_path, place->host,
-                   sizeof(at.local.sun_path)) == 0;
-    else if (listens)
-        same = (at.any.sa_family == AF_INET || at.any.sa_family == AF_INET6) &&
-               (place->port == 0 || place->port == read_port(&at));
+    if (listens)
+        status = compare_place(place, &at, args->deadline_ns, &same);
+    if (status != SYMMCOLL_OK)
+        return status;
     if (!same)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "store_open_tcp: listen_fd %d: expected a socket that listens at "
             "%s, found %s",
-            given, symc_place_text(place, expected),
+            args->listen_fd, symc_place_text(place, expected),
             describe_address(listens, &at, found));
-    *fd = fcntl(given, F_DUPFD_CLOEXEC, 0);
-    flags = fcntl(given, F_GETFL);
+    *fd = fcntl(args->listen_fd, F_DUPFD_CLOEXEC, 0);
+    flags = fcntl(args->listen_fd, F_GETFL);
     if (*fd < 0 || flags < 0 || fcntl(*fd, F_SETFL, flags | O_NONBLOCK) != 0) {
         int error = errno;
 
@@ -357,11 +405,10 @@ symmcoll_status_t symc_server_start(
     if (status == SYMMCOLL_OK && args->place->tls)
         status = symc_server_tls_open(args->place, &server->tls);
     if (status == SYMMCOLL_OK)
-        status =
-            args->listen_fd > 0
-                ? take_socket(args->place, args->listen_fd, &fd, &server->port)
-                : open_socket(
-                      args->place, args->deadline_ns, &fd, &server->port);
+        status = args->listen_fd > 0
+                     ? take_socket(args, &fd, &server->port)
+                     : open_socket(
+                           args->place, args->deadline_ns, &fd, &server->port);
     /* Who bound a socket that was taken over removes its path, too. */
     if (status == SYMMCOLL_OK && args->place->local && args->listen_fd == 0)
         memcpy(server->path, args->place->host, sizeof(server->path));

@@ -63,8 +63,8 @@ struct symmcoll_store_tcp_args {
     double timeout;       /* for opening, and the store's; negative: 300 s */
     int serve; /* 1: serve the table here, at the URL's host and port, 0 being
                   any, until the store is closed */
-    int listen_fd; /* with serve: a socket that listens there already, taken if
-                      the call succeeds; 0: none */
+    int listen_fd; /* with serve: a socket that listens there, and nowhere else,
+                      already, taken if the call succeeds; 0: none */
 };
 #define SYMMCOLL_STORE_TCP_ARGS_INIT                                          \
     {                                                                         \

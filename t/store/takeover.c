@@ -23,11 +23,11 @@ static int open_at(
     return symmcoll_store_open_tcp(&args, store);
 }
 
-/* A socket of this machine's own address; listening: not only bound. */
-static int open_socket(int listening, int *port)
+/* A socket at an address of this machine; listening: not only bound. */
+static int open_socket_at(in_addr_t host, int listening, int *port)
 {
     struct sockaddr_in at = {
-        .sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+        .sin_family = AF_INET, .sin_addr = {.s_addr = htonl(host)}};
     socklen_t nbytes = sizeof(at);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -37,6 +37,11 @@ static int open_socket(int listening, int *port)
         exit(1);
     *port = ntohs(at.sin_port);
     return fd;
+}
+
+static int open_socket(int listening, int *port)
+{
+    return open_socket_at(INADDR_LOOPBACK, listening, port);
 }
 
 static int is_open(int fd)
@@ -106,10 +111,10 @@ static void refused(void)
     bound = open_socket(0, &other);
     snprintf(
         url, sizeof(url), "redis://127.0.0.1:%d", port == 1 ? 2 : port - 1);
-    snprintf(text, sizeof(text), "127.0.0.1:%d, found one at port %d",
+    snprintf(text, sizeof(text), "127.0.0.1:%d, found one at 127.0.0.1:%d",
         port == 1 ? 2 : port - 1, port);
     ok(refuses(url, fd, text) &&
-            refuses("unix:///tmp/store", fd, "found one at port"),
+            refuses("unix:///tmp/store", fd, "found one at 127.0.0.1:"),
         "a socket at another place is refused with both (R25)");
     ok(refuses("redis://127.0.0.1:0", null, "found none") &&
             refuses("redis://127.0.0.1:0", bound, "found none") &&
@@ -126,6 +131,42 @@ static void refused(void)
     close(fd);
     close(null);
     close(bound);
+}
+
+/* Neither more addresses than the URL has, nor others. */
+static void other_address(void)
+{
+    struct symmcoll_store *store = NULL;
+    char text[128];
+    int port, all = open_socket_at(INADDR_ANY, 1, &port);
+    int second = open_socket_at(INADDR_LOOPBACK + 1, 1, &port);
+
+    snprintf(
+        text, sizeof(text), "127.0.0.1:0, found one at 127.0.0.2:%d", port);
+    ok(refuses("redis://127.0.0.1:0", all,
+           "expected a socket that listens at 127.0.0.1:0, found one at "
+           "0.0.0.0:") &&
+            refuses("redis://localhost:0", all, "found one at 0.0.0.0:") &&
+            refuses("redis://[::1]:0", all, "found one at 0.0.0.0:") &&
+            refuses("redis://127.0.0.1:0", second, text) &&
+            refuses("redis://0.0.0.0:0", second, "found one at 127.0.0.2:"),
+        "a socket at another address, or at all, is refused with both (R25)");
+    ok(open_at("redis://0.0.0.0:0", all, &store) == SYMMCOLL_OK &&
+            set_text(store, "k", "v") && holds(store, "k", "v"),
+        "one at all addresses fits the URL that says so (R25)");
+    symmcoll_store_close(store);
+    close(second);
+}
+
+static void messages_refused(const char *url, const struct sockaddr_un *at)
+{
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    ok(bind(fd, (const struct sockaddr *)at, sizeof(*at)) == 0 &&
+            listen(fd, 16) == 0 && refuses(url, fd, "found none"),
+        "a socket of messages is refused (R25)");
+    close(fd);
+    unlink(at->sun_path);
 }
 
 static void local_socket(void)
@@ -145,14 +186,16 @@ static void local_socket(void)
         "a socket in the file system is taken over, too (R25)");
     symmcoll_store_close(store);
     ok(unlink(path) == 0, "its file is its owner's to remove (R25)");
+    messages_refused(url, &at);
 }
 
 int main(void)
 {
     alarm(120);
-    plan(9);
+    plan(12);
     taken_over();
     refused();
+    other_address();
     local_socket();
     return done_testing();
 }
