@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define UNKNOWN_NS (10 * SYMC_NS_PER_S) /* until the first request */
+#define UNKNOWN_NS (10 * SYMC_NS_PER_S) /* until a request and the password */
 
 static const struct symc_resp_limits request_limits = {
     .depth = 1,
