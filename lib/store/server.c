@@ -167,6 +167,7 @@ static symmcoll_status_t open_local(const struct symc_place *place, int *fd)
         return SYMMCOLL_OK;
     if (*fd >= 0)
         close(*fd);
+    *fd = -1;
     return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
         "tcp store: serving at %s", symc_place_text(place, text));
 }
@@ -278,14 +279,13 @@ static symmcoll_status_t compare_place(const struct symc_place *place,
 
 /* Serve at a socket that somebody has opened at the place. */
 static symmcoll_status_t take_socket(
-    const struct symc_server_args *args, int *fd, int *port)
+    struct symc_server *server, const struct symc_server_args *args)
 {
     const struct symc_place *place = args->place;
     union any_address at = {.local = {.sun_family = AF_UNSPEC}};
     char expected[SYMC_PLACE_TEXT], found[SYMC_PLACE_TEXT];
     bool listens = find_listener(args->listen_fd, &at), same = false;
     symmcoll_status_t status = SYMMCOLL_OK;
-    int flags;
 
     if (listens)
         status = compare_place(place, &at, args->deadline_ns, &same);
@@ -297,18 +297,26 @@ static symmcoll_status_t take_socket(
             "%s, found %s",
             args->listen_fd, symc_place_text(place, expected),
             describe_address(listens, &at, found));
-    *fd = fcntl(args->listen_fd, F_DUPFD_CLOEXEC, 0);
-    flags = fcntl(args->listen_fd, F_GETFL);
-    if (*fd < 0 || flags < 0 || fcntl(*fd, F_SETFL, flags | O_NONBLOCK) != 0) {
-        int error = errno;
-
-        if (*fd >= 0)
-            close(*fd);
-        return symc_fail_descriptor(error, "store_open_tcp: listen_fd");
-    }
+    server->listen_fd = fcntl(args->listen_fd, F_DUPFD_CLOEXEC, 0);
+    server->taken_flags = fcntl(args->listen_fd, F_GETFL);
+    if (server->listen_fd < 0 || server->taken_flags < 0 ||
+        fcntl(server->listen_fd, F_SETFL, server->taken_flags | O_NONBLOCK) !=
+            0)
+        return symc_fail_descriptor(errno, "store_open_tcp: listen_fd");
     if (!place->local)
-        *port = read_port(&at);
+        server->port = read_port(&at);
     return SYMMCOLL_OK;
+}
+
+/* The flags are the socket's, not the descriptor's: whoever opened it gets it
+ * back as it was. */
+static void close_socket(const struct symc_server *server)
+{
+    if (server->listen_fd < 0)
+        return;
+    if (server->taken_flags >= 0)
+        fcntl(server->listen_fd, F_SETFL, server->taken_flags);
+    close(server->listen_fd);
 }
 
 /* ---- start and stop ---- */
@@ -339,6 +347,7 @@ static void free_server(struct symc_server *server)
         close(server->wake_fd);
     if (server->listener != NULL)
         evconnlistener_free(server->listener);
+    close_socket(server);
     /* Nobody else's: who binds it again removes it first. */
     if (server->path[0] != '\0')
         unlink(server->path);
@@ -351,7 +360,13 @@ static void free_server(struct symc_server *server)
     free(server);
 }
 
-static symmcoll_status_t make_events(struct symc_server *server, int fd)
+static symmcoll_status_t fail_memory(void)
+{
+    return symc_fail(
+        SYMMCOLL_ERR_NO_MEMORY, "tcp store: no memory for the server");
+}
+
+static symmcoll_status_t make_events(struct symc_server *server)
 {
     const struct timeval second = {.tv_sec = 1};
     struct event_config *config = event_config_new();
@@ -364,11 +379,11 @@ static symmcoll_status_t make_events(struct symc_server *server, int fd)
         event_config_free(config);
     }
     if (server->base == NULL)
-        goto close_fd;
+        return fail_memory();
     server->listener = evconnlistener_new(server->base, accept_one, server,
-        LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+        LEV_OPT_CLOSE_ON_EXEC, 0, server->listen_fd);
     if (server->listener == NULL)
-        goto close_fd;
+        return fail_memory();
     evconnlistener_set_error_cb(server->listener, accept_failed);
     server->wake = event_new(
         server->base, server->wake_fd, EV_READ | EV_PERSIST, stop_loop, server);
@@ -377,14 +392,8 @@ static symmcoll_status_t make_events(struct symc_server *server, int fd)
     if (server->wake == NULL || server->tick == NULL ||
         server->accept_again == NULL || event_add(server->wake, NULL) != 0 ||
         event_add(server->tick, &second) != 0)
-        return symc_fail(
-            SYMMCOLL_ERR_NO_MEMORY, "tcp store: no memory for the server");
+        return fail_memory();
     return SYMMCOLL_OK;
-
-close_fd:
-    close(fd);
-    return symc_fail(
-        SYMMCOLL_ERR_NO_MEMORY, "tcp store: no memory for the server");
 }
 
 symmcoll_status_t symc_server_start(
@@ -392,10 +401,10 @@ symmcoll_status_t symc_server_start(
 {
     struct symc_server *server = symc_alloc(1, sizeof(*server));
     symmcoll_status_t status = SYMMCOLL_OK;
-    int fd = -1;
 
     if (server == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
+    server->listen_fd = server->taken_flags = -1;
     server->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     server->max_clients = limit_clients(args->max_clients);
     server->max_memory = args->max_memory > 0 ? args->max_memory : MEMORY_MAX;
@@ -406,14 +415,14 @@ symmcoll_status_t symc_server_start(
         status = symc_server_tls_open(args->place, &server->tls);
     if (status == SYMMCOLL_OK)
         status = args->listen_fd > 0
-                     ? take_socket(args, &fd, &server->port)
-                     : open_socket(
-                           args->place, args->deadline_ns, &fd, &server->port);
+                     ? take_socket(server, args)
+                     : open_socket(args->place, args->deadline_ns,
+                           &server->listen_fd, &server->port);
     /* Who bound a socket that was taken over removes its path, too. */
     if (status == SYMMCOLL_OK && args->place->local && args->listen_fd == 0)
         memcpy(server->path, args->place->host, sizeof(server->path));
     if (status == SYMMCOLL_OK)
-        status = make_events(server, fd);
+        status = make_events(server);
     if (status == SYMMCOLL_OK)
         status = symc_thread_start(
             &server->thread, "symc-store", SYMC_STACK_SMALL, serve, server);

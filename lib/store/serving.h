@@ -62,6 +62,8 @@ struct symc_server {
     struct evconnlistener *listener;
     struct event *wake, *tick, *accept_again;
     int wake_fd, port;
+    int listen_fd;   /* -1: none */
+    int taken_flags; /* of a socket that was taken over, before; -1: none */
     pthread_t thread;
     void *tls; /* SSL_CTX; NULL: none */
     char password[SYMC_SECRET_MAX];

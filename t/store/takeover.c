@@ -133,6 +133,27 @@ static void refused(void)
     close(bound);
 }
 
+/* The caller's again, and as it was, where the store fails after the server has
+ * begun. */
+static void given_back(void)
+{
+    struct symmcoll_store_tcp_args args = SYMMCOLL_STORE_TCP_ARGS_INIT;
+    struct symmcoll_store *store = NULL;
+    int port, fd = open_socket(1, &port);
+
+    args.url = "redis://127.0.0.1:0";
+    args.serve = 1;
+    args.listen_fd = fd;
+    args.num_workers = 2;
+    args.wait_workers = 1;
+    args.timeout = 0.1;
+    ok(failed_with(symmcoll_store_open_tcp(&args, &store), SYMMCOLL_ERR_TIMEOUT,
+           "timeout") &&
+            is_open(fd) && (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0,
+        "where no store comes of it the socket is as it was (R25)");
+    close(fd);
+}
+
 /* Neither more addresses than the URL has, nor others. */
 static void other_address(void)
 {
@@ -192,9 +213,10 @@ static void local_socket(void)
 int main(void)
 {
     alarm(120);
-    plan(12);
+    plan(13);
     taken_over();
     refused();
+    given_back();
     other_address();
     local_socket();
     return done_testing();
