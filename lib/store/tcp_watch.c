@@ -24,8 +24,7 @@ static symmcoll_status_t take_value(const struct symc_tcp_call *call,
 
 /* Read the key; where it holds what it held, wait for a word on its channel. */
 static symmcoll_status_t look(const struct symc_tcp_call *call,
-    const struct symc_bytes *before, const struct symc_stop *stop,
-    struct symc_bytes *now, bool *changed)
+    const struct symc_bytes *before, struct symc_bytes *now, bool *changed)
 {
     struct symc_reply *list, *word = NULL;
     symmcoll_status_t status = symc_tcp_subscribe(call, "GET", &list);
@@ -39,10 +38,8 @@ static symmcoll_status_t look(const struct symc_tcp_call *call,
     if (!*changed) {
         free(now->data);
         *now = (struct symc_bytes){NULL, 0};
-        symc_link_end_by(call->link, stop->fd);
         status =
             symc_link_poll(call->link, symc_now_ns() + SYMC_TCP_ASK_NS, &word);
-        symc_link_end_by(call->link, -1);
         symc_reply_free(word);
     }
     return status == SYMMCOLL_OK ? symc_tcp_unsubscribe(call->link) : status;
@@ -58,15 +55,19 @@ symmcoll_status_t symc_tcp_await_change(void *table, const char *key,
 
     if (status != SYMMCOLL_OK)
         return status;
+    /* A server that hangs keeps nobody who ends the watch waiting: whatever the
+     * link waits for then fails, and nobody is told. */
+    symc_link_end_by(call.link, stop->fd);
     while (status == SYMMCOLL_OK && !changed && !atomic_load(&stop->asked)) {
         call.deadline_ns = symc_tcp_grace(0);
-        status = look(&call, before, stop, now, &changed);
+        status = look(&call, before, now, &changed);
     }
     if (status != SYMMCOLL_OK) {
         symc_link_break(call.link); /* it may be subscribed */
         free(now->data);
         *now = (struct symc_bytes){NULL, 0};
     }
+    symc_link_end_by(call.link, -1);
     symc_tcp_end(&call);
     return status;
 }

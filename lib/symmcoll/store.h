@@ -328,7 +328,9 @@ symmcoll_status_t symmcoll_store_watch(struct symmcoll_store *store,
     void *arg, struct symmcoll_watch **watch);
 
 /* End a watch; NULL is fine.  The function does not run any more when this has
- * returned, unless it is the function that calls it, for the last time. */
+ * returned, unless it is the function that calls it, for the last time.  A tcp
+ * store's server that does not answer, to a connection that is being opened, and
+ * a file that stays locked may each keep it for 5 seconds. */
 SYMMCOLL_API
 void symmcoll_watch_free(struct symmcoll_watch *watch);
 
