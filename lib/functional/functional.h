@@ -134,7 +134,7 @@ symmcoll_status_t symc_f_cut_shape(
 symmcoll_status_t symc_f_check_dim(
     const struct symc_f_spec *spec, const struct symc_f_step *step);
 
-/* ---- reducing.c, moving.c, rooted.c, exchanging.c: what is particular to each ---- */
+/* ---- reducing.c, moving.c, rooted.c, exchanging.c: what each adds ---- */
 
 struct symc_f_spec symc_f_all_reduce_spec(void);
 struct symc_f_spec symc_f_reduce_scatter_spec(void);

@@ -91,8 +91,8 @@ struct symc_pair_answer {
     /* Offset of the ring to that peer in this rank's arena; 0: none yet. */
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t ring;
     /* The rest is of the peer's messages, too, and polled by the sender of a
-     * large one.  One message that is to be sent now, or is refused, and by whose count and
-     * type; the number of answers, stored last; chunks read. */
+     * large one.  One message that is to be sent now, or is refused, and by
+     * whose count and type; the number of answers, stored last; chunks read. */
     _Atomic uint64_t message;
     _Atomic uint64_t count;
     _Atomic uint64_t dtype;

@@ -306,10 +306,11 @@ symmcoll_status_t symmcoll_designator_expand(struct symmcoll_world *world,
 /*
  * Release a group on this rank; NULL is fine.  Not collective: it waits for this
  * rank's operations that are queued or under way and for their callbacks (in a
- * callback of another group it runs these itself), within timeouts.finalize, and for no other rank; several groups may be released in
- * different order on different ranks.  An operation of another member that needs
- * this rank then ends with PEER.  Works of the group may be asked and released
- * afterwards.  symmcoll_finalize() releases what is left.
+ * callback of another group it runs these itself), within timeouts.finalize,
+ * and for no other rank; several groups may be released in different order on
+ * different ranks.  An operation of another member that needs this rank then
+ * ends with PEER.  Works of the group may be asked and released afterwards.
+ * symmcoll_finalize() releases what is left.
  *
  * Errors: TIMEOUT (operations have not ended: they have been canceled, and the
  * group is released), DEVICE (a backend still owns buffers; likewise); INVALID
