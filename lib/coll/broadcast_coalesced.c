@@ -210,9 +210,7 @@ static symmcoll_status_t check(const struct request *request)
     /* What is in flight uses memory of this call, so it has to wait. */
     if (symc_callbacks_inside_queue(
             &request->group->queue->origin->callbacks, request->group->queue))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "broadcast_coalesced: expected no blocking call on the callback "
-            "thread, in a callback of the same group");
+        return symc_callbacks_refuse("broadcast_coalesced");
     if (request->buffer_nbytes == 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "broadcast_coalesced: expected a buffer of a byte or more, found "

@@ -174,10 +174,7 @@ static symmcoll_status_t enter(struct symc_fused *fused, const char *name)
     struct symc_queue *queue = fused->group->queue;
 
     if (symc_callbacks_inside_queue(&queue->origin->callbacks, queue))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected no blocking call on the callback thread, in a "
-            "callback of the same group",
-            name);
+        return symc_callbacks_refuse(name);
     if (pthread_mutex_lock(&fused->lock) == EDEADLK)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected no call in a function that a call of the same group "

@@ -26,10 +26,7 @@ static inline symmcoll_status_t symc_group_call(
 
     if (symc_callbacks_inside_queue(
             &group->queue->origin->callbacks, group->queue))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected no blocking call on the callback thread, in a "
-            "callback of the same group",
-            symc_kind_name(op->kind));
+        return symc_callbacks_refuse(symc_kind_name(op->kind));
     ticket = symc_queue_enter(group->queue);
     if (__builtin_expect(group->queue->issued != NULL, 0))
         symc_queue_settle(group->queue);

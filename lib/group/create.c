@@ -100,10 +100,7 @@ static symmcoll_status_t check_call(
             where);
     if (symc_callbacks_inside_queue(
             &parent->world->origin->callbacks, parent->queue))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected no blocking call on the callback thread, in a "
-            "callback of the same group",
-            where);
+        return symc_callbacks_refuse(where);
     return SYMMCOLL_OK;
 }
 

@@ -261,10 +261,7 @@ static symmcoll_status_t check(
             symc_kind_name(op->kind));
     if (blocks && symc_callbacks_inside_queue(
                       &group->queue->origin->callbacks, group->queue))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected no blocking call on the callback thread, in a "
-            "callback of the same group",
-            symc_kind_name(op->kind));
+        return symc_callbacks_refuse(symc_kind_name(op->kind));
     return SYMMCOLL_OK;
 }
 

@@ -308,9 +308,7 @@ static symmcoll_status_t check(struct symmcoll_group *old,
             "group_shrink: expected the process that called init, found a fork "
             "of it");
     if (symc_callbacks_inside_queue(&old->world->origin->callbacks, old->queue))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "group_shrink: expected no blocking call on the callback thread, "
-            "in a callback of the same group");
+        return symc_callbacks_refuse("group_shrink");
     status = symc_sized_read(&args_kind, "group_shrink", given, args);
     if (status == SYMMCOLL_OK)
         status = symc_timeout_read("group_shrink", args->timeout,

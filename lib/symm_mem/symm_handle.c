@@ -80,10 +80,7 @@ symmcoll_status_t symc_symm_check_group(
             "%s: expected ranks that are there, found a fake world", where);
     if (symc_callbacks_inside_queue(
             &group->world->origin->callbacks, group->queue))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected no blocking call on the callback thread, in a "
-            "callback of the same group",
-            where);
+        return symc_callbacks_refuse(where);
     return SYMMCOLL_OK;
 }
 

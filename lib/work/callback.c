@@ -131,6 +131,14 @@ bool symc_callbacks_is_calling(
     return calling != NULL;
 }
 
+symmcoll_status_t symc_callbacks_refuse(const char *where)
+{
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected no blocking call on the callback thread, in a callback "
+        "of the same group or in one that such a callback runs",
+        where);
+}
+
 void symc_callbacks_run_queue(
     struct symc_callbacks *callbacks, const struct symc_queue *queue)
 {

@@ -82,6 +82,9 @@ static inline bool symc_callbacks_inside_queue(
            symc_callbacks_is_calling(callbacks, queue);
 }
 
+/* INVALID: the caller is inside that queue, and the call blocks. */
+symmcoll_status_t symc_callbacks_refuse(const char *where);
+
 /* In a callback: run what is queued of another queue's works now, since this
  * thread cannot wait for it. */
 void symc_callbacks_run_queue(

@@ -373,7 +373,7 @@ static int programs_are_told(struct symmcoll_group *all, int rank)
 }
 
 struct inside {
-    struct symmcoll_group *group;
+    struct symmcoll_group *group, *other;
     int rank;
     _Atomic int right; /* 0: not yet; 1: as it should be; 2: not */
 };
@@ -382,17 +382,19 @@ static void send_inside(symmcoll_status_t status, void *arg)
 {
     struct inside *inside = arg;
     int value = 0;
-    bool right = status == SYMMCOLL_OK &&
-                 is_status(symmcoll_send(inside->group, &value, 1,
-                               SYMMCOLL_INT32, 1 - inside->rank, 0, NULL, NULL),
-                     SYMMCOLL_ERR_INVALID, "callback thread");
+    bool right =
+        status == SYMMCOLL_OK &&
+        is_status(symmcoll_send(inside->group, &value, 1, SYMMCOLL_INT32,
+                      1 - inside->rank, 0, NULL, NULL),
+            SYMMCOLL_ERR_INVALID,
+            "in a callback of the same group or in one that such a callback");
 
     atomic_store(&inside->right, right ? 1 : 2);
 }
 
 static int callbacks_do_not_block(struct symmcoll_group *group, int rank)
 {
-    struct inside inside = {group, rank, 0};
+    struct inside inside = {.group = group, .rank = rank};
     struct symmcoll_work *work = NULL;
     bool right = warm(group, rank) &&
                  symmcoll_barrier(group, NULL, &work) == SYMMCOLL_OK &&
@@ -404,9 +406,41 @@ static int callbacks_do_not_block(struct symmcoll_group *group, int rank)
     return right && inside.right == 1 && warm(group, rank);
 }
 
+/* The work is another group's, which a callback of this group releases. */
+static void release_inside(symmcoll_status_t status, void *arg)
+{
+    struct inside *inside = arg;
+    struct inside nested = {.group = inside->group, .rank = inside->rank};
+    struct symmcoll_work *work = NULL;
+    bool right = status == SYMMCOLL_OK && warm(inside->other, inside->rank) &&
+                 symmcoll_barrier(inside->other, NULL, &work) == SYMMCOLL_OK &&
+                 symmcoll_work_then(work, send_inside, &nested) == SYMMCOLL_OK;
+
+    symmcoll_work_free(work);
+    right = symmcoll_group_free(inside->other) == SYMMCOLL_OK && right;
+    atomic_store(&inside->right, right && nested.right == 1 ? 1 : 2);
+}
+
+static int nor_do_those_that_they_run(struct symmcoll_group *group, int rank)
+{
+    struct inside inside = {.group = group, .rank = rank};
+    struct symmcoll_work *work = NULL;
+    bool right =
+        symmcoll_group_create(
+            symmcoll_group_world(group), NULL, &inside.other) == SYMMCOLL_OK &&
+        warm(group, rank) &&
+        symmcoll_barrier(group, NULL, &work) == SYMMCOLL_OK &&
+        symmcoll_work_then(work, release_inside, &inside) == SYMMCOLL_OK;
+
+    while (right && atomic_load(&inside.right) == 0)
+        sched_yield();
+    symmcoll_work_free(work);
+    return right && inside.right == 1 && warm(group, rank);
+}
+
 int main(void)
 {
-    plan(28);
+    plan(30);
     setenv("SYMMCOLL_TRACE_DUMP_ON_ERROR", "off", 1);
     both_run(2, all_sizes, "C25 small messages of all sizes cross one by one");
     both_run(2, all_lengths, "messages of 0 to 89 bytes, and nothing beside");
@@ -431,5 +465,7 @@ int main(void)
         "the program is told of small messages where it asked for that");
     both_run(2, callbacks_do_not_block,
         "a callback sends no small message that blocks");
+    both_run(2, nor_do_those_that_they_run,
+        "nor does one of another group that such a callback runs");
     return done_testing();
 }
