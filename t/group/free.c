@@ -208,7 +208,7 @@ int main(void)
         "what is queued ends before a group is released, works outlive it "
         "(G36)");
     groups_both(WORLD, who_is_gone_is_named,
-        "who needs a rank that has released the group is told so");
+        "who needs a rank that has released the group is told so (T25)");
     groups_both(WORLD, callbacks_end_first,
         "callbacks end first, and may not release their own group");
     groups_both(

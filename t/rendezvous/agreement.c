@@ -121,7 +121,7 @@ static void test_store(struct symmcoll_store *store)
     snprintf(first, sizeof first, "%s", a.found.name);
     part(&a, &b);
     ok(same_place(&a, &b) && strcmp(first, a.found.name) != 0,
-        "a second world over the same store joins under another name");
+        "a second world over the same store joins under another name (G1)");
     part(&a, &b);
 
     b.name = "other"; /* where rank 0 is not */
