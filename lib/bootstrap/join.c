@@ -157,15 +157,19 @@ static symmcoll_status_t fail_ended(void)
         "init: another rank has failed before it joined");
 }
 
-/* There is no server that could say who is missing. */
+/* No server can say who is missing, or it has not acknowledged this rank. */
 static void report_unserved(const struct joiner *joiner)
 {
-    const struct symc_bootstrap_args *args = joiner->args;
+    const char *who = joiner->args->server != NULL ? "the launcher" : "rank 0";
+    char text[96], pid[SYMC_PID_TEXT];
 
-    if (symc_progress_is_due(args->progress))
-        symc_progress_log(args->progress,
-            args->server != NULL ? "the launcher's server does not answer yet"
-                                 : "rank 0 is not here yet");
+    if (!symc_progress_is_due(joiner->args->progress))
+        return;
+    snprintf(text, sizeof(text), "%s cannot be reached yet", who);
+    if (joiner->fd >= 0)
+        snprintf(text, sizeof(text), "%s (%s) has not answered yet", who,
+            symc_format_pid(joiner->server_pid, pid));
+    symc_progress_log(joiner->args->progress, text);
 }
 
 /* Connect, as often as it takes until the deadline. */
@@ -257,8 +261,7 @@ static symmcoll_status_t send_hello(struct joiner *joiner,
     if (error != 0 && error != EPIPE && error != ECONNRESET)
         return symc_fail_errno(
             SYMMCOLL_ERR_SYSTEM, error, "init: bootstrap server");
-    return SYMMCOLL_OK; /* a server that has closed is noticed by the next
-                           receive */
+    return SYMMCOLL_OK; /* the next receive notices a closed server */
 }
 
 /* Connect to the server and send the hello. */
@@ -399,8 +402,7 @@ static symmcoll_status_t receive_answer(struct joiner *joiner)
     return status;
 }
 
-/* After the deadline: ask the server which ranks are missing, then stop waiting
- * for it. */
+/* After the deadline: ask once which ranks are missing, then stop waiting. */
 static symmcoll_status_t run_late(struct joiner *joiner, int64_t now)
 {
     if (joiner->gave_up_at == 0) {

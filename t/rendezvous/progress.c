@@ -21,7 +21,8 @@ struct job {
     int pipe[2];
     FILE *log;
     char line[512]; /* the latest */
-    int started, ended;
+    pid_t latest;
+    int started;
 };
 
 static void begin(struct job *job, int size, const char *method)
@@ -50,7 +51,8 @@ static int run_rank(const struct job *job, int rank)
 static void start(struct job *job, int rank)
 {
     fflush(NULL);
-    if (fork() == 0) {
+    job->latest = fork();
+    if (job->latest == 0) {
         alarm(120);
         dup2(job->pipe[1], STDERR_FILENO);
         _exit(run_rank(job, rank) ? 0 : 1);
@@ -135,18 +137,43 @@ static void rank_0_is_missing(const char *method, const char *text)
     fclose(job.log);
 }
 
+/* Rank 0 listens and is stopped: another one connects to it. */
+static void rank_0_is_stopped(void)
+{
+    struct job job;
+    char text[80];
+    const char *line;
+    pid_t first;
+
+    begin(&job, 2, NULL);
+    start(&job, 0);
+    line = await_line(&job, "missing: rank 1");
+    first = job.latest;
+    kill(first, SIGSTOP);
+    waitpid(first, NULL, WUNTRACED);
+    start(&job, 1);
+    snprintf(text, sizeof(text), "rank 0 (pid %d) has not answered yet", first);
+    line = line != NULL ? await_line(&job, text) : NULL;
+    ok(line != NULL && strstr(line, "[rank 1]: warning: init: after") != NULL,
+        "a rank says that rank 0 does not answer (R31)");
+    kill(first, SIGCONT);
+    ok(end(&job), "and joins when it does");
+    fclose(job.log);
+}
+
 int main(void)
 {
     char text[16], url[4200];
 
     alarm(200);
-    plan(7);
+    plan(9);
     snprintf(text, sizeof(text), "%dms", FIRST_MS);
     setenv("SYMMCOLL_LOG_PROGRESS", text, 1);
     ranks_environment();
     one_rank_is_missing();
-    rank_0_is_missing(NULL, "rank 0 is not here yet");
+    rank_0_is_missing(NULL, "rank 0 cannot be reached yet");
     snprintf(url, sizeof(url), "file://%s", scratch_path());
     rank_0_is_missing(url, "rank 0 has set nothing in the store yet");
+    rank_0_is_stopped();
     return done_testing();
 }
