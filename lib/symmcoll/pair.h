@@ -26,6 +26,7 @@
  * count or dtype differ: the message is dropped, no buffer has changed, and the
  * group is usable; a sender whose send has not ended gets it too; TIMEOUT, PEER
  * and CANCELED, which fail the group; ABORTED in a group that had failed before.
+ * INTERNAL: a stray store has changed the message.
  * symmcoll_finalize() returns MISMATCH where messages have not been received.
  */
 #ifndef SYMMCOLL_PAIR_H
