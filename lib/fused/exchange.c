@@ -8,9 +8,31 @@
  */
 #include "fused/fused.h"
 
+#include <symmcoll/symm_mem.h>
 #include <symmcoll/work.h>
 
 #include <string.h>
+
+/* ---- memory for chunks ---- */
+
+/* Have halves of so many bytes.  All ranks call it, and all are told which of them
+ * has no memory: a rendezvous takes no rank that has none. */
+static symmcoll_status_t grow(struct symc_fused *fused, size_t nbytes,
+    const struct symc_fused_args *args, const struct symmcoll_call *call)
+{
+    struct symc_fused_memory made;
+    symmcoll_status_t status;
+
+    if (fused->memory.data != NULL && nbytes <= fused->memory.nbytes)
+        return SYMMCOLL_OK;
+    status = symc_fused_alloc(fused, args->name, nbytes, &made);
+    status = symc_fused_confirm(fused, args, call, status);
+    if (status == SYMMCOLL_OK)
+        status = symc_fused_map(fused, &made, call);
+    if (status != SYMMCOLL_OK)
+        (void)symmcoll_symm_free(fused->group->world, made.data);
+    return status;
+}
 
 /* ---- gathering ---- */
 
@@ -202,7 +224,7 @@ symmcoll_status_t symc_fused_all_gather(
         found = symc_fused_find_sources(fused, 0, nbytes);
     /* Not the same on all ranks, or no room yet: all copy. */
     if (status == SYMMCOLL_OK && !found) {
-        status = symc_fused_grow(fused, nbytes, gather->call);
+        status = grow(fused, nbytes, gather->args, gather->call);
         if (status == SYMMCOLL_OK) {
             make_ready(&going, false);
             status = exchange_words(&going, &plain);
@@ -328,7 +350,7 @@ symmcoll_status_t symc_fused_all_to_all(
     if (status == SYMMCOLL_OK && !plain)
         found = symc_fused_find_sources(fused, shift, scatter->nbytes);
     if (status == SYMMCOLL_OK && !plain && !found) {
-        status = symc_fused_grow(fused, nbytes, scatter->call);
+        status = grow(fused, nbytes, scatter->args, scatter->call);
         if (status == SYMMCOLL_OK)
             status = make_chunks(
                 &going, symc_fused_next_half(fused, nbytes), &plain);

@@ -160,10 +160,14 @@ void symc_fused_use_half(struct symc_fused *fused);
 bool symc_fused_locate(
     struct symc_fused *fused, const void *chunks, size_t nbytes);
 
-/* Have halves of so many bytes.  All ranks call it.  Errors: those of
+/* Allocate this rank's halves of so many bytes, which become the group's memory
+ * when all ranks have theirs and map them; where that fails, or is not called,
+ * data is to be freed.  Errors: those of symmcoll_symm_alloc(), of
  * symmcoll_symm_rendezvous(). */
-symmcoll_status_t symc_fused_grow(
-    struct symc_fused *fused, size_t nbytes, const struct symmcoll_call *call);
+symmcoll_status_t symc_fused_alloc(struct symc_fused *fused, const char *name,
+    size_t nbytes, struct symc_fused_memory *made);
+symmcoll_status_t symc_fused_map(struct symc_fused *fused,
+    struct symc_fused_memory *made, const struct symmcoll_call *call);
 
 /* Whether all ranks are ready in the same way; then store where their chunks are
  * in fused->sources, `shift` bytes from where their words say. */

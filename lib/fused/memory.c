@@ -80,32 +80,35 @@ bool symc_fused_find_sources(
     return true;
 }
 
-symmcoll_status_t symc_fused_grow(
-    struct symc_fused *fused, size_t nbytes, const struct symmcoll_call *call)
+symmcoll_status_t symc_fused_alloc(struct symc_fused *fused, const char *name,
+    size_t nbytes, struct symc_fused_memory *made)
 {
-    struct symc_fused_memory *memory = &fused->memory;
-    struct symmcoll_world *world = fused->group->world;
-    struct symmcoll_symm *handle = NULL;
     size_t half, whole;
     void *data = NULL;
     symmcoll_status_t status;
 
-    if (memory->data != NULL && nbytes <= memory->nbytes)
-        return SYMMCOLL_OK;
-    /* What cannot be allocated here is NULL to all, and an error of all. */
-    if (symc_add(nbytes, GRAIN - 1, &half) &&
-        symc_multiply(half / GRAIN * GRAIN, 2, &whole) &&
-        symmcoll_symm_alloc(world, whole, NULL, &data) != SYMMCOLL_OK)
-        data = NULL;
-    status = symmcoll_symm_rendezvous(fused->group, data, call, &handle);
-    if (status != SYMMCOLL_OK) {
-        (void)symmcoll_symm_free(world, data);
+    *made = (struct symc_fused_memory){.data = NULL};
+    if (!symc_add(nbytes, GRAIN - 1, &half) ||
+        !symc_multiply(half / GRAIN * GRAIN, 2, &whole))
+        return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+            "%s: expected chunks that memory has room for, found %zu bytes",
+            name, nbytes);
+    status = symmcoll_symm_alloc(fused->group->world, whole, NULL, &data);
+    made->data = data;
+    made->nbytes = half / GRAIN * GRAIN;
+    return status;
+}
+
+symmcoll_status_t symc_fused_map(struct symc_fused *fused,
+    struct symc_fused_memory *made, const struct symmcoll_call *call)
+{
+    symmcoll_status_t status =
+        symmcoll_symm_rendezvous(fused->group, made->data, call, &made->handle);
+
+    if (status != SYMMCOLL_OK)
         return status;
-    }
-    symmcoll_symm_release(memory->handle);
-    (void)symmcoll_symm_free(world, memory->data);
-    *memory = (struct symc_fused_memory){
-        .data = data, .nbytes = half / GRAIN * GRAIN, .handle = handle};
+    symc_fused_shrink(fused);
+    fused->memory = *made;
     return SYMMCOLL_OK;
 }
 
