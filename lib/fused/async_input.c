@@ -102,6 +102,21 @@ static symmcoll_status_t run(struct symc_fused *fused, const struct product *it)
     return status;
 }
 
+/* words: the signals. */
+static symmcoll_status_t check_apart(const struct product *it, void *words)
+{
+    const struct symmcoll_tensor signals =
+        SYMMCOLL_TENSOR_FLAT(words, (int64_t)it->chunks, SYMMCOLL_INT32);
+    const struct symc_fused_named out = {"out", -1, &it->out.tensor};
+    const struct symc_fused_named others[] = {
+        {"a", -1, &it->a}, {"b", -1, &it->b}, {"the signals", -1, &signals}};
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (int i = 0; i < 3 && status == SYMMCOLL_OK; i++)
+        status = symc_fused_check_apart(name, &out, &others[i]);
+    return status;
+}
+
 static symmcoll_status_t prepare(const struct symmcoll_tensor *a,
     const struct symmcoll_tensor *b, const struct symmcoll_tensor *out,
     int rank, struct product *it)
@@ -112,7 +127,11 @@ static symmcoll_status_t prepare(const struct symmcoll_tensor *a,
     if (status == SYMMCOLL_OK) /* all of them are there */
         status = symmcoll_symm_buffer(it->handle, rank, it->signals,
             it->chunks * sizeof(uint32_t), &words);
-    return status == SYMMCOLL_OK ? shape_result(out, it) : status;
+    if (status == SYMMCOLL_OK)
+        status = shape_result(out, it);
+    if (status != SYMMCOLL_OK || it->a.device == SYMMCOLL_META)
+        return status;
+    return check_apart(it, words);
 }
 
 symmcoll_status_t symmcoll_async_input_matmul(struct symmcoll_symm *handle,

@@ -190,7 +190,7 @@ symmcoll_status_t symmcoll_fused_scaled_matmul_reduce_scatter(
  *          last one chunk 0
  * a, b     [M, K], in any memory, and [K, N]
  * call     timeout of each wait
- * out      out: contiguous, [M, N]
+ * out      out: contiguous, [M, N]; it shares no byte with the signals either
  *
  * No other fused call of this rank in the handle's group runs meanwhile.
  * Errors besides: TIMEOUT and PEER, as of symmcoll_symm_wait_value32().

@@ -4,6 +4,8 @@
  */
 #include "t/fused/made.h"
 
+#include <symmcoll/symm_mem.h>
+
 #include <string.h>
 
 #define REFUSED(call, detail) made_says(call, SYMMCOLL_ERR_INVALID, detail)
@@ -121,18 +123,63 @@ static int of_chunks(struct symmcoll_group *group, int rank)
            good;
 }
 
+/* A product of rows that arrive, with everything in one symmetric memory: a from
+ * byte 0 on, b from 64, out from 128, the signals from 256. */
+static symmcoll_status_t multiply(
+    struct symmcoll_symm *handle, char *data, size_t out_at)
+{
+    struct symmcoll_tensor a =
+        SYMMCOLL_TENSOR_SHAPE(data, SYMMCOLL_FLOAT32, 4, 4);
+    struct symmcoll_tensor b =
+        SYMMCOLL_TENSOR_SHAPE(data + 64, SYMMCOLL_FLOAT32, 4, 4);
+    struct symmcoll_tensor out =
+        SYMMCOLL_TENSOR_SHAPE(data + out_at, SYMMCOLL_FLOAT32, 4, 4);
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+
+    call.timeout = 0;
+    return symmcoll_async_input_matmul(handle, 256, 2, 0, &a, &b, &call, &out);
+}
+
+static int of_arriving_rows(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    const uint32_t here[2] = {1, 1};
+    struct symmcoll_symm *handle;
+    void *data;
+    int good;
+
+    (void)rank;
+    if (!OK(symmcoll_symm_alloc(world, 512, NULL, &data)) ||
+        !OK(symmcoll_symm_rendezvous(group, data, NULL, &handle)))
+        return 0;
+    memset(data, 0, 512);
+    memcpy((char *)data + 256, here, sizeof(here));
+    good = REFUSED(multiply(handle, data, 60),
+               "async_input_matmul: expected out in other memory than a, ") &&
+           REFUSED(multiply(handle, data, 124), "other memory than b, ") &&
+           REFUSED(multiply(handle, data, 196),
+               "expected out in other memory than the signals, ") &&
+           REFUSED(multiply(handle, data, 260), "than the signals, ") &&
+           OK(multiply(handle, data, 128)) && OK(multiply(handle, data, 192)) &&
+           OK(multiply(handle, data, 264));
+    symmcoll_symm_release(handle);
+    return OK(symmcoll_symm_free(world, data)) && good;
+}
+
 static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 {
     ok(run(2, of_gather),
         "%s: results of all_gather and matmul that overlap are refused", kind);
     ok(run(2, of_scatter), "%s: and that of matmul and reduce_scatter", kind);
+    ok(run(2, of_arriving_rows),
+        "%s: and that of rows that arrive, also with their signals", kind);
     ok(run(2, of_chunks), "%s: a shard is apart from all, or in its place",
         kind);
 }
 
 int main(void)
 {
-    plan(6);
+    plan(8);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     return done_testing();
