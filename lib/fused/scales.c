@@ -8,13 +8,15 @@
 
 #include <string.h>
 
+/* Members that a caller's struct lacks are none: no bias, a result_scale of 1 and
+ * results of float32; without b or b_scale it is refused. */
 static const struct symmcoll_scaled_matrix no_matrix =
     SYMMCOLL_SCALED_MATRIX_INIT;
 static const struct symc_sized scaled_matrix_kind = {.name = "scaled matrix",
     .macro = "SYMMCOLL_SCALED_MATRIX_INIT",
     .defaults = &no_matrix,
     .nbytes = sizeof(no_matrix),
-    .least = sizeof(no_matrix)};
+    .least = sizeof(no_matrix.size)};
 
 /* ---- reading ---- */
 

@@ -173,6 +173,27 @@ static int of_operands(struct symmcoll_group *group, int rank)
                        "expected a scaled matrix of size");
 }
 
+/* Of a program that knows fewer members: those that it lacks are not read. */
+static int of_a_smaller_struct(struct symmcoll_group *group, int rank)
+{
+    struct call it = {.dim = 0};
+    int good;
+
+    (void)rank;
+    begin(&it);
+    it.bias.shape[0] = 7;
+    it.result_scale.shape[0] = 2;
+    it.matrix.out_dtype = SYMMCOLL_INT32;
+    it.matrix.size = offsetof(struct symmcoll_scaled_matrix, bias);
+    good = OK(gather(group, &it, true)) && it.out.dtype == SYMMCOLL_FLOAT32;
+    symmcoll_f_free(symmcoll_group_world(group), &it.out);
+    it.matrix.size = offsetof(struct symmcoll_scaled_matrix, b_scale);
+    good = REFUSED(gather(group, &it, true), "expected b_scale, found NULL") &&
+           good;
+    it.matrix.size = sizeof(it.matrix.size);
+    return REFUSED(gather(group, &it, true), "expected b, found NULL") && good;
+}
+
 /* ---- shapes ---- */
 
 static int shapes_alone(struct symmcoll_group *group, int rank)
@@ -202,13 +223,15 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
         "%s: what belongs to a matrix is checked beside it (M32)", kind);
     ok(run(2, of_operands), "%s: operands and the dimension are checked (M34)",
         kind);
+    ok(run(2, of_a_smaller_struct),
+        "%s: members that a smaller struct lacks are none (M32)", kind);
     ok(run(2, shapes_alone),
         "%s: shapes without memory have those of the results", kind);
 }
 
 int main(void)
 {
-    plan(10);
+    plan(12);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     return done_testing();
