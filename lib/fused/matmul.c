@@ -247,6 +247,29 @@ static void clear(const struct symc_matrix *c)
             (size_t)c->cols * elem);
 }
 
+/* For parts of both operands and of the result.  Depths are bounded by elements
+ * alone, which may be one in memory: with strides of 0. */
+static bool take_panels(
+    struct symc_matmul *matmul, size_t depth, float *panels[3])
+{
+    size_t nbytes[3] = {0, 0, ROWS * COLS * sizeof(float)};
+
+    if (!symc_multiply(depth, ROWS * sizeof(float), &nbytes[0]) ||
+        !symc_multiply(depth, COLS * sizeof(float), &nbytes[1])) {
+        symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+            "matmul: expected rows that memory has room for, found %zu "
+            "elements",
+            depth);
+        return false;
+    }
+    for (int i = 0; i < 3; i++) {
+        panels[i] = symc_scratch_take(&matmul->panels[i], nbytes[i]);
+        if (panels[i] == NULL)
+            return false;
+    }
+    return true;
+}
+
 /* scaling: NULL: none. */
 static symmcoll_status_t multiply_narrow(struct symc_matmul *matmul,
     const struct symc_matrix *a, const struct symc_matrix *b,
@@ -255,15 +278,10 @@ static symmcoll_status_t multiply_narrow(struct symc_matmul *matmul,
     size_t elem = symmcoll_dtype_size(c->dtype);
     size_t depth = (size_t)a->cols;
     float *panels[3];
-    const size_t counts[3] = {depth * ROWS, depth * COLS, ROWS * COLS};
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    for (int i = 0; i < 3; i++) {
-        panels[i] =
-            symc_scratch_take(&matmul->panels[i], counts[i] * sizeof(float));
-        if (panels[i] == NULL)
-            return SYMMCOLL_ERR_NO_MEMORY;
-    }
+    if (!take_panels(matmul, depth, panels))
+        return SYMMCOLL_ERR_NO_MEMORY;
     for (int64_t col = 0; col < c->cols; col += COLS) {
         int64_t cols = least(COLS, c->cols - col);
         struct symc_matrix right = {

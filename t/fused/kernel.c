@@ -280,6 +280,28 @@ static int all_scale(const char *library)
     return good;
 }
 
+/* Rows of one element that is repeated: a panel of them would need more bytes than
+ * a size_t counts. */
+static int none_is_too_long(void)
+{
+    uint16_t one = 0, sum[1] = {0};
+    struct symc_matmul matmul = {.packed = {{NULL, 0}}};
+    int good = 1;
+
+    for (int bit = 53; bit < 56; bit++) {
+        int64_t depth = (int64_t)1 << bit;
+        struct symc_matrix a = {&one, SYMMCOLL_BFLOAT16, 1, depth, 0, 0};
+        struct symc_matrix b = {&one, SYMMCOLL_BFLOAT16, depth, 1, 0, 0};
+        struct symc_matrix c = {sum, SYMMCOLL_BFLOAT16, 1, 1, 1, 1};
+
+        good = made_says(symc_matmul(&matmul, &a, &b, &c, false),
+                   SYMMCOLL_ERR_NO_MEMORY, "room for, found ") &&
+               good;
+    }
+    symc_matmul_free(&matmul);
+    return good;
+}
+
 /* ---- the setting ---- */
 
 static symmcoll_status_t multiply_ones(struct symmcoll_group *group)
@@ -323,13 +345,14 @@ static int with_library(const char *name, rank_fn body)
 
 int main(void)
 {
-    plan(9);
+    plan(10);
     ok(all_multiply(""), "products of all types, orders and sizes");
     ok(all_multiply("none"), "the same without BLAS");
     ok(eighths_are_read(), "8-bit floats are read as their formats say");
     ok(all_are_rounded(), "and rounded to nearest, even, and the largest");
     ok(all_scale(""), "scaled products of 8-bit floats (M35)");
     ok(all_scale("none"), "the same without BLAS");
+    ok(none_is_too_long(), "panels that no memory has room for are refused");
     ok(with_library("", multiplies_ones),
         "fused.blas: the default one is found");
     ok(with_library("none", multiplies_ones), "fused.blas: none is needed");
