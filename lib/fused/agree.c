@@ -43,8 +43,7 @@ symmcoll_status_t symc_fused_publish(struct symc_fused *fused,
 
     symc_digest_add(&digest, args->name, args->text);
     fused->mine.digest = digest.a;
-    fused->mine.plain =
-        atomic_load(&fused->plain) != 0 || symc_fused_is_alone(fused);
+    fused->mine.plain = fused->in_plain || symc_fused_is_alone(fused);
     /* Of one rank it has ended at once. */
     *work = NULL;
     status = symmcoll_all_gather(fused->group, fused->all, &fused->mine,

@@ -137,7 +137,7 @@ static void make_ready(struct gathering *going, bool in_place)
 
     fused->mine = (struct symc_fused_word){.state = SYMC_FUSED_NOT_READY};
     going->own = contiguous ? what->data : NULL;
-    if (symc_fused_is_alone(fused) || atomic_load(&fused->plain) != 0)
+    if (symc_fused_is_alone(fused) || fused->in_plain)
         return;
     if (in_place && contiguous && what->tail == NULL &&
         symc_fused_locate(fused, what->data, what->nbytes)) {
@@ -342,7 +342,7 @@ symmcoll_status_t symc_fused_all_to_all(
     struct scattering going = {.fused = fused, .what = scatter};
     size_t nbytes = (size_t)fused->group->size * scatter->nbytes;
     size_t shift = (size_t)fused->group->rank * scatter->nbytes;
-    bool alone = symc_fused_is_alone(fused) || atomic_load(&fused->plain) != 0;
+    bool alone = symc_fused_is_alone(fused) || fused->in_plain;
     char *half = alone ? NULL : symc_fused_next_half(fused, nbytes);
     bool plain = false, found = false;
     symmcoll_status_t status = make_chunks(&going, half, &plain);

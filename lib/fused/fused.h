@@ -63,6 +63,7 @@ struct symc_fused {
     struct symmcoll_group *group;
     _Atomic uint32_t plain;
     pthread_mutex_t lock; /* of what follows: one call at a time */
+    bool in_plain;        /* of a call: `plain`, read once, when it began */
     bool loaded;          /* the world's BLAS, in matmul */
     struct symc_matmul matmul;
     struct symc_scratch scratch[SYMC_FUSED_SCRATCHES];

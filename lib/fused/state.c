@@ -180,6 +180,9 @@ static symmcoll_status_t enter(struct symc_fused *fused, const char *name)
             "%s: expected no call in a function that a call of the same group "
             "has called",
             name);
+    /* A rank that published another answer than it acts by would have the others
+     * make their chunks twice. */
+    fused->in_plain = atomic_load(&fused->plain) != 0;
     return SYMMCOLL_OK;
 }
 

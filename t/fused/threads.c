@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two threads of each rank, with a group each, whose memory for chunks grows.
+ * Two threads of each rank: with a group each, whose memory for chunks grows; or
+ * one that sets the test mode.
  */
 #include "t/fused/made.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,12 +98,71 @@ static int in_two_threads(struct symmcoll_group *group, int rank)
     return good;
 }
 
+/* ---- the test mode ---- */
+
+#define EXCHANGES 1000
+
+/* What a thread sets while another one exchanges chunks. */
+struct mode {
+    struct symmcoll_group *group;
+    _Atomic int ended;
+};
+
+static void *set_and_unset(void *arg)
+{
+    struct mode *mode = arg;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (int i = 0; atomic_load(&mode->ended) == 0; i++) {
+        if (status == SYMMCOLL_OK)
+            status = symmcoll_fused_set_plain(mode->group, i % 2);
+    }
+    return status == SYMMCOLL_OK ? mode : NULL;
+}
+
+static symmcoll_status_t count(void *context, int rank, void *chunk)
+{
+    int *calls = context;
+
+    memset(chunk, ++calls[rank], 1);
+    return SYMMCOLL_OK;
+}
+
+static int makes_each_once(struct symmcoll_group *group, int rank)
+{
+    struct mode mode = {.group = group};
+    void *set = NULL;
+    pthread_t id;
+    int good = 1, calls[8] = {0};
+    char all[8];
+
+    if (rank == 0 && pthread_create(&id, NULL, set_and_unset, &mode) != 0)
+        return 0;
+    for (int i = 1; good && i <= EXCHANGES; i++) {
+        good = OK(
+            symmcoll_produce_and_all_to_all(group, 1, count, calls, NULL, all));
+        for (int r = 0; good && r < symmcoll_group_size(group); r++)
+            good = calls[r] == i && all[r] == (char)i;
+        if (!good)
+            diag("rank %d, exchange %d: %d and %d chunks", rank, i, calls[0],
+                calls[1]);
+    }
+    atomic_store(&mode.ended, 1);
+    if (rank == 0)
+        good = pthread_join(id, &set) == 0 && set == &mode && good;
+    return good;
+}
+
 int main(void)
 {
-    plan(2);
+    plan(4);
     ok(ranks_run(3, in_two_threads),
         "processes: memory of two groups grows from two threads");
     ok(threads_run(3, in_two_threads),
         "threads: memory of two groups grows from two threads");
+    ok(ranks_run(2, makes_each_once),
+        "processes: a chunk is made once while a thread sets the test mode");
+    ok(threads_run(2, makes_each_once),
+        "threads: a chunk is made once while a thread sets the test mode");
     return done_testing();
 }
