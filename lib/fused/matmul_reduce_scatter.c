@@ -203,7 +203,14 @@ static symmcoll_status_t inspect(
         it->fused, it->name, what, it->sum, chunk, it->count);
 }
 
-/* The chunk for a rank, contiguous in the order of the result. */
+/*
+ * The chunk for a rank, contiguous in the order of the result.
+ *
+ * INVARIANT: this rank's own, which is made when the others have been told that
+ * it will be, does not fail: a failure would leave them waiting in the next block.
+ * It has the shapes and strides of the chunks made before it, so the scratch
+ * memory that these needed is there, and inspect() passes over it.
+ */
 static symmcoll_status_t produce(void *context, int rank, void *chunk)
 {
     struct matmul_scatter *it = context;
