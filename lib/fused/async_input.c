@@ -5,6 +5,7 @@
  */
 #include "base/tensor.h"
 #include "fused/fused.h"
+#include "symm_mem/symm_mem.h"
 
 #include <symmcoll/symm_mem.h>
 #include <symmcoll/symm_ops.h>
@@ -143,8 +144,10 @@ symmcoll_status_t symmcoll_async_input_matmul(struct symmcoll_symm *handle,
         .handle = handle, .signals = signals, .chunks = chunks, .pivot = pivot};
     struct symmcoll_symm_info info = SYMMCOLL_SYMM_INFO_INIT;
     struct symc_fused_call begun;
-    symmcoll_status_t status = symmcoll_symm_get_info(handle, &info);
+    symmcoll_status_t status = symc_symm_check(handle, name);
 
+    if (status == SYMMCOLL_OK)
+        status = symmcoll_symm_get_info(handle, &info);
     if (status == SYMMCOLL_OK)
         status = symc_fused_begin(
             &begun, info.group, SYMC_SYMM_WAIT_VALUE, name, call);

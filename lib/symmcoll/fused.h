@@ -192,7 +192,8 @@ symmcoll_status_t symmcoll_fused_scaled_matmul_reduce_scatter(
  * call     timeout of each wait
  * out      out: contiguous, [M, N]; it shares no byte with the signals either
  *
- * No other fused call of this rank in the handle's group runs meanwhile.
+ * No other fused call of this rank in the handle's group runs meanwhile.  So no
+ * signal may depend on one: it would wait for this call, and this for the signal.
  * Errors besides: TIMEOUT and PEER, as of symmcoll_symm_wait_value32().
  * Source: torch.ops.symm_mem._async_input_mm.
  */

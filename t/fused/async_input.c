@@ -159,22 +159,43 @@ static int arguments_are_checked(struct symmcoll_group *group, int rank)
 #define CALL(handle, signals, chunks, pivot, a, b) \
     symmcoll_async_input_matmul(                   \
         handle, signals, chunks, pivot, a, b, NULL, &out)
-    good = good &&
-           made_says(CALL(NULL, 0, 1, 0, &desk.a, &desk.b),
-               SYMMCOLL_ERR_INVALID, "found NULL") &&
-           made_says(CALL(desk.handle, 0, 5, 0, &desk.a, &desk.b),
-               SYMMCOLL_ERR_INVALID, "divide the 24 rows of a, found 5") &&
-           made_says(CALL(desk.handle, 0, 0, 0, &desk.a, &desk.b),
-               SYMMCOLL_ERR_INVALID, "found 0") &&
-           made_says(CALL(desk.handle, 0, 6, 6, &desk.a, &desk.b),
-               SYMMCOLL_ERR_INVALID, "a pivot of 0 to 5, found 6") &&
-           made_says(CALL(desk.handle, NBYTES - 8, 6, 0, &desk.a, &desk.b),
-               SYMMCOLL_ERR_INVALID, "found ") &&
-           made_says(CALL(desk.handle, 2, 6, 0, &desk.a, &desk.b),
-               SYMMCOLL_ERR_INVALID, "multiple of 4, found 2") &&
-           made_says(CALL(desk.handle, 0, 6, 0, &desk.a, &desk.a),
-               SYMMCOLL_ERR_INVALID, "expected 17 rows, found 24") &&
-           OK(symmcoll_barrier(group, NULL, NULL));
+    good =
+        good &&
+        made_says(CALL(NULL, 0, 1, 0, &desk.a, &desk.b), SYMMCOLL_ERR_INVALID,
+            "async_input_matmul: expected a handle of ") &&
+        made_says(CALL(desk.handle, 0, 5, 0, &desk.a, &desk.b),
+            SYMMCOLL_ERR_INVALID, "divide the 24 rows of a, found 5") &&
+        made_says(CALL(desk.handle, 0, 0, 0, &desk.a, &desk.b),
+            SYMMCOLL_ERR_INVALID, "found 0") &&
+        made_says(CALL(desk.handle, 0, 6, 6, &desk.a, &desk.b),
+            SYMMCOLL_ERR_INVALID, "a pivot of 0 to 5, found 6") &&
+        made_says(CALL(desk.handle, NBYTES - 8, 6, 0, &desk.a, &desk.b),
+            SYMMCOLL_ERR_INVALID, "found ") &&
+        made_says(CALL(desk.handle, 2, 6, 0, &desk.a, &desk.b),
+            SYMMCOLL_ERR_INVALID, "multiple of 4, found 2") &&
+        made_says(CALL(desk.handle, 0, 6, 0, &desk.a, &desk.a),
+            SYMMCOLL_ERR_INVALID, "expected 17 rows, found 24") &&
+        OK(symmcoll_barrier(group, NULL, NULL));
+    return get_up(&desk) && good;
+}
+
+/* The error is about the handle, which is there until it is released. */
+static int a_group_is_released(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
+    struct symmcoll_group *part;
+    struct desk desk;
+    bool good;
+
+    if (!OK(symmcoll_group_split(group, 0, rank, NULL, &part)))
+        return 0;
+    good = sit_down(&desk, part);
+    good = OK(symmcoll_group_free(part)) && good &&
+           made_says(symmcoll_async_input_matmul(desk.handle, SIGNALS_AT, 1, 0,
+                         &desk.a, &desk.b, NULL, &out),
+               SYMMCOLL_ERR_INVALID,
+               "async_input_matmul: expected a handle whose group is there");
+    desk.group = group;
     return get_up(&desk) && good;
 }
 
@@ -186,11 +207,13 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
         "%s: chunks are waited for from the pivot on (S61)", kind);
     ok(run(2, arguments_are_checked),
         "%s: signals, chunks and shapes are checked (S61)", kind);
+    ok(run(2, a_group_is_released),
+        "%s: a handle whose group has been released is refused", kind);
 }
 
 int main(void)
 {
-    plan(6);
+    plan(8);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     return done_testing();

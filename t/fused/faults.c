@@ -136,6 +136,42 @@ static int operate_for_ever(struct faults_rank *self)
     return exit_status;
 }
 
+/* arg: the timeout in seconds of a rank that waits for a signal of the victim,
+ * which never sends it. */
+static int wait_for_signal(struct faults_rank *self)
+{
+    const double *timeout = self->arg;
+    struct symmcoll_call call = faults_timeout(*timeout);
+    float b[4] = {0};
+    struct symmcoll_tensor a, columns, out = SYMMCOLL_TENSOR_INIT;
+    struct symmcoll_symm *handle;
+    void *data;
+
+    if (!faults_init(self) ||
+        symmcoll_symm_alloc(self->world, 4096, NULL, &data) != SYMMCOLL_OK ||
+        symmcoll_symm_rendezvous(self->group, data, NULL, &handle) !=
+            SYMMCOLL_OK)
+        return 1;
+    a = (struct symmcoll_tensor)SYMMCOLL_TENSOR_SHAPE(
+        data, SYMMCOLL_FLOAT32, SIZE, 4);
+    columns = (struct symmcoll_tensor)SYMMCOLL_TENSOR_SHAPE(
+        b, SYMMCOLL_FLOAT32, 4, 1);
+    faults_reach(self, 1);
+    if (self->rank == VICTIM)
+        faults_pass(self, 2);
+    else if (faults_note(self, symmcoll_async_input_matmul(handle, 2048, SIZE,
+                                   VICTIM, &a, &columns, &call, &out)) ==
+             SYMMCOLL_ERR_PEER)
+        return faults_finalize(self);
+    faults_reach(self, 2);
+    /* The group remains usable. */
+    if (faults_barrier(self) != SYMMCOLL_OK)
+        return 1;
+    symmcoll_symm_release(handle);
+    (void)symmcoll_symm_free(self->world, data);
+    return faults_finalize(self);
+}
+
 static bool is_known(enum operation which)
 {
     struct faults_job job;
@@ -151,9 +187,40 @@ static bool is_known(enum operation which)
     return faults_finish(&job, 1u << VICTIM) && right;
 }
 
+static bool signal_of_the_dead(void)
+{
+    static const double never = -1;
+    struct faults_job job;
+    bool right;
+
+    faults_start(&job, SIZE, wait_for_signal, &never);
+    right = faults_await_all(&job, 1) && faults_await_asleep(&job, 0, 1) &&
+            faults_await_asleep(&job, 2, 1);
+    faults_signal(&job, VICTIM, SIGKILL);
+    right = faults_kill_is_known(&job, VICTIM) && right;
+    return faults_finish(&job, 1u << VICTIM) && right;
+}
+
+static bool signal_of_the_late(void)
+{
+    static const double moment = 0.01;
+    struct faults_job job;
+    bool right;
+
+    faults_start(&job, SIZE, wait_for_signal, &moment);
+    right = faults_await(&job, 0, 2) && faults_await(&job, 2, 2);
+    faults_open(&job, 2);
+    for (int r = 0; r < SIZE; r++)
+        right = (r == VICTIM ||
+                    faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_TIMEOUT,
+                        "rank 1", "store 1 at byte 2052", NULL)) &&
+                right;
+    return faults_finish(&job, 0) && right;
+}
+
 int main(void)
 {
-    plan(7);
+    plan(9);
     faults_begin();
     ok(is_known(GATHER), "a death in all_gather and matmul is known");
     ok(is_known(SCATTER), "a death in matmul and reduce_scatter is known");
@@ -162,6 +229,8 @@ int main(void)
     ok(is_known(SCALED_SCATTER), "a death in scaled matmul and reduce_scatter");
     ok(is_known(IN_CONSUME), "a death in a function that consumes is known");
     ok(is_known(IN_PRODUCE), "a death in a function that produces is known");
+    ok(signal_of_the_dead(), "a death before its signal is known");
+    ok(signal_of_the_late(), "a signal that is late is known, and its rank");
     faults_end();
     return done_testing();
 }
