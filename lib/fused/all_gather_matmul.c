@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * all_gather and matmul.  Rows of the shards of all ranks are multiplied shard
- * by shard, as they come; few of them are gathered first, since each product
+ * by shard, as they arrive; few of them are gathered first, since each product
  * reads the whole of b.  With the last dimension, whose products are added, in
  * the order of ranks.
  */
@@ -296,7 +296,7 @@ static symmcoll_status_t take_factors(struct gather_matmul *it)
     return SYMMCOLL_OK;
 }
 
-/* Few rows, or nothing else to be done while the others come; of one rank there
+/* Few rows, or nothing else to be done while the others arrive; of one rank there
  * is nothing to gather. */
 static bool is_gathered_first(const struct gather_matmul *it)
 {

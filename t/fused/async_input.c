@@ -16,7 +16,7 @@
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 /* What a rank works with: a is at the start of its buffer. */
-struct desk {
+struct buffers {
     struct symmcoll_group *group;
     struct symmcoll_symm *handle;
     float *data;
@@ -31,47 +31,47 @@ static float element(int round, int row, int column)
     return (float)((round * 5 + row * 3 + column * 7) % 11 - 5);
 }
 
-static bool sit_down(struct desk *desk, struct symmcoll_group *group)
+static bool acquire(struct buffers *it, struct symmcoll_group *group)
 {
     void *data = NULL;
 
-    *desk = (struct desk){.group = group,
+    *it = (struct buffers){.group = group,
         .rank = symmcoll_group_rank(group),
         .size = symmcoll_group_size(group)};
     if (!OK(symmcoll_symm_alloc(
             symmcoll_group_world(group), NBYTES, NULL, &data)) ||
-        !OK(symmcoll_symm_rendezvous(group, data, NULL, &desk->handle)))
+        !OK(symmcoll_symm_rendezvous(group, data, NULL, &it->handle)))
         return false;
-    desk->data = data;
+    it->data = data;
     for (int i = 0; i < DEPTH * COLUMNS; i++)
-        desk->columns[i] = (float)(i % 7 - 3);
-    desk->a = (struct symmcoll_tensor)SYMMCOLL_TENSOR_SHAPE(
-        desk->data, SYMMCOLL_FLOAT32, ROWS, DEPTH);
-    desk->b = (struct symmcoll_tensor)SYMMCOLL_TENSOR_SHAPE(
-        desk->columns, SYMMCOLL_FLOAT32, DEPTH, COLUMNS);
+        it->columns[i] = (float)(i % 7 - 3);
+    it->a = (struct symmcoll_tensor)SYMMCOLL_TENSOR_SHAPE(
+        it->data, SYMMCOLL_FLOAT32, ROWS, DEPTH);
+    it->b = (struct symmcoll_tensor)SYMMCOLL_TENSOR_SHAPE(
+        it->columns, SYMMCOLL_FLOAT32, DEPTH, COLUMNS);
     return true;
 }
 
-static bool get_up(struct desk *desk)
+static bool release_all(struct buffers *it)
 {
-    struct symmcoll_world *world = symmcoll_group_world(desk->group);
+    struct symmcoll_world *world = symmcoll_group_world(it->group);
 
-    symmcoll_symm_release(desk->handle);
-    return OK(symmcoll_symm_free(world, desk->data));
+    symmcoll_symm_release(it->handle);
+    return OK(symmcoll_symm_free(world, it->data));
 }
 
 /* Write the rows of a chunk to a rank, and its signal. */
-static bool send(struct desk *desk, int round, int to, int chunks, int chunk)
+static bool send(struct buffers *it, int round, int to, int chunks, int chunk)
 {
     int rows = ROWS / chunks, first = chunk * rows;
     float part[ROWS * DEPTH];
 
     for (int i = 0; i < rows * DEPTH; i++)
         part[i] = element(round, first + i / DEPTH, i % DEPTH);
-    return OK(symmcoll_symm_put_data(desk->handle, to,
+    return OK(symmcoll_symm_put_data(it->handle, to,
                (size_t)(first * DEPTH) * sizeof(float), part,
                (size_t)(rows * DEPTH) * sizeof(float))) &&
-           OK(symmcoll_symm_write_value32(desk->handle, to,
+           OK(symmcoll_symm_write_value32(it->handle, to,
                SIGNALS_AT + (size_t)chunk * sizeof(uint32_t), 1));
 }
 
@@ -96,34 +96,34 @@ static bool is_product(const float *found, int round)
 static int rows_arrive(struct symmcoll_group *group, int rank)
 {
     static const int of_chunks[] = {1, 2, 6, 24};
-    struct desk desk;
-    bool good = sit_down(&desk, group);
+    struct buffers it;
+    bool good = acquire(&it, group);
 
     for (int round = 0; good && round < ROUNDS; round++) {
         int chunks = of_chunks[round % (int)LENGTH(of_chunks)];
         struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
 
-        memset(desk.data, 0x7f, SIGNALS_AT);
+        memset(it.data, 0x7f, SIGNALS_AT);
         good = OK(symmcoll_symm_memset32(
-                   desk.handle, rank, SIGNALS_AT, 0, (size_t)chunks)) &&
+                   it.handle, rank, SIGNALS_AT, 0, (size_t)chunks)) &&
                OK(symmcoll_barrier(group, NULL, NULL));
-        for (int i = 0; good && i < chunks * desk.size; i++) {
-            int to = (rank + i) % desk.size;
-            int chunk = (i / desk.size * 5 + round) % chunks;
+        for (int i = 0; good && i < chunks * it.size; i++) {
+            int to = (rank + i) % it.size;
+            int chunk = (i / it.size * 5 + round) % chunks;
 
             /* 5 is prime to all numbers of chunks. */
-            if (chunk * desk.size / chunks == rank)
-                good = send(&desk, round, to, chunks, chunk);
+            if (chunk * it.size / chunks == rank)
+                good = send(&it, round, to, chunks, chunk);
         }
         good = good &&
-               OK(symmcoll_async_input_matmul(desk.handle, SIGNALS_AT,
-                   (size_t)chunks, (size_t)(rank * chunks / desk.size), &desk.a,
-                   &desk.b, NULL, &out)) &&
+               OK(symmcoll_async_input_matmul(it.handle, SIGNALS_AT,
+                   (size_t)chunks, (size_t)(rank * chunks / it.size), &it.a,
+                   &it.b, NULL, &out)) &&
                is_product(out.data, round);
         symmcoll_f_free(symmcoll_group_world(group), &out);
         good = OK(symmcoll_barrier(group, NULL, NULL)) && good;
     }
-    return get_up(&desk) && good;
+    return release_all(&it) && good;
 }
 
 /* The first one that is missing, from the pivot on. */
@@ -131,52 +131,51 @@ static int pivot_is_first(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
-    struct desk desk;
-    bool good = sit_down(&desk, group);
+    struct buffers it;
+    bool good = acquire(&it, group);
 
     call.timeout = 0;
     for (size_t chunk = 1; good && chunk < 6; chunk += 2)
         good = OK(symmcoll_symm_write_value32(
-            desk.handle, rank, SIGNALS_AT + 4 * chunk, 1));
+            it.handle, rank, SIGNALS_AT + 4 * chunk, 1));
     good = good &&
-           made_says(symmcoll_async_input_matmul(desk.handle, SIGNALS_AT, 6, 3,
-                         &desk.a, &desk.b, &call, &out),
+           made_says(symmcoll_async_input_matmul(it.handle, SIGNALS_AT, 6, 3,
+                         &it.a, &it.b, &call, &out),
                SYMMCOLL_ERR_TIMEOUT, "store 1 at byte 4112, found 0") &&
-           made_says(symmcoll_async_input_matmul(desk.handle, SIGNALS_AT, 6, 5,
-                         &desk.a, &desk.b, &call, &out),
+           made_says(symmcoll_async_input_matmul(it.handle, SIGNALS_AT, 6, 5,
+                         &it.a, &it.b, &call, &out),
                SYMMCOLL_ERR_TIMEOUT, "store 1 at byte 4096, found 0") &&
            out.data == NULL && OK(symmcoll_barrier(group, NULL, NULL));
-    return get_up(&desk) && good;
+    return release_all(&it) && good;
 }
 
 static int arguments_are_checked(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
-    struct desk desk;
-    bool good = sit_down(&desk, group);
+    struct buffers it;
+    bool good = acquire(&it, group);
 
     (void)rank;
 #define CALL(handle, signals, chunks, pivot, a, b) \
     symmcoll_async_input_matmul(                   \
         handle, signals, chunks, pivot, a, b, NULL, &out)
-    good =
-        good &&
-        made_says(CALL(NULL, 0, 1, 0, &desk.a, &desk.b), SYMMCOLL_ERR_INVALID,
-            "async_input_matmul: expected a handle of ") &&
-        made_says(CALL(desk.handle, 0, 5, 0, &desk.a, &desk.b),
-            SYMMCOLL_ERR_INVALID, "divide the 24 rows of a, found 5") &&
-        made_says(CALL(desk.handle, 0, 0, 0, &desk.a, &desk.b),
-            SYMMCOLL_ERR_INVALID, "found 0") &&
-        made_says(CALL(desk.handle, 0, 6, 6, &desk.a, &desk.b),
-            SYMMCOLL_ERR_INVALID, "a pivot of 0 to 5, found 6") &&
-        made_says(CALL(desk.handle, NBYTES - 8, 6, 0, &desk.a, &desk.b),
-            SYMMCOLL_ERR_INVALID, "found ") &&
-        made_says(CALL(desk.handle, 2, 6, 0, &desk.a, &desk.b),
-            SYMMCOLL_ERR_INVALID, "multiple of 4, found 2") &&
-        made_says(CALL(desk.handle, 0, 6, 0, &desk.a, &desk.a),
-            SYMMCOLL_ERR_INVALID, "expected 17 rows, found 24") &&
-        OK(symmcoll_barrier(group, NULL, NULL));
-    return get_up(&desk) && good;
+    good = good &&
+           made_says(CALL(NULL, 0, 1, 0, &it.a, &it.b), SYMMCOLL_ERR_INVALID,
+               "async_input_matmul: expected a handle of ") &&
+           made_says(CALL(it.handle, 0, 5, 0, &it.a, &it.b),
+               SYMMCOLL_ERR_INVALID, "divide the 24 rows of a, found 5") &&
+           made_says(CALL(it.handle, 0, 0, 0, &it.a, &it.b),
+               SYMMCOLL_ERR_INVALID, "found 0") &&
+           made_says(CALL(it.handle, 0, 6, 6, &it.a, &it.b),
+               SYMMCOLL_ERR_INVALID, "a pivot of 0 to 5, found 6") &&
+           made_says(CALL(it.handle, NBYTES - 8, 6, 0, &it.a, &it.b),
+               SYMMCOLL_ERR_INVALID, "found ") &&
+           made_says(CALL(it.handle, 2, 6, 0, &it.a, &it.b),
+               SYMMCOLL_ERR_INVALID, "multiple of 4, found 2") &&
+           made_says(CALL(it.handle, 0, 6, 0, &it.a, &it.a),
+               SYMMCOLL_ERR_INVALID, "expected 17 rows, found 24") &&
+           OK(symmcoll_barrier(group, NULL, NULL));
+    return release_all(&it) && good;
 }
 
 /* The error is about the handle, which is there until it is released. */
@@ -184,19 +183,19 @@ static int a_group_is_released(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
     struct symmcoll_group *part;
-    struct desk desk;
+    struct buffers it;
     bool good;
 
     if (!OK(symmcoll_group_split(group, 0, rank, NULL, &part)))
         return 0;
-    good = sit_down(&desk, part);
+    good = acquire(&it, part);
     good = OK(symmcoll_group_free(part)) && good &&
-           made_says(symmcoll_async_input_matmul(desk.handle, SIGNALS_AT, 1, 0,
-                         &desk.a, &desk.b, NULL, &out),
+           made_says(symmcoll_async_input_matmul(
+                         it.handle, SIGNALS_AT, 1, 0, &it.a, &it.b, NULL, &out),
                SYMMCOLL_ERR_INVALID,
                "async_input_matmul: expected a handle whose group is there");
-    desk.group = group;
-    return get_up(&desk) && good;
+    it.group = group;
+    return release_all(&it) && good;
 }
 
 static void run_all(int (*run)(int n, rank_fn body), const char *kind)

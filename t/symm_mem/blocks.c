@@ -11,7 +11,7 @@
 #define AT ((size_t)64)
 
 /* All ranks' matrix in the buffers, and the reduction of all, whole. */
-struct desk {
+struct buffers {
     struct symmcoll_group *group;
     struct symmcoll_symm *handle;
     float *data;
@@ -19,34 +19,34 @@ struct desk {
     int rank, size;
 };
 
-static bool sit_down(struct desk *desk, struct symmcoll_group *group, int rank)
+static bool acquire(struct buffers *it, struct symmcoll_group *group, int rank)
 {
     void *data = NULL;
 
-    *desk = (struct desk){
+    *it = (struct buffers){
         .group = group, .rank = rank, .size = symmcoll_group_size(group)};
-    if (!join(group, AT + COUNT * 4, &data, &desk->handle))
+    if (!join(group, AT + COUNT * 4, &data, &it->handle))
         return false;
-    desk->data = (float *)(void *)((char *)data + AT);
-    fill_elements(desk->data, COUNT, SYMMCOLL_FLOAT32, rank, 3);
-    return OK(symmcoll_all_reduce(group, desk->sum, desk->data, COUNT,
+    it->data = (float *)(void *)((char *)data + AT);
+    fill_elements(it->data, COUNT, SYMMCOLL_FLOAT32, rank, 3);
+    return OK(symmcoll_all_reduce(group, it->sum, it->data, COUNT,
         SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL, NULL));
 }
 
-static bool get_up(struct desk *desk)
+static bool release_all(struct buffers *it)
 {
-    return part(desk->group, (char *)desk->data - AT, desk->handle);
+    return part(it->group, (char *)it->data - AT, it->handle);
 }
 
 /* Whether so many rows and columns are those of the sum from an element on, and
  * nothing else has been written. */
-static bool is_block(const struct desk *desk, const float *found,
+static bool is_block(const struct buffers *it, const float *found,
     size_t out_stride, size_t first, size_t rows, size_t columns)
 {
     for (size_t row = 0; row < rows; row++) {
         for (size_t c = 0; c < out_stride; c++) {
             float expected =
-                c < columns ? desk->sum[first + row * STRIDE + c] : -7;
+                c < columns ? it->sum[first + row * STRIDE + c] : -7;
 
             if (!HOLDS(found[row * out_stride + c] == expected))
                 return false;
@@ -63,51 +63,51 @@ static void clear(float *out, size_t count)
 
 static int reduces_tiles(struct symmcoll_group *group, int rank)
 {
-    struct desk desk;
+    struct buffers it;
     float out[COUNT + 1];
-    bool good = sit_down(&desk, group, rank);
+    bool good = acquire(&it, group, rank);
 
-    for (int root = 0; good && root < desk.size; root++) {
+    for (int root = 0; good && root < it.size; root++) {
         size_t first = (size_t)root * STRIDE + 3;
 
         clear(out, COUNT + 1);
-        good = OK(symmcoll_symm_tile_reduce(desk.handle, AT + first * 4,
+        good = OK(symmcoll_symm_tile_reduce(it.handle, AT + first * 4,
                    rank == root ? out : NULL, 13, 7, 11, STRIDE,
                    SYMMCOLL_FLOAT32, SYMMCOLL_SUM, root, NULL)) &&
-               (rank != root || is_block(&desk, out, 13, first, 7, 11));
+               (rank != root || is_block(&it, out, 13, first, 7, 11));
     }
-    return get_up(&desk) && good;
+    return release_all(&it) && good;
 }
 
 /* Each rank but the last one receives a tile. */
 static int reduces_many_tiles(struct symmcoll_group *group, int rank)
 {
-    struct desk desk;
+    struct buffers it;
     float out[COUNT + 1];
     size_t offsets[8];
     int roots[8], tiles;
-    bool good = sit_down(&desk, group, rank);
+    bool good = acquire(&it, group, rank);
 
-    tiles = desk.size - 1;
+    tiles = it.size - 1;
     for (int i = 0; i < tiles; i++) {
         roots[i] = tiles - 1 - i;
         offsets[i] = AT + ((size_t)i * 2 * STRIDE + (size_t)i) * 4;
     }
     clear(out, COUNT + 1);
     good = good &&
-           OK(symmcoll_symm_multi_root_tile_reduce(desk.handle, offsets, roots,
+           OK(symmcoll_symm_multi_root_tile_reduce(it.handle, offsets, roots,
                (size_t)tiles, out, 5, 4, 5, STRIDE, SYMMCOLL_FLOAT32,
                SYMMCOLL_SUM, NULL)) &&
            (rank == tiles ? HOLDS(out[0] == -7)
-                          : is_block(&desk, out, 5,
+                          : is_block(&it, out, 5,
                                 (offsets[tiles - 1 - rank] - AT) / 4, 4, 5)) &&
-           OK(symmcoll_symm_multi_root_tile_reduce(desk.handle, NULL, NULL, 0,
+           OK(symmcoll_symm_multi_root_tile_reduce(it.handle, NULL, NULL, 0,
                NULL, 5, 4, 5, STRIDE, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL));
-    return get_up(&desk) && good;
+    return release_all(&it) && good;
 }
 
 /* Blocks in turn, some empty, then to ranks that are named. */
-static bool divides(struct desk *desk, int dim, const int *ranks)
+static bool divides(struct buffers *it, int dim, const int *ranks)
 {
     static const size_t row_ends[] = {5, 5, 6, 19, 23};
     static const size_t column_ends[] = {1, 12, 12, 30, 36};
@@ -120,16 +120,16 @@ static bool divides(struct desk *desk, int dim, const int *ranks)
         clear(out[i], COUNT + 1);
         outs[i] = out[i];
     }
-    if (!OK(symmcoll_symm_reduce_scatter_offset(desk->handle, AT, outs, ROWS,
+    if (!OK(symmcoll_symm_reduce_scatter_offset(it->handle, AT, outs, ROWS,
             COLUMNS, STRIDE, dim, ends, ranks, 5, SYMMCOLL_FLOAT32,
             SYMMCOLL_SUM, NULL)))
         return false;
     for (int i = 0; i < 5; i++) {
         size_t begin = i > 0 ? ends[i - 1] : 0, length = ends[i] - begin;
-        int receiver = ranks != NULL ? ranks[i] : i % desk->size;
+        int receiver = ranks != NULL ? ranks[i] : i % it->size;
 
-        if (receiver == desk->rank &&
-            !is_block(desk, out[mine++], dim == 0 ? COLUMNS : length,
+        if (receiver == it->rank &&
+            !is_block(it, out[mine++], dim == 0 ? COLUMNS : length,
                 dim == 0 ? begin * STRIDE : begin, dim == 0 ? length : ROWS,
                 dim == 0 ? COLUMNS : length))
             return false;
@@ -140,12 +140,12 @@ static bool divides(struct desk *desk, int dim, const int *ranks)
 static int divides_rows_and_columns(struct symmcoll_group *group, int rank)
 {
     static const int ranks[] = {1, 0, 1, 1, 0};
-    struct desk desk;
-    bool good = sit_down(&desk, group, rank) && divides(&desk, 0, NULL) &&
-                divides(&desk, 1, NULL) && divides(&desk, 0, ranks) &&
-                divides(&desk, 1, ranks);
+    struct buffers it;
+    bool good = acquire(&it, group, rank) && divides(&it, 0, NULL) &&
+                divides(&it, 1, NULL) && divides(&it, 0, ranks) &&
+                divides(&it, 1, ranks);
 
-    return get_up(&desk) && good;
+    return release_all(&it) && good;
 }
 
 static int checks(struct symmcoll_group *group, int rank)
@@ -153,16 +153,16 @@ static int checks(struct symmcoll_group *group, int rank)
     static const size_t twice[] = {AT, AT + 4}, falling[] = {4, 3},
                         far_off[] = {ROWS + 1};
     static const int same[] = {1, 1}, nobody[] = {2};
-    struct desk desk;
+    struct buffers it;
     float out[COUNT + 1];
     void *outs[] = {out, out};
-    bool good = sit_down(&desk, group, rank);
+    bool good = acquire(&it, group, rank);
 
-#define TILE(at, out_stride, stride, root)                                     \
-    symmcoll_symm_tile_reduce(desk.handle, at, out, out_stride, 7, 11, stride, \
+#define TILE(at, out_stride, stride, root)                                   \
+    symmcoll_symm_tile_reduce(it.handle, at, out, out_stride, 7, 11, stride, \
         SYMMCOLL_FLOAT32, SYMMCOLL_SUM, root, NULL)
-#define BLOCKS(dim, ends, ranks, count)                                       \
-    symmcoll_symm_reduce_scatter_offset(desk.handle, AT, outs, ROWS, COLUMNS, \
+#define BLOCKS(dim, ends, ranks, count)                                     \
+    symmcoll_symm_reduce_scatter_offset(it.handle, AT, outs, ROWS, COLUMNS, \
         STRIDE, dim, ends, ranks, count, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL)
     good = good &&
            REFUSED(TILE(AT + 2, 11, STRIDE, 0), SYMMCOLL_ERR_INVALID,
@@ -175,8 +175,8 @@ static int checks(struct symmcoll_group *group, int rank)
                "stride of at least 11 columns, found 10") &&
            REFUSED(TILE(AT, 11, STRIDE, 2), SYMMCOLL_ERR_INVALID,
                "ranks of 0 to 1, found 2") &&
-           REFUSED(symmcoll_symm_multi_root_tile_reduce(desk.handle, twice,
-                       same, 2, out, 11, 7, 11, STRIDE, SYMMCOLL_FLOAT32,
+           REFUSED(symmcoll_symm_multi_root_tile_reduce(it.handle, twice, same,
+                       2, out, 11, 7, 11, STRIDE, SYMMCOLL_FLOAT32,
                        SYMMCOLL_SUM, NULL),
                SYMMCOLL_ERR_INVALID, "found rank 1 for tiles 0 and 1") &&
            REFUSED(BLOCKS(0, falling, NULL, 2), SYMMCOLL_ERR_INVALID,
@@ -195,7 +195,7 @@ static int checks(struct symmcoll_group *group, int rank)
            REFUSED(BLOCKS(0, rank == 0 ? falling : falling + 1, NULL, 1),
                SYMMCOLL_ERR_MISMATCH, "blocks and ranks differs") &&
            OK(symmcoll_barrier(group, NULL, NULL));
-    return get_up(&desk) && good;
+    return release_all(&it) && good;
 }
 
 static void run_all(int (*run)(int n, rank_fn body), const char *kind)

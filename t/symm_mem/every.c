@@ -22,7 +22,7 @@
 #define F32 SYMMCOLL_FLOAT32
 
 /* What a rank works with. */
-struct desk {
+struct buffers {
     struct symmcoll_group *group;
     struct symmcoll_symm *handle;
     struct symmcoll_symm_plan *plan;
@@ -31,18 +31,18 @@ struct desk {
     int rank;
 };
 
-static bool sit_down(struct desk *desk, struct symmcoll_group *group)
+static bool acquire(struct buffers *it, struct symmcoll_group *group)
 {
     int64_t *splits;
 
-    *desk = (struct desk){.group = group,
+    *it = (struct buffers){.group = group,
         .rank = symmcoll_group_rank(group),
         .out = calloc(COUNT, sizeof(float)),
         .in = calloc(COUNT, sizeof(float))};
-    if (desk->out == NULL || desk->in == NULL ||
-        !join(group, NBYTES, &desk->data, &desk->handle))
+    if (it->out == NULL || it->in == NULL ||
+        !join(group, NBYTES, &it->data, &it->handle))
         return false;
-    splits = (int64_t *)(void *)((char *)desk->data + IN_SPLITS_AT);
+    splits = (int64_t *)(void *)((char *)it->data + IN_SPLITS_AT);
     for (int64_t r = 0; r < SIZE; r++) {
         splits[r] = (int64_t)OTHER / SIZE;
         splits[SIZE + r] = r * (int64_t)OTHER / SIZE; /* of the way back */
@@ -50,12 +50,12 @@ static bool sit_down(struct desk *desk, struct symmcoll_group *group)
     return OK(symmcoll_barrier(group, NULL, NULL));
 }
 
-static bool get_up(struct desk *desk)
+static bool release_all(struct buffers *it)
 {
-    symmcoll_symm_plan_free(desk->plan);
-    free(desk->out);
-    free(desk->in);
-    return part(desk->group, desk->data, desk->handle);
+    symmcoll_symm_plan_free(it->plan);
+    free(it->out);
+    free(it->in);
+    return part(it->group, it->data, it->handle);
 }
 
 static struct symmcoll_symm_exchange exchange_of(size_t count, size_t offset)
@@ -74,175 +74,173 @@ static struct symmcoll_symm_exchange exchange_of(size_t count, size_t offset)
 
 /* ---- the operations: on so many elements, from a byte on ---- */
 
-static symmcoll_status_t one_shot(struct desk *desk, size_t count, size_t at)
+static symmcoll_status_t one_shot(struct buffers *it, size_t count, size_t at)
 {
     return symmcoll_symm_one_shot_all_reduce(
-        desk->handle, at, desk->out, count, F32, SYMMCOLL_SUM, NULL);
+        it->handle, at, it->out, count, F32, SYMMCOLL_SUM, NULL);
 }
 
 static symmcoll_status_t one_shot_copy(
-    struct desk *desk, size_t count, size_t at)
+    struct buffers *it, size_t count, size_t at)
 {
     return symmcoll_symm_one_shot_all_reduce_copy(
-        desk->handle, at, desk->out, desk->in, count, F32, SYMMCOLL_SUM, NULL);
+        it->handle, at, it->out, it->in, count, F32, SYMMCOLL_SUM, NULL);
 }
 
-static symmcoll_status_t reduce(struct desk *desk, size_t count, size_t at)
+static symmcoll_status_t reduce(struct buffers *it, size_t count, size_t at)
 {
     return symmcoll_symm_one_shot_reduce(
-        desk->handle, at, desk->out, count, F32, SYMMCOLL_SUM, 0, NULL);
+        it->handle, at, it->out, count, F32, SYMMCOLL_SUM, 0, NULL);
 }
 
-static symmcoll_status_t two_shot(struct desk *desk, size_t count, size_t at)
+static symmcoll_status_t two_shot(struct buffers *it, size_t count, size_t at)
 {
     return symmcoll_symm_two_shot_all_reduce(
-        desk->handle, at, NULL, count, F32, SYMMCOLL_MAX, NULL);
+        it->handle, at, NULL, count, F32, SYMMCOLL_MAX, NULL);
 }
 
 static symmcoll_status_t scatter_rows(
-    struct desk *desk, size_t count, size_t at)
+    struct buffers *it, size_t count, size_t at)
 {
     return symmcoll_symm_reduce_scatter(
-        desk->handle, at, desk->out, count, 1, 0, F32, SYMMCOLL_SUM, NULL);
+        it->handle, at, it->out, count, 1, 0, F32, SYMMCOLL_SUM, NULL);
 }
 
 static symmcoll_status_t scatter_columns(
-    struct desk *desk, size_t count, size_t at)
+    struct buffers *it, size_t count, size_t at)
 {
-    return symmcoll_symm_reduce_scatter(desk->handle, at, desk->out, count / 48,
-        48, 1, F32, SYMMCOLL_SUM, NULL);
+    return symmcoll_symm_reduce_scatter(
+        it->handle, at, it->out, count / 48, 48, 1, F32, SYMMCOLL_SUM, NULL);
 }
 
 static symmcoll_status_t scatter_in_turn(
-    struct desk *desk, size_t count, size_t at)
+    struct buffers *it, size_t count, size_t at)
 {
     return symmcoll_symm_low_contention_reduce_scatter(
-        desk->handle, at, desk->out, count / SIZE, F32, SYMMCOLL_SUM, NULL);
+        it->handle, at, it->out, count / SIZE, F32, SYMMCOLL_SUM, NULL);
 }
 
-static symmcoll_status_t gather(struct desk *desk, size_t count, size_t at)
+static symmcoll_status_t gather(struct buffers *it, size_t count, size_t at)
 {
     return symmcoll_symm_all_gather(
-        desk->handle, at, desk->in, count / SIZE, F32, NULL);
+        it->handle, at, it->in, count / SIZE, F32, NULL);
 }
 
 static symmcoll_status_t gather_in_turn(
-    struct desk *desk, size_t count, size_t at)
+    struct buffers *it, size_t count, size_t at)
 {
     return symmcoll_symm_low_contention_all_gather(
-        desk->handle, at, desk->out, count / SIZE, F32, NULL);
+        it->handle, at, it->out, count / SIZE, F32, NULL);
 }
 
-static symmcoll_status_t tile(struct desk *desk, size_t count, size_t at)
+static symmcoll_status_t tile(struct buffers *it, size_t count, size_t at)
 {
-    return symmcoll_symm_tile_reduce(desk->handle, at, desk->out, 60,
-        count / 64, 60, 64, F32, SYMMCOLL_SUM, 0, NULL);
+    return symmcoll_symm_tile_reduce(it->handle, at, it->out, 60, count / 64,
+        60, 64, F32, SYMMCOLL_SUM, 0, NULL);
 }
 
-static symmcoll_status_t tiles(struct desk *desk, size_t count, size_t at)
+static symmcoll_status_t tiles(struct buffers *it, size_t count, size_t at)
 {
     const size_t offsets[2] = {at, at + 64};
     static const int roots[2] = {2, 1};
 
-    return symmcoll_symm_multi_root_tile_reduce(desk->handle, offsets, roots, 2,
-        desk->out, 30, count / 64, 30, 64, F32, SYMMCOLL_SUM, NULL);
+    return symmcoll_symm_multi_root_tile_reduce(it->handle, offsets, roots, 2,
+        it->out, 30, count / 64, 30, 64, F32, SYMMCOLL_SUM, NULL);
 }
 
 static symmcoll_status_t scatter_blocks(
-    struct desk *desk, size_t count, size_t at)
+    struct buffers *it, size_t count, size_t at)
 {
     const size_t rows = count / 16, ends[] = {rows / 3, rows / 2, rows};
-    void *outs[] = {desk->out};
+    void *outs[] = {it->out};
 
-    return symmcoll_symm_reduce_scatter_offset(desk->handle, at, outs, rows, 16,
+    return symmcoll_symm_reduce_scatter_offset(it->handle, at, outs, rows, 16,
         16, 0, ends, NULL, SIZE, F32, SYMMCOLL_SUM, NULL);
 }
 
-static symmcoll_status_t exchange(struct desk *desk, size_t count, size_t at)
+static symmcoll_status_t exchange(struct buffers *it, size_t count, size_t at)
 {
     struct symmcoll_symm_exchange args = exchange_of(count, at);
 
-    return symmcoll_symm_all_to_all_v(desk->handle, &args, NULL);
+    return symmcoll_symm_all_to_all_v(it->handle, &args, NULL);
 }
 
 static symmcoll_status_t exchange_back(
-    struct desk *desk, size_t count, size_t at)
+    struct buffers *it, size_t count, size_t at)
 {
     struct symmcoll_symm_exchange args = exchange_of(count, at);
 
-    return symmcoll_symm_all_to_all_v_back(desk->handle, &args, NULL);
+    return symmcoll_symm_all_to_all_v_back(it->handle, &args, NULL);
 }
 
-static symmcoll_status_t make_plan(struct desk *desk, size_t count, size_t at)
+static symmcoll_status_t make_plan(struct buffers *it, size_t count, size_t at)
 {
     struct symmcoll_symm_exchange args = exchange_of(count, at);
     struct symmcoll_symm_plan *plan = NULL;
     symmcoll_status_t status =
-        symmcoll_symm_plan_create(desk->handle, &args, NULL, &plan);
+        symmcoll_symm_plan_create(it->handle, &args, NULL, &plan);
 
     symmcoll_symm_plan_free(plan);
     return status;
 }
 
 /* Its sizes are those of the plan. */
-static symmcoll_status_t run_plan(struct desk *desk, size_t count, size_t at)
+static symmcoll_status_t run_plan(struct buffers *it, size_t count, size_t at)
 {
     struct symmcoll_symm_exchange args = exchange_of(count, at);
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    if (desk->plan == NULL)
-        status =
-            symmcoll_symm_plan_create(desk->handle, &args, NULL, &desk->plan);
-    return status == SYMMCOLL_OK ? symmcoll_symm_plan_run(desk->plan, NULL)
+    if (it->plan == NULL)
+        status = symmcoll_symm_plan_create(it->handle, &args, NULL, &it->plan);
+    return status == SYMMCOLL_OK ? symmcoll_symm_plan_run(it->plan, NULL)
                                  : status;
 }
 
-static symmcoll_status_t push_rows(struct desk *desk, size_t count, size_t at)
+static symmcoll_status_t push_rows(struct buffers *it, size_t count, size_t at)
 {
     static const int ranks[] = {0, 1, 2};
-    const size_t rows[] = {(size_t)desk->rank, (size_t)desk->rank + 3, 7};
+    const size_t rows[] = {(size_t)it->rank, (size_t)it->rank + 3, 7};
 
-    return symmcoll_symm_push_rows(desk->handle, at, count / 256, desk->in,
-        desk->rank == 0 ? 3 : 2, 256, F32, ranks, rows, NULL);
+    return symmcoll_symm_push_rows(it->handle, at, count / 256, it->in,
+        it->rank == 0 ? 3 : 2, 256, F32, ranks, rows, NULL);
 }
 
-static symmcoll_status_t broadcast(struct desk *desk, size_t count, size_t at)
+static symmcoll_status_t broadcast(struct buffers *it, size_t count, size_t at)
 {
-    return symmcoll_symm_broadcast(desk->handle, at, count, F32, 2, NULL);
+    return symmcoll_symm_broadcast(it->handle, at, count, F32, 2, NULL);
 }
 
-static symmcoll_status_t all_to_all(struct desk *desk, size_t count, size_t at)
+static symmcoll_status_t all_to_all(struct buffers *it, size_t count, size_t at)
 {
     return symmcoll_symm_all_to_all(
-        desk->handle, at, OUT_AT, count / SIZE, F32, NULL);
+        it->handle, at, OUT_AT, count / SIZE, F32, NULL);
 }
 
 static symmcoll_status_t gather_unequal(
-    struct desk *desk, size_t count, size_t at)
+    struct buffers *it, size_t count, size_t at)
 {
     const size_t ends[] = {count / 4, count / 2, count};
 
     return symmcoll_symm_all_gather_offset(
-        desk->handle, at, desk->in, ends, F32, NULL);
+        it->handle, at, it->in, ends, F32, NULL);
 }
 
-static symmcoll_status_t permute(struct desk *desk, size_t count, size_t at)
+static symmcoll_status_t permute(struct buffers *it, size_t count, size_t at)
 {
     static const int to[] = {1, 2, 0};
 
-    return symmcoll_symm_permute(
-        desk->handle, at, OUT_AT, count, F32, to, NULL);
+    return symmcoll_symm_permute(it->handle, at, OUT_AT, count, F32, to, NULL);
 }
 
-static symmcoll_status_t reshard(struct desk *desk, size_t count, size_t at)
+static symmcoll_status_t reshard(struct buffers *it, size_t count, size_t at)
 {
     return symmcoll_symm_reshard(
-        desk->handle, at, desk->out, count / 48, 48, 0, 1, F32, NULL);
+        it->handle, at, it->out, count / 48, 48, 0, 1, F32, NULL);
 }
 
 static const struct operation {
     const char *name;
-    symmcoll_status_t (*run)(struct desk *desk, size_t count, size_t at);
+    symmcoll_status_t (*run)(struct buffers *it, size_t count, size_t at);
 } operations[] = {{"one_shot_all_reduce", one_shot},
     {"one_shot_all_reduce", one_shot_copy}, {"one_shot_reduce", reduce},
     {"two_shot_all_reduce", two_shot}, {"reduce_scatter_out", scatter_rows},
@@ -262,17 +260,17 @@ static int operate_for_ever(struct faults_rank *self)
 {
     const struct operation *operation = self->arg;
     symmcoll_status_t status = SYMMCOLL_OK;
-    struct desk desk;
+    struct buffers it;
 
-    if (!faults_init(self) || !sit_down(&desk, self->group))
+    if (!faults_init(self) || !acquire(&it, self->group))
         return 1;
     for (int i = 0; status == SYMMCOLL_OK; i++) {
-        status = operation->run(&desk, OTHER, 0);
+        status = operation->run(&it, OTHER, 0);
         if (i == 10)
             faults_reach(self, 1);
     }
     faults_note(self, status);
-    (void)get_up(&desk);
+    (void)release_all(&it);
     return faults_finalize(self);
 }
 
@@ -298,46 +296,47 @@ static bool death_is_known(const struct operation *operation)
 /* All ranks are told what each has passed, and go on. */
 static int sizes_differ(struct symmcoll_group *group, int rank)
 {
-    struct desk desk;
-    bool good = sit_down(&desk, group);
+    struct buffers it;
+    bool good = acquire(&it, group);
 
     /* A plan's sizes cannot differ: it is the last one. */
     for (size_t i = 0; good && i + 1 < LENGTH(operations); i++) {
-        const struct operation *it = &operations[i];
+        const struct operation *operation = &operations[i];
 
-        good = REFUSED(it->run(&desk, rank == VICTIM ? COUNT : OTHER, 0),
+        good = REFUSED(operation->run(&it, rank == VICTIM ? COUNT : OTHER, 0),
                    SYMMCOLL_ERR_MISMATCH, "rank 1 passed ") &&
-               HOLDS(strstr(symmcoll_last_error(), it->name) != NULL) &&
-               REFUSED(it->run(&desk, OTHER, rank == VICTIM ? 256 : 0),
+               HOLDS(strstr(symmcoll_last_error(), operation->name) != NULL) &&
+               REFUSED(operation->run(&it, OTHER, rank == VICTIM ? 256 : 0),
                    SYMMCOLL_ERR_MISMATCH, "rank 1 passed ") &&
-               OK(it->run(&desk, OTHER, 0));
+               OK(operation->run(&it, OTHER, 0));
         if (!good)
-            diag("rank %d: %s, number %zu", rank, it->name, i);
+            diag("rank %d: %s, number %zu", rank, operation->name, i);
     }
-    return get_up(&desk) && good;
+    return release_all(&it) && good;
 }
 
 /* So is the rank that has passed it, and nothing else happens. */
 static int ends_are_kept(struct symmcoll_group *group, int rank)
 {
     uint64_t before;
-    struct desk desk;
-    bool good = sit_down(&desk, group);
+    struct buffers it;
+    bool good = acquire(&it, group);
 
     (void)rank;
     before = symmcoll_group_sequence(group);
     for (size_t i = 0; good && i < LENGTH(operations); i++) {
-        const struct operation *it = &operations[i];
+        const struct operation *operation = &operations[i];
 
-        good = REFUSED(it->run(&desk, OTHER, NBYTES - 64), SYMMCOLL_ERR_INVALID,
-                   "expected ") &&
+        good = REFUSED(operation->run(&it, OTHER, NBYTES - 64),
+                   SYMMCOLL_ERR_INVALID, "expected ") &&
                HOLDS(strstr(symmcoll_last_error(), ", found ") != NULL) &&
                HOLDS(strstr(symmcoll_last_error(), "buffer's 1048576") != NULL);
         if (!good)
-            diag("%s, number %zu: %s", it->name, i, symmcoll_last_error());
+            diag("%s, number %zu: %s", operation->name, i,
+                symmcoll_last_error());
     }
     good = HOLDS(symmcoll_group_sequence(group) == before) && good;
-    return get_up(&desk) && good;
+    return release_all(&it) && good;
 }
 
 /* ---- an owner leaves while another rank copies ---- */

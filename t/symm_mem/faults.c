@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Symmetric memory and ranks that come to a bad end, and limits of the system.
+ * Symmetric memory and ranks that fail, and limits of the system.
  */
 #include "t/world/faults.h"
 #include "t/sanitized.h"

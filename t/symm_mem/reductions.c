@@ -12,7 +12,7 @@ static const enum symmcoll_dtype dtypes[] = {
     SYMMCOLL_FLOAT32, SYMMCOLL_BFLOAT16, SYMMCOLL_INT32, SYMMCOLL_FLOAT64};
 
 /* What a rank works with. */
-struct desk {
+struct buffers {
     struct symmcoll_group *group;
     struct symmcoll_symm *handle;
     char *data; /* this rank's elements in its buffer */
@@ -20,29 +20,29 @@ struct desk {
     int rank, size;
 };
 
-static bool sit_down(struct desk *desk, struct symmcoll_group *group, int rank)
+static bool acquire(struct buffers *it, struct symmcoll_group *group, int rank)
 {
     void *data = NULL;
 
-    *desk = (struct desk){.group = group,
+    *it = (struct buffers){.group = group,
         .rank = rank,
         .size = symmcoll_group_size(group),
         .in = malloc(MOST * 8),
         .out = malloc(MOST * 8),
         .expected = malloc(MOST * 8)};
-    if (!join(group, AT + MOST * 8 + 64, &data, &desk->handle))
+    if (!join(group, AT + MOST * 8 + 64, &data, &it->handle))
         return false;
-    desk->data = (char *)data + AT;
+    it->data = (char *)data + AT;
     return true;
 }
 
-static bool get_up(struct desk *desk)
+static bool release_all(struct buffers *it)
 {
-    bool good = part(desk->group, desk->data - AT, desk->handle);
+    bool good = part(it->group, it->data - AT, it->handle);
 
-    free(desk->in);
-    free(desk->out);
-    free(desk->expected);
+    free(it->in);
+    free(it->out);
+    free(it->expected);
     return good;
 }
 
@@ -56,7 +56,7 @@ struct task {
 
 /* Let one of them loose on all sizes and types; its result is as expected. */
 static bool each(
-    struct desk *desk, bool (*run)(struct desk *, const struct task *))
+    struct buffers *it, bool (*run)(struct buffers *, const struct task *))
 {
     for (size_t c = 0; c < LENGTH(counts); c++) {
         for (size_t d = 0; d < LENGTH(dtypes); d++) {
@@ -65,12 +65,12 @@ static bool each(
                 .op = d % 2 == 0 ? SYMMCOLL_SUM : SYMMCOLL_MAX,
                 .nbytes = counts[c] * symmcoll_dtype_size(dtypes[d])};
 
-            fill_elements(desk->in, task.count, task.dtype, desk->rank, (int)c);
-            memcpy(desk->data, desk->in, task.nbytes);
-            memset(desk->out, 0x55, task.nbytes);
-            if (!run(desk, &task)) {
+            fill_elements(it->in, task.count, task.dtype, it->rank, (int)c);
+            memcpy(it->data, it->in, task.nbytes);
+            memset(it->out, 0x55, task.nbytes);
+            if (!run(it, &task)) {
                 diag("%zu elements of %s on %d ranks", task.count,
-                    symmcoll_dtype_name(task.dtype), desk->size);
+                    symmcoll_dtype_name(task.dtype), it->size);
                 return false;
             }
         }
@@ -78,58 +78,56 @@ static bool each(
     return true;
 }
 
-static bool all_reduce(struct desk *desk, const struct task *task)
+static bool all_reduce(struct buffers *it, const struct task *task)
 {
-    return OK(symmcoll_all_reduce(desk->group, desk->expected, desk->in,
-        task->count, task->dtype, task->op, NULL, NULL));
+    return OK(symmcoll_all_reduce(it->group, it->expected, it->in, task->count,
+        task->dtype, task->op, NULL, NULL));
 }
 
 /* ---- all_reduce ---- */
 
-static bool one_shot(struct desk *desk, const struct task *task)
+static bool one_shot(struct buffers *it, const struct task *task)
 {
-    return all_reduce(desk, task) &&
-           OK(symmcoll_symm_one_shot_all_reduce(desk->handle, AT, desk->out,
+    return all_reduce(it, task) &&
+           OK(symmcoll_symm_one_shot_all_reduce(it->handle, AT, it->out,
                task->count, task->dtype, task->op, NULL)) &&
-           equal_bytes(desk->out, desk->expected, task->nbytes, "out") &&
-           equal_bytes(desk->data, desk->in, task->nbytes, "input");
+           equal_bytes(it->out, it->expected, task->nbytes, "out") &&
+           equal_bytes(it->data, it->in, task->nbytes, "input");
 }
 
-static bool copied(struct desk *desk, const struct task *task)
+static bool copied(struct buffers *it, const struct task *task)
 {
-    memset(desk->data, 0x77, task->nbytes);
-    return all_reduce(desk, task) &&
-           OK(symmcoll_symm_one_shot_all_reduce_copy(desk->handle, AT, desk->in,
-               desk->in, task->count, task->dtype, task->op, NULL)) &&
-           equal_bytes(desk->in, desk->expected, task->nbytes, "in place");
+    memset(it->data, 0x77, task->nbytes);
+    return all_reduce(it, task) &&
+           OK(symmcoll_symm_one_shot_all_reduce_copy(it->handle, AT, it->in,
+               it->in, task->count, task->dtype, task->op, NULL)) &&
+           equal_bytes(it->in, it->expected, task->nbytes, "in place");
 }
 
-static bool at_root(struct desk *desk, const struct task *task)
+static bool at_root(struct buffers *it, const struct task *task)
 {
-    int root = (int)(task->count % (size_t)desk->size);
-    bool mine = desk->rank == root;
+    int root = (int)(task->count % (size_t)it->size);
+    bool mine = it->rank == root;
 
-    return all_reduce(desk, task) &&
-           OK(symmcoll_symm_one_shot_reduce(desk->handle, AT,
-               mine ? desk->out : NULL, task->count, task->dtype, task->op,
-               root, NULL)) &&
-           (!mine ||
-               equal_bytes(desk->out, desk->expected, task->nbytes, "root"));
+    return all_reduce(it, task) &&
+           OK(symmcoll_symm_one_shot_reduce(it->handle, AT,
+               mine ? it->out : NULL, task->count, task->dtype, task->op, root,
+               NULL)) &&
+           (!mine || equal_bytes(it->out, it->expected, task->nbytes, "root"));
 }
 
-static bool two_shot(struct desk *desk, const struct task *task)
+static bool two_shot(struct buffers *it, const struct task *task)
 {
-    void *out = task->count % 2 == 0 ? NULL : desk->out;
+    void *out = task->count % 2 == 0 ? NULL : it->out;
 
-    return all_reduce(desk, task) &&
-           OK(symmcoll_symm_two_shot_all_reduce(desk->handle, AT, out,
+    return all_reduce(it, task) &&
+           OK(symmcoll_symm_two_shot_all_reduce(it->handle, AT, out,
                task->count, task->dtype, task->op, NULL)) &&
-           equal_bytes(desk->data, desk->expected, task->nbytes, "buffer") &&
-           (out == NULL ||
-               equal_bytes(out, desk->expected, task->nbytes, "out"));
+           equal_bytes(it->data, it->expected, task->nbytes, "buffer") &&
+           (out == NULL || equal_bytes(out, it->expected, task->nbytes, "out"));
 }
 
-static bool averages(struct desk *desk)
+static bool averages(struct buffers *it)
 {
     struct task task = {.count = 999,
         .dtype = SYMMCOLL_BFLOAT16,
@@ -138,102 +136,102 @@ static bool averages(struct desk *desk)
     symmcoll_op_t scaled;
     bool good;
 
-    fill_elements(desk->in, 999, SYMMCOLL_BFLOAT16, desk->rank, 9);
-    memcpy(desk->data, desk->in, 1998);
-    good = one_shot(desk, &task);
+    fill_elements(it->in, 999, SYMMCOLL_BFLOAT16, it->rank, 9);
+    memcpy(it->data, it->in, 1998);
+    good = one_shot(it, &task);
     if (!OK(symmcoll_op_create_premul(
-            symmcoll_group_world(desk->group), desk->rank + 0.5, &scaled)))
+            symmcoll_group_world(it->group), it->rank + 0.5, &scaled)))
         return false;
     task.op = scaled;
-    return good && two_shot(desk, &task);
+    return good && two_shot(it, &task);
 }
 
 static int all_reduces(struct symmcoll_group *group, int rank)
 {
-    struct desk desk;
-    bool good = sit_down(&desk, group, rank) && each(&desk, one_shot) &&
-                each(&desk, copied) && each(&desk, at_root) &&
-                each(&desk, two_shot) && averages(&desk);
+    struct buffers it;
+    bool good = acquire(&it, group, rank) && each(&it, one_shot) &&
+                each(&it, copied) && each(&it, at_root) &&
+                each(&it, two_shot) && averages(&it);
 
-    return get_up(&desk) && good;
+    return release_all(&it) && good;
 }
 
 /* ---- reduce_scatter and all_gather ---- */
 
 /* The whole of `in`, of as many elements as ranks share evenly. */
-static bool scatter_rows(struct desk *desk, const struct task *task)
+static bool scatter_rows(struct buffers *it, const struct task *task)
 {
-    size_t size = (size_t)desk->size, columns = task->count > 100 ? 5 : 1;
+    size_t size = (size_t)it->size, columns = task->count > 100 ? 5 : 1;
     size_t rows = task->count / columns / size * size;
     size_t count = rows * columns / size;
     size_t nbytes = count * symmcoll_dtype_size(task->dtype);
 
-    return OK(symmcoll_reduce_scatter(desk->group, desk->expected, desk->in,
-               count, task->dtype, task->op, NULL, NULL)) &&
-           OK(symmcoll_symm_reduce_scatter(desk->handle, AT, desk->out, rows,
+    return OK(symmcoll_reduce_scatter(it->group, it->expected, it->in, count,
+               task->dtype, task->op, NULL, NULL)) &&
+           OK(symmcoll_symm_reduce_scatter(it->handle, AT, it->out, rows,
                columns, 0, task->dtype, task->op, NULL)) &&
-           equal_bytes(desk->out, desk->expected, nbytes, "rows") &&
-           (memset(desk->out, 0x66, nbytes), 1) &&
-           OK(symmcoll_symm_low_contention_reduce_scatter(desk->handle, AT,
-               desk->out, count, task->dtype, task->op, NULL)) &&
-           equal_bytes(desk->out, desk->expected, nbytes, "low contention");
+           equal_bytes(it->out, it->expected, nbytes, "rows") &&
+           (memset(it->out, 0x66, nbytes), 1) &&
+           OK(symmcoll_symm_low_contention_reduce_scatter(
+               it->handle, AT, it->out, count, task->dtype, task->op, NULL)) &&
+           equal_bytes(it->out, it->expected, nbytes, "low contention");
 }
 
-static bool scatter_columns(struct desk *desk, const struct task *task)
+static bool scatter_columns(struct buffers *it, const struct task *task)
 {
-    size_t size = (size_t)desk->size, part = task->count > 100 ? 3 : 1;
+    size_t size = (size_t)it->size, part = task->count > 100 ? 3 : 1;
     size_t columns = part * size, rows = task->count / columns;
     size_t elem = symmcoll_dtype_size(task->dtype);
     struct task whole = *task;
     bool good;
 
     whole.count = rows * columns;
-    good = all_reduce(desk, &whole) &&
-           OK(symmcoll_symm_reduce_scatter(desk->handle, AT, desk->out, rows,
+    good = all_reduce(it, &whole) &&
+           OK(symmcoll_symm_reduce_scatter(it->handle, AT, it->out, rows,
                columns, 1, task->dtype, task->op, NULL));
     for (size_t row = 0; good && row < rows; row++)
-        good = equal_bytes(desk->out + row * part * elem,
-            desk->expected + (row * columns + (size_t)desk->rank * part) * elem,
+        good = equal_bytes(it->out + row * part * elem,
+            it->expected + (row * columns + (size_t)it->rank * part) * elem,
             part * elem, "columns");
     return good;
 }
 
-static bool gather_all(struct desk *desk, const struct task *task)
+static bool gather_all(struct buffers *it, const struct task *task)
 {
-    size_t count = task->count / (size_t)desk->size;
+    size_t count = task->count / (size_t)it->size;
     size_t nbytes = count * symmcoll_dtype_size(task->dtype);
-    size_t all = nbytes * (size_t)desk->size;
-    char *slot = desk->data + (size_t)desk->rank * nbytes;
+    size_t all = nbytes * (size_t)it->size;
+    char *slot = it->data + (size_t)it->rank * nbytes;
     bool in_place = task->count % 2 == 1;
 
-    if (!OK(symmcoll_all_gather(desk->group, desk->expected, desk->in, count,
-            task->dtype, NULL, NULL)) ||
+    if (!OK(symmcoll_all_gather(
+            it->group, it->expected, it->in, count, task->dtype, NULL, NULL)) ||
         !OK(symmcoll_symm_low_contention_all_gather(
-            desk->handle, AT, desk->out, count, task->dtype, NULL)) ||
-        !equal_bytes(desk->out, desk->expected, all, "low contention"))
+            it->handle, AT, it->out, count, task->dtype, NULL)) ||
+        !equal_bytes(it->out, it->expected, all, "low contention"))
         return false;
     if (in_place)
-        memcpy(slot, desk->in, nbytes);
-    return OK(symmcoll_symm_all_gather(desk->handle, AT,
-               in_place ? slot : desk->in, count, task->dtype, NULL)) &&
-           equal_bytes(desk->data, desk->expected, all, "gathered");
+        memcpy(slot, it->in, nbytes);
+    return OK(symmcoll_symm_all_gather(it->handle, AT, in_place ? slot : it->in,
+               count, task->dtype, NULL)) &&
+           equal_bytes(it->data, it->expected, all, "gathered");
 }
 
 static int scatters(struct symmcoll_group *group, int rank)
 {
-    struct desk desk;
-    bool good = sit_down(&desk, group, rank) && each(&desk, scatter_rows) &&
-                each(&desk, scatter_columns);
+    struct buffers it;
+    bool good = acquire(&it, group, rank) && each(&it, scatter_rows) &&
+                each(&it, scatter_columns);
 
-    return get_up(&desk) && good;
+    return release_all(&it) && good;
 }
 
 static int gathers(struct symmcoll_group *group, int rank)
 {
-    struct desk desk;
-    bool good = sit_down(&desk, group, rank) && each(&desk, gather_all);
+    struct buffers it;
+    bool good = acquire(&it, group, rank) && each(&it, gather_all);
 
-    return get_up(&desk) && good;
+    return release_all(&it) && good;
 }
 
 /* ---- as an operation with limits ---- */
