@@ -301,7 +301,8 @@ int main(void)
     groups_both(3, a_peer_reads_on,
         "who has let go of it leaves its bytes to peers that have not");
     groups_both(3, sizes_that_differ_are_named,
-        "sizes, pads and addresses that differ are named on all ranks (S3)");
+        "sizes, pads and addresses that differ are named on all ranks (S3, "
+        "S12)");
     groups_both(3, foreign_memory_is_refused,
         "memory from elsewhere is refused on all ranks (S1 O2)");
     groups_both(4, one_memory_joins_groups,

@@ -35,7 +35,8 @@ static int signals_reach_their_ranks(struct symmcoll_group *group, int rank)
     return right && part(group, data, handle);
 }
 
-/* The slot is size * channel + source of the destination's pad. */
+/* The slot is size * channel + source of the destination's pad.  A barrier of the
+ * same channel neither takes a signal nor leaves one. */
 static int a_signal_is_in_its_slot(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);
@@ -46,14 +47,18 @@ static int a_signal_is_in_its_slot(struct symmcoll_group *group, int rank)
                  OK(symmcoll_symm_get_info(handle, &info));
 
     if (right && rank == 0)
-        right = OK(symmcoll_symm_put_signal(handle, 1, 3, -1));
+        right = OK(symmcoll_symm_put_signal(handle, 1, 3, -1)) &&
+                OK(symmcoll_symm_put_signal(handle, 1, 0, -1));
     right = right && OK(symmcoll_symm_barrier(handle, 0, -1));
-    for (size_t i = 0; right && i < info.pad / 4; i++)
-        right =
-            HOLDS(info.pads[1][i] == (uint32_t)(i == (size_t)size * 3 ? 1 : 0));
+    for (size_t i = 0; right && i < info.pad / 4; i++) {
+        bool signaled = i == 0 || i == (size_t)size * 3;
+
+        right = HOLDS(info.pads[1][i] == (uint32_t)(signaled ? 1 : 0));
+    }
     right = right && OK(symmcoll_symm_barrier(handle, 0, -1));
     if (right && rank == 1)
-        right = OK(symmcoll_symm_wait_signal(handle, 0, 3, 0));
+        right = OK(symmcoll_symm_wait_signal(handle, 0, 3, 0)) &&
+                OK(symmcoll_symm_wait_signal(handle, 0, 0, 0));
     return right && part(group, data, handle);
 }
 
@@ -259,7 +264,8 @@ int main(void)
         "a signal reaches its rank, and leaves no mark (S24, S25)");
     groups_both(6, signals_reach_their_ranks, "and between six");
     groups_both(3, a_signal_is_in_its_slot,
-        "a signal is in slot ranks * channel + source of the pad (S22)");
+        "a signal is in slot ranks * channel + source of the pad, and no barrier "
+        "uses it (S22, S29)");
     groups_both(2, timeouts_name_both,
         "a timeout names both ranks and the channel, and fails nothing (S27)");
     groups_both(2, threads_have_channels,
