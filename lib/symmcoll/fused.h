@@ -70,8 +70,12 @@ struct symmcoll_symm;
  * in order: a result of gather_dim 1 of [B, M, K] has the strides of a
  * contiguous [M, B, columns].  With the last dimension they are contiguous.
  *
- * A shard in symmetric memory that is contiguous with gather_dim first is read
- * by the other ranks where it is; another one is copied once.
+ * Where all ranks' shards are in one symmetric allocation, contiguous with
+ * gather_dim first (with the last dimension: contiguous), the other ranks read
+ * them where they are; else each rank copies its own once, also where its scales
+ * are gathered with it.  Shards of less than 512 rows are then gathered by a copy
+ * to each rank, which larger ones are only for `a`, and with the last dimension
+ * none are but for `a`.
  *
  * Source: torch.ops.symm_mem.fused_all_gather_matmul.
  */
@@ -94,7 +98,11 @@ symmcoll_status_t symmcoll_fused_all_gather_matmul(struct symmcoll_group *group,
  * out          out: contiguous, [..., columns] with scatter_dim divided by the
  *              number of ranks
  *
- * Products are added in the order of ranks.
+ * Products are added in the order of ranks.  Those of other ranks are made in
+ * memory that these read; nothing of them is copied.  They are exchanged in
+ * blocks, of 512 KiB for each rank, where the sums for a rank are 4 MiB or more
+ * (16-bit floats: as float32), all dimensions before scatter_dim are 1, it is not
+ * the last, and a block has as many rows as b or more; else whole.
  *
  * Source: torch.ops.symm_mem.fused_matmul_reduce_scatter.
  */
@@ -148,7 +156,7 @@ struct symmcoll_scaled_matrix {
  *
  * Source: torch.ops.symm_mem.fused_all_gather_scaled_matmul, whose lists for
  * each matrix are members here; use_fast_accum has no equivalent, nor have the
- * scales of blocks.
+ * scales of blocks, which are refused: INVALID.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_fused_all_gather_scaled_matmul(
@@ -205,7 +213,8 @@ symmcoll_status_t symmcoll_async_input_matmul(struct symmcoll_symm *handle,
 
 /*
  * Copy a tensor to the strides with which the first two functions copy nothing
- * more: contiguous with dimension dim first.  Local; any type.
+ * more: contiguous with dimension dim first.  The last dimension needs none of
+ * this, but a tensor that is contiguous.  Local; any type.
  *
  * out  out: of the shape of in
  *
