@@ -184,10 +184,9 @@ static int a_full_group_is_an_error(struct symmcoll_group *group, int rank)
     bool right;
 
     atomic_store(&said, full);
-    right =
-        groups_said(rank, symmcoll_symm_alloc(world, 16 * MIB, NULL, &data),
-            SYMMCOLL_ERR_NO_MEMORY, "0 B available in its control group") &&
-        HOLDS(data == NULL);
+    right = groups_said(rank, symmcoll_symm_alloc(world, 16 * MIB, NULL, &data),
+                SYMMCOLL_ERR_NO_MEMORY, "0 B available in its control group") &&
+            HOLDS(data == NULL);
     atomic_store(&said, unknown);
     right = right && OK(symmcoll_symm_alloc(world, 16 * MIB, NULL, &some));
     atomic_store(&said, NULL);
