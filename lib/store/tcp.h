@@ -181,6 +181,9 @@ symmcoll_status_t symc_renewal_start(
     struct symc_tcp *tcp, int64_t every_ns, struct symc_renewal **renewal);
 void symc_renewal_stop(struct symc_renewal *renewal);
 
+/* In a child after fork(), which has no such thread. */
+void symc_renewal_forget(struct symc_renewal *renewal);
+
 /* From now on as often as this; return after so many more times.  For tests,
  * which cannot wait for hours. */
 void symc_renewal_every(
