@@ -57,6 +57,7 @@ static void note(const struct symmcoll_store_event *event, void *arg)
         sched_yield();
     pthread_mutex_lock(&told->lock);
     told->left++;
+    pthread_cond_broadcast(&told->more);
     pthread_mutex_unlock(&told->lock);
 }
 
@@ -84,6 +85,16 @@ static symmcoll_status_t await_end(struct told *told)
     status = told->status;
     pthread_mutex_unlock(&told->lock);
     return status;
+}
+
+/* Wait until the function has left for the first time: it is not called any
+ * more once its watch has ended, and what it uses may go. */
+static void await_left(struct told *told)
+{
+    pthread_mutex_lock(&told->lock);
+    while (told->left == 0)
+        pthread_cond_wait(&told->more, &told->lock);
+    pthread_mutex_unlock(&told->lock);
 }
 
 static int count_calls(struct told *told)
@@ -162,6 +173,7 @@ static void watches_end(struct symmcoll_store *store, const char *kind)
             await_value(&other, "three") == 1 && set_text(store, "e", "four") &&
             await_value(&other, "four") == 2 && count_calls(&told) == 1,
         "%s: its own function may end it, after one change (R12)", kind);
+    await_left(&told);
     symmcoll_watch_free(second);
 }
 
