@@ -145,6 +145,7 @@ static int wait_for_signal(struct faults_rank *self)
     float b[4] = {0};
     struct symmcoll_tensor a, columns, out = SYMMCOLL_TENSOR_INIT;
     struct symmcoll_symm *handle;
+    symmcoll_status_t status = SYMMCOLL_OK;
     void *data;
 
     if (!faults_init(self) ||
@@ -159,13 +160,13 @@ static int wait_for_signal(struct faults_rank *self)
     faults_reach(self, 1);
     if (self->rank == VICTIM)
         faults_pass(self, 2);
-    else if (faults_note(self, symmcoll_async_input_matmul(handle, 2048, SIZE,
-                                   VICTIM, &a, &columns, &call, &out)) ==
-             SYMMCOLL_ERR_PEER)
-        return faults_finalize(self);
+    else
+        status =
+            faults_note(self, symmcoll_async_input_matmul(handle, 2048, SIZE,
+                                  VICTIM, &a, &columns, &call, &out));
     faults_reach(self, 2);
-    /* The group remains usable. */
-    if (faults_barrier(self) != SYMMCOLL_OK)
+    /* The group remains usable where nobody died. */
+    if (status != SYMMCOLL_ERR_PEER && faults_barrier(self) != SYMMCOLL_OK)
         return 1;
     symmcoll_symm_release(handle);
     (void)symmcoll_symm_free(self->world, data);
