@@ -81,7 +81,7 @@ static void close_tcp(void *table)
         return;
     if (tcp->pid != getpid()) { /* the threads are the parent's */
         tcp->server = NULL;
-        symc_renewal_forget(tcp->renewal);
+        free(tcp->renewal);
         tcp->renewal = NULL;
     }
     symc_renewal_stop(tcp->renewal);

@@ -32,7 +32,9 @@ struct symc_tcp {
     pid_t pid; /* a child after fork() has connections of its own */
     struct symc_link *links[SYMC_TCP_LINKS];
     size_t nlinks;
-    struct symc_renewal *renewal; /* of this process; NULL: none */
+    /* Of this process; NULL: none.  A child after fork() frees its copy, as it
+     * is: its lock may be held by the thread that the child does not have. */
+    struct symc_renewal *renewal;
     struct symc_place place;
     char prefix[SYMC_TCP_PREFIX];
     int num_workers; /* 0: not said */
@@ -180,9 +182,6 @@ symmcoll_status_t symc_tcp_for_each(
 symmcoll_status_t symc_renewal_start(
     struct symc_tcp *tcp, int64_t every_ns, struct symc_renewal **renewal);
 void symc_renewal_stop(struct symc_renewal *renewal);
-
-/* In a child after fork(), which has no such thread. */
-void symc_renewal_forget(struct symc_renewal *renewal);
 
 /* From now on as often as this; return after so many more times.  For tests,
  * which cannot wait for hours. */

@@ -49,7 +49,7 @@ static void forget_parents(struct symc_tcp *tcp)
         symc_link_close(tcp->links[--tcp->nlinks]);
     /* Their threads are the parent's, and so are their locks. */
     tcp->server = NULL;
-    symc_renewal_forget(tcp->renewal);
+    free(tcp->renewal);
     tcp->renewal = NULL;
     tcp->pid = pid;
     tcp->joined = false;

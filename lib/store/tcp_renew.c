@@ -198,10 +198,3 @@ void symc_renewal_stop(struct symc_renewal *renewal)
     pthread_mutex_destroy(&renewal->lock);
     free(renewal);
 }
-
-/* The lock and the condition may be in use by the thread, as they were when the
- * process forked: they go as they are. */
-void symc_renewal_forget(struct symc_renewal *renewal)
-{
-    free(renewal);
-}
