@@ -49,15 +49,19 @@ bool symc_proc_stat_read(pid_t pid, struct symc_proc_stat *stat)
     const char *rest, *last;
 
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    errno = ESRCH;
     if (pid <= 0 || symc_proc_read(path, text, sizeof(text)) == 0)
         return false;
     /* After the name, which may hold anything. */
     rest = strrchr(text, ')');
     last = strrchr(text, ' ');
-    return rest != NULL && last > rest &&
-           sscanf(rest,
-               ") %c %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-               "%*s %*s %*s %*s %" SCNu64,
-               &stat->state, &stat->parent, &stat->group, &stat->start) == 4 &&
-           sscanf(last, " %d", &stat->exit) == 1;
+    if (rest != NULL && last > rest &&
+        sscanf(rest,
+            ") %c %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+            "%*s %*s %*s %*s %" SCNu64,
+            &stat->state, &stat->parent, &stat->group, &stat->start) == 4 &&
+        sscanf(last, " %d", &stat->exit) == 1)
+        return true;
+    errno = EBADMSG;
+    return false;
 }

@@ -27,7 +27,8 @@ struct symc_proc_stat {
     int exit;       /* as of waitpid(), early in its end; 0 before */
 };
 
-/* False where the process is gone or the file cannot be read. */
+/* False, with errno set, where the file cannot be read: ENOENT or ESRCH where the
+ * process is gone, EBADMSG where it is not as described. */
 bool symc_proc_stat_read(pid_t pid, struct symc_proc_stat *stat);
 
 #endif

@@ -59,6 +59,14 @@ symmcoll_status_t symc_machine_name(char buffer[SYMC_MACHINE_NAME])
     return SYMMCOLL_OK;
 }
 
+static symmcoll_status_t fail_stat(long pid, int error)
+{
+    char where[64];
+
+    snprintf(where, sizeof(where), "process name: /proc/%ld/stat", pid);
+    return symc_fail_descriptor(error, where);
+}
+
 symmcoll_status_t symc_process_name(char buffer[SYMC_PROCESS_NAME])
 {
     char boot_id[BOOT_ID_LENGTH + 1];
@@ -71,10 +79,7 @@ symmcoll_status_t symc_process_name(char buffer[SYMC_PROCESS_NAME])
     if (status != SYMMCOLL_OK)
         return status;
     if (!symc_proc_stat_read(getpid(), &self))
-        return symc_fail(SYMMCOLL_ERR_SYSTEM,
-            "process name: expected the start time in /proc/%ld/stat, found "
-            "none",
-            (long)getpid());
+        return fail_stat((long)getpid(), errno);
     snprintf(buffer, SYMC_PROCESS_NAME, "%s/%" PRIu64 " %ld %" PRIu64, boot_id,
         names, (long)getpid(), self.start);
     return SYMMCOLL_OK;
@@ -95,12 +100,18 @@ enum symc_process_state symc_process_find(const char *name, pid_t *pid)
         return SYMC_PROCESS_ELSEWHERE;
     if (pid != NULL)
         *pid = (pid_t)number;
+    if (symc_process_name(own) != SYMMCOLL_OK)
+        return SYMC_PROCESS_UNREAD;
     /* Up to and with the blank: the same boot, the same numbers. */
-    if (symc_process_name(own) != SYMMCOLL_OK ||
-        strncmp(own, name, (size_t)(blank - name) + 1) != 0)
+    if (strncmp(own, name, (size_t)(blank - name) + 1) != 0)
         return SYMC_PROCESS_ELSEWHERE;
-    if (!symc_proc_stat_read((pid_t)number, &found) ||
-        found.start != expected || found.state == 'Z' || found.state == 'X')
+    if (symc_proc_stat_read((pid_t)number, &found))
+        return found.start != expected || found.state == 'Z' ||
+                       found.state == 'X'
+                   ? SYMC_PROCESS_GONE
+                   : SYMC_PROCESS_RUNS;
+    if (errno == ENOENT || errno == ESRCH)
         return SYMC_PROCESS_GONE;
-    return SYMC_PROCESS_RUNS;
+    fail_stat(number, errno);
+    return SYMC_PROCESS_UNREAD;
 }

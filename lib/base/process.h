@@ -25,7 +25,8 @@ symmcoll_status_t symc_process_name(char buffer[SYMC_PROCESS_NAME]);
 enum symc_process_state {
     SYMC_PROCESS_RUNS,
     SYMC_PROCESS_GONE,
-    SYMC_PROCESS_ELSEWHERE /* on another machine or container: not known */
+    SYMC_PROCESS_ELSEWHERE, /* on another machine or container: not known */
+    SYMC_PROCESS_UNREAD     /* /proc could not be read: symmcoll_last_error() */
 };
 
 /* The state of a named process; pid (out, may be NULL) is 0 where the name is

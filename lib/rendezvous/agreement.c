@@ -37,12 +37,15 @@ static symmcoll_status_t claim_rank(
     snprintf(key, sizeof key, "symmcoll/%s/rank/%d", world, out->rank);
     while (status == SYMMCOLL_OK && outcome == SYMMCOLL_STORE_DIFFERS) {
         char *expected = holder;
-        pid_t pid;
+        enum symc_process_state state = SYMC_PROCESS_GONE;
+        pid_t pid = 0;
 
         holder = NULL;
-
-        if (expected != NULL && strcmp(expected, own) != 0 &&
-            symc_process_find(expected, &pid) == SYMC_PROCESS_RUNS)
+        if (expected != NULL && strcmp(expected, own) != 0)
+            state = symc_process_find(expected, &pid);
+        if (state == SYMC_PROCESS_UNREAD)
+            status = SYMMCOLL_ERR_SYSTEM;
+        else if (state == SYMC_PROCESS_RUNS)
             status = symc_fail(SYMMCOLL_ERR_INVALID,
                 "init: rank %d of world \"%s\": expected it to be free, found "
                 "process %ld there",
