@@ -41,8 +41,10 @@ struct gather_matmul {
     const struct symmcoll_tensor *a_scale;
     const struct symmcoll_scaled_matrix *scaled_bs;
     struct symc_fused_scale scale;
-    float *own_rows; /* factors, to be gathered; NULL: nothing is */
-    float *rows_of_all;
+    float *rows_of_all;     /* factors, or: */
+    uint8_t *blocks_of_all; /* scales of blocks */
+    const void *gathers;    /* this rank's part of them; NULL: it has all */
+    size_t gathers_nbytes;
 };
 
 /* ---- arguments ---- */
@@ -63,7 +65,7 @@ static symmcoll_status_t shape_results(struct symmcoll_group *group,
     status = symc_fused_check_lengths(it->name, "a", &whole);
     if (status == SYMMCOLL_OK && it->scaled)
         status = symc_fused_read_a_scale(
-            it->name, it->a_scale, &it->a, &whole, &it->scale);
+            it->name, it->a_scale, &it->a, &whole, it->dim, &it->scale);
     if (status != SYMMCOLL_OK)
         return status;
     symc_fused_stride_first(&whole, it->last ? 0 : it->dim);
@@ -95,6 +97,7 @@ static symmcoll_status_t shape_results(struct symmcoll_group *group,
 static symmcoll_status_t read_args(struct symmcoll_group *group,
     const struct symmcoll_tensor *bs, struct gather_matmul *it)
 {
+    bool blocks = it->scaled && symc_fused_has_blocks(it->a_scale);
     int64_t depth;
     symmcoll_status_t status = symc_fused_check_dim(it->name, &it->a, it->dim);
 
@@ -114,10 +117,11 @@ static symmcoll_status_t read_args(struct symmcoll_group *group,
     for (int i = 0; i < it->n && status == SYMMCOLL_OK; i++) {
         struct product *product = &it->products[i];
 
-        status = it->scaled ? symc_fused_read_scaled(it->name, it->scaled_bs, i,
-                                  &it->a, depth, &product->b, &product->scaled)
-                            : symc_fused_read_b(it->name, bs, i, i, &it->a,
-                                  depth, &product->b);
+        status = it->scaled
+                     ? symc_fused_read_scaled(it->name, it->scaled_bs, i,
+                           blocks, &it->a, depth, &product->b, &product->scaled)
+                     : symc_fused_read_b(
+                           it->name, bs, i, i, &it->a, depth, &product->b);
     }
     return status;
 }
@@ -176,8 +180,13 @@ static symmcoll_status_t multiply_rows(struct gather_matmul *it, int index,
 
     if (!it->scaled)
         return symc_matmul(&it->fused->matmul, &a, &b, &c, false);
-    scaling.row_step = it->scale.mode != SYMC_FUSED_SCALE_ONE;
-    scaling.rows = it->rows_of_all + first * scaling.row_step;
+    if (it->blocks_of_all != NULL) { /* first is that of a tile */
+        scaling.a_blocks =
+            it->blocks_of_all + symc_panel_blocks_nbytes(first, it->depth);
+    } else {
+        scaling.row_step = it->scale.mode != SYMC_FUSED_SCALE_ONE;
+        scaling.rows = it->rows_of_all + first * scaling.row_step;
+    }
     return symc_matmul_scaled(&it->fused->matmul, &a, &b, &scaling, &c);
 }
 
@@ -265,11 +274,13 @@ static void round_sums(const struct gather_matmul *it)
 /* Factors as floats: those of rows, then of each matrix. */
 static symmcoll_status_t take_factors(struct gather_matmul *it)
 {
-    size_t rows = (size_t)it->rows, nbytes;
-    size_t count = it->scale.mode == SYMC_FUSED_SCALE_ONE
-                       ? 1
-                       : rows * (size_t)it->fused->group->size;
-    size_t own = it->scale.mode == SYMC_FUSED_SCALE_ROWS ? rows : 0;
+    bool blocks = it->scale.mode == SYMC_FUSED_SCALE_BLOCKS;
+    size_t rows = blocks ? (size_t)it->scale.tensor.shape[0] / sizeof(float)
+                         : (size_t)it->rows;
+    size_t nbytes, count = it->scale.mode == SYMC_FUSED_SCALE_ONE
+                               ? 1
+                               : rows * (size_t)it->fused->group->size;
+    size_t own = blocks || it->scale.mode == SYMC_FUSED_SCALE_ROWS ? rows : 0;
     bool fits = symc_add(count, own, &nbytes);
     float *at;
 
@@ -284,11 +295,13 @@ static symmcoll_status_t take_factors(struct gather_matmul *it)
     if (at == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     it->rows_of_all = at;
+    if (blocks)
+        it->blocks_of_all = (uint8_t *)at;
+    symc_fused_place_rows(&it->scale, it->dim, own > 0 ? at + count : at);
     at += count;
-    if (it->scale.mode == SYMC_FUSED_SCALE_ROWS)
-        it->own_rows = at;
-    symc_fused_place_rows(&it->scale, it->dim,
-        it->own_rows != NULL ? it->own_rows : it->rows_of_all);
+    if (own > 0)
+        it->gathers = at;
+    it->gathers_nbytes = own * sizeof(*at);
     at += own;
     for (int i = 0; i < it->n; i++)
         at = symc_fused_place_factors(
@@ -337,9 +350,9 @@ static symmcoll_status_t run(
         .context = it};
     symmcoll_status_t status;
 
-    if (it->own_rows != NULL) {
-        gather.tail = it->own_rows;
-        gather.tail_nbytes = (size_t)it->rows * sizeof(*it->own_rows);
+    if (it->gathers != NULL) {
+        gather.tail = it->gathers;
+        gather.tail_nbytes = it->gathers_nbytes;
         gather.tails = it->rows_of_all;
     }
     status = symc_fused_all_gather(it->fused, &gather);
@@ -355,7 +368,8 @@ static void describe(
     const struct gather_matmul *it, struct symc_fused_args *args)
 {
     static const char *const modes[] = {"one scale", "scales of its rows",
-        "scales of all rows"}; /* enum symc_fused_scale_mode */
+        "scales of all rows",
+        "scales of blocks"}; /* enum symc_fused_scale_mode */
 
     symc_fused_describe(args, "a shard ");
     symc_fused_describe_shape(args, &it->a);

@@ -296,9 +296,10 @@ symmcoll_status_t symc_fused_inspect_tensor(struct symc_fused *fused,
 /* ---- scales.c: of products of 8-bit floats ---- */
 
 enum symc_fused_scale_mode {
-    SYMC_FUSED_SCALE_ONE,     /* for all */
-    SYMC_FUSED_SCALE_ROWS,    /* for each row of this rank's A */
-    SYMC_FUSED_SCALE_ALL_ROWS /* for each row of the gathered A */
+    SYMC_FUSED_SCALE_ONE,      /* for all */
+    SYMC_FUSED_SCALE_ROWS,     /* for each row of this rank's A */
+    SYMC_FUSED_SCALE_ALL_ROWS, /* for each row of the gathered A */
+    SYMC_FUSED_SCALE_BLOCKS    /* for blocks of this rank's A */
 };
 
 /* Of A. */
@@ -310,24 +311,30 @@ struct symc_fused_scale {
 /* Of a matrix and its product. */
 struct symc_fused_scaled {
     struct symmcoll_tensor cols, bias;
-    bool by_column, biased;
+    bool by_column, by_block, biased;
     float factor; /* of the result */
     enum symmcoll_dtype out_dtype;
     struct symc_scaling scaling; /* set by symc_fused_place_factors() */
 };
 
-/* whole: the gathered A; NULL: there is none.  Errors: INVALID, UNSUPPORTED. */
+/* whole: A, gathered along a dimension; NULL: there is none.  Errors: INVALID,
+ * UNSUPPORTED. */
 symmcoll_status_t symc_fused_read_a_scale(const char *where,
     const struct symmcoll_tensor *given, const struct symmcoll_tensor *a,
-    const struct symmcoll_tensor *whole, struct symc_fused_scale *scale);
+    const struct symmcoll_tensor *whole, int dim,
+    struct symc_fused_scale *scale);
 
-/* A matrix of an array and all that belongs to it. */
+/* Whether what is passed for scales of A are those of blocks. */
+bool symc_fused_has_blocks(const struct symmcoll_tensor *given);
+
+/* A matrix of an array and all that belongs to it; blocks: with scales of these. */
 symmcoll_status_t symc_fused_read_scaled(const char *where,
-    const struct symmcoll_scaled_matrix *bs, int index,
+    const struct symmcoll_scaled_matrix *bs, int index, bool blocks,
     const struct symmcoll_tensor *a, int64_t depth, struct symmcoll_tensor *b,
     struct symc_fused_scaled *scaled);
 
-/* Add how many floats the factors of a matrix need; false: it overflows. */
+/* Add how many floats the factors of a matrix need, in whose memory scales of
+ * blocks are too; false: it overflows. */
 bool symc_fused_count_factors(
     const struct symc_fused_scaled *scaled, int64_t columns, size_t *count);
 
@@ -336,8 +343,9 @@ bool symc_fused_count_factors(
 float *symc_fused_place_factors(
     struct symc_fused_scaled *scaled, int64_t columns, float *at);
 
-/* Store the factors of rows: one, or all with a dimension first. */
+/* Store the scales of blocks, or else the factors of rows: one, or all with a
+ * dimension first. */
 void symc_fused_place_rows(
-    const struct symc_fused_scale *scale, int dim, float *to);
+    const struct symc_fused_scale *scale, int dim, void *to);
 
 #endif

@@ -288,6 +288,9 @@ static symmcoll_status_t multiply_narrow(struct symc_matmul *matmul,
             panels[1], SYMMCOLL_FLOAT32, a->cols, cols, cols, 1};
 
         symc_panel_widen(b, 0, col, a->cols, cols, panels[1]);
+        if (scaling != NULL && scaling->b_blocks != NULL)
+            symc_panel_scale_columns(
+                scaling->b_blocks, col, cols, a->cols, panels[1]);
         for (int64_t row = 0; row < c->rows && status == SYMMCOLL_OK;
              row += ROWS) {
             int64_t rows = least(ROWS, c->rows - row);
@@ -297,6 +300,9 @@ static symmcoll_status_t multiply_narrow(struct symc_matmul *matmul,
                 part_of(c, row, col, rows, cols, panels[2]);
 
             symc_panel_widen(a, row, 0, rows, a->cols, panels[0]);
+            if (scaling != NULL && scaling->a_blocks != NULL)
+                symc_panel_scale_rows(
+                    scaling->a_blocks, row, rows, a->cols, panels[0]);
             if (depth > 0)
                 status = multiply(matmul, &left, &right, &part, add);
             else

@@ -90,6 +90,10 @@ struct symc_scaling {
     int64_t col_step;  /* likewise */
     const float *bias; /* NULL: none */
     float result;
+    /* Exponents that elements are scaled by before they are multiplied, in the
+     * order of symc_panel_scale_rows(): of the rows of a, and of the columns of b.
+     * NULL: none. */
+    const uint8_t *a_blocks, *b_blocks;
 };
 
 /* Whether matrices of a type can be multiplied so: 8-bit floats with a sign. */
@@ -116,6 +120,29 @@ void symc_panel_widen(const struct symc_matrix *from, int64_t row, int64_t col,
  * them: float32. */
 void symc_panel_round(
     enum symmcoll_dtype dtype, const float *from, void *to, size_t count);
+
+#define SYMC_BLOCK 32       /* elements along the depth that share a scale */
+#define SYMC_BLOCK_ROWS 128 /* and 4 blocks: a tile of scales */
+
+/* How many blocks the scales of a row, or of a column, are for, those that fill the
+ * last tile included; and of how many bytes the scales of so many are. */
+int64_t symc_panel_blocks(int64_t depth);
+int64_t symc_panel_blocks_nbytes(int64_t rows, int64_t depth);
+
+/*
+ * Multiply each element of rows of floats by the float8_e8m0fnu of its block.
+ * Scales are in tiles of 128 rows by 4 blocks, those of the same rows one after the
+ * other: the scale of row r and block b of a tile is byte r % 32 * 16 + r / 32 * 4 +
+ * b of its 512.
+ *
+ * scales  those of the first row there is; row is that of the panel
+ * panel   rows of `depth` floats, or, in the second function, `depth` rows of
+ *         floats, each of which belongs to a column of b
+ */
+void symc_panel_scale_rows(const uint8_t *scales, int64_t row, int64_t rows,
+    int64_t depth, float *panel);
+void symc_panel_scale_columns(const uint8_t *scales, int64_t col, int64_t cols,
+    int64_t depth, float *panel);
 
 /* Scale sums of float32, of which the first is that of a row and a column. */
 void symc_panel_scale(const struct symc_scaling *scaling, int64_t row,

@@ -93,10 +93,10 @@ static symmcoll_status_t read_matrix(struct matmul_scatter *it,
     if (!it->is_scaled)
         return symc_fused_read_b(it->name, b, 0, 0, &it->a, depth, &it->b);
     status = symc_fused_read_scaled(
-        it->name, scaled_b, 0, &it->a, depth, &it->b, &it->scaled);
+        it->name, scaled_b, 0, false, &it->a, depth, &it->b, &it->scaled);
     if (status == SYMMCOLL_OK)
         status = symc_fused_read_a_scale(
-            it->name, it->a_scale, &it->a, NULL, &it->scale);
+            it->name, it->a_scale, &it->a, NULL, it->dim, &it->scale);
     return status;
 }
 

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#define TILE_BLOCKS 4
+
 static void widen_halves(
     const uint16_t *from, int64_t stride, int64_t count, float *to)
 {
@@ -96,5 +98,73 @@ void symc_panel_scale(const struct symc_scaling *scaling, int64_t row,
             at[j] += bias[j];
         for (int64_t j = 0; scaling->result != 1 && j < c->cols; j++)
             at[j] *= scaling->result;
+    }
+}
+
+/* ---- scales of blocks ---- */
+
+int64_t symc_panel_blocks(int64_t depth)
+{
+    int64_t blocks = depth / SYMC_BLOCK + (depth % SYMC_BLOCK != 0);
+
+    return (blocks + TILE_BLOCKS - 1) / TILE_BLOCKS * TILE_BLOCKS;
+}
+
+int64_t symc_panel_blocks_nbytes(int64_t rows, int64_t depth)
+{
+    int64_t tiles = rows / SYMC_BLOCK_ROWS + (rows % SYMC_BLOCK_ROWS != 0);
+
+    return tiles * SYMC_BLOCK_ROWS * symc_panel_blocks(depth);
+}
+
+/* Where the scale of a row and a block is, of rows of so many blocks. */
+static int64_t place_of(int64_t row, int64_t block, int64_t blocks)
+{
+    int64_t tile =
+        row / SYMC_BLOCK_ROWS * (blocks / TILE_BLOCKS) + block / TILE_BLOCKS;
+    int64_t inside = row % SYMC_BLOCK_ROWS;
+
+    return tile * SYMC_BLOCK_ROWS * TILE_BLOCKS + inside % 32 * 16 +
+           inside / 32 * TILE_BLOCKS + block % TILE_BLOCKS;
+}
+
+static float scale_at(
+    const uint8_t *scales, int64_t row, int64_t block, int64_t blocks)
+{
+    return symc_float8_to_float(
+        SYMMCOLL_FLOAT8_E8M0FNU, scales[place_of(row, block, blocks)]);
+}
+
+void symc_panel_scale_rows(const uint8_t *scales, int64_t row, int64_t rows,
+    int64_t depth, float *panel)
+{
+    int64_t blocks = symc_panel_blocks(depth);
+
+    for (int64_t i = 0; i < rows; i++, panel += depth) {
+        for (int64_t first = 0; first < depth; first += SYMC_BLOCK) {
+            int64_t end =
+                depth - first < SYMC_BLOCK ? depth : first + SYMC_BLOCK;
+            float scale = scale_at(scales, row + i, first / SYMC_BLOCK, blocks);
+
+            for (int64_t k = first; k < end; k++)
+                panel[k] *= scale;
+        }
+    }
+}
+
+void symc_panel_scale_columns(const uint8_t *scales, int64_t col, int64_t cols,
+    int64_t depth, float *panel)
+{
+    int64_t blocks = symc_panel_blocks(depth);
+
+    for (int64_t first = 0; first < depth; first += SYMC_BLOCK) {
+        int64_t end = depth - first < SYMC_BLOCK ? depth : first + SYMC_BLOCK;
+
+        for (int64_t j = 0; j < cols; j++) {
+            float scale = scale_at(scales, col + j, first / SYMC_BLOCK, blocks);
+
+            for (int64_t k = first; k < end; k++)
+                panel[k * cols + j] *= scale;
+        }
     }
 }

@@ -83,13 +83,73 @@ static symmcoll_status_t refuse_shape(const char *where,
         symc_fused_format_shape(found, texts[2]));
 }
 
+/* ---- scales of blocks ---- */
+
+bool symc_fused_has_blocks(const struct symmcoll_tensor *given)
+{
+    struct symmcoll_tensor copy;
+
+    /* What cannot be read is refused where it is read for good. */
+    return given != NULL &&
+           symc_tensor_read("scale", given, 0, &copy) == SYMMCOLL_OK &&
+           copy.dtype == SYMMCOLL_FLOAT8_E8M0FNU;
+}
+
+/* One for each 32 elements of so many rows, or columns, of which the caller has
+ * filled the last tile up. */
+static symmcoll_status_t read_blocks(const char *where, const char *name,
+    const struct symmcoll_tensor *given, const struct symmcoll_tensor *a,
+    int64_t rows, struct symmcoll_tensor *copy)
+{
+    int64_t wanted = symc_panel_blocks_nbytes(rows, a->shape[a->ndim - 1]);
+    symmcoll_status_t status = read_factors(where, name, given, a, copy);
+    char text[SYMC_FUSED_SHAPE_TEXT];
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (copy->dtype != SYMMCOLL_FLOAT8_E8M0FNU)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected %s of float8_e8m0fnu as a_scale is, found %s", where,
+            name, symmcoll_dtype_name(copy->dtype));
+    if (copy->ndim == 1 && copy->shape[0] == wanted)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected %s of shape [%lld], in tiles of 128 by 4, found shape %s",
+        where, name, (long long)wanted, symc_fused_format_shape(copy, text));
+}
+
+/* Tiles of ranks are those of the gathered A if no rank has filled one up. */
+static symmcoll_status_t read_a_blocks(const char *where,
+    const struct symmcoll_tensor *given, const struct symmcoll_tensor *a,
+    int dim, struct symc_fused_scale *scale)
+{
+    int64_t rows = symc_fused_count(a, a->ndim - 1);
+
+    scale->mode = SYMC_FUSED_SCALE_BLOCKS;
+    if (dim != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected gather_dim 0, since a_scale is of blocks, found %d",
+            where, dim);
+    if (rows % SYMC_BLOCK_ROWS != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a multiple of %d rows, since a_scale is of blocks, "
+            "found %lld",
+            where, SYMC_BLOCK_ROWS, (long long)rows);
+    return read_blocks(where, "a_scale", given, a, rows, &scale->tensor);
+}
+
+/* ---- reading, of A and of a matrix ---- */
+
 symmcoll_status_t symc_fused_read_a_scale(const char *where,
     const struct symmcoll_tensor *given, const struct symmcoll_tensor *a,
-    const struct symmcoll_tensor *whole, struct symc_fused_scale *scale)
+    const struct symmcoll_tensor *whole, int dim,
+    struct symc_fused_scale *scale)
 {
-    symmcoll_status_t status =
-        read_floats(where, "a_scale", given, a, &scale->tensor);
+    symmcoll_status_t status;
 
+    if (whole != NULL && symc_fused_has_blocks(given))
+        return read_a_blocks(where, given, a, dim, scale);
+    status = read_floats(where, "a_scale", given, a, &scale->tensor);
     if (status != SYMMCOLL_OK)
         return status;
     if (has_rows_of(&scale->tensor, a))
@@ -173,7 +233,7 @@ static symmcoll_status_t read_result_scale(const char *where,
 }
 
 symmcoll_status_t symc_fused_read_scaled(const char *where,
-    const struct symmcoll_scaled_matrix *bs, int index,
+    const struct symmcoll_scaled_matrix *bs, int index, bool blocks,
     const struct symmcoll_tensor *a, int64_t depth, struct symmcoll_tensor *b,
     struct symc_fused_scaled *scaled)
 {
@@ -192,7 +252,10 @@ symmcoll_status_t symc_fused_read_scaled(const char *where,
     if (status != SYMMCOLL_OK)
         return status;
     columns = b->shape[1];
-    status = read_b_scale(where, matrix.b_scale, a, columns, scaled);
+    scaled->by_block = blocks;
+    status = blocks ? read_blocks(where, "b_scale", matrix.b_scale, a, columns,
+                          &scaled->cols)
+                    : read_b_scale(where, matrix.b_scale, a, columns, scaled);
     if (status == SYMMCOLL_OK)
         status = read_bias(where, matrix.bias, a, columns, scaled);
     if (status == SYMMCOLL_OK)
@@ -215,7 +278,10 @@ symmcoll_status_t symc_fused_read_scaled(const char *where,
 bool symc_fused_count_factors(
     const struct symc_fused_scaled *scaled, int64_t columns, size_t *count)
 {
-    size_t cols = scaled->by_column ? (size_t)columns : 1;
+    size_t cols = scaled->by_block
+                      ? (size_t)scaled->cols.shape[0] / sizeof(float)
+                  : scaled->by_column ? (size_t)columns
+                                      : 1;
 
     return symc_add(*count, cols, count) &&
            symc_add(*count, scaled->biased ? (size_t)columns : 0, count);
@@ -224,13 +290,21 @@ bool symc_fused_count_factors(
 float *symc_fused_place_factors(
     struct symc_fused_scaled *scaled, int64_t columns, float *at)
 {
+    static const float one = 1;
     struct symc_f_view view = symc_f_view_of(&scaled->cols);
     const struct symmcoll_tensor *bias = &scaled->bias;
 
-    symc_f_view_copy(&view, scaled->cols.data, at, sizeof(*at));
+    symc_f_view_copy(
+        &view, scaled->cols.data, at, symmcoll_dtype_size(scaled->cols.dtype));
     scaled->scaling = (struct symc_scaling){
         .cols = at, .col_step = scaled->by_column, .result = scaled->factor};
-    at += scaled->by_column ? columns : 1;
+    if (scaled->by_block) {
+        scaled->scaling.cols = scaled->scaling.rows = &one;
+        scaled->scaling.b_blocks = (const uint8_t *)at;
+        at += scaled->cols.shape[0] / (int64_t)sizeof(*at);
+    } else {
+        at += scaled->by_column ? columns : 1;
+    }
     if (!scaled->biased)
         return at;
     if (bias->dtype == SYMMCOLL_FLOAT32) {
@@ -247,11 +321,12 @@ float *symc_fused_place_factors(
 }
 
 void symc_fused_place_rows(
-    const struct symc_fused_scale *scale, int dim, float *to)
+    const struct symc_fused_scale *scale, int dim, void *to)
 {
     struct symc_f_view view = scale->mode == SYMC_FUSED_SCALE_ONE
                                   ? symc_f_view_of(&scale->tensor)
                                   : symc_fused_view_first(&scale->tensor, dim);
 
-    symc_f_view_copy(&view, scale->tensor.data, to, sizeof(*to));
+    symc_f_view_copy(&view, scale->tensor.data, to,
+        symmcoll_dtype_size(scale->tensor.dtype));
 }

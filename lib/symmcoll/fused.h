@@ -123,7 +123,8 @@ symmcoll_status_t symmcoll_fused_matmul_reduce_scatter(
  *
  * b             [K, columns], of float8_e4m3fn, float8_e5m2 or their fnuz forms,
  *               which may be another one than a's
- * b_scale       float32: one element, or [1, columns]
+ * b_scale       float32: one element, or [1, columns]; or, of the gathered
+ *               product alone, scales of blocks
  * bias          [columns], of float32, float16 or bfloat16; NULL: none
  * result_scale  float32: one element; NULL: 1
  * out_dtype     of the result: float32, float16, bfloat16, or one of b's
@@ -149,14 +150,25 @@ struct symmcoll_scaled_matrix {
  * a_scale     float32: the shape of a_shard with 1 last, which are scales of its
  *             rows and gathered with it; or one element for all of A; or the
  *             shape of A with 1 last, the same on all ranks.  The first where
- *             several fit, that is with shards of one row
+ *             several fit, that is with shards of one row.  Or float8_e8m0fnu, in
+ *             one dimension: scales of blocks, see below
  * bs          n matrices with their scales, 0 or more
  *
  * The rest, and results, as there; a has the type of a_shard.
  *
- * Source: torch.ops.symm_mem.fused_all_gather_scaled_matmul, whose lists for
- * each matrix are members here; use_fast_accum has no equivalent, nor have the
- * scales of blocks, which are refused: INVALID.
+ * Scales of blocks: each 32 elements of A along K, and each 32 of a column of
+ * b, are multiplied by one scale before they are multiplied, as float32, in the
+ * place of a_scale and b_scale above; A's are gathered with its rows.
+ * gather_dim is 0, and a_shard without its last dimension has a multiple of 128
+ * rows.  All b_scale are such, too.  Scales are in tiles of 128 rows of A, or
+ * columns of b, by 4 blocks, those of the same rows one after the other, as
+ * cuBLAS has them: of a tile's 512 bytes, byte r % 32 * 16 + r / 32 * 4 + i is for
+ * row r and block i.  So there are rows * blocks of them, rounded up to whole
+ * tiles; what fills these up is not read.
+ *
+ * Source: torch.ops.symm_mem.fused_all_gather_scaled_matmul, and for scales of
+ * blocks fused_all_gather_block_scaled_matmul of two mxfp8 operands, whose lists
+ * for each matrix are members here; use_fast_accum has no equivalent.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_fused_all_gather_scaled_matmul(
@@ -169,7 +181,8 @@ symmcoll_status_t symmcoll_fused_all_gather_scaled_matmul(
 /*
  * symmcoll_fused_matmul_reduce_scatter() of 8-bit floats with scales.
  *
- * a_scale      float32: the shape of a with 1 last, or one element
+ * a_scale      float32: the shape of a with 1 last, or one element; scales of
+ *              blocks are refused: INVALID
  * scatter_dim  of the shape of a: A is passed with the dimensions that the
  *              result is to have, not flattened
  *

@@ -241,7 +241,8 @@ static int scales(struct symc_matmul *matmul, const struct test *test, int kind)
     struct symc_matrix left = matrix(&a), right = matrix(&b), out = matrix(&c);
     const float *floats = factors.data;
     struct symc_scaling scaling = {floats, kind % 2, floats + 1, kind / 2 % 2,
-        kind / 4 % 2 != 0 ? floats : NULL, kind / 8 % 2 != 0 ? 1.5F : 1};
+        kind / 4 % 2 != 0 ? floats : NULL, kind / 8 % 2 != 0 ? 1.5F : 1, NULL,
+        NULL};
     int good = OK(symc_matmul_scaled(matmul, &left, &right, &scaling, &out)) &&
                is_scaled(&a, &b, &scaling, &c);
 
