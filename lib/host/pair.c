@@ -253,8 +253,10 @@ static bool is_set(const _Atomic uint64_t *word)
     return atomic_load_explicit(word, memory_order_acquire) != 0;
 }
 
-/* Poll with the lock, as long as nobody else wants it. */
-static bool poll(struct symc_pairs *pairs, const _Atomic uint64_t *word)
+/* Poll with the lock, as long as nobody else wants it.  moved  out: chunks so
+ * far */
+static bool poll(
+    struct symc_pairs *pairs, const _Atomic uint64_t *word, uint64_t *moved)
 {
     symc_pairs_enter(pairs);
     for (int i = 0; i < SYMC_QUICK_POLLS && !is_set(word); i++) {
@@ -263,6 +265,7 @@ static bool poll(struct symc_pairs *pairs, const _Atomic uint64_t *word)
             break;
         symc_pause();
     }
+    *moved = pairs->moved;
     symc_pairs_leave(pairs);
     return is_set(word);
 }
@@ -303,13 +306,15 @@ bool symc_pairs_await(
     int64_t polling =
         waiting->oversubscribed ? waiting->yield_ns : waiting->spin_ns;
     int64_t now, spun, looked = 0;
+    uint64_t moved;
 
-    if (poll(pairs, word))
+    if (poll(pairs, word, &moved))
         return true;
     now = symc_now_ns();
     spun = now + polling;
     while (!is_set(word)) {
         int64_t next = SYMC_NEVER;
+        uint64_t before = moved;
 
         atomic_fetch_add_explicit(&pairs->visits, 1, memory_order_relaxed);
         if (now >= looked + LOOK_NS || now >= spun) {
@@ -326,11 +331,14 @@ bool symc_pairs_await(
                 sleep < until_ns ? sleep : until_ns);
             spun = symc_now_ns() + polling;
         } else {
-            poll(pairs, word);
+            poll(pairs, word, &moved);
             if (waiting->oversubscribed)
                 sched_yield();
         }
         now = symc_now_ns();
+        /* While data flows the next chunk comes sooner than a sleep ends. */
+        if (moved != before)
+            spun = now + polling;
     }
     return is_set(word);
 }

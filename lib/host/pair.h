@@ -126,6 +126,7 @@ struct symc_pairs {
     struct symc_pair_message *spare;
     uint64_t released[SYMC_PAIR_RELEASED]; /* keys of groups, by their rest */
     int turn;                              /* source that is asked first */
+    uint64_t moved;  /* chunks of large messages, both ways */
     bool noticed;    /* something has ended that another thread may wait for */
     int64_t look_ns; /* when failures are looked at again */
 

@@ -431,6 +431,7 @@ static void read_chunks(struct symc_pairs *pairs, int rank)
         symc_copy((char *)pair->op->out + pair->chunks * SYMC_PAIR_CHUNK, from,
             symc_pair_chunk_nbytes(pair, pair->chunks), streaming);
         pair->chunks++;
+        pairs->moved++;
         atomic_store_explicit(
             &peer->mine->read, base + pair->chunks, memory_order_release);
         symc_pair_wake(pairs, rank);

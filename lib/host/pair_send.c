@@ -273,6 +273,7 @@ static void write_chunks(
             (const char *)pair->op->in + pair->chunks * SYMC_PAIR_CHUNK,
             symc_pair_chunk_nbytes(pair, pair->chunks), false);
         pair->chunks++;
+        pairs->moved++;
         atomic_store_explicit(&peer->ring->written, peer->base + pair->chunks,
             memory_order_release);
         symc_pair_wake(pairs, rank);
