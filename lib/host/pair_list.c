@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The lists of sends and receives, and how one of them ends.
+ * The lists of sends and receives, how one of them ends, and what is said of it.
  */
 #include "host/pair_state.h"
 
 #include "base/dtype.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void symc_pair_append(struct symc_pair_list *list, struct symc_pair *pair)
@@ -153,4 +154,76 @@ symmcoll_status_t symc_pair_garbled(
         "the memory of messages from %s has been written over",
         symc_op_format(op->kind, op->seq, op->label, text, sizeof(text)),
         pair->core->name, symc_pair_nbytes(pair), form, who);
+}
+
+/* ---- what else is there ---- */
+
+#define TAGS 5 /* that are named, of one sender */
+
+/* Different tags of kept messages from a rank, in the order in which they came,
+ * and whether there are more. */
+static int find_tags(const struct symc_pair_peer *peer,
+    const struct symc_pair *pair, int64_t tags[TAGS], bool *more)
+{
+    int n = 0;
+
+    *more = false;
+    for (const struct symc_pair_message *at = peer->kept; at != NULL;
+         at = at->next) {
+        int i = 0;
+
+        if (at->slot.key != pair->key || at->slot.space != pair->space)
+            continue;
+        while (i < n && tags[i] != at->slot.tag)
+            i++;
+        if (i < n)
+            continue;
+        if (n == TAGS) {
+            *more = true;
+            break;
+        }
+        tags[n++] = at->slot.tag;
+    }
+    return n;
+}
+
+void symc_pair_describe_kept(const struct symc_pairs *pairs,
+    const struct symc_pair *pair, char *buffer, size_t nbytes)
+{
+    const struct symc_ranks *ranks = pair->core->ranks;
+    const char *between = "";
+    size_t used = 0;
+
+    buffer[0] = '\0';
+    if (pair->state != SYMC_PAIR_POSTED)
+        return;
+    for (int r = 0; r < ranks->size && used + 80 < nbytes; r++) {
+        int global = ranks->global != NULL ? ranks->global[r] : r, n;
+        char who[SYMC_RANK_TEXT], list[40] = "";
+        size_t listed = 0;
+        int64_t tags[TAGS];
+        bool more;
+
+        if (pair->peer != SYMC_PAIR_ANY && pair->peer != global)
+            continue;
+        n = find_tags(&pairs->peers[global], pair, tags, &more);
+        for (int i = 0; i < n && listed < sizeof(list); i++)
+            listed += (size_t)snprintf(list + listed, sizeof(list) - listed,
+                "%s%lld", i > 0 ? ", " : "", (long long)tags[i]);
+        more = more || listed >= sizeof(list);
+        if (n == 0)
+            continue;
+        symc_format_rank(ranks, r, SYMC_NO_PID, who);
+        used += (size_t)snprintf(buffer + used, nbytes - used,
+            "%s%s %s%s from %s", between,
+            between[0] == '\0'
+                ? n > 1 ? "messages with tags" : "a message with tag"
+            : n > 1 ? "tags"
+                    : "tag",
+            list, more ? ", ..." : "", who);
+        between = ", ";
+    }
+    if (used > 0 && used < nbytes)
+        snprintf(buffer + used, nbytes - used, " came, none with tag %lld",
+            (long long)pair->op->tag);
 }

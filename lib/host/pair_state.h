@@ -87,6 +87,14 @@ symmcoll_status_t symc_pair_differ(
 symmcoll_status_t symc_pair_garbled(
     const struct symc_pair *pair, int sender, unsigned int form);
 
+#define SYMC_PAIR_FOUND 160 /* room for any symc_pair_describe_kept() */
+
+/* The messages that a receive would have matched with another tag: "messages
+ * with tags 3, 5 from rank 0 came, none with tag 7"; "" where there are
+ * none, or it does not wait for a message. */
+void symc_pair_describe_kept(const struct symc_pairs *pairs,
+    const struct symc_pair *pair, char *buffer, size_t nbytes);
+
 /* Wake a peer that may wait for this. */
 static inline void symc_pair_wake(const struct symc_pairs *pairs, int rank)
 {
@@ -141,13 +149,6 @@ void symc_pair_advance_sends(struct symc_pairs *pairs, int rank);
 
 void symc_pair_recv(struct symc_pairs *pairs, struct symc_pair *pair);
 
-#define SYMC_PAIR_FOUND 160 /* room for any symc_pair_describe_kept() */
-
-/* The messages that a receive would have matched with another tag: "messages
- * with tags 3, 5 from rank 0 came, none with tag 7"; "" where there are
- * none, or it does not wait for a message. */
-void symc_pair_describe_kept(const struct symc_pairs *pairs,
-    const struct symc_pair *pair, char *buffer, size_t nbytes);
 void symc_pair_advance_receives(struct symc_pairs *pairs, int rank);
 
 #endif
