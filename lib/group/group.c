@@ -105,7 +105,6 @@ static struct symmcoll_group *make_group(
         .first_timeout_ns = plan->timeout_ns,
         .shared = {.rank = plan->rank}};
     memcpy(made->id, plan->id, sizeof(made->id));
-    made->key = symc_group_key(made->id);
     memcpy(made->name, plan->name, sizeof(made->name));
     memcpy(made->desc, plan->desc, sizeof(made->desc));
     memcpy(made->tag, plan->tag, sizeof(made->tag));
@@ -117,6 +116,27 @@ static struct symmcoll_group *make_group(
     }
     make_members(made);
     return made;
+}
+
+/* Before it waits for the others: they may have opened it and send in it. */
+static void join_pairs(struct symmcoll_group *made)
+{
+    struct symc_pairs *pairs = made->world->pairs;
+
+    made->pairs.key = symc_segment_number(made->segment);
+    symc_pairs_enter(pairs);
+    symc_pairs_add_group(pairs, &made->pairs);
+    symc_pairs_leave(pairs);
+}
+
+static void leave_pairs(struct symmcoll_group *made)
+{
+    struct symc_pairs *pairs = made->world->pairs;
+    struct symc_pair_left none;
+
+    symc_pairs_enter(pairs);
+    (void)symc_pairs_drop_group(pairs, &made->pairs, &none);
+    symc_pairs_leave(pairs);
 }
 
 /* Backend and queue of a group that has its segment. */
@@ -165,6 +185,7 @@ symmcoll_status_t symc_group_open(struct symmcoll_world *world,
         goto free_group;
     }
     lay_out(made, part);
+    join_pairs(made);
     status = start_group(made);
     if (status != SYMMCOLL_OK)
         goto leave;
@@ -182,6 +203,7 @@ symmcoll_status_t symc_group_open(struct symmcoll_world *world,
     return SYMMCOLL_OK;
 
 leave:
+    leave_pairs(made);
     symc_segment_leave(made->segment);
     symc_world_return_staging(world, made->staging_nbytes);
 free_group:

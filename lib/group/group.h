@@ -100,7 +100,7 @@ struct symmcoll_group {
     struct symc_queue *queue;
     _Atomic uint64_t seq[SYMC_COUNTERS]; /* of the latest operations */
     uint64_t wire;                       /* of the latest of all members */
-    uint64_t key;                        /* in messages between two ranks */
+    struct symc_pair_group pairs;        /* among the world's pairs */
     _Atomic uint32_t paired; /* works of sends and receives, not ended */
     uint64_t completed;      /* the latest collective that has succeeded here */
     _Atomic uint32_t at_end; /* of enum symc_at_end: 0 is the usual case */
@@ -380,9 +380,6 @@ void symc_group_tell(struct symmcoll_group *group, const struct symc_op *op,
 void symc_group_free_listener(struct symmcoll_group *group);
 
 /* ---- pair.c ---- */
-
-/* What messages have of a group's number. */
-uint64_t symc_group_key(const char *id);
 
 /*
  * Start a send or receive in host memory, whose arguments have been checked; and

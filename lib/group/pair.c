@@ -12,16 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* FNV-1a. */
-uint64_t symc_group_key(const char *id)
-{
-    uint64_t key = UINT64_C(0xcbf29ce484222325);
-
-    for (; *id != '\0'; id++)
-        key = (key ^ (unsigned char)*id) * UINT64_C(0x100000001b3);
-    return key;
-}
-
 /* ---- one ---- */
 
 static void fill(struct symc_pair *pair, const struct symmcoll_group *group,
@@ -29,7 +19,7 @@ static void fill(struct symc_pair *pair, const struct symmcoll_group *group,
 {
     pair->op = op;
     pair->core = &group->core;
-    pair->key = group->key;
+    pair->key = group->pairs.key;
     pair->peer =
         op->peer == SYMC_PAIR_ANY ? SYMC_PAIR_ANY : group->global[op->peer];
     pair->space = SYMC_PAIR_USER;

@@ -50,7 +50,7 @@ symmcoll_status_t symc_group_drop_messages(struct symmcoll_group *group)
     size_t count;
 
     symc_pairs_enter(pairs);
-    count = symc_pairs_drop(pairs, group->key, &left);
+    count = symc_pairs_drop_group(pairs, &group->pairs, &left);
     symc_pairs_leave(pairs);
     if (count == 0 || symc_members_failed(&group->members))
         return SYMMCOLL_OK;

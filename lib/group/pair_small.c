@@ -69,7 +69,7 @@ bool symc_group_send_small(struct symmcoll_group *group, const void *buf,
         count > SYMC_PAIR_SMALL / type->size ||
         !is_usual(group, buf, count * type->size, peer))
         return false;
-    envelope = (struct symc_pair_envelope){.key = group->key,
+    envelope = (struct symc_pair_envelope){.key = group->pairs.key,
         .tag = tag,
         .count = count,
         .dtype = (uint8_t)dtype,

@@ -37,9 +37,8 @@ enum symc_pair_space {
 /* Messages of one sender that are kept before they are received. */
 #define SYMC_PAIR_KEPT 4096
 
-/* Groups that this rank has released and that it knows again, the latest ones:
- * a message to one that was released before is kept. */
-#define SYMC_PAIR_RELEASED 256
+/* Lists that the groups of a rank are divided into, by their keys. */
+#define SYMC_PAIR_GROUPS 256
 
 /* Where a send or receive is. */
 enum symc_pair_state {
@@ -50,6 +49,13 @@ enum symc_pair_state {
     SYMC_PAIR_ANSWERING, /* matched, to be answered */
     SYMC_PAIR_RECEIVING, /* chunks are being read */
     SYMC_PAIR_ENDED
+};
+
+/* A group that this rank is a member of; the caller's, until it is dropped.
+ * INVARIANT: no other group of the world has, had or will have its key. */
+struct symc_pair_group {
+    uint64_t key;
+    struct symc_pair_group *next;
 };
 
 /* What a message is matched by, and what its receive is to have as well. */
@@ -124,8 +130,8 @@ struct symc_pairs {
     struct symc_pair_list posted;
     struct symc_pair *all; /* that wait */
     struct symc_pair_message *spare;
-    uint64_t released[SYMC_PAIR_RELEASED]; /* keys of groups, by their rest */
-    int turn;                              /* source that is asked first */
+    struct symc_pair_group *groups[SYMC_PAIR_GROUPS];
+    int turn;        /* source that is asked first */
     uint64_t moved;  /* chunks of large messages, both ways */
     bool noticed;    /* something has ended that another thread may wait for */
     int64_t look_ns; /* when failures are looked at again */
@@ -220,11 +226,15 @@ struct symc_pair_left {
     int64_t tag;
 };
 
-/* This rank has released a group: drop the messages of it that nobody has
- * received, and those that come later.  How many there were, and what the first
- * was. */
-size_t symc_pairs_drop(
-    struct symc_pairs *pairs, uint64_t key, struct symc_pair_left *first);
+/* Messages of a group are kept until they are received.  INVARIANT: all members
+ * have called this before one of them sends in the group. */
+void symc_pairs_add_group(
+    struct symc_pairs *pairs, struct symc_pair_group *group);
+
+/* This rank releases a group: drop the messages of it that nobody has received,
+ * and those that come later.  How many there were, and what the first was. */
+size_t symc_pairs_drop_group(struct symc_pairs *pairs,
+    struct symc_pair_group *group, struct symc_pair_left *first);
 
 /* ---- without it ---- */
 

@@ -167,13 +167,23 @@ static void unkeep(struct symc_pairs *pairs, struct symc_pair_peer *peer,
     pairs->spare = message;
 }
 
+/* The link to a group, where it is or would be. */
+static struct symc_pair_group **find_group(
+    struct symc_pairs *pairs, uint64_t key)
+{
+    struct symc_pair_group **at = &pairs->groups[key % SYMC_PAIR_GROUPS];
+
+    while (*at != NULL && (*at)->key != key)
+        at = &(*at)->next;
+    return at;
+}
+
 /* Of a group that this rank has released: nobody will receive it.  Its sender
  * learns of the release where it waits. */
 static bool is_of_nobody(
-    const struct symc_pairs *pairs, const struct symc_pair_slot *slot)
+    struct symc_pairs *pairs, const struct symc_pair_slot *slot)
 {
-    return slot->key != 0 &&
-           pairs->released[slot->key % SYMC_PAIR_RELEASED] == slot->key;
+    return *find_group(pairs, slot->key) == NULL;
 }
 
 /* Take the messages that have come from a rank. */
@@ -382,16 +392,23 @@ void symc_pair_advance_receives(struct symc_pairs *pairs, int rank)
         answer_next(pairs, rank);
 }
 
-/* ---- what nobody has received ---- */
+/* ---- groups ---- */
 
-size_t symc_pairs_drop(
+void symc_pairs_add_group(
+    struct symc_pairs *pairs, struct symc_pair_group *group)
+{
+    struct symc_pair_group **at = &pairs->groups[group->key % SYMC_PAIR_GROUPS];
+
+    group->next = *at;
+    *at = group;
+}
+
+/* Drop the messages of a group that are kept; how many there were. */
+static size_t drop_kept(
     struct symc_pairs *pairs, uint64_t key, struct symc_pair_left *first)
 {
     size_t count = 0;
 
-    if ((pairs->peers == NULL && !symc_pair_is_sent_to(pairs)) ||
-        symc_pairs_prepare(pairs, SYMC_PAIR_ANY, 0) != SYMMCOLL_OK)
-        goto remember;
     for (int r = 0; r < pairs->setup.size; r++) {
         struct symc_pair_peer *peer = &pairs->peers[r];
         struct symc_pair_message **at = &peer->kept;
@@ -412,7 +429,17 @@ size_t symc_pairs_drop(
             unkeep(pairs, peer, at);
         }
     }
-remember:
-    pairs->released[key % SYMC_PAIR_RELEASED] = key;
+    return count;
+}
+
+size_t symc_pairs_drop_group(struct symc_pairs *pairs,
+    struct symc_pair_group *group, struct symc_pair_left *first)
+{
+    size_t count = 0;
+
+    if ((pairs->peers != NULL || symc_pair_is_sent_to(pairs)) &&
+        symc_pairs_prepare(pairs, SYMC_PAIR_ANY, 0) == SYMMCOLL_OK)
+        count = drop_kept(pairs, group->key, first);
+    *find_group(pairs, group->key) = group->next;
     return count;
 }

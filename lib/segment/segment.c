@@ -11,6 +11,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define COUNT_BITS (64 - SYMC_ENTRY_BITS) /* of a generation */
+_Static_assert(SYMC_RANKS_MAX <= 1 << SYMC_ENTRY_BITS,
+    "a rank has room beside a count of offers");
+
 /* ---- of a rank ---- */
 
 symmcoll_status_t symc_segments_open(struct symc_segments *segments, int rank,
@@ -346,6 +350,13 @@ symmcoll_status_t symc_segment_accept(struct symc_segments *segments,
 {
     return symc_segment_accept_with(
         segments, global, rank, size, all, NULL, segment);
+}
+
+uint64_t symc_segment_number(const struct symc_segment *segment)
+{
+    /* Each rank numbers its own offers. */
+    return (uint64_t)segment->global[0] << COUNT_BITS |
+           segment->offers[0].generation >> SYMC_ENTRY_BITS;
 }
 
 /* ---- memfds of their own ---- */

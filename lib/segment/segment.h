@@ -128,6 +128,10 @@ symmcoll_status_t symc_segment_accept(struct symc_segments *segments,
     const int *global, int rank, int size, const struct symc_offer *all,
     struct symc_segment **segment);
 
+/* A number of an accepted segment that no other one of the world has, had or will
+ * have; the same on all members. */
+uint64_t symc_segment_number(const struct symc_segment *segment);
+
 /*
  * Take a range of the own arena that begins as zeros and is backed by memory.
  * Local.  It is the caller's until symc_buffer_drop().
