@@ -15,6 +15,35 @@
 #include <stdio.h>
 #include <string.h>
 
+/* ---- what is compared ---- */
+
+void symc_fused_compare(struct symc_fused_args *args, int64_t number)
+{
+    uint64_t mixed =
+        (args->digest ^ (uint64_t)number) * UINT64_C(0x9e3779b97f4a7c15);
+
+    args->digest = mixed ^ mixed >> 29;
+}
+
+void symc_fused_compare_shape(
+    struct symc_fused_args *args, const struct symmcoll_tensor *tensor)
+{
+    symc_fused_compare(args, tensor->ndim);
+    symc_fused_compare(args, (int64_t)tensor->dtype);
+    for (int d = 0; d < tensor->ndim; d++)
+        symc_fused_compare(args, tensor->shape[d]);
+}
+
+/* The name too, of which operations have one each. */
+static uint64_t digest_of(const struct symc_fused_args *args)
+{
+    struct symc_fused_args all = {.digest = args->digest};
+
+    for (const char *at = args->name; *at != '\0'; at++)
+        symc_fused_compare(&all, *at);
+    return all.digest;
+}
+
 void symc_fused_describe(struct symc_fused_args *args, const char *format, ...)
 {
     size_t used = strlen(args->text);
@@ -38,14 +67,13 @@ symmcoll_status_t symc_fused_publish(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symmcoll_call *call,
     struct symmcoll_work **work)
 {
-    struct symc_digest digest = SYMC_DIGEST_INIT;
     symmcoll_status_t status;
 
-    symc_digest_add(&digest, args->name, args->text);
-    fused->mine.digest = digest.a;
+    fused->mine.digest = digest_of(args);
     fused->mine.plain = fused->in_plain || symc_fused_is_alone(fused);
     /* Of one rank it has ended at once. */
-    *work = NULL;
+    if (work != NULL)
+        *work = NULL;
     status = symmcoll_all_gather(fused->group, fused->all, &fused->mine,
         sizeof(fused->mine), SYMMCOLL_UINT8, call,
         fused->group->size > 1 ? work : NULL);
@@ -59,6 +87,7 @@ static symmcoll_status_t name_difference(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symmcoll_call *call)
 {
     struct symmcoll_group *group = fused->group;
+    struct symc_fused_args described = *args;
     char mine[sizeof(args->text) + 32] = "";
     char *all = symc_fused_take(
         fused, SYMC_FUSED_PACKED, sizeof(mine) * (size_t)group->size);
@@ -68,7 +97,9 @@ static symmcoll_status_t name_difference(struct symc_fused *fused,
 
     if (all == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    snprintf(mine, sizeof(mine), "%s of %s", args->name, args->text);
+    if (args->describe != NULL)
+        args->describe(args->context, &described);
+    snprintf(mine, sizeof(mine), "%s of %s", args->name, described.text);
     status = symmcoll_all_gather(
         group, all, mine, sizeof(mine), SYMMCOLL_UINT8, call, NULL);
     if (status != SYMMCOLL_OK)

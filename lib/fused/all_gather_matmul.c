@@ -364,9 +364,9 @@ static symmcoll_status_t run(
     return status;
 }
 
-static void describe(
-    const struct gather_matmul *it, struct symc_fused_args *args)
+static void describe(const void *context, struct symc_fused_args *args)
 {
+    const struct gather_matmul *it = context;
     static const char *const modes[] = {"one scale", "scales of its rows",
         "scales of all rows",
         "scales of blocks"}; /* enum symc_fused_scale_mode */
@@ -404,7 +404,11 @@ static symmcoll_status_t prepare(struct gather_matmul *it,
         status = shape_results(group, it, a, outs);
     if (status != SYMMCOLL_OK || it->a.device == SYMMCOLL_META)
         return status;
-    describe(it, &begun->args);
+    begun->args.describe = describe;
+    begun->args.context = it;
+    symc_fused_compare_shape(&begun->args, &it->a);
+    symc_fused_compare(&begun->args, it->scaled ? (int)it->scale.mode : -1);
+    symc_fused_compare(&begun->args, it->dim);
     status = check_apart(it);
     if (status == SYMMCOLL_OK)
         status =

@@ -6,13 +6,25 @@
 
 #include <string.h>
 
-static symmcoll_status_t check(
-    struct symc_fused_call *begun, bool given, size_t nbytes)
+static void describe(const void *context, struct symc_fused_args *args)
 {
+    const size_t *nbytes = context;
+
+    symc_fused_describe(args, "%zu bytes", *nbytes);
+}
+
+/* each: bytes of a chunk, the caller's until the call ends. */
+static symmcoll_status_t check(
+    struct symc_fused_call *begun, bool given, const size_t *each)
+{
+    size_t nbytes = *each;
+
     int size = begun->fused->group->size;
     size_t all;
 
-    symc_fused_describe(&begun->args, "%zu bytes", nbytes);
+    begun->args.describe = describe;
+    begun->args.context = each;
+    symc_fused_compare(&begun->args, (int64_t)nbytes);
     if (!given)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a buffer and a function, found NULL",
@@ -59,7 +71,7 @@ symmcoll_status_t symmcoll_all_gather_and_consume(struct symmcoll_group *group,
 
     if (status != SYMMCOLL_OK)
         return status;
-    status = check(&begun, shard != NULL || nbytes == 0, nbytes);
+    status = check(&begun, shard != NULL || nbytes == 0, &nbytes);
     if (status == SYMMCOLL_OK)
         status = check_place(&begun, shard, nbytes, out);
     status = status == SYMMCOLL_OK ? symc_fused_all_gather(begun.fused, &gather)
@@ -124,7 +136,7 @@ symmcoll_status_t symmcoll_produce_and_all_to_all(struct symmcoll_group *group,
         return status;
     made.fused = begun.fused;
     status =
-        check(&begun, produce != NULL && (out != NULL || nbytes == 0), nbytes);
+        check(&begun, produce != NULL && (out != NULL || nbytes == 0), &nbytes);
     status = status == SYMMCOLL_OK
                  ? symc_fused_all_to_all(begun.fused, &scatter)
                  : symc_fused_confirm(

@@ -6,7 +6,6 @@
 #ifndef SYMC_FUSED_FUSED_H
 #define SYMC_FUSED_FUSED_H
 
-#include "base/digest.h"
 #include "functional/functional.h"
 #include "fused/matmul.h"
 
@@ -85,7 +84,12 @@ void *symc_fused_take(
 /* What a call passes, for comparison and for messages. */
 struct symc_fused_args {
     const char *name; /* "fused_all_gather_matmul" */
-    char text[192];   /* what has to be the same on all ranks */
+    uint64_t digest;  /* of what has to be the same on all ranks */
+    /* Describe that: called where it is not the same.  INVARIANT: what differs in
+     * the digest differs in the text, of which only the message has need. */
+    void (*describe)(const void *context, struct symc_fused_args *args);
+    const void *context;
+    char text[192];
 };
 
 /* A call that has begun: one at a time in a group. */
@@ -111,13 +115,19 @@ symmcoll_status_t symc_fused_begin(struct symc_fused_call *begun,
 symmcoll_status_t symc_fused_end(
     const struct symc_fused_call *begun, symmcoll_status_t status);
 
-/* Add text to what is compared. */
+/* Add to what is compared. */
+void symc_fused_compare(struct symc_fused_args *args, int64_t number);
+void symc_fused_compare_shape(
+    struct symc_fused_args *args, const struct symmcoll_tensor *tensor);
+
+/* Add to the text. */
 void symc_fused_describe(struct symc_fused_args *args, const char *format, ...)
     SYMC_PRINTF(2, 3);
 void symc_fused_describe_shape(
     struct symc_fused_args *args, const struct symmcoll_tensor *tensor);
 
-/* Publish fused->mine, and start to wait for the words of all ranks. */
+/* Publish fused->mine, and start to wait for the words of all ranks; or, work
+ * NULL, wait for them. */
 symmcoll_status_t symc_fused_publish(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symmcoll_call *call,
     struct symmcoll_work **work);

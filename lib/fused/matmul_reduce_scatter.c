@@ -394,6 +394,16 @@ static symmcoll_status_t run(struct matmul_scatter *it)
     return status;
 }
 
+static void describe(const void *context, struct symc_fused_args *args)
+{
+    const struct matmul_scatter *it = context;
+
+    symc_fused_describe(args, "a ");
+    symc_fused_describe_shape(args, &it->a);
+    symc_fused_describe(args, ", %lld columns of b, %s, scatter_dim %d",
+        (long long)it->b.shape[1], symmcoll_op_name(it->op), it->dim);
+}
+
 /* Everything that can fail before the others are waited for. */
 static symmcoll_status_t prepare(struct matmul_scatter *it,
     const struct symmcoll_tensor *a, const struct symmcoll_tensor *b,
@@ -407,11 +417,12 @@ static symmcoll_status_t prepare(struct matmul_scatter *it,
         status = read_args(it->fused->group, b, scaled_b, it, out);
     if (status != SYMMCOLL_OK || it->a.device == SYMMCOLL_META)
         return status;
-    symc_fused_describe(&it->begun.args, "a ");
-    symc_fused_describe_shape(&it->begun.args, &it->a);
-    symc_fused_describe(&it->begun.args,
-        ", %lld columns of b, %s, scatter_dim %d", (long long)it->b.shape[1],
-        symmcoll_op_name(it->op), it->dim);
+    it->begun.args.describe = describe;
+    it->begun.args.context = it;
+    symc_fused_compare_shape(&it->begun.args, &it->a);
+    symc_fused_compare(&it->begun.args, it->b.shape[1]);
+    symc_fused_compare(&it->begun.args, it->op);
+    symc_fused_compare(&it->begun.args, it->dim);
     status = check_apart(it);
     if (status == SYMMCOLL_OK)
         status = symc_fused_load(it->fused);

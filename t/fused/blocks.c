@@ -330,6 +330,55 @@ static int differences_are_named(struct symmcoll_group *group, int rank)
            (symmcoll_f_free(symmcoll_group_world(group), &out), 1);
 }
 
+/* The value that differs between two ranks. */
+enum difference {
+    GATHER_DIM,
+    TYPE,
+    DIMENSIONS,
+    COLUMNS,
+    SCATTER_DIM,
+    OPERATION,
+    DIFFERENCES
+};
+
+static int one_differs(
+    struct symmcoll_group *group, int rank, enum difference what)
+{
+    double data[64] = {0};
+    enum symmcoll_dtype dtype =
+        what == TYPE && rank > 0 ? SYMMCOLL_FLOAT64 : SYMMCOLL_FLOAT32;
+    struct symmcoll_tensor a = SYMMCOLL_TENSOR_SHAPE(data, dtype, 4, 4);
+    struct symmcoll_tensor deep = SYMMCOLL_TENSOR_SHAPE(data, dtype, 4, 1, 4);
+    struct symmcoll_tensor b = SYMMCOLL_TENSOR_SHAPE(
+        data, dtype, 4, what == COLUMNS && rank > 0 ? 4 : 2);
+    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
+    bool scatters = what == OPERATION ? rank > 0 : what >= COLUMNS;
+    symmcoll_status_t status;
+
+    if (what == GATHER_DIM || (what == DIMENSIONS && rank > 0))
+        a = deep;
+    status = scatters
+                 ? symmcoll_fused_matmul_reduce_scatter(group, &a, &b,
+                       SYMMCOLL_SUM, what == SCATTER_DIM ? rank : 0, NULL, &out)
+                 : symmcoll_fused_all_gather_matmul(group, &a, &b, 1,
+                       what == GATHER_DIM ? rank : 0, NULL, NULL, &out);
+    return made_says(
+        status, SYMMCOLL_ERR_MISMATCH, "arguments differ: rank 0 passed ");
+}
+
+static int each_value_is_compared(struct symmcoll_group *group, int rank)
+{
+    int good = 1;
+
+    for (int what = GATHER_DIM; what < DIFFERENCES; what++) {
+        if (!one_differs(group, rank, (enum difference)what)) {
+            diag("rank %d: difference %d", rank, what);
+            good = 0;
+        }
+    }
+    return good;
+}
+
 static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 {
     ok(run(2, consumed) && run(5, consumed),
@@ -341,6 +390,8 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
     ok(run(3, not_produced),
         "%s: the status of a function is returned, and the group goes on",
         kind);
+    ok(run(2, each_value_is_compared),
+        "%s: a dimension, type, length or operation of its own is found", kind);
     ok(run(2, sizes_are_read),
         "%s: options of newer and older programs are read", kind);
     ok(run(2, refused_in_callback),
@@ -355,7 +406,7 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 
 int main(void)
 {
-    plan(16);
+    plan(18);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     return done_testing();
