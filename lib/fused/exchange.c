@@ -36,6 +36,10 @@ static symmcoll_status_t grow(struct symc_fused *fused, size_t nbytes,
 
 /* ---- gathering ---- */
 
+/* Bytes of chunks below which they are copied by both sides: that takes less time
+ * than the barrier after reading them in place. */
+#define SMALL ((size_t)8 << 10)
+
 /* A gathering under way. */
 struct gathering {
     struct symc_fused *fused;
@@ -192,17 +196,29 @@ static symmcoll_status_t gather_plain(struct gathering *going)
     return going->status;
 }
 
+/* Small chunks that are gathered only: nothing to be done while others are waited
+ * for. */
+static bool is_small(const struct symc_fused_gather *what)
+{
+    return what->consume == NULL && whole_nbytes(what) < SMALL;
+}
+
 /* Publish whether this rank is ready, and collect the others' words. */
 static symmcoll_status_t exchange_words(struct gathering *going, bool *plain)
 {
     const struct symc_fused_gather *what = going->what;
-    struct symmcoll_work *work;
-    symmcoll_status_t status =
-        symc_fused_publish(going->fused, what->args, what->call, &work);
+    bool ready = going->fused->mine.state != SYMC_FUSED_NOT_READY;
+    bool small = is_small(what);
+    struct symmcoll_work *work = NULL;
+    symmcoll_status_t status;
 
+    if (ready && small)
+        consume_own(going);
+    status = symc_fused_publish(
+        going->fused, what->args, what->call, small ? NULL : &work);
     if (status != SYMMCOLL_OK)
         return status;
-    if (going->fused->mine.state != SYMC_FUSED_NOT_READY)
+    if (ready)
         consume_own(going);
     return symc_fused_collect(
         going->fused, what->args, what->call, work, plain);
@@ -216,7 +232,7 @@ symmcoll_status_t symc_fused_all_gather(
     bool plain = false, found = false;
     symmcoll_status_t status;
 
-    make_ready(&going, true);
+    make_ready(&going, !is_small(gather));
     status = exchange_words(&going, &plain);
     if (status == SYMMCOLL_OK && plain)
         return gather_plain(&going);

@@ -73,7 +73,7 @@ struct symmcoll_symm;
  * Where all ranks' shards are in one symmetric allocation, contiguous with
  * gather_dim first (with the last dimension: contiguous), the other ranks read
  * them where they are; else each rank copies its own once, also where its scales
- * are gathered with it.  Shards of less than 512 rows are then gathered by a copy
+ * are gathered with it, and where it has less than 8 KiB and 512 rows.  Shards of less than 512 rows are then gathered by a copy
  * to each rank, which larger ones are only for `a`, and with the last dimension
  * none are but for `a`.
  *
