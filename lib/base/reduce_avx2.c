@@ -12,10 +12,10 @@
 
 #if defined(__clang__)
 #pragma clang attribute push( \
-    __attribute__((target("avx2,f16c"))), apply_to = function)
+    __attribute__((target("avx2,f16c,prfchw"))), apply_to = function)
 #else
 #pragma GCC push_options
-#pragma GCC target("avx2,f16c")
+#pragma GCC target("avx2,f16c,prfchw")
 #endif
 
 #include "base/reduce_part.h"

@@ -11,13 +11,13 @@
 #include <string.h>
 
 #if defined(__clang__)
-#pragma clang attribute push(                                          \
-    __attribute__((                                                    \
-        target("avx512f,avx512bw,avx512vl,avx512dq,avx2,f16c,bmi2"))), \
+#pragma clang attribute push(                                                 \
+    __attribute__((                                                           \
+        target("avx512f,avx512bw,avx512vl,avx512dq,avx2,f16c,bmi2,prfchw"))), \
     apply_to = function)
 #else
 #pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx2,f16c,bmi2")
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx2,f16c,bmi2,prfchw")
 #endif
 
 #define LEVEL symc_reduce_avx512

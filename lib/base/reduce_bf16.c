@@ -12,14 +12,14 @@
 #include <string.h>
 
 #if defined(__clang__)
-#pragma clang attribute push(                                   \
-    __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq," \
-                          "avx512bf16,avx2,f16c,bmi2"))),       \
+#pragma clang attribute push(                                    \
+    __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,"  \
+                          "avx512bf16,avx2,f16c,bmi2,prfchw"))), \
     apply_to = function)
 #else
 #pragma GCC push_options
 #pragma GCC target( \
-    "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx2,f16c,bmi2")
+    "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx2,f16c,bmi2,prfchw")
 #endif
 
 #include "base/reduce_512.h"

@@ -69,6 +69,10 @@ struct block {
 };
 #define BLOCK 4
 
+/* Bytes from what is reduced to what is fetched to be written then. */
+#define AHEAD ((size_t)2048)
+#define LINE 64 /* bytes of a cache line */
+
 /* Bytes from which on it pays to bring the output to an aligned address. */
 #define ALIGN_NBYTES (8 * BLOCK * VECTOR)
 
@@ -254,6 +258,45 @@ INLINE bool is_aligned(const void *pointer, size_t alignment)
     return (uintptr_t)pointer % alignment == 0;
 }
 
+/* Fetch lines to be written. */
+INLINE void claim(unsigned char *from, size_t nbytes)
+{
+    for (size_t i = 0; i < nbytes; i += LINE)
+        __builtin_prefetch(from + i, 1);
+}
+
+/*
+ * Reduce whole blocks of two sources into two results, with ordinary stores.  The
+ * second result is a buffer of another rank, mostly one of the sources, and in the
+ * cache of that rank's processor: a line that is fetched to be written crosses
+ * once, one that is read first a second time.
+ */
+INLINE size_t reduce_into_both(const struct kernel *kernel,
+    const struct job *job, size_t at, size_t nbytes)
+{
+    const size_t step = BLOCK * kernel->step;
+    unsigned char *out = job->out;
+    unsigned char *mirror = job->mirror;
+    const unsigned char *src0 = job->src[0];
+    const unsigned char *src1 = job->src[1];
+    double factor0 = get_factor(job, 0);
+    double factor1 = get_factor(job, 1);
+
+    claim(mirror + at, nbytes - at < AHEAD ? nbytes - at : AHEAD);
+    for (; nbytes - at >= step; at += step) {
+        struct block sum;
+
+        if (nbytes - at >= AHEAD + step)
+            claim(mirror + at + AHEAD, step);
+        sum = combine_blocks(kernel, fetch_block(kernel, src0 + at, factor0),
+            fetch_block(kernel, src1 + at, factor1));
+        sum = finish_block(kernel, sum, 2);
+        put_block(kernel, out + at, sum, false);
+        put_block(kernel, mirror + at, sum, false);
+    }
+    return at;
+}
+
 /*
  * Reduce whole blocks from at on; returns where they end.  Two sources, the
  * case of every exchange between two ranks, keep their pointers in registers:
@@ -274,6 +317,8 @@ INLINE size_t reduce_blocks(const struct kernel *kernel, const struct job *job,
     double factor0 = get_factor(job, 0);
     double factor1 = two ? get_factor(job, 1) : 1.0;
 
+    if (two && mirror != NULL && !stream_out && !stream_mirror)
+        return reduce_into_both(kernel, job, at, nbytes);
     for (; nbytes - at >= step; at += step) {
         struct block sum;
 

@@ -110,17 +110,20 @@ struct variant {
     bool mirror;
     bool streaming;
     int in_place; /* the source that receives, or -1 */
+    bool both;    /* the source after that is the mirror */
 };
 static const struct variant variants[] = {
-    {"plain", 0, 0, 0, false, false, -1},
-    {"unaligned", 8, 3, 0, false, false, -1},
-    {"odd", 1, 5, 2, true, false, -1},
-    {"mirrored", 0, 0, 0, true, false, -1},
-    {"streamed", 0, 0, 0, false, true, -1},
-    {"streamed twice", 8, 4, 8, true, true, -1},
-    {"streamed twice, moved", 4, 4, 9, true, true, -1},
-    {"in place of the first", 0, 0, 7, true, false, 0},
-    {"in place of the last, streamed", 0, 9, 0, false, true, MAX_NSRC},
+    {"plain", 0, 0, 0, false, false, -1, false},
+    {"unaligned", 8, 3, 0, false, false, -1, false},
+    {"odd", 1, 5, 2, true, false, -1, false},
+    {"mirrored", 0, 0, 0, true, false, -1, false},
+    {"streamed", 0, 0, 0, false, true, -1, false},
+    {"streamed twice", 8, 4, 8, true, true, -1, false},
+    {"streamed twice, moved", 4, 4, 9, true, true, -1, false},
+    {"in place of the first", 0, 0, 7, true, false, 0, false},
+    {"in place of the last, streamed", 0, 9, 0, false, true, MAX_NSRC, false},
+    {"in place of two", 0, 0, 0, true, false, 0, true},
+    {"in place of two, unaligned", 2, 3, 5, true, false, 0, true},
 };
 
 struct test {
@@ -169,6 +172,10 @@ static int variant_holds(const struct test *test, const struct variant *variant)
         place = place < test->nsrc ? place : test->nsrc - 1;
         memcpy(out, src[place], nbytes);
         src[place] = out;
+    }
+    if (variant->both && test->nsrc > 1) {
+        memcpy(mirror, src[1], nbytes);
+        src[1] = mirror;
     }
     reduce(&test->reduction, out, variant->mirror ? mirror : NULL, src,
         test->nsrc, test->count, variant->streaming);
