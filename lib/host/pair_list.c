@@ -64,6 +64,13 @@ void symc_pair_finish(
     pair->end(pair, status);
 }
 
+static void note_withdrawn(
+    struct symc_pair_peer *peer, const struct symc_pair *pair)
+{
+    if (pair->number > peer->withdrawn)
+        peer->withdrawn = pair->number;
+}
+
 void symc_pair_withdraw(struct symc_pairs *pairs, struct symc_pair *pair)
 {
     const struct symc_op *op = pair->op;
@@ -77,8 +84,10 @@ void symc_pair_withdraw(struct symc_pairs *pairs, struct symc_pair *pair)
         break;
     case SYMC_PAIR_OFFERED:
         symc_pair_remove(&peer->offered, pair);
+        note_withdrawn(peer, pair);
         break;
     case SYMC_PAIR_SENDING:
+        note_withdrawn(peer, pair);
         peer->sending = NULL;
         peer->end = peer->base; /* its area is free: nobody reads to the end */
         break;

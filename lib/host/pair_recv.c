@@ -355,6 +355,13 @@ static void read_chunks(struct symc_pairs *pairs, int rank)
     bool streaming = symc_pair_nbytes(pair) >= pairs->setup.stream_min;
     uint64_t area;
 
+    if (written <= base && atomic_load_explicit(&peer->inbound->vain,
+                               memory_order_acquire) == peer->answered) {
+        peer->receiving = NULL;
+        symc_pair_finish(
+            pairs, pair, symc_pair_garbled(pair, rank, SYMC_PAIR_WITH_SENDER));
+        return;
+    }
     if (written <= base || written - base > total)
         return;
     area = atomic_load_explicit(&peer->inbound->area, memory_order_relaxed);

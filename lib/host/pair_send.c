@@ -223,8 +223,9 @@ static void take_answer(struct symc_pairs *pairs, struct symc_pair_peer *peer,
     uint64_t message =
         atomic_load_explicit(&theirs->message, memory_order_relaxed);
     struct symc_pair *pair = peer->offered.head;
+    uint64_t number = message & ~SYMC_PAIR_REFUSED;
 
-    while (pair != NULL && pair->number != (message & ~SYMC_PAIR_REFUSED))
+    while (pair != NULL && pair->number != number)
         pair = pair->next;
     if (pair != NULL) {
         symc_pair_remove(&peer->offered, pair);
@@ -242,7 +243,10 @@ static void take_answer(struct symc_pairs *pairs, struct symc_pair_peer *peer,
             peer->end = peer->base + symc_pair_chunk_count(pair);
         }
     }
-    /* One that is not there any more has failed with its group. */
+    /* One that is not there any more has failed with its group, which its
+     * receiver learns as well; another one has never been there. */
+    if (pair == NULL && number > peer->withdrawn)
+        atomic_store_explicit(&peer->ring->vain, answers, memory_order_release);
     peer->answers = answers;
     atomic_store_explicit(&peer->ring->seen, answers, memory_order_release);
     symc_pair_wake(pairs, rank);

@@ -29,6 +29,7 @@ struct symc_pair_peer {
     uint64_t lent;               /* bits of blocks, as `returned` */
     uint64_t returned;           /* by the receiver, as last read */
     uint64_t answers;            /* of its answers, seen */
+    uint64_t withdrawn;          /* number of the latest that has failed */
     struct symc_pair_list waiting, offered;
     struct symc_pair *sending;
     uint64_t base; /* of its chunks */

@@ -74,6 +74,8 @@ struct symc_pair_ring {
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t written;
     _Atomic uint64_t seen; /* answers */
     _Atomic uint64_t area; /* of the pool, that holds them */
+    /* The latest answer that asks for what the sender has not offered. */
+    _Atomic uint64_t vain;
     _Alignas(SYMC_FALSE_SHARING) unsigned char blocks[SYMC_PAIR_BLOCKS]
                                                      [SYMC_PAIR_BLOCK];
 };

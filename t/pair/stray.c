@@ -12,6 +12,7 @@
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -76,6 +77,81 @@ static int is_not_received(struct symmcoll_group *group, int rank)
     return right && (rank == 0 ? send_it(group) : receive_it(group));
 }
 
+/* ---- a send that has failed ---- */
+
+#define LARGE 100000 /* numbers: more than a block has room for */
+
+/* Send it in vain; the number of its message. */
+static uint64_t fail_to_send(struct symmcoll_group *part)
+{
+    struct symc_pairs *pairs = part->world->pairs;
+    int *in = make(LARGE, 0, 0);
+    struct symmcoll_work *work;
+    uint64_t number = 0;
+
+    if (say(symmcoll_send(part, in, LARGE, SYMMCOLL_INT32, 1, 0, NULL, &work) ==
+                SYMMCOLL_OK,
+            "send")) {
+        symc_pairs_enter(pairs);
+        number = pairs->peers[1].sent;
+        symc_pairs_leave(pairs);
+        symmcoll_group_abort(part, "enough");
+        if (!ends_with(work, SYMMCOLL_ERR_CANCELED, "enough"))
+            number = 0;
+    }
+    free(in);
+    return number;
+}
+
+/* Ask for it nevertheless, as a receive that has not learnt of the abort. */
+static void ask_for(struct symmcoll_group *all, uint64_t number)
+{
+    struct symc_pairs *pairs = all->world->pairs;
+    struct symc_pair_peer *peer;
+
+    symc_pairs_enter(pairs);
+    peer = &pairs->peers[0];
+    atomic_store(&peer->mine->message, number);
+    atomic_store(&peer->mine->answers, ++peer->answered);
+    symc_pairs_leave(pairs);
+}
+
+/* Its receiver is to have the group's reason, not another one. */
+static bool is_no_stray(struct symmcoll_group *all)
+{
+    struct symc_pairs *pairs = all->world->pairs;
+    const struct symc_pair_ring *ring;
+    bool right;
+
+    symc_pairs_enter(pairs);
+    symc_pairs_advance(pairs);
+    ring = pairs->peers[1].ring;
+    right = say(atomic_load(&ring->seen) == 1, "no answer is seen") &&
+            say(atomic_load(&ring->vain) == 0, "it is said to be a stray");
+    symc_pairs_leave(pairs);
+    return right;
+}
+
+static int a_failed_send_is_none(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_group *part;
+    bool right = symmcoll_group_create(
+                     symmcoll_group_world(all), NULL, &part) == SYMMCOLL_OK;
+
+    if (rank == 0 && right) {
+        uint64_t number = fail_to_send(part);
+
+        atomic_store(made, (int)number);
+        right = number > 0 && put(all, 1, 4, 1, 0, 0) &&
+                get(all, 1, 5, 1, 1, 0) && is_no_stray(all);
+    } else if (right) {
+        right = get(all, 0, 4, 1, 0, 0);
+        ask_for(all, (uint64_t)atomic_load(made));
+        right = right && put(all, 0, 5, 1, 1, 0);
+    }
+    return symmcoll_group_free(part) == SYMMCOLL_OK && right;
+}
+
 int main(void)
 {
     static const struct {
@@ -87,13 +163,18 @@ int main(void)
         {{SMALL, 77, true}, "so does a receive whose message came before it"},
         {{MIDDLE, SYMC_PAIR_IN_SLOT, false},
             "so does one of more than a slot has room for"},
+        {{SMALL, SYMC_PAIR_WITH_SENDER, false},
+            "data that its sender is said to have: the receive fails when that "
+            "says no"},
+        {{MIDDLE, SYMC_PAIR_WITH_SENDER, true},
+            "so does one of a message that has been kept"},
     };
 
     made = mmap(
         NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (made == MAP_FAILED)
         skip_all("no shared memory");
-    plan(2 * (int)LENGTH(strays));
+    plan(2 * (int)LENGTH(strays) + 2);
     for (size_t i = 0; i < LENGTH(strays); i++) {
         given = &strays[i].stray;
         atomic_store(made, 0);
@@ -101,5 +182,7 @@ int main(void)
         atomic_store(made, 0);
         ok(threads_run(2, is_not_received), "threads: %s", strays[i].sentence);
     }
+    both_run(2, a_failed_send_is_none,
+        "a send that has failed is not taken for one that has never been");
     return done_testing();
 }
