@@ -6,46 +6,12 @@
  * the order of ranks.
  */
 #include "base/tensor.h"
-#include "fused/fused.h"
+#include "fused/gather_matmul.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define ROWS_APART 512 /* of a shard, from which on it is multiplied alone */
-
-/* One matrix and its result. */
-struct product {
-    struct symmcoll_tensor b;
-    struct symc_fused_result out;
-    struct symc_fused_scaled scaled;
-};
-
-struct gather_matmul {
-    const char *name;
-    struct symc_fused *fused;
-    struct symmcoll_tensor a; /* the shard */
-    int dim;
-    bool last;           /* dim is the last dimension */
-    int64_t rows, depth; /* of a shard as a matrix */
-    size_t elem;
-    size_t nbytes; /* of that */
-    struct symc_fused_result gathered;
-    bool wanted; /* that */
-    void *whole; /* A, with dim first; NULL: it is not made */
-    bool first;  /* it is, before it is multiplied */
-    int n;
-    struct product *products;
-    char *sums; /* last, and narrow types: float32 */
-
-    bool scaled; /* and then: */
-    const struct symmcoll_tensor *a_scale;
-    const struct symmcoll_scaled_matrix *scaled_bs;
-    struct symc_fused_scale scale;
-    float *rows_of_all;     /* factors, or: */
-    uint8_t *blocks_of_all; /* scales of blocks */
-    const void *gathers;    /* this rank's part of them; NULL: it has all */
-    size_t gathers_nbytes;
-};
 
 /* ---- arguments ---- */
 
@@ -324,6 +290,8 @@ static symmcoll_status_t take_memory(struct gather_matmul *it)
 
     it->first = is_gathered_first(it);
     it->whole = it->wanted && !it->last ? it->gathered.tensor.data : NULL;
+    if (status == SYMMCOLL_OK && symc_fused_is_in_blocks(it))
+        return symc_fused_take_blocks(it);
     if (status != SYMMCOLL_OK || !it->first || it->whole != NULL)
         return status;
     it->whole = symc_fused_take(it->fused, SYMC_FUSED_GATHERED,
@@ -344,9 +312,10 @@ static symmcoll_status_t run(
         .nbytes = it->nbytes,
         .out = it->whole,
         .in_order = it->last,
-        .consume = it->first  ? NULL
-                   : it->last ? consume_columns
-                              : consume_rows,
+        .consume = it->block > 0 ? symc_fused_consume_block
+                   : it->first   ? NULL
+                   : it->last    ? consume_columns
+                                 : consume_rows,
         .context = it};
     symmcoll_status_t status;
 

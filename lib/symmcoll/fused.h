@@ -74,8 +74,9 @@ struct symmcoll_symm;
  * gather_dim first (with the last dimension: contiguous), the other ranks read
  * them where they are; else each rank copies its own once, also where its scales
  * are gathered with it, and where it has less than 8 KiB and 512 rows.  Shards of less than 512 rows are then gathered by a copy
- * to each rank, which larger ones are only for `a`, and with the last dimension
- * none are but for `a`.
+ * to each rank, in blocks of their depth where all of them are more than 1 MiB,
+ * which larger ones are only for `a`, and with the last dimension none are but
+ * for `a`.
  *
  * Source: torch.ops.symm_mem.fused_all_gather_matmul.
  */

@@ -228,6 +228,30 @@ static int plain_too(struct symmcoll_group *group, int rank)
     return good;
 }
 
+/* Few rows of so many elements that they are multiplied in blocks; and in the plain
+ * sequence. */
+static int great_depth(struct symmcoll_group *group, int rank)
+{
+    static const enum made_order orders[] = {
+        MADE_CONTIGUOUS, MADE_REVERSED, MADE_SPREAD};
+    int good = 1;
+
+    for (int i = 0; i < 4 && good; i++) {
+        struct test test = {
+            .dtype = i == 0 ? SYMMCOLL_FLOAT64 : SYMMCOLL_FLOAT32,
+            .ndim = 2,
+            .shape = {41, i == 0 ? 1700 : 3300},
+            .order = orders[i % 3],
+            .b_order = orders[i / 2],
+            .n = 2,
+            .no_a = true};
+
+        good = OK(symmcoll_fused_set_plain(group, i == 3 && rank == 0)) &&
+               run_test(group, rank, &test);
+    }
+    return OK(symmcoll_fused_set_plain(group, 0)) && good;
+}
+
 /* Memory of the caller: the same results, in there. */
 static int places_of_caller(struct symmcoll_group *group, int rank)
 {
@@ -282,6 +306,8 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
         "%s: lengths of 1 and 0, no matrix, and A not wanted (M7)", kind);
     ok(run(2, many_rows), "%s: many rows are multiplied shard by shard (M5 M8)",
         kind);
+    ok(run(2, great_depth) && run(3, great_depth),
+        "%s: few long rows are multiplied block by block (M5 M8)", kind);
     ok(run(2, plain_too),
         "%s: the plain sequence in test mode, also of one rank alone (S72)",
         kind);
@@ -292,7 +318,7 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 
 int main(void)
 {
-    plan(18);
+    plan(20);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     return done_testing();
