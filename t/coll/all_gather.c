@@ -66,7 +66,7 @@ int main(void)
 
     for (size_t i = 0; i < LENGTH(sizes); i++)
         both_run(sizes[i], every_type_is_right,
-            "every type is gathered in the order of ranks");
+            "every type is gathered in the order of ranks (T4, T7)");
     for (size_t i = 1; i < 5; i++)
         both_run(sizes[i], chunk_limits_are_right,
             "sizes around a staging chunk are gathered");

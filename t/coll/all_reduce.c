@@ -104,6 +104,47 @@ static int megabytes_are_right(struct symmcoll_group *group, int rank)
                group, rank, SYMMCOLL_BFLOAT16, SYMMCOLL_SUM, STREAM_MIN / 2, 2);
 }
 
+/* The reference's numbers. */
+static int numbers_are_added(struct symmcoll_group *group, int rank)
+{
+    float x[9];
+    bool right;
+
+    for (int i = 0; i < 9; i++)
+        x[i] = (float)rank;
+    right = symmcoll_all_reduce(group, x, x, 9, SYMMCOLL_FLOAT32, SYMMCOLL_SUM,
+                NULL, NULL) == SYMMCOLL_OK;
+    for (int i = 0; i < 9; i++)
+        right = right && x[i] == 6;
+    return right;
+}
+
+/* Of 1, 3, 5 and 7. */
+static int integers_are_reduced(struct symmcoll_group *group, int rank)
+{
+    static const struct {
+        symmcoll_op_t op;
+        int64_t result;
+    } all[] = {{SYMMCOLL_SUM, 16}, {SYMMCOLL_AVG, 4}, {SYMMCOLL_PRODUCT, 105},
+        {SYMMCOLL_MIN, 1}, {SYMMCOLL_MAX, 7}, {SYMMCOLL_BAND, 1},
+        {SYMMCOLL_BOR, 7}, {SYMMCOLL_BXOR, 0}};
+    bool right = true;
+
+    for (size_t i = 0; i < LENGTH(all); i++) {
+        int64_t in = 2 * rank + 1, out = -1;
+
+        if (symmcoll_all_reduce(group, &out, &in, 1, SYMMCOLL_INT64, all[i].op,
+                NULL, NULL) == SYMMCOLL_OK &&
+            out == all[i].result)
+            continue;
+        diag("rank %d: %s: expected %lld, found %lld", rank,
+            symmcoll_op_name(all[i].op), (long long)all[i].result,
+            (long long)out);
+        right = false;
+    }
+    return right;
+}
+
 /* The sum of many halves is rounded once: 2048 ones and a hair. */
 static int halves_are_rounded_once(struct symmcoll_group *group, int rank)
 {
@@ -166,6 +207,10 @@ int main(void)
         2, megabytes_are_right, "several megabytes have the reference's bits");
     both_run(
         3, megabytes_are_right, "several megabytes have the reference's bits");
+    both_run(4, numbers_are_added,
+        "four ranks that pass their numbers have the sum 6 (C28)");
+    both_run(4, integers_are_reduced,
+        "every operation on 64-bit integers has its number (T16, L6)");
     both_run(4, halves_are_rounded_once,
         "half precision is added in float and rounded once");
     both_run(3, a_nan_wins, "a NaN of any rank is a quiet NaN on all");

@@ -303,8 +303,9 @@ int main(void)
     both_run(40, thresholds_are_right, "counts of many ranks have room");
     both_run(4, random_splits_are_right, "random counts, in a row, are right");
     both_run(3, megabytes_are_right, "several megabytes are exchanged");
-    both_run(4, rows_are_exchanged, "rows are exchanged with splits or none");
-    both_run(3, one_receives_all, "a count may be zero");
+    both_run(
+        4, rows_are_exchanged, "rows are exchanged with splits or none (C32)");
+    both_run(3, one_receives_all, "a count may be zero (C32)");
     both_run(3, works_end_in_order, "works of all sizes end");
     both_run(2, all_are_told, "counts that two ranks do not agree on are said");
     both_run(4, all_are_told, "counts that two ranks do not agree on are said");

@@ -366,7 +366,8 @@ int main(void)
     both_run(3, numbers,
         "a number that is no type, operation, root or count is "
         "INVALID");
-    both_run(3, splits, "splits that do not fit their buffers are INVALID");
+    both_run(
+        3, splits, "splits that do not fit their buffers are INVALID (C32)");
     both_run(
         3, lists, "lists that are missing, elsewhere or overlap are INVALID");
     both_run(3, options, "options of the wrong size or with a NaN are INVALID");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * barrier: nobody leaves before everybody has come.
+ * barrier: nobody leaves before all have entered.
  */
 #include "../tap.h"
 #include "data.h"
@@ -60,7 +60,7 @@ int main(void)
         skip_all("no shared memory");
     for (size_t i = 0; i < LENGTH(sizes); i++) {
         both_run(sizes[i], nobody_leaves_early,
-            "nobody leaves before all have come");
+            "without devices, nobody leaves before all have entered (C24, C34)");
         both_run(sizes[i], an_empty_sum_synchronises,
             "a sum of no elements waits for all as well");
     }

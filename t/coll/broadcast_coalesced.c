@@ -5,6 +5,7 @@
  */
 #include "../tap.h"
 #include "data.h"
+#include "t/published.h"
 
 #include <string.h>
 
@@ -84,6 +85,35 @@ static int types_are_grouped(struct symmcoll_group *group, int rank)
                 is_right(group, rank, &set, 1, root, 30) &&
                 is_right(group, rank, &set, 24, root, 15 + 10 + 5) &&
                 is_right(group, rank, &set, 1 << 20, root, 3);
+    close_set(&set);
+    return right;
+}
+
+/* Whether operation i of those in a rank's record began after the one two before
+ * it had ended. */
+static bool waits_for_two(const struct symc_trace_ring *ring, uint64_t i)
+{
+    const struct symc_trace_entry *entry = &ring->entries[i];
+    uint64_t ended = atomic_load(&ring->entries[i - 2].completed);
+
+    if (ended != 0 && entry->created >= ended)
+        return true;
+    diag("broadcast %llu began before the one two before it had ended",
+        (unsigned long long)i + 1);
+    return false;
+}
+
+/* Rank 1 begins when rank 0 has two in flight, and there are never three. */
+static int two_are_in_flight(struct symmcoll_group *group, int rank)
+{
+    struct set set = {.n = 0};
+    bool right = rank == 0 || await_published(group, 0, group->wire + 2);
+
+    for (size_t i = 0; i < 20; i++)
+        add(&set, SYMMCOLL_FLOAT32, 12);
+    right = is_right(group, rank, &set, 100, 0, 10) && right;
+    for (uint64_t i = 2; i < 10; i++)
+        right = right && waits_for_two(group->world->trace.ring, i);
     close_set(&set);
     return right;
 }
@@ -189,7 +219,9 @@ int main(void)
     static const int sizes[] = {1, 2, 3, 5};
 
     for (size_t i = 0; i < LENGTH(sizes); i++)
-        both_run(sizes[i], types_are_grouped, "types are grouped in order");
+        both_run(
+            sizes[i], types_are_grouped, "types are grouped in order (C33)");
+    both_run(2, two_are_in_flight, "two broadcasts are in flight (C33)");
     for (int n = 2; n <= 4; n++)
         both_run(n, sizes_are_mixed, "buffers of all sizes are received");
     both_run(2, nothing_is_sent, "no elements take no operation");

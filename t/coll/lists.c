@@ -434,9 +434,10 @@ int main(void)
         both_run(n, every_operation_is_right,
             "lists of parts that are not alike are reduced");
     both_run(3, megabytes_are_right, "lists of megabytes are right");
-    both_run(4, parts_are_numbered, "each part comes from its rank");
+    both_run(4, parts_are_numbered, "each part comes from its rank (C28)");
     both_run(4, numbers_are_gathered, "the numbers of all are gathered");
-    both_run(4, numbers_are_reduced, "sums and averages are scattered");
+    both_run(4, numbers_are_reduced,
+        "sums and averages are scattered (C28, T17, L6)");
     both_run(3, works_end, "works with lists end");
     both_run(3, all_are_told, "counts that two ranks do not agree on are said");
     return done_testing();

@@ -19,6 +19,7 @@ struct request {
         BROADCAST,
         REDUCE,
         ALL_GATHER,
+        GATHER,
         REDUCE_SCATTER,
         SCATTER,
         ALL_TO_ALL,
@@ -87,6 +88,21 @@ static const struct difference differences[] = {
     {{ALL_TO_ALL, SMALL, F32, SUM, 0},
         {ALL_TO_ALL, SMALL, SYMMCOLL_INT64, SUM, 0}, "dtype differs", "float32",
         "int64"},
+    {{BROADCAST, SMALL, F32, SUM, 0},
+        {BROADCAST, SMALL, SYMMCOLL_INT32, SUM, 0}, "dtype differs", "float32",
+        "int32"},
+    {{REDUCE, LARGE, F32, SUM, 0}, {REDUCE, LARGE, SYMMCOLL_FLOAT64, SUM, 0},
+        "dtype differs", "float32", "float64"},
+    {{ALL_GATHER, SMALL, F32, SUM, 0},
+        {ALL_GATHER, SMALL, SYMMCOLL_FLOAT16, SUM, 0}, "dtype differs",
+        "float32", "float16"},
+    {{GATHER, LARGE, F32, SUM, 1}, {GATHER, LARGE, SYMMCOLL_INT8, SUM, 1},
+        "dtype differs", "float32", "int8"},
+    {{REDUCE_SCATTER, LARGE, F32, SUM, 0},
+        {REDUCE_SCATTER, LARGE, SYMMCOLL_BFLOAT16, SUM, 0}, "dtype differs",
+        "float32", "bfloat16"},
+    {{SCATTER, SMALL, F32, SUM, 0}, {SCATTER, SMALL, SYMMCOLL_UINT8, SUM, 0},
+        "dtype differs", "float32", "uint8"},
     {{ALL_TO_ALL, LARGE, F32, SUM, 0}, {SCATTER, LARGE, F32, SUM, 0},
         "operation differs", "all_to_all", "scatter"},
 };
@@ -109,6 +125,9 @@ static symmcoll_status_t issue(struct symmcoll_group *group, int rank,
     case ALL_GATHER:
         return symmcoll_all_gather(
             group, out, in, request->count, request->dtype, NULL, NULL);
+    case GATHER:
+        return symmcoll_gather(group, out, in, request->count, request->dtype,
+            request->root, NULL, NULL);
     case REDUCE_SCATTER:
         return symmcoll_reduce_scatter(
             group, out, in, request->count, request->dtype, op, NULL, NULL);
@@ -284,7 +303,7 @@ int main(void)
 
     for (size_t i = 0; i < LENGTH(sizes); i++)
         both_run(sizes[i], all_are_told,
-            "a rank that passes something else is named on all ranks");
+            "a rank that passes something else is named on all ranks (T9)");
     both_run(4, no_majority,
         "where no value has a majority each is said with its ranks");
     both_run(7, several_odd_ones, "each odd value is said with its ranks");

@@ -87,6 +87,16 @@ static int megabytes_are_right(struct symmcoll_group *group, int rank)
         group, rank, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, STREAM_MIN / 4 + 5);
 }
 
+/* The reference's: an input of two dimensions, one of them the ranks. */
+static int rows_are_scattered(struct symmcoll_group *group, int rank)
+{
+    int64_t in[3][2] = {{0, 1}, {2, 3}, {4, 5}}, out[2] = {-1, -1};
+
+    return symmcoll_reduce_scatter(group, out, in, 2, SYMMCOLL_INT64,
+               SYMMCOLL_SUM, NULL, NULL) == SYMMCOLL_OK &&
+           out[0] == 3 * in[rank][0] && out[1] == 3 * in[rank][1];
+}
+
 int main(void)
 {
     static const int sizes[] = {1, 2, 3, 4, 5, 17};
@@ -99,5 +109,7 @@ int main(void)
             "sizes around a staging chunk leave each rank its part");
     both_run(
         2, megabytes_are_right, "several megabytes leave each rank its part");
+    both_run(3, rows_are_scattered,
+        "of an input with a row for each rank each has its row (C30)");
     return done_testing();
 }

@@ -274,7 +274,7 @@ static const struct model_point points[] = {
     {views_have_the_strides_of_parameters, 2,
         "a view has its parameter's strides"},
     {channels_last_is_an_order, 2,
-        "a view has the strides of a parameter with channels last"},
+        "a view has the strides of a parameter with channels last (T10)"},
     {complex_gradients_are_averaged, 3, "complex gradients are averaged"},
     {types_keep_to_themselves, 4,
         "each type has its buckets, and half precision does not overflow"},

@@ -25,9 +25,14 @@ static int members_add_up(struct symmcoll_group *all, int rank)
            symmcoll_group_rank_of(group, 1) == 0 &&
            symmcoll_group_rank_of(group, 3) == 1 &&
            symmcoll_group_rank_of(group, 0) == -1 &&
+           symmcoll_group_rank_of(group, -1) == -1 &&
+           symmcoll_group_rank_of(group, WORLD) == -1 &&
+           symmcoll_group_rank_of(NULL, 1) == -1 &&
            symmcoll_group_global_rank(group, 0) == 1 &&
            symmcoll_group_global_rank(group, 1) == 3 &&
-           symmcoll_group_global_rank(group, 2) == -1;
+           symmcoll_group_global_rank(group, 2) == -1 &&
+           symmcoll_group_global_rank(group, -1) == -1 &&
+           symmcoll_group_global_rank(NULL, 0) == -1;
     good = good && (!member || groups_sum(group, rank) == 4);
     good = good && groups_sum(all, rank) == 6;
     return good && symmcoll_group_free(group) == SYMMCOLL_OK;
@@ -164,7 +169,7 @@ int main(void)
 {
     plan(15);
     groups_both(WORLD, members_add_up,
-        "members use a group of their own, in the order of the world (G23)");
+        "members use a group of their own, in the order of the world (G23, G30)");
     groups_both(WORLD, sequences_begin_at_0,
         "a new group's sequence begins at 0, only members advance it (C64)");
     groups_both(WORLD, no_ranks_are_all, "without ranks it is a group of all");

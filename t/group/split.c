@@ -73,7 +73,8 @@ static int groups_are_split_again(struct symmcoll_group *all, int rank)
     args.timeout = 77;
     if (!made(rank, symmcoll_group_split(all, rank / 2, 0, &args, &half)))
         return 0;
-    good = has_name(all, half, rank / 2 == 0 ? "half.0" : "half.1");
+    good = has_name(all, half, rank / 2 == 0 ? "half.0" : "half.1") &&
+           count_splits(half) == 0;
     for (int i = 0; i < 2 && rank < 2; i++) {
         good = good &&
                made(rank, symmcoll_group_split(half, rank, 0, NULL, &own)) &&
@@ -249,7 +250,7 @@ int main(void)
     groups_both(WORLD, no_color_is_no_group,
         "a rank without a color gets no group, and counts the split (G28)");
     groups_both(WORLD, groups_are_split_again,
-        "a group is split by its members, with its options (G28, G45)");
+        "a group is split by its members, with its options (G27, G28, G45)");
     groups_both(WORLD, lists_choose_ranks,
         "lists choose the ranks of several groups at once (G45, G46)");
     groups_both(WORLD, runs_follow_one_another,

@@ -17,7 +17,8 @@ struct member {
     const struct symc_config *config;
     int rank;
     int size;
-    double seconds;
+    double seconds; /* until the deadline */
+    double timeout; /* of init */
     symmcoll_status_t status;
     char detail[SYMC_DETAIL_MAX];
     struct symc_rendezvous found;
@@ -33,7 +34,7 @@ static void *join(void *arg)
     args.name = member->name;
     args.rank = member->rank;
     args.world_size = member->size;
-    args.timeout = 17;
+    args.timeout = member->timeout;
     member->status = symc_rendezvous_open(&args, member->config,
         symc_deadline_ns(symc_now_ns(), symc_seconds_ns(member->seconds)),
         &member->found);
@@ -99,14 +100,43 @@ static void test_arguments(struct symmcoll_store *store)
         "a store wants world_size");
 }
 
+/* Whether get in a world of one rank fails after the timeout of init. */
+static int times_out(struct symmcoll_store *store)
+{
+    struct member alone = {.store = store,
+        .name = "alone",
+        .size = 1,
+        .seconds = 60,
+        .timeout = 0.2};
+    int64_t began_ns;
+    void *value = NULL;
+    size_t nbytes = 0;
+    int good;
+
+    join(&alone);
+    if (alone.status != SYMMCOLL_OK)
+        return 0;
+    began_ns = symc_now_ns();
+    good = failed_with(
+               symmcoll_store_get(alone.found.store, "none", &value, &nbytes),
+               SYMMCOLL_ERR_TIMEOUT, "timeout: key \"none\" did not appear") &&
+           symc_now_ns() - began_ns >= symc_seconds_ns(0.2) && value == NULL;
+    symc_rendezvous_close(&alone.found);
+    return good;
+}
+
 static void test_store(struct symmcoll_store *store)
 {
     struct member a;
     struct member b;
     char first[SYMC_RENDEZVOUS_NAME];
 
-    a = (struct member){
-        .store = store, .name = "w", .rank = 0, .size = 2, .seconds = 60};
+    a = (struct member){.store = store,
+        .name = "w",
+        .rank = 0,
+        .size = 2,
+        .seconds = 60,
+        .timeout = 17};
     b = a;
     b.rank = 1;
     ok(same_place(&a, &b) && a.found.store != NULL && a.found.owns_store,
@@ -117,12 +147,13 @@ static void test_store(struct symmcoll_store *store)
     ok(symmcoll_store_timeout(a.found.store) > 16 &&
             symmcoll_store_timeout(a.found.store) < 18 &&
             symmcoll_store_timeout(store) > 299,
-        "the timeout of init is the view's and leaves the store's alone");
+        "the timeout of init is the view's and leaves the store's alone (R3)");
     snprintf(first, sizeof first, "%s", a.found.name);
     part(&a, &b);
     ok(same_place(&a, &b) && strcmp(first, a.found.name) != 0,
         "a second world over the same store joins under another name (G1)");
     part(&a, &b);
+    ok(times_out(store), "a key that is missing is waited for as long (R3)");
 
     b.name = "other"; /* where rank 0 is not */
     b.seconds = 0.02;
@@ -149,8 +180,12 @@ static void test_file(void)
     char url[4200];
 
     snprintf(url, sizeof url, "file://%s", scratch_path());
-    a = (struct member){
-        .method = url, .name = "w", .rank = 0, .size = 2, .seconds = 60};
+    a = (struct member){.method = url,
+        .name = "w",
+        .rank = 0,
+        .size = 2,
+        .seconds = 60,
+        .timeout = 17};
     b = a;
     b.rank = 1;
     ok(same_place(&a, &b), "ranks join through a file");
@@ -171,8 +206,12 @@ static void test_claims(void)
 
     if (symmcoll_store_open_file(path, 0, &store) != SYMMCOLL_OK)
         diag("%s", symmcoll_last_error());
-    a = (struct member){
-        .store = store, .name = "w", .rank = 0, .size = 2, .seconds = 60};
+    a = (struct member){.store = store,
+        .name = "w",
+        .rank = 0,
+        .size = 2,
+        .seconds = 60,
+        .timeout = 17};
     b = a;
     b.rank = 1;
     ok(same_place(&a, &b) && run_in_child(rank_is_taken, &b),
@@ -248,7 +287,7 @@ int main(void)
     struct symmcoll_store *store = NULL;
 
     alarm(600);
-    plan(17);
+    plan(18);
     if (symmcoll_store_create_hash(&store) != SYMMCOLL_OK)
         diag("%s", symmcoll_last_error());
     test_arguments(store);

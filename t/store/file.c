@@ -60,6 +60,45 @@ static void test_last_one_out(void)
     unlink(path);
 }
 
+/* A file's bytes, of which there are so many, or fewer. */
+static size_t read_bytes(const char *path, char *bytes, size_t nbytes)
+{
+    FILE *file = fopen(path, "r");
+    size_t n = file != NULL ? fread(bytes, 1, nbytes, file) : 0;
+
+    if (file != NULL)
+        fclose(file);
+    return n;
+}
+
+/* A change leaves the bytes before it alone; a program's keys may have the names
+ * of the store's own. */
+static void test_records(void)
+{
+    static char before[4096], after[4096];
+    const char *path = scratch_path();
+    struct symmcoll_store *store = open_or_null(path, 1);
+    size_t was = read_bytes(path, before, sizeof before), is = 0;
+    int removed = 0, good = set_text(store, "refcount/", "a");
+
+    for (int i = 0; i < 3; i++) {
+        is = read_bytes(path, after, sizeof after);
+        good = good && is > was && memcmp(after, before, was) == 0;
+        memcpy(before, after, is);
+        was = is;
+        if (i == 0)
+            good = set_text(store, "cleanup/", "b") && good;
+        else
+            good = symmcoll_store_delete(store, "refcount/", &removed) ==
+                       SYMMCOLL_OK &&
+                   removed == (i == 1) && good;
+    }
+    ok(good && holds(store, "cleanup/", "b") && is_absent(store, "refcount/"),
+        "changes are appended to a file as records (R18)");
+    symmcoll_store_close(store);
+    ok(!is_there(path), "a key of any name leaves the store's own alone (R18)");
+}
+
 static int work_on_file(const void *arg)
 {
     struct symmcoll_store *store = open_or_null(arg, WORKERS);
@@ -261,18 +300,50 @@ static void test_watched(void)
     snprintf(path, sizeof path, "%s", scratch_path());
     ok(ranks_spawn(2, work_while_watched, path, statuses) && statuses[0] == 0 &&
             statuses[1] == 0 && !is_there(path),
-        "a thread may check keys while ranks join through the store and work");
+        "a thread may check keys while ranks join through the store and work "
+        "(R22)");
+}
+
+/* One world after the other, each on a file of its own. */
+static int work_twice(int rank, int size, void *arg)
+{
+    int right = 1;
+
+    for (int i = 0; i < 2; i++) {
+        struct watch unwatched = {.store = NULL};
+        char path[4200];
+
+        snprintf(path, sizeof path, "%s.%d", (const char *)arg, i);
+        unwatched.store = open_or_null(path, size);
+        right = unwatched.store != NULL &&
+                use_watched(rank, size, &unwatched) && right;
+        symmcoll_store_close(unwatched.store);
+    }
+    return right ? 0 : 1;
+}
+
+static void test_two_worlds(void)
+{
+    int statuses[2] = {1, 1};
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s", scratch_path());
+    ok(ranks_spawn(2, work_twice, path, statuses) && statuses[0] == 0 &&
+            statuses[1] == 0,
+        "after a world has ended there may be one on another file (R23)");
 }
 
 int main(void)
 {
     alarm(600);
-    plan(CONTRACT_POINTS + 16);
+    plan(CONTRACT_POINTS + 19);
     test_contract();
     test_last_one_out();
+    test_records();
     test_processes();
     test_fork_and_directory();
     test_late_and_queued();
     test_watched();
+    test_two_worlds();
     return done_testing();
 }

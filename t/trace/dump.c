@@ -92,6 +92,20 @@ static int values_of_a_short_record(void)
     return good;
 }
 
+/* A type for each of the shapes. */
+static const char *types_of(const char *shapes)
+{
+    static const char *const types[] = {"[]", "[\"BFloat16\"]",
+        "[\"BFloat16\", \"BFloat16\"]",
+        "[\"BFloat16\", \"BFloat16\", \"BFloat16\"]",
+        "[\"BFloat16\", \"BFloat16\", \"BFloat16\", \"BFloat16\"]"};
+    int n = 0;
+
+    for (const char *at = shapes + 1; (at = strchr(at, '[')) != NULL; at++)
+        n++;
+    return types[n];
+}
+
 static int names_and_shapes(void)
 {
     static const struct {
@@ -151,12 +165,10 @@ static int names_and_shapes(void)
         good = json_is(text, at, all[i].in) && good;
         snprintf(at, sizeof(at), "entries/%zu/output_sizes", i);
         good = json_is(text, at, all[i].out) && good;
-        /* A type for each list of sizes. */
-        snprintf(at, sizeof(at), "entries/%zu/%s_dtypes", i,
-            all[i].in[2] == '5' && all[i].in[4] == ',' ? "output"
-            : all[i].in[1] == ']'                      ? "output"
-                                                       : "input");
-        good = json_is(text, at, "[\"BFloat16\"]") && good;
+        snprintf(at, sizeof(at), "entries/%zu/input_dtypes", i);
+        good = json_is(text, at, types_of(all[i].in)) && good;
+        snprintf(at, sizeof(at), "entries/%zu/output_dtypes", i);
+        good = json_is(text, at, types_of(all[i].out)) && good;
     }
     free(ring);
     return good;
@@ -377,8 +389,10 @@ int main(void)
         "an unknown version is refused");
     ok(keys_of_2_10(), "version 2.10 has exactly its keys");
     ok(keys_of_2_2(), "version 2.2 has exactly its keys");
-    ok(values_of_a_short_record(), "a short record has the values it should");
-    ok(names_and_shapes(), "each collective has its name and shapes");
+    ok(values_of_a_short_record(),
+        "a short record has the values it should (T2)");
+    ok(names_and_shapes(),
+        "each collective has its name, shapes and types (T2)");
     ok(pairs_have_numbers_of_their_own(),
         "operations of a pair have names and numbers of their own");
     ok(states_are_told(), "states, and only what is active");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Finalize with operations that do not end: it gives up after
- * timeouts.finalize, says so, and names where everybody is.
+ * timeouts.finalize, says so, and names where everybody is.  And a program that
+ * ends without it.
  */
 #include "t/tap.h"
 #include "t/world/faults.h"
@@ -64,6 +65,35 @@ static int leave_with_works(struct faults_rank *self)
     return 0;
 }
 
+/* The first rank starts two operations and exits, for which the late one has not
+ * come. */
+static int leave_without(struct faults_rank *self)
+{
+    float one = 1, *x = calloc(COUNT, sizeof(*x));
+    struct symmcoll_work *works[2] = {NULL, NULL};
+    bool right =
+        x != NULL && faults_init(self) && faults_barrier(self) == SYMMCOLL_OK;
+
+    if (self->rank == LATE)
+        faults_pass(self, 1);
+    else
+        right =
+            right &&
+            symmcoll_all_reduce(self->group, &one, &one, 1, SYMMCOLL_FLOAT32,
+                SYMMCOLL_SUM, NULL, &works[0]) == SYMMCOLL_OK &&
+            symmcoll_all_reduce(self->group, x, x, COUNT, SYMMCOLL_FLOAT32,
+                SYMMCOLL_SUM, NULL, &works[1]) == SYMMCOLL_OK;
+    if (right && self->rank == 0)
+        faults_exit(0);
+    if (right && self->rank != LATE)
+        faults_note(self, symmcoll_work_wait(works[0], -1));
+    symmcoll_work_free(works[0]);
+    symmcoll_work_free(works[1]);
+    right = faults_finalize(self) == 0 && right;
+    free(x);
+    return right ? 0 : 1;
+}
+
 /* What the first rank is told. */
 static bool gave_up(const struct faults_job *job)
 {
@@ -115,9 +145,24 @@ static void in_time(void)
         "where all come, finalize lets the works end and says nothing");
 }
 
+static void without(void)
+{
+    struct faults_job job;
+    char name[64];
+    bool told;
+
+    faults_start(&job, SIZE, leave_without, NULL);
+    told = faults_said(faults_told(&job, 2, 0), SYMMCOLL_ERR_PEER,
+        faults_name(&job, 0, name), NULL);
+    faults_open(&job, 1);
+    ok(faults_finish(&job, 0) && faults_clear_dumps(SIZE) && told,
+        "a rank that exits with works under way ends in order, and counts as "
+        "dead (G40)");
+}
+
 int main(void)
 {
-    plan(5);
+    plan(6);
     setenv("SYMMCOLL_TIMEOUTS_FINALIZE", "300ms", 1);
     setenv("SYMMCOLL_TRACE_DUMP_ON_ERROR", "off", 1);
     faults_begin();
@@ -126,6 +171,7 @@ int main(void)
     /* Time enough for a machine that does other work. */
     setenv("SYMMCOLL_TIMEOUTS_FINALIZE", "60s", 1);
     in_time();
+    without();
     faults_end();
     return done_testing();
 }

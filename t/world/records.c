@@ -60,21 +60,25 @@ static bool holds(const char *text, const char *const *expected)
 
 /* ---- timeouts ---- */
 
-/* One operation with the timeout of init, here the setting's or an argument;
- * one with that of the group, one with that of the call. */
+struct timeouts {
+    double argument; /* of init */
+    const char *of_init;
+};
+
+/* One operation with the timeout of init, or the setting's, or neither; one with
+ * that of the group, one with that of the call. */
 static int call_with_timeouts(struct faults_rank *self)
 {
-    const double *argument = self->arg;
-    const char *expected[] = {"entries/0/timeout_ms",
-        *argument > 0 ? "123000" : "77000", "entries/1/timeout_ms", "23000",
-        "entries/2/timeout_ms", "5000", NULL};
+    const struct timeouts *timeouts = self->arg;
+    const char *expected[] = {"entries/0/timeout_ms", timeouts->of_init,
+        "entries/1/timeout_ms", "23000", "entries/2/timeout_ms", "5000", NULL};
     struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
     struct symmcoll_call call = faults_timeout(5);
     char *record = NULL;
     int status = 1;
 
     args.name = self->world_name;
-    args.timeout = *argument;
+    args.timeout = timeouts->argument;
     if (symmcoll_init(&args, &self->world) != SYMMCOLL_OK)
         return 1;
     self->group = symmcoll_world_group(self->world);
@@ -89,11 +93,47 @@ static int call_with_timeouts(struct faults_rank *self)
     return faults_finalize(self) != 0 ? 1 : status;
 }
 
-static bool timeouts_are(double argument)
+static bool timeouts_are(double argument, const char *of_init)
+{
+    struct timeouts timeouts = {argument, of_init};
+    struct faults_job job;
+
+    faults_start(&job, SIZE, call_with_timeouts, &timeouts);
+    return faults_finish(&job, 0) && faults_clear_dumps(0);
+}
+
+/* ---- numbers ---- */
+
+/* Two collectives, a message, and another one. */
+static int call_a_few(struct faults_rank *self)
+{
+    static const char *const expected[] = {"entries/0/collective_seq_id", "1",
+        "entries/1/collective_seq_id", "2", "entries/2/is_p2p", "true",
+        "entries/3/collective_seq_id", "3", "entries/4", NULL, NULL};
+    float x[4] = {0};
+    char *record;
+    bool right =
+        faults_init(self) && faults_sum(self, x, 4) == SYMMCOLL_OK &&
+        faults_barrier(self) == SYMMCOLL_OK &&
+        (self->rank == 0 ? symmcoll_send(self->group, x, 4, SYMMCOLL_FLOAT32, 1,
+                               0, NULL, NULL)
+                         : symmcoll_recv(self->group, x, 4, SYMMCOLL_FLOAT32, 0,
+                               0, NULL, NULL, NULL)) == SYMMCOLL_OK &&
+        faults_sum(self, x, 4) == SYMMCOLL_OK;
+
+    if (!right)
+        return 1;
+    record = read_record(self->world, self->rank);
+    right = holds(record, expected);
+    free(record);
+    return faults_finalize(self) == 0 && right ? 0 : 1;
+}
+
+static bool collectives_are_counted(void)
 {
     struct faults_job job;
 
-    faults_start(&job, SIZE, call_with_timeouts, &argument);
+    faults_start(&job, SIZE, call_a_few, NULL);
     return faults_finish(&job, 0) && faults_clear_dumps(0);
 }
 
@@ -186,14 +226,18 @@ static void records_of_a_timeout(void)
 
 int main(void)
 {
-    plan(5);
+    plan(7);
     faults_begin();
+    ok(timeouts_are(-1, "1800000"),
+        "operations have a timeout of half an hour by default (G2)");
     setenv("SYMMCOLL_TIMEOUTS_COLLECTIVE", "77s", 1);
-    ok(timeouts_are(-1),
-        "without a timeout of init operations have that of the settings");
-    ok(timeouts_are(123),
-        "they have that of init, then the group's, a call its own");
+    ok(timeouts_are(-1, "77000"),
+        "without a timeout of init operations have that of the settings (G2)");
+    ok(timeouts_are(123, "123000"),
+        "they have that of init, then the group's, a call its own (G2, G3)");
     unsetenv("SYMMCOLL_TIMEOUTS_COLLECTIVE");
+    ok(collectives_are_counted(),
+        "the first collective has number 1, each of the next one more (C60)");
     ok(written_while_waiting(),
         "a record is written while another thread waits in an operation");
     records_of_a_timeout();
