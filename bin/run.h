@@ -187,7 +187,7 @@ struct run_job {
     struct run_input input;
     struct symc_bootstrap_server *server;
     bool server_failed; /* and we have said so */
-    char missing[256];  /* who did not come to init in time, or "" */
+    char missing[256];  /* who did not join in init in time, or "" */
     char server_name[64];
     char id[64];
     int port;

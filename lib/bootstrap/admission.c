@@ -31,6 +31,7 @@ static void free_rendezvous(struct symc_bootstrap_rendezvous *rendezvous)
     free(rendezvous->offers);
     free(rendezvous->informed);
     free(rendezvous->gone);
+    free(rendezvous->missing);
     free(rendezvous);
 }
 
@@ -48,8 +49,10 @@ static struct symc_bootstrap_rendezvous *add_rendezvous(
         symc_alloc((size_t)size, sizeof(struct symc_bootstrap_held_offer));
     rendezvous->informed = symc_alloc((size_t)size, sizeof(bool));
     rendezvous->gone = symc_alloc((size_t)size, sizeof(bool));
+    rendezvous->missing = symc_alloc((size_t)size, sizeof(bool));
     if (rendezvous->ranks == NULL || rendezvous->offers == NULL ||
-        rendezvous->informed == NULL || rendezvous->gone == NULL) {
+        rendezvous->informed == NULL || rendezvous->gone == NULL ||
+        rendezvous->missing == NULL) {
         free_rendezvous(rendezvous);
         return NULL;
     }
@@ -74,18 +77,17 @@ void symc_bootstrap_drop_rendezvous(struct symc_bootstrap_server *server,
     free_rendezvous(rendezvous);
 }
 
-static void list_missing(const struct symc_bootstrap_rendezvous *rendezvous,
-    char *buffer, size_t nbytes)
+/* Those that have not joined, and how many. */
+static int list_missing(const struct symc_bootstrap_rendezvous *rendezvous)
 {
-    bool *absent = symc_alloc((size_t)rendezvous->size, sizeof(bool));
+    int count = 0;
 
-    buffer[0] = '\0';
-    if (absent == NULL)
-        return;
-    for (int r = 0; r < rendezvous->size; r++)
-        absent[r] = rendezvous->ranks[r] == NULL && !rendezvous->gone[r];
-    symc_format_ranks(absent, rendezvous->size, buffer, nbytes);
-    free(absent);
+    for (int r = 0; r < rendezvous->size; r++) {
+        rendezvous->missing[r] =
+            rendezvous->ranks[r] == NULL && !rendezvous->gone[r];
+        count += rendezvous->missing[r];
+    }
+    return count;
 }
 
 /* Inform all that have joined, and remember it for those that have not. */
@@ -270,8 +272,8 @@ void symc_bootstrap_admit(
     }
     if (rendezvous->ranks[hello->rank] != NULL) {
         snprintf(text, sizeof(text),
-            "init: rank %d has come already (%s); another (%s) says that it is "
-            "rank %d too",
+            "init: rank %d has joined already (%s); another (%s) says that it "
+            "is rank %d too",
             hello->rank,
             symc_format_pid(rendezvous->ranks[hello->rank]->pid, first),
             symc_format_pid(client->pid, second), hello->rank);
@@ -287,7 +289,7 @@ void symc_bootstrap_admit(
 }
 
 /* A client's deadline has passed: nobody in its rendezvous need wait longer.
- * But others may have come by now and not have been heard. */
+ * But what others have sent by now may not have been read. */
 void symc_bootstrap_give_up(
     struct symc_bootstrap_server *server, struct symc_bootstrap_client *client)
 {
@@ -301,6 +303,7 @@ void symc_bootstrap_tell_missing(struct symc_bootstrap_server *server,
 {
     const struct symc_bootstrap_rendezvous *rendezvous = client->rendezvous;
     char ranks[100], text[256], refused[SYMC_BOOTSTRAP_REFUSED_TEXT];
+    int missing;
 
     if (rendezvous == NULL || rendezvous->complete)
         return;
@@ -308,49 +311,48 @@ void symc_bootstrap_tell_missing(struct symc_bootstrap_server *server,
         if (rendezvous->ranks[r] != NULL)
             return;
     }
-    list_missing(rendezvous, ranks, sizeof(ranks));
-    snprintf(text, sizeof(text), "%d of %d ranks are here, missing: rank %s%s",
-        rendezvous->joined, rendezvous->size, ranks,
+    missing = list_missing(rendezvous);
+    if (missing == 0) /* who has joined and left again ends it for all */
+        return;
+    symc_format_named_ranks(
+        rendezvous->missing, rendezvous->size, ranks, sizeof(ranks));
+    snprintf(text, sizeof(text), "%d of %d ranks have joined, missing: %s%s",
+        rendezvous->size - missing, rendezvous->size, ranks,
         symc_bootstrap_format_refused(server, refused));
     symc_bootstrap_say(client, text);
 }
 
-/* Whether a deadline has passed in a rendezvous; count and list those who
- * came. */
-static bool is_late(
-    const struct symc_bootstrap_rendezvous *rendezvous, int *came)
+/* Whether a deadline has passed in a rendezvous. */
+static bool is_late(const struct symc_bootstrap_rendezvous *rendezvous)
 {
     bool late = false;
 
-    *came = 0;
     for (int r = 0; r < rendezvous->size; r++) {
         const struct symc_bootstrap_client *client = rendezvous->ranks[r];
 
-        *came += client != NULL || rendezvous->gone[r];
         late = late || rendezvous->gone[r] || (client != NULL && client->late);
     }
     return late;
 }
 
 static void fail_late_rendezvous(struct symc_bootstrap_server *server,
-    struct symc_bootstrap_rendezvous *rendezvous, int came)
+    struct symc_bootstrap_rendezvous *rendezvous)
 {
+    int size = rendezvous->size, missing = list_missing(rendezvous);
     char ranks[100], text[256], refused[SYMC_BOOTSTRAP_REFUSED_TEXT];
 
-    if (came == rendezvous->size) {
-        symc_format_ranks(
-            rendezvous->gone, rendezvous->size, ranks, sizeof(ranks));
+    symc_format_named_ranks(
+        missing == 0 ? rendezvous->gone : rendezvous->missing, size, ranks,
+        sizeof(ranks));
+    if (missing == 0)
         snprintf(text, sizeof(text),
-            "init: all %d ranks came, but rank %s gave up before process %d, "
+            "init: all %d ranks joined, but %s gave up before process %d, "
             "which serves them, had received all: was it stopped?",
-            rendezvous->size, ranks, (int)getpid());
-    } else {
-        list_missing(rendezvous, ranks, sizeof(ranks));
+            size, ranks, (int)getpid());
+    else
         snprintf(text, sizeof(text),
-            "init: %d of %d ranks came, missing: rank %s%s", came,
-            rendezvous->size, ranks,
-            symc_bootstrap_format_refused(server, refused));
-    }
+            "init: %d of %d ranks joined, missing: %s%s", size - missing, size,
+            ranks, symc_bootstrap_format_refused(server, refused));
     symc_bootstrap_fail_rendezvous(
         server, rendezvous, SYMMCOLL_ERR_TIMEOUT, text);
 }
@@ -359,7 +361,6 @@ void symc_bootstrap_fail_late(
     struct symc_bootstrap_server *server, bool all_read)
 {
     struct symc_bootstrap_rendezvous *rendezvous, *next;
-    int came;
 
     if (server->late_at == 0 ||
         (!all_read && symc_now_ns() - server->late_at < READ_NS))
@@ -369,8 +370,8 @@ void symc_bootstrap_fail_late(
          rendezvous = next) {
         next = rendezvous->next;
         if (!rendezvous->complete && rendezvous->failure == SYMMCOLL_OK &&
-            is_late(rendezvous, &came))
-            fail_late_rendezvous(server, rendezvous, came);
+            is_late(rendezvous))
+            fail_late_rendezvous(server, rendezvous);
     }
 }
 
@@ -410,7 +411,8 @@ void symc_bootstrap_lose(
         finish_client(server, client);
         return;
     }
-    if (client->late) { /* it has not died: symc_bootstrap_fail_late() comes */
+    if (client
+            ->late) { /* it has not died: symc_bootstrap_fail_late() is next */
         rendezvous->gone[client->hello.rank] = true;
         rendezvous->informed[client->hello.rank] = true;
         symc_bootstrap_drop_client(server, client);
@@ -476,6 +478,7 @@ void symc_bootstrap_missing(const struct symc_bootstrap_server *server,
         find_rendezvous(server, name);
 
     buffer[0] = '\0';
-    if (rendezvous != NULL)
-        list_missing(rendezvous, buffer, nbytes);
+    if (rendezvous != NULL && list_missing(rendezvous) > 0)
+        symc_format_ranks(
+            rendezvous->missing, rendezvous->size, buffer, nbytes);
 }

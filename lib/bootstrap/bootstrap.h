@@ -87,7 +87,7 @@ void symc_bootstrap_fail_rank(
     struct symc_bootstrap_server *server, int rank, const char *text);
 
 /* The ranks that have not joined a rendezvous, as text for a message; "" when
- * it is unknown. */
+ * it is unknown, or none is missing. */
 void symc_bootstrap_missing(const struct symc_bootstrap_server *server,
     const char *rendezvous, char *buffer, size_t nbytes);
 

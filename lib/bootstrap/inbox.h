@@ -43,7 +43,7 @@ struct symc_bootstrap_inbox_exchange {
     int64_t deadline_ns;
     /* Asked now and then, with whose parcels have arrived: a member whose own
      * has not and will not, unless it is on its way; this rank itself where
-     * nobody is to be waited for; -1: all may come. */
+     * nobody is to be waited for; -1: all may still arrive. */
     int (*find_gone)(void *arg, const bool *arrived);
     void *arg;
     bool *deserted; /* out: it has failed, and a member waits for this rank */

@@ -66,13 +66,13 @@ static symmcoll_status_t fail_unreached(const struct joiner *joiner, int error)
             args->rank, args->size, args->server);
     if (joiner->reached)
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-            "init: rank %d of %d: rank 0 did not come (rendezvous '%s'): a "
+            "init: rank %d of %d: rank 0 did not join (rendezvous '%s'): a "
             "process (%s) had that name and ended, or closed the connection, "
             "without reading what this rank sent",
             args->rank, args->size, args->name,
             symc_format_pid(joiner->server_pid, text));
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-        "init: rank %d of %d found no bootstrap server: rank 0 did not come "
+        "init: rank %d of %d found no bootstrap server: rank 0 did not join "
         "(rendezvous '%s')",
         args->rank, args->size, args->name);
 }

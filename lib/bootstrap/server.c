@@ -33,7 +33,7 @@ static bool hello_is_sane(
            memchr(hello->name, '\0', sizeof(hello->name)) != NULL;
 }
 
-/* Whether this bootstrap server only stays to tell those who come late of a
+/* Whether this bootstrap server only stays to tell those who join late of a
  * failure. */
 static bool is_going(const struct symc_bootstrap_server *server)
 {
@@ -238,7 +238,7 @@ symmcoll_status_t symc_bootstrap_serve(struct symc_bootstrap_server *server)
                 return fail_full(server, errno);
             if (client == NULL)
                 continue;
-            /* A rank that came, gave up and went has said all that before its
+            /* A rank that joined, gave up and left has said all that before its
              * hello may count.  It is looked up, not read, once dropped. */
             /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
             for (int n = 0; n < SERVE_MESSAGES && is_client(server, client);

@@ -55,6 +55,7 @@ struct symc_bootstrap_rendezvous {
 
     /* Ranks that had joined and left when their deadline had passed. */
     bool *gone;
+    bool *missing; /* room for a list of ranks */
 
     /* After a failure: ranks that join late are informed once, too. */
     symmcoll_status_t failure; /* 0: none */
@@ -134,7 +135,7 @@ void symc_bootstrap_take_ack(
 void symc_bootstrap_lose(
     struct symc_bootstrap_server *server, struct symc_bootstrap_client *client);
 
-/* Tell a rank that waits who is missing, if it is the lowest that has come: one
+/* Tell a rank that waits who is missing, if it is the lowest that has joined: one
  * rank logs it for all. */
 void symc_bootstrap_tell_missing(struct symc_bootstrap_server *server,
     const struct symc_bootstrap_client *client);

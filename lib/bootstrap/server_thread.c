@@ -93,11 +93,11 @@ static void serve(struct symc_bootstrap_thread *server)
         if (until != 0 &&
             (symc_now_ns() >= until || !symc_bootstrap_busy(server->server)))
             return;
-        /* Once all have come the end is near, and may not wake this thread:
+        /* Once all have joined the end is near, and may not wake this thread:
          * its connection to rank 0 may be closed already. */
         near = until != 0 || !symc_bootstrap_is_listening(server->server);
         poll(&polled, 1, near ? 1 : POLL_MS);
-        /* All have been told; and there is no room for who may still come. */
+        /* All have been told; and there is no room for who may still join. */
         if (symc_bootstrap_serve(server->server) != SYMMCOLL_OK)
             symc_bootstrap_stop_listening(server->server);
     }

@@ -143,7 +143,7 @@ for seconds in 1 5 25; do
     case $found in *" 2 of 3 ranks "*) break ;; esac
     diag "with $seconds s" && diag <err
 done
-is "$found" "1 symmcoll-run: init: 2 of 3 ranks came, missing: rank 1" \
+is "$found" "1 symmcoll-run: init: 2 of 3 ranks joined, missing: rank 1" \
     "where one did not come to init in time, the last line names it"
 
 SYMMCOLL_TRACE_DUMP_FILE=/no/such/folder/dump_ "$run" -n 2 "$victim" exit 1 \

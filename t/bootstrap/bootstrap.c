@@ -44,7 +44,7 @@ static int comes_twice(int rank, int size, void *arg)
     if (status == SYMMCOLL_OK)
         return right ? 0 : 1;
     return failed_with(
-               status, SYMMCOLL_ERR_INVALID, "rank 1 has come already") &&
+               status, SYMMCOLL_ERR_INVALID, "rank 1 has joined already") &&
                    joins(2, size)
                ? 0
                : 1;
@@ -55,8 +55,8 @@ static int says_another_size(int rank, int size, void *arg)
     (void)size;
     (void)arg;
     if (rank == 0)
-        return fails(0, 3, SYMMCOLL_ERR_TIMEOUT, "missing: rank 1 and 2") ? 0
-                                                                          : 1;
+        return fails(0, 3, SYMMCOLL_ERR_TIMEOUT, "missing: ranks 1 and 2") ? 0
+                                                                           : 1;
     await_server(); /* rank 0 has said 3 */
     return fails(
                1, 5, SYMMCOLL_ERR_INVALID, "rank 1 says 5 ranks, others said 3")
@@ -72,7 +72,7 @@ static int one_is_missing(int rank, int size, void *arg)
     if (rank == 0)
         timeout = 30; /* rank 1 gives up first, for both */
     return fails(rank, size, SYMMCOLL_ERR_TIMEOUT,
-               "2 of 3 ranks came, missing: rank 2")
+               "2 of 3 ranks joined, missing: rank 2")
                ? 0
                : 1;
 }
@@ -82,7 +82,7 @@ static int the_first_is_missing(int rank, int size, void *arg)
     (void)arg;
     if (rank == 0)
         return 0;
-    return fails(rank, size, SYMMCOLL_ERR_TIMEOUT, "rank 0 did not come") ? 0
+    return fails(rank, size, SYMMCOLL_ERR_TIMEOUT, "rank 0 did not join") ? 0
                                                                           : 1;
 }
 

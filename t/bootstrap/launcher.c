@@ -54,6 +54,55 @@ static void serve_until(
     }
 }
 
+/* A rank at the other end of a socket; -1 where it could not be made. */
+static int add_rank(struct symc_bootstrap_server *server)
+{
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return -1;
+    return symc_bootstrap_add(server, ends[1]) == SYMMCOLL_OK ? ends[0] : -1;
+}
+
+static bool tells(int fd, int rank, enum symc_bootstrap_kind kind)
+{
+    struct symc_bootstrap_hello hello = sane_hello(rank, 2);
+
+    hello.kind = kind;
+    return symc_bootstrap_message_send(fd, &hello, sizeof(hello), NULL, 0) == 0;
+}
+
+static bool is_told(int fd, enum symc_bootstrap_kind kind, const char *text)
+{
+    struct symc_bootstrap_answer answer = {.magic = 0};
+    ssize_t nbytes = recv(fd, &answer, sizeof(answer), MSG_DONTWAIT);
+
+    if (nbytes > 0 && answer.kind == kind && strstr(answer.text, text) != NULL)
+        return true;
+    diag("expected answer %d with '%s', found %zd bytes, %d: %s", (int)kind,
+        text, nbytes, (int)answer.kind, answer.text);
+    return false;
+}
+
+/* Rank 1 has joined, given up and left when rank 0 asks who is missing. */
+static bool nobody_is_called_missing(struct symc_bootstrap_server *server)
+{
+    int first = add_rank(server), second = add_rank(server);
+    bool good = first >= 0 && second >= 0 &&
+                tells(second, 1, SYMC_BOOTSTRAP_HELLO) &&
+                tells(second, 1, SYMC_BOOTSTRAP_GIVE_UP);
+
+    close(second);
+    good = good && tells(first, 0, SYMC_BOOTSTRAP_HELLO) &&
+           tells(first, 0, SYMC_BOOTSTRAP_ASK) &&
+           symc_bootstrap_serve(server) == SYMMCOLL_OK;
+    good = good && is_told(first, SYMC_BOOTSTRAP_JOINED, "") &&
+           is_told(first, SYMC_BOOTSTRAP_FAILED,
+               "all 2 ranks joined, but rank 1 gave up");
+    close(first);
+    return good;
+}
+
 int main(void)
 {
     struct seen seen = {0, 0};
@@ -85,6 +134,9 @@ int main(void)
     symc_bootstrap_fail_rank(server, 2, "rank 2 was killed");
     ok(end_child(pids[0]) && !symc_bootstrap_is_complete(server, name),
         "those who wait for a dead rank are told");
+    begin_point(60);
+    ok(nobody_is_called_missing(server),
+        "where all have joined and one has given up, none is called missing");
     symc_bootstrap_close(server);
     return done_testing();
 }

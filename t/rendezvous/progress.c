@@ -101,11 +101,11 @@ static void one_rank_is_missing(void)
     start(&job, 0);
     start(&job, 3);
     start(&job, 1);
-    line = await_line(&job, "3 of 4 ranks are here, missing: rank 2");
+    line = await_line(&job, "3 of 4 ranks have joined, missing: rank 2");
     lowest = line != NULL &&
              strstr(line, "symmcoll [rank 0]: warning: init") == line;
     first = time_of(line);
-    line = await_line(&job, "3 of 4 ranks are here, missing: rank 2");
+    line = await_line(&job, "3 of 4 ranks have joined, missing: rank 2");
     lowest = lowest && line != NULL && strstr(line, "[rank 0]") != NULL;
     second = time_of(line);
     /* The times are rounded to three digits. */

@@ -170,7 +170,7 @@ static bool kill_before_hello(double seconds, void *arg)
     faults_reap(&job, 1);
     faults_open(&job, SIZE);
     judged->first = faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_TIMEOUT,
-                        "2 of 3 ranks came, missing: rank 1", NULL) &&
+                        "2 of 3 ranks joined, missing: rank 1", NULL) &&
                     faults_said(faults_told(&job, 2, 0), SYMMCOLL_ERR_TIMEOUT,
                         "missing: rank 1", NULL);
     judged->second = faults_finish(&job, 1u << 1);
@@ -221,7 +221,7 @@ static void after_all_have_gone(void)
     faults_told(&job, 1, 0);
     faults_open(&job, 2);
     ok(faults_said(faults_told(&job, 2, 0), SYMMCOLL_ERR_TIMEOUT,
-           "rank 0 did not come", NULL),
+           "rank 0 did not join", NULL),
         "one who comes when all have given up does not wait for ever");
     faults_finish(&job, 0);
     unsetenv("SYMMCOLL_TIMEOUTS_INIT");
@@ -317,7 +317,7 @@ static void one_number_twice(void)
     snprintf(first, sizeof(first), "already (pid %d)", (int)job.pids[1]);
     snprintf(second, sizeof(second), "(pid %d) says", (int)job.pids[3]);
     good = faults_said(faults_told(&job, 3, 0), SYMMCOLL_ERR_INVALID,
-        "rank 1 has come already", first, second, NULL);
+        "rank 1 has joined already", first, second, NULL);
     ok(good, "who takes a rank that is taken is told by whom");
     faults_signal(&job, 2, SIGCONT);
     for (int r = 0; r < SIZE; r++)
@@ -377,7 +377,7 @@ static bool stop_the_server(double seconds, void *arg)
         faults_reap(&job, r);
     faults_signal(&job, 0, SIGCONT);
     judged->second = faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_TIMEOUT,
-        "all 3 ranks came, but rank 1 and 2 gave up", NULL);
+        "all 3 ranks joined, but ranks 1 and 2 gave up", NULL);
     judged->second = faults_finish(&job, 0) && judged->second;
     return judged->first && judged->second;
 }
@@ -445,9 +445,9 @@ int main(void)
         "a rank killed between joining and its first watch is named");
     before_it_is_watched(give_up_after_joining, 0, "gave up during init",
         "a rank that gives up after joining is named");
-    nobody_else(0, "1 of 3 ranks came, missing: rank 1 and 2",
+    nobody_else(0, "1 of 3 ranks joined, missing: ranks 1 and 2",
         "where nobody else comes, all others are named");
-    nobody_else(1, "rank 0 did not come", "a missing rank 0 is named");
+    nobody_else(1, "rank 0 did not join", "a missing rank 0 is named");
     a_late_rank();
     one_number_twice();
     sizes_that_differ();
