@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The joining side of the bootstrap.  Rank 0 of a rendezvous without a launcher
- * serves it and joins it as everybody else does, over a connection of its own.
+ * The joining side of the bootstrap, from its hello on.  Rank 0 of a rendezvous
+ * without a launcher serves it and joins it as everybody else does, over a
+ * connection of its own.
  */
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/connect.h"
+#include "bootstrap/joiner.h"
 #include "bootstrap/message.h"
 #include "bootstrap/server_thread.h"
 
@@ -13,198 +14,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define POLL_MS 100
-#define RETRY_MIN_NS (INT64_C(500) * 1000)
-#define RETRY_MAX_NS (INT64_C(20) * 1000 * 1000)
 #define STAY_NS (INT64_C(300) * 1000 * 1000) /* after a failed rendezvous */
-#define PEER_PIDFD 77 /* SO_PEERPIDFD, which the C library may not define */
-#define ANSWER_WAIT_NS SYMC_NS_PER_S /* for the answer to a GIVE_UP */
-
-/* One rank that joins. */
-struct joiner {
-    const struct symc_bootstrap_args *args;
-    struct symc_bootstrap_thread *server; /* of this rank */
-    const struct symc_bootstrap_offer *mine;
-    int fd;
-    pid_t server_pid;
-    bool reached;       /* something has let this rank in, once */
-    bool joined;        /* the server has read this rank's hello */
-    int64_t gave_up_at; /* 0 before the deadline */
-    int64_t pause_ns;   /* before the next attempt to connect */
-    struct symc_bootstrap_offer *all;
-    int received; /* ranks */
-    bool threads;
-};
-
-/* The server could not be reached; error is the last of symc_bootstrap_connect(). */
-static symmcoll_status_t fail_unreached(const struct joiner *joiner, int error)
-{
-    const struct symc_bootstrap_args *args = joiner->args;
-    const char *name = args->server != NULL ? args->server : args->name;
-    char owner[SYMC_BOOTSTRAP_OWNER_TEXT], text[SYMC_PID_TEXT];
-    uid_t uid;
-
-    if (error == EAGAIN ||
-        (error == ECONNREFUSED && symc_bootstrap_socket_owner(name, &uid)))
-        return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-            "init: rank %d of %d was not let in to the socket '@%s', which "
-            "belongs to %s",
-            args->rank, args->size, name,
-            symc_bootstrap_format_owner(name, error, owner));
-
-    if (args->server != NULL)
-        return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-            "init: rank %d of %d found no bootstrap server named '%s': has the "
-            "launcher ended?",
-            args->rank, args->size, args->server);
-    if (joiner->reached)
-        return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-            "init: rank %d of %d: rank 0 did not join (rendezvous '%s'): a "
-            "process (%s) had that name and ended, or closed the connection, "
-            "without reading what this rank sent",
-            args->rank, args->size, args->name,
-            symc_format_pid(joiner->server_pid, text));
-    return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-        "init: rank %d of %d found no bootstrap server: rank 0 did not join "
-        "(rendezvous '%s')",
-        args->rank, args->size, args->name);
-}
-
-/* No rank of this user can ever connect there. */
-static symmcoll_status_t fail_foreign(const char *name, uid_t uid)
-{
-    return symc_fail(SYMMCOLL_ERR_INVALID,
-        "init: expected the socket '@%s' to belong to user %u, found that of "
-        "user %u, whose queue of connections is full",
-        name, geteuid(), uid);
-}
-
-/* The server must belong to this user, or anyone could pose as one. */
-static symmcoll_status_t check_server(int fd, const char *name, pid_t *server)
-{
-    char text[SYMC_PID_TEXT];
-    uid_t uid = 0;
-    pid_t pid = 0;
-    int error = symc_bootstrap_message_peer(fd, &uid, &pid);
-
-    *server = pid;
-    if (error != 0)
-        return symc_fail_errno(
-            SYMMCOLL_ERR_SYSTEM, error, "init: bootstrap server");
-    if (symc_bootstrap_message_is_trusted(uid, pid))
-        return SYMMCOLL_OK;
-    if (uid == geteuid())
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "init: expected a user that this user namespace maps, found the "
-            "overflow id %u, which stands for all others: '%s' may belong to "
-            "anybody",
-            uid, name);
-    return symc_fail(SYMMCOLL_ERR_INVALID,
-        "init: expected the bootstrap server '%s' to belong to user %d, found "
-        "one (%s) of user %u",
-        name, (int)geteuid(), symc_format_pid(pid, text), uid);
-}
-
-static void sleep_ns(int64_t ns)
-{
-    struct timespec time = {
-        .tv_sec = ns / SYMC_NS_PER_S, .tv_nsec = ns % SYMC_NS_PER_S};
-
-    nanosleep(&time, NULL);
-}
-
-/*
- * A pidfd of the server.  Its number may have been another process's by the
- * time it is looked up, unless the server answers afterwards: so it is looked
- * up before the hello is sent, whose answer is waited for.  The kernel's own
- * answer (Linux 6.5) also holds where the server is in another PID namespace.
- */
-static int open_server_pidfd(int fd, pid_t server)
-{
-    int pidfd = -1;
-    socklen_t nbytes = sizeof(pidfd);
-
-    if (getsockopt(fd, SOL_SOCKET, PEER_PIDFD, &pidfd, &nbytes) == 0)
-        return pidfd;
-    return server > 0 ? (int)syscall(SYS_pidfd_open, server, 0) : -1;
-}
-
-/* Where the queue of connections is full, places in it are rare: be quick. */
-static void pause_before_retry(struct joiner *joiner, int error)
-{
-    int64_t next = joiner->pause_ns * 2;
-
-    sleep_ns(error == EAGAIN ? RETRY_MIN_NS : joiner->pause_ns);
-    joiner->pause_ns = next < RETRY_MAX_NS ? next : RETRY_MAX_NS;
-}
-
-static bool has_ended(const struct joiner *joiner)
-{
-    return joiner->args->ended != NULL &&
-           joiner->args->ended(joiner->args->arg);
-}
-
-static symmcoll_status_t fail_ended(void)
-{
-    return symc_fail(SYMMCOLL_ERR_CANCELED,
-        "init: another rank has failed before it joined");
-}
-
-/* No server can say who is missing, or it has not acknowledged this rank. */
-static void report_unserved(const struct joiner *joiner)
-{
-    const char *who = joiner->args->server != NULL ? "the launcher" : "rank 0";
-    char text[96], pid[SYMC_PID_TEXT];
-
-    if (!symc_progress_is_due(joiner->args->progress))
-        return;
-    snprintf(text, sizeof(text), "%s cannot be reached yet", who);
-    if (joiner->fd >= 0)
-        snprintf(text, sizeof(text), "%s (%s) has not answered yet", who,
-            symc_format_pid(joiner->server_pid, pid));
-    symc_progress_log(joiner->args->progress, text);
-}
-
-/* Connect, as often as it takes until the deadline. */
-static symmcoll_status_t connect_to_server(struct joiner *joiner)
-{
-    const struct symc_bootstrap_args *args = joiner->args;
-    const char *name = args->server != NULL ? args->server : args->name;
-    bool looked = false; /* for whose it is */
-    uid_t uid;
-    int error;
-
-    while ((error = symc_bootstrap_connect(name, &joiner->fd)) != 0) {
-        if (error == EINVAL)
-            return symc_fail(SYMMCOLL_ERR_INVALID,
-                "init: '%s' is no name for a bootstrap server", name);
-        if (error == EMFILE || error == ENFILE)
-            return symc_fail_descriptor(error, "init: socket");
-        if (error != ECONNREFUSED && error != EAGAIN)
-            return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
-                "init: bootstrap server '%s'", name);
-        if (error == EAGAIN && !looked) {
-            looked = true;
-            if (symc_bootstrap_socket_owner(name, &uid) && uid != geteuid())
-                return fail_foreign(name, uid);
-        }
-        if (symc_now_ns() >= args->deadline_ns)
-            return fail_unreached(joiner, error);
-        if (has_ended(joiner))
-            return fail_ended();
-        report_unserved(joiner);
-        pause_before_retry(joiner, error);
-    }
-    joiner->reached = true;
-    return check_server(joiner->fd, name, &joiner->server_pid);
-}
+#define ANSWER_WAIT_NS SYMC_NS_PER_S         /* for the answer to a GIVE_UP */
 
 /* Whether a process is stopped, as far as /proc tells. */
 static bool is_stopped(pid_t pid)
@@ -215,7 +30,8 @@ static bool is_stopped(pid_t pid)
            (stat.state == 'T' || stat.state == 't');
 }
 
-static symmcoll_status_t fail_unanswered(const struct joiner *joiner)
+static symmcoll_status_t fail_unanswered(
+    const struct symc_bootstrap_joiner *joiner)
 {
     const struct symc_bootstrap_args *args = joiner->args;
 
@@ -226,7 +42,7 @@ static symmcoll_status_t fail_unanswered(const struct joiner *joiner)
         is_stopped(joiner->server_pid) ? "is stopped" : "does not answer");
 }
 
-static symmcoll_status_t send_hello(struct joiner *joiner,
+static symmcoll_status_t send_hello(struct symc_bootstrap_joiner *joiner,
     enum symc_bootstrap_kind kind, const struct symc_bootstrap_offer *offer)
 {
     const struct symc_bootstrap_args *args = joiner->args;
@@ -265,19 +81,12 @@ static symmcoll_status_t send_hello(struct joiner *joiner,
 }
 
 /* Connect to the server and send the hello. */
-static symmcoll_status_t join(struct joiner *joiner)
+static symmcoll_status_t join(struct symc_bootstrap_joiner *joiner)
 {
-    symmcoll_status_t status = SYMMCOLL_OK;
+    symmcoll_status_t status = symc_bootstrap_reach(joiner);
 
-    if (joiner->server == NULL)
-        status = connect_to_server(joiner);
-    else
-        joiner->server_pid = getpid();
     if (status != SYMMCOLL_OK)
         return status;
-    if (joiner->args->server_pidfd != NULL)
-        *joiner->args->server_pidfd =
-            open_server_pidfd(joiner->fd, joiner->server_pid);
     return send_hello(joiner, SYMC_BOOTSTRAP_HELLO, joiner->mine);
 }
 
@@ -288,18 +97,18 @@ static symmcoll_status_t join(struct joiner *joiner)
  * predecessor under the same name.  So rank 0 has not died; it has not started
  * yet.
  */
-static symmcoll_status_t join_again(struct joiner *joiner)
+static symmcoll_status_t join_again(struct symc_bootstrap_joiner *joiner)
 {
     close(joiner->fd);
     joiner->fd = -1;
     if (symc_now_ns() >= joiner->args->deadline_ns)
-        return fail_unreached(joiner, 0);
-    pause_before_retry(joiner, 0);
+        return symc_bootstrap_fail_unreached(joiner, 0);
+    symc_bootstrap_pause(joiner, 0);
     return join(joiner);
 }
 
 /* Take over a batch of ranks. */
-static symmcoll_status_t take_peers(struct joiner *joiner,
+static symmcoll_status_t take_peers(struct symc_bootstrap_joiner *joiner,
     const struct symc_bootstrap_answer *answer, size_t nbytes, int *fds,
     int nfds)
 {
@@ -337,7 +146,7 @@ static symmcoll_status_t take_peers(struct joiner *joiner,
 }
 
 /* Receive one answer of the server, if there is one. */
-static symmcoll_status_t receive_answer(struct joiner *joiner)
+static symmcoll_status_t receive_answer(struct symc_bootstrap_joiner *joiner)
 {
     struct symc_bootstrap_answer answer;
     size_t nbytes = sizeof(answer);
@@ -403,7 +212,8 @@ static symmcoll_status_t receive_answer(struct joiner *joiner)
 }
 
 /* After the deadline: ask once which ranks are missing, then stop waiting. */
-static symmcoll_status_t run_late(struct joiner *joiner, int64_t now)
+static symmcoll_status_t run_late(
+    struct symc_bootstrap_joiner *joiner, int64_t now)
 {
     if (joiner->gave_up_at == 0) {
         joiner->gave_up_at = now;
@@ -416,7 +226,8 @@ static symmcoll_status_t run_late(struct joiner *joiner, int64_t now)
 }
 
 /* Wait until something can be done, at most until the deadline. */
-static void wait_for_event(const struct joiner *joiner, int64_t now)
+static void wait_for_event(
+    const struct symc_bootstrap_joiner *joiner, int64_t now)
 {
     struct pollfd polled = {.fd = joiner->fd, .events = POLLIN};
     int64_t left = joiner->args->deadline_ns - now;
@@ -429,7 +240,7 @@ static void wait_for_event(const struct joiner *joiner, int64_t now)
     poll(&polled, 1, timeout);
 }
 
-static symmcoll_status_t wait_for_all(struct joiner *joiner)
+static symmcoll_status_t wait_for_all(struct symc_bootstrap_joiner *joiner)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
 
@@ -438,10 +249,10 @@ static symmcoll_status_t wait_for_all(struct joiner *joiner)
 
         if (now >= joiner->args->deadline_ns)
             status = run_late(joiner, now);
-        else if (has_ended(joiner))
-            status = fail_ended();
+        else if (symc_bootstrap_has_ended(joiner))
+            status = symc_bootstrap_fail_ended();
         else if (!joiner->joined)
-            report_unserved(joiner);
+            symc_bootstrap_report_unserved(joiner);
         else if (symc_progress_is_due(joiner->args->progress))
             status = send_hello(joiner, SYMC_BOOTSTRAP_ASK, NULL);
         if (status != SYMMCOLL_OK)
@@ -455,7 +266,8 @@ static symmcoll_status_t wait_for_all(struct joiner *joiner)
 /* Rank 0 serves until everybody has acknowledged or closed; after a death a
  * moment longer, so that ranks that join late learn of it before their
  * deadline. */
-static int64_t find_end(const struct joiner *joiner, symmcoll_status_t status)
+static int64_t find_end(
+    const struct symc_bootstrap_joiner *joiner, symmcoll_status_t status)
 {
     if (status == SYMMCOLL_OK)
         return joiner->args->deadline_ns;
@@ -467,10 +279,10 @@ symmcoll_status_t symc_bootstrap_exchange(
     const struct symc_bootstrap_offer *mine, struct symc_bootstrap_offer *all,
     bool *threads)
 {
-    struct joiner joiner = {.args = args,
+    struct symc_bootstrap_joiner joiner = {.args = args,
         .mine = mine,
         .fd = -1,
-        .pause_ns = RETRY_MIN_NS,
+        .pause_ns = SYMC_BOOTSTRAP_RETRY_NS,
         .all = all};
     symmcoll_status_t status = SYMMCOLL_OK;
 

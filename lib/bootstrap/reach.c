@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reaching the bootstrap server: a rank connects again and again until its
+ * deadline, and makes sure whose the server is.
+ */
+#include "bootstrap/connect.h"
+#include "bootstrap/joiner.h"
+#include "bootstrap/message.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RETRY_MAX_NS (INT64_C(20) * 1000 * 1000)
+#define PEER_PIDFD 77 /* SO_PEERPIDFD, which the C library may not define */
+
+symmcoll_status_t symc_bootstrap_fail_unreached(
+    const struct symc_bootstrap_joiner *joiner, int error)
+{
+    const struct symc_bootstrap_args *args = joiner->args;
+    const char *name = args->server != NULL ? args->server : args->name;
+    char owner[SYMC_BOOTSTRAP_OWNER_TEXT], text[SYMC_PID_TEXT];
+    uid_t uid;
+
+    if (error == EAGAIN ||
+        (error == ECONNREFUSED && symc_bootstrap_socket_owner(name, &uid)))
+        return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+            "init: rank %d of %d was not let in to the socket '@%s', which "
+            "belongs to %s",
+            args->rank, args->size, name,
+            symc_bootstrap_format_owner(name, error, owner));
+
+    if (args->server != NULL)
+        return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+            "init: rank %d of %d found no bootstrap server named '%s': has the "
+            "launcher ended?",
+            args->rank, args->size, args->server);
+    if (joiner->reached)
+        return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+            "init: rank %d of %d: rank 0 did not join (rendezvous '%s'): a "
+            "process (%s) had that name and ended, or closed the connection, "
+            "without reading what this rank sent",
+            args->rank, args->size, args->name,
+            symc_format_pid(joiner->server_pid, text));
+    return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+        "init: rank %d of %d found no bootstrap server: rank 0 did not join "
+        "(rendezvous '%s')",
+        args->rank, args->size, args->name);
+}
+
+/* No rank of this user can ever connect there. */
+static symmcoll_status_t fail_foreign(const char *name, uid_t uid)
+{
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "init: expected the socket '@%s' to belong to user %u, found that of "
+        "user %u, whose queue of connections is full",
+        name, geteuid(), uid);
+}
+
+/* The server must belong to this user, or anyone could pose as one. */
+static symmcoll_status_t check_server(int fd, const char *name, pid_t *server)
+{
+    char text[SYMC_PID_TEXT];
+    uid_t uid = 0;
+    pid_t pid = 0;
+    int error = symc_bootstrap_message_peer(fd, &uid, &pid);
+
+    *server = pid;
+    if (error != 0)
+        return symc_fail_errno(
+            SYMMCOLL_ERR_SYSTEM, error, "init: bootstrap server");
+    if (symc_bootstrap_message_is_trusted(uid, pid))
+        return SYMMCOLL_OK;
+    if (uid == geteuid())
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "init: expected a user that this user namespace maps, found the "
+            "overflow id %u, which stands for all others: '%s' may belong to "
+            "anybody",
+            uid, name);
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "init: expected the bootstrap server '%s' to belong to user %d, found "
+        "one (%s) of user %u",
+        name, (int)geteuid(), symc_format_pid(pid, text), uid);
+}
+
+static void sleep_ns(int64_t ns)
+{
+    struct timespec time = {
+        .tv_sec = ns / SYMC_NS_PER_S, .tv_nsec = ns % SYMC_NS_PER_S};
+
+    nanosleep(&time, NULL);
+}
+
+/*
+ * A pidfd of the server.  Its number may have been another process's by the
+ * time it is looked up, unless the server answers afterwards: so it is looked
+ * up before the hello is sent, whose answer is waited for.  The kernel's own
+ * answer (Linux 6.5) also holds where the server is in another PID namespace.
+ */
+static int open_server_pidfd(int fd, pid_t server)
+{
+    int pidfd = -1;
+    socklen_t nbytes = sizeof(pidfd);
+
+    if (getsockopt(fd, SOL_SOCKET, PEER_PIDFD, &pidfd, &nbytes) == 0)
+        return pidfd;
+    return server > 0 ? (int)syscall(SYS_pidfd_open, server, 0) : -1;
+}
+
+/* Where the queue of connections is full, places in it are rare: be quick. */
+void symc_bootstrap_pause(struct symc_bootstrap_joiner *joiner, int error)
+{
+    int64_t next = joiner->pause_ns * 2;
+
+    sleep_ns(error == EAGAIN ? SYMC_BOOTSTRAP_RETRY_NS : joiner->pause_ns);
+    joiner->pause_ns = next < RETRY_MAX_NS ? next : RETRY_MAX_NS;
+}
+
+bool symc_bootstrap_has_ended(const struct symc_bootstrap_joiner *joiner)
+{
+    return joiner->args->ended != NULL &&
+           joiner->args->ended(joiner->args->arg);
+}
+
+symmcoll_status_t symc_bootstrap_fail_ended(void)
+{
+    return symc_fail(SYMMCOLL_ERR_CANCELED,
+        "init: another rank has failed before it joined");
+}
+
+void symc_bootstrap_report_unserved(const struct symc_bootstrap_joiner *joiner)
+{
+    const char *who = joiner->args->server != NULL ? "the launcher" : "rank 0";
+    char text[96], pid[SYMC_PID_TEXT];
+
+    if (!symc_progress_is_due(joiner->args->progress))
+        return;
+    snprintf(text, sizeof(text), "%s cannot be reached yet", who);
+    if (joiner->fd >= 0)
+        snprintf(text, sizeof(text), "%s (%s) has not answered yet", who,
+            symc_format_pid(joiner->server_pid, pid));
+    symc_progress_log(joiner->args->progress, text);
+}
+
+/* Connect, as often as it takes until the deadline. */
+static symmcoll_status_t connect_to_server(struct symc_bootstrap_joiner *joiner)
+{
+    const struct symc_bootstrap_args *args = joiner->args;
+    const char *name = args->server != NULL ? args->server : args->name;
+    bool looked = false; /* for whose it is */
+    uid_t uid;
+    int error;
+
+    while ((error = symc_bootstrap_connect(name, &joiner->fd)) != 0) {
+        if (error == EINVAL)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "init: '%s' is no name for a bootstrap server", name);
+        if (error == EMFILE || error == ENFILE)
+            return symc_fail_descriptor(error, "init: socket");
+        if (error != ECONNREFUSED && error != EAGAIN)
+            return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
+                "init: bootstrap server '%s'", name);
+        if (error == EAGAIN && !looked) {
+            looked = true;
+            if (symc_bootstrap_socket_owner(name, &uid) && uid != geteuid())
+                return fail_foreign(name, uid);
+        }
+        if (symc_now_ns() >= args->deadline_ns)
+            return symc_bootstrap_fail_unreached(joiner, error);
+        if (symc_bootstrap_has_ended(joiner))
+            return symc_bootstrap_fail_ended();
+        symc_bootstrap_report_unserved(joiner);
+        symc_bootstrap_pause(joiner, error);
+    }
+    joiner->reached = true;
+    return check_server(joiner->fd, name, &joiner->server_pid);
+}
+
+symmcoll_status_t symc_bootstrap_reach(struct symc_bootstrap_joiner *joiner)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (joiner->server == NULL)
+        status = connect_to_server(joiner);
+    else
+        joiner->server_pid = getpid();
+    if (status == SYMMCOLL_OK && joiner->args->server_pidfd != NULL)
+        *joiner->args->server_pidfd =
+            open_server_pidfd(joiner->fd, joiner->server_pid);
+    return status;
+}
