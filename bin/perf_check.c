@@ -30,6 +30,13 @@ static size_t own_offset(const struct perf_case *it)
     return (size_t)it->rank->rank * it->count;
 }
 
+/* Whether a rank has one buffer, which it sends or receives. */
+static bool has_one_buffer(const struct perf_op *op)
+{
+    return op->rooted && !op->reduces && op->in == PERF_ONE &&
+           op->out == PERF_ONE;
+}
+
 void perf_case_lay_out(struct perf_case *it, size_t count, size_t shift)
 {
     const struct perf_op *op = it->choice->op;
@@ -44,6 +51,11 @@ void perf_case_lay_out(struct perf_case *it, size_t count, size_t shift)
         (in_elements > out_elements ? in_elements : out_elements) * elem;
     it->in = rank->in + PERF_MARGIN + shift * elem;
     it->out = rank->out + PERF_MARGIN + shift * elem;
+    /* Symmetric memory is used where it lies if all ranks pass the same. */
+    if (has_one_buffer(op) && rank->rank == 0) {
+        it->in = rank->out + PERF_MARGIN + shift * elem;
+        it->out = rank->in + PERF_MARGIN + shift * elem;
+    }
     if (it->choice->in_place) {
         if (op->in == op->out)
             it->out = it->in;
