@@ -16,6 +16,18 @@
 static char method[64];
 static int port;
 
+/* The loopback address of this program and its ranks, which no other test uses,
+ * so that the names and ports made of it are free. */
+static const char *own_address(void)
+{
+    return getenv("MASTER_ADDR");
+}
+
+static void choose_method(void)
+{
+    snprintf(method, sizeof method, "tcp://%s:%d", own_address(), free_port());
+}
+
 /* Whether every rank has a store in which it finds what all have set. */
 static int share_keys(struct symmcoll_world *world)
 {
@@ -97,7 +109,6 @@ static int run_env(int rank, int size, void *arg)
     char number[8];
 
     snprintf(number, sizeof number, "%d", port);
-    setenv("MASTER_ADDR", "127.0.0.1", 1);
     setenv("MASTER_PORT", number, 1);
     setenv("SYMMCOLL_STORE_SERVE", "on", 1);
     if (arg != NULL) {
@@ -114,7 +125,6 @@ static int run_settings(int rank, int size, void *arg)
     char number[8];
 
     snprintf(number, sizeof number, "%d", port);
-    setenv("MASTER_ADDR", "127.0.0.1", 1);
     setenv("SYMMCOLL_STORE_SERVE", "on", 1);
     setenv("SYMMCOLL_STORE_PORT", number, 1);
     setenv("SYMMCOLL_STORE_PASSWORD_FILE", certs->cert, 1);
@@ -155,7 +165,7 @@ static int miss_rank_0(int rank, int size, void *arg)
     args.world_size = size + 1;
     args.timeout = 0.3;
     return !(symmcoll_init(&args, &world) == SYMMCOLL_ERR_TIMEOUT &&
-             strstr(symmcoll_last_error(), "127.0.0.1:") != NULL);
+             strstr(symmcoll_last_error(), own_address()) != NULL);
 }
 
 /* Rank 1 stops rank 0, which serves the store, and leaves. */
@@ -202,14 +212,15 @@ int main(void)
 
     alarm(600);
     plan(9);
-    snprintf(method, sizeof method, "tcp://127.0.0.1:%d", free_port());
+    ranks_environment();
+    choose_method();
     ok(all_fine(NULL), "processes join through the store that rank 0 serves");
-    snprintf(method, sizeof method, "tcp://127.0.0.1:%d", free_port());
+    choose_method();
     ok(all_fine(method), "two worlds of the same ranks share the server");
-    snprintf(method, sizeof method, "tcp://127.0.0.1:%d", free_port());
+    choose_method();
     ok(ranks_spawn(1, miss_rank_0, NULL, statuses) && statuses[0] == 0,
         "without rank 0 the others time out with the address");
-    snprintf(method, sizeof method, "tcp://127.0.0.1:%d", free_port());
+    choose_method();
     ok(ranks_spawn(2, leave_a_stopped_server, NULL, statuses) &&
             statuses[0] == 0 && statuses[1] == 0,
         "a server that is stopped does not keep finalize waiting");
@@ -223,7 +234,7 @@ int main(void)
             statuses[1] == 0,
         "under torchrun, whose agent has that port, at the next one");
     port = free_port();
-    if (make_certs(&certs))
+    if (make_certs_for(own_address(), &certs))
         ok(ranks_spawn(2, run_settings, &certs, statuses) && statuses[0] == 0 &&
                 statuses[1] == 0,
             "port, password and TLS of that store are settings");

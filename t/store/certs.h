@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A certificate for 127.0.0.1 and its key, made for one test.
+ * A certificate for a loopback address and its key, made for one test.
  */
 #ifndef T_STORE_CERTS_H
 #define T_STORE_CERTS_H
@@ -13,7 +13,7 @@ struct certs {
 };
 
 /* False where openssl(1) is not there. */
-static inline int make_certs(struct certs *certs)
+static inline int make_certs_for(const char *address, struct certs *certs)
 {
     const char *path = scratch_path();
     char command[12000];
@@ -22,10 +22,15 @@ static inline int make_certs(struct certs *certs)
     snprintf(certs->key, sizeof certs->key, "%s.key", path);
     snprintf(command, sizeof command,
         "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 "
-        "-nodes -days 2 -subj /CN=test -addext subjectAltName=IP:127.0.0.1 "
+        "-nodes -days 2 -subj /CN=test -addext subjectAltName=IP:%s "
         "-keyout %s -out %s >/dev/null 2>&1",
-        certs->key, certs->cert);
+        address, certs->key, certs->cert);
     return system(command) == 0;
+}
+
+static inline int make_certs(struct certs *certs)
+{
+    return make_certs_for("127.0.0.1", certs);
 }
 
 static inline void remove_certs(const struct certs *certs)
