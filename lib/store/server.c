@@ -86,7 +86,14 @@ static void *serve(void *arg)
     struct symc_server *server = arg;
 
     event_base_dispatch(server->base);
+    event_del(server->wake);
+    event_del(server->tick);
+    event_del(server->accept_again);
+    evconnlistener_disable(server->listener);
     symc_client_close_all(server);
+    /* Of TLS a callback that has not run yet holds the connection open, and
+     * event_base_free() would drop the one and forget the other. */
+    event_base_loop(server->base, EVLOOP_NONBLOCK);
     return NULL;
 }
 
