@@ -54,6 +54,7 @@ static int connect_one(
     }
     if (error != 0) {
         close(*fd);
+        *fd = -1;
         return error;
     }
     setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
@@ -75,6 +76,7 @@ static int connect_local(const char *path, int *fd)
         return 0;
     error = errno;
     close(*fd);
+    *fd = -1;
     return error;
 }
 
