@@ -361,6 +361,11 @@ INLINE void run_kernel(const struct kernel *kernel,
 
 /* ---- copies ---- */
 
+/* Bytes ahead of a load from which lines are fetched: what a processor does by
+ * itself ends with the page. */
+#define FETCH_AHEAD 1024
+#define FETCH_STEP 64
+
 static void copy_streaming(void *out, const void *in, size_t nbytes)
 {
     unsigned char *to = out;
@@ -376,6 +381,8 @@ static void copy_streaming(void *out, const void *in, size_t nbytes)
     from += head;
     nbytes -= head;
     for (; nbytes >= BLOCK * VECTOR; nbytes -= BLOCK * VECTOR) {
+        for (size_t line = 0; line < BLOCK * VECTOR; line += FETCH_STEP)
+            __builtin_prefetch(from + FETCH_AHEAD + line);
         vec a = load(from);
         vec b = load(from + VECTOR);
         vec c = load(from + 2 * VECTOR);
