@@ -10,10 +10,11 @@
  * (W-1)/W n from the others'; else it reads all of W inputs.  reduce_scatter:
  * reads W parts, writes one.  reduce: as all_reduce, with one result; if that is
  * not symmetric the root reads all.  What only moves is copied once, by whoever
- * receives it if the inputs are exposed, else by whoever sends it; in a broadcast
- * where both are exposed, by all alike: (W-1)/W n each.  Two crossings: the
- * header lines, and a counter that says that a rank is done with the buffers of
- * the others; a third where threads copy what others have summed.
+ * receives it if the inputs are exposed, else by whoever sends it; where both are
+ * exposed, of a large all_gather, too, and in a broadcast by all alike: (W-1)/W n
+ * each.  Two crossings: the header lines, and a counter that says that a rank is
+ * done with the buffers of the others; a third where threads copy what others
+ * have summed.
  *
  * A buffer is exposed from the header on until its owner has seen everybody
  * drained, or has revoked it: see revoke.c.
@@ -21,6 +22,8 @@
 #include "host/exposed.h"
 
 #include <string.h>
+
+#define CACHES ((size_t)32 * 1024 * 1024) /* as a last-level cache holds */
 
 struct direct {
     struct symc_host *host;
@@ -184,6 +187,25 @@ static symmcoll_status_t share_with_root(struct direct *direct)
     return SYMMCOLL_OK;
 }
 
+/* What this rank has for all, of which it reads each chunk once. */
+static symmcoll_status_t put_chunks(struct direct *direct)
+{
+    const struct symc_host *host = direct->host;
+    const char *in = direct->op->in;
+    size_t nbytes = direct->op->count * direct->op->elem, count;
+
+    for (size_t at = 0; at < nbytes; at += count) {
+        count =
+            nbytes - at < SYMC_MOVING_CHUNK ? nbytes - at : SYMC_MOVING_CHUNK;
+        for (int i = 0; i < host->size; i++) {
+            int peer = (host->rank + i) % host->size;
+
+            copy(direct, peer, host->exposed[peer].out + at, in + at, count);
+        }
+    }
+    return SYMMCOLL_OK;
+}
+
 /* What this rank has for a rank. */
 static void put(struct direct *direct, int peer)
 {
@@ -229,6 +251,18 @@ static move_fn choose_sum(const struct symc_host *host,
     return host->size <= SYMC_READ_WHOLE_MAX ? sum_whole : NULL;
 }
 
+/*
+ * Whether an all-gather is of more than the caches hold: then it is written to
+ * all results, for each input is read from memory once and not once for each
+ * rank.  The same on all ranks, so it depends on no setting.
+ */
+static bool exceeds_caches(
+    const struct symc_host *host, const struct symc_op *op)
+{
+    return op->count * op->elem >
+           CACHES / (size_t)host->size / ((size_t)host->size + 1);
+}
+
 /* The same on all ranks; NULL: there is no such way. */
 static move_fn choose(const struct symc_host *host, const struct symc_op *op,
     const struct symc_exposure *exposure)
@@ -247,9 +281,28 @@ static move_fn choose(const struct symc_host *host, const struct symc_op *op,
     }
     if ((info->traits & SYMC_TO_ROOT) != 0 && exposure->root_out)
         return put_to_root;
+    if (exposure->outs && info->in_parts == SYMC_ONE_PART &&
+        (info->traits & SYMC_UNEVEN) == 0 && exceeds_caches(host, op))
+        return put_chunks;
     if (exposure->ins)
         return take_from_all;
     return exposure->outs ? put_to_all : NULL;
+}
+
+/* Whether the elements are too many to stay in the caches; put_chunks() uses
+ * these better, for it reads once (measured at 16 and 64 MiB, two ranks). */
+static bool is_large(const struct direct *direct, move_fn move, bool alone)
+{
+    const struct symc_host *host = direct->host;
+    const struct symc_exposed *mine = &host->exposed[host->rank];
+    const struct symc_op *op = direct->op;
+    size_t least = host->settings.stream_min;
+    size_t times =
+        move == put_chunks ? 2 * SYMC_STREAM_TIMES : SYMC_STREAM_TIMES;
+
+    if (alone)
+        return op->count * op->elem >= least;
+    return symc_host_footprint(host, op, mine->in == mine->out) / times > least;
 }
 
 /* Whether to use non-temporal stores: not for what has just been read, or is
@@ -257,17 +310,12 @@ static move_fn choose(const struct symc_host *host, const struct symc_op *op,
 static bool streams(const struct direct *direct, move_fn move)
 {
     const struct symc_host *host = direct->host;
-    const struct symc_moving *moving = &direct->chunks.moving;
     const struct symc_op *op = direct->op;
-    size_t nbytes = op->count * op->elem;
+    bool alone = host->threads && host->settings.direct && move != sum_into_all;
 
-    if (nbytes <
-        (move == take_from_all ? moving->stream_pulled : moving->stream_pushed))
+    if (!is_large(direct, move, alone))
         return false;
-    if (move == sum_into_all &&
-        nbytes / SYMC_STREAM_TIMES < host->settings.stream_min)
-        return false;
-    if (host->threads && host->settings.direct && move != sum_into_all)
+    if (alone)
         return true;
     for (int r = 0; symc_kind_has(op->kind, SYMC_REDUCES) && r < host->size;
          r++) {

@@ -226,14 +226,13 @@ bool symc_host_direct_coalesced(
 {
     struct several several = {.host = host, .op = op};
     move_fn move = choose(host, op);
-    size_t least;
 
     if (move == NULL)
         return false;
     symc_host_begin_chunks(host, op, &several.chunks);
-    least = move == take_from_all ? several.chunks.moving.stream_pulled
-                                  : several.chunks.moving.stream_pushed;
-    several.streaming = op->count * op->elem >= least;
+    several.streaming =
+        symc_host_footprint(host, op, false) / SYMC_STREAM_TIMES >
+        host->settings.stream_min;
     move(&several);
     *status = symc_host_end_chunks(&several.chunks);
     return true;

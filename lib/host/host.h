@@ -168,6 +168,11 @@ symmcoll_status_t symc_host_fail_counts(struct symc_host *host,
 /* Fill host->parts for an operation whose input or result has all parts. */
 void symc_host_find_parts(struct symc_host *host, const struct symc_op *op);
 
+/* Bytes of all ranks' inputs and results together, where each result is apart
+ * from its rank's input or, in_place, the same memory. */
+size_t symc_host_footprint(
+    const struct symc_host *host, const struct symc_op *op, bool in_place);
+
 /* ---- counts.c: what is compared of an uneven operation ---- */
 
 /* Bytes that a rank's area has for data, between its counts and the words of
@@ -258,8 +263,12 @@ void symc_host_part(
 
 /* ---- revoke.c: using the buffers of others ---- */
 
-/* Elements that processes move stay in the caches longer, for there is one copy
- * of them less: so many times longer (measured from 8 to 64 MiB, two ranks). */
+/*
+ * Elements that processes move without staging stay in the caches longer, for
+ * there is one copy of them less.  They are streamed where the footprint is more
+ * than so many times host.stream_min: by default 32 MiB, as a last-level cache
+ * (measured from 8 to 64 MiB, two ranks).
+ */
 #define SYMC_STREAM_TIMES 8
 
 /* What this rank moves with, and where it is inside. */

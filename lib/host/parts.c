@@ -27,3 +27,19 @@ void symc_host_find_parts(struct symc_host *host, const struct symc_op *op)
             out += part->out_count * op->elem;
     }
 }
+
+size_t symc_host_footprint(
+    const struct symc_host *host, const struct symc_op *op, bool in_place)
+{
+    size_t in = in_place ? 0 : symc_op_in_nbytes(op, host->size);
+    size_t out = symc_op_out_nbytes(op, host->size);
+    size_t nbytes = 0;
+
+    for (int r = 0; r < host->size; r++) {
+        if (symc_kind_sends(op->kind, r == op->root))
+            nbytes += in;
+        if (symc_kind_receives(op->kind, r == op->root))
+            nbytes += out;
+    }
+    return nbytes;
+}

@@ -372,9 +372,9 @@ static int off_is_right(struct symmcoll_group *group, int rank)
 int main(void)
 {
     static const int sizes[] = {2, 3, 8};
-    static const int few[] = {2, 3, 5};
+    static const int few[] = {2, 3, 5}, streamed[] = {2, 8};
 
-    plan(18);
+    plan(22);
     both_run(3, every_type_is_right,
         "every operation on symmetric buffers of every type is right, and "
         "stages nothing");
@@ -387,6 +387,11 @@ int main(void)
         both_run(few[i], mixtures_are_right,
             "in alone, out alone, a private rank and another allocation on a "
             "rank are right");
+    setenv("SYMMCOLL_HOST_STREAM_MIN", "0", 1);
+    for (size_t i = 0; i < LENGTH(streamed); i++)
+        both_run(streamed[i], any_place_is_right,
+            "so it is where all results pass by the caches");
+    unsetenv("SYMMCOLL_HOST_STREAM_MIN");
     setenv("SYMMCOLL_HOST_SYMMETRIC", "off", 1);
     setenv("SYMMCOLL_HOST_DIRECT", "off", 1);
     both_run(
