@@ -127,6 +127,9 @@ void symc_host_begin_chunks(struct symc_host *host, const struct symc_op *op,
     chunks->moving.state = chunks;
     chunks->moving.streamed = &chunks->streamed;
     host->rounds++;
+    /* Peers read it last in the round before this one: its store then need not
+     * wait for the line. */
+    symc_claim(&host->channels[host->rank]->drained);
 }
 
 /* Whether a peer is inside a chunk of this rank's buffers. */
