@@ -151,39 +151,38 @@ static void sum_own_parts(struct several *several)
     }
 }
 
-/* Copy between a rank and this one: its inputs, or, to it, this one's. */
-static void copy_parts(struct several *several, int peer, bool to)
+/* Copy between every rank and this one: their inputs, or, to them, this one's.
+ * Where a buffer is on all of them is looked up once. */
+static void copy_all(struct several *several, bool to)
 {
     const struct symc_host *host = several->host;
     const struct symc_op *op = several->op;
 
     for (int i = 0; i < op->buffers; i++) {
         size_t nbytes = op->counts[i] * op->elem;
-        int from = to ? host->rank : peer, into = to ? peer : host->rank;
 
         if (nbytes == 0)
             continue;
         expose(several, i, 0);
-        (void)symc_moving_copy(&several->chunks.moving, peer,
-            host->exposed[into].out + (size_t)from * nbytes,
-            host->exposed[from].in, nbytes, several->streaming);
+        for (int k = 0; k < host->size; k++) {
+            int peer = (host->rank + k) % host->size;
+            int from = to ? host->rank : peer, into = to ? peer : host->rank;
+
+            (void)symc_moving_copy(&several->chunks.moving, peer,
+                host->exposed[into].out + (size_t)from * nbytes,
+                host->exposed[from].in, nbytes, several->streaming);
+        }
     }
 }
 
 static void take_from_all(struct several *several)
 {
-    const struct symc_host *host = several->host;
-
-    for (int i = 0; i < host->size; i++)
-        copy_parts(several, (host->rank + i) % host->size, false);
+    copy_all(several, false);
 }
 
 static void put_to_all(struct several *several)
 {
-    const struct symc_host *host = several->host;
-
-    for (int i = 0; i < host->size; i++)
-        copy_parts(several, (host->rank + i) % host->size, true);
+    copy_all(several, true);
 }
 
 /* ---- the choice ---- */
