@@ -45,6 +45,25 @@ static symmcoll_status_t fail_link(
         SYMMCOLL_ERR_SYSTEM, error, "tcp store: %s: %s", link->place, what);
 }
 
+/* Whatever fails says where the connection leads to; what TLS and the reader of
+ * replies say does not. */
+static symmcoll_status_t name_place(
+    const struct symc_link *link, symmcoll_status_t status)
+{
+    static const char store[] = "tcp store: ";
+    char detail[SYMC_DETAIL_MAX];
+    const char *what = detail;
+
+    if (status == SYMMCOLL_OK)
+        return status;
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    if (strstr(detail, link->place) != NULL)
+        return status;
+    if (strncmp(detail, store, sizeof(store) - 1) == 0)
+        what += sizeof(store) - 1;
+    return symc_fail(status, "%s%s: %s", store, link->place, what);
+}
+
 /* Add bytes to those that wait to be sent. */
 static symmcoll_status_t add_bytes(
     struct symc_link *link, const void *data, size_t nbytes)
@@ -209,7 +228,7 @@ symmcoll_status_t symc_link_send(
     free(text);
     if (status != SYMMCOLL_OK)
         link->broken = true;
-    return status;
+    return name_place(link, status);
 }
 
 symmcoll_status_t symc_link_poll(
@@ -228,7 +247,7 @@ symmcoll_status_t symc_link_poll(
             return status;
         if (status != SYMMCOLL_OK) {
             link->broken = true;
-            return status;
+            return name_place(link, status);
         }
         if (!got && wait_ready(link, deadline_ns) == SYMMCOLL_ERR_TIMEOUT)
             return SYMMCOLL_OK;
@@ -327,6 +346,7 @@ symmcoll_status_t symc_link_open(const struct symc_place *place, bool retry,
     if (status == SYMMCOLL_OK)
         status = enter(link, place, deadline_ns);
     if (status != SYMMCOLL_OK) {
+        status = name_place(link, status);
         symc_link_close(link);
         return status;
     }

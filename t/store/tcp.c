@@ -125,7 +125,7 @@ static int finds(const char *says, symmcoll_status_t status, const char *text)
     struct symmcoll_store *store = NULL;
     struct sockaddr_in at = {.sin_family = AF_INET};
     struct impostor impostor = {.says = says, .port = free_port()};
-    char place[64];
+    char place[64], named[32];
     pthread_t thread;
     void *fd;
     int one = 1, good;
@@ -145,7 +145,9 @@ static int finds(const char *says, symmcoll_status_t status, const char *text)
     args.url = place;
     /* Only what says nothing is waited for. */
     args.timeout = says != NULL ? 60 : 1;
+    snprintf(named, sizeof named, "127.0.0.1:%d", impostor.port);
     good = failed_with(symmcoll_store_open_tcp(&args, &store), status, text) &&
+           strstr(symmcoll_last_error(), named) != NULL &&
            strstr(symmcoll_last_error(), "sesame") == NULL;
     if (!good)
         diag("%s", symmcoll_last_error());
@@ -159,7 +161,7 @@ static void test_impostors(void)
 {
     ok(finds("HTTP/1.1 400 Bad Request\r\n\r\n", SYMMCOLL_ERR_INVALID,
            "expected the Redis protocol"),
-        "a server of another protocol is told");
+        "a server of another protocol is told, and where it is");
     ok(finds("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n", SYMMCOLL_ERR_INVALID,
            "nested too deeply"),
         "lists within lists without end are refused");
@@ -325,7 +327,7 @@ static void test_tls(void)
     struct symmcoll_store *store = NULL;
     struct certs certs = {"", ""};
     int tls_port = free_port();
-    char number[8], place[64];
+    char number[8], place[64], named[64];
     const char *const more[] = {"--tls-port", number, "--tls-cert-file",
         certs.cert, "--tls-key-file", certs.key, "--tls-ca-cert-file",
         certs.cert, "--requirepass", "sesame", NULL};
@@ -353,9 +355,11 @@ static void test_tls(void)
     free(big);
     symmcoll_store_close(store);
     args.tls_ca = NULL;
+    snprintf(named, sizeof named, "tcp store: 127.0.0.1:%d: TLS: ", tls_port);
     ok(failed_with(symmcoll_store_open_tcp(&args, &store), SYMMCOLL_ERR_INVALID,
-           "certificate: self-signed"),
-        "a certificate that no authority has signed is refused");
+           "certificate: self-signed") &&
+            strncmp(symmcoll_last_error(), named, strlen(named)) == 0,
+        "a certificate that no authority has signed is refused, and whose");
     args.tls_ca = certs.cert;
     snprintf(place, sizeof place, "rediss://:sesame@localhost:%d", tls_port);
     ok(failed_with(symmcoll_store_open_tcp(&args, &store), SYMMCOLL_ERR_INVALID,
