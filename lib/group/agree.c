@@ -6,138 +6,16 @@
  * it could open that.  Nobody has the group before all have opened it, and where
  * one cannot nobody has it: then each says why in a third round.
  */
-#include "base/digest.h"
-#include "base/ranks.h"
-#include "group/group.h"
+#include "group/making.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What a member of the parent tells in the first round; it fits a header
- * line. */
-struct entry {
-    uint64_t key;
-    struct symc_offer offer; /* nbytes 0: it is in none of the groups */
-    int32_t status;
-    uint32_t has_it; /* 1: there is such a group already, here */
-};
-_Static_assert(
-    sizeof(struct entry) <= 40, "an entry travels with a header line");
-_Static_assert(sizeof(struct entry) <= sizeof(struct symc_verdict),
-    "the entries of all fit the parent's verdicts");
-
-/* Groups that are being made.  partition NULL: the members tell their
- * colors. */
-struct making {
-    struct symmcoll_group *parent;
-    const struct symc_partition *partition;
-    const struct symc_group_options *options;
-    struct symmcoll_group **groups; /* as the caller's */
-    int64_t timeout_ns;             /* of a round */
-    int own;                        /* the group this rank is in; -1: none */
-    const int *own_ranks;           /* the members of that, in the world */
-    int own_rank;                   /* this rank's place among them */
-    struct symc_group_part part;
-    bool offered;
-    struct symc_offer *offers; /* of its members */
-    struct entry mine;
-    uint64_t issued; /* symc_ticks() of the call */
-    struct symc_trace_entry *record;
-};
-
-/* ---- what is asked for ---- */
-
-static int count_ranks(const struct symc_partition *partition)
-{
-    int count = 0;
-
-    for (int i = 0; i < partition->count; i++)
-        count += partition->sizes[i];
-    return count;
-}
-
-static uint64_t make_key(const struct making *making)
-{
-    const struct symc_partition *partition = making->partition;
-    const struct symc_group_options *options = making->options;
-    struct symc_digest digest = SYMC_DIGEST_INIT;
-
-    if (partition != NULL) {
-        symc_digest_add_bytes(&digest, "sizes", partition->sizes,
-            (size_t)partition->count * sizeof(*partition->sizes));
-        symc_digest_add_bytes(&digest, "ranks", partition->ranks,
-            (size_t)count_ranks(partition) * sizeof(*partition->ranks));
-    }
-    symc_digest_add(
-        &digest, options->name != NULL ? "name" : "number", options->name);
-    symc_digest_add(
-        &digest, options->tag != NULL ? "tag" : "no tag", options->tag);
-    return digest.a;
-}
-
-/* The same in words: "ranks 0, 2-3 and name dp". */
-static void describe(const struct making *making, char *buffer, size_t nbytes)
-{
-    const struct symc_partition *partition = making->partition;
-    const int *ranks = partition != NULL ? partition->ranks : NULL;
-    size_t used = 0;
-
-    if (partition == NULL)
-        used = (size_t)snprintf(buffer, nbytes, "a color");
-    for (int i = 0;
-         partition != NULL && i < partition->count && used + 16 < nbytes; i++) {
-        bool listed[SYMC_RANKS_MAX] = {false};
-        char text[160];
-
-        for (int r = 0; r < partition->sizes[i]; r++)
-            listed[ranks[r]] = true;
-        ranks += partition->sizes[i];
-        symc_format_named_ranks(listed, SYMC_RANKS_MAX, text, sizeof(text));
-        used += (size_t)snprintf(
-            buffer + used, nbytes - used, "%s%s", i > 0 ? " and " : "", text);
-    }
-    if (used < nbytes)
-        used += (size_t)snprintf(buffer + used, nbytes - used, "%s%s",
-            making->options->name != NULL ? " with name " : " without a name",
-            making->options->name != NULL ? making->options->name : "");
-    if (used < nbytes && making->options->tag != NULL)
-        snprintf(
-            buffer + used, nbytes - used, ", tag %s", making->options->tag);
-}
-
-/* The plan of one of the groups, whose members begin at ranks. */
-static void make_plan(const struct making *making, int index, const int *ranks,
-    struct symc_group_plan *plan)
-{
-    const struct symc_group_options *options = making->options;
-    const struct symmcoll_group *parent = making->parent;
-    char name[SYMC_GROUP_NAME + 16];
-
-    *plan = (struct symc_group_plan){.global = ranks,
-        .size = making->partition->sizes[index],
-        .rank = index == making->own ? making->own_rank : -1,
-        .timeout_ns = options->timeout_ns};
-    if (options->desc != NULL)
-        snprintf(plan->desc, sizeof(plan->desc), "%s", options->desc);
-    else
-        snprintf(plan->desc, sizeof(plan->desc), "%.64s:split:%u", parent->desc,
-            (unsigned int)atomic_load(&parent->splits));
-    if (options->name != NULL && making->partition->count == 1)
-        snprintf(name, sizeof(name), "%s", options->name);
-    else if (options->name != NULL)
-        snprintf(name, sizeof(name), "%s.%d", options->name, index);
-    if (options->tag != NULL)
-        snprintf(plan->tag, sizeof(plan->tag), "user:%s", options->tag);
-    symc_group_plan_name(parent->world, parent, plan,
-        parent->children + 1 + (uint32_t)index,
-        options->name != NULL ? name : NULL);
-}
-
 /* ---- before the first round ---- */
 
 /* Find the group that this rank is in. */
-static void find_own(struct making *making)
+static void find_own(struct symc_making *making)
 {
     const struct symc_partition *partition = making->partition;
     const int *ranks = partition->ranks;
@@ -156,7 +34,7 @@ static void find_own(struct making *making)
 }
 
 /* What a rank may find out before it tells the others. */
-static symmcoll_status_t prepare(struct making *making)
+static symmcoll_status_t prepare(struct symc_making *making)
 {
     struct symmcoll_world *world = making->parent->world;
     const int *ranks = making->partition->ranks;
@@ -166,7 +44,7 @@ static symmcoll_status_t prepare(struct making *making)
     for (int i = 0; i < making->partition->count; i++) {
         struct symc_group_plan plan;
 
-        make_plan(making, i, ranks, &plan);
+        symc_making_plan(making, i, ranks, &plan);
         ranks += making->partition->sizes[i];
         if (symc_group_find_name(world, plan.name) != NULL)
             return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -191,7 +69,7 @@ static symmcoll_status_t prepare(struct making *making)
 }
 
 /* Take the offer back: nobody has accepted it, or it is not known who has. */
-static void take_back(struct making *making, bool known)
+static void take_back(struct symc_making *making, bool known)
 {
     struct symmcoll_world *world = making->parent->world;
 
@@ -209,7 +87,7 @@ static void take_back(struct making *making, bool known)
 /* ---- opening ---- */
 
 /* Undo what open_all() has done. */
-static void close_all(struct making *making)
+static void close_all(struct symc_making *making)
 {
     for (int i = 0; i < making->partition->count; i++) {
         if (making->groups[i] != NULL)
@@ -219,13 +97,13 @@ static void close_all(struct making *making)
 }
 
 static symmcoll_status_t open_one(
-    struct making *making, int index, const int *ranks)
+    struct symc_making *making, int index, const int *ranks)
 {
     struct symmcoll_world *world = making->parent->world;
     struct symc_group_plan plan;
     symmcoll_status_t status;
 
-    make_plan(making, index, ranks, &plan);
+    symc_making_plan(making, index, ranks, &plan);
     if (index != making->own && !making->options->outside)
         return SYMMCOLL_OK;
     if (index != making->own) {
@@ -238,7 +116,7 @@ static symmcoll_status_t open_one(
     return status;
 }
 
-static symmcoll_status_t open_all(struct making *making)
+static symmcoll_status_t open_all(struct symc_making *making)
 {
     const int *ranks = making->partition->ranks;
 
@@ -256,10 +134,10 @@ static symmcoll_status_t open_all(struct making *making)
 
 /* Whether all ranks ask for the same and can go on; keep the offers of the
  * members. */
-static bool read_entries(struct making *making)
+static bool read_entries(struct symc_making *making)
 {
     const struct symmcoll_group *parent = making->parent;
-    const struct entry *all = (const void *)parent->verdicts;
+    const struct symc_entry *all = (const void *)parent->verdicts;
 
     for (int r = 0; r < parent->size; r++) {
         if (all[r].status != SYMMCOLL_OK || all[r].key != making->mine.key)
@@ -274,63 +152,8 @@ static bool read_entries(struct making *making)
     return true;
 }
 
-/* Who passed what, each once. */
-static symmcoll_status_t fail_mismatch(
-    const struct symmcoll_group *parent, const char *where)
-{
-    const struct symc_verdict *all = parent->verdicts;
-    char values[384] = "", ranks[128];
-    size_t used = 0;
-
-    for (int r = 0; r < parent->size && used + 32 < sizeof(values); r++) {
-        bool listed[SYMC_RANKS_MAX] = {false}, seen = false;
-
-        for (int q = 0; q < parent->size; q++) {
-            listed[q] =
-                strncmp(all[q].text, all[r].text, sizeof(all[q].text)) == 0;
-            seen = seen || (q < r && listed[q]);
-        }
-        if (seen)
-            continue;
-        used += (size_t)snprintf(values + used, sizeof(values) - used,
-            "%s%s passed %.*s", used > 0 ? ", " : "",
-            symc_format_members(
-                &parent->members.ranks, listed, ranks, sizeof(ranks)),
-            (int)sizeof(all[r].text), all[r].text);
-    }
-    return symc_fail(SYMMCOLL_ERR_MISMATCH, "%s: groups differ: %s (group %s)",
-        where, values, parent->name);
-}
-
-/* It cannot be: the same error on all ranks. */
-static symmcoll_status_t explain(struct making *making, symmcoll_status_t own)
-{
-    struct symmcoll_group *parent = making->parent;
-    const struct symc_verdict *all = parent->verdicts;
-    struct symc_verdict mine = {.status = own};
-    char who[SYMC_RANK_TEXT];
-    symmcoll_status_t status;
-
-    if (own != SYMMCOLL_OK)
-        snprintf(mine.text, sizeof(mine.text), "%s", symmcoll_last_error());
-    else
-        describe(making, mine.text, sizeof(mine.text));
-    status = symc_group_round(parent, making->options->kind, &mine,
-        parent->verdicts, sizeof(mine), making->timeout_ns);
-    if (status != SYMMCOLL_OK)
-        return status;
-    for (int r = 0; r < parent->size; r++) {
-        if (all[r].status != SYMMCOLL_OK)
-            return symc_fail((symmcoll_status_t)all[r].status, "%s: %s: %.*s",
-                making->options->where,
-                symc_format_rank(&parent->members.ranks, r, SYMC_NO_PID, who),
-                (int)sizeof(all[r].text), all[r].text);
-    }
-    return fail_mismatch(parent, making->options->where);
-}
-
 /* All have offered: open the groups, and learn whether all could. */
-static symmcoll_status_t open_everywhere(struct making *making)
+static symmcoll_status_t open_everywhere(struct symc_making *making)
 {
     struct symmcoll_group *parent = making->parent;
     const int32_t *all = (const void *)parent->verdicts;
@@ -353,18 +176,18 @@ static symmcoll_status_t open_everywhere(struct making *making)
         return SYMMCOLL_OK;
     close_all(making);
     symc_fail(own, "%s", detail);
-    return explain(making, mine);
+    return symc_making_explain(making, mine);
 }
 
 /* A round of its own, in which ranks tell whether they have such a group. */
-static symmcoll_status_t reuse(struct making *making)
+static symmcoll_status_t reuse(struct symc_making *making)
 {
     const struct symmcoll_group *parent = making->parent;
     const struct symc_partition *partition = making->partition;
-    const struct entry *all = (const void *)parent->verdicts;
+    const struct symc_entry *all = (const void *)parent->verdicts;
     struct symmcoll_group *found = symc_group_find_tag(parent->world,
         making->options->tag, partition->ranks, partition->sizes[0], false);
-    struct entry mine = {
+    struct symc_entry mine = {
         .key = making->mine.key, .has_it = found != NULL ? 1 : 0};
     symmcoll_status_t status =
         symc_group_round(making->parent, making->options->kind, &mine,
@@ -375,7 +198,7 @@ static symmcoll_status_t reuse(struct making *making)
         return status;
     for (int r = 0; r < parent->size; r++) {
         if (all[r].status != SYMMCOLL_OK || all[r].key != mine.key)
-            return explain(making, SYMMCOLL_OK);
+            return symc_making_explain(making, SYMMCOLL_OK);
         everywhere = everywhere && all[r].has_it == 1;
     }
     if (everywhere)
@@ -385,7 +208,7 @@ static symmcoll_status_t reuse(struct making *making)
 }
 
 /* The ticket is served: the call begins, and is recorded. */
-static symmcoll_status_t begin(struct making *making)
+static symmcoll_status_t begin(struct symc_making *making)
 {
     struct symmcoll_group *parent = making->parent;
     struct symc_op op = {.kind = making->options->kind};
@@ -404,14 +227,14 @@ static symmcoll_status_t begin(struct making *making)
     return SYMMCOLL_OK;
 }
 
-static symmcoll_status_t make_all(struct making *making)
+static symmcoll_status_t make_all(struct symc_making *making)
 {
     struct symmcoll_group *parent = making->parent;
     symmcoll_status_t own, status = begin(making);
 
     if (status != SYMMCOLL_OK)
         return status;
-    making->mine.key = make_key(making);
+    making->mine.key = symc_making_key(making);
     if (making->options->reuse) {
         status = reuse(making);
         if (status != SYMMCOLL_OK || making->groups[0] != NULL)
@@ -428,7 +251,7 @@ static symmcoll_status_t make_all(struct making *making)
     }
     if (!read_entries(making)) {
         take_back(making, true);
-        return explain(making, own);
+        return symc_making_explain(making, own);
     }
     status = open_everywhere(making);
     take_back(making, false);
@@ -441,15 +264,15 @@ static symmcoll_status_t make_all(struct making *making)
 
 /* One round of colors, which travel where offers do. */
 static symmcoll_status_t gather(
-    struct making *making, struct symc_color mine, struct symc_color *all)
+    struct symc_making *making, struct symc_color mine, struct symc_color *all)
 {
     struct symmcoll_group *parent = making->parent;
-    const struct entry *entries = (const void *)parent->verdicts;
+    const struct symc_entry *entries = (const void *)parent->verdicts;
     symmcoll_status_t status = begin(making);
 
     if (status != SYMMCOLL_OK)
         return status;
-    making->mine.key = make_key(making);
+    making->mine.key = symc_making_key(making);
     making->mine.offer.offset = (uint32_t)mine.color;
     making->mine.offer.nbytes = (uint32_t)mine.key;
     status = symc_group_round(parent, making->options->kind, &making->mine,
@@ -457,7 +280,7 @@ static symmcoll_status_t gather(
     if (status != SYMMCOLL_OK)
         return status;
     if (!read_entries(making))
-        return explain(making, SYMMCOLL_OK);
+        return symc_making_explain(making, SYMMCOLL_OK);
     for (int r = 0; r < parent->size; r++)
         all[r] = (struct symc_color){
             (int32_t)entries[r].offer.offset, (int32_t)entries[r].offer.nbytes};
@@ -468,7 +291,7 @@ symmcoll_status_t symc_groups_gather(struct symmcoll_group *parent,
     const struct symc_group_options *options, struct symc_color mine,
     struct symc_color *all)
 {
-    struct making making = {.parent = parent,
+    struct symc_making making = {.parent = parent,
         .options = options,
         .own = -1,
         .issued = symc_ticks(),
@@ -482,7 +305,8 @@ symmcoll_status_t symc_groups_gather(struct symmcoll_group *parent,
 }
 
 /* A round in which this rank says that it cannot, and one in which it says why. */
-static symmcoll_status_t refuse(struct making *making, symmcoll_status_t own)
+static symmcoll_status_t refuse(
+    struct symc_making *making, symmcoll_status_t own)
 {
     struct symmcoll_group *parent = making->parent;
     char detail[SYMC_DETAIL_MAX];
@@ -498,13 +322,13 @@ static symmcoll_status_t refuse(struct making *making, symmcoll_status_t own)
     if (status != SYMMCOLL_OK)
         return status;
     symc_fail(own, "%s", detail);
-    return explain(making, own);
+    return symc_making_explain(making, own);
 }
 
 symmcoll_status_t symc_groups_refuse(struct symmcoll_group *parent,
     const struct symc_group_options *options, symmcoll_status_t own)
 {
-    struct making making = {.parent = parent,
+    struct symc_making making = {.parent = parent,
         .options = options,
         .issued = symc_ticks(),
         .timeout_ns = atomic_load(&parent->timeout_ns)};
@@ -520,7 +344,7 @@ symmcoll_status_t symc_groups_create(struct symmcoll_group *parent,
     const struct symc_partition *partition,
     const struct symc_group_options *options, struct symmcoll_group **groups)
 {
-    struct making making = {.parent = parent,
+    struct symc_making making = {.parent = parent,
         .partition = partition,
         .options = options,
         .groups = groups,
