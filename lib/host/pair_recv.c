@@ -371,7 +371,7 @@ static void read_chunks(struct symc_pairs *pairs, int rank)
             symc_pair_find_chunk(pairs, rank, area, pair->chunks);
 
         if (from == NULL)
-            return;
+            break;
         symc_copy((char *)pair->op->out + pair->chunks * SYMC_PAIR_CHUNK, from,
             symc_pair_chunk_nbytes(pair, pair->chunks), streaming);
         pair->chunks++;
@@ -380,10 +380,11 @@ static void read_chunks(struct symc_pairs *pairs, int rank)
             &peer->mine->read, base + pair->chunks, memory_order_release);
         symc_pair_wake(pairs, rank);
     }
-    if (pair->chunks < total)
-        return;
+    /* The next chunk, and the end, may be another thread's. */
     if (streaming)
         symc_stream_fence();
+    if (pair->chunks < total)
+        return;
     peer->receiving = NULL;
     symc_pair_finish(pairs, pair, SYMMCOLL_OK);
 }
