@@ -132,10 +132,9 @@ static void join_pairs(struct symmcoll_group *made)
 static void leave_pairs(struct symmcoll_group *made)
 {
     struct symc_pairs *pairs = made->world->pairs;
-    struct symc_pair_left none;
 
     symc_pairs_enter(pairs);
-    (void)symc_pairs_drop_group(pairs, &made->pairs, &none);
+    symc_pairs_remove_group(pairs, &made->pairs);
     symc_pairs_leave(pairs);
 }
 

@@ -231,6 +231,10 @@ struct symc_pair_left {
 void symc_pairs_add_group(
     struct symc_pairs *pairs, struct symc_pair_group *group);
 
+/* Undo that, where no member sends in the group. */
+void symc_pairs_remove_group(
+    struct symc_pairs *pairs, const struct symc_pair_group *group);
+
 /* This rank releases a group: drop the messages of it that nobody has received,
  * and those that come later.  How many there were, and what the first was. */
 size_t symc_pairs_drop_group(struct symc_pairs *pairs,

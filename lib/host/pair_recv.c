@@ -440,6 +440,17 @@ static size_t drop_kept(
     return count;
 }
 
+void symc_pairs_remove_group(
+    struct symc_pairs *pairs, const struct symc_pair_group *group)
+{
+    struct symc_pair_group **at = &pairs->groups[group->key % SYMC_PAIR_GROUPS];
+
+    while (*at != NULL && *at != group)
+        at = &(*at)->next;
+    if (*at != NULL)
+        *at = group->next;
+}
+
 size_t symc_pairs_drop_group(struct symc_pairs *pairs,
     struct symc_pair_group *group, struct symc_pair_left *first)
 {
@@ -448,6 +459,6 @@ size_t symc_pairs_drop_group(struct symc_pairs *pairs,
     if ((pairs->peers != NULL || symc_pair_is_sent_to(pairs)) &&
         symc_pairs_prepare(pairs, SYMC_PAIR_ANY, 0) == SYMMCOLL_OK)
         count = drop_kept(pairs, group->key, first);
-    *find_group(pairs, group->key) = group->next;
+    symc_pairs_remove_group(pairs, group);
     return count;
 }
