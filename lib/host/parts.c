@@ -35,6 +35,11 @@ size_t symc_host_footprint(
     size_t out = symc_op_out_nbytes(op, host->size);
     size_t nbytes = 0;
 
+    /* Of which op->count is not that of a part. */
+    if (symc_kind_has(op->kind, SYMC_UNEVEN) && op->lists != NULL) {
+        in = in_place ? 0 : op->lists->in_total * op->elem;
+        out = op->lists->out_total * op->elem;
+    }
     for (int r = 0; r < host->size; r++) {
         if (symc_kind_sends(op->kind, r == op->root))
             nbytes += in;
