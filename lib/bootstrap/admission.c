@@ -411,8 +411,8 @@ void symc_bootstrap_lose(
         finish_client(server, client);
         return;
     }
-    if (client
-            ->late) { /* it has not died: symc_bootstrap_fail_late() is next */
+    /* It has not died: symc_bootstrap_fail_late() is next. */
+    if (client->late) {
         rendezvous->gone[client->hello.rank] = true;
         rendezvous->informed[client->hello.rank] = true;
         symc_bootstrap_drop_client(server, client);
