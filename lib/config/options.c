@@ -241,7 +241,8 @@ const struct symc_option symc_options[] = {
         .dflt = "4MiB",
         .range = "0 inf",
         .help = "Results of this size or more are written with non-temporal "
-                "stores.",
+                "stores; where buffers of other processes are used in place, "
+                "if all ranks' inputs and results are eight times as much.",
     },
     {
         .key = "host.reduce_run",

@@ -10,11 +10,11 @@
  * (W-1)/W n from the others'; else it reads all of W inputs.  reduce_scatter:
  * reads W parts, writes one.  reduce: as all_reduce, with one result; if that is
  * not symmetric the root reads all.  What only moves is copied once, by whoever
- * receives it if the inputs are exposed, else by whoever sends it; where both are
- * exposed, of a large all_gather, too, and in a broadcast by all alike: (W-1)/W n
- * each.  Two crossings: the header lines, and a counter that says that a rank is
- * done with the buffers of the others; a third where threads copy what others
- * have summed.
+ * receives it if the inputs are exposed, else by whoever sends it.  Where both are
+ * exposed a large all_gather is copied by whoever sends, who reads it once, and a
+ * broadcast by all alike: (W-1)/W n each.  Two crossings: the header lines, and a
+ * counter that says that a rank is done with the buffers of the others; a third
+ * where threads copy what others have summed.
  *
  * A buffer is exposed from the header on until its owner has seen everybody
  * drained, or has revoked it: see revoke.c.
