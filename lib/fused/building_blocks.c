@@ -18,7 +18,6 @@ static symmcoll_status_t check(
     struct symc_fused_call *begun, bool given, const size_t *each)
 {
     size_t nbytes = *each;
-
     int size = begun->fused->group->size;
     size_t all;
 

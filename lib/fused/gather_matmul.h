@@ -29,7 +29,7 @@ struct gather_matmul {
     void *whole;         /* A, with dim first; NULL: it is not made */
     bool first;          /* it is, before it is multiplied */
     int64_t block;       /* in blocks of so much of the depth; 0: whole */
-    const void **shards; /* then: of all ranks, those that are there */
+    const void **shards; /* then: of all ranks, those that have arrived */
     int arrived;
     char *room; /* for the rows of all in a block */
     int n;

@@ -89,7 +89,7 @@ bool symc_fused_has_blocks(const struct symmcoll_tensor *given)
 {
     struct symmcoll_tensor copy;
 
-    /* What cannot be read is refused where it is read for good. */
+    /* A tensor that is not valid is refused by symc_fused_read_a_scale(). */
     return given != NULL &&
            symc_tensor_read("scale", given, 0, &copy) == SYMMCOLL_OK &&
            copy.dtype == SYMMCOLL_FLOAT8_E8M0FNU;

@@ -73,10 +73,12 @@ struct symmcoll_symm;
  * Where all ranks' shards are in one symmetric allocation, contiguous with
  * gather_dim first (with the last dimension: contiguous), the other ranks read
  * them where they are; else each rank copies its own once, also where its scales
- * are gathered with it, and where it has less than 8 KiB and 512 rows.  Shards of less than 512 rows are then gathered by a copy
- * to each rank, in blocks of their depth where all of them are more than 1 MiB,
- * which larger ones are only for `a`, and with the last dimension none are but
- * for `a`.
+ * are gathered with it, and where it has less than 512 rows and 8 KiB and
+ * gather_dim is not the last.  Shards of less than 512 rows are then gathered by
+ * a copy to each rank, which larger ones are only for `a`, and with the last
+ * dimension none are but for `a`.  Few rows of float32 or float64, more than 1
+ * MiB together and of a K of 1536 or more, are copied and multiplied in blocks
+ * of K, if `a` is not wanted.
  *
  * Source: torch.ops.symm_mem.fused_all_gather_matmul.
  */
@@ -265,7 +267,7 @@ typedef symmcoll_status_t (*symmcoll_consume_fn)(
  * those of the ranks after it.
  *
  * shard    contiguous; read by the other ranks where it is if it is in symmetric
- *          memory on all ranks
+ *          memory on all ranks, unless consume is NULL and nbytes less than 8192
  * consume  called once for each rank, on the calling thread; NULL: nothing is
  *          called
  * out      as many times nbytes as there are ranks; NULL: not wanted.  It does
