@@ -338,8 +338,17 @@ enum difference {
     COLUMNS,
     SCATTER_DIM,
     OPERATION,
+    NAME, /* alone: the bytes of a chunk are equal */
     DIFFERENCES
 };
+
+static symmcoll_status_t make_nothing(void *context, int rank, void *chunk)
+{
+    (void)context;
+    (void)rank;
+    memset(chunk, 0, 8);
+    return SYMMCOLL_OK;
+}
 
 static int one_differs(
     struct symmcoll_group *group, int rank, enum difference what)
@@ -355,6 +364,12 @@ static int one_differs(
     bool scatters = what == OPERATION ? rank > 0 : what >= COLUMNS;
     symmcoll_status_t status;
 
+    if (what == NAME)
+        return made_says(rank == 0 ? symmcoll_all_gather_and_consume(
+                                         group, data, 8, NULL, NULL, NULL, NULL)
+                                   : symmcoll_produce_and_all_to_all(group, 8,
+                                         make_nothing, NULL, NULL, data),
+            SYMMCOLL_ERR_MISMATCH, "arguments differ: rank 0 passed ");
     if (what == GATHER_DIM || (what == DIMENSIONS && rank > 0))
         a = deep;
     status = scatters

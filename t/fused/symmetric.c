@@ -13,6 +13,7 @@
 #include <time.h>
 
 #define COUNT 30000 /* of floats in a shard */
+#define MOST 135300 /* of floats in one of any shape */
 #define ROUNDS 40
 
 /* Where a rank has its shard. */
@@ -25,7 +26,7 @@ static float *make_shard(
     if (!symmetric)
         return malloc(COUNT * sizeof(float));
     if (!OK(symmcoll_symm_alloc(symmcoll_group_world(group),
-            (offset + COUNT) * sizeof(float), NULL, &data)) ||
+            (offset + MOST) * sizeof(float), NULL, &data)) ||
         !OK(symmcoll_symm_rendezvous(group, data, NULL, &handle)))
         return NULL;
     return (float *)data + offset;
@@ -141,31 +142,62 @@ static int grows(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* Products of shards where they are are those of the plain sequence. */
-static int same_numbers(struct symmcoll_group *group, int rank)
+static void write_shard(float *data, int64_t count, int rank)
 {
-    float *data = make_shard(group, true, 0);
-    const int64_t b_shape[2] = {50, 7};
-    struct symmcoll_tensor shard =
-        SYMMCOLL_TENSOR_SHAPE(data, SYMMCOLL_FLOAT32, 600, 50);
+    for (int64_t i = 0; i < count; i++)
+        data[i] = (float)made_value(SYMMCOLL_FLOAT32, 6, rank, i);
+}
+
+/* A product of shards where they are is that of the plain sequence, though each
+ * rank writes to its shard as soon as the call returns.  gathers: rank 0 wants
+ * what is gathered, too. */
+static int same_product(struct symmcoll_group *group, int rank, float *data,
+    const int64_t shape[2], bool gathers)
+{
+    const int64_t count = shape[0] * shape[1], b_shape[2] = {shape[1], 7};
+    const struct symmcoll_tensor shard =
+        SYMMCOLL_TENSOR_SHAPE(data, SYMMCOLL_FLOAT32, shape[0], shape[1]);
     struct symmcoll_tensor b =
         made_tensor(SYMMCOLL_FLOAT32, 2, b_shape, MADE_CONTIGUOUS, 0, 5, rank);
+    struct symmcoll_tensor a = SYMMCOLL_TENSOR_INIT;
     struct symmcoll_tensor out[2] = {
         SYMMCOLL_TENSOR_INIT, SYMMCOLL_TENSOR_INIT};
-    int good = data != NULL;
+    int good = 1;
 
-    for (int i = 0; good && i < 30000; i++)
-        data[i] = (float)made_value(SYMMCOLL_FLOAT32, 6, rank, i);
-    for (int i = 0; i < 2 && good; i++)
+    for (int i = 0; i < 2 && good; i++) {
+        write_shard(data, count, rank);
         good = OK(symmcoll_fused_set_plain(group, i)) &&
-               OK(symmcoll_fused_all_gather_matmul(
-                   group, &shard, &b, 1, 0, NULL, NULL, &out[i]));
+               OK(symmcoll_fused_all_gather_matmul(group, &shard, &b, 1, 0,
+                   NULL, gathers && rank == 0 && i == 0 ? &a : NULL, &out[i]));
+        memset(data, 0, (size_t)count * sizeof(*data));
+    }
     for (int64_t i = 0; good && i < made_count(&out[0]); i++)
-        good = fabs(made_at(&out[0], i) - made_at(&out[1], i)) < 1e-5;
+        good = fabs(made_at(&out[0], i) - made_at(&out[1], i)) < 1e-3;
+    for (int64_t i = 0; good && a.data != NULL && i < count; i++)
+        good = made_at(&a, i) == made_value(SYMMCOLL_FLOAT32, 6, 0, i);
+    if (!good)
+        diag("rank %d: %lld x %lld", rank, (long long)shape[0],
+            (long long)shape[1]);
+    symmcoll_f_free(symmcoll_group_world(group), &a);
     symmcoll_f_free(symmcoll_group_world(group), &out[0]);
     symmcoll_f_free(symmcoll_group_world(group), &out[1]);
-    drop_shard(group, data, 0);
     free(b.data);
+    return good;
+}
+
+/* Many rows, multiplied where they are; few, which are copied; less than 8 KiB;
+ * and so deep that they are multiplied in blocks. */
+static int same_numbers(struct symmcoll_group *group, int rank)
+{
+    static const int64_t shapes[][2] = {
+        {600, 50}, {100, 200}, {20, 50}, {41, 3300}};
+    float *data = make_shard(group, true, 0);
+    int good = data != NULL;
+
+    for (size_t i = 0; good && i < sizeof(shapes) / sizeof(shapes[0]); i++)
+        good = same_product(group, rank, data, shapes[i], false) &&
+               same_product(group, rank, data, shapes[i], true);
+    drop_shard(group, data, 0);
     return good;
 }
 
