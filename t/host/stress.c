@@ -251,9 +251,15 @@ int main(void)
 {
     static const int sizes[] = {2, 4};
 
-    plan(4);
+    plan(8);
     for (size_t i = 0; i < LENGTH(sizes); i++)
         both_run(sizes[i], keeps_every_byte,
             "collectives drawn at random write what they should, nothing else");
+    /* What is drawn is small; so that it is many steps, and streamed: */
+    setenv("SYMMCOLL_HOST_CHUNK", "4KiB", 1);
+    setenv("SYMMCOLL_HOST_STREAM_MIN", "0", 1);
+    for (size_t i = 0; i < LENGTH(sizes); i++)
+        both_run(sizes[i], keeps_every_byte,
+            "in small steps and with non-temporal stores, too");
     return done_testing();
 }
