@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -88,7 +89,7 @@ static bool find_fails(const char *name, int count, int call, const char *file)
     return state == SYMC_PROCESS_UNREAD && names_the_limit(file);
 }
 
-/* The name of a process that waits until it is killed. */
+/* The name of a process that waits until it is killed; -1: there is none. */
 static pid_t start_process(char name[SYMC_PROCESS_NAME])
 {
     int fds[2];
@@ -98,6 +99,7 @@ static pid_t start_process(char name[SYMC_PROCESS_NAME])
         return -1;
     pid = fork();
     if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (symc_process_name(name) != SYMMCOLL_OK ||
             write(fds[1], name, SYMC_PROCESS_NAME) != SYMC_PROCESS_NAME)
             _exit(1);
@@ -119,6 +121,10 @@ int main(void)
     alarm(600);
     plan(5);
     pid = start_process(name);
+    if (pid <= 0) {
+        diag("no process");
+        return 1;
+    }
     snprintf(stat, sizeof(stat), "/proc/%ld/stat", (long)pid);
     ok(name_fails(0, 0, "boot_id"), "a name without descriptors has the limit");
     ok(name_fails(1, 1, "/stat"), "also where the last one goes in between");

@@ -147,7 +147,7 @@ int main(void)
     both_run(2, many_keep_nothing,
         "of many groups the messages of those that have been released are dropped");
     both_run(2, a_name_again_keeps,
-        "a group of a released one's name has the messages that come early");
+        "a group of a released one's name has the messages that arrive early");
     both_run(2, a_name_again_is_another,
         "and none that was sent in the released one");
     return done_testing();

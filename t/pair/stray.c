@@ -134,7 +134,7 @@ static bool is_no_stray(struct symmcoll_group *all)
 
 static int a_failed_send_is_none(struct symmcoll_group *all, int rank)
 {
-    struct symmcoll_group *part;
+    struct symmcoll_group *part = NULL;
     bool right = symmcoll_group_create(
                      symmcoll_group_world(all), NULL, &part) == SYMMCOLL_OK;
 
