@@ -7,6 +7,7 @@
 #include <symmcoll.h>
 
 #include "t/attempts.h"
+#include "t/published.h"
 #include "t/ranks.h"
 #include "t/tap.h"
 
@@ -82,18 +83,15 @@ static int call_of_zero_finds_the_others(struct symmcoll_group *group, int rank)
     struct symmcoll_work *work = NULL;
     int right;
 
-    /* From the second one on a work's operation is published by its call. */
     right = meet(group, -1, &work) == SYMMCOLL_OK &&
             symmcoll_work_wait(work, -1) == SYMMCOLL_OK;
     symmcoll_work_free(work);
-    if (rank == 0) {
-        await_step(1);
-        return right && meet(group, 0, NULL) == SYMMCOLL_OK;
-    }
+    if (rank == 0)
+        return right && await_published(group, 1, group->wire + 1) &&
+               meet(group, 0, NULL) == SYMMCOLL_OK;
     work = NULL;
-    right = right && meet(group, -1, &work) == SYMMCOLL_OK;
-    atomic_store(&step, 1);
-    right = right && symmcoll_work_wait(work, -1) == SYMMCOLL_OK;
+    right = right && meet(group, -1, &work) == SYMMCOLL_OK &&
+            symmcoll_work_wait(work, -1) == SYMMCOLL_OK;
     symmcoll_work_free(work);
     return right;
 }
