@@ -25,7 +25,8 @@ struct stray {
     bool later;   /* another message is received before it */
 };
 
-/* How many stores have been made, in memory that processes share. */
+/* How far the ranks are, in memory that processes share: 1 when the receiver is
+ * in no call, which could take a message before it is changed; 2 when it is. */
 static _Atomic int *made;
 static const struct stray *given;
 
@@ -41,24 +42,33 @@ static void store_form(struct symmcoll_group *group, int rank, uint8_t form)
     symc_pairs_leave(pairs);
 }
 
+static void await_made(int wanted)
+{
+    double until = faults_now() + FAULTS_WAIT_MAX;
+
+    while (atomic_load(made) < wanted && faults_now() < until)
+        sched_yield();
+}
+
 static bool send_it(struct symmcoll_group *group)
 {
-    bool right = put(group, 1, 5, given->count, 0, 0);
+    bool right;
 
+    await_made(1);
+    right = put(group, 1, 5, given->count, 0, 0);
     store_form(group, 1, given->form);
     right = put(group, 1, 6, 2, 0, 1) && right;
-    atomic_store(made, 1);
+    atomic_store(made, 2);
     return get(group, 1, 7, 1, 1, 2) && right;
 }
 
 static bool receive_it(struct symmcoll_group *group)
 {
     int out[MIDDLE];
-    double until = faults_now() + FAULTS_WAIT_MAX;
     bool right;
 
-    while (atomic_load(made) == 0 && faults_now() < until)
-        sched_yield();
+    atomic_store(made, 1);
+    await_made(2);
     memset(out, 0x55, sizeof(out));
     right = (!given->later || get(group, 0, 6, 2, 0, 1)) &&
             is_status(symmcoll_recv(group, out, given->count, SYMMCOLL_INT32, 0,
