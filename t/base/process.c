@@ -39,7 +39,7 @@ static void leave_free(int count, int call, struct rlimit *before)
     close(lowest);
     getrlimit(RLIMIT_NOFILE, before);
     limit = *before;
-    limit.rlim_cur = (rlim_t)(lowest + count);
+    limit.rlim_cur = (rlim_t)lowest + (rlim_t)count;
     setrlimit(RLIMIT_NOFILE, &limit);
     calls = 0;
     taking_call = call;

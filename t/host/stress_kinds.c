@@ -200,7 +200,8 @@ static symmcoll_status_t run_all_to_all(struct stress_memory *memory,
 static symmcoll_status_t run_all_to_all_v(struct stress_memory *memory,
     struct stress_case *it, struct symmcoll_work **work)
 {
-    size_t sent[STRESS_RANKS], taken[STRESS_RANKS], nin = 0, nout = 0;
+    size_t sent[STRESS_RANKS] = {0}, taken[STRESS_RANKS] = {0};
+    size_t nin = 0, nout = 0;
     char *in, *out;
 
     for (int r = 0; r < memory->size; r++) {
