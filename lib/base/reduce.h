@@ -23,6 +23,7 @@ struct symc_reduction {
     int block; /* sources are added in blocks of so many, then the blocks; > 0
                 */
     const double *factors; /* PREMUL_SUM: one for each source; else NULL */
+    bool beyond_caches;    /* the whole is more than these hold */
 };
 
 /*

@@ -61,6 +61,7 @@ struct job {
     const double *factors;
     int nsrc;
     int sources; /* of one reduction block */
+    bool beyond_caches;
 };
 
 /* Four vectors: enough independent sums to keep the adders busy. */
@@ -317,7 +318,9 @@ INLINE size_t reduce_blocks(const struct kernel *kernel, const struct job *job,
     double factor0 = get_factor(job, 0);
     double factor1 = two ? get_factor(job, 1) : 1.0;
 
-    if (two && mirror != NULL && !stream_out && !stream_mirror)
+    /* From memory the processor fetches better by itself. */
+    if (two && mirror != NULL && !stream_out && !stream_mirror &&
+        !job->beyond_caches)
         return reduce_into_both(kernel, job, at, nbytes);
     for (; nbytes - at >= step; at += step) {
         struct block sum;
@@ -341,7 +344,7 @@ INLINE void run_kernel(const struct kernel *kernel,
     const void *const *src, int nsrc, size_t count, bool streaming)
 {
     const struct job job = {out, mirror, (const unsigned char *const *)src,
-        reduction->factors, nsrc, reduction->block};
+        reduction->factors, nsrc, reduction->block, reduction->beyond_caches};
     size_t nbytes = count * kernel->element;
     size_t at = 0;
 

@@ -12,6 +12,7 @@
 
 #define OVERSUBSCRIBED_YIELDS 64 /* before the usual wait */
 #define POLLS_MAX 100000         /* without looking at anything else */
+#define CACHED_NBYTES ((size_t)8 * 1024 * 1024) /* of a sum, in caches */
 #define WHAT_AHEAD ((uint32_t)SYMC_HEADER_AHEAD << 24)
 
 /* Operation, element type and reduction in one word, to compare at once. */
@@ -395,7 +396,8 @@ struct symc_reduction symc_host_reduction(
     struct symc_reduction reduction = {.dtype = op->dtype,
         .op = op->op,
         .block = (int)host->settings.reduce_run,
-        .factors = NULL};
+        .factors = NULL,
+        .beyond_caches = op->count * op->elem > CACHED_NBYTES};
 
     if (op->op != SYMMCOLL_PREMUL_SUM)
         return reduction;

@@ -156,7 +156,8 @@ static int kernel_converts_alike(const struct format *format,
     static uint16_t in[65536];
     static uint16_t out[65536];
     const void *src = in;
-    struct symc_reduction reduction = {dtype, SYMMCOLL_PREMUL_SUM, 1, &factor};
+    struct symc_reduction reduction = {
+        dtype, SYMMCOLL_PREMUL_SUM, 1, &factor, false};
     uint16_t nan = format->from_float(NAN) & 0x7fff;
 
     for (uint32_t i = 0; i < 65536; i++)

@@ -192,7 +192,9 @@ static int variant_holds(const struct test *test, const struct variant *variant)
 static int all_variants_hold(
     enum symmcoll_dtype dtype, symmcoll_op_t op, int nsrc, int block)
 {
-    struct test test = {{dtype, op, block, NULL}, SYMC_SIMD_BASELINE, nsrc, 0};
+    /* Of two sources in blocks of one the other loop there is. */
+    struct test test = {
+        {dtype, op, block, NULL, block == 1}, SYMC_SIMD_BASELINE, nsrc, 0};
     const unsigned char *src[MAX_NSRC];
 
     if (op == SYMMCOLL_PREMUL_SUM)
@@ -229,7 +231,7 @@ static int all_numbers_of_sources_hold(
 static int mean_of_many_holds(enum symmcoll_dtype dtype, int nsrc)
 {
     const unsigned char **src = calloc((size_t)nsrc, sizeof(*src));
-    struct symc_reduction reduction = {dtype, SYMMCOLL_AVG, 16, NULL};
+    struct symc_reduction reduction = {dtype, SYMMCOLL_AVG, 16, NULL, false};
     int holds = src != NULL;
 
     for (int s = 0; holds && s < nsrc; s++)
@@ -274,7 +276,7 @@ static int reduce_takes_the_best_level(void)
     static const char *const names[] = {
         "baseline", "avx2", "avx512", "avx512_bf16"};
     struct symc_reduction reduction = {
-        SYMMCOLL_FLOAT32, SYMMCOLL_SUM, 16, NULL};
+        SYMMCOLL_FLOAT32, SYMMCOLL_SUM, 16, NULL, false};
     const float a[3] = {1, 2, 3};
     const float b[3] = {10, 20, 30};
     const void *src[] = {a, b};
@@ -301,7 +303,7 @@ static int denormal_results_stay(void)
         COUNT = 256
     };
     const struct symc_reduction reduction = {
-        SYMMCOLL_BFLOAT16, SYMMCOLL_SUM, 16, NULL};
+        SYMMCOLL_BFLOAT16, SYMMCOLL_SUM, 16, NULL, false};
     unsigned int before = _mm_getcsr();
     uint16_t a[COUNT], b[COUNT], out[COUNT];
     const void *src[] = {a, b};
