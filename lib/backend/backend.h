@@ -27,6 +27,9 @@ struct symc_peers {
     int rank;
     int size;
     bool threads; /* all of one process: pointers are good everywhere */
+    /* Of the memory that the backend is opened for, which this member's
+     * operations are on; 0 of the host. */
+    int16_t device;
     struct symc_doorbell *const *doorbells;
     void *const *channels; /* zeroed, and on a multiple of SYMC_FALSE_SHARING */
     void *const *staging;  /* address space, see core->reserve */
@@ -66,6 +69,11 @@ struct symc_core {
     /* Collective: send every member a descriptor, receive everybody's (out, an
      * array of size, owned by the caller). fd is borrowed; -1 sends none. */
     symmcoll_status_t (*exchange)(void *group, int fd, int *fds);
+    /* Collective, while a backend of a device is opened: tell every member so
+     * many bytes (the same everywhere, SYMC_GATHER_MOST at most), and read what
+     * all have told, by group rank. */
+    symmcoll_status_t (*gather)(
+        void *group, const void *mine, void *all, size_t nbytes);
     /* Back this rank's staging with memory; the first call does the work. */
     symmcoll_status_t (*reserve)(void *group);
 
@@ -105,8 +113,10 @@ struct symc_core {
     void (*wake)(void *group, int member);
 };
 
-/* Operations that may be under way, of one memory only compared and of another
- * begun; a power of two. */
+#define SYMC_GATHER_MOST 4096 /* bytes of a member, see core->gather */
+
+/* Operations that may have been issued and are not compared yet; a power of
+ * two. */
 #define SYMC_FLIGHTS 16
 
 /* How closely an issued operation is looked at. */
@@ -126,22 +136,44 @@ enum symc_advance {
  * same way and does nothing else.  Then all members start it in the backend of
  * that memory, in the same order.
  *
+ * An operation of a device runs from its start() on, beside those that are
+ * started after it: any number of them run, and end in any order.  The group
+ * makes one call at a time of all those that a device has here, but for mark().
+ *
  * An error of start() is one that all members have alike, for it follows from
- * the operation; any other error, and each of test(), fails the group.
+ * the operation; any other error, and each of test() and follow(), fails the
+ * group.
  */
 struct symc_coll_ops {
     /* Which kinds it serves; NULL: all operations of all members. */
     bool (*serves)(const struct symc_kind_info *info);
     /* Do it, and return the final status; or begin, and return IN_PROGRESS and
-     * a token for test(), or where the backend has advance(), for that. */
+     * a token (not NULL) for test(), or where the backend has advance(), for
+     * that.  A device enqueues it, and returns OK without a token where there
+     * is nothing to test.  mark is what mark() returned, and the backend's
+     * from now on; NULL: nothing was marked. */
     symmcoll_status_t (*start)(
-        void *state, const struct symc_op *op, void **token);
+        void *state, const struct symc_op *op, void *mark, void **token);
     /* IN_PROGRESS or the final status, after which the token is the backend's.
      * What it calls core->wake() for may have got further. */
     symmcoll_status_t (*test)(void *state, void *token);
     /* Stop.  IN_PROGRESS: bytes of the caller may still change, ask again; any
      * other: none will, and the token is the backend's. */
     symmcoll_status_t (*cancel)(void *state, void *token);
+
+    /* Optional, both or none, of a device: note how far op->stream is at the
+     * call, for start().  On the caller's thread, before the members are
+     * compared; any thread may call it at any time.  Not called for an
+     * operation that is `direct`, nor before the backend is open: start() then
+     * takes the stream as it is.  NULL: it cannot, and start() does that. */
+    void *(*mark)(void *state, const struct symc_op *op);
+    /* What was marked will not be started. */
+    void (*unmark)(void *state, void *mark);
+    /* Optional, of a device: have what is enqueued on a stream of the caller's
+     * (NULL: the device's default one) from now on run after what the token
+     * stands for has completed, without waiting.  Without it a wait for the
+     * work waits until it has. */
+    symmcoll_status_t (*follow)(void *state, void *token, void *stream);
 
     /* Optional, all three: operations that are begun and end later, in the
      * order of issue.  issue() begins one without waiting, or returns false

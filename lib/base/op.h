@@ -61,6 +61,8 @@ struct symc_op {
     bool listed;    /* `lists` is valid, and nothing beside it */
     uint8_t memory; /* enum symc_memory: of both buffers, or of none */
     uint8_t flight; /* the group's: where it keeps what it knows of it */
+    bool direct; /* of a device: to run on `stream` itself, for the call has no
+                    work; else on one of the backend's, ordered after it */
     int16_t device; /* which device of that kind of memory */
     union {
         double factor; /* PREMUL_SUM: this rank's */
@@ -72,7 +74,7 @@ struct symc_op {
     uint64_t wire;   /* the same, of all that the members do together */
     uint64_t issued; /* symc_ticks() of the call; 0: now */
     union {
-        void *stream;         /* the caller's, of a device; or NULL */
+        void *stream; /* the caller's, of a device; NULL: its default one */
         const size_t *counts; /* coalesced, in host memory: of each buffer */
     };
     int64_t timeout_ns;         /* from the moment it starts; SYMC_NEVER */

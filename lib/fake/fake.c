@@ -97,11 +97,12 @@ static symmcoll_status_t move_alone(
 }
 
 static symmcoll_status_t start_alone(
-    void *state, const struct symc_op *op, void **token)
+    void *state, const struct symc_op *op, void *mark, void **token)
 {
     const struct fake *fake = state;
     const struct symc_core *core = fake->core;
 
+    (void)mark;
     (void)token;
     if (core->failed(core->group, -1))
         return core->failure(core->group, op, -1);

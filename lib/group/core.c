@@ -336,6 +336,7 @@ void symc_group_make_core(struct symmcoll_group *group)
         .fail = symc_fail,
         .log = log_line,
         .exchange = symc_slot_exchange,
+        .gather = symc_slot_gather,
         .reserve = reserve,
         .record = record,
         .failed = failed,

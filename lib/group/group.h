@@ -36,8 +36,9 @@ struct symc_slot {
 struct symc_verdict {
     int32_t status;
     uint32_t round; /* of opening: the last one where it has opened it */
+    uint32_t nbytes; /* that it tells next; 0: it sends a descriptor */
     char backend[24];
-    char text[224];
+    char text[220];
 };
 
 #define SYMC_GROUP_OUTSIDE 2u
@@ -434,6 +435,8 @@ symmcoll_status_t symc_slot_open(
 
 /* As of struct symc_core, while a slot is opened or at any other time. */
 symmcoll_status_t symc_slot_exchange(void *group, int fd, int *fds);
+symmcoll_status_t symc_slot_gather(
+    void *group, const void *mine, void *all, size_t nbytes);
 
 /* Close all, first what could not be cancelled.  Errors: DEVICE (whose buffers
  * a backend still owns). */

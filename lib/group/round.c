@@ -20,5 +20,5 @@ symmcoll_status_t symc_group_round(struct symmcoll_group *group,
         .timeout_ns = timeout_ns};
     void *token;
 
-    return host->backend->coll->start(host->state, &op, &token);
+    return host->backend->coll->start(host->state, &op, NULL, &token);
 }

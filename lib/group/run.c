@@ -166,7 +166,7 @@ symmcoll_status_t symc_group_run(
     take_numbers(group, op);
     keep_numbers(group, op);
     status = host->backend->coll->start(
-        host->state, op, &symc_group_flight(group, op)->token);
+        host->state, op, NULL, &symc_group_flight(group, op)->token);
     if (__builtin_expect(
             op->memory != SYMC_MEMORY_HOST || status == SYMMCOLL_IN_PROGRESS,
             0)) {

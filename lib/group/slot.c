@@ -43,7 +43,7 @@ static symmcoll_status_t differ(const struct symmcoll_group *group, int member)
             (int)sizeof(first->backend), first->backend, who[1],
             (int)sizeof(other->backend), other->backend);
     return symc_fail(SYMMCOLL_ERR_INTERNAL,
-        "backend %.*s exchanges other than on %s on %s",
+        "backend %.*s exchanges or gathers other than on %s on %s",
         (int)sizeof(first->backend), first->backend, who[0], who[1]);
 }
 
@@ -64,7 +64,7 @@ static symmcoll_status_t judge(const struct symmcoll_group *group)
     for (int r = 1; r < group->size; r++) {
         const struct symc_verdict *other = &group->verdicts[r];
 
-        if (other->round != first->round ||
+        if (other->round != first->round || other->nbytes != first->nbytes ||
             strncmp(other->backend, first->backend, sizeof(first->backend)) !=
                 0)
             return differ(group, r);
@@ -92,23 +92,45 @@ static void name_backend(
     snprintf(mine->backend, sizeof(mine->backend), "%s", backend->name);
 }
 
+/* The round before members tell each other something: whether all do. */
+static symmcoll_status_t go_on_opening(
+    struct symmcoll_group *group, const char *call, uint32_t nbytes)
+{
+    struct symc_verdict mine = {.round = group->rounds++, .nbytes = nbytes};
+
+    name_backend(&mine, group->opened);
+    if (group->decided)
+        return symc_fail(SYMMCOLL_ERR_INTERNAL,
+            "%s: the members have refused backend %s", call, mine.backend);
+    return hold_round(group, &mine);
+}
+
 symmcoll_status_t symc_slot_exchange(void *context, int fd, int *fds)
 {
     struct symmcoll_group *group = context;
+    symmcoll_status_t status = SYMMCOLL_OK;
 
-    if (group->rounds > 0) {
-        struct symc_verdict mine = {.round = group->rounds++};
-        symmcoll_status_t status;
+    if (group->rounds > 0)
+        status = go_on_opening(group, "exchange", 0);
+    return status == SYMMCOLL_OK ? symc_group_exchange(group, fd, fds) : status;
+}
 
-        name_backend(&mine, group->opened);
-        if (group->decided)
-            return symc_fail(SYMMCOLL_ERR_INTERNAL,
-                "exchange: the members have refused backend %s", mine.backend);
-        status = hold_round(group, &mine);
-        if (status != SYMMCOLL_OK)
-            return status;
-    }
-    return symc_group_exchange(group, fd, fds);
+symmcoll_status_t symc_slot_gather(
+    void *context, const void *mine, void *all, size_t nbytes)
+{
+    struct symmcoll_group *group = context;
+    symmcoll_status_t status;
+
+    if (group->rounds == 0 || nbytes == 0 || nbytes > SYMC_GATHER_MOST)
+        return symc_fail(SYMMCOLL_ERR_INTERNAL,
+            "gather: expected 1 to %d bytes while a backend is opened, found "
+            "%zu",
+            SYMC_GATHER_MOST, nbytes);
+    status = go_on_opening(group, "gather", (uint32_t)nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_group_round(
+        group, SYMC_OPEN_BACKEND, mine, all, nbytes, group->opening_ns);
 }
 
 /* Choose and open on this member; OK, or why not. */
@@ -128,7 +150,7 @@ static symmcoll_status_t open_here(struct symmcoll_group *group,
 
 /* The same on all members, or on none. */
 static symmcoll_status_t open_everywhere(
-    struct symmcoll_group *group, enum symc_memory memory, void **state)
+    struct symmcoll_group *group, const struct symc_op *op, void **state)
 {
     struct symc_peers peers = group->peers;
     struct symc_verdict mine = {.round = LAST_ROUND};
@@ -138,10 +160,11 @@ static symmcoll_status_t open_everywhere(
     peers.channels = NULL;
     peers.staging = NULL;
     peers.staging_nbytes = 0;
+    peers.device = op->device;
     group->opened = NULL;
     group->rounds = 1;
     group->decided = false;
-    status = open_here(group, memory, &peers, state);
+    status = open_here(group, (enum symc_memory)op->memory, &peers, state);
     opened = status == SYMMCOLL_OK ? group->opened : NULL;
     mine.status = status;
     if (group->opened != NULL)
@@ -201,7 +224,7 @@ symmcoll_status_t symc_slot_open(
         return symc_fail(
             slot->refused, "%s: %s", symc_kind_name(op->kind), slot->reason);
     group->opening_ns = init_ns > op->timeout_ns ? init_ns : op->timeout_ns;
-    status = open_everywhere(group, (enum symc_memory)op->memory, &state);
+    status = open_everywhere(group, op, &state);
     if (status == SYMMCOLL_OK) {
         slot->backend = group->opened;
         slot->state = state;
@@ -293,7 +316,7 @@ symmcoll_status_t symc_slot_start(
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "%s: backend %s does not have it", symc_kind_name(op->kind),
             slot->backend->name);
-    status = coll->start(slot->state, op, &flight->token);
+    status = coll->start(slot->state, op, NULL, &flight->token);
     if (status == SYMMCOLL_IN_PROGRESS)
         atomic_store_explicit(&flight->begun, true, memory_order_relaxed);
     return status < 0 && status != SYMMCOLL_ERR_UNSUPPORTED &&

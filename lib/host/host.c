@@ -154,13 +154,14 @@ static symmcoll_status_t open_host(
 }
 
 static symmcoll_status_t start(
-    void *state, const struct symc_op *op, void **token)
+    void *state, const struct symc_op *op, void *mark, void **token)
 {
     struct symc_host *host = state;
     const struct symc_algorithm *algorithm =
         symc_host_select(&host->settings, host->threads, false, host->size, op);
     symmcoll_status_t status;
 
+    (void)mark;
     (void)token;
     host->budget = (struct symc_wait_budget){.timeout_ns = op->timeout_ns};
     host->resumable = algorithm != NULL ? algorithm->resumable : NULL;

@@ -20,7 +20,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define RANKS 8
+#define RANKS FAKE_RANKS
 #define FLOATS 4096 /* of a contribution */
 
 /* From one rank to another. */
@@ -68,6 +68,7 @@ extern struct fake_control fake_control;
 struct fake_control fake_control = {.memory = memory,
     .refuses = -1,
     .refuses_late = -1,
+    .tells_less = -1,
     .dies_opening = -1,
     .fails = -1,
     .hangs = -1,
@@ -228,6 +229,38 @@ static symmcoll_status_t map_all(struct fake *fake, const int *fds)
                   : fake->core->fail(SYMMCOLL_ERR_SYSTEM, "fake: mmap");
 }
 
+/* What members tell each other while they open. */
+struct told {
+    int rank;
+    int device;
+    char more[SYMC_GATHER_MOST - 2 * sizeof(int)];
+};
+
+/* Everybody tells where it is, and all read the same. */
+static symmcoll_status_t tell(struct fake *fake, int16_t device)
+{
+    const struct symc_core *core = fake->core;
+    struct told *all = calloc(RANKS + 1, sizeof(*all)), *mine = &all[RANKS];
+    symmcoll_status_t status;
+
+    if (all == NULL)
+        return core->fail(SYMMCOLL_ERR_NO_MEMORY, "fake: what is told");
+    mine->rank = fake->rank;
+    mine->device = device;
+    memset(mine->more, 'a' + fake->rank, sizeof(mine->more));
+    status = core->gather(core->group, mine, all,
+        sizeof(*mine) - (atomic_load(&fake_control.tells_less) == fake->rank));
+    for (int r = 0; r < fake->size && status == SYMMCOLL_OK; r++) {
+        fake_control.devices[r] = all[r].device;
+        if (all[r].rank != r || all[r].more[0] != 'a' + r ||
+            all[r].more[sizeof(all[r].more) - 1] != 'a' + r)
+            status = core->fail(
+                SYMMCOLL_ERR_INTERNAL, "fake: rank %d has told wrong", r);
+    }
+    free(all);
+    return status;
+}
+
 /* Everybody has mapped all, which the core's waiting shows. */
 static symmcoll_status_t await_ready(struct fake *fake)
 {
@@ -246,7 +279,7 @@ static symmcoll_status_t await_ready(struct fake *fake)
     return SYMMCOLL_OK;
 }
 
-static symmcoll_status_t share(struct fake *fake)
+static symmcoll_status_t share(struct fake *fake, int16_t device)
 {
     const struct symc_core *core = fake->core;
     int fds[RANKS], fd = memfd_create("fake", MFD_CLOEXEC);
@@ -262,6 +295,8 @@ static symmcoll_status_t share(struct fake *fake)
     if (status == SYMMCOLL_OK &&
         atomic_load(&fake_control.refuses_late) == fake->rank)
         status = core->fail(SYMMCOLL_ERR_NO_MEMORY, "fake: refused late");
+    if (status == SYMMCOLL_OK)
+        status = tell(fake, device);
     /* A member that has refused says so in the round of the second one. */
     if (status == SYMMCOLL_OK)
         status = core->exchange(core->group, -1, fds);
@@ -288,7 +323,7 @@ static symmcoll_status_t open_fake(
     else if (atomic_load(&fake_control.refuses) == peers->rank)
         status = core->fail(SYMMCOLL_ERR_UNSUPPORTED, "fake: refused");
     else
-        status = share(fake);
+        status = share(fake, peers->device);
     if (status == SYMMCOLL_OK &&
         pthread_create(&fake->thread, NULL, work, fake) != 0)
         status = core->fail(SYMMCOLL_ERR_SYSTEM, "fake: no thread");
@@ -308,12 +343,13 @@ static bool serves(const struct symc_kind_info *info)
 }
 
 static symmcoll_status_t start(
-    void *state, const struct symc_op *op, void **token)
+    void *state, const struct symc_op *op, void *mark, void **token)
 {
     struct fake *fake = state;
     const struct symc_kind_info *info = &fake->core->kinds[op->kind];
     _Atomic int *all_started = atomic_load(&fake_control.all_started);
 
+    (void)mark;
     if (op->dtype != SYMMCOLL_FLOAT32)
         return fake->core->fail(
             SYMMCOLL_ERR_UNSUPPORTED, "%s: fake has float32", info->name);

@@ -178,6 +178,18 @@ static int recorded(struct symmcoll_group *group, int rank)
     return right && count_entries(group) == 4 + MANY;
 }
 
+/* A backend knows on which devices the members are that open it. */
+static int devices(struct symmcoll_group *group, int rank)
+{
+    float *at = device(rank) + (rank == 1 ? FAKE_NBYTES / 8 : 0);
+    int right = say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "a sum");
+
+    for (int r = 0; r < symmcoll_group_size(group) && right; r++)
+        right =
+            say(atomic_load(&control()->devices[r]) == (r == 1), "a device");
+    return right;
+}
+
 static int streams(struct symmcoll_group *group, int rank)
 {
     float *at = device(rank), host[2] = {1, 0};
@@ -451,6 +463,7 @@ int main(void)
     }
     on_both(2, released, "a released work ends");
     on_both(2, recorded, "all that is under way is recorded");
+    on_both(3, devices, "members know the devices of all when they open");
     on_both(2, streams, "a stream is passed on");
     on_both(3, empty, "no bytes are in no memory");
     on_both(2, other_arguments, "other arguments than memory are compared");

@@ -45,6 +45,15 @@ static int one_refuses_late(struct symmcoll_group *group, int rank)
         "all_reduce: rank 0: fake: refused late");
 }
 
+/* Members that are not alike in what they tell have read nothing. */
+static int one_tells_less(struct symmcoll_group *group, int rank)
+{
+    atomic_store(&control()->tells_less, 1);
+    return refusal(group, rank, SYMMCOLL_ERR_INTERNAL,
+        "backend fake_module exchanges or gathers other than on rank 0 on rank "
+        "1");
+}
+
 static int one_dies_while_opening(int rank, int size, void *arg)
 {
     struct symmcoll_world *world;
@@ -243,6 +252,7 @@ int main(void)
     for (int n = 2; n <= 4; n++) {
         on_both(n, one_refuses, "one member refuses for all");
         on_both(n, one_refuses_late, "one that refuses in the middle, too");
+        on_both(n, one_tells_less, "one that tells less than the others");
         on_both_hangs(n, hangs, "a backend that never completes times out");
     }
     on_both(3, one_fails, "an error of one backend fails the group");
