@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The context of a device in which a group's calls of the driver are made, from
+ * whatever thread.
+ */
+#ifndef SYMC_CUDA_CONTEXT_H
+#define SYMC_CUDA_CONTEXT_H
+
+#include "cuda/driver.h"
+
+struct symc_cuda_context {
+    const struct symc_cuda *cuda;
+    CUcontext context;
+    CUdevice device;
+    bool retained; /* the device's primary context, and one use of it is ours */
+};
+
+/* What a thread had before symc_cuda_enter(). */
+struct symc_cuda_entered {
+    const struct symc_cuda_context *in; /* NULL: not entered */
+    CUstreamCaptureMode mode;
+};
+
+/*
+ * The context for a device: the calling thread's current one if it is of that
+ * device, else the device's primary one, which is the CUDA runtime's.  cuda is
+ * borrowed until symc_cuda_context_close().
+ * Errors: those of symc_cuda_fail(); INVALID (no such device, with how many there
+ * are).
+ */
+symmcoll_status_t symc_cuda_context_open(const struct symc_cuda *cuda,
+    symc_cuda_fail_fn fail, int device, struct symc_cuda_context *context);
+
+/* Nothing if it is zero, or was closed before. */
+void symc_cuda_context_close(struct symc_cuda_context *context);
+
+/*
+ * Make it the calling thread's current context, until symc_cuda_leave(); and let
+ * this thread's calls not disturb a capture that other streams have begun.  One
+ * inside the other is allowed.
+ * Errors: what the driver returned; then there is nothing to leave.
+ */
+CUresult symc_cuda_enter(
+    const struct symc_cuda_context *context, struct symc_cuda_entered *entered);
+void symc_cuda_leave(struct symc_cuda_entered *entered);
+
+/*
+ * Whether a caller's stream is one of this context; NULL and the default streams
+ * are of whatever context is current.
+ * Errors: INVALID (where: of which device and context it is), those of
+ * symc_cuda_fail().
+ */
+symmcoll_status_t symc_cuda_check_stream(
+    const struct symc_cuda_context *context, symc_cuda_fail_fn fail,
+    CUstream stream, const char *where);
+
+#endif

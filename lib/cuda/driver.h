@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The CUDA driver: libcuda.so.1, opened when a device is first asked for, never
+ * by a constructor and never linked with.  Its functions are in a table, each of
+ * the version that its type has; and its errors are told in one form.
+ *
+ * Loading is once in a process.  A process that forks afterwards has a driver
+ * that answers CUDA_ERROR_NOT_INITIALIZED in the child.
+ */
+#ifndef SYMC_CUDA_DRIVER_H
+#define SYMC_CUDA_DRIVER_H
+
+#include "base/base.h"
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
+#define SYMC_CUDA_LIBRARY "libcuda.so.1"
+#define SYMC_CUDA_VERSION \
+    12000 /* the oldest driver's: 1000 * major + 10 * minor */
+#define SYMC_CUDA_NAME_MAX 96 /* bytes of a device's name, its zero included */
+
+/* As core->fail: keep the detail of an error, return the status. */
+typedef symmcoll_status_t (*symc_cuda_fail_fn)(
+    symmcoll_status_t status, const char *format, ...) SYMC_PRINTF(2, 3);
+
+/*
+ * Functions of the driver: cuMemCreate is mem_create.  Streams are as in the
+ * driver's API without a per-thread default stream: NULL is the legacy one.
+ *
+ * Those under "optional" are NULL where the driver is too old for them.
+ */
+struct symc_cuda {
+    int version; /* the driver's, 12040 for 12.4 */
+
+    PFN_cuInit_v2000 init;
+    PFN_cuDriverGetVersion_v2020 driver_get_version;
+    PFN_cuGetErrorName_v6000 get_error_name;
+    PFN_cuGetErrorString_v6000 get_error_string;
+
+    /* ---- devices ---- */
+    PFN_cuDeviceGetCount_v2000 device_get_count;
+    PFN_cuDeviceGet_v2000 device_get;
+    PFN_cuDeviceGetAttribute_v2000 device_get_attribute;
+    PFN_cuDeviceGetName_v2000 device_get_name;
+    PFN_cuDeviceGetUuid_v11040 device_get_uuid; /* of a MIG instance, its own */
+    PFN_cuDeviceTotalMem_v3020 device_total_mem;
+    PFN_cuDeviceGetPCIBusId_v4010 device_get_pci_bus_id;
+    PFN_cuDeviceCanAccessPeer_v4000 device_can_access_peer;
+
+    /* ---- contexts ---- */
+    PFN_cuDevicePrimaryCtxRetain_v7000 device_primary_ctx_retain;
+    PFN_cuDevicePrimaryCtxRelease_v11000 device_primary_ctx_release;
+    PFN_cuDevicePrimaryCtxGetState_v7000 device_primary_ctx_get_state;
+    PFN_cuCtxPushCurrent_v4000 ctx_push_current;
+    PFN_cuCtxPopCurrent_v4000 ctx_pop_current;
+    PFN_cuCtxGetCurrent_v4000 ctx_get_current;
+    PFN_cuCtxGetDevice_v2000 ctx_get_device;
+    PFN_cuCtxGetStreamPriorityRange_v5050 ctx_get_stream_priority_range;
+    PFN_cuThreadExchangeStreamCaptureMode_v10010
+        thread_exchange_stream_capture_mode;
+
+    /* ---- what an address is ---- */
+    PFN_cuPointerGetAttributes_v7000 pointer_get_attributes;
+    PFN_cuMemGetAddressRange_v3020 mem_get_address_range;
+
+    /* ---- memory by physical allocations ---- */
+    PFN_cuMemGetAllocationGranularity_v10020 mem_get_allocation_granularity;
+    PFN_cuMemCreate_v10020 mem_create;
+    PFN_cuMemRelease_v10020 mem_release;
+    PFN_cuMemAddressReserve_v10020 mem_address_reserve;
+    PFN_cuMemAddressFree_v10020 mem_address_free;
+    PFN_cuMemMap_v10020 mem_map;
+    PFN_cuMemUnmap_v10020 mem_unmap;
+    PFN_cuMemSetAccess_v10020 mem_set_access;
+    PFN_cuMemExportToShareableHandle_v10020 mem_export_to_shareable_handle;
+    PFN_cuMemImportFromShareableHandle_v10020 mem_import_from_shareable_handle;
+    PFN_cuMemRetainAllocationHandle_v11000 mem_retain_allocation_handle;
+    PFN_cuMemGetAllocationPropertiesFromHandle_v10020
+        mem_get_allocation_properties_from_handle;
+    PFN_cuMemGetInfo_v3020 mem_get_info; /* of the current context's device */
+
+    /* ---- legacy IPC: allocations of cuMemAlloc(), of another process ---- */
+    PFN_cuIpcGetMemHandle_v4010 ipc_get_mem_handle;
+    PFN_cuIpcOpenMemHandle_v11000 ipc_open_mem_handle;
+    PFN_cuIpcCloseMemHandle_v4010 ipc_close_mem_handle;
+
+    /* ---- memory of the host ---- */
+    PFN_cuMemHostAlloc_v2020 mem_host_alloc;
+    PFN_cuMemFreeHost_v2000 mem_free_host;
+    PFN_cuMemHostRegister_v6050 mem_host_register;
+    PFN_cuMemHostUnregister_v4000 mem_host_unregister;
+    PFN_cuMemHostGetDevicePointer_v3020 mem_host_get_device_pointer;
+
+    /* ---- copies ---- */
+    PFN_cuMemcpyAsync_v4000 memcpy_async;
+    PFN_cuMemsetD32Async_v3020 memset_d32_async;
+
+    /* ---- streams ---- */
+    PFN_cuStreamCreateWithPriority_v5050 stream_create_with_priority;
+    PFN_cuStreamDestroy_v4000 stream_destroy;
+    PFN_cuStreamQuery_v2000 stream_query;
+    PFN_cuStreamSynchronize_v2000 stream_synchronize;
+    PFN_cuStreamIsCapturing_v10000 stream_is_capturing;
+    PFN_cuStreamWaitEvent_v3020 stream_wait_event;
+    PFN_cuStreamWriteValue32_v11070 stream_write_value32;
+    PFN_cuStreamWaitValue32_v11070 stream_wait_value32;
+    PFN_cuStreamGetCtx_v9020 stream_get_ctx;
+
+    /* ---- events ---- */
+    PFN_cuEventCreate_v2000 event_create;
+    PFN_cuEventDestroy_v4000 event_destroy;
+    PFN_cuEventRecord_v2000 event_record;
+    PFN_cuEventQuery_v2000 event_query;
+    PFN_cuEventSynchronize_v2000 event_synchronize;
+    PFN_cuEventElapsedTime_v2000 event_elapsed_time;
+
+    /* ---- kernels ---- */
+    PFN_cuLibraryLoadData_v12000 library_load_data;
+    PFN_cuLibraryUnload_v12000 library_unload;
+    PFN_cuLibraryGetKernel_v12000 library_get_kernel;
+    PFN_cuKernelGetFunction_v12000 kernel_get_function;
+    PFN_cuFuncGetAttribute_v2020 func_get_attribute;
+    PFN_cuOccupancyMaxActiveBlocksPerMultiprocessor_v6050
+        occupancy_max_active_blocks_per_multiprocessor;
+    PFN_cuLaunchKernelEx_v11060 launch_kernel_ex;
+
+    /* ---- optional ---- */
+    PFN_cuFuncLoad_v12040 func_load; /* else func_get_attribute() loads, too */
+    PFN_cuMulticastCreate_v12010 multicast_create;
+    PFN_cuMulticastAddDevice_v12010 multicast_add_device;
+    PFN_cuMulticastBindMem_v12010 multicast_bind_mem;
+    PFN_cuMulticastUnbind_v12010 multicast_unbind;
+    PFN_cuMulticastGetGranularity_v12010 multicast_get_granularity;
+};
+
+/*
+ * The table, static; the first call that succeeds opens the library, fills the
+ * table and calls cuInit().  Any thread may call it.  fail: NULL if nobody wants
+ * the detail.
+ * Errors: UNSUPPORTED, with the reason: no library and what the loader said, a
+ * driver that is too old, an entry that it lacks, what cuInit() returned.
+ */
+symmcoll_status_t symc_cuda_load(
+    symc_cuda_fail_fn fail, const struct symc_cuda **cuda);
+
+/* Why the latest symc_cuda_load() failed, into a buffer of SYMC_DETAIL_MAX; ""
+ * where none has. */
+const char *symc_cuda_reason(char *buffer);
+
+/* The table without loading anything: NULL before symc_cuda_load() succeeded. */
+const struct symc_cuda *symc_cuda_loaded(void);
+
+/*
+ * Keep the detail of a failed call and return its status:
+ *
+ *   cuMemCreate of 64 MiB on device 0 (NVIDIA H100): CUDA_ERROR_OUT_OF_MEMORY:
+ *   out of memory, 3.1 MiB of 79.1 GiB free
+ *
+ * device    -1: the call is of no device
+ * format    the call and what it was for, "cuMemCreate of 64 MiB"
+ *
+ * Status: NO_MEMORY, UNSUPPORTED (what this device, driver or image cannot do),
+ * INVALID (a stream is captured, and the call is not for that), else DEVICE.
+ */
+symmcoll_status_t symc_cuda_fail(const struct symc_cuda *cuda,
+    symc_cuda_fail_fn fail, CUresult result, int device, const char *format,
+    ...) SYMC_PRINTF(5, 6);
+
+/* That status alone. */
+symmcoll_status_t symc_cuda_status(CUresult result);
+
+/* Whether an error ends its context: every later call of it fails alike, and
+ * what its device memory holds is lost. */
+bool symc_cuda_is_fatal(CUresult result);
+
+/* "CUDA_ERROR_OUT_OF_MEMORY: out of memory"; of any number. */
+const char *symc_cuda_describe(
+    const struct symc_cuda *cuda, CUresult result, char *buffer, size_t nbytes);
+
+/* "64 MiB", "3.1 MiB" (rounded down); into a buffer of 32. */
+const char *symc_cuda_format_nbytes(uint64_t nbytes, char *buffer);
+
+/* "device 0 (NVIDIA H100)"; into a buffer of SYMC_CUDA_NAME_MAX. */
+const char *symc_cuda_format_device(
+    const struct symc_cuda *cuda, int device, char *buffer);
+
+#endif
