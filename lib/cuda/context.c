@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda/context.h"
+
+/* The calling thread's current context if it is of that device, else NULL. */
+static CUcontext current_of(const struct symc_cuda *cuda, CUdevice device)
+{
+    CUcontext current = NULL;
+    CUdevice found = -1;
+
+    if (cuda->ctx_get_current(&current) != CUDA_SUCCESS || current == NULL ||
+        cuda->ctx_get_device(&found) != CUDA_SUCCESS || found != device)
+        return NULL;
+    return current;
+}
+
+static symmcoll_status_t find_device(const struct symc_cuda *cuda,
+    symc_cuda_fail_fn fail, int device, CUdevice *handle)
+{
+    int count = 0;
+    CUresult result = cuda->device_get_count(&count);
+
+    if (result != CUDA_SUCCESS)
+        return symc_cuda_fail(cuda, fail, result, -1, "cuDeviceGetCount");
+    if (device < 0 || device >= count)
+        return fail(SYMMCOLL_ERR_INVALID,
+            "CUDA: expected a device of 0 to %d, found %d", count - 1, device);
+    result = cuda->device_get(handle, device);
+    if (result != CUDA_SUCCESS)
+        return symc_cuda_fail(cuda, fail, result, device, "cuDeviceGet");
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_cuda_context_open(const struct symc_cuda *cuda,
+    symc_cuda_fail_fn fail, int device, struct symc_cuda_context *context)
+{
+    CUcontext current, primary = NULL;
+    unsigned int flags = 0;
+    CUdevice handle = 0;
+    int active = 0;
+    CUresult result;
+    symmcoll_status_t status = find_device(cuda, fail, device, &handle);
+
+    *context = (struct symc_cuda_context){0};
+    if (status != SYMMCOLL_OK)
+        return status;
+    current = current_of(cuda, handle);
+    /* A context that the caller has made is not joined by a primary one, which
+     * takes memory of the device. */
+    if (current != NULL &&
+        cuda->device_primary_ctx_get_state(handle, &flags, &active) ==
+            CUDA_SUCCESS &&
+        active == 0) {
+        *context = (struct symc_cuda_context){cuda, current, handle, false};
+        return SYMMCOLL_OK;
+    }
+    result = cuda->device_primary_ctx_retain(&primary, handle);
+    if (result != CUDA_SUCCESS)
+        return symc_cuda_fail(
+            cuda, fail, result, device, "cuDevicePrimaryCtxRetain");
+    *context = (struct symc_cuda_context){cuda, primary, handle, true};
+    if (current != NULL && current != primary) {
+        (void)cuda->device_primary_ctx_release(handle);
+        context->context = current;
+        context->retained = false;
+    }
+    return SYMMCOLL_OK;
+}
+
+void symc_cuda_context_close(struct symc_cuda_context *context)
+{
+    if (context->retained)
+        (void)context->cuda->device_primary_ctx_release(context->device);
+    *context = (struct symc_cuda_context){0};
+}
+
+CUresult symc_cuda_enter(
+    const struct symc_cuda_context *context, struct symc_cuda_entered *entered)
+{
+    CUresult result = context->cuda->ctx_push_current(context->context);
+
+    entered->in = NULL;
+    if (result != CUDA_SUCCESS)
+        return result;
+    /* In the default mode, asking for an event is an error while any stream of
+     * the process is captured, and ends that capture. */
+    entered->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    result = context->cuda->thread_exchange_stream_capture_mode(&entered->mode);
+    if (result != CUDA_SUCCESS) {
+        CUcontext popped = NULL;
+
+        (void)context->cuda->ctx_pop_current(&popped);
+        return result;
+    }
+    entered->in = context;
+    return CUDA_SUCCESS;
+}
+
+void symc_cuda_leave(struct symc_cuda_entered *entered)
+{
+    const struct symc_cuda_context *context = entered->in;
+    CUcontext popped = NULL;
+
+    if (context == NULL)
+        return;
+    (void)context->cuda->thread_exchange_stream_capture_mode(&entered->mode);
+    (void)context->cuda->ctx_pop_current(&popped);
+    entered->in = NULL;
+}
+
+/* The device of a context; -1 where the driver does not say. */
+static int device_of(const struct symc_cuda *cuda, CUcontext context)
+{
+    CUdevice device = -1;
+    CUcontext popped = NULL;
+
+    if (cuda->ctx_push_current(context) != CUDA_SUCCESS)
+        return -1;
+    if (cuda->ctx_get_device(&device) != CUDA_SUCCESS)
+        device = -1;
+    (void)cuda->ctx_pop_current(&popped);
+    return device;
+}
+
+symmcoll_status_t symc_cuda_check_stream(
+    const struct symc_cuda_context *context, symc_cuda_fail_fn fail,
+    CUstream stream, const char *where)
+{
+    const struct symc_cuda *cuda = context->cuda;
+    char expected[SYMC_CUDA_NAME_MAX], found[SYMC_CUDA_NAME_MAX];
+    CUcontext owner = NULL;
+    CUresult result;
+    int device;
+
+    if (stream == NULL || stream == CU_STREAM_LEGACY ||
+        stream == CU_STREAM_PER_THREAD)
+        return SYMMCOLL_OK;
+    result = cuda->stream_get_ctx(stream, &owner);
+    if (result != CUDA_SUCCESS)
+        return symc_cuda_fail(cuda, fail, result, context->device,
+            "%s: cuStreamGetCtx of stream %p", where, (void *)stream);
+    if (owner == context->context)
+        return SYMMCOLL_OK;
+    device = device_of(cuda, owner);
+    (void)symc_cuda_format_device(cuda, context->device, expected);
+    if (device != context->device)
+        return fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a stream of %s, found %p of %s", where, expected,
+            (void *)stream, symc_cuda_format_device(cuda, device, found));
+    return fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected a stream of the context in which the group was made on "
+        "%s, found %p of another context",
+        where, expected, (void *)stream);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * This is asked for the buffers of every call, in processes without CUDA, too.
+ * A program may load libcuda at any time, so "there is none" cannot be kept for
+ * ever; but the loader appends what it loads to its list of objects.  While this
+ * module, which is never unloaded, is the last of that list, nothing has been
+ * loaded since it was last searched, and that is one load and one comparison.
+ * Else the loader's count of objects says whether to search again.
+ */
+#include "cuda/find.h"
+#include "cuda/driver.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Of the process, as libcuda is. */
+static struct {
+    _Atomic(PFN_cuPointerGetAttributes_v7000) get_attributes;
+    _Atomic(struct link_map *) own; /* this module; NULL before a search */
+    _Atomic uint64_t searched;      /* dlpi_adds at the latest search */
+    _Atomic int device;             /* the one that was found last */
+} finder;
+
+static int copy_adds(struct dl_phdr_info *info, size_t nbytes, void *adds)
+{
+    if (nbytes >= offsetof(struct dl_phdr_info, dlpi_subs))
+        *(uint64_t *)adds = info->dlpi_adds;
+    return 1; /* the count is the same in all of them */
+}
+
+/* How many objects the loader has ever loaded. */
+static uint64_t count_loaded(void)
+{
+    uint64_t adds = 0;
+
+    (void)dl_iterate_phdr(copy_adds, &adds);
+    return adds;
+}
+
+/* Whether the latest search has seen all that is loaded. */
+static bool is_searched(void)
+{
+    struct link_map *own =
+        atomic_load_explicit(&finder.own, memory_order_acquire);
+
+    if (own == NULL)
+        return false;
+    if (__atomic_load_n(&own->l_next, __ATOMIC_RELAXED) == NULL)
+        return true;
+    return count_loaded() ==
+           atomic_load_explicit(&finder.searched, memory_order_relaxed);
+}
+
+static PFN_cuPointerGetAttributes_v7000 search(void)
+{
+    PFN_cuPointerGetAttributes_v7000 function = NULL;
+    struct link_map *own = NULL;
+    Dl_info info;
+    uint64_t adds = count_loaded();
+    void *found, *library = dlopen(SYMC_CUDA_LIBRARY, RTLD_NOW | RTLD_NOLOAD);
+
+    if (library != NULL) {
+        /* It has this one in one version, in every driver; one that is too old
+         * for symc_cuda_load() shall be named there. */
+        found = dlsym(library, "cuPointerGetAttributes");
+        memcpy(&function, &found, sizeof(function));
+        atomic_store_explicit(
+            &finder.get_attributes, function, memory_order_release);
+        return function;
+    }
+    if (dladdr1(&finder, &info, (void **)&own, RTLD_DL_LINKMAP) == 0)
+        return NULL;
+    atomic_store_explicit(&finder.searched, adds, memory_order_relaxed);
+    atomic_store_explicit(&finder.own, own, memory_order_release);
+    return NULL;
+}
+
+/* Whether this process can read the byte there.  The kernel reads a signal mask
+ * before it refuses what is to be done with it. */
+static bool is_readable(const void *data)
+{
+    const void *word = (const char *)data - (uintptr_t)data % sizeof(uint64_t);
+
+    return syscall(SYS_rt_sigprocmask, -1, word, NULL, sizeof(uint64_t)) == 0 ||
+           errno != EFAULT;
+}
+
+bool symc_cuda_find(const void *data, int16_t *device)
+{
+    CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_IS_MANAGED};
+    unsigned int type = 0, managed = 0;
+    int ordinal = 0;
+    void *values[] = {&type, &ordinal, &managed};
+    CUresult result;
+    PFN_cuPointerGetAttributes_v7000 get =
+        atomic_load_explicit(&finder.get_attributes, memory_order_acquire);
+
+    if (get == NULL && (is_searched() || (get = search()) == NULL))
+        return false;
+    result = get(3, names, values, (CUdeviceptr)(uintptr_t)data);
+    if (result == CUDA_ERROR_NOT_INITIALIZED)
+        return false;
+    if (result != CUDA_SUCCESS) {
+        /* A context that a kernel has broken answers nothing else any more.
+         * What is not the host's must not be read by it. */
+        if (is_readable(data))
+            return false;
+        ordinal = atomic_load_explicit(&finder.device, memory_order_relaxed);
+    } else if (type != CU_MEMORYTYPE_DEVICE || managed != 0) {
+        return false;
+    }
+    if (atomic_load_explicit(&finder.device, memory_order_relaxed) != ordinal)
+        atomic_store_explicit(&finder.device, ordinal, memory_order_relaxed);
+    *device = (int16_t)ordinal;
+    return true;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The fake driver inside. */
+#ifndef T_CUDA_FAKE_STATE_H
+#define T_CUDA_FAKE_STATE_H
+
+#include "t/cuda/fake/fake.h"
+
+#include <pthread.h>
+
+#define FAKE_DEVICES 16
+#define FAKE_CONNECTIONS 64
+#define FAKE_CAPTURED 16 /* streams of a capture */
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- what there is ---- */
+
+struct fake_capture;
+
+/* A context; a device's primary one is part of the device. */
+struct CUctx_st {
+    struct CUctx_st *next;
+    int device;
+    bool primary, destroyed;
+    CUresult broken; /* not CUDA_SUCCESS: what every call returns */
+    CUstream legacy; /* the default stream, once it has been used */
+};
+
+struct fake_device {
+    struct CUctx_st primary;
+    int retained; /* uses of the primary context */
+    size_t used;  /* bytes */
+    int blocks, blocks_max;
+    uint64_t queued[FAKE_CONNECTIONS], started[FAKE_CONNECTIONS];
+    int streams; /* made so far */
+};
+
+enum fake_kind {
+    FAKE_COPY,
+    FAKE_SET,
+    FAKE_KERNEL,
+    FAKE_CALL,
+    FAKE_RECORD,
+    FAKE_WRITE_VALUE,
+    /* What waits, and keeps a connection waiting. */
+    FAKE_WAIT_EVENT,
+    FAKE_WAIT_STREAM,
+    FAKE_WAIT_VALUE,
+    FAKE_STALL
+};
+
+/* A piece of work, in a stream or a graph. */
+struct fake_work {
+    struct fake_work *next;
+    enum fake_kind kind;
+    uint64_t ticket; /* in its connection */
+    void *to;
+    const void *from;
+    size_t nbytes; /* bytes; of a set, words */
+    uint32_t value;
+    unsigned int flags; /* of a wait for a value */
+    CUevent event;
+    CUstream stream; /* that is waited for */
+    uint64_t number; /* of the record, or of the work of that stream */
+    CUfunction function;
+    uint32_t blocks, threads;
+    void *args; /* a copy */
+    CUhostFn call;
+    char enqueued; /* an address for ThreadSanitizer */
+};
+
+struct CUstream_st {
+    struct CUstream_st *next;
+    CUcontext context;
+    pthread_t thread; /* of the host, that the stream of its thread is of */
+    bool per_thread, nonblocking, legacy, destroyed;
+    int connection, resumed, priority;
+    struct fake_work *first, **last;
+    uint64_t enqueued, completed;
+    uint64_t random;
+    struct fake_capture *capture;
+    int captured; /* which of its streams */
+    void *sanitizer;
+    char done; /* an address for ThreadSanitizer */
+};
+
+struct CUevent_st {
+    struct CUevent_st *next;
+    CUcontext context;
+    unsigned int flags;
+    int uses; /* in streams */
+    bool destroyed, in_graph;
+    uint64_t recorded, completed;
+    int64_t completed_ns;
+    struct fake_capture *capture; /* that it was last recorded in */
+    uint64_t seen[FAKE_CAPTURED];
+    char record; /* an address for ThreadSanitizer */
+};
+
+struct CUgraph_st {
+    struct fake_work *first, **last;
+};
+
+struct CUgraphExec_st {
+    struct CUgraph_st graph;
+};
+
+/* A stream that is captured, and those that have joined it by events. */
+struct fake_capture {
+    struct fake_capture *next;
+    CUstreamCaptureMode mode;
+    pthread_t thread;
+    bool invalid;
+    CUgraph graph;
+    int n;
+    CUstream streams[FAKE_CAPTURED];
+    uint64_t pieces[FAKE_CAPTURED];             /* of work, of each */
+    uint64_t seen[FAKE_CAPTURED][FAKE_CAPTURED]; /* of the others', by each */
+};
+
+struct CUfunc_st {
+    struct CUfunc_st *next;
+    const char *name;
+    fake_kernel_fn kernel;
+    size_t args_nbytes;
+};
+
+struct fake_settings {
+    int version, devices, sms, uuid, connections;
+    size_t memory, granularity;
+    bool multicast, fabric;
+    unsigned int delay;
+    uint64_t seed;
+};
+
+/* One lock and one condition for all. */
+struct fake_state {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct fake_settings settings;
+    bool read_environment, initialised;
+    pid_t pid; /* that has initialised it */
+    struct fake_device devices[FAKE_DEVICES];
+    struct CUctx_st *contexts; /* that were created */
+    struct CUstream_st *streams;
+    struct CUevent_st *events;
+    struct fake_capture *captures;
+    struct CUfunc_st *functions;
+    int threads; /* of streams */
+    int live[FAKE_OBJECTS];
+    void (*engine)(fake_kernel_fn kernel, const void *args, uint32_t blocks,
+        uint32_t threads, uint64_t seed);
+};
+
+extern struct fake_state fake;
+
+void fake_lock(void);
+void fake_unlock(void);
+/* Something is as others may wait for it. */
+void fake_changed(void);
+void fake_wait(void);
+/* End the program: what a test does wrong that the real driver may not notice. */
+_Noreturn void fake_die(const char *what);
+
+/* ---- calls ---- */
+
+enum fake_needs {
+    FAKE_NOTHING = 0,
+    FAKE_INIT = 1,    /* cuInit() */
+    FAKE_CONTEXT = 3, /* a current context that is not broken */
+    FAKE_UNSAFE = 4   /* may not be done beside a capture */
+};
+
+/* At the beginning of every function: count, and whether it can be done.
+ * function is __func__. */
+CUresult fake_enter(const char *function, unsigned int needs);
+
+/* Whether a setting says that the driver lacks a function. */
+bool fake_is_missing(const char *name);
+
+CUcontext fake_current(void);
+
+/* ---- with the lock ---- */
+
+bool fake_is_context(CUcontext context);
+/* The stream that a handle stands for; NULL: none. */
+CUstream fake_find_stream(CUstream handle);
+bool fake_is_event(CUevent event);
+void fake_drop_event(CUevent event); /* one use less */
+
+/* The pieces of work of a stream, of which *work is copied.  Into its capture if
+ * it is captured. */
+CUresult fake_enqueue(CUstream handle, const struct fake_work *work);
+/* The same to a stream that is not captured. */
+void fake_append(CUstream stream, const struct fake_work *work);
+struct fake_work *fake_copy_work(const struct fake_work *work);
+void fake_free_work(struct fake_work *work);
+CUstream fake_make_stream(CUcontext context, bool nonblocking, int priority);
+void fake_end_stream(CUstream stream);
+
+void fake_run(CUstream stream, const struct fake_work *work);
+
+/* ---- captures, with the lock ---- */
+
+/* A capture that a thread of this mode may not disturb is ended; whether one
+ * was. */
+bool fake_disturbs_capture(CUstreamCaptureMode mode);
+/* What a stream or event that is captured answers to questions; CUDA_SUCCESS
+ * where it is not. */
+CUresult fake_ask_stream(CUstream stream);
+CUresult fake_ask_event(CUevent event);
+CUresult fake_capture_work(CUstream stream, const struct fake_work *work);
+CUresult fake_capture_record(CUstream stream, CUevent event);
+/* Where it is not of a capture: CUDA_SUCCESS and *captured is false. */
+CUresult fake_capture_wait(CUstream stream, CUevent event, bool *captured);
+/* The legacy stream is used: what that is beside a capture. */
+CUresult fake_use_legacy(CUcontext context);
+CUstreamCaptureMode *fake_capture_mode(void);
+
+/* ---- memory ---- */
+
+/* Room on a device, with the lock; false: none is left. */
+bool fake_take_memory(int device, size_t nbytes);
+void fake_return_memory(int device, size_t nbytes);
+
+/* What lies at an address. */
+struct fake_range {
+    struct fake_range *next;
+    uintptr_t begin;
+    size_t nbytes;
+    CUmemorytype type;
+    int device;
+    bool managed, registered, opened;
+    void *mapping; /* where the host's memory really begins */
+    size_t mapping_nbytes;
+    int fd;
+};
+
+struct fake_range *fake_find_range(uintptr_t address);
+/* Add a copy. */
+void fake_add_range(const struct fake_range *range);
+/* Without its memory; false: none begins there. */
+bool fake_remove_range(uintptr_t begin, struct fake_range *removed);
+
+#endif
