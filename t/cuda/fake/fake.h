@@ -75,6 +75,10 @@ enum fake_object {
 /* How many there are that have not been freed. */
 FAKE_API int fake_live(enum fake_object object);
 
+/* The names of all functions that can be found, one by one; NULL after the last.
+ */
+FAKE_API const char *fake_entry(int index);
+
 /* The most blocks of kernels that a device has had to run at once. */
 FAKE_API int fake_blocks_max(int device);
 

@@ -44,7 +44,6 @@ enum fake_kind {
     FAKE_WRITE_VALUE,
     /* What waits, and keeps a connection waiting. */
     FAKE_WAIT_EVENT,
-    FAKE_WAIT_STREAM,
     FAKE_WAIT_VALUE,
     FAKE_STALL
 };
@@ -60,8 +59,7 @@ struct fake_work {
     uint32_t value;
     unsigned int flags; /* of a wait for a value */
     CUevent event;
-    CUstream stream; /* that is waited for */
-    uint64_t number; /* of the record, or of the work of that stream */
+    uint64_t number; /* of the record */
     CUfunction function;
     uint32_t blocks, threads;
     void *args; /* a copy */
@@ -114,7 +112,7 @@ struct fake_capture {
     CUgraph graph;
     int n;
     CUstream streams[FAKE_CAPTURED];
-    uint64_t pieces[FAKE_CAPTURED];             /* of work, of each */
+    uint64_t pieces[FAKE_CAPTURED];              /* of work, of each */
     uint64_t seen[FAKE_CAPTURED][FAKE_CAPTURED]; /* of the others', by each */
 };
 
@@ -123,6 +121,7 @@ struct CUfunc_st {
     const char *name;
     fake_kernel_fn kernel;
     size_t args_nbytes;
+    bool loaded;
 };
 
 struct fake_settings {

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The fake driver's state: settings, calls that are counted and made to fail, and
+ * what a test may ask.
+ */
+#include "t/cuda/fake/state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME_MAX_NBYTES 64
+#define FUNCTIONS 160
+#define FAILURES 32
+
+static const struct fake_settings defaults = {
+    .version = 12040,
+    .devices = 1,
+    .sms = 132,
+    .memory = (size_t)1 << 30,
+    .granularity = (size_t)2 << 20,
+    .seed = 1,
+};
+
+struct fake_state fake = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .changed = PTHREAD_COND_INITIALIZER,
+};
+
+/* A call that is to fail. */
+struct failure {
+    char name[NAME_MAX_NBYTES];
+    int after; /* calls before it; -1: every call fails */
+    CUresult error;
+};
+
+static struct {
+    char name[NAME_MAX_NBYTES];
+    uint64_t count;
+} calls[FUNCTIONS];
+
+static struct failure failures[FAILURES];
+static char missing[FAILURES][NAME_MAX_NBYTES];
+static int ncalls, nfailures, nmissing;
+
+void fake_lock(void)
+{
+    pthread_mutex_lock(&fake.lock);
+}
+
+void fake_unlock(void)
+{
+    pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_changed(void)
+{
+    pthread_cond_broadcast(&fake.changed);
+}
+
+void fake_wait(void)
+{
+    pthread_cond_wait(&fake.changed, &fake.lock);
+}
+
+void fake_die(const char *what)
+{
+    fprintf(stderr, "fake CUDA driver: %s\n", what);
+    abort();
+}
+
+/* ---- settings ---- */
+
+/* A number, with K, M or G; false for other text. */
+static bool read_number(const char *text, uint64_t *number)
+{
+    char *end = NULL;
+
+    errno = 0;
+    *number = strtoull(text, &end, 10);
+    if (end == text || errno != 0)
+        return false;
+    if (*end == 'K' || *end == 'M' || *end == 'G')
+        *number <<= *end == 'K' ? 10 : *end == 'M' ? 20 : 30;
+    else
+        return *end == '\0';
+    return end[1] == '\0';
+}
+
+/* "cuName:3:2" */
+static bool add_failure(const char *text)
+{
+    struct failure *failure = &failures[nfailures];
+    int number = 0, error = 0;
+
+    if (nfailures == FAILURES ||
+        sscanf(text, "%63[^:]:%d:%d", failure->name, &number, &error) != 3)
+        return false;
+    failure->after = number - 1;
+    failure->error = (CUresult)error;
+    nfailures++;
+    return true;
+}
+
+static bool add_missing(const char *text)
+{
+    if (nmissing == FAILURES || strlen(text) >= NAME_MAX_NBYTES)
+        return false;
+    strcpy(missing[nmissing++], text);
+    return true;
+}
+
+static bool set_number(const char *key, uint64_t number)
+{
+    struct fake_settings *settings = &fake.settings;
+    const struct {
+        const char *key;
+        int *value;
+    } numbers[] = {{"version", &settings->version},
+        {"devices", &settings->devices}, {"sms", &settings->sms},
+        {"uuid", &settings->uuid}, {"connections", &settings->connections}};
+
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        if (strcmp(key, numbers[i].key) == 0) {
+            *numbers[i].value = (int)number;
+            return settings->devices <= FAKE_DEVICES &&
+                   settings->connections <= FAKE_CONNECTIONS;
+        }
+    }
+    if (strcmp(key, "memory") == 0)
+        settings->memory = number;
+    else if (strcmp(key, "granularity") == 0)
+        settings->granularity = number;
+    else if (strcmp(key, "multicast") == 0)
+        settings->multicast = number != 0;
+    else if (strcmp(key, "fabric") == 0)
+        settings->fabric = number != 0;
+    else if (strcmp(key, "delay") == 0)
+        settings->delay = (unsigned int)number;
+    else if (strcmp(key, "seed") == 0)
+        settings->seed = number;
+    else
+        return false;
+    return true;
+}
+
+/* "key=value" */
+static bool set(char *setting)
+{
+    char *value = strchr(setting, '=');
+    uint64_t number = 0;
+
+    if (value == NULL)
+        return false;
+    *value++ = '\0';
+    if (strcmp(setting, "missing") == 0)
+        return add_missing(value);
+    if (strcmp(setting, "fail") == 0)
+        return add_failure(value);
+    return read_number(value, &number) && set_number(setting, number);
+}
+
+static bool configure(const char *settings)
+{
+    char *copy = strdup(settings), *rest = NULL, *setting;
+    bool known = copy != NULL;
+
+    for (setting = strtok_r(copy, " ", &rest); known && setting != NULL;
+         setting = strtok_r(NULL, " ", &rest))
+        known = set(setting);
+    free(copy);
+    return known;
+}
+
+/* With the lock: what the environment says comes first. */
+static void read_environment(void)
+{
+    const char *settings = getenv("FAKE_CUDA");
+
+    if (fake.read_environment)
+        return;
+    fake.read_environment = true;
+    fake.settings = defaults;
+    if (settings != NULL && !configure(settings))
+        fake_die("FAKE_CUDA has an unknown setting");
+}
+
+bool fake_configure(const char *settings)
+{
+    bool known;
+
+    fake_lock();
+    read_environment();
+    known = configure(settings);
+    fake_unlock();
+    return known;
+}
+
+void fake_reset(void)
+{
+    fake_finish();
+    fake_lock();
+    if (fake.streams != NULL || fake.captures != NULL || fake.contexts != NULL)
+        fake_die("reset with streams, captures or contexts");
+    fake.read_environment = false;
+    fake.initialised = false;
+    memset(fake.devices, 0, sizeof(fake.devices));
+    ncalls = nfailures = nmissing = 0;
+    fake_unlock();
+}
+
+/* ---- calls ---- */
+
+/* The name that a caller knows: cuMemAlloc for cuMemAlloc_v2. */
+static void strip_version(const char *function, char *name)
+{
+    size_t length = strlen(function);
+
+    if (length > 3 && function[length - 3] == '_' &&
+        function[length - 2] == 'v')
+        length -= 3;
+    if (length >= NAME_MAX_NBYTES)
+        length = NAME_MAX_NBYTES - 1;
+    memcpy(name, function, length);
+    name[length] = '\0';
+}
+
+static void count_call(const char *name)
+{
+    int i = 0;
+
+    while (i < ncalls && strcmp(calls[i].name, name) != 0)
+        i++;
+    if (i == FUNCTIONS)
+        fake_die("more functions than are counted");
+    if (i == ncalls) {
+        strcpy(calls[ncalls].name, name);
+        calls[ncalls++].count = 0;
+    }
+    calls[i].count++;
+}
+
+/* What a test wants this call to return. */
+static CUresult injected(const char *name)
+{
+    for (int i = 0; i < nfailures; i++) {
+        struct failure *failure = &failures[i];
+
+        if (strcmp(failure->name, name) != 0)
+            continue;
+        if (failure->after < 0)
+            return failure->error;
+        if (failure->after-- == 0) {
+            *failure = failures[--nfailures];
+            return failures[nfailures].error;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult judge_context(CUcontext context)
+{
+    if (context == NULL)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (context->destroyed ||
+        (context->primary && fake.devices[context->device].retained == 0))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return context->broken;
+}
+
+static CUresult judge(const char *name, unsigned int needs)
+{
+    CUresult result = injected(name);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if ((needs & FAKE_INIT) != 0 && (!fake.initialised || fake.pid != getpid()))
+        return CUDA_ERROR_NOT_INITIALIZED;
+    if ((needs & FAKE_CONTEXT) == FAKE_CONTEXT)
+        result = judge_context(fake_current());
+    if (result == CUDA_SUCCESS && (needs & FAKE_UNSAFE) != 0 &&
+        fake_disturbs_capture(*fake_capture_mode()))
+        result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return result;
+}
+
+CUresult fake_enter(const char *function, unsigned int needs)
+{
+    char name[NAME_MAX_NBYTES];
+    CUresult result;
+
+    strip_version(function, name);
+    fake_lock();
+    read_environment();
+    count_call(name);
+    result = judge(name, needs);
+    fake_unlock();
+    return result;
+}
+
+bool fake_is_missing(const char *name)
+{
+    bool found = false;
+
+    fake_lock();
+    for (int i = 0; i < nmissing; i++)
+        found |= strcmp(missing[i], name) == 0;
+    fake_unlock();
+    return found;
+}
+
+/* ---- what a test asks ---- */
+
+uint64_t fake_calls(const char *name)
+{
+    uint64_t count = 0;
+
+    fake_lock();
+    for (int i = 0; i < ncalls; i++)
+        if (strcmp(calls[i].name, name) == 0)
+            count = calls[i].count;
+    fake_unlock();
+    return count;
+}
+
+int fake_live(enum fake_object object)
+{
+    int n;
+
+    fake_lock();
+    n = fake.live[object];
+    fake_unlock();
+    return n;
+}
+
+int fake_blocks_max(int device)
+{
+    int n;
+
+    fake_lock();
+    n = fake.devices[device].blocks_max;
+    fake_unlock();
+    return n;
+}
+
+void fake_break(int device, CUresult error)
+{
+    fake_lock();
+    fake.devices[device].primary.broken = error;
+    fake_changed();
+    fake_unlock();
+}
+
+/* ---- kernels ---- */
+
+void fake_register_kernel(
+    const char *name, fake_kernel_fn kernel, size_t args_nbytes)
+{
+    struct CUfunc_st *function = malloc(sizeof(*function));
+
+    if (function == NULL)
+        fake_die("no memory");
+    fake_lock();
+    *function =
+        (struct CUfunc_st){fake.functions, name, kernel, args_nbytes, false};
+    fake.functions = function;
+    fake_unlock();
+}
+
+void fake_set_engine(void (*run)(fake_kernel_fn kernel, const void *args,
+    uint32_t blocks, uint32_t threads, uint64_t seed))
+{
+    fake_lock();
+    fake.engine = run;
+    fake_unlock();
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Events of the fake driver.  Each record has a number, and a wait is for the one
+ * that was the latest when it was called.
+ */
+#include "t/cuda/fake/order.h"
+#include "t/cuda/fake/state.h"
+
+#include <stdlib.h>
+
+bool fake_is_event(CUevent event)
+{
+    CUevent at = fake.events;
+
+    while (at != NULL && at != event)
+        at = at->next;
+    return event != NULL && at != NULL;
+}
+
+void fake_drop_event(CUevent event)
+{
+    if (--event->uses == 0 && event->destroyed)
+        free(event);
+}
+
+FAKE_API CUresult cuEventCreate(CUevent *event, unsigned int flags)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT);
+    CUevent made;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    made = calloc(1, sizeof(*made));
+    if (made == NULL)
+        fake_die("no memory");
+    made->context = fake_current();
+    made->flags = flags;
+    fake_lock();
+    made->next = fake.events;
+    fake.events = made;
+    fake.live[FAKE_EVENTS]++;
+    fake_unlock();
+    *event = made;
+    return CUDA_SUCCESS;
+}
+
+FAKE_API CUresult cuEventDestroy(CUevent event)
+{
+    CUresult result = fake_enter(__func__, FAKE_INIT);
+    CUevent *at = &fake.events;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    while (*at != NULL && *at != event)
+        at = &(*at)->next;
+    if (event == NULL || *at == NULL) {
+        result = CUDA_ERROR_INVALID_HANDLE;
+    } else {
+        *at = event->next;
+        fake.live[FAKE_EVENTS]--;
+        event->destroyed = true;
+        event->uses++;
+        fake_drop_event(event);
+    }
+    fake_unlock();
+    return result;
+}
+
+/* With the lock. */
+static CUresult record(CUevent event, CUstream handle)
+{
+    CUstream stream = fake_find_stream(handle);
+    const struct fake_work work = {
+        .kind = FAKE_RECORD, .event = event, .number = event->recorded + 1};
+    CUresult result;
+
+    if (stream == NULL || stream->context != event->context)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (stream->capture != NULL)
+        return fake_capture_record(stream, event);
+    result = fake_enqueue(handle, &work);
+    if (result != CUDA_SUCCESS)
+        return result;
+    event->recorded++;
+    event->capture = NULL;
+    event->in_graph = false;
+    return CUDA_SUCCESS;
+}
+
+FAKE_API CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    result = fake_is_event(event) ? record(event, stream)
+                                  : CUDA_ERROR_INVALID_HANDLE;
+    fake_unlock();
+    return result;
+}
+
+/* With the lock. */
+static CUresult wait_event(CUstream handle, CUevent event)
+{
+    const struct fake_work work = {
+        .kind = FAKE_WAIT_EVENT, .event = event, .number = event->recorded};
+    CUstream stream = fake_find_stream(handle);
+    bool captured = false;
+    CUresult result;
+
+    if (stream == NULL)
+        return CUDA_ERROR_INVALID_HANDLE;
+    result = fake_capture_wait(stream, event, &captured);
+    if (result != CUDA_SUCCESS || captured)
+        return result;
+    return fake_enqueue(handle, &work);
+}
+
+FAKE_API CUresult cuStreamWaitEvent(
+    CUstream stream, CUevent event, unsigned int flags)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    fake_lock();
+    result = fake_is_event(event) ? wait_event(stream, event)
+                                  : CUDA_ERROR_INVALID_HANDLE;
+    fake_unlock();
+    return result;
+}
+
+/* ---- questions ---- */
+
+/* With the lock. */
+static CUresult judge(CUevent event)
+{
+    CUresult result;
+
+    if (!fake_is_event(event))
+        return CUDA_ERROR_INVALID_HANDLE;
+    result = fake_ask_event(event);
+    return result != CUDA_SUCCESS ? result : event->context->broken;
+}
+
+FAKE_API CUresult cuEventQuery(CUevent event)
+{
+    CUresult result = fake_enter(__func__, FAKE_INIT | FAKE_UNSAFE);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    result = judge(event);
+    if (result == CUDA_SUCCESS && event->completed < event->recorded)
+        result = CUDA_ERROR_NOT_READY;
+    if (result == CUDA_SUCCESS)
+        fake_acquire(&event->record);
+    fake_unlock();
+    return result;
+}
+
+FAKE_API CUresult cuEventSynchronize(CUevent event)
+{
+    CUresult result = fake_enter(__func__, FAKE_INIT | FAKE_UNSAFE);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    result = judge(event);
+    if (result == CUDA_SUCCESS) {
+        const uint64_t until = event->recorded;
+
+        event->uses++;
+        while (event->completed < until)
+            fake_wait();
+        result = event->context->broken;
+        fake_acquire(&event->record);
+        fake_drop_event(event);
+    }
+    fake_unlock();
+    return result;
+}
+
+FAKE_API CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end)
+{
+    CUresult result = fake_enter(__func__, FAKE_INIT);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    if (!fake_is_event(begin) || !fake_is_event(end) || begin->recorded == 0 ||
+        end->recorded == 0 ||
+        ((begin->flags | end->flags) & CU_EVENT_DISABLE_TIMING) != 0)
+        result = CUDA_ERROR_INVALID_HANDLE;
+    else if (begin->completed < begin->recorded ||
+             end->completed < end->recorded)
+        result = CUDA_ERROR_NOT_READY;
+    else
+        *ms = (float)(end->completed_ns - begin->completed_ns) / 1e6F;
+    fake_unlock();
+    return result;
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory of the fake driver that is not made of physical allocations, and what
+ * any address is.
+ */
+#include "t/cuda/fake/physical.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(at, nbytes) ((void)(at), (void)(nbytes))
+#define ASAN_UNPOISON_MEMORY_REGION(at, nbytes) ((void)(at), (void)(nbytes))
+#endif
+
+static struct fake_range *ranges;
+
+/* ---- with the lock ---- */
+
+bool fake_take_memory(int device, size_t nbytes)
+{
+    if (nbytes > fake.settings.memory - fake.devices[device].used)
+        return false;
+    fake.devices[device].used += nbytes;
+    return true;
+}
+
+void fake_return_memory(int device, size_t nbytes)
+{
+    fake.devices[device].used -= nbytes;
+}
+
+struct fake_range *fake_find_range(uintptr_t address)
+{
+    struct fake_range *range = ranges;
+
+    while (range != NULL &&
+           (address < range->begin || address >= range->begin + range->nbytes))
+        range = range->next;
+    return range;
+}
+
+void fake_add_range(const struct fake_range *range)
+{
+    struct fake_range *added = malloc(sizeof(*added));
+
+    if (added == NULL)
+        fake_die("no memory");
+    *added = *range;
+    added->next = ranges;
+    ranges = added;
+}
+
+bool fake_remove_range(uintptr_t begin, struct fake_range *removed)
+{
+    struct fake_range **at = &ranges, *range;
+
+    while (*at != NULL && (*at)->begin != begin)
+        at = &(*at)->next;
+    range = *at;
+    if (range == NULL)
+        return false;
+    *removed = *range;
+    *at = range->next;
+    free(range);
+    return true;
+}
+
+/* ---- of a device ---- */
+
+/* Map a file with an allocation, and add it. */
+static CUresult add_allocation(
+    int fd, int device, size_t nbytes, bool opened, CUdeviceptr *address)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct fake_range range = {.nbytes = nbytes,
+        .type = CU_MEMORYTYPE_DEVICE,
+        .device = device,
+        .opened = opened,
+        .mapping_nbytes = (nbytes + page - 1) / page * page,
+        .fd = fd};
+
+    range.mapping = mmap(
+        NULL, range.mapping_nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (range.mapping == MAP_FAILED)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    range.begin = (uintptr_t)range.mapping;
+    ASAN_POISON_MEMORY_REGION(
+        (char *)range.mapping + nbytes, range.mapping_nbytes - nbytes);
+    fake_add_range(&range);
+    fake.live[FAKE_ALLOCATED]++;
+    *address = range.begin;
+    return CUDA_SUCCESS;
+}
+
+static CUresult remove_allocation(CUdeviceptr address, bool opened)
+{
+    struct fake_range *found = fake_find_range(address), range;
+
+    if (found == NULL || found->begin != address || found->mapping == NULL ||
+        found->type != CU_MEMORYTYPE_DEVICE || found->opened != opened)
+        return CUDA_ERROR_INVALID_VALUE;
+    (void)fake_remove_range(address, &range);
+    if (!opened)
+        fake_return_memory(range.device, range.nbytes);
+    ASAN_UNPOISON_MEMORY_REGION(range.mapping, range.mapping_nbytes);
+    (void)munmap(range.mapping, range.mapping_nbytes);
+    (void)close(range.fd);
+    fake.live[FAKE_ALLOCATED]--;
+    return CUDA_SUCCESS;
+}
+
+static CUresult allocate(CUdeviceptr *address, size_t nbytes, int device)
+{
+    CUresult result;
+    int fd;
+
+    if (nbytes == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!fake_take_memory(device, nbytes))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    fd = fake_make_file(device, nbytes);
+    result = fd >= 0 ? add_allocation(fd, device, nbytes, false, address)
+                     : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result != CUDA_SUCCESS) {
+        fake_return_memory(device, nbytes);
+        if (fd >= 0)
+            (void)close(fd);
+    }
+    return result;
+}
+
+FAKE_API CUresult cuMemAlloc(CUdeviceptr *address, size_t nbytes)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT | FAKE_UNSAFE);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    result = allocate(address, nbytes, fake_current()->device);
+    fake_unlock();
+    return result;
+}
+
+FAKE_API CUresult cuMemAllocManaged(
+    CUdeviceptr *address, size_t nbytes, unsigned int flags)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT | FAKE_UNSAFE);
+
+    (void)flags;
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    result = allocate(address, nbytes, fake_current()->device);
+    if (result == CUDA_SUCCESS)
+        fake_find_range(*address)->managed = true;
+    fake_unlock();
+    return result;
+}
+
+FAKE_API CUresult cuMemFree(CUdeviceptr address)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT | FAKE_UNSAFE);
+
+    if (result != CUDA_SUCCESS || address == 0)
+        return result;
+    fake_lock();
+    result = remove_allocation(address, false);
+    fake_unlock();
+    return result;
+}
+
+FAKE_API CUresult cuMemGetInfo(size_t *free_nbytes, size_t *total)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    *total = fake.settings.memory;
+    *free_nbytes = *total - fake.devices[fake_current()->device].used;
+    fake_unlock();
+    return CUDA_SUCCESS;
+}
+
+/* ---- of another process ---- */
+
+struct ipc {
+    pid_t pid;
+    int fd;
+    size_t nbytes;
+};
+
+_Static_assert(sizeof(struct ipc) <= sizeof(CUipcMemHandle), "it fits");
+
+FAKE_API CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT);
+    struct fake_range *range;
+    struct ipc ipc;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    range = fake_find_range(address);
+    /* Physical allocations have handles of their own. */
+    if (range == NULL || range->mapping == NULL || range->managed ||
+        range->opened || range->type != CU_MEMORYTYPE_DEVICE) {
+        result = CUDA_ERROR_INVALID_VALUE;
+    } else {
+        ipc = (struct ipc){getpid(), range->fd, range->nbytes};
+        memset(handle, 0, sizeof(*handle));
+        memcpy(handle, &ipc, sizeof(ipc));
+    }
+    fake_unlock();
+    return result;
+}
+
+FAKE_API CUresult cuIpcOpenMemHandle(
+    CUdeviceptr *address, CUipcMemHandle handle, unsigned int flags)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT | FAKE_UNSAFE);
+    size_t nbytes = 0;
+    char path[64];
+    struct ipc ipc;
+    int fd, device = 0;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    memcpy(&ipc, &handle, sizeof(ipc));
+    if (flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (ipc.pid == getpid())
+        return CUDA_ERROR_INVALID_CONTEXT;
+    (void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)ipc.pid, ipc.fd);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    fake_lock();
+    result = fake_read_file(fd, &device, &nbytes) && nbytes == ipc.nbytes
+                 ? add_allocation(fd, device, nbytes, true, address)
+                 : CUDA_ERROR_INVALID_VALUE;
+    fake_unlock();
+    if (result != CUDA_SUCCESS)
+        (void)close(fd);
+    return result;
+}
+
+FAKE_API CUresult cuIpcCloseMemHandle(CUdeviceptr address)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT | FAKE_UNSAFE);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    result = remove_allocation(address, true);
+    fake_unlock();
+    return result;
+}
+
+/* ---- of the host ---- */
+
+static void add_host(void *at, size_t nbytes, bool registered)
+{
+    const struct fake_range range = {.begin = (uintptr_t)at,
+        .nbytes = nbytes,
+        .type = CU_MEMORYTYPE_HOST,
+        .device = fake_current()->device,
+        .registered = registered,
+        .fd = -1};
+
+    fake_add_range(&range);
+    fake.live[FAKE_HOST]++;
+}
+
+/* The range that begins there, of the host and of that sort, is removed. */
+static CUresult remove_host(const void *at, bool registered)
+{
+    struct fake_range *found, range;
+
+    fake_lock();
+    found = fake_find_range((uintptr_t)at);
+    if (found == NULL || found->begin != (uintptr_t)at ||
+        found->type != CU_MEMORYTYPE_HOST || found->registered != registered) {
+        fake_unlock();
+        return registered ? CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
+                          : CUDA_ERROR_INVALID_VALUE;
+    }
+    (void)fake_remove_range((uintptr_t)at, &range);
+    fake.live[FAKE_HOST]--;
+    fake_unlock();
+    return CUDA_SUCCESS;
+}
+
+FAKE_API CUresult cuMemHostAlloc(void **at, size_t nbytes, unsigned int flags)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT | FAKE_UNSAFE);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (nbytes == 0 ||
+        (flags & ~(unsigned int)(CU_MEMHOSTALLOC_PORTABLE |
+                                 CU_MEMHOSTALLOC_DEVICEMAP |
+                                 CU_MEMHOSTALLOC_WRITECOMBINED)) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (posix_memalign(at, 4096, nbytes) != 0)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    fake_lock();
+    add_host(*at, nbytes, false);
+    fake_unlock();
+    return CUDA_SUCCESS;
+}
+
+FAKE_API CUresult cuMemFreeHost(void *at)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT | FAKE_UNSAFE);
+
+    if (result == CUDA_SUCCESS)
+        result = remove_host(at, false);
+    if (result == CUDA_SUCCESS)
+        free(at);
+    return result;
+}
+
+FAKE_API CUresult cuMemHostRegister(void *at, size_t nbytes, unsigned int flags)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT | FAKE_UNSAFE);
+
+    (void)flags;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (nbytes == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    fake_lock();
+    if (fake_find_range((uintptr_t)at) != NULL)
+        result = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    else
+        add_host(at, nbytes, true);
+    fake_unlock();
+    return result;
+}
+
+FAKE_API CUresult cuMemHostUnregister(void *at)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT | FAKE_UNSAFE);
+
+    return result != CUDA_SUCCESS ? result : remove_host(at, true);
+}
+
+FAKE_API CUresult cuMemHostGetDevicePointer(
+    CUdeviceptr *address, void *at, unsigned int flags)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT);
+    struct fake_range *range;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    range = fake_find_range((uintptr_t)at);
+    if (flags != 0 || range == NULL || range->type != CU_MEMORYTYPE_HOST)
+        result = CUDA_ERROR_INVALID_VALUE;
+    else
+        *address = (uintptr_t)at;
+    fake_unlock();
+    return result;
+}
+
+/* ---- what an address is ---- */
+
+FAKE_API CUresult cuMemGetAddressRange(
+    CUdeviceptr *begin, size_t *nbytes, CUdeviceptr address)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT);
+    struct fake_range *range;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    range = fake_find_range(address);
+    if (range == NULL) {
+        result = CUDA_ERROR_NOT_FOUND;
+    } else {
+        if (begin != NULL)
+            *begin = range->begin;
+        if (nbytes != NULL)
+            *nbytes = range->nbytes;
+    }
+    fake_unlock();
+    return result;
+}
+
+static void read_attribute(
+    const struct fake_range *range, CUpointer_attribute attribute, void *value)
+{
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *(unsigned int *)value = range != NULL ? range->type : 0;
+        break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *(int *)value = range != NULL ? range->device : -2;
+        break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *(unsigned int *)value = range != NULL && range->managed;
+        break;
+    default:
+        fake_die("an attribute of pointers that is not known");
+    }
+}
+
+FAKE_API CUresult cuPointerGetAttributes(unsigned int n,
+    CUpointer_attribute *attributes, void **values, CUdeviceptr address)
+{
+    CUresult result = fake_enter(__func__, FAKE_INIT);
+    const CUcontext context = fake_current();
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    if (context != NULL && context->broken != CUDA_SUCCESS)
+        result = context->broken;
+    for (unsigned int i = 0; i < n && result == CUDA_SUCCESS; i++)
+        read_attribute(fake_find_range(address), attributes[i], values[i]);
+    fake_unlock();
+    return result;
+}

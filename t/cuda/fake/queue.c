@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Streams of the fake driver: a queue of work each, and a thread that does one
+ * piece after the other.
+ */
+#include "t/cuda/fake/order.h"
+#include "t/cuda/fake/state.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define POLL_NS 50000 /* between two looks at a word that others write */
+
+static void pause_ns(long ns)
+{
+    const struct timespec wait = {.tv_nsec = ns};
+
+    (void)nanosleep(&wait, NULL);
+}
+
+/* ---- pieces of work ---- */
+
+struct fake_work *fake_copy_work(const struct fake_work *work)
+{
+    struct fake_work *copy = malloc(sizeof(*copy));
+
+    if (copy == NULL)
+        fake_die("no memory");
+    *copy = *work;
+    copy->next = NULL;
+    if (work->args != NULL) {
+        copy->args = malloc(work->function->args_nbytes);
+        if (copy->args == NULL)
+            fake_die("no memory");
+        memcpy(copy->args, work->args, work->function->args_nbytes);
+    }
+    if (copy->event != NULL)
+        copy->event->uses++;
+    return copy;
+}
+
+void fake_free_work(struct fake_work *work)
+{
+    if (work->event != NULL)
+        fake_drop_event(work->event);
+    free(work->args);
+    free(work);
+}
+
+static bool is_dropped(const struct CUstream_st *stream)
+{
+    return stream->context->broken != CUDA_SUCCESS;
+}
+
+/* Whether a word has reached the value that is waited for. */
+static bool has_value(const struct fake_work *work)
+{
+    const uint32_t found =
+        __atomic_load_n((const uint32_t *)work->from, __ATOMIC_ACQUIRE);
+
+    switch (work->flags & 3U) {
+    case CU_STREAM_WAIT_VALUE_GEQ:
+        return (int32_t)(found - work->value) >= 0;
+    case CU_STREAM_WAIT_VALUE_EQ:
+        return found == work->value;
+    case CU_STREAM_WAIT_VALUE_AND:
+        return (found & work->value) != 0;
+    default:
+        return ~(found | work->value) != 0;
+    }
+}
+
+/* Whether a piece of work that waits may begin. */
+static bool may_begin(
+    const struct CUstream_st *stream, const struct fake_work *work)
+{
+    switch (work->kind) {
+    case FAKE_WAIT_EVENT:
+        return work->event->completed >= work->number;
+    case FAKE_STALL:
+        return stream->resumed > 0;
+    default:
+        return true;
+    }
+}
+
+/* The same of one that waits for a word, which nobody announces. */
+static void wait_for_word(
+    const struct CUstream_st *stream, const struct fake_work *work)
+{
+    while (!has_value(work) && !is_dropped(stream)) {
+        fake_unlock();
+        pause_ns(POLL_NS);
+        fake_lock();
+    }
+}
+
+/* Wait until a piece of work may begin: all before it in its connection have
+ * begun, and what it waits for has happened. */
+static void wait_to_begin(CUstream stream, const struct fake_work *work)
+{
+    struct fake_device *device = &fake.devices[stream->context->device];
+    uint64_t *started =
+        stream->connection >= 0 ? &device->started[stream->connection] : NULL;
+
+    while (started != NULL && *started + 1 != work->ticket)
+        fake_wait();
+    while (!may_begin(stream, work) && !is_dropped(stream))
+        fake_wait();
+    if (work->kind == FAKE_WAIT_VALUE)
+        wait_for_word(stream, work);
+    if (work->kind == FAKE_STALL && stream->resumed > 0)
+        stream->resumed--;
+    if (started != NULL) {
+        ++*started;
+        fake_changed();
+    }
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* A piece of work has been done, or dropped. */
+static void complete(CUstream stream, const struct fake_work *work)
+{
+    if (work->kind == FAKE_RECORD && work->event->completed < work->number) {
+        work->event->completed = work->number;
+        work->event->completed_ns = now_ns();
+    }
+    stream->completed++;
+    fake_changed();
+}
+
+static void delay(CUstream stream)
+{
+    unsigned int drawn;
+
+    stream->random = stream->random * UINT64_C(6364136223846793005) +
+                     UINT64_C(1442695040888963407);
+    drawn = (unsigned int)(stream->random >> 33);
+    if (fake.settings.delay != 0)
+        pause_ns((long)(drawn % (fake.settings.delay + 1)) * 1000);
+    else if (drawn % 4 == 0)
+        (void)sched_yield();
+}
+
+/* With the lock, which it lets go of meanwhile. */
+static void perform(CUstream stream, struct fake_work *work)
+{
+    wait_to_begin(stream, work);
+    if (!is_dropped(stream)) {
+        fake_unlock();
+        delay(stream);
+        fake_run(stream, work);
+        fake_lock();
+    }
+    complete(stream, work);
+}
+
+static void remove_stream(CUstream stream)
+{
+    CUstream *at = &fake.streams;
+
+    while (*at != stream)
+        at = &(*at)->next;
+    *at = stream->next;
+    fake.threads--;
+    fake_changed();
+}
+
+static void *run_stream(void *arg)
+{
+    CUstream stream = arg;
+
+    fake_lock();
+    for (;;) {
+        struct fake_work *work = stream->first;
+
+        if (work != NULL) {
+            perform(stream, work);
+            stream->first = work->next;
+            if (stream->first == NULL)
+                stream->last = &stream->first;
+            fake_free_work(work);
+        } else if (stream->destroyed) {
+            break;
+        } else {
+            fake_wait();
+        }
+    }
+    remove_stream(stream);
+    fake_unlock();
+    fake_free_order(stream->sanitizer);
+    free(stream);
+    return NULL;
+}
+
+/* ---- streams, with the lock ---- */
+
+CUstream fake_make_stream(CUcontext context, bool nonblocking, int priority)
+{
+    struct fake_device *device = &fake.devices[context->device];
+    CUstream stream = calloc(1, sizeof(*stream));
+    const int connections = fake.settings.connections;
+    pthread_attr_t attributes;
+    pthread_t thread;
+
+    if (stream == NULL)
+        fake_die("no memory");
+    stream->context = context;
+    stream->nonblocking = nonblocking;
+    stream->priority = priority;
+    stream->connection = connections > 0 ? device->streams % connections : -1;
+    stream->random = fake.settings.seed + (uint64_t)device->streams * 977;
+    device->streams++;
+    stream->last = &stream->first;
+    stream->sanitizer = fake_make_order();
+    stream->next = fake.streams;
+    fake.streams = stream;
+    fake.threads++;
+    if (pthread_attr_init(&attributes) != 0 ||
+        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) !=
+            0 ||
+        pthread_create(&thread, &attributes, run_stream, stream) != 0)
+        fake_die("no thread");
+    (void)pthread_attr_destroy(&attributes);
+    return stream;
+}
+
+/* Its thread frees it when all its work is done. */
+void fake_end_stream(CUstream stream)
+{
+    stream->destroyed = true;
+    fake_changed();
+}
+
+void fake_append(CUstream stream, const struct fake_work *work)
+{
+    struct fake_work *copy = fake_copy_work(work);
+
+    if (stream->connection >= 0)
+        copy->ticket =
+            ++fake.devices[stream->context->device].queued[stream->connection];
+    fake_release(&copy->enqueued);
+    *stream->last = copy;
+    stream->last = &copy->next;
+    stream->enqueued++;
+    fake_changed();
+}
+
+/* Order a stream after all that another one has now. */
+static void append_wait(CUstream stream, CUstream other)
+{
+    CUevent event = calloc(1, sizeof(*event));
+    struct fake_work work = {.kind = FAKE_RECORD, .event = event, .number = 1};
+
+    if (event == NULL)
+        fake_die("no memory");
+    event->destroyed = true; /* by the last of its two uses */
+    fake_append(other, &work);
+    work.kind = FAKE_WAIT_EVENT;
+    fake_append(stream, &work);
+}
+
+/* What the legacy stream is to those that are not of their own accord. */
+static void order_legacy(CUstream stream)
+{
+    const CUcontext context = stream->context;
+
+    if (stream->legacy) {
+        for (CUstream at = fake.streams; at != NULL; at = at->next)
+            if (at != stream && at->context == context && !at->nonblocking &&
+                at->completed < at->enqueued)
+                append_wait(stream, at);
+    } else if (!stream->nonblocking && context->legacy != NULL &&
+               context->legacy->completed < context->legacy->enqueued) {
+        append_wait(stream, context->legacy);
+    }
+}
+
+CUresult fake_enqueue(CUstream handle, const struct fake_work *work)
+{
+    CUstream stream = fake_find_stream(handle);
+    CUresult result;
+
+    if (stream == NULL)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (stream->context->broken != CUDA_SUCCESS)
+        return stream->context->broken;
+    if (stream->capture != NULL)
+        return fake_capture_work(stream, work);
+    result = stream->legacy ? fake_use_legacy(stream->context) : CUDA_SUCCESS;
+    if (result != CUDA_SUCCESS)
+        return result;
+    order_legacy(stream);
+    fake_append(stream, work);
+    return CUDA_SUCCESS;
+}
+
+/* The default stream of the calling thread's context. */
+static CUstream find_legacy(void)
+{
+    CUcontext context = fake_current();
+
+    if (context == NULL)
+        return NULL;
+    if (context->legacy == NULL) {
+        context->legacy = fake_make_stream(context, false, 0);
+        context->legacy->legacy = true;
+    }
+    return context->legacy;
+}
+
+static CUstream find_per_thread(void)
+{
+    CUcontext context = fake_current();
+    CUstream at = fake.streams;
+
+    while (at != NULL && (!at->per_thread || at->context != context ||
+                             !pthread_equal(at->thread, pthread_self())))
+        at = at->next;
+    if (at == NULL && context != NULL) {
+        at = fake_make_stream(context, false, 0);
+        at->per_thread = true;
+        at->thread = pthread_self();
+    }
+    return at;
+}
+
+CUstream fake_find_stream(CUstream handle)
+{
+    CUstream at = fake.streams;
+
+    if (handle == NULL || handle == CU_STREAM_LEGACY)
+        return find_legacy();
+    if (handle == CU_STREAM_PER_THREAD)
+        return find_per_thread();
+    while (at != NULL && at != handle)
+        at = at->next;
+    return at != NULL && !at->destroyed ? at : NULL;
+}
+
+/* ---- for tests ---- */
+
+void fake_stall(CUstream handle)
+{
+    const struct fake_work work = {.kind = FAKE_STALL};
+
+    fake_lock();
+    if (fake_enqueue(handle, &work) != CUDA_SUCCESS)
+        fake_die("a stream that cannot be stalled");
+    fake_unlock();
+}
+
+void fake_resume(CUstream handle)
+{
+    CUstream stream;
+
+    fake_lock();
+    stream = fake_find_stream(handle);
+    if (stream == NULL)
+        fake_die("no such stream to resume");
+    stream->resumed++;
+    fake_changed();
+    fake_unlock();
+}
+
+/* Whether a stream that was destroyed has a thread still. */
+static bool is_ending(void)
+{
+    for (CUstream at = fake.streams; at != NULL; at = at->next)
+        if (at->destroyed)
+            return true;
+    return false;
+}
+
+void fake_finish(void)
+{
+    fake_lock();
+    while (is_ending())
+        fake_wait();
+    fake_unlock();
+}

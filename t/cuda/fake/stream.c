@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Streams of the fake driver, as callers have them. */
+#include "t/cuda/fake/order.h"
+#include "t/cuda/fake/state.h"
+
+#include <stdlib.h>
+
+FAKE_API CUresult cuStreamCreateWithPriority(
+    CUstream *stream, unsigned int flags, int priority)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if ((flags & ~(unsigned int)CU_STREAM_NON_BLOCKING) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    fake_lock();
+    *stream = fake_make_stream(fake_current(), flags != 0, priority);
+    fake.live[FAKE_STREAMS]++;
+    fake_unlock();
+    return CUDA_SUCCESS;
+}
+
+FAKE_API CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
+{
+    return cuStreamCreateWithPriority(stream, flags, 0);
+}
+
+FAKE_API CUresult cuStreamDestroy(CUstream handle)
+{
+    CUresult result = fake_enter(__func__, FAKE_INIT);
+    CUstream stream;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    stream = fake_find_stream(handle);
+    if (handle == NULL || stream == NULL || stream->legacy ||
+        stream->per_thread) {
+        result = CUDA_ERROR_INVALID_HANDLE;
+    } else {
+        if (stream->capture != NULL)
+            fake_die("a stream is destroyed that is captured");
+        fake.live[FAKE_STREAMS]--;
+        fake_end_stream(stream);
+    }
+    fake_unlock();
+    return result;
+}
+
+/* A stream, and whether it may be asked how far it is; with the lock. */
+static CUresult find_for_question(CUstream handle, CUstream *stream)
+{
+    CUresult result;
+
+    *stream = fake_find_stream(handle);
+    if (*stream == NULL)
+        return CUDA_ERROR_INVALID_HANDLE;
+    result = fake_ask_stream(*stream);
+    return result != CUDA_SUCCESS ? result : (*stream)->context->broken;
+}
+
+FAKE_API CUresult cuStreamQuery(CUstream handle)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT | FAKE_UNSAFE);
+    CUstream stream;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    result = find_for_question(handle, &stream);
+    if (result == CUDA_SUCCESS && stream->completed < stream->enqueued)
+        result = CUDA_ERROR_NOT_READY;
+    if (result == CUDA_SUCCESS)
+        fake_acquire(&stream->done);
+    fake_unlock();
+    return result;
+}
+
+FAKE_API CUresult cuStreamSynchronize(CUstream handle)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT | FAKE_UNSAFE);
+    CUstream stream;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    result = find_for_question(handle, &stream);
+    if (result == CUDA_SUCCESS) {
+        const uint64_t until = stream->enqueued;
+
+        while (stream->completed < until)
+            fake_wait();
+        result = stream->context->broken;
+        fake_acquire(&stream->done);
+    }
+    fake_unlock();
+    return result;
+}
+
+FAKE_API CUresult cuCtxSynchronize(void)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT | FAKE_UNSAFE);
+    const CUcontext context = fake_current();
+    bool busy = result == CUDA_SUCCESS;
+
+    fake_lock();
+    while (busy) {
+        busy = false;
+        for (CUstream at = fake.streams; at != NULL; at = at->next) {
+            if (at->context != context)
+                continue;
+            busy |= at->completed < at->enqueued;
+            fake_acquire(&at->done);
+        }
+        if (busy)
+            fake_wait();
+    }
+    if (result == CUDA_SUCCESS)
+        result = context->broken;
+    fake_unlock();
+    return result;
+}
+
+FAKE_API CUresult cuStreamGetCtx(CUstream handle, CUcontext *context)
+{
+    CUresult result = fake_enter(__func__, FAKE_INIT);
+    CUstream stream;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    stream = fake_find_stream(handle);
+    if (stream != NULL)
+        *context = stream->context;
+    fake_unlock();
+    return stream != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+FAKE_API CUresult cuStreamGetPriority(CUstream handle, int *priority)
+{
+    CUresult result = fake_enter(__func__, FAKE_INIT);
+    CUstream stream;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    stream = fake_find_stream(handle);
+    if (stream != NULL)
+        *priority = stream->priority;
+    fake_unlock();
+    return stream != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* ---- work ---- */
+
+static CUresult enqueue(
+    const char *function, CUstream stream, const struct fake_work *work)
+{
+    CUresult result = fake_enter(function, FAKE_CONTEXT);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    result = fake_enqueue(stream, work);
+    fake_unlock();
+    return result;
+}
+
+FAKE_API CUresult cuMemcpyAsync(
+    CUdeviceptr to, CUdeviceptr from, size_t nbytes, CUstream stream)
+{
+    const struct fake_work work = {.kind = FAKE_COPY,
+        .to = (void *)(uintptr_t)to,
+        .from = (const void *)(uintptr_t)from,
+        .nbytes = nbytes};
+
+    return enqueue(__func__, stream, &work);
+}
+
+FAKE_API CUresult cuMemsetD32Async(
+    CUdeviceptr to, unsigned int value, size_t n, CUstream stream)
+{
+    const struct fake_work work = {.kind = FAKE_SET,
+        .to = (void *)(uintptr_t)to,
+        .value = value,
+        .nbytes = n};
+
+    if (to % sizeof(uint32_t) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    return enqueue(__func__, stream, &work);
+}
+
+FAKE_API CUresult cuStreamWriteValue32_v2(
+    CUstream stream, CUdeviceptr to, cuuint32_t value, unsigned int flags)
+{
+    const struct fake_work work = {.kind = FAKE_WRITE_VALUE,
+        .to = (void *)(uintptr_t)to,
+        .value = value,
+        .flags = flags};
+
+    if (to % sizeof(uint32_t) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    return enqueue(__func__, stream, &work);
+}
+
+FAKE_API CUresult cuStreamWaitValue32_v2(
+    CUstream stream, CUdeviceptr from, cuuint32_t value, unsigned int flags)
+{
+    const struct fake_work work = {.kind = FAKE_WAIT_VALUE,
+        .from = (const void *)(uintptr_t)from,
+        .value = value,
+        .flags = flags};
+
+    if (from % sizeof(uint32_t) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    return enqueue(__func__, stream, &work);
+}
+
+FAKE_API CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void *data)
+{
+    const struct fake_work work = {.kind = FAKE_CALL, .to = data, .call = call};
+
+    return enqueue(__func__, stream, &work);
+}
