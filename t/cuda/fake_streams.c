@@ -325,9 +325,49 @@ static int a_call_fails_as_often_as_a_test_wants(void *unused)
     return right && close_streams(&streams);
 }
 
+/* ---- what ThreadSanitizer sees ---- */
+
+#if defined(__SANITIZE_THREAD__)
+
+/* One stream writes a word and another one reads it: with an event between them,
+ * or without. */
+static int use_a_word(void *ordered)
+{
+    struct streams streams;
+    int right = open_streams(&streams, "");
+
+    if (ordered == NULL && freopen("/dev/null", "w", stderr) == NULL)
+        return 1;
+    right = right && put(&streams, 0, 0, 1) &&
+            good(cuEventRecord(streams.event, streams.of[0]));
+    if (ordered != NULL)
+        right =
+            right && good(cuStreamWaitEvent(streams.of[1], streams.event, 0));
+    right = right && copy(&streams, 1, 1, 0) && finished(&streams, 1);
+    return right && close_streams(&streams);
+}
+
+static void judge_races(void)
+{
+    int ordered = 1;
+
+    ok(!run_child(use_a_word, NULL),
+        "two streams without an event between them are a data race");
+    ok(run_child(use_a_word, &ordered), "with one they are none");
+}
+
+#else
+
+static void judge_races(void)
+{
+    skip(2, "only ThreadSanitizer knows");
+}
+
+#endif
+
 int main(void)
 {
-    plan(12);
+    plan(14);
     ok(run_child(work_is_done_in_order, NULL),
         "a stream does its work in order");
     ok(run_child(a_stalled_stream_keeps_nobody, NULL),
@@ -351,5 +391,6 @@ int main(void)
         "a broken context drops its work, and no other one does");
     ok(run_child(a_call_fails_as_often_as_a_test_wants, NULL),
         "a call fails as often as a test wants");
+    judge_races();
     return done_testing();
 }

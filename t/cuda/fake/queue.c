@@ -14,6 +14,8 @@
 
 #define POLL_NS 50000 /* between two looks at a word that others write */
 
+static char ended; /* an address for ThreadSanitizer: all streams that have */
+
 static void pause_ns(long ns)
 {
     const struct timespec wait = {.tv_nsec = ns};
@@ -179,6 +181,7 @@ static void remove_stream(CUstream stream)
 static void *run_stream(void *arg)
 {
     CUstream stream = arg;
+    void *before;
 
     fake_lock();
     for (;;) {
@@ -196,6 +199,9 @@ static void *run_stream(void *arg)
             fake_wait();
         }
     }
+    before = fake_enter_order(stream->sanitizer);
+    fake_release(&ended);
+    fake_leave_order(before);
     remove_stream(stream);
     fake_unlock();
     fake_free_order(stream->sanitizer);
@@ -387,5 +393,6 @@ void fake_finish(void)
     fake_lock();
     while (is_ending())
         fake_wait();
+    fake_acquire(&ended);
     fake_unlock();
 }

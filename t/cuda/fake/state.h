@@ -197,7 +197,8 @@ void fake_free_work(struct fake_work *work);
 CUstream fake_make_stream(CUcontext context, bool nonblocking, int priority);
 void fake_end_stream(CUstream stream);
 
-void fake_run(CUstream stream, const struct fake_work *work);
+/* Frees the arguments of a kernel. */
+void fake_run(CUstream stream, struct fake_work *work);
 
 /* ---- captures, with the lock ---- */
 
