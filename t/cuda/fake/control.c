@@ -247,14 +247,15 @@ static CUresult injected(const char *name)
 {
     for (int i = 0; i < nfailures; i++) {
         struct failure *failure = &failures[i];
+        const CUresult error = failure->error;
 
         if (strcmp(failure->name, name) != 0)
             continue;
         if (failure->after < 0)
-            return failure->error;
+            return error;
         if (failure->after-- == 0) {
             *failure = failures[--nfailures];
-            return failures[nfailures].error;
+            return error;
         }
     }
     return CUDA_SUCCESS;
