@@ -69,10 +69,10 @@ static inline CUdeviceptr make_words(size_t n)
     return words;
 }
 
-/* A word in device memory, which is the host's here. */
+/* A word in device memory, which is the host's here, perhaps at two addresses. */
 static inline uint32_t word_at(CUdeviceptr words, size_t index)
 {
-    return ((const uint32_t *)(uintptr_t)words)[index];
+    return ((const volatile uint32_t *)(uintptr_t)words)[index];
 }
 
 #endif

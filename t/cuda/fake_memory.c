@@ -52,7 +52,7 @@ static int an_allocation_has_two_addresses(void *unused)
             at % (2 * MIB) == 0 && good(cuMemMap(at, 2 * MIB, 0, handle, 0)) &&
             good(cuMemMap(at + 2 * MIB, 2 * MIB, 0, handle, 0)) &&
             allow(at, 4 * MIB) && word_at(at, 5) != 0;
-    *(uint32_t *)(uintptr_t)(at + 12) = 34;
+    *(volatile uint32_t *)(uintptr_t)(at + 12) = 34;
     right = right && word_at(at + 2 * MIB, 3) == 34 &&
             is_memory((void *)(uintptr_t)(at + 9), CU_MEMORYTYPE_DEVICE, 0);
     right =
@@ -168,7 +168,7 @@ static int write_imported(void *arg)
                 good(cuMemRelease(handle)) && allow(at, 2 * MIB);
 
     if (right)
-        *(uint32_t *)(uintptr_t)at = 5;
+        *(volatile uint32_t *)(uintptr_t)at = 5;
     return right && good(cuMemUnmap(at, 2 * MIB)) &&
            good(cuMemAddressFree(at, 2 * MIB)) && close_device(0);
 }
@@ -226,7 +226,7 @@ static int write_opened(void *arg)
                 &at, *shared->published, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)) &&
             is_memory((void *)(uintptr_t)at, CU_MEMORYTYPE_DEVICE, 0);
     if (right)
-        *(uint32_t *)(uintptr_t)(at + 8) = 6;
+        *(volatile uint32_t *)(uintptr_t)(at + 8) = 6;
     return right && good(cuIpcCloseMemHandle(at)) && close_device(0);
 }
 
