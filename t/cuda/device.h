@@ -69,7 +69,7 @@ static inline CUdeviceptr make_words(size_t n)
     return words;
 }
 
-/* A word in device memory, which is the host's here, perhaps at two addresses. */
+/* A word in device memory: the host's here, and perhaps at two addresses. */
 static inline uint32_t word_at(CUdeviceptr words, size_t index)
 {
     return ((const volatile uint32_t *)(uintptr_t)words)[index];
