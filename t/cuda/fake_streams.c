@@ -70,7 +70,7 @@ static int finished(const struct streams *streams, int stream)
 
 static int work_is_done_in_order(void *unused)
 {
-    struct streams streams;
+    struct streams streams = {.event = NULL};
     int right = open_streams(&streams, "delay=50 seed=3");
 
     (void)unused;
@@ -84,7 +84,7 @@ static int work_is_done_in_order(void *unused)
 
 static int a_stalled_stream_keeps_nobody(void *unused)
 {
-    struct streams streams;
+    struct streams streams = {.event = NULL};
     int right = open_streams(&streams, "");
 
     (void)unused;
@@ -99,7 +99,7 @@ static int a_stalled_stream_keeps_nobody(void *unused)
 
 static int a_destroyed_stream_does_its_work(void *unused)
 {
-    struct streams streams;
+    struct streams streams = {.event = NULL};
     CUstream extra = NULL;
     int right = open_streams(&streams, "") && good(cuStreamCreate(&extra, 1));
 
@@ -115,7 +115,7 @@ static int a_destroyed_stream_does_its_work(void *unused)
 
 static int an_event_orders_two_streams(void *unused)
 {
-    struct streams streams;
+    struct streams streams = {.event = NULL};
     int right = open_streams(&streams, "");
 
     (void)unused;
@@ -134,7 +134,7 @@ static int an_event_orders_two_streams(void *unused)
 
 static int a_wait_is_for_the_record_before_it(void *unused)
 {
-    struct streams streams;
+    struct streams streams = {.event = NULL};
     int right = open_streams(&streams, "");
 
     (void)unused;
@@ -156,7 +156,7 @@ static int a_wait_is_for_the_record_before_it(void *unused)
 
 static int an_event_can_be_destroyed_while_it_is_waited_for(void *unused)
 {
-    struct streams streams;
+    struct streams streams = {.event = NULL};
     CUevent event = NULL;
     int right = open_streams(&streams, "") && good(cuEventCreate(&event, 0));
 
@@ -173,7 +173,7 @@ static int an_event_can_be_destroyed_while_it_is_waited_for(void *unused)
 
 static int events_measure_time(void *unused)
 {
-    struct streams streams;
+    struct streams streams = {.event = NULL};
     CUevent begin = NULL, end = NULL;
     float ms = -1;
     int right = open_streams(&streams, "") && good(cuEventCreate(&begin, 0)) &&
@@ -198,7 +198,7 @@ static int events_measure_time(void *unused)
 
 static int a_stream_waits_for_a_word(void *unused)
 {
-    struct streams streams;
+    struct streams streams = {.event = NULL};
     int right = open_streams(&streams, "");
     /* The values are compared cyclically: 2 is after 0xfffffffe. */
     const uint32_t old = 0xfffffffe;
@@ -218,7 +218,7 @@ static int a_stream_waits_for_a_word(void *unused)
 
 static int the_default_stream_is_ordered(void *unused)
 {
-    struct streams streams;
+    struct streams streams = {.event = NULL};
     CUstream blocking = NULL;
     int right = open_streams(&streams, "") &&
                 good(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
@@ -256,7 +256,7 @@ static void CUDA_CB note(void *number)
 static int is_kept_waiting(const char *settings, bool expected)
 {
     static int one = 1, two = 2;
-    struct streams streams;
+    struct streams streams = {.event = NULL};
     int right = open_streams(&streams, settings);
 
     nordered = 0;
@@ -286,7 +286,7 @@ static int streams_share_connections(void *unused)
 
 static int a_broken_context_drops_its_work(void *unused)
 {
-    struct streams streams;
+    struct streams streams = {.event = NULL};
     CUcontext other = NULL;
     CUdeviceptr memory = 0;
     int right = open_streams(&streams, "devices=2") &&
@@ -311,7 +311,7 @@ static int a_broken_context_drops_its_work(void *unused)
 
 static int a_call_fails_as_often_as_a_test_wants(void *unused)
 {
-    struct streams streams;
+    struct streams streams = {.event = NULL};
     int right = open_streams(&streams, "fail=cuStreamQuery:2:999");
 
     (void)unused;
@@ -333,7 +333,7 @@ static int a_call_fails_as_often_as_a_test_wants(void *unused)
  * or without. */
 static int use_a_word(void *ordered)
 {
-    struct streams streams;
+    struct streams streams = {.event = NULL};
     int right = open_streams(&streams, "");
 
     if (ordered == NULL && freopen("/dev/null", "w", stderr) == NULL)

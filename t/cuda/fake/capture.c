@@ -195,10 +195,8 @@ FAKE_API CUresult cuStreamIsCapturing(
 
 static CUgraph make_graph(void)
 {
-    CUgraph graph = calloc(1, sizeof(*graph));
+    CUgraph graph = fake_alloc(sizeof(*graph));
 
-    if (graph == NULL)
-        fake_die("no memory");
     graph->last = &graph->first;
     return graph;
 }
@@ -221,9 +219,7 @@ FAKE_API CUresult cuStreamBeginCapture(
     else if (stream->capture != NULL)
         result = CUDA_ERROR_ILLEGAL_STATE;
     if (result == CUDA_SUCCESS) {
-        capture = calloc(1, sizeof(*capture));
-        if (capture == NULL)
-            fake_die("no memory");
+        capture = fake_alloc(sizeof(*capture));
         capture->mode = mode;
         capture->thread = pthread_self();
         capture->graph = make_graph();
@@ -305,9 +301,7 @@ FAKE_API CUresult cuGraphInstantiateWithFlags(
     (void)flags;
     if (result != CUDA_SUCCESS)
         return result;
-    *exec = calloc(1, sizeof(**exec));
-    if (*exec == NULL)
-        fake_die("no memory");
+    *exec = fake_alloc(sizeof(**exec));
     (*exec)->graph.last = &(*exec)->graph.first;
     fake_lock();
     for (struct fake_work *at = graph->first; at != NULL; at = at->next)

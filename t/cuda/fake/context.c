@@ -113,7 +113,7 @@ FAKE_API CUresult cuCtxCreate(CUcontext *context, CUctxCreateParams *parameters,
         return result;
     if (parameters != NULL || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    made = calloc(1, sizeof(*made));
+    made = fake_alloc(sizeof(*made));
     if (made == NULL || pushed == PUSHED)
         fake_die("no room for a context");
     made->device = device;

@@ -71,6 +71,15 @@ void fake_die(const char *what)
     abort();
 }
 
+void *fake_alloc(size_t nbytes)
+{
+    void *memory = calloc(1, nbytes);
+
+    if (memory == NULL)
+        abort();
+    return memory;
+}
+
 /* ---- settings ---- */
 
 /* A number, with K, M or G; false for other text. */
@@ -359,10 +368,8 @@ void fake_break(int device, CUresult error)
 void fake_register_kernel(
     const char *name, fake_kernel_fn kernel, size_t args_nbytes)
 {
-    struct CUfunc_st *function = malloc(sizeof(*function));
+    struct CUfunc_st *function = fake_alloc(sizeof(*function));
 
-    if (function == NULL)
-        fake_die("no memory");
     fake_lock();
     *function =
         (struct CUfunc_st){fake.functions, name, kernel, args_nbytes, false};

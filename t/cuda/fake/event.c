@@ -30,9 +30,7 @@ FAKE_API CUresult cuEventCreate(CUevent *event, unsigned int flags)
 
     if (result != CUDA_SUCCESS)
         return result;
-    made = calloc(1, sizeof(*made));
-    if (made == NULL)
-        fake_die("no memory");
+    made = fake_alloc(sizeof(*made));
     made->context = fake_current();
     made->flags = flags;
     fake_lock();

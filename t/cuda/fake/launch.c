@@ -36,9 +36,7 @@ FAKE_API CUresult cuLibraryLoadData(CUlibrary *library, const void *image,
         return result;
     if (image == NULL || njit != 0 || n != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    *library = malloc(sizeof(**library));
-    if (*library == NULL)
-        fake_die("no memory");
+    *library = fake_alloc(sizeof(**library));
     fake_lock();
     **library = (struct CUlib_st){libraries, image};
     libraries = *library;

@@ -48,10 +48,8 @@ struct fake_range *fake_find_range(uintptr_t address)
 
 void fake_add_range(const struct fake_range *range)
 {
-    struct fake_range *added = malloc(sizeof(*added));
+    struct fake_range *added = fake_alloc(sizeof(*added));
 
-    if (added == NULL)
-        fake_die("no memory");
     *added = *range;
     added->next = ranges;
     ranges = added;

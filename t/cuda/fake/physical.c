@@ -61,10 +61,8 @@ static void fill_file(int fd, size_t nbytes)
 
 struct fake_physical *fake_add_physical(const struct fake_physical *physical)
 {
-    struct fake_physical *added = malloc(sizeof(*added));
+    struct fake_physical *added = fake_alloc(sizeof(*added));
 
-    if (added == NULL)
-        fake_die("no memory");
     *added = *physical;
     added->handles = 1;
     added->next = physicals;
@@ -291,10 +289,8 @@ static struct span *reserved, *mapped;
 static struct span *add_span(struct span **list, uintptr_t begin, size_t nbytes,
     struct fake_physical *physical)
 {
-    struct span *span = malloc(sizeof(*span));
+    struct span *span = fake_alloc(sizeof(*span));
 
-    if (span == NULL)
-        fake_die("no memory");
     *span = (struct span){*list, begin, nbytes, physical};
     *list = span;
     return span;

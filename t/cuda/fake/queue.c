@@ -27,16 +27,12 @@ static void pause_ns(long ns)
 
 struct fake_work *fake_copy_work(const struct fake_work *work)
 {
-    struct fake_work *copy = malloc(sizeof(*copy));
+    struct fake_work *copy = fake_alloc(sizeof(*copy));
 
-    if (copy == NULL)
-        fake_die("no memory");
     *copy = *work;
     copy->next = NULL;
     if (work->args != NULL) {
-        copy->args = malloc(work->function->args_nbytes);
-        if (copy->args == NULL)
-            fake_die("no memory");
+        copy->args = fake_alloc(work->function->args_nbytes);
         memcpy(copy->args, work->args, work->function->args_nbytes);
     }
     if (copy->event != NULL)
@@ -214,13 +210,11 @@ static void *run_stream(void *arg)
 CUstream fake_make_stream(CUcontext context, bool nonblocking, int priority)
 {
     struct fake_device *device = &fake.devices[context->device];
-    CUstream stream = calloc(1, sizeof(*stream));
+    CUstream stream = fake_alloc(sizeof(*stream));
     const int connections = fake.settings.connections;
     pthread_attr_t attributes;
     pthread_t thread;
 
-    if (stream == NULL)
-        fake_die("no memory");
     stream->context = context;
     stream->nonblocking = nonblocking;
     stream->priority = priority;
@@ -265,11 +259,9 @@ void fake_append(CUstream stream, const struct fake_work *work)
 /* Order a stream after all that another one has now. */
 static void append_wait(CUstream stream, CUstream other)
 {
-    CUevent event = calloc(1, sizeof(*event));
+    CUevent event = fake_alloc(sizeof(*event));
     struct fake_work work = {.kind = FAKE_RECORD, .event = event, .number = 1};
 
-    if (event == NULL)
-        fake_die("no memory");
     event->destroyed = true; /* by the last of its two uses */
     fake_append(other, &work);
     work.kind = FAKE_WAIT_EVENT;

@@ -160,6 +160,8 @@ void fake_changed(void);
 void fake_wait(void);
 /* End the program: what a test does wrong that the real driver may not notice. */
 _Noreturn void fake_die(const char *what);
+/* Zeroed memory; there is enough of it. */
+void *fake_alloc(size_t nbytes);
 
 /* ---- calls ---- */
 
