@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How the ranks of a group synchronise inside kernels: the blocks of equal index
+ * of all ranks do, so each byte that a block reads must have been written by the
+ * block of that index of its owner.
+ */
+#ifndef SYMC_KERNELS_GROUP_H
+#define SYMC_KERNELS_GROUP_H
+
+#include "kernels/args.h"
+#include "kernels/device.h"
+
+#define LOOKS 64 /* at a signal, between two looks at the clock and the host */
+
+DEVICE unsigned char *segment_of(
+    const struct symc_device_group *group, uint32_t rank)
+{
+    return group->base + rank * group->stride;
+}
+
+DEVICE struct symc_device_pad *pad_of(
+    const struct symc_device_group *group, uint32_t rank)
+{
+    return (struct symc_device_pad *)(void *)segment_of(group, rank);
+}
+
+DEVICE unsigned char *data_of(
+    const struct symc_device_data *data, uint32_t rank)
+{
+    return data->base + rank * data->stride + data->offset;
+}
+
+/* ---- giving up ---- */
+
+DEVICE void give_up(const struct symc_device_group *group,
+    enum symc_device_reason reason, uint32_t peer)
+{
+    struct symc_device_failure *failure = group->failure;
+
+    if (!claim_word(&failure->reason, (uint32_t)reason))
+        return;
+    failure->peer = peer;
+    failure->block = block_index();
+    store_release(&failure->complete, 1);
+}
+
+/* Whether a wait has to end.  began: 0 at first. */
+DEVICE bool must_end(
+    const struct symc_device_group *group, uint32_t peer, uint64_t *began)
+{
+    uint64_t now = clock_ns();
+
+    if (load_relaxed(group->aborted) != 0) {
+        give_up(group, SYMC_DEVICE_ABORTED, peer);
+        return true;
+    }
+    if (*began == 0)
+        *began = now;
+    if (now - *began < group->timeout_ns)
+        return false;
+    give_up(group, SYMC_DEVICE_TIMEOUT, peer);
+    return true;
+}
+
+/* ---- the barrier ---- */
+
+/* How often this block has synchronised, for the whole kernel to count from. */
+DEVICE uint32_t begin_epoch(const struct symc_device_group *group)
+{
+    return pad_of(group, group->rank)->synchronised[block_index()];
+}
+
+/* At the end of the kernel; a barrier of the block separates it from the
+ * beginning. */
+DEVICE void end_epoch(const struct symc_device_group *group, uint32_t epoch)
+{
+    if (thread_index() == 0)
+        pad_of(group, group->rank)->synchronised[block_index()] = epoch;
+}
+
+DEVICE bool wait_for_signal(
+    const struct symc_device_group *group, uint32_t peer, uint32_t epoch)
+{
+    const uint32_t *signal =
+        &pad_of(group, group->rank)->signal[block_index()][peer];
+    uint64_t began = 0;
+
+    for (uint32_t look = 1;; look++) {
+        if ((int32_t)(load_acquire(signal) - epoch) >= 0)
+            return true;
+        if (look % LOOKS == 0 && must_end(group, peer, &began))
+            return false;
+        relax();
+    }
+}
+
+/*
+ * The blocks of this index of all ranks synchronise.  What their threads wrote
+ * before, to any segment, all of their threads see afterwards, and what they
+ * read before may be overwritten: the barrier of the block orders that before
+ * the release of the thread that signals, whose value the peer's thread acquires
+ * before the barrier of its block.
+ *
+ * Returns whether all ranks came; every thread of the block returns the same.
+ */
+DEVICE bool synchronise_ranks(
+    const struct symc_device_group *group, uint32_t epoch)
+{
+    uint32_t peer = thread_index();
+    bool failed = false;
+
+    block_barrier();
+    if (peer < group->size) {
+        store_release(
+            &pad_of(group, peer)->signal[block_index()][group->rank], epoch);
+        failed = !wait_for_signal(group, peer, epoch);
+    }
+    return !block_any(failed);
+}
+
+#define synchronise(group, epoch) \
+    (TAKEN_OUT("synchronise") || synchronise_ranks(group, epoch))
+
+#endif

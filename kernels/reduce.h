@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the kernels of reductions share: reading a part of the elements of all
+ * ranks and combining it, in the order of ranks, so that all ranks have the same
+ * bits, which are those of symc_reduce() with one block of sources.
+ */
+#ifndef SYMC_KERNELS_REDUCE_H
+#define SYMC_KERNELS_REDUCE_H
+
+#include "kernels/elements.h"
+#include "kernels/group.h"
+#include "kernels/parts.h"
+
+/* A whole part of aligned memory, of all ranks: with a constant size all loads
+ * are in flight at once. */
+DEVICE struct symc_vector reduce_whole(const struct symc_reduce_args *args,
+    uint64_t at, const enum symmcoll_dtype type, const uint32_t size)
+{
+    struct symc_vector loaded[8];
+    struct elements sum, next;
+
+    UNROLL
+    for (uint32_t rank = 0; rank < size; rank++)
+        loaded[rank] = load_vector(data_of(&args->data, rank) + at);
+    unpack(&sum, loaded[0], type, args->op, args->factors[0]);
+    UNROLL
+    for (uint32_t rank = 1; rank < size; rank++) {
+        unpack(&next, loaded[rank], type, args->op, args->factors[rank]);
+        combine(&sum, &next, type, args->op);
+    }
+    return pack(&sum, type, args->op, size);
+}
+
+/* The same of any part and any number of ranks. */
+DEVICE struct symc_vector reduce_any(const struct symc_reduce_args *args,
+    uint64_t at, uint64_t nbytes, uint64_t part, const enum symmcoll_dtype type)
+{
+    struct elements sum, next;
+
+    KEEP_LOOP
+    for (uint32_t rank = 0; rank < args->group.size; rank++) {
+        const struct bytes from =
+            bytes_at(data_of(&args->data, rank) + at, nbytes);
+
+        unpack(&next, load_part(&from, part, nbytes_of(type)), type, args->op,
+            args->factors[rank]);
+        if (rank == 0)
+            sum = next;
+        else
+            combine(&sum, &next, type, args->op);
+    }
+    return pack(&sum, type, args->op, args->group.size);
+}
+
+/* A part of nbytes of all ranks' elements, which begin `at` bytes after those
+ * that were passed. */
+DEVICE struct symc_vector reduce_part(const struct symc_reduce_args *args,
+    uint64_t at, uint64_t nbytes, uint64_t part, const enum symmcoll_dtype type)
+{
+    const uint64_t begin = at + part * SYMC_VECTOR;
+
+    /* Elements of one byte are many, and such sums are rare. */
+    if (nbytes_of(type) > 1 && nbytes - part * SYMC_VECTOR >= SYMC_VECTOR &&
+        is_aligned(data_of(&args->data, 0) + begin)) {
+        if (args->group.size == 2)
+            return reduce_whole(args, begin, type, 2);
+        if (args->group.size == 4)
+            return reduce_whole(args, begin, type, 4);
+        if (args->group.size == 8)
+            return reduce_whole(args, begin, type, 8);
+    }
+    return reduce_any(args, at, nbytes, part, type);
+}
+
+/* Copy the parts of this thread. */
+DEVICE void copy_parts(
+    const struct bytes *to, const struct bytes *from, const uint32_t step)
+{
+    const uint64_t parts = count_parts(to->nbytes);
+
+    for (uint64_t part = first_part(); part < parts; part = next_part(part))
+        store_part(to, part, load_part(from, part, step), step);
+}
+
+/* A rank's elements, of a result of nbytes. */
+DEVICE struct bytes elements_of(
+    const struct symc_reduce_args *args, uint32_t rank, uint64_t nbytes)
+{
+    return bytes_at(data_of(&args->data, rank), nbytes);
+}
+
+#endif
