@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * kernels/device.h for the engine of the tests.  What a kernel would be wrong
+ * without is a place that a test can take out.
+ */
+#ifndef T_KERNELS_DEVICE_HOST_H
+#define T_KERNELS_DEVICE_HOST_H
+
+#include "base/reduce.h"
+#include "t/kernels/engine.h"
+
+#define DEVICE static inline __attribute__((unused))
+#define UNROLL
+#define KEEP_LOOP
+#define SHARED(TYPE, NAME) \
+    TYPE *const NAME = (TYPE *)engine_shared(#NAME, sizeof(TYPE))
+#define TAKEN_OUT(WHAT) engine_is_out(ENGINE_PLACE(WHAT, false))
+
+#define KERNEL(NAME, type, body)  \
+    void NAME(const void *args);  \
+    void NAME(const void *args)   \
+    {                             \
+        body((const type *)args); \
+    }
+
+#define thread_index engine_thread_index
+#define thread_count engine_thread_count
+#define block_index engine_block_index
+#define block_count engine_block_count
+#define clock_ns engine_clock_ns
+#define relax engine_relax
+#define half_to_float symc_half_to_float
+#define float_to_half symc_float_to_half
+#define bfloat16_to_float symc_bfloat16_to_float
+#define float_to_bfloat16 symc_float_to_bfloat16
+
+/* ---- the threads of a block ---- */
+
+DEVICE bool host_block_any(const struct engine_place *place, bool value)
+{
+    return engine_is_out(place) ? value : engine_block_any(value);
+}
+
+#define block_any(value) \
+    host_block_any(ENGINE_PLACE("barrier of the block", false), value)
+#define block_barrier() (void)block_any(false)
+
+/* ---- memory ---- */
+
+DEVICE struct symc_vector load_vector(const void *from)
+{
+    engine_perturb();
+    return *(const struct symc_vector *)__builtin_assume_aligned(from, 16);
+}
+
+DEVICE void store_vector(void *to, struct symc_vector vector)
+{
+    engine_perturb();
+    *(struct symc_vector *)__builtin_assume_aligned(to, 16) = vector;
+}
+
+DEVICE uint32_t host_load_acquire(
+    const struct engine_place *place, const uint32_t *word)
+{
+    return engine_is_out(place) ? __atomic_load_n(word, __ATOMIC_RELAXED)
+                                : __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+DEVICE void host_store_release(
+    const struct engine_place *place, uint32_t *word, uint32_t value)
+{
+    if (engine_is_out(place))
+        __atomic_store_n(word, value, __ATOMIC_RELAXED);
+    else
+        __atomic_store_n(word, value, __ATOMIC_RELEASE);
+    engine_perturb();
+}
+
+#define load_acquire(word) \
+    host_load_acquire(ENGINE_PLACE("acquire", true), word)
+#define store_release(word, value) \
+    host_store_release(ENGINE_PLACE("release", true), word, value)
+
+DEVICE uint32_t load_relaxed(const uint32_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+/* Taken out: the number is seen before the data. */
+DEVICE void host_store_packet(
+    const struct engine_place *place, uint64_t *packet, uint64_t value)
+{
+    if (engine_is_out(place)) {
+        const uint32_t data =
+            (uint32_t)__atomic_load_n(packet, __ATOMIC_RELAXED);
+
+        __atomic_store_n(packet, (value >> 32 << 32) | data, __ATOMIC_RELAXED);
+        engine_relax();
+    }
+    __atomic_store_n(packet, value, __ATOMIC_RELAXED);
+    engine_perturb();
+}
+
+/* Taken out: the data is read before the number. */
+DEVICE uint64_t host_load_packet(
+    const struct engine_place *place, const uint64_t *packet)
+{
+    const uint64_t value = __atomic_load_n(packet, __ATOMIC_RELAXED);
+
+    if (!engine_is_out(place))
+        return value;
+    engine_relax();
+    return (__atomic_load_n(packet, __ATOMIC_RELAXED) >> 32 << 32) |
+           (uint32_t)value;
+}
+
+#define store_packet(packet, value) \
+    host_store_packet(ENGINE_PLACE("packet in one store", false), packet, value)
+#define load_packet(packet) \
+    host_load_packet(ENGINE_PLACE("packet in one load", false), packet)
+
+DEVICE bool host_claim_word(
+    const struct engine_place *place, uint32_t *word, uint32_t value)
+{
+    uint32_t none = 0;
+
+    if (!engine_is_out(place))
+        return __atomic_compare_exchange_n(
+            word, &none, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    none = __atomic_load_n(word, __ATOMIC_RELAXED);
+    engine_relax();
+    __atomic_store_n(word, value, __ATOMIC_RELAXED);
+    return none == 0;
+}
+
+#define claim_word(word, value) \
+    host_claim_word(ENGINE_PLACE("compare and swap", true), word, value)
+
+DEVICE void host_add_to(
+    const struct engine_place *place, uint64_t *sum, uint64_t value)
+{
+    if (engine_is_out(place)) {
+        value += __atomic_load_n(sum, __ATOMIC_RELAXED);
+        engine_relax();
+        __atomic_store_n(sum, value, __ATOMIC_RELAXED);
+    } else {
+        (void)__atomic_fetch_add(sum, value, __ATOMIC_RELAXED);
+    }
+}
+
+#define add_to(sum, value) \
+    host_add_to(ENGINE_PLACE("atomic addition", false), sum, value)
+
+DEVICE void host_keep_least(
+    const struct engine_place *place, uint64_t *least, uint64_t value)
+{
+    uint64_t found = __atomic_load_n(least, __ATOMIC_RELAXED);
+
+    if (engine_is_out(place)) {
+        engine_relax();
+        if (value < found)
+            __atomic_store_n(least, value, __ATOMIC_RELAXED);
+        return;
+    }
+    while (value < found && !__atomic_compare_exchange_n(least, &found, value,
+                                false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+#define keep_least(least, value) \
+    host_keep_least(ENGINE_PLACE("atomic minimum", false), least, value)
+
+/* There is one address of each place here. */
+DEVICE void fence_aliases(void)
+{
+}
+
+/* ---- floats ---- */
+
+DEVICE float multiply_floats(float a, float b)
+{
+    return a * b;
+}
+
+DEVICE double multiply_doubles(double a, double b)
+{
+    return a * b;
+}
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Runs kernels on the host.  The threads of all blocks of all launches are
+ * fibers of the thread that calls engine_run(), which changes from one to another
+ * at barriers, in loops that wait, and at loads and stores that are drawn; so
+ * the order is the same for the same seed.  Under ThreadSanitizer each fiber is a
+ * thread of its own, ordered by barriers and by the memory orders of signals
+ * alone: what a kernel does not order is a data race, in any order of fibers.
+ *
+ * A kernel is written for this with kernels/device.h.
+ */
+#ifndef T_KERNELS_ENGINE_H
+#define T_KERNELS_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- for tests ---- */
+
+struct engine_launch {
+    void (*kernel)(const void *args);
+    const void *args; /* until engine_run() returns */
+    uint32_t blocks, threads;
+};
+
+/* Launches that run one after the other; streams run at once. */
+struct engine_stream {
+    const struct engine_launch *launches;
+    int n;
+};
+
+/* Run all streams until they have ended; several threads may do so at once, and
+ * their kernels wait for each other.  seed: of the order of fibers.  Exits the
+ * program without memory, or if some threads of a block wait at a barrier and
+ * others have ended. */
+void engine_run(const struct engine_stream *streams, int n, uint64_t seed);
+
+/* What engine_clock_ns() returns: the time, or (counted) a microsecond for each
+ * turn of all fibers, so that a deadline does not depend on the machine. */
+void engine_count_time(bool counted);
+
+/* Add to it. */
+void engine_advance_clock(uint64_t ns);
+
+/* ---- places that a test takes out of the kernels ---- */
+
+/* A barrier, a memory order, or another thing without which kernels are wrong. */
+struct engine_place {
+    const char *file;
+    int line;
+    const char *what;
+    bool is_order; /* missed under ThreadSanitizer only */
+};
+
+/* All of them that were compiled in, by number; NULL after the last one. */
+const struct engine_place *engine_place(int number);
+
+/* Take out a place of all kernels that run after this; -1: none. */
+void engine_take_out(int number);
+
+/* ---- for kernels/device.h ---- */
+
+#define ENGINE_PLACE(WHAT, IS_ORDER)                                  \
+    __extension__({                                                   \
+        static const struct engine_place place = {                    \
+            __FILE__, __LINE__, WHAT, IS_ORDER};                      \
+        static const struct engine_place *const entry                 \
+            __attribute__((section("engine_places"), used)) = &place; \
+        (void)entry;                                                  \
+        &place;                                                       \
+    })
+
+bool engine_is_out(const struct engine_place *place);
+
+uint32_t engine_thread_index(void);
+uint32_t engine_thread_count(void);
+uint32_t engine_block_index(void);
+uint32_t engine_block_count(void);
+
+/* A barrier of the block; whether any of its threads passed true. */
+bool engine_block_any(bool value);
+
+/* Memory of the block, the same for each of its threads that names the key. */
+void *engine_shared(const void *key, size_t nbytes);
+
+/* Let the others go on: in each loop that waits for one of them. */
+void engine_relax(void);
+
+/* Let them go on if that is drawn. */
+void engine_perturb(void);
+
+uint64_t engine_clock_ns(void);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "t/kernels/fiber.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#if defined(__SANITIZE_THREAD__)
+#define HAS_TSAN 1
+#elif defined(__SANITIZE_ADDRESS__)
+#define HAS_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define HAS_TSAN 1
+#elif __has_feature(address_sanitizer)
+#define HAS_ASAN 1
+#endif
+#endif
+
+#if defined(HAS_TSAN)
+#include <sanitizer/tsan_interface.h>
+#elif defined(HAS_ASAN)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+#define STACK_NBYTES ((size_t)64 * 1024)
+
+/* Making one takes a millisecond under ThreadSanitizer, so they are kept. */
+static struct fiber *unused;
+static pthread_mutex_t unused_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- what the sanitizers have to know ---- */
+
+NOT_CHECKED static void begin_switch(struct fiber *from, struct fiber *to)
+{
+#if defined(HAS_TSAN)
+    (void)from;
+    __tsan_switch_to_fiber(to->sanitizer, __tsan_switch_to_fiber_no_sync);
+#elif defined(HAS_ASAN)
+    __sanitizer_start_switch_fiber(
+        &from->fake_stack, to->stack, to->stack_nbytes);
+#else
+    (void)from;
+    (void)to;
+#endif
+}
+
+NOT_CHECKED static void end_switch(struct fiber *to)
+{
+#if defined(HAS_ASAN)
+    __sanitizer_finish_switch_fiber(to->fake_stack, NULL, NULL);
+#else
+    (void)to;
+#endif
+}
+
+void fiber_release(void *address)
+{
+#if defined(HAS_TSAN)
+    __tsan_release(address);
+#else
+    (void)address;
+#endif
+}
+
+void fiber_acquire(void *address)
+{
+#if defined(HAS_TSAN)
+    __tsan_acquire(address);
+#else
+    (void)address;
+#endif
+}
+
+/* ---- changing ---- */
+
+NOT_CHECKED void fiber_switch(struct fiber *from, struct fiber *to)
+{
+    begin_switch(from, to);
+    if (swapcontext(&from->context, &to->context) != 0)
+        abort();
+    end_switch(from);
+}
+
+/* Each function that it is taken for, one after the other. */
+NOT_CHECKED static void run_functions(unsigned int low, unsigned int high)
+{
+    struct fiber *fiber = (struct fiber *)((uintptr_t)high << 16 << 16 | low);
+
+    end_switch(fiber);
+    for (;;)
+        fiber->function(fiber->arg);
+}
+
+/* ---- making ---- */
+
+void fiber_of_caller(struct fiber *fiber)
+{
+    *fiber = (struct fiber){0};
+#if defined(HAS_TSAN)
+    fiber->sanitizer = __tsan_get_current_fiber();
+#elif defined(HAS_ASAN)
+    pthread_attr_t attributes;
+
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0 ||
+        pthread_attr_getstack(
+            &attributes, &fiber->stack, &fiber->stack_nbytes) != 0)
+        abort();
+    pthread_attr_destroy(&attributes);
+#endif
+}
+
+static bool prepare(struct fiber *fiber)
+{
+    if (getcontext(&fiber->context) != 0)
+        return false;
+    fiber->context.uc_stack.ss_sp = fiber->stack;
+    fiber->context.uc_stack.ss_size = fiber->stack_nbytes;
+#if defined(HAS_TSAN)
+    fiber->sanitizer = __tsan_create_fiber(0);
+#endif
+    makecontext(&fiber->context, (void (*)(void))run_functions, 2,
+        (unsigned int)(uintptr_t)fiber,
+        (unsigned int)((uintptr_t)fiber >> 16 >> 16));
+    return true;
+}
+
+static struct fiber *make_fiber(void)
+{
+    struct fiber *fiber = calloc(1, sizeof(*fiber));
+
+    if (fiber == NULL)
+        return NULL;
+    fiber->stack_nbytes = STACK_NBYTES;
+    fiber->stack = mmap(NULL, STACK_NBYTES, PROT_READ | PROT_WRITE,
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return fiber->stack != MAP_FAILED && prepare(fiber) ? fiber : NULL;
+}
+
+struct fiber *fiber_take(void (*function)(void *arg), void *arg)
+{
+    struct fiber *fiber;
+
+    pthread_mutex_lock(&unused_lock);
+    fiber = unused;
+    if (fiber != NULL)
+        unused = fiber->next;
+    pthread_mutex_unlock(&unused_lock);
+    if (fiber == NULL)
+        fiber = make_fiber();
+    if (fiber == NULL)
+        return NULL;
+    fiber->function = function;
+    fiber->arg = arg;
+    return fiber;
+}
+
+void fiber_put_back(struct fiber *fiber)
+{
+    pthread_mutex_lock(&unused_lock);
+    fiber->next = unused;
+    unused = fiber;
+    pthread_mutex_unlock(&unused_lock);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A group of ranks for kernels on the host: segments, inputs and outputs with
+ * random bytes and guarded ends, and a stream for each rank.
+ */
+#ifndef T_KERNELS_GROUP_H
+#define T_KERNELS_GROUP_H
+
+#include "kernels/args.h"
+#include "t/kernels/engine.h"
+
+#include <stddef.h>
+
+#define GROUP_RANKS 9
+#define GROUP_LAUNCHES 32
+
+/* Bytes of buffers, and by how much they are misaligned. */
+struct sizes {
+    size_t data, in, out, shift;
+};
+
+struct group {
+    int size;
+    struct sizes sizes;
+    size_t stride, offset; /* of the data, in a segment */
+    unsigned char *segments;
+    unsigned char *in[GROUP_RANKS], *out[GROUP_RANKS];
+    uint32_t aborted;
+    struct symc_device_failure failure;
+    struct engine_launch launches[GROUP_RANKS][GROUP_LAUNCHES];
+    struct engine_stream streams[GROUP_RANKS];
+};
+
+typedef void (*kernel_fn)(const void *args);
+
+void group_open(struct group *group, int size, const struct sizes *sizes);
+void group_close(struct group *group);
+
+/* As a kernel's arguments have them, for a rank. */
+struct symc_device_group group_of(struct group *group, int rank);
+struct symc_device_data group_data_of(const struct group *group);
+
+/* The data in a rank's segment. */
+unsigned char *group_data(const struct group *group, int rank);
+
+/* Launch on a rank's stream; args lives until group_run() returns. */
+void group_launch(struct group *group, int rank, kernel_fn kernel,
+    const void *args, uint32_t blocks, uint32_t threads);
+
+/* memcpy() on a rank's stream. */
+struct copying {
+    void *to;
+    const void *from;
+    size_t nbytes;
+};
+void group_launch_copy(
+    struct group *group, int rank, const struct copying *copying);
+
+/* Run what was launched, as orders of fibers are drawn; false, with a line in
+ * the log, if a kernel gave up or if bytes beside data or outputs changed. */
+bool group_run(struct group *group);
+
+/* Random numbers, the same in each run. */
+uint32_t group_draw(void);
+void group_fill(void *at, size_t nbytes);
+
+#endif

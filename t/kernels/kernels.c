@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* All kernels, for the engine. */
+#include "kernels/barrier.h"
+#include "kernels/bucket.h"
+#include "kernels/convert.h"
+#include "kernels/exchange.h"
+#include "kernels/fill.h"
+#include "kernels/moves.h"
+#include "kernels/multimem.h"
+#include "kernels/nan.h"
+#include "kernels/one_shot.h"
+#include "kernels/packets.h"
+#include "kernels/plan.h"
+#include "kernels/reduce_scatter.h"
+#include "kernels/signal.h"
+#include "kernels/two_shot.h"

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The kernels that move bytes, on the host. */
+#include "t/kernels/checks.h"
+
+#include <stddef.h>
+
+int main(void)
+{
+    const struct check *const arrays[] = {
+        checks_of_moves, checks_of_exchanges, checks_of_plans, NULL};
+
+    return checks_run(arrays);
+}

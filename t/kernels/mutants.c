@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Each barrier, memory order and other place without which kernels would be
+ * wrong is taken out, one at a time, in a program of its own: the checks have to
+ * find that.  A memory order is missed by ThreadSanitizer alone, since the
+ * processors that the tests run on keep it anyway.
+ */
+#include "t/kernels/checks.h"
+#include "t/kernels/engine.h"
+#include "t/tap.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ROUNDS_DIVISOR 4
+#define NOTHING (-1)
+
+/* How a program ends that has found something: a check failed, the sanitizer
+ * reported, the engine found that a block cannot go on. */
+#define FAILED 1
+#define REPORTED 66
+#define STUCK 99
+
+#if defined(__SANITIZE_THREAD__)
+#define HAS_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define HAS_TSAN 1
+#endif
+#endif
+#ifndef HAS_TSAN
+#define HAS_TSAN 0
+#endif
+
+static const struct check *const all[] = {checks_of_reductions, checks_of_moves,
+    checks_of_exchanges, checks_of_plans, checks_of_own_memory,
+    checks_of_signals, checks_of_waits};
+
+/* ---- one of the programs ---- */
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? slash + 1 : path;
+}
+
+static void run_checks(const char *file, bool of_file)
+{
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        for (const struct check *check = all[i]; check->file != NULL; check++) {
+            if ((strcmp(check->file, file) == 0) == of_file &&
+                !check->run(check->rounds / ROUNDS_DIVISOR + 1))
+                exit(FAILED);
+        }
+    }
+}
+
+/* First what is of the file that has the place. */
+static int run_without(int number)
+{
+    const struct engine_place *place = engine_place(number);
+    const char *file = place != NULL ? base_of(place->file) : "";
+
+    engine_count_time(true);
+    engine_take_out(number);
+    run_checks(file, true);
+    run_checks(file, false);
+    return 0;
+}
+
+/* ---- all of them ---- */
+
+static void become(const char *number)
+{
+    const char *options = getenv("TSAN_OPTIONS");
+    char with[4096];
+
+    (void)snprintf(with, sizeof(with), "%s:halt_on_error=1:exitcode=%d",
+        options != NULL ? options : "", REPORTED);
+    (void)setenv("TSAN_OPTIONS", with, 1);
+    (void)execl("/proc/self/exe", "mutants", number, (char *)NULL);
+    _exit(98);
+}
+
+/* How the program without a place ends: its status, or minus a signal. */
+static int end_of(int number)
+{
+    char text[16];
+    int status = 0;
+    pid_t pid;
+
+    (void)snprintf(text, sizeof(text), "%d", number);
+    (void)fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        if (number != NOTHING && (freopen("/dev/null", "w", stdout) == NULL ||
+                                     freopen("/dev/null", "w", stderr) == NULL))
+            _exit(97);
+        become(text);
+    }
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (pid < 0)
+        return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static void check_place(int number, const struct engine_place *place)
+{
+    const int end = end_of(number);
+
+    if (!ok(end == FAILED || end == REPORTED || end == STUCK,
+            "%s, line %d: %s is missed", base_of(place->file), place->line,
+            place->what))
+        diag("the program without it ended with %d", end);
+}
+
+static bool is_missed_here(const struct engine_place *place)
+{
+    return HAS_TSAN || !place->is_order;
+}
+
+int main(int argc, char **argv)
+{
+    const struct engine_place *place;
+    int n = 0;
+
+    alarm(900);
+    if (argc == 2)
+        return run_without(atoi(argv[1]));
+    for (int i = 0; (place = engine_place(i)) != NULL; i++)
+        n += is_missed_here(place);
+    plan(1 + n);
+    ok(end_of(NOTHING) == 0, "all checks pass where nothing is taken out");
+    for (int i = 0; (place = engine_place(i)) != NULL; i++)
+        if (is_missed_here(place))
+            check_place(i, place);
+    return done_testing();
+}

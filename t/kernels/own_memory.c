@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The kernels that work on one rank's memory: conversions, looking for NaN,
+ * buckets, and filling.
+ */
+#include "base/nan.h"
+#include "base/reduce.h"
+#include "t/kernels/checks.h"
+#include "t/kernels/group.h"
+#include "t/tap.h"
+
+#include <string.h>
+
+void symc_convert_f32_f32(const void *args);
+void symc_convert_f32_f16(const void *args);
+void symc_convert_f32_bf16(const void *args);
+void symc_convert_f16_f32(const void *args);
+void symc_convert_f16_f16(const void *args);
+void symc_convert_bf16_f32(const void *args);
+void symc_convert_bf16_bf16(const void *args);
+void symc_nan_scan(const void *args);
+void symc_flatten(const void *args);
+void symc_unflatten(const void *args);
+void symc_fill32(const void *args);
+
+/* A launch of a group of one rank. */
+static bool run_alone(struct group *group, kernel_fn kernel, const void *args)
+{
+    const uint32_t blocks = 1 + group_draw() % 3,
+                   threads = 1 + group_draw() % 7;
+
+    group_launch(group, 0, kernel, args, blocks, threads);
+    return group_run(group);
+}
+
+/* ---- conversions ---- */
+
+static const struct conversion {
+    kernel_fn kernel;
+    enum symmcoll_dtype from, to;
+} conversions[] = {
+    {symc_convert_f32_f32, SYMMCOLL_FLOAT32, SYMMCOLL_FLOAT32},
+    {symc_convert_f32_f16, SYMMCOLL_FLOAT32, SYMMCOLL_FLOAT16},
+    {symc_convert_f32_bf16, SYMMCOLL_FLOAT32, SYMMCOLL_BFLOAT16},
+    {symc_convert_f16_f32, SYMMCOLL_FLOAT16, SYMMCOLL_FLOAT32},
+    {symc_convert_f16_f16, SYMMCOLL_FLOAT16, SYMMCOLL_FLOAT16},
+    {symc_convert_bf16_f32, SYMMCOLL_BFLOAT16, SYMMCOLL_FLOAT32},
+    {symc_convert_bf16_bf16, SYMMCOLL_BFLOAT16, SYMMCOLL_BFLOAT16},
+};
+#define NCONVERSIONS ((int)(sizeof(conversions) / sizeof(conversions[0])))
+
+static float read_float(const unsigned char *at, enum symmcoll_dtype dtype)
+{
+    uint16_t half;
+    float value;
+
+    memcpy(&value, at, dtype == SYMMCOLL_FLOAT32 ? sizeof(value) : 0);
+    memcpy(&half, at, sizeof(half));
+    if (dtype == SYMMCOLL_FLOAT16)
+        return symc_half_to_float(half);
+    return dtype == SYMMCOLL_BFLOAT16 ? symc_bfloat16_to_float(half) : value;
+}
+
+/* The bits of a number, or of the NaN that all become. */
+static uint32_t bits_of(float value, enum symmcoll_dtype dtype)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    if (dtype == SYMMCOLL_FLOAT16)
+        return value != value ? 0x7e00 : symc_float_to_half(value);
+    if (dtype == SYMMCOLL_BFLOAT16)
+        return value != value ? 0x7fc0 : symc_float_to_bfloat16(value);
+    return value != value ? 0x7fc00000 : bits;
+}
+
+static bool is_converted(const struct conversion *conversion,
+    const unsigned char *in, const unsigned char *out, size_t count,
+    float factor)
+{
+    const size_t from = symmcoll_dtype_size(conversion->from),
+                 to = symmcoll_dtype_size(conversion->to);
+
+    for (size_t i = 0; i < count; i++) {
+        uint32_t found = 0;
+
+        memcpy(&found, out + i * to, to);
+        if (found ==
+            bits_of(read_float(in + i * from, conversion->from) * factor,
+                conversion->to))
+            continue;
+        diag("%s to %s, factor %g, %zu elements: element %zu",
+            symmcoll_dtype_name(conversion->from),
+            symmcoll_dtype_name(conversion->to), (double)factor, count, i);
+        return false;
+    }
+    return true;
+}
+
+static bool check_conversion(const struct conversion *conversion)
+{
+    static const float factors[] = {1, 0.125F, 3.7F, -1e-3F, 65536};
+    const size_t count = group_draw() % 90,
+                 shift = group_draw() % 2 == 0 ? 0 : 4 * (group_draw() % 4),
+                 from = symmcoll_dtype_size(conversion->from),
+                 to = symmcoll_dtype_size(conversion->to);
+    const struct sizes sizes = {
+        .in = count * from, .out = count * to, .shift = shift};
+    const bool in_place = from == to && group_draw() % 2 == 0;
+    unsigned char before[90 * 4];
+    struct symc_convert_args args;
+    struct group group;
+    bool right;
+
+    group_open(&group, 1, &sizes);
+    memcpy(before, group.in[0], sizes.in);
+    args = (struct symc_convert_args){.in = group.in[0],
+        .out = in_place ? group.in[0] : group.out[0],
+        .count = count,
+        .factor = factors[group_draw() % 5]};
+    right = run_alone(&group, conversion->kernel, &args) &&
+            is_converted(conversion, before, args.out, count, args.factor);
+    group_close(&group);
+    return right;
+}
+
+static bool check_conversions(int rounds)
+{
+    bool right = true;
+
+    for (int i = 0; right && i < rounds; i++)
+        right = check_conversion(&conversions[i % NCONVERSIONS]);
+    return right;
+}
+
+/* ---- NaN ---- */
+
+static bool check_nan_of(enum symmcoll_dtype dtype)
+{
+    const size_t element = symmcoll_dtype_size(dtype),
+                 count = group_draw() % 120,
+                 shift = group_draw() % 3 * (element < 8 ? element : 8);
+    const struct sizes sizes = {.in = count * element, .shift = shift};
+    const uint32_t often = 1 + group_draw() % 40;
+    struct symc_device_nan found = {UINT64_MAX, 0};
+    struct symc_nan_args args;
+    struct group group;
+    size_t first = 0, expected;
+    bool right;
+
+    group_open(&group, 1, &sizes);
+    /* All bits set are NaN in most types, and so are some random ones. */
+    for (size_t i = 0; i < sizes.in; i++)
+        if (group_draw() % often == 0)
+            group.in[0][i] = group_draw() % 2 == 0 ? 0xff : 0x80;
+        else
+            group.in[0][i] &= often > 20 ? 0x1f : 0xff;
+    args = (struct symc_nan_args){.in = group.in[0],
+        .count = count,
+        .type = (uint32_t)dtype,
+        .found = &found};
+    right = run_alone(&group, symc_nan_scan, &args);
+    expected = symc_nan_count(group.in[0], count, dtype, &first);
+    right = right && found.count == expected &&
+            found.first == (expected > 0 ? first : UINT64_MAX);
+    if (!right)
+        diag("%zu elements of %s shifted by %zu: expected %zu NaN from %zu on, "
+             "found %llu from %llu",
+            count, symmcoll_dtype_name(dtype), shift, expected, first,
+            (unsigned long long)found.count, (unsigned long long)found.first);
+    group_close(&group);
+    return right;
+}
+
+static bool check_nan(int rounds)
+{
+    bool right = true;
+
+    for (int i = 0; right && i < rounds; i++)
+        right = check_nan_of((enum symmcoll_dtype)(i % SYMMCOLL_DTYPE_COUNT));
+    return right;
+}
+
+/* ---- buckets ---- */
+
+#define PIECES 12
+#define PIECE_NBYTES 9000
+
+struct bucket {
+    struct symc_bucket_piece pieces[PIECES];
+    size_t at[PIECES]; /* of tensors, in `in` or `out` */
+    struct symc_bucket_args args;
+    size_t nbytes; /* of all tensors */
+};
+
+/* Tensors that are empty, small, and larger than a chunk; with gaps. */
+static void draw_bucket(struct bucket *bucket)
+{
+    uint64_t offset = 0;
+
+    *bucket = (struct bucket){.args = {.npieces = group_draw() % PIECES}};
+    for (size_t i = 0; i < bucket->args.npieces; i++) {
+        uint64_t nbytes = group_draw() % 60;
+
+        if (group_draw() % 4 == 0)
+            nbytes = group_draw() % PIECE_NBYTES;
+        offset += group_draw() % 3 * (1 + group_draw() % 8);
+        bucket->at[i] = bucket->nbytes + group_draw() % 5;
+        bucket->pieces[i].offset = offset;
+        bucket->pieces[i].nbytes = nbytes;
+        offset += nbytes;
+        bucket->nbytes = bucket->at[i] + nbytes;
+    }
+    bucket->args.nbytes = offset;
+    bucket->args.pieces = bucket->pieces;
+}
+
+static bool is_flat(const struct bucket *bucket, const unsigned char *flat,
+    const unsigned char *tensors)
+{
+    for (size_t i = 0; i < bucket->args.npieces; i++) {
+        if (memcmp(flat + bucket->pieces[i].offset, tensors + bucket->at[i],
+                bucket->pieces[i].nbytes) == 0)
+            continue;
+        diag("bucket of %llu bytes: tensor %zu of %llu bytes at %llu",
+            (unsigned long long)bucket->args.nbytes, i,
+            (unsigned long long)bucket->pieces[i].nbytes,
+            (unsigned long long)bucket->pieces[i].offset);
+        return false;
+    }
+    return true;
+}
+
+/* Bytes in gaps stay as they are. */
+static bool keeps_gaps(const struct bucket *bucket, const unsigned char *flat)
+{
+    uint64_t at = 0;
+
+    for (size_t i = 0; i < bucket->args.npieces; i++) {
+        while (at < bucket->pieces[i].offset)
+            if (flat[at++] != 0x11)
+                return false;
+        at += bucket->pieces[i].nbytes;
+    }
+    return true;
+}
+
+static bool check_bucket(void)
+{
+    struct bucket bucket;
+    struct sizes sizes = {.shift = group_draw() % 2 * (group_draw() % 16)};
+    struct group group;
+    bool right;
+
+    draw_bucket(&bucket);
+    sizes.data = bucket.args.nbytes;
+    sizes.in = bucket.nbytes;
+    sizes.out = bucket.nbytes;
+    group_open(&group, 1, &sizes);
+    bucket.args.bucket = group_data(&group, 0);
+    memset(bucket.args.bucket, 0x11, sizes.data);
+    for (size_t i = 0; i < bucket.args.npieces; i++)
+        bucket.pieces[i].at = group.in[0] + bucket.at[i];
+    right = run_alone(&group, symc_flatten, &bucket.args) &&
+            is_flat(&bucket, bucket.args.bucket, group.in[0]) &&
+            keeps_gaps(&bucket, bucket.args.bucket);
+    for (size_t i = 0; i < bucket.args.npieces; i++)
+        bucket.pieces[i].at = group.out[0] + bucket.at[i];
+    right = right && run_alone(&group, symc_unflatten, &bucket.args) &&
+            is_flat(&bucket, bucket.args.bucket, group.out[0]);
+    group_close(&group);
+    return right;
+}
+
+static bool check_buckets(int rounds)
+{
+    bool right = true;
+
+    for (int i = 0; right && i < rounds; i++)
+        right = check_bucket();
+    return right;
+}
+
+/* ---- filling ---- */
+
+static bool check_fill(int rounds)
+{
+    bool right = true;
+
+    for (int i = 0; right && i < rounds; i++) {
+        const size_t count = group_draw() % 70;
+        const struct sizes sizes = {
+            .out = count * 4, .shift = group_draw() % 4 * 4};
+        struct symc_fill_args args = {.count = count, .value = group_draw()};
+        struct group group;
+
+        group_open(&group, 1, &sizes);
+        args.at = (uint32_t *)(void *)group.out[0];
+        right = run_alone(&group, symc_fill32, &args);
+        for (size_t k = 0; k < count; k++)
+            right = right && args.at[k] == args.value;
+        group_close(&group);
+    }
+    return right;
+}
+
+const struct check checks_of_own_memory[] = {
+    {"convert.h", "each number is multiplied, and rounded once",
+        check_conversions, 700},
+    {"nan.h", "the first NaN and their number are those of symc_nan_count()",
+        check_nan, 1000},
+    {"bucket.h", "tensors are in their places, and come back", check_buckets,
+        100},
+    {"fill.h", "each word is the value, and no other one", check_fill, 200},
+    {.file = NULL},
+};

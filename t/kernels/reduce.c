@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The kernels of reductions, on the host. */
+#include "t/kernels/checks.h"
+
+#include <stddef.h>
+
+int main(void)
+{
+    const struct check *const arrays[] = {checks_of_reductions, NULL};
+
+    return checks_run(arrays);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Signals between kernels: what a rank writes before a put, the destination
+ * reads after the wait, and what it has read may be overwritten once its signal
+ * was taken.  And a flag that is written after all that its stream did before.
+ */
+#include "t/kernels/checks.h"
+#include "t/kernels/group.h"
+#include "t/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void symc_put_signal(const void *args);
+void symc_wait_signal(const void *args);
+void symc_signal_barrier(const void *args);
+void symc_write32(const void *args);
+
+#define TIMES 6
+#define SLOTS 3 /* of messages, in turn: a put waits for that before the last */
+#define CHANNELS 3
+#define MESSAGE 24
+
+struct pads {
+    uint32_t slots[CHANNELS][GROUP_RANKS];
+    unsigned char messages[SLOTS][MESSAGE]; /* from the rank before this one */
+    uint32_t flag, arrivals;
+};
+
+static struct pads *pads_of(const struct group *group, int rank)
+{
+    return (struct pads *)(void *)group_data(group, rank);
+}
+
+static void open_pads(struct group *group, int size)
+{
+    const struct sizes sizes = {.data = sizeof(struct pads),
+        .in = TIMES * MESSAGE,
+        .out = TIMES * MESSAGE};
+
+    group_open(group, size, &sizes);
+    for (int r = 0; r < size; r++)
+        memset(pads_of(group, r), 0, sizeof(struct pads));
+}
+
+static struct symc_signal_args signal_of(
+    struct group *group, int rank, int peer, uint32_t channel)
+{
+    return (struct symc_signal_args){.group = group_of(group, rank),
+        .pads = group_data_of(group),
+        .channel = channel,
+        .peer = (uint32_t)peer};
+}
+
+/* ---- put and wait, around a ring ---- */
+
+struct ring {
+    struct symc_signal_args put, wait;
+    struct copying send[TIMES], receive[TIMES];
+};
+
+static bool is_idle(const struct group *group)
+{
+    static const struct pads idle;
+
+    for (int r = 0; r < group->size; r++)
+        if (memcmp(pads_of(group, r)->slots, idle.slots, sizeof(idle.slots)) !=
+            0)
+            return false;
+    return true;
+}
+
+static bool check_ring_of(int size, uint32_t channel)
+{
+    struct ring *rings = calloc((size_t)size, sizeof(*rings));
+    struct group group;
+    bool right;
+
+    if (rings == NULL)
+        abort();
+    open_pads(&group, size);
+    for (int r = 0; r < size; r++) {
+        const int next = (r + 1) % size, before = (r + size - 1) % size;
+
+        rings[r].put = signal_of(&group, r, next, channel);
+        rings[r].wait = signal_of(&group, r, before, channel);
+        for (int i = 0; i < TIMES; i++) {
+            rings[r].send[i] =
+                (struct copying){pads_of(&group, next)->messages[i % SLOTS],
+                    group.in[r] + i * MESSAGE, MESSAGE};
+            rings[r].receive[i] = (struct copying){group.out[r] + i * MESSAGE,
+                pads_of(&group, r)->messages[i % SLOTS], MESSAGE};
+            group_launch_copy(&group, r, &rings[r].send[i]);
+            group_launch(&group, r, symc_put_signal, &rings[r].put, 1, 1);
+            group_launch(&group, r, symc_wait_signal, &rings[r].wait, 1, 1);
+            group_launch_copy(&group, r, &rings[r].receive[i]);
+        }
+    }
+    right = group_run(&group) && is_idle(&group);
+    for (int r = 0; r < size; r++)
+        right = right && memcmp(group.out[r], group.in[(r + size - 1) % size],
+                             TIMES * MESSAGE) == 0;
+    group_close(&group);
+    free(rings);
+    return right;
+}
+
+/* Only one way: the put alone orders what it waits for. */
+static bool check_stream_of_puts(uint32_t channel)
+{
+    struct ring ring;
+    struct group group;
+    bool right;
+
+    open_pads(&group, 2);
+    ring.put = signal_of(&group, 0, 1, channel);
+    ring.wait = signal_of(&group, 1, 0, channel);
+    for (int i = 0; i < TIMES; i++) {
+        ring.send[i] = (struct copying){pads_of(&group, 1)->messages[i % SLOTS],
+            group.in[0] + i * MESSAGE, MESSAGE};
+        ring.receive[i] = (struct copying){group.out[1] + i * MESSAGE,
+            pads_of(&group, 1)->messages[i % SLOTS], MESSAGE};
+        group_launch_copy(&group, 0, &ring.send[i]);
+        group_launch(&group, 0, symc_put_signal, &ring.put, 1, 1);
+        group_launch(&group, 1, symc_wait_signal, &ring.wait, 1, 1);
+        group_launch_copy(&group, 1, &ring.receive[i]);
+    }
+    right = group_run(&group) && is_idle(&group) &&
+            memcmp(group.out[1], group.in[0], TIMES * MESSAGE) == 0;
+    group_close(&group);
+    return right;
+}
+
+/* ---- the barrier of a channel ---- */
+
+struct arrival {
+    struct group *group;
+    int rank;
+    bool right;
+};
+
+static void arrive(const void *args)
+{
+    const struct arrival *arrival = args;
+
+    pads_of(arrival->group, arrival->rank)->arrivals++;
+}
+
+static void look(const void *args)
+{
+    struct arrival *arrival = (struct arrival *)(uintptr_t)args;
+
+    for (int r = 0; r < arrival->group->size; r++)
+        if (pads_of(arrival->group, r)->arrivals !=
+            pads_of(arrival->group, arrival->rank)->arrivals)
+            arrival->right = false;
+}
+
+static bool check_barrier_of(int size, uint32_t channel)
+{
+    struct symc_signal_args args[GROUP_RANKS];
+    struct arrival arrivals[GROUP_RANKS];
+    struct group group;
+    bool right;
+
+    open_pads(&group, size);
+    for (int r = 0; r < size; r++) {
+        args[r] = signal_of(&group, r, 0, channel);
+        arrivals[r] = (struct arrival){&group, r, true};
+        for (int i = 0; i < 3; i++) {
+            group_launch(&group, r, arrive, &arrivals[r], 1, 1);
+            group_launch(&group, r, symc_signal_barrier, &args[r], 1,
+                (uint32_t)size + 1);
+            group_launch(&group, r, look, &arrivals[r], 1, 1);
+            group_launch(&group, r, symc_signal_barrier, &args[r], 1,
+                (uint32_t)size + 1);
+        }
+    }
+    right = group_run(&group) && is_idle(&group);
+    for (int r = 0; r < size; r++)
+        right = right && arrivals[r].right;
+    group_close(&group);
+    return right;
+}
+
+static bool check_signals(int rounds)
+{
+    bool right = true;
+
+    for (int i = 0; right && i < rounds; i++) {
+        const uint32_t channel = group_draw() % CHANNELS;
+
+        right = check_ring_of(2 + i % (GROUP_RANKS - 1), channel) &&
+                check_stream_of_puts(channel) &&
+                check_barrier_of(1 + i % GROUP_RANKS, channel);
+        if (!right)
+            diag("signals of channel %u, round %d", channel, i);
+    }
+    return right;
+}
+
+/* ---- a flag ---- */
+
+struct reader {
+    const uint32_t *flag;
+    struct copying copying;
+};
+
+/* What a kernel of the caller's does that looks at a flag. */
+static void read_after_flag(const void *args)
+{
+    const struct reader *reader = args;
+
+    while (__atomic_load_n(reader->flag, __ATOMIC_ACQUIRE) == 0)
+        engine_relax();
+    memcpy(reader->copying.to, reader->copying.from, reader->copying.nbytes);
+}
+
+static bool check_flag(int rounds)
+{
+    bool right = true;
+
+    for (int i = 0; right && i < rounds; i++) {
+        struct symc_fill_args flag = {.value = 1 + group_draw() % 9};
+        struct copying write;
+        struct reader reader;
+        struct group group;
+
+        open_pads(&group, 2);
+        flag.at = &pads_of(&group, 1)->flag;
+        write = (struct copying){
+            pads_of(&group, 1)->messages[0], group.in[0], MESSAGE};
+        reader = (struct reader){&pads_of(&group, 1)->flag,
+            {group.out[1], pads_of(&group, 1)->messages[0], MESSAGE}};
+        group_launch_copy(&group, 0, &write);
+        group_launch(&group, 0, symc_write32, &flag, 1, 1);
+        group_launch(&group, 1, read_after_flag, &reader, 1, 1);
+        right = group_run(&group) &&
+                memcmp(group.out[1], group.in[0], MESSAGE) == 0 &&
+                pads_of(&group, 1)->flag == flag.value;
+        group_close(&group);
+    }
+    return right;
+}
+
+const struct check checks_of_signals[] = {
+    {"signal.h", "what was written before a put is there after its wait",
+        check_signals, 200},
+    {"fill.h", "what was written before a flag is there after it", check_flag,
+        200},
+    {.file = NULL},
+};
