@@ -72,7 +72,33 @@ static int is_refused(void *arg)
     return unlink(path) == 0 && rmdir(folder) == 0 && right;
 }
 
-int main(void)
+/* ---- where it could be found ---- */
+
+/* In a program for which the loader would find the driver: asking whose memory
+ * an address is does not load it. */
+static int it_is_not_loaded_for_a_question(void)
+{
+    const struct symc_cuda *cuda = NULL;
+
+    return on_the_stack_is_the_hosts() &&
+           dlopen(SYMC_CUDA_LIBRARY, RTLD_NOW | RTLD_NOLOAD) == NULL &&
+           symc_cuda_load(symc_fail, &cuda) == SYMMCOLL_OK;
+}
+
+static int start_with_a_path(void *unused)
+{
+    const char *built = getenv("T_BUILDDIR");
+    char path[PATH_MAX];
+
+    (void)unused;
+    (void)snprintf(path, sizeof(path), "%s/t/cuda/fake/.libs",
+        built != NULL ? built : ".");
+    if (setenv("LD_LIBRARY_PATH", path, 1) == 0)
+        (void)execl("/proc/self/exe", "absent", "path", (char *)NULL);
+    return 0;
+}
+
+int main(int argc, char **argv)
 {
     struct none nothing = {"int x;",
         "libcuda.so.1: expected a CUDA driver, found no version of one"};
@@ -84,9 +110,12 @@ int main(void)
         "libcuda.so.1: expected cuGetProcAddress_v2, found none in a driver of "
         "CUDA 13.0"};
 
-    if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) != NULL)
+    (void)argv;
+    if (argc > 1)
+        return it_is_not_loaded_for_a_question() ? 0 : 1;
+    if (dlopen(SYMC_CUDA_LIBRARY, RTLD_NOW | RTLD_LOCAL) != NULL)
         skip_all("this machine has a CUDA driver");
-    plan(4);
+    plan(5);
     ok(run_child(its_absence_is_told, NULL),
         "where there is no driver that is told, until there is one");
     ok(run_child(is_refused, &nothing),
@@ -95,5 +124,8 @@ int main(void)
         "a driver before 12.0 is refused with its version");
     ok(run_child(is_refused, &odd),
         "a driver without the function that finds the others is refused");
+    ok(run_child(start_with_a_path, NULL),
+        "a driver that could be found is loaded for an operation, and not for "
+        "a question");
     return done_testing();
 }

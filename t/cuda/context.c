@@ -80,7 +80,8 @@ static int an_own_one_is_used(void *unused)
     int right =
         cuda != NULL && good(cuCtxCreate(&own, NULL, 0, 0)) &&
         symc_cuda_context_open(cuda, symc_fail, 0, &context) == SYMMCOLL_OK &&
-        context.context == own && !context.retained && has_primary(0, 0);
+        context.context == own && !context.retained && has_primary(0, 0) &&
+        fake_calls("cuDevicePrimaryCtxRetain") == 0;
 
     (void)unused;
     if (!right)

@@ -128,7 +128,8 @@ static int a_driver_that_comes_later_is_found(void *unused)
     (void)unused;
     return load_module(&finder) && is_hosts(&finder, host) &&
            load_fake(&early) && is_hosts(&finder, host) &&
-           early.calls("cuPointerGetAttributes") == 1 &&
+           is_hosts(&finder, (void *)(uintptr_t)4096) &&
+           early.calls("cuPointerGetAttributes") == 2 &&
            early.calls("cuInit") == 0 && early.calls("cuGetProcAddress") == 0 &&
            load_driver(&finder, 2) && addresses_are_known(&finder);
 }
