@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How ranks or processors are connected, as a matrix.
+ * How ranks, processors or devices are connected, as a matrix.
  */
+#include "base/nvml.h"
 #include "base/topology.h"
 #include "group/group.h"
 
@@ -45,6 +46,7 @@ struct detection {
     int kind;
     struct symmcoll_world *world; /* NULL: processors */
     struct symc_topology topology;
+    struct symc_nvml nvml;
     struct place *places; /* of each rank */
     int count;
 };
@@ -105,6 +107,8 @@ static int find_value(const struct detection *detection, int row, int column)
     struct symmcoll_world *world = detection->world;
     bool here;
 
+    if (detection->kind == KIND_NVLINK)
+        return detection->nvml.links[row * detection->count + column];
     if (world == NULL)
         return compare(detection, &topology->processors[row],
             &topology->processors[column]);
@@ -157,6 +161,20 @@ static symmcoll_status_t tell_places(struct detection *detection)
 
 /* ---- the matrix ---- */
 
+static int find_number(const struct detection *detection, int row)
+{
+    if (detection->world != NULL || detection->kind == KIND_NVLINK)
+        return row;
+    return detection->topology.processors[row].number;
+}
+
+static const char *find_device(const struct detection *detection)
+{
+    if (detection->kind == KIND_NVLINK)
+        return "gpu";
+    return detection->world == NULL ? "processor" : "rank";
+}
+
 static symmcoll_status_t fill(const struct detection *detection,
     struct symmcoll_connectivity *connectivity)
 {
@@ -165,7 +183,7 @@ static symmcoll_status_t fill(const struct detection *detection,
     int *values = symc_alloc(count * count, sizeof(*values));
     struct symmcoll_connectivity filled = {.size = sizeof(filled),
         .kind = kinds[detection->kind],
-        .device = detection->world == NULL ? "processor" : "rank",
+        .device = find_device(detection),
         .count = detection->count,
         .numbers = numbers,
         .values = values};
@@ -173,9 +191,7 @@ static symmcoll_status_t fill(const struct detection *detection,
 
     for (int i = 0; numbers != NULL && values != NULL && i < detection->count;
          i++) {
-        numbers[i] = detection->world == NULL
-                         ? detection->topology.processors[i].number
-                         : i;
+        numbers[i] = find_number(detection, i);
         for (int j = 0; j < detection->count; j++)
             values[(size_t)i * count + (size_t)j] = find_value(detection, i, j);
     }
@@ -215,11 +231,24 @@ static symmcoll_status_t check(struct symmcoll_world *world, const char *kind,
             WHERE ": expected a place for the matrix, found NULL");
     if (world != NULL && *world->all->alive != 1)
         return symc_group_refuse(world->all, SYMC_DETECT_CONNECTIVITY);
-    if (*found == KIND_NVLINK)
+    if (*found == KIND_NVLINK && world != NULL)
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            WHERE ": nvlink is between devices, which this release does not "
-                  "have");
+            WHERE ": nvlink is between devices, not ranks: expected NULL for "
+                  "the world");
     return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t detect_links(
+    struct detection *detection, struct symmcoll_connectivity *connectivity)
+{
+    symmcoll_status_t status = symc_nvml_open(&detection->nvml);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    detection->count = detection->nvml.count;
+    status = fill(detection, connectivity);
+    symc_nvml_close(&detection->nvml);
+    return status;
 }
 
 symmcoll_status_t symmcoll_connectivity_detect(struct symmcoll_world *world,
@@ -234,6 +263,8 @@ symmcoll_status_t symmcoll_connectivity_detect(struct symmcoll_world *world,
     if (world != NULL && world->fake != NULL)
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             WHERE ": the other ranks of a fake world are nowhere");
+    if (detection.kind == KIND_NVLINK)
+        return detect_links(&detection, connectivity);
     status = symc_topology_open(&detection.topology);
     if (status != SYMMCOLL_OK)
         return status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How ranks, or processors, are connected.
+ * How ranks, processors or GPUs are connected.
  * Manual: symmcoll_connectivity_detect(3).
  */
 #ifndef SYMMCOLL_CONNECTIVITY_H
@@ -17,9 +17,9 @@ struct symmcoll_world;
 struct symmcoll_connectivity {
     size_t size;        /* sizeof(struct symmcoll_connectivity) */
     const char *kind;   /* static */
-    const char *device; /* what it is of: "rank", "processor"; static */
+    const char *device; /* of what: "rank", "processor", "gpu"; static */
     int count;          /* of rows and of columns */
-    const int *numbers; /* count: which rank or processor each is of */
+    const int *numbers; /* count: which of these each is of */
     const int *values;  /* count * count, row by row */
 };
 #define SYMMCOLL_CONNECTIVITY_INIT                                      \
@@ -38,13 +38,16 @@ struct symmcoll_connectivity {
  *       "cache"   the level of the nearest cache that they share, 0: none
  *       "numa"    the distance of the one's memory from the other, as the kernel
  *                 has it: 10 is near
- *       "nvlink"  UNSUPPORTED: this release has no devices
+ *       "nvlink"  between two GPUs of this machine, in the order of NVML: how
+ *                 many links are up; through a switch, as many as the one with
+ *                 fewer has.  world is NULL
  *
  * A rank that may run on several processors is where all of these are: "cache"
  * is the nearest one that all of both ranks' share, "numa" the longest distance.
  *
- * Errors: INVALID (an unknown kind: lists the known ones), UNSUPPORTED, MISMATCH,
- * NO_MEMORY, SYSTEM (the kernel does not say), those of collectives.
+ * Errors: INVALID (an unknown kind: lists the known ones), UNSUPPORTED (nvlink of
+ * ranks, or without a driver or a GPU), MISMATCH, NO_MEMORY, SYSTEM (the kernel or
+ * NVML does not say), those of collectives.
  * Source: torch._C._distributed_c10d._detect_dma_connectivity.
  */
 SYMMCOLL_CHECKED
