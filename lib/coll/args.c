@@ -119,6 +119,18 @@ static symmcoll_status_t check_buffers(struct symmcoll_group *group,
         smaller - larger);
 }
 
+/* A barrier is on the device of the group's operations, if it has one; members
+ * for which it has none take part in it all the same. */
+static void find_device(struct symmcoll_group *group, struct symc_op *op)
+{
+    int32_t device = atomic_load(&group->device);
+
+    if (device == 0)
+        return;
+    op->memory = SYMC_MEMORY_DEVICE;
+    op->device = (int16_t)(device - 1);
+}
+
 /* Some backend knows memory that is not the host's: ask where the buffers are.
  * Those of which no byte is used are nowhere. */
 static symmcoll_status_t find_memory(struct symmcoll_group *group,
@@ -133,6 +145,8 @@ static symmcoll_status_t find_memory(struct symmcoll_group *group,
     int16_t device;
     enum symc_memory memory;
 
+    if (op->kind == SYMC_BARRIER)
+        find_device(group, op);
     if (op->count == 0 || (!in && !out))
         return SYMMCOLL_OK;
     memory = symc_registry_find(registry, in ? op->in : op->out, &device);

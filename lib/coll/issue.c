@@ -2,10 +2,12 @@
 /*
  * From a call to its result.  It is checked; then a blocking operation runs on
  * the caller's thread, a small non-blocking one is issued by the call, and
- * another one is queued for a progress thread.
+ * another one is queued for a progress thread.  On device memory: device.c of
+ * the group.
  */
 #include "coll/coll.h"
 #include "group/call.h"
+#include "group/device.h"
 
 static inline symmcoll_status_t apply(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call)
@@ -48,6 +50,8 @@ symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
 symmcoll_status_t symc_coll_run(struct symmcoll_group *group,
     struct symc_op *op, struct symmcoll_work **work)
 {
+    if (__builtin_expect(op->memory != SYMC_MEMORY_HOST, 0))
+        return symc_group_call_device(group, op, work);
     if (work != NULL)
         return symc_queue_submit(group->queue, op, work);
     return symc_group_call(group, op);

@@ -4,6 +4,7 @@
  * closing it.
  */
 #include "group/group.h"
+#include "group/device.h"
 #include "group/region.h"
 
 #include <stdlib.h>
@@ -115,6 +116,7 @@ static struct symmcoll_group *make_group(
         return NULL;
     }
     make_members(made);
+    symc_slots_init(made);
     return made;
 }
 
@@ -152,6 +154,7 @@ static symmcoll_status_t start_group(struct symmcoll_group *made)
     if (status != SYMMCOLL_OK)
         goto remove;
     ops = symc_group_queue_ops(made);
+    symc_device_add_ops(&ops);
     status = symc_queue_create(&ops, world->origin, &made->queue);
     if (status != SYMMCOLL_OK)
         goto close_slots;
@@ -206,6 +209,7 @@ leave:
     symc_segment_leave(made->segment);
     symc_world_return_staging(world, made->staging_nbytes);
 free_group:
+    symc_slots_destroy(made);
     free_tables(made);
     free(made);
     return status;
@@ -273,6 +277,7 @@ symmcoll_status_t symc_group_close(struct symmcoll_group *group)
 free_group:
     symc_group_free_listener(group);
     symc_regions_free(group);
+    symc_slots_destroy(group);
     free_tables(group);
     free(group);
     return status;

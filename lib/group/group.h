@@ -7,6 +7,7 @@
 #define SYMC_GROUP_GROUP_H
 
 #include "backend/backend.h"
+#include "group/slot.h"
 #include "segment/shared.h"
 #include "work/queue.h"
 #include "world/world.h"
@@ -17,25 +18,13 @@
 struct symc_flight {
     struct symc_trace_entry *entry; /* NULL: not recorded, or not yet */
     void *token;                    /* the backend's, once it has begun */
-    _Atomic bool begun; /* compared, and started in its memory's backend */
-};
-
-/* What serves the operations of one kind of memory.  INVARIANT: all members
- * have opened it, or none has. */
-struct symc_slot {
-    const struct symc_backend *backend; /* NULL: not open */
-    void *state;
-    symmcoll_status_t refused; /* OK: by nobody so far */
-    char reason[SYMC_DETAIL_MAX / 2];
-    void *owned[SYMC_FLIGHTS + 1]; /* tokens that could not be cancelled */
-    int nowned;
 };
 
 /* What a member says when a slot is opened, or groups are made: OK, or why
  * not. */
 struct symc_verdict {
     int32_t status;
-    uint32_t round; /* of opening: the last one where it has opened it */
+    uint32_t round;  /* of opening: the last one where it has opened it */
     uint32_t nbytes; /* that it tells next; 0: it sends a descriptor */
     char backend[24];
     char text[220];
@@ -103,7 +92,12 @@ struct symmcoll_group {
     uint64_t wire;                       /* of the latest of all members */
     struct symc_pair_group pairs;        /* among the world's pairs */
     _Atomic uint32_t paired; /* works of sends and receives, not ended */
-    uint64_t completed;      /* the latest collective that has succeeded here */
+    /* Of collectives: the latest that has succeeded here, and the first on
+     * device memory that was started and has not; 0: none. */
+    _Atomic uint64_t completed;
+    _Atomic uint64_t lost;
+    _Atomic int32_t
+        device; /* 1 + that of its calls on device memory; 0: none */
     _Atomic uint32_t at_end; /* of enum symc_at_end: 0 is the usual case */
     _Atomic(struct symc_listener *) listener; /* or NULL */
     _Atomic int64_t timeout_ns;
@@ -331,6 +325,14 @@ struct symc_queue_ops symc_group_queue_ops(struct symmcoll_group *group);
 /* Where an operation of a pair is: one at a time. */
 #define SYMC_FLIGHT_PAIR SYMC_FLIGHTS
 
+/* Under the ticket: an operation has ended, of what is recorded in its flight. */
+void symc_group_finish(struct symmcoll_group *group, const struct symc_op *op,
+    symmcoll_status_t status);
+
+/* Under the ticket: a running operation has been started, so this rank has gone
+ * on since an error that others are to understand. */
+void symc_group_go_on(struct symmcoll_group *group);
+
 static inline struct symc_flight *symc_group_flight(
     struct symmcoll_group *group, const struct symc_op *op)
 {
@@ -422,36 +424,6 @@ symmcoll_status_t symc_group_drop_messages(struct symmcoll_group *group);
 void symc_group_await_pairs(
     void *group, const _Atomic uint64_t *word, int64_t until_ns);
 void symc_group_ask_pairs(void *group);
-
-/* ---- slot.c ---- */
-
-/* Open the backend of host memory, before the group is used. */
-symmcoll_status_t symc_slot_open_host(struct symmcoll_group *group);
-
-/* Open that of an operation's memory where it is not: all members are here, for
- * they have compared it. */
-symmcoll_status_t symc_slot_open(
-    struct symmcoll_group *group, const struct symc_op *op);
-
-/* As of struct symc_core, while a slot is opened or at any other time. */
-symmcoll_status_t symc_slot_exchange(void *group, int fd, int *fds);
-symmcoll_status_t symc_slot_gather(
-    void *group, const void *mine, void *all, size_t nbytes);
-
-/* Close all, first what could not be cancelled.  Errors: DEVICE (whose buffers
- * a backend still owns). */
-symmcoll_status_t symc_slots_close(struct symmcoll_group *group);
-
-/* Start an operation in the backend of its memory. */
-symmcoll_status_t symc_slot_start(
-    struct symmcoll_group *group, const struct symc_op *op);
-
-/* Test one that has begun: IN_PROGRESS, or its status. */
-symmcoll_status_t symc_slot_advance(struct symmcoll_group *group,
-    const struct symc_op *op, enum symc_advance how);
-
-/* Wait until it may have got further, or until then. */
-void symc_slot_doze(struct symmcoll_group *group, int64_t until_ns);
 
 /* The settings of the group's world. */
 const struct symc_config *symc_group_config(const struct symmcoll_group *group);

@@ -8,7 +8,12 @@
 #include "base/cancel.h"
 #include "group/group.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
+
+#define CANCEL_NS SYMC_NS_PER_S /* before buffers are given up */
+#define NAP_NS (INT64_C(1000) * 1000)
 
 /* An operation has ended with an error that all ranks have come to: those who
  * end for it are to be understood.  The first that succeeds after it takes the
@@ -55,11 +60,20 @@ static inline void end(struct symmcoll_group *group, const struct symc_op *op,
         symc_trace_end(
             &group->world->trace, flight->entry, status == SYMMCOLL_OK);
     flight->entry = NULL;
-    if (__builtin_expect(op->memory != SYMC_MEMORY_HOST, 0))
-        atomic_store_explicit(&flight->begun, false, memory_order_relaxed);
     if (status == SYMMCOLL_OK &&
         symc_kinds[op->kind].counter == SYMC_COUNT_COLLECTIVE)
-        group->completed = op->seq;
+        atomic_store_explicit(&group->completed, op->seq, memory_order_relaxed);
+}
+
+void symc_group_finish(struct symmcoll_group *group, const struct symc_op *op,
+    symmcoll_status_t status)
+{
+    end(group, op, status);
+}
+
+void symc_group_go_on(struct symmcoll_group *group)
+{
+    note_end(group, NULL, SYMMCOLL_OK);
 }
 
 /* The numbers of the next operation, and that it has them.  Under the group's
@@ -84,29 +98,49 @@ static inline void keep_numbers(
     group->wire = op->wire;
 }
 
-/* What the backend of host memory has only compared, or begun: to the end. */
-static __attribute__((noinline)) symmcoll_status_t go_on(
-    struct symmcoll_group *group, struct symc_op *op, symmcoll_status_t status)
+/* What is not to go on has ended, or will not: its bytes change no more, or the
+ * error says whose they are. */
+static symmcoll_status_t give_up(struct symmcoll_group *group,
+    const struct symc_op *op, void *token, symmcoll_status_t status)
 {
+    int64_t until = symc_now_ns() + CANCEL_NS;
+    char detail[SYMC_DETAIL_MAX];
+
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    while (!symc_slot_cancel(group, op->memory, token)) {
+        struct timespec nap = {.tv_nsec = NAP_NS};
+
+        if (symc_now_ns() >= until)
+            return symc_slot_keep(group, op, token, status, detail);
+        nanosleep(&nap, NULL);
+    }
+    return symc_fail(status, "%s", detail);
+}
+
+/* What a backend has begun, with the ticket: to the end. */
+static __attribute__((noinline)) symmcoll_status_t go_on(
+    struct symmcoll_group *group, const struct symc_op *op)
+{
+    void *token = symc_group_flight(group, op)->token;
     int cancel = symc_cancel_disable();
     int64_t now = symc_now_ns();
-    int64_t spun = now + group->core.waiting->spin_ns, deadline;
+    int64_t spun = now + group->core.waiting->spin_ns;
+    int64_t deadline = symc_deadline_ns(now, op->timeout_ns);
+    symmcoll_status_t status = SYMMCOLL_IN_PROGRESS;
 
-    if (status == SYMMCOLL_OK)
-        status = symc_slot_open(group, op);
-    if (status == SYMMCOLL_OK)
-        status = symc_slot_start(group, op);
-    now = symc_now_ns();
-    deadline =
-        op->timeout_ns > SYMC_NEVER - now ? SYMC_NEVER : now + op->timeout_ns;
     while (status == SYMMCOLL_IN_PROGRESS) {
+        bool ended;
+
         now = symc_now_ns();
-        status = symc_slot_advance(group, op,
+        status = symc_slot_test(group, op, token,
             now >= deadline ? SYMC_ADVANCE_EXPIRED
             : now < spun    ? SYMC_ADVANCE_PEEK
-                            : SYMC_ADVANCE_LOOK);
+                            : SYMC_ADVANCE_LOOK,
+            &ended);
         if (status == SYMMCOLL_IN_PROGRESS && now >= spun)
             symc_slot_doze(group, deadline);
+        else if (status != SYMMCOLL_IN_PROGRESS && !ended)
+            status = give_up(group, op, token, status);
     }
     symc_cancel_restore(cancel);
     return status;
@@ -134,8 +168,24 @@ static __attribute__((noinline)) symmcoll_status_t run_pair(
     op->wire = group->wire;
     keep_numbers(group, op);
     group->core.record(group, op);
-    status = go_on(group, op, SYMMCOLL_OK);
+    status =
+        symc_slot_start(group, op, NULL, &symc_group_flight(group, op)->token);
+    if (status == SYMMCOLL_IN_PROGRESS)
+        status = go_on(group, op);
     end(group, op, status);
+    return status;
+}
+
+/* The members have compared an operation on device memory, with that status: the
+ * first of them opens the backend.  The rest is the queue's to begin. */
+static __attribute__((noinline)) symmcoll_status_t prepare_device(
+    struct symmcoll_group *group, const struct symc_op *op,
+    symmcoll_status_t status)
+{
+    if (status == SYMMCOLL_OK && op->kind != SYMC_BARRIER)
+        status = symc_slot_open(group, op);
+    if (status != SYMMCOLL_OK)
+        end(group, op, status);
     return status;
 }
 
@@ -167,13 +217,12 @@ symmcoll_status_t symc_group_run(
     keep_numbers(group, op);
     status = host->backend->coll->start(
         host->state, op, NULL, &symc_group_flight(group, op)->token);
-    if (__builtin_expect(
-            op->memory != SYMC_MEMORY_HOST || status == SYMMCOLL_IN_PROGRESS,
-            0)) {
-        if (op->memory == SYMC_MEMORY_HOST &&
-            host->backend->coll->advance != NULL)
+    if (__builtin_expect(op->memory != SYMC_MEMORY_HOST, 0))
+        return prepare_device(group, op, status);
+    if (__builtin_expect(status == SYMMCOLL_IN_PROGRESS, 0)) {
+        if (host->backend->coll->advance != NULL)
             return status;
-        status = go_on(group, op, status);
+        status = go_on(group, op);
     }
     end(group, op, status);
     return status;
@@ -211,15 +260,11 @@ static symmcoll_status_t advance_in_queue(
 {
     struct symmcoll_group *group = context;
     const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
-    bool begun = atomic_load_explicit(
-        &symc_group_flight(group, op)->begun, memory_order_relaxed);
     symmcoll_status_t status =
-        begun ? symc_slot_advance(group, op, how)
-              : host->backend->coll->advance(host->state, op, how);
+        host->backend->coll->advance(host->state, op, how);
 
-    if (!begun && status == SYMMCOLL_OK && op->memory != SYMC_MEMORY_HOST)
-        status = symc_slot_start(group, op);
-    if (status != SYMMCOLL_IN_PROGRESS)
+    /* On device memory it is only compared. */
+    if (status < 0 || (status == SYMMCOLL_OK && op->memory == SYMC_MEMORY_HOST))
         end(group, op, status);
     return status;
 }
@@ -230,11 +275,7 @@ static void doze_in_queue(
     struct symmcoll_group *group = context;
     const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
 
-    if (atomic_load_explicit(
-            &symc_group_flight(group, op)->begun, memory_order_relaxed))
-        symc_slot_doze(group, budget->deadline_ns);
-    else
-        host->backend->coll->doze(host->state, op, budget);
+    host->backend->coll->doze(host->state, op, budget);
 }
 
 static symmcoll_status_t run_in_queue(void *group, struct symc_op *op)

@@ -290,6 +290,17 @@ static void stop_old(struct symmcoll_group *old)
     ticket = symc_queue_enter(old->queue);
     symc_queue_settle(old->queue);
     symc_queue_leave(old->queue, ticket);
+    (void)symc_queue_await_running(old->queue, SYMC_NEVER);
+}
+
+/* The last collective before the first that this rank has not completed: those on
+ * device memory end in any order. */
+static uint64_t find_completed(struct symmcoll_group *old)
+{
+    uint64_t completed = atomic_load(&old->completed);
+    uint64_t lost = atomic_load(&old->lost);
+
+    return lost != 0 && lost <= completed ? lost - 1 : completed;
 }
 
 static symmcoll_status_t check(struct symmcoll_group *old,
@@ -404,7 +415,7 @@ static symmcoll_status_t shrink(struct symmcoll_group *old,
         .deadline_ns = symc_deadline_ns(symc_now_ns(), wait_ns),
         .seconds = (double)wait_ns / (double)SYMC_NS_PER_S,
         .outlives = true};
-    agreement->mine.last = old->completed;
+    agreement->mine.last = find_completed(old);
     snprintf(agreement->mine.text, sizeof(agreement->mine.text),
         "what is left of group %s", old->name);
     if (status == SYMMCOLL_OK)

@@ -17,7 +17,7 @@
 #include <time.h>
 
 #define LAST_ROUND UINT32_MAX
-#define CANCEL_NS SYMC_NS_PER_S /* before buffers are given up */
+#define CANCEL_NS SYMC_NS_PER_S /* before a backend is closed */
 #define NAP_NS (INT64_C(1000) * 1000)
 
 /* ---- opening ---- */
@@ -228,6 +228,7 @@ symmcoll_status_t symc_slot_open(
     if (status == SYMMCOLL_OK) {
         slot->backend = group->opened;
         slot->state = state;
+        atomic_store_explicit(&slot->open, true, memory_order_release);
         return SYMMCOLL_OK;
     }
     if (symc_members_failed(&group->members))
@@ -269,82 +270,124 @@ static symmcoll_status_t expire(struct symmcoll_group *group,
     return symc_members_status(&group->members, op);
 }
 
-/* Ask a backend to let go of a token, for some time. */
-static bool cancel(const struct symc_slot *slot, void *token, int64_t wait_ns)
+bool symc_slot_serves(const struct symc_slot *slot, enum symc_kind kind)
 {
-    int64_t until = symc_now_ns() + wait_ns;
+    const struct symc_coll_ops *coll = slot->backend->coll;
 
-    while (slot->backend->coll->cancel(slot->state, token) ==
-           SYMMCOLL_IN_PROGRESS) {
-        struct timespec nap = {.tv_nsec = NAP_NS};
-
-        if (symc_now_ns() >= until)
-            return false;
-        nanosleep(&nap, NULL);
-    }
-    return true;
+    return coll->serves == NULL || coll->serves(&symc_kinds[kind]);
 }
 
-/* An operation that has begun ends with an error: its bytes change no more, or
- * the error says whose they are. */
-static symmcoll_status_t give_up(struct symmcoll_group *group,
-    struct symc_slot *slot, const struct symc_op *op, symmcoll_status_t status)
-{
-    struct symc_flight *flight = symc_group_flight(group, op);
-    char detail[SYMC_DETAIL_MAX];
-
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    if (cancel(slot, flight->token, CANCEL_NS))
-        return symc_fail(status, "%s", detail);
-    slot->owned[slot->nowned++] = flight->token;
-    return symc_fail(status,
-        "%s; backend %s still owns in (%zu bytes at %p) and out (%zu bytes at "
-        "%p)",
-        detail, slot->backend->name, symc_op_in_nbytes(op, group->size), op->in,
-        symc_op_out_nbytes(op, group->size), op->out);
-}
-
-symmcoll_status_t symc_slot_start(
-    struct symmcoll_group *group, const struct symc_op *op)
+void *symc_slot_mark(struct symmcoll_group *group, const struct symc_op *op)
 {
     struct symc_slot *slot = &group->slots[op->memory];
-    const struct symc_coll_ops *coll = slot->backend->coll;
-    struct symc_flight *flight = symc_group_flight(group, op);
+
+    if (!atomic_load_explicit(&slot->open, memory_order_acquire) ||
+        slot->backend->coll->mark == NULL)
+        return NULL;
+    return slot->backend->coll->mark(slot->state, op);
+}
+
+void symc_slot_unmark(
+    struct symmcoll_group *group, unsigned int memory, void *mark)
+{
+    struct symc_slot *slot = &group->slots[memory];
+
+    if (mark == NULL)
+        return;
+    pthread_mutex_lock(&slot->lock);
+    slot->backend->coll->unmark(slot->state, mark);
+    pthread_mutex_unlock(&slot->lock);
+}
+
+symmcoll_status_t symc_slot_start(struct symmcoll_group *group,
+    const struct symc_op *op, void *mark, void **token)
+{
+    struct symc_slot *slot = &group->slots[op->memory];
     symmcoll_status_t status;
 
-    if (coll->serves != NULL && !coll->serves(&symc_kinds[op->kind]))
+    if (!symc_slot_serves(slot, op->kind)) {
+        symc_slot_unmark(group, op->memory, mark);
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "%s: backend %s does not have it", symc_kind_name(op->kind),
             slot->backend->name);
-    status = coll->start(slot->state, op, NULL, &flight->token);
-    if (status == SYMMCOLL_IN_PROGRESS)
-        atomic_store_explicit(&flight->begun, true, memory_order_relaxed);
+    }
+    *token = NULL;
+    pthread_mutex_lock(&slot->lock);
+    status = slot->backend->coll->start(slot->state, op, mark, token);
+    pthread_mutex_unlock(&slot->lock);
     return status < 0 && status != SYMMCOLL_ERR_UNSUPPORTED &&
                    status != SYMMCOLL_ERR_INVALID
                ? fail_group(group, slot, op, status)
                : status;
 }
 
-symmcoll_status_t symc_slot_advance(struct symmcoll_group *group,
-    const struct symc_op *op, enum symc_advance how)
+symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
+    const struct symc_op *op, void *token, enum symc_advance how, bool *ended)
 {
     struct symc_slot *slot = &group->slots[op->memory];
-    symmcoll_status_t status = slot->backend->coll->test(
-        slot->state, symc_group_flight(group, op)->token);
+    symmcoll_status_t status;
 
+    pthread_mutex_lock(&slot->lock);
+    status = slot->backend->coll->test(slot->state, token);
+    pthread_mutex_unlock(&slot->lock);
+    *ended = status != SYMMCOLL_IN_PROGRESS;
     if (status < 0)
         return fail_group(group, slot, op, status);
-    if (status != SYMMCOLL_IN_PROGRESS)
+    if (*ended)
         return status;
     if (atomic_load_explicit(&group->members.stopped, memory_order_acquire) !=
             0 ||
         (how != SYMC_ADVANCE_PEEK && symc_members_failed(&group->members)))
-        status = symc_members_status(&group->members, op);
-    else if (how == SYMC_ADVANCE_EXPIRED)
-        status = expire(group, slot, op);
-    else
+        return symc_members_status(&group->members, op);
+    return how == SYMC_ADVANCE_EXPIRED ? expire(group, slot, op) : status;
+}
+
+symmcoll_status_t symc_slot_follow(
+    struct symmcoll_group *group, const struct symc_op *op, void *token)
+{
+    struct symc_slot *slot = &group->slots[op->memory];
+    symmcoll_status_t status;
+
+    if (slot->backend->coll->follow == NULL)
         return SYMMCOLL_IN_PROGRESS;
-    return give_up(group, slot, op, status);
+    pthread_mutex_lock(&slot->lock);
+    status = slot->backend->coll->follow(slot->state, token, op->stream);
+    pthread_mutex_unlock(&slot->lock);
+    return status < 0 ? fail_group(group, slot, op, status) : status;
+}
+
+bool symc_slot_cancel(
+    struct symmcoll_group *group, unsigned int memory, void *token)
+{
+    struct symc_slot *slot = &group->slots[memory];
+    bool ended;
+
+    pthread_mutex_lock(&slot->lock);
+    ended =
+        slot->backend->coll->cancel(slot->state, token) != SYMMCOLL_IN_PROGRESS;
+    pthread_mutex_unlock(&slot->lock);
+    return ended;
+}
+
+symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,
+    const struct symc_op *op, void *token, symmcoll_status_t status,
+    const char *detail)
+{
+    struct symc_slot *slot = &group->slots[op->memory];
+    struct symc_owned *owned = malloc(sizeof(*owned));
+
+    pthread_mutex_lock(&slot->lock);
+    slot->nowned++;
+    if (owned != NULL) {
+        *owned = (struct symc_owned){slot->owned, token};
+        slot->owned = owned;
+    }
+    pthread_mutex_unlock(&slot->lock);
+    return symc_fail(status,
+        "%s; backend %s still owns in (%zu bytes at %p) and out (%zu bytes at "
+        "%p)",
+        detail, slot->backend->name, symc_op_in_nbytes(op, group->size), op->in,
+        symc_op_out_nbytes(op, group->size), op->out);
 }
 
 void symc_slot_doze(struct symmcoll_group *group, int64_t until_ns)
@@ -359,18 +402,58 @@ void symc_slot_doze(struct symmcoll_group *group, int64_t until_ns)
 
 /* ---- closing ---- */
 
+void symc_slots_init(struct symmcoll_group *group)
+{
+    for (int memory = 0; memory < SYMC_MEMORY_KINDS; memory++)
+        pthread_mutex_init(&group->slots[memory].lock, NULL);
+}
+
+void symc_slots_destroy(struct symmcoll_group *group)
+{
+    for (int memory = 0; memory < SYMC_MEMORY_KINDS; memory++)
+        pthread_mutex_destroy(&group->slots[memory].lock);
+}
+
+/* Ask a backend once more to let go of what it owns, for some time.  Returns how
+ * many it has not. */
+static int release_owned(struct symmcoll_group *group, unsigned int memory)
+{
+    struct symc_slot *slot = &group->slots[memory];
+    int64_t until = symc_now_ns() + CANCEL_NS;
+
+    while (slot->owned != NULL) {
+        struct symc_owned **at = &slot->owned, *owned;
+        struct timespec nap = {.tv_nsec = NAP_NS};
+        bool over = symc_now_ns() >= until;
+
+        while ((owned = *at) != NULL) {
+            bool ended = symc_slot_cancel(group, memory, owned->token);
+
+            slot->nowned -= ended;
+            if (!ended && !over) {
+                at = &owned->next;
+                continue;
+            }
+            *at = owned->next;
+            free(owned);
+        }
+        if (slot->owned != NULL)
+            nanosleep(&nap, NULL);
+    }
+    return slot->nowned;
+}
+
 symmcoll_status_t symc_slots_close(struct symmcoll_group *group)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
 
     for (int memory = SYMC_MEMORY_KINDS - 1; memory >= 0; memory--) {
         struct symc_slot *slot = &group->slots[memory];
-        int owned = 0;
+        int owned;
 
         if (slot->backend == NULL)
             continue;
-        for (int i = 0; i < slot->nowned; i++)
-            owned += !cancel(slot, slot->owned[i], i == 0 ? CANCEL_NS : 0);
+        owned = release_owned(group, (unsigned int)memory);
         if (owned > 0)
             status = symc_fail(SYMMCOLL_ERR_DEVICE,
                 "group %s: backend %s still owns the buffers of %d operations",

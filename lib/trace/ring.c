@@ -279,8 +279,25 @@ void symc_trace_set_peer(struct symc_trace_entry *entry, int peer)
     PUT(entry->root, (int16_t)peer);
 }
 
-void symc_trace_end(const struct symc_trace_writer *writer,
-    struct symc_trace_entry *entry, bool completed)
+/* The number of the latest collective of its group; overtaken: one of a later
+ * number may have ended before. */
+static inline void advance_completed(
+    struct symc_trace_group *group, uint64_t seq, bool overtaken)
+{
+    uint64_t found;
+
+    if (!overtaken) {
+        atomic_store_explicit(&group->completed, seq, memory_order_relaxed);
+        return;
+    }
+    found = atomic_load(&group->completed);
+    while (found < seq &&
+           !atomic_compare_exchange_weak(&group->completed, &found, seq))
+        ;
+}
+
+static inline void end(const struct symc_trace_writer *writer,
+    struct symc_trace_entry *entry, bool completed, bool overtaken)
 {
     unsigned int group, kind;
 
@@ -296,10 +313,21 @@ void symc_trace_end(const struct symc_trace_writer *writer,
             atomic_load_explicit(&writer->described, memory_order_relaxed) &&
         kind < SYMC_KIND_COUNT &&
         symc_kinds[kind].counter == SYMC_COUNT_COLLECTIVE)
-        atomic_store_explicit(
-            &writer->groups[group].completed, entry->seq, memory_order_relaxed);
+        advance_completed(&writer->groups[group], entry->seq, overtaken);
     /* From here on the slot may be another's. */
     atomic_store_explicit(&entry->state,
         completed ? SYMC_TRACE_COMPLETED : SYMC_TRACE_FAILED,
         memory_order_release);
+}
+
+void symc_trace_end(const struct symc_trace_writer *writer,
+    struct symc_trace_entry *entry, bool completed)
+{
+    end(writer, entry, completed, false);
+}
+
+void symc_trace_end_running(const struct symc_trace_writer *writer,
+    struct symc_trace_entry *entry, bool completed)
+{
+    end(writer, entry, completed, true);
 }

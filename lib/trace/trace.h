@@ -224,6 +224,10 @@ void symc_trace_set_peer(struct symc_trace_entry *entry, int peer);
 void symc_trace_end(const struct symc_trace_writer *writer,
     struct symc_trace_entry *entry, bool completed);
 
+/* The same of an operation that others may have overtaken. */
+void symc_trace_end_running(const struct symc_trace_writer *writer,
+    struct symc_trace_entry *entry, bool completed);
+
 /* The same of an operation of a pair, which advances no number of its group: it
  * has succeeded at that time. */
 static inline void symc_trace_complete(

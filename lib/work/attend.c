@@ -5,8 +5,9 @@
  * in between.  A work that nobody waits for is ended by the attendant, a thread
  * of the world: while works are issued it checks every few milliseconds whether
  * the oldest one of each queue is still the same, and only then attends to it.
- * It sleeps until a single one can go on; of several it looks at all, after
- * pauses that become longer.
+ * It sleeps until a single one can go on; of several it looks at all, after longer
+ * and longer pauses.  It looks at those that run on devices with every check, and
+ * more often where some have callbacks.
  */
 #include "base/thread.h"
 #include "work/queue.h"
@@ -89,13 +90,13 @@ static inline struct extent find_extent(
 }
 
 /* Whether an operation reads what an issued one is still to write: then it has
- * to wait for that, for issuing reads. */
+ * to wait for that, for issuing reads; memory of devices is not read. */
 static bool depends(const struct symc_queue *queue, const struct symc_op *op)
 {
     struct extent in = find_extent(op, queue->ops.size, false);
 
-    for (const struct symmcoll_work *at = queue->issued; at != NULL;
-         at = at->next) {
+    for (const struct symmcoll_work *at = queue->issued;
+         at != NULL && op->memory == SYMC_MEMORY_HOST; at = at->next) {
         struct extent out = find_extent(&at->op, queue->ops.size, true);
 
         if (in.lo < out.hi && out.lo < in.hi)
@@ -129,7 +130,10 @@ void symc_queue_append(struct symc_queue *queue, struct symmcoll_work *work)
 
 bool symc_queue_follow(struct symc_queue *queue, struct symmcoll_work *work)
 {
-    if (queue->issued == NULL || !issue(queue, work))
+    if (queue->issued == NULL &&
+        (queue->ops.issue == NULL || !symc_queue_runs(&work->op)))
+        return false;
+    if (!issue(queue, work))
         return false;
     symc_queue_append(queue, work);
     return true;
@@ -139,8 +143,15 @@ bool symc_queue_follow(struct symc_queue *queue, struct symmcoll_work *work)
  * its owner has the work, so that who goes on calling fills no queue. */
 static void end_at_once(struct symc_queue *queue, struct symmcoll_work *work)
 {
+    symmcoll_status_t status;
+
     symc_queue_settle(queue);
-    symc_work_end(work, queue->ops.run(queue->ops.group, &work->op));
+    status = queue->ops.run(queue->ops.group, &work->op);
+    if (symc_queue_runs(&work->op)) {
+        symc_queue_begin(queue, work, status);
+        return;
+    }
+    symc_work_end(work, status);
     symc_work_release(work);
 }
 
@@ -188,6 +199,10 @@ int64_t symc_queue_advance(struct symc_queue *queue, enum symc_advance how)
         if (status == SYMMCOLL_IN_PROGRESS)
             return work->deadline_ns;
         queue->issued = work->next;
+        if (__builtin_expect(symc_queue_runs(&work->op), 0)) {
+            symc_queue_begin(queue, work, status);
+            continue;
+        }
         symc_work_end(work, status);
         symc_work_release(work);
     }
@@ -287,12 +302,14 @@ struct found {
     struct symc_op op;        /* the oldest; where the ticket was free */
     int64_t until;            /* how long to wait for it */
     bool busy;                /* the ticket was not free */
+    bool runs; /* none is issued: to be attended to is what runs */
 };
 
 /* Look at the oldest issued work of a queue; true where it is to be attended
  * to.  asked: in any case, else where it is the same as the last time. */
 static bool look_at(struct symc_queue *queue, bool asked, struct found *found)
 {
+    struct symc_running running = symc_queue_look(queue, SYMC_ADVANCE_LOOK);
     uint64_t ticket;
     bool stays = false;
 
@@ -307,7 +324,8 @@ static bool look_at(struct symc_queue *queue, bool asked, struct found *found)
         queue->quiet = 0;
     if (queue->issued == NULL) {
         queue->stalled = 0;
-        if (++queue->quiet >= QUIET_TICKS)
+        queue->quiet = atomic_load(&queue->nrunning) > 0 ? 0 : queue->quiet + 1;
+        if (queue->quiet >= QUIET_TICKS)
             queue->attended = false;
     } else {
         stays = asked || queue->issued->op.seq == queue->stalled;
@@ -318,6 +336,11 @@ static bool look_at(struct symc_queue *queue, bool asked, struct found *found)
         stays = stays && queue->issued != NULL;
         if (stays)
             found->op = queue->issued->op;
+    }
+    if (!stays && running.awaited) {
+        *found = (struct found){
+            .queue = queue, .until = running.until, .runs = true};
+        stays = true;
     }
     symc_queue_leave(queue, ticket);
     return stays;
@@ -363,6 +386,11 @@ static int go_round(struct symc_attendant *attendant, struct found *last)
     return count;
 }
 
+static bool none_runs(void *arg)
+{
+    return symc_queue_look(arg, SYMC_ADVANCE_PEEK).count == 0;
+}
+
 /* Wait for the one operation that is attended to.  Not for long, for another
  * queue may ask. */
 static void await_one(
@@ -379,7 +407,12 @@ static void await_one(
     if (found->busy)
         symc_wait_plainly(&queue->origin->waiting, &queue->doorbell,
             &queue->serving, atomic_load(&queue->next), &budget);
-    else if (found->until > 0) {
+    else if (found->runs) {
+        int64_t nap_ns = again ? TICK_NS : 0; /* the longest one */
+
+        budget.deadline_ns = symc_running_nap(&nap_ns, found->until);
+        queue->ops.nap(queue->ops.group, none_runs, queue, &budget);
+    } else if (found->until > 0) {
         if (found->until < budget.deadline_ns)
             budget.deadline_ns = found->until;
         queue->ops.doze(queue->ops.group, &found->op, &budget);

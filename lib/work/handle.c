@@ -80,6 +80,11 @@ struct symmcoll_work *symc_work_create(
         work->lists = *op->lists;
         work->op.lists = &work->lists;
     }
+    if (__builtin_expect(symc_queue_runs(op), 0)) {
+        work->mark = work->token = NULL;
+        work->cancel_ns = 0;
+        atomic_init(&work->started, 0);
+    }
     atomic_init(&work->callbacks, NULL);
     atomic_init(&work->ended, 0);
     atomic_init(&work->seq, 0);
@@ -154,6 +159,8 @@ void symc_work_end(struct symmcoll_work *work, symmcoll_status_t status)
     atomic_store_explicit(&work->seq, work->op.seq, memory_order_relaxed);
     latest = atomic_exchange(&work->callbacks, SYMC_CALLING);
     atomic_store_explicit(&work->ended, 1, memory_order_release);
+    if (__builtin_expect(symc_queue_runs(&work->op), 0))
+        atomic_store_explicit(&work->started, 1, memory_order_release);
     queue_callbacks(work, latest);
     atomic_store_explicit(&work->callbacks, SYMC_CALLED, memory_order_release);
     symc_doorbell_notify(&work->doorbell);

@@ -24,6 +24,7 @@ symmcoll_status_t symc_queue_create(const struct symc_queue_ops *ops,
     symc_origin_hold(origin);
     made->origin = origin;
     pthread_mutex_init(&made->lock, NULL);
+    pthread_mutex_init(&made->running_lock, NULL);
     pthread_cond_init(&made->changed, NULL);
     atomic_init(&made->holders, 1);
     *queue = made;
@@ -38,6 +39,7 @@ void symc_queue_release(struct symc_queue *queue)
     if (atomic_fetch_sub_explicit(&queue->holders, 1, memory_order_acq_rel) > 1)
         return;
     pthread_cond_destroy(&queue->changed);
+    pthread_mutex_destroy(&queue->running_lock);
     pthread_mutex_destroy(&queue->lock);
     free(queue);
     symc_origin_release(origin);

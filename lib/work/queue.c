@@ -18,8 +18,8 @@ uint64_t symc_queue_wait(struct symc_queue *queue, uint64_t ticket)
     return ticket;
 }
 
-/* What this thread has begun ends later: pass the ticket on, and look after it
- * next.  The work may have gone with the ticket. */
+/* What this thread has begun ends later: pass the ticket on, and have it looked
+ * after.  The work may have gone with the ticket. */
 static void attend_to(struct symc_queue *queue, uint64_t ticket)
 {
     symc_queue_leave(queue, ticket);
@@ -29,26 +29,31 @@ static void attend_to(struct symc_queue *queue, uint64_t ticket)
 /* Run the work at the head; only blocking calls can have earlier tickets. */
 static void run_one(struct symc_queue *queue, struct symmcoll_work *work)
 {
+    uint64_t ticket = work->ticket;
     symmcoll_status_t status;
 
-    if (atomic_load_explicit(&queue->serving, memory_order_acquire) !=
-        work->ticket)
-        symc_queue_wait(queue, work->ticket);
+    if (atomic_load_explicit(&queue->serving, memory_order_acquire) != ticket)
+        symc_queue_wait(queue, ticket);
     if (symc_queue_follow(queue, work)) {
-        attend_to(queue, work->ticket);
+        attend_to(queue, ticket);
         return;
     }
     symc_queue_settle(queue);
     status = queue->ops.run(queue->ops.group, &work->op);
+    if (symc_queue_runs(&work->op)) {
+        symc_queue_begin(queue, work, status);
+        attend_to(queue, ticket);
+        return;
+    }
     if (status == SYMMCOLL_IN_PROGRESS) {
         symc_queue_append(queue, work);
-        attend_to(queue, work->ticket);
+        attend_to(queue, ticket);
         return;
     }
     /* First the end, then the next ticket: whoever finds all tickets served
      * finds all callbacks queued. */
     symc_work_end(work, status);
-    symc_queue_leave(queue, work->ticket);
+    symc_queue_leave(queue, ticket);
     symc_work_release(work);
 }
 
@@ -92,22 +97,16 @@ static symmcoll_status_t find_threads(struct symc_queue *queue)
     return status;
 }
 
-symmcoll_status_t symc_queue_submit(struct symc_queue *queue,
-    const struct symc_op *op, struct symmcoll_work **work)
+/* Put a work in the queue.  Where that fails it is released. */
+static symmcoll_status_t enqueue(
+    struct symc_queue *queue, struct symmcoll_work *made)
 {
-    struct symmcoll_work *made = symc_work_create(queue, op);
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    if (made == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    if (symc_queue_issue(queue, made)) {
-        *work = made;
-        return SYMMCOLL_OK;
-    }
     pthread_mutex_lock(&queue->lock);
     if (queue->stopping)
         status = symc_fail(SYMMCOLL_ERR_ABORTED,
-            "%s: the world is being finalized", symc_kind_name(op->kind));
+            "%s: the world is being finalized", symc_kind_name(made->op.kind));
     else
         status = find_threads(queue);
     if (status != SYMMCOLL_OK) {
@@ -126,8 +125,55 @@ symmcoll_status_t symc_queue_submit(struct symc_queue *queue,
         queue->head = made;
     queue->tail = made;
     pthread_mutex_unlock(&queue->lock);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_queue_submit(struct symc_queue *queue,
+    const struct symc_op *op, struct symmcoll_work **work)
+{
+    struct symmcoll_work *made = symc_work_create(queue, op);
+
+    if (made == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    if (!symc_queue_issue(queue, made)) {
+        symmcoll_status_t status = enqueue(queue, made);
+
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
     *work = made;
     return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_queue_submit_device(struct symc_queue *queue,
+    const struct symc_op *op, void *mark, struct symmcoll_work **work)
+{
+    struct symmcoll_work *made = symc_work_create(queue, op);
+
+    if (made == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    made->mark = mark;
+    if (!symc_queue_issue(queue, made)) {
+        symmcoll_status_t status = enqueue(queue, made);
+
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+    *work = made;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_queue_prepare(struct symc_queue *queue)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (queue->ready)
+        return SYMMCOLL_OK;
+    pthread_mutex_lock(&queue->lock);
+    status = symc_attendant_start(queue->origin);
+    queue->ready = queue->ready || status == SYMMCOLL_OK;
+    pthread_mutex_unlock(&queue->lock);
+    return status;
 }
 
 bool symc_queue_drain(struct symc_queue *queue, int64_t deadline_ns)
@@ -138,6 +184,7 @@ bool symc_queue_drain(struct symc_queue *queue, int64_t deadline_ns)
     do { /* what has ended is seen however little time there is */
         uint64_t ticket;
         int64_t until;
+        bool settled;
 
         if (!symc_wait_plainly(&queue->origin->waiting, &queue->doorbell,
                 &queue->serving, atomic_load(&queue->next), &budget))
@@ -145,13 +192,14 @@ bool symc_queue_drain(struct symc_queue *queue, int64_t deadline_ns)
         if (!symc_queue_try(queue, &ticket))
             continue;
         until = symc_queue_advance(queue, SYMC_ADVANCE_LOOK);
-        over = queue->issued == NULL;
+        settled = queue->issued == NULL;
         if (until > deadline_ns)
             until = deadline_ns;
-        if (!over)
+        if (!settled)
             queue->ops.doze(queue->ops.group, &queue->issued->op,
                 &(struct symc_wait_budget){.deadline_ns = until});
         symc_queue_leave(queue, ticket);
+        over = settled && symc_queue_await_running(queue, deadline_ns);
     } while (!over && symc_now_ns() < deadline_ns);
     return over;
 }
@@ -163,7 +211,7 @@ bool symc_queue_is_over(struct symc_queue *queue)
 
     if (!symc_queue_try(queue, &ticket))
         return false;
-    over = queue->issued == NULL;
+    over = queue->issued == NULL && atomic_load(&queue->nrunning) == 0;
     symc_queue_leave(queue, ticket);
     return over;
 }
@@ -181,6 +229,7 @@ void symc_queue_stop(struct symc_queue *queue)
     ticket = symc_queue_enter(queue);
     symc_queue_settle(queue);
     symc_queue_leave(queue, ticket);
+    (void)symc_queue_await_running(queue, SYMC_NEVER);
 }
 
 void symc_queue_close(struct symc_queue *queue)

@@ -13,6 +13,10 @@
  * one that runs is like those that are issued from the moment in which it would
  * sleep: only what runs to its end without a pause keeps its ticket.
  *
+ * An operation on device memory is issued like those, of whatever size; once the
+ * members have compared it, it is started, and is *running* then: out of the way
+ * of what comes after it, in a list that has a lock of its own (running.c).
+ *
  * INVARIANT: no thread that holds the ticket waits for a work that was issued
  * after the oldest.
  */
@@ -55,6 +59,20 @@ struct symc_queue_ops {
     void (*await_pairs)(
         void *group, const _Atomic uint64_t *word, int64_t until_ns);
     void (*ask_pairs)(void *group);
+    /* Works on device memory, for which run() and advance() return OK once the
+     * members have compared them.  Under the ticket: start one that they have
+     * compared with that status.  IN_PROGRESS: it runs; else it has ended. */
+    symmcoll_status_t (*begin)(
+        void *group, struct symmcoll_work *work, symmcoll_status_t compared);
+    /* Under the lock of running ones: IN_PROGRESS, or the final status. */
+    symmcoll_status_t (*test)(
+        void *group, struct symmcoll_work *work, enum symc_advance how);
+    /* The same: order the caller's stream after it.  IN_PROGRESS: there is no
+     * way to do so. */
+    symmcoll_status_t (*follow)(void *group, struct symmcoll_work *work);
+    /* Without both: wait until ready(arg), which one that runs may cause. */
+    void (*nap)(void *group, bool (*ready)(void *arg), void *arg,
+        struct symc_wait_budget *budget);
     void *group;
     int size; /* ranks of the group */
 };
@@ -74,7 +92,12 @@ struct symc_queue {
     struct symmcoll_work *head, *tail;
     struct symc_task task; /* to run them */
     bool served;           /* a thread of the pool does */
-    _Atomic bool ready;    /* the attendant has been started */
+    /* Works on device memory from their start to their end, in the order of
+     * start. */
+    pthread_mutex_t running_lock; /* after the ticket, where both are taken */
+    struct symmcoll_work *running, *running_tail;
+    _Atomic uint32_t nrunning;
+    _Atomic bool ready; /* the attendant has been started */
     _Atomic bool stopping;
 
     /* Under the attendant's lock; the flag is read without. */
@@ -117,6 +140,21 @@ bool symc_queue_is_over(struct symc_queue *queue);
 /* Issue or queue an operation, which is copied.  Errors: NO_MEMORY, SYSTEM. */
 symmcoll_status_t symc_queue_submit(struct symc_queue *queue,
     const struct symc_op *op, struct symmcoll_work **work);
+
+/* The same for an operation on device memory, with what the backend has marked
+ * for it, or NULL.  Where this fails, the mark is the caller's; else
+ * symc_work_launch() comes next. */
+symmcoll_status_t symc_queue_submit_device(struct symc_queue *queue,
+    const struct symc_op *op, void *mark, struct symmcoll_work **work);
+
+/* The same without a work: until it has been started, or where that is asked
+ * for, until it has ended.  OK, or the status with which it has ended. */
+symmcoll_status_t symc_queue_run_device(
+    struct symc_queue *queue, const struct symc_op *op, bool to_the_end);
+
+/* Have the attendant there, before an operation runs that nobody waits for.
+ * Errors: SYSTEM. */
+symmcoll_status_t symc_queue_prepare(struct symc_queue *queue);
 
 /* Wait until a ticket is served; returns the ticket. */
 uint64_t symc_queue_wait(struct symc_queue *queue, uint64_t ticket);
@@ -180,6 +218,45 @@ int64_t symc_queue_advance(struct symc_queue *queue, enum symc_advance how);
 
 /* Under the ticket: wait until all have ended. */
 void symc_queue_settle(struct symc_queue *queue);
+
+/* ---- running.c: works on device memory, from their start on ---- */
+
+/* Whether an operation is one of those: sends and receives are not. */
+static inline bool symc_queue_runs(const struct symc_op *op)
+{
+    return op->memory != SYMC_MEMORY_HOST &&
+           !symc_kind_has(op->kind, SYMC_PAIR);
+}
+
+/* Under the ticket: the members have compared a work; it runs from now on, or
+ * has ended.  The caller's hold of it is the queue's no more. */
+void symc_queue_begin(struct symc_queue *queue, struct symmcoll_work *work,
+    symmcoll_status_t compared);
+
+/* What a look at those that run has found. */
+struct symc_running {
+    uint32_t count; /* that still run */
+    bool awaited;   /* some have callbacks */
+    int64_t until;  /* the first of their deadlines; SYMC_NEVER */
+};
+
+/* Look at all that run, and end what can be ended. */
+struct symc_running symc_queue_look(
+    struct symc_queue *queue, enum symc_advance how);
+
+/* The same of one work, if it runs. */
+void symc_queue_look_at(struct symc_queue *queue, struct symmcoll_work *work,
+    enum symc_advance how);
+
+/* Order the stream of a work's call after it, if it runs.  IN_PROGRESS: that
+ * cannot be done; OK: also where it has ended. */
+symmcoll_status_t symc_queue_order(
+    struct symc_queue *queue, struct symmcoll_work *work);
+
+/* Wait until none runs, or until then; false when the time has passed. */
+bool symc_queue_await_running(struct symc_queue *queue, int64_t deadline_ns);
+
+/* ---- attend.c ---- */
 
 /* Wake the attendant: nobody will wait. */
 void symc_queue_ask(struct symc_queue *queue);

@@ -57,9 +57,15 @@ static void expire(struct symmcoll_work *work)
     }
 }
 
+/* Whether a word of a work has been set: its end, or its start. */
+static bool is_set(const _Atomic uint64_t *word)
+{
+    return atomic_load_explicit(word, memory_order_acquire) != 0;
+}
+
 static bool has_ended(const struct symmcoll_work *work)
 {
-    return atomic_load_explicit(&work->ended, memory_order_acquire) != 0;
+    return is_set(&work->ended);
 }
 
 /* Take the ticket, where it is free, and end what can be ended.  Who has it may
@@ -76,11 +82,11 @@ static bool advance(struct symmcoll_work *work, enum symc_advance how)
 }
 
 /* Poll for a moment; with the ticket, until another thread wants it. */
-static void poll(struct symmcoll_work *work)
+static void poll(struct symmcoll_work *work, const _Atomic uint64_t *word)
 {
     struct symc_queue *queue = work->queue;
 
-    for (int i = 0; i < SYMC_QUICK_POLLS && !has_ended(work); i++) {
+    for (int i = 0; i < SYMC_QUICK_POLLS && !is_set(word); i++) {
         uint64_t ticket;
 
         if (!symc_queue_try(queue, &ticket)) {
@@ -88,7 +94,7 @@ static void poll(struct symmcoll_work *work)
             continue;
         }
         symc_queue_advance(queue, SYMC_ADVANCE_PEEK);
-        while (!has_ended(work) && ++i < SYMC_QUICK_POLLS &&
+        while (!is_set(word) && ++i < SYMC_QUICK_POLLS &&
                atomic_load_explicit(&queue->next, memory_order_relaxed) ==
                    ticket + 1) {
             symc_pause();
@@ -100,19 +106,20 @@ static void poll(struct symmcoll_work *work)
 
 /* Another thread has the ticket, most likely for a moment; else it runs an
  * operation, and has ended this work before or will not. */
-static void await_turn(struct symmcoll_work *work, int64_t deadline_ns)
+static void await_turn(struct symmcoll_work *work, const _Atomic uint64_t *word,
+    int64_t deadline_ns)
 {
     struct symc_wait_budget budget = {.deadline_ns = deadline_ns};
     struct symc_queue *queue = work->queue;
 
     for (int i = 0; i < SYMC_QUICK_POLLS; i++) {
-        if (has_ended(work) ||
+        if (is_set(word) ||
             atomic_load(&queue->serving) == atomic_load(&queue->next))
             return;
         symc_pause();
     }
     symc_wait_plainly(
-        &work->origin->waiting, &work->doorbell, &work->ended, 1, &budget);
+        &work->origin->waiting, &work->doorbell, word, 1, &budget);
 }
 
 static int64_t sooner(int64_t deadline_ns, int64_t now, int64_t wait_ns)
@@ -120,24 +127,24 @@ static int64_t sooner(int64_t deadline_ns, int64_t now, int64_t wait_ns)
     return deadline_ns - now < wait_ns ? deadline_ns : now + wait_ns;
 }
 
-/* Wait for an issued work until then, and end it.  polled: polling has been in
- * vain already. */
-static void await_issued(
-    struct symmcoll_work *work, int64_t deadline_ns, bool polled)
+/* Wait until a word of an issued work is set, or until then, and do what that
+ * takes.  polled: polling has been in vain already. */
+static void await_issued(struct symmcoll_work *work,
+    const _Atomic uint64_t *word, int64_t deadline_ns, bool polled)
 {
     struct symc_queue *queue = work->queue;
     struct symc_wait_budget budget = {.polled = polled};
 
     if (!polled)
-        poll(work);
-    for (int64_t now = 0; !has_ended(work) && now < deadline_ns;) {
+        poll(work, word);
+    for (int64_t now = 0; !is_set(word) && now < deadline_ns;) {
         bool advanced = advance(work, SYMC_ADVANCE_LOOK);
 
         now = symc_now_ns();
-        if (has_ended(work))
+        if (is_set(word))
             break;
         if (!advanced) {
-            await_turn(work, sooner(deadline_ns, now, TURN_NS));
+            await_turn(work, word, sooner(deadline_ns, now, TURN_NS));
         } else if (enter(work)) {
             budget.deadline_ns = sooner(deadline_ns, now, LOOK_NS);
             queue->ops.doze(queue->ops.group, &work->op, &budget);
@@ -145,6 +152,119 @@ static void await_issued(
         }
     }
 }
+
+/* ---- works on device memory ---- */
+
+/* Wait until it runs, or has ended; false when the time has passed. */
+static bool await_start(struct symmcoll_work *work, int64_t deadline_ns)
+{
+    struct symc_wait_budget budget = {.deadline_ns = deadline_ns};
+
+    if (!work->issued)
+        return symc_wait_plainly(&work->origin->waiting, &work->doorbell,
+            &work->started, 1, &budget);
+    await_issued(work, &work->started, deadline_ns, false);
+    return is_set(&work->started);
+}
+
+static bool ends(void *arg)
+{
+    struct symmcoll_work *work = arg;
+
+    symc_queue_look_at(work->queue, work, SYMC_ADVANCE_PEEK);
+    return has_ended(work);
+}
+
+/* Wait until it has ended; false when the time has passed. */
+static bool await_device(struct symmcoll_work *work, int64_t deadline_ns)
+{
+    struct symc_wait_budget budget = {.polled = false};
+    int64_t nap_ns = 0;
+
+    if (!await_start(work, deadline_ns))
+        return has_ended(work);
+    for (;;) {
+        symc_queue_look_at(work->queue, work, SYMC_ADVANCE_LOOK);
+        if (has_ended(work) || symc_now_ns() >= deadline_ns)
+            return has_ended(work);
+        if (!enter(work))
+            continue;
+        budget.deadline_ns = symc_running_nap(&nap_ns, deadline_ns);
+        work->queue->ops.nap(work->queue->ops.group, ends, work, &budget);
+        leave(work);
+        budget.polled = true;
+    }
+}
+
+void symc_work_launch(struct symmcoll_work *work)
+{
+    const struct symc_waiting *waiting = &work->origin->waiting;
+    int cancel;
+
+    if (!work->issued)
+        return;
+    cancel = symc_cancel_disable();
+    await_issued(work, &work->started,
+        symc_now_ns() +
+            (waiting->oversubscribed ? waiting->yield_ns : waiting->spin_ns),
+        false);
+    if (!is_set(&work->started))
+        symc_queue_ask(work->queue);
+    symc_cancel_restore(cancel);
+}
+
+symmcoll_status_t symc_queue_run_device(
+    struct symc_queue *queue, const struct symc_op *op, bool to_the_end)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = symc_queue_prepare(queue);
+    struct symmcoll_work *work = NULL;
+    uint64_t ticket;
+
+    if (status == SYMMCOLL_OK) {
+        work = symc_work_create(queue, op);
+        status = work != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
+    }
+    if (status != SYMMCOLL_OK) {
+        symc_cancel_restore(cancel);
+        return status;
+    }
+    ticket = symc_queue_enter(queue);
+    work->issued = symc_queue_follow(queue, work);
+    if (!work->issued) {
+        symc_queue_settle(queue);
+        symc_queue_begin(
+            queue, work, queue->ops.run(queue->ops.group, &work->op));
+    }
+    symc_queue_leave(queue, ticket);
+    if (!queue->attended)
+        symc_queue_ask(queue);
+    if (to_the_end)
+        await_device(work, SYMC_NEVER);
+    else
+        await_start(work, SYMC_NEVER);
+    status = has_ended(work) ? result(work) : SYMMCOLL_OK;
+    symc_work_release(work);
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+/* A wait without a timeout: the stream of the call waits, not the host. */
+static symmcoll_status_t order(struct symmcoll_work *work)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    await_start(work, SYMC_NEVER);
+    if (!has_ended(work))
+        status = symc_queue_order(work->queue, work);
+    if (status == SYMMCOLL_IN_PROGRESS)
+        await_device(work, SYMC_NEVER);
+    else if (status != SYMMCOLL_OK)
+        return status;
+    return has_ended(work) ? result(work) : SYMMCOLL_OK;
+}
+
+/* ---- any work ---- */
 
 /* The same for sends and receives; 0: look once. */
 static bool await_pairs(struct symmcoll_work *work, int64_t deadline_ns)
@@ -164,11 +284,13 @@ static bool await(struct symmcoll_work *work, int64_t deadline_ns)
 
     if (work->paired)
         return await_pairs(work, deadline_ns);
+    if (__builtin_expect(symc_queue_runs(&work->op), 0))
+        return await_device(work, deadline_ns);
     if (!work->issued)
         return symc_wait_plainly(
             &work->origin->waiting, &work->doorbell, &work->ended, 1, &budget);
     if (is_mine(work))
-        await_issued(work, deadline_ns, false);
+        await_issued(work, &work->ended, deadline_ns, false);
     return has_ended(work);
 }
 
@@ -177,8 +299,12 @@ static bool look_once(struct symmcoll_work *work)
 {
     if (work->paired)
         return has_ended(work) || await_pairs(work, 0);
-    if (!has_ended(work) && work->issued && is_mine(work))
+    if (has_ended(work) || !is_mine(work))
+        return has_ended(work);
+    if (work->issued)
         advance(work, SYMC_ADVANCE_PEEK);
+    if (__builtin_expect(symc_queue_runs(&work->op), 0))
+        symc_queue_look_at(work->queue, work, SYMC_ADVANCE_PEEK);
     return has_ended(work);
 }
 
@@ -188,7 +314,7 @@ void symc_work_entrust(struct symmcoll_work *work)
         work->queue->ops.ask_pairs(work->queue->ops.group);
         leave(work);
     }
-    if (work->issued && is_mine(work))
+    if ((work->issued || symc_queue_runs(&work->op)) && is_mine(work))
         symc_queue_ask(work->queue);
 }
 
@@ -225,6 +351,9 @@ symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
             "work_wait: expected a work of another group, or an earlier one, "
             "on the callback thread, found a later %s of the same group",
             symc_kind_name(work->op.kind));
+    if (__builtin_expect(symc_queue_runs(&work->op), 0) && timeout < 0 &&
+        !work->origin->blocking_wait && work->op.kind != SYMC_BARRIER)
+        return order(work);
     if (timeout_ns != 0 ? await(work, deadline_after(timeout_ns))
                         : look_once(work))
         return result(work);
@@ -270,7 +399,7 @@ symmcoll_status_t symc_work_await(
         work->issued = true;
         symc_queue_append(queue, work);
         symc_queue_leave(queue, ticket);
-        await_issued(work, SYMC_NEVER, true);
+        await_issued(work, &work->ended, SYMC_NEVER, true);
         status = result(work);
         symc_work_release(work);
     }

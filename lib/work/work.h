@@ -20,7 +20,8 @@ struct symmcoll_work {
     /* The latest first; from the end on SYMC_CALLING, SYMC_CALLED. */
     _Atomic(struct symc_callback *) callbacks;
     uint64_t ticket;          /* of a queued one */
-    int64_t deadline_ns;      /* of an issued one, 0: has not begun */
+    int64_t deadline_ns;      /* of an issued one, 0: has not begun; of one
+                                 that runs, from its start */
     _Atomic uint64_t ended;   /* 1: status and detail are final */
     _Atomic uint64_t seq;     /* once it has ended */
     _Atomic uint32_t holders; /* the user's handle, and the queue */
@@ -31,8 +32,14 @@ struct symmcoll_work {
     struct symc_op op;
     struct symc_lists lists; /* of an op that has some */
     struct symc_pair pair;   /* one send or receive, where it is that */
-    void *entry;             /* the recorder's, of that */
+    void *entry;             /* the recorder's, of that, or while it runs */
     int *source_out;         /* or NULL */
+
+    /* On device memory. */
+    void *mark;        /* the backend's, until the start */
+    void *token;       /* the backend's, while it runs */
+    int64_t cancel_ns; /* it is being cancelled until then; 0: it is not */
+    _Atomic uint64_t started; /* 1: it runs, or has ended */
 
     /* What a spare keeps. */
     struct symc_doorbell doorbell; /* for those who wait */
@@ -45,6 +52,17 @@ struct symmcoll_work {
  * and ends later. */
 symmcoll_status_t symc_work_await(
     struct symc_queue *queue, const struct symc_op *op, uint64_t ticket);
+
+/* A work on device memory that has just been submitted: if it has been issued,
+ * start it if the members come within the time of polling, else have the
+ * attendant do it as soon as they have. */
+void symc_work_launch(struct symmcoll_work *work);
+
+/* ---- running.c ---- */
+
+/* Until when to sleep, between two looks at what runs: longer each time, from
+ * *nap_ns of 0 on. */
+int64_t symc_running_nap(int64_t *nap_ns, int64_t deadline_ns);
 
 /* ---- handle.c ---- */
 

@@ -2,69 +2,19 @@
 /*
  * A backend in a module, for tests: it serves a second kind of memory, a range
  * of this module's own, and completes operations later, on a thread of its own
- * for each group.  It links with the C library alone, so that all it knows of
- * the library is what the core offers.  What shall go wrong: fake_module.h.
- *
- * Each rank has a memfd that everybody maps: its contribution to operation n,
- * then n in `staged`; and n in `read` when it needs nobody's any more.
+ * for each group: any number of them, whose data moves in the order of start.  It
+ * links with the C library alone, so that all it knows of the library is what the
+ * core offers.  What shall go wrong: fake_module.h.
  */
-#include "t/backend/fake_module.h"
+#include "t/backend/fake_state.h"
 
-#include "backend/backend.h"
 #include "backend/interface.h"
 
-#include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#define RANKS FAKE_RANKS
-#define FLOATS 4096 /* of a contribution */
-
-/* From one rank to another. */
-struct mail {
-    _Atomic uint64_t sent;
-    _Atomic uint64_t received;
-    uint64_t count;
-    int64_t tag;
-    float data[16];
-};
-
-struct shared {
-    _Atomic uint64_t ready;
-    _Atomic uint64_t staged;
-    _Atomic uint64_t read;
-    struct mail mail[RANKS];
-    float data[FLOATS];
-};
-
-enum job_state {
-    JOB_NONE,
-    JOB_RUNNING,
-    JOB_DONE
-};
-
-struct fake {
-    const struct symc_core *core;
-    int rank;
-    int size;
-    struct shared *shared[RANKS];
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    struct symc_op op; /* of the job */
-    uint64_t jobs;
-    _Atomic int state; /* enum job_state */
-    _Atomic int cancelled;
-    _Atomic int stopping;
-};
 
 static _Alignas(64) char memory[FAKE_NBYTES];
 
-SYMMCOLL_API
-extern struct fake_control fake_control;
 struct fake_control fake_control = {.memory = memory,
     .refuses = -1,
     .refuses_late = -1,
@@ -84,297 +34,164 @@ static bool find(const void *data, int16_t *device)
     return true;
 }
 
-/* ---- one operation, on the thread ---- */
+/* ---- rules ---- */
 
-/* Whether the job is to be left. */
-static bool is_over(const struct fake *fake)
+static void enter(struct fake *fake)
 {
-    return atomic_load(&fake->cancelled) || atomic_load(&fake->stopping);
+    if (atomic_fetch_add(&fake->inside, 1) != 0)
+        atomic_fetch_add(&fake_control.strange, 1);
 }
 
-static bool await_all(const struct fake *fake, size_t word, uint64_t target)
+static symmcoll_status_t leave(struct fake *fake, symmcoll_status_t status)
 {
-    for (int r = 0; r < fake->size; r++) {
-        const _Atomic uint64_t *at =
-            (const void *)((const char *)fake->shared[r] + word);
-
-        while (atomic_load(at) < target) {
-            if (is_over(fake))
-                return false;
-            usleep(20);
-        }
-    }
-    return true;
-}
-
-static void write_result(const struct fake *fake)
-{
-    const struct symc_op *op = &fake->op;
-    const struct symc_kind_info *info = &fake->core->kinds[op->kind];
-    size_t first =
-        info->in_parts == SYMC_ALL_PARTS ? (size_t)fake->rank * op->count : 0;
-    float *out = op->out;
-
-    if (fake->rank != op->root && (info->traits & SYMC_TO_ROOT) != 0)
-        return;
-    for (size_t i = 0; i < op->count; i++) {
-        float sum = 0;
-
-        for (int r = 0; r < fake->size; r++) {
-            const float *data = fake->shared[r]->data;
-
-            sum += data[first + i];
-            if (info->out_parts == SYMC_ALL_PARTS)
-                ((float *)(void *)symc_op_out_at(op, r))[i] = data[first + i];
-        }
-        if ((info->traits & SYMC_REDUCES) != 0)
-            out[i] = sum;
-        else if (info->out_parts == SYMC_ONE_PART)
-            out[i] = fake->shared[op->root]->data[first + i];
-    }
-}
-
-static void run_job(struct fake *fake)
-{
-    const struct symc_op *op = &fake->op;
-    struct shared *mine = fake->shared[fake->rank];
-    size_t parts =
-        symc_parts_count(fake->core->kinds[op->kind].in_parts, fake->size);
-
-    if (!await_all(fake, offsetof(struct shared, read), fake->jobs - 1))
-        return;
-    while (atomic_load(&fake_control.hangs) == fake->rank ||
-           atomic_load(&fake_control.keeps) == fake->rank) {
-        if (is_over(fake))
-            return;
-        usleep(100);
-    }
-    for (int r = 0; r < fake->size && op->listed && op->lists->ins != NULL; r++)
-        memcpy(mine->data + (size_t)r * op->count, symc_op_in_at(op, r),
-            op->count * sizeof(float));
-    if (op->in != NULL)
-        memcpy(mine->data, op->in, op->count * parts * sizeof(float));
-    atomic_store(&mine->staged, fake->jobs);
-    if (!await_all(fake, offsetof(struct shared, staged), fake->jobs))
-        return;
-    write_result(fake);
-    atomic_store(&mine->read, fake->jobs);
-}
-
-static void *work(void *arg)
-{
-    struct fake *fake = arg;
-
-    pthread_mutex_lock(&fake->lock);
-    while (!fake->stopping) {
-        if (atomic_load(&fake->state) != JOB_RUNNING) {
-            pthread_cond_wait(&fake->changed, &fake->lock);
-            continue;
-        }
-        pthread_mutex_unlock(&fake->lock);
-        run_job(fake);
-        atomic_store(&fake->state, JOB_DONE);
-        if (!is_over(fake))
-            fake->core->wake(fake->core->group, fake->rank);
-        pthread_mutex_lock(&fake->lock);
-    }
-    pthread_mutex_unlock(&fake->lock);
-    return NULL;
-}
-
-/* ---- opening ---- */
-
-static symmcoll_status_t probe(const struct symc_peers *peers)
-{
-    return peers->size <= RANKS ? SYMMCOLL_OK : SYMMCOLL_ERR_UNSUPPORTED;
-}
-
-static void close_fake(void *state)
-{
-    struct fake *fake = state;
-
-    pthread_mutex_lock(&fake->lock);
-    atomic_store(&fake->stopping, 1);
-    pthread_cond_signal(&fake->changed);
-    pthread_mutex_unlock(&fake->lock);
-    if (fake->thread != 0)
-        pthread_join(fake->thread, NULL);
-    for (int r = 0; r < fake->size; r++) {
-        if (fake->shared[r] != NULL)
-            munmap(fake->shared[r], sizeof(struct shared));
-    }
-    pthread_cond_destroy(&fake->changed);
-    pthread_mutex_destroy(&fake->lock);
-    free(fake);
-}
-
-/* Map everybody's memfd, and close the descriptors. */
-static symmcoll_status_t map_all(struct fake *fake, const int *fds)
-{
-    bool mapped = true;
-
-    for (int r = 0; r < fake->size; r++) {
-        void *at = fds[r] < 0
-                       ? MAP_FAILED
-                       : mmap(NULL, sizeof(struct shared),
-                             PROT_READ | PROT_WRITE, MAP_SHARED, fds[r], 0);
-
-        if (at != MAP_FAILED)
-            fake->shared[r] = at;
-        mapped = mapped && at != MAP_FAILED;
-        if (fds[r] >= 0)
-            close(fds[r]);
-    }
-    return mapped ? SYMMCOLL_OK
-                  : fake->core->fail(SYMMCOLL_ERR_SYSTEM, "fake: mmap");
-}
-
-/* What members tell each other while they open. */
-struct told {
-    int rank;
-    int device;
-    char more[SYMC_GATHER_MOST - 2 * sizeof(int)];
-};
-
-/* Everybody tells where it is, and all read the same. */
-static symmcoll_status_t tell(struct fake *fake, int16_t device)
-{
-    const struct symc_core *core = fake->core;
-    struct told *all = calloc(RANKS + 1, sizeof(*all)), *mine = &all[RANKS];
-    symmcoll_status_t status;
-
-    if (all == NULL)
-        return core->fail(SYMMCOLL_ERR_NO_MEMORY, "fake: what is told");
-    mine->rank = fake->rank;
-    mine->device = device;
-    memset(mine->more, 'a' + fake->rank, sizeof(mine->more));
-    status = core->gather(core->group, mine, all,
-        sizeof(*mine) - (atomic_load(&fake_control.tells_less) == fake->rank));
-    for (int r = 0; r < fake->size && status == SYMMCOLL_OK; r++) {
-        fake_control.devices[r] = all[r].device;
-        if (all[r].rank != r || all[r].more[0] != 'a' + r ||
-            all[r].more[sizeof(all[r].more) - 1] != 'a' + r)
-            status = core->fail(
-                SYMMCOLL_ERR_INTERNAL, "fake: rank %d has told wrong", r);
-    }
-    free(all);
+    atomic_fetch_sub(&fake->inside, 1);
     return status;
 }
 
-/* Everybody has mapped all, which the core's waiting shows. */
-static symmcoll_status_t await_ready(struct fake *fake)
+/* Whether a token is one; it is not read before that is known. */
+static bool is_job(struct fake *fake, const void *token)
 {
-    const struct symc_core *core = fake->core;
-    struct symc_wait_budget budget = {
-        .timeout_ns =
-            core->settings->get_time(core->settings->config, "timeouts.init")};
+    const struct job *job;
 
-    atomic_store(&fake->shared[fake->rank]->ready, 1);
-    core->wake(core->group, -1);
-    for (int r = 0; r < fake->size; r++) {
-        if (core->wait(core->group, &fake->shared[r]->ready, 1, r, &budget) !=
-            SYMC_WAIT_REACHED)
-            return core->fail(SYMMCOLL_ERR_PEER, "fake: rank %d waits", r);
-    }
-    return SYMMCOLL_OK;
-}
-
-static symmcoll_status_t share(struct fake *fake, int16_t device)
-{
-    const struct symc_core *core = fake->core;
-    int fds[RANKS], fd = memfd_create("fake", MFD_CLOEXEC);
-    symmcoll_status_t status;
-
-    if (fd < 0 || ftruncate(fd, sizeof(struct shared)) != 0)
-        return core->fail(SYMMCOLL_ERR_SYSTEM, "fake: no memfd");
-    status = core->exchange(core->group, fd, fds);
-    close(fd);
-    if (status != SYMMCOLL_OK)
-        return status;
-    status = map_all(fake, fds);
-    if (status == SYMMCOLL_OK &&
-        atomic_load(&fake_control.refuses_late) == fake->rank)
-        status = core->fail(SYMMCOLL_ERR_NO_MEMORY, "fake: refused late");
-    if (status == SYMMCOLL_OK)
-        status = tell(fake, device);
-    /* A member that has refused says so in the round of the second one. */
-    if (status == SYMMCOLL_OK)
-        status = core->exchange(core->group, -1, fds);
-    return status == SYMMCOLL_OK ? await_ready(fake) : status;
-}
-
-static symmcoll_status_t open_fake(
-    const struct symc_core *core, const struct symc_peers *peers, void **state)
-{
-    struct fake *fake = calloc(1, sizeof(*fake));
-    symmcoll_status_t status;
-
-    if (fake == NULL)
-        return core->fail(SYMMCOLL_ERR_NO_MEMORY, "fake: state");
-    if (atomic_load(&fake_control.dies_opening) == peers->rank)
-        _exit(0);
-    fake->core = core;
-    fake->rank = peers->rank;
-    fake->size = peers->size;
-    pthread_mutex_init(&fake->lock, NULL);
-    pthread_cond_init(&fake->changed, NULL);
-    if (peers->channels != NULL)
-        status = core->fail(SYMMCOLL_ERR_INTERNAL, "fake: the host's channels");
-    else if (atomic_load(&fake_control.refuses) == peers->rank)
-        status = core->fail(SYMMCOLL_ERR_UNSUPPORTED, "fake: refused");
-    else
-        status = share(fake, peers->device);
-    if (status == SYMMCOLL_OK &&
-        pthread_create(&fake->thread, NULL, work, fake) != 0)
-        status = core->fail(SYMMCOLL_ERR_SYSTEM, "fake: no thread");
-    if (status != SYMMCOLL_OK) {
-        close_fake(fake);
-        return status;
-    }
-    *state = fake;
-    return SYMMCOLL_OK;
+    pthread_mutex_lock(&fake->lock);
+    for (job = fake->first; job != NULL && job != token; job = job->next)
+        ;
+    pthread_mutex_unlock(&fake->lock);
+    if (job == NULL)
+        atomic_fetch_add(&fake_control.strange, 1);
+    return job != NULL;
 }
 
 /* ---- operations ---- */
 
 static bool serves(const struct symc_kind_info *info)
 {
+    if (strcmp(info->name, "barrier") == 0)
+        return atomic_load(&fake_control.barriers) != 0;
     return info->in_parts != SYMC_NO_PART || info->out_parts != SYMC_NO_PART;
 }
 
-static symmcoll_status_t start(
-    void *state, const struct symc_op *op, void *mark, void **token)
+static void *mark(void *state, const struct symc_op *op)
 {
-    struct fake *fake = state;
-    const struct symc_kind_info *info = &fake->core->kinds[op->kind];
-    _Atomic int *all_started = atomic_load(&fake_control.all_started);
+    struct mark *made = malloc(sizeof(*made));
 
-    (void)mark;
-    if (op->dtype != SYMMCOLL_FLOAT32)
+    if (op->direct)
+        atomic_fetch_add(&fake_control.strange, 1);
+    if (made == NULL)
+        return NULL;
+    *made = (struct mark){state, op->stream};
+    atomic_fetch_add(&fake_control.marks, 1);
+    return made;
+}
+
+static void unmark(void *state, void *marked)
+{
+    struct mark *made = marked;
+
+    enter(state);
+    if (made->fake != state)
+        atomic_fetch_add(&fake_control.strange, 1);
+    free(made);
+    atomic_fetch_sub(&fake_control.marks, 1);
+    (void)leave(state, SYMMCOLL_OK);
+}
+
+/* What the tests can see of an operation that is started. */
+static void note(const struct symc_op *op, const struct mark *marked)
+{
+    _Atomic int *all_started = atomic_load(&fake_control.all_started);
+    int running = atomic_fetch_add(&fake_control.running, 1) + 1;
+    int most = atomic_load(&fake_control.most);
+
+    atomic_store(&fake_control.stream, op->stream);
+    atomic_fetch_add(&fake_control.started, 1);
+    atomic_fetch_add(&fake_control.direct, op->direct);
+    if (all_started != NULL)
+        atomic_fetch_add(all_started, 1);
+    while (running > most &&
+           !atomic_compare_exchange_weak(&fake_control.most, &most, running))
+        ;
+    if (marked == NULL)
+        return;
+    atomic_fetch_add(&fake_control.marked, 1);
+    if (marked->stream != op->stream || op->direct)
+        atomic_fetch_add(&fake_control.strange, 1);
+}
+
+static symmcoll_status_t add_job(
+    struct fake *fake, const struct symc_op *op, void **token)
+{
+    struct job *job = calloc(1, sizeof(*job));
+
+    if (job == NULL)
+        return fake->core->fail(SYMMCOLL_ERR_NO_MEMORY, "fake: a job");
+    job->op = *op;
+    pthread_mutex_lock(&fake->lock);
+    job->number = ++fake->jobs;
+    *fake->last = job;
+    fake->last = &job->next;
+    pthread_cond_signal(&fake->changed);
+    pthread_mutex_unlock(&fake->lock);
+    *token = job;
+    return SYMMCOLL_IN_PROGRESS;
+}
+
+static symmcoll_status_t start_one(
+    struct fake *fake, const struct symc_op *op, void *marked, void **token)
+{
+    const struct symc_kind_info *info = &fake->core->kinds[op->kind];
+
+    if (op->dtype != SYMMCOLL_FLOAT32 && op->count > 0)
         return fake->core->fail(
             SYMMCOLL_ERR_UNSUPPORTED, "%s: fake has float32", info->name);
     if ((info->traits & SYMC_UNEVEN) != 0)
         return fake->core->fail(
             SYMMCOLL_ERR_UNSUPPORTED, "%s: fake has equal parts", info->name);
-    atomic_store(&fake_control.stream, op->stream);
-    atomic_fetch_add(&fake_control.started, 1);
-    if (all_started != NULL)
-        atomic_fetch_add(all_started, 1);
-    fake->op = *op;
-    *token = fake;
-    if ((info->traits & SYMC_PAIR) != 0)
+    note(op, marked);
+    if ((info->traits & SYMC_PAIR) != 0) {
+        fake->pair = *op;
+        *token = fake;
         return SYMMCOLL_IN_PROGRESS;
+    }
+    if (strcmp(op->label, "captured") != 0)
+        return add_job(fake, op, token);
+    atomic_fetch_sub(&fake_control.running, 1);
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t start(
+    void *state, const struct symc_op *op, void *marked, void **token)
+{
+    symmcoll_status_t status;
+
+    enter(state);
+    status = start_one(state, op, marked, token);
+    if (marked != NULL) {
+        free(marked);
+        atomic_fetch_sub(&fake_control.marks, 1);
+    }
+    return leave(state, status);
+}
+
+/* Take a job out of the list: it is no token any more. */
+static void end_job(struct fake *fake, struct job *job)
+{
+    struct job **at = &fake->first;
+
     pthread_mutex_lock(&fake->lock);
-    fake->jobs++;
-    atomic_store(&fake->state, JOB_RUNNING);
-    pthread_cond_signal(&fake->changed);
+    while (*at != job)
+        at = &(*at)->next;
+    *at = job->next;
+    if (fake->last == &job->next)
+        fake->last = at;
     pthread_mutex_unlock(&fake->lock);
-    return SYMMCOLL_IN_PROGRESS;
+    free(job);
+    atomic_fetch_sub(&fake_control.running, 1);
 }
 
 static symmcoll_status_t test_send(struct fake *fake)
 {
-    const struct symc_op *op = &fake->op;
+    const struct symc_op *op = &fake->pair;
     struct mail *mail = &fake->shared[fake->rank]->mail[op->peer];
 
     if (atomic_load(&mail->received) < atomic_load(&mail->sent))
@@ -389,7 +206,7 @@ static symmcoll_status_t test_send(struct fake *fake)
 
 static symmcoll_status_t test_recv(struct fake *fake)
 {
-    const struct symc_op *op = &fake->op;
+    const struct symc_op *op = &fake->pair;
     unsigned int compared = fake->core->kinds[op->kind].compared;
     struct mail *mail = &fake->shared[op->peer]->mail[fake->rank];
 
@@ -406,36 +223,92 @@ static symmcoll_status_t test_recv(struct fake *fake)
     return SYMMCOLL_OK;
 }
 
+static symmcoll_status_t test_pair(struct fake *fake)
+{
+    symmcoll_status_t status =
+        fake->pair.kind == SYMC_SEND ? test_send(fake) : test_recv(fake);
+
+    if (status != SYMMCOLL_IN_PROGRESS)
+        atomic_fetch_sub(&fake_control.running, 1);
+    return status;
+}
+
+static symmcoll_status_t test_job(struct fake *fake, struct job *job)
+{
+    if (!is_job(fake, job))
+        return fake->core->fail(SYMMCOLL_ERR_INTERNAL, "fake: a strange token");
+    if (atomic_load(&fake_control.fails) == fake->rank) {
+        /* The thread may use it: it is freed at the end. */
+        atomic_store(&job->cancelled, 1);
+        atomic_fetch_sub(&fake_control.running, 1);
+        return fake->core->fail(SYMMCOLL_ERR_DEVICE, "fake: out of order");
+    }
+    if (!atomic_load(&job->moved) ||
+        atomic_load(&fake_control.turn) < atoi(job->op.label))
+        return SYMMCOLL_IN_PROGRESS;
+    end_job(fake, job);
+    return SYMMCOLL_OK;
+}
+
 static symmcoll_status_t test(void *state, void *token)
 {
-    struct fake *fake = state;
+    enter(state);
+    return leave(
+        state, token == state ? test_pair(state) : test_job(state, token));
+}
 
-    if (token != fake)
-        return fake->core->fail(SYMMCOLL_ERR_INTERNAL, "fake: a strange token");
-    if (fake->op.kind == SYMC_SEND)
-        return test_send(fake);
-    if (fake->op.kind == SYMC_RECV)
-        return test_recv(fake);
-    if (atomic_load(&fake_control.fails) == fake->rank)
-        return fake->core->fail(SYMMCOLL_ERR_DEVICE, "fake: out of order");
-    return atomic_load(&fake->state) == JOB_DONE ? SYMMCOLL_OK
-                                                 : SYMMCOLL_IN_PROGRESS;
+static symmcoll_status_t cancel_job(struct fake *fake, struct job *job)
+{
+    bool busy;
+
+    if (!is_job(fake, job))
+        return SYMMCOLL_ERR_CANCELED;
+    if (atomic_load(&fake_control.keeps) == fake->rank)
+        return SYMMCOLL_IN_PROGRESS;
+    pthread_mutex_lock(&fake->lock);
+    atomic_store(&job->cancelled, 1);
+    busy = fake->current == job;
+    pthread_mutex_unlock(&fake->lock);
+    if (busy)
+        return SYMMCOLL_IN_PROGRESS;
+    end_job(fake, job);
+    return SYMMCOLL_ERR_CANCELED;
 }
 
 static symmcoll_status_t cancel(void *state, void *token)
 {
-    struct fake *fake = state;
+    symmcoll_status_t status = SYMMCOLL_ERR_CANCELED;
 
-    (void)token;
-    if (atomic_load(&fake_control.keeps) == fake->rank)
-        return SYMMCOLL_IN_PROGRESS;
-    atomic_store(&fake->cancelled, 1);
-    return atomic_load(&fake->state) == JOB_RUNNING ? SYMMCOLL_IN_PROGRESS
-                                                    : SYMMCOLL_ERR_CANCELED;
+    enter(state);
+    if (token != state)
+        status = cancel_job(state, token);
+    else
+        atomic_fetch_sub(&fake_control.running, 1);
+    return leave(state, status);
 }
 
-static const struct symc_coll_ops coll = {
-    .serves = serves, .start = start, .test = test, .cancel = cancel};
+static symmcoll_status_t follow(void *state, void *token, void *stream)
+{
+    struct fake *fake = state;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    enter(fake);
+    if (!is_job(fake, token) || ((struct job *)token)->op.stream != stream)
+        atomic_fetch_add(&fake_control.strange, 1);
+    if (atomic_load(&fake_control.no_follow))
+        status = fake->core->fail(SYMMCOLL_ERR_DEVICE, "fake: no such stream");
+    atomic_store(&fake_control.following, stream);
+    atomic_fetch_add(&fake_control.followed, 1);
+    return leave(fake, status);
+}
+
+static const struct symc_coll_ops coll = {.serves = serves,
+    .start = start,
+    .test = test,
+    .cancel = cancel,
+    .mark = mark,
+    .unmark = unmark,
+    .follow = follow};
 
 SYMMCOLL_API
 extern const struct symc_backend symmcoll_backend;
@@ -445,7 +318,7 @@ const struct symc_backend symmcoll_backend = {
     .priority = 5,
     .memory = SYMC_MEMORY_DEVICE,
     .find = find,
-    .probe = probe,
-    .open = open_fake,
-    .close = close_fake,
+    .probe = fake_probe,
+    .open = fake_open,
+    .close = fake_close,
     .coll = &coll};

@@ -26,6 +26,22 @@ struct fake_control {
     /* Of all ranks together, where the test has a place for it; or NULL. */
     _Atomic(_Atomic int *) all_started;
     _Atomic int devices[FAKE_RANKS]; /* as the members have told each other */
+
+    /* An operation whose label is a number completes once this has at least that
+     * value; of one labelled "captured" nothing is left to test. */
+    _Atomic int turn;
+    _Atomic int barriers;  /* not 0: it serves them */
+    _Atomic int no_follow; /* not 0: it fails */
+
+    /* Of all ranks of this process. */
+    _Atomic int direct;   /* operations started so */
+    _Atomic int running;  /* started, and neither completed nor cancelled */
+    _Atomic int most;     /* of them, at a time */
+    _Atomic int marks;    /* that are the backend's or the group's */
+    _Atomic int marked;   /* operations started with one */
+    _Atomic int followed; /* calls of follow() */
+    _Atomic(void *) following; /* the stream of the latest */
+    _Atomic int strange;       /* calls that break a rule, see there */
 };
 
 #endif

@@ -249,6 +249,7 @@ int main(void)
     if (started == MAP_FAILED)
         skip_all("no shared memory");
     use_modules_of_tests();
+    setenv("SYMMCOLL_ERRORS_BLOCKING_WAIT", "on", 1);
     for (int n = 2; n <= 4; n++) {
         on_both(n, one_refuses, "one member refuses for all");
         on_both(n, one_refuses_late, "one that refuses in the middle, too");

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Operations on device memory: their calls, and what the queue asks of those that
+ * the members have compared.  Sends and receives are in run.c.
+ */
+#include "group/device.h"
+#include "group/call.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define CANCEL_NS SYMC_NS_PER_S /* before buffers are given up */
+#define NAP_NS (INT64_C(1000) * 1000)
+
+/* ---- for the queue ---- */
+
+/* One that runs has ended.  No ticket is held: what others write is atomic. */
+static void finish(struct symmcoll_group *group, struct symmcoll_work *work,
+    symmcoll_status_t status)
+{
+    const struct symc_op *op = &work->op;
+    bool right = status == SYMMCOLL_OK;
+    _Atomic uint64_t *word = right ? &group->completed : &group->lost;
+    uint64_t found = atomic_load(word);
+
+    symc_group_tell(group, op, work->entry, status);
+    if (work->entry != NULL)
+        symc_trace_end_running(&group->world->trace, work->entry, right);
+    work->entry = NULL;
+    if (symc_kinds[op->kind].counter != SYMC_COUNT_COLLECTIVE)
+        return;
+    /* The latest that has succeeded, the first that has not. */
+    while ((right ? found < op->seq : found == 0 || found > op->seq) &&
+           !atomic_compare_exchange_weak(word, &found, op->seq))
+        ;
+}
+
+/* The members have compared a barrier: whether there is a device that has more to
+ * do for it.  All members find the same, for it is open on all or on none. */
+static bool is_host_barrier(
+    const struct symmcoll_group *group, const struct symc_op *op)
+{
+    const struct symc_slot *slot = &group->slots[op->memory];
+
+    return op->kind == SYMC_BARRIER &&
+           (slot->backend == NULL || !symc_slot_serves(slot, op->kind));
+}
+
+static symmcoll_status_t begin(
+    void *context, struct symmcoll_work *work, symmcoll_status_t compared)
+{
+    struct symmcoll_group *group = context;
+    const struct symc_op *op = &work->op;
+    struct symc_flight *flight = symc_group_flight(group, op);
+    symmcoll_status_t status = compared;
+
+    if (compared != SYMMCOLL_OK || is_host_barrier(group, op)) {
+        symc_slot_unmark(group, op->memory, work->mark);
+        if (compared == SYMMCOLL_OK)
+            symc_group_finish(group, op, compared);
+        return compared;
+    }
+    status = symc_slot_start(group, op, work->mark, &work->token);
+    if (status != SYMMCOLL_IN_PROGRESS) {
+        symc_group_finish(group, op, status);
+        return status;
+    }
+    symc_group_go_on(group);
+    work->entry = flight->entry;
+    flight->entry = NULL;
+    work->deadline_ns = symc_deadline_ns(symc_now_ns(), op->timeout_ns);
+    return status;
+}
+
+/* It is to end with an error, once its bytes change no more. */
+static void give_up(struct symmcoll_work *work, symmcoll_status_t status)
+{
+    work->status = status;
+    snprintf(work->detail, sizeof(work->detail), "%s", symmcoll_last_error());
+    work->cancel_ns = symc_now_ns() + CANCEL_NS;
+}
+
+/* IN_PROGRESS, or the error: its bytes change no more, or it says whose they
+ * are. */
+static symmcoll_status_t cancel(
+    struct symmcoll_group *group, struct symmcoll_work *work)
+{
+    const struct symc_op *op = &work->op;
+
+    if (symc_slot_cancel(group, op->memory, work->token))
+        return symc_fail(work->status, "%s", work->detail);
+    if (symc_now_ns() < work->cancel_ns)
+        return SYMMCOLL_IN_PROGRESS;
+    return symc_slot_keep(group, op, work->token, work->status, work->detail);
+}
+
+static symmcoll_status_t test(
+    void *context, struct symmcoll_work *work, enum symc_advance how)
+{
+    struct symmcoll_group *group = context;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (work->cancel_ns == 0) {
+        bool ended;
+
+        status = symc_slot_test(group, &work->op, work->token, how, &ended);
+        if (status == SYMMCOLL_IN_PROGRESS)
+            return status;
+        if (!ended)
+            give_up(work, status);
+    }
+    if (work->cancel_ns != 0)
+        status = cancel(group, work);
+    if (status != SYMMCOLL_IN_PROGRESS)
+        finish(group, work, status);
+    return status;
+}
+
+static symmcoll_status_t follow(void *context, struct symmcoll_work *work)
+{
+    /* What is being cancelled has an error to wait for. */
+    if (work->cancel_ns != 0)
+        return SYMMCOLL_IN_PROGRESS;
+    return symc_slot_follow(context, &work->op, work->token);
+}
+
+static void nap(void *context, bool (*ready)(void *arg), void *arg,
+    struct symc_wait_budget *budget)
+{
+    struct timespec pause = {.tv_nsec = NAP_NS};
+
+    /* In a group that has failed a backend may take a while to stop. */
+    if (symc_group_wait_until(context, -1, ready, arg, budget) ==
+        SYMC_WAIT_STOPPED)
+        nanosleep(&pause, NULL);
+}
+
+void symc_device_add_ops(struct symc_queue_ops *ops)
+{
+    ops->begin = begin;
+    ops->test = test;
+    ops->follow = follow;
+    ops->nap = nap;
+}
+
+/* ---- calls ---- */
+
+/* A group is on one device of each rank: that of its first call. */
+static symmcoll_status_t take_device(
+    struct symmcoll_group *group, const struct symc_op *op)
+{
+    int32_t found = 0, mine = op->device + 1;
+
+    if (atomic_compare_exchange_strong(&group->device, &found, mine) ||
+        found == mine)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected memory of device %d, as in earlier operations of group "
+        "%s, found device %d (in at %p, out at %p)",
+        symc_kind_name(op->kind), (int)found - 1, group->name, op->device,
+        op->in, op->out);
+}
+
+symmcoll_status_t symc_group_call_device(struct symmcoll_group *group,
+    struct symc_op *op, struct symmcoll_work **work)
+{
+    bool blocks = work == NULL && (op->kind == SYMC_BARRIER ||
+                                      group->queue->origin->blocking_wait);
+    symmcoll_status_t status;
+    void *mark = NULL;
+
+    if (symc_kind_has(op->kind, SYMC_PAIR))
+        return work != NULL ? symc_queue_submit(group->queue, op, work)
+                            : symc_group_call(group, op);
+    if (work == NULL && symc_callbacks_inside_queue(
+                            &group->queue->origin->callbacks, group->queue))
+        return symc_callbacks_refuse(symc_kind_name(op->kind));
+    status = take_device(group, op);
+    if (status != SYMMCOLL_OK)
+        return status;
+    (void)symc_queue_look(group->queue, SYMC_ADVANCE_PEEK);
+    op->direct = work == NULL;
+    if (work == NULL)
+        return symc_queue_run_device(group->queue, op, blocks);
+    status = symc_queue_prepare(group->queue);
+    if (status != SYMMCOLL_OK)
+        return status;
+    mark = symc_slot_mark(group, op);
+    status = symc_queue_submit_device(group->queue, op, mark, work);
+    if (status == SYMMCOLL_OK)
+        symc_work_launch(*work);
+    else
+        symc_slot_unmark(group, op->memory, mark);
+    return status;
+}

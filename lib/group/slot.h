@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The slots of a group: one for each kind of memory, with the backend that serves
+ * it.
+ */
+#ifndef SYMC_GROUP_SLOT_H
+#define SYMC_GROUP_SLOT_H
+
+#include "backend/backend.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct symmcoll_group;
+
+/* What a backend could not be made to let go of. */
+struct symc_owned {
+    struct symc_owned *next;
+    void *token;
+};
+
+/* What serves the operations of one kind of memory.  INVARIANT: all members
+ * have opened it, or none has. */
+struct symc_slot {
+    const struct symc_backend *backend; /* NULL: not open */
+    void *state;
+    _Atomic bool open;         /* for threads without the ticket: it is */
+    symmcoll_status_t refused; /* OK: by nobody so far */
+    char reason[SYMC_DETAIL_MAX / 2];
+    /* Around the calls of another memory's backend, except mark(). */
+    pthread_mutex_t lock;
+    struct symc_owned *owned; /* under the lock, as is what follows */
+    int nowned;               /* of them, and of those without an entry */
+};
+
+/* Open the backend of host memory, before the group is used. */
+symmcoll_status_t symc_slot_open_host(struct symmcoll_group *group);
+
+/* Open that of an operation's memory where it is not: all members are here, for
+ * they have compared it. */
+symmcoll_status_t symc_slot_open(
+    struct symmcoll_group *group, const struct symc_op *op);
+
+/* As of struct symc_core, while a slot is opened or at any other time. */
+symmcoll_status_t symc_slot_exchange(void *group, int fd, int *fds);
+symmcoll_status_t symc_slot_gather(
+    void *group, const void *mine, void *all, size_t nbytes);
+
+/* Close all, first what could not be cancelled.  Errors: DEVICE (whose buffers
+ * a backend still owns). */
+symmcoll_status_t symc_slots_close(struct symmcoll_group *group);
+
+/* Whether a backend that is open has a kind. */
+bool symc_slot_serves(const struct symc_slot *slot, enum symc_kind kind);
+
+/* At a call, without the ticket: what the backend has marked for it, or NULL. */
+void *symc_slot_mark(struct symmcoll_group *group, const struct symc_op *op);
+/* It will not be started; mark may be NULL. */
+void symc_slot_unmark(
+    struct symmcoll_group *group, unsigned int memory, void *mark);
+
+/* Start an operation in the backend of its memory, which takes the mark.
+ * IN_PROGRESS: with a token. */
+symmcoll_status_t symc_slot_start(struct symmcoll_group *group,
+    const struct symc_op *op, void *mark, void **token);
+
+/* Test one: IN_PROGRESS, or its status.  ended (out): the token is the backend's
+ * again; else it has to be cancelled, for the group has failed. */
+symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
+    const struct symc_op *op, void *token, enum symc_advance how, bool *ended);
+
+/* Order the operation's stream after it; IN_PROGRESS: that cannot be done. */
+symmcoll_status_t symc_slot_follow(
+    struct symmcoll_group *group, const struct symc_op *op, void *token);
+
+/* Ask a backend once to let go of a token; whether it has. */
+bool symc_slot_cancel(
+    struct symmcoll_group *group, unsigned int memory, void *token);
+
+/* It has not: keep the token until the group is closed.  Returns the status, and
+ * the detail with whose the buffers are. */
+symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,
+    const struct symc_op *op, void *token, symmcoll_status_t status,
+    const char *detail);
+
+/* Wait until what has a token may have got further, or until then. */
+void symc_slot_doze(struct symmcoll_group *group, int64_t until_ns);
+
+/* Release what slots hold, open or not. */
+void symc_slots_init(struct symmcoll_group *group);
+void symc_slots_destroy(struct symmcoll_group *group);
+
+#endif

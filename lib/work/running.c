@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Works on device memory, from the moment in which the members have compared
+ * them.  Any number of them run at once, beside what is issued after them, and
+ * end in the order in which the backend says that they have; whoever waits tests
+ * his own, the attendant tests all of them every few milliseconds.
+ *
+ * INVARIANT: what is in the list has a token of the backend, and nobody calls the
+ * backend for it without the lock; so a token does not end while it is used.
+ */
+#include "work/queue.h"
+#include "work/work.h"
+
+#define NAP_LEAST_NS (INT64_C(50) * 1000)
+#define NAP_MOST_NS (INT64_C(1000) * 1000)
+
+/* Under the lock, as its waiters may end it at once. */
+static void append(struct symc_queue *queue, struct symmcoll_work *work)
+{
+    pthread_mutex_lock(&queue->running_lock);
+    work->next = NULL;
+    if (queue->running != NULL)
+        queue->running_tail->next = work;
+    else
+        queue->running = work;
+    queue->running_tail = work;
+    atomic_fetch_add(&queue->nrunning, 1);
+    atomic_store_explicit(&work->started, 1, memory_order_release);
+    symc_doorbell_notify(&work->doorbell);
+    pthread_mutex_unlock(&queue->running_lock);
+}
+
+void symc_queue_begin(struct symc_queue *queue, struct symmcoll_work *work,
+    symmcoll_status_t compared)
+{
+    symmcoll_status_t status =
+        queue->ops.begin(queue->ops.group, work, compared);
+
+    if (status == SYMMCOLL_IN_PROGRESS) {
+        append(queue, work);
+        return;
+    }
+    symc_work_end(work, status);
+    symc_work_release(work);
+}
+
+/* Under the lock: whether a work has ended. */
+static bool test(
+    struct symc_queue *queue, struct symmcoll_work *work, enum symc_advance how)
+{
+    symmcoll_status_t status;
+
+    if (how != SYMC_ADVANCE_PEEK && symc_now_ns() >= work->deadline_ns)
+        how = SYMC_ADVANCE_EXPIRED;
+    status = queue->ops.test(queue->ops.group, work, how);
+    if (status == SYMMCOLL_IN_PROGRESS)
+        return false;
+    /* First the end: whoever finds none that runs finds all callbacks
+     * queued. */
+    symc_work_end(work, status);
+    atomic_fetch_sub(&queue->nrunning, 1);
+    return true;
+}
+
+struct symc_running symc_queue_look(
+    struct symc_queue *queue, enum symc_advance how)
+{
+    struct symc_running found = {.until = SYMC_NEVER};
+    struct symmcoll_work *before = NULL, *ended = NULL, *work, *next;
+
+    if (atomic_load(&queue->nrunning) == 0)
+        return found;
+    pthread_mutex_lock(&queue->running_lock);
+    for (work = queue->running; work != NULL; work = next) {
+        next = work->next;
+        if (test(queue, work, how)) {
+            *(before != NULL ? &before->next : &queue->running) = next;
+            if (next == NULL)
+                queue->running_tail = before;
+            work->next = ended;
+            ended = work;
+            continue;
+        }
+        before = work;
+        found.awaited = found.awaited || atomic_load(&work->callbacks) != NULL;
+        if (work->deadline_ns < found.until)
+            found.until = work->deadline_ns;
+        if (how == SYMC_ADVANCE_PEEK)
+            break; /* most end in the order of start */
+    }
+    found.count = atomic_load(&queue->nrunning);
+    pthread_mutex_unlock(&queue->running_lock);
+    for (; ended != NULL; ended = next) {
+        next = ended->next;
+        symc_work_release(ended);
+    }
+    return found;
+}
+
+void symc_queue_look_at(
+    struct symc_queue *queue, struct symmcoll_work *work, enum symc_advance how)
+{
+    struct symmcoll_work *before = NULL, *at;
+    bool ended;
+
+    pthread_mutex_lock(&queue->running_lock);
+    for (at = queue->running; at != NULL && at != work; at = at->next)
+        before = at;
+    ended = at != NULL && test(queue, work, how);
+    if (ended) {
+        *(before != NULL ? &before->next : &queue->running) = work->next;
+        if (queue->running_tail == work)
+            queue->running_tail = before;
+    }
+    pthread_mutex_unlock(&queue->running_lock);
+    if (ended)
+        symc_work_release(work);
+}
+
+symmcoll_status_t symc_queue_order(
+    struct symc_queue *queue, struct symmcoll_work *work)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    pthread_mutex_lock(&queue->running_lock);
+    if (atomic_load(&work->ended) == 0)
+        status = queue->ops.follow(queue->ops.group, work);
+    pthread_mutex_unlock(&queue->running_lock);
+    return status;
+}
+
+/* ---- waiting ---- */
+
+int64_t symc_running_nap(int64_t *nap_ns, int64_t deadline_ns)
+{
+    int64_t now = symc_now_ns();
+
+    *nap_ns = *nap_ns == 0                ? NAP_LEAST_NS
+              : *nap_ns < NAP_MOST_NS / 2 ? 2 * *nap_ns
+                                          : NAP_MOST_NS;
+    return deadline_ns - now < *nap_ns ? deadline_ns : now + *nap_ns;
+}
+
+static bool is_empty(void *arg)
+{
+    return symc_queue_look(arg, SYMC_ADVANCE_PEEK).count == 0;
+}
+
+bool symc_queue_await_running(struct symc_queue *queue, int64_t deadline_ns)
+{
+    int64_t nap_ns = 0;
+
+    for (;;) {
+        struct symc_running found = symc_queue_look(queue, SYMC_ADVANCE_LOOK);
+        struct symc_wait_budget budget = {.polled = nap_ns != 0};
+
+        if (found.count == 0)
+            return true;
+        if (symc_now_ns() >= deadline_ns)
+            return false;
+        budget.deadline_ns = symc_running_nap(
+            &nap_ns, found.until < deadline_ns ? found.until : deadline_ns);
+        queue->ops.nap(queue->ops.group, is_empty, queue, &budget);
+    }
+}

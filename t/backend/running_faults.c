@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What ends operations that run on device memory other than their device: a
+ * deadline, a death, an abort, the end of their group or of the world.
+ */
+#include "running.h"
+
+#include "t/attempts.h"
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SOME 5
+
+static double short_time; /* the timeout */
+
+/* Ranks that have come so far, in memory that processes share; of each run. */
+static _Atomic int *here;
+
+/* All ranks have, and are in no call: an operation that they have all begun may
+ * still end with what fails the group next. */
+static int await_all(const struct symmcoll_group *group)
+{
+    atomic_fetch_add(here, 1);
+    while (atomic_load(here) < symmcoll_group_size(group))
+        sched_yield();
+    return 1;
+}
+
+/* A body on processes and on threads, which may await all once. */
+static void on_each(int n, rank_fn body, const char *what)
+{
+    atomic_store(here, 0);
+    ok(ranks_run(n, body), "%s, %d processes", what, n);
+    atomic_store(here, 0);
+    ok(threads_run(n, body), "%s, %d threads", what, n);
+}
+
+/* So many that never complete, until the turn comes. */
+static int submit_some(struct symmcoll_group *group, int rank,
+    struct symmcoll_work *works[SOME], double timeout)
+{
+    struct symmcoll_call call = label_of(1);
+    float *at = device(rank) + 64;
+
+    call.timeout = timeout;
+    for (int i = 0; i < SOME; i++) {
+        at[2 * i] = 1;
+        if (!say(symmcoll_all_reduce(group, at + 2 * i + 1, at + 2 * i, 1, F32,
+                     SUM, &call,
+                     works != NULL ? &works[i] : NULL) == SYMMCOLL_OK,
+                "one that stays"))
+            return 0;
+    }
+    return all_run(group, SOME);
+}
+
+/* All have an error; one of them is the reason, the others come after it. */
+static int all_end(struct symmcoll_work *works[SOME], symmcoll_status_t status,
+    const char *text)
+{
+    int first = 0, later = 0;
+
+    for (int i = 0; i < SOME; i++) {
+        symmcoll_status_t found = symmcoll_work_wait(works[i], 60);
+
+        first += found == status;
+        later += found == SYMMCOLL_ERR_ABORTED;
+        if (strstr(symmcoll_last_error(), text) == NULL ||
+            strstr(symmcoll_last_error(), "owns") != NULL)
+            return say(0, text);
+        symmcoll_work_free(works[i]);
+    }
+    return say(first <= 1 && first + later == SOME, "their ends");
+}
+
+/* Without anybody who waits. */
+static int group_fails(
+    struct symmcoll_group *group, symmcoll_status_t status, const char *text)
+{
+    while (symmcoll_group_error(group) == SYMMCOLL_OK)
+        sched_yield();
+    return ended(symmcoll_group_error(group), status, text) &&
+           none_runs(group) &&
+           say(atomic_load(&control()->strange) == 0, "no rule broken");
+}
+
+/* ---- deadlines ---- */
+
+static int deadline_of_works(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_work *works[SOME];
+
+    return opened(group, rank) && submit_some(group, rank, works, short_time) &&
+           all_end(works, SYMMCOLL_ERR_TIMEOUT, "timed out") &&
+           none_runs(group);
+}
+
+static int deadline_of_calls(struct symmcoll_group *group, int rank)
+{
+    return opened(group, rank) && submit_some(group, rank, NULL, short_time) &&
+           group_fails(group, SYMMCOLL_ERR_TIMEOUT, "has not completed it");
+}
+
+struct dated {
+    int (*run)(int n, rank_fn body);
+    rank_fn body;
+};
+
+static bool holds(double seconds, void *arg)
+{
+    const struct dated *dated = arg;
+
+    short_time = seconds;
+    return dated->run(3, dated->body);
+}
+
+/* All ranks submit all before the first of them is late. */
+static void on_both_dated(rank_fn body, const char *what)
+{
+    struct dated dated = {ranks_run, body};
+
+    ok(attempts_hold(holds, 1, &dated), "%s, processes", what);
+    dated.run = threads_run;
+    ok(attempts_hold(holds, 1, &dated), "%s, threads", what);
+}
+
+/* ---- deaths ---- */
+
+static int live_on(struct symmcoll_group *group, int rank, bool waits)
+{
+    struct symmcoll_work *works[SOME];
+
+    if (!opened(group, rank) ||
+        !submit_some(group, rank, waits ? works : NULL, -1) ||
+        !await_all(group))
+        return 0;
+    if (rank == 1)
+        _exit(0);
+    return waits ? all_end(works, SYMMCOLL_ERR_PEER, "rank 1")
+                 : group_fails(group, SYMMCOLL_ERR_PEER, "rank 1");
+}
+
+static int one_dies(int rank, int size, void *arg)
+{
+    struct symmcoll_world *world;
+    int right;
+
+    (void)size;
+    if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
+        return 1;
+    right = live_on(symmcoll_world_group(world), rank, arg != NULL) &&
+            atomic_load(&control()->running) == 0;
+    return symmcoll_finalize(world) == SYMMCOLL_OK && right ? 0 : 1;
+}
+
+/* Run a body of bare ranks; whether all have ended well. */
+static bool spawn(int n, raw_rank_fn body, void *arg)
+{
+    int statuses[4];
+    bool right;
+
+    atomic_store(here, 0);
+    right = ranks_spawn(n, body, arg, statuses);
+    for (int r = 0; r < n; r++)
+        right =
+            right && WIFEXITED(statuses[r]) && WEXITSTATUS(statuses[r]) == 0;
+    return right;
+}
+
+/* The one that dies ends as the others do, with 0. */
+static bool one_dies_of(int n, void *arg)
+{
+    return spawn(n, one_dies, arg);
+}
+
+/* ---- aborts and errors ---- */
+
+static int aborted(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_work *works[SOME];
+
+    if (!opened(group, rank) || !submit_some(group, rank, works, -1) ||
+        !await_all(group))
+        return 0;
+    if (rank == 0)
+        symmcoll_group_abort(group, "enough");
+    return all_end(works, SYMMCOLL_ERR_CANCELED, "enough") &&
+           none_runs(group) &&
+           say(symmcoll_group_error(group) == SYMMCOLL_ERR_CANCELED,
+               "the group");
+}
+
+static int one_has_an_error(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_work *works[SOME];
+
+    if (!opened(group, rank) || !submit_some(group, rank, works, -1) ||
+        !await_all(group))
+        return 0;
+    atomic_store(&control()->fails, 1);
+    return all_end(works, SYMMCOLL_ERR_DEVICE, "fake: out of order") &&
+           none_runs(group);
+}
+
+/* A stream that cannot be ordered fails the group, and what runs there ends. */
+static int cannot_follow(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_work *works[SOME];
+
+    if (!opened(group, rank) || !submit_some(group, rank, works, -1) ||
+        !await_all(group))
+        return 0;
+    if (rank == 0) {
+        atomic_store(&control()->no_follow, 1);
+        if (!ended(symmcoll_work_wait(works[0], -1), SYMMCOLL_ERR_DEVICE,
+                "fake: no such stream"))
+            return 0;
+    }
+    return all_end(works, SYMMCOLL_ERR_DEVICE, "fake: no such stream") &&
+           none_runs(group);
+}
+
+/* ---- the end of a group, and of the world ---- */
+
+/* What runs ends first. */
+static int released(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_group *group;
+    float *at = device(rank) + 64;
+    int right = 1;
+
+    if (!say(symmcoll_group_create(symmcoll_group_world(all), NULL, &group) ==
+                 SYMMCOLL_OK,
+            "a group"))
+        return 0;
+    for (int i = 0; i < SOME && right; i++)
+        right = say(
+            sum_device(group, at + 2 * i, rank, NULL) == SYMMCOLL_OK, "a call");
+    right = right && say(symmcoll_group_free(group) == SYMMCOLL_OK, "free");
+    for (int i = 0; i < SOME && right; i++)
+        right = at[2 * i + 1] == expected_sum(all);
+    return right && atomic_load(&control()->strange) == 0;
+}
+
+/* What does not end is cancelled, and the first to do that says so. */
+static int released_in_vain(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_group *group;
+    struct symmcoll_work *works[SOME];
+    symmcoll_status_t status;
+
+    if (!say(symmcoll_group_create(symmcoll_group_world(all), NULL, &group) ==
+                 SYMMCOLL_OK,
+            "a group") ||
+        !opened(group, rank) || !submit_some(group, rank, works, -1) ||
+        !await_all(all))
+        return 0;
+    status = symmcoll_group_free(group);
+    return (status == SYMMCOLL_OK || ended(status, SYMMCOLL_ERR_TIMEOUT,
+                                         "had not ended, and were canceled")) &&
+           all_end(works, SYMMCOLL_ERR_CANCELED, "operations did not end") &&
+           say(sum_host(all, rank) == SYMMCOLL_OK, "another group");
+}
+
+static int finalized(int rank, int size, void *arg)
+{
+    struct symmcoll_world *world;
+    struct symmcoll_work *work;
+    float *at, expected;
+    int right = 1;
+
+    (void)size;
+    (void)arg;
+    if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
+        return 1;
+    expected = expected_sum(symmcoll_world_group(world));
+    at = device(rank);
+    for (int i = 0; i < SOME && right; i++) {
+        right = sum_device(symmcoll_world_group(world), at + 2 * i, rank,
+                    i % 2 == 0 ? &work : NULL) == SYMMCOLL_OK;
+        if (i % 2 == 0 && right)
+            symmcoll_work_free(work);
+    }
+    right = right && symmcoll_finalize(world) == SYMMCOLL_OK;
+    for (int i = 0; i < SOME && right; i++)
+        right = at[2 * i + 1] == expected;
+    return right && atomic_load(&control()->running) == 0 ? 0 : 1;
+}
+
+/* A backend that never lets go: each says whose the buffers are, then finalize
+ * does of all. */
+static int keeps(int rank, int size, void *arg)
+{
+    struct symmcoll_world *world;
+    struct symmcoll_work *works[SOME];
+    struct symmcoll_group *group;
+    symmcoll_status_t status;
+    int owned = 0;
+
+    (void)size;
+    (void)arg;
+    if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
+        return 1;
+    group = symmcoll_world_group(world);
+    if (!opened(group, rank) || !submit_some(group, rank, works, -1) ||
+        !await_all(group))
+        return 1;
+    atomic_store(&control()->keeps, 0);
+    symmcoll_group_abort(group, "enough");
+    for (int i = 0; i < SOME; i++) {
+        if (!say(symmcoll_work_wait(works[i], 60) != SYMMCOLL_ERR_TIMEOUT,
+                "its end"))
+            return 1;
+        owned +=
+            strstr(symmcoll_work_error(works[i]),
+                "backend fake_module still owns in (4 bytes at 0x") != NULL;
+        symmcoll_work_free(works[i]);
+    }
+    if (!say(owned == (rank == 0 ? SOME : 0), "whose they are"))
+        return 1;
+    status = symmcoll_finalize(world);
+    if (rank != 0)
+        return say(status == SYMMCOLL_OK, "finalize") ? 0 : 1;
+    return ended(status, SYMMCOLL_ERR_DEVICE,
+               "still owns the buffers of 5 operations")
+               ? 0
+               : 1;
+}
+
+/* What ran had been overtaken by the host's, and has to be done again. */
+static int shrunk(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_group *group, *left = NULL;
+    struct symmcoll_work *works[SOME];
+    uint64_t last = 0;
+    int right;
+
+    if (!say(symmcoll_group_create(symmcoll_group_world(all), NULL, &group) ==
+                 SYMMCOLL_OK,
+            "a group") ||
+        !opened(group, rank) || !submit_some(group, rank, works, -1) ||
+        sum_host(group, rank) != SYMMCOLL_OK || !await_all(all))
+        return 0;
+    right = say(symmcoll_group_shrink(group, NULL, &left, &last) == SYMMCOLL_OK,
+                "shrink") &&
+            say(last == 2, "the last that all have completed") &&
+            say(atomic_load(&group->queue->nrunning) == 0, "none runs") &&
+            all_end(works, SYMMCOLL_ERR_CANCELED, "shrinks group") &&
+            opened(left, rank);
+    if (!right)
+        return 0;
+    (void)symmcoll_group_free(group);
+    return say(symmcoll_group_free(left) == SYMMCOLL_OK, "free");
+}
+
+/* ---- what is told ---- */
+
+struct told {
+    _Atomic int count;
+    _Atomic int wrong;
+};
+
+static void tell(const struct symmcoll_operation *operation, void *arg)
+{
+    struct told *told = arg;
+
+    if (operation->status != SYMMCOLL_OK || operation->duration <= 0 ||
+        strcmp(operation->name, "all_reduce") != 0)
+        atomic_fetch_add(&told->wrong, 1);
+    atomic_fetch_add(&told->count, 1);
+}
+
+static void call_back(symmcoll_status_t status, void *arg)
+{
+    struct told *told = arg;
+
+    if (status != SYMMCOLL_OK)
+        atomic_fetch_add(&told->wrong, 1);
+    atomic_fetch_add(&told->count, 1);
+}
+
+static int await_count(struct told *told, int count)
+{
+    while (atomic_load(&told->count) < count)
+        sched_yield();
+    return say(atomic_load(&told->count) == count, "how often") &&
+           atomic_load(&told->wrong) == 0;
+}
+
+/* Functions of the program are called when the device has completed. */
+static int told(struct symmcoll_group *group, int rank)
+{
+    static struct told all[FAKE_RANKS][2];
+    struct told *ends = &all[rank][0], *works_end = &all[rank][1];
+    struct symmcoll_work *works[SOME];
+    int right = opened(group, rank) &&
+                say(symmcoll_group_notify(group, tell, ends) == SYMMCOLL_OK,
+                    "notify") &&
+                submit_some(group, rank, works, -1);
+
+    for (int i = 0; i < SOME && right; i++) {
+        right = say(symmcoll_work_then(works[i], call_back, works_end) ==
+                        SYMMCOLL_OK,
+                    "then") &&
+                say(symmcoll_work_wait(works[i], -1) == SYMMCOLL_OK, "order");
+        symmcoll_work_free(works[i]);
+    }
+    right = right && sum_host(group, rank) == SYMMCOLL_OK &&
+            await_count(ends, 1) && atomic_load(&works_end->count) == 0;
+    if (!right || !take_turn(group, rank, 1))
+        return 0;
+    return await_count(works_end, SOME) && await_count(ends, SOME + 3);
+}
+
+int main(void)
+{
+    static int yes;
+
+    here = mmap(
+        NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (here == MAP_FAILED)
+        skip_all("no shared memory");
+    use_modules_of_tests();
+    on_both_dated(deadline_of_works, "a deadline ends works that run");
+    on_both_dated(
+        deadline_of_calls, "a deadline ends what nobody waits for, too");
+    ok(one_dies_of(3, &yes), "a death ends works that run");
+    ok(one_dies_of(3, NULL), "a death ends what nobody waits for, too");
+    on_each(3, aborted, "an abort ends what runs");
+    on_each(3, one_has_an_error, "an error of one ends all");
+    on_each(
+        2, cannot_follow, "a stream that cannot be ordered fails the group");
+    on_each(2, released, "a group's release waits for what runs");
+    ok(spawn(2, finalized, NULL), "finalize waits for what runs");
+    ok(spawn(2, keeps, NULL), "buffers that are never let go of are counted");
+    on_each(3, shrunk, "a group is shrunk while operations run in it");
+    on_each(2, told, "programs are told when the device has completed");
+    setenv("SYMMCOLL_TIMEOUTS_FINALIZE", "100ms", 1);
+    on_each(2, released_in_vain, "a group's release cancels what does not end");
+    return done_testing();
+}
