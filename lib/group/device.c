@@ -194,3 +194,20 @@ symmcoll_status_t symc_group_call_device(struct symmcoll_group *group,
         symc_slot_unmark(group, op->memory, mark);
     return status;
 }
+
+/* ---- the current stream ---- */
+
+symmcoll_status_t symmcoll_group_set_stream(
+    struct symmcoll_group *group, void *stream)
+{
+    if (group == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_set_stream: expected a group, found NULL");
+    atomic_store(&group->stream, stream);
+    return SYMMCOLL_OK;
+}
+
+void *symmcoll_group_stream(const struct symmcoll_group *group)
+{
+    return group != NULL ? atomic_load(&group->stream) : NULL;
+}

@@ -98,6 +98,7 @@ struct symmcoll_group {
     _Atomic uint64_t lost;
     _Atomic int32_t
         device; /* 1 + that of its calls on device memory; 0: none */
+    _Atomic(void *) stream;  /* of calls on device memory without one; NULL */
     _Atomic uint32_t at_end; /* of enum symc_at_end: 0 is the usual case */
     _Atomic(struct symc_listener *) listener; /* or NULL */
     _Atomic int64_t timeout_ns;

@@ -406,6 +406,28 @@ symmcoll_status_t symmcoll_group_set_timeout(
     struct symmcoll_group *group, double timeout);
 
 /*
+ * Set the current stream of the group, on this rank: that of calls on device
+ * memory from now on whose call.stream is NULL.
+ *
+ * stream  a CUstream or cudaStream_t, borrowed until all calls on it have ended;
+ *         NULL, as it is at first: the default stream of the device
+ *
+ * A call without a work is enqueued on its stream and returns.  One with a work
+ * runs on a stream of the library's, after what has been enqueued on the call's;
+ * symmcoll_work_wait() without a timeout has the call's wait for it.
+ *
+ * Errors: INVALID (NULL).
+ * Source: torch.cuda.set_stream.          Manual: symmcoll_group_set_stream(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_group_set_stream(
+    struct symmcoll_group *group, void *stream);
+
+/* The current stream of the group; NULL: the default one, or of NULL. */
+SYMMCOLL_API
+void *symmcoll_group_stream(const struct symmcoll_group *group);
+
+/*
  * Fail the group on every rank, from any thread and without waiting: operations
  * that run end with CANCELED, later calls with ABORTED and the reason.
  *

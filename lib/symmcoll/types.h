@@ -124,8 +124,10 @@ struct symmcoll_call {
     double timeout;    /* seconds that the operation may wait for other ranks
                           before it fails the group, from when it first has to;
                           negative: the group's, 0: the others have to be there
-                          already */
-    void *stream;      /* for device memory: NULL in this release */
+                          already; on device memory it may take as long again
+                          from its start there */
+    void *stream;      /* for device memory alone: a CUstream or cudaStream_t;
+                          NULL: that of symmcoll_group_set_stream() */
     const char *label; /* shown in traces and messages; copied, 31 bytes kept */
     uint32_t flags;    /* none yet: 0 */
 };

@@ -32,6 +32,11 @@ typedef void (*symmcoll_work_ended_fn)(
  *
  * timeout  seconds; negative: as long as the operation itself may take
  *
+ * On device memory a wait with a negative timeout returns OK once the operation
+ * has been started on the device: what is enqueued on the stream of the call from
+ * then on runs after it, and the host goes on.  It blocks, as all others do, for a
+ * barrier and with the setting errors.blocking_wait.
+ *
  * TIMEOUT is the wait's own where symmcoll_work_test() returns IN_PROGRESS
  * afterwards: the operation goes on.  Else the operation has ended, and
  * symmcoll_work_test() returns how.  With the setting errors.blocking_wait a

@@ -335,6 +335,50 @@ static int another_device(struct symmcoll_group *group, int rank)
            say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "after it");
 }
 
+/* A call without a stream has the group's. */
+static int current_stream(struct symmcoll_group *group, int rank)
+{
+    static char streams[2];
+    float *at = device(rank), host[2] = {1, 0};
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    struct symmcoll_work *work = NULL;
+    int right =
+        opened(group, rank) && say(symmcoll_group_stream(group) == NULL &&
+                                       atomic_load(&control()->stream) == NULL,
+                                   "none at first");
+
+    right = right && sum_host(group, rank) == SYMMCOLL_OK &&
+            say(symmcoll_group_set_stream(group, &streams[0]) == SYMMCOLL_OK &&
+                    symmcoll_group_stream(group) == &streams[0],
+                "set") &&
+            say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK &&
+                    atomic_load(&control()->stream) == &streams[0],
+                "a call") &&
+            say(sum_device(group, at + 2, rank, &work) == SYMMCOLL_OK &&
+                    symmcoll_work_wait(work, 60) == SYMMCOLL_OK &&
+                    atomic_load(&control()->stream) == &streams[0],
+                "a work") &&
+            sum_host(group, rank) == SYMMCOLL_OK;
+    symmcoll_work_free(work);
+    call.stream = &streams[1];
+    return right &&
+           say(symmcoll_all_reduce(group, at + 5, at + 4, 1, F32, SUM, &call,
+                   NULL) == SYMMCOLL_OK &&
+                   atomic_load(&control()->stream) == &streams[1],
+               "a stream of its own") &&
+           say(symmcoll_all_reduce(group, host + 1, host, 1, F32, SUM, NULL,
+                   NULL) == SYMMCOLL_OK,
+               "none of host memory") &&
+           sum_host(group, rank) == SYMMCOLL_OK &&
+           say(symmcoll_group_set_stream(group, NULL) == SYMMCOLL_OK &&
+                   sum_device(group, at + 6, rank, NULL) == SYMMCOLL_OK &&
+                   atomic_load(&control()->stream) == NULL,
+               "back") &&
+           ended(symmcoll_group_set_stream(NULL, NULL), SYMMCOLL_ERR_INVALID,
+               "group_set_stream: expected a group, found NULL") &&
+           symmcoll_group_stream(NULL) == NULL;
+}
+
 /* What was marked and is not started is given back. */
 static int marks(struct symmcoll_group *group, int rank)
 {
@@ -378,6 +422,7 @@ int main(void)
     on_both(
         3, barrier_of_the_host, "a barrier that no device has is the host's");
     on_both(2, another_device, "a group is on one device of each rank");
+    ok(ranks_run(2, current_stream), "a call without a stream has the group's");
     on_both(3, marks, "marks of what is not started are given back");
     setenv("SYMMCOLL_ERRORS_BLOCKING_WAIT", "on", 1);
     on_both(3, blocks, "W4 with errors.blocking_wait calls and waits block");
