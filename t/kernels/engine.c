@@ -292,9 +292,12 @@ extern const struct engine_place *const __stop_engine_places[] OF_LINKER;
 
 const struct engine_place *engine_place(int number)
 {
-    if (number < 0 || number >= __stop_engine_places - __start_engine_places)
-        return NULL;
-    return __start_engine_places[number];
+    const size_t n =
+        ((uintptr_t)__stop_engine_places - (uintptr_t)__start_engine_places) /
+        sizeof(__start_engine_places[0]);
+
+    return number < 0 || (size_t)number >= n ? NULL
+                                             : __start_engine_places[number];
 }
 
 void engine_take_out(int number)

@@ -54,11 +54,13 @@ static float read_float(const unsigned char *at, enum symmcoll_dtype dtype)
     uint16_t half;
     float value;
 
-    memcpy(&value, at, dtype == SYMMCOLL_FLOAT32 ? sizeof(value) : 0);
+    if (dtype == SYMMCOLL_FLOAT32) {
+        memcpy(&value, at, sizeof(value));
+        return value;
+    }
     memcpy(&half, at, sizeof(half));
-    if (dtype == SYMMCOLL_FLOAT16)
-        return symc_half_to_float(half);
-    return dtype == SYMMCOLL_BFLOAT16 ? symc_bfloat16_to_float(half) : value;
+    return dtype == SYMMCOLL_FLOAT16 ? symc_half_to_float(half)
+                                     : symc_bfloat16_to_float(half);
 }
 
 /* The bits of a number, or of the NaN that all become. */

@@ -121,7 +121,7 @@ static void describe(
     const struct point *point, struct group *group, int rank, struct work *work)
 {
     struct layout *layout = layout_of(group, rank);
-    const uint64_t n = (uint64_t)(point->size * point->experts);
+    const uint64_t n = (uint64_t)point->size * (uint64_t)point->experts;
 
     work->plan = (struct symc_plan_args){.group = group_of(group, rank),
         .in_splits = member_of(group, offsetof(struct layout, splits)),
