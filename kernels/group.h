@@ -44,12 +44,15 @@ DEVICE void give_up(const struct symc_device_group *group,
     store_release(&failure->complete, 1);
 }
 
-/* Whether a wait has to end.  began: 0 at first. */
+/* Whether a wait has to end.  began: 0 at first.  Where a kernel of this rank has
+ * given up, those after it do not wait either. */
 DEVICE bool must_end(
     const struct symc_device_group *group, uint32_t peer, uint64_t *began)
 {
     uint64_t now = clock_ns();
 
+    if (load_relaxed(&group->failure->reason) != SYMC_DEVICE_NONE)
+        return true;
     if (load_relaxed(group->aborted) != 0) {
         give_up(group, SYMC_DEVICE_ABORTED, peer);
         return true;

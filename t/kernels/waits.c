@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A peer that never comes: all threads of all kernels that wait for it end, at
- * their deadline or when the host says so, and the first of them says who it
- * waited for.  The deadlines here are in turns of all fibers.
+ * their deadline or when the host says so, the first of them says who it waited
+ * for, and kernels after that end without a deadline of their own.  The deadlines here are in turns of all fibers.
  */
 #include "t/kernels/checks.h"
 #include "t/kernels/group.h"
@@ -143,12 +143,13 @@ static void abort_all(const void *args)
 
 /* ---- checks ---- */
 
-/* The last rank never comes: its stream is the host's. */
+/* The last rank never comes: its stream is the host's.  What a rank launches
+ * after that ends, too, although it might wait for ever. */
 static bool check_one(
     const struct waiting *waiting, int size, bool aborts, uint32_t blocks)
 {
     const struct sizes sizes = {.data = 1024, .in = 1024, .out = 1024};
-    union any_args args[GROUP_RANKS];
+    union any_args args[GROUP_RANKS], patient[GROUP_RANKS];
     struct host host = {0};
     struct group group;
     bool right;
@@ -161,8 +162,12 @@ static bool check_one(
         args[r].group = group_of(&group, r);
         args[r].group.timeout_ns = aborts ? UINT64_MAX : SHORT_NS;
         waiting->describe(&args[r], &group, r);
+        patient[r] = args[r];
+        patient[r].group.timeout_ns = UINT64_MAX;
         group_launch(
             &group, r, waiting->kernel, &args[r], blocks, (uint32_t)size + 1);
+        group_launch(&group, r, waiting->kernel, &patient[r], blocks,
+            (uint32_t)size + 1);
     }
     if (aborts)
         group_launch(&group, size - 1, abort_all, &host, 1, 1);
