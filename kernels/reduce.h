@@ -59,8 +59,9 @@ DEVICE struct symc_vector reduce_part(const struct symc_reduce_args *args,
 {
     const uint64_t begin = at + part * SYMC_VECTOR;
 
-    /* Elements of one byte are many, and such sums are rare. */
-    if (nbytes_of(type) > 1 && nbytes - part * SYMC_VECTOR >= SYMC_VECTOR &&
+    /* Sums of small integers are many in 16 bytes, and rare. */
+    if ((class_of(type) != AS_UINT32 || nbytes_of(type) == 4) &&
+        nbytes - part * SYMC_VECTOR >= SYMC_VECTOR &&
         is_aligned(data_of(&args->data, 0) + begin)) {
         if (args->group.size == 2)
             return reduce_whole(args, begin, type, 2);
