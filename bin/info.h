@@ -12,7 +12,7 @@
 
 /* ---- info_table.c ---- */
 
-#define INFO_COLUMNS_MAX 7
+#define INFO_COLUMNS_MAX 9
 
 enum info_kind {
     INFO_NONE,
@@ -90,6 +90,10 @@ void info_add_topology(struct info_out *out);
 /* ---- info_connectivity.c ---- */
 
 void info_add_connectivity(struct info_out *out);
+
+/* ---- info_gpu.c ---- */
+
+void info_add_gpus(struct info_out *out);
 
 /* ---- info_kernel.c ---- */
 

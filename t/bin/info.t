@@ -26,8 +26,8 @@ none "$(cat "$scratch/wrong")" 'what is no JSON is recognised'
 
 "$info" >"$scratch/out" 2>"$scratch/err"
 ok $? 'everything is printed' || diag <"$scratch/err"
-for table in library backends modules topology l3_caches connectivity system \
-    kernel_features limits memory algorithms; do
+for table in library backends modules topology l3_caches connectivity \
+    gpu_support gpus gpu_links system kernel_features limits memory algorithms; do
     grep -q "^$table\$" "$scratch/out" || echo "$table"
 done >"$scratch/missing"
 none "$(cat "$scratch/missing")" 'every table is there'

@@ -1,0 +1,120 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What symmcoll-info says of GPUs, where a driver and NVML of this test's own are
+# found in place of the machine's.
+. "${T_SRCDIR:-.}/t/tap.sh"
+
+info=$builddir/bin/symmcoll-info
+fakes=$builddir/t/devices/.libs
+mkdir "$scratch/nvml" "$scratch/driver" "$scratch/no-nvml" "$scratch/no-driver"
+cp "$fakes"/libnvidia-ml.so.1 "$scratch/nvml" &&
+    cp "$fakes"/libcuda.so.1 "$scratch/driver" || exit 1
+no_driver=$scratch/no-driver no_nvml=$scratch/no-nvml
+echo 'no library' >"$no_driver/libcuda.so.1"
+echo 'no library' >"$no_nvml/libnvidia-ml.so.1"
+
+# show FOLDER:FOLDER [NAME=VALUE...]: with the libraries of these folders
+show()
+{
+    env LD_LIBRARY_PATH="$1" SYMMCOLL_MODULE_DIR="$scratch" "$info" \
+        >"$scratch/out" 2>"$scratch/err" || diag <"$scratch/err"
+}
+
+# table NAME: its rows, with one blank between two columns
+table()
+{
+    awk -v name="$1" '$0 == name { on = 1; getline; next } /^$/ { on = 0 }
+        on { gsub(/  +/, "  "); print }' "$scratch/out"
+}
+
+# detail PART: whether it is available, and what is said about it
+detail()
+{
+    table gpu_support | sed -n "s/^  $1  //p"
+}
+
+# has TEXT PATTERN SENTENCE
+has()
+{
+    case $1 in
+    $2) ok 0 "$3" ;;
+    *)
+        diag "expected: $2"
+        diag "found:    $1"
+        ok 1 "$3"
+        ;;
+    esac
+}
+
+show "$no_driver:$no_nvml"
+has "$(detail module)" 'no  module cuda: *symmcoll_cuda.so: *' \
+    'a module that is not installed is told, with its path'
+has "$(detail driver)" "no  no driver: *$no_driver/libcuda.so.1: *" \
+    'a driver that cannot be loaded is told, with the reason of the loader'
+is "$(detail devices)" 'no  there is no driver to ask' \
+    'then nobody can be asked for devices'
+has "$(detail nvml)" "no  no NVML: *$no_nvml/libnvidia-ml.so.1: *" \
+    'so it is with NVML'
+is "$(table gpus)$(table gpu_links)" '' 'no GPU is listed'
+
+show "$scratch/nvml:$scratch/driver"
+is "$(detail driver)" 'yes  CUDA 13.0' 'a driver has its version'
+is "$(detail devices)" 'yes  2' 'and the number of devices'
+is "$(detail nvml)" 'yes  libnvidia-ml.so.1' 'NVML is there'
+is "$(table gpus)" \
+    "  0  -  Fake GPU 0  85899345920  9.0  GPU-00000000-0000-0000-0000-000000000000  -  4  CUDA does not show it to this process
+  1  -  Fake GPU 1  85899345921  9.0  GPU-00000000-0000-0000-0000-000000000001  -  4  CUDA does not show it to this process
+  2  1  Driver's GPU 2  85899345918  9.0  GPU-00000000-0000-0000-0000-000000000002  no  6  -
+  3  0  Driver's GPU 3  85899345917  9.0  GPU-00000000-0000-0000-0000-000000000003  yes  12  -" \
+    'a GPU that the driver and NVML know is one, with what either tells'
+is "$(table gpu_links)" '  0  1  4
+  0  2  0
+  0  3  0
+  1  2  0
+  1  3  0
+  2  3  6' 'links between each two are counted'
+is "$(table connectivity | grep nvlink)" '  nvlink  0  4
+  nvlink  4  1
+  nvlink  6  1' 'the table of connectivity has them'
+
+show "$scratch/nvml:$no_driver"
+is "$(table gpus | awk '{ print $2, $3, $4, $5, $NF }' | tail -n 1)" \
+    '- Fake GPU 3 later' 'NVML alone lists GPUs; one that is too old is told'
+show "$no_nvml:$scratch/driver"
+is "$(table gpus)" \
+    "  0  0  Driver's GPU 3  85899345917  9.0  GPU-00000000-0000-0000-0000-000000000003  yes  -  -
+  1  1  Driver's GPU 2  85899345918  9.0  GPU-00000000-0000-0000-0000-000000000002  no  -  -" \
+    'the driver alone lists them in its own order, without links'
+
+# fault NAME: the driver with a fault
+fault()
+{
+    FAKE_DRIVER=$1
+    export FAKE_DRIVER
+    show "$no_nvml:$scratch/driver"
+    unset FAKE_DRIVER
+}
+
+fault none
+has "$(detail devices)" 'no  *CUDA_ERROR_NO_DEVICE' \
+    'where there is no device the error of the driver is told'
+fault hidden
+is "$(detail devices)" 'no  CUDA shows none to this process' \
+    'so it is where all are hidden'
+fault old
+has "$(detail driver)" 'no  *too old: expected *12.0 or later, found 11.4' \
+    'a driver that is too old is told, with both versions'
+fault dull
+has "$(detail devices)" 'no  too old: expected compute capability *' \
+    'GPUs that are too old are none'
+has "$(table gpus | head -n 1)" '*  7.0  *compute capability is not *' \
+    'and have the reason'
+
+export LD_LIBRARY_PATH="$scratch/nvml:$scratch/driver"
+"$info" --json >"$scratch/json"
+try 'all of it is JSON' env LC_ALL=C awk -f "$srcdir/t/bin/json.awk" \
+    "$scratch/json"
+is "$(awk '/"gpus":/ { on = 1 } on && /\]/ { on = 0 }
+    on && /"cuda": 0, "name"/ && /"multicast": true, "nvlinks": 12/' \
+    "$scratch/json" | wc -l)" 1 'with numbers and flags as such'
+done_testing
