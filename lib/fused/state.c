@@ -183,6 +183,7 @@ static symmcoll_status_t enter(struct symc_fused *fused, const char *name)
     /* A rank that published another answer than it acts by would have the others
      * make their chunks twice. */
     fused->in_plain = atomic_load(&fused->plain) != 0;
+    symc_group_set_caller(fused->group, true);
     return SYMMCOLL_OK;
 }
 
@@ -214,19 +215,26 @@ symmcoll_status_t symc_fused_begin(struct symc_fused_call *begun,
         return status;
     if (*group->alive != 1)
         return symc_group_refuse(group, kind);
+    symc_group_enter(group);
     begun->cancel = symc_cancel_disable();
     status = find(group, &begun->fused);
     if (status == SYMMCOLL_OK)
         status = enter(begun->fused, name);
-    if (status != SYMMCOLL_OK)
+    if (status != SYMMCOLL_OK) {
+        symc_group_leave(group);
         symc_cancel_restore(begun->cancel);
+    }
     return status;
 }
 
 symmcoll_status_t symc_fused_end(
     const struct symc_fused_call *begun, symmcoll_status_t status)
 {
+    struct symmcoll_group *group = begun->fused->group;
+
+    symc_group_set_caller(group, false);
     pthread_mutex_unlock(&begun->fused->lock);
+    symc_group_leave(group);
     symc_cancel_restore(begun->cancel);
     return status;
 }

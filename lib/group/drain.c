@@ -25,7 +25,8 @@ static struct symmcoll_group *drain_queues(
     for (struct symmcoll_group *group = next_group(world, NULL); group != NULL;
          group = next_group(world, group)) {
         if (!symc_queue_drain(group->queue, deadline_ns) ||
-            !symc_group_drain_pairs(group, deadline_ns))
+            !symc_group_drain_pairs(group, deadline_ns) ||
+            !symc_group_drain_calls(group, deadline_ns))
             return group;
     }
     return NULL;
@@ -33,7 +34,8 @@ static struct symmcoll_group *drain_queues(
 
 static bool is_over(struct symmcoll_group *group)
 {
-    return symc_queue_is_over(group->queue) && atomic_load(&group->paired) == 0;
+    return symc_queue_is_over(group->queue) &&
+           atomic_load(&group->paired) == 0 && atomic_load(&group->calls) == 0;
 }
 
 static bool are_over(struct symmcoll_world *world)
@@ -114,6 +116,7 @@ symmcoll_status_t symc_groups_drain(struct symmcoll_world *world)
     } while (status == SYMMCOLL_OK && !are_over(world));
     for (struct symmcoll_group *group = next_group(world, NULL); group != NULL;
          group = next_group(world, group)) {
+        (void)symc_group_drain_calls(group, SYMC_NEVER);
         symc_queue_stop(group->queue);
         (void)symc_group_drain_pairs(group, SYMC_NEVER);
     }
@@ -130,7 +133,8 @@ symmcoll_status_t symc_group_drain(struct symmcoll_group *group)
 
     do { /* a callback may start work */
         bool stuck = !symc_queue_drain(group->queue, deadline) ||
-                     !symc_group_drain_pairs(group, deadline);
+                     !symc_group_drain_pairs(group, deadline) ||
+                     !symc_group_drain_calls(group, deadline);
 
         if (!stuck && inside)
             symc_callbacks_run_queue(callbacks, group->queue);

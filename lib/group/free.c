@@ -14,6 +14,7 @@ symmcoll_status_t symc_group_end(struct symmcoll_group *group)
 
     symc_group_delist(group);
     if (symc_group_is_member(group)) {
+        (void)symc_group_drain_calls(group, SYMC_NEVER);
         symc_queue_stop(group->queue);
         (void)symc_group_drain_pairs(group, SYMC_NEVER);
         status = symc_group_drop_messages(group);
@@ -41,6 +42,11 @@ static symmcoll_status_t free_group(struct symmcoll_group *group)
         symc_callbacks_inside_queue(&world->origin->callbacks, group->queue))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "group_free: expected no callback of a work of group %s",
+            group->name);
+    if (symc_group_is_caller(group))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_free: expected no function that a call of group %s has "
+            "called",
             group->name);
     if (symc_group_drop_user(group) > 0)
         return SYMMCOLL_OK;

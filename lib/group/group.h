@@ -91,7 +91,10 @@ struct symmcoll_group {
     _Atomic uint64_t seq[SYMC_COUNTERS]; /* of the latest operations */
     uint64_t wire;                       /* of the latest of all members */
     struct symc_pair_group pairs;        /* among the world's pairs */
-    _Atomic uint32_t paired; /* works of sends and receives, not ended */
+    _Atomic uint32_t paired;  /* works of sends and receives, not ended */
+    _Atomic uint32_t calls;   /* see symc_group_enter() */
+    _Atomic pthread_t caller; /* in one that calls functions of the program;
+                                 0: none */
     /* Of collectives: the latest that has succeeded here, and the first on
      * device memory that was started and has not; 0: none. */
     _Atomic uint64_t completed;
@@ -416,6 +419,24 @@ symmcoll_status_t symc_batch_start(
 /* Wait until no work of sends and receives is left; false when the time has
  * passed. */
 bool symc_group_drain_pairs(struct symmcoll_group *group, int64_t deadline_ns);
+
+/* ---- inside.c ---- */
+
+/* A call begins or ends that uses the group without its ticket, or after it: the
+ * group is not released before it has ended. */
+void symc_group_enter(struct symmcoll_group *group);
+void symc_group_leave(struct symmcoll_group *group);
+
+/* Such a call, one at a time, may call functions of the program from now on, or
+ * does not any more; and whether the calling thread is in such a function. */
+void symc_group_set_caller(struct symmcoll_group *group, bool calls);
+bool symc_group_is_caller(struct symmcoll_group *group);
+
+/* The group of which it is in one, of all that a world has; NULL: none. */
+struct symmcoll_group *symc_group_find_caller(struct symmcoll_world *world);
+
+/* Wait until there are none; false when the time has passed. */
+bool symc_group_drain_calls(struct symmcoll_group *group, int64_t deadline_ns);
 
 /* Drop messages that nobody has received.  Errors: MISMATCH (whose, and what
  * the first was). */

@@ -98,6 +98,7 @@ symmcoll_status_t symmcoll_init(
 
 static symmcoll_status_t finalize(struct symmcoll_world *world)
 {
+    struct symmcoll_group *inside;
     char detail[SYMC_DETAIL_MAX];
     symmcoll_status_t status, closed;
 
@@ -110,6 +111,12 @@ static symmcoll_status_t finalize(struct symmcoll_world *world)
     if (symc_callbacks_inside(&world->origin->callbacks))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "finalize: expected another thread than the callback thread");
+    inside = symc_group_find_caller(world);
+    if (inside != NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "finalize: expected no function that a call of group %s has "
+            "called",
+            inside->name);
     symc_logf(&world->log, SYMC_LOG_DEBUG,
         "finalize: after %" PRIu64 " operations of group %s",
         symmcoll_group_sequence(world->all), world->all->name);

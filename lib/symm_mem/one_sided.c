@@ -132,19 +132,42 @@ static bool is_there(void *arg)
            awaited->value;
 }
 
+/* It is not there yet. */
+static symmcoll_status_t await_value(struct symmcoll_symm *handle, int peer,
+    size_t offset, struct awaited *awaited, struct symc_wait_budget *budget)
+{
+    const struct symc_symm_wait wait = {.kind = SYMC_SYMM_WAIT_VALUE,
+        .peer = peer,
+        .missing = "it has not stored the value",
+        .ready = is_there,
+        .arg = awaited};
+    char who[SYMC_RANK_TEXT];
+    symmcoll_status_t status = symc_symm_enter(handle, wait.kind);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_await(handle, &wait, budget);
+    if (status == SYMMCOLL_ERR_TIMEOUT)
+        status = symc_fail(status,
+            "%s: expected %s to store %u at byte %zu, found %u when the time "
+            "was over (group %s)",
+            symc_kind_name(wait.kind),
+            symc_format_rank(
+                &handle->group->members.ranks, peer, SYMC_NO_PID, who),
+            awaited->value, offset,
+            atomic_load_explicit(awaited->word, memory_order_relaxed),
+            handle->group->name);
+    symc_symm_leave(handle);
+    return status;
+}
+
 symmcoll_status_t symmcoll_symm_wait_value32(struct symmcoll_symm *handle,
     int peer, size_t offset, uint32_t value, double timeout)
 {
     const char *where = symc_kind_name(SYMC_SYMM_WAIT_VALUE);
     struct awaited awaited = {.value = value};
-    const struct symc_symm_wait wait = {.kind = SYMC_SYMM_WAIT_VALUE,
-        .peer = peer,
-        .missing = "it has not stored the value",
-        .ready = is_there,
-        .arg = &awaited};
     struct symc_wait_budget budget;
     _Atomic uint32_t *word = NULL;
-    char who[SYMC_RANK_TEXT];
     symmcoll_status_t status = symc_symm_check(handle, where);
 
     if (status == SYMMCOLL_OK)
@@ -152,22 +175,14 @@ symmcoll_status_t symmcoll_symm_wait_value32(struct symmcoll_symm *handle,
     if (status == SYMMCOLL_OK)
         status = find_words(handle, where, handle->rank, offset, 1, &word);
     if (status == SYMMCOLL_OK)
-        status = symc_symm_read_timeout(handle, wait.kind, timeout, &budget);
+        status = symc_symm_read_timeout(
+            handle, SYMC_SYMM_WAIT_VALUE, timeout, &budget);
     if (status != SYMMCOLL_OK)
         return status;
     awaited.word = word;
     if (is_there(&awaited))
         return SYMMCOLL_OK;
-    status = symc_symm_await(handle, &wait, &budget);
-    if (status != SYMMCOLL_ERR_TIMEOUT)
-        return status;
-    return symc_fail(status,
-        "%s: expected %s to store %u at byte %zu, found %u when the time was "
-        "over (group %s)",
-        where,
-        symc_format_rank(&handle->group->members.ranks, peer, SYMC_NO_PID, who),
-        value, offset, atomic_load_explicit(word, memory_order_relaxed),
-        handle->group->name);
+    return await_value(handle, peer, offset, &awaited, &budget);
 }
 
 /* ---- views ---- */

@@ -6,6 +6,7 @@
  */
 #include "symm_mem/symm_mem.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -23,6 +24,7 @@ static void free_share(struct symc_share *share)
     free(share->at);
     free(share->pads);
     free(share->words);
+    free(share->doorbells);
     free(share->counts);
     free(share->maps);
     free(share->mapped);
@@ -49,15 +51,19 @@ symmcoll_status_t symc_share_create(struct symc_symm *symm,
     made->at = symc_alloc(size, sizeof(*made->at));
     made->pads = symc_alloc(size, sizeof(*made->pads));
     made->words = symc_alloc(size, sizeof(*made->words));
+    made->doorbells = symc_alloc(size, sizeof(*made->doorbells));
     made->maps = symc_alloc(size, sizeof(*made->maps));
     made->mapped = symc_alloc(size, sizeof(*made->mapped));
     made->counts =
         symc_alloc((size_t)made->channels + 1, sizeof(*made->counts));
     if (made->counts == NULL || made->at == NULL || made->pads == NULL ||
-        made->words == NULL || made->maps == NULL || made->mapped == NULL) {
+        made->words == NULL || made->doorbells == NULL || made->maps == NULL ||
+        made->mapped == NULL) {
         free_share(made);
         return SYMMCOLL_ERR_NO_MEMORY;
     }
+    for (size_t r = 0; r < size; r++)
+        made->doorbells[r] = group->doorbells[r];
     made->shared.at = made->at;
     made->shared.nbytes = allocation->nbytes;
     atomic_init(&made->shared.state, SYMC_SHARED_LIVE);
@@ -197,6 +203,7 @@ struct symmcoll_symm *symc_share_handle(
         .channels = share->channels,
         .pads = share->pads,
         .words = share->words,
+        .doorbells = share->doorbells,
         .counts = share->counts,
         .nbytes = share->shared.nbytes - offset,
         .offset = offset,
@@ -272,8 +279,15 @@ symmcoll_status_t symc_shares_sweep(
     return status;
 }
 
+/* Who has entered and not seen the flag leaves first: it is woken until it has
+ * seen it. */
 static void cut(struct symc_share *share)
 {
+    atomic_store(&share->cut, true);
+    while (atomic_load(&share->waiting) > 0) {
+        symc_doorbell_wake(share->doorbells[share->rank]);
+        sched_yield();
+    }
     share->group = NULL;
     for (struct symmcoll_symm *at = share->handles; at != NULL; at = at->next)
         at->group = NULL;

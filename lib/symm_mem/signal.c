@@ -77,15 +77,21 @@ static __attribute__((noinline)) symmcoll_status_t put_later(
     symmcoll_status_t status =
         symc_symm_read_timeout(handle, wait.kind, timeout, &budget);
 
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_enter(handle, wait.kind);
+    if (status != SYMMCOLL_OK)
+        return status;
     while (status == SYMMCOLL_OK && !put(slot))
         status = symc_symm_await(handle, &wait, &budget);
+    if (status == SYMMCOLL_OK)
+        symc_symm_notify(handle, dst);
+    symc_symm_leave(handle);
     return status;
 }
 
 symmcoll_status_t symmcoll_symm_put_signal(
     struct symmcoll_symm *handle, int dst, int channel, double timeout)
 {
-    symmcoll_status_t status = SYMMCOLL_OK;
     _Atomic uint32_t *slot;
 
     if (__builtin_expect(!is_usable(handle, dst, channel, timeout), 0))
@@ -94,10 +100,9 @@ symmcoll_status_t symmcoll_symm_put_signal(
         return symc_symm_failure(handle, SYMC_SYMM_PUT_SIGNAL);
     slot = find_slot(handle, dst, channel, handle->rank);
     if (__builtin_expect(!put(slot), 0))
-        status = put_later(handle, dst, channel, timeout, slot);
-    if (status == SYMMCOLL_OK)
-        symc_symm_notify(handle, dst);
-    return status;
+        return put_later(handle, dst, channel, timeout, slot);
+    symc_symm_notify(handle, dst);
+    return SYMMCOLL_OK;
 }
 
 /* ---- wait ---- */
@@ -107,6 +112,14 @@ static bool is_put(void *arg)
     const _Atomic uint32_t *slot = arg;
 
     return atomic_load_explicit(slot, memory_order_acquire) == 1;
+}
+
+/* Release: what this rank did before is over when the next is put. */
+static inline void take(
+    struct symmcoll_symm *handle, int src, _Atomic uint32_t *slot)
+{
+    atomic_store_explicit(slot, 0, memory_order_release);
+    symc_symm_notify(handle, src);
 }
 
 static __attribute__((noinline)) symmcoll_status_t await_signal(
@@ -123,14 +136,20 @@ static __attribute__((noinline)) symmcoll_status_t await_signal(
     symmcoll_status_t status =
         symc_symm_read_timeout(handle, wait.kind, timeout, &budget);
 
-    return status == SYMMCOLL_OK ? symc_symm_await(handle, &wait, &budget)
-                                 : status;
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_enter(handle, wait.kind);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_await(handle, &wait, &budget);
+    if (status == SYMMCOLL_OK)
+        take(handle, src, slot);
+    symc_symm_leave(handle);
+    return status;
 }
 
 symmcoll_status_t symmcoll_symm_wait_signal(
     struct symmcoll_symm *handle, int src, int channel, double timeout)
 {
-    symmcoll_status_t status = SYMMCOLL_OK;
     _Atomic uint32_t *slot;
     int polls = 0;
 
@@ -140,11 +159,7 @@ symmcoll_status_t symmcoll_symm_wait_signal(
     while (!is_put(slot) && ++polls < SYMC_QUICK_POLLS)
         symc_pause();
     if (__builtin_expect(polls == SYMC_QUICK_POLLS, 0))
-        status = await_signal(handle, src, channel, timeout, slot);
-    if (status != SYMMCOLL_OK)
-        return status;
-    /* Release: what this rank did before is over when the next is put. */
-    atomic_store_explicit(slot, 0, memory_order_release);
-    symc_symm_notify(handle, src);
+        return await_signal(handle, src, channel, timeout, slot);
+    take(handle, src, slot);
     return SYMMCOLL_OK;
 }

@@ -62,6 +62,10 @@ static __attribute__((noinline)) symmcoll_status_t await_others(
     symmcoll_status_t status =
         symc_symm_read_timeout(handle, SYMC_SYMM_BARRIER, timeout, &budget);
 
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_enter(handle, SYMC_SYMM_BARRIER);
+    if (status != SYMMCOLL_OK)
+        return status;
     for (int r = first; status == SYMMCOLL_OK && r < handle->size; r++) {
         struct awaited awaited = {find_word(handle, r, channel, count), count};
         const struct symc_symm_wait wait = {.kind = SYMC_SYMM_BARRIER,
@@ -76,6 +80,7 @@ static __attribute__((noinline)) symmcoll_status_t await_others(
     }
     if (status == SYMMCOLL_OK)
         handle->counts[channel] = count;
+    symc_symm_leave(handle);
     return status;
 }
 

@@ -92,8 +92,11 @@ struct symc_share {
     char **at;                    /* of each member; as are the next */
     uint32_t **pads;
     char **words;
-    uint64_t *counts; /* barriers of each channel */
-    void **maps;      /* NULL: in its arena */
+    struct symc_doorbell **doorbells; /* the world's, which outlive the group */
+    uint64_t *counts;                 /* barriers of each channel */
+    _Atomic uint32_t waiting;         /* see symc_symm_enter() */
+    _Atomic bool cut;                 /* of its group */
+    void **maps;                      /* NULL: in its arena */
     size_t *mapped;
     struct symmcoll_symm *handles;
 };
@@ -106,6 +109,7 @@ struct symmcoll_symm {
     int channels;    /* of signals and barriers: 0 to channels - 1 */
     uint32_t **pads; /* of each member: slot size * channel + source */
     char **words;    /* of barriers; see symm_barrier.c */
+    struct symc_doorbell **doorbells;
     uint64_t *counts;
     char **at;     /* of each member's buffer, from the address on */
     size_t nbytes; /* likewise */
@@ -285,9 +289,19 @@ symmcoll_status_t symc_symm_read_timeout(const struct symmcoll_symm *handle,
     enum symc_kind kind, double timeout, struct symc_wait_budget *budget);
 
 /*
- * Wait until ready(arg).  Errors: TIMEOUT (names both ranks and the channel; the
- * group does not fail), PEER (the peer has finalized or released the group), and
- * those of a group that has failed.
+ * Before the first wait of a call, and after its last use of the group: that is
+ * not released meanwhile.  A call that waits for nothing does without.  Errors:
+ * INVALID (the group has been released).
+ */
+symmcoll_status_t symc_symm_enter(
+    struct symmcoll_symm *handle, enum symc_kind kind);
+void symc_symm_leave(struct symmcoll_symm *handle);
+
+/*
+ * Between these two: wait until ready(arg).  Errors: TIMEOUT (names both ranks
+ * and the channel; the group does not fail), PEER (the peer has finalized or
+ * released the group), INVALID (this rank has released it), and those of a group
+ * that has failed.
  */
 symmcoll_status_t symc_symm_await(struct symmcoll_symm *handle,
     const struct symc_symm_wait *wait, struct symc_wait_budget *budget);
@@ -300,7 +314,7 @@ symmcoll_status_t symc_symm_failure(
 static inline void symc_symm_notify(
     const struct symmcoll_symm *handle, int rank)
 {
-    symc_doorbell_notify(handle->group->doorbells[rank]);
+    symc_doorbell_notify(handle->doorbells[rank]);
 }
 
 /* Whether the group has failed, on this rank. */

@@ -57,23 +57,81 @@ static symmcoll_status_t fail_expired(const struct symmcoll_symm *handle,
         wait->channel, wait->missing, group->name);
 }
 
+/* ---- the group's release meanwhile ---- */
+
+static symmcoll_status_t fail_released(
+    const struct symmcoll_symm *handle, enum symc_kind kind)
+{
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected a group that is there until the call has ended, found "
+        "that this rank (%d of %d) has released it",
+        symc_kind_name(kind), handle->rank, handle->size);
+}
+
+symmcoll_status_t symc_symm_enter(
+    struct symmcoll_symm *handle, enum symc_kind kind)
+{
+    struct symc_share *share = handle->share;
+
+    /* In this order, and in the other one in share.c: either the group is found
+     * cut off here, or its release waits. */
+    atomic_fetch_add(&share->waiting, 1);
+    if (!atomic_load(&share->cut)) {
+        symc_group_enter(handle->group);
+        return SYMMCOLL_OK;
+    }
+    atomic_fetch_sub(&share->waiting, 1);
+    return fail_released(handle, kind);
+}
+
+void symc_symm_leave(struct symmcoll_symm *handle)
+{
+    symc_group_leave(handle->group);
+    atomic_fetch_sub(&handle->share->waiting, 1);
+}
+
+/* ---- waiting ---- */
+
+/* A wait that ends with the group's release, too. */
+struct wait {
+    const struct symc_symm_wait *what;
+    const struct symc_share *share;
+    bool reached; /* a word may change once more */
+};
+
+static bool is_over(void *arg)
+{
+    struct wait *wait = arg;
+
+    wait->reached = wait->what->ready(wait->what->arg);
+    return wait->reached ||
+           atomic_load_explicit(&wait->share->cut, memory_order_relaxed);
+}
+
+static symmcoll_status_t await(struct symmcoll_symm *handle,
+    const struct symc_symm_wait *what, struct symc_wait_budget *budget)
+{
+    struct wait wait = {.what = what, .share = handle->share};
+    enum symc_wait_end end = SYMC_WAIT_EXPIRED;
+
+    if (budget->timeout_ns != 0 || symc_symm_is_stopped(handle))
+        end = symc_group_wait_until(
+            handle->group, what->peer, is_over, &wait, budget);
+    else if (is_over(&wait))
+        end = SYMC_WAIT_REACHED;
+    if (end == SYMC_WAIT_REACHED)
+        return wait.reached ? SYMMCOLL_OK : fail_released(handle, what->kind);
+    return end == SYMC_WAIT_STOPPED
+               ? fail_stopped(handle, what)
+               : fail_expired(handle, what, budget->timeout_ns);
+}
+
 symmcoll_status_t symc_symm_await(struct symmcoll_symm *handle,
     const struct symc_symm_wait *wait, struct symc_wait_budget *budget)
 {
-    struct symmcoll_group *group = handle->group;
     int cancel = symc_cancel_disable();
-    enum symc_wait_end end;
-    symmcoll_status_t status;
+    symmcoll_status_t status = await(handle, wait, budget);
 
-    if (budget->timeout_ns == 0 && !symc_symm_is_stopped(handle))
-        end = wait->ready(wait->arg) ? SYMC_WAIT_REACHED : SYMC_WAIT_EXPIRED;
-    else
-        end = symc_group_wait_until(
-            group, wait->peer, wait->ready, wait->arg, budget);
-    status = end == SYMC_WAIT_REACHED ? SYMMCOLL_OK
-             : end == SYMC_WAIT_STOPPED
-                 ? fail_stopped(handle, wait)
-                 : fail_expired(handle, wait, budget->timeout_ns);
     symc_cancel_restore(cancel);
     return status;
 }

@@ -65,8 +65,9 @@ symmcoll_status_t symmcoll_init(
  * ranks.
  *
  * Errors: DEVICE (a backend still owns buffers), TIMEOUT (operations have not
- * ended); INVALID in a child after fork() and on the callback thread: nothing
- * is touched there. Source: torch.distributed.destroy_process_group.
+ * ended); INVALID in a child after fork(), on the callback thread and in a
+ * function that a call of the library has called: nothing is touched there.
+ * Source: torch.distributed.destroy_process_group.
  */
 SYMMCOLL_API
 symmcoll_status_t symmcoll_finalize(struct symmcoll_world *world);

@@ -280,7 +280,39 @@ static symmcoll_status_t call_from_function(
                 ": expected no call in a function that a call of the same "
                 "group has called") &&
             within->good;
+    within->good =
+        made_says(symmcoll_finalize(symmcoll_group_world(within->group)),
+            SYMMCOLL_ERR_INVALID,
+            "finalize: expected no function that a call of group ") &&
+        within->good;
     return SYMMCOLL_OK;
+}
+
+/* The release would wait for the call that it is in. */
+static symmcoll_status_t free_from_function(
+    void *context, int rank, const void *shard)
+{
+    struct within *within = context;
+
+    (void)rank;
+    (void)shard;
+    within->good =
+        made_says(symmcoll_group_free(within->group), SYMMCOLL_ERR_INVALID,
+            "group_free: expected no function that a call of group ") &&
+        within->good;
+    return SYMMCOLL_OK;
+}
+
+static int not_freed_in_function(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
+    struct within within = {.good = 1};
+    int good = OK(symmcoll_group_create(
+                   symmcoll_group_world(all), &args, &within.group)) &&
+               OK(symmcoll_all_gather_and_consume(within.group, &rank,
+                   sizeof(rank), free_from_function, &within, NULL, NULL));
+
+    return good && OK(symmcoll_group_free(within.group)) && within.good;
 }
 
 static int refused_in_function(struct symmcoll_group *group, int rank)
@@ -413,6 +445,8 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
         "%s: a callback of the group cannot call them", kind);
     ok(run(2, refused_in_function),
         "%s: nor can a function that one of them has called", kind);
+    ok(run(2, not_freed_in_function),
+        "%s: such a function cannot release the group", kind);
     ok(run(2, differences_are_named),
         "%s: arguments that differ are named on all ranks, and the group goes "
         "on",
@@ -421,7 +455,7 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 
 int main(void)
 {
-    plan(18);
+    plan(20);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     return done_testing();
