@@ -17,15 +17,18 @@ symmcoll_status_t symc_symm_failure(
     return symc_members_status(&handle->group->members, &call);
 }
 
-static symmcoll_status_t fail_stopped(
-    struct symmcoll_symm *handle, const struct symc_symm_wait *wait)
+/* interrupted: the group had not failed when the call began to wait. */
+static symmcoll_status_t fail_stopped(struct symmcoll_symm *handle,
+    const struct symc_symm_wait *wait, bool interrupted)
 {
+    const struct symc_op call = {.kind = wait->kind};
     struct symmcoll_group *group = handle->group;
     char who[2][SYMC_RANK_TEXT];
     int peer = wait->peer;
 
     if (symc_members_failed(&group->members))
-        return symc_symm_failure(handle, wait->kind);
+        return interrupted ? symc_members_interrupted(&group->members, &call)
+                           : symc_members_status(&group->members, &call);
     return symc_fail(SYMMCOLL_ERR_PEER,
         "%s: %s has %s, and %s waits for it on channel %d (group %s)",
         symc_kind_name(wait->kind),
@@ -113,8 +116,9 @@ static symmcoll_status_t await(struct symmcoll_symm *handle,
 {
     struct wait wait = {.what = what, .share = handle->share};
     enum symc_wait_end end = SYMC_WAIT_EXPIRED;
+    bool failed = budget->deadline_ns == 0 && symc_symm_is_stopped(handle);
 
-    if (budget->timeout_ns != 0 || symc_symm_is_stopped(handle))
+    if (budget->timeout_ns != 0 || failed)
         end = symc_group_wait_until(
             handle->group, what->peer, is_over, &wait, budget);
     else if (is_over(&wait))
@@ -122,7 +126,7 @@ static symmcoll_status_t await(struct symmcoll_symm *handle,
     if (end == SYMC_WAIT_REACHED)
         return wait.reached ? SYMMCOLL_OK : fail_released(handle, what->kind);
     return end == SYMC_WAIT_STOPPED
-               ? fail_stopped(handle, what)
+               ? fail_stopped(handle, what, !failed)
                : fail_expired(handle, what, budget->timeout_ns);
 }
 

@@ -130,4 +130,9 @@ bool symc_members_failed(struct symc_members *members);
 symmcoll_status_t symc_members_status(
     struct symc_members *members, const struct symc_op *op);
 
+/* The same for a call without a number that had begun when the group failed: an
+ * abort has interrupted it. */
+symmcoll_status_t symc_members_interrupted(
+    struct symc_members *members, const struct symc_op *op);
+
 #endif

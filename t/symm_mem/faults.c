@@ -175,8 +175,18 @@ static void a_finalized_rank_ends_it(void)
 
 /* ---- an abort, and use after the end ---- */
 
+static symmcoll_status_t put_two(struct symmcoll_symm *handle)
+{
+    symmcoll_status_t status = symmcoll_symm_put_signal(handle, 0, 0, -1);
+
+    return status == SYMMCOLL_OK ? symmcoll_symm_put_signal(handle, 0, 0, -1)
+                                 : status;
+}
+
+/* arg: what waits. */
 static int abort_it(struct faults_rank *self)
 {
+    const int *wait = self->arg;
     struct symmcoll_symm *handle;
     void *data;
 
@@ -189,6 +199,11 @@ static int abort_it(struct faults_rank *self)
         symmcoll_symm_release(handle);
         return faults_finalize(self);
     }
+    faults_note(self, *wait == 0   ? symmcoll_symm_barrier(handle, 0, -1)
+                      : *wait == 1 ? symmcoll_symm_wait_signal(handle, 0, 0, -1)
+                      : *wait == 2
+                          ? put_two(handle)
+                          : symmcoll_symm_wait_value32(handle, 0, 0, 1, -1));
     faults_note(self, symmcoll_symm_barrier(handle, 0, -1));
     symmcoll_symm_release(handle);
     return faults_finalize(self);
@@ -196,17 +211,28 @@ static int abort_it(struct faults_rank *self)
 
 static void an_abort_ends_it(void)
 {
+    static const char *const calls[] = {"symm_barrier", "symm_wait_signal",
+        "symm_put_signal", "symm_wait_value32"};
     struct faults_job job;
     bool right;
 
-    faults_start(&job, SIZE, abort_it, NULL);
-    right = faults_await_all(&job, 1) && faults_await_asleep(&job, 1, 1);
-    faults_open(&job, 2);
-    for (int r = 0; r < SIZE; r++)
-        faults_reap(&job, r);
-    right = right && faults_said(faults_told(&job, 1, 0), SYMMCOLL_ERR_ABORTED,
-                         "symm_barrier", NULL);
-    ok(faults_finish(&job, 0) && right, "an abort ends a barrier");
+    for (int i = 0; i < 4; i++) {
+        faults_start(&job, SIZE, abort_it, &i);
+        right = faults_await_all(&job, 1) && faults_await_asleep(&job, 1, 1) &&
+                faults_await_asleep(&job, 2, 1);
+        faults_open(&job, 2);
+        for (int r = 0; r < SIZE; r++)
+            faults_reap(&job, r);
+        for (int r = 1; r < SIZE; r++)
+            right = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_CANCELED,
+                        calls[i], "enough", NULL) &&
+                    faults_said(faults_told(&job, r, 1), SYMMCOLL_ERR_ABORTED,
+                        "symm_barrier", "has failed before", NULL) &&
+                    right;
+        ok(faults_finish(&job, 0) && right,
+            "an abort cancels a %s that waits, and ends those after it",
+            calls[i]);
+    }
 }
 
 static int use_after_the_end(struct faults_rank *self)
@@ -315,7 +341,7 @@ static void limits_are_errors_of_all(void)
 
 int main(void)
 {
-    plan(9);
+    plan(12);
     faults_begin();
     a_death_ends_what_waits_for_it();
     a_finalized_rank_ends_it();

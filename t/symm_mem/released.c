@@ -226,7 +226,7 @@ static int a_release_cancels(struct symmcoll_group *all, int rank)
                     groups_said(rank, symmcoll_group_free(it.group),
                         SYMMCOLL_ERR_TIMEOUT, "were canceled");
             pthread_join(waiter.thread, NULL);
-            right = HOLDS(waiter.status == SYMMCOLL_ERR_ABORTED) &&
+            right = HOLDS(waiter.status == SYMMCOLL_ERR_CANCELED) &&
                     HOLDS(strstr(waiter.detail, names[i]) != NULL) && right;
         }
         right = leave(all, rank, &it) && right;
@@ -273,7 +273,7 @@ static void a_finalize_cancels(void)
         faults_reap(&job, 1);
         right = faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_TIMEOUT,
                     "were canceled", NULL) &&
-                faults_said(faults_told(&job, 0, 1), SYMMCOLL_ERR_ABORTED,
+                faults_said(faults_told(&job, 0, 1), SYMMCOLL_ERR_CANCELED,
                     names[i], NULL) &&
                 right;
         right = faults_finish(&job, 0) && right;
