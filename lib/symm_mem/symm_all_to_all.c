@@ -299,11 +299,11 @@ symmcoll_status_t symmcoll_symm_push_rows(struct symmcoll_symm *handle,
     if (status == SYMMCOLL_OK)
         status = symc_symm_check_apart(
             handle, where, "in", in, in_nbytes, out_offset, nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
     for (size_t i = 0; i < count && made.words[2] == 0; i++) {
         if (ranks[i] < 0 || ranks[i] >= handle->size || rows[i] >= out_rows)
             made.words[2] = i + 1;
     }
-    return status == SYMMCOLL_OK
-               ? symc_symm_run(&made, dtype, SYMMCOLL_SUM, row, 0, call)
-               : status;
+    return symc_symm_run(&made, dtype, SYMMCOLL_SUM, row, 0, call);
 }

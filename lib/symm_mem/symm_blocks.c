@@ -195,9 +195,8 @@ symmcoll_status_t symmcoll_symm_multi_root_tile_reduce(
             "%s: expected a stride of out of at least %zu columns, found %zu "
             "(%zu rows)",
             where, columns, out_stride, rows);
-    for (size_t i = 0; i < count; i++)
-        receives =
-            receives || (status == SYMMCOLL_OK && roots[i] == handle->rank);
+    for (size_t i = 0; i < count && status == SYMMCOLL_OK; i++)
+        receives = receives || roots[i] == handle->rank;
     for (size_t i = 0; i < count && status == SYMMCOLL_OK; i++) {
         if (offsets[i] % elem != 0)
             status = symc_fail(SYMMCOLL_ERR_INVALID,

@@ -179,6 +179,10 @@ static int checks(struct symmcoll_group *group, int rank)
                        2, out, 11, 7, 11, STRIDE, SYMMCOLL_FLOAT32,
                        SYMMCOLL_SUM, NULL),
                SYMMCOLL_ERR_INVALID, "found rank 1 for tiles 0 and 1") &&
+           REFUSED(symmcoll_symm_multi_root_tile_reduce(it.handle, twice, same,
+                       SIZE_MAX, out, 11, 7, 11, STRIDE, SYMMCOLL_FLOAT32,
+                       SYMMCOLL_SUM, NULL),
+               SYMMCOLL_ERR_INVALID, "found 18446744073709551615") &&
            REFUSED(BLOCKS(0, falling, NULL, 2), SYMMCOLL_ERR_INVALID,
                "the end of block 1 at row 4 to 23, found 3") &&
            REFUSED(
