@@ -63,10 +63,18 @@ void symc_fused_describe_shape(
     symc_fused_describe(args, "] of %s", symmcoll_dtype_name(tensor->dtype));
 }
 
+static symmcoll_status_t gather_words(struct symc_fused *fused,
+    const struct symmcoll_call *call, struct symmcoll_work **work)
+{
+    return symmcoll_all_gather(fused->group, fused->all, &fused->mine,
+        sizeof(fused->mine), SYMMCOLL_UINT8, call, work);
+}
+
 symmcoll_status_t symc_fused_publish(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symmcoll_call *call,
     struct symmcoll_work **work)
 {
+    bool waits = work == NULL || fused->group->size == 1;
     symmcoll_status_t status;
 
     fused->mine.digest = digest_of(args);
@@ -74,9 +82,12 @@ symmcoll_status_t symc_fused_publish(struct symc_fused *fused,
     /* Of one rank it has ended at once. */
     if (work != NULL)
         *work = NULL;
-    status = symmcoll_all_gather(fused->group, fused->all, &fused->mine,
-        sizeof(fused->mine), SYMMCOLL_UINT8, call,
-        fused->group->size > 1 ? work : NULL);
+    status = gather_words(fused, call, waits ? NULL : work);
+    /* A rank without a thread or memory for a work: waiting needs neither, and
+     * the others do not wait for the rank. */
+    if (!waits && *work == NULL &&
+        (status == SYMMCOLL_ERR_SYSTEM || status == SYMMCOLL_ERR_NO_MEMORY))
+        status = gather_words(fused, call, NULL);
     if (status == SYMMCOLL_OK)
         symc_fused_use_half(fused);
     return status;
@@ -163,15 +174,14 @@ symmcoll_status_t symc_fused_confirm(struct symc_fused *fused,
     symmcoll_status_t status)
 {
     char detail[SYMC_DETAIL_MAX];
-    struct symmcoll_work *work;
     symmcoll_status_t others;
     bool plain;
 
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     fused->mine = (struct symc_fused_word){.status = (int32_t)status};
-    others = symc_fused_publish(fused, args, call, &work);
+    others = symc_fused_publish(fused, args, call, NULL);
     if (others == SYMMCOLL_OK)
-        others = symc_fused_collect(fused, args, call, work, &plain);
+        others = symc_fused_collect(fused, args, call, NULL, &plain);
     return status == SYMMCOLL_OK ? others : symc_fail(status, "%s", detail);
 }
 

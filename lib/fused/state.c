@@ -11,6 +11,7 @@
 #include "symm_mem/symm_mem.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Those of a world. */
@@ -102,7 +103,8 @@ static struct symc_group_extension *make_state(void)
     return &made->extension;
 }
 
-/* Under the lock: enter a new one into the world's. */
+/* Under the lock: enter a new one into the world's; one that lacks memory has it
+ * now. */
 static symmcoll_status_t begin(struct symc_fused_states *states,
     struct symc_fused *fused, struct symmcoll_group *group)
 {
@@ -112,10 +114,12 @@ static symmcoll_status_t begin(struct symc_fused_states *states,
         fused->all = symc_alloc(size, sizeof(*fused->all));
     if (fused->sources == NULL)
         fused->sources = symc_alloc(size, sizeof(*fused->sources));
-    fused->group = group;
-    fused->states = states;
-    fused->next = states->first;
-    states->first = fused;
+    if (fused->states == NULL) {
+        fused->group = group;
+        fused->states = states;
+        fused->next = states->first;
+        states->first = fused;
+    }
     return fused->all != NULL && fused->sources != NULL
                ? SYMMCOLL_OK
                : SYMMCOLL_ERR_NO_MEMORY;
@@ -140,10 +144,8 @@ static symmcoll_status_t find(
     if (found == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     pthread_mutex_lock(&states->lock);
-    if (found->states == NULL)
+    if (found->all == NULL || found->sources == NULL)
         status = begin(states, found, group);
-    else if (found->all == NULL || found->sources == NULL)
-        status = SYMMCOLL_ERR_NO_MEMORY;
     pthread_mutex_unlock(&states->lock);
     *fused = found;
     return status;
@@ -166,6 +168,25 @@ symmcoll_status_t symc_fused_load(struct symc_fused *fused)
     fused->loaded = states->loaded;
     pthread_mutex_unlock(&states->lock);
     return status;
+}
+
+#define REFUSAL_RANKS 64 /* of whose words the stack has room */
+
+/* Publish that this rank cannot go on and why, as symc_fused_publish() would:
+ * there is no memory for its state, so the others' words are dropped.  Returns
+ * status, with its detail. */
+static symmcoll_status_t publish_refusal(struct symmcoll_group *group,
+    const struct symmcoll_call *call, symmcoll_status_t status)
+{
+    struct symc_fused_word all[REFUSAL_RANKS], mine = {.status = status};
+    char detail[SYMC_DETAIL_MAX];
+
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    if (group->size <= REFUSAL_RANKS &&
+        symmcoll_all_gather(group, all, &mine, sizeof(mine), SYMMCOLL_UINT8,
+            call, NULL) == SYMMCOLL_ERR_INVALID)
+        return SYMMCOLL_ERR_INVALID; /* a timeout or a stream, as the caller's */
+    return symc_fail(status, "%s", detail);
 }
 
 /* One call at a time. */
@@ -220,6 +241,8 @@ symmcoll_status_t symc_fused_begin(struct symc_fused_call *begun,
     status = find(group, &begun->fused);
     if (status == SYMMCOLL_OK)
         status = enter(begun->fused, name);
+    else if (kind != SYMC_SYMM_WAIT_VALUE) /* others call it too */
+        status = publish_refusal(group, &begun->options, status);
     if (status != SYMMCOLL_OK) {
         symc_group_leave(group);
         symc_cancel_restore(begun->cancel);

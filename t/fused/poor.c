@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank that has no memory for the chunks that all ranks map: all are told
- * which one, and may go on.  The linker has the library call the wrapper here.
+ * A rank that has no memory for the chunks that all ranks map, or for what it
+ * keeps: all are told which one, and may go on.  One that can start no thread
+ * goes on itself.  The linker has the library call the wrappers here.
  */
 #include "t/fused/made.h"
 
 #include <symmcoll/symm_mem.h>
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +19,32 @@ symmcoll_status_t __real_symmcoll_symm_alloc(struct symmcoll_world *world,
 symmcoll_status_t __wrap_symmcoll_symm_alloc(struct symmcoll_world *world,
     size_t nbytes, const struct symmcoll_symm_args *args, void **data);
 
+void *__real_symc_alloc(size_t count, size_t size);
+void *__wrap_symc_alloc(size_t count, size_t size);
+symmcoll_status_t __real_symc_thread_start(pthread_t *thread, const char *name,
+    size_t stack_nbytes, void *(*run)(void *), void *arg);
+symmcoll_status_t __wrap_symc_thread_start(pthread_t *thread, const char *name,
+    size_t stack_nbytes, void *(*run)(void *), void *arg);
+
 static _Thread_local bool is_poor;
+static _Thread_local bool has_no_memory;
+static _Thread_local bool has_no_thread;
+static _Thread_local int refused; /* by one of the latter */
+
+void *__wrap_symc_alloc(size_t count, size_t size)
+{
+    refused += has_no_memory;
+    return has_no_memory ? NULL : __real_symc_alloc(count, size);
+}
+
+symmcoll_status_t __wrap_symc_thread_start(pthread_t *thread, const char *name,
+    size_t stack_nbytes, void *(*run)(void *), void *arg)
+{
+    refused += has_no_thread;
+    return has_no_thread
+               ? symc_fail(SYMMCOLL_ERR_SYSTEM, "no thread for %s", name)
+               : __real_symc_thread_start(thread, name, stack_nbytes, run, arg);
+}
 
 symmcoll_status_t __wrap_symmcoll_symm_alloc(struct symmcoll_world *world,
     size_t nbytes, const struct symmcoll_symm_args *args, void **data)
@@ -84,8 +111,37 @@ static int in_an_exchange(struct symmcoll_group *group, int rank)
     return is_told(group, rank, scatter);
 }
 
+/* Its first call of a fused operation. */
+static int without_memory(struct symmcoll_group *group, int rank)
+{
+    symmcoll_status_t status;
+    bool good;
+
+    has_no_memory = rank == POOR;
+    status = gather(group, 100000);
+    has_no_memory = false;
+    good = rank == POOR
+               ? status == SYMMCOLL_ERR_NO_MEMORY && refused > 0
+               : made_says(status, SYMMCOLL_ERR_NO_MEMORY, "rank 1 cannot go");
+    return good && OK(gather(group, 100000)) && OK(scatter(group, 100000));
+}
+
+static int without_a_thread(struct symmcoll_group *group, int rank)
+{
+    bool good;
+
+    has_no_thread = rank == POOR;
+    good = OK(gather(group, 100000)) && OK(scatter(group, 100000));
+    has_no_thread = false;
+    return (rank != POOR || refused > 0) && good;
+}
+
 static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 {
+    ok(run(3, without_memory),
+        "%s: all are told which rank has no memory to begin with", kind);
+    ok(run(3, without_a_thread),
+        "%s: a rank that can start no thread takes part", kind);
     ok(run(3, in_gathering),
         "%s: all are told which rank has no memory for its shard", kind);
     ok(run(3, in_an_exchange), "%s: and which has none for its chunks", kind);
@@ -93,7 +149,7 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 
 int main(void)
 {
-    plan(4);
+    plan(8);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     return done_testing();
