@@ -347,6 +347,20 @@ static void describe(const void *context, struct symc_fused_args *args)
     symc_fused_describe(args, ", gather_dim %d", it->dim);
 }
 
+/* Each result is stored in a struct of its own. */
+static symmcoll_status_t check_places(const struct gather_matmul *it,
+    const struct symmcoll_tensor *a, const struct symmcoll_tensor *outs)
+{
+    for (int i = 0; i < it->n && a != NULL; i++) {
+        if ((const char *)outs + (size_t)i * outs->size == (const char *)a)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "%s: expected a and out %d in different structs, found the "
+                "same one",
+                it->name, i);
+    }
+    return SYMMCOLL_OK;
+}
+
 /* Everything that can fail before the others are waited for. */
 static symmcoll_status_t prepare(struct gather_matmul *it,
     struct symc_fused_call *begun, const struct symmcoll_tensor *a_shard,
@@ -371,6 +385,8 @@ static symmcoll_status_t prepare(struct gather_matmul *it,
     status = read_args(group, bs, it);
     if (status == SYMMCOLL_OK)
         status = shape_results(group, it, a, outs);
+    if (status == SYMMCOLL_OK)
+        status = check_places(it, a, outs);
     if (status != SYMMCOLL_OK || it->a.device == SYMMCOLL_META)
         return status;
     begun->args.describe = describe;

@@ -76,6 +76,12 @@ static int of_gather(struct symmcoll_group *group, int rank)
                gather(group, &it), "expected out 0 in other memory than a, ") &&
            good;
     begin(&it);
+    it.out[0].data = it.out[1].data = NULL;
+    good = REFUSED(symmcoll_fused_all_gather_matmul(
+                       group, &it.shard, it.b, 2, 0, NULL, &it.out[1], it.out),
+               "expected a and out 1 in different structs, found the same") &&
+           good;
+    begin(&it);
     return OK(gather(group, &it)) && good;
 }
 
