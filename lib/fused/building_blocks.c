@@ -52,19 +52,40 @@ static symmcoll_status_t check_place(const struct symc_fused_call *begun,
         begun->args.name, rank * nbytes, shard - out);
 }
 
+/* A caller's function for shards. */
+struct consumed {
+    symmcoll_consume_fn consume;
+    void *context;
+};
+
+static symmcoll_status_t use(void *context, int rank, const void *shard)
+{
+    const struct consumed *consumed = context;
+    symmcoll_status_t status =
+        consumed->consume(consumed->context, rank, shard);
+
+    return status == SYMMCOLL_OK
+               ? status
+               : symc_fail(status,
+                     "all_gather_and_consume: the function returned %d for the "
+                     "shard of rank %d",
+                     (int)status, rank);
+}
+
 symmcoll_status_t symmcoll_all_gather_and_consume(struct symmcoll_group *group,
     const void *shard, size_t nbytes, symmcoll_consume_fn consume,
     void *context, const struct symmcoll_call *call, void *out)
 {
     struct symc_fused_call begun;
+    struct consumed consumed = {consume, context};
     struct symc_fused_gather gather = {.args = &begun.args,
         .call = &begun.options,
         .data = shard,
         .elem = 1,
         .nbytes = nbytes,
         .out = out,
-        .consume = consume,
-        .context = context};
+        .consume = consume != NULL ? use : NULL,
+        .context = &consumed};
     symmcoll_status_t status = symc_fused_begin(
         &begun, group, SYMC_ALL_GATHER, "all_gather_and_consume", call);
 

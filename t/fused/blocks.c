@@ -38,6 +38,7 @@ static int consumed(struct symmcoll_group *group, int rank)
     int size = symmcoll_group_size(group), good = 1;
     static _Thread_local uint32_t mine[COUNT], all[8 * COUNT];
     struct seen seen = {.good = 1};
+    symmcoll_status_t status;
 
     for (int i = 0; i < COUNT; i++)
         mine[i] = number(rank, 0, i);
@@ -56,10 +57,13 @@ static int consumed(struct symmcoll_group *group, int rank)
     seen = (struct seen){.good = 1, .status = SYMMCOLL_ERR_NO_MEMORY};
     if (rank != 0)
         seen.status = SYMMCOLL_OK;
-    return good &&
-           symmcoll_all_gather_and_consume(group, mine, sizeof(mine), look,
-               &seen, NULL, all) == seen.status &&
-           OK(symmcoll_barrier(group, NULL, NULL));
+    status = symmcoll_all_gather_and_consume(
+        group, mine, sizeof(mine), look, &seen, NULL, all);
+    good = (rank == 0 ? made_says(status, SYMMCOLL_ERR_NO_MEMORY,
+                            "all_gather_and_consume: the function returned -")
+                      : OK(status)) &&
+           good;
+    return good && OK(symmcoll_barrier(group, NULL, NULL));
 }
 
 /* What rank 0 does while rank 1 reads its first shard. */
