@@ -14,8 +14,6 @@ static inline symmcoll_status_t apply(struct symmcoll_group *group,
 {
     op->timeout_ns =
         atomic_load_explicit(&group->timeout_ns, memory_order_relaxed);
-    if (__builtin_expect(op->memory != SYMC_MEMORY_HOST, 0))
-        op->stream = atomic_load(&group->stream);
     return call != NULL ? symc_group_read_call(call, op) : SYMMCOLL_OK;
 }
 

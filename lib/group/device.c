@@ -181,6 +181,8 @@ symmcoll_status_t symc_group_call_device(struct symmcoll_group *group,
         return status;
     (void)symc_queue_look(group->queue, SYMC_ADVANCE_PEEK);
     op->direct = work == NULL;
+    if (op->stream == NULL)
+        op->stream = atomic_load(&group->stream);
     if (work == NULL)
         return symc_queue_run_device(group->queue, op, blocks);
     status = symc_queue_prepare(group->queue);

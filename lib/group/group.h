@@ -91,18 +91,13 @@ struct symmcoll_group {
     _Atomic uint64_t seq[SYMC_COUNTERS]; /* of the latest operations */
     uint64_t wire;                       /* of the latest of all members */
     struct symc_pair_group pairs;        /* among the world's pairs */
-    _Atomic uint32_t paired;  /* works of sends and receives, not ended */
-    _Atomic uint32_t calls;   /* see symc_group_enter() */
-    _Atomic pthread_t caller; /* in one that calls functions of the program;
-                                 0: none */
-    /* Of collectives: the latest that has succeeded here, and the first on
-     * device memory that was started and has not; 0: none. */
-    _Atomic uint64_t completed;
-    _Atomic uint64_t lost;
-    _Atomic int32_t
-        device; /* 1 + that of its calls on device memory; 0: none */
-    _Atomic(void *) stream;  /* of calls on device memory without one; NULL */
-    _Atomic uint32_t at_end; /* of enum symc_at_end: 0 is the usual case */
+    _Atomic uint32_t paired;    /* works of sends and receives, not ended */
+    _Atomic uint64_t completed; /* the latest collective that has succeeded
+                                   here */
+    _Atomic uint32_t at_end;    /* of enum symc_at_end: 0 is the usual case */
+    _Atomic uint32_t calls;     /* see symc_group_enter() */
+    _Atomic pthread_t caller;   /* in one that calls functions of the program;
+                                   0: none */
     _Atomic(struct symc_listener *) listener; /* or NULL */
     _Atomic int64_t timeout_ns;
     _Atomic(struct symc_region *) region; /* the open one, or NULL */
@@ -130,6 +125,12 @@ struct symmcoll_group {
     struct symc_doorbell **doorbells;
     void **channels;
     void **staging;
+
+    /* Of calls on device memory. */
+    _Atomic uint64_t lost;  /* the first collective that was started and has
+                               failed; 0: none */
+    _Atomic int32_t device; /* 1 + that of all calls; 0: there was none */
+    _Atomic(void *) stream; /* of calls without one; NULL: the default one */
 };
 
 /* Name a planned group: its number among those made of its parent, and what

@@ -217,9 +217,11 @@ symmcoll_status_t symc_group_run(
     keep_numbers(group, op);
     status = host->backend->coll->start(
         host->state, op, NULL, &symc_group_flight(group, op)->token);
-    if (__builtin_expect(op->memory != SYMC_MEMORY_HOST, 0))
-        return prepare_device(group, op, status);
-    if (__builtin_expect(status == SYMMCOLL_IN_PROGRESS, 0)) {
+    if (__builtin_expect(
+            op->memory != SYMC_MEMORY_HOST || status == SYMMCOLL_IN_PROGRESS,
+            0)) {
+        if (op->memory != SYMC_MEMORY_HOST)
+            return prepare_device(group, op, status);
         if (host->backend->coll->advance != NULL)
             return status;
         status = go_on(group, op);
