@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static _Alignas(64) char memory[FAKE_NBYTES];
 
@@ -233,6 +234,17 @@ static symmcoll_status_t test_pair(struct fake *fake)
     return status;
 }
 
+/* Wait in a test until the program goes on, and a moment longer. */
+static void hold(void)
+{
+    int none = 0;
+
+    atomic_compare_exchange_strong(&fake_control.held, &none, 1);
+    while (atomic_load(&fake_control.held) == 1)
+        usleep(50);
+    usleep(1000);
+}
+
 static symmcoll_status_t test_job(struct fake *fake, struct job *job)
 {
     if (!is_job(fake, job))
@@ -246,6 +258,8 @@ static symmcoll_status_t test_job(struct fake *fake, struct job *job)
     if (!atomic_load(&job->moved) ||
         atomic_load(&fake_control.turn) < atoi(job->op.label))
         return SYMMCOLL_IN_PROGRESS;
+    if (strcmp(job->op.label, "held") == 0)
+        hold();
     end_job(fake, job);
     return SYMMCOLL_OK;
 }

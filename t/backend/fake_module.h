@@ -30,6 +30,8 @@ struct fake_control {
     /* An operation whose label is a number completes once this has at least that
      * value; of one labelled "captured" nothing is left to test. */
     _Atomic int turn;
+    /* 1: the test of one labelled "held" that has completed waits for 2. */
+    _Atomic int held;
     _Atomic int barriers;  /* not 0: it serves them */
     _Atomic int no_follow; /* not 0: it fails */
 

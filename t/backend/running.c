@@ -14,7 +14,7 @@
 /* The last one completes first. */
 static int several_end_in_any_order(struct symmcoll_group *group, int rank)
 {
-    struct symmcoll_work *works[SEVERAL];
+    struct symmcoll_work *works[SEVERAL] = {NULL};
     float *at = device(rank);
     int right = opened(group, rank);
 
@@ -94,7 +94,7 @@ static int many(struct symmcoll_group *group, int rank)
 static int in_the_order_of_calls(struct symmcoll_group *group, int rank)
 {
     float *at = device(rank), expected = 1;
-    struct symmcoll_work *works[10];
+    struct symmcoll_work *works[10] = {NULL};
     int right = opened(group, rank);
 
     at[0] = 1;
@@ -240,30 +240,48 @@ static void *end_works(void *arg)
     return NULL;
 }
 
-/* A token may end on another thread while the stream is ordered after it. */
+/* A token may end on another thread while the stream is ordered after it; with
+ * `held` most likely at the moment in which this thread has seen that it has not
+ * ended. */
+static int order_and_end(struct symmcoll_group *group, int rank,
+    struct other *other, float *at, bool held)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    int right;
+
+    call.label = held ? "held" : NULL;
+    at[0] = (float)rank + 1;
+    atomic_store(&control()->held, 0);
+    right = say(symmcoll_all_reduce(group, at + 1, at, 1, F32, SUM, &call,
+                    &other->work) == SYMMCOLL_OK,
+        "a work");
+    if (!right)
+        return 0;
+    atomic_store(&other->wanted, 1);
+    while (held && !atomic_load(&control()->held))
+        sched_yield();
+    atomic_store(&control()->held, 2);
+    for (int k = 0; k < 3 && right; k++)
+        right =
+            say(symmcoll_work_wait(other->work, -1) == SYMMCOLL_OK, "a wait");
+    while (atomic_load(&other->wanted))
+        sched_yield();
+    symmcoll_work_free(other->work);
+    return right && at[1] == expected_sum(group);
+}
+
 static int wait_beside_the_end(struct symmcoll_group *group, int rank)
 {
     struct other other = {NULL};
+    bool alone = !group->world->threads;
     float *at = device(rank);
     pthread_t thread;
     int right = opened(group, rank);
 
     if (!right || pthread_create(&thread, NULL, end_works, &other) != 0)
         return 0;
-    for (int i = 0; i < 300 && right; i++) {
-        right = say(
-            sum_device(group, at, rank, &other.work) == SYMMCOLL_OK, "a work");
-        if (!right)
-            break;
-        atomic_store(&other.wanted, 1);
-        for (int k = 0; k < 3 && right; k++)
-            right = say(
-                symmcoll_work_wait(other.work, -1) == SYMMCOLL_OK, "a wait");
-        while (atomic_load(&other.wanted))
-            sched_yield();
-        right = right && at[1] == expected_sum(group);
-        symmcoll_work_free(other.work);
-    }
+    for (int i = 0; i < 300 && right; i++)
+        right = order_and_end(group, rank, &other, at, alone && i % 10 == 0);
     atomic_store(&other.stops, 1);
     pthread_join(thread, NULL);
     return right &&

@@ -130,7 +130,7 @@ static void on_both_dated(rank_fn body, const char *what)
 
 static int live_on(struct symmcoll_group *group, int rank, bool waits)
 {
-    struct symmcoll_work *works[SOME];
+    struct symmcoll_work *works[SOME] = {NULL};
 
     if (!opened(group, rank) ||
         !submit_some(group, rank, waits ? works : NULL, -1) ||
