@@ -1,86 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What ThreadSanitizer is told of the order of work.  The fake driver's own lock
- * would order all streams; so the work of each stream is done by a thread of its
- * own in ThreadSanitizer's eyes, which is ordered by fake_release() and
- * fake_acquire() alone: all before a release of an address is before what comes
- * after an acquire of it.
+ * would order all streams; so under it the work of each stream is done by another
+ * thread, to which it is handed in a way that ThreadSanitizer does not see.  That
+ * thread is ordered by fake_release() and fake_acquire() alone: all before a
+ * release of an address is before what comes after an acquire of it.
  */
 #ifndef T_CUDA_FAKE_ORDER_H
 #define T_CUDA_FAKE_ORDER_H
 
-#include <stddef.h>
+/* Of functions that use what is the driver's alone. */
+#define NOT_CHECKED __attribute__((no_sanitize("thread")))
+/* Of those that they call, and that use what is the caller's. */
+#define CHECKED __attribute__((noinline))
 
-#if defined(__SANITIZE_THREAD__)
+struct fake_order;
 
-#include <sanitizer/tsan_interface.h>
+void fake_release(void *address);
+void fake_acquire(void *address);
 
-static inline void fake_release(void *address)
-{
-    __tsan_release(address);
-}
+/* NULL where there is no ThreadSanitizer. */
+struct fake_order *fake_make_order(void);
+void fake_free_order(struct fake_order *order);
 
-static inline void fake_acquire(void *address)
-{
-    __tsan_acquire(address);
-}
-
-static inline void *fake_make_order(void)
-{
-    return __tsan_create_fiber(0);
-}
-
-static inline void fake_free_order(void *order)
-{
-    __tsan_destroy_fiber(order);
-}
-
-/* Returns what to go back to. */
-static inline void *fake_enter_order(void *order)
-{
-    void *before = __tsan_get_current_fiber();
-
-    __tsan_switch_to_fiber(order, __tsan_switch_to_fiber_no_sync);
-    return before;
-}
-
-static inline void fake_leave_order(void *before)
-{
-    __tsan_switch_to_fiber(before, __tsan_switch_to_fiber_no_sync);
-}
-
-#else
-
-static inline void fake_release(void *address)
-{
-    (void)address;
-}
-
-static inline void fake_acquire(void *address)
-{
-    (void)address;
-}
-
-static inline void *fake_make_order(void)
-{
-    return NULL;
-}
-
-static inline void fake_free_order(void *order)
-{
-    (void)order;
-}
-
-static inline void *fake_enter_order(void *order)
-{
-    return order;
-}
-
-static inline void fake_leave_order(void *before)
-{
-    (void)before;
-}
-
-#endif
+/* Call a function, which is NOT_CHECKED, by the order's thread or where there is
+ * none at once; returns when it has. */
+void fake_call_ordered(
+    struct fake_order *order, void (*function)(void *arg), void *arg);
 
 #endif

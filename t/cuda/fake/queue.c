@@ -177,7 +177,6 @@ static void remove_stream(CUstream stream)
 static void *run_stream(void *arg)
 {
     CUstream stream = arg;
-    void *before;
 
     fake_lock();
     for (;;) {
@@ -195,12 +194,10 @@ static void *run_stream(void *arg)
             fake_wait();
         }
     }
-    before = fake_enter_order(stream->sanitizer);
-    fake_release(&ended);
-    fake_leave_order(before);
+    fake_call_ordered(stream->order, fake_release, &ended);
     remove_stream(stream);
     fake_unlock();
-    fake_free_order(stream->sanitizer);
+    fake_free_order(stream->order);
     free(stream);
     return NULL;
 }
@@ -222,7 +219,7 @@ CUstream fake_make_stream(CUcontext context, bool nonblocking, int priority)
     stream->random = fake.settings.seed + (uint64_t)device->streams * 977;
     device->streams++;
     stream->last = &stream->first;
-    stream->sanitizer = fake_make_order();
+    stream->order = fake_make_order();
     stream->next = fake.streams;
     fake.streams = stream;
     fake.threads++;

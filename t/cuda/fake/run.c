@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is of the driver alone is used by the stream's own thread, too, which
- * must not be ordered after the work. */
-#define NOT_CHECKED __attribute__((no_sanitize("thread")))
-#define CHECKED __attribute__((noinline))
-
 static void count_blocks(int device, int n)
 {
     struct fake_device *of = &fake.devices[device];
@@ -52,8 +47,12 @@ CHECKED static void read_word(const uint32_t *word)
     (void)__atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
-/* In the order of the stream. */
-NOT_CHECKED static void run_ordered(CUstream stream, struct fake_work *work)
+struct job {
+    CUstream stream;
+    struct fake_work *work;
+};
+
+NOT_CHECKED static void perform(CUstream stream, struct fake_work *work)
 {
     switch (work->kind) {
     case FAKE_COPY:
@@ -85,19 +84,24 @@ NOT_CHECKED static void run_ordered(CUstream stream, struct fake_work *work)
     }
 }
 
+/* In the order of the stream. */
+NOT_CHECKED static void run_ordered(void *arg)
+{
+    const struct job *job = arg;
+
+    fake_acquire(&job->work->enqueued);
+    perform(job->stream, job->work);
+    fake_release(&job->stream->done);
+}
+
 void fake_run(CUstream stream, struct fake_work *work)
 {
-    const bool kernel = work->kind == FAKE_KERNEL;
-    const int blocks = (int)work->blocks;
-    void *before;
+    const int blocks = work->kind == FAKE_KERNEL ? (int)work->blocks : 0;
+    struct job job = {stream, work};
 
-    if (kernel)
+    if (blocks > 0)
         count_blocks(stream->context->device, blocks);
-    before = fake_enter_order(stream->sanitizer);
-    fake_acquire(&work->enqueued);
-    run_ordered(stream, work);
-    fake_release(&stream->done);
-    fake_leave_order(before);
-    if (kernel)
+    fake_call_ordered(stream->order, run_ordered, &job);
+    if (blocks > 0)
         count_blocks(stream->context->device, -blocks);
 }

@@ -16,6 +16,7 @@
 /* ---- what there is ---- */
 
 struct fake_capture;
+struct fake_order;
 
 /* A context; a device's primary one is part of the device. */
 struct CUctx_st {
@@ -78,7 +79,7 @@ struct CUstream_st {
     uint64_t random;
     struct fake_capture *capture;
     int captured; /* which of its streams */
-    void *sanitizer;
+    struct fake_order *order;
     char done; /* an address for ThreadSanitizer */
 };
 
