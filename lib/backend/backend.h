@@ -74,6 +74,9 @@ struct symc_core {
      * all have told, by group rank. */
     symmcoll_status_t (*gather)(
         void *group, const void *mine, void *all, size_t nbytes);
+    /* While an operation with PREMUL_SUM is started: the factors of all members,
+     * by group rank. */
+    const double *(*factors)(void *group);
     /* Back this rank's staging with memory; the first call does the work. */
     symmcoll_status_t (*reserve)(void *group);
 
@@ -174,6 +177,10 @@ struct symc_coll_ops {
      * stands for has completed, without waiting.  Without it a wait for the
      * work waits until it has. */
     symmcoll_status_t (*follow)(void *state, void *token, void *stream);
+
+    /* Of host memory: the factors of all members, of the operation with
+     * PREMUL_SUM on other memory that it has compared last. */
+    const double *(*factors)(void *state);
 
     /* Optional, all three: operations that are begun and end later, in the
      * order of issue.  issue() begins one without waiting, or returns false

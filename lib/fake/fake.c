@@ -14,6 +14,7 @@ struct fake {
     const struct symc_core *core;
     struct symc_fake *absent; /* NULL: there is one rank */
     int rank, size;
+    double factor; /* of the latest operation that it does not do itself */
 };
 
 static symmcoll_status_t probe_alone(const struct symc_peers *peers)
@@ -99,7 +100,7 @@ static symmcoll_status_t move_alone(
 static symmcoll_status_t start_alone(
     void *state, const struct symc_op *op, void *mark, void **token)
 {
-    const struct fake *fake = state;
+    struct fake *fake = state;
     const struct symc_core *core = fake->core;
 
     (void)mark;
@@ -110,8 +111,10 @@ static symmcoll_status_t start_alone(
         return symc_fake_start_absent(
             fake->absent, core, op, fake->rank, fake->size);
     core->record(core->group, op);
-    if (op->memory != SYMC_MEMORY_HOST)
+    if (op->memory != SYMC_MEMORY_HOST) {
+        fake->factor = *symc_op_factor(op);
         return SYMMCOLL_OK; /* it agrees with itself */
+    }
     if (symc_kind_has(op->kind, SYMC_MOVES))
         return move_alone(fake, op);
     if (!symc_kind_has(op->kind, SYMC_COALESCED)) {
@@ -126,7 +129,15 @@ static symmcoll_status_t start_alone(
     return SYMMCOLL_OK;
 }
 
-static const struct symc_coll_ops coll = {.start = start_alone};
+static const double *find_factors(void *state)
+{
+    const struct fake *fake = state;
+
+    return &fake->factor;
+}
+
+static const struct symc_coll_ops coll = {
+    .start = start_alone, .factors = find_factors};
 
 extern const struct symc_backend symc_fake_backend;
 const struct symc_backend symc_fake_backend = {

@@ -28,6 +28,14 @@ static void log_line(
 
 /* ---- memory ---- */
 
+static const double *find_factors(void *context)
+{
+    const struct symmcoll_group *group = context;
+    const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
+
+    return host->backend->coll->factors(host->state);
+}
+
 static symmcoll_status_t reserve(void *context)
 {
     struct symmcoll_group *group = context;
@@ -337,6 +345,7 @@ void symc_group_make_core(struct symmcoll_group *group)
         .log = log_line,
         .exchange = symc_slot_exchange,
         .gather = symc_slot_gather,
+        .factors = find_factors,
         .reserve = reserve,
         .record = record,
         .failed = failed,

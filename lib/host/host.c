@@ -178,7 +178,15 @@ static symmcoll_status_t start(
     return status;
 }
 
+static const double *find_factors(void *state)
+{
+    const struct symc_host *host = state;
+
+    return host->factors;
+}
+
 static const struct symc_coll_ops coll = {.start = start,
+    .factors = find_factors,
     .issue = symc_host_issue,
     .advance = symc_host_advance,
     .doze = symc_host_doze};

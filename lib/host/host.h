@@ -143,6 +143,15 @@ void symc_host_post(
 struct symc_reduction symc_host_reduction(
     struct symc_host *host, const struct symc_op *op);
 
+/* The lines of an operation whose data are not here are: another backend may want
+ * the factors. */
+static inline void symc_host_keep_factors(
+    struct symc_host *host, const struct symc_op *op)
+{
+    if (__builtin_expect(op->op == SYMMCOLL_PREMUL_SUM, 0))
+        (void)symc_host_reduction(host, op);
+}
+
 /* ---- differ.c ---- */
 
 /* Header lines differ.  MISMATCH, with who passed what; OK where the kind allows

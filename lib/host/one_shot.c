@@ -225,6 +225,8 @@ static symmcoll_status_t end(struct symc_host *host, const struct symc_op *op)
 
     if (status == SYMMCOLL_OK && nbytes > 0)
         finish(host, op, nbytes);
+    else if (status == SYMMCOLL_OK)
+        symc_host_keep_factors(host, op);
     return status;
 }
 
@@ -251,5 +253,7 @@ symmcoll_status_t symc_host_one_shot(
         claim_beside(host, op, given.beside);
     if (status == SYMMCOLL_OK && nbytes > 0)
         finish(host, op, nbytes);
+    else if (status == SYMMCOLL_OK)
+        symc_host_keep_factors(host, op);
     return status;
 }

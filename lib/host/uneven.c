@@ -101,5 +101,7 @@ symmcoll_status_t symc_host_uneven(
     status = symc_host_put_counts(host, op);
     if (status == SYMMCOLL_OK)
         status = symc_host_synchronise(host, op, NULL, 0);
+    if (status == SYMMCOLL_OK)
+        symc_host_keep_factors(host, op);
     return status == SYMMCOLL_OK ? symc_host_compare_counts(host, op) : status;
 }
