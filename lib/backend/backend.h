@@ -164,6 +164,11 @@ struct symc_coll_ops {
      * other: none will, and the token is the backend's. */
     symmcoll_status_t (*cancel)(void *state, void *token);
 
+    /* Optional, of a device: what this rank alone can see to be wrong, at the
+     * call, before the operation has a number: INVALID.  As mark() it may be
+     * called at any time; not before the backend is open: start() then fails
+     * the group. */
+    symmcoll_status_t (*check)(void *state, const struct symc_op *op);
     /* Optional, both or none, of a device: note how far op->stream is at the
      * call, for start().  On the caller's thread, before the members are
      * compared; any thread may call it at any time.  Not called for an

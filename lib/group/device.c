@@ -183,6 +183,9 @@ symmcoll_status_t symc_group_call_device(struct symmcoll_group *group,
     op->direct = work == NULL;
     if (op->stream == NULL)
         op->stream = atomic_load(&group->stream);
+    status = symc_slot_check(group, op);
+    if (status != SYMMCOLL_OK)
+        return status;
     if (work == NULL)
         return symc_queue_run_device(group->queue, op, blocks);
     status = symc_queue_prepare(group->queue);

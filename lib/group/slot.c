@@ -240,14 +240,24 @@ symmcoll_status_t symc_slot_open(
 
 /* ---- operations ---- */
 
-/* An error that the other members need not have: the group has failed. */
+/* Whether an operation has had the reason why the group has failed. */
+static bool has_told(struct symmcoll_group *group)
+{
+    return atomic_load(&group->members.reported) != 0;
+}
+
+/* An error that the other members need not have: the group has failed.  told:
+ * has_told() before the backend was called; if it has said so since, by
+ * core->expire() or core->failure(), the status is that. */
 static symmcoll_status_t fail_group(struct symmcoll_group *group,
     const struct symc_slot *slot, const struct symc_op *op,
-    symmcoll_status_t status)
+    symmcoll_status_t status, bool told)
 {
     char text[SYMC_OP_TEXT], detail[SYMC_FAILURE_TEXT / 2];
     char who[SYMC_RANK_TEXT];
 
+    if (!told && has_told(group))
+        return status;
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
     symc_members_raise(&group->members, status, op, NULL,
@@ -277,6 +287,17 @@ bool symc_slot_serves(const struct symc_slot *slot, enum symc_kind kind)
     return coll->serves == NULL || coll->serves(&symc_kinds[kind]);
 }
 
+symmcoll_status_t symc_slot_check(
+    struct symmcoll_group *group, const struct symc_op *op)
+{
+    struct symc_slot *slot = &group->slots[op->memory];
+
+    if (!atomic_load_explicit(&slot->open, memory_order_acquire) ||
+        slot->backend->coll->check == NULL)
+        return SYMMCOLL_OK;
+    return slot->backend->coll->check(slot->state, op);
+}
+
 void *symc_slot_mark(struct symmcoll_group *group, const struct symc_op *op)
 {
     struct symc_slot *slot = &group->slots[op->memory];
@@ -303,6 +324,7 @@ symmcoll_status_t symc_slot_start(struct symmcoll_group *group,
     const struct symc_op *op, void *mark, void **token)
 {
     struct symc_slot *slot = &group->slots[op->memory];
+    bool told = has_told(group);
     symmcoll_status_t status;
 
     if (!symc_slot_serves(slot, op->kind)) {
@@ -317,7 +339,7 @@ symmcoll_status_t symc_slot_start(struct symmcoll_group *group,
     pthread_mutex_unlock(&slot->lock);
     return status < 0 && status != SYMMCOLL_ERR_UNSUPPORTED &&
                    status != SYMMCOLL_ERR_INVALID
-               ? fail_group(group, slot, op, status)
+               ? fail_group(group, slot, op, status, told)
                : status;
 }
 
@@ -325,6 +347,7 @@ symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
     const struct symc_op *op, void *token, enum symc_advance how, bool *ended)
 {
     struct symc_slot *slot = &group->slots[op->memory];
+    bool told = has_told(group);
     symmcoll_status_t status;
 
     pthread_mutex_lock(&slot->lock);
@@ -332,7 +355,7 @@ symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
     pthread_mutex_unlock(&slot->lock);
     *ended = status != SYMMCOLL_IN_PROGRESS;
     if (status < 0)
-        return fail_group(group, slot, op, status);
+        return fail_group(group, slot, op, status, told);
     if (*ended)
         return status;
     if (atomic_load_explicit(&group->members.stopped, memory_order_acquire) !=
@@ -353,7 +376,8 @@ symmcoll_status_t symc_slot_follow(
     pthread_mutex_lock(&slot->lock);
     status = slot->backend->coll->follow(slot->state, token, op->stream);
     pthread_mutex_unlock(&slot->lock);
-    return status < 0 ? fail_group(group, slot, op, status) : status;
+    return status < 0 ? fail_group(group, slot, op, status, has_told(group))
+                      : status;
 }
 
 bool symc_slot_cancel(

@@ -53,6 +53,10 @@ symmcoll_status_t symc_slots_close(struct symmcoll_group *group);
 /* Whether a backend that is open has a kind. */
 bool symc_slot_serves(const struct symc_slot *slot, enum symc_kind kind);
 
+/* At a call, without the ticket: what the backend finds wrong in it. */
+symmcoll_status_t symc_slot_check(
+    struct symmcoll_group *group, const struct symc_op *op);
+
 /* At a call, without the ticket: what the backend has marked for it, or NULL. */
 void *symc_slot_mark(struct symmcoll_group *group, const struct symc_op *op);
 /* It will not be started; mark may be NULL. */
