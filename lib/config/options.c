@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The table of settings, the one place where a setting is described: it drives
- * the file, the environment, symmcoll-conf and the manual page.  Also the
- * variables of torch.distributed that are read, and what a profile changes.  A
- * value's text is read in value.c.
+ * the file, the environment, symmcoll-conf and the manual page.  A value's text
+ * is read in value.c.
  */
 #include "config/option.h"
 
@@ -399,58 +398,6 @@ const struct symc_option symc_options[] = {
                 "so on; with inf there is none.",
     },
     {.key = NULL},
-};
-
-/* Of several names of one setting the newest is listed first, and wins. */
-const struct symc_alias symc_aliases[] = {
-    {"TORCH_NCCL_BLOCKING_WAIT", "errors.blocking_wait", "", NULL},
-    {"NCCL_BLOCKING_WAIT", "errors.blocking_wait", "",
-        "TORCH_NCCL_BLOCKING_WAIT"},
-    {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "errors.async_handling", "", NULL},
-    {"NCCL_ASYNC_ERROR_HANDLING", "errors.async_handling", "",
-        "TORCH_NCCL_ASYNC_ERROR_HANDLING"},
-    {"TORCH_NCCL_ENABLE_MONITORING", "errors.kill_process", "", NULL},
-    {"TORCH_NCCL_NAN_CHECK", "errors.nan_check", "", NULL},
-    {"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", "timeouts.heartbeat", "s", NULL},
-    {"TORCH_FR_BUFFER_SIZE", "trace.buffer_size", "", NULL},
-    {"TORCH_NCCL_TRACE_BUFFER_SIZE", "trace.buffer_size", "",
-        "TORCH_FR_BUFFER_SIZE"},
-    {"TORCH_FR_DUMP_ON_TIMEOUT", "trace.dump_on_error", "", NULL},
-    {"TORCH_NCCL_DUMP_ON_TIMEOUT", "trace.dump_on_error", "",
-        "TORCH_FR_DUMP_ON_TIMEOUT"},
-    {"TORCH_FR_DUMP_TEMP_FILE", "trace.dump_file", "symmcoll_", NULL},
-    {"TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "trace.dump_file", "symmcoll_",
-        "TORCH_FR_DUMP_TEMP_FILE"},
-    {"TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "trace.dump_pipe", "symmcoll_", NULL},
-    {"TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "trace.dump_grace", "ms", NULL},
-    {"TORCH_INCLUDE_ONLY_ACTIVE", "trace.only_active", "", NULL},
-    {NULL, NULL, NULL, NULL},
-};
-
-/* The values of mid-2024.  Its default timeout of an operation was ten minutes
- * for NCCL, which nearly everybody used, and thirty otherwise. */
-const struct symc_preset symc_compat_2024[] = {
-    {"timeouts.collective", "10min"},
-    {"timeouts.heartbeat", "10min"},
-    {"errors.async_handling", "3"},
-    {"errors.kill_process", "on"},
-    {"trace.buffer_size", "0"},
-    {"trace.dump_on_error", "off"},
-    {"trace.dump_grace", "1min"},
-    {"trace.version", "2.2"},
-    {NULL, NULL},
-};
-
-/* SYMMCOLL_* that are not settings: where settings and modules are, and what a
- * launcher passes to its ranks. */
-const char *const symc_other_variables[] = {
-    "SYMMCOLL_CONF",
-    "SYMMCOLL_MODULE_DIR",
-    "SYMMCOLL_HUB",
-    "SYMMCOLL_JOB",
-    "SYMMCOLL_ATTEMPT",
-    "SYMMCOLL_RUN_TTY",
-    NULL,
 };
 
 int symc_option_count(void)
