@@ -92,6 +92,14 @@ struct symc_config {
     bool host_direct;        /* threads read each other's buffers */
     bool host_symmetric;     /* symmetric buffers are used where they lie */
 
+    /* cuda: operations on devices */
+    size_t cuda_staging;          /* bytes on each rank's device, for a group */
+    bool cuda_share_device;       /* ranks may use one device */
+    size_t cuda_packets_max;      /* bytes: packets up to that, */
+    size_t cuda_one_shot_max;     /* one shot up to that, else two */
+    size_t cuda_one_shot_max_two; /* the same of two ranks */
+    int64_t cuda_blocks;          /* of a kernel, at most */
+
     /* store */
     int64_t store_timeout;
     char *store_url;    /* of a server; "": none */

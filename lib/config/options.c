@@ -274,6 +274,53 @@ const struct symc_option symc_options[] = {
     },
 
     {
+        .key = "cuda.staging",
+        SIZE(cuda_staging),
+        .dflt = "32MiB",
+        .range = "4KiB 16GiB",
+        .help = "Memory of each rank's device for the staging of a group; "
+                "larger operations go through it in pieces, and all members "
+                "use what the one with the least has.",
+    },
+    {
+        .key = "cuda.share_device",
+        BOOL(cuda_share_device),
+        .dflt = "off",
+        .help = "Whether several ranks of a group may use one device.",
+    },
+    {
+        .key = "cuda.packets_max",
+        SIZE(cuda_packets_max),
+        .dflt = "16KiB",
+        .range = "0 16KiB",
+        .help = "Reductions on devices up to this size are sent in packets, "
+                "each of which is its own signal.",
+    },
+    {
+        .key = "cuda.one_shot_max",
+        SIZE(cuda_one_shot_max),
+        .dflt = "256KiB",
+        .range = "0 inf",
+        .help = "All-reductions on devices up to this size read the elements "
+                "of all ranks on every rank; larger ones in two steps.",
+    },
+    {
+        .key = "cuda.one_shot_max_two",
+        SIZE(cuda_one_shot_max_two),
+        .dflt = "1MiB",
+        .range = "0 inf",
+        .help = "The same limit in groups of two ranks.",
+    },
+    {
+        .key = "cuda.blocks",
+        INT(cuda_blocks),
+        .dflt = "24",
+        .range = "1 32",
+        .help = "Number of blocks of a kernel that synchronises ranks, at "
+                "most; fewer where ranks share a device.",
+    },
+
+    {
         .key = "store.timeout",
         TIME(store_timeout),
         .dflt = "5min",

@@ -7,7 +7,7 @@
 
 # Layers, the lowest first.  Modules of one line do not include each other.
 layers='
-base
+base kernels
 config
 store segment
 bootstrap rendezvous

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The choice of a kernel.
+ */
+#include "cuda/device_choice.h"
+
+#define WARP 32   /* threads that a device runs together */
+#define VECTOR 16 /* bytes of a thread's load */
+
+enum symmcoll_dtype symc_cuda_reduced_type(
+    enum symmcoll_dtype dtype, uint64_t *factor)
+{
+    *factor =
+        dtype == SYMMCOLL_COMPLEX64 || dtype == SYMMCOLL_COMPLEX128 ? 2 : 1;
+    if (dtype == SYMMCOLL_COMPLEX64)
+        return SYMMCOLL_FLOAT32;
+    return dtype == SYMMCOLL_COMPLEX128 ? SYMMCOLL_FLOAT64 : dtype;
+}
+
+/* ---- which kernel ---- */
+
+static enum symc_kernel choose_reduction(const struct symc_cuda_limits *limits,
+    int size, const struct symc_kind_info *info, uint64_t nbytes)
+{
+    uint64_t one_shot_max =
+        size == 2 ? limits->one_shot_max_two : limits->one_shot_max;
+
+    if (info->in_parts == SYMC_ALL_PARTS)
+        return SYMC_KERNEL_REDUCE_SCATTER;
+    if (nbytes <= limits->packets_max)
+        return SYMC_KERNEL_PACKETS;
+    /* In two shots ranks other than the root would read what they do not
+     * need. */
+    return nbytes <= one_shot_max || (info->traits & SYMC_TO_ROOT) != 0
+               ? SYMC_KERNEL_ONE_SHOT
+               : SYMC_KERNEL_TWO_SHOT;
+}
+
+static uint64_t round_down(uint64_t n, uint64_t step)
+{
+    return n / step * step;
+}
+
+struct symc_cuda_choice symc_cuda_choose(const struct symc_cuda_limits *limits,
+    int size, const struct symc_kind_info *info, const struct symc_op *op)
+{
+    bool reduces = (info->traits & SYMC_REDUCES) != 0;
+    uint64_t slots = info->in_parts == SYMC_ALL_PARTS ? (uint64_t)size : 1;
+    uint64_t elements = 1;
+    struct symc_cuda_choice choice = {
+        .copies = op->listed || (info->traits & SYMC_LIST) != 0,
+        .unit = 1,
+        .pitch = round_down(limits->staging / slots, VECTOR)};
+
+    if (info->in_parts == SYMC_NO_PART) {
+        choice.kernel = SYMC_KERNEL_BARRIER;
+        return choice;
+    }
+    choice.count = op->count * op->elem;
+    if (reduces) {
+        choice.kernel = choose_reduction(limits, size, info, choice.count);
+        symc_cuda_reduced_type(op->dtype, &elements);
+        choice.unit = op->elem / elements;
+        choice.count = op->count * elements;
+    } else {
+        choice.kernel = SYMC_KERNEL_PULL;
+    }
+    choice.pieces = choice.pitch / choice.unit;
+    return choice;
+}
+
+/* ---- on how many blocks ---- */
+
+static uint64_t divide_up(uint64_t n, uint64_t by)
+{
+    return (n + by - 1) / by;
+}
+
+/* A thread for each vector, as far as there may be so many; few bytes take few
+ * threads, but one for each rank.  Packets have their own rule: a thread has the
+ * same ones always. */
+struct symc_grid symc_cuda_grid(const struct symc_cuda_limits *limits,
+    enum symc_kernel kernel, int size, uint64_t nbytes)
+{
+    struct symc_grid grid = {1, SYMC_KERNEL_THREADS};
+    uint64_t vectors = divide_up(nbytes, VECTOR);
+    uint64_t blocks = divide_up(vectors, SYMC_KERNEL_THREADS);
+
+    if (kernel == SYMC_KERNEL_PACKETS) {
+        grid.threads = SYMC_PACKET_THREADS;
+        blocks = divide_up(nbytes, (uint64_t)VECTOR / 2 * SYMC_PACKET_THREADS);
+    } else if (blocks <= 1) {
+        uint64_t least = vectors > (uint64_t)size ? vectors : (uint64_t)size;
+
+        grid.threads = (uint32_t)(divide_up(least, WARP) * WARP);
+    }
+    if (blocks > limits->blocks)
+        blocks = limits->blocks;
+    grid.blocks = blocks > 0 ? (uint32_t)blocks : 1;
+    return grid;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The backend of device memory: opening it for a group and closing it, and what
+ * it offers.
+ */
+#include "cuda/device_group.h"
+#include "cuda/find.h"
+
+#include "backend/interface.h"
+
+#include <stdlib.h>
+
+#define ALIGNMENT 256 /* of what follows the pad in a segment */
+
+/* ---- closing ---- */
+
+/* In the context. */
+static void free_parts(struct symc_cuda_group *group)
+{
+    symc_cuda_order_close(group);
+    symc_cuda_segment_close(group);
+    if (group->words != NULL)
+        group->cuda->mem_free_host(group->words);
+}
+
+/* What an operation still uses stays: it could not be cancelled, and the device
+ * may be writing there. */
+static void close_group(void *state)
+{
+    struct symc_cuda_group *group = state;
+    struct symc_cuda_entered entered;
+
+    if (group->order.running > 0)
+        return;
+    if (group->context.cuda != NULL &&
+        symc_cuda_enter(&group->context, &entered) == CUDA_SUCCESS) {
+        free_parts(group);
+        symc_cuda_leave(&entered);
+    }
+    symc_cuda_context_close(&group->context);
+    pthread_mutex_destroy(&group->lock);
+    free(group);
+}
+
+/* ---- opening ---- */
+
+/* What this rank would like. */
+static struct symc_cuda_limits read_limits(const struct symc_settings *settings)
+{
+    const struct symc_config *config = settings->config;
+
+    return (struct symc_cuda_limits){
+        .staging = settings->get_size(config, "cuda.staging"),
+        .packets_max = settings->get_size(config, "cuda.packets_max"),
+        .one_shot_max = settings->get_size(config, "cuda.one_shot_max"),
+        .one_shot_max_two = settings->get_size(config, "cuda.one_shot_max_two"),
+        .blocks = (uint32_t)settings->get_int(config, "cuda.blocks")};
+}
+
+static uint64_t round_up(uint64_t n, uint64_t step)
+{
+    return (n + step - 1) / step * step;
+}
+
+/* A segment: what kernels synchronise by, packets, staging. */
+static symmcoll_status_t lay_out(struct symc_cuda_group *group)
+{
+    CUmemAllocationProp properties = symc_cuda_segment_properties(group);
+    size_t granularity = 0;
+    CUresult result = group->cuda->mem_get_allocation_granularity(
+        &granularity, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+
+    if (result != CUDA_SUCCESS)
+        return symc_cuda_group_fail(
+            group, result, "cuMemGetAllocationGranularity");
+    group->packets = round_up(sizeof(struct symc_device_pad), ALIGNMENT);
+    group->staging =
+        round_up(group->packets + SYMC_PACKETS_NBYTES(group->size), ALIGNMENT);
+    group->segment.stride =
+        round_up(group->staging + group->limits.staging, granularity);
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t allocate_words(struct symc_cuda_group *group)
+{
+    void *words = NULL;
+    CUdeviceptr at = 0;
+    CUresult result = group->cuda->mem_host_alloc(&words, sizeof(*group->words),
+        CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+
+    if (result == CUDA_SUCCESS) {
+        group->words = words;
+        *group->words = (struct symc_cuda_words){.aborted = 0};
+        result = group->cuda->mem_host_get_device_pointer(&at, words, 0);
+    }
+    group->device_words = (struct symc_cuda_words *)(uintptr_t)at;
+    return result == CUDA_SUCCESS ? SYMMCOLL_OK
+                                  : symc_cuda_group_fail(group, result,
+                                        "cuMemHostAlloc for words of kernels");
+}
+
+/* In the context.  An error before the first call that all members make, or
+ * between two of them, is learnt by the others in the next one. */
+static symmcoll_status_t open_parts(struct symc_cuda_group *group)
+{
+    symmcoll_status_t status = symc_cuda_members_agree(group);
+
+    if (status == SYMMCOLL_OK)
+        status = lay_out(group);
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_order_open(group);
+    if (status == SYMMCOLL_OK)
+        status = allocate_words(group);
+    if (status == SYMMCOLL_OK)
+        status = symc_kernels_load(
+            group->cuda, group->core->fail, group->device, &group->kernels);
+    return status == SYMMCOLL_OK ? symc_cuda_segment_open(group) : status;
+}
+
+/* A group of so many ranks, on a machine that has the device. */
+static symmcoll_status_t open_context(struct symc_cuda_group *group,
+    const struct symc_peers *peers, struct symc_cuda_entered *entered)
+{
+    const struct symc_core *core = group->core;
+    symmcoll_status_t status;
+    CUresult result;
+
+    if (peers->absent != NULL || peers->size > SYMC_KERNEL_RANKS)
+        return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "expected 1 to %d ranks that are all there, found %d%s",
+            SYMC_KERNEL_RANKS, peers->size,
+            peers->absent != NULL ? ", of which others are simulated" : "");
+    status = symc_cuda_load(core->fail, &group->cuda);
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_context_open(
+            group->cuda, core->fail, group->device, &group->context);
+    if (status != SYMMCOLL_OK)
+        return status;
+    result = symc_cuda_enter(&group->context, entered);
+    return result == CUDA_SUCCESS
+               ? SYMMCOLL_OK
+               : symc_cuda_group_fail(group, result, "cuCtxPushCurrent");
+}
+
+static symmcoll_status_t open_group(
+    const struct symc_core *core, const struct symc_peers *peers, void **state)
+{
+    struct symc_cuda_group *group = calloc(1, sizeof(*group));
+    struct symc_cuda_entered entered = {.in = NULL};
+    symmcoll_status_t status;
+
+    if (group == NULL)
+        return core->fail(SYMMCOLL_ERR_NO_MEMORY, "no memory for a group");
+    group->core = core;
+    group->rank = peers->rank;
+    group->size = peers->size;
+    group->device = peers->device;
+    group->threads = peers->threads;
+    group->limits = read_limits(core->settings);
+    pthread_mutex_init(&group->lock, NULL);
+    status = open_context(group, peers, &entered);
+    if (status == SYMMCOLL_OK) {
+        status = open_parts(group);
+        symc_cuda_leave(&entered);
+    }
+    if (status != SYMMCOLL_OK) {
+        close_group(group);
+        return status;
+    }
+    *state = group;
+    return SYMMCOLL_OK;
+}
+
+/* Whatever is missing, opening says why, with a detail. */
+static symmcoll_status_t probe(const struct symc_peers *peers)
+{
+    (void)peers;
+    return SYMMCOLL_OK;
+}
+
+/* ---- what it offers ---- */
+
+static const struct symc_coll_ops coll = {.serves = symc_cuda_serves,
+    .start = symc_cuda_start,
+    .test = symc_cuda_test,
+    .cancel = symc_cuda_cancel,
+    .check = symc_cuda_check,
+    .mark = symc_cuda_mark,
+    .unmark = symc_cuda_unmark,
+    .follow = symc_cuda_follow};
+
+SYMMCOLL_API
+extern const struct symc_backend symmcoll_backend;
+const struct symc_backend symmcoll_backend = {
+    .interface = SYMC_BACKEND_INTERFACE,
+    .name = "cuda",
+    .priority = 50,
+    .memory = SYMC_MEMORY_DEVICE,
+    .find = symc_cuda_find,
+    .probe = probe,
+    .open = open_group,
+    .close = close_group,
+    .coll = &coll};

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A group on devices: what the files of this backend share.  Each member has a
+ * segment of device memory that all members have mapped, a stream, and a few
+ * words of memory of the host that its kernels and the host both use.
+ */
+#ifndef SYMC_CUDA_DEVICE_GROUP_H
+#define SYMC_CUDA_DEVICE_GROUP_H
+
+#include "backend/backend.h"
+#include "cuda/context.h"
+#include "cuda/driver.h"
+#include "cuda/launch.h"
+
+#include <pthread.h>
+
+/* What all members do alike: the least that any of them told. */
+struct symc_cuda_limits {
+    uint64_t staging;          /* bytes of each member's */
+    uint64_t packets_max;      /* bytes of a reduction, from here: */
+    uint64_t one_shot_max;     /* by packets, in one shot, else in two */
+    uint64_t one_shot_max_two; /* of two ranks */
+    uint32_t blocks;           /* of a kernel */
+};
+
+/* Device memory of the same size of every member, mapped one after the other:
+ * that of rank r at base + r * stride. */
+struct symc_cuda_segment {
+    CUdeviceptr base; /* 0: no addresses are reserved */
+    size_t stride;
+    uint64_t mapped;                     /* of each rank, a bit */
+    CUmemGenericAllocationHandle handle; /* this rank's memory */
+    bool created;                        /* handle is one */
+};
+
+/* Memory of the host that kernels read and write while they run. */
+struct symc_cuda_words {
+    uint32_t aborted;                   /* written by the host: kernels end */
+    struct symc_device_failure failure; /* written by a kernel that gave up */
+};
+
+/* An event of the driver, in a list of those that are not in use. */
+struct symc_cuda_event {
+    struct symc_cuda_event *next;
+    CUevent event;
+};
+
+/* An operation that has been enqueued. */
+struct symc_cuda_token {
+    struct symc_cuda_token *next; /* in the list of those not in use */
+    CUevent event;                /* of the end of its last kernel */
+    struct symc_op op;            /* for messages: without its lists */
+};
+
+/* Where operations are enqueued.  What is started after an operation runs after
+ * it, whatever the streams of both, for they use the same staging. */
+struct symc_cuda_order {
+    CUstream own;  /* what operations run on that are not `direct` */
+    CUstream last; /* what the latest one was enqueued on; not dereferenced */
+    CUevent event; /* of its end; NULL: nothing to wait for */
+    struct symc_cuda_token *unused;
+    int running; /* tokens that are with the group */
+};
+
+struct symc_cuda_group {
+    const struct symc_core *core;
+    const struct symc_cuda *cuda;
+    struct symc_cuda_context context;
+    int rank;
+    int size;
+    int device;
+    bool threads;
+    struct symc_cuda_limits limits;
+    struct symc_cuda_segment segment;
+    uint64_t packets; /* offsets in a segment */
+    uint64_t staging;
+    struct symc_cuda_words *words;        /* NULL: not allocated */
+    struct symc_cuda_words *device_words; /* the same, as kernels see it */
+    struct symc_kernels kernels;
+    struct symc_cuda_order order;
+    pthread_mutex_t lock;          /* of `marks` */
+    struct symc_cuda_event *marks; /* not in use */
+};
+
+/* The group's, with an error of the driver; see symc_cuda_fail(). */
+#define symc_cuda_group_fail(group, result, ...)               \
+    symc_cuda_fail((group)->cuda, (group)->core->fail, result, \
+        (group)->device, __VA_ARGS__)
+
+/* A rank's number in the world, for messages. */
+static inline int symc_cuda_world_rank(
+    const struct symc_cuda_group *group, int rank)
+{
+    const struct symc_ranks *ranks = group->core->ranks;
+
+    return ranks->global != NULL ? ranks->global[rank] : rank;
+}
+
+/* Where a rank's segment is mapped here. */
+static inline CUdeviceptr symc_cuda_segment_at(
+    const struct symc_cuda_segment *segment, int rank)
+{
+    return segment->base + (size_t)rank * segment->stride;
+}
+
+/* ---- device_members.c ---- */
+
+/*
+ * Collective: tell the others of this device and these limits; lower the limits
+ * to what all have.  nbytes (in and out): of a segment's staging and what lies
+ * before it, a multiple of what each device needs.
+ * Errors: those of core->gather; UNSUPPORTED, the same on all members: two ranks
+ * on one device that is not to be shared, limits below what kernels need.
+ */
+symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group);
+
+/* ---- device_segment.c ---- */
+
+/* The granularity of physical memory of this group's device. */
+CUmemAllocationProp symc_cuda_segment_properties(
+    const struct symc_cuda_group *group);
+
+/*
+ * Collective: create this rank's memory, zeroed where kernels synchronise, and
+ * map that of all members.  limits are agreed on.
+ * Errors: those of core->gather and core->exchange, and of symc_cuda_fail().
+ */
+symmcoll_status_t symc_cuda_segment_open(struct symc_cuda_group *group);
+
+void symc_cuda_segment_close(struct symc_cuda_group *group);
+
+/* ---- device_order.c: streams and events ---- */
+
+symmcoll_status_t symc_cuda_order_open(struct symc_cuda_group *group);
+void symc_cuda_order_close(struct symc_cuda_group *group);
+
+/* Whether a stream is being captured, or cannot be asked: then start() fails. */
+bool symc_cuda_is_captured(
+    const struct symc_cuda_group *group, CUstream stream);
+
+/* See struct symc_coll_ops. */
+void *symc_cuda_mark(void *state, const struct symc_op *op);
+void symc_cuda_unmark(void *state, void *mark);
+
+/* Where an operation is to be enqueued: `captured`, in a graph. */
+struct symc_cuda_place {
+    CUstream stream;
+    bool captured;
+};
+
+/*
+ * Find that stream, and have it wait for what comes before: what the caller's
+ * stream had, and the group's operation before this one.  In the context.
+ * Errors: DEVICE (a stream of another context, with both), those of
+ * symc_cuda_fail().
+ */
+symmcoll_status_t symc_cuda_order_begin(struct symc_cuda_group *group,
+    const struct symc_op *op, void *mark, struct symc_cuda_place *place);
+
+/* What was enqueued since is all: a token for it (out), with which what comes
+ * next is ordered; NULL where it was captured. */
+symmcoll_status_t symc_cuda_order_end(struct symc_cuda_group *group,
+    const struct symc_op *op, struct symc_cuda_place place,
+    struct symc_cuda_token **token);
+
+/* The token's operation has ended. */
+void symc_cuda_order_put(
+    struct symc_cuda_group *group, struct symc_cuda_token *token);
+
+/* See struct symc_coll_ops. */
+symmcoll_status_t symc_cuda_follow(void *state, void *token, void *stream);
+
+/* ---- device_run.c: enqueuing ---- */
+
+bool symc_cuda_serves(const struct symc_kind_info *info);
+
+/* See struct symc_coll_ops. */
+symmcoll_status_t symc_cuda_check(void *state, const struct symc_op *op);
+symmcoll_status_t symc_cuda_start(
+    void *state, const struct symc_op *op, void *mark, void **token);
+
+/* ---- device_test.c: what has become of an operation ---- */
+
+/* Whether a kernel of this group gave up. */
+bool symc_cuda_gave_up(const struct symc_cuda_group *group);
+/* Then why, as the status of an operation; it fails the group. */
+symmcoll_status_t symc_cuda_explain(
+    const struct symc_cuda_group *group, const struct symc_op *op);
+
+/* See struct symc_coll_ops. */
+symmcoll_status_t symc_cuda_test(void *state, void *token);
+symmcoll_status_t symc_cuda_cancel(void *state, void *token);
+
+#endif

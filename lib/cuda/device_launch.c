@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Starting the kernels of an operation: what they are told of the group, and of
+ * a piece of the operation.
+ */
+#include "cuda/device_launch.h"
+
+#define SOONER_NS (SYMC_NS_PER_S / 10)
+
+/* ---- arguments of kernels ---- */
+
+/* How long a kernel waits for a peer: less than the operation may take, so that
+ * the kernel gives up first and says for whom it waited. */
+static uint64_t find_timeout(const struct symc_op *op)
+{
+    int64_t sooner = op->timeout_ns / 4;
+
+    if (op->timeout_ns == SYMC_NEVER)
+        return UINT64_MAX;
+    return (
+        uint64_t)(op->timeout_ns - (sooner < SOONER_NS ? sooner : SOONER_NS));
+}
+
+static struct symc_device_group make_group(
+    const struct symc_cuda_group *group, const struct symc_op *op)
+{
+    return (struct symc_device_group){
+        .base = (unsigned char *)(uintptr_t)group->segment.base,
+        .stride = group->segment.stride,
+        .packets = group->packets,
+        .aborted = &group->device_words->aborted,
+        .failure = &group->device_words->failure,
+        .timeout_ns = find_timeout(op),
+        .rank = (uint32_t)group->rank,
+        .size = (uint32_t)group->size};
+}
+
+static struct symc_device_data make_staging(const struct symc_cuda_group *group)
+{
+    return (struct symc_device_data){
+        .base = (unsigned char *)(uintptr_t)group->segment.base,
+        .stride = group->segment.stride,
+        .offset = group->staging};
+}
+
+static struct symc_reduce_args make_reduction(
+    const struct symc_cuda_group *group, const struct symc_op *op,
+    const struct symc_cuda_choice *choice)
+{
+    const struct symc_kind_info *info = &group->core->kinds[op->kind];
+    struct symc_reduce_args args = {.group = make_group(group, op),
+        .data = make_staging(group),
+        .rows = 1,
+        .data_pitch = choice->pitch,
+        .in_pitch = choice->count * choice->unit,
+        .root = (info->traits & SYMC_TO_ROOT) != 0 ? (uint32_t)op->root
+                                                   : SYMC_KERNEL_ALL,
+        .op = (uint32_t)op->op};
+
+    for (int r = 0; r < group->size && op->op == SYMMCOLL_PREMUL_SUM; r++)
+        args.factors[r] = group->core->factors(group->core->group)[r];
+    return args;
+}
+
+static struct symc_move_args make_move(const struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_cuda_choice *choice)
+{
+    const struct symc_kind_info *info = &group->core->kinds[op->kind];
+    bool is_root = op->root == group->rank;
+    bool sends = is_root || (info->traits & SYMC_FROM_ROOT) == 0;
+    bool receives = is_root || (info->traits & SYMC_TO_ROOT) == 0;
+    uint32_t slices = info->in_parts == SYMC_ALL_PARTS ? group->size : 1;
+    uint32_t sources = info->out_parts == SYMC_ALL_PARTS ? group->size : 1;
+
+    return (struct symc_move_args){.group = make_group(group, op),
+        .data = make_staging(group),
+        .in_pitch = choice->count,
+        .data_pitch = choice->pitch,
+        .out_pitch = choice->count,
+        .begin = slices > 1 ? (uint64_t)group->rank * choice->pitch : 0,
+        .slices = sends ? slices : 0,
+        .first = sources > 1 ? 0 : (uint32_t)op->root,
+        .sources = receives ? sources : 0};
+}
+
+/* ---- launches ---- */
+
+static const void *in_at(const struct symc_op *op, uint64_t nbytes)
+{
+    return op->in == NULL ? NULL : (const char *)op->in + nbytes;
+}
+
+static void *out_at(const struct symc_op *op, uint64_t nbytes)
+{
+    return op->out == NULL ? NULL : (char *)op->out + nbytes;
+}
+
+symmcoll_status_t symc_cuda_launch_reduction(struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_cuda_choice *choice,
+    struct symc_cuda_piece piece, CUstream stream)
+{
+    uint64_t at = piece.from * choice->unit, elements;
+    enum symmcoll_dtype type = symc_cuda_reduced_type(op->dtype, &elements);
+    struct symc_reduce_args args = make_reduction(group, op, choice);
+
+    args.in = choice->copies ? NULL : in_at(op, at);
+    args.out = out_at(op, at);
+    args.count = piece.count;
+    return symc_kernel_launch(&group->kernels, choice->kernel, type,
+        symc_cuda_grid(&group->limits, choice->kernel, group->size,
+            piece.count * choice->unit),
+        stream, &args);
+}
+
+symmcoll_status_t symc_cuda_launch_move(struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_cuda_choice *choice,
+    struct symc_cuda_piece piece, CUstream stream)
+{
+    struct symc_move_args args = make_move(group, op, choice);
+
+    args.in = in_at(op, piece.from);
+    args.out = out_at(op, piece.from);
+    args.nbytes = piece.count;
+    return symc_kernel_launch(&group->kernels, choice->kernel, op->dtype,
+        symc_cuda_grid(
+            &group->limits, choice->kernel, group->size, piece.count),
+        stream, &args);
+}
+
+symmcoll_status_t symc_cuda_launch_barrier(
+    struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
+{
+    struct symc_device_group args = make_group(group, op);
+
+    return symc_kernel_launch(&group->kernels, SYMC_KERNEL_BARRIER, op->dtype,
+        symc_cuda_grid(&group->limits, SYMC_KERNEL_BARRIER, group->size, 0),
+        stream, &args);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the members of a group on devices have to know of each other.
+ */
+#include "cuda/device_group.h"
+
+#include <string.h>
+
+#define PACKETS_OF_BLOCK (UINT64_C(8) * SYMC_PACKET_THREADS) /* bytes */
+
+/* What each member tells. */
+struct told {
+    unsigned char uuid[16];        /* of its device */
+    char name[SYMC_CUDA_NAME_MAX]; /* of that, as its process numbers it */
+    uint32_t share;                /* it may share that */
+    uint32_t processors;           /* of the device */
+    struct symc_cuda_limits limits;
+};
+
+static symmcoll_status_t describe_device(
+    const struct symc_cuda_group *group, struct told *mine)
+{
+    CUuuid uuid = {{0}};
+    int processors = 0;
+    CUresult result =
+        group->cuda->device_get_uuid(&uuid, group->context.device);
+
+    if (result != CUDA_SUCCESS)
+        return symc_cuda_group_fail(group, result, "cuDeviceGetUuid");
+    result = group->cuda->device_get_attribute(&processors,
+        CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, group->context.device);
+    if (result != CUDA_SUCCESS)
+        return symc_cuda_group_fail(
+            group, result, "cuDeviceGetAttribute of its multiprocessors");
+    memcpy(mine->uuid, uuid.bytes, sizeof(mine->uuid));
+    symc_cuda_format_device(group->cuda, group->device, mine->name);
+    mine->processors = (uint32_t)processors;
+    mine->limits = group->limits;
+    return SYMMCOLL_OK;
+}
+
+static bool on_one_device(const struct told *a, const struct told *b)
+{
+    return memcmp(a->uuid, b->uuid, sizeof(a->uuid)) == 0;
+}
+
+/* Two members are on one device, and that is not wanted of both. */
+static symmcoll_status_t check_sharing(
+    const struct symc_cuda_group *group, const struct told *all)
+{
+    for (int a = 0; a < group->size; a++) {
+        for (int b = a + 1; b < group->size; b++) {
+            if (!on_one_device(&all[a], &all[b]) ||
+                (all[a].share && all[b].share))
+                continue;
+            return group->core->fail(SYMMCOLL_ERR_UNSUPPORTED,
+                "expected a device of its own for each rank, or "
+                "cuda.share_device; found rank %d and rank %d both on %.*s",
+                symc_cuda_world_rank(group, a), symc_cuda_world_rank(group, b),
+                (int)sizeof(all[a].name), all[a].name);
+        }
+    }
+    return SYMMCOLL_OK;
+}
+
+static uint64_t lower(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Blocks that wait for each other have to be on the device at once. */
+static uint32_t find_blocks(
+    const struct symc_cuda_group *group, const struct told *all, int rank)
+{
+    uint32_t sharing = 1, most;
+
+    for (int r = 0; r < group->size; r++)
+        sharing += r != rank && on_one_device(&all[r], &all[rank]);
+    most = all[rank].processors / sharing;
+    return (uint32_t)lower(all[rank].limits.blocks, most);
+}
+
+symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group)
+{
+    const struct symc_core *core = group->core;
+    const struct symc_settings *settings = core->settings;
+    struct symc_cuda_limits *limits = &group->limits;
+    struct told all[SYMC_KERNEL_RANKS];
+    struct told mine = {
+        .share = settings->get_bool(settings->config, "cuda.share_device")};
+    symmcoll_status_t status = describe_device(group, &mine);
+
+    if (status == SYMMCOLL_OK)
+        status = core->gather(core->group, &mine, all, sizeof(mine));
+    if (status == SYMMCOLL_OK)
+        status = check_sharing(group, all);
+    if (status != SYMMCOLL_OK)
+        return status;
+    for (int r = 0; r < group->size; r++) {
+        const struct symc_cuda_limits *other = &all[r].limits;
+        uint32_t blocks = find_blocks(group, all, r);
+
+        limits->staging = lower(limits->staging, other->staging);
+        limits->packets_max = lower(limits->packets_max, other->packets_max);
+        limits->one_shot_max = lower(limits->one_shot_max, other->one_shot_max);
+        limits->one_shot_max_two =
+            lower(limits->one_shot_max_two, other->one_shot_max_two);
+        limits->blocks = (uint32_t)lower(limits->blocks, blocks);
+        if (blocks == 0)
+            return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
+                "expected a multiprocessor for each rank on a device, found "
+                "%u for rank %d and the others there",
+                all[r].processors, symc_cuda_world_rank(group, r));
+    }
+    /* A packet has a thread of its own. */
+    limits->packets_max = lower(limits->packets_max,
+        lower(SYMC_PACKET_NBYTES, limits->blocks * PACKETS_OF_BLOCK));
+    return SYMMCOLL_OK;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The order of a group's operations on a device: streams and events.
+ *
+ * All operations of a group use its staging and its counters, so on each device
+ * one runs after the other, in the order in which they are started, which is the
+ * same on all members.  Where two that follow one another are on different
+ * streams, the second stream waits for an event of the first.  An operation that
+ * is captured in a graph is ordered by the caller's stream alone, each time when
+ * the graph is started.
+ */
+#include "cuda/device_group.h"
+
+#include <stdlib.h>
+
+#define QUICK CU_EVENT_DISABLE_TIMING
+
+/* ---- opening and closing ---- */
+
+static CUresult create_stream(struct symc_cuda_group *group)
+{
+    int least = 0, greatest = 0;
+    CUresult result =
+        group->cuda->ctx_get_stream_priority_range(&least, &greatest);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    return group->cuda->stream_create_with_priority(
+        &group->order.own, CU_STREAM_NON_BLOCKING, greatest);
+}
+
+symmcoll_status_t symc_cuda_order_open(struct symc_cuda_group *group)
+{
+    CUresult result = create_stream(group);
+
+    if (result == CUDA_SUCCESS)
+        return SYMMCOLL_OK;
+    group->order.own = NULL;
+    return symc_cuda_group_fail(group, result, "creating a stream");
+}
+
+void symc_cuda_order_close(struct symc_cuda_group *group)
+{
+    struct symc_cuda_order *order = &group->order;
+
+    while (order->unused != NULL) {
+        struct symc_cuda_token *token = order->unused;
+
+        order->unused = token->next;
+        group->cuda->event_destroy(token->event);
+        free(token);
+    }
+    while (group->marks != NULL) {
+        struct symc_cuda_event *mark = group->marks;
+
+        group->marks = mark->next;
+        group->cuda->event_destroy(mark->event);
+        free(mark);
+    }
+    if (order->own != NULL)
+        group->cuda->stream_destroy(order->own);
+    order->own = NULL;
+}
+
+/* ---- what the caller's stream had at the call ---- */
+
+static struct symc_cuda_event *take_mark(struct symc_cuda_group *group)
+{
+    struct symc_cuda_event *mark;
+
+    pthread_mutex_lock(&group->lock);
+    mark = group->marks;
+    if (mark != NULL)
+        group->marks = mark->next;
+    pthread_mutex_unlock(&group->lock);
+    if (mark != NULL)
+        return mark;
+    mark = calloc(1, sizeof(*mark));
+    if (mark != NULL &&
+        group->cuda->event_create(&mark->event, QUICK) != CUDA_SUCCESS) {
+        free(mark);
+        return NULL;
+    }
+    return mark;
+}
+
+void symc_cuda_unmark(void *state, void *mark)
+{
+    struct symc_cuda_group *group = state;
+    struct symc_cuda_event *event = mark;
+
+    if (event == NULL)
+        return;
+    pthread_mutex_lock(&group->lock);
+    event->next = group->marks;
+    group->marks = event;
+    pthread_mutex_unlock(&group->lock);
+}
+
+bool symc_cuda_is_captured(const struct symc_cuda_group *group, CUstream stream)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+    return group->cuda->stream_is_capturing(stream, &status) != CUDA_SUCCESS ||
+           status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+static struct symc_cuda_event *record_mark(
+    struct symc_cuda_group *group, CUstream stream)
+{
+    struct symc_cuda_event *mark;
+
+    if (symc_cuda_is_captured(group, stream))
+        return NULL;
+    mark = take_mark(group);
+    if (mark != NULL &&
+        group->cuda->event_record(mark->event, stream) != CUDA_SUCCESS) {
+        symc_cuda_unmark(group, mark);
+        return NULL;
+    }
+    return mark;
+}
+
+void *symc_cuda_mark(void *state, const struct symc_op *op)
+{
+    struct symc_cuda_group *group = state;
+    struct symc_cuda_entered entered;
+    void *mark;
+
+    if (symc_cuda_enter(&group->context, &entered) != CUDA_SUCCESS)
+        return NULL;
+    mark = record_mark(group, op->stream);
+    symc_cuda_leave(&entered);
+    return mark;
+}
+
+/* ---- one operation ---- */
+
+static symmcoll_status_t wait_for(
+    const struct symc_cuda_group *group, CUstream stream, CUevent event)
+{
+    CUresult result = group->cuda->stream_wait_event(stream, event, 0);
+
+    return result == CUDA_SUCCESS
+               ? SYMMCOLL_OK
+               : symc_cuda_group_fail(group, result, "cuStreamWaitEvent");
+}
+
+/* The group's stream waits for the caller's. */
+static symmcoll_status_t wait_for_caller(
+    struct symc_cuda_group *group, const struct symc_op *op, void *marked)
+{
+    struct symc_cuda_event *mark = marked;
+    symmcoll_status_t status;
+
+    if (mark == NULL)
+        mark = record_mark(group, op->stream);
+    if (mark == NULL)
+        return group->core->fail(SYMMCOLL_ERR_DEVICE,
+            "no event could be recorded on stream %p", op->stream);
+    status = wait_for(group, group->order.own, mark->event);
+    symc_cuda_unmark(group, mark);
+    return status;
+}
+
+symmcoll_status_t symc_cuda_order_begin(struct symc_cuda_group *group,
+    const struct symc_op *op, void *mark, struct symc_cuda_place *place)
+{
+    struct symc_cuda_order *order = &group->order;
+    CUstreamCaptureStatus captured = CU_STREAM_CAPTURE_STATUS_NONE;
+    symmcoll_status_t status = SYMMCOLL_OK;
+    CUresult result = group->cuda->stream_is_capturing(op->stream, &captured);
+
+    if (result != CUDA_SUCCESS) {
+        symc_cuda_unmark(group, mark);
+        return symc_cuda_group_fail(
+            group, result, "cuStreamIsCapturing of stream %p", op->stream);
+    }
+    place->captured = captured != CU_STREAM_CAPTURE_STATUS_NONE;
+    place->stream =
+        op->direct || place->captured ? (CUstream)op->stream : order->own;
+    if (place->captured || op->direct)
+        symc_cuda_unmark(group, mark);
+    else
+        status = wait_for_caller(group, op, mark);
+    if (status == SYMMCOLL_OK && !place->captured && order->event != NULL &&
+        order->last != place->stream)
+        status = wait_for(group, place->stream, order->event);
+    return status;
+}
+
+static struct symc_cuda_token *take_token(struct symc_cuda_group *group)
+{
+    struct symc_cuda_order *order = &group->order;
+    struct symc_cuda_token *token = order->unused;
+
+    if (token != NULL) {
+        order->unused = token->next;
+        return token;
+    }
+    token = calloc(1, sizeof(*token));
+    if (token != NULL &&
+        group->cuda->event_create(&token->event, QUICK) != CUDA_SUCCESS) {
+        free(token);
+        return NULL;
+    }
+    return token;
+}
+
+/* A token's event is recorded again by a later operation only, after which the
+ * order is that operation's: so order->event is of what was started last. */
+symmcoll_status_t symc_cuda_order_end(struct symc_cuda_group *group,
+    const struct symc_op *op, struct symc_cuda_place place,
+    struct symc_cuda_token **token)
+{
+    struct symc_cuda_order *order = &group->order;
+    CUresult result;
+
+    *token = NULL;
+    if (place.captured)
+        return SYMMCOLL_OK;
+    *token = take_token(group);
+    if (*token == NULL)
+        return group->core->fail(
+            SYMMCOLL_ERR_NO_MEMORY, "no memory for another operation");
+    (*token)->op = *op;
+    (*token)->op.listed = false;
+    result = group->cuda->event_record((*token)->event, place.stream);
+    if (result != CUDA_SUCCESS) {
+        symc_cuda_order_put(group, *token);
+        *token = NULL;
+        return symc_cuda_group_fail(
+            group, result, "cuEventRecord on stream %p", (void *)place.stream);
+    }
+    order->last = place.stream;
+    order->event = (*token)->event;
+    order->running++;
+    return SYMMCOLL_OK;
+}
+
+void symc_cuda_order_put(
+    struct symc_cuda_group *group, struct symc_cuda_token *token)
+{
+    token->next = group->order.unused;
+    group->order.unused = token;
+}
+
+/* ---- what the caller's stream has after it ---- */
+
+symmcoll_status_t symc_cuda_follow(void *state, void *token, void *stream)
+{
+    struct symc_cuda_group *group = state;
+    const struct symc_cuda_token *followed = token;
+    struct symc_cuda_entered entered;
+    symmcoll_status_t status;
+    CUresult result = symc_cuda_enter(&group->context, &entered);
+
+    if (result != CUDA_SUCCESS)
+        return symc_cuda_group_fail(group, result, "cuCtxPushCurrent");
+    if (symc_cuda_is_captured(group, stream))
+        status = group->core->fail(SYMMCOLL_ERR_INVALID,
+            "stream %p is being captured: expected a wait before that, or an "
+            "operation that is captured too",
+            stream);
+    else
+        status = wait_for(group, stream, followed->event);
+    symc_cuda_leave(&entered);
+    return status;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Enqueuing an operation: the launches that it consists of, one after another on
+ * one stream.  What does not fit in the staging goes through it in pieces; each
+ * kernel ends when all members have read what this one had staged.
+ */
+#include "cuda/device_launch.h"
+
+bool symc_cuda_serves(const struct symc_kind_info *info)
+{
+    /* The sizes of both sides are known to no single member. */
+    bool uneven_exchange = (info->traits & SYMC_UNEVEN) != 0 &&
+                           info->in_parts == SYMC_ALL_PARTS &&
+                           info->out_parts == SYMC_ALL_PARTS;
+
+    return (info->traits & (SYMC_PAIR | SYMC_COALESCED | SYMC_MONITORED |
+                               SYMC_MOVES)) == 0 &&
+           !uneven_exchange && info->counter == SYMC_COUNT_COLLECTIVE;
+}
+
+/* ---- the launches of an operation ---- */
+
+static symmcoll_status_t enqueue(
+    struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
+{
+    const struct symc_kind_info *info = &group->core->kinds[op->kind];
+    struct symc_cuda_choice choice =
+        symc_cuda_choose(&group->limits, group->size, info, op);
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (choice.copies)
+        return symc_cuda_enqueue_copies(group, op, &choice, stream);
+    if (choice.kernel == SYMC_KERNEL_BARRIER)
+        return symc_cuda_launch_barrier(group, op, stream);
+    for (struct symc_cuda_piece piece = {.from = 0};
+         piece.from < choice.count && status == SYMMCOLL_OK;
+         piece.from += piece.count) {
+        piece.count = choice.count - piece.from;
+        if (piece.count > choice.pieces)
+            piece.count = choice.pieces;
+        status =
+            choice.kernel == SYMC_KERNEL_PULL
+                ? symc_cuda_launch_move(group, op, &choice, piece, stream)
+                : symc_cuda_launch_reduction(group, op, &choice, piece, stream);
+    }
+    return status;
+}
+
+/* ---- one operation ---- */
+
+/* Pointers of another device than the group's, which the caller's rank alone
+ * knows of. */
+static symmcoll_status_t check_device(
+    const struct symc_cuda_group *group, const struct symc_op *op)
+{
+    if (op->device == group->device)
+        return SYMMCOLL_OK;
+    return group->core->fail(SYMMCOLL_ERR_DEVICE,
+        "%s: expected memory of device %d, on which the group has begun, found "
+        "out %p and in %p of device %d",
+        group->core->kinds[op->kind].name, group->device, op->out, op->in,
+        op->device);
+}
+
+symmcoll_status_t symc_cuda_check(void *state, const struct symc_op *op)
+{
+    struct symc_cuda_group *group = state;
+    const char *name = group->core->kinds[op->kind].name;
+    struct symc_cuda_entered entered;
+    symmcoll_status_t status;
+    CUresult result = symc_cuda_enter(&group->context, &entered);
+
+    if (result != CUDA_SUCCESS)
+        return symc_cuda_group_fail(group, result, "cuCtxPushCurrent");
+    status = symc_cuda_check_stream(
+        &group->context, group->core->fail, op->stream, name);
+    if (status == SYMMCOLL_OK && !op->direct &&
+        symc_cuda_is_captured(group, op->stream))
+        status = group->core->fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a call without a work while stream %p is captured, "
+            "found one with a work",
+            name, op->stream);
+    symc_cuda_leave(&entered);
+    return status;
+}
+
+/* In the context.  An error of the driver is this rank's alone, whatever it is:
+ * it fails the group. */
+static symmcoll_status_t start(struct symc_cuda_group *group,
+    const struct symc_op *op, void *mark, struct symc_cuda_token **token)
+{
+    struct symc_cuda_place place;
+    symmcoll_status_t status = symc_cuda_order_begin(group, op, mark, &place);
+
+    if (status == SYMMCOLL_OK)
+        status = enqueue(group, op, place.stream);
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_order_end(group, op, place, token);
+    return status == SYMMCOLL_OK ? status : SYMMCOLL_ERR_DEVICE;
+}
+
+symmcoll_status_t symc_cuda_start(
+    void *state, const struct symc_op *op, void *mark, void **token)
+{
+    struct symc_cuda_group *group = state;
+    struct symc_cuda_entered entered;
+    struct symc_cuda_token *started = NULL;
+    symmcoll_status_t status = symc_cuda_check_lists(group, op);
+    CUresult result;
+
+    if (status == SYMMCOLL_OK && symc_cuda_gave_up(group))
+        status = symc_cuda_explain(group, op);
+    if (status == SYMMCOLL_OK)
+        status = check_device(group, op);
+    if (status != SYMMCOLL_OK) {
+        symc_cuda_unmark(group, mark);
+        return status;
+    }
+    result = symc_cuda_enter(&group->context, &entered);
+    if (result != CUDA_SUCCESS) {
+        symc_cuda_unmark(group, mark);
+        return symc_cuda_group_fail(group, result, "cuCtxPushCurrent");
+    }
+    status = start(group, op, mark, &started);
+    symc_cuda_leave(&entered);
+    *token = started;
+    return status == SYMMCOLL_OK && started != NULL ? SYMMCOLL_IN_PROGRESS
+                                                    : status;
+}

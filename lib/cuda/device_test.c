@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What has become of an operation that was enqueued: whether the device has come
+ * to its end, whether a kernel gave up, and ending it before its time.
+ */
+#include "cuda/device_group.h"
+
+bool symc_cuda_gave_up(const struct symc_cuda_group *group)
+{
+    return __atomic_load_n(&group->words->failure.complete, __ATOMIC_ACQUIRE) !=
+           0;
+}
+
+symmcoll_status_t symc_cuda_explain(
+    const struct symc_cuda_group *group, const struct symc_op *op)
+{
+    const struct symc_core *core = group->core;
+    const struct symc_device_failure *failure = &group->words->failure;
+    bool missing[SYMC_KERNEL_RANKS] = {false};
+
+    if (core->failed(core->group, -1))
+        return core->failure(core->group, op, -1);
+    if (failure->reason == SYMC_DEVICE_TIMEOUT &&
+        failure->peer < (uint32_t)group->size) {
+        missing[failure->peer] = true;
+        return core->expire(core->group, op, missing);
+    }
+    return core->fail(SYMMCOLL_ERR_INTERNAL,
+        "a kernel gave up in block %u while it waited for rank %u",
+        failure->block, failure->peer);
+}
+
+/* SUCCESS, NOT_READY, or why the device will do nothing more. */
+static CUresult ask_device(
+    const struct symc_cuda_group *group, const struct symc_cuda_token *token)
+{
+    struct symc_cuda_entered entered;
+    CUresult result = symc_cuda_enter(&group->context, &entered);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = group->cuda->event_query(token->event);
+    symc_cuda_leave(&entered);
+    return result;
+}
+
+static void end(struct symc_cuda_group *group, struct symc_cuda_token *token)
+{
+    group->order.running--;
+    symc_cuda_order_put(group, token);
+}
+
+static void abort_kernels(struct symc_cuda_group *group)
+{
+    __atomic_store_n(&group->words->aborted, 1, __ATOMIC_RELEASE);
+}
+
+/* Where a kernel gave up the others end, too, and then it is told: nothing
+ * writes to the caller's memory any more. */
+symmcoll_status_t symc_cuda_test(void *state, void *token)
+{
+    struct symc_cuda_group *group = state;
+    struct symc_cuda_token *tested = token;
+    CUresult result = ask_device(group, tested);
+    struct symc_op op = tested->op;
+
+    if (symc_cuda_gave_up(group))
+        abort_kernels(group);
+    if (result == CUDA_ERROR_NOT_READY)
+        return SYMMCOLL_IN_PROGRESS;
+    end(group, tested);
+    if (result != CUDA_SUCCESS)
+        return symc_cuda_group_fail(
+            group, result, "out %p, in %p", op.out, op.in);
+    /* Before the event it was said, if this operation's kernels did it. */
+    return symc_cuda_gave_up(group) ? symc_cuda_explain(group, &op)
+                                    : SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_cuda_cancel(void *state, void *token)
+{
+    struct symc_cuda_group *group = state;
+
+    abort_kernels(group);
+    if (ask_device(group, token) == CUDA_ERROR_NOT_READY)
+        return SYMMCOLL_IN_PROGRESS;
+    end(group, token);
+    return SYMMCOLL_ERR_CANCELED;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Kernels by their names in the image, and starting them.
+ */
+#include "cuda/launch.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+/* image.S: the image of all.cu. */
+extern const unsigned char symc_image[] __attribute__((visibility("hidden")));
+
+static const char *const names[SYMC_KERNEL_COUNT] = {
+    [SYMC_KERNEL_PACKETS] = "symc_packets",
+    [SYMC_KERNEL_ONE_SHOT] = "symc_one_shot",
+    [SYMC_KERNEL_TWO_SHOT] = "symc_two_shot",
+    [SYMC_KERNEL_REDUCE_SCATTER] = "symc_reduce_scatter",
+    [SYMC_KERNEL_PULL] = "symc_pull",
+    [SYMC_KERNEL_BARRIER] = "symc_barrier"};
+
+/* How names of kernels end, by element type.  Complex numbers are reduced as
+ * floats, twice as many; the others that lack are not reduced. */
+static const char *const ends[SYMMCOLL_DTYPE_COUNT] = {[SYMMCOLL_UINT8] = "u8",
+    [SYMMCOLL_INT8] = "i8",
+    [SYMMCOLL_INT16] = "i16",
+    [SYMMCOLL_INT32] = "i32",
+    [SYMMCOLL_INT64] = "i64",
+    [SYMMCOLL_FLOAT16] = "f16",
+    [SYMMCOLL_BFLOAT16] = "bf16",
+    [SYMMCOLL_FLOAT32] = "f32",
+    [SYMMCOLL_FLOAT64] = "f64",
+    [SYMMCOLL_BOOL] = "bool",
+    [SYMMCOLL_UINT16] = "u16",
+    [SYMMCOLL_UINT32] = "u32",
+    [SYMMCOLL_UINT64] = "u64"};
+
+static bool has_types(enum symc_kernel kernel)
+{
+    return kernel <= SYMC_KERNEL_REDUCE_SCATTER;
+}
+
+const char *symc_kernel_name(
+    enum symc_kernel kernel, enum symmcoll_dtype dtype, char *buffer)
+{
+    bool typed = has_types(kernel);
+
+    snprintf(buffer, SYMC_KERNEL_NAME, "%s%s%s", names[kernel],
+        typed ? "_" : "", typed ? ends[dtype] : "");
+    return buffer;
+}
+
+/* ---- loading ---- */
+
+/* The image is loaded once in a process: a library of the driver is of no
+ * context, and its code is loaded into one when that first asks for it. */
+static CUresult load_image(const struct symc_cuda *cuda, CUlibrary *library)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static CUlibrary loaded;
+    CUresult result = CUDA_SUCCESS;
+
+    pthread_mutex_lock(&lock);
+    if (loaded == NULL)
+        result = cuda->library_load_data(
+            &loaded, symc_image, NULL, NULL, 0, NULL, NULL, 0);
+    if (result != CUDA_SUCCESS)
+        loaded = NULL;
+    *library = loaded;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+static CUresult load_function(const struct symc_cuda *cuda, CUlibrary library,
+    const char *name, CUfunction *function)
+{
+    CUkernel kernel;
+    int registers = 0;
+    CUresult result = cuda->library_get_kernel(&kernel, library, name);
+
+    if (result == CUDA_SUCCESS)
+        result = cuda->kernel_get_function(function, kernel);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (cuda->func_load != NULL)
+        return cuda->func_load(*function);
+    return cuda->func_get_attribute(
+        &registers, CU_FUNC_ATTRIBUTE_NUM_REGS, *function);
+}
+
+symmcoll_status_t symc_kernels_load(const struct symc_cuda *cuda,
+    symc_cuda_fail_fn fail, int device, struct symc_kernels *kernels)
+{
+    CUlibrary library;
+    CUresult result = load_image(cuda, &library);
+
+    *kernels =
+        (struct symc_kernels){.cuda = cuda, .fail = fail, .device = device};
+    if (result != CUDA_SUCCESS)
+        return symc_cuda_fail(
+            cuda, fail, result, device, "cuLibraryLoadData of the kernels");
+    for (int kernel = 0; kernel < SYMC_KERNEL_COUNT; kernel++) {
+        int ntypes =
+            has_types((enum symc_kernel)kernel) ? SYMMCOLL_DTYPE_COUNT : 1;
+
+        for (int type = 0; type < ntypes; type++) {
+            char name[SYMC_KERNEL_NAME];
+
+            if (ends[type] == NULL)
+                continue;
+            symc_kernel_name(
+                (enum symc_kernel)kernel, (enum symmcoll_dtype)type, name);
+            result = load_function(
+                cuda, library, name, &kernels->functions[kernel][type]);
+            if (result != CUDA_SUCCESS)
+                return symc_cuda_fail(
+                    cuda, fail, result, device, "loading kernel %s", name);
+        }
+    }
+    return SYMMCOLL_OK;
+}
+
+/* ---- starting ---- */
+
+symmcoll_status_t symc_kernel_launch(const struct symc_kernels *kernels,
+    enum symc_kernel kernel, enum symmcoll_dtype dtype, struct symc_grid grid,
+    CUstream stream, const void *args)
+{
+    int type = has_types(kernel) ? (int)dtype : 0;
+    void *parameters[] = {(void *)(uintptr_t)args};
+    CUlaunchConfig config = {.gridDimX = grid.blocks,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = grid.threads,
+        .blockDimY = 1,
+        .blockDimZ = 1,
+        .hStream = stream};
+    CUresult result = kernels->cuda->launch_kernel_ex(
+        &config, kernels->functions[kernel][type], parameters, NULL);
+    char name[SYMC_KERNEL_NAME];
+
+    if (result == CUDA_SUCCESS)
+        return SYMMCOLL_OK;
+    return symc_cuda_fail(kernels->cuda, kernels->fail, result, kernels->device,
+        "launch of %s with %u blocks of %u threads",
+        symc_kernel_name(kernel, dtype, name), grid.blocks, grid.threads);
+}

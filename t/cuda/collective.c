@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Collectives by kind, in memory of a device and of the host.
+ */
+#include "t/cuda/members.h"
+
+#include "base/dtype.h"
+#include "base/reduce.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RANKS 8
+#define GUARD 64 /* bytes beside an output */
+#define POISON 0xa5
+
+/* ---- elements ---- */
+
+static uint64_t draw(uint64_t *state)
+{
+    *state += UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t z = *state;
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static void fill_float(
+    enum symmcoll_dtype dtype, void *at, size_t i, uint64_t drawn)
+{
+    float value = (float)((int)(drawn % 2001) - 1000) / 256.0f;
+    double wide = (double)((int)(drawn % 2000001) - 1000000) / 65536.0;
+
+    if (dtype == SYMMCOLL_FLOAT16)
+        ((uint16_t *)at)[i] = symc_float_to_half(value);
+    else if (dtype == SYMMCOLL_BFLOAT16)
+        ((uint16_t *)at)[i] = symc_float_to_bfloat16(value);
+    else if (dtype == SYMMCOLL_FLOAT32)
+        ((float *)at)[i] = value;
+    else
+        ((double *)at)[i] = wide;
+}
+
+void fill(enum symmcoll_dtype dtype, void *at, size_t count, uint64_t seed)
+{
+    size_t elem = symmcoll_dtype_size(dtype);
+    uint64_t state = seed * 7919;
+
+    if (dtype == SYMMCOLL_COMPLEX64 || dtype == SYMMCOLL_COMPLEX128) {
+        fill(dtype == SYMMCOLL_COMPLEX64 ? F32 : SYMMCOLL_FLOAT64, at,
+            2 * count, seed);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        uint64_t drawn = draw(&state);
+
+        if (dtype >= SYMMCOLL_FLOAT16 && dtype <= SYMMCOLL_FLOAT64) {
+            fill_float(dtype, at, i, drawn);
+            continue;
+        }
+        if (dtype == SYMMCOLL_BOOL)
+            drawn &= 1;
+        memcpy((char *)at + i * elem, &drawn, elem);
+    }
+}
+
+/* ---- calls ---- */
+
+static size_t parts_nbytes(
+    const struct collective *one, unsigned int parts, int size)
+{
+    return one->count * symmcoll_dtype_size(one->dtype) *
+           symc_parts_count(parts, size);
+}
+
+size_t collective_in_nbytes(const struct collective *one, int size)
+{
+    return parts_nbytes(one, symc_kinds[one->kind].in_parts, size);
+}
+
+size_t collective_out_nbytes(const struct collective *one, int size)
+{
+    return parts_nbytes(one, symc_kinds[one->kind].out_parts, size);
+}
+
+bool collective_sends(const struct collective *one, int rank)
+{
+    return symc_kind_sends(one->kind, rank == one->root);
+}
+
+bool collective_receives(const struct collective *one, int rank)
+{
+    return symc_kind_receives(one->kind, rank == one->root);
+}
+
+/* The last one first, so that no list is a buffer. */
+static void list_parts(void **list, const void *at, size_t part, int size)
+{
+    for (int r = 0; r < size; r++)
+        list[r] = (char *)(uintptr_t)at + (size_t)(size - 1 - r) * part;
+}
+
+static symmcoll_status_t call_listed(struct symmcoll_group *group,
+    const struct collective *one, void *out, const void *in,
+    const struct symmcoll_call *call, struct symmcoll_work **work)
+{
+    static _Thread_local void *outs[RANKS];
+    static _Thread_local void *ins[RANKS];
+    static _Thread_local size_t counts[RANKS];
+    size_t part = one->count * symmcoll_dtype_size(one->dtype);
+    int size = symmcoll_group_size(group), rank = symmcoll_group_rank(group);
+
+    list_parts(outs, out, part, size);
+    list_parts(ins, in, part, size);
+    for (int r = 0; r < size; r++)
+        counts[r] = one->count;
+    switch (one->kind) {
+    case SYMC_GATHER:
+        return symmcoll_gather_list(group,
+            collective_receives(one, rank) ? outs : NULL, in, one->count,
+            one->dtype, one->root, call, work);
+    case SYMC_SCATTER:
+        return symmcoll_scatter_list(group, out,
+            collective_sends(one, rank) ? (const void *const *)ins : NULL,
+            one->count, one->dtype, one->root, call, work);
+    case SYMC_ALL_GATHER:
+        return symmcoll_all_gather_list(
+            group, outs, counts, in, one->count, one->dtype, call, work);
+    default:
+        return symmcoll_reduce_scatter_list(group, out, one->count,
+            (const void *const *)ins, counts, one->dtype, one->op, call, work);
+    }
+}
+
+symmcoll_status_t collective_call(struct symmcoll_group *group,
+    const struct collective *one, void *out, const void *in,
+    const struct symmcoll_call *call, struct symmcoll_work **work)
+{
+    size_t n = one->count;
+
+    if (one->listed)
+        return call_listed(group, one, out, in, call, work);
+    switch (one->kind) {
+    case SYMC_ALL_REDUCE:
+        return symmcoll_all_reduce(
+            group, out, in, n, one->dtype, one->op, call, work);
+    case SYMC_REDUCE:
+        return symmcoll_reduce(
+            group, out, in, n, one->dtype, one->op, one->root, call, work);
+    case SYMC_REDUCE_SCATTER:
+        return symmcoll_reduce_scatter(
+            group, out, in, n, one->dtype, one->op, call, work);
+    case SYMC_ALL_GATHER:
+        return symmcoll_all_gather(group, out, in, n, one->dtype, call, work);
+    case SYMC_GATHER:
+        return symmcoll_gather(
+            group, out, in, n, one->dtype, one->root, call, work);
+    case SYMC_SCATTER:
+        return symmcoll_scatter(
+            group, out, in, n, one->dtype, one->root, call, work);
+    case SYMC_ALL_TO_ALL:
+        return symmcoll_all_to_all(group, out, in, n, one->dtype, call, work);
+    default:
+        return symmcoll_broadcast(
+            group, out, n, one->dtype, one->root, call, work);
+    }
+}
+
+/* ---- the same bits as in host memory ---- */
+
+/* Buffers of one call: host memory, with guards beside the output, and the same
+ * on the device. */
+struct buffers {
+    size_t in_nbytes, out_nbytes, nbytes;
+    char *host, *read;
+    char *device;
+    size_t out_at, in_at;
+};
+
+/* In place both are in the larger one, the smaller where this rank's part is. */
+static void place(
+    struct buffers *buffers, const struct collective *one, int rank, int size)
+{
+    size_t in = collective_in_nbytes(one, size);
+    size_t out = collective_out_nbytes(one, size);
+    size_t part = one->count * symmcoll_dtype_size(one->dtype);
+    size_t shift = in == out ? 0 : (size_t)rank * part;
+
+    *buffers = (struct buffers){.in_nbytes = in, .out_nbytes = out};
+    buffers->out_at = GUARD;
+    buffers->in_at = GUARD + out + GUARD;
+    buffers->nbytes = GUARD + out + GUARD + in + GUARD;
+    if (one->kind == SYMC_BROADCAST) {
+        buffers->in_at = buffers->out_at;
+    } else if (one->in_place) {
+        buffers->out_at = GUARD + (out < in ? shift : 0);
+        buffers->in_at = GUARD + (in < out ? shift : 0);
+    }
+    buffers->host = malloc(buffers->nbytes);
+    buffers->read = malloc(buffers->nbytes);
+    buffers->device = device_alloc(buffers->nbytes);
+    memset(buffers->host, POISON, buffers->nbytes);
+    fill(one->dtype, buffers->host + buffers->in_at,
+        in / symmcoll_dtype_size(one->dtype), (uint64_t)rank + 1);
+    device_write(buffers->device, buffers->host, buffers->nbytes);
+}
+
+static int compare(const struct buffers *buffers, const struct collective *one)
+{
+    for (size_t i = 0; i < buffers->nbytes; i++) {
+        if (buffers->read[i] == buffers->host[i])
+            continue;
+        diag("%s of %zu elements of type %d, op %d, root %d%s%s: byte %td of "
+             "out is %02x and not %02x",
+            symc_kind_name(one->kind), one->count, (int)one->dtype,
+            (int)one->op, one->root, one->in_place ? ", in place" : "",
+            one->listed ? ", listed" : "",
+            (ptrdiff_t)i - (ptrdiff_t)buffers->out_at,
+            (unsigned char)buffers->read[i], (unsigned char)buffers->host[i]);
+        return 0;
+    }
+    return 1;
+}
+
+int same_as_host(
+    struct symmcoll_group *group, int rank, const struct collective *one)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    struct buffers buffers;
+    CUstream stream = device_stream();
+    int right;
+
+    place(&buffers, one, rank, symmcoll_group_size(group));
+    call.stream = stream;
+    right = say(collective_call(group, one, buffers.device + buffers.out_at,
+                    buffers.device + buffers.in_at, &call, NULL) == SYMMCOLL_OK,
+        "on the device");
+    device_wait(stream);
+    right = say(collective_call(group, one, buffers.host + buffers.out_at,
+                    buffers.host + buffers.in_at, NULL, NULL) == SYMMCOLL_OK,
+                "in host memory") &&
+            right;
+    device_read(buffers.read, buffers.device, buffers.nbytes);
+    right = right && compare(&buffers, one);
+    device_end_stream(stream);
+    device_free(buffers.device);
+    free(buffers.read);
+    free(buffers.host);
+    return right;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* As lib/cuda/launch.c has them; what lacks here is not found when it loads. */
+#include "t/cuda/kernels.h"
+#include "t/cuda/fake/fake.h"
+#include "t/kernels/engine.h"
+
+#include "kernels/args.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+#define KERNELS 128
+
+/* Those that were registered. */
+static struct {
+    const char *name;
+    fake_kernel_fn kernel;
+    _Atomic int runs;
+} kernels[KERNELS];
+static int nkernels;
+
+#define DECLARE_TYPE(name)                       \
+    void symc_packets_##name(const void *args);  \
+    void symc_one_shot_##name(const void *args); \
+    void symc_two_shot_##name(const void *args); \
+    void symc_reduce_scatter_##name(const void *args);
+
+#define EACH(what)                                                       \
+    what(u8) what(i8) what(i16) what(i32) what(i64) what(f16) what(bf16) \
+        what(f32) what(f64) what(bool) what(u16) what(u32) what(u64)
+
+EACH(DECLARE_TYPE)
+void symc_pull(const void *args);
+void symc_barrier(const void *args);
+
+static void run(fake_kernel_fn kernel, const void *args, uint32_t blocks,
+    uint32_t threads, uint64_t seed)
+{
+    const struct engine_launch launch = {kernel, args, blocks, threads};
+    const struct engine_stream stream = {&launch, 1};
+
+    for (int i = 0; i < nkernels; i++) {
+        if (kernels[i].kernel == kernel)
+            atomic_fetch_add(&kernels[i].runs, 1);
+    }
+    engine_run(&stream, 1, seed);
+}
+
+static void add(const char *name, fake_kernel_fn kernel, size_t args_nbytes)
+{
+    kernels[nkernels].name = name;
+    kernels[nkernels++].kernel = kernel;
+    fake_register_kernel(name, kernel, args_nbytes);
+}
+
+int kernels_runs(const char *name)
+{
+    for (int i = 0; i < nkernels; i++) {
+        if (strcmp(kernels[i].name, name) == 0)
+            return atomic_load(&kernels[i].runs);
+    }
+    return -1;
+}
+
+#define REGISTER(name, type) add(#name, name, sizeof(type))
+
+#define REGISTER_TYPE(name)                                  \
+    REGISTER(symc_packets_##name, struct symc_reduce_args);  \
+    REGISTER(symc_one_shot_##name, struct symc_reduce_args); \
+    REGISTER(symc_two_shot_##name, struct symc_reduce_args); \
+    REGISTER(symc_reduce_scatter_##name, struct symc_reduce_args);
+
+void kernels_register(void)
+{
+    EACH(REGISTER_TYPE)
+    REGISTER(symc_pull, struct symc_move_args);
+    REGISTER(symc_barrier, struct symc_device_group);
+    fake_set_engine(run);
+}

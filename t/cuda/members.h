@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What tests of the backend of device memory share: ranks whose devices are
+ * those of the fake driver, whose kernels the engine runs on the host; memory and
+ * streams of a rank's device; and collectives by kind, so that one is made in
+ * memory of a device and in that of the host, which has to have the same bits.
+ */
+#ifndef T_CUDA_MEMBERS_H
+#define T_CUDA_MEMBERS_H
+
+#include "t/cuda/fake/fake.h"
+#include "t/ranks.h"
+#include "t/tap.h"
+
+#include "base/kind.h"
+
+#include <symmcoll.h>
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define F32 SYMMCOLL_FLOAT32
+#define SUM SYMMCOLL_SUM
+
+/* Before all ranks, in main: where the module is, kernels, and a device for each
+ * rank, with staging for few bytes, so that most operations take several
+ * pieces. */
+void device_begin(void);
+
+/* Run a body on ranks that are processes, and on ranks that are threads. */
+void on_both(int n, rank_fn body, const char *what);
+
+/* ---- a rank's device ---- */
+
+/* Make the context of a device the calling thread's: that of its rank. */
+void device_use(int device);
+
+/* Memory there; zeroed, freed with device_free(). */
+void *device_alloc(size_t nbytes);
+void device_free(void *at);
+void device_write(void *to, const void *from, size_t nbytes);
+void device_read(void *to, const void *from, size_t nbytes);
+
+CUstream device_stream(void); /* not blocked by the default stream */
+void device_wait(CUstream stream);
+void device_end_stream(CUstream stream);
+
+/* ---- collectives ---- */
+
+/* One call, whatever its kind. */
+struct collective {
+    enum symc_kind kind;
+    enum symmcoll_dtype dtype;
+    symmcoll_op_t op;
+    size_t count;
+    int root;
+    bool in_place;
+    bool listed; /* parts in buffers of their own, in reverse order */
+};
+
+/* Call it on buffers of so many parts as the kind has, those of a list one after
+ * another.  Lists are read in the call alone if it has no work. */
+symmcoll_status_t collective_call(struct symmcoll_group *group,
+    const struct collective *one, void *out, const void *in,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
+
+/* Bytes of what a rank passes and receives. */
+size_t collective_in_nbytes(const struct collective *one, int size);
+size_t collective_out_nbytes(const struct collective *one, int size);
+
+/* Whether a rank has an input, and an output. */
+bool collective_sends(const struct collective *one, int rank);
+bool collective_receives(const struct collective *one, int rank);
+
+/* Elements that are numbers, small ones, different for each seed. */
+void fill(enum symmcoll_dtype dtype, void *at, size_t count, uint64_t seed);
+
+/* Make it on a stream of the rank's device and in host memory: whether both have
+ * the same bytes, and no byte beside the output has changed. */
+int same_as_host(
+    struct symmcoll_group *group, int rank, const struct collective *one);
+
+/* ---- saying what is not as expected ---- */
+
+int say(int right, const char *what);
+int ended(
+    symmcoll_status_t found, symmcoll_status_t expected, const char *text);
+
+#endif

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a group needs of devices when its first operation on them opens the
+ * backend, and what an operation may not pass: whatever is wrong on one rank, all
+ * are told it, and the group and others go on.
+ */
+#include "t/cuda/members.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT 100
+#define VICTIM 1
+
+static symmcoll_status_t sum_at(
+    struct symmcoll_group *group, void *out, const void *in, CUstream stream)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+
+    call.stream = stream;
+    return symmcoll_all_reduce(
+        group, out, in, COUNT, F32, SUM, stream != NULL ? &call : NULL, NULL);
+}
+
+/* In host memory. */
+static int works(struct symmcoll_group *group)
+{
+    float one[COUNT], all[COUNT];
+    int size = symmcoll_group_size(group), right;
+
+    for (int i = 0; i < COUNT; i++)
+        one[i] = (float)i;
+    right = sum_at(group, all, one, NULL) == SYMMCOLL_OK;
+    for (int i = 0; i < COUNT; i++)
+        right = right && all[i] == (float)(i * size);
+    return say(right, "in host memory");
+}
+
+/* On devices. */
+static int works_on_devices(struct symmcoll_group *group, int rank)
+{
+    struct collective one = {
+        .kind = SYMC_ALL_REDUCE, .dtype = F32, .count = COUNT};
+
+    return same_as_host(group, rank, &one);
+}
+
+/* ---- sharing a device ---- */
+
+static int refuses_to_share(struct symmcoll_group *group, int rank)
+{
+    CUstream stream;
+    void *at;
+    int right = 1;
+
+    (void)rank;
+    device_use(0);
+    stream = device_stream();
+    at = device_alloc(COUNT * sizeof(float));
+    for (int i = 0; i < 2; i++)
+        right = ended(sum_at(group, at, at, stream), SYMMCOLL_ERR_UNSUPPORTED,
+                    "cuda.share_device; found rank 0 and rank 1 both on device "
+                    "0 (") &&
+                right;
+    device_end_stream(stream);
+    device_free(at);
+    return works(group) && right;
+}
+
+static int shares(struct symmcoll_group *group, int rank)
+{
+    device_use(0);
+    return works_on_devices(group, rank) && works(group);
+}
+
+/* ---- what lacks ---- */
+
+static int objects(void)
+{
+    int sum = 0;
+
+    for (int i = 0; i < FAKE_OBJECTS; i++) {
+        if (i != FAKE_LIBRARIES)
+            sum += fake_live((enum fake_object)i);
+    }
+    return sum;
+}
+
+static struct symmcoll_group *make_group(struct symmcoll_group *all)
+{
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
+    struct symmcoll_group *group = NULL;
+
+    if (!say(symmcoll_group_split(all, 0, symmcoll_group_rank(all), &args,
+                 &group) == SYMMCOLL_OK,
+            "a group"))
+        abort();
+    return group;
+}
+
+/* A call of the victim's fails in a group of its own; then that has nothing left
+ * of it, and the next group has what it needs. */
+static int fails_alike(struct symmcoll_group *all, int rank, const char *name,
+    int error, symmcoll_status_t expected)
+{
+    struct symmcoll_group *group = make_group(all);
+    CUstream stream = device_stream();
+    void *at = device_alloc(COUNT * sizeof(float));
+    char setting[80];
+    int before = objects(), right;
+
+    snprintf(setting, sizeof(setting), "fail=%s:1:%d", name, error);
+    if (rank == VICTIM)
+        fake_configure(setting);
+    right = ended(sum_at(group, at, at, stream), expected, "rank 1: ") &&
+            strstr(symmcoll_last_error(), "device 1") != NULL;
+    if (!right)
+        diag("rank %d: %s: %s", rank, name, symmcoll_last_error());
+    right = works(group) && right;
+    right = say(objects() == before, "nothing is left") && right;
+    if (symmcoll_group_free(group) != SYMMCOLL_OK)
+        right = 0;
+    device_end_stream(stream);
+    device_free(at);
+    return right;
+}
+
+static int without_memory(struct symmcoll_group *group, int rank)
+{
+    int right;
+
+    device_use(rank);
+    right = fails_alike(group, rank, "cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY,
+        SYMMCOLL_ERR_NO_MEMORY);
+    return works_on_devices(group, rank) && right;
+}
+
+static int any_call_fails(struct symmcoll_group *group, int rank)
+{
+    static const char *const names[] = {"cuDeviceGetUuid",
+        "cuMemGetAllocationGranularity", "cuStreamCreateWithPriority",
+        "cuMemHostAlloc", "cuLibraryGetKernel", "cuMemAddressReserve",
+        "cuMemMap", "cuMemSetAccess", "cuMemsetD32Async",
+        "cuMemExportToShareableHandle", "cuMemImportFromShareableHandle"};
+    int right = 1;
+
+    device_use(rank);
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names) && right; i++)
+        right = fails_alike(
+            group, rank, names[i], CUDA_ERROR_UNKNOWN, SYMMCOLL_ERR_DEVICE);
+    return works_on_devices(group, rank) && right;
+}
+
+/* ---- what an operation passes ---- */
+
+/* One rank alone passes it, and is told before it has taken part. */
+static int mixes_memories(struct symmcoll_group *group, int rank)
+{
+    float host[COUNT];
+    CUstream stream;
+    void *at;
+    int right;
+
+    device_use(rank);
+    right = works_on_devices(group, rank);
+    stream = device_stream();
+    at = device_alloc(COUNT * sizeof(float));
+    if (rank == VICTIM)
+        right = ended(sum_at(group, at, host, stream), SYMMCOLL_ERR_INVALID,
+                    "found out in device memory of device 1 and in in host "
+                    "memory") &&
+                right;
+    device_end_stream(stream);
+    device_free(at);
+    return works_on_devices(group, rank) && right;
+}
+
+static int passes_another_device(struct symmcoll_group *group, int rank)
+{
+    CUstream stream;
+    void *at;
+    int right;
+
+    device_use(rank);
+    right = works_on_devices(group, rank);
+    device_use(rank + 1);
+    stream = device_stream();
+    at = device_alloc(COUNT * sizeof(float));
+    if (rank == VICTIM)
+        right = ended(sum_at(group, at, at, stream), SYMMCOLL_ERR_INVALID,
+                    "expected memory of device 1") &&
+                right;
+    device_end_stream(stream);
+    device_free(at);
+    device_use(rank);
+    return works_on_devices(group, rank) && right;
+}
+
+static int passes_another_stream(struct symmcoll_group *group, int rank)
+{
+    CUstream stream;
+    void *at;
+    int right;
+
+    device_use(rank);
+    right = works_on_devices(group, rank);
+    at = device_alloc(COUNT * sizeof(float));
+    device_use(rank + 1);
+    stream = device_stream();
+    if (rank == VICTIM)
+        right = ended(sum_at(group, at, at, stream), SYMMCOLL_ERR_INVALID,
+                    "expected a stream of device 1") &&
+                right;
+    device_end_stream(stream);
+    device_use(rank);
+    device_free(at);
+    return works_on_devices(group, rank) && right;
+}
+
+/* Kinds that devices do not have yet. */
+static int lacks(struct symmcoll_group *group, int rank)
+{
+    size_t counts[8], at_nbytes = COUNT * sizeof(float);
+    int size = symmcoll_group_size(group), right;
+    char *out, *in;
+
+    device_use(rank);
+    right = works_on_devices(group, rank);
+    out = device_alloc((size_t)size * at_nbytes);
+    in = device_alloc((size_t)size * at_nbytes);
+    for (int r = 0; r < size; r++)
+        counts[r] = COUNT;
+    right =
+        ended(symmcoll_all_to_all_v(group, out, (size_t)size * COUNT, counts,
+                  in, (size_t)size * COUNT, counts, F32, NULL, NULL),
+            SYMMCOLL_ERR_UNSUPPORTED, "backend cuda does not have it") &&
+        right;
+    device_free(out);
+    device_free(in);
+    return works_on_devices(group, rank) && right;
+}
+
+int main(void)
+{
+    device_begin();
+    on_both(3, refuses_to_share,
+        "two ranks on one device are refused, and all are told which");
+    setenv("SYMMCOLL_CUDA_SHARE_DEVICE", "on", 1);
+    on_both(2, shares, "with cuda.share_device they are not");
+    unsetenv("SYMMCOLL_CUDA_SHARE_DEVICE");
+    ok(ranks_run(3, without_memory),
+        "a device that is full: all ranks refuse alike, and other groups work");
+    ok(ranks_run(2, any_call_fails),
+        "whatever call of the driver fails while a group is opened, all are "
+        "told, and nothing is left");
+    on_both(2, mixes_memories, "host and device pointers in one call");
+    on_both(2, passes_another_device, "a pointer of another device");
+    on_both(2, passes_another_stream, "a stream of another device");
+    on_both(2, lacks, "an operation that devices do not have");
+    return done_testing();
+}

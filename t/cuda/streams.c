@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Streams: an operation begins after what the caller's stream had at the call,
+ * what the stream has after a wait comes after the operation, and the host waits
+ * for neither; and any number of operations are under way.
+ *
+ * A stream stands still until the test lets it go on, so that what has not been
+ * ordered is seen.
+ */
+#include "t/cuda/members.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define COUNT 50
+#define MANY 40
+
+/* One operation with what it needs, on a stream that stands still. */
+struct run {
+    struct symmcoll_group *group;
+    int rank, size;
+    CUstream stream;
+    float *in, *out; /* of the device */
+    float host[COUNT];
+    struct symmcoll_call call;
+};
+
+static void begin(struct run *run, struct symmcoll_group *group, int rank)
+{
+    device_use(rank);
+    *run = (struct run){.group = group,
+        .rank = rank,
+        .size = symmcoll_group_size(group),
+        .stream = device_stream(),
+        .in = device_alloc(sizeof(run->host)),
+        .out = device_alloc(sizeof(run->host)),
+        .call = SYMMCOLL_CALL_INIT};
+    run->call.stream = run->stream;
+    for (int i = 0; i < COUNT; i++)
+        run->host[i] = (float)(rank + i);
+}
+
+static int finish(struct run *run, int right)
+{
+    device_wait(run->stream);
+    device_end_stream(run->stream);
+    device_free(run->in);
+    device_free(run->out);
+    return right;
+}
+
+static CUdeviceptr address(const void *at)
+{
+    return (CUdeviceptr)(uintptr_t)at;
+}
+
+static void enqueue_write(struct run *run)
+{
+    cuMemcpyAsync(
+        address(run->in), address(run->host), sizeof(run->host), run->stream);
+}
+
+static void enqueue_read(struct run *run, float *to)
+{
+    cuMemcpyAsync(
+        address(to), address(run->out), sizeof(run->host), run->stream);
+}
+
+static symmcoll_status_t sum(struct run *run, struct symmcoll_work **work)
+{
+    return symmcoll_all_reduce(
+        run->group, run->out, run->in, COUNT, F32, SUM, &run->call, work);
+}
+
+static int is_sum(const struct run *run, const float *found, float more)
+{
+    for (int i = 0; i < COUNT; i++) {
+        float expected = more * (float)run->size;
+
+        for (int r = 0; r < run->size; r++)
+            expected += (float)(r + i);
+        if (found[i] != expected) {
+            diag("element %d is %g, not %g", i, found[i], expected);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* ---- the order of one operation ---- */
+
+/* Open the group's backend, so that what follows is as it is in the long run. */
+static int open_backend(struct run *run)
+{
+    enqueue_write(run);
+    return say(sum(run, NULL) == SYMMCOLL_OK, "the first operation") &&
+           (device_wait(run->stream), 1);
+}
+
+static int waits_for_stream(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_work *work = NULL;
+    struct run run;
+    float found[COUNT];
+    int right;
+
+    begin(&run, group, rank);
+    right = open_backend(&run);
+    for (int i = 0; i < COUNT; i++)
+        run.host[i] += 1;
+    fake_stall(run.stream);
+    enqueue_write(&run);
+    right = right && say(sum(&run, &work) == SYMMCOLL_OK, "the call") &&
+            say(symmcoll_work_test(work) == SYMMCOLL_IN_PROGRESS, "test");
+    fake_resume(run.stream);
+    right =
+        right && say(symmcoll_work_wait(work, 60) == SYMMCOLL_OK, "the wait");
+    symmcoll_work_free(work);
+    device_read(found, run.out, sizeof(found));
+    return finish(&run, right && is_sum(&run, found, 1));
+}
+
+/* The last rank's stream stands still until all have waited. */
+static int stream_comes_after(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_work *work = NULL;
+    struct run run;
+    float found[COUNT] = {0}, one = 1, all;
+    int right;
+
+    begin(&run, group, rank);
+    right = open_backend(&run);
+    cuMemsetD32Async(address(run.out), 0, COUNT, run.stream);
+    if (rank == run.size - 1)
+        fake_stall(run.stream);
+    right = right && say(sum(&run, &work) == SYMMCOLL_OK, "the call") &&
+            say(symmcoll_work_wait(work, -1) == SYMMCOLL_OK, "the wait");
+    enqueue_read(&run, found);
+    right = right && say(cuStreamQuery(run.stream) == CUDA_ERROR_NOT_READY,
+                         "a stream that goes on before the operation");
+    /* In host memory, meanwhile. */
+    right = say(symmcoll_all_reduce(
+                    group, &all, &one, 1, F32, SUM, NULL, NULL) == SYMMCOLL_OK,
+                "an operation in host memory beside it") &&
+            right;
+    if (rank == run.size - 1)
+        fake_resume(run.stream);
+    device_wait(run.stream);
+    symmcoll_work_free(work);
+    return finish(&run, right && is_sum(&run, found, 0));
+}
+
+static int host_does_not_wait(struct symmcoll_group *group, int rank)
+{
+    struct run run;
+    float found[COUNT] = {0};
+    int right;
+
+    begin(&run, group, rank);
+    right = open_backend(&run);
+    for (int i = 0; i < COUNT; i++)
+        run.host[i] += 2;
+    fake_stall(run.stream);
+    enqueue_write(&run);
+    right = right && say(sum(&run, NULL) == SYMMCOLL_OK, "the call");
+    enqueue_read(&run, found);
+    right = right && say(cuStreamQuery(run.stream) == CUDA_ERROR_NOT_READY,
+                         "the stream stands still");
+    fake_resume(run.stream);
+    device_wait(run.stream);
+    return finish(&run, right && is_sum(&run, found, 2));
+}
+
+/* ---- many ---- */
+
+/* All of them are called while the first stands still, on two streams in turn,
+ * with works and without; then each has its result. */
+static int many_are_under_way(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_work *works[MANY] = {NULL};
+    float *outs[MANY], found[COUNT];
+    struct run run;
+    CUstream other;
+    int right;
+
+    begin(&run, group, rank);
+    other = device_stream();
+    right = open_backend(&run);
+    fake_stall(run.stream);
+    for (int i = 0; i < MANY; i++) {
+        outs[i] = device_alloc(sizeof(found));
+        run.call.stream = i % 2 == 0 ? run.stream : other;
+        right =
+            say(symmcoll_all_reduce(group, outs[i], run.in, COUNT, F32, SUM,
+                    &run.call, i % 3 == 0 ? NULL : &works[i]) == SYMMCOLL_OK,
+                "a call") &&
+            right;
+    }
+    fake_resume(run.stream);
+    for (int i = MANY - 1; i >= 0; i--) {
+        if (works[i] != NULL)
+            right = say(symmcoll_work_wait(works[i], 60) == SYMMCOLL_OK,
+                        "a wait") &&
+                    right;
+        symmcoll_work_free(works[i]);
+    }
+    device_wait(run.stream);
+    device_wait(other);
+    for (int i = 0; i < MANY; i++) {
+        device_read(found, outs[i], sizeof(found));
+        right = right && is_sum(&run, found, 0);
+        device_free(outs[i]);
+    }
+    device_end_stream(other);
+    return finish(&run, right);
+}
+
+/* Operations in host memory in between. */
+static int memories_mix(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_work *works[2 * MANY] = {NULL};
+    float sums[MANY], one = (float)rank, found[COUNT];
+    struct run run;
+    int right;
+
+    begin(&run, group, rank);
+    right = open_backend(&run);
+    for (int i = 0; i < MANY; i++) {
+        right = say(sum(&run, &works[2 * i]) == SYMMCOLL_OK, "a device") &&
+                say(symmcoll_all_reduce(group, &sums[i], &one, 1, F32, SUM,
+                        NULL, &works[2 * i + 1]) == SYMMCOLL_OK,
+                    "the host") &&
+                right;
+    }
+    for (int i = 0; i < 2 * MANY; i++) {
+        right =
+            say(symmcoll_work_wait(works[i], 60) == SYMMCOLL_OK, "a wait") &&
+            right;
+        symmcoll_work_free(works[i]);
+    }
+    for (int i = 0; i < MANY; i++)
+        right = right && sums[i] == (float)(run.size * (run.size - 1)) / 2;
+    device_wait(run.stream);
+    device_read(found, run.out, sizeof(found));
+    return finish(&run, right && is_sum(&run, found, 0));
+}
+
+int main(void)
+{
+    device_begin();
+    for (int n = 2; n <= 3; n++) {
+        on_both(n, waits_for_stream,
+            "an operation waits for what its stream had at the call");
+        on_both(n, stream_comes_after,
+            "what a stream has after a wait comes after the operation");
+        on_both(n, host_does_not_wait,
+            "a call without a work returns before the device is there");
+        on_both(n, many_are_under_way, "many operations are under way");
+        on_both(n, memories_mix, "operations in both memories in turn");
+    }
+    return done_testing();
+}
