@@ -28,12 +28,13 @@ static int fails_as(symmcoll_status_t expected, const char *text)
     return good;
 }
 
-/* From here on the library finds the fake by its name: it is loaded already. */
+/* From here on the library finds the fake by its name: it is loaded already, and
+ * stays so. */
 static int load_fake(const char *fault)
 {
+    static void *library;
     const char *folder = getenv("T_BUILDDIR");
     char path[4096];
-    void *library;
 
     snprintf(path, sizeof(path), "%s/t/devices/.libs/" SYMC_NVML_LIBRARY,
         folder != NULL ? folder : ".");
