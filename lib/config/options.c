@@ -82,8 +82,8 @@ const struct symc_option symc_options[] = {
         .key = "errors.blocking_wait",
         BOOL(errors_blocking_wait),
         .dflt = "off",
-        .help = "Whether a wait that expires fails the group. Then calls and "
-                "waits on device memory block, too.",
+        .help = "Whether a wait that expires fails the group, and calls and "
+                "waits on device memory block.",
     },
     {
         .key = "errors.kill_process",
