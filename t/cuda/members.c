@@ -25,7 +25,7 @@ void device_begin(void)
     setenv("SYMMCOLL_CUDA_ONE_SHOT_MAX_TWO", "256", 1);
     setenv("SYMMCOLL_CUDA_BLOCKS", "2", 1);
     kernels_register();
-    if (!fake_configure("devices=8 memory=256M"))
+    if (!fake_configure("devices=8 memory=256M granularity=4K"))
         diag("the fake driver does not take its settings");
 }
 
