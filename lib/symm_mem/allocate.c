@@ -255,6 +255,10 @@ symmcoll_status_t symmcoll_symm_import(struct symmcoll_world *world, int fd,
         status = symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected no id, found %lld: the memory is the caller's",
             request.where, (long long)request.args.id);
+    if (status == SYMMCOLL_OK && nbytes > PTRDIFF_MAX)
+        status = symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected bytes that a memfd has, found %zu", request.where,
+            nbytes);
     if (status == SYMMCOLL_OK)
         status = allocate(world, &request, &source, data);
     symc_cancel_restore(cancel);

@@ -44,6 +44,10 @@ static symmcoll_status_t check(
             "%s: expected a handle whose memory is there, found that its world "
             "has been finalized",
             where);
+    if (!symc_world_is_mine(handle->share->home->world))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected the process that called init, found a fork of it",
+            where);
     return symc_symm_check_rank(handle, where, rank);
 }
 

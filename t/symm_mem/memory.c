@@ -200,6 +200,9 @@ static int bad_memfds_are_refused(struct symmcoll_group *group, int rank)
         groups_said(rank,
             symmcoll_symm_import(world, good, 100, 4096, NULL, &data),
             SYMMCOLL_ERR_INVALID, "multiple of 4096") &&
+        groups_said(rank,
+            symmcoll_symm_import(world, good, 0, SIZE_MAX, NULL, &data),
+            SYMMCOLL_ERR_INVALID, "found 18446744073709551615") &&
         groups_said(rank, symmcoll_symm_import(world, -1, 0, 4096, NULL, &data),
             SYMMCOLL_ERR_INVALID, "found -1") &&
         groups_said(rank,

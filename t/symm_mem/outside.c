@@ -58,6 +58,7 @@ static bool handles_are_refused(const struct inherited *inherited)
 {
     struct symmcoll_group *group = inherited->group;
     struct symmcoll_symm *handle = inherited->handle, *made = NULL;
+    void *buffer;
     char bytes[4] = "";
 
     return REFUSED(
@@ -69,6 +70,7 @@ static bool handles_are_refused(const struct inherited *inherited)
            REFUSED(symmcoll_symm_barrier(handle, 0, 0)) &&
            REFUSED(symmcoll_symm_put_data(handle, 0, 0, bytes, 4)) &&
            REFUSED(symmcoll_symm_get_data(handle, 0, 0, bytes, 4)) &&
+           REFUSED(symmcoll_symm_buffer(handle, 0, 0, 4, &buffer)) &&
            HOLDS(made == NULL);
 }
 
