@@ -277,10 +277,13 @@ symmcoll_status_t symmcoll_fused_set_plain(
     if (group == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "fused_set_plain: expected a group, found NULL");
+    if (plain != 0 && plain != 1)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "fused_set_plain: expected 0 or 1, found %d", plain);
     if (*group->alive != 1)
         return symc_group_refuse(group, SYMC_ALL_GATHER);
     status = find(group, &fused);
     if (status == SYMMCOLL_OK)
-        atomic_store(&fused->plain, plain != 0);
+        atomic_store(&fused->plain, (uint32_t)plain);
     return status;
 }

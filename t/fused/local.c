@@ -184,6 +184,9 @@ static int mixed(struct symmcoll_group *group, int rank)
     int size = symmcoll_group_size(group), good = 1;
     static _Thread_local char all[8 * COUNT];
 
+    good = made_says(symmcoll_fused_set_plain(group, 2), SYMMCOLL_ERR_INVALID,
+               "expected 0 or 1, found 2") &&
+           good;
     /* From here on there is memory in which chunks are made at once. */
     good = OK(run_function(group, PRODUCE, false));
     for (int i = 0; i < 3; i++) {
