@@ -97,18 +97,12 @@ static symmcoll_status_t find_words(struct symmcoll_symm *handle,
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symmcoll_symm_write_value32(
-    struct symmcoll_symm *handle, int peer, size_t offset, uint32_t value)
-{
-    return symmcoll_symm_memset32(handle, peer, offset, value, 1);
-}
-
-symmcoll_status_t symmcoll_symm_memset32(struct symmcoll_symm *handle, int peer,
-    size_t offset, uint32_t value, size_t count)
+static symmcoll_status_t write_words(struct symmcoll_symm *handle,
+    const char *where, int peer, size_t offset, uint32_t value, size_t count)
 {
     _Atomic uint32_t *words;
     symmcoll_status_t status =
-        find_words(handle, "symm_memset32", peer, offset, count, &words);
+        find_words(handle, where, peer, offset, count, &words);
 
     if (status != SYMMCOLL_OK)
         return status;
@@ -116,6 +110,18 @@ symmcoll_status_t symmcoll_symm_memset32(struct symmcoll_symm *handle, int peer,
         atomic_store_explicit(&words[i], value, memory_order_release);
     symc_symm_notify(handle, peer);
     return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_symm_write_value32(
+    struct symmcoll_symm *handle, int peer, size_t offset, uint32_t value)
+{
+    return write_words(handle, "symm_write_value32", peer, offset, value, 1);
+}
+
+symmcoll_status_t symmcoll_symm_memset32(struct symmcoll_symm *handle, int peer,
+    size_t offset, uint32_t value, size_t count)
+{
+    return write_words(handle, "symm_memset32", peer, offset, value, count);
 }
 
 /* What a rank waits for. */
@@ -138,6 +144,7 @@ static symmcoll_status_t await_value(struct symmcoll_symm *handle, int peer,
 {
     const struct symc_symm_wait wait = {.kind = SYMC_SYMM_WAIT_VALUE,
         .peer = peer,
+        .channel = SYMC_SYMM_NO_CHANNEL,
         .missing = "it has not stored the value",
         .ready = is_there,
         .arg = awaited};

@@ -73,6 +73,10 @@ symmcoll_status_t symc_symm_check_group(
     if (group == NULL)
         return symc_fail(
             SYMMCOLL_ERR_INVALID, "%s: expected a group, found NULL", where);
+    if (symc_group_is_member(group) && *group->alive != 1)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected the process that called init, found a fork of it",
+            where);
     if (*group->alive != 1)
         return symc_group_refuse(group, SYMC_SYMM_RENDEZVOUS);
     if (group->world->fake != NULL && group->size > 1)

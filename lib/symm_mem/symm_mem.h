@@ -273,11 +273,13 @@ symmcoll_status_t symc_symm_check_range(const struct symmcoll_symm *handle,
 
 /* ---- symm_wait.c ---- */
 
+#define SYMC_SYMM_NO_CHANNEL (-1)
+
 /* What a call waits for. */
 struct symc_symm_wait {
-    enum symc_kind kind; /* of the call */
-    int peer;            /* whom it waits for */
-    int channel;
+    enum symc_kind kind;      /* of the call */
+    int peer;                 /* whom it waits for */
+    int channel;              /* or SYMC_SYMM_NO_CHANNEL */
     const char *missing;      /* what has not happened, for messages */
     bool (*ready)(void *arg); /* whether it has; changes nothing */
     void *arg;

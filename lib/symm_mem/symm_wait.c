@@ -17,20 +17,30 @@ symmcoll_status_t symc_symm_failure(
     return symc_members_status(&handle->group->members, &call);
 }
 
+/* " on channel 3", "" where a call has none. */
+static const char *format_channel(
+    const struct symc_symm_wait *wait, char text[32])
+{
+    text[0] = '\0';
+    if (wait->channel != SYMC_SYMM_NO_CHANNEL)
+        snprintf(text, 32, " on channel %d", wait->channel);
+    return text;
+}
+
 /* interrupted: the group had not failed when the call began to wait. */
 static symmcoll_status_t fail_stopped(struct symmcoll_symm *handle,
     const struct symc_symm_wait *wait, bool interrupted)
 {
     const struct symc_op call = {.kind = wait->kind};
     struct symmcoll_group *group = handle->group;
-    char who[2][SYMC_RANK_TEXT];
+    char who[2][SYMC_RANK_TEXT], channel[32];
     int peer = wait->peer;
 
     if (symc_members_failed(&group->members))
         return interrupted ? symc_members_interrupted(&group->members, &call)
                            : symc_members_status(&group->members, &call);
     return symc_fail(SYMMCOLL_ERR_PEER,
-        "%s: %s has %s, and %s waits for it on channel %d (group %s)",
+        "%s: %s has %s, and %s waits for it%s (group %s)",
         symc_kind_name(wait->kind),
         symc_format_rank(&group->members.ranks, peer,
             group->world->peers[group->global[peer]].pid, who[0]),
@@ -40,24 +50,24 @@ static symmcoll_status_t fail_stopped(struct symmcoll_symm *handle,
             : "released the group",
         symc_format_rank(
             &group->members.ranks, group->rank, SYMC_NO_PID, who[1]),
-        wait->channel, group->name);
+        format_channel(wait, channel), group->name);
 }
 
 static symmcoll_status_t fail_expired(const struct symmcoll_symm *handle,
     const struct symc_symm_wait *wait, int64_t timeout_ns)
 {
     const struct symmcoll_group *group = handle->group;
-    char who[2][SYMC_RANK_TEXT];
+    char who[2][SYMC_RANK_TEXT], channel[32];
 
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-        "%s: %s waited %.3g s in vain for %s on channel %d: %s (group %s)",
+        "%s: %s waited %.3g s in vain for %s%s: %s (group %s)",
         symc_kind_name(wait->kind),
         symc_format_rank(
             &group->members.ranks, group->rank, SYMC_NO_PID, who[0]),
         (double)timeout_ns / (double)SYMC_NS_PER_S,
         symc_format_rank(
             &group->members.ranks, wait->peer, SYMC_NO_PID, who[1]),
-        wait->channel, wait->missing, group->name);
+        format_channel(wait, channel), wait->missing, group->name);
 }
 
 /* ---- the group's release meanwhile ---- */

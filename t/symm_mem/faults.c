@@ -146,6 +146,7 @@ static int leave_while_others_wait(struct faults_rank *self)
     faults_note(self, symmcoll_symm_wait_signal(handle, VICTIM, 2, -1));
     faults_pass(self, 3);
     faults_note(self, symmcoll_symm_wait_signal(handle, 1 - self->rank, 2, 0));
+    faults_note(self, symmcoll_symm_wait_value32(handle, VICTIM, 0, 1, -1));
     symmcoll_symm_release(handle);
     return faults_finalize(self);
 }
@@ -167,8 +168,10 @@ static void a_finalized_rank_ends_it(void)
             faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_PEER,
                 "symm_wait_signal: rank 2", "has finalized",
                 "rank 0 waits for it on channel 2", NULL) &&
-            faults_said(
-                faults_told(&job, 0, 1), SYMMCOLL_ERR_TIMEOUT, "rank 1", NULL);
+            faults_said(faults_told(&job, 0, 1), SYMMCOLL_ERR_TIMEOUT, "rank 1",
+                NULL) &&
+            faults_said(faults_told(&job, 0, 2), SYMMCOLL_ERR_PEER,
+                "rank 0 waits for it (group ", NULL);
     ok(faults_finish(&job, 0) && right,
         "a rank that finalizes ends a wait for it, and fails nothing");
 }

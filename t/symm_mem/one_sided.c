@@ -201,7 +201,7 @@ static int checks_bounds(struct symmcoll_group *group, int rank)
         REFUSED(symmcoll_symm_put_with_signal(handle, 0, 0, &word, 4, 9999, 0),
             SYMMCOLL_ERR_INVALID, "found 9999") &&
         REFUSED(symmcoll_symm_write_value32(handle, 0, 2, 1),
-            SYMMCOLL_ERR_INVALID, "multiple of 4, found 2") &&
+            SYMMCOLL_ERR_INVALID, "symm_write_value32: expected an offset") &&
         REFUSED(symmcoll_symm_memset32(handle, 0, 8, 1, NBYTES),
             SYMMCOLL_ERR_INVALID, "8192 elements of 4 bytes from byte 8") &&
         REFUSED(symmcoll_symm_wait_value32(handle, 1 - rank, 0, 7, 0.01),

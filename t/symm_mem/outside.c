@@ -64,7 +64,9 @@ static bool handles_are_refused(const struct inherited *inherited)
     return REFUSED(
                symmcoll_symm_rendezvous(group, inherited->data, NULL, &made)) &&
            REFUSED(symmcoll_symm_get(group, inherited->data, &made)) &&
+           HOLDS(strncmp(symmcoll_last_error(), "symm_get: ", 10) == 0) &&
            REFUSED(symmcoll_symm_workspace(group, 16, NULL, &made)) &&
+           HOLDS(strncmp(symmcoll_last_error(), "symm_workspace: ", 16) == 0) &&
            REFUSED(symmcoll_symm_put_signal(handle, 0, 0, 0)) &&
            REFUSED(symmcoll_symm_wait_signal(handle, 0, 0, 0)) &&
            REFUSED(symmcoll_symm_barrier(handle, 0, 0)) &&
