@@ -25,15 +25,38 @@ symmcoll_status_t symc_fused_check_lengths(
     return SYMMCOLL_OK;
 }
 
-/* Strides of what has no elements have not been checked. */
-static symmcoll_status_t check_empty(const char *where, const char *name,
+/* Where the first and the last element are, in bytes from a tensor's data. */
+static bool has_extent(const struct symmcoll_tensor *tensor)
+{
+    int64_t first = 0, last = WIDEST, nbytes;
+
+    for (int d = 0; d < tensor->ndim; d++) {
+        if (__builtin_mul_overflow(
+                (tensor->shape[d] - 1) * WIDEST, tensor->strides[d], &nbytes) ||
+            __builtin_add_overflow(
+                nbytes < 0 ? first : last, nbytes, nbytes < 0 ? &first : &last))
+            return false;
+    }
+    return true;
+}
+
+/* Strides of what has no elements have not been checked; those of others are to
+ * lead to addresses that there can be. */
+static symmcoll_status_t check_elements(const char *where, const char *name,
     struct symmcoll_tensor *tensor, size_t count)
 {
     symmcoll_status_t status = symc_fused_check_lengths(where, name, tensor);
 
-    if (status == SYMMCOLL_OK && count == 0)
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (count == 0)
         symc_f_make_contiguous(tensor);
-    return status;
+    else if (!has_extent(tensor))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected strides of %s that memory has room for, found its "
+            "elements further apart",
+            where, name);
+    return SYMMCOLL_OK;
 }
 
 symmcoll_status_t symc_fused_read_a(const char *where,
@@ -62,7 +85,7 @@ symmcoll_status_t symc_fused_read_a(const char *where,
     if (copy->device == SYMMCOLL_HOST && copy->data == NULL && count > 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a of %zu elements, found NULL", where, count);
-    return check_empty(where, "a", copy, count);
+    return check_elements(where, "a", copy, count);
 }
 
 symmcoll_status_t symc_fused_read_b(const char *where,
@@ -101,7 +124,7 @@ symmcoll_status_t symc_fused_read_b(const char *where,
     if (copy->device == SYMMCOLL_HOST && copy->data == NULL && count > 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: b %d: expected %zu elements, found NULL", where, index, count);
-    return check_empty(where, "b", copy, count);
+    return check_elements(where, "b", copy, count);
 }
 
 symmcoll_status_t symc_fused_check_dim(

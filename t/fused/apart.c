@@ -76,6 +76,14 @@ static int of_gather(struct symmcoll_group *group, int rank)
                gather(group, &it), "expected out 0 in other memory than a, ") &&
            good;
     begin(&it);
+    it.shard.strides[1] = INT64_MAX;
+    good = REFUSED(gather(group, &it), "expected strides of a that memory") &&
+           good;
+    begin(&it);
+    it.b[1].strides[0] = INT64_MIN / 16;
+    good = REFUSED(gather(group, &it), "expected strides of b that memory") &&
+           good;
+    begin(&it);
     it.out[0].data = it.out[1].data = NULL;
     good = REFUSED(symmcoll_fused_all_gather_matmul(
                        group, &it.shard, it.b, 2, 0, NULL, &it.out[1], it.out),
