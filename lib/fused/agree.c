@@ -127,18 +127,22 @@ static symmcoll_status_t name_difference(struct symc_fused *fused,
 static symmcoll_status_t fail_of(const struct symc_fused *fused,
     const struct symc_fused_args *args, int rank)
 {
+    const struct symmcoll_group *group = fused->group;
     int32_t found = fused->all[rank].status;
     bool known = found < 0 && found >= SYMMCOLL_ERR_INTERNAL;
     symmcoll_status_t status =
         known ? (symmcoll_status_t)found : SYMMCOLL_ERR_CANCELED;
     char who[SYMC_RANK_TEXT];
 
-    symc_format_rank(&fused->group->members.ranks, rank, SYMC_NO_PID, who);
+    symc_format_rank(&group->members.ranks, rank, SYMC_NO_PID, who);
     if (known)
-        return symc_fail(status, "%s: %s cannot go on: %s", args->name, who,
-            symmcoll_status_name(status));
-    return symc_fail(status, "%s: %s cannot go on: its function returned %d",
-        args->name, who, (int)found);
+        return symc_fail(status, "%s: %s cannot go on: %s (group %s, seq %llu)",
+            args->name, who, symmcoll_status_name(status), group->name,
+            (unsigned long long)symmcoll_group_sequence(group));
+    return symc_fail(status,
+        "%s: %s cannot go on: its function returned %d (group %s, seq %llu)",
+        args->name, who, (int)found, group->name,
+        (unsigned long long)symmcoll_group_sequence(group));
 }
 
 symmcoll_status_t symc_fused_collect(struct symc_fused *fused,

@@ -93,7 +93,7 @@ static int arguments(struct symmcoll_group *group, int rank)
         good = made_says(run_function(group, which, rank == FAILED),
                    SYMMCOLL_ERR_INVALID,
                    rank == FAILED ? own[which]
-                                  : ": rank 1 cannot go on: INVALID") &&
+                                  : ": rank 1 cannot go on: INVALID (group ") &&
                good;
         good = OK(run_function(group, which, false)) && good;
     }
