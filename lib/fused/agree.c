@@ -85,7 +85,7 @@ symmcoll_status_t symc_fused_publish(struct symc_fused *fused,
     status = gather_words(fused, call, waits ? NULL : work);
     /* A rank without a thread or memory for a work: waiting needs neither, and
      * the others do not wait for the rank. */
-    if (!waits && *work == NULL &&
+    if (work != NULL && !waits && *work == NULL &&
         (status == SYMMCOLL_ERR_SYSTEM || status == SYMMCOLL_ERR_NO_MEMORY))
         status = gather_words(fused, call, NULL);
     if (status == SYMMCOLL_OK)

@@ -351,7 +351,7 @@ static void describe(const void *context, struct symc_fused_args *args)
 static symmcoll_status_t check_places(const struct gather_matmul *it,
     const struct symmcoll_tensor *a, const struct symmcoll_tensor *outs)
 {
-    for (int i = 0; i < it->n && a != NULL; i++) {
+    for (int i = 0; outs != NULL && a != NULL && i < it->n; i++) {
         if ((const char *)outs + (size_t)i * outs->size == (const char *)a)
             return symc_fail(SYMMCOLL_ERR_INVALID,
                 "%s: expected a and out %d in different structs, found the "

@@ -83,9 +83,10 @@ static symmcoll_status_t find_words(struct symmcoll_symm *handle,
     const char *where, int peer, size_t offset, size_t count,
     _Atomic uint32_t **words)
 {
+    /* There is no other buffer that could be NULL. */
     char *at = NULL;
     symmcoll_status_t status =
-        find(handle, where, peer, offset, count, sizeof(uint32_t), handle, &at);
+        find(handle, where, peer, offset, count, sizeof(uint32_t), &at, &at);
 
     if (status != SYMMCOLL_OK)
         return status;
