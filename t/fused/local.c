@@ -188,7 +188,7 @@ static int mixed(struct symmcoll_group *group, int rank)
                "expected 0 or 1, found 2") &&
            good;
     /* From here on there is memory in which chunks are made at once. */
-    good = OK(run_function(group, PRODUCE, false));
+    good = OK(run_function(group, PRODUCE, false)) && good;
     for (int i = 0; i < 3; i++) {
         struct maker maker = {.rank = rank, .fails = -1};
         int plain = i == 0 ? rank == 0 : i == 1;
