@@ -178,8 +178,8 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
         kind);
     ok(run(2, refuses), "%s: an unknown kind is an error that lists them (S40)",
         kind);
-    ok(run(2, has_no_nvlink),
-        "%s: nvlink is of devices, not of ranks (S40)", kind);
+    ok(run(2, has_no_nvlink), "%s: nvlink is of devices, not of ranks (S40)",
+        kind);
     ok(run(3, differ), "%s: ranks that ask for different kinds are told", kind);
 }
 
