@@ -289,7 +289,7 @@ static int order_and_end(struct symmcoll_group *group, int rank,
 
 static int wait_beside_the_end(struct symmcoll_group *group, int rank)
 {
-    struct other other = {NULL};
+    struct other other = {.work = NULL};
     bool alone = !group->world->threads;
     float *at = device(rank);
     pthread_t thread;
