@@ -218,6 +218,9 @@ struct symc_backend {
     /* Whether an address is in that memory, and on which device.  NULL: memory
      * is the host's, or nobody asks.  Any thread may call it at any time. */
     bool (*find)(const void *data, int16_t *device);
+    /* Optional: whether there may be any such memory in the process by now.
+     * Asked once in a call, before find() of its buffers, and as often. */
+    bool (*is_present)(void);
 
     /* What a backend of host memory wants of every member's part of a group's
      * segment, for a group of so many; NULL: nothing. */

@@ -131,7 +131,7 @@ static void find_device(struct symmcoll_group *group, struct symc_op *op)
     op->device = (int16_t)(device - 1);
 }
 
-/* Some backend knows memory that is not the host's: ask where the buffers are.
+/* Memory that is not the host's is present: ask where the buffers are.
  * Those of which no byte is used are nowhere. */
 static symmcoll_status_t find_memory(struct symmcoll_group *group,
     const struct symc_kind_info *info, struct symc_op *op)
@@ -238,7 +238,8 @@ static symmcoll_status_t check_each(
         status = check_size(group, &one);
         if (status == SYMMCOLL_OK)
             status = check_buffers(group, info, &one);
-        if (status == SYMMCOLL_OK && group->world->registry.finds)
+        if (status == SYMMCOLL_OK &&
+            symc_registry_is_other_present(&group->world->registry))
             status = find_memory(group, info, &one);
         if (status == SYMMCOLL_OK && one.memory != SYMC_MEMORY_HOST)
             status = symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
@@ -298,7 +299,7 @@ static bool are_usual(const struct symmcoll_group *group, struct symc_op *op)
         ascend = stretch(&outs, out, part * out_parts) && ascend;
         ascend = stretch(&ins, in, part * in_parts) && ascend;
     }
-    return ascend && !group->world->registry.finds &&
+    return ascend && !symc_registry_is_other_present(&group->world->registry) &&
            (in_place || outs.hi <= ins.lo || ins.hi <= outs.lo);
 }
 
@@ -354,9 +355,12 @@ static __attribute__((noinline)) symmcoll_status_t look(
 {
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    if (group->world->registry.finds)
+    if (symc_registry_is_other_present(&group->world->registry))
         status = find_memory(group, info, op);
-    return status == SYMMCOLL_OK ? symc_coll_inspect(group, op) : status;
+    return status == SYMMCOLL_OK &&
+                   group->world->config->errors_nan_check != SYMC_NAN_CHECK_OFF
+               ? symc_coll_inspect(group, op)
+               : status;
 }
 
 symmcoll_status_t symc_coll_check(

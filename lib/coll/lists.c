@@ -306,7 +306,8 @@ symmcoll_status_t symc_coll_check_lists(
     status = check_result(op, out, group->size);
     if (status == SYMMCOLL_OK)
         status = check_apart(op, out, in, group->rank, group->size);
-    if (status == SYMMCOLL_OK && group->world->registry.finds)
+    if (status == SYMMCOLL_OK &&
+        symc_registry_is_other_present(&group->world->registry))
         status = find_memory(group, op, sides);
     return status == SYMMCOLL_OK && group->world->inspects
                ? symc_coll_inspect(group, op)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * This is asked for the buffers of every call, in processes without CUDA, too.
+ * This is asked in every call, in processes without CUDA, too.
  * A program may load libcuda at any time, so "there is none" cannot be kept for
  * ever; but the loader appends what it loads to its list of objects.  While this
  * module, which is never unloaded, is the last of that list, nothing has been
@@ -88,6 +88,20 @@ static PFN_cuPointerGetAttributes_v7000 search(void)
     return NULL;
 }
 
+/* NULL: the process has no libcuda. */
+static PFN_cuPointerGetAttributes_v7000 get_attributes(void)
+{
+    PFN_cuPointerGetAttributes_v7000 get =
+        atomic_load_explicit(&finder.get_attributes, memory_order_acquire);
+
+    return get == NULL && !is_searched() ? search() : get;
+}
+
+bool symc_cuda_is_present(void)
+{
+    return get_attributes() != NULL;
+}
+
 /* Whether this process can read the byte there.  The kernel reads a signal mask
  * before it refuses what is to be done with it. */
 static bool is_readable(const void *data)
@@ -106,10 +120,9 @@ bool symc_cuda_find(const void *data, int16_t *device)
     int ordinal = 0;
     void *values[] = {&type, &ordinal, &managed};
     CUresult result;
-    PFN_cuPointerGetAttributes_v7000 get =
-        atomic_load_explicit(&finder.get_attributes, memory_order_acquire);
+    PFN_cuPointerGetAttributes_v7000 get = get_attributes();
 
-    if (get == NULL && (is_searched() || (get = search()) == NULL))
+    if (get == NULL)
         return false;
     result = get(3, names, values, (CUdeviceptr)(uintptr_t)data);
     if (result == CUDA_ERROR_NOT_INITIALIZED)

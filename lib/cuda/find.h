@@ -16,4 +16,7 @@
  */
 bool symc_cuda_find(const void *data, int16_t *device);
 
+/* Whether the process has libcuda by now.  Any thread may call it at any time. */
+bool symc_cuda_is_present(void);
+
 #endif

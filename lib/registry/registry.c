@@ -44,8 +44,15 @@ static symmcoll_status_t add(
         registry->backends[at] = registry->backends[at - 1];
     registry->backends[at] = backend;
     registry->count++;
-    registry->finds = registry->finds || backend->find != NULL;
     return SYMMCOLL_OK;
+}
+
+static void list_finders(struct symc_registry *registry)
+{
+    for (int i = 0; i < registry->count; i++) {
+        if (registry->backends[i]->find != NULL)
+            registry->finders[registry->finds++] = registry->backends[i];
+    }
 }
 
 static const struct symc_backend *find_builtin(const char *name)
@@ -109,13 +116,18 @@ static void add_installed(
 symmcoll_status_t symc_registry_open(struct symc_registry *registry,
     const struct symc_config *config, const struct symc_log *log)
 {
+    symmcoll_status_t status = SYMMCOLL_OK;
+
     *registry = (struct symc_registry){.count = 0};
-    if (config->backends[0] != '\0')
-        return add_listed(registry, config->backends);
-    for (const struct symc_backend *const *at = builtin; *at != NULL; at++)
-        add(registry, *at);
-    add_installed(registry, log);
-    return SYMMCOLL_OK;
+    if (config->backends[0] != '\0') {
+        status = add_listed(registry, config->backends);
+    } else {
+        for (const struct symc_backend *const *at = builtin; *at != NULL; at++)
+            add(registry, *at);
+        add_installed(registry, log);
+    }
+    list_finders(registry);
+    return status;
 }
 
 /* ---- what they are asked ---- */
@@ -182,14 +194,25 @@ symmcoll_status_t symc_registry_choose(const struct symc_registry *registry,
         peers->size, used > 0 ? ": " : "", reasons);
 }
 
+bool symc_registry_is_other_present(const struct symc_registry *registry)
+{
+    for (int i = 0; i < registry->finds; i++) {
+        const struct symc_backend *backend = registry->finders[i];
+
+        if (backend->is_present == NULL || backend->is_present())
+            return true;
+    }
+    return false;
+}
+
 enum symc_memory symc_registry_find(
     const struct symc_registry *registry, const void *data, int16_t *device)
 {
     *device = 0;
-    for (int i = 0; i < registry->count; i++) {
-        const struct symc_backend *backend = registry->backends[i];
+    for (int i = 0; i < registry->finds; i++) {
+        const struct symc_backend *backend = registry->finders[i];
 
-        if (backend->find != NULL && backend->find(data, device))
+        if (backend->find(data, device))
             return backend->memory;
     }
     return SYMC_MEMORY_HOST;

@@ -12,7 +12,9 @@
 struct symc_registry {
     const struct symc_backend *backends[SYMC_BACKENDS]; /* falling priority */
     int count;
-    bool finds; /* one of them knows memory that is not the host's */
+    /* Of these, who know memory that is not the host's, in the same order. */
+    const struct symc_backend *finders[SYMC_BACKENDS];
+    int finds; /* how many these are */
 };
 
 /* The built-in backends, NULL at the end. */
@@ -40,6 +42,10 @@ struct symc_backend_layout symc_registry_layout(
 symmcoll_status_t symc_registry_choose(const struct symc_registry *registry,
     enum symc_memory memory, const struct symc_peers *peers,
     const struct symc_backend **backend);
+
+/* Whether memory that is not the host's may be in this process by now; if not no
+ * address need be looked for. */
+bool symc_registry_is_other_present(const struct symc_registry *registry);
 
 /* Which memory an address is in, and on which device; the host's where no
  * backend knows it. */
