@@ -9,6 +9,8 @@
 #include "base/op.h"
 #include "base/reduce.h"
 
+struct symc_joined; /* backend/backend.h */
+
 /* A rank's buffers that others use where they lie. */
 struct symc_exposed {
     const char *in;
@@ -73,6 +75,7 @@ bool symc_moving_copy(const struct symc_moving *moving, int rank, void *out,
  */
 struct symc_mover {
     unsigned char payload[SYMC_MOVER_PAYLOAD];
+    struct symc_joined *joined; /* of a device: the memory that is moved in */
     symmcoll_status_t (*check)(struct symc_mover *mover,
         const struct symc_moving *moving, const void *const *payloads);
     void (*move)(struct symc_mover *mover, const struct symc_moving *moving);

@@ -14,6 +14,8 @@
 
 #include <stdatomic.h>
 
+struct symc_joined; /* backend/backend.h */
+
 enum symc_shared_state {
     SYMC_SHARED_LIVE,
     SYMC_SHARED_FREED, /* this rank has freed it: operations find it no more */
