@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Device memory of all members that a group has joined, as kernels find it: what
+ * lib/backend/backend.h offers as struct symc_memory_ops.
+ */
+#ifndef SYMC_CUDA_JOINED_H
+#define SYMC_CUDA_JOINED_H
+
+#include "backend/backend.h"
+#include "kernels/args.h"
+
+/* What this backend's struct symc_joined is the beginning of. */
+struct symc_cuda_joined {
+    struct symc_joined joined;
+    struct symc_device_data data; /* from the beginning of the parts on */
+};
+
+/* That, from so many bytes of each member's part on: a multiple of 16 where a
+ * kernel needs it.  joined is of this backend. */
+static inline struct symc_device_data symc_cuda_joined_data(
+    const struct symc_joined *joined, uint64_t offset)
+{
+    const struct symc_cuda_joined *whole = (const void *)joined;
+    struct symc_device_data data = whole->data;
+
+    data.offset += offset;
+    return data;
+}
+
+#endif
