@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "t/kernels/checks.h"
 
-#include "t/kernels/engine.h"
+#include "t/kernels/machine.h"
 #include "t/sanitized.h"
 #include "t/tap.h"
 
@@ -26,7 +26,7 @@ static int rounds_of(const struct check *check)
 int checks_run(const struct check *const *arrays)
 {
     alarm(600);
-    engine_count_time(true);
+    machine_begin();
     plan(count(arrays));
     for (; *arrays != NULL; arrays++)
         for (const struct check *check = *arrays; check->file != NULL; check++)

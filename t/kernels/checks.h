@@ -25,6 +25,9 @@ extern const struct check checks_of_own_memory[];
 extern const struct check checks_of_signals[];
 extern const struct check checks_of_waits[];
 
+/* All of them; ends with NULL. */
+extern const struct check *const checks_of_all[];
+
 /* The main() of a program with a test point for each check of some arrays, which
  * end with NULL. */
 int checks_run(const struct check *const *arrays);

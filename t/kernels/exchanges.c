@@ -31,9 +31,9 @@ static void draw_point(struct point *point)
 {
     *point = (struct point){.size = 1 + (int)(group_draw() % GROUP_RANKS),
         .shift = group_draw() % 2 == 0 ? 0 : group_draw() % 16,
-        .blocks = 1 + group_draw() % 3};
+        .blocks = machine_draw_blocks()};
     point->pitch = MOST + group_draw() % 2 * (304 - MOST);
-    point->threads = (uint32_t)point->size + group_draw() % 4;
+    point->threads = machine_draw_threads(point->size);
     for (int i = 0; i < IN_A_ROW; i++)
         for (int from = 0; from < point->size; from++)
             for (int to = 0; to < point->size; to++)

@@ -8,7 +8,6 @@
 
 #define GUARD 64
 #define GUARD_BYTE 0xa5
-#define TIMEOUT_NS UINT64_C(50000000) /* in turns of all fibers: 50000 */
 
 uint32_t group_draw(void)
 {
@@ -27,21 +26,11 @@ void group_fill(void *at, size_t nbytes)
         byte[i] = (unsigned char)group_draw();
 }
 
-static void *allocate(size_t alignment, size_t nbytes)
-{
-    void *memory = aligned_alloc(
-        alignment, (nbytes + alignment - 1) / alignment * alignment);
-
-    if (memory == NULL)
-        abort();
-    return memory;
-}
-
 /* nbytes between two guards; aligned to 16 bytes but for shift. */
 static unsigned char *open_buffer(size_t nbytes, size_t shift)
 {
     const size_t whole = nbytes + 2 * GUARD + shift;
-    unsigned char *buffer = allocate(16, whole);
+    unsigned char *buffer = machine_alloc(16, whole);
 
     memset(buffer, GUARD_BYTE, whole);
     group_fill(buffer + GUARD + shift, nbytes);
@@ -50,7 +39,7 @@ static unsigned char *open_buffer(size_t nbytes, size_t shift)
 
 static void close_buffer(unsigned char *buffer, size_t shift)
 {
-    free(buffer - GUARD - shift);
+    machine_free(buffer - GUARD - shift);
 }
 
 static bool is_guarded(const unsigned char *buffer, size_t nbytes)
@@ -77,7 +66,9 @@ void group_open(struct group *group, int size, const struct sizes *sizes)
     group->sizes = *sizes;
     group->offset = begin + GUARD + sizes->shift;
     group->stride = (group->offset + sizes->data + GUARD + 4095) / 4096 * 4096;
-    group->segments = allocate(4096, group->stride * (size_t)size);
+    group->segments = machine_alloc(4096, group->stride * (size_t)size);
+    group->words = machine_alloc_words(sizeof(*group->words));
+    memset(group->words, 0, sizeof(*group->words));
     for (int r = 0; r < size; r++) {
         unsigned char *segment = group->segments + (size_t)r * group->stride;
 
@@ -96,7 +87,8 @@ void group_close(struct group *group)
         close_buffer(group->in[r], group->sizes.shift);
         close_buffer(group->out[r], group->sizes.shift);
     }
-    free(group->segments);
+    machine_free(group->segments);
+    machine_free_words(group->words);
 }
 
 struct symc_device_group group_of(struct group *group, int rank)
@@ -104,9 +96,9 @@ struct symc_device_group group_of(struct group *group, int rank)
     return (struct symc_device_group){.base = group->segments,
         .stride = group->stride,
         .packets = packets_offset(),
-        .aborted = &group->aborted,
-        .failure = &group->failure,
-        .timeout_ns = TIMEOUT_NS,
+        .aborted = &group->words->aborted,
+        .failure = &group->words->failure,
+        .timeout_ns = machine.timeout_ns,
         .rank = (uint32_t)rank,
         .size = (uint32_t)group->size};
 }
@@ -132,17 +124,10 @@ void group_launch(struct group *group, int rank, kernel_fn kernel,
         (struct engine_launch){kernel, args, blocks, threads};
 }
 
-static void copy(const void *args)
-{
-    const struct copying *copying = args;
-
-    memcpy(copying->to, copying->from, copying->nbytes);
-}
-
 void group_launch_copy(
     struct group *group, int rank, const struct copying *copying)
 {
-    group_launch(group, rank, copy, copying, 1, 1);
+    group_launch(group, rank, machine_copy, copying, 1, 1);
 }
 
 static bool is_unharmed(const struct group *group)
@@ -158,13 +143,59 @@ static bool is_unharmed(const struct group *group)
     return good;
 }
 
-bool group_run(struct group *group)
+void group_run_freely(struct group *group)
 {
-    engine_run(group->streams, group->size, group_draw());
+    machine_run(group->streams, group->size, group_draw());
     for (int r = 0; r < group->size; r++)
         group->streams[r].n = 0;
-    if (group->failure.reason != 0)
-        diag("gave up: reason %u, peer %u, block %u", group->failure.reason,
-            group->failure.peer, group->failure.block);
-    return is_unharmed(group) && group->failure.reason == 0;
+}
+
+bool group_run(struct group *group)
+{
+    const struct symc_device_failure *failure = &group->words->failure;
+
+    group_run_freely(group);
+    if (failure->reason != 0)
+        diag("gave up: reason %u, peer %u, block %u", failure->reason,
+            failure->peer, failure->block);
+    return is_unharmed(group) && failure->reason == 0;
+}
+
+/* ---- comparing ---- */
+
+static bool is_nan(const unsigned char *at, enum symmcoll_dtype dtype)
+{
+    uint16_t half;
+    float single;
+    double value = 0;
+
+    memcpy(&half, at, sizeof(half));
+    if (dtype == SYMMCOLL_FLOAT16)
+        return (half & 0x7fff) > 0x7c00;
+    if (dtype == SYMMCOLL_BFLOAT16)
+        return (half & 0x7fff) > 0x7f80;
+    if (dtype == SYMMCOLL_FLOAT32) {
+        memcpy(&single, at, sizeof(single));
+        value = single;
+    } else if (dtype == SYMMCOLL_FLOAT64) {
+        memcpy(&value, at, sizeof(value));
+    }
+    return value != value;
+}
+
+bool group_is_same(const void *expected, const void *found, size_t count,
+    enum symmcoll_dtype dtype)
+{
+    const size_t element = symmcoll_dtype_size(dtype);
+    const unsigned char *a = expected, *b = found;
+
+    if (memcmp(a, b, count * element) == 0)
+        return true;
+    if (machine.keeps_nan || element < 2)
+        return false;
+    for (size_t i = 0; i < count; i++, a += element, b += element)
+        if (memcmp(a, b, element) != 0 &&
+            (!is_nan(a, dtype) || !is_nan(b, dtype)))
+            return false;
+    return true;
 }

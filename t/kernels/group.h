@@ -7,7 +7,9 @@
 #define T_KERNELS_GROUP_H
 
 #include "kernels/args.h"
-#include "t/kernels/engine.h"
+#include "t/kernels/machine.h"
+
+#include <symmcoll.h>
 
 #include <stddef.h>
 
@@ -19,19 +21,22 @@ struct sizes {
     size_t data, in, out, shift;
 };
 
+/* What kernels and the host use at once. */
+struct group_words {
+    uint32_t aborted;
+    struct symc_device_failure failure;
+};
+
 struct group {
     int size;
     struct sizes sizes;
     size_t stride, offset; /* of the data, in a segment */
     unsigned char *segments;
     unsigned char *in[GROUP_RANKS], *out[GROUP_RANKS];
-    uint32_t aborted;
-    struct symc_device_failure failure;
+    struct group_words *words;
     struct engine_launch launches[GROUP_RANKS][GROUP_LAUNCHES];
     struct engine_stream streams[GROUP_RANKS];
 };
-
-typedef void (*kernel_fn)(const void *args);
 
 void group_open(struct group *group, int size, const struct sizes *sizes);
 void group_close(struct group *group);
@@ -48,17 +53,20 @@ void group_launch(struct group *group, int rank, kernel_fn kernel,
     const void *args, uint32_t blocks, uint32_t threads);
 
 /* memcpy() on a rank's stream. */
-struct copying {
-    void *to;
-    const void *from;
-    size_t nbytes;
-};
 void group_launch_copy(
     struct group *group, int rank, const struct copying *copying);
 
 /* Run what was launched, as orders of fibers are drawn; false, with a line in
  * the log, if a kernel gave up or if bytes beside data or outputs changed. */
 bool group_run(struct group *group);
+
+/* The same, whatever has become of it. */
+void group_run_freely(struct group *group);
+
+/* Whether elements have the bits that are expected; of a NaN any bits, where the
+ * machine has others. */
+bool group_is_same(const void *expected, const void *found, size_t count,
+    enum symmcoll_dtype dtype);
 
 /* Random numbers, the same in each run. */
 uint32_t group_draw(void);

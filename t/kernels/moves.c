@@ -79,7 +79,7 @@ static struct point draw_point(enum form form)
         .nbytes = group_draw() % (group_draw() % 2 == 0 ? 20 : 700),
         .shift = group_draw() % 3 != 0 ? 0 : group_draw() % 17,
         .copied = group_draw() % 2 == 0,
-        .blocks = 1 + group_draw() % 3};
+        .blocks = machine_draw_blocks()};
 
     if (group_draw() % 3 == 0)
         point.nbytes = point.nbytes / 4 * 4;
@@ -87,7 +87,7 @@ static struct point draw_point(enum form form)
     if (group_draw() % 2 == 0)
         point.pitch = (point.nbytes + 15) / 16 * 16;
     point.root = (int)(group_draw() % (uint32_t)point.size);
-    point.threads = (uint32_t)point.size + group_draw() % 4;
+    point.threads = machine_draw_threads(point.size);
     return point;
 }
 
@@ -253,7 +253,7 @@ static bool check_barriers_of(int size)
 
     group_open(&group, size, &sizes);
     for (int r = 0; r < size; r++) {
-        const uint32_t threads = (uint32_t)size + group_draw() % 3;
+        const uint32_t threads = machine_draw_threads(size);
 
         right[r] = true;
         *arrivals_of(&group, r) = 0;

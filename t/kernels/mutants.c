@@ -36,10 +36,6 @@
 #define HAS_TSAN 0
 #endif
 
-static const struct check *const all[] = {checks_of_reductions, checks_of_moves,
-    checks_of_exchanges, checks_of_plans, checks_of_own_memory,
-    checks_of_signals, checks_of_waits};
-
 /* ---- one of the programs ---- */
 
 static const char *base_of(const char *path)
@@ -51,8 +47,8 @@ static const char *base_of(const char *path)
 
 static void run_checks(const char *file, bool of_file)
 {
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        for (const struct check *check = all[i]; check->file != NULL; check++) {
+    for (const struct check *const *at = checks_of_all; *at != NULL; at++) {
+        for (const struct check *check = *at; check->file != NULL; check++) {
             if ((strcmp(check->file, file) == 0) == of_file &&
                 !check->run(check->rounds / ROUNDS_DIVISOR + 1))
                 exit(FAILED);

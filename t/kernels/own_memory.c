@@ -26,8 +26,8 @@ void symc_fill32(const void *args);
 /* A launch of a group of one rank. */
 static bool run_alone(struct group *group, kernel_fn kernel, const void *args)
 {
-    const uint32_t blocks = 1 + group_draw() % 3,
-                   threads = 1 + group_draw() % 7;
+    const uint32_t blocks = machine_draw_blocks(),
+                   threads = machine_draw_threads(1 + (int)(group_draw() % 4));
 
     group_launch(group, 0, kernel, args, blocks, threads);
     return group_run(group);
@@ -144,12 +144,13 @@ static bool check_nan_of(enum symmcoll_dtype dtype)
                  shift = group_draw() % 3 * (element < 8 ? element : 8);
     const struct sizes sizes = {.in = count * element, .shift = shift};
     const uint32_t often = 1 + group_draw() % 40;
-    struct symc_device_nan found = {UINT64_MAX, 0};
+    struct symc_device_nan *found = machine_alloc(16, sizeof(*found));
     struct symc_nan_args args;
     struct group group;
     size_t first = 0, expected;
     bool right;
 
+    *found = (struct symc_device_nan){UINT64_MAX, 0};
     group_open(&group, 1, &sizes);
     /* All bits set are NaN in most types, and so are some random ones. */
     for (size_t i = 0; i < sizes.in; i++)
@@ -160,16 +161,17 @@ static bool check_nan_of(enum symmcoll_dtype dtype)
     args = (struct symc_nan_args){.in = group.in[0],
         .count = count,
         .type = (uint32_t)dtype,
-        .found = &found};
+        .found = found};
     right = run_alone(&group, symc_nan_scan, &args);
     expected = symc_nan_count(group.in[0], count, dtype, &first);
-    right = right && found.count == expected &&
-            found.first == (expected > 0 ? first : UINT64_MAX);
+    right = right && found->count == expected &&
+            found->first == (expected > 0 ? first : UINT64_MAX);
     if (!right)
         diag("%zu elements of %s shifted by %zu: expected %zu NaN from %zu on, "
              "found %llu from %llu",
             count, symmcoll_dtype_name(dtype), shift, expected, first,
-            (unsigned long long)found.count, (unsigned long long)found.first);
+            (unsigned long long)found->count, (unsigned long long)found->first);
+    machine_free(found);
     group_close(&group);
     return right;
 }
@@ -247,30 +249,39 @@ static bool keeps_gaps(const struct bucket *bucket, const unsigned char *flat)
     return true;
 }
 
+/* Where the tensors are. */
+static void place_pieces(struct bucket *bucket, unsigned char *tensors)
+{
+    for (size_t i = 0; i < bucket->args.npieces; i++) {
+        bucket->pieces[i].at = tensors + bucket->at[i];
+        machine_note_address(&bucket->pieces[i].at);
+    }
+}
+
 static bool check_bucket(void)
 {
-    struct bucket bucket;
+    struct bucket *bucket = machine_alloc(16, sizeof(*bucket));
     struct sizes sizes = {.shift = group_draw() % 2 * (group_draw() % 16)};
+    unsigned char *flat;
     struct group group;
     bool right;
 
-    draw_bucket(&bucket);
-    sizes.data = bucket.args.nbytes;
-    sizes.in = bucket.nbytes;
-    sizes.out = bucket.nbytes;
+    draw_bucket(bucket);
+    sizes.data = bucket->args.nbytes;
+    sizes.in = bucket->nbytes;
+    sizes.out = bucket->nbytes;
     group_open(&group, 1, &sizes);
-    bucket.args.bucket = group_data(&group, 0);
-    memset(bucket.args.bucket, 0x11, sizes.data);
-    for (size_t i = 0; i < bucket.args.npieces; i++)
-        bucket.pieces[i].at = group.in[0] + bucket.at[i];
-    right = run_alone(&group, symc_flatten, &bucket.args) &&
-            is_flat(&bucket, bucket.args.bucket, group.in[0]) &&
-            keeps_gaps(&bucket, bucket.args.bucket);
-    for (size_t i = 0; i < bucket.args.npieces; i++)
-        bucket.pieces[i].at = group.out[0] + bucket.at[i];
-    right = right && run_alone(&group, symc_unflatten, &bucket.args) &&
-            is_flat(&bucket, bucket.args.bucket, group.out[0]);
+    flat = group_data(&group, 0);
+    bucket->args.bucket = flat;
+    memset(flat, 0x11, sizes.data);
+    place_pieces(bucket, group.in[0]);
+    right = run_alone(&group, symc_flatten, &bucket->args) &&
+            is_flat(bucket, flat, group.in[0]) && keeps_gaps(bucket, flat);
+    place_pieces(bucket, group.out[0]);
+    right = right && run_alone(&group, symc_unflatten, &bucket->args) &&
+            is_flat(bucket, flat, group.out[0]);
     group_close(&group);
+    machine_free(bucket);
     return right;
 }
 

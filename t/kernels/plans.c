@@ -8,7 +8,6 @@
 #include "t/kernels/group.h"
 #include "t/tap.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 void symc_plan(const void *args);
@@ -91,8 +90,8 @@ static void draw_point(struct point *point)
         .row_nbytes = 1 + group_draw() % ROW_NBYTES,
         .in_rows = ROWS,
         .out_rows = ROWS,
-        .blocks = 1 + group_draw() % 3};
-    point->threads = (uint32_t)point->size + group_draw() % 4;
+        .blocks = machine_draw_blocks()};
+    point->threads = machine_draw_threads(point->size);
     for (int r = 0; r < point->size; r++)
         for (int i = 0; i < point->size * point->experts; i++)
             point->splits[r][i] = group_draw() % (PIECE_ROWS + 1);
@@ -278,12 +277,12 @@ static bool check(const struct point *point)
 {
     const struct sizes sizes = {.data = sizeof(struct layout),
         .in = 2 * sizeof(((struct layout *)0)->in)};
-    struct work *works = calloc((size_t)point->size, sizeof(*works));
+    const size_t nbytes = (size_t)point->size * sizeof(struct work);
+    struct work *works = machine_alloc(16, nbytes);
     struct group group;
     bool right;
 
-    if (works == NULL)
-        abort();
+    memset(works, 0, nbytes);
     group_open(&group, point->size, &sizes);
     for (int r = 0; r < point->size; r++) {
         describe(point, &group, r, &works[r]);
@@ -293,7 +292,7 @@ static bool check(const struct point *point)
     for (int r = 0; right && r < point->size; r++)
         right = is_right(point, &group, r, &works[r]);
     group_close(&group);
-    free(works);
+    machine_free(works);
     return right;
 }
 

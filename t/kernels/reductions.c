@@ -13,7 +13,6 @@
 #include <string.h>
 
 #define IN_A_ROW 3
-#define ROW_NBYTES 3200 /* at most */
 
 enum form {
     ONE_SHOT,
@@ -105,7 +104,7 @@ static size_t draw_count(const struct point *point)
         return group_draw() % (256 / element);
     if (kind < 6)
         return group_draw() % 6;
-    return group_draw() % (kind < 15 ? 60 : 400);
+    return group_draw() % (kind < 15 ? 60 : machine.elements_max);
 }
 
 static uint32_t divide(size_t nbytes, size_t by)
@@ -123,7 +122,7 @@ static struct point draw_point(enum form form, int round)
         .rows = 1,
         .shift = group_draw() % 3 == 0 ? group_draw() % 5 : 0,
         .copied = form == PACKETS || group_draw() % 2 == 0,
-        .blocks = 1 + group_draw() % 3};
+        .blocks = machine_draw_blocks()};
     const size_t element = symmcoll_dtype_size(point.kernels->dtype);
 
     if (form >= MULTIMEM_ONE_SHOT)
@@ -131,7 +130,9 @@ static struct point draw_point(enum form form, int round)
     if (group_draw() % 4 == 0)
         point.size = 2 << group_draw() % 3;
     point.count = draw_count(&point);
-    point.threads = (uint32_t)point.size + group_draw() % 4;
+    point.threads = machine_draw_threads(point.size);
+    if (point.threads < 2)
+        point.threads = 2; /* in place the blocks would be too many */
     if ((form == PACKETS || form == ONE_SHOT || form == MULTIMEM_ONE_SHOT) &&
         group_draw() % 4 == 0)
         point.root = (int)(group_draw() % (uint32_t)point.size);
@@ -252,9 +253,12 @@ static bool is_right(
     const unsigned char *found =
         group->out[rank] + (size_t)number * point->pitch;
     const size_t begin = (size_t)number * slices_of(point) * point->pitch;
-    unsigned char expected[ROW_NBYTES];
+    unsigned char *expected = malloc(point->nbytes + 1);
+    bool right = true;
 
-    for (size_t row = 0; row < point->rows; row++) {
+    if (expected == NULL)
+        abort();
+    for (size_t row = 0; right && row < point->rows; row++) {
         size_t at = begin;
 
         if (point->rows > 1)
@@ -262,7 +266,9 @@ static bool is_right(
         else if (point->form == REDUCE_SCATTER)
             at += (size_t)rank * point->pitch;
         reduce_row(point, group, at, expected);
-        if (memcmp(expected, found + row * point->nbytes, point->nbytes) == 0)
+        right = group_is_same(expected, found + row * point->nbytes,
+            point->count, point->kernels->dtype);
+        if (right)
             continue;
         diag("%s, %s, %d ranks, root %d, %zu elements shifted by %zu, %u "
              "blocks of %u, %s, %s: number %d of rank %d",
@@ -271,9 +277,9 @@ static bool is_right(
             point->shift, point->blocks, point->threads,
             point->in_place ? "in place" : "to out",
             point->copied ? "copied" : "there", number, rank);
-        return false;
     }
-    return true;
+    free(expected);
+    return right;
 }
 
 static bool check(const struct point *point)

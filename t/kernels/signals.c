@@ -201,21 +201,6 @@ static bool check_signals(int rounds)
 
 /* ---- a flag ---- */
 
-struct reader {
-    const uint32_t *flag;
-    struct copying copying;
-};
-
-/* What a kernel of the caller's does that looks at a flag. */
-static void read_after_flag(const void *args)
-{
-    const struct reader *reader = args;
-
-    while (__atomic_load_n(reader->flag, __ATOMIC_ACQUIRE) == 0)
-        engine_relax();
-    memcpy(reader->copying.to, reader->copying.from, reader->copying.nbytes);
-}
-
 static bool check_flag(int rounds)
 {
     bool right = true;
@@ -223,18 +208,18 @@ static bool check_flag(int rounds)
     for (int i = 0; right && i < rounds; i++) {
         struct symc_fill_args flag = {.value = 1 + group_draw() % 9};
         struct copying write;
-        struct reader reader;
+        struct reading reader;
         struct group group;
 
         open_pads(&group, 2);
         flag.at = &pads_of(&group, 1)->flag;
         write = (struct copying){
             pads_of(&group, 1)->messages[0], group.in[0], MESSAGE};
-        reader = (struct reader){&pads_of(&group, 1)->flag,
+        reader = (struct reading){&pads_of(&group, 1)->flag,
             {group.out[1], pads_of(&group, 1)->messages[0], MESSAGE}};
         group_launch_copy(&group, 0, &write);
         group_launch(&group, 0, symc_write32, &flag, 1, 1);
-        group_launch(&group, 1, read_after_flag, &reader, 1, 1);
+        group_launch(&group, 1, machine_read_after_flag, &reader, 1, 1);
         right = group_run(&group) &&
                 memcmp(group.out[1], group.in[0], MESSAGE) == 0 &&
                 pads_of(&group, 1)->flag == flag.value;

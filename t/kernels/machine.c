@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The engine as the machine that kernels run on. */
+#include "t/kernels/machine.h"
+#include "t/kernels/group.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const struct machine machine = {
+    .timeout_ns = UINT64_C(50000000), /* in turns of all fibers: 50000 */
+    .short_ns = UINT64_C(200000),
+    .elements_max = 400,
+    .keeps_nan = true,
+    .has_multimem = true};
+
+void machine_begin(void)
+{
+    engine_count_time(true);
+}
+
+uint32_t machine_draw_blocks(void)
+{
+    return 1 + group_draw() % 3;
+}
+
+uint32_t machine_draw_threads(int least)
+{
+    return (uint32_t)least + group_draw() % 4;
+}
+
+void *machine_alloc(size_t alignment, size_t nbytes)
+{
+    void *memory = aligned_alloc(
+        alignment, (nbytes + alignment - 1) / alignment * alignment);
+
+    if (memory == NULL)
+        abort();
+    return memory;
+}
+
+void machine_free(void *memory)
+{
+    free(memory);
+}
+
+void *machine_alloc_words(size_t nbytes)
+{
+    return machine_alloc(16, nbytes);
+}
+
+void machine_free_words(void *words)
+{
+    free(words);
+}
+
+void machine_note_address(void *word)
+{
+    (void)word;
+}
+
+void machine_run(const struct engine_stream *streams, int n, uint64_t seed)
+{
+    engine_run(streams, n, seed);
+}
+
+void machine_copy(const void *args)
+{
+    const struct copying *copying = args;
+
+    memcpy(copying->to, copying->from, copying->nbytes);
+}
+
+/* What a kernel of the caller's does that looks at a flag. */
+void machine_read_after_flag(const void *args)
+{
+    const struct reading *reading = args;
+
+    while (__atomic_load_n(reading->flag, __ATOMIC_ACQUIRE) == 0)
+        engine_relax();
+    machine_copy(&reading->copying);
+}

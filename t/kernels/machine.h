@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What runs the kernels of the checks: the engine on the host (machine.c), or a
+ * device (t/gpu/machine.c).  The checks are the same: they launch, and look at
+ * memory when all has run.
+ */
+#ifndef T_KERNELS_MACHINE_H
+#define T_KERNELS_MACHINE_H
+
+#include "t/kernels/engine.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef void (*kernel_fn)(const void *args);
+
+struct machine {
+    uint64_t timeout_ns, short_ns; /* of kernels: never, and by the deadline */
+    uint32_t elements_max;         /* of a reduction */
+    bool keeps_nan;                /* the bits of a NaN are the reference's */
+    bool has_multimem;             /* can run kernels of multimem.h */
+};
+extern const struct machine machine;
+
+/* Before all checks. */
+void machine_begin(void);
+
+/* Blocks and threads of a kernel, drawn: any, but so many threads at least. */
+uint32_t machine_draw_blocks(void);
+uint32_t machine_draw_threads(int least);
+
+/* Memory that kernels use: the arguments of a launch name addresses in it, and
+ * the host reads and writes it while nothing runs.  Freed by machine_free(). */
+void *machine_alloc(size_t alignment, size_t nbytes);
+void machine_free(void *memory);
+
+/* Memory that kernels and the host use at once. */
+void *machine_alloc_words(size_t nbytes);
+void machine_free_words(void *words);
+
+/* A word of that memory is an address of it: said anew before each run. */
+void machine_note_address(void *word);
+
+/* As engine_run(); a kernel that is none of the library's is called on the host,
+ * in the order of its stream. */
+void machine_run(const struct engine_stream *streams, int n, uint64_t seed);
+
+/* ---- what a stream can do beside kernels: for group_launch() ---- */
+
+/* memcpy() of such memory. */
+struct copying {
+    void *to;
+    const void *from;
+    size_t nbytes;
+};
+void machine_copy(const void *copying);
+
+/* The same, when a word is not 0 any more. */
+struct reading {
+    const uint32_t *flag;
+    struct copying copying;
+};
+void machine_read_after_flag(const void *reading);
+
+#endif
