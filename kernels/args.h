@@ -29,7 +29,8 @@
 enum symc_device_reason {
     SYMC_DEVICE_NONE,
     SYMC_DEVICE_TIMEOUT, /* a peer's signal did not arrive in time */
-    SYMC_DEVICE_ABORTED  /* the host said so */
+    SYMC_DEVICE_ABORTED, /* the host said so */
+    SYMC_DEVICE_SPLITS   /* `peer` has splits that cannot be: see plan.h */
 };
 
 /* The first thread that gives up says why: in memory of the host, which reads it
@@ -94,6 +95,9 @@ struct symc_device_data {
  * data_pitch in data, and r * in_pitch at in; a slice of several rows is a part
  * of the columns of a matrix, whose rows are row_pitch bytes apart, and out has
  * its rows one after another.  Rows are for data that are there.
+ *
+ * One rank alone (reduce_rows.h) reduces rows of all ranks' data, row_pitch bytes
+ * apart, into rows of out, out_pitch bytes apart.
  */
 struct symc_reduce_args {
     struct symc_device_group group;
@@ -101,7 +105,8 @@ struct symc_reduce_args {
     const void *in; /* copied to data first; NULL: the elements are there */
     void *out;      /* NULL: the result stays in data, in its place */
     uint64_t count; /* of elements of a row, or of the result */
-    uint64_t rows, row_pitch;      /* reduce-scatter; else 1 and any */
+    uint64_t rows, row_pitch;      /* reduce-scatter, rows; else 1 and any */
+    uint64_t out_pitch;            /* rows */
     uint64_t data_pitch, in_pitch; /* bytes from one slice to the next one */
     uint32_t root; /* of one-shot and packets: who has a result, or ALL */
     uint32_t op;
@@ -168,7 +173,8 @@ struct symc_plan_args {
     struct symc_plan_piece *pieces; /* (out) size * experts */
     uint64_t *wrong; /* (out) 0, or 1 + the first rank whose splits are negative
                         or more than in_rows, else whose result is more than
-                        out_rows; the same on all ranks */
+                        out_rows; the same on all ranks, as the failure that
+                        says so then */
     uint64_t in_rows, out_rows;
     uint64_t major_align;
     uint32_t experts;

@@ -3,7 +3,8 @@
  * All-reduce by the switch: multimem.ld_reduce reads the sum of all ranks'
  * elements in one load, multimem.st stores to all ranks at once.  Needs memory
  * with a multicast address, and sm_90; below that, and on the host, the kernels
- * read and write all ranks one by one.
+ * read and write all ranks one by one.  The all-gather does so without such an
+ * address, too.
  *
  * Grid        as one-shot, never in place; two-shot may be
  * Alignment   that of the element; parts of 16 bytes that are not whole or not
@@ -58,7 +59,8 @@ DEVICE struct symc_vector sum_part(const struct symc_reduce_args *args,
     return reduce_any(args, 0, nbytes, part, type);
 }
 
-/* A part of nbytes at an offset in data becomes a vector, of all ranks. */
+/* A part of nbytes at an offset in data becomes a vector, of all ranks: one by one
+ * where there is no multicast address. */
 DEVICE void store_to_all(const struct symc_device_data *data, uint32_t size,
     uint64_t offset, uint64_t nbytes, uint64_t part, struct symc_vector vector,
     const uint32_t step)
@@ -67,7 +69,8 @@ DEVICE void store_to_all(const struct symc_device_data *data, uint32_t size,
     unsigned char *at =
         data->multicast + data->offset + offset + part * SYMC_VECTOR;
 
-    if (is_aligned(at) && nbytes - part * SYMC_VECTOR >= SYMC_VECTOR) {
+    if (data->multicast != NULL && is_aligned(at) &&
+        nbytes - part * SYMC_VECTOR >= SYMC_VECTOR) {
         multicast_store(at, vector);
         return;
     }
@@ -143,7 +146,8 @@ DEVICE void multimem_two_shot(
     end_epoch(group, epoch);
 }
 
-/* Each rank's bytes to its place in the data of all ranks; `in` is elsewhere. */
+/* Each rank's bytes to its place in the data of all ranks; `in` is elsewhere, or
+ * there. */
 DEVICE void multimem_all_gather(const struct symc_move_args *args)
 {
     const struct symc_device_group *group = &args->group;

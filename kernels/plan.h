@@ -158,6 +158,9 @@ DEVICE void plan_pieces(const struct symc_plan_args *args)
     if (!synchronise(group, ++epoch))
         return;
     end_epoch(group, epoch);
+    /* All ranks find the same, and wait for nobody any more. */
+    if (rank == 0 && *args->wrong != 0)
+        give_up(group, SYMC_DEVICE_SPLITS, (uint32_t)*args->wrong - 1);
 }
 
 /* Blocks take the chunks of a piece in turn, and begin with another one for each

@@ -18,6 +18,7 @@ struct check {
 
 /* Each ends with a file that is NULL. */
 extern const struct check checks_of_reductions[];
+extern const struct check checks_of_rows[];
 extern const struct check checks_of_moves[];
 extern const struct check checks_of_exchanges[];
 extern const struct check checks_of_plans[];

@@ -155,10 +155,10 @@ bool group_run(struct group *group)
     const struct symc_device_failure *failure = &group->words->failure;
 
     group_run_freely(group);
-    if (failure->reason != 0)
+    if (failure->reason != group->expected)
         diag("gave up: reason %u, peer %u, block %u", failure->reason,
             failure->peer, failure->block);
-    return is_unharmed(group) && failure->reason == 0;
+    return is_unharmed(group) && failure->reason == group->expected;
 }
 
 /* ---- comparing ---- */

@@ -34,6 +34,7 @@ struct group {
     unsigned char *segments;
     unsigned char *in[GROUP_RANKS], *out[GROUP_RANKS];
     struct group_words *words;
+    uint32_t expected; /* reason of a failure; 0: none */
     struct engine_launch launches[GROUP_RANKS][GROUP_LAUNCHES];
     struct engine_stream streams[GROUP_RANKS];
 };
@@ -57,7 +58,8 @@ void group_launch_copy(
     struct group *group, int rank, const struct copying *copying);
 
 /* Run what was launched, as orders of fibers are drawn; false, with a line in
- * the log, if a kernel gave up or if bytes beside data or outputs changed. */
+ * the log, if a kernel gave up that should not, or the other way round, or if
+ * bytes beside data or outputs changed. */
 bool group_run(struct group *group);
 
 /* The same, whatever has become of it. */

@@ -288,7 +288,11 @@ static bool check(const struct point *point)
         describe(point, &group, r, &works[r]);
         launch(point, &group, r, &works[r]);
     }
-    right = group_run(&group);
+    if (point->mistake != NO_MISTAKE)
+        group.expected = SYMC_DEVICE_SPLITS;
+    right = group_run(&group) &&
+            (point->mistake == NO_MISTAKE ||
+                group.words->failure.peer == (uint32_t)point->mistaken);
     for (int r = 0; right && r < point->size; r++)
         right = is_right(point, &group, r, &works[r]);
     group_close(&group);

@@ -6,7 +6,8 @@
 
 int main(void)
 {
-    const struct check *const arrays[] = {checks_of_reductions, NULL};
+    const struct check *const arrays[] = {
+        checks_of_reductions, checks_of_rows, NULL};
 
     return checks_run(arrays);
 }
