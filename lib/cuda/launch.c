@@ -15,7 +15,13 @@ static const char *const names[SYMC_KERNEL_COUNT] = {
     [SYMC_KERNEL_ONE_SHOT] = "symc_one_shot",
     [SYMC_KERNEL_TWO_SHOT] = "symc_two_shot",
     [SYMC_KERNEL_REDUCE_SCATTER] = "symc_reduce_scatter",
+    [SYMC_KERNEL_REDUCE_ROWS] = "symc_reduce_rows",
+    [SYMC_KERNEL_MULTIMEM_ONE_SHOT] = "symc_multimem_one_shot",
+    [SYMC_KERNEL_MULTIMEM_TWO_SHOT] = "symc_multimem_two_shot",
+    [SYMC_KERNEL_MULTIMEM_ALL_GATHER] = "symc_multimem_all_gather",
     [SYMC_KERNEL_PULL] = "symc_pull",
+    [SYMC_KERNEL_PLAN] = "symc_plan",
+    [SYMC_KERNEL_PLAN_RUN] = "symc_plan_run",
     [SYMC_KERNEL_BARRIER] = "symc_barrier"};
 
 /* How names of kernels end, by element type.  Complex numbers are reduced as
@@ -36,7 +42,16 @@ static const char *const ends[SYMMCOLL_DTYPE_COUNT] = {[SYMMCOLL_UINT8] = "u8",
 
 static bool has_types(enum symc_kernel kernel)
 {
-    return kernel <= SYMC_KERNEL_REDUCE_SCATTER;
+    return kernel < SYMC_KERNEL_MULTIMEM_ALL_GATHER;
+}
+
+bool symc_kernel_has_type(enum symc_kernel kernel, enum symmcoll_dtype dtype)
+{
+    if (kernel != SYMC_KERNEL_MULTIMEM_ONE_SHOT &&
+        kernel != SYMC_KERNEL_MULTIMEM_TWO_SHOT)
+        return ends[dtype] != NULL;
+    return dtype == SYMMCOLL_FLOAT16 || dtype == SYMMCOLL_BFLOAT16 ||
+           dtype == SYMMCOLL_FLOAT32;
 }
 
 const char *symc_kernel_name(
@@ -105,7 +120,8 @@ symmcoll_status_t symc_kernels_load(const struct symc_cuda *cuda,
         for (int type = 0; type < ntypes; type++) {
             char name[SYMC_KERNEL_NAME];
 
-            if (ends[type] == NULL)
+            if (!symc_kernel_has_type(
+                    (enum symc_kernel)kernel, (enum symmcoll_dtype)type))
                 continue;
             symc_kernel_name(
                 (enum symc_kernel)kernel, (enum symmcoll_dtype)type, name);

@@ -18,10 +18,19 @@ enum symc_kernel {
     SYMC_KERNEL_ONE_SHOT,
     SYMC_KERNEL_TWO_SHOT,
     SYMC_KERNEL_REDUCE_SCATTER,
+    SYMC_KERNEL_REDUCE_ROWS,
+    SYMC_KERNEL_MULTIMEM_ONE_SHOT, /* of few types */
+    SYMC_KERNEL_MULTIMEM_TWO_SHOT,
+    SYMC_KERNEL_MULTIMEM_ALL_GATHER, /* from here on for all types */
     SYMC_KERNEL_PULL,
+    SYMC_KERNEL_PLAN,
+    SYMC_KERNEL_PLAN_RUN,
     SYMC_KERNEL_BARRIER,
     SYMC_KERNEL_COUNT
 };
+
+/* Whether there is one of a kind for a type of elements. */
+bool symc_kernel_has_type(enum symc_kernel kernel, enum symmcoll_dtype dtype);
 
 /* The functions of all kernels in a context, by kind and element type; that of a
  * kind for all types is of type 0.  NULL: a type that is not reduced, or is as

@@ -20,18 +20,29 @@ static struct {
 } kernels[KERNELS];
 static int nkernels;
 
-#define DECLARE_TYPE(name)                       \
-    void symc_packets_##name(const void *args);  \
-    void symc_one_shot_##name(const void *args); \
-    void symc_two_shot_##name(const void *args); \
-    void symc_reduce_scatter_##name(const void *args);
+#define DECLARE_TYPE(name)                             \
+    void symc_packets_##name(const void *args);        \
+    void symc_one_shot_##name(const void *args);       \
+    void symc_two_shot_##name(const void *args);       \
+    void symc_reduce_scatter_##name(const void *args); \
+    void symc_reduce_rows_##name(const void *args);
 
 #define EACH(what)                                                       \
     what(u8) what(i8) what(i16) what(i32) what(i64) what(f16) what(bf16) \
         what(f32) what(f64) what(bool) what(u16) what(u32) what(u64)
 
+#define DECLARE_MULTIMEM(name)                            \
+    void symc_multimem_one_shot_##name(const void *args); \
+    void symc_multimem_two_shot_##name(const void *args);
+
 EACH(DECLARE_TYPE)
+DECLARE_MULTIMEM(f16)
+DECLARE_MULTIMEM(bf16)
+DECLARE_MULTIMEM(f32)
+void symc_multimem_all_gather(const void *args);
 void symc_pull(const void *args);
+void symc_plan(const void *args);
+void symc_plan_run(const void *args);
 void symc_barrier(const void *args);
 
 static void run(fake_kernel_fn kernel, const void *args, uint32_t blocks,
@@ -65,16 +76,26 @@ int kernels_runs(const char *name)
 
 #define REGISTER(name, type) add(#name, name, sizeof(type))
 
-#define REGISTER_TYPE(name)                                  \
-    REGISTER(symc_packets_##name, struct symc_reduce_args);  \
-    REGISTER(symc_one_shot_##name, struct symc_reduce_args); \
-    REGISTER(symc_two_shot_##name, struct symc_reduce_args); \
-    REGISTER(symc_reduce_scatter_##name, struct symc_reduce_args);
+#define REGISTER_TYPE(name)                                        \
+    REGISTER(symc_packets_##name, struct symc_reduce_args);        \
+    REGISTER(symc_one_shot_##name, struct symc_reduce_args);       \
+    REGISTER(symc_two_shot_##name, struct symc_reduce_args);       \
+    REGISTER(symc_reduce_scatter_##name, struct symc_reduce_args); \
+    REGISTER(symc_reduce_rows_##name, struct symc_reduce_args);
+#define REGISTER_MULTIMEM(name)                                       \
+    REGISTER(symc_multimem_one_shot_##name, struct symc_reduce_args); \
+    REGISTER(symc_multimem_two_shot_##name, struct symc_reduce_args);
 
 void kernels_register(void)
 {
     EACH(REGISTER_TYPE)
+    REGISTER_MULTIMEM(f16)
+    REGISTER_MULTIMEM(bf16)
+    REGISTER_MULTIMEM(f32)
+    REGISTER(symc_multimem_all_gather, struct symc_move_args);
     REGISTER(symc_pull, struct symc_move_args);
+    REGISTER(symc_plan, struct symc_plan_args);
+    REGISTER(symc_plan_run, struct symc_plan_run_args);
     REGISTER(symc_barrier, struct symc_device_group);
     fake_set_engine(run);
 }
