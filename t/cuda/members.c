@@ -1,39 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "t/cuda/members.h"
-#include "t/cuda/kernels.h"
 
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define DEVICES 8
-
-/* ---- before all ranks ---- */
-
-void device_begin(void)
-{
-    const char *build = getenv("T_BUILDDIR");
-    char folder[PATH_MAX];
-
-    snprintf(
-        folder, sizeof(folder), "%s/t/cuda/.libs", build != NULL ? build : ".");
-    setenv("SYMMCOLL_MODULE_DIR", folder, 1);
-    setenv("SYMMCOLL_CUDA_STAGING", "4KiB", 1);
-    setenv("SYMMCOLL_CUDA_PACKETS_MAX", "64", 1);
-    setenv("SYMMCOLL_CUDA_ONE_SHOT_MAX", "256", 1);
-    setenv("SYMMCOLL_CUDA_ONE_SHOT_MAX_TWO", "256", 1);
-    setenv("SYMMCOLL_CUDA_BLOCKS", "2", 1);
-    kernels_register();
-    if (!fake_configure("devices=8 memory=256M granularity=4K"))
-        diag("the fake driver does not take its settings");
-}
-
-void on_both(int n, rank_fn body, const char *what)
-{
-    ok(ranks_run(n, body), "%s (%d processes)", what, n);
-    ok(threads_run(n, body), "%s (%d threads)", what, n);
-}
 
 /* ---- a rank's device ---- */
 
@@ -49,9 +18,11 @@ void device_use(int device)
 {
     CUcontext context;
     CUdevice found;
+    int n = 0;
 
     check(cuInit(0), "cuInit");
-    check(cuDeviceGet(&found, device % DEVICES), "cuDeviceGet");
+    check(cuDeviceGetCount(&n), "cuDeviceGetCount");
+    check(cuDeviceGet(&found, device % n), "cuDeviceGet");
     check(cuDevicePrimaryCtxRetain(&context, found), "primary context");
     check(cuCtxSetCurrent(context), "cuCtxSetCurrent");
 }

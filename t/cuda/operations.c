@@ -1,171 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every collective on device memory has the bits that it has in host memory: of
- * all element types and reductions, in place and not, small ones and such that go
- * through the staging in pieces.
+ * Every collective on device memory has the bits that it has in host memory, with
+ * 1 to 5 ranks, a device for each.
  */
-#include "t/cuda/members.h"
-
-#include "group/group.h"
-
-/* Of few bytes (packets), in one shot, in two, and in pieces. */
-static const size_t counts[] = {1, 7, 37, 131, 2501};
-#define COUNTS (sizeof(counts) / sizeof(*counts))
-
-static int every_size(
-    struct symmcoll_group *group, int rank, struct collective one)
-{
-    int right = 1, size = symmcoll_group_size(group);
-
-    for (size_t i = 0; i < COUNTS && right; i++) {
-        one.count = counts[i];
-        one.root = (int)i % size;
-        one.in_place = false;
-        right = same_as_host(group, rank, &one);
-        one.in_place = true;
-        if (right && one.kind != SYMC_ALL_TO_ALL && !one.listed)
-            right = same_as_host(group, rank, &one);
-    }
-    return right;
-}
-
-#define BODY(name, ...)                                                   \
-    static int name(struct symmcoll_group *group, int rank)               \
-    {                                                                     \
-        return every_size(group, rank, (struct collective){__VA_ARGS__}); \
-    }
-
-BODY(all_reduce, .kind = SYMC_ALL_REDUCE, .dtype = F32)
-BODY(reduce, .kind = SYMC_REDUCE, .dtype = F32)
-BODY(reduce_scatter, .kind = SYMC_REDUCE_SCATTER, .dtype = F32)
-BODY(all_gather, .kind = SYMC_ALL_GATHER, .dtype = SYMMCOLL_FLOAT8_E5M2)
-BODY(gather, .kind = SYMC_GATHER, .dtype = SYMMCOLL_INT16)
-BODY(scatter, .kind = SYMC_SCATTER, .dtype = SYMMCOLL_UINT8)
-BODY(all_to_all, .kind = SYMC_ALL_TO_ALL, .dtype = SYMMCOLL_FLOAT64)
-BODY(broadcast, .kind = SYMC_BROADCAST, .dtype = SYMMCOLL_COMPLEX128)
-
-/* ---- lists ---- */
-
-static int lists(struct symmcoll_group *group, int rank)
-{
-    static const enum symc_kind kinds[] = {
-        SYMC_GATHER, SYMC_SCATTER, SYMC_ALL_GATHER, SYMC_REDUCE_SCATTER};
-    int right = 1;
-
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds) && right; i++)
-        right = every_size(group, rank,
-            (struct collective){
-                .kind = kinds[i], .dtype = SYMMCOLL_INT32, .listed = true});
-    return right;
-}
-
-/* ---- types and reductions ---- */
-
-static bool is_defined(enum symmcoll_dtype dtype, symmcoll_op_t op)
-{
-    bool is_float = dtype >= SYMMCOLL_FLOAT16 && dtype <= SYMMCOLL_FLOAT64;
-    bool is_complex =
-        dtype == SYMMCOLL_COMPLEX64 || dtype == SYMMCOLL_COMPLEX128;
-    bool is_float8 =
-        dtype >= SYMMCOLL_FLOAT8_E4M3FN && dtype <= SYMMCOLL_FLOAT8_E8M0FNU;
-
-    if (is_float8 || op == SYMMCOLL_PREMUL_SUM)
-        return false;
-    if (op == SYMMCOLL_SUM)
-        return true;
-    if (op == SYMMCOLL_AVG)
-        return dtype != SYMMCOLL_BOOL;
-    if (op <= SYMMCOLL_MAX)
-        return !is_complex;
-    return !is_float && !is_complex;
-}
-
-static int types_and_reductions(struct symmcoll_group *group, int rank)
-{
-    static const size_t some[] = {5, 67, 421};
-    int right = 1, made = 0;
-
-    for (int dtype = 0; dtype < SYMMCOLL_DTYPE_COUNT; dtype++) {
-        for (int op = 0; op < SYMMCOLL_OP_COUNT && right; op++) {
-            struct collective one = {
-                .dtype = (enum symmcoll_dtype)dtype, .op = op};
-
-            if (!is_defined(one.dtype, op))
-                continue;
-            one.kind = made++ % 3 == 2 ? SYMC_REDUCE_SCATTER : SYMC_ALL_REDUCE;
-            one.count = some[made % 3];
-            right = same_as_host(group, rank, &one);
-        }
-    }
-    return right && made > 80;
-}
-
-/* Each rank has a factor of its own. */
-static int factors(struct symmcoll_group *group, int rank)
-{
-    static const enum symmcoll_dtype types[] = {SYMMCOLL_FLOAT16,
-        SYMMCOLL_BFLOAT16, SYMMCOLL_FLOAT32, SYMMCOLL_FLOAT64,
-        SYMMCOLL_COMPLEX64};
-    int right = 1;
-
-    for (size_t i = 0; i < sizeof(types) / sizeof(*types) && right; i++) {
-        symmcoll_op_t op;
-
-        right = say(symmcoll_op_create_premul(
-                        group->world, 0.5 + 0.25 * rank, &op) == SYMMCOLL_OK,
-            "a factor");
-        for (int listed = 0; listed < 2 && right; listed++)
-            right = every_size(group, rank,
-                (struct collective){
-                    .kind = listed ? SYMC_REDUCE_SCATTER : SYMC_ALL_REDUCE,
-                    .dtype = types[i],
-                    .op = op,
-                    .listed = listed});
-    }
-    return right;
-}
-
-/* ---- the rest ---- */
-
-static int on_own_device(struct symmcoll_group *group, int rank, rank_fn body)
-{
-    device_use(rank);
-    return body(group, rank);
-}
-
-#define ON_DEVICE(name)                                              \
-    static int device_##name(struct symmcoll_group *group, int rank) \
-    {                                                                \
-        return on_own_device(group, rank, name);                     \
-    }
-
-ON_DEVICE(all_reduce)
-ON_DEVICE(reduce)
-ON_DEVICE(reduce_scatter)
-ON_DEVICE(all_gather)
-ON_DEVICE(gather)
-ON_DEVICE(scatter)
-ON_DEVICE(all_to_all)
-ON_DEVICE(broadcast)
-ON_DEVICE(lists)
-ON_DEVICE(types_and_reductions)
-ON_DEVICE(factors)
+#include "t/cuda/every.h"
 
 int main(void)
 {
     device_begin();
     for (int n = 1; n <= 5; n++) {
-        on_both(n, device_all_reduce, "all_reduce on devices");
-        on_both(n, device_reduce, "reduce");
-        on_both(n, device_reduce_scatter, "reduce_scatter");
-        on_both(n, device_all_gather, "all_gather");
-        on_both(n, device_gather, "gather");
-        on_both(n, device_scatter, "scatter");
-        on_both(n, device_all_to_all, "all_to_all");
-        on_both(n, device_broadcast, "broadcast");
+        on_both(n, every_all_reduce, "all_reduce on devices");
+        on_both(n, every_reduce, "reduce");
+        on_both(n, every_reduce_scatter, "reduce_scatter");
+        on_both(n, every_all_gather, "all_gather");
+        on_both(n, every_gather, "gather");
+        on_both(n, every_scatter, "scatter");
+        on_both(n, every_all_to_all, "all_to_all");
+        on_both(n, every_broadcast, "broadcast");
     }
-    on_both(3, device_lists, "parts in buffers of their own");
-    on_both(3, device_types_and_reductions, "all types, all reductions");
-    on_both(3, device_factors, "factors of each rank");
+    on_both(3, every_lists, "parts in buffers of their own");
+    on_both(3, every_types_and_reductions, "all types, all reductions");
+    on_both(3, every_factors, "factors of each rank");
     return done_testing();
 }

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Every collective on device memory has the bits that it has in host memory: of
+ * all element types and reductions, in place and not, of all sizes, and captured
+ * in a graph that is started three times.  What ranks do for that; each is a
+ * rank_fn of its own device.
+ */
+#ifndef T_CUDA_EVERY_H
+#define T_CUDA_EVERY_H
+
+#include "t/cuda/members.h"
+
+/* Elements: of few bytes (packets), in one shot, in two, and in pieces, as the
+ * settings of device_begin() have it. */
+#define EVERY_COUNTS 5
+extern size_t every_counts[EVERY_COUNTS];
+
+int every_all_reduce(struct symmcoll_group *group, int rank);
+int every_reduce(struct symmcoll_group *group, int rank);
+int every_reduce_scatter(struct symmcoll_group *group, int rank);
+int every_all_gather(struct symmcoll_group *group, int rank);
+int every_gather(struct symmcoll_group *group, int rank);
+int every_scatter(struct symmcoll_group *group, int rank);
+int every_all_to_all(struct symmcoll_group *group, int rank);
+int every_broadcast(struct symmcoll_group *group, int rank);
+int every_lists(struct symmcoll_group *group, int rank);
+int every_types_and_reductions(struct symmcoll_group *group, int rank);
+int every_factors(struct symmcoll_group *group, int rank);
+int every_graph(struct symmcoll_group *group, int rank);
+
+#endif
