@@ -286,6 +286,8 @@ struct symc_memory_ops {
         void *state, const struct symc_access *access, void **token);
 };
 
+#define SYMC_NO_DEVICE (-1)
+
 struct symc_backend {
     /* Of a module: SYMC_BACKEND_INTERFACE, which the loader compares with its
      * own; first, whatever else changes. */
@@ -294,8 +296,9 @@ struct symc_backend {
     uint32_t priority;       /* larger is tried first, of one kind of memory */
     enum symc_memory memory; /* whose operations it serves */
 
-    /* Whether an address is in that memory, and on which device.  NULL: memory
-     * is the host's, or nobody asks.  Any thread may call it at any time. */
+    /* Whether an address is in that memory, and on which device; SYMC_NO_DEVICE
+     * where it was, and nobody can read there any more.  NULL: memory is the
+     * host's, or nobody asks.  Any thread may call it at any time. */
     bool (*find)(const void *data, int16_t *device);
     /* Optional: whether there may be any such memory in the process by now.
      * Asked once in a call, before find() of its buffers, and as often. */

@@ -54,6 +54,10 @@ static inline symmcoll_status_t symc_coll_refuse(
     return status;
 }
 
+/* A buffer is in memory that is no more. */
+symmcoll_status_t symc_coll_refuse_lost(
+    const struct symc_op *op, const char *buffer, const void *at);
+
 /* Apply the options of a call to what has been checked. */
 symmcoll_status_t symc_coll_apply(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call);

@@ -223,6 +223,8 @@ static symmcoll_status_t find_memory(
             if (nbytes == 0)
                 continue;
             memory = symc_registry_find(registry, at, &device);
+            if (device == SYMC_NO_DEVICE)
+                return symc_coll_refuse_lost(op, sides[s].name, at);
             if (found && (memory != op->memory || device != op->device))
                 return symc_fail(SYMMCOLL_ERR_INVALID,
                     "%s: expected all buffers in one memory, found %s of "

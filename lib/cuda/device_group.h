@@ -170,6 +170,14 @@ void symc_cuda_order_put(
 /* See struct symc_coll_ops. */
 symmcoll_status_t symc_cuda_follow(void *state, void *token, void *stream);
 
+/* ---- device_buffers.c ---- */
+
+/* Whether the buffers of an operation are in memory of the group's device.
+ * Errors: INVALID (which one, its address and what is there), those of
+ * symc_cuda_fail(). */
+symmcoll_status_t symc_cuda_check_buffers(
+    const struct symc_cuda_group *group, const struct symc_op *op);
+
 /* ---- device_run.c: enqueuing ---- */
 
 bool symc_cuda_serves(const struct symc_kind_info *info);

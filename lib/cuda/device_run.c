@@ -80,6 +80,8 @@ symmcoll_status_t symc_cuda_check(void *state, const struct symc_op *op)
             "%s: expected a call without a work while stream %p is captured, "
             "found one with a work",
             name, op->stream);
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_check_buffers(group, op);
     symc_cuda_leave(&entered);
     return status;
 }
@@ -92,6 +94,10 @@ static symmcoll_status_t start(struct symc_cuda_group *group,
     struct symc_cuda_place place;
     symmcoll_status_t status = symc_cuda_order_begin(group, op, mark, &place);
 
+    /* The first operation has opened the group, so nothing could be checked at
+     * its call. */
+    if (status == SYMMCOLL_OK && group->order.event == NULL)
+        status = symc_cuda_check_buffers(group, op);
     if (status == SYMMCOLL_OK)
         status = enqueue(group, op, place.stream);
     if (status == SYMMCOLL_OK)

@@ -8,6 +8,7 @@
  * Else the loader's count of objects says whether to search again.
  */
 #include "cuda/find.h"
+#include "backend/backend.h"
 #include "cuda/driver.h"
 
 #include <dlfcn.h>
@@ -24,6 +25,7 @@ static struct {
     _Atomic(struct link_map *) own; /* this module; NULL before a search */
     _Atomic uint64_t searched;      /* dlpi_adds at the latest search */
     _Atomic int device;             /* the one that was found last */
+    _Atomic bool has_found;         /* one ever was */
 } finder;
 
 static int copy_adds(struct dl_phdr_info *info, size_t nbytes, void *adds)
@@ -112,6 +114,23 @@ static bool is_readable(const void *data)
            errno != EFAULT;
 }
 
+/* Memory that the driver does not know, and the host cannot read: as that of a
+ * device is when it has been freed.  A process that has had none is not asked. */
+static bool is_lost(unsigned int type, const void *data)
+{
+    return type == 0 && data != NULL &&
+           atomic_load_explicit(&finder.has_found, memory_order_relaxed) &&
+           !is_readable(data);
+}
+
+static void note(int device)
+{
+    if (atomic_load_explicit(&finder.device, memory_order_relaxed) != device)
+        atomic_store_explicit(&finder.device, device, memory_order_relaxed);
+    if (!atomic_load_explicit(&finder.has_found, memory_order_relaxed))
+        atomic_store_explicit(&finder.has_found, true, memory_order_relaxed);
+}
+
 bool symc_cuda_find(const void *data, int16_t *device)
 {
     CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
@@ -134,10 +153,12 @@ bool symc_cuda_find(const void *data, int16_t *device)
             return false;
         ordinal = atomic_load_explicit(&finder.device, memory_order_relaxed);
     } else if (type != CU_MEMORYTYPE_DEVICE || managed != 0) {
-        return false;
+        if (!is_lost(type, data))
+            return false;
+        *device = SYMC_NO_DEVICE;
+        return true;
     }
-    if (atomic_load_explicit(&finder.device, memory_order_relaxed) != ordinal)
-        atomic_store_explicit(&finder.device, ordinal, memory_order_relaxed);
+    note(ordinal);
     *device = (int16_t)ordinal;
     return true;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Whose memory an address is, and what it costs to ask. */
+#include "backend/backend.h"
 #include "cuda/driver.h"
 #include "t/cuda/finding.h"
 #include "t/cuda/loaded.h"
@@ -117,7 +118,7 @@ static int addresses_are_known(const struct finder *finder)
     return right && cuda->mem_host_unregister(host) == CUDA_SUCCESS &&
            finder->driver.release(managed) == CUDA_SUCCESS &&
            finder->driver.release(device) == CUDA_SUCCESS &&
-           is_hosts(finder, (void *)(uintptr_t)device);
+           is_devices(finder, device, SYMC_NO_DEVICE);
 }
 
 static int a_driver_that_comes_later_is_found(void *unused)

@@ -218,6 +218,55 @@ static int passes_another_stream(struct symmcoll_group *group, int rank)
     return works_on_devices(group, rank) && right;
 }
 
+/* A kernel that used it would break the context. */
+static int passes_what_is_not_there(struct symmcoll_group *group, int rank)
+{
+    CUstream stream;
+    char *at, *freed;
+    int right;
+
+    device_use(rank);
+    right = works_on_devices(group, rank);
+    stream = device_stream();
+    at = device_alloc(COUNT * sizeof(float));
+    freed = device_alloc(COUNT * sizeof(float));
+    device_free(freed);
+    if (rank == VICTIM)
+        right = ended(sum_at(group, at, freed, stream), SYMMCOLL_ERR_INVALID,
+                    "which is in neither: it may have been freed") &&
+                ended(sum_at(group, at + 64, at + 64, stream),
+                    SYMMCOLL_ERR_INVALID, "the buffer ends before it") &&
+                right;
+    device_end_stream(stream);
+    device_free(at);
+    return works_on_devices(group, rank) && right;
+}
+
+/* The first operation on devices is not checked before it has begun. */
+static int begins_with_what_is_not_there(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_group *other = NULL;
+    symmcoll_status_t status;
+    CUstream stream;
+    char *at;
+    int right;
+
+    if (symmcoll_group_create(symmcoll_group_world(group), NULL, &other) < 0)
+        return say(0, "a group");
+    device_use(rank);
+    stream = device_stream();
+    at = device_alloc(COUNT * sizeof(float));
+    if (rank == VICTIM)
+        at += 64;
+    status = sum_at(group, at, at, stream);
+    cuStreamSynchronize(stream);
+    right = rank != VICTIM ||
+            ended(status, SYMMCOLL_ERR_DEVICE, "the buffer ends before it");
+    device_end_stream(stream);
+    device_free(rank == VICTIM ? at - 64 : at);
+    return works(other) && works_on_devices(other, rank) && right;
+}
+
 /* Kinds that devices do not have yet. */
 static int lacks(struct symmcoll_group *group, int rank)
 {
@@ -257,6 +306,10 @@ int main(void)
     on_both(2, mixes_memories, "host and device pointers in one call");
     on_both(2, passes_another_device, "a pointer of another device");
     on_both(2, passes_another_stream, "a stream of another device");
+    on_both(2, passes_what_is_not_there,
+        "a freed allocation, and a buffer that is too long");
+    on_both(2, begins_with_what_is_not_there,
+        "such a buffer in the first operation: other groups go on");
     on_both(2, lacks, "an operation that devices do not have");
     return done_testing();
 }
