@@ -68,15 +68,17 @@ struct symc_device_group {
 };
 
 /*
- * Memory of all ranks that this one has mapped: rank r's begins at base + r *
- * stride + offset; stride is a multiple of 16, and so is what base points to.  Staging in the segments of the group, or the caller's
- * symmetric memory in others.
+ * Memory of all ranks that this one has mapped, each at a multiple of 16: a row,
+ * in which rank r's begins at base + r * stride + offset, or places of their own,
+ * where it begins at table[r] + offset.  Staging in the segments of the group, or
+ * the caller's symmetric memory in others.
  */
 struct symc_device_data {
     unsigned char *base;
     uint64_t stride;
     uint64_t offset;
     unsigned char *multicast; /* that of all ranks as one, of base; or NULL */
+    unsigned char *const *table; /* in device memory; NULL: a row */
 };
 
 /* ---- operations of a group ---- */

@@ -101,6 +101,24 @@ DEVICE void store_vector(void *to, struct symc_vector vector)
         vector.word[0], vector.word[1], vector.word[2], vector.word[3]);
 }
 
+/* A pointer of a table that does not change, or the other where there is no table:
+ * without a branch, for which loops would be compiled twice. */
+DEVICE unsigned char *entry_of(
+    unsigned char *const *table, uint32_t index, unsigned char *other)
+{
+    unsigned char *entry;
+
+    asm("{\n"
+        " .reg .pred has_table;\n"
+        " setp.ne.u64 has_table, %1, 0;\n"
+        " mov.u64 %0, %3;\n"
+        " @has_table ld.global.u64 %0, [%2];\n"
+        "}"
+        : "=&l"(entry)
+        : "l"(table), "l"(table + index), "l"(other));
+    return entry;
+}
+
 DEVICE uint32_t load_acquire(const uint32_t *word)
 {
     uint32_t value;

@@ -24,10 +24,17 @@ DEVICE struct symc_device_pad *pad_of(
     return (struct symc_device_pad *)(void *)segment_of(group, rank);
 }
 
-DEVICE unsigned char *data_of(
+DEVICE unsigned char *data_in_row(
     const struct symc_device_data *data, uint32_t rank)
 {
     return data->base + rank * data->stride + data->offset;
+}
+
+DEVICE unsigned char *data_of(
+    const struct symc_device_data *data, uint32_t rank)
+{
+    return entry_of(data->table, rank, data->base + rank * data->stride) +
+           data->offset;
 }
 
 /* ---- giving up ---- */

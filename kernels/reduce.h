@@ -11,8 +11,9 @@
 #include "kernels/group.h"
 #include "kernels/parts.h"
 
-/* A whole part of aligned memory, of all ranks: with a constant size all loads
- * are in flight at once. */
+/* A whole part of aligned memory in a row, of all ranks: with a constant size all
+ * loads are in flight at once.  Addresses of a table would take as many registers
+ * as the budget has left. */
 DEVICE struct symc_vector reduce_whole(const struct symc_reduce_args *args,
     uint64_t at, const enum symmcoll_dtype type, const uint32_t size)
 {
@@ -21,7 +22,7 @@ DEVICE struct symc_vector reduce_whole(const struct symc_reduce_args *args,
 
     UNROLL
     for (uint32_t rank = 0; rank < size; rank++)
-        loaded[rank] = load_vector(data_of(&args->data, rank) + at);
+        loaded[rank] = load_vector(data_in_row(&args->data, rank) + at);
     unpack(&sum, loaded[0], type, args->op, args->factors[0]);
     UNROLL
     for (uint32_t rank = 1; rank < size; rank++) {
@@ -62,7 +63,8 @@ DEVICE struct symc_vector reduce_part(const struct symc_reduce_args *args,
     /* Sums of small integers are many in 16 bytes, and rare. */
     if ((class_of(type) != AS_UINT32 || nbytes_of(type) == 4) &&
         nbytes - part * SYMC_VECTOR >= SYMC_VECTOR &&
-        is_aligned(data_of(&args->data, 0) + begin)) {
+        args->data.table == NULL &&
+        is_aligned(data_in_row(&args->data, 0) + begin)) {
         if (args->group.size == 2)
             return reduce_whole(args, begin, type, 2);
         if (args->group.size == 4)

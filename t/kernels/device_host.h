@@ -59,6 +59,12 @@ DEVICE void store_vector(void *to, struct symc_vector vector)
     *(struct symc_vector *)__builtin_assume_aligned(to, 16) = vector;
 }
 
+DEVICE unsigned char *entry_of(
+    unsigned char *const *table, uint32_t index, unsigned char *other)
+{
+    return table != NULL ? table[index] : other;
+}
+
 DEVICE uint32_t host_load_acquire(
     const struct engine_place *place, const uint32_t *word)
 {

@@ -56,6 +56,17 @@ static size_t packets_offset(void)
     return (sizeof(struct symc_device_pad) + 255) / 256 * 256;
 }
 
+/* In a row, or in the segment of another rank, where a table says. */
+static void draw_places(struct group *group)
+{
+    const int by = (int)(group_draw() % 2);
+
+    group->has_table = by != 0 || group_draw() % 4 == 0;
+    for (int r = 0; r < group->size; r++)
+        group->places[r] =
+            group->segments + (size_t)((r + by) % group->size) * group->stride;
+}
+
 void group_open(struct group *group, int size, const struct sizes *sizes)
 {
     const size_t begin =
@@ -69,6 +80,9 @@ void group_open(struct group *group, int size, const struct sizes *sizes)
     group->segments = machine_alloc(4096, group->stride * (size_t)size);
     group->words = machine_alloc_words(sizeof(*group->words));
     memset(group->words, 0, sizeof(*group->words));
+    group->places = machine_alloc(
+        sizeof(*group->places), sizeof(*group->places) * GROUP_RANKS);
+    draw_places(group);
     for (int r = 0; r < size; r++) {
         unsigned char *segment = group->segments + (size_t)r * group->stride;
 
@@ -87,6 +101,7 @@ void group_close(struct group *group)
         close_buffer(group->in[r], group->sizes.shift);
         close_buffer(group->out[r], group->sizes.shift);
     }
+    machine_free(group->places);
     machine_free(group->segments);
     machine_free_words(group->words);
 }
@@ -107,12 +122,13 @@ struct symc_device_data group_data_of(const struct group *group)
 {
     return (struct symc_device_data){.base = group->segments,
         .stride = group->stride,
-        .offset = group->offset};
+        .offset = group->offset,
+        .table = group->has_table ? group->places : NULL};
 }
 
 unsigned char *group_data(const struct group *group, int rank)
 {
-    return group->segments + (size_t)rank * group->stride + group->offset;
+    return group->places[rank] + group->offset;
 }
 
 void group_launch(struct group *group, int rank, kernel_fn kernel,
@@ -145,6 +161,8 @@ static bool is_unharmed(const struct group *group)
 
 void group_run_freely(struct group *group)
 {
+    for (int r = 0; r < group->size && group->has_table; r++)
+        machine_note_address(&group->places[r]);
     machine_run(group->streams, group->size, group_draw());
     for (int r = 0; r < group->size; r++)
         group->streams[r].n = 0;

@@ -32,6 +32,8 @@ struct group {
     struct sizes sizes;
     size_t stride, offset; /* of the data, in a segment */
     unsigned char *segments;
+    unsigned char **places; /* from where data of each rank begin at offset */
+    bool has_table;         /* for these, whose order may be another */
     unsigned char *in[GROUP_RANKS], *out[GROUP_RANKS];
     struct group_words *words;
     uint32_t expected; /* reason of a failure; 0: none */
