@@ -160,6 +160,9 @@ struct symc_coll_ops {
     /* IN_PROGRESS or the final status, after which the token is the backend's.
      * What it calls core->wake() for may have got further. */
     symmcoll_status_t (*test)(void *state, void *token);
+    /* Optional, of a device: for how many ns what test() has just returned OK
+     * for was on it; 0: that was not measured. */
+    int64_t (*took)(void *state);
     /* Stop.  IN_PROGRESS: bytes of the caller may still change, ask again; any
      * other: none will, and the token is the backend's. */
     symmcoll_status_t (*cancel)(void *state, void *token);

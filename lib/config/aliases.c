@@ -30,6 +30,8 @@ const struct symc_alias symc_aliases[] = {
     {"TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "trace.dump_pipe", "symmcoll_", NULL},
     {"TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "trace.dump_grace", "ms", NULL},
     {"TORCH_INCLUDE_ONLY_ACTIVE", "trace.only_active", "", NULL},
+    {"TORCH_NCCL_ENABLE_TIMING", "trace.timing", "", NULL},
+    {"NCCL_ENABLE_TIMING", "trace.timing", "", "TORCH_NCCL_ENABLE_TIMING"},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -74,6 +74,7 @@ struct symc_config {
     bool trace_dump_on_error;
     int64_t trace_dump_grace; /* a failing call waits so long for the dump */
     bool trace_only_active;   /* automatic dumps hold only unfinished entries */
+    bool trace_timing;        /* of operations on devices, by these */
     int64_t trace_format;     /* enum symc_trace_form */
     char *trace_backend_name; /* before the operation's name, "nccl" */
     char *trace_version;      /* "2.10" or "2.2" */

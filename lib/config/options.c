@@ -156,6 +156,14 @@ const struct symc_option symc_options[] = {
                 "completed.",
     },
     {
+        .key = "trace.timing",
+        BOOL(trace_timing),
+        .dflt = "off",
+        .help = "Whether operations on device memory are timed by events of "
+                "the device, whose time is their duration then; it costs an "
+                "event more for each.",
+    },
+    {
         .key = "trace.format",
         CHOICE(trace_format), /* enum symc_trace_form */
         .dflt = "json",

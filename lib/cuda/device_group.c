@@ -157,6 +157,8 @@ static symmcoll_status_t open_group(
     group->device = peers->device;
     group->threads = peers->threads;
     group->limits = read_limits(core->settings);
+    group->timed =
+        core->settings->get_bool(core->settings->config, "trace.timing");
     pthread_mutex_init(&group->lock, NULL);
     status = open_context(group, peers, &entered);
     if (status == SYMMCOLL_OK) {
@@ -183,6 +185,7 @@ static symmcoll_status_t probe(const struct symc_peers *peers)
 static const struct symc_coll_ops coll = {.serves = symc_cuda_serves,
     .start = symc_cuda_start,
     .test = symc_cuda_test,
+    .took = symc_cuda_took,
     .cancel = symc_cuda_cancel,
     .check = symc_cuda_check,
     .mark = symc_cuda_mark,

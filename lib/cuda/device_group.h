@@ -49,6 +49,7 @@ struct symc_cuda_event {
 struct symc_cuda_token {
     struct symc_cuda_token *next; /* in the list of those not in use */
     CUevent event;                /* of the end of its last kernel */
+    CUevent begun;                /* before its first one; NULL: not timed */
     struct symc_op op;            /* for messages: without its lists */
 };
 
@@ -59,7 +60,8 @@ struct symc_cuda_order {
     CUstream last; /* what the latest one was enqueued on; not dereferenced */
     CUevent event; /* of its end; NULL: nothing to wait for */
     struct symc_cuda_token *unused;
-    int running; /* tokens that are with the group */
+    struct symc_cuda_token *taken; /* timed, for what is being enqueued */
+    int running;                   /* tokens that are with the group */
 };
 
 struct symc_cuda_group {
@@ -78,6 +80,8 @@ struct symc_cuda_group {
     struct symc_cuda_words *device_words; /* the same, as kernels see it */
     struct symc_kernels kernels;
     struct symc_cuda_order order;
+    bool timed;      /* operations are, from their first kernel to their last */
+    int64_t took_ns; /* the one whose test() has returned last; or 0 */
     pthread_mutex_t lock;          /* of `marks` */
     struct symc_cuda_event *marks; /* not in use */
 };
@@ -197,6 +201,7 @@ symmcoll_status_t symc_cuda_explain(
 
 /* See struct symc_coll_ops. */
 symmcoll_status_t symc_cuda_test(void *state, void *token);
+int64_t symc_cuda_took(void *state);
 symmcoll_status_t symc_cuda_cancel(void *state, void *token);
 
 #endif

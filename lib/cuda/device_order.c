@@ -8,6 +8,9 @@
  * streams, the second stream waits for an event of the first.  An operation that
  * is captured in a graph is ordered by the caller's stream alone, each time when
  * the graph is started.
+ *
+ * With the setting trace.timing an operation has an event before its first kernel
+ * too, and both are timed; one that is captured has none.
  */
 #include "cuda/device_group.h"
 
@@ -29,6 +32,16 @@ static CUresult create_stream(struct symc_cuda_group *group)
         &group->order.own, CU_STREAM_NON_BLOCKING, greatest);
 }
 
+static void free_token(
+    const struct symc_cuda_group *group, struct symc_cuda_token *token)
+{
+    if (token->begun != NULL)
+        group->cuda->event_destroy(token->begun);
+    if (token->event != NULL)
+        group->cuda->event_destroy(token->event);
+    free(token);
+}
+
 symmcoll_status_t symc_cuda_order_open(struct symc_cuda_group *group)
 {
     CUresult result = create_stream(group);
@@ -43,12 +56,13 @@ void symc_cuda_order_close(struct symc_cuda_group *group)
 {
     struct symc_cuda_order *order = &group->order;
 
+    if (order->taken != NULL)
+        symc_cuda_order_put(group, order->taken);
     while (order->unused != NULL) {
         struct symc_cuda_token *token = order->unused;
 
         order->unused = token->next;
-        group->cuda->event_destroy(token->event);
-        free(token);
+        free_token(group, token);
     }
     while (group->marks != NULL) {
         struct symc_cuda_event *mark = group->marks;
@@ -163,6 +177,48 @@ static symmcoll_status_t wait_for_caller(
     return status;
 }
 
+/* One that has been made before, mostly. */
+static struct symc_cuda_token *take_token(struct symc_cuda_group *group)
+{
+    const unsigned int flags = group->timed ? CU_EVENT_DEFAULT : QUICK;
+    struct symc_cuda_order *order = &group->order;
+    struct symc_cuda_token *token = order->unused;
+
+    if (token != NULL) {
+        order->unused = token->next;
+        return token;
+    }
+    token = calloc(1, sizeof(*token));
+    if (token == NULL)
+        return NULL;
+    if (group->cuda->event_create(&token->event, flags) != CUDA_SUCCESS)
+        token->event = NULL;
+    else if (!group->timed ||
+             group->cuda->event_create(&token->begun, flags) == CUDA_SUCCESS)
+        return token;
+    free_token(group, token);
+    return NULL;
+}
+
+/* Have it timed from here on.  What has been taken and was not enqueued is taken
+ * for the next one. */
+static symmcoll_status_t begin_timing(
+    struct symc_cuda_group *group, struct symc_cuda_place place)
+{
+    struct symc_cuda_order *order = &group->order;
+    CUresult result;
+
+    if (order->taken == NULL)
+        order->taken = take_token(group);
+    if (order->taken == NULL)
+        return SYMMCOLL_OK; /* the end says so */
+    result = group->cuda->event_record(order->taken->begun, place.stream);
+    return result == CUDA_SUCCESS
+               ? SYMMCOLL_OK
+               : symc_cuda_group_fail(group, result,
+                     "cuEventRecord on stream %p", (void *)place.stream);
+}
+
 symmcoll_status_t symc_cuda_order_begin(struct symc_cuda_group *group,
     const struct symc_op *op, void *mark, struct symc_cuda_place *place)
 {
@@ -186,25 +242,9 @@ symmcoll_status_t symc_cuda_order_begin(struct symc_cuda_group *group,
     if (status == SYMMCOLL_OK && !place->captured && order->event != NULL &&
         order->last != place->stream)
         status = wait_for(group, place->stream, order->event);
+    if (status == SYMMCOLL_OK && !place->captured && group->timed)
+        status = begin_timing(group, *place);
     return status;
-}
-
-static struct symc_cuda_token *take_token(struct symc_cuda_group *group)
-{
-    struct symc_cuda_order *order = &group->order;
-    struct symc_cuda_token *token = order->unused;
-
-    if (token != NULL) {
-        order->unused = token->next;
-        return token;
-    }
-    token = calloc(1, sizeof(*token));
-    if (token != NULL &&
-        group->cuda->event_create(&token->event, QUICK) != CUDA_SUCCESS) {
-        free(token);
-        return NULL;
-    }
-    return token;
 }
 
 /* A token's event is recorded again by a later operation only, after which the
@@ -219,7 +259,8 @@ symmcoll_status_t symc_cuda_order_end(struct symc_cuda_group *group,
     *token = NULL;
     if (place.captured)
         return SYMMCOLL_OK;
-    *token = take_token(group);
+    *token = order->taken != NULL ? order->taken : take_token(group);
+    order->taken = NULL;
     if (*token == NULL)
         return group->core->fail(
             SYMMCOLL_ERR_NO_MEMORY, "no memory for another operation");

@@ -30,9 +30,23 @@ symmcoll_status_t symc_cuda_explain(
         failure->block, failure->peer);
 }
 
+/* In the context: ns of what has ended, or 0; no call here waits. */
+static int64_t find_time(
+    const struct symc_cuda_group *group, const struct symc_cuda_token *token)
+{
+    float ms = 0;
+
+    if (token->begun == NULL ||
+        group->cuda->event_elapsed_time(&ms, token->begun, token->event) !=
+            CUDA_SUCCESS ||
+        !(ms > 0))
+        return 0;
+    return (int64_t)((double)ms * 1e6 + 0.5);
+}
+
 /* SUCCESS, NOT_READY, or why the device will do nothing more. */
 static CUresult ask_device(
-    const struct symc_cuda_group *group, const struct symc_cuda_token *token)
+    struct symc_cuda_group *group, const struct symc_cuda_token *token)
 {
     struct symc_cuda_entered entered;
     CUresult result = symc_cuda_enter(&group->context, &entered);
@@ -40,6 +54,7 @@ static CUresult ask_device(
     if (result != CUDA_SUCCESS)
         return result;
     result = group->cuda->event_query(token->event);
+    group->took_ns = result == CUDA_SUCCESS ? find_time(group, token) : 0;
     symc_cuda_leave(&entered);
     return result;
 }
@@ -75,6 +90,13 @@ symmcoll_status_t symc_cuda_test(void *state, void *token)
     /* Before the event it was said, if this operation's kernels did it. */
     return symc_cuda_gave_up(group) ? symc_cuda_explain(group, &op)
                                     : SYMMCOLL_OK;
+}
+
+int64_t symc_cuda_took(void *state)
+{
+    const struct symc_cuda_group *group = state;
+
+    return group->took_ns;
 }
 
 symmcoll_status_t symc_cuda_cancel(void *state, void *token)

@@ -15,15 +15,18 @@
 
 /* ---- for the queue ---- */
 
-/* One that runs has ended.  No ticket is held: what others write is atomic. */
+/* One that runs has ended, and took its device so long, if that is known.  No
+ * ticket is held: what others write is atomic. */
 static void finish(struct symmcoll_group *group, struct symmcoll_work *work,
-    symmcoll_status_t status)
+    symmcoll_status_t status, int64_t took_ns)
 {
     const struct symc_op *op = &work->op;
     bool right = status == SYMMCOLL_OK;
     _Atomic uint64_t *word = right ? &group->completed : &group->lost;
     uint64_t found = atomic_load(word);
 
+    if (took_ns > 0 && work->entry != NULL)
+        symc_trace_set_duration(&group->world->trace, work->entry, took_ns);
     symc_group_tell(group, op, work->entry, status);
     if (work->entry != NULL)
         symc_trace_end_running(&group->world->trace, work->entry, right);
@@ -100,20 +103,19 @@ static symmcoll_status_t test(
 {
     struct symmcoll_group *group = context;
     symmcoll_status_t status = SYMMCOLL_OK;
+    struct symc_slot_end end = {.took_ns = 0};
 
     if (work->cancel_ns == 0) {
-        bool ended;
-
-        status = symc_slot_test(group, &work->op, work->token, how, &ended);
+        status = symc_slot_test(group, &work->op, work->token, how, &end);
         if (status == SYMMCOLL_IN_PROGRESS)
             return status;
-        if (!ended)
+        if (!end.ended)
             give_up(work, status);
     }
     if (work->cancel_ns != 0)
         status = cancel(group, work);
     if (status != SYMMCOLL_IN_PROGRESS)
-        finish(group, work, status);
+        finish(group, work, status, end.took_ns);
     return status;
 }
 

@@ -48,6 +48,11 @@ static void put_times(struct symmcoll_operation *operation,
     double ns;
 
     if (entry != NULL) {
+        uint64_t completed =
+            atomic_load_explicit(&entry->completed, memory_order_relaxed);
+
+        if (completed != 0) /* with its duration */
+            now = completed;
         created = __atomic_load_n(&entry->created, __ATOMIC_RELAXED);
         started = __atomic_load_n(&entry->started, __ATOMIC_RELAXED);
     }

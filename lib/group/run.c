@@ -129,17 +129,17 @@ static __attribute__((noinline)) symmcoll_status_t go_on(
     symmcoll_status_t status = SYMMCOLL_IN_PROGRESS;
 
     while (status == SYMMCOLL_IN_PROGRESS) {
-        bool ended;
+        struct symc_slot_end end;
 
         now = symc_now_ns();
         status = symc_slot_test(group, op, token,
             now >= deadline ? SYMC_ADVANCE_EXPIRED
             : now < spun    ? SYMC_ADVANCE_PEEK
                             : SYMC_ADVANCE_LOOK,
-            &ended);
+            &end);
         if (status == SYMMCOLL_IN_PROGRESS && now >= spun)
             symc_slot_doze(group, deadline);
-        else if (status != SYMMCOLL_IN_PROGRESS && !ended)
+        else if (status != SYMMCOLL_IN_PROGRESS && !end.ended)
             status = give_up(group, op, token, status);
     }
     symc_cancel_restore(cancel);

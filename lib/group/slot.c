@@ -344,19 +344,24 @@ symmcoll_status_t symc_slot_start(struct symmcoll_group *group,
 }
 
 symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
-    const struct symc_op *op, void *token, enum symc_advance how, bool *ended)
+    const struct symc_op *op, void *token, enum symc_advance how,
+    struct symc_slot_end *end)
 {
     struct symc_slot *slot = &group->slots[op->memory];
+    const struct symc_coll_ops *coll = slot->backend->coll;
     bool told = has_told(group);
     symmcoll_status_t status;
 
     pthread_mutex_lock(&slot->lock);
-    status = slot->backend->coll->test(slot->state, token);
+    status = coll->test(slot->state, token);
+    end->took_ns = status == SYMMCOLL_OK && coll->took != NULL
+                       ? coll->took(slot->state)
+                       : 0;
     pthread_mutex_unlock(&slot->lock);
-    *ended = status != SYMMCOLL_IN_PROGRESS;
+    end->ended = status != SYMMCOLL_IN_PROGRESS;
     if (status < 0)
         return fail_group(group, slot, op, status, told);
-    if (*ended)
+    if (end->ended)
         return status;
     if (atomic_load_explicit(&group->members.stopped, memory_order_acquire) !=
             0 ||

@@ -68,10 +68,17 @@ void symc_slot_unmark(
 symmcoll_status_t symc_slot_start(struct symmcoll_group *group,
     const struct symc_op *op, void *mark, void **token);
 
-/* Test one: IN_PROGRESS, or its status.  ended (out): the token is the backend's
- * again; else it has to be cancelled, for the group has failed. */
+/* What has become of an operation. */
+struct symc_slot_end {
+    bool ended;      /* the token is the backend's again; else it has to be
+                        cancelled, for the group has failed */
+    int64_t took_ns; /* on its device; 0: that was not measured */
+};
+
+/* Test one: IN_PROGRESS, or its status. */
 symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
-    const struct symc_op *op, void *token, enum symc_advance how, bool *ended);
+    const struct symc_op *op, void *token, enum symc_advance how,
+    struct symc_slot_end *end);
 
 /* Order the operation's stream after it; IN_PROGRESS: that cannot be done. */
 symmcoll_status_t symc_slot_follow(

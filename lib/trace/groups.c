@@ -35,6 +35,7 @@ symmcoll_status_t symc_trace_open(struct symc_trace_ring *ring, int fd,
         return SYMMCOLL_ERR_NO_MEMORY;
     *writer = (struct symc_trace_writer){.ring = ring,
         .birth = ring->birth,
+        .ns_per_tick = ring->rate.ns_per_tick,
         .capacity = ring->capacity,
         .groups = symc_trace_groups(ring, ring->capacity),
         .table = table};

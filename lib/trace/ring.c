@@ -279,6 +279,20 @@ void symc_trace_set_peer(struct symc_trace_entry *entry, int peer)
     PUT(entry->root, (int16_t)peer);
 }
 
+void symc_trace_set_duration(const struct symc_trace_writer *writer,
+    struct symc_trace_entry *entry, int64_t ns)
+{
+    uint64_t now = symc_ticks();
+    uint64_t created = __atomic_load_n(&entry->created, __ATOMIC_RELAXED);
+    double ticks = (double)ns / writer->ns_per_tick;
+
+    /* Never before the call, whatever the device's clock. */
+    if (ticks > (double)(int64_t)(now - created))
+        return;
+    PUT(entry->started, now - (uint64_t)ticks);
+    atomic_store_explicit(&entry->completed, now, memory_order_relaxed);
+}
+
 /* The number of the latest collective of its group; overtaken: one of a later
  * number may have ended before. */
 static inline void advance_completed(
@@ -306,8 +320,10 @@ static inline void end(const struct symc_trace_writer *writer,
     /* A stray store may have changed them. */
     group = __atomic_load_n(&entry->group, __ATOMIC_RELAXED);
     kind = __atomic_load_n(&entry->kind, __ATOMIC_RELAXED);
-    atomic_store_explicit(
-        &entry->completed, symc_ticks(), memory_order_relaxed);
+    if (!overtaken ||
+        atomic_load_explicit(&entry->completed, memory_order_relaxed) == 0)
+        atomic_store_explicit(
+            &entry->completed, symc_ticks(), memory_order_relaxed);
     if (completed &&
         group <
             atomic_load_explicit(&writer->described, memory_order_relaxed) &&

@@ -179,6 +179,7 @@ void symc_trace_init(
 struct symc_trace_writer {
     struct symc_trace_ring *ring;
     uint64_t birth;
+    double ns_per_tick;
     uint32_t capacity;
     struct symc_trace_group *groups; /* the ring's */
     _Atomic uint32_t described;      /* slots that have been used */
@@ -228,7 +229,12 @@ void symc_trace_end(const struct symc_trace_writer *writer,
 void symc_trace_end_running(const struct symc_trace_writer *writer,
     struct symc_trace_entry *entry, bool completed);
 
-/* The same of an operation of a pair, which advances no number of its group: it
+/* It has ended now, and took so many ns: that is when it was started, then.  To
+ * be passed to symc_trace_end_running() next. */
+void symc_trace_set_duration(const struct symc_trace_writer *writer,
+    struct symc_trace_entry *entry, int64_t ns);
+
+/* The end of an operation of a pair, which advances no number of its group: it
  * has succeeded at that time. */
 static inline void symc_trace_complete(
     struct symc_trace_entry *entry, uint64_t ticks)

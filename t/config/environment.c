@@ -45,11 +45,13 @@ static void test_own_names(void)
 static void test_aliases(void)
 {
     READ("TORCH_NCCL_BLOCKING_WAIT=1", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1",
-        "TORCH_NCCL_ENABLE_MONITORING=y", "TORCH_INCLUDE_ONLY_ACTIVE=True");
+        "TORCH_NCCL_ENABLE_MONITORING=y", "TORCH_INCLUDE_ONLY_ACTIVE=True",
+        "TORCH_NCCL_ENABLE_TIMING=1");
     ok(reading.config != NULL && reading.config->errors_blocking_wait &&
             reading.config->errors_async_handling == SYMC_ASYNC_TEAR_DOWN &&
             reading.config->errors_kill_process &&
-            reading.config->trace_only_active && reading.warnings == 0,
+            reading.config->trace_only_active && reading.config->trace_timing &&
+            reading.warnings == 0,
         "names of torch.distributed are read");
     READ("TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=90",
         "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC=2500");

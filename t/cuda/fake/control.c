@@ -129,7 +129,8 @@ static bool set_number(const char *key, uint64_t number)
         int *value;
     } numbers[] = {{"version", &settings->version},
         {"devices", &settings->devices}, {"sms", &settings->sms},
-        {"uuid", &settings->uuid}, {"connections", &settings->connections}};
+        {"uuid", &settings->uuid}, {"connections", &settings->connections},
+        {"elapsed", &settings->elapsed}};
 
     for (size_t i = 0; i < COUNT(numbers); i++) {
         if (strcmp(key, numbers[i].key) == 0) {

@@ -197,6 +197,8 @@ FAKE_API CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end)
     else if (begin->completed < begin->recorded ||
              end->completed < end->recorded)
         result = CUDA_ERROR_NOT_READY;
+    else if (fake.settings.elapsed > 0)
+        *ms = (float)fake.settings.elapsed / 1e3F;
     else
         *ms = (float)(end->completed_ns - begin->completed_ns) / 1e6F;
     fake_unlock();

@@ -126,7 +126,7 @@ struct CUfunc_st {
 };
 
 struct fake_settings {
-    int version, devices, sms, uuid, connections;
+    int version, devices, sms, uuid, connections, elapsed;
     size_t memory, granularity;
     bool multicast, fabric;
     unsigned int delay;
