@@ -276,7 +276,8 @@ struct symc_memory_ops {
     /*
      * Collective, in a group that has this backend open: map what every member
      * has allocated, of the same size.  It may call core->gather and
-     * core->exchange, as open().
+     * core->exchange, as open(); so it may last, and test(), cancel() and mark()
+     * are called beside it.
      * Errors: of this member alone; who has joined it leaves it then.
      */
     symmcoll_status_t (*join)(

@@ -33,6 +33,8 @@ struct symc_slot {
     int nowned;               /* of them, and of those without an entry */
 };
 
+/* ---- slot_open.c ---- */
+
 /* Open the backend of host memory, before the group is used. */
 symmcoll_status_t symc_slot_open_host(struct symmcoll_group *group);
 
@@ -41,10 +43,22 @@ symmcoll_status_t symc_slot_open_host(struct symmcoll_group *group);
 symmcoll_status_t symc_slot_open(
     struct symmcoll_group *group, const struct symc_op *op);
 
-/* As of struct symc_core, while a slot is opened or at any other time. */
+/*
+ * Collective, under the ticket: map what every member has got from allocate() or
+ * import() of the backend of devices, whose slot is open.  On all members or on
+ * none; joined (out) is released with leave() of that backend.
+ * Errors: this member's or another's own, with whose; where all came to one
+ * status, that; those of an operation whose members do not come.
+ */
+symmcoll_status_t symc_slot_join(struct symmcoll_group *group, void *memory,
+    int64_t deadline_ns, struct symc_joined **joined);
+
+/* As of struct symc_core, while a slot is opened, memory is joined, or at any other time. */
 symmcoll_status_t symc_slot_exchange(void *group, int fd, int *fds);
 symmcoll_status_t symc_slot_gather(
     void *group, const void *mine, void *all, size_t nbytes);
+
+/* ---- slot.c ---- */
 
 /* Close all, first what could not be cancelled.  Errors: DEVICE (whose buffers
  * a backend still owns). */

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Opening the backends of a group, and joining memory in them.  That of host memory
+ * is opened with the group.  Another is opened by its first operation, when all
+ * members have compared that and so are here: in rounds, each an operation of
+ * their own in which every member says how far it is or why it refuses, and
+ * everybody reads what all have said.  INVARIANT: in each round all members
+ * read the same, so all go on or none does.
+ */
+#include "base/ranks.h"
+#include "group/group.h"
+#include "registry/registry.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LAST_ROUND UINT32_MAX
+
+/* ---- opening ---- */
+
+static const char *format_member(
+    const struct symmcoll_group *group, int member, char *buffer)
+{
+    return symc_format_rank(&group->members.ranks, member, SYMC_NO_PID, buffer);
+}
+
+/* Members that are not alike in what they open, or where they are in it. */
+static symmcoll_status_t differ(const struct symmcoll_group *group, int member)
+{
+    const struct symc_verdict *first = &group->verdicts[0];
+    const struct symc_verdict *other = &group->verdicts[member];
+    char who[2][SYMC_RANK_TEXT];
+
+    format_member(group, 0, who[0]);
+    format_member(group, member, who[1]);
+    if (strncmp(other->backend, first->backend, sizeof(first->backend)) != 0)
+        return symc_fail(SYMMCOLL_ERR_MISMATCH,
+            "backend differs: %s has %.*s, %s has %.*s", who[0],
+            (int)sizeof(first->backend), first->backend, who[1],
+            (int)sizeof(other->backend), other->backend);
+    return symc_fail(SYMMCOLL_ERR_INTERNAL,
+        "backend %.*s exchanges or gathers other than on %s on %s",
+        (int)sizeof(first->backend), first->backend, who[0], who[1]);
+}
+
+/* What all have said: OK where all go on alike. */
+static symmcoll_status_t judge(const struct symmcoll_group *group)
+{
+    const struct symc_verdict *first = &group->verdicts[0];
+    char who[SYMC_RANK_TEXT];
+
+    for (int r = 0; r < group->size; r++) {
+        const struct symc_verdict *other = &group->verdicts[r];
+
+        if (other->status != SYMMCOLL_OK)
+            return symc_fail((symmcoll_status_t)other->status, "%s: %.*s",
+                format_member(group, r, who), (int)sizeof(other->text),
+                other->text);
+    }
+    for (int r = 1; r < group->size; r++) {
+        const struct symc_verdict *other = &group->verdicts[r];
+
+        if (other->round != first->round || other->nbytes != first->nbytes ||
+            strncmp(other->backend, first->backend, sizeof(first->backend)) !=
+                0)
+            return differ(group, r);
+    }
+    return SYMMCOLL_OK;
+}
+
+/* One round: say how far this member is, and read what all have said. */
+static symmcoll_status_t hold_round(
+    struct symmcoll_group *group, struct symc_verdict *mine)
+{
+    symmcoll_status_t status = symc_group_round(group, SYMC_OPEN_BACKEND, mine,
+        group->verdicts, sizeof(*mine), group->opening_ns);
+
+    if (status == SYMMCOLL_OK)
+        status = judge(group);
+    if (status != SYMMCOLL_OK || mine->round == LAST_ROUND)
+        group->decided = true;
+    return status;
+}
+
+static void name_backend(
+    struct symc_verdict *mine, const struct symc_backend *backend)
+{
+    snprintf(mine->backend, sizeof(mine->backend), "%s", backend->name);
+}
+
+/* The round before members tell each other something: whether all do. */
+static symmcoll_status_t go_on_opening(
+    struct symmcoll_group *group, const char *call, uint32_t nbytes)
+{
+    struct symc_verdict mine = {.round = group->rounds++, .nbytes = nbytes};
+
+    name_backend(&mine, group->opened);
+    if (group->decided)
+        return symc_fail(SYMMCOLL_ERR_INTERNAL,
+            "%s: the members have refused backend %s", call, mine.backend);
+    return hold_round(group, &mine);
+}
+
+symmcoll_status_t symc_slot_exchange(void *context, int fd, int *fds)
+{
+    struct symmcoll_group *group = context;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (group->rounds > 0)
+        status = go_on_opening(group, "exchange", 0);
+    return status == SYMMCOLL_OK ? symc_group_exchange(group, fd, fds) : status;
+}
+
+symmcoll_status_t symc_slot_gather(
+    void *context, const void *mine, void *all, size_t nbytes)
+{
+    struct symmcoll_group *group = context;
+    symmcoll_status_t status;
+
+    if (group->rounds == 0 || nbytes == 0 || nbytes > SYMC_GATHER_MOST)
+        return symc_fail(SYMMCOLL_ERR_INTERNAL,
+            "gather: expected 1 to %d bytes while a backend is opened, found "
+            "%zu",
+            SYMC_GATHER_MOST, nbytes);
+    status = go_on_opening(group, "gather", (uint32_t)nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_group_round(
+        group, SYMC_OPEN_BACKEND, mine, all, nbytes, group->opening_ns);
+}
+
+/* Choose and open on this member; OK, or why not. */
+static symmcoll_status_t open_here(struct symmcoll_group *group,
+    enum symc_memory memory, const struct symc_peers *peers, void **state)
+{
+    symmcoll_status_t status = symc_registry_choose(
+        &group->world->registry, memory, peers, &group->opened);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (group->opened->coll == NULL)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED, "backend %s: no operations",
+            group->opened->name);
+    return group->opened->open(&group->core, peers, state);
+}
+
+/* The rounds begin; a member that waits for others does so for so long. */
+static void begin_rounds(struct symmcoll_group *group,
+    const struct symc_backend *backend, int64_t ns)
+{
+    group->opened = backend;
+    group->opening_ns = ns;
+    group->rounds = 1;
+    group->decided = false;
+}
+
+/* The last round: how this member has ended, what all come to. */
+static symmcoll_status_t end_rounds(
+    struct symmcoll_group *group, symmcoll_status_t own)
+{
+    struct symc_verdict mine = {.status = own, .round = LAST_ROUND};
+    symmcoll_status_t status = own;
+
+    if (group->opened != NULL)
+        name_backend(&mine, group->opened);
+    if (own != SYMMCOLL_OK)
+        snprintf(mine.text, sizeof(mine.text), "%s", symmcoll_last_error());
+    if (!group->decided)
+        status = hold_round(group, &mine);
+    else if (own == SYMMCOLL_OK)
+        status = symc_fail(SYMMCOLL_ERR_INTERNAL,
+            "backend %s opened although the members refused", mine.backend);
+    group->rounds = 0;
+    return status;
+}
+
+/* The same on all members, or on none. */
+static symmcoll_status_t open_everywhere(struct symmcoll_group *group,
+    const struct symc_op *op, int64_t ns, void **state)
+{
+    struct symc_peers peers = group->peers;
+    symmcoll_status_t own, status;
+
+    peers.channels = NULL;
+    peers.staging = NULL;
+    peers.staging_nbytes = 0;
+    peers.device = op->device;
+    begin_rounds(group, NULL, ns);
+    own = open_here(group, (enum symc_memory)op->memory, &peers, state);
+    status = end_rounds(group, own);
+    if (own == SYMMCOLL_OK && status != SYMMCOLL_OK)
+        group->opened->close(*state);
+    return status;
+}
+
+symmcoll_status_t symc_slot_open_host(struct symmcoll_group *group)
+{
+    struct symc_slot *slot = &group->slots[SYMC_MEMORY_HOST];
+    symmcoll_status_t status;
+
+    /* Now, since nothing may fail on one member alone when a slot is opened. */
+    group->verdicts = symc_alloc((size_t)group->size, sizeof(*group->verdicts));
+    if (group->verdicts == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    group->peers = (struct symc_peers){.rank = group->rank,
+        .size = group->size,
+        .threads = group->world->threads,
+        .doorbells = group->doorbells,
+        .channels = group->channels,
+        .staging = group->staging,
+        .staging_nbytes = group->staging_nbytes,
+        .absent = group->world->fake};
+    status = open_here(group, SYMC_MEMORY_HOST, &group->peers, &slot->state);
+    if (status == SYMMCOLL_OK)
+        slot->backend = group->opened;
+    return status;
+}
+
+symmcoll_status_t symc_slot_open(
+    struct symmcoll_group *group, const struct symc_op *op)
+{
+    struct symc_slot *slot = &group->slots[op->memory];
+    int64_t init_ns = group->world->config->timeouts_init;
+    void *state = NULL;
+    symmcoll_status_t status;
+
+    if (slot->backend != NULL)
+        return SYMMCOLL_OK;
+    if (slot->refused != SYMMCOLL_OK)
+        return symc_fail(
+            slot->refused, "%s: %s", symc_kind_name(op->kind), slot->reason);
+    status = open_everywhere(
+        group, op, init_ns > op->timeout_ns ? init_ns : op->timeout_ns, &state);
+    if (status == SYMMCOLL_OK) {
+        slot->backend = group->opened;
+        slot->state = state;
+        atomic_store_explicit(&slot->open, true, memory_order_release);
+        return SYMMCOLL_OK;
+    }
+    if (symc_members_failed(&group->members))
+        return status; /* which says so */
+    slot->refused = status;
+    snprintf(slot->reason, sizeof(slot->reason), "%s", symmcoll_last_error());
+    return symc_fail(status, "%s: %s", symc_kind_name(op->kind), slot->reason);
+}
+
+/* ---- joining ---- */
+
+/* How long until then; a deadline that has passed leaves the others a moment to
+ * have come already. */
+static int64_t time_until(int64_t deadline_ns)
+{
+    int64_t now = symc_now_ns();
+
+    if (deadline_ns == SYMC_NEVER)
+        return deadline_ns;
+    return deadline_ns > now ? deadline_ns - now : 1;
+}
+
+symmcoll_status_t symc_slot_join(struct symmcoll_group *group, void *memory,
+    int64_t deadline_ns, struct symc_joined **joined)
+{
+    struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
+    const struct symc_memory_ops *mem =
+        slot->backend != NULL ? slot->backend->mem : NULL;
+    struct symc_joined *made = NULL;
+    symmcoll_status_t own, status;
+
+    if (mem == NULL || mem->join == NULL)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "backend %s has no memory that a group can join",
+            slot->backend != NULL ? slot->backend->name : "of devices");
+    begin_rounds(group, slot->backend, time_until(deadline_ns));
+    own = mem->join(slot->state, memory, &made);
+    status = end_rounds(group, own);
+    if (status == SYMMCOLL_OK)
+        *joined = made;
+    else if (own == SYMMCOLL_OK)
+        mem->leave(made);
+    return status;
+}
