@@ -77,7 +77,7 @@ static symmcoll_status_t copy_in(const struct symc_cuda_group *group,
     bool sends =
         op->root == group->rank || (info->traits & SYMC_FROM_ROOT) == 0;
     CUdeviceptr to =
-        symc_cuda_segment_at(&group->segment, group->rank) + group->staging;
+        symc_cuda_row_at(&group->segment, group->rank) + group->staging;
     bool parts = info->in_parts == SYMC_ALL_PARTS;
     symmcoll_status_t status = SYMMCOLL_OK;
 
@@ -113,7 +113,7 @@ static symmcoll_status_t copy_out(const struct symc_cuda_group *group,
 
         if (status == SYMMCOLL_OK)
             status = copy(group, (CUdeviceptr)(uintptr_t)to + stretch.from,
-                symc_cuda_segment_at(&group->segment, r) + begin,
+                symc_cuda_row_at(&group->segment, r) + begin,
                 bytes_in(stretch, op, symc_op_out_count(op, r)), stream);
     }
     return status;

@@ -63,22 +63,11 @@ static uint64_t round_up(uint64_t n, uint64_t step)
 }
 
 /* A segment: what kernels synchronise by, packets, staging. */
-static symmcoll_status_t lay_out(struct symc_cuda_group *group)
+static void lay_out(struct symc_cuda_group *group)
 {
-    CUmemAllocationProp properties = symc_cuda_segment_properties(group);
-    size_t granularity = 0;
-    CUresult result = group->cuda->mem_get_allocation_granularity(
-        &granularity, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
-
-    if (result != CUDA_SUCCESS)
-        return symc_cuda_group_fail(
-            group, result, "cuMemGetAllocationGranularity");
     group->packets = round_up(sizeof(struct symc_device_pad), ALIGNMENT);
     group->staging =
         round_up(group->packets + SYMC_PACKETS_NBYTES(group->size), ALIGNMENT);
-    group->segment.stride =
-        round_up(group->staging + group->limits.staging, granularity);
-    return SYMMCOLL_OK;
 }
 
 static symmcoll_status_t allocate_words(struct symc_cuda_group *group)
@@ -106,14 +95,13 @@ static symmcoll_status_t open_parts(struct symc_cuda_group *group)
     symmcoll_status_t status = symc_cuda_members_agree(group);
 
     if (status == SYMMCOLL_OK)
-        status = lay_out(group);
-    if (status == SYMMCOLL_OK)
         status = symc_cuda_order_open(group);
     if (status == SYMMCOLL_OK)
         status = allocate_words(group);
     if (status == SYMMCOLL_OK)
         status = symc_kernels_load(
             group->cuda, group->core->fail, group->device, &group->kernels);
+    lay_out(group);
     return status == SYMMCOLL_OK ? symc_cuda_segment_open(group) : status;
 }
 

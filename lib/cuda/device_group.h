@@ -11,6 +11,7 @@
 #include "cuda/context.h"
 #include "cuda/driver.h"
 #include "cuda/launch.h"
+#include "cuda/row.h"
 
 #include <pthread.h>
 
@@ -21,16 +22,6 @@ struct symc_cuda_limits {
     uint64_t one_shot_max;     /* by packets, in one shot, else in two */
     uint64_t one_shot_max_two; /* of two ranks */
     uint32_t blocks;           /* of a kernel */
-};
-
-/* Device memory of the same size of every member, mapped one after the other:
- * that of rank r at base + r * stride. */
-struct symc_cuda_segment {
-    CUdeviceptr base; /* 0: no addresses are reserved */
-    size_t stride;
-    uint64_t mapped;                     /* of each rank, a bit */
-    CUmemGenericAllocationHandle handle; /* this rank's memory */
-    bool created;                        /* handle is one */
 };
 
 /* Memory of the host that kernels read and write while they run. */
@@ -73,7 +64,7 @@ struct symc_cuda_group {
     int device;
     bool threads;
     struct symc_cuda_limits limits;
-    struct symc_cuda_segment segment;
+    struct symc_cuda_row segment;
     uint64_t packets; /* offsets in a segment */
     uint64_t staging;
     struct symc_cuda_words *words;        /* NULL: not allocated */
@@ -100,13 +91,6 @@ static inline int symc_cuda_world_rank(
     return ranks->global != NULL ? ranks->global[rank] : rank;
 }
 
-/* Where a rank's segment is mapped here. */
-static inline CUdeviceptr symc_cuda_segment_at(
-    const struct symc_cuda_segment *segment, int rank)
-{
-    return segment->base + (size_t)rank * segment->stride;
-}
-
 /* ---- device_members.c ---- */
 
 /*
@@ -119,10 +103,6 @@ static inline CUdeviceptr symc_cuda_segment_at(
 symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group);
 
 /* ---- device_segment.c ---- */
-
-/* The granularity of physical memory of this group's device. */
-CUmemAllocationProp symc_cuda_segment_properties(
-    const struct symc_cuda_group *group);
 
 /*
  * Collective: create this rank's memory, zeroed where kernels synchronise, and

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Physical memory is created, mapped and given access to by different calls of the
+ * driver, none of which waits for the device.  A mapping keeps what it maps, so
+ * each rank frees its own one, whatever others still do.
+ */
+#include "cuda/memory.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+/* ---- physical memory ---- */
+
+static CUmemAllocationProp properties_of(
+    const struct symc_cuda_context *context, bool threads)
+{
+    return (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes = threads
+                                    ? CU_MEM_HANDLE_TYPE_NONE
+                                    : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+        .location = {
+            .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = context->device}};
+}
+
+/* Up to whole pieces, of which there are no more than the driver can count. */
+static symmcoll_status_t round_up(const struct symc_cuda_context *context,
+    symc_cuda_fail_fn fail, const CUmemAllocationProp *properties,
+    size_t *nbytes)
+{
+    size_t granularity = 1, rest;
+    char text[32];
+    CUresult result = context->cuda->mem_get_allocation_granularity(
+        &granularity, properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+
+    if (result != CUDA_SUCCESS)
+        return symc_cuda_fail(context->cuda, fail, result, context->device,
+            "cuMemGetAllocationGranularity");
+    rest = *nbytes % granularity;
+    if (*nbytes > SIZE_MAX / 2 - granularity)
+        return symc_cuda_fail(context->cuda, fail, CUDA_ERROR_OUT_OF_MEMORY,
+            context->device, "%s", symc_cuda_format_nbytes(*nbytes, text));
+    *nbytes += rest == 0 ? 0 : granularity - rest;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_cuda_physical_create(
+    const struct symc_cuda_context *context, symc_cuda_fail_fn fail,
+    bool threads, size_t nbytes, const char *what,
+    struct symc_cuda_physical *physical)
+{
+    CUmemAllocationProp properties = properties_of(context, threads);
+    symmcoll_status_t status = round_up(context, fail, &properties, &nbytes);
+    char text[32];
+    CUresult result;
+
+    *physical = (struct symc_cuda_physical){.nbytes = 0};
+    if (status != SYMMCOLL_OK)
+        return status;
+    result =
+        context->cuda->mem_create(&physical->handle, nbytes, &properties, 0);
+    if (result != CUDA_SUCCESS)
+        return symc_cuda_fail(context->cuda, fail, result, context->device,
+            "cuMemCreate of %s for %s", symc_cuda_format_nbytes(nbytes, text),
+            what);
+    physical->nbytes = nbytes;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_cuda_map(const struct symc_cuda_context *context,
+    symc_cuda_fail_fn fail, CUdeviceptr at, size_t nbytes,
+    CUmemGenericAllocationHandle handle, const char *what)
+{
+    const struct symc_cuda *cuda = context->cuda;
+    CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                  .id = context->device},
+        .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUresult result = cuda->mem_map(at, nbytes, 0, handle, 0);
+
+    if (result != CUDA_SUCCESS)
+        return symc_cuda_fail(
+            cuda, fail, result, context->device, "cuMemMap of %s", what);
+    result = cuda->mem_set_access(at, nbytes, &access, 1);
+    if (result == CUDA_SUCCESS)
+        return SYMMCOLL_OK;
+    (void)cuda->mem_unmap(at, nbytes);
+    return symc_cuda_fail(
+        cuda, fail, result, context->device, "cuMemSetAccess to %s", what);
+}
+
+symmcoll_status_t symc_cuda_physical_map(
+    const struct symc_cuda_context *context, symc_cuda_fail_fn fail,
+    const char *what, struct symc_cuda_physical *physical)
+{
+    const struct symc_cuda *cuda = context->cuda;
+    CUdeviceptr at = 0;
+    char text[32];
+    symmcoll_status_t status;
+    CUresult result = cuda->mem_address_reserve(&at, physical->nbytes, 0, 0, 0);
+
+    if (result != CUDA_SUCCESS)
+        return symc_cuda_fail(cuda, fail, result, context->device,
+            "cuMemAddressReserve of %s for %s",
+            symc_cuda_format_nbytes(physical->nbytes, text), what);
+    status = symc_cuda_map(
+        context, fail, at, physical->nbytes, physical->handle, what);
+    if (status == SYMMCOLL_OK)
+        physical->at = at;
+    else
+        (void)cuda->mem_address_free(at, physical->nbytes);
+    return status;
+}
+
+void symc_cuda_physical_free(
+    const struct symc_cuda *cuda, struct symc_cuda_physical *physical)
+{
+    if (physical->at != 0) {
+        (void)cuda->mem_unmap(physical->at, physical->nbytes);
+        (void)cuda->mem_address_free(physical->at, physical->nbytes);
+    }
+    if (physical->nbytes != 0)
+        (void)cuda->mem_release(physical->handle);
+    *physical = (struct symc_cuda_physical){.nbytes = 0};
+}
+
+/* ---- zeros ---- */
+
+/* On a stream of its own: others may wait for what is not there yet. */
+static CUresult clear_words(
+    const struct symc_cuda *cuda, CUdeviceptr at, size_t count)
+{
+    CUstream stream = NULL;
+    CUresult result =
+        cuda->stream_create_with_priority(&stream, CU_STREAM_NON_BLOCKING, 0);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = cuda->memset_d32_async(at, 0, count, stream);
+    if (result == CUDA_SUCCESS)
+        result = cuda->stream_synchronize(stream);
+    (void)cuda->stream_destroy(stream);
+    return result;
+}
+
+symmcoll_status_t symc_cuda_clear(const struct symc_cuda_context *context,
+    symc_cuda_fail_fn fail, CUdeviceptr at, size_t nbytes, const char *what)
+{
+    CUresult result = clear_words(context->cuda, at, nbytes / sizeof(uint32_t));
+
+    return result == CUDA_SUCCESS
+               ? SYMMCOLL_OK
+               : symc_cuda_fail(context->cuda, fail, result, context->device,
+                     "clearing of %s", what);
+}
+
+/* ---- of a rank ---- */
+
+void symc_cuda_memory_free(void *memory)
+{
+    struct symc_cuda_memory *freed = memory;
+
+    if (freed == NULL || atomic_fetch_sub(&freed->uses, 1) > 1)
+        return;
+    if (freed->context.cuda != NULL)
+        symc_cuda_physical_free(freed->context.cuda, &freed->physical);
+    symc_cuda_context_close(&freed->context);
+    free(freed);
+}
+
+/* In the context. */
+static symmcoll_status_t allocate(
+    const struct symc_memory_request *request, struct symc_cuda_memory *memory)
+{
+    static const char what[] = "symmetric memory";
+    const struct symc_cuda_context *context = &memory->context;
+    struct symc_cuda_physical *physical = &memory->physical;
+    symmcoll_status_t status = symc_cuda_physical_create(context, request->fail,
+        request->threads, request->nbytes, what, physical);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_physical_map(context, request->fail, what, physical);
+    return status == SYMMCOLL_OK ? symc_cuda_clear(context, request->fail,
+                                       physical->at, physical->nbytes, what)
+                                 : status;
+}
+
+static symmcoll_status_t open_context(const struct symc_memory_request *request,
+    struct symc_cuda_context *context, struct symc_cuda_entered *entered)
+{
+    const struct symc_cuda *cuda;
+    symmcoll_status_t status = symc_cuda_load(request->fail, &cuda);
+    CUresult result;
+
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_context_open(
+            cuda, request->fail, request->device, context);
+    if (status != SYMMCOLL_OK)
+        return status;
+    result = symc_cuda_enter(context, entered);
+    return result == CUDA_SUCCESS ? SYMMCOLL_OK
+                                  : symc_cuda_fail(cuda, request->fail, result,
+                                        request->device, "cuCtxPushCurrent");
+}
+
+symmcoll_status_t symc_cuda_memory_allocate(
+    const struct symc_memory_request *request, void **memory, void **at)
+{
+    struct symc_cuda_memory *made = calloc(1, sizeof(*made));
+    struct symc_cuda_entered entered = {.in = NULL};
+    symmcoll_status_t status;
+
+    if (made == NULL)
+        return request->fail(
+            SYMMCOLL_ERR_NO_MEMORY, "no memory for an allocation");
+    atomic_init(&made->uses, 1);
+    made->nbytes = request->nbytes;
+    made->threads = request->threads;
+    status = open_context(request, &made->context, &entered);
+    if (status == SYMMCOLL_OK) {
+        status = allocate(request, made);
+        symc_cuda_leave(&entered);
+    }
+    if (status != SYMMCOLL_OK) {
+        symc_cuda_memory_free(made);
+        return status;
+    }
+    *memory = made;
+    *at = (void *)(uintptr_t)made->physical.at;
+    return SYMMCOLL_OK;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory of a device: physical allocations, which others can map, and what a rank
+ * has allocated to be joined in groups.
+ */
+#ifndef SYMC_CUDA_MEMORY_H
+#define SYMC_CUDA_MEMORY_H
+
+#include "backend/backend.h"
+#include "cuda/context.h"
+
+#include <stdatomic.h>
+
+/* Physical memory, and where this rank has it mapped. */
+struct symc_cuda_physical {
+    CUmemGenericAllocationHandle handle;
+    size_t
+        nbytes; /* a multiple of the device's granularity; 0: there is none */
+    CUdeviceptr at; /* 0: it is not mapped */
+};
+
+/*
+ * Create it, of at least so many bytes: for this process alone, or others.
+ * what: "a segment", in messages.
+ * Errors: those of symc_cuda_fail(); NO_MEMORY (more than there can be).
+ */
+symmcoll_status_t symc_cuda_physical_create(
+    const struct symc_cuda_context *context, symc_cuda_fail_fn fail,
+    bool threads, size_t nbytes, const char *what,
+    struct symc_cuda_physical *physical);
+
+/* Reserve addresses for it, and map it there. */
+symmcoll_status_t symc_cuda_physical_map(
+    const struct symc_cuda_context *context, symc_cuda_fail_fn fail,
+    const char *what, struct symc_cuda_physical *physical);
+
+/* Nothing if it is zero; what others have mapped stays. */
+void symc_cuda_physical_free(
+    const struct symc_cuda *cuda, struct symc_cuda_physical *physical);
+
+/* Map memory at reserved addresses, for this rank's device to read and write; all
+ * of it or nothing. */
+symmcoll_status_t symc_cuda_map(const struct symc_cuda_context *context,
+    symc_cuda_fail_fn fail, CUdeviceptr at, size_t nbytes,
+    CUmemGenericAllocationHandle handle, const char *what);
+
+/* Zero it, a multiple of 4 bytes, and wait until it is.  In the context. */
+symmcoll_status_t symc_cuda_clear(const struct symc_cuda_context *context,
+    symc_cuda_fail_fn fail, CUdeviceptr at, size_t nbytes, const char *what);
+
+/* What allocate() makes: see struct symc_memory_ops. */
+struct symc_cuda_memory {
+    struct symc_cuda_context context;
+    struct symc_cuda_physical physical;
+    size_t nbytes; /* that were asked for */
+    bool threads;
+    _Atomic int uses; /* by its owner, and one for each time it is joined */
+};
+
+symmcoll_status_t symc_cuda_memory_allocate(
+    const struct symc_memory_request *request, void **memory, void **at);
+
+/* One use less. */
+void symc_cuda_memory_free(void *memory);
+
+#endif
