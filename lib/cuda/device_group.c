@@ -5,6 +5,8 @@
  */
 #include "cuda/device_group.h"
 #include "cuda/find.h"
+#include "cuda/joined.h"
+#include "cuda/memory.h"
 
 #include "backend/interface.h"
 
@@ -180,6 +182,12 @@ static const struct symc_coll_ops coll = {.serves = symc_cuda_serves,
     .unmark = symc_cuda_unmark,
     .follow = symc_cuda_follow};
 
+static const struct symc_memory_ops mem = {
+    .allocate = symc_cuda_memory_allocate,
+    .free = symc_cuda_memory_free,
+    .join = symc_cuda_join,
+    .leave = symc_cuda_leave_joined};
+
 SYMMCOLL_API
 extern const struct symc_backend symmcoll_backend;
 const struct symc_backend symmcoll_backend = {
@@ -192,4 +200,5 @@ const struct symc_backend symmcoll_backend = {
     .probe = probe,
     .open = open_group,
     .close = close_group,
-    .coll = &coll};
+    .coll = &coll,
+    .mem = &mem};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Device memory of all members that a group has joined, as kernels find it: what
- * lib/backend/backend.h offers as struct symc_memory_ops.
+ * Device memory of all members that a group has joined: what lib/backend/backend.h
+ * offers as struct symc_memory_ops, and how kernels find it.
  */
 #ifndef SYMC_CUDA_JOINED_H
 #define SYMC_CUDA_JOINED_H
@@ -26,5 +26,10 @@ static inline struct symc_device_data symc_cuda_joined_data(
     data.offset += offset;
     return data;
 }
+
+/* See struct symc_memory_ops. */
+symmcoll_status_t symc_cuda_join(
+    void *state, void *memory, struct symc_joined **joined);
+void symc_cuda_leave_joined(struct symc_joined *joined);
 
 #endif
