@@ -10,6 +10,7 @@
 
 #include "backend/interface.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,6 +42,8 @@ static void enter(struct fake *fake)
 {
     if (atomic_fetch_add(&fake->inside, 1) != 0)
         atomic_fetch_add(&fake_control.strange, 1);
+    if (atomic_load(&fake_control.lingers) != 0)
+        sched_yield();
 }
 
 static symmcoll_status_t leave(struct fake *fake, symmcoll_status_t status)

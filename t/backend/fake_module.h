@@ -32,6 +32,7 @@ struct fake_control {
     _Atomic int turn;
     /* 1: the test of one labelled "held" that has completed waits for 2. */
     _Atomic int held;
+    _Atomic int lingers;   /* not 0: in calls that are to be one at a time */
     _Atomic int barriers;  /* not 0: it serves them */
     _Atomic int no_follow; /* not 0: it fails */
 

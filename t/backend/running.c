@@ -107,6 +107,40 @@ static int many(struct symmcoll_group *group, int rank)
            atomic_load(&control()->strange) == 0;
 }
 
+static void *await(void *work)
+{
+    return symmcoll_work_wait(work, 60) == SYMMCOLL_OK ? work : NULL;
+}
+
+/* One thread tests its work all the time while another one starts others: the
+ * backend is in one call at a time. */
+static int tested_while_others_start(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_work *first = NULL, *work;
+    void *right = NULL;
+    float *at = device(rank);
+    pthread_t thread;
+
+    if (!opened(group, rank))
+        return 0;
+    atomic_store(&control()->lingers, 1);
+    if (!say(submit(group, at, rank, 1, &first) == SYMMCOLL_OK, "a work") ||
+        pthread_create(&thread, NULL, await, first) != 0)
+        return 0;
+    for (int i = 1; i < 2 * MANY; i++) {
+        if (!say(submit(group, at + 2 * i, rank, 0, &work) == SYMMCOLL_OK,
+                "another one"))
+            return 0;
+        symmcoll_work_free(work);
+    }
+    if (!take_turn(group, rank, 1))
+        return 0;
+    pthread_join(thread, &right);
+    symmcoll_work_free(first);
+    return say(right != NULL, "its end") &&
+           say(atomic_load(&control()->strange) == 0, "one at a time");
+}
+
 /* In the order of calls: each sum is of the one before it. */
 static int in_the_order_of_calls(struct symmcoll_group *group, int rank)
 {
@@ -447,6 +481,8 @@ int main(void)
         on_both(n, in_the_order_of_calls, "they start in the order of calls");
     }
     on_both(2, many, "a hundred run at once, and are recorded");
+    on_both(2, tested_while_others_start,
+        "the backend is in one call of a device at a time");
     on_both(3, returns_when_enqueued,
         "a call without a work returns when it has been enqueued");
     on_both(2, captured, "what is captured has ended with its start");

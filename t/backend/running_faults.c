@@ -289,9 +289,9 @@ static int finalized(int rank, int size, void *arg)
     return right && atomic_load(&control()->running) == 0 ? 0 : 1;
 }
 
-/* A backend that never lets go: each says whose the buffers are, then finalize
- * does of all. */
-static int keeps(int rank, int size, void *arg)
+/* A backend that does not let go: each says whose the buffers are, then finalize
+ * does of all, unless it lets go before. */
+static int keeps(int rank, int size, void *lets_go)
 {
     struct symmcoll_world *world;
     struct symmcoll_work *works[SOME];
@@ -300,7 +300,6 @@ static int keeps(int rank, int size, void *arg)
     int owned = 0;
 
     (void)size;
-    (void)arg;
     if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
         return 1;
     group = symmcoll_world_group(world);
@@ -320,8 +319,10 @@ static int keeps(int rank, int size, void *arg)
     }
     if (!say(owned == (rank == 0 ? SOME : 0), "whose they are"))
         return 1;
+    if (lets_go != NULL)
+        atomic_store(&control()->keeps, -1);
     status = symmcoll_finalize(world);
-    if (rank != 0)
+    if (rank != 0 || lets_go != NULL)
         return say(status == SYMMCOLL_OK, "finalize") ? 0 : 1;
     return ended(status, SYMMCOLL_ERR_DEVICE,
                "still owns the buffers of 5 operations")
@@ -435,6 +436,7 @@ int main(void)
     on_each(2, released, "a group's release waits for what runs");
     ok(spawn(2, finalized, NULL), "finalize waits for what runs");
     ok(spawn(2, keeps, NULL), "buffers that are never let go of are counted");
+    ok(spawn(2, keeps, &yes), "those that are let go of later are not");
     on_each(3, shrunk, "a group is shrunk while operations run in it");
     on_each(2, told, "programs are told when the device has completed");
     setenv("SYMMCOLL_TIMEOUTS_FINALIZE", "100ms", 1);
