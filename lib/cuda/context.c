@@ -66,6 +66,20 @@ symmcoll_status_t symc_cuda_context_open(const struct symc_cuda *cuda,
     return SYMMCOLL_OK;
 }
 
+CUresult symc_cuda_context_copy(
+    const struct symc_cuda_context *context, struct symc_cuda_context *copy)
+{
+    CUcontext primary = NULL;
+    CUresult result = CUDA_SUCCESS;
+
+    if (context->retained)
+        result =
+            context->cuda->device_primary_ctx_retain(&primary, context->device);
+    if (result == CUDA_SUCCESS)
+        *copy = *context;
+    return result;
+}
+
 void symc_cuda_context_close(struct symc_cuda_context *context)
 {
     if (context->retained)

@@ -31,6 +31,10 @@ struct symc_cuda_entered {
 symmcoll_status_t symc_cuda_context_open(const struct symc_cuda *cuda,
     symc_cuda_fail_fn fail, int device, struct symc_cuda_context *context);
 
+/* The same one again, with a use of its own. */
+CUresult symc_cuda_context_copy(
+    const struct symc_cuda_context *context, struct symc_cuda_context *copy);
+
 /* Nothing if it is zero, or was closed before. */
 void symc_cuda_context_close(struct symc_cuda_context *context);
 

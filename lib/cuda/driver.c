@@ -47,6 +47,7 @@ static const struct entry needed[] = {
     ENTRY(ctx_pop_current, cuCtxPopCurrent, 4000),
     ENTRY(ctx_get_current, cuCtxGetCurrent, 4000),
     ENTRY(ctx_get_device, cuCtxGetDevice, 2000),
+    ENTRY(ctx_enable_peer_access, cuCtxEnablePeerAccess, 4000),
     ENTRY(ctx_get_stream_priority_range, cuCtxGetStreamPriorityRange, 5050),
     ENTRY(thread_exchange_stream_capture_mode,
         cuThreadExchangeStreamCaptureMode, 10010),

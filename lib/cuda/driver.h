@@ -56,6 +56,7 @@ struct symc_cuda {
     PFN_cuCtxPopCurrent_v4000 ctx_pop_current;
     PFN_cuCtxGetCurrent_v4000 ctx_get_current;
     PFN_cuCtxGetDevice_v2000 ctx_get_device;
+    PFN_cuCtxEnablePeerAccess_v4000 ctx_enable_peer_access;
     PFN_cuCtxGetStreamPriorityRange_v5050 ctx_get_stream_priority_range;
     PFN_cuThreadExchangeStreamCaptureMode_v10010
         thread_exchange_stream_capture_mode;

@@ -3,10 +3,14 @@
  * Joining memory.  A rank's own part is mapped twice: where it was allocated, which
  * is what the rank knows, and in the row with the others, where kernels find it.
  * Both are the same bytes, and each keeps them.
+ *
+ * What a program has allocated need not begin at the same offset everywhere, or
+ * cannot be mapped in a row: then kernels have a table.
  */
 #include "cuda/joined.h"
 #include "cuda/device_group.h"
 #include "cuda/memory.h"
+#include "cuda/places.h"
 
 #include <stdlib.h>
 
@@ -16,15 +20,25 @@ struct joined {
     const struct symc_cuda *cuda;
     struct symc_cuda_memory *memory; /* one use of it is ours */
     struct symc_cuda_row row;
-    void *at[SYMC_KERNEL_RANKS];
+    struct symc_cuda_places places;
+    void *at[SYMC_KERNEL_RANKS]; /* of each, as kernels find it */
 };
 
 /* What each member tells. */
 struct told {
     uint64_t nbytes;
+    uint64_t legacy;
+    struct symc_cuda_allocation allocation;
 };
 
-static symmcoll_status_t check_nbytes(
+/* ---- whether it fits together ---- */
+
+static const char *format_kind(const struct told *told)
+{
+    return told->legacy ? "cuMemAlloc()" : "cuMemCreate()";
+}
+
+static symmcoll_status_t check_told(
     const struct symc_cuda_group *group, const struct told *all)
 {
     for (int r = 1; r < group->size; r++) {
@@ -36,6 +50,12 @@ static symmcoll_status_t check_nbytes(
                 symc_cuda_world_rank(group, 0),
                 (unsigned long long)all[r].nbytes,
                 symc_cuda_world_rank(group, r));
+        if (all[r].legacy != all[0].legacy)
+            return group->core->fail(SYMMCOLL_ERR_UNSUPPORTED,
+                "expected memory that was allocated by the same calls on all "
+                "ranks, found that of %s on rank %d and of %s on rank %d",
+                format_kind(&all[0]), symc_cuda_world_rank(group, 0),
+                format_kind(&all[r]), symc_cuda_world_rank(group, r));
     }
     return SYMMCOLL_OK;
 }
@@ -48,52 +68,87 @@ static symmcoll_status_t check_device(
     return group->core->fail(SYMMCOLL_ERR_INVALID,
         "expected memory of device %d, on which group %s has begun, found %p "
         "of device %d",
-        group->device, group->core->name,
-        (void *)(uintptr_t)memory->physical.at, memory->context.device);
+        group->device, group->core->name, (void *)(uintptr_t)memory->data,
+        memory->context.device);
 }
 
 /* What this member alone finds wrong the others learn when they tell, or in their
  * next call. */
-static symmcoll_status_t compare(
-    const struct symc_cuda_group *group, const struct symc_cuda_memory *memory)
+static symmcoll_status_t compare(const struct symc_cuda_group *group,
+    const struct symc_cuda_memory *memory, struct told *all)
 {
     const struct symc_core *core = group->core;
-    struct told mine = {.nbytes = memory->nbytes}, all[SYMC_KERNEL_RANKS];
+    struct told mine = {.nbytes = memory->nbytes,
+        .legacy = memory->legacy,
+        .allocation = {.ipc = memory->ipc,
+            .context = memory->context.context,
+            .data = memory->data,
+            .offset = memory->offset}};
     symmcoll_status_t status = check_device(group, memory);
 
     if (status == SYMMCOLL_OK)
         status = core->gather(core->group, &mine, all, sizeof(mine));
-    return status == SYMMCOLL_OK ? check_nbytes(group, all) : status;
+    return status == SYMMCOLL_OK ? check_told(group, all) : status;
 }
 
-/* For the caller, and for kernels. */
-static void fill_in(struct joined *made, int rank)
+/* ---- mapping; in the context ---- */
+
+static symmcoll_status_t map_row(const struct symc_cuda_group *group,
+    struct joined *made, const struct told *all, bool *is_row)
 {
-    struct symc_cuda_row *row = &made->row;
+    const struct symc_cuda_physical *own = &made->memory->physical;
+    const struct symc_cuda_row *row = &made->row;
+    symmcoll_status_t status = symc_cuda_row_open(
+        group, own->handle, own->nbytes, "symmetric memory", &made->row);
 
-    for (int r = 0; r < row->size; r++)
-        made->at[r] = (void *)(uintptr_t)symc_cuda_row_at(row, r);
-    made->at[rank] = (void *)(uintptr_t)made->memory->physical.at;
-    made->whole.joined = (struct symc_joined){
-        .size = row->size, .nbytes = made->memory->nbytes, .at = made->at};
-    made->whole.data = (struct symc_device_data){
-        .base = (unsigned char *)(uintptr_t)row->base, .stride = row->stride};
+    if (status != SYMMCOLL_OK)
+        return status;
+    *is_row = true;
+    for (int r = 0; r < group->size; r++) {
+        uint64_t offset = all[r].allocation.offset;
+
+        made->at[r] = (void *)(uintptr_t)(symc_cuda_row_at(row, r) + offset);
+        *is_row = *is_row && offset == all[0].allocation.offset;
+    }
+    return SYMMCOLL_OK;
 }
 
-/* In the context. */
+static symmcoll_status_t map_places(const struct symc_cuda_group *group,
+    struct joined *made, const struct told *all)
+{
+    const struct symc_cuda_allocation *allocations[SYMC_KERNEL_RANKS];
+
+    for (int r = 0; r < group->size; r++)
+        allocations[r] = &all[r].allocation;
+    return symc_cuda_places_open(group, allocations, made->at, &made->places);
+}
+
 static symmcoll_status_t map_all(
     const struct symc_cuda_group *group, struct joined *made)
 {
-    const struct symc_cuda_physical *own = &made->memory->physical;
-    symmcoll_status_t status = compare(group, made->memory);
+    struct symc_device_data *data = &made->whole.data;
+    struct told all[SYMC_KERNEL_RANKS];
+    bool is_row = false;
+    symmcoll_status_t status = compare(group, made->memory, all);
 
     if (status == SYMMCOLL_OK)
-        status = symc_cuda_row_open(
-            group, own->handle, own->nbytes, "symmetric memory", &made->row);
-    if (status == SYMMCOLL_OK)
-        fill_in(made, group->rank);
+        status = made->memory->legacy ? map_places(group, made, all)
+                                      : map_row(group, made, all, &is_row);
+    if (status != SYMMCOLL_OK)
+        return status;
+    data->base = made->at[0];
+    data->stride = made->row.stride;
+    if (!is_row)
+        status = symc_cuda_places_write(group, made->at, &made->places);
+    if (!is_row)
+        data->table = (void *)(uintptr_t)made->places.table.at;
+    made->at[group->rank] = (void *)(uintptr_t)made->memory->data;
+    made->whole.joined = (struct symc_joined){
+        .size = group->size, .nbytes = made->memory->nbytes, .at = made->at};
     return status;
 }
+
+/* ---- joining and leaving ---- */
 
 symmcoll_status_t symc_cuda_join(
     void *state, void *memory, struct symc_joined **joined)
@@ -129,6 +184,7 @@ void symc_cuda_leave_joined(struct symc_joined *joined)
 {
     struct joined *left = (struct joined *)(void *)joined;
 
+    symc_cuda_places_close(left->cuda, &left->places);
     symc_cuda_row_close(left->cuda, &left->row);
     symc_cuda_memory_free(left->memory);
     free(left);

@@ -201,29 +201,52 @@ static symmcoll_status_t open_context(const struct symc_memory_request *request,
                                         request->device, "cuCtxPushCurrent");
 }
 
-symmcoll_status_t symc_cuda_memory_allocate(
-    const struct symc_memory_request *request, void **memory, void **at)
+symmcoll_status_t symc_cuda_memory_begin(
+    const struct symc_memory_request *request, struct symc_cuda_memory **memory,
+    struct symc_cuda_entered *entered)
 {
     struct symc_cuda_memory *made = calloc(1, sizeof(*made));
-    struct symc_cuda_entered entered = {.in = NULL};
     symmcoll_status_t status;
 
+    entered->in = NULL;
     if (made == NULL)
         return request->fail(
             SYMMCOLL_ERR_NO_MEMORY, "no memory for an allocation");
     atomic_init(&made->uses, 1);
     made->nbytes = request->nbytes;
     made->threads = request->threads;
-    status = open_context(request, &made->context, &entered);
-    if (status == SYMMCOLL_OK) {
-        status = allocate(request, made);
-        symc_cuda_leave(&entered);
-    }
-    if (status != SYMMCOLL_OK) {
+    status = open_context(request, &made->context, entered);
+    if (status == SYMMCOLL_OK)
+        *memory = made;
+    else
         symc_cuda_memory_free(made);
+    return status;
+}
+
+symmcoll_status_t symc_cuda_memory_end(symmcoll_status_t status,
+    struct symc_cuda_memory *memory, struct symc_cuda_entered *entered)
+{
+    symc_cuda_leave(entered);
+    if (status != SYMMCOLL_OK)
+        symc_cuda_memory_free(memory);
+    return status;
+}
+
+symmcoll_status_t symc_cuda_memory_allocate(
+    const struct symc_memory_request *request, void **memory, void **at)
+{
+    struct symc_cuda_memory *made;
+    struct symc_cuda_entered entered;
+    symmcoll_status_t status = symc_cuda_memory_begin(request, &made, &entered);
+
+    if (status != SYMMCOLL_OK)
         return status;
-    }
+    status = allocate(request, made);
+    made->data = made->physical.at;
+    status = symc_cuda_memory_end(status, made, &entered);
+    if (status != SYMMCOLL_OK)
+        return status;
     *memory = made;
-    *at = (void *)(uintptr_t)made->physical.at;
+    *at = (void *)(uintptr_t)made->data;
     return SYMMCOLL_OK;
 }

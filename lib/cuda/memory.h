@@ -48,17 +48,37 @@ symmcoll_status_t symc_cuda_map(const struct symc_cuda_context *context,
 symmcoll_status_t symc_cuda_clear(const struct symc_cuda_context *context,
     symc_cuda_fail_fn fail, CUdeviceptr at, size_t nbytes, const char *what);
 
-/* What allocate() makes: see struct symc_memory_ops. */
+/* What allocate() and import() make: see struct symc_memory_ops. */
 struct symc_cuda_memory {
     struct symc_cuda_context context;
-    struct symc_cuda_physical physical;
-    size_t nbytes; /* that were asked for */
     bool threads;
-    _Atomic int uses; /* by its owner, and one for each time it is joined */
+    bool legacy; /* of cuMemAlloc(), so there is no physical memory to map */
+    struct symc_cuda_physical
+        physical;       /* at: 0 of what the caller has mapped */
+    CUipcMemHandle ipc; /* of a legacy allocation */
+    size_t offset;      /* of data, in the physical memory or the allocation */
+    CUdeviceptr data;   /* where the rank has it */
+    size_t nbytes;      /* that were asked for */
+    _Atomic int uses;   /* by its owner, and one for each time it is joined */
 };
 
 symmcoll_status_t symc_cuda_memory_allocate(
     const struct symc_memory_request *request, void **memory, void **at);
+
+/* ---- import.c ---- */
+
+symmcoll_status_t symc_cuda_memory_import(
+    const struct symc_memory_request *request, void *data, void **memory);
+
+/* ---- for both ---- */
+
+/* A new one, in the context of the device, until
+ * symc_cuda_memory_end(); which returns the status, and frees it after an error. */
+symmcoll_status_t symc_cuda_memory_begin(
+    const struct symc_memory_request *request, struct symc_cuda_memory **memory,
+    struct symc_cuda_entered *entered);
+symmcoll_status_t symc_cuda_memory_end(symmcoll_status_t status,
+    struct symc_cuda_memory *memory, struct symc_cuda_entered *entered);
 
 /* One use less. */
 void symc_cuda_memory_free(void *memory);

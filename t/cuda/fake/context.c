@@ -81,6 +81,7 @@ FAKE_API CUresult cuDevicePrimaryCtxRelease(CUdevice device)
         if (context->legacy != NULL)
             fake_end_stream(context->legacy);
         context->legacy = NULL;
+        context->peers = 0;
         context->broken = CUDA_SUCCESS;
     }
     fake_unlock();
@@ -245,4 +246,26 @@ FAKE_API CUresult cuThreadExchangeStreamCaptureMode(
     mode = *exchanged;
     *exchanged = before;
     return CUDA_SUCCESS;
+}
+
+FAKE_API CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT);
+    CUcontext context = fake_current();
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    fake_lock();
+    if (!fake_is_context(peer) || peer == context)
+        result = CUDA_ERROR_INVALID_CONTEXT;
+    else if (peer->device == context->device)
+        result = CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+    else if ((context->peers >> peer->device & 1) != 0)
+        result = CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    else
+        context->peers |= UINT32_C(1) << peer->device;
+    fake_unlock();
+    return result;
 }

@@ -41,6 +41,7 @@ static const struct entry entries[] = {
     ENTRY(cuCtxPopCurrent, 4000),
     ENTRY(cuCtxGetCurrent, 4000),
     ENTRY(cuCtxGetDevice, 2000),
+    ENTRY(cuCtxEnablePeerAccess, 4000),
     ENTRY(cuCtxGetStreamPriorityRange, 5050),
     ENTRY(cuThreadExchangeStreamCaptureMode, 10010),
     ENTRY(cuPointerGetAttributes, 7000),

@@ -74,13 +74,12 @@ bool fake_remove_range(uintptr_t begin, struct fake_range *removed)
 
 /* Map a file with an allocation, and add it. */
 static CUresult add_allocation(
-    int fd, int device, size_t nbytes, bool opened, CUdeviceptr *address)
+    int fd, int device, size_t nbytes, CUdeviceptr *address)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     struct fake_range range = {.nbytes = nbytes,
         .type = CU_MEMORYTYPE_DEVICE,
         .device = device,
-        .opened = opened,
         .mapping_nbytes = (nbytes + page - 1) / page * page,
         .fd = fd};
 
@@ -102,8 +101,10 @@ static CUresult remove_allocation(CUdeviceptr address, bool opened)
     struct fake_range *found = fake_find_range(address), range;
 
     if (found == NULL || found->begin != address || found->mapping == NULL ||
-        found->type != CU_MEMORYTYPE_DEVICE || found->opened != opened)
+        found->type != CU_MEMORYTYPE_DEVICE || (found->opened > 0) != opened)
         return CUDA_ERROR_INVALID_VALUE;
+    if (opened && --found->opened > 0)
+        return CUDA_SUCCESS;
     (void)fake_remove_range(address, &range);
     if (!opened)
         fake_return_memory(range.device, range.nbytes);
@@ -124,7 +125,7 @@ static CUresult allocate(CUdeviceptr *address, size_t nbytes, int device)
     if (!fake_take_memory(device, nbytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     fd = fake_make_file(device, nbytes);
-    result = fd >= 0 ? add_allocation(fd, device, nbytes, false, address)
+    result = fd >= 0 ? add_allocation(fd, device, nbytes, address)
                      : CUDA_ERROR_OUT_OF_MEMORY;
     if (result != CUDA_SUCCESS) {
         fake_return_memory(device, nbytes);
@@ -209,7 +210,7 @@ FAKE_API CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
     range = fake_find_range(address);
     /* Physical allocations have handles of their own. */
     if (range == NULL || range->mapping == NULL || range->managed ||
-        range->opened || range->type != CU_MEMORYTYPE_DEVICE) {
+        range->opened > 0 || range->type != CU_MEMORYTYPE_DEVICE) {
         result = CUDA_ERROR_INVALID_VALUE;
     } else {
         ipc = (struct ipc){getpid(), range->fd, range->nbytes};
@@ -220,14 +221,44 @@ FAKE_API CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
     return result;
 }
 
+/* With the lock.  What is open already has one address, however often. */
+static CUresult open_allocation(const struct ipc *ipc, CUdeviceptr *address)
+{
+    struct fake_range *range = ranges;
+    size_t nbytes = 0;
+    int device = 0, fd;
+    char path[64];
+
+    while (range != NULL && (range->opened == 0 || range->owner != ipc->pid ||
+                                range->owner_fd != ipc->fd))
+        range = range->next;
+    if (range != NULL) {
+        range->opened++;
+        *address = range->begin;
+        return CUDA_SUCCESS;
+    }
+    (void)snprintf(
+        path, sizeof(path), "/proc/%d/fd/%d", (int)ipc->pid, ipc->fd);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!fake_read_file(fd, &device, &nbytes) || nbytes != ipc->nbytes ||
+        add_allocation(fd, device, nbytes, address) != CUDA_SUCCESS) {
+        (void)close(fd);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    range = fake_find_range(*address);
+    range->opened = 1;
+    range->owner = ipc->pid;
+    range->owner_fd = ipc->fd;
+    return CUDA_SUCCESS;
+}
+
 FAKE_API CUresult cuIpcOpenMemHandle(
     CUdeviceptr *address, CUipcMemHandle handle, unsigned int flags)
 {
     CUresult result = fake_enter(__func__, FAKE_CONTEXT | FAKE_UNSAFE);
-    size_t nbytes = 0;
-    char path[64];
     struct ipc ipc;
-    int fd, device = 0;
 
     if (result != CUDA_SUCCESS)
         return result;
@@ -236,17 +267,9 @@ FAKE_API CUresult cuIpcOpenMemHandle(
         return CUDA_ERROR_INVALID_VALUE;
     if (ipc.pid == getpid())
         return CUDA_ERROR_INVALID_CONTEXT;
-    (void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)ipc.pid, ipc.fd);
-    fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0)
-        return CUDA_ERROR_INVALID_VALUE;
     fake_lock();
-    result = fake_read_file(fd, &device, &nbytes) && nbytes == ipc.nbytes
-                 ? add_allocation(fd, device, nbytes, true, address)
-                 : CUDA_ERROR_INVALID_VALUE;
+    result = open_allocation(&ipc, address);
     fake_unlock();
-    if (result != CUDA_SUCCESS)
-        (void)close(fd);
     return result;
 }
 

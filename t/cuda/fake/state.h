@@ -25,6 +25,7 @@ struct CUctx_st {
     bool primary, destroyed;
     CUresult broken; /* not CUDA_SUCCESS: what every call returns */
     CUstream legacy; /* the default stream, once it has been used */
+    uint32_t peers;  /* devices that it can reach, a bit for each */
 };
 
 struct fake_device {
@@ -233,7 +234,10 @@ struct fake_range {
     size_t nbytes;
     CUmemorytype type;
     int device;
-    bool managed, registered, opened;
+    bool managed, registered;
+    int opened;  /* how often: memory of another process */
+    pid_t owner; /* of that */
+    int owner_fd;
     void *mapping; /* where the host's memory really begins */
     size_t mapping_nbytes;
     int fd;

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory that the program has allocated on a device.  Of physical memory that it
+ * has mapped (cuMemMap()) a handle is taken, so that it stays as long as anybody
+ * uses it.  That of cuMemAlloc() stays until the program frees it: it is to be
+ * left by all members before.
+ */
+#include "cuda/find.h"
+#include "cuda/memory.h"
+
+#include <string.h>
+
+#define ALIGNMENT 16 /* for which kernels look at addresses of one rank only */
+
+/* Whether the program has it on that device. */
+static symmcoll_status_t check_device(
+    const struct symc_memory_request *request, const void *data)
+{
+    int16_t device = SYMC_NO_DEVICE;
+    bool is_device = symc_cuda_find(data, &device);
+
+    if (device == SYMC_NO_DEVICE)
+        return request->fail(SYMMCOLL_ERR_INVALID,
+            "expected memory of device %d, found %p, %s", request->device, data,
+            is_device ? "which no allocation has" : "which is of no device");
+    if (device != request->device)
+        return request->fail(SYMMCOLL_ERR_INVALID,
+            "expected memory of device %d, found %p of device %d",
+            request->device, data, device);
+    if ((uintptr_t)data % ALIGNMENT != 0)
+        return request->fail(SYMMCOLL_ERR_INVALID,
+            "expected memory at a multiple of %d, found %p", ALIGNMENT, data);
+    return SYMMCOLL_OK;
+}
+
+/* The allocation that it is a part of. */
+static symmcoll_status_t find_allocation(
+    const struct symc_memory_request *request, struct symc_cuda_memory *memory,
+    CUdeviceptr *begin, size_t *nbytes)
+{
+    const struct symc_cuda *cuda = memory->context.cuda;
+    CUresult result = cuda->mem_get_address_range(begin, nbytes, memory->data);
+
+    if (result != CUDA_SUCCESS)
+        return symc_cuda_fail(cuda, request->fail, result, request->device,
+            "cuMemGetAddressRange of %p", (void *)(uintptr_t)memory->data);
+    memory->offset = memory->data - *begin;
+    if (request->nbytes > *nbytes - memory->offset)
+        return request->fail(SYMMCOLL_ERR_INVALID,
+            "expected %zu bytes at %p, found %zu: the allocation there has %zu "
+            "bytes from %p on",
+            request->nbytes, (void *)(uintptr_t)memory->data,
+            *nbytes - memory->offset, *nbytes, (void *)(uintptr_t)*begin);
+    return SYMMCOLL_OK;
+}
+
+/* The mapped memory whose handle has been taken. */
+static symmcoll_status_t check_physical(
+    const struct symc_memory_request *request,
+    const struct symc_cuda_memory *memory)
+{
+    const struct symc_cuda *cuda = memory->context.cuda;
+    CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_INVALID};
+    CUresult result = cuda->mem_get_allocation_properties_from_handle(
+        &properties, memory->physical.handle);
+
+    if (result != CUDA_SUCCESS)
+        return symc_cuda_fail(cuda, request->fail, result, request->device,
+            "cuMemGetAllocationPropertiesFromHandle of %p",
+            (void *)(uintptr_t)memory->data);
+    if (request->threads || (properties.requestedHandleTypes &
+                                CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
+        return SYMMCOLL_OK;
+    return request->fail(SYMMCOLL_ERR_UNSUPPORTED,
+        "expected memory that cuMemCreate() made with "
+        "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, which other processes can "
+        "map; found %p with handle types 0x%x",
+        (void *)(uintptr_t)memory->data,
+        (unsigned int)properties.requestedHandleTypes);
+}
+
+static symmcoll_status_t take_legacy(const struct symc_memory_request *request,
+    struct symc_cuda_memory *memory, CUdeviceptr begin)
+{
+    const struct symc_cuda *cuda = memory->context.cuda;
+    CUresult result;
+
+    memory->legacy = true;
+    if (request->threads)
+        return SYMMCOLL_OK;
+    result = cuda->ipc_get_mem_handle(&memory->ipc, begin);
+    return result == CUDA_SUCCESS
+               ? SYMMCOLL_OK
+               : symc_cuda_fail(cuda, request->fail, result, request->device,
+                     "cuIpcGetMemHandle of %p, which other processes are to "
+                     "map",
+                     (void *)(uintptr_t)begin);
+}
+
+/* In the context. */
+static symmcoll_status_t take(
+    const struct symc_memory_request *request, struct symc_cuda_memory *memory)
+{
+    void *data = (void *)(uintptr_t)memory->data;
+    CUdeviceptr begin = 0;
+    size_t nbytes = 0;
+    symmcoll_status_t status = check_device(request, data);
+
+    if (status == SYMMCOLL_OK)
+        status = find_allocation(request, memory, &begin, &nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (memory->context.cuda->mem_retain_allocation_handle(
+            &memory->physical.handle, data) != CUDA_SUCCESS)
+        return take_legacy(request, memory, begin);
+    memory->physical.nbytes = nbytes;
+    return check_physical(request, memory);
+}
+
+symmcoll_status_t symc_cuda_memory_import(
+    const struct symc_memory_request *request, void *data, void **memory)
+{
+    struct symc_cuda_memory *made;
+    struct symc_cuda_entered entered;
+    symmcoll_status_t status = symc_cuda_memory_begin(request, &made, &entered);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    made->data = (CUdeviceptr)(uintptr_t)data;
+    status = symc_cuda_memory_end(take(request, made), made, &entered);
+    if (status == SYMMCOLL_OK)
+        *memory = made;
+    return status;
+}
