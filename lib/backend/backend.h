@@ -10,6 +10,7 @@
 #define SYMC_BACKEND_BACKEND_H
 
 #include "base/base.h"
+#include "base/moving.h"
 #include "base/op.h"
 #include "base/ranks.h"
 #include "segment/block.h"
@@ -138,6 +139,9 @@ enum symc_advance {
  * anything, and it alone: an operation of another memory it compares in the
  * same way and does nothing else.  Then all members start it in the backend of
  * that memory, in the same order.
+ *
+ * One of a kind with SYMC_MOVES has a struct symc_mover at op->out, which is there
+ * until start() has returned: a device enqueues what that says.
  *
  * An operation of a device runs from its start() on, beside those that are
  * started after it: any number of them run, and end in any order.  The group

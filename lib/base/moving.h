@@ -24,6 +24,21 @@ struct symc_targets {
     int count;
 };
 
+/* Elements in rows, at the same place of the memory of all ranks. */
+struct symc_rows {
+    size_t at;    /* byte of that memory where the first one begins */
+    size_t count; /* elements of a row */
+    size_t rows;  /* or 1: all one after another */
+    size_t pitch, out_pitch; /* bytes from a row to the next, here and in out */
+};
+
+/* How the data of an operation are moved on a device: each is enqueued.  After an
+ * error, which is kept, nothing is. */
+struct symc_enqueue {
+    void (*copy)(void *state, void *out, const void *in, size_t nbytes);
+    void (*reduce)(void *state, const struct symc_rows *rows, void *out);
+};
+
 /* What those who move the data of an operation are given. */
 struct symc_moving {
     const struct symc_op *op;
@@ -43,6 +58,8 @@ struct symc_moving {
      * rank is the size, of everybody's.  False: it may not be used any more.
      * NULL: it always may. */
     bool (*step)(void *state, int rank, size_t nbytes);
+    const struct symc_enqueue *enqueue; /* NULL: the host moves; else exposed,
+                                           sources and reduction are not there */
     void *state;
     bool *streamed; /* set where non-temporal stores have been used: before what
                        they have written is published they need a fence */
@@ -61,6 +78,48 @@ bool symc_moving_reduce(const struct symc_moving *moving,
 bool symc_moving_copy(const struct symc_moving *moving, int rank, void *out,
     const void *in, size_t nbytes, bool streaming);
 
+/* What a device has kernels for that synchronise by themselves. */
+enum symc_launch_kind {
+    SYMC_LAUNCH_ONE_SHOT, /* reduce the elements into out, or the root's */
+    SYMC_LAUNCH_TWO_SHOT, /* the same in their place, and into out */
+    SYMC_LAUNCH_REDUCE_SCATTER, /* this rank's slice of rows into out */
+    SYMC_LAUNCH_ALL_GATHER,     /* in to the slice of this rank, of all ranks */
+    SYMC_LAUNCH_PULL,     /* slices of some ranks into out, in their order */
+    SYMC_LAUNCH_PLAN,     /* see what pieces there are */
+    SYMC_LAUNCH_PLAN_RUN, /* move them */
+    SYMC_LAUNCH_EXCHANGE  /* both */
+};
+
+/* Pieces, which are rows of `slice` bytes; how many they have is in the memory of
+ * all ranks, as struct symmcoll_symm_exchange says. */
+struct symc_launch_pieces {
+    size_t in_splits; /* byte of that memory */
+    void *out_splits;
+    size_t in_rows, out_rows;
+    size_t major_align;
+    int experts;
+    bool back;  /* the way back */
+    void *plan; /* PLAN, PLAN_RUN: memory of the device for them */
+};
+
+/* Bytes of that memory, of so many pieces; a multiple of 16. */
+static inline size_t symc_launch_plan_nbytes(size_t pieces)
+{
+    return 256 + pieces * 32;
+}
+
+/* One operation of those; counts are of its op. */
+struct symc_launch {
+    enum symc_launch_kind kind;
+    size_t at; /* byte of the memory of all ranks: elements, rows, slices */
+    const void *in; /* reductions: what is copied there first; NULL: nothing */
+    void *out;      /* NULL: none, or of no bytes */
+    struct symc_rows rows; /* REDUCE_SCATTER: of the first rank's slice */
+    size_t slice;          /* bytes of a slice; from one to the next */
+    int first, sources;    /* PULL: so many ranks from that one on */
+    struct symc_launch_pieces pieces;
+};
+
 /*
  * What an operation of a kind with SYMC_MOVES passes at op->out.  Its functions
  * run on all ranks, between two synchronisations: nobody is in them before all
@@ -72,10 +131,15 @@ bool symc_moving_copy(const struct symc_moving *moving, int rank, void *out,
  *          they look at the same.  Where it is not OK nothing is moved
  * move     by the functions above; it may go on where one has been stopped, for
  *          what follows is stopped, too, and the operation fails
+ *
+ * On a device the ranks compare the payloads alike, in the backend of host memory,
+ * which check() cannot read more of than that.  move() enqueues.
  */
 struct symc_mover {
     unsigned char payload[SYMC_MOVER_PAYLOAD];
     struct symc_joined *joined; /* of a device: the memory that is moved in */
+    const struct symc_launch
+        *launch; /* likewise: in place of move(); or NULL */
     symmcoll_status_t (*check)(struct symc_mover *mover,
         const struct symc_moving *moving, const void *const *payloads);
     void (*move)(struct symc_mover *mover, const struct symc_moving *moving);

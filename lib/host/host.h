@@ -384,5 +384,7 @@ symmcoll_status_t symc_host_monitored(
     struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_mover(
     struct symc_host *host, const struct symc_op *op);
+extern const struct symc_resumable symc_host_mover_parts
+    __attribute__((visibility("hidden")));
 
 #endif

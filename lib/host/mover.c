@@ -4,6 +4,8 @@
  * backend compares what the ranks pass, before anything is moved, and holds
  * everybody until all have moved theirs.  Also where the check has failed: it may
  * have read memory of the others, which are to change that afterwards.
+ *
+ * On memory of a device the ranks only compare here, as with any operation there.
  */
 #include "host/host.h"
 
@@ -35,12 +37,68 @@ static symmcoll_status_t run(struct symc_host *host, const struct symc_op *op,
     return symc_host_end_chunks(&chunks);
 }
 
+/* ---- on other memory ---- */
+
+static uint64_t depth(const struct symc_host *host, const struct symc_op *op)
+{
+    (void)host;
+    return op->memory != SYMC_MEMORY_HOST ? SYMC_LINES : 0;
+}
+
+static bool publish(struct symc_host *host, const struct symc_op *op)
+{
+    const struct symc_mover *mover = op->out;
+
+    return symc_host_publish(host, op, mover->payload, sizeof(mover->payload));
+}
+
+/* All lines are here and agree. */
+static symmcoll_status_t check(struct symc_host *host, const struct symc_op *op)
+{
+    struct symc_mover *mover = op->out;
+    struct symc_moving moving = {.op = op,
+        .rank = host->rank,
+        .size = host->size,
+        .group = host->core->name,
+        .ranks = host->core->ranks};
+
+    symc_host_keep_factors(host, op);
+    for (int r = 0; r < host->size; r++)
+        host->sources[r] = symc_host_header(host, r, op)->payload;
+    return mover->check(mover, &moving, host->sources);
+}
+
+static symmcoll_status_t end(struct symc_host *host, const struct symc_op *op)
+{
+    symmcoll_status_t status = symc_host_collect(host, op);
+
+    return status == SYMMCOLL_OK ? check(host, op) : status;
+}
+
+const struct symc_resumable symc_host_mover_parts = {
+    .depth = depth, .publish = publish, .end = end};
+
+static symmcoll_status_t compare(
+    struct symc_host *host, const struct symc_op *op)
+{
+    const struct symc_mover *mover = op->out;
+    symmcoll_status_t status =
+        symc_host_synchronise(host, op, mover->payload, sizeof(mover->payload));
+
+    return status == SYMMCOLL_OK ? check(host, op) : status;
+}
+
+/* ---- on any ---- */
+
 symmcoll_status_t symc_host_mover(
     struct symc_host *host, const struct symc_op *op)
 {
-    symmcoll_status_t checked = SYMMCOLL_OK;
-    symmcoll_status_t status = run(host, op, &checked);
+    symmcoll_status_t checked = SYMMCOLL_OK, status;
 
+    host->resumable = NULL; /* it does not end with the lines */
+    if (op->memory != SYMC_MEMORY_HOST)
+        return compare(host, op);
+    status = run(host, op, &checked);
     /* As in symc_host_large().  Where all have moved, or the check has failed,
      * nobody uses the buffers any more. */
     if (status != SYMMCOLL_OK && status != SYMMCOLL_ERR_MISMATCH &&

@@ -104,6 +104,7 @@ static const struct symc_algorithm algorithms[] = {
     {.name = "mover",
         .help = "symmetric memory, read and written where it lies",
         .apart = SYMC_MOVES,
+        .resumable = &symc_host_mover_parts,
         .run = symc_host_mover},
 };
 
