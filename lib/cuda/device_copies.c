@@ -53,7 +53,7 @@ static uint64_t bytes_in(
     return left < stretch.nbytes ? left : stretch.nbytes;
 }
 
-static symmcoll_status_t copy(const struct symc_cuda_group *group,
+symmcoll_status_t symc_cuda_enqueue_copy(const struct symc_cuda_group *group,
     CUdeviceptr to, CUdeviceptr from, uint64_t nbytes, CUstream stream)
 {
     CUresult result = nbytes == 0
@@ -85,7 +85,7 @@ static symmcoll_status_t copy_in(const struct symc_cuda_group *group,
         const char *from = parts ? symc_op_in_at(op, r) : op->in;
 
         if (status == SYMMCOLL_OK)
-            status = copy(group, to + (uint64_t)r * pitch,
+            status = symc_cuda_enqueue_copy(group, to + (uint64_t)r * pitch,
                 (CUdeviceptr)(uintptr_t)from + stretch.from,
                 bytes_in(stretch, op, symc_op_in_count(op, r)), stream);
     }
@@ -112,7 +112,8 @@ static symmcoll_status_t copy_out(const struct symc_cuda_group *group,
         char *to = parts ? symc_op_out_at(op, r) : op->out;
 
         if (status == SYMMCOLL_OK)
-            status = copy(group, (CUdeviceptr)(uintptr_t)to + stretch.from,
+            status = symc_cuda_enqueue_copy(group,
+                (CUdeviceptr)(uintptr_t)to + stretch.from,
                 symc_cuda_row_at(&group->segment, r) + begin,
                 bytes_in(stretch, op, symc_op_out_count(op, r)), stream);
     }

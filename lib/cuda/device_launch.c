@@ -21,7 +21,7 @@ static uint64_t find_timeout(const struct symc_op *op)
         uint64_t)(op->timeout_ns - (sooner < SOONER_NS ? sooner : SOONER_NS));
 }
 
-static struct symc_device_group make_group(
+struct symc_device_group symc_cuda_make_group(
     const struct symc_cuda_group *group, const struct symc_op *op)
 {
     return (struct symc_device_group){
@@ -43,16 +43,14 @@ static struct symc_device_data make_staging(const struct symc_cuda_group *group)
         .offset = group->staging};
 }
 
-static struct symc_reduce_args make_reduction(
+struct symc_reduce_args symc_cuda_reduce_args(
     const struct symc_cuda_group *group, const struct symc_op *op,
-    const struct symc_cuda_choice *choice)
+    struct symc_device_data data)
 {
     const struct symc_kind_info *info = &group->core->kinds[op->kind];
-    struct symc_reduce_args args = {.group = make_group(group, op),
-        .data = make_staging(group),
+    struct symc_reduce_args args = {.group = symc_cuda_make_group(group, op),
+        .data = data,
         .rows = 1,
-        .data_pitch = choice->pitch,
-        .in_pitch = choice->count * choice->unit,
         .root = (info->traits & SYMC_TO_ROOT) != 0 ? (uint32_t)op->root
                                                    : SYMC_KERNEL_ALL,
         .op = (uint32_t)op->op};
@@ -72,7 +70,7 @@ static struct symc_move_args make_move(const struct symc_cuda_group *group,
     uint32_t slices = info->in_parts == SYMC_ALL_PARTS ? group->size : 1;
     uint32_t sources = info->out_parts == SYMC_ALL_PARTS ? group->size : 1;
 
-    return (struct symc_move_args){.group = make_group(group, op),
+    return (struct symc_move_args){.group = symc_cuda_make_group(group, op),
         .data = make_staging(group),
         .in_pitch = choice->count,
         .data_pitch = choice->pitch,
@@ -101,8 +99,11 @@ symmcoll_status_t symc_cuda_launch_reduction(struct symc_cuda_group *group,
 {
     uint64_t at = piece.from * choice->unit, elements;
     enum symmcoll_dtype type = symc_cuda_reduced_type(op->dtype, &elements);
-    struct symc_reduce_args args = make_reduction(group, op, choice);
+    struct symc_reduce_args args =
+        symc_cuda_reduce_args(group, op, make_staging(group));
 
+    args.data_pitch = choice->pitch;
+    args.in_pitch = choice->count * choice->unit;
     args.in = choice->copies ? NULL : in_at(op, at);
     args.out = out_at(op, at);
     args.count = piece.count;
@@ -130,7 +131,7 @@ symmcoll_status_t symc_cuda_launch_move(struct symc_cuda_group *group,
 symmcoll_status_t symc_cuda_launch_barrier(
     struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
 {
-    struct symc_device_group args = make_group(group, op);
+    struct symc_device_group args = symc_cuda_make_group(group, op);
 
     return symc_kernel_launch(&group->kernels, SYMC_KERNEL_BARRIER, op->dtype,
         symc_cuda_grid(&group->limits, SYMC_KERNEL_BARRIER, group->size, 0),

@@ -13,8 +13,8 @@ bool symc_cuda_serves(const struct symc_kind_info *info)
                            info->in_parts == SYMC_ALL_PARTS &&
                            info->out_parts == SYMC_ALL_PARTS;
 
-    return (info->traits & (SYMC_PAIR | SYMC_COALESCED | SYMC_MONITORED |
-                               SYMC_MOVES)) == 0 &&
+    return (info->traits & (SYMC_PAIR | SYMC_COALESCED | SYMC_MONITORED)) ==
+               0 &&
            !uneven_exchange && info->counter == SYMC_COUNT_COLLECTIVE;
 }
 
@@ -24,10 +24,12 @@ static symmcoll_status_t enqueue(
     struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
 {
     const struct symc_kind_info *info = &group->core->kinds[op->kind];
-    struct symc_cuda_choice choice =
-        symc_cuda_choose(&group->limits, group->size, info, op);
+    struct symc_cuda_choice choice;
     symmcoll_status_t status = SYMMCOLL_OK;
 
+    if ((info->traits & SYMC_MOVES) != 0)
+        return symc_cuda_enqueue_moves(group, op, stream);
+    choice = symc_cuda_choose(&group->limits, group->size, info, op);
     if (choice.copies)
         return symc_cuda_enqueue_copies(group, op, &choice, stream);
     if (choice.kernel == SYMC_KERNEL_BARRIER)
@@ -86,6 +88,18 @@ symmcoll_status_t symc_cuda_check(void *state, const struct symc_op *op)
     return status;
 }
 
+/* What is kept of it has no address of a mover, which is the call's. */
+static symmcoll_status_t end(struct symc_cuda_group *group,
+    const struct symc_op *op, struct symc_cuda_place place,
+    struct symc_cuda_token **token)
+{
+    struct symc_op kept = *op;
+
+    if ((group->core->kinds[op->kind].traits & SYMC_MOVES) != 0)
+        kept.out = NULL;
+    return symc_cuda_order_end(group, &kept, place, token);
+}
+
 /* In the context.  An error of the driver is this rank's alone, whatever it is:
  * it fails the group. */
 static symmcoll_status_t start(struct symc_cuda_group *group,
@@ -101,8 +115,18 @@ static symmcoll_status_t start(struct symc_cuda_group *group,
     if (status == SYMMCOLL_OK)
         status = enqueue(group, op, place.stream);
     if (status == SYMMCOLL_OK)
-        status = symc_cuda_order_end(group, op, place, token);
+        status = end(group, op, place, token);
     return status == SYMMCOLL_OK ? status : SYMMCOLL_ERR_DEVICE;
+}
+
+/* Kernels of an operation before gave up: not all members need know that by now,
+ * so it is no error that all have alike. */
+static symmcoll_status_t find_failure(
+    const struct symc_cuda_group *group, const struct symc_op *op)
+{
+    symmcoll_status_t status = symc_cuda_explain(group, op);
+
+    return status == SYMMCOLL_ERR_INVALID ? SYMMCOLL_ERR_DEVICE : status;
 }
 
 symmcoll_status_t symc_cuda_start(
@@ -114,8 +138,10 @@ symmcoll_status_t symc_cuda_start(
     symmcoll_status_t status = symc_cuda_check_lists(group, op);
     CUresult result;
 
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_check_moves(group, op);
     if (status == SYMMCOLL_OK && symc_cuda_gave_up(group))
-        status = symc_cuda_explain(group, op);
+        status = find_failure(group, op);
     if (status == SYMMCOLL_OK)
         status = check_device(group, op);
     if (status != SYMMCOLL_OK) {

@@ -25,6 +25,12 @@ symmcoll_status_t symc_cuda_explain(
         missing[failure->peer] = true;
         return core->expire(core->group, op, missing);
     }
+    if (failure->reason == SYMC_DEVICE_SPLITS)
+        return core->fail(SYMMCOLL_ERR_INVALID,
+            "the splits of rank %d in memory of its device: expected none "
+            "below 0, of no more rows than in_rows, and of no more to a rank "
+            "than its out_rows",
+            symc_cuda_world_rank(group, (int)failure->peer));
     return core->fail(SYMMCOLL_ERR_INTERNAL,
         "a kernel gave up in block %u while it waited for rank %u",
         failure->block, failure->peer);
