@@ -29,6 +29,8 @@ enum perf_exit {
 
 struct perf_case;
 struct perf_rank;
+struct perf_driver;
+struct perf_figures;
 
 /* How many blocks of `count` elements a buffer has. */
 enum perf_extent {
@@ -48,6 +50,7 @@ struct perf_op {
     bool dirty;    /* has an input to rewrite */
     bool buckets;  /* a fixed set of buffers instead of sizes */
     bool rare;     /* only where it is named */
+    bool device;   /* may be on device memory */
     bool store;   /* goes through the world's store, and returns the own data */
     bool pair;    /* only of two ranks, which receive each other's input */
     bool signals; /* by symmetric memory of all ranks */
@@ -155,6 +158,10 @@ struct perf_options {
     bool gathers, scatters; /* the operations of --fused */
     struct perf_shape shapes[PERF_SHAPES_MAX];
     int nshapes;
+    bool device;                /* buffers are in memory of devices, */
+    bool share;                 /* of one for all ranks, */
+    int first_device;           /* from this one on */
+    struct perf_driver *driver; /* of them */
     const char *plot; /* the picture to draw, in place of all else; or NULL */
     char *const *inputs; /* ninputs files with what to draw */
     int ninputs;
@@ -227,7 +234,8 @@ struct perf_rank {
     struct symmcoll_group *all;     /* the world's */
     struct symmcoll_group *group;   /* that operations are run in */
     struct symmcoll_group **groups; /* options->groups of them, or NULL */
-    int turn;                       /* of those, the next */
+    int ngroups;
+    int turn; /* of those, the next */
     int rank;
     int size;
     bool threads;                  /* the ranks are threads of this process */
@@ -239,9 +247,13 @@ struct perf_rank {
     struct symmcoll_symm *symm; /* the workspace of symm_group; or NULL */
     struct symmcoll_group *symm_group;
     size_t symm_nbytes;
-    struct perf_pattern *own;   /* this rank's input, */
-    struct perf_pattern *other; /* and what is expected */
-    double *samples;            /* PERF_SAMPLES_MAX */
+    struct perf_pattern *own;         /* this rank's input, */
+    struct perf_pattern *other;       /* and what is expected */
+    double *samples;                  /* PERF_SAMPLES_MAX */
+    const struct symmcoll_call *call; /* of operations; NULL: the defaults */
+    struct perf_device *device;       /* NULL: buffers are the host's */
+    struct symmcoll_call device_call;
+    struct perf_mirror *mirror; /* what is on the device, on the host */
 };
 
 /* An operation at one size, ready to be run. */
@@ -269,7 +281,7 @@ static inline void perf_next_group(struct perf_rank *rank)
     if (rank->groups == NULL)
         return;
     rank->group = rank->groups[rank->turn];
-    rank->turn = rank->turn + 1 < rank->options->groups ? rank->turn + 1 : 0;
+    rank->turn = rank->turn + 1 < rank->ngroups ? rank->turn + 1 : 0;
 }
 
 /* Report a failed call on standard error; returns PERF_FAILED. */
@@ -279,6 +291,13 @@ int perf_report(
 /* Replace each of count values by the largest of all ranks. */
 symmcoll_status_t perf_largest(
     const struct perf_rank *rank, double *values, size_t count);
+
+/* ---- perf_groups.c ---- */
+
+/* Make the groups of --groups, of all ranks; enum perf_exit.
+ * To be freed in any case. */
+int perf_groups_make(struct perf_rank *rank);
+void perf_groups_free(struct perf_rank *rank);
 
 /* ---- perf_memory.c ---- */
 
@@ -305,6 +324,9 @@ int perf_fused(struct perf_rank *rank);
  */
 void perf_case_lay_out(struct perf_case *it, size_t count, size_t shift);
 
+/* Elements of a buffer, and bytes of either that has any. */
+size_t perf_case_elements(const struct perf_case *it, enum perf_extent extent);
+
 /* Write this rank's input anew, as a producer of data would. */
 void perf_case_rewrite(const struct perf_case *it);
 
@@ -324,10 +346,20 @@ struct perf_figures {
     double shortest; /* seconds, of one call */
     double median;
     double barrier; /* 0 where it is slow anyway */
+    double host;    /* of a device: median by the host's clock; else 0 */
 };
 
 /* Seconds of the monotonic clock. */
 double perf_now(void);
+
+/* Have all ranks here. */
+symmcoll_status_t perf_wait_for_all(const struct perf_rank *rank);
+
+/* For qsort(). */
+int perf_compare_times(const void *left, const void *right);
+
+/* Whether inputs are to be written again before each sample. */
+bool perf_rewrites(const struct perf_case *it);
 
 /* Time a case.  Every rank gets the same figures. */
 symmcoll_status_t perf_measure(
@@ -345,6 +377,14 @@ void perf_print_figures(
     const struct perf_case *it, const struct perf_figures *figures);
 void perf_print_checked(
     const struct perf_rank *rank, const struct perf_choice *choice, int cases);
+
+/* With units, "4 KiB"; others as bytes. */
+const char *perf_format_size(size_t nbytes, char *buffer, size_t size);
+
+/* A row of --tsv. */
+void perf_print_row(const struct perf_options *options, const char *name,
+    int ranks, size_t nbytes, double bus_factor,
+    const struct perf_figures *figures);
 
 /* Whether all output was written; false after a message. */
 bool perf_flush(void);

@@ -3,7 +3,7 @@
  * Checking results: every element of what an operation wrote, the bytes around
  * it, and the buffers of ranks that were to receive nothing.
  */
-#include "perf.h"
+#include "perf_device.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +11,7 @@
 #define UNTOUCHED 0xa5 /* in buffers before the operation */
 #define GUARD 64       /* bytes checked before and after a result */
 
-static size_t extent_elements(
-    const struct perf_case *it, enum perf_extent extent)
+size_t perf_case_elements(const struct perf_case *it, enum perf_extent extent)
 {
     switch (extent) {
     case PERF_ONE:
@@ -45,8 +44,8 @@ void perf_case_lay_out(struct perf_case *it, size_t count, size_t shift)
     size_t in_elements, out_elements;
 
     it->count = count;
-    in_elements = extent_elements(it, op->in);
-    out_elements = extent_elements(it, op->out);
+    in_elements = perf_case_elements(it, op->in);
+    out_elements = perf_case_elements(it, op->out);
     it->nbytes =
         (in_elements > out_elements ? in_elements : out_elements) * elem;
     it->in = rank->in + PERF_MARGIN + shift * elem;
@@ -69,7 +68,7 @@ void perf_case_lay_out(struct perf_case *it, size_t count, size_t shift)
 void perf_case_rewrite(const struct perf_case *it)
 {
     perf_pattern_fill(
-        it->rank->own, 0, it->in, extent_elements(it, it->choice->op->in));
+        it->rank->own, 0, it->in, perf_case_elements(it, it->choice->op->in));
     /* The stores are the point: keep them although nothing here reads them. */
     __asm__ volatile("" ::: "memory");
 }
@@ -186,7 +185,7 @@ static int check_buffers(const struct perf_case *it)
     const struct perf_op *op = it->choice->op;
     const unsigned char *out = it->out;
     size_t elem = symmcoll_dtype_size(it->dtype);
-    size_t out_nbytes = extent_elements(it, op->out) * elem;
+    size_t out_nbytes = perf_case_elements(it, op->out) * elem;
     int bad = PERF_PASSED;
 
     if (receives(it))
@@ -195,11 +194,11 @@ static int check_buffers(const struct perf_case *it)
         bad = compare_untouched(it, "of the unused output", out, out_nbytes);
     if (bad == PERF_PASSED && !(it->choice->in_place && receives(it)))
         bad = compare(it, "input, which was to stay", it->rank->own, 0, it->in,
-            extent_elements(it, op->in));
+            perf_case_elements(it, op->in));
     /* In place only ends of the whole buffer border on what nobody writes. */
     if (it->choice->in_place && op->in == PERF_ONE_PER_RANK) {
         out = it->in;
-        out_nbytes = extent_elements(it, op->in) * elem;
+        out_nbytes = perf_case_elements(it, op->in) * elem;
     }
     if (bad == PERF_PASSED)
         bad = compare_untouched(it, "before the buffer", out - GUARD, GUARD);
@@ -268,6 +267,8 @@ int perf_case_check(struct perf_case *it, symmcoll_status_t *status)
         return check_buckets(it, status);
     if (it->choice->op->in == PERF_NO_BUFFER)
         return check_barrier(it, status);
+    if (it->rank->device != NULL)
+        return perf_mirror_check(it, status);
     memset(it->rank->in, UNTOUCHED, it->nbytes + 2 * PERF_MARGIN);
     memset(it->rank->out, UNTOUCHED, it->nbytes + 2 * PERF_MARGIN);
     perf_pattern_input(it->rank->own, &data, it->rank->rank);

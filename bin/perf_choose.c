@@ -180,7 +180,7 @@ static void add_each(
     struct perf_options *options, const struct perf_manner *manner)
 {
     for (const struct perf_op *op = perf_ops(); op->name; op++)
-        if (!op->rare && can_do(op, manner))
+        if (!op->rare && can_do(op, manner) && (!options->device || op->device))
             add(options, op, manner);
 }
 
@@ -195,6 +195,10 @@ void perf_choose_all(
     add_each(options, manner);
     if (manner->dirty || manner->in_place || manner->async)
         return;
+    if (options->device) {
+        add_each(options, &in_place);
+        return;
+    }
     if (options->max_nbytes >= PERF_DIRTY_MIN)
         add(options, find_op("all_reduce", length), &dirty);
     add(options, find_op("all_reduce", length), &in_place);

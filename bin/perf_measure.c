@@ -4,7 +4,7 @@
  * compared with: warm-up, then samples of as many calls in a row as fill 20 us,
  * each after a barrier; a sample counts as long as the slowest rank took.
  */
-#include "perf.h"
+#include "perf_device.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -34,7 +34,7 @@ double perf_now(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static symmcoll_status_t wait_for_all(const struct perf_rank *rank)
+symmcoll_status_t perf_wait_for_all(const struct perf_rank *rank)
 {
     return symmcoll_barrier(rank->all, NULL, NULL);
 }
@@ -55,7 +55,7 @@ symmcoll_status_t perf_probe(const struct perf_rank *rank, double *seconds)
         double start = perf_now(), each;
 
         for (int j = 0; j < PROBE_CALLS && status == SYMMCOLL_OK; j++)
-            status = wait_for_all(rank);
+            status = perf_wait_for_all(rank);
         each = (perf_now() - start) / PROBE_CALLS;
         if (each < best)
             best = each;
@@ -96,7 +96,7 @@ static symmcoll_status_t estimate_call(
     for (int i = 0; i < 3 && status == SYMMCOLL_OK; i++) {
         double start = perf_now();
 
-        status = wait_for_all(it->rank);
+        status = perf_wait_for_all(it->rank);
         both[0] = perf_now() - start;
         if (status == SYMMCOLL_OK)
             status = time_calls(it, 1, &both[1]);
@@ -107,7 +107,7 @@ static symmcoll_status_t estimate_call(
             break;
     }
     if (status == SYMMCOLL_OK && both[1] < SHORT_S) {
-        status = wait_for_all(it->rank);
+        status = perf_wait_for_all(it->rank);
         if (status == SYMMCOLL_OK)
             status = time_calls(it, ESTIMATE_CALLS, &both[1]);
         if (status == SYMMCOLL_OK)
@@ -134,14 +134,14 @@ static int count_samples(
     return samples < MIN_SAMPLES ? MIN_SAMPLES : (int)samples;
 }
 
-static int compare_times(const void *left, const void *right)
+int perf_compare_times(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;
 
     return (a > b) - (a < b);
 }
 
-static bool rewrites(const struct perf_case *it)
+bool perf_rewrites(const struct perf_case *it)
 {
     return it->choice->dirty ||
            (it->choice->in_place && it->nbytes >= PERF_DIRTY_MIN);
@@ -152,10 +152,13 @@ symmcoll_status_t perf_measure(
 {
     double *times = it->rank->samples, probes[2] = {0, 0};
     struct estimate estimate;
-    bool rewriting = rewrites(it), probing;
+    bool rewriting = perf_rewrites(it), probing;
     int calls = 1, parts = it->choice->op->parts, samples;
-    symmcoll_status_t status = estimate_call(it, &estimate);
+    symmcoll_status_t status;
 
+    if (it->rank->device != NULL)
+        return perf_events_measure(it, figures);
+    status = estimate_call(it, &estimate);
     probing = estimate.barrier < PROBE_BELOW_S;
     if (status == SYMMCOLL_OK && probing)
         status = perf_probe(it->rank, &probes[0]);
@@ -165,23 +168,24 @@ symmcoll_status_t perf_measure(
     for (int i = 0; i < samples && status == SYMMCOLL_OK; i++) {
         if (rewriting)
             perf_case_rewrite(it);
-        status = wait_for_all(it->rank);
+        status = perf_wait_for_all(it->rank);
         if (status == SYMMCOLL_OK)
             status = time_calls(it, calls, &times[i]);
     }
     if (status == SYMMCOLL_OK)
-        status = wait_for_all(it->rank);
+        status = perf_wait_for_all(it->rank);
     if (status == SYMMCOLL_OK && probing)
         status = perf_probe(it->rank, &probes[1]);
     if (status == SYMMCOLL_OK)
         status = perf_largest(it->rank, times, (size_t)samples);
     if (status != SYMMCOLL_OK)
         return status;
-    qsort(times, (size_t)samples, sizeof(*times), compare_times);
+    qsort(times, (size_t)samples, sizeof(*times), perf_compare_times);
     parts = parts > 0 ? parts : 1;
     figures->calls = (long)samples * calls * parts;
     figures->shortest = times[0] / parts;
     figures->median = times[samples / 2] / parts;
+    figures->host = 0;
     figures->barrier = probes[0] > probes[1] ? probes[0] : probes[1];
     return SYMMCOLL_OK;
 }

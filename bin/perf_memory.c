@@ -3,7 +3,7 @@
  * The memory of symmcoll-perf: the buffers of operations, which are symmetric
  * with --symmetric, and what a rank keeps for itself.
  */
-#include "perf.h"
+#include "perf_device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static symmcoll_status_t join_all(const struct perf_rank *rank, void *memory)
 
     if (rank->groups == NULL)
         return join(rank->group, memory);
-    for (int i = 0; i < rank->options->groups && status == SYMMCOLL_OK; i++)
+    for (int i = 0; i < rank->ngroups && status == SYMMCOLL_OK; i++)
         status = join(rank->groups[i], memory);
     return status;
 }
@@ -56,6 +56,8 @@ void *perf_allocate_buffer(const struct perf_rank *rank, size_t nbytes)
     symmcoll_status_t status;
     void *memory;
 
+    if (rank->device != NULL)
+        return perf_device_allocate(rank->device, nbytes);
     if (!rank->options->symmetric)
         return perf_allocate(rank, nbytes);
     status = symmcoll_symm_alloc(rank->world, nbytes, NULL, &memory);
@@ -71,7 +73,9 @@ void *perf_allocate_buffer(const struct perf_rank *rank, size_t nbytes)
 
 void perf_free_buffer(const struct perf_rank *rank, void *memory)
 {
-    if (!rank->options->symmetric)
+    if (rank->device != NULL)
+        perf_device_free(rank->device, memory);
+    else if (!rank->options->symmetric)
         free(memory);
     else if (symmcoll_symm_free(rank->world, memory) != SYMMCOLL_OK)
         perf_report(rank, "symmetric memory", SYMMCOLL_ERR_INVALID);

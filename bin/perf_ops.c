@@ -11,19 +11,19 @@
 static symmcoll_status_t run_all_reduce(const struct perf_case *it)
 {
     return symmcoll_all_reduce(it->rank->group, it->out, it->in, it->count,
-        it->dtype, it->op, NULL, NULL);
+        it->dtype, it->op, it->rank->call, NULL);
 }
 
 static symmcoll_status_t run_all_gather(const struct perf_case *it)
 {
-    return symmcoll_all_gather(
-        it->rank->group, it->out, it->in, it->count, it->dtype, NULL, NULL);
+    return symmcoll_all_gather(it->rank->group, it->out, it->in, it->count,
+        it->dtype, it->rank->call, NULL);
 }
 
 static symmcoll_status_t run_reduce_scatter(const struct perf_case *it)
 {
     return symmcoll_reduce_scatter(it->rank->group, it->out, it->in, it->count,
-        it->dtype, it->op, NULL, NULL);
+        it->dtype, it->op, it->rank->call, NULL);
 }
 
 /* The root sends its input; the others receive into their output. */
@@ -32,31 +32,31 @@ static symmcoll_status_t run_broadcast(const struct perf_case *it)
     void *buf = it->rank->rank == 0 ? it->in : it->out;
 
     return symmcoll_broadcast(
-        it->rank->group, buf, it->count, it->dtype, 0, NULL, NULL);
+        it->rank->group, buf, it->count, it->dtype, 0, it->rank->call, NULL);
 }
 
 static symmcoll_status_t run_reduce(const struct perf_case *it)
 {
     return symmcoll_reduce(it->rank->group, it->out, it->in, it->count,
-        it->dtype, it->op, 0, NULL, NULL);
+        it->dtype, it->op, 0, it->rank->call, NULL);
 }
 
 static symmcoll_status_t run_gather(const struct perf_case *it)
 {
-    return symmcoll_gather(
-        it->rank->group, it->out, it->in, it->count, it->dtype, 0, NULL, NULL);
+    return symmcoll_gather(it->rank->group, it->out, it->in, it->count,
+        it->dtype, 0, it->rank->call, NULL);
 }
 
 static symmcoll_status_t run_scatter(const struct perf_case *it)
 {
-    return symmcoll_scatter(
-        it->rank->group, it->out, it->in, it->count, it->dtype, 0, NULL, NULL);
+    return symmcoll_scatter(it->rank->group, it->out, it->in, it->count,
+        it->dtype, 0, it->rank->call, NULL);
 }
 
 static symmcoll_status_t run_all_to_all(const struct perf_case *it)
 {
-    return symmcoll_all_to_all(
-        it->rank->group, it->out, it->in, it->count, it->dtype, NULL, NULL);
+    return symmcoll_all_to_all(it->rank->group, it->out, it->in, it->count,
+        it->dtype, it->rank->call, NULL);
 }
 
 /* The objects of all ranks, whose bytes are then copied to the result. */
@@ -89,7 +89,7 @@ static symmcoll_status_t run_all_to_all_v(const struct perf_case *it)
 
 static symmcoll_status_t run_barrier(const struct perf_case *it)
 {
-    return symmcoll_barrier(it->rank->group, NULL, NULL);
+    return symmcoll_barrier(it->rank->group, it->rank->call, NULL);
 }
 
 static symmcoll_status_t run_monitored_barrier(const struct perf_case *it)
@@ -122,6 +122,7 @@ static const struct perf_op operations[] = {
         .reduces = true,
         .in_place = true,
         .dirty = true,
+        .device = true,
         .run = run_all_reduce,
         .bus_factor = both_ways,
     },
@@ -131,6 +132,7 @@ static const struct perf_op operations[] = {
         .out = PERF_ONE_PER_RANK,
         .in_place = true,
         .dirty = true,
+        .device = true,
         .run = run_all_gather,
         .bus_factor = all_but_own,
     },
@@ -141,6 +143,7 @@ static const struct perf_op operations[] = {
         .reduces = true,
         .in_place = true,
         .dirty = true,
+        .device = true,
         .run = run_reduce_scatter,
         .bus_factor = all_but_own,
     },
@@ -150,6 +153,7 @@ static const struct perf_op operations[] = {
         .out = PERF_ONE,
         .rooted = true,
         .dirty = true,
+        .device = true,
         .run = run_broadcast,
         .bus_factor = whole,
     },
@@ -161,6 +165,7 @@ static const struct perf_op operations[] = {
         .rooted = true,
         .in_place = true,
         .dirty = true,
+        .device = true,
         .run = run_reduce,
         .bus_factor = whole,
     },
@@ -170,6 +175,7 @@ static const struct perf_op operations[] = {
         .out = PERF_ONE_PER_RANK,
         .rooted = true,
         .dirty = true,
+        .device = true,
         .run = run_gather,
         .bus_factor = all_but_own,
     },
@@ -179,6 +185,7 @@ static const struct perf_op operations[] = {
         .out = PERF_ONE,
         .rooted = true,
         .dirty = true,
+        .device = true,
         .run = run_scatter,
         .bus_factor = all_but_own,
     },
@@ -187,6 +194,7 @@ static const struct perf_op operations[] = {
         .in = PERF_ONE_PER_RANK,
         .out = PERF_ONE_PER_RANK,
         .dirty = true,
+        .device = true,
         .run = run_all_to_all,
         .bus_factor = all_but_own,
     },
@@ -202,6 +210,7 @@ static const struct perf_op operations[] = {
         .name = "barrier",
         .in = PERF_NO_BUFFER,
         .out = PERF_NO_BUFFER,
+        .device = true,
         .run = run_barrier,
         .bus_factor = whole,
     },

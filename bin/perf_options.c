@@ -2,7 +2,7 @@
 /*
  * The command line of symmcoll-perf.
  */
-#include "perf.h"
+#include "perf_device.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -38,7 +38,9 @@ enum option_key {
     OPT_SYMMETRIC,
     OPT_FUSED,
     OPT_SHAPE,
-    OPT_PLOT
+    OPT_PLOT,
+    OPT_DEVICE,
+    OPT_SHARE
 };
 
 static const char usage[] =
@@ -68,6 +70,10 @@ static const char usage[] =
     "      --groups K      run the operations in K groups in turn\n"
     "      --fused LIST    instead: all_gather_matmul, matmul_reduce_scatter\n"
     "      --shape M,K,N   of --fused, any number (1024,1024,1024)\n"
+    "      --device cuda[:N]\n"
+    "                      memory of GPUs, timed by their events: rank 0's\n"
+    "                      is N (0), that of others the next ones\n"
+    "      --share         have all ranks on that one\n"
     "      --in-place      use the input's buffer for the result\n"
     "      --dirty         write each input again before each sample\n"
     "      --symmetric     have the buffers in symmetric memory\n"
@@ -101,6 +107,8 @@ static const struct option longs[] = {
     {"fused", required_argument, NULL, OPT_FUSED},
     {"shape", required_argument, NULL, OPT_SHAPE},
     {"plot", required_argument, NULL, OPT_PLOT},
+    {"device", required_argument, NULL, OPT_DEVICE},
+    {"share", no_argument, NULL, OPT_SHARE},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0},
@@ -333,6 +341,11 @@ static bool parse_one(int key, const char *text, struct perf_options *options,
     case OPT_SYMMETRIC:
         options->symmetric = true;
         return true;
+    case OPT_DEVICE:
+        return perf_parse_device(options, text);
+    case OPT_SHARE:
+        options->share = true;
+        return true;
     case OPT_ASYNC:
         pending->manner.async = true;
         return true;
@@ -356,6 +369,7 @@ static bool check_plot(const struct perf_options *options)
 {
     const char *other = options->tsv           ? "--tsv"
                         : options->check_only  ? "--check-only"
+                        : options->device      ? "--device"
                         : options->threads > 0 ? "--threads"
                                                : NULL;
 
@@ -410,13 +424,17 @@ static bool finish(struct perf_options *options, const struct pending *pending)
         return false;
     }
     if (options->peer == NULL)
-        options->peer = options->symmetric ? "symmcoll_symmetric" : "symmcoll";
+        options->peer = options->symmetric ? "symmcoll_symmetric"
+                        : options->device  ? "symmcoll_cuda"
+                                           : "symmcoll";
     options->named = pending->nops > 0;
     for (int i = 0; i < pending->nops; i++)
         if (!perf_choose(options, pending->ops[i], &pending->manner))
             return false;
     if (!options->named)
         perf_choose_all(options, &pending->manner);
+    if (!perf_finish_device(options))
+        return false;
     for (int i = 0; i < options->nchoices; i++) {
         if (!options->choices[i].dirty || options->max_nbytes >= PERF_DIRTY_MIN)
             continue;

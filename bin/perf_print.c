@@ -3,7 +3,7 @@
  * What symmcoll-perf prints on standard output: a table for people, or with
  * --tsv the columns that bench/compare and the programs compared with share.
  */
-#include "perf.h"
+#include "perf_device.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -61,6 +61,24 @@ static void flush_or_end(void)
         exit(PERF_FAILED);
 }
 
+static void print_device_head(
+    const struct perf_rank *rank, const char *provider)
+{
+    const struct perf_options *options = rank->options;
+
+    printf("symmcoll-perf %s: %d rank%s (%s), %s, %s, %s cuda:%d (%s)\n\n",
+        symmcoll_version(), rank->size, rank->size == 1 ? "" : "s",
+        rank->size == 1 ? "alone" : provider,
+        symmcoll_dtype_name(options->dtype), symmcoll_op_name(options->reduce),
+        options->share ? "all on" : "rank 0 on",
+        perf_device_ordinal(rank->device), perf_device_name(rank->device));
+    if (!options->check_only)
+        printf("%-24s %10s %12s %8s %11s %11s %9s %9s %11s\n", "operation",
+            "bytes", "count", "calls", "min us", "median us", "GB/s",
+            "bus GB/s", "host us");
+    flush_or_end();
+}
+
 void perf_print_head(const struct perf_rank *rank, double barrier)
 {
     const struct perf_options *options = rank->options;
@@ -68,6 +86,10 @@ void perf_print_head(const struct perf_rank *rank, double barrier)
 
     if (options->tsv)
         return;
+    if (rank->device != NULL) {
+        print_device_head(rank, provider);
+        return;
+    }
     printf("symmcoll-perf %s: %d rank%s (%s), %s, %s, %s%s\n",
         symmcoll_version(), rank->size, rank->size == 1 ? "" : "s",
         rank->size == 1 ? "alone" : provider,
@@ -82,8 +104,7 @@ void perf_print_head(const struct perf_rank *rank, double barrier)
     flush_or_end();
 }
 
-/* Whole units as such, "4 KiB"; others as bytes. */
-static const char *format_size(size_t nbytes, char *buffer, size_t size)
+const char *perf_format_size(size_t nbytes, char *buffer, size_t size)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
     size_t unit = 0;
@@ -92,6 +113,21 @@ static const char *format_size(size_t nbytes, char *buffer, size_t size)
         nbytes /= 1024;
     snprintf(buffer, size, "%zu %s", nbytes, units[unit]);
     return buffer;
+}
+
+void perf_print_row(const struct perf_options *options, const char *name,
+    int ranks, size_t nbytes, double bus_factor,
+    const struct perf_figures *figures)
+{
+    double bandwidth = (double)nbytes / figures->median / 1e9;
+
+    printf("%s\t%s\t%d\t%zu\t%ld\t%.3f\t%.3f\t%.4f\t%.4f\t%.3f", options->peer,
+        name, ranks, nbytes, figures->calls, figures->shortest * 1e6,
+        figures->median * 1e6, bandwidth, bandwidth * bus_factor,
+        figures->barrier * 1e6);
+    if (options->device)
+        printf("\t%.3f", figures->host * 1e6);
+    putchar('\n');
 }
 
 void perf_print_figures(
@@ -103,16 +139,18 @@ void perf_print_figures(
     double bus = bandwidth * op->bus_factor(it->rank->size);
     char size[32];
 
-    if (options->tsv)
-        printf("%s\t%s\t%d\t%zu\t%ld\t%.3f\t%.3f\t%.4f\t%.4f\t%.3f\n",
-            options->peer, it->choice->name, it->rank->size, it->nbytes,
-            figures->calls, figures->shortest * 1e6, figures->median * 1e6,
-            bandwidth, bus, figures->barrier * 1e6);
-    else
-        printf("%-24s %10s %12zu %8ld %11.3f %11.3f %9.3f %9.3f %10.3f\n",
-            it->choice->name, format_size(it->nbytes, size, sizeof(size)),
+    if (options->tsv) {
+        perf_print_row(options, it->choice->name, it->rank->size, it->nbytes,
+            op->bus_factor(it->rank->size), figures);
+    } else {
+        printf("%-24s %10s %12zu %8ld %11.3f %11.3f %9.3f %9.3f %*.3f\n",
+            it->choice->name, perf_format_size(it->nbytes, size, sizeof(size)),
             it->count, figures->calls, figures->shortest * 1e6,
-            figures->median * 1e6, bandwidth, bus, figures->barrier * 1e6);
+            figures->median * 1e6, bandwidth, bus,
+            it->rank->device != NULL ? 11 : 10,
+            (it->rank->device != NULL ? figures->host : figures->barrier) *
+                1e6);
+    }
     flush_or_end();
 }
 

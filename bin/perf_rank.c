@@ -4,7 +4,7 @@
  * joins the others, checks and times each operation at each size, and lets rank
  * 0 print.
  */
-#include "perf.h"
+#include "perf_device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,10 @@ static int allocate_buffers(struct perf_rank *rank)
     rank->other = perf_allocate(rank, sizeof(*rank->other));
     rank->samples =
         perf_allocate(rank, PERF_SAMPLES_MAX * sizeof(*rank->samples));
-    return rank->in && rank->out && rank->own && rank->other && rank->samples
+    if (!rank->in || !rank->out || !rank->own || !rank->other || !rank->samples)
+        return PERF_FAILED;
+    return rank->device == NULL ||
+                   perf_mirror_open(rank, nbytes + 2 * PERF_MARGIN)
                ? PERF_PASSED
                : PERF_FAILED;
 }
@@ -58,6 +61,7 @@ static void free_buckets(struct perf_rank *rank)
 
 static void free_buffers(struct perf_rank *rank)
 {
+    perf_mirror_close(rank);
     perf_free_buffer(rank, rank->in);
     perf_free_buffer(rank, rank->out);
     free(rank->own);
@@ -232,6 +236,26 @@ static symmcoll_status_t make_op(struct perf_rank *rank)
         rank->world, perf_premul_factor(rank->rank), &rank->dynamic);
 }
 
+/* Have the group begin on its devices, which says what is missing there. */
+static int use_device(const struct perf_rank *rank)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (int i = 0; i < rank->ngroups && status == SYMMCOLL_OK; i++)
+        status = symmcoll_all_reduce(rank->groups[i], rank->out + PERF_MARGIN,
+            rank->in + PERF_MARGIN, 1, SYMMCOLL_INT32, SYMMCOLL_SUM, rank->call,
+            NULL);
+    if (status != SYMMCOLL_OK) {
+        perf_report(rank, "memory of the device", status);
+        if (rank->rank == 0)
+            fputs("symmcoll-perf: symmcoll-info says what is missing for "
+                  "operations on GPUs\n",
+                stderr);
+        return PERF_FAILED;
+    }
+    return perf_device_wait(rank->device) ? PERF_PASSED : PERF_FAILED;
+}
+
 static int do_choices(struct perf_rank *rank)
 {
     const struct perf_options *options = rank->options;
@@ -243,6 +267,8 @@ static int do_choices(struct perf_rank *rank)
     status = perf_probe(rank, &barrier);
     if (status != SYMMCOLL_OK)
         return perf_report(rank, "barrier", status);
+    if (rank->device != NULL && use_device(rank) != PERF_PASSED)
+        return PERF_FAILED;
     if (rank->rank == 0)
         perf_print_head(rank, barrier);
     for (int i = 0; i < options->nchoices; i++)
@@ -251,34 +277,33 @@ static int do_choices(struct perf_rank *rank)
     return PERF_PASSED;
 }
 
-static void free_groups(struct perf_rank *rank)
+/* Find this rank's device, where operations are on such. */
+static int open_device(struct perf_rank *rank)
 {
-    symmcoll_symm_release(rank->symm);
-    for (int i = 0; rank->groups != NULL && i < rank->options->groups; i++) {
-        if (symmcoll_group_free(rank->groups[i]) != SYMMCOLL_OK)
-            perf_report(rank, "releasing a group", SYMMCOLL_ERR_TIMEOUT);
-    }
-    free(rank->groups);
+    if (!rank->options->device)
+        return PERF_PASSED;
+    rank->device = perf_device_open(rank->options, rank->rank);
+    if (rank->device == NULL)
+        return PERF_FAILED;
+    rank->device_call = (struct symmcoll_call)SYMMCOLL_CALL_INIT;
+    rank->device_call.stream = perf_device_stream(rank->device);
+    rank->call = &rank->device_call;
+    return PERF_PASSED;
 }
 
-/* The groups of --groups, each of all ranks. */
-static int make_groups(struct perf_rank *rank)
+static int measure(struct perf_rank *rank)
 {
-    int count = rank->options->groups;
+    int result = open_device(rank);
 
-    if (count == 0)
-        return PERF_PASSED;
-    rank->groups = calloc((size_t)count, sizeof(struct symmcoll_group *));
-    if (rank->groups == NULL)
-        return perf_report(rank, "--groups", SYMMCOLL_ERR_NO_MEMORY);
-    for (int i = 0; i < count; i++) {
-        symmcoll_status_t status =
-            symmcoll_group_create(rank->world, NULL, &rank->groups[i]);
-
-        if (status != SYMMCOLL_OK)
-            return perf_report(rank, "making a group", status);
-    }
-    return PERF_PASSED;
+    if (result == PERF_PASSED)
+        result = perf_groups_make(rank);
+    if (result == PERF_PASSED)
+        result = allocate_buffers(rank);
+    if (result == PERF_PASSED)
+        result = perf_signals_join(rank);
+    if (result != PERF_PASSED)
+        return result;
+    return rank->options->nshapes > 0 ? perf_fused(rank) : do_choices(rank);
 }
 
 int perf_rank_run(const struct perf_options *options,
@@ -296,18 +321,13 @@ int perf_rank_run(const struct perf_options *options,
     rank.all = rank.group = symmcoll_world_group(rank.world);
     rank.rank = symmcoll_world_rank(rank.world);
     rank.size = symmcoll_world_size(rank.world);
-    result = make_groups(&rank);
-    if (result == PERF_PASSED)
-        result = allocate_buffers(&rank);
-    if (result == PERF_PASSED)
-        result = perf_signals_join(&rank);
-    if (result == PERF_PASSED)
-        result = options->nshapes > 0 ? perf_fused(&rank) : do_choices(&rank);
+    result = measure(&rank);
     free_buffers(&rank);
-    free_groups(&rank);
+    perf_groups_free(&rank);
     symmcoll_symm_release(rank.signals);
     status = symmcoll_finalize(rank.world);
     if (status != SYMMCOLL_OK && result == PERF_PASSED)
         result = perf_report(&rank, "symmcoll_finalize", status);
+    perf_device_close(rank.device);
     return result;
 }

@@ -4,7 +4,7 @@
  * take.  It is one rank when a launcher started it; else its threads are the
  * ranks, or it is one rank alone.  It uses the public interface only.
  */
-#include "perf.h"
+#include "perf_device.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -17,6 +17,7 @@ struct thread {
     pthread_t id;
     const struct perf_options *options;
     struct symmcoll_store *store; /* a clone of its own */
+    const char *name;             /* of the world; NULL: it has none */
     int rank;
     int result;
 };
@@ -45,6 +46,7 @@ static void *run_thread(void *arg)
     struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
 
     bind_thread(self->rank, self->options->threads);
+    args.name = self->name;
     args.store = self->store;
     args.rank = self->rank;
     args.world_size = self->options->threads;
@@ -64,12 +66,13 @@ static int report_thread(int rank, const char *what, const char *why)
  * those before it would wait in vain: so the process ends at once.
  */
 static int run_threads(const struct perf_options *options,
-    struct symmcoll_store *store, struct thread *threads)
+    struct symmcoll_store *store, const char *name, struct thread *threads)
 {
     int result = PERF_PASSED, error;
 
     for (int i = 0; i < options->threads; i++) {
         threads[i].options = options;
+        threads[i].name = name;
         threads[i].rank = i;
         if (symmcoll_store_clone(store, &threads[i].store) != SYMMCOLL_OK)
             exit(report_thread(i, "store", symmcoll_last_error()));
@@ -87,7 +90,7 @@ static int run_threads(const struct perf_options *options,
 }
 
 /* Be all ranks of a world in this process. */
-static int run_alone(const struct perf_options *options)
+static int run_alone(const struct perf_options *options, const char *name)
 {
     struct thread *threads = calloc((size_t)options->threads, sizeof(*threads));
     struct symmcoll_store *store = NULL;
@@ -101,9 +104,31 @@ static int run_alone(const struct perf_options *options)
     if (symmcoll_store_create_hash(&store) != SYMMCOLL_OK)
         fprintf(stderr, "symmcoll-perf: store: %s\n", symmcoll_last_error());
     else
-        result = run_threads(options, store, threads);
+        result = run_threads(options, store, name, threads);
     symmcoll_store_close(store);
     free(threads);
+    return result;
+}
+
+/* One rank, or all of them. */
+static int run(const struct perf_options *options, const char *name)
+{
+    struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
+
+    args.name = name;
+    return options->threads > 0 ? run_alone(options, name)
+                                : perf_rank_run(options, &args, false);
+}
+
+static int run_on_devices(struct perf_options *options)
+{
+    int result = perf_driver_open(&options->driver, options->first_device);
+
+    if (result == PERF_PASSED && options->share)
+        setenv("SYMMCOLL_CUDA_SHARE_DEVICE", "on", 1);
+    if (result == PERF_PASSED)
+        result = run(options, NULL);
+    perf_driver_close(options->driver);
     return result;
 }
 
@@ -121,12 +146,8 @@ int main(int argc, char **argv)
         return perf_launched(&rank) && rank > 0 ? PERF_PASSED
                : perf_plot(&options)            ? PERF_PASSED
                                                 : PERF_FAILED;
-    if (perf_launched(&rank))
-        result = perf_rank_run(&options, NULL, false);
-    else {
-        if (options.threads == 0)
-            options.threads = 1;
-        result = run_alone(&options);
-    }
+    if (options.threads == 0 && !perf_launched(&rank))
+        options.threads = 1;
+    result = options.device ? run_on_devices(&options) : run(&options, NULL);
     return perf_flush() ? result : PERF_FAILED;
 }

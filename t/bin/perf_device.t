@@ -1,0 +1,142 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# symmcoll-perf --device: its command line, its results and its output, over a
+# driver on the host.
+. "${T_SRCDIR:-.}/t/tap.sh"
+
+perf=$builddir/bin/symmcoll-perf
+run=$builddir/bin/symmcoll-run
+unset RANK WORLD_SIZE LOCAL_RANK OMPI_COMM_WORLD_RANK PMI_RANK PMIX_RANK \
+    SLURM_PROCID
+
+# says STATUS PATTERN SENTENCE COMMAND...: ends so, with that on standard error.
+says()
+{
+    wanted=$1
+    pattern=$2
+    sentence=$3
+    shift 3
+    "$@" >"$scratch/out" 2>"$scratch/err"
+    status=$?
+    [ $status -eq "$wanted" ] && grep -q -e "$pattern" "$scratch/err"
+    ok $? "$sentence" || {
+        diag "status $status, wanted $wanted, and in the message: $pattern"
+        diag <"$scratch/err"
+    }
+}
+
+# The loader's own lock, and what it frees with a thread, are not seen.
+if [ "${T_SANITIZER:-no}" = thread ]; then
+    printf 'race:look_at_object\nrace:_dl_deallocate_tls\n' >"$scratch/known"
+    TSAN_OPTIONS="${TSAN_OPTIONS:+$TSAN_OPTIONS:}suppressions=$scratch/known"
+    export TSAN_OPTIONS
+fi
+
+# ---- what needs no driver ----
+
+says 2 'expected cuda or cuda:N, found "foo"' 'another device is refused' \
+    "$perf" --device foo
+for text in cuda:x cuda: cuda:-1 cuda:1x cuda:99999999999999999999 cuda1 ''; do
+    "$perf" --device "$text" >"$scratch/out" 2>"$scratch/err"
+    [ $? -eq 2 ] && grep -q 'expected cuda or cuda:N' "$scratch/err" ||
+        echo "$text"
+done >"$scratch/wrong"
+none "$(cat "$scratch/wrong")" 'so are numbers that are none'
+says 2 '--share: expected --device too' '--share needs a device' \
+    "$perf" --share
+says 2 'all_reduce.*found store' 'an operation of the host alone is refused' \
+    "$perf" --device cuda --op all_reduce,store
+says 2 'found --symmetric' 'symmetric buffers are refused' \
+    "$perf" --device cuda --symmetric
+says 2 'found --fused' 'products are refused' \
+    "$perf" --device cuda --fused all_gather_matmul
+mkdir "$scratch/empty" "$scratch/none"
+says 1 'no CUDA driver: libcuda.so.1' 'without a driver that is said' \
+    env LD_LIBRARY_PATH="$scratch/empty" "$perf" --device cuda --threads 2
+
+whole=$builddir/t/cuda/whole/.libs
+if [ ! -e "$whole/libcuda.so.1" ]; then
+    skip 1 "${T_CUDA_MISSING:-built without CUDA}"
+    done_testing
+    exit
+fi
+
+# ---- with one ----
+
+export LD_LIBRARY_PATH="$whole${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export SYMMCOLL_MODULE_DIR="$builddir/t/cuda/.libs"
+export FAKE_CUDA='devices=4 memory=256M granularity=4K'
+export SYMMCOLL_CUDA_STAGING=64KiB
+small='--check-only --min 64 --max 32K --step 8'
+
+says 2 'expected a number from 0 to 3, found cuda:99' \
+    'a device that is not there is refused' "$perf" --device cuda:99
+says 1 'CUDA_ERROR_NO_DEVICE' 'so is a machine without devices' \
+    env FAKE_CUDA='devices=0' "$perf" --device cuda
+says 1 'cuInit: error 2, CUDA_ERROR_OUT_OF_MEMORY' \
+    'an error of the driver has its name' \
+    env FAKE_CUDA='fail=cuInit:0:2' "$perf" --device cuda
+says 1 'device 1: cuMemAlloc: error 2, CUDA_ERROR_OUT_OF_MEMORY' \
+    'a device without memory is named' \
+    env FAKE_CUDA='devices=4 memory=1M granularity=4K' "$perf" \
+    --device cuda:1 --max 8M
+says 1 'cuda.share_device; found rank 0 and rank 2 both on device 0' \
+    'ranks that share a device without being told are refused' \
+    env FAKE_CUDA='devices=2 memory=256M granularity=4K' "$perf" \
+    --device cuda --threads 3 $small
+says 1 'symmcoll-info says what is missing' \
+    'without the module there is a hint' \
+    env SYMMCOLL_MODULE_DIR="$scratch/none" "$perf" --device cuda \
+    --threads 2 $small
+
+for n in 1 2 3; do
+    try "$n threads have the results of the host" \
+        "$perf" --device cuda --threads $n $small
+done
+for n in 2 3; do
+    try "$n processes have the results of the host" \
+        "$run" -n $n "$perf" --device cuda:1 $small
+done
+try 'ranks that share a device have them' \
+    "$perf" --device cuda:2 --share --threads 2 $small
+grep -q 'all on cuda:2' "$scratch/try.out"
+ok $? 'the heading says so'
+for dtype in float16 bfloat16 float64 int8 int64 uint16 complex64 bool; do
+    "$perf" --device cuda --threads 2 --check-only --min 64 --max 4K \
+        --dtype $dtype >"$scratch/out" 2>&1 || {
+        echo "$dtype"
+        diag <"$scratch/out"
+    }
+done >"$scratch/wrong"
+none "$(cat "$scratch/wrong")" 'so do other element types'
+for reduce in avg product max premul_sum; do
+    "$perf" --device cuda --threads 2 --check-only --min 64 --max 4K \
+        --reduce $reduce --op all_reduce,reduce_scatter,all_reduce_in_place \
+        >"$scratch/out" 2>&1 || echo "$reduce"
+done >"$scratch/wrong"
+none "$(cat "$scratch/wrong")" 'and other reductions'
+try 'operations run in several groups in turn' "$perf" --device cuda \
+    --threads 2 --groups 2 --op all_reduce,barrier $small
+
+says 1 'all_reduce, .* elements of float32, device .*: got .*, want ' \
+    'a result that differs from the host is reported' \
+    env FAKE_SPOILED=1 "$perf" --device cuda --threads 2 --op all_reduce $small
+
+# ---- measuring ----
+
+"$perf" --device cuda --threads 2 --min 1K --max 8K --seconds 0.001 \
+    --op all_reduce,all_reduce_in_place,all_gather_dirty,barrier \
+    >"$scratch/out" 2>"$scratch/err" &&
+    grep -q '^operation .*median us .*host us$' "$scratch/out" &&
+    awk '$1 ~ /^(all_|barrier)/ { rows++; if ($6 <= 0 || $10 < $7) bad = 1 }
+        END { exit bad || rows != 6 }' "$scratch/out"
+ok $? 'rows have the time of the device, and of the host around it' ||
+    diag <"$scratch/out"
+"$run" -n 2 --no-prefix "$perf" --device cuda --min 1K --max 8K \
+    --seconds 0.001 --op all_reduce --tsv >"$scratch/out" 2>"$scratch/err" &&
+    awk -F '\t' 'NF != 11 || $1 != "symmcoll_cuda" || $11 < $7 { bad = 1 }
+        END { exit bad || NR != 2 }' "$scratch/out"
+ok $? 'with --tsv the host has a column of its own' || diag <"$scratch/out"
+try 'which can be plotted' "$perf" --plot "$scratch/plot.svg" "$scratch/out"
+
+done_testing
