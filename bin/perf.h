@@ -31,6 +31,7 @@ struct perf_case;
 struct perf_rank;
 struct perf_driver;
 struct perf_figures;
+struct perf_results;
 
 /* How many blocks of `count` elements a buffer has. */
 enum perf_extent {
@@ -162,6 +163,9 @@ struct perf_options {
     bool share;                 /* of one for all ranks, */
     int first_device;           /* from this one on */
     struct perf_driver *driver; /* of them */
+    bool thresholds;            /* measure these instead */
+    int members; /* ranks that operations are of, the first ones; 0: all */
+    struct perf_results *results; /* of rank 0: kept, not printed; or NULL */
     const char *plot; /* the picture to draw, in place of all else; or NULL */
     char *const *inputs; /* ninputs files with what to draw */
     int ninputs;
@@ -250,6 +254,8 @@ struct perf_rank {
     struct perf_pattern *own;         /* this rank's input, */
     struct perf_pattern *other;       /* and what is expected */
     double *samples;                  /* PERF_SAMPLES_MAX */
+    struct symmcoll_group *first;     /* the host's of --thresholds, or NULL */
+    bool idle;                        /* another rank is measured */
     const struct symmcoll_call *call; /* of operations; NULL: the defaults */
     struct perf_device *device;       /* NULL: buffers are the host's */
     struct symmcoll_call device_call;
@@ -294,7 +300,7 @@ symmcoll_status_t perf_largest(
 
 /* ---- perf_groups.c ---- */
 
-/* Make the groups of --groups, of all ranks; enum perf_exit.
+/* Make the groups of --groups, of all ranks or the first ones; enum perf_exit.
  * To be freed in any case. */
 int perf_groups_make(struct perf_rank *rank);
 void perf_groups_free(struct perf_rank *rank);

@@ -57,6 +57,28 @@ bool perf_mirror_rewrite(const struct perf_case *it);
 symmcoll_status_t perf_events_measure(
     const struct perf_case *it, struct perf_figures *figures);
 
+/* ---- perf_thresholds.c ---- */
+
+#define PERF_RESULTS_MAX 32
+
+/* What --thresholds compares: of all_reduce, at each size. */
+struct perf_results {
+    int ranks; /* 0: nothing was measured */
+    int count;
+    struct {
+        size_t nbytes;
+        struct perf_figures figures;
+    } of[PERF_RESULTS_MAX];
+};
+
+/* Measures with these options, and the settings of the environment, in a world
+ * of that name; enum perf_exit. */
+typedef int (*perf_run_fn)(
+    const struct perf_options *options, const char *name);
+
+/* Measure on all ranks, and print on rank 0; enum perf_exit. */
+int perf_thresholds(const struct perf_options *options, perf_run_fn run);
+
 /* ---- perf_place.c: --device and what belongs to it ---- */
 
 /* "cuda", "cuda:3"; false after a message. */

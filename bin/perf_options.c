@@ -40,7 +40,8 @@ enum option_key {
     OPT_SHAPE,
     OPT_PLOT,
     OPT_DEVICE,
-    OPT_SHARE
+    OPT_SHARE,
+    OPT_THRESHOLDS
 };
 
 static const char usage[] =
@@ -74,6 +75,8 @@ static const char usage[] =
     "                      memory of GPUs, timed by their events: rank 0's\n"
     "                      is N (0), that of others the next ones\n"
     "      --share         have all ranks on that one\n"
+    "      --thresholds    measure how all_reduce is best done there, and\n"
+    "                      print settings for symmcoll.conf\n"
     "      --in-place      use the input's buffer for the result\n"
     "      --dirty         write each input again before each sample\n"
     "      --symmetric     have the buffers in symmetric memory\n"
@@ -109,6 +112,7 @@ static const struct option longs[] = {
     {"plot", required_argument, NULL, OPT_PLOT},
     {"device", required_argument, NULL, OPT_DEVICE},
     {"share", no_argument, NULL, OPT_SHARE},
+    {"thresholds", no_argument, NULL, OPT_THRESHOLDS},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0},
@@ -345,6 +349,9 @@ static bool parse_one(int key, const char *text, struct perf_options *options,
         return perf_parse_device(options, text);
     case OPT_SHARE:
         options->share = true;
+        return true;
+    case OPT_THRESHOLDS:
+        options->thresholds = true;
         return true;
     case OPT_ASYNC:
         pending->manner.async = true;

@@ -44,9 +44,28 @@ static bool refuse(const char *option, const char *expected, const char *found)
 /* Without a device nothing that needs one is wanted. */
 static bool check_host(const struct perf_options *options)
 {
-    if (options->share)
-        fputs("symmcoll-perf: --share: expected --device too\n", stderr);
-    return !options->share;
+    const char *option = options->share        ? "--share"
+                         : options->thresholds ? "--thresholds"
+                                               : NULL;
+
+    if (option == NULL)
+        return true;
+    fprintf(stderr, "symmcoll-perf: %s: expected --device too\n", option);
+    return false;
+}
+
+/* --thresholds has an operation of its own. */
+static bool choose_thresholds(struct perf_options *options)
+{
+    static const struct perf_manner plain = {.dirty = false};
+
+    if (options->named)
+        return refuse(
+            "--thresholds", "all_reduce alone, which it measures", "--op");
+    if (options->groups > 0)
+        return refuse("--thresholds", "groups of its own", "--groups");
+    options->nchoices = 0;
+    return perf_choose(options, "all_reduce", &plain);
 }
 
 bool perf_finish_device(struct perf_options *options)
@@ -58,6 +77,8 @@ bool perf_finish_device(struct perf_options *options)
             "--device", "buffers that are not symmetric", "--symmetric");
     if (options->nshapes > 0)
         return refuse("--device", "collectives", "--fused");
+    if (options->thresholds && !choose_thresholds(options))
+        return false;
     for (int i = 0; i < options->nchoices; i++)
         if (!options->choices[i].op->device)
             return refuse("--device",

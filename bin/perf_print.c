@@ -157,7 +157,8 @@ void perf_print_figures(
 void perf_print_checked(
     const struct perf_rank *rank, const struct perf_choice *choice, int cases)
 {
-    if (rank->options->tsv || !rank->options->check_only)
+    if (rank->options->results != NULL || rank->options->tsv ||
+        !rank->options->check_only)
         return;
     printf("%-24s %d case%s, all elements right\n", choice->name, cases,
         cases == 1 ? "" : "s");

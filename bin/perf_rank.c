@@ -130,6 +130,23 @@ static int check_case(
     return check_layout(it, supported);
 }
 
+/* For --thresholds: the number of ranks in each process, and the rest on rank
+ * 0. */
+static void keep_result(
+    const struct perf_case *it, const struct perf_figures *figures)
+{
+    const struct perf_rank *rank = it->rank;
+    struct perf_results *results = rank->options->results;
+
+    if (rank->rank != 0 && rank->threads)
+        return;
+    results->ranks = rank->size;
+    if (rank->rank != 0 || results->count == PERF_RESULTS_MAX)
+        return;
+    results->of[results->count].nbytes = it->nbytes;
+    results->of[results->count++].figures = *figures;
+}
+
 /* Check and time an operation at one size. */
 static int do_case(struct perf_rank *rank, const struct perf_choice *choice,
     size_t nbytes, int *cases, bool *supported)
@@ -155,7 +172,9 @@ static int do_case(struct perf_rank *rank, const struct perf_choice *choice,
     status = perf_measure(&it, &figures);
     if (status != SYMMCOLL_OK)
         return perf_report(rank, choice->name, status);
-    if (rank->rank == 0)
+    if (rank->options->results != NULL)
+        keep_result(&it, &figures);
+    else if (rank->rank == 0)
         perf_print_figures(&it, &figures);
     return PERF_PASSED;
 }
@@ -269,7 +288,7 @@ static int do_choices(struct perf_rank *rank)
         return perf_report(rank, "barrier", status);
     if (rank->device != NULL && use_device(rank) != PERF_PASSED)
         return PERF_FAILED;
-    if (rank->rank == 0)
+    if (rank->rank == 0 && options->results == NULL)
         perf_print_head(rank, barrier);
     for (int i = 0; i < options->nchoices; i++)
         if (do_choice(rank, &options->choices[i]) != PERF_PASSED)
@@ -297,6 +316,8 @@ static int measure(struct perf_rank *rank)
 
     if (result == PERF_PASSED)
         result = perf_groups_make(rank);
+    if (result == PERF_PASSED && rank->idle)
+        return result;
     if (result == PERF_PASSED)
         result = allocate_buffers(rank);
     if (result == PERF_PASSED)

@@ -127,7 +127,8 @@ static int run_on_devices(struct perf_options *options)
     if (result == PERF_PASSED && options->share)
         setenv("SYMMCOLL_CUDA_SHARE_DEVICE", "on", 1);
     if (result == PERF_PASSED)
-        result = run(options, NULL);
+        result = options->thresholds ? perf_thresholds(options, run)
+                                     : run(options, NULL);
     perf_driver_close(options->driver);
     return result;
 }

@@ -65,7 +65,7 @@ ok $? 'threads are refused where a launcher started a rank'
 
 try '--help is printed' "$perf" --help
 for option in op dtype reduce min max step threads in-place dirty async \
-    symmetric seconds check-only tsv peer fused shape plot device share; do
+    symmetric seconds check-only tsv peer fused shape plot device share thresholds; do
     "$perf" --help | grep -q -e "--$option" || echo "$option"
 done >"$scratch/missing"
 none "$(cat "$scratch/missing")" '--help has every option'

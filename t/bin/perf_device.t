@@ -44,12 +44,16 @@ done >"$scratch/wrong"
 none "$(cat "$scratch/wrong")" 'so are numbers that are none'
 says 2 '--share: expected --device too' '--share needs a device' \
     "$perf" --share
+says 2 '--thresholds: expected --device too' '--thresholds needs one' \
+    "$perf" --thresholds
 says 2 'all_reduce.*found store' 'an operation of the host alone is refused' \
     "$perf" --device cuda --op all_reduce,store
 says 2 'found --symmetric' 'symmetric buffers are refused' \
     "$perf" --device cuda --symmetric
 says 2 'found --fused' 'products are refused' \
     "$perf" --device cuda --fused all_gather_matmul
+says 2 'all_reduce alone' '--thresholds has an operation of its own' \
+    "$perf" --device cuda --thresholds --op all_gather
 mkdir "$scratch/empty" "$scratch/none"
 says 1 'no CUDA driver: libcuda.so.1' 'without a driver that is said' \
     env LD_LIBRARY_PATH="$scratch/empty" "$perf" --device cuda --threads 2
@@ -139,4 +143,47 @@ ok $? 'rows have the time of the device, and of the host around it' ||
 ok $? 'with --tsv the host has a column of its own' || diag <"$scratch/out"
 try 'which can be plotted' "$perf" --plot "$scratch/plot.svg" "$scratch/out"
 
+# ---- thresholds ----
+
+# is_conf FILE: the lines for the settings file are such.
+is_conf()
+{
+    sed -n 's/^# \(cuda: {\|    .*;\|};\)$/\1/p; /^cuda: {$/,/^};$/p' "$1" \
+        >"$scratch/conf" &&
+        grep -q '^    packets_max = ' "$scratch/conf" || return 1
+    "$builddir/bin/symmcoll-conf" check "$scratch/conf" >"$scratch/said" 2>&1
+}
+
+libconfig=yes
+"$builddir/bin/symmcoll-info" | grep -q '^  libconfig  *no' && libconfig=no
+for ranks in 2 3; do
+    "$perf" --device cuda --threads $ranks --thresholds --max 32K \
+        --seconds 0.001 >"$scratch/out" 2>"$scratch/err"
+    ok $? "thresholds of $ranks ranks are measured" || diag <"$scratch/err"
+    awk -v ranks=$ranks '
+        $1 == 2 && /packets|one_shot|two_shot/ { two++ }
+        $1 == 3 && /packets|one_shot|two_shot/ { three++ }
+        END { exit two != 6 || three != (ranks == 3 ? 6 : 0) }' "$scratch/out"
+    ok $? 'with a row for each number of ranks and size' ||
+        diag <"$scratch/out"
+    if [ $libconfig = no ]; then
+        skip 1 'built without libconfig'
+    else
+        is_conf "$scratch/out"
+        ok $? 'and lines that a settings file may have' || {
+            diag <"$scratch/out"
+            diag <"$scratch/said"
+        }
+    fi
+done
+"$run" -n 2 --no-prefix "$perf" --device cuda --thresholds --max 32K \
+    --seconds 0.001 --tsv >"$scratch/out" 2>"$scratch/err" &&
+    [ "$(grep -c '^symmcoll_cuda.all_reduce_one_shot.2' "$scratch/out")" -eq 6 ] &&
+    grep -q '^#     one_shot_max_two = ' "$scratch/out"
+ok $? 'of processes as rows, with the settings in comments' || {
+    diag <"$scratch/out"
+    diag <"$scratch/err"
+}
+says 1 'expected 2 ranks or more, found 1' 'one rank has none' \
+    "$perf" --device cuda --thresholds --max 4K --seconds 0.001
 done_testing

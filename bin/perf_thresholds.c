@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * --thresholds: all-reductions on devices, done in each way at sizes on both
+ * sides of where the settings change from one to the next, and the settings that
+ * these times speak for.  A way is what a world does whose settings leave no
+ * other.
+ */
+#include "perf_device.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
+#define PACKETS_MOST (16 * KIB) /* that cuda.packets_max may be */
+#define ENOUGH 1.03 /* of the best time: as good, with fewer blocks */
+
+enum way_number {
+    PACKETS,
+    ONE_SHOT,
+    TWO_SHOT,
+    BLOCKS, /* from here on: in two shots, on so many */
+    WAYS = BLOCKS + 4
+};
+
+struct way {
+    const char *name;
+    const char *packets_max; /* settings */
+    const char *one_shot_max;
+    const char *blocks; /* NULL: as they are */
+    size_t least, most; /* bytes */
+};
+
+static const struct way ways[WAYS] = {
+    {"packets", "16KiB", "inf", NULL, KIB, PACKETS_MOST},
+    {"one_shot", "0", "inf", NULL, KIB, 16 * MIB},
+    {"two_shot", "0", "0", NULL, 32 * KIB, 64 * MIB},
+    {"8 blocks", "0", "0", "8", MIB, 64 * MIB},
+    {"16 blocks", "0", "0", "16", MIB, 64 * MIB},
+    {"24 blocks", "0", "0", "24", MIB, 64 * MIB},
+    {"32 blocks", "0", "0", "32", MIB, 64 * MIB},
+};
+
+/* Groups of two ranks have a limit of their own. */
+enum number {
+    OF_TWO,
+    OF_MORE,
+    NUMBERS
+};
+
+struct table {
+    const struct perf_options *options;
+    struct perf_results results[NUMBERS][WAYS];
+};
+
+/* ---- measuring ---- */
+
+static void set(const char *name, const char *value)
+{
+    if (value != NULL)
+        setenv(name, value, 1);
+}
+
+/* The ranks are not there yet, and so no other thread reads these. */
+static void apply(const struct way *way)
+{
+    set("SYMMCOLL_CUDA_PACKETS_MAX", way->packets_max);
+    set("SYMMCOLL_CUDA_ONE_SHOT_MAX", way->one_shot_max);
+    set("SYMMCOLL_CUDA_ONE_SHOT_MAX_TWO", way->one_shot_max);
+    set("SYMMCOLL_CUDA_BLOCKS", way->blocks);
+}
+
+/* Of the first ranks, or of all (0). */
+static int measure_way(const struct perf_options *options, int number,
+    int members, struct perf_results *results, perf_run_fn run)
+{
+    struct perf_options one = *options;
+    const struct way *way = &ways[number];
+    char name[PERF_NAME_MAX];
+
+    if (one.min_nbytes < way->least)
+        one.min_nbytes = way->least;
+    if (one.max_nbytes > way->most)
+        one.max_nbytes = way->most;
+    if (one.min_nbytes > one.max_nbytes)
+        return PERF_PASSED;
+    one.step = 2;
+    one.members = members;
+    one.results = results;
+    apply(way);
+    snprintf(name, sizeof(name), "thresholds-%d-%d", members, number);
+    return run(&one, name);
+}
+
+static int measure_ways(
+    struct table *table, int members, int *ranks, perf_run_fn run)
+{
+    struct perf_results found[WAYS] = {{0}};
+    int result = PERF_PASSED;
+
+    for (int i = 0; i < WAYS && result == PERF_PASSED; i++) {
+        result = measure_way(table->options, i, members, &found[i], run);
+        if (found[i].ranks > 0)
+            *ranks = found[i].ranks;
+    }
+    if (result == PERF_PASSED && *ranks < 2) {
+        fprintf(stderr,
+            "symmcoll-perf: --thresholds: expected 2 ranks or more, found "
+            "%d\n",
+            *ranks);
+        return PERF_FAILED;
+    }
+    memcpy(table->results[*ranks > 2 && members == 0 ? OF_MORE : OF_TWO], found,
+        sizeof(found));
+    return result;
+}
+
+/* ---- what follows ---- */
+
+/* NULL: that size was not measured. */
+static const struct perf_figures *find(
+    const struct perf_results *results, size_t nbytes)
+{
+    for (int i = 0; i < results->count; i++)
+        if (results->of[i].nbytes == nbytes)
+            return &results->of[i].figures;
+    return NULL;
+}
+
+static double log_time(const struct perf_figures *figures)
+{
+    return log(figures->median > 0 ? figures->median : 1e-9);
+}
+
+/* What it costs, in all sizes that both were measured at, to do it in one way up
+ * to a size and in the next one above; -1: there is no such size. */
+static double find_cost(const struct perf_results *up_to,
+    const struct perf_results *above, size_t limit)
+{
+    double cost = 0;
+    bool any = false;
+
+    for (int i = 0; i < up_to->count; i++) {
+        size_t nbytes = up_to->of[i].nbytes;
+        const struct perf_figures *other = find(above, nbytes);
+
+        if (other == NULL)
+            continue;
+        any = true;
+        /* Of both, the time over that of the second. */
+        if (nbytes <= limit)
+            cost += log_time(&up_to->of[i].figures) - log_time(other);
+    }
+    return any ? cost : NAN;
+}
+
+/* The limit that costs least for these numbers of ranks; false: none was
+ * measured. */
+static bool find_limit(
+    const struct table *table, int way, int first, int last, size_t *limit)
+{
+    double least = 0;
+    bool any = false;
+
+    *limit = 0;
+    for (size_t at = KIB; at <= 64 * MIB; at *= 2) {
+        double cost = 0;
+        bool here = false;
+
+        for (int n = first; n <= last; n++) {
+            const struct perf_results *results = table->results[n];
+            double one = find_cost(&results[way], &results[way + 1], at);
+
+            if (isnan(one))
+                continue;
+            any = true;
+            cost += one;
+            here = here || (find(&results[way], at) != NULL &&
+                               find(&results[way + 1], at) != NULL);
+        }
+        if (here && cost < least) {
+            least = cost;
+            *limit = at;
+        }
+    }
+    return any;
+}
+
+/* The sum of a way's times, as logarithms, and how many. */
+static double add_times(const struct table *table, int way, int *count)
+{
+    double sum = 0;
+
+    *count = 0;
+    for (int n = 0; n < NUMBERS; n++) {
+        const struct perf_results *results = &table->results[n][way];
+
+        for (int i = 0; i < results->count; i++)
+            sum += log_time(&results->of[i].figures);
+        *count += results->count;
+    }
+    return sum;
+}
+
+/* The way with the fewest blocks that is as good as any; NULL: not measured. */
+static const char *find_blocks(const struct table *table)
+{
+    double best = INFINITY;
+    int count;
+
+    for (int i = BLOCKS; i < WAYS; i++) {
+        double sum = add_times(table, i, &count);
+
+        if (count > 0 && sum / count < best)
+            best = sum / count;
+    }
+    for (int i = BLOCKS; i < WAYS; i++) {
+        double sum = add_times(table, i, &count);
+
+        if (count > 0 && sum / count <= best + log(ENOUGH))
+            return ways[i].blocks;
+    }
+    return NULL;
+}
+
+/* ---- printing ---- */
+
+static void print_time(const struct perf_figures *figures)
+{
+    if (figures == NULL)
+        printf(" %12s", "-");
+    else
+        printf(" %12.3f", figures->median * 1e6);
+}
+
+static const char *find_fastest(
+    const struct perf_results *results, int first, int last, size_t nbytes)
+{
+    const char *name = "";
+    double least = INFINITY;
+
+    for (int i = first; i <= last; i++) {
+        const struct perf_figures *figures = find(&results[i], nbytes);
+
+        if (figures != NULL && figures->median < least) {
+            least = figures->median;
+            name = ways[i].name;
+        }
+    }
+    return name;
+}
+
+/* Sizes at which one of these ways was measured. */
+static void print_rows(
+    const struct perf_results *results, int first, int last, int ranks)
+{
+    char size[32];
+
+    for (size_t nbytes = KIB; nbytes <= 64 * MIB; nbytes *= 2) {
+        const char *fastest = find_fastest(results, first, last, nbytes);
+
+        if (*fastest == '\0')
+            continue;
+        printf("%5d %10s", ranks, perf_format_size(nbytes, size, sizeof(size)));
+        for (int i = first; i <= last; i++)
+            print_time(find(&results[i], nbytes));
+        printf("  %s\n", fastest);
+    }
+}
+
+static void print_part(
+    const struct table *table, int first, int last, int ranks)
+{
+    char head[32];
+
+    printf("%5s %10s", "ranks", "bytes");
+    for (int i = first; i <= last; i++) {
+        snprintf(head, sizeof(head), "%s us", ways[i].name);
+        printf(" %12s", head);
+    }
+    printf("  fastest\n");
+    print_rows(table->results[OF_TWO], first, last, 2);
+    print_rows(table->results[OF_MORE], first, last, ranks);
+    putchar('\n');
+}
+
+static void print_limit(
+    const struct perf_options *options, const char *key, size_t limit)
+{
+    char size[32];
+
+    perf_format_size(limit, size, sizeof(size));
+    /* "16 KiB" to people, 16KiB to the settings. */
+    for (char *at = strchr(size, ' '); at != NULL && *at != '\0'; at++)
+        *at = at[1];
+    if (limit == 0)
+        strcpy(size, "0");
+    printf("%s    %s = \"%s\";\n", options->tsv ? "# " : "", key, size);
+}
+
+/* What an administrator may put into /etc/symmcoll.conf. */
+static void print_settings(const struct table *table)
+{
+    const struct perf_options *options = table->options;
+    const char *mark = options->tsv ? "# " : "", *blocks = find_blocks(table);
+    size_t limit;
+
+    if (options->share)
+        printf("# All ranks were on one device: no measure for others.\n");
+    printf("%scuda: {\n", mark);
+    if (find_limit(table, PACKETS, OF_TWO, OF_MORE, &limit))
+        print_limit(options, "packets_max", limit);
+    if (find_limit(table, ONE_SHOT, OF_MORE, OF_MORE, &limit))
+        print_limit(options, "one_shot_max", limit);
+    if (find_limit(table, ONE_SHOT, OF_TWO, OF_TWO, &limit))
+        print_limit(options, "one_shot_max_two", limit);
+    if (blocks != NULL)
+        printf("%s    blocks = %s;\n", mark, blocks);
+    printf("%s};\n", mark);
+}
+
+static void print_values(const struct table *table, int number, int ranks)
+{
+    const struct perf_options *options = table->options;
+
+    for (int way = 0; way < WAYS; way++) {
+        const struct perf_results *results = &table->results[number][way];
+        char name[PERF_NAME_MAX];
+
+        snprintf(name, sizeof(name), "all_reduce_%s", ways[way].name);
+        if (strchr(name, ' ') != NULL)
+            *strchr(name, ' ') = '_';
+        for (int i = 0; i < results->count; i++)
+            perf_print_row(options, name, ranks, results->of[i].nbytes,
+                options->choices[0].op->bus_factor(ranks),
+                &results->of[i].figures);
+    }
+}
+
+static void print(const struct table *table, int ranks)
+{
+    const struct perf_options *options = table->options;
+
+    if (options->tsv) {
+        print_values(table, OF_TWO, 2);
+        print_values(table, OF_MORE, ranks);
+    } else {
+        printf("symmcoll-perf %s: thresholds of all_reduce, %s, %s, from "
+               "cuda:%d on\n\n",
+            symmcoll_version(), symmcoll_dtype_name(options->dtype),
+            symmcoll_op_name(options->reduce), options->first_device);
+        print_part(table, PACKETS, TWO_SHOT, ranks);
+        print_part(table, BLOCKS, WAYS - 1, ranks);
+    }
+    print_settings(table);
+}
+
+int perf_thresholds(const struct perf_options *options, perf_run_fn run)
+{
+    struct table *table = calloc(1, sizeof(*table));
+    int rank, ranks = 2, result;
+
+    if (table == NULL) {
+        fputs("symmcoll-perf: --thresholds: no memory\n", stderr);
+        return PERF_FAILED;
+    }
+    table->options = options;
+    result = measure_ways(table, 0, &ranks, run);
+    if (result == PERF_PASSED && ranks > 2) {
+        int two;
+
+        result = measure_ways(table, 2, &two, run);
+    }
+    if (result == PERF_PASSED && (!perf_launched(&rank) || rank == 0) &&
+        !options->check_only)
+        print(table, ranks);
+    free(table);
+    return result;
+}
