@@ -39,7 +39,8 @@ struct symc_peers {
 };
 
 /* The settings, each by its key: "host.chunk".  The key is of the table of
- * settings and the type is its own, or the value is 0. */
+ * settings and the type is its own, or the value is 0; a word is an int, its place
+ * in the range. */
 struct symc_settings {
     const struct symc_config *config;
     bool (*get_bool)(const struct symc_config *config, const char *key);

@@ -36,6 +36,12 @@ enum symc_nan_check {
     SYMC_NAN_CHECK_ERROR
 };
 
+/* Whether memory of devices has an address of all ranks (`cuda.multicast`). */
+enum symc_multicast_use {
+    SYMC_MULTICAST_AUTO,
+    SYMC_MULTICAST_OFF
+};
+
 /* Which values apply below all files (`profile`). */
 enum symc_profile {
     SYMC_PROFILE_DEFAULT,
@@ -100,6 +106,7 @@ struct symc_config {
     size_t cuda_one_shot_max;     /* one shot up to that, else two */
     size_t cuda_one_shot_max_two; /* the same of two ranks */
     int64_t cuda_blocks;          /* of a kernel, at most */
+    int64_t cuda_multicast;       /* enum symc_multicast_use */
 
     /* store */
     int64_t store_timeout;
@@ -144,7 +151,7 @@ symmcoll_status_t symc_config_load(
 void symc_config_free(struct symc_config *config);
 
 /* One value by its key, "host.chunk"; 0 where there is no such setting of that
- * type. */
+ * type.  A word is its place in the range. */
 bool symc_config_get_bool(const struct symc_config *config, const char *key);
 int64_t symc_config_get_int(const struct symc_config *config, const char *key);
 size_t symc_config_get_size(const struct symc_config *config, const char *key);

@@ -27,6 +27,8 @@ int64_t symc_config_get_int(const struct symc_config *config, const char *key)
 {
     const int64_t *value = find_field(config, key, SYMC_OPTION_INT);
 
+    if (value == NULL)
+        value = find_field(config, key, SYMC_OPTION_CHOICE);
     return value != NULL ? *value : 0;
 }
 

@@ -327,6 +327,15 @@ const struct symc_option symc_options[] = {
         .help = "Number of blocks of a kernel that synchronises ranks, at "
                 "most; fewer where ranks share a device.",
     },
+    {
+        .key = "cuda.multicast",
+        CHOICE(cuda_multicast), /* enum symc_multicast_use */
+        .dflt = "auto",
+        .range = "auto off",
+        .help = "Whether symmetric memory on devices has an address by which a "
+                "switch reaches all ranks; auto: where all devices of a group "
+                "have that and no two ranks share one.",
+    },
 
     {
         .key = "store.timeout",

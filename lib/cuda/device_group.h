@@ -63,6 +63,7 @@ struct symc_cuda_group {
     int size;
     int device;
     bool threads;
+    bool multicast; /* all members have it, each on a device of its own */
     struct symc_cuda_limits limits;
     struct symc_cuda_row segment;
     uint64_t packets; /* offsets in a segment */

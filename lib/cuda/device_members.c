@@ -3,6 +3,7 @@
  * What the members of a group on devices have to know of each other.
  */
 #include "cuda/device_group.h"
+#include "cuda/multicast.h"
 
 #include <string.h>
 
@@ -13,6 +14,7 @@ struct told {
     unsigned char uuid[16];        /* of its device */
     char name[SYMC_CUDA_NAME_MAX]; /* of that, as its process numbers it */
     uint32_t share;                /* it may share that */
+    uint32_t multicast;            /* it has that, and may use it */
     uint32_t processors;           /* of the device */
     struct symc_cuda_limits limits;
 };
@@ -35,6 +37,7 @@ static symmcoll_status_t describe_device(
     memcpy(mine->uuid, uuid.bytes, sizeof(mine->uuid));
     symc_cuda_format_device(group->cuda, group->device, mine->name);
     mine->processors = (uint32_t)processors;
+    mine->multicast = symc_cuda_multicast_is_possible(group);
     mine->limits = group->limits;
     return SYMMCOLL_OK;
 }
@@ -61,6 +64,20 @@ static symmcoll_status_t check_sharing(
         }
     }
     return SYMMCOLL_OK;
+}
+
+static bool have_multicast(
+    const struct symc_cuda_group *group, const struct told *all)
+{
+    for (int a = 0; a < group->size; a++) {
+        if (!all[a].multicast)
+            return false;
+        for (int b = a + 1; b < group->size; b++) {
+            if (on_one_device(&all[a], &all[b]))
+                return false;
+        }
+    }
+    return group->size > 1;
 }
 
 static uint64_t lower(uint64_t a, uint64_t b)
@@ -96,6 +113,7 @@ symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group)
         status = check_sharing(group, all);
     if (status != SYMMCOLL_OK)
         return status;
+    group->multicast = have_multicast(group, all);
     for (int r = 0; r < group->size; r++) {
         const struct symc_cuda_limits *other = &all[r].limits;
         uint32_t blocks = find_blocks(group, all, r);

@@ -10,6 +10,7 @@
 #include "cuda/joined.h"
 #include "cuda/device_group.h"
 #include "cuda/memory.h"
+#include "cuda/multicast.h"
 #include "cuda/places.h"
 
 #include <stdlib.h>
@@ -20,6 +21,7 @@ struct joined {
     const struct symc_cuda *cuda;
     struct symc_cuda_memory *memory; /* one use of it is ours */
     struct symc_cuda_row row;
+    struct symc_cuda_multicast multicast;
     struct symc_cuda_places places;
     void *at[SYMC_KERNEL_RANKS]; /* of each, as kernels find it */
 };
@@ -123,6 +125,23 @@ static symmcoll_status_t map_places(const struct symc_cuda_group *group,
     return symc_cuda_places_open(group, allocations, made->at, &made->places);
 }
 
+/* Of a row: its parts begin at the same offset of what they are in. */
+static symmcoll_status_t open_multicast(
+    const struct symc_cuda_group *group, struct joined *made)
+{
+    const struct symc_cuda_memory *memory = made->memory;
+    struct symc_cuda_multicast *multicast = &made->multicast;
+    symmcoll_status_t status;
+
+    if (!group->multicast)
+        return SYMMCOLL_OK;
+    status = symc_cuda_multicast_open(group, &memory->physical, multicast);
+    if (multicast->at != 0)
+        made->whole.data.multicast =
+            (unsigned char *)(uintptr_t)(multicast->at + memory->offset);
+    return status;
+}
+
 static symmcoll_status_t map_all(
     const struct symc_cuda_group *group, struct joined *made)
 {
@@ -136,15 +155,16 @@ static symmcoll_status_t map_all(
                                       : map_row(group, made, all, &is_row);
     if (status != SYMMCOLL_OK)
         return status;
+    status = is_row ? open_multicast(group, made)
+                    : symc_cuda_places_write(group, made->at, &made->places);
     data->base = made->at[0];
     data->stride = made->row.stride;
-    if (!is_row)
-        status = symc_cuda_places_write(group, made->at, &made->places);
-    if (!is_row)
-        data->table = (void *)(uintptr_t)made->places.table.at;
+    data->table = (void *)(uintptr_t)made->places.table.at;
     made->at[group->rank] = (void *)(uintptr_t)made->memory->data;
-    made->whole.joined = (struct symc_joined){
-        .size = group->size, .nbytes = made->memory->nbytes, .at = made->at};
+    made->whole.joined = (struct symc_joined){.size = group->size,
+        .nbytes = made->memory->nbytes,
+        .at = made->at,
+        .multicast = data->multicast};
     return status;
 }
 
@@ -184,6 +204,7 @@ void symc_cuda_leave_joined(struct symc_joined *joined)
 {
     struct joined *left = (struct joined *)(void *)joined;
 
+    symc_cuda_multicast_close(left->cuda, &left->multicast);
     symc_cuda_places_close(left->cuda, &left->places);
     symc_cuda_row_close(left->cuda, &left->row);
     symc_cuda_memory_free(left->memory);

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #define MIB ((size_t)1 << 20)
 
@@ -216,7 +217,7 @@ static int memory_is_exported(void)
 static int write_opened(void *arg)
 {
     struct shared *shared = arg;
-    CUdeviceptr at = 0;
+    CUdeviceptr at = 0, again = 0;
     int right;
 
     while (atomic_load(shared->state) != 1)
@@ -224,6 +225,9 @@ static int write_opened(void *arg)
     right = open_device("", 0) &&
             good(cuIpcOpenMemHandle(
                 &at, *shared->published, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)) &&
+            good(cuIpcOpenMemHandle(&again, *shared->published,
+                CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)) &&
+            again == at && good(cuIpcCloseMemHandle(again)) &&
             is_memory((void *)(uintptr_t)at, CU_MEMORYTYPE_DEVICE, 0);
     if (right)
         *(volatile uint32_t *)(uintptr_t)(at + 8) = 6;
@@ -337,12 +341,12 @@ static int a_fork_has_no_driver(void *unused)
 
 static int multicast_is_made(void *unused)
 {
-    CUmulticastObjectProp of = {.numDevices = 1,
+    CUmulticastObjectProp of = {.numDevices = 2,
         .size = 2 * MIB,
         .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
     CUmemAllocationProp memory = properties();
     CUmemGenericAllocationHandle object = 0, handle = 0;
-    int can = -1, right = open_device("", 0);
+    int can = -1, right = open_device("devices=3", 0);
 
     (void)unused;
     right =
@@ -354,13 +358,64 @@ static int multicast_is_made(void *unused)
         fake_configure("multicast=1") &&
         good(cuMulticastCreate(&object, &of)) &&
         good(cuMemCreate(&handle, 2 * MIB, &memory, 0)) &&
+        returned(cuMulticastAddDevice(handle, 0), CUDA_ERROR_INVALID_VALUE) &&
+        good(cuMulticastAddDevice(object, 1)) &&
+        returned(cuMulticastAddDevice(object, 1), CUDA_ERROR_INVALID_VALUE) &&
+        returned(cuMulticastBindMem(object, 0, handle, 0, 2 * MIB, 0),
+            CUDA_ERROR_ILLEGAL_STATE) &&
+        good(cuMulticastAddDevice(object, 0)) &&
+        returned(cuMulticastAddDevice(object, 2), CUDA_ERROR_INVALID_VALUE) &&
+        good(cuMulticastBindMem(object, 0, handle, 0, 2 * MIB, 0)) &&
         returned(cuMulticastBindMem(object, 0, handle, 0, 2 * MIB, 0),
             CUDA_ERROR_INVALID_VALUE) &&
-        good(cuMulticastAddDevice(object, 0)) &&
-        good(cuMulticastBindMem(object, 0, handle, 0, 2 * MIB, 0)) &&
+        returned(
+            cuMulticastUnbind(object, 0, 0, MIB), CUDA_ERROR_INVALID_VALUE) &&
         good(cuMulticastUnbind(object, 0, 0, 2 * MIB)) &&
         good(cuMemRelease(object)) && good(cuMemRelease(handle));
     return right && close_device(0);
+}
+
+static int peers_are_reached_once(void *unused)
+{
+    CUcontext own = NULL, other = NULL;
+    int right = open_device("devices=2", 0);
+
+    (void)unused;
+    right =
+        right && good(cuCtxGetCurrent(&own)) &&
+        returned(cuCtxEnablePeerAccess(own, 0), CUDA_ERROR_INVALID_CONTEXT) &&
+        good(cuDevicePrimaryCtxRetain(&other, 1)) &&
+        returned(cuCtxEnablePeerAccess(other, 1), CUDA_ERROR_INVALID_VALUE) &&
+        good(cuCtxEnablePeerAccess(other, 0)) &&
+        returned(cuCtxEnablePeerAccess(other, 0),
+            CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) &&
+        good(cuDevicePrimaryCtxRelease(1));
+    return right && close_device(0);
+}
+
+/* Release the object, or the memory, that is bound: the program ends. */
+static int release_bound(void *first)
+{
+    CUmulticastObjectProp of = {.numDevices = 1,
+        .size = 2 * MIB,
+        .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
+    CUmemAllocationProp memory = properties();
+    CUmemGenericAllocationHandle object = 0, handle = 0;
+
+    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    return open_device("multicast=1", 0) &&
+           good(cuMulticastCreate(&object, &of)) &&
+           good(cuMulticastAddDevice(object, 0)) &&
+           good(cuMemCreate(&handle, 2 * MIB, &memory, 0)) &&
+           good(cuMulticastBindMem(object, 0, handle, 0, 2 * MIB, 0)) &&
+           good(cuMemRelease(first != NULL ? object : handle));
+}
+
+static int bound_memory_is_unbound(void)
+{
+    int one = 1;
+
+    return !run_child(release_bound, NULL) && !run_child(release_bound, &one);
 }
 
 int main(int argc, char **argv)
@@ -370,7 +425,7 @@ int main(int argc, char **argv)
     (void)argv;
     if (argc > 1)
         return write_imported(&shared) ? 0 : 1;
-    plan(10);
+    plan(12);
     ok(run_child(an_allocation_has_two_addresses, NULL),
         "an allocation is mapped at two addresses");
     ok(run_child(sizes_are_multiples_of_the_granularity, NULL),
@@ -388,5 +443,9 @@ int main(int argc, char **argv)
         "the child of a process that has used CUDA cannot use it");
     ok(run_child(multicast_is_made, NULL),
         "a multicast object is made of memory of all its devices");
+    ok(run_child(peers_are_reached_once, NULL),
+        "access to a peer is enabled once");
+    ok(bound_memory_is_unbound(),
+        "memory that is bound is not released, nor its object");
     return done_testing();
 }

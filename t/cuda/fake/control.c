@@ -143,6 +143,8 @@ static bool set_number(const char *key, uint64_t number)
         settings->memory = number;
     else if (strcmp(key, "granularity") == 0)
         settings->granularity = number;
+    else if (strcmp(key, "coarse") == 0)
+        settings->coarse = number;
     else if (strcmp(key, "multicast") == 0)
         settings->multicast = number != 0;
     else if (strcmp(key, "fabric") == 0)

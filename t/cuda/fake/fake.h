@@ -37,6 +37,7 @@
  *   sms=132             multiprocessors of each
  *   uuid=0              devices' UUIDs are of this number and their own
  *   multicast=0         1: devices say that they support it
+ *   coarse=0            granularity of multicast objects; 0: as above
  *   fabric=0            1: handles for other machines can be made
  *   connections=0       hardware queues of a device that its streams share: work
  *                       begins only when all that came before it in its queue has

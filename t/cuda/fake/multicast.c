@@ -1,52 +1,105 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Multicast objects of the fake driver: their making alone; an address of one is
- * memory of its own. */
+/*
+ * Multicast objects of the fake driver: which devices are added and whose memory
+ * is bound.  Nothing can be read or written at an address of one, for which there
+ * are instructions that the host lacks.
+ */
 #include "t/cuda/fake/physical.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- what all processes know ---- */
+
+bool fake_join_team(struct fake_physical *object)
+{
+    void *at = mmap(NULL, sizeof(*object->team), PROT_READ | PROT_WRITE,
+        MAP_SHARED, object->fd, 0);
+
+    object->team = at != MAP_FAILED ? at : NULL;
+    return at != MAP_FAILED;
+}
+
+void fake_leave_team(struct fake_physical *object)
+{
+    (void)munmap(object->team, sizeof(*object->team));
+}
+
+static size_t granularity(void)
+{
+    return fake.settings.coarse != 0 ? fake.settings.coarse
+                                     : fake.settings.granularity;
+}
+
+static bool is_granular(size_t nbytes)
+{
+    return nbytes % granularity() == 0;
+}
+
+/* ---- making ---- */
 
 static bool is_possible(const CUmulticastObjectProp *properties)
 {
-    return fake.settings.multicast && properties->numDevices > 0 &&
-           properties->size > 0 &&
-           properties->size % fake.settings.granularity == 0;
+    return properties->numDevices > 0 && properties->size > 0 &&
+           is_granular(properties->size);
 }
 
-FAKE_API CUresult cuMulticastGetGranularity(size_t *granularity,
+FAKE_API CUresult cuMulticastGetGranularity(size_t *nbytes,
     const CUmulticastObjectProp *properties,
     CUmulticastGranularity_flags option)
 {
     CUresult result = fake_enter(__func__, FAKE_INIT);
 
     (void)properties;
-    (void)option;
     if (result == CUDA_SUCCESS && !fake.settings.multicast)
         result = CUDA_ERROR_NOT_SUPPORTED;
     if (result == CUDA_SUCCESS)
-        *granularity = fake.settings.granularity;
+        *nbytes = option == CU_MULTICAST_GRANULARITY_MINIMUM
+                      ? granularity()
+                      : 16 * granularity();
     return result;
 }
 
 FAKE_API CUresult cuMulticastCreate(CUmemGenericAllocationHandle *handle,
     const CUmulticastObjectProp *properties)
 {
-    struct fake_physical made = {.multicast = true};
+    struct fake_physical made = {.nbytes = 0};
     CUresult result = fake_enter(__func__, FAKE_INIT | FAKE_UNSAFE);
 
     if (result != CUDA_SUCCESS)
         return result;
+    if (!fake.settings.multicast)
+        return CUDA_ERROR_NOT_SUPPORTED;
     if (!is_possible(properties))
-        return fake.settings.multicast ? CUDA_ERROR_INVALID_VALUE
-                                       : CUDA_ERROR_NOT_SUPPORTED;
+        return CUDA_ERROR_INVALID_VALUE;
     made.nbytes = properties->size;
-    made.wanted = properties->numDevices;
     made.properties.requestedHandleTypes =
         (CUmemAllocationHandleType)properties->handleTypes;
-    made.fd = fake_make_file(0, made.nbytes);
+    made.fd = fake_make_file(FAKE_MULTICAST, made.nbytes);
     if (made.fd < 0)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!fake_join_team(&made)) {
+        (void)close(made.fd);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    atomic_store(&made.team->wanted, properties->numDevices);
     fake_lock();
     *handle = (uintptr_t)fake_add_physical(&made);
     fake_unlock();
     return CUDA_SUCCESS;
+}
+
+/* ---- devices ---- */
+
+static uint32_t bit_of(int device)
+{
+    return UINT32_C(1) << device;
+}
+
+static bool is_whole(const struct fake_team *team)
+{
+    return (uint32_t)__builtin_popcount(atomic_load(&team->added)) ==
+           atomic_load(&team->wanted);
 }
 
 FAKE_API CUresult cuMulticastAddDevice(
@@ -61,12 +114,35 @@ FAKE_API CUresult cuMulticastAddDevice(
         return CUDA_ERROR_INVALID_DEVICE;
     fake_lock();
     object = fake_find_physical(handle);
-    if (object == NULL || (!object->multicast && !object->imported))
+    if (object == NULL || object->team == NULL || is_whole(object->team) ||
+        (atomic_fetch_or(&object->team->added, bit_of(device)) &
+            bit_of(device)) != 0)
         result = CUDA_ERROR_INVALID_VALUE;
-    else
-        object->added++;
     fake_unlock();
     return result;
+}
+
+/* ---- memory ---- */
+
+/* With the lock. */
+static CUresult bind(
+    struct fake_physical *object, struct fake_physical *memory, size_t nbytes)
+{
+    int device = memory->properties.location.id;
+
+    /* Each member has to know that all have added theirs. */
+    if (!is_whole(object->team))
+        return CUDA_ERROR_ILLEGAL_STATE;
+    if ((atomic_load(&object->team->added) & bit_of(device)) == 0)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (object->bound != NULL ||
+        (atomic_fetch_or(&object->team->bound, bit_of(device)) &
+            bit_of(device)) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    object->bound = memory;
+    object->bound_nbytes = nbytes;
+    memory->bindings++;
+    return CUDA_SUCCESS;
 }
 
 FAKE_API CUresult cuMulticastBindMem(CUmemGenericAllocationHandle handle,
@@ -81,9 +157,13 @@ FAKE_API CUresult cuMulticastBindMem(CUmemGenericAllocationHandle handle,
     fake_lock();
     object = fake_find_physical(handle);
     bound = fake_find_physical(memory);
-    if (flags != 0 || object == NULL || bound == NULL || object->added == 0 ||
-        at + nbytes > object->nbytes || from + nbytes > bound->nbytes)
+    if (flags != 0 || at != 0 || from != 0 || nbytes == 0 ||
+        !is_granular(nbytes) || object == NULL || object->team == NULL ||
+        bound == NULL || bound->team != NULL || nbytes > object->nbytes ||
+        nbytes > bound->nbytes)
         result = CUDA_ERROR_INVALID_VALUE;
+    else
+        result = bind(object, bound, nbytes);
     fake_unlock();
     return result;
 }
@@ -94,13 +174,19 @@ FAKE_API CUresult cuMulticastUnbind(CUmemGenericAllocationHandle handle,
     CUresult result = fake_enter(__func__, FAKE_INIT);
     struct fake_physical *object;
 
-    (void)device;
     if (result != CUDA_SUCCESS)
         return result;
     fake_lock();
     object = fake_find_physical(handle);
-    if (object == NULL || at + nbytes > object->nbytes)
+    if (object == NULL || object->bound == NULL || at != 0 ||
+        nbytes != object->bound_nbytes ||
+        object->bound->properties.location.id != device) {
         result = CUDA_ERROR_INVALID_VALUE;
+    } else {
+        atomic_fetch_and(&object->team->bound, ~bit_of(device));
+        object->bound->bindings--;
+        object->bound = NULL;
+    }
     fake_unlock();
     return result;
 }

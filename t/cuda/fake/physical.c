@@ -87,10 +87,16 @@ static void drop_physical(struct fake_physical *physical)
 
     if (physical->handles > 0 || physical->mappings > 0)
         return;
+    if (physical->bound != NULL)
+        fake_die("a multicast object is released that has memory");
+    if (physical->bindings > 0)
+        fake_die("memory is released that is bound to a multicast object");
     while (*at != physical)
         at = &(*at)->next;
     *at = physical->next;
-    if (!physical->imported && !physical->multicast)
+    if (physical->team != NULL)
+        fake_leave_team(physical);
+    else if (!physical->imported)
         fake_return_memory(physical->properties.location.id, physical->nbytes);
     (void)close(physical->fd);
     free(physical);
@@ -266,8 +272,12 @@ FAKE_API CUresult cuMemImportFromShareableHandle(
     }
     made.properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     made.properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    made.properties.location.id = device;
+    made.properties.location.id = device == FAKE_MULTICAST ? 0 : device;
     made.properties.requestedHandleTypes = type;
+    if (device == FAKE_MULTICAST && !fake_join_team(&made)) {
+        (void)close(made.fd);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     fake_lock();
     *handle = (uintptr_t)fake_add_physical(&made);
     fake_unlock();
@@ -445,6 +455,7 @@ FAKE_API CUresult cuMemSetAccess(CUdeviceptr address, size_t nbytes,
 {
     CUresult result = fake_enter(__func__, FAKE_INIT | FAKE_UNSAFE);
     uintptr_t at = address;
+    bool is_memory = true;
 
     if (result != CUDA_SUCCESS)
         return result;
@@ -463,8 +474,10 @@ FAKE_API CUresult cuMemSetAccess(CUdeviceptr address, size_t nbytes,
             result = CUDA_ERROR_INVALID_VALUE;
         else
             at = (*span)->begin + (*span)->nbytes;
+        if (span != NULL && (*span)->physical->team != NULL)
+            is_memory = false; /* but for multimem instructions */
     }
-    if (result == CUDA_SUCCESS &&
+    if (result == CUDA_SUCCESS && is_memory &&
         mprotect((void *)(uintptr_t)address, nbytes,
             access[0].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
                 ? PROT_READ | PROT_WRITE

@@ -5,6 +5,14 @@
 
 #include "t/cuda/fake/state.h"
 
+#include <stdatomic.h>
+
+/* What all processes know of a multicast object: at the beginning of its file. */
+struct fake_team {
+    _Atomic uint32_t wanted;       /* how many devices */
+    _Atomic uint32_t added, bound; /* devices, a bit for each */
+};
+
 struct fake_physical {
     struct fake_physical *next;
     CUmemAllocationProp properties;
@@ -12,9 +20,13 @@ struct fake_physical {
     int fd;
     int handles, mappings; /* how many keep it */
     bool imported;
-    bool multicast;
-    unsigned int wanted, added; /* devices of a multicast object */
+    struct fake_team *team;      /* of a multicast object; NULL: of memory */
+    struct fake_physical *bound; /* to the object, by this handle; NULL: none */
+    size_t bound_nbytes;
+    int bindings; /* of this memory */
 };
+
+#define FAKE_MULTICAST (-1) /* the device of a multicast object's file */
 
 /* A file in memory whose name says of which device it is; -1: none is left. */
 int fake_make_file(int device, size_t nbytes);
@@ -24,5 +36,11 @@ bool fake_read_file(int fd, int *device, size_t *nbytes);
 /* With the lock. */
 struct fake_physical *fake_add_physical(const struct fake_physical *physical);
 struct fake_physical *fake_find_physical(CUmemGenericAllocationHandle handle);
+
+/* ---- multicast.c ---- */
+
+/* Map what all know of the object of that file; false: there is no memory. */
+bool fake_join_team(struct fake_physical *object);
+void fake_leave_team(struct fake_physical *object);
 
 #endif

@@ -128,7 +128,7 @@ struct CUfunc_st {
 
 struct fake_settings {
     int version, devices, sms, uuid, connections, elapsed;
-    size_t memory, granularity;
+    size_t memory, granularity, coarse;
     bool multicast, fabric;
     unsigned int delay;
     uint64_t seed;
