@@ -113,7 +113,7 @@ static symmcoll_status_t map_exchanged(const struct symc_cuda_group *group,
         group->core->exchange(group->core->group, fd, fds);
 
     if (status != SYMMCOLL_OK)
-        return own != SYMMCOLL_OK ? own : status;
+        return status;
     if (own == SYMMCOLL_OK)
         own = map_others(group, row, all, fds, what);
     for (int r = 0; r < group->size; r++) {
@@ -139,26 +139,20 @@ static symmcoll_status_t export(const struct symc_cuda_group *group,
 
 /* ---- opening and closing ---- */
 
-/* Nobody releases what others still map: all wait until all have mapped, or
- * failed to; who has failed says so after that. */
-static symmcoll_status_t await_all(
-    const struct symc_cuda_group *group, symmcoll_status_t own)
-{
-    const struct symc_core *core = group->core;
-    unsigned char mine = 0, all[SYMC_KERNEL_RANKS];
-    symmcoll_status_t status =
-        core->gather(core->group, &mine, all, sizeof(mine));
-
-    return own != SYMMCOLL_OK ? own : status;
-}
-
+/* Descriptors keep what they are of, the handles of threads do not: nobody releases
+ * what others still map, and all wait until all have mapped, or failed to; who has
+ * failed says so after that. */
 static symmcoll_status_t map_told(const struct symc_cuda_group *group,
     struct symc_cuda_row *row, const struct told *all, const char *what)
 {
-    symmcoll_status_t status = reserve(group, row, all, what);
+    const struct symc_core *core = group->core;
+    unsigned char mine = 0, ended[SYMC_KERNEL_RANKS];
+    symmcoll_status_t own = reserve(group, row, all, what), status;
 
-    return status == SYMMCOLL_OK ? map_others(group, row, all, NULL, what)
-                                 : status;
+    if (own == SYMMCOLL_OK)
+        own = map_others(group, row, all, NULL, what);
+    status = core->gather(core->group, &mine, ended, sizeof(mine));
+    return status != SYMMCOLL_OK ? status : own;
 }
 
 symmcoll_status_t symc_cuda_row_open(const struct symc_cuda_group *group,
@@ -176,11 +170,9 @@ symmcoll_status_t symc_cuda_row_open(const struct symc_cuda_group *group,
     if (status != SYMMCOLL_OK)
         return status; /* the others learn it in their next call */
     status = core->gather(core->group, &mine, all, sizeof(mine));
-    if (status == SYMMCOLL_OK) {
+    if (status == SYMMCOLL_OK)
         status = group->threads ? map_told(group, row, all, what)
                                 : map_exchanged(group, row, all, fd, what);
-        status = await_all(group, status);
-    }
     if (fd >= 0)
         close(fd);
     return status;

@@ -177,6 +177,35 @@ static int any_call_fails(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* One of them, whichever it is. */
+static int a_thread_fails(struct symmcoll_group *group, int rank)
+{
+    static const char *const settings[] = {"fail=cuMemAddressReserve:2:999",
+        "fail=cuMemMap:1:999", "fail=cuMemMap:5:999",
+        "fail=cuMemSetAccess:9:999"};
+    struct symc_joined *joined = NULL;
+    void *at, *memory;
+    int right;
+
+    device_use(rank);
+    right = joined_open(group, rank);
+    memory = joined_alloc(group, rank, NBYTES, &at);
+    for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
+        if (symmcoll_barrier(group, NULL, NULL) != SYMMCOLL_OK)
+            return 0;
+        if (rank == 0)
+            fake_configure(settings[i]);
+        if (symmcoll_barrier(group, NULL, NULL) != SYMMCOLL_OK)
+            return 0;
+        right = ended(joined_join(group, memory, &joined), SYMMCOLL_ERR_DEVICE,
+                    "symmetric memory") &&
+                joined == NULL && joins_afterwards(group, rank, memory) &&
+                right;
+    }
+    joined_backend(group)->mem->free(memory);
+    return right;
+}
+
 /* As many descriptors as this process has. */
 static rlim_t count_descriptors(void)
 {
@@ -272,6 +301,8 @@ int main(void)
         "memory of another device than the group's: all learn whose");
     ok(ranks_run(3, any_call_fails),
         "whatever call of the driver fails, all learn whose and which");
+    ok(threads_run(3, a_thread_fails),
+        "the same of threads, which map each other's handles");
     ok(ranks_run(3, descriptors_end),
         "a member that has no descriptors left: all learn whose, and the next "
         "attempt succeeds");

@@ -6,6 +6,7 @@
 #include "t/cuda/fake/state.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -254,6 +255,16 @@ static void count_call(const char *name)
     calls[i].count++;
 }
 
+/* An error, or a signal of which the process ends. */
+static CUresult have_fail(CUresult error)
+{
+    if ((int)error >= 0)
+        return error;
+    (void)kill(getpid(), -(int)error);
+    for (;;)
+        (void)pause();
+}
+
 /* What a test wants this call to return. */
 static CUresult injected(const char *name)
 {
@@ -264,10 +275,10 @@ static CUresult injected(const char *name)
         if (strcmp(failure->name, name) != 0)
             continue;
         if (failure->after < 0)
-            return error;
+            return have_fail(error);
         if (failure->after-- == 0) {
             *failure = failures[--nfailures];
-            return error;
+            return have_fail(error);
         }
     }
     return CUDA_SUCCESS;

@@ -47,7 +47,8 @@
  *   seed=1              for what is drawn
  *   missing=cuName      the driver lacks it; may be given several times
  *   fail=cuName:3:2     the third call from now on returns error 2; 0 for the
- *                       number: every call.  Several times, too.
+ *                       number: every call; a negative error is a signal, of
+ *                       which the process ends.  Several times, too.
  *
  * Those down to sms are read by cuInit().  False for what it does not know.
  */

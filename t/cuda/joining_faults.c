@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Members that die, or do not come, while memory of devices is joined: all others
+ * are told who, none waits for ever or has joined, and other groups go on.
+ */
+#include "t/attempts.h"
+#include "t/cuda/joined.h"
+#include "t/world/faults.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZE 3
+#define VICTIM 1
+#define NBYTES ((size_t)10000)
+
+/* What happens to the victim. */
+struct plan {
+    const char
+        *call;      /* of the driver, in which it dies; NULL: it never comes */
+    double seconds; /* for how long the others wait */
+};
+
+static symmcoll_status_t join(struct symmcoll_group *group, void *memory,
+    double seconds, struct symc_joined **joined)
+{
+    uint64_t ticket = symc_queue_enter(group->queue);
+    symmcoll_status_t status = symc_slot_join(group, memory,
+        symc_now_ns() + (int64_t)(seconds * (double)SYMC_NS_PER_S), joined);
+
+    symc_queue_leave(group->queue, ticket);
+    return status;
+}
+
+/* Of all but the victim. */
+static struct symmcoll_group *make_other(struct faults_rank *self)
+{
+    static const int ranks[] = {0, 2};
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
+    struct symmcoll_group *other = NULL;
+
+    args.ranks = ranks;
+    args.nranks = 2;
+    if (symmcoll_group_create(self->world, &args, &other) < 0)
+        diag("rank %d: %s", self->rank, symmcoll_last_error());
+    return other;
+}
+
+/* The same memory is joined without the victim. */
+static bool goes_on(struct symmcoll_group *other, int rank, void *memory)
+{
+    struct symc_joined *joined = NULL;
+    bool right = joined_open(other, rank / 2) &&
+                 joined_join(other, memory, &joined) == SYMMCOLL_OK &&
+                 joined_is_common(other, rank / 2, joined, true);
+
+    if (!right)
+        diag("rank %d: %s", rank, symmcoll_last_error());
+    if (joined != NULL)
+        joined_backend(other)->mem->leave(joined);
+    return right;
+}
+
+static int joins(struct faults_rank *self)
+{
+    const struct plan *plan = self->arg;
+    struct symmcoll_group *other;
+    struct symc_joined *joined = NULL;
+    void *memory, *at = NULL;
+    bool right;
+
+    if (!faults_init(self))
+        return 1;
+    device_use(self->rank);
+    other = make_other(self);
+    if (!joined_open(self->group, self->rank))
+        return 1;
+    memory = joined_alloc(self->group, self->rank, NBYTES, &at);
+    if (self->rank == VICTIM && plan->call != NULL)
+        fake_configure(plan->call);
+    if (self->rank == VICTIM && plan->call == NULL)
+        faults_pass(self, 1);
+    else
+        faults_note(self, join(self->group, memory, plan->seconds, &joined));
+    right = self->rank == VICTIM || goes_on(other, self->rank, memory);
+    joined_backend(self->group)->mem->free(memory);
+    faults_reach(self, 1);
+    return faults_finalize(self) != 0 || !right || joined != NULL;
+}
+
+static void test_deaths(void)
+{
+    static const char *const calls[] = {
+        "fail=cuMemExportToShareableHandle:1:-9", "fail=cuMemMap:1:-9",
+        "fail=cuMemImportFromShareableHandle:1:-9", "fail=cuMemMap:2:-9",
+        "fail=cuMemSetAccess:3:-9", "fail=cuMulticastAddDevice:1:-9",
+        "fail=cuMulticastBindMem:1:-9"};
+    struct faults_job job;
+    char name[64];
+
+    for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
+        struct plan plan = {calls[i], 60};
+        bool told;
+
+        faults_start(&job, SIZE, joins, &plan);
+        told = faults_await(&job, 0, 1) && faults_await(&job, 2, 1);
+        faults_name(&job, VICTIM, name);
+        for (int r = 0; r < SIZE; r += 2)
+            told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_PEER, name,
+                       "killed by SIGKILL", NULL) &&
+                   told;
+        ok(faults_finish(&job, 1u << VICTIM) && told,
+            "a member that dies (%s): all are told, and join without it",
+            calls[i]);
+    }
+}
+
+static bool absence_is_told(double seconds, void *arg)
+{
+    struct plan plan = {NULL, seconds};
+    struct faults_job job;
+    bool told;
+
+    (void)arg;
+    faults_start(&job, SIZE, joins, &plan);
+    told = faults_await(&job, 0, 1) && faults_await(&job, 2, 1);
+    faults_open(&job, 1);
+    told = faults_await(&job, VICTIM, 1) && told;
+    for (int r = 0; r < SIZE; r += 2)
+        told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_TIMEOUT,
+                   "rank 1", NULL) &&
+               told;
+    return faults_finish(&job, 0) && told;
+}
+
+int main(void)
+{
+    device_begin();
+    fake_configure("multicast=1");
+    faults_begin();
+    test_deaths();
+    ok(attempts_hold(absence_is_told, 0.5, NULL),
+        "a member that does not come in time is named");
+    faults_end();
+    return done_testing();
+}
