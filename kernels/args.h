@@ -39,6 +39,7 @@ struct symc_device_failure {
     uint32_t reason; /* claimed by a compare and swap of 0 */
     uint32_t peer;   /* whose signal it waited for; valid when complete is 1 */
     uint32_t block;
+    uint32_t number; /* struct symc_device_group's */
     uint32_t complete;
 };
 
@@ -65,6 +66,7 @@ struct symc_device_group {
     struct symc_device_failure *failure;
     uint64_t timeout_ns; /* for each wait; UINT64_MAX: for ever */
     uint32_t rank, size;
+    uint32_t number; /* of the launch, told with its failure; 0: none */
 };
 
 /*
@@ -200,6 +202,14 @@ struct symc_signal_args {
     struct symc_device_data pads;
     uint32_t channel;
     uint32_t peer; /* put: the destination; wait: the source; barrier: any */
+};
+
+/* Until a word of this rank's is value: peer stores it. */
+struct symc_wait_args {
+    struct symc_device_group group;
+    const uint32_t *at;
+    uint32_t value;
+    uint32_t peer;
 };
 
 /* ---- of one rank ---- */

@@ -48,6 +48,7 @@ DEVICE void give_up(const struct symc_device_group *group,
         return;
     failure->peer = peer;
     failure->block = block_index();
+    failure->number = group->number;
     store_release(&failure->complete, 1);
 }
 

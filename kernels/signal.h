@@ -2,14 +2,15 @@
 /*
  * Signals of the caller's pads, between kernels of a stream: a slot is 1 from the
  * put to the wait, and 0 otherwise.  One stream of the source puts and one of the
- * destination waits, so only a put changes a 0 and only a wait changes a 1.
+ * destination waits, so only a put changes a 0 and only a wait changes a 1.  And
+ * waiting for a word to be what a peer writes there.
  *
  * Grid        one block of one thread; of the barrier a thread for each rank
- * Bytes       a slot read and written, for each peer
+ * Bytes       a slot read and written, for each peer; wait32: a word read
  * Order       acquire at the look that finds a slot as it has to be: of a put,
  *             what the destination did before it took the signal before is over;
  *             then release at the store
- * Reference   lib/symm_mem/signal.c
+ * Reference   lib/symm_mem/signal.c; wait32: lib/symm_mem/one_sided.c
  */
 #ifndef SYMC_KERNELS_SIGNAL_H
 #define SYMC_KERNELS_SIGNAL_H
@@ -77,8 +78,15 @@ DEVICE void signal_all(const struct symc_signal_args *args)
         take_from(args, peer);
 }
 
+DEVICE void wait_word(const struct symc_wait_args *args)
+{
+    if (thread_index() == 0)
+        (void)wait_for_slot(&args->group, args->at, args->value, args->peer);
+}
+
 KERNEL(symc_put_signal, struct symc_signal_args, put_signal)
 KERNEL(symc_wait_signal, struct symc_signal_args, wait_signal)
 KERNEL(symc_signal_barrier, struct symc_signal_args, signal_all)
+KERNEL(symc_wait32, struct symc_wait_args, wait_word)
 
 #endif

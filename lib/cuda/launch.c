@@ -22,7 +22,13 @@ static const char *const names[SYMC_KERNEL_COUNT] = {
     [SYMC_KERNEL_PULL] = "symc_pull",
     [SYMC_KERNEL_PLAN] = "symc_plan",
     [SYMC_KERNEL_PLAN_RUN] = "symc_plan_run",
-    [SYMC_KERNEL_BARRIER] = "symc_barrier"};
+    [SYMC_KERNEL_BARRIER] = "symc_barrier",
+    [SYMC_KERNEL_PUT_SIGNAL] = "symc_put_signal",
+    [SYMC_KERNEL_WAIT_SIGNAL] = "symc_wait_signal",
+    [SYMC_KERNEL_SIGNAL_BARRIER] = "symc_signal_barrier",
+    [SYMC_KERNEL_WAIT32] = "symc_wait32",
+    [SYMC_KERNEL_WRITE32] = "symc_write32",
+    [SYMC_KERNEL_FILL32] = "symc_fill32"};
 
 /* How names of kernels end, by element type.  Complex numbers are reduced as
  * floats, twice as many; the others that lack are not reduced. */

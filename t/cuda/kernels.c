@@ -44,6 +44,12 @@ void symc_pull(const void *args);
 void symc_plan(const void *args);
 void symc_plan_run(const void *args);
 void symc_barrier(const void *args);
+void symc_put_signal(const void *args);
+void symc_wait_signal(const void *args);
+void symc_signal_barrier(const void *args);
+void symc_wait32(const void *args);
+void symc_write32(const void *args);
+void symc_fill32(const void *args);
 
 static void run(fake_kernel_fn kernel, const void *args, uint32_t blocks,
     uint32_t threads, uint64_t seed)
@@ -97,5 +103,11 @@ void kernels_register(void)
     REGISTER(symc_plan, struct symc_plan_args);
     REGISTER(symc_plan_run, struct symc_plan_run_args);
     REGISTER(symc_barrier, struct symc_device_group);
+    REGISTER(symc_put_signal, struct symc_signal_args);
+    REGISTER(symc_wait_signal, struct symc_signal_args);
+    REGISTER(symc_signal_barrier, struct symc_signal_args);
+    REGISTER(symc_wait32, struct symc_wait_args);
+    REGISTER(symc_write32, struct symc_fill_args);
+    REGISTER(symc_fill32, struct symc_fill_args);
     fake_set_engine(run);
 }

@@ -17,7 +17,7 @@ registers_max=96
 
 # Kernels that have no data to move in parts of 16 bytes: they wait, write words, or
 # send packets of 8; and those that only load or only store such parts.
-narrow='^symc_(barrier|packets_.*|plan|(put|wait)_signal|signal_barrier|write32)$'
+narrow='^symc_(barrier|packets_.*|plan|(put|wait)_signal|signal_barrier|(write|wait)32)$'
 loading='^symc_nan_scan$'
 storing='^symc_fill32$'
 

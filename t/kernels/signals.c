@@ -15,6 +15,7 @@ void symc_put_signal(const void *args);
 void symc_wait_signal(const void *args);
 void symc_signal_barrier(const void *args);
 void symc_write32(const void *args);
+void symc_wait32(const void *args);
 
 #define TIMES 6
 #define SLOTS 3 /* of messages, in turn: a put waits for that before the last */
@@ -228,10 +229,44 @@ static bool check_flag(int rounds)
     return right;
 }
 
+/* The same of a kernel that waits for the word, which is something else first. */
+static bool check_word(int rounds)
+{
+    bool right = true;
+
+    for (int i = 0; right && i < rounds; i++) {
+        struct symc_fill_args first = {.value = 1 + group_draw() % 9}, last;
+        struct symc_wait_args wait;
+        struct copying write, receive;
+        struct group group;
+
+        open_pads(&group, 2);
+        first.at = &pads_of(&group, 1)->flag;
+        last = first;
+        last.value += 1 + group_draw() % 9;
+        wait = (struct symc_wait_args){
+            .group = group_of(&group, 1), .at = last.at, .value = last.value};
+        write = (struct copying){
+            pads_of(&group, 1)->messages[0], group.in[0], MESSAGE};
+        receive = (struct copying){
+            group.out[1], pads_of(&group, 1)->messages[0], MESSAGE};
+        group_launch(&group, 0, symc_write32, &first, 1, 1);
+        group_launch_copy(&group, 0, &write);
+        group_launch(&group, 0, symc_write32, &last, 1, 1);
+        group_launch(&group, 1, symc_wait32, &wait, 1, 1);
+        group_launch_copy(&group, 1, &receive);
+        right = group_run(&group) &&
+                memcmp(group.out[1], group.in[0], MESSAGE) == 0;
+        group_close(&group);
+    }
+    return right;
+}
+
 const struct check checks_of_signals[] = {
     {"signal.h", "what was written before a put is there after its wait",
         check_signals, 200},
     {"fill.h", "what was written before a flag is there after it", check_flag,
         200},
+    {"signal.h", "and after a wait for its value", check_word, 200},
     {.file = NULL},
 };

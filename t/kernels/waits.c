@@ -22,8 +22,10 @@ void symc_plan_run(const void *args);
 void symc_put_signal(const void *args);
 void symc_wait_signal(const void *args);
 void symc_signal_barrier(const void *args);
+void symc_wait32(const void *args);
 
 #define COUNT 16
+#define NUMBER 7 /* of the launch that gives up */
 
 /* Of any kernel that waits: all begin with a group. */
 union any_args {
@@ -33,6 +35,7 @@ union any_args {
     struct symc_exchange_args exchange;
     struct symc_plan_run_args run;
     struct symc_signal_args signal;
+    struct symc_wait_args wait;
 };
 
 static void describe_barrier(
@@ -89,6 +92,13 @@ static void describe_signal(union any_args *args, struct group *group, int rank)
     (void)rank;
 }
 
+static void describe_wait(union any_args *args, struct group *group, int rank)
+{
+    args->wait.at = (uint32_t *)(void *)group_data(group, rank);
+    args->wait.value = 1;
+    args->wait.peer = (uint32_t)(group->size - 1);
+}
+
 static const struct waiting {
     const char *name;
     kernel_fn kernel;
@@ -106,6 +116,7 @@ static const struct waiting {
     {"plan, run", symc_plan_run, describe_run, false},
     {"wait_signal", symc_wait_signal, describe_signal, true},
     {"signal barrier", symc_signal_barrier, describe_signal, true},
+    {"wait32", symc_wait32, describe_wait, true},
 };
 #define NWAITS (sizeof(waits) / sizeof(waits[0]))
 
@@ -113,7 +124,7 @@ static const struct waiting {
 
 struct host {
     struct group *group;
-    uint32_t seen_reason, seen_peer, seen_block;
+    uint32_t seen_reason, seen_peer, seen_block, seen_number;
 };
 
 /* Reads the failure while kernels run. */
@@ -127,6 +138,7 @@ static void watch(const void *args)
     host->seen_reason = __atomic_load_n(&failure->reason, __ATOMIC_RELAXED);
     host->seen_peer = failure->peer;
     host->seen_block = failure->block;
+    host->seen_number = failure->number;
 }
 
 static void abort_all(const void *args)
@@ -157,10 +169,12 @@ static bool check_one(
     for (int r = 0; r < size - 1; r++) {
         memset(group_data(&group, r), 0, sizes.data);
         args[r].group = group_of(&group, r);
+        args[r].group.number = NUMBER;
         args[r].group.timeout_ns = aborts ? UINT64_MAX : machine.short_ns;
         waiting->describe(&args[r], &group, r);
         patient[r] = args[r];
         patient[r].group.timeout_ns = UINT64_MAX;
+        patient[r].group.number = NUMBER + 1;
         group_launch(
             &group, r, waiting->kernel, &args[r], blocks, (uint32_t)size + 1);
         group_launch(&group, r, waiting->kernel, &patient[r], blocks,
@@ -172,11 +186,14 @@ static bool check_one(
     group_run_freely(&group);
     right = host.seen_reason ==
                 (aborts ? SYMC_DEVICE_ABORTED : SYMC_DEVICE_TIMEOUT) &&
-            host.seen_peer == (uint32_t)size - 1 && host.seen_block < blocks;
+            host.seen_peer == (uint32_t)size - 1 && host.seen_block < blocks &&
+            (aborts || host.seen_number == NUMBER);
     if (!right)
-        diag("%s, %d ranks, %u blocks, %s: reason %u, peer %u, block %u",
+        diag("%s, %d ranks, %u blocks, %s: reason %u, peer %u, block %u, "
+             "number %u",
             waiting->name, size, blocks, aborts ? "aborted" : "deadline",
-            host.seen_reason, host.seen_peer, host.seen_block);
+            host.seen_reason, host.seen_peer, host.seen_block,
+            host.seen_number);
     group_close(&group);
     return right;
 }
