@@ -19,6 +19,14 @@
         .counter = SYMC_COUNT_NONE, .compared = COMPARE_MOVED   \
     }
 
+/* Calls of one rank, which are in no record. */
+#define OF_ONE_RANK(kind_name)                                \
+    {                                                         \
+        .name = kind_name, .trace = kind_name,                \
+        .in_parts = SYMC_NO_PART, .out_parts = SYMC_NO_PART,  \
+        .counter = SYMC_COUNT_NONE                            \
+    }
+
 /* clang-format off */
 const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
     [SYMC_BARRIER] = {
@@ -93,18 +101,9 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
     [SYMC_FIND_GROUP] = BY_ALL_GATHER("group_find_or_create"),
     [SYMC_SHRINK_GROUP] = BY_ALL_GATHER("group_shrink"),
     [SYMC_SYMM_RENDEZVOUS] = BY_ALL_GATHER("symm_rendezvous"),
-    [SYMC_SYMM_PUT_SIGNAL] = {
-        .name = "symm_put_signal", .trace = "symm_put_signal",
-        .in_parts = SYMC_NO_PART, .out_parts = SYMC_NO_PART,
-        .counter = SYMC_COUNT_NONE},
-    [SYMC_SYMM_WAIT_SIGNAL] = {
-        .name = "symm_wait_signal", .trace = "symm_wait_signal",
-        .in_parts = SYMC_NO_PART, .out_parts = SYMC_NO_PART,
-        .counter = SYMC_COUNT_NONE},
-    [SYMC_SYMM_BARRIER] = {
-        .name = "symm_barrier", .trace = "symm_barrier",
-        .in_parts = SYMC_NO_PART, .out_parts = SYMC_NO_PART,
-        .counter = SYMC_COUNT_NONE},
+    [SYMC_SYMM_PUT_SIGNAL] = OF_ONE_RANK("symm_put_signal"),
+    [SYMC_SYMM_WAIT_SIGNAL] = OF_ONE_RANK("symm_wait_signal"),
+    [SYMC_SYMM_BARRIER] = OF_ONE_RANK("symm_barrier"),
     [SYMC_SCATTER] = {
         .name = "scatter", .trace = "scatter",
         .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ONE_PART,
@@ -204,10 +203,13 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
         .name = "reshard", .trace = "all_to_all",
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
         .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
-    [SYMC_SYMM_WAIT_VALUE] = {
-        .name = "symm_wait_value32", .trace = "symm_wait_value32",
-        .in_parts = SYMC_NO_PART, .out_parts = SYMC_NO_PART,
-        .counter = SYMC_COUNT_NONE},
+    [SYMC_SYMM_WAIT_VALUE] = OF_ONE_RANK("symm_wait_value32"),
+    [SYMC_SYMM_WORKSPACE] = BY_ALL_GATHER("symm_workspace"),
+    [SYMC_SYMM_PUT_WITH_SIGNAL] = OF_ONE_RANK("symm_put_with_signal"),
+    [SYMC_SYMM_PUT_DATA] = OF_ONE_RANK("symm_put_data"),
+    [SYMC_SYMM_GET_DATA] = OF_ONE_RANK("symm_get_data"),
+    [SYMC_SYMM_WRITE_VALUE] = OF_ONE_RANK("symm_write_value32"),
+    [SYMC_SYMM_MEMSET] = OF_ONE_RANK("symm_memset32"),
 };
 /* clang-format on */
 

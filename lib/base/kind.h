@@ -62,8 +62,14 @@ enum symc_kind {
     SYMC_SYMM_ALL_GATHER_OFFSET = 46,
     SYMC_SYMM_PERMUTE = 47,
     SYMC_SYMM_RESHARD = 48,
-    SYMC_SYMM_WAIT_VALUE = 49, /* as SYMC_SYMM_WAIT_SIGNAL */
-    SYMC_KIND_COUNT            /* one more than the last of them */
+    SYMC_SYMM_WAIT_VALUE = 49,      /* as SYMC_SYMM_WAIT_SIGNAL */
+    SYMC_SYMM_WORKSPACE = 50,       /* as SYMC_SYMM_RENDEZVOUS */
+    SYMC_SYMM_PUT_WITH_SIGNAL = 51, /* as SYMC_SYMM_WAIT_SIGNAL, to the end */
+    SYMC_SYMM_PUT_DATA = 52,
+    SYMC_SYMM_GET_DATA = 53,
+    SYMC_SYMM_WRITE_VALUE = 54,
+    SYMC_SYMM_MEMSET = 55,
+    SYMC_KIND_COUNT /* one more than the last of them */
 };
 
 enum symc_trait {

@@ -26,8 +26,8 @@ static symmcoll_status_t check(
     if (nbytes < kind->least || nbytes > SIZE_LIMIT ||
         nbytes % sizeof(size_t) != 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a %s of size %zu, found %zu: use %s", where,
-            kind->name, kind->nbytes, nbytes, kind->macro);
+            "%s: expected %s of size %zu, found %zu: use %s", where, kind->name,
+            kind->nbytes, nbytes, kind->macro);
     for (size_t i = kind->nbytes; i < nbytes; i++) {
         if (bytes[i] != 0)
             return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -67,7 +67,7 @@ symmcoll_status_t symc_sized_read_at(const struct symc_sized *kind,
     memcpy(&nbytes, given, sizeof(nbytes));
     if (nbytes != apart)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a %s of size %zu as the first, found %zu: use %s",
+            "%s: expected %s of size %zu as the first, found %zu: use %s",
             where, kind->name, apart, nbytes, kind->macro);
     return symc_sized_read(kind, where, given, copy);
 }

@@ -148,6 +148,11 @@ symmcoll_status_t symmcoll_async_input_matmul(struct symmcoll_symm *handle,
 
     if (status == SYMMCOLL_OK)
         status = symmcoll_symm_get_info(handle, &info);
+    if (status == SYMMCOLL_OK && info.device != SYMMCOLL_HOST)
+        status = symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected a handle on host memory, found %p in memory of CUDA "
+            "device %d",
+            name, info.buffers[info.rank], info.device_index);
     if (status == SYMMCOLL_OK)
         status = symc_fused_begin(
             &begun, info.group, SYMC_SYMM_WAIT_VALUE, name, call);

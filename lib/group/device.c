@@ -76,6 +76,17 @@ static symmcoll_status_t begin(
     return status;
 }
 
+/* The same of an access, which no member compares. */
+static symmcoll_status_t enqueue(
+    void *context, struct symmcoll_work *work, const void *access)
+{
+    symmcoll_status_t status = symc_slot_access(context, access, &work->token);
+
+    work->deadline_ns = symc_deadline_ns(symc_now_ns(), work->op.timeout_ns);
+    work->entry = NULL;
+    return status;
+}
+
 /* It is to end with an error, once its bytes change no more. */
 static void give_up(struct symmcoll_work *work, symmcoll_status_t status)
 {
@@ -141,6 +152,7 @@ static void nap(void *context, bool (*ready)(void *arg), void *arg,
 void symc_device_add_ops(struct symc_queue_ops *ops)
 {
     ops->begin = begin;
+    ops->enqueue = enqueue;
     ops->test = test;
     ops->follow = follow;
     ops->nap = nap;
@@ -148,20 +160,31 @@ void symc_device_add_ops(struct symc_queue_ops *ops)
 
 /* ---- calls ---- */
 
+bool symc_group_take_device(
+    struct symmcoll_group *group, int device, int *found)
+{
+    int32_t taken = 0;
+    bool right = atomic_compare_exchange_strong(
+                     &group->device, &taken, (int32_t)device + 1) ||
+                 taken == device + 1;
+
+    *found = right ? device : (int)taken - 1;
+    return right;
+}
+
 /* A group is on one device of each rank: that of its first call. */
 static symmcoll_status_t take_device(
     struct symmcoll_group *group, const struct symc_op *op)
 {
-    int32_t found = 0, mine = op->device + 1;
+    int found;
 
-    if (atomic_compare_exchange_strong(&group->device, &found, mine) ||
-        found == mine)
+    if (symc_group_take_device(group, op->device, &found))
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "%s: expected memory of device %d, as in earlier operations of group "
         "%s, found device %d (in at %p, out at %p)",
-        symc_kind_name(op->kind), (int)found - 1, group->name, op->device,
-        op->in, op->out);
+        symc_kind_name(op->kind), found, group->name, op->device, op->in,
+        op->out);
 }
 
 symmcoll_status_t symc_group_call_device(struct symmcoll_group *group,
@@ -200,6 +223,21 @@ symmcoll_status_t symc_group_call_device(struct symmcoll_group *group,
     else
         symc_slot_unmark(group, op->memory, mark);
     return status;
+}
+
+symmcoll_status_t symc_group_access(
+    struct symmcoll_group *group, const struct symc_access *access)
+{
+    const struct symc_op *op = access->op;
+    symmcoll_status_t status;
+
+    (void)symc_queue_look(group->queue, SYMC_ADVANCE_PEEK);
+    if (atomic_load_explicit(&group->members.stopped, memory_order_acquire) !=
+        0)
+        return symc_members_status(&group->members, op);
+    status = symc_slot_check(group, op);
+    return status == SYMMCOLL_OK ? symc_queue_enqueue(group->queue, op, access)
+                                 : status;
 }
 
 /* ---- the current stream ---- */

@@ -12,6 +12,17 @@
 symmcoll_status_t symc_group_call_device(struct symmcoll_group *group,
     struct symc_op *op, struct symmcoll_work **work);
 
+/* The group is on this device of this rank from now on; false: it is on another
+ * one, whose number is found (out). */
+bool symc_group_take_device(
+    struct symmcoll_group *group, int device, int *found);
+
+/* Enqueue what this rank does alone with joined memory, in the backend that has
+ * joined it; op is access->op.  OK: it has been enqueued.  Errors: those of the
+ * backend, and of a group that has failed. */
+symmcoll_status_t symc_group_access(
+    struct symmcoll_group *group, const struct symc_access *access);
+
 /* Add what the queue may ask of them. */
 void symc_device_add_ops(struct symc_queue_ops *ops);
 

@@ -124,6 +124,24 @@ symmcoll_status_t symc_slot_start(struct symmcoll_group *group,
                : status;
 }
 
+symmcoll_status_t symc_slot_access(struct symmcoll_group *group,
+    const struct symc_access *access, void **token)
+{
+    const struct symc_op *op = access->op;
+    struct symc_slot *slot = &group->slots[op->memory];
+    bool told = has_told(group);
+    symmcoll_status_t status;
+
+    *token = NULL;
+    pthread_mutex_lock(&slot->lock);
+    status = slot->backend->mem->access(slot->state, access, token);
+    pthread_mutex_unlock(&slot->lock);
+    return status < 0 && status != SYMMCOLL_ERR_UNSUPPORTED &&
+                   status != SYMMCOLL_ERR_INVALID
+               ? fail_group(group, slot, op, status, told)
+               : status;
+}
+
 symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
     const struct symc_op *op, void *token, enum symc_advance how,
     struct symc_slot_end *end)

@@ -82,6 +82,10 @@ void symc_slot_unmark(
 symmcoll_status_t symc_slot_start(struct symmcoll_group *group,
     const struct symc_op *op, void *mark, void **token);
 
+/* The same of what this rank does alone; OK: there is no token. */
+symmcoll_status_t symc_slot_access(struct symmcoll_group *group,
+    const struct symc_access *access, void **token);
+
 /* What has become of an operation. */
 struct symc_slot_end {
     bool ended;      /* the token is the backend's again; else it has to be

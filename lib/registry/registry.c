@@ -194,6 +194,18 @@ symmcoll_status_t symc_registry_choose(const struct symc_registry *registry,
         peers->size, used > 0 ? ": " : "", reasons);
 }
 
+const struct symc_backend *symc_registry_memory(
+    const struct symc_registry *registry, enum symc_memory memory)
+{
+    for (int i = 0; i < registry->count; i++) {
+        const struct symc_backend *backend = registry->backends[i];
+
+        if (backend->memory == memory && backend->mem != NULL)
+            return backend;
+    }
+    return NULL;
+}
+
 bool symc_registry_is_other_present(const struct symc_registry *registry)
 {
     for (int i = 0; i < registry->finds; i++) {

@@ -43,6 +43,10 @@ symmcoll_status_t symc_registry_choose(const struct symc_registry *registry,
     enum symc_memory memory, const struct symc_peers *peers,
     const struct symc_backend **backend);
 
+/* The first backend that has such memory of its own; NULL: none has. */
+const struct symc_backend *symc_registry_memory(
+    const struct symc_registry *registry, enum symc_memory memory);
+
 /* Whether memory that is not the host's may be in this process by now; if not no
  * address need be looked for. */
 bool symc_registry_is_other_present(const struct symc_registry *registry);

@@ -28,7 +28,8 @@ struct symc_shared {
                         this group */
     char *const *at; /* of each member, as this rank maps it */
     size_t nbytes;   /* of each, the same on all members */
-    _Atomic uint32_t state; /* enum symc_shared_state */
+    struct symc_joined *joined; /* of a device; NULL: host memory */
+    _Atomic uint32_t state;     /* enum symc_shared_state */
 };
 
 /* Zeroed, but for rank: empty. */

@@ -92,7 +92,7 @@ symmcoll_status_t symc_symm_read_args(const char *where,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected an id of 0 or more, found %lld", where,
             (long long)args->id);
-    return SYMMCOLL_OK;
+    return symc_symm_check_place(where, args->device, args->device_index);
 }
 
 /* What there is of an id already, to be used again; *data NULL: nothing. */
@@ -102,6 +102,7 @@ static symmcoll_status_t reuse_id(struct symc_symm *symm,
     const struct symmcoll_symm_args *args = &request->args;
     struct symc_allocation *found = find_id(symm, args->id);
     const char *where = request->where;
+    char expected[SYMC_SYMM_PLACE], asked[SYMC_SYMM_PLACE];
 
     if (found == NULL)
         return SYMMCOLL_OK;
@@ -116,6 +117,14 @@ static symmcoll_status_t reuse_id(struct symc_symm *symm,
             "before, found %zu and %zu",
             where, found->nbytes, found->pad_nbytes, (long long)args->id,
             request->nbytes, args->pad);
+    if (found->device != args->device ||
+        found->device_index != args->device_index)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected %s for id %lld, as before, found %s", where,
+            symc_symm_format_place(
+                found->device, found->device_index, expected),
+            (long long)args->id,
+            symc_symm_format_place(args->device, args->device_index, asked));
     found->active = true;
     symc_shares_revive(symm, found);
     *data = found->data;
@@ -146,10 +155,15 @@ static symmcoll_status_t back(const struct symc_symm_request *request,
 {
     struct symc_symm *symm = made->home;
     struct symmcoll_world *world = symm->world;
-    struct symc_allocation backed = {
-        .fd = -1, .nbytes = made->nbytes, .pad_nbytes = made->pad_nbytes};
+    struct symc_allocation backed = {.fd = -1,
+        .nbytes = made->nbytes,
+        .pad_nbytes = made->pad_nbytes,
+        .device = made->device,
+        .device_index = made->device_index};
     symmcoll_status_t status =
-        symc_backing_open(world, request->where, source, &backed);
+        symc_allocation_is_host(made)
+            ? symc_backing_open(world, request->where, source, &backed)
+            : symc_device_backing_open(world, request->where, &backed);
 
     pthread_mutex_lock(&symm->lock);
     if (status == SYMMCOLL_OK) {
@@ -158,10 +172,12 @@ static symmcoll_status_t back(const struct symc_symm_request *request,
         made->pad_at = backed.pad_at;
         made->fd = backed.fd;
         made->mapped = backed.mapped;
-        made->pad =
-            (uint32_t *)(void *)((char *)world->own.block + made->pad_at);
-        made->data = made->fd >= 0 ? backed.data
-                                   : (char *)world->own.block + made->data_at;
+        made->backend = backed.backend;
+        made->memory = backed.memory;
+        made->barrier_at = backed.barrier_at;
+        made->data = backed.data != NULL
+                         ? backed.data
+                         : (char *)world->own.block + made->data_at;
     } else {
         symc_allocation_delist(made);
     }
@@ -188,6 +204,8 @@ static symmcoll_status_t allocate(struct symmcoll_world *world,
         .users = 1,
         .nbytes = request->nbytes,
         .pad_nbytes = request->args.pad,
+        .device = request->args.device,
+        .device_index = request->args.device_index,
         .fd = -1};
     pthread_mutex_lock(&symm->lock);
     status = reuse(symm, request, &address);
@@ -255,6 +273,11 @@ symmcoll_status_t symmcoll_symm_import(struct symmcoll_world *world, int fd,
         status = symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected no id, found %lld: the memory is the caller's",
             request.where, (long long)request.args.id);
+    if (status == SYMMCOLL_OK && request.args.device != SYMMCOLL_HOST)
+        status = symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected host memory, as a memfd is, found memory of CUDA "
+            "device %d",
+            request.where, request.args.device_index);
     if (status == SYMMCOLL_OK && nbytes > PTRDIFF_MAX)
         status = symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected bytes that a memfd has, found %zu", request.where,
@@ -267,15 +290,39 @@ symmcoll_status_t symmcoll_symm_import(struct symmcoll_world *world, int fd,
 
 /* ---- freeing ---- */
 
-static symmcoll_status_t free_data(struct symc_symm *symm, void *data)
+/* The allocation that begins there. */
+static symmcoll_status_t find_data(
+    struct symc_symm *symm, void *data, struct symc_allocation **allocation)
 {
     struct symc_allocation *found = symc_allocation_find(symm, data);
 
+    *allocation = found;
     if (found == NULL || found->data != data)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "symm_free: expected an address that symm_alloc or symm_import has "
             "returned, found %p%s",
             data, found != NULL ? ", which is inside of an allocation" : "");
+    if (found->workspace)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "symm_free: expected an address that symm_alloc or symm_import has "
+            "returned, found %p, a group's workspace, which the group frees",
+            data);
+    return SYMMCOLL_OK;
+}
+
+/* Without the lock it may be freed by another thread: it is found anew. */
+static symmcoll_status_t free_data(struct symc_symm *symm, void *data)
+{
+    uint64_t number = ++symm->awaits;
+    struct symc_allocation *found;
+    symmcoll_status_t status;
+
+    do
+        status = find_data(symm, data, &found);
+    while (status == SYMMCOLL_OK && !symc_allocation_is_host(found) &&
+           symc_shares_await(symm, found, number));
+    if (status != SYMMCOLL_OK)
+        return status;
     found->active = false;
     if (symc_allocation_is_kept(found))
         symc_shares_free(symm, found);

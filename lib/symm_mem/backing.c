@@ -22,14 +22,6 @@
 
 static const char what[] = "symmetric memory";
 
-bool symc_backing_round(size_t nbytes, size_t align, size_t *rounded)
-{
-    if (align == 0 || !symc_add(nbytes, align - 1, rounded))
-        return false;
-    *rounded = *rounded / align * align;
-    return true;
-}
-
 /* ---- the arena ---- */
 
 /* data bytes of it before the pad. */
@@ -250,6 +242,10 @@ void symc_allocation_drop(struct symc_allocation *allocation)
         munmap(allocation->data, allocation->mapped);
         close(allocation->fd);
     }
-    symc_buffer_drop(&allocation->home->world->segments, allocation->buffer);
+    if (allocation->backend != NULL)
+        symc_device_backing_close(allocation);
+    else
+        symc_buffer_drop(
+            &allocation->home->world->segments, allocation->buffer);
     free(allocation);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where the bytes of an allocation come from: the arena, a memfd of its own, or
- * one of the caller's.  Private to this directory.
+ * Where the bytes of an allocation come from: the arena, a memfd of its own, one
+ * of the caller's, or a device.  Private to this directory.
  */
 #ifndef SYMC_SYMM_MEM_BACKING_H
 #define SYMC_SYMM_MEM_BACKING_H
@@ -24,8 +24,24 @@ symmcoll_status_t symc_backing_open(struct symmcoll_world *world,
     const char *where, const struct symc_backing_source *source,
     struct symc_allocation *allocation);
 
+/*
+ * The same in the memory of the allocation's device: backend, memory, data, and
+ * where the pads are.  Where it fails nothing is left.
+ * Errors: UNSUPPORTED, INVALID, NO_MEMORY, DEVICE.
+ */
+symmcoll_status_t symc_device_backing_open(struct symmcoll_world *world,
+    const char *where, struct symc_allocation *allocation);
+void symc_device_backing_close(struct symc_allocation *allocation);
+
 /* A number of bytes rounded up to a multiple; false: there is none. */
-bool symc_backing_round(size_t nbytes, size_t align, size_t *rounded);
+static inline bool symc_backing_round(
+    size_t nbytes, size_t align, size_t *rounded)
+{
+    if (align == 0 || !symc_add(nbytes, align - 1, rounded))
+        return false;
+    *rounded = *rounded / align * align;
+    return true;
+}
 
 /* Whether a descriptor that a peer has sent is memory that cannot become
  * shorter, with so many bytes from an offset on; and map them.  who is the peer,

@@ -138,6 +138,12 @@ symmcoll_status_t symc_symm_run(struct symc_symm_call *call,
     struct passed *passed = (struct passed *)(void *)call->mover.payload;
     symmcoll_status_t status = symc_symm_check_dtype(where, dtype, &call->elem);
 
+    if (status == SYMMCOLL_OK && !symc_symm_is_host(call->handle))
+        status = symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected a handle on host memory, found %p in memory of CUDA "
+            "device %d",
+            where, (void *)call->handle->at[group->rank],
+            call->handle->share->device_index);
     if (status == SYMMCOLL_OK && symc_kind_has(made.kind, SYMC_REDUCES))
         status = check_reduction(group, where, &made);
     if (status == SYMMCOLL_OK && (root < 0 || root >= group->size))

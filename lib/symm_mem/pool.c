@@ -16,9 +16,10 @@
 static symmcoll_status_t check(
     const char *where, const struct symmcoll_symm_pool *pool, const void *out)
 {
-    if (pool == NULL)
-        return symc_fail(
-            SYMMCOLL_ERR_INVALID, "%s: expected a pool, found NULL", where);
+    if (pool == NULL || out == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a pool%s, found NULL", where,
+            pool == NULL ? "" : " and a place for what it returns");
     return symc_symm_check_call(where, pool->home->world, out);
 }
 
@@ -26,14 +27,17 @@ static symmcoll_status_t check(
 
 /* Enter a new one; under the lock. */
 static struct symmcoll_symm_pool *make(
-    struct symc_symm *symm, size_t pad_nbytes)
+    struct symc_symm *symm, const struct symmcoll_symm_args *args)
 {
     struct symmcoll_symm_pool *made = symc_alloc(1, sizeof(*made));
 
     if (made == NULL)
         return NULL;
-    *made = (struct symmcoll_symm_pool){
-        .next = symm->pools, .home = symm, .pad_nbytes = pad_nbytes};
+    *made = (struct symmcoll_symm_pool){.next = symm->pools,
+        .home = symm,
+        .pad_nbytes = args->pad,
+        .device = args->device,
+        .device_index = args->device_index};
     symm->pools = made;
     return made;
 }
@@ -59,7 +63,7 @@ static symmcoll_status_t create(struct symmcoll_world *world,
     if (symm == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     pthread_mutex_lock(&symm->lock);
-    made = make(symm, args.pad);
+    made = make(symm, &args);
     pthread_mutex_unlock(&symm->lock);
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
@@ -94,7 +98,7 @@ symmcoll_status_t symmcoll_symm_default_pool(
     if (status == SYMMCOLL_OK) {
         pthread_mutex_lock(&symm->lock);
         if (symm->default_pool == NULL)
-            symm->default_pool = make(symm, args.pad);
+            symm->default_pool = make(symm, &args);
         found = symm->default_pool;
         pthread_mutex_unlock(&symm->lock);
         status = found != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
@@ -112,7 +116,10 @@ static symmcoll_status_t allocate(const char *where,
 {
     const struct symc_symm_request request = {.where = where,
         .nbytes = nbytes,
-        .args = {.size = sizeof(request.args), .pad = pool->pad_nbytes},
+        .args = {.size = sizeof(request.args),
+            .pad = pool->pad_nbytes,
+            .device = pool->device,
+            .device_index = pool->device_index},
         .pool = pool};
     int cancel = symc_cancel_disable();
     symmcoll_status_t status =
@@ -141,6 +148,9 @@ symmcoll_status_t symmcoll_symm_pool_alloc_tensor(
 
     if (status == SYMMCOLL_OK)
         status = symc_symm_read_tensor(where, tensor, &made, &nbytes);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_same_place(
+            where, &made, pool->device, pool->device_index);
     if (status == SYMMCOLL_OK)
         status = allocate(where, pool, nbytes, &made.data);
     return status == SYMMCOLL_OK ? symc_symm_write_tensor(where, &made, tensor)

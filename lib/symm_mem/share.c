@@ -47,6 +47,10 @@ symmcoll_status_t symc_share_create(struct symc_symm *symm,
         .size = group->size,
         .channels = symc_symm_channels(allocation->pad_nbytes, group->size),
         .pad_nbytes = allocation->pad_nbytes,
+        .device = allocation->device,
+        .device_index = allocation->device_index,
+        .pad_at = allocation->pad_at,
+        .barrier_at = allocation->barrier_at,
         .uses = allocation->uses};
     made->at = symc_alloc(size, sizeof(*made->at));
     made->pads = symc_alloc(size, sizeof(*made->pads));
@@ -72,9 +76,51 @@ symmcoll_status_t symc_share_create(struct symc_symm *symm,
     return SYMMCOLL_OK;
 }
 
+/* A rank's addresses, once it is known where they are. */
+static void place(struct symmcoll_symm *handle)
+{
+    const struct symc_share *share = handle->share;
+
+    for (int r = 0; r < share->size && share->at[r] != NULL; r++)
+        handle->at[r] = share->at[r] + handle->offset;
+    handle->channels = symc_share_is_host(share) ? share->channels : 0;
+}
+
+void symc_share_join(struct symc_share *share, struct symc_joined *joined)
+{
+    share->shared.joined = joined;
+    for (int r = 0; r < share->size; r++) {
+        char *at = joined->at[r];
+
+        share->at[r] = at;
+        share->pads[r] = (uint32_t *)(void *)(at + share->pad_at);
+    }
+}
+
 static bool is_gone(const struct symc_share *share)
 {
     return atomic_load(&share->shared.state) == SYMC_SHARED_GONE;
+}
+
+/* Whether a backend has not let go of something of its group's. */
+static bool is_stuck(struct symc_share *share)
+{
+    struct symc_slot *slot;
+
+    if (share->group == NULL || share->shared.joined == NULL)
+        return share->stuck;
+    slot = &share->group->slots[SYMC_MEMORY_DEVICE];
+    pthread_mutex_lock(&slot->lock);
+    share->stuck = share->stuck || slot->nowned > 0;
+    pthread_mutex_unlock(&slot->lock);
+    return share->stuck;
+}
+
+static void leave_device(struct symc_share *share)
+{
+    if (share->shared.joined != NULL && !is_stuck(share))
+        share->allocation->backend->mem->leave(share->shared.joined);
+    share->shared.joined = NULL;
 }
 
 /* Leave what this rank has of it. */
@@ -86,6 +132,7 @@ static void close_share(struct symc_share *share)
             munmap(share->maps[r], share->mapped[r]);
         share->maps[r] = NULL;
     }
+    leave_device(share);
     symc_segment_leave(share->segment);
     share->segment = NULL;
     symc_allocation_drop(share->allocation);
@@ -183,6 +230,8 @@ void symc_share_enlist(struct symc_share *share)
         atomic_store(&share->shared.state, SYMC_SHARED_FREED);
     share->next = symm->shares;
     symm->shares = share;
+    for (struct symmcoll_symm *at = share->handles; at != NULL; at = at->next)
+        place(at);
 }
 
 struct symmcoll_symm *symc_share_handle(
@@ -200,7 +249,6 @@ struct symmcoll_symm *symc_share_handle(
     *at = (struct symmcoll_symm){.group = share->group,
         .rank = share->rank,
         .size = share->size,
-        .channels = share->channels,
         .pads = share->pads,
         .words = share->words,
         .doorbells = share->doorbells,
@@ -215,8 +263,7 @@ struct symmcoll_symm *symc_share_handle(
         free(at);
         return NULL;
     }
-    for (int r = 0; r < share->size; r++)
-        at->at[r] = share->at[r] + offset;
+    place(at);
     share->handles = at;
     return at;
 }
@@ -233,6 +280,44 @@ void symc_share_drop(struct symc_share *share, uint32_t users)
     if (share->home != NULL)
         delist(share->home, share);
     free_share(share);
+}
+
+/* ---- what runs on a device ---- */
+
+#define AWAIT_NS (SYMC_NS_PER_S / 100) /* between two looks at `cut` */
+
+void symc_share_await(struct symc_symm *symm, struct symc_share *share)
+{
+    struct symmcoll_group *group = share->group;
+
+    if (group == NULL)
+        return; /* its release has waited */
+    share->users++;
+    atomic_fetch_add(&share->waiting, 1); /* as symc_symm_enter() */
+    symc_group_enter(group);
+    pthread_mutex_unlock(&symm->lock);
+    while (!atomic_load(&share->cut) &&
+           !symc_queue_await_running(group->queue, symc_now_ns() + AWAIT_NS))
+        ;
+    symc_group_leave(group);
+    atomic_fetch_sub(&share->waiting, 1);
+    pthread_mutex_lock(&symm->lock);
+    symc_share_drop(share, 1);
+}
+
+bool symc_shares_await(struct symc_symm *symm,
+    const struct symc_allocation *allocation, uint64_t number)
+{
+    struct symc_share *at = symm->shares;
+
+    while (at != NULL && (at->allocation != allocation || at->group == NULL ||
+                             at->awaited >= number))
+        at = at->next;
+    if (at == NULL)
+        return false;
+    at->awaited = number;
+    symc_share_await(symm, at);
+    return true;
 }
 
 /* ---- of an allocation ---- */
@@ -288,6 +373,7 @@ static void cut(struct symc_share *share)
         symc_doorbell_wake(share->doorbells[share->rank]);
         sched_yield();
     }
+    (void)is_stuck(share); /* nobody can say it later */
     share->group = NULL;
     for (struct symmcoll_symm *at = share->handles; at != NULL; at = at->next)
         at->group = NULL;

@@ -45,13 +45,15 @@ symmcoll_status_t symc_symm_check_rank(
 symmcoll_status_t symc_symm_check_channel(
     const struct symmcoll_symm *handle, const char *where, int channel)
 {
-    if (channel >= 0 && channel < handle->channels)
+    int channels = handle->share->channels;
+
+    if (channel >= 0 && channel < channels)
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "%s: expected a channel of 0 to %d, found %d: a signal pad of %zu "
         "bytes has %d for %d ranks",
-        where, handle->channels - 1, channel, handle->pad_nbytes,
-        handle->channels, handle->size);
+        where, channels - 1, channel, handle->pad_nbytes, channels,
+        handle->size);
 }
 
 symmcoll_status_t symc_symm_check_range(const struct symmcoll_symm *handle,
@@ -68,7 +70,7 @@ symmcoll_status_t symc_symm_check_range(const struct symmcoll_symm *handle,
 }
 
 symmcoll_status_t symc_symm_check_group(
-    const char *where, struct symmcoll_group *group)
+    const char *where, enum symc_kind kind, struct symmcoll_group *group)
 {
     if (group == NULL)
         return symc_fail(
@@ -78,7 +80,7 @@ symmcoll_status_t symc_symm_check_group(
             "%s: expected the process that called init, found a fork of it",
             where);
     if (*group->alive != 1)
-        return symc_group_refuse(group, SYMC_SYMM_RENDEZVOUS);
+        return symc_group_refuse(group, kind);
     if (group->world->fake != NULL && group->size > 1)
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "%s: expected ranks that are there, found a fake world", where);
@@ -89,10 +91,10 @@ symmcoll_status_t symc_symm_check_group(
 }
 
 symmcoll_status_t symc_symm_read_timeout_of(struct symmcoll_group *group,
-    const struct symmcoll_call *call, int64_t *timeout_ns)
+    enum symc_kind kind, const struct symmcoll_call *call, int64_t *timeout_ns)
 {
-    struct symc_op op = {.kind = SYMC_SYMM_RENDEZVOUS,
-        .timeout_ns = atomic_load(&group->timeout_ns)};
+    struct symc_op op = {
+        .kind = kind, .timeout_ns = atomic_load(&group->timeout_ns)};
     symmcoll_status_t status =
         call != NULL ? symc_group_read_call(call, &op) : SYMMCOLL_OK;
 
@@ -153,10 +155,10 @@ static void let_go(struct symc_symm *symm, struct symc_allocation *held)
 /* Under the ticket: another thread may have joined it meanwhile.  A rank without
  * memory for that takes part, so that the others do not wait for it. */
 static symmcoll_status_t join(struct symc_symm *symm,
-    struct symmcoll_group *group, const char *where, const void *data,
-    int64_t timeout_ns, struct symmcoll_symm **handle)
+    struct symmcoll_group *group, const void *data, int64_t timeout_ns,
+    struct symmcoll_symm **handle)
 {
-    struct symc_symm_offer offer = {.where = where,
+    struct symc_symm_offer offer = {.kind = SYMC_SYMM_RENDEZVOUS,
         .deadline_ns = symc_deadline_ns(symc_now_ns(), timeout_ns),
         .status = symm == NULL ? SYMMCOLL_ERR_NO_MEMORY : SYMMCOLL_OK};
     struct symmcoll_symm *found = NULL;
@@ -193,13 +195,15 @@ static symmcoll_status_t rendezvous(struct symmcoll_group *group, void *data,
     struct symmcoll_symm *found = NULL;
     int64_t timeout_ns;
     uint64_t ticket;
-    symmcoll_status_t status = symc_symm_check_group(where, group);
+    symmcoll_status_t status =
+        symc_symm_check_group(where, SYMC_SYMM_RENDEZVOUS, group);
 
     if (status == SYMMCOLL_OK && handle == NULL)
         status = symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a place for the handle, found NULL", where);
     if (status == SYMMCOLL_OK)
-        status = symc_symm_read_timeout_of(group, call, &timeout_ns);
+        status = symc_symm_read_timeout_of(
+            group, SYMC_SYMM_RENDEZVOUS, call, &timeout_ns);
     if (status != SYMMCOLL_OK)
         return status;
     symm = symc_symm_of(group->world);
@@ -213,7 +217,7 @@ static symmcoll_status_t rendezvous(struct symmcoll_group *group, void *data,
         return status;
     ticket = symc_queue_enter(group->queue);
     symc_queue_settle(group->queue);
-    status = join(symm, group, where, data, timeout_ns, handle);
+    status = join(symm, group, data, timeout_ns, handle);
     symc_queue_leave(group->queue, ticket);
     return status;
 }
@@ -236,7 +240,8 @@ symmcoll_status_t symmcoll_symm_get(struct symmcoll_group *group,
     struct symc_symm *symm = NULL;
     struct symc_allocation *allocation = NULL;
     struct symmcoll_symm *found = NULL;
-    symmcoll_status_t status = symc_symm_check_group(where, group);
+    symmcoll_status_t status =
+        symc_symm_check_group(where, SYMC_SYMM_RENDEZVOUS, group);
 
     if (status == SYMMCOLL_OK && handle == NULL)
         status = symc_fail(SYMMCOLL_ERR_INVALID,
@@ -277,6 +282,8 @@ void symmcoll_symm_release(struct symmcoll_symm *handle)
         symc_share_drop(handle->share, 1);
     } else if (symc_world_is_mine(symm->world)) {
         pthread_mutex_lock(&symm->lock);
+        if (handle->share->users == 1 && !symc_share_is_host(handle->share))
+            symc_share_await(symm, handle->share);
         symc_share_drop(handle->share, 1);
         pthread_mutex_unlock(&symm->lock);
     }

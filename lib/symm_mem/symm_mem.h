@@ -8,7 +8,8 @@
  *
  * An allocation is in the rank's arena, which all ranks have mapped since they
  * joined, or in a memfd, which its peers map at the rendezvous; its signal pad
- * is in the arena.  An allocation and a group that has joined it are a share.
+ * is in the arena.  One in the memory of a device is its backend's
+ * (device_backing.c).  An allocation and a group that has joined it are a share.
  * Its handles, one for each address, live as long as it does.
  */
 #ifndef SYMC_SYMM_MEM_SYMM_MEM_H
@@ -30,6 +31,7 @@ struct symc_symm {
     struct symmcoll_symm_pool *pools;
     struct symmcoll_symm_pool *default_pool; /* among them; NULL: none yet */
     struct symc_symm_group *groups;          /* all that have any */
+    uint64_t awaits; /* calls so far that wait for what runs on a device */
 };
 
 /* What a group has of it. */
@@ -46,7 +48,9 @@ struct symmcoll_symm_pool {
     struct symmcoll_symm_pool *next;
     struct symc_symm *home;
     size_t pad_nbytes; /* of each of its allocations */
-    uint64_t count;    /* allocations made so far */
+    enum symmcoll_device device;
+    int device_index;
+    uint64_t count; /* allocations made so far */
 };
 
 struct symc_allocation {
@@ -54,6 +58,7 @@ struct symc_allocation {
     struct symc_symm *home;
     int64_t id;                      /* 0: none */
     bool active;                     /* it has not been freed */
+    bool workspace;                  /* a group's, which frees it */
     struct symmcoll_symm_pool *pool; /* NULL: none */
     uint64_t number;                 /* of all of the pool, from 1 */
     uint64_t uses; /* of a pool: how often it has been allocated */
@@ -64,13 +69,19 @@ struct symc_allocation {
     size_t nbytes;
     size_t pad_nbytes;
     char *data; /* NULL: it is being allocated, and not found yet */
-    uint32_t *pad;
+    enum symmcoll_device device;
+    int device_index;
     struct symc_buffer *buffer; /* in the arena: the pad, and the data where
                                    there is no memfd */
     size_t data_at;             /* in the arena, or in the memfd */
     size_t pad_at;              /* in the arena */
     int fd;                     /* of the data; -1: in the arena */
     size_t mapped;              /* bytes of it from data on */
+
+    /* Of a device; data_at and pad_at are in its memory. */
+    const struct symc_backend *backend; /* NULL: host memory */
+    void *memory;                       /* the backend's */
+    size_t barrier_at;                  /* in it: a second pad, for barriers */
 };
 
 /* An allocation in a group. */
@@ -82,8 +93,12 @@ struct symc_share {
     struct symc_allocation *allocation;
     int rank;
     int size;
-    int channels;
+    int channels; /* that the pads have room for */
     size_t pad_nbytes;
+    enum symmcoll_device device;
+    int device_index;
+    size_t pad_at; /* of a device: where the pads are in each member's part */
+    size_t barrier_at;
     uint64_t uses;  /* the allocation's, at the last rendezvous */
     bool retired;   /* the allocation is no user of it any more */
     uint32_t users; /* handles as often as they were returned, and 1 until the
@@ -96,7 +111,9 @@ struct symc_share {
     uint64_t *counts;                 /* barriers of each channel */
     _Atomic uint32_t waiting;         /* see symc_symm_enter() */
     _Atomic bool cut;                 /* of its group */
-    void **maps;                      /* NULL: in its arena */
+    uint64_t awaited; /* number of the call that has waited for it last */
+    bool stuck;       /* a device may use it for ever: it remains mapped */
+    void **maps;      /* NULL: in its arena */
     size_t *mapped;
     struct symmcoll_symm *handles;
 };
@@ -106,7 +123,8 @@ struct symmcoll_symm {
     struct symmcoll_group *group; /* NULL: it has been released */
     int rank;
     int size;
-    int channels;    /* of signals and barriers: 0 to channels - 1 */
+    int channels;    /* of signals and barriers that the host makes: 0 to
+                        channels - 1; of a device 0 */
     uint32_t **pads; /* of each member: slot size * channel + source */
     char **words;    /* of barriers; see symm_barrier.c */
     struct symc_doorbell **doorbells;
@@ -146,6 +164,27 @@ static inline int symc_symm_channels(size_t pad_nbytes, int size)
 
 /* A user fewer, under the lock; the last one returns the memory. */
 void symc_allocation_drop(struct symc_allocation *allocation);
+
+/* ---- device_backing.c ---- */
+
+#define SYMC_SYMM_PLACE 40
+
+/* "host memory", "memory of CUDA device 3". */
+const char *symc_symm_format_place(
+    enum symmcoll_device device, int index, char buffer[SYMC_SYMM_PLACE]);
+
+/* Whether a caller's device can be one.  Errors: INVALID, UNSUPPORTED. */
+symmcoll_status_t symc_symm_check_place(
+    const char *where, enum symmcoll_device device, int index);
+
+/* Whether it is in host memory. */
+static inline bool symc_allocation_is_host(
+    const struct symc_allocation *allocation)
+{
+    return allocation->device == SYMMCOLL_HOST;
+}
+
+/* ---- allocations ---- */
 
 /* Whether it remains allocated when it is freed. */
 static inline bool symc_allocation_is_kept(
@@ -198,6 +237,14 @@ void symc_workspace_free(struct symc_symm_group *of);
 
 /* ---- share.c; all under the lock ---- */
 
+static inline bool symc_share_is_host(const struct symc_share *share)
+{
+    return share->device == SYMMCOLL_HOST;
+}
+
+/* The backend's memory of it, once it has been joined; then the share's. */
+void symc_share_join(struct symc_share *share, struct symc_joined *joined);
+
 /* That of a group; NULL: it has not joined it since that was made, or
  * used once more. */
 struct symc_share *symc_share_find(struct symc_symm *symm,
@@ -239,6 +286,17 @@ struct symmcoll_symm *symc_share_handle(
 
 /* So many users fewer; the last one leaves its memory. */
 void symc_share_drop(struct symc_share *share, uint32_t users);
+
+/*
+ * Before memory of a device is left: wait, without the lock, until what this
+ * rank has enqueued in the groups that have joined it has ended, or their
+ * deadlines have ended it.  Of all shares of an allocation, one for each call
+ * with the same number, which is one more than symm->awaits was; false: there is
+ * no other.  And of one share, which has a user more meanwhile.
+ */
+bool symc_shares_await(struct symc_symm *symm,
+    const struct symc_allocation *allocation, uint64_t number);
+void symc_share_await(struct symc_symm *symm, struct symc_share *share);
 
 /* The allocation is freed: operations do not find it any more.  One with an id
  * is allocated once more: they do. */
@@ -326,6 +384,36 @@ static inline bool symc_symm_is_stopped(const struct symmcoll_symm *handle)
                &handle->group->members.stopped, memory_order_acquire) != 0;
 }
 
+/* ---- device_access.c: in the memory of a device ---- */
+
+/* Whether a handle's calls enqueue what they do. */
+static inline bool symc_symm_is_host(const struct symmcoll_symm *handle)
+{
+    return symc_share_is_host(handle->share);
+}
+
+/* Enqueue on the group's current stream; a timeout as it was passed.  access has
+ * what is particular to its kind: out, in, count, value, peer, channel.
+ * Errors: INVALID (timeout, stream), and those of a group that has failed. */
+symmcoll_status_t symc_symm_access(struct symmcoll_symm *handle,
+    enum symc_kind kind, double timeout, struct symc_access *access);
+
+/* A signal or a barrier. */
+symmcoll_status_t symc_symm_enqueue_signal(struct symmcoll_symm *handle,
+    enum symc_kind kind, int peer, int channel, double timeout);
+
+/* So many bytes of the caller's (buffer), which are on the same device, and of a
+ * handle's.  Errors: also INVALID (another memory, overlapping). */
+symmcoll_status_t symc_symm_enqueue_copy(struct symmcoll_symm *handle,
+    enum symc_kind kind, void *out, const void *in, const void *buffer,
+    size_t nbytes);
+
+/* ---- signal.c ---- */
+
+/* As symmcoll_symm_put_signal(), in another call. */
+symmcoll_status_t symc_symm_put_signal(struct symmcoll_symm *handle,
+    enum symc_kind kind, int dst, int channel, double timeout);
+
 /* ---- symm_tensor.c ---- */
 
 /* Check a shape and complete the strides of a tensor: contiguous, or where they
@@ -341,6 +429,11 @@ symmcoll_status_t symc_symm_read_tensor(const char *where,
     size_t *nbytes);
 symmcoll_status_t symc_symm_write_tensor(const char *where,
     const struct symmcoll_tensor *made, struct symmcoll_tensor *tensor);
+
+/* Whether a tensor says that it is in that memory.  Errors: INVALID. */
+symmcoll_status_t symc_symm_check_same_place(const char *where,
+    const struct symmcoll_tensor *tensor, enum symmcoll_device device,
+    int index);
 
 /* ---- symm_compare.c ---- */
 
@@ -362,7 +455,7 @@ symmcoll_status_t symc_symm_compare(
 
 /* What a member has for a rendezvous. */
 struct symc_symm_offer {
-    const char *where;                  /* the call */
+    enum symc_kind kind;                /* the call */
     struct symc_allocation *allocation; /* held by the caller */
     size_t offset;                      /* of the handle */
     symmcoll_status_t status; /* not OK: why it has none, with its detail */
@@ -376,10 +469,10 @@ symmcoll_status_t symc_symm_rendezvous(struct symmcoll_group *group,
 
 /* Whether a group can be used by such a call, on this thread. */
 symmcoll_status_t symc_symm_check_group(
-    const char *where, struct symmcoll_group *group);
+    const char *where, enum symc_kind kind, struct symmcoll_group *group);
 
 /* The timeout of a call.  Errors: INVALID, UNSUPPORTED (a stream). */
 symmcoll_status_t symc_symm_read_timeout_of(struct symmcoll_group *group,
-    const struct symmcoll_call *call, int64_t *timeout_ns);
+    enum symc_kind kind, const struct symmcoll_call *call, int64_t *timeout_ns);
 
 #endif

@@ -65,8 +65,8 @@ static symmcoll_status_t find_member(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%sexpected %llu bytes or more, found %llu", who,
             (unsigned long long)told->nbytes, (unsigned long long)told->mapped);
-    status = symc_backing_map(
-        rendezvous->offer->where, who, fd, told->data_at, told->mapped, &at);
+    status = symc_backing_map(symc_kind_name(rendezvous->offer->kind), who, fd,
+        told->data_at, told->mapped, &at);
     share->at[member] = at;
     share->maps[member] = at;
     share->mapped[member] = told->mapped;

@@ -3,7 +3,8 @@
  * The rendezvous of an allocation: rounds of the group, as those in which groups
  * are made.  In the first each member tells where its memory is, in the second
  * whether it could map what the others have told; between the two memfds are
- * exchanged, where there are any.  Nobody has a handle before all could, and
+ * exchanged, where there are any.  In the memory of devices the backend has rounds
+ * of its own instead (symm_join.c).  Nobody has a handle before all could, and
  * where one cannot nobody has: then each says why in a third round.
  *
  * Each rendezvous has a segment, for the words of barriers.  Until all members
@@ -18,12 +19,17 @@
 
 #include <stdio.h>
 
+static const char *where_of(const struct symc_symm_rendezvous *rendezvous)
+{
+    return symc_kind_name(rendezvous->offer->kind);
+}
+
 /* ---- errors ---- */
 
 static symmcoll_status_t compare(const struct symc_symm_rendezvous *rendezvous,
     size_t member, const char *name, const char *unit)
 {
-    const struct symc_symm_values values = {.where = rendezvous->offer->where,
+    const struct symc_symm_values values = {.where = where_of(rendezvous),
         .all = rendezvous->all,
         .nbytes = sizeof(struct symc_symm_told),
         .member = member,
@@ -37,9 +43,11 @@ static symmcoll_status_t compare(const struct symc_symm_rendezvous *rendezvous,
 static symmcoll_status_t compare_all(
     const struct symc_symm_rendezvous *rendezvous)
 {
-    symmcoll_status_t status = compare(rendezvous,
-        offsetof(struct symc_symm_told, nbytes), "sizes differ", " bytes");
+    symmcoll_status_t status = symc_symm_compare_places(rendezvous);
 
+    if (status == SYMMCOLL_OK)
+        status = compare(rendezvous, offsetof(struct symc_symm_told, nbytes),
+            "sizes differ", " bytes");
     if (status == SYMMCOLL_OK)
         status =
             compare(rendezvous, offsetof(struct symc_symm_told, pad_nbytes),
@@ -63,19 +71,19 @@ static symmcoll_status_t explain(struct symc_symm_rendezvous *rendezvous)
         snprintf(mine.text, sizeof(mine.text), "%.*s",
             (int)sizeof(mine.text) - 1, rendezvous->detail);
     status =
-        symc_group_round(group, SYMC_SYMM_RENDEZVOUS, &mine, group->verdicts,
+        symc_group_round(group, rendezvous->offer->kind, &mine, group->verdicts,
             sizeof(mine), symc_symm_time_left(rendezvous->offer->deadline_ns));
     for (int r = 0; status == SYMMCOLL_OK && r < group->size; r++) {
         if (all[r].status != SYMMCOLL_OK)
             return symc_fail((symmcoll_status_t)all[r].status,
-                "%s: %s: %.*s (group %s)", rendezvous->offer->where,
+                "%s: %s: %.*s (group %s)", where_of(rendezvous),
                 symc_format_rank(&group->members.ranks, r, SYMC_NO_PID, who),
                 (int)sizeof(all[r].text), all[r].text, group->name);
     }
     return status == SYMMCOLL_OK
                ? symc_fail(SYMMCOLL_ERR_INTERNAL,
                      "%s: a member has failed, and none says so",
-                     rendezvous->offer->where)
+                     where_of(rendezvous))
                : status;
 }
 
@@ -137,6 +145,8 @@ static symmcoll_status_t prepare_share(struct symc_symm_rendezvous *rendezvous)
             "%zu",
             sizeof(uint32_t) * (size_t)group->size, group->size,
             allocation->pad_nbytes);
+    if (!symc_allocation_is_host(allocation))
+        return symc_symm_check_device(rendezvous);
     words = symc_symm_words_nbytes(rendezvous->share->channels);
     status = symc_segment_offer(
         &group->world->segments, words, words, &rendezvous->mine.words);
@@ -160,6 +170,8 @@ static symmcoll_status_t prepare(
         symc_symm_group_of(rendezvous->group) == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     rendezvous->mine.memfd = allocation->fd >= 0;
+    rendezvous->mine.device = (int32_t)allocation->device;
+    rendezvous->mine.device_index = allocation->device_index;
     rendezvous->mine.nbytes = allocation->nbytes;
     rendezvous->mine.pad_nbytes = allocation->pad_nbytes;
     rendezvous->mine.offset = rendezvous->offer->offset;
@@ -217,8 +229,6 @@ static struct symmcoll_symm *list_share(struct symc_symm_rendezvous *rendezvous)
     symc_share_enlist(share);
     share->users++;
     handle = share->handles;
-    for (int r = 0; r < share->size; r++)
-        handle->at[r] = share->at[r] + handle->offset;
     pthread_mutex_unlock(&rendezvous->symm->lock);
     rendezvous->share = NULL;
     return handle;
@@ -278,10 +288,16 @@ static symmcoll_status_t open_everywhere(
     symmcoll_status_t status, first = SYMMCOLL_OK;
     int32_t mine;
 
+    if (!symc_allocation_is_host(rendezvous->offer->allocation)) {
+        status = symc_symm_join(rendezvous);
+        if (status == SYMMCOLL_OK)
+            *handle = list_share(rendezvous);
+        return status;
+    }
     keep(rendezvous, symc_symm_open(rendezvous));
     mine = rendezvous->own;
     status =
-        symc_group_round(group, SYMC_SYMM_RENDEZVOUS, &mine, group->verdicts,
+        symc_group_round(group, rendezvous->offer->kind, &mine, group->verdicts,
             sizeof(mine), symc_symm_time_left(rendezvous->offer->deadline_ns));
     if (status != SYMMCOLL_OK)
         return rendezvous->own != SYMMCOLL_OK &&
@@ -304,7 +320,7 @@ static symmcoll_status_t tell(struct symc_symm_rendezvous *rendezvous)
     bool refused = false;
 
     rendezvous->mine.status = rendezvous->own;
-    status = symc_group_round(group, SYMC_SYMM_RENDEZVOUS, &rendezvous->mine,
+    status = symc_group_round(group, rendezvous->offer->kind, &rendezvous->mine,
         group->verdicts, sizeof(rendezvous->mine),
         symc_symm_time_left(rendezvous->offer->deadline_ns));
     if (status != SYMMCOLL_OK) {
@@ -348,10 +364,10 @@ static symmcoll_status_t join(
     return status;
 }
 
-struct symc_trace_entry *symc_symm_record(
-    struct symmcoll_group *group, size_t nbytes, int64_t deadline_ns)
+struct symc_trace_entry *symc_symm_record(struct symmcoll_group *group,
+    enum symc_kind kind, size_t nbytes, int64_t deadline_ns)
 {
-    const struct symc_group_call call = {.kind = SYMC_SYMM_RENDEZVOUS,
+    const struct symc_group_call call = {.kind = kind,
         .trace = group->trace,
         .seq = atomic_load(&group->seq[SYMC_COUNT_COLLECTIVE]),
         .issued = symc_ticks(),
@@ -364,7 +380,7 @@ struct symc_trace_entry *symc_symm_record(
 symmcoll_status_t symc_symm_rendezvous(struct symmcoll_group *group,
     const struct symc_symm_offer *offer, struct symmcoll_symm **handle)
 {
-    struct symc_op call = {.kind = SYMC_SYMM_RENDEZVOUS};
+    struct symc_op call = {.kind = offer->kind};
     struct symc_symm_rendezvous made = {
         .group = group, .offer = offer, .symm = symc_symm_of(group->world)};
     struct symc_trace_entry *record;
@@ -374,13 +390,13 @@ symmcoll_status_t symc_symm_rendezvous(struct symmcoll_group *group,
     if (symc_members_failed(&group->members))
         return symc_members_status(&group->members, &call);
     record = symc_symm_record(
-        group, sizeof(struct symc_symm_told), offer->deadline_ns);
+        group, offer->kind, sizeof(struct symc_symm_told), offer->deadline_ns);
     status = join(&made, handle);
     if (status != SYMMCOLL_OK) {
         snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
         discard(&made);
         symc_fail(status, "%s", detail);
     }
-    symc_group_record_end(group, SYMC_SYMM_RENDEZVOUS, record, status);
+    symc_group_record_end(group, offer->kind, record, status);
     return status;
 }

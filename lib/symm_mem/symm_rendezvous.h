@@ -10,7 +10,9 @@
 /* What a member tells in the first round. */
 struct symc_symm_told {
     int32_t status;
-    uint32_t memfd; /* 1: data_at is there, not in the arena */
+    uint32_t memfd;       /* 1: data_at is there, not in the arena */
+    int32_t device;       /* enum symmcoll_device */
+    int32_t device_index; /* which of its kind: may differ */
     uint64_t nbytes;
     uint64_t pad_nbytes;
     uint64_t offset; /* of the handle */
@@ -52,11 +54,26 @@ static inline int64_t symc_symm_time_left(int64_t deadline_ns)
 
 /* Begin the flight recorder's entry of a call whose members tell so many bytes;
  * symc_group_record_end() ends it. */
-struct symc_trace_entry *symc_symm_record(
-    struct symmcoll_group *group, size_t nbytes, int64_t deadline_ns);
+struct symc_trace_entry *symc_symm_record(struct symmcoll_group *group,
+    enum symc_kind kind, size_t nbytes, int64_t deadline_ns);
 
 /* Map everything that the members have told.  Errors: NO_MEMORY, SYSTEM, INVALID
  * (what a member has told cannot be), and those of an exchange. */
 symmcoll_status_t symc_symm_open(struct symc_symm_rendezvous *rendezvous);
+
+/* ---- symm_join.c: in the memory of devices ---- */
+
+/* Whether this rank's allocation can be joined in the group.  Errors: INVALID
+ * (the group is on another device). */
+symmcoll_status_t symc_symm_check_device(
+    const struct symc_symm_rendezvous *rendezvous);
+
+/* Whether all members are in the same kind of memory.  Errors: MISMATCH (which
+ * each has), the same on all. */
+symmcoll_status_t symc_symm_compare_places(
+    const struct symc_symm_rendezvous *rendezvous);
+
+/* Map what all members have.  Errors: the same on all. */
+symmcoll_status_t symc_symm_join(struct symc_symm_rendezvous *rendezvous);
 
 #endif

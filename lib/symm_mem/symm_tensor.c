@@ -20,10 +20,6 @@ static symmcoll_status_t check_shape(
             "%s: expected an element type and 0 to %d dimensions, found type "
             "%d and %d dimensions",
             where, SYMMCOLL_MAX_DIMS, (int)tensor->dtype, tensor->ndim);
-    if (tensor->device != SYMMCOLL_HOST)
-        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "%s: expected a tensor in host memory, found device kind %d", where,
-            (int)tensor->device);
     for (int d = 0; d < tensor->ndim; d++) {
         empty = empty || tensor->shape[d] == 0;
         if (tensor->shape[d] < 0 ||
@@ -98,6 +94,9 @@ symmcoll_status_t symc_symm_read_tensor(const char *where,
             SYMMCOLL_ERR_INVALID, "%s: expected a tensor, found NULL", where);
     status = symc_tensor_read(where, given, 0, tensor);
     if (status == SYMMCOLL_OK)
+        status =
+            symc_symm_check_place(where, tensor->device, tensor->device_index);
+    if (status == SYMMCOLL_OK)
         status = symc_symm_lay_out(where, tensor, false, &count);
     if (status != SYMMCOLL_OK)
         return status;
@@ -112,17 +111,56 @@ symmcoll_status_t symc_symm_write_tensor(const char *where,
     return symc_sized_write(&symc_tensor_kind, where, made, tensor);
 }
 
+symmcoll_status_t symc_symm_check_same_place(const char *where,
+    const struct symmcoll_tensor *tensor, enum symmcoll_device device,
+    int index)
+{
+    char expected[SYMC_SYMM_PLACE], found[SYMC_SYMM_PLACE];
+
+    if (tensor->device == device && tensor->device_index == index)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected a tensor in %s, found one in %s", where,
+        symc_symm_format_place(device, index, expected),
+        symc_symm_format_place(tensor->device, tensor->device_index, found));
+}
+
+/* The memory of a tensor, where that says. */
+static symmcoll_status_t allocate(struct symmcoll_world *world,
+    const struct symmcoll_symm_args *given, struct symmcoll_tensor *made,
+    size_t nbytes)
+{
+    struct symc_symm_request request = {
+        .where = "symm_alloc_tensor", .nbytes = nbytes};
+    struct symmcoll_symm_args *args = &request.args;
+    symmcoll_status_t status = symc_symm_check_call(request.where, world, made);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_read_args(request.where, world, given, args);
+    if (status == SYMMCOLL_OK && args->device != SYMMCOLL_HOST)
+        status = symc_symm_check_same_place(
+            request.where, made, args->device, args->device_index);
+    if (status != SYMMCOLL_OK)
+        return status;
+    args->device = made->device;
+    args->device_index = made->device_index;
+    return symc_symm_allocate(world, &request, &made->data);
+}
+
 symmcoll_status_t symmcoll_symm_alloc_tensor(struct symmcoll_world *world,
     const struct symmcoll_symm_args *args, struct symmcoll_tensor *tensor)
 {
     static const char where[] = "symm_alloc_tensor";
     struct symmcoll_tensor made;
     size_t nbytes = 0;
+    int cancel = symc_cancel_disable();
     symmcoll_status_t status =
         symc_symm_read_tensor(where, tensor, &made, &nbytes);
 
     if (status == SYMMCOLL_OK)
-        status = symmcoll_symm_alloc(world, nbytes, args, &made.data);
-    return status == SYMMCOLL_OK ? symc_symm_write_tensor(where, &made, tensor)
-                                 : status;
+        status = allocate(world, args, &made, nbytes);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_write_tensor(where, &made, tensor);
+    symc_cancel_restore(cancel);
+    return status;
 }

@@ -27,9 +27,11 @@ symmcoll_status_t symmcoll_symm_get_info(
     found.nbytes = handle->nbytes;
     found.offset = handle->offset;
     found.pad = handle->pad_nbytes;
-    found.channels = handle->channels;
+    found.channels = handle->share->channels;
     found.buffers = (void *const *)handle->at;
     found.pads = handle->pads;
+    found.device = handle->share->device;
+    found.device_index = handle->share->device_index;
     return symc_sized_write(&kind, "symm_get_info", &found, info);
 }
 
@@ -73,6 +75,7 @@ symmcoll_status_t symmcoll_symm_tensor(struct symmcoll_symm *handle, int rank,
     static const char where[] = "symm_tensor";
     struct symmcoll_tensor view;
     size_t count, at, nbytes;
+    char place[SYMC_SYMM_PLACE];
     symmcoll_status_t status = check(handle, where, rank);
 
     if (status == SYMMCOLL_OK && tensor == NULL)
@@ -80,6 +83,13 @@ symmcoll_status_t symmcoll_symm_tensor(struct symmcoll_symm *handle, int rank,
             SYMMCOLL_ERR_INVALID, "%s: expected a tensor, found NULL", where);
     if (status == SYMMCOLL_OK)
         status = symc_tensor_read(where, tensor, 0, &view);
+    if (status == SYMMCOLL_OK && view.device != SYMMCOLL_HOST &&
+        view.device != handle->share->device)
+        status = symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected a tensor in %s, found device kind %d", where,
+            symc_symm_format_place(
+                handle->share->device, handle->share->device_index, place),
+            (int)view.device);
     if (status == SYMMCOLL_OK)
         status = symc_symm_lay_out(where, &view, true, &count);
     if (status != SYMMCOLL_OK)
@@ -96,6 +106,8 @@ symmcoll_status_t symmcoll_symm_tensor(struct symmcoll_symm *handle, int rank,
     if (status != SYMMCOLL_OK)
         return status;
     view.data = handle->at[rank] + at;
+    view.device = handle->share->device;
+    view.device_index = handle->share->device_index;
     return symc_sized_write(&symc_tensor_kind, where, &view, tensor);
 }
 

@@ -21,10 +21,8 @@ void symc_workspace_free(struct symc_symm_group *of)
     share = of->workspace->share;
     allocation = share->allocation;
     of->workspace = NULL;
-    if (allocation->active) { /* else the program has freed it */
-        allocation->active = false;
-        symc_allocation_release(allocation);
-    }
+    allocation->active = false;
+    symc_allocation_release(allocation);
     symc_share_drop(share, 1);
 }
 

@@ -9,6 +9,7 @@
  */
 #include "base/cancel.h"
 #include "base/ranks.h"
+#include "registry/registry.h"
 #include "symm_mem/symm_rendezvous.h"
 
 #include <stdio.h>
@@ -54,19 +55,53 @@ static symmcoll_status_t tell(struct symmcoll_group *group,
     const struct asked mine = {
         .status = of == NULL ? SYMMCOLL_ERR_NO_MEMORY : SYMMCOLL_OK,
         .nbytes = nbytes};
-    const struct symc_op op = {.kind = SYMC_SYMM_RENDEZVOUS};
+    const struct symc_op op = {.kind = SYMC_SYMM_WORKSPACE};
     struct symc_trace_entry *record;
     symmcoll_status_t status;
 
     if (symc_members_failed(&group->members))
         return symc_members_status(&group->members, &op);
-    record = symc_symm_record(group, sizeof(mine), deadline_ns);
-    status = symc_group_round(group, SYMC_SYMM_RENDEZVOUS, &mine,
+    record =
+        symc_symm_record(group, SYMC_SYMM_WORKSPACE, sizeof(mine), deadline_ns);
+    status = symc_group_round(group, SYMC_SYMM_WORKSPACE, &mine,
         group->verdicts, sizeof(mine), symc_symm_time_left(deadline_ns));
     if (status == SYMMCOLL_OK)
         status = compare(group);
-    symc_group_record_end(group, SYMC_SYMM_RENDEZVOUS, record, status);
+    symc_group_record_end(group, SYMC_SYMM_WORKSPACE, record, status);
     return status;
+}
+
+/* Whether it is to be in the memory of the group's device: where its operations
+ * are, which is the same on all members, since they open that together. */
+static bool is_for_device(const struct symmcoll_group *group)
+{
+    return atomic_load(&group->slots[SYMC_MEMORY_DEVICE].open) &&
+           symc_registry_memory(&group->world->registry, SYMC_MEMORY_DEVICE) !=
+               NULL;
+}
+
+static symmcoll_status_t allocate(
+    struct symmcoll_group *group, size_t nbytes, void **data)
+{
+    struct symc_symm_request request = {.where = where, .nbytes = nbytes};
+    symmcoll_status_t status =
+        symc_symm_read_args(where, group->world, NULL, &request.args);
+
+    if (is_for_device(group)) {
+        request.args.device = SYMMCOLL_CUDA;
+        request.args.device_index = (int)atomic_load(&group->device) - 1;
+    }
+    return status == SYMMCOLL_OK
+               ? symc_symm_allocate(group->world, &request, data)
+               : status;
+}
+
+/* Whether there is one of so many bytes, where it is to be. */
+static bool serves(const struct symmcoll_group *group,
+    const struct symmcoll_symm *workspace, size_t nbytes)
+{
+    return workspace != NULL && workspace->nbytes >= nbytes &&
+           symc_symm_is_host(workspace) == !is_for_device(group);
 }
 
 /* A larger one, under the ticket.  It is allocated as long as it is the
@@ -75,13 +110,14 @@ static symmcoll_status_t grow(struct symmcoll_group *group,
     struct symc_symm_group *of, size_t nbytes, int64_t deadline_ns)
 {
     struct symmcoll_world *world = group->world;
-    struct symc_symm_offer offer = {.where = where, .deadline_ns = deadline_ns};
+    struct symc_symm_offer offer = {
+        .kind = SYMC_SYMM_WORKSPACE, .deadline_ns = deadline_ns};
     struct symmcoll_symm *handle;
     char detail[SYMC_DETAIL_MAX];
     void *data = NULL;
     symmcoll_status_t status;
 
-    offer.status = symmcoll_symm_alloc(world, nbytes, NULL, &data);
+    offer.status = allocate(group, nbytes, &data);
     if (offer.status == SYMMCOLL_OK) {
         pthread_mutex_lock(&of->symm->lock);
         offer.allocation = symc_allocation_find(of->symm, data);
@@ -89,11 +125,16 @@ static symmcoll_status_t grow(struct symmcoll_group *group,
         pthread_mutex_unlock(&of->symm->lock);
     }
     status = symc_symm_rendezvous(group, &offer, &handle);
+    /* What runs on a device may use the one before. */
+    if (status == SYMMCOLL_OK && of->workspace != NULL &&
+        !symc_symm_is_host(of->workspace))
+        (void)symc_queue_await_running(group->queue, SYMC_NEVER);
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     pthread_mutex_lock(&of->symm->lock);
     if (status == SYMMCOLL_OK) {
         symc_workspace_free(of);
         of->workspace = handle;
+        offer.allocation->workspace = true;
     }
     if (offer.allocation != NULL)
         symc_allocation_drop(offer.allocation);
@@ -110,8 +151,7 @@ static symmcoll_status_t find_or_grow(struct symmcoll_group *group,
     struct symc_symm_group *of = symc_symm_group_of(group);
     symmcoll_status_t status = tell(group, of, nbytes, deadline_ns);
 
-    if (status == SYMMCOLL_OK &&
-        (of->workspace == NULL || of->workspace->nbytes < nbytes))
+    if (status == SYMMCOLL_OK && !serves(group, of->workspace, nbytes))
         status = grow(group, of, nbytes, deadline_ns);
     if (status != SYMMCOLL_OK)
         return status;
@@ -127,13 +167,15 @@ static symmcoll_status_t workspace(struct symmcoll_group *group, size_t nbytes,
 {
     int64_t timeout_ns;
     uint64_t ticket;
-    symmcoll_status_t status = symc_symm_check_group(where, group);
+    symmcoll_status_t status =
+        symc_symm_check_group(where, SYMC_SYMM_WORKSPACE, group);
 
     if (status == SYMMCOLL_OK && handle == NULL)
         status = symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a place for the handle, found NULL", where);
     if (status == SYMMCOLL_OK)
-        status = symc_symm_read_timeout_of(group, call, &timeout_ns);
+        status = symc_symm_read_timeout_of(
+            group, SYMC_SYMM_WORKSPACE, call, &timeout_ns);
     if (status != SYMMCOLL_OK)
         return status;
     ticket = symc_queue_enter(group->queue);

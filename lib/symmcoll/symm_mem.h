@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Symmetric memory: a buffer of the same size on every rank of a group, which all
- * of them read and write where it lies, and signals between them.  Host memory
- * of one machine.  Manual: symmcoll_symm_alloc(3), symmcoll_symm_rendezvous(3),
- * symmcoll_symm_put_signal(3).
+ * of them read and write where it lies, and signals between them.  Memory of one
+ * machine: the host's, or that of its devices.  Manual: symmcoll_symm_alloc(3),
+ * symmcoll_symm_rendezvous(3), symmcoll_symm_put_signal(3).
  *
  * Order of memory: what a rank has done before symmcoll_symm_put_signal() is
  * seen by the rank whose symmcoll_symm_wait_signal() takes that signal; and what
@@ -12,6 +12,11 @@
  * by all after it; where that has expired, before the call that has, since it
  * counts as arrived from then on: what it does before it repeats the call need
  * not be seen.  Nothing else here orders anything.
+ *
+ * Memory of devices: signals, barriers and what symm_ops.h has for one rank are
+ * enqueued on the group's current stream (symmcoll_group_set_stream()) and return.
+ * They are ordered by that stream alone; a timeout of 0 is INVALID; and a wait in
+ * vain fails the group, with the call, both ranks and the channel.
  */
 #ifndef SYMMCOLL_SYMM_MEM_H
 #define SYMMCOLL_SYMM_MEM_H
@@ -38,10 +43,12 @@ struct symmcoll_symm_args {
     int64_t id; /* not 0: what was freed with this id is allocated again, at the
                     same address, with its bytes and its handles; it is positive,
                     and its memory stays this rank's until finalize */
+    enum symmcoll_device device; /* SYMMCOLL_HOST or SYMMCOLL_CUDA */
+    int device_index;            /* which of its kind; 0 for the host */
 };
-#define SYMMCOLL_SYMM_ARGS_INIT                 \
-    {                                           \
-        sizeof(struct symmcoll_symm_args), 0, 0 \
+#define SYMMCOLL_SYMM_ARGS_INIT                                   \
+    {                                                             \
+        sizeof(struct symmcoll_symm_args), 0, 0, SYMMCOLL_HOST, 0 \
     }
 
 /*
@@ -51,10 +58,12 @@ struct symmcoll_symm_args {
  * nbytes  0 is valid: signals alone
  * args    NULL for the defaults
  * data    out: begins on a page, reads as zeros, is backed by memory; release
- *         with symmcoll_symm_free().  symmcoll_finalize() releases what is left
+ *         with symmcoll_symm_free().  symmcoll_finalize() releases what is left.
+ *         Of a device: an address there, which the host does not read
  *
- * Errors: INVALID (an id whose memory has not been freed, or had another size),
- * NO_MEMORY (what was asked, what there is), SYSTEM.
+ * Errors: INVALID (an id whose memory has not been freed, or had another size or
+ * place; no such device), NO_MEMORY (what was asked, what there is), SYSTEM,
+ * UNSUPPORTED (no driver, no module for the device: what is missing), DEVICE.
  * Source: torch.distributed._symmetric_memory.empty, and
  * _SymmetricMemory.empty_strided_p2p.         Manual: symmcoll_symm_alloc(3).
  */
@@ -63,9 +72,10 @@ symmcoll_status_t symmcoll_symm_alloc(struct symmcoll_world *world,
     size_t nbytes, const struct symmcoll_symm_args *args, void **data);
 
 /*
- * The same for a tensor.  Its type, dimensions, lengths and strides are read,
- * and data is set; strides that are all 0 are set to those of a contiguous one.
- * Errors: as above; INVALID (shape, strides).
+ * The same for a tensor, in the memory that its device and device_index name.  Its
+ * type, dimensions, lengths and strides are read, and data is set; strides that
+ * are all 0 are set to those of a contiguous one.
+ * Errors: as above; INVALID (shape, strides; args that name another device).
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_symm_alloc_tensor(struct symmcoll_world *world,
@@ -77,7 +87,7 @@ symmcoll_status_t symmcoll_symm_alloc_tensor(struct symmcoll_world *world,
  * fd      sealed against shrinking (F_SEAL_SHRINK) and not against writing;
  *         borrowed for the call
  * offset  in it; on a page, a huge one where the memfd is made of those
- * args    without an id
+ * args    without an id, and of host memory
  * data    out: where this rank sees it; release with symmcoll_symm_free()
  *
  * Errors: INVALID (no memfd, seals, fewer bytes: expected and found),
@@ -89,10 +99,11 @@ symmcoll_status_t symmcoll_symm_import(struct symmcoll_world *world, int fd,
     void **data);
 
 /*
- * Release an allocation; NULL is fine.  Local, and waits for nobody: what peers
- * still read remains until they have released their handles or ended, and on this
- * rank until it has released its own.  What is of a pool returns to it.
- * Errors: INVALID (no address that an allocation begins with).
+ * Release an allocation; NULL is fine.  Local, and waits for no other rank: what
+ * peers still read remains until they have released their handles or ended, and on
+ * this rank until it has released its own.  What is of a pool returns to it.  Of a
+ * device it waits for what this rank has enqueued in groups that have joined it.
+ * Errors: INVALID (no address that an allocation begins with; a workspace).
  */
 SYMMCOLL_API
 symmcoll_status_t symmcoll_symm_free(struct symmcoll_world *world, void *data);
@@ -111,7 +122,8 @@ int symmcoll_symm_is_symmetric(
  * split and nothing is lent to other pools: each allocation begins on a page and
  * has a signal pad of its own.
  *
- * args  the pad of each allocation; without an id.  NULL for the defaults
+ * args  the pad and the device of each allocation; without an id.  NULL for the
+ *       defaults
  * pool  out: release with symmcoll_symm_pool_free(), or by symmcoll_finalize()
  *
  * Errors: INVALID, NO_MEMORY.
@@ -192,10 +204,12 @@ symmcoll_status_t symmcoll_symm_pool_free(struct symmcoll_symm_pool *pool);
  * handle  out: for what there is from data on; release with
  *         symmcoll_symm_release(), as often as it was returned
  *
- * Every rank passes memory of the same size, with a signal pad of the same size.
- * Errors, on all ranks: MISMATCH (sizes or addresses that differ: names each
- * rank's), NOT_SYMMETRIC (memory of another kind: names the rank), NO_MEMORY,
- * SYSTEM, INVALID (a pad too small for a group of so many), UNSUPPORTED (ranks on
+ * Every rank passes memory of the same size, with a signal pad of the same size:
+ * all in host memory, or each in that of its device of the group.
+ * Errors, on all ranks: MISMATCH (sizes, addresses or kinds of memory that differ:
+ * names each rank's), NOT_SYMMETRIC (no such memory: names the rank), NO_MEMORY,
+ * SYSTEM, INVALID (a pad too small for a group of so many; another device than the
+ * group's), UNSUPPORTED (ranks on
  * several machines), and those of collectives, of which the group fails.
  * Source: torch.distributed._symmetric_memory.rendezvous.
  * Manual: symmcoll_symm_rendezvous(3).
@@ -215,7 +229,8 @@ SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_symm_get(struct symmcoll_group *group,
     const void *data, struct symmcoll_symm **handle);
 
-/* Release a handle; NULL is fine.  Waits for nobody.  A handle keeps the memory
+/* Release a handle; NULL is fine.  Waits for nobody; the last one on memory of a
+ * device that has been freed, as symmcoll_symm_free().  A handle keeps the memory
  * of all members for this rank, also where the allocation has been freed or the
  * group released, until finalize; it can be released after that. */
 SYMMCOLL_API
@@ -234,10 +249,13 @@ struct symmcoll_symm_info {
     void *const *buffers;  /* each rank's buffer, where this rank sees it;
                               borrowed from the handle, as are the pads */
     uint32_t *const *pads; /* each rank's signal pad */
+    enum symmcoll_device device; /* the memory of all */
+    int device_index;            /* this rank's of that kind */
 };
-#define SYMMCOLL_SYMM_INFO_INIT                                               \
-    {                                                                         \
-        sizeof(struct symmcoll_symm_info), NULL, 0, 0, 0, 0, 0, 0, NULL, NULL \
+#define SYMMCOLL_SYMM_INFO_INIT                                                \
+    {                                                                          \
+        sizeof(struct symmcoll_symm_info), NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, \
+            SYMMCOLL_HOST, 0                                                   \
     }
 
 /* Errors: INVALID. */
@@ -328,7 +346,8 @@ symmcoll_status_t symmcoll_symm_barrier(
  * The group's workspace, of so many bytes or more.  Collective: every rank passes
  * the same nbytes.  Where that is more than any call before has asked for it is
  * allocated anew, as zeros, and who has a handle on the former keeps that.  The
- * group's operations use it where it lies; the group frees it.
+ * group's operations use it where it lies; the group frees it.  It is in the memory
+ * of the group's device once an operation has been there, else in host memory.
  *
  * handle  out: release with symmcoll_symm_release(), as often as it was returned
  *

@@ -64,6 +64,10 @@ struct symc_queue_ops {
      * compared with that status.  IN_PROGRESS: it runs; else it has ended. */
     symmcoll_status_t (*begin)(
         void *group, struct symmcoll_work *work, symmcoll_status_t compared);
+    /* The same without the ticket and without comparing: what a rank does alone,
+     * access being the group's. */
+    symmcoll_status_t (*enqueue)(
+        void *group, struct symmcoll_work *work, const void *access);
     /* Under the lock of running ones: IN_PROGRESS, or the final status. */
     symmcoll_status_t (*test)(
         void *group, struct symmcoll_work *work, enum symc_advance how);
@@ -152,6 +156,12 @@ symmcoll_status_t symc_queue_submit_device(struct symc_queue *queue,
 symmcoll_status_t symc_queue_run_device(
     struct symc_queue *queue, const struct symc_op *op, bool to_the_end);
 
+/* Enqueue what this rank alone does on device memory, without the ticket: nobody
+ * waits for it, and whoever looks at what runs ends it.  OK: it has been
+ * enqueued.  Errors: NO_MEMORY, SYSTEM, and those of ops.enqueue(). */
+symmcoll_status_t symc_queue_enqueue(
+    struct symc_queue *queue, const struct symc_op *op, const void *access);
+
 /* Have the attendant there, before an operation runs that nobody waits for.
  * Errors: SYSTEM. */
 symmcoll_status_t symc_queue_prepare(struct symc_queue *queue);
@@ -232,6 +242,10 @@ static inline bool symc_queue_runs(const struct symc_op *op)
  * has ended.  The caller's hold of it is the queue's no more. */
 void symc_queue_begin(struct symc_queue *queue, struct symmcoll_work *work,
     symmcoll_status_t compared);
+
+/* One runs; the caller's hold of it is the queue's from now on. */
+void symc_queue_add_running(
+    struct symc_queue *queue, struct symmcoll_work *work);
 
 /* What a look at those that run has found. */
 struct symc_running {

@@ -15,7 +15,8 @@
 #define NAP_MOST_NS (INT64_C(1000) * 1000)
 
 /* Under the lock, as its waiters may end it at once. */
-static void append(struct symc_queue *queue, struct symmcoll_work *work)
+void symc_queue_add_running(
+    struct symc_queue *queue, struct symmcoll_work *work)
 {
     pthread_mutex_lock(&queue->running_lock);
     work->next = NULL;
@@ -37,7 +38,7 @@ void symc_queue_begin(struct symc_queue *queue, struct symmcoll_work *work,
         queue->ops.begin(queue->ops.group, work, compared);
 
     if (status == SYMMCOLL_IN_PROGRESS) {
-        append(queue, work);
+        symc_queue_add_running(queue, work);
         return;
     }
     symc_work_end(work, status);

@@ -249,6 +249,30 @@ symmcoll_status_t symc_queue_run_device(
     return status;
 }
 
+symmcoll_status_t symc_queue_enqueue(
+    struct symc_queue *queue, const struct symc_op *op, const void *access)
+{
+    symmcoll_status_t status = symc_queue_prepare(queue);
+    struct symmcoll_work *work;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    work = symc_work_create(queue, op);
+    if (work == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    status = queue->ops.enqueue(queue->ops.group, work, access);
+    if (status == SYMMCOLL_IN_PROGRESS) {
+        symc_queue_add_running(queue, work); /* with one of the two holds */
+        if (!queue->attended)
+            symc_queue_ask(queue);
+        status = SYMMCOLL_OK;
+    } else {
+        symc_work_release(work);
+    }
+    symc_work_release(work);
+    return status;
+}
+
 /* A wait without a timeout: the stream of the call waits, not the host. */
 static symmcoll_status_t order(struct symmcoll_work *work)
 {

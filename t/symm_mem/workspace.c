@@ -69,17 +69,19 @@ static int it_is_allocated(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* A program that frees it has a workspace that operations do not find. */
-static int a_free_of_it_does_no_harm(struct symmcoll_group *group, int rank)
+static int a_free_of_it_is_refused(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_symm *first = NULL, *larger = NULL;
     void *data;
-    bool right = OK(symmcoll_symm_workspace(group, 1000, NULL, &first)) &&
-                 OK(symmcoll_symm_buffer(first, rank, 0, 4, &data)) &&
-                 OK(symmcoll_symm_free(symmcoll_group_world(group), data)) &&
-                 OK(symmcoll_symm_barrier(first, 0, -1)) &&
-                 OK(symmcoll_symm_workspace(group, 5000, NULL, &larger)) &&
-                 OK(symmcoll_symm_barrier(larger, 0, -1));
+    bool right =
+        OK(symmcoll_symm_workspace(group, 1000, NULL, &first)) &&
+        OK(symmcoll_symm_buffer(first, rank, 0, 4, &data)) &&
+        groups_said(rank, symmcoll_symm_free(symmcoll_group_world(group), data),
+            SYMMCOLL_ERR_INVALID,
+            "a group's workspace, which the group frees") &&
+        OK(symmcoll_symm_barrier(first, 0, -1)) &&
+        OK(symmcoll_symm_workspace(group, 5000, NULL, &larger)) &&
+        OK(symmcoll_symm_barrier(larger, 0, -1));
 
     symmcoll_symm_release(first);
     symmcoll_symm_release(larger);
@@ -188,8 +190,8 @@ int main(void)
         "a workspace grows and never shrinks (S9)");
     groups_both(2, it_is_allocated,
         "it is symmetric memory until it is replaced or its group released");
-    groups_both(2, a_free_of_it_does_no_harm,
-        "one that the program has freed is replaced as others are");
+    groups_both(2, a_free_of_it_is_refused,
+        "the program cannot free it, with the reason");
     groups_both(4, each_group_has_its_own, "each group has one of its own");
     groups_both(3, sizes_that_differ_are_named,
         "sizes that differ, and a rank without memory, are named on all");

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Allocations in the memory of a device, which a backend provides: the data, the
+ * signal pad and the pad of barriers, one after another.
+ */
+#include "registry/registry.h"
+#include "symm_mem/backing.h"
+
+#include <stdio.h>
+
+/* Kernels move whole lines of a device, and no line has words of two pads. */
+#define PART_ALIGN ((size_t)256)
+
+const char *symc_symm_format_place(
+    enum symmcoll_device device, int index, char buffer[SYMC_SYMM_PLACE])
+{
+    if (device == SYMMCOLL_HOST)
+        snprintf(buffer, SYMC_SYMM_PLACE, "host memory");
+    else
+        snprintf(buffer, SYMC_SYMM_PLACE, "memory of CUDA device %d", index);
+    return buffer;
+}
+
+symmcoll_status_t symc_symm_check_place(
+    const char *where, enum symmcoll_device device, int index)
+{
+    if (device != SYMMCOLL_HOST && device != SYMMCOLL_CUDA)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected host memory (%d) or that of a CUDA device (%d), "
+            "found device kind %d",
+            where, (int)SYMMCOLL_HOST, (int)SYMMCOLL_CUDA, (int)device);
+    if (index < 0 || index > INT16_MAX || (device == SYMMCOLL_HOST && index))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected %s, found device_index %d", where,
+            device == SYMMCOLL_HOST ? "device_index 0 for host memory"
+                                    : "device_index of 0 or more",
+            index);
+    return SYMMCOLL_OK;
+}
+
+/* Memory (out) of the backend's: allocated, or the caller's data. */
+static symmcoll_status_t take(struct symmcoll_world *world,
+    const struct symc_allocation *allocation, size_t nbytes, void **memory,
+    void **at)
+{
+    const struct symc_settings settings = symc_registry_settings(world->config);
+    const struct symc_memory_request request = {.settings = &settings,
+        .fail = symc_fail,
+        .device = allocation->device_index,
+        .threads = world->threads,
+        .nbytes = nbytes};
+
+    return allocation->backend->mem->allocate(&request, memory, at);
+}
+
+static symmcoll_status_t find_backend(struct symmcoll_world *world,
+    const char *where, int index, const struct symc_backend **backend)
+{
+    *backend = symc_registry_memory(&world->registry, SYMC_MEMORY_DEVICE);
+    if (*backend != NULL)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+        "%s: expected a backend with memory of CUDA device %d, found none: "
+        "module cuda is not installed, or the setting backends leaves it out",
+        where, index);
+}
+
+symmcoll_status_t symc_device_backing_open(struct symmcoll_world *world,
+    const char *where, struct symc_allocation *allocation)
+{
+    size_t data = 0, pad = 0, whole = 0;
+    char detail[SYMC_DETAIL_MAX];
+    void *at = NULL;
+    symmcoll_status_t status = find_backend(
+        world, where, allocation->device_index, &allocation->backend);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (!symc_backing_round(allocation->nbytes, PART_ALIGN, &data) ||
+        !symc_backing_round(allocation->pad_nbytes, PART_ALIGN, &pad) ||
+        !symc_add(data, 2 * pad, &whole) || whole > PTRDIFF_MAX)
+        return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+            "%s: %zu bytes asked for, which no memory has", where,
+            allocation->nbytes);
+    status = take(world, allocation, whole, &allocation->memory, &at);
+    if (status != SYMMCOLL_OK) {
+        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        return symc_fail(status,
+            "%s: %zu bytes in memory of CUDA device %d: %s", where,
+            allocation->nbytes, allocation->device_index, detail);
+    }
+    allocation->data = at;
+    allocation->data_at = 0;
+    allocation->pad_at = data;
+    allocation->barrier_at = data + pad;
+    return SYMMCOLL_OK;
+}
+
+void symc_device_backing_close(struct symc_allocation *allocation)
+{
+    allocation->backend->mem->free(allocation->memory);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The rendezvous of allocations in the memory of devices: the group's backend of
+ * that memory maps what all members have, after the first round has told that all
+ * have such memory, of the same size.
+ */
+#include "base/ranks.h"
+#include "group/device.h"
+#include "symm_mem/symm_rendezvous.h"
+
+#include <stdio.h>
+
+symmcoll_status_t symc_symm_check_device(
+    const struct symc_symm_rendezvous *rendezvous)
+{
+    struct symmcoll_group *group = rendezvous->group;
+    const struct symc_allocation *allocation = rendezvous->offer->allocation;
+    int found;
+
+    if (symc_group_take_device(group, allocation->device_index, &found))
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "expected memory of device %d, as in earlier operations of the group, "
+        "found %p of device %d",
+        found, (void *)allocation->data, allocation->device_index);
+}
+
+symmcoll_status_t symc_symm_compare_places(
+    const struct symc_symm_rendezvous *rendezvous)
+{
+    const struct symmcoll_group *group = rendezvous->group;
+    const struct symc_symm_told *all = rendezvous->all;
+    char who[2][SYMC_RANK_TEXT], place[2][SYMC_SYMM_PLACE];
+    int other = 0;
+
+    while (other < group->size && all[other].device == all[0].device)
+        other++;
+    if (other == group->size)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_MISMATCH,
+        "%s: kinds of memory differ: %s passed %s, %s passed %s (group %s)",
+        symc_kind_name(rendezvous->offer->kind),
+        symc_format_rank(&group->members.ranks, 0, SYMC_NO_PID, who[0]),
+        symc_symm_format_place(
+            (enum symmcoll_device)all[0].device, all[0].device_index, place[0]),
+        symc_format_rank(&group->members.ranks, other, SYMC_NO_PID, who[1]),
+        symc_symm_format_place((enum symmcoll_device)all[other].device,
+            all[other].device_index, place[1]),
+        group->name);
+}
+
+/* What the members cannot, with the call's name; of a group that has failed it is
+ * there. */
+static symmcoll_status_t fail(
+    const struct symc_symm_rendezvous *rendezvous, symmcoll_status_t status)
+{
+    const struct symmcoll_group *group = rendezvous->group;
+    char detail[SYMC_DETAIL_MAX];
+
+    if (symc_members_failed(&rendezvous->group->members))
+        return status;
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    return symc_fail(status, "%s: %s (group %s)",
+        symc_kind_name(rendezvous->offer->kind), detail, group->name);
+}
+
+symmcoll_status_t symc_symm_join(struct symc_symm_rendezvous *rendezvous)
+{
+    struct symmcoll_group *group = rendezvous->group;
+    const struct symc_symm_offer *offer = rendezvous->offer;
+    const struct symc_allocation *allocation = offer->allocation;
+    const struct symc_op op = {.kind = offer->kind,
+        .memory = SYMC_MEMORY_DEVICE,
+        .device = (int16_t)allocation->device_index,
+        .timeout_ns = symc_symm_time_left(offer->deadline_ns)};
+    struct symc_joined *joined = NULL;
+    symmcoll_status_t status = symc_slot_open(group, &op);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status =
+        symc_slot_join(group, allocation->memory, offer->deadline_ns, &joined);
+    if (status != SYMMCOLL_OK)
+        return fail(rendezvous, status);
+    symc_share_join(rendezvous->share, joined);
+    return SYMMCOLL_OK;
+}
