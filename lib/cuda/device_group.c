@@ -4,6 +4,7 @@
  * it offers.
  */
 #include "cuda/device_group.h"
+#include "cuda/access.h"
 #include "cuda/find.h"
 #include "cuda/joined.h"
 #include "cuda/memory.h"
@@ -187,7 +188,8 @@ static const struct symc_memory_ops mem = {
     .import = symc_cuda_memory_import,
     .free = symc_cuda_memory_free,
     .join = symc_cuda_join,
-    .leave = symc_cuda_leave_joined};
+    .leave = symc_cuda_leave_joined,
+    .access = symc_cuda_access};
 
 SYMMCOLL_API
 extern const struct symc_backend symmcoll_backend;

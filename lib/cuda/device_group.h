@@ -36,12 +36,21 @@ struct symc_cuda_event {
     CUevent event;
 };
 
+/* What a rank does alone; see access.h. */
+struct symc_cuda_accessing {
+    uint32_t number; /* 0: it is an operation of all members */
+    enum symc_access_kind kind;
+    int channel;
+    uint32_t value;
+};
+
 /* An operation that has been enqueued. */
 struct symc_cuda_token {
-    struct symc_cuda_token *next; /* in the list of those not in use */
+    struct symc_cuda_token *next; /* of those not in use, or of accesses */
     CUevent event;                /* of the end of its last kernel */
     CUevent begun;                /* before its first one; NULL: not timed */
     struct symc_op op;            /* for messages: without its lists */
+    struct symc_cuda_accessing access;
 };
 
 /* Where operations are enqueued.  What is started after an operation runs after
@@ -51,8 +60,10 @@ struct symc_cuda_order {
     CUstream last; /* what the latest one was enqueued on; not dereferenced */
     CUevent event; /* of its end; NULL: nothing to wait for */
     struct symc_cuda_token *unused;
-    struct symc_cuda_token *taken; /* timed, for what is being enqueued */
-    int running;                   /* tokens that are with the group */
+    struct symc_cuda_token *taken;    /* timed, for what is being enqueued */
+    struct symc_cuda_token *accesses; /* that run */
+    uint32_t numbered;                /* of the latest of them */
+    int running;                      /* tokens that are with the group */
 };
 
 struct symc_cuda_group {
@@ -119,7 +130,11 @@ void symc_cuda_segment_close(struct symc_cuda_group *group);
 symmcoll_status_t symc_cuda_order_open(struct symc_cuda_group *group);
 void symc_cuda_order_close(struct symc_cuda_group *group);
 
-/* Whether a stream is being captured, or cannot be asked: then start() fails. */
+/* Whether a stream is being captured (out).  Errors: those of symc_cuda_fail(). */
+symmcoll_status_t symc_cuda_ask_captured(
+    const struct symc_cuda_group *group, CUstream stream, bool *captured);
+
+/* The same, or cannot be asked: then start() fails. */
 bool symc_cuda_is_captured(
     const struct symc_cuda_group *group, CUstream stream);
 
@@ -147,6 +162,10 @@ symmcoll_status_t symc_cuda_order_begin(struct symc_cuda_group *group,
 symmcoll_status_t symc_cuda_order_end(struct symc_cuda_group *group,
     const struct symc_op *op, struct symc_cuda_place place,
     struct symc_cuda_token **token);
+
+/* The same of what is ordered by its stream alone. */
+symmcoll_status_t symc_cuda_order_beside(struct symc_cuda_group *group,
+    const struct symc_op *op, CUstream stream, struct symc_cuda_token **token);
 
 /* The token's operation has ended. */
 void symc_cuda_order_put(

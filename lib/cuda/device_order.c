@@ -119,6 +119,19 @@ bool symc_cuda_is_captured(const struct symc_cuda_group *group, CUstream stream)
            status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+symmcoll_status_t symc_cuda_ask_captured(
+    const struct symc_cuda_group *group, CUstream stream, bool *captured)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUresult result = group->cuda->stream_is_capturing(stream, &status);
+
+    *captured = status != CU_STREAM_CAPTURE_STATUS_NONE;
+    return result == CUDA_SUCCESS
+               ? SYMMCOLL_OK
+               : symc_cuda_group_fail(group, result,
+                     "cuStreamIsCapturing of stream %p", (void *)stream);
+}
+
 static struct symc_cuda_event *record_mark(
     struct symc_cuda_group *group, CUstream stream)
 {
@@ -186,6 +199,8 @@ static struct symc_cuda_token *take_token(struct symc_cuda_group *group)
 
     if (token != NULL) {
         order->unused = token->next;
+        if (order->event == token->event) /* it has ended */
+            order->event = NULL;
         return token;
     }
     token = calloc(1, sizeof(*token));
@@ -223,16 +238,13 @@ symmcoll_status_t symc_cuda_order_begin(struct symc_cuda_group *group,
     const struct symc_op *op, void *mark, struct symc_cuda_place *place)
 {
     struct symc_cuda_order *order = &group->order;
-    CUstreamCaptureStatus captured = CU_STREAM_CAPTURE_STATUS_NONE;
-    symmcoll_status_t status = SYMMCOLL_OK;
-    CUresult result = group->cuda->stream_is_capturing(op->stream, &captured);
+    symmcoll_status_t status =
+        symc_cuda_ask_captured(group, op->stream, &place->captured);
 
-    if (result != CUDA_SUCCESS) {
+    if (status != SYMMCOLL_OK) {
         symc_cuda_unmark(group, mark);
-        return symc_cuda_group_fail(
-            group, result, "cuStreamIsCapturing of stream %p", op->stream);
+        return status;
     }
-    place->captured = captured != CU_STREAM_CAPTURE_STATUS_NONE;
     place->stream =
         op->direct || place->captured ? (CUstream)op->stream : order->own;
     if (place->captured || op->direct)
@@ -247,36 +259,56 @@ symmcoll_status_t symc_cuda_order_begin(struct symc_cuda_group *group,
     return status;
 }
 
-/* A token's event is recorded again by a later operation only, after which the
- * order is that operation's: so order->event is of what was started last. */
-symmcoll_status_t symc_cuda_order_end(struct symc_cuda_group *group,
-    const struct symc_op *op, struct symc_cuda_place place,
+/* A token for all that has been enqueued on a stream; taken: one that has been
+ * taken for it, or NULL. */
+static symmcoll_status_t record(struct symc_cuda_group *group,
+    const struct symc_op *op, CUstream stream, struct symc_cuda_token *taken,
     struct symc_cuda_token **token)
 {
-    struct symc_cuda_order *order = &group->order;
     CUresult result;
 
-    *token = NULL;
-    if (place.captured)
-        return SYMMCOLL_OK;
-    *token = order->taken != NULL ? order->taken : take_token(group);
-    order->taken = NULL;
+    *token = taken != NULL ? taken : take_token(group);
     if (*token == NULL)
         return group->core->fail(
             SYMMCOLL_ERR_NO_MEMORY, "no memory for another operation");
     (*token)->op = *op;
     (*token)->op.listed = false;
-    result = group->cuda->event_record((*token)->event, place.stream);
+    result = group->cuda->event_record((*token)->event, stream);
     if (result != CUDA_SUCCESS) {
         symc_cuda_order_put(group, *token);
         *token = NULL;
         return symc_cuda_group_fail(
-            group, result, "cuEventRecord on stream %p", (void *)place.stream);
+            group, result, "cuEventRecord on stream %p", (void *)stream);
     }
+    group->order.running++;
+    return SYMMCOLL_OK;
+}
+
+/* order->event is that of a token whose operation has not been found to have
+ * ended: until it is, nobody else records it. */
+symmcoll_status_t symc_cuda_order_end(struct symc_cuda_group *group,
+    const struct symc_op *op, struct symc_cuda_place place,
+    struct symc_cuda_token **token)
+{
+    struct symc_cuda_order *order = &group->order;
+    symmcoll_status_t status;
+
+    *token = NULL;
+    if (place.captured)
+        return SYMMCOLL_OK;
+    status = record(group, op, place.stream, order->taken, token);
+    order->taken = NULL;
+    if (status != SYMMCOLL_OK)
+        return status;
     order->last = place.stream;
     order->event = (*token)->event;
-    order->running++;
     return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_cuda_order_beside(struct symc_cuda_group *group,
+    const struct symc_op *op, CUstream stream, struct symc_cuda_token **token)
+{
+    return record(group, op, stream, NULL, token);
 }
 
 void symc_cuda_order_put(

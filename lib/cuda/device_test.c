@@ -3,7 +3,9 @@
  * What has become of an operation that was enqueued: whether the device has come
  * to its end, whether a kernel gave up, and ending it before its time.
  */
-#include "cuda/device_group.h"
+#include "cuda/access.h"
+
+#define FOUND_TEXT 128
 
 bool symc_cuda_gave_up(const struct symc_cuda_group *group)
 {
@@ -16,10 +18,19 @@ symmcoll_status_t symc_cuda_explain(
 {
     const struct symc_core *core = group->core;
     const struct symc_device_failure *failure = &group->words->failure;
+    const struct symc_cuda_token *access;
     bool missing[SYMC_KERNEL_RANKS] = {false};
+    char found[FOUND_TEXT];
 
     if (core->failed(core->group, -1))
         return core->failure(core->group, op, -1);
+    access = symc_cuda_access_find(group, failure->number);
+    if (failure->reason == SYMC_DEVICE_TIMEOUT && access != NULL) {
+        missing[failure->peer] = true;
+        symc_cuda_access_format(
+            group, access, failure->peer, found, sizeof(found));
+        return core->unmatched(core->group, &access->op, missing, found);
+    }
     if (failure->reason == SYMC_DEVICE_TIMEOUT &&
         failure->peer < (uint32_t)group->size) {
         missing[failure->peer] = true;
@@ -42,7 +53,7 @@ static int64_t find_time(
 {
     float ms = 0;
 
-    if (token->begun == NULL ||
+    if (token->begun == NULL || token->access.number != 0 ||
         group->cuda->event_elapsed_time(&ms, token->begun, token->event) !=
             CUDA_SUCCESS ||
         !(ms > 0))
@@ -68,6 +79,7 @@ static CUresult ask_device(
 static void end(struct symc_cuda_group *group, struct symc_cuda_token *token)
 {
     group->order.running--;
+    symc_cuda_access_end(group, token);
     symc_cuda_order_put(group, token);
 }
 
@@ -84,18 +96,19 @@ symmcoll_status_t symc_cuda_test(void *state, void *token)
     struct symc_cuda_token *tested = token;
     CUresult result = ask_device(group, tested);
     struct symc_op op = tested->op;
+    symmcoll_status_t status = SYMMCOLL_OK;
 
     if (symc_cuda_gave_up(group))
         abort_kernels(group);
     if (result == CUDA_ERROR_NOT_READY)
         return SYMMCOLL_IN_PROGRESS;
-    end(group, tested);
-    if (result != CUDA_SUCCESS)
-        return symc_cuda_group_fail(
-            group, result, "out %p, in %p", op.out, op.in);
     /* Before the event it was said, if this operation's kernels did it. */
-    return symc_cuda_gave_up(group) ? symc_cuda_explain(group, &op)
-                                    : SYMMCOLL_OK;
+    if (result == CUDA_SUCCESS && symc_cuda_gave_up(group))
+        status = symc_cuda_explain(group, &op);
+    end(group, tested);
+    return result == CUDA_SUCCESS ? status
+                                  : symc_cuda_group_fail(group, result,
+                                        "out %p, in %p", op.out, op.in);
 }
 
 int64_t symc_cuda_took(void *state)

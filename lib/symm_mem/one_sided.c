@@ -33,6 +33,18 @@ static symmcoll_status_t find(struct symmcoll_symm *handle, const char *where,
     return SYMMCOLL_OK;
 }
 
+/* Copy so many bytes; the caller's are at buffer, which is one of both. */
+static symmcoll_status_t copy(struct symmcoll_symm *handle, enum symc_kind kind,
+    void *out, const void *in, const void *buffer, size_t nbytes)
+{
+    if (nbytes == 0 || out == in)
+        return SYMMCOLL_OK;
+    if (!symc_symm_is_host(handle))
+        return symc_symm_enqueue_copy(handle, kind, out, in, buffer, nbytes);
+    memmove(out, in, nbytes);
+    return SYMMCOLL_OK;
+}
+
 symmcoll_status_t symmcoll_symm_put_data(struct symmcoll_symm *handle, int peer,
     size_t offset, const void *in, size_t nbytes)
 {
@@ -40,9 +52,9 @@ symmcoll_status_t symmcoll_symm_put_data(struct symmcoll_symm *handle, int peer,
     symmcoll_status_t status =
         find(handle, "symm_put_data", peer, offset, nbytes, 1, in, &to);
 
-    if (status == SYMMCOLL_OK && nbytes > 0 && to != in)
-        memmove(to, in, nbytes);
-    return status;
+    return status == SYMMCOLL_OK
+               ? copy(handle, SYMC_SYMM_PUT_DATA, to, in, in, nbytes)
+               : status;
 }
 
 symmcoll_status_t symmcoll_symm_get_data(struct symmcoll_symm *handle, int peer,
@@ -52,27 +64,28 @@ symmcoll_status_t symmcoll_symm_get_data(struct symmcoll_symm *handle, int peer,
     symmcoll_status_t status =
         find(handle, "symm_get_data", peer, offset, nbytes, 1, out, &from);
 
-    if (status == SYMMCOLL_OK && nbytes > 0 && from != out)
-        memmove(out, from, nbytes);
-    return status;
+    return status == SYMMCOLL_OK
+               ? copy(handle, SYMC_SYMM_GET_DATA, out, from, out, nbytes)
+               : status;
 }
 
 symmcoll_status_t symmcoll_symm_put_with_signal(struct symmcoll_symm *handle,
     int peer, size_t offset, const void *in, size_t nbytes, int channel,
     double timeout)
 {
-    const char *where = "symm_put_with_signal";
+    const enum symc_kind kind = SYMC_SYMM_PUT_WITH_SIGNAL;
+    const char *where = symc_kind_name(kind);
     char *to;
     symmcoll_status_t status =
         find(handle, where, peer, offset, nbytes, 1, in, &to);
 
     if (status == SYMMCOLL_OK)
         status = symc_symm_check_channel(handle, where, channel);
-    if (status != SYMMCOLL_OK)
-        return status;
-    if (nbytes > 0 && to != in)
-        memmove(to, in, nbytes);
-    return symmcoll_symm_put_signal(handle, peer, channel, timeout);
+    if (status == SYMMCOLL_OK)
+        status = copy(handle, kind, to, in, in, nbytes);
+    return status == SYMMCOLL_OK
+               ? symc_symm_put_signal(handle, kind, peer, channel, timeout)
+               : status;
 }
 
 /* ---- flags ---- */
@@ -99,14 +112,26 @@ static symmcoll_status_t find_words(struct symmcoll_symm *handle,
 }
 
 static symmcoll_status_t write_words(struct symmcoll_symm *handle,
-    const char *where, int peer, size_t offset, uint32_t value, size_t count)
+    enum symc_kind kind, int peer, size_t offset, uint32_t value, size_t count)
 {
     _Atomic uint32_t *words;
     symmcoll_status_t status =
-        find_words(handle, where, peer, offset, count, &words);
+        find_words(handle, symc_kind_name(kind), peer, offset, count, &words);
 
     if (status != SYMMCOLL_OK)
         return status;
+    if (!symc_symm_is_host(handle)) {
+        struct symc_access access = {.kind = kind == SYMC_SYMM_MEMSET
+                                                 ? SYMC_ACCESS_FILL32
+                                                 : SYMC_ACCESS_WRITE32,
+            .out = (void *)words,
+            .count = count,
+            .value = value,
+            .peer = peer};
+
+        return count == 0 ? SYMMCOLL_OK
+                          : symc_symm_access(handle, kind, -1, &access);
+    }
     for (size_t i = 0; i < count; i++)
         atomic_store_explicit(&words[i], value, memory_order_release);
     symc_symm_notify(handle, peer);
@@ -116,13 +141,13 @@ static symmcoll_status_t write_words(struct symmcoll_symm *handle,
 symmcoll_status_t symmcoll_symm_write_value32(
     struct symmcoll_symm *handle, int peer, size_t offset, uint32_t value)
 {
-    return write_words(handle, "symm_write_value32", peer, offset, value, 1);
+    return write_words(handle, SYMC_SYMM_WRITE_VALUE, peer, offset, value, 1);
 }
 
 symmcoll_status_t symmcoll_symm_memset32(struct symmcoll_symm *handle, int peer,
     size_t offset, uint32_t value, size_t count)
 {
-    return write_words(handle, "symm_memset32", peer, offset, value, count);
+    return write_words(handle, SYMC_SYMM_MEMSET, peer, offset, value, count);
 }
 
 /* What a rank waits for. */
@@ -169,6 +194,18 @@ static symmcoll_status_t await_value(struct symmcoll_symm *handle, int peer,
     return status;
 }
 
+static symmcoll_status_t enqueue_wait(struct symmcoll_symm *handle, int peer,
+    const void *word, uint32_t value, double timeout)
+{
+    struct symc_access access = {.kind = SYMC_ACCESS_WAIT32,
+        .in = word,
+        .count = 1,
+        .value = value,
+        .peer = peer};
+
+    return symc_symm_access(handle, SYMC_SYMM_WAIT_VALUE, timeout, &access);
+}
+
 symmcoll_status_t symmcoll_symm_wait_value32(struct symmcoll_symm *handle,
     int peer, size_t offset, uint32_t value, double timeout)
 {
@@ -182,6 +219,8 @@ symmcoll_status_t symmcoll_symm_wait_value32(struct symmcoll_symm *handle,
         status = symc_symm_check_rank(handle, where, peer);
     if (status == SYMMCOLL_OK)
         status = find_words(handle, where, handle->rank, offset, 1, &word);
+    if (status == SYMMCOLL_OK && !symc_symm_is_host(handle))
+        return enqueue_wait(handle, peer, (void *)word, value, timeout);
     if (status == SYMMCOLL_OK)
         status = symc_symm_read_timeout(
             handle, SYMC_SYMM_WAIT_VALUE, timeout, &budget);
@@ -250,6 +289,8 @@ symmcoll_status_t symmcoll_symm_get_remote_tensors(struct symmcoll_symm *handle,
         char *place = (char *)views + (size_t)r * views->size;
 
         copy.data = handle->at[r] + at;
+        copy.device = handle->share->device;
+        copy.device_index = handle->share->device_index;
         status = symc_sized_write(&symc_tensor_kind, where, &copy, place);
     }
     return status;

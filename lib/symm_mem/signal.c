@@ -26,9 +26,11 @@ static inline bool is_usable(
            channel >= 0 && channel < handle->channels && timeout == timeout;
 }
 
+/* What is not to be done here: wrong, or of a device, whose handles have no
+ * channels of the host's. */
 static __attribute__((noinline)) symmcoll_status_t refuse(
-    const struct symmcoll_symm *handle, enum symc_kind kind, int rank,
-    int channel)
+    struct symmcoll_symm *handle, enum symc_kind kind, int rank, int channel,
+    double timeout)
 {
     const char *where = symc_kind_name(kind);
     symmcoll_status_t status = symc_symm_check(handle, where);
@@ -37,9 +39,11 @@ static __attribute__((noinline)) symmcoll_status_t refuse(
         status = symc_symm_check_rank(handle, where, rank);
     if (status == SYMMCOLL_OK)
         status = symc_symm_check_channel(handle, where, channel);
+    if (status == SYMMCOLL_OK && timeout != timeout)
+        status = symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a timeout in seconds, found NaN", where);
     return status == SYMMCOLL_OK
-               ? symc_fail(SYMMCOLL_ERR_INVALID,
-                     "%s: expected a timeout in seconds, found NaN", where)
+               ? symc_symm_enqueue_signal(handle, kind, rank, channel, timeout)
                : status;
 }
 
@@ -64,10 +68,10 @@ static bool is_free(void *arg)
 
 /* The signal before has not been taken. */
 static __attribute__((noinline)) symmcoll_status_t put_later(
-    struct symmcoll_symm *handle, int dst, int channel, double timeout,
-    _Atomic uint32_t *slot)
+    struct symmcoll_symm *handle, enum symc_kind kind, int dst, int channel,
+    double timeout, _Atomic uint32_t *slot)
 {
-    const struct symc_symm_wait wait = {.kind = SYMC_SYMM_PUT_SIGNAL,
+    const struct symc_symm_wait wait = {.kind = kind,
         .peer = dst,
         .channel = channel,
         .missing = "it has not taken the signal before",
@@ -89,20 +93,33 @@ static __attribute__((noinline)) symmcoll_status_t put_later(
     return status;
 }
 
-symmcoll_status_t symmcoll_symm_put_signal(
-    struct symmcoll_symm *handle, int dst, int channel, double timeout)
+static inline __attribute__((always_inline)) symmcoll_status_t put_signal(
+    struct symmcoll_symm *handle, enum symc_kind kind, int dst, int channel,
+    double timeout)
 {
     _Atomic uint32_t *slot;
 
     if (__builtin_expect(!is_usable(handle, dst, channel, timeout), 0))
-        return refuse(handle, SYMC_SYMM_PUT_SIGNAL, dst, channel);
+        return refuse(handle, kind, dst, channel, timeout);
     if (__builtin_expect(symc_symm_is_stopped(handle), 0))
-        return symc_symm_failure(handle, SYMC_SYMM_PUT_SIGNAL);
+        return symc_symm_failure(handle, kind);
     slot = find_slot(handle, dst, channel, handle->rank);
     if (__builtin_expect(!put(slot), 0))
-        return put_later(handle, dst, channel, timeout, slot);
+        return put_later(handle, kind, dst, channel, timeout, slot);
     symc_symm_notify(handle, dst);
     return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_symm_put_signal(
+    struct symmcoll_symm *handle, int dst, int channel, double timeout)
+{
+    return put_signal(handle, SYMC_SYMM_PUT_SIGNAL, dst, channel, timeout);
+}
+
+symmcoll_status_t symc_symm_put_signal(struct symmcoll_symm *handle,
+    enum symc_kind kind, int dst, int channel, double timeout)
+{
+    return put_signal(handle, kind, dst, channel, timeout);
 }
 
 /* ---- wait ---- */
@@ -154,7 +171,7 @@ symmcoll_status_t symmcoll_symm_wait_signal(
     int polls = 0;
 
     if (__builtin_expect(!is_usable(handle, src, channel, timeout), 0))
-        return refuse(handle, SYMC_SYMM_WAIT_SIGNAL, src, channel);
+        return refuse(handle, SYMC_SYMM_WAIT_SIGNAL, src, channel, timeout);
     slot = find_slot(handle, handle->rank, channel, src);
     while (!is_put(slot) && ++polls < SYMC_QUICK_POLLS)
         symc_pause();

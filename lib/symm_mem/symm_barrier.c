@@ -84,17 +84,22 @@ static __attribute__((noinline)) symmcoll_status_t await_others(
     return status;
 }
 
+/* What is not to be done here: wrong, or of a device, whose handles have no
+ * channels of the host's. */
 static __attribute__((noinline)) symmcoll_status_t refuse(
-    const struct symmcoll_symm *handle, int channel)
+    struct symmcoll_symm *handle, int channel, double timeout)
 {
     const char *where = symc_kind_name(SYMC_SYMM_BARRIER);
     symmcoll_status_t status = symc_symm_check(handle, where);
 
     if (status == SYMMCOLL_OK)
         status = symc_symm_check_channel(handle, where, channel);
+    if (status == SYMMCOLL_OK && timeout != timeout)
+        status = symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a timeout in seconds, found NaN", where);
     return status == SYMMCOLL_OK
-               ? symc_fail(SYMMCOLL_ERR_INVALID,
-                     "%s: expected a timeout in seconds, found NaN", where)
+               ? symc_symm_enqueue_signal(
+                     handle, SYMC_SYMM_BARRIER, handle->rank, channel, timeout)
                : status;
 }
 
@@ -108,7 +113,7 @@ symmcoll_status_t symmcoll_symm_barrier(
                              *handle->group->alive != 1 || channel < 0 ||
                              channel >= handle->channels || timeout != timeout,
             0))
-        return refuse(handle, channel);
+        return refuse(handle, channel, timeout);
     if (__builtin_expect(symc_symm_is_stopped(handle), 0))
         return symc_symm_failure(handle, SYMC_SYMM_BARRIER);
     count = handle->counts[channel] + 1;

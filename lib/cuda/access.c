@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What one rank does alone with joined memory, on a stream of the caller's:
+ * copies, words, and kernels of one block that put signals or wait for them.
+ *
+ * None of it uses the staging or the counters of the group's operations, so it is
+ * ordered by its stream alone, and is beside those: an operation must not wait
+ * for a signal that its peer puts after the same operation.
+ */
+#include "cuda/access.h"
+#include "cuda/device_launch.h"
+#include "cuda/joined.h"
+
+#define FILL_THREADS 256
+#define FILL_WORDS 4 /* of a thread at a time */
+
+/* ---- launches ---- */
+
+static symmcoll_status_t copy(const struct symc_cuda_group *group,
+    const struct symc_access *access, CUstream stream)
+{
+    CUresult result =
+        group->cuda->memcpy_async((CUdeviceptr)(uintptr_t)access->out,
+            (CUdeviceptr)(uintptr_t)access->in, access->count, stream);
+
+    return result == CUDA_SUCCESS
+               ? SYMMCOLL_OK
+               : symc_cuda_group_fail(group, result,
+                     "cuMemcpyAsync of %zu bytes from %p to %p", access->count,
+                     access->in, access->out);
+}
+
+static symmcoll_status_t launch(const struct symc_cuda_group *group,
+    enum symc_kernel kernel, struct symc_grid grid, CUstream stream,
+    const void *args)
+{
+    return symc_kernel_launch(
+        &group->kernels, kernel, SYMMCOLL_UINT8, grid, stream, args);
+}
+
+static symmcoll_status_t fill(const struct symc_cuda_group *group,
+    const struct symc_access *access, CUstream stream)
+{
+    const struct symc_fill_args args = {
+        .at = access->out, .count = access->count, .value = access->value};
+    uint64_t each = (uint64_t)FILL_THREADS * FILL_WORDS;
+    uint64_t blocks = (access->count - 1) / each + 1;
+    struct symc_grid grid = {
+        blocks < group->limits.blocks ? (uint32_t)blocks : group->limits.blocks,
+        FILL_THREADS};
+
+    if (access->kind == SYMC_ACCESS_WRITE32)
+        return launch(group, SYMC_KERNEL_WRITE32, (struct symc_grid){1, 1},
+            stream, &args);
+    return launch(group, SYMC_KERNEL_FILL32, grid, stream, &args);
+}
+
+static symmcoll_status_t await_word(struct symc_cuda_group *group,
+    const struct symc_access *access, uint32_t number, CUstream stream)
+{
+    struct symc_wait_args args = {
+        .group = symc_cuda_make_group(group, access->op),
+        .at = access->in,
+        .value = access->value,
+        .peer = (uint32_t)access->peer};
+
+    args.group.number = number;
+    return launch(
+        group, SYMC_KERNEL_WAIT32, (struct symc_grid){1, 1}, stream, &args);
+}
+
+static symmcoll_status_t signal_peers(struct symc_cuda_group *group,
+    const struct symc_access *access, uint32_t number, CUstream stream)
+{
+    struct symc_signal_args args = {
+        .group = symc_cuda_make_group(group, access->op),
+        .pads = symc_cuda_joined_data(access->joined, access->pad_at),
+        .channel = (uint32_t)access->channel,
+        .peer = (uint32_t)access->peer};
+    struct symc_grid grid = {1, 1};
+    enum symc_kernel kernel = SYMC_KERNEL_WAIT_SIGNAL;
+
+    args.group.number = number;
+    if (access->kind == SYMC_ACCESS_PUT_SIGNAL)
+        kernel = SYMC_KERNEL_PUT_SIGNAL;
+    if (access->kind == SYMC_ACCESS_BARRIER) {
+        kernel = SYMC_KERNEL_SIGNAL_BARRIER;
+        grid.threads = (uint32_t)group->size;
+    }
+    return launch(group, kernel, grid, stream, &args);
+}
+
+static symmcoll_status_t enqueue(struct symc_cuda_group *group,
+    const struct symc_access *access, uint32_t number, CUstream stream)
+{
+    switch (access->kind) {
+    case SYMC_ACCESS_COPY:
+        return copy(group, access, stream);
+    case SYMC_ACCESS_FILL32:
+    case SYMC_ACCESS_WRITE32:
+        return fill(group, access, stream);
+    case SYMC_ACCESS_WAIT32:
+        return await_word(group, access, number, stream);
+    default:
+        return signal_peers(group, access, number, stream);
+    }
+}
+
+/* ---- one access ---- */
+
+/* In the context. */
+static symmcoll_status_t start(struct symc_cuda_group *group,
+    const struct symc_access *access, struct symc_cuda_token **token)
+{
+    CUstream stream = access->op->stream;
+    bool captured = false;
+    uint32_t number;
+    symmcoll_status_t status = symc_cuda_ask_captured(group, stream, &captured);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    number = captured ? 0 : symc_cuda_access_number(group);
+    status = enqueue(group, access, number, stream);
+    if (status != SYMMCOLL_OK || captured)
+        return status;
+    status = symc_cuda_order_beside(group, access->op, stream, token);
+    if (status == SYMMCOLL_OK)
+        symc_cuda_access_begin(group, *token, access, number);
+    return status;
+}
+
+symmcoll_status_t symc_cuda_access(
+    void *state, const struct symc_access *access, void **token)
+{
+    struct symc_cuda_group *group = state;
+    struct symc_cuda_entered entered;
+    struct symc_cuda_token *started = NULL;
+    symmcoll_status_t status;
+    CUresult result;
+
+    if (symc_cuda_gave_up(group))
+        return symc_cuda_explain(group, access->op);
+    result = symc_cuda_enter(&group->context, &entered);
+    if (result != CUDA_SUCCESS)
+        return symc_cuda_group_fail(group, result, "cuCtxPushCurrent");
+    status = start(group, access, &started);
+    symc_cuda_leave(&entered);
+    *token = started;
+    if (status != SYMMCOLL_OK)
+        return SYMMCOLL_ERR_DEVICE;
+    return started != NULL ? SYMMCOLL_IN_PROGRESS : SYMMCOLL_OK;
+}

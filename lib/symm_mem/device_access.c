@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a rank does alone with joined memory of a device: enqueued on the group's
+ * current stream, in the order in which it is called; the calls return when it
+ * has been.  Nobody waits for it but what the program enqueues after it; who
+ * looks after the group's operations finds whether it has gone wrong, and then
+ * the group fails.
+ */
+#include "group/device.h"
+#include "registry/registry.h"
+#include "symm_mem/symm_mem.h"
+
+/* The timeout of a kernel that waits: it cannot be told that it is not to. */
+static symmcoll_status_t read_timeout(const struct symmcoll_symm *handle,
+    enum symc_kind kind, double timeout, int64_t *timeout_ns)
+{
+    struct symc_wait_budget budget;
+    symmcoll_status_t status =
+        symc_symm_read_timeout(handle, kind, timeout, &budget);
+
+    *timeout_ns = budget.timeout_ns;
+    if (status != SYMMCOLL_OK || *timeout_ns > 0)
+        return status;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected a timeout of more than 0 s for %p in memory of CUDA "
+        "device %d, found 0",
+        symc_kind_name(kind), (void *)handle->at[handle->rank],
+        handle->share->device_index);
+}
+
+symmcoll_status_t symc_symm_access(struct symmcoll_symm *handle,
+    enum symc_kind kind, double timeout, struct symc_access *access)
+{
+    struct symc_op op = {.kind = kind,
+        .memory = SYMC_MEMORY_DEVICE,
+        .device = (int16_t)handle->share->device_index,
+        .direct = true,
+        .in = access->in,
+        .out = access->out,
+        .elem = 1};
+    symmcoll_status_t status =
+        read_timeout(handle, kind, timeout, &op.timeout_ns);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_enter(handle, kind);
+    if (status != SYMMCOLL_OK)
+        return status;
+    op.stream = symmcoll_group_stream(handle->group);
+    access->op = &op;
+    access->joined = handle->share->shared.joined;
+    status = symc_group_access(handle->group, access);
+    symc_symm_leave(handle);
+    return status;
+}
+
+symmcoll_status_t symc_symm_enqueue_signal(struct symmcoll_symm *handle,
+    enum symc_kind kind, int peer, int channel, double timeout)
+{
+    const struct symc_share *share = handle->share;
+    struct symc_access access = {.kind = SYMC_ACCESS_PUT_SIGNAL,
+        .peer = peer,
+        .channel = channel,
+        .pad_at = share->pad_at};
+
+    if (kind == SYMC_SYMM_WAIT_SIGNAL)
+        access.kind = SYMC_ACCESS_WAIT_SIGNAL;
+    if (kind == SYMC_SYMM_BARRIER) {
+        access.kind = SYMC_ACCESS_BARRIER;
+        access.pad_at = share->barrier_at;
+    }
+    return symc_symm_access(handle, kind, timeout, &access);
+}
+
+/* Whether a buffer of the caller's is on the handle's device. */
+static symmcoll_status_t check_buffer(
+    const struct symmcoll_symm *handle, enum symc_kind kind, const void *buffer)
+{
+    int device = handle->share->device_index;
+    int16_t found;
+    char place[SYMC_SYMM_PLACE];
+    bool host = symc_registry_find(&handle->group->world->registry, buffer,
+                    &found) == SYMC_MEMORY_HOST;
+
+    if (!host && found == device)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected a buffer in memory of CUDA device %d, as the handle's at "
+        "%p, found %p in %s",
+        symc_kind_name(kind), device, (void *)handle->at[handle->rank], buffer,
+        symc_symm_format_place(
+            host ? SYMMCOLL_HOST : SYMMCOLL_CUDA, found, place));
+}
+
+symmcoll_status_t symc_symm_enqueue_copy(struct symmcoll_symm *handle,
+    enum symc_kind kind, void *out, const void *in, const void *buffer,
+    size_t nbytes)
+{
+    struct symc_access access = {
+        .kind = SYMC_ACCESS_COPY, .out = out, .in = in, .count = nbytes};
+    uintptr_t to = (uintptr_t)out, from = (uintptr_t)in;
+    const char *last = (const char *)buffer + nbytes - 1;
+    symmcoll_status_t status = check_buffer(handle, kind, buffer);
+
+    if (status == SYMMCOLL_OK)
+        status = check_buffer(handle, kind, last);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (to > from ? to - from < nbytes : from - to < nbytes)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected buffers of CUDA device %d that do not overlap, found "
+            "%zu bytes at %p and at %p",
+            symc_kind_name(kind), handle->share->device_index, nbytes, in, out);
+    return symc_symm_access(handle, kind, -1, &access);
+}

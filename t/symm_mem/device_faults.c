@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Symmetric memory of devices when it goes wrong: a kernel that waits for a peer
+ * in vain fails the group, with the call, both ranks and the channel; a peer that
+ * dies ends all kernels that wait for it; and no stream hangs.
+ */
+#include "t/attempts.h"
+#include "t/symm_mem/device.h"
+#include "t/world/faults.h"
+
+#include <pthread.h>
+
+#define NBYTES 1024
+#define SIZE 3
+#define VICTIM 1
+
+/* ---- deadlines ---- */
+
+/* Which call waits in vain: all are of rank 0 alone. */
+enum call {
+    PUT,
+    PUT_WITH,
+    WAIT,
+    BARRIER,
+    VALUE,
+    CALLS
+};
+
+static const struct {
+    const char *name;
+    const char *found;
+} calls[CALLS] = {{"symm_put_signal of group",
+                      "rank 0 waited in vain for rank 1 on channel 3"},
+    {"symm_put_with_signal of group",
+        "rank 0 waited in vain for rank 1 on channel 3"},
+    {"symm_wait_signal of group",
+        "rank 0 waited in vain for rank 1 on channel 3"},
+    {"symm_barrier of group", "rank 0 waited in vain for rank 1 on channel 3"},
+    {"symm_wait_value32 of group",
+        "rank 0 waited in vain for rank 1 to store 77 at"}};
+
+static symmcoll_status_t make(
+    const struct joined *it, enum call call, double timeout)
+{
+    switch (call) {
+    case PUT:
+        return symmcoll_symm_put_signal(it->handle, 1, 3, timeout);
+    case PUT_WITH:
+        return symmcoll_symm_put_with_signal(
+            it->handle, 1, 512, it->data, 64, 3, timeout);
+    case WAIT:
+        return symmcoll_symm_wait_signal(it->handle, 1, 3, timeout);
+    case BARRIER:
+        return symmcoll_symm_barrier(it->handle, 3, timeout);
+    default:
+        return symmcoll_symm_wait_value32(it->handle, 1, 0, 77, timeout);
+    }
+}
+
+/* The group fails soon, on this rank. */
+static symmcoll_status_t await_failure(struct symmcoll_group *group)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (double until = faults_now() + FAULTS_WAIT_MAX;
+         status == SYMMCOLL_OK && faults_now() < until; faults_rest())
+        status = symmcoll_group_error(group);
+    return status;
+}
+
+/* In a group of its own; beside it an operation of the same group, on another
+ * stream, waits for its peer, too, and must not be named. */
+static bool ends_in_vain(struct symmcoll_group *all, int rank, enum call call)
+{
+    struct symmcoll_call options = SYMMCOLL_CALL_INIT;
+    struct symmcoll_group *group = NULL;
+    struct symmcoll_work *work = NULL;
+    CUstream other;
+    struct joined it;
+    float *sums;
+    bool right =
+        OK(symmcoll_group_create(symmcoll_group_world(all), NULL, &group)) &&
+        begin_joined(&it, group, rank, NBYTES);
+
+    other = device_stream();
+    sums = device_alloc(64 * sizeof(float));
+    options.stream = other;
+    if (rank == 1)
+        fake_stall(other);
+    right = right && OK(symmcoll_all_reduce(
+                         group, sums, sums, 64, F32, SUM, &options, &work));
+    if (rank == 0 && (call == PUT || call == PUT_WITH))
+        right = right && OK(make(&it, PUT, 20)); /* nobody takes it */
+    if (rank == 0)
+        right = right && OK(make(&it, call, 0.4));
+    right = await_failure(group) < 0 &&
+            ended(symmcoll_group_error(group), SYMMCOLL_ERR_TIMEOUT,
+                calls[call].name) &&
+            ended(symmcoll_group_error(group), SYMMCOLL_ERR_TIMEOUT,
+                calls[call].found) &&
+            right;
+    if (rank == 1)
+        fake_resume(other);
+    right = HOLDS(symmcoll_work_wait(work, FAULTS_WAIT_MAX) < 0) && right;
+    symmcoll_work_free(work);
+    right = HOLDS(make(&it, BARRIER, -1) < 0) && right;
+    device_wait(it.stream);
+    device_wait(other);
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    symmcoll_symm_release(it.handle);
+    right = OK(symmcoll_symm_free(it.world, it.data)) && right;
+    right = OK(symmcoll_group_free(group)) && right;
+    device_free(sums);
+    device_end_stream(other);
+    device_end_stream(it.stream);
+    return right;
+}
+
+static int names_whom_it_waits_for(struct symmcoll_group *all, int rank)
+{
+    bool right = true;
+
+    for (int call = 0; call < CALLS && right; call++) {
+        right = ends_in_vain(all, rank, (enum call)call);
+        if (!right)
+            diag("rank %d: %s", rank, calls[call].name);
+    }
+    return right;
+}
+
+/* ---- deaths ---- */
+
+static int lose_a_peer(struct faults_rank *self)
+{
+    struct joined it;
+    bool right =
+        faults_init(self) && begin_joined(&it, self->group, self->rank, NBYTES);
+
+    if (!right)
+        return 1;
+    if (self->rank != VICTIM)
+        right = OK(symmcoll_symm_put_signal(it.handle, VICTIM, 0, -1)) &&
+                OK(symmcoll_symm_put_signal(it.handle, VICTIM, 0, -1));
+    faults_reach(self, 1);
+    if (self->rank == VICTIM)
+        faults_pass(self, 2); /* it does not come to that */
+    faults_note(self, await_failure(self->group));
+    device_wait(it.stream);
+    right = HOLDS(symmcoll_symm_put_signal(it.handle, 0, 1, -1) < 0) && right;
+    symmcoll_symm_release(it.handle);
+    right = OK(symmcoll_symm_free(it.world, it.data)) && right;
+    faults_reach(self, 2);
+    return faults_finalize(self) != 0 || !right;
+}
+
+static void test_death(void)
+{
+    struct faults_job job;
+    char name[64];
+    bool told;
+
+    faults_start(&job, SIZE, lose_a_peer, NULL);
+    told = faults_await_all(&job, 1);
+    faults_signal(&job, VICTIM, SIGKILL);
+    told = faults_await(&job, 0, 2) && faults_await(&job, 2, 2) && told;
+    faults_name(&job, VICTIM, name);
+    for (int r = 0; r < SIZE; r += 2)
+        told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_PEER, name,
+                   "killed by SIGKILL", NULL) &&
+               told;
+    ok(faults_finish(&job, 1u << VICTIM) && told,
+        "a peer that dies while puts wait for it: its name, and streams end");
+}
+
+/* It dies while all map what the others have. */
+static int join_with_a_victim(struct faults_rank *self)
+{
+    struct symmcoll_symm_args args = device_args(self->rank);
+    struct symmcoll_symm *handle = NULL;
+    void *data = NULL;
+    bool right;
+
+    if (!faults_init(self))
+        return 1;
+    device_use(self->rank);
+    right = OK(symmcoll_symm_alloc(self->world, NBYTES, &args, &data));
+    faults_reach(self, 1);
+    if (self->rank == VICTIM)
+        faults_pass(self, 2);
+    faults_note(
+        self, symmcoll_symm_rendezvous(self->group, data, NULL, &handle));
+    right = OK(symmcoll_symm_free(self->world, data)) && right;
+    faults_reach(self, 2);
+    return faults_finalize(self) != 0 || !right;
+}
+
+static void test_death_before_joining(void)
+{
+    struct faults_job job;
+    char name[64];
+    bool told;
+
+    faults_start(&job, SIZE, join_with_a_victim, NULL);
+    told = faults_await_all(&job, 1);
+    faults_signal(&job, VICTIM, SIGKILL);
+    told = faults_await(&job, 0, 2) && faults_await(&job, 2, 2) && told;
+    faults_name(&job, VICTIM, name);
+    for (int r = 0; r < SIZE; r += 2)
+        told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_PEER, name,
+                   "killed by SIGKILL", NULL) &&
+               told;
+    ok(faults_finish(&job, 1u << VICTIM) && told,
+        "a peer that dies before it joins its memory is named");
+}
+
+int main(void)
+{
+    device_begin();
+    faults_begin();
+    on_both(2, names_whom_it_waits_for,
+        "a kernel that waits in vain: the call, both ranks, the channel (S27)");
+    test_death();
+    test_death_before_joining();
+    faults_end();
+    return done_testing();
+}
