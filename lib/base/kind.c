@@ -148,11 +148,11 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
         .traits = REDUCES_MOVES | SYMC_TO_ROOT,
         .compared = COMPARE_REDUCED | SYMC_COMPARE_ROOT},
     [SYMC_SYMM_REDUCE_SCATTER] = {
-        .name = "reduce_scatter_out", .trace = "_reduce_scatter_base",
+        .name = "symm_reduce_scatter", .trace = "_reduce_scatter_base",
         .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ONE_PART,
         .traits = REDUCES_MOVES, .compared = COMPARE_REDUCED},
     [SYMC_SYMM_ALL_GATHER] = {
-        .name = "all_gather_out", .trace = "_all_gather_base",
+        .name = "symm_all_gather", .trace = "_all_gather_base",
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS,
         .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
     [SYMC_SYMM_TILE_REDUCE] = {
@@ -164,19 +164,19 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
         .traits = REDUCES_MOVES, .compared = COMPARE_REDUCED},
     [SYMC_SYMM_ALL_TO_ALL_V] = {
-        .name = "all_to_all_vdev", .trace = "all_to_all",
+        .name = "symm_all_to_all_v", .trace = "all_to_all",
         .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ALL_PARTS,
         .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
     [SYMC_SYMM_ALL_TO_ALL_V_BACK] = {
-        .name = "all_to_all_vdev_offset", .trace = "all_to_all",
+        .name = "symm_all_to_all_v_back", .trace = "all_to_all",
         .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ALL_PARTS,
         .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
     [SYMC_SYMM_MAKE_PLAN] = {
-        .name = "make_exchange_plan", .trace = "all_to_all",
+        .name = "symm_plan_create", .trace = "all_to_all",
         .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ALL_PARTS,
         .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
     [SYMC_SYMM_RUN_PLAN] = {
-        .name = "run_exchange_plan", .trace = "all_to_all",
+        .name = "symm_plan_run", .trace = "all_to_all",
         .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ALL_PARTS,
         .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
     [SYMC_SYMM_PUSH_ROWS] = {

@@ -243,16 +243,16 @@ static const struct operation {
     symmcoll_status_t (*run)(struct buffers *it, size_t count, size_t at);
 } operations[] = {{"one_shot_all_reduce", one_shot},
     {"one_shot_all_reduce", one_shot_copy}, {"one_shot_reduce", reduce},
-    {"two_shot_all_reduce", two_shot}, {"reduce_scatter_out", scatter_rows},
-    {"reduce_scatter_out", scatter_columns},
-    {"reduce_scatter_out", scatter_in_turn}, {"all_gather_out", gather},
-    {"all_gather_out", gather_in_turn}, {"tile_reduce", tile},
+    {"two_shot_all_reduce", two_shot}, {"symm_reduce_scatter", scatter_rows},
+    {"symm_reduce_scatter", scatter_columns},
+    {"symm_reduce_scatter", scatter_in_turn}, {"symm_all_gather", gather},
+    {"symm_all_gather", gather_in_turn}, {"tile_reduce", tile},
     {"tile_reduce", tiles}, {"reduce_scatter_offset", scatter_blocks},
-    {"all_to_all_vdev", exchange}, {"all_to_all_vdev_offset", exchange_back},
-    {"make_exchange_plan", make_plan}, {"push_rows", push_rows},
+    {"symm_all_to_all_v", exchange}, {"symm_all_to_all_v_back", exchange_back},
+    {"symm_plan_create", make_plan}, {"push_rows", push_rows},
     {"symm_broadcast", broadcast}, {"symm_all_to_all", all_to_all},
     {"all_gather_offset", gather_unequal}, {"symm_permute", permute},
-    {"reshard", reshard}, {"run_exchange_plan", run_plan}};
+    {"reshard", reshard}, {"symm_plan_run", run_plan}};
 
 /* ---- a death in the middle ---- */
 
