@@ -6,6 +6,8 @@
 
 #include "base/dtype.h"
 #include "base/ranks.h"
+#include "group/device.h"
+#include "registry/registry.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -123,6 +125,21 @@ static symmcoll_status_t check_reduction(
         where, symmcoll_op_name(op->op), symmcoll_dtype_name(op->dtype));
 }
 
+/* Enqueue it, with the mover that says what. */
+static __attribute__((noinline)) symmcoll_status_t run_on_device(
+    struct symc_symm_call *call, struct symc_op *op)
+{
+    const struct symc_share *share = call->handle->share;
+    struct symc_launch launch = {.at = 0};
+
+    call->mover.joined = share->shared.joined;
+    if (call->does->describe != NULL) {
+        call->does->describe(call, op, &launch);
+        call->mover.launch = &launch;
+    }
+    return symc_group_call_device(call->handle->group, op, NULL);
+}
+
 symmcoll_status_t symc_symm_run(struct symc_symm_call *call,
     enum symmcoll_dtype dtype, symmcoll_op_t op, size_t count, int root,
     const struct symmcoll_call *options)
@@ -135,15 +152,10 @@ symmcoll_status_t symc_symm_run(struct symc_symm_call *call,
         .count = count,
         .root = root,
         .out = &call->mover};
+    bool on_device = !symc_symm_is_host(call->handle);
     struct passed *passed = (struct passed *)(void *)call->mover.payload;
     symmcoll_status_t status = symc_symm_check_dtype(where, dtype, &call->elem);
 
-    if (status == SYMMCOLL_OK && !symc_symm_is_host(call->handle))
-        status = symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "%s: expected a handle on host memory, found %p in memory of CUDA "
-            "device %d",
-            where, (void *)call->handle->at[group->rank],
-            call->handle->share->device_index);
     if (status == SYMMCOLL_OK && symc_kind_has(made.kind, SYMC_REDUCES))
         status = check_reduction(group, where, &made);
     if (status == SYMMCOLL_OK && (root < 0 || root >= group->size))
@@ -153,6 +165,10 @@ symmcoll_status_t symc_symm_run(struct symc_symm_call *call,
     if (status != SYMMCOLL_OK)
         return status;
     made.elem = (uint16_t)call->elem;
+    if (on_device) {
+        made.memory = SYMC_MEMORY_DEVICE;
+        made.device = (int16_t)call->handle->share->device_index;
+    }
     made.timeout_ns =
         atomic_load_explicit(&group->timeout_ns, memory_order_relaxed);
     if (options != NULL)
@@ -163,35 +179,58 @@ symmcoll_status_t symc_symm_run(struct symc_symm_call *call,
     call->mover.move = move;
     passed->handle = pack_handle(call->handle);
     memcpy(passed->words, call->words, sizeof(passed->words));
-    return symc_group_call(group, &made);
+    return on_device ? run_on_device(call, &made)
+                     : symc_group_call(group, &made);
 }
 
 /* ---- moving ---- */
 
-void symc_symm_reduce(const struct symc_symm_call *call,
-    const struct symc_moving *moving, size_t offset, void *out, size_t count)
+/* A row on the host. */
+static void reduce_row(const struct symc_symm_call *call,
+    const struct symc_moving *moving, size_t at, size_t count, void *out)
 {
     struct symc_targets own = {moving->rank, 1};
 
     for (int r = 0; r < moving->size; r++)
-        moving->exposed[r].in = symc_symm_at(call, r, offset);
+        moving->exposed[r].in = symc_symm_at(call, r, at);
     moving->exposed[moving->rank].out = out;
     (void)symc_moving_reduce(
         moving, own, 0, count, count * call->elem >= moving->stream_pushed);
 }
 
+void symc_symm_reduce(const struct symc_symm_call *call,
+    const struct symc_moving *moving, const struct symc_rows *rows, void *out)
+{
+    if (moving->enqueue != NULL) {
+        struct symc_rows placed = *rows;
+
+        placed.at += call->handle->offset;
+        moving->enqueue->reduce(moving->state, &placed, out);
+        return;
+    }
+    for (size_t row = 0; row < rows->rows; row++)
+        reduce_row(call, moving, rows->at + row * rows->pitch, rows->count,
+            (char *)out + row * rows->out_pitch);
+}
+
 void symc_symm_pull(const struct symc_moving *moving, int rank, void *out,
     const void *in, size_t nbytes)
 {
-    (void)symc_moving_copy(
-        moving, rank, out, in, nbytes, nbytes >= moving->stream_pulled);
+    if (moving->enqueue != NULL)
+        moving->enqueue->copy(moving->state, out, in, nbytes);
+    else
+        (void)symc_moving_copy(
+            moving, rank, out, in, nbytes, nbytes >= moving->stream_pulled);
 }
 
 void symc_symm_push(const struct symc_moving *moving, int rank, void *out,
     const void *in, size_t nbytes)
 {
-    (void)symc_moving_copy(
-        moving, rank, out, in, nbytes, nbytes >= moving->stream_pushed);
+    if (moving->enqueue != NULL)
+        moving->enqueue->copy(moving->state, out, in, nbytes);
+    else
+        (void)symc_moving_copy(
+            moving, rank, out, in, nbytes, nbytes >= moving->stream_pushed);
 }
 
 void symc_symm_part(
@@ -223,6 +262,11 @@ symmcoll_status_t symc_symm_check_elements(const struct symmcoll_symm *handle,
 {
     size_t length, end;
 
+    if (count == SIZE_MAX) /* a product that is none */
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected %s within the buffer's %zu bytes, found more "
+            "elements than memory has",
+            where, what, handle->nbytes);
     if (!symc_multiply(count, elem, &length) ||
         !symc_add(offset, length, &end) || end > handle->nbytes)
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -232,6 +276,60 @@ symmcoll_status_t symc_symm_check_elements(const struct symmcoll_symm *handle,
     if (nbytes != NULL)
         *nbytes = length;
     return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_symm_check_aligned(const struct symmcoll_symm *handle,
+    const char *where, const char *what, const void *at,
+    enum symmcoll_dtype dtype)
+{
+    size_t elem = symmcoll_dtype_size(dtype);
+
+    /* Complex numbers are two floats. */
+    if (dtype == SYMMCOLL_COMPLEX64 || dtype == SYMMCOLL_COMPLEX128)
+        elem /= 2;
+    if (symc_symm_is_host(handle) || at == NULL || (uintptr_t)at % elem == 0)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected %s in memory of a device on a multiple of %zu bytes, "
+        "found %p",
+        where, what, elem, at);
+}
+
+/* One byte is in the memory of the handle's buffers, and no other one. */
+static symmcoll_status_t check_byte(const struct symmcoll_symm *handle,
+    const char *where, const char *what, const void *at)
+{
+    const struct symc_registry *registry = &handle->group->world->registry;
+    enum symmcoll_device wanted =
+        symc_symm_is_host(handle) ? SYMMCOLL_HOST : SYMMCOLL_CUDA;
+    enum symmcoll_device found = SYMMCOLL_HOST;
+    char expected[SYMC_SYMM_PLACE], place[SYMC_SYMM_PLACE];
+    int16_t device = 0;
+
+    if (symc_registry_is_other_present(registry) &&
+        symc_registry_find(registry, at, &device) != SYMC_MEMORY_HOST)
+        found = SYMMCOLL_CUDA;
+    if (found == wanted &&
+        (found == SYMMCOLL_HOST || device == handle->share->device_index))
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected %s in %s, as this rank's buffer at %p, found %p in %s",
+        where, what,
+        symc_symm_format_place(wanted, handle->share->device_index, expected),
+        (void *)handle->at[handle->rank], at,
+        symc_symm_format_place(found, device, place));
+}
+
+/* The first byte and the last one. */
+static __attribute__((noinline)) symmcoll_status_t check_memory(
+    const struct symmcoll_symm *handle, const char *where, const char *what,
+    const void *buffer, size_t nbytes)
+{
+    symmcoll_status_t status = check_byte(handle, where, what, buffer);
+
+    return status == SYMMCOLL_OK ? check_byte(handle, where, what,
+                                       (const char *)buffer + nbytes - 1)
+                                 : status;
 }
 
 symmcoll_status_t symc_symm_check_apart(const struct symmcoll_symm *handle,
@@ -244,6 +342,13 @@ symmcoll_status_t symc_symm_check_apart(const struct symmcoll_symm *handle,
     if (buffer == NULL && nbytes > 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected %s of %zu bytes, found NULL", where, what, nbytes);
+    if (__builtin_expect(handle->group->world->inspects, 0) && nbytes > 0) {
+        symmcoll_status_t status =
+            check_memory(handle, where, what, buffer, nbytes);
+
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
     /* No sum of an address and a size, which may wrap around. */
     if (nbytes == 0 || length == 0 ||
         (other >= mine ? other - mine >= length : mine - other >= nbytes))

@@ -4,7 +4,8 @@
  * Each is an operation of the handle's group, with a sequence number, a timeout
  * and an entry in the flight recorder, as any collective; between the two
  * synchronisations of it each rank reads and writes all buffers where they lie
- * (struct symc_mover).  Private to this directory.
+ * (struct symc_mover).  On memory of a device what moves them is enqueued.
+ * Private to this directory.
  */
 #ifndef SYMC_SYMM_MEM_OPERATE_H
 #define SYMC_SYMM_MEM_OPERATE_H
@@ -28,6 +29,9 @@ struct symc_symm_does {
         const struct symc_moving *moving, const uint64_t *const *passed);
     void (*move)(
         const struct symc_symm_call *call, const struct symc_moving *moving);
+    /* Of a device: what it has kernels for, in place of move(); or NULL. */
+    void (*describe)(const struct symc_symm_call *call,
+        const struct symc_op *op, struct symc_launch *launch);
 };
 
 struct symc_symm_call {
@@ -70,9 +74,9 @@ symmcoll_status_t symc_symm_run(struct symc_symm_call *call,
 
 /* ---- moving, by which other ranks can stop this one between two chunks ---- */
 
-/* Reduce count elements from a byte on of all buffers into out. */
+/* Reduce rows of all buffers into out; rows->at is a byte of these. */
 void symc_symm_reduce(const struct symc_symm_call *call,
-    const struct symc_moving *moving, size_t offset, void *out, size_t count);
+    const struct symc_moving *moving, const struct symc_rows *rows, void *out);
 
 /* Copy a part of a rank's buffer, of which others are copied, too; and to a
  * rank's buffer, or the whole of one. */
@@ -97,8 +101,13 @@ symmcoll_status_t symc_symm_check_elements(const struct symmcoll_symm *handle,
     const char *where, const char *what, size_t offset, size_t count,
     size_t elem, size_t *nbytes);
 
-/* That a buffer of the caller's is there, and apart from bytes of this rank's
- * that others read or write meanwhile. */
+/* That what is reduced begins where an element can, which a device needs. */
+symmcoll_status_t symc_symm_check_aligned(const struct symmcoll_symm *handle,
+    const char *where, const char *what, const void *at,
+    enum symmcoll_dtype dtype);
+
+/* That a buffer of the caller's is there, in the memory of the handle's buffers,
+ * and apart from bytes of this rank's that others read or write meanwhile. */
 symmcoll_status_t symc_symm_check_apart(const struct symmcoll_symm *handle,
     const char *where, const char *what, const void *buffer, size_t nbytes,
     size_t offset, size_t length);

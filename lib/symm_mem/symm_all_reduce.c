@@ -16,8 +16,21 @@
 static void reduce_all(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {
-    symc_symm_reduce(
-        call, moving, call->words[0], call->out, moving->op->count);
+    const struct symc_rows all = {
+        .at = call->words[0], .count = moving->op->count, .rows = 1};
+
+    symc_symm_reduce(call, moving, &all, call->out);
+}
+
+/* On a device, also of two shots. */
+static void describe(const struct symc_symm_call *call,
+    const struct symc_op *op, struct symc_launch *launch)
+{
+    launch->kind = op->kind == SYMC_SYMM_TWO_SHOT ? SYMC_LAUNCH_TWO_SHOT
+                                                  : SYMC_LAUNCH_ONE_SHOT;
+    launch->at = call->handle->offset + call->words[0];
+    launch->in = call->in;
+    launch->out = call->out;
 }
 
 static void reduce_at_root(
@@ -27,10 +40,14 @@ static void reduce_at_root(
         reduce_all(call, moving);
 }
 
-static const struct symc_symm_does one_shot = {
-    .kind = SYMC_SYMM_ONE_SHOT, .words = {"offset"}, .move = reduce_all};
-static const struct symc_symm_does one_shot_reduce = {
-    .kind = SYMC_SYMM_REDUCE, .words = {"offset"}, .move = reduce_at_root};
+static const struct symc_symm_does one_shot = {.kind = SYMC_SYMM_ONE_SHOT,
+    .words = {"offset"},
+    .move = reduce_all,
+    .describe = describe};
+static const struct symc_symm_does one_shot_reduce = {.kind = SYMC_SYMM_REDUCE,
+    .words = {"offset"},
+    .move = reduce_at_root,
+    .describe = describe};
 
 /* Check the buffers; in NULL: what is there already is reduced. */
 static symmcoll_status_t check(const struct symc_symm_does *does,
@@ -46,6 +63,13 @@ static symmcoll_status_t check(const struct symc_symm_does *does,
     if (status == SYMMCOLL_OK)
         status = symc_symm_check_elements(
             handle, where, "the input", offset, count, elem, nbytes);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_aligned(handle, where, "the input",
+            handle->at[handle->rank] + offset, dtype);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_aligned(handle, where, "out", out, dtype);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_aligned(handle, where, "in", in, dtype);
     if (status == SYMMCOLL_OK && out != NULL)
         status = symc_symm_check_apart(
             handle, where, "out", out, *nbytes, offset, *nbytes);
@@ -62,22 +86,34 @@ static symmcoll_status_t refuse_null(
         symc_kind_name(does->kind), what);
 }
 
-symmcoll_status_t symmcoll_symm_one_shot_all_reduce(
-    struct symmcoll_symm *handle, size_t offset, void *out, size_t count,
+/* A device copies in itself, when the operations before have ended. */
+static symmcoll_status_t run_one_shot(struct symmcoll_symm *handle,
+    size_t offset, void *out, const void *in, size_t count,
     enum symmcoll_dtype dtype, symmcoll_op_t op,
     const struct symmcoll_call *call)
 {
-    struct symc_symm_call made = {
-        .does = &one_shot, .handle = handle, .words = {offset}, .out = out};
+    struct symc_symm_call made = {.does = &one_shot,
+        .handle = handle,
+        .words = {offset},
+        .out = out,
+        .in = in};
     size_t nbytes;
     symmcoll_status_t status =
-        check(&one_shot, handle, offset, out, NULL, count, dtype, &nbytes);
+        check(&one_shot, handle, offset, out, in, count, dtype, &nbytes);
 
     if (status == SYMMCOLL_OK && out == NULL && nbytes > 0)
         return refuse_null(&one_shot, "out");
     return status == SYMMCOLL_OK
                ? symc_symm_run(&made, dtype, op, count, 0, call)
                : status;
+}
+
+symmcoll_status_t symmcoll_symm_one_shot_all_reduce(
+    struct symmcoll_symm *handle, size_t offset, void *out, size_t count,
+    enum symmcoll_dtype dtype, symmcoll_op_t op,
+    const struct symmcoll_call *call)
+{
+    return run_one_shot(handle, offset, out, NULL, count, dtype, op, call);
 }
 
 symmcoll_status_t symmcoll_symm_one_shot_all_reduce_copy(
@@ -93,10 +129,11 @@ symmcoll_status_t symmcoll_symm_one_shot_all_reduce_copy(
         return refuse_null(&one_shot, "in");
     if (status != SYMMCOLL_OK)
         return status;
+    if (!symc_symm_is_host(handle))
+        return run_one_shot(handle, offset, out, in, count, dtype, op, call);
     /* Nobody reads it: the operation before has ended on all ranks. */
     symc_copy(handle->at[handle->rank] + offset, in, nbytes, false);
-    return symmcoll_symm_one_shot_all_reduce(
-        handle, offset, out, count, dtype, op, call);
+    return run_one_shot(handle, offset, out, NULL, count, dtype, op, call);
 }
 
 symmcoll_status_t symmcoll_symm_one_shot_reduce(struct symmcoll_symm *handle,
@@ -139,25 +176,44 @@ static void reduce_part(
     (void)symc_moving_reduce(moving, all, lo, hi, false);
 }
 
-static const struct symc_symm_does two_shot = {
-    .kind = SYMC_SYMM_TWO_SHOT, .words = {"offset"}, .move = reduce_part};
+static const struct symc_symm_does two_shot = {.kind = SYMC_SYMM_TWO_SHOT,
+    .words = {"offset"},
+    .move = reduce_part,
+    .describe = describe};
+
+/* in: what is copied to this rank's buffer first, or NULL. */
+static symmcoll_status_t run_two_shot(struct symmcoll_symm *handle,
+    size_t offset, void *out, const void *in, size_t count,
+    enum symmcoll_dtype dtype, symmcoll_op_t op,
+    const struct symmcoll_call *call)
+{
+    struct symc_symm_call made = {.does = &two_shot,
+        .handle = handle,
+        .words = {offset},
+        .out = out,
+        .in = in};
+    bool on_device;
+    size_t nbytes;
+    symmcoll_status_t status =
+        check(&two_shot, handle, offset, out, in, count, dtype, &nbytes);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    on_device = !symc_symm_is_host(handle);
+    if (!on_device && in != NULL)
+        symc_copy(handle->at[handle->rank] + offset, in, nbytes, false);
+    status = symc_symm_run(&made, dtype, op, count, 0, call);
+    if (status == SYMMCOLL_OK && !on_device && out != NULL)
+        symc_copy(out, handle->at[handle->rank] + offset, nbytes, false);
+    return status;
+}
 
 symmcoll_status_t symmcoll_symm_two_shot_all_reduce(
     struct symmcoll_symm *handle, size_t offset, void *out, size_t count,
     enum symmcoll_dtype dtype, symmcoll_op_t op,
     const struct symmcoll_call *call)
 {
-    struct symc_symm_call made = {
-        .does = &two_shot, .handle = handle, .words = {offset}};
-    size_t nbytes;
-    symmcoll_status_t status =
-        check(&two_shot, handle, offset, out, NULL, count, dtype, &nbytes);
-
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_run(&made, dtype, op, count, 0, call);
-    if (status == SYMMCOLL_OK && out != NULL)
-        symc_copy(out, handle->at[handle->rank] + offset, nbytes, false);
-    return status;
+    return run_two_shot(handle, offset, out, NULL, count, dtype, op, call);
 }
 
 /* ---- as an operation with limits ---- */
@@ -175,21 +231,13 @@ symmcoll_status_t symmcoll_symm_intra_node_all_reduce(
     if (dtype != SYMMCOLL_BFLOAT16 || op != SYMMCOLL_SUM ||
         count > INTRA_NODE_MOST / elem || handle->size > INTRA_NODE_RANKS)
         return SYMMCOLL_SKIPPED;
-    if (count * elem <= INTRA_NODE_ONE_SHOT) {
+    if (buf == NULL && count > 0)
+        return refuse_null(&two_shot, "buf");
+    if (count * elem <= INTRA_NODE_ONE_SHOT)
         status = symmcoll_symm_one_shot_all_reduce_copy(
             handle, 0, buf, buf, count, dtype, op, call);
-    } else {
-        size_t nbytes;
-
-        status = check(&two_shot, handle, 0, buf, buf, count, dtype, &nbytes);
-        if (status != SYMMCOLL_OK)
-            return status;
-        if (buf == NULL)
-            return refuse_null(&two_shot, "buf");
-        symc_copy(handle->at[handle->rank], buf, nbytes, false);
-        status = symmcoll_symm_two_shot_all_reduce(
-            handle, 0, buf, count, dtype, op, call);
-    }
+    else
+        status = run_two_shot(handle, 0, buf, buf, count, dtype, op, call);
     if (status == SYMMCOLL_OK)
         atomic_fetch_add_explicit(&handle->intra_node, 1, memory_order_relaxed);
     return status;

@@ -3,6 +3,7 @@
  * All-to-all of pieces whose sizes are in symmetric memory, at once or by a plan
  * that is made once; and rows that each rank writes where they belong.
  */
+#include "symm_mem/device_plan.h"
 #include "symm_mem/pieces.h"
 
 #include <stdlib.h>
@@ -14,7 +15,18 @@ static symmcoll_status_t verify(const struct symc_symm_call *call,
     const struct symc_moving *moving, const uint64_t *const *passed)
 {
     (void)passed;
-    return symc_exchange_verify(call, call->more, moving);
+    /* A device reads the splits when it is there. */
+    return moving->op->memory == SYMC_MEMORY_HOST
+               ? symc_exchange_verify(call, call->more, moving)
+               : SYMMCOLL_OK;
+}
+
+static void describe(const struct symc_symm_call *call,
+    const struct symc_op *op, struct symc_launch *launch)
+{
+    (void)op;
+    launch->kind = SYMC_LAUNCH_EXCHANGE;
+    symc_device_plan_describe(call, call->more, NULL, launch);
 }
 
 static void exchange_all(
@@ -40,12 +52,14 @@ static const struct symc_symm_does all_to_all_v = {
     .kind = SYMC_SYMM_ALL_TO_ALL_V,
     .words = WORDS,
     .verify = verify,
-    .move = exchange_all};
+    .move = exchange_all,
+    .describe = describe};
 static const struct symc_symm_does all_to_all_v_back = {
     .kind = SYMC_SYMM_ALL_TO_ALL_V_BACK,
     .words = WORDS,
     .verify = verify,
-    .move = exchange_all};
+    .move = exchange_all,
+    .describe = describe};
 
 static symmcoll_status_t run(const struct symc_symm_does *does, bool back,
     struct symmcoll_symm *handle, const struct symmcoll_symm_exchange *args,
@@ -89,7 +103,18 @@ struct symmcoll_symm_plan {
     struct symc_piece *pieces; /* that this rank receives */
     size_t *places;            /* row of the result of the rank that receives a
                                   piece of this one's, by its number */
+    struct symc_device_plan device; /* of its memory: in place of both arrays */
 };
+
+/* Whoever compares the calls notes which operation it is. */
+static symmcoll_status_t verify_plan(const struct symc_symm_call *call,
+    const struct symc_moving *moving, const uint64_t *const *passed)
+{
+    struct symmcoll_symm_plan *plan = call->out;
+
+    plan->number = moving->op->seq;
+    return verify(call, moving, passed);
+}
 
 static void plan_all(
     const struct symc_symm_call *call, const struct symc_moving *moving)
@@ -97,7 +122,6 @@ static void plan_all(
     struct symmcoll_symm_plan *plan = call->out;
     struct symc_piece piece;
 
-    plan->number = moving->op->seq;
     for (int r = 0; r < moving->size; r++) {
         struct symc_pieces pieces =
             symc_pieces_of(call, &plan->exchange, moving->size, r);
@@ -113,10 +137,34 @@ static void plan_all(
     }
 }
 
+static void describe_plan(const struct symc_symm_call *call,
+    const struct symc_op *op, struct symc_launch *launch)
+{
+    const struct symmcoll_symm_plan *plan = call->out;
+
+    (void)op;
+    launch->kind = SYMC_LAUNCH_PLAN;
+    symc_device_plan_describe(call, &plan->exchange, &plan->device, launch);
+}
+
 static const struct symc_symm_does make_plan = {.kind = SYMC_SYMM_MAKE_PLAN,
     .words = WORDS,
-    .verify = verify,
-    .move = plan_all};
+    .verify = verify_plan,
+    .move = plan_all,
+    .describe = describe_plan};
+
+/* Room for the pieces. */
+static symmcoll_status_t make_room(struct symmcoll_symm_plan *plan)
+{
+    if (!symc_symm_is_host(plan->handle))
+        return symc_device_plan_open(plan->handle,
+            symc_kind_name(make_plan.kind), plan->count, &plan->device);
+    plan->pieces = symc_alloc(plan->count, sizeof(*plan->pieces));
+    plan->places = symc_alloc(plan->count, sizeof(*plan->places));
+    return plan->pieces != NULL && plan->places != NULL
+               ? SYMMCOLL_OK
+               : SYMMCOLL_ERR_NO_MEMORY;
+}
 
 symmcoll_status_t symmcoll_symm_plan_create(struct symmcoll_symm *handle,
     const struct symmcoll_symm_exchange *exchange,
@@ -139,10 +187,8 @@ symmcoll_status_t symmcoll_symm_plan_create(struct symmcoll_symm *handle,
     if (status != SYMMCOLL_OK)
         goto free_plan;
     made->count = symc_exchange_count(&made->exchange, handle->size);
-    made->pieces = symc_alloc(made->count, sizeof(*made->pieces));
-    made->places = symc_alloc(made->count, sizeof(*made->places));
-    status = SYMMCOLL_ERR_NO_MEMORY;
-    if (made->pieces == NULL || made->places == NULL)
+    status = make_room(made);
+    if (status != SYMMCOLL_OK)
         goto free_plan;
     run.words[0] = made->exchange.args.in_offset;
     run.words[1] = made->exchange.args.out_offset;
@@ -163,6 +209,7 @@ void symmcoll_symm_plan_free(struct symmcoll_symm_plan *plan)
 {
     if (plan == NULL)
         return;
+    symc_device_plan_close(plan->handle, &plan->device);
     free(plan->pieces);
     free(plan->places);
     free(plan);
@@ -177,9 +224,20 @@ static void follow_plan(
         symc_exchange_copy(call, moving, &plan->exchange, &plan->pieces[i]);
 }
 
+static void describe_run(const struct symc_symm_call *call,
+    const struct symc_op *op, struct symc_launch *launch)
+{
+    const struct symmcoll_symm_plan *plan = call->more;
+
+    (void)op;
+    launch->kind = SYMC_LAUNCH_PLAN_RUN;
+    symc_device_plan_describe(call, &plan->exchange, &plan->device, launch);
+}
+
 static const struct symc_symm_does run_plan = {.kind = SYMC_SYMM_RUN_PLAN,
     .words = {"offset of in", "offset of out", "number of the plan"},
-    .move = follow_plan};
+    .move = follow_plan,
+    .describe = describe_run};
 
 symmcoll_status_t symmcoll_symm_plan_run(
     struct symmcoll_symm_plan *plan, const struct symmcoll_call *call)
@@ -211,6 +269,10 @@ symmcoll_status_t symmcoll_symm_plan_place(
             "for the answers, found piece %zu%s",
             plan == NULL ? 0 : plan->count - 1, piece,
             plan == NULL ? " and no plan" : "");
+    if (plan->places == NULL)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "symm_plan_place: expected a plan in host memory, found one of a "
+            "device, whose splits the host does not read");
     *rank = (int)(plan->exchange.back
                       ? piece % (size_t)plan->handle->size
                       : piece / (size_t)plan->exchange.args.experts);

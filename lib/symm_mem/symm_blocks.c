@@ -52,15 +52,14 @@ static void reduce_block(const struct symc_symm_call *call,
     const struct blocks *blocks = call->more;
     bool together =
         block->columns == blocks->stride && block->columns == out_stride;
-    size_t rows = together ? 1 : block->rows;
-    size_t count = together ? block->rows * block->columns : block->columns;
+    const struct symc_rows rows = {
+        .at = call->words[0] + block->first * call->elem,
+        .count = together ? block->rows * block->columns : block->columns,
+        .rows = together ? 1 : block->rows,
+        .pitch = blocks->stride * call->elem,
+        .out_pitch = out_stride * call->elem};
 
-    for (size_t row = 0; row < rows; row++) {
-        symc_symm_reduce(call, moving,
-            call->words[0] + (block->first + row * blocks->stride) * call->elem,
-            out, count);
-        out += out_stride * call->elem;
-    }
+    symc_symm_reduce(call, moving, &rows, out);
 }
 
 static int root_of(const struct blocks *blocks, size_t i, int size)
@@ -157,7 +156,50 @@ static symmcoll_status_t check_lists(const struct symmcoll_symm *handle,
         SYMMCOLL_SYMM_BLOCKS_MAX, count, complete ? "" : " and NULL");
 }
 
+/* Elements of a block, which all ranks pass alike. */
+static symmcoll_status_t count_elements(
+    const char *where, size_t rows, size_t columns, size_t *count)
+{
+    if (symc_multiply(rows, columns, count))
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected as many elements as memory has, found %zu rows of %zu",
+        where, rows, columns);
+}
+
 /* ---- tiles ---- */
+
+/* What a rank receives. */
+struct result {
+    const void *out;
+    size_t nbytes;
+};
+
+/* A tile, and what is received of it; NULL: nothing. */
+static symmcoll_status_t check_tile(const struct symmcoll_symm *handle,
+    const char *where, const struct blocks *blocks, size_t offset,
+    enum symmcoll_dtype dtype, const struct result *result)
+{
+    size_t elem = symmcoll_dtype_size(dtype), nbytes;
+    symmcoll_status_t status;
+
+    if (offset % elem != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected offsets of multiples of %zu bytes, found %zu", where,
+            elem, offset);
+    status = check_matrix(handle, where, offset, blocks->rows, blocks->columns,
+        blocks->stride, elem, &nbytes);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_aligned(handle, where, "the input",
+            handle->at[handle->rank] + offset, dtype);
+    if (status == SYMMCOLL_OK && result != NULL)
+        status = symc_symm_check_apart(
+            handle, where, "out", result->out, result->nbytes, offset, nbytes);
+    return status == SYMMCOLL_OK && result != NULL
+               ? symc_symm_check_aligned(
+                     handle, where, "out", result->out, dtype)
+               : status;
+}
 
 symmcoll_status_t symmcoll_symm_multi_root_tile_reduce(
     struct symmcoll_symm *handle, const size_t *offsets, const int *roots,
@@ -179,7 +221,8 @@ symmcoll_status_t symmcoll_symm_multi_root_tile_reduce(
         .out = out,
         .more = &blocks};
     struct symc_digest digest = SYMC_DIGEST_INIT;
-    size_t elem = 0, nbytes, area, room = 0, room_nbytes = 0;
+    size_t elem = 0, area = 0, room = 0;
+    struct result result = {.out = out};
     bool receives = false;
     symmcoll_status_t status = check_lists(
         handle, where, count, count == 0 || (offsets != NULL && roots != NULL));
@@ -187,28 +230,21 @@ symmcoll_status_t symmcoll_symm_multi_root_tile_reduce(
     if (status == SYMMCOLL_OK)
         status = symc_symm_check_dtype(where, dtype, &elem);
     if (status == SYMMCOLL_OK)
+        status = count_elements(where, rows, columns, &area);
+    if (status == SYMMCOLL_OK)
         status = check_roots(handle, where, &blocks, true);
     if (status == SYMMCOLL_OK &&
         (out_stride < columns || !measure(rows, columns, out_stride, &room) ||
-            !symc_multiply(room, elem, &room_nbytes)))
+            !symc_multiply(room, elem, &result.nbytes)))
         status = symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a stride of out of at least %zu columns, found %zu "
             "(%zu rows)",
             where, columns, out_stride, rows);
     for (size_t i = 0; i < count && status == SYMMCOLL_OK; i++)
         receives = receives || roots[i] == handle->rank;
-    for (size_t i = 0; i < count && status == SYMMCOLL_OK; i++) {
-        if (offsets[i] % elem != 0)
-            status = symc_fail(SYMMCOLL_ERR_INVALID,
-                "%s: expected offsets of multiples of %zu bytes, found %zu",
-                where, elem, offsets[i]);
-        if (status == SYMMCOLL_OK)
-            status = check_matrix(handle, where, offsets[i], rows, columns,
-                stride, elem, &nbytes);
-        if (status == SYMMCOLL_OK && receives)
-            status = symc_symm_check_apart(
-                handle, where, "out", out, room_nbytes, offsets[i], nbytes);
-    }
+    for (size_t i = 0; i < count && status == SYMMCOLL_OK; i++)
+        status = check_tile(handle, where, &blocks, offsets[i], dtype,
+            receives ? &result : NULL);
     if (status != SYMMCOLL_OK)
         return status;
     symc_digest_add_bytes(&digest, "roots", roots, count * sizeof(*roots));
@@ -216,8 +252,6 @@ symmcoll_status_t symmcoll_symm_multi_root_tile_reduce(
         &digest, "offsets", offsets, count * sizeof(*offsets));
     symc_digest_add_bytes(&digest, "columns", &columns, sizeof(columns));
     made.words[2] = digest.a;
-    if (!symc_multiply(rows, columns, &area))
-        area = SIZE_MAX;
     return symc_symm_run(&made, dtype, op, area, 0, call);
 }
 
@@ -267,7 +301,7 @@ symmcoll_status_t symmcoll_symm_reduce_scatter_offset(
         .words = {offset, stride},
         .more = &blocks};
     struct symc_digest digest = SYMC_DIGEST_INIT;
-    size_t elem = 0, nbytes, area, mine = 0;
+    size_t elem = 0, nbytes, area = 0, mine = 0;
     symmcoll_status_t status =
         check_lists(handle, where, count, count == 0 || ends != NULL);
 
@@ -277,6 +311,8 @@ symmcoll_status_t symmcoll_symm_reduce_scatter_offset(
     if (status == SYMMCOLL_OK)
         status = symc_symm_check_dtype(where, dtype, &elem);
     if (status == SYMMCOLL_OK)
+        status = count_elements(where, rows, columns, &area);
+    if (status == SYMMCOLL_OK)
         status = check_roots(handle, where, &blocks, false);
     if (status == SYMMCOLL_OK)
         status =
@@ -284,6 +320,9 @@ symmcoll_status_t symmcoll_symm_reduce_scatter_offset(
     if (status == SYMMCOLL_OK)
         status = check_matrix(
             handle, where, offset, rows, columns, stride, elem, &nbytes);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_check_aligned(handle, where, "the input",
+            handle->at[handle->rank] + offset, dtype);
     for (size_t i = 0; i < count && status == SYMMCOLL_OK; i++) {
         made.elem = elem;
         struct block block = find_block(&made, &blocks, i);
@@ -293,6 +332,9 @@ symmcoll_status_t symmcoll_symm_reduce_scatter_offset(
         status = symc_symm_check_apart(handle, where, "a result",
             outs != NULL ? outs[mine] : NULL, block.rows * block.columns * elem,
             offset, nbytes);
+        if (status == SYMMCOLL_OK && outs != NULL)
+            status = symc_symm_check_aligned(
+                handle, where, "a result", outs[mine], dtype);
         mine++;
     }
     if (status != SYMMCOLL_OK)
@@ -303,7 +345,5 @@ symmcoll_status_t symmcoll_symm_reduce_scatter_offset(
     symc_digest_add_bytes(&digest, "dim", &dim, sizeof(dim));
     symc_digest_add_bytes(&digest, "columns", &columns, sizeof(columns));
     made.words[2] = digest.a;
-    if (!symc_multiply(rows, columns, &area))
-        area = SIZE_MAX;
     return symc_symm_run(&made, dtype, op, area, 0, call);
 }

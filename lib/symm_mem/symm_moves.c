@@ -77,8 +77,21 @@ static void copy_root(
     }
 }
 
-static const struct symc_symm_does broadcast = {
-    .kind = SYMC_SYMM_BROADCAST, .words = {"offset"}, .move = copy_root};
+static void describe_root(const struct symc_symm_call *call,
+    const struct symc_op *op, struct symc_launch *launch)
+{
+    launch->kind = SYMC_LAUNCH_PULL;
+    launch->at = call->handle->offset + call->words[0];
+    launch->out = symc_symm_at(call, call->handle->rank, call->words[0]);
+    launch->slice = op->count * call->elem;
+    launch->first = op->root;
+    launch->sources = call->handle->rank != op->root;
+}
+
+static const struct symc_symm_does broadcast = {.kind = SYMC_SYMM_BROADCAST,
+    .words = {"offset"},
+    .move = copy_root,
+    .describe = describe_root};
 
 symmcoll_status_t symmcoll_symm_broadcast(struct symmcoll_symm *handle,
     size_t offset, size_t count, enum symmcoll_dtype dtype, int root,
@@ -117,9 +130,23 @@ static void pull_parts(
     }
 }
 
+static void describe_parts(const struct symc_symm_call *call,
+    const struct symc_op *op, struct symc_launch *launch)
+{
+    const struct symmcoll_symm *handle = call->handle;
+
+    launch->kind = SYMC_LAUNCH_PULL;
+    launch->slice = op->count * call->elem;
+    launch->at =
+        handle->offset + call->words[0] + (size_t)handle->rank * launch->slice;
+    launch->out = symc_symm_at(call, handle->rank, call->words[1]);
+    launch->sources = handle->size;
+}
+
 static const struct symc_symm_does all_to_all = {.kind = SYMC_SYMM_ALL_TO_ALL,
     .words = {"offset of in", "offset of out"},
-    .move = pull_parts};
+    .move = pull_parts,
+    .describe = describe_parts};
 
 symmcoll_status_t symmcoll_symm_all_to_all(struct symmcoll_symm *handle,
     size_t in_offset, size_t out_offset, size_t count,

@@ -9,33 +9,63 @@
 
 /* ---- reduce_scatter ---- */
 
+static symmcoll_status_t check_reduced(const struct symmcoll_symm *handle,
+    const char *where, size_t offset, const void *out,
+    enum symmcoll_dtype dtype)
+{
+    symmcoll_status_t status = symc_symm_check_aligned(
+        handle, where, "the input", handle->at[handle->rank] + offset, dtype);
+
+    return status == SYMMCOLL_OK
+               ? symc_symm_check_aligned(handle, where, "out", out, dtype)
+               : status;
+}
+
 struct matrix {
     size_t rows, columns; /* of a rank's part */
     size_t stride;        /* elements from one row to the next, of the input */
     size_t first;         /* element of the input that begins the part */
 };
 
+static struct symc_rows rows_of(
+    const struct symc_symm_call *call, const struct matrix *part)
+{
+    bool together = part->columns == part->stride;
+
+    return (struct symc_rows){.at = call->words[0] + part->first * call->elem,
+        .count = together ? part->rows * part->columns : part->columns,
+        .rows = together ? 1 : part->rows,
+        .pitch = part->stride * call->elem,
+        .out_pitch = part->columns * call->elem};
+}
+
 static void reduce_rows(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {
-    const struct matrix *part = call->more;
-    bool together = part->columns == part->stride;
-    size_t rows = together ? 1 : part->rows;
-    size_t count = together ? part->rows * part->columns : part->columns;
-    char *out = call->out;
+    const struct symc_rows rows = rows_of(call, call->more);
 
-    for (size_t row = 0; row < rows; row++) {
-        symc_symm_reduce(call, moving,
-            call->words[0] + (part->first + row * part->stride) * call->elem,
-            out, count);
-        out += count * call->elem;
-    }
+    symc_symm_reduce(call, moving, &rows, call->out);
+}
+
+/* On a device: where the first rank's part is, and how far the next one's. */
+static void describe_rows(const struct symc_symm_call *call,
+    const struct symc_op *op, struct symc_launch *launch)
+{
+    const struct matrix *part = call->more;
+
+    launch->kind = SYMC_LAUNCH_REDUCE_SCATTER;
+    launch->out = call->out;
+    launch->rows = rows_of(call, part);
+    launch->rows.at = call->handle->offset + call->words[0];
+    launch->slice = call->words[2] != 0 ? part->columns * call->elem
+                                        : op->count * call->elem;
 }
 
 static const struct symc_symm_does reduce_scatter = {
     .kind = SYMC_SYMM_REDUCE_SCATTER,
     .words = {"offset", "number of columns", "dimension that is split"},
-    .move = reduce_rows};
+    .move = reduce_rows,
+    .describe = describe_rows};
 
 symmcoll_status_t symmcoll_symm_reduce_scatter(struct symmcoll_symm *handle,
     size_t offset, void *out, size_t rows, size_t columns, int split_columns,
@@ -73,6 +103,8 @@ symmcoll_status_t symmcoll_symm_reduce_scatter(struct symmcoll_symm *handle,
     if (status == SYMMCOLL_OK)
         status = symc_symm_check_apart(
             handle, where, "out", out, nbytes / size, offset, nbytes);
+    if (status == SYMMCOLL_OK)
+        status = check_reduced(handle, where, offset, out, dtype);
     return status == SYMMCOLL_OK
                ? symc_symm_run(&made, dtype, op, count / size, 0, call)
                : status;
@@ -86,20 +118,36 @@ static void reduce_pieces(
     size_t count = moving->op->count;
 
     for (int i = 0; i < moving->size; i++) {
-        size_t lo, hi, at;
+        struct symc_rows piece = {.at = call->words[0], .rows = 1};
+        size_t lo, hi;
 
         symc_symm_part(count, call->elem, moving->size,
             symc_symm_next(moving, i), &lo, &hi);
-        at = ((size_t)moving->rank * count + lo) * call->elem;
-        symc_symm_reduce(call, moving, call->words[0] + at,
-            (char *)call->out + lo * call->elem, hi - lo);
+        piece.at += ((size_t)moving->rank * count + lo) * call->elem;
+        piece.count = hi - lo;
+        symc_symm_reduce(
+            call, moving, &piece, (char *)call->out + lo * call->elem);
     }
+}
+
+/* A device has a kernel for the whole part. */
+static void describe_pieces(const struct symc_symm_call *call,
+    const struct symc_op *op, struct symc_launch *launch)
+{
+    launch->kind = SYMC_LAUNCH_REDUCE_SCATTER;
+    launch->out = call->out;
+    launch->rows =
+        (struct symc_rows){.at = call->handle->offset + call->words[0],
+            .count = op->count,
+            .rows = 1};
+    launch->slice = op->count * call->elem;
 }
 
 static const struct symc_symm_does low_contention_reduce_scatter = {
     .kind = SYMC_SYMM_REDUCE_SCATTER,
     .words = {"offset", "number of columns", "dimension that is split"},
-    .move = reduce_pieces};
+    .move = reduce_pieces,
+    .describe = describe_pieces};
 
 symmcoll_status_t symmcoll_symm_low_contention_reduce_scatter(
     struct symmcoll_symm *handle, size_t offset, void *out, size_t count,
@@ -125,6 +173,8 @@ symmcoll_status_t symmcoll_symm_low_contention_reduce_scatter(
     if (status == SYMMCOLL_OK)
         status = symc_symm_check_apart(
             handle, where, "out", out, count * elem, offset, nbytes);
+    if (status == SYMMCOLL_OK)
+        status = check_reduced(handle, where, offset, out, dtype);
     return status == SYMMCOLL_OK
                ? symc_symm_run(&made, dtype, op, count, 0, call)
                : status;
@@ -161,10 +211,34 @@ static void pull(
     }
 }
 
-static const struct symc_symm_does all_gather = {
-    .kind = SYMC_SYMM_ALL_GATHER, .words = {"offset", "form"}, .move = push};
+static void describe_push(const struct symc_symm_call *call,
+    const struct symc_op *op, struct symc_launch *launch)
+{
+    launch->kind = SYMC_LAUNCH_ALL_GATHER;
+    launch->at = call->handle->offset + call->words[0];
+    launch->in = call->in;
+    launch->slice = op->count * call->elem;
+}
+
+static void describe_pull(const struct symc_symm_call *call,
+    const struct symc_op *op, struct symc_launch *launch)
+{
+    launch->kind = SYMC_LAUNCH_PULL;
+    launch->at = call->handle->offset + call->words[0];
+    launch->out = call->out;
+    launch->slice = op->count * call->elem;
+    launch->sources = call->handle->size;
+}
+
+static const struct symc_symm_does all_gather = {.kind = SYMC_SYMM_ALL_GATHER,
+    .words = {"offset", "form"},
+    .move = push,
+    .describe = describe_push};
 static const struct symc_symm_does low_contention_all_gather = {
-    .kind = SYMC_SYMM_ALL_GATHER, .words = {"offset", "form"}, .move = pull};
+    .kind = SYMC_SYMM_ALL_GATHER,
+    .words = {"offset", "form"},
+    .move = pull,
+    .describe = describe_pull};
 
 symmcoll_status_t symmcoll_symm_all_gather(struct symmcoll_symm *handle,
     size_t offset, const void *in, size_t count, enum symmcoll_dtype dtype,

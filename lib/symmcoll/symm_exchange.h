@@ -55,7 +55,9 @@ struct symmcoll_symm_exchange {
  *
  * With one expert of each rank this is all_to_all_vdev.
  * Errors besides: INVALID on all ranks where the splits of any rank are negative,
- * more rows than in_rows or than another one's out_rows: names it.
+ * more rows than in_rows or than another one's out_rows: names it.  On a device
+ * that is found when it runs: it fails the group, and nothing is moved.
+ * UNSUPPORTED on all ranks, there: cuda.staging has no room for the splits of all.
  * Source: torch.ops.symm_mem.all_to_all_vdev, all_to_all_vdev_2d.
  */
 SYMMCOLL_CHECKED
@@ -84,9 +86,10 @@ symmcoll_status_t symmcoll_symm_all_to_all_v_back(struct symmcoll_symm *handle,
  *                             the splits; all ranks run the same plan
  * symmcoll_symm_plan_place()  where a piece of this rank's input goes: which rank
  *                             (out), and the first row there (out)
- * symmcoll_symm_plan_free()   NULL is valid
+ * symmcoll_symm_plan_free()   NULL is valid; of a device waits for what runs, and
+ *                             no graph that runs the plan is started any more
  *
- * Errors besides: NO_MEMORY.
+ * Errors besides: NO_MEMORY; of plan_place UNSUPPORTED (a plan of a device).
  * Source: torch.ops.symm_mem._make_a2a_exchange_plan, _make_a2a_2d_exchange_plan,
  * _all_to_all_get.
  */

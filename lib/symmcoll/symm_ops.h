@@ -12,10 +12,16 @@
  * flight recorder.  They block: a rank returns when no other one reads or writes
  * its buffer any more.  Results are bitwise those of the plain collectives.
  *
- * out, in   of this rank alone, in any memory; may be part of its buffer, apart
- *           from what the operation uses there
+ * On memory of a device they are enqueued as those are, on the stream of the call
+ * or of the group, which may be being captured: a rank returns when all have
+ * called it.  What is found later fails the group.
+ *
+ * out, in   of this rank alone, in the memory that the handle is for, the host's
+ *           or that device's; may be part of its buffer, apart from what the
+ *           operation uses there.  What is reduced on a device is on a multiple
+ *           of an element's bytes (of a complex number's half)
  * dtype, op as of the plain collectives
- * call      timeout, label; NULL for the defaults
+ * call      timeout, label, stream; NULL for the defaults
  *
  * Errors of all: INVALID (of what is wrong on this rank, before anything has
  * happened: expected and found), UNSUPPORTED (op not defined for dtype), MISMATCH
@@ -107,14 +113,15 @@ symmcoll_status_t symmcoll_symm_get_remote_tensors(struct symmcoll_symm *handle,
  *
  * one_shot_all_reduce       each rank reads all buffers, which remain as they
  *                           are, and reduces into out
- * one_shot_all_reduce_copy  first copies in to its buffer, also where the
- *                           operation fails; in and out may be equal
+ * one_shot_all_reduce_copy  first copies in to its buffer, in host memory also
+ *                           where the operation fails; in and out may be equal
  * one_shot_reduce           the root alone does; elsewhere out may be NULL
  * two_shot_all_reduce       each rank reduces a part and writes it into all
  *                           buffers: in place; and then to out, unless it is NULL
  *
- * Without multicast, as in host memory, these are also multimem_all_reduce_ (two
- * shots), multimem_one_shot_all_reduce and multimem_one_shot_reduce_out.
+ * The ranks add up in their order, so these are also multimem_all_reduce_ (two
+ * shots), multimem_one_shot_all_reduce and multimem_one_shot_reduce_out, where a
+ * switch would add in an order of its own.
  * Source: torch.ops.symm_mem, the functions of these names.
  */
 SYMMCOLL_CHECKED
@@ -176,7 +183,8 @@ symmcoll_status_t symmcoll_symm_reduce_scatter(struct symmcoll_symm *handle,
 
 /*
  * Each rank writes count elements of its own into all buffers, in the order of
- * ranks.  In place: in is at the address where this rank's part belongs.
+ * ranks.  In place: in is at the address where this rank's part belongs.  Memory
+ * of devices that has a multicast address is written by that.
  * Source: torch.ops.symm_mem.multimem_all_gather_out.
  */
 SYMMCOLL_CHECKED
