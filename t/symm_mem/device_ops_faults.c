@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Operations on symmetric memory of devices that are called wrongly, or that a
+ * rank does not come to: an error on each rank that says who and where, and no
+ * byte of another memory is used.
+ */
+#include "t/cuda/members.h"
+#include "t/symm_mem/ops.h"
+
+#include "group/group.h"
+
+#define NBYTES ((size_t)32 * 1024)
+#define OUT_AT ((size_t)8 * 1024)
+#define SPLITS_AT ((size_t)16 * 1024)
+#define OUT_SPLITS_AT ((size_t)20 * 1024)
+#define COUNT 100
+
+struct test {
+    struct symmcoll_group *group;
+    int rank, size;
+    struct symmcoll_symm *handle, *on_host;
+    void *data, *host_data;
+    char *out; /* on the device */
+    struct symmcoll_call call;
+};
+
+static bool begin(struct test *it, struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_symm_args args = SYMMCOLL_SYMM_ARGS_INIT;
+
+    *it = (struct test){.group = group,
+        .rank = rank,
+        .size = symmcoll_group_size(group),
+        .call = SYMMCOLL_CALL_INIT};
+    args.device = SYMMCOLL_CUDA;
+    args.device_index = rank;
+    device_use(rank);
+    it->out = device_alloc(NBYTES);
+    it->call.stream = device_stream();
+    return join(group, NBYTES, &it->host_data, &it->on_host) &&
+           OK(symmcoll_symm_alloc(group->world, NBYTES, &args, &it->data)) &&
+           OK(symmcoll_symm_rendezvous(group, it->data, NULL, &it->handle));
+}
+
+static bool end(struct test *it, bool right)
+{
+    symmcoll_symm_release(it->handle);
+    symmcoll_symm_release(it->on_host);
+    right = OK(symmcoll_symm_free(it->group->world, it->data)) && right;
+    right = OK(symmcoll_symm_free(it->group->world, it->host_data)) && right;
+    device_free(it->out);
+    device_end_stream(it->call.stream);
+    return right;
+}
+
+static symmcoll_status_t sum(
+    struct test *it, struct symmcoll_symm *handle, size_t offset, void *out)
+{
+    struct symmcoll_call call = it->call;
+
+    if (handle == it->on_host)
+        call.stream = NULL;
+    return symmcoll_symm_one_shot_all_reduce(
+        handle, offset, out, COUNT, F32, SYMMCOLL_SUM, &call);
+}
+
+/* The group can be used afterwards. */
+static bool goes_on(struct test *it)
+{
+    float one = 1, found = 0;
+    bool right;
+
+    device_write(it->data, &one, sizeof(one));
+    right = OK(sum(it, it->handle, 0, it->out));
+    device_wait(it->call.stream);
+    device_read(&found, it->out, sizeof(found));
+    return right && HOLDS(found == (float)it->size);
+}
+
+/* ---- one rank's own mistakes ---- */
+
+static int other_memory(struct symmcoll_group *group, int rank)
+{
+    struct test it;
+    bool right = begin(&it, group, rank);
+    float host[COUNT] = {0};
+    char *other, pointers[2][32];
+
+    device_use(rank + 1);
+    other = device_alloc(NBYTES);
+    device_use(rank);
+    snprintf(pointers[0], sizeof(pointers[0]), "%p", (void *)host);
+    snprintf(pointers[1], sizeof(pointers[1]), "%p", it.data);
+    right =
+        right &&
+        REFUSED(sum(&it, it.handle, 0, host), SYMMCOLL_ERR_INVALID,
+            "one_shot_all_reduce: expected out in memory of CUDA device") &&
+        HOLDS(strstr(symmcoll_last_error(), pointers[0]) != NULL) &&
+        HOLDS(strstr(symmcoll_last_error(), pointers[1]) != NULL) &&
+        REFUSED(sum(&it, it.handle, 0, other), SYMMCOLL_ERR_INVALID,
+            "in memory of CUDA device") &&
+        REFUSED(sum(&it, it.on_host, 0, it.out), SYMMCOLL_ERR_INVALID,
+            "expected out in host memory") &&
+        REFUSED(symmcoll_symm_all_gather(it.handle, 0, host, 10, F32, &it.call),
+            SYMMCOLL_ERR_INVALID, "expected in in memory of CUDA device") &&
+        REFUSED(symmcoll_symm_low_contention_all_gather(
+                    it.on_host, 0, it.out, 10, F32, NULL),
+            SYMMCOLL_ERR_INVALID, "expected out in host memory") &&
+        goes_on(&it);
+    device_free(other);
+    return end(&it, right);
+}
+
+static int overlapping(struct symmcoll_group *group, int rank)
+{
+    struct test it;
+    bool right = begin(&it, group, rank);
+
+    right = right &&
+            REFUSED(sum(&it, it.handle, 0, (char *)it.data + 4 * COUNT - 4),
+                SYMMCOLL_ERR_INVALID, "found that they overlap") &&
+            REFUSED(sum(&it, it.handle, 2, it.out), SYMMCOLL_ERR_INVALID,
+                "expected the input in memory of a device on a multiple of 4 "
+                "bytes") &&
+            REFUSED(sum(&it, it.handle, 0, it.out + 1), SYMMCOLL_ERR_INVALID,
+                "expected out in memory of a device on a multiple of 4 "
+                "bytes") &&
+            REFUSED(sum(&it, it.handle, NBYTES, it.out), SYMMCOLL_ERR_INVALID,
+                "within the buffer's") &&
+            goes_on(&it);
+    return end(&it, right);
+}
+
+/* ---- mistakes that the ranks compare ---- */
+
+static int offsets_differ(struct symmcoll_group *group, int rank)
+{
+    struct test it;
+    bool right = begin(&it, group, rank);
+    const int ranks[] = {0};
+    const size_t rows[] = {rank == 1 ? 5 : (size_t)rank};
+
+    right =
+        right &&
+        REFUSED(sum(&it, it.handle, rank == 2 ? 64 : 0, it.out),
+            SYMMCOLL_ERR_MISMATCH,
+            "one_shot_all_reduce: offset differs: ranks 0 and 1 passed 0, rank "
+            "2 passed 64") &&
+        REFUSED(symmcoll_symm_push_rows(
+                    it.handle, 0, 4, it.out, 1, 8, F32, ranks, rows, &it.call),
+            SYMMCOLL_ERR_INVALID, "rank 1: expected rows for ranks 0 to 2") &&
+        goes_on(&it);
+    return end(&it, right);
+}
+
+static int memories_differ(struct symmcoll_group *group, int rank)
+{
+    struct test it;
+    bool right = begin(&it, group, rank);
+    char *out = rank == 1 ? malloc(4 * COUNT) : it.out;
+
+    right = right &&
+            REFUSED(sum(&it, rank == 1 ? it.on_host : it.handle, 0, out),
+                SYMMCOLL_ERR_MISMATCH, "rank 1 passed host memory") &&
+            goes_on(&it);
+    if (rank == 1)
+        free(out);
+    return end(&it, right);
+}
+
+/* ---- splits ---- */
+
+static struct symmcoll_symm_exchange exchange_of(size_t out_rows)
+{
+    struct symmcoll_symm_exchange exchange = SYMMCOLL_SYMM_EXCHANGE_INIT;
+
+    exchange.dtype = F32;
+    exchange.in_rows = 64;
+    exchange.out_rows = out_rows;
+    exchange.out_offset = OUT_AT;
+    exchange.in_splits_offset = SPLITS_AT;
+    exchange.out_splits_offset = OUT_SPLITS_AT;
+    return exchange;
+}
+
+/* Nothing is moved, and all end with who it was. */
+static int wrong_splits(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_symm_exchange args = exchange_of(64);
+    struct test it;
+    bool right = begin(&it, group, rank);
+    int64_t splits[3] = {1, 1, rank == 1 ? -1 : 1};
+    float before[64], after[64];
+
+    fill_elements(before, 64, F32, rank, 0);
+    device_write((char *)it.data + OUT_AT, before, sizeof(before));
+    device_write((char *)it.data + SPLITS_AT, splits, sizeof(splits));
+    right = right &&
+            OK(symmcoll_symm_all_to_all_v(it.handle, &args, &it.call)) &&
+            HOLDS(symmcoll_barrier(group, NULL, NULL) != SYMMCOLL_OK) &&
+            HOLDS(strstr(symmcoll_last_error(),
+                      "the splits of rank 1 in memory of its device") != NULL);
+    device_wait(it.call.stream);
+    device_read(after, (char *)it.data + OUT_AT, sizeof(after));
+    right = right && equal_bytes(after, before, sizeof(after), "out");
+    return end(&it, right);
+}
+
+static int many_pieces(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_symm_exchange args = exchange_of(64);
+    struct symmcoll_symm_plan *plan = NULL;
+    struct test it;
+    bool right = begin(&it, group, rank);
+    size_t row;
+    int to;
+
+    args.experts = 60;
+    args.out_splits_offset = OUT_SPLITS_AT;
+    right = right &&
+            REFUSED(symmcoll_symm_all_to_all_v(it.handle, &args, &it.call),
+                SYMMCOLL_ERR_UNSUPPORTED, "cuda.staging") &&
+            goes_on(&it);
+    args.experts = 1;
+    right = right &&
+            OK(symmcoll_symm_plan_create(it.handle, &args, &it.call, &plan)) &&
+            REFUSED(symmcoll_symm_plan_place(plan, 0, &to, &row),
+                SYMMCOLL_ERR_UNSUPPORTED, "expected a plan in host memory");
+    symmcoll_symm_plan_free(plan);
+    return end(&it, right);
+}
+
+/* ---- time ---- */
+
+/* Until the others have given up: this rank does not come to their operation. */
+static bool await_failure(const struct symmcoll_group *group)
+{
+    const struct timespec pause = {.tv_nsec = 1000 * 1000};
+
+    while (
+        atomic_load(&group->members.stopped) == 0 &&
+        !symc_members_failed((struct symc_members *)(uintptr_t)&group->members))
+        nanosleep(&pause, NULL);
+    return true;
+}
+
+static int never_called(struct symmcoll_group *group, int rank)
+{
+    struct test it;
+    bool right = begin(&it, group, rank);
+
+    it.call.timeout = 0.5;
+    right = right && goes_on(&it);
+    if (rank != 1)
+        right = right && REFUSED(sum(&it, it.handle, 0, it.out),
+                             SYMMCOLL_ERR_TIMEOUT, "rank 1 did not come");
+    else
+        right = right && await_failure(group);
+    device_wait(it.call.stream);
+    return end(&it, right);
+}
+
+int main(void)
+{
+    device_begin();
+    on_both(2, other_memory, "buffers of another memory are named");
+    on_both(2, overlapping, "buffers that overlap or are not aligned");
+    on_both(3, offsets_differ, "calls that differ end so on all ranks");
+    on_both(3, memories_differ, "handles on different memories");
+    on_both(3, wrong_splits, "splits that cannot be name their rank");
+    on_both(3, many_pieces, "more pieces than the staging has room for");
+    on_both(3, never_called, "a rank that does not call");
+    return done_testing();
+}
