@@ -2,20 +2,28 @@
 /* The engine as the machine that kernels run on. */
 #include "t/kernels/machine.h"
 #include "t/kernels/group.h"
+#include "t/sanitized.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-const struct machine machine = {
+struct machine machine = {
     .timeout_ns = UINT64_C(50000000), /* in turns of all fibers: 50000 */
     .short_ns = UINT64_C(200000),
     .elements_max = 400,
     .keeps_nan = true,
-    .has_multimem = true};
+    .has_multimem = true,
+    .seconds = 600};
 
 void machine_begin(void)
 {
     engine_count_time(true);
+}
+
+/* Sanitizers are slow, and find in a few rounds what they find. */
+int machine_rounds(int rounds)
+{
+    return SANITIZED ? rounds / 8 + 1 : rounds;
 }
 
 uint32_t machine_draw_blocks(void)

@@ -20,11 +20,15 @@ struct machine {
     uint32_t elements_max;         /* of a reduction */
     bool keeps_nan;                /* the bits of a NaN are the reference's */
     bool has_multimem;             /* can run kernels of multimem.h */
+    unsigned int seconds;          /* of a check, at most */
 };
-extern const struct machine machine;
+extern struct machine machine;
 
 /* Before all checks. */
 void machine_begin(void);
+
+/* How many rounds of a check, of those that it has to be sure. */
+int machine_rounds(int rounds);
 
 /* Blocks and threads of a kernel, drawn: any, but so many threads at least. */
 uint32_t machine_draw_blocks(void);

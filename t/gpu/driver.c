@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Functions of the driver by their names, for programs that are not linked with
+ * it: each is looked up in libcuda.so.1 when one is first called.  What
+ * lib/cuda/driver.h has is in its table, too; these are what tests call beside
+ * it, each since CUDA 12.0 or longer.
+ */
+#include "t/tap.h"
+
+#include <cuda.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* cuda.h has names of versions as macros: the symbol is what they become. */
+#define NAME(function) NAME_OF(function)
+#define NAME_OF(symbol) #symbol
+
+/* clang-format off */
+#define EACH(what) \
+    what(cuInit) what(cuDeviceGet) \
+    what(cuDeviceGetCount) what(cuDevicePrimaryCtxRetain) \
+    what(cuCtxSetCurrent) what(cuMemAlloc) \
+    what(cuMemFree) what(cuMemsetD32Async) \
+    what(cuMemcpyAsync) what(cuStreamCreate) \
+    what(cuStreamDestroy) what(cuStreamSynchronize) \
+    what(cuStreamQuery) what(cuLaunchHostFunc) \
+    what(cuStreamBeginCapture) what(cuStreamEndCapture) \
+    what(cuGraphInstantiate) what(cuGraphLaunch) \
+    what(cuGraphDestroy) what(cuGraphExecDestroy)
+/* clang-format on */
+
+#define POINTER(function) __typeof__(&(function)) function##_found;
+static struct {
+    EACH(POINTER)
+} table;
+
+static void find(void *library, const char *name, void *function)
+{
+    void *found = dlsym(library, name);
+
+    if (found == NULL) {
+        diag("the driver has no %s", name);
+        exit(1);
+    }
+    memcpy(function, &found, sizeof(found));
+}
+
+static void load(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+
+    if (library == NULL) {
+        diag("%s", dlerror());
+        exit(1);
+    }
+#define FIND(function) find(library, NAME(function), &table.function##_found);
+    EACH(FIND)
+}
+
+static pthread_once_t loaded = PTHREAD_ONCE_INIT;
+
+#define FORWARD(function, parameters, ...)          \
+    CUresult CUDAAPI function parameters            \
+    {                                               \
+        pthread_once(&loaded, load);                \
+        return table.function##_found(__VA_ARGS__); \
+    }
+
+FORWARD(cuInit, (unsigned int flags), flags)
+FORWARD(cuDeviceGet, (CUdevice * device, int ordinal), device, ordinal)
+FORWARD(cuDeviceGetCount, (int *count), count)
+FORWARD(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device),
+    context, device)
+FORWARD(cuCtxSetCurrent, (CUcontext context), context)
+FORWARD(cuMemAlloc, (CUdeviceptr * at, size_t nbytes), at, nbytes)
+FORWARD(cuMemFree, (CUdeviceptr at), at)
+FORWARD(cuMemsetD32Async,
+    (CUdeviceptr at, unsigned int value, size_t n, CUstream stream), at, value,
+    n, stream)
+FORWARD(cuMemcpyAsync,
+    (CUdeviceptr to, CUdeviceptr from, size_t nbytes, CUstream stream), to,
+    from, nbytes, stream)
+FORWARD(cuStreamCreate, (CUstream * stream, unsigned int flags), stream, flags)
+FORWARD(cuStreamDestroy, (CUstream stream), stream)
+FORWARD(cuStreamSynchronize, (CUstream stream), stream)
+FORWARD(cuStreamQuery, (CUstream stream), stream)
+FORWARD(cuLaunchHostFunc, (CUstream stream, CUhostFn call, void *data), stream,
+    call, data)
+FORWARD(cuStreamBeginCapture, (CUstream stream, CUstreamCaptureMode mode),
+    stream, mode)
+FORWARD(cuStreamEndCapture, (CUstream stream, CUgraph *graph), stream, graph)
+FORWARD(cuGraphInstantiate,
+    (CUgraphExec * exec, CUgraph graph, unsigned long long flags), exec, graph,
+    flags)
+FORWARD(cuGraphLaunch, (CUgraphExec exec, CUstream stream), exec, stream)
+FORWARD(cuGraphDestroy, (CUgraph graph), graph)
+FORWARD(cuGraphExecDestroy, (CUgraphExec exec), exec)

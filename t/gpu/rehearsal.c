@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The fake driver with all kernels in it, so that any program finds it as it
+ * finds the real one. */
+#include "t/cuda/fake/fake.h"
+#include "t/gpu/kernels.h"
+#include "t/kernels/engine.h"
+
+static void run(fake_kernel_fn kernel, const void *args, uint32_t blocks,
+    uint32_t threads, uint64_t seed)
+{
+    const struct engine_launch launch = {kernel, args, blocks, threads};
+    const struct engine_stream stream = {&launch, 1};
+
+    engine_run(&stream, 1, seed);
+}
+
+__attribute__((constructor)) static void register_kernels(void)
+{
+    const struct gpu_kernel *kernel;
+
+    for (int i = 0; (kernel = gpu_kernel(i)) != NULL; i++)
+        fake_register_kernel(kernel->name, kernel->kernel, kernel->nbytes);
+    fake_set_engine(run);
+}

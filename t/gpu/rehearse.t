@@ -1,0 +1,32 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The programs that need a GPU, on the host: the driver is t/gpu/rehearsal's, which
+# runs the kernels here.  A short form; t/gpu/run --rehearse has all of it.  What
+# this shows is that they would run, and that what they check holds here.
+. "${T_SRCDIR:-.}/t/tap.sh"
+
+[ -z "${T_CUDA_MISSING:-}" ] ||
+    skip_all "built without CUDA: $T_CUDA_MISSING"
+
+plan 6
+for program in kernels collectives faults process limits; do
+    T_GPU_REHEARSAL=short LD_LIBRARY_PATH=$builddir/t/gpu/rehearsal/.libs \
+        "$builddir/t/gpu/$program.t" >"$scratch/out" 2>"$scratch/err"
+    status=$?
+    points=$(grep -c '^ok' "$scratch/out")
+    [ $status -eq 0 ] && [ "$points" -gt 2 ] &&
+        ! grep -q -e '^not ok' -e '^1\.\.0' "$scratch/out"
+    ok $? "t/gpu/$program holds on the host" || {
+        diag "status $status, $points points"
+        grep '^not ok' "$scratch/out" | diag
+        diag <"$scratch/err"
+    }
+done
+
+mkdir "$scratch/none"
+echo 'no library' >"$scratch/none/libcuda.so.1"
+LD_LIBRARY_PATH=$scratch/none "$builddir/t/gpu/kernels.t" \
+    >"$scratch/out" 2>"$scratch/err" &&
+    grep -q '^1\.\.0 # SKIP no CUDA driver: ' "$scratch/out"
+ok $? 'without a driver they are skipped, with the reason'
+done_testing
