@@ -106,6 +106,7 @@ struct symc_config {
     size_t cuda_one_shot_max;     /* one shot up to that, else two */
     size_t cuda_one_shot_max_two; /* the same of two ranks */
     int64_t cuda_blocks;          /* of a kernel, at most */
+    int64_t cuda_share;           /* the place of its word */
     int64_t cuda_multicast;       /* enum symc_multicast_use */
 
     /* store */

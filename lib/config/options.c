@@ -328,6 +328,15 @@ const struct symc_option symc_options[] = {
                 "most; fewer where ranks share a device.",
     },
     {
+        .key = "cuda.share",
+        CHOICE(cuda_share),
+        .dflt = "auto",
+        .range = "auto descriptor fabric",
+        .help = "How processes share memory of devices: by descriptors, or by "
+                "fabric handles of NVLink, which need the driver's permission; "
+                "auto: by fabric handles where all ranks have them.",
+    },
+    {
         .key = "cuda.multicast",
         CHOICE(cuda_multicast), /* enum symc_multicast_use */
         .dflt = "auto",

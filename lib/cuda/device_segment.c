@@ -11,14 +11,13 @@ symmcoll_status_t symc_cuda_segment_open(struct symc_cuda_group *group)
 {
     const struct symc_core *core = group->core;
     struct symc_cuda_physical own;
-    symmcoll_status_t status =
-        symc_cuda_physical_create(&group->context, core->fail, group->threads,
-            group->staging + group->limits.staging, "a segment", &own);
+    symmcoll_status_t status = symc_cuda_physical_create(&group->context,
+        core->fail, symc_cuda_share_of(core->settings, group->threads),
+        group->staging + group->limits.staging, "a segment", &own);
 
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_cuda_row_open(
-        group, own.handle, own.nbytes, what, &group->segment);
+    status = symc_cuda_row_open(group, &own, what, &group->segment);
     symc_cuda_physical_free(group->cuda, &own); /* the mappings keep it */
     if (status != SYMMCOLL_OK)
         return status;

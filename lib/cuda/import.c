@@ -56,8 +56,7 @@ static symmcoll_status_t find_allocation(
 
 /* The mapped memory whose handle has been taken. */
 static symmcoll_status_t check_physical(
-    const struct symc_memory_request *request,
-    const struct symc_cuda_memory *memory)
+    const struct symc_memory_request *request, struct symc_cuda_memory *memory)
 {
     const struct symc_cuda *cuda = memory->context.cuda;
     CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_INVALID};
@@ -75,8 +74,7 @@ static symmcoll_status_t check_physical(
         "expected memory that cuMemCreate() made with "
         "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, which other processes can "
         "map; found %p with handle types 0x%x",
-        (void *)(uintptr_t)memory->data,
-        (unsigned int)properties.requestedHandleTypes);
+        (void *)(uintptr_t)memory->data, memory->physical.types);
 }
 
 static symmcoll_status_t take_legacy(const struct symc_memory_request *request,

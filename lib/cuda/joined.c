@@ -100,8 +100,8 @@ static symmcoll_status_t map_row(const struct symc_cuda_group *group,
 {
     const struct symc_cuda_physical *own = &made->memory->physical;
     const struct symc_cuda_row *row = &made->row;
-    symmcoll_status_t status = symc_cuda_row_open(
-        group, own->handle, own->nbytes, "symmetric memory", &made->row);
+    symmcoll_status_t status =
+        symc_cuda_row_open(group, own, "symmetric memory", &made->row);
 
     if (status != SYMMCOLL_OK)
         return status;

@@ -11,13 +11,40 @@
 
 /* ---- physical memory ---- */
 
+#define DESCRIPTOR ((unsigned int)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+#define FABRIC ((unsigned int)CU_MEM_HANDLE_TYPE_FABRIC)
+
+enum symc_cuda_share symc_cuda_share_of(
+    const struct symc_settings *settings, bool threads)
+{
+    return threads ? SYMC_CUDA_SHARE_THREADS
+                   : (enum symc_cuda_share)settings->get_int(
+                         settings->config, "cuda.share");
+}
+
+/* The handles that memory is first tried with. */
+static unsigned int types_of(
+    const struct symc_cuda_context *context, enum symc_cuda_share share)
+{
+    int has = 0;
+
+    if (share == SYMC_CUDA_SHARE_THREADS)
+        return 0;
+    if (share == SYMC_CUDA_SHARE_AUTO &&
+        (context->cuda->device_get_attribute(&has,
+             CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
+             context->device) != CUDA_SUCCESS ||
+            has == 0))
+        return DESCRIPTOR;
+    return share == SYMC_CUDA_SHARE_DESCRIPTOR ? DESCRIPTOR
+                                               : DESCRIPTOR | FABRIC;
+}
+
 static CUmemAllocationProp properties_of(
-    const struct symc_cuda_context *context, bool threads)
+    const struct symc_cuda_context *context, unsigned int types)
 {
     return (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-        .requestedHandleTypes = threads
-                                    ? CU_MEM_HANDLE_TYPE_NONE
-                                    : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+        .requestedHandleTypes = (CUmemAllocationHandleType)types,
         .location = {
             .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = context->device}};
 }
@@ -45,10 +72,12 @@ static symmcoll_status_t round_up(const struct symc_cuda_context *context,
 
 symmcoll_status_t symc_cuda_physical_create(
     const struct symc_cuda_context *context, symc_cuda_fail_fn fail,
-    bool threads, size_t nbytes, const char *what,
+    enum symc_cuda_share share, size_t nbytes, const char *what,
     struct symc_cuda_physical *physical)
 {
-    CUmemAllocationProp properties = properties_of(context, threads);
+    const struct symc_cuda *cuda = context->cuda;
+    unsigned int types = types_of(context, share);
+    CUmemAllocationProp properties = properties_of(context, types);
     symmcoll_status_t status = round_up(context, fail, &properties, &nbytes);
     char text[32];
     CUresult result;
@@ -56,13 +85,19 @@ symmcoll_status_t symc_cuda_physical_create(
     *physical = (struct symc_cuda_physical){.nbytes = 0};
     if (status != SYMMCOLL_OK)
         return status;
-    result =
-        context->cuda->mem_create(&physical->handle, nbytes, &properties, 0);
+    result = cuda->mem_create(&physical->handle, nbytes, &properties, 0);
+    if ((result == CUDA_ERROR_NOT_PERMITTED ||
+            result == CUDA_ERROR_NOT_SUPPORTED) &&
+        share == SYMC_CUDA_SHARE_AUTO && (types & FABRIC) != 0) {
+        properties = properties_of(context, types = DESCRIPTOR);
+        result = cuda->mem_create(&physical->handle, nbytes, &properties, 0);
+    }
     if (result != CUDA_SUCCESS)
-        return symc_cuda_fail(context->cuda, fail, result, context->device,
-            "cuMemCreate of %s for %s", symc_cuda_format_nbytes(nbytes, text),
-            what);
+        return symc_cuda_fail(cuda, fail, result, context->device,
+            "cuMemCreate of %s%s for %s", symc_cuda_format_nbytes(nbytes, text),
+            (types & FABRIC) != 0 ? " with a fabric handle" : "", what);
     physical->nbytes = nbytes;
+    physical->types = types;
     return SYMMCOLL_OK;
 }
 

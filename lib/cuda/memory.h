@@ -16,17 +16,28 @@ struct symc_cuda_physical {
     CUmemGenericAllocationHandle handle;
     size_t
         nbytes; /* a multiple of the device's granularity; 0: there is none */
-    CUdeviceptr at; /* 0: it is not mapped */
+    CUdeviceptr at;     /* 0: it is not mapped */
+    unsigned int types; /* of handles that others can import; 0: of none */
 };
 
+/* How memory is shared, and cuda.share in this order. */
+enum symc_cuda_share {
+    SYMC_CUDA_SHARE_AUTO, /* by fabric handles where that works */
+    SYMC_CUDA_SHARE_DESCRIPTOR,
+    SYMC_CUDA_SHARE_FABRIC,
+    SYMC_CUDA_SHARE_THREADS /* with this process alone */
+};
+
+enum symc_cuda_share symc_cuda_share_of(
+    const struct symc_settings *settings, bool threads);
+
 /*
- * Create it, of at least so many bytes: for this process alone, or others.
- * what: "a segment", in messages.
+ * Create it, of at least so many bytes.  what: "a segment", in messages.
  * Errors: those of symc_cuda_fail(); NO_MEMORY (more than there can be).
  */
 symmcoll_status_t symc_cuda_physical_create(
     const struct symc_cuda_context *context, symc_cuda_fail_fn fail,
-    bool threads, size_t nbytes, const char *what,
+    enum symc_cuda_share share, size_t nbytes, const char *what,
     struct symc_cuda_physical *physical);
 
 /* Reserve addresses for it, and map it there. */

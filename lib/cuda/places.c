@@ -89,8 +89,8 @@ symmcoll_status_t symc_cuda_places_write(const struct symc_cuda_group *group,
     const struct symc_core *core = group->core;
     size_t nbytes = sizeof(*at) * (size_t)group->size;
     CUresult result;
-    symmcoll_status_t status = symc_cuda_physical_create(
-        &group->context, core->fail, true, nbytes, what, &places->table);
+    symmcoll_status_t status = symc_cuda_physical_create(&group->context,
+        core->fail, SYMC_CUDA_SHARE_THREADS, nbytes, what, &places->table);
 
     if (status == SYMMCOLL_OK)
         status = symc_cuda_physical_map(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How members map each other's memory: processes send descriptors, threads tell
- * the driver's handles.  Each member makes the same collective calls, whatever
+ * How members map each other's memory: processes send descriptors, or tell fabric
+ * handles where all have some, threads tell the driver's handles.  Each member makes the same collective calls, whatever
  * fails in between, so that no other waits for it.
  */
 #include "cuda/row.h"
@@ -15,6 +15,8 @@
 struct told {
     CUmemGenericAllocationHandle handle; /* of threads */
     size_t nbytes;
+    uint64_t has_fabric; /* and then this: */
+    CUmemFabricHandle fabric;
 };
 
 /* ---- mapping ---- */
@@ -41,15 +43,16 @@ static symmcoll_status_t map(const struct symc_cuda_group *group,
     return status;
 }
 
-static symmcoll_status_t map_descriptor(const struct symc_cuda_group *group,
-    struct symc_cuda_row *row, int rank, int fd, size_t nbytes,
-    const char *what)
+/* from: a descriptor or a fabric handle. */
+static symmcoll_status_t map_imported(const struct symc_cuda_group *group,
+    struct symc_cuda_row *row, int rank, void *from,
+    CUmemAllocationHandleType type, size_t nbytes, const char *what)
 {
     CUmemGenericAllocationHandle handle;
     char whose[64];
     symmcoll_status_t status;
-    CUresult result = group->cuda->mem_import_from_shareable_handle(&handle,
-        (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUresult result =
+        group->cuda->mem_import_from_shareable_handle(&handle, from, type);
 
     if (result != CUDA_SUCCESS)
         return symc_cuda_group_fail(group, result,
@@ -60,20 +63,29 @@ static symmcoll_status_t map_descriptor(const struct symc_cuda_group *group,
     return status;
 }
 
-/* fds: NULL of threads. */
+static symmcoll_status_t map_other(const struct symc_cuda_group *group,
+    struct symc_cuda_row *row, int rank, struct told *told, const int *fds,
+    const char *what)
+{
+    if (group->threads)
+        return map(group, row, rank, told->handle, told->nbytes, what);
+    if (fds == NULL)
+        return map_imported(group, row, rank, &told->fabric,
+            CU_MEM_HANDLE_TYPE_FABRIC, told->nbytes, what);
+    return map_imported(group, row, rank, (void *)(intptr_t)fds[rank],
+        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, told->nbytes, what);
+}
+
+/* fds: NULL of threads, and where all have told fabric handles. */
 static symmcoll_status_t map_others(const struct symc_cuda_group *group,
-    struct symc_cuda_row *row, const struct told *all, const int *fds,
+    struct symc_cuda_row *row, struct told *all, const int *fds,
     const char *what)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
 
     for (int r = 0; r < group->size && status == SYMMCOLL_OK; r++) {
-        if (r == group->rank)
-            continue;
-        status =
-            fds == NULL
-                ? map(group, row, r, all[r].handle, all[r].nbytes, what)
-                : map_descriptor(group, row, r, fds[r], all[r].nbytes, what);
+        if (r != group->rank)
+            status = map_other(group, row, r, &all[r], fds, what);
     }
     return status;
 }
@@ -105,7 +117,7 @@ static symmcoll_status_t reserve(const struct symc_cuda_group *group,
 /* ---- between processes ---- */
 
 static symmcoll_status_t map_exchanged(const struct symc_cuda_group *group,
-    struct symc_cuda_row *row, const struct told *all, int fd, const char *what)
+    struct symc_cuda_row *row, struct told *all, int fd, const char *what)
 {
     int fds[SYMC_KERNEL_RANKS];
     symmcoll_status_t own = reserve(group, row, all, what);
@@ -139,11 +151,10 @@ static symmcoll_status_t export(const struct symc_cuda_group *group,
 
 /* ---- opening and closing ---- */
 
-/* Descriptors keep what they are of, the handles of threads do not: nobody releases
- * what others still map, and all wait until all have mapped, or failed to; who has
+/* Descriptors keep what they are of, other handles do not: nobody releases what others still map, and all wait until all have mapped, or failed to; who has
  * failed says so after that. */
 static symmcoll_status_t map_told(const struct symc_cuda_group *group,
-    struct symc_cuda_row *row, const struct told *all, const char *what)
+    struct symc_cuda_row *row, struct told *all, const char *what)
 {
     const struct symc_core *core = group->core;
     unsigned char mine = 0, ended[SYMC_KERNEL_RANKS];
@@ -155,24 +166,86 @@ static symmcoll_status_t map_told(const struct symc_cuda_group *group,
     return status != SYMMCOLL_OK ? status : own;
 }
 
+/* A fabric handle that can be imported: where that is not so here, auto takes
+ * descriptors. */
+static CUresult export_fabric(const struct symc_cuda_group *group,
+    const struct symc_cuda_physical *own, struct told *mine)
+{
+    const struct symc_cuda *cuda = group->cuda;
+    CUmemGenericAllocationHandle tried;
+    CUresult result = cuda->mem_export_to_shareable_handle(
+        &mine->fabric, own->handle, CU_MEM_HANDLE_TYPE_FABRIC, 0);
+
+    if (result == CUDA_SUCCESS)
+        result = cuda->mem_import_from_shareable_handle(
+            &tried, &mine->fabric, CU_MEM_HANDLE_TYPE_FABRIC);
+    if (result != CUDA_SUCCESS)
+        return result;
+    (void)cuda->mem_release(tried);
+    mine->has_fabric = 1;
+    return CUDA_SUCCESS;
+}
+
+/* What this rank sends, and tells. */
+static symmcoll_status_t export_own(const struct symc_cuda_group *group,
+    const struct symc_cuda_physical *own, const char *what, struct told *mine,
+    int *fd)
+{
+    enum symc_cuda_share share =
+        symc_cuda_share_of(group->core->settings, group->threads);
+    CUresult result = CUDA_SUCCESS;
+
+    if (group->threads)
+        return SYMMCOLL_OK;
+    if (share != SYMC_CUDA_SHARE_DESCRIPTOR &&
+        (own->types & CU_MEM_HANDLE_TYPE_FABRIC) != 0)
+        result = export_fabric(group, own, mine);
+    if (share == SYMC_CUDA_SHARE_FABRIC && result != CUDA_SUCCESS)
+        return symc_cuda_group_fail(group, result,
+            "a fabric handle (cuda.share) of this rank's %s", what);
+    return export(group, own->handle, what, fd);
+}
+
+/* Whether all have told fabric handles. */
+static symmcoll_status_t check_fabric(const struct symc_cuda_group *group,
+    const struct told *all, bool *have_fabric)
+{
+    const struct symc_core *core = group->core;
+    int without = 0;
+
+    while (without < group->size && all[without].has_fabric)
+        without++;
+    *have_fabric = without == group->size;
+    if (*have_fabric || symc_cuda_share_of(core->settings, group->threads) !=
+                            SYMC_CUDA_SHARE_FABRIC)
+        return SYMMCOLL_OK;
+    return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
+        "cuda.share is fabric: expected a fabric handle of each rank's memory, "
+        "found none of rank %d's",
+        symc_cuda_world_rank(group, without));
+}
+
 symmcoll_status_t symc_cuda_row_open(const struct symc_cuda_group *group,
-    CUmemGenericAllocationHandle handle, size_t nbytes, const char *what,
+    const struct symc_cuda_physical *own, const char *what,
     struct symc_cuda_row *row)
 {
     const struct symc_core *core = group->core;
-    struct told all[SYMC_KERNEL_RANKS], mine = {handle, nbytes};
+    struct told all[SYMC_KERNEL_RANKS],
+        mine = {.handle = own->handle, .nbytes = own->nbytes};
+    bool have_fabric = false;
     int fd = -1;
-    symmcoll_status_t status = SYMMCOLL_OK;
+    symmcoll_status_t status = export_own(group, own, what, &mine, &fd);
 
     *row = (struct symc_cuda_row){.base = 0};
-    if (!group->threads)
-        status = export(group, handle, what, &fd);
     if (status != SYMMCOLL_OK)
         return status; /* the others learn it in their next call */
     status = core->gather(core->group, &mine, all, sizeof(mine));
     if (status == SYMMCOLL_OK)
-        status = group->threads ? map_told(group, row, all, what)
-                                : map_exchanged(group, row, all, fd, what);
+        status = check_fabric(group, all, &have_fabric);
+    if (status == SYMMCOLL_OK)
+        status = group->threads || have_fabric
+                     ? map_told(group, row, all, what)
+                     : map_exchanged(group, row, all, fd, what);
     if (fd >= 0)
         close(fd);
     return status;

@@ -6,7 +6,7 @@
 #ifndef SYMC_CUDA_ROW_H
 #define SYMC_CUDA_ROW_H
 
-#include "cuda/driver.h"
+#include "cuda/memory.h"
 #include "kernels/args.h"
 
 struct symc_cuda_group;
@@ -27,14 +27,15 @@ static inline CUdeviceptr symc_cuda_row_at(
 }
 
 /*
- * Collective: map what every member has created, of nbytes each, which may differ.
+ * Collective: map what every member has created, whose sizes may differ.
  * In the context.  what: "segment", in messages: "rank 3's segment".  When it
  * returns no other member is mapping this one's memory any more.  After an error
  * the row is to be closed, too.
- * Errors: those of core->gather and core->exchange, and of symc_cuda_fail().
+ * Errors: those of core->gather and core->exchange, and of symc_cuda_fail();
+ * UNSUPPORTED (cuda.share is fabric, and that of a member is not).
  */
 symmcoll_status_t symc_cuda_row_open(const struct symc_cuda_group *group,
-    CUmemGenericAllocationHandle handle, size_t nbytes, const char *what,
+    const struct symc_cuda_physical *own, const char *what,
     struct symc_cuda_row *row);
 
 /* Without the group, in any context. */

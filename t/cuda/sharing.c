@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How processes share memory of devices: by descriptors, or by fabric handles,
+ * which a driver may refuse to make, to export or to import.
+ */
+#include "t/cuda/joined.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define VICTIM 1
+#define NBYTES ((size_t)10000)
+
+static const char *of_victim; /* settings of the fake driver, of that process */
+static bool by_fabric;
+
+/* An import of a rank's own handle more than of the others' only fabric has. */
+static int joins(struct symmcoll_group *group, int rank)
+{
+    struct symc_joined *joined = NULL;
+    void *memory, *at = NULL;
+    uint64_t before;
+    int live, right;
+
+    device_use(rank);
+    if (rank == VICTIM && of_victim != NULL)
+        fake_configure(of_victim);
+    right = joined_open(group, rank);
+    live = joined_objects();
+    memory = joined_alloc(group, rank, NBYTES, &at);
+    before = fake_calls("cuMemImportFromShareableHandle");
+    right = say(joined_join(group, memory, &joined) == SYMMCOLL_OK, "join") &&
+            right;
+    if (!right)
+        return 0;
+    if (rank != VICTIM || of_victim == NULL)
+        right = say(fake_calls("cuMemImportFromShareableHandle") - before ==
+                        (by_fabric              ? 3
+                            : of_victim != NULL ? 3
+                                                : 2),
+            "imports");
+    right = joined_is_common(group, rank, joined, true) && right;
+    joined_backend(group)->mem->leave(joined);
+    joined_backend(group)->mem->free(memory);
+    return say(joined_objects() == live, "nothing is left") && right;
+}
+
+/* The first operation says why. */
+static int is_refused(struct symmcoll_group *group, int rank)
+{
+    float *at;
+    int right;
+
+    device_use(rank);
+    at = device_alloc(sizeof(*at));
+    right = ended(symmcoll_all_reduce(group, at, at, 1, F32, SUM, NULL, NULL),
+        SYMMCOLL_ERR_UNSUPPORTED,
+        "with a fabric handle for a segment on device ");
+    device_free(at);
+    return right;
+}
+
+static int with(
+    rank_fn body, const char *value, const char *settings, bool fabric)
+{
+    int right;
+
+    setenv("SYMMCOLL_CUDA_SHARE", value, 1);
+    of_victim = settings;
+    by_fabric = fabric;
+    right = ranks_run(3, body);
+    of_victim = NULL;
+    unsetenv("SYMMCOLL_CUDA_SHARE");
+    return right;
+}
+
+int main(void)
+{
+    device_begin();
+    ok(with(joins, "auto", NULL, false), "without fabric, descriptors are");
+    ok(with(is_refused, "fabric", NULL, false),
+        "where it is asked for, the error says what the driver returned");
+    fake_configure("fabric=1");
+    ok(with(joins, "auto", NULL, true) && with(joins, "fabric", NULL, true),
+        "cuda.share: fabric handles are used where all have them");
+    ok(with(joins, "descriptor", NULL, false), "unless descriptors are wanted");
+    ok(with(joins, "auto", "fabric=0", false),
+        "and where one device lacks them all take descriptors");
+    ok(with(joins, "auto", "fail=cuMemExportToShareableHandle:1:800", true) &&
+            with(joins, "auto", "fail=cuMemImportFromShareableHandle:1:801",
+                true),
+        "or cannot export or import what it has made, as long as that is so");
+    return done_testing();
+}
