@@ -29,7 +29,7 @@ static inline bool is_usable(
 /* What is not to be done here: wrong, or of a device, whose handles have no
  * channels of the host's. */
 static __attribute__((noinline)) symmcoll_status_t refuse(
-    struct symmcoll_symm *handle, enum symc_kind kind, int rank, int channel,
+    struct symmcoll_symm *handle, int rank, int channel, enum symc_kind kind,
     double timeout)
 {
     const char *where = symc_kind_name(kind);
@@ -68,7 +68,7 @@ static bool is_free(void *arg)
 
 /* The signal before has not been taken. */
 static __attribute__((noinline)) symmcoll_status_t put_later(
-    struct symmcoll_symm *handle, enum symc_kind kind, int dst, int channel,
+    struct symmcoll_symm *handle, int dst, int channel, enum symc_kind kind,
     double timeout, _Atomic uint32_t *slot)
 {
     const struct symc_symm_wait wait = {.kind = kind,
@@ -100,12 +100,12 @@ static inline __attribute__((always_inline)) symmcoll_status_t put_signal(
     _Atomic uint32_t *slot;
 
     if (__builtin_expect(!is_usable(handle, dst, channel, timeout), 0))
-        return refuse(handle, kind, dst, channel, timeout);
+        return refuse(handle, dst, channel, kind, timeout);
     if (__builtin_expect(symc_symm_is_stopped(handle), 0))
         return symc_symm_failure(handle, kind);
     slot = find_slot(handle, dst, channel, handle->rank);
     if (__builtin_expect(!put(slot), 0))
-        return put_later(handle, kind, dst, channel, timeout, slot);
+        return put_later(handle, dst, channel, kind, timeout, slot);
     symc_symm_notify(handle, dst);
     return SYMMCOLL_OK;
 }
@@ -171,7 +171,7 @@ symmcoll_status_t symmcoll_symm_wait_signal(
     int polls = 0;
 
     if (__builtin_expect(!is_usable(handle, src, channel, timeout), 0))
-        return refuse(handle, SYMC_SYMM_WAIT_SIGNAL, src, channel, timeout);
+        return refuse(handle, src, channel, SYMC_SYMM_WAIT_SIGNAL, timeout);
     slot = find_slot(handle, handle->rank, channel, src);
     while (!is_put(slot) && ++polls < SYMC_QUICK_POLLS)
         symc_pause();
