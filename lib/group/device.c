@@ -82,7 +82,8 @@ static symmcoll_status_t enqueue(
 {
     symmcoll_status_t status = symc_slot_access(context, access, &work->token);
 
-    work->deadline_ns = symc_deadline_ns(symc_now_ns(), work->op.timeout_ns);
+    /* Its timeout begins when the stream has come to it, and is the kernel's. */
+    work->deadline_ns = SYMC_NEVER;
     work->entry = NULL;
     return status;
 }

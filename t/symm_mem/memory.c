@@ -239,7 +239,7 @@ static int bad_arguments_are_refused(struct symmcoll_group *group, int rank)
     args.size = 4;
     return right &&
            groups_said(rank, symmcoll_symm_alloc(world, 1, &args, &data),
-               SYMMCOLL_ERR_INVALID, "SYMMCOLL_SYMM_ARGS_INIT") &&
+               SYMMCOLL_ERR_INVALID, "symm_alloc: expected args of size") &&
            HOLDS(data == NULL);
 }
 

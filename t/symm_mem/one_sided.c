@@ -207,7 +207,12 @@ static int checks_bounds(struct symmcoll_group *group, int rank)
         REFUSED(symmcoll_symm_wait_value32(handle, 1 - rank, 0, 7, 0.01),
             SYMMCOLL_ERR_TIMEOUT, "to store 7 at byte 0, found 0") &&
         REFUSED(symmcoll_symm_wait_value32(handle, 1 - rank, 0, 7, 0),
-            SYMMCOLL_ERR_TIMEOUT, "found 0") &&
+            SYMMCOLL_ERR_TIMEOUT, "symm_wait_value32: expected rank") &&
+        OK(symmcoll_symm_put_with_signal(handle, rank, 0, &word, 4, 1, 0)) &&
+        REFUSED(
+            symmcoll_symm_put_with_signal(handle, rank, 0, &word, 4, 1, 0.01),
+            SYMMCOLL_ERR_TIMEOUT, "symm_put_with_signal: rank") &&
+        OK(symmcoll_symm_wait_signal(handle, rank, 1, 0)) &&
         OK(symmcoll_barrier(group, NULL, NULL));
     return part(group, data, handle) && good;
 }

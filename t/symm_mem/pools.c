@@ -253,7 +253,8 @@ static int bad_arguments_are_refused(struct symmcoll_group *group, int rank)
            groups_said(rank, symmcoll_symm_pool_alloc_tensor(pool, &tensor),
                SYMMCOLL_ERR_INVALID, "found -1") &&
            groups_said(rank, symmcoll_symm_pool_get_info(pool, NULL),
-               SYMMCOLL_ERR_INVALID, "found NULL") &&
+               SYMMCOLL_ERR_INVALID,
+               "symm_pool_get_info: expected a pool and a place") &&
            groups_said(rank, symmcoll_symm_pool_free(pool),
                SYMMCOLL_ERR_INVALID, "the default pool") &&
            groups_said(rank, symmcoll_symm_pool_trim(NULL),
