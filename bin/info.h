@@ -83,6 +83,12 @@ void info_add_backends(struct info_out *out);
 void info_add_algorithms(
     struct info_out *out, const struct symc_config *config);
 
+/* ---- info_device.c ---- */
+
+/* The same of device memory, with the settings that it depends on. */
+void info_add_device_algorithms(
+    struct info_out *out, const struct symc_config *config);
+
 /* ---- info_topology.c ---- */
 
 void info_add_topology(struct info_out *out);

@@ -25,7 +25,7 @@ static const char usage[] =
     "Usage: symmcoll-info [--algorithms] [--json]\n"
     "Show what libsymmcoll is, has, and finds on this machine.\n"
     "\n"
-    "      --algorithms  only which algorithm serves which operation\n"
+    "      --algorithms  only which algorithms serve which operations\n"
     "      --json        as one JSON object\n"
     "  -h, --help        print this text\n"
     "  -V, --version     print the version\n";
@@ -101,6 +101,7 @@ static int print_info(struct info_out *out, bool only_algorithms)
     if (!only_algorithms)
         print_all(out, config, wrong);
     info_add_algorithms(out, config);
+    info_add_device_algorithms(out, config);
     info_end(out);
     symc_config_free(config);
     if (wrong != NULL)

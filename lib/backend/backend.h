@@ -21,6 +21,8 @@
 
 struct symc_config;
 struct symc_fake;
+struct symc_algorithm_name;
+struct symc_settings;
 
 /* The members of a group, by group rank.  What is of a member on another
  * machine is NULL. */
@@ -185,6 +187,10 @@ struct symc_coll_ops {
     void *(*mark)(void *state, const struct symc_op *op);
     /* What was marked will not be started. */
     void (*unmark)(void *state, void *mark);
+    /* Optional, of a device: how it would do an operation of a group of so many
+     * ranks, a device each, with these settings.  No group is open for it. */
+    struct symc_algorithm_name (*describe)(const struct symc_settings *settings,
+        int size, const struct symc_kind_info *info, const struct symc_op *op);
     /* Optional, of a device: have what is enqueued on a stream of the caller's
      * (NULL: the device's default one) from now on run after what the token
      * stands for has completed, without waiting.  Without it a wait for the
@@ -206,6 +212,12 @@ struct symc_coll_ops {
      * may call it at any time. */
     void (*doze)(
         void *state, const struct symc_op *op, struct symc_wait_budget *budget);
+};
+
+/* What serves an operation. */
+struct symc_algorithm_name {
+    const char *name;
+    const char *help; /* a line */
 };
 
 /* Bytes of a member's part of a group's segment. */

@@ -47,8 +47,8 @@ static void close_group(void *state)
 
 /* ---- opening ---- */
 
-/* What this rank would like. */
-static struct symc_cuda_limits read_limits(const struct symc_settings *settings)
+struct symc_cuda_limits symc_cuda_limits_get(
+    const struct symc_settings *settings)
 {
     const struct symc_config *config = settings->config;
 
@@ -147,7 +147,7 @@ static symmcoll_status_t open_group(
     group->size = peers->size;
     group->device = peers->device;
     group->threads = peers->threads;
-    group->limits = read_limits(core->settings);
+    group->limits = symc_cuda_limits_get(core->settings);
     group->timed =
         core->settings->get_bool(core->settings->config, "trace.timing");
     pthread_mutex_init(&group->lock, NULL);
@@ -179,6 +179,7 @@ static const struct symc_coll_ops coll = {.serves = symc_cuda_serves,
     .took = symc_cuda_took,
     .cancel = symc_cuda_cancel,
     .check = symc_cuda_check,
+    .describe = symc_cuda_name_algorithm,
     .mark = symc_cuda_mark,
     .unmark = symc_cuda_unmark,
     .follow = symc_cuda_follow};

@@ -114,6 +114,22 @@ static inline int symc_cuda_world_rank(
  */
 symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group);
 
+/* A packet has a thread of its own: so many blocks have no more. */
+void symc_cuda_limit_packets(struct symc_cuda_limits *limits);
+
+/* ---- device_group.c ---- */
+
+/* What this rank would like. */
+struct symc_cuda_limits symc_cuda_limits_get(
+    const struct symc_settings *settings);
+
+/* ---- device_describe.c ---- */
+
+/* See struct symc_coll_ops. */
+struct symc_algorithm_name symc_cuda_name_algorithm(
+    const struct symc_settings *settings, int size,
+    const struct symc_kind_info *info, const struct symc_op *op);
+
 /* ---- device_segment.c ---- */
 
 /*

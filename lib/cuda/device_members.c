@@ -97,6 +97,12 @@ static uint32_t find_blocks(
     return (uint32_t)lower(all[rank].limits.blocks, most);
 }
 
+void symc_cuda_limit_packets(struct symc_cuda_limits *limits)
+{
+    limits->packets_max = lower(limits->packets_max,
+        lower(SYMC_PACKET_NBYTES, limits->blocks * PACKETS_OF_BLOCK));
+}
+
 symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group)
 {
     const struct symc_core *core = group->core;
@@ -130,8 +136,6 @@ symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group)
                 "%u for rank %d and the others there",
                 all[r].processors, symc_cuda_world_rank(group, r));
     }
-    /* A packet has a thread of its own. */
-    limits->packets_max = lower(limits->packets_max,
-        lower(SYMC_PACKET_NBYTES, limits->blocks * PACKETS_OF_BLOCK));
+    symc_cuda_limit_packets(limits);
     return SYMMCOLL_OK;
 }

@@ -27,7 +27,8 @@ none "$(cat "$scratch/wrong")" 'what is no JSON is recognised'
 "$info" >"$scratch/out" 2>"$scratch/err"
 ok $? 'everything is printed' || diag <"$scratch/err"
 for table in library backends modules topology l3_caches connectivity \
-    gpu_support gpus gpu_links system kernel_features limits memory algorithms; do
+    gpu_support gpus gpu_links system kernel_features limits memory algorithms \
+    device_settings device_algorithms; do
     grep -q "^$table\$" "$scratch/out" || echo "$table"
 done >"$scratch/missing"
 none "$(cat "$scratch/missing")" 'every table is there'
@@ -85,7 +86,7 @@ ok $? 'optional libraries have their use'
 
 "$info" --algorithms >"$scratch/out"
 is "$(head -n 1 "$scratch/out"):$(grep -c '^[a-z]' "$scratch/out")" \
-    'algorithms:1' '--algorithms prints that table alone'
+    'algorithms:3' '--algorithms prints that table, and those of devices'
 for operation in barrier all_reduce reduce reduce_scatter all_gather gather \
     broadcast scatter all_to_all all_to_all_v all_to_all_list \
     all_gather_list reduce_scatter_list; do
@@ -117,6 +118,40 @@ is "$(SYMMCOLL_HOST_SYMMETRIC=off "$info" --algorithms |
     'without host.symmetric they have not'
 "$info" --algorithms --json >"$scratch/json"
 try '--algorithms --json is JSON' is_json "$scratch/json"
+
+
+# ---- on device memory ----
+
+is "$(SYMMCOLL_MODULE_DIR=$scratch/none "$info" --algorithms |
+    sed -n 's/^  missing  *//p')" 'cuda module not installed' \
+    'without the module for CUDA that is said'
+SYMMCOLL_MODULE_DIR=$scratch/empty "$info" --algorithms |
+    grep -q "^  missing  *.*$scratch/empty/symmcoll_cuda.so"
+ok $? 'and why one cannot be loaded'
+is "$(SYMMCOLL_MODULE_DIR=$scratch/empty SYMMCOLL_CUDA_STAGING=64KiB \
+    SYMMCOLL_CUDA_BLOCKS=7 "$info" --algorithms |
+    awk '$1 ~ /^cuda.(staging|blocks)/ { printf "%s ", $2 }')" '65536 7 ' \
+    'the settings are those in force all the same'
+# device_rows: "RANKS FROM TO KERNEL, " of each row of all_reduce on devices.
+device_rows()
+{
+    "$info" --algorithms | awk '/^device_algorithms/ { on = 1 }
+        on && $1 == "all_reduce" { printf "%s %s %s %s, ", $2, $3, $4, $5 }'
+}
+if [ -e "$builddir/symmcoll_cuda.la" ] && [ -z "${T_CUDA_MISSING:-}" ]; then
+    is "$(SYMMCOLL_CUDA_PACKETS_MAX=1KiB SYMMCOLL_CUDA_ONE_SHOT_MAX=2KiB \
+        SYMMCOLL_CUDA_ONE_SHOT_MAX_TWO=3KiB device_rows)" \
+        '2 1 1024 packets, 2 1025 3072 one_shot, 2 3073 - two_shot, others 1 1024 packets, others 1025 2048 one_shot, others 2049 - two_shot, ' \
+        'kernels change where the settings say'
+    is "$(SYMMCOLL_CUDA_PACKETS_MAX=16KiB SYMMCOLL_CUDA_BLOCKS=1 device_rows |
+        sed 's/,.*//')" '2 1 2048 packets' \
+        'few blocks have fewer packets'
+    is "$(SYMMCOLL_CUDA_PACKETS_MAX=0 SYMMCOLL_CUDA_ONE_SHOT_MAX=0 \
+        SYMMCOLL_CUDA_ONE_SHOT_MAX_TWO=0 device_rows)" 'any 1 - two_shot, ' \
+        'what is the same for all numbers of ranks has one row'
+else
+    skip 3 "${T_CUDA_MISSING:-built without CUDA}"
+fi
 
 "$info" --bogus >"$scratch/out" 2>"$scratch/err"
 is "$?:$(cat "$scratch/out")" '2:' 'an unknown option is refused'
