@@ -131,15 +131,6 @@ static void find_device(struct symmcoll_group *group, struct symc_op *op)
     op->device = (int16_t)(device - 1);
 }
 
-symmcoll_status_t symc_coll_refuse_lost(
-    const struct symc_op *op, const char *buffer, const void *at)
-{
-    return symc_fail(SYMMCOLL_ERR_INVALID,
-        "%s: expected %s in memory of the host or of a device, found %p, which "
-        "is in neither: it may have been freed",
-        symc_kind_name(op->kind), buffer, at);
-}
-
 /* Memory that is not the host's is present: ask where the buffers are.
  * Those of which no byte is used are nowhere. */
 static symmcoll_status_t find_memory(struct symmcoll_group *group,

@@ -47,19 +47,6 @@ static void close_group(void *state)
 
 /* ---- opening ---- */
 
-struct symc_cuda_limits symc_cuda_limits_get(
-    const struct symc_settings *settings)
-{
-    const struct symc_config *config = settings->config;
-
-    return (struct symc_cuda_limits){
-        .staging = settings->get_size(config, "cuda.staging"),
-        .packets_max = settings->get_size(config, "cuda.packets_max"),
-        .one_shot_max = settings->get_size(config, "cuda.one_shot_max"),
-        .one_shot_max_two = settings->get_size(config, "cuda.one_shot_max_two"),
-        .blocks = (uint32_t)settings->get_int(config, "cuda.blocks")};
-}
-
 static uint64_t round_up(uint64_t n, uint64_t step)
 {
     return (n + step - 1) / step * step;

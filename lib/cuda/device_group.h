@@ -114,14 +114,14 @@ static inline int symc_cuda_world_rank(
  */
 symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group);
 
-/* A packet has a thread of its own: so many blocks have no more. */
-void symc_cuda_limit_packets(struct symc_cuda_limits *limits);
-
-/* ---- device_group.c ---- */
+/* ---- device_limits.c ---- */
 
 /* What this rank would like. */
 struct symc_cuda_limits symc_cuda_limits_get(
     const struct symc_settings *settings);
+
+/* A packet has a thread of its own: so many blocks have no more. */
+void symc_cuda_limit_packets(struct symc_cuda_limits *limits);
 
 /* ---- device_describe.c ---- */
 

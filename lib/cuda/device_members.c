@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#define PACKETS_OF_BLOCK (UINT64_C(8) * SYMC_PACKET_THREADS) /* bytes */
-
 /* What each member tells. */
 struct told {
     unsigned char uuid[16];        /* of its device */
@@ -95,12 +93,6 @@ static uint32_t find_blocks(
         sharing += r != rank && on_one_device(&all[r], &all[rank]);
     most = all[rank].processors / sharing;
     return (uint32_t)lower(all[rank].limits.blocks, most);
-}
-
-void symc_cuda_limit_packets(struct symc_cuda_limits *limits)
-{
-    limits->packets_max = lower(limits->packets_max,
-        lower(SYMC_PACKET_NBYTES, limits->blocks * PACKETS_OF_BLOCK));
 }
 
 symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group)

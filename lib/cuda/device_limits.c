@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The limits of a group's operations, as the settings have them.
+ */
+#include "cuda/device_group.h"
+
+/* Bytes of packets that the threads of a block have. */
+#define PACKETS_OF_BLOCK (UINT64_C(8) * SYMC_PACKET_THREADS)
+
+struct symc_cuda_limits symc_cuda_limits_get(
+    const struct symc_settings *settings)
+{
+    const struct symc_config *config = settings->config;
+
+    return (struct symc_cuda_limits){
+        .staging = settings->get_size(config, "cuda.staging"),
+        .packets_max = settings->get_size(config, "cuda.packets_max"),
+        .one_shot_max = settings->get_size(config, "cuda.one_shot_max"),
+        .one_shot_max_two = settings->get_size(config, "cuda.one_shot_max_two"),
+        .blocks = (uint32_t)settings->get_int(config, "cuda.blocks")};
+}
+
+void symc_cuda_limit_packets(struct symc_cuda_limits *limits)
+{
+    uint64_t most = limits->blocks * PACKETS_OF_BLOCK;
+
+    if (most > SYMC_PACKET_NBYTES)
+        most = SYMC_PACKET_NBYTES;
+    if (limits->packets_max > most)
+        limits->packets_max = most;
+}
