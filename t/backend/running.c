@@ -121,9 +121,7 @@ static int tested_while_others_start(struct symmcoll_group *group, int rank)
     float *at = device(rank);
     pthread_t thread;
 
-    if (!opened(group, rank))
-        return 0;
-    atomic_store(&control()->lingers, 1);
+    atomic_store(&control()->lingers, opened(group, rank));
     if (!say(submit(group, at, rank, 1, &first) == SYMMCOLL_OK, "a work") ||
         pthread_create(&thread, NULL, await, first) != 0)
         return 0;

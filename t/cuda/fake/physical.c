@@ -13,37 +13,6 @@
 
 static struct fake_physical *physicals;
 
-/* ---- files ---- */
-
-int fake_make_file(int device, size_t nbytes)
-{
-    char name[32];
-    int fd;
-
-    (void)snprintf(name, sizeof(name), "fake-cuda:%d:", device);
-    fd = memfd_create(name, MFD_CLOEXEC);
-    if (fd >= 0 && ftruncate(fd, (off_t)nbytes) == 0)
-        return fd;
-    if (fd >= 0)
-        (void)close(fd);
-    return -1;
-}
-
-bool fake_read_file(int fd, int *device, size_t *nbytes)
-{
-    char path[64], name[64];
-    struct stat info;
-    ssize_t length;
-
-    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    length = readlink(path, name, sizeof(name) - 1);
-    if (length < 0 || fstat(fd, &info) != 0)
-        return false;
-    name[length] = '\0';
-    *nbytes = (size_t)info.st_size;
-    return sscanf(name, "/memfd:fake-cuda:%d:", device) == 1;
-}
-
 /* A device's memory is not zero when it is new. */
 static void fill_file(int fd, size_t nbytes)
 {

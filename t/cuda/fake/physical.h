@@ -28,10 +28,14 @@ struct fake_physical {
 
 #define FAKE_MULTICAST (-1) /* the device of a multicast object's file */
 
+/* ---- files.c ---- */
+
 /* A file in memory whose name says of which device it is; -1: none is left. */
 int fake_make_file(int device, size_t nbytes);
 /* The device and size of such a file; false: it is another. */
 bool fake_read_file(int fd, int *device, size_t *nbytes);
+
+/* ---- physical.c ---- */
 
 /* With the lock. */
 struct fake_physical *fake_add_physical(const struct fake_physical *physical);
