@@ -109,7 +109,9 @@ static CUresult remove_allocation(CUdeviceptr address, bool opened)
     if (!opened)
         fake_return_memory(range.device, range.nbytes);
     ASAN_UNPOISON_MEMORY_REGION(range.mapping, range.mapping_nbytes);
-    (void)munmap(range.mapping, range.mapping_nbytes);
+    /* Nothing else comes to be at an address that a program has still. */
+    (void)mmap(range.mapping, range.mapping_nbytes, PROT_NONE,
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     (void)close(range.fd);
     fake.live[FAKE_ALLOCATED]--;
     return CUDA_SUCCESS;
