@@ -52,6 +52,7 @@ enum number {
 
 struct table {
     const struct perf_options *options;
+    char *blocks; /* as the caller has set them; NULL: not at all */
     struct perf_results results[NUMBERS][WAYS];
 };
 
@@ -61,22 +62,25 @@ static void set(const char *name, const char *value)
 {
     if (value != NULL)
         setenv(name, value, 1);
+    else
+        unsetenv(name);
 }
 
 /* The ranks are not there yet, and so no other thread reads these. */
-static void apply(const struct way *way)
+static void apply(const struct table *table, const struct way *way)
 {
     set("SYMMCOLL_CUDA_PACKETS_MAX", way->packets_max);
     set("SYMMCOLL_CUDA_ONE_SHOT_MAX", way->one_shot_max);
     set("SYMMCOLL_CUDA_ONE_SHOT_MAX_TWO", way->one_shot_max);
-    set("SYMMCOLL_CUDA_BLOCKS", way->blocks);
+    set("SYMMCOLL_CUDA_BLOCKS",
+        way->blocks != NULL ? way->blocks : table->blocks);
 }
 
 /* Of the first ranks, or of all (0). */
-static int measure_way(const struct perf_options *options, int number,
-    int members, struct perf_results *results, perf_run_fn run)
+static int measure_way(const struct table *table, int number, int members,
+    struct perf_results *results, perf_run_fn run)
 {
-    struct perf_options one = *options;
+    struct perf_options one = *table->options;
     const struct way *way = &ways[number];
     char name[PERF_NAME_MAX];
 
@@ -89,7 +93,7 @@ static int measure_way(const struct perf_options *options, int number,
     one.step = 2;
     one.members = members;
     one.results = results;
-    apply(way);
+    apply(table, way);
     snprintf(name, sizeof(name), "thresholds-%d-%d", members, number);
     return run(&one, name);
 }
@@ -101,7 +105,7 @@ static int measure_ways(
     int result = PERF_PASSED;
 
     for (int i = 0; i < WAYS && result == PERF_PASSED; i++) {
-        result = measure_way(table->options, i, members, &found[i], run);
+        result = measure_way(table, i, members, &found[i], run);
         if (found[i].ranks > 0)
             *ranks = found[i].ranks;
     }
@@ -367,6 +371,8 @@ int perf_thresholds(const struct perf_options *options, perf_run_fn run)
         return PERF_FAILED;
     }
     table->options = options;
+    if (getenv("SYMMCOLL_CUDA_BLOCKS") != NULL)
+        table->blocks = strdup(getenv("SYMMCOLL_CUDA_BLOCKS"));
     result = measure_ways(table, 0, &ranks, run);
     if (result == PERF_PASSED && ranks > 2) {
         int two;
@@ -376,6 +382,7 @@ int perf_thresholds(const struct perf_options *options, perf_run_fn run)
     if (result == PERF_PASSED && (!perf_launched(&rank) || rank == 0) &&
         !options->check_only)
         print(table, ranks);
+    free(table->blocks);
     free(table);
     return result;
 }
