@@ -29,7 +29,7 @@ static symmcoll_status_t read_timeout(const struct symmcoll_symm *handle,
 }
 
 symmcoll_status_t symc_symm_access(struct symmcoll_symm *handle,
-    enum symc_kind kind, double timeout, struct symc_access *access)
+    enum symc_kind kind, double timeout, const struct symc_access *access)
 {
     struct symc_op op = {.kind = kind,
         .memory = SYMC_MEMORY_DEVICE,
@@ -38,6 +38,7 @@ symmcoll_status_t symc_symm_access(struct symmcoll_symm *handle,
         .in = access->in,
         .out = access->out,
         .elem = 1};
+    struct symc_access made = *access;
     symmcoll_status_t status =
         read_timeout(handle, kind, timeout, &op.timeout_ns);
 
@@ -46,9 +47,9 @@ symmcoll_status_t symc_symm_access(struct symmcoll_symm *handle,
     if (status != SYMMCOLL_OK)
         return status;
     op.stream = symmcoll_group_stream(handle->group);
-    access->op = &op;
-    access->joined = handle->share->shared.joined;
-    status = symc_group_access(handle->group, access);
+    made.op = &op;
+    made.joined = handle->share->shared.joined;
+    status = symc_group_access(handle->group, &made);
     symc_symm_leave(handle);
     return status;
 }

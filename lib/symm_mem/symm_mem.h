@@ -396,7 +396,7 @@ static inline bool symc_symm_is_host(const struct symmcoll_symm *handle)
  * what is particular to its kind: out, in, count, value, peer, channel.
  * Errors: INVALID (timeout, stream), and those of a group that has failed. */
 symmcoll_status_t symc_symm_access(struct symmcoll_symm *handle,
-    enum symc_kind kind, double timeout, struct symc_access *access);
+    enum symc_kind kind, double timeout, const struct symc_access *access);
 
 /* A signal or a barrier. */
 symmcoll_status_t symc_symm_enqueue_signal(struct symmcoll_symm *handle,
