@@ -168,7 +168,7 @@ static int of_operands(struct symmcoll_group *group, int rank)
     begin(&it);
     it.matrix.size = 12;
     return good && REFUSED(gather(group, &it, true),
-                       "expected a scaled matrix of size");
+                       "expected scaled matrix of size");
 }
 
 /* Of a program that knows fewer members: those that it lacks are not read. */
