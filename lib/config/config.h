@@ -108,6 +108,7 @@ struct symc_config {
     int64_t cuda_blocks;          /* of a kernel, at most */
     int64_t cuda_share;           /* the place of its word */
     int64_t cuda_multicast;       /* enum symc_multicast_use */
+    bool cuda_multimem;           /* a switch may add up */
 
     /* store */
     int64_t store_timeout;

@@ -345,6 +345,15 @@ const struct symc_option symc_options[] = {
                 "switch reaches all ranks; auto: where all devices of a group "
                 "have that and no two ranks share one.",
     },
+    {
+        .key = "cuda.multimem",
+        BOOL(cuda_multimem),
+        .dflt = "off",
+        .help =
+            "Whether a switch adds up floats in symmetric memory on devices "
+            "that has such an address: fewer bytes are moved, and a sum is "
+            "not that in the order of ranks.",
+    },
 
     {
         .key = "store.timeout",

@@ -22,6 +22,7 @@ struct symc_cuda_limits {
     uint64_t one_shot_max;     /* by packets, in one shot, else in two */
     uint64_t one_shot_max_two; /* of two ranks */
     uint32_t blocks;           /* of a kernel */
+    uint32_t multimem;         /* 1: a switch may add up */
 };
 
 /* Memory of the host that kernels read and write while they run. */

@@ -17,7 +17,8 @@ struct symc_cuda_limits symc_cuda_limits_get(
         .packets_max = settings->get_size(config, "cuda.packets_max"),
         .one_shot_max = settings->get_size(config, "cuda.one_shot_max"),
         .one_shot_max_two = settings->get_size(config, "cuda.one_shot_max_two"),
-        .blocks = (uint32_t)settings->get_int(config, "cuda.blocks")};
+        .blocks = (uint32_t)settings->get_int(config, "cuda.blocks"),
+        .multimem = settings->get_bool(config, "cuda.multimem")};
 }
 
 void symc_cuda_limit_packets(struct symc_cuda_limits *limits)

@@ -122,6 +122,7 @@ symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group)
         limits->one_shot_max_two =
             lower(limits->one_shot_max_two, other->one_shot_max_two);
         limits->blocks = (uint32_t)lower(limits->blocks, blocks);
+        limits->multimem = (uint32_t)lower(limits->multimem, other->multimem);
         if (blocks == 0)
             return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
                 "expected a multiprocessor for each rank on a device, found "

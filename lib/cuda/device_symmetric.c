@@ -21,6 +21,37 @@ static symmcoll_status_t start(struct symc_cuda_group *group,
 
 /* ---- reductions ---- */
 
+/* Whether a switch can do it, and is to.  All members find the same: they have the
+ * same limits, and all have such an address or none. */
+static bool is_by_switch(const struct symc_cuda_group *group,
+    const struct symc_op *op, enum symmcoll_dtype type)
+{
+    const struct symc_mover *mover = op->out;
+
+    return group->limits.multimem != 0 && mover->joined->multicast != NULL &&
+           op->op == SYMMCOLL_SUM &&
+           symc_kernel_has_type(SYMC_KERNEL_MULTIMEM_ONE_SHOT, type);
+}
+
+/* Two steps leave the elements of others as they were where they have an out. */
+static symmcoll_status_t two_shot(struct symc_cuda_group *group,
+    const struct symc_op *op, enum symmcoll_dtype type,
+    const struct symc_reduce_args *args, CUstream stream)
+{
+    const struct symc_mover *mover = op->out;
+    const struct symc_launch *launch = mover->launch;
+    uint64_t nbytes = op->count * op->elem;
+    symmcoll_status_t status =
+        start(group, SYMC_KERNEL_TWO_SHOT, type, nbytes, stream, args);
+
+    if (status == SYMMCOLL_OK && launch->out != NULL)
+        status = symc_cuda_enqueue_copy(group,
+            (CUdeviceptr)(uintptr_t)launch->out,
+            (CUdeviceptr)(uintptr_t)mover->joined->at[group->rank] + launch->at,
+            nbytes, stream);
+    return status;
+}
+
 static symmcoll_status_t reduce(
     struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
 {
@@ -31,21 +62,19 @@ static symmcoll_status_t reduce(
     bool one_shot = launch->kind == SYMC_LAUNCH_ONE_SHOT;
     struct symc_reduce_args args = symc_cuda_reduce_args(
         group, op, symc_cuda_joined_data(mover->joined, launch->at));
-    symmcoll_status_t status;
 
     args.in = launch->in;
-    args.out = one_shot ? launch->out : NULL;
     args.count = op->count * elements;
-    status =
-        start(group, one_shot ? SYMC_KERNEL_ONE_SHOT : SYMC_KERNEL_TWO_SHOT,
+    if (!one_shot && !is_by_switch(group, op, type))
+        return two_shot(group, op, type, &args, stream);
+    args.out = launch->out;
+    if (is_by_switch(group, op, type))
+        return start(group,
+            one_shot ? SYMC_KERNEL_MULTIMEM_ONE_SHOT
+                     : SYMC_KERNEL_MULTIMEM_TWO_SHOT,
             type, op->count * op->elem, stream, &args);
-    /* That leaves the elements of others as they were where it has an out. */
-    if (status == SYMMCOLL_OK && !one_shot && launch->out != NULL)
-        status = symc_cuda_enqueue_copy(group,
-            (CUdeviceptr)(uintptr_t)launch->out,
-            (CUdeviceptr)(uintptr_t)mover->joined->at[group->rank] + launch->at,
-            op->count * op->elem, stream);
-    return status;
+    return start(
+        group, SYMC_KERNEL_ONE_SHOT, type, op->count * op->elem, stream, &args);
 }
 
 static symmcoll_status_t reduce_scatter(

@@ -14,7 +14,8 @@
  *
  * On memory of a device they are enqueued as those are, on the stream of the call
  * or of the group, which may be being captured: a rank returns when all have
- * called it.  What is found later fails the group.
+ * called it.  What is found later fails the group.  With the setting cuda.multimem
+ * sums of floats there may have other last bits.
  *
  * out, in   of this rank alone, in the memory that the handle is for, the host's
  *           or that device's; may be part of its buffer, apart from what the

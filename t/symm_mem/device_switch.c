@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sums by a switch: which operations on symmetric memory of devices take it, and
+ * which do not.  The driver that is simulated has the address and no switch: its
+ * kernels read the ranks one by one.
+ */
+#include "t/symm_mem/device.h"
+
+#include "t/cuda/kernels.h"
+
+#include <symmcoll/symm_ops.h>
+
+#define COUNT 300
+
+static const char *const names[] = {
+    "symc_multimem_one_shot_f32", "symc_multimem_two_shot_f32"};
+
+/* How often kernels of the switch have run in this process. */
+static int count_runs(void)
+{
+    return kernels_runs(names[0]) + kernels_runs(names[1]);
+}
+
+static void fill_own(const struct joined *it)
+{
+    float mine[COUNT];
+
+    for (int i = 0; i < COUNT; i++)
+        mine[i] = (float)(it->rank + i);
+    device_write(it->data, mine, sizeof(mine));
+}
+
+/* Whether that is what the ranks have, added up or the largest. */
+static bool is_right(
+    const struct joined *it, const void *device, symmcoll_op_t op)
+{
+    float found[COUNT];
+    bool right = true;
+
+    device_read(found, device, sizeof(found));
+    for (int i = 0; i < COUNT; i++) {
+        float expected = (float)(it->size - 1 + i);
+
+        if (op == SYMMCOLL_SUM)
+            expected = (float)(it->size * (it->size - 1) / 2 + it->size * i);
+        right = right && found[i] == expected;
+    }
+    return HOLDS(right);
+}
+
+/* All forms of it; by (out): how many were by the switch. */
+static bool reduce(struct joined *it, symmcoll_op_t op, int *by)
+{
+    int before = count_runs(), root = it->size - 1;
+    void *out = device_alloc(COUNT * sizeof(float));
+    bool right, is_root = it->rank == root;
+
+    fill_own(it);
+    right = OK(symmcoll_barrier(it->group, NULL, NULL)) &&
+            OK(symmcoll_symm_one_shot_all_reduce(
+                it->handle, 0, out, COUNT, F32, op, NULL));
+    device_wait(it->stream);
+    right = right && is_right(it, out, op) &&
+            OK(symmcoll_symm_one_shot_reduce(it->handle, 0,
+                is_root ? out : NULL, COUNT, F32, op, root, NULL)) &&
+            OK(symmcoll_symm_two_shot_all_reduce(
+                it->handle, 0, out, COUNT, F32, op, NULL));
+    device_wait(it->stream);
+    right = right && is_right(it, out, op) && is_right(it, it->data, op);
+    device_free(out);
+    *by = count_runs() - before;
+    return right;
+}
+
+static int reduces(struct symmcoll_group *group, int rank, int wanted)
+{
+    struct joined it;
+    int sums = -1, others = -1;
+    bool right = begin_joined(&it, group, rank, COUNT * sizeof(float)) &&
+                 reduce(&it, SYMMCOLL_SUM, &sums) &&
+                 reduce(&it, SYMMCOLL_MAX, &others);
+
+    if (sums != wanted || others != 0)
+        diag("%d sums and %d others were by the switch, not %d and 0", sums,
+            others, wanted);
+    return end_joined(&it, right) && sums == wanted && others == 0;
+}
+
+static int by_the_switch(struct symmcoll_group *group, int rank)
+{
+    return reduces(group, rank, 3);
+}
+
+static int one_by_one(struct symmcoll_group *group, int rank)
+{
+    return reduces(group, rank, 0);
+}
+
+int main(void)
+{
+    device_begin();
+    fake_configure("multicast=1");
+    ok(ranks_run(3, one_by_one), "by default no sum is the switch's");
+    setenv("SYMMCOLL_CUDA_MULTIMEM", "on", 1);
+    ok(ranks_run(3, by_the_switch),
+        "cuda.multimem: sums of floats are the switch's");
+    setenv("SYMMCOLL_CUDA_MULTICAST", "off", 1);
+    ok(ranks_run(3, one_by_one), "none where the memory has no such address");
+    return done_testing();
+}
