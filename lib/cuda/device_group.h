@@ -75,7 +75,9 @@ struct symc_cuda_group {
     int size;
     int device;
     bool threads;
-    bool multicast; /* all members have it, each on a device of its own */
+    bool multicast;   /* all members have it, each on a device of its own */
+    bool one_default; /* another member is a thread on this device: both have
+                         one default stream */
     struct symc_cuda_limits limits;
     struct symc_cuda_row segment;
     uint64_t packets; /* offsets in a segment */
@@ -154,6 +156,11 @@ symmcoll_status_t symc_cuda_ask_captured(
 /* The same, or cannot be asked: then start() fails. */
 bool symc_cuda_is_captured(
     const struct symc_cuda_group *group, CUstream stream);
+
+/* Whether what an operation enqueues can wait for the other members.  Errors:
+ * INVALID (they would enqueue theirs after it, on the same stream). */
+symmcoll_status_t symc_cuda_check_order(
+    const struct symc_cuda_group *group, const struct symc_op *op);
 
 /* See struct symc_coll_ops. */
 void *symc_cuda_mark(void *state, const struct symc_op *op);

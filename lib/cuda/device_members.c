@@ -83,15 +83,22 @@ static uint64_t lower(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+static uint32_t count_sharing(
+    const struct symc_cuda_group *group, const struct told *all, int rank)
+{
+    uint32_t sharing = 0;
+
+    for (int r = 0; r < group->size; r++)
+        sharing += on_one_device(&all[r], &all[rank]);
+    return sharing;
+}
+
 /* Blocks that wait for each other have to be on the device at once. */
 static uint32_t find_blocks(
     const struct symc_cuda_group *group, const struct told *all, int rank)
 {
-    uint32_t sharing = 1, most;
+    uint32_t most = all[rank].processors / count_sharing(group, all, rank);
 
-    for (int r = 0; r < group->size; r++)
-        sharing += r != rank && on_one_device(&all[r], &all[rank]);
-    most = all[rank].processors / sharing;
     return (uint32_t)lower(all[rank].limits.blocks, most);
 }
 
@@ -112,6 +119,8 @@ symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group)
     if (status != SYMMCOLL_OK)
         return status;
     group->multicast = have_multicast(group, all);
+    group->one_default =
+        group->threads && count_sharing(group, all, group->rank) > 1;
     for (int r = 0; r < group->size; r++) {
         const struct symc_cuda_limits *other = &all[r].limits;
         uint32_t blocks = find_blocks(group, all, r);

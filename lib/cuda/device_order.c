@@ -132,6 +132,19 @@ symmcoll_status_t symc_cuda_ask_captured(
                      "cuStreamIsCapturing of stream %p", (void *)stream);
 }
 
+symmcoll_status_t symc_cuda_check_order(
+    const struct symc_cuda_group *group, const struct symc_op *op)
+{
+    if (!group->one_default || !op->direct ||
+        (op->stream != NULL && (CUstream)op->stream != CU_STREAM_LEGACY))
+        return SYMMCOLL_OK;
+    return group->core->fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected a stream of this rank's own, for ranks that are threads "
+        "share device %d, found the default stream, on which its kernels would "
+        "wait for those of the others behind them",
+        group->core->kinds[op->kind].name, group->device);
+}
+
 static struct symc_cuda_event *record_mark(
     struct symc_cuda_group *group, CUstream stream)
 {

@@ -83,6 +83,8 @@ symmcoll_status_t symc_cuda_check(void *state, const struct symc_op *op)
             "found one with a work",
             name, op->stream);
     if (status == SYMMCOLL_OK)
+        status = symc_cuda_check_order(group, op);
+    if (status == SYMMCOLL_OK)
         status = symc_cuda_check_buffers(group, op);
     symc_cuda_leave(&entered);
     return status;
@@ -100,6 +102,14 @@ static symmcoll_status_t end(struct symc_cuda_group *group,
     return symc_cuda_order_end(group, &kept, place, token);
 }
 
+static symmcoll_status_t check_first(
+    const struct symc_cuda_group *group, const struct symc_op *op)
+{
+    symmcoll_status_t status = symc_cuda_check_order(group, op);
+
+    return status == SYMMCOLL_OK ? symc_cuda_check_buffers(group, op) : status;
+}
+
 /* In the context.  An error of the driver is this rank's alone, whatever it is:
  * it fails the group. */
 static symmcoll_status_t start(struct symc_cuda_group *group,
@@ -111,7 +121,7 @@ static symmcoll_status_t start(struct symc_cuda_group *group,
     /* The first operation has opened the group, so nothing could be checked at
      * its call. */
     if (status == SYMMCOLL_OK && group->order.event == NULL)
-        status = symc_cuda_check_buffers(group, op);
+        status = check_first(group, op);
     if (status == SYMMCOLL_OK)
         status = enqueue(group, op, place.stream);
     if (status == SYMMCOLL_OK)

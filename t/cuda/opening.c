@@ -74,6 +74,41 @@ static int shares(struct symmcoll_group *group, int rank)
     return works_on_devices(group, rank) && works(group);
 }
 
+/* Their kernels would wait for those behind them. */
+static int shares_the_default_stream(struct symmcoll_group *group, int rank)
+{
+    void *at;
+    int right;
+
+    device_use(0);
+    right = works_on_devices(group, rank);
+    at = device_alloc(COUNT * sizeof(float));
+    right = ended(sum_at(group, at, at, CU_STREAM_LEGACY), SYMMCOLL_ERR_INVALID,
+                "found the default stream") &&
+            ended(symmcoll_barrier(group, NULL, NULL), SYMMCOLL_ERR_INVALID,
+                "share device 0") &&
+            right;
+    device_free(at);
+    return works_on_devices(group, rank) && right;
+}
+
+/* The first operation on devices is not checked before it has begun. */
+static int begins_on_the_default_stream(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_group *other = NULL;
+    void *at;
+    int right;
+
+    (void)rank;
+    if (symmcoll_group_create(symmcoll_group_world(group), NULL, &other) < 0)
+        return say(0, "a group");
+    device_use(0);
+    at = device_alloc(COUNT * sizeof(float));
+    right = say(sum_at(group, at, at, CU_STREAM_LEGACY) < 0, "the first one");
+    device_free(at);
+    return works(other) && works_on_devices(other, rank) && right;
+}
+
 /* ---- what lacks ---- */
 
 static int objects(void)
@@ -297,6 +332,10 @@ int main(void)
         "two ranks on one device are refused, and all are told which");
     setenv("SYMMCOLL_CUDA_SHARE_DEVICE", "on", 1);
     on_both(2, shares, "with cuda.share_device they are not");
+    ok(threads_run(2, shares_the_default_stream),
+        "threads on one device are refused its default stream");
+    ok(threads_run(2, begins_on_the_default_stream),
+        "also in the first operation: other groups go on");
     unsetenv("SYMMCOLL_CUDA_SHARE_DEVICE");
     ok(ranks_run(3, without_memory),
         "a device that is full: all ranks refuse alike, and other groups work");
