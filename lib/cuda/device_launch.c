@@ -5,7 +5,7 @@
  */
 #include "cuda/device_launch.h"
 
-#define SOONER_NS (SYMC_NS_PER_S / 10)
+#define SOONER_NS SYMC_NS_PER_S
 
 /* ---- arguments of kernels ---- */
 
