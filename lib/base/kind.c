@@ -20,11 +20,10 @@
     }
 
 /* Calls of one rank, which are in no record. */
-#define OF_ONE_RANK(kind_name)                                \
-    {                                                         \
-        .name = kind_name, .trace = kind_name,                \
-        .in_parts = SYMC_NO_PART, .out_parts = SYMC_NO_PART,  \
-        .counter = SYMC_COUNT_NONE                            \
+#define OF_ONE_RANK(kind_name)                                           \
+    {                                                                    \
+        .name = kind_name, .trace = kind_name, .in_parts = SYMC_NO_PART, \
+        .out_parts = SYMC_NO_PART, .counter = SYMC_COUNT_NONE            \
     }
 
 /* clang-format off */

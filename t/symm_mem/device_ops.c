@@ -68,7 +68,7 @@ static bool end(struct test *it, bool right)
 static void write_splits(struct test *it, int round)
 {
     const int n = it->size * EXPERTS;
-    int64_t splits[2 * RANKS * EXPERTS];
+    int64_t splits[2 * RANKS * EXPERTS] = {0};
     int64_t at = 0;
 
     for (int i = 0; i < n; i++) {
