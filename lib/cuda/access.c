@@ -55,16 +55,26 @@ static symmcoll_status_t fill(const struct symc_cuda_group *group,
     return launch(group, SYMC_KERNEL_FILL32, grid, stream, &args);
 }
 
+/* No call waits for these but the kernel, so that has all of the time. */
+static struct symc_device_group make_group(const struct symc_cuda_group *group,
+    const struct symc_access *access, uint32_t number)
+{
+    struct symc_device_group made = symc_cuda_make_group(group, access->op);
+
+    made.number = number;
+    if (access->op->timeout_ns != SYMC_NEVER)
+        made.timeout_ns = (uint64_t)access->op->timeout_ns;
+    return made;
+}
+
 static symmcoll_status_t await_word(struct symc_cuda_group *group,
     const struct symc_access *access, uint32_t number, CUstream stream)
 {
-    struct symc_wait_args args = {
-        .group = symc_cuda_make_group(group, access->op),
+    struct symc_wait_args args = {.group = make_group(group, access, number),
         .at = access->in,
         .value = access->value,
         .peer = (uint32_t)access->peer};
 
-    args.group.number = number;
     return launch(
         group, SYMC_KERNEL_WAIT32, (struct symc_grid){1, 1}, stream, &args);
 }
@@ -72,15 +82,13 @@ static symmcoll_status_t await_word(struct symc_cuda_group *group,
 static symmcoll_status_t signal_peers(struct symc_cuda_group *group,
     const struct symc_access *access, uint32_t number, CUstream stream)
 {
-    struct symc_signal_args args = {
-        .group = symc_cuda_make_group(group, access->op),
+    struct symc_signal_args args = {.group = make_group(group, access, number),
         .pads = symc_cuda_joined_data(access->joined, access->pad_at),
         .channel = (uint32_t)access->channel,
         .peer = (uint32_t)access->peer};
     struct symc_grid grid = {1, 1};
     enum symc_kernel kernel = SYMC_KERNEL_WAIT_SIGNAL;
 
-    args.group.number = number;
     if (access->kind == SYMC_ACCESS_PUT_SIGNAL)
         kernel = SYMC_KERNEL_PUT_SIGNAL;
     if (access->kind == SYMC_ACCESS_BARRIER) {
