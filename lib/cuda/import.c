@@ -74,7 +74,8 @@ static symmcoll_status_t check_physical(
         "expected memory that cuMemCreate() made with "
         "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, which other processes can "
         "map; found %p with handle types 0x%x",
-        (void *)(uintptr_t)memory->data, memory->physical.types);
+        (void *)(uintptr_t)memory->data,
+        (unsigned int)properties.requestedHandleTypes);
 }
 
 static symmcoll_status_t take_legacy(const struct symc_memory_request *request,

@@ -209,7 +209,8 @@ static symmcoll_status_t allocate(
     const struct symc_cuda_context *context = &memory->context;
     struct symc_cuda_physical *physical = &memory->physical;
     symmcoll_status_t status = symc_cuda_physical_create(context, request->fail,
-        request->threads, request->nbytes, what, physical);
+        symc_cuda_share_of(request->settings, request->threads),
+        request->nbytes, what, physical);
 
     if (status == SYMMCOLL_OK)
         status = symc_cuda_physical_map(context, request->fail, what, physical);
