@@ -139,7 +139,7 @@ static double log_time(const struct perf_figures *figures)
 }
 
 /* What it costs, in all sizes that both were measured at, to do it in one way up
- * to a size and in the next one above; -1: there is no such size. */
+ * to a size and in the next one above; NAN: there is no such size. */
 static double find_cost(const struct perf_results *up_to,
     const struct perf_results *above, size_t limit)
 {
@@ -375,7 +375,7 @@ int perf_thresholds(const struct perf_options *options, perf_run_fn run)
         table->blocks = strdup(getenv("SYMMCOLL_CUDA_BLOCKS"));
     result = measure_ways(table, 0, &ranks, run);
     if (result == PERF_PASSED && ranks > 2) {
-        int two;
+        int two = 2; /* where this rank is none of them */
 
         result = measure_ways(table, 2, &two, run);
     }
