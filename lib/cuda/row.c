@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How members map each other's memory: processes send descriptors, or tell fabric
- * handles where all have some, threads tell the driver's handles.  Each member makes the same collective calls, whatever
- * fails in between, so that no other waits for it.
+ * handles where all have some, threads tell the driver's handles.  Each member
+ * makes the same collective calls, whatever fails in between, so that no other
+ * waits for it.
  */
 #include "cuda/row.h"
 #include "cuda/device_group.h"
@@ -151,7 +152,8 @@ static symmcoll_status_t export(const struct symc_cuda_group *group,
 
 /* ---- opening and closing ---- */
 
-/* Descriptors keep what they are of, other handles do not: nobody releases what others still map, and all wait until all have mapped, or failed to; who has
+/* Descriptors keep what they are of, other handles do not: nobody releases what
+ * others still map, and all wait until all have mapped, or failed to; who has
  * failed says so after that. */
 static symmcoll_status_t map_told(const struct symc_cuda_group *group,
     struct symc_cuda_row *row, struct told *all, const char *what)
