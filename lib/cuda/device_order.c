@@ -141,7 +141,7 @@ symmcoll_status_t symc_cuda_check_order(
     return group->core->fail(SYMMCOLL_ERR_INVALID,
         "%s: expected a stream of this rank's own, for ranks that are threads "
         "share device %d, found the default stream, on which its kernels would "
-        "wait for those of the others behind them",
+        "wait for those that others enqueue later",
         group->core->kinds[op->kind].name, group->device);
 }
 

@@ -74,7 +74,7 @@ static int shares(struct symmcoll_group *group, int rank)
     return works_on_devices(group, rank) && works(group);
 }
 
-/* Their kernels would wait for those behind them. */
+/* Their kernels would wait for what is enqueued later. */
 static int shares_the_default_stream(struct symmcoll_group *group, int rank)
 {
     void *at;
