@@ -167,8 +167,8 @@ static int of_operands(struct symmcoll_group *group, int rank)
                        "expected a dimension before the last, found 2 of 3");
     begin(&it);
     it.matrix.size = 12;
-    return good && REFUSED(gather(group, &it, true),
-                       "expected scaled matrix of size");
+    return good &&
+           REFUSED(gather(group, &it, true), "expected scaled matrix of size");
 }
 
 /* Of a program that knows fewer members: those that it lacks are not read. */

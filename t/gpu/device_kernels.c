@@ -25,7 +25,7 @@
     static const struct gpu_kernel *const entry_##NAME                      \
         __attribute__((section("gpu_kernels"), used)) = &of_##NAME;
 
-#include "t/kernels/kernels.c"
+#include "t/kernels/kernels.c" /* NOLINT(bugprone-suspicious-include) */
 
 /* The ends of the section, by the linker. */
 #define OF_LINKER __attribute__((visibility("hidden")))

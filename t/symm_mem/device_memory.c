@@ -340,7 +340,7 @@ static int waits_with_the_last_handle(struct symmcoll_group *group, int rank)
 static int outlives(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *group = NULL;
-    struct joined it;
+    struct joined it = {0};
     bool right =
         OK(symmcoll_group_create(symmcoll_group_world(all), NULL, &group)) &&
         begin_joined(&it, group, rank, NBYTES);
