@@ -84,9 +84,10 @@ static symmcoll_status_t estimate(const struct perf_case *it, double *seconds)
 static int count_samples(const struct perf_case *it, double sample)
 {
     double samples = it->rank->options->seconds / sample;
+    const int most = SAMPLES_MAX;
 
-    if (samples > SAMPLES_MAX)
-        return SAMPLES_MAX;
+    if (samples > most)
+        return most;
     return samples < MIN_SAMPLES ? MIN_SAMPLES : (int)samples;
 }
 

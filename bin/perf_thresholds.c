@@ -364,6 +364,7 @@ static void print(const struct table *table, int ranks)
 int perf_thresholds(const struct perf_options *options, perf_run_fn run)
 {
     struct table *table = calloc(1, sizeof(*table));
+    const char *blocks = getenv("SYMMCOLL_CUDA_BLOCKS");
     int rank, ranks = 2, result;
 
     if (table == NULL) {
@@ -371,8 +372,8 @@ int perf_thresholds(const struct perf_options *options, perf_run_fn run)
         return PERF_FAILED;
     }
     table->options = options;
-    if (getenv("SYMMCOLL_CUDA_BLOCKS") != NULL)
-        table->blocks = strdup(getenv("SYMMCOLL_CUDA_BLOCKS"));
+    if (blocks != NULL)
+        table->blocks = strdup(blocks);
     result = measure_ways(table, 0, &ranks, run);
     if (result == PERF_PASSED && ranks > 2) {
         int two = 2; /* where this rank is none of them */

@@ -311,7 +311,7 @@ symmcoll_status_t symc_cuda_order_end(struct symc_cuda_group *group,
         return SYMMCOLL_OK;
     status = record(group, op, place.stream, order->taken, token);
     order->taken = NULL;
-    if (status != SYMMCOLL_OK)
+    if (status != SYMMCOLL_OK || *token == NULL)
         return status;
     order->last = place.stream;
     order->event = (*token)->event;

@@ -245,9 +245,11 @@ symmcoll_status_t symc_cuda_memory_begin(
     symmcoll_status_t status;
 
     entered->in = NULL;
-    if (made == NULL)
-        return request->fail(
+    if (made == NULL) {
+        (void)request->fail(
             SYMMCOLL_ERR_NO_MEMORY, "no memory for an allocation");
+        return SYMMCOLL_ERR_NO_MEMORY;
+    }
     atomic_init(&made->uses, 1);
     made->nbytes = request->nbytes;
     made->threads = request->threads;

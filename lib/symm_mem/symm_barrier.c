@@ -97,10 +97,10 @@ static __attribute__((noinline)) symmcoll_status_t refuse(
     if (status == SYMMCOLL_OK && timeout != timeout)
         status = symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a timeout in seconds, found NaN", where);
-    return status == SYMMCOLL_OK
-               ? symc_symm_enqueue_signal(
-                     handle, SYMC_SYMM_BARRIER, handle->rank, channel, timeout)
-               : status;
+    if (status != SYMMCOLL_OK || handle == NULL)
+        return status;
+    return symc_symm_enqueue_signal(
+        handle, SYMC_SYMM_BARRIER, handle->rank, channel, timeout);
 }
 
 symmcoll_status_t symmcoll_symm_barrier(

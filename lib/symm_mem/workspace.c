@@ -134,7 +134,7 @@ static symmcoll_status_t grow(struct symmcoll_group *group,
     if (status == SYMMCOLL_OK) {
         symc_workspace_free(of);
         of->workspace = handle;
-        offer.allocation->workspace = true;
+        handle->share->allocation->workspace = true;
     }
     if (offer.allocation != NULL)
         symc_allocation_drop(offer.allocation);
