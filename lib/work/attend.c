@@ -327,6 +327,10 @@ static bool look_at(struct symc_queue *queue, bool asked, struct found *found)
         queue->quiet = atomic_load(&queue->nrunning) > 0 ? 0 : queue->quiet + 1;
         if (queue->quiet >= QUIET_TICKS)
             queue->attended = false;
+        /* Who adds an access has no ticket: he adds it, then looks whether the
+         * queue is attended, so one of the two sees the other. */
+        if (!queue->attended && atomic_load(&queue->nrunning) > 0)
+            queue->attended = true;
     } else {
         stays = asked || queue->issued->op.seq == queue->stalled;
         if (stays)

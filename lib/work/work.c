@@ -263,7 +263,8 @@ symmcoll_status_t symc_queue_enqueue(
     status = queue->ops.enqueue(queue->ops.group, work, access);
     if (status == SYMMCOLL_IN_PROGRESS) {
         symc_queue_add_running(queue, work); /* with one of the two holds */
-        symc_queue_ask(queue); /* whether it is attended only a ticket tells */
+        if (!queue->attended)
+            symc_queue_ask(queue);
         status = SYMMCOLL_OK;
     } else {
         symc_work_release(work);
