@@ -50,19 +50,14 @@ static symmcoll_status_t check_byte(const struct symc_cuda_group *group,
     return refuse(group, op, byte, other);
 }
 
-/* The first byte and the last one: what lies in between may be of several
- * allocations, side by side. */
+/* The last byte: where the first one is has been asked at the call, and what lies
+ * in between may be of several allocations, side by side. */
 static symmcoll_status_t check_buffer(const struct symc_cuda_group *group,
     const struct symc_op *op, const char *name, const char *at, size_t nbytes)
 {
-    symmcoll_status_t status;
-
-    if (nbytes == 0)
-        return SYMMCOLL_OK;
-    status = check_byte(group, op, (struct byte){name, at});
-    return status == SYMMCOLL_OK
-               ? check_byte(group, op, (struct byte){name, at + nbytes - 1})
-               : status;
+    return nbytes == 0
+               ? SYMMCOLL_OK
+               : check_byte(group, op, (struct byte){name, at + nbytes - 1});
 }
 
 /* Buffers of one part each. */

@@ -200,7 +200,8 @@ symmcoll_status_t symc_cuda_follow(void *state, void *token, void *stream);
 
 /* ---- device_buffers.c ---- */
 
-/* Whether the buffers of an operation are in memory of the group's device.
+/* Whether the buffers of an operation end in memory of the group's device, in which
+ * they begin.
  * Errors: INVALID (which one, its address and what is there), those of
  * symc_cuda_fail(). */
 symmcoll_status_t symc_cuda_check_buffers(
