@@ -19,6 +19,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define PAGES 16 /* that a thread remembers */
+#define PAGE_BITS 12
+
 /* Of the process, as libcuda is. */
 static struct {
     _Atomic(PFN_cuPointerGetAttributes_v7000) get_attributes;
@@ -114,13 +117,30 @@ static bool is_readable(const void *data)
            errno != EFAULT;
 }
 
+/* The same, of a page that has been read before without asking the kernel again: a
+ * call on host memory costs no system call.  A page that has gone since is taken for
+ * the host's, as without this. */
+static bool was_readable(const void *data)
+{
+    static _Thread_local uintptr_t pages[PAGES];
+    uintptr_t page = ((uintptr_t)data >> PAGE_BITS) + 1; /* 0: none */
+    uintptr_t *known = &pages[page % PAGES];
+
+    if (*known == page)
+        return true;
+    if (!is_readable(data))
+        return false;
+    *known = page;
+    return true;
+}
+
 /* Memory that the driver does not know, and the host cannot read: as that of a
  * device is when it has been freed.  A process that has had none is not asked. */
 static bool is_lost(unsigned int type, const void *data)
 {
     return type == 0 && data != NULL &&
            atomic_load_explicit(&finder.has_found, memory_order_relaxed) &&
-           !is_readable(data);
+           !was_readable(data);
 }
 
 static void note(int device)
