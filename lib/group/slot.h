@@ -53,7 +53,8 @@ symmcoll_status_t symc_slot_open(
 symmcoll_status_t symc_slot_join(struct symmcoll_group *group, void *memory,
     int64_t deadline_ns, struct symc_joined **joined);
 
-/* As of struct symc_core, while a slot is opened, memory is joined, or at any other time. */
+/* As of struct symc_core, while a slot is opened, memory is joined, or at any
+ * other time. */
 symmcoll_status_t symc_slot_exchange(void *group, int fd, int *fds);
 symmcoll_status_t symc_slot_gather(
     void *group, const void *mine, void *all, size_t nbytes);
