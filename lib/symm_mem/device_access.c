@@ -6,9 +6,9 @@
  * looks after the group's operations finds whether it has gone wrong, and then
  * the group fails.
  */
+#include "base/cancel.h"
 #include "group/device.h"
-#include "registry/registry.h"
-#include "symm_mem/symm_mem.h"
+#include "symm_mem/operate.h"
 
 /* The timeout of a kernel that waits: it cannot be told that it is not to. */
 static symmcoll_status_t read_timeout(const struct symmcoll_symm *handle,
@@ -28,7 +28,7 @@ static symmcoll_status_t read_timeout(const struct symmcoll_symm *handle,
         handle->share->device_index);
 }
 
-symmcoll_status_t symc_symm_access(struct symmcoll_symm *handle,
+static symmcoll_status_t enqueue(struct symmcoll_symm *handle,
     enum symc_kind kind, double timeout, const struct symc_access *access)
 {
     struct symc_op op = {.kind = kind,
@@ -54,6 +54,16 @@ symmcoll_status_t symc_symm_access(struct symmcoll_symm *handle,
     return status;
 }
 
+symmcoll_status_t symc_symm_access(struct symmcoll_symm *handle,
+    enum symc_kind kind, double timeout, const struct symc_access *access)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = enqueue(handle, kind, timeout, access);
+
+    symc_cancel_restore(cancel);
+    return status;
+}
+
 symmcoll_status_t symc_symm_enqueue_signal(struct symmcoll_symm *handle,
     enum symc_kind kind, int peer, int channel, double timeout)
 {
@@ -72,26 +82,6 @@ symmcoll_status_t symc_symm_enqueue_signal(struct symmcoll_symm *handle,
     return symc_symm_access(handle, kind, timeout, &access);
 }
 
-/* Whether a buffer of the caller's is on the handle's device. */
-static symmcoll_status_t check_buffer(
-    const struct symmcoll_symm *handle, enum symc_kind kind, const void *buffer)
-{
-    int device = handle->share->device_index;
-    int16_t found;
-    char place[SYMC_SYMM_PLACE];
-    bool host = symc_registry_find(&handle->group->world->registry, buffer,
-                    &found) == SYMC_MEMORY_HOST;
-
-    if (!host && found == device)
-        return SYMMCOLL_OK;
-    return symc_fail(SYMMCOLL_ERR_INVALID,
-        "%s: expected a buffer in memory of CUDA device %d, as the handle's at "
-        "%p, found %p in %s",
-        symc_kind_name(kind), device, (void *)handle->at[handle->rank], buffer,
-        symc_symm_format_place(
-            host ? SYMMCOLL_HOST : SYMMCOLL_CUDA, found, place));
-}
-
 symmcoll_status_t symc_symm_enqueue_copy(struct symmcoll_symm *handle,
     enum symc_kind kind, void *out, const void *in, const void *buffer,
     size_t nbytes)
@@ -99,11 +89,9 @@ symmcoll_status_t symc_symm_enqueue_copy(struct symmcoll_symm *handle,
     struct symc_access access = {
         .kind = SYMC_ACCESS_COPY, .out = out, .in = in, .count = nbytes};
     uintptr_t to = (uintptr_t)out, from = (uintptr_t)in;
-    const char *last = (const char *)buffer + nbytes - 1;
-    symmcoll_status_t status = check_buffer(handle, kind, buffer);
+    symmcoll_status_t status = symc_symm_check_memory(
+        handle, symc_kind_name(kind), "a buffer", buffer, nbytes);
 
-    if (status == SYMMCOLL_OK)
-        status = check_buffer(handle, kind, last);
     if (status != SYMMCOLL_OK)
         return status;
     if (to > from ? to - from < nbytes : from - to < nbytes)

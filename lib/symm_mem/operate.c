@@ -320,8 +320,7 @@ static symmcoll_status_t check_byte(const struct symmcoll_symm *handle,
         symc_symm_format_place(found, device, place));
 }
 
-/* The first byte and the last one. */
-static __attribute__((noinline)) symmcoll_status_t check_memory(
+__attribute__((noinline)) symmcoll_status_t symc_symm_check_memory(
     const struct symmcoll_symm *handle, const char *where, const char *what,
     const void *buffer, size_t nbytes)
 {
@@ -344,7 +343,7 @@ symmcoll_status_t symc_symm_check_apart(const struct symmcoll_symm *handle,
             "%s: expected %s of %zu bytes, found NULL", where, what, nbytes);
     if (__builtin_expect(handle->group->world->inspects, 0) && nbytes > 0) {
         symmcoll_status_t status =
-            check_memory(handle, where, what, buffer, nbytes);
+            symc_symm_check_memory(handle, where, what, buffer, nbytes);
 
         if (status != SYMMCOLL_OK)
             return status;
