@@ -28,7 +28,7 @@ struct symmcoll_tensor {
     size_t size;                        /* sizeof(struct symmcoll_tensor) */
     void *data;                         /* the first element; borrowed */
     enum symmcoll_dtype dtype;          /* of all elements */
-    enum symmcoll_device device;        /* SYMMCOLL_HOST in this release */
+    enum symmcoll_device device;        /* whose memory data is in */
     int device_index;                   /* which of its kind; 0 for the host */
     int ndim;                           /* 0 (one element) to MAX_DIMS */
     int64_t shape[SYMMCOLL_MAX_DIMS];   /* elements along each dimension */
