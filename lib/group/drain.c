@@ -106,6 +106,7 @@ symmcoll_status_t symc_groups_drain(struct symmcoll_world *world)
     int64_t wait = world->config->timeouts_finalize;
     int64_t deadline = symc_deadline_ns(symc_now_ns(), wait);
     symmcoll_status_t status = SYMMCOLL_OK;
+    char detail[SYMC_DETAIL_MAX];
 
     do { /* a callback may start work, of any group */
         struct symmcoll_group *stuck = drain_queues(world, deadline);
@@ -114,13 +115,15 @@ symmcoll_status_t symc_groups_drain(struct symmcoll_world *world)
             !symc_callbacks_drain(&world->origin->callbacks, NULL, deadline))
             status = give_up(world, stuck);
     } while (status == SYMMCOLL_OK && !are_over(world));
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     for (struct symmcoll_group *group = next_group(world, NULL); group != NULL;
          group = next_group(world, group)) {
         (void)symc_group_drain_calls(group, SYMC_NEVER);
+        symc_group_cut(group);
         symc_queue_stop(group->queue);
         (void)symc_group_drain_pairs(group, SYMC_NEVER);
     }
-    return status;
+    return status == SYMMCOLL_OK ? status : symc_fail(status, "%s", detail);
 }
 
 symmcoll_status_t symc_group_drain(struct symmcoll_group *group)

@@ -15,6 +15,7 @@ symmcoll_status_t symc_group_end(struct symmcoll_group *group)
     symc_group_delist(group);
     if (symc_group_is_member(group)) {
         (void)symc_group_drain_calls(group, SYMC_NEVER);
+        symc_group_cut(group);
         symc_queue_stop(group->queue);
         (void)symc_group_drain_pairs(group, SYMC_NEVER);
         status = symc_group_drop_messages(group);

@@ -247,6 +247,20 @@ struct symc_group_extension *symc_group_extension(struct symmcoll_group *group,
     return found;
 }
 
+/* New ones are put before those that there are. */
+void symc_group_cut(struct symmcoll_group *group)
+{
+    struct symc_group_extension *at;
+
+    pthread_mutex_lock(&group->world->lock);
+    at = group->extensions;
+    pthread_mutex_unlock(&group->world->lock);
+    for (; at != NULL; at = at->next) {
+        if (at->cut != NULL)
+            at->cut(at, group);
+    }
+}
+
 static void end_extensions(struct symmcoll_group *group)
 {
     while (group->extensions != NULL) {

@@ -63,6 +63,11 @@ enum symc_at_end {
 struct symc_group_extension {
     struct symc_group_extension *next;
     const void *key; /* the module's: an address of its own */
+    /* Optional: the group is being released; from now on no call uses it without
+     * its ticket.  Those that do have left when this returns.  What they have
+     * enqueued on a device ends after that; then comes end(). */
+    void (*cut)(
+        struct symc_group_extension *extension, struct symmcoll_group *group);
     /* The group is being released and has no operation under way: release it. */
     void (*end)(
         struct symc_group_extension *extension, struct symmcoll_group *group);
@@ -168,6 +173,10 @@ symmcoll_status_t symc_group_init(const struct symmcoll_init_args *args,
  * or without memory. */
 struct symc_group_extension *symc_group_extension(struct symmcoll_group *group,
     const void *key, struct symc_group_extension *(*make)(void));
+
+/* Before a group is stopped: cut off what modules above keep for it.  A second time
+ * does nothing. */
+void symc_group_cut(struct symmcoll_group *group);
 
 /* Release a group that has been stopped.  Errors: as symc_slots_close(). */
 symmcoll_status_t symc_group_close(struct symmcoll_group *group);

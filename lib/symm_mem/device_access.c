@@ -39,17 +39,16 @@ static symmcoll_status_t enqueue(struct symmcoll_symm *handle,
         .out = access->out,
         .elem = 1};
     struct symc_access made = *access;
-    symmcoll_status_t status =
-        read_timeout(handle, kind, timeout, &op.timeout_ns);
+    symmcoll_status_t status = symc_symm_enter(handle, kind);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_enter(handle, kind);
     if (status != SYMMCOLL_OK)
         return status;
+    status = read_timeout(handle, kind, timeout, &op.timeout_ns);
     op.stream = symmcoll_group_stream(handle->group);
     made.op = &op;
     made.joined = handle->share->shared.joined;
-    status = symc_group_access(handle->group, &made);
+    if (status == SYMMCOLL_OK)
+        status = symc_group_access(handle->group, &made);
     symc_symm_leave(handle);
     return status;
 }

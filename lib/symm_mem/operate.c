@@ -299,7 +299,8 @@ symmcoll_status_t symc_symm_check_aligned(const struct symmcoll_symm *handle,
 static symmcoll_status_t check_byte(const struct symmcoll_symm *handle,
     const char *where, const char *what, const void *at)
 {
-    const struct symc_registry *registry = &handle->group->world->registry;
+    const struct symc_registry *registry =
+        &handle->share->home->world->registry;
     enum symmcoll_device wanted =
         symc_symm_is_host(handle) ? SYMMCOLL_HOST : SYMMCOLL_CUDA;
     enum symmcoll_device found = SYMMCOLL_HOST;

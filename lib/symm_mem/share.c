@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 
 /* ---- the struct ---- */
 
@@ -247,6 +248,7 @@ struct symmcoll_symm *symc_share_handle(
     if (at == NULL)
         return NULL;
     *at = (struct symmcoll_symm){.group = share->group,
+        .alive = share->group->alive,
         .rank = share->rank,
         .size = share->size,
         .pads = share->pads,
@@ -285,23 +287,38 @@ void symc_share_drop(struct symc_share *share, uint32_t users)
 /* ---- what runs on a device ---- */
 
 #define AWAIT_NS (SYMC_NS_PER_S / 100) /* between two looks at `cut` */
+#define NAP_NS (SYMC_NS_PER_S / 1000)  /* while the group is released */
 
-void symc_share_await(struct symc_symm *symm, struct symc_share *share)
+/* As who enters: whether it has ended, and not the group's release begun. */
+static bool await_queue(struct symc_symm *symm, struct symc_share *share)
 {
     struct symmcoll_group *group = share->group;
+    bool ended = false;
 
-    if (group == NULL)
-        return; /* its release has waited */
-    share->users++;
     atomic_fetch_add(&share->waiting, 1); /* as symc_symm_enter() */
     symc_group_enter(group);
     pthread_mutex_unlock(&symm->lock);
-    while (!atomic_load(&share->cut) &&
-           !symc_queue_await_running(group->queue, symc_now_ns() + AWAIT_NS))
-        ;
+    while (!ended && !atomic_load(&share->cut))
+        ended =
+            symc_queue_await_running(group->queue, symc_now_ns() + AWAIT_NS);
     symc_group_leave(group);
     atomic_fetch_sub(&share->waiting, 1);
     pthread_mutex_lock(&symm->lock);
+    return ended;
+}
+
+/* Who releases the group waits itself, and then the share has none any more. */
+void symc_share_await(struct symc_symm *symm, struct symc_share *share)
+{
+    const struct timespec nap = {.tv_nsec = NAP_NS};
+
+    share->users++;
+    while (share->group != NULL &&
+           (atomic_load(&share->cut) || !await_queue(symm, share))) {
+        pthread_mutex_unlock(&symm->lock);
+        nanosleep(&nap, NULL);
+        pthread_mutex_lock(&symm->lock);
+    }
     symc_share_drop(share, 1);
 }
 
@@ -373,13 +390,27 @@ static void cut(struct symc_share *share)
         symc_doorbell_wake(share->doorbells[share->rank]);
         sched_yield();
     }
+}
+
+void symc_shares_cut(struct symc_symm *symm, struct symmcoll_group *group)
+{
+    for (struct symc_share *at = symm->shares; at != NULL; at = at->next) {
+        if (at->group == group)
+            cut(at);
+    }
+}
+
+static void leave_group(struct symc_share *share)
+{
+    cut(share);            /* one that has been joined since */
     (void)is_stuck(share); /* nobody can say it later */
     share->group = NULL;
     for (struct symmcoll_symm *at = share->handles; at != NULL; at = at->next)
         at->group = NULL;
 }
 
-void symc_shares_cut(struct symc_symm *symm, struct symmcoll_group *group)
+void symc_shares_leave_group(
+    struct symc_symm *symm, struct symmcoll_group *group)
 {
     struct symc_share *next;
 
@@ -388,7 +419,7 @@ void symc_shares_cut(struct symc_symm *symm, struct symmcoll_group *group)
         next = at->next;
         if (at->group != group)
             continue;
-        cut(at);
+        leave_group(at);
         if (is_gone(at)) {
             delist(symm, at);
             free_share(at);

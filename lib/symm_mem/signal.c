@@ -21,9 +21,9 @@ static inline _Atomic uint32_t *find_slot(const struct symmcoll_symm *handle,
 static inline bool is_usable(
     const struct symmcoll_symm *handle, int rank, int channel, double timeout)
 {
-    return handle != NULL && handle->group != NULL &&
-           *handle->group->alive == 1 && rank >= 0 && rank < handle->size &&
-           channel >= 0 && channel < handle->channels && timeout == timeout;
+    return handle != NULL && handle->group != NULL && *handle->alive == 1 &&
+           rank >= 0 && rank < handle->size && channel >= 0 &&
+           channel < handle->channels && timeout == timeout;
 }
 
 /* What is not to be done here: wrong, or of a device, whose handles have no

@@ -110,7 +110,7 @@ symmcoll_status_t symmcoll_symm_barrier(
     int polls = 0;
 
     if (__builtin_expect(handle == NULL || handle->group == NULL ||
-                             *handle->group->alive != 1 || channel < 0 ||
+                             *handle->alive != 1 || channel < 0 ||
                              channel >= handle->channels || timeout != timeout,
             0))
         return refuse(handle, channel, timeout);

@@ -25,7 +25,7 @@ symmcoll_status_t symc_symm_check(
             "%s: expected a handle whose group is there, found that it has "
             "been released or its world finalized",
             where);
-    if (*handle->group->alive != 1)
+    if (*handle->alive != 1)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected the process that called init, found a fork of it",
             where);

@@ -120,7 +120,10 @@ struct symc_share {
 
 /* A share from an address on. */
 struct symmcoll_symm {
-    struct symmcoll_group *group; /* NULL: it has been released */
+    /* NULL: it has been released.  Who holds neither its ticket nor has entered
+     * may find it a moment later than that, and reads nothing there. */
+    _Atomic(struct symmcoll_group *) group;
+    const uint32_t *alive; /* as the group's */
     int rank;
     int size;
     int channels;    /* of signals and barriers that the host makes: 0 to
@@ -306,10 +309,15 @@ void symc_shares_revive(
     struct symc_symm *symm, const struct symc_allocation *allocation);
 
 /* Forget those of a group that are gone, under its ticket, and make room for one
- * more in its table; of one that is being released, cut all off. */
+ * more in its table. */
 symmcoll_status_t symc_shares_sweep(
     struct symc_symm *symm, struct symmcoll_group *group);
+
+/* A group is being released: nobody enters it by its shares any more, and who has
+ * leaves it.  Once what runs on a device has ended: they have no group. */
 void symc_shares_cut(struct symc_symm *symm, struct symmcoll_group *group);
+void symc_shares_leave_group(
+    struct symc_symm *symm, struct symmcoll_group *group);
 
 /* The world is being finalized: let go of all memory. */
 void symc_shares_end(struct symc_symm *symm);

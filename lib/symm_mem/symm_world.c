@@ -26,7 +26,7 @@ void symc_workspace_free(struct symc_symm_group *of)
     symc_share_drop(share, 1);
 }
 
-/* Cut a group off from its shares. */
+/* Its shares are without it from now on. */
 static void end_group(struct symc_symm_group *of)
 {
     struct symc_symm *symm = of->symm;
@@ -34,8 +34,20 @@ static void end_group(struct symc_symm_group *of)
     if (symm == NULL)
         return;
     symc_workspace_free(of);
-    symc_shares_cut(symm, of->group);
+    symc_shares_leave_group(symm, of->group);
     of->symm = NULL;
+}
+
+static void cut_group(
+    struct symc_group_extension *extension, struct symmcoll_group *group)
+{
+    struct symc_symm *symm = ((struct symc_symm_group *)extension)->symm;
+
+    if (symm == NULL)
+        return;
+    pthread_mutex_lock(&symm->lock);
+    symc_shares_cut(symm, group);
+    pthread_mutex_unlock(&symm->lock);
 }
 
 static void end_with_group(
@@ -64,8 +76,8 @@ static struct symc_group_extension *make_group(void)
 
     if (of == NULL)
         return NULL;
-    of->extension =
-        (struct symc_group_extension){.key = &group_key, .end = end_with_group};
+    of->extension = (struct symc_group_extension){
+        .key = &group_key, .cut = cut_group, .end = end_with_group};
     return &of->extension;
 }
 
