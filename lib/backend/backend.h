@@ -148,7 +148,8 @@ enum symc_advance {
  *
  * An operation of a device runs from its start() on, beside those that are
  * started after it: any number of them run, and end in any order.  The group
- * makes one call at a time of all those that a device has here, but for mark().
+ * makes one call at a time of all those that a device has here, but for mark()
+ * and abort().
  *
  * An error of start() is one that all members have alike, for it follows from
  * the operation; any other error, and each of test() and follow(), fails the
@@ -196,6 +197,11 @@ struct symc_coll_ops {
      * stands for has completed, without waiting.  Without it a wait for the
      * work waits until it has. */
     symmcoll_status_t (*follow)(void *state, void *token, void *stream);
+
+    /* Optional, of a device: have all that runs, and all that is started from
+     * now on, wait for nobody any more.  The group has failed.  Any thread may
+     * call it at any time, beside any other call. */
+    void (*abort)(void *state);
 
     /* Of host memory: the factors of all members, of the operation with
      * PREMUL_SUM on other memory that it has compared last. */

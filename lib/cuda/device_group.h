@@ -228,5 +228,6 @@ symmcoll_status_t symc_cuda_explain(
 symmcoll_status_t symc_cuda_test(void *state, void *token);
 int64_t symc_cuda_took(void *state);
 symmcoll_status_t symc_cuda_cancel(void *state, void *token);
+void symc_cuda_abort(void *state);
 
 #endif

@@ -83,8 +83,10 @@ static void end(struct symc_cuda_group *group, struct symc_cuda_token *token)
     symc_cuda_order_put(group, token);
 }
 
-static void abort_kernels(struct symc_cuda_group *group)
+void symc_cuda_abort(void *state)
 {
+    struct symc_cuda_group *group = state;
+
     __atomic_store_n(&group->words->aborted, 1, __ATOMIC_RELEASE);
 }
 
@@ -99,7 +101,7 @@ symmcoll_status_t symc_cuda_test(void *state, void *token)
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (symc_cuda_gave_up(group))
-        abort_kernels(group);
+        symc_cuda_abort(group);
     if (result == CUDA_ERROR_NOT_READY)
         return SYMMCOLL_IN_PROGRESS;
     /* Before the event it was said, if this operation's kernels did it. */
@@ -122,7 +124,7 @@ symmcoll_status_t symc_cuda_cancel(void *state, void *token)
 {
     struct symc_cuda_group *group = state;
 
-    abort_kernels(group);
+    symc_cuda_abort(group);
     if (ask_device(group, token) == CUDA_ERROR_NOT_READY)
         return SYMMCOLL_IN_PROGRESS;
     end(group, token);

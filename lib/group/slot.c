@@ -228,10 +228,23 @@ void symc_slot_doze(struct symmcoll_group *group, int64_t until_ns)
     group->core.wait(group, &never, 1, -1, &budget);
 }
 
+/* ---- a group that fails ---- */
+
+void symc_slots_stop(struct symmcoll_group *group)
+{
+    for (int memory = 0; memory < SYMC_MEMORY_KINDS; memory++) {
+        const struct symc_slot *slot = &group->slots[memory];
+
+        if (atomic_load(&slot->open) && slot->backend->coll->abort != NULL)
+            slot->backend->coll->abort(slot->state);
+    }
+}
+
 /* ---- closing ---- */
 
 void symc_slots_init(struct symmcoll_group *group)
 {
+    group->members.stop = symc_slots_stop;
     for (int memory = 0; memory < SYMC_MEMORY_KINDS; memory++)
         pthread_mutex_init(&group->slots[memory].lock, NULL);
 }
@@ -286,6 +299,7 @@ symmcoll_status_t symc_slots_close(struct symmcoll_group *group)
             status = symc_fail(SYMMCOLL_ERR_DEVICE,
                 "group %s: backend %s still owns the buffers of %d operations",
                 group->name, slot->backend->name, owned);
+        atomic_store(&slot->open, false);
         slot->backend->close(slot->state);
         slot->backend = NULL;
     }

@@ -27,7 +27,8 @@ struct symc_slot {
     _Atomic bool open;         /* for threads without the ticket: it is */
     symmcoll_status_t refused; /* OK: by nobody so far */
     char reason[SYMC_DETAIL_MAX / 2];
-    /* Around the calls of another memory's backend, except mark(). */
+    /* Around the calls of another memory's backend, except mark() and abort(); one
+     * that enqueues may hold it for as long as a device is busy. */
     pthread_mutex_t lock;
     struct symc_owned *owned; /* under the lock, as is what follows */
     int nowned;               /* of them, and of those without an entry */
@@ -112,6 +113,10 @@ bool symc_slot_cancel(
 symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,
     const struct symc_op *op, void *token, symmcoll_status_t status,
     const char *detail);
+
+/* The group has failed: what its backends wait for is in vain.  Any thread may call
+ * it, as long as they are open. */
+void symc_slots_stop(struct symmcoll_group *group);
 
 /* Wait until what has a token may have got further, or until then. */
 void symc_slot_doze(struct symmcoll_group *group, int64_t until_ns);

@@ -234,7 +234,9 @@ symmcoll_status_t symc_slot_open(
     if (status == SYMMCOLL_OK) {
         slot->backend = group->opened;
         slot->state = state;
-        atomic_store_explicit(&slot->open, true, memory_order_release);
+        atomic_store(&slot->open, true);
+        if (atomic_load(&group->members.stopped) != 0)
+            symc_slots_stop(group); /* who failed it may not have found it */
         return SYMMCOLL_OK;
     }
     if (symc_members_failed(&group->members))

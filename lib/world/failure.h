@@ -71,6 +71,9 @@ struct symc_members {
     /* Whether nothing is queued, issued or running there; NULL: there is no
      * queue yet.  Under the world's lock. */
     bool (*is_over)(struct symmcoll_group *group);
+    /* The group has failed: what other devices than this processor wait for is in
+     * vain.  Any thread calls it, once; NULL: there are none. */
+    void (*stop)(struct symmcoll_group *group);
     const char *name;
     int rank; /* this rank's, in the group */
     int size;

@@ -131,7 +131,7 @@ static bool set_number(const char *key, uint64_t number)
     } numbers[] = {{"version", &settings->version},
         {"devices", &settings->devices}, {"sms", &settings->sms},
         {"uuid", &settings->uuid}, {"connections", &settings->connections},
-        {"elapsed", &settings->elapsed}};
+        {"elapsed", &settings->elapsed}, {"queue", &settings->queue}};
 
     for (size_t i = 0; i < COUNT(numbers); i++) {
         if (strcmp(key, numbers[i].key) == 0) {

@@ -42,6 +42,8 @@
  *   connections=0       hardware queues of a device that its streams share: work
  *                       begins only when all that came before it in its queue has
  *                       begun; 0: each stream has one
+ *   queue=0             pieces of work that a stream has room for: a call that has
+ *                       no room waits; 0: as many as there are
  *   elapsed=0           microseconds that lie between any two events; 0: as it was
  *   delay=0             microseconds at most before each piece of work, drawn
  *   seed=1              for what is drawn

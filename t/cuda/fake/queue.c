@@ -281,6 +281,14 @@ static void order_legacy(CUstream stream)
     }
 }
 
+/* Of the setting `queue`. */
+static void await_room(CUstream stream)
+{
+    while (fake.settings.queue > 0 && stream->enqueued - stream->completed >=
+                                          (uint64_t)fake.settings.queue)
+        fake_wait();
+}
+
 CUresult fake_enqueue(CUstream handle, const struct fake_work *work)
 {
     CUstream stream = fake_find_stream(handle);
@@ -296,6 +304,7 @@ CUresult fake_enqueue(CUstream handle, const struct fake_work *work)
     if (result != CUDA_SUCCESS)
         return result;
     order_legacy(stream);
+    await_room(stream);
     fake_append(stream, work);
     return CUDA_SUCCESS;
 }

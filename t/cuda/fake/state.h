@@ -127,7 +127,7 @@ struct CUfunc_st {
 };
 
 struct fake_settings {
-    int version, devices, sms, uuid, connections, elapsed;
+    int version, devices, sms, uuid, connections, elapsed, queue;
     size_t memory, granularity, coarse;
     bool multicast, fabric;
     unsigned int delay;
