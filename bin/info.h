@@ -6,6 +6,8 @@
 #ifndef SYMC_BIN_INFO_H
 #define SYMC_BIN_INFO_H
 
+#include "cuda/nccl.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -99,7 +101,18 @@ void info_add_connectivity(struct info_out *out);
 
 /* ---- info_gpu.c ---- */
 
-void info_add_gpus(struct info_out *out);
+void info_add_gpus(struct info_out *out, const struct symc_config *config);
+
+/* ---- info_nccl.c ---- */
+
+struct info_nccl {
+    const struct symc_nccl *table; /* NULL: there is none */
+    char detail[SYMC_DETAIL_MAX];  /* its version and file, or the reason */
+};
+
+void info_find_nccl(const struct symc_config *config, struct info_nccl *nccl);
+/* What it has of what it may lack. */
+void info_add_nccl(struct info_out *out, const struct info_nccl *nccl);
 
 /* ---- info_kernel.c ---- */
 

@@ -299,7 +299,8 @@ static void add_part(struct info_table *table, const char *name, bool available,
     info_text(table, text);
 }
 
-static void add_support(struct info_out *out, const struct gpus *gpus)
+static void add_support(
+    struct info_out *out, const struct gpus *gpus, const struct info_nccl *nccl)
 {
     const struct symc_backend *backend;
     struct info_table table;
@@ -310,6 +311,7 @@ static void add_support(struct info_out *out, const struct gpus *gpus)
     add_part(&table, "driver", gpus->driver, gpus->driver_detail);
     add_part(&table, "devices", gpus->devices, gpus->devices_detail);
     add_part(&table, "nvml", gpus->nvml, gpus->nvml_detail);
+    add_part(&table, "nccl", nccl->table != NULL, nccl->detail);
     info_table_end(&table, out);
 }
 
@@ -364,18 +366,21 @@ static void add_links(struct info_out *out, const struct symc_nvml *known)
     info_table_end(&table, out);
 }
 
-void info_add_gpus(struct info_out *out)
+void info_add_gpus(struct info_out *out, const struct symc_config *config)
 {
     struct gpus gpus;
+    struct info_nccl nccl;
     struct info_table table;
 
     read_all(&gpus);
-    add_support(out, &gpus);
+    info_find_nccl(config, &nccl);
+    add_support(out, &gpus, &nccl);
     info_table_begin(&table, "gpus", gpus_columns);
     for (int i = 0; i < gpus.count; i++)
         add_row(&table, i, &gpus.gpu[i]);
     info_table_end(&table, out);
     add_links(out, &gpus.known);
+    info_add_nccl(out, &nccl);
     symc_nvml_close(&gpus.known);
     free(gpus.gpu);
 }

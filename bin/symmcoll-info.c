@@ -51,7 +51,7 @@ static void print_all(
     info_add_backends(out);
     info_add_topology(out);
     info_add_connectivity(out);
-    info_add_gpus(out);
+    info_add_gpus(out, config);
     info_add_kernel(out);
     info_add_limits(out);
     info_add_memory(out, config);

@@ -109,6 +109,7 @@ struct symc_config {
     int64_t cuda_share;           /* the place of its word */
     int64_t cuda_multicast;       /* enum symc_multicast_use */
     bool cuda_multimem;           /* a switch may add up */
+    char *cuda_nccl;              /* NCCL's library; "": none */
 
     /* store */
     int64_t store_timeout;

@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A value by its key, for modules that must not depend on the struct of all
- * values.
+ * A setting by its key, and its value, for modules that must not depend on the
+ * struct of all values.
  */
 #include "config/option.h"
+
+#include <string.h>
+
+int symc_option_find(const char *key)
+{
+    for (int i = 0; symc_options[i].key != NULL; i++)
+        if (strcmp(symc_options[i].key, key) == 0)
+            return i;
+    return -1;
+}
 
 /* The field of a setting of such a type; NULL where there is none. */
 static const void *find_field(const struct symc_config *config, const char *key,

@@ -6,8 +6,6 @@
  */
 #include "config/option.h"
 
-#include <string.h>
-
 /* Zero, or a compile error when the field is not of the parser's type. */
 #define TYPED(f, T) _Generic(((struct symc_config *)0)->f, T : 0)
 #define FIELD(f, T) .offset = offsetof(struct symc_config, f) + TYPED(f, T)
@@ -354,6 +352,14 @@ const struct symc_option symc_options[] = {
             "that has such an address: fewer bytes are moved, and a sum is "
             "not that in the order of ranks.",
     },
+    {
+        .key = "cuda.nccl",
+        TEXT(cuda_nccl),
+        .dflt = "libnccl.so.2",
+        .help = "NCCL's library, a path or a name that the loader finds, for "
+                "processes that have not loaded one themselves; empty for "
+                "none.",
+    },
 
     {
         .key = "store.timeout",
@@ -485,12 +491,4 @@ const struct symc_option symc_options[] = {
 int symc_option_count(void)
 {
     return sizeof symc_options / sizeof symc_options[0] - 1;
-}
-
-int symc_option_find(const char *key)
-{
-    for (int i = 0; symc_options[i].key != NULL; i++)
-        if (strcmp(symc_options[i].key, key) == 0)
-            return i;
-    return -1;
 }

@@ -13,10 +13,11 @@ no_driver=$scratch/no-driver no_nvml=$scratch/no-nvml
 echo 'no library' >"$no_driver/libcuda.so.1"
 echo 'no library' >"$no_nvml/libnvidia-ml.so.1"
 
-# show FOLDER:FOLDER [NAME=VALUE...]: with the libraries of these folders
+# show FOLDER:FOLDER [NCCL]: with the libraries of these folders, and that one
 show()
 {
-    env LD_LIBRARY_PATH="$1" SYMMCOLL_MODULE_DIR="$scratch" "$info" \
+    env LD_LIBRARY_PATH="$1" SYMMCOLL_MODULE_DIR="$scratch" \
+        SYMMCOLL_CUDA_NCCL="${2-/nowhere/libnccl.so.2}" "$info" \
         >"$scratch/out" 2>"$scratch/err" || diag <"$scratch/err"
 }
 
@@ -109,6 +110,28 @@ has "$(detail devices)" 'no  too old: expected compute capability *' \
     'GPUs that are too old are none'
 has "$(table gpus | head -n 1)" '*  7.0  *compute capability is not *' \
     'and have the reason'
+
+nccl=$builddir/t/nccl/.libs/libnccl.so.2
+old=$builddir/t/nccl/old/.libs/libnccl.so.2
+show "$no_nvml:$no_driver" "$nccl"
+is "$(detail nccl)" "yes  2.28.9, $nccl" 'NCCL has its version and its file'
+is "$(table nccl | awk '{ print $2 }' | uniq)" yes 'and lacks nothing'
+show "$no_nvml:$no_driver" "$old"
+is "$(detail nccl)" "yes  2.22.3, $old" \
+    'cuda.nccl: so has the one that it names, which is older'
+is "$(table nccl | sed 1d)" \
+    '  ncclCommShrink  no  expected NCCL 2.27.0 or later, found 2.22.3
+  ncclCommWindowRegister  no  expected NCCL 2.27.0 or later, found 2.22.3
+  ncclCommWindowDeregister  no  expected NCCL 2.27.0 or later, found 2.22.3
+  ncclAlltoAll  no  expected NCCL 2.28.0 or later, found 2.22.3
+  ncclGather  no  expected NCCL 2.28.0 or later, found 2.22.3
+  ncclScatter  no  expected NCCL 2.28.0 or later, found 2.22.3
+  ncclCommRevoke  no  expected NCCL 2.28.7 or later, found 2.22.3' \
+    'and what it lacks is listed, with the version that has it'
+show "$no_nvml:$no_driver"
+has "$(detail nccl)" 'no  no NCCL: /nowhere/libnccl.so.2: *' \
+    'where there is none, the reason of the loader is told'
+is "$(table nccl)" '' 'and nothing is listed'
 
 export LD_LIBRARY_PATH="$scratch/nvml:$scratch/driver"
 "$info" --json >"$scratch/json"

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda/nccl.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+struct entry {
+    const char *name;
+    int since;
+    size_t offset;
+};
+
+#define ENTRY(member, name, since, type, args) \
+    {#name, since, offsetof(struct symc_nccl, member)},
+
+static const struct entry needed[] = {SYMC_NCCL_NEEDED(ENTRY)};
+static const struct entry optional[] = {SYMC_NCCL_OPTIONAL(ENTRY)};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* The process's: NCCL is loaded once, and never unloaded. */
+static struct {
+    pthread_mutex_t lock;
+    _Atomic(const struct symc_nccl *) loaded; /* the table, once it is whole */
+    struct symc_nccl table;
+    char reason[SYMC_DETAIL_MAX];
+} library = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static symmcoll_status_t refuse(const char *format, ...) SYMC_PRINTF(1, 2);
+
+static symmcoll_status_t refuse(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(library.reason, sizeof(library.reason), format, args);
+    va_end(args);
+    return SYMMCOLL_ERR_UNSUPPORTED;
+}
+
+const char *symc_nccl_format_version(int version, char *buffer)
+{
+    /* Up to 2.8 the major number counts a thousand. */
+    int major = version < 10000 ? 1000 : 10000;
+
+    (void)snprintf(buffer, 32, "%d.%d.%d", version / major,
+        version % major / 100, version % 100);
+    return buffer;
+}
+
+/* Where the loader has found it. */
+static const char *find_path(void *handle)
+{
+    struct link_map *map = NULL;
+
+    return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name
+                                                      : SYMC_NCCL_LIBRARY;
+}
+
+/* Fill in one member; false where there is no such function. */
+static bool find_entry(
+    void *handle, const struct entry *entry, struct symc_nccl *table)
+{
+    void *function = dlsym(handle, entry->name);
+
+    /* ISO C has no cast from an object's to a function's pointer. */
+    memcpy((char *)table + entry->offset, &function, sizeof(function));
+    return function != NULL;
+}
+
+static symmcoll_status_t find_version(void *handle, struct symc_nccl *table)
+{
+    enum symc_nccl_result result;
+    char found[32], least[32];
+
+    if (!find_entry(handle, &needed[0], table))
+        return refuse(
+            "%s: expected NCCL, found no %s", table->path, needed[0].name);
+    result = table->get_version(&table->version);
+    if (result != SYMC_NCCL_SUCCESS)
+        return refuse("%s: expected the version of NCCL, found error %d of %s",
+            table->path, (int)result, needed[0].name);
+    if (table->version < SYMC_NCCL_LEAST)
+        return refuse("%s: expected NCCL %s or later, found %s", table->path,
+            symc_nccl_format_version(SYMC_NCCL_LEAST, least),
+            symc_nccl_format_version(table->version, found));
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t fill_table(void *handle, struct symc_nccl *table)
+{
+    char found[32];
+
+    for (size_t i = 0; i < COUNT(needed); i++)
+        if (!find_entry(handle, &needed[i], table))
+            return refuse("%s: expected %s, found none in NCCL %s", table->path,
+                needed[i].name,
+                symc_nccl_format_version(table->version, found));
+    for (size_t i = 0; i < COUNT(optional); i++)
+        (void)find_entry(handle, &optional[i], table);
+    return SYMMCOLL_OK;
+}
+
+/* With the lock. */
+static symmcoll_status_t load(const char *path, struct symc_nccl *table)
+{
+    void *handle = dlopen(SYMC_NCCL_LIBRARY, RTLD_NOW | RTLD_NOLOAD);
+    symmcoll_status_t status;
+
+    if (handle == NULL && path[0] == '\0')
+        return refuse("no NCCL: expected the name of a library, found an empty "
+                      "cuda.nccl");
+    if (handle == NULL)
+        handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL)
+        return refuse("no NCCL: %s", dlerror());
+    *table = (struct symc_nccl){.path = find_path(handle)};
+    status = find_version(handle, table);
+    if (status == SYMMCOLL_OK)
+        status = fill_table(handle, table);
+    if (status != SYMMCOLL_OK)
+        return status;
+    atomic_store_explicit(&library.loaded, table, memory_order_release);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_nccl_load(
+    symc_nccl_fail_fn fail, const char *path, const struct symc_nccl **nccl)
+{
+    char reason[SYMC_DETAIL_MAX];
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    pthread_mutex_lock(&library.lock);
+    *nccl = atomic_load_explicit(&library.loaded, memory_order_acquire);
+    if (*nccl == NULL) {
+        status = load(path, &library.table);
+        memcpy(reason, library.reason, sizeof(reason));
+    }
+    if (status == SYMMCOLL_OK)
+        *nccl = &library.table;
+    pthread_mutex_unlock(&library.lock);
+    if (status == SYMMCOLL_OK || fail == NULL)
+        return status;
+    return fail(status, "%s", reason);
+}
+
+bool symc_nccl_optional(const struct symc_nccl *nccl, int index,
+    struct symc_nccl_function *function)
+{
+    void *found;
+
+    if (index < 0 || (size_t)index >= COUNT(optional))
+        return false;
+    memcpy(&found, (const char *)nccl + optional[index].offset, sizeof(found));
+    *function = (struct symc_nccl_function){
+        optional[index].name, optional[index].since, found != NULL};
+    return true;
+}
+
+/* ---- configs ---- */
+
+/* Bytes that a library of such a version reads. */
+static size_t get_config_size(int version)
+{
+    if (version >= SYMC_NCCL_CODE(2, 28, 0))
+        return sizeof(struct symc_nccl_config);
+    if (version >= SYMC_NCCL_CODE(2, 27, 0))
+        return offsetof(struct symc_nccl_config, channels_per_net_peer);
+    return offsetof(struct symc_nccl_config, comm_name);
+}
+
+void symc_nccl_config_init(
+    const struct symc_nccl *nccl, struct symc_nccl_config *config)
+{
+    const int none = SYMC_NCCL_UNDEFINED;
+    int version =
+        nccl->version < SYMC_NCCL_KNOWN ? nccl->version : SYMC_NCCL_KNOWN;
+
+    *config = (struct symc_nccl_config){.size = get_config_size(version),
+        .magic = (uint32_t)SYMC_NCCL_CONFIG_MAGIC,
+        .version = (uint32_t)version,
+        .blocking = none,
+        .cga_cluster_size = none,
+        .min_ctas = none,
+        .max_ctas = none,
+        .split_share = none,
+        .traffic_class = none,
+        .collnet_enable = none,
+        .cta_policy = none,
+        .shrink_share = none,
+        .nvls_ctas = none,
+        .channels_per_net_peer = none,
+        .nvlink_centric_sched = none};
+}

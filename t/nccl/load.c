@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Loading NCCL: which copy, what it has to have, and what it may lack. */
+#include "cuda/nccl.h"
+#include "t/segment/child.h"
+#include "t/tap.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#define THREADS 4
+#define WHOLE "t/nccl/.libs/libnccl.so.2"
+#define OLD "t/nccl/old/.libs/libnccl.so.2"
+
+#define NAME(member, name, since, type, args) #name,
+static const char *const needed[] = {SYMC_NCCL_NEEDED(NAME)};
+static const char *const optional[] = {SYMC_NCCL_OPTIONAL(NAME)};
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* In place of the loader's, by --wrap: a function that is not found. */
+static const char *missing;
+void *__wrap_dlsym(void *handle, const char *name);
+extern void *__real_dlsym(void *handle, const char *name);
+
+void *__wrap_dlsym(void *handle, const char *name)
+{
+    return missing != NULL && strcmp(name, missing) == 0
+               ? NULL
+               : __real_dlsym(handle, name);
+}
+
+/* A file of the build folder. */
+static const char *built(const char *name)
+{
+    static _Thread_local char path[4096];
+    const char *folder = getenv("T_BUILDDIR");
+
+    (void)snprintf(
+        path, sizeof(path), "%s/%s", folder != NULL ? folder : ".", name);
+    return path;
+}
+
+static symmcoll_status_t load(const char *path, const struct symc_nccl **nccl)
+{
+    *nccl = NULL;
+    return symc_nccl_load(symc_fail, path, nccl);
+}
+
+static int is_refused(const char *path, const char *text)
+{
+    const struct symc_nccl *nccl;
+
+    return failed_with(load(path, &nccl), SYMMCOLL_ERR_UNSUPPORTED, text) &&
+           nccl == NULL &&
+           symc_nccl_load(NULL, path, &nccl) == SYMMCOLL_ERR_UNSUPPORTED;
+}
+
+static int count_functions(const struct symc_nccl *nccl)
+{
+    const size_t first = offsetof(struct symc_nccl, get_version);
+    int n = 0;
+
+    for (size_t at = first; at < sizeof(*nccl); at += sizeof(void *)) {
+        void *function;
+
+        memcpy(&function, (const char *)nccl + at, sizeof(function));
+        n += function != NULL;
+    }
+    return n;
+}
+
+/* ---- which copy ---- */
+
+static int its_absence_is_told(void *unused)
+{
+    const struct symc_nccl *nccl;
+
+    (void)unused;
+    return is_refused("/nowhere/libnccl.so.2",
+               "no NCCL: /nowhere/libnccl.so.2: cannot open shared object "
+               "file") &&
+           is_refused("", "expected the name of a library, found an empty "
+                          "cuda.nccl") &&
+           load(built(WHOLE), &nccl) == SYMMCOLL_OK;
+}
+
+static int it_is_loaded_once(void *unused)
+{
+    const struct symc_nccl *nccl, *again;
+
+    (void)unused;
+    return load(built(WHOLE), &nccl) == SYMMCOLL_OK &&
+           load(built(OLD), &again) == SYMMCOLL_OK && nccl == again &&
+           nccl->version == 22809 && strcmp(nccl->path, built(WHOLE)) == 0 &&
+           count_functions(nccl) == (int)(COUNT(needed) + COUNT(optional));
+}
+
+static int the_callers_is_shared(void *unused)
+{
+    void *library = dlopen(built(OLD), RTLD_NOW | RTLD_LOCAL);
+    const struct symc_nccl *nccl;
+    void *function;
+
+    (void)unused;
+    if (library == NULL || load(built(WHOLE), &nccl) != SYMMCOLL_OK)
+        return 0;
+    memcpy(&function, &nccl->send, sizeof(function));
+    return nccl->version == 22203 && strcmp(nccl->path, built(OLD)) == 0 &&
+           function == __real_dlsym(library, "ncclSend");
+}
+
+static int what_is_none_is_refused(void *unused)
+{
+    (void)unused;
+    return is_refused(
+        "libm.so.6", "libm.so.6: expected NCCL, found no ncclGetVersion");
+}
+
+static void *load_in_thread(void *unused)
+{
+    const struct symc_nccl *nccl;
+
+    (void)unused;
+    return load(built(WHOLE), &nccl) == SYMMCOLL_OK ? (void *)nccl : NULL;
+}
+
+static int threads_load_one(void *unused)
+{
+    pthread_t threads[THREADS];
+    const struct symc_nccl *nccl;
+    void *found;
+    int right = 1;
+
+    (void)unused;
+    for (int i = 0; i < THREADS; i++)
+        if (pthread_create(&threads[i], NULL, load_in_thread, NULL) != 0)
+            return 0;
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], &found);
+        right &= load("", &nccl) == SYMMCOLL_OK && found == (const void *)nccl;
+    }
+    return right;
+}
+
+/* ---- what it has ---- */
+
+static int an_old_one_is_refused(void *unused)
+{
+    const struct symc_nccl *nccl;
+
+    (void)unused;
+    setenv("FAKE_NCCL_VERSION", "22105", 1);
+    if (!is_refused(built(WHOLE), "expected NCCL 2.22.0 or later, found "
+                                  "2.21.5"))
+        return 0;
+    setenv("FAKE_NCCL_VERSION", "2804", 1);
+    if (!is_refused(built(WHOLE), WHOLE ": expected NCCL 2.22.0 or later, "
+                                        "found 2.8.4"))
+        return 0;
+    setenv("FAKE_NCCL_VERSION", "-1", 1);
+    if (!is_refused(built(WHOLE), "found error 4 of ncclGetVersion"))
+        return 0;
+    setenv("FAKE_NCCL_VERSION", "22200", 1);
+    return load(built(WHOLE), &nccl) == SYMMCOLL_OK && nccl->version == 22200;
+}
+
+static int every_missing_one_is_named(void *unused)
+{
+    const struct symc_nccl *nccl;
+    char text[128];
+
+    (void)unused;
+    for (size_t i = 1; i < COUNT(needed); i++) {
+        missing = needed[i];
+        (void)snprintf(text, sizeof(text),
+            WHOLE ": expected %s, found none in NCCL 2.28.9", needed[i]);
+        if (!is_refused(built(WHOLE), text))
+            return 0;
+    }
+    missing = NULL;
+    return COUNT(needed) == 20 && load(built(WHOLE), &nccl) == SYMMCOLL_OK;
+}
+
+static int load_without(void *name)
+{
+    const struct symc_nccl *nccl;
+    struct symc_nccl_function function;
+    int lacking = 0;
+
+    missing = name;
+    if (load(built(WHOLE), &nccl) != SYMMCOLL_OK)
+        return 0;
+    for (int i = 0; symc_nccl_optional(nccl, i, &function); i++)
+        lacking += !function.found && strcmp(function.name, name) == 0;
+    return lacking == 1 &&
+           count_functions(nccl) == (int)(COUNT(needed) + COUNT(optional)) - 1;
+}
+
+static int some_may_be_missing(void)
+{
+    int right = 1;
+
+    for (size_t i = 0; i < COUNT(optional); i++)
+        right &= run_child(load_without, (void *)optional[i]);
+    return right;
+}
+
+static int what_is_missing_has_a_version(void *unused)
+{
+    const struct symc_nccl *nccl;
+    struct symc_nccl_function function;
+    int n = 0, right;
+
+    (void)unused;
+    right = load(built(OLD), &nccl) == SYMMCOLL_OK &&
+            count_functions(nccl) == (int)COUNT(needed);
+    for (; right && symc_nccl_optional(nccl, n, &function); n++)
+        right = !function.found && strcmp(function.name, optional[n]) == 0 &&
+                function.since >= SYMC_NCCL_LEAST;
+    return right && n == (int)COUNT(optional) &&
+           !symc_nccl_optional(nccl, -1, &function);
+}
+
+/* ---- configs ---- */
+
+static int configs_are_of_both(void *unused)
+{
+    static const struct {
+        int version;
+        size_t size;
+    } known[] = {{22203, 48}, {22605, 48}, {22700, 72}, {22707, 72},
+        {22800, 80}, {22809, 80}, {23004, 80}};
+    int right = 1;
+
+    (void)unused;
+    for (size_t i = 0; i < COUNT(known); i++) {
+        const struct symc_nccl nccl = {.version = known[i].version};
+        struct symc_nccl_config config;
+        uint32_t version =
+            (uint32_t)(known[i].version < SYMC_NCCL_KNOWN ? known[i].version
+                                                          : SYMC_NCCL_KNOWN);
+
+        symc_nccl_config_init(&nccl, &config);
+        right &= config.size == known[i].size && config.version == version &&
+                 config.magic == 0xcafebeef && config.blocking == INT_MIN &&
+                 config.net_name == NULL && config.comm_name == NULL;
+    }
+    return right;
+}
+
+/* ---- NVIDIA's own ---- */
+
+static int it_is_loaded(void *unused)
+{
+    const struct symc_nccl *nccl;
+
+    (void)unused;
+    if (load(SYMC_NCCL_LIBRARY, &nccl) == SYMMCOLL_OK)
+        return count_functions(nccl) >= (int)COUNT(needed);
+    return failed_with(
+        SYMMCOLL_ERR_UNSUPPORTED, SYMMCOLL_ERR_UNSUPPORTED, "or later, found");
+}
+
+static int it_is_there(void *unused)
+{
+    (void)unused;
+    return dlopen(SYMC_NCCL_LIBRARY, RTLD_NOW | RTLD_LOCAL) != NULL;
+}
+
+int main(void)
+{
+    plan(11);
+    ok(run_child(its_absence_is_told, NULL),
+        "where there is no NCCL that is told, until there is one");
+    ok(run_child(it_is_loaded_once, NULL),
+        "NCCL is loaded by its path, whole, and once");
+    ok(run_child(the_callers_is_shared, NULL),
+        "a copy that the process has is used, whatever the path");
+    ok(run_child(what_is_none_is_refused, NULL),
+        "a library that is no NCCL is refused");
+    ok(run_child(threads_load_one, NULL),
+        "threads that load it at once have the same");
+    ok(run_child(an_old_one_is_refused, NULL),
+        "NCCL before 2.22 is refused with its version, and 2.22 is not");
+    ok(run_child(every_missing_one_is_named, NULL),
+        "NCCL without a function is refused, and the function named");
+    ok(some_may_be_missing(), "NCCL without what is optional is not");
+    ok(run_child(what_is_missing_has_a_version, NULL),
+        "what NCCL lacks is known, with the version that has it");
+    ok(run_child(configs_are_of_both, NULL),
+        "a config is as large as both NCCL and the library know it");
+    if (run_child(it_is_there, NULL))
+        ok(run_child(it_is_loaded, NULL), "NVIDIA's own NCCL has all of it");
+    else
+        skip(1, "this machine's loader finds no %s", SYMC_NCCL_LIBRARY);
+    return done_testing();
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Every function of the stand-in for NCCL by its name, for those who only look
+ * for it; what it can do is defined elsewhere, in place of this.  With NCCL_OLD
+ * it is one that lacks all that it may lack.
+ */
+#include "cuda/nccl_functions.h"
+
+#define STUB(member, name, since, type, args)                    \
+    __attribute__((visibility("default"), weak)) int name(void); \
+    int name(void)                                               \
+    {                                                            \
+        return 3; /* ncclInternalError */                        \
+    }
+
+SYMC_NCCL_NEEDED(STUB)
+#ifndef NCCL_OLD
+SYMC_NCCL_OPTIONAL(STUB)
+#endif
