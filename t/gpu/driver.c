@@ -21,8 +21,8 @@
 #define EACH(what) \
     what(cuInit) what(cuDeviceGet) \
     what(cuDeviceGetCount) what(cuDevicePrimaryCtxRetain) \
-    what(cuCtxSetCurrent) what(cuMemAlloc) \
-    what(cuMemFree) what(cuMemsetD32Async) \
+    what(cuCtxSetCurrent) what(cuCtxSynchronize) \
+    what(cuMemAlloc) what(cuMemFree) what(cuMemsetD32Async) \
     what(cuMemcpyAsync) what(cuStreamCreate) \
     what(cuStreamDestroy) what(cuStreamSynchronize) \
     what(cuStreamQuery) what(cuLaunchHostFunc) \
@@ -74,6 +74,7 @@ FORWARD(cuDeviceGetCount, (int *count), count)
 FORWARD(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device),
     context, device)
 FORWARD(cuCtxSetCurrent, (CUcontext context), context)
+FORWARD(cuCtxSynchronize, (void), )
 FORWARD(cuMemAlloc, (CUdeviceptr * at, size_t nbytes), at, nbytes)
 FORWARD(cuMemFree, (CUdeviceptr at), at)
 FORWARD(cuMemsetD32Async,

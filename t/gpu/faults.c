@@ -13,6 +13,7 @@
 #include <time.h>
 
 #define WAIT_MAX 60.0
+#define ABSENT 2.0 /* seconds for a call: all but the victim come sooner */
 
 static _Atomic int told; /* ranks but the victim, in this process */
 
@@ -27,12 +28,6 @@ static void await_all_told(const struct symmcoll_group *group)
 
     while (atomic_load(&told) < symmcoll_group_size(group) - 1)
         nanosleep(&pause, NULL);
-}
-
-/* A deadline that is missed and not one that all are late for. */
-static double deadline(void)
-{
-    return gpu_is_rehearsal() ? 1.0 : 2.0;
 }
 
 /* A status, and the texts that its detail has. */
@@ -57,7 +52,7 @@ static int never_calls(struct symmcoll_group *group, int rank)
     if (rank == victim)
         await_all_told(group);
     else
-        right = was_told(standing_sum(group, &standing, deadline(), NULL),
+        right = was_told(standing_sum(group, &standing, ABSENT, NULL),
                     SYMMCOLL_ERR_TIMEOUT, "did not come", victim) &&
                 right;
     standing_end(&standing);
@@ -84,10 +79,10 @@ static int stands_still(struct symmcoll_group *group, int rank)
 
     if (rank == victim)
         standing_stall(&standing);
-    right =
-        say(standing_sum(group, &standing, deadline(), &work) == SYMMCOLL_OK,
-            "the call") &&
-        right;
+    right = say(standing_sum(group, &standing, standing_deadline(), &work) ==
+                    SYMMCOLL_OK,
+                "the call") &&
+            right;
     if (rank == victim) {
         await_all_told(group);
         standing_resume(&standing);

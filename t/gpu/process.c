@@ -124,13 +124,12 @@ static bool begin(struct faults_rank *self, struct standing *standing)
     return standing_begin(standing, self->group, self->rank);
 }
 
-/* Note how a work ended; then the stream ends, too. */
-static void await(struct faults_rank *self, const struct standing *standing,
-    struct symmcoll_work *work)
+/* Note how a work ended; then all streams end, too. */
+static void await(struct faults_rank *self, struct symmcoll_work *work)
 {
     faults_note(self, symmcoll_work_wait(work, FAULTS_WAIT_MAX));
     symmcoll_work_free(work);
-    device_wait(standing->stream);
+    standing_await();
 }
 
 static int lose_a_peer(struct faults_rank *self)
@@ -145,7 +144,7 @@ static int lose_a_peer(struct faults_rank *self)
     if (standing_sum(self->group, &standing, -1, &work) != SYMMCOLL_OK)
         return 1;
     faults_reach(self, 1);
-    await(self, &standing, work);
+    await(self, work);
     faults_reach(self, 2);
     return faults_finalize(self);
 }
@@ -166,7 +165,7 @@ static int miss_a_deadline(struct faults_rank *self)
         faults_pass(self, 1);
         standing_resume(&standing);
     }
-    await(self, &standing, work);
+    await(self, work);
     faults_reach(self, 1);
     return faults_finalize(self);
 }
@@ -201,7 +200,7 @@ static int abort_from_thread(struct faults_rank *self)
         faults_pass(self, 2);
         standing_resume(&standing);
     }
-    await(self, &standing, work);
+    await(self, work);
     if (self->rank == 0)
         pthread_join(thread, NULL);
     faults_reach(self, 2);
@@ -232,7 +231,7 @@ static void test_death(void)
 
 static void test_deadline(void)
 {
-    const double seconds = gpu_is_rehearsal() ? 2 : 5;
+    const double seconds = standing_deadline();
     struct faults_job job;
     bool told;
 

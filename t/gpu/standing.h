@@ -18,6 +18,13 @@ struct standing {
     struct gpu_stall stall;
 };
 
+/* Seconds of an operation whose kernels give up first: a second before the call,
+ * or, by the clock that they have in a rehearsal, long before it. */
+static inline double standing_deadline(void)
+{
+    return gpu_is_rehearsal() ? 8 : 5;
+}
+
 static inline symmcoll_status_t standing_sum(struct symmcoll_group *group,
     const struct standing *standing, double timeout,
     struct symmcoll_work **work)
@@ -55,10 +62,17 @@ static inline void standing_resume(struct standing *standing)
     gpu_resume(&standing->stall);
 }
 
+/* All that was begun on the device has ended: an operation with a work is on a
+ * stream of the library's, and one that was given up may still use its buffers. */
+static inline void standing_await(void)
+{
+    GPU_CHECK(cuCtxSynchronize());
+}
+
 /* When a stream that stood still was resumed: it ends. */
 static inline void standing_end(struct standing *standing)
 {
-    device_wait(standing->stream);
+    standing_await();
     device_end_stream(standing->stream);
     device_free(standing->at);
     if (standing->stall.word != NULL)

@@ -58,7 +58,7 @@ struct run {
 
 static _Thread_local struct run *self;
 static atomic_bool counted;
-static atomic_uint_fast64_t turns, clock_added;
+static atomic_uint_fast64_t turns, clock_added, clock_factor = 1;
 static const struct engine_place *taken_out;
 
 /* The thread of the host that a fiber runs on may be another one each time. */
@@ -276,6 +276,11 @@ void engine_advance_clock(uint64_t ns)
     atomic_fetch_add_explicit(&clock_added, ns, memory_order_relaxed);
 }
 
+void engine_hurry_clock(uint64_t factor)
+{
+    atomic_store(&clock_factor, factor);
+}
+
 NOT_CHECKED uint64_t engine_clock_ns(void)
 {
     uint64_t added = atomic_load_explicit(&clock_added, memory_order_relaxed);
@@ -285,7 +290,9 @@ NOT_CHECKED uint64_t engine_clock_ns(void)
         return (atomic_load_explicit(&turns, memory_order_relaxed) + 1) * 1000 +
                added;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec +
+    return ((uint64_t)now.tv_sec * UINT64_C(1000000000) +
+               (uint64_t)now.tv_nsec) *
+               atomic_load_explicit(&clock_factor, memory_order_relaxed) +
            added;
 }
 
