@@ -240,6 +240,7 @@ struct symc_memory_request {
         SYMC_PRINTF(2, 3);
     int device;
     bool threads;  /* all ranks are of one process: no other maps it */
+    bool words;    /* it is for words, and needs no multicast address */
     size_t nbytes; /* 1 or more */
 };
 

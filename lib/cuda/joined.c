@@ -133,7 +133,7 @@ static symmcoll_status_t open_multicast(
     struct symc_cuda_multicast *multicast = &made->multicast;
     symmcoll_status_t status;
 
-    if (!group->multicast)
+    if (!group->multicast || memory->words)
         return SYMMCOLL_OK;
     status = symc_cuda_multicast_open(group, &memory->physical, multicast);
     if (multicast->at != 0)

@@ -253,6 +253,7 @@ symmcoll_status_t symc_cuda_memory_begin(
     atomic_init(&made->uses, 1);
     made->nbytes = request->nbytes;
     made->threads = request->threads;
+    made->words = request->words;
     status = open_context(request, &made->context, entered);
     if (status == SYMMCOLL_OK)
         *memory = made;

@@ -63,6 +63,7 @@ symmcoll_status_t symc_cuda_clear(const struct symc_cuda_context *context,
 struct symc_cuda_memory {
     struct symc_cuda_context context;
     bool threads;
+    bool words;  /* see struct symc_memory_request */
     bool legacy; /* of cuMemAlloc(), so there is no physical memory to map */
     struct symc_cuda_physical
         physical;       /* at: 0 of what the caller has mapped */

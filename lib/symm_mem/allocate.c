@@ -3,7 +3,8 @@
  * Allocations of symmetric memory: local, backed by memory at once.
  *
  * The signal pad comes after the data, on a line of its own, since peers write
- * it.  It is in the arena wherever the data is.
+ * it.  It is in the arena, wherever the host's memory with the data is; that of a
+ * device is the share's (device_backing.c).
  */
 #include "base/cancel.h"
 #include "config/config.h"
@@ -174,7 +175,6 @@ static symmcoll_status_t back(const struct symc_symm_request *request,
         made->mapped = backed.mapped;
         made->backend = backed.backend;
         made->memory = backed.memory;
-        made->barrier_at = backed.barrier_at;
         made->data = backed.data != NULL
                          ? backed.data
                          : (char *)world->own.block + made->data_at;

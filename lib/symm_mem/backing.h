@@ -25,8 +25,8 @@ symmcoll_status_t symc_backing_open(struct symmcoll_world *world,
     struct symc_allocation *allocation);
 
 /*
- * The same in the memory of the allocation's device: backend, memory, data, and
- * where the pads are.  Where it fails nothing is left.
+ * The same of the data alone, in the memory of the allocation's device: backend,
+ * memory, data.  Where it fails nothing is left.
  * Errors: UNSUPPORTED, INVALID, NO_MEMORY, DEVICE.
  */
 symmcoll_status_t symc_device_backing_open(struct symmcoll_world *world,

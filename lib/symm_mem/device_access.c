@@ -28,6 +28,14 @@ static symmcoll_status_t read_timeout(const struct symmcoll_symm *handle,
         handle->share->device_index);
 }
 
+/* Whether it is one of the pads, not of the data. */
+static bool has_words(const struct symc_access *access)
+{
+    return access->kind == SYMC_ACCESS_PUT_SIGNAL ||
+           access->kind == SYMC_ACCESS_WAIT_SIGNAL ||
+           access->kind == SYMC_ACCESS_BARRIER;
+}
+
 static symmcoll_status_t enqueue(struct symmcoll_symm *handle,
     enum symc_kind kind, double timeout, const struct symc_access *access)
 {
@@ -46,7 +54,8 @@ static symmcoll_status_t enqueue(struct symmcoll_symm *handle,
     status = read_timeout(handle, kind, timeout, &op.timeout_ns);
     op.stream = symmcoll_group_stream(handle->group);
     made.op = &op;
-    made.joined = handle->share->shared.joined;
+    made.joined = has_words(access) ? handle->share->joined_pads
+                                    : handle->share->shared.joined;
     if (status == SYMMCOLL_OK)
         status = symc_group_access(handle->group, &made);
     symc_symm_leave(handle);
@@ -67,10 +76,8 @@ symmcoll_status_t symc_symm_enqueue_signal(struct symmcoll_symm *handle,
     enum symc_kind kind, int peer, int channel, double timeout)
 {
     const struct symc_share *share = handle->share;
-    struct symc_access access = {.kind = SYMC_ACCESS_PUT_SIGNAL,
-        .peer = peer,
-        .channel = channel,
-        .pad_at = share->pad_at};
+    struct symc_access access = {
+        .kind = SYMC_ACCESS_PUT_SIGNAL, .peer = peer, .channel = channel};
 
     if (kind == SYMC_SYMM_WAIT_SIGNAL)
         access.kind = SYMC_ACCESS_WAIT_SIGNAL;

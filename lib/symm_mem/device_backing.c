@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Allocations in the memory of a device, which a backend provides: the data, the
- * signal pad and the pad of barriers, one after another.
+ * Allocations in the memory of a device, which a backend provides: the data of an
+ * allocation, and the pads of a share, that of signals and that of barriers, one
+ * after the other.
  */
 #include "registry/registry.h"
 #include "symm_mem/backing.h"
@@ -38,16 +39,17 @@ symmcoll_status_t symc_symm_check_place(
     return SYMMCOLL_OK;
 }
 
-/* Memory (out) of the backend's: allocated, or the caller's data. */
+/* Memory (out) of the backend's, for data or for words. */
 static symmcoll_status_t take(struct symmcoll_world *world,
-    const struct symc_allocation *allocation, size_t nbytes, void **memory,
-    void **at)
+    const struct symc_allocation *allocation, size_t nbytes, bool words,
+    void **memory, void **at)
 {
     const struct symc_settings settings = symc_registry_settings(world->config);
     const struct symc_memory_request request = {.settings = &settings,
         .fail = symc_fail,
         .device = allocation->device_index,
         .threads = world->threads,
+        .words = words,
         .nbytes = nbytes};
 
     return allocation->backend->mem->allocate(&request, memory, at);
@@ -68,7 +70,7 @@ static symmcoll_status_t find_backend(struct symmcoll_world *world,
 symmcoll_status_t symc_device_backing_open(struct symmcoll_world *world,
     const char *where, struct symc_allocation *allocation)
 {
-    size_t data = 0, pad = 0, whole = 0;
+    size_t whole = 0;
     char detail[SYMC_DETAIL_MAX];
     void *at = NULL;
     symmcoll_status_t status = find_backend(
@@ -76,13 +78,13 @@ symmcoll_status_t symc_device_backing_open(struct symmcoll_world *world,
 
     if (status != SYMMCOLL_OK)
         return status;
-    if (!symc_backing_round(allocation->nbytes, PART_ALIGN, &data) ||
-        !symc_backing_round(allocation->pad_nbytes, PART_ALIGN, &pad) ||
-        !symc_add(data, 2 * pad, &whole) || whole > PTRDIFF_MAX)
+    if (!symc_backing_round(allocation->nbytes, PART_ALIGN, &whole) ||
+        whole > PTRDIFF_MAX)
         return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
             "%s: %zu bytes asked for, which no memory has", where,
             allocation->nbytes);
-    status = take(world, allocation, whole, &allocation->memory, &at);
+    status = take(world, allocation, whole > 0 ? whole : PART_ALIGN, false,
+        &allocation->memory, &at);
     if (status != SYMMCOLL_OK) {
         snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
         return symc_fail(status,
@@ -90,9 +92,28 @@ symmcoll_status_t symc_device_backing_open(struct symmcoll_world *world,
             allocation->nbytes, allocation->device_index, detail);
     }
     allocation->data = at;
-    allocation->data_at = 0;
-    allocation->pad_at = data;
-    allocation->barrier_at = data + pad;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_device_pads_allocate(
+    struct symmcoll_world *world, struct symc_share *share)
+{
+    char detail[SYMC_DETAIL_MAX];
+    size_t pad = 0;
+    void *at = NULL;
+    symmcoll_status_t status;
+
+    (void)symc_backing_round(
+        share->pad_nbytes, PART_ALIGN, &pad); /* has most */
+    status =
+        take(world, share->allocation, 2 * pad, true, &share->pad_memory, &at);
+    if (status != SYMMCOLL_OK) {
+        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        return symc_fail(status,
+            "signal pads of %zu bytes in memory of CUDA device %d: %s", 2 * pad,
+            share->device_index, detail);
+    }
+    share->barrier_at = pad;
     return SYMMCOLL_OK;
 }
 

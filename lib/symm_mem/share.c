@@ -50,8 +50,6 @@ symmcoll_status_t symc_share_create(struct symc_symm *symm,
         .pad_nbytes = allocation->pad_nbytes,
         .device = allocation->device,
         .device_index = allocation->device_index,
-        .pad_at = allocation->pad_at,
-        .barrier_at = allocation->barrier_at,
         .uses = allocation->uses};
     made->at = symc_alloc(size, sizeof(*made->at));
     made->pads = symc_alloc(size, sizeof(*made->pads));
@@ -87,14 +85,14 @@ static void place(struct symmcoll_symm *handle)
     handle->channels = symc_share_is_host(share) ? share->channels : 0;
 }
 
-void symc_share_join(struct symc_share *share, struct symc_joined *joined)
+void symc_share_join(struct symc_share *share, struct symc_joined *joined,
+    struct symc_joined *pads)
 {
     share->shared.joined = joined;
+    share->joined_pads = pads;
     for (int r = 0; r < share->size; r++) {
-        char *at = joined->at[r];
-
-        share->at[r] = at;
-        share->pads[r] = (uint32_t *)(void *)(at + share->pad_at);
+        share->at[r] = joined->at[r];
+        share->pads[r] = pads->at[r];
     }
 }
 
@@ -119,9 +117,16 @@ static bool is_stuck(struct symc_share *share)
 
 static void leave_device(struct symc_share *share)
 {
-    if (share->shared.joined != NULL && !is_stuck(share))
-        share->allocation->backend->mem->leave(share->shared.joined);
-    share->shared.joined = NULL;
+    const struct symc_backend *backend = share->allocation->backend;
+
+    if (share->shared.joined != NULL && !is_stuck(share)) {
+        backend->mem->leave(share->joined_pads);
+        backend->mem->leave(share->shared.joined);
+    }
+    if (share->pad_memory != NULL) /* joined it remains */
+        backend->mem->free(share->pad_memory);
+    share->shared.joined = share->joined_pads = NULL;
+    share->pad_memory = NULL;
 }
 
 /* Leave what this rank has of it. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The rendezvous of allocations in the memory of devices: the group's backend of
- * that memory maps what all members have, after the first round has told that all
- * have such memory, of the same size.
+ * that memory maps what all members have, and then their pads, after the first
+ * round has told that all have such memory, of the same size.
  */
 #include "base/ranks.h"
 #include "group/device.h"
@@ -73,15 +73,23 @@ symmcoll_status_t symc_symm_join(struct symc_symm_rendezvous *rendezvous)
         .memory = SYMC_MEMORY_DEVICE,
         .device = (int16_t)allocation->device_index,
         .timeout_ns = symc_symm_time_left(offer->deadline_ns)};
-    struct symc_joined *joined = NULL;
+    struct symc_share *share = rendezvous->share;
+    struct symc_joined *joined = NULL, *pads = NULL;
     symmcoll_status_t status = symc_slot_open(group, &op);
 
     if (status != SYMMCOLL_OK)
         return status;
     status =
         symc_slot_join(group, allocation->memory, offer->deadline_ns, &joined);
-    if (status != SYMMCOLL_OK)
-        return fail(rendezvous, status);
-    symc_share_join(rendezvous->share, joined);
+    if (status == SYMMCOLL_OK)
+        status =
+            symc_slot_join(group, share->pad_memory, offer->deadline_ns, &pads);
+    if (status != SYMMCOLL_OK) {
+        status = fail(rendezvous, status);
+        if (joined != NULL)
+            allocation->backend->mem->leave(joined);
+        return status;
+    }
+    symc_share_join(share, joined, pads);
     return SYMMCOLL_OK;
 }

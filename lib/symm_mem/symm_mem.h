@@ -8,8 +8,9 @@
  *
  * An allocation is in the rank's arena, which all ranks have mapped since they
  * joined, or in a memfd, which its peers map at the rendezvous; its signal pad
- * is in the arena.  One in the memory of a device is its backend's
- * (device_backing.c).  An allocation and a group that has joined it are a share.
+ * is in the arena.  One in the memory of a device is its backend's, as are its
+ * pads, of which each group that joins it has its own (device_backing.c).  An
+ * allocation and a group that has joined it are a share.
  * Its handles, one for each address, live as long as it does.
  */
 #ifndef SYMC_SYMM_MEM_SYMM_MEM_H
@@ -78,10 +79,9 @@ struct symc_allocation {
     int fd;                     /* of the data; -1: in the arena */
     size_t mapped;              /* bytes of it from data on */
 
-    /* Of a device; data_at and pad_at are in its memory. */
+    /* Of a device: the data alone. */
     const struct symc_backend *backend; /* NULL: host memory */
     void *memory;                       /* the backend's */
-    size_t barrier_at;                  /* in it: a second pad, for barriers */
 };
 
 /* An allocation in a group. */
@@ -97,8 +97,6 @@ struct symc_share {
     size_t pad_nbytes;
     enum symmcoll_device device;
     int device_index;
-    size_t pad_at; /* of a device: where the pads are in each member's part */
-    size_t barrier_at;
     uint64_t uses;  /* the allocation's, at the last rendezvous */
     bool retired;   /* the allocation is no user of it any more */
     uint32_t users; /* handles as often as they were returned, and 1 until the
@@ -116,6 +114,12 @@ struct symc_share {
     void **maps;      /* NULL: in its arena */
     size_t *mapped;
     struct symmcoll_symm *handles;
+
+    /* Of a device: this rank's signal pad and the pad of its barriers, of this
+     * group alone; the backend's, and joined with those of the others. */
+    void *pad_memory; /* NULL: none */
+    struct symc_joined *joined_pads;
+    size_t barrier_at; /* in each member's */
 };
 
 /* A share from an address on. */
@@ -169,6 +173,11 @@ static inline int symc_symm_channels(size_t pad_nbytes, int size)
 void symc_allocation_drop(struct symc_allocation *allocation);
 
 /* ---- device_backing.c ---- */
+
+/* The pads of a share in the memory of a device, as zeros; not under the lock.
+ * Errors: those of allocate() of the backend. */
+symmcoll_status_t symc_device_pads_allocate(
+    struct symmcoll_world *world, struct symc_share *share);
 
 #define SYMC_SYMM_PLACE 40
 
@@ -245,8 +254,10 @@ static inline bool symc_share_is_host(const struct symc_share *share)
     return share->device == SYMMCOLL_HOST;
 }
 
-/* The backend's memory of it, once it has been joined; then the share's. */
-void symc_share_join(struct symc_share *share, struct symc_joined *joined);
+/* The backend's memory of it and its pads, once they have been joined; then the
+ * share's. */
+void symc_share_join(struct symc_share *share, struct symc_joined *joined,
+    struct symc_joined *pads);
 
 /* That of a group; NULL: it has not joined it since that was made, or
  * used once more. */

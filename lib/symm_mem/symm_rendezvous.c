@@ -8,7 +8,9 @@
  * where one cannot nobody has: then each says why in a third round.
  *
  * Each rendezvous has a segment, for the words of barriers.  Until all members
- * have left that, no part of the allocation is used again.
+ * have left that, no part of the allocation is used again.  On a device it has
+ * pads of its own instead, so that a group finds the words that its members have
+ * written, and no others.
  *
  * An allocation of a pool that is used once more may have been joined before.
  * Its members tell the number of that rendezvous in the first round, and where it
@@ -120,6 +122,18 @@ static symmcoll_status_t find_former(struct symc_symm_rendezvous *rendezvous)
     return status;
 }
 
+/* The pads of a share on a device. */
+static symmcoll_status_t prepare_device(
+    const struct symc_symm_rendezvous *rendezvous)
+{
+    symmcoll_status_t status = symc_symm_check_device(rendezvous);
+
+    return status == SYMMCOLL_OK
+               ? symc_device_pads_allocate(
+                     rendezvous->group->world, rendezvous->share)
+               : status;
+}
+
 /* A share, and the segment of its words. */
 static symmcoll_status_t prepare_share(struct symc_symm_rendezvous *rendezvous)
 {
@@ -146,7 +160,7 @@ static symmcoll_status_t prepare_share(struct symc_symm_rendezvous *rendezvous)
             sizeof(uint32_t) * (size_t)group->size, group->size,
             allocation->pad_nbytes);
     if (!symc_allocation_is_host(allocation))
-        return symc_symm_check_device(rendezvous);
+        return prepare_device(rendezvous);
     words = symc_symm_words_nbytes(rendezvous->share->channels);
     status = symc_segment_offer(
         &group->world->segments, words, words, &rendezvous->mine.words);

@@ -302,8 +302,10 @@ symmcoll_status_t symmcoll_symm_pad(struct symmcoll_symm *handle, int rank,
  *
  * channel  0 to channels - 1, see struct symmcoll_symm_info; signals of different
  *          channels are independent.  One thread of a rank at a time puts to a
- *          rank on a channel.  Groups that an allocation is joined in have one
- *          pad in common: they use channels whose words are apart
+ *          rank on a channel.  Groups that an allocation in host memory is
+ *          joined in have one pad in common: they use channels whose words are
+ *          apart.  On a device each group has pads of its own, zeroed when it
+ *          joins the allocation
  * timeout  seconds; negative: the group's; 0: does not block
  *
  * Errors: INVALID, TIMEOUT (names both ranks and the channel; the group does not
