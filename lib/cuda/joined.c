@@ -203,10 +203,13 @@ symmcoll_status_t symc_cuda_join(
 void symc_cuda_leave_joined(struct symc_joined *joined)
 {
     struct joined *left = (struct joined *)(void *)joined;
+    CUstreamCaptureMode mode =
+        symc_cuda_relax(left->cuda, CU_STREAM_CAPTURE_MODE_RELAXED);
 
     symc_cuda_multicast_close(left->cuda, &left->multicast);
     symc_cuda_places_close(left->cuda, &left->places);
     symc_cuda_row_close(left->cuda, &left->row);
+    (void)symc_cuda_relax(left->cuda, mode);
     symc_cuda_memory_free(left->memory);
     free(left);
 }

@@ -145,6 +145,14 @@ symmcoll_status_t symc_cuda_physical_map(
     return status;
 }
 
+CUstreamCaptureMode symc_cuda_relax(
+    const struct symc_cuda *cuda, CUstreamCaptureMode mode)
+{
+    return cuda->thread_exchange_stream_capture_mode(&mode) == CUDA_SUCCESS
+               ? mode
+               : CU_STREAM_CAPTURE_MODE_GLOBAL;
+}
+
 void symc_cuda_physical_free(
     const struct symc_cuda *cuda, struct symc_cuda_physical *physical)
 {
@@ -192,12 +200,18 @@ symmcoll_status_t symc_cuda_clear(const struct symc_cuda_context *context,
 void symc_cuda_memory_free(void *memory)
 {
     struct symc_cuda_memory *freed = memory;
+    const struct symc_cuda *cuda;
+    CUstreamCaptureMode mode;
 
     if (freed == NULL || atomic_fetch_sub(&freed->uses, 1) > 1)
         return;
-    if (freed->context.cuda != NULL)
-        symc_cuda_physical_free(freed->context.cuda, &freed->physical);
-    symc_cuda_context_close(&freed->context);
+    cuda = freed->context.cuda;
+    if (cuda != NULL) {
+        mode = symc_cuda_relax(cuda, CU_STREAM_CAPTURE_MODE_RELAXED);
+        symc_cuda_physical_free(cuda, &freed->physical);
+        symc_cuda_context_close(&freed->context);
+        (void)symc_cuda_relax(cuda, mode);
+    }
     free(freed);
 }
 

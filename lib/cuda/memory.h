@@ -45,6 +45,12 @@ symmcoll_status_t symc_cuda_physical_map(
     const struct symc_cuda_context *context, symc_cuda_fail_fn fail,
     const char *what, struct symc_cuda_physical *physical);
 
+/* Set how this thread's calls go with captures, and return how they did.  What frees
+ * memory is an error in the default mode while any stream of the process is captured,
+ * and ends that capture. */
+CUstreamCaptureMode symc_cuda_relax(
+    const struct symc_cuda *cuda, CUstreamCaptureMode mode);
+
 /* Nothing if it is zero; what others have mapped stays. */
 void symc_cuda_physical_free(
     const struct symc_cuda *cuda, struct symc_cuda_physical *physical);

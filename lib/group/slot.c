@@ -218,6 +218,28 @@ symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,
         symc_op_out_nbytes(op, group->size), op->out);
 }
 
+int symc_slot_reclaim(struct symmcoll_group *group, unsigned int memory)
+{
+    struct symc_slot *slot = &group->slots[memory];
+    struct symc_owned **at = &slot->owned, *owned;
+    int left;
+
+    pthread_mutex_lock(&slot->lock);
+    while ((owned = *at) != NULL) {
+        if (slot->backend->coll->cancel(slot->state, owned->token) ==
+            SYMMCOLL_IN_PROGRESS) {
+            at = &owned->next;
+            continue;
+        }
+        slot->nowned--;
+        *at = owned->next;
+        free(owned);
+    }
+    left = slot->nowned;
+    pthread_mutex_unlock(&slot->lock);
+    return left;
+}
+
 void symc_slot_doze(struct symmcoll_group *group, int64_t until_ns)
 {
     static const _Atomic uint64_t never;

@@ -118,6 +118,10 @@ symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,
  * it, as long as they are open. */
 void symc_slots_stop(struct symmcoll_group *group);
 
+/* Ask once more, without waiting, for what is kept so.  Returns how many the backend
+ * still has. */
+int symc_slot_reclaim(struct symmcoll_group *group, unsigned int memory);
+
 /* Wait until what has a token may have got further, or until then. */
 void symc_slot_doze(struct symmcoll_group *group, int64_t until_ns);
 

@@ -317,17 +317,19 @@ static symmcoll_status_t free_data(struct symc_symm *symm, void *data)
     struct symc_allocation *found;
     symmcoll_status_t status;
 
-    do
+    symc_shares_reap(symm);
+    do {
         status = find_data(symm, data, &found);
-    while (status == SYMMCOLL_OK && !symc_allocation_is_host(found) &&
-           symc_shares_await(symm, found, number));
+        if (status == SYMMCOLL_OK)
+            status = symc_allocation_await(symm, found, number, "symm_free");
+    } while (status == SYMMCOLL_IN_PROGRESS);
     if (status != SYMMCOLL_OK)
         return status;
     found->active = false;
     if (symc_allocation_is_kept(found))
-        symc_shares_free(symm, found);
+        symc_shares_free(symm, found, true);
     else
-        symc_allocation_release(found);
+        symc_allocation_release(found, true);
     return SYMMCOLL_OK;
 }
 

@@ -205,7 +205,7 @@ static void release(struct symmcoll_symm_pool *pool, bool all)
         if (at->pool != pool)
             continue;
         if (!at->active)
-            symc_allocation_release(at);
+            symc_allocation_release(at, false);
         else if (all)
             at->pool = NULL;
     }

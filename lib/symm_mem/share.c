@@ -9,7 +9,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 
 /* ---- the struct ---- */
 
@@ -212,7 +211,7 @@ void symc_share_retire(struct symc_share *share)
 
     share->retired = true;
     if (owners > 0)
-        symc_share_drop(share, owners);
+        symc_share_drop(share, owners, false);
 }
 
 bool symc_shares_have_handle(
@@ -275,11 +274,9 @@ struct symmcoll_symm *symc_share_handle(
     return at;
 }
 
-void symc_share_drop(struct symc_share *share, uint32_t users)
+/* It has no users. */
+static void end_share(struct symc_share *share)
 {
-    share->users -= users;
-    if (share->users > 0)
-        return;
     if (share->home != NULL && !is_gone(share))
         close_share(share);
     if (share->group != NULL)
@@ -289,63 +286,34 @@ void symc_share_drop(struct symc_share *share, uint32_t users)
     free_share(share);
 }
 
-/* ---- what runs on a device ---- */
-
-#define AWAIT_NS (SYMC_NS_PER_S / 100) /* between two looks at `cut` */
-#define NAP_NS (SYMC_NS_PER_S / 1000)  /* while the group is released */
-
-/* As who enters: whether it has ended, and not the group's release begun. */
-static bool await_queue(struct symc_symm *symm, struct symc_share *share)
+void symc_share_drop(struct symc_share *share, uint32_t users, bool awaited)
 {
-    struct symmcoll_group *group = share->group;
-    bool ended = false;
-
-    atomic_fetch_add(&share->waiting, 1); /* as symc_symm_enter() */
-    symc_group_enter(group);
-    pthread_mutex_unlock(&symm->lock);
-    while (!ended && !atomic_load(&share->cut))
-        ended =
-            symc_queue_await_running(group->queue, symc_now_ns() + AWAIT_NS);
-    symc_group_leave(group);
-    atomic_fetch_sub(&share->waiting, 1);
-    pthread_mutex_lock(&symm->lock);
-    return ended;
-}
-
-/* Who releases the group waits itself, and then the share has none any more. */
-void symc_share_await(struct symc_symm *symm, struct symc_share *share)
-{
-    const struct timespec nap = {.tv_nsec = NAP_NS};
-
-    share->users++;
-    while (share->group != NULL &&
-           (atomic_load(&share->cut) || !await_queue(symm, share))) {
-        pthread_mutex_unlock(&symm->lock);
-        nanosleep(&nap, NULL);
-        pthread_mutex_lock(&symm->lock);
+    share->users -= users;
+    if (share->users > 0)
+        return;
+    if (!awaited && share->group != NULL && !symc_share_is_host(share)) {
+        share->through = symc_queue_begun(share->group->queue);
+        if (!symc_share_is_idle(share))
+            return;
     }
-    symc_share_drop(share, 1);
+    end_share(share);
 }
 
-bool symc_shares_await(struct symc_symm *symm,
-    const struct symc_allocation *allocation, uint64_t number)
+void symc_shares_reap(struct symc_symm *symm)
 {
-    struct symc_share *at = symm->shares;
+    struct symc_share *next;
 
-    while (at != NULL && (at->allocation != allocation || at->group == NULL ||
-                             at->awaited >= number))
-        at = at->next;
-    if (at == NULL)
-        return false;
-    at->awaited = number;
-    symc_share_await(symm, at);
-    return true;
+    for (struct symc_share *at = symm->shares; at != NULL; at = next) {
+        next = at->next;
+        if (at->users == 0 && !is_gone(at) && symc_share_is_idle(at))
+            end_share(at);
+    }
 }
 
 /* ---- of an allocation ---- */
 
-void symc_shares_free(
-    struct symc_symm *symm, const struct symc_allocation *allocation)
+void symc_shares_free(struct symc_symm *symm,
+    const struct symc_allocation *allocation, bool awaited)
 {
     struct symc_share *next;
 
@@ -355,7 +323,7 @@ void symc_shares_free(
             continue;
         atomic_store(&at->shared.state, SYMC_SHARED_FREED);
         if (!symc_allocation_is_kept(allocation) && !at->retired)
-            symc_share_drop(at, 1);
+            symc_share_drop(at, 1, awaited);
     }
 }
 
@@ -376,6 +344,7 @@ symmcoll_status_t symc_shares_sweep(
     symmcoll_status_t status = symc_shared_prepare(&group->shared);
     struct symc_share *next;
 
+    symc_shares_reap(symm);
     for (struct symc_share *at = symm->shares; at != NULL; at = next) {
         next = at->next;
         if (at->group != group || !is_gone(at))
@@ -425,12 +394,10 @@ void symc_shares_leave_group(
         if (at->group != group)
             continue;
         leave_group(at);
-        if (is_gone(at)) {
-            delist(symm, at);
-            free_share(at);
-        } else {
+        if (at->users == 0)
+            end_share(at);
+        else
             symc_share_retire(at); /* nobody finds it any more */
-        }
     }
 }
 

@@ -269,6 +269,17 @@ symmcoll_status_t symmcoll_symm_get(struct symmcoll_group *group,
     return status;
 }
 
+/* The last one on memory of a device waits for what runs there; what does not end
+ * keeps the memory. */
+static void release(struct symc_symm *symm, struct symc_share *share)
+{
+    bool awaited = share->users == 1 && !symc_share_is_host(share) &&
+                   symc_share_await(symm, share, "symm_release") == SYMMCOLL_OK;
+
+    symc_share_drop(share, 1, awaited);
+    symc_shares_reap(symm);
+}
+
 void symmcoll_symm_release(struct symmcoll_symm *handle)
 {
     int cancel;
@@ -279,12 +290,10 @@ void symmcoll_symm_release(struct symmcoll_symm *handle)
     cancel = symc_cancel_disable();
     symm = handle->share->home;
     if (symm == NULL) {
-        symc_share_drop(handle->share, 1);
+        symc_share_drop(handle->share, 1, true);
     } else if (symc_world_is_mine(symm->world)) {
         pthread_mutex_lock(&symm->lock);
-        if (handle->share->users == 1 && !symc_share_is_host(handle->share))
-            symc_share_await(symm, handle->share);
-        symc_share_drop(handle->share, 1);
+        release(symm, handle->share);
         pthread_mutex_unlock(&symm->lock);
     }
     symc_cancel_restore(cancel);

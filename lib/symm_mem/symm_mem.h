@@ -110,6 +110,8 @@ struct symc_share {
     _Atomic uint32_t waiting;         /* see symc_symm_enter() */
     _Atomic bool cut;                 /* of its group */
     uint64_t awaited; /* number of the call that has waited for it last */
+    uint64_t through; /* of what runs on a device: the last that may use it,
+                         where it has no users and its memory is still there */
     bool stuck;       /* a device may use it for ever: it remains mapped */
     void **maps;      /* NULL: in its arena */
     size_t *mapped;
@@ -241,7 +243,7 @@ struct symc_allocation *symc_allocation_find(
 
 /* Take one from the list, under the lock; release one that is not in use, too. */
 void symc_allocation_delist(struct symc_allocation *allocation);
-void symc_allocation_release(struct symc_allocation *allocation);
+void symc_allocation_release(struct symc_allocation *allocation, bool awaited);
 
 /* Free a group's workspace, if it has one; under the lock, or at the world's
  * end. */
@@ -298,24 +300,15 @@ void symc_share_enlist(struct symc_share *share);
 struct symmcoll_symm *symc_share_handle(
     struct symc_share *share, size_t offset, bool make);
 
-/* So many users fewer; the last one leaves its memory. */
-void symc_share_drop(struct symc_share *share, uint32_t users);
-
-/*
- * Before memory of a device is left: wait, without the lock, until what this
- * rank has enqueued in the groups that have joined it has ended, or their
- * deadlines have ended it.  Of all shares of an allocation, one for each call
- * with the same number, which is one more than symm->awaits was; false: there is
- * no other.  And of one share, which has a user more meanwhile.
- */
-bool symc_shares_await(struct symc_symm *symm,
-    const struct symc_allocation *allocation, uint64_t number);
-void symc_share_await(struct symc_symm *symm, struct symc_share *share);
+/* So many users fewer; the last one leaves its memory: at once where nothing on a
+ * device can use it, which the caller may have awaited, else in a later
+ * symc_shares_reap(), with its group, or at the world's end. */
+void symc_share_drop(struct symc_share *share, uint32_t users, bool awaited);
 
 /* The allocation is freed: operations do not find it any more.  One with an id
  * is allocated once more: they do. */
-void symc_shares_free(
-    struct symc_symm *symm, const struct symc_allocation *allocation);
+void symc_shares_free(struct symc_symm *symm,
+    const struct symc_allocation *allocation, bool awaited);
 void symc_shares_revive(
     struct symc_symm *symm, const struct symc_allocation *allocation);
 
@@ -332,6 +325,32 @@ void symc_shares_leave_group(
 
 /* The world is being finalized: let go of all memory. */
 void symc_shares_end(struct symc_symm *symm);
+
+/* ---- share_await.c: before memory of a device is left; under the lock ---- */
+
+/*
+ * Wait until nothing that this rank has enqueued so far in a share's group can use
+ * its memory: by then what has a deadline has ended, or been ended, and what has
+ * none has had the timeout of its call.  The lock is released meanwhile, and the
+ * share has a user more.
+ * Errors: TIMEOUT (what still runs, on which stream), DEVICE (the group was released
+ * before a device had let go of the memory); nothing has changed then.
+ */
+symmcoll_status_t symc_share_await(
+    struct symc_symm *symm, struct symc_share *share, const char *where);
+
+/* The same of all shares of an allocation, in calls with the same number, which is
+ * one more than symm->awaits was.  IN_PROGRESS: the lock was released, and the
+ * allocation may be gone: look anew, and call again. */
+symmcoll_status_t symc_allocation_await(struct symc_symm *symm,
+    const struct symc_allocation *allocation, uint64_t number,
+    const char *where);
+
+/* Without waiting: whether nothing up to share->through can use it. */
+bool symc_share_is_idle(struct symc_share *share);
+
+/* Leave the memory of all that have no users and are idle. */
+void symc_shares_reap(struct symc_symm *symm);
 
 /* ---- symm_handle.c ---- */
 

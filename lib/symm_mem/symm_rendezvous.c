@@ -227,7 +227,7 @@ static void discard(struct symc_symm_rendezvous *rendezvous)
     if (rendezvous->share != NULL)
         symc_share_discard(rendezvous->share);
     if (rendezvous->former != NULL)
-        symc_share_drop(rendezvous->former, 1);
+        symc_share_drop(rendezvous->former, 1, false);
     pthread_mutex_unlock(&symm->lock);
     rendezvous->share = rendezvous->former = NULL;
 }
@@ -286,7 +286,7 @@ static void retire_former(struct symc_symm_rendezvous *rendezvous)
         return;
     pthread_mutex_lock(&rendezvous->symm->lock);
     symc_share_retire(rendezvous->former);
-    symc_share_drop(rendezvous->former, 1);
+    symc_share_drop(rendezvous->former, 1, false);
     pthread_mutex_unlock(&rendezvous->symm->lock);
     rendezvous->former = NULL;
 }

@@ -22,8 +22,8 @@ void symc_workspace_free(struct symc_symm_group *of)
     allocation = share->allocation;
     of->workspace = NULL;
     allocation->active = false;
-    symc_allocation_release(allocation);
-    symc_share_drop(share, 1);
+    symc_allocation_release(allocation, false);
+    symc_share_drop(share, 1, false);
 }
 
 /* Its shares are without it from now on. */
@@ -182,12 +182,12 @@ void symc_allocation_delist(struct symc_allocation *allocation)
     *at = allocation->next;
 }
 
-void symc_allocation_release(struct symc_allocation *allocation)
+void symc_allocation_release(struct symc_allocation *allocation, bool awaited)
 {
     struct symc_symm *symm = allocation->home;
 
     allocation->pool = NULL;
     symc_allocation_delist(allocation);
-    symc_shares_free(symm, allocation);
+    symc_shares_free(symm, allocation, awaited);
     symc_allocation_drop(allocation);
 }

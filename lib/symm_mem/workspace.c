@@ -105,7 +105,8 @@ static bool serves(const struct symmcoll_group *group,
 }
 
 /* A larger one, under the ticket.  It is allocated as long as it is the
- * workspace, so that the group's operations use it where it lies. */
+ * workspace, so that the group's operations use it where it lies.  The memory of the
+ * one before is left when nothing on a device uses it any more. */
 static symmcoll_status_t grow(struct symmcoll_group *group,
     struct symc_symm_group *of, size_t nbytes, int64_t deadline_ns)
 {
@@ -125,10 +126,6 @@ static symmcoll_status_t grow(struct symmcoll_group *group,
         pthread_mutex_unlock(&of->symm->lock);
     }
     status = symc_symm_rendezvous(group, &offer, &handle);
-    /* What runs on a device may use the one before. */
-    if (status == SYMMCOLL_OK && of->workspace != NULL &&
-        !symc_symm_is_host(of->workspace))
-        (void)symc_queue_await_running(group->queue, SYMC_NEVER);
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     pthread_mutex_lock(&of->symm->lock);
     if (status == SYMMCOLL_OK) {

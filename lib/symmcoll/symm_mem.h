@@ -99,11 +99,20 @@ symmcoll_status_t symmcoll_symm_import(struct symmcoll_world *world, int fd,
     void **data);
 
 /*
- * Release an allocation; NULL is fine.  Local, and waits for no other rank: what
- * peers still read remains until they have released their handles or ended, and on
- * this rank until it has released its own.  What is of a pool returns to it.  Of a
- * device it waits for what this rank has enqueued in groups that have joined it.
- * Errors: INVALID (no address that an allocation begins with; a workspace).
+ * Release an allocation; NULL is fine.  Local: what peers still read remains until
+ * they have released their handles or ended, and on this rank until it has released
+ * its own.  What is of a pool returns to it.
+ *
+ * Of host memory it waits for nobody.  Of a device it waits until all that this rank
+ * had enqueued by then in groups that have joined the memory has ended, also what
+ * waits for peers itself: for its timeout, of calls that have none the group's, and
+ * 1.5 s to end what has failed.  It may be called while a stream is captured; a graph
+ * that uses the memory is not started after that.
+ *
+ * Errors, after which nothing has been released: INVALID (no address that an
+ * allocation begins with; a workspace), TIMEOUT (what still runs, on which stream:
+ * the call can be repeated), DEVICE (the group was released before a device had let
+ * go of the memory, which remains until the process ends).
  */
 SYMMCOLL_API
 symmcoll_status_t symmcoll_symm_free(struct symmcoll_world *world, void *data);
@@ -230,9 +239,10 @@ symmcoll_status_t symmcoll_symm_get(struct symmcoll_group *group,
     const void *data, struct symmcoll_symm **handle);
 
 /* Release a handle; NULL is fine.  Waits for nobody; the last one on memory of a
- * device that has been freed, as symmcoll_symm_free().  A handle keeps the memory
- * of all members for this rank, also where the allocation has been freed or the
- * group released, until finalize; it can be released after that. */
+ * device that has been freed, as symmcoll_symm_free(): what does not end by then keeps
+ * the memory until a later release, rendezvous or finalize finds that it has.  A handle
+ * keeps the memory of all members for this rank, also where the allocation has been
+ * freed or the group released, until finalize; it can be released after that. */
 SYMMCOLL_API
 void symmcoll_symm_release(struct symmcoll_symm *handle);
 

@@ -101,7 +101,8 @@ struct symc_queue {
     pthread_mutex_t running_lock; /* after the ticket, where both are taken */
     struct symmcoll_work *running, *running_tail;
     _Atomic uint32_t nrunning;
-    _Atomic bool ready; /* the attendant has been started */
+    _Atomic uint64_t begun; /* how many have ever run */
+    _Atomic bool ready;     /* the attendant has been started */
     _Atomic bool stopping;
 
     /* Under the attendant's lock; the flag is read without. */
@@ -252,6 +253,8 @@ struct symc_running {
     uint32_t count; /* that still run */
     bool awaited;   /* some have callbacks */
     int64_t until;  /* the first of their deadlines; SYMC_NEVER */
+    uint64_t
+        oldest; /* number of the one that was started first; 0: none runs */
 };
 
 /* Look at all that run, and end what can be ended. */
@@ -269,6 +272,21 @@ symmcoll_status_t symc_queue_order(
 
 /* Wait until none runs, or until then; false when the time has passed. */
 bool symc_queue_await_running(struct symc_queue *queue, int64_t deadline_ns);
+
+/* Those that have been started so far have numbers up to this one.  The same wait
+ * for those up to a number, whatever is started after them; and without waiting. */
+uint64_t symc_queue_begun(const struct symc_queue *queue);
+bool symc_queue_await_begun(
+    struct symc_queue *queue, uint64_t number, int64_t deadline_ns);
+bool symc_queue_has_ended(struct symc_queue *queue, uint64_t number);
+
+/* When those up to a number will have ended: by their deadlines; what has none, by
+ * the timeout of its call from now on.  Now, where none runs; or SYMC_NEVER. */
+int64_t symc_queue_running_until(struct symc_queue *queue, uint64_t number);
+
+/* "symm_put_data on stream 0x1234, and 2 more", of those up to a number. */
+const char *symc_queue_format_running(
+    struct symc_queue *queue, uint64_t number, char *buffer, size_t nbytes);
 
 /* ---- attend.c ---- */
 

@@ -11,6 +11,8 @@
 #include "work/queue.h"
 #include "work/work.h"
 
+#include <stdio.h>
+
 #define NAP_LEAST_NS (INT64_C(50) * 1000)
 #define NAP_MOST_NS (INT64_C(1000) * 1000)
 
@@ -25,6 +27,7 @@ void symc_queue_add_running(
     else
         queue->running = work;
     queue->running_tail = work;
+    work->number = atomic_fetch_add(&queue->begun, 1) + 1;
     atomic_fetch_add(&queue->nrunning, 1);
     atomic_store_explicit(&work->started, 1, memory_order_release);
     symc_doorbell_notify(&work->doorbell);
@@ -82,6 +85,8 @@ struct symc_running symc_queue_look(
             ended = work;
             continue;
         }
+        if (before == NULL)
+            found.oldest = work->number;
         before = work;
         found.awaited = found.awaited || atomic_load(&work->callbacks) != NULL;
         if (work->deadline_ns < found.until)
@@ -142,25 +147,102 @@ int64_t symc_running_nap(int64_t *nap_ns, int64_t deadline_ns)
     return deadline_ns - now < *nap_ns ? deadline_ns : now + *nap_ns;
 }
 
-static bool is_empty(void *arg)
+uint64_t symc_queue_begun(const struct symc_queue *queue)
 {
-    return symc_queue_look(arg, SYMC_ADVANCE_PEEK).count == 0;
+    return atomic_load(&queue->begun);
 }
 
-bool symc_queue_await_running(struct symc_queue *queue, int64_t deadline_ns)
+static bool is_over(const struct symc_running *found, uint64_t number)
 {
+    return found->oldest == 0 || found->oldest > number;
+}
+
+/* What somebody waits for. */
+struct wait {
+    struct symc_queue *queue;
+    uint64_t number;
+};
+
+static bool peek(void *arg)
+{
+    const struct wait *wait = arg;
+
+    return symc_queue_has_ended(wait->queue, wait->number);
+}
+
+bool symc_queue_has_ended(struct symc_queue *queue, uint64_t number)
+{
+    struct symc_running found = symc_queue_look(queue, SYMC_ADVANCE_PEEK);
+
+    return is_over(&found, number);
+}
+
+bool symc_queue_await_begun(
+    struct symc_queue *queue, uint64_t number, int64_t deadline_ns)
+{
+    struct wait wait = {queue, number};
     int64_t nap_ns = 0;
 
     for (;;) {
         struct symc_running found = symc_queue_look(queue, SYMC_ADVANCE_LOOK);
         struct symc_wait_budget budget = {.polled = nap_ns != 0};
 
-        if (found.count == 0)
+        if (is_over(&found, number))
             return true;
         if (symc_now_ns() >= deadline_ns)
             return false;
         budget.deadline_ns = symc_running_nap(
             &nap_ns, found.until < deadline_ns ? found.until : deadline_ns);
-        queue->ops.nap(queue->ops.group, is_empty, queue, &budget);
+        queue->ops.nap(queue->ops.group, peek, &wait, &budget);
     }
+}
+
+bool symc_queue_await_running(struct symc_queue *queue, int64_t deadline_ns)
+{
+    return symc_queue_await_begun(queue, UINT64_MAX, deadline_ns);
+}
+
+/* ---- what is waited for ---- */
+
+int64_t symc_queue_running_until(struct symc_queue *queue, uint64_t number)
+{
+    int64_t now = symc_now_ns(), last = now;
+
+    pthread_mutex_lock(&queue->running_lock);
+    for (const struct symmcoll_work *at = queue->running;
+         at != NULL && at->number <= number; at = at->next) {
+        int64_t until = at->deadline_ns;
+
+        if (until == SYMC_NEVER)
+            until = symc_deadline_ns(now, at->op.timeout_ns);
+        last = until > last ? until : last;
+    }
+    pthread_mutex_unlock(&queue->running_lock);
+    return last;
+}
+
+const char *symc_queue_format_running(
+    struct symc_queue *queue, uint64_t number, char *buffer, size_t nbytes)
+{
+    const struct symmcoll_work *first;
+    char name[SYMC_OP_TEXT], rest[32] = "";
+    int others = 0;
+
+    pthread_mutex_lock(&queue->running_lock);
+    first = queue->running;
+    for (const struct symmcoll_work *at = first;
+         at != NULL && at->next != NULL && at->next->number <= number;
+         at = at->next)
+        others++;
+    if (others > 0)
+        snprintf(rest, sizeof(rest), ", and %d more", others);
+    if (first == NULL || first->number > number)
+        snprintf(buffer, nbytes, "nothing");
+    else
+        snprintf(buffer, nbytes, "%s on stream %p%s",
+            symc_op_format(first->op.kind, first->op.seq, first->op.label, name,
+                sizeof(name)),
+            first->op.stream, rest);
+    pthread_mutex_unlock(&queue->running_lock);
+    return buffer;
 }

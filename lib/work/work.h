@@ -39,6 +39,7 @@ struct symmcoll_work {
     void *mark;        /* the backend's, until the start */
     void *token;       /* the backend's, while it runs */
     int64_t cancel_ns; /* it is being cancelled until then; 0: it is not */
+    uint64_t number;   /* of all that have run, from its start */
     _Atomic uint64_t started; /* 1: it runs, or has ended */
 
     /* What a spare keeps. */

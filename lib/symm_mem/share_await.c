@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What runs on a device before memory there is left: of a group that has joined
+ * it, all that this rank has enqueued until then, whichever memory that uses.
+ *
+ * Who is to wait and has no status to return leaves the memory later instead.
+ */
+#include "symm_mem/symm_mem.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#define LOOK_NS (SYMC_NS_PER_S / 100) /* between two looks at `cut` */
+#define NAP_NS (SYMC_NS_PER_S / 1000) /* where there is nothing to sleep on */
+#define GRACE_NS (3 * SYMC_NS_PER_S / 2) /* to end what had a deadline */
+
+struct wait {
+    const char *where;
+    struct symc_share *share;
+    uint64_t number;            /* of what runs: up to this one */
+    int64_t began, deadline_ns; /* 0: it has not begun */
+};
+
+static void nap(void)
+{
+    const struct timespec pause = {.tv_nsec = NAP_NS};
+
+    nanosleep(&pause, NULL);
+}
+
+static symmcoll_status_t fail_expired(
+    const struct wait *wait, struct symmcoll_group *group, int owned)
+{
+    char place[SYMC_SYMM_PLACE], found[SYMC_OP_TEXT + 64];
+
+    if (owned > 0)
+        snprintf(found, sizeof(found),
+            "%d operations that were given up when the group failed", owned);
+    else
+        symc_queue_format_running(
+            group->queue, wait->number, found, sizeof(found));
+    return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+        "%s: after %.3g s there still runs in group %s: %s; %s remains, and the "
+        "call can be repeated",
+        wait->where,
+        (double)(symc_now_ns() - wait->began) / (double)SYMC_NS_PER_S,
+        group->name, found,
+        symc_symm_format_place(
+            wait->share->device, wait->share->device_index, place));
+}
+
+/* What is to be waited for, and for how long. */
+static void begin(struct wait *wait, struct symmcoll_group *group)
+{
+    int64_t until;
+
+    wait->began = symc_now_ns();
+    wait->number = symc_queue_begun(group->queue);
+    until = symc_queue_running_until(group->queue, wait->number);
+    wait->deadline_ns =
+        until > SYMC_NEVER - GRACE_NS ? SYMC_NEVER : until + GRACE_NS;
+}
+
+/* In the group, without the lock: until all has ended, the group's release has
+ * begun (IN_PROGRESS), or the time is over. */
+static symmcoll_status_t await_group(
+    struct wait *wait, struct symmcoll_group *group)
+{
+    int owned = 0;
+
+    if (wait->began == 0)
+        begin(wait, group);
+    while (!atomic_load(&wait->share->cut)) {
+        int64_t now = symc_now_ns(), until = now + LOOK_NS;
+
+        if (until > wait->deadline_ns)
+            until = wait->deadline_ns;
+        if (symc_queue_await_begun(group->queue, wait->number, until)) {
+            owned = symc_slot_reclaim(group, SYMC_MEMORY_DEVICE);
+            if (owned == 0)
+                return SYMMCOLL_OK;
+            nap();
+        }
+        if (now >= wait->deadline_ns)
+            return fail_expired(wait, group, owned);
+    }
+    return SYMMCOLL_IN_PROGRESS;
+}
+
+/* As who enters, see symc_symm_enter(); but what is waited for ends in any case,
+ * so the group's release need not wake this thread at once. */
+static symmcoll_status_t enter_and_await(
+    struct symc_symm *symm, struct wait *wait)
+{
+    struct symmcoll_group *group = wait->share->group;
+    symmcoll_status_t status;
+
+    atomic_fetch_add(&wait->share->waiting, 1);
+    symc_group_enter(group);
+    pthread_mutex_unlock(&symm->lock);
+    status = await_group(wait, group);
+    symc_group_leave(group);
+    atomic_fetch_sub(&wait->share->waiting, 1);
+    pthread_mutex_lock(&symm->lock);
+    return status;
+}
+
+symmcoll_status_t symc_share_await(
+    struct symc_symm *symm, struct symc_share *share, const char *where)
+{
+    struct wait wait = {.where = where, .share = share};
+    symmcoll_status_t status = SYMMCOLL_IN_PROGRESS;
+
+    share->users++;
+    while (status == SYMMCOLL_IN_PROGRESS && share->group != NULL) {
+        if (!atomic_load(&share->cut)) {
+            status = enter_and_await(symm, &wait);
+            continue;
+        }
+        /* Who releases the group waits, and then the share has none. */
+        pthread_mutex_unlock(&symm->lock);
+        nap();
+        pthread_mutex_lock(&symm->lock);
+    }
+    if (status == SYMMCOLL_IN_PROGRESS)
+        status = share->stuck
+                     ? symc_fail(SYMMCOLL_ERR_DEVICE,
+                           "%s: the group that had joined the memory has been "
+                           "released, and device %d may still use it: it "
+                           "remains until the process ends",
+                           where, share->device_index)
+                     : SYMMCOLL_OK;
+    symc_share_drop(share, 1, status == SYMMCOLL_OK);
+    return status;
+}
+
+symmcoll_status_t symc_allocation_await(struct symc_symm *symm,
+    const struct symc_allocation *allocation, uint64_t number,
+    const char *where)
+{
+    struct symc_share *at = symm->shares;
+    symmcoll_status_t status;
+
+    if (symc_allocation_is_host(allocation))
+        return SYMMCOLL_OK;
+    while (
+        at != NULL && (at->allocation != allocation || at->awaited >= number ||
+                          (at->group == NULL && !at->stuck)))
+        at = at->next;
+    if (at == NULL)
+        return SYMMCOLL_OK;
+    at->awaited = number;
+    status = symc_share_await(symm, at, where);
+    return status == SYMMCOLL_OK ? SYMMCOLL_IN_PROGRESS : status;
+}
+
+bool symc_share_is_idle(struct symc_share *share)
+{
+    struct symmcoll_group *group = share->group;
+
+    if (group == NULL || symc_share_is_host(share))
+        return true;
+    /* Who releases the group waits, and leaves it then. */
+    if (atomic_load(&share->cut))
+        return false;
+    return symc_queue_has_ended(group->queue, share->through) &&
+           symc_slot_reclaim(group, SYMC_MEMORY_DEVICE) == 0;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory of devices that is freed while something uses it: what is waited for, how
+ * long, what is said when that was too short, and that nothing is lost.
+ */
+#include "t/symm_mem/device.h"
+#include "t/world/faults.h"
+
+#define NBYTES 4096
+#define SHORT 0.3 /* seconds, of a group */
+
+/* In a group of its own, whose operations may take a short time. */
+static bool begin(struct symmcoll_group *all, int rank, struct joined *it)
+{
+    struct symmcoll_group *group = NULL;
+
+    return OK(symmcoll_group_create(symmcoll_group_world(all), NULL, &group)) &&
+           begin_joined(it, group, rank, NBYTES) &&
+           OK(symmcoll_barrier(group, NULL, NULL)) &&
+           OK(symmcoll_group_set_timeout(group, SHORT));
+}
+
+/* released: handle and memory are gone. */
+static bool end(struct symmcoll_group *all, struct joined *it, bool released)
+{
+    bool right = it->handle != NULL;
+
+    if (!right)
+        return false;
+    device_wait(it->stream);
+    if (!released) {
+        symmcoll_symm_release(it->handle);
+        right = OK(symmcoll_symm_free(it->world, it->data));
+    }
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    right = OK(symmcoll_group_free(it->group)) && right;
+    device_end_stream(it->stream);
+    return right;
+}
+
+/* A copy within this rank's part, in a stream that stands still. */
+static bool stall_copy(struct joined *it)
+{
+    write_pattern(it->data, NBYTES / 2, 1);
+    fake_stall(it->stream);
+    return OK(symmcoll_symm_put_data(
+        it->handle, it->rank, NBYTES / 2, it->data, NBYTES / 2));
+}
+
+/* ---- how long ---- */
+
+static int has_a_bound(struct symmcoll_group *all, int rank)
+{
+    struct joined it = {0};
+    bool right = begin(all, rank, &it) && stall_copy(&it);
+
+    right = right &&
+            refused(symmcoll_symm_free(it.world, it.data), SYMMCOLL_ERR_TIMEOUT,
+                "symm_free: after", "symm_put_data on stream") &&
+            ended(SYMMCOLL_ERR_TIMEOUT, SYMMCOLL_ERR_TIMEOUT,
+                "the call can be repeated") &&
+            HOLDS(symmcoll_symm_is_symmetric(it.world, it.data) == 1) &&
+            OK(symmcoll_group_error(it.group));
+    fake_resume(it.stream);
+    device_wait(it.stream);
+    right = right && is_pattern(it.data + NBYTES / 2, NBYTES / 2, 1) &&
+            OK(symmcoll_symm_free(it.world, it.data)) &&
+            HOLDS(symmcoll_symm_is_symmetric(it.world, it.data) == 0);
+    symmcoll_symm_release(it.handle);
+    return end(all, &it, true) && right;
+}
+
+/* Others go on to use the group. */
+static int waits_for_what_was_before(struct symmcoll_group *all, int rank)
+{
+    struct joined it = {0};
+    CUstream other;
+    void *data = NULL;
+    struct symmcoll_symm *handle = NULL;
+    struct symmcoll_symm_args args = device_args(rank);
+    bool right = begin(all, rank, &it);
+
+    other = device_stream();
+    right = right && OK(symmcoll_symm_alloc(it.world, 64, &args, &data)) &&
+            OK(symmcoll_symm_rendezvous(it.group, data, NULL, &handle)) &&
+            stall_copy(&it) && OK(symmcoll_group_set_stream(it.group, other)) &&
+            OK(symmcoll_symm_memset32(handle, rank, 0, 1, 4));
+    device_wait(other);
+    right = right &&
+            refused(symmcoll_symm_free(it.world, data), SYMMCOLL_ERR_TIMEOUT,
+                "symm_free: after", "symm_put_data on stream");
+    fake_resume(it.stream);
+    right = OK(symmcoll_symm_free(it.world, data)) && right;
+    symmcoll_symm_release(handle);
+    device_end_stream(other);
+    return end(all, &it, false) && right;
+}
+
+/* ---- the last handle, which has no status ---- */
+
+static int keeps_for_later(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_symm_args args = device_args(rank);
+    struct joined it = {0};
+    void *data = NULL;
+    int mapped;
+    bool right = begin(all, rank, &it) &&
+                 OK(symmcoll_symm_alloc(it.world, 64, &args, &data)) &&
+                 OK(symmcoll_barrier(all, NULL, NULL)) &&
+                 OK(symmcoll_symm_free(it.world, it.data)) && stall_copy(&it);
+
+    if (right)
+        symmcoll_symm_release(it.handle);
+    /* Of threads all count together. */
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    mapped = fake_live(FAKE_MAPPED);
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    right = right && is_pattern(it.data, NBYTES / 2, 1);
+    fake_resume(it.stream);
+    device_wait(it.stream);
+    right = right && is_pattern(it.data + NBYTES / 2, NBYTES / 2, 1);
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    right = OK(symmcoll_symm_free(it.world, data)) && right;
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    /* Its own part, twice, and those of the others; and `data`. */
+    right = HOLDS(fake_live(FAKE_MAPPED) <= mapped - 1 - 1 - it.size) && right;
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    return end(all, &it, true) && right;
+}
+
+/* ---- a group that has failed ---- */
+
+static int says_what_a_device_has(struct symmcoll_group *all, int rank)
+{
+    struct joined it = {0};
+    bool right = begin(all, rank, &it) && stall_copy(&it);
+
+    if (right)
+        symmcoll_group_abort(it.group, "enough");
+    right = right &&
+            refused(symmcoll_symm_free(it.world, it.data), SYMMCOLL_ERR_TIMEOUT,
+                "symm_free: after", "1 operations that were given up");
+    fake_resume(it.stream);
+    device_wait(it.stream);
+    right = right && OK(symmcoll_symm_free(it.world, it.data));
+    symmcoll_symm_release(it.handle);
+    return end(all, &it, true) && right;
+}
+
+/* The group is released, and a device has its memory. */
+static int keeps_what_a_device_has(struct symmcoll_group *all, int rank)
+{
+    struct joined it = {0};
+    bool right = begin(all, rank, &it) && stall_copy(&it);
+
+    if (right)
+        symmcoll_group_abort(it.group, "enough");
+    right = right &&
+            ended(symmcoll_group_free(it.group), SYMMCOLL_ERR_DEVICE,
+                "still owns the buffers of 1 operations") &&
+            refused(symmcoll_symm_free(it.world, it.data), SYMMCOLL_ERR_DEVICE,
+                "symm_free: the group that had joined the memory",
+                "remains until the process ends") &&
+            HOLDS(symmcoll_symm_is_symmetric(it.world, it.data) == 1);
+    fake_resume(it.stream);
+    device_wait(it.stream);
+    right = right && is_pattern(it.data + NBYTES / 2, NBYTES / 2, 1);
+    symmcoll_symm_release(it.handle);
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    device_end_stream(it.stream);
+    return right;
+}
+
+/* ---- captures ---- */
+
+static int leaves_captures_alone(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_symm_args args = device_args(rank);
+    struct joined it = {0};
+    struct symmcoll_symm *handle = NULL;
+    CUgraph graph = NULL;
+    CUstream other;
+    void *data = NULL;
+    int mapped = 0;
+    bool right = begin(all, rank, &it) &&
+                 OK(symmcoll_symm_alloc(it.world, 64, &args, &data)) &&
+                 OK(symmcoll_symm_rendezvous(it.group, data, NULL, &handle)) &&
+                 OK(symmcoll_barrier(all, NULL, NULL));
+
+    other = device_stream();
+    mapped = fake_live(FAKE_MAPPED);
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    right = right && HOLDS(cuStreamBeginCapture(other,
+                               CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+    right = right && OK(symmcoll_symm_free(it.world, data));
+    symmcoll_symm_release(handle);
+    right = HOLDS(cuStreamEndCapture(other, &graph) == CUDA_SUCCESS) && right;
+    if (graph != NULL)
+        cuGraphDestroy(graph);
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    right = HOLDS(fake_live(FAKE_MAPPED) <= mapped - 1 - it.size) && right;
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    device_end_stream(other);
+    return end(all, &it, false) && right;
+}
+
+int main(void)
+{
+    device_begin();
+    faults_begin();
+    on_both(2, has_a_bound,
+        "symm_free() waits for so long, says for what, and can be repeated");
+    on_both(2, waits_for_what_was_before,
+        "what else the group runs is waited for, too, and named");
+    on_both(2, keeps_for_later,
+        "memory that the last handle could not release is released later");
+    on_both(2, says_what_a_device_has,
+        "what a group that failed could not end is waited for, and named");
+    on_both(2, keeps_what_a_device_has,
+        "memory that a device has for good is said not to be freed");
+    on_both(2, leaves_captures_alone,
+        "memory is freed while a stream is captured, which goes on");
+    faults_end();
+    return done_testing();
+}
