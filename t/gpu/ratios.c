@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How near the library comes to what a device can do: 2, 4 and 8 threads that
+ * share it, by the device's time for one of many operations in a row.  Medians, on
+ * random data.  Nothing is judged, but that all could be measured.
+ *
+ *   all_reduce      beside a copy of as many bytes, of large ones, in symmetric
+ *                   memory too; and beside empty kernels, of 8 bytes
+ *   barrier         of symmetric memory, beside empty kernels
+ *   a graph         of all_reduces of 8 bytes, beside the same calls
+ */
+#include "t/gpu/measure.h"
+#include "t/gpu/ranks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROW_MOST 20 /* operations of a sample */
+
+/* ---- one rank ---- */
+
+struct rank {
+    const struct symc_cuda *cuda;
+    struct symmcoll_group *group;
+    struct symmcoll_call call;
+    struct span span;
+    int rank;
+    int size;
+    float *in, *out; /* of the largest size */
+    struct symmcoll_symm *handle;
+    void *symmetric;
+    double copied; /* GB/s; of rank 0, as what follows */
+    double empty;  /* us of an empty kernel in a row of them */
+};
+
+static size_t largest(void)
+{
+    return 4 * medium();
+}
+
+static bool right(symmcoll_status_t status, const char *what)
+{
+    if (status == SYMMCOLL_OK)
+        return true;
+    diag("%s: %s: %s", what, symmcoll_status_name(status),
+        symmcoll_last_error());
+    return false;
+}
+
+/* One of them, enqueued on the rank's stream. */
+struct operation {
+    const char *name;
+    symmcoll_status_t (*call)(const struct rank *it, size_t nbytes);
+};
+
+static symmcoll_status_t all_reduce(const struct rank *it, size_t nbytes)
+{
+    return symmcoll_all_reduce(it->group, it->out, it->in,
+        nbytes / sizeof(float), F32, SUM, &it->call, NULL);
+}
+
+/* Numbers grow and overflow, which costs nothing. */
+static symmcoll_status_t symmetric(const struct rank *it, size_t nbytes)
+{
+    return symmcoll_symm_two_shot_all_reduce(
+        it->handle, 0, NULL, nbytes / sizeof(float), F32, SUM, &it->call);
+}
+
+static symmcoll_status_t barrier(const struct rank *it, size_t nbytes)
+{
+    (void)nbytes;
+    return symmcoll_symm_barrier(it->handle, 0, -1);
+}
+
+static const struct operation plain_sum = {"all_reduce", all_reduce},
+                              symmetric_sum = {"symmetric all_reduce",
+                                  symmetric},
+                              symm_barrier = {"symm_barrier", barrier};
+
+/* ---- samples ---- */
+
+/* All ranks begin together, by the host's barrier. */
+static bool meet(const struct rank *it)
+{
+    GPU_CHECK(it->cuda->stream_synchronize(it->span.stream));
+    return right(symmcoll_barrier(it->group, NULL, NULL), "barrier");
+}
+
+static bool enqueue_row(
+    const struct rank *it, const struct operation *one, size_t nbytes, int n)
+{
+    for (int k = 0; k < n; k++) {
+        if (!right(one->call(it, nbytes), one->name))
+            return false;
+    }
+    return true;
+}
+
+/* Microseconds of one in a row of n. */
+static bool sample(const struct rank *it, const struct operation *one,
+    size_t nbytes, int n, double *us)
+{
+    if (!meet(it))
+        return false;
+    begin_span(&it->span);
+    if (!enqueue_row(it, one, nbytes, n))
+        return false;
+    end_span(&it->span);
+    *us = measure_span(&it->span) / n;
+    return true;
+}
+
+static int samples_of(void)
+{
+    return gpu_choose(11, 3, 1);
+}
+
+static bool time_row(const struct rank *it, const struct operation *one,
+    size_t nbytes, int n, double *us)
+{
+    double times[SAMPLES];
+    const int count = samples_of();
+
+    /* The first one opens what is opened once. */
+    for (int i = -1; i < count; i++) {
+        if (!sample(it, one, nbytes, n, &times[i < 0 ? 0 : i]))
+            return false;
+    }
+    *us = median(times, count);
+    return true;
+}
+
+/* ---- against copies ---- */
+
+/* R ranks read N bytes and write as many at least: as a copy of R N bytes does. */
+static void tell_bytes(
+    const struct rank *it, const char *name, size_t nbytes, double us)
+{
+    char what[96];
+
+    if (it->rank != 0)
+        return;
+    (void)snprintf(
+        what, sizeof(what), "%s, %d ranks, %zu bytes", name, it->size, nbytes);
+    tell(what, us, "us");
+    (void)snprintf(what, sizeof(what), "%s, %d ranks, %zu bytes, of a copy",
+        name, it->size, nbytes);
+    tell(what, it->size * (double)nbytes / us / 1e3 / it->copied, "x");
+}
+
+static bool measure_sizes(const struct rank *it, const struct operation *one)
+{
+    const int row = gpu_choose(5, 2, 1);
+
+    for (size_t n = largest() / 1024; n <= largest(); n *= 8) {
+        double us;
+
+        if (!time_row(it, one, n, row, &us))
+            return false;
+        tell_bytes(it, one->name, n, us);
+    }
+    return true;
+}
+
+/* ---- against launches ---- */
+
+static void tell_launch(const struct rank *it, const char *name, double us)
+{
+    char what[96];
+
+    if (it->rank != 0)
+        return;
+    (void)snprintf(what, sizeof(what), "%s, %d ranks", name, it->size);
+    tell(what, us, "us");
+    (void)snprintf(
+        what, sizeof(what), "%s, %d ranks, of an empty kernel", name, it->size);
+    tell(what, us / it->empty, "x");
+}
+
+static bool measure_small(const struct rank *it)
+{
+    const int row = gpu_choose(ROW_MOST, 5, 2);
+    double us;
+
+    if (!time_row(it, &plain_sum, 8, row, &us))
+        return false;
+    tell_launch(it, "all_reduce of 8 bytes", us);
+    if (!time_row(it, &symm_barrier, 0, row, &us))
+        return false;
+    tell_launch(it, symm_barrier.name, us);
+    return true;
+}
+
+/* The same calls, captured. */
+static bool capture_row(const struct rank *it, int n, CUgraphExec *exec)
+{
+    CUgraph graph = NULL;
+    bool done;
+
+    if (!meet(it))
+        return false;
+    GPU_CHECK(cuStreamBeginCapture(
+        it->span.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    done = enqueue_row(it, &plain_sum, 8, n);
+    GPU_CHECK(cuStreamEndCapture(it->span.stream, &graph));
+    GPU_CHECK(cuGraphInstantiate(exec, graph, 0));
+    GPU_CHECK(cuGraphDestroy(graph));
+    return done;
+}
+
+static bool measure_graph(const struct rank *it)
+{
+    const int row = gpu_choose(ROW_MOST, 5, 2), count = samples_of();
+    double plain[SAMPLES], replayed[SAMPLES];
+    CUgraphExec exec;
+    bool done = capture_row(it, row, &exec);
+
+    for (int i = 0; done && i < count; i++) {
+        done = sample(it, &plain_sum, 8, row, &plain[i]) && meet(it);
+        if (!done)
+            break;
+        begin_span(&it->span);
+        GPU_CHECK(cuGraphLaunch(exec, it->span.stream));
+        end_span(&it->span);
+        replayed[i] = measure_span(&it->span) / row;
+    }
+    if (done && it->rank == 0) {
+        const double us = median(replayed, count);
+
+        tell_launch(it, "all_reduce of 8 bytes in a graph", us);
+        tell("plain calls to those of a graph", median(plain, count) / us, "x");
+    }
+    done = meet(it) && done;
+    GPU_CHECK(cuGraphExecDestroy(exec));
+    return done;
+}
+
+/* ---- all of it ---- */
+
+static double time_empty(const struct rank *it)
+{
+    CUfunction function = load_empty(it->cuda);
+    double times[SAMPLES];
+
+    for (int i = 0; i < SAMPLES; i++) {
+        begin_span(&it->span);
+        for (int k = 0; k < LAUNCHES; k++)
+            launch_empty(it->cuda, function, it->span.stream);
+        end_span(&it->span);
+        times[i] = measure_span(&it->span) / LAUNCHES;
+    }
+    return median(times, SAMPLES);
+}
+
+static bool open_rank(struct rank *it)
+{
+    struct symmcoll_symm_args args = SYMMCOLL_SYMM_ARGS_INIT;
+    struct symmcoll_world *world = symmcoll_group_world(it->group);
+
+    args.device = SYMMCOLL_CUDA;
+    if (!right(symmcoll_symm_alloc(world, largest(), &args, &it->symmetric),
+            "symm_alloc") ||
+        !right(symmcoll_symm_rendezvous(
+                   it->group, it->symmetric, NULL, &it->handle),
+            "symm_rendezvous"))
+        return false;
+    it->in = device_alloc(largest());
+    it->out = device_alloc(largest());
+    fill_random(it->in, largest() / sizeof(*it->in), it->rank);
+    fill_random(it->symmetric, largest() / sizeof(*it->in), it->rank);
+    open_span(&it->span, it->cuda);
+    it->call.stream = it->span.stream;
+    return right(symmcoll_group_set_stream(it->group, it->span.stream),
+        "group_set_stream");
+}
+
+static bool close_rank(struct rank *it, bool done)
+{
+    done = meet(it) && done;
+    symmcoll_symm_release(it->handle);
+    done = right(symmcoll_symm_free(
+                     symmcoll_group_world(it->group), it->symmetric),
+               "symm_free") &&
+           done;
+    device_free(it->in);
+    device_free(it->out);
+    close_span(&it->span);
+    return done;
+}
+
+static int measure(struct symmcoll_group *group, int rank)
+{
+    struct rank it = {.group = group,
+        .call = SYMMCOLL_CALL_INIT,
+        .rank = rank,
+        .size = symmcoll_group_size(group)};
+    bool done;
+
+    device_use(rank);
+    it.cuda = gpu_open();
+    if (!open_rank(&it))
+        return 0;
+    if (rank == 0) {
+        it.copied = bandwidth(it.cuda, largest());
+        it.empty = time_empty(&it);
+    }
+    done = meet(&it) && measure_sizes(&it, &plain_sum) &&
+           measure_sizes(&it, &symmetric_sum) && measure_small(&it) &&
+           measure_graph(&it);
+    return close_rank(&it, done);
+}
+
+int main(void)
+{
+    gpu_begin(300);
+    if (gpu_is_rehearsal())
+        setenv("SYMMCOLL_CUDA_BLOCKS", "2", 1);
+    for (int n = 2; n <= gpu_choose(8, 4, 2); n *= 2)
+        on_threads(n, measure, "all_reduce, barriers and graphs are measured");
+    return done_testing();
+}
