@@ -9,6 +9,7 @@
 #include "base/cancel.h"
 #include "config/config.h"
 #include "symm_mem/backing.h"
+#include "symm_mem/share.h"
 #include "symm_mem/symm_mem.h"
 
 #include <stdlib.h>

@@ -4,6 +4,7 @@
  * group's table refers to them, and their memory, which is left with the last
  * handle of a freed allocation.
  */
+#include "symm_mem/share.h"
 #include "symm_mem/symm_mem.h"
 
 #include <sched.h>
@@ -286,6 +287,20 @@ static void end_share(struct symc_share *share)
     free_share(share);
 }
 
+/* Without waiting: whether nothing up to share->through can use it. */
+static bool is_idle(const struct symc_share *share)
+{
+    struct symmcoll_group *group = share->group;
+
+    if (group == NULL || symc_share_is_host(share))
+        return true;
+    /* Who releases the group waits, and leaves it then. */
+    if (atomic_load(&share->cut))
+        return false;
+    return symc_queue_has_ended(group->queue, share->through) &&
+           symc_slot_reclaim(group, SYMC_MEMORY_DEVICE) == 0;
+}
+
 void symc_share_drop(struct symc_share *share, uint32_t users, bool awaited)
 {
     share->users -= users;
@@ -293,7 +308,7 @@ void symc_share_drop(struct symc_share *share, uint32_t users, bool awaited)
         return;
     if (!awaited && share->group != NULL && !symc_share_is_host(share)) {
         share->through = symc_queue_begun(share->group->queue);
-        if (!symc_share_is_idle(share))
+        if (!is_idle(share))
             return;
     }
     end_share(share);
@@ -305,7 +320,7 @@ void symc_shares_reap(struct symc_symm *symm)
 
     for (struct symc_share *at = symm->shares; at != NULL; at = next) {
         next = at->next;
-        if (at->users == 0 && !is_gone(at) && symc_share_is_idle(at))
+        if (at->users == 0 && !is_gone(at) && is_idle(at))
             end_share(at);
     }
 }

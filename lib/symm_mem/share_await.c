@@ -5,6 +5,7 @@
  *
  * Who is to wait and has no status to return leaves the memory later instead.
  */
+#include "symm_mem/share.h"
 #include "symm_mem/symm_mem.h"
 
 #include <stdio.h>
@@ -152,17 +153,4 @@ symmcoll_status_t symc_allocation_await(struct symc_symm *symm,
     at->awaited = number;
     status = symc_share_await(symm, at, where);
     return status == SYMMCOLL_OK ? SYMMCOLL_IN_PROGRESS : status;
-}
-
-bool symc_share_is_idle(struct symc_share *share)
-{
-    struct symmcoll_group *group = share->group;
-
-    if (group == NULL || symc_share_is_host(share))
-        return true;
-    /* Who releases the group waits, and leaves it then. */
-    if (atomic_load(&share->cut))
-        return false;
-    return symc_queue_has_ended(group->queue, share->through) &&
-           symc_slot_reclaim(group, SYMC_MEMORY_DEVICE) == 0;
 }

@@ -8,6 +8,7 @@
 #include "base/ranks.h"
 #include "base/tensor.h"
 #include "group/call.h"
+#include "symm_mem/share.h"
 #include "symm_mem/symm_mem.h"
 
 #include <stdlib.h>

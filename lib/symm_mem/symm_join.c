@@ -6,6 +6,7 @@
  */
 #include "base/ranks.h"
 #include "group/device.h"
+#include "symm_mem/share.h"
 #include "symm_mem/symm_rendezvous.h"
 
 #include <stdio.h>

@@ -18,6 +18,7 @@
  */
 #include "symm_mem/symm_rendezvous.h"
 #include "base/ranks.h"
+#include "symm_mem/share.h"
 
 #include <stdio.h>
 

@@ -3,6 +3,7 @@
  * What a world and its groups have of symmetric memory, and its end with
  * either.
  */
+#include "symm_mem/share.h"
 #include "symm_mem/symm_mem.h"
 
 #include <stdlib.h>
