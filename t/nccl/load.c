@@ -262,8 +262,13 @@ static int it_is_loaded(void *unused)
 
 static int it_is_there(void *unused)
 {
+    void *library = dlopen(SYMC_NCCL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+
     (void)unused;
-    return dlopen(SYMC_NCCL_LIBRARY, RTLD_NOW | RTLD_LOCAL) != NULL;
+    if (library == NULL)
+        return 0;
+    (void)dlclose(library);
+    return 1;
 }
 
 int main(void)

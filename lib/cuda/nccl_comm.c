@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda/nccl_comm.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define NAP_NS (INT64_C(200) * 1000) /* between two questions, at first */
+#define NAP_MOST_NS (INT64_C(5000) * 1000)
+#define TEXT 256 /* of what NCCL says */
+
+struct symc_cuda_comm {
+    const struct symc_nccl *nccl;
+    const struct symc_core *core;
+    int rank, size;
+    pthread_mutex_t lock;        /* around each call of NCCL with it */
+    struct symc_nccl_comm *made; /* NULL: there is none, or none any more */
+    const char *call;            /* the latest one, in messages */
+};
+
+/* What each member tells before it is made. */
+struct told {
+    int32_t version;
+    struct symc_nccl_id id; /* of rank 0 */
+};
+
+/* ---- errors ---- */
+
+static int get_world_rank(const struct symc_cuda_comm *comm, int rank)
+{
+    const struct symc_ranks *ranks = comm->core->ranks;
+
+    return ranks->global != NULL ? ranks->global[rank] : rank;
+}
+
+static symmcoll_status_t get_status(enum symc_nccl_result result)
+{
+    switch (result) {
+    case SYMC_NCCL_SUCCESS:
+        return SYMMCOLL_OK;
+    case SYMC_NCCL_IN_PROGRESS:
+        return SYMMCOLL_IN_PROGRESS;
+    case SYMC_NCCL_SYSTEM_ERROR:
+        return SYMMCOLL_ERR_SYSTEM;
+    case SYMC_NCCL_REMOTE_ERROR:
+        return SYMMCOLL_ERR_PEER;
+    case SYMC_NCCL_INVALID_ARGUMENT:
+    case SYMC_NCCL_INVALID_USAGE:
+        return SYMMCOLL_ERR_INVALID;
+    default:
+        return SYMMCOLL_ERR_DEVICE;
+    }
+}
+
+/* In one line. */
+static const char *copy_text(const char *text, char *buffer)
+{
+    size_t n = 0;
+
+    for (; text != NULL && text[n] != '\0' && n < TEXT - 1; n++)
+        buffer[n] = text[n] == '\n' ? ' ' : text[n];
+    while (n > 0 && buffer[n - 1] == ' ')
+        n--;
+    buffer[n] = '\0';
+    return buffer;
+}
+
+/* The status of a call that has returned something, and the detail where it has
+ * failed.  With the lock. */
+static symmcoll_status_t judge(
+    struct symc_cuda_comm *comm, enum symc_nccl_result result)
+{
+    const struct symc_nccl *nccl = comm->nccl;
+    symmcoll_status_t status = get_status(result);
+    char what[TEXT], more[TEXT];
+
+    if (status >= 0)
+        return status;
+    copy_text(nccl->get_error_string(result), what);
+    copy_text(nccl->get_last_error(comm->made), more);
+    return comm->core->fail(status, "%s on rank %d: NCCL error %d, %s%s%s",
+        comm->call, get_world_rank(comm, comm->rank), (int)result, what,
+        more[0] != '\0' ? ": " : "", more);
+}
+
+static symmcoll_status_t refuse_aborted(const struct symc_cuda_comm *comm)
+{
+    return comm->core->fail(SYMMCOLL_ERR_ABORTED,
+        "%s on rank %d: expected a communicator, found one that was aborted",
+        comm->call, get_world_rank(comm, comm->rank));
+}
+
+/* ---- what is in progress ---- */
+
+symmcoll_status_t symc_cuda_comm_test(struct symc_cuda_comm *comm)
+{
+    enum symc_nccl_result found = SYMC_NCCL_SUCCESS, result;
+    symmcoll_status_t status;
+
+    pthread_mutex_lock(&comm->lock);
+    if (comm->made == NULL) {
+        status = refuse_aborted(comm);
+    } else {
+        result = comm->nccl->comm_get_async_error(comm->made, &found);
+        status = judge(comm, result != SYMC_NCCL_SUCCESS ? result : found);
+    }
+    pthread_mutex_unlock(&comm->lock);
+    return status;
+}
+
+void symc_cuda_comm_abort(struct symc_cuda_comm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    if (comm->made != NULL)
+        (void)comm->nccl->comm_abort(comm->made);
+    comm->made = NULL;
+    pthread_mutex_unlock(&comm->lock);
+}
+
+static void doze(const struct symc_core *core, int64_t nap_ns)
+{
+    static const _Atomic uint64_t never;
+    struct symc_wait_budget budget = {.deadline_ns = core->now() + nap_ns};
+
+    (void)core->wait(core->group, &never, 1, -1, &budget);
+}
+
+/* ---- opening ---- */
+
+/* The id that rank 0 has drawn, on all members; and whether all have one NCCL,
+ * for others do not understand each other. */
+static symmcoll_status_t agree(
+    struct symc_cuda_comm *comm, struct symc_nccl_id *id)
+{
+    const struct symc_core *core = comm->core;
+    struct told mine = {.version = comm->nccl->version}, *all;
+    char versions[2][32];
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    comm->call = "ncclGetUniqueId";
+    if (comm->rank == 0)
+        status = judge(comm, comm->nccl->get_unique_id(&mine.id));
+    if (status != SYMMCOLL_OK)
+        return status;
+    all = calloc((size_t)comm->size, sizeof(*all));
+    if (all == NULL)
+        return core->fail(
+            SYMMCOLL_ERR_NO_MEMORY, "no memory for %d members", comm->size);
+    status = core->gather(core->group, &mine, all, sizeof(mine));
+    for (int r = 1; r < comm->size && status == SYMMCOLL_OK; r++)
+        if (all[r].version != all[0].version)
+            status = core->fail(SYMMCOLL_ERR_UNSUPPORTED,
+                "expected one version of NCCL on all members, found %s on rank "
+                "%d and %s on rank %d",
+                symc_nccl_format_version(all[0].version, versions[0]),
+                get_world_rank(comm, 0),
+                symc_nccl_format_version(all[r].version, versions[1]),
+                get_world_rank(comm, r));
+    *id = all[0].id;
+    free(all);
+    return status;
+}
+
+static symmcoll_status_t begin(
+    struct symc_cuda_comm *comm, struct symc_nccl_id id)
+{
+    struct symc_nccl_config config;
+    symmcoll_status_t status;
+
+    symc_nccl_config_init(comm->nccl, &config);
+    config.blocking = 0;
+    config.comm_name = comm->core->name;
+    comm->call = "ncclCommInitRankConfig";
+    pthread_mutex_lock(&comm->lock);
+    status = judge(comm, comm->nccl->comm_init_rank_config(
+                             &comm->made, comm->size, id, comm->rank, &config));
+    pthread_mutex_unlock(&comm->lock);
+    return status;
+}
+
+/* Which members it is not over for, after the deadline. */
+static symmcoll_status_t expire(
+    const struct symc_cuda_comm *comm, const uint32_t *busy, int64_t timeout_ns)
+{
+    char text[TEXT] = "";
+    size_t used = 0;
+
+    for (int r = 0; r < comm->size && used < sizeof(text) - 16; r++)
+        if (busy[r] != 0)
+            used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%d",
+                used > 0 ? ", " : "", get_world_rank(comm, r));
+    return comm->core->fail(SYMMCOLL_ERR_TIMEOUT,
+        "%s: expected it to end on all %d members within %.3g s, found it in "
+        "progress on rank %s",
+        comm->call, comm->size, (double)timeout_ns / (double)SYMC_NS_PER_S,
+        text);
+}
+
+/* Until what was called has ended on all members.  They tell each other again
+ * and again, for one on which it fails, or that dies, would leave the others in
+ * progress: who does not gather any more has an error that all learn. */
+static symmcoll_status_t await_all(
+    struct symc_cuda_comm *comm, int64_t timeout_ns, uint32_t *busy)
+{
+    const struct symc_core *core = comm->core;
+    int64_t deadline = symc_deadline_ns(core->now(), timeout_ns);
+    int64_t nap = NAP_NS;
+
+    for (;;) {
+        symmcoll_status_t status = symc_cuda_comm_test(comm);
+        uint32_t mine = status == SYMMCOLL_IN_PROGRESS;
+        int left = 0;
+
+        if (status >= 0)
+            status = core->gather(core->group, &mine, busy, sizeof(mine));
+        if (status < 0)
+            return status;
+        for (int r = 0; r < comm->size; r++)
+            left += busy[r] != 0;
+        if (left == 0)
+            return SYMMCOLL_OK;
+        if (core->now() >= deadline)
+            return expire(comm, busy, timeout_ns);
+        doze(core, nap);
+        if (nap < NAP_MOST_NS)
+            nap *= 2;
+    }
+}
+
+static symmcoll_status_t make(
+    struct symc_cuda_comm *comm, const struct symc_op *op)
+{
+    struct symc_nccl_id id;
+    symmcoll_status_t status = agree(comm, &id);
+    uint32_t *busy;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    busy = calloc((size_t)comm->size, sizeof(*busy));
+    if (busy == NULL)
+        return comm->core->fail(
+            SYMMCOLL_ERR_NO_MEMORY, "no memory for %d members", comm->size);
+    status = begin(comm, id);
+    if (status >= 0)
+        status = await_all(comm, op->timeout_ns, busy);
+    free(busy);
+    return status;
+}
+
+static void release(struct symc_cuda_comm *comm)
+{
+    symc_cuda_comm_abort(comm);
+    pthread_mutex_destroy(&comm->lock);
+    free(comm);
+}
+
+symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
+    const struct symc_core *core, const struct symc_op *op, int rank, int size,
+    struct symc_cuda_comm **comm)
+{
+    struct symc_cuda_comm *made = calloc(1, sizeof(*made));
+    symmcoll_status_t status;
+
+    if (made == NULL)
+        return core->fail(
+            SYMMCOLL_ERR_NO_MEMORY, "no memory for a communicator");
+    made->nccl = nccl;
+    made->core = core;
+    made->rank = rank;
+    made->size = size;
+    pthread_mutex_init(&made->lock, NULL);
+    status = make(made, op);
+    if (status == SYMMCOLL_OK)
+        *comm = made;
+    else
+        release(made);
+    return status;
+}
+
+/* ---- closing ---- */
+
+/* Whether a member is not there any more, or the group has failed: then nobody
+ * can be waited for. */
+static bool is_broken(const struct symc_cuda_comm *comm)
+{
+    const struct symc_core *core = comm->core;
+
+    if (core->failed(core->group, -1))
+        return true;
+    for (int r = 0; r < comm->size; r++)
+        if (r != comm->rank && core->failed(core->group, r))
+            return true;
+    return false;
+}
+
+/* Until all members have done the same; whether they have. */
+static bool finalize(struct symc_cuda_comm *comm, int64_t timeout_ns)
+{
+    const struct symc_core *core = comm->core;
+    int64_t deadline = symc_deadline_ns(core->now(), timeout_ns);
+    symmcoll_status_t status;
+
+    comm->call = "ncclCommFinalize";
+    pthread_mutex_lock(&comm->lock);
+    status = judge(comm, comm->nccl->comm_finalize(comm->made));
+    pthread_mutex_unlock(&comm->lock);
+    while (status == SYMMCOLL_IN_PROGRESS) {
+        status = symc_cuda_comm_test(comm);
+        if (status != SYMMCOLL_IN_PROGRESS)
+            break;
+        if (is_broken(comm) || core->now() >= deadline)
+            return false;
+        doze(core, NAP_NS);
+    }
+    return status == SYMMCOLL_OK;
+}
+
+void symc_cuda_comm_close(struct symc_cuda_comm *comm, int64_t timeout_ns)
+{
+    if (comm == NULL)
+        return;
+    if (!is_broken(comm) && symc_cuda_comm_test(comm) == SYMMCOLL_OK &&
+        finalize(comm, timeout_ns)) {
+        pthread_mutex_lock(&comm->lock);
+        (void)comm->nccl->comm_destroy(comm->made);
+        comm->made = NULL;
+        pthread_mutex_unlock(&comm->lock);
+    }
+    release(comm);
+}

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A group's communicator of NCCL, over the stand-in: made on all members or on
+ * none, whatever fails, and ended without waiting for who is not there.  Members
+ * are threads, which gather as those of a group do while a backend is opened.
+ */
+#include "cuda/nccl_comm.h"
+#include "t/nccl/fake_nccl.h"
+#include "t/segment/child.h"
+#include "t/tap.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#define SIZE 4
+#define SHORT_NS (SYMC_NS_PER_S / 20)
+
+/* ---- a group of threads ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int arrived, size;
+    int refused; /* a member has, with this status */
+    char text[SYMC_DETAIL_MAX];
+    unsigned char told[2][SIZE][SYMC_GATHER_MOST];
+    _Atomic int gone; /* a member, and 1 */
+} group = {
+    .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+struct member {
+    struct symc_core core;
+    struct symc_ranks ranks;
+    struct symc_nccl nccl;
+    struct symc_cuda_comm *comm;
+    int rank;
+    int rounds;
+    int64_t timeout_ns;
+    symmcoll_status_t status;
+    char text[SYMC_DETAIL_MAX];
+};
+
+/* A member does not go on: who gathers is told. */
+static void refuse(symmcoll_status_t status, const char *text)
+{
+    pthread_mutex_lock(&group.lock);
+    if (group.refused == 0) {
+        group.refused = status;
+        (void)snprintf(group.text, sizeof(group.text), "%s", text);
+    }
+    pthread_cond_broadcast(&group.changed);
+    pthread_mutex_unlock(&group.lock);
+}
+
+static symmcoll_status_t gather(
+    void *context, const void *mine, void *all, size_t nbytes)
+{
+    struct member *member = context;
+    int round = member->rounds++, refused;
+
+    pthread_mutex_lock(&group.lock);
+    memcpy(group.told[round % 2][member->rank], mine, nbytes);
+    group.arrived++;
+    pthread_cond_broadcast(&group.changed);
+    while (group.arrived < (round + 1) * group.size && group.refused == 0)
+        pthread_cond_wait(&group.changed, &group.lock);
+    refused =
+        group.arrived < (round + 1) * group.size ? group.refused : SYMMCOLL_OK;
+    for (int r = 0; r < group.size; r++)
+        memcpy(
+            (char *)all + (size_t)r * nbytes, group.told[round % 2][r], nbytes);
+    pthread_mutex_unlock(&group.lock);
+    return refused == 0 ? SYMMCOLL_OK
+                        : symc_fail((symmcoll_status_t)refused, "a member: %s",
+                              group.text);
+}
+
+static bool failed(void *context, int member)
+{
+    (void)context;
+    return member >= 0 && atomic_load(&group.gone) == member + 1;
+}
+
+static int64_t now(void)
+{
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (int64_t)at.tv_sec * SYMC_NS_PER_S + at.tv_nsec;
+}
+
+static enum symc_wait_end wait_for(void *context, const _Atomic uint64_t *word,
+    uint64_t target, int member, struct symc_wait_budget *budget)
+{
+    (void)context;
+    (void)word;
+    (void)target;
+    (void)member;
+    while (now() < budget->deadline_ns)
+        usleep(20);
+    return SYMC_WAIT_EXPIRED;
+}
+
+/* ---- its members ---- */
+
+static struct fake_nccl *fake;
+static struct member members[SIZE];
+
+static int load(int size)
+{
+    const char *folder = getenv("T_BUILDDIR");
+    const struct symc_nccl *nccl;
+    char path[4096];
+
+    (void)snprintf(path, sizeof(path), "%s/t/nccl/.libs/libnccl.so.2",
+        folder != NULL ? folder : ".");
+    if (symc_nccl_load(symc_fail, path, &nccl) != SYMMCOLL_OK)
+        return 0;
+    alarm(60); /* what waits in vain */
+    fake = dlsym(dlopen(path, RTLD_NOW), "fake_nccl");
+    group.size = size;
+    for (int r = 0; r < size; r++)
+        members[r] = (struct member){.nccl = *nccl,
+            .rank = r,
+            .timeout_ns = SYMC_NEVER,
+            .core = {.group = &members[r],
+                .name = "a group",
+                .ranks = &members[r].ranks,
+                .fail = symc_fail,
+                .gather = gather,
+                .failed = failed,
+                .wait = wait_for,
+                .now = now}};
+    return fake != NULL;
+}
+
+static void *open_one(void *arg)
+{
+    struct member *member = arg;
+    const struct symc_op op = {.timeout_ns = member->timeout_ns};
+
+    member->status = symc_cuda_comm_open(&member->nccl, &member->core, &op,
+        member->rank, group.size, &member->comm);
+    if (member->status != SYMMCOLL_OK) {
+        (void)snprintf(
+            member->text, sizeof(member->text), "%s", symmcoll_last_error());
+        refuse(member->status, member->text);
+    }
+    return NULL;
+}
+
+static void *close_one(void *arg)
+{
+    struct member *member = arg;
+
+    symc_cuda_comm_close(member->comm, member->timeout_ns);
+    member->comm = NULL;
+    return NULL;
+}
+
+/* All members do it at once, but those from a rank on. */
+static int all_do(void *(*body)(void *), int n)
+{
+    pthread_t threads[SIZE];
+
+    for (int r = 0; r < n; r++)
+        if (pthread_create(&threads[r], NULL, body, &members[r]) != 0)
+            return 0;
+    for (int r = 0; r < n; r++)
+        pthread_join(threads[r], NULL);
+    return 1;
+}
+
+static int opened(void)
+{
+    int right = all_do(open_one, group.size);
+
+    for (int r = 0; r < group.size; r++) {
+        if (members[r].status != SYMMCOLL_OK)
+            diag("rank %d: %s", r, members[r].text);
+        right &= members[r].status == SYMMCOLL_OK && members[r].comm != NULL &&
+                 symc_cuda_comm_test(members[r].comm) == SYMMCOLL_OK;
+    }
+    return right;
+}
+
+/* Every member has the status, with a text in its detail, and nothing is left. */
+static int refused(int n, symmcoll_status_t status, const char *text)
+{
+    int right = all_do(open_one, n) && atomic_load(&fake->live) == 0;
+
+    for (int r = 0; r < n; r++) {
+        if (members[r].status == status &&
+            strstr(members[r].text, text) != NULL && members[r].comm == NULL)
+            continue;
+        diag("rank %d: expected %s with '%s', found %s: %s", r,
+            symmcoll_status_name(status), text,
+            symmcoll_status_name(members[r].status), members[r].text);
+        right = 0;
+    }
+    return right;
+}
+
+static int ended(int destroyed, int aborted)
+{
+    if (atomic_load(&fake->destroyed) == destroyed &&
+        atomic_load(&fake->aborted) == aborted && atomic_load(&fake->live) == 0)
+        return 1;
+    diag("%d are destroyed, %d aborted, %d left", atomic_load(&fake->destroyed),
+        atomic_load(&fake->aborted), atomic_load(&fake->live));
+    return 0;
+}
+
+/* ---- making ---- */
+
+static int it_is_made(void *size)
+{
+    int n = *(int *)size;
+
+    return load(n) && opened() && atomic_load(&fake->live) == n &&
+           all_do(close_one, n) && ended(n, 0);
+}
+
+static int it_is_waited_for(void *unused)
+{
+    (void)unused;
+    if (!load(SIZE))
+        return 0;
+    atomic_store(&fake->slow, 7);
+    return opened() && all_do(close_one, SIZE) && ended(SIZE, 0);
+}
+
+static int versions_are_compared(void *unused)
+{
+    (void)unused;
+    if (!load(SIZE))
+        return 0;
+    members[2].nccl.version = 22707;
+    return refused(SIZE, SYMMCOLL_ERR_UNSUPPORTED,
+        "expected one version of NCCL on all members, found 2.28.9 on rank 0 "
+        "and 2.27.7 on rank 2");
+}
+
+static int an_error_of_rank_0_is_everybodys(void *unused)
+{
+    (void)unused;
+    if (!load(SIZE))
+        return 0;
+    atomic_store(&fake->id_result, SYMC_NCCL_SYSTEM_ERROR);
+    return refused(SIZE, SYMMCOLL_ERR_SYSTEM,
+        "ncclGetUniqueId on rank 0: NCCL error 2, an error: said of no "
+        "communicator");
+}
+
+/* The function that fails on one member alone. */
+static enum symc_nccl_result fail_init(struct symc_nccl_comm **comm, int size,
+    struct symc_nccl_id id, int rank, struct symc_nccl_config *config)
+{
+    (void)size;
+    (void)id;
+    (void)rank;
+    (void)config;
+    *comm = NULL;
+    return SYMC_NCCL_INVALID_USAGE;
+}
+
+static enum symc_nccl_result fail_later(
+    struct symc_nccl_comm *comm, enum symc_nccl_result *error)
+{
+    (void)comm;
+    *error = SYMC_NCCL_REMOTE_ERROR;
+    return SYMC_NCCL_SUCCESS;
+}
+
+static int an_error_of_one_is_everybodys(void *unused)
+{
+    (void)unused;
+    if (!load(SIZE))
+        return 0;
+    members[2].nccl.comm_init_rank_config = fail_init;
+    return refused(SIZE, SYMMCOLL_ERR_INVALID,
+               "ncclCommInitRankConfig on rank 2: NCCL error 5, invalid "
+               "usage") &&
+           ended(0, SIZE - 1);
+}
+
+static int so_is_one_that_comes_later(void *unused)
+{
+    (void)unused;
+    if (!load(SIZE))
+        return 0;
+    atomic_store(&fake->stuck, 1);
+    members[1].nccl.comm_get_async_error = fail_later;
+    return refused(SIZE, SYMMCOLL_ERR_PEER,
+               "ncclCommInitRankConfig on rank 1: NCCL error 6, an error") &&
+           ended(0, SIZE);
+}
+
+static int a_deadline_ends_it(void *unused)
+{
+    (void)unused;
+    if (!load(SIZE))
+        return 0;
+    atomic_store(&fake->stuck, 1);
+    for (int r = 0; r < SIZE; r++)
+        members[r].timeout_ns = SHORT_NS;
+    return refused(SIZE, SYMMCOLL_ERR_TIMEOUT,
+               "ncclCommInitRankConfig: expected it to end on all 4 members "
+               "within 0.05 s, found it in progress on rank 0, 1, 2, 3") &&
+           ended(0, SIZE);
+}
+
+static void *die(void *unused)
+{
+    (void)unused;
+    while (atomic_load(&fake->live) < SIZE - 1)
+        usleep(100);
+    refuse(SYMMCOLL_ERR_PEER, "rank 3 has died");
+    return NULL;
+}
+
+static int a_death_ends_it(void *unused)
+{
+    const int32_t version = 22809;
+    pthread_t thread;
+    int right;
+
+    (void)unused;
+    /* It gathers with the others once, and is then gone. */
+    if (!load(SIZE) || pthread_create(&thread, NULL, die, NULL) != 0)
+        return 0;
+    atomic_store(&fake->stuck, 1);
+    memcpy(group.told[0][SIZE - 1], &version, sizeof(version));
+    group.arrived = 1;
+    right = refused(SIZE - 1, SYMMCOLL_ERR_PEER, "rank 3 has died");
+    pthread_join(thread, NULL);
+    return right && ended(0, SIZE - 1);
+}
+
+/* ---- ending ---- */
+
+static int a_failed_one_is_aborted(void *unused)
+{
+    (void)unused;
+    if (!load(SIZE) || !opened())
+        return 0;
+    atomic_store(&fake->error, SYMC_NCCL_REMOTE_ERROR);
+    return failed_with(symc_cuda_comm_test(members[1].comm), SYMMCOLL_ERR_PEER,
+               "on rank 1: NCCL error 6, an error") &&
+           all_do(close_one, SIZE) && ended(0, SIZE);
+}
+
+static int a_stuck_one_is_aborted(void *unused)
+{
+    (void)unused;
+    if (!load(SIZE) || !opened())
+        return 0;
+    atomic_store(&fake->stuck, 1);
+    for (int r = 0; r < SIZE; r++)
+        members[r].timeout_ns = SHORT_NS;
+    return all_do(close_one, SIZE) && ended(0, SIZE);
+}
+
+static int one_that_cannot_end_is_aborted(void *unused)
+{
+    (void)unused;
+    if (!load(SIZE) || !opened())
+        return 0;
+    atomic_store(&fake->finalize_result, SYMC_NCCL_INTERNAL_ERROR);
+    return all_do(close_one, SIZE) && ended(0, SIZE);
+}
+
+/* The others finalize or not; the last one ends alone then. */
+static int all_but_one_end(int finalized)
+{
+    int right = all_do(close_one, SIZE - 1) && atomic_load(&fake->live) == 1 &&
+                atomic_load(&fake->aborted) == SIZE - 1 &&
+                atomic_load(&fake->finalized) == finalized;
+
+    atomic_store(&group.gone, 0);
+    members[SIZE - 1].timeout_ns = 0;
+    close_one(&members[SIZE - 1]);
+    return right && ended(finalized != 0, SIZE - (finalized != 0));
+}
+
+static int who_has_left_is_not_waited_for(void *unused)
+{
+    (void)unused;
+    if (!load(SIZE) || !opened())
+        return 0;
+    atomic_store(&group.gone, SIZE);
+    return all_but_one_end(0);
+}
+
+static void *leave(void *unused)
+{
+    (void)unused;
+    while (atomic_load(&fake->finalized) < SIZE - 1)
+        usleep(100);
+    atomic_store(&group.gone, SIZE);
+    return NULL;
+}
+
+static int nor_is_who_leaves_meanwhile(void *unused)
+{
+    pthread_t thread;
+    int right;
+
+    (void)unused;
+    if (!load(SIZE) || !opened() ||
+        pthread_create(&thread, NULL, leave, NULL) != 0)
+        return 0;
+    right = all_but_one_end(SIZE - 1);
+    pthread_join(thread, NULL);
+    return right;
+}
+
+static void *test_often(void *comm)
+{
+    symmcoll_status_t status;
+
+    do
+        status = symc_cuda_comm_test(comm);
+    while (status == SYMMCOLL_OK);
+    return status == SYMMCOLL_ERR_ABORTED &&
+                   strstr(symmcoll_last_error(), "rank 0: expected a "
+                                                 "communicator, found one that "
+                                                 "was aborted") != NULL
+               ? comm
+               : NULL;
+}
+
+static int an_abort_has_it_alone(void *unused)
+{
+    pthread_t threads[2];
+    void *found[2] = {NULL};
+
+    (void)unused;
+    if (!load(1) || !opened())
+        return 0;
+    atomic_store(&fake->pause_us, 2000);
+    for (int i = 0; i < 2; i++)
+        if (pthread_create(&threads[i], NULL, test_often, members[0].comm) != 0)
+            return 0;
+    usleep(20000);
+    symc_cuda_comm_abort(members[0].comm);
+    symc_cuda_comm_abort(members[0].comm);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], &found[i]);
+    close_one(&members[0]);
+    symc_cuda_comm_close(NULL, 0);
+    return found[0] != NULL && found[1] != NULL && ended(0, 1);
+}
+
+int main(void)
+{
+    int one = 1, two = 2, four = SIZE;
+
+    plan(14);
+    ok(run_child(it_is_made, &one) && run_child(it_is_made, &two) &&
+            run_child(it_is_made, &four),
+        "a communicator is made on all members, and ends with them");
+    ok(run_child(it_is_waited_for, NULL), "what is in progress is waited for");
+    ok(run_child(versions_are_compared, NULL),
+        "members with different versions of NCCL are refused with both");
+    ok(run_child(an_error_of_rank_0_is_everybodys, NULL),
+        "where rank 0 can draw no id, all have its error");
+    ok(run_child(an_error_of_one_is_everybodys, NULL),
+        "where one cannot begin, all have its error, and nothing is left");
+    ok(run_child(so_is_one_that_comes_later, NULL),
+        "so it is where one fails while the others are in progress");
+    ok(run_child(a_deadline_ends_it, NULL),
+        "a deadline that passes is told with who is in progress");
+    ok(run_child(a_death_ends_it, NULL),
+        "a member that dies meanwhile is not waited for");
+    ok(run_child(a_failed_one_is_aborted, NULL),
+        "one that has failed is told, and aborted at its end");
+    ok(run_child(a_stuck_one_is_aborted, NULL),
+        "one whose end does not come in time is aborted");
+    ok(run_child(one_that_cannot_end_is_aborted, NULL),
+        "one that NCCL cannot finalize is aborted");
+    ok(run_child(who_has_left_is_not_waited_for, NULL),
+        "the end waits for nobody where a member has left");
+    ok(run_child(nor_is_who_leaves_meanwhile, NULL),
+        "nor where one leaves meanwhile");
+    ok(run_child(an_abort_has_it_alone, NULL),
+        "who aborts it has it alone, and it is not used after that");
+    return done_testing();
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a test tells the stand-in for NCCL, and what that counts.  Its ranks are
+ * threads of a process.  It is stricter than NCCL: it ends the process where two
+ * threads are in one communicator at once, or where one is used that was
+ * destroyed or aborted, or is destroyed before it is finalized.
+ */
+#ifndef T_NCCL_FAKE_NCCL_H
+#define T_NCCL_FAKE_NCCL_H
+
+/* What libnccl.so.2 has under the name "fake_nccl"; zero is what NCCL does. */
+struct fake_nccl {
+    /* Results that these calls return, of each rank: not 0, an error. */
+    _Atomic int id_result, init_result, finalize_result;
+    /* The error that every communicator has from now on. */
+    _Atomic int error;
+    _Atomic int stuck;    /* 1: nothing ends that is in progress */
+    _Atomic int slow;     /* so many questions later than it could */
+    _Atomic int pause_us; /* that a call with a communicator takes */
+
+    /* Communicators: those that are there, and to which that has happened. */
+    _Atomic int live, finalized, destroyed, aborted;
+};
+
+#endif
