@@ -20,101 +20,16 @@
 #define PAUSE_LEAST_NS (INT64_C(50) * 1000)
 #define PAUSE_MOST_NS (INT64_C(2) * 1000 * 1000)
 
-/* From the lowest to the highest address of what an operation reads, or
- * writes. */
-struct extent {
-    uintptr_t lo, hi;
-};
-
-static struct extent extent_of(const struct symc_op *op, int size, bool writes)
-{
-    uintptr_t at = (uintptr_t)(writes ? op->out : op->in);
-
-    return (struct extent){at, at + (writes ? symc_op_out_nbytes(op, size)
-                                            : symc_op_in_nbytes(op, size))};
-}
-
-/* Of several buffers; the gaps between them count as well. */
-static __attribute__((noinline)) struct extent extent_of_all(
-    const struct symc_op *op, int size, bool writes)
-{
-    struct extent all = {UINTPTR_MAX, 0};
-
-    for (int i = 0; i < op->buffers; i++) {
-        struct symc_op one = symc_op_of(op, i);
-        struct extent extent = extent_of(&one, size, writes);
-
-        all.lo = extent.lo < all.lo ? extent.lo : all.lo;
-        all.hi = extent.hi > all.hi ? extent.hi : all.hi;
-    }
-    return all;
-}
-
-/* Of parts that have counts, or buffers, of their own. */
-static __attribute__((noinline)) struct extent extent_of_parts(
-    const struct symc_op *op, int size, bool writes)
-{
-    const struct symc_lists *lists = op->lists;
-    const void *const *list =
-        writes ? (const void *const *)lists->outs : lists->ins;
-    struct extent all = {UINTPTR_MAX, 0};
-
-    if (list == NULL) {
-        uintptr_t at = (uintptr_t)(writes ? op->out : op->in);
-        size_t total = writes ? lists->out_total : lists->in_total;
-
-        return (struct extent){at, at + total * op->elem};
-    }
-    for (int r = 0; r < size; r++) {
-        uintptr_t at = (uintptr_t)list[r];
-        size_t count =
-            writes ? symc_op_out_count(op, r) : symc_op_in_count(op, r);
-
-        if (count == 0)
-            continue;
-        all.lo = at < all.lo ? at : all.lo;
-        all.hi =
-            at + count * op->elem > all.hi ? at + count * op->elem : all.hi;
-    }
-    return all;
-}
-
-static inline struct extent find_extent(
-    const struct symc_op *op, int size, bool writes)
-{
-    if (__builtin_expect(op->listed, 0))
-        return extent_of_parts(op, size, writes);
-    return symc_kind_has(op->kind, SYMC_COALESCED)
-               ? extent_of_all(op, size, writes)
-               : extent_of(op, size, writes);
-}
-
-/* Whether an operation reads what an issued one is still to write: then it has
- * to wait for that, for issuing reads; memory of devices is not read. */
-static bool depends(const struct symc_queue *queue, const struct symc_op *op)
-{
-    struct extent in = find_extent(op, queue->ops.size, false);
-
-    for (const struct symmcoll_work *at = queue->issued;
-         at != NULL && op->memory == SYMC_MEMORY_HOST; at = at->next) {
-        struct extent out = find_extent(&at->op, queue->ops.size, true);
-
-        if (in.lo < out.hi && out.lo < in.hi)
-            return true;
-    }
-    return false;
-}
-
 /* Under the ticket. */
 static bool issue(struct symc_queue *queue, struct symmcoll_work *work)
 {
     if (queue->issued == NULL)
         return queue->ops.issue(queue->ops.group, &work->op);
-    if (!depends(queue, &work->op) &&
+    if (!symc_queue_depends(queue, &work->op) &&
         queue->ops.issue(queue->ops.group, &work->op))
         return true;
     symc_queue_advance(queue, SYMC_ADVANCE_PEEK);
-    return !depends(queue, &work->op) &&
+    return !symc_queue_depends(queue, &work->op) &&
            queue->ops.issue(queue->ops.group, &work->op);
 }
 

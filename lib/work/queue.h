@@ -210,6 +210,13 @@ static inline void symc_queue_hold(struct symc_queue *queue)
 /* One holder less; the last one frees it. */
 void symc_queue_release(struct symc_queue *queue);
 
+/* ---- depends.c ---- */
+
+/* Under the ticket: whether an operation reads what an issued one is still to
+ * write; then it has to wait for that, for issuing reads. */
+bool symc_queue_depends(
+    const struct symc_queue *queue, const struct symc_op *op);
+
 /* ---- attend.c: issued works ---- */
 
 /* Issue a work, if it can be done at once, or end it where the group has
