@@ -88,6 +88,11 @@ struct symc_core {
      * costs least; a second time does nothing.  Its end is the group's. */
     void (*record)(void *group, const struct symc_op *op);
 
+    /* Fail the group with the detail that fail() has kept, in the name of an
+     * operation; return its status. */
+    symmcoll_status_t (*raise)(
+        void *group, const struct symc_op *op, symmcoll_status_t status);
+
     /* Whether waiting for a member (-1: for none in particular) is in vain: the
      * group has failed on any rank, or the member has left. */
     bool (*failed)(void *group, int member);
@@ -202,6 +207,11 @@ struct symc_coll_ops {
      * now on, wait for nobody any more.  The group has failed.  Any thread may
      * call it at any time, beside any other call. */
     void (*abort)(void *state);
+    /* Optional, of a device: look at kernels that no token stands for, since they
+     * are started without a call.  IN_PROGRESS: there may be some, now or later;
+     * OK: there are none.  An error is that of a call, op (out); it fails the
+     * group. */
+    symmcoll_status_t (*look)(void *state, struct symc_op *op);
 
     /* Of host memory: the factors of all members, of the operation with
      * PREMUL_SUM on other memory that it has compared last. */

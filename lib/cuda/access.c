@@ -8,6 +8,7 @@
  * for a signal that its peer puts after the same operation.
  */
 #include "cuda/access.h"
+#include "cuda/calls.h"
 #include "cuda/device_launch.h"
 #include "cuda/joined.h"
 
@@ -55,22 +56,21 @@ static symmcoll_status_t fill(const struct symc_cuda_group *group,
     return launch(group, SYMC_KERNEL_FILL32, grid, stream, &args);
 }
 
-/* No call waits for these but the kernel, so that has all of the time. */
-static struct symc_device_group make_group(const struct symc_cuda_group *group,
-    const struct symc_access *access, uint32_t number)
+/* What waits for one peer goes on when another member has left. */
+static struct symc_device_group make_group(
+    const struct symc_cuda_group *group, const struct symc_access *access)
 {
     struct symc_device_group made = symc_cuda_make_group(group, access->op);
 
-    made.number = number;
-    if (access->op->timeout_ns != SYMC_NEVER)
-        made.timeout_ns = (uint64_t)access->op->timeout_ns;
+    if (access->kind != SYMC_ACCESS_BARRIER)
+        made.aborted = &group->device_words->left[access->peer];
     return made;
 }
 
 static symmcoll_status_t await_word(struct symc_cuda_group *group,
-    const struct symc_access *access, uint32_t number, CUstream stream)
+    const struct symc_access *access, CUstream stream)
 {
-    struct symc_wait_args args = {.group = make_group(group, access, number),
+    struct symc_wait_args args = {.group = make_group(group, access),
         .at = access->in,
         .value = access->value,
         .peer = (uint32_t)access->peer};
@@ -80,9 +80,9 @@ static symmcoll_status_t await_word(struct symc_cuda_group *group,
 }
 
 static symmcoll_status_t signal_peers(struct symc_cuda_group *group,
-    const struct symc_access *access, uint32_t number, CUstream stream)
+    const struct symc_access *access, CUstream stream)
 {
-    struct symc_signal_args args = {.group = make_group(group, access, number),
+    struct symc_signal_args args = {.group = make_group(group, access),
         .pads = symc_cuda_joined_data(access->joined, access->pad_at),
         .channel = (uint32_t)access->channel,
         .peer = (uint32_t)access->peer};
@@ -99,7 +99,7 @@ static symmcoll_status_t signal_peers(struct symc_cuda_group *group,
 }
 
 static symmcoll_status_t enqueue(struct symc_cuda_group *group,
-    const struct symc_access *access, uint32_t number, CUstream stream)
+    const struct symc_access *access, CUstream stream)
 {
     switch (access->kind) {
     case SYMC_ACCESS_COPY:
@@ -108,9 +108,9 @@ static symmcoll_status_t enqueue(struct symc_cuda_group *group,
     case SYMC_ACCESS_WRITE32:
         return fill(group, access, stream);
     case SYMC_ACCESS_WAIT32:
-        return await_word(group, access, number, stream);
+        return await_word(group, access, stream);
     default:
-        return signal_peers(group, access, number, stream);
+        return signal_peers(group, access, stream);
     }
 }
 
@@ -122,18 +122,15 @@ static symmcoll_status_t start(struct symc_cuda_group *group,
 {
     CUstream stream = access->op->stream;
     bool captured = false;
-    uint32_t number;
     symmcoll_status_t status = symc_cuda_ask_captured(group, stream, &captured);
 
-    if (status != SYMMCOLL_OK)
-        return status;
-    number = captured ? 0 : symc_cuda_access_number(group);
-    status = enqueue(group, access, number, stream);
-    if (status != SYMMCOLL_OK || captured)
-        return status;
-    status = symc_cuda_order_beside(group, access->op, stream, token);
     if (status == SYMMCOLL_OK)
-        symc_cuda_access_begin(group, *token, access, number);
+        status = symc_cuda_call_begin(group, access->op, access, captured);
+    if (status == SYMMCOLL_OK)
+        status = enqueue(group, access, stream);
+    if (status == SYMMCOLL_OK && !captured)
+        status = symc_cuda_order_beside(group, access->op, stream, token);
+    symc_cuda_call_end(group, *token);
     return status;
 }
 

@@ -5,6 +5,7 @@
  */
 #include "cuda/device_group.h"
 #include "cuda/access.h"
+#include "cuda/calls.h"
 #include "cuda/find.h"
 #include "cuda/joined.h"
 #include "cuda/memory.h"
@@ -21,6 +22,7 @@
 static void free_parts(struct symc_cuda_group *group)
 {
     symc_cuda_order_close(group);
+    symc_cuda_calls_close(group);
     symc_cuda_segment_close(group);
     if (group->words != NULL)
         group->cuda->mem_free_host(group->words);
@@ -166,6 +168,7 @@ static const struct symc_coll_ops coll = {.serves = symc_cuda_serves,
     .took = symc_cuda_took,
     .cancel = symc_cuda_cancel,
     .abort = symc_cuda_abort,
+    .look = symc_cuda_look,
     .check = symc_cuda_check,
     .describe = symc_cuda_name_algorithm,
     .mark = symc_cuda_mark,

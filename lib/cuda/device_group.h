@@ -25,9 +25,11 @@ struct symc_cuda_limits {
     uint32_t multimem;         /* 1: a switch may add up */
 };
 
-/* Memory of the host that kernels read and write while they run. */
+/* Memory of the host that kernels read and write while they run.  The host writes
+ * what ends kernels: a wait that is over ends as it should all the same. */
 struct symc_cuda_words {
-    uint32_t aborted;                   /* written by the host: kernels end */
+    uint32_t aborted; /* not 0: those that wait for all members end */
+    uint32_t left[SYMC_KERNEL_RANKS];   /* those that wait for this one */
     struct symc_device_failure failure; /* written by a kernel that gave up */
 };
 
@@ -37,21 +39,35 @@ struct symc_cuda_event {
     CUevent event;
 };
 
-/* What a rank does alone; see access.h. */
-struct symc_cuda_accessing {
-    uint32_t number; /* 0: it is an operation of all members */
+/* A call, as messages have it beside its operation; see calls.h. */
+struct symc_cuda_call {
+    uint32_t number;
+    bool alone; /* what a rank does alone; else an operation of all members */
     enum symc_access_kind kind;
     int channel;
     uint32_t value;
+    uint64_t in_rows, out_rows; /* of an exchange whose splits are on devices */
 };
 
 /* An operation that has been enqueued. */
 struct symc_cuda_token {
-    struct symc_cuda_token *next; /* of those not in use, or of accesses */
-    CUevent event;                /* of the end of its last kernel */
-    CUevent begun;                /* before its first one; NULL: not timed */
-    struct symc_op op;            /* for messages: without its lists */
-    struct symc_cuda_accessing access;
+    struct symc_cuda_token
+        *next; /* of those not in use, or of those that run */
+    struct symc_cuda_token *before;
+    CUevent event;     /* of the end of its last kernel */
+    CUevent begun;     /* before its first one; NULL: not timed */
+    struct symc_op op; /* for messages: without its lists */
+    struct symc_cuda_call call;
+};
+
+/* Calls whose kernels are in graphs, as long as the group is there. */
+struct symc_cuda_captured {
+    struct symc_op op;
+    struct symc_cuda_call call;
+};
+struct symc_cuda_captures {
+    struct symc_cuda_captured *calls; /* NULL: there are none */
+    uint32_t count;
 };
 
 /* Where operations are enqueued.  What is started after an operation runs after
@@ -61,10 +77,9 @@ struct symc_cuda_order {
     CUstream last; /* what the latest one was enqueued on; not dereferenced */
     CUevent event; /* of its end; NULL: nothing to wait for */
     struct symc_cuda_token *unused;
-    struct symc_cuda_token *taken;    /* timed, for what is being enqueued */
-    struct symc_cuda_token *accesses; /* that run */
-    uint32_t numbered;                /* of the latest of them */
-    int running;                      /* tokens that are with the group */
+    struct symc_cuda_token *taken;   /* timed, for what is being enqueued */
+    struct symc_cuda_token *started; /* that are with the group */
+    int running;                     /* how many */
 };
 
 struct symc_cuda_group {
@@ -86,6 +101,11 @@ struct symc_cuda_group {
     struct symc_cuda_words *device_words; /* the same, as kernels see it */
     struct symc_kernels kernels;
     struct symc_cuda_order order;
+    struct symc_cuda_captures captures;
+    struct symc_cuda_call launching; /* what is being enqueued */
+    uint32_t numbered; /* of the latest call that was not captured */
+    int64_t left_ns[SYMC_KERNEL_RANKS]; /* when a member was first found to have
+                                           left; 0: it has not */
     bool timed;      /* operations are, from their first kernel to their last */
     int64_t took_ns; /* the one whose test() has returned last; or 0 */
     pthread_mutex_t lock;          /* of `marks` */
@@ -220,7 +240,8 @@ symmcoll_status_t symc_cuda_start(
 
 /* Whether a kernel of this group gave up. */
 bool symc_cuda_gave_up(const struct symc_cuda_group *group);
-/* Then why, as the status of an operation; it fails the group. */
+/* Then why, as the status of an operation; it fails the group, in the name of the
+ * call whose kernel that was. */
 symmcoll_status_t symc_cuda_explain(
     const struct symc_cuda_group *group, const struct symc_op *op);
 
@@ -229,5 +250,10 @@ symmcoll_status_t symc_cuda_test(void *state, void *token);
 int64_t symc_cuda_took(void *state);
 symmcoll_status_t symc_cuda_cancel(void *state, void *token);
 void symc_cuda_abort(void *state);
+
+/* ---- device_watch.c ---- */
+
+/* See struct symc_coll_ops. */
+symmcoll_status_t symc_cuda_look(void *state, struct symc_op *op);
 
 #endif

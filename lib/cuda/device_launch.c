@@ -4,21 +4,27 @@
  * a piece of the operation.
  */
 #include "cuda/device_launch.h"
+#include "cuda/calls.h"
 
 #define SOONER_NS SYMC_NS_PER_S
 
 /* ---- arguments of kernels ---- */
 
 /* How long a kernel waits for a peer: less than the operation may take, so that
- * the kernel gives up first and says for whom it waited. */
-static uint64_t find_timeout(const struct symc_op *op)
+ * the kernel gives up first and says for whom it waited.  For what is captured, or
+ * done alone, nobody waits but the kernel: that has all of the time. */
+static uint64_t find_timeout(
+    const struct symc_cuda_group *group, const struct symc_op *op)
 {
     int64_t sooner = op->timeout_ns / 4;
 
     if (op->timeout_ns == SYMC_NEVER)
         return UINT64_MAX;
-    return (
-        uint64_t)(op->timeout_ns - (sooner < SOONER_NS ? sooner : SOONER_NS));
+    if (sooner > SOONER_NS)
+        sooner = SOONER_NS;
+    if (group->launching.alone || group->launching.number >= SYMC_CUDA_CAPTURED)
+        sooner = 0;
+    return (uint64_t)(op->timeout_ns - sooner);
 }
 
 struct symc_device_group symc_cuda_make_group(
@@ -30,9 +36,10 @@ struct symc_device_group symc_cuda_make_group(
         .packets = group->packets,
         .aborted = &group->device_words->aborted,
         .failure = &group->device_words->failure,
-        .timeout_ns = find_timeout(op),
+        .timeout_ns = find_timeout(group, op),
         .rank = (uint32_t)group->rank,
-        .size = (uint32_t)group->size};
+        .size = (uint32_t)group->size,
+        .number = group->launching.number};
 }
 
 static struct symc_device_data make_staging(const struct symc_cuda_group *group)

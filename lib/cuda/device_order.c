@@ -284,8 +284,7 @@ static symmcoll_status_t record(struct symc_cuda_group *group,
     if (*token == NULL)
         return group->core->fail(
             SYMMCOLL_ERR_NO_MEMORY, "no memory for another operation");
-    (*token)->op = *op;
-    (*token)->op.listed = false;
+    (*token)->op = *op; /* symc_cuda_call_end() keeps the less */
     result = group->cuda->event_record((*token)->event, stream);
     if (result != CUDA_SUCCESS) {
         symc_cuda_order_put(group, *token);

@@ -4,6 +4,7 @@
  * one stream.  What does not fit in the staging goes through it in pieces; each
  * kernel ends when all members have read what this one had staged.
  */
+#include "cuda/calls.h"
 #include "cuda/device_launch.h"
 
 bool symc_cuda_serves(const struct symc_kind_info *info)
@@ -90,18 +91,6 @@ symmcoll_status_t symc_cuda_check(void *state, const struct symc_op *op)
     return status;
 }
 
-/* What is kept of it has no address of a mover, which is the call's. */
-static symmcoll_status_t end(struct symc_cuda_group *group,
-    const struct symc_op *op, struct symc_cuda_place place,
-    struct symc_cuda_token **token)
-{
-    struct symc_op kept = *op;
-
-    if ((group->core->kinds[op->kind].traits & SYMC_MOVES) != 0)
-        kept.out = NULL;
-    return symc_cuda_order_end(group, &kept, place, token);
-}
-
 static symmcoll_status_t check_first(
     const struct symc_cuda_group *group, const struct symc_op *op)
 {
@@ -123,20 +112,13 @@ static symmcoll_status_t start(struct symc_cuda_group *group,
     if (status == SYMMCOLL_OK && group->order.event == NULL)
         status = check_first(group, op);
     if (status == SYMMCOLL_OK)
+        status = symc_cuda_call_begin(group, op, NULL, place.captured);
+    if (status == SYMMCOLL_OK)
         status = enqueue(group, op, place.stream);
     if (status == SYMMCOLL_OK)
-        status = end(group, op, place, token);
+        status = symc_cuda_order_end(group, op, place, token);
+    symc_cuda_call_end(group, *token);
     return status == SYMMCOLL_OK ? status : SYMMCOLL_ERR_DEVICE;
-}
-
-/* Kernels of an operation before gave up: not all members need know that by now,
- * so it is no error that all have alike. */
-static symmcoll_status_t find_failure(
-    const struct symc_cuda_group *group, const struct symc_op *op)
-{
-    symmcoll_status_t status = symc_cuda_explain(group, op);
-
-    return status == SYMMCOLL_ERR_INVALID ? SYMMCOLL_ERR_DEVICE : status;
 }
 
 symmcoll_status_t symc_cuda_start(
@@ -151,7 +133,7 @@ symmcoll_status_t symc_cuda_start(
     if (status == SYMMCOLL_OK)
         status = symc_cuda_check_moves(group, op);
     if (status == SYMMCOLL_OK && symc_cuda_gave_up(group))
-        status = find_failure(group, op);
+        status = symc_cuda_explain(group, op);
     if (status == SYMMCOLL_OK)
         status = check_device(group, op);
     if (status != SYMMCOLL_OK) {

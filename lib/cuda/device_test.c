@@ -3,9 +3,9 @@
  * What has become of an operation that was enqueued: whether the device has come
  * to its end, whether a kernel gave up, and ending it before its time.
  */
-#include "cuda/access.h"
+#include "cuda/calls.h"
 
-#define FOUND_TEXT 128
+#define FOUND_TEXT 160
 
 bool symc_cuda_gave_up(const struct symc_cuda_group *group)
 {
@@ -13,38 +13,77 @@ bool symc_cuda_gave_up(const struct symc_cuda_group *group)
            0;
 }
 
+/* Who has left, of those for whom a kernel waits that was told to end: -1: none. */
+static int find_left(const struct symc_cuda_group *group, uint32_t peer)
+{
+    const struct symc_core *core = group->core;
+
+    if (peer < (uint32_t)group->size && core->failed(core->group, (int)peer))
+        return (int)peer;
+    for (int r = 0; r < group->size; r++) {
+        if (r != group->rank && core->failed(core->group, r))
+            return r;
+    }
+    return -1;
+}
+
+static symmcoll_status_t tell_timeout(
+    const struct symc_cuda_group *group, const struct symc_cuda_known *known)
+{
+    const struct symc_core *core = group->core;
+    const uint32_t peer = group->words->failure.peer;
+    bool missing[SYMC_KERNEL_RANKS] = {false};
+    char found[FOUND_TEXT];
+
+    missing[peer] = true;
+    if (symc_cuda_call_format(group, known, peer, found, sizeof(found)))
+        return core->unmatched(core->group, known->op, missing, found);
+    return core->expire(core->group, known->op, missing);
+}
+
+/* Fail the group in the name of that call. */
+static symmcoll_status_t tell(
+    const struct symc_cuda_group *group, const struct symc_cuda_known *known)
+{
+    const struct symc_core *core = group->core;
+    const struct symc_device_failure *failure = &group->words->failure;
+    int left = find_left(group, failure->peer);
+
+    if (failure->reason == SYMC_DEVICE_ABORTED && left >= 0)
+        return core->failure(core->group, known->op, left);
+    if (failure->reason == SYMC_DEVICE_TIMEOUT &&
+        failure->peer < (uint32_t)group->size)
+        return tell_timeout(group, known);
+    if (failure->reason == SYMC_DEVICE_SPLITS) {
+        (void)core->fail(SYMMCOLL_ERR_INVALID,
+            "the splits of rank %d in memory of its device: expected none "
+            "below 0, of no more than the %llu rows of in_rows, and of no more "
+            "than the %llu rows of out_rows to a rank, found others",
+            symc_cuda_world_rank(group, (int)failure->peer),
+            (unsigned long long)known->call->in_rows,
+            (unsigned long long)known->call->out_rows);
+        return core->raise(core->group, known->op, SYMMCOLL_ERR_INVALID);
+    }
+    (void)core->fail(SYMMCOLL_ERR_INTERNAL,
+        "a kernel gave up in block %u while it waited for rank %u",
+        failure->block, failure->peer);
+    return core->raise(core->group, known->op, SYMMCOLL_ERR_INTERNAL);
+}
+
 symmcoll_status_t symc_cuda_explain(
     const struct symc_cuda_group *group, const struct symc_op *op)
 {
     const struct symc_core *core = group->core;
-    const struct symc_device_failure *failure = &group->words->failure;
-    const struct symc_cuda_token *access;
-    bool missing[SYMC_KERNEL_RANKS] = {false};
-    char found[FOUND_TEXT];
+    static const struct symc_cuda_call unknown;
+    struct symc_cuda_known known;
+    symmcoll_status_t status;
 
     if (core->failed(core->group, -1))
         return core->failure(core->group, op, -1);
-    access = symc_cuda_access_find(group, failure->number);
-    if (failure->reason == SYMC_DEVICE_TIMEOUT && access != NULL) {
-        missing[failure->peer] = true;
-        symc_cuda_access_format(
-            group, access, failure->peer, found, sizeof(found));
-        return core->unmatched(core->group, &access->op, missing, found);
-    }
-    if (failure->reason == SYMC_DEVICE_TIMEOUT &&
-        failure->peer < (uint32_t)group->size) {
-        missing[failure->peer] = true;
-        return core->expire(core->group, op, missing);
-    }
-    if (failure->reason == SYMC_DEVICE_SPLITS)
-        return core->fail(SYMMCOLL_ERR_INVALID,
-            "the splits of rank %d in memory of its device: expected none "
-            "below 0, of no more rows than in_rows, and of no more to a rank "
-            "than its out_rows",
-            symc_cuda_world_rank(group, (int)failure->peer));
-    return core->fail(SYMMCOLL_ERR_INTERNAL,
-        "a kernel gave up in block %u while it waited for rank %u",
-        failure->block, failure->peer);
+    if (!symc_cuda_call_find(group, group->words->failure.number, &known))
+        known = (struct symc_cuda_known){.op = op, .call = &unknown};
+    status = tell(group, &known);
+    return known.op == op ? status : core->failure(core->group, op, -1);
 }
 
 /* In the context: ns of what has ended, or 0; no call here waits. */
@@ -53,7 +92,7 @@ static int64_t find_time(
 {
     float ms = 0;
 
-    if (token->begun == NULL || token->access.number != 0 ||
+    if (token->begun == NULL || token->call.alone ||
         group->cuda->event_elapsed_time(&ms, token->begun, token->event) !=
             CUDA_SUCCESS ||
         !(ms > 0))
@@ -79,7 +118,7 @@ static CUresult ask_device(
 static void end(struct symc_cuda_group *group, struct symc_cuda_token *token)
 {
     group->order.running--;
-    symc_cuda_access_end(group, token);
+    symc_cuda_call_forget(group, token);
     symc_cuda_order_put(group, token);
 }
 
@@ -88,6 +127,8 @@ void symc_cuda_abort(void *state)
     struct symc_cuda_group *group = state;
 
     __atomic_store_n(&group->words->aborted, 1, __ATOMIC_RELEASE);
+    for (int r = 0; r < group->size; r++)
+        __atomic_store_n(&group->words->left[r], 1, __ATOMIC_RELEASE);
 }
 
 /* Where a kernel gave up the others end, too, and then it is told: nothing
@@ -97,7 +138,7 @@ symmcoll_status_t symc_cuda_test(void *state, void *token)
     struct symc_cuda_group *group = state;
     struct symc_cuda_token *tested = token;
     CUresult result = ask_device(group, tested);
-    struct symc_op op = tested->op;
+    const struct symc_op *op = &tested->op;
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (symc_cuda_gave_up(group))
@@ -106,11 +147,12 @@ symmcoll_status_t symc_cuda_test(void *state, void *token)
         return SYMMCOLL_IN_PROGRESS;
     /* Before the event it was said, if this operation's kernels did it. */
     if (result == CUDA_SUCCESS && symc_cuda_gave_up(group))
-        status = symc_cuda_explain(group, &op);
+        status = symc_cuda_explain(group, op);
+    if (result != CUDA_SUCCESS)
+        status = symc_cuda_group_fail(
+            group, result, "out %p, in %p", op->out, op->in);
     end(group, tested);
-    return result == CUDA_SUCCESS ? status
-                                  : symc_cuda_group_fail(group, result,
-                                        "out %p, in %p", op.out, op.in);
+    return status;
 }
 
 int64_t symc_cuda_took(void *state)

@@ -131,6 +131,22 @@ static symmcoll_status_t failure(
     return status;
 }
 
+static symmcoll_status_t raise_error(
+    void *context, const struct symc_op *op, symmcoll_status_t status)
+{
+    struct symmcoll_group *group = context;
+    int cancel = symc_cancel_disable();
+    char text[SYMC_OP_TEXT], detail[SYMC_FAILURE_TEXT / 2];
+
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
+    symc_members_raise(&group->members, status, op, NULL, "%s of group %s: %s",
+        text, group->name, detail);
+    status = symc_members_status(&group->members, op);
+    symc_cancel_restore(cancel);
+    return status;
+}
+
 /* Where a rank is: "is after all_reduce seq 16"; or how it ended. */
 static void describe_rank(
     const struct symmcoll_group *group, int member, char *buffer, size_t nbytes)
@@ -348,6 +364,7 @@ void symc_group_make_core(struct symmcoll_group *group)
         .factors = find_factors,
         .reserve = reserve,
         .record = record,
+        .raise = raise_error,
         .failed = failed,
         .failure = failure,
         .expire = expire,

@@ -150,6 +150,11 @@ static void nap(void *context, bool (*ready)(void *arg), void *arg,
         nanosleep(&pause, NULL);
 }
 
+static bool watch(void *context)
+{
+    return symc_slot_watch(context);
+}
+
 void symc_device_add_ops(struct symc_queue_ops *ops)
 {
     ops->begin = begin;
@@ -157,6 +162,7 @@ void symc_device_add_ops(struct symc_queue_ops *ops)
     ops->test = test;
     ops->follow = follow;
     ops->nap = nap;
+    ops->watch = watch;
 }
 
 /* ---- calls ---- */

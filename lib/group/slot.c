@@ -250,6 +250,27 @@ void symc_slot_doze(struct symmcoll_group *group, int64_t until_ns)
     group->core.wait(group, &never, 1, -1, &budget);
 }
 
+/* ---- what nobody waits for ---- */
+
+bool symc_slot_watch(struct symmcoll_group *group)
+{
+    struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
+    bool told = has_told(group);
+    symmcoll_status_t status;
+    struct symc_op op;
+
+    if (!atomic_load_explicit(&slot->open, memory_order_acquire) ||
+        slot->backend->coll->look == NULL)
+        return false;
+    if (pthread_mutex_trylock(&slot->lock) != 0)
+        return true; /* a call enqueues, perhaps for long */
+    status = slot->backend->coll->look(slot->state, &op);
+    pthread_mutex_unlock(&slot->lock);
+    if (status < 0)
+        (void)fail_group(group, slot, &op, status, told);
+    return status == SYMMCOLL_IN_PROGRESS;
+}
+
 /* ---- a group that fails ---- */
 
 void symc_slots_stop(struct symmcoll_group *group)

@@ -114,6 +114,10 @@ symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,
     const struct symc_op *op, void *token, symmcoll_status_t status,
     const char *detail);
 
+/* Without the ticket: whether kernels that are started without a call have failed;
+ * then the group does.  Returns whether there may be some, later. */
+bool symc_slot_watch(struct symmcoll_group *group);
+
 /* The group has failed: what its backends wait for is in vain.  Any thread may call
  * it, as long as they are open. */
 void symc_slots_stop(struct symmcoll_group *group);

@@ -416,6 +416,11 @@ symmcoll_status_t symmcoll_group_set_timeout(
  * runs on a stream of the library's, after what has been enqueued on the call's;
  * symmcoll_work_wait() without a timeout has the call's wait for it.
  *
+ * Calls without a work may be captured in graphs.  A graph whose wait expires, or
+ * that waits for a rank that has left, fails the group, which symmcoll_group_error()
+ * tells; it is not started after symmcoll_symm_free() of what it uses, nor after
+ * the release of its group.
+ *
  * Errors: INVALID (NULL).
  * Source: torch.cuda.set_stream.          Manual: symmcoll_group_set_stream(3).
  */

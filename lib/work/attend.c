@@ -8,6 +8,9 @@
  * It sleeps until a single one can go on; of several it looks at all, after longer
  * and longer pauses.  It looks at those that run on devices with every check, and
  * more often where some have callbacks.
+ *
+ * A queue whose group may have kernels in graphs remains listed, and is looked at
+ * now and then, when nothing is issued.
  */
 #include "base/thread.h"
 #include "work/queue.h"
@@ -15,8 +18,9 @@
 
 #include <time.h>
 
-#define TICK_NS (INT64_C(5) * 1000 * 1000) /* between two checks */
-#define QUIET_TICKS 200                    /* before it sleeps for good */
+#define TICK_NS (INT64_C(5) * 1000 * 1000)   /* between two checks */
+#define QUIET_TICKS 200                      /* before it sleeps for good */
+#define WATCH_NS (INT64_C(50) * 1000 * 1000) /* the same of graphs alone */
 #define PAUSE_LEAST_NS (INT64_C(50) * 1000)
 #define PAUSE_MOST_NS (INT64_C(2) * 1000 * 1000)
 
@@ -272,11 +276,21 @@ static void leave_queue(struct symc_attendant *attendant)
     pthread_cond_broadcast(&attendant->left);
 }
 
+/* Once `attended` has been cleared: who captures a call does so first, and then
+ * looks whether the queue is attended, so one of the two sees the other. */
+static bool watch(struct symc_queue *queue)
+{
+    return queue->ops.watch != NULL && queue->ops.watch(queue->ops.group);
+}
+
 /* Under the lock: look at each queue once.  Returns how many are to be attended
- * to, with the last of them. */
-static int go_round(struct symc_attendant *attendant, struct found *last)
+ * to, with the last of them; attended (out): whether any is but watched. */
+static int go_round(
+    struct symc_attendant *attendant, struct found *last, bool *attended)
 {
     int count = 0;
+
+    *attended = false;
 
     attendant->asked = false;
     /* Others may leave meanwhile. */
@@ -292,10 +306,12 @@ static int go_round(struct symc_attendant *attendant, struct found *last)
         attendant->visited = queue;
         pthread_mutex_unlock(&attendant->lock);
         asked = look_at(queue, asked, &found);
+        queue->watched = watch(queue);
         pthread_mutex_lock(&attendant->lock);
         leave_queue(attendant);
         queue->asked = queue->asked || asked;
-        if (!queue->attended)
+        *attended = *attended || queue->attended;
+        if (!queue->attended && !queue->watched)
             unlist(attendant, queue);
         if (asked) {
             *last = found;
@@ -355,6 +371,7 @@ static void attend_to_all(struct symc_attendant *attendant)
     int64_t pause = PAUSE_LEAST_NS;
     uint64_t seq = 0; /* of what has been waited for before */
     int count = 0;
+    bool attended = false;
 
     while (!attendant->stopping) {
         int before = count;
@@ -365,8 +382,8 @@ static void attend_to_all(struct symc_attendant *attendant)
             continue;
         }
         if (count == 0 && !attendant->asked)
-            sleep_for(attendant, TICK_NS);
-        count = go_round(attendant, &found);
+            sleep_for(attendant, attended ? TICK_NS : WATCH_NS);
+        count = go_round(attendant, &found, &attended);
         if (count == 1) {
             await_one(attendant, &found, found.op.seq == seq);
             seq = found.op.seq;

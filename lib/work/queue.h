@@ -77,6 +77,9 @@ struct symc_queue_ops {
     /* Without both: wait until ready(arg), which one that runs may cause. */
     void (*nap)(void *group, bool (*ready)(void *arg), void *arg,
         struct symc_wait_budget *budget);
+    /* Without both, of the attendant: look at what was started without a call.
+     * Returns whether to do so again, now and then. */
+    bool (*watch)(void *group);
     void *group;
     int size; /* ranks of the group */
 };
@@ -112,6 +115,7 @@ struct symc_queue {
     bool asked;            /* it is to look at once */
     bool left;             /* it will not be listed any more */
     /* The attendant's own. */
+    bool watched;     /* it is listed, as there may be what is not issued */
     int quiet;        /* times it has found nothing, in a row */
     uint64_t stalled; /* the oldest that it found the last time; 0: none */
 

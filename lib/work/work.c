@@ -263,12 +263,13 @@ symmcoll_status_t symc_queue_enqueue(
     status = queue->ops.enqueue(queue->ops.group, work, access);
     if (status == SYMMCOLL_IN_PROGRESS) {
         symc_queue_add_running(queue, work); /* with one of the two holds */
-        if (!queue->attended)
-            symc_queue_ask(queue);
         status = SYMMCOLL_OK;
     } else {
         symc_work_release(work);
     }
+    /* What is captured is watched. */
+    if (status == SYMMCOLL_OK && !queue->attended)
+        symc_queue_ask(queue);
     symc_work_release(work);
     return status;
 }

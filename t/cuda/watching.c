@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kernels that nobody waits for, and how they end: of a group that is aborted
- * while a thread of it stands in the driver, whose queue is full.
+ * Kernels that nobody waits for, and how they end: in graphs that are started when
+ * nobody calls the library, for a peer that has left, and of a group that is
+ * aborted while a thread of it stands in the driver, whose queue is full.
  */
-#include "t/cuda/members.h"
+#include "t/symm_mem/device.h"
 #include "t/world/faults.h"
 
 #include <pthread.h>
@@ -108,11 +109,280 @@ static void test_full_queue(void)
         "an abort ends kernels while a thread stands in the driver");
 }
 
+/* ---- what waits for the victim ---- */
+
+#define NBYTES 1024
+#define KEPT 1024 /* calls that are captured, of which each is kept */
+#define LATE 600  /* seconds, after which a test has given up */
+
+enum call {
+    SUMS,
+    WAIT,
+    BARRIER,
+    VALUE,
+    WAIT_AFTER_MANY
+};
+
+/* How a test makes ranks wait. */
+struct wait {
+    enum call call;
+    bool captured;
+    bool finalizes; /* the victim; else it releases the group */
+    double timeout;
+    const char *text;
+};
+
+static symmcoll_status_t make(
+    const struct joined *it, const struct wait *wait, int peer)
+{
+    const struct buffers buffers = {it->stream, it->data};
+
+    switch (wait->call) {
+    case SUMS:
+        return sum(it->group, &buffers, 64, wait->timeout);
+    case BARRIER:
+        return symmcoll_symm_barrier(it->handle, 3, wait->timeout);
+    case VALUE:
+        return symmcoll_symm_wait_value32(
+            it->handle, peer, 0, 77, wait->timeout);
+    default:
+        return symmcoll_symm_wait_signal(it->handle, peer, 3, wait->timeout);
+    }
+}
+
+/* A graph of so many calls, of which the last waits. */
+static CUgraphExec capture(
+    const struct joined *it, const struct wait *wait, int n)
+{
+    CUgraph graph = NULL;
+    CUgraphExec exec = NULL;
+    bool right = cuStreamBeginCapture(it->stream,
+                     CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS;
+
+    for (int i = 0; i < n; i++)
+        right = OK(make(it, wait, VICTIM)) && right;
+    right = cuStreamEndCapture(it->stream, &graph) == CUDA_SUCCESS && right;
+    if (!right || cuGraphInstantiate(&exec, graph, 0) != CUDA_SUCCESS)
+        diag("there is no graph");
+    if (graph != NULL)
+        cuGraphDestroy(graph);
+    return exec;
+}
+
+static symmcoll_status_t await_failure(struct symmcoll_group *group)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (double until = faults_now() + FAULTS_WAIT_MAX;
+         status == SYMMCOLL_OK && faults_now() < until; faults_rest())
+        status = symmcoll_group_error(group);
+    return status;
+}
+
+/* Memory in a group of its own. */
+static bool join_all(
+    struct faults_rank *self, struct joined *it, struct symmcoll_group **group)
+{
+    return faults_init(self) &&
+           OK(symmcoll_group_create(self->world, NULL, group)) &&
+           begin_joined(it, *group, self->rank, NBYTES);
+}
+
+static bool leave(
+    struct joined *it, struct symmcoll_group *group, CUgraphExec exec)
+{
+    device_wait(it->stream);
+    if (exec != NULL)
+        cuGraphExecDestroy(exec);
+    symmcoll_symm_release(it->handle);
+    return OK(symmcoll_symm_free(it->world, it->data)) &&
+           OK(symmcoll_group_free(group));
+}
+
+/* ---- a deadline in a graph ---- */
+
+/* Nothing of the group runs when the graph is started, and the victim does not
+ * start it. */
+static int wait_in_a_graph(struct faults_rank *self)
+{
+    const struct wait *wait = self->arg;
+    struct symmcoll_group *group;
+    struct joined it;
+    CUgraphExec exec;
+    bool right;
+
+    if (!join_all(self, &it, &group))
+        return 1;
+    if (wait->call == WAIT_AFTER_MANY) {
+        exec = capture(&it, wait, KEPT);
+        cuGraphExecDestroy(exec);
+    }
+    exec = capture(&it, wait, 1);
+    faults_reach(self, 1);
+    faults_pass(self, 1);
+    if (self->rank != VICTIM && cuGraphLaunch(exec, it.stream) != CUDA_SUCCESS)
+        return 1;
+    faults_note(self, await_failure(group));
+    faults_note(self, symmcoll_symm_barrier(it.handle, 1, -1));
+    faults_reach(self, 2);
+    right = leave(&it, group, exec);
+    return faults_finalize(self) != 0 || !right;
+}
+
+static void test_deadline(const struct wait *wait, const char *what)
+{
+    /* The attendant has gone to sleep by then. */
+    const struct timespec pause = {.tv_sec = 1, .tv_nsec = 500 * 1000 * 1000};
+    struct faults_job job;
+    bool told;
+
+    faults_start(&job, SIZE, wait_in_a_graph, wait);
+    told = faults_await_all(&job, 1);
+    (void)nanosleep(&pause, NULL);
+    faults_open(&job, 1);
+    told = faults_await_all(&job, 2) && told;
+    for (int r = 0; r < SIZE; r++)
+        told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_TIMEOUT,
+                   "captured in a graph", "waited in vain for rank 1",
+                   wait->text, NULL) &&
+               faults_said(faults_told(&job, r, 1),
+                   faults_told(&job, r, 1)->status == SYMMCOLL_ERR_ABORTED
+                       ? SYMMCOLL_ERR_ABORTED
+                       : SYMMCOLL_ERR_TIMEOUT,
+                   "symm_barrier: ", wait->text, NULL) &&
+               faults_dumped(r, NULL) && told;
+    ok(faults_finish(&job, 0) && told, "%s", what);
+}
+
+/* ---- a peer that has left ---- */
+
+static int wait_for_who_leaves(struct faults_rank *self)
+{
+    const struct wait *wait = self->arg;
+    struct symmcoll_group *group;
+    struct joined it;
+    CUgraphExec exec = NULL;
+    bool right = join_all(self, &it, &group);
+
+    if (!right)
+        return 1;
+    if (wait->captured)
+        exec = capture(&it, wait, 1);
+    if (self->rank != VICTIM)
+        right = wait->captured ? cuGraphLaunch(exec, it.stream) == CUDA_SUCCESS
+                               : OK(make(&it, wait, VICTIM));
+    faults_reach(self, 1);
+    faults_pass(self, 1);
+    if (self->rank != VICTIM)
+        faults_note(self, await_failure(group));
+    if (self->rank != VICTIM || !wait->finalizes)
+        right = leave(&it, group, exec) && right;
+    faults_reach(self, 2);
+    if (!wait->finalizes)
+        faults_pass(self, 2);
+    return faults_finalize(self) != 0 || !right;
+}
+
+static void test_leaving(const struct wait *wait, const char *what)
+{
+    struct faults_job job;
+    bool told;
+
+    faults_start(&job, SIZE, wait_for_who_leaves, wait);
+    told = faults_await_all(&job, 1);
+    faults_open(&job, 1);
+    told = faults_await(&job, 0, 2) && faults_await(&job, 2, 2) && told;
+    faults_open(&job, 2);
+    for (int r = 0; r < SIZE; r += 2)
+        told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_PEER, "rank 1",
+                   wait->finalizes ? "has finalized" : "released the group",
+                   wait->text, NULL) &&
+               told;
+    ok(faults_finish(&job, 0) && told, "%s", what);
+}
+
+/* The victim's signals are there when streams come to the waits, and those of the
+ * others come later. */
+static int go_on_without(struct faults_rank *self)
+{
+    const struct timespec pause = {.tv_nsec = 500 * 1000 * 1000};
+    struct symmcoll_group *group;
+    struct joined it;
+    bool right = join_all(self, &it, &group);
+    int other = 2 - self->rank;
+
+    if (!right)
+        return 1;
+    if (self->rank == VICTIM) {
+        right = OK(symmcoll_symm_put_signal(it.handle, 0, 3, LATE)) &&
+                OK(symmcoll_symm_put_signal(it.handle, 2, 3, LATE));
+        right = leave(&it, group, NULL) && right;
+        faults_reach(self, 1);
+        return faults_finalize(self) != 0 || !right;
+    }
+    fake_stall(it.stream);
+    right = OK(symmcoll_symm_wait_signal(it.handle, VICTIM, 3, LATE));
+    if (self->rank == 0)
+        right =
+            OK(symmcoll_symm_wait_signal(it.handle, other, 1, LATE)) && right;
+    faults_reach(self, 1);
+    faults_pass(self, 1); /* the victim has left */
+    if (self->rank == 0)
+        fake_resume(it.stream);
+    (void)nanosleep(&pause, NULL);
+    if (self->rank == 2) {
+        fake_resume(it.stream);
+        right =
+            OK(symmcoll_symm_put_signal(it.handle, other, 1, LATE)) && right;
+    }
+    device_wait(it.stream);
+    right = OK(symmcoll_group_error(group)) && right;
+    faults_reach(self, 2);
+    faults_pass(self, 2);
+    right = leave(&it, group, NULL) && right;
+    return faults_finalize(self) != 0 || !right;
+}
+
+static void test_signals_that_are_there(void)
+{
+    struct faults_job job;
+    bool told;
+
+    faults_start(&job, SIZE, go_on_without, NULL);
+    told = faults_await_all(&job, 1);
+    faults_open(&job, 1);
+    told = faults_await(&job, 0, 2) && faults_await(&job, 2, 2) && told;
+    faults_open(&job, 2);
+    ok(faults_finish(&job, 0) && told,
+        "signals of a peer that has left are found, and those of others waited "
+        "for");
+}
+
 int main(void)
 {
+    static const struct wait deadlines[] = {
+        {SUMS, true, false, 0.5, "all_reduce seq 1 'the sum' of group"},
+        {WAIT, true, false, 0.5, "symm_wait_signal of group"},
+        {WAIT_AFTER_MANY, true, false, 0.5, "in a graph, after 1024 calls"}};
+    static const struct wait leaving[] = {
+        {WAIT, false, false, LATE, "symm_wait_signal of group"},
+        {VALUE, false, true, LATE, "symm_wait_value32 of group"},
+        {BARRIER, false, false, LATE, "symm_barrier of group"},
+        {SUMS, true, false, LATE, "all_reduce seq 1 'the sum' of group"},
+        {WAIT, true, true, LATE, "symm_wait_signal of group"}};
+
     device_begin();
     faults_begin();
     test_full_queue();
+    test_deadline(&deadlines[0], "a collective in a graph that waits in vain");
+    test_deadline(&deadlines[1], "a wait for a signal in a graph");
+    test_deadline(&deadlines[2], "one after more than are kept by name");
+    test_leaving(&leaving[0], "a wait for a signal of a peer that has left");
+    test_leaving(&leaving[1], "a wait for its word");
+    test_leaving(&leaving[2], "a barrier with it");
+    test_leaving(&leaving[3], "a collective in a graph");
+    test_leaving(&leaving[4], "a wait for its signal in a graph");
+    test_signals_that_are_there();
     faults_end();
     return done_testing();
 }
