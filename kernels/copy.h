@@ -7,32 +7,35 @@
 
 #include "kernels/parts.h"
 
-/* Parts from `first` on, every `step_parts`-th one. */
-DEVICE void copy_in_steps(unsigned char *to, const unsigned char *from,
-    uint64_t nbytes, uint64_t first, uint64_t every, const uint32_t step)
+/* Parts from `first` on, every `every`-th one. */
+DEVICE void copy_in_steps(const struct bytes *to, const struct bytes *from,
+    uint64_t first, uint64_t every, const uint32_t step)
 {
-    const struct bytes out = bytes_at(to, nbytes), in = bytes_at(from, nbytes);
-    const uint64_t parts = count_parts(nbytes);
+    const uint64_t parts = count_parts(to->nbytes);
 
+    KEEP_LOOP
     for (uint64_t part = first; part < parts; part += every)
-        store_part(&out, part, load_part(&in, part, step), step);
+        store_part(to, part, load_part(from, part, step), step);
 }
 
 DEVICE void copy_parts_of(unsigned char *to, const unsigned char *from,
     uint64_t nbytes, uint64_t first, uint64_t every)
 {
+    const struct bytes out = bytes_at(to, nbytes), in = bytes_at(from, nbytes);
+
+    first = copy_many_parts(&out, &in, first, every);
     switch (step_of(to, from, nbytes)) {
     case 8:
-        copy_in_steps(to, from, nbytes, first, every, 8);
+        copy_in_steps(&out, &in, first, every, 8);
         break;
     case 4:
-        copy_in_steps(to, from, nbytes, first, every, 4);
+        copy_in_steps(&out, &in, first, every, 4);
         break;
     case 2:
-        copy_in_steps(to, from, nbytes, first, every, 2);
+        copy_in_steps(&out, &in, first, every, 2);
         break;
     default:
-        copy_in_steps(to, from, nbytes, first, every, 1);
+        copy_in_steps(&out, &in, first, every, 1);
     }
 }
 

@@ -102,6 +102,33 @@ DEVICE void store_part(const struct bytes *to, uint64_t part,
     }
 }
 
+#define IN_FLIGHT 8 /* loads of a thread that do not wait for one another */
+
+/* Copy whole parts of aligned memory, from one on every `every`-th, as long as there
+ * are many: what a thread stores it may have loaded long before, so that the few
+ * threads that may be resident keep the memory, or a link, busy.  Returns the first
+ * part that is left. */
+DEVICE uint64_t copy_many_parts(const struct bytes *to,
+    const struct bytes *from, uint64_t part, uint64_t every)
+{
+    const uint64_t whole =
+        to->aligned && from->aligned ? to->nbytes / SYMC_VECTOR : 0;
+
+    KEEP_LOOP
+    for (; part + (IN_FLIGHT - 1) * every < whole; part += IN_FLIGHT * every) {
+        struct symc_vector loaded[IN_FLIGHT];
+
+        UNROLL
+        for (uint32_t k = 0; k < IN_FLIGHT; k++)
+            loaded[k] =
+                load_vector(from->at + (part + k * every) * SYMC_VECTOR);
+        UNROLL
+        for (uint32_t k = 0; k < IN_FLIGHT; k++)
+            store_vector(to->at + (part + k * every) * SYMC_VECTOR, loaded[k]);
+    }
+    return part;
+}
+
 /* The largest power of two up to 8 that all three are multiples of. */
 DEVICE uint32_t step_of(const void *to, const void *from, uint64_t nbytes)
 {

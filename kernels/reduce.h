@@ -11,25 +11,44 @@
 #include "kernels/group.h"
 #include "kernels/parts.h"
 
-/* A whole part of aligned memory in a row, of all ranks: with a constant size all
- * loads are in flight at once.  Addresses of a table would take as many registers
- * as the budget has left. */
-DEVICE struct symc_vector reduce_whole(const struct symc_reduce_args *args,
-    uint64_t at, const enum symmcoll_dtype type, const uint32_t size)
+/* Whole parts of aligned memory in a row, `every` bytes apart, of all ranks: with
+ * constant numbers of parts and ranks all loads are in flight at once.  Addresses of
+ * a table would take as many registers as the budget has left. */
+DEVICE void reduce_many(const struct symc_reduce_args *args, uint64_t at,
+    uint64_t every, const enum symmcoll_dtype type, const uint32_t size,
+    const uint32_t count, struct symc_vector *results)
 {
-    struct symc_vector loaded[8];
+    struct symc_vector loaded[IN_FLIGHT];
     struct elements sum, next;
 
     UNROLL
-    for (uint32_t rank = 0; rank < size; rank++)
-        loaded[rank] = load_vector(data_in_row(&args->data, rank) + at);
-    unpack(&sum, loaded[0], type, args->op, args->factors[0]);
-    UNROLL
-    for (uint32_t rank = 1; rank < size; rank++) {
-        unpack(&next, loaded[rank], type, args->op, args->factors[rank]);
-        combine(&sum, &next, type, args->op);
+    for (uint32_t rank = 0; rank < size; rank++) {
+        const unsigned char *from = data_in_row(&args->data, rank) + at;
+
+        UNROLL
+        for (uint32_t k = 0; k < count; k++)
+            loaded[k * size + rank] = load_vector(from + k * every);
     }
-    return pack(&sum, type, args->op, size);
+    UNROLL
+    for (uint32_t k = 0; k < count; k++) {
+        unpack(&sum, loaded[k * size], type, args->op, args->factors[0]);
+        UNROLL
+        for (uint32_t rank = 1; rank < size; rank++) {
+            unpack(&next, loaded[k * size + rank], type, args->op,
+                args->factors[rank]);
+            combine(&sum, &next, type, args->op);
+        }
+        results[k] = pack(&sum, type, args->op, size);
+    }
+}
+
+DEVICE struct symc_vector reduce_whole(const struct symc_reduce_args *args,
+    uint64_t at, const enum symmcoll_dtype type, const uint32_t size)
+{
+    struct symc_vector result;
+
+    reduce_many(args, at, 0, type, size, 1, &result);
+    return result;
 }
 
 /* The same of any part and any number of ranks. */
@@ -53,6 +72,16 @@ DEVICE struct symc_vector reduce_any(const struct symc_reduce_args *args,
     return pack(&sum, type, args->op, args->group.size);
 }
 
+/* Whether whole parts from there on are reduced as above.  Sums of small integers
+ * are many in 16 bytes, and rare. */
+DEVICE bool is_whole(const struct symc_reduce_args *args, uint64_t at,
+    const enum symmcoll_dtype type)
+{
+    return (class_of(type) != AS_UINT32 || nbytes_of(type) == 4) &&
+           args->data.table == NULL &&
+           is_aligned(data_in_row(&args->data, 0) + at);
+}
+
 /* A part of nbytes of all ranks' elements, which begin `at` bytes after those
  * that were passed. */
 DEVICE struct symc_vector reduce_part(const struct symc_reduce_args *args,
@@ -60,11 +89,8 @@ DEVICE struct symc_vector reduce_part(const struct symc_reduce_args *args,
 {
     const uint64_t begin = at + part * SYMC_VECTOR;
 
-    /* Sums of small integers are many in 16 bytes, and rare. */
-    if ((class_of(type) != AS_UINT32 || nbytes_of(type) == 4) &&
-        nbytes - part * SYMC_VECTOR >= SYMC_VECTOR &&
-        args->data.table == NULL &&
-        is_aligned(data_in_row(&args->data, 0) + begin)) {
+    if (nbytes - part * SYMC_VECTOR >= SYMC_VECTOR &&
+        is_whole(args, begin, type)) {
         if (args->group.size == 2)
             return reduce_whole(args, begin, type, 2);
         if (args->group.size == 4)
@@ -80,8 +106,10 @@ DEVICE void copy_parts(
     const struct bytes *to, const struct bytes *from, const uint32_t step)
 {
     const uint64_t parts = count_parts(to->nbytes);
+    uint64_t part = copy_many_parts(to, from, first_part(), next_part(0));
 
-    for (uint64_t part = first_part(); part < parts; part = next_part(part))
+    KEEP_LOOP
+    for (; part < parts; part = next_part(part))
         store_part(to, part, load_part(from, part, step), step);
 }
 

@@ -26,16 +26,31 @@ DEVICE uint64_t slice_parts(uint64_t parts, uint32_t size)
     return (parts + size - 1) / size;
 }
 
+DEVICE struct bytes slice_of(
+    const struct bytes *all, uint32_t rank, uint32_t size)
+{
+    const uint64_t slice =
+        slice_parts(count_parts(all->nbytes), size) * SYMC_VECTOR;
+    const uint64_t begin =
+        rank * slice < all->nbytes ? rank * slice : all->nbytes;
+    const uint64_t left = all->nbytes - begin;
+    const struct bytes bytes = {
+        all->at + begin, left < slice ? left : slice, all->aligned};
+
+    return bytes;
+}
+
 /* Slice by slice, as it is read: by the block of the same index. */
 DEVICE void copy_slices(const struct bytes *to, const struct bytes *from,
     uint32_t size, const uint32_t step)
 {
-    const uint64_t parts = count_parts(to->nbytes),
-                   slice = slice_parts(parts, size);
+    KEEP_LOOP
+    for (uint32_t rank = 0; rank < size; rank++) {
+        const struct bytes target = slice_of(to, rank, size),
+                           source = slice_of(from, rank, size);
 
-    for (uint64_t i = first_part(); i < slice; i = next_part(i))
-        for (uint64_t part = i; part < parts; part += slice)
-            store_part(to, part, load_part(from, part, step), step);
+        copy_parts(&target, &source, step);
+    }
 }
 
 /* What all ranks have combined. */
@@ -44,18 +59,16 @@ DEVICE void gather_slices(
 {
     const uint32_t rank = args->group.rank, size = args->group.size;
     const struct bytes out = bytes_at(args->out, nbytes);
-    const uint64_t parts = count_parts(nbytes),
-                   slice = slice_parts(parts, size);
 
+    KEEP_LOOP
     for (uint32_t k = 0; k < size; k++) {
         /* Each rank begins with another one, to spread the links. */
         const uint32_t r = rank + k < size ? rank + k : rank + k - size;
-        const struct bytes from = elements_of(args, r, nbytes);
+        const struct bytes data = elements_of(args, r, nbytes);
+        const struct bytes target = slice_of(&out, r, size),
+                           source = slice_of(&data, r, size);
 
-        for (uint64_t i = first_part(); i < slice && r * slice + i < parts;
-             i = next_part(i))
-            store_part(&out, r * slice + i,
-                load_part(&from, r * slice + i, step), step);
+        copy_parts(&target, &source, step);
     }
 }
 
@@ -75,28 +88,72 @@ DEVICE void store_result(const struct symc_reduce_args *args, uint64_t nbytes,
     }
 }
 
+/* Several parts at a time, as long as there are so many before `end`.  Returns the
+ * first that is left. */
+DEVICE uint64_t combine_many(const struct symc_reduce_args *args,
+    uint64_t nbytes, uint64_t part, uint64_t end,
+    const enum symmcoll_dtype type, const uint32_t size)
+{
+    const uint32_t count = IN_FLIGHT / size;
+    const uint64_t every = next_part(0);
+
+    KEEP_LOOP
+    for (; part + (count - 1) * every < end; part += count * every) {
+        struct symc_vector results[IN_FLIGHT];
+
+        reduce_many(args, part * SYMC_VECTOR, every * SYMC_VECTOR, type, size,
+            count, results);
+        UNROLL
+        for (uint32_t k = 0; k < count; k++)
+            store_result(
+                args, nbytes, part + k * every, results[k], nbytes_of(type));
+    }
+    return part;
+}
+
+/* This rank's slice. */
+DEVICE void combine_slice(const struct symc_reduce_args *args, uint64_t nbytes,
+    const enum symmcoll_dtype type)
+{
+    const uint32_t size = args->group.size;
+    const uint64_t parts = count_parts(nbytes),
+                   slice = slice_parts(parts, size),
+                   begin = args->group.rank * slice,
+                   end = begin + slice < parts ? begin + slice : parts;
+    uint64_t part = begin + first_part();
+
+    if (is_whole(args, 0, type)) {
+        const uint64_t whole = nbytes / SYMC_VECTOR;
+        const uint64_t last = end < whole ? end : whole;
+
+        if (size == 2)
+            part = combine_many(args, nbytes, part, last, type, 2);
+        else if (size == 4)
+            part = combine_many(args, nbytes, part, last, type, 4);
+    }
+    KEEP_LOOP
+    for (; part < end; part = next_part(part))
+        store_result(args, nbytes, part,
+            reduce_part(args, 0, nbytes, part, type), nbytes_of(type));
+}
+
 DEVICE void two_shot(
     const struct symc_reduce_args *args, const enum symmcoll_dtype type)
 {
     const struct symc_device_group *group = &args->group;
-    const uint32_t step = nbytes_of(type), rank = group->rank;
-    const uint64_t nbytes = args->count * step, parts = count_parts(nbytes),
-                   slice = slice_parts(parts, group->size);
+    const uint32_t step = nbytes_of(type);
+    const uint64_t nbytes = args->count * step;
     uint32_t epoch = begin_epoch(group);
 
     if (args->in != NULL) {
         const struct bytes in = bytes_at(args->in, nbytes);
-        const struct bytes own = elements_of(args, rank, nbytes);
+        const struct bytes own = elements_of(args, group->rank, nbytes);
 
         copy_slices(&own, &in, group->size, step);
     }
     if (!synchronise(group, ++epoch))
         return;
-    KEEP_LOOP
-    for (uint64_t i = first_part(); i < slice && rank * slice + i < parts;
-         i = next_part(i))
-        store_result(args, nbytes, rank * slice + i,
-            reduce_part(args, 0, nbytes, rank * slice + i, type), step);
+    combine_slice(args, nbytes, type);
     if (!synchronise(group, ++epoch))
         return;
     if (args->out != NULL) {
