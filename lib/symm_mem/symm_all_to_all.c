@@ -304,6 +304,22 @@ static void push_rows(
             from + i * rows->nbytes, rows->nbytes);
 }
 
+/* The first row of this rank's that is wrong, in a word that all others see: which
+ * it is, counted from 1, and the rank and the row where it was to go, as far as
+ * they have room.  0: none. */
+#define ROW_MOST UINT64_C(0xffffff)
+
+static uint64_t pack_wrong(size_t index, int rank, size_t row)
+{
+    int16_t found = (int16_t)(rank < INT16_MIN   ? INT16_MIN
+                              : rank > INT16_MAX ? INT16_MAX
+                                                 : rank);
+    uint64_t number = index < ROW_MOST ? index + 1 : ROW_MOST;
+
+    return number << 40 | (uint64_t)(uint16_t)found << 24 |
+           (row < ROW_MOST ? row : ROW_MOST);
+}
+
 /* A rank whose rows are wrong says so, and nobody moves any. */
 static symmcoll_status_t verify_rows(const struct symc_symm_call *call,
     const struct symc_moving *moving, const uint64_t *const *passed)
@@ -312,14 +328,21 @@ static symmcoll_status_t verify_rows(const struct symc_symm_call *call,
 
     (void)call;
     for (int r = 0; r < moving->size; r++) {
-        if (passed[r][3] != 0)
-            return symc_fail(SYMMCOLL_ERR_INVALID,
-                "%s: %s: expected rows for ranks 0 to %d within out, found "
-                "another one as row %llu of its input (group %s, seq %llu)",
-                symc_kind_name(moving->op->kind),
-                symc_format_rank(moving->ranks, r, SYMC_NO_PID, who),
-                moving->size - 1, (unsigned long long)passed[r][3] - 1,
-                moving->group, (unsigned long long)moving->op->seq);
+        const uint64_t wrong = passed[r][3];
+
+        if (wrong == 0)
+            continue;
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: %s: expected rows for ranks 0 to %d and below %llu, the rows "
+            "of out, found rank %d and row %llu%s for row %llu of its input "
+            "(group %s, seq %llu)",
+            symc_kind_name(moving->op->kind),
+            symc_format_rank(moving->ranks, r, SYMC_NO_PID, who),
+            moving->size - 1, (unsigned long long)passed[r][2],
+            (int16_t)(wrong >> 24), (unsigned long long)(wrong & ROW_MOST),
+            (wrong & ROW_MOST) == ROW_MOST ? " or more" : "",
+            (unsigned long long)(wrong >> 40) - 1, moving->group,
+            (unsigned long long)moving->op->seq);
     }
     return SYMMCOLL_OK;
 }
@@ -365,7 +388,7 @@ symmcoll_status_t symmcoll_symm_push_rows(struct symmcoll_symm *handle,
         return status;
     for (size_t i = 0; i < count && made.words[2] == 0; i++) {
         if (ranks[i] < 0 || ranks[i] >= handle->size || rows[i] >= out_rows)
-            made.words[2] = i + 1;
+            made.words[2] = pack_wrong(i, ranks[i], rows[i]);
     }
     return symc_symm_run(&made, dtype, SYMMCOLL_SUM, row, 0, call);
 }
