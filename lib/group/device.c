@@ -179,6 +179,15 @@ bool symc_group_take_device(
     return right;
 }
 
+bool symc_group_is_on_device(
+    struct symmcoll_group *group, int device, int *found)
+{
+    int32_t taken = atomic_load(&group->device);
+
+    *found = (int)taken - 1;
+    return taken == 0 || taken == device + 1;
+}
+
 /* A group is on one device of each rank: that of its first call. */
 static symmcoll_status_t take_device(
     struct symmcoll_group *group, const struct symc_op *op)

@@ -17,6 +17,10 @@ symmcoll_status_t symc_group_call_device(struct symmcoll_group *group,
 bool symc_group_take_device(
     struct symmcoll_group *group, int device, int *found);
 
+/* Whether it is, or on none so far. */
+bool symc_group_is_on_device(
+    struct symmcoll_group *group, int device, int *found);
+
 /* Enqueue what this rank does alone with joined memory, in the backend that has
  * joined it; op is access->op.  OK: it has been enqueued.  Errors: those of the
  * backend, and of a group that has failed. */

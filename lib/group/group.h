@@ -121,9 +121,9 @@ struct symmcoll_group {
     struct symc_slot slots[SYMC_MEMORY_KINDS]; /* the host's is always open */
     struct symc_verdict *verdicts;             /* of all, while one is opened */
     const struct symc_backend *opened;         /* what is being opened */
-    uint32_t rounds;    /* of opening: 0: none is being opened */
-    bool decided;       /* nothing more is said about it */
-    int64_t opening_ns; /* how long the others may take */
+    uint32_t rounds;          /* of opening: 0: none is being opened */
+    bool decided;             /* nothing more is said about it */
+    int64_t opening_until_ns; /* by when the others have to come, to all */
     struct symc_settings settings;
     struct symc_core core;
     struct symc_peers peers;

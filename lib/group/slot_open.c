@@ -68,12 +68,23 @@ static symmcoll_status_t judge(const struct symmcoll_group *group)
     return SYMMCOLL_OK;
 }
 
+/* How long until then; a deadline that has passed leaves the others a moment to
+ * have come already. */
+static int64_t time_until(int64_t deadline_ns)
+{
+    int64_t now = symc_now_ns();
+
+    if (deadline_ns == SYMC_NEVER)
+        return deadline_ns;
+    return deadline_ns > now ? deadline_ns - now : 1;
+}
+
 /* One round: say how far this member is, and read what all have said. */
 static symmcoll_status_t hold_round(
     struct symmcoll_group *group, struct symc_verdict *mine)
 {
     symmcoll_status_t status = symc_group_round(group, SYMC_OPEN_BACKEND, mine,
-        group->verdicts, sizeof(*mine), group->opening_ns);
+        group->verdicts, sizeof(*mine), time_until(group->opening_until_ns));
 
     if (status == SYMMCOLL_OK)
         status = judge(group);
@@ -125,8 +136,8 @@ symmcoll_status_t symc_slot_gather(
     status = go_on_opening(group, "gather", (uint32_t)nbytes);
     if (status != SYMMCOLL_OK)
         return status;
-    return symc_group_round(
-        group, SYMC_OPEN_BACKEND, mine, all, nbytes, group->opening_ns);
+    return symc_group_round(group, SYMC_OPEN_BACKEND, mine, all, nbytes,
+        time_until(group->opening_until_ns));
 }
 
 /* Choose and open on this member; OK, or why not. */
@@ -144,12 +155,12 @@ static symmcoll_status_t open_here(struct symmcoll_group *group,
     return group->opened->open(&group->core, peers, state);
 }
 
-/* The rounds begin; a member that waits for others does so for so long. */
+/* The rounds begin; a member waits for others until then, in all of them. */
 static void begin_rounds(struct symmcoll_group *group,
-    const struct symc_backend *backend, int64_t ns)
+    const struct symc_backend *backend, int64_t deadline_ns)
 {
     group->opened = backend;
-    group->opening_ns = ns;
+    group->opening_until_ns = deadline_ns;
     group->rounds = 1;
     group->decided = false;
 }
@@ -176,7 +187,7 @@ static symmcoll_status_t end_rounds(
 
 /* The same on all members, or on none. */
 static symmcoll_status_t open_everywhere(struct symmcoll_group *group,
-    const struct symc_op *op, int64_t ns, void **state)
+    const struct symc_op *op, int64_t timeout_ns, void **state)
 {
     struct symc_peers peers = group->peers;
     symmcoll_status_t own, status;
@@ -185,7 +196,7 @@ static symmcoll_status_t open_everywhere(struct symmcoll_group *group,
     peers.staging = NULL;
     peers.staging_nbytes = 0;
     peers.device = op->device;
-    begin_rounds(group, NULL, ns);
+    begin_rounds(group, NULL, symc_deadline_ns(symc_now_ns(), timeout_ns));
     own = open_here(group, (enum symc_memory)op->memory, &peers, state);
     status = end_rounds(group, own);
     if (own == SYMMCOLL_OK && status != SYMMCOLL_OK)
@@ -232,8 +243,12 @@ symmcoll_status_t symc_slot_open(
     status = open_everywhere(
         group, op, init_ns > op->timeout_ns ? init_ns : op->timeout_ns, &state);
     if (status == SYMMCOLL_OK) {
+        int32_t none = 0;
+
         slot->backend = group->opened;
         slot->state = state;
+        (void)atomic_compare_exchange_strong(
+            &group->device, &none, (int32_t)op->device + 1);
         atomic_store(&slot->open, true);
         if (atomic_load(&group->members.stopped) != 0)
             symc_slots_stop(group); /* who failed it may not have found it */
@@ -248,17 +263,6 @@ symmcoll_status_t symc_slot_open(
 
 /* ---- joining ---- */
 
-/* How long until then; a deadline that has passed leaves the others a moment to
- * have come already. */
-static int64_t time_until(int64_t deadline_ns)
-{
-    int64_t now = symc_now_ns();
-
-    if (deadline_ns == SYMC_NEVER)
-        return deadline_ns;
-    return deadline_ns > now ? deadline_ns - now : 1;
-}
-
 symmcoll_status_t symc_slot_join(struct symmcoll_group *group, void *memory,
     int64_t deadline_ns, struct symc_joined **joined)
 {
@@ -272,7 +276,7 @@ symmcoll_status_t symc_slot_join(struct symmcoll_group *group, void *memory,
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "backend %s has no memory that a group can join",
             slot->backend != NULL ? slot->backend->name : "of devices");
-    begin_rounds(group, slot->backend, time_until(deadline_ns));
+    begin_rounds(group, slot->backend, deadline_ns);
     own = mem->join(slot->state, memory, &made);
     status = end_rounds(group, own);
     if (status == SYMMCOLL_OK)

@@ -18,7 +18,8 @@ symmcoll_status_t symc_symm_check_device(
     const struct symc_allocation *allocation = rendezvous->offer->allocation;
     int found;
 
-    if (symc_group_take_device(group, allocation->device_index, &found))
+    /* Opening the backend takes it. */
+    if (symc_group_is_on_device(group, allocation->device_index, &found))
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "expected memory of device %d, as in earlier operations of the group, "

@@ -135,6 +135,58 @@ static int names_whom_it_waits_for(struct symmcoll_group *all, int rank)
     return right;
 }
 
+/* ---- refusals ---- */
+
+static bool make_memory(
+    struct symmcoll_group *group, int device, bool on_host, void **data)
+{
+    struct symmcoll_symm_args args = device_args(device);
+
+    return OK(symmcoll_symm_alloc(
+        symmcoll_group_world(group), NBYTES, on_host ? NULL : &args, data));
+}
+
+/* What has been refused leaves the group on no device. */
+static int tries_another_device(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    struct symmcoll_symm *handle = NULL;
+    void *first = NULL, *second = NULL;
+    bool right = make_memory(group, rank, rank == 1, &first) &&
+                 make_memory(group, rank + 2, false, &second);
+
+    right = right &&
+            ended(symmcoll_symm_rendezvous(group, first, NULL, &handle),
+                SYMMCOLL_ERR_MISMATCH, "kinds of memory differ") &&
+            OK(symmcoll_symm_rendezvous(group, second, NULL, &handle));
+    symmcoll_symm_release(handle);
+    return OK(symmcoll_symm_free(world, first)) &&
+           OK(symmcoll_symm_free(world, second)) && right;
+}
+
+/* Rank 1 comes late to two rounds, and to each of them within the time. */
+static int has_one_deadline(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    struct symmcoll_symm *handle = NULL;
+    struct joined it;
+    void *data = NULL;
+    bool right = begin_joined(&it, group, rank, NBYTES) &&
+                 make_memory(group, rank, false, &data);
+
+    call.timeout = 0.9;
+    if (rank == 1)
+        right = HOLDS(fake_configure("slow=cuMemExportToShareableHandle:600 "
+                                     "slow=cuMemMap:300")) &&
+                right;
+    right = HOLDS(symmcoll_symm_rendezvous(group, data, &call, &handle) < 0) &&
+            refused(symmcoll_group_error(group), SYMMCOLL_ERR_TIMEOUT,
+                "rank 1 did not come", "group") &&
+            right;
+    right = OK(symmcoll_symm_free(it.world, data)) && right;
+    return end_joined(&it, right);
+}
+
 /* ---- deaths ---- */
 
 static int lose_a_peer(struct faults_rank *self)
@@ -226,6 +278,10 @@ int main(void)
     faults_begin();
     on_both(2, names_whom_it_waits_for,
         "a kernel that waits in vain: the call, both ranks, the channel (S27)");
+    on_both(2, tries_another_device,
+        "a rendezvous that is refused leaves the group on no device");
+    ok(ranks_run(2, has_one_deadline),
+        "a rendezvous has one deadline for all that it takes");
     test_death();
     test_death_before_joining();
     faults_end();

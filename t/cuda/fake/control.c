@@ -42,9 +42,16 @@ static struct {
     uint64_t count;
 } calls[FUNCTIONS];
 
+/* A call that takes longer. */
+struct delay {
+    char name[NAME_MAX_NBYTES];
+    int ms;
+};
+
 static struct failure failures[FAILURES];
+static struct delay delays[FAILURES];
 static char missing[FAILURES][NAME_MAX_NBYTES];
-static int ncalls, nfailures, nmissing;
+static int ncalls, nfailures, nmissing, ndelays;
 
 void fake_lock(void)
 {
@@ -122,6 +129,18 @@ static bool add_missing(const char *text)
     return true;
 }
 
+/* "cuName:20" */
+static bool add_delay(const char *text)
+{
+    struct delay *delay = &delays[ndelays];
+
+    if (ndelays == FAILURES ||
+        sscanf(text, "%63[^:]:%d", delay->name, &delay->ms) != 2)
+        return false;
+    ndelays++;
+    return true;
+}
+
 static bool set_number(const char *key, uint64_t number)
 {
     struct fake_settings *settings = &fake.settings;
@@ -172,6 +191,8 @@ static bool set(char *setting)
         return add_missing(value);
     if (strcmp(setting, "fail") == 0)
         return add_failure(value);
+    if (strcmp(setting, "slow") == 0)
+        return add_delay(value);
     return read_number(value, &number) && set_number(setting, number);
 }
 
@@ -220,7 +241,7 @@ void fake_reset(void)
     fake.read_environment = false;
     fake.initialised = false;
     memset(fake.devices, 0, sizeof(fake.devices));
-    ncalls = nfailures = nmissing = 0;
+    ncalls = nfailures = nmissing = ndelays = 0;
     fake_unlock();
 }
 
@@ -310,17 +331,31 @@ static CUresult judge(const char *name, unsigned int needs)
     return result;
 }
 
+/* Milliseconds that a call takes longer. */
+static int find_delay(const char *name)
+{
+    int ms = 0;
+
+    for (int i = 0; i < ndelays; i++)
+        ms += strcmp(delays[i].name, name) == 0 ? delays[i].ms : 0;
+    return ms;
+}
+
 CUresult fake_enter(const char *function, unsigned int needs)
 {
     char name[NAME_MAX_NBYTES];
     CUresult result;
+    int ms;
 
     strip_version(function, name);
     fake_lock();
     read_environment();
     count_call(name);
     result = judge(name, needs);
+    ms = find_delay(name);
     fake_unlock();
+    if (ms > 0)
+        (void)usleep((useconds_t)ms * 1000);
     return result;
 }
 

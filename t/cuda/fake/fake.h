@@ -52,6 +52,9 @@
  *                       number: every call; a negative error is a signal, of
  *                       which the process ends.  Several times, too.
  *
+ *   slow=cuName:20      each call of it takes so many milliseconds longer.  Several
+ *                       times, too.
+ *
  * Those down to sms are read by cuInit().  False for what it does not know.
  */
 FAKE_API bool fake_configure(const char *settings);
