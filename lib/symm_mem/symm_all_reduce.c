@@ -79,6 +79,20 @@ static symmcoll_status_t check(const struct symc_symm_does *does,
     return status;
 }
 
+/* On a device blocks read and write in no order. */
+static symmcoll_status_t check_same_or_apart(const struct symc_symm_does *does,
+    const void *out, const void *in, size_t nbytes)
+{
+    uintptr_t to = (uintptr_t)out, from = (uintptr_t)in;
+
+    if (to == from || (to > from ? to - from : from - to) >= nbytes)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected in and out in memory of a device that are the same or do "
+        "not overlap, found %zu bytes at %p and at %p",
+        symc_kind_name(does->kind), nbytes, in, out);
+}
+
 static symmcoll_status_t refuse_null(
     const struct symc_symm_does *does, const char *what)
 {
@@ -127,6 +141,10 @@ symmcoll_status_t symmcoll_symm_one_shot_all_reduce_copy(
 
     if (status == SYMMCOLL_OK && in == NULL && nbytes > 0)
         return refuse_null(&one_shot, "in");
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (!symc_symm_is_host(handle))
+        status = check_same_or_apart(&one_shot, out, in, nbytes);
     if (status != SYMMCOLL_OK)
         return status;
     if (!symc_symm_is_host(handle))

@@ -115,19 +115,30 @@ static int overlapping(struct symmcoll_group *group, int rank)
 {
     struct test it;
     bool right = begin(&it, group, rank);
+    char pointers[2][32];
 
-    right = right &&
-            REFUSED(sum(&it, it.handle, 0, (char *)it.data + 4 * COUNT - 4),
-                SYMMCOLL_ERR_INVALID, "found that they overlap") &&
-            REFUSED(sum(&it, it.handle, 2, it.out), SYMMCOLL_ERR_INVALID,
-                "expected the input in memory of a device on a multiple of 4 "
-                "bytes") &&
-            REFUSED(sum(&it, it.handle, 0, it.out + 1), SYMMCOLL_ERR_INVALID,
-                "expected out in memory of a device on a multiple of 4 "
-                "bytes") &&
-            REFUSED(sum(&it, it.handle, NBYTES, it.out), SYMMCOLL_ERR_INVALID,
-                "within the buffer's") &&
-            goes_on(&it);
+    snprintf(pointers[0], sizeof(pointers[0]), "%p", (void *)it.out);
+    snprintf(pointers[1], sizeof(pointers[1]), "%p", (void *)(it.out + 64));
+    right =
+        right &&
+        REFUSED(sum(&it, it.handle, 0, (char *)it.data + 4 * COUNT - 4),
+            SYMMCOLL_ERR_INVALID, "found that they overlap") &&
+        REFUSED(sum(&it, it.handle, 2, it.out), SYMMCOLL_ERR_INVALID,
+            "expected the input in memory of a device on a multiple of 4 "
+            "bytes") &&
+        REFUSED(sum(&it, it.handle, 0, it.out + 1), SYMMCOLL_ERR_INVALID,
+            "expected out in memory of a device on a multiple of 4 "
+            "bytes") &&
+        REFUSED(sum(&it, it.handle, NBYTES, it.out), SYMMCOLL_ERR_INVALID,
+            "within the buffer's") &&
+        REFUSED(symmcoll_symm_one_shot_all_reduce_copy(it.handle, 0,
+                    it.out + 64, it.out, COUNT, F32, SYMMCOLL_SUM, &it.call),
+            SYMMCOLL_ERR_INVALID, "found 400 bytes at") &&
+        HOLDS(strstr(symmcoll_last_error(), pointers[0]) != NULL &&
+              strstr(symmcoll_last_error(), pointers[1]) != NULL) &&
+        OK(symmcoll_symm_one_shot_all_reduce_copy(it.handle, 0, it.out, it.out,
+            COUNT, F32, SYMMCOLL_SUM, &it.call)) &&
+        (device_wait(it.call.stream), true) && goes_on(&it);
     return end(&it, right);
 }
 
