@@ -74,7 +74,10 @@ struct symc_cuda_captures {
  * it, whatever the streams of both, for they use the same staging. */
 struct symc_cuda_order {
     CUstream own;  /* what operations run on that are not `direct` */
-    CUstream last; /* what the latest one was enqueued on; not dereferenced */
+    CUstream last; /* what the latest one was enqueued on; not dereferenced, for
+                      the program may have destroyed it */
+    unsigned long long
+        last_id;   /* its own, which no other stream has; 0: unknown */
     CUevent event; /* of its end; NULL: nothing to wait for */
     struct symc_cuda_token *unused;
     struct symc_cuda_token *taken;   /* timed, for what is being enqueued */
@@ -177,8 +180,9 @@ symmcoll_status_t symc_cuda_ask_captured(
 bool symc_cuda_is_captured(
     const struct symc_cuda_group *group, CUstream stream);
 
-/* Whether what an operation enqueues can wait for the other members.  Errors:
- * INVALID (they would enqueue theirs after it, on the same stream). */
+/* Whether what an operation enqueues can wait for the other members, and whatever
+ * thread enqueues it.  Errors: INVALID (they would enqueue theirs after it, on the
+ * same stream; the default stream of a thread). */
 symmcoll_status_t symc_cuda_check_order(
     const struct symc_cuda_group *group, const struct symc_op *op);
 
@@ -190,6 +194,7 @@ void symc_cuda_unmark(void *state, void *mark);
 struct symc_cuda_place {
     CUstream stream;
     bool captured;
+    unsigned long long id; /* of the stream; 0: unknown */
 };
 
 /*

@@ -5,7 +5,9 @@
  * All operations of a group use its staging and its counters, so on each device
  * one runs after the other, in the order in which they are started, which is the
  * same on all members.  Where two that follow one another are on different
- * streams, the second stream waits for an event of the first.  An operation that
+ * streams, or may be, the second stream waits for an event of the first: a handle
+ * may be of a new stream, where the program has destroyed the one that had it.  An
+ * operation that
  * is captured in a graph is ordered by the caller's stream alone, each time when
  * the graph is started.
  *
@@ -135,6 +137,12 @@ symmcoll_status_t symc_cuda_ask_captured(
 symmcoll_status_t symc_cuda_check_order(
     const struct symc_cuda_group *group, const struct symc_op *op)
 {
+    if ((CUstream)op->stream == CU_STREAM_PER_THREAD)
+        return group->core->fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a stream, or NULL for the device's default one, found "
+            "the default stream of a thread (%p), which is another one on the "
+            "library's threads",
+            group->core->kinds[op->kind].name, op->stream);
     if (!group->one_default || !op->direct ||
         (op->stream != NULL && (CUstream)op->stream != CU_STREAM_LEGACY))
         return SYMMCOLL_OK;
@@ -247,6 +255,29 @@ static symmcoll_status_t begin_timing(
                      "cuEventRecord on stream %p", (void *)place.stream);
 }
 
+/* 0: it is not known. */
+static unsigned long long find_id(
+    const struct symc_cuda_group *group, CUstream stream)
+{
+    unsigned long long id = 0;
+
+    if (group->cuda->stream_get_id == NULL ||
+        group->cuda->stream_get_id(stream, &id) != CUDA_SUCCESS)
+        return 0;
+    return id;
+}
+
+/* Whether what is enqueued there comes after the operation before in any case. */
+static bool is_last(
+    const struct symc_cuda_group *group, const struct symc_cuda_place *place)
+{
+    const struct symc_cuda_order *order = &group->order;
+
+    return order->last == place->stream &&
+           (place->stream == order->own ||
+               (place->id != 0 && place->id == order->last_id));
+}
+
 symmcoll_status_t symc_cuda_order_begin(struct symc_cuda_group *group,
     const struct symc_op *op, void *mark, struct symc_cuda_place *place)
 {
@@ -260,12 +291,14 @@ symmcoll_status_t symc_cuda_order_begin(struct symc_cuda_group *group,
     }
     place->stream =
         op->direct || place->captured ? (CUstream)op->stream : order->own;
+    place->id =
+        !place->captured && op->direct ? find_id(group, place->stream) : 0;
     if (place->captured || op->direct)
         symc_cuda_unmark(group, mark);
     else
         status = wait_for_caller(group, op, mark);
     if (status == SYMMCOLL_OK && !place->captured && order->event != NULL &&
-        order->last != place->stream)
+        !is_last(group, place))
         status = wait_for(group, place->stream, order->event);
     if (status == SYMMCOLL_OK && !place->captured && group->timed)
         status = begin_timing(group, *place);
@@ -313,6 +346,7 @@ symmcoll_status_t symc_cuda_order_end(struct symc_cuda_group *group,
     if (status != SYMMCOLL_OK || *token == NULL)
         return status;
     order->last = place.stream;
+    order->last_id = place.id;
     order->event = (*token)->event;
     return SYMMCOLL_OK;
 }

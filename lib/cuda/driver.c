@@ -112,6 +112,7 @@ static const struct entry needed[] = {
 };
 
 static const struct entry optional[] = {
+    ENTRY(stream_get_id, cuStreamGetId, 12000),
     ENTRY(func_load, cuFuncLoad, 12040),
     ENTRY(multicast_create, cuMulticastCreate, 12010),
     ENTRY(multicast_add_device, cuMulticastAddDevice, 12010),

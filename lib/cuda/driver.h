@@ -127,6 +127,7 @@ struct symc_cuda {
     PFN_cuLaunchKernelEx_v11060 launch_kernel_ex;
 
     /* ---- optional ---- */
+    PFN_cuStreamGetId_v12000 stream_get_id;
     PFN_cuFuncLoad_v12040 func_load; /* else func_get_attribute() loads, too */
     PFN_cuMulticastCreate_v12010 multicast_create;
     PFN_cuMulticastAddDevice_v12010 multicast_add_device;

@@ -410,7 +410,8 @@ symmcoll_status_t symmcoll_group_set_timeout(
  * memory from now on whose call.stream is NULL.
  *
  * stream  a CUstream or cudaStream_t, borrowed until all calls on it have ended;
- *         NULL, as it is at first: the default stream of the device
+ *         NULL, as it is at first: the default stream of the device; that of a
+ *         thread is INVALID in calls
  *
  * A call without a work is enqueued on its stream and returns.  One with a work
  * runs on a stream of the library's, after what has been enqueued on the call's;

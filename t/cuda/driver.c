@@ -9,7 +9,7 @@
 
 static const char *const optional[] = {"cuFuncLoad", "cuMulticastCreate",
     "cuMulticastAddDevice", "cuMulticastBindMem", "cuMulticastUnbind",
-    "cuMulticastGetGranularity"};
+    "cuMulticastGetGranularity", "cuStreamGetId"};
 
 static bool is_optional(const char *name)
 {

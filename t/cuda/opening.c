@@ -246,6 +246,8 @@ static int passes_another_stream(struct symmcoll_group *group, int rank)
     if (rank == VICTIM)
         right = ended(sum_at(group, at, at, stream), SYMMCOLL_ERR_INVALID,
                     "expected a stream of device 1") &&
+                ended(sum_at(group, at, at, CU_STREAM_PER_THREAD),
+                    SYMMCOLL_ERR_INVALID, "the default stream of a thread") &&
                 right;
     device_end_stream(stream);
     device_use(rank);
@@ -344,7 +346,8 @@ int main(void)
         "told, and nothing is left");
     on_both(2, mixes_memories, "host and device pointers in one call");
     on_both(2, passes_another_device, "a pointer of another device");
-    on_both(2, passes_another_stream, "a stream of another device");
+    on_both(2, passes_another_stream,
+        "a stream of another device, and the default one of a thread");
     on_both(2, passes_what_is_not_there,
         "a freed allocation, and a buffer that is too long");
     on_both(2, begins_with_what_is_not_there,

@@ -172,6 +172,50 @@ static int host_does_not_wait(struct symmcoll_group *group, int rank)
     return finish(&run, right && is_sum(&run, found, 2));
 }
 
+/* ---- a handle that is used again ---- */
+
+/* Whether an operation's stream waits for the event of the one before. */
+static int waits(struct run *run, int *right)
+{
+    uint64_t before = fake_calls("cuStreamWaitEvent");
+
+    *right = say(sum(run, NULL) == SYMMCOLL_OK, "an operation") && *right;
+    device_wait(run->stream);
+    return (int)(fake_calls("cuStreamWaitEvent") - before);
+}
+
+/* The next stream has the handle of one that was destroyed. */
+static int tells_streams_apart(struct symmcoll_group *group, int rank)
+{
+    struct run run;
+    CUstream former;
+    int right;
+
+    begin(&run, group, rank);
+    former = run.stream;
+    right = open_backend(&run);
+    right = say(waits(&run, &right) == 0, "the same stream") && right;
+    device_end_stream(run.stream);
+    fake_finish();
+    run.stream = run.call.stream = device_stream();
+    right = say(run.stream == former, "the same handle") &&
+            say(waits(&run, &right) == 1, "another stream") && right;
+    return finish(&run, right);
+}
+
+/* A driver that does not say which stream it is. */
+static int waits_always(struct symmcoll_group *group, int rank)
+{
+    struct run run;
+    int right;
+
+    (void)fake_configure("missing=cuStreamGetId");
+    begin(&run, group, rank);
+    right = open_backend(&run);
+    right = say(waits(&run, &right) == 1, "the same stream") && right;
+    return finish(&run, right);
+}
+
 /* ---- many ---- */
 
 /* All of them are called while the first stands still, on two streams in turn,
@@ -256,6 +300,11 @@ int main(void)
             "what a stream has after a wait comes after the operation");
         on_both(n, host_does_not_wait,
             "a call without a work returns before the device is there");
+        ok(ranks_run(n, tells_streams_apart),
+            "a stream that has the handle of a former one waits for the "
+            "operation before");
+        ok(ranks_run(n, waits_always),
+            "any stream does where streams cannot be told apart");
         on_both(n, many_are_under_way, "many operations are under way");
         on_both(n, memories_mix, "operations in both memories in turn");
     }

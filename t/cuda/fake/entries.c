@@ -78,6 +78,7 @@ static const struct entry entries[] = {
     ENTRY(cuStreamWriteValue32, 11070),
     ENTRY(cuStreamWaitValue32, 11070),
     ENTRY(cuStreamGetCtx, 9020),
+    ENTRY(cuStreamGetId, 12000),
     ENTRY(cuEventCreate, 2000),
     ENTRY(cuEventDestroy, 4000),
     ENTRY(cuEventRecord, 2000),

@@ -163,6 +163,10 @@ static void perform(CUstream stream, struct fake_work *work)
     complete(stream, work);
 }
 
+/* Streams that were destroyed: the next one has the handle of the latest of them, as
+ * it may be of the real driver. */
+static CUstream spares;
+
 static void remove_stream(CUstream stream)
 {
     CUstream *at = &fake.streams;
@@ -170,6 +174,8 @@ static void remove_stream(CUstream stream)
     while (*at != stream)
         at = &(*at)->next;
     *at = stream->next;
+    stream->next = spares;
+    spares = stream;
     fake.threads--;
     fake_changed();
 }
@@ -177,6 +183,7 @@ static void remove_stream(CUstream stream)
 static void *run_stream(void *arg)
 {
     CUstream stream = arg;
+    struct fake_order *const order = stream->order;
 
     fake_lock();
     for (;;) {
@@ -194,24 +201,37 @@ static void *run_stream(void *arg)
             fake_wait();
         }
     }
-    fake_call_ordered(stream->order, fake_release, &ended);
+    fake_call_ordered(order, fake_release, &ended);
     remove_stream(stream);
     fake_unlock();
-    fake_free_order(stream->order);
-    free(stream);
+    fake_free_order(order);
     return NULL;
 }
 
 /* ---- streams, with the lock ---- */
 
+static unsigned long long ids; /* of streams, no two the same */
+
+static CUstream take_spare(void)
+{
+    CUstream stream = spares;
+
+    if (stream == NULL)
+        return fake_alloc(sizeof(*stream));
+    spares = stream->next;
+    memset(stream, 0, sizeof(*stream));
+    return stream;
+}
+
 CUstream fake_make_stream(CUcontext context, bool nonblocking, int priority)
 {
     struct fake_device *device = &fake.devices[context->device];
-    CUstream stream = fake_alloc(sizeof(*stream));
+    CUstream stream = take_spare();
     const int connections = fake.settings.connections;
     pthread_attr_t attributes;
     pthread_t thread;
 
+    stream->id = ++ids;
     stream->context = context;
     stream->nonblocking = nonblocking;
     stream->priority = priority;

@@ -75,6 +75,7 @@ struct CUstream_st {
     pthread_t thread; /* of the host, that the stream of its thread is of */
     bool per_thread, nonblocking, legacy, destroyed;
     int connection, resumed, priority;
+    unsigned long long id;
     struct fake_work *first, **last;
     uint64_t enqueued, completed;
     uint64_t random;

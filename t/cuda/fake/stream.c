@@ -137,6 +137,21 @@ FAKE_API CUresult cuStreamGetCtx(CUstream handle, CUcontext *context)
     return stream != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+FAKE_API CUresult cuStreamGetId(CUstream handle, unsigned long long *id)
+{
+    CUresult result = fake_enter(__func__, FAKE_INIT);
+    CUstream stream;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    stream = fake_find_stream(handle);
+    if (stream != NULL)
+        *id = stream->id;
+    fake_unlock();
+    return stream != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
 FAKE_API CUresult cuStreamGetPriority(CUstream handle, int *priority)
 {
     CUresult result = fake_enter(__func__, FAKE_INIT);
