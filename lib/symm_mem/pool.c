@@ -9,6 +9,7 @@
  * depends on its calls alone, and not on what its pool had left.
  */
 #include "base/cancel.h"
+#include "symm_mem/share.h"
 #include "symm_mem/symm_mem.h"
 
 #include <stdlib.h>
@@ -193,32 +194,57 @@ symmcoll_status_t symmcoll_symm_pool_get_info(
 
 /* ---- releasing ---- */
 
-/* Release what has been freed; all (the pool's end): what has not belongs to no
- * pool any more.  Under the lock. */
-static void release(struct symmcoll_symm_pool *pool, bool all)
+/* One that has been freed; NULL: there is none.  Under the lock. */
+static struct symc_allocation *find_freed(const struct symmcoll_symm_pool *pool)
 {
-    struct symc_allocation *next;
+    struct symc_allocation *at = pool->home->allocations;
 
+    while (at != NULL && (at->pool != pool || at->active))
+        at = at->next;
+    return at;
+}
+
+/* Release what has been freed, once no device uses it.  Under the lock, which is
+ * released meanwhile.  Errors: as symmcoll_symm_free(); then some is left. */
+static symmcoll_status_t release(
+    const struct symmcoll_symm_pool *pool, const char *where)
+{
+    struct symc_symm *symm = pool->home;
+    uint64_t number = ++symm->awaits;
+    struct symc_allocation *freed;
+
+    symc_shares_reap(symm);
+    while ((freed = find_freed(pool)) != NULL) {
+        symmcoll_status_t status =
+            symc_allocation_await(symm, freed, number, where);
+
+        if (status == SYMMCOLL_OK)
+            symc_allocation_release(freed, true);
+        else if (status != SYMMCOLL_IN_PROGRESS)
+            return status;
+    }
+    return SYMMCOLL_OK;
+}
+
+/* What has not been freed belongs to no pool any more.  Under the lock. */
+static void let_go(const struct symmcoll_symm_pool *pool)
+{
     for (struct symc_allocation *at = pool->home->allocations; at != NULL;
-         at = next) {
-        next = at->next;
-        if (at->pool != pool)
-            continue;
-        if (!at->active)
-            symc_allocation_release(at, false);
-        else if (all)
+         at = at->next) {
+        if (at->pool == pool)
             at->pool = NULL;
     }
 }
 
 symmcoll_status_t symmcoll_symm_pool_trim(struct symmcoll_symm_pool *pool)
 {
+    static const char where[] = "symm_pool_trim";
     int cancel = symc_cancel_disable();
-    symmcoll_status_t status = check("symm_pool_trim", pool, pool);
+    symmcoll_status_t status = check(where, pool, pool);
 
     if (status == SYMMCOLL_OK) {
         pthread_mutex_lock(&pool->home->lock);
-        release(pool, false);
+        status = release(pool, where);
         pthread_mutex_unlock(&pool->home->lock);
     }
     symc_cancel_restore(cancel);
@@ -242,7 +268,12 @@ static symmcoll_status_t free_pool(struct symmcoll_symm_pool *pool)
             "symm_pool_trim releases what it keeps",
             where);
     }
-    release(pool, true);
+    status = release(pool, where);
+    if (status != SYMMCOLL_OK) {
+        pthread_mutex_unlock(&symm->lock);
+        return status;
+    }
+    let_go(pool);
     while (*at != pool)
         at = &(*at)->next;
     *at = pool->next;

@@ -191,12 +191,14 @@ SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_symm_pool_get_info(
     struct symmcoll_symm_pool *pool, struct symmcoll_symm_pool_info *info);
 
-/* Release what has been freed.  Local.  Errors: INVALID. */
+/* Release what has been freed.  Local; memory of a device as by symmcoll_symm_free().
+ * Errors: INVALID; TIMEOUT, DEVICE (as there; some of it is left). */
 SYMMCOLL_API
 symmcoll_status_t symmcoll_symm_pool_trim(struct symmcoll_symm_pool *pool);
 
 /* Release a pool; NULL is fine.  What has not been freed remains, as what
- * symmcoll_symm_alloc() returns.  Errors: INVALID (the default pool). */
+ * symmcoll_symm_alloc() returns.  Errors: INVALID (the default pool); those of
+ * symmcoll_symm_pool_trim(), after which the pool is still there. */
 SYMMCOLL_API
 symmcoll_status_t symmcoll_symm_pool_free(struct symmcoll_symm_pool *pool);
 
