@@ -5,10 +5,21 @@
 #include "symm_mem/device_plan.h"
 
 #include "registry/registry.h"
+#include "symm_mem/share.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
-symmcoll_status_t symc_device_plan_open(const struct symmcoll_symm *handle,
+void symc_plan_hold(struct symmcoll_symm *handle)
+{
+    struct symc_symm *symm = handle->share->home;
+
+    pthread_mutex_lock(&symm->lock);
+    handle->share->users++;
+    pthread_mutex_unlock(&symm->lock);
+}
+
+static symmcoll_status_t allocate(struct symmcoll_symm *handle,
     const char *where, size_t pieces, struct symc_device_plan *plan)
 {
     const struct symc_settings settings =
@@ -18,31 +29,74 @@ symmcoll_status_t symc_device_plan_open(const struct symmcoll_symm *handle,
         .device = handle->share->device_index,
         .threads = true, /* nobody else uses it */
         .nbytes = symc_launch_plan_nbytes(pieces)};
-    const struct symc_memory_ops *mem = handle->share->allocation->backend->mem;
     char detail[SYMC_DETAIL_MAX];
-    symmcoll_status_t status =
-        mem->allocate(&request, &plan->memory, &plan->at);
+    symmcoll_status_t status;
 
-    if (status == SYMMCOLL_OK) {
-        plan->mem = mem;
+    plan->mem = handle->share->allocation->backend->mem;
+    status = plan->mem->allocate(&request, &plan->memory, &plan->at);
+    if (status == SYMMCOLL_OK)
         return status;
-    }
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     return symc_fail(status,
         "%s: %zu bytes for a plan in memory of device %d: %s", where,
         request.nbytes, handle->share->device_index, detail);
 }
 
-void symc_device_plan_close(
-    const struct symmcoll_symm *handle, struct symc_device_plan *plan)
+symmcoll_status_t symc_device_plan_open(struct symmcoll_symm *handle,
+    const char *where, size_t pieces, struct symc_device_plan **plan)
 {
-    if (plan->mem == NULL)
+    struct symc_share *share = handle->share;
+    struct symc_device_plan *made = symc_alloc(1, sizeof(*made));
+    symmcoll_status_t status = SYMMCOLL_ERR_NO_MEMORY;
+
+    if (made != NULL)
+        status = allocate(handle, where, pieces, made);
+    if (status != SYMMCOLL_OK) {
+        free(made);
+        return status;
+    }
+    pthread_mutex_lock(&share->home->lock);
+    made->next = share->plans;
+    share->plans = made;
+    pthread_mutex_unlock(&share->home->lock);
+    *plan = made;
+    return SYMMCOLL_OK;
+}
+
+/* Under the lock; the share, which the caller holds, frees what is still used. */
+static void close_plan(struct symc_symm *symm, struct symc_share *share,
+    struct symc_device_plan *plan)
+{
+    struct symc_device_plan **at = &share->plans;
+
+    plan->left = plan->memory != NULL &&
+                 symc_share_await(symm, share, "symm_plan_free") != SYMMCOLL_OK;
+    if (plan->left)
         return;
-    /* Of a group that has been released nothing runs. */
-    if (handle->group != NULL)
-        (void)symc_queue_await_running(handle->group->queue, SYMC_NEVER);
-    plan->mem->free(plan->memory);
-    plan->mem = NULL;
+    if (plan->memory != NULL) {
+        while (*at != plan)
+            at = &(*at)->next;
+        *at = plan->next;
+        plan->mem->free(plan->memory);
+    }
+    free(plan);
+}
+
+void symc_device_plan_close(
+    struct symmcoll_symm *handle, struct symc_device_plan *plan)
+{
+    struct symc_symm *symm;
+
+    if (plan == NULL)
+        return;
+    symm = handle->share->home;
+    if (symm == NULL) { /* the world has freed what no device uses */
+        free(plan);
+    } else if (symc_world_is_mine(symm->world)) {
+        pthread_mutex_lock(&symm->lock);
+        close_plan(symm, handle->share, plan);
+        pthread_mutex_unlock(&symm->lock);
+    }
 }
 
 void symc_device_plan_describe(const struct symc_symm_call *call,

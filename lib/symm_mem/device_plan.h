@@ -8,20 +8,17 @@
 
 #include "symm_mem/pieces.h"
 
-/* Memory of a plan, on the device of a handle. */
-struct symc_device_plan {
-    const struct symc_memory_ops *mem; /* NULL: none */
-    void *memory;                      /* the backend's */
-    void *at;
-};
+/* A plan keeps its handle, and what that is of. */
+void symc_plan_hold(struct symmcoll_symm *handle);
 
-/* For so many pieces.  Errors: those of struct symc_memory_ops. */
-symmcoll_status_t symc_device_plan_open(const struct symmcoll_symm *handle,
-    const char *where, size_t pieces, struct symc_device_plan *plan);
+/* Memory for so many pieces.  Errors: those of struct symc_memory_ops, NO_MEMORY. */
+symmcoll_status_t symc_device_plan_open(struct symmcoll_symm *handle,
+    const char *where, size_t pieces, struct symc_device_plan **plan);
 
-/* When the operations of the handle's group that run have ended. */
+/* Wait as symmcoll_symm_free(), and free it; what is still used then is freed with the
+ * memory of the handle.  The plan may be NULL. */
 void symc_device_plan_close(
-    const struct symmcoll_symm *handle, struct symc_device_plan *plan);
+    struct symmcoll_symm *handle, struct symc_device_plan *plan);
 
 /* What the kernels of an exchange are told; plan NULL: they use the staging. */
 void symc_device_plan_describe(const struct symc_symm_call *call,

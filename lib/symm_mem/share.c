@@ -115,11 +115,25 @@ static bool is_stuck(struct symc_share *share)
     return share->stuck;
 }
 
+static void free_plans(struct symc_share *share)
+{
+    while (share->plans != NULL) {
+        struct symc_device_plan *plan = share->plans;
+
+        share->plans = plan->next;
+        plan->mem->free(plan->memory);
+        plan->memory = NULL;
+        if (plan->left)
+            free(plan);
+    }
+}
+
 static void leave_device(struct symc_share *share)
 {
     const struct symc_backend *backend = share->allocation->backend;
 
     if (share->shared.joined != NULL && !is_stuck(share)) {
+        free_plans(share);
         backend->mem->leave(share->joined_pads);
         backend->mem->leave(share->shared.joined);
     }

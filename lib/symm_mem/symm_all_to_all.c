@@ -3,9 +3,11 @@
  * All-to-all of pieces whose sizes are in symmetric memory, at once or by a plan
  * that is made once; and rows that each rank writes where they belong.
  */
+#include "base/cancel.h"
 #include "symm_mem/device_plan.h"
 #include "symm_mem/pieces.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,14 +98,14 @@ symmcoll_status_t symmcoll_symm_all_to_all_v_back(struct symmcoll_symm *handle,
 /* ---- by a plan ---- */
 
 struct symmcoll_symm_plan {
-    struct symmcoll_symm *handle; /* borrowed */
+    struct symmcoll_symm *handle; /* held; NULL: not yet */
     struct symc_exchange exchange;
     uint64_t number; /* of the operation that has made it */
     size_t count;
     struct symc_piece *pieces; /* that this rank receives */
     size_t *places;            /* row of the result of the rank that receives a
                                   piece of this one's, by its number */
-    struct symc_device_plan device; /* of its memory: in place of both arrays */
+    struct symc_device_plan *device; /* in place of both arrays; or NULL */
 };
 
 /* Whoever compares the calls notes which operation it is. */
@@ -144,7 +146,7 @@ static void describe_plan(const struct symc_symm_call *call,
 
     (void)op;
     launch->kind = SYMC_LAUNCH_PLAN;
-    symc_device_plan_describe(call, &plan->exchange, &plan->device, launch);
+    symc_device_plan_describe(call, &plan->exchange, plan->device, launch);
 }
 
 static const struct symc_symm_does make_plan = {.kind = SYMC_SYMM_MAKE_PLAN,
@@ -166,53 +168,75 @@ static symmcoll_status_t make_room(struct symmcoll_symm_plan *plan)
                : SYMMCOLL_ERR_NO_MEMORY;
 }
 
-symmcoll_status_t symmcoll_symm_plan_create(struct symmcoll_symm *handle,
+static symmcoll_status_t create_plan(struct symmcoll_symm *handle,
     const struct symmcoll_symm_exchange *exchange,
-    const struct symmcoll_call *call, struct symmcoll_symm_plan **plan)
+    const struct symmcoll_call *call, struct symmcoll_symm_plan *made)
 {
-    const char *where = symc_kind_name(make_plan.kind);
-    struct symmcoll_symm_plan *made;
     struct symc_symm_call run = {.does = &make_plan, .handle = handle};
-    symmcoll_status_t status;
+    symmcoll_status_t status =
+        symc_exchange_read(handle, symc_kind_name(make_plan.kind), exchange,
+            &made->exchange, &run.words[2]);
 
-    if (plan == NULL)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a place for the plan, found NULL", where);
-    made = symc_alloc(1, sizeof(*made));
-    if (made == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    made->handle = handle;
-    status = symc_exchange_read(
-        handle, where, exchange, &made->exchange, &run.words[2]);
     if (status != SYMMCOLL_OK)
-        goto free_plan;
+        return status;
+    symc_plan_hold(handle);
+    made->handle = handle;
     made->count = symc_exchange_count(&made->exchange, handle->size);
     status = make_room(made);
     if (status != SYMMCOLL_OK)
-        goto free_plan;
+        return status;
     run.words[0] = made->exchange.args.in_offset;
     run.words[1] = made->exchange.args.out_offset;
     run.more = &made->exchange;
     run.out = made;
-    status = symc_symm_run(&run, made->exchange.args.dtype, SYMMCOLL_SUM,
+    return symc_symm_run(&run, made->exchange.args.dtype, SYMMCOLL_SUM,
         made->exchange.args.row, 0, call);
-    if (status != SYMMCOLL_OK)
-        goto free_plan;
-    *plan = made;
-    return SYMMCOLL_OK;
-free_plan:
-    symmcoll_symm_plan_free(made);
+}
+
+static void free_plan(struct symmcoll_symm_plan *plan)
+{
+    symc_device_plan_close(plan->handle, plan->device);
+    symmcoll_symm_release(plan->handle);
+    free(plan->pieces);
+    free(plan->places);
+    free(plan);
+}
+
+symmcoll_status_t symmcoll_symm_plan_create(struct symmcoll_symm *handle,
+    const struct symmcoll_symm_exchange *exchange,
+    const struct symmcoll_call *call, struct symmcoll_symm_plan **plan)
+{
+    int cancel = symc_cancel_disable();
+    struct symmcoll_symm_plan *made = NULL;
+    char detail[SYMC_DETAIL_MAX];
+    symmcoll_status_t status = SYMMCOLL_ERR_NO_MEMORY;
+
+    if (plan == NULL)
+        status = symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a place for the plan, found NULL",
+            symc_kind_name(make_plan.kind));
+    else if ((made = symc_alloc(1, sizeof(*made))) != NULL)
+        status = create_plan(handle, exchange, call, made);
+    if (status == SYMMCOLL_OK) {
+        *plan = made;
+    } else if (made != NULL) {
+        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        free_plan(made);
+        symc_fail(status, "%s", detail);
+    }
+    symc_cancel_restore(cancel);
     return status;
 }
 
 void symmcoll_symm_plan_free(struct symmcoll_symm_plan *plan)
 {
+    int cancel;
+
     if (plan == NULL)
         return;
-    symc_device_plan_close(plan->handle, &plan->device);
-    free(plan->pieces);
-    free(plan->places);
-    free(plan);
+    cancel = symc_cancel_disable();
+    free_plan(plan);
+    symc_cancel_restore(cancel);
 }
 
 static void follow_plan(
@@ -231,7 +255,7 @@ static void describe_run(const struct symc_symm_call *call,
 
     (void)op;
     launch->kind = SYMC_LAUNCH_PLAN_RUN;
-    symc_device_plan_describe(call, &plan->exchange, &plan->device, launch);
+    symc_device_plan_describe(call, &plan->exchange, plan->device, launch);
 }
 
 static const struct symc_symm_does run_plan = {.kind = SYMC_SYMM_RUN_PLAN,

@@ -122,6 +122,17 @@ struct symc_share {
     void *pad_memory; /* NULL: none */
     struct symc_joined *joined_pads;
     size_t barrier_at; /* in each member's */
+    struct symc_device_plan *plans;
+};
+
+/* Memory of a plan of exchanges, on the device of a share, which frees it at the
+ * latest with its own. */
+struct symc_device_plan {
+    struct symc_device_plan *next;
+    const struct symc_memory_ops *mem;
+    void *memory; /* the backend's; NULL: it has been freed */
+    void *at;
+    bool left; /* by its user, while it was in use: it is the share's */
 };
 
 /* A share from an address on. */

@@ -80,16 +80,19 @@ symmcoll_status_t symmcoll_symm_all_to_all_v_back(struct symmcoll_symm *handle,
 /*
  * A plan: read and check the splits of all ranks once, and move rows with them as
  * often as wanted.  Collective, as symmcoll_symm_all_to_all_v() but without
- * moving rows.  The handle must outlive it.
+ * moving rows.  It keeps the handle, which can be released before.
  *
  * symmcoll_symm_plan_run()    move: as symmcoll_symm_all_to_all_v(), which reads
  *                             the splits; all ranks run the same plan
  * symmcoll_symm_plan_place()  where a piece of this rank's input goes: which rank
  *                             (out), and the first row there (out)
- * symmcoll_symm_plan_free()   NULL is valid; of a device waits for what runs, and
- *                             no graph that runs the plan is started any more
+ * symmcoll_symm_plan_free()   NULL is valid; once for each plan, also after the
+ *                             group's release or finalize; of a device waits as
+ *                             symmcoll_symm_release() of the last handle, and no
+ *                             graph that runs the plan is started any more
  *
- * Errors besides: NO_MEMORY; of plan_place UNSUPPORTED (a plan of a device).
+ * Errors besides: NO_MEMORY; of plan_run INVALID (the group has been released); of
+ * plan_place UNSUPPORTED (a plan of a device).
  * Source: torch.ops.symm_mem._make_a2a_exchange_plan, _make_a2a_2d_exchange_plan,
  * _all_to_all_get.
  */
