@@ -14,7 +14,7 @@ static void check(CUresult result, const char *what)
     abort();
 }
 
-void device_use(int device)
+int device_use(int device)
 {
     CUcontext context;
     CUdevice found;
@@ -25,6 +25,7 @@ void device_use(int device)
     check(cuDeviceGet(&found, device % n), "cuDeviceGet");
     check(cuDevicePrimaryCtxRetain(&context, found), "primary context");
     check(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    return device % n;
 }
 
 static size_t words_of(size_t nbytes)

@@ -34,8 +34,9 @@ void on_both(int n, rank_fn body, const char *what);
 
 /* ---- a rank's device ---- */
 
-/* Make the context of a device the calling thread's: that of its rank. */
-void device_use(int device);
+/* Make the context of a device the calling thread's: that of its rank.  Returns
+ * its number, for ranks may be more than devices. */
+int device_use(int device);
 
 /* Memory there; zeroed, freed with device_free(). */
 void *device_alloc(size_t nbytes);

@@ -8,8 +8,9 @@
 [ -z "${T_CUDA_MISSING:-}" ] ||
     skip_all "built without CUDA: $T_CUDA_MISSING"
 
-plan 7
-for program in kernels collectives faults process limits ratios; do
+plan 9
+for program in kernels collectives faults process limits ratios symm_access \
+    symm_ops; do
     T_GPU_REHEARSAL=short LD_LIBRARY_PATH=$builddir/t/gpu/rehearsal/.libs \
         "$builddir/t/gpu/$program.t" >"$scratch/out" 2>"$scratch/err"
     status=$?

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What tests of symmetric memory of devices share.  Rank r has device r of the
- * fake driver's.
+ * driver's, or where these are fewer one of them.
  */
 #ifndef T_SYMM_MEM_DEVICE_H
 #define T_SYMM_MEM_DEVICE_H
@@ -42,10 +42,9 @@ static inline bool refused(symmcoll_status_t status, symmcoll_status_t expected,
 static inline bool begin_joined(
     struct joined *it, struct symmcoll_group *group, int rank, size_t nbytes)
 {
-    struct symmcoll_symm_args args = device_args(rank);
+    struct symmcoll_symm_args args = device_args(device_use(rank));
     int size = symmcoll_group_size(group);
 
-    device_use(rank);
     *it = (struct joined){.group = group,
         .world = symmcoll_group_world(group),
         .rank = rank,

@@ -71,8 +71,8 @@ static symmcoll_status_t tile(struct test *it, struct side *side)
 
 static symmcoll_status_t tiles(struct test *it, struct side *side)
 {
-    size_t offsets[RANKS];
-    int roots[RANKS];
+    size_t offsets[SIDES_RANKS];
+    int roots[SIDES_RANKS];
 
     for (int r = 0; r < it->size; r++) {
         offsets[r] = (size_t)r * 3 * it->elem;
@@ -89,7 +89,7 @@ static symmcoll_status_t scatter_blocks(struct test *it, struct side *side)
     void *outs[3];
 
     for (size_t i = 0; i < 3; i++)
-        outs[i] = side->out + i * REGION / 4;
+        outs[i] = side->out + i * sides_region / 4;
     return symmcoll_symm_reduce_scatter_offset(side->handle, 16, outs, rows, 13,
         15, 0, ends, NULL, 3, it->dtype, SYMMCOLL_SUM, &side->call);
 }
@@ -102,7 +102,7 @@ static symmcoll_status_t scatter_column_blocks(
     void *outs[4];
 
     for (size_t i = 0; i < 4; i++)
-        outs[i] = side->out + i * REGION / 4;
+        outs[i] = side->out + i * sides_region / 4;
     return symmcoll_symm_reduce_scatter_offset(side->handle, 16, outs,
         it->count / 16, 13, 15, 1, ends, ranks, 4, it->dtype, SYMMCOLL_SUM,
         &side->call);
@@ -131,7 +131,7 @@ static symmcoll_status_t gather_in_turn(struct test *it, struct side *side)
 
 static symmcoll_status_t gather_unequal(struct test *it, struct side *side)
 {
-    size_t ends[RANKS];
+    size_t ends[SIDES_RANKS];
 
     for (int r = 0; r < it->size; r++)
         ends[r] = (it->count + 3) * (size_t)r;
@@ -154,7 +154,7 @@ static symmcoll_status_t all_to_all(struct test *it, struct side *side)
 
 static symmcoll_status_t permute(struct test *it, struct side *side)
 {
-    int to[RANKS];
+    int to[SIDES_RANKS];
 
     for (int r = 0; r < it->size; r++)
         to[r] = (r + 1) % it->size;
@@ -176,8 +176,8 @@ static symmcoll_status_t reshard_rows(struct test *it, struct side *side)
 
 static symmcoll_status_t push_rows(struct test *it, struct side *side)
 {
-    int ranks[RANKS];
-    size_t rows[RANKS];
+    int ranks[SIDES_RANKS];
+    size_t rows[SIDES_RANKS];
 
     for (int r = 0; r < it->size; r++) {
         ranks[r] = r;
@@ -199,7 +199,7 @@ static struct symmcoll_symm_exchange exchange_of(const struct test *it)
     exchange.in_offset = 16;
     exchange.in_rows = ROWS;
     exchange.out_offset = OUT_AT;
-    exchange.out_rows = ROWS * (size_t)it->size;
+    exchange.out_rows = ROWS;
     exchange.in_splits_offset = SPLITS_AT;
     exchange.out_splits_offset = OUT_SPLITS_AT;
     exchange.experts = EXPERTS;

@@ -9,15 +9,18 @@
 #include "t/cuda/members.h"
 #include "t/symm_mem/ops.h"
 
-#define RANKS 4
-#define REGION ((size_t)40 * 1024)
-#define OUT_AT REGION /* in the buffer: what the library writes there */
-#define SPLITS_AT (2 * REGION)
-#define OUT_SPLITS_AT (2 * REGION + 4096)
-#define NBYTES (2 * REGION + 8192)
+#define SIDES_RANKS 8       /* at most */
+#define OUT_AT sides_region /* in the buffer: what the library writes there */
+#define SPLITS_AT (2 * sides_region)
+#define OUT_SPLITS_AT (2 * sides_region + 4096)
+#define SIDES_NBYTES (2 * sides_region + 8192)
 #define SHIFT ((size_t)128) /* of the handle in its allocation */
 #define EXPERTS 3
-#define ROWS 96 /* of an exchange */
+#define ROWS 192 /* of an exchange */
+
+/* Bytes of what is passed, and of what is received: for 4 ranks that have 1003
+ * elements each.  A test may set it before all ranks. */
+extern size_t sides_region;
 
 /* The same on the host and on a device. */
 struct side {
@@ -47,5 +50,32 @@ struct operation {
 
 /* All of them; ends with a name that is NULL. */
 extern const struct operation every[];
+
+/* ---- both sides ---- */
+
+/* Join memory of the host and of the rank's device; the opposite, whatever is
+ * right, and whether all is. */
+bool sides_begin(struct test *it, struct symmcoll_group *group, int rank);
+bool sides_end(struct test *it, bool right);
+
+/* The same elements on both, other ones in each round; elem is that of dtype. */
+void sides_fill(struct test *it, int round);
+/* Whether both have the same bytes, when the device's stream has ended: in the
+ * buffers, in `in` and in `out`; and none before the buffer has changed. */
+bool sides_compare(struct test *it, const char *name);
+
+/* An operation on both sides, of count elements of dtype. */
+bool sides_run(struct test *it, const struct operation *operation, int round);
+/* The same, captured in a graph: for so many rounds of other elements, in each of
+ * which it is started so many times in a row. */
+bool sides_replay(
+    struct test *it, const struct operation *operation, int rounds, int starts);
+
+/* ---- the rest, each a rank_fn ---- */
+
+/* Each rank has a factor of its own; complex numbers are twice as many floats. */
+int sides_factors(struct symmcoll_group *group, int rank);
+/* In one shot and in two. */
+int sides_intra_node(struct symmcoll_group *group, int rank);
 
 #endif
