@@ -30,7 +30,8 @@ static const char *const form_names[] = {
 struct point {
     enum form form;
     int size, root;
-    size_t nbytes, pitch, shift; /* pitch of in, data and out */
+    size_t nbytes, shift;
+    size_t in_pitch, pitch, out_pitch; /* pitch: of data */
     bool copied, multimem;
     uint32_t blocks, threads;
 };
@@ -64,12 +65,30 @@ static int sources_of(const struct point *point)
 
 static size_t in_nbytes(const struct point *point)
 {
-    return point->pitch * (has_slices(point) ? (size_t)point->size : 1);
+    return point->in_pitch * (has_slices(point) ? (size_t)point->size : 1);
 }
 
 static size_t out_nbytes(const struct point *point)
 {
-    return point->pitch * (size_t)sources_of(point);
+    return point->out_pitch * (size_t)sources_of(point);
+}
+
+/* Of what a rank has for the others; it is overwritten with as much as in has. */
+static size_t data_nbytes(const struct point *point)
+{
+    const size_t nbytes =
+        point->pitch * (has_slices(point) ? (size_t)point->size : 1);
+    const size_t more = in_nbytes(point) > out_nbytes(point)
+                            ? in_nbytes(point)
+                            : out_nbytes(point);
+
+    return nbytes > more ? nbytes : more;
+}
+
+static size_t draw_pitch(size_t nbytes)
+{
+    return group_draw() % 2 == 0 ? (nbytes + 15) / 16 * 16
+                                 : nbytes + group_draw() % 3 * 8;
 }
 
 static struct point draw_point(enum form form)
@@ -83,9 +102,10 @@ static struct point draw_point(enum form form)
 
     if (group_draw() % 3 == 0)
         point.nbytes = point.nbytes / 4 * 4;
-    point.pitch = point.nbytes + group_draw() % 3 * 8;
-    if (group_draw() % 2 == 0)
-        point.pitch = (point.nbytes + 15) / 16 * 16;
+    point.pitch = draw_pitch(point.nbytes);
+    /* What is there already was put with the pitch of in. */
+    point.in_pitch = point.copied ? draw_pitch(point.nbytes) : point.pitch;
+    point.out_pitch = draw_pitch(point.nbytes);
     point.root = (int)(group_draw() % (uint32_t)point.size);
     point.threads = machine_draw_threads(point.size);
     return point;
@@ -107,9 +127,9 @@ static void describe(const struct point *point, struct group *group, int rank,
         .in = point->copied && passes(point, rank) ? in : NULL,
         .out = out,
         .nbytes = point->nbytes,
-        .in_pitch = point->pitch,
+        .in_pitch = point->in_pitch,
         .data_pitch = point->pitch,
-        .out_pitch = point->pitch,
+        .out_pitch = point->out_pitch,
         .begin = has_slices(point) ? (size_t)rank * point->pitch : 0,
         .slices = passes(point, rank) ? slices : 0,
         .first = roots ? (uint32_t)point->root : 0,
@@ -140,14 +160,16 @@ static bool is_right(
             (size_t)number * in_nbytes(point);
 
         if (has_slices(point))
-            from += (size_t)rank * point->pitch;
-        if (memcmp(out + (size_t)s * point->pitch, from, point->nbytes) == 0)
+            from += (size_t)rank * point->in_pitch;
+        if (memcmp(out + (size_t)s * point->out_pitch, from, point->nbytes) ==
+            0)
             continue;
-        diag("%s, %d ranks, root %d, %zu bytes shifted by %zu, pitch %zu, %u "
-             "blocks of %u, %s: number %d of rank %d, from %d",
+        diag("%s, %d ranks, root %d, %zu bytes shifted by %zu, pitches %zu, "
+             "%zu and %zu, %u blocks of %u, %s: number %d of rank %d, from %d",
             form_names[point->form], point->size, point->root, point->nbytes,
-            point->shift, point->pitch, point->blocks, point->threads,
-            point->copied ? "copied" : "there", number, rank, s);
+            point->shift, point->in_pitch, point->pitch, point->out_pitch,
+            point->blocks, point->threads, point->copied ? "copied" : "there",
+            number, rank, s);
         return false;
     }
     return true;
@@ -155,9 +177,7 @@ static bool is_right(
 
 static bool check(const struct point *point)
 {
-    const struct sizes sizes = {.data = in_nbytes(point) > out_nbytes(point)
-                                            ? in_nbytes(point)
-                                            : out_nbytes(point),
+    const struct sizes sizes = {.data = data_nbytes(point),
         .in = IN_A_ROW * in_nbytes(point),
         .out = IN_A_ROW * out_nbytes(point),
         .shift = point->shift};
@@ -206,6 +226,7 @@ static bool check_multimem(int rounds)
 
         point.multimem = true;
         point.copied = true;
+        point.out_pitch = point.pitch; /* out is copied from data */
         right = check(&point);
     }
     return right;
