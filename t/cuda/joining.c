@@ -80,20 +80,24 @@ static int outlives_its_group(struct symmcoll_group *all, int rank)
 
 /* A join that all members are told of alike, after which nothing is left of it, and
  * that of the same memory of most of them succeeds. */
-static int is_refused(struct symmcoll_group *group, int rank, void *memory,
+static int is_refused(struct symmcoll_group *group, void *memory,
     symmcoll_status_t expected, const char *text)
 {
-    struct symc_joined *joined = NULL;
-    int before = joined_objects(), right;
+    struct symc_joined none, *joined = &none;
+    int before, right;
 
+    /* Objects of threads are counted together: nobody makes any meanwhile. */
+    if (symmcoll_barrier(group, NULL, NULL) != SYMMCOLL_OK)
+        return 0;
+    before = joined_objects();
+    if (symmcoll_barrier(group, NULL, NULL) != SYMMCOLL_OK)
+        return 0;
     right = ended(joined_join(group, memory, &joined), expected, text);
     if (symmcoll_barrier(group, NULL, NULL) != SYMMCOLL_OK)
         return 0;
-    (void)rank;
-    return say(symmcoll_group_size(group) > 0 && joined == NULL, "none") &&
-           (group->world->threads ||
-               say(joined_objects() == before, "nothing is left")) &&
-           right;
+    right = say(joined == &none, "nothing is joined") && right;
+    right = say(joined_objects() == before, "nothing is left") && right;
+    return symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK && right;
 }
 
 static int joins_afterwards(
@@ -119,7 +123,7 @@ static int sizes_differ(struct symmcoll_group *group, int rank)
     memory = joined_alloc(group, rank, NBYTES, &at);
     other = joined_alloc(group, rank, NBYTES + 4, &at);
     right = right &&
-            is_refused(group, rank, rank == VICTIM ? other : memory,
+            is_refused(group, rank == VICTIM ? other : memory,
                 SYMMCOLL_ERR_MISMATCH,
                 "found 10000 bytes on rank 0 and 10004 on rank 1") &&
             joins_afterwards(group, rank, memory);
@@ -137,11 +141,11 @@ static int is_of_another_device(struct symmcoll_group *group, int rank)
     right = joined_open(group, rank);
     memory = joined_alloc(group, rank, NBYTES, &at);
     other = joined_alloc(group, rank + 4, NBYTES, &at);
-    right = right &&
-            is_refused(group, rank, rank == VICTIM ? other : memory,
-                SYMMCOLL_ERR_INVALID,
-                "rank 1: expected memory of device 1, on which group ") &&
-            joins_afterwards(group, rank, memory);
+    right =
+        right &&
+        is_refused(group, rank == VICTIM ? other : memory, SYMMCOLL_ERR_INVALID,
+            "rank 1: expected memory of device 1, on which group ") &&
+        joins_afterwards(group, rank, memory);
     joined_backend(group)->mem->free(memory);
     joined_backend(group)->mem->free(other);
     return right;
@@ -170,7 +174,7 @@ static int any_call_fails(struct symmcoll_group *group, int rank)
             snprintf(text, sizeof(text), "rank 1: cuMemSetAccess to rank");
         if (rank == VICTIM)
             fake_configure(setting);
-        right = is_refused(group, rank, memory, SYMMCOLL_ERR_DEVICE, text) &&
+        right = is_refused(group, memory, SYMMCOLL_ERR_DEVICE, text) &&
                 joins_afterwards(group, rank, memory);
     }
     joined_backend(group)->mem->free(memory);

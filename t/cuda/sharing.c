@@ -13,6 +13,27 @@
 
 static const char *of_victim; /* settings of the fake driver, of that process */
 static bool by_fabric;
+static unsigned int types; /* of handles that memory is made with */
+
+#define DESCRIPTOR ((unsigned int)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+#define FABRIC ((unsigned int)CU_MEM_HANDLE_TYPE_FABRIC)
+
+/* Whether memory can be shared in these ways and no other one. */
+static int has_types(void *at)
+{
+    CUmemAllocationProp found = {.requestedHandleTypes = 0};
+    CUmemGenericAllocationHandle handle = 0;
+    int right = cuMemRetainAllocationHandle(&handle, at) == CUDA_SUCCESS &&
+                cuMemGetAllocationPropertiesFromHandle(&found, handle) ==
+                    CUDA_SUCCESS &&
+                cuMemRelease(handle) == CUDA_SUCCESS;
+
+    if (right && (unsigned int)found.requestedHandleTypes == types)
+        return 1;
+    diag("expected handles of types %u, found %u", types,
+        (unsigned int)found.requestedHandleTypes);
+    return 0;
+}
 
 /* An import of a rank's own handle more than of the others' only fabric has. */
 static int joins(struct symmcoll_group *group, int rank)
@@ -28,6 +49,8 @@ static int joins(struct symmcoll_group *group, int rank)
     right = joined_open(group, rank);
     live = joined_objects();
     memory = joined_alloc(group, rank, NBYTES, &at);
+    if (rank != VICTIM || of_victim == NULL)
+        right = has_types(at) && right;
     before = fake_calls("cuMemImportFromShareableHandle");
     right = say(joined_join(group, memory, &joined) == SYMMCOLL_OK, "join") &&
             right;
@@ -60,14 +83,16 @@ static int is_refused(struct symmcoll_group *group, int rank)
     return right;
 }
 
-static int with(
-    rank_fn body, const char *value, const char *settings, bool fabric)
+/* wanted: the types of handles, of memory of those that the settings leave alone */
+static int with(rank_fn body, const char *value, const char *settings,
+    bool fabric, unsigned int wanted)
 {
     int right;
 
     setenv("SYMMCOLL_CUDA_SHARE", value, 1);
     of_victim = settings;
     by_fabric = fabric;
+    types = wanted;
     right = ranks_run(3, body);
     of_victim = NULL;
     unsetenv("SYMMCOLL_CUDA_SHARE");
@@ -77,18 +102,22 @@ static int with(
 int main(void)
 {
     device_begin();
-    ok(with(joins, "auto", NULL, false), "without fabric, descriptors are");
-    ok(with(is_refused, "fabric", NULL, false),
+    ok(with(joins, "auto", NULL, false, DESCRIPTOR),
+        "without fabric, descriptors are");
+    ok(with(is_refused, "fabric", NULL, false, 0),
         "where it is asked for, the error says what the driver returned");
     fake_configure("fabric=1");
-    ok(with(joins, "auto", NULL, true) && with(joins, "fabric", NULL, true),
+    ok(with(joins, "auto", NULL, true, DESCRIPTOR | FABRIC) &&
+            with(joins, "fabric", NULL, true, DESCRIPTOR | FABRIC),
         "cuda.share: fabric handles are used where all have them");
-    ok(with(joins, "descriptor", NULL, false), "unless descriptors are wanted");
-    ok(with(joins, "auto", "fabric=0", false),
+    ok(with(joins, "descriptor", NULL, false, DESCRIPTOR),
+        "unless descriptors are wanted");
+    ok(with(joins, "auto", "fabric=0", false, DESCRIPTOR | FABRIC),
         "and where one device lacks them all take descriptors");
-    ok(with(joins, "auto", "fail=cuMemExportToShareableHandle:1:800", true) &&
+    ok(with(joins, "auto", "fail=cuMemExportToShareableHandle:1:800", true,
+           DESCRIPTOR | FABRIC) &&
             with(joins, "auto", "fail=cuMemImportFromShareableHandle:1:801",
-                true),
+                true, DESCRIPTOR | FABRIC),
         "or cannot export or import what it has made, as long as that is so");
     return done_testing();
 }
