@@ -176,14 +176,22 @@ for ranks in 2 3; do
         }
     fi
 done
-"$run" -n 2 --no-prefix "$perf" --device cuda --thresholds --max 32K \
-    --seconds 0.001 --tsv >"$scratch/out" 2>"$scratch/err" &&
-    [ "$(grep -c '^symmcoll_cuda.all_reduce_one_shot.2' "$scratch/out")" -eq 6 ] &&
-    grep -q '^#     one_shot_max_two = ' "$scratch/out"
-ok $? 'of processes as rows, with the settings in comments' || {
-    diag <"$scratch/out"
-    diag <"$scratch/err"
-}
+# Of three, those of two are measured with one rank aside.
+for ranks in 2 3; do
+    "$run" -n $ranks --no-prefix "$perf" --device cuda --thresholds --max 32K \
+        --seconds 0.001 --tsv >"$scratch/out" 2>"$scratch/err" &&
+        awk -v ranks=$ranks '
+            /^symmcoll_cuda.all_reduce_one_shot.2/ { two++ }
+            /^symmcoll_cuda.all_reduce_one_shot.3/ { three++ }
+            /^#     one_shot_max_two = / { setting = 1 }
+            /^#     one_shot_max = / { more = 1 }
+            END { exit two != 6 || three != (ranks == 3 ? 6 : 0) ||
+                !setting || more != (ranks == 3) }' "$scratch/out"
+    ok $? "of $ranks processes as rows, with the settings in comments" || {
+        diag <"$scratch/out"
+        diag <"$scratch/err"
+    }
+done
 says 1 'expected 2 ranks or more, found 1' 'one rank has none' \
     "$perf" --device cuda --thresholds --max 4K --seconds 0.001
 done_testing
