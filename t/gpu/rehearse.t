@@ -8,6 +8,13 @@
 [ -z "${T_CUDA_MISSING:-}" ] ||
     skip_all "built without CUDA: $T_CUDA_MISSING"
 
+# What the loader frees with a thread ThreadSanitizer takes for a race.
+if [ "${T_SANITIZER:-no}" = thread ]; then
+    echo 'race:_dl_deallocate_tls' >"$scratch/known"
+    TSAN_OPTIONS="${TSAN_OPTIONS:+$TSAN_OPTIONS:}suppressions=$scratch/known"
+    export TSAN_OPTIONS
+fi
+
 plan 9
 for program in kernels collectives faults process limits ratios symm_access \
     symm_ops; do
