@@ -4,6 +4,7 @@
 # t/COVERAGE is true: each line names a test point that has run in this build and
 # passed, by its exact words, as the log of its program says (the Makefile runs
 # those programs first).  A point that had to be skipped is counted and said.
+# What is built with CUDA alone counts as skipped where that is missing.
 # A reference test that nothing here shows has a line that says "open" and why.
 . "${T_SRCDIR:-.}/t/tap.sh"
 
@@ -14,7 +15,8 @@ malformed=$(awk -F '\t' 'NF != 3 || $1 == "" || $3 == "" ||
     ($2 != "open" && $2 !~ /^t\/[a-z_\/-]+:./) { print NR }' "$list")
 
 # verdicts: "missing", "failed" or "skipped", and what of.
-verdicts=$(awk -F '\t' -v logs="$logs" '
+verdicts=$(awk -F '\t' -v logs="$logs" -v built=" ${T_PROGRAMS:-} " \
+    -v without_cuda="${T_CUDA_MISSING:-}" '
 function read_log(program,    line, point, file) {
     file = logs "/" program ".log"
     while ((getline line < file) > 0) {
@@ -38,7 +40,9 @@ $2 == "open" { next }
     point = substr($2, length(program) + 2)
     if (!(program in was_read))
         read_log(program)
-    if (program in whole)
+    if (without_cuda != "" && index(built, " " program ".t ") == 0)
+        verdict = "skipped"
+    else if (program in whole)
         verdict = whole[program]
     else if ((program, point) in end)
         verdict = end[program, point]
