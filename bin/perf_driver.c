@@ -267,8 +267,10 @@ void *perf_device_stream(const struct perf_device *device)
 void *perf_device_allocate(const struct perf_device *device, size_t nbytes)
 {
     uint64_t at = 0;
+    char what[64];
 
-    if (!say(device, "cuMemAlloc", device->driver->alloc(&at, nbytes)))
+    snprintf(what, sizeof(what), "cuMemAlloc of %zu bytes", nbytes);
+    if (!say(device, what, device->driver->alloc(&at, nbytes)))
         return NULL;
     return (void *)(uintptr_t)at;
 }

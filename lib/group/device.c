@@ -196,6 +196,11 @@ static symmcoll_status_t take_device(
 
     if (symc_group_take_device(group, op->device, &found))
         return SYMMCOLL_OK;
+    if (symc_kind_has(op->kind, SYMC_MOVES)) /* out is the call's own */
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected memory of device %d, as in earlier operations of "
+            "group %s, found device %d",
+            symc_kind_name(op->kind), found, group->name, op->device);
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "%s: expected memory of device %d, as in earlier operations of group "
         "%s, found device %d (in at %p, out at %p)",

@@ -211,6 +211,9 @@ symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,
         slot->owned = owned;
     }
     pthread_mutex_unlock(&slot->lock);
+    if (symc_kind_has(op->kind, SYMC_MOVES)) /* out is the call's own */
+        return symc_fail(status, "%s; backend %s still owns its buffers",
+            detail, slot->backend->name);
     return symc_fail(status,
         "%s; backend %s still owns in (%zu bytes at %p) and out (%zu bytes at "
         "%p)",

@@ -17,6 +17,8 @@ const char *symc_symm_format_place(
 {
     if (device == SYMMCOLL_HOST)
         snprintf(buffer, SYMC_SYMM_PLACE, "host memory");
+    else if (index < 0) /* SYMC_NO_DEVICE */
+        snprintf(buffer, SYMC_SYMM_PLACE, "memory that has been freed");
     else
         snprintf(buffer, SYMC_SYMM_PLACE, "memory of CUDA device %d", index);
     return buffer;

@@ -9,6 +9,7 @@
  * depends on its calls alone, and not on what its pool had left.
  */
 #include "base/cancel.h"
+#include "symm_mem/backing.h"
 #include "symm_mem/share.h"
 #include "symm_mem/symm_mem.h"
 
@@ -43,6 +44,24 @@ static struct symmcoll_symm_pool *make(
     return made;
 }
 
+/* Whether there is memory of its device: that of a pad is taken for a moment. */
+static symmcoll_status_t try_device(struct symmcoll_world *world,
+    const char *where, const struct symmcoll_symm_args *args)
+{
+    struct symc_allocation tried = {.fd = -1,
+        .pad_nbytes = args->pad,
+        .device = args->device,
+        .device_index = args->device_index};
+    symmcoll_status_t status;
+
+    if (symc_allocation_is_host(&tried))
+        return SYMMCOLL_OK;
+    status = symc_device_backing_open(world, where, &tried);
+    if (status == SYMMCOLL_OK)
+        symc_device_backing_close(&tried);
+    return status;
+}
+
 static symmcoll_status_t create(struct symmcoll_world *world,
     const struct symmcoll_symm_args *given, struct symmcoll_symm_pool **pool)
 {
@@ -58,6 +77,8 @@ static symmcoll_status_t create(struct symmcoll_world *world,
         status = symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected no id, found %lld: a pool has many allocations",
             where, (long long)args.id);
+    if (status == SYMMCOLL_OK)
+        status = try_device(world, where, &args);
     if (status != SYMMCOLL_OK)
         return status;
     symm = symc_symm_of(world);

@@ -135,7 +135,8 @@ int symmcoll_symm_is_symmetric(
  *       defaults
  * pool  out: release with symmcoll_symm_pool_free(), or by symmcoll_finalize()
  *
- * Errors: INVALID, NO_MEMORY.
+ * Errors: INVALID (no such device), NO_MEMORY, and as of symmcoll_symm_alloc()
+ * UNSUPPORTED, DEVICE.
  * Source: torch.cuda.MemPool of torch.distributed._symmetric_memory.get_mem_pool.
  * Manual: symmcoll_symm_pool_create(3).
  */

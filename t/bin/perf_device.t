@@ -80,7 +80,7 @@ says 1 'CUDA_ERROR_NO_DEVICE' 'so is a machine without devices' \
 says 1 'cuInit: error 2, CUDA_ERROR_OUT_OF_MEMORY' \
     'an error of the driver has its name' \
     env FAKE_CUDA='fail=cuInit:0:2' "$perf" --device cuda
-says 1 'device 1: cuMemAlloc: error 2, CUDA_ERROR_OUT_OF_MEMORY' \
+says 1 'device 1: cuMemAlloc of [0-9]* bytes: error 2, CUDA_ERROR_OUT_OF_MEMORY' \
     'a device without memory is named' \
     env FAKE_CUDA='devices=4 memory=1M granularity=4K' "$perf" \
     --device cuda:1 --max 8M

@@ -282,7 +282,7 @@ static int refuses_buffers(struct symmcoll_group *group, int rank)
         refused(symmcoll_symm_put_with_signal(
                     it.handle, it.next, 0, freed, 64, 0, -1),
             SYMMCOLL_ERR_INVALID, "symm_put_with_signal: expected a buffer",
-            "found") &&
+            "in memory that has been freed") &&
         refused(symmcoll_symm_put_data(it.handle, rank, 0, it.data + 100, 200),
             SYMMCOLL_ERR_INVALID, "symm_put_data:", "do not overlap") &&
         refused(

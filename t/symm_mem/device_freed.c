@@ -6,6 +6,8 @@
 #include "t/symm_mem/device.h"
 #include "t/world/faults.h"
 
+#include <stdatomic.h>
+
 #define NBYTES 4096
 #define SHORT 0.3 /* seconds, of a group */
 
@@ -220,6 +222,49 @@ static int says_what_a_device_has(struct symmcoll_group *all, int rank)
     return end(all, &it, true) && right;
 }
 
+/* What notify() tells; of this process, or of all ranks that are threads. */
+static _Atomic bool told;
+
+static void listen(const struct symmcoll_operation *operation, void *arg)
+{
+    const char *text = symmcoll_last_error();
+
+    (void)arg;
+    if (operation->status >= 0 || strstr(text, "still owns") == NULL)
+        return;
+    if (strstr(text, "still owns its buffers") == NULL ||
+        strstr(text, "0x") != NULL)
+        diag("%s", text);
+    else
+        atomic_store(&told, true);
+}
+
+/* An operation on handles has no buffers by other addresses. */
+static int names_no_other_buffers(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    struct joined it = {0};
+    bool right = begin(all, rank, &it);
+
+    call.stream = it.stream;
+    right = right && OK(symmcoll_group_notify(it.group, listen, NULL));
+    atomic_store(&told, false);
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    fake_stall(it.stream);
+    right = right && OK(symmcoll_symm_two_shot_all_reduce(
+                         it.handle, 0, NULL, 64, F32, SUM, &call));
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    if (right)
+        symmcoll_group_abort(it.group, "enough");
+    for (double until = faults_now() + FAULTS_WAIT_MAX;
+         !atomic_load(&told) && faults_now() < until;)
+        faults_rest();
+    right = HOLDS(atomic_load(&told)) && right;
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    fake_resume(it.stream);
+    return end(all, &it, false) && right;
+}
+
 /* The group is released, and a device has its memory. */
 static int keeps_what_a_device_has(struct symmcoll_group *all, int rank)
 {
@@ -293,6 +338,8 @@ int main(void)
         "a rendezvous gives up memory that a copy uses, and that ends");
     on_both(2, says_what_a_device_has,
         "what a group that failed could not end is waited for, and named");
+    on_both(2, names_no_other_buffers,
+        "what a symmetric call could not end is named without addresses");
     on_both(2, keeps_what_a_device_has,
         "memory that a device has for good is said not to be freed");
     on_both(2, leaves_captures_alone,

@@ -202,6 +202,7 @@ static int refuses_what_cannot_be(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
     struct symmcoll_symm_args args = device_args(99);
+    struct symmcoll_symm_pool *pool = NULL;
     struct symmcoll_tensor tensor =
         SYMMCOLL_TENSOR_FLAT(NULL, 4, SYMMCOLL_INT32);
     void *data = NULL;
@@ -212,6 +213,11 @@ static int refuses_what_cannot_be(struct symmcoll_group *group, int rank)
         SYMMCOLL_ERR_INVALID,
         "symm_alloc: 100 bytes in memory of CUDA device 99",
         "expected a device of 0 to 7, found 99");
+    right =
+        refused(symmcoll_symm_pool_create(world, &args, &pool),
+            SYMMCOLL_ERR_INVALID,
+            "symm_pool_create: ", "expected a device of 0 to 7, found 99") &&
+        HOLDS(pool == NULL) && right;
     args.device_index = -1;
     right = refused(symmcoll_symm_alloc(world, 100, &args, &data),
                 SYMMCOLL_ERR_INVALID, "symm_alloc:", "found device_index -1") &&
