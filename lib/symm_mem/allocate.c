@@ -139,6 +139,8 @@ static symmcoll_status_t reuse(struct symc_symm *symm,
 {
     struct symc_allocation *found;
 
+    if (request->own != NULL)
+        return symc_symm_check_own(symm, request);
     if (request->pool == NULL)
         return reuse_id(symm, request, data);
     found = find_freed(symm, request->pool, request->nbytes);
@@ -161,7 +163,8 @@ static symmcoll_status_t back(const struct symc_symm_request *request,
         .nbytes = made->nbytes,
         .pad_nbytes = made->pad_nbytes,
         .device = made->device,
-        .device_index = made->device_index};
+        .device_index = made->device_index,
+        .own = made->own};
     symmcoll_status_t status =
         symc_allocation_is_host(made)
             ? symc_backing_open(world, request->where, source, &backed)
@@ -207,6 +210,7 @@ static symmcoll_status_t allocate(struct symmcoll_world *world,
         .pad_nbytes = request->args.pad,
         .device = request->args.device,
         .device_index = request->args.device_index,
+        .own = request->own,
         .fd = -1};
     pthread_mutex_lock(&symm->lock);
     status = reuse(symm, request, &address);
@@ -291,28 +295,41 @@ symmcoll_status_t symmcoll_symm_import(struct symmcoll_world *world, int fd,
 
 /* ---- freeing ---- */
 
+/* What is wrong with an address, as the end of a sentence; "": nothing is. */
+static const char *judge(
+    const struct symc_allocation *found, const void *data, bool own)
+{
+    if (found == NULL)
+        return ", which is none";
+    if (found->data != data)
+        return ", which is inside of an allocation";
+    if (found->workspace)
+        return ", a group's workspace, which the group frees";
+    if (own == (found->own != NULL))
+        return "";
+    return own ? ", which symm_free releases"
+               : ", the program's own memory: symm_deregister releases it";
+}
+
 /* The allocation that begins there. */
-static symmcoll_status_t find_data(
-    struct symc_symm *symm, void *data, struct symc_allocation **allocation)
+static symmcoll_status_t find_data(struct symc_symm *symm, const char *where,
+    void *data, bool own, struct symc_allocation **allocation)
 {
     struct symc_allocation *found = symc_allocation_find(symm, data);
+    const char *wrong = judge(found, data, own);
 
     *allocation = found;
-    if (found == NULL || found->data != data)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "symm_free: expected an address that symm_alloc or symm_import has "
-            "returned, found %p%s",
-            data, found != NULL ? ", which is inside of an allocation" : "");
-    if (found->workspace)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "symm_free: expected an address that symm_alloc or symm_import has "
-            "returned, found %p, a group's workspace, which the group frees",
-            data);
-    return SYMMCOLL_OK;
+    if (wrong[0] == '\0')
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected an address that %s, found %p%s", where,
+        own ? "has been registered" : "symm_alloc or symm_import has returned",
+        data, wrong);
 }
 
 /* Without the lock it may be freed by another thread: it is found anew. */
-static symmcoll_status_t free_data(struct symc_symm *symm, void *data)
+static symmcoll_status_t free_data(
+    struct symc_symm *symm, const char *where, void *data, bool own)
 {
     uint64_t number = ++symm->awaits;
     struct symc_allocation *found;
@@ -320,9 +337,9 @@ static symmcoll_status_t free_data(struct symc_symm *symm, void *data)
 
     symc_shares_reap(symm);
     do {
-        status = find_data(symm, data, &found);
+        status = find_data(symm, where, data, own, &found);
         if (status == SYMMCOLL_OK)
-            status = symc_allocation_await(symm, found, number, "symm_free");
+            status = symc_allocation_await(symm, found, number, where);
     } while (status == SYMMCOLL_IN_PROGRESS);
     if (status != SYMMCOLL_OK)
         return status;
@@ -334,7 +351,8 @@ static symmcoll_status_t free_data(struct symc_symm *symm, void *data)
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symmcoll_symm_free(struct symmcoll_world *world, void *data)
+symmcoll_status_t symc_symm_return(
+    struct symmcoll_world *world, const char *where, void *data, bool own)
 {
     int cancel;
     struct symc_symm *symm;
@@ -343,17 +361,22 @@ symmcoll_status_t symmcoll_symm_free(struct symmcoll_world *world, void *data)
     if (data == NULL)
         return SYMMCOLL_OK;
     cancel = symc_cancel_disable();
-    status = symc_symm_check_call("symm_free", world, data);
+    status = symc_symm_check_call(where, world, data);
     symm = status == SYMMCOLL_OK ? symc_symm_of(world) : NULL;
     if (symm != NULL) {
         pthread_mutex_lock(&symm->lock);
-        status = free_data(symm, data);
+        status = free_data(symm, where, data, own);
         pthread_mutex_unlock(&symm->lock);
     } else if (status == SYMMCOLL_OK) {
         status = SYMMCOLL_ERR_NO_MEMORY;
     }
     symc_cancel_restore(cancel);
     return status;
+}
+
+symmcoll_status_t symmcoll_symm_free(struct symmcoll_world *world, void *data)
+{
+    return symc_symm_return(world, "symm_free", data, false);
 }
 
 int symmcoll_symm_is_symmetric(

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-/* Kernels move whole lines of a device, and no line has words of two pads. */
+/* No line of a device has words of two pads. */
 #define PART_ALIGN ((size_t)256)
 
 const char *symc_symm_format_place(
@@ -41,11 +41,12 @@ symmcoll_status_t symc_symm_check_place(
     return SYMMCOLL_OK;
 }
 
-/* Memory (out) of the backend's, for data or for words. */
+/* Memory (out) of the backend's: words, data, or data of the program's own. */
 static symmcoll_status_t take(struct symmcoll_world *world,
     const struct symc_allocation *allocation, size_t nbytes, bool words,
     void **memory, void **at)
 {
+    const struct symc_memory_ops *mem = allocation->backend->mem;
     const struct symc_settings settings = symc_registry_settings(world->config);
     const struct symc_memory_request request = {.settings = &settings,
         .fail = symc_fail,
@@ -54,7 +55,10 @@ static symmcoll_status_t take(struct symmcoll_world *world,
         .words = words,
         .nbytes = nbytes};
 
-    return allocation->backend->mem->allocate(&request, memory, at);
+    if (words || allocation->own == NULL)
+        return mem->allocate(&request, memory, at);
+    *at = allocation->own;
+    return mem->import(&request, allocation->own, memory);
 }
 
 static symmcoll_status_t find_backend(struct symmcoll_world *world,
@@ -72,7 +76,7 @@ static symmcoll_status_t find_backend(struct symmcoll_world *world,
 symmcoll_status_t symc_device_backing_open(struct symmcoll_world *world,
     const char *where, struct symc_allocation *allocation)
 {
-    size_t whole = 0;
+    size_t nbytes = allocation->nbytes;
     char detail[SYMC_DETAIL_MAX];
     void *at = NULL;
     symmcoll_status_t status = find_backend(
@@ -80,12 +84,11 @@ symmcoll_status_t symc_device_backing_open(struct symmcoll_world *world,
 
     if (status != SYMMCOLL_OK)
         return status;
-    if (!symc_backing_round(allocation->nbytes, PART_ALIGN, &whole) ||
-        whole > PTRDIFF_MAX)
+    if (nbytes > PTRDIFF_MAX)
         return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
             "%s: %zu bytes asked for, which no memory has", where,
             allocation->nbytes);
-    status = take(world, allocation, whole > 0 ? whole : PART_ALIGN, false,
+    status = take(world, allocation, nbytes > 0 ? nbytes : 1, false,
         &allocation->memory, &at);
     if (status != SYMMCOLL_OK) {
         snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());

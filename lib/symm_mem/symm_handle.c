@@ -179,8 +179,8 @@ static symmcoll_status_t join(struct symc_symm *symm,
         offer.offset = (size_t)((const char *)data - offer.allocation->data);
     else if (offer.status == SYMMCOLL_OK)
         offer.status = symc_fail(SYMMCOLL_ERR_NOT_SYMMETRIC,
-            "expected an address in memory of symm_alloc or symm_import, found "
-            "%p",
+            "expected an address in memory of symm_alloc, symm_import or "
+            "symm_register, found %p",
             data);
     status = symc_symm_rendezvous(group, &offer, handle);
     let_go(symm, offer.allocation);
@@ -258,8 +258,8 @@ symmcoll_status_t symmcoll_symm_get(struct symmcoll_group *group,
         *handle = found;
     else if (status == SYMMCOLL_OK && allocation == NULL)
         status = symc_fail(SYMMCOLL_ERR_NOT_SYMMETRIC,
-            "%s: expected an address in memory of symm_alloc or symm_import, "
-            "found %p",
+            "%s: expected an address in memory of symm_alloc, symm_import or "
+            "symm_register, found %p",
             where, data);
     else if (status == SYMMCOLL_OK)
         status = symc_fail(SYMMCOLL_ERR_INVALID,

@@ -82,6 +82,7 @@ struct symc_allocation {
     /* Of a device: the data alone. */
     const struct symc_backend *backend; /* NULL: host memory */
     void *memory;                       /* the backend's */
+    void *own; /* the program's, that has been registered; NULL: none is */
 };
 
 /* An allocation in a group. */
@@ -226,6 +227,7 @@ struct symc_symm_request {
     size_t nbytes;
     struct symmcoll_symm_args args;
     struct symmcoll_symm_pool *pool; /* NULL: none */
+    void *own; /* memory of the program's, to be used; NULL: allocate some */
 };
 
 /* Whether a call is by the process of a world, and has a place for its result. */
@@ -241,6 +243,18 @@ symmcoll_status_t symc_symm_read_args(const char *where,
  * symmcoll_symm_alloc(). */
 symmcoll_status_t symc_symm_allocate(struct symmcoll_world *world,
     const struct symc_symm_request *request, void **data);
+
+/* Free an allocation, or deregister one of the program's own (own); NULL is fine.
+ * Errors: those of symmcoll_symm_free(). */
+symmcoll_status_t symc_symm_return(
+    struct symmcoll_world *world, const char *where, void *data, bool own);
+
+/* ---- symm_overlap.c ---- */
+
+/* Whether memory of the program's overlaps none that is symmetric, nor any that
+ * has been and is still in use; under the lock.  Errors: INVALID. */
+symmcoll_status_t symc_symm_check_own(
+    const struct symc_symm *symm, const struct symc_symm_request *request);
 
 /* ---- symm_world.c ---- */
 

@@ -99,6 +99,47 @@ symmcoll_status_t symmcoll_symm_import(struct symmcoll_world *world, int fd,
     void **data);
 
 /*
+ * Make device memory of the program's own symmetric, without a copy: so many bytes
+ * of what cuMemAlloc() or cudaMalloc() has returned, or of what cuMemMap() has
+ * mapped.  Local, as symmcoll_symm_alloc().  The address is then as one of that:
+ * symmcoll_symm_rendezvous() joins it, with every operation.
+ *
+ * data    borrowed until symmcoll_symm_deregister(), see there; at a multiple of
+ *         16 bytes, anywhere in an allocation: peers map all of that.  Its bytes
+ *         are as they were
+ * nbytes  1 or more, within that allocation
+ * args    without an id; SYMMCOLL_HOST, as in NULL, stands for the device that
+ *         the memory is on
+ *
+ * All ranks of a group pass memory of cuMemAlloc(), or all mapped memory, which
+ * symmcoll_symm_alloc() counts as; the rendezvous returns UNSUPPORTED otherwise.
+ * Mapped memory has been created with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+ * unless all ranks are of one process.
+ *
+ * Errors: INVALID (freed, of another device, fewer bytes: expected and found;
+ * bytes that are symmetric, or were and are still in use), UNSUPPORTED (host
+ * memory; memory that other processes cannot map; no module for the device),
+ * NO_MEMORY, DEVICE.
+ * Source: ncclCommWindowRegister of NCCL 2.27, which is collective.
+ * Manual: symmcoll_symm_alloc(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_symm_register(struct symmcoll_world *world,
+    void *data, size_t nbytes, const struct symmcoll_symm_args *args);
+
+/*
+ * The opposite; NULL is fine.  Waits as symmcoll_symm_free(), and frees nothing.
+ * The program may free memory of cuMemAlloc() when all ranks have deregistered
+ * theirs and released their handles on it, or finalized; and unmap what cuMemMap()
+ * has mapped when this rank has, for peers keep that.
+ * Errors: those of symmcoll_symm_free(); INVALID (no address that has been
+ * registered).
+ */
+SYMMCOLL_API
+symmcoll_status_t symmcoll_symm_deregister(
+    struct symmcoll_world *world, void *data);
+
+/*
  * Release an allocation; NULL is fine.  Local: what peers still read remains until
  * they have released their handles or ended, and on this rank until it has released
  * its own.  What is of a pool returns to it.
@@ -110,15 +151,16 @@ symmcoll_status_t symmcoll_symm_import(struct symmcoll_world *world, int fd,
  * that uses the memory is not started after that.
  *
  * Errors, after which nothing has been released: INVALID (no address that an
- * allocation begins with; a workspace), TIMEOUT (what still runs, on which stream:
- * the call can be repeated), DEVICE (the group was released before a device had let
- * go of the memory, which remains until the process ends).
+ * allocation begins with; a workspace; memory that has been registered), TIMEOUT
+ * (what still runs, on which stream: the call can be repeated), DEVICE (the group was
+ * released before a device had let go of the memory, which remains until the process
+ * ends).
  */
 SYMMCOLL_API
 symmcoll_status_t symmcoll_symm_free(struct symmcoll_world *world, void *data);
 
-/* 1 where an address is in memory that this rank has allocated or imported and
- * not freed, else 0. */
+/* 1 where an address is in memory that this rank has allocated, imported or
+ * registered and not freed, else 0. */
 SYMMCOLL_API
 int symmcoll_symm_is_symmetric(
     struct symmcoll_world *world, const void *address);

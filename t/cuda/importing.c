@@ -4,52 +4,14 @@
  * from any address of it on; and what cannot be.
  */
 #include "t/cuda/joined.h"
+#include "t/cuda/mapped.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NBYTES ((size_t)10000)
-#define PAGE ((size_t)4096) /* granularity */
 #define VICTIM 1
-
-/* ---- the program's memory ---- */
-
-/* Mapped pages. */
-struct mapped {
-    CUmemGenericAllocationHandle handle;
-    CUdeviceptr at;
-    size_t nbytes;
-};
-
-static struct mapped map_pages(int device, size_t pages, bool exported)
-{
-    CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-        .requestedHandleTypes = exported
-                                    ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-                                    : CU_MEM_HANDLE_TYPE_NONE,
-        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
-    CUmemAccessDesc access = {.location = properties.location,
-        .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    struct mapped made = {.nbytes = pages * PAGE};
-
-    if (cuMemCreate(&made.handle, made.nbytes, &properties, 0) !=
-            CUDA_SUCCESS ||
-        cuMemAddressReserve(&made.at, made.nbytes, 0, 0, 0) != CUDA_SUCCESS ||
-        cuMemMap(made.at, made.nbytes, 0, made.handle, 0) != CUDA_SUCCESS ||
-        cuMemSetAccess(made.at, made.nbytes, &access, 1) != CUDA_SUCCESS)
-        abort();
-    memset((void *)(uintptr_t)made.at, 0, made.nbytes);
-    return made;
-}
-
-static void unmap_pages(const struct mapped *mapped)
-{
-    if (cuMemUnmap(mapped->at, mapped->nbytes) != CUDA_SUCCESS ||
-        cuMemAddressFree(mapped->at, mapped->nbytes) != CUDA_SUCCESS ||
-        cuMemRelease(mapped->handle) != CUDA_SUCCESS)
-        abort();
-}
 
 /* ---- what is right ---- */
 

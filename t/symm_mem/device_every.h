@@ -71,6 +71,11 @@ bool sides_run(struct test *it, const struct operation *operation, int round);
 bool sides_replay(
     struct test *it, const struct operation *operation, int rounds, int starts);
 
+/* Whose memory that of a device is: of the program, registered, and freed when no
+ * rank has it any more; NULL: the library's. */
+extern void *(*sides_make)(const struct test *it, size_t nbytes);
+extern void (*sides_free)(const struct test *it, void *data);
+
 /* ---- the rest, each a rank_fn ---- */
 
 /* Each rank has a factor of its own; complex numbers are twice as many floats. */

@@ -5,11 +5,47 @@
  * ranks, odd counts and several types; also captured in a graph that is started
  * again.
  */
+#include "t/cuda/mapped.h"
 #include "t/symm_mem/device_every.h"
 
 #include "group/group.h"
 
 #define RANKS 4
+
+/* ---- the program's memory ---- */
+
+/* From another address of each rank on. */
+static size_t offset_of(const struct test *it)
+{
+    return 16 * (size_t)(it->rank + 1);
+}
+
+static void *make_allocated(const struct test *it, size_t nbytes)
+{
+    return (char *)device_alloc(offset_of(it) + nbytes) + offset_of(it);
+}
+
+static void free_allocated(const struct test *it, void *data)
+{
+    device_free((char *)data - offset_of(it));
+}
+
+static struct mapped mapped[RANKS];
+
+static void *make_mapped(const struct test *it, size_t nbytes)
+{
+    mapped[it->rank] =
+        map_pages(it->rank, (offset_of(it) + nbytes) / PAGE + 1, true);
+    return (char *)(uintptr_t)mapped[it->rank].at + offset_of(it);
+}
+
+static void free_mapped(const struct test *it, void *data)
+{
+    (void)data;
+    unmap_pages(&mapped[it->rank]);
+}
+
+/* ---- all operations ---- */
 
 static int every_operation(struct symmcoll_group *group, int rank)
 {
@@ -56,5 +92,13 @@ int main(void)
     on_both(3, sides_factors, "factors of each rank, and complex numbers");
     on_both(
         2, sides_intra_node, "intra_node_all_reduce in one shot and in two");
+    sides_make = make_allocated;
+    sides_free = free_allocated;
+    on_both(
+        3, every_operation, "and on registered memory of cuMemAlloc() (S13)");
+    on_both(2, graphs, "and captured there");
+    sides_make = make_mapped;
+    sides_free = free_mapped;
+    on_both(3, every_operation, "and on mapped memory (S13)");
     return done_testing();
 }

@@ -4,6 +4,8 @@
 #include "group/group.h"
 
 size_t sides_region = (size_t)40 * 1024;
+void *(*sides_make)(const struct test *it, size_t nbytes);
+void (*sides_free)(const struct test *it, void *data);
 
 /* ---- both sides ---- */
 
@@ -12,8 +14,15 @@ static bool open_side(struct test *it, struct side *side, void **allocated,
 {
     struct symmcoll_world *world = symmcoll_group_world(it->group);
 
-    if (!OK(symmcoll_symm_alloc(world, SHIFT + SIDES_NBYTES, args, allocated)))
+    if (args != NULL && sides_make != NULL) {
+        *allocated = sides_make(it, SHIFT + SIDES_NBYTES);
+        if (!OK(symmcoll_symm_register(
+                world, *allocated, SHIFT + SIDES_NBYTES, args)))
+            return false;
+    } else if (!OK(symmcoll_symm_alloc(
+                   world, SHIFT + SIDES_NBYTES, args, allocated))) {
         return false;
+    }
     side->data = (char *)*allocated + SHIFT;
     return OK(
         symmcoll_symm_rendezvous(it->group, side->data, NULL, &side->handle));
@@ -40,6 +49,20 @@ bool sides_begin(struct test *it, struct symmcoll_group *group, int rank)
            open_side(it, &it->device, &it->allocated[1], &args);
 }
 
+/* The program's memory is freed when all have given it back. */
+static bool end_memory(const struct test *it)
+{
+    struct symmcoll_world *world = symmcoll_group_world(it->group);
+    bool right;
+
+    if (sides_make == NULL)
+        return OK(symmcoll_symm_free(world, it->allocated[1]));
+    right = OK(symmcoll_symm_deregister(world, it->allocated[1]));
+    right = OK(symmcoll_barrier(it->group, NULL, NULL)) && right;
+    sides_free(it, it->allocated[1]);
+    return right;
+}
+
 bool sides_end(struct test *it, bool right)
 {
     struct symmcoll_world *world = symmcoll_group_world(it->group);
@@ -48,7 +71,7 @@ bool sides_end(struct test *it, bool right)
     symmcoll_symm_release(it->host.handle);
     symmcoll_symm_release(it->device.handle);
     right = OK(symmcoll_symm_free(world, it->allocated[0])) && right;
-    right = OK(symmcoll_symm_free(world, it->allocated[1])) && right;
+    right = end_memory(it) && right;
     free(it->host.in);
     free(it->host.out);
     device_free(it->device.in);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory of the program's own on a device that becomes symmetric memory: an
+ * allocation (allocate.c) whose bytes the backend imports.  It is the program's
+ * all the time, which may have forgotten what it has done with it: what overlaps
+ * other symmetric memory is refused (symm_overlap.c), also where that has been freed
+ * or deregistered and is still in use.
+ */
+#include "base/cancel.h"
+#include "registry/registry.h"
+#include "symm_mem/symm_mem.h"
+
+static const char where[] = "symm_register";
+
+/* Which device it is on, where the caller does not say. */
+static symmcoll_status_t find_place(const struct symmcoll_world *world,
+    const void *data, struct symmcoll_symm_args *args)
+{
+    int16_t device = 0;
+
+    if (args->device != SYMMCOLL_HOST)
+        return SYMMCOLL_OK; /* the backend compares it */
+    if (symc_registry_find(&world->registry, data, &device) !=
+        SYMC_MEMORY_DEVICE)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected memory of a device that a backend serves, found %p, "
+            "which is of none: the host's is symmetric if symm_alloc allocates "
+            "it, or as a memfd of symm_import",
+            where, data);
+    if (device == SYMC_NO_DEVICE)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected memory of a device, found %p, which no allocation "
+            "has",
+            where, data);
+    args->device = SYMMCOLL_CUDA;
+    args->device_index = device;
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t check(
+    const void *data, size_t nbytes, const struct symmcoll_symm_args *args)
+{
+    if (data == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected memory of a device, found NULL", where);
+    if (nbytes == 0 || nbytes > PTRDIFF_MAX)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected 1 byte or more that memory has, found %zu", where,
+            nbytes);
+    if (args->id != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected no id, found %lld: the memory is the caller's", where,
+            (long long)args->id);
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t register_memory(struct symmcoll_world *world,
+    void *data, size_t nbytes, const struct symmcoll_symm_args *given)
+{
+    struct symc_symm_request request = {
+        .where = where, .nbytes = nbytes, .own = data};
+    void *at = NULL;
+    symmcoll_status_t status = symc_symm_check_call(where, world, &request);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_read_args(where, world, given, &request.args);
+    if (status == SYMMCOLL_OK)
+        status = check(data, nbytes, &request.args);
+    if (status == SYMMCOLL_OK)
+        status = find_place(world, data, &request.args);
+    return status == SYMMCOLL_OK ? symc_symm_allocate(world, &request, &at)
+                                 : status;
+}
+
+symmcoll_status_t symmcoll_symm_register(struct symmcoll_world *world,
+    void *data, size_t nbytes, const struct symmcoll_symm_args *args)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = register_memory(world, data, nbytes, args);
+
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+symmcoll_status_t symmcoll_symm_deregister(
+    struct symmcoll_world *world, void *data)
+{
+    return symc_symm_return(world, "symm_deregister", data, true);
+}

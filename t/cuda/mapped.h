@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory that a program has mapped on a device of the fake driver. */
+#ifndef T_CUDA_MAPPED_H
+#define T_CUDA_MAPPED_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE ((size_t)4096) /* granularity */
+
+/* Mapped pages. */
+struct mapped {
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr at;
+    size_t nbytes;
+};
+
+static inline struct mapped map_pages(int device, size_t pages, bool exported)
+{
+    CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes = exported
+                                    ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+                                    : CU_MEM_HANDLE_TYPE_NONE,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+    CUmemAccessDesc access = {.location = properties.location,
+        .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    struct mapped made = {.nbytes = pages * PAGE};
+
+    if (cuMemCreate(&made.handle, made.nbytes, &properties, 0) !=
+            CUDA_SUCCESS ||
+        cuMemAddressReserve(&made.at, made.nbytes, 0, 0, 0) != CUDA_SUCCESS ||
+        cuMemMap(made.at, made.nbytes, 0, made.handle, 0) != CUDA_SUCCESS ||
+        cuMemSetAccess(made.at, made.nbytes, &access, 1) != CUDA_SUCCESS)
+        abort();
+    memset((void *)(uintptr_t)made.at, 0, made.nbytes);
+    return made;
+}
+
+static inline void unmap_pages(const struct mapped *mapped)
+{
+    if (cuMemUnmap(mapped->at, mapped->nbytes) != CUDA_SUCCESS ||
+        cuMemAddressFree(mapped->at, mapped->nbytes) != CUDA_SUCCESS ||
+        cuMemRelease(mapped->handle) != CUDA_SUCCESS)
+        abort();
+}
+
+#endif

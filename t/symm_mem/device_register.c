@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Device memory of the program's own that is registered: of cuMemAlloc() and
+ * mapped, from any address on, joined with that of others, and given back.
+ */
+#include "t/symm_mem/own.h"
+
+#include "group/group.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+static int count_objects(void)
+{
+    return fake_live(FAKE_PHYSICAL) + fake_live(FAKE_MAPPED) +
+           fake_live(FAKE_RESERVED) + fake_live(FAKE_ALLOCATED);
+}
+
+/* ---- what is right ---- */
+
+static bool shows_all(const struct joined *it)
+{
+    struct symmcoll_symm_info info = SYMMCOLL_SYMM_INFO_INIT;
+    bool right =
+        OK(symmcoll_symm_get_info(it->handle, &info)) &&
+        HOLDS(info.device == SYMMCOLL_CUDA) &&
+        HOLDS(info.device_index == it->rank) && HOLDS(info.nbytes == NBYTES) &&
+        HOLDS(info.channels > 0) && HOLDS(info.buffers[it->rank] == it->data) &&
+        HOLDS(symmcoll_symm_is_symmetric(it->world, it->data) == 1) &&
+        HOLDS(symmcoll_symm_is_symmetric(it->world, it->data + NBYTES) == 0);
+
+    for (int r = 0; r < it->size && right; r++)
+        right = is_pattern(info.buffers[r], NBYTES, r) &&
+                HOLDS(is_zero(info.pads[r], info.pad));
+    return right && OK(symmcoll_barrier(it->group, NULL, NULL));
+}
+
+static int is_joined(struct symmcoll_group *group, int rank, enum kind kind)
+{
+    struct joined it;
+    struct own own;
+    int before;
+    bool right;
+
+    device_use(rank);
+    own = make_own(kind, rank);
+    write_pattern(own.data, NBYTES, rank);
+    right = begin_own(&it, group, rank, &own) && shows_all(&it) &&
+            passes_on(&it) && is_alone(&own);
+    right = end_own(&it, &own, right) &&
+            HOLDS(symmcoll_symm_is_symmetric(it.world, own.data) == 0);
+    /* The same again, with all that a group needs for the first time. */
+    before = count_objects();
+    own = make_own(kind, rank);
+    right = right && begin_own(&it, group, rank, &own) && passes_on(&it);
+    right = end_own(&it, &own, right);
+    return right && (group->world->threads || HOLDS(count_objects() == before));
+}
+
+static int joins_allocated(struct symmcoll_group *group, int rank)
+{
+    return is_joined(group, rank, ALLOCATED);
+}
+
+static int joins_mapped(struct symmcoll_group *group, int rank)
+{
+    return is_joined(group, rank, MAPPED);
+}
+
+/* Two parts of an allocation, and two groups on one of them. */
+static int joins_parts(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_symm *rest = NULL;
+    struct symmcoll_group *group = NULL;
+    struct joined it, other;
+    struct own own;
+    bool right;
+
+    device_use(rank);
+    own = make_own(ALLOCATED, rank);
+    right =
+        begin_own(&it, all, rank, &own) &&
+        OK(symmcoll_symm_register(
+            it.world, own.data + NBYTES + 8, 1024, NULL)) &&
+        OK(symmcoll_symm_rendezvous(all, own.data + NBYTES + 8, NULL, &rest)) &&
+        OK(symmcoll_group_create(it.world, NULL, &group)) &&
+        OK(symmcoll_group_set_stream(group, it.stream));
+    other = it;
+    other.group = group;
+    right =
+        right &&
+        OK(symmcoll_symm_rendezvous(group, own.data, NULL, &other.handle)) &&
+        passes_on(&other) && passes_on(&it) &&
+        OK(symmcoll_symm_memset32(rest, it.next, 0, 77, 256)) &&
+        OK(symmcoll_symm_wait_value32(rest, it.before, 1020, 77, -1));
+    device_wait(it.stream);
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    symmcoll_symm_release(rest);
+    symmcoll_symm_release(other.handle);
+    right = OK(symmcoll_symm_deregister(it.world, own.data + NBYTES + 8)) &&
+            OK(symmcoll_group_free(group)) && right;
+    return end_own(&it, &own, right);
+}
+
+/* Memory that the library has allocated, and mapped memory of others. */
+static int joins_both_kinds(struct symmcoll_group *group, int rank)
+{
+    struct joined it;
+    struct own own;
+    bool right;
+
+    device_use(rank);
+    if (rank == 0) {
+        right = begin_joined(&it, group, rank, NBYTES) && passes_on(&it);
+        right = end_joined(&it, right);
+        return OK(symmcoll_barrier(group, NULL, NULL)) && right;
+    }
+    own = make_own(MAPPED, rank);
+    right =
+        begin_own(&it, group, rank, &own) && passes_on(&it) && is_alone(&own);
+    return end_own(&it, &own, right);
+}
+
+/* Mapped memory remains for peers when its rank has given it back and unmapped it;
+ * who has finalized has given back all. */
+static int leaves_mapped_to_peers(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_symm_info info = SYMMCOLL_SYMM_INFO_INIT;
+    struct joined it;
+    struct own own;
+    bool right;
+
+    device_use(rank);
+    own = make_own(MAPPED, rank);
+    write_pattern(own.data, NBYTES, rank);
+    right = begin_own(&it, group, rank, &own) &&
+            OK(symmcoll_symm_get_info(it.handle, &info));
+    if (right && rank == 0) {
+        symmcoll_symm_release(it.handle);
+        right = OK(symmcoll_symm_deregister(it.world, own.data));
+        free_own(&own);
+    }
+    right = OK(symmcoll_barrier(group, NULL, NULL)) && right;
+    return right && (rank == 0 || is_pattern(info.buffers[0], NBYTES, 0));
+}
+
+struct release {
+    CUstream stream;
+    atomic_bool released;
+};
+
+static void *release_stream(void *arg)
+{
+    struct release *release = arg;
+
+    usleep(100000);
+    atomic_store(&release->released, true);
+    fake_resume(release->stream);
+    return NULL;
+}
+
+/* The program frees its memory next. */
+static int waits_for_what_runs(struct symmcoll_group *group, int rank)
+{
+    struct release release;
+    struct joined it;
+    struct own own;
+    pthread_t thread;
+    char *source;
+    bool right;
+
+    device_use(rank);
+    own = make_own(ALLOCATED, rank);
+    source = device_alloc(NBYTES);
+    right = begin_own(&it, group, rank, &own);
+    release = (struct release){.stream = it.stream};
+    fake_stall(it.stream);
+    right =
+        right && OK(symmcoll_symm_put_data(it.handle, rank, 0, source, NBYTES));
+    pthread_create(&thread, NULL, release_stream, &release);
+    symmcoll_symm_release(it.handle);
+    right = OK(symmcoll_symm_deregister(it.world, own.data)) && right;
+    right = HOLDS(atomic_load(&release.released)) && right;
+    pthread_join(thread, NULL);
+    device_wait(it.stream);
+    right = OK(symmcoll_group_set_stream(group, NULL)) && right;
+    right = OK(symmcoll_barrier(group, NULL, NULL)) && right;
+    device_end_stream(it.stream);
+    device_free(source);
+    free_own(&own);
+    return right;
+}
+
+int main(void)
+{
+    device_begin();
+    for (int n = 1; n <= 3; n++) {
+        on_both(n, joins_allocated, "memory of cuMemAlloc() (S13)");
+        on_both(n, joins_mapped, "mapped memory (S13)");
+    }
+    on_both(2, joins_parts, "parts of an allocation, and two groups (S13)");
+    on_both(3, joins_both_kinds, "of the library, and mapped (S13)");
+    on_both(2, leaves_mapped_to_peers,
+        "mapped memory remains for peers, and is left at the end");
+    on_both(2, waits_for_what_runs, "it is given back when no copy uses it");
+    return done_testing();
+}
