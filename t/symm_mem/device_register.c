@@ -92,7 +92,8 @@ static int joins_parts(struct symmcoll_group *all, int rank)
         right &&
         OK(symmcoll_symm_rendezvous(group, own.data, NULL, &other.handle)) &&
         passes_on(&other) && passes_on(&it) &&
-        OK(symmcoll_symm_memset32(rest, it.next, 0, 77, 256)) &&
+        OK(symmcoll_symm_memset32(rest, it.next, 0, 77, 255)) &&
+        OK(symmcoll_symm_write_value32(rest, it.next, 1020, 77)) &&
         OK(symmcoll_symm_wait_value32(rest, it.before, 1020, 77, -1));
     device_wait(it.stream);
     right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
