@@ -4,10 +4,10 @@
  * its stream did before.
  *
  * Grid        fill32: any; write32: one thread
- * Alignment   4 bytes; 16 make it fast
+ * Alignment   4 bytes
  * Bytes       4 count written
- * Order       fill32: none.  write32: release, so that who acquires the value
- *             sees what was written before
+ * Order       release, each word at once: who acquires the value sees what its
+ *             stream wrote before
  * Reference   a loop
  */
 #ifndef SYMC_KERNELS_FILL_H
@@ -18,13 +18,9 @@
 
 DEVICE void fill_words(const struct symc_fill_args *args)
 {
-    const struct symc_vector vector = {
-        {args->value, args->value, args->value, args->value}};
-    const struct bytes to = bytes_at(args->at, args->count * 4);
-    const uint64_t parts = count_parts(to.nbytes);
-
-    for (uint64_t part = first_part(); part < parts; part = next_part(part))
-        store_part(&to, part, vector, 4);
+    KEEP_LOOP
+    for (uint64_t i = first_part(); i < args->count; i = next_part(i))
+        store_release(args->at + i, args->value);
 }
 
 DEVICE void write_word(const struct symc_fill_args *args)

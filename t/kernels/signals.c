@@ -15,6 +15,7 @@ void symc_put_signal(const void *args);
 void symc_wait_signal(const void *args);
 void symc_signal_barrier(const void *args);
 void symc_write32(const void *args);
+void symc_fill32(const void *args);
 void symc_wait32(const void *args);
 
 #define TIMES 6
@@ -207,7 +208,8 @@ static bool check_flag(int rounds)
     bool right = true;
 
     for (int i = 0; right && i < rounds; i++) {
-        struct symc_fill_args flag = {.value = 1 + group_draw() % 9};
+        struct symc_fill_args flag = {
+            .value = 1 + group_draw() % 9, .count = 1};
         struct copying write;
         struct reading reader;
         struct group group;
@@ -219,7 +221,8 @@ static bool check_flag(int rounds)
         reader = (struct reading){&pads_of(&group, 1)->flag,
             {group.out[1], pads_of(&group, 1)->messages[0], MESSAGE}};
         group_launch_copy(&group, 0, &write);
-        group_launch(&group, 0, symc_write32, &flag, 1, 1);
+        group_launch(&group, 0, i % 2 == 0 ? symc_write32 : symc_fill32, &flag,
+            1, 1 + i % 2);
         group_launch(&group, 1, machine_read_after_flag, &reader, 1, 1);
         right = group_run(&group) &&
                 memcmp(group.out[1], group.in[0], MESSAGE) == 0 &&
