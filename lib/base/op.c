@@ -15,6 +15,17 @@ const char *symc_memory_name(unsigned int memory)
     return memory < SYMC_MEMORY_KINDS ? names[memory] : "unknown memory";
 }
 
+const char *symc_memory_format(
+    unsigned int memory, int device, char buffer[SYMC_MEMORY_TEXT])
+{
+    if (memory == SYMC_MEMORY_HOST)
+        snprintf(buffer, SYMC_MEMORY_TEXT, "%s", symc_memory_name(memory));
+    else
+        snprintf(buffer, SYMC_MEMORY_TEXT, "%s of device %d",
+            symc_memory_name(memory), device);
+    return buffer;
+}
+
 const char *symc_op_format(enum symc_kind kind, uint64_t seq, const char *label,
     char *buffer, size_t nbytes)
 {

@@ -22,6 +22,12 @@ enum symc_memory {
 /* "host memory"; "unknown memory" for an unknown number.  Static. */
 const char *symc_memory_name(unsigned int memory);
 
+#define SYMC_MEMORY_TEXT 48
+
+/* "device memory of device 3", "host memory". */
+const char *symc_memory_format(
+    unsigned int memory, int device, char buffer[SYMC_MEMORY_TEXT]);
+
 #define SYMC_LABEL_MAX 32
 
 struct symc_ranks;

@@ -144,6 +144,7 @@ static symmcoll_status_t find_memory(struct symmcoll_group *group,
                (is_root || (info->traits & SYMC_TO_ROOT) == 0);
     int16_t device;
     enum symc_memory memory;
+    char places[2][SYMC_MEMORY_TEXT];
 
     if (op->kind == SYMC_BARRIER)
         find_device(group, op);
@@ -163,10 +164,9 @@ static symmcoll_status_t find_memory(struct symmcoll_group *group,
     if (memory == op->memory && device == op->device)
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,
-        "%s: expected out and in in one memory, found out in %s of device %d "
-        "and in in %s of device %d",
-        symc_kind_name(op->kind), symc_memory_name(memory), device,
-        symc_memory_name(op->memory), op->device);
+        "%s: expected out and in in one memory, found out in %s and in in %s",
+        symc_kind_name(op->kind), symc_memory_format(memory, device, places[0]),
+        symc_memory_format(op->memory, op->device, places[1]));
 }
 
 /* ---- several buffers ---- */

@@ -211,6 +211,7 @@ static symmcoll_status_t find_memory(
     struct symmcoll_group *group, struct symc_op *op, const struct side *sides)
 {
     const struct symc_registry *registry = &group->world->registry;
+    char places[2][SYMC_MEMORY_TEXT];
     bool found = false;
 
     for (int s = 0; s < 2; s++) {
@@ -227,10 +228,10 @@ static symmcoll_status_t find_memory(
                 return symc_coll_refuse_lost(op, sides[s].name, at);
             if (found && (memory != op->memory || device != op->device))
                 return symc_fail(SYMMCOLL_ERR_INVALID,
-                    "%s: expected all buffers in one memory, found %s of "
-                    "device %d and %s of device %d",
-                    symc_kind_name(op->kind), symc_memory_name(op->memory),
-                    op->device, symc_memory_name(memory), device);
+                    "%s: expected all buffers in one memory, found %s and %s",
+                    symc_kind_name(op->kind),
+                    symc_memory_format(op->memory, op->device, places[0]),
+                    symc_memory_format(memory, device, places[1]));
             op->memory = (uint8_t)memory;
             op->device = device;
             found = true;
