@@ -19,10 +19,14 @@ static symmcoll_status_t check_device(
     int16_t device = SYMC_NO_DEVICE;
     bool is_device = symc_cuda_find(data, &device);
 
+    if (!is_device)
+        return request->fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "expected memory of device %d, found %p, which is of no device",
+            request->device, data);
     if (device == SYMC_NO_DEVICE)
         return request->fail(SYMMCOLL_ERR_INVALID,
-            "expected memory of device %d, found %p, %s", request->device, data,
-            is_device ? "which no allocation has" : "which is of no device");
+            "expected memory of device %d, found %p, which no allocation has",
+            request->device, data);
     if (device != request->device)
         return request->fail(SYMMCOLL_ERR_INVALID,
             "expected memory of device %d, found %p of device %d",

@@ -164,9 +164,9 @@ static int refuses_other_memory(struct symmcoll_group *group, int rank)
     own = device_alloc(NBYTES);
     request = joined_request(group, rank, NBYTES);
     right = right &&
-            is_refused(group, request, host, SYMMCOLL_ERR_INVALID,
+            is_refused(group, request, host, SYMMCOLL_ERR_UNSUPPORTED,
                 "which is of no device") &&
-            is_refused(group, request, NULL, SYMMCOLL_ERR_INVALID,
+            is_refused(group, request, NULL, SYMMCOLL_ERR_UNSUPPORTED,
                 "which is of no device") &&
             is_refused(group, request, other, SYMMCOLL_ERR_INVALID,
                 rank == 0 ? "expected memory of device 0, found 0x"

@@ -44,7 +44,7 @@ static int refuses_other_memory(struct symmcoll_group *group, int rank)
     other.device_index = rank + 4;
     right = is_refused(group, host, NBYTES, NULL, SYMMCOLL_ERR_UNSUPPORTED,
                 "which is of none: the host's is symmetric if symm_alloc") &&
-            is_refused(group, host, NBYTES, &args, SYMMCOLL_ERR_INVALID,
+            is_refused(group, host, NBYTES, &args, SYMMCOLL_ERR_UNSUPPORTED,
                 "which is of no device") &&
             is_refused(group, NULL, NBYTES, NULL, SYMMCOLL_ERR_INVALID,
                 "found NULL") &&
