@@ -280,7 +280,10 @@ static int wait_for_who_leaves(struct faults_rank *self)
     faults_reach(self, 2);
     if (!wait->finalizes)
         faults_pass(self, 2);
-    return faults_finalize(self) != 0 || !right;
+    right = faults_finalize(self) == 0 && right;
+    if (self->rank == VICTIM && wait->finalizes)
+        symmcoll_symm_release(it.handle);
+    return !right;
 }
 
 static void test_leaving(const struct wait *wait, const char *what)

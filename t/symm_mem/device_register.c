@@ -124,7 +124,7 @@ static int joins_both_kinds(struct symmcoll_group *group, int rank)
 }
 
 /* Mapped memory remains for peers when its rank has given it back and unmapped it;
- * who has finalized has given back all. */
+ * who finalizes gives back what he has registered. */
 static int leaves_mapped_to_peers(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_symm_info info = SYMMCOLL_SYMM_INFO_INIT;
@@ -143,7 +143,11 @@ static int leaves_mapped_to_peers(struct symmcoll_group *group, int rank)
         free_own(&own);
     }
     right = OK(symmcoll_barrier(group, NULL, NULL)) && right;
-    return right && (rank == 0 || is_pattern(info.buffers[0], NBYTES, 0));
+    if (!right || rank == 0)
+        return right;
+    right = is_pattern(info.buffers[0], NBYTES, 0);
+    symmcoll_symm_release(it.handle);
+    return right;
 }
 
 struct release {
