@@ -169,20 +169,17 @@ bool symc_cuda_call_format(const struct symc_cuda_group *group,
     char buffer[64];
     const char *how = name_capture(known, buffer);
 
-    if (call->alone && known->latest)
+    if (!call->alone || known->latest)
         snprintf(text, nbytes, "%srank %d waited in vain for rank %d", how,
             rank, other);
-    else if (call->alone && call->kind == SYMC_ACCESS_WAIT32)
+    else if (call->kind == SYMC_ACCESS_WAIT32)
         snprintf(text, nbytes,
             "%srank %d waited in vain for rank %d to store %u at %p", how, rank,
             other, call->value, known->op->in);
-    else if (call->alone)
+    else
         snprintf(text, nbytes,
             "%srank %d waited in vain for rank %d on channel %d", how, rank,
             other, call->channel);
-    else
-        snprintf(text, nbytes, "%srank %d waited in vain for rank %d", how,
-            rank, other);
     return call->alone || known->captured;
 }
 

@@ -213,7 +213,7 @@ static bool measure_graph(const struct rank *it)
 {
     const int row = gpu_choose(ROW_MOST, 5, 2), count = samples_of();
     double plain[SAMPLES], replayed[SAMPLES];
-    CUgraphExec exec;
+    CUgraphExec exec = NULL;
     bool done = capture_row(it, row, &exec);
 
     for (int i = 0; done && i < count; i++) {
@@ -232,7 +232,8 @@ static bool measure_graph(const struct rank *it)
         tell("plain calls to those of a graph", median(plain, count) / us, "x");
     }
     done = meet(it) && done;
-    GPU_CHECK(cuGraphExecDestroy(exec));
+    if (exec != NULL)
+        GPU_CHECK(cuGraphExecDestroy(exec));
     return done;
 }
 

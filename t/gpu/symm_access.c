@@ -160,9 +160,10 @@ static int barriers_in_a_row(struct symmcoll_group *group, int rank)
     const int rounds = gpu_choose(300, 20, 6);
     struct joined it;
     bool right = begin(&it, group, rank);
-    uint32_t *found = device_alloc((size_t)(rounds * it.size) * 4), *read;
+    const size_t count = (size_t)rounds * (size_t)it.size;
+    uint32_t *found = device_alloc(count * 4), *read;
 
-    read = calloc((size_t)(rounds * it.size), 4);
+    read = calloc(count, 4);
     for (int i = 0; i < rounds && right; i++) {
         GPU_CHECK(cuMemsetD32Async((CUdeviceptr)(uintptr_t)it.data,
             (unsigned int)(i * 100 + rank), 1, it.stream));
