@@ -124,7 +124,7 @@ static int joins_both_kinds(struct symmcoll_group *group, int rank)
 }
 
 /* Mapped memory remains for peers when its rank has given it back and unmapped it;
- * who finalizes gives back what he has registered. */
+ * who finalizes deregisters what is left. */
 static int leaves_mapped_to_peers(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_symm_info info = SYMMCOLL_SYMM_INFO_INIT;
