@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PAGES 16 /* that a thread remembers */
+#define PAGES 256 /* that are remembered */
 #define PAGE_BITS 12
 
 /* Of the process, as libcuda is. */
@@ -122,15 +122,15 @@ static bool is_readable(const void *data)
  * the host's, as without this. */
 static bool was_readable(const void *data)
 {
-    static _Thread_local uintptr_t pages[PAGES];
-    uintptr_t page = ((uintptr_t)data >> PAGE_BITS) + 1; /* 0: none */
-    uintptr_t *known = &pages[page % PAGES];
+    static _Atomic uintptr_t pages[PAGES]; /* of all threads; 0: none */
+    uintptr_t page = ((uintptr_t)data >> PAGE_BITS) + 1;
+    _Atomic uintptr_t *known = &pages[page % PAGES];
 
-    if (*known == page)
+    if (atomic_load_explicit(known, memory_order_relaxed) == page)
         return true;
     if (!is_readable(data))
         return false;
-    *known = page;
+    atomic_store_explicit(known, page, memory_order_relaxed);
     return true;
 }
 
