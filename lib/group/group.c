@@ -6,6 +6,7 @@
 #include "group/group.h"
 #include "group/device.h"
 #include "group/region.h"
+#include "group/release.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +104,7 @@ static struct symmcoll_group *make_group(
         .rank = plan->rank,
         .size = plan->size,
         .users = 1,
+        .holders = 1,
         .first_timeout_ns = plan->timeout_ns,
         .shared = {.rank = plan->rank}};
     memcpy(made->id, plan->id, sizeof(made->id));
@@ -271,6 +273,19 @@ static void end_extensions(struct symmcoll_group *group)
     }
 }
 
+struct symmcoll_group *symc_group_hold_bytes(struct symmcoll_group *group)
+{
+    atomic_fetch_add_explicit(&group->holders, 1, memory_order_relaxed);
+    return group;
+}
+
+void symc_group_drop_bytes(struct symmcoll_group *group)
+{
+    if (atomic_fetch_sub_explicit(&group->holders, 1, memory_order_acq_rel) ==
+        1)
+        free(group);
+}
+
 symmcoll_status_t symc_group_close(struct symmcoll_group *group)
 {
     struct symmcoll_world *world = group->world;
@@ -293,7 +308,7 @@ free_group:
     symc_regions_free(group);
     symc_slots_destroy(group);
     free_tables(group);
-    free(group);
+    symc_group_drop_bytes(group);
     return status;
 }
 

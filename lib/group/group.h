@@ -97,12 +97,12 @@ struct symmcoll_group {
     uint64_t wire;                       /* of the latest of all members */
     struct symc_pair_group pairs;        /* among the world's pairs */
     _Atomic uint32_t paired;    /* works of sends and receives, not ended */
+    _Atomic uint32_t holders;   /* of the struct alone: 1 until its release */
     _Atomic uint64_t completed; /* the latest collective that has succeeded
                                    here */
     _Atomic uint32_t at_end;    /* of enum symc_at_end: 0 is the usual case */
     _Atomic uint32_t calls;     /* see symc_group_enter() */
-    _Atomic pthread_t caller;   /* in one that calls functions of the program;
-                                   0: none */
+    _Atomic pthread_t caller;   /* in one that calls the program; 0: none */
     _Atomic(struct symc_listener *) listener; /* or NULL */
     _Atomic int64_t timeout_ns;
     _Atomic(struct symc_region *) region; /* the open one, or NULL */

@@ -5,6 +5,7 @@
  * handle of a freed allocation.
  */
 #include "symm_mem/share.h"
+#include "group/release.h"
 #include "symm_mem/symm_mem.h"
 
 #include <sched.h>
@@ -29,6 +30,7 @@ static void free_share(struct symc_share *share)
     free(share->counts);
     free(share->maps);
     free(share->mapped);
+    symc_group_drop_bytes(share->bytes);
     free(share);
 }
 
@@ -43,6 +45,7 @@ symmcoll_status_t symc_share_create(struct symc_symm *symm,
         return SYMMCOLL_ERR_NO_MEMORY;
     *made = (struct symc_share){.home = symm,
         .group = group,
+        .bytes = symc_group_hold_bytes(group),
         .allocation = allocation,
         .rank = group->rank,
         .size = group->size,

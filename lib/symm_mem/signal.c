@@ -17,13 +17,13 @@ static inline _Atomic uint32_t *find_slot(const struct symmcoll_symm *handle,
     return (_Atomic uint32_t *)(void *)(handle->pads[destination] + index);
 }
 
-/* What both check before anything else. */
-static inline bool is_usable(
-    const struct symmcoll_symm *handle, int rank, int channel, double timeout)
+/* What both check before anything else; group (out): the handle's. */
+static inline bool is_usable(const struct symmcoll_symm *handle,
+    const struct symmcoll_group **group, int rank, int channel, double timeout)
 {
-    return handle != NULL && handle->group != NULL && *handle->alive == 1 &&
-           rank >= 0 && rank < handle->size && channel >= 0 &&
-           channel < handle->channels && timeout == timeout;
+    return handle != NULL && (*group = symc_symm_group(handle)) != NULL &&
+           *handle->alive == 1 && rank >= 0 && rank < handle->size &&
+           channel >= 0 && channel < handle->channels && timeout == timeout;
 }
 
 /* What is not to be done here: wrong, or of a device, whose handles have no
@@ -78,13 +78,11 @@ static __attribute__((noinline)) symmcoll_status_t put_later(
         .ready = is_free,
         .arg = slot};
     struct symc_wait_budget budget;
-    symmcoll_status_t status =
-        symc_symm_read_timeout(handle, wait.kind, timeout, &budget);
+    symmcoll_status_t status = symc_symm_enter(handle, wait.kind);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_enter(handle, wait.kind);
     if (status != SYMMCOLL_OK)
         return status;
+    status = symc_symm_read_timeout(handle, wait.kind, timeout, &budget);
     while (status == SYMMCOLL_OK && !put(slot))
         status = symc_symm_await(handle, &wait, &budget);
     if (status == SYMMCOLL_OK)
@@ -97,11 +95,12 @@ static inline __attribute__((always_inline)) symmcoll_status_t put_signal(
     struct symmcoll_symm *handle, enum symc_kind kind, int dst, int channel,
     double timeout)
 {
+    const struct symmcoll_group *group;
     _Atomic uint32_t *slot;
 
-    if (__builtin_expect(!is_usable(handle, dst, channel, timeout), 0))
+    if (__builtin_expect(!is_usable(handle, &group, dst, channel, timeout), 0))
         return refuse(handle, dst, channel, kind, timeout);
-    if (__builtin_expect(symc_symm_is_stopped(handle), 0))
+    if (__builtin_expect(symc_symm_is_stopped(group), 0))
         return symc_symm_failure(handle, kind);
     slot = find_slot(handle, dst, channel, handle->rank);
     if (__builtin_expect(!put(slot), 0))
@@ -150,14 +149,13 @@ static __attribute__((noinline)) symmcoll_status_t await_signal(
         .ready = is_put,
         .arg = slot};
     struct symc_wait_budget budget;
-    symmcoll_status_t status =
-        symc_symm_read_timeout(handle, wait.kind, timeout, &budget);
+    symmcoll_status_t status = symc_symm_enter(handle, wait.kind);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_enter(handle, wait.kind);
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_symm_await(handle, &wait, &budget);
+    status = symc_symm_read_timeout(handle, wait.kind, timeout, &budget);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_await(handle, &wait, &budget);
     if (status == SYMMCOLL_OK)
         take(handle, src, slot);
     symc_symm_leave(handle);
@@ -167,10 +165,11 @@ static __attribute__((noinline)) symmcoll_status_t await_signal(
 symmcoll_status_t symmcoll_symm_wait_signal(
     struct symmcoll_symm *handle, int src, int channel, double timeout)
 {
+    const struct symmcoll_group *group;
     _Atomic uint32_t *slot;
     int polls = 0;
 
-    if (__builtin_expect(!is_usable(handle, src, channel, timeout), 0))
+    if (__builtin_expect(!is_usable(handle, &group, src, channel, timeout), 0))
         return refuse(handle, src, channel, SYMC_SYMM_WAIT_SIGNAL, timeout);
     slot = find_slot(handle, handle->rank, channel, src);
     while (!is_put(slot) && ++polls < SYMC_QUICK_POLLS)

@@ -59,13 +59,12 @@ static __attribute__((noinline)) symmcoll_status_t await_others(
     uint64_t count)
 {
     struct symc_wait_budget budget;
-    symmcoll_status_t status =
-        symc_symm_read_timeout(handle, SYMC_SYMM_BARRIER, timeout, &budget);
+    symmcoll_status_t status = symc_symm_enter(handle, SYMC_SYMM_BARRIER);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_enter(handle, SYMC_SYMM_BARRIER);
     if (status != SYMMCOLL_OK)
         return status;
+    status =
+        symc_symm_read_timeout(handle, SYMC_SYMM_BARRIER, timeout, &budget);
     for (int r = first; status == SYMMCOLL_OK && r < handle->size; r++) {
         struct awaited awaited = {find_word(handle, r, channel, count), count};
         const struct symc_symm_wait wait = {.kind = SYMC_SYMM_BARRIER,
@@ -106,15 +105,17 @@ static __attribute__((noinline)) symmcoll_status_t refuse(
 symmcoll_status_t symmcoll_symm_barrier(
     struct symmcoll_symm *handle, int channel, double timeout)
 {
+    const struct symmcoll_group *group;
     uint64_t count;
     int polls = 0;
 
-    if (__builtin_expect(handle == NULL || handle->group == NULL ||
+    if (__builtin_expect(handle == NULL ||
+                             (group = symc_symm_group(handle)) == NULL ||
                              *handle->alive != 1 || channel < 0 ||
                              channel >= handle->channels || timeout != timeout,
             0))
         return refuse(handle, channel, timeout);
-    if (__builtin_expect(symc_symm_is_stopped(handle), 0))
+    if (__builtin_expect(symc_symm_is_stopped(group), 0))
         return symc_symm_failure(handle, SYMC_SYMM_BARRIER);
     count = handle->counts[channel] + 1;
     atomic_store_explicit(find_word(handle, handle->rank, channel, count),

@@ -91,6 +91,7 @@ struct symc_share {
     struct symc_share *next;      /* of all */
     struct symc_symm *home;       /* NULL: the world has been finalized */
     struct symmcoll_group *group; /* NULL: it has been released */
+    struct symmcoll_group *bytes; /* the same, held: it is not freed before */
     struct symc_allocation *allocation;
     int rank;
     int size;
@@ -139,7 +140,8 @@ struct symc_device_plan {
 /* A share from an address on. */
 struct symmcoll_symm {
     /* NULL: it has been released.  Who holds neither its ticket nor has entered
-     * may find it a moment later than that, and reads nothing there. */
+     * may find it a moment later than that, loads it once, and reads nothing there
+     * but whether it has failed, and its timeout: see `bytes` of the share. */
     _Atomic(struct symmcoll_group *) group;
     const uint32_t *alive; /* as the group's */
     int rank;
@@ -333,7 +335,8 @@ void symc_symm_leave(struct symmcoll_symm *handle);
 symmcoll_status_t symc_symm_await(struct symmcoll_symm *handle,
     const struct symc_symm_wait *wait, struct symc_wait_budget *budget);
 
-/* The status of a call on a group that has failed. */
+/* The status of a call that finds its group failed, and has not entered.  Errors:
+ * also INVALID (it has been released). */
 symmcoll_status_t symc_symm_failure(
     struct symmcoll_symm *handle, enum symc_kind kind);
 
@@ -344,11 +347,19 @@ static inline void symc_symm_notify(
     symc_doorbell_notify(handle->doorbells[rank]);
 }
 
-/* Whether the group has failed, on this rank. */
-static inline bool symc_symm_is_stopped(const struct symmcoll_symm *handle)
+/* The group of a handle, for one call; NULL: there is none. */
+static inline const struct symmcoll_group *symc_symm_group(
+    const struct symmcoll_symm *handle)
+{
+    return atomic_load_explicit(&handle->group, memory_order_acquire);
+}
+
+/* Whether that has failed, on this rank; also of one that has been released since,
+ * whose bytes the handle's share holds. */
+static inline bool symc_symm_is_stopped(const struct symmcoll_group *group)
 {
     return atomic_load_explicit(
-               &handle->group->members.stopped, memory_order_acquire) != 0;
+               &group->members.stopped, memory_order_acquire) != 0;
 }
 
 /* ---- device_access.c: in the memory of a device ---- */

@@ -9,14 +9,6 @@
 
 #include <stdio.h>
 
-symmcoll_status_t symc_symm_failure(
-    struct symmcoll_symm *handle, enum symc_kind kind)
-{
-    const struct symc_op call = {.kind = kind};
-
-    return symc_members_status(&handle->group->members, &call);
-}
-
 /* " on channel 3", "" where a call has none. */
 static const char *format_channel(
     const struct symc_symm_wait *wait, char text[32])
@@ -103,6 +95,19 @@ void symc_symm_leave(struct symmcoll_symm *handle)
     atomic_fetch_sub(&handle->share->waiting, 1);
 }
 
+symmcoll_status_t symc_symm_failure(
+    struct symmcoll_symm *handle, enum symc_kind kind)
+{
+    const struct symc_op call = {.kind = kind};
+    symmcoll_status_t status = symc_symm_enter(handle, kind);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_members_status(&handle->group->members, &call);
+    symc_symm_leave(handle);
+    return status;
+}
+
 /* ---- waiting ---- */
 
 /* A wait that ends with the group's release, too. */
@@ -126,7 +131,8 @@ static symmcoll_status_t await(struct symmcoll_symm *handle,
 {
     struct wait wait = {.what = what, .share = handle->share};
     enum symc_wait_end end = SYMC_WAIT_EXPIRED;
-    bool failed = budget->deadline_ns == 0 && symc_symm_is_stopped(handle);
+    bool failed =
+        budget->deadline_ns == 0 && symc_symm_is_stopped(handle->group);
 
     if (budget->timeout_ns != 0 || failed)
         end = symc_group_wait_until(
@@ -153,8 +159,10 @@ symmcoll_status_t symc_symm_await(struct symmcoll_symm *handle,
 symmcoll_status_t symc_symm_read_timeout(const struct symmcoll_symm *handle,
     enum symc_kind kind, double timeout, struct symc_wait_budget *budget)
 {
+    const struct symmcoll_group *group = handle->share->bytes;
+
     *budget = (struct symc_wait_budget){0};
     return symc_timeout_read(symc_kind_name(kind), timeout,
-        atomic_load_explicit(&handle->group->timeout_ns, memory_order_relaxed),
+        atomic_load_explicit(&group->timeout_ns, memory_order_relaxed),
         &budget->timeout_ns);
 }

@@ -234,6 +234,53 @@ static int a_release_cancels(struct symmcoll_group *all, int rank)
     return right;
 }
 
+/* Signals to itself, of which none waits, until the group is not there. */
+static void *put_and_take(void *arg)
+{
+    struct waiter *waiter = arg;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    while (status == SYMMCOLL_OK) {
+        status = symmcoll_symm_put_signal(waiter->handle, 0, 0, -1);
+        if (status == SYMMCOLL_OK)
+            status = symmcoll_symm_wait_signal(waiter->handle, 0, 0, -1);
+        atomic_store(&inside, true);
+    }
+    waiter->status = status;
+    snprintf(
+        waiter->detail, sizeof(waiter->detail), "%s", symmcoll_last_error());
+    return NULL;
+}
+
+/* What a call may still read when the group has gone: a sanitizer sees it. */
+static int signals_meanwhile(struct symmcoll_group *all, int rank)
+{
+    bool right = true;
+
+    for (int i = 0; right && i < 20; i++) {
+        struct waiter waiter = {.peer = 0};
+        const struct symmcoll_group *found;
+        struct released it;
+
+        right = make(all, &it);
+        waiter.handle = it.handle;
+        if (right && rank == 0) {
+            found = symc_symm_group(it.handle);
+            atomic_store(&inside, false);
+            right = HOLDS(pthread_create(&waiter.thread, NULL, put_and_take,
+                              &waiter) == 0) &&
+                    HOLDS(await_inside()) && OK(symmcoll_group_free(it.group));
+            pthread_join(waiter.thread, NULL);
+            right = HOLDS(waiter.status == SYMMCOLL_ERR_INVALID) &&
+                    HOLDS(strstr(waiter.detail, "released") != NULL) &&
+                    HOLDS(symc_symm_group(it.handle) == NULL) &&
+                    HOLDS(!symc_symm_is_stopped(found)) && right;
+        }
+        right = leave(all, rank, &it) && right;
+    }
+    return right;
+}
+
 /* ---- a world ---- */
 
 /* arg: the call. */
@@ -283,12 +330,14 @@ static void a_finalize_cancels(void)
 
 int main(void)
 {
-    plan(7);
+    plan(9);
     faults_begin();
     groups_both(2, a_release_waits,
         "group_free() waits for a thread that waits for a signal");
     groups_both(2, a_late_one_ends,
         "a wait that begins while the group is released ends with INVALID");
+    groups_both(2, signals_meanwhile,
+        "signals that are put while a group is released end with INVALID");
     setenv("SYMMCOLL_TIMEOUTS_FINALIZE", "100ms", 1);
     groups_both(2, a_release_cancels,
         "group_free() cancels, after timeouts.finalize, what waits");
