@@ -3,10 +3,33 @@
  * The end of a group, or of all of a world's: what is queued runs to its end,
  * for some time.
  */
-#include "group/group.h"
+#include "group/release.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#define WATCH_NS (SYMC_NS_PER_S / 20) /* between two looks at who has left */
+
+symmcoll_status_t symc_group_stop(
+    struct symmcoll_group *group, const char *where, int64_t deadline_ns)
+{
+    bool stuck = false;
+
+    symc_queue_stop(group->queue);
+    while (!symc_queue_await_running(group->queue, symc_now_ns() + WATCH_NS)) {
+        (void)symc_slot_watch(group);
+        if (stuck || symc_now_ns() < deadline_ns)
+            continue;
+        stuck = true;
+        symmcoll_group_abort(group, "operations on a device did not end");
+    }
+    return stuck
+               ? symc_fail(SYMMCOLL_ERR_TIMEOUT,
+                     "%s: operations on a device that were enqueued meanwhile "
+                     "in group %s had not ended in time, and were canceled",
+                     where, group->name)
+               : SYMMCOLL_OK;
+}
 
 /* The next group of a world after one; NULL: the first. */
 static struct symmcoll_group *next_group(
@@ -118,10 +141,16 @@ symmcoll_status_t symc_groups_drain(struct symmcoll_world *world)
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     for (struct symmcoll_group *group = next_group(world, NULL); group != NULL;
          group = next_group(world, group)) {
+        symmcoll_status_t stopped;
+
         (void)symc_group_drain_calls(group, SYMC_NEVER);
         symc_group_cut(group);
-        symc_queue_stop(group->queue);
+        stopped = symc_group_stop(group, "finalize", deadline);
         (void)symc_group_drain_pairs(group, SYMC_NEVER);
+        if (status != SYMMCOLL_OK || stopped == SYMMCOLL_OK)
+            continue;
+        status = stopped;
+        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     }
     return status == SYMMCOLL_OK ? status : symc_fail(status, "%s", detail);
 }

@@ -3,24 +3,30 @@
  * symmcoll_group_free(), and what it shares with symmcoll_finalize().
  */
 #include "base/cancel.h"
-#include "group/group.h"
+#include "group/release.h"
 
 #include <stdio.h>
 
 symmcoll_status_t symc_group_end(struct symmcoll_group *group)
 {
-    symmcoll_status_t status = SYMMCOLL_OK, closed;
+    symmcoll_status_t status = SYMMCOLL_OK, dropped, closed;
+    int64_t wait = group->world->config->timeouts_finalize;
     char detail[SYMC_DETAIL_MAX];
 
     symc_group_delist(group);
     if (symc_group_is_member(group)) {
         (void)symc_group_drain_calls(group, SYMC_NEVER);
         symc_group_cut(group);
-        symc_queue_stop(group->queue);
+        status = symc_group_stop(
+            group, "group_free", symc_deadline_ns(symc_now_ns(), wait));
+        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
         (void)symc_group_drain_pairs(group, SYMC_NEVER);
-        status = symc_group_drop_messages(group);
+        dropped = symc_group_drop_messages(group);
+        if (status == SYMMCOLL_OK && dropped != SYMMCOLL_OK) {
+            status = dropped;
+            snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        }
     }
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     closed = symc_group_close(group);
     return status == SYMMCOLL_OK ? closed : symc_fail(status, "%s", detail);
 }

@@ -13,4 +13,12 @@
 struct symmcoll_group *symc_group_hold_bytes(struct symmcoll_group *group);
 void symc_group_drop_bytes(struct symmcoll_group *group);
 
+/* ---- drain.c ---- */
+
+/* Stop a group that has been drained and cut off.  What a call has enqueued on a
+ * device between the two ends first: with a member that leaves, and at that time
+ * at the latest, when the group is aborted.  Errors: TIMEOUT. */
+symmcoll_status_t symc_group_stop(
+    struct symmcoll_group *group, const char *where, int64_t deadline_ns);
+
 #endif

@@ -229,7 +229,6 @@ void symc_queue_stop(struct symc_queue *queue)
     ticket = symc_queue_enter(queue);
     symc_queue_settle(queue);
     symc_queue_leave(queue, ticket);
-    (void)symc_queue_await_running(queue, SYMC_NEVER);
 }
 
 void symc_queue_close(struct symc_queue *queue)

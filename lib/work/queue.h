@@ -132,7 +132,7 @@ symmcoll_status_t symc_queue_create(const struct symc_queue_ops *ops,
     struct symc_origin *origin, struct symc_queue **queue);
 
 /* Let queued work end and leave the world's threads: no work is accepted any
- * more. */
+ * more.  What runs on a device may still do so, and no attendant looks at it. */
 void symc_queue_stop(struct symc_queue *queue);
 
 /* The group's release, after symc_queue_stop() and the end of callbacks: works

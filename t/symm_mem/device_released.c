@@ -21,6 +21,8 @@ bool __wrap_symc_queue_await_running(
     struct symc_queue *queue, int64_t deadline_ns);
 void __real_symc_queue_stop(struct symc_queue *queue);
 void __wrap_symc_queue_stop(struct symc_queue *queue);
+void __real_symc_group_cut(struct symmcoll_group *group);
+void __wrap_symc_group_cut(struct symmcoll_group *group);
 
 enum call {
     WAIT_SIGNAL,
@@ -66,6 +68,8 @@ static _Atomic(struct symc_queue *) watched;
 static _Atomic(struct joined *) helped;  /* the release waits for what runs */
 static _Atomic(struct joined *) late;    /* it has been stopped */
 static _Atomic(struct joined *) dropped; /* it is about to be */
+static _Atomic(struct joined *) hurried; /* it has been drained, not cut off */
+static bool leaves;                      /* the next rank, then */
 static bool helps, ends;                 /* what came of it */
 static pthread_t freeing;
 
@@ -121,6 +125,26 @@ void __wrap_symc_queue_stop(struct symc_queue *queue)
     if (queue == atomic_load(&watched) &&
         (it = atomic_exchange(&late, NULL)) != NULL)
         ends = refuses_all(it);
+}
+
+/* For whom: the next rank, which releases the group then, or this one. */
+static bool wait_for(struct joined *it)
+{
+    struct symmcoll_group *all = symmcoll_world_group(it->world);
+    int peer = leaves ? it->next : it->rank;
+    bool right = OK(symmcoll_symm_wait_signal(it->handle, peer, 0, -1));
+
+    return (!leaves || OK(symmcoll_barrier(all, NULL, NULL))) && right;
+}
+
+void __wrap_symc_group_cut(struct symmcoll_group *group)
+{
+    struct joined *it;
+
+    if (group->queue == atomic_load(&watched) &&
+        (it = atomic_exchange(&hurried, NULL)) != NULL)
+        ends = wait_for(it);
+    __real_symc_group_cut(group);
 }
 
 /* ---- a group ---- */
@@ -193,6 +217,45 @@ static int a_release_cancels(struct symmcoll_group *all, int rank)
         right = OK(call(&it, WAIT_SIGNAL)) &&
                 ended(symmcoll_group_free(it.group), SYMMCOLL_ERR_TIMEOUT,
                     "were canceled");
+    return leave(all, &it, false) && right;
+}
+
+/* A call of another thread that the release has not waited for. */
+static int a_hurried_one_ends(struct symmcoll_group *all, int rank)
+{
+    struct joined it = {0};
+    bool right = make(all, rank, &it);
+
+    if (right && rank == 0) {
+        ends = false;
+        leaves = true;
+        atomic_store(&hurried, &it);
+        right = OK(symmcoll_group_free(it.group)) && HOLDS(ends);
+    } else if (right) {
+        right = OK(symmcoll_barrier(all, NULL, NULL)) &&
+                OK(symmcoll_group_free(it.group));
+    }
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    atomic_store(&watched, NULL);
+    device_wait(it.stream);
+    symmcoll_symm_release(it.handle);
+    right = OK(symmcoll_symm_free(it.world, it.data)) && right;
+    device_end_stream(it.stream);
+    return right;
+}
+
+static int a_hurried_one_is_canceled(struct symmcoll_group *all, int rank)
+{
+    struct joined it = {0};
+    bool right = make(all, rank, &it);
+
+    if (right && rank == 0) {
+        ends = leaves = false;
+        atomic_store(&hurried, &it);
+        right = ended(symmcoll_group_free(it.group), SYMMCOLL_ERR_TIMEOUT,
+                    "enqueued meanwhile") &&
+                HOLDS(ends);
+    }
     return leave(all, &it, false) && right;
 }
 
@@ -306,6 +369,8 @@ int main(void)
         "group_free() waits for a kernel that waits for a signal");
     on_both(2, a_late_one_ends,
         "a call that begins while the group is released ends with INVALID");
+    on_both(2, a_hurried_one_ends,
+        "what was enqueued a moment before ends with the peer's release");
     on_both(2, a_free_waits,
         "memory that is freed while the group is released: both wait");
     on_both(2, calls_end_whenever,
@@ -313,6 +378,8 @@ int main(void)
     setenv("SYMMCOLL_TIMEOUTS_FINALIZE", "100ms", 1);
     on_both(2, a_release_cancels,
         "group_free() cancels, after timeouts.finalize, kernels that wait");
+    on_both(2, a_hurried_one_is_canceled,
+        "or is canceled after that time, where no peer leaves");
     a_finalize_cancels();
     faults_end();
     return done_testing();
