@@ -40,7 +40,10 @@ struct symc_slot {
 symmcoll_status_t symc_slot_open_host(struct symmcoll_group *group);
 
 /* Open that of an operation's memory where it is not: all members are here, for
- * they have compared it. */
+ * they have compared it.  It may take timeouts.init, where that is longer than the
+ * operation's timeout.  The group is on the operation's device from then on.
+ * Errors: the same on all members: also INVALID (a member is on another device by
+ * now), after which it can be tried again. */
 symmcoll_status_t symc_slot_open(
     struct symmcoll_group *group, const struct symc_op *op);
 

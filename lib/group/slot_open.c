@@ -185,19 +185,21 @@ static symmcoll_status_t end_rounds(
     return status;
 }
 
-/* The same on all members, or on none. */
+/* The same on all members, or on none; own: not OK where this one cannot. */
 static symmcoll_status_t open_everywhere(struct symmcoll_group *group,
-    const struct symc_op *op, int64_t timeout_ns, void **state)
+    const struct symc_op *op, symmcoll_status_t own, int64_t timeout_ns,
+    void **state)
 {
     struct symc_peers peers = group->peers;
-    symmcoll_status_t own, status;
+    symmcoll_status_t status;
 
     peers.channels = NULL;
     peers.staging = NULL;
     peers.staging_nbytes = 0;
     peers.device = op->device;
     begin_rounds(group, NULL, symc_deadline_ns(symc_now_ns(), timeout_ns));
-    own = open_here(group, (enum symc_memory)op->memory, &peers, state);
+    if (own == SYMMCOLL_OK)
+        own = open_here(group, (enum symc_memory)op->memory, &peers, state);
     status = end_rounds(group, own);
     if (own == SYMMCOLL_OK && status != SYMMCOLL_OK)
         group->opened->close(*state);
@@ -227,38 +229,68 @@ symmcoll_status_t symc_slot_open_host(struct symmcoll_group *group)
     return status;
 }
 
+/* Before the rounds, for a call of another thread takes one without the ticket;
+ * first (out): nobody had. */
+static symmcoll_status_t take_device(
+    struct symmcoll_group *group, const struct symc_op *op, bool *first)
+{
+    int32_t taken = 0;
+
+    *first = atomic_compare_exchange_strong(
+        &group->device, &taken, (int32_t)op->device + 1);
+    if (*first || taken == op->device + 1)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "expected memory of device %d, as in another operation of the group, "
+        "found memory of device %d",
+        (int)taken - 1, op->device);
+}
+
+/* Opened nowhere: the group is on no device for that. */
+static symmcoll_status_t refuse_open(struct symmcoll_group *group,
+    const struct symc_op *op, symmcoll_status_t status, bool first)
+{
+    struct symc_slot *slot = &group->slots[op->memory];
+    int32_t mine = (int32_t)op->device + 1;
+    char reason[sizeof(slot->reason)];
+
+    if (first)
+        (void)atomic_compare_exchange_strong(&group->device, &mine, 0);
+    if (symc_members_failed(&group->members))
+        return status; /* which says so */
+    snprintf(reason, sizeof(reason), "%s", symmcoll_last_error());
+    if (status != SYMMCOLL_ERR_INVALID) {
+        slot->refused = status;
+        memcpy(slot->reason, reason, sizeof(reason));
+    }
+    return symc_fail(status, "%s: %s", symc_kind_name(op->kind), reason);
+}
+
 symmcoll_status_t symc_slot_open(
     struct symmcoll_group *group, const struct symc_op *op)
 {
     struct symc_slot *slot = &group->slots[op->memory];
     int64_t init_ns = group->world->config->timeouts_init;
     void *state = NULL;
-    symmcoll_status_t status;
+    symmcoll_status_t own, status;
+    bool first;
 
     if (slot->backend != NULL)
         return SYMMCOLL_OK;
     if (slot->refused != SYMMCOLL_OK)
         return symc_fail(
             slot->refused, "%s: %s", symc_kind_name(op->kind), slot->reason);
-    status = open_everywhere(
-        group, op, init_ns > op->timeout_ns ? init_ns : op->timeout_ns, &state);
-    if (status == SYMMCOLL_OK) {
-        int32_t none = 0;
-
-        slot->backend = group->opened;
-        slot->state = state;
-        (void)atomic_compare_exchange_strong(
-            &group->device, &none, (int32_t)op->device + 1);
-        atomic_store(&slot->open, true);
-        if (atomic_load(&group->members.stopped) != 0)
-            symc_slots_stop(group); /* who failed it may not have found it */
-        return SYMMCOLL_OK;
-    }
-    if (symc_members_failed(&group->members))
-        return status; /* which says so */
-    slot->refused = status;
-    snprintf(slot->reason, sizeof(slot->reason), "%s", symmcoll_last_error());
-    return symc_fail(status, "%s: %s", symc_kind_name(op->kind), slot->reason);
+    own = take_device(group, op, &first);
+    status = open_everywhere(group, op, own,
+        init_ns > op->timeout_ns ? init_ns : op->timeout_ns, &state);
+    if (status != SYMMCOLL_OK)
+        return refuse_open(group, op, status, first);
+    slot->backend = group->opened;
+    slot->state = state;
+    atomic_store(&slot->open, true);
+    if (atomic_load(&group->members.stopped) != 0)
+        symc_slots_stop(group); /* who failed it may not have found it */
+    return SYMMCOLL_OK;
 }
 
 /* ---- joining ---- */

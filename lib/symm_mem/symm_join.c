@@ -18,7 +18,7 @@ symmcoll_status_t symc_symm_check_device(
     const struct symc_allocation *allocation = rendezvous->offer->allocation;
     int found;
 
-    /* Opening the backend takes it. */
+    /* Opening the backend takes it, and finds who has taken another since. */
     if (symc_group_is_on_device(group, allocation->device_index, &found))
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,

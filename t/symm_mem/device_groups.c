@@ -4,6 +4,8 @@
  * words of its signals and barriers are of each group alone, and a group that has
  * failed leaves none for the next.
  */
+#include "group/device.h"
+#include "group/group.h"
 #include "t/symm_mem/device.h"
 #include "t/world/faults.h"
 
@@ -301,6 +303,73 @@ static int tells_who_has_no_pads(struct symmcoll_group *group, int rank)
     return end_joined(&it, right);
 }
 
+/* ---- another thread that takes another device ---- */
+
+#define ELSEWHERE 2 /* of rank 0, which has memory of device 0 */
+
+symmcoll_status_t __real_symc_slot_open(
+    struct symmcoll_group *group, const struct symc_op *op);
+symmcoll_status_t __wrap_symc_slot_open(
+    struct symmcoll_group *group, const struct symc_op *op);
+
+/* The group of rank 0, before its backend of devices is opened. */
+static _Atomic(struct symmcoll_group *) disturbed;
+
+/* As the call of a collective does, which then waits for the ticket. */
+symmcoll_status_t __wrap_symc_slot_open(
+    struct symmcoll_group *group, const struct symc_op *op)
+{
+    struct symmcoll_group *expected = group;
+    int found;
+
+    if (atomic_compare_exchange_strong(&disturbed, &expected, NULL) &&
+        !symc_group_take_device(group, ELSEWHERE, &found))
+        diag("the group is on device %d", found);
+    return __real_symc_slot_open(group, op);
+}
+
+static symmcoll_status_t sum_on(struct symmcoll_group *group, int device)
+{
+    CUstream stream;
+    symmcoll_status_t status;
+    void *at;
+
+    device_use(device);
+    stream = device_stream();
+    at = device_alloc(64);
+    status = symmcoll_group_set_stream(group, stream);
+    if (status == SYMMCOLL_OK)
+        status = symmcoll_all_reduce(
+            group, at, at, 16, F32, SYMMCOLL_SUM, NULL, NULL);
+    device_wait(stream);
+    device_end_stream(stream);
+    device_free(at);
+    return status;
+}
+
+static int is_disturbed(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    struct symmcoll_symm_args args = device_args(device_use(rank));
+    struct symmcoll_group *own = NULL;
+    struct symmcoll_symm *handle = NULL;
+    void *data = NULL;
+    bool right = OK(symmcoll_group_create(world, NULL, &own)) &&
+                 OK(symmcoll_symm_alloc(world, NBYTES, &args, &data));
+
+    if (rank == 0)
+        atomic_store(&disturbed, own);
+    right = right &&
+            refused(symmcoll_symm_rendezvous(own, data, NULL, &handle),
+                SYMMCOLL_ERR_INVALID, "rank 0: expected memory of device 2",
+                "found memory of device 0") &&
+            OK(symmcoll_group_error(own)) &&
+            OK(sum_on(own, rank == 0 ? ELSEWHERE : rank)) &&
+            OK(symmcoll_group_error(own));
+    right = OK(symmcoll_symm_free(world, data)) && right;
+    return OK(symmcoll_group_free(own)) && right;
+}
+
 int main(void)
 {
     device_begin();
@@ -312,6 +381,9 @@ int main(void)
     on_both(2, leaves_no_words,
         "a group that has failed leaves no words for the next");
     on_both(2, keeps_pads_of_a_pool, "pads of a pool's, when it is used again");
+    on_both(2, is_disturbed,
+        "a call that takes another device before a rendezvous has opened it: "
+        "that is refused, and the call is done");
     ok(ranks_run(2, tells_who_has_no_pads),
         "without memory for pads on one rank, all learn whose, and it works "
         "then");
