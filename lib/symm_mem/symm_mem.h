@@ -437,7 +437,8 @@ struct symc_symm_offer {
     struct symc_allocation *allocation; /* held by the caller */
     size_t offset;                      /* of the handle */
     symmcoll_status_t status; /* not OK: why it has none, with its detail */
-    int64_t deadline_ns;      /* of all rounds, and the exchange of memfds */
+    int64_t deadline_ns;      /* of all rounds and the exchange of memfds, but
+                                 for opening a backend: symc_slot_open() */
 };
 
 /* The members join it, under the group's ticket.  handle (out) has a user more.

@@ -73,7 +73,9 @@ symmcoll_status_t symc_symm_check_device(
 symmcoll_status_t symc_symm_compare_places(
     const struct symc_symm_rendezvous *rendezvous);
 
-/* Map what all members have.  Errors: the same on all. */
+/* Map what all members have.  Where the group has no backend of devices yet, that
+ * is opened first, for which symc_slot_open() has a deadline of its own.  Errors:
+ * the same on all. */
 symmcoll_status_t symc_symm_join(struct symc_symm_rendezvous *rendezvous);
 
 #endif
