@@ -411,7 +411,9 @@ symmcoll_status_t symmcoll_group_set_timeout(
  *
  * stream  a CUstream or cudaStream_t, borrowed until all calls on it have ended;
  *         NULL, as it is at first: the default stream of the device; that of a
- *         thread is INVALID in calls
+ *         thread is INVALID in calls, but in the group's first on device memory,
+ *         whose stream and buffers are checked when all members have begun it: it
+ *         fails the group with DEVICE
  *
  * A call without a work is enqueued on its stream and returns.  One with a work
  * runs on a stream of the library's, after what has been enqueued on the call's;

@@ -304,6 +304,30 @@ static int begins_with_what_is_not_there(struct symmcoll_group *group, int rank)
     return works(other) && works_on_devices(other, rank) && right;
 }
 
+/* The same of a stream that is INVALID later; on rank 1 alone, so that the others
+ * have begun. */
+static int begins_on_the_stream_of_a_thread(
+    struct symmcoll_group *group, int rank)
+{
+    symmcoll_status_t status;
+    CUstream stream;
+    void *at;
+    int right;
+
+    device_use(rank);
+    stream = device_stream();
+    at = device_alloc(COUNT * sizeof(float));
+    status =
+        sum_at(group, at, at, rank == VICTIM ? CU_STREAM_PER_THREAD : stream);
+    cuStreamSynchronize(stream);
+    right = rank != VICTIM || ended(status, SYMMCOLL_ERR_DEVICE,
+                                  "the default stream of a thread");
+    device_end_stream(stream);
+    device_free(at);
+    return say(symmcoll_group_error(group) < 0, "the group has failed") &&
+           right;
+}
+
 /* Kinds that devices do not have yet. */
 static int lacks(struct symmcoll_group *group, int rank)
 {
@@ -352,6 +376,8 @@ int main(void)
         "a freed allocation, and a buffer that is too long");
     on_both(2, begins_with_what_is_not_there,
         "such a buffer in the first operation: other groups go on");
+    on_both(2, begins_on_the_stream_of_a_thread,
+        "the default stream of a thread there fails the group");
     on_both(2, lacks, "an operation that devices do not have");
     return done_testing();
 }
