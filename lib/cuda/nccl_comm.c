@@ -15,7 +15,7 @@ struct symc_cuda_comm {
     int rank, size;
     pthread_mutex_t lock;        /* around each call of NCCL with it */
     struct symc_nccl_comm *made; /* NULL: there is none, or none any more */
-    const char *call;            /* the latest one, in messages */
+    const char *call; /* the latest one, in messages; under the lock */
 };
 
 /* What each member tells before it is made. */
@@ -83,6 +83,7 @@ static symmcoll_status_t judge(
         more[0] != '\0' ? ": " : "", more);
 }
 
+/* With the lock. */
 static symmcoll_status_t refuse_aborted(const struct symc_cuda_comm *comm)
 {
     return comm->core->fail(SYMMCOLL_ERR_ABORTED,
@@ -137,9 +138,11 @@ static symmcoll_status_t agree(
     char versions[2][32];
     symmcoll_status_t status = SYMMCOLL_OK;
 
+    pthread_mutex_lock(&comm->lock);
     comm->call = "ncclGetUniqueId";
     if (comm->rank == 0)
         status = judge(comm, comm->nccl->get_unique_id(&mine.id));
+    pthread_mutex_unlock(&comm->lock);
     if (status != SYMMCOLL_OK)
         return status;
     all = calloc((size_t)comm->size, sizeof(*all));
@@ -170,8 +173,8 @@ static symmcoll_status_t begin(
     symc_nccl_config_init(comm->nccl, &config);
     config.blocking = 0;
     config.comm_name = comm->core->name;
-    comm->call = "ncclCommInitRankConfig";
     pthread_mutex_lock(&comm->lock);
+    comm->call = "ncclCommInitRankConfig";
     status = judge(comm, comm->nccl->comm_init_rank_config(
                              &comm->made, comm->size, id, comm->rank, &config));
     pthread_mutex_unlock(&comm->lock);
@@ -300,9 +303,11 @@ static bool finalize(struct symc_cuda_comm *comm, int64_t timeout_ns)
     int64_t deadline = symc_deadline_ns(core->now(), timeout_ns);
     symmcoll_status_t status;
 
-    comm->call = "ncclCommFinalize";
     pthread_mutex_lock(&comm->lock);
-    status = judge(comm, comm->nccl->comm_finalize(comm->made));
+    comm->call = "ncclCommFinalize";
+    status = comm->made == NULL
+                 ? refuse_aborted(comm)
+                 : judge(comm, comm->nccl->comm_finalize(comm->made));
     pthread_mutex_unlock(&comm->lock);
     while (status == SYMMCOLL_IN_PROGRESS) {
         status = symc_cuda_comm_test(comm);
@@ -322,7 +327,8 @@ void symc_cuda_comm_close(struct symc_cuda_comm *comm, int64_t timeout_ns)
     if (!is_broken(comm) && symc_cuda_comm_test(comm) == SYMMCOLL_OK &&
         finalize(comm, timeout_ns)) {
         pthread_mutex_lock(&comm->lock);
-        (void)comm->nccl->comm_destroy(comm->made);
+        if (comm->made != NULL)
+            (void)comm->nccl->comm_destroy(comm->made);
         comm->made = NULL;
         pthread_mutex_unlock(&comm->lock);
     }

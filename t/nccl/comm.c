@@ -83,10 +83,14 @@ static bool failed(void *context, int member)
     return member >= 0 && atomic_load(&group.gone) == member + 1;
 }
 
+static struct symc_cuda_comm *_Atomic doomed; /* NULL: none */
+
 static int64_t now(void)
 {
     struct timespec at;
 
+    if (doomed != NULL)
+        symc_cuda_comm_abort(atomic_exchange(&doomed, NULL));
     clock_gettime(CLOCK_MONOTONIC, &at);
     return (int64_t)at.tv_sec * SYMC_NS_PER_S + at.tv_nsec;
 }
@@ -363,13 +367,14 @@ static int a_stuck_one_is_aborted(void *unused)
     return all_do(close_one, SIZE) && ended(0, SIZE);
 }
 
-static int one_that_cannot_end_is_aborted(void *unused)
+/* early: between the question whether it is well and its end. */
+static int one_that_cannot_end_is_aborted(void *early)
 {
-    (void)unused;
-    if (!load(SIZE) || !opened())
+    if (!load(early != NULL ? 1 : SIZE) || !opened())
         return 0;
+    atomic_store(&doomed, early != NULL ? members[0].comm : NULL);
     atomic_store(&fake->finalize_result, SYMC_NCCL_INTERNAL_ERROR);
-    return all_do(close_one, SIZE) && ended(0, SIZE);
+    return all_do(close_one, group.size) && ended(0, group.size);
 }
 
 /* The others finalize or not; the last one ends alone then. */
@@ -424,10 +429,8 @@ static void *test_often(void *comm)
     do
         status = symc_cuda_comm_test(comm);
     while (status == SYMMCOLL_OK);
-    return status == SYMMCOLL_ERR_ABORTED &&
-                   strstr(symmcoll_last_error(), "rank 0: expected a "
-                                                 "communicator, found one that "
-                                                 "was aborted") != NULL
+    return failed_with(status, SYMMCOLL_ERR_ABORTED,
+               "rank 0: expected a communicator, found one that was aborted")
                ? comm
                : NULL;
 }
@@ -458,7 +461,7 @@ int main(void)
 {
     int one = 1, two = 2, four = SIZE;
 
-    plan(14);
+    plan(15);
     ok(run_child(it_is_made, &one) && run_child(it_is_made, &two) &&
             run_child(it_is_made, &four),
         "a communicator is made on all members, and ends with them");
@@ -487,5 +490,7 @@ int main(void)
         "nor where one leaves meanwhile");
     ok(run_child(an_abort_has_it_alone, NULL),
         "who aborts it has it alone, and it is not used after that");
+    ok(run_child(one_that_cannot_end_is_aborted, &one),
+        "one that is aborted while it is closed is not finalized");
     return done_testing();
 }
