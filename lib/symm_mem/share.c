@@ -324,6 +324,9 @@ void symc_share_drop(struct symc_share *share, uint32_t users, bool awaited)
     if (share->users > 0)
         return;
     if (!awaited && share->group != NULL && !symc_share_is_host(share)) {
+        /* Its queue may be gone: symc_shares_leave_group() ends it. */
+        if (atomic_load(&share->cut))
+            return;
         share->through = symc_queue_begun(share->group->queue);
         if (!is_idle(share))
             return;

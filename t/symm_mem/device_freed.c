@@ -299,6 +299,34 @@ static int keeps_what_a_device_has(struct symmcoll_group *all, int rank)
     return right;
 }
 
+/* ---- the workspace of a group ---- */
+
+/* It is left when the group's queue is gone.  Rank 1 goes on to have a handle. */
+static int ends_with_its_group(struct symmcoll_group *all, int rank)
+{
+    struct joined it = {0};
+    struct symmcoll_symm *workspace = NULL;
+    struct symmcoll_symm_info info = SYMMCOLL_SYMM_INFO_INIT;
+    int before = fake_live(FAKE_MAPPED); /* of threads all together */
+    bool right =
+        OK(symmcoll_barrier(all, NULL, NULL)) && begin(all, rank, &it) &&
+        OK(symmcoll_symm_workspace(it.group, NBYTES, NULL, &workspace)) &&
+        OK(symmcoll_symm_get_info(workspace, &info)) &&
+        HOLDS(info.device == SYMMCOLL_CUDA) &&
+        OK(symmcoll_symm_put_data(workspace, rank, 0, it.data, 64));
+
+    if (rank == 0)
+        symmcoll_symm_release(workspace);
+    right = end(all, &it, false) && right;
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    if (rank == 1)
+        symmcoll_symm_release(workspace);
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    right = HOLDS(fake_live(FAKE_MAPPED) == before) && right;
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    return right;
+}
+
 /* ---- captures ---- */
 
 static int leaves_captures_alone(struct symmcoll_group *all, int rank)
@@ -352,6 +380,8 @@ int main(void)
         "what a symmetric call could not end is named without addresses");
     on_both(2, keeps_what_a_device_has,
         "memory that a device has for good is said not to be freed");
+    on_both(2, ends_with_its_group,
+        "the workspace of a group is left when that is released");
     on_both(2, leaves_captures_alone,
         "memory is freed while a stream is captured, which goes on");
     faults_end();
