@@ -320,17 +320,19 @@ static bool is_idle(const struct symc_share *share)
 
 void symc_share_drop(struct symc_share *share, uint32_t users, bool awaited)
 {
+    bool device = share->group != NULL && !symc_share_is_host(share);
+
     share->users -= users;
+    /* Its queue may be gone: symc_shares_leave_group() ends it. */
+    if (device && atomic_load(&share->cut))
+        return;
+    /* Those that remain may be awaited, and know nothing of what these did. */
+    if (device && !awaited)
+        share->through = symc_queue_begun(share->group->queue);
     if (share->users > 0)
         return;
-    if (!awaited && share->group != NULL && !symc_share_is_host(share)) {
-        /* Its queue may be gone: symc_shares_leave_group() ends it. */
-        if (atomic_load(&share->cut))
-            return;
-        share->through = symc_queue_begun(share->group->queue);
-        if (!is_idle(share))
-            return;
-    }
+    if (device && share->ended < share->through && !is_idle(share))
+        return;
     end_share(share);
 }
 

@@ -55,8 +55,9 @@ struct symmcoll_symm *symc_share_handle(
     struct symc_share *share, size_t offset, bool make);
 
 /* So many users fewer; the last one leaves its memory: at once where nothing on a
- * device can use it, which the caller may have awaited, else in a later
- * symc_shares_reap(), with its group, or at the world's end. */
+ * device can use it, else in a later symc_shares_reap(), with its group, or at the
+ * world's end.  awaited: of these users nothing runs that the share does not tell as
+ * ended. */
 void symc_share_drop(struct symc_share *share, uint32_t users, bool awaited);
 
 /* Leave the memory of all that have no users any more, and that nothing on a device

@@ -103,6 +103,8 @@ static symmcoll_status_t enter_and_await(
     symc_group_leave(group);
     atomic_fetch_sub(&wait->share->waiting, 1);
     pthread_mutex_lock(&symm->lock);
+    if (status == SYMMCOLL_OK && wait->share->ended < wait->number)
+        wait->share->ended = wait->number;
     return status;
 }
 
@@ -135,6 +137,14 @@ symmcoll_status_t symc_share_await(
     return status;
 }
 
+/* Whether a call need not wait for a share: also a second time where a user has
+ * left it meanwhile. */
+static bool is_awaited(const struct symc_share *share, uint64_t number)
+{
+    return (share->awaited >= number && share->ended >= share->through) ||
+           (share->group == NULL && !share->stuck);
+}
+
 symmcoll_status_t symc_allocation_await(struct symc_symm *symm,
     const struct symc_allocation *allocation, uint64_t number,
     const char *where)
@@ -145,8 +155,7 @@ symmcoll_status_t symc_allocation_await(struct symc_symm *symm,
     if (symc_allocation_is_host(allocation))
         return SYMMCOLL_OK;
     while (
-        at != NULL && (at->allocation != allocation || at->awaited >= number ||
-                          (at->group == NULL && !at->stuck)))
+        at != NULL && (at->allocation != allocation || is_awaited(at, number)))
         at = at->next;
     if (at == NULL)
         return SYMMCOLL_OK;

@@ -112,8 +112,9 @@ struct symc_share {
     _Atomic uint32_t waiting;         /* see symc_symm_enter() */
     _Atomic bool cut;                 /* of its group */
     uint64_t awaited; /* number of the call that has waited for it last */
-    uint64_t through; /* of what runs on a device: the last that may use it,
-                         where it has no users and its memory is still there */
+    uint64_t through; /* of what runs on a device: the last that may use it by a
+                         user that it has no more */
+    uint64_t ended;   /* up to this one all has been waited for */
     bool stuck;       /* a device may use it for ever: it remains mapped */
     void **maps;      /* NULL: in its arena */
     size_t *mapped;

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory of devices that a thread frees while another one of the rank goes on with
+ * it: who waits for a device has released the lock.  The linker has the library
+ * call the wrapper here, in which the other one acts.
+ */
+#include "group/group.h"
+#include "symm_mem/symm_mem.h"
+#include "t/symm_mem/device.h"
+
+#include <stdatomic.h>
+
+#define NBYTES 4096
+#define HALF ((size_t)NBYTES / 2)
+#define SHORT 0.3 /* seconds, of a group */
+
+bool __real_symc_queue_await_begun(
+    struct symc_queue *queue, uint64_t number, int64_t deadline_ns);
+bool __wrap_symc_queue_await_begun(
+    struct symc_queue *queue, uint64_t number, int64_t deadline_ns);
+
+/* Memory of rank 0, of a pool or not. */
+struct test {
+    struct joined it;
+    struct symmcoll_symm_pool *pool; /* NULL: of none */
+    CUstream other;                  /* of the thread that leaves */
+    bool left;
+};
+
+/* What happens, for the queue of rank 0's group. */
+static _Atomic(struct symc_queue *) watched;
+static _Atomic(struct test *) leaving; /* once */
+
+/* Within the half of the memory that nobody else reads. */
+static bool copy(struct joined *it)
+{
+    return OK(
+        symmcoll_symm_put_data(it->handle, it->rank, HALF, it->data, HALF));
+}
+
+/* A copy that waits in a stream of its own, and no handle any more; then what was
+ * before it goes on. */
+static bool leave(struct test *test)
+{
+    struct joined *it = &test->it;
+    bool right =
+        OK(symmcoll_group_set_stream(it->group, test->other)) && copy(it);
+
+    symmcoll_symm_release(it->handle);
+    fake_resume(it->stream);
+    device_wait(it->stream);
+    return right;
+}
+
+bool __wrap_symc_queue_await_begun(
+    struct symc_queue *queue, uint64_t number, int64_t deadline_ns)
+{
+    struct test *test;
+
+    if (queue == atomic_load(&watched) &&
+        (test = atomic_exchange(&leaving, NULL)) != NULL)
+        test->left = leave(test);
+    return __real_symc_queue_await_begun(queue, number, deadline_ns);
+}
+
+/* ---- a group of its own ---- */
+
+static bool begin(struct symmcoll_group *all, int rank, struct joined *it)
+{
+    struct symmcoll_group *group = NULL;
+    bool right =
+        OK(symmcoll_group_create(symmcoll_group_world(all), NULL, &group)) &&
+        begin_joined(it, group, rank, NBYTES) &&
+        OK(symmcoll_barrier(all, NULL, NULL));
+
+    if (right && rank == 0)
+        atomic_store(&watched, group->queue);
+    return right && OK(symmcoll_group_set_timeout(group, SHORT));
+}
+
+/* released: rank 0 has neither handle nor memory. */
+static bool end(struct symmcoll_group *all, struct joined *it, bool released)
+{
+    bool right = OK(symmcoll_barrier(all, NULL, NULL));
+
+    if (it->rank == 0)
+        atomic_store(&watched, NULL);
+    device_wait(it->stream);
+    if (it->rank != 0 || !released) {
+        symmcoll_symm_release(it->handle);
+        right = OK(symmcoll_symm_free(it->world, it->data)) && right;
+    }
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    right = OK(symmcoll_group_free(it->group)) && right;
+    device_end_stream(it->stream);
+    return right;
+}
+
+/* ---- who leaves meanwhile ---- */
+
+static symmcoll_status_t free_data(struct test *test)
+{
+    return test->pool != NULL
+               ? symmcoll_symm_pool_trim(test->pool)
+               : symmcoll_symm_free(test->it.world, test->it.data);
+}
+
+static bool frees_last(struct test *test)
+{
+    struct joined *it = &test->it;
+    bool right;
+
+    test->other = device_stream();
+    write_pattern(it->data, HALF, 1);
+    fake_stall(it->stream);
+    fake_stall(test->other);
+    right = copy(it);
+    atomic_store(&leaving, test);
+    right = right &&
+            refused(free_data(test), SYMMCOLL_ERR_TIMEOUT, ": after",
+                "symm_put_data on stream") &&
+            HOLDS(test->left);
+    fake_resume(test->other);
+    device_wait(test->other);
+    right =
+        right && is_pattern(it->data + HALF, HALF, 1) && OK(free_data(test));
+    return right;
+}
+
+static int awaits_who_leaves(struct symmcoll_group *all, int rank)
+{
+    struct test test = {.pool = NULL};
+    bool right = begin(all, rank, &test.it);
+
+    if (right && rank == 0)
+        right = frees_last(&test);
+    right = right && end(all, &test.it, true);
+    if (test.other != NULL)
+        device_end_stream(test.other);
+    return right;
+}
+
+/* Freed, but the handle keeps on using it, and the pool is trimmed. */
+static int awaits_before_a_trim(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_symm_args args = device_args(rank);
+    struct test test = {.pool = NULL};
+    struct joined kept;
+    bool right = begin(all, rank, &test.it);
+
+    kept = test.it;
+    right = right &&
+            OK(symmcoll_symm_pool_create(test.it.world, &args, &test.pool)) &&
+            OK(symmcoll_symm_pool_alloc(
+                test.pool, NBYTES, (void **)&test.it.data)) &&
+            OK(symmcoll_symm_rendezvous(
+                test.it.group, test.it.data, NULL, &test.it.handle)) &&
+            OK(symmcoll_symm_free(test.it.world, test.it.data));
+    if (right && rank == 0)
+        right = frees_last(&test);
+    else if (right)
+        symmcoll_symm_release(test.it.handle);
+    right = right && OK(symmcoll_barrier(all, NULL, NULL)) &&
+            OK(symmcoll_symm_pool_free(test.pool)) && end(all, &kept, false);
+    if (test.other != NULL)
+        device_end_stream(test.other);
+    return right;
+}
+
+int main(void)
+{
+    device_begin();
+    on_both(2, awaits_who_leaves,
+        "symm_free() waits for what another thread's handle has left");
+    on_both(2, awaits_before_a_trim,
+        "symm_pool_trim() waits for what another thread's handle has left");
+    return done_testing();
+}
