@@ -29,17 +29,22 @@ static void nap(void)
     nanosleep(&pause, NULL);
 }
 
-static symmcoll_status_t fail_expired(
-    const struct wait *wait, struct symmcoll_group *group, int owned)
+/* The time is over; what ends while that is told has ended in time. */
+static symmcoll_status_t end_expired(
+    const struct wait *wait, struct symmcoll_group *group)
 {
     char place[SYMC_SYMM_PLACE], found[SYMC_OP_TEXT + 64];
 
-    if (owned > 0)
+    /* First: if all has not ended after that, it names something. */
+    symc_queue_format_running(group->queue, wait->number, found, sizeof(found));
+    if (symc_queue_has_ended(group->queue, wait->number)) {
+        int owned = symc_slot_reclaim(group, SYMC_MEMORY_DEVICE);
+
+        if (owned == 0)
+            return SYMMCOLL_OK;
         snprintf(found, sizeof(found),
             "%d operations that were given up when the group failed", owned);
-    else
-        symc_queue_format_running(
-            group->queue, wait->number, found, sizeof(found));
+    }
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
         "%s: after %.3g s there still runs in group %s: %s; %s remains, and the "
         "call can be repeated",
@@ -67,8 +72,6 @@ static void begin(struct wait *wait, struct symmcoll_group *group)
 static symmcoll_status_t await_group(
     struct wait *wait, struct symmcoll_group *group)
 {
-    int owned = 0;
-
     if (wait->began == 0)
         begin(wait, group);
     while (!atomic_load(&wait->share->cut)) {
@@ -77,13 +80,12 @@ static symmcoll_status_t await_group(
         if (until > wait->deadline_ns)
             until = wait->deadline_ns;
         if (symc_queue_await_begun(group->queue, wait->number, until)) {
-            owned = symc_slot_reclaim(group, SYMC_MEMORY_DEVICE);
-            if (owned == 0)
+            if (symc_slot_reclaim(group, SYMC_MEMORY_DEVICE) == 0)
                 return SYMMCOLL_OK;
             nap();
         }
         if (now >= wait->deadline_ns)
-            return fail_expired(wait, group, owned);
+            return end_expired(wait, group);
     }
     return SYMMCOLL_IN_PROGRESS;
 }

@@ -30,6 +30,7 @@ struct test {
 /* What happens, for the queue of rank 0's group. */
 static _Atomic(struct symc_queue *) watched;
 static _Atomic(struct test *) leaving; /* once */
+static _Atomic bool blind;             /* what has ended is not seen */
 
 /* Within the half of the memory that nobody else reads. */
 static bool copy(struct joined *it)
@@ -56,11 +57,13 @@ bool __wrap_symc_queue_await_begun(
     struct symc_queue *queue, uint64_t number, int64_t deadline_ns)
 {
     struct test *test;
+    bool ended;
 
     if (queue == atomic_load(&watched) &&
         (test = atomic_exchange(&leaving, NULL)) != NULL)
         test->left = leave(test);
-    return __real_symc_queue_await_begun(queue, number, deadline_ns);
+    ended = __real_symc_queue_await_begun(queue, number, deadline_ns);
+    return ended && (queue != atomic_load(&watched) || !atomic_load(&blind));
 }
 
 /* ---- a group of its own ---- */
@@ -167,6 +170,24 @@ static int awaits_before_a_trim(struct symmcoll_group *all, int rank)
     return right;
 }
 
+/* ---- at the last moment ---- */
+
+/* It ends between the last look and what is said of it. */
+static int says_nothing_of_what_has_ended(struct symmcoll_group *all, int rank)
+{
+    struct joined it = {0};
+    bool right = begin(all, rank, &it) && copy(&it);
+
+    device_wait(it.stream);
+    if (right && rank == 0) {
+        symmcoll_symm_release(it.handle);
+        atomic_store(&blind, true);
+        right = OK(symmcoll_symm_free(it.world, it.data));
+        atomic_store(&blind, false);
+    }
+    return right && end(all, &it, true);
+}
+
 int main(void)
 {
     device_begin();
@@ -174,5 +195,7 @@ int main(void)
         "symm_free() waits for what another thread's handle has left");
     on_both(2, awaits_before_a_trim,
         "symm_pool_trim() waits for what another thread's handle has left");
+    on_both(2, says_nothing_of_what_has_ended,
+        "symm_free() returns OK if all has ended when the time is over");
     return done_testing();
 }
