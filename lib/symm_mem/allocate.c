@@ -46,7 +46,8 @@ static struct symc_allocation *find_freed(struct symc_symm *symm,
          at = at->next) {
         if (at->pool == pool && !at->active && at->nbytes == nbytes &&
             (found == NULL || at->number < found->number) &&
-            !symc_shares_have_handle(symm, at))
+            !symc_shares_have_handle(symm, at) &&
+            !symc_allocation_is_busy(symm, at))
             found = at;
     }
     return found;

@@ -156,6 +156,8 @@ static void close_share(struct symc_share *share)
         share->maps[r] = NULL;
     }
     leave_device(share);
+    if (share->stuck)
+        share->allocation->stuck = true;
     symc_segment_leave(share->segment);
     share->segment = NULL;
     symc_allocation_drop(share->allocation);
@@ -348,6 +350,17 @@ void symc_shares_reap(struct symc_symm *symm)
 }
 
 /* ---- of an allocation ---- */
+
+bool symc_allocation_is_busy(
+    const struct symc_symm *symm, const struct symc_allocation *allocation)
+{
+    bool busy = allocation->stuck;
+
+    for (const struct symc_share *at = symm->shares; at != NULL && !busy;
+         at = at->next)
+        busy = at->allocation == allocation && (at->stuck || !is_idle(at));
+    return busy;
+}
 
 void symc_shares_free(struct symc_symm *symm,
     const struct symc_allocation *allocation, bool awaited)

@@ -64,6 +64,11 @@ void symc_share_drop(struct symc_share *share, uint32_t users, bool awaited);
  * can use. */
 void symc_shares_reap(struct symc_symm *symm);
 
+/* Whether something on a device may still use an allocation that no handle is on, or
+ * its group is being released. */
+bool symc_allocation_is_busy(
+    const struct symc_symm *symm, const struct symc_allocation *allocation);
+
 /* The allocation is freed: operations do not find it any more.  One with an id
  * is allocated once more: they do. */
 void symc_shares_free(struct symc_symm *symm,

@@ -22,6 +22,8 @@ struct wait {
     int64_t began, deadline_ns; /* 0: it has not begun */
 };
 
+/* ---- of a share ---- */
+
 static void nap(void)
 {
     const struct timespec pause = {.tv_nsec = NAP_NS};
@@ -138,6 +140,8 @@ symmcoll_status_t symc_share_await(
     symc_share_drop(share, 1, status == SYMMCOLL_OK);
     return status;
 }
+
+/* ---- of an allocation ---- */
 
 /* Whether a call need not wait for a share: also a second time where a user has
  * left it meanwhile. */

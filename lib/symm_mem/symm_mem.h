@@ -60,6 +60,7 @@ struct symc_allocation {
     int64_t id;                      /* 0: none */
     bool active;                     /* it has not been freed */
     bool workspace;                  /* a group's, which frees it */
+    bool stuck;                      /* a device may use it for ever */
     struct symmcoll_symm_pool *pool; /* NULL: none */
     uint64_t number;                 /* of all of the pool, from 1 */
     uint64_t uses; /* of a pool: how often it has been allocated */
