@@ -3,63 +3,9 @@
  * Memory of devices that is freed while something uses it: what is waited for, how
  * long, what is said when that was too short, and that nothing is lost.
  */
-#include "t/symm_mem/device.h"
-#include "t/world/faults.h"
+#include "t/symm_mem/device_freed.h"
 
 #include <stdatomic.h>
-
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/lsan_interface.h>
-#else
-#define __lsan_disable()
-#define __lsan_enable()
-#endif
-
-#define NBYTES 4096
-#define SHORT 0.3 /* seconds, of a group */
-
-/* In a group of its own. */
-static bool begin(struct symmcoll_group *all, int rank, struct joined *it)
-{
-    struct symmcoll_group *group = NULL;
-
-    return OK(symmcoll_group_create(symmcoll_group_world(all), NULL, &group)) &&
-           begin_joined(it, group, rank, NBYTES) &&
-           OK(symmcoll_barrier(all, NULL, NULL));
-}
-
-/* released: handle and memory are gone. */
-static bool end(struct symmcoll_group *all, struct joined *it, bool released)
-{
-    bool right = it->handle != NULL;
-
-    if (!right)
-        return false;
-    device_wait(it->stream);
-    if (!released) {
-        symmcoll_symm_release(it->handle);
-        right = OK(symmcoll_symm_free(it->world, it->data));
-    }
-    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
-    right = OK(symmcoll_group_free(it->group)) && right;
-    device_end_stream(it->stream);
-    return right;
-}
-
-/* The stream stands still, and what the group enqueues now has a short time. */
-static bool stall(struct joined *it)
-{
-    fake_stall(it->stream);
-    return OK(symmcoll_group_set_timeout(it->group, SHORT));
-}
-
-/* A copy within this rank's part. */
-static bool stall_copy(struct joined *it)
-{
-    write_pattern(it->data, NBYTES / 2, 1);
-    return stall(it) && OK(symmcoll_symm_put_data(it->handle, it->rank,
-                            NBYTES / 2, it->data, NBYTES / 2));
-}
 
 /* ---- how long ---- */
 
@@ -140,109 +86,6 @@ static int keeps_for_later(struct symmcoll_group *all, int rank)
     right = HOLDS(fake_live(FAKE_MAPPED) <= mapped - 1 - 1 - it.size) && right;
     right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
     return end(all, &it, true) && right;
-}
-
-/* ---- pools ---- */
-
-/* Freed memory of a pool, which a handle has a copy write to. */
-static bool stall_freed(struct symmcoll_group *all, int rank, struct joined *it,
-    struct symmcoll_symm_pool **pool)
-{
-    struct symmcoll_symm_args args = device_args(rank);
-    struct symmcoll_symm *handle = NULL;
-    void *data = NULL;
-    bool right = begin(all, rank, it) &&
-                 OK(symmcoll_symm_pool_create(it->world, &args, pool)) &&
-                 OK(symmcoll_symm_pool_alloc(*pool, NBYTES, &data)) &&
-                 OK(symmcoll_symm_rendezvous(it->group, data, NULL, &handle)) &&
-                 OK(symmcoll_symm_free(it->world, data));
-
-    write_pattern(it->data, NBYTES, 1);
-    right = right && stall(it) &&
-            OK(symmcoll_symm_put_data(handle, rank, 0, it->data, NBYTES));
-    symmcoll_symm_release(handle);
-    return right;
-}
-
-static int awaits_before_pools_release(struct symmcoll_group *all, int rank)
-{
-    struct symmcoll_symm_pool_info info = SYMMCOLL_SYMM_POOL_INFO_INIT;
-    struct symmcoll_symm_pool *pool = NULL;
-    struct joined it = {0};
-    bool right = stall_freed(all, rank, &it, &pool);
-
-    right = right &&
-            refused(symmcoll_symm_pool_trim(pool), SYMMCOLL_ERR_TIMEOUT,
-                "symm_pool_trim: after", "symm_put_data on stream") &&
-            refused(symmcoll_symm_pool_free(pool), SYMMCOLL_ERR_TIMEOUT,
-                "symm_pool_free: after", "symm_put_data on stream") &&
-            OK(symmcoll_symm_pool_get_info(pool, &info)) &&
-            HOLDS(info.freed == 1);
-    fake_resume(it.stream);
-    right = right && OK(symmcoll_symm_pool_trim(pool)) &&
-            OK(symmcoll_symm_pool_get_info(pool, &info)) &&
-            HOLDS(info.freed == 0) && OK(symmcoll_symm_pool_free(pool));
-    return end(all, &it, false) && right;
-}
-
-/* What a copy writes to is passed over, until that has ended. */
-static int uses_none_that_is_written(struct symmcoll_group *all, int rank)
-{
-    struct symmcoll_symm_pool_info info = SYMMCOLL_SYMM_POOL_INFO_INIT;
-    struct symmcoll_symm_pool *pool = NULL;
-    struct joined it = {0};
-    void *fresh = NULL, *again = NULL;
-    bool right = stall_freed(all, rank, &it, &pool) &&
-                 OK(symmcoll_symm_pool_alloc(pool, NBYTES, &fresh)) &&
-                 OK(symmcoll_symm_pool_get_info(pool, &info)) &&
-                 HOLDS(info.used == 1) && HOLDS(info.freed == 1);
-
-    if (right)
-        write_pattern(fresh, NBYTES, 2);
-    fake_resume(it.stream);
-    device_wait(it.stream);
-    right = right && is_pattern(fresh, NBYTES, 2) &&
-            OK(symmcoll_symm_pool_alloc(pool, NBYTES, &again)) &&
-            OK(symmcoll_symm_pool_get_info(pool, &info)) &&
-            HOLDS(info.used == 2) && HOLDS(info.freed == 0) &&
-            is_pattern(again, NBYTES, 1) &&
-            OK(symmcoll_symm_free(it.world, fresh)) &&
-            OK(symmcoll_symm_free(it.world, again)) &&
-            OK(symmcoll_symm_pool_free(pool));
-    return end(all, &it, false) && right;
-}
-
-/* In another order, so that the next rendezvous gives up the former one, while
- * the group runs a copy elsewhere. */
-static int retires_for_later(struct symmcoll_group *all, int rank)
-{
-    struct symmcoll_symm_args args = device_args(rank);
-    struct symmcoll_symm_pool *pool = NULL;
-    struct symmcoll_symm *handle = NULL;
-    struct joined it = {0};
-    void *data = NULL, *fresh = NULL;
-    bool right = begin(all, rank, &it) &&
-                 OK(symmcoll_symm_pool_create(it.world, &args, &pool)) &&
-                 OK(symmcoll_symm_pool_alloc(pool, NBYTES, &fresh)) &&
-                 OK(symmcoll_symm_rendezvous(it.group, fresh, NULL, &handle));
-
-    symmcoll_symm_release(handle);
-    right = right && OK(symmcoll_symm_free(it.world, fresh)) &&
-            stall_copy(&it) && OK(symmcoll_group_set_timeout(it.group, -1));
-
-    /* Rank 1 has new memory, and all join anew. */
-    if (rank == 1)
-        right = OK(symmcoll_symm_pool_alloc(pool, NBYTES, &data)) && right;
-    right = right && OK(symmcoll_symm_pool_alloc(pool, NBYTES, &fresh)) &&
-            OK(symmcoll_symm_rendezvous(it.group, fresh, NULL, &handle));
-    fake_resume(it.stream);
-    device_wait(it.stream);
-    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
-    symmcoll_symm_release(handle);
-    right = right && OK(symmcoll_symm_free(it.world, fresh)) &&
-            OK(symmcoll_symm_free(it.world, data)) &&
-            OK(symmcoll_symm_pool_free(pool));
-    return end(all, &it, false) && right;
 }
 
 /* ---- a group that has failed ---- */
@@ -405,12 +248,6 @@ int main(void)
         "what else the group runs is waited for, too, and named");
     on_both(2, keeps_for_later,
         "memory that the last handle could not release is released later");
-    on_both(2, awaits_before_pools_release,
-        "pools release what no copy uses any more, or say what does");
-    on_both(2, uses_none_that_is_written,
-        "a pool passes over memory that a copy writes to, until that has ended");
-    on_both(2, retires_for_later,
-        "a rendezvous gives up memory while a copy runs, and that ends");
     on_both(2, says_what_a_device_has,
         "what a group that failed could not end is waited for, and named");
     on_both(2, names_no_other_buffers,

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What tests of memory of devices that is freed share: a group of their own, whose
+ * stream stands still.
+ */
+#ifndef T_SYMM_MEM_DEVICE_FREED_H
+#define T_SYMM_MEM_DEVICE_FREED_H
+
+#include "t/symm_mem/device.h"
+#include "t/world/faults.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/lsan_interface.h>
+#else
+#define __lsan_disable()
+#define __lsan_enable()
+#endif
+
+#define NBYTES 4096
+#define SHORT 0.3 /* seconds, of a group */
+
+/* In a group of its own. */
+static inline bool begin(
+    struct symmcoll_group *all, int rank, struct joined *it)
+{
+    struct symmcoll_group *group = NULL;
+
+    return OK(symmcoll_group_create(symmcoll_group_world(all), NULL, &group)) &&
+           begin_joined(it, group, rank, NBYTES) &&
+           OK(symmcoll_barrier(all, NULL, NULL));
+}
+
+/* released: handle and memory are gone. */
+static inline bool end(
+    struct symmcoll_group *all, struct joined *it, bool released)
+{
+    bool right = it->handle != NULL;
+
+    if (!right)
+        return false;
+    device_wait(it->stream);
+    if (!released) {
+        symmcoll_symm_release(it->handle);
+        right = OK(symmcoll_symm_free(it->world, it->data));
+    }
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    right = OK(symmcoll_group_free(it->group)) && right;
+    device_end_stream(it->stream);
+    return right;
+}
+
+/* The stream stands still, and what the group enqueues now has a short time. */
+static inline bool stall(struct joined *it)
+{
+    fake_stall(it->stream);
+    return OK(symmcoll_group_set_timeout(it->group, SHORT));
+}
+
+/* A copy within this rank's part. */
+static inline bool stall_copy(struct joined *it)
+{
+    write_pattern(it->data, NBYTES / 2, 1);
+    return stall(it) && OK(symmcoll_symm_put_data(it->handle, it->rank,
+                            NBYTES / 2, it->data, NBYTES / 2));
+}
+
+#endif
