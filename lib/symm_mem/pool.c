@@ -13,6 +13,7 @@
 #include "symm_mem/share.h"
 #include "symm_mem/symm_mem.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static symmcoll_status_t check(
@@ -215,36 +216,76 @@ symmcoll_status_t symmcoll_symm_pool_get_info(
 
 /* ---- releasing ---- */
 
-/* One that has been freed; NULL: there is none.  Under the lock. */
-static struct symc_allocation *find_freed(const struct symmcoll_symm_pool *pool)
+/* One that has been freed, and that a call has not passed over; NULL: there is none.
+ * Under the lock. */
+static struct symc_allocation *find_freed(
+    const struct symmcoll_symm_pool *pool, uint64_t number)
 {
     struct symc_allocation *at = pool->home->allocations;
 
-    while (at != NULL && (at->pool != pool || at->active))
+    while (
+        at != NULL && (at->pool != pool || at->active || at->passed == number))
         at = at->next;
     return at;
 }
 
-/* Release what has been freed, once no device uses it.  Under the lock, which is
- * released meanwhile.  Errors: as symmcoll_symm_free(); then some is left. */
+/* A call that releases what a pool has. */
+struct release {
+    const char *where;
+    uint64_t number;
+    bool expired;            /* it waits no more */
+    symmcoll_status_t first; /* of its errors */
+    char detail[SYMC_DETAIL_MAX];
+};
+
+/* One that cannot be released is passed over. */
+static void pass(struct release *release, struct symc_allocation *freed,
+    symmcoll_status_t status)
+{
+    freed->passed = release->number;
+    release->expired = release->expired || status == SYMMCOLL_ERR_TIMEOUT;
+    if (release->first != SYMMCOLL_OK)
+        return;
+    release->first = status;
+    snprintf(
+        release->detail, sizeof(release->detail), "%s", symmcoll_last_error());
+}
+
+/* Release one once no device uses it.  The time of what does not end passes once:
+ * then others are released where there is nothing to wait for. */
+static void release_one(struct symc_symm *symm, struct release *release,
+    struct symc_allocation *freed)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    freed->users++; /* others may release it meanwhile */
+    if (!release->expired)
+        status =
+            symc_allocation_await(symm, freed, release->number, release->where);
+    else if (symc_allocation_is_busy(symm, freed))
+        status = SYMMCOLL_ERR_TIMEOUT;
+    if (status == SYMMCOLL_OK)
+        symc_allocation_release(freed, true);
+    else if (status != SYMMCOLL_IN_PROGRESS)
+        pass(release, freed, status);
+    symc_allocation_drop(freed);
+}
+
+/* Release what has been freed, once no device uses it; what one does keeps none of
+ * the others.  Under the lock, which is released meanwhile.  Errors: the first, as
+ * of symmcoll_symm_free(); then some is left. */
 static symmcoll_status_t release(
     const struct symmcoll_symm_pool *pool, const char *where)
 {
     struct symc_symm *symm = pool->home;
-    uint64_t number = ++symm->awaits;
+    struct release all = {.where = where, .number = ++symm->awaits};
     struct symc_allocation *freed;
 
     symc_shares_reap(symm);
-    while ((freed = find_freed(pool)) != NULL) {
-        symmcoll_status_t status =
-            symc_allocation_await(symm, freed, number, where);
-
-        if (status == SYMMCOLL_OK)
-            symc_allocation_release(freed, true);
-        else if (status != SYMMCOLL_IN_PROGRESS)
-            return status;
-    }
-    return SYMMCOLL_OK;
+    while ((freed = find_freed(pool, all.number)) != NULL)
+        release_one(symm, &all, freed);
+    return all.first == SYMMCOLL_OK ? SYMMCOLL_OK
+                                    : symc_fail(all.first, "%s", all.detail);
 }
 
 /* What has not been freed belongs to no pool any more.  Under the lock. */

@@ -63,7 +63,8 @@ struct symc_allocation {
     bool stuck;                      /* a device may use it for ever */
     struct symmcoll_symm_pool *pool; /* NULL: none */
     uint64_t number;                 /* of all of the pool, from 1 */
-    uint64_t uses; /* of a pool: how often it has been allocated */
+    uint64_t passed; /* number of the call that could not release it */
+    uint64_t uses;   /* of a pool: how often it has been allocated */
     uint32_t
         users; /* 1 until it is freed, of one with an id for ever, of one of
                        a pool until that is trimmed; and one for each share, and
