@@ -95,6 +95,7 @@ static int says_what_a_device_has(struct symmcoll_group *all, int rank)
     struct joined it = {0};
     bool right = begin(all, rank, &it) && stall_copy(&it);
 
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
     if (right)
         symmcoll_group_abort(it.group, "enough");
     right = right &&
@@ -159,6 +160,7 @@ static int keeps_what_a_device_has(struct symmcoll_group *all, int rank)
     __lsan_disable(); /* nobody can free it */
     right = begin(all, rank, &it) && stall_copy(&it);
     __lsan_enable();
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
     if (right)
         symmcoll_group_abort(it.group, "enough");
     right = right &&
