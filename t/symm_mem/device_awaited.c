@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 #define NBYTES 4096
-#define HALF ((size_t)NBYTES / 2)
+#define QUARTER ((size_t)NBYTES / 4)
 #define SHORT 0.3 /* seconds, of a group */
 
 bool __real_symc_queue_await_begun(
@@ -32,11 +32,11 @@ static _Atomic(struct symc_queue *) watched;
 static _Atomic(struct test *) leaving; /* once */
 static _Atomic bool blind;             /* what has ended is not seen */
 
-/* Within the half of the memory that nobody else reads. */
-static bool copy(struct joined *it)
+/* Within this rank's memory; two streams do not write the same. */
+static bool copy(struct joined *it, size_t offset)
 {
-    return OK(
-        symmcoll_symm_put_data(it->handle, it->rank, HALF, it->data, HALF));
+    return OK(symmcoll_symm_put_data(
+        it->handle, it->rank, offset, it->data, QUARTER));
 }
 
 /* A copy that waits in a stream of its own, and no handle any more; then what was
@@ -44,8 +44,8 @@ static bool copy(struct joined *it)
 static bool leave(struct test *test)
 {
     struct joined *it = &test->it;
-    bool right =
-        OK(symmcoll_group_set_stream(it->group, test->other)) && copy(it);
+    bool right = OK(symmcoll_group_set_stream(it->group, test->other)) &&
+                 copy(it, 2 * QUARTER);
 
     symmcoll_symm_release(it->handle);
     fake_resume(it->stream);
@@ -114,10 +114,10 @@ static bool frees_last(struct test *test)
     bool right;
 
     test->other = device_stream();
-    write_pattern(it->data, HALF, 1);
+    write_pattern(it->data, QUARTER, 1);
     fake_stall(it->stream);
     fake_stall(test->other);
-    right = copy(it);
+    right = copy(it, QUARTER);
     atomic_store(&leaving, test);
     right = right &&
             refused(free_data(test), SYMMCOLL_ERR_TIMEOUT, ": after",
@@ -125,8 +125,8 @@ static bool frees_last(struct test *test)
             HOLDS(test->left);
     fake_resume(test->other);
     device_wait(test->other);
-    right =
-        right && is_pattern(it->data + HALF, HALF, 1) && OK(free_data(test));
+    right = right && is_pattern(it->data + 2 * QUARTER, QUARTER, 1) &&
+            OK(free_data(test));
     return right;
 }
 
@@ -176,7 +176,7 @@ static int awaits_before_a_trim(struct symmcoll_group *all, int rank)
 static int says_nothing_of_what_has_ended(struct symmcoll_group *all, int rank)
 {
     struct joined it = {0};
-    bool right = begin(all, rank, &it) && copy(&it);
+    bool right = begin(all, rank, &it) && copy(&it, QUARTER);
 
     device_wait(it.stream);
     if (right && rank == 0) {
