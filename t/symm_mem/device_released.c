@@ -21,6 +21,8 @@ bool __wrap_symc_queue_await_running(
     struct symc_queue *queue, int64_t deadline_ns);
 void __real_symc_queue_stop(struct symc_queue *queue);
 void __wrap_symc_queue_stop(struct symc_queue *queue);
+void __real_symc_queue_close(struct symc_queue *queue);
+void __wrap_symc_queue_close(struct symc_queue *queue);
 void __real_symc_group_cut(struct symmcoll_group *group);
 void __wrap_symc_group_cut(struct symmcoll_group *group);
 
@@ -68,6 +70,7 @@ static _Atomic(struct symc_queue *) watched;
 static _Atomic(struct joined *) helped;  /* the release waits for what runs */
 static _Atomic(struct joined *) late;    /* it has been stopped */
 static _Atomic(struct joined *) dropped; /* it is about to be */
+static _Atomic(struct joined *) closed;  /* its queue is gone */
 static _Atomic(struct joined *) hurried; /* it has been drained, not cut off */
 static bool leaves;                      /* the next rank, then */
 static bool helps, ends;                 /* what came of it */
@@ -145,6 +148,20 @@ void __wrap_symc_group_cut(struct symmcoll_group *group)
         (it = atomic_exchange(&hurried, NULL)) != NULL)
         ends = wait_for(it);
     __real_symc_group_cut(group);
+}
+
+/* The handle has a user more. */
+void __wrap_symc_queue_close(struct symc_queue *queue)
+{
+    struct joined *it = NULL;
+
+    if (queue == atomic_load(&watched))
+        it = atomic_exchange(&closed, NULL);
+    __real_symc_queue_close(queue);
+    if (it == NULL)
+        return;
+    symmcoll_symm_release(it->handle);
+    ends = true;
 }
 
 /* ---- a group ---- */
@@ -280,6 +297,23 @@ static int a_free_waits(struct symmcoll_group *all, int rank)
     return leave(all, &it, right) && right;
 }
 
+/* Nothing there is left to be asked. */
+static int a_handle_is_late(struct symmcoll_group *all, int rank)
+{
+    struct joined it = {0};
+    struct symmcoll_symm *more = NULL;
+    bool right = make(all, rank, &it);
+
+    if (right && rank == 0) {
+        ends = false;
+        right = OK(symmcoll_symm_rendezvous(it.group, it.data, NULL, &more)) &&
+                OK(call(&it, PUT_DATA));
+        atomic_store(&closed, &it);
+        right = OK(symmcoll_group_free(it.group)) && HOLDS(ends) && right;
+    }
+    return leave(all, &it, false) && right;
+}
+
 /* ---- whenever it is ---- */
 
 static void *call_until_released(void *arg)
@@ -373,6 +407,8 @@ int main(void)
         "what was enqueued a moment before ends with the peer's release");
     on_both(2, a_free_waits,
         "memory that is freed while the group is released: both wait");
+    on_both(2, a_handle_is_late,
+        "a handle is released when the group's queue is gone");
     on_both(2, calls_end_whenever,
         "calls of another thread end when the group is released");
     setenv("SYMMCOLL_TIMEOUTS_FINALIZE", "100ms", 1);
