@@ -229,9 +229,9 @@ static int wait_in_a_graph(struct faults_rank *self)
     return faults_finalize(self) != 0 || !right;
 }
 
-/* The first call after that.  The victim, which was late, and a rank whose attendant
- * has found its own kernel are told that the group has failed before; one that has
- * learnt of it from another has the reason, unless its attendant was as quick. */
+/* The first call after that.  The victim, which was late, is told that the group has
+ * failed before; the others that or the reason itself, by who was quicker: the call,
+ * or an attendant that has told of it. */
 static bool told_after(const struct faults_job *job, const struct wait *wait)
 {
     bool told = true;
@@ -239,12 +239,12 @@ static bool told_after(const struct faults_job *job, const struct wait *wait)
 
     for (int r = 0; r < SIZE; r++) {
         const struct faults_note *note = faults_told(job, r, 1);
-        bool late = r == VICTIM, own, before;
+        bool late = r == VICTIM, own;
+        bool before = late || note->status == SYMMCOLL_ERR_ABORTED;
         char self[64];
 
         snprintf(self, sizeof(self), "rank %d waited in vain", r);
         own = strstr(note->detail, self) != NULL;
-        before = late || own || note->status == SYMMCOLL_ERR_ABORTED;
         found += own;
         told = faults_said(note,
                    before ? SYMMCOLL_ERR_ABORTED : SYMMCOLL_ERR_TIMEOUT,
