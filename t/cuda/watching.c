@@ -303,8 +303,11 @@ static int wait_for_who_leaves(struct faults_rank *self)
     if (!wait->finalizes)
         faults_pass(self, 2);
     right = faults_finalize(self) == 0 && right;
-    if (self->rank == VICTIM && wait->finalizes)
+    if (self->rank == VICTIM && wait->finalizes) {
         symmcoll_symm_release(it.handle);
+        if (exec != NULL)
+            cuGraphExecDestroy(exec);
+    }
     return !right;
 }
 
