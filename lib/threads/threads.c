@@ -223,6 +223,20 @@ static size_t describe_failed(const struct rank *rank, const bool *listed,
     return used > 0 ? (size_t)used : 0;
 }
 
+/* How much of its detail the next of some kinds of errors may tell: what tells
+ * its reason, as long as there is room to name those after it. */
+static int next_room(int used, int left)
+{
+    const int name = 36;    /* "; ranks 0 and 2 returned TIMEOUT: ", about */
+    const int reason = 120; /* more than a file's name and a limit take */
+    const int head = 48;    /* "threads_run: 6 of 6 ranks failed: ", about */
+    int room = SYMC_DETAIL_MAX - head - used - left * name;
+    int equal = room / left;
+    int most = equal > reason ? equal : reason;
+
+    return room < most ? room : most;
+}
+
 /* One error of all that have failed; there is one. */
 static symmcoll_status_t fail_run(const struct rank *ranks, int size)
 {
@@ -244,8 +258,7 @@ static symmcoll_status_t fail_run(const struct rank *ranks, int size)
         if (i > first)
             used += (size_t)snprintf(text + used, sizeof(text) - used, "; ");
         used += describe_failed(&ranks[i], listed, size,
-            SYMC_DETAIL_MAX / (kinds > 0 ? kinds : 1) - 48, text + used,
-            sizeof(text) - used);
+            next_room((int)used, kinds--), text + used, sizeof(text) - used);
     }
     return symc_fail(
         is_error(ranks[first].status) ? ranks[first].status : SYMMCOLL_ERR_PEER,

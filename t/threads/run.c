@@ -173,6 +173,31 @@ static int details_are_kept(void)
            plan.statuses[0] == SYMMCOLL_ERR_ABORTED;
 }
 
+/* Each with an error of its own, more than one error can tell. */
+static symmcoll_status_t refuse_own_count(
+    struct symmcoll_world *world, void *arg)
+{
+    (void)arg;
+    return symmcoll_all_reduce(symmcoll_world_group(world), NULL, NULL,
+        (size_t)symmcoll_world_rank(world) + 1, SYMMCOLL_INT32, SYMMCOLL_SUM,
+        NULL, NULL);
+}
+
+static int first_details_are_whole(void)
+{
+    symmcoll_status_t status =
+        symmcoll_threads_run(7, refuse_own_count, NULL, NULL);
+    const char *said = symmcoll_last_error();
+
+    diag("%s", said);
+    return status == SYMMCOLL_ERR_INVALID &&
+           strstr(said, "rank 0 returned INVALID: all_reduce: expected in of 4 "
+                        "bytes, found NULL; ") != NULL &&
+           strstr(said, "rank 1 returned INVALID: all_reduce: expected in of 8 "
+                        "bytes, found NULL; ") != NULL &&
+           strstr(said, "rank 6 returned INVALID") != NULL;
+}
+
 /* An error that all have alike is everybody's. */
 static symmcoll_status_t differ(struct symmcoll_world *world, void *arg)
 {
@@ -276,7 +301,7 @@ static int arguments_are_checked(void)
 
 int main(void)
 {
-    plan(11);
+    plan(12);
     ok(process_run(each_has_a_world),
         "each thread is a rank with a world of its own (L1)");
     ok(process_run(rank_zero_fails),
@@ -289,6 +314,8 @@ int main(void)
         "where all ranks but rank 0 fail those three are reported (L4)");
     ok(process_run(details_are_kept),
         "an error of the library keeps its detail (L4)");
+    ok(process_run(first_details_are_whole),
+        "of many unlike errors the first are told whole, the others named");
     ok(process_run(shared_errors_count),
         "an error that all ranks have is that of all (L4)");
     ok(process_run(store_waits_end),
