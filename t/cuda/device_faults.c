@@ -5,8 +5,7 @@
  * on.
  */
 #include "t/attempts.h"
-#include "t/cuda/members.h"
-#include "t/world/faults.h"
+#include "t/cuda/sums.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,64 +17,13 @@
 
 /* ---- what ranks do ---- */
 
-struct buffers {
-    CUstream stream;
-    void *at;
-};
-
-static struct buffers make_buffers(void)
-{
-    return (struct buffers){
-        device_stream(), device_alloc(COUNT * sizeof(float))};
-}
-
-static symmcoll_status_t sum(struct symmcoll_group *group,
-    const struct buffers *buffers, double timeout, struct symmcoll_work **work)
-{
-    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
-
-    call.timeout = timeout;
-    call.stream = buffers->stream;
-    call.label = "the sum";
-    return symmcoll_all_reduce(
-        group, buffers->at, buffers->at, COUNT, F32, SUM, &call, work);
-}
-
-static bool begin(struct faults_rank *self, struct buffers *buffers)
-{
-    if (!faults_init(self))
-        return false;
-    device_use(self->rank);
-    *buffers = make_buffers();
-    if (sum(self->group, buffers, -1, NULL) != SYMMCOLL_OK) {
-        diag("rank %d: %s", self->rank, symmcoll_last_error());
-        return false;
-    }
-    device_wait(buffers->stream);
-    return true;
-}
-
-/* Two groups: of all, and of all but the victim. */
-static struct symmcoll_group *make_other(struct faults_rank *self)
-{
-    static const int ranks[] = {0, 2};
-    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
-    struct symmcoll_group *other = NULL;
-
-    args.ranks = ranks;
-    args.nranks = 2;
-    if (symmcoll_group_create(self->world, &args, &other) < 0)
-        diag("rank %d: %s", self->rank, symmcoll_last_error());
-    return other;
-}
-
 /* Wait for a work on the host, note how it ended; then the stream ends, too. */
-static void await(struct faults_rank *self, const struct buffers *buffers,
+static void await(struct faults_rank *self, const struct sums *sums,
     struct symmcoll_work *work)
 {
     faults_note(self, symmcoll_work_wait(work, FAULTS_WAIT_MAX));
     symmcoll_work_free(work);
-    device_wait(buffers->stream);
+    device_wait(sums->stream);
 }
 
 /* The victim's stream stands still, so its kernel does not begin. */
@@ -83,22 +31,22 @@ static int lose_a_peer(struct faults_rank *self)
 {
     struct symmcoll_group *other;
     struct symmcoll_work *work = NULL;
-    struct buffers buffers;
+    struct sums sums;
     bool right;
 
-    if (!begin(self, &buffers))
+    if (!sums_begin(self, &sums, COUNT))
         return 1;
-    other = make_other(self);
+    other = others_group(self, VICTIM);
     if (self->rank == VICTIM)
-        fake_stall(buffers.stream);
-    if (sum(self->group, &buffers, -1, &work) != SYMMCOLL_OK)
+        fake_stall(sums.stream);
+    if (sums_add(self->group, &sums, COUNT, -1, &work) != SYMMCOLL_OK)
         return 1;
     faults_reach(self, 1);
-    await(self, &buffers, work);
-    right = sum(other, &buffers, -1, NULL) == SYMMCOLL_OK;
+    await(self, &sums, work);
+    right = sums_add(other, &sums, COUNT, -1, NULL) == SYMMCOLL_OK;
     if (!right)
         diag("rank %d: %s", self->rank, symmcoll_last_error());
-    device_wait(buffers.stream);
+    device_wait(sums.stream);
     faults_reach(self, 2);
     return faults_finalize(self) != 0 || !right;
 }
@@ -106,20 +54,20 @@ static int lose_a_peer(struct faults_rank *self)
 static int miss_a_deadline(struct faults_rank *self)
 {
     struct symmcoll_work *work = NULL;
-    struct buffers buffers;
+    struct sums sums;
 
-    if (!begin(self, &buffers))
+    if (!sums_begin(self, &sums, COUNT))
         return 1;
     if (self->rank == VICTIM)
-        fake_stall(buffers.stream);
-    if (sum(self->group, &buffers, *(const double *)self->arg, &work) !=
-        SYMMCOLL_OK)
+        fake_stall(sums.stream);
+    if (sums_add(self->group, &sums, COUNT, *(const double *)self->arg,
+            &work) != SYMMCOLL_OK)
         return 1;
     if (self->rank == VICTIM) {
         faults_pass(self, 1);
-        fake_resume(buffers.stream);
+        fake_resume(sums.stream);
     }
-    await(self, &buffers, work);
+    await(self, &sums, work);
     faults_reach(self, 1);
     return faults_finalize(self);
 }
@@ -137,14 +85,14 @@ static void *abort_group(void *arg)
 static int abort_from_thread(struct faults_rank *self)
 {
     struct symmcoll_work *work = NULL;
-    struct buffers buffers;
+    struct sums sums;
     pthread_t thread = 0;
 
-    if (!begin(self, &buffers))
+    if (!sums_begin(self, &sums, COUNT))
         return 1;
     if (self->rank == VICTIM)
-        fake_stall(buffers.stream);
-    if (sum(self->group, &buffers, -1, &work) != SYMMCOLL_OK)
+        fake_stall(sums.stream);
+    if (sums_add(self->group, &sums, COUNT, -1, &work) != SYMMCOLL_OK)
         return 1;
     if (self->rank == 0 &&
         pthread_create(&thread, NULL, abort_group, self) != 0)
@@ -152,9 +100,9 @@ static int abort_from_thread(struct faults_rank *self)
     faults_reach(self, 1);
     if (self->rank == VICTIM) {
         faults_pass(self, 2);
-        fake_resume(buffers.stream);
+        fake_resume(sums.stream);
     }
-    await(self, &buffers, work);
+    await(self, &sums, work);
     if (self->rank == 0)
         pthread_join(thread, NULL);
     faults_reach(self, 2);
@@ -167,15 +115,15 @@ static int break_a_device(struct faults_rank *self)
 {
     struct symmcoll_group *other;
     struct symmcoll_work *work = NULL;
-    struct buffers buffers;
+    struct sums sums;
     bool right = true;
 
-    if (!begin(self, &buffers))
+    if (!sums_begin(self, &sums, COUNT))
         return 1;
-    other = make_other(self);
+    other = others_group(self, VICTIM);
     if (self->rank == VICTIM)
-        fake_stall(buffers.stream);
-    if (sum(self->group, &buffers, -1, &work) != SYMMCOLL_OK)
+        fake_stall(sums.stream);
+    if (sums_add(self->group, &sums, COUNT, -1, &work) != SYMMCOLL_OK)
         return 1;
     faults_reach(self, 1);
     if (self->rank == VICTIM) {
@@ -185,8 +133,8 @@ static int break_a_device(struct faults_rank *self)
     faults_note(self, symmcoll_work_wait(work, FAULTS_WAIT_MAX));
     symmcoll_work_free(work);
     if (self->rank != VICTIM) {
-        right = sum(other, &buffers, -1, NULL) == SYMMCOLL_OK;
-        device_wait(buffers.stream);
+        right = sums_add(other, &sums, COUNT, -1, NULL) == SYMMCOLL_OK;
+        device_wait(sums.stream);
     }
     faults_reach(self, 2);
     return faults_finalize(self) != 0 || !right;
@@ -196,16 +144,16 @@ static int break_a_device(struct faults_rank *self)
 static int refuse_a_launch(struct faults_rank *self)
 {
     struct symmcoll_work *work = NULL;
-    struct buffers buffers;
+    struct sums sums;
     symmcoll_status_t status;
 
-    if (!begin(self, &buffers))
+    if (!sums_begin(self, &sums, COUNT))
         return 1;
     if (self->rank == VICTIM)
         fake_configure("fail=cuLaunchKernelEx:1:701");
-    status = sum(self->group, &buffers, -1, &work);
+    status = sums_add(self->group, &sums, COUNT, -1, &work);
     if (status == SYMMCOLL_OK)
-        await(self, &buffers, work);
+        await(self, &sums, work);
     else
         faults_note(self, status);
     faults_reach(self, 1);
@@ -217,18 +165,13 @@ static int refuse_a_launch(struct faults_rank *self)
 static void test_death(void)
 {
     struct faults_job job;
-    char name[64];
     bool told;
 
     faults_start(&job, SIZE, lose_a_peer, NULL);
     told = faults_await_all(&job, 1);
     faults_signal(&job, VICTIM, SIGKILL);
-    told = faults_await(&job, 0, 2) && faults_await(&job, 2, 2) && told;
-    faults_name(&job, VICTIM, name);
-    for (int r = 0; r < SIZE; r += 2)
-        told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_PEER, name,
-                   "killed by SIGKILL", NULL) &&
-               told;
+    told = others_await(&job, VICTIM, 2) && told;
+    told = others_know_death(&job, VICTIM) && told;
     ok(faults_finish(&job, 1u << VICTIM) && told,
         "a peer that dies while kernels wait for it: its name, streams that end, "
         "and other groups that go on");
@@ -260,7 +203,7 @@ static void test_abort(void)
     faults_start(&job, SIZE, abort_from_thread, NULL);
     told = faults_await_all(&job, 1);
     faults_open(&job, 1);
-    told = faults_await(&job, 0, 2) && faults_await(&job, 2, 2) && told;
+    told = others_await(&job, VICTIM, 2) && told;
     faults_open(&job, 2);
     told = faults_await(&job, VICTIM, 2) && told;
     for (int r = 0; r < SIZE; r++)

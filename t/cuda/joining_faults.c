@@ -5,7 +5,7 @@
  */
 #include "t/attempts.h"
 #include "t/cuda/joined.h"
-#include "t/world/faults.h"
+#include "t/world/others.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,20 +31,6 @@ static symmcoll_status_t join(struct symmcoll_group *group, void *memory,
 
     symc_queue_leave(group->queue, ticket);
     return status;
-}
-
-/* Of all but the victim. */
-static struct symmcoll_group *make_other(struct faults_rank *self)
-{
-    static const int ranks[] = {0, 2};
-    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
-    struct symmcoll_group *other = NULL;
-
-    args.ranks = ranks;
-    args.nranks = 2;
-    if (symmcoll_group_create(self->world, &args, &other) < 0)
-        diag("rank %d: %s", self->rank, symmcoll_last_error());
-    return other;
 }
 
 /* The same memory is joined without the victim. */
@@ -73,7 +59,7 @@ static int joins(struct faults_rank *self)
     if (!faults_init(self))
         return 1;
     device_use(self->rank);
-    other = make_other(self);
+    other = others_group(self, VICTIM);
     if (!joined_open(self->group, self->rank))
         return 1;
     memory = joined_alloc(self->group, self->rank, NBYTES, &at);
@@ -97,19 +83,13 @@ static void test_deaths(void)
         "fail=cuMemSetAccess:3:-9", "fail=cuMulticastAddDevice:1:-9",
         "fail=cuMulticastBindMem:1:-9"};
     struct faults_job job;
-    char name[64];
 
     for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
         struct plan plan = {calls[i], 60};
         bool told;
 
         faults_start(&job, SIZE, joins, &plan);
-        told = faults_await(&job, 0, 1) && faults_await(&job, 2, 1);
-        faults_name(&job, VICTIM, name);
-        for (int r = 0; r < SIZE; r += 2)
-            told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_PEER, name,
-                       "killed by SIGKILL", NULL) &&
-                   told;
+        told = others_await(&job, VICTIM, 1) && others_know_death(&job, VICTIM);
         ok(faults_finish(&job, 1u << VICTIM) && told,
             "a member that dies (%s): all are told, and join without it",
             calls[i]);
@@ -124,7 +104,7 @@ static bool absence_is_told(double seconds, void *arg)
 
     (void)arg;
     faults_start(&job, SIZE, joins, &plan);
-    told = faults_await(&job, 0, 1) && faults_await(&job, 2, 1);
+    told = others_await(&job, VICTIM, 1);
     faults_open(&job, 1);
     told = faults_await(&job, VICTIM, 1) && told;
     for (int r = 0; r < SIZE; r += 2)

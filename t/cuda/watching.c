@@ -4,8 +4,8 @@
  * nobody calls the library, for a peer that has left, and of a group that is
  * aborted while a thread of it stands in the driver, whose queue is full.
  */
+#include "t/cuda/sums.h"
 #include "t/symm_mem/device.h"
-#include "t/world/faults.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,75 +15,34 @@
 #define PIECES 40 /* of a sum of COUNT elements, and more; begin.c */
 #define COUNT (PIECES * 1024)
 
-struct buffers {
-    CUstream stream;
-    void *at;
-};
-
-static symmcoll_status_t sum(struct symmcoll_group *group,
-    const struct buffers *buffers, size_t count, double timeout)
-{
-    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
-
-    call.timeout = timeout;
-    call.stream = buffers->stream;
-    call.label = "the sum";
-    return symmcoll_all_reduce(
-        group, buffers->at, buffers->at, count, F32, SUM, &call, NULL);
-}
-
-static bool begin(struct faults_rank *self, struct buffers *buffers)
-{
-    if (!faults_init(self))
-        return false;
-    device_use(self->rank);
-    *buffers =
-        (struct buffers){device_stream(), device_alloc(COUNT * sizeof(float))};
-    if (sum(self->group, buffers, 3, -1) != SYMMCOLL_OK) {
-        diag("rank %d: %s", self->rank, symmcoll_last_error());
-        return false;
-    }
-    device_wait(buffers->stream);
-    return true;
-}
-
 /* ---- a driver whose queue is full ---- */
-
-static void *abort_group(void *arg)
-{
-    struct faults_rank *self = arg;
-
-    faults_pass(self, 1);
-    symmcoll_group_abort(self->group, "enough");
-    return NULL;
-}
 
 /* The victim's kernels do not begin; rank 0 has more of them than its driver takes
  * before the first one ends. */
 static int stand_in_the_driver(struct faults_rank *self)
 {
-    struct buffers buffers;
+    struct sums sums;
     pthread_t thread = 0;
 
-    if (!begin(self, &buffers))
+    if (!sums_begin(self, &sums, COUNT))
         return 1;
     if (self->rank == VICTIM)
-        fake_stall(buffers.stream);
+        fake_stall(sums.stream);
     if (self->rank == 0 &&
         (!fake_configure("queue=8") ||
-            pthread_create(&thread, NULL, abort_group, self) != 0))
+            pthread_create(&thread, NULL, sums_abort, self) != 0))
         return 1;
     faults_reach(self, 1);
-    (void)sum(self->group, &buffers, COUNT, -1);
+    (void)sums_add(self->group, &sums, COUNT, -1, NULL);
     faults_note(self, symmcoll_group_error(self->group));
     faults_reach(self, 2);
     if (self->rank == 0)
         pthread_join(thread, NULL);
     if (self->rank == VICTIM) {
         faults_pass(self, 2);
-        fake_resume(buffers.stream);
+        fake_resume(sums.stream);
     }
-    device_wait(buffers.stream);
+    device_wait(sums.stream);
     faults_reach(self, 3);
     return faults_finalize(self);
 }
@@ -135,11 +94,11 @@ struct wait {
 static symmcoll_status_t make(
     const struct joined *it, const struct wait *wait, int peer)
 {
-    const struct buffers buffers = {it->stream, it->data};
+    const struct sums sums = {it->stream, it->data};
 
     switch (wait->call) {
     case SUMS:
-        return sum(it->group, &buffers, 64, wait->timeout);
+        return sums_add(it->group, &sums, 64, wait->timeout, NULL);
     case BARRIER:
         return symmcoll_symm_barrier(it->handle, 3, wait->timeout);
     case VALUE:

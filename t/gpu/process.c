@@ -7,7 +7,7 @@
 #include "t/cuda/every.h"
 #include "t/gpu/ranks.h"
 #include "t/gpu/standing.h"
-#include "t/world/faults.h"
+#include "t/world/others.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -212,18 +212,13 @@ static int abort_from_thread(struct faults_rank *self)
 static void test_death(void)
 {
     struct faults_job job;
-    char name[64];
     bool told;
 
     faults_start(&job, SIZE, lose_a_peer, NULL);
     told = faults_await_all(&job, 1);
     faults_signal(&job, VICTIM, SIGKILL);
-    told = faults_await(&job, 0, 2) && faults_await(&job, 2, 2) && told;
-    faults_name(&job, VICTIM, name);
-    for (int r = 0; r < SIZE; r += 2)
-        told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_PEER, name,
-                   "killed by SIGKILL", NULL) &&
-               told;
+    told = others_await(&job, VICTIM, 2) && told;
+    told = others_know_death(&job, VICTIM) && told;
     ok(faults_finish(&job, 1u << VICTIM) && told,
         "a process that is killed while kernels wait for it: the others are "
         "told its name, and their streams end");
@@ -236,7 +231,7 @@ static void test_deadline(void)
     bool told;
 
     faults_start(&job, SIZE, miss_a_deadline, &seconds);
-    told = faults_await(&job, 0, 1) && faults_await(&job, 2, 1);
+    told = others_await(&job, VICTIM, 1);
     faults_open(&job, 1);
     told = faults_await(&job, VICTIM, 1) && told;
     for (int r = 0; r < SIZE; r += 2)
@@ -256,7 +251,7 @@ static void test_abort(void)
     faults_start(&job, SIZE, abort_from_thread, NULL);
     told = faults_await_all(&job, 1);
     faults_open(&job, 1);
-    told = faults_await(&job, 0, 2) && faults_await(&job, 2, 2) && told;
+    told = others_await(&job, VICTIM, 2) && told;
     faults_open(&job, 2);
     told = faults_await(&job, VICTIM, 2) && told;
     for (int r = 0; r < SIZE; r++)

@@ -6,7 +6,7 @@
  */
 #include "t/attempts.h"
 #include "t/symm_mem/device.h"
-#include "t/world/faults.h"
+#include "t/world/others.h"
 
 #include <pthread.h>
 
@@ -215,18 +215,13 @@ static int lose_a_peer(struct faults_rank *self)
 static void test_death(void)
 {
     struct faults_job job;
-    char name[64];
     bool told;
 
     faults_start(&job, SIZE, lose_a_peer, NULL);
     told = faults_await_all(&job, 1);
     faults_signal(&job, VICTIM, SIGKILL);
-    told = faults_await(&job, 0, 2) && faults_await(&job, 2, 2) && told;
-    faults_name(&job, VICTIM, name);
-    for (int r = 0; r < SIZE; r += 2)
-        told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_PEER, name,
-                   "killed by SIGKILL", NULL) &&
-               told;
+    told = others_await(&job, VICTIM, 2) && told;
+    told = others_know_death(&job, VICTIM) && told;
     ok(faults_finish(&job, 1u << VICTIM) && told,
         "a peer that dies while puts wait for it: its name, and streams end");
 }
@@ -256,18 +251,13 @@ static int join_with_a_victim(struct faults_rank *self)
 static void test_death_before_joining(void)
 {
     struct faults_job job;
-    char name[64];
     bool told;
 
     faults_start(&job, SIZE, join_with_a_victim, NULL);
     told = faults_await_all(&job, 1);
     faults_signal(&job, VICTIM, SIGKILL);
-    told = faults_await(&job, 0, 2) && faults_await(&job, 2, 2) && told;
-    faults_name(&job, VICTIM, name);
-    for (int r = 0; r < SIZE; r += 2)
-        told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_PEER, name,
-                   "killed by SIGKILL", NULL) &&
-               told;
+    told = others_await(&job, VICTIM, 2) && told;
+    told = others_know_death(&job, VICTIM) && told;
     ok(faults_finish(&job, 1u << VICTIM) && told,
         "a peer that dies before it joins its memory is named");
 }

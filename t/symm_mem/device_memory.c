@@ -3,11 +3,8 @@
  * Symmetric memory in the memory of devices: allocating, joining and freeing it,
  * what handles show, and what is refused.
  */
+#include "t/cuda/later.h"
 #include "t/symm_mem/device.h"
-
-#include <pthread.h>
-#include <stdatomic.h>
-#include <unistd.h>
 
 #define NBYTES 5000
 
@@ -272,35 +269,18 @@ static int refuses_to_free(struct symmcoll_group *group, int rank)
 
 /* ---- the end ---- */
 
-struct release {
-    CUstream stream;
-    atomic_bool released;
-};
-
-static void *release_stream(void *arg)
-{
-    struct release *release = arg;
-
-    usleep(100000);
-    atomic_store(&release->released, true);
-    fake_resume(release->stream);
-    return NULL;
-}
-
 /* A copy waits in a stream that stands still: what it writes to remains. */
 static bool waits_at_end(struct joined *it)
 {
-    struct release release = {.stream = it->stream};
+    struct later later;
     char *source = device_alloc(NBYTES);
-    pthread_t thread;
     bool right;
 
     fake_stall(it->stream);
     right = OK(symmcoll_symm_put_data(it->handle, it->rank, 0, source, NBYTES));
-    pthread_create(&thread, NULL, release_stream, &release);
+    later_resume(&later, it->stream);
     right = OK(symmcoll_symm_free(it->world, it->data)) && right;
-    right = HOLDS(atomic_load(&release.released)) && right;
-    pthread_join(thread, NULL);
+    right = later_end(&later) && right;
     symmcoll_symm_release(it->handle);
     device_wait(it->stream);
     device_free(source);
@@ -320,21 +300,18 @@ static int waits_for_what_runs(struct symmcoll_group *group, int rank)
 /* The handle is the last that uses the memory. */
 static int waits_with_the_last_handle(struct symmcoll_group *group, int rank)
 {
-    struct release release;
+    struct later later;
     struct joined it;
-    pthread_t thread;
     bool right = begin_joined(&it, group, rank, NBYTES);
     char *source = device_alloc(NBYTES);
 
-    release = (struct release){.stream = it.stream};
     right = right && OK(symmcoll_symm_free(it.world, it.data));
     fake_stall(it.stream);
     right = right &&
             OK(symmcoll_symm_put_data(it.handle, it.rank, 0, source, NBYTES));
-    pthread_create(&thread, NULL, release_stream, &release);
+    later_resume(&later, it.stream);
     symmcoll_symm_release(it.handle);
-    right = HOLDS(atomic_load(&release.released)) && right;
-    pthread_join(thread, NULL);
+    right = later_end(&later) && right;
     device_wait(it.stream);
     device_free(source);
     right = OK(symmcoll_group_set_stream(group, NULL)) && right;

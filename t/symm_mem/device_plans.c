@@ -3,12 +3,11 @@
  * How long plans in memory of devices live: while they run, without their handle
  * and group, after their world, and where a thread is to be cancelled.
  */
+#include "t/cuda/later.h"
 #include "t/symm_mem/device.h"
 #include "t/world/faults.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
-#include <unistd.h>
 
 #define ROWS ((size_t)4)
 #define OUT_AT ((size_t)1024)
@@ -104,39 +103,21 @@ static bool end(struct symmcoll_group *all, struct joined *it, bool released)
 
 /* ---- while it runs ---- */
 
-struct release {
-    CUstream stream;
-    atomic_bool released;
-};
-
-static void *release_stream(void *arg)
-{
-    struct release *release = arg;
-
-    usleep(100000);
-    atomic_store(&release->released, true);
-    fake_resume(release->stream);
-    return NULL;
-}
-
 static int is_awaited(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_symm_plan *plan = NULL;
-    struct release release;
+    struct later later;
     struct joined it = {0};
-    pthread_t thread;
     bool right = begin(all, rank, &it) && make(&it, &plan);
 
     if (!right)
         return false;
     device_wait(it.stream);
-    release = (struct release){.stream = it.stream};
     fake_stall(it.stream);
     right = OK(run(&it, plan));
-    pthread_create(&thread, NULL, release_stream, &release);
+    later_resume(&later, it.stream);
     symmcoll_symm_plan_free(plan);
-    right = HOLDS(atomic_load(&release.released)) && right;
-    pthread_join(thread, NULL);
+    right = later_end(&later) && right;
     device_wait(it.stream);
     right = right && has_rows(&it);
     return end(all, &it, false) && right;
@@ -229,7 +210,7 @@ static void outlives_its_world(void)
 struct cancelled {
     struct joined *it;
     struct symmcoll_symm_plan *plan;
-    struct release release;
+    struct later later;
     bool created, freed;
 };
 
@@ -237,7 +218,6 @@ static void *use_cancelled(void *arg)
 {
     struct cancelled *test = arg;
     struct joined *it = test->it;
-    pthread_t thread;
     int state;
 
     device_use(it->rank);
@@ -248,12 +228,12 @@ static void *use_cancelled(void *arg)
     fake_stall(it->stream);
     (void)OK(symmcoll_symm_put_data(
         it->handle, it->rank, OUT_AT, it->data + OUT_SPLITS_AT, 64));
-    pthread_create(&thread, NULL, release_stream, &test->release);
+    later_resume(&test->later, it->stream);
     pthread_setcancelstate(state, NULL);
     symmcoll_symm_plan_free(test->plan);
     test->freed = true;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-    pthread_join(thread, NULL);
+    test->freed = later_end(&test->later) && test->freed;
     return arg;
 }
 
@@ -261,7 +241,7 @@ static int ends_before_a_cancellation(struct symmcoll_group *all, int rank)
 {
     struct joined it = {0};
     bool right = begin(all, rank, &it);
-    struct cancelled test = {.it = &it, .release = {.stream = it.stream}};
+    struct cancelled test = {.it = &it};
     pthread_t thread;
     void *result = NULL;
 

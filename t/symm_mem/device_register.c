@@ -3,13 +3,10 @@
  * Device memory of the program's own that is registered: of cuMemAlloc() and
  * mapped, from any address on, joined with that of others, and given back.
  */
+#include "t/cuda/later.h"
 #include "t/symm_mem/own.h"
 
 #include "group/group.h"
-
-#include <pthread.h>
-#include <stdatomic.h>
-#include <unistd.h>
 
 static int count_objects(void)
 {
@@ -150,28 +147,12 @@ static int leaves_mapped_to_peers(struct symmcoll_group *group, int rank)
     return right;
 }
 
-struct release {
-    CUstream stream;
-    atomic_bool released;
-};
-
-static void *release_stream(void *arg)
-{
-    struct release *release = arg;
-
-    usleep(100000);
-    atomic_store(&release->released, true);
-    fake_resume(release->stream);
-    return NULL;
-}
-
 /* The program frees its memory next. */
 static int waits_for_what_runs(struct symmcoll_group *group, int rank)
 {
-    struct release release;
+    struct later later;
     struct joined it;
     struct own own;
-    pthread_t thread;
     char *source;
     bool right;
 
@@ -179,15 +160,13 @@ static int waits_for_what_runs(struct symmcoll_group *group, int rank)
     own = make_own(ALLOCATED, rank);
     source = device_alloc(NBYTES);
     right = begin_own(&it, group, rank, &own);
-    release = (struct release){.stream = it.stream};
     fake_stall(it.stream);
     right =
         right && OK(symmcoll_symm_put_data(it.handle, rank, 0, source, NBYTES));
-    pthread_create(&thread, NULL, release_stream, &release);
+    later_resume(&later, it.stream);
     symmcoll_symm_release(it.handle);
     right = OK(symmcoll_symm_deregister(it.world, own.data)) && right;
-    right = HOLDS(atomic_load(&release.released)) && right;
-    pthread_join(thread, NULL);
+    right = later_end(&later) && right;
     device_wait(it.stream);
     right = OK(symmcoll_group_set_stream(group, NULL)) && right;
     right = OK(symmcoll_barrier(group, NULL, NULL)) && right;

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A stream that stands still until another thread lets it go on, so that a call
+ * meanwhile either waits for what is enqueued there, or does not.
+ */
+#ifndef T_CUDA_LATER_H
+#define T_CUDA_LATER_H
+
+#include "t/cuda/fake/fake.h"
+#include "t/tap.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+struct later {
+    CUstream stream;
+    pthread_t thread;
+    atomic_bool resumed;
+};
+
+static inline void *later_run(void *arg)
+{
+    struct later *later = arg;
+
+    usleep(100000);
+    atomic_store(&later->resumed, true);
+    fake_resume(later->stream);
+    return NULL;
+}
+
+/* Next, before the call: a stream that fake_stall() has stopped goes on soon. */
+static inline void later_resume(struct later *later, CUstream stream)
+{
+    later->stream = stream;
+    atomic_init(&later->resumed, false);
+    pthread_create(&later->thread, NULL, later_run, later);
+}
+
+/* After it: whether the stream had gone on by then. */
+static inline bool later_end(struct later *later)
+{
+    bool resumed = atomic_load(&later->resumed);
+
+    if (!resumed)
+        diag("the call did not wait for the stream");
+    pthread_join(later->thread, NULL);
+    return resumed;
+}
+
+#endif

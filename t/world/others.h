@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* All ranks of a job but one, which has come to a bad end. */
+#ifndef T_WORLD_OTHERS_H
+#define T_WORLD_OTHERS_H
+
+#include "t/tap.h"
+#include "t/world/faults.h"
+
+/* Wait until they have come to a step; false: it took too long. */
+static inline bool others_await(
+    const struct faults_job *job, int victim, int step)
+{
+    bool come = true;
+
+    for (int r = 0; r < job->size; r++)
+        come = (r == victim || faults_await(job, r, step)) && come;
+    return come;
+}
+
+/* Whether each was told first that the victim had been killed, by its name. */
+static inline bool others_know_death(const struct faults_job *job, int victim)
+{
+    bool told = true;
+    char name[64];
+
+    faults_name(job, victim, name);
+    for (int r = 0; r < job->size; r++)
+        told = (r == victim ||
+                   faults_said(faults_told(job, r, 0), SYMMCOLL_ERR_PEER, name,
+                       "killed by SIGKILL", NULL)) &&
+               told;
+    return told;
+}
+
+/* On every rank: a group of all but the victim; NULL on the victim. */
+static inline struct symmcoll_group *others_group(
+    const struct faults_rank *self, int victim)
+{
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
+    struct symmcoll_group *group = NULL;
+    int ranks[FAULTS_RANKS];
+
+    for (int r = 0; r < self->size; r++) {
+        if (r != victim)
+            ranks[args.nranks++] = r;
+    }
+    args.ranks = ranks;
+    if (symmcoll_group_create(self->world, &args, &group) < 0)
+        diag("rank %d: %s", self->rank, symmcoll_last_error());
+    return group;
+}
+
+#endif
