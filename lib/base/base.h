@@ -103,6 +103,15 @@ static inline bool symc_add(size_t a, size_t b, size_t *sum)
     return !__builtin_add_overflow(a, b, sum);
 }
 
+/* Whether two ranges of bytes have one in common. */
+static inline bool symc_overlap(
+    const void *a, size_t a_nbytes, const void *b, size_t b_nbytes)
+{
+    return a_nbytes > 0 && b_nbytes > 0 &&
+           (uintptr_t)a < (uintptr_t)b + b_nbytes &&
+           (uintptr_t)b < (uintptr_t)a + a_nbytes;
+}
+
 /* count * size zeroed bytes; NULL on overflow or without memory, with the
  * detail of a NO_MEMORY set.  Release with free(). */
 void *symc_alloc(size_t count, size_t size);

@@ -66,13 +66,6 @@ static symmcoll_status_t check_reduction(
     return SYMMCOLL_OK;
 }
 
-static bool overlap(
-    const char *a, size_t a_nbytes, const char *b, size_t b_nbytes)
-{
-    return (uintptr_t)a < (uintptr_t)b + b_nbytes &&
-           (uintptr_t)b < (uintptr_t)a + a_nbytes;
-}
-
 /* Buffers: there, and equal, apart, or (in place) the smaller where this rank's
  * part of the larger is.  Where both have parts of all ranks there is no in
  * place: threads read a peer's parts while that receives its own. */
@@ -104,7 +97,7 @@ static symmcoll_status_t check_buffers(struct symmcoll_group *group,
             lacks_in ? in_nbytes : out_nbytes);
     if (out_nbytes == 0 || in_nbytes == 0 ||
         (smaller == larger + shift && !apart) ||
-        !overlap(op->out, out_nbytes, op->in, in_nbytes))
+        !symc_overlap(op->out, out_nbytes, op->in, in_nbytes))
         return SYMMCOLL_OK;
     if (apart)
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -201,8 +194,8 @@ static struct extents find_extents(
 static bool cross(
     const char *a, const char *a_end, const char *b, const char *b_end)
 {
-    return overlap(a, (size_t)(a_end - a), b, (size_t)(b_end - b)) &&
-           a < a_end && b < b_end;
+    return a < a_end && b < b_end &&
+           symc_overlap(a, (size_t)(a_end - a), b, (size_t)(b_end - b));
 }
 
 /* What one buffer receives may be nothing that another reads or receives. */

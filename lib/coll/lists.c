@@ -117,14 +117,6 @@ static symmcoll_status_t check_present(
     return SYMMCOLL_OK;
 }
 
-static bool overlap(
-    const char *a, size_t a_nbytes, const char *b, size_t b_nbytes)
-{
-    return a_nbytes > 0 && b_nbytes > 0 &&
-           (uintptr_t)a < (uintptr_t)b + b_nbytes &&
-           (uintptr_t)b < (uintptr_t)a + a_nbytes;
-}
-
 /* The stretch from the first to the last byte of a side. */
 static uintptr_t find_bounds(
     const struct side *side, int size, size_t elem, uintptr_t *end)
@@ -158,7 +150,7 @@ static symmcoll_status_t check_result(
         for (int j = 0; j < i && !apart; j++) {
             const char *other = range_at(out, j, op->elem, &other_nbytes);
 
-            if (overlap(at, nbytes, other, other_nbytes))
+            if (symc_overlap(at, nbytes, other, other_nbytes))
                 return symc_fail(SYMMCOLL_ERR_INVALID,
                     "%s: expected buffers apart, found outs[%d] and outs[%d] "
                     "overlapping",
@@ -192,7 +184,7 @@ static symmcoll_status_t check_apart(const struct symc_op *op,
             bool own = (out->parts ? i : j) == rank && to == from;
 
             if ((may_be_in_place && own) ||
-                !overlap(to, out_nbytes, from, in_nbytes))
+                !symc_overlap(to, out_nbytes, from, in_nbytes))
                 continue;
             return symc_fail(SYMMCOLL_ERR_INVALID,
                 "%s: expected out and in apart%s, found out %d and in %d "

@@ -94,13 +94,12 @@ symmcoll_status_t symc_symm_enqueue_copy(struct symmcoll_symm *handle,
 {
     struct symc_access access = {
         .kind = SYMC_ACCESS_COPY, .out = out, .in = in, .count = nbytes};
-    uintptr_t to = (uintptr_t)out, from = (uintptr_t)in;
     symmcoll_status_t status = symc_symm_check_memory(
         handle, symc_kind_name(kind), "a buffer", buffer, nbytes);
 
     if (status != SYMMCOLL_OK)
         return status;
-    if (to > from ? to - from < nbytes : from - to < nbytes)
+    if (symc_overlap(out, nbytes, in, nbytes))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected buffers of CUDA device %d that do not overlap, found "
             "%zu bytes at %p and at %p",
