@@ -147,6 +147,31 @@ DEVICE uint32_t load_relaxed(const uint32_t *word)
     return value;
 }
 
+/* What is stored with store_fenced() after it is seen after all that this thread
+ * has seen; returns what store_fenced() takes. */
+DEVICE bool fence_release(void)
+{
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+    return true;
+}
+
+DEVICE void store_fenced(uint32_t *word, uint32_t value, bool fenced)
+{
+    (void)fenced;
+    asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value)
+                 : "memory");
+}
+
+/* The same of four words, aligned to 16 bytes. */
+DEVICE void store_fenced_four(uint32_t *words, uint32_t value, bool fenced)
+{
+    (void)fenced;
+    asm volatile(
+        "st.relaxed.sys.global.v4.u32 [%0], {%1, %1, %1, %1};" ::"l"(words),
+        "r"(value)
+        : "memory");
+}
+
 /* A word of data with the number that says whether it is there: neither is seen
  * without the other. */
 DEVICE void store_packet(uint64_t *packet, uint64_t value)

@@ -5,9 +5,10 @@
  *
  * Grid        fill32: any; write32: one thread
  * Alignment   4 bytes
- * Bytes       4 count written
- * Order       release, each word at once: who acquires the value sees what its
- *             stream wrote before
+ * Bytes       4 count written, four words at a time where they are aligned
+ * Order       release: who acquires any word of the value sees what its stream
+ *             wrote before.  fill32 has a fence for all words of a thread, since
+ *             one for each would take longer than what it writes
  * Reference   a loop
  */
 #ifndef SYMC_KERNELS_FILL_H
@@ -18,9 +19,20 @@
 
 DEVICE void fill_words(const struct symc_fill_args *args)
 {
+    const uint64_t ahead = (SYMC_VECTOR - (uintptr_t)args->at % SYMC_VECTOR) %
+                           SYMC_VECTOR / sizeof(*args->at);
+    const uint64_t first = ahead < args->count ? ahead : args->count;
+    const uint64_t fours = (args->count - first) / 4;
+    const uint64_t rest = args->count - fours * 4; /* before and after them */
+    const bool fenced = fence_release();
+
     KEEP_LOOP
-    for (uint64_t i = first_part(); i < args->count; i = next_part(i))
-        store_release(args->at + i, args->value);
+    for (uint64_t i = first_part(); i < fours; i = next_part(i))
+        store_fenced_four(args->at + first + i * 4, args->value, fenced);
+    KEEP_LOOP
+    for (uint64_t i = first_part(); i < rest; i = next_part(i))
+        store_fenced(
+            args->at + (i < first ? i : i + fours * 4), args->value, fenced);
 }
 
 DEVICE void write_word(const struct symc_fill_args *args)

@@ -47,15 +47,24 @@ DEVICE bool host_block_any(const struct engine_place *place, bool value)
 
 /* ---- memory ---- */
 
+/* A device faults where a vector is not at a multiple of its size. */
+DEVICE void check_vector(const void *at)
+{
+    if ((uintptr_t)at % SYMC_VECTOR != 0)
+        __builtin_trap();
+}
+
 DEVICE struct symc_vector load_vector(const void *from)
 {
     engine_perturb();
+    check_vector(from);
     return *(const struct symc_vector *)__builtin_assume_aligned(from, 16);
 }
 
 DEVICE void store_vector(void *to, struct symc_vector vector)
 {
     engine_perturb();
+    check_vector(to);
     *(struct symc_vector *)__builtin_assume_aligned(to, 16) = vector;
 }
 
@@ -86,6 +95,26 @@ DEVICE void host_store_release(
     host_load_acquire(ENGINE_PLACE("acquire", true), word)
 #define store_release(word, value) \
     host_store_release(ENGINE_PLACE("release", true), word, value)
+
+/* ThreadSanitizer knows no fences: each store has the order instead. */
+#define fence_release() (!engine_is_out(ENGINE_PLACE("release fence", true)))
+
+DEVICE void store_fenced(uint32_t *word, uint32_t value, bool fenced)
+{
+    if (fenced)
+        __atomic_store_n(word, value, __ATOMIC_RELEASE);
+    else
+        __atomic_store_n(word, value, __ATOMIC_RELAXED);
+    engine_perturb();
+}
+
+DEVICE void store_fenced_four(uint32_t *words, uint32_t value, bool fenced)
+{
+    uint32_t *four = (uint32_t *)__builtin_assume_aligned(words, 16);
+
+    for (uint32_t i = 0; i < 4; i++)
+        store_fenced(&four[i], value, fenced);
+}
 
 DEVICE uint32_t load_relaxed(const uint32_t *word)
 {

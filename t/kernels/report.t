@@ -16,9 +16,10 @@ archs=${T_CUDA_ARCHS:-80 90 100}
 registers_max=96
 
 # Kernels that have no data to move in parts of 16 bytes: they wait, write words, or
-# send packets of 8; and one that only loads such parts.
-narrow='^symc_(barrier|packets_.*|plan|(put|wait)_signal|signal_barrier|(write|wait|fill)32)$'
+# send packets of 8; one that only loads such parts, and one that only stores them.
+narrow='^symc_(barrier|packets_.*|plan|(put|wait)_signal|signal_barrier|(write|wait)32)$'
 loading='^symc_nan_scan$'
+storing='^symc_fill32$'
 
 # "ARCH KERNEL STACK SPILLED REGISTERS" for each kernel.
 kernels()
@@ -104,9 +105,9 @@ vectors_of_code()
 # Kernels that move data in smaller parts than they could.
 scalar()
 {
-    awk -v narrow="$narrow" -v loading="$loading" '
+    awk -v narrow="$narrow" -v loading="$loading" -v storing="$storing" '
         $1 ~ narrow { next }
-        $2 == 0 || ($3 == 0 && $1 !~ loading) {
+        ($2 == 0 && $1 !~ storing) || ($3 == 0 && $1 !~ loading) {
             print $1 ": " $2 " loads and " $3 " stores of 16 bytes"
         }' "$1"
 }

@@ -22,11 +22,13 @@ void symc_wait32(const void *args);
 #define SLOTS 3 /* of messages, in turn: a put waits for that before the last */
 #define CHANNELS 3
 #define MESSAGE 24
+#define FLAGS 11
 
 struct pads {
     uint32_t slots[CHANNELS][GROUP_RANKS];
     unsigned char messages[SLOTS][MESSAGE]; /* from the rank before this one */
     uint32_t flag, arrivals;
+    uint32_t flags[FLAGS]; /* each of which may be the flag */
 };
 
 static struct pads *pads_of(const struct group *group, int rank)
@@ -203,30 +205,41 @@ static bool check_signals(int rounds)
 
 /* ---- a flag ---- */
 
+/* A word, or one of many that are filled at once. */
+static uint32_t *choose_flag(
+    struct pads *pads, bool many, struct symc_fill_args *fill)
+{
+    const uint32_t first = group_draw() % 4;
+
+    fill->at = many ? pads->flags + first : &pads->flag;
+    fill->count = many ? FLAGS - first : 1;
+    return fill->at + group_draw() % fill->count;
+}
+
 static bool check_flag(int rounds)
 {
     bool right = true;
 
     for (int i = 0; right && i < rounds; i++) {
-        struct symc_fill_args flag = {
-            .value = 1 + group_draw() % 9, .count = 1};
+        struct symc_fill_args fill = {.value = 1 + group_draw() % 9};
         struct copying write;
         struct reading reader;
         struct group group;
+        uint32_t *flag;
 
         open_pads(&group, 2);
-        flag.at = &pads_of(&group, 1)->flag;
+        flag = choose_flag(pads_of(&group, 1), i % 2 != 0, &fill);
         write = (struct copying){
             pads_of(&group, 1)->messages[0], group.in[0], MESSAGE};
-        reader = (struct reading){&pads_of(&group, 1)->flag,
-            {group.out[1], pads_of(&group, 1)->messages[0], MESSAGE}};
+        reader = (struct reading){
+            flag, {group.out[1], pads_of(&group, 1)->messages[0], MESSAGE}};
         group_launch_copy(&group, 0, &write);
-        group_launch(&group, 0, i % 2 == 0 ? symc_write32 : symc_fill32, &flag,
+        group_launch(&group, 0, i % 2 == 0 ? symc_write32 : symc_fill32, &fill,
             1, 1 + i % 2);
         group_launch(&group, 1, machine_read_after_flag, &reader, 1, 1);
         right = group_run(&group) &&
                 memcmp(group.out[1], group.in[0], MESSAGE) == 0 &&
-                pads_of(&group, 1)->flag == flag.value;
+                *flag == fill.value;
         group_close(&group);
     }
     return right;
