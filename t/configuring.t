@@ -79,6 +79,35 @@ try '--with-cuda-arch: code for each, and PTX for the last' sh -c '
     tail -n 1 "$1/good/calls" | grep -F -e "-gencode arch=compute_75,code=sm_75 \
 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90"' \
     "$configure" "$scratch"
+
+# compiles N ARCHS: after configuring for these, make runs the compiler N times for
+# the image.
+compiles()
+{
+    times=$1
+    shift
+    configuring --with-cuda="$scratch/kept" --with-cuda-arch="$1" || return
+    : >"$scratch/kept/calls"
+    ${T_MAKE:-make} kernels/all.fatbin >said 2>&1 || {
+        tail -n 5 said
+        return 1
+    }
+    found=$(grep -c 'kernels/all.cu' "$scratch/kept/calls")
+    [ "$found" -eq "$times" ] && return
+    echo "expected $times calls, found $found"
+    return 1
+}
+
+toolkit kept 13000 'while [ $# -gt 1 ]; do
+    case $2 in
+    */image) echo image >"$2"; : >"${2%image}kept.ptx" ;;
+    *.fatbin) echo image >"$2" ;;
+    esac
+    shift
+done'
+try 'the kernels are compiled' compiles 1 80
+try 'and again for other architectures' compiles 1 '80 90'
+try 'but not for being configured again' compiles 0 '80 90'
 try 'a folder without one is refused' \
     refused "--with-cuda: no nvcc in $scratch/none/bin" \
     --with-cuda="$scratch/none"
