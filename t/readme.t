@@ -58,4 +58,21 @@ sed -i "s|bin/symmcoll|$builddir/&|g" "$scratch/commands"
 (cd "$scratch" && sh -e ./commands) >"$scratch/out" 2>&1 &&
     grep -q '>threads<' "$scratch/all_reduce.svg"
 ok $? 'its commands measure and draw' || diag <"$scratch/out"
+
+# What it shows of symmcoll-info, by the command that stands there.
+parts()
+{
+    awk '/^ *part  *available/ { on = 1; next } NF == 0 { on = 0 } on { print $1 }'
+}
+
+shown=$(parts <README)
+command=$(sed -n 's/^    \$ \(.*symmcoll-info .*\)/\1/p' README)
+(cd "$builddir" && sh -c "$command") >"$scratch/out" 2>&1
+is "$(parts <"$scratch/out")" "$shown" 'symmcoll-info lists the parts that it shows'
+if [ -z "${T_CUDA_MISSING:-}" ]; then
+    grep -q '^ *module  *yes ' "$scratch/out"
+    ok $? 'and finds the module of the build'
+else
+    skip 1 "built without CUDA: $T_CUDA_MISSING"
+fi
 done_testing
