@@ -27,7 +27,6 @@ struct entry {
 
 static const struct entry needed[] = {
     ENTRY(init, cuInit, 2000),
-    ENTRY(driver_get_version, cuDriverGetVersion, 2020),
     ENTRY(get_error_name, cuGetErrorName, 6000),
     ENTRY(get_error_string, cuGetErrorString, 6000),
 
@@ -36,9 +35,6 @@ static const struct entry needed[] = {
     ENTRY(device_get_attribute, cuDeviceGetAttribute, 2000),
     ENTRY(device_get_name, cuDeviceGetName, 2000),
     ENTRY(device_get_uuid, cuDeviceGetUuid, 11040),
-    ENTRY(device_total_mem, cuDeviceTotalMem, 3020),
-    ENTRY(device_get_pci_bus_id, cuDeviceGetPCIBusId, 4010),
-    ENTRY(device_can_access_peer, cuDeviceCanAccessPeer, 4000),
 
     ENTRY(device_primary_ctx_retain, cuDevicePrimaryCtxRetain, 7000),
     ENTRY(device_primary_ctx_release, cuDevicePrimaryCtxRelease, 11000),
@@ -77,8 +73,6 @@ static const struct entry needed[] = {
 
     ENTRY(mem_host_alloc, cuMemHostAlloc, 2020),
     ENTRY(mem_free_host, cuMemFreeHost, 2000),
-    ENTRY(mem_host_register, cuMemHostRegister, 6050),
-    ENTRY(mem_host_unregister, cuMemHostUnregister, 4000),
     ENTRY(mem_host_get_device_pointer, cuMemHostGetDevicePointer, 3020),
 
     ENTRY(memcpy_async, cuMemcpyAsync, 4000),
@@ -90,24 +84,18 @@ static const struct entry needed[] = {
     ENTRY(stream_synchronize, cuStreamSynchronize, 2000),
     ENTRY(stream_is_capturing, cuStreamIsCapturing, 10000),
     ENTRY(stream_wait_event, cuStreamWaitEvent, 3020),
-    ENTRY(stream_write_value32, cuStreamWriteValue32, 11070),
-    ENTRY(stream_wait_value32, cuStreamWaitValue32, 11070),
     ENTRY(stream_get_ctx, cuStreamGetCtx, 9020),
 
     ENTRY(event_create, cuEventCreate, 2000),
     ENTRY(event_destroy, cuEventDestroy, 4000),
     ENTRY(event_record, cuEventRecord, 2000),
     ENTRY(event_query, cuEventQuery, 2000),
-    ENTRY(event_synchronize, cuEventSynchronize, 2000),
     ENTRY(event_elapsed_time, cuEventElapsedTime, 2000),
 
     ENTRY(library_load_data, cuLibraryLoadData, 12000),
-    ENTRY(library_unload, cuLibraryUnload, 12000),
     ENTRY(library_get_kernel, cuLibraryGetKernel, 12000),
     ENTRY(kernel_get_function, cuKernelGetFunction, 12000),
     ENTRY(func_get_attribute, cuFuncGetAttribute, 2020),
-    ENTRY(occupancy_max_active_blocks_per_multiprocessor,
-        cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050),
     ENTRY(launch_kernel_ex, cuLaunchKernelEx, 11060),
 };
 

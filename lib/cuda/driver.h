@@ -34,7 +34,6 @@ struct symc_cuda {
     int version; /* the driver's, 12040 for 12.4 */
 
     PFN_cuInit_v2000 init;
-    PFN_cuDriverGetVersion_v2020 driver_get_version;
     PFN_cuGetErrorName_v6000 get_error_name;
     PFN_cuGetErrorString_v6000 get_error_string;
 
@@ -44,9 +43,6 @@ struct symc_cuda {
     PFN_cuDeviceGetAttribute_v2000 device_get_attribute;
     PFN_cuDeviceGetName_v2000 device_get_name;
     PFN_cuDeviceGetUuid_v11040 device_get_uuid; /* of a MIG instance, its own */
-    PFN_cuDeviceTotalMem_v3020 device_total_mem;
-    PFN_cuDeviceGetPCIBusId_v4010 device_get_pci_bus_id;
-    PFN_cuDeviceCanAccessPeer_v4000 device_can_access_peer;
 
     /* ---- contexts ---- */
     PFN_cuDevicePrimaryCtxRetain_v7000 device_primary_ctx_retain;
@@ -89,8 +85,6 @@ struct symc_cuda {
     /* ---- memory of the host ---- */
     PFN_cuMemHostAlloc_v2020 mem_host_alloc;
     PFN_cuMemFreeHost_v2000 mem_free_host;
-    PFN_cuMemHostRegister_v6050 mem_host_register;
-    PFN_cuMemHostUnregister_v4000 mem_host_unregister;
     PFN_cuMemHostGetDevicePointer_v3020 mem_host_get_device_pointer;
 
     /* ---- copies ---- */
@@ -104,8 +98,6 @@ struct symc_cuda {
     PFN_cuStreamSynchronize_v2000 stream_synchronize;
     PFN_cuStreamIsCapturing_v10000 stream_is_capturing;
     PFN_cuStreamWaitEvent_v3020 stream_wait_event;
-    PFN_cuStreamWriteValue32_v11070 stream_write_value32;
-    PFN_cuStreamWaitValue32_v11070 stream_wait_value32;
     PFN_cuStreamGetCtx_v9020 stream_get_ctx;
 
     /* ---- events ---- */
@@ -113,17 +105,13 @@ struct symc_cuda {
     PFN_cuEventDestroy_v4000 event_destroy;
     PFN_cuEventRecord_v2000 event_record;
     PFN_cuEventQuery_v2000 event_query;
-    PFN_cuEventSynchronize_v2000 event_synchronize;
     PFN_cuEventElapsedTime_v2000 event_elapsed_time;
 
     /* ---- kernels ---- */
     PFN_cuLibraryLoadData_v12000 library_load_data;
-    PFN_cuLibraryUnload_v12000 library_unload;
     PFN_cuLibraryGetKernel_v12000 library_get_kernel;
     PFN_cuKernelGetFunction_v12000 kernel_get_function;
     PFN_cuFuncGetAttribute_v2020 func_get_attribute;
-    PFN_cuOccupancyMaxActiveBlocksPerMultiprocessor_v6050
-        occupancy_max_active_blocks_per_multiprocessor;
     PFN_cuLaunchKernelEx_v11060 launch_kernel_ex;
 
     /* ---- optional ---- */

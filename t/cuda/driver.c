@@ -11,10 +11,19 @@ static const char *const optional[] = {"cuFuncLoad", "cuMulticastCreate",
     "cuMulticastAddDevice", "cuMulticastBindMem", "cuMulticastUnbind",
     "cuMulticastGetGranularity", "cuStreamGetId"};
 
-static bool is_optional(const char *name)
+/* What drivers have, and the library does not call. */
+static const char *const unused[] = {"cuDeviceCanAccessPeer",
+    "cuDeviceGetPCIBusId", "cuDeviceTotalMem", "cuDriverGetVersion",
+    "cuEventSynchronize", "cuLibraryUnload", "cuMemHostRegister",
+    "cuMemHostUnregister", "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+    "cuStreamWaitValue32", "cuStreamWriteValue32"};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static bool is_one_of(const char *const *names, size_t n, const char *name)
 {
-    for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++)
-        if (strcmp(optional[i], name) == 0)
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
             return true;
     return false;
 }
@@ -34,23 +43,24 @@ static int count_functions(const struct symc_cuda *cuda)
     return n;
 }
 
+/* Those that the library looks for. */
 static int count_entries(void)
 {
     int n = 0;
 
-    while (fake_entry(n) != NULL)
-        n++;
+    for (int i = 0; fake_entry(i) != NULL; i++)
+        n += !is_one_of(unused, COUNT(unused), fake_entry(i));
     return n;
 }
 
 /* ---- loading ---- */
 
-static int it_is_loaded_once(void *unused)
+static int it_is_loaded_once(void *nothing)
 {
     const struct symc_cuda *cuda = NULL, *again = NULL;
     char reason[SYMC_DETAIL_MAX] = "x";
 
-    (void)unused;
+    (void)nothing;
     return symc_cuda_loaded() == NULL && fake_calls("cuInit") == 0 &&
            fake_calls("cuGetProcAddress") == 0 &&
            fake_configure("version=12080") &&
@@ -64,22 +74,22 @@ static int it_is_loaded_once(void *unused)
                      sizeof(void *));
 }
 
-static void *load_in_thread(void *unused)
+static void *load_in_thread(void *nothing)
 {
     const struct symc_cuda *cuda = NULL;
 
-    (void)unused;
+    (void)nothing;
     return symc_cuda_load(symc_fail, &cuda) == SYMMCOLL_OK ? (void *)cuda
                                                            : NULL;
 }
 
-static int threads_load_one(void *unused)
+static int threads_load_one(void *nothing)
 {
     pthread_t threads[THREADS];
     void *found;
     int right = 1;
 
-    (void)unused;
+    (void)nothing;
     for (int i = 0; i < THREADS; i++)
         if (pthread_create(&threads[i], NULL, load_in_thread, NULL) != 0)
             return 0;
@@ -113,14 +123,15 @@ static int loads_then(void)
     return symc_cuda_load(symc_fail, &cuda) == SYMMCOLL_OK && cuda != NULL;
 }
 
-static int every_missing_one_is_named(void *unused)
+static int every_missing_one_is_named(void *nothing)
 {
     char setting[128], text[128];
     int tried = 0, right = 1;
 
-    (void)unused;
+    (void)nothing;
     for (int i = 0; fake_entry(i) != NULL && right; i++) {
-        if (is_optional(fake_entry(i)))
+        if (is_one_of(optional, COUNT(optional), fake_entry(i)) ||
+            is_one_of(unused, COUNT(unused), fake_entry(i)))
             continue;
         (void)snprintf(setting, sizeof(setting), "missing=%s", fake_entry(i));
         (void)snprintf(text, sizeof(text), "libcuda.so.1: expected %s of CUDA ",
@@ -146,25 +157,40 @@ static int some_may_be_missing(void)
 {
     int right = 1;
 
-    for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++)
+    for (size_t i = 0; i < COUNT(optional); i++)
         right &= run_child(load_without, (void *)optional[i]);
     return right;
 }
 
-static int load_old(void *unused)
+static int load_without_unused(void *nothing)
+{
+    const struct symc_cuda *cuda = NULL;
+    char setting[128];
+    int right = 1;
+
+    (void)nothing;
+    for (size_t i = 0; i < COUNT(unused); i++) {
+        (void)snprintf(setting, sizeof(setting), "missing=%s", unused[i]);
+        right &= fake_configure(setting);
+    }
+    return right && symc_cuda_load(symc_fail, &cuda) == SYMMCOLL_OK &&
+           count_functions(cuda) == count_entries();
+}
+
+static int load_old(void *nothing)
 {
     const struct symc_cuda *cuda = NULL;
 
-    (void)unused;
+    (void)nothing;
     return fake_configure("version=12000") &&
            symc_cuda_load(symc_fail, &cuda) == SYMMCOLL_OK &&
            cuda->func_load == NULL && cuda->multicast_create == NULL &&
            cuda->library_load_data != NULL;
 }
 
-static int an_old_driver_is_refused(void *unused)
+static int an_old_driver_is_refused(void *nothing)
 {
-    (void)unused;
+    (void)nothing;
     return is_refused("version=11080",
                "libcuda.so.1: expected a driver of CUDA 12.0 or later, found "
                "11.8") &&
@@ -172,9 +198,9 @@ static int an_old_driver_is_refused(void *unused)
            run_child(load_old, NULL);
 }
 
-static int what_init_returned_is_told(void *unused)
+static int what_init_returned_is_told(void *nothing)
 {
-    (void)unused;
+    (void)nothing;
     return is_refused("devices=0",
                "libcuda.so.1: cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable "
                "device is detected") &&
@@ -194,12 +220,12 @@ static int load_in_fork(void *parent)
         symc_cuda_load(symc_fail, &cuda), SYMMCOLL_ERR_UNSUPPORTED, text);
 }
 
-static int a_fork_is_refused(void *unused)
+static int a_fork_is_refused(void *nothing)
 {
     const struct symc_cuda *cuda = NULL;
     int self = (int)getpid();
 
-    (void)unused;
+    (void)nothing;
     return symc_cuda_load(symc_fail, &cuda) == SYMMCOLL_OK &&
            run_child(load_in_fork, &self) &&
            symc_cuda_load(symc_fail, &cuda) == SYMMCOLL_OK;
@@ -221,7 +247,7 @@ static int is_told(const struct symc_cuda *cuda, CUresult result, int device,
     return 0;
 }
 
-static int errors_are_told(void *unused)
+static int errors_are_told(void *nothing)
 {
     const struct symc_cuda *cuda = NULL;
     CUdeviceptr at = 0;
@@ -229,7 +255,7 @@ static int errors_are_told(void *unused)
                 symc_cuda_load(symc_fail, &cuda) == SYMMCOLL_OK &&
                 good(cuMemAlloc(&at, 900 * 1024));
 
-    (void)unused;
+    (void)nothing;
     return right &&
            is_told(cuda, CUDA_ERROR_OUT_OF_MEMORY, 0, SYMMCOLL_ERR_NO_MEMORY,
                "cuMemCreate of 64 MiB on device 0 (Fake GPU 0): "
@@ -254,7 +280,7 @@ static int errors_are_told(void *unused)
            good(cuMemFree(at)) && close_device(0);
 }
 
-static int sizes_are_told(void *unused)
+static int sizes_are_told(void *nothing)
 {
     static const struct {
         uint64_t nbytes;
@@ -265,16 +291,16 @@ static int sizes_are_told(void *unused)
     char text[32];
     int right = 1;
 
-    (void)unused;
+    (void)nothing;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         right &= strcmp(symc_cuda_format_nbytes(sizes[i].nbytes, text),
                      sizes[i].text) == 0;
     return right;
 }
 
-static int fatal_errors_are_known(void *unused)
+static int fatal_errors_are_known(void *nothing)
 {
-    (void)unused;
+    (void)nothing;
     return symc_cuda_is_fatal(CUDA_ERROR_LAUNCH_FAILED) &&
            symc_cuda_is_fatal(CUDA_ERROR_ECC_UNCORRECTABLE) &&
            !symc_cuda_is_fatal(CUDA_ERROR_OUT_OF_MEMORY) &&
@@ -285,7 +311,7 @@ static int fatal_errors_are_known(void *unused)
 
 int main(void)
 {
-    plan(10);
+    plan(11);
     ok(run_child(it_is_loaded_once, NULL),
         "the driver is loaded by the first call, whole, and once");
     ok(run_child(threads_load_one, NULL),
@@ -293,6 +319,8 @@ int main(void)
     ok(run_child(every_missing_one_is_named, NULL),
         "a driver without a function is refused, and the function named");
     ok(some_may_be_missing(), "a driver without what is optional is not");
+    ok(run_child(load_without_unused, NULL),
+        "nor is one without all that the library does not call");
     ok(run_child(an_old_driver_is_refused, NULL),
         "a driver before 12.0 is refused, and 12.0 is not");
     ok(run_child(what_init_returned_is_told, NULL),

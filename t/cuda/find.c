@@ -103,19 +103,19 @@ static int host[16];
 
 static int addresses_are_known(const struct finder *finder)
 {
-    const struct symc_cuda *cuda = finder->cuda;
     CUdeviceptr device = 0, managed = 0;
-    int right = finder->driver.alloc(&device, 256) == CUDA_SUCCESS &&
-                finder->driver.alloc_managed(
-                    &managed, 256, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS &&
-                cuda->mem_host_register(host, sizeof(host), 0) == CUDA_SUCCESS;
+    int right =
+        finder->driver.alloc(&device, 256) == CUDA_SUCCESS &&
+        finder->driver.alloc_managed(&managed, 256, CU_MEM_ATTACH_GLOBAL) ==
+            CUDA_SUCCESS &&
+        finder->driver.host_register(host, sizeof(host), 0) == CUDA_SUCCESS;
 
     right = right && is_devices(finder, device, 2) &&
             is_devices(finder, device + 255, 2) &&
             is_hosts(finder, (void *)(uintptr_t)managed) &&
             is_hosts(finder, host) && is_hosts(finder, &right) &&
             is_hosts(finder, NULL);
-    return right && cuda->mem_host_unregister(host) == CUDA_SUCCESS &&
+    return right && finder->driver.host_unregister(host) == CUDA_SUCCESS &&
            finder->driver.release(managed) == CUDA_SUCCESS &&
            finder->driver.release(device) == CUDA_SUCCESS &&
            is_devices(finder, device, SYMC_NO_DEVICE);

@@ -38,6 +38,8 @@ struct loaded {
     CUresult (*alloc_managed)(
         CUdeviceptr *address, size_t nbytes, unsigned int flags);
     CUresult (*release)(CUdeviceptr address);
+    CUresult (*host_register)(void *at, size_t nbytes, unsigned int flags);
+    CUresult (*host_unregister)(void *at);
 };
 
 static inline int load_symbol(
@@ -59,7 +61,10 @@ static inline int load_fake(struct loaded *loaded)
            load_symbol(loaded, "fake_break", &loaded->break_context) &&
            load_symbol(loaded, "cuMemAlloc_v2", &loaded->alloc) &&
            load_symbol(loaded, "cuMemAllocManaged", &loaded->alloc_managed) &&
-           load_symbol(loaded, "cuMemFree_v2", &loaded->release);
+           load_symbol(loaded, "cuMemFree_v2", &loaded->release) &&
+           load_symbol(
+               loaded, "cuMemHostRegister_v2", &loaded->host_register) &&
+           load_symbol(loaded, "cuMemHostUnregister", &loaded->host_unregister);
 }
 
 #endif

@@ -25,7 +25,8 @@
     what(cuMemAlloc) what(cuMemFree) what(cuMemsetD32Async) \
     what(cuMemcpyAsync) what(cuStreamCreate) \
     what(cuStreamDestroy) what(cuStreamSynchronize) \
-    what(cuStreamQuery) what(cuLaunchHostFunc) \
+    what(cuStreamQuery) what(cuStreamWaitValue32) \
+    what(cuOccupancyMaxActiveBlocksPerMultiprocessor) what(cuLaunchHostFunc) \
     what(cuStreamBeginCapture) what(cuStreamEndCapture) \
     what(cuGraphInstantiate) what(cuGraphLaunch) \
     what(cuGraphDestroy) what(cuGraphExecDestroy)
@@ -87,6 +88,12 @@ FORWARD(cuStreamCreate, (CUstream * stream, unsigned int flags), stream, flags)
 FORWARD(cuStreamDestroy, (CUstream stream), stream)
 FORWARD(cuStreamSynchronize, (CUstream stream), stream)
 FORWARD(cuStreamQuery, (CUstream stream), stream)
+FORWARD(cuStreamWaitValue32,
+    (CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned int flags),
+    stream, at, value, flags)
+FORWARD(cuOccupancyMaxActiveBlocksPerMultiprocessor,
+    (int *blocks, CUfunction function, int threads, size_t nbytes), blocks,
+    function, threads, nbytes)
 FORWARD(cuLaunchHostFunc, (CUstream stream, CUhostFn call, void *data), stream,
     call, data)
 FORWARD(cuStreamBeginCapture, (CUstream stream, CUstreamCaptureMode mode),

@@ -147,8 +147,7 @@ void gpu_stall(struct gpu_stall *stall, CUstream stream)
     memset(word, 0, 4096);
     stall->word = word;
     GPU_CHECK(cuda->mem_host_get_device_pointer(&at, word, 0));
-    GPU_CHECK(
-        cuda->stream_wait_value32(stream, at, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    GPU_CHECK(cuStreamWaitValue32(stream, at, 1, CU_STREAM_WAIT_VALUE_GEQ));
 }
 
 void gpu_resume(const struct gpu_stall *stall)

@@ -288,7 +288,7 @@ static void launch(const struct engine_launch *launch, CUstream stream)
     } else if (launch->kernel == machine_copy) {
         launch_copy(launch->args, stream);
     } else if (launch->kernel == machine_read_after_flag) {
-        GPU_CHECK(state.cuda->stream_wait_value32(
+        GPU_CHECK(cuStreamWaitValue32(
             stream, device_of(reading->flag), 1, CU_STREAM_WAIT_VALUE_GEQ));
         launch_copy(&reading->copying, stream);
     } else {
@@ -311,7 +311,7 @@ static void check_residency(
 
         if (kernel < 0)
             continue;
-        GPU_CHECK(state.cuda->occupancy_max_active_blocks_per_multiprocessor(
+        GPU_CHECK(cuOccupancyMaxActiveBlocksPerMultiprocessor(
             &resident, state.functions[kernel], (int)of->threads, 0));
         blocks += of->blocks;
         if (most == 0 || resident < most)
