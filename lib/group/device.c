@@ -10,9 +10,6 @@
 #include <string.h>
 #include <time.h>
 
-#define CANCEL_NS SYMC_NS_PER_S /* before buffers are given up */
-#define NAP_NS (INT64_C(1000) * 1000)
-
 /* ---- for the queue ---- */
 
 /* One that runs has ended, and took its device so long, if that is known.  No
@@ -93,7 +90,7 @@ static void give_up(struct symmcoll_work *work, symmcoll_status_t status)
 {
     work->status = status;
     snprintf(work->detail, sizeof(work->detail), "%s", symmcoll_last_error());
-    work->cancel_ns = symc_now_ns() + CANCEL_NS;
+    work->cancel_ns = symc_now_ns() + SYMC_SLOT_CANCEL_NS;
 }
 
 /* IN_PROGRESS, or the error: its bytes change no more, or it says whose they
@@ -142,7 +139,7 @@ static symmcoll_status_t follow(void *context, struct symmcoll_work *work)
 static void nap(void *context, bool (*ready)(void *arg), void *arg,
     struct symc_wait_budget *budget)
 {
-    struct timespec pause = {.tv_nsec = NAP_NS};
+    struct timespec pause = {.tv_nsec = SYMC_SLOT_NAP_NS};
 
     /* In a group that has failed a backend may take a while to stop. */
     if (symc_group_wait_until(context, -1, ready, arg, budget) ==

@@ -12,9 +12,6 @@
 #include <string.h>
 #include <time.h>
 
-#define CANCEL_NS SYMC_NS_PER_S /* before buffers are given up */
-#define NAP_NS (INT64_C(1000) * 1000)
-
 /* An operation has ended with an error that all ranks have come to: those who
  * end for it are to be understood.  The first that succeeds after it takes the
  * note back: then the rank has gone on. */
@@ -103,12 +100,12 @@ static inline void keep_numbers(
 static symmcoll_status_t give_up(struct symmcoll_group *group,
     const struct symc_op *op, void *token, symmcoll_status_t status)
 {
-    int64_t until = symc_now_ns() + CANCEL_NS;
+    int64_t until = symc_now_ns() + SYMC_SLOT_CANCEL_NS;
     char detail[SYMC_DETAIL_MAX];
 
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     while (!symc_slot_cancel(group, op->memory, token)) {
-        struct timespec nap = {.tv_nsec = NAP_NS};
+        struct timespec nap = {.tv_nsec = SYMC_SLOT_NAP_NS};
 
         if (symc_now_ns() >= until)
             return symc_slot_keep(group, op, token, status, detail);

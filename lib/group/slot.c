@@ -10,14 +10,6 @@
 #include <string.h>
 #include <time.h>
 
-#define CANCEL_NS SYMC_NS_PER_S /* before a backend is closed */
-#define NAP_NS (INT64_C(1000) * 1000)
-
-static const char *format_member(
-    const struct symmcoll_group *group, int member, char *buffer)
-{
-    return symc_format_rank(&group->members.ranks, member, SYMC_NO_PID, buffer);
-}
 
 /* ---- operations ---- */
 
@@ -43,7 +35,9 @@ static symmcoll_status_t fail_group(struct symmcoll_group *group,
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
     symc_members_raise(&group->members, status, op, NULL,
         "%s of group %s: backend %s of %s: %s", text, group->name,
-        slot->backend->name, format_member(group, group->rank, who), detail);
+        slot->backend->name,
+        symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who),
+        detail);
     return symc_members_status(&group->members, op);
 }
 
@@ -57,7 +51,8 @@ static symmcoll_status_t expire(struct symmcoll_group *group,
         "%s of group %s timed out after %.3g s: backend %s of %s has not "
         "completed it",
         text, group->name, (double)op->timeout_ns / (double)SYMC_NS_PER_S,
-        slot->backend->name, format_member(group, group->rank, who));
+        slot->backend->name,
+        symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who));
     return symc_members_status(&group->members, op);
 }
 
@@ -246,7 +241,7 @@ int symc_slot_reclaim(struct symmcoll_group *group, unsigned int memory)
 void symc_slot_doze(struct symmcoll_group *group, int64_t until_ns)
 {
     static const _Atomic uint64_t never;
-    int64_t nap = symc_now_ns() + NAP_NS;
+    int64_t nap = symc_now_ns() + SYMC_SLOT_NAP_NS;
     struct symc_wait_budget budget = {
         .deadline_ns = until_ns < nap ? until_ns : nap};
 
@@ -306,11 +301,11 @@ void symc_slots_destroy(struct symmcoll_group *group)
 static int release_owned(struct symmcoll_group *group, unsigned int memory)
 {
     struct symc_slot *slot = &group->slots[memory];
-    int64_t until = symc_now_ns() + CANCEL_NS;
+    int64_t until = symc_now_ns() + SYMC_SLOT_CANCEL_NS;
 
     while (slot->owned != NULL) {
         struct symc_owned **at = &slot->owned, *owned;
-        struct timespec nap = {.tv_nsec = NAP_NS};
+        struct timespec nap = {.tv_nsec = SYMC_SLOT_NAP_NS};
         bool over = symc_now_ns() >= until;
 
         while ((owned = *at) != NULL) {

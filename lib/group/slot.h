@@ -13,6 +13,11 @@
 
 struct symmcoll_group;
 
+/* For how long a backend is asked to let go of buffers before they are given up,
+ * and the pause between two times. */
+#define SYMC_SLOT_CANCEL_NS SYMC_NS_PER_S
+#define SYMC_SLOT_NAP_NS (SYMC_NS_PER_S / 1000)
+
 /* What a backend could not be made to let go of. */
 struct symc_owned {
     struct symc_owned *next;

@@ -18,12 +18,6 @@
 
 /* ---- opening ---- */
 
-static const char *format_member(
-    const struct symmcoll_group *group, int member, char *buffer)
-{
-    return symc_format_rank(&group->members.ranks, member, SYMC_NO_PID, buffer);
-}
-
 /* Members that are not alike in what they open, or where they are in it. */
 static symmcoll_status_t differ(const struct symmcoll_group *group, int member)
 {
@@ -31,8 +25,8 @@ static symmcoll_status_t differ(const struct symmcoll_group *group, int member)
     const struct symc_verdict *other = &group->verdicts[member];
     char who[2][SYMC_RANK_TEXT];
 
-    format_member(group, 0, who[0]);
-    format_member(group, member, who[1]);
+    symc_format_rank(&group->members.ranks, 0, SYMC_NO_PID, who[0]);
+    symc_format_rank(&group->members.ranks, member, SYMC_NO_PID, who[1]);
     if (strncmp(other->backend, first->backend, sizeof(first->backend)) != 0)
         return symc_fail(SYMMCOLL_ERR_MISMATCH,
             "backend differs: %s has %.*s, %s has %.*s", who[0],
@@ -54,8 +48,8 @@ static symmcoll_status_t judge(const struct symmcoll_group *group)
 
         if (other->status != SYMMCOLL_OK)
             return symc_fail((symmcoll_status_t)other->status, "%s: %.*s",
-                format_member(group, r, who), (int)sizeof(other->text),
-                other->text);
+                symc_format_rank(&group->members.ranks, r, SYMC_NO_PID, who),
+                (int)sizeof(other->text), other->text);
     }
     for (int r = 1; r < group->size; r++) {
         const struct symc_verdict *other = &group->verdicts[r];
