@@ -164,18 +164,6 @@ void symc_device_add_ops(struct symc_queue_ops *ops)
 
 /* ---- calls ---- */
 
-bool symc_group_take_device(
-    struct symmcoll_group *group, int device, int *found)
-{
-    int32_t taken = 0;
-    bool right = atomic_compare_exchange_strong(
-                     &group->device, &taken, (int32_t)device + 1) ||
-                 taken == device + 1;
-
-    *found = right ? device : (int)taken - 1;
-    return right;
-}
-
 bool symc_group_is_on_device(
     struct symmcoll_group *group, int device, int *found)
 {
@@ -189,9 +177,10 @@ bool symc_group_is_on_device(
 static symmcoll_status_t take_device(
     struct symmcoll_group *group, const struct symc_op *op)
 {
+    bool first;
     int found;
 
-    if (symc_group_take_device(group, op->device, &found))
+    if (symc_slot_take_device(group, op->device, &found, &first))
         return SYMMCOLL_OK;
     if (symc_kind_has(op->kind, SYMC_MOVES)) /* out is the call's own */
         return symc_fail(SYMMCOLL_ERR_INVALID,

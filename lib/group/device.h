@@ -12,12 +12,8 @@
 symmcoll_status_t symc_group_call_device(struct symmcoll_group *group,
     struct symc_op *op, struct symmcoll_work **work);
 
-/* The group is on this device of this rank from now on; false: it is on another
- * one, whose number is found (out). */
-bool symc_group_take_device(
-    struct symmcoll_group *group, int device, int *found);
-
-/* Whether it is, or on none so far. */
+/* Whether the group is on this device of this rank, or on none so far; false: the
+ * number of the one that it is on is found (out). */
 bool symc_group_is_on_device(
     struct symmcoll_group *group, int device, int *found);
 

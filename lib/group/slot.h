@@ -52,6 +52,11 @@ symmcoll_status_t symc_slot_open_host(struct symmcoll_group *group);
 symmcoll_status_t symc_slot_open(
     struct symmcoll_group *group, const struct symc_op *op);
 
+/* The group is on this device of this rank from now on, and was on none before
+ * (first, out); false: it is on another one, whose number is found (out). */
+bool symc_slot_take_device(
+    struct symmcoll_group *group, int device, int *found, bool *first);
+
 /*
  * Collective, under the ticket: map what every member has got from allocate() or
  * import() of the backend of devices, whose slot is open.  On all members or on

@@ -223,21 +223,29 @@ symmcoll_status_t symc_slot_open_host(struct symmcoll_group *group)
     return status;
 }
 
-/* Before the rounds, for a call of another thread takes one without the ticket;
- * first (out): nobody had. */
-static symmcoll_status_t take_device(
-    struct symmcoll_group *group, const struct symc_op *op, bool *first)
+bool symc_slot_take_device(
+    struct symmcoll_group *group, int device, int *found, bool *first)
 {
     int32_t taken = 0;
 
     *first = atomic_compare_exchange_strong(
-        &group->device, &taken, (int32_t)op->device + 1);
-    if (*first || taken == op->device + 1)
+        &group->device, &taken, (int32_t)device + 1);
+    *found = *first ? device : (int)taken - 1;
+    return *found == device;
+}
+
+/* Before the rounds, for a call of another thread takes one without the ticket. */
+static symmcoll_status_t take_device(
+    struct symmcoll_group *group, const struct symc_op *op, bool *first)
+{
+    int found;
+
+    if (symc_slot_take_device(group, op->device, &found, first))
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "expected memory of device %d, as in another operation of the group, "
         "found memory of device %d",
-        (int)taken - 1, op->device);
+        found, op->device);
 }
 
 /* Opened nowhere: the group is on no device for that. */

@@ -320,10 +320,11 @@ symmcoll_status_t __wrap_symc_slot_open(
     struct symmcoll_group *group, const struct symc_op *op)
 {
     struct symmcoll_group *expected = group;
+    bool first;
     int found;
 
     if (atomic_compare_exchange_strong(&disturbed, &expected, NULL) &&
-        !symc_group_take_device(group, ELSEWHERE, &found))
+        !symc_slot_take_device(group, ELSEWHERE, &found, &first))
         diag("the group is on device %d", found);
     return __real_symc_slot_open(group, op);
 }
