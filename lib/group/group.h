@@ -460,19 +460,6 @@ void symc_group_ask_pairs(void *group);
 /* The settings of the group's world. */
 const struct symc_config *symc_group_config(const struct symmcoll_group *group);
 
-/* ---- drain.c ---- */
-
-/*
- * Let the operations of all groups and their callbacks end, and what these
- * start, within timeouts.finalize; the groups that are not done by then are
- * aborted.  Takes no more operations afterwards.
- * Errors: TIMEOUT (what had not ended, and where the others are).
- */
-symmcoll_status_t symc_groups_drain(struct symmcoll_world *world);
-
-/* Let those of one group end, or abort it.  Errors: as above. */
-symmcoll_status_t symc_group_drain(struct symmcoll_group *group);
-
 /* ---- exchange.c ---- */
 
 /* As of struct symc_core. */

@@ -4,7 +4,7 @@
  * are here because a world, one layer below, does not depend on groups.
  */
 #include "base/cancel.h"
-#include "group/group.h"
+#include "group/release.h"
 #include "work/work.h"
 
 #include <inttypes.h>

@@ -15,6 +15,17 @@ void symc_group_drop_bytes(struct symmcoll_group *group);
 
 /* ---- drain.c ---- */
 
+/*
+ * Let the operations of all groups and their callbacks end, and what these
+ * start, within timeouts.finalize; the groups that are not done by then are
+ * aborted.  Takes no more operations afterwards.
+ * Errors: TIMEOUT (what had not ended, and where the others are).
+ */
+symmcoll_status_t symc_groups_drain(struct symmcoll_world *world);
+
+/* Let those of one group end, or abort it.  Errors: as above. */
+symmcoll_status_t symc_group_drain(struct symmcoll_group *group);
+
 /* Stop a group that has been drained and cut off.  What a call has enqueued on a
  * device between the two ends first: with a member that leaves, and at that time
  * at the latest, when the group is aborted.  Errors: TIMEOUT. */
