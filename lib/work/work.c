@@ -15,45 +15,14 @@
 #define LOOK_NS (INT64_C(100) * 1000 * 1000)
 #define TURN_NS (INT64_C(1000) * 1000)
 
-/* The final status, with its detail for the asking thread. */
-static symmcoll_status_t result(const struct symmcoll_work *work)
-{
-    return work->status < 0 ? symc_fail(work->status, "%s", work->detail)
-                            : work->status;
-}
-
 /* ---- looking after an issued work ---- */
-
-/* Whether this process may touch the work's queue: in a forked child it is a
- * copy. */
-static bool is_mine(const struct symmcoll_work *work)
-{
-    return *work->origin->alive == 1;
-}
-
-/* Enter the group of a work without the ticket; false where the work has ended,
- * for then the group may be gone.  It is not released as long as somebody is
- * inside. */
-static bool enter(struct symmcoll_work *work)
-{
-    atomic_fetch_add(&work->queue->visitors, 1);
-    if (atomic_load(&work->ended) == 0)
-        return true;
-    atomic_fetch_sub(&work->queue->visitors, 1);
-    return false;
-}
-
-static void leave(struct symmcoll_work *work)
-{
-    atomic_fetch_sub(&work->queue->visitors, 1);
-}
 
 /* A wait has expired in blocking-wait mode: fail the group. */
 static void expire(struct symmcoll_work *work)
 {
-    if (is_mine(work) && enter(work)) {
+    if (symc_work_is_mine(work) && symc_work_enter(work)) {
         work->queue->ops.expire(work->queue->ops.group, &work->op);
-        leave(work);
+        symc_work_leave(work);
     }
 }
 
@@ -145,10 +114,10 @@ static void await_issued(struct symmcoll_work *work,
             break;
         if (!advanced) {
             await_turn(work, word, sooner(deadline_ns, now, TURN_NS));
-        } else if (enter(work)) {
+        } else if (symc_work_enter(work)) {
             budget.deadline_ns = sooner(deadline_ns, now, LOOK_NS);
             queue->ops.doze(queue->ops.group, &work->op, &budget);
-            leave(work);
+            symc_work_leave(work);
         }
     }
 }
@@ -187,11 +156,11 @@ static bool await_device(struct symmcoll_work *work, int64_t deadline_ns)
         symc_queue_look_at(work->queue, work, SYMC_ADVANCE_LOOK);
         if (has_ended(work) || symc_now_ns() >= deadline_ns)
             return has_ended(work);
-        if (!enter(work))
+        if (!symc_work_enter(work))
             continue;
         budget.deadline_ns = symc_running_nap(&nap_ns, deadline_ns);
         work->queue->ops.nap(work->queue->ops.group, ends, work, &budget);
-        leave(work);
+        symc_work_leave(work);
         budget.polled = true;
     }
 }
@@ -243,7 +212,7 @@ symmcoll_status_t symc_queue_run_device(
         await_device(work, SYMC_NEVER);
     else
         await_start(work, SYMC_NEVER);
-    status = has_ended(work) ? result(work) : SYMMCOLL_OK;
+    status = has_ended(work) ? symc_work_result(work) : SYMMCOLL_OK;
     symc_work_release(work);
     symc_cancel_restore(cancel);
     return status;
@@ -286,7 +255,7 @@ static symmcoll_status_t order(struct symmcoll_work *work)
         await_device(work, SYMC_NEVER);
     else if (status != SYMMCOLL_OK)
         return status;
-    return has_ended(work) ? result(work) : SYMMCOLL_OK;
+    return has_ended(work) ? symc_work_result(work) : SYMMCOLL_OK;
 }
 
 /* ---- any work ---- */
@@ -294,10 +263,10 @@ static symmcoll_status_t order(struct symmcoll_work *work)
 /* The same for sends and receives; 0: look once. */
 static bool await_pairs(struct symmcoll_work *work, int64_t deadline_ns)
 {
-    if (is_mine(work) && enter(work)) {
+    if (symc_work_is_mine(work) && symc_work_enter(work)) {
         work->queue->ops.await_pairs(
             work->queue->ops.group, &work->ended, deadline_ns);
-        leave(work);
+        symc_work_leave(work);
     }
     return has_ended(work);
 }
@@ -314,7 +283,7 @@ static bool await(struct symmcoll_work *work, int64_t deadline_ns)
     if (!work->issued)
         return symc_wait_plainly(
             &work->origin->waiting, &work->doorbell, &work->ended, 1, &budget);
-    if (is_mine(work))
+    if (symc_work_is_mine(work))
         await_issued(work, &work->ended, deadline_ns, false);
     return has_ended(work);
 }
@@ -324,7 +293,7 @@ static bool look_once(struct symmcoll_work *work)
 {
     if (work->paired)
         return has_ended(work) || await_pairs(work, 0);
-    if (has_ended(work) || !is_mine(work))
+    if (has_ended(work) || !symc_work_is_mine(work))
         return has_ended(work);
     if (work->issued)
         advance(work, SYMC_ADVANCE_PEEK);
@@ -335,11 +304,11 @@ static bool look_once(struct symmcoll_work *work)
 
 void symc_work_entrust(struct symmcoll_work *work)
 {
-    if (work->paired && is_mine(work) && enter(work)) {
+    if (work->paired && symc_work_is_mine(work) && symc_work_enter(work)) {
         work->queue->ops.ask_pairs(work->queue->ops.group);
-        leave(work);
+        symc_work_leave(work);
     }
-    if ((work->issued || symc_queue_runs(&work->op)) && is_mine(work))
+    if ((work->issued || symc_queue_runs(&work->op)) && symc_work_is_mine(work))
         symc_queue_ask(work->queue);
 }
 
@@ -366,7 +335,7 @@ symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
     if (status != SYMMCOLL_OK)
         return status;
     if (has_ended(work))
-        return result(work);
+        return symc_work_result(work);
     if (*work->origin->alive != 1)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "work_wait: expected the process that called init, found a fork of "
@@ -381,14 +350,14 @@ symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
         return order(work);
     if (timeout_ns != 0 ? await(work, deadline_after(timeout_ns))
                         : look_once(work))
-        return result(work);
+        return symc_work_result(work);
     if (!work->origin->blocking_wait || timeout == 0)
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
             "work_wait: %s has not ended after %g s; it goes on",
             symc_kind_name(work->op.kind), timeout);
     expire(work);
     await(work, SYMC_NEVER);
-    return result(work);
+    return symc_work_result(work);
 }
 
 /* The same for an operation that no memory is left to note: with the ticket. */
@@ -425,7 +394,7 @@ symmcoll_status_t symc_work_await(
         symc_queue_append(queue, work);
         symc_queue_leave(queue, ticket);
         await_issued(work, &work->ended, SYMC_NEVER, true);
-        status = result(work);
+        status = symc_work_result(work);
         symc_work_release(work);
     }
     symc_cancel_restore(cancel);
@@ -438,7 +407,7 @@ symmcoll_status_t symmcoll_work_test(struct symmcoll_work *work)
         return symc_fail(
             SYMMCOLL_ERR_INVALID, "work_test: expected a work, found NULL");
     if (look_once(work))
-        return result(work);
+        return symc_work_result(work);
     /* Who asks in a loop may keep the processor from those it waits for. */
     if (work->origin->waiting.oversubscribed)
         sched_yield();

@@ -47,6 +47,38 @@ struct symmcoll_work {
     char detail[SYMC_DETAIL_MAX];
 };
 
+/* The final status, with its detail for the asking thread. */
+static inline symmcoll_status_t symc_work_result(
+    const struct symmcoll_work *work)
+{
+    return work->status < 0 ? symc_fail(work->status, "%s", work->detail)
+                            : work->status;
+}
+
+/* Whether this process may touch the work's queue: in a forked child it is a
+ * copy. */
+static inline bool symc_work_is_mine(const struct symmcoll_work *work)
+{
+    return *work->origin->alive == 1;
+}
+
+/* Enter the group of a work without the ticket; false where the work has ended,
+ * for then the group may be gone.  It is not released as long as somebody is
+ * inside. */
+static inline bool symc_work_enter(struct symmcoll_work *work)
+{
+    atomic_fetch_add(&work->queue->visitors, 1);
+    if (atomic_load(&work->ended) == 0)
+        return true;
+    atomic_fetch_sub(&work->queue->visitors, 1);
+    return false;
+}
+
+static inline void symc_work_leave(struct symmcoll_work *work)
+{
+    atomic_fetch_sub(&work->queue->visitors, 1);
+}
+
 /* ---- work.c ---- */
 
 /* Under the ticket, which is passed on: wait for an operation that has begun
