@@ -88,6 +88,11 @@ struct symc_core {
      * costs least; a second time does nothing.  Its end is the group's. */
     void (*record)(void *group, const struct symc_op *op);
 
+    /* While an operation without a number is started, and others call one that
+     * has a number in its place: it takes that, too, so that the next one has the
+     * same on all members.  Returns it. */
+    uint64_t (*take_number)(void *group);
+
     /* Fail the group with the detail that fail() has kept, in the name of an
      * operation; return its status. */
     symmcoll_status_t (*raise)(

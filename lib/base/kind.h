@@ -96,7 +96,7 @@ enum symc_counter {
     SYMC_COUNT_P2P,        /* those of a pair, as this rank has called them */
     SYMC_COUNTERS,
     SYMC_COUNT_NONE = SYMC_COUNTERS /* its record has that of the collective
-                                       before it */
+                                       before it, or which others call */
 };
 
 /* What must be the same on all ranks; on both, where there are two. */

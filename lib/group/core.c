@@ -64,6 +64,14 @@ static void record(void *context, const struct symc_op *op)
             symc_trace_start(&group->world->trace, group->trace, op);
 }
 
+/* Under the ticket, as all rounds. */
+static uint64_t take_number(void *context)
+{
+    struct symmcoll_group *group = context;
+
+    return atomic_fetch_add(&group->seq[SYMC_COUNT_COLLECTIVE], 1) + 1;
+}
+
 /* ---- failures ---- */
 
 static bool has_finalized(const struct symmcoll_group *group, int member)
@@ -364,6 +372,7 @@ void symc_group_make_core(struct symmcoll_group *group)
         .factors = find_factors,
         .reserve = reserve,
         .record = record,
+        .take_number = take_number,
         .raise = raise_error,
         .failed = failed,
         .failure = failure,

@@ -358,8 +358,8 @@ static inline struct symc_flight *symc_group_flight(
 /*
  * Hold a round, under the group's ticket: every member tells all others so many
  * bytes, and reads what all have told (all: as many times so many).
- * Errors: as of an operation; MISMATCH where others call something else.
- */
+ * Errors: as of an operation; MISMATCH (others call something else, whose number it
+ * takes). */
 symmcoll_status_t symc_group_round(struct symmcoll_group *group,
     enum symc_kind kind, const void *mine, void *all, size_t nbytes,
     int64_t timeout_ns);
@@ -381,8 +381,8 @@ struct symc_group_call {
 struct symc_trace_entry *symc_group_record(
     struct symmcoll_world *world, const struct symc_group_call *call);
 
-/* It has ended; entry may be NULL.  Under the parent's ticket: an error is noted
- * for those that end because of it, unless it has failed the group. */
+/* It has ended; entry may be NULL, and has the number that a round has taken.  Under
+ * the ticket: an error that has not failed the group is noted, for who ends by it. */
 void symc_group_record_end(struct symmcoll_group *parent, enum symc_kind kind,
     struct symc_trace_entry *entry, symmcoll_status_t status);
 

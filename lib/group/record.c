@@ -28,6 +28,9 @@ void symc_group_record_end(struct symmcoll_group *parent, enum symc_kind kind,
 {
     struct symc_op op = {.kind = kind};
 
+    if (status == SYMMCOLL_ERR_MISMATCH)
+        symc_trace_set_number(&parent->world->trace, entry,
+            atomic_load(&parent->seq[SYMC_COUNT_COLLECTIVE]));
     symc_trace_end(&parent->world->trace, entry, status == SYMMCOLL_OK);
     if (symc_members_failed(&parent->members))
         return;

@@ -165,14 +165,31 @@ static const char *name_field(
     return buffer;
 }
 
-/* Name the first field in which ranks differ, and who passed what. */
+/* Whether a rank has called something that takes a number. */
+static bool counts_anywhere(struct symc_host *host, const struct symc_op *op)
+{
+    for (int r = 0; r < host->size; r++) {
+        uint64_t kind = field_value(symc_host_header(host, r, op), FIELD_KIND);
+
+        if (symc_kind_is_known((unsigned int)kind) &&
+            symc_kinds[kind].counter == SYMC_COUNT_COLLECTIVE)
+            return true;
+    }
+    return false;
+}
+
+/* Name the first field in which ranks differ, and who passed what.  What has no
+ * number has that of the others from now on. */
 static symmcoll_status_t fail_mismatch(
     struct symc_host *host, const struct symc_op *op, enum field field)
 {
     char values[384], place[160], name[48];
+    struct symc_op numbered = *op;
 
+    if (op->seq == 0 && counts_anywhere(host, op))
+        numbered.seq = host->core->take_number(host->core->group);
     format_values(host, op, field, values, sizeof(values));
-    format_place(host, op, place, sizeof(place));
+    format_place(host, &numbered, place, sizeof(place));
     /* Which operation it is they do not agree on. */
     if (field == FIELD_KIND)
         return host->core->fail(SYMMCOLL_ERR_MISMATCH, "%s differs: %s %s",

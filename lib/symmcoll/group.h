@@ -392,6 +392,8 @@ int symmcoll_group_global_rank(const struct symmcoll_group *group, int rank);
  * rank, also one that ends with MISMATCH; those of the library itself, as for a
  * reducer, do too.  A call that is refused by its arguments (INVALID,
  * UNSUPPORTED) takes none, nor does one in a group that has failed (ABORTED).
+ * What is called by all and is no collective, as making groups and rendezvous,
+ * takes none either, but that of a collective which others call in its place.
  */
 SYMMCOLL_API
 uint64_t symmcoll_group_sequence(const struct symmcoll_group *group);

@@ -279,6 +279,24 @@ void symc_trace_set_peer(struct symc_trace_entry *entry, int peer)
     PUT(entry->root, (int16_t)peer);
 }
 
+void symc_trace_set_number(const struct symc_trace_writer *writer,
+    struct symc_trace_entry *entry, uint64_t seq)
+{
+    unsigned int group;
+
+    if (writer == NULL || entry == NULL)
+        return;
+    PUT(entry->seq, seq);
+    /* A stray store may have changed it. */
+    group = __atomic_load_n(&entry->group, __ATOMIC_RELAXED);
+    if (group >= atomic_load_explicit(&writer->described, memory_order_relaxed))
+        return;
+    atomic_store_explicit(
+        &writer->groups[group].enqueued, seq, memory_order_relaxed);
+    atomic_store_explicit(
+        &writer->groups[group].started, seq, memory_order_relaxed);
+}
+
 void symc_trace_set_duration(const struct symc_trace_writer *writer,
     struct symc_trace_entry *entry, int64_t ns)
 {

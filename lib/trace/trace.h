@@ -221,6 +221,11 @@ struct symc_trace_entry *symc_trace_start(
 /* A receive from any source has its peer. */
 void symc_trace_set_peer(struct symc_trace_entry *entry, int peer);
 
+/* One without a number has that of the collective that others have called in its
+ * place, before its end; entry may be NULL. */
+void symc_trace_set_number(const struct symc_trace_writer *writer,
+    struct symc_trace_entry *entry, uint64_t seq);
+
 /* Note its end, once; entry may be NULL, and is not to be used afterwards. */
 void symc_trace_end(const struct symc_trace_writer *writer,
     struct symc_trace_entry *entry, bool completed);

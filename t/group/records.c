@@ -229,13 +229,46 @@ static int calls_that_differ(struct symmcoll_group *all, int rank)
            groups_sum(all, rank) == 1;
 }
 
+/* Rank 1 makes a group while rank 0 sums: readers of records compare what ranks
+ * have under one number. */
+static int calls_that_meet_collectives(struct symmcoll_group *all, int rank)
+{
+    static const char *const sum[] = {"entries/0/profiling_name",
+        "\"nccl:all_reduce\"", "entries/0/collective_seq_id", "1",
+        "entries/1/collective_seq_id", "2",
+        "pg_status/0/last_enqueued_collective", "\"2\"", NULL};
+    static const char *const split[] = {"entries/0/label", "\"group_split\"",
+        "entries/0/collective_seq_id", "1", "entries/1/collective_seq_id", "2",
+        "pg_status/0/last_enqueued_collective", "\"2\"", NULL};
+    struct symmcoll_group *own;
+    double value = 1;
+    char *text;
+    bool right;
+
+    if (!groups_said(rank,
+            rank == 0 ? symmcoll_all_reduce(all, &value, &value, 1,
+                            SYMMCOLL_FLOAT64, SYMMCOLL_SUM, NULL, NULL)
+                      : symmcoll_group_split(all, 0, 0, NULL, &own),
+            SYMMCOLL_ERR_MISMATCH,
+            "rank 0 called all_reduce, rank 1 called group_split (group "))
+        return 0;
+    if (groups_sum(all, rank) != 1)
+        return 0;
+    text = read_record(symmcoll_group_world(all), ".");
+    right = holds(text, rank == 0 ? sum : split);
+    free(text);
+    return right;
+}
+
 int main(void)
 {
-    plan(8);
+    plan(10);
     groups_both(SIZE, calls_are_recorded,
         "each call that makes groups has an entry, and takes no number");
     groups_both(SIZE, calls_that_differ,
         "ranks that make groups by different calls are told which");
+    groups_both(SIZE, calls_that_meet_collectives,
+        "where others call a collective, the entry has the number of that");
     faults_begin();
     ok(is_seen_under_way(split_in_call, "\"group_split\""),
         "a split that waits for a rank is in the record");
