@@ -112,25 +112,13 @@ static symmcoll_status_t check_buffers(struct symmcoll_group *group,
         smaller - larger);
 }
 
-/* A barrier is on the device of the group's operations, if it has one; members
- * for which it has none take part in it all the same. */
-static void find_device(struct symmcoll_group *group, struct symc_op *op)
-{
-    int32_t device = atomic_load(&group->device);
-
-    if (device == 0)
-        return;
-    op->memory = SYMC_MEMORY_DEVICE;
-    op->device = (int16_t)(device - 1);
-}
-
 /* Memory that is not the host's is present: ask where the buffers are.
  * Those of which no byte is used are nowhere. */
 static symmcoll_status_t find_memory(struct symmcoll_group *group,
     const struct symc_kind_info *info, struct symc_op *op)
 {
-    const struct symc_registry *registry = &group->world->registry;
     bool is_root = op->root == group->rank;
+    symmcoll_status_t status;
     bool in = info->in_parts != SYMC_NO_PART &&
               (is_root || (info->traits & SYMC_FROM_ROOT) == 0);
     bool out = info->out_parts != SYMC_NO_PART &&
@@ -140,22 +128,20 @@ static symmcoll_status_t find_memory(struct symmcoll_group *group,
     char places[2][SYMC_MEMORY_TEXT];
 
     if (op->kind == SYMC_BARRIER)
-        find_device(group, op);
+        symc_coll_take_device(group, op);
     if (op->count == 0 || (!in && !out))
         return SYMMCOLL_OK;
-    memory = symc_registry_find(registry, in ? op->in : op->out, &device);
-    if (device == SYMC_NO_DEVICE)
-        return symc_coll_refuse_lost(
-            op, in ? "in" : "out", in ? op->in : op->out);
+    status = symc_coll_find(
+        group, op, in ? "in" : "out", in ? op->in : op->out, &memory, &device);
+    if (status != SYMMCOLL_OK)
+        return status;
     op->memory = (uint8_t)memory;
     op->device = device;
     if (!in || !out)
         return SYMMCOLL_OK;
-    memory = symc_registry_find(registry, op->out, &device);
-    if (device == SYMC_NO_DEVICE)
-        return symc_coll_refuse_lost(op, "out", op->out);
-    if (memory == op->memory && device == op->device)
-        return SYMMCOLL_OK;
+    status = symc_coll_find(group, op, "out", op->out, &memory, &device);
+    if (status != SYMMCOLL_OK || (memory == op->memory && device == op->device))
+        return status;
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "%s: expected out and in in one memory, found out in %s and in in %s",
         symc_kind_name(op->kind), symc_memory_format(memory, device, places[0]),
@@ -280,7 +266,8 @@ static bool are_usual(const struct symmcoll_group *group, struct symc_op *op)
     size_t in_parts = symc_parts_count(info->in_parts, group->size);
     size_t out_parts = symc_parts_count(info->out_parts, group->size);
     struct hull outs = {UINTPTR_MAX, 0}, ins = {UINTPTR_MAX, 0};
-    bool ascend = true, in_place = true;
+    const struct symc_registry *registry = &group->world->registry;
+    bool ascend = true, in_place = true, known = true;
 
     op->count = 0;
     for (int i = 0; i < op->buffers && ascend; i++) {
@@ -294,10 +281,14 @@ static bool are_usual(const struct symmcoll_group *group, struct symc_op *op)
             return false;
         op->count += op->counts[i];
         in_place = in_place && (smaller == larger + shift);
+        known = known && symc_registry_is_hosts(registry, out) &&
+                symc_registry_is_hosts(registry, in);
         ascend = stretch(&outs, out, part * out_parts) && ascend;
         ascend = stretch(&ins, in, part * in_parts) && ascend;
     }
-    return ascend && !symc_registry_is_other_present(&group->world->registry) &&
+    known = known &&
+            (registry->unserved || !symc_registry_is_other_present(registry));
+    return ascend && known &&
            (in_place || outs.hi <= ins.lo || ins.hi <= outs.lo);
 }
 
@@ -361,6 +352,14 @@ static __attribute__((noinline)) symmcoll_status_t look(
                : status;
 }
 
+static inline bool is_to_be_looked_at(
+    const struct symmcoll_world *world, const struct symc_op *op)
+{
+    return world->inspects ||
+           !symc_registry_is_hosts(&world->registry, op->out) ||
+           !symc_registry_is_hosts(&world->registry, op->in);
+}
+
 symmcoll_status_t symc_coll_check(
     struct symmcoll_group *group, struct symc_op *op)
 {
@@ -379,7 +378,8 @@ symmcoll_status_t symc_coll_check(
     if (__builtin_expect(op->listed, 0))
         return symc_coll_check_lists(group, op);
     status = check_buffers(group, info, op);
-    if (__builtin_expect(group->world->inspects, 0) && status == SYMMCOLL_OK)
+    if (__builtin_expect(is_to_be_looked_at(group->world, op), 0) &&
+        status == SYMMCOLL_OK)
         return look(group, info, op);
     return status;
 }

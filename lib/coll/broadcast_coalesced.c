@@ -65,8 +65,9 @@ static bool is_elsewhere(const struct request *request, size_t i)
     const struct symc_registry *registry = &request->group->world->registry;
     int16_t device;
 
-    return registry->finds && symc_registry_find(registry, request->bufs[i],
-                                  &device) != SYMC_MEMORY_HOST;
+    return (registry->finds || registry->unserved) &&
+           symc_registry_find(registry, request->bufs[i], &device) !=
+               SYMC_MEMORY_HOST;
 }
 
 /* Add buffers of the type, from `at` on, as long as they fit. */

@@ -54,9 +54,15 @@ static inline symmcoll_status_t symc_coll_refuse(
     return status;
 }
 
-/* A buffer is in memory that is no more. */
-symmcoll_status_t symc_coll_refuse_lost(
-    const struct symc_op *op, const char *buffer, const void *at);
+/* What has no buffers is on the device of the group's operations, if it has had
+ * one there. */
+void symc_coll_take_device(struct symmcoll_group *group, struct symc_op *op);
+
+/* Where a buffer is, with a byte or more.  Errors: INVALID (in memory that is no
+ * more), UNSUPPORTED (on a device, and no backend is for these). */
+symmcoll_status_t symc_coll_find(struct symmcoll_group *group,
+    const struct symc_op *op, const char *buffer, const void *at,
+    enum symc_memory *memory, int16_t *device);
 
 /* Apply the options of a call to what has been checked. */
 symmcoll_status_t symc_coll_apply(struct symmcoll_group *group,

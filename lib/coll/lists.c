@@ -202,7 +202,6 @@ static symmcoll_status_t check_apart(const struct symc_op *op,
 static symmcoll_status_t find_memory(
     struct symmcoll_group *group, struct symc_op *op, const struct side *sides)
 {
-    const struct symc_registry *registry = &group->world->registry;
     char places[2][SYMC_MEMORY_TEXT];
     bool found = false;
 
@@ -212,12 +211,14 @@ static symmcoll_status_t find_memory(
             const void *at = range_at(&sides[s], i, op->elem, &nbytes);
             int16_t device;
             enum symc_memory memory;
+            symmcoll_status_t status;
 
             if (nbytes == 0)
                 continue;
-            memory = symc_registry_find(registry, at, &device);
-            if (device == SYMC_NO_DEVICE)
-                return symc_coll_refuse_lost(op, sides[s].name, at);
+            status =
+                symc_coll_find(group, op, sides[s].name, at, &memory, &device);
+            if (status != SYMMCOLL_OK)
+                return status;
             if (found && (memory != op->memory || device != op->device))
                 return symc_fail(SYMMCOLL_ERR_INVALID,
                     "%s: expected all buffers in one memory, found %s and %s",

@@ -1,14 +1,51 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Buffers in memory that is no more.
+ * Where buffers are: nowhere, where there is none or its memory is no more, or
+ * where nobody can use them.
  */
+#include "backend/module.h"
 #include "coll/coll.h"
+#include "config/config.h"
 
-symmcoll_status_t symc_coll_refuse_lost(
-    const struct symc_op *op, const char *buffer, const void *at)
+/* Of a barrier, members for which there is no device take part all the same. */
+void symc_coll_take_device(struct symmcoll_group *group, struct symc_op *op)
 {
-    return symc_fail(SYMMCOLL_ERR_INVALID,
-        "%s: expected %s in memory of the host or of a device, found %p, which "
-        "is in neither: it may have been freed",
-        symc_kind_name(op->kind), buffer, at);
+    int32_t device = atomic_load(&group->device);
+
+    if (device == 0)
+        return;
+    op->memory = SYMC_MEMORY_DEVICE;
+    op->device = (int16_t)(device - 1);
+}
+
+/* What the host must not read, and nobody else can. */
+static symmcoll_status_t refuse_unserved(const struct symmcoll_world *world,
+    const struct symc_op *op, const char *buffer, const void *at, int device)
+{
+    bool left_out = world->config->backends[0] != '\0';
+
+    return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+        "%s: expected %s to be in host memory, or a backend with memory of CUDA device "
+        "%d, found %p there, and none: %s%s",
+        symc_kind_name(op->kind), buffer, device, at,
+        left_out ? "the setting backends leaves out module cuda"
+                 : "no module cuda is, or can be loaded, in ",
+        left_out ? "" : symc_module_folder());
+}
+
+symmcoll_status_t symc_coll_find(struct symmcoll_group *group,
+    const struct symc_op *op, const char *buffer, const void *at,
+    enum symc_memory *memory, int16_t *device)
+{
+    const struct symmcoll_world *world = group->world;
+
+    *memory = symc_registry_find(&world->registry, at, device);
+    if (*device == SYMC_NO_DEVICE)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected %s to be in memory of the host or of a device, found %p, "
+            "which is in neither: it may have been freed",
+            symc_kind_name(op->kind), buffer, at);
+    return *memory != SYMC_MEMORY_HOST && world->registry.unserved
+               ? refuse_unserved(world, op, buffer, at, *device)
+               : SYMMCOLL_OK;
 }

@@ -31,7 +31,9 @@ static inline bool is_usual(
     struct symmcoll_group *group, const void *buf, size_t nbytes, int peer)
 {
     return peer >= 0 && peer < group->size && (buf != NULL || nbytes == 0) &&
-           !group->world->inspects && group->world->fake == NULL &&
+           !group->world->inspects &&
+           symc_registry_is_hosts(&group->world->registry, buf) &&
+           group->world->fake == NULL &&
            atomic_load_explicit(
                &group->members.stopped, memory_order_acquire) == 0 &&
            !symc_group_tells(group) &&

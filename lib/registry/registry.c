@@ -49,7 +49,10 @@ static symmcoll_status_t add(
 
 static void list_finders(struct symc_registry *registry)
 {
+    registry->unserved = true;
     for (int i = 0; i < registry->count; i++) {
+        if (registry->backends[i]->memory == SYMC_MEMORY_DEVICE)
+            registry->unserved = false;
         if (registry->backends[i]->find != NULL)
             registry->finders[registry->finds++] = registry->backends[i];
     }
@@ -208,6 +211,8 @@ const struct symc_backend *symc_registry_memory(
 
 bool symc_registry_is_other_present(const struct symc_registry *registry)
 {
+    if (registry->unserved)
+        return true;
     for (int i = 0; i < registry->finds; i++) {
         const struct symc_backend *backend = registry->finders[i];
 
@@ -227,5 +232,7 @@ enum symc_memory symc_registry_find(
         if (backend->find(data, device))
             return backend->memory;
     }
-    return SYMC_MEMORY_HOST;
+    return registry->unserved && symc_unserved_find(data, device)
+               ? SYMC_MEMORY_DEVICE
+               : SYMC_MEMORY_HOST;
 }

@@ -6,6 +6,7 @@
 #define SYMC_REGISTRY_REGISTRY_H
 
 #include "backend/backend.h"
+#include "registry/unserved.h"
 
 #define SYMC_BACKENDS 16 /* that a world may use */
 
@@ -15,7 +16,17 @@ struct symc_registry {
     /* Of these, who know memory that is not the host's, in the same order. */
     const struct symc_backend *finders[SYMC_BACKENDS];
     int finds; /* how many these are */
+    /* There is no backend of device memory: what is there is refused. */
+    bool unserved;
 };
+
+/* Whether an address is known to be the host's, for no backend has any other
+ * memory. */
+static inline bool symc_registry_is_hosts(
+    const struct symc_registry *registry, const void *at)
+{
+    return !registry->unserved || symc_unserved_is_hosts(at);
+}
 
 /* The built-in backends, NULL at the end. */
 const struct symc_backend *const *symc_registry_builtin(void);
@@ -52,7 +63,7 @@ const struct symc_backend *symc_registry_memory(
 bool symc_registry_is_other_present(const struct symc_registry *registry);
 
 /* Which memory an address is in, and on which device; the host's where no
- * backend knows it. */
+ * backend knows it, nor the driver where there is none for devices. */
 enum symc_memory symc_registry_find(
     const struct symc_registry *registry, const void *data, int16_t *device);
 
