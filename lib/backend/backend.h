@@ -330,6 +330,7 @@ struct symc_memory_ops {
 };
 
 #define SYMC_NO_DEVICE (-1)
+#define SYMC_UNKNOWN_DEVICE (-2)
 
 struct symc_backend {
     /* Of a module: SYMC_BACKEND_INTERFACE, which the loader compares with its
@@ -340,9 +341,16 @@ struct symc_backend {
     enum symc_memory memory; /* whose operations it serves */
 
     /* Whether an address is in that memory, and on which device; SYMC_NO_DEVICE
-     * where it was, and nobody can read there any more.  NULL: memory is the
-     * host's, or nobody asks.  Any thread may call it at any time. */
+     * where it was, and nobody can read there any more; SYMC_UNKNOWN_DEVICE where
+     * it cannot be asked.  NULL: memory is the host's, or nobody asks.  Any thread
+     * may call it at any time. */
     bool (*find)(const void *data, int16_t *device);
+    /* Where that may be: fail with the reason why it could not be asked the last
+     * time; where begins the detail.  Any thread may call it at any time. */
+    symmcoll_status_t (*refuse)(
+        symmcoll_status_t (*fail)(
+            symmcoll_status_t status, const char *format, ...),
+        const char *where, const void *data);
     /* Optional: whether there may be any such memory in the process by now.
      * Asked once in a call, before find() of its buffers, and as often. */
     bool (*is_present)(void);

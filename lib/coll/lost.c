@@ -40,6 +40,9 @@ symmcoll_status_t symc_coll_find(struct symmcoll_group *group,
     const struct symmcoll_world *world = group->world;
 
     *memory = symc_registry_find(&world->registry, at, device);
+    if (*device == SYMC_UNKNOWN_DEVICE)
+        return symc_registry_refuse(
+            &world->registry, symc_kind_name(op->kind), at);
     if (*device == SYMC_NO_DEVICE)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected %s to be in memory of the host or of a device, found %p, "

@@ -191,6 +191,7 @@ const struct symc_backend symmcoll_backend = {
     .priority = 50,
     .memory = SYMC_MEMORY_DEVICE,
     .find = symc_cuda_find,
+    .refuse = symc_cuda_refuse,
     .is_present = symc_cuda_is_present,
     .probe = probe,
     .open = open_group,

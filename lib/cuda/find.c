@@ -29,6 +29,7 @@ static struct {
     _Atomic uint64_t searched;      /* dlpi_adds at the latest search */
     _Atomic int device;             /* the one that was found last */
     _Atomic bool has_found;         /* one ever was */
+    _Atomic int failed;             /* the latest error of the driver's */
 } finder;
 
 static int copy_adds(struct dl_phdr_info *info, size_t nbytes, void *adds)
@@ -151,6 +152,17 @@ static void note(int device)
         atomic_store_explicit(&finder.has_found, true, memory_order_relaxed);
 }
 
+/* Whether the driver could not say what an address is, but may the next time: no
+ * context is broken, and it is not that it does not know the address.  What the host
+ * has remains the host's in a process that has nothing else. */
+static bool has_failed(CUresult result)
+{
+    return result != CUDA_ERROR_INVALID_VALUE &&
+           result != CUDA_ERROR_INVALID_CONTEXT &&
+           result != CUDA_ERROR_INVALID_DEVICE && !symc_cuda_is_fatal(result) &&
+           atomic_load_explicit(&finder.has_found, memory_order_relaxed);
+}
+
 bool symc_cuda_find(const void *data, int16_t *device)
 {
     CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
@@ -166,6 +178,12 @@ bool symc_cuda_find(const void *data, int16_t *device)
     result = get(3, names, values, (CUdeviceptr)(uintptr_t)data);
     if (result == CUDA_ERROR_NOT_INITIALIZED)
         return false;
+    if (result != CUDA_SUCCESS && has_failed(result)) {
+        atomic_store_explicit(
+            &finder.failed, (int)result, memory_order_relaxed);
+        *device = SYMC_UNKNOWN_DEVICE;
+        return true;
+    }
     if (result != CUDA_SUCCESS) {
         /* A context that a kernel has broken answers nothing else any more.
          * What is not the host's must not be read by it. */
@@ -181,4 +199,21 @@ bool symc_cuda_find(const void *data, int16_t *device)
     note(ordinal);
     *device = (int16_t)ordinal;
     return true;
+}
+
+symmcoll_status_t symc_cuda_refuse(
+    symmcoll_status_t (*fail)(
+        symmcoll_status_t status, const char *format, ...),
+    const char *where, const void *data)
+{
+    const CUresult result =
+        (CUresult)atomic_load_explicit(&finder.failed, memory_order_relaxed);
+    const struct symc_cuda *cuda = symc_cuda_loaded();
+
+    if (cuda != NULL)
+        return symc_cuda_fail(cuda, fail, result, -1,
+            "%s: cuPointerGetAttributes of %p", where, data);
+    return fail(symc_cuda_status(result),
+        "%s: cuPointerGetAttributes of %p: CUDA error %d", where, data,
+        (int)result);
 }

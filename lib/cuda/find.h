@@ -5,17 +5,23 @@
 #ifndef SYMC_CUDA_FIND_H
 #define SYMC_CUDA_FIND_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/base.h"
 
 /*
  * Whether an address is in the memory of a device, and of which one.  Memory of
  * the host that is known to the driver, and managed memory, are the host's; what
- * nobody can read any more is on SYMC_NO_DEVICE.  Opens and initialises nothing:
+ * nobody can read any more is on SYMC_NO_DEVICE, and what the driver fails to tell on
+ * SYMC_UNKNOWN_DEVICE, in a process that has had memory of devices.  Opens and initialises nothing:
  * where the process has no libcuda, no memory is a device's.  Any thread may call
  * it at any time.
  */
 bool symc_cuda_find(const void *data, int16_t *device);
+
+/* Fail with the call of the driver that failed to tell last, and its error. */
+symmcoll_status_t symc_cuda_refuse(
+    symmcoll_status_t (*fail)(
+        symmcoll_status_t status, const char *format, ...),
+    const char *where, const void *data);
 
 /* Whether the process has libcuda by now.  Any thread may call it at any time. */
 bool symc_cuda_is_present(void);

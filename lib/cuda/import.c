@@ -23,6 +23,8 @@ static symmcoll_status_t check_device(
         return request->fail(SYMMCOLL_ERR_UNSUPPORTED,
             "expected memory of device %d, found %p, which is of no device",
             request->device, data);
+    if (device == SYMC_UNKNOWN_DEVICE)
+        return symc_cuda_refuse(request->fail, "memory of a device", data);
     if (device == SYMC_NO_DEVICE)
         return request->fail(SYMMCOLL_ERR_INVALID,
             "expected memory of device %d, found %p, which no allocation has",

@@ -236,3 +236,14 @@ enum symc_memory symc_registry_find(
                ? SYMC_MEMORY_DEVICE
                : SYMC_MEMORY_HOST;
 }
+
+symmcoll_status_t symc_registry_refuse(
+    const struct symc_registry *registry, const char *where, const void *data)
+{
+    for (int i = 0; i < registry->finds; i++) {
+        if (registry->finders[i]->refuse != NULL)
+            return registry->finders[i]->refuse(symc_fail, where, data);
+    }
+    return symc_fail(SYMMCOLL_ERR_DEVICE,
+        "%s: expected a driver that says where %p is, found none", where, data);
+}

@@ -67,4 +67,9 @@ bool symc_registry_is_other_present(const struct symc_registry *registry);
 enum symc_memory symc_registry_find(
     const struct symc_registry *registry, const void *data, int16_t *device);
 
+/* Where that device is SYMC_UNKNOWN_DEVICE: fail with the reason, DEVICE or
+ * NO_MEMORY; where begins the detail. */
+symmcoll_status_t symc_registry_refuse(
+    const struct symc_registry *registry, const char *where, const void *data);
+
 #endif

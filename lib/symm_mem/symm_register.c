@@ -27,6 +27,8 @@ static symmcoll_status_t find_place(const struct symmcoll_world *world,
             "which is of none: the host's is symmetric if symm_alloc allocates "
             "it, or as a memfd of symm_import",
             where, data);
+    if (device == SYMC_UNKNOWN_DEVICE)
+        return symc_registry_refuse(&world->registry, where, data);
     if (device == SYMC_NO_DEVICE)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected memory of a device, found %p, which no allocation "
