@@ -29,6 +29,27 @@ symmcoll_status_t symc_object_begin(struct symc_object_call *it, int rank)
     return SYMMCOLL_OK;
 }
 
+/* The host reads and writes what an object has, whatever else the group does. */
+static symmcoll_status_t check_memory(
+    const struct symc_object_call *it, const void *data)
+{
+    const struct symc_registry *registry = &it->group->world->registry;
+    char place[SYMC_MEMORY_TEXT];
+    enum symc_memory memory;
+    int16_t device;
+
+    if (!symc_registry_is_other_present(registry))
+        return SYMMCOLL_OK;
+    memory = symc_registry_find(registry, data, &device);
+    if (memory == SYMC_MEMORY_HOST)
+        return SYMMCOLL_OK;
+    if (device == SYMC_UNKNOWN_DEVICE)
+        return symc_registry_refuse(registry, it->where, data);
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected an object in host memory, found %p in %s", it->where,
+        data, symc_memory_format(memory, device, place));
+}
+
 symmcoll_status_t symc_object_check(
     const struct symc_object_call *it, const struct symmcoll_object *object)
 {
@@ -39,7 +60,7 @@ symmcoll_status_t symc_object_check(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected data of %zu bytes, found NULL", it->where,
             object->nbytes);
-    return SYMMCOLL_OK;
+    return object->nbytes > 0 ? check_memory(it, object->data) : SYMMCOLL_OK;
 }
 
 void symc_object_refuse(struct symc_object_call *it, symmcoll_status_t status)
