@@ -198,6 +198,34 @@ static symmcoll_status_t check_apart(const struct symc_op *op,
     return SYMMCOLL_OK;
 }
 
+/* A rank may have nothing to exchange where others have: it is in their memory.
+ * That is where its buffers are, without a byte; where these are NULL, the
+ * device of the group's operations.  Other kinds have no byte on any rank. */
+static void place_empty(
+    struct symmcoll_group *group, struct symc_op *op, const struct side *sides)
+{
+    bool any = false;
+
+    for (int s = 0; s < 2; s++) {
+        for (int i = 0; i < count_ranges(&sides[s], group->size); i++) {
+            size_t nbytes;
+            const void *at = range_at(&sides[s], i, op->elem, &nbytes);
+            int16_t device;
+
+            any = any || at != NULL;
+            if (at == NULL || op->memory != SYMC_MEMORY_HOST ||
+                symc_registry_find(&group->world->registry, at, &device) ==
+                    SYMC_MEMORY_HOST ||
+                device == SYMC_NO_DEVICE || device == SYMC_UNKNOWN_DEVICE)
+                continue;
+            op->memory = SYMC_MEMORY_DEVICE;
+            op->device = device;
+        }
+    }
+    if (!any)
+        symc_coll_take_device(group, op);
+}
+
 /* All parts are in one memory, which is the operation's. */
 static symmcoll_status_t find_memory(
     struct symmcoll_group *group, struct symc_op *op, const struct side *sides)
@@ -230,6 +258,10 @@ static symmcoll_status_t find_memory(
             found = true;
         }
     }
+    if (!found && !group->world->registry.unserved &&
+        symc_kind_has(op->kind, SYMC_UNEVEN) && sides[0].parts &&
+        sides[1].parts)
+        place_empty(group, op, sides);
     return SYMMCOLL_OK;
 }
 

@@ -13,15 +13,57 @@ const struct symc_sized symc_call_kind = {.name = "call",
     .nbytes = sizeof(default_call),
     .least = sizeof(default_call.size)};
 
+/* Whether an operation's buffers have no byte, wherever they are.  The library's
+ * own, and those that move data by themselves, have no such buffers. */
+static bool is_empty(const struct symc_op *op)
+{
+    const struct symc_kind_info *info = &symc_kinds[op->kind];
+
+    return op->count == 0 && info->counter != SYMC_COUNT_NONE &&
+           (info->traits & SYMC_MOVES) == 0 &&
+           (info->in_parts != SYMC_NO_PART ||
+               info->out_parts != SYMC_NO_PART) &&
+           (!op->listed || op->lists->out_total == 0);
+}
+
+/* Whether it is done by the host, also of memory on devices, before it returns. */
+static bool is_round(enum symc_kind kind)
+{
+    return kind == SYMC_SYMM_RENDEZVOUS || kind == SYMC_SYMM_WORKSPACE;
+}
+
+/* A stream orders what runs on a device.  Nothing runs there for no byte: that is
+ * compared alone, as every operation of a device is before it is enqueued. */
+static symmcoll_status_t read_stream(struct symc_op *op, void *stream)
+{
+    if (op->memory != SYMC_MEMORY_HOST)
+        op->stream = stream;
+    else if (is_round(op->kind))
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected no stream, for it enqueues nothing and returns when "
+            "all ranks have joined, found %p",
+            symc_kind_name(op->kind), stream);
+    else if (op->kind == SYMC_BARRIER)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "barrier: expected no stream before the group's first operation on "
+            "device memory, found %p",
+            stream);
+    else if (!is_empty(op))
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected no stream for host memory, found %p",
+            symc_kind_name(op->kind), stream);
+    return SYMMCOLL_OK;
+}
+
 symmcoll_status_t symc_group_read_call(
     const struct symmcoll_call *call, struct symc_op *op)
 {
+    symmcoll_status_t status = SYMMCOLL_OK;
     struct symmcoll_call copy;
 
     if (call->size != sizeof(*call)) {
-        symmcoll_status_t status = symc_sized_read(
+        status = symc_sized_read(
             &symc_call_kind, symc_kind_name(op->kind), call, &copy);
-
         if (status != SYMMCOLL_OK)
             return status;
         call = &copy;
@@ -30,12 +72,10 @@ symmcoll_status_t symc_group_read_call(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected flags of 0, found 0x%x", symc_kind_name(op->kind),
             call->flags);
-    if (call->stream != NULL && op->memory == SYMC_MEMORY_HOST)
-        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "%s: a stream is for device memory, the buffers are in host memory",
-            symc_kind_name(op->kind));
     if (call->stream != NULL)
-        op->stream = call->stream;
+        status = read_stream(op, call->stream);
+    if (status != SYMMCOLL_OK)
+        return status;
     if (call->label != NULL)
         strncpy(op->label, call->label, sizeof(op->label) - 1);
     return symc_timeout_read(symc_kind_name(op->kind), call->timeout,

@@ -127,7 +127,8 @@ struct symmcoll_call {
                           already; on device memory it may take as long again
                           from its start there */
     void *stream;      /* for device memory alone: a CUstream or cudaStream_t;
-                          NULL: that of symmcoll_group_set_stream() */
+                          NULL: that of symmcoll_group_set_stream(); not used
+                          where there are no elements */
     const char *label; /* shown in traces and messages; copied, 31 bytes kept */
     uint32_t flags;    /* none yet: 0 */
 };

@@ -203,7 +203,7 @@ static int streams(struct symmcoll_group *group, int rank)
                atomic_load(&control()->stream) != NULL) &&
            ended(symmcoll_all_reduce(
                      group, host + 1, host, 1, F32, SUM, &call, NULL),
-               SYMMCOLL_ERR_UNSUPPORTED, "a stream is for device memory");
+               SYMMCOLL_ERR_UNSUPPORTED, "expected no stream for host memory");
 }
 
 /* An operation of no bytes is nowhere. */

@@ -3,7 +3,7 @@
 
 #include "group/group.h"
 
-size_t every_counts[EVERY_COUNTS] = {1, 7, 37, 131, 2501};
+size_t every_counts[EVERY_COUNTS] = {0, 1, 7, 37, 131, 2501};
 
 static int every_size(
     struct symmcoll_group *group, int rank, struct collective one)

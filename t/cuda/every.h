@@ -10,9 +10,9 @@
 
 #include "t/cuda/members.h"
 
-/* Elements: of few bytes (packets), in one shot, in two, and in pieces, as the
+/* Elements: none, of few bytes (packets), in one shot, in two, and in pieces, as the
  * settings of device_begin() have it. */
-#define EVERY_COUNTS 5
+#define EVERY_COUNTS 6
 extern size_t every_counts[EVERY_COUNTS];
 
 int every_all_reduce(struct symmcoll_group *group, int rank);

@@ -290,6 +290,43 @@ static int memories_mix(struct symmcoll_group *group, int rank)
     return finish(&run, right && is_sum(&run, found, 0));
 }
 
+/* ---- no bytes ---- */
+
+static int empty_sums(struct run *run)
+{
+    struct symmcoll_work *work = NULL;
+    int right = say(symmcoll_all_reduce(run->group, run->out, run->in, 0, F32,
+                        SUM, &run->call, NULL) == SYMMCOLL_OK,
+                    "a call without elements") &&
+                say(symmcoll_all_reduce(run->group, NULL, NULL, 0, F32, SUM,
+                        &run->call, &work) == SYMMCOLL_OK,
+                    "one with a work") &&
+                say(symmcoll_work_wait(work, -1) == SYMMCOLL_OK, "its end");
+
+    symmcoll_work_free(work);
+    return right;
+}
+
+static int nothing_to_order(struct symmcoll_group *group, int rank)
+{
+    float host[2] = {1, 0};
+    struct run run;
+    int right;
+
+    begin(&run, group, rank);
+    right = empty_sums(&run) &&
+            ended(symmcoll_barrier(group, &run.call, NULL),
+                SYMMCOLL_ERR_UNSUPPORTED,
+                "barrier: expected no stream before the group's first") &&
+            open_backend(&run) && empty_sums(&run) &&
+            say(symmcoll_barrier(group, &run.call, NULL) == SYMMCOLL_OK,
+                "a barrier") &&
+            ended(symmcoll_all_reduce(
+                      group, host + 1, host, 1, F32, SUM, &run.call, NULL),
+                SYMMCOLL_ERR_UNSUPPORTED, "expected no stream for host memory");
+    return finish(&run, right);
+}
+
 int main(void)
 {
     device_begin();
@@ -307,6 +344,8 @@ int main(void)
             "any stream does where streams cannot be told apart");
         on_both(n, many_are_under_way, "many operations are under way");
         on_both(n, memories_mix, "operations in both memories in turn");
+        on_both(n, nothing_to_order,
+            "a stream is no error where there is no byte to order");
     }
     return done_testing();
 }

@@ -185,7 +185,7 @@ static int in_a_row(struct symmcoll_group *group, int rank)
 /* Sizes for each kernel, and pieces; in the rehearsal small ones do. */
 static void set_sizes(void)
 {
-    static const size_t counts[EVERY_COUNTS] = {1, 601, 5003, 40009, 300007};
+    static const size_t counts[EVERY_COUNTS] = {0, 1, 601, 5003, 40009, 300007};
     const char *const real[] = {"256KiB", "4KiB", "32KiB", "64KiB", "8"};
     const char *const small[] = {"4KiB", "64", "256", "256", "2"};
     const char *const *value = gpu_is_rehearsal() ? small : real;
