@@ -117,10 +117,10 @@ struct symmcoll_group {
     struct symc_shared_table shared;         /* symmetric memory; see there */
     struct symc_group_extension *extensions; /* under the world's lock */
     struct symc_flight flights[SYMC_FLIGHTS + 1];
-
     struct symc_slot slots[SYMC_MEMORY_KINDS]; /* the host's is always open */
     struct symc_verdict *verdicts;             /* of all, while one is opened */
     const struct symc_backend *opened;         /* what is being opened */
+    enum symc_kind opening;   /* of the rounds of that, in messages */
     uint32_t rounds;          /* of opening: 0: none is being opened */
     bool decided;             /* nothing more is said about it */
     int64_t opening_until_ns; /* by when the others have to come, to all */

@@ -24,16 +24,25 @@ struct symc_owned {
     void *token;
 };
 
+/* Why a slot is not opened, or something is not made for it. */
+struct symc_refusal {
+    symmcoll_status_t status; /* OK: nobody has refused */
+    int64_t at_ns;            /* when that was */
+    char call[SYMC_OP_TEXT];  /* in which call */
+    char reason[SYMC_DETAIL_MAX / 2];
+};
+
 /* What serves the operations of one kind of memory.  INVARIANT: all members
  * have opened it, or none has. */
 struct symc_slot {
     const struct symc_backend *backend; /* NULL: not open */
     void *state;
-    _Atomic bool open;         /* for threads without the ticket: it is */
-    symmcoll_status_t refused; /* OK: by nobody so far */
-    char reason[SYMC_DETAIL_MAX / 2];
-    /* Around the calls of another memory's backend, except mark() and abort(); one
-     * that enqueues may hold it for as long as a device is busy. */
+    _Atomic bool open; /* for threads without the ticket: it is */
+    struct symc_refusal refusal;
+    struct symc_refusal lack; /* why prepare() has failed */
+    /* Around the calls of another memory's backend, except mark(), unmark() and
+     * abort(); one that enqueues may hold it for as long as a device is busy: see
+     * slot_enter.c. */
     pthread_mutex_t lock;
     struct symc_owned *owned; /* under the lock, as is what follows */
     int nowned;               /* of them, and of those without an entry */
@@ -52,19 +61,38 @@ symmcoll_status_t symc_slot_open_host(struct symmcoll_group *group);
 symmcoll_status_t symc_slot_open(
     struct symmcoll_group *group, const struct symc_op *op);
 
+/* Whether an operation could be started at once: its backend is open, and has
+ * what that needs, or does without it. */
+bool symc_slot_is_ready(struct symmcoll_group *group, const struct symc_op *op);
+/* Collective, under the ticket: have the backend, which is open, make what the
+ * operation needs; where it would only be useful and cannot be made, all do without
+ * it.  Errors: alike on all members; those of an operation whose members do not
+ * come. */
+symmcoll_status_t symc_slot_prepare(
+    struct symmcoll_group *group, const struct symc_op *op);
+
 /* The group is on this device of this rank from now on, and was on none before
  * (first, out); false: it is on another one, whose number is found (out). */
 bool symc_slot_take_device(
     struct symmcoll_group *group, int device, int *found, bool *first);
 
+/* What a member has to join. */
+struct symc_slot_memory {
+    const struct symc_backend
+        *backend; /* whose allocate() or import() made it */
+    void *memory;
+};
+
 /*
- * Collective, under the ticket: map what every member has got from allocate() or
- * import() of the backend of devices, whose slot is open.  On all members or on
- * none; joined (out) is released with leave() of that backend.
- * Errors: this member's or another's own, with whose; where all came to one
- * status, that; those of an operation whose members do not come.
+ * Collective, under the ticket: map what every member has got from the backend of
+ * devices, whose slot is open.  On all members or on none; joined (out) is released
+ * with leave() of that backend.
+ * Errors: this member's or another's own, with whose: also INVALID (it is of
+ * another backend); where all came to one status, that; those of an operation whose
+ * members do not come.
  */
-symmcoll_status_t symc_slot_join(struct symmcoll_group *group, void *memory,
+symmcoll_status_t symc_slot_join(struct symmcoll_group *group,
+    const struct symc_op *op, struct symc_slot_memory memory,
     int64_t deadline_ns, struct symc_joined **joined);
 
 /* As of struct symc_core, while a slot is opened, memory is joined, or at any

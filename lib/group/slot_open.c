@@ -77,7 +77,7 @@ static int64_t time_until(int64_t deadline_ns)
 static symmcoll_status_t hold_round(
     struct symmcoll_group *group, struct symc_verdict *mine)
 {
-    symmcoll_status_t status = symc_group_round(group, SYMC_OPEN_BACKEND, mine,
+    symmcoll_status_t status = symc_group_round(group, group->opening, mine,
         group->verdicts, sizeof(*mine), time_until(group->opening_until_ns));
 
     if (status == SYMMCOLL_OK)
@@ -130,7 +130,7 @@ symmcoll_status_t symc_slot_gather(
     status = go_on_opening(group, "gather", (uint32_t)nbytes);
     if (status != SYMMCOLL_OK)
         return status;
-    return symc_group_round(group, SYMC_OPEN_BACKEND, mine, all, nbytes,
+    return symc_group_round(group, group->opening, mine, all, nbytes,
         time_until(group->opening_until_ns));
 }
 
@@ -149,10 +149,14 @@ static symmcoll_status_t open_here(struct symmcoll_group *group,
     return group->opened->open(&group->core, peers, state);
 }
 
-/* The rounds begin; a member waits for others until then, in all of them. */
-static void begin_rounds(struct symmcoll_group *group,
+/* The rounds of a call begin; a member waits for others until then, in all of them.
+ * They are of its kind where that has rounds itself. */
+static void begin_rounds(struct symmcoll_group *group, const struct symc_op *op,
     const struct symc_backend *backend, int64_t deadline_ns)
 {
+    group->opening = symc_kinds[op->kind].counter == SYMC_COUNT_NONE
+                         ? op->kind
+                         : SYMC_OPEN_BACKEND;
     group->opened = backend;
     group->opening_until_ns = deadline_ns;
     group->rounds = 1;
@@ -191,7 +195,7 @@ static symmcoll_status_t open_everywhere(struct symmcoll_group *group,
     peers.staging = NULL;
     peers.staging_nbytes = 0;
     peers.device = op->device;
-    begin_rounds(group, NULL, symc_deadline_ns(symc_now_ns(), timeout_ns));
+    begin_rounds(group, op, NULL, symc_deadline_ns(symc_now_ns(), timeout_ns));
     if (own == SYMMCOLL_OK)
         own = open_here(group, (enum symc_memory)op->memory, &peers, state);
     status = end_rounds(group, own);
@@ -248,24 +252,61 @@ static symmcoll_status_t take_device(
         found, op->device);
 }
 
+/* In a group that has failed: the call, where the reason does not name it. */
+static symmcoll_status_t name_call(
+    const struct symc_op *op, symmcoll_status_t status)
+{
+    const char *name = symc_kind_name(op->kind);
+    char call[SYMC_OP_TEXT], detail[SYMC_DETAIL_MAX];
+
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    if (strstr(detail, name) != NULL)
+        return status;
+    symc_op_format(op->kind, op->seq, op->label, call, sizeof(call));
+    return symc_fail(status, "%s: %s", call, detail);
+}
+
+/* Keep an error and its detail for later calls, and return it in this one. */
+static symmcoll_status_t keep_refusal(const struct symmcoll_group *group,
+    const struct symc_op *op, symmcoll_status_t status,
+    struct symc_refusal *refusal)
+{
+    refusal->status = status;
+    refusal->at_ns = symc_now_ns();
+    symc_op_format(
+        op->kind, op->seq, op->label, refusal->call, sizeof(refusal->call));
+    snprintf(
+        refusal->reason, sizeof(refusal->reason), "%s", symmcoll_last_error());
+    return symc_fail(status, "%s: %s (group %s)", symc_kind_name(op->kind),
+        refusal->reason, group->name);
+}
+
 /* Opened nowhere: the group is on no device for that. */
 static symmcoll_status_t refuse_open(struct symmcoll_group *group,
     const struct symc_op *op, symmcoll_status_t status, bool first)
 {
     struct symc_slot *slot = &group->slots[op->memory];
     int32_t mine = (int32_t)op->device + 1;
-    char reason[sizeof(slot->reason)];
+    struct symc_refusal passing;
 
     if (first)
         (void)atomic_compare_exchange_strong(&group->device, &mine, 0);
     if (symc_members_failed(&group->members))
-        return status; /* which says so */
-    snprintf(reason, sizeof(reason), "%s", symmcoll_last_error());
-    if (status != SYMMCOLL_ERR_INVALID) {
-        slot->refused = status;
-        memcpy(slot->reason, reason, sizeof(reason));
-    }
-    return symc_fail(status, "%s: %s", symc_kind_name(op->kind), reason);
+        return name_call(op, status);
+    return keep_refusal(group, op, status,
+        status != SYMMCOLL_ERR_INVALID ? &slot->refusal : &passing);
+}
+
+/* An earlier call has been refused something, and this one does not try. */
+static symmcoll_status_t tell_refusal(const struct symmcoll_group *group,
+    const struct symc_op *op, const struct symc_refusal *refusal,
+    const char *what)
+{
+    return symc_fail(refusal->status,
+        "%s: %s was refused %.3g s ago, in %s: %s (group %s)",
+        symc_kind_name(op->kind), what,
+        (double)(symc_now_ns() - refusal->at_ns) / (double)SYMC_NS_PER_S,
+        refusal->call, refusal->reason, group->name);
 }
 
 symmcoll_status_t symc_slot_open(
@@ -279,9 +320,9 @@ symmcoll_status_t symc_slot_open(
 
     if (slot->backend != NULL)
         return SYMMCOLL_OK;
-    if (slot->refused != SYMMCOLL_OK)
-        return symc_fail(
-            slot->refused, "%s: %s", symc_kind_name(op->kind), slot->reason);
+    if (slot->refusal.status != SYMMCOLL_OK)
+        return tell_refusal(
+            group, op, &slot->refusal, symc_memory_name(op->memory));
     own = take_device(group, op, &first);
     status = open_everywhere(group, op, own,
         init_ns > op->timeout_ns ? init_ns : op->timeout_ns, &state);
@@ -297,7 +338,20 @@ symmcoll_status_t symc_slot_open(
 
 /* ---- joining ---- */
 
-symmcoll_status_t symc_slot_join(struct symmcoll_group *group, void *memory,
+/* This member's part.  A backend reads only what is its own. */
+static symmcoll_status_t join_here(const struct symc_slot *slot,
+    struct symc_slot_memory memory, struct symc_joined **joined)
+{
+    if (memory.backend == slot->backend)
+        return slot->backend->mem->join(slot->state, memory.memory, joined);
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "expected memory of backend %s, which serves the group's operations, "
+        "found memory of backend %s",
+        slot->backend->name, memory.backend->name);
+}
+
+symmcoll_status_t symc_slot_join(struct symmcoll_group *group,
+    const struct symc_op *op, struct symc_slot_memory memory,
     int64_t deadline_ns, struct symc_joined **joined)
 {
     struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
@@ -310,12 +364,14 @@ symmcoll_status_t symc_slot_join(struct symmcoll_group *group, void *memory,
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "backend %s has no memory that a group can join",
             slot->backend != NULL ? slot->backend->name : "of devices");
-    begin_rounds(group, slot->backend, deadline_ns);
-    own = mem->join(slot->state, memory, &made);
+    begin_rounds(group, op, slot->backend, deadline_ns);
+    own = join_here(slot, memory, &made);
     status = end_rounds(group, own);
     if (status == SYMMCOLL_OK)
         *joined = made;
-    else if (own == SYMMCOLL_OK)
+    else if (symc_members_failed(&group->members))
+        status = name_call(op, status);
+    if (status != SYMMCOLL_OK && own == SYMMCOLL_OK)
         mem->leave(made);
     return status;
 }

@@ -81,11 +81,13 @@ symmcoll_status_t symc_symm_join(struct symc_symm_rendezvous *rendezvous)
 
     if (status != SYMMCOLL_OK)
         return status;
-    status =
-        symc_slot_join(group, allocation->memory, offer->deadline_ns, &joined);
+    status = symc_slot_join(group, &op,
+        (struct symc_slot_memory){allocation->backend, allocation->memory},
+        offer->deadline_ns, &joined);
     if (status == SYMMCOLL_OK)
-        status =
-            symc_slot_join(group, share->pad_memory, offer->deadline_ns, &pads);
+        status = symc_slot_join(group, &op,
+            (struct symc_slot_memory){allocation->backend, share->pad_memory},
+            offer->deadline_ns, &pads);
     if (status != SYMMCOLL_OK) {
         status = fail(rendezvous, status);
         if (joined != NULL)

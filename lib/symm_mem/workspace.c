@@ -72,12 +72,16 @@ static symmcoll_status_t tell(struct symmcoll_group *group,
 }
 
 /* Whether it is to be in the memory of the group's device: where its operations
- * are, which is the same on all members, since they open that together. */
+ * are, which is the same on all members, since they open that together.  What is
+ * allocated there is of the first backend with such memory, and is of no use to a
+ * group whose operations another one serves. */
 static bool is_for_device(const struct symmcoll_group *group)
 {
-    return atomic_load(&group->slots[SYMC_MEMORY_DEVICE].open) &&
-           symc_registry_memory(&group->world->registry, SYMC_MEMORY_DEVICE) !=
-               NULL;
+    const struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
+
+    return atomic_load(&slot->open) &&
+           symc_registry_memory(&group->world->registry, SYMC_MEMORY_DEVICE) ==
+               slot->backend;
 }
 
 static symmcoll_status_t allocate(

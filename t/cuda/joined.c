@@ -46,7 +46,9 @@ symmcoll_status_t joined_join(
     struct symmcoll_group *group, void *memory, struct symc_joined **joined)
 {
     uint64_t ticket = symc_queue_enter(group->queue);
-    symmcoll_status_t status = symc_slot_join(group, memory,
+    const struct symc_op op = {.kind = SYMC_SYMM_RENDEZVOUS};
+    symmcoll_status_t status = symc_slot_join(group, &op,
+        (struct symc_slot_memory){joined_backend(group), memory},
         symc_deadline_ns(symc_now_ns(), SECONDS * SYMC_NS_PER_S), joined);
 
     symc_queue_leave(group->queue, ticket);

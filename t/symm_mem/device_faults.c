@@ -4,6 +4,7 @@
  * in vain fails the group, with the call, both ranks and the channel; a peer that
  * dies ends all kernels that wait for it; and no stream hangs.
  */
+#include "symm_mem/symm_mem.h"
 #include "t/attempts.h"
 #include "t/symm_mem/device.h"
 #include "t/world/others.h"
@@ -164,6 +165,93 @@ static int tries_another_device(struct symmcoll_group *group, int rank)
            OK(symmcoll_symm_free(world, second)) && right;
 }
 
+/* What is done by the host says so, and not that the memory is the host's. */
+static int takes_no_stream(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    struct symmcoll_symm *handle = NULL;
+    struct joined it;
+    void *data = NULL;
+    bool right = begin_joined(&it, group, rank, NBYTES) &&
+                 make_memory(group, rank, false, &data);
+
+    call.stream = it.stream;
+    right = right &&
+            refused(symmcoll_symm_rendezvous(group, data, &call, &handle),
+                SYMMCOLL_ERR_UNSUPPORTED,
+                "symm_rendezvous: expected no stream, for it enqueues nothing",
+                "returns when all ranks have joined, found 0x") &&
+            refused(symmcoll_symm_workspace(group, NBYTES, &call, &handle),
+                SYMMCOLL_ERR_UNSUPPORTED,
+                "symm_workspace: expected no stream, for it enqueues nothing",
+                "returns when all ranks have joined, found 0x") &&
+            HOLDS(handle == NULL) && OK(symmcoll_group_error(group));
+    right = OK(symmcoll_symm_free(it.world, data)) && right;
+    return end_joined(&it, right);
+}
+
+/* Rank 1's memory is of another backend, which says that it is. */
+static int names_another_backend(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_symm *handle = NULL;
+    struct symc_backend other;
+    struct symc_symm *symm;
+    struct joined it;
+    void *data = NULL;
+    bool right = begin_joined(&it, group, rank, NBYTES) &&
+                 make_memory(group, rank, false, &data);
+
+    symm = symc_symm_of(it.world);
+    if (rank == 1 && right) {
+        other = *symm->allocations->backend;
+        other.name = "other";
+        symm->allocations->backend = &other; /* the latest */
+    }
+    right = right &&
+            refused(symmcoll_symm_rendezvous(group, data, NULL, &handle),
+                SYMMCOLL_ERR_INVALID, "symm_rendezvous: ",
+                "rank 1: expected memory of backend cuda, which serves the "
+                "group's operations, found memory of backend other") &&
+            HOLDS(handle == NULL) && OK(symmcoll_group_error(group));
+    right = OK(symmcoll_symm_free(it.world, data)) && right;
+    return end_joined(&it, right);
+}
+
+/* The group's operations are of one backend, and memory that is allocated is of
+ * another one, which the world has before it. */
+static int has_a_workspace_of_its_backend(
+    struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_symm_info info = SYMMCOLL_SYMM_INFO_INIT;
+    struct symmcoll_symm *workspace = NULL;
+    struct symc_registry *registry, kept;
+    struct symc_backend other;
+    struct joined it;
+    bool right = begin_joined(&it, group, rank, NBYTES);
+
+    registry = &it.world->registry;
+    kept = *registry;
+    other = *symc_registry_memory(registry, SYMC_MEMORY_DEVICE);
+    other.name = "other";
+    memmove(&registry->backends[1], &registry->backends[0],
+        (size_t)registry->count * sizeof(registry->backends[0]));
+    registry->backends[0] = &other;
+    registry->count++;
+    right = right &&
+            OK(symmcoll_symm_workspace(group, NBYTES, NULL, &workspace)) &&
+            OK(symmcoll_symm_get_info(workspace, &info)) &&
+            HOLDS(info.device == SYMMCOLL_HOST);
+    *registry = kept;
+    symmcoll_symm_release(workspace);
+    workspace = NULL;
+    right = right &&
+            OK(symmcoll_symm_workspace(group, NBYTES, NULL, &workspace)) &&
+            OK(symmcoll_symm_get_info(workspace, &info)) &&
+            HOLDS(info.device == SYMMCOLL_CUDA);
+    symmcoll_symm_release(workspace);
+    return end_joined(&it, right);
+}
+
 /* Rank 1 comes late to two rounds, and to each of them within the time. */
 static int has_one_deadline(struct symmcoll_group *group, int rank)
 {
@@ -181,7 +269,7 @@ static int has_one_deadline(struct symmcoll_group *group, int rank)
                 right;
     right = HOLDS(symmcoll_symm_rendezvous(group, data, &call, &handle) < 0) &&
             refused(symmcoll_group_error(group), SYMMCOLL_ERR_TIMEOUT,
-                "rank 1 did not come", "group") &&
+                "symm_rendezvous of group ", "rank 1 did not come") &&
             right;
     right = OK(symmcoll_symm_free(it.world, data)) && right;
     return end_joined(&it, right);
@@ -268,8 +356,13 @@ int main(void)
     faults_begin();
     on_both(2, names_whom_it_waits_for,
         "a kernel that waits in vain: the call, both ranks, the channel (S27)");
+    on_both(2, takes_no_stream, "a rendezvous of device memory has no stream");
     on_both(2, tries_another_device,
         "a rendezvous that is refused leaves the group on no device");
+    on_both(2, has_a_workspace_of_its_backend,
+        "a workspace is no memory of a backend that does not serve the group");
+    on_both(2, names_another_backend,
+        "memory of another backend than the group's is refused: all learn whose");
     ok(ranks_run(2, has_one_deadline),
         "a rendezvous has one deadline for all that it takes");
     test_death();

@@ -4,7 +4,7 @@
  * what is wrong with it is told to all, and a peer that dies is named.
  */
 #include "t/symm_mem/own.h"
-#include "t/world/faults.h"
+#include "t/world/others.h"
 
 #define SIZE 3
 #define VICTIM 1
@@ -194,9 +194,17 @@ static int names_sizes_that_differ(struct symmcoll_group *group, int rank)
 
 /* ---- deaths ---- */
 
-/* In the driver's call that opens the memory of another one. */
+/* In which call of the driver, on which memory. */
+struct death {
+    enum kind kind;
+    const char *setting;
+};
+
+/* In the driver's call that opens the memory of another one, or before it sends a
+ * descriptor of its own. */
 static int die_in_the_rendezvous(struct faults_rank *self)
 {
+    const struct death *death = self->arg;
     struct symmcoll_symm *handle = NULL;
     struct joined it;
     struct own own;
@@ -207,12 +215,12 @@ static int die_in_the_rendezvous(struct faults_rank *self)
     device_use(self->rank);
     /* The backend is open, and so are pads of another allocation. */
     right = begin_joined(&it, self->group, self->rank, 64);
-    own = make_own(ALLOCATED, self->rank);
+    own = make_own(death->kind, self->rank);
     right = right &&
             OK(symmcoll_symm_register(self->world, own.data, NBYTES, NULL));
     faults_reach(self, 1);
     if (self->rank == VICTIM)
-        fake_configure("fail=cuIpcOpenMemHandle:1:-9");
+        fake_configure(death->setting);
     faults_note(
         self, symmcoll_symm_rendezvous(self->group, own.data, NULL, &handle));
     right = HOLDS(handle == NULL) &&
@@ -225,25 +233,31 @@ static int die_in_the_rendezvous(struct faults_rank *self)
     return faults_finalize(self) != 0 || !right;
 }
 
-static void test_death(void)
+/* By the call that the program has made. */
+static bool is_named(const struct faults_note *note)
+{
+    return faults_said(note, SYMMCOLL_ERR_PEER, "symm_rendezvous", NULL) &&
+           HOLDS(strstr(note->detail, "open_backend") == NULL);
+}
+
+static void test_death(const struct death *death, const char *what)
 {
     struct faults_job job;
-    char name[64];
     bool told;
 
-    faults_start(&job, SIZE, die_in_the_rendezvous, NULL);
-    told = faults_await(&job, 0, 2) && faults_await(&job, 2, 2);
-    faults_name(&job, VICTIM, name);
-    for (int r = 0; r < SIZE; r += 2)
-        told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_PEER, name,
-                   "killed by SIGKILL", NULL) &&
-               told;
-    ok(faults_finish(&job, 1u << VICTIM) && told,
-        "a peer that dies while it opens registered memory is named");
+    faults_start(&job, SIZE, die_in_the_rendezvous, (void *)(uintptr_t)death);
+    told = others_await(&job, VICTIM, 2) && others_know_death(&job, VICTIM);
+    for (int r = 0; r < SIZE; r++)
+        told = (r == VICTIM || is_named(faults_told(&job, r, 0))) && told;
+    ok(faults_finish(&job, 1u << VICTIM) && told, "%s", what);
 }
 
 int main(void)
 {
+    static const struct death opening = {
+        ALLOCATED, "fail=cuIpcOpenMemHandle:1:-9"};
+    static const struct death sending = {MAPPED, "fail=cuMemMap:2:-9"};
+
     device_begin();
     faults_begin();
     on_both(2, refuses_other_memory,
@@ -255,7 +269,10 @@ int main(void)
     on_both(3, names_kinds_that_differ,
         "mapped memory of one and memory of cuMemAlloc() of another rank");
     on_both(2, names_sizes_that_differ, "sizes that differ are named");
-    test_death();
+    test_death(&opening,
+        "a peer that dies while it opens registered memory, and the call: named");
+    test_death(&sending,
+        "a peer that dies before it sends what others map, and the call: named");
     faults_end();
     return done_testing();
 }
