@@ -106,7 +106,9 @@ symmcoll_status_t symc_slot_start(struct symmcoll_group *group,
     if (!symc_slot_serves(slot, op->kind)) {
         symc_slot_unmark(group, op->memory, mark);
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "%s: backend %s does not have it", symc_kind_name(op->kind),
+            "%s: expected a backend of %s that serves it, found %s, which does "
+            "not",
+            symc_kind_name(op->kind), symc_memory_name(op->memory),
             slot->backend->name);
     }
     *token = NULL;

@@ -72,6 +72,9 @@ static bool serves(const struct symc_kind_info *info)
 {
     if (strcmp(info->name, "barrier") == 0)
         return atomic_load(&fake_control.barriers) != 0;
+    if (strcmp(info->name, "gather") == 0 &&
+        atomic_load(&fake_control.lacks_gather) != 0)
+        return false;
     return info->in_parts != SYMC_NO_PART || info->out_parts != SYMC_NO_PART;
 }
 

@@ -32,9 +32,13 @@ struct fake_control {
     _Atomic int turn;
     /* 1: the test of one labelled "held" that has completed waits for 2. */
     _Atomic int held;
-    _Atomic int lingers;   /* not 0: in calls that are to be one at a time */
-    _Atomic int barriers;  /* not 0: it serves them */
-    _Atomic int no_follow; /* not 0: it fails */
+    _Atomic int lingers;      /* not 0: in calls that are to be one at a time */
+    _Atomic int barriers;     /* not 0: it serves them */
+    _Atomic int lacks_gather; /* not 0: it does not serve it */
+    _Atomic int no_follow;    /* not 0: it fails */
+    /* An operation labelled "useful" or "required" needs what prepare() makes. */
+    _Atomic int unprepared;    /* cannot make it */
+    _Atomic(void *) capturing; /* this stream is being captured */
 
     /* Of all ranks of this process. */
     _Atomic int direct;   /* operations started so */

@@ -251,6 +251,20 @@ static void on_both_hangs(int n, rank_fn body, const char *what)
     ok(attempts_hold(hang, 0.3, &hanging), "%s, %d threads", what, n);
 }
 
+/* ---- what it has not ---- */
+
+static int kind_that_it_lacks(struct symmcoll_group *group, int rank)
+{
+    float *at = device(rank);
+
+    atomic_store(&control()->lacks_gather, 1);
+    return ended(symmcoll_gather(group, rank == 0 ? at + 64 : NULL, at, 1, F32,
+                     0, NULL, NULL),
+               SYMMCOLL_ERR_UNSUPPORTED,
+               "gather: expected a backend of device memory that serves it, "
+               "found fake_module, which does not") &&
+           say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "after it");
+}
 int main(void)
 {
     started = mmap(
@@ -276,5 +290,6 @@ int main(void)
     ok(attempts_hold(says_whose_they_are, 0.3, NULL) &&
             attempts_hold(says_whose_they_are, 0.3, &(int){1}),
         "buffers that a backend never lets go of are named, and at the end");
+    on_both(2, kind_that_it_lacks, "a kind that all lack is refused");
     return done_testing();
 }
