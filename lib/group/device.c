@@ -25,7 +25,10 @@ static void finish(struct symmcoll_group *group, struct symmcoll_work *work,
     if (took_ns > 0 && work->entry != NULL)
         symc_trace_set_duration(&group->world->trace, work->entry, took_ns);
     symc_group_tell(group, op, work->entry, status);
-    if (work->entry != NULL)
+    if (symc_kinds[op->kind].counter == SYMC_COUNT_NONE)
+        symc_trace_end_beside(&group->world->trace, work->entry,
+            right ? SYMC_TRACE_COMPLETED : SYMC_TRACE_FAILED);
+    else if (work->entry != NULL)
         symc_trace_end_running(&group->world->trace, work->entry, right);
     work->entry = NULL;
     if (symc_kinds[op->kind].counter != SYMC_COUNT_COLLECTIVE)
@@ -62,6 +65,10 @@ static symmcoll_status_t begin(
         return compared;
     }
     status = symc_slot_start(group, op, work->mark, &work->token);
+    if (status == SYMMCOLL_OK) {
+        symc_group_capture(group, op);
+        return status;
+    }
     if (status != SYMMCOLL_IN_PROGRESS) {
         symc_group_finish(group, op, status);
         return status;
@@ -73,15 +80,50 @@ static symmcoll_status_t begin(
     return status;
 }
 
+/* The entry of an access, with what is particular to its kind as its label: it has
+ * no number but that of the collective before it. */
+static struct symc_trace_entry *record_access(
+    struct symmcoll_group *group, const struct symc_access *access)
+{
+    struct symc_op op = *access->op;
+    const struct symc_ranks *ranks = &group->members.ranks;
+    int peer =
+        ranks->global != NULL ? ranks->global[access->peer] : access->peer;
+
+    op.seq = atomic_load(&group->seq[SYMC_COUNT_COLLECTIVE]);
+    op.dtype = SYMMCOLL_UINT8;
+    op.issued = symc_ticks();
+    if (access->kind == SYMC_ACCESS_COPY)
+        snprintf(op.label, sizeof(op.label), "%zu bytes", access->count);
+    else if (access->kind == SYMC_ACCESS_FILL32)
+        snprintf(op.label, sizeof(op.label), "%zu words", access->count);
+    else if (access->kind == SYMC_ACCESS_BARRIER)
+        snprintf(op.label, sizeof(op.label), "channel %d", access->channel);
+    else if (access->kind == SYMC_ACCESS_WRITE32)
+        snprintf(op.label, sizeof(op.label), "value %u", access->value);
+    else if (access->kind == SYMC_ACCESS_WAIT32)
+        snprintf(op.label, sizeof(op.label), "rank %d value %u", peer,
+            access->value);
+    else
+        snprintf(op.label, sizeof(op.label), "rank %d channel %d", peer,
+            access->channel);
+    return symc_trace_start_beside(&group->world->trace, group->trace, &op);
+}
+
 /* The same of an access, which no member compares. */
 static symmcoll_status_t enqueue(
     void *context, struct symmcoll_work *work, const void *access)
 {
-    symmcoll_status_t status = symc_slot_access(context, access, &work->token);
+    struct symmcoll_group *group = context;
+    struct symc_trace_entry *entry = record_access(group, access);
+    symmcoll_status_t status = symc_slot_access(group, access, &work->token);
 
     /* Its timeout begins when the stream has come to it, and is the kernel's. */
     work->deadline_ns = SYMC_NEVER;
-    work->entry = NULL;
+    work->entry = status == SYMMCOLL_IN_PROGRESS ? entry : NULL;
+    if (status != SYMMCOLL_IN_PROGRESS)
+        symc_trace_end_beside(&group->world->trace, entry,
+            status == SYMMCOLL_OK ? SYMC_TRACE_CAPTURED : SYMC_TRACE_FAILED);
     return status;
 }
 

@@ -23,6 +23,10 @@ bool symc_group_is_on_device(
 symmcoll_status_t symc_group_access(
     struct symmcoll_group *group, const struct symc_access *access);
 
+/* Under the ticket, as symc_group_finish() (run.c): an operation has been captured, so
+ * for this rank it has ended well. */
+void symc_group_capture(struct symmcoll_group *group, const struct symc_op *op);
+
 /* Add what the queue may ask of them. */
 void symc_device_add_ops(struct symc_queue_ops *ops);
 

@@ -6,6 +6,7 @@
  * operation in the backend of its memory (slot.c) once they agree.
  */
 #include "base/cancel.h"
+#include "group/device.h"
 #include "group/group.h"
 
 #include <stdio.h>
@@ -66,6 +67,19 @@ void symc_group_finish(struct symmcoll_group *group, const struct symc_op *op,
     symmcoll_status_t status)
 {
     end(group, op, status);
+}
+
+void symc_group_capture(struct symmcoll_group *group, const struct symc_op *op)
+{
+    struct symc_flight *flight = symc_group_flight(group, op);
+
+    if (atomic_load_explicit(&group->at_end, memory_order_relaxed) != 0)
+        end_with_more(group, op, SYMMCOLL_OK);
+    if (flight->entry != NULL)
+        symc_trace_capture(&group->world->trace, flight->entry);
+    flight->entry = NULL;
+    if (symc_kinds[op->kind].counter == SYMC_COUNT_COLLECTIVE)
+        atomic_store_explicit(&group->completed, op->seq, memory_order_relaxed);
 }
 
 void symc_group_go_on(struct symmcoll_group *group)

@@ -106,6 +106,7 @@ static const char *find_state_name(unsigned int state)
     /* A failed operation had started; "retired" tells that it has ended. */
     return state == SYMC_TRACE_COMPLETED   ? "completed"
            : state == SYMC_TRACE_SCHEDULED ? "scheduled"
+           : state == SYMC_TRACE_CAPTURED  ? "captured"
                                            : "started";
 }
 

@@ -40,6 +40,7 @@ const char *symc_trace_position(const struct symc_trace_ring *ring,
         [SYMC_TRACE_STARTED] = "in",
         [SYMC_TRACE_COMPLETED] = "after",
         [SYMC_TRACE_FAILED] = "after failed",
+        [SYMC_TRACE_CAPTURED] = "after captured",
     };
     struct symc_trace_view view;
     struct symc_trace_copy latest = {0};

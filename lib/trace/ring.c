@@ -155,7 +155,7 @@ static bool is_over(struct symc_trace_entry *entry, uint64_t lock)
     if (lock % 2 == 1)
         return false;
     state = atomic_load_explicit(&entry->state, memory_order_acquire);
-    return state == SYMC_TRACE_COMPLETED || state == SYMC_TRACE_FAILED;
+    return state >= SYMC_TRACE_COMPLETED && state <= SYMC_TRACE_CAPTURED;
 }
 
 /*
@@ -212,9 +212,9 @@ static __attribute__((noinline)) uint64_t put_shapes(
     return number;
 }
 
-struct symc_trace_entry *symc_trace_start(
+static inline __attribute__((always_inline)) struct symc_trace_entry *start(
     const struct symc_trace_writer *writer, int64_t group,
-    const struct symc_op *op)
+    const struct symc_op *op, bool beside)
 {
     struct symc_trace_ring *ring;
     struct symc_trace_group *status;
@@ -265,12 +265,33 @@ struct symc_trace_entry *symc_trace_start(
     atomic_store_explicit(&entry->lock, 2 * id + 2, memory_order_release);
     atomic_store_explicit(&ring->next, id + 1, memory_order_relaxed);
 
+    if (beside)
+        return entry;
     if (p2p) {
         atomic_store_explicit(&status->p2p, op->seq, memory_order_relaxed);
         return entry;
     }
     atomic_store_explicit(&status->enqueued, op->seq, memory_order_relaxed);
     atomic_store_explicit(&status->started, op->seq, memory_order_relaxed);
+    return entry;
+}
+
+struct symc_trace_entry *symc_trace_start(
+    const struct symc_trace_writer *writer, int64_t group,
+    const struct symc_op *op)
+{
+    return start(writer, group, op, false);
+}
+
+struct symc_trace_entry *symc_trace_start_beside(
+    struct symc_trace_writer *writer, int64_t group, const struct symc_op *op)
+{
+    struct symc_trace_entry *entry = NULL;
+
+    if (atomic_fetch_add(&writer->beside, 1) < writer->capacity / 2)
+        entry = start(writer, group, op, true);
+    if (entry == NULL)
+        atomic_fetch_sub(&writer->beside, 1);
     return entry;
 }
 
@@ -329,7 +350,7 @@ static inline void advance_completed(
 }
 
 static inline void end(const struct symc_trace_writer *writer,
-    struct symc_trace_entry *entry, bool completed, bool overtaken)
+    struct symc_trace_entry *entry, enum symc_trace_state state, bool overtaken)
 {
     unsigned int group, kind;
 
@@ -342,26 +363,41 @@ static inline void end(const struct symc_trace_writer *writer,
         atomic_load_explicit(&entry->completed, memory_order_relaxed) == 0)
         atomic_store_explicit(
             &entry->completed, symc_ticks(), memory_order_relaxed);
-    if (completed &&
+    if (state != SYMC_TRACE_FAILED &&
         group <
             atomic_load_explicit(&writer->described, memory_order_relaxed) &&
         kind < SYMC_KIND_COUNT &&
         symc_kinds[kind].counter == SYMC_COUNT_COLLECTIVE)
         advance_completed(&writer->groups[group], entry->seq, overtaken);
     /* From here on the slot may be another's. */
-    atomic_store_explicit(&entry->state,
-        completed ? SYMC_TRACE_COMPLETED : SYMC_TRACE_FAILED,
-        memory_order_release);
+    atomic_store_explicit(&entry->state, (uint8_t)state, memory_order_release);
 }
 
 void symc_trace_end(const struct symc_trace_writer *writer,
     struct symc_trace_entry *entry, bool completed)
 {
-    end(writer, entry, completed, false);
+    end(writer, entry, completed ? SYMC_TRACE_COMPLETED : SYMC_TRACE_FAILED,
+        false);
 }
 
 void symc_trace_end_running(const struct symc_trace_writer *writer,
     struct symc_trace_entry *entry, bool completed)
 {
-    end(writer, entry, completed, true);
+    end(writer, entry, completed ? SYMC_TRACE_COMPLETED : SYMC_TRACE_FAILED,
+        true);
+}
+
+void symc_trace_capture(
+    const struct symc_trace_writer *writer, struct symc_trace_entry *entry)
+{
+    end(writer, entry, SYMC_TRACE_CAPTURED, true);
+}
+
+void symc_trace_end_beside(struct symc_trace_writer *writer,
+    struct symc_trace_entry *entry, enum symc_trace_state state)
+{
+    if (entry == NULL)
+        return;
+    end(writer, entry, state, true);
+    atomic_fetch_sub(&writer->beside, 1);
 }

@@ -37,7 +37,8 @@ enum symc_trace_state {
     SYMC_TRACE_SCHEDULED = 0,
     SYMC_TRACE_STARTED = 1,
     SYMC_TRACE_COMPLETED = 2,
-    SYMC_TRACE_FAILED = 3 /* ended with an error: retired, not completed */
+    SYMC_TRACE_FAILED = 3,  /* ended with an error: retired, not completed */
+    SYMC_TRACE_CAPTURED = 4 /* in a graph, whose replays are not recorded */
 };
 
 #define SYMC_TRACE_UNLIKE (UINT64_C(1) << 63)
@@ -184,6 +185,7 @@ struct symc_trace_writer {
     struct symc_trace_group *groups; /* the ring's */
     _Atomic uint32_t described;      /* slots that have been used */
     struct symc_trace_table *table;  /* which of them are used */
+    _Atomic uint32_t beside; /* entries that have not ended, see there */
 };
 
 /*
@@ -218,6 +220,15 @@ struct symc_trace_entry *symc_trace_start(
     const struct symc_trace_writer *writer, int64_t group,
     const struct symc_op *op);
 
+/* The same of what a rank does alone, beside its operations, and from any thread:
+ * no number of the group changes.  NULL also where as many have not ended as half
+ * of the entries: what claims the others has not far to look.  To be passed to
+ * symc_trace_end_beside(). */
+struct symc_trace_entry *symc_trace_start_beside(
+    struct symc_trace_writer *writer, int64_t group, const struct symc_op *op);
+void symc_trace_end_beside(struct symc_trace_writer *writer,
+    struct symc_trace_entry *entry, enum symc_trace_state state);
+
 /* A receive from any source has its peer. */
 void symc_trace_set_peer(struct symc_trace_entry *entry, int peer);
 
@@ -233,6 +244,10 @@ void symc_trace_end(const struct symc_trace_writer *writer,
 /* The same of an operation that others may have overtaken. */
 void symc_trace_end_running(const struct symc_trace_writer *writer,
     struct symc_trace_entry *entry, bool completed);
+
+/* The call has been captured: what it stands for is not known to end. */
+void symc_trace_capture(
+    const struct symc_trace_writer *writer, struct symc_trace_entry *entry);
 
 /* It has ended now, and took so many ns: that is when it was started, then.  To
  * be passed to symc_trace_end_running() next. */

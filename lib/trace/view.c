@@ -112,7 +112,7 @@ bool symc_trace_view_entry(const struct symc_trace_view *view, uint32_t slot,
                (copy->record_id & (view->capacity - 1)) == slot &&
                symc_kind_is_known(copy->kind) &&
                copy->dtype < SYMMCOLL_DTYPE_COUNT &&
-               copy->state <= SYMC_TRACE_FAILED &&
+               copy->state <= SYMC_TRACE_CAPTURED &&
                copy->group < SYMC_TRACE_GROUPS;
     }
     return false;

@@ -188,7 +188,7 @@ static int nonsense_is_left_out(void)
     ring->entries[2].kind = SYMC_KIND_COUNT;
     ring->entries[3].dtype = SYMMCOLL_DTYPE_COUNT;
     ring->entries[4].group = SYMC_TRACE_GROUPS;
-    atomic_store(&ring->entries[5].state, 4);
+    atomic_store(&ring->entries[5].state, SYMC_TRACE_CAPTURED + 1);
     atomic_store(&ring->entries[6].lock, 2 * 5 + 2);
     good = count_entries(ring, 8, &least, &most) == 1 && least == 7;
     free(ring);
@@ -372,13 +372,40 @@ static int readers_see_whole_entries(int nwriters)
     return good && seen > 0;
 }
 
+/* They are no more than half of the entries, and change no number. */
+static int beside_leaves_room(void)
+{
+    struct symc_trace_ring *ring = make_ring(8);
+    struct symc_trace_writer *writer = WRITER(ring);
+    const struct symc_op op = {.kind = SYMC_SYMM_PUT_DATA, .seq = 3};
+    struct symc_trace_entry *made[4];
+    int good = 1;
+
+    for (int i = 0; i < 4; i++)
+        good =
+            (made[i] = symc_trace_start_beside(writer, 0, &op)) != NULL && good;
+    good = good && symc_trace_start_beside(writer, 0, &op) == NULL &&
+           atomic_load(&writer->groups[0].enqueued) == 0;
+    record(ring, 0, 1, 9);
+    for (int i = 0; i < 4 && good; i++)
+        symc_trace_end_beside(writer, made[i],
+            i == 0 ? SYMC_TRACE_CAPTURED : SYMC_TRACE_COMPLETED);
+    good = good && atomic_load(&writer->groups[0].completed) == 9 &&
+           symc_trace_start_beside(writer, 0, &op) != NULL &&
+           atomic_load(&writer->groups[0].enqueued) == 9;
+    free(ring);
+    return good;
+}
+
 int main(void)
 {
-    plan(15);
+    plan(16);
     ok(latest_replace_oldest(), "the latest entries replace the oldest");
     ok(fields_come_back(), "an entry comes back as it was recorded");
     ok(stuck_entry_stays(), "an operation under way is never overwritten");
     ok(full_of_active_refuses(), "a ring full of running operations is full");
+    ok(beside_leaves_room(),
+        "what is recorded beside operations leaves them half of the ring");
     ok(off_records_nothing(), "capacity 0 records nothing");
     ok(torn_entry_is_left_out(), "a torn entry is left out");
     ok(nonsense_is_left_out(), "entries that make no sense are left out");
