@@ -257,6 +257,10 @@ struct symc_memory_request {
     bool threads;  /* all ranks are of one process: no other maps it */
     bool words;    /* it is for words, and needs no multicast address */
     size_t nbytes; /* 1 or more */
+    /* Optional, of memory: for what free() and leave() cannot release, with `of`. */
+    void (*log)(void *of, enum symc_log_level level, const char *format, ...)
+        SYMC_PRINTF(3, 4);
+    void *of;
 };
 
 /* Memory that all members of a group have mapped.  The backend's struct begins

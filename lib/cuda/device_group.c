@@ -25,7 +25,8 @@ static void free_parts(struct symc_cuda_group *group)
     symc_cuda_calls_close(group);
     symc_cuda_segment_close(group);
     if (group->words != NULL)
-        group->cuda->mem_free_host(group->words);
+        symc_cuda_released(&group->log, "cuMemFreeHost",
+            group->cuda->mem_free_host(group->words));
 }
 
 /* What an operation still uses stays: it could not be cancelled, and the device
@@ -141,6 +142,8 @@ static symmcoll_status_t open_group(
         core->settings->get_bool(core->settings->config, "trace.timing");
     pthread_mutex_init(&group->lock, NULL);
     status = open_context(group, peers, &entered);
+    group->log = (struct symc_cuda_log){
+        .cuda = group->cuda, .log = core->log, .of = core->group};
     if (status == SYMMCOLL_OK) {
         status = open_parts(group);
         symc_cuda_leave(&entered);

@@ -89,6 +89,7 @@ struct symc_cuda_group {
     const struct symc_core *core;
     const struct symc_cuda *cuda;
     struct symc_cuda_context context;
+    struct symc_cuda_log log;
     int rank;
     int size;
     int device;

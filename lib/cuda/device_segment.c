@@ -18,7 +18,7 @@ symmcoll_status_t symc_cuda_segment_open(struct symc_cuda_group *group)
     if (status != SYMMCOLL_OK)
         return status;
     status = symc_cuda_row_open(group, &own, what, &group->segment);
-    symc_cuda_physical_free(group->cuda, &own); /* the mappings keep it */
+    symc_cuda_physical_free(&group->log, &own); /* the mappings keep it */
     if (status != SYMMCOLL_OK)
         return status;
     /* Kernels find nothing there: no signal, and no packet.  None of any member
@@ -30,5 +30,5 @@ symmcoll_status_t symc_cuda_segment_open(struct symc_cuda_group *group)
 
 void symc_cuda_segment_close(struct symc_cuda_group *group)
 {
-    symc_cuda_row_close(group->cuda, &group->segment);
+    symc_cuda_row_close(&group->log, &group->segment);
 }

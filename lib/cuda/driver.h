@@ -157,6 +157,35 @@ symmcoll_status_t symc_cuda_fail(const struct symc_cuda *cuda,
     symc_cuda_fail_fn fail, CUresult result, int device, const char *format,
     ...) SYMC_PRINTF(5, 6);
 
+/* One of several calls that a function makes, and what it returned: the last one, or
+ * the first one that failed. */
+struct symc_cuda_called {
+    const char *name; /* "cuMemCreate" */
+    CUresult result;
+};
+
+static inline struct symc_cuda_called symc_cuda_called(
+    const char *name, CUresult result)
+{
+    return (struct symc_cuda_called){name, result};
+}
+
+/* Who is told of memory that could not be released, where no call can return it:
+ * once, as more calls of the same memory fail after one has. */
+struct symc_cuda_log {
+    const struct symc_cuda *cuda;
+    /* NULL: nobody */
+    void (*log)(void *of, enum symc_log_level level, const char *format, ...)
+        SYMC_PRINTF(3, 4);
+    void *of;
+    bool told;
+};
+
+/* Take what a call has returned that releases memory: "cuMemUnmap".  Where its context
+ * is broken, so is what the memory was used for, which has been told. */
+void symc_cuda_released(
+    struct symc_cuda_log *log, const char *call, CUresult result);
+
 /* That status alone. */
 symmcoll_status_t symc_cuda_status(CUresult result);
 

@@ -18,7 +18,7 @@
 /* INVARIANT: begins with struct symc_cuda_joined. */
 struct joined {
     struct symc_cuda_joined whole;
-    const struct symc_cuda *cuda;
+    struct symc_cuda_log log;
     struct symc_cuda_memory *memory; /* one use of it is ours */
     struct symc_cuda_row row;
     struct symc_cuda_multicast multicast;
@@ -135,7 +135,8 @@ static symmcoll_status_t open_multicast(
 
     if (!group->multicast || memory->words)
         return SYMMCOLL_OK;
-    status = symc_cuda_multicast_open(group, &memory->physical, multicast);
+    status = symc_cuda_multicast_open(
+        group, &made->log, &memory->physical, multicast);
     if (multicast->at != 0)
         made->whole.data.multicast =
             (unsigned char *)(uintptr_t)(multicast->at + memory->offset);
@@ -182,8 +183,9 @@ symmcoll_status_t symc_cuda_join(
     if (made == NULL)
         return group->core->fail(
             SYMMCOLL_ERR_NO_MEMORY, "no memory to join memory of a device");
-    made->cuda = group->cuda;
     made->memory = memory;
+    made->log = made->memory->log;
+    made->log.told = false;
     atomic_fetch_add(&made->memory->uses, 1);
     result = symc_cuda_enter(&group->context, &entered);
     if (result == CUDA_SUCCESS) {
@@ -204,12 +206,12 @@ void symc_cuda_leave_joined(struct symc_joined *joined)
 {
     struct joined *left = (struct joined *)(void *)joined;
     CUstreamCaptureMode mode =
-        symc_cuda_relax(left->cuda, CU_STREAM_CAPTURE_MODE_RELAXED);
+        symc_cuda_relax(left->log.cuda, CU_STREAM_CAPTURE_MODE_RELAXED);
 
-    symc_cuda_multicast_close(left->cuda, &left->multicast);
-    symc_cuda_places_close(left->cuda, &left->places);
-    symc_cuda_row_close(left->cuda, &left->row);
-    (void)symc_cuda_relax(left->cuda, mode);
+    symc_cuda_multicast_close(&left->log, &left->multicast);
+    symc_cuda_places_close(&left->log, &left->places);
+    symc_cuda_row_close(&left->log, &left->row);
+    (void)symc_cuda_relax(left->log.cuda, mode);
     symc_cuda_memory_free(left->memory);
     free(left);
 }

@@ -154,14 +154,19 @@ CUstreamCaptureMode symc_cuda_relax(
 }
 
 void symc_cuda_physical_free(
-    const struct symc_cuda *cuda, struct symc_cuda_physical *physical)
+    struct symc_cuda_log *log, struct symc_cuda_physical *physical)
 {
+    const struct symc_cuda *cuda = log->cuda;
+
     if (physical->at != 0) {
-        (void)cuda->mem_unmap(physical->at, physical->nbytes);
-        (void)cuda->mem_address_free(physical->at, physical->nbytes);
+        symc_cuda_released(
+            log, "cuMemUnmap", cuda->mem_unmap(physical->at, physical->nbytes));
+        symc_cuda_released(log, "cuMemAddressFree",
+            cuda->mem_address_free(physical->at, physical->nbytes));
     }
     if (physical->nbytes != 0)
-        (void)cuda->mem_release(physical->handle);
+        symc_cuda_released(
+            log, "cuMemRelease", cuda->mem_release(physical->handle));
     *physical = (struct symc_cuda_physical){.nbytes = 0};
 }
 
@@ -208,7 +213,7 @@ void symc_cuda_memory_free(void *memory)
     cuda = freed->context.cuda;
     if (cuda != NULL) {
         mode = symc_cuda_relax(cuda, CU_STREAM_CAPTURE_MODE_RELAXED);
-        symc_cuda_physical_free(cuda, &freed->physical);
+        symc_cuda_physical_free(&freed->log, &freed->physical);
         symc_cuda_context_close(&freed->context);
         (void)symc_cuda_relax(cuda, mode);
     }
@@ -269,6 +274,8 @@ symmcoll_status_t symc_cuda_memory_begin(
     made->threads = request->threads;
     made->words = request->words;
     status = open_context(request, &made->context, entered);
+    made->log = (struct symc_cuda_log){
+        .cuda = made->context.cuda, .log = request->log, .of = request->of};
     if (status == SYMMCOLL_OK)
         *memory = made;
     else

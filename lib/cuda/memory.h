@@ -53,7 +53,7 @@ CUstreamCaptureMode symc_cuda_relax(
 
 /* Nothing if it is zero; what others have mapped stays. */
 void symc_cuda_physical_free(
-    const struct symc_cuda *cuda, struct symc_cuda_physical *physical);
+    struct symc_cuda_log *log, struct symc_cuda_physical *physical);
 
 /* Map memory at reserved addresses, for this rank's device to read and write; all
  * of it or nothing. */
@@ -68,6 +68,7 @@ symmcoll_status_t symc_cuda_clear(const struct symc_cuda_context *context,
 /* What allocate() and import() make: see struct symc_memory_ops. */
 struct symc_cuda_memory {
     struct symc_cuda_context context;
+    struct symc_cuda_log log;
     bool threads;
     bool words;  /* see struct symc_memory_request */
     bool legacy; /* of cuMemAlloc(), so there is no physical memory to map */

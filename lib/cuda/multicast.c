@@ -98,12 +98,13 @@ static bool make(
                "cuMemExportToShareableHandle");
 }
 
-static void release(const struct symc_cuda *cuda, const struct made *made)
+static void release(struct symc_cuda_log *log, const struct made *made)
 {
     if (made->fd >= 0)
         close(made->fd);
     if (made->created)
-        (void)cuda->mem_release(made->object);
+        symc_cuda_released(
+            log, "cuMemRelease", log->cuda->mem_release(made->object));
 }
 
 /* What this rank has to say at first, and the object of rank 0 (out). */
@@ -234,32 +235,38 @@ static symmcoll_status_t open_steps(const struct symc_cuda_group *group,
 }
 
 symmcoll_status_t symc_cuda_multicast_open(const struct symc_cuda_group *group,
-    const struct symc_cuda_physical *own, struct symc_cuda_multicast *multicast)
+    struct symc_cuda_log *log, const struct symc_cuda_physical *own,
+    struct symc_cuda_multicast *multicast)
 {
     struct made made = {.fd = -1};
     bool right = false;
     struct told mine = begin(group, own->nbytes, &made);
     symmcoll_status_t status = open_steps(group, own, &mine, multicast, &right);
 
-    release(group->cuda, &made);
+    release(log, &made);
     if (!right)
-        symc_cuda_multicast_close(group->cuda, multicast);
+        symc_cuda_multicast_close(log, multicast);
     return status;
 }
 
 void symc_cuda_multicast_close(
-    const struct symc_cuda *cuda, struct symc_cuda_multicast *multicast)
+    struct symc_cuda_log *log, struct symc_cuda_multicast *multicast)
 {
+    const struct symc_cuda *cuda = log->cuda;
     size_t nbytes = multicast->nbytes;
 
     if (nbytes != 0)
-        (void)cuda->multicast_unbind(
-            multicast->object, multicast->bound, 0, nbytes);
+        symc_cuda_released(log, "cuMulticastUnbind",
+            cuda->multicast_unbind(
+                multicast->object, multicast->bound, 0, nbytes));
     if (multicast->at != 0) {
-        (void)cuda->mem_unmap(multicast->at, nbytes);
-        (void)cuda->mem_address_free(multicast->at, nbytes);
+        symc_cuda_released(
+            log, "cuMemUnmap", cuda->mem_unmap(multicast->at, nbytes));
+        symc_cuda_released(log, "cuMemAddressFree",
+            cuda->mem_address_free(multicast->at, nbytes));
     }
     if (multicast->opened)
-        (void)cuda->mem_release(multicast->object);
+        symc_cuda_released(
+            log, "cuMemRelease", cuda->mem_release(multicast->object));
     *multicast = (struct symc_cuda_multicast){.at = 0};
 }

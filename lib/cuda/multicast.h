@@ -30,11 +30,11 @@ bool symc_cuda_multicast_is_possible(const struct symc_cuda_group *group);
  * Errors: those of core->gather and core->exchange.
  */
 symmcoll_status_t symc_cuda_multicast_open(const struct symc_cuda_group *group,
-    const struct symc_cuda_physical *own,
+    struct symc_cuda_log *log, const struct symc_cuda_physical *own,
     struct symc_cuda_multicast *multicast);
 
 /* Before the memory is unmapped.  Without the group, in any context. */
 void symc_cuda_multicast_close(
-    const struct symc_cuda *cuda, struct symc_cuda_multicast *multicast);
+    struct symc_cuda_log *log, struct symc_cuda_multicast *multicast);
 
 #endif

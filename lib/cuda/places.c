@@ -107,7 +107,7 @@ symmcoll_status_t symc_cuda_places_write(const struct symc_cuda_group *group,
 
 /* Where the context is gone, so is what was opened in it. */
 static void close_opened(
-    const struct symc_cuda *cuda, struct symc_cuda_places *places)
+    struct symc_cuda_log *log, struct symc_cuda_places *places)
 {
     struct symc_cuda_entered entered;
 
@@ -116,15 +116,16 @@ static void close_opened(
         return;
     for (int r = 0; r < SYMC_KERNEL_RANKS; r++) {
         if (places->opened[r] != 0)
-            (void)cuda->ipc_close_mem_handle(places->opened[r]);
+            symc_cuda_released(log, "cuIpcCloseMemHandle",
+                log->cuda->ipc_close_mem_handle(places->opened[r]));
     }
     symc_cuda_leave(&entered);
 }
 
 void symc_cuda_places_close(
-    const struct symc_cuda *cuda, struct symc_cuda_places *places)
+    struct symc_cuda_log *log, struct symc_cuda_places *places)
 {
-    close_opened(cuda, places);
+    close_opened(log, places);
     symc_cuda_context_close(&places->context);
-    symc_cuda_physical_free(cuda, &places->table);
+    symc_cuda_physical_free(log, &places->table);
 }

@@ -42,6 +42,6 @@ symmcoll_status_t symc_cuda_places_write(const struct symc_cuda_group *group,
 
 /* Without the group, in any context. */
 void symc_cuda_places_close(
-    const struct symc_cuda *cuda, struct symc_cuda_places *places);
+    struct symc_cuda_log *log, struct symc_cuda_places *places);
 
 #endif

@@ -170,3 +170,16 @@ symmcoll_status_t symc_cuda_fail(const struct symc_cuda *cuda,
         device >= 0 ? " on " : "", where,
         symc_cuda_describe(cuda, result, error, sizeof(error)), more);
 }
+
+void symc_cuda_released(
+    struct symc_cuda_log *log, const char *call, CUresult result)
+{
+    char error[SYMC_DETAIL_MAX / 2];
+
+    if (result == CUDA_SUCCESS || symc_cuda_is_fatal(result) || log->told ||
+        log->log == NULL)
+        return;
+    log->told = true;
+    log->log(log->of, SYMC_LOG_WARN, "memory of a device stays in use: %s: %s",
+        call, symc_cuda_describe(log->cuda, result, error, sizeof(error)));
+}

@@ -60,8 +60,11 @@ static symmcoll_status_t map_imported(const struct symc_cuda_group *group,
             "cuMemImportFromShareableHandle of %s",
             format_whose(group, rank, what, whose, sizeof(whose)));
     status = map(group, row, rank, handle, nbytes, what);
-    group->cuda->mem_release(handle); /* the mapping has its own */
-    return status;
+    result = group->cuda->mem_release(handle); /* the mapping has its own */
+    return status == SYMMCOLL_OK && result != CUDA_SUCCESS
+               ? symc_cuda_group_fail(group, result, "cuMemRelease of %s",
+                     format_whose(group, rank, what, whose, sizeof(whose)))
+               : status;
 }
 
 static symmcoll_status_t map_other(const struct symc_cuda_group *group,
@@ -181,11 +184,10 @@ static CUresult export_fabric(const struct symc_cuda_group *group,
     if (result == CUDA_SUCCESS)
         result = cuda->mem_import_from_shareable_handle(
             &tried, &mine->fabric, CU_MEM_HANDLE_TYPE_FABRIC);
-    if (result != CUDA_SUCCESS)
-        return result;
-    (void)cuda->mem_release(tried);
-    mine->has_fabric = 1;
-    return CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS)
+        result = cuda->mem_release(tried);
+    mine->has_fabric = result == CUDA_SUCCESS;
+    return result;
 }
 
 /* What this rank sends, and tells. */
@@ -253,15 +255,17 @@ symmcoll_status_t symc_cuda_row_open(const struct symc_cuda_group *group,
     return status;
 }
 
-void symc_cuda_row_close(
-    const struct symc_cuda *cuda, struct symc_cuda_row *row)
+void symc_cuda_row_close(struct symc_cuda_log *log, struct symc_cuda_row *row)
 {
+    const struct symc_cuda *cuda = log->cuda;
+
     for (int r = 0; r < row->size; r++) {
         if (row->mapped[r] != 0)
-            (void)cuda->mem_unmap(symc_cuda_row_at(row, r), row->mapped[r]);
+            symc_cuda_released(log, "cuMemUnmap",
+                cuda->mem_unmap(symc_cuda_row_at(row, r), row->mapped[r]));
     }
     if (row->base != 0)
-        (void)cuda->mem_address_free(
-            row->base, row->stride * (size_t)row->size);
+        symc_cuda_released(log, "cuMemAddressFree",
+            cuda->mem_address_free(row->base, row->stride * (size_t)row->size));
     *row = (struct symc_cuda_row){.base = 0};
 }

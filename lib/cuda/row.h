@@ -39,7 +39,6 @@ symmcoll_status_t symc_cuda_row_open(const struct symc_cuda_group *group,
     struct symc_cuda_row *row);
 
 /* Without the group, in any context. */
-void symc_cuda_row_close(
-    const struct symc_cuda *cuda, struct symc_cuda_row *row);
+void symc_cuda_row_close(struct symc_cuda_log *log, struct symc_cuda_row *row);
 
 #endif

@@ -209,6 +209,19 @@ const struct symc_backend *symc_registry_memory(
     return NULL;
 }
 
+symmcoll_status_t symc_registry_find_device(
+    const struct symc_registry *registry, const char *where, int device,
+    const struct symc_backend **backend)
+{
+    *backend = symc_registry_memory(registry, SYMC_MEMORY_DEVICE);
+    if (*backend != NULL)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+        "%s: expected a backend with memory of CUDA device %d, found none: "
+        "module cuda is not installed, or the setting backends leaves it out",
+        where, device);
+}
+
 bool symc_registry_is_other_present(const struct symc_registry *registry)
 {
     if (registry->unserved)

@@ -58,6 +58,12 @@ symmcoll_status_t symc_registry_choose(const struct symc_registry *registry,
 const struct symc_backend *symc_registry_memory(
     const struct symc_registry *registry, enum symc_memory memory);
 
+/* The one that has memory of devices (out).  Errors: UNSUPPORTED (where: why there
+ * is none for this device). */
+symmcoll_status_t symc_registry_find_device(
+    const struct symc_registry *registry, const char *where, int device,
+    const struct symc_backend **backend);
+
 /* Whether memory that is not the host's may be in this process by now; if not no
  * address need be looked for. */
 bool symc_registry_is_other_present(const struct symc_registry *registry);

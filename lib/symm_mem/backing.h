@@ -33,6 +33,11 @@ symmcoll_status_t symc_device_backing_open(struct symmcoll_world *world,
     const char *where, struct symc_allocation *allocation);
 void symc_device_backing_close(struct symc_allocation *allocation);
 
+/* The log of a world, for what a backend cannot release: struct
+ * symc_memory_request. */
+void symc_symm_log(void *world, enum symc_log_level level, const char *format,
+    ...) SYMC_PRINTF(3, 4);
+
 /* A number of bytes rounded up to a multiple; false: there is none. */
 static inline bool symc_backing_round(
     size_t nbytes, size_t align, size_t *rounded)

@@ -7,6 +7,7 @@
 #include "registry/registry.h"
 #include "symm_mem/backing.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 /* No line of a device has words of two pads. */
@@ -41,6 +42,19 @@ symmcoll_status_t symc_symm_check_place(
     return SYMMCOLL_OK;
 }
 
+void symc_symm_log(
+    void *world, enum symc_log_level level, const char *format, ...)
+{
+    const struct symmcoll_world *of = world;
+    char line[SYMC_DETAIL_MAX];
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    symc_logf(&of->log, level, "%s", line);
+}
+
 /* Memory (out) of the backend's: words, data, or data of the program's own. */
 static symmcoll_status_t take(struct symmcoll_world *world,
     const struct symc_allocation *allocation, size_t nbytes, bool words,
@@ -53,24 +67,14 @@ static symmcoll_status_t take(struct symmcoll_world *world,
         .device = allocation->device_index,
         .threads = world->threads,
         .words = words,
-        .nbytes = nbytes};
+        .nbytes = nbytes,
+        .log = symc_symm_log,
+        .of = world};
 
     if (words || allocation->own == NULL)
         return mem->allocate(&request, memory, at);
     *at = allocation->own;
     return mem->import(&request, allocation->own, memory);
-}
-
-static symmcoll_status_t find_backend(struct symmcoll_world *world,
-    const char *where, int index, const struct symc_backend **backend)
-{
-    *backend = symc_registry_memory(&world->registry, SYMC_MEMORY_DEVICE);
-    if (*backend != NULL)
-        return SYMMCOLL_OK;
-    return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-        "%s: expected a backend with memory of CUDA device %d, found none: "
-        "module cuda is not installed, or the setting backends leaves it out",
-        where, index);
 }
 
 symmcoll_status_t symc_device_backing_open(struct symmcoll_world *world,
@@ -79,8 +83,8 @@ symmcoll_status_t symc_device_backing_open(struct symmcoll_world *world,
     size_t nbytes = allocation->nbytes;
     char detail[SYMC_DETAIL_MAX];
     void *at = NULL;
-    symmcoll_status_t status = find_backend(
-        world, where, allocation->device_index, &allocation->backend);
+    symmcoll_status_t status = symc_registry_find_device(&world->registry,
+        where, allocation->device_index, &allocation->backend);
 
     if (status != SYMMCOLL_OK)
         return status;

@@ -5,6 +5,7 @@
 #include "symm_mem/device_plan.h"
 
 #include "registry/registry.h"
+#include "symm_mem/backing.h"
 #include "symm_mem/share.h"
 
 #include <stdio.h>
@@ -28,7 +29,9 @@ static symmcoll_status_t allocate(struct symmcoll_symm *handle,
         .fail = symc_fail,
         .device = handle->share->device_index,
         .threads = true, /* nobody else uses it */
-        .nbytes = symc_launch_plan_nbytes(pieces)};
+        .nbytes = symc_launch_plan_nbytes(pieces),
+        .log = symc_symm_log,
+        .of = handle->group->world};
     char detail[SYMC_DETAIL_MAX];
     symmcoll_status_t status;
 
