@@ -141,17 +141,16 @@ symmcoll_status_t symc_cuda_access(
     struct symc_cuda_entered entered;
     struct symc_cuda_token *started = NULL;
     symmcoll_status_t status;
-    CUresult result;
 
     if (symc_cuda_gave_up(group))
         return symc_cuda_explain(group, access->op);
-    result = symc_cuda_enter(&group->context, &entered);
-    if (result != CUDA_SUCCESS)
-        return symc_cuda_group_fail(group, result, "cuCtxPushCurrent");
+    status = symc_cuda_group_enter(group, &entered);
+    if (status != SYMMCOLL_OK)
+        return symc_cuda_of_one(status);
     status = start(group, access, &started);
     symc_cuda_leave(&entered);
     *token = started;
     if (status != SYMMCOLL_OK)
-        return SYMMCOLL_ERR_DEVICE;
+        return symc_cuda_of_one(status);
     return started != NULL ? SYMMCOLL_IN_PROGRESS : SYMMCOLL_OK;
 }

@@ -87,26 +87,40 @@ void symc_cuda_context_close(struct symc_cuda_context *context)
     *context = (struct symc_cuda_context){0};
 }
 
-CUresult symc_cuda_enter(
+struct symc_cuda_called symc_cuda_enter(
     const struct symc_cuda_context *context, struct symc_cuda_entered *entered)
 {
-    CUresult result = context->cuda->ctx_push_current(context->context);
+    struct symc_cuda_called called = symc_cuda_called(
+        "cuCtxPushCurrent", context->cuda->ctx_push_current(context->context));
 
     entered->in = NULL;
-    if (result != CUDA_SUCCESS)
-        return result;
+    if (called.result != CUDA_SUCCESS)
+        return called;
     /* In the default mode, asking for an event is an error while any stream of
      * the process is captured, and ends that capture. */
     entered->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    result = context->cuda->thread_exchange_stream_capture_mode(&entered->mode);
-    if (result != CUDA_SUCCESS) {
+    called = symc_cuda_called("cuThreadExchangeStreamCaptureMode",
+        context->cuda->thread_exchange_stream_capture_mode(&entered->mode));
+    if (called.result == CUDA_SUCCESS) {
+        entered->in = context;
+    } else {
         CUcontext popped = NULL;
 
         (void)context->cuda->ctx_pop_current(&popped);
-        return result;
     }
-    entered->in = context;
-    return CUDA_SUCCESS;
+    return called;
+}
+
+symmcoll_status_t symc_cuda_enter_or_fail(
+    const struct symc_cuda_context *context, symc_cuda_fail_fn fail,
+    struct symc_cuda_entered *entered)
+{
+    struct symc_cuda_called called = symc_cuda_enter(context, entered);
+
+    return called.result == CUDA_SUCCESS
+               ? SYMMCOLL_OK
+               : symc_cuda_fail(context->cuda, fail, called.result,
+                     (int)context->device, "%s", called.name);
 }
 
 void symc_cuda_leave(struct symc_cuda_entered *entered)

@@ -42,10 +42,16 @@ void symc_cuda_context_close(struct symc_cuda_context *context);
  * Make it the calling thread's current context, until symc_cuda_leave(); and let
  * this thread's calls not disturb a capture that other streams have begun.  One
  * inside the other is allowed.
- * Errors: what the driver returned; then there is nothing to leave.
+ * Errors: the call that failed; then there is nothing to leave.
  */
-CUresult symc_cuda_enter(
+struct symc_cuda_called symc_cuda_enter(
     const struct symc_cuda_context *context, struct symc_cuda_entered *entered);
+
+/* The same with a detail, of the calls of one group or rank.  Errors: those of
+ * symc_cuda_fail(). */
+symmcoll_status_t symc_cuda_enter_or_fail(
+    const struct symc_cuda_context *context, symc_cuda_fail_fn fail,
+    struct symc_cuda_entered *entered);
 void symc_cuda_leave(struct symc_cuda_entered *entered);
 
 /*

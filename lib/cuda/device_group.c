@@ -39,7 +39,7 @@ static void close_group(void *state)
     if (group->order.running > 0)
         return;
     if (group->context.cuda != NULL &&
-        symc_cuda_enter(&group->context, &entered) == CUDA_SUCCESS) {
+        symc_cuda_enter(&group->context, &entered).result == CUDA_SUCCESS) {
         free_parts(group);
         symc_cuda_leave(&entered);
     }
@@ -67,18 +67,21 @@ static symmcoll_status_t allocate_words(struct symc_cuda_group *group)
 {
     void *words = NULL;
     CUdeviceptr at = 0;
-    CUresult result = group->cuda->mem_host_alloc(&words, sizeof(*group->words),
-        CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    struct symc_cuda_called called = symc_cuda_called("cuMemHostAlloc",
+        group->cuda->mem_host_alloc(&words, sizeof(*group->words),
+            CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
 
-    if (result == CUDA_SUCCESS) {
+    if (called.result == CUDA_SUCCESS) {
         group->words = words;
         *group->words = (struct symc_cuda_words){.aborted = 0};
-        result = group->cuda->mem_host_get_device_pointer(&at, words, 0);
+        called = symc_cuda_called("cuMemHostGetDevicePointer",
+            group->cuda->mem_host_get_device_pointer(&at, words, 0));
     }
     group->device_words = (struct symc_cuda_words *)(uintptr_t)at;
-    return result == CUDA_SUCCESS ? SYMMCOLL_OK
-                                  : symc_cuda_group_fail(group, result,
-                                        "cuMemHostAlloc for words of kernels");
+    return called.result == CUDA_SUCCESS
+               ? SYMMCOLL_OK
+               : symc_cuda_group_fail(group, called.result,
+                     "%s for words of kernels", called.name);
 }
 
 /* In the context.  An error before the first call that all members make, or
@@ -104,7 +107,6 @@ static symmcoll_status_t open_context(struct symc_cuda_group *group,
 {
     const struct symc_core *core = group->core;
     symmcoll_status_t status;
-    CUresult result;
 
     if (peers->absent != NULL || peers->size > SYMC_KERNEL_RANKS)
         return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
@@ -115,12 +117,8 @@ static symmcoll_status_t open_context(struct symc_cuda_group *group,
     if (status == SYMMCOLL_OK)
         status = symc_cuda_context_open(
             group->cuda, core->fail, group->device, &group->context);
-    if (status != SYMMCOLL_OK)
-        return status;
-    result = symc_cuda_enter(&group->context, entered);
-    return result == CUDA_SUCCESS
-               ? SYMMCOLL_OK
-               : symc_cuda_group_fail(group, result, "cuCtxPushCurrent");
+    return status == SYMMCOLL_OK ? symc_cuda_group_enter(group, entered)
+                                 : status;
 }
 
 static symmcoll_status_t open_group(

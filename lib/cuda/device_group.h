@@ -54,8 +54,10 @@ struct symc_cuda_token {
     struct symc_cuda_token
         *next; /* of those not in use, or of those that run */
     struct symc_cuda_token *before;
-    CUevent event;     /* of the end of its last kernel */
-    CUevent begun;     /* before its first one; NULL: not timed */
+    CUevent event; /* of the end of its last kernel */
+    CUevent begun; /* before its first one; NULL: not timed */
+    bool endless;  /* `event` was not recorded: the device never tells that it
+                          has ended */
     struct symc_op op; /* for messages: without its lists */
     struct symc_cuda_call call;
 };
@@ -120,6 +122,22 @@ struct symc_cuda_group {
 #define symc_cuda_group_fail(group, result, ...)               \
     symc_cuda_fail((group)->cuda, (group)->core->fail, result, \
         (group)->device, __VA_ARGS__)
+
+/* The status of an operation that has failed on this rank alone, whatever the
+ * driver said: it fails the group. */
+static inline symmcoll_status_t symc_cuda_of_one(symmcoll_status_t status)
+{
+    return status == SYMMCOLL_OK || status == SYMMCOLL_ERR_NO_MEMORY
+               ? status
+               : SYMMCOLL_ERR_DEVICE;
+}
+
+/* In its context, until symc_cuda_leave(). */
+static inline symmcoll_status_t symc_cuda_group_enter(
+    const struct symc_cuda_group *group, struct symc_cuda_entered *entered)
+{
+    return symc_cuda_enter_or_fail(&group->context, group->core->fail, entered);
+}
 
 /* A rank's number in the world, for messages. */
 static inline int symc_cuda_world_rank(

@@ -22,16 +22,18 @@
 
 /* ---- opening and closing ---- */
 
-static CUresult create_stream(struct symc_cuda_group *group)
+static struct symc_cuda_called create_stream(struct symc_cuda_group *group)
 {
     int least = 0, greatest = 0;
-    CUresult result =
-        group->cuda->ctx_get_stream_priority_range(&least, &greatest);
+    struct symc_cuda_called called =
+        symc_cuda_called("cuCtxGetStreamPriorityRange",
+            group->cuda->ctx_get_stream_priority_range(&least, &greatest));
 
-    if (result != CUDA_SUCCESS)
-        return result;
-    return group->cuda->stream_create_with_priority(
-        &group->order.own, CU_STREAM_NON_BLOCKING, greatest);
+    if (called.result != CUDA_SUCCESS)
+        return called;
+    return symc_cuda_called("cuStreamCreateWithPriority",
+        group->cuda->stream_create_with_priority(
+            &group->order.own, CU_STREAM_NON_BLOCKING, greatest));
 }
 
 static void free_token(
@@ -46,12 +48,12 @@ static void free_token(
 
 symmcoll_status_t symc_cuda_order_open(struct symc_cuda_group *group)
 {
-    CUresult result = create_stream(group);
+    struct symc_cuda_called called = create_stream(group);
 
-    if (result == CUDA_SUCCESS)
+    if (called.result == CUDA_SUCCESS)
         return SYMMCOLL_OK;
     group->order.own = NULL;
-    return symc_cuda_group_fail(group, result, "creating a stream");
+    return symc_cuda_group_fail(group, called.result, "%s", called.name);
 }
 
 void symc_cuda_order_close(struct symc_cuda_group *group)
@@ -80,8 +82,22 @@ void symc_cuda_order_close(struct symc_cuda_group *group)
 
 /* ---- what the caller's stream had at the call ---- */
 
-static struct symc_cuda_event *take_mark(struct symc_cuda_group *group)
+/* What could not be had for an operation: without the name of a call, memory of the
+ * host. */
+static symmcoll_status_t fail_event(const struct symc_cuda_group *group,
+    struct symc_cuda_called called, CUstream stream)
 {
+    return called.name != NULL
+               ? symc_cuda_group_fail(group, called.result, "%s for stream %p",
+                     called.name, (void *)stream)
+               : group->core->fail(
+                     SYMMCOLL_ERR_NO_MEMORY, "no memory for another operation");
+}
+
+static struct symc_cuda_called take_mark(
+    struct symc_cuda_group *group, struct symc_cuda_event **taken)
+{
+    struct symc_cuda_called called = {NULL, CUDA_ERROR_OUT_OF_MEMORY};
     struct symc_cuda_event *mark;
 
     pthread_mutex_lock(&group->lock);
@@ -89,15 +105,18 @@ static struct symc_cuda_event *take_mark(struct symc_cuda_group *group)
     if (mark != NULL)
         group->marks = mark->next;
     pthread_mutex_unlock(&group->lock);
-    if (mark != NULL)
-        return mark;
-    mark = calloc(1, sizeof(*mark));
-    if (mark != NULL &&
-        group->cuda->event_create(&mark->event, QUICK) != CUDA_SUCCESS) {
-        free(mark);
-        return NULL;
+    if (mark == NULL) {
+        mark = calloc(1, sizeof(*mark));
+        if (mark != NULL)
+            called = symc_cuda_called("cuEventCreate",
+                group->cuda->event_create(&mark->event, QUICK));
+        if (called.result != CUDA_SUCCESS) {
+            free(mark);
+            return called;
+        }
     }
-    return mark;
+    *taken = mark;
+    return symc_cuda_called("cuEventCreate", CUDA_SUCCESS);
 }
 
 void symc_cuda_unmark(void *state, void *mark)
@@ -153,31 +172,33 @@ symmcoll_status_t symc_cuda_check_order(
         group->core->kinds[op->kind].name, group->device);
 }
 
-static struct symc_cuda_event *record_mark(
-    struct symc_cuda_group *group, CUstream stream)
+/* In the context. */
+static struct symc_cuda_called record_mark(struct symc_cuda_group *group,
+    CUstream stream, struct symc_cuda_event **mark)
 {
-    struct symc_cuda_event *mark;
+    struct symc_cuda_called called = take_mark(group, mark);
 
-    if (symc_cuda_is_captured(group, stream))
-        return NULL;
-    mark = take_mark(group);
-    if (mark != NULL &&
-        group->cuda->event_record(mark->event, stream) != CUDA_SUCCESS) {
-        symc_cuda_unmark(group, mark);
-        return NULL;
+    if (called.result != CUDA_SUCCESS)
+        return called;
+    called = symc_cuda_called(
+        "cuEventRecord", group->cuda->event_record((*mark)->event, stream));
+    if (called.result != CUDA_SUCCESS) {
+        symc_cuda_unmark(group, *mark);
+        *mark = NULL;
     }
-    return mark;
+    return called;
 }
 
 void *symc_cuda_mark(void *state, const struct symc_op *op)
 {
     struct symc_cuda_group *group = state;
     struct symc_cuda_entered entered;
-    void *mark;
+    struct symc_cuda_event *mark = NULL;
 
-    if (symc_cuda_enter(&group->context, &entered) != CUDA_SUCCESS)
+    if (symc_cuda_enter(&group->context, &entered).result != CUDA_SUCCESS)
         return NULL;
-    mark = record_mark(group, op->stream);
+    if (!symc_cuda_is_captured(group, op->stream))
+        (void)record_mark(group, op->stream, &mark); /* start() tells it */
     symc_cuda_leave(&entered);
     return mark;
 }
@@ -199,13 +220,13 @@ static symmcoll_status_t wait_for_caller(
     struct symc_cuda_group *group, const struct symc_op *op, void *marked)
 {
     struct symc_cuda_event *mark = marked;
+    struct symc_cuda_called called = {NULL, CUDA_SUCCESS};
     symmcoll_status_t status;
 
     if (mark == NULL)
-        mark = record_mark(group, op->stream);
-    if (mark == NULL)
-        return group->core->fail(SYMMCOLL_ERR_DEVICE,
-            "no event could be recorded on stream %p", op->stream);
+        called = record_mark(group, op->stream, &mark);
+    if (called.result != CUDA_SUCCESS)
+        return fail_event(group, called, op->stream);
     status = wait_for(group, group->order.own, mark->event);
     symc_cuda_unmark(group, mark);
     return status;
@@ -372,16 +393,18 @@ symmcoll_status_t symc_cuda_follow(void *state, void *token, void *stream)
     const struct symc_cuda_token *followed = token;
     struct symc_cuda_entered entered;
     symmcoll_status_t status;
-    CUresult result = symc_cuda_enter(&group->context, &entered);
+    bool captured = false;
 
-    if (result != CUDA_SUCCESS)
-        return symc_cuda_group_fail(group, result, "cuCtxPushCurrent");
-    if (symc_cuda_is_captured(group, stream))
+    status = symc_cuda_group_enter(group, &entered);
+    if (status != SYMMCOLL_OK)
+        return symc_cuda_of_one(status);
+    status = symc_cuda_of_one(symc_cuda_ask_captured(group, stream, &captured));
+    if (captured)
         status = group->core->fail(SYMMCOLL_ERR_INVALID,
             "stream %p is being captured: expected a wait before that, or an "
             "operation that is captured too",
             stream);
-    else
+    else if (status == SYMMCOLL_OK)
         status = wait_for(group, stream, followed->event);
     symc_cuda_leave(&entered);
     return status;

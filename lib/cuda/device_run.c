@@ -71,14 +71,16 @@ symmcoll_status_t symc_cuda_check(void *state, const struct symc_op *op)
     const char *name = group->core->kinds[op->kind].name;
     struct symc_cuda_entered entered;
     symmcoll_status_t status;
-    CUresult result = symc_cuda_enter(&group->context, &entered);
+    bool captured = false;
 
-    if (result != CUDA_SUCCESS)
-        return symc_cuda_group_fail(group, result, "cuCtxPushCurrent");
+    status = symc_cuda_group_enter(group, &entered);
+    if (status != SYMMCOLL_OK)
+        return status;
     status = symc_cuda_check_stream(
         &group->context, group->core->fail, op->stream, name);
-    if (status == SYMMCOLL_OK && !op->direct &&
-        symc_cuda_is_captured(group, op->stream))
+    if (status == SYMMCOLL_OK && !op->direct)
+        status = symc_cuda_ask_captured(group, op->stream, &captured);
+    if (status == SYMMCOLL_OK && captured)
         status = group->core->fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a call without a work while stream %p is captured, "
             "found one with a work",
@@ -118,7 +120,7 @@ static symmcoll_status_t start(struct symc_cuda_group *group,
     if (status == SYMMCOLL_OK)
         status = symc_cuda_order_end(group, op, place, token);
     symc_cuda_call_end(group, *token);
-    return status == SYMMCOLL_OK ? status : SYMMCOLL_ERR_DEVICE;
+    return symc_cuda_of_one(status);
 }
 
 symmcoll_status_t symc_cuda_start(
@@ -128,7 +130,6 @@ symmcoll_status_t symc_cuda_start(
     struct symc_cuda_entered entered;
     struct symc_cuda_token *started = NULL;
     symmcoll_status_t status = symc_cuda_check_lists(group, op);
-    CUresult result;
 
     if (status == SYMMCOLL_OK)
         status = symc_cuda_check_moves(group, op);
@@ -136,14 +137,11 @@ symmcoll_status_t symc_cuda_start(
         status = symc_cuda_explain(group, op);
     if (status == SYMMCOLL_OK)
         status = check_device(group, op);
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_of_one(symc_cuda_group_enter(group, &entered));
     if (status != SYMMCOLL_OK) {
         symc_cuda_unmark(group, mark);
         return status;
-    }
-    result = symc_cuda_enter(&group->context, &entered);
-    if (result != CUDA_SUCCESS) {
-        symc_cuda_unmark(group, mark);
-        return symc_cuda_group_fail(group, result, "cuCtxPushCurrent");
     }
     status = start(group, op, mark, &started);
     symc_cuda_leave(&entered);

@@ -101,18 +101,34 @@ static int64_t find_time(
 }
 
 /* SUCCESS, NOT_READY, or why the device will do nothing more. */
-static CUresult ask_device(
+static struct symc_cuda_called ask_device(
     struct symc_cuda_group *group, const struct symc_cuda_token *token)
 {
     struct symc_cuda_entered entered;
-    CUresult result = symc_cuda_enter(&group->context, &entered);
+    struct symc_cuda_called called = symc_cuda_enter(&group->context, &entered);
 
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = group->cuda->event_query(token->event);
-    group->took_ns = result == CUDA_SUCCESS ? find_time(group, token) : 0;
+    if (called.result != CUDA_SUCCESS)
+        return called;
+    called = symc_cuda_called(
+        "cuEventQuery", group->cuda->event_query(token->event));
+    if (called.result == CUDA_SUCCESS && token->endless)
+        called.result = CUDA_ERROR_NOT_READY;
+    group->took_ns =
+        called.result == CUDA_SUCCESS ? find_time(group, token) : 0;
     symc_cuda_leave(&entered);
-    return result;
+    return called;
+}
+
+/* What an operation moves on its own has not kept its addresses, which are those
+ * of its call. */
+static symmcoll_status_t tell_device(const struct symc_cuda_group *group,
+    const struct symc_op *op, struct symc_cuda_called called)
+{
+    return op->out == NULL && op->in == NULL
+               ? symc_cuda_group_fail(group, called.result, "%s", called.name)
+               : symc_cuda_group_fail(group, called.result,
+                     "%s of what has out %p and in %p", called.name, op->out,
+                     op->in);
 }
 
 static void end(struct symc_cuda_group *group, struct symc_cuda_token *token)
@@ -137,20 +153,19 @@ symmcoll_status_t symc_cuda_test(void *state, void *token)
 {
     struct symc_cuda_group *group = state;
     struct symc_cuda_token *tested = token;
-    CUresult result = ask_device(group, tested);
+    struct symc_cuda_called called = ask_device(group, tested);
     const struct symc_op *op = &tested->op;
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (symc_cuda_gave_up(group))
         symc_cuda_abort(group);
-    if (result == CUDA_ERROR_NOT_READY)
+    if (called.result == CUDA_ERROR_NOT_READY)
         return SYMMCOLL_IN_PROGRESS;
     /* Before the event it was said, if this operation's kernels did it. */
-    if (result == CUDA_SUCCESS && symc_cuda_gave_up(group))
+    if (called.result == CUDA_SUCCESS && symc_cuda_gave_up(group))
         status = symc_cuda_explain(group, op);
-    if (result != CUDA_SUCCESS)
-        status = symc_cuda_group_fail(
-            group, result, "out %p, in %p", op->out, op->in);
+    if (called.result != CUDA_SUCCESS)
+        status = tell_device(group, op, called);
     end(group, tested);
     return status;
 }
@@ -167,7 +182,7 @@ symmcoll_status_t symc_cuda_cancel(void *state, void *token)
     struct symc_cuda_group *group = state;
 
     symc_cuda_abort(group);
-    if (ask_device(group, token) == CUDA_ERROR_NOT_READY)
+    if (ask_device(group, token).result == CUDA_ERROR_NOT_READY)
         return SYMMCOLL_IN_PROGRESS;
     end(group, token);
     return SYMMCOLL_ERR_CANCELED;

@@ -178,7 +178,6 @@ symmcoll_status_t symc_cuda_join(
     struct joined *made = calloc(1, sizeof(*made));
     struct symc_cuda_entered entered;
     symmcoll_status_t status;
-    CUresult result;
 
     if (made == NULL)
         return group->core->fail(
@@ -187,12 +186,10 @@ symmcoll_status_t symc_cuda_join(
     made->log = made->memory->log;
     made->log.told = false;
     atomic_fetch_add(&made->memory->uses, 1);
-    result = symc_cuda_enter(&group->context, &entered);
-    if (result == CUDA_SUCCESS) {
+    status = symc_cuda_group_enter(group, &entered);
+    if (status == SYMMCOLL_OK) {
         status = map_all(group, made);
         symc_cuda_leave(&entered);
-    } else {
-        status = symc_cuda_group_fail(group, result, "cuCtxPushCurrent");
     }
     if (status != SYMMCOLL_OK) {
         symc_cuda_leave_joined(&made->whole.joined);

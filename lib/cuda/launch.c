@@ -91,21 +91,45 @@ static CUresult load_image(const struct symc_cuda *cuda, CUlibrary *library)
     return result;
 }
 
-static CUresult load_function(const struct symc_cuda *cuda, CUlibrary library,
-    const char *name, CUfunction *function)
+static struct symc_cuda_called load_function(const struct symc_cuda *cuda,
+    CUlibrary library, const char *name, CUfunction *function)
 {
     CUkernel kernel;
     int registers = 0;
-    CUresult result = cuda->library_get_kernel(&kernel, library, name);
+    struct symc_cuda_called called = symc_cuda_called(
+        "cuLibraryGetKernel", cuda->library_get_kernel(&kernel, library, name));
 
-    if (result == CUDA_SUCCESS)
-        result = cuda->kernel_get_function(function, kernel);
-    if (result != CUDA_SUCCESS)
-        return result;
+    if (called.result == CUDA_SUCCESS)
+        called = symc_cuda_called(
+            "cuKernelGetFunction", cuda->kernel_get_function(function, kernel));
+    if (called.result != CUDA_SUCCESS)
+        return called;
     if (cuda->func_load != NULL)
-        return cuda->func_load(*function);
-    return cuda->func_get_attribute(
-        &registers, CU_FUNC_ATTRIBUTE_NUM_REGS, *function);
+        return symc_cuda_called("cuFuncLoad", cuda->func_load(*function));
+    return symc_cuda_called(
+        "cuFuncGetAttribute", cuda->func_get_attribute(&registers,
+                                  CU_FUNC_ATTRIBUTE_NUM_REGS, *function));
+}
+
+static symmcoll_status_t load_kind(
+    CUlibrary library, enum symc_kernel kind, struct symc_kernels *kernels)
+{
+    int ntypes = has_types(kind) ? SYMMCOLL_DTYPE_COUNT : 1;
+    char name[SYMC_KERNEL_NAME];
+
+    for (int type = 0; type < ntypes; type++) {
+        struct symc_cuda_called called;
+
+        if (!symc_kernel_has_type(kind, (enum symmcoll_dtype)type))
+            continue;
+        symc_kernel_name(kind, (enum symmcoll_dtype)type, name);
+        called = load_function(
+            kernels->cuda, library, name, &kernels->functions[kind][type]);
+        if (called.result != CUDA_SUCCESS)
+            return symc_cuda_fail(kernels->cuda, kernels->fail, called.result,
+                kernels->device, "%s of kernel %s", called.name, name);
+    }
+    return SYMMCOLL_OK;
 }
 
 symmcoll_status_t symc_kernels_load(const struct symc_cuda *cuda,
@@ -113,32 +137,17 @@ symmcoll_status_t symc_kernels_load(const struct symc_cuda *cuda,
 {
     CUlibrary library;
     CUresult result = load_image(cuda, &library);
+    symmcoll_status_t status = SYMMCOLL_OK;
 
     *kernels =
         (struct symc_kernels){.cuda = cuda, .fail = fail, .device = device};
     if (result != CUDA_SUCCESS)
         return symc_cuda_fail(
             cuda, fail, result, device, "cuLibraryLoadData of the kernels");
-    for (int kernel = 0; kernel < SYMC_KERNEL_COUNT; kernel++) {
-        int ntypes =
-            has_types((enum symc_kernel)kernel) ? SYMMCOLL_DTYPE_COUNT : 1;
-
-        for (int type = 0; type < ntypes; type++) {
-            char name[SYMC_KERNEL_NAME];
-
-            if (!symc_kernel_has_type(
-                    (enum symc_kernel)kernel, (enum symmcoll_dtype)type))
-                continue;
-            symc_kernel_name(
-                (enum symc_kernel)kernel, (enum symmcoll_dtype)type, name);
-            result = load_function(
-                cuda, library, name, &kernels->functions[kernel][type]);
-            if (result != CUDA_SUCCESS)
-                return symc_cuda_fail(
-                    cuda, fail, result, device, "loading kernel %s", name);
-        }
-    }
-    return SYMMCOLL_OK;
+    for (int kind = 0; kind < SYMC_KERNEL_COUNT && status == SYMMCOLL_OK;
+         kind++)
+        status = load_kind(library, (enum symc_kernel)kind, kernels);
+    return status;
 }
 
 /* ---- starting ---- */
@@ -163,6 +172,6 @@ symmcoll_status_t symc_kernel_launch(const struct symc_kernels *kernels,
     if (result == CUDA_SUCCESS)
         return SYMMCOLL_OK;
     return symc_cuda_fail(kernels->cuda, kernels->fail, result, kernels->device,
-        "launch of %s with %u blocks of %u threads",
+        "cuLaunchKernelEx of %s with %u blocks of %u threads",
         symc_kernel_name(kernel, dtype, name), grid.blocks, grid.threads);
 }

@@ -64,8 +64,9 @@ static symmcoll_status_t round_up(const struct symc_cuda_context *context,
             "cuMemGetAllocationGranularity");
     rest = *nbytes % granularity;
     if (*nbytes > SIZE_MAX / 2 - granularity)
-        return symc_cuda_fail(context->cuda, fail, CUDA_ERROR_OUT_OF_MEMORY,
-            context->device, "%s", symc_cuda_format_nbytes(*nbytes, text));
+        return fail(SYMMCOLL_ERR_NO_MEMORY,
+            "expected as many bytes as memory has, found %s",
+            symc_cuda_format_nbytes(*nbytes, text));
     *nbytes += rest == 0 ? 0 : granularity - rest;
     return SYMMCOLL_OK;
 }
@@ -173,31 +174,35 @@ void symc_cuda_physical_free(
 /* ---- zeros ---- */
 
 /* On a stream of its own: others may wait for what is not there yet. */
-static CUresult clear_words(
+static struct symc_cuda_called clear_words(
     const struct symc_cuda *cuda, CUdeviceptr at, size_t count)
 {
     CUstream stream = NULL;
-    CUresult result =
-        cuda->stream_create_with_priority(&stream, CU_STREAM_NON_BLOCKING, 0);
+    struct symc_cuda_called called = symc_cuda_called(
+        "cuStreamCreateWithPriority",
+        cuda->stream_create_with_priority(&stream, CU_STREAM_NON_BLOCKING, 0));
 
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = cuda->memset_d32_async(at, 0, count, stream);
-    if (result == CUDA_SUCCESS)
-        result = cuda->stream_synchronize(stream);
+    if (called.result != CUDA_SUCCESS)
+        return called;
+    called = symc_cuda_called(
+        "cuMemsetD32Async", cuda->memset_d32_async(at, 0, count, stream));
+    if (called.result == CUDA_SUCCESS)
+        called = symc_cuda_called(
+            "cuStreamSynchronize", cuda->stream_synchronize(stream));
     (void)cuda->stream_destroy(stream);
-    return result;
+    return called;
 }
 
 symmcoll_status_t symc_cuda_clear(const struct symc_cuda_context *context,
     symc_cuda_fail_fn fail, CUdeviceptr at, size_t nbytes, const char *what)
 {
-    CUresult result = clear_words(context->cuda, at, nbytes / sizeof(uint32_t));
+    struct symc_cuda_called called =
+        clear_words(context->cuda, at, nbytes / sizeof(uint32_t));
 
-    return result == CUDA_SUCCESS
+    return called.result == CUDA_SUCCESS
                ? SYMMCOLL_OK
-               : symc_cuda_fail(context->cuda, fail, result, context->device,
-                     "clearing of %s", what);
+               : symc_cuda_fail(context->cuda, fail, called.result,
+                     context->device, "%s to clear %s", called.name, what);
 }
 
 /* ---- of a rank ---- */
@@ -243,17 +248,13 @@ static symmcoll_status_t open_context(const struct symc_memory_request *request,
 {
     const struct symc_cuda *cuda;
     symmcoll_status_t status = symc_cuda_load(request->fail, &cuda);
-    CUresult result;
 
     if (status == SYMMCOLL_OK)
         status = symc_cuda_context_open(
             cuda, request->fail, request->device, context);
-    if (status != SYMMCOLL_OK)
-        return status;
-    result = symc_cuda_enter(context, entered);
-    return result == CUDA_SUCCESS ? SYMMCOLL_OK
-                                  : symc_cuda_fail(cuda, request->fail, result,
-                                        request->device, "cuCtxPushCurrent");
+    return status == SYMMCOLL_OK
+               ? symc_cuda_enter_or_fail(context, request->fail, entered)
+               : status;
 }
 
 symmcoll_status_t symc_cuda_memory_begin(

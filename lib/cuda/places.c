@@ -65,21 +65,23 @@ symmcoll_status_t symc_cuda_places_open(const struct symc_cuda_group *group,
 
 /* ---- the table ---- */
 
-static CUresult copy(const struct symc_cuda *cuda, CUdeviceptr to,
-    const void *from, size_t nbytes)
+static struct symc_cuda_called copy(const struct symc_cuda *cuda,
+    CUdeviceptr to, const void *from, size_t nbytes)
 {
     CUstream stream = NULL;
-    CUresult result =
-        cuda->stream_create_with_priority(&stream, CU_STREAM_NON_BLOCKING, 0);
+    struct symc_cuda_called called = symc_cuda_called(
+        "cuStreamCreateWithPriority",
+        cuda->stream_create_with_priority(&stream, CU_STREAM_NON_BLOCKING, 0));
 
-    if (result != CUDA_SUCCESS)
-        return result;
-    result =
-        cuda->memcpy_async(to, (CUdeviceptr)(uintptr_t)from, nbytes, stream);
-    if (result == CUDA_SUCCESS)
-        result = cuda->stream_synchronize(stream);
+    if (called.result != CUDA_SUCCESS)
+        return called;
+    called = symc_cuda_called("cuMemcpyAsync",
+        cuda->memcpy_async(to, (CUdeviceptr)(uintptr_t)from, nbytes, stream));
+    if (called.result == CUDA_SUCCESS)
+        called = symc_cuda_called(
+            "cuStreamSynchronize", cuda->stream_synchronize(stream));
     (void)cuda->stream_destroy(stream);
-    return result;
+    return called;
 }
 
 symmcoll_status_t symc_cuda_places_write(const struct symc_cuda_group *group,
@@ -88,7 +90,7 @@ symmcoll_status_t symc_cuda_places_write(const struct symc_cuda_group *group,
     static const char what[] = "a table of addresses";
     const struct symc_core *core = group->core;
     size_t nbytes = sizeof(*at) * (size_t)group->size;
-    CUresult result;
+    struct symc_cuda_called called;
     symmcoll_status_t status = symc_cuda_physical_create(&group->context,
         core->fail, SYMC_CUDA_SHARE_THREADS, nbytes, what, &places->table);
 
@@ -97,10 +99,11 @@ symmcoll_status_t symc_cuda_places_write(const struct symc_cuda_group *group,
             &group->context, core->fail, what, &places->table);
     if (status != SYMMCOLL_OK)
         return status;
-    result = copy(group->cuda, places->table.at, at, nbytes);
-    return result == CUDA_SUCCESS
+    called = copy(group->cuda, places->table.at, at, nbytes);
+    return called.result == CUDA_SUCCESS
                ? SYMMCOLL_OK
-               : symc_cuda_group_fail(group, result, "writing of %s", what);
+               : symc_cuda_group_fail(
+                     group, called.result, "%s to write %s", called.name, what);
 }
 
 /* ---- closing ---- */
@@ -112,7 +115,7 @@ static void close_opened(
     struct symc_cuda_entered entered;
 
     if (places->context.cuda == NULL ||
-        symc_cuda_enter(&places->context, &entered) != CUDA_SUCCESS)
+        symc_cuda_enter(&places->context, &entered).result != CUDA_SUCCESS)
         return;
     for (int r = 0; r < SYMC_KERNEL_RANKS; r++) {
         if (places->opened[r] != 0)

@@ -138,10 +138,10 @@ static int it_is_left_as_it_was(void *unused)
         good(cuThreadExchangeStreamCaptureMode(&mode));
 
     (void)unused;
-    if (!right || !good(symc_cuda_enter(&first, &outer)))
+    if (!right || !good(symc_cuda_enter(&first, &outer).result))
         return 0;
     right = is_current(first.context) &&
-            good(symc_cuda_enter(&second, &inner)) &&
+            good(symc_cuda_enter(&second, &inner).result) &&
             is_current(second.context) && fake_pushed() == 2;
     symc_cuda_leave(&inner);
     symc_cuda_leave(&inner);
@@ -165,13 +165,14 @@ static int what_cannot_be_entered_is_not(void *unused)
         symc_cuda_context_open(cuda, symc_fail, 0, &context) == SYMMCOLL_OK &&
         fake_configure("fail=cuCtxPushCurrent:1:201 "
                        "fail=cuThreadExchangeStreamCaptureMode:1:999") &&
-        returned(
-            symc_cuda_enter(&context, &entered), CUDA_ERROR_INVALID_CONTEXT);
+        returned(symc_cuda_enter(&context, &entered).result,
+            CUDA_ERROR_INVALID_CONTEXT);
 
     (void)unused;
     symc_cuda_leave(&entered);
     right = right &&
-            returned(symc_cuda_enter(&context, &entered), CUDA_ERROR_UNKNOWN) &&
+            returned(symc_cuda_enter(&context, &entered).result,
+                CUDA_ERROR_UNKNOWN) &&
             fake_pushed() == 0;
     symc_cuda_leave(&entered);
     symc_cuda_context_close(&context);
@@ -184,7 +185,7 @@ static void *query(void *arg)
     const struct symc_cuda_context *context = arg;
     struct symc_cuda_entered entered;
     CUevent event = NULL;
-    CUresult result = symc_cuda_enter(context, &entered);
+    CUresult result = symc_cuda_enter(context, &entered).result;
 
     if (result == CUDA_SUCCESS)
         result = context->cuda->event_create(&event, 0);
@@ -236,12 +237,12 @@ static int streams_of_others_are_named(void *unused)
         cuda != NULL &&
         symc_cuda_context_open(cuda, symc_fail, 0, &context) == SYMMCOLL_OK &&
         symc_cuda_context_open(cuda, symc_fail, 1, &second) == SYMMCOLL_OK &&
-        good(symc_cuda_enter(&context, &entered)) &&
+        good(symc_cuda_enter(&context, &entered).result) &&
         good(cuStreamCreate(&mine, 0));
 
     (void)unused;
     symc_cuda_leave(&entered);
-    right = right && good(symc_cuda_enter(&second, &entered)) &&
+    right = right && good(symc_cuda_enter(&second, &entered).result) &&
             good(cuStreamCreate(&seconds, 0));
     symc_cuda_leave(&entered);
     right = right && good(cuCtxCreate(&own, NULL, 0, 0)) &&

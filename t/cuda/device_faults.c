@@ -140,8 +140,8 @@ static int break_a_device(struct faults_rank *self)
     return faults_finalize(self) != 0 || !right;
 }
 
-/* The driver refuses to start the victim's kernel. */
-static int refuse_a_launch(struct faults_rank *self)
+/* The driver refuses the victim something. */
+static int refuse(struct faults_rank *self, const char *fault)
 {
     struct symmcoll_work *work = NULL;
     struct sums sums;
@@ -150,7 +150,7 @@ static int refuse_a_launch(struct faults_rank *self)
     if (!sums_begin(self, &sums, COUNT))
         return 1;
     if (self->rank == VICTIM)
-        fake_configure("fail=cuLaunchKernelEx:1:701");
+        fake_configure(fault);
     status = sums_add(self->group, &sums, COUNT, -1, &work);
     if (status == SYMMCOLL_OK)
         await(self, &sums, work);
@@ -158,6 +158,18 @@ static int refuse_a_launch(struct faults_rank *self)
         faults_note(self, status);
     faults_reach(self, 1);
     return faults_finalize(self);
+}
+
+/* To start its kernel. */
+static int refuse_a_launch(struct faults_rank *self)
+{
+    return refuse(self, "fail=cuLaunchKernelEx:1:701");
+}
+
+/* To note how far the caller's stream is. */
+static int refuse_a_mark(struct faults_rank *self)
+{
+    return refuse(self, "fail=cuEventRecord:0:304");
 }
 
 /* ---- the tests ---- */
@@ -243,8 +255,10 @@ int main(void)
     test_device_error(break_a_device, "CUDA_ERROR_ILLEGAL_ADDRESS",
         "a device that breaks: everybody learns whose, with the driver's error, "
         "and other groups go on");
-    test_device_error(refuse_a_launch, "symc_two_shot_f32",
+    test_device_error(refuse_a_launch, "cuLaunchKernelEx of symc_two_shot_f32",
         "a kernel that cannot be started fails the group, with its name");
+    test_device_error(refuse_a_mark, "cuEventRecord for stream 0x",
+        "so does a stream whose place cannot be noted, with the driver's error");
     faults_end();
     return done_testing();
 }

@@ -327,9 +327,26 @@ static int nothing_to_order(struct symmcoll_group *group, int rank)
     return finish(&run, right);
 }
 
+/* Whether the stream is captured the driver does not say. */
+static int names_the_drivers_error(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_work *work = NULL;
+    struct run run;
+    int right;
+
+    begin(&run, group, rank);
+    right = open_backend(&run);
+    fake_configure("fail=cuStreamIsCapturing:0:700");
+    right = right && ended(sum(&run, &work), SYMMCOLL_ERR_DEVICE,
+                         "cuStreamIsCapturing of stream");
+    return finish(&run, right);
+}
+
 int main(void)
 {
     device_begin();
+    ok(ranks_run(1, names_the_drivers_error),
+        "a stream of which the driver says an error is not taken for captured");
     for (int n = 2; n <= 3; n++) {
         on_both(n, waits_for_stream,
             "an operation waits for what its stream had at the call");

@@ -9,6 +9,8 @@
 
 #include "group/group.h"
 
+#include <unistd.h>
+
 #define NBYTES ((size_t)32 * 1024)
 #define OUT_AT ((size_t)8 * 1024)
 #define SPLITS_AT ((size_t)16 * 1024)
@@ -75,6 +77,25 @@ static bool goes_on(struct test *it)
     device_wait(it->call.stream);
     device_read(&found, it->out, sizeof(found));
     return right && HOLDS(found == (float)it->size);
+}
+
+/* ---- a device that breaks ---- */
+
+static int breaks(struct symmcoll_group *group, int rank)
+{
+    struct test it;
+    symmcoll_status_t status = SYMMCOLL_OK;
+    bool right = begin(&it, group, rank);
+
+    fake_stall(it.call.stream);
+    right = right && OK(sum(&it, it.handle, 0, it.out));
+    fake_break(device_use(rank), CUDA_ERROR_ILLEGAL_ADDRESS);
+    for (int i = 0; i < 20000 && status == SYMMCOLL_OK; i++) {
+        (void)usleep(1000);
+        status = symmcoll_group_error(group);
+    }
+    right = REFUSED(status, SYMMCOLL_ERR_DEVICE, "ILLEGAL_ADDRESS") && right;
+    return HOLDS(strstr(symmcoll_last_error(), "(nil)") == NULL) && right;
 }
 
 /* ---- one rank's own mistakes ---- */
@@ -286,5 +307,7 @@ int main(void)
     on_both(3, wrong_splits, "splits that cannot be name their rank");
     on_both(3, many_pieces, "more pieces than the staging has room for");
     on_both(3, never_called, "a rank that does not call");
+    ok(ranks_run(1, breaks),
+        "a device that breaks is told without addresses that are not");
     return done_testing();
 }
