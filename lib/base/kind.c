@@ -134,15 +134,15 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS,
         .counter = SYMC_COUNT_NONE, .compared = COMPARE_MOVED},
     [SYMC_SYMM_ONE_SHOT] = {
-        .name = "one_shot_all_reduce", .trace = "all_reduce",
+        .name = "symm_one_shot_all_reduce", .trace = "all_reduce",
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
         .traits = REDUCES_MOVES, .compared = COMPARE_REDUCED},
     [SYMC_SYMM_TWO_SHOT] = {
-        .name = "two_shot_all_reduce", .trace = "all_reduce",
+        .name = "symm_two_shot_all_reduce", .trace = "all_reduce",
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
         .traits = REDUCES_MOVES, .compared = COMPARE_REDUCED},
     [SYMC_SYMM_REDUCE] = {
-        .name = "one_shot_reduce", .trace = "reduce",
+        .name = "symm_one_shot_reduce", .trace = "reduce",
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
         .traits = REDUCES_MOVES | SYMC_TO_ROOT,
         .compared = COMPARE_REDUCED | SYMC_COMPARE_ROOT},
@@ -155,11 +155,11 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS,
         .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
     [SYMC_SYMM_TILE_REDUCE] = {
-        .name = "tile_reduce", .trace = "reduce",
+        .name = "symm_tile_reduce", .trace = "reduce",
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
         .traits = REDUCES_MOVES, .compared = COMPARE_REDUCED},
     [SYMC_SYMM_REDUCE_SCATTER_OFFSET] = {
-        .name = "reduce_scatter_offset", .trace = "reduce_scatter",
+        .name = "symm_reduce_scatter_offset", .trace = "reduce_scatter",
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
         .traits = REDUCES_MOVES, .compared = COMPARE_REDUCED},
     [SYMC_SYMM_ALL_TO_ALL_V] = {
@@ -179,7 +179,7 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
         .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ALL_PARTS,
         .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
     [SYMC_SYMM_PUSH_ROWS] = {
-        .name = "push_rows", .trace = "all_to_all",
+        .name = "symm_push_rows", .trace = "all_to_all",
         .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ALL_PARTS,
         .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
     [SYMC_SYMM_BROADCAST] = {
@@ -191,7 +191,7 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
         .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ALL_PARTS,
         .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
     [SYMC_SYMM_ALL_GATHER_OFFSET] = {
-        .name = "all_gather_offset", .trace = "all_gather",
+        .name = "symm_all_gather_offset", .trace = "all_gather",
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS,
         .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
     [SYMC_SYMM_PERMUTE] = {
@@ -199,7 +199,7 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
         .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
     [SYMC_SYMM_RESHARD] = {
-        .name = "reshard", .trace = "all_to_all",
+        .name = "symm_reshard", .trace = "all_to_all",
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
         .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
     [SYMC_SYMM_WAIT_VALUE] = OF_ONE_RANK("symm_wait_value32"),
@@ -209,6 +209,27 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
     [SYMC_SYMM_GET_DATA] = OF_ONE_RANK("symm_get_data"),
     [SYMC_SYMM_WRITE_VALUE] = OF_ONE_RANK("symm_write_value32"),
     [SYMC_SYMM_MEMSET] = OF_ONE_RANK("symm_memset32"),
+    [SYMC_SYMM_INTRA_NODE] = {
+        .name = "symm_intra_node_all_reduce", .trace = "all_reduce",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
+        .traits = REDUCES_MOVES, .compared = COMPARE_REDUCED},
+    [SYMC_SYMM_TILE_REDUCE_ROOTS] = {
+        .name = "symm_multi_root_tile_reduce", .trace = "reduce",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
+        .traits = REDUCES_MOVES, .compared = COMPARE_REDUCED},
+    [SYMC_SYMM_REDUCE_SCATTER_LOW] = {
+        .name = "symm_low_contention_reduce_scatter",
+        .trace = "_reduce_scatter_base",
+        .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ONE_PART,
+        .traits = REDUCES_MOVES, .compared = COMPARE_REDUCED},
+    [SYMC_SYMM_ALL_GATHER_LOW] = {
+        .name = "symm_low_contention_all_gather", .trace = "_all_gather_base",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS,
+        .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
+    [SYMC_SYMM_ONE_SHOT_COPY] = {
+        .name = "symm_one_shot_all_reduce_copy", .trace = "all_reduce",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
+        .traits = REDUCES_MOVES, .compared = COMPARE_REDUCED},
 };
 /* clang-format on */
 

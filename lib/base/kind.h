@@ -64,11 +64,16 @@ enum symc_kind {
     SYMC_SYMM_RESHARD = 48,
     SYMC_SYMM_WAIT_VALUE = 49,      /* as SYMC_SYMM_WAIT_SIGNAL */
     SYMC_SYMM_WORKSPACE = 50,       /* as SYMC_SYMM_RENDEZVOUS */
-    SYMC_SYMM_PUT_WITH_SIGNAL = 51, /* as SYMC_SYMM_WAIT_SIGNAL, to the end */
+    SYMC_SYMM_PUT_WITH_SIGNAL = 51, /* as SYMC_SYMM_WAIT_SIGNAL */
     SYMC_SYMM_PUT_DATA = 52,
     SYMC_SYMM_GET_DATA = 53,
     SYMC_SYMM_WRITE_VALUE = 54,
-    SYMC_SYMM_MEMSET = 55,
+    SYMC_SYMM_MEMSET = 55,     /* to here */
+    SYMC_SYMM_INTRA_NODE = 56, /* one or two shots */
+    SYMC_SYMM_TILE_REDUCE_ROOTS = 57,
+    SYMC_SYMM_REDUCE_SCATTER_LOW = 58, /* of low contention */
+    SYMC_SYMM_ALL_GATHER_LOW = 59,
+    SYMC_SYMM_ONE_SHOT_COPY = 60,
     SYMC_KIND_COUNT /* one more than the last of them */
 };
 

@@ -12,6 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Bytes of a buffer of the caller's: no process has so many addresses. */
+#define BUFFER_MOST (SIZE_MAX >> 16)
+
 /* What a rank passes, as all others see it. */
 struct passed {
     uint64_t handle;
@@ -276,6 +279,16 @@ symmcoll_status_t symc_symm_check_elements(const struct symmcoll_symm *handle,
     if (nbytes != NULL)
         *nbytes = length;
     return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_symm_check_size(const char *where, const char *what,
+    size_t count, size_t each, size_t *nbytes)
+{
+    if (symc_multiply(count, each, nbytes) && *nbytes <= BUFFER_MOST)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected %s of at most %zu bytes, found %zu times %zu bytes",
+        where, what, BUFFER_MOST, count, each);
 }
 
 symmcoll_status_t symc_symm_check_aligned(const struct symmcoll_symm *handle,

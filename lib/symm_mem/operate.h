@@ -101,6 +101,11 @@ symmcoll_status_t symc_symm_check_elements(const struct symmcoll_symm *handle,
     const char *where, const char *what, size_t offset, size_t count,
     size_t elem, size_t *nbytes);
 
+/* That so many pieces can be a buffer of the caller's, which need not be of the
+ * handle's size.  nbytes (out): of all. */
+symmcoll_status_t symc_symm_check_size(const char *where, const char *what,
+    size_t count, size_t each, size_t *nbytes);
+
 /* That what is reduced begins where an element can, which a device needs. */
 symmcoll_status_t symc_symm_check_aligned(const struct symmcoll_symm *handle,
     const char *where, const char *what, const void *at,

@@ -22,15 +22,20 @@ static void reduce_all(
     symc_symm_reduce(call, moving, &all, call->out);
 }
 
-/* On a device, also of two shots. */
-static void describe(const struct symc_symm_call *call,
-    const struct symc_op *op, struct symc_launch *launch)
+static void describe_shots(const struct symc_symm_call *call,
+    struct symc_launch *launch, enum symc_launch_kind kind)
 {
-    launch->kind = op->kind == SYMC_SYMM_TWO_SHOT ? SYMC_LAUNCH_TWO_SHOT
-                                                  : SYMC_LAUNCH_ONE_SHOT;
+    launch->kind = kind;
     launch->at = call->handle->offset + call->words[0];
     launch->in = call->in;
     launch->out = call->out;
+}
+
+static void describe_one_shot(const struct symc_symm_call *call,
+    const struct symc_op *op, struct symc_launch *launch)
+{
+    (void)op;
+    describe_shots(call, launch, SYMC_LAUNCH_ONE_SHOT);
 }
 
 static void reduce_at_root(
@@ -43,18 +48,29 @@ static void reduce_at_root(
 static const struct symc_symm_does one_shot = {.kind = SYMC_SYMM_ONE_SHOT,
     .words = {"offset"},
     .move = reduce_all,
-    .describe = describe};
+    .describe = describe_one_shot};
+static const struct symc_symm_does one_shot_copy = {
+    .kind = SYMC_SYMM_ONE_SHOT_COPY,
+    .words = {"offset"},
+    .move = reduce_all,
+    .describe = describe_one_shot};
+static const struct symc_symm_does intra_node_one_shot = {
+    .kind = SYMC_SYMM_INTRA_NODE,
+    .words = {"offset"},
+    .move = reduce_all,
+    .describe = describe_one_shot};
 static const struct symc_symm_does one_shot_reduce = {.kind = SYMC_SYMM_REDUCE,
     .words = {"offset"},
     .move = reduce_at_root,
-    .describe = describe};
+    .describe = describe_one_shot};
 
 /* Check the buffers; in NULL: what is there already is reduced. */
-static symmcoll_status_t check(const struct symc_symm_does *does,
-    const struct symmcoll_symm *handle, size_t offset, const void *out,
-    const void *in, size_t count, enum symmcoll_dtype dtype, size_t *nbytes)
+static symmcoll_status_t check(const struct symc_symm_call *made, size_t count,
+    enum symmcoll_dtype dtype, size_t *nbytes)
 {
-    const char *where = symc_kind_name(does->kind);
+    const struct symmcoll_symm *handle = made->handle;
+    const char *where = symc_kind_name(made->does->kind);
+    const size_t offset = made->words[0];
     size_t elem;
     symmcoll_status_t status = symc_symm_check(handle, where);
 
@@ -67,30 +83,30 @@ static symmcoll_status_t check(const struct symc_symm_does *does,
         status = symc_symm_check_aligned(handle, where, "the input",
             handle->at[handle->rank] + offset, dtype);
     if (status == SYMMCOLL_OK)
-        status = symc_symm_check_aligned(handle, where, "out", out, dtype);
+        status =
+            symc_symm_check_aligned(handle, where, "out", made->out, dtype);
     if (status == SYMMCOLL_OK)
-        status = symc_symm_check_aligned(handle, where, "in", in, dtype);
-    if (status == SYMMCOLL_OK && out != NULL)
+        status = symc_symm_check_aligned(handle, where, "in", made->in, dtype);
+    if (status == SYMMCOLL_OK && made->out != NULL)
         status = symc_symm_check_apart(
-            handle, where, "out", out, *nbytes, offset, *nbytes);
-    if (status == SYMMCOLL_OK && in != NULL)
+            handle, where, "out", made->out, *nbytes, offset, *nbytes);
+    if (status == SYMMCOLL_OK && made->in != NULL)
         status = symc_symm_check_apart(
-            handle, where, "in", in, *nbytes, offset, *nbytes);
+            handle, where, "in", made->in, *nbytes, offset, *nbytes);
     return status;
 }
 
 /* On a device blocks read and write in no order. */
-static symmcoll_status_t check_same_or_apart(const struct symc_symm_does *does,
-    const void *out, const void *in, size_t nbytes)
+static symmcoll_status_t check_same_or_apart(
+    const struct symc_symm_call *made, size_t nbytes)
 {
-    uintptr_t to = (uintptr_t)out, from = (uintptr_t)in;
-
-    if (to == from || (to > from ? to - from : from - to) >= nbytes)
+    if (made->out == made->in ||
+        !symc_overlap(made->out, nbytes, made->in, nbytes))
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "%s: expected in and out in memory of a device that are the same or do "
         "not overlap, found %zu bytes at %p and at %p",
-        symc_kind_name(does->kind), nbytes, in, out);
+        symc_kind_name(made->does->kind), nbytes, made->in, made->out);
 }
 
 static symmcoll_status_t refuse_null(
@@ -101,25 +117,41 @@ static symmcoll_status_t refuse_null(
 }
 
 /* A device copies in itself, when the operations before have ended. */
-static symmcoll_status_t run_one_shot(struct symmcoll_symm *handle,
-    size_t offset, void *out, const void *in, size_t count,
+static symmcoll_status_t run_one_shot(struct symc_symm_call *made, size_t count,
     enum symmcoll_dtype dtype, symmcoll_op_t op,
     const struct symmcoll_call *call)
 {
-    struct symc_symm_call made = {.does = &one_shot,
-        .handle = handle,
-        .words = {offset},
-        .out = out,
-        .in = in};
     size_t nbytes;
-    symmcoll_status_t status =
-        check(&one_shot, handle, offset, out, in, count, dtype, &nbytes);
+    symmcoll_status_t status = check(made, count, dtype, &nbytes);
 
-    if (status == SYMMCOLL_OK && out == NULL && nbytes > 0)
-        return refuse_null(&one_shot, "out");
+    if (status == SYMMCOLL_OK && made->out == NULL && nbytes > 0)
+        return refuse_null(made->does, "out");
     return status == SYMMCOLL_OK
-               ? symc_symm_run(&made, dtype, op, count, 0, call)
+               ? symc_symm_run(made, dtype, op, count, 0, call)
                : status;
+}
+
+static symmcoll_status_t run_one_shot_copy(struct symc_symm_call *made,
+    size_t count, enum symmcoll_dtype dtype, symmcoll_op_t op,
+    const struct symmcoll_call *call)
+{
+    struct symmcoll_symm *handle = made->handle;
+    size_t nbytes;
+    symmcoll_status_t status = check(made, count, dtype, &nbytes);
+
+    if (status == SYMMCOLL_OK && made->in == NULL && nbytes > 0)
+        return refuse_null(made->does, "in");
+    if (status == SYMMCOLL_OK && !symc_symm_is_host(handle))
+        status = check_same_or_apart(made, nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (symc_symm_is_host(handle)) {
+        /* Nobody reads it: the operation before has ended on all ranks. */
+        symc_copy(
+            handle->at[handle->rank] + made->words[0], made->in, nbytes, false);
+        made->in = NULL;
+    }
+    return run_one_shot(made, count, dtype, op, call);
 }
 
 symmcoll_status_t symmcoll_symm_one_shot_all_reduce(
@@ -127,7 +159,10 @@ symmcoll_status_t symmcoll_symm_one_shot_all_reduce(
     enum symmcoll_dtype dtype, symmcoll_op_t op,
     const struct symmcoll_call *call)
 {
-    return run_one_shot(handle, offset, out, NULL, count, dtype, op, call);
+    struct symc_symm_call made = {
+        .does = &one_shot, .handle = handle, .words = {offset}, .out = out};
+
+    return run_one_shot(&made, count, dtype, op, call);
 }
 
 symmcoll_status_t symmcoll_symm_one_shot_all_reduce_copy(
@@ -135,23 +170,13 @@ symmcoll_status_t symmcoll_symm_one_shot_all_reduce_copy(
     size_t count, enum symmcoll_dtype dtype, symmcoll_op_t op,
     const struct symmcoll_call *call)
 {
-    size_t nbytes;
-    symmcoll_status_t status =
-        check(&one_shot, handle, offset, out, in, count, dtype, &nbytes);
+    struct symc_symm_call made = {.does = &one_shot_copy,
+        .handle = handle,
+        .words = {offset},
+        .out = out,
+        .in = in};
 
-    if (status == SYMMCOLL_OK && in == NULL && nbytes > 0)
-        return refuse_null(&one_shot, "in");
-    if (status != SYMMCOLL_OK)
-        return status;
-    if (!symc_symm_is_host(handle))
-        status = check_same_or_apart(&one_shot, out, in, nbytes);
-    if (status != SYMMCOLL_OK)
-        return status;
-    if (!symc_symm_is_host(handle))
-        return run_one_shot(handle, offset, out, in, count, dtype, op, call);
-    /* Nobody reads it: the operation before has ended on all ranks. */
-    symc_copy(handle->at[handle->rank] + offset, in, nbytes, false);
-    return run_one_shot(handle, offset, out, NULL, count, dtype, op, call);
+    return run_one_shot_copy(&made, count, dtype, op, call);
 }
 
 symmcoll_status_t symmcoll_symm_one_shot_reduce(struct symmcoll_symm *handle,
@@ -163,8 +188,7 @@ symmcoll_status_t symmcoll_symm_one_shot_reduce(struct symmcoll_symm *handle,
         .words = {offset},
         .out = out};
     size_t nbytes;
-    symmcoll_status_t status = check(
-        &one_shot_reduce, handle, offset, out, NULL, count, dtype, &nbytes);
+    symmcoll_status_t status = check(&made, count, dtype, &nbytes);
 
     if (status == SYMMCOLL_OK && out == NULL && nbytes > 0 &&
         handle->rank == root)
@@ -194,35 +218,43 @@ static void reduce_part(
     (void)symc_moving_reduce(moving, all, lo, hi, false);
 }
 
+static void describe_two_shot(const struct symc_symm_call *call,
+    const struct symc_op *op, struct symc_launch *launch)
+{
+    (void)op;
+    describe_shots(call, launch, SYMC_LAUNCH_TWO_SHOT);
+}
+
 static const struct symc_symm_does two_shot = {.kind = SYMC_SYMM_TWO_SHOT,
     .words = {"offset"},
     .move = reduce_part,
-    .describe = describe};
+    .describe = describe_two_shot};
+static const struct symc_symm_does intra_node_two_shot = {
+    .kind = SYMC_SYMM_INTRA_NODE,
+    .words = {"offset"},
+    .move = reduce_part,
+    .describe = describe_two_shot};
 
-/* in: what is copied to this rank's buffer first, or NULL. */
-static symmcoll_status_t run_two_shot(struct symmcoll_symm *handle,
-    size_t offset, void *out, const void *in, size_t count,
+/* made->in: what is copied to this rank's buffer first, or NULL. */
+static symmcoll_status_t run_two_shot(struct symc_symm_call *made, size_t count,
     enum symmcoll_dtype dtype, symmcoll_op_t op,
     const struct symmcoll_call *call)
 {
-    struct symc_symm_call made = {.does = &two_shot,
-        .handle = handle,
-        .words = {offset},
-        .out = out,
-        .in = in};
+    struct symmcoll_symm *handle = made->handle;
+    void *own;
     bool on_device;
     size_t nbytes;
-    symmcoll_status_t status =
-        check(&two_shot, handle, offset, out, in, count, dtype, &nbytes);
+    symmcoll_status_t status = check(made, count, dtype, &nbytes);
 
     if (status != SYMMCOLL_OK)
         return status;
+    own = handle->at[handle->rank] + made->words[0];
     on_device = !symc_symm_is_host(handle);
-    if (!on_device && in != NULL)
-        symc_copy(handle->at[handle->rank] + offset, in, nbytes, false);
-    status = symc_symm_run(&made, dtype, op, count, 0, call);
-    if (status == SYMMCOLL_OK && !on_device && out != NULL)
-        symc_copy(out, handle->at[handle->rank] + offset, nbytes, false);
+    if (!on_device && made->in != NULL)
+        symc_copy(own, made->in, nbytes, false);
+    status = symc_symm_run(made, dtype, op, count, 0, call);
+    if (status == SYMMCOLL_OK && !on_device && made->out != NULL)
+        symc_copy(made->out, own, nbytes, false);
     return status;
 }
 
@@ -231,7 +263,10 @@ symmcoll_status_t symmcoll_symm_two_shot_all_reduce(
     enum symmcoll_dtype dtype, symmcoll_op_t op,
     const struct symmcoll_call *call)
 {
-    return run_two_shot(handle, offset, out, NULL, count, dtype, op, call);
+    struct symc_symm_call made = {
+        .does = &two_shot, .handle = handle, .words = {offset}, .out = out};
+
+    return run_two_shot(&made, count, dtype, op, call);
 }
 
 /* ---- as an operation with limits ---- */
@@ -242,7 +277,10 @@ symmcoll_status_t symmcoll_symm_intra_node_all_reduce(
     const struct symmcoll_call *call)
 {
     const size_t elem = sizeof(uint16_t);
-    symmcoll_status_t status = symc_symm_check(handle, "intra_node_all_reduce");
+    struct symc_symm_call made = {
+        .does = &intra_node_two_shot, .handle = handle, .out = buf, .in = buf};
+    symmcoll_status_t status =
+        symc_symm_check(handle, symc_kind_name(SYMC_SYMM_INTRA_NODE));
 
     if (status != SYMMCOLL_OK)
         return status;
@@ -250,12 +288,13 @@ symmcoll_status_t symmcoll_symm_intra_node_all_reduce(
         count > INTRA_NODE_MOST / elem || handle->size > INTRA_NODE_RANKS)
         return SYMMCOLL_SKIPPED;
     if (buf == NULL && count > 0)
-        return refuse_null(&two_shot, "buf");
-    if (count * elem <= INTRA_NODE_ONE_SHOT)
-        status = symmcoll_symm_one_shot_all_reduce_copy(
-            handle, 0, buf, buf, count, dtype, op, call);
-    else
-        status = run_two_shot(handle, 0, buf, buf, count, dtype, op, call);
+        return refuse_null(made.does, "buf");
+    if (count * elem <= INTRA_NODE_ONE_SHOT) {
+        made.does = &intra_node_one_shot;
+        status = run_one_shot_copy(&made, count, dtype, op, call);
+    } else {
+        status = run_two_shot(&made, count, dtype, op, call);
+    }
     if (status == SYMMCOLL_OK)
         atomic_fetch_add_explicit(&handle->intra_node, 1, memory_order_relaxed);
     return status;

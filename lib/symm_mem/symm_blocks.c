@@ -90,6 +90,10 @@ static void reduce_own(
 static const struct symc_symm_does tile_reduce = {.kind = SYMC_SYMM_TILE_REDUCE,
     .words = {"offset", "stride", "digest of tiles and roots"},
     .move = reduce_own};
+static const struct symc_symm_does tile_reduce_roots = {
+    .kind = SYMC_SYMM_TILE_REDUCE_ROOTS,
+    .words = {"offset", "stride", "digest of tiles and roots"},
+    .move = reduce_own};
 static const struct symc_symm_does reduce_scatter_offset = {
     .kind = SYMC_SYMM_REDUCE_SCATTER_OFFSET,
     .words = {"offset", "stride", "digest of blocks and ranks"},
@@ -134,10 +138,15 @@ static symmcoll_status_t check_matrix(const struct symmcoll_symm *handle,
 {
     size_t count;
 
-    if (stride < columns || !measure(rows, columns, stride, &count))
+    if (stride < columns)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a stride of at least %zu columns, found %zu (%zu rows)",
-            where, columns, stride, rows);
+            "%s: expected a stride of at least %zu columns, found %zu", where,
+            columns, stride);
+    if (!measure(rows, columns, stride, &count))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected the input within the buffer's %zu bytes, found %zu "
+            "rows, %zu elements of %zu bytes from one to the next",
+            where, handle->nbytes, rows, stride, elem);
     return symc_symm_check_elements(
         handle, where, "the input", offset, count, elem, nbytes);
 }
@@ -175,6 +184,24 @@ struct result {
     size_t nbytes;
 };
 
+/* Bytes from the first to the last of a tile's result. */
+static symmcoll_status_t measure_result(
+    const char *where, const struct blocks *blocks, size_t elem, size_t *nbytes)
+{
+    size_t count;
+
+    if (blocks->out_stride < blocks->columns)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a stride of out of at least %zu columns, found %zu",
+            where, blocks->columns, blocks->out_stride);
+    if (measure(blocks->rows, blocks->columns, blocks->out_stride, &count))
+        return symc_symm_check_size(where, "out", count, elem, nbytes);
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected out in memory, found %zu rows, %zu elements of %zu bytes "
+        "from one to the next",
+        where, blocks->rows, blocks->out_stride, elem);
+}
+
 /* A tile, and what is received of it; NULL: nothing. */
 static symmcoll_status_t check_tile(const struct symmcoll_symm *handle,
     const char *where, const struct blocks *blocks, size_t offset,
@@ -201,27 +228,22 @@ static symmcoll_status_t check_tile(const struct symmcoll_symm *handle,
                : status;
 }
 
-symmcoll_status_t symmcoll_symm_multi_root_tile_reduce(
-    struct symmcoll_symm *handle, const size_t *offsets, const int *roots,
-    size_t count, void *out, size_t out_stride, size_t rows, size_t columns,
-    size_t stride, enum symmcoll_dtype dtype, symmcoll_op_t op,
+static symmcoll_status_t reduce_tiles(const struct symc_symm_does *does,
+    struct symmcoll_symm *handle, struct blocks *blocks, void *out,
+    enum symmcoll_dtype dtype, symmcoll_op_t op,
     const struct symmcoll_call *call)
 {
-    const char *where = symc_kind_name(tile_reduce.kind);
-    struct blocks blocks = {.stride = stride,
-        .roots = roots,
-        .firsts = offsets,
-        .count = count,
-        .rows = rows,
-        .columns = columns,
-        .out_stride = out_stride};
-    struct symc_symm_call made = {.does = &tile_reduce,
+    const char *where = symc_kind_name(does->kind);
+    const size_t *offsets = blocks->firsts;
+    const int *roots = blocks->roots;
+    const size_t count = blocks->count;
+    struct symc_symm_call made = {.does = does,
         .handle = handle,
-        .words = {0, stride},
+        .words = {0, blocks->stride},
         .out = out,
-        .more = &blocks};
+        .more = blocks};
     struct symc_digest digest = SYMC_DIGEST_INIT;
-    size_t elem = 0, area = 0, room = 0;
+    size_t elem = 0, area = 0;
     struct result result = {.out = out};
     bool receives = false;
     symmcoll_status_t status = check_lists(
@@ -230,29 +252,43 @@ symmcoll_status_t symmcoll_symm_multi_root_tile_reduce(
     if (status == SYMMCOLL_OK)
         status = symc_symm_check_dtype(where, dtype, &elem);
     if (status == SYMMCOLL_OK)
-        status = count_elements(where, rows, columns, &area);
+        status = count_elements(where, blocks->rows, blocks->columns, &area);
     if (status == SYMMCOLL_OK)
-        status = check_roots(handle, where, &blocks, true);
-    if (status == SYMMCOLL_OK &&
-        (out_stride < columns || !measure(rows, columns, out_stride, &room) ||
-            !symc_multiply(room, elem, &result.nbytes)))
-        status = symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a stride of out of at least %zu columns, found %zu "
-            "(%zu rows)",
-            where, columns, out_stride, rows);
+        status = check_roots(handle, where, blocks, true);
+    if (status == SYMMCOLL_OK)
+        status = measure_result(where, blocks, elem, &result.nbytes);
     for (size_t i = 0; i < count && status == SYMMCOLL_OK; i++)
         receives = receives || roots[i] == handle->rank;
     for (size_t i = 0; i < count && status == SYMMCOLL_OK; i++)
-        status = check_tile(handle, where, &blocks, offsets[i], dtype,
+        status = check_tile(handle, where, blocks, offsets[i], dtype,
             receives ? &result : NULL);
     if (status != SYMMCOLL_OK)
         return status;
     symc_digest_add_bytes(&digest, "roots", roots, count * sizeof(*roots));
     symc_digest_add_bytes(
         &digest, "offsets", offsets, count * sizeof(*offsets));
-    symc_digest_add_bytes(&digest, "columns", &columns, sizeof(columns));
+    symc_digest_add_bytes(
+        &digest, "columns", &blocks->columns, sizeof(blocks->columns));
     made.words[2] = digest.a;
     return symc_symm_run(&made, dtype, op, area, 0, call);
+}
+
+symmcoll_status_t symmcoll_symm_multi_root_tile_reduce(
+    struct symmcoll_symm *handle, const size_t *offsets, const int *roots,
+    size_t count, void *out, size_t out_stride, size_t rows, size_t columns,
+    size_t stride, enum symmcoll_dtype dtype, symmcoll_op_t op,
+    const struct symmcoll_call *call)
+{
+    struct blocks blocks = {.stride = stride,
+        .roots = roots,
+        .firsts = offsets,
+        .count = count,
+        .rows = rows,
+        .columns = columns,
+        .out_stride = out_stride};
+
+    return reduce_tiles(
+        &tile_reduce_roots, handle, &blocks, out, dtype, op, call);
 }
 
 symmcoll_status_t symmcoll_symm_tile_reduce(struct symmcoll_symm *handle,
@@ -260,8 +296,15 @@ symmcoll_status_t symmcoll_symm_tile_reduce(struct symmcoll_symm *handle,
     size_t stride, enum symmcoll_dtype dtype, symmcoll_op_t op, int root,
     const struct symmcoll_call *call)
 {
-    return symmcoll_symm_multi_root_tile_reduce(handle, &offset, &root, 1, out,
-        out_stride, rows, columns, stride, dtype, op, call);
+    struct blocks blocks = {.stride = stride,
+        .roots = &root,
+        .firsts = &offset,
+        .count = 1,
+        .rows = rows,
+        .columns = columns,
+        .out_stride = out_stride};
+
+    return reduce_tiles(&tile_reduce, handle, &blocks, out, dtype, op, call);
 }
 
 /* ---- blocks of rows or columns ---- */

@@ -144,8 +144,8 @@ static void describe_pieces(const struct symc_symm_call *call,
 }
 
 static const struct symc_symm_does low_contention_reduce_scatter = {
-    .kind = SYMC_SYMM_REDUCE_SCATTER,
-    .words = {"offset", "number of columns", "dimension that is split"},
+    .kind = SYMC_SYMM_REDUCE_SCATTER_LOW,
+    .words = {"offset"},
     .move = reduce_pieces,
     .describe = describe_pieces};
 
@@ -154,10 +154,10 @@ symmcoll_status_t symmcoll_symm_low_contention_reduce_scatter(
     enum symmcoll_dtype dtype, symmcoll_op_t op,
     const struct symmcoll_call *call)
 {
-    const char *where = "low_contention_reduce_scatter";
+    const char *where = symc_kind_name(low_contention_reduce_scatter.kind);
     struct symc_symm_call made = {.does = &low_contention_reduce_scatter,
         .handle = handle,
-        .words = {offset, count},
+        .words = {offset},
         .out = out};
     size_t elem, all, nbytes;
     symmcoll_status_t status = symc_symm_check(handle, where);
@@ -231,12 +231,12 @@ static void describe_pull(const struct symc_symm_call *call,
 }
 
 static const struct symc_symm_does all_gather = {.kind = SYMC_SYMM_ALL_GATHER,
-    .words = {"offset", "form"},
+    .words = {"offset"},
     .move = push,
     .describe = describe_push};
 static const struct symc_symm_does low_contention_all_gather = {
-    .kind = SYMC_SYMM_ALL_GATHER,
-    .words = {"offset", "form"},
+    .kind = SYMC_SYMM_ALL_GATHER_LOW,
+    .words = {"offset"},
     .move = pull,
     .describe = describe_pull};
 
@@ -273,10 +273,10 @@ symmcoll_status_t symmcoll_symm_low_contention_all_gather(
     struct symmcoll_symm *handle, size_t offset, void *out, size_t count,
     enum symmcoll_dtype dtype, const struct symmcoll_call *call)
 {
-    const char *where = "low_contention_all_gather";
+    const char *where = symc_kind_name(low_contention_all_gather.kind);
     struct symc_symm_call made = {.does = &low_contention_all_gather,
         .handle = handle,
-        .words = {offset, 1},
+        .words = {offset},
         .out = out};
     size_t elem, all, nbytes;
     symmcoll_status_t status = symc_symm_check(handle, where);

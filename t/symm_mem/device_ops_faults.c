@@ -115,7 +115,7 @@ static int other_memory(struct symmcoll_group *group, int rank)
     right =
         right &&
         REFUSED(sum(&it, it.handle, 0, host), SYMMCOLL_ERR_INVALID,
-            "one_shot_all_reduce: expected out in memory of CUDA device") &&
+            "symm_one_shot_all_reduce: expected out to be in memory of CUDA device") &&
         HOLDS(strstr(symmcoll_last_error(), pointers[0]) != NULL) &&
         HOLDS(strstr(symmcoll_last_error(), pointers[1]) != NULL) &&
         REFUSED(sum(&it, it.handle, 0, other), SYMMCOLL_ERR_INVALID,
@@ -154,7 +154,9 @@ static int overlapping(struct symmcoll_group *group, int rank)
             "within the buffer's") &&
         REFUSED(symmcoll_symm_one_shot_all_reduce_copy(it.handle, 0,
                     it.out + 64, it.out, COUNT, F32, SYMMCOLL_SUM, &it.call),
-            SYMMCOLL_ERR_INVALID, "found 400 bytes at") &&
+            SYMMCOLL_ERR_INVALID,
+            "symm_one_shot_all_reduce_copy: expected in and out in memory of a "
+            "device that are the same or do not overlap, found 400 bytes at") &&
         HOLDS(strstr(symmcoll_last_error(), pointers[0]) != NULL &&
               strstr(symmcoll_last_error(), pointers[1]) != NULL) &&
         OK(symmcoll_symm_one_shot_all_reduce_copy(it.handle, 0, it.out, it.out,
@@ -176,7 +178,7 @@ static int offsets_differ(struct symmcoll_group *group, int rank)
         right &&
         REFUSED(sum(&it, it.handle, rank == 2 ? 64 : 0, it.out),
             SYMMCOLL_ERR_MISMATCH,
-            "one_shot_all_reduce: offset differs: ranks 0 and 1 passed 0, rank "
+            "symm_one_shot_all_reduce: offset differs: ranks 0 and 1 passed 0, rank "
             "2 passed 64") &&
         REFUSED(symmcoll_symm_push_rows(
                     it.handle, 0, 4, it.out, 1, 8, F32, ranks, rows, &it.call),

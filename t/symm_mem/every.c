@@ -241,18 +241,21 @@ static symmcoll_status_t reshard(struct buffers *it, size_t count, size_t at)
 static const struct operation {
     const char *name;
     symmcoll_status_t (*run)(struct buffers *it, size_t count, size_t at);
-} operations[] = {{"one_shot_all_reduce", one_shot},
-    {"one_shot_all_reduce", one_shot_copy}, {"one_shot_reduce", reduce},
-    {"two_shot_all_reduce", two_shot}, {"symm_reduce_scatter", scatter_rows},
+} operations[] = {{"symm_one_shot_all_reduce", one_shot},
+    {"symm_one_shot_all_reduce", one_shot_copy},
+    {"symm_one_shot_reduce", reduce}, {"symm_two_shot_all_reduce", two_shot},
+    {"symm_reduce_scatter", scatter_rows},
     {"symm_reduce_scatter", scatter_columns},
-    {"symm_reduce_scatter", scatter_in_turn}, {"symm_all_gather", gather},
-    {"symm_all_gather", gather_in_turn}, {"tile_reduce", tile},
-    {"tile_reduce", tiles}, {"reduce_scatter_offset", scatter_blocks},
+    {"symm_low_contention_reduce_scatter", scatter_in_turn},
+    {"symm_all_gather", gather},
+    {"symm_low_contention_all_gather", gather_in_turn},
+    {"symm_tile_reduce", tile}, {"symm_multi_root_tile_reduce", tiles},
+    {"symm_reduce_scatter_offset", scatter_blocks},
     {"symm_all_to_all_v", exchange}, {"symm_all_to_all_v_back", exchange_back},
-    {"symm_plan_create", make_plan}, {"push_rows", push_rows},
+    {"symm_plan_create", make_plan}, {"symm_push_rows", push_rows},
     {"symm_broadcast", broadcast}, {"symm_all_to_all", all_to_all},
-    {"all_gather_offset", gather_unequal}, {"symm_permute", permute},
-    {"reshard", reshard}, {"symm_plan_run", run_plan}};
+    {"symm_all_gather_offset", gather_unequal}, {"symm_permute", permute},
+    {"symm_reshard", reshard}, {"symm_plan_run", run_plan}};
 
 /* ---- a death in the middle ---- */
 

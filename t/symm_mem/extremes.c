@@ -108,11 +108,29 @@ static int a_tile_whose_stride_wraps_around(
         join(group, NBYTES, &data, &handle) &&
         REFUSED(symmcoll_symm_tile_reduce(handle, 0, out, (size_t)1 << 61, 2, 2,
                     16, SYMMCOLL_FLOAT64, SYMMCOLL_SUM, rank, NULL),
-            SYMMCOLL_ERR_INVALID, "a stride of out of at least 2 columns") &&
+            SYMMCOLL_ERR_INVALID, "expected out of at most") &&
         REFUSED(
             symmcoll_symm_tile_reduce(handle, 0, out, 2, 2, 2, (size_t)1 << 61,
                 SYMMCOLL_FLOAT64, SYMMCOLL_SUM, rank, NULL),
-            SYMMCOLL_ERR_INVALID, "expected") &&
+            SYMMCOLL_ERR_INVALID, "expected the input within") &&
+        REFUSED(
+            symmcoll_symm_tile_reduce(handle, 0, out, 2, 8, 2, (size_t)1 << 62,
+                SYMMCOLL_FLOAT64, SYMMCOLL_SUM, rank, NULL),
+            SYMMCOLL_ERR_INVALID,
+            "expected the input within the buffer's 4096 bytes, found 8 rows, "
+            "4611686018427387904 elements of 8 bytes from one to the next") &&
+        REFUSED(symmcoll_symm_tile_reduce(handle, 0, out, (size_t)1 << 62, 8, 2,
+                    16, SYMMCOLL_FLOAT64, SYMMCOLL_SUM, rank, NULL),
+            SYMMCOLL_ERR_INVALID,
+            "expected out in memory, found 8 rows, 4611686018427387904 "
+            "elements") &&
+        REFUSED(symmcoll_symm_tile_reduce(handle, 0, out, 1, 2, 2, 16,
+                    SYMMCOLL_FLOAT64, SYMMCOLL_SUM, rank, NULL),
+            SYMMCOLL_ERR_INVALID,
+            "a stride of out of at least 2 columns, found 1") &&
+        REFUSED(symmcoll_symm_tile_reduce(handle, 0, out, 2, 2, 2, 1,
+                    SYMMCOLL_FLOAT64, SYMMCOLL_SUM, rank, NULL),
+            SYMMCOLL_ERR_INVALID, "a stride of at least 2 columns, found 1") &&
         REFUSED(symmcoll_symm_tile_reduce(handle, 0, out, 2, SIZE_MAX, 2, 2,
                     SYMMCOLL_FLOAT64, SYMMCOLL_SUM, rank, NULL),
             SYMMCOLL_ERR_INVALID, "expected");

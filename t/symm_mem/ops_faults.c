@@ -51,7 +51,7 @@ static bool tells_of_deaths(void)
         good =
             faults_await(&job, r, 2) &&
             faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_PEER, "rank 1",
-                "one_shot_all_reduce", "SIGKILL", NULL) &&
+                "symm_one_shot_all_reduce", "SIGKILL", NULL) &&
             faults_said(faults_told(&job, r, 1), SYMMCOLL_ERR_ABORTED, "rank 1",
                 NULL) &&
             HOLDS(faults_told(&job, r, 0)->at - job.killed_at < FAULTS_KNOWN);
@@ -160,7 +160,7 @@ static bool finds_that_it_was_late(void)
 static int passes_something_else(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_symm *handle = NULL, *other = NULL;
-    float out[64];
+    float out[64], in[64] = {0};
     void *data = NULL, *more = NULL;
     bool odd = rank == 2;
     bool good = join(group, NBYTES, &data, &handle) &&
@@ -174,7 +174,7 @@ static int passes_something_else(struct symmcoll_group *group, int rank)
         good &&
         REFUSED(SUM(handle, odd ? 64 : 0, 16, F32, SYMMCOLL_SUM),
             SYMMCOLL_ERR_MISMATCH,
-            "one_shot_all_reduce: offset differs: ranks 0 and 1 passed 0, rank 2 "
+            "symm_one_shot_all_reduce: offset differs: ranks 0 and 1 passed 0, rank 2 "
             "passed 64 (group ") &&
         REFUSED(SUM(handle, 0, odd ? 15 : 16, F32, SYMMCOLL_SUM),
             SYMMCOLL_ERR_MISMATCH, "count differs") &&
@@ -192,7 +192,11 @@ static int passes_something_else(struct symmcoll_group *group, int rank)
         REFUSED(odd ? symmcoll_symm_low_contention_all_gather(
                           handle, 0, out, 16, F32, NULL)
                     : symmcoll_symm_all_gather(handle, 0, out, 16, F32, NULL),
-            SYMMCOLL_ERR_MISMATCH, "form differs") &&
+            SYMMCOLL_ERR_MISMATCH, "operation differs") &&
+        REFUSED(odd ? symmcoll_symm_one_shot_all_reduce_copy(
+                          handle, 0, out, in, 16, F32, SYMMCOLL_SUM, NULL)
+                    : SUM(handle, 0, 16, F32, SYMMCOLL_SUM),
+            SYMMCOLL_ERR_MISMATCH, "symm_one_shot_all_reduce_copy") &&
         OK(SUM(handle, 0, 16, F32, SYMMCOLL_SUM));
     good = part(group, more, other) && good;
     return part(group, data, handle) && good;
@@ -282,7 +286,7 @@ static bool names_the_late(void)
     faults_open(&job, 1);
     good = good && faults_await(&job, 1, 2) &&
            faults_said(faults_told(&job, 1, 0), SYMMCOLL_ERR_TIMEOUT, "rank 0",
-               "one_shot_all_reduce seq 1 'loss'", NULL);
+               "symm_one_shot_all_reduce seq 1 'loss'", NULL);
     faults_open(&job, 2);
     good = good && faults_await(&job, 0, 2) &&
            faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_ABORTED, NULL);
