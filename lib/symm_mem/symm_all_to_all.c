@@ -396,15 +396,21 @@ symmcoll_status_t symmcoll_symm_push_rows(struct symmcoll_symm *handle,
         status = symc_symm_check_dtype(where, dtype, &elem);
     if (status != SYMMCOLL_OK)
         return status;
-    if (!symc_multiply(row, elem, &list.nbytes) ||
-        !symc_multiply(count, list.nbytes, &in_nbytes) ||
-        (count > 0 && (ranks == NULL || rows == NULL)))
+    if (count > 0 && (ranks == NULL || rows == NULL))
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected ranks and rows of %zu rows, found NULL or more bytes "
-            "than memory has",
-            where, count);
+            "%s: expected the ranks and rows of %zu rows, found NULL", where,
+            count);
+    if (!symc_multiply(row, elem, &list.nbytes) ||
+        (count > 0 && list.nbytes > handle->nbytes))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected rows of at most %zu bytes, as the buffer has, found "
+            "%zu elements of %zu",
+            where, handle->nbytes, row, elem);
     status = symc_symm_check_elements(
         handle, where, "out", out_offset, out_rows, list.nbytes, &nbytes);
+    if (status == SYMMCOLL_OK)
+        status =
+            symc_symm_check_size(where, "in", count, list.nbytes, &in_nbytes);
     if (status == SYMMCOLL_OK)
         status = symc_symm_check_apart(
             handle, where, "in", in, in_nbytes, out_offset, nbytes);

@@ -138,6 +138,38 @@ static int a_tile_whose_stride_wraps_around(
     return right && part(group, data, handle);
 }
 
+/* None of these is a matter of NULL, nor of what overlaps. */
+static int rows_that_no_memory_has(struct symmcoll_group *group, int rank)
+{
+    const int ranks[] = {0};
+    const size_t rows[] = {0};
+    const double in[1] = {0};
+    struct symmcoll_symm *handle;
+    void *data;
+    bool right =
+        join(group, NBYTES, &data, &handle) &&
+        REFUSED(symmcoll_symm_push_rows(handle, 0, 4, in, (size_t)1 << 50, 4,
+                    SYMMCOLL_FLOAT64, ranks, rows, NULL),
+            SYMMCOLL_ERR_INVALID,
+            "symm_push_rows: expected in of at most 281474976710655 bytes, "
+            "found 1125899906842624 times 32 bytes") &&
+        REFUSED(symmcoll_symm_push_rows(handle, 0, 0, in, 1, SIZE_MAX,
+                    SYMMCOLL_UINT8, ranks, rows, NULL),
+            SYMMCOLL_ERR_INVALID,
+            "expected rows of at most 4096 bytes, as the buffer has, found "
+            "18446744073709551615 elements of 1") &&
+        REFUSED(symmcoll_symm_push_rows(handle, 0, 0, in, 0, SIZE_MAX,
+                    SYMMCOLL_FLOAT64, ranks, rows, NULL),
+            SYMMCOLL_ERR_INVALID, "expected rows of at most 4096 bytes") &&
+        REFUSED(symmcoll_symm_push_rows(
+                    handle, 0, 4, in, 1, 4, SYMMCOLL_FLOAT64, NULL, rows, NULL),
+            SYMMCOLL_ERR_INVALID,
+            "expected the ranks and rows of 1 rows, found NULL");
+
+    (void)rank;
+    return right && part(group, data, handle);
+}
+
 /* Nothing is sent, from the middle of what would be received. */
 static int an_empty_part_is_apart_from_all(
     struct symmcoll_group *group, int rank)
@@ -162,7 +194,7 @@ static int an_empty_part_is_apart_from_all(
 
 int main(void)
 {
-    plan(10);
+    plan(12);
     groups_both(2, tensors_without_elements,
         "tensors without elements, whose strides are numbers or are refused");
     groups_both(2, views_that_wrap_around,
@@ -171,6 +203,8 @@ int main(void)
         2, one_sided_that_wraps_around, "and so are one-sided accesses (S32)");
     groups_both(2, a_tile_whose_stride_wraps_around,
         "and a tile whose rows are further apart than memory reaches");
+    groups_both(2, rows_that_no_memory_has,
+        "and rows, and lists of rows, that are longer than memory");
     groups_both(
         2, an_empty_part_is_apart_from_all, "what is empty overlaps nothing");
     return done_testing();
