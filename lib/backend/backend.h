@@ -358,6 +358,10 @@ struct symc_backend {
     /* Optional: whether there may be any such memory in the process by now.
      * Asked once in a call, before find() of its buffers, and as often. */
     bool (*is_present)(void);
+    /* Optional: whether both bytes, of which find() knows the first, are of one
+     * allocation, or of addresses that were reserved at once.  Any thread may call
+     * it at any time. */
+    bool (*is_one)(const void *first, const void *last);
 
     /* What a backend of host memory wants of every member's part of a group's
      * segment, for a group of so many; NULL: nothing. */

@@ -7,57 +7,84 @@
 
 #include <stdio.h>
 
-/* One byte of a buffer: "out" or "in". */
-struct byte {
-    const char *buffer;
+/* A buffer of 1 byte or more: "out" or "in". */
+struct buffer {
+    const char *name;
     const char *at;
+    size_t nbytes;
+};
+
+/* What the driver says of its last byte. */
+struct place {
+    unsigned int type;
+    int device;
+    CUdeviceptr begin; /* of the allocation, or of what was reserved at once */
 };
 
 static symmcoll_status_t refuse(const struct symc_cuda_group *group,
-    const struct symc_op *op, struct byte byte, const char *found)
+    const struct symc_op *op, const struct buffer *buffer, const char *found)
 {
     return group->core->fail(SYMMCOLL_ERR_INVALID,
-        "%s: expected %s in memory of device %d, found %p %s",
-        group->core->kinds[op->kind].name, byte.buffer, group->device,
-        (const void *)byte.at, found);
+        "%s: expected %s to be in memory of device %d, found the last of %zu "
+        "bytes at %p %s",
+        group->core->kinds[op->kind].name, buffer->name, group->device,
+        buffer->nbytes, (const void *)(buffer->at + buffer->nbytes - 1), found);
 }
 
-static symmcoll_status_t check_byte(const struct symc_cuda_group *group,
-    const struct symc_op *op, struct byte byte)
+/* A buffer that ends before it is to, and has another one after it. */
+static symmcoll_status_t refuse_next(const struct symc_cuda_group *group,
+    const struct symc_op *op, const struct buffer *buffer,
+    const struct place *place)
 {
-    CUpointer_attribute names[] = {
-        CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
-    unsigned int type = 0;
-    int ordinal = -1;
-    void *values[] = {&type, &ordinal};
-    char other[48];
-    CUresult result = group->cuda->pointer_get_attributes(
-        2, names, values, (CUdeviceptr)(uintptr_t)byte.at);
-
-    if (result != CUDA_SUCCESS && result != CUDA_ERROR_INVALID_VALUE)
-        return symc_cuda_group_fail(group, result,
-            "cuPointerGetAttributes of %s (%p)", byte.buffer,
-            (const void *)byte.at);
-    if (result != CUDA_SUCCESS || type == 0)
-        return refuse(group, op, byte,
-            "that no allocation has: it has been freed, or the buffer ends "
-            "before it");
-    if (type != CU_MEMORYTYPE_DEVICE)
-        return refuse(group, op, byte, "in memory of the host");
-    if (ordinal == group->device)
-        return SYMMCOLL_OK;
-    snprintf(other, sizeof(other), "in memory of device %d", ordinal);
-    return refuse(group, op, byte, other);
+    return group->core->fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected %s of %zu bytes at %p to be in one allocation, found that "
+        "another one begins at %p",
+        group->core->kinds[op->kind].name, buffer->name, buffer->nbytes,
+        (const void *)buffer->at, (void *)(uintptr_t)place->begin);
 }
 
-/* The last byte: where the first one is has been asked at the call, and what lies
- * in between may be of several allocations, side by side. */
+static CUresult find_place(
+    const struct symc_cuda *cuda, const char *at, struct place *place)
+{
+    CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR};
+    void *values[] = {&place->type, &place->device, &place->begin};
+
+    *place = (struct place){.device = -1};
+    return cuda->pointer_get_attributes(
+        3, names, values, (CUdeviceptr)(uintptr_t)at);
+}
+
+/* The last byte: where the first one is has been asked at the call. */
 static symmcoll_status_t check_buffer(const struct symc_cuda_group *group,
     const struct symc_op *op, const char *name, const char *at, size_t nbytes)
 {
-    return nbytes == 0
-               ? SYMMCOLL_OK
-               : check_byte(group, op, (struct byte){name, at + nbytes - 1});
+    const struct buffer buffer = {name, at, nbytes};
+    struct place place;
+    char other[48];
+    CUresult result;
+
+    if (nbytes == 0)
+        return SYMMCOLL_OK;
+    result = find_place(group->cuda, at + nbytes - 1, &place);
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_INVALID_VALUE)
+        return symc_cuda_group_fail(group, result,
+            "cuPointerGetAttributes of %s (%p)", name,
+            (const void *)(at + nbytes - 1));
+    if (result != CUDA_SUCCESS || place.type == 0)
+        return refuse(group, op, &buffer,
+            "that no allocation has: it has been freed, or the buffer ends "
+            "before it");
+    if (place.type != CU_MEMORYTYPE_DEVICE)
+        return refuse(group, op, &buffer, "in memory of the host");
+    if (place.device == group->device)
+        return place.begin <= (CUdeviceptr)(uintptr_t)at
+                   ? SYMMCOLL_OK
+                   : refuse_next(group, op, &buffer, &place);
+    (void)snprintf(
+        other, sizeof(other), "in memory of device %d", place.device);
+    return refuse(group, op, &buffer, other);
 }
 
 /* Buffers of one part each. */

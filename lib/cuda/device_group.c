@@ -194,6 +194,7 @@ const struct symc_backend symmcoll_backend = {
     .find = symc_cuda_find,
     .refuse = symc_cuda_refuse,
     .is_present = symc_cuda_is_present,
+    .is_one = symc_cuda_is_one,
     .probe = probe,
     .open = open_group,
     .close = close_group,

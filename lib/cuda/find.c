@@ -217,3 +217,18 @@ symmcoll_status_t symc_cuda_refuse(
         "%s: cuPointerGetAttributes of %p: CUDA error %d", where, data,
         (int)result);
 }
+
+/* The driver says it of the allocation, and not of what is mapped there: what a
+ * program has mapped piece by piece in addresses of one reservation is one. */
+bool symc_cuda_is_one(const void *first, const void *last)
+{
+    CUpointer_attribute name = CU_POINTER_ATTRIBUTE_RANGE_START_ADDR;
+    CUdeviceptr begin = 0;
+    void *value = &begin;
+    PFN_cuPointerGetAttributes_v7000 get = get_attributes();
+
+    return get == NULL ||
+           get(1, &name, &value, (CUdeviceptr)(uintptr_t)last) !=
+               CUDA_SUCCESS ||
+           begin <= (CUdeviceptr)(uintptr_t)first;
+}

@@ -23,6 +23,11 @@ symmcoll_status_t symc_cuda_refuse(
         symmcoll_status_t status, const char *format, ...),
     const char *where, const void *data);
 
+/* Whether a byte is in the same allocation as an earlier one that is a device's, or
+ * in the same addresses that were reserved at once; also where the driver does not
+ * say.  Any thread may call it at any time. */
+bool symc_cuda_is_one(const void *first, const void *last);
+
 /* Whether the process has libcuda by now.  Any thread may call it at any time. */
 bool symc_cuda_is_present(void);
 

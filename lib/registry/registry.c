@@ -260,3 +260,15 @@ symmcoll_status_t symc_registry_refuse(
     return symc_fail(SYMMCOLL_ERR_DEVICE,
         "%s: expected a driver that says where %p is, found none", where, data);
 }
+
+bool symc_registry_is_one(
+    const struct symc_registry *registry, const void *first, const void *last)
+{
+    for (int i = 0; i < registry->finds; i++) {
+        const struct symc_backend *backend = registry->finders[i];
+
+        if (backend->is_one != NULL && !backend->is_one(first, last))
+            return false;
+    }
+    return true;
+}

@@ -78,4 +78,9 @@ enum symc_memory symc_registry_find(
 symmcoll_status_t symc_registry_refuse(
     const struct symc_registry *registry, const char *where, const void *data);
 
+/* Whether two bytes are of one allocation, of which the first one is in memory that
+ * is not the host's; also where no backend can tell. */
+bool symc_registry_is_one(
+    const struct symc_registry *registry, const void *first, const void *last);
+
 #endif

@@ -308,41 +308,81 @@ symmcoll_status_t symc_symm_check_aligned(const struct symmcoll_symm *handle,
         where, what, elem, at);
 }
 
-/* One byte is in the memory of the handle's buffers, and no other one. */
-static symmcoll_status_t check_byte(const struct symmcoll_symm *handle,
-    const char *where, const char *what, const void *at)
+/* Where a byte is. */
+struct spot {
+    enum symmcoll_device device;
+    int16_t index;
+};
+
+/* Whether a byte is in the memory of the handle's buffers. */
+static bool is_beside(
+    const struct symmcoll_symm *handle, const void *at, struct spot *spot)
 {
     const struct symc_registry *registry =
         &handle->share->home->world->registry;
-    enum symmcoll_device wanted =
-        symc_symm_is_host(handle) ? SYMMCOLL_HOST : SYMMCOLL_CUDA;
-    enum symmcoll_device found = SYMMCOLL_HOST;
-    char expected[SYMC_SYMM_PLACE], place[SYMC_SYMM_PLACE];
-    int16_t device = 0;
 
+    *spot = (struct spot){.device = SYMMCOLL_HOST};
     if (symc_registry_is_other_present(registry) &&
-        symc_registry_find(registry, at, &device) != SYMC_MEMORY_HOST)
-        found = SYMMCOLL_CUDA;
-    if (found == wanted &&
-        (found == SYMMCOLL_HOST || device == handle->share->device_index))
+        symc_registry_find(registry, at, &spot->index) != SYMC_MEMORY_HOST)
+        spot->device = SYMMCOLL_CUDA;
+    return symc_symm_is_host(handle)
+               ? spot->device == SYMMCOLL_HOST
+               : spot->device == SYMMCOLL_CUDA &&
+                     spot->index == handle->share->device_index;
+}
+
+static const char *format_expected(
+    const struct symmcoll_symm *handle, char buffer[SYMC_SYMM_PLACE])
+{
+    return symc_symm_format_place(
+        handle->share->device, handle->share->device_index, buffer);
+}
+
+/* Where it ends, which has begun in that memory. */
+static symmcoll_status_t check_end(const struct symmcoll_symm *handle,
+    const char *where, const char *what, const char *buffer, size_t nbytes)
+{
+    const struct symc_registry *registry =
+        &handle->share->home->world->registry;
+    const char *last = buffer + nbytes - 1, *found = "another allocation there";
+    char place[SYMC_SYMM_PLACE], expected[SYMC_SYMM_PLACE];
+    struct spot spot;
+    bool beside = is_beside(handle, last, &spot);
+
+    if (beside && (symc_symm_is_host(handle) ||
+                      symc_registry_is_one(registry, buffer, last)))
         return SYMMCOLL_OK;
+    if (spot.index == SYMC_UNKNOWN_DEVICE)
+        return symc_registry_refuse(registry, where, last);
+    if (!beside && spot.index == SYMC_NO_DEVICE)
+        found = "none";
+    else if (!beside)
+        found = symc_symm_format_place(spot.device, spot.index, place);
     return symc_fail(SYMMCOLL_ERR_INVALID,
-        "%s: expected %s in %s, as this rank's buffer at %p, found %p in %s",
-        where, what,
-        symc_symm_format_place(wanted, handle->share->device_index, expected),
-        (void *)handle->at[handle->rank], at,
-        symc_symm_format_place(found, device, place));
+        "%s: expected %s to be %zu bytes in %s, found %p there, whose last byte "
+        "is in %s",
+        where, what, nbytes, format_expected(handle, expected),
+        (const void *)buffer, found);
 }
 
 __attribute__((noinline)) symmcoll_status_t symc_symm_check_memory(
     const struct symmcoll_symm *handle, const char *where, const char *what,
     const void *buffer, size_t nbytes)
 {
-    symmcoll_status_t status = check_byte(handle, where, what, buffer);
+    char found[SYMC_SYMM_PLACE], expected[SYMC_SYMM_PLACE];
+    struct spot spot;
 
-    return status == SYMMCOLL_OK ? check_byte(handle, where, what,
-                                       (const char *)buffer + nbytes - 1)
-                                 : status;
+    if (is_beside(handle, buffer, &spot))
+        return check_end(handle, where, what, buffer, nbytes);
+    if (spot.index == SYMC_UNKNOWN_DEVICE)
+        return symc_registry_refuse(
+            &handle->share->home->world->registry, where, buffer);
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected %s to be in %s, as this rank's buffer at %p, found %p in "
+        "%s",
+        where, what, format_expected(handle, expected),
+        (void *)handle->at[handle->rank], buffer,
+        symc_symm_format_place(spot.device, spot.index, found));
 }
 
 symmcoll_status_t symc_symm_check_apart(const struct symmcoll_symm *handle,

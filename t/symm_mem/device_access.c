@@ -3,6 +3,7 @@
  * What a rank does alone with symmetric memory of devices: signals, barriers,
  * copies and words, each on the group's current stream, and what is refused.
  */
+#include "group/group.h"
 #include "t/symm_mem/device.h"
 
 #include <math.h>
@@ -183,6 +184,34 @@ static int is_beside_operations(struct symmcoll_group *group, int rank)
     return end_joined(&it, right);
 }
 
+/* ---- looking after what runs ---- */
+
+#define COPIES 200
+
+/* The attendant may look as well, and asks as little. */
+static int asks_once_for_a_stream(struct symmcoll_group *group, int rank)
+{
+    struct joined it;
+    bool right = begin_joined(&it, group, rank, NBYTES);
+    unsigned char *source = device_alloc(64);
+    uint64_t asked = 0;
+
+    fake_stall(it.stream);
+    for (int i = 0; i < COPIES && right; i++)
+        right = OK(symmcoll_symm_put_data(it.handle, rank, 0, source, 64));
+    if (right) {
+        asked = fake_calls("cuEventQuery");
+        (void)symc_queue_look(group->queue, SYMC_ADVANCE_LOOK);
+        asked = fake_calls("cuEventQuery") - asked;
+        right = HOLDS(asked > 0 && asked < COPIES / 2);
+    }
+    fake_resume(it.stream);
+    device_wait(it.stream);
+    right = HOLDS(symc_queue_has_ended(group->queue, UINT64_MAX)) && right;
+    device_free(source);
+    return end_joined(&it, right);
+}
+
 /* ---- graphs ---- */
 
 static CUgraphExec capture(
@@ -274,10 +303,12 @@ static int refuses_buffers(struct symmcoll_group *group, int rank)
     right =
         right &&
         refused(symmcoll_symm_put_data(it.handle, it.next, 0, host, 16),
-            SYMMCOLL_ERR_INVALID, "symm_put_data: expected a buffer in memory",
+            SYMMCOLL_ERR_INVALID,
+            "symm_put_data: expected a buffer to be in memory",
             "in host memory") &&
         refused(symmcoll_symm_get_data(it.handle, it.next, 0, other, 16),
-            SYMMCOLL_ERR_INVALID, "symm_get_data: expected a buffer in memory",
+            SYMMCOLL_ERR_INVALID,
+            "symm_get_data: expected a buffer to be in memory",
             "in memory of CUDA device") &&
         refused(symmcoll_symm_put_with_signal(
                     it.handle, it.next, 0, freed, 64, 0, -1),
@@ -288,6 +319,10 @@ static int refuses_buffers(struct symmcoll_group *group, int rank)
         refused(
             symmcoll_symm_put_data(it.handle, it.next, NBYTES - 100, mine, 200),
             SYMMCOLL_ERR_INVALID, "symm_put_data:", "found 200") &&
+        refused(symmcoll_symm_put_data(it.handle, it.next, 0, mine + 200, 64),
+            SYMMCOLL_ERR_INVALID,
+            "symm_put_data: expected a buffer to be 64 bytes in memory of CUDA",
+            "there, whose last byte is in ") &&
         refused(symmcoll_symm_wait_value32(it.handle, it.next, 2, 1, -1),
             SYMMCOLL_ERR_INVALID, "symm_wait_value32:", "a multiple of 4") &&
         OK(symmcoll_symm_put_data(it.handle, it.next, 0, mine, 0));
@@ -333,6 +368,8 @@ int main(void)
     on_both(2, returns_at_once, "calls return when they have been enqueued");
     on_both(2, is_beside_operations,
         "operations do not wait for signals on other streams");
+    on_both(2, asks_once_for_a_stream,
+        "who looks after copies of one stream asks for the oldest of them");
     on_both(2, can_be_captured, "a graph of them can be started again");
     on_both(
         2, refuses_timeouts, "no time, no number, no channel, no rank (S23)");

@@ -121,12 +121,13 @@ static int other_memory(struct symmcoll_group *group, int rank)
         REFUSED(sum(&it, it.handle, 0, other), SYMMCOLL_ERR_INVALID,
             "in memory of CUDA device") &&
         REFUSED(sum(&it, it.on_host, 0, it.out), SYMMCOLL_ERR_INVALID,
-            "expected out in host memory") &&
+            "expected out to be in host memory") &&
         REFUSED(symmcoll_symm_all_gather(it.handle, 0, host, 10, F32, &it.call),
-            SYMMCOLL_ERR_INVALID, "expected in in memory of CUDA device") &&
+            SYMMCOLL_ERR_INVALID,
+            "expected in to be in memory of CUDA device") &&
         REFUSED(symmcoll_symm_low_contention_all_gather(
                     it.on_host, 0, it.out, 10, F32, NULL),
-            SYMMCOLL_ERR_INVALID, "expected out in host memory") &&
+            SYMMCOLL_ERR_INVALID, "expected out to be in host memory") &&
         goes_on(&it);
     device_free(other);
     return end(&it, right);

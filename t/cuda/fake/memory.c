@@ -431,6 +431,11 @@ static void read_attribute(
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
         *(unsigned int *)value = range != NULL && range->managed;
         break;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        *(CUdeviceptr *)value = range == NULL          ? 0
+                                : range->reserved != 0 ? range->reserved
+                                                       : range->begin;
+        break;
     default:
         fake_die("an attribute of pointers that is not known");
     }

@@ -355,6 +355,7 @@ static CUresult map(
     struct span **room = overlapping(&reserved, begin, nbytes);
     const struct fake_range range = {.begin = begin,
         .nbytes = nbytes,
+        .reserved = room != NULL ? (*room)->begin : 0,
         .type = CU_MEMORYTYPE_DEVICE,
         .device = physical->properties.location.id,
         .fd = -1};

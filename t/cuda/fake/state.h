@@ -233,6 +233,7 @@ struct fake_range {
     struct fake_range *next;
     uintptr_t begin;
     size_t nbytes;
+    uintptr_t reserved; /* where its addresses begin; 0: where it does */
     CUmemorytype type;
     int device;
     bool managed, registered;
