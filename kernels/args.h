@@ -33,6 +33,22 @@ enum symc_device_reason {
     SYMC_DEVICE_SPLITS   /* `peer` has splits that cannot be: see plan.h */
 };
 
+/* What is wrong with a rank's splits, as symc_exchange_verify() says it. */
+enum symc_device_wrong {
+    SYMC_WRONG_SPLIT,  /* one is less than expected, 0 */
+    SYMC_WRONG_OFFSET, /* so is a place, on the way back */
+    SYMC_WRONG_END,    /* one ends after row `expected` of its input */
+    SYMC_WRONG_ROOM,   /* its result has fewer rows than expected */
+    SYMC_WRONGS
+};
+
+struct symc_device_splits {
+    uint32_t wrong; /* enum symc_device_wrong */
+    uint32_t unused;
+    uint64_t piece; /* of the splits, or of the result */
+    int64_t expected, found;
+};
+
 /* The first thread that gives up says why: in memory of the host, which reads it
  * while the kernel runs. */
 struct symc_device_failure {
@@ -41,6 +57,8 @@ struct symc_device_failure {
     uint32_t block;
     uint32_t number; /* struct symc_device_group's */
     uint32_t complete;
+    uint32_t unused;
+    struct symc_device_splits splits; /* of SYMC_DEVICE_SPLITS */
 };
 
 /*

@@ -39,17 +39,27 @@ DEVICE unsigned char *data_of(
 
 /* ---- giving up ---- */
 
-DEVICE void give_up(const struct symc_device_group *group,
-    enum symc_device_reason reason, uint32_t peer)
+/* splits: NULL, but of SYMC_DEVICE_SPLITS. */
+DEVICE void give_up_for(const struct symc_device_group *group,
+    enum symc_device_reason reason, uint32_t peer,
+    const struct symc_device_splits *splits)
 {
     struct symc_device_failure *failure = group->failure;
 
     if (!claim_word(&failure->reason, (uint32_t)reason))
         return;
+    if (splits != NULL)
+        failure->splits = *splits;
     failure->peer = peer;
     failure->block = block_index();
     failure->number = group->number;
     store_release(&failure->complete, 1);
+}
+
+DEVICE void give_up(const struct symc_device_group *group,
+    enum symc_device_reason reason, uint32_t peer)
+{
+    give_up_for(group, reason, peer, NULL);
 }
 
 /* Whether a wait has to end.  began: 0 at first.  Where a kernel of this rank has

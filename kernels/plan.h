@@ -63,9 +63,28 @@ DEVICE void locate(const struct symc_plan_args *args, uint32_t receiver,
     }
 }
 
-/* Whether a rank's splits are not negative, and of rows that it has.  On the way,
- * where the pieces are that this rank receives from there. */
-DEVICE bool read_source(const struct symc_plan_args *args, uint32_t source)
+/* What is wrong with piece i of a rank's input, of rows from at on. */
+DEVICE struct symc_device_splits judge_split(
+    uint64_t i, int64_t at, int64_t rows, uint64_t room)
+{
+    struct symc_device_splits splits = {SYMC_WRONG_SPLIT, 0, i, 0, rows};
+
+    if (rows >= 0 && at < 0) {
+        splits.wrong = SYMC_WRONG_OFFSET;
+        splits.found = at;
+    } else if (rows >= 0) {
+        splits.wrong = SYMC_WRONG_END;
+        splits.expected = (int64_t)room;
+        splits.found = (uint64_t)rows > room ? rows : at + rows;
+    }
+    return splits;
+}
+
+/* Whether a rank's splits are not negative, and of rows that it has; else what is
+ * wrong (out).  On the way, where the pieces are that this rank receives from
+ * there. */
+DEVICE bool read_source(const struct symc_plan_args *args, uint32_t source,
+    struct symc_device_splits *wrong)
 {
     const int64_t *splits = splits_of(args, source);
     const uint64_t n = pieces_of_all(args), room = args->in_rows;
@@ -83,8 +102,10 @@ DEVICE bool read_source(const struct symc_plan_args *args, uint32_t source)
                                       : expert * args->group.size + source;
 
         /* Negative ones are larger than any room. */
-        if (at > room || rows > room - at)
+        if (at > room || rows > room - at) {
+            *wrong = judge_split(i, (int64_t)at, (int64_t)rows, room);
             return false;
+        }
         next = at + rows;
         if (mine) {
             args->pieces[j].source = source;
@@ -106,9 +127,10 @@ DEVICE uint64_t end_expert(
     return began + (aligned < to ? to : aligned);
 }
 
-/* Whether a rank has room for its result.  That of this rank: where each piece
- * goes. */
-DEVICE bool read_receiver(const struct symc_plan_args *args, uint32_t receiver)
+/* Whether a rank has room for its result; else what is wrong (out).  That of this
+ * rank: where each piece goes. */
+DEVICE bool read_receiver(const struct symc_plan_args *args, uint32_t receiver,
+    struct symc_device_splits *wrong)
 {
     const uint64_t n = pieces_of_all(args), room = args->out_rows;
     const bool mine = receiver == args->group.rank;
@@ -122,8 +144,13 @@ DEVICE bool read_receiver(const struct symc_plan_args *args, uint32_t receiver)
             began = row = end_expert(args, began, row);
         locate(args, receiver, j, &source, &index);
         rows = (uint64_t)splits_of(args, source)[index];
-        if (rows > 0 && (rows > room || row > room - rows))
+        if (rows > 0 && (rows > room || row > room - rows)) {
+            wrong->wrong = SYMC_WRONG_ROOM;
+            wrong->piece = j;
+            wrong->expected = (int64_t)(row + rows);
+            wrong->found = (int64_t)room;
             return false;
+        }
         if (mine) {
             args->pieces[j].to = row;
             args->out_splits[j] = (int64_t)rows;
@@ -138,6 +165,7 @@ DEVICE void plan_pieces(const struct symc_plan_args *args)
 {
     const struct symc_device_group *group = &args->group;
     const uint32_t rank = thread_index();
+    struct symc_device_splits wrong = {SYMC_WRONG_SPLIT, 0, 0, 0, 0};
     uint32_t epoch = begin_epoch(group);
     bool failed;
 
@@ -147,10 +175,11 @@ DEVICE void plan_pieces(const struct symc_plan_args *args)
         *args->wrong = UINT64_MAX;
     gather_splits(args);
     block_barrier();
-    failed = rank < group->size && !read_source(args, rank);
+    failed = rank < group->size && !read_source(args, rank, &wrong);
     if (failed)
         keep_least(args->wrong, rank + 1);
-    if (!block_any(failed) && rank < group->size && !read_receiver(args, rank))
+    if (!block_any(failed) && rank < group->size &&
+        !read_receiver(args, rank, &wrong))
         keep_least(args->wrong, rank + 1);
     block_barrier();
     if (rank == 0 && *args->wrong == UINT64_MAX)
@@ -159,8 +188,8 @@ DEVICE void plan_pieces(const struct symc_plan_args *args)
         return;
     end_epoch(group, epoch);
     /* All ranks find the same, and wait for nobody any more. */
-    if (rank == 0 && *args->wrong != 0)
-        give_up(group, SYMC_DEVICE_SPLITS, (uint32_t)*args->wrong - 1);
+    if (*args->wrong == (uint64_t)rank + 1)
+        give_up_for(group, SYMC_DEVICE_SPLITS, rank, &wrong);
 }
 
 /* Blocks take the chunks of a piece in turn, and begin with another one for each

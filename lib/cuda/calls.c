@@ -20,20 +20,14 @@ static uint32_t next_number(struct symc_cuda_group *group)
     return group->numbered;
 }
 
-static struct symc_cuda_call describe(const struct symc_cuda_group *group,
-    const struct symc_op *op, const struct symc_access *access)
+static struct symc_cuda_call describe(const struct symc_access *access)
 {
-    const struct symc_mover *mover = op->out;
-    struct symc_cuda_call call = {.alone = access != NULL};
+    struct symc_cuda_call call = {.alone = access != NULL, .nan = -1};
 
     if (access != NULL) {
         call.kind = access->kind;
         call.channel = access->channel;
         call.value = access->value;
-    } else if ((group->core->kinds[op->kind].traits & SYMC_MOVES) != 0 &&
-               mover->launch != NULL) {
-        call.in_rows = mover->launch->pieces.in_rows;
-        call.out_rows = mover->launch->pieces.out_rows;
     }
     return call;
 }
@@ -77,7 +71,7 @@ static symmcoll_status_t capture(struct symc_cuda_group *group,
 symmcoll_status_t symc_cuda_call_begin(struct symc_cuda_group *group,
     const struct symc_op *op, const struct symc_access *access, bool captured)
 {
-    struct symc_cuda_call call = describe(group, op, access);
+    struct symc_cuda_call call = describe(access);
 
     if (captured)
         return capture(group, op, call);

@@ -46,7 +46,8 @@ struct symc_cuda_call {
     enum symc_access_kind kind;
     int channel;
     uint32_t value;
-    uint64_t in_rows, out_rows; /* of an exchange whose splits are on devices */
+    bool by_nccl;
+    int nan; /* the first stretch that is searched; see device_nan.c */
 };
 
 /* An operation that has been enqueued. */

@@ -41,6 +41,27 @@ static symmcoll_status_t tell_timeout(
     return core->expire(core->group, known->op, missing);
 }
 
+static symmcoll_status_t tell_splits(
+    const struct symc_cuda_group *group, const struct symc_cuda_known *known)
+{
+    static const char *const wrongs[SYMC_WRONGS] = {
+        [SYMC_WRONG_SPLIT] = "a split of at least",
+        [SYMC_WRONG_OFFSET] = "an offset of at least",
+        [SYMC_WRONG_END] = "the end of a split at or before row",
+        [SYMC_WRONG_ROOM] = "room in out for at least"};
+    const struct symc_core *core = group->core;
+    const struct symc_device_failure *failure = &group->words->failure;
+    const struct symc_device_splits *splits = &failure->splits;
+
+    (void)core->fail(SYMMCOLL_ERR_INVALID,
+        "the splits of rank %d in memory of its device: expected %s %lld, found "
+        "%lld at piece %llu",
+        symc_cuda_world_rank(group, (int)failure->peer), wrongs[splits->wrong],
+        (long long)splits->expected, (long long)splits->found,
+        (unsigned long long)splits->piece);
+    return core->raise(core->group, known->op, SYMMCOLL_ERR_INVALID);
+}
+
 /* Fail the group in the name of that call. */
 static symmcoll_status_t tell(
     const struct symc_cuda_group *group, const struct symc_cuda_known *known)
@@ -54,16 +75,9 @@ static symmcoll_status_t tell(
     if (failure->reason == SYMC_DEVICE_TIMEOUT &&
         failure->peer < (uint32_t)group->size)
         return tell_timeout(group, known);
-    if (failure->reason == SYMC_DEVICE_SPLITS) {
-        (void)core->fail(SYMMCOLL_ERR_INVALID,
-            "the splits of rank %d in memory of its device: expected none "
-            "below 0, of no more than the %llu rows of in_rows, and of no more "
-            "than the %llu rows of out_rows to a rank, found others",
-            symc_cuda_world_rank(group, (int)failure->peer),
-            (unsigned long long)known->call->in_rows,
-            (unsigned long long)known->call->out_rows);
-        return core->raise(core->group, known->op, SYMMCOLL_ERR_INVALID);
-    }
+    if (failure->reason == SYMC_DEVICE_SPLITS &&
+        failure->splits.wrong < SYMC_WRONGS)
+        return tell_splits(group, known);
     (void)core->fail(SYMMCOLL_ERR_INTERNAL,
         "a kernel gave up in block %u while it waited for rank %u",
         failure->block, failure->peer);

@@ -173,7 +173,10 @@ static void launch(
 
     group_launch_copy(group, rank, &work->put_splits);
     group_launch(group, rank, symc_plan, &work->plan, 1, threads);
-    group_launch_copy(group, rank, &work->overwrite_splits);
+    /* The ranks share the word that says that one has given up, so that others
+     * end their waits for those that read still. */
+    if (point->mistake == NO_MISTAKE)
+        group_launch_copy(group, rank, &work->overwrite_splits);
     group_launch(group, rank, symc_plan_run, &work->run, blocks, threads);
     group_launch_copy(group, rank, &work->refill);
     group_launch(group, rank, symc_plan_run, &work->run, blocks, threads);
@@ -273,6 +276,29 @@ static bool is_right(const struct point *point, const struct group *group,
     return right;
 }
 
+/* Whose splits are wrong, and what is. */
+static bool is_told(
+    const struct point *point, const struct symc_device_failure *failure)
+{
+    static const struct symc_device_splits expected[MISTAKES] = {
+        [NEGATIVE] = {SYMC_WRONG_SPLIT, 0, 0, 0, -1},
+        [TOO_MANY] = {SYMC_WRONG_END, 0, 0, 0, ROWS + 1},
+        [NO_ROOM] = {SYMC_WRONG_ROOM, 0, 0, 3, 2}};
+    const struct symc_device_splits *told = &failure->splits,
+                                    *right = &expected[point->mistake];
+    const int64_t row =
+        point->mistake == TOO_MANY ? (int64_t)point->in_rows : right->expected;
+
+    if (failure->peer == (uint32_t)point->mistaken &&
+        told->wrong == right->wrong && told->found == right->found &&
+        told->expected == row)
+        return true;
+    diag("mistake %d of rank %d: peer %u, wrong %u, expected %lld, found %lld",
+        (int)point->mistake, point->mistaken, failure->peer, told->wrong,
+        (long long)told->expected, (long long)told->found);
+    return false;
+}
+
 static bool check(const struct point *point)
 {
     const struct sizes sizes = {.data = sizeof(struct layout),
@@ -290,9 +316,8 @@ static bool check(const struct point *point)
     }
     if (point->mistake != NO_MISTAKE)
         group.expected = SYMC_DEVICE_SPLITS;
-    right = group_run(&group) &&
-            (point->mistake == NO_MISTAKE ||
-                group.words->failure.peer == (uint32_t)point->mistaken);
+    right = group_run(&group) && (point->mistake == NO_MISTAKE ||
+                                     is_told(point, &group.words->failure));
     for (int r = 0; right && r < point->size; r++)
         right = is_right(point, &group, r, &works[r]);
     group_close(&group);

@@ -220,26 +220,50 @@ static struct symmcoll_symm_exchange exchange_of(size_t out_rows)
     return exchange;
 }
 
-/* Nothing is moved, and all end with who it was. */
+/* Splits of rank 1, or of the way back with their places. */
+static const struct mistake {
+    int64_t splits[6];
+    bool back;
+    size_t out_rows;
+    const char *text;
+} mistakes[] = {
+    {{1, 1, -1}, false, 64, "a split of at least 0, found -1 at piece 2"},
+    {{1, 1, 1, 0, -7, 2}, true, 64,
+        "an offset of at least 0, found -7 at piece 1"},
+    {{1, 60, 9}, false, 64,
+        "the end of a split at or before row 64, found 70 at piece 2"},
+    {{1, 1, 1, 0, 1, 64}, true, 64,
+        "the end of a split at or before row 64, found 65 at piece 2"},
+    {{1, 8, 1}, false, 8, "room in out for at least 9, found 8 at piece 1"}};
+static const struct mistake *mistake; /* which it is, of all ranks */
+
+/* Nothing is moved, and all end with who it was, and with what. */
 static int wrong_splits(struct symmcoll_group *group, int rank)
 {
-    struct symmcoll_symm_exchange args = exchange_of(64);
+    struct symmcoll_symm_exchange args = exchange_of(mistake->out_rows);
     struct test it;
     bool right = begin(&it, group, rank);
-    int64_t splits[3] = {1, 1, rank == 1 ? -1 : 1};
+    int64_t splits[6] = {1, 1, 1, 0, 1, 2};
     float before[64], after[64];
+    char text[160];
 
+    if (rank == 1)
+        memcpy(splits, mistake->splits, sizeof(splits));
+    snprintf(text, sizeof(text),
+        "the splits of rank 1 in memory of its device: expected %s",
+        mistake->text);
     fill_elements(before, 64, F32, rank, 0);
     device_write((char *)it.data + OUT_AT, before, sizeof(before));
     device_write((char *)it.data + SPLITS_AT, splits, sizeof(splits));
     right = right &&
-            OK(symmcoll_symm_all_to_all_v(it.handle, &args, &it.call)) &&
+            OK((mistake->back ? symmcoll_symm_all_to_all_v_back
+                              : symmcoll_symm_all_to_all_v)(
+                it.handle, &args, &it.call)) &&
             HOLDS(symmcoll_barrier(group, NULL, NULL) != SYMMCOLL_OK) &&
             REFUSED(symmcoll_group_error(group), SYMMCOLL_ERR_INVALID,
-                "symm_all_to_all_v seq ") &&
-            REFUSED(symmcoll_group_error(group), SYMMCOLL_ERR_INVALID,
-                "the splits of rank 1 in memory of its device: expected none "
-                "below 0, of no more than the 64 rows of in_rows");
+                mistake->back ? "symm_all_to_all_v_back seq "
+                              : "symm_all_to_all_v seq ") &&
+            REFUSED(symmcoll_group_error(group), SYMMCOLL_ERR_INVALID, text);
     device_wait(it.call.stream);
     device_read(after, (char *)it.data + OUT_AT, sizeof(after));
     right = right && equal_bytes(after, before, sizeof(after), "out");
@@ -307,7 +331,14 @@ int main(void)
     on_both(2, overlapping, "buffers that overlap or are not aligned");
     on_both(3, offsets_differ, "calls that differ end so on all ranks");
     on_both(3, memories_differ, "handles on different memories");
-    on_both(3, wrong_splits, "splits that cannot be name their rank");
+    for (size_t i = 0; i < sizeof(mistakes) / sizeof(*mistakes); i++) {
+        char what[120];
+
+        mistake = &mistakes[i];
+        snprintf(what, sizeof(what), "splits that cannot be: rank, %s",
+            mistake->text);
+        on_both(3, wrong_splits, what);
+    }
     on_both(3, many_pieces, "more pieces than the staging has room for");
     on_both(3, never_called, "a rank that does not call");
     ok(ranks_run(1, breaks),
