@@ -284,6 +284,36 @@ symmcoll_status_t symmcoll_symm_plan_run(
         plan->exchange.args.row, 0, call);
 }
 
+/* The rank that receives a piece of this one's. */
+static int find_receiver(const struct symmcoll_symm_plan *plan, size_t piece)
+{
+    return (int)(plan->exchange.back
+                     ? piece % (size_t)plan->handle->size
+                     : piece / (size_t)plan->exchange.args.experts);
+}
+
+/* Where the row is that the host does not know: among the splits of out of the rank
+ * that receives the piece, after the sizes of its pieces, by its number there. */
+static symmcoll_status_t refuse_place(
+    const struct symmcoll_symm_plan *plan, size_t piece)
+{
+    const struct symmcoll_symm_exchange *args = &plan->exchange.args;
+    const struct symmcoll_symm *handle = plan->handle;
+    size_t size = (size_t)handle->size, experts = (size_t)args->experts;
+    size_t mine = (size_t)handle->rank;
+    size_t number = plan->exchange.back ? mine * experts + piece / size
+                                        : piece % experts * size + mine;
+
+    return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+        "symm_plan_place: expected a plan in host memory, found one of device "
+        "%d, whose splits the host does not read: the row of piece %zu is the "
+        "int64_t at byte %zu of rank %d's buffer, for symm_get_data() or a kernel "
+        "after symm_plan_create",
+        handle->share->device_index, piece,
+        args->out_splits_offset + (plan->count + number) * sizeof(int64_t),
+        find_receiver(plan, piece));
+}
+
 symmcoll_status_t symmcoll_symm_plan_place(
     const struct symmcoll_symm_plan *plan, size_t piece, int *rank, size_t *row)
 {
@@ -294,12 +324,8 @@ symmcoll_status_t symmcoll_symm_plan_place(
             plan == NULL ? 0 : plan->count - 1, piece,
             plan == NULL ? " and no plan" : "");
     if (plan->places == NULL)
-        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "symm_plan_place: expected a plan in host memory, found one of a "
-            "device, whose splits the host does not read");
-    *rank = (int)(plan->exchange.back
-                      ? piece % (size_t)plan->handle->size
-                      : piece / (size_t)plan->exchange.args.experts);
+        return refuse_place(plan, piece);
+    *rank = find_receiver(plan, piece);
     *row = plan->places[piece];
     return SYMMCOLL_OK;
 }

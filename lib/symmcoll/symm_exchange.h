@@ -92,7 +92,8 @@ symmcoll_status_t symmcoll_symm_all_to_all_v_back(struct symmcoll_symm *handle,
  *                             graph that runs the plan is started any more
  *
  * Errors besides: NO_MEMORY; of plan_run INVALID (the group has been released); of
- * plan_place UNSUPPORTED (a plan of a device).
+ * plan_place UNSUPPORTED (a plan of a device, whose splits the host does not read:
+ * the detail has rank and byte where the row is).
  * Source: torch.ops.symm_mem._make_a2a_exchange_plan, _make_a2a_2d_exchange_plan,
  * _all_to_all_get.
  */

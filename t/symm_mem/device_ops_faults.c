@@ -273,11 +273,8 @@ static int wrong_splits(struct symmcoll_group *group, int rank)
 static int many_pieces(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_symm_exchange args = exchange_of(64);
-    struct symmcoll_symm_plan *plan = NULL;
     struct test it;
     bool right = begin(&it, group, rank);
-    size_t row;
-    int to;
 
     args.experts = 60;
     args.out_splits_offset = OUT_SPLITS_AT;
@@ -285,12 +282,68 @@ static int many_pieces(struct symmcoll_group *group, int rank)
             REFUSED(symmcoll_symm_all_to_all_v(it.handle, &args, &it.call),
                 SYMMCOLL_ERR_UNSUPPORTED, "cuda.staging") &&
             goes_on(&it);
-    args.experts = 1;
-    right = right &&
+    return end(&it, right);
+}
+
+/* Where its message says that the place of a piece is. */
+static bool has_place(struct test *it, const struct symmcoll_symm_plan *plan,
+    size_t piece, int64_t expected)
+{
+    const char *said = "the row of piece ";
+    size_t row, byte = 0, told = 0;
+    int64_t *found = device_alloc(sizeof(*found)), place = -1;
+    int to = -1;
+    bool right = REFUSED(symmcoll_symm_plan_place(plan, piece, &to, &row),
+        SYMMCOLL_ERR_UNSUPPORTED,
+        "symm_plan_place: expected a plan in host memory");
+    const char *at = strstr(symmcoll_last_error(), said);
+
+    right =
+        right && at != NULL &&
+        HOLDS(sscanf(at,
+                  "the row of piece %zu is the int64_t at byte %zu of rank "
+                  "%d's buffer",
+                  &told, &byte, &to) == 3) &&
+        HOLDS(told == piece) &&
+        OK(symmcoll_symm_get_data(it->handle, to, byte, found, sizeof(*found)));
+    device_wait(it->call.stream);
+    device_read(&place, found, sizeof(place));
+    device_free(found);
+    if (place != expected)
+        diag("piece %zu: expected row %lld, found %lld", piece,
+            (long long)expected, (long long)place);
+    return right && place == expected;
+}
+
+/* Splits of two experts: rank r has r + i rows of piece i. */
+static int places_are_told(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_symm_exchange args = exchange_of(64);
+    struct symmcoll_symm_plan *plan = NULL;
+    struct test it;
+    bool right = begin(&it, group, rank);
+    int64_t splits[6];
+
+    args.experts = 2;
+    for (int i = 0; i < 6; i++)
+        splits[i] = rank + i;
+    device_write((char *)it.data + SPLITS_AT, splits, sizeof(splits));
+    right = right && OK(symmcoll_group_set_stream(group, it.call.stream)) &&
             OK(symmcoll_symm_plan_create(it.handle, &args, &it.call, &plan)) &&
-            REFUSED(symmcoll_symm_plan_place(plan, 0, &to, &row),
-                SYMMCOLL_ERR_UNSUPPORTED, "expected a plan in host memory");
+            OK(symmcoll_symm_barrier(it.handle, 0, -1));
+    for (int i = 0; i < 6 && right; i++) {
+        int64_t row = 0;
+
+        /* What comes before it: of the experts before, and of the ranks. */
+        for (int r = 0; r < 3 && i % 2 == 1; r++)
+            row += r + i - 1;
+        for (int r = 0; r < rank; r++)
+            row += r + i;
+        right = has_place(&it, plan, (size_t)i, row);
+    }
+    right = OK(symmcoll_barrier(group, NULL, NULL)) && right;
     symmcoll_symm_plan_free(plan);
+    right = OK(symmcoll_group_set_stream(group, NULL)) && right;
     return end(&it, right);
 }
 
@@ -340,6 +393,8 @@ int main(void)
         on_both(3, wrong_splits, what);
     }
     on_both(3, many_pieces, "more pieces than the staging has room for");
+    on_both(3, places_are_told,
+        "the place of a piece on a device is where the refusal says");
     on_both(3, never_called, "a rank that does not call");
     ok(ranks_run(1, breaks),
         "a device that breaks is told without addresses that are not");
