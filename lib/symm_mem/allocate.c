@@ -186,7 +186,7 @@ static symmcoll_status_t back(const struct symc_symm_request *request,
     } else {
         symc_allocation_delist(made);
     }
-    pthread_mutex_unlock(&symm->lock);
+    symc_symm_unlock(symm);
     return status;
 }
 
@@ -220,7 +220,7 @@ static symmcoll_status_t allocate(struct symmcoll_world *world,
             made->number = ++made->pool->count;
         enlist(symm, made); /* so that no other thread takes its id */
     }
-    pthread_mutex_unlock(&symm->lock);
+    symc_symm_unlock(symm);
     if (status == SYMMCOLL_OK && address == NULL) {
         status = back(request, source, made);
         if (status == SYMMCOLL_OK) {
@@ -367,7 +367,7 @@ symmcoll_status_t symc_symm_return(
     if (symm != NULL) {
         pthread_mutex_lock(&symm->lock);
         status = free_data(symm, where, data, own);
-        pthread_mutex_unlock(&symm->lock);
+        symc_symm_unlock(symm);
     } else if (status == SYMMCOLL_OK) {
         status = SYMMCOLL_ERR_NO_MEMORY;
     }
@@ -393,6 +393,6 @@ int symmcoll_symm_is_symmetric(
         return 0;
     pthread_mutex_lock(&symm->lock);
     found = symc_allocation_find(symm, address) != NULL;
-    pthread_mutex_unlock(&symm->lock);
+    symc_symm_unlock(symm);
     return found;
 }

@@ -6,6 +6,7 @@
 #include "symm_mem/backing.h"
 #include "config/config.h"
 #include "segment/memory.h"
+#include "symm_mem/share.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -243,7 +244,8 @@ void symc_allocation_drop(struct symc_allocation *allocation)
         close(allocation->fd);
     }
     if (allocation->backend != NULL)
-        symc_device_backing_close(allocation);
+        symc_left_memory(
+            allocation->home, allocation->backend->mem, allocation->memory);
     else
         symc_buffer_drop(
             &allocation->home->world->segments, allocation->buffer);

@@ -17,7 +17,7 @@ void symc_plan_hold(struct symmcoll_symm *handle)
 
     pthread_mutex_lock(&symm->lock);
     handle->share->users++;
-    pthread_mutex_unlock(&symm->lock);
+    symc_symm_unlock(symm);
 }
 
 static symmcoll_status_t allocate(struct symmcoll_symm *handle,
@@ -61,7 +61,7 @@ symmcoll_status_t symc_device_plan_open(struct symmcoll_symm *handle,
     pthread_mutex_lock(&share->home->lock);
     made->next = share->plans;
     share->plans = made;
-    pthread_mutex_unlock(&share->home->lock);
+    symc_symm_unlock(share->home);
     *plan = made;
     return SYMMCOLL_OK;
 }
@@ -80,7 +80,7 @@ static void close_plan(struct symc_symm *symm, struct symc_share *share,
         while (*at != plan)
             at = &(*at)->next;
         *at = plan->next;
-        plan->mem->free(plan->memory);
+        symc_left_memory(symm, plan->mem, plan->memory);
     }
     free(plan);
 }
@@ -98,7 +98,7 @@ void symc_device_plan_close(
     } else if (symc_world_is_mine(symm->world)) {
         pthread_mutex_lock(&symm->lock);
         close_plan(symm, handle->share, plan);
-        pthread_mutex_unlock(&symm->lock);
+        symc_symm_unlock(symm);
     }
 }
 

@@ -87,7 +87,7 @@ static symmcoll_status_t create(struct symmcoll_world *world,
         return SYMMCOLL_ERR_NO_MEMORY;
     pthread_mutex_lock(&symm->lock);
     made = make(symm, &args);
-    pthread_mutex_unlock(&symm->lock);
+    symc_symm_unlock(symm);
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     *pool = made;
@@ -123,7 +123,7 @@ symmcoll_status_t symmcoll_symm_default_pool(
         if (symm->default_pool == NULL)
             symm->default_pool = make(symm, &args);
         found = symm->default_pool;
-        pthread_mutex_unlock(&symm->lock);
+        symc_symm_unlock(symm);
         status = found != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
     }
     if (status == SYMMCOLL_OK)
@@ -207,7 +207,7 @@ symmcoll_status_t symmcoll_symm_pool_get_info(
             *(at->active ? &found.used_nbytes : &found.freed_nbytes) +=
                 at->nbytes;
         }
-        pthread_mutex_unlock(&pool->home->lock);
+        symc_symm_unlock(pool->home);
         status = symc_sized_write(&kind, where, &found, info);
     }
     symc_cancel_restore(cancel);
@@ -307,7 +307,7 @@ symmcoll_status_t symmcoll_symm_pool_trim(struct symmcoll_symm_pool *pool)
     if (status == SYMMCOLL_OK) {
         pthread_mutex_lock(&pool->home->lock);
         status = release(pool, where);
-        pthread_mutex_unlock(&pool->home->lock);
+        symc_symm_unlock(pool->home);
     }
     symc_cancel_restore(cancel);
     return status;
@@ -324,7 +324,7 @@ static symmcoll_status_t free_pool(struct symmcoll_symm_pool *pool)
         return status;
     pthread_mutex_lock(&symm->lock);
     if (pool == symm->default_pool) {
-        pthread_mutex_unlock(&symm->lock);
+        symc_symm_unlock(symm);
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a pool of symm_pool_create, found the default pool: "
             "symm_pool_trim releases what it keeps",
@@ -332,14 +332,14 @@ static symmcoll_status_t free_pool(struct symmcoll_symm_pool *pool)
     }
     status = release(pool, where);
     if (status != SYMMCOLL_OK) {
-        pthread_mutex_unlock(&symm->lock);
+        symc_symm_unlock(symm);
         return status;
     }
     let_go(pool);
     while (*at != pool)
         at = &(*at)->next;
     *at = pool->next;
-    pthread_mutex_unlock(&symm->lock);
+    symc_symm_unlock(symm);
     free(pool);
     return SYMMCOLL_OK;
 }

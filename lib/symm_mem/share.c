@@ -118,13 +118,13 @@ static bool is_stuck(struct symc_share *share)
     return share->stuck;
 }
 
-static void free_plans(struct symc_share *share)
+static void free_plans(struct symc_symm *symm, struct symc_share *share)
 {
     while (share->plans != NULL) {
         struct symc_device_plan *plan = share->plans;
 
         share->plans = plan->next;
-        plan->mem->free(plan->memory);
+        symc_left_memory(symm, plan->mem, plan->memory);
         plan->memory = NULL;
         if (plan->left)
             free(plan);
@@ -133,15 +133,16 @@ static void free_plans(struct symc_share *share)
 
 static void leave_device(struct symc_share *share)
 {
+    struct symc_symm *symm = share->allocation->home;
     const struct symc_backend *backend = share->allocation->backend;
 
     if (share->shared.joined != NULL && !is_stuck(share)) {
-        free_plans(share);
-        backend->mem->leave(share->joined_pads);
-        backend->mem->leave(share->shared.joined);
+        free_plans(symm, share);
+        symc_left_joined(symm, backend->mem, share->joined_pads);
+        symc_left_joined(symm, backend->mem, share->shared.joined);
     }
     if (share->pad_memory != NULL) /* joined it remains */
-        backend->mem->free(share->pad_memory);
+        symc_left_memory(symm, backend->mem, share->pad_memory);
     share->shared.joined = share->joined_pads = NULL;
     share->pad_memory = NULL;
 }
@@ -391,10 +392,12 @@ void symc_shares_revive(
 symmcoll_status_t symc_shares_sweep(
     struct symc_symm *symm, struct symmcoll_group *group)
 {
-    symmcoll_status_t status = symc_shared_prepare(&group->shared);
     struct symc_share *next;
+    symmcoll_status_t status;
 
     symc_shares_reap(symm);
+    /* The table has none any more that is gone, and freed here. */
+    status = symc_shared_prepare(&group->shared);
     for (struct symc_share *at = symm->shares; at != NULL; at = next) {
         next = at->next;
         if (at->group != group || !is_gone(at))

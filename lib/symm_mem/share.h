@@ -8,6 +8,15 @@
 
 #include "symm_mem/symm_mem.h"
 
+/* ---- share_left.c: what is let go of under the lock ---- */
+
+/* Have symc_symm_unlock() release what is a backend's: memory that has been joined,
+ * or memory that it has allocated.  NULL: nothing. */
+void symc_left_joined(struct symc_symm *symm, const struct symc_memory_ops *mem,
+    struct symc_joined *joined);
+void symc_left_memory(
+    struct symc_symm *symm, const struct symc_memory_ops *mem, void *memory);
+
 /* ---- share.c; all under the lock ---- */
 
 /* The backend's memory of it and its pads, once they have been joined; then the

@@ -102,7 +102,7 @@ static symmcoll_status_t enter_and_await(
 
     atomic_fetch_add(&wait->share->waiting, 1);
     symc_group_enter(group);
-    pthread_mutex_unlock(&symm->lock);
+    symc_symm_unlock(symm);
     status = await_group(wait, group);
     symc_group_leave(group);
     atomic_fetch_sub(&wait->share->waiting, 1);
@@ -125,7 +125,7 @@ symmcoll_status_t symc_share_await(
             continue;
         }
         /* Who releases the group waits, and then the share has none. */
-        pthread_mutex_unlock(&symm->lock);
+        symc_symm_unlock(symm);
         nap();
         pthread_mutex_lock(&symm->lock);
     }

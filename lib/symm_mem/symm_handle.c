@@ -140,7 +140,7 @@ static symmcoll_status_t find_or_hold(struct symc_symm *symm,
         *held = NULL;
     else if (*held != NULL)
         (*held)->users++;
-    pthread_mutex_unlock(&symm->lock);
+    symc_symm_unlock(symm);
     return status;
 }
 
@@ -150,7 +150,7 @@ static void let_go(struct symc_symm *symm, struct symc_allocation *held)
         return;
     pthread_mutex_lock(&symm->lock);
     symc_allocation_drop(held);
-    pthread_mutex_unlock(&symm->lock);
+    symc_symm_unlock(symm);
 }
 
 /* Under the ticket: another thread may have joined it meanwhile.  A rank without
@@ -252,7 +252,7 @@ symmcoll_status_t symmcoll_symm_get(struct symmcoll_group *group,
     if (status == SYMMCOLL_OK) {
         pthread_mutex_lock(&symm->lock);
         status = find(symm, group, data, &allocation, &found);
-        pthread_mutex_unlock(&symm->lock);
+        symc_symm_unlock(symm);
     }
     if (found != NULL)
         *handle = found;
@@ -295,7 +295,7 @@ void symmcoll_symm_release(struct symmcoll_symm *handle)
     } else if (symc_world_is_mine(symm->world)) {
         pthread_mutex_lock(&symm->lock);
         release(symm, handle->share);
-        pthread_mutex_unlock(&symm->lock);
+        symc_symm_unlock(symm);
     }
     symc_cancel_restore(cancel);
 }

@@ -33,6 +33,7 @@ struct symc_symm {
     struct symmcoll_symm_pool *default_pool; /* among them; NULL: none yet */
     struct symc_symm_group *groups;          /* all that have any */
     uint64_t awaits; /* calls so far that wait for what runs on a device */
+    struct symc_left *left, *left_tail; /* the first to be released first */
 };
 
 /* What a group has of it. */
@@ -265,6 +266,11 @@ symmcoll_status_t symc_symm_check_own(
 
 /* A world's, and a group's; NULL: no memory. */
 struct symc_symm *symc_symm_of(struct symmcoll_world *world);
+
+/* Release its lock, and then the memory of devices that the caller has let go of
+ * under it: nobody waits for the driver with the lock.  Cancellation is disabled
+ * where there can be any. */
+void symc_symm_unlock(struct symc_symm *symm);
 struct symc_symm_group *symc_symm_group_of(struct symmcoll_group *group);
 
 /* The allocation with an address, under the lock; NULL: there is none. */
@@ -278,6 +284,11 @@ void symc_allocation_release(struct symc_allocation *allocation, bool awaited);
 /* Free a group's workspace, if it has one; under the lock, or at the world's
  * end. */
 void symc_workspace_free(struct symc_symm_group *of);
+
+/* Free memory of the library's own, of which this is the one handle, without
+ * waiting: what runs on a device uses it still.  The handle is not used any more;
+ * NULL is fine. */
+void symc_symm_drop(struct symmcoll_symm *handle);
 
 /* ---- shares ---- */
 

@@ -119,7 +119,7 @@ static symmcoll_status_t find_former(struct symc_symm_rendezvous *rendezvous)
         rendezvous->former = found;
         rendezvous->mine.former = found->shared.number;
     }
-    pthread_mutex_unlock(&rendezvous->symm->lock);
+    symc_symm_unlock(rendezvous->symm);
     return status;
 }
 
@@ -151,7 +151,7 @@ static symmcoll_status_t prepare_share(struct symc_symm_rendezvous *rendezvous)
     if (status == SYMMCOLL_OK && symc_share_handle(rendezvous->share,
                                      rendezvous->offer->offset, true) == NULL)
         status = SYMMCOLL_ERR_NO_MEMORY;
-    pthread_mutex_unlock(&rendezvous->symm->lock);
+    symc_symm_unlock(rendezvous->symm);
     if (status != SYMMCOLL_OK)
         return status;
     if (rendezvous->share->channels < 1)
@@ -229,7 +229,7 @@ static void discard(struct symc_symm_rendezvous *rendezvous)
         symc_share_discard(rendezvous->share);
     if (rendezvous->former != NULL)
         symc_share_drop(rendezvous->former, 1, false);
-    pthread_mutex_unlock(&symm->lock);
+    symc_symm_unlock(symm);
     rendezvous->share = rendezvous->former = NULL;
 }
 
@@ -244,7 +244,7 @@ static struct symmcoll_symm *list_share(struct symc_symm_rendezvous *rendezvous)
     symc_share_enlist(share);
     share->users++;
     handle = share->handles;
-    pthread_mutex_unlock(&rendezvous->symm->lock);
+    symc_symm_unlock(rendezvous->symm);
     rendezvous->share = NULL;
     return handle;
 }
@@ -276,7 +276,7 @@ static struct symmcoll_symm *renew_former(
     pthread_mutex_lock(&rendezvous->symm->lock);
     symc_share_renew(share);
     handle = symc_share_handle(share, rendezvous->offer->offset, false);
-    pthread_mutex_unlock(&rendezvous->symm->lock);
+    symc_symm_unlock(rendezvous->symm);
     rendezvous->former = NULL;
     return handle;
 }
@@ -288,7 +288,7 @@ static void retire_former(struct symc_symm_rendezvous *rendezvous)
     pthread_mutex_lock(&rendezvous->symm->lock);
     symc_share_retire(rendezvous->former);
     symc_share_drop(rendezvous->former, 1, false);
-    pthread_mutex_unlock(&rendezvous->symm->lock);
+    symc_symm_unlock(rendezvous->symm);
     rendezvous->former = NULL;
 }
 

@@ -12,19 +12,36 @@
 
 static const char group_key; /* its address is that of this module's */
 
-void symc_workspace_free(struct symc_symm_group *of)
+/* Under the lock. */
+static void drop(const struct symmcoll_symm *handle)
 {
-    struct symc_share *share;
-    struct symc_allocation *allocation;
+    struct symc_share *share = handle->share;
+    struct symc_allocation *allocation = share->allocation;
 
-    if (of->workspace == NULL)
-        return;
-    share = of->workspace->share;
-    allocation = share->allocation;
-    of->workspace = NULL;
     allocation->active = false;
     symc_allocation_release(allocation, false);
     symc_share_drop(share, 1, false);
+}
+
+void symc_workspace_free(struct symc_symm_group *of)
+{
+    struct symmcoll_symm *workspace = of->workspace;
+
+    of->workspace = NULL;
+    if (workspace != NULL)
+        drop(workspace);
+}
+
+void symc_symm_drop(struct symmcoll_symm *handle)
+{
+    struct symc_symm *symm;
+
+    if (handle == NULL)
+        return;
+    symm = handle->share->home;
+    pthread_mutex_lock(&symm->lock);
+    drop(handle);
+    symc_symm_unlock(symm);
 }
 
 /* Its shares are without it from now on. */
@@ -48,7 +65,7 @@ static void cut_group(
         return;
     pthread_mutex_lock(&symm->lock);
     symc_shares_cut(symm, group);
-    pthread_mutex_unlock(&symm->lock);
+    symc_symm_unlock(symm);
 }
 
 static void end_with_group(
@@ -66,7 +83,7 @@ static void end_with_group(
         while (*at != of)
             at = &(*at)->next;
         *at = of->next;
-        pthread_mutex_unlock(&symm->lock);
+        symc_symm_unlock(symm);
     }
     free(of);
 }
@@ -99,7 +116,7 @@ struct symc_symm_group *symc_symm_group_of(struct symmcoll_group *group)
         of->next = symm->groups;
         symm->groups = of;
     }
-    pthread_mutex_unlock(&symm->lock);
+    symc_symm_unlock(symm);
     return of;
 }
 
@@ -110,6 +127,7 @@ static void end(struct symc_extension *extension, struct symmcoll_world *world)
     struct symc_symm *symm = (struct symc_symm *)extension;
 
     (void)world;
+    pthread_mutex_lock(&symm->lock);
     for (struct symc_symm_group *of = symm->groups; of != NULL; of = of->next)
         end_group(of);
     symc_shares_end(symm);
@@ -125,6 +143,7 @@ static void end(struct symc_extension *extension, struct symmcoll_world *world)
         symm->pools = first->next;
         free(first);
     }
+    symc_symm_unlock(symm);
     pthread_mutex_destroy(&symm->lock);
     free(symm);
 }
@@ -152,7 +171,7 @@ struct symc_symm *symc_symm_of(struct symmcoll_world *world)
     pthread_mutex_lock(&symm->lock);
     if (symm->world == NULL)
         symm->world = world;
-    pthread_mutex_unlock(&symm->lock);
+    symc_symm_unlock(symm);
     return symm;
 }
 

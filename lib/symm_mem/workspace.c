@@ -127,7 +127,7 @@ static symmcoll_status_t grow(struct symmcoll_group *group,
         pthread_mutex_lock(&of->symm->lock);
         offer.allocation = symc_allocation_find(of->symm, data);
         offer.allocation->users++;
-        pthread_mutex_unlock(&of->symm->lock);
+        symc_symm_unlock(of->symm);
     }
     status = symc_symm_rendezvous(group, &offer, &handle);
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
@@ -139,7 +139,7 @@ static symmcoll_status_t grow(struct symmcoll_group *group,
     }
     if (offer.allocation != NULL)
         symc_allocation_drop(offer.allocation);
-    pthread_mutex_unlock(&of->symm->lock);
+    symc_symm_unlock(of->symm);
     if (status == SYMMCOLL_OK)
         return status;
     (void)symmcoll_symm_free(world, data);
@@ -158,7 +158,7 @@ static symmcoll_status_t find_or_grow(struct symmcoll_group *group,
         return status;
     pthread_mutex_lock(&of->symm->lock);
     of->workspace->share->users++;
-    pthread_mutex_unlock(&of->symm->lock);
+    symc_symm_unlock(of->symm);
     *handle = of->workspace;
     return SYMMCOLL_OK;
 }

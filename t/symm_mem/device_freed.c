@@ -4,8 +4,11 @@
  * long, what is said when that was too short, and that nothing is lost.
  */
 #include "t/symm_mem/device_freed.h"
+#include "t/attempts.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 /* ---- how long ---- */
 
@@ -207,6 +210,29 @@ static int ends_with_its_group(struct symmcoll_group *all, int rank)
     return right;
 }
 
+/* The first of three is used until the second has been released. */
+static int grows_while_it_is_used(struct symmcoll_group *all, int rank)
+{
+    struct joined it = {0};
+    struct symmcoll_symm *workspace = NULL;
+    bool right = begin(all, rank, &it);
+
+    for (size_t i = 1; right && i <= 6; i++) {
+        right =
+            OK(symmcoll_symm_workspace(it.group, i * NBYTES, NULL, &workspace));
+        if (i % 3 == 1)
+            fake_stall(it.stream);
+        right = right &&
+                OK(symmcoll_symm_put_data(workspace, rank, 0, it.data, 64));
+        symmcoll_symm_release(workspace);
+        if (i % 3 == 2 || !right)
+            fake_resume(it.stream);
+        if (i % 3 != 1)
+            device_wait(it.stream);
+    }
+    return end(all, &it, false) && right;
+}
+
 /* ---- captures ---- */
 
 static int leaves_captures_alone(struct symmcoll_group *all, int rank)
@@ -240,6 +266,54 @@ static int leaves_captures_alone(struct symmcoll_group *all, int rank)
     return end(all, &it, false) && right;
 }
 
+/* ---- the driver ---- */
+
+static char slow_unmap[32]; /* a setting of the fake one */
+
+static void *free_data(void *arg)
+{
+    const struct joined *it = arg;
+
+    return OK(symmcoll_symm_free(it->world, it->data)) ? arg : NULL;
+}
+
+/* Another thread asks about memory of the host while the driver unmaps, and has its
+ * answer before that has ended. */
+static int keeps_nobody_waiting(struct symmcoll_group *all, int rank)
+{
+    struct joined it = {0};
+    void *host = NULL, *freed = NULL;
+    double until = faults_now() + FAULTS_WAIT_MAX;
+    bool right = begin(all, rank, &it) &&
+                 OK(symmcoll_symm_alloc(it.world, 64, NULL, &host));
+    uint64_t before = fake_calls("cuMemUnmap"), calls;
+    pthread_t thread;
+
+    symmcoll_symm_release(it.handle);
+    (void)fake_configure(slow_unmap);
+    if (!right || pthread_create(&thread, NULL, free_data, &it) != 0)
+        return 0;
+    while (fake_calls("cuMemUnmap") == before && faults_now() < until)
+        faults_rest();
+    right = HOLDS(symmcoll_symm_is_symmetric(it.world, host) == 1);
+    calls = fake_calls("cuMemUnmap");
+    pthread_join(thread, &freed);
+    right = HOLDS(freed != NULL) && right;
+    if (fake_calls("cuMemUnmap") == calls)
+        diag("the answer came after %d calls", (int)(calls - before));
+    right = fake_calls("cuMemUnmap") > calls && right;
+    return OK(symmcoll_symm_free(it.world, host)) && end(all, &it, true) &&
+           right;
+}
+
+static bool answers_meanwhile(double seconds, void *unused)
+{
+    (void)unused;
+    (void)snprintf(slow_unmap, sizeof(slow_unmap), "slow=cuMemUnmap:%d",
+        (int)(seconds * 1e3));
+    return ranks_run(2, keeps_nobody_waiting);
+}
+
 int main(void)
 {
     device_begin();
@@ -258,8 +332,12 @@ int main(void)
         "memory that a device has for good is said not to be freed");
     on_both(2, ends_with_its_group,
         "the workspace of a group is left when that is released");
+    on_both(2, grows_while_it_is_used,
+        "the workspace grows when the former one is still in use");
     on_both(2, leaves_captures_alone,
         "memory is freed while a stream is captured, which goes on");
+    ok(attempts_hold(answers_meanwhile, 0.3, NULL),
+        "nobody waits for the driver that unmaps what another thread frees");
     faults_end();
     return done_testing();
 }
