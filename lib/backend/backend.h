@@ -263,6 +263,13 @@ struct symc_memory_request {
     void *of;
 };
 
+/* Addresses that a backend has mapped: whole pieces of a device's memory, of which
+ * what was asked for is a part. */
+struct symc_extent {
+    const void *begin;
+    size_t nbytes; /* 0: nothing */
+};
+
 /* Memory that all members of a group have mapped.  The backend's struct begins
  * with it. */
 struct symc_joined {
@@ -270,6 +277,8 @@ struct symc_joined {
     size_t nbytes;
     void *const *at; /* of each member, as this rank has it mapped; its own is
                         where allocate() or import() said that it is */
+    const struct symc_extent *mapped; /* of each member: what joining has mapped
+                                         on this rank */
     void
         *multicast; /* where a store reaches all, and a load adds up; or NULL */
 };
@@ -313,6 +322,9 @@ struct symc_memory_ops {
      * free() leaves alone.  Errors: also INVALID (it is not). */
     symmcoll_status_t (*import)(
         const struct symc_memory_request *request, void *data, void **memory);
+    /* What allocate() has mapped for it; of imported memory nothing.  Any thread
+     * may call it at any time. */
+    struct symc_extent (*extent)(const void *memory);
     /* Joined memory remains as long as it is joined. */
     void (*free)(void *memory);
 

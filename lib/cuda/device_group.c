@@ -179,6 +179,7 @@ static const struct symc_coll_ops coll = {.serves = symc_cuda_serves,
 static const struct symc_memory_ops mem = {
     .allocate = symc_cuda_memory_allocate,
     .import = symc_cuda_memory_import,
+    .extent = symc_cuda_memory_extent,
     .free = symc_cuda_memory_free,
     .join = symc_cuda_join,
     .leave = symc_cuda_leave_joined,

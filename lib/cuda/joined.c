@@ -24,6 +24,7 @@ struct joined {
     struct symc_cuda_multicast multicast;
     struct symc_cuda_places places;
     void *at[SYMC_KERNEL_RANKS]; /* of each, as kernels find it */
+    struct symc_extent mapped[SYMC_KERNEL_RANKS];
 };
 
 /* What each member tells. */
@@ -109,6 +110,9 @@ static symmcoll_status_t map_row(const struct symc_cuda_group *group,
     for (int r = 0; r < group->size; r++) {
         uint64_t offset = all[r].allocation.offset;
 
+        made->mapped[r] = (struct symc_extent){
+            .begin = (void *)(uintptr_t)symc_cuda_row_at(row, r),
+            .nbytes = row->mapped[r]};
         made->at[r] = (void *)(uintptr_t)(symc_cuda_row_at(row, r) + offset);
         *is_row = *is_row && offset == all[0].allocation.offset;
     }
@@ -165,6 +169,7 @@ static symmcoll_status_t map_all(
     made->whole.joined = (struct symc_joined){.size = group->size,
         .nbytes = made->memory->nbytes,
         .at = made->at,
+        .mapped = made->mapped,
         .multicast = data->multicast};
     return status;
 }

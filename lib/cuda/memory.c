@@ -225,6 +225,16 @@ void symc_cuda_memory_free(void *memory)
     free(freed);
 }
 
+struct symc_extent symc_cuda_memory_extent(const void *memory)
+{
+    const struct symc_cuda_memory *of = memory;
+    const struct symc_cuda_physical *physical = &of->physical;
+    bool is_mapped = physical->at != 0; /* not by the program */
+
+    return (struct symc_extent){.begin = (void *)(uintptr_t)physical->at,
+        .nbytes = is_mapped ? physical->nbytes : 0};
+}
+
 /* In the context. */
 static symmcoll_status_t allocate(
     const struct symc_memory_request *request, struct symc_cuda_memory *memory)

@@ -99,6 +99,9 @@ symmcoll_status_t symc_cuda_memory_begin(
 symmcoll_status_t symc_cuda_memory_end(symmcoll_status_t status,
     struct symc_cuda_memory *memory, struct symc_cuda_entered *entered);
 
+/* See struct symc_memory_ops. */
+struct symc_extent symc_cuda_memory_extent(const void *memory);
+
 /* One use less. */
 void symc_cuda_memory_free(void *memory);
 

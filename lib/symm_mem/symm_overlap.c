@@ -1,59 +1,129 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Whether memory of the program's own, which is to be registered, is apart from
- * all that this rank knows.
+ * all that this rank knows: also from what a backend has mapped and nobody asked
+ * for, since it maps whole pieces.
  */
 #include "base/ranks.h"
 #include "symm_mem/symm_mem.h"
 
-static bool overlap(
-    const void *one, size_t nbytes, const void *other, size_t other_nbytes)
+static bool is_in(
+    const struct symc_symm_request *request, const struct symc_extent *extent)
 {
-    uintptr_t a = (uintptr_t)one, b = (uintptr_t)other;
+    return symc_overlap(
+        request->own, request->nbytes, extent->begin, extent->nbytes);
+}
 
-    return a > b ? a - b < other_nbytes : b - a < nbytes;
+/* ---- allocations ---- */
+
+/* What the backend has mapped for memory of its own. */
+static struct symc_extent find_extent(
+    const struct symc_backend *backend, const void *memory)
+{
+    return memory != NULL ? backend->mem->extent(memory)
+                          : (struct symc_extent){.nbytes = 0};
 }
 
 static symmcoll_status_t check_allocation(
     const struct symc_symm_request *request, const struct symc_allocation *at)
 {
     const void *begin = at->own != NULL ? at->own : at->data;
+    struct symc_extent extent;
 
-    if (begin == NULL ||
-        !overlap(request->own, request->nbytes, begin, at->nbytes))
+    if (begin == NULL)
+        return SYMMCOLL_OK;
+    if (symc_overlap(request->own, request->nbytes, begin, at->nbytes))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected memory that is not symmetric, found %zu bytes at %p: "
+            "%zu bytes at %p have been %s",
+            request->where, request->nbytes, request->own, at->nbytes, begin,
+            at->own != NULL ? "registered" : "allocated by symm_alloc");
+    extent = find_extent(at->backend, at->memory);
+    if (!is_in(request, &extent))
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected memory that is not symmetric, found %zu bytes at %p: "
+        "symm_alloc has mapped %zu bytes at %p for an allocation of %zu",
+        request->where, request->nbytes, request->own, extent.nbytes,
+        extent.begin, at->nbytes);
+}
+
+/* ---- shares ---- */
+
+/* What joining has mapped of a member. */
+static bool is_mapped(const struct symc_symm_request *request,
+    const struct symc_joined *joined, int member, struct symc_extent *extent)
+{
+    if (joined == NULL)
+        return false;
+    *extent = joined->mapped[member];
+    return is_in(request, extent);
+}
+
+/* What has been mapped for an allocation of this rank's, which may have been freed
+ * since. */
+static bool is_of_own(const struct symc_symm_request *request,
+    const struct symc_share *share, int member, struct symc_extent *extent)
+{
+    const struct symc_allocation *allocation = share->allocation;
+
+    *extent = find_extent(allocation->backend, allocation->memory);
+    return member == share->rank && is_in(request, extent);
+}
+
+/* Pads are a group's own, and nothing of the program's. */
+static symmcoll_status_t check_pads(
+    const struct symc_symm_request *request, const struct symc_share *share)
+{
+    struct symc_extent extent =
+        find_extent(share->allocation->backend, share->pad_memory);
+    bool found = is_in(request, &extent);
+
+    for (int r = 0; r < share->size && !found; r++)
+        found = is_mapped(request, share->joined_pads, r, &extent);
+    if (!found)
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "%s: expected memory that is not symmetric, found %zu bytes at %p: %zu "
-        "bytes at %p have been %s",
-        request->where, request->nbytes, request->own, at->nbytes, begin,
-        at->own != NULL ? "registered" : "allocated by symm_alloc");
+        "bytes at %p have been mapped for signal pads",
+        request->where, request->nbytes, request->own, extent.nbytes,
+        extent.begin);
 }
 
 /* What any member has of it, where this rank sees that. */
+static symmcoll_status_t check_member(const struct symc_symm_request *request,
+    const struct symc_share *share, int member)
+{
+    struct symc_extent extent = {share->at[member], share->shared.nbytes};
+    char who[SYMC_RANK_TEXT];
+
+    if (!is_in(request, &extent) &&
+        !is_mapped(request, share->shared.joined, member, &extent) &&
+        !is_of_own(request, share, member, &extent))
+        return SYMMCOLL_OK;
+    if (member == share->rank || share->group == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected memory that is not in use, found %zu bytes at %p: "
+            "handles of %zu bytes at %p have not been released",
+            request->where, request->nbytes, request->own, extent.nbytes,
+            extent.begin);
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected memory of this rank's, found %zu bytes at %p: %zu bytes "
+        "at %p are of %s, as this rank has them mapped",
+        request->where, request->nbytes, request->own, extent.nbytes,
+        extent.begin,
+        symc_format_rank(
+            &share->group->members.ranks, member, SYMC_NO_PID, who));
+}
+
 static symmcoll_status_t check_share(
     const struct symc_symm_request *request, const struct symc_share *share)
 {
-    char who[SYMC_RANK_TEXT];
+    symmcoll_status_t status = check_pads(request, share);
 
-    for (int r = 0; r < share->size; r++) {
-        if (!overlap(request->own, request->nbytes, share->at[r],
-                share->shared.nbytes))
-            continue;
-        if (r == share->rank || share->group == NULL)
-            return symc_fail(SYMMCOLL_ERR_INVALID,
-                "%s: expected memory that is not in use, found %zu bytes at "
-                "%p: handles of %zu bytes at %p have not been released",
-                request->where, request->nbytes, request->own,
-                share->shared.nbytes, (void *)share->at[r]);
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected memory of this rank's, found %zu bytes at %p: %zu "
-            "bytes at %p are of %s, as this rank has them mapped",
-            request->where, request->nbytes, request->own, share->shared.nbytes,
-            (void *)share->at[r],
-            symc_format_rank(
-                &share->group->members.ranks, r, SYMC_NO_PID, who));
-    }
-    return SYMMCOLL_OK;
+    for (int r = 0; r < share->size && status == SYMMCOLL_OK; r++)
+        status = check_member(request, share, r);
+    return status;
 }
 
 symmcoll_status_t symc_symm_check_own(

@@ -117,9 +117,9 @@ symmcoll_status_t symmcoll_symm_import(struct symmcoll_world *world, int fd,
  * unless all ranks are of one process.
  *
  * Errors: INVALID (freed, of another device, fewer bytes: expected and found;
- * bytes that are symmetric, or were and are still in use), UNSUPPORTED (host
- * memory; memory that other processes cannot map; no module for the device),
- * NO_MEMORY, DEVICE.
+ * bytes that are symmetric, or were and are still in use, or that these take
+ * besides), UNSUPPORTED (host memory; memory that other processes cannot map; no
+ * module for the device), NO_MEMORY, DEVICE.
  * Source: ncclCommWindowRegister of NCCL 2.27, which is collective.
  * Manual: symmcoll_symm_alloc(3).
  */

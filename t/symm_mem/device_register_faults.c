@@ -134,6 +134,39 @@ static int refuses_what_is_symmetric(struct symmcoll_group *group, int rank)
     return end_own(&it, &own, right);
 }
 
+/* What is mapped beside what was asked for: of a rank's own allocation, also when
+ * only a handle keeps it, of a peer's, and of pads. */
+static int refuses_what_is_mapped(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_symm_info info = SYMMCOLL_SYMM_INFO_INIT;
+    struct joined it;
+    char *rest;
+    bool right = begin_joined(&it, group, rank, 64) &&
+                 OK(symmcoll_symm_get_info(it.handle, &info));
+
+    rest = it.data + PAGE - 16;
+    right = right &&
+            is_refused(group, it.data + 64, 16, NULL, SYMMCOLL_ERR_INVALID,
+                "symm_alloc has mapped 4096 bytes at ") &&
+            is_refused(group, rest, 16, NULL, SYMMCOLL_ERR_INVALID,
+                "for an allocation of 64") &&
+            is_refused(group, (char *)info.buffers[it.next] + 64, 16, NULL,
+                SYMMCOLL_ERR_INVALID, "as this rank has them mapped") &&
+            is_refused(group, (char *)info.pads[rank] + info.pad, 16, NULL,
+                SYMMCOLL_ERR_INVALID, "have been mapped for signal pads") &&
+            is_refused(group, (char *)info.pads[it.next], 16, NULL,
+                SYMMCOLL_ERR_INVALID, "have been mapped for signal pads") &&
+            OK(symmcoll_symm_free(it.world, it.data)) &&
+            is_refused(group, rest, 16, NULL, SYMMCOLL_ERR_INVALID,
+                "handles of 4096 bytes at ");
+    device_wait(it.stream);
+    symmcoll_symm_release(it.handle);
+    right = OK(symmcoll_group_set_stream(group, NULL)) && right;
+    device_end_stream(it.stream);
+    return OK(symmcoll_barrier(group, NULL, NULL)) && right &&
+           can_be_joined(group, rank, MAPPED);
+}
+
 /* That other processes cannot map; threads can. */
 static int refuses_private_memory(struct symmcoll_group *group, int rank)
 {
@@ -264,6 +297,8 @@ int main(void)
         "host memory, freed, another device's, too little: refused (S13)");
     on_both(2, refuses_what_is_symmetric,
         "memory that is symmetric, or still in use, is not registered (S13)");
+    on_both(2, refuses_what_is_mapped,
+        "the rest of what an allocation or a pad takes is not registered");
     ok(ranks_run(2, refuses_private_memory),
         "memory that other processes cannot map is not registered");
     on_both(3, names_kinds_that_differ,
