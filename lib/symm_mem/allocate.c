@@ -98,17 +98,14 @@ symmcoll_status_t symc_symm_read_args(const char *where,
     return symc_symm_check_place(where, args->device, args->device_index);
 }
 
-/* What there is of an id already, to be used again; *data NULL: nothing. */
-static symmcoll_status_t reuse_id(struct symc_symm *symm,
-    const struct symc_symm_request *request, void **data)
+/* Whether what there is of an id can be used again. */
+static symmcoll_status_t check_id(const struct symc_allocation *found,
+    const struct symc_symm_request *request)
 {
     const struct symmcoll_symm_args *args = &request->args;
-    struct symc_allocation *found = find_id(symm, args->id);
     const char *where = request->where;
     char expected[SYMC_SYMM_PLACE], asked[SYMC_SYMM_PLACE];
 
-    if (found == NULL)
-        return SYMMCOLL_OK;
     if (found->active)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected an id that is not in use, found %lld, whose %zu "
@@ -128,6 +125,35 @@ static symmcoll_status_t reuse_id(struct symc_symm *symm,
                 found->device, found->device_index, expected),
             (long long)args->id,
             symc_symm_format_place(args->device, args->device_index, asked));
+    if (found->stuck)
+        return symc_fail(SYMMCOLL_ERR_DEVICE,
+            "%s: expected the memory of id %lld to be out of use, found that a "
+            "group which had joined it was released before device %d had let "
+            "go of it",
+            where, (long long)args->id, found->device_index);
+    return SYMMCOLL_OK;
+}
+
+/* What there is of an id already, to be used again; *data NULL: nothing.  Handles
+ * of it may have been used since it was freed: what that has enqueued ends first,
+ * as before it is freed. */
+static symmcoll_status_t reuse_id(struct symc_symm *symm,
+    const struct symc_symm_request *request, void **data)
+{
+    uint64_t number = ++symm->awaits;
+    struct symc_allocation *found;
+    symmcoll_status_t status;
+
+    do { /* without the lock another thread may take it */
+        found = find_id(symm, request->args.id);
+        if (found == NULL)
+            return SYMMCOLL_OK;
+        status = check_id(found, request);
+        if (status == SYMMCOLL_OK)
+            status = symc_allocation_await(symm, found, number, request->where);
+    } while (status == SYMMCOLL_IN_PROGRESS);
+    if (status != SYMMCOLL_OK)
+        return status;
     found->active = true;
     symc_shares_revive(symm, found);
     *data = found->data;

@@ -42,7 +42,8 @@ struct symmcoll_symm_args {
                     ranks; 0: symm_mem.pad */
     int64_t id; /* not 0: what was freed with this id is allocated again, at the
                     same address, with its bytes and its handles; it is positive,
-                    and its memory stays this rank's until finalize */
+                    and its memory stays this rank's until finalize.  Of a device
+                    it is waited for as by symmcoll_symm_free() */
     enum symmcoll_device device; /* SYMMCOLL_HOST or SYMMCOLL_CUDA */
     int device_index;            /* which of its kind; 0 for the host */
 };
@@ -63,7 +64,8 @@ struct symmcoll_symm_args {
  *
  * Errors: INVALID (an id whose memory has not been freed, or had another size or
  * place; no such device), NO_MEMORY (what was asked, what there is), SYSTEM,
- * UNSUPPORTED (no driver, no module for the device: what is missing), DEVICE.
+ * UNSUPPORTED (no driver, no module for the device: what is missing), DEVICE,
+ * TIMEOUT (something still runs in the memory of an id).
  * Source: torch.distributed._symmetric_memory.empty, and
  * _SymmetricMemory.empty_strided_p2p.         Manual: symmcoll_symm_alloc(3).
  */

@@ -59,6 +59,75 @@ static int waits_for_what_was_before(struct symmcoll_group *all, int rank)
     return end(all, &it, false) && right;
 }
 
+/* ---- an id ---- */
+
+/* Freed, but a handle goes on to use it, and it is allocated once more. */
+static int waits_before_an_id_is_used_again(
+    struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_symm_args args = device_args(rank);
+    struct joined it = {0}, kept;
+    void *again = NULL;
+    bool right = begin(all, rank, &it);
+
+    kept = it;
+    args.id = 7;
+    right = right && OK(symmcoll_symm_alloc(it.world, NBYTES, &args, &again)) &&
+            OK(symmcoll_symm_rendezvous(it.group, again, NULL, &kept.handle)) &&
+            OK(symmcoll_symm_free(it.world, again));
+    kept.data = again;
+    right = right && stall_copy(&kept) &&
+            refused(symmcoll_symm_alloc(it.world, NBYTES, &args, &again),
+                SYMMCOLL_ERR_TIMEOUT, "symm_alloc: after",
+                "symm_put_data on stream") &&
+            HOLDS(symmcoll_symm_is_symmetric(it.world, kept.data) == 0) &&
+            OK(symmcoll_group_error(it.group));
+    fake_resume(it.stream);
+    right = right && OK(symmcoll_symm_alloc(it.world, NBYTES, &args, &again)) &&
+            HOLDS(again == (void *)kept.data) &&
+            is_pattern(kept.data + NBYTES / 2, NBYTES / 2, 1) &&
+            OK(symmcoll_symm_free(it.world, again));
+    symmcoll_symm_release(kept.handle);
+    return end(all, &it, false) && right;
+}
+
+/* What a device has for good is not allocated once more. */
+static int refuses_an_id_in_use(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_symm_args args = device_args(device_use(rank));
+    struct joined it = {.rank = rank};
+    void *again = NULL;
+    bool right;
+
+    args.id = 8;
+    __lsan_disable(); /* nobody can free it */
+    it.world = symmcoll_group_world(all);
+    it.stream = device_stream();
+    right =
+        OK(symmcoll_group_create(it.world, NULL, &it.group)) &&
+        OK(symmcoll_group_set_stream(it.group, it.stream)) &&
+        OK(symmcoll_symm_alloc(it.world, NBYTES, &args, (void **)&it.data)) &&
+        OK(symmcoll_symm_rendezvous(it.group, it.data, NULL, &it.handle)) &&
+        OK(symmcoll_symm_free(it.world, it.data)) && stall_copy(&it);
+    __lsan_enable();
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    if (right)
+        symmcoll_group_abort(it.group, "enough");
+    symmcoll_symm_release(it.handle);
+    right = right &&
+            ended(symmcoll_group_free(it.group), SYMMCOLL_ERR_DEVICE,
+                "still owns the buffers of symm_put_data on stream 0x") &&
+            refused(symmcoll_symm_alloc(it.world, NBYTES, &args, &again),
+                SYMMCOLL_ERR_DEVICE,
+                "symm_alloc: expected the memory of id 8 to be out of use",
+                "released before device ");
+    fake_resume(it.stream);
+    device_wait(it.stream);
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    device_end_stream(it.stream);
+    return right;
+}
+
 /* ---- the last handle, which has no status ---- */
 
 static int keeps_for_later(struct symmcoll_group *all, int rank)
@@ -322,6 +391,10 @@ int main(void)
         "symm_free() waits for so long, says for what, and can be repeated");
     on_both(2, waits_for_what_was_before,
         "what else the group runs is waited for, too, and named");
+    on_both(2, waits_before_an_id_is_used_again,
+        "what runs in memory of an id is waited for before its next use (S7)");
+    on_both(2, refuses_an_id_in_use,
+        "memory of an id that a device has for good is not allocated again");
     on_both(2, keeps_for_later,
         "memory that the last handle could not release is released later");
     on_both(2, says_what_a_device_has,
