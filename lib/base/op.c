@@ -39,3 +39,17 @@ const char *symc_op_format(enum symc_kind kind, uint64_t seq, const char *label,
     snprintf(buffer, nbytes, "%s%s%s", symc_kind_name(kind), number, quoted);
     return buffer;
 }
+
+const char *symc_op_format_placed(
+    const struct symc_op *op, char buffer[SYMC_OP_PLACED_TEXT])
+{
+    char name[SYMC_OP_TEXT];
+
+    symc_op_format(op->kind, op->seq, op->label, name, sizeof(name));
+    if (op->stream != NULL)
+        snprintf(buffer, SYMC_OP_PLACED_TEXT, "%s on stream %p", name,
+            (const void *)op->stream);
+    else
+        snprintf(buffer, SYMC_OP_PLACED_TEXT, "%s on the default stream", name);
+    return buffer;
+}

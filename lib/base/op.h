@@ -185,4 +185,9 @@ static inline const char *symc_op_in_at(const struct symc_op *op, int rank)
 const char *symc_op_format(enum symc_kind kind, uint64_t seq, const char *label,
     char *buffer, size_t nbytes);
 
+/* One on a device: "all_reduce seq 17 on stream 0x1234". */
+#define SYMC_OP_PLACED_TEXT (SYMC_OP_TEXT + 32)
+const char *symc_op_format_placed(
+    const struct symc_op *op, char buffer[SYMC_OP_PLACED_TEXT]);
+
 #endif

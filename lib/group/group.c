@@ -8,8 +8,12 @@
 #include "group/region.h"
 #include "group/release.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* For what was asked for SYMC_SLOT_CANCEL_NS before, of all groups together. */
+#define LEFT_NS (SYMC_SLOT_CANCEL_NS / 10)
 
 /* ---- opening ---- */
 
@@ -164,7 +168,7 @@ static symmcoll_status_t start_group(struct symmcoll_group *made)
     return SYMMCOLL_OK;
 
 close_slots:
-    (void)symc_slots_close(made);
+    symc_slots_close(made);
 remove:
     symc_world_remove(world, &made->members);
     return status;
@@ -286,30 +290,68 @@ void symc_group_drop_bytes(struct symmcoll_group *group)
         free(group);
 }
 
-symmcoll_status_t symc_group_close(struct symmcoll_group *group)
+static void free_struct(struct symmcoll_group *group)
 {
-    struct symmcoll_world *world = group->world;
-    symmcoll_status_t status = SYMMCOLL_OK;
-
-    if (!symc_group_is_member(group))
-        goto free_group;
-    /* First: the monitor asks the queue as long as the group is listed. */
-    symc_world_remove(world, &group->members);
-    symc_queue_close(group->queue);
-    end_extensions(group);
-    status = symc_slots_close(group);
-    symc_trace_remove_group(&world->trace, group->trace);
-    symc_segment_leave(group->segment);
-    symc_world_return_staging(world, group->staging_nbytes);
-    symc_shared_free(&group->shared);
-
-free_group:
     symc_group_free_listener(group);
     symc_regions_free(group);
     symc_slots_destroy(group);
     free_tables(group);
     symc_group_drop_bytes(group);
+}
+
+/* What a backend asks of its group is there until then. */
+static void close_member(struct symmcoll_group *group)
+{
+    symc_slots_close(group);
+    symc_segment_leave(group->segment);
+    symc_world_return_staging(group->world, group->staging_nbytes);
+    symc_shared_free(&group->shared);
+    free_struct(group);
+}
+
+symmcoll_status_t symc_group_close(struct symmcoll_group *group)
+{
+    struct symmcoll_world *world = group->world;
+    symmcoll_status_t status;
+
+    if (!symc_group_is_member(group)) {
+        free_struct(group);
+        return SYMMCOLL_OK;
+    }
+    /* First: the monitor asks the queue as long as the group is listed. */
+    symc_world_remove(world, &group->members);
+    symc_queue_close(group->queue);
+    end_extensions(group);
+    symc_trace_remove_group(&world->trace, group->trace);
+    status = symc_slots_reclaim(group, symc_now_ns() + SYMC_SLOT_CANCEL_NS);
+    if (status == SYMMCOLL_OK) {
+        close_member(group);
+        return SYMMCOLL_OK;
+    }
+    pthread_mutex_lock(&world->lock);
+    group->next = world->left;
+    world->left = group;
+    pthread_mutex_unlock(&world->lock);
     return status;
+}
+
+symmcoll_status_t symc_groups_close_left(struct symmcoll_world *world)
+{
+    symmcoll_status_t status = SYMMCOLL_OK, reclaimed;
+    int64_t until = symc_now_ns() + LEFT_NS;
+    char detail[SYMC_DETAIL_MAX] = "";
+    struct symmcoll_group *group;
+
+    while ((group = world->left) != NULL) {
+        world->left = group->next;
+        reclaimed = symc_slots_reclaim(group, until);
+        if (reclaimed != SYMMCOLL_OK) {
+            status = reclaimed;
+            snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        }
+        close_member(group);
+    }
+    return status == SYMMCOLL_OK ? status : symc_fail(status, "%s", detail);
 }
 
 /* Log once that an operation is called by a rank that is no member. */

@@ -178,7 +178,7 @@ struct symc_group_extension *symc_group_extension(struct symmcoll_group *group,
  * does nothing. */
 void symc_group_cut(struct symmcoll_group *group);
 
-/* Release a group that has been stopped.  Errors: as symc_slots_close(). */
+/* Release one that has been stopped.  Errors: as symc_slots_reclaim(); see there. */
 symmcoll_status_t symc_group_close(struct symmcoll_group *group);
 
 /* Whether this rank is a member. */
@@ -323,7 +323,7 @@ symmcoll_status_t symc_group_find_or_create_local(struct symmcoll_world *world,
 /* ---- free.c ---- */
 
 /* Stop a group that has no operation under way, take it out of its world's, and
- * release it.  Errors: as symc_slots_close(). */
+ * release it.  Errors: as symc_slots_reclaim(). */
 symmcoll_status_t symc_group_end(struct symmcoll_group *group);
 
 /* ---- run.c ---- */

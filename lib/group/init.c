@@ -124,13 +124,14 @@ static symmcoll_status_t finalize(struct symmcoll_world *world)
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     symc_callbacks_stop(&world->origin->callbacks);
     symc_world_end_extensions(world);
-    while (world->groups != NULL) { /* the newest first, the world's last */
-        closed = symc_group_end(world->groups);
+    do { /* the newest first, the world's last, then what they have left */
+        closed = world->groups != NULL ? symc_group_end(world->groups)
+                                       : symc_groups_close_left(world);
         if (status == SYMMCOLL_OK && closed != SYMMCOLL_OK) {
             status = closed;
             snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
         }
-    }
+    } while (world->groups != NULL || world->left != NULL);
     symc_world_close(world, true);
     return status == SYMMCOLL_OK ? status : symc_fail(status, "%s", detail);
 }

@@ -13,6 +13,10 @@
 struct symmcoll_group *symc_group_hold_bytes(struct symmcoll_group *group);
 void symc_group_drop_bytes(struct symmcoll_group *group);
 
+/* For finalize, when no group is known any more: release what groups have left to a
+ * backend, which is asked once more.  Errors: DEVICE (what it still owns). */
+symmcoll_status_t symc_groups_close_left(struct symmcoll_world *world);
+
 /* ---- drain.c ---- */
 
 /*

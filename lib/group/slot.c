@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#define LET_GO_NS (SYMC_NS_PER_S / 50) /* for kernels to find that they end */
 
 /* ---- operations ---- */
 
@@ -194,52 +195,6 @@ bool symc_slot_cancel(
     return ended;
 }
 
-symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,
-    const struct symc_op *op, void *token, symmcoll_status_t status,
-    const char *detail)
-{
-    struct symc_slot *slot = &group->slots[op->memory];
-    struct symc_owned *owned = malloc(sizeof(*owned));
-
-    pthread_mutex_lock(&slot->lock);
-    slot->nowned++;
-    if (owned != NULL) {
-        *owned = (struct symc_owned){slot->owned, token};
-        slot->owned = owned;
-    }
-    pthread_mutex_unlock(&slot->lock);
-    if (symc_kind_has(op->kind, SYMC_MOVES)) /* out is the call's own */
-        return symc_fail(status, "%s; backend %s still owns its buffers",
-            detail, slot->backend->name);
-    return symc_fail(status,
-        "%s; backend %s still owns in (%zu bytes at %p) and out (%zu bytes at "
-        "%p)",
-        detail, slot->backend->name, symc_op_in_nbytes(op, group->size), op->in,
-        symc_op_out_nbytes(op, group->size), op->out);
-}
-
-int symc_slot_reclaim(struct symmcoll_group *group, unsigned int memory)
-{
-    struct symc_slot *slot = &group->slots[memory];
-    struct symc_owned **at = &slot->owned, *owned;
-    int left;
-
-    pthread_mutex_lock(&slot->lock);
-    while ((owned = *at) != NULL) {
-        if (slot->backend->coll->cancel(slot->state, owned->token) ==
-            SYMMCOLL_IN_PROGRESS) {
-            at = &owned->next;
-            continue;
-        }
-        slot->nowned--;
-        *at = owned->next;
-        free(owned);
-    }
-    left = slot->nowned;
-    pthread_mutex_unlock(&slot->lock);
-    return left;
-}
-
 void symc_slot_doze(struct symmcoll_group *group, int64_t until_ns)
 {
     static const _Atomic uint64_t never;
@@ -288,63 +243,30 @@ void symc_slots_stop(struct symmcoll_group *group)
 void symc_slots_init(struct symmcoll_group *group)
 {
     group->members.stop = symc_slots_stop;
-    for (int memory = 0; memory < SYMC_MEMORY_KINDS; memory++)
+    for (int memory = 0; memory < SYMC_MEMORY_KINDS; memory++) {
         pthread_mutex_init(&group->slots[memory].lock, NULL);
+        pthread_mutex_init(&group->slots[memory].noted, NULL);
+    }
 }
 
 void symc_slots_destroy(struct symmcoll_group *group)
 {
-    for (int memory = 0; memory < SYMC_MEMORY_KINDS; memory++)
+    for (int memory = 0; memory < SYMC_MEMORY_KINDS; memory++) {
+        pthread_mutex_destroy(&group->slots[memory].noted);
         pthread_mutex_destroy(&group->slots[memory].lock);
-}
-
-/* Ask a backend once more to let go of what it owns, for some time.  Returns how
- * many it has not. */
-static int release_owned(struct symmcoll_group *group, unsigned int memory)
-{
-    struct symc_slot *slot = &group->slots[memory];
-    int64_t until = symc_now_ns() + SYMC_SLOT_CANCEL_NS;
-
-    while (slot->owned != NULL) {
-        struct symc_owned **at = &slot->owned, *owned;
-        struct timespec nap = {.tv_nsec = SYMC_SLOT_NAP_NS};
-        bool over = symc_now_ns() >= until;
-
-        while ((owned = *at) != NULL) {
-            bool ended = symc_slot_cancel(group, memory, owned->token);
-
-            slot->nowned -= ended;
-            if (!ended && !over) {
-                at = &owned->next;
-                continue;
-            }
-            *at = owned->next;
-            free(owned);
-        }
-        if (slot->owned != NULL)
-            nanosleep(&nap, NULL);
     }
-    return slot->nowned;
 }
 
-symmcoll_status_t symc_slots_close(struct symmcoll_group *group)
+void symc_slots_close(struct symmcoll_group *group)
 {
-    symmcoll_status_t status = SYMMCOLL_OK;
-
     for (int memory = SYMC_MEMORY_KINDS - 1; memory >= 0; memory--) {
         struct symc_slot *slot = &group->slots[memory];
-        int owned;
 
         if (slot->backend == NULL)
             continue;
-        owned = release_owned(group, (unsigned int)memory);
-        if (owned > 0)
-            status = symc_fail(SYMMCOLL_ERR_DEVICE,
-                "group %s: backend %s still owns the buffers of %d operations",
-                group->name, slot->backend->name, owned);
+        symc_slot_forget_owned(slot);
         atomic_store(&slot->open, false);
         slot->backend->close(slot->state);
         slot->backend = NULL;
     }
-    return status;
 }

@@ -22,6 +22,7 @@ struct symmcoll_group;
 struct symc_owned {
     struct symc_owned *next;
     void *token;
+    char call[SYMC_OP_PLACED_TEXT]; /* and its stream */
 };
 
 /* Why a slot is not opened, or something is not made for it. */
@@ -44,8 +45,12 @@ struct symc_slot {
      * abort(); one that enqueues may hold it for as long as a device is busy: see
      * slot_enter.c. */
     pthread_mutex_t lock;
-    struct symc_owned *owned; /* under the lock, as is what follows */
-    int nowned;               /* of them, and of those without an entry */
+    pthread_mutex_t noted;                 /* of what follows, for moments */
+    const struct symc_op *inside;          /* what is being enqueued, or NULL */
+    bool has_ticket;                       /* by the ticket's holder */
+    int64_t entered_ns;                    /* since when */
+    struct symc_owned *owned, *owned_tail; /* the oldest first */
+    int nowned; /* of them, and of those without an entry */
 };
 
 /* ---- slot_open.c ---- */
@@ -101,11 +106,38 @@ symmcoll_status_t symc_slot_exchange(void *group, int fd, int *fds);
 symmcoll_status_t symc_slot_gather(
     void *group, const void *mine, void *all, size_t nbytes);
 
+/* ---- slot_owned.c ---- */
+
+/* A backend has not let go of a token: keep it until the group is closed.  Returns
+ * the status, and the detail with whose the buffers are. */
+symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,
+    const struct symc_op *op, void *token, symmcoll_status_t status,
+    const char *detail);
+
+/* Ask once more, without waiting, for what is kept so.  Returns how many the backend
+ * still has. */
+int symc_slot_reclaim(struct symmcoll_group *group, unsigned int memory);
+/* Without asking. */
+int symc_slot_owned(struct symc_slot *slot);
+
+/* What that is, where there is any: "symm_put_data on stream 0x1234, and 2 more". */
+#define SYMC_OWNED_TEXT (SYMC_OP_PLACED_TEXT + 32)
+const char *symc_slot_format_owned(
+    struct symc_slot *slot, char buffer[SYMC_OWNED_TEXT]);
+
+/* The same of all slots, until then.  Errors: DEVICE (whose buffers a backend
+ * still owns).  The group stays as it is then, released or not, for what the backend
+ * has of it: symc_groups_close_left(). */
+symmcoll_status_t symc_slots_reclaim(
+    struct symmcoll_group *group, int64_t until_ns);
+
+/* Nobody asks any more. */
+void symc_slot_forget_owned(struct symc_slot *slot);
+
 /* ---- slot.c ---- */
 
-/* Close all, first what could not be cancelled.  Errors: DEVICE (whose buffers
- * a backend still owns). */
-symmcoll_status_t symc_slots_close(struct symmcoll_group *group);
+/* Close all.  What a backend has not let go of stays its. */
+void symc_slots_close(struct symmcoll_group *group);
 
 /* Whether a backend that is open has a kind. */
 bool symc_slot_serves(const struct symc_slot *slot, enum symc_kind kind);
@@ -149,12 +181,6 @@ symmcoll_status_t symc_slot_follow(
 bool symc_slot_cancel(
     struct symmcoll_group *group, unsigned int memory, void *token);
 
-/* It has not: keep the token until the group is closed.  Returns the status, and
- * the detail with whose the buffers are. */
-symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,
-    const struct symc_op *op, void *token, symmcoll_status_t status,
-    const char *detail);
-
 /* Without the ticket: whether kernels that are started without a call have failed;
  * then the group does.  Returns whether there may be some, later. */
 bool symc_slot_watch(struct symmcoll_group *group);
@@ -162,10 +188,6 @@ bool symc_slot_watch(struct symmcoll_group *group);
 /* The group has failed: what its backends wait for is in vain.  Any thread may call
  * it, as long as they are open. */
 void symc_slots_stop(struct symmcoll_group *group);
-
-/* Ask once more, without waiting, for what is kept so.  Returns how many the backend
- * still has. */
-int symc_slot_reclaim(struct symmcoll_group *group, unsigned int memory);
 
 /* Wait until what has a token may have got further, or until then. */
 void symc_slot_doze(struct symmcoll_group *group, int64_t until_ns);

@@ -112,9 +112,7 @@ static bool is_stuck(struct symc_share *share)
     if (share->group == NULL || share->shared.joined == NULL)
         return share->stuck;
     slot = &share->group->slots[SYMC_MEMORY_DEVICE];
-    pthread_mutex_lock(&slot->lock);
-    share->stuck = share->stuck || slot->nowned > 0;
-    pthread_mutex_unlock(&slot->lock);
+    share->stuck = share->stuck || symc_slot_owned(slot) > 0;
     return share->stuck;
 }
 

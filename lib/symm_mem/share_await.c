@@ -35,17 +35,18 @@ static void nap(void)
 static symmcoll_status_t end_expired(
     const struct wait *wait, struct symmcoll_group *group)
 {
-    char place[SYMC_SYMM_PLACE], found[SYMC_OP_TEXT + 64];
+    char place[SYMC_SYMM_PLACE], found[SYMC_OWNED_TEXT + 64];
 
     /* First: if all has not ended after that, it names something. */
     symc_queue_format_running(group->queue, wait->number, found, sizeof(found));
     if (symc_queue_has_ended(group->queue, wait->number)) {
-        int owned = symc_slot_reclaim(group, SYMC_MEMORY_DEVICE);
+        char owned[SYMC_OWNED_TEXT];
 
-        if (owned == 0)
+        if (symc_slot_reclaim(group, SYMC_MEMORY_DEVICE) == 0)
             return SYMMCOLL_OK;
         snprintf(found, sizeof(found),
-            "%d operations that were given up when the group failed", owned);
+            "what was given up when the group failed: %s",
+            symc_slot_format_owned(&group->slots[SYMC_MEMORY_DEVICE], owned));
     }
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
         "%s: after %.3g s there still runs in group %s: %s; %s remains, and the "

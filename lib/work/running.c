@@ -225,7 +225,7 @@ const char *symc_queue_format_running(
     struct symc_queue *queue, uint64_t number, char *buffer, size_t nbytes)
 {
     const struct symmcoll_work *first;
-    char name[SYMC_OP_TEXT], rest[32] = "";
+    char placed[SYMC_OP_PLACED_TEXT], rest[32] = "";
     int others = 0;
 
     pthread_mutex_lock(&queue->running_lock);
@@ -239,10 +239,8 @@ const char *symc_queue_format_running(
     if (first == NULL || first->number > number)
         snprintf(buffer, nbytes, "nothing");
     else
-        snprintf(buffer, nbytes, "%s on stream %p%s",
-            symc_op_format(first->op.kind, first->op.seq, first->op.label, name,
-                sizeof(name)),
-            first->op.stream, rest);
+        snprintf(buffer, nbytes, "%s%s",
+            symc_op_format_placed(&first->op, placed), rest);
     pthread_mutex_unlock(&queue->running_lock);
     return buffer;
 }

@@ -117,6 +117,8 @@ struct symmcoll_world {
     symmcoll_op_t premul_last;  /* the latest number made */
     struct symmcoll_group *all; /* owned by the layer above, as are the next */
     struct symmcoll_group *groups; /* all groups that are known, newest first */
+    struct symmcoll_group *left;   /* that have been released, but for a backend
+                                      that uses buffers of theirs */
     uint32_t created;              /* groups, so far */
     struct symc_extension *extensions;
 };

@@ -203,8 +203,10 @@ static int keeps_its_buffers(int rank, int size, void *arg)
     symmcoll_work_free(work);
     status = symmcoll_finalize(world);
     if (rank == 0)
-        right = right && ended(status, SYMMCOLL_ERR_DEVICE,
-                             "still owns the buffers of 1 operations");
+        right =
+            right &&
+            ended(status, SYMMCOLL_ERR_DEVICE,
+                "still owns the buffers of all_reduce seq 2 on the default stream");
     else
         right = right && status == SYMMCOLL_OK;
     if (!right)

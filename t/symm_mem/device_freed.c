@@ -172,7 +172,9 @@ static int says_what_a_device_has(struct symmcoll_group *all, int rank)
         symmcoll_group_abort(it.group, "enough");
     right = right &&
             refused(symmcoll_symm_free(it.world, it.data), SYMMCOLL_ERR_TIMEOUT,
-                "symm_free: after", "1 operations that were given up");
+                "symm_free: after",
+                "what was given up when the group failed: symm_put_data on "
+                "stream 0x");
     fake_resume(it.stream);
     device_wait(it.stream);
     right = right && OK(symmcoll_symm_free(it.world, it.data));
@@ -237,7 +239,7 @@ static int keeps_what_a_device_has(struct symmcoll_group *all, int rank)
         symmcoll_group_abort(it.group, "enough");
     right = right &&
             ended(symmcoll_group_free(it.group), SYMMCOLL_ERR_DEVICE,
-                "still owns the buffers of 1 operations") &&
+                "still owns the buffers of symm_put_data on stream 0x") &&
             refused(symmcoll_symm_free(it.world, it.data), SYMMCOLL_ERR_DEVICE,
                 "symm_free: the group that had joined the memory",
                 "remains until the process ends") &&

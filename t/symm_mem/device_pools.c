@@ -103,7 +103,7 @@ static int keeps_what_it_must(struct symmcoll_group *all, int rank)
         symmcoll_group_abort(it.group, "enough");
     right = right &&
             ended(symmcoll_group_free(it.group), SYMMCOLL_ERR_DEVICE,
-                "still owns the buffers of 1 operations") &&
+                "still owns the buffers of symm_put_data on stream 0x") &&
             refused(symmcoll_symm_pool_trim(pool), SYMMCOLL_ERR_DEVICE,
                 "symm_pool_trim: the group that had joined the memory",
                 "remains until the process ends") &&

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a backend could not be made to let go of.
+ */
+#include "group/group.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* With slot->noted. */
+static void append(struct symc_slot *slot, struct symc_owned *owned)
+{
+    owned->next = NULL;
+    if (slot->owned != NULL)
+        slot->owned_tail->next = owned;
+    else
+        slot->owned = owned;
+    slot->owned_tail = owned;
+}
+
+symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,
+    const struct symc_op *op, void *token, symmcoll_status_t status,
+    const char *detail)
+{
+    struct symc_slot *slot = &group->slots[op->memory];
+    struct symc_owned *owned = malloc(sizeof(*owned));
+
+    if (owned != NULL) {
+        owned->token = token;
+        symc_op_format_placed(op, owned->call);
+    }
+    pthread_mutex_lock(&slot->noted);
+    slot->nowned++;
+    if (owned != NULL)
+        append(slot, owned);
+    pthread_mutex_unlock(&slot->noted);
+    if (symc_kind_has(op->kind, SYMC_MOVES)) /* out is the call's own */
+        return symc_fail(status, "%s; backend %s still owns its buffers",
+            detail, slot->backend->name);
+    return symc_fail(status,
+        "%s; backend %s still owns in (%zu bytes at %p) and out (%zu bytes at "
+        "%p)",
+        detail, slot->backend->name, symc_op_in_nbytes(op, group->size), op->in,
+        symc_op_out_nbytes(op, group->size), op->out);
+}
+
+int symc_slot_owned(struct symc_slot *slot)
+{
+    int owned;
+
+    pthread_mutex_lock(&slot->noted);
+    owned = slot->nowned;
+    pthread_mutex_unlock(&slot->noted);
+    return owned;
+}
+
+const char *symc_slot_format_owned(
+    struct symc_slot *slot, char buffer[SYMC_OWNED_TEXT])
+{
+    char rest[32] = "";
+
+    pthread_mutex_lock(&slot->noted);
+    if (slot->nowned > 1)
+        snprintf(rest, sizeof(rest), ", and %d more", slot->nowned - 1);
+    snprintf(buffer, SYMC_OWNED_TEXT, "%s%s",
+        slot->owned != NULL ? slot->owned->call : "an operation", rest);
+    pthread_mutex_unlock(&slot->noted);
+    return buffer;
+}
+
+/* The first of those kept; NULL: none is. */
+static struct symc_owned *take_owned(struct symc_slot *slot)
+{
+    struct symc_owned *all;
+
+    pthread_mutex_lock(&slot->noted);
+    all = slot->owned;
+    slot->owned = NULL;
+    pthread_mutex_unlock(&slot->noted);
+    return all;
+}
+
+static void put_owned(
+    struct symc_slot *slot, struct symc_owned *owned, bool ended)
+{
+    pthread_mutex_lock(&slot->noted);
+    slot->nowned -= ended;
+    if (!ended)
+        append(slot, owned);
+    pthread_mutex_unlock(&slot->noted);
+    if (ended)
+        free(owned);
+}
+
+int symc_slot_reclaim(struct symmcoll_group *group, unsigned int memory)
+{
+    struct symc_slot *slot = &group->slots[memory];
+    struct symc_owned *all, *next;
+
+    if (symc_slot_owned(slot) == 0)
+        return 0;
+    pthread_mutex_lock(&slot->lock);
+    for (all = take_owned(slot); all != NULL; all = next) {
+        next = all->next;
+        put_owned(slot, all,
+            slot->backend->coll->cancel(slot->state, all->token) !=
+                SYMMCOLL_IN_PROGRESS);
+    }
+    pthread_mutex_unlock(&slot->lock);
+    return symc_slot_owned(slot);
+}
+
+symmcoll_status_t symc_slots_reclaim(
+    struct symmcoll_group *group, int64_t until_ns)
+{
+    const struct timespec nap = {.tv_nsec = SYMC_SLOT_NAP_NS};
+    char found[SYMC_OWNED_TEXT];
+
+    for (unsigned int memory = 0; memory < SYMC_MEMORY_KINDS; memory++) {
+        struct symc_slot *slot = &group->slots[memory];
+        int owned;
+
+        if (slot->backend == NULL)
+            continue;
+        while ((owned = symc_slot_reclaim(group, memory)) > 0 &&
+               slot->owned != NULL && symc_now_ns() < until_ns)
+            nanosleep(&nap, NULL);
+        if (owned > 0)
+            return symc_fail(SYMMCOLL_ERR_DEVICE,
+                "group %s: backend %s still owns the buffers of %s",
+                group->name, slot->backend->name,
+                symc_slot_format_owned(slot, found));
+    }
+    return SYMMCOLL_OK;
+}
+
+void symc_slot_forget_owned(struct symc_slot *slot)
+{
+    struct symc_owned *owned;
+
+    while ((owned = slot->owned) != NULL) {
+        slot->owned = owned->next;
+        free(owned);
+    }
+}
