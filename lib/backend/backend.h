@@ -170,14 +170,19 @@ struct symc_coll_ops {
     bool (*serves)(const struct symc_kind_info *info);
     /* Do it, and return the final status; or begin, and return IN_PROGRESS and
      * a token (not NULL) for test(), or where the backend has advance(), for
-     * that.  A device enqueues it, and returns OK without a token where there
-     * is nothing to test.  mark is what mark() returned, and the backend's
-     * from now on; NULL: nothing was marked. */
+     * that.  A device enqueues it, and returns OK without a token where it has
+     * been captured: then each replay of the graph enqueues it.  mark is what
+     * mark() returned, and the backend's from now on; NULL: nothing was
+     * marked.  An error with a token: a part of it has been enqueued, and is to
+     * be cancelled. */
     symmcoll_status_t (*start)(
         void *state, const struct symc_op *op, void *mark, void **token);
     /* IN_PROGRESS or the final status, after which the token is the backend's.
      * What it calls core->wake() for may have got further. */
     symmcoll_status_t (*test)(void *state, void *token);
+    /* Optional, of a device: of what test() has just returned IN_PROGRESS for: OK,
+     * or why it will not end as it should.  Then it is cancelled. */
+    symmcoll_status_t (*watch)(void *state, void *token);
     /* Optional, of a device: for how many ns what test() has just returned OK
      * for was on it; 0: that was not measured. */
     int64_t (*took)(void *state);
@@ -196,7 +201,7 @@ struct symc_coll_ops {
      * operation that is `direct`, nor before the backend is open: start() then
      * takes the stream as it is.  NULL: it cannot, and start() does that. */
     void *(*mark)(void *state, const struct symc_op *op);
-    /* What was marked will not be started. */
+    /* What was marked will not be started; any thread may call it at any time. */
     void (*unmark)(void *state, void *mark);
     /* Optional, of a device: how it would do an operation of a group of so many
      * ranks, a device each, with these settings.  No group is open for it. */

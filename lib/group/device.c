@@ -142,7 +142,8 @@ static symmcoll_status_t cancel(
 {
     const struct symc_op *op = &work->op;
 
-    if (symc_slot_cancel(group, op->memory, work->token))
+    if (work->followers == 0 &&
+        symc_slot_cancel(group, op->memory, work->token))
         return symc_fail(work->status, "%s", work->detail);
     if (symc_now_ns() < work->cancel_ns)
         return SYMMCOLL_IN_PROGRESS;
@@ -157,7 +158,8 @@ static symmcoll_status_t test(
     struct symc_slot_end end = {.took_ns = 0};
 
     if (work->cancel_ns == 0) {
-        status = symc_slot_test(group, &work->op, work->token, how, &end);
+        status = symc_slot_test(group, &work->op,
+            work->followers == 0 ? work->token : NULL, how, &end);
         if (status == SYMMCOLL_IN_PROGRESS)
             return status;
         if (!end.ended)
@@ -172,9 +174,6 @@ static symmcoll_status_t test(
 
 static symmcoll_status_t follow(void *context, struct symmcoll_work *work)
 {
-    /* What is being cancelled has an error to wait for. */
-    if (work->cancel_ns != 0)
-        return SYMMCOLL_IN_PROGRESS;
     return symc_slot_follow(context, &work->op, work->token);
 }
 

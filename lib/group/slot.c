@@ -90,11 +90,44 @@ void symc_slot_unmark(
 {
     struct symc_slot *slot = &group->slots[memory];
 
-    if (mark == NULL)
-        return;
-    pthread_mutex_lock(&slot->lock);
-    slot->backend->coll->unmark(slot->state, mark);
-    pthread_mutex_unlock(&slot->lock);
+    if (mark != NULL)
+        slot->backend->coll->unmark(slot->state, mark);
+}
+
+/* What a backend has enqueued before an error is cancelled: its kernels end
+ * within moments, unless their stream does not come to them. */
+static symmcoll_status_t abandon(struct symmcoll_group *group,
+    const struct symc_op *op, void *token, symmcoll_status_t status)
+{
+    const struct timespec nap = {.tv_nsec = SYMC_SLOT_NAP_NS};
+    const int64_t until = symc_now_ns() + LET_GO_NS;
+    char detail[SYMC_DETAIL_MAX];
+
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    while (!symc_slot_cancel(group, op->memory, token)) {
+        if (symc_now_ns() >= until)
+            return symc_slot_keep(group, op, token, status, detail);
+        nanosleep(&nap, NULL);
+    }
+    return symc_fail(status, "%s", detail);
+}
+
+/* What a call that enqueues has returned.  An error that all members have alike is
+ * the call's. */
+static symmcoll_status_t judge(struct symmcoll_group *group,
+    const struct symc_slot *slot, const struct symc_op *op,
+    symmcoll_status_t status, bool told, void **token)
+{
+    void *enqueued = *token;
+
+    if (status >= 0)
+        return status;
+    *token = NULL;
+    if (enqueued == NULL &&
+        (status == SYMMCOLL_ERR_UNSUPPORTED || status == SYMMCOLL_ERR_INVALID))
+        return status;
+    status = fail_group(group, slot, op, status, told);
+    return enqueued == NULL ? status : abandon(group, op, enqueued, status);
 }
 
 symmcoll_status_t symc_slot_start(struct symmcoll_group *group,
@@ -113,13 +146,14 @@ symmcoll_status_t symc_slot_start(struct symmcoll_group *group,
             slot->backend->name);
     }
     *token = NULL;
-    pthread_mutex_lock(&slot->lock);
+    status = symc_slot_enqueue(group, slot, op, true);
+    if (status != SYMMCOLL_OK) {
+        symc_slot_unmark(group, op->memory, mark);
+        return status;
+    }
     status = slot->backend->coll->start(slot->state, op, mark, token);
-    pthread_mutex_unlock(&slot->lock);
-    return status < 0 && status != SYMMCOLL_ERR_UNSUPPORTED &&
-                   status != SYMMCOLL_ERR_INVALID
-               ? fail_group(group, slot, op, status, told)
-               : status;
+    symc_slot_enqueued(slot);
+    return judge(group, slot, op, status, told, token);
 }
 
 symmcoll_status_t symc_slot_access(struct symmcoll_group *group,
@@ -131,13 +165,40 @@ symmcoll_status_t symc_slot_access(struct symmcoll_group *group,
     symmcoll_status_t status;
 
     *token = NULL;
-    pthread_mutex_lock(&slot->lock);
+    status = symc_slot_enqueue(group, slot, op, false);
+    if (status != SYMMCOLL_OK)
+        return status;
     status = slot->backend->mem->access(slot->state, access, token);
-    pthread_mutex_unlock(&slot->lock);
-    return status < 0 && status != SYMMCOLL_ERR_UNSUPPORTED &&
-                   status != SYMMCOLL_ERR_INVALID
-               ? fail_group(group, slot, op, status, told)
-               : status;
+    symc_slot_enqueued(slot);
+    return judge(group, slot, op, status, told, token);
+}
+
+/* IN_PROGRESS, or why it will not end as it should. */
+static symmcoll_status_t watch(struct symc_slot *slot, void *token)
+{
+    symmcoll_status_t status;
+
+    if (!symc_slot_enter(slot))
+        return SYMMCOLL_IN_PROGRESS;
+    status = slot->backend->coll->watch(slot->state, token);
+    symc_slot_leave(slot);
+    return status == SYMMCOLL_OK ? SYMMCOLL_IN_PROGRESS : status;
+}
+
+/* Whether the backend could be asked what has become of it. */
+static bool ask(struct symc_slot *slot, void *token, struct symc_slot_end *end,
+    symmcoll_status_t *status)
+{
+    const struct symc_coll_ops *coll = slot->backend->coll;
+
+    *status = SYMMCOLL_IN_PROGRESS;
+    if (token == NULL || !symc_slot_enter(slot))
+        return false;
+    *status = coll->test(slot->state, token);
+    if (*status == SYMMCOLL_OK && coll->took != NULL)
+        end->took_ns = coll->took(slot->state);
+    symc_slot_leave(slot);
+    return true;
 }
 
 symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
@@ -146,15 +207,11 @@ symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
 {
     struct symc_slot *slot = &group->slots[op->memory];
     const struct symc_coll_ops *coll = slot->backend->coll;
-    bool told = has_told(group);
+    bool told = has_told(group), asked;
     symmcoll_status_t status;
 
-    pthread_mutex_lock(&slot->lock);
-    status = coll->test(slot->state, token);
-    end->took_ns = status == SYMMCOLL_OK && coll->took != NULL
-                       ? coll->took(slot->state)
-                       : 0;
-    pthread_mutex_unlock(&slot->lock);
+    end->took_ns = 0;
+    asked = ask(slot, token, end, &status);
     end->ended = status != SYMMCOLL_IN_PROGRESS;
     if (status < 0)
         return fail_group(group, slot, op, status, told);
@@ -164,6 +221,15 @@ symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
             0 ||
         (how != SYMC_ADVANCE_PEEK && symc_members_failed(&group->members)))
         return symc_members_status(&group->members, op);
+    if (!asked) /* it may have ended */
+        return how != SYMC_ADVANCE_PEEK &&
+                       symc_slot_expire_inside(group, slot, op->timeout_ns)
+                   ? symc_members_status(&group->members, op)
+                   : status;
+    if (how != SYMC_ADVANCE_PEEK && coll->watch != NULL)
+        status = watch(slot, token);
+    if (status < 0)
+        return fail_group(group, slot, op, status, told);
     return how == SYMC_ADVANCE_EXPIRED ? expire(group, slot, op) : status;
 }
 
@@ -172,14 +238,18 @@ symmcoll_status_t symc_slot_follow(
 {
     struct symc_slot *slot = &group->slots[op->memory];
     symmcoll_status_t status;
+    bool told = has_told(group);
 
-    if (slot->backend->coll->follow == NULL)
+    /* What is in a group that has failed has an error to wait for. */
+    if (slot->backend->coll->follow == NULL ||
+        symc_members_failed(&group->members) ||
+        symc_slot_enqueue(group, slot, op, false) != SYMMCOLL_OK)
         return SYMMCOLL_IN_PROGRESS;
-    pthread_mutex_lock(&slot->lock);
     status = slot->backend->coll->follow(slot->state, token, op->stream);
-    pthread_mutex_unlock(&slot->lock);
-    return status < 0 ? fail_group(group, slot, op, status, has_told(group))
-                      : status;
+    symc_slot_enqueued(slot);
+    return status < 0 && status != SYMMCOLL_ERR_INVALID
+               ? fail_group(group, slot, op, status, told)
+               : status;
 }
 
 bool symc_slot_cancel(
@@ -188,10 +258,11 @@ bool symc_slot_cancel(
     struct symc_slot *slot = &group->slots[memory];
     bool ended;
 
-    pthread_mutex_lock(&slot->lock);
+    if (!symc_slot_enter(slot))
+        return false;
     ended =
         slot->backend->coll->cancel(slot->state, token) != SYMMCOLL_IN_PROGRESS;
-    pthread_mutex_unlock(&slot->lock);
+    symc_slot_leave(slot);
     return ended;
 }
 

@@ -106,6 +106,38 @@ symmcoll_status_t symc_slot_exchange(void *group, int fd, int *fds);
 symmcoll_status_t symc_slot_gather(
     void *group, const void *mine, void *all, size_t nbytes);
 
+/* ---- slot_enter.c ---- */
+
+/* Enter a backend of device memory without enqueuing; false: a call stands in it. */
+bool symc_slot_enter(struct symc_slot *slot);
+void symc_slot_leave(struct symc_slot *slot);
+
+/* The same to enqueue an operation, which stays until symc_slot_enqueued().  Errors:
+ * those of a group that has failed, also by the next one. */
+symmcoll_status_t symc_slot_enqueue(struct symmcoll_group *group,
+    struct symc_slot *slot, const struct symc_op *op, bool has_ticket);
+void symc_slot_enqueued(struct symc_slot *slot);
+
+/* Fail the group where a call has stood in the backend for so long, or for longer
+ * than its operation may take; whether it has. */
+bool symc_slot_expire_inside(
+    struct symmcoll_group *group, struct symc_slot *slot, int64_t limit_ns);
+
+/* As of struct symc_queue_ops. */
+bool symc_slot_stands(struct symmcoll_group *group, bool expired);
+
+symmcoll_status_t symc_slot_refuse(
+    struct symmcoll_group *group, const struct symc_op *op);
+
+/* Whether the ticket's holder is still inside; then something is marked before he
+ * comes back. */
+bool symc_slot_mark_inside(
+    struct symmcoll_group *group, void (*mark)(void *arg), void *arg);
+
+/* What a thread is inside for, and in what driver; false: none is. */
+bool symc_slot_format_inside(
+    struct symmcoll_group *group, char *buffer, size_t nbytes);
+
 /* ---- slot_owned.c ---- */
 
 /* A backend has not let go of a token: keep it until the group is closed.  Returns
@@ -168,12 +200,15 @@ struct symc_slot_end {
     int64_t took_ns; /* on its device; 0: that was not measured */
 };
 
-/* Test one: IN_PROGRESS, or its status. */
+/* Test one: IN_PROGRESS, or its status.  token NULL: it is used, so the backend is
+ * not asked for its end. */
 symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
     const struct symc_op *op, void *token, enum symc_advance how,
     struct symc_slot_end *end);
 
-/* Order the operation's stream after it; IN_PROGRESS: that cannot be done. */
+/* Order the operation's stream after it, whose token nobody ends meanwhile;
+ * IN_PROGRESS: that cannot be done.  Errors: INVALID (the caller's, about its
+ * stream), those of a group that has failed. */
 symmcoll_status_t symc_slot_follow(
     struct symmcoll_group *group, const struct symc_op *op, void *token);
 

@@ -98,16 +98,15 @@ int symc_slot_reclaim(struct symmcoll_group *group, unsigned int memory)
     struct symc_slot *slot = &group->slots[memory];
     struct symc_owned *all, *next;
 
-    if (symc_slot_owned(slot) == 0)
-        return 0;
-    pthread_mutex_lock(&slot->lock);
+    if (symc_slot_owned(slot) == 0 || !symc_slot_enter(slot))
+        return symc_slot_owned(slot);
     for (all = take_owned(slot); all != NULL; all = next) {
         next = all->next;
         put_owned(slot, all,
             slot->backend->coll->cancel(slot->state, all->token) !=
                 SYMMCOLL_IN_PROGRESS);
     }
-    pthread_mutex_unlock(&slot->lock);
+    symc_slot_leave(slot);
     return symc_slot_owned(slot);
 }
 

@@ -83,6 +83,8 @@ struct symmcoll_work *symc_work_create(
     if (__builtin_expect(symc_queue_runs(op), 0)) {
         work->mark = work->token = NULL;
         work->cancel_ns = 0;
+        work->followers = 0;
+        work->given_up = false;
         atomic_init(&work->started, 0);
     }
     atomic_init(&work->callbacks, NULL);

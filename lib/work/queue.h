@@ -71,8 +71,8 @@ struct symc_queue_ops {
     /* Under the lock of running ones: IN_PROGRESS, or the final status. */
     symmcoll_status_t (*test)(
         void *group, struct symmcoll_work *work, enum symc_advance how);
-    /* The same: order the caller's stream after it.  IN_PROGRESS: there is no
-     * way to do so. */
+    /* Without both, while it has a follower: order the caller's stream after it.
+     * IN_PROGRESS: there is no way to do so. */
     symmcoll_status_t (*follow)(void *group, struct symmcoll_work *work);
     /* Without both: wait until ready(arg), which one that runs may cause. */
     void (*nap)(void *group, bool (*ready)(void *arg), void *arg,
@@ -277,7 +277,7 @@ void symc_queue_look_at(struct symc_queue *queue, struct symmcoll_work *work,
     enum symc_advance how);
 
 /* Order the stream of a work's call after it, if it runs.  IN_PROGRESS: that
- * cannot be done; OK: also where it has ended. */
+ * cannot be done, or it has ended. */
 symmcoll_status_t symc_queue_order(
     struct symc_queue *queue, struct symmcoll_work *work);
 

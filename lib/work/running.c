@@ -5,8 +5,10 @@
  * end in the order in which the backend says that they have; whoever waits tests
  * his own, the attendant tests all of them every few milliseconds.
  *
- * INVARIANT: what is in the list has a token of the backend, and nobody calls the
- * backend for it without the lock; so a token does not end while it is used.
+ * INVARIANT: what is in the list has a token of the backend, and nobody ends it
+ * without the lock, nor while it has followers; so a token does not end while it is
+ * used.  Under the lock nothing waits but for moments: those that test enter the
+ * backend, so nobody who is in it takes the lock.
  */
 #include "work/queue.h"
 #include "work/work.h"
@@ -66,18 +68,54 @@ static bool test(
     return true;
 }
 
+/* ---- what comes later on its stream ---- */
+
+#define STREAMS 8 /* that a look remembers; what is on others is tested */
+
+/* Streams of which something has been found to run. */
+struct streams {
+    const void *all[STREAMS];
+    int count;
+};
+
+/* Whether a work need not be tested in this look: what a rank does alone ends in the
+ * order of its stream, it has no deadline, and what runs before it there has been
+ * tested.  In a group that has failed all are. */
+static bool comes_later(const struct symc_queue *queue,
+    const struct streams *streams, const struct symmcoll_work *work)
+{
+    int i = 0;
+
+    if (symc_kinds[work->op.kind].counter != SYMC_COUNT_NONE)
+        return false;
+    while (i < streams->count && streams->all[i] != work->op.stream)
+        i++;
+    return i < streams->count && !queue->ops.has_failed(queue->ops.group);
+}
+
+static void keep_stream(
+    struct streams *streams, const struct symmcoll_work *work)
+{
+    if (symc_kinds[work->op.kind].counter == SYMC_COUNT_NONE &&
+        streams->count < STREAMS)
+        streams->all[streams->count++] = work->op.stream;
+}
+
 struct symc_running symc_queue_look(
     struct symc_queue *queue, enum symc_advance how)
 {
     struct symc_running found = {.until = SYMC_NEVER};
+    struct streams streams = {.count = 0};
     struct symmcoll_work *before = NULL, *ended = NULL, *work, *next;
 
     if (atomic_load(&queue->nrunning) == 0)
         return found;
     pthread_mutex_lock(&queue->running_lock);
     for (work = queue->running; work != NULL; work = next) {
+        bool later = comes_later(queue, &streams, work);
+
         next = work->next;
-        if (test(queue, work, how)) {
+        if (!later && test(queue, work, how)) {
             *(before != NULL ? &before->next : &queue->running) = next;
             if (next == NULL)
                 queue->running_tail = before;
@@ -88,6 +126,8 @@ struct symc_running symc_queue_look(
         if (before == NULL)
             found.oldest = work->number;
         before = work;
+        if (!later)
+            keep_stream(&streams, work);
         found.awaited = found.awaited || atomic_load(&work->callbacks) != NULL;
         if (work->deadline_ns < found.until)
             found.until = work->deadline_ns;
@@ -126,11 +166,19 @@ void symc_queue_look_at(
 symmcoll_status_t symc_queue_order(
     struct symc_queue *queue, struct symmcoll_work *work)
 {
-    symmcoll_status_t status = SYMMCOLL_OK;
+    symmcoll_status_t status;
+    bool runs;
 
     pthread_mutex_lock(&queue->running_lock);
-    if (atomic_load(&work->ended) == 0)
-        status = queue->ops.follow(queue->ops.group, work);
+    /* What is being cancelled has an error to wait for. */
+    runs = atomic_load(&work->ended) == 0 && work->cancel_ns == 0;
+    work->followers += runs;
+    pthread_mutex_unlock(&queue->running_lock);
+    if (!runs)
+        return SYMMCOLL_IN_PROGRESS;
+    status = queue->ops.follow(queue->ops.group, work);
+    pthread_mutex_lock(&queue->running_lock);
+    work->followers--;
     pthread_mutex_unlock(&queue->running_lock);
     return status;
 }

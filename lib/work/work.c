@@ -249,8 +249,10 @@ static symmcoll_status_t order(struct symmcoll_work *work)
     symmcoll_status_t status = SYMMCOLL_OK;
 
     await_start(work, SYMC_NEVER);
-    if (!has_ended(work))
+    if (symc_work_enter(work)) {
         status = symc_queue_order(work->queue, work);
+        symc_work_leave(work);
+    }
     if (status == SYMMCOLL_IN_PROGRESS)
         await_device(work, SYMC_NEVER);
     else if (status != SYMMCOLL_OK)

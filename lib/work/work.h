@@ -38,8 +38,11 @@ struct symmcoll_work {
     /* On device memory. */
     void *mark;        /* the backend's, until the start */
     void *token;       /* the backend's, while it runs */
+    bool given_up;     /* it is not to be started: its call has returned */
     int64_t cancel_ns; /* it is being cancelled until then; 0: it is not */
-    uint64_t number;   /* of all that have run, from its start */
+    int followers;   /* threads that order a stream after it: its token does not
+                          end; under the lock of running ones */
+    uint64_t number; /* of all that have run, from its start */
     _Atomic uint64_t started; /* 1: it runs, or has ended */
 
     /* What a spare keeps. */

@@ -317,15 +317,21 @@ static const char *format_reason(
 symmcoll_status_t symc_members_interrupted(
     struct symc_members *members, const struct symc_op *op)
 {
+    /* An operation that the abort has interrupted too is told the same. */
+    return members->own.status != SYMMCOLL_ERR_CANCELED
+               ? symc_members_status(members, op)
+               : symc_members_cut_short(members, op);
+}
+
+symmcoll_status_t symc_members_cut_short(
+    struct symc_members *members, const struct symc_op *op)
+{
     char reason[SYMC_FAILURE_TEXT + 16], call[SYMC_OP_TEXT + 8];
 
-    if (members->own.status != SYMMCOLL_ERR_CANCELED)
-        return symc_members_status(members, op);
-    /* An operation that the abort has interrupted too is told the same. */
     if (atomic_load(&members->reported) == 0)
         symc_world_await_dump(members->world);
     format_reason(members, reason, sizeof(reason));
-    return symc_fail(SYMMCOLL_ERR_CANCELED, "%s%s",
+    return symc_fail(members->own.status, "%s%s",
         format_call(op, reason, call, sizeof(call)), reason);
 }
 

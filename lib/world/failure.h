@@ -138,4 +138,9 @@ symmcoll_status_t symc_members_status(
 symmcoll_status_t symc_members_interrupted(
     struct symc_members *members, const struct symc_op *op);
 
+/* The same for any call that had begun when the group failed: the reason, also
+ * where others have been told. */
+symmcoll_status_t symc_members_cut_short(
+    struct symc_members *members, const struct symc_op *op);
+
 #endif

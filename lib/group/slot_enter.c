@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who is in a backend of device memory, whose calls are made one at a time.
+ *
+ * A call that enqueues may stand in the driver for as long as the queue of its
+ * stream is full, which no time ends: what is enqueued there may wait for the
+ * program.  So nobody waits for the lock without a bound: who tests comes back
+ * later, and who enqueues has the time of his operation.
+ */
+#include "group/group.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* That a call which enqueues has, before others take it that it stands. */
+#define MOMENT_NS (SYMC_NS_PER_S / 50)
+#define NAP_NS 50000
+
+/* By trying: ThreadSanitizer does not know pthread_mutex_clocklock(). */
+static bool lock_until(struct symc_slot *slot, int64_t until_ns)
+{
+    const struct timespec nap = {.tv_nsec = NAP_NS};
+
+    for (int i = 0; pthread_mutex_trylock(&slot->lock) != 0; i++) {
+        if (i < SYMC_QUICK_POLLS) {
+            symc_pause();
+            continue;
+        }
+        if (symc_now_ns() >= until_ns)
+            return false;
+        nanosleep(&nap, NULL);
+    }
+    return true;
+}
+
+bool symc_slot_enter(struct symc_slot *slot)
+{
+    int64_t since;
+
+    if (pthread_mutex_trylock(&slot->lock) == 0)
+        return true;
+    pthread_mutex_lock(&slot->noted);
+    since = slot->inside != NULL ? slot->entered_ns : symc_now_ns();
+    pthread_mutex_unlock(&slot->noted);
+    return lock_until(slot, since + MOMENT_NS);
+}
+
+void symc_slot_leave(struct symc_slot *slot)
+{
+    pthread_mutex_unlock(&slot->lock);
+}
+
+/* For how long what (out) has been inside; 0: nothing is, or nothing with the
+ * ticket. */
+static int64_t find_inside(
+    struct symc_slot *slot, struct symc_op *op, bool has_ticket)
+{
+    int64_t took = 0;
+
+    pthread_mutex_lock(&slot->noted);
+    if (slot->inside != NULL && (slot->has_ticket || !has_ticket)) {
+        *op = *slot->inside;
+        took = symc_now_ns() - slot->entered_ns;
+        took = took > 0 ? took : 1;
+    }
+    pthread_mutex_unlock(&slot->noted);
+    return took;
+}
+
+bool symc_slot_expire_inside(
+    struct symmcoll_group *group, struct symc_slot *slot, int64_t limit_ns)
+{
+    char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
+    struct symc_op op = {.kind = SYMC_BARRIER};
+    int64_t took = find_inside(slot, &op, false);
+
+    if (took == 0 || (took < op.timeout_ns && took < limit_ns))
+        return false;
+    symc_op_format(op.kind, op.seq, op.label, text, sizeof(text));
+    symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, &op, NULL,
+        "%s of group %s timed out after %.3g s: the driver of device %d has not "
+        "returned to backend %s of %s, which enqueues it on stream %p: the "
+        "queue of that may be full",
+        text, group->name, (double)took / (double)SYMC_NS_PER_S, op.device,
+        slot->backend->name,
+        symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who),
+        op.stream);
+    return true;
+}
+
+symmcoll_status_t symc_slot_enqueue(struct symmcoll_group *group,
+    struct symc_slot *slot, const struct symc_op *op, bool has_ticket)
+{
+    bool entered = pthread_mutex_trylock(&slot->lock) == 0;
+
+    while (!entered) {
+        entered = lock_until(slot, symc_now_ns() + MOMENT_NS);
+        if (!entered &&
+            (symc_members_failed(&group->members) ||
+                symc_slot_expire_inside(group, slot, op->timeout_ns)))
+            return symc_members_status(&group->members, op);
+    }
+    pthread_mutex_lock(&slot->noted);
+    slot->inside = op;
+    slot->has_ticket = has_ticket;
+    slot->entered_ns = symc_now_ns();
+    pthread_mutex_unlock(&slot->noted);
+    return SYMMCOLL_OK;
+}
+
+void symc_slot_enqueued(struct symc_slot *slot)
+{
+    pthread_mutex_lock(&slot->noted);
+    slot->inside = NULL;
+    pthread_mutex_unlock(&slot->noted);
+    pthread_mutex_unlock(&slot->lock);
+}
+
+/* ---- for those who wait for the ticket ---- */
+
+bool symc_slot_stands(struct symmcoll_group *group, bool expired)
+{
+    struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
+    struct symc_op op = {.kind = SYMC_BARRIER};
+    int64_t took;
+
+    if (!atomic_load_explicit(&slot->open, memory_order_acquire))
+        return false;
+    took = find_inside(slot, &op, true);
+    if (took == 0)
+        return false;
+    /* In a group that has failed it ends soon, where nothing is in its way. */
+    return symc_members_failed(&group->members)
+               ? took >= SYMC_SLOT_CANCEL_NS
+               : symc_slot_expire_inside(group, slot, expired ? 1 : SYMC_NEVER);
+}
+
+bool symc_slot_mark_inside(
+    struct symmcoll_group *group, void (*mark)(void *arg), void *arg)
+{
+    struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
+    bool inside;
+
+    pthread_mutex_lock(&slot->noted);
+    inside = slot->inside != NULL && slot->has_ticket;
+    if (inside)
+        mark(arg);
+    pthread_mutex_unlock(&slot->noted);
+    return inside;
+}
+
+bool symc_slot_format_inside(
+    struct symmcoll_group *group, char *buffer, size_t nbytes)
+{
+    struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
+    struct symc_op op = {.kind = SYMC_BARRIER};
+    char placed[SYMC_OP_PLACED_TEXT];
+    int64_t took = find_inside(slot, &op, false);
+
+    if (took > 0)
+        snprintf(buffer, nbytes,
+            "the driver of device %d has not returned for %.3g s to backend %s, "
+            "which enqueues %s",
+            op.device, (double)took / (double)SYMC_NS_PER_S,
+            slot->backend->name, symc_op_format_placed(&op, placed));
+    return took > 0;
+}
+
+symmcoll_status_t symc_slot_refuse(
+    struct symmcoll_group *group, const struct symc_op *op)
+{
+    symmcoll_status_t status = symc_members_cut_short(&group->members, op);
+    char detail[SYMC_DETAIL_MAX], inside[SYMC_DETAIL_MAX / 2];
+
+    /* Where the group has failed of something else. */
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    return strstr(detail, "has not returned") != NULL ||
+                   !symc_slot_format_inside(group, inside, sizeof(inside))
+               ? status
+               : symc_fail(status, "%s; %s", detail, inside);
+}
