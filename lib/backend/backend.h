@@ -227,13 +227,16 @@ struct symc_coll_ops {
      * PREMUL_SUM on other memory that it has compared last. */
     const double *(*factors)(void *state);
 
-    /* Optional, all three: operations that are begun and end later, in the
+    /* Optional, all or none: operations that are begun and end later, in the
      * order of issue.  issue() begins one without waiting, or returns false
      * where it cannot; then nothing has happened. */
     bool (*issue)(void *state, const struct symc_op *op);
     /* End the oldest one, if it can: IN_PROGRESS or its status. */
     symmcoll_status_t (*advance)(
         void *state, const struct symc_op *op, enum symc_advance how);
+    /* In a group that has failed, before the next advance(): one that was issued
+     * ends with that, and without the caller's memory. */
+    void (*give_up)(void *state, const struct symc_op *op);
     /* Wait until advance() may get further, or the budget is spent.  Any thread
      * may call it at any time. */
     void (*doze)(

@@ -4,6 +4,7 @@
  * memory of the group, or memory that the group has for this.
  */
 #include "fused/fused.h"
+#include "group/call.h"
 
 #include "segment/shared.h"
 
@@ -35,10 +36,13 @@ void symc_fused_use_half(struct symc_fused *fused)
 static const struct symc_shared *find_shared(struct symmcoll_group *group,
     const void *address, size_t nbytes, size_t *offset)
 {
-    uint64_t ticket = symc_queue_enter(group->queue);
-    const struct symc_shared *found =
-        symc_shared_find(&group->shared, address, nbytes, offset);
+    const struct symc_shared *found;
+    uint64_t ticket;
 
+    /* What comes next has the error. */
+    if (symc_group_take_ticket(group, SYMC_ALL_GATHER, &ticket) != SYMMCOLL_OK)
+        return NULL;
+    found = symc_shared_find(&group->shared, address, nbytes, offset);
     symc_queue_leave(group->queue, ticket);
     return found;
 }

@@ -6,6 +6,7 @@
  * it could open that.  Nobody has the group before all have opened it, and where
  * one cannot nobody has it: then each says why in a third round.
  */
+#include "group/call.h"
 #include "group/making.h"
 
 #include <stdio.h>
@@ -296,9 +297,13 @@ symmcoll_status_t symc_groups_gather(struct symmcoll_group *parent,
         .own = -1,
         .issued = symc_ticks(),
         .timeout_ns = atomic_load(&parent->timeout_ns)};
-    uint64_t ticket = symc_queue_enter(parent->queue);
-    symmcoll_status_t status = gather(&making, mine, all);
+    uint64_t ticket;
+    symmcoll_status_t status =
+        symc_group_take_ticket(parent, options->kind, &ticket);
 
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = gather(&making, mine, all);
     symc_group_record_end(parent, options->kind, making.record, status);
     symc_queue_leave(parent->queue, ticket);
     return status;
@@ -332,9 +337,13 @@ symmcoll_status_t symc_groups_refuse(struct symmcoll_group *parent,
         .options = options,
         .issued = symc_ticks(),
         .timeout_ns = atomic_load(&parent->timeout_ns)};
-    uint64_t ticket = symc_queue_enter(parent->queue);
-    symmcoll_status_t status = refuse(&making, own);
+    uint64_t ticket;
+    symmcoll_status_t status =
+        symc_group_take_ticket(parent, options->kind, &ticket);
 
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = refuse(&making, own);
     symc_group_record_end(parent, options->kind, making.record, status);
     symc_queue_leave(parent->queue, ticket);
     return status;
@@ -355,7 +364,9 @@ symmcoll_status_t symc_groups_create(struct symmcoll_group *parent,
 
     for (int i = 0; i < partition->count; i++)
         groups[i] = NULL;
-    ticket = symc_queue_enter(parent->queue);
+    status = symc_group_take_ticket(parent, options->kind, &ticket);
+    if (status != SYMMCOLL_OK)
+        return status;
     status = make_all(&making);
     symc_group_record_end(parent, options->kind, making.record, status);
     symc_queue_leave(parent->queue, ticket);

@@ -81,3 +81,14 @@ symmcoll_status_t symc_group_read_call(
     return symc_timeout_read(symc_kind_name(op->kind), call->timeout,
         op->timeout_ns, &op->timeout_ns);
 }
+
+symmcoll_status_t symc_group_take_ticket(
+    struct symmcoll_group *group, enum symc_kind kind, uint64_t *ticket)
+{
+    const struct symc_op op = {
+        .kind = kind, .timeout_ns = atomic_load(&group->timeout_ns)};
+
+    return symc_queue_enter(group->queue, &op, ticket)
+               ? SYMMCOLL_OK
+               : symc_slot_refuse(group, &op);
+}

@@ -17,6 +17,11 @@ extern const struct symc_sized symc_call_kind;
 symmcoll_status_t symc_group_read_call(
     const struct symmcoll_call *call, struct symc_op *op);
 
+/* Take the group's ticket, for the rounds of a call.  Errors: those of a group that
+ * has failed while its holder stood in a backend. */
+symmcoll_status_t symc_group_take_ticket(
+    struct symmcoll_group *group, enum symc_kind kind, uint64_t *ticket);
+
 /* Run a checked operation in its turn, and wait for its end. */
 static inline symmcoll_status_t symc_group_call(
     struct symmcoll_group *group, struct symc_op *op)
@@ -27,7 +32,8 @@ static inline symmcoll_status_t symc_group_call(
     if (symc_callbacks_inside_queue(
             &group->queue->origin->callbacks, group->queue))
         return symc_callbacks_refuse(symc_kind_name(op->kind));
-    ticket = symc_queue_enter(group->queue);
+    if (!symc_queue_enter(group->queue, op, &ticket))
+        return symc_slot_refuse(group, op);
     if (__builtin_expect(group->queue->issued != NULL, 0))
         symc_queue_settle(group->queue);
     status = symc_group_run(group, op);

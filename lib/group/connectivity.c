@@ -4,6 +4,7 @@
  */
 #include "base/nvml.h"
 #include "base/topology.h"
+#include "group/call.h"
 #include "group/group.h"
 
 #include <symmcoll/connectivity.h>
@@ -141,7 +142,9 @@ static symmcoll_status_t tell_places(struct detection *detection)
     symmcoll_status_t status;
 
     find_own(&mine);
-    ticket = symc_queue_enter(all->queue);
+    status = symc_group_take_ticket(all, SYMC_DETECT_CONNECTIVITY, &ticket);
+    if (status != SYMMCOLL_OK)
+        return status;
     symc_queue_settle(all->queue);
     status = symc_group_round(all, SYMC_DETECT_CONNECTIVITY, &mine,
         detection->places, sizeof(mine),

@@ -56,8 +56,12 @@ static symmcoll_status_t begin(
     struct symmcoll_group *group = context;
     const struct symc_op *op = &work->op;
     struct symc_flight *flight = symc_group_flight(group, op);
-    symmcoll_status_t status = compared;
+    symmcoll_status_t status;
 
+    if (compared == SYMMCOLL_OK && work->given_up) {
+        compared = symc_members_status(&group->members, op);
+        symc_group_finish(group, op, compared);
+    }
     if (compared != SYMMCOLL_OK || is_host_barrier(group, op)) {
         symc_slot_unmark(group, op->memory, work->mark);
         if (compared == SYMMCOLL_OK)
@@ -193,6 +197,46 @@ static bool watch(void *context)
     return symc_slot_watch(context);
 }
 
+static bool stands(void *context, bool expired)
+{
+    return symc_slot_stands(context, expired);
+}
+
+static symmcoll_status_t refuse(void *context, const struct symc_op *op)
+{
+    return symc_slot_refuse(context, op);
+}
+
+static void mark_given_up(void *arg)
+{
+    struct symmcoll_work *work = arg;
+
+    work->given_up = true;
+}
+
+/* The host's operation, which has been issued. */
+struct issued {
+    const struct symc_slot *host;
+    const struct symc_op *op;
+};
+
+static void mark_issued(void *arg)
+{
+    const struct issued *issued = arg;
+
+    issued->host->backend->coll->give_up(issued->host->state, issued->op);
+}
+
+static bool give_up_waiting(void *context, struct symmcoll_work *work)
+{
+    struct symmcoll_group *group = context;
+    struct issued issued = {&group->slots[SYMC_MEMORY_HOST], &work->op};
+
+    if (symc_queue_runs(&work->op))
+        return symc_slot_mark_inside(group, mark_given_up, work);
+    return symc_slot_mark_inside(group, mark_issued, &issued);
+}
+
 void symc_device_add_ops(struct symc_queue_ops *ops)
 {
     ops->begin = begin;
@@ -201,6 +245,9 @@ void symc_device_add_ops(struct symc_queue_ops *ops)
     ops->follow = follow;
     ops->nap = nap;
     ops->watch = watch;
+    ops->stands = stands;
+    ops->refuse = refuse;
+    ops->give_up = give_up_waiting;
 }
 
 /* ---- calls ---- */

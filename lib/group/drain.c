@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define WATCH_NS (SYMC_NS_PER_S / 20) /* between two looks at who has left */
 
@@ -29,6 +30,37 @@ symmcoll_status_t symc_group_stop(
                      "in group %s had not ended in time, and were canceled",
                      where, group->name)
                : SYMMCOLL_OK;
+}
+
+/* The group's ticket can be had, and no call is in it. */
+static bool is_free(struct symmcoll_group *group)
+{
+    uint64_t ticket;
+
+    symc_queue_skip(group->queue);
+    if (atomic_load(&group->calls) > 0 ||
+        !symc_queue_try(group->queue, &ticket))
+        return false;
+    symc_queue_leave(group->queue, ticket);
+    return true;
+}
+
+symmcoll_status_t symc_group_check_inside(
+    struct symmcoll_group *group, const char *where)
+{
+    const struct timespec nap = {.tv_nsec = SYMC_SLOT_NAP_NS};
+    int64_t until = symc_now_ns() + SYMC_SLOT_CANCEL_NS;
+    char inside[SYMC_DETAIL_MAX / 2];
+    bool free;
+
+    while (!(free = is_free(group)) && symc_now_ns() < until)
+        nanosleep(&nap, NULL);
+    if (free || !symc_slot_format_inside(group, inside, sizeof(inside)))
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+        "%s: %s in group %s: nothing has been released, and the call can be "
+        "repeated",
+        where, inside, group->name);
 }
 
 /* The next group of a world after one; NULL: the first. */
@@ -124,7 +156,19 @@ static symmcoll_status_t give_up(
         seconds, stuck->name, where);
 }
 
-symmcoll_status_t symc_groups_drain(struct symmcoll_world *world)
+/* Operations have not ended: whether a thread stands in a driver for one. */
+static symmcoll_status_t check_inside(struct symmcoll_world *world)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (struct symmcoll_group *group = next_group(world, NULL);
+         group != NULL && status == SYMMCOLL_OK;
+         group = next_group(world, group))
+        status = symc_group_check_inside(group, "finalize");
+    return status;
+}
+
+symmcoll_status_t symc_groups_drain(struct symmcoll_world *world, bool *inside)
 {
     int64_t wait = world->config->timeouts_finalize;
     int64_t deadline = symc_deadline_ns(symc_now_ns(), wait);
@@ -139,6 +183,9 @@ symmcoll_status_t symc_groups_drain(struct symmcoll_world *world)
             status = give_up(world, stuck);
     } while (status == SYMMCOLL_OK && !are_over(world));
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    *inside = status != SYMMCOLL_OK && check_inside(world) != SYMMCOLL_OK;
+    if (*inside)
+        return SYMMCOLL_ERR_TIMEOUT;
     for (struct symmcoll_group *group = next_group(world, NULL); group != NULL;
          group = next_group(world, group)) {
         symmcoll_status_t stopped;

@@ -59,6 +59,14 @@ static symmcoll_status_t free_group(struct symmcoll_group *group)
         return SYMMCOLL_OK;
     if (symc_group_is_member(group))
         status = symc_group_drain(group);
+    if (status != SYMMCOLL_OK) {
+        symmcoll_status_t inside = symc_group_check_inside(group, "group_free");
+
+        if (inside != SYMMCOLL_OK) {
+            symc_group_add_user(group);
+            return inside;
+        }
+    }
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     closed = symc_group_end(group);
     return status == SYMMCOLL_OK ? closed : symc_fail(status, "%s", detail);

@@ -226,8 +226,9 @@ struct symmcoll_group *symc_group_find_or_claim(
 void symc_group_end_claim(
     struct symmcoll_world *world, struct symc_group_claim *claim);
 
-/* A user less; how many are left. */
+/* A user less, how many are left; and more. */
 uint32_t symc_group_drop_user(struct symmcoll_group *group);
+void symc_group_add_user(struct symmcoll_group *group);
 
 /* ---- agree.c ---- */
 

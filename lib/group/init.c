@@ -101,6 +101,7 @@ static symmcoll_status_t finalize(struct symmcoll_world *world)
     struct symmcoll_group *inside;
     char detail[SYMC_DETAIL_MAX];
     symmcoll_status_t status, closed;
+    bool stands;
 
     if (world == NULL)
         return SYMMCOLL_OK;
@@ -120,7 +121,9 @@ static symmcoll_status_t finalize(struct symmcoll_world *world)
     symc_logf(&world->log, SYMC_LOG_DEBUG,
         "finalize: after %" PRIu64 " operations of group %s",
         symmcoll_group_sequence(world->all), world->all->name);
-    status = symc_groups_drain(world);
+    status = symc_groups_drain(world, &stands);
+    if (stands)
+        return status;
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     symc_callbacks_stop(&world->origin->callbacks);
     symc_world_end_extensions(world);

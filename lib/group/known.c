@@ -155,6 +155,13 @@ uint32_t symc_group_drop_user(struct symmcoll_group *group)
     return left;
 }
 
+void symc_group_add_user(struct symmcoll_group *group)
+{
+    pthread_mutex_lock(&group->world->lock);
+    group->users++;
+    pthread_mutex_unlock(&group->world->lock);
+}
+
 struct symmcoll_group *symmcoll_group_next(
     struct symmcoll_world *world, const struct symmcoll_group *after)
 {

@@ -23,12 +23,19 @@ symmcoll_status_t symc_groups_close_left(struct symmcoll_world *world);
  * Let the operations of all groups and their callbacks end, and what these
  * start, within timeouts.finalize; the groups that are not done by then are
  * aborted.  Takes no more operations afterwards.
+ * inside  out: a thread stands in a backend: nothing has been stopped, and it can
+ *         be called again
  * Errors: TIMEOUT (what had not ended, and where the others are).
  */
-symmcoll_status_t symc_groups_drain(struct symmcoll_world *world);
+symmcoll_status_t symc_groups_drain(struct symmcoll_world *world, bool *inside);
 
 /* Let those of one group end, or abort it.  Errors: as above. */
 symmcoll_status_t symc_group_drain(struct symmcoll_group *group);
+
+/* In a group that has been aborted, whose operations have not ended: whether a
+ * thread stands in a backend, for then it cannot be released.  Errors: TIMEOUT. */
+symmcoll_status_t symc_group_check_inside(
+    struct symmcoll_group *group, const char *where);
 
 /* Stop a group that has been drained and cut off.  What a call has enqueued on a
  * device between the two ends first: with a member that leaves, and at that time

@@ -316,13 +316,13 @@ struct symc_queue_ops symc_group_queue_ops(struct symmcoll_group *group)
     const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
     struct symc_queue_ops ops = {.run = run_in_queue,
         .expire = expire_in_queue,
+        .has_failed = has_failed,
         .group = group,
         .size = group->size};
 
     if (host->backend->coll->issue == NULL)
         return ops;
     ops.issue = issue_in_queue;
-    ops.has_failed = has_failed;
     ops.advance = advance_in_queue;
     ops.doze = doze_in_queue;
     ops.await_pairs = symc_group_await_pairs;

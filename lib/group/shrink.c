@@ -12,6 +12,7 @@
 #include "base/cancel.h"
 #include "base/digest.h"
 #include "group/agreement.h"
+#include "group/call.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -287,9 +288,12 @@ static void stop_old(struct symmcoll_group *old)
             "%s shrinks group %s",
             symc_format_rank(&old->members.ranks, old->rank, SYMC_NO_PID, who),
             old->name);
-    ticket = symc_queue_enter(old->queue);
-    symc_queue_settle(old->queue);
-    symc_queue_leave(old->queue, ticket);
+    /* Else its holder stands in a backend, and ends what there is later. */
+    if (symc_group_take_ticket(old, SYMC_SHRINK_GROUP, &ticket) ==
+        SYMMCOLL_OK) {
+        symc_queue_settle(old->queue);
+        symc_queue_leave(old->queue, ticket);
+    }
     (void)symc_queue_await_running(old->queue, SYMC_NEVER);
 }
 

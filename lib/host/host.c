@@ -189,6 +189,7 @@ static const struct symc_coll_ops coll = {.start = start,
     .factors = find_factors,
     .issue = symc_host_issue,
     .advance = symc_host_advance,
+    .give_up = symc_host_give_up,
     .doze = symc_host_doze};
 
 extern const struct symc_backend symc_host_backend;

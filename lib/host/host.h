@@ -14,7 +14,8 @@
 /* An operation that has been issued and has not ended. */
 struct symc_issued {
     const struct symc_resumable *parts;
-    bool suspect; /* a peer had failed a group when it was issued */
+    _Atomic bool suspect; /* a peer had failed a group when it was issued, or it
+                             has been given up */
 };
 
 /* A part of an operation: of this rank's input for another rank, and of that
@@ -322,6 +323,7 @@ bool symc_host_issue(void *state, const struct symc_op *op);
 void symc_host_defer(struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_advance(
     void *state, const struct symc_op *op, enum symc_advance how);
+void symc_host_give_up(void *state, const struct symc_op *op);
 void symc_host_doze(
     void *state, const struct symc_op *op, struct symc_wait_budget *budget);
 

@@ -35,13 +35,17 @@ bool symc_host_issue(void *state, const struct symc_op *op)
         !symc_host_has_room(host, op, depth))
         return false;
     issued->parts = parts;
-    issued->suspect = parts->publish(host, op);
+    atomic_store_explicit(
+        &issued->suspect, parts->publish(host, op), memory_order_relaxed);
     return true;
 }
 
 void symc_host_defer(struct symc_host *host, const struct symc_op *op)
 {
-    *issued_of(host, op) = (struct symc_issued){.parts = host->resumable};
+    struct symc_issued *issued = issued_of(host, op);
+
+    issued->parts = host->resumable;
+    atomic_store_explicit(&issued->suspect, false, memory_order_relaxed);
 }
 
 /* A rank whose line is not there yet, or -1. */
@@ -103,7 +107,8 @@ symmcoll_status_t symc_host_advance(
     int missing = find_missing(host, op);
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    if (issued->suspect && core->failed(core->group, -1))
+    if (atomic_load_explicit(&issued->suspect, memory_order_relaxed) &&
+        core->failed(core->group, -1))
         status = core->failure(core->group, op, -1);
     else if (missing >= 0)
         status = consider(host, op, missing, how);
@@ -115,6 +120,11 @@ symmcoll_status_t symc_host_advance(
     /* A peer may wait for space in its ring. */
     symc_host_wake_peers(host);
     return status;
+}
+
+void symc_host_give_up(void *state, const struct symc_op *op)
+{
+    atomic_store(&issued_of(state, op)->suspect, true);
 }
 
 void symc_host_doze(

@@ -216,7 +216,9 @@ static symmcoll_status_t rendezvous(struct symmcoll_group *group, void *data,
         *handle = found;
     if (found != NULL || status != SYMMCOLL_OK)
         return status;
-    ticket = symc_queue_enter(group->queue);
+    status = symc_group_take_ticket(group, SYMC_SYMM_RENDEZVOUS, &ticket);
+    if (status != SYMMCOLL_OK)
+        return status;
     symc_queue_settle(group->queue);
     status = join(symm, group, data, timeout_ns, handle);
     symc_queue_leave(group->queue, ticket);

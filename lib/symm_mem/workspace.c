@@ -9,6 +9,7 @@
  */
 #include "base/cancel.h"
 #include "base/ranks.h"
+#include "group/call.h"
 #include "registry/registry.h"
 #include "symm_mem/symm_rendezvous.h"
 
@@ -179,7 +180,9 @@ static symmcoll_status_t workspace(struct symmcoll_group *group, size_t nbytes,
             group, SYMC_SYMM_WORKSPACE, call, &timeout_ns);
     if (status != SYMMCOLL_OK)
         return status;
-    ticket = symc_queue_enter(group->queue);
+    status = symc_group_take_ticket(group, SYMC_SYMM_WORKSPACE, &ticket);
+    if (status != SYMMCOLL_OK)
+        return status;
     symc_queue_settle(group->queue);
     status = find_or_grow(
         group, nbytes, symc_deadline_ns(symc_now_ns(), timeout_ns), handle);

@@ -313,7 +313,8 @@ symmcoll_status_t symmcoll_designator_expand(struct symmcoll_world *world,
  * symmcoll_finalize() releases what is left.
  *
  * Errors: TIMEOUT (operations have not ended: they have been canceled, and the
- * group is released), DEVICE (a backend still owns buffers; likewise); INVALID
+ * group is released; not where it says that a thread stands in a device's driver:
+ * call again when it has returned), DEVICE (a backend still owns buffers; likewise); INVALID
  * (the world's group, in a callback of one of its works, in a function that a
  * call of the group has called, or in a child after fork(): nothing is touched).
  * Source: torch.distributed.destroy_process_group.

@@ -65,7 +65,8 @@ symmcoll_status_t symmcoll_init(
  * ranks.
  *
  * Errors: DEVICE (a backend still owns buffers), TIMEOUT (operations have not
- * ended); INVALID in a child after fork(), on the callback thread and in a
+ * ended; where it says that a thread stands in a device's driver, nothing has been
+ * released: call again when it has returned); INVALID in a child after fork(), on the callback thread and in a
  * function that a call of the library has called: nothing is touched there.
  * Source: torch.distributed.destroy_process_group.
  */

@@ -233,6 +233,7 @@ static bool look_at(struct symc_queue *queue, bool asked, struct found *found)
     bool stays = false;
 
     *found = (struct found){.queue = queue};
+    symc_queue_skip(queue);
     if (!symc_queue_try(queue, &ticket)) {
         /* Its holder ends what it can; what it cannot is asked of this thread,
          * or will be checked with the next tick. */
@@ -291,7 +292,6 @@ static int go_round(
     int count = 0;
 
     *attended = false;
-
     attendant->asked = false;
     /* Others may leave meanwhile. */
     for (int i = attendant->listed; i > 0 && attendant->head != NULL; i--) {

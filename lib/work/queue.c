@@ -8,15 +8,50 @@
 #include <sched.h>
 #include <stddef.h>
 
-uint64_t symc_queue_wait(struct symc_queue *queue, uint64_t ticket)
-{
-    struct symc_wait_budget budget = {.timeout_ns = SYMC_NEVER};
+#define LOOK_NS (SYMC_NS_PER_S / 50) /* between two looks at the holder */
 
-    /* An operation before this one ends by its own deadline. */
-    symc_wait_plainly(&queue->origin->waiting, &queue->doorbell,
-        &queue->serving, ticket, &budget);
-    return ticket;
+/* ---- tickets ---- */
+
+/* Whether the holder is not waited for any more. */
+static bool is_in_vain(struct symc_queue *queue, const struct symc_op *op,
+    int64_t began_ns, uint64_t ticket)
+{
+    bool expired = op != NULL && symc_now_ns() - began_ns >= op->timeout_ns;
+
+    if (op == NULL || queue->ops.stands == NULL ||
+        !queue->ops.stands(queue->ops.group, expired) ||
+        !symc_queue_give_up(queue, ticket))
+        return false;
+    symc_queue_ask(queue); /* the attendant passes it on */
+    return true;
 }
+
+/* An operation before this one ends by its own deadline, if its thread does not
+ * stand in a backend. */
+bool symc_queue_wait(
+    struct symc_queue *queue, const struct symc_op *op, uint64_t ticket)
+{
+    int64_t began = 0;
+
+    if (queue->ops.has_failed(queue->ops.group) &&
+        is_in_vain(queue, op, symc_now_ns(), ticket))
+        return false;
+    for (;;) {
+        struct symc_wait_budget budget = {
+            .timeout_ns = LOOK_NS, .polled = began != 0};
+
+        if (symc_wait_plainly(&queue->origin->waiting, &queue->doorbell,
+                &queue->serving, ticket, &budget))
+            return true;
+        if (began == 0)
+            began = symc_now_ns() - LOOK_NS;
+        symc_queue_skip(queue);
+        if (is_in_vain(queue, op, began, ticket))
+            return false;
+    }
+}
+
+/* ---- the queue ---- */
 
 /* What this thread has begun ends later: pass the ticket on, and have it looked
  * after.  The work may have gone with the ticket. */
@@ -26,14 +61,30 @@ static void attend_to(struct symc_queue *queue, uint64_t ticket)
     symc_queue_ask(queue);
 }
 
+/* Its ticket has been given up. */
+static void end_refused(struct symc_queue *queue, struct symmcoll_work *work)
+{
+    symmcoll_status_t status = queue->ops.refuse(queue->ops.group, &work->op);
+
+    if (symc_queue_runs(&work->op)) {
+        symc_queue_begin(queue, work, status);
+        return;
+    }
+    symc_work_end(work, status);
+    symc_work_release(work);
+}
+
 /* Run the work at the head; only blocking calls can have earlier tickets. */
 static void run_one(struct symc_queue *queue, struct symmcoll_work *work)
 {
     uint64_t ticket = work->ticket;
     symmcoll_status_t status;
 
-    if (atomic_load_explicit(&queue->serving, memory_order_acquire) != ticket)
-        symc_queue_wait(queue, ticket);
+    if (atomic_load_explicit(&queue->serving, memory_order_acquire) != ticket &&
+        !symc_queue_wait(queue, &work->op, ticket)) {
+        end_refused(queue, work);
+        return;
+    }
     if (symc_queue_follow(queue, work)) {
         attend_to(queue, ticket);
         return;
@@ -226,17 +277,19 @@ void symc_queue_stop(struct symc_queue *queue)
         pthread_cond_wait(&queue->changed, &queue->lock);
     pthread_mutex_unlock(&queue->lock);
     symc_queue_unlist(queue);
-    ticket = symc_queue_enter(queue);
+    (void)symc_queue_enter(queue, NULL, &ticket);
     symc_queue_settle(queue);
     symc_queue_leave(queue, ticket);
 }
 
 void symc_queue_close(struct symc_queue *queue)
 {
+    uint64_t ticket;
+
     symc_work_drop_spares(queue);
     /* Who looks after a work takes the ticket to reach the group, and finds it
      * taken for good; who sleeps there leaves first. */
-    symc_queue_enter(queue);
+    (void)symc_queue_enter(queue, NULL, &ticket);
     atomic_thread_fence(memory_order_seq_cst);
     while (atomic_load(&queue->visitors) != 0)
         sched_yield();

@@ -77,11 +77,26 @@ struct symc_queue_ops {
     /* Without both: wait until ready(arg), which one that runs may cause. */
     void (*nap)(void *group, bool (*ready)(void *arg), void *arg,
         struct symc_wait_budget *budget);
+    /* Without both: whether the ticket's holder stands in a backend for longer than
+     * an operation may take, or than who has waited to his deadline (expired) can
+     * wait: then the group has failed of that.  NULL: that cannot be. */
+    bool (*stands)(void *group, bool expired);
+    /* Then: the error of a call that does not wait any more. */
+    symmcoll_status_t (*refuse)(void *group, const struct symc_op *op);
+    /* Then, of one that has begun: it will not use the caller's memory.  False: the
+     * holder has come back. */
+    bool (*give_up)(void *group, struct symmcoll_work *work);
     /* Without both, of the attendant: look at what was started without a call.
      * Returns whether to do so again, now and then. */
     bool (*watch)(void *group);
     void *group;
     int size; /* ranks of the group */
+};
+
+/* A ticket that its owner has given up: it is passed on when it is served. */
+struct symc_given_up {
+    struct symc_given_up *next;
+    uint64_t ticket;
 };
 
 struct symc_queue {
@@ -97,6 +112,7 @@ struct symc_queue {
     pthread_mutex_t lock; /* of what follows; flags are read without */
     pthread_cond_t changed;
     struct symmcoll_work *head, *tail;
+    _Atomic(struct symc_given_up *) given_up;
     struct symc_task task; /* to run them */
     bool served;           /* a thread of the pool does */
     /* Works on device memory from their start to their end, in the order of
@@ -171,20 +187,22 @@ symmcoll_status_t symc_queue_enqueue(
  * Errors: SYSTEM. */
 symmcoll_status_t symc_queue_prepare(struct symc_queue *queue);
 
-/* Wait until a ticket is served; returns the ticket. */
-uint64_t symc_queue_wait(struct symc_queue *queue, uint64_t ticket);
+/* Wait until a ticket is served.  False: its holder stands in a backend, and the
+ * group has failed; the ticket has been given up, and ops.refuse() is the error.  op
+ * NULL: never. */
+bool symc_queue_wait(
+    struct symc_queue *queue, const struct symc_op *op, uint64_t ticket);
 
-/* Take a ticket and wait until it is served. */
-static inline uint64_t symc_queue_enter(struct symc_queue *queue)
+/* Take a ticket and wait until it is served, likewise. */
+static inline bool symc_queue_enter(
+    struct symc_queue *queue, const struct symc_op *op, uint64_t *ticket)
 {
-    uint64_t ticket =
-        atomic_fetch_add_explicit(&queue->next, 1, memory_order_acquire);
-
+    *ticket = atomic_fetch_add_explicit(&queue->next, 1, memory_order_acquire);
     if (__builtin_expect(atomic_load_explicit(
-                             &queue->serving, memory_order_acquire) == ticket,
+                             &queue->serving, memory_order_acquire) == *ticket,
             1))
-        return ticket;
-    return symc_queue_wait(queue, ticket);
+        return true;
+    return symc_queue_wait(queue, op, *ticket);
 }
 
 static inline void symc_queue_leave(struct symc_queue *queue, uint64_t ticket)
@@ -202,6 +220,14 @@ static inline bool symc_queue_try(struct symc_queue *queue, uint64_t *ticket)
     return atomic_compare_exchange_strong_explicit(&queue->next, &expected,
         expected + 1, memory_order_acquire, memory_order_relaxed);
 }
+
+/* ---- stuck.c ---- */
+
+/* Give a ticket up.  False: it is served, or there is no memory to remember it. */
+bool symc_queue_give_up(struct symc_queue *queue, uint64_t ticket);
+
+/* Pass those on that have been given up, as far as they are served. */
+void symc_queue_skip(struct symc_queue *queue);
 
 /* ---- hold.c ---- */
 

@@ -112,6 +112,8 @@ static void await_issued(struct symmcoll_work *work,
         now = symc_now_ns();
         if (is_set(word))
             break;
+        if (!advanced && symc_work_is_stuck(work))
+            return;
         if (!advanced) {
             await_turn(work, word, sooner(deadline_ns, now, TURN_NS));
         } else if (symc_work_enter(work)) {
@@ -122,16 +124,32 @@ static void await_issued(struct symmcoll_work *work,
     }
 }
 
+/* The same of a queued work, which a thread of the pool runs; whether it is set. */
+static bool await_queued(struct symmcoll_work *work,
+    const _Atomic uint64_t *word, int64_t deadline_ns)
+{
+    struct symc_wait_budget budget = {.polled = false};
+    int64_t now;
+
+    do {
+        now = symc_now_ns();
+        budget.deadline_ns = sooner(deadline_ns, now, LOOK_NS);
+        if (symc_wait_plainly(
+                &work->origin->waiting, &work->doorbell, word, 1, &budget))
+            return true;
+        budget.polled = true;
+    } while (symc_now_ns() < deadline_ns && !symc_work_is_stuck(work));
+    return false;
+}
+
 /* ---- works on device memory ---- */
 
-/* Wait until it runs, or has ended; false when the time has passed. */
+/* Wait until it runs, or has ended; false when the time has passed, or it is
+ * stuck. */
 static bool await_start(struct symmcoll_work *work, int64_t deadline_ns)
 {
-    struct symc_wait_budget budget = {.deadline_ns = deadline_ns};
-
     if (!work->issued)
-        return symc_wait_plainly(&work->origin->waiting, &work->doorbell,
-            &work->started, 1, &budget);
+        return await_queued(work, &work->started, deadline_ns);
     await_issued(work, &work->started, deadline_ns, false);
     return is_set(&work->started);
 }
@@ -189,6 +207,7 @@ symmcoll_status_t symc_queue_run_device(
     symmcoll_status_t status = symc_queue_prepare(queue);
     struct symmcoll_work *work = NULL;
     uint64_t ticket;
+    bool stuck;
 
     if (status == SYMMCOLL_OK) {
         work = symc_work_create(queue, op);
@@ -198,7 +217,13 @@ symmcoll_status_t symc_queue_run_device(
         symc_cancel_restore(cancel);
         return status;
     }
-    ticket = symc_queue_enter(queue);
+    if (!symc_queue_enter(queue, op, &ticket)) {
+        status = queue->ops.refuse(queue->ops.group, op);
+        symc_work_release(work);
+        symc_work_release(work);
+        symc_cancel_restore(cancel);
+        return status;
+    }
     work->issued = symc_queue_follow(queue, work);
     if (!work->issued) {
         symc_queue_settle(queue);
@@ -208,11 +233,13 @@ symmcoll_status_t symc_queue_run_device(
     symc_queue_leave(queue, ticket);
     if (!queue->attended)
         symc_queue_ask(queue);
-    if (to_the_end)
-        await_device(work, SYMC_NEVER);
-    else
-        await_start(work, SYMC_NEVER);
-    status = has_ended(work) ? symc_work_result(work) : SYMMCOLL_OK;
+    do
+        stuck = to_the_end ? !await_device(work, SYMC_NEVER)
+                           : !await_start(work, SYMC_NEVER);
+    while (stuck && !queue->ops.give_up(queue->ops.group, work));
+    status = stuck             ? symc_work_refuse(work)
+             : has_ended(work) ? symc_work_result(work)
+                               : SYMMCOLL_OK;
     symc_work_release(work);
     symc_cancel_restore(cancel);
     return status;
@@ -248,7 +275,8 @@ static symmcoll_status_t order(struct symmcoll_work *work)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    await_start(work, SYMC_NEVER);
+    if (!await_start(work, SYMC_NEVER))
+        return symc_work_refuse(work);
     if (symc_work_enter(work)) {
         status = symc_queue_order(work->queue, work);
         symc_work_leave(work);
@@ -273,18 +301,15 @@ static bool await_pairs(struct symmcoll_work *work, int64_t deadline_ns)
     return has_ended(work);
 }
 
-/* Wait until a work has ended; false when the time has passed. */
+/* Wait until a work has ended; false when the time has passed, or it is stuck. */
 static bool await(struct symmcoll_work *work, int64_t deadline_ns)
 {
-    struct symc_wait_budget budget = {.deadline_ns = deadline_ns};
-
     if (work->paired)
         return await_pairs(work, deadline_ns);
     if (__builtin_expect(symc_queue_runs(&work->op), 0))
         return await_device(work, deadline_ns);
     if (!work->issued)
-        return symc_wait_plainly(
-            &work->origin->waiting, &work->doorbell, &work->ended, 1, &budget);
+        return await_queued(work, &work->ended, deadline_ns);
     if (symc_work_is_mine(work))
         await_issued(work, &work->ended, deadline_ns, false);
     return has_ended(work);
@@ -325,10 +350,24 @@ static int64_t deadline_after(int64_t timeout_ns)
                : symc_deadline_ns(symc_now_ns(), timeout_ns);
 }
 
+/* Wait until it has ended; false when the time has passed, or it is stuck (out).
+ * What was stuck a moment ago may go on. */
+static bool await_unless_stuck(
+    struct symmcoll_work *work, int64_t deadline_ns, bool *stuck)
+{
+    do {
+        if (await(work, deadline_ns))
+            return true;
+        *stuck = symc_work_is_stuck(work);
+    } while (!*stuck && symc_now_ns() < deadline_ns);
+    return false;
+}
+
 symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
 {
     symmcoll_status_t status;
     int64_t timeout_ns;
+    bool stuck = false;
 
     if (work == NULL)
         return symc_fail(
@@ -350,16 +389,20 @@ symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
     if (__builtin_expect(symc_queue_runs(&work->op), 0) && timeout < 0 &&
         !work->origin->blocking_wait && work->op.kind != SYMC_BARRIER)
         return order(work);
-    if (timeout_ns != 0 ? await(work, deadline_after(timeout_ns))
-                        : look_once(work))
+    if (timeout_ns != 0
+            ? await_unless_stuck(work, deadline_after(timeout_ns), &stuck)
+            : look_once(work))
         return symc_work_result(work);
+    if (stuck)
+        return symc_work_refuse(work);
     if (!work->origin->blocking_wait || timeout == 0)
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
             "work_wait: %s has not ended after %g s; it goes on",
             symc_kind_name(work->op.kind), timeout);
     expire(work);
-    await(work, SYMC_NEVER);
-    return symc_work_result(work);
+    return await_unless_stuck(work, SYMC_NEVER, &stuck)
+               ? symc_work_result(work)
+               : symc_work_refuse(work);
 }
 
 /* The same for an operation that no memory is left to note: with the ticket. */
@@ -395,8 +438,11 @@ symmcoll_status_t symc_work_await(
         work->issued = true;
         symc_queue_append(queue, work);
         symc_queue_leave(queue, ticket);
-        await_issued(work, &work->ended, SYMC_NEVER, true);
-        status = symc_work_result(work);
+        do
+            await_issued(work, &work->ended, SYMC_NEVER, true);
+        while (!has_ended(work) && !queue->ops.give_up(queue->ops.group, work));
+        status =
+            has_ended(work) ? symc_work_result(work) : symc_work_refuse(work);
         symc_work_release(work);
     }
     symc_cancel_restore(cancel);

@@ -82,6 +82,13 @@ static inline void symc_work_leave(struct symmcoll_work *work)
     atomic_fetch_sub(&work->queue->visitors, 1);
 }
 
+/* ---- stuck.c ---- */
+
+/* Whether what would go on with a work stands in a backend, in a group that has
+ * failed: then it may not end.  And the error of a call that waits for it. */
+bool symc_work_is_stuck(struct symmcoll_work *work);
+symmcoll_status_t symc_work_refuse(struct symmcoll_work *work);
+
 /* ---- work.c ---- */
 
 /* Under the ticket, which is passed on: wait for an operation that has begun

@@ -45,9 +45,12 @@ void *joined_alloc(
 symmcoll_status_t joined_join(
     struct symmcoll_group *group, void *memory, struct symc_joined **joined)
 {
-    uint64_t ticket = symc_queue_enter(group->queue);
+    uint64_t ticket;
     const struct symc_op op = {.kind = SYMC_SYMM_RENDEZVOUS};
-    symmcoll_status_t status = symc_slot_join(group, &op,
+    symmcoll_status_t status;
+
+    (void)symc_queue_enter(group->queue, NULL, &ticket);
+    status = symc_slot_join(group, &op,
         (struct symc_slot_memory){joined_backend(group), memory},
         symc_deadline_ns(symc_now_ns(), SECONDS * SYMC_NS_PER_S), joined);
 

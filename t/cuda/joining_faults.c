@@ -25,9 +25,12 @@ struct plan {
 static symmcoll_status_t join(struct symmcoll_group *group, void *memory,
     double seconds, struct symc_joined **joined)
 {
-    uint64_t ticket = symc_queue_enter(group->queue);
+    uint64_t ticket;
     const struct symc_op op = {.kind = SYMC_SYMM_RENDEZVOUS};
-    symmcoll_status_t status = symc_slot_join(group, &op,
+    symmcoll_status_t status;
+
+    (void)symc_queue_enter(group->queue, NULL, &ticket);
+    status = symc_slot_join(group, &op,
         (struct symc_slot_memory){joined_backend(group), memory},
         symc_now_ns() + (int64_t)(seconds * (double)SYMC_NS_PER_S), joined);
 

@@ -174,8 +174,9 @@ static bool none_waits_for_a_thread(void)
     for (int i = 0; i < QUEUES; i++) {
         /* The second time something is queued, for the first is not issued. */
         struct symc_op op = {.kind = SYMC_BARRIER, .timeout_ns = SYMC_NEVER};
-        uint64_t ticket = symc_queue_enter(all[i].queue);
+        uint64_t ticket;
 
+        (void)symc_queue_enter(all[i].queue, NULL, &ticket);
         right =
             symc_queue_submit(all[i].queue, &op, &all[i].work) == SYMMCOLL_OK &&
             right;
