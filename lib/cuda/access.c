@@ -116,20 +116,36 @@ static symmcoll_status_t enqueue(struct symc_cuda_group *group,
 
 /* ---- one access ---- */
 
-/* In the context. */
+/* In the context; a token (out) also of what an error may have left. */
+static symmcoll_status_t enqueue_all(struct symc_cuda_group *group,
+    const struct symc_access *access, bool captured,
+    struct symc_cuda_token **token)
+{
+    CUstream stream = access->op->stream;
+    symmcoll_status_t status = enqueue(group, access, stream);
+
+    if (captured)
+        return status;
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_order_beside(group, access->op, stream, token);
+    if (status != SYMMCOLL_OK)
+        *token = symc_cuda_order_abandon(group, access->op, stream);
+    return status;
+}
+
 static symmcoll_status_t start(struct symc_cuda_group *group,
     const struct symc_access *access, struct symc_cuda_token **token)
 {
-    CUstream stream = access->op->stream;
     bool captured = false;
-    symmcoll_status_t status = symc_cuda_ask_captured(group, stream, &captured);
+    symmcoll_status_t status =
+        symc_cuda_ask_captured(group, access->op->stream, &captured);
 
+    if (status == SYMMCOLL_OK && !captured)
+        status = symc_cuda_order_take(group, access->op->stream);
     if (status == SYMMCOLL_OK)
         status = symc_cuda_call_begin(group, access->op, access, captured);
     if (status == SYMMCOLL_OK)
-        status = enqueue(group, access, stream);
-    if (status == SYMMCOLL_OK && !captured)
-        status = symc_cuda_order_beside(group, access->op, stream, token);
+        status = enqueue_all(group, access, captured, token);
     symc_cuda_call_end(group, *token);
     return status;
 }

@@ -12,6 +12,7 @@
 
 #include "backend/interface.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #define ALIGNMENT 256 /* of what follows the pad in a segment */
@@ -29,15 +30,27 @@ static void free_parts(struct symc_cuda_group *group)
             group->cuda->mem_free_host(group->words));
 }
 
-/* What an operation still uses stays: it could not be cancelled, and the device
- * may be writing there. */
+/* Those that have been closed and are never released: until the process ends. */
+static _Atomic(struct symc_cuda_group *) kept;
+
+static void keep(struct symc_cuda_group *group)
+{
+    group->next_kept = atomic_load(&kept);
+    while (!atomic_compare_exchange_weak(&kept, &group->next_kept, group)) {
+    }
+}
+
+/* What an operation still uses stays: it could not be cancelled, or asked after, and
+ * the device may be writing there. */
 static void close_group(void *state)
 {
     struct symc_cuda_group *group = state;
     struct symc_cuda_entered entered;
 
-    if (group->order.running > 0)
+    if (group->order.running > 0 || group->order.lost) {
+        keep(group);
         return;
+    }
     if (group->context.cuda != NULL &&
         symc_cuda_enter(&group->context, &entered).result == CUDA_SUCCESS) {
         free_parts(group);

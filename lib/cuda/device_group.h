@@ -83,12 +83,14 @@ struct symc_cuda_order {
         last_id;   /* its own, which no other stream has; 0: unknown */
     CUevent event; /* of its end; NULL: nothing to wait for */
     struct symc_cuda_token *unused;
-    struct symc_cuda_token *taken;   /* timed, for what is being enqueued */
+    struct symc_cuda_token *taken;   /* for what is being enqueued */
     struct symc_cuda_token *started; /* that are with the group */
     int running;                     /* how many */
+    bool lost; /* of what was enqueued nobody can say whether it has ended */
 };
 
 struct symc_cuda_group {
+    struct symc_cuda_group *next_kept; /* of those that are never released */
     const struct symc_core *core;
     const struct symc_cuda *cuda;
     struct symc_cuda_context context;
@@ -226,15 +228,25 @@ struct symc_cuda_place {
 symmcoll_status_t symc_cuda_order_begin(struct symc_cuda_group *group,
     const struct symc_op *op, void *mark, struct symc_cuda_place *place);
 
-/* What was enqueued since is all: a token for it (out), with which what comes
- * next is ordered; NULL where it was captured. */
+/* What was enqueued since is all: the token for it (out), with which what comes
+ * next is ordered; as it was where it was captured.  Errors: those of
+ * symc_cuda_fail(); then symc_cuda_order_abandon() comes next. */
 symmcoll_status_t symc_cuda_order_end(struct symc_cuda_group *group,
     const struct symc_op *op, struct symc_cuda_place place,
     struct symc_cuda_token **token);
 
-/* The same of what is ordered by its stream alone. */
+/* The same of what is ordered by its stream alone, before which a token has been
+ * taken: nothing is enqueued that no token stands for.  Errors: NO_MEMORY, and those
+ * of symc_cuda_fail(). */
+symmcoll_status_t symc_cuda_order_take(
+    struct symc_cuda_group *group, CUstream stream);
 symmcoll_status_t symc_cuda_order_beside(struct symc_cuda_group *group,
     const struct symc_op *op, CUstream stream, struct symc_cuda_token **token);
+
+/* It could not be enqueued, or ended, as a whole: the token for what may be on the
+ * stream, to be cancelled. */
+struct symc_cuda_token *symc_cuda_order_abandon(
+    struct symc_cuda_group *group, const struct symc_op *op, CUstream stream);
 
 /* The token's operation has ended. */
 void symc_cuda_order_put(

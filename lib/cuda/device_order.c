@@ -232,44 +232,65 @@ static symmcoll_status_t wait_for_caller(
     return status;
 }
 
-/* One that has been made before, mostly. */
-static struct symc_cuda_token *take_token(struct symc_cuda_group *group)
+/* What could not be created is NULL. */
+static struct symc_cuda_called create_events(
+    const struct symc_cuda_group *group, struct symc_cuda_token *token)
 {
     const unsigned int flags = group->timed ? CU_EVENT_DEFAULT : QUICK;
+    CUresult result = group->cuda->event_create(&token->event, flags);
+
+    if (result != CUDA_SUCCESS)
+        token->event = NULL;
+    else if (group->timed)
+        result = group->cuda->event_create(&token->begun, flags);
+    if (result != CUDA_SUCCESS)
+        token->begun = NULL;
+    return symc_cuda_called("cuEventCreate", result);
+}
+
+/* One (out) that has been made before, mostly. */
+static symmcoll_status_t take_token(struct symc_cuda_group *group,
+    CUstream stream, struct symc_cuda_token **taken)
+{
     struct symc_cuda_order *order = &group->order;
     struct symc_cuda_token *token = order->unused;
+    struct symc_cuda_called called = {NULL, CUDA_ERROR_OUT_OF_MEMORY};
 
     if (token != NULL) {
         order->unused = token->next;
         if (order->event == token->event) /* it has ended */
             order->event = NULL;
-        return token;
+        *taken = token;
+        return SYMMCOLL_OK;
     }
     token = calloc(1, sizeof(*token));
-    if (token == NULL)
-        return NULL;
-    if (group->cuda->event_create(&token->event, flags) != CUDA_SUCCESS)
-        token->event = NULL;
-    else if (!group->timed ||
-             group->cuda->event_create(&token->begun, flags) == CUDA_SUCCESS)
-        return token;
-    free_token(group, token);
-    return NULL;
+    if (token != NULL)
+        called = create_events(group, token);
+    if (called.result != CUDA_SUCCESS) {
+        if (token != NULL)
+            free_token(group, token);
+        return fail_event(group, called, stream);
+    }
+    *taken = token;
+    return SYMMCOLL_OK;
 }
 
-/* Have it timed from here on.  What has been taken and was not enqueued is taken
- * for the next one. */
+symmcoll_status_t symc_cuda_order_take(
+    struct symc_cuda_group *group, CUstream stream)
+{
+    struct symc_cuda_order *order = &group->order;
+
+    return order->taken != NULL ? SYMMCOLL_OK
+                                : take_token(group, stream, &order->taken);
+}
+
+/* Have it timed from here on. */
 static symmcoll_status_t begin_timing(
     struct symc_cuda_group *group, struct symc_cuda_place place)
 {
-    struct symc_cuda_order *order = &group->order;
-    CUresult result;
+    CUresult result =
+        group->cuda->event_record(group->order.taken->begun, place.stream);
 
-    if (order->taken == NULL)
-        order->taken = take_token(group);
-    if (order->taken == NULL)
-        return SYMMCOLL_OK; /* the end says so */
-    result = group->cuda->event_record(order->taken->begun, place.stream);
     return result == CUDA_SUCCESS
                ? SYMMCOLL_OK
                : symc_cuda_group_fail(group, result,
@@ -321,33 +342,39 @@ symmcoll_status_t symc_cuda_order_begin(struct symc_cuda_group *group,
     if (status == SYMMCOLL_OK && !place->captured && order->event != NULL &&
         !is_last(group, place))
         status = wait_for(group, place->stream, order->event);
+    if (status == SYMMCOLL_OK && !place->captured)
+        status = symc_cuda_order_take(group, place->stream);
     if (status == SYMMCOLL_OK && !place->captured && group->timed)
         status = begin_timing(group, *place);
     return status;
 }
 
-/* A token for all that has been enqueued on a stream; taken: one that has been
- * taken for it, or NULL. */
-static symmcoll_status_t record(struct symc_cuda_group *group,
-    const struct symc_op *op, CUstream stream, struct symc_cuda_token *taken,
-    struct symc_cuda_token **token)
+/* The token that was taken stands for all that has been enqueued on a stream. */
+static CUresult record(struct symc_cuda_group *group, const struct symc_op *op,
+    CUstream stream, struct symc_cuda_token **token)
 {
-    CUresult result;
+    struct symc_cuda_order *order = &group->order;
+    CUresult result = group->cuda->event_record(order->taken->event, stream);
 
-    *token = taken != NULL ? taken : take_token(group);
-    if (*token == NULL)
-        return group->core->fail(
-            SYMMCOLL_ERR_NO_MEMORY, "no memory for another operation");
+    if (result != CUDA_SUCCESS)
+        return result;
+    *token = order->taken;
+    order->taken = NULL;
     (*token)->op = *op; /* symc_cuda_call_end() keeps the less */
-    result = group->cuda->event_record((*token)->event, stream);
-    if (result != CUDA_SUCCESS) {
-        symc_cuda_order_put(group, *token);
-        *token = NULL;
-        return symc_cuda_group_fail(
-            group, result, "cuEventRecord on stream %p", (void *)stream);
-    }
-    group->order.running++;
-    return SYMMCOLL_OK;
+    (*token)->endless = false;
+    order->running++;
+    return result;
+}
+
+symmcoll_status_t symc_cuda_order_beside(struct symc_cuda_group *group,
+    const struct symc_op *op, CUstream stream, struct symc_cuda_token **token)
+{
+    CUresult result = record(group, op, stream, token);
+
+    return result == CUDA_SUCCESS
+               ? SYMMCOLL_OK
+               : symc_cuda_group_fail(group, result,
+                     "cuEventRecord on stream %p", (void *)stream);
 }
 
 /* order->event is that of a token whose operation has not been found to have
@@ -359,12 +386,10 @@ symmcoll_status_t symc_cuda_order_end(struct symc_cuda_group *group,
     struct symc_cuda_order *order = &group->order;
     symmcoll_status_t status;
 
-    *token = NULL;
     if (place.captured)
         return SYMMCOLL_OK;
-    status = record(group, op, place.stream, order->taken, token);
-    order->taken = NULL;
-    if (status != SYMMCOLL_OK || *token == NULL)
+    status = symc_cuda_order_beside(group, op, place.stream, token);
+    if (status != SYMMCOLL_OK)
         return status;
     order->last = place.stream;
     order->last_id = place.id;
@@ -372,10 +397,20 @@ symmcoll_status_t symc_cuda_order_end(struct symc_cuda_group *group,
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symc_cuda_order_beside(struct symc_cuda_group *group,
-    const struct symc_op *op, CUstream stream, struct symc_cuda_token **token)
+struct symc_cuda_token *symc_cuda_order_abandon(
+    struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
 {
-    return record(group, op, stream, NULL, token);
+    struct symc_cuda_order *order = &group->order;
+    struct symc_cuda_token *token = NULL;
+
+    if (record(group, op, stream, &token) == CUDA_SUCCESS)
+        return token;
+    token = order->taken;
+    order->taken = NULL;
+    token->op = *op;
+    token->endless = true;
+    order->running++;
+    return token;
 }
 
 void symc_cuda_order_put(

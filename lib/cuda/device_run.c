@@ -93,12 +93,31 @@ symmcoll_status_t symc_cuda_check(void *state, const struct symc_op *op)
     return status;
 }
 
+/* The first operation has opened the group, so nothing could be checked at its
+ * call. */
 static symmcoll_status_t check_first(
-    const struct symc_cuda_group *group, const struct symc_op *op)
+    struct symc_cuda_group *group, const struct symc_op *op)
 {
-    symmcoll_status_t status = symc_cuda_check_order(group, op);
+    symmcoll_status_t status = symc_cuda_check_stream(&group->context,
+        group->core->fail, op->stream, group->core->kinds[op->kind].name);
 
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_check_order(group, op);
     return status == SYMMCOLL_OK ? symc_cuda_check_buffers(group, op) : status;
+}
+
+/* All of it, or what the driver has taken until an error. */
+static symmcoll_status_t enqueue_all(struct symc_cuda_group *group,
+    const struct symc_op *op, struct symc_cuda_place place,
+    struct symc_cuda_token **token)
+{
+    symmcoll_status_t status = enqueue(group, op, place.stream);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_order_end(group, op, place, token);
+    if (status != SYMMCOLL_OK && !place.captured)
+        *token = symc_cuda_order_abandon(group, op, place.stream);
+    return status;
 }
 
 /* In the context.  An error of the driver is this rank's alone, whatever it is:
@@ -107,18 +126,17 @@ static symmcoll_status_t start(struct symc_cuda_group *group,
     const struct symc_op *op, void *mark, struct symc_cuda_token **token)
 {
     struct symc_cuda_place place;
-    symmcoll_status_t status = symc_cuda_order_begin(group, op, mark, &place);
+    symmcoll_status_t status =
+        group->order.event == NULL ? check_first(group, op) : SYMMCOLL_OK;
 
-    /* The first operation has opened the group, so nothing could be checked at
-     * its call. */
-    if (status == SYMMCOLL_OK && group->order.event == NULL)
-        status = check_first(group, op);
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_order_begin(group, op, mark, &place);
+    else
+        symc_cuda_unmark(group, mark);
     if (status == SYMMCOLL_OK)
         status = symc_cuda_call_begin(group, op, NULL, place.captured);
     if (status == SYMMCOLL_OK)
-        status = enqueue(group, op, place.stream);
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_order_end(group, op, place, token);
+        status = enqueue_all(group, op, place, token);
     symc_cuda_call_end(group, *token);
     return symc_cuda_of_one(status);
 }

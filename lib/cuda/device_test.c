@@ -178,8 +178,10 @@ symmcoll_status_t symc_cuda_test(void *state, void *token)
     /* Before the event it was said, if this operation's kernels did it. */
     if (called.result == CUDA_SUCCESS && symc_cuda_gave_up(group))
         status = symc_cuda_explain(group, op);
-    if (called.result != CUDA_SUCCESS)
+    if (called.result != CUDA_SUCCESS) {
         status = tell_device(group, op, called);
+        group->order.lost |= !symc_cuda_is_fatal(called.result);
+    }
     end(group, tested);
     return status;
 }
@@ -194,9 +196,12 @@ int64_t symc_cuda_took(void *state)
 symmcoll_status_t symc_cuda_cancel(void *state, void *token)
 {
     struct symc_cuda_group *group = state;
+    CUresult result;
 
     symc_cuda_abort(group);
-    if (ask_device(group, token).result == CUDA_ERROR_NOT_READY)
+    result = ask_device(group, token).result;
+    /* A context that is broken runs nothing; of another error nothing follows. */
+    if (result != CUDA_SUCCESS && !symc_cuda_is_fatal(result))
         return SYMMCOLL_IN_PROGRESS;
     end(group, token);
     return SYMMCOLL_ERR_CANCELED;
