@@ -186,6 +186,10 @@ struct symc_coll_ops {
     /* Optional, of a device: for how many ns what test() has just returned OK
      * for was on it; 0: that was not measured. */
     int64_t (*took)(void *state);
+    /* Optional, of a device: its time is over.  Ask those of its kernels that run
+     * for whom they wait, and tell it by core->expire(); the status of that, or OK:
+     * none has said so.  The group fails then, and all that runs is cancelled. */
+    symmcoll_status_t (*expire)(void *state, void *token);
     /* Stop.  IN_PROGRESS: bytes of the caller may still change, ask again; any
      * other: none will, and the token is the backend's. */
     symmcoll_status_t (*cancel)(void *state, void *token);

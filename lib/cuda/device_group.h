@@ -285,6 +285,7 @@ symmcoll_status_t symc_cuda_explain(
 /* See struct symc_coll_ops. */
 symmcoll_status_t symc_cuda_test(void *state, void *token);
 int64_t symc_cuda_took(void *state);
+symmcoll_status_t symc_cuda_expire(void *state, void *token);
 symmcoll_status_t symc_cuda_cancel(void *state, void *token);
 void symc_cuda_abort(void *state);
 

@@ -10,8 +10,10 @@
 
 /* ---- arguments of kernels ---- */
 
-/* How long a kernel waits for a peer: less than the operation may take, so that
- * the kernel gives up first and says for whom it waited.  For what is captured, or
+/* How long a kernel waits for a peer, from its first look: less than the operation
+ * may take from its start by the host, so that a kernel that begins soon gives up
+ * first and says for whom it waited; one that begins late the host asks, by
+ * symc_cuda_expire().  For what is captured, or
  * done alone, nobody waits but the kernel: that has all of the time. */
 static uint64_t find_timeout(
     const struct symc_cuda_group *group, const struct symc_op *op)

@@ -5,7 +5,12 @@
  */
 #include "cuda/calls.h"
 
-#define FOUND_TEXT 160
+#include <stdio.h>
+#include <time.h>
+
+#define FOUND_TEXT 176
+#define ANSWER_NS (SYMC_NS_PER_S / 50) /* for kernels that are told to end */
+#define NAP_NS 50000
 
 bool symc_cuda_gave_up(const struct symc_cuda_group *group)
 {
@@ -184,6 +189,41 @@ symmcoll_status_t symc_cuda_test(void *state, void *token)
     }
     end(group, tested);
     return status;
+}
+
+/* Tell all kernels to end; whether one that ran has said for whom it waited. */
+static bool ask_kernels(struct symc_cuda_group *group)
+{
+    const struct timespec nap = {.tv_nsec = NAP_NS};
+    const int64_t until = group->core->now() + ANSWER_NS;
+
+    symc_cuda_abort(group);
+    while (!symc_cuda_gave_up(group)) {
+        if (group->core->now() >= until)
+            return false;
+        nanosleep(&nap, NULL);
+    }
+    return true;
+}
+
+/* A kernel that began late has time left when the operation has not.  It may be of
+ * an earlier operation, after which this one comes: then that waits for the same
+ * member. */
+symmcoll_status_t symc_cuda_expire(void *state, void *token)
+{
+    struct symc_cuda_group *group = state;
+    const struct symc_core *core = group->core;
+    const struct symc_cuda_token *expired = token;
+    const struct symc_device_failure *failure = &group->words->failure;
+    bool missing[SYMC_KERNEL_RANKS] = {false};
+
+    if (!ask_kernels(group))
+        return SYMMCOLL_OK;
+    if (failure->reason != SYMC_DEVICE_ABORTED ||
+        failure->peer >= (uint32_t)group->size)
+        return symc_cuda_explain(group, &expired->op);
+    missing[failure->peer] = true;
+    return core->expire(core->group, &expired->op, missing);
 }
 
 int64_t symc_cuda_took(void *state)

@@ -42,11 +42,21 @@ static symmcoll_status_t fail_group(struct symmcoll_group *group,
     return symc_members_status(&group->members, op);
 }
 
+/* Where its backend cannot say for whom it waits, this rank's stream may not have
+ * come to it. */
 static symmcoll_status_t expire(struct symmcoll_group *group,
-    const struct symc_slot *slot, const struct symc_op *op)
+    struct symc_slot *slot, const struct symc_op *op, void *token)
 {
+    const struct symc_coll_ops *coll = slot->backend->coll;
+    symmcoll_status_t status = SYMMCOLL_OK;
     char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
 
+    if (coll->expire != NULL && symc_slot_enter(slot)) {
+        status = coll->expire(slot->state, token);
+        symc_slot_leave(slot);
+    }
+    if (status < 0)
+        return status;
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
     symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, op, NULL,
         "%s of group %s timed out after %.3g s: backend %s of %s has not "
@@ -230,7 +240,8 @@ symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
         status = watch(slot, token);
     if (status < 0)
         return fail_group(group, slot, op, status, told);
-    return how == SYMC_ADVANCE_EXPIRED ? expire(group, slot, op) : status;
+    return how == SYMC_ADVANCE_EXPIRED ? expire(group, slot, op, token)
+                                       : status;
 }
 
 symmcoll_status_t symc_slot_follow(

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SIZE 3
 #define VICTIM 1
@@ -72,13 +73,28 @@ static int miss_a_deadline(struct faults_rank *self)
     return faults_finalize(self);
 }
 
-static void *abort_group(void *arg)
+/* What the others' streams have before their kernels takes most of the time.  The
+ * victim would name itself, so it has longer. */
+static int begin_late(struct faults_rank *self)
 {
-    struct faults_rank *self = arg;
+    const double seconds = *(const double *)self->arg;
+    struct symmcoll_work *work = NULL;
+    struct sums sums;
 
-    faults_pass(self, 1);
-    symmcoll_group_abort(self->group, "enough");
-    return NULL;
+    if (!sums_begin(self, &sums, COUNT))
+        return 1;
+    fake_stall(sums.stream);
+    if (sums_add(self->group, &sums, COUNT,
+            self->rank == VICTIM ? 2 * seconds : seconds, &work) != SYMMCOLL_OK)
+        return 1;
+    if (self->rank == VICTIM)
+        faults_pass(self, 1);
+    else /* for longer than kernels give up early */
+        usleep((useconds_t)(seconds * 0.6e6));
+    fake_resume(sums.stream);
+    await(self, &sums, work);
+    faults_reach(self, 1);
+    return faults_finalize(self);
 }
 
 /* Another thread of rank 0 aborts the group. */
@@ -94,8 +110,7 @@ static int abort_from_thread(struct faults_rank *self)
         fake_stall(sums.stream);
     if (sums_add(self->group, &sums, COUNT, -1, &work) != SYMMCOLL_OK)
         return 1;
-    if (self->rank == 0 &&
-        pthread_create(&thread, NULL, abort_group, self) != 0)
+    if (self->rank == 0 && pthread_create(&thread, NULL, sums_abort, self) != 0)
         return 1;
     faults_reach(self, 1);
     if (self->rank == VICTIM) {
@@ -189,19 +204,25 @@ static void test_death(void)
         "and other groups that go on");
 }
 
+struct deadline {
+    faults_fn body;
+    const char *says; /* besides, or NULL */
+};
+
 static bool deadline_names_peer(double seconds, void *arg)
 {
+    const struct deadline *deadline = arg;
     struct faults_job job;
     bool told;
 
-    (void)arg;
-    faults_start(&job, SIZE, miss_a_deadline, &seconds);
-    told = faults_await(&job, 0, 1) && faults_await(&job, 2, 1);
+    faults_start(&job, SIZE, deadline->body, &seconds);
+    told = others_await(&job, VICTIM, 1);
     faults_open(&job, 1);
     told = faults_await(&job, VICTIM, 1) && told;
     for (int r = 0; r < SIZE; r += 2)
         told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_TIMEOUT,
-                   "all_reduce seq 2 'the sum'", "rank 1 did not come", NULL) &&
+                   "all_reduce seq 2 'the sum'", "rank 1 did not come",
+                   deadline->says, NULL) &&
                told;
     told = faults_told(&job, VICTIM, 0)->status < 0 && told;
     return faults_finish(&job, 0) && told;
@@ -246,11 +267,16 @@ static void test_device_error(
 
 int main(void)
 {
+    struct deadline running = {miss_a_deadline, NULL},
+                    late = {begin_late, NULL};
+
     device_begin();
     faults_begin();
     test_death();
-    ok(attempts_hold(deadline_names_peer, 0.5, NULL),
+    ok(attempts_hold(deadline_names_peer, 0.5, &running),
         "a deadline on the device names the peer for which kernels wait");
+    ok(attempts_hold(deadline_names_peer, 1, &late),
+        "so does one that has passed before kernels, which began late, give up");
     test_abort();
     test_device_error(break_a_device, "CUDA_ERROR_ILLEGAL_ADDRESS",
         "a device that breaks: everybody learns whose, with the driver's error, "
