@@ -81,6 +81,9 @@ struct symc_core {
     /* While an operation with PREMUL_SUM is started: the factors of all members,
      * by group rank. */
     const double *(*factors)(void *group);
+    /* While an operation is prepared or started: whether any member captures it in
+     * a graph.  All find the same. */
+    bool (*captured)(void *group);
     /* Back this rank's staging with memory; the first call does the work. */
     symmcoll_status_t (*reserve)(void *group);
 
@@ -230,6 +233,8 @@ struct symc_coll_ops {
     /* Of host memory: the factors of all members, of the operation with
      * PREMUL_SUM on other memory that it has compared last. */
     const double *(*factors)(void *state);
+    /* The same: whether any member captures what it has compared last. */
+    bool (*captured)(void *state);
 
     /* Optional, all or none: operations that are begun and end later, in the
      * order of issue.  issue() begins one without waiting, or returns false
@@ -386,6 +391,9 @@ struct symc_backend {
      * allocation, or of addresses that were reserved at once.  Any thread may call
      * it at any time. */
     bool (*is_one)(const void *first, const void *last);
+    /* Optional: whether a stream of a caller's is being captured in a graph; no
+     * group is open for it.  Any thread may call it at any time. */
+    bool (*is_captured)(void *stream);
 
     /* What a backend of host memory wants of every member's part of a group's
      * segment, for a group of so many; NULL: nothing. */

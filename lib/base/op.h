@@ -63,13 +63,15 @@ struct symc_op {
     size_t count; /* as the call's: elements; coalesced: of all buffers */
     void *out;    /* coalesced: an array of buffers, the caller's, as in */
     const void *in;
-    uint16_t elem;  /* bytes of an element; 1 for a barrier */
-    bool listed;    /* `lists` is valid, and nothing beside it */
-    uint8_t memory; /* enum symc_memory: of both buffers, or of none */
-    uint8_t flight; /* the group's: where it keeps what it knows of it */
-    bool direct; /* of a device: to run on `stream` itself, for the call has no
-                    work; else on one of the backend's, ordered after it */
-    int16_t device; /* which device of that kind of memory */
+    uint16_t elem;   /* bytes of an element; 1 for a barrier */
+    bool listed;     /* `lists` is valid, and nothing beside it */
+    uint8_t memory;  /* enum symc_memory: of both buffers, or of none */
+    uint8_t flight;  /* the group's: where it keeps what it knows of it */
+    bool direct : 1; /* of a device: to run on `stream` itself, for the call has
+                        no work; else on one of the backend's, ordered after
+                        it */
+    bool captured : 1; /* of a device: the stream is being captured */
+    int16_t device;    /* which device of that kind of memory */
     union {
         double factor; /* PREMUL_SUM: this rank's */
         int64_t tag;   /* of a pair's */

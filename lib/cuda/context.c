@@ -179,3 +179,25 @@ symmcoll_status_t symc_cuda_check_stream(
         "%s, found %p of another context",
         where, expected, (void *)stream);
 }
+
+bool symc_cuda_stream_is_captured(void *stream)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    struct symc_cuda_context context = {.cuda = symc_cuda_loaded()};
+    struct symc_cuda_entered entered;
+
+    /* A default stream is never captured, or refused. */
+    if (stream == NULL || stream == CU_STREAM_LEGACY ||
+        stream == CU_STREAM_PER_THREAD)
+        return false;
+    if ((context.cuda == NULL &&
+            symc_cuda_load(NULL, &context.cuda) != SYMMCOLL_OK) ||
+        context.cuda->stream_get_ctx(stream, &context.context) != CUDA_SUCCESS)
+        return false;
+    if (symc_cuda_enter(&context, &entered).result != CUDA_SUCCESS)
+        return false;
+    if (context.cuda->stream_is_capturing(stream, &status) != CUDA_SUCCESS)
+        status = CU_STREAM_CAPTURE_STATUS_NONE;
+    symc_cuda_leave(&entered);
+    return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}

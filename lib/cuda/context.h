@@ -64,4 +64,8 @@ symmcoll_status_t symc_cuda_check_stream(
     const struct symc_cuda_context *context, symc_cuda_fail_fn fail,
     CUstream stream, const char *where);
 
+/* Whether a stream of whatever context is being captured; false where the driver
+ * does not say, or there is none. */
+bool symc_cuda_stream_is_captured(void *stream);
+
 #endif

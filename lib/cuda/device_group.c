@@ -210,6 +210,7 @@ const struct symc_backend symmcoll_backend = {
     .refuse = symc_cuda_refuse,
     .is_present = symc_cuda_is_present,
     .is_one = symc_cuda_is_one,
+    .is_captured = symc_cuda_stream_is_captured,
     .probe = probe,
     .open = open_group,
     .close = close_group,

@@ -36,6 +36,14 @@ static const double *find_factors(void *context)
     return host->backend->coll->factors(host->state);
 }
 
+static bool is_captured(void *context)
+{
+    const struct symmcoll_group *group = context;
+    const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
+
+    return host->backend->coll->captured(host->state);
+}
+
 static symmcoll_status_t reserve(void *context)
 {
     struct symmcoll_group *group = context;
@@ -370,6 +378,7 @@ void symc_group_make_core(struct symmcoll_group *group)
         .exchange = symc_slot_exchange,
         .gather = symc_slot_gather,
         .factors = find_factors,
+        .captured = is_captured,
         .reserve = reserve,
         .record = record,
         .take_number = take_number,

@@ -5,6 +5,7 @@
  */
 #include "group/device.h"
 #include "group/call.h"
+#include "registry/registry.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -303,6 +304,9 @@ symmcoll_status_t symc_group_call_device(struct symmcoll_group *group,
     op->direct = work == NULL;
     if (op->stream == NULL)
         op->stream = atomic_load(&group->stream);
+    op->captured =
+        op->stream != NULL && symc_registry_is_captured(&group->world->registry,
+                                  (enum symc_memory)op->memory, op->stream);
     status = symc_slot_check(group, op);
     if (status != SYMMCOLL_OK)
         return status;

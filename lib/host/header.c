@@ -14,12 +14,15 @@
 #define POLLS_MAX 100000         /* without looking at anything else */
 #define CACHED_NBYTES ((size_t)8 * 1024 * 1024) /* of a sum, in caches */
 #define WHAT_AHEAD ((uint32_t)SYMC_HEADER_AHEAD << 24)
+#define WHAT_CAPTURED ((uint32_t)SYMC_HEADER_CAPTURED << 24)
+#define WHAT_FLAGS (WHAT_AHEAD | WHAT_CAPTURED)
 
 /* Operation, element type and reduction in one word, to compare at once. */
 static uint32_t pack(const struct symc_op *op)
 {
     return (uint32_t)op->kind | (uint32_t)op->dtype << 8 |
-           (uint32_t)op->op << 16 | (uint32_t)op->memory << 28;
+           (uint32_t)op->op << 16 | (uint32_t)op->captured * WHAT_CAPTURED |
+           (uint32_t)op->memory << 28;
 }
 
 /* ---- waiting ---- */
@@ -356,7 +359,7 @@ symmcoll_status_t symc_host_collect(
         other = symc_host_header(host, peer, op);
         seen |= other->what;
         differs |= (other->count ^ op->count) |
-                   ((other->what ^ what) & ~WHAT_AHEAD) |
+                   ((other->what ^ what) & ~WHAT_FLAGS) |
                    (uint64_t)(other->root ^ op->root);
     }
     claim_next(host, op->wire);
@@ -388,6 +391,18 @@ symmcoll_status_t symc_host_synchronise(struct symc_host *host,
     if (core->waiting->oversubscribed)
         await_oversubscribed(host, op);
     return symc_host_collect(host, op);
+}
+
+void symc_host_keep_told(struct symc_host *host, const struct symc_op *op)
+{
+    if (op->memory == SYMC_MEMORY_HOST && op->op != SYMMCOLL_PREMUL_SUM)
+        return;
+    host->captured = false;
+    for (int r = 0; r < host->size; r++)
+        host->captured |=
+            (symc_host_header(host, r, op)->what & WHAT_CAPTURED) != 0;
+    if (op->op == SYMMCOLL_PREMUL_SUM)
+        (void)symc_host_reduction(host, op);
 }
 
 struct symc_reduction symc_host_reduction(

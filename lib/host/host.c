@@ -185,8 +185,16 @@ static const double *find_factors(void *state)
     return host->factors;
 }
 
+static bool is_captured(void *state)
+{
+    const struct symc_host *host = state;
+
+    return host->captured;
+}
+
 static const struct symc_coll_ops coll = {.start = start,
     .factors = find_factors,
+    .captured = is_captured,
     .issue = symc_host_issue,
     .advance = symc_host_advance,
     .give_up = symc_host_give_up,

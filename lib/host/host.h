@@ -40,6 +40,7 @@ struct symc_host {
     struct symc_doorbell **doorbells;
     const void **sources; /* for reductions: one for each rank */
     double *factors;
+    bool captured; /* by a member; of the latest one of other memory */
     bool *missing;
     struct symc_host_part *parts; /* of the operation under way, by rank */
     /* Of that operation, by rank: the buffers that this rank uses where they
@@ -145,13 +146,8 @@ struct symc_reduction symc_host_reduction(
     struct symc_host *host, const struct symc_op *op);
 
 /* The lines of an operation whose data are not here are: another backend may want
- * the factors. */
-static inline void symc_host_keep_factors(
-    struct symc_host *host, const struct symc_op *op)
-{
-    if (__builtin_expect(op->op == SYMMCOLL_PREMUL_SUM, 0))
-        (void)symc_host_reduction(host, op);
-}
+ * the factors, and whether a member captures it. */
+void symc_host_keep_told(struct symc_host *host, const struct symc_op *op);
 
 /* ---- differ.c ---- */
 

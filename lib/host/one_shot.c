@@ -226,7 +226,7 @@ static symmcoll_status_t end(struct symc_host *host, const struct symc_op *op)
     if (status == SYMMCOLL_OK && nbytes > 0)
         finish(host, op, nbytes);
     else if (status == SYMMCOLL_OK)
-        symc_host_keep_factors(host, op);
+        symc_host_keep_told(host, op);
     return status;
 }
 
@@ -254,6 +254,6 @@ symmcoll_status_t symc_host_one_shot(
     if (status == SYMMCOLL_OK && nbytes > 0)
         finish(host, op, nbytes);
     else if (status == SYMMCOLL_OK)
-        symc_host_keep_factors(host, op);
+        symc_host_keep_told(host, op);
     return status;
 }

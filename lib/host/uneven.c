@@ -102,6 +102,6 @@ symmcoll_status_t symc_host_uneven(
     if (status == SYMMCOLL_OK)
         status = symc_host_synchronise(host, op, NULL, 0);
     if (status == SYMMCOLL_OK)
-        symc_host_keep_factors(host, op);
+        symc_host_keep_told(host, op);
     return status == SYMMCOLL_OK ? symc_host_compare_counts(host, op) : status;
 }

@@ -31,8 +31,9 @@
 #define SYMC_ABSENT_MAX 4096 /* ranks that a monitored barrier can name */
 #define SYMC_AREAS 2         /* areas beside them; a power of two */
 
-/* A flag of a header. */
-#define SYMC_HEADER_AHEAD 2u /* an earlier operation has not ended here */
+/* Flags of a header. */
+#define SYMC_HEADER_AHEAD 2u    /* an earlier operation has not ended here */
+#define SYMC_HEADER_CAPTURED 4u /* of a device: it is captured in a graph */
 
 struct symc_header {
     _Alignas(SYMC_FALSE_SHARING) uint64_t count;

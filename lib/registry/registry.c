@@ -235,6 +235,19 @@ bool symc_registry_is_other_present(const struct symc_registry *registry)
     return false;
 }
 
+bool symc_registry_is_captured(
+    const struct symc_registry *registry, enum symc_memory memory, void *stream)
+{
+    for (int i = 0; i < registry->count; i++) {
+        const struct symc_backend *backend = registry->backends[i];
+
+        if (backend->memory == memory && backend->is_captured != NULL &&
+            backend->is_captured(stream))
+            return true;
+    }
+    return false;
+}
+
 enum symc_memory symc_registry_find(
     const struct symc_registry *registry, const void *data, int16_t *device)
 {

@@ -68,6 +68,10 @@ symmcoll_status_t symc_registry_find_device(
  * address need be looked for. */
 bool symc_registry_is_other_present(const struct symc_registry *registry);
 
+/* Whether a backend of such memory says that a stream is being captured. */
+bool symc_registry_is_captured(const struct symc_registry *registry,
+    enum symc_memory memory, void *stream);
+
 /* Which memory an address is in, and on which device; the host's where no
  * backend knows it, nor the driver where there is none for devices. */
 enum symc_memory symc_registry_find(
