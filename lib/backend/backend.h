@@ -139,6 +139,14 @@ struct symc_core {
  * two. */
 #define SYMC_FLIGHTS 16
 
+/* What an operation wants that the members first have to make together. */
+enum symc_need {
+    SYMC_NEED_NONE,    /* nothing, or it is there */
+    SYMC_NEED_USEFUL,  /* something that serves it better: it goes without it
+                          where that cannot be made */
+    SYMC_NEED_REQUIRED /* something without which it cannot be done */
+};
+
 /* How closely an issued operation is looked at. */
 enum symc_advance {
     SYMC_ADVANCE_PEEK,   /* at what has been written, and nothing that costs */
@@ -202,6 +210,15 @@ struct symc_coll_ops {
      * called at any time; not before the backend is open: start() then fails
      * the group. */
     symmcoll_status_t (*check)(void *state, const struct symc_op *op);
+    /* Optional, both or none, of a device: what an operation needs that the
+     * members first have to make together, alike on all of them, and making it:
+     * collective, before start() of that operation.  prepare() may call
+     * core->gather, as open(); so it may last, and test(), cancel(), mark() and
+     * abort() are called beside it.  Its error is told to all members, and kept:
+     * they have it for every later operation that requires what could not be made,
+     * and it is not called again for those to which that would be useful. */
+    enum symc_need (*needs)(void *state, const struct symc_op *op);
+    symmcoll_status_t (*prepare)(void *state, const struct symc_op *op);
     /* Optional, both or none, of a device: note how far op->stream is at the
      * call, for start().  On the caller's thread, before the members are
      * compared; any thread may call it at any time.  Not called for an

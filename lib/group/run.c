@@ -195,6 +195,8 @@ static __attribute__((noinline)) symmcoll_status_t prepare_device(
 {
     if (status == SYMMCOLL_OK && op->kind != SYMC_BARRIER)
         status = symc_slot_open(group, op);
+    if (status == SYMMCOLL_OK && op->kind != SYMC_BARRIER)
+        status = symc_slot_prepare(group, op);
     if (status != SYMMCOLL_OK)
         end(group, op, status);
     return status;
@@ -259,7 +261,7 @@ static bool issue_in_queue(void *context, struct symc_op *op)
     const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
 
     if (has_failed(group) || symc_kind_has(op->kind, SYMC_PAIR) ||
-        group->slots[op->memory].backend == NULL)
+        (op->memory != SYMC_MEMORY_HOST && !symc_slot_is_ready(group, op)))
         return false;
     take_numbers(group, op);
     if (!host->backend->coll->issue(host->state, op))

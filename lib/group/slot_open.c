@@ -336,6 +336,66 @@ symmcoll_status_t symc_slot_open(
     return SYMMCOLL_OK;
 }
 
+/* ---- what an operation needs beside ---- */
+
+/* NONE also where what would be useful could not be made. */
+static enum symc_need find_need(
+    const struct symc_slot *slot, const struct symc_op *op)
+{
+    const struct symc_coll_ops *coll = slot->backend->coll;
+    enum symc_need need = SYMC_NEED_NONE;
+
+    if (coll->needs != NULL && symc_slot_serves(slot, op->kind))
+        need = coll->needs(slot->state, op);
+    return need == SYMC_NEED_USEFUL && slot->lack.status != SYMMCOLL_OK
+               ? SYMC_NEED_NONE
+               : need;
+}
+
+bool symc_slot_is_ready(struct symmcoll_group *group, const struct symc_op *op)
+{
+    const struct symc_slot *slot = &group->slots[op->memory];
+
+    return slot->backend != NULL && find_need(slot, op) == SYMC_NEED_NONE;
+}
+
+/* All members go on without it. */
+static symmcoll_status_t do_without(
+    const struct symmcoll_group *group, const struct symc_slot *slot)
+{
+    symc_logf(&group->world->log, SYMC_LOG_INFO,
+        "backend %s of group %s goes on without what %s would use: %s",
+        slot->backend->name, group->name, slot->lack.call, slot->lack.reason);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_slot_prepare(
+    struct symmcoll_group *group, const struct symc_op *op)
+{
+    struct symc_slot *slot = &group->slots[op->memory];
+    const enum symc_need need = find_need(slot, op);
+    int64_t ns = group->world->config->timeouts_init;
+    symmcoll_status_t status;
+
+    if (need == SYMC_NEED_NONE)
+        return SYMMCOLL_OK;
+    if (slot->lack.status != SYMMCOLL_OK)
+        return tell_refusal(group, op, &slot->lack, "what it needs");
+    if (ns < op->timeout_ns)
+        ns = op->timeout_ns;
+    begin_rounds(group, op, slot->backend, symc_deadline_ns(symc_now_ns(), ns));
+    status = end_rounds(group, slot->backend->coll->prepare(slot->state, op));
+    if (status == SYMMCOLL_OK)
+        return status;
+    if (!symc_members_failed(&group->members)) {
+        status = keep_refusal(group, op, status, &slot->lack);
+        return need == SYMC_NEED_USEFUL ? do_without(group, slot) : status;
+    }
+    return group->members.own.status == SYMMCOLL_ERR_CANCELED
+               ? symc_members_interrupted(&group->members, op)
+               : name_call(op, status);
+}
+
 /* ---- joining ---- */
 
 /* This member's part.  A backend reads only what is its own. */

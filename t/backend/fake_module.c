@@ -24,7 +24,8 @@ struct fake_control fake_control = {.memory = memory,
     .dies_opening = -1,
     .fails = -1,
     .hangs = -1,
-    .keeps = -1};
+    .keeps = -1,
+    .unprepared = -1};
 
 static bool find(const void *data, int16_t *device)
 {
@@ -102,7 +103,8 @@ static void unmark(void *state, void *marked)
 }
 
 /* What the tests can see of an operation that is started. */
-static void note(const struct symc_op *op, const struct mark *marked)
+static void note(
+    const struct symc_op *op, const struct mark *marked, bool captured)
 {
     _Atomic int *all_started = atomic_load(&fake_control.all_started);
     int running = atomic_fetch_add(&fake_control.running, 1) + 1;
@@ -111,6 +113,7 @@ static void note(const struct symc_op *op, const struct mark *marked)
     atomic_store(&fake_control.stream, op->stream);
     atomic_fetch_add(&fake_control.started, 1);
     atomic_fetch_add(&fake_control.direct, op->direct);
+    atomic_fetch_add(&fake_control.captured, captured);
     if (all_started != NULL)
         atomic_fetch_add(all_started, 1);
     while (running > most &&
@@ -152,7 +155,9 @@ static symmcoll_status_t start_one(
     if ((info->traits & SYMC_UNEVEN) != 0)
         return fake->core->fail(
             SYMMCOLL_ERR_UNSUPPORTED, "%s: fake has equal parts", info->name);
-    note(op, marked);
+    if (!fake->prepared && strcmp(op->label, "required") == 0)
+        atomic_fetch_add(&fake_control.strange, 1);
+    note(op, marked, fake->core->captured(fake->core->group));
     if ((info->traits & SYMC_PAIR) != 0) {
         fake->pair = *op;
         *token = fake;
@@ -320,7 +325,44 @@ static symmcoll_status_t follow(void *state, void *token, void *stream)
     return leave(fake, status);
 }
 
+/* ---- what operations need ---- */
+
+static enum symc_need needs(void *state, const struct symc_op *op)
+{
+    const struct fake *fake = state;
+
+    if (fake->prepared)
+        return SYMC_NEED_NONE;
+    if (strcmp(op->label, "required") == 0)
+        return SYMC_NEED_REQUIRED;
+    return strcmp(op->label, "useful") == 0 ? SYMC_NEED_USEFUL : SYMC_NEED_NONE;
+}
+
+static symmcoll_status_t prepare(void *state, const struct symc_op *op)
+{
+    struct fake *fake = state;
+    const struct symc_core *core = fake->core;
+    int told[RANKS];
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    (void)op;
+    atomic_fetch_add(&fake_control.prepared, 1);
+    if (atomic_load(&fake_control.unprepared) == fake->rank)
+        status = core->fail(SYMMCOLL_ERR_SYSTEM, "fake: unprepared");
+    if (status == SYMMCOLL_OK)
+        status = core->gather(core->group, &fake->rank, told, sizeof(*told));
+    fake->prepared = status == SYMMCOLL_OK;
+    return status;
+}
+
+static bool is_captured(void *stream)
+{
+    return stream == atomic_load(&fake_control.capturing);
+}
+
 static const struct symc_coll_ops coll = {.serves = serves,
+    .needs = needs,
+    .prepare = prepare,
     .start = start,
     .test = test,
     .cancel = cancel,
@@ -336,6 +378,7 @@ const struct symc_backend symmcoll_backend = {
     .priority = 5,
     .memory = SYMC_MEMORY_DEVICE,
     .find = find,
+    .is_captured = is_captured,
     .probe = fake_probe,
     .open = fake_open,
     .close = fake_close,

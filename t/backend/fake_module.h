@@ -47,6 +47,8 @@ struct fake_control {
     _Atomic int marks;    /* that are the backend's or the group's */
     _Atomic int marked;   /* operations started with one */
     _Atomic int followed; /* calls of follow() */
+    _Atomic int prepared; /* calls of prepare() */
+    _Atomic int captured; /* operations started that a member captures */
     _Atomic(void *) following; /* the stream of the latest */
     _Atomic int strange;       /* calls that break a rule, see there */
 };

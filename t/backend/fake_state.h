@@ -58,6 +58,7 @@ struct fake {
     struct job *current;       /* of the thread */
     uint64_t jobs;
     struct symc_op pair; /* its token is this struct */
+    bool prepared;
     _Atomic int stopping;
     _Atomic int inside; /* calls that are to be one at a time */
 };

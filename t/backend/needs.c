@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What operations need that the members of a group make together: it is made once,
+ * and where one cannot make it all go on without it, or all are refused.
+ */
+#include "modules.h"
+
+static symmcoll_status_t sum(
+    struct symmcoll_group *group, int rank, const char *label, float *all)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    struct symmcoll_work *work = NULL;
+    float *at = device(rank);
+    symmcoll_status_t status;
+
+    at[0] = (float)rank + 1;
+    call.label = label;
+    status = symmcoll_all_reduce(group, at + 1, at, 1, F32, SUM, &call, &work);
+    if (status == SYMMCOLL_OK)
+        status = symmcoll_work_wait(work, 60);
+    symmcoll_work_free(work);
+    *all = at[1];
+    return status;
+}
+
+static int sums(struct symmcoll_group *group, int rank, const char *label)
+{
+    float all;
+
+    return say(sum(group, rank, label, &all) == SYMMCOLL_OK &&
+                   all == expected_sum(group),
+        label);
+}
+
+/* Whether each rank has tried so often to make it since a moment; threads have one
+ * module. */
+static int tried(struct symmcoll_group *group, int rank, int before, int times)
+{
+    int found;
+
+    if (sum_host(group, rank) != SYMMCOLL_OK)
+        return say(0, "before a look");
+    found = atomic_load(&control()->prepared) - before;
+    return say(sum_host(group, rank) == SYMMCOLL_OK, "after a look") &&
+           say(found == times || found == times * symmcoll_group_size(group),
+               "how often it was tried");
+}
+
+static int it_is_made_once(struct symmcoll_group *group, int rank)
+{
+    int before = atomic_load(&control()->prepared);
+
+    atomic_store(&control()->unprepared, -1);
+    return sums(group, rank, "") && tried(group, rank, before, 0) &&
+           sums(group, rank, "useful") && sums(group, rank, "required") &&
+           sums(group, rank, "useful") && tried(group, rank, before, 1) &&
+           atomic_load(&control()->strange) == 0;
+}
+
+/* What would be useful is not tried again, nor what requires it. */
+static int all_do_without_it(struct symmcoll_group *group, int rank)
+{
+    int before = atomic_load(&control()->prepared);
+    float all;
+
+    atomic_store(&control()->unprepared, 1);
+    return sums(group, rank, "useful") && sums(group, rank, "useful") &&
+           tried(group, rank, before, 1) &&
+           ended(sum(group, rank, "required", &all), SYMMCOLL_ERR_SYSTEM,
+               "all_reduce: what it needs was refused") &&
+           ended(SYMMCOLL_ERR_SYSTEM, SYMMCOLL_ERR_SYSTEM,
+               " s ago, in all_reduce seq 1 'useful': rank 1: fake: "
+               "unprepared (group ") &&
+           sums(group, rank, "useful") && tried(group, rank, before, 1) &&
+           atomic_load(&control()->strange) == 0;
+}
+
+static int what_requires_it_is_refused(struct symmcoll_group *group, int rank)
+{
+    int before = atomic_load(&control()->prepared);
+    float all;
+
+    atomic_store(&control()->unprepared, 1);
+    return ended(sum(group, rank, "required", &all), SYMMCOLL_ERR_SYSTEM,
+               "all_reduce: rank 1: fake: unprepared (group ") &&
+           sums(group, rank, "useful") && tried(group, rank, before, 1) &&
+           sums(group, rank, "") && atomic_load(&control()->strange) == 0;
+}
+
+/* ---- who captures ---- */
+
+static int stream, captured_one;
+
+/* So many operations of those since a moment were said to be captured, on each
+ * rank. */
+static int captured(struct symmcoll_group *group, int rank, int before, int n)
+{
+    int found;
+
+    if (sum_host(group, rank) != SYMMCOLL_OK)
+        return say(0, "before a look");
+    found = atomic_load(&control()->captured) - before;
+    return say(sum_host(group, rank) == SYMMCOLL_OK, "after a look") &&
+           say(found == n || found == n * symmcoll_group_size(group),
+               "how many are captured");
+}
+
+/* Each at a place of its own, for nobody waits for its end. */
+static int sums_on(struct symmcoll_group *group, float *at, void *on)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+
+    at[0] = 1;
+    call.stream = on;
+    return say(symmcoll_all_reduce(
+                   group, at + 1, at, 1, F32, SUM, &call, NULL) == SYMMCOLL_OK,
+        "a sum on a stream");
+}
+
+/* From the first operation on, before the backend is open. */
+static int all_know_who_captures(struct symmcoll_group *group, int rank)
+{
+    int before = atomic_load(&control()->captured);
+    float *at = device(rank);
+
+    atomic_store(&control()->capturing, &captured_one);
+    return sums_on(group, at, rank == 1 ? &captured_one : &stream) &&
+           captured(group, rank, before, 1) &&
+           sums_on(group, at + 2, &stream) && sums_on(group, at + 4, NULL) &&
+           captured(group, rank, before, 1) &&
+           sums_on(group, at + 6, rank == 0 ? &captured_one : NULL) &&
+           captured(group, rank, before, 2);
+}
+
+int main(void)
+{
+    use_modules_of_tests();
+    on_both(3, it_is_made_once, "what operations need is made once");
+    on_both(3, all_do_without_it,
+        "where one cannot make what is useful, all do without it");
+    on_both(3, what_requires_it_is_refused,
+        "what requires it is refused, and what it is useful to goes on");
+    on_both(3, all_know_who_captures, "all know whether a member captures");
+    return done_testing();
+}
