@@ -234,7 +234,9 @@ struct symc_coll_ops {
     /* Optional, of a device: have what is enqueued on a stream of the caller's
      * (NULL: the device's default one) from now on run after what the token
      * stands for has completed, without waiting.  Without it a wait for the
-     * work waits until it has. */
+     * work waits until it has, as where it returns IN_PROGRESS: not on that
+     * stream.  INVALID: that stream cannot be used now; any other error fails the
+     * group. */
     symmcoll_status_t (*follow)(void *state, void *token, void *stream);
 
     /* Optional, of a device: have all that runs, and all that is started from

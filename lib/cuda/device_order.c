@@ -153,6 +153,12 @@ symmcoll_status_t symc_cuda_ask_captured(
                      "cuStreamIsCapturing of stream %p", (void *)stream);
 }
 
+/* The default stream, which another rank has, too. */
+static bool is_common(const struct symc_cuda_group *group, CUstream stream)
+{
+    return group->one_default && (stream == NULL || stream == CU_STREAM_LEGACY);
+}
+
 symmcoll_status_t symc_cuda_check_order(
     const struct symc_cuda_group *group, const struct symc_op *op)
 {
@@ -162,8 +168,7 @@ symmcoll_status_t symc_cuda_check_order(
             "the default stream of a thread (%p), which is another one on the "
             "library's threads",
             group->core->kinds[op->kind].name, op->stream);
-    if (!group->one_default || !op->direct ||
-        (op->stream != NULL && (CUstream)op->stream != CU_STREAM_LEGACY))
+    if (!op->direct || !is_common(group, op->stream))
         return SYMMCOLL_OK;
     return group->core->fail(SYMMCOLL_ERR_INVALID,
         "%s: expected a stream of this rank's own, for ranks that are threads "
@@ -320,12 +325,30 @@ static bool is_last(
                (place->id != 0 && place->id == order->last_id));
 }
 
+/* Whether it is to be captured (out).  What was called with a work is not: the
+ * capture has begun since, and what was on the stream before that is marked. */
+static symmcoll_status_t find_captured(const struct symc_cuda_group *group,
+    const struct symc_op *op, bool marked, bool *captured)
+{
+    symmcoll_status_t status =
+        symc_cuda_ask_captured(group, op->stream, captured);
+
+    if (status != SYMMCOLL_OK || op->direct || !*captured)
+        return status;
+    *captured = false;
+    return marked ? SYMMCOLL_OK
+                  : group->core->fail(SYMMCOLL_ERR_INVALID,
+                        "expected stream %p not to be captured before the "
+                        "group's first operation has begun, found that it is",
+                        op->stream);
+}
+
 symmcoll_status_t symc_cuda_order_begin(struct symc_cuda_group *group,
     const struct symc_op *op, void *mark, struct symc_cuda_place *place)
 {
     struct symc_cuda_order *order = &group->order;
     symmcoll_status_t status =
-        symc_cuda_ask_captured(group, op->stream, &place->captured);
+        find_captured(group, op, mark != NULL, &place->captured);
 
     if (status != SYMMCOLL_OK) {
         symc_cuda_unmark(group, mark);
@@ -422,6 +445,8 @@ void symc_cuda_order_put(
 
 /* ---- what the caller's stream has after it ---- */
 
+/* On a stream that another rank has, too, what that has still to enqueue of the same
+ * operation would wait for its end: where a mark is recorded at the start. */
 symmcoll_status_t symc_cuda_follow(void *state, void *token, void *stream)
 {
     struct symc_cuda_group *group = state;
@@ -430,6 +455,8 @@ symmcoll_status_t symc_cuda_follow(void *state, void *token, void *stream)
     symmcoll_status_t status;
     bool captured = false;
 
+    if (is_common(group, stream))
+        return SYMMCOLL_IN_PROGRESS;
     status = symc_cuda_group_enter(group, &entered);
     if (status != SYMMCOLL_OK)
         return symc_cuda_of_one(status);

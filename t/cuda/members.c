@@ -84,7 +84,8 @@ void device_wait(CUstream stream)
 
 void device_end_stream(CUstream stream)
 {
-    check(cuStreamDestroy(stream), "cuStreamDestroy");
+    if (stream != NULL) /* else the default one, which stays */
+        check(cuStreamDestroy(stream), "cuStreamDestroy");
 }
 
 /* ---- saying what is not as expected ---- */

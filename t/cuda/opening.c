@@ -6,9 +6,11 @@
  */
 #include "t/cuda/members.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define COUNT 100
 #define VICTIM 1
@@ -90,6 +92,50 @@ static int shares_the_default_stream(struct symmcoll_group *group, int rank)
             right;
     device_free(at);
     return works_on_devices(group, rank) && right;
+}
+
+static _Atomic bool resumed; /* the stream that both have */
+
+static symmcoll_status_t wait_for(struct symmcoll_work *work, int rank)
+{
+    symmcoll_status_t status;
+
+    if (rank == 1) {
+        usleep(100000);
+        resumed = true;
+        fake_resume(NULL);
+    }
+    status = symmcoll_work_wait(work, -1);
+    return resumed ? status : SYMMCOLL_IN_PROGRESS;
+}
+
+/* Were one rank's wait on that stream, the other's start would come after it in the
+ * first operation, which only its start orders. */
+static int waits_on_the_default_stream(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    struct symmcoll_work *work = NULL;
+    void *at;
+    int right;
+
+    device_use(0);
+    at = device_alloc(COUNT * sizeof(float));
+    call.stream = CU_STREAM_LEGACY;
+    right = works(group); /* what allocates does not wait for that stream */
+    if (rank == 0)
+        fake_stall(NULL);
+    for (int i = 0; i < 2 && right; i++) {
+        right =
+            works(group) &&
+            say(symmcoll_all_reduce(group, at, at, COUNT, F32, SUM, &call,
+                    &work) == SYMMCOLL_OK,
+                "the call") &&
+            say(wait_for(work, i == 0 ? rank : 0) == SYMMCOLL_OK, "the wait") &&
+            say(symmcoll_work_test(work) == SYMMCOLL_OK, "its end");
+        symmcoll_work_free(work);
+    }
+    device_free(at);
+    return right;
 }
 
 /* The first operation on devices is not checked before it has begun. */
@@ -360,6 +406,8 @@ int main(void)
     on_both(2, shares, "with cuda.share_device they are not");
     ok(threads_run(2, shares_the_default_stream),
         "threads on one device are refused its default stream");
+    ok(threads_run(2, waits_on_the_default_stream),
+        "a wait for a work on it is the host's");
     ok(threads_run(2, begins_on_the_default_stream),
         "also in the first operation: other groups go on");
     unsetenv("SYMMCOLL_CUDA_SHARE_DEVICE");

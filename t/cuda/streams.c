@@ -172,6 +172,77 @@ static int host_does_not_wait(struct symmcoll_group *group, int rank)
     return finish(&run, right && is_sum(&run, found, 2));
 }
 
+/* ---- a stream that is captured ---- */
+
+/* The wait is refused, and nothing but the wait: it can be made afterwards. */
+static int waits_when_captured(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_work *work = NULL;
+    CUgraph graph = NULL;
+    struct run run;
+    int right;
+
+    begin(&run, group, rank);
+    right = open_backend(&run);
+    fake_stall(run.stream);
+    right = right && say(sum(&run, &work) == SYMMCOLL_OK, "the call");
+    cuStreamBeginCapture(run.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    right = right &&
+            ended(symmcoll_work_wait(work, -1), SYMMCOLL_ERR_INVALID,
+                "is being captured") &&
+            say(symmcoll_group_error(group) == SYMMCOLL_OK, "the group");
+    cuStreamEndCapture(run.stream, &graph);
+    cuGraphDestroy(graph);
+    right = right && say(symmcoll_work_wait(work, -1) == SYMMCOLL_OK, "a wait");
+    fake_resume(run.stream);
+    right = right && say(sum(&run, NULL) == SYMMCOLL_OK, "a later call");
+    symmcoll_work_free(work);
+    return finish(&run, right);
+}
+
+/* The last rank comes when the others' streams are captured: what they called before
+ * that is started then, and not in the graph. */
+static int starts_beside_a_capture(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_group *other = NULL;
+    struct symmcoll_work *work = NULL;
+    CUgraph graph = NULL;
+    struct run run;
+    float found[COUNT], one = 1, all;
+    int right, late;
+
+    begin(&run, group, rank);
+    run.call.timeout = 20;
+    late = rank == run.size - 1;
+    right = open_backend(&run) &&
+            say(symmcoll_group_create(
+                    symmcoll_group_world(group), NULL, &other) == SYMMCOLL_OK,
+                "a group");
+    cuMemsetD32Async(address(run.out), 0, COUNT, run.stream);
+    if (right && !late) {
+        right = say(sum(&run, &work) == SYMMCOLL_OK, "the call");
+        cuStreamBeginCapture(run.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    }
+    right = right && say(symmcoll_barrier(other, NULL, NULL) == SYMMCOLL_OK,
+                         "a barrier");
+    if (right && late)
+        right = say(sum(&run, &work) == SYMMCOLL_OK, "the late call");
+    /* Which comes after the start. */
+    right = right && say(symmcoll_all_reduce(group, &all, &one, 1, F32, SUM,
+                             NULL, NULL) == SYMMCOLL_OK,
+                         "an operation in host memory");
+    if (!late) {
+        cuStreamEndCapture(run.stream, &graph);
+        cuGraphDestroy(graph);
+    }
+    right =
+        right && say(symmcoll_work_wait(work, 60) == SYMMCOLL_OK, "the wait");
+    symmcoll_work_free(work);
+    symmcoll_group_free(other);
+    device_read(found, run.out, sizeof(found));
+    return finish(&run, right && is_sum(&run, found, 0));
+}
+
 /* ---- a handle that is used again ---- */
 
 /* Whether an operation's stream waits for the event of the one before. */
@@ -352,6 +423,10 @@ int main(void)
             "an operation waits for what its stream had at the call");
         on_both(n, stream_comes_after,
             "what a stream has after a wait comes after the operation");
+        on_both(n, waits_when_captured,
+            "a wait that a captured stream cannot make is refused alone");
+        on_both(n, starts_beside_a_capture,
+            "a capture that begins after a call has nothing of it");
         on_both(n, host_does_not_wait,
             "a call without a work returns before the device is there");
         ok(ranks_run(n, tells_streams_apart),
