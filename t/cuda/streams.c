@@ -302,9 +302,12 @@ static int many_are_under_way(struct symmcoll_group *group, int rank)
     begin(&run, group, rank);
     other = device_stream();
     right = open_backend(&run);
+    /* Before the stall: it waits for a stream of its own, which may share a
+     * hardware queue with the one that stands still. */
+    for (int i = 0; i < MANY; i++)
+        outs[i] = device_alloc(sizeof(found));
     fake_stall(run.stream);
     for (int i = 0; i < MANY; i++) {
-        outs[i] = device_alloc(sizeof(found));
         run.call.stream = i % 2 == 0 ? run.stream : other;
         right =
             say(symmcoll_all_reduce(group, outs[i], run.in, COUNT, F32, SUM,
@@ -439,5 +442,8 @@ int main(void)
         on_both(n, nothing_to_order,
             "a stream is no error where there is no byte to order");
     }
+    if (!fake_configure("connections=1"))
+        diag("the fake driver does not take one hardware queue");
+    on_both(2, many_are_under_way, "and so they are on one hardware queue");
     return done_testing();
 }
