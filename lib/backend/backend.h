@@ -179,6 +179,8 @@ enum symc_advance {
 struct symc_coll_ops {
     /* Which kinds it serves; NULL: all operations of all members. */
     bool (*serves)(const struct symc_kind_info *info);
+    /* Of a device: it searches what is sent for NaN, as errors.nan_check says. */
+    bool searches;
     /* Do it, and return the final status; or begin, and return IN_PROGRESS and
      * a token (not NULL) for test(), or where the backend has advance(), for
      * that.  A device enqueues it, and returns OK without a token where it has

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * errors.nan_check: what an operation sends is read before the others know of
- * it.  Memory of devices is not.
+ * it.  Memory of devices is searched by its backend, where that can.
  */
 #include "base/nan.h"
 #include "coll/coll.h"
@@ -35,6 +35,40 @@ static symmcoll_status_t inspect(struct symmcoll_group *group,
     return SYMMCOLL_OK;
 }
 
+/* What is not searched, where the setting asks for that: once in a world. */
+static void tell_unsearched(
+    struct symmcoll_group *group, const struct symc_op *op)
+{
+    struct symmcoll_world *world = group->world;
+    char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
+
+    if (atomic_exchange(&world->told_unsearched, true))
+        return;
+    symc_op_format(op->kind, 0, op->label, text, sizeof(text));
+    symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who);
+    symc_logf(&world->log, SYMC_LOG_WARN,
+        "%s of group %s: %s: errors.nan_check: expected host memory, found %s, "
+        "in which nothing is searched, now and later",
+        text, group->name, who, symc_memory_name(op->memory));
+}
+
+/* Whether the backend searches it when it runs the operation. */
+static bool is_searched_later(
+    const struct symmcoll_group *group, const struct symc_op *op)
+{
+    const struct symc_registry *registry = &group->world->registry;
+
+    if (atomic_load(&group->slots[op->memory].open))
+        return group->slots[op->memory].backend->coll->searches;
+    for (int i = 0; i < registry->count; i++) {
+        const struct symc_backend *backend = registry->backends[i];
+
+        if (backend->memory == op->memory && backend->coll != NULL)
+            return backend->coll->searches;
+    }
+    return false;
+}
+
 symmcoll_status_t symc_coll_inspect(
     struct symmcoll_group *group, const struct symc_op *op)
 {
@@ -42,9 +76,13 @@ symmcoll_status_t symc_coll_inspect(
     bool sends = symc_kind_sends(op->kind, op->root == group->rank);
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    if (group->world->config->errors_nan_check == SYMC_NAN_CHECK_OFF ||
-        op->memory != SYMC_MEMORY_HOST || !sends)
+    if (group->world->config->errors_nan_check == SYMC_NAN_CHECK_OFF || !sends)
         return SYMMCOLL_OK;
+    if (op->memory != SYMC_MEMORY_HOST) {
+        if (op->kind != SYMC_BARRIER && !is_searched_later(group, op))
+            tell_unsearched(group, op);
+        return SYMMCOLL_OK;
+    }
     if (lists == NULL)
         return inspect(group, op, op->in,
             symc_op_in_nbytes(op, group->size) / op->elem, -1);

@@ -106,7 +106,11 @@ const struct symc_option symc_options[] = {
         .help = "Whether what is sent is searched for floating-point elements "
                 "that are NaN, before an operation starts. warn: they are "
                 "logged. error: the operation is refused, with the index of "
-                "the first one.",
+                "the first one; memory of devices is searched there, and "
+                "what is found is told when the operation has run: an error "
+                "fails the group then; what graphs have captured, and what "
+                "symmetric and fused operations send there, is not "
+                "searched.",
     },
 
     {

@@ -24,6 +24,7 @@ static void free_parts(struct symc_cuda_group *group)
 {
     symc_cuda_order_close(group);
     symc_cuda_calls_close(group);
+    symc_cuda_nans_close(group);
     symc_cuda_segment_close(group);
     if (group->words != NULL)
         symc_cuda_released(&group->log, "cuMemFreeHost",
@@ -108,6 +109,8 @@ static symmcoll_status_t open_parts(struct symc_cuda_group *group)
     if (status == SYMMCOLL_OK)
         status = allocate_words(group);
     if (status == SYMMCOLL_OK)
+        status = symc_cuda_nans_open(group);
+    if (status == SYMMCOLL_OK)
         status = symc_kernels_load(
             group->cuda, group->core->fail, group->device, &group->kernels);
     lay_out(group);
@@ -177,6 +180,7 @@ static symmcoll_status_t probe(const struct symc_peers *peers)
 /* ---- what it offers ---- */
 
 static const struct symc_coll_ops coll = {.serves = symc_cuda_serves,
+    .searches = true,
     .start = symc_cuda_start,
     .test = symc_cuda_test,
     .took = symc_cuda_took,

@@ -25,12 +25,16 @@ struct symc_cuda_limits {
     uint32_t multimem;         /* 1: a switch may add up */
 };
 
+/* Stretches that are searched for NaN at once. */
+#define SYMC_CUDA_NANS 1024
+
 /* Memory of the host that kernels read and write while they run.  The host writes
  * what ends kernels: a wait that is over ends as it should all the same. */
 struct symc_cuda_words {
     uint32_t aborted; /* not 0: those that wait for all members end */
     uint32_t left[SYMC_KERNEL_RANKS];   /* those that wait for this one */
     struct symc_device_failure failure; /* written by a kernel that gave up */
+    struct symc_device_nan nans[SYMC_CUDA_NANS]; /* see device_nan.c */
 };
 
 /* An event of the driver, in a list of those that are not in use. */
@@ -89,6 +93,9 @@ struct symc_cuda_order {
     bool lost; /* of what was enqueued nobody can say whether it has ended */
 };
 
+struct symc_cuda_comm;
+struct symc_cuda_nan;
+
 struct symc_cuda_group {
     struct symc_cuda_group *next_kept; /* of those that are never released */
     const struct symc_core *core;
@@ -117,6 +124,9 @@ struct symc_cuda_group {
                                            left; 0: it has not */
     bool timed;      /* operations are, from their first kernel to their last */
     int64_t took_ns; /* the one whose test() has returned last; or 0 */
+    struct symc_cuda_nan *nans; /* NULL: nothing is searched */
+    int unused_nan;
+    bool told_full, told_captured; /* that something was not searched */
     pthread_mutex_t lock;          /* of `marks` */
     struct symc_cuda_event *marks; /* not in use */
 };
@@ -288,6 +298,26 @@ int64_t symc_cuda_took(void *state);
 symmcoll_status_t symc_cuda_expire(void *state, void *token);
 symmcoll_status_t symc_cuda_cancel(void *state, void *token);
 void symc_cuda_abort(void *state);
+
+/* ---- device_nan.c: errors.nan_check ---- */
+
+/* Errors: NO_MEMORY. */
+symmcoll_status_t symc_cuda_nans_open(struct symc_cuda_group *group);
+void symc_cuda_nans_close(struct symc_cuda_group *group);
+
+/* Enqueue the search of what this rank sends, before it is read; as a part of
+ * group->launching.  Errors: those of symc_cuda_fail(). */
+symmcoll_status_t symc_cuda_nans_search(struct symc_cuda_group *group,
+    const struct symc_op *op, CUstream stream, bool captured);
+
+/* An operation has ended as it should: what was found.  Errors: INVALID, which fails
+ * the group, with rank, element and how many there are. */
+symmcoll_status_t symc_cuda_nans_judge(
+    struct symc_cuda_group *group, const struct symc_cuda_token *token);
+
+/* It runs no more. */
+void symc_cuda_nans_end(
+    struct symc_cuda_group *group, struct symc_cuda_token *token);
 
 /* ---- device_watch.c ---- */
 

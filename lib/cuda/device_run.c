@@ -111,8 +111,11 @@ static symmcoll_status_t enqueue_all(struct symc_cuda_group *group,
     const struct symc_op *op, struct symc_cuda_place place,
     struct symc_cuda_token **token)
 {
-    symmcoll_status_t status = enqueue(group, op, place.stream);
+    symmcoll_status_t status =
+        symc_cuda_nans_search(group, op, place.stream, place.captured);
 
+    if (status == SYMMCOLL_OK)
+        status = enqueue(group, op, place.stream);
     if (status == SYMMCOLL_OK)
         status = symc_cuda_order_end(group, op, place, token);
     if (status != SYMMCOLL_OK && !place.captured)

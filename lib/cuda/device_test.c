@@ -153,6 +153,7 @@ static symmcoll_status_t tell_device(const struct symc_cuda_group *group,
 static void end(struct symc_cuda_group *group, struct symc_cuda_token *token)
 {
     group->order.running--;
+    symc_cuda_nans_end(group, token);
     symc_cuda_call_forget(group, token);
     symc_cuda_order_put(group, token);
 }
@@ -183,6 +184,8 @@ symmcoll_status_t symc_cuda_test(void *state, void *token)
     /* Before the event it was said, if this operation's kernels did it. */
     if (called.result == CUDA_SUCCESS && symc_cuda_gave_up(group))
         status = symc_cuda_explain(group, op);
+    if (called.result == CUDA_SUCCESS && status == SYMMCOLL_OK)
+        status = symc_cuda_nans_judge(group, tested);
     if (called.result != CUDA_SUCCESS) {
         status = tell_device(group, op, called);
         group->order.lost |= !symc_cuda_is_fatal(called.result);

@@ -28,7 +28,8 @@ static const char *const names[SYMC_KERNEL_COUNT] = {
     [SYMC_KERNEL_SIGNAL_BARRIER] = "symc_signal_barrier",
     [SYMC_KERNEL_WAIT32] = "symc_wait32",
     [SYMC_KERNEL_WRITE32] = "symc_write32",
-    [SYMC_KERNEL_FILL32] = "symc_fill32"};
+    [SYMC_KERNEL_FILL32] = "symc_fill32",
+    [SYMC_KERNEL_NAN_SCAN] = "symc_nan_scan"};
 
 /* How names of kernels end, by element type.  Complex numbers are reduced as
  * floats, twice as many; the others that lack are not reduced. */

@@ -84,6 +84,7 @@ struct symmcoll_world {
     struct symc_config *config;
     struct symc_registry registry;
     bool inspects; /* operations: their memory, or what they send */
+    atomic_bool told_unsearched; /* errors.nan_check: what it does not search */
     struct symc_log log;
     struct symc_rendezvous rendezvous;
     char name[64];

@@ -6,6 +6,7 @@
 #include "../attempts.h"
 #include "modules.h"
 
+#include <math.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -267,6 +268,49 @@ static int kind_that_it_lacks(struct symmcoll_group *group, int rank)
                "found fake_module, which does not") &&
            say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "after it");
 }
+
+/* ---- what is searched ---- */
+
+/* Two sums of what is no number, with what is logged meanwhile. */
+static int sum_nan(
+    struct symmcoll_group *group, float *at, char *text, size_t nbytes)
+{
+    FILE *file = tmpfile();
+    int saved = dup(STDERR_FILENO), right = 1;
+    size_t got;
+
+    if (file == NULL || saved < 0)
+        abort();
+    at[0] = NAN;
+    dup2(fileno(file), STDERR_FILENO);
+    for (int i = 0; i < 2; i++)
+        right &= symmcoll_all_reduce(
+                     group, at + 1, at, 1, F32, SUM, NULL, NULL) == SYMMCOLL_OK;
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    rewind(file);
+    got = fread(text, 1, nbytes - 1, file);
+    text[got] = '\0';
+    fclose(file);
+    return right && isnan(at[1]);
+}
+
+static int it_is_not_searched(struct symmcoll_group *group, int rank)
+{
+    const char *said = "errors.nan_check: expected host memory, found device "
+                       "memory, in which nothing is searched";
+    float *at = device(rank);
+    char text[2000], *first;
+
+    if (!say(sum_nan(group, at, text, sizeof(text)), "the sums"))
+        return 0;
+    first = strstr(text, said);
+    if (first != NULL && strstr(first + 1, said) == NULL)
+        return 1;
+    diag("expected once '%s', found '%s'", said, text);
+    return 0;
+}
+
 int main(void)
 {
     started = mmap(
@@ -293,5 +337,9 @@ int main(void)
             attempts_hold(says_whose_they_are, 0.3, &(int){1}),
         "buffers that a backend never lets go of are named, and at the end");
     on_both(2, kind_that_it_lacks, "a kind that all lack is refused");
+    setenv("SYMMCOLL_ERRORS_NAN_CHECK", "error", 1);
+    ok(ranks_run(2, it_is_not_searched),
+        "errors.nan_check says once that it does not search another memory");
+    unsetenv("SYMMCOLL_ERRORS_NAN_CHECK");
     return done_testing();
 }

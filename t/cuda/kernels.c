@@ -50,6 +50,7 @@ void symc_signal_barrier(const void *args);
 void symc_wait32(const void *args);
 void symc_write32(const void *args);
 void symc_fill32(const void *args);
+void symc_nan_scan(const void *args);
 
 static void run(fake_kernel_fn kernel, const void *args, uint32_t blocks,
     uint32_t threads, uint64_t seed)
@@ -109,5 +110,6 @@ void kernels_register(void)
     REGISTER(symc_wait32, struct symc_wait_args);
     REGISTER(symc_write32, struct symc_fill_args);
     REGISTER(symc_fill32, struct symc_fill_args);
+    REGISTER(symc_nan_scan, struct symc_nan_args);
     fake_set_engine(run);
 }
