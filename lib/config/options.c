@@ -2,7 +2,7 @@
 /*
  * The table of settings, the one place where a setting is described: it drives
  * the file, the environment, symmcoll-conf and the manual page.  A value's text
- * is read in value.c.
+ * is read in value.c.  Its part for devices is options_cuda.h.
  */
 #include "config/option.h"
 
@@ -283,87 +283,7 @@ const struct symc_option symc_options[] = {
         .help = "Whether collectives use symmetric buffers where they lie.",
     },
 
-    {
-        .key = "cuda.staging",
-        SIZE(cuda_staging),
-        .dflt = "32MiB",
-        .range = "4KiB 16GiB",
-        .help = "Memory of each rank's device for the staging of a group; "
-                "larger operations go through it in pieces, and all members "
-                "use what the one with the least has.",
-    },
-    {
-        .key = "cuda.share_device",
-        BOOL(cuda_share_device),
-        .dflt = "off",
-        .help = "Whether several ranks of a group may use one device.",
-    },
-    {
-        .key = "cuda.packets_max",
-        SIZE(cuda_packets_max),
-        .dflt = "16KiB",
-        .range = "0 16KiB",
-        .help = "Reductions on devices up to this size are sent in packets, "
-                "each of which is its own signal.",
-    },
-    {
-        .key = "cuda.one_shot_max",
-        SIZE(cuda_one_shot_max),
-        .dflt = "256KiB",
-        .range = "0 inf",
-        .help = "All-reductions on devices up to this size read the elements "
-                "of all ranks on every rank; larger ones in two steps.",
-    },
-    {
-        .key = "cuda.one_shot_max_two",
-        SIZE(cuda_one_shot_max_two),
-        .dflt = "1MiB",
-        .range = "0 inf",
-        .help = "The same limit in groups of two ranks.",
-    },
-    {
-        .key = "cuda.blocks",
-        INT(cuda_blocks),
-        .dflt = "24",
-        .range = "1 32",
-        .help = "Number of blocks of a kernel that synchronises ranks, at "
-                "most; fewer where ranks share a device.",
-    },
-    {
-        .key = "cuda.share",
-        CHOICE(cuda_share),
-        .dflt = "auto",
-        .range = "auto descriptor fabric",
-        .help = "How processes share memory of devices: by descriptors, or by "
-                "fabric handles of NVLink, which need the driver's permission; "
-                "auto: by fabric handles where all ranks have them.",
-    },
-    {
-        .key = "cuda.multicast",
-        CHOICE(cuda_multicast), /* enum symc_multicast_use */
-        .dflt = "auto",
-        .range = "auto off",
-        .help = "Whether symmetric memory on devices has an address by which a "
-                "switch reaches all ranks; auto: where all devices of a group "
-                "have that and no two ranks share one.",
-    },
-    {
-        .key = "cuda.multimem",
-        BOOL(cuda_multimem),
-        .dflt = "off",
-        .help =
-            "Whether a switch adds up floats in symmetric memory on devices "
-            "that has such an address: fewer bytes are moved, and a sum is "
-            "not that in the order of ranks.",
-    },
-    {
-        .key = "cuda.nccl",
-        TEXT(cuda_nccl),
-        .dflt = "libnccl.so.2",
-        .help = "NCCL's library, a path or a name that the loader finds, for "
-                "processes that have not loaded one themselves; empty for "
-                "none.",
-    },
+#include "config/options_cuda.h"
 
     {
         .key = "store.timeout",
