@@ -168,6 +168,9 @@ static void add_settings(struct info_out *out,
     info_text(&table, "cuda.blocks");
     info_number(&table, settings->get_int(config, "cuda.blocks"));
     info_note(&table, "of a kernel, at most");
+    info_text(&table, "cuda.groups");
+    info_number(&table, settings->get_int(config, "cuda.groups"));
+    info_note(&table, "at once on a device");
     info_text(&table, "cuda.share_device");
     info_flag(&table, settings->get_bool(config, "cuda.share_device"));
     info_table_end(&table, out);

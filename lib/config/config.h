@@ -106,10 +106,13 @@ struct symc_config {
     size_t cuda_one_shot_max;     /* one shot up to that, else two */
     size_t cuda_one_shot_max_two; /* the same of two ranks */
     int64_t cuda_blocks;          /* of a kernel, at most */
+    int64_t cuda_groups;          /* whose kernels fit on a device at once */
     int64_t cuda_share;           /* the place of its word */
     int64_t cuda_multicast;       /* enum symc_multicast_use */
-    bool cuda_multimem;           /* a switch may add up */
-    char *cuda_nccl;              /* NCCL's library; "": none */
+    int64_t cuda_multicast_blocks;     /* of a kernel that uses it, at most */
+    bool cuda_multimem;                /* a switch may add up */
+    size_t cuda_multimem_one_shot_max; /* bytes: in one shot, else in two */
+    char *cuda_nccl;                   /* NCCL's library; "": none */
 
     /* store */
     int64_t store_timeout;

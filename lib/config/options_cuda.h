@@ -17,15 +17,21 @@
         .key = "cuda.share_device",
         BOOL(cuda_share_device),
         .dflt = "off",
-        .help = "Whether several ranks of a group may use one device.",
+        .help = "Whether several ranks of a group may use one device, where "
+                "their kernels have to run at once, as cuda.groups says; "
+                "where the ranks are threads of one process, have "
+                "CUDA_DEVICE_MAX_CONNECTIONS=32 in its environment, or "
+                "streams that share a queue of the device wait for each "
+                "other.",
     },
     {
         .key = "cuda.packets_max",
         SIZE(cuda_packets_max),
         .dflt = "16KiB",
         .range = "0 16KiB",
-        .help = "Reductions on devices up to this size are sent in packets, "
-                "each of which is its own signal.",
+        .help = "all_reduce and reduce on devices send up to this size in "
+                "packets, each of which is its own signal; symmetric memory "
+                "does not.",
     },
     {
         .key = "cuda.one_shot_max",
@@ -49,6 +55,19 @@
         .range = "1 32",
         .help = "Number of blocks of a kernel that synchronises ranks, at "
                 "most; fewer where ranks share a device.",
+    },
+    {
+        .key = "cuda.groups",
+        INT(cuda_groups),
+        .dflt = "4",
+        .range = "1 64",
+        .help = "Number of groups whose operations may run at once on a "
+                "device: a kernel has no more blocks than its "
+                "multiprocessors divided by that and by the ranks of the "
+                "group there, so that those of all fit; with more groups at "
+                "once some may find no place while others wait for them, "
+                "until the timeout, which names ranks that did come; all "
+                "members use the largest.",
     },
     {
         .key = "cuda.share",

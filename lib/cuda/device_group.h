@@ -17,12 +17,13 @@
 
 /* What all members do alike: the least that any of them told. */
 struct symc_cuda_limits {
-    uint64_t staging;          /* bytes of each member's */
-    uint64_t packets_max;      /* bytes of a reduction, from here: */
-    uint64_t one_shot_max;     /* by packets, in one shot, else in two */
-    uint64_t one_shot_max_two; /* of two ranks */
-    uint32_t blocks;           /* of a kernel */
-    uint32_t multimem;         /* 1: a switch may add up */
+    uint64_t staging;               /* bytes of each member's */
+    uint64_t packets_max;           /* bytes of a reduction, from here: */
+    uint64_t one_shot_max;          /* by packets, in one shot, else in two */
+    uint64_t one_shot_max_two;      /* of two ranks */
+    uint32_t blocks;                /* of a kernel */
+    uint32_t groups;                /* at once on a device; the most of all */
+    uint32_t multimem;              /* 1: a switch may add up */
 };
 
 /* Stretches that are searched for NaN at once. */
@@ -107,6 +108,7 @@ struct symc_cuda_group {
     int device;
     bool threads;
     bool multicast;   /* all members have it, each on a device of its own */
+    bool shared;      /* some members are on one device */
     bool one_default; /* another member is a thread on this device: both have
                          one default stream */
     struct symc_cuda_limits limits;
@@ -164,11 +166,12 @@ static inline int symc_cuda_world_rank(
 /* ---- device_members.c ---- */
 
 /*
- * Collective: tell the others of this device and these limits; lower the limits
- * to what all have.  nbytes (in and out): of a segment's staging and what lies
- * before it, a multiple of what each device needs.
- * Errors: those of core->gather; UNSUPPORTED, the same on all members: two ranks
- * on one device that is not to be shared, limits below what kernels need.
+ * Collective: tell the others of this device and of group->limits; lower these to
+ * what all have, and set what the group knows of its devices: multicast, shared,
+ * one_default.
+ * Errors: those of the driver and of core->gather; UNSUPPORTED, the same on all
+ * members: two ranks on one device that is not to be shared, limits below what
+ * kernels need.
  */
 symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group);
 

@@ -18,6 +18,7 @@ struct symc_cuda_limits symc_cuda_limits_get(
         .one_shot_max = settings->get_size(config, "cuda.one_shot_max"),
         .one_shot_max_two = settings->get_size(config, "cuda.one_shot_max_two"),
         .blocks = (uint32_t)settings->get_int(config, "cuda.blocks"),
+        .groups = (uint32_t)settings->get_int(config, "cuda.groups"),
         .multimem = settings->get_bool(config, "cuda.multimem")};
 }
 

@@ -93,13 +93,40 @@ static uint32_t count_sharing(
     return sharing;
 }
 
-/* Blocks that wait for each other have to be on the device at once. */
-static uint32_t find_blocks(
+/* Blocks that wait for each other have to be on the device at once: those of all
+ * ranks there, beside those of other groups, which do not know of these. */
+static uint32_t find_blocks(const struct symc_cuda_group *group,
+    const struct told *all, int rank, uint32_t groups)
+{
+    uint32_t sharing = count_sharing(group, all, rank);
+
+    return (uint32_t)lower(
+        all[rank].limits.blocks, all[rank].processors / (sharing * groups));
+}
+
+static uint32_t find_groups(
+    const struct symc_cuda_group *group, const struct told *all)
+{
+    uint32_t groups = 1;
+
+    for (int r = 0; r < group->size; r++) {
+        if (all[r].limits.groups > groups)
+            groups = all[r].limits.groups;
+    }
+    return groups;
+}
+
+static symmcoll_status_t fail_to_fit(
     const struct symc_cuda_group *group, const struct told *all, int rank)
 {
-    uint32_t most = all[rank].processors / count_sharing(group, all, rank);
+    uint32_t sharing = count_sharing(group, all, rank),
+             groups = find_groups(group, all);
 
-    return (uint32_t)lower(all[rank].limits.blocks, most);
+    return group->core->fail(SYMMCOLL_ERR_UNSUPPORTED,
+        "expected %u multiprocessors or more, one for each of %u ranks on a "
+        "device in each of %u groups (cuda.groups), found %u for rank %d",
+        sharing * groups, sharing, groups, all[rank].processors,
+        symc_cuda_world_rank(group, rank));
 }
 
 symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group)
@@ -119,11 +146,13 @@ symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group)
     if (status != SYMMCOLL_OK)
         return status;
     group->multicast = have_multicast(group, all);
+    for (int r = 0; r < group->size; r++)
+        group->shared |= count_sharing(group, all, r) > 1;
     group->one_default =
         group->threads && count_sharing(group, all, group->rank) > 1;
     for (int r = 0; r < group->size; r++) {
         const struct symc_cuda_limits *other = &all[r].limits;
-        uint32_t blocks = find_blocks(group, all, r);
+        uint32_t blocks = find_blocks(group, all, r, find_groups(group, all));
 
         limits->staging = lower(limits->staging, other->staging);
         limits->packets_max = lower(limits->packets_max, other->packets_max);
@@ -133,10 +162,7 @@ symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group)
         limits->blocks = (uint32_t)lower(limits->blocks, blocks);
         limits->multimem = (uint32_t)lower(limits->multimem, other->multimem);
         if (blocks == 0)
-            return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
-                "expected a multiprocessor for each rank on a device, found "
-                "%u for rank %d and the others there",
-                all[r].processors, symc_cuda_world_rank(group, r));
+            return fail_to_fit(group, all, r);
     }
     symc_cuda_limit_packets(limits);
     return SYMMCOLL_OK;

@@ -43,6 +43,14 @@ static symmcoll_status_t tell_timeout(
     missing[peer] = true;
     if (symc_cuda_call_format(group, known, peer, found, sizeof(found)))
         return core->unmatched(core->group, known->op, missing, found);
+    /* Kernels that wait keep their places, and the peer's may have found none. */
+    if (group->shared) {
+        (void)snprintf(found, sizeof(found),
+            "rank %d did not come, or found no place on its device, which ranks "
+            "share, beside kernels of more groups than cuda.groups says",
+            symc_cuda_world_rank(group, (int)peer));
+        return core->unmatched(core->group, known->op, missing, found);
+    }
     return core->expire(core->group, known->op, missing);
 }
 

@@ -20,6 +20,7 @@ void device_begin(void)
     setenv("SYMMCOLL_CUDA_ONE_SHOT_MAX", "256", 1);
     setenv("SYMMCOLL_CUDA_ONE_SHOT_MAX_TWO", "256", 1);
     setenv("SYMMCOLL_CUDA_BLOCKS", "2", 1);
+    setenv("SYMMCOLL_CUDA_NCCL", "", 1); /* not this machine's */
     kernels_register();
     if (!fake_configure("devices=8 memory=256M granularity=4K"))
         diag("the fake driver does not take its settings");

@@ -268,7 +268,8 @@ static void test_device_error(
 int main(void)
 {
     struct deadline running = {miss_a_deadline, NULL},
-                    late = {begin_late, NULL};
+                    late = {begin_late, NULL},
+                    sharing = {miss_a_deadline, "cuda.groups"};
 
     device_begin();
     faults_begin();
@@ -285,6 +286,10 @@ int main(void)
         "a kernel that cannot be started fails the group, with its name");
     test_device_error(refuse_a_mark, "cuEventRecord for stream 0x",
         "so does a stream whose place cannot be noted, with the driver's error");
+    setenv("SYMMCOLL_CUDA_SHARE_DEVICE", "on", 1);
+    ok(fake_configure("devices=1") &&
+            attempts_hold(deadline_names_peer, 0.5, &sharing),
+        "where ranks share a device, it says what may keep a peer from it");
     faults_end();
     return done_testing();
 }

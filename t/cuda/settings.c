@@ -6,6 +6,8 @@
 #include "t/cuda/kernels.h"
 #include "t/cuda/members.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -49,11 +51,118 @@ static int with(int n, const char *variable, const char *value,
     return right;
 }
 
+/* ---- groups at once on a device that ranks share ---- */
+
+#define MANY 8192 /* floats: 4 blocks of a kernel */
+#define SMS 8     /* multiprocessors */
+
+static pthread_barrier_t both_ranks;
+
+/* Sum some on a stream, in a group. */
+static int enqueue(
+    struct symmcoll_group *group, void *at, size_t count, CUstream stream)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+
+    call.stream = stream;
+    return ended(
+        symmcoll_all_reduce(group, at, at, count, F32, SUM, &call, NULL),
+        SYMMCOLL_OK, "");
+}
+
+/* Open the groups one after the other; no more than two blocks run at once. */
+static int open_all(
+    struct symmcoll_group *const *groups, void *const *at, CUstream stream)
+{
+    int right = 1;
+
+    for (int i = 0; i < 2; i++) {
+        right = enqueue(groups[i], at[i], 1, stream) && right;
+        device_wait(stream);
+        pthread_barrier_wait(&both_ranks);
+    }
+    return right;
+}
+
+/* The kernels of one rank wait for those of the other, which have not begun. */
+static int all_are_resident(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_group *groups[2] = {group, NULL};
+    CUstream streams[2];
+    void *at[2];
+    int right;
+
+    device_use(0);
+    right = ended(
+        symmcoll_group_create(symmcoll_group_world(group), NULL, &groups[1]),
+        SYMMCOLL_OK, "");
+    for (int i = 0; i < 2; i++) {
+        streams[i] = device_stream();
+        at[i] = device_alloc(MANY * sizeof(float));
+    }
+    right = right && open_all(groups, at, streams[0]);
+    for (int i = 0; i < 2 && rank == 1; i++)
+        fake_stall(streams[i]);
+    for (int i = 0; i < 2 && right; i++)
+        right = enqueue(groups[i], at[i], MANY, streams[i]);
+    while (right && fake_blocks_max(0) < expected_blocks / 2)
+        sched_yield();
+    for (int i = 0; i < 2; i++) {
+        if (rank == 1)
+            fake_resume(streams[i]);
+        device_wait(streams[i]);
+    }
+    pthread_barrier_wait(&both_ranks);
+    if (fake_blocks_max(0) > expected_blocks)
+        diag("%d blocks at once on %d multiprocessors", fake_blocks_max(0),
+            expected_blocks);
+    for (int i = 0; i < 2; i++) {
+        device_free(at[i]);
+        device_end_stream(streams[i]);
+    }
+    return ended(symmcoll_group_free(groups[1]), SYMMCOLL_OK, "") && right &&
+           fake_blocks_max(0) <= expected_blocks;
+}
+
+static int is_refused(struct symmcoll_group *group, int rank)
+{
+    CUstream stream;
+    void *at;
+    int right;
+
+    device_use(0);
+    (void)rank;
+    stream = device_stream();
+    at = device_alloc(sizeof(float));
+    right = ended(symmcoll_all_reduce(group, at, at, 1, F32, SUM, NULL, NULL),
+        SYMMCOLL_ERR_UNSUPPORTED,
+        "expected 10 multiprocessors or more, one for each of 2 ranks on a "
+        "device in each of 5 groups (cuda.groups), found 8 for rank 0");
+    device_free(at);
+    device_end_stream(stream);
+    return right;
+}
+
+static void check_groups(void)
+{
+    fake_configure("devices=1 sms=8");
+    setenv("SYMMCOLL_CUDA_SHARE_DEVICE", "on", 1);
+    setenv("SYMMCOLL_CUDA_GROUPS", "2", 1);
+    expected_blocks = SMS;
+    pthread_barrier_init(&both_ranks, NULL, 2);
+    ok(threads_run(2, all_are_resident),
+        "cuda.groups: the kernels of so many fit on a shared device at once");
+    setenv("SYMMCOLL_CUDA_GROUPS", "5", 1);
+    ok(ranks_run(2, is_refused), "more than fit there are refused");
+    pthread_barrier_destroy(&both_ranks);
+}
+
 int main(void)
 {
     static const char *const variables[] = {"SYMMCOLL_CUDA_STAGING",
         "SYMMCOLL_CUDA_PACKETS_MAX", "SYMMCOLL_CUDA_ONE_SHOT_MAX",
-        "SYMMCOLL_CUDA_ONE_SHOT_MAX_TWO", "SYMMCOLL_CUDA_BLOCKS"};
+        "SYMMCOLL_CUDA_ONE_SHOT_MAX_TWO", "SYMMCOLL_CUDA_BLOCKS",
+        "SYMMCOLL_CUDA_GROUPS"};
 
     device_begin();
     for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++)
@@ -76,5 +185,7 @@ int main(void)
     setenv("SYMMCOLL_CUDA_PACKETS_MAX", "16KiB", 1);
     ok(with(3, "SYMMCOLL_CUDA_BLOCKS", "1", "symc_one_shot_f32", 1, 1),
         "cuda.blocks: no kernel has more, so fewer bytes go in packets");
+    unsetenv("SYMMCOLL_CUDA_BLOCKS");
+    check_groups();
     return done_testing();
 }
