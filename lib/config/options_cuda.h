@@ -88,6 +88,14 @@
                 "have that and no two ranks share one.",
     },
     {
+        .key = "cuda.multicast_blocks",
+        INT(cuda_multicast_blocks),
+        .dflt = "8",
+        .range = "1 32",
+        .help = "Number of blocks of a kernel that uses such an address, at "
+                "most, and no more than cuda.blocks.",
+    },
+    {
         .key = "cuda.multimem",
         BOOL(cuda_multimem),
         .dflt = "off",
@@ -95,6 +103,15 @@
             "Whether a switch adds up floats in symmetric memory on devices "
             "that has such an address: fewer bytes are moved, and a sum is "
             "not that in the order of ranks.",
+    },
+    {
+        .key = "cuda.multimem_one_shot_max",
+        SIZE(cuda_multimem_one_shot_max),
+        .dflt = "64KiB",
+        .range = "0 inf",
+        .help = "Sums of symmcoll_symm_intra_node_all_reduce() up to this size "
+                "are read from the switch by every rank; in larger ones each "
+                "rank reads a part and writes it to all.",
     },
     {
         .key = "cuda.nccl",

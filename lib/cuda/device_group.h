@@ -24,6 +24,8 @@ struct symc_cuda_limits {
     uint32_t blocks;                /* of a kernel */
     uint32_t groups;                /* at once on a device; the most of all */
     uint32_t multimem;              /* 1: a switch may add up */
+    uint32_t multicast_blocks;      /* of a kernel that uses it */
+    uint64_t multimem_one_shot_max; /* bytes that it adds up in one shot */
 };
 
 /* Stretches that are searched for NaN at once. */

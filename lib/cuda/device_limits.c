@@ -19,7 +19,11 @@ struct symc_cuda_limits symc_cuda_limits_get(
         .one_shot_max_two = settings->get_size(config, "cuda.one_shot_max_two"),
         .blocks = (uint32_t)settings->get_int(config, "cuda.blocks"),
         .groups = (uint32_t)settings->get_int(config, "cuda.groups"),
-        .multimem = settings->get_bool(config, "cuda.multimem")};
+        .multimem = settings->get_bool(config, "cuda.multimem"),
+        .multicast_blocks =
+            (uint32_t)settings->get_int(config, "cuda.multicast_blocks"),
+        .multimem_one_shot_max =
+            settings->get_size(config, "cuda.multimem_one_shot_max")};
 }
 
 void symc_cuda_limit_packets(struct symc_cuda_limits *limits)

@@ -161,6 +161,10 @@ symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group)
             lower(limits->one_shot_max_two, other->one_shot_max_two);
         limits->blocks = (uint32_t)lower(limits->blocks, blocks);
         limits->multimem = (uint32_t)lower(limits->multimem, other->multimem);
+        limits->multicast_blocks =
+            (uint32_t)lower(limits->multicast_blocks, other->multicast_blocks);
+        limits->multimem_one_shot_max =
+            lower(limits->multimem_one_shot_max, other->multimem_one_shot_max);
         if (blocks == 0)
             return fail_to_fit(group, all, r);
     }

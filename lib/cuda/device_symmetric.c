@@ -19,6 +19,20 @@ static symmcoll_status_t start(struct symc_cuda_group *group,
         args);
 }
 
+/* A switch is busy with few blocks. */
+static symmcoll_status_t start_by_switch(struct symc_cuda_group *group,
+    enum symc_kernel kernel, enum symmcoll_dtype type, uint64_t nbytes,
+    CUstream stream, const void *args)
+{
+    struct symc_grid grid =
+        symc_cuda_grid(&group->limits, kernel, group->size, nbytes);
+
+    if (grid.blocks > group->limits.multicast_blocks)
+        grid.blocks = group->limits.multicast_blocks;
+    return symc_kernel_launch(
+        &group->kernels, kernel, type, grid, stream, args);
+}
+
 /* ---- reductions ---- */
 
 /* Whether a switch can do it, and is to.  All members find the same: they have the
@@ -31,6 +45,19 @@ static bool is_by_switch(const struct symc_cuda_group *group,
     return group->limits.multimem != 0 && mover->joined->multicast != NULL &&
            op->op == SYMMCOLL_SUM &&
            symc_kernel_has_type(SYMC_KERNEL_MULTIMEM_ONE_SHOT, type);
+}
+
+/* That of symmcoll_symm_intra_node_all_reduce() is chosen by its size, and by
+ * another one where a switch adds up. */
+static enum symc_kernel choose_of_switch(const struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_launch *launch)
+{
+    bool one_shot = launch->kind == SYMC_LAUNCH_ONE_SHOT;
+
+    if (op->kind == SYMC_SYMM_INTRA_NODE)
+        one_shot = op->count * op->elem <= group->limits.multimem_one_shot_max;
+    return one_shot ? SYMC_KERNEL_MULTIMEM_ONE_SHOT
+                    : SYMC_KERNEL_MULTIMEM_TWO_SHOT;
 }
 
 /* Two steps leave the elements of others as they were where they have an out. */
@@ -59,22 +86,21 @@ static symmcoll_status_t reduce(
     const struct symc_launch *launch = mover->launch;
     uint64_t elements;
     enum symmcoll_dtype type = symc_cuda_reduced_type(op->dtype, &elements);
-    bool one_shot = launch->kind == SYMC_LAUNCH_ONE_SHOT;
+    uint64_t nbytes = op->count * op->elem;
     struct symc_reduce_args args = symc_cuda_reduce_args(
         group, op, symc_cuda_joined_data(mover->joined, launch->at));
 
     args.in = launch->in;
     args.count = op->count * elements;
-    if (!one_shot && !is_by_switch(group, op, type))
+    if (is_by_switch(group, op, type)) {
+        args.out = launch->out;
+        return start_by_switch(group, choose_of_switch(group, op, launch), type,
+            nbytes, stream, &args);
+    }
+    if (launch->kind != SYMC_LAUNCH_ONE_SHOT)
         return two_shot(group, op, type, &args, stream);
     args.out = launch->out;
-    if (is_by_switch(group, op, type))
-        return start(group,
-            one_shot ? SYMC_KERNEL_MULTIMEM_ONE_SHOT
-                     : SYMC_KERNEL_MULTIMEM_TWO_SHOT,
-            type, op->count * op->elem, stream, &args);
-    return start(
-        group, SYMC_KERNEL_ONE_SHOT, type, op->count * op->elem, stream, &args);
+    return start(group, SYMC_KERNEL_ONE_SHOT, type, nbytes, stream, &args);
 }
 
 static symmcoll_status_t reduce_scatter(
@@ -115,6 +141,9 @@ static symmcoll_status_t move(
         .first = (uint32_t)launch->first,
         .sources = (uint32_t)launch->sources};
 
+    if (!pulls && mover->joined->multicast != NULL)
+        return start_by_switch(group, SYMC_KERNEL_MULTIMEM_ALL_GATHER,
+            op->dtype, launch->slice, stream, &args);
     return start(group,
         pulls ? SYMC_KERNEL_PULL : SYMC_KERNEL_MULTIMEM_ALL_GATHER, op->dtype,
         launch->slice, stream, &args);

@@ -151,8 +151,9 @@ symmcoll_status_t symmcoll_symm_two_shot_all_reduce(
 /*
  * An all_reduce of buf, by way of the buffers of a handle of at least as many
  * bytes, that is done for some calls only: SYMMCOLL_BFLOAT16 and SYMMCOLL_SUM, at
- * most 10 MiB and 8 ranks; in one shot up to 256 KiB, else in two.  Any other
- * call returns SYMMCOLL_SKIPPED on all ranks and does nothing: that one is for
+ * most 10 MiB and 8 ranks; in one shot up to 256 KiB, else in two, where a
+ * switch adds up by a limit of its own (symmcoll.conf(5)).  Any other call returns
+ * SYMMCOLL_SKIPPED on all ranks and does nothing: that one is for
  * symmcoll_all_reduce().
  *
  * symmcoll_symm_intra_node_count() is how many were done with the handle.

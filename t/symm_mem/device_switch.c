@@ -96,6 +96,88 @@ static int one_by_one(struct symmcoll_group *group, int rank)
     return reduces(group, rank, 0);
 }
 
+/* ---- the settings of it ---- */
+
+#define BLOCKS_COUNT 8192 /* floats: more than two blocks have threads for */
+
+/* The blocks that a sum of many has. */
+static int has_blocks(struct symmcoll_group *group, int rank, int wanted)
+{
+    struct joined it;
+    void *out = NULL;
+    bool right = begin_joined(&it, group, rank, BLOCKS_COUNT * sizeof(float));
+
+    out = device_alloc(BLOCKS_COUNT * sizeof(float));
+    right = right && OK(symmcoll_symm_one_shot_all_reduce(it.handle, 0, out,
+                         BLOCKS_COUNT, F32, SYMMCOLL_SUM, NULL));
+    device_wait(it.stream);
+    if (fake_blocks_max(rank) != wanted)
+        diag("%d blocks, not %d", fake_blocks_max(rank), wanted);
+    device_free(out);
+    return end_joined(&it, right) && fake_blocks_max(rank) == wanted;
+}
+
+static int has_one_block(struct symmcoll_group *group, int rank)
+{
+    return has_blocks(group, rank, 1);
+}
+
+static int has_two_blocks(struct symmcoll_group *group, int rank)
+{
+    return has_blocks(group, rank, 2);
+}
+
+/* intra_node_all_reduce: how often in one shot and in two. */
+static int takes_shots(struct symmcoll_group *group, int rank, int one, int two)
+{
+    static const char *const of[] = {
+        "symc_multimem_one_shot_bf16", "symc_multimem_two_shot_bf16"};
+    struct joined it;
+    uint16_t ones[COUNT], sum[COUNT];
+    bool right = begin_joined(&it, group, rank, sizeof(ones));
+    void *buf = device_alloc(sizeof(ones));
+
+    for (int i = 0; i < COUNT; i++)
+        ones[i] = 0x3f80;
+    device_write(buf, ones, sizeof(ones));
+    right = right && OK(symmcoll_symm_intra_node_all_reduce(it.handle, buf,
+                         COUNT, SYMMCOLL_BFLOAT16, SYMMCOLL_SUM, NULL));
+    device_wait(it.stream);
+    device_read(sum, buf, sizeof(sum));
+    for (int i = 0; i < COUNT; i++)
+        right = right && HOLDS(sum[i] == 0x4040); /* 3 */
+    device_free(buf);
+    right = HOLDS(kernels_runs(of[0]) == one) && right;
+    right = HOLDS(kernels_runs(of[1]) == two) && right;
+    return end_joined(&it, right);
+}
+
+static int takes_one_shot(struct symmcoll_group *group, int rank)
+{
+    return takes_shots(group, rank, 1, 0);
+}
+
+static int takes_two_shots(struct symmcoll_group *group, int rank)
+{
+    return takes_shots(group, rank, 0, 1);
+}
+
+static void check_settings(void)
+{
+    ok(ranks_run(3, has_two_blocks),
+        "a kernel that uses the switch has as many blocks as others may");
+    setenv("SYMMCOLL_CUDA_MULTICAST_BLOCKS", "1", 1);
+    ok(ranks_run(3, has_one_block),
+        "cuda.multicast_blocks: no kernel that uses the switch has more");
+    ok(ranks_run(3, takes_one_shot),
+        "small sums of intra_node_all_reduce take one step");
+    setenv("SYMMCOLL_CUDA_MULTIMEM_ONE_SHOT_MAX", "599", 1);
+    ok(ranks_run(3, takes_two_shots),
+        "cuda.multimem_one_shot_max: larger sums take two steps");
+    setenv("SYMMCOLL_CUDA_MULTIMEM_ONE_SHOT_MAX", "600", 1);
+    ok(ranks_run(3, takes_one_shot), "one of that size does not");
+}
+
 int main(void)
 {
     device_begin();
@@ -104,6 +186,7 @@ int main(void)
     setenv("SYMMCOLL_CUDA_MULTIMEM", "on", 1);
     ok(ranks_run(3, by_the_switch),
         "cuda.multimem: sums of floats are the switch's");
+    check_settings();
     setenv("SYMMCOLL_CUDA_MULTICAST", "off", 1);
     ok(ranks_run(3, one_by_one), "none where the memory has no such address");
     return done_testing();
