@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda/nccl.h"
 
-#include <dlfcn.h>
-#include <link.h>
+#include "cuda/library.h"
+
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,20 +27,10 @@ static struct {
     pthread_mutex_t lock;
     _Atomic(const struct symc_nccl *) loaded; /* the table, once it is whole */
     struct symc_nccl table;
-    char reason[SYMC_DETAIL_MAX];
-} library = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static symmcoll_status_t refuse(const char *format, ...) SYMC_PRINTF(1, 2);
-
-static symmcoll_status_t refuse(const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    (void)vsnprintf(library.reason, sizeof(library.reason), format, args);
-    va_end(args);
-    return SYMMCOLL_ERR_UNSUPPORTED;
-}
+    struct symc_library self;
+} library = {.lock = PTHREAD_MUTEX_INITIALIZER,
+    .self = {
+        .name = SYMC_NCCL_LIBRARY, .title = "NCCL", .setting = "cuda.nccl"}};
 
 const char *symc_nccl_format_version(int version, char *buffer)
 {
@@ -53,24 +42,12 @@ const char *symc_nccl_format_version(int version, char *buffer)
     return buffer;
 }
 
-/* Where the loader has found it. */
-static const char *find_path(void *handle)
-{
-    struct link_map *map = NULL;
-
-    return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name
-                                                      : SYMC_NCCL_LIBRARY;
-}
-
 /* Fill in one member; false where there is no such function. */
 static bool find_entry(
     void *handle, const struct entry *entry, struct symc_nccl *table)
 {
-    void *function = dlsym(handle, entry->name);
-
-    /* ISO C has no cast from an object's to a function's pointer. */
-    memcpy((char *)table + entry->offset, &function, sizeof(function));
-    return function != NULL;
+    return symc_library_find(
+        handle, entry->name, (char *)table + entry->offset);
 }
 
 static symmcoll_status_t find_version(void *handle, struct symc_nccl *table)
@@ -79,14 +56,16 @@ static symmcoll_status_t find_version(void *handle, struct symc_nccl *table)
     char found[32], least[32];
 
     if (!find_entry(handle, &needed[0], table))
-        return refuse(
+        return symc_library_refuse(&library.self,
             "%s: expected NCCL, found no %s", table->path, needed[0].name);
     result = table->get_version(&table->version);
     if (result != SYMC_NCCL_SUCCESS)
-        return refuse("%s: expected the version of NCCL, found error %d of %s",
+        return symc_library_refuse(&library.self,
+            "%s: expected the version of NCCL, found error %d of %s",
             table->path, (int)result, needed[0].name);
     if (table->version < SYMC_NCCL_LEAST)
-        return refuse("%s: expected NCCL %s or later, found %s", table->path,
+        return symc_library_refuse(&library.self,
+            "%s: expected NCCL %s or later, found %s", table->path,
             symc_nccl_format_version(SYMC_NCCL_LEAST, least),
             symc_nccl_format_version(table->version, found));
     return SYMMCOLL_OK;
@@ -98,7 +77,8 @@ static symmcoll_status_t fill_table(void *handle, struct symc_nccl *table)
 
     for (size_t i = 0; i < COUNT(needed); i++)
         if (!find_entry(handle, &needed[i], table))
-            return refuse("%s: expected %s, found none in NCCL %s", table->path,
+            return symc_library_refuse(&library.self,
+                "%s: expected %s, found none in NCCL %s", table->path,
                 needed[i].name,
                 symc_nccl_format_version(table->version, found));
     for (size_t i = 0; i < COUNT(optional); i++)
@@ -109,17 +89,13 @@ static symmcoll_status_t fill_table(void *handle, struct symc_nccl *table)
 /* With the lock. */
 static symmcoll_status_t load(const char *path, struct symc_nccl *table)
 {
-    void *handle = dlopen(SYMC_NCCL_LIBRARY, RTLD_NOW | RTLD_NOLOAD);
+    void *handle = symc_library_open(&library.self, path);
     symmcoll_status_t status;
 
-    if (handle == NULL && path[0] == '\0')
-        return refuse("no NCCL: expected the name of a library, found an empty "
-                      "cuda.nccl");
     if (handle == NULL)
-        handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL)
-        return refuse("no NCCL: %s", dlerror());
-    *table = (struct symc_nccl){.path = find_path(handle)};
+        return SYMMCOLL_ERR_UNSUPPORTED;
+    *table =
+        (struct symc_nccl){.path = symc_library_path(&library.self, handle)};
     status = find_version(handle, table);
     if (status == SYMMCOLL_OK)
         status = fill_table(handle, table);
@@ -139,7 +115,7 @@ symmcoll_status_t symc_nccl_load(
     *nccl = atomic_load_explicit(&library.loaded, memory_order_acquire);
     if (*nccl == NULL) {
         status = load(path, &library.table);
-        memcpy(reason, library.reason, sizeof(reason));
+        memcpy(reason, library.self.reason, sizeof(reason));
     }
     if (status == SYMMCOLL_OK)
         *nccl = &library.table;
