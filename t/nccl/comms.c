@@ -3,45 +3,19 @@
  * Communicators of the stand-in for NCCL: when they are ready, how they end, and
  * who may be in them.
  */
-#include "cuda/nccl.h"
-#include "t/nccl/fake_nccl.h"
+#include "t/nccl/comms.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define API __attribute__((visibility("default")))
-#define CLIQUES 64
-#define COMMS 512
-
-enum phase {
-    BEGINNING,
-    READY,
-    FINALIZING,
-    FINALIZED,
-    OVER
-};
-
-/* Ranks with one id. */
-struct clique {
-    int size, joined, finalized;
-};
-
-struct symc_nccl_comm {
-    struct clique *clique;
-    enum phase phase;
-    int questions;      /* that are answered "in progress" */
-    _Atomic int inside; /* threads in it */
-};
-
+/* Of the process; one lock for all of them. */
 static struct {
     pthread_mutex_t lock;
-    int ncliques, ncomms;
-    struct clique cliques[CLIQUES];
-    struct symc_nccl_comm comms[COMMS]; /* never used again */
+    int count;
+    struct symc_nccl_comm comms[FAKE_COMMS]; /* never used again */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 API struct fake_nccl fake_nccl;
@@ -57,7 +31,7 @@ API int ncclCommAbort(struct symc_nccl_comm *comm);
 API const char *ncclGetErrorString(int result);
 API const char *ncclGetLastError(struct symc_nccl_comm *comm);
 
-static _Noreturn void die(const char *what)
+_Noreturn void fake_nccl_die(const char *what)
 {
     fprintf(stderr, "# NCCL's stand-in: %s\n", what);
     abort();
@@ -65,20 +39,20 @@ static _Noreturn void die(const char *what)
 
 /* ---- who is in a communicator ---- */
 
-static void enter(struct symc_nccl_comm *comm)
+void fake_nccl_enter(struct symc_nccl_comm *comm)
 {
     int pause = atomic_load(&fake_nccl.pause_us);
 
     if (atomic_fetch_add(&comm->inside, 1) != 0)
-        die("two threads are in one communicator");
-    if (comm->phase == OVER)
-        die("a communicator is used that was destroyed or aborted");
+        fake_nccl_die("two threads are in one communicator");
+    if (comm->phase == FAKE_OVER)
+        fake_nccl_die("a communicator is used that was destroyed or aborted");
     if (pause > 0)
         usleep((useconds_t)pause);
     pthread_mutex_lock(&all.lock);
 }
 
-static int leave(struct symc_nccl_comm *comm, int result)
+int fake_nccl_leave(struct symc_nccl_comm *comm, int result)
 {
     pthread_mutex_unlock(&all.lock);
     atomic_fetch_sub(&comm->inside, 1);
@@ -87,74 +61,81 @@ static int leave(struct symc_nccl_comm *comm, int result)
 
 static void end(struct symc_nccl_comm *comm)
 {
-    comm->phase = OVER;
+    for (int i = 0; i < FAKE_OPS; i++)
+        if (comm->ops[i].used)
+            fake_nccl_die("a reduction that was created is left");
+    comm->phase = FAKE_OVER;
+    fake_work_free(comm->pending);
+    comm->pending = NULL;
     atomic_fetch_sub(&fake_nccl.live, 1);
 }
 
 /* ---- what is in progress ---- */
 
-/* With the lock. */
-static int is_pending(struct symc_nccl_comm *comm)
+/* With the lock: what it was told to enqueue is so when it says that it is. */
+static int ask_pending(struct symc_nccl_comm *comm)
 {
-    const struct clique *clique = comm->clique;
+    struct fake_work *work = comm->pending;
 
-    if (comm->phase == READY || comm->phase == FINALIZED)
-        return 0;
-    if (atomic_load(&fake_nccl.stuck) ||
-        (comm->phase == BEGINNING ? clique->joined : clique->finalized) <
-            clique->size)
-        return 1;
-    if (comm->questions-- > 0)
-        return 1;
-    comm->phase = comm->phase == BEGINNING ? READY : FINALIZED;
-    return 0;
+    if (comm->questions > 0 && comm->questions-- > 0)
+        return SYMC_NCCL_IN_PROGRESS;
+    comm->pending = NULL;
+    return work != NULL ? fake_work_enqueue(work) : SYMC_NCCL_SUCCESS;
+}
+
+/* With the lock. */
+static int ask(struct symc_nccl_comm *comm)
+{
+    struct fake_clique *clique = comm->clique;
+
+    if (comm->phase == FAKE_FINALIZED)
+        return SYMC_NCCL_SUCCESS;
+    if (atomic_load(&fake_nccl.stuck))
+        return comm->phase == FAKE_READY && comm->pending == NULL
+                   ? SYMC_NCCL_SUCCESS
+                   : SYMC_NCCL_IN_PROGRESS;
+    if (comm->phase == FAKE_READY)
+        return ask_pending(comm);
+    if (atomic_load(comm->phase == FAKE_BEGINNING
+                        ? &clique->joined
+                        : &clique->finalized) < atomic_load(&clique->size) ||
+        comm->questions-- > 0)
+        return SYMC_NCCL_IN_PROGRESS;
+    comm->phase = comm->phase == FAKE_BEGINNING ? FAKE_READY : FAKE_FINALIZED;
+    comm->questions = 0;
+    return SYMC_NCCL_SUCCESS;
 }
 
 int ncclCommGetAsyncError(struct symc_nccl_comm *comm, int *error)
 {
-    enter(comm);
+    fake_nccl_enter(comm);
     *error = atomic_load(&fake_nccl.error);
-    if (*error == 0 && is_pending(comm))
-        *error = SYMC_NCCL_IN_PROGRESS;
-    return leave(comm, SYMC_NCCL_SUCCESS);
+    if (*error == 0)
+        *error = ask(comm);
+    return fake_nccl_leave(comm, SYMC_NCCL_SUCCESS);
 }
 
 /* ---- making ---- */
 
 int ncclGetUniqueId(struct symc_nccl_id *id)
 {
-    if (atomic_load(&fake_nccl.id_result) != 0)
-        return atomic_load(&fake_nccl.id_result);
-    pthread_mutex_lock(&all.lock);
-    if (all.ncliques == CLIQUES)
-        die("there are too many ids");
-    memset(id, 0x5a, sizeof(*id));
-    memcpy(id, &all.ncliques, sizeof(all.ncliques));
-    all.ncliques++;
-    pthread_mutex_unlock(&all.lock);
-    return SYMC_NCCL_SUCCESS;
+    int result = atomic_load(&fake_nccl.id_result);
+
+    return result != 0 ? result : fake_clique_draw(id);
 }
 
 /* With the lock. */
-static struct clique *find_clique(const struct symc_nccl_id *id)
+static struct symc_nccl_comm *add(
+    struct fake_clique *clique, int size, int rank)
 {
-    int index = -1;
+    struct symc_nccl_comm *comm = &all.comms[all.count++];
 
-    memcpy(&index, id, sizeof(index));
-    if (index < 0 || index >= all.ncliques || id->bytes[127] != 0x5a)
-        die("an id is none that was drawn");
-    return &all.cliques[index];
-}
-
-static struct symc_nccl_comm *add(struct clique *clique, int size)
-{
-    struct symc_nccl_comm *comm = &all.comms[all.ncomms++];
-
-    if (all.ncomms == COMMS)
-        die("there are too many communicators");
-    clique->size = size;
-    clique->joined++;
+    if (all.count == FAKE_COMMS)
+        fake_nccl_die("there are too many communicators");
+    atomic_store(&clique->size, size);
+    atomic_fetch_add(&clique->joined, 1);
     comm->clique = clique;
+    comm->rank = rank;
     comm->questions = atomic_load(&fake_nccl.slow);
     atomic_fetch_add(&fake_nccl.live, 1);
     return comm;
@@ -164,15 +145,19 @@ int ncclCommInitRankConfig(struct symc_nccl_comm **made, int size,
     struct symc_nccl_id id, int rank, struct symc_nccl_config *config)
 {
     int result = atomic_load(&fake_nccl.init_result);
+    struct fake_clique *clique;
 
     if (config->magic != 0xcafebeef || config->size > sizeof(*config) ||
-        config->blocking != 0 || rank < 0 || rank >= size)
-        die("a config or a rank is wrong");
+        config->blocking != 0 || rank < 0 || rank >= size || size > FAKE_RANKS)
+        fake_nccl_die("a config or a rank is wrong");
     *made = NULL;
     if (result != 0)
         return result;
+    clique = fake_clique_find(&id);
+    if (clique == NULL)
+        return SYMC_NCCL_SYSTEM_ERROR;
     pthread_mutex_lock(&all.lock);
-    *made = add(find_clique(&id), size);
+    *made = add(clique, size, rank);
     pthread_mutex_unlock(&all.lock);
     return SYMC_NCCL_IN_PROGRESS;
 }
@@ -181,34 +166,34 @@ int ncclCommInitRankConfig(struct symc_nccl_comm **made, int size,
 
 int ncclCommFinalize(struct symc_nccl_comm *comm)
 {
-    enter(comm);
-    if (comm->phase != READY)
-        die("a communicator is finalized that is not ready");
+    fake_nccl_enter(comm);
+    if (comm->phase != FAKE_READY)
+        fake_nccl_die("a communicator is finalized that is not ready");
     if (atomic_load(&fake_nccl.finalize_result) != 0)
-        return leave(comm, atomic_load(&fake_nccl.finalize_result));
-    comm->phase = FINALIZING;
-    comm->clique->finalized++;
+        return fake_nccl_leave(comm, atomic_load(&fake_nccl.finalize_result));
+    comm->phase = FAKE_FINALIZING;
+    atomic_fetch_add(&comm->clique->finalized, 1);
     atomic_fetch_add(&fake_nccl.finalized, 1);
     comm->questions = atomic_load(&fake_nccl.slow);
-    return leave(comm, SYMC_NCCL_IN_PROGRESS);
+    return fake_nccl_leave(comm, SYMC_NCCL_IN_PROGRESS);
 }
 
 int ncclCommDestroy(struct symc_nccl_comm *comm)
 {
-    enter(comm);
-    if (comm->phase != FINALIZED)
-        die("a communicator is destroyed before it is finalized");
+    fake_nccl_enter(comm);
+    if (comm->phase != FAKE_FINALIZED)
+        fake_nccl_die("a communicator is destroyed before it is finalized");
     end(comm);
     atomic_fetch_add(&fake_nccl.destroyed, 1);
-    return leave(comm, SYMC_NCCL_SUCCESS);
+    return fake_nccl_leave(comm, SYMC_NCCL_SUCCESS);
 }
 
 int ncclCommAbort(struct symc_nccl_comm *comm)
 {
-    enter(comm);
+    fake_nccl_enter(comm);
     end(comm);
     atomic_fetch_add(&fake_nccl.aborted, 1);
-    return leave(comm, SYMC_NCCL_SUCCESS);
+    return fake_nccl_leave(comm, SYMC_NCCL_SUCCESS);
 }
 
 /* ---- texts ---- */

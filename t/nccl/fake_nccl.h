@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a test tells the stand-in for NCCL, and what that counts.  Its ranks are
- * threads of a process.  It is stricter than NCCL: it ends the process where two
- * threads are in one communicator at once, or where one is used that was
- * destroyed or aborted, or is destroyed before it is finalized.
+ * What a test tells the stand-in for NCCL in its process, and what that counts.
+ * Its ranks are threads or processes.  It is stricter than NCCL: it ends the
+ * process where two threads are in one communicator at once, where one is used that
+ * is not ready, was destroyed or aborted, or is destroyed before it is finalized,
+ * where a message has another size than its receive, and where it is asked for what
+ * the library has no use for, as the least of floats.  It adds up in the reverse
+ * order of ranks, as NCCL promises no order.
  */
 #ifndef T_NCCL_FAKE_NCCL_H
 #define T_NCCL_FAKE_NCCL_H
@@ -11,7 +14,7 @@
 /* What libnccl.so.2 has under the name "fake_nccl"; zero is what NCCL does. */
 struct fake_nccl {
     /* Results that these calls return, of each rank: not 0, an error. */
-    _Atomic int id_result, init_result, finalize_result;
+    _Atomic int id_result, init_result, finalize_result, call_result;
     /* The error that every communicator has from now on. */
     _Atomic int error;
     _Atomic int stuck;    /* 1: nothing ends that is in progress */
@@ -20,6 +23,10 @@ struct fake_nccl {
 
     /* Communicators: those that are there, and to which that has happened. */
     _Atomic int live, finalized, destroyed, aborted;
+    _Atomic int parted;   /* calls of ncclAlltoAll, ncclGather, ncclScatter */
+    _Atomic int enqueued; /* groups of calls, and collectives outside of one */
 };
+
+extern __attribute__((visibility("default"))) struct fake_nccl fake_nccl;
 
 #endif

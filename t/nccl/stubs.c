@@ -2,7 +2,7 @@
 /*
  * Every function of the stand-in for NCCL by its name, for those who only look
  * for it; what it can do is defined elsewhere, in place of this.  With NCCL_OLD
- * it is one that lacks all that it may lack.
+ * or NCCL_FEW it is one that lacks all that it may lack.
  */
 #include "cuda/nccl_functions.h"
 
@@ -14,6 +14,6 @@
     }
 
 SYMC_NCCL_NEEDED(STUB)
-#ifndef NCCL_OLD
+#if !defined(NCCL_OLD) && !defined(NCCL_FEW)
 SYMC_NCCL_OPTIONAL(STUB)
 #endif

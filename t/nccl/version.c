@@ -4,6 +4,8 @@
 
 #ifdef NCCL_OLD
 #define SAID 22203
+#elif defined(NCCL_FEW)
+#define SAID 22707
 #else
 #define SAID 22809
 #endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The stand-in for NCCL inside. */
+#ifndef T_NCCL_COMMS_H
+#define T_NCCL_COMMS_H
+
+#include "cuda/nccl.h"
+#include "t/nccl/fake_nccl.h"
+
+#include <pthread.h>
+
+#define API __attribute__((visibility("default")))
+#define FAKE_CLIQUES 64
+#define FAKE_COMMS 512
+#define FAKE_RANKS 8
+#define FAKE_CHUNK 4096 /* bytes on their way from a rank to another */
+
+enum fake_phase {
+    FAKE_BEGINNING,
+    FAKE_READY,
+    FAKE_FINALIZING,
+    FAKE_FINALIZED,
+    FAKE_OVER
+};
+
+/* What a rank has for another one, until that has taken it. */
+struct fake_channel {
+    _Atomic int full;
+    size_t total; /* bytes of the message */
+    size_t nbytes;
+    unsigned char data[FAKE_CHUNK];
+};
+
+/* Ranks with one id: memory that all of them have mapped, be they threads or
+ * processes. */
+struct fake_clique {
+    _Atomic int size, joined, finalized;
+    struct fake_channel channels[FAKE_RANKS][FAKE_RANKS]; /* from, to */
+};
+
+/* A message of a rank to or from a peer. */
+struct fake_call {
+    const char *in; /* of a send, else NULL */
+    char *out;
+    size_t nbytes, moved;
+    int peer;
+    int over;
+};
+
+/* What becomes of the elements of all ranks when they have come. */
+struct fake_sum {
+    unsigned char *parts; /* of each rank, one after another; freed with it */
+    void *out;
+    size_t count;
+    int type, op;
+};
+
+/* What becomes of this rank's elements before they are sent. */
+struct fake_scale {
+    const void *in;
+    unsigned char *out; /* freed with it */
+    size_t count;
+    int type;
+    double factor;
+};
+
+#define FAKE_CALLS 256
+#define FAKE_SUMS 8
+#define FAKE_OPS 4
+#define FAKE_OP_FIRST 5 /* of those that are created */
+
+/* The calls of a group, on one communicator and one stream. */
+struct fake_work {
+    struct symc_nccl_comm *comm;
+    struct CUstream_st *stream;
+    int ncalls, nsums, nscales;
+    struct fake_call calls[FAKE_CALLS];
+    struct fake_sum sums[FAKE_SUMS];
+    struct fake_scale scales[FAKE_SUMS];
+};
+
+struct symc_nccl_comm {
+    struct fake_clique *clique;
+    int rank;
+    _Atomic enum fake_phase phase;
+    int questions;             /* that are answered "in progress" */
+    _Atomic int inside;        /* threads in it */
+    struct fake_work *pending; /* enqueued when these have been asked */
+    struct {
+        int used, type;
+        double factor;
+    } ops[FAKE_OPS]; /* that were created */
+};
+
+_Noreturn void fake_nccl_die(const char *what);
+
+/* Around a call with a communicator: from one to the other with the lock. */
+void fake_nccl_enter(struct symc_nccl_comm *comm);
+int fake_nccl_leave(struct symc_nccl_comm *comm, int result);
+
+/* ---- cliques.c ---- */
+
+/* Errors: 2, a system's. */
+int fake_clique_draw(struct symc_nccl_id *id);
+/* NULL: who has drawn it is not there any more. */
+struct fake_clique *fake_clique_find(const struct symc_nccl_id *id);
+
+/* ---- messages.c ---- */
+
+/* What is called between the two is in the thread's group of calls, which begins
+ * and ends with them where it has none.  Returns that; and a result. */
+struct fake_work *fake_group_enter(
+    struct symc_nccl_comm *comm, struct CUstream_st *stream);
+int fake_group_leave(void);
+
+void fake_work_add(struct fake_work *work, struct fake_call call);
+
+/* Have the stream do it; takes the work.  Returns a result. */
+int fake_work_enqueue(struct fake_work *work);
+void fake_work_free(struct fake_work *work);
+
+/* ---- collectives.c ---- */
+
+/* Elements of a type. */
+size_t fake_nbytes_of(int type, size_t count);
+
+/* Before anything is sent. */
+void fake_scale_begin(const struct fake_scale *scale);
+
+/* All that it needs has come. */
+void fake_sum_finish(const struct fake_sum *sum, int size);
+
+#endif
