@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cuda/nccl_comm.h"
+#include "cuda/nccl_state.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define NAP_NS (INT64_C(200) * 1000) /* between two questions, at first */
+#define NAP_NS SYMC_CUDA_COMM_NAP_NS /* at first */
 #define NAP_MOST_NS (INT64_C(5000) * 1000)
-#define TEXT 256 /* of what NCCL says */
-
-struct symc_cuda_comm {
-    const struct symc_nccl *nccl;
-    const struct symc_core *core;
-    int rank, size;
-    pthread_mutex_t lock;        /* around each call of NCCL with it */
-    struct symc_nccl_comm *made; /* NULL: there is none, or none any more */
-    const char *call; /* the latest one, in messages; under the lock */
-};
+#define TEXT 192 /* of what NCCL says */
 
 /* What each member tells before it is made. */
 struct told {
@@ -26,14 +17,14 @@ struct told {
 
 /* ---- errors ---- */
 
-static int get_world_rank(const struct symc_cuda_comm *comm, int rank)
+int symc_cuda_comm_world_rank(const struct symc_cuda_comm *comm, int rank)
 {
     const struct symc_ranks *ranks = comm->core->ranks;
 
     return ranks->global != NULL ? ranks->global[rank] : rank;
 }
 
-static symmcoll_status_t get_status(enum symc_nccl_result result)
+symmcoll_status_t symc_cuda_comm_status(enum symc_nccl_result result)
 {
     switch (result) {
     case SYMC_NCCL_SUCCESS:
@@ -65,30 +56,38 @@ static const char *copy_text(const char *text, char *buffer)
     return buffer;
 }
 
-/* The status of a call that has returned something, and the detail where it has
- * failed.  With the lock. */
-static symmcoll_status_t judge(
-    struct symc_cuda_comm *comm, enum symc_nccl_result result)
+void symc_cuda_comm_describe(
+    const struct symc_cuda_comm *comm, enum symc_nccl_result result, char *text)
 {
     const struct symc_nccl *nccl = comm->nccl;
-    symmcoll_status_t status = get_status(result);
     char what[TEXT], more[TEXT];
 
-    if (status >= 0)
-        return status;
     copy_text(nccl->get_error_string(result), what);
     copy_text(nccl->get_last_error(comm->made), more);
-    return comm->core->fail(status, "%s on rank %d: NCCL error %d, %s%s%s",
-        comm->call, get_world_rank(comm, comm->rank), (int)result, what,
+    (void)snprintf(text, SYMC_DETAIL_MAX,
+        "%s on rank %d: NCCL error %d, %s%s%s", comm->call,
+        symc_cuda_comm_world_rank(comm, comm->rank), (int)result, what,
         more[0] != '\0' ? ": " : "", more);
 }
 
-/* With the lock. */
-static symmcoll_status_t refuse_aborted(const struct symc_cuda_comm *comm)
+symmcoll_status_t symc_cuda_comm_judge(
+    const struct symc_cuda_comm *comm, enum symc_nccl_result result)
+{
+    symmcoll_status_t status = symc_cuda_comm_status(result);
+    char text[SYMC_DETAIL_MAX];
+
+    if (status >= 0)
+        return status;
+    symc_cuda_comm_describe(comm, result, text);
+    return comm->core->fail(status, "%s", text);
+}
+
+symmcoll_status_t symc_cuda_comm_refuse_aborted(
+    const struct symc_cuda_comm *comm)
 {
     return comm->core->fail(SYMMCOLL_ERR_ABORTED,
         "%s on rank %d: expected a communicator, found one that was aborted",
-        comm->call, get_world_rank(comm, comm->rank));
+        comm->call, symc_cuda_comm_world_rank(comm, comm->rank));
 }
 
 /* ---- what is in progress ---- */
@@ -100,10 +99,11 @@ symmcoll_status_t symc_cuda_comm_test(struct symc_cuda_comm *comm)
 
     pthread_mutex_lock(&comm->lock);
     if (comm->made == NULL) {
-        status = refuse_aborted(comm);
+        status = symc_cuda_comm_refuse_aborted(comm);
     } else {
         result = comm->nccl->comm_get_async_error(comm->made, &found);
-        status = judge(comm, result != SYMC_NCCL_SUCCESS ? result : found);
+        status = symc_cuda_comm_judge(
+            comm, result != SYMC_NCCL_SUCCESS ? result : found);
     }
     pthread_mutex_unlock(&comm->lock);
     return status;
@@ -118,7 +118,7 @@ void symc_cuda_comm_abort(struct symc_cuda_comm *comm)
     pthread_mutex_unlock(&comm->lock);
 }
 
-static void doze(const struct symc_core *core, int64_t nap_ns)
+void symc_cuda_comm_doze(const struct symc_core *core, int64_t nap_ns)
 {
     static const _Atomic uint64_t never;
     struct symc_wait_budget budget = {.deadline_ns = core->now() + nap_ns};
@@ -141,7 +141,8 @@ static symmcoll_status_t agree(
     pthread_mutex_lock(&comm->lock);
     comm->call = "ncclGetUniqueId";
     if (comm->rank == 0)
-        status = judge(comm, comm->nccl->get_unique_id(&mine.id));
+        status =
+            symc_cuda_comm_judge(comm, comm->nccl->get_unique_id(&mine.id));
     pthread_mutex_unlock(&comm->lock);
     if (status != SYMMCOLL_OK)
         return status;
@@ -156,9 +157,9 @@ static symmcoll_status_t agree(
                 "expected one version of NCCL on all members, found %s on rank "
                 "%d and %s on rank %d",
                 symc_nccl_format_version(all[0].version, versions[0]),
-                get_world_rank(comm, 0),
+                symc_cuda_comm_world_rank(comm, 0),
                 symc_nccl_format_version(all[r].version, versions[1]),
-                get_world_rank(comm, r));
+                symc_cuda_comm_world_rank(comm, r));
     *id = all[0].id;
     free(all);
     return status;
@@ -175,8 +176,9 @@ static symmcoll_status_t begin(
     config.comm_name = comm->core->name;
     pthread_mutex_lock(&comm->lock);
     comm->call = "ncclCommInitRankConfig";
-    status = judge(comm, comm->nccl->comm_init_rank_config(
-                             &comm->made, comm->size, id, comm->rank, &config));
+    status = symc_cuda_comm_judge(
+        comm, comm->nccl->comm_init_rank_config(
+                  &comm->made, comm->size, id, comm->rank, &config));
     pthread_mutex_unlock(&comm->lock);
     return status;
 }
@@ -191,7 +193,7 @@ static symmcoll_status_t expire(
     for (int r = 0; r < comm->size && used < sizeof(text) - 16; r++)
         if (busy[r] != 0)
             used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%d",
-                used > 0 ? ", " : "", get_world_rank(comm, r));
+                used > 0 ? ", " : "", symc_cuda_comm_world_rank(comm, r));
     return comm->core->fail(SYMMCOLL_ERR_TIMEOUT,
         "%s: expected it to end on all %d members within %.3g s, found it in "
         "progress on rank %s",
@@ -224,7 +226,7 @@ static symmcoll_status_t await_all(
             return SYMMCOLL_OK;
         if (core->now() >= deadline)
             return expire(comm, busy, timeout_ns);
-        doze(core, nap);
+        symc_cuda_comm_doze(core, nap);
         if (nap < NAP_MOST_NS)
             nap *= 2;
     }
@@ -282,17 +284,18 @@ symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
 
 /* ---- closing ---- */
 
-/* Whether a member is not there any more, or the group has failed: then nobody
- * can be waited for. */
-static bool is_broken(const struct symc_cuda_comm *comm)
+bool symc_cuda_comm_find_broken(const struct symc_cuda_comm *comm, int *member)
 {
     const struct symc_core *core = comm->core;
 
+    *member = -1;
     if (core->failed(core->group, -1))
         return true;
-    for (int r = 0; r < comm->size; r++)
+    for (int r = 0; r < comm->size; r++) {
+        *member = r;
         if (r != comm->rank && core->failed(core->group, r))
             return true;
+    }
     return false;
 }
 
@@ -302,29 +305,34 @@ static bool finalize(struct symc_cuda_comm *comm, int64_t timeout_ns)
     const struct symc_core *core = comm->core;
     int64_t deadline = symc_deadline_ns(core->now(), timeout_ns);
     symmcoll_status_t status;
+    int member;
 
     pthread_mutex_lock(&comm->lock);
     comm->call = "ncclCommFinalize";
-    status = comm->made == NULL
-                 ? refuse_aborted(comm)
-                 : judge(comm, comm->nccl->comm_finalize(comm->made));
+    status = comm->made == NULL ? symc_cuda_comm_refuse_aborted(comm)
+                                : symc_cuda_comm_judge(comm,
+                                      comm->nccl->comm_finalize(comm->made));
     pthread_mutex_unlock(&comm->lock);
     while (status == SYMMCOLL_IN_PROGRESS) {
         status = symc_cuda_comm_test(comm);
         if (status != SYMMCOLL_IN_PROGRESS)
             break;
-        if (is_broken(comm) || core->now() >= deadline)
+        if (symc_cuda_comm_find_broken(comm, &member) ||
+            core->now() >= deadline)
             return false;
-        doze(core, NAP_NS);
+        symc_cuda_comm_doze(core, NAP_NS);
     }
     return status == SYMMCOLL_OK;
 }
 
 void symc_cuda_comm_close(struct symc_cuda_comm *comm, int64_t timeout_ns)
 {
+    int member;
+
     if (comm == NULL)
         return;
-    if (!is_broken(comm) && symc_cuda_comm_test(comm) == SYMMCOLL_OK &&
+    if (!symc_cuda_comm_find_broken(comm, &member) &&
+        symc_cuda_comm_test(comm) == SYMMCOLL_OK &&
         finalize(comm, timeout_ns)) {
         pthread_mutex_lock(&comm->lock);
         if (comm->made != NULL)

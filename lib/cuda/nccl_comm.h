@@ -32,6 +32,53 @@ symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
  * thread may call it at any time. */
 symmcoll_status_t symc_cuda_comm_test(struct symc_cuda_comm *comm);
 
+/* What goes to another member and comes from it; no bytes: nothing does.  A member's
+ * own part may be where it is to be. */
+struct symc_cuda_part {
+    const void *in;
+    size_t in_nbytes;
+    void *out;
+    size_t out_nbytes;
+};
+
+/*
+ * Enqueue on a stream that each member sends its part for each other, and for
+ * itself; all of them do.  Returns when NCCL has enqueued it, for which the others
+ * may have to come; parts is read in the call.
+ * Errors: as of a failed group, TIMEOUT, and those of NCCL; the communicator is
+ * aborted.
+ */
+symmcoll_status_t symc_cuda_comm_exchange(struct symc_cuda_comm *comm,
+    const struct symc_op *op, const struct symc_cuda_part *parts,
+    struct CUstream_st *stream);
+
+/* What a collective's elements are to NCCL. */
+struct symc_cuda_elements {
+    enum symc_nccl_type type;
+    enum symc_nccl_op op; /* that reduces them */
+    size_t nbytes;        /* of one */
+    bool scaled;          /* this rank's are multiplied before, by its factor */
+    double factor;
+};
+
+/* Whether this NCCL has a collective for an operation, alike on all members; what
+ * it has none for symc_cuda_comm_exchange() does. */
+bool symc_cuda_comm_collects(const struct symc_cuda_comm *comm,
+    const struct symc_kind_info *info, const struct symc_op *op);
+
+/*
+ * Enqueue such a collective on a stream: a reduction of such elements, or one that
+ * moves bytes; all members do.  As symc_cuda_comm_exchange(), lists are read in the
+ * call.
+ */
+symmcoll_status_t symc_cuda_comm_collect(struct symc_cuda_comm *comm,
+    const struct symc_kind_info *info, const struct symc_op *op,
+    struct symc_cuda_elements elements, struct CUstream_st *stream);
+
+/* While what was enqueued runs: OK, or why it will not end as it should; then it
+ * is aborted, and every later call returns the same. */
+symmcoll_status_t symc_cuda_comm_watch(struct symc_cuda_comm *comm);
+
 /* Stop all that is in progress; every later call of it fails.  Any thread may
  * call it at any time; a second time does nothing. */
 void symc_cuda_comm_abort(struct symc_cuda_comm *comm);

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of a communicator of NCCL share. */
+#ifndef SYMC_CUDA_NCCL_STATE_H
+#define SYMC_CUDA_NCCL_STATE_H
+
+#include "cuda/nccl_comm.h"
+
+#include <pthread.h>
+
+#define SYMC_CUDA_COMM_NAP_NS (INT64_C(200) * 1000) /* between two questions */
+
+struct symc_cuda_comm {
+    const struct symc_nccl *nccl;
+    const struct symc_core *core;
+    int rank, size;
+    pthread_mutex_t lock;        /* around each call of NCCL with it */
+    struct symc_nccl_comm *made; /* NULL: there is none, or none any more */
+    const char *call; /* the latest one, in messages; under the lock */
+    symmcoll_status_t
+        broken; /* an error of its own, for which it was aborted */
+    char reason[SYMC_DETAIL_MAX];
+};
+
+int symc_cuda_comm_world_rank(const struct symc_cuda_comm *comm, int rank);
+
+/* The status that a result of NCCL's is. */
+symmcoll_status_t symc_cuda_comm_status(enum symc_nccl_result result);
+
+/* With the lock: what a call that has failed says, in SYMC_DETAIL_MAX bytes; the
+ * status of one that has returned something, and that detail; that it was
+ * aborted. */
+void symc_cuda_comm_describe(const struct symc_cuda_comm *comm,
+    enum symc_nccl_result result, char *text);
+symmcoll_status_t symc_cuda_comm_judge(
+    const struct symc_cuda_comm *comm, enum symc_nccl_result result);
+symmcoll_status_t symc_cuda_comm_refuse_aborted(
+    const struct symc_cuda_comm *comm);
+
+/* Whether nobody can be waited for: the group has failed (out: -1), or a member is
+ * not there any more. */
+bool symc_cuda_comm_find_broken(const struct symc_cuda_comm *comm, int *member);
+
+/* A call of NCCL, or a group of them. */
+struct symc_cuda_routine {
+    const char *name; /* in messages */
+    enum symc_nccl_result (*call)(const struct symc_cuda_comm *comm,
+        const void *arg, struct CUstream_st *stream);
+};
+
+/* Make it, with the lock, and return when NCCL has enqueued it.  Errors: as of
+ * symc_cuda_comm_exchange(). */
+symmcoll_status_t symc_cuda_comm_enqueue(struct symc_cuda_comm *comm,
+    const struct symc_op *op, struct symc_cuda_routine routine, const void *arg,
+    struct CUstream_st *stream);
+
+void symc_cuda_comm_doze(const struct symc_core *core, int64_t nap_ns);
+
+#endif
