@@ -37,7 +37,7 @@ static struct symc_algorithm_name choose(
     const struct question *question, size_t nbytes)
 {
     struct symc_op op = {.kind = question->kind,
-        .dtype = SYMMCOLL_UINT8,
+        .dtype = SYMMCOLL_FLOAT32, /* as most are */
         .op = SYMMCOLL_SUM,
         .count = nbytes,
         .elem = 1};
@@ -153,7 +153,7 @@ static void add_settings(struct info_out *out,
     const struct symc_settings *settings, const char *reason)
 {
     static const char *const sizes[] = {"cuda.packets_max", "cuda.one_shot_max",
-        "cuda.one_shot_max_two", "cuda.staging"};
+        "cuda.one_shot_max_two", "cuda.nccl_min", "cuda.staging"};
     const struct symc_config *config = settings->config;
     struct info_table table;
 

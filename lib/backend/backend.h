@@ -41,7 +41,7 @@ struct symc_peers {
 };
 
 /* The settings, each by its key: "host.chunk".  The key is of the table of
- * settings and the type is its own, or the value is 0; a word is an int, its place
+ * settings and the type is its own, or the value is 0 or ""; a word is an int, its place
  * in the range. */
 struct symc_settings {
     const struct symc_config *config;
@@ -49,6 +49,7 @@ struct symc_settings {
     int64_t (*get_int)(const struct symc_config *config, const char *key);
     size_t (*get_size)(const struct symc_config *config, const char *key);
     int64_t (*get_time)(const struct symc_config *config, const char *key);
+    const char *(*get_text)(const struct symc_config *config, const char *key);
 };
 
 /* What a backend may ask of the library.  `group` goes into every call. */

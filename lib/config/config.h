@@ -112,6 +112,8 @@ struct symc_config {
     int64_t cuda_multicast_blocks;     /* of a kernel that uses it, at most */
     bool cuda_multimem;                /* a switch may add up */
     size_t cuda_multimem_one_shot_max; /* bytes: in one shot, else in two */
+    size_t cuda_nccl_min;              /* bytes: by NCCL from there on */
+    bool cuda_nccl_sums;               /* sums of floats, too */
     char *cuda_nccl;                   /* NCCL's library; "": none */
 
     /* store */
@@ -156,11 +158,13 @@ symmcoll_status_t symc_config_load(
     struct symc_config **config, symmcoll_warning_fn warn, void *arg);
 void symc_config_free(struct symc_config *config);
 
-/* One value by its key, "host.chunk"; 0 where there is no such setting of that
- * type.  A word is its place in the range. */
+/* One value by its key, "host.chunk"; 0 or "" where there is no such setting of
+ * that type.  A word is its place in the range. */
 bool symc_config_get_bool(const struct symc_config *config, const char *key);
 int64_t symc_config_get_int(const struct symc_config *config, const char *key);
 size_t symc_config_get_size(const struct symc_config *config, const char *key);
 int64_t symc_config_get_time(const struct symc_config *config, const char *key);
+const char *symc_config_get_text(
+    const struct symc_config *config, const char *key);
 
 #endif

@@ -55,3 +55,11 @@ int64_t symc_config_get_time(const struct symc_config *config, const char *key)
 
     return value != NULL ? *value : 0;
 }
+
+const char *symc_config_get_text(
+    const struct symc_config *config, const char *key)
+{
+    char *const *value = find_field(config, key, SYMC_OPTION_TEXT);
+
+    return value != NULL && *value != NULL ? *value : "";
+}

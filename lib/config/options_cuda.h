@@ -114,6 +114,24 @@
                 "rank reads a part and writes it to all.",
     },
     {
+        .key = "cuda.nccl_min",
+        SIZE(cuda_nccl_min),
+        .dflt = "10MiB",
+        .range = "0 inf",
+        .help = "Bytes of a rank's part from which on operations on devices "
+                "are NCCL's, where all ranks have it and a device of their "
+                "own: those that move data, and reductions of integers and "
+                "bool; all members use the largest.",
+    },
+    {
+        .key = "cuda.nccl_sums",
+        BOOL(cuda_nccl_sums),
+        .dflt = "off",
+        .help = "Whether sums and means of floats and complex numbers are "
+                "NCCL's, too, from that size on: not in the order of ranks, "
+                "and floats of 16 bits may be rounded more than once.",
+    },
+    {
         .key = "cuda.nccl",
         TEXT(cuda_nccl),
         .dflt = "libnccl.so.2",

@@ -17,6 +17,18 @@ enum symmcoll_dtype symc_cuda_reduced_type(
     return dtype == SYMMCOLL_COMPLEX128 ? SYMMCOLL_FLOAT64 : dtype;
 }
 
+uint64_t symc_cuda_find_part(const struct symc_op *op, int size)
+{
+    uint64_t most = 0;
+
+    for (int r = 0; r < size; r++) {
+        uint64_t count = symc_op_out_count(op, r);
+
+        most = count > most ? count : most;
+    }
+    return most * op->elem;
+}
+
 /* ---- which kernel ---- */
 
 static enum symc_kernel choose_reduction(const struct symc_cuda_limits *limits,

@@ -23,6 +23,9 @@ struct symc_cuda_choice {
 struct symc_cuda_choice symc_cuda_choose(const struct symc_cuda_limits *limits,
     int size, const struct symc_kind_info *info, const struct symc_op *op);
 
+/* Bytes of the largest part of an operation that a member receives. */
+uint64_t symc_cuda_find_part(const struct symc_op *op, int size);
+
 /* For so many bytes of a part. */
 struct symc_grid symc_cuda_grid(const struct symc_cuda_limits *limits,
     enum symc_kernel kernel, int size, uint64_t nbytes);

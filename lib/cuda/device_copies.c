@@ -7,19 +7,6 @@
  */
 #include "cuda/device_launch.h"
 
-/* Bytes of the largest part that a member receives. */
-static uint64_t largest(const struct symc_op *op, int size)
-{
-    uint64_t most = 0;
-
-    for (int r = 0; r < size; r++) {
-        uint64_t count = symc_op_out_count(op, r);
-
-        most = count > most ? count : most;
-    }
-    return most * op->elem;
-}
-
 /* What all members know alike: sizes that each of them passes. */
 symmcoll_status_t symc_cuda_check_lists(
     const struct symc_cuda_group *group, const struct symc_op *op)
@@ -156,7 +143,7 @@ symmcoll_status_t symc_cuda_enqueue_copies(struct symc_cuda_group *group,
 {
     const struct symc_kind_info *info = &group->core->kinds[op->kind];
     bool reduces = (info->traits & SYMC_REDUCES) != 0;
-    uint64_t nbytes = largest(op, group->size);
+    uint64_t nbytes = symc_cuda_find_part(op, group->size);
     symmcoll_status_t status = SYMMCOLL_OK;
 
     for (struct stretch stretch = {.from = 0};

@@ -3,6 +3,7 @@
  * The names of the kernels that serve operations, for those who ask.
  */
 #include "cuda/device_choice.h"
+#include "cuda/nccl_run.h"
 
 static const struct symc_algorithm_name names[SYMC_KERNEL_COUNT] = {
     [SYMC_KERNEL_PACKETS] = {"packets", "each packet is its own signal"},
@@ -20,13 +21,24 @@ static const struct symc_algorithm_name names[SYMC_KERNEL_COUNT] = {
 static const struct symc_algorithm_name copies = {
     "copies", "the driver copies from and to staging, between two barriers"};
 
+static const struct symc_algorithm_name nccl = {
+    "nccl", "NCCL sends and receives each part"};
+
+static const struct symc_algorithm_name useful_nccl = {
+    "nccl", "NCCL, where all have it; else as for fewer bytes"};
+
 struct symc_algorithm_name symc_cuda_name_algorithm(
     const struct symc_settings *settings, int size,
     const struct symc_kind_info *info, const struct symc_op *op)
 {
     struct symc_cuda_limits limits = symc_cuda_limits_get(settings);
+    struct symc_cuda_elements elements;
     struct symc_cuda_choice choice;
+    enum symc_need need =
+        symc_cuda_nccl_need(&limits, size, info, op, &elements);
 
+    if (need != SYMC_NEED_NONE)
+        return need == SYMC_NEED_REQUIRED ? nccl : useful_nccl;
     symc_cuda_limit_packets(&limits);
     choice = symc_cuda_choose(&limits, size, info, op);
     return choice.copies ? copies : names[choice.kernel];

@@ -9,19 +9,22 @@
 #include "cuda/find.h"
 #include "cuda/joined.h"
 #include "cuda/memory.h"
+#include "cuda/nccl_run.h"
 
 #include "backend/interface.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define ALIGNMENT 256 /* of what follows the pad in a segment */
+#define CLOSE_NS SYMC_NS_PER_S /* for the others to close, too */
+#define ALIGNMENT 256          /* of what follows the pad in a segment */
 
 /* ---- closing ---- */
 
 /* In the context. */
 static void free_parts(struct symc_cuda_group *group)
 {
+    symc_cuda_comm_close(group->comm, CLOSE_NS);
     symc_cuda_order_close(group);
     symc_cuda_calls_close(group);
     symc_cuda_nans_close(group);
@@ -183,12 +186,15 @@ static const struct symc_coll_ops coll = {.serves = symc_cuda_serves,
     .searches = true,
     .start = symc_cuda_start,
     .test = symc_cuda_test,
+    .watch = symc_cuda_watch,
     .took = symc_cuda_took,
     .expire = symc_cuda_expire,
     .cancel = symc_cuda_cancel,
     .abort = symc_cuda_abort,
     .look = symc_cuda_look,
     .check = symc_cuda_check,
+    .needs = symc_cuda_needs,
+    .prepare = symc_cuda_prepare,
     .describe = symc_cuda_name_algorithm,
     .mark = symc_cuda_mark,
     .unmark = symc_cuda_unmark,

@@ -26,6 +26,8 @@ struct symc_cuda_limits {
     uint32_t multimem;              /* 1: a switch may add up */
     uint32_t multicast_blocks;      /* of a kernel that uses it */
     uint64_t multimem_one_shot_max; /* bytes that it adds up in one shot */
+    uint64_t nccl_min;              /* of a part, for NCCL; the most of all */
+    uint32_t nccl_sums;             /* 1: sums of floats, too */
 };
 
 /* Stretches that are searched for NaN at once. */
@@ -126,6 +128,7 @@ struct symc_cuda_group {
     uint32_t numbered; /* of the latest call that was not captured */
     int64_t left_ns[SYMC_KERNEL_RANKS]; /* when a member was first found to have
                                            left; 0: it has not */
+    struct symc_cuda_comm *comm;        /* of NCCL; NULL: not needed so far */
     bool timed;      /* operations are, from their first kernel to their last */
     int64_t took_ns; /* the one whose test() has returned last; or 0 */
     struct symc_cuda_nan *nans; /* NULL: nothing is searched */
@@ -299,6 +302,7 @@ symmcoll_status_t symc_cuda_explain(
 
 /* See struct symc_coll_ops. */
 symmcoll_status_t symc_cuda_test(void *state, void *token);
+symmcoll_status_t symc_cuda_watch(void *state, void *token);
 int64_t symc_cuda_took(void *state);
 symmcoll_status_t symc_cuda_expire(void *state, void *token);
 symmcoll_status_t symc_cuda_cancel(void *state, void *token);

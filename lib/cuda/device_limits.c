@@ -23,7 +23,9 @@ struct symc_cuda_limits symc_cuda_limits_get(
         .multicast_blocks =
             (uint32_t)settings->get_int(config, "cuda.multicast_blocks"),
         .multimem_one_shot_max =
-            settings->get_size(config, "cuda.multimem_one_shot_max")};
+            settings->get_size(config, "cuda.multimem_one_shot_max"),
+        .nccl_min = settings->get_size(config, "cuda.nccl_min"),
+        .nccl_sums = settings->get_bool(config, "cuda.nccl_sums")};
 }
 
 void symc_cuda_limit_packets(struct symc_cuda_limits *limits)

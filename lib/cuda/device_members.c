@@ -165,6 +165,10 @@ symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group)
             (uint32_t)lower(limits->multicast_blocks, other->multicast_blocks);
         limits->multimem_one_shot_max =
             lower(limits->multimem_one_shot_max, other->multimem_one_shot_max);
+        if (other->nccl_min > limits->nccl_min)
+            limits->nccl_min = other->nccl_min;
+        limits->nccl_sums =
+            (uint32_t)lower(limits->nccl_sums, other->nccl_sums);
         if (blocks == 0)
             return fail_to_fit(group, all, r);
     }

@@ -6,17 +6,13 @@
  */
 #include "cuda/calls.h"
 #include "cuda/device_launch.h"
+#include "cuda/nccl_run.h"
 
 bool symc_cuda_serves(const struct symc_kind_info *info)
 {
-    /* The sizes of both sides are known to no single member. */
-    bool uneven_exchange = (info->traits & SYMC_UNEVEN) != 0 &&
-                           info->in_parts == SYMC_ALL_PARTS &&
-                           info->out_parts == SYMC_ALL_PARTS;
-
     return (info->traits & (SYMC_PAIR | SYMC_COALESCED | SYMC_MONITORED)) ==
                0 &&
-           !uneven_exchange && info->counter == SYMC_COUNT_COLLECTIVE;
+           info->counter == SYMC_COUNT_COLLECTIVE;
 }
 
 /* ---- the launches of an operation ---- */
@@ -30,6 +26,10 @@ static symmcoll_status_t enqueue(
 
     if ((info->traits & SYMC_MOVES) != 0)
         return symc_cuda_enqueue_moves(group, op, stream);
+    if (symc_cuda_is_by_nccl(group, op)) {
+        group->launching.by_nccl = true;
+        return symc_cuda_enqueue_nccl(group, op, stream);
+    }
     choice = symc_cuda_choose(&group->limits, group->size, info, op);
     if (choice.copies)
         return symc_cuda_enqueue_copies(group, op, &choice, stream);
@@ -86,6 +86,8 @@ symmcoll_status_t symc_cuda_check(void *state, const struct symc_op *op)
             "found one with a work",
             name, op->stream);
     if (status == SYMMCOLL_OK)
+        status = symc_cuda_check_exchange(group, op);
+    if (status == SYMMCOLL_OK)
         status = symc_cuda_check_order(group, op);
     if (status == SYMMCOLL_OK)
         status = symc_cuda_check_buffers(group, op);
@@ -101,6 +103,8 @@ static symmcoll_status_t check_first(
     symmcoll_status_t status = symc_cuda_check_stream(&group->context,
         group->core->fail, op->stream, group->core->kinds[op->kind].name);
 
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_check_exchange(group, op);
     if (status == SYMMCOLL_OK)
         status = symc_cuda_check_order(group, op);
     return status == SYMMCOLL_OK ? symc_cuda_check_buffers(group, op) : status;
@@ -131,6 +135,7 @@ static symmcoll_status_t start(struct symc_cuda_group *group,
     struct symc_cuda_place place;
     symmcoll_status_t status =
         group->order.event == NULL ? check_first(group, op) : SYMMCOLL_OK;
+    bool by_nccl;
 
     if (status == SYMMCOLL_OK)
         status = symc_cuda_order_begin(group, op, mark, &place);
@@ -140,8 +145,15 @@ static symmcoll_status_t start(struct symc_cuda_group *group,
         status = symc_cuda_call_begin(group, op, NULL, place.captured);
     if (status == SYMMCOLL_OK)
         status = enqueue_all(group, op, place, token);
+    by_nccl = group->launching.by_nccl;
     symc_cuda_call_end(group, *token);
-    return symc_cuda_of_one(status);
+    if (status == SYMMCOLL_OK)
+        return status;
+    /* NCCL waits for others, who may not come, or whose group fails. */
+    return by_nccl && status != SYMMCOLL_ERR_INVALID &&
+                   status != SYMMCOLL_ERR_UNSUPPORTED
+               ? status
+               : symc_cuda_of_one(status);
 }
 
 symmcoll_status_t symc_cuda_start(

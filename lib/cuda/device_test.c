@@ -4,6 +4,7 @@
  * to its end, whether a kernel gave up, and ending it before its time.
  */
 #include "cuda/calls.h"
+#include "cuda/nccl_run.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -192,6 +193,8 @@ symmcoll_status_t symc_cuda_test(void *state, void *token)
     /* Before the event it was said, if this operation's kernels did it. */
     if (called.result == CUDA_SUCCESS && symc_cuda_gave_up(group))
         status = symc_cuda_explain(group, op);
+    else if (called.result == CUDA_SUCCESS && tested->call.by_nccl)
+        status = symc_cuda_judge_nccl(group, op);
     if (called.result == CUDA_SUCCESS && status == SYMMCOLL_OK)
         status = symc_cuda_nans_judge(group, tested);
     if (called.result != CUDA_SUCCESS) {
@@ -200,6 +203,15 @@ symmcoll_status_t symc_cuda_test(void *state, void *token)
     }
     end(group, tested);
     return status;
+}
+
+symmcoll_status_t symc_cuda_watch(void *state, void *token)
+{
+    const struct symc_cuda_group *group = state;
+    const struct symc_cuda_token *watched = token;
+
+    return watched->call.by_nccl ? symc_cuda_comm_watch(group->comm)
+                                 : SYMMCOLL_OK;
 }
 
 /* Tell all kernels to end; whether one that ran has said for whom it waited. */
@@ -228,7 +240,7 @@ symmcoll_status_t symc_cuda_expire(void *state, void *token)
     const struct symc_device_failure *failure = &group->words->failure;
     bool missing[SYMC_KERNEL_RANKS] = {false};
 
-    if (!ask_kernels(group))
+    if (expired->call.by_nccl || !ask_kernels(group))
         return SYMMCOLL_OK;
     if (failure->reason != SYMC_DEVICE_ABORTED ||
         failure->peer >= (uint32_t)group->size)
@@ -250,6 +262,8 @@ symmcoll_status_t symc_cuda_cancel(void *state, void *token)
     CUresult result;
 
     symc_cuda_abort(group);
+    if (group->comm != NULL)
+        symc_cuda_comm_abort(group->comm);
     result = ask_device(group, token).result;
     /* A context that is broken runs nothing; of another error nothing follows. */
     if (result != CUDA_SUCCESS && !symc_cuda_is_fatal(result))

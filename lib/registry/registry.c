@@ -141,7 +141,8 @@ struct symc_settings symc_registry_settings(const struct symc_config *config)
         .get_bool = symc_config_get_bool,
         .get_int = symc_config_get_int,
         .get_size = symc_config_get_size,
-        .get_time = symc_config_get_time};
+        .get_time = symc_config_get_time,
+        .get_text = symc_config_get_text};
 }
 
 static void enlarge(size_t *nbytes, size_t wanted)

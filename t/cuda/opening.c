@@ -374,7 +374,32 @@ static int begins_on_the_stream_of_a_thread(
            right;
 }
 
-/* Kinds that devices do not have yet. */
+/* One of another device: no kernel has been launched for it. */
+static int begins_on_another_devices_stream(
+    struct symmcoll_group *group, int rank)
+{
+    symmcoll_status_t status;
+    CUstream stream;
+    void *at;
+    int right;
+
+    device_use(rank == VICTIM ? rank + 1 : rank);
+    stream = device_stream();
+    device_use(rank);
+    at = device_alloc(COUNT * sizeof(float));
+    status = sum_at(group, at, at, stream);
+    right = rank != VICTIM ||
+            ended(status, SYMMCOLL_ERR_DEVICE, "expected a stream of device 1");
+    cuStreamSynchronize(stream);
+    device_use(rank == VICTIM ? rank + 1 : rank);
+    device_end_stream(stream);
+    device_use(rank);
+    device_free(at);
+    return say(symmcoll_group_error(group) < 0, "the group has failed") &&
+           right;
+}
+
+/* Kinds that devices do not have without NCCL. */
 static int lacks(struct symmcoll_group *group, int rank)
 {
     size_t counts[8], at_nbytes = COUNT * sizeof(float);
@@ -390,7 +415,7 @@ static int lacks(struct symmcoll_group *group, int rank)
     right =
         ended(symmcoll_all_to_all_v(group, out, (size_t)size * COUNT, counts,
                   in, (size_t)size * COUNT, counts, F32, NULL, NULL),
-            SYMMCOLL_ERR_UNSUPPORTED, "backend cuda does not have it") &&
+            SYMMCOLL_ERR_UNSUPPORTED, "found an empty cuda.nccl") &&
         right;
     device_free(out);
     device_free(in);
@@ -426,6 +451,8 @@ int main(void)
         "such a buffer in the first operation: other groups go on");
     on_both(2, begins_on_the_stream_of_a_thread,
         "the default stream of a thread there fails the group");
-    on_both(2, lacks, "an operation that devices do not have");
+    on_both(2, begins_on_another_devices_stream,
+        "so does a stream of another device, and its error says so");
+    on_both(2, lacks, "an operation that devices do not have without NCCL");
     return done_testing();
 }

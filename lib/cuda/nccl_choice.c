@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which operations are NCCL's: exchanges of parts whose sizes no single member
+ * knows, which no kernel of the library's has; and what is large, if the results
+ * have the bits that kernels would leave, or are sums and cuda.nccl_sums allows
+ * others.  It depends on the operation and on what
+ * the members have agreed on, so all of them choose the same.
+ */
+#include "cuda/device_choice.h"
+#include "cuda/nccl_run.h"
+
+/* ---- reductions ---- */
+
+/* False: NCCL has no such integers. */
+static bool find_integer(enum symmcoll_dtype dtype, enum symc_nccl_type *type)
+{
+    switch (dtype) {
+    case SYMMCOLL_INT8:
+        *type = SYMC_NCCL_INT8;
+        return true;
+    case SYMMCOLL_UINT8:
+    case SYMMCOLL_BOOL:
+        *type = SYMC_NCCL_UINT8;
+        return true;
+    case SYMMCOLL_INT32:
+        *type = SYMC_NCCL_INT32;
+        return true;
+    case SYMMCOLL_UINT32:
+        *type = SYMC_NCCL_UINT32;
+        return true;
+    case SYMMCOLL_INT64:
+        *type = SYMC_NCCL_INT64;
+        return true;
+    case SYMMCOLL_UINT64:
+        *type = SYMC_NCCL_UINT64;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Of integers; a bool is a number, of which the sum is the logical or. */
+static bool find_exact_op(const struct symc_op *op, enum symc_nccl_op *found)
+{
+    const bool is_bool = op->dtype == SYMMCOLL_BOOL;
+
+    switch (op->op) {
+    case SYMMCOLL_SUM:
+        *found = is_bool ? SYMC_NCCL_MAX : SYMC_NCCL_SUM;
+        return true;
+    case SYMMCOLL_PRODUCT:
+        *found = is_bool ? SYMC_NCCL_MIN : SYMC_NCCL_PROD;
+        return true;
+    case SYMMCOLL_MIN:
+        *found = SYMC_NCCL_MIN;
+        return true;
+    case SYMMCOLL_MAX:
+        *found = SYMC_NCCL_MAX;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A complex number is two floats. */
+static bool find_float(
+    enum symmcoll_dtype dtype, struct symc_cuda_elements *elements)
+{
+    uint64_t floats;
+    enum symmcoll_dtype type = symc_cuda_reduced_type(dtype, &floats);
+
+    elements->nbytes /= floats;
+    switch (type) {
+    case SYMMCOLL_FLOAT16:
+        elements->type = SYMC_NCCL_FLOAT16;
+        return true;
+    case SYMMCOLL_BFLOAT16:
+        elements->type = SYMC_NCCL_BFLOAT16;
+        return true;
+    case SYMMCOLL_FLOAT32:
+        elements->type = SYMC_NCCL_FLOAT32;
+        return true;
+    case SYMMCOLL_FLOAT64:
+        elements->type = SYMC_NCCL_FLOAT64;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Sums alone: NCCL may lose NaN in its least and largest ones.  It has a factor in
+ * the type of the elements, which with 16 bits would be another one. */
+static bool find_sum(const struct symc_op *op,
+    const struct symc_cuda_elements *elements, enum symc_nccl_op *found)
+{
+    *found = op->op == SYMMCOLL_AVG ? SYMC_NCCL_AVG : SYMC_NCCL_SUM;
+    return op->op == SYMMCOLL_SUM || op->op == SYMMCOLL_AVG ||
+           (op->op == SYMMCOLL_PREMUL_SUM && elements->nbytes > 2);
+}
+
+static bool find_reduction(const struct symc_cuda_limits *limits,
+    const struct symc_op *op, struct symc_cuda_elements *elements)
+{
+    elements->nbytes = op->elem;
+    if (find_integer(op->dtype, &elements->type))
+        return find_exact_op(op, &elements->op);
+    elements->scaled = op->op == SYMMCOLL_PREMUL_SUM;
+    return limits->nccl_sums != 0 && find_float(op->dtype, elements) &&
+           find_sum(op, elements, &elements->op);
+}
+
+/* ---- operations ---- */
+
+bool symc_cuda_is_exchange(const struct symc_kind_info *info)
+{
+    return (info->traits & SYMC_UNEVEN) != 0 &&
+           info->in_parts == SYMC_ALL_PARTS &&
+           info->out_parts == SYMC_ALL_PARTS;
+}
+
+enum symc_need symc_cuda_nccl_need(const struct symc_cuda_limits *limits,
+    int size, const struct symc_kind_info *info, const struct symc_op *op,
+    struct symc_cuda_elements *elements)
+{
+    uint64_t nbytes;
+
+    *elements = (struct symc_cuda_elements){
+        .type = SYMC_NCCL_UINT8, .op = SYMC_NCCL_SUM, .nbytes = 1};
+    if (symc_cuda_is_exchange(info))
+        return SYMC_NEED_REQUIRED;
+    if ((info->traits & SYMC_MOVES) != 0 || info->in_parts == SYMC_NO_PART ||
+        size < 2)
+        return SYMC_NEED_NONE;
+    /* Refused by all at the start; and each rank knows another largest part. */
+    if ((info->traits & SYMC_REDUCES) != 0 && op->listed &&
+        op->lists->in_unlike)
+        return SYMC_NEED_NONE;
+    nbytes = symc_cuda_find_part(op, size);
+    /* Without elements ranks wait for each other all the same. */
+    if (nbytes == 0 || nbytes < limits->nccl_min)
+        return SYMC_NEED_NONE;
+    return (info->traits & SYMC_REDUCES) == 0 ||
+                   find_reduction(limits, op, elements)
+               ? SYMC_NEED_USEFUL
+               : SYMC_NEED_NONE;
+}

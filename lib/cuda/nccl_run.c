@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda/nccl_run.h"
+
+/* ---- the communicator ---- */
+
+/* What an operation on this group is to NCCL, whether there is a communicator or
+ * not.  Where members share a device there is none, which all of them know. */
+static enum symc_need find_need(const struct symc_cuda_group *group,
+    const struct symc_op *op, struct symc_cuda_elements *elements)
+{
+    enum symc_need need = symc_cuda_nccl_need(&group->limits, group->size,
+        &group->core->kinds[op->kind], op, elements);
+
+    return need == SYMC_NEED_USEFUL && group->shared ? SYMC_NEED_NONE : need;
+}
+
+enum symc_need symc_cuda_needs(void *state, const struct symc_op *op)
+{
+    const struct symc_cuda_group *group = state;
+    struct symc_cuda_elements elements;
+
+    return group->comm != NULL ? SYMC_NEED_NONE
+                               : find_need(group, op, &elements);
+}
+
+symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op)
+{
+    struct symc_cuda_group *group = state;
+    const struct symc_core *core = group->core;
+    const struct symc_settings *settings = core->settings;
+    struct symc_cuda_entered entered;
+    const struct symc_nccl *nccl;
+    symmcoll_status_t status;
+
+    /* It is kernels' then; making one would disturb the capture. */
+    if (core->captured(core->group) &&
+        symc_cuda_needs(group, op) == SYMC_NEED_USEFUL)
+        return SYMMCOLL_OK;
+    if (group->shared)
+        return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "expected a device of its own for each rank, without which NCCL "
+            "makes no communicator; found ranks that share one");
+    status = symc_nccl_load(
+        core->fail, settings->get_text(settings->config, "cuda.nccl"), &nccl);
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_group_enter(group, &entered);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_cuda_comm_open(
+        nccl, core, op, group->rank, group->size, &group->comm);
+    symc_cuda_leave(&entered);
+    return status;
+}
+
+/* ---- operations ---- */
+
+bool symc_cuda_is_by_nccl(
+    const struct symc_cuda_group *group, const struct symc_op *op)
+{
+    const struct symc_core *core = group->core;
+    struct symc_cuda_elements elements;
+    enum symc_need need = find_need(group, op, &elements);
+
+    return need == SYMC_NEED_REQUIRED ||
+           (need == SYMC_NEED_USEFUL && group->comm != NULL &&
+               !core->captured(core->group));
+}
+
+/* Where each part is: in a buffer of its own, or after the one before it.  One
+ * part alone goes to the root, or comes from it. */
+static void find_parts(const struct symc_cuda_group *group,
+    const struct symc_op *op, struct symc_cuda_part *parts)
+{
+    const struct symc_kind_info *info = &group->core->kinds[op->kind];
+    const struct symc_lists *lists = op->listed ? op->lists : NULL;
+    const bool is_root = op->root == group->rank;
+    const bool sends = is_root || (info->traits & SYMC_FROM_ROOT) == 0;
+    const bool receives = is_root || (info->traits & SYMC_TO_ROOT) == 0;
+    const char *in = op->in;
+    char *out = op->out;
+
+    for (int r = 0; r < group->size; r++) {
+        struct symc_cuda_part *part = &parts[r];
+
+        *part = (struct symc_cuda_part){.in_nbytes = 0};
+        if (sends && (info->in_parts == SYMC_ALL_PARTS || r == op->root)) {
+            part->in_nbytes = symc_op_in_count(op, r) * op->elem;
+            part->in = lists != NULL && lists->ins != NULL ? lists->ins[r] : in;
+            if (in != NULL)
+                in += part->in_nbytes;
+        }
+        if (receives && (info->out_parts == SYMC_ALL_PARTS || r == op->root)) {
+            part->out_nbytes = symc_op_out_count(op, r) * op->elem;
+            part->out =
+                lists != NULL && lists->outs != NULL ? lists->outs[r] : out;
+            if (out != NULL)
+                out += part->out_nbytes;
+        }
+    }
+}
+
+symmcoll_status_t symc_cuda_enqueue_nccl(
+    struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
+{
+    const struct symc_kind_info *info = &group->core->kinds[op->kind];
+    struct symc_cuda_part parts[SYMC_KERNEL_RANKS];
+    struct symc_cuda_elements elements;
+
+    if (!symc_cuda_comm_collects(group->comm, info, op)) {
+        find_parts(group, op, parts);
+        return symc_cuda_comm_exchange(group->comm, op, parts, stream);
+    }
+    (void)find_need(group, op, &elements);
+    if (elements.scaled)
+        elements.factor = group->core->factors(group->core->group)[group->rank];
+    return symc_cuda_comm_collect(group->comm, info, op, elements, stream);
+}
+
+symmcoll_status_t symc_cuda_check_exchange(
+    struct symc_cuda_group *group, const struct symc_op *op)
+{
+    const struct symc_kind_info *info = &group->core->kinds[op->kind];
+
+    if (!symc_cuda_is_exchange(info) ||
+        !symc_cuda_is_captured(group, op->stream))
+        return SYMMCOLL_OK;
+    return group->core->fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected a stream that is not captured, for NCCL does it, found "
+        "stream %p, which is",
+        info->name, op->stream);
+}
+
+symmcoll_status_t symc_cuda_judge_nccl(
+    const struct symc_cuda_group *group, const struct symc_op *op)
+{
+    const struct symc_core *core = group->core;
+    symmcoll_status_t status = symc_cuda_comm_watch(group->comm);
+
+    return status == SYMMCOLL_ERR_ABORTED && core->failed(core->group, -1)
+               ? core->failure(core->group, op, -1)
+               : status;
+}

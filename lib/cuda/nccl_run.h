@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Operations on devices that NCCL serves: those that no kernel of the library's
+ * has, and large ones.
+ */
+#ifndef SYMC_CUDA_NCCL_RUN_H
+#define SYMC_CUDA_NCCL_RUN_H
+
+#include "cuda/device_group.h"
+#include "cuda/nccl_comm.h"
+
+/* ---- nccl_choice.c ---- */
+
+/* Whether an operation is an exchange of parts whose sizes no single member knows. */
+bool symc_cuda_is_exchange(const struct symc_kind_info *info);
+
+/* What NCCL is to an operation of a group of so many, each on a device of its own;
+ * and what its elements are to NCCL (out). */
+enum symc_need symc_cuda_nccl_need(const struct symc_cuda_limits *limits,
+    int size, const struct symc_kind_info *info, const struct symc_op *op,
+    struct symc_cuda_elements *elements);
+
+/* ---- nccl_run.c ---- */
+
+/* See struct symc_coll_ops: a communicator.
+ * Errors: UNSUPPORTED (members share a device, there is no NCCL), those of
+ * symc_cuda_comm_open(). */
+enum symc_need symc_cuda_needs(void *state, const struct symc_op *op);
+symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op);
+
+/* What this rank alone can see to be wrong: INVALID (its stream is captured). */
+symmcoll_status_t symc_cuda_check_exchange(
+    struct symc_cuda_group *group, const struct symc_op *op);
+
+/* When it is started: whether an operation is NCCL's, alike on all members.  One
+ * that a member captures is not, where kernels can do it. */
+bool symc_cuda_is_by_nccl(
+    const struct symc_cuda_group *group, const struct symc_op *op);
+
+/* In the context.  Errors: those of symc_cuda_comm_exchange(). */
+symmcoll_status_t symc_cuda_enqueue_nccl(
+    struct symc_cuda_group *group, const struct symc_op *op, CUstream stream);
+
+/* What NCCL has enqueued is over: whether it has ended as it should, for it ends
+ * early where its communicator is aborted. */
+symmcoll_status_t symc_cuda_judge_nccl(
+    const struct symc_cuda_group *group, const struct symc_op *op);
+
+#endif

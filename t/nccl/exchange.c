@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Exchanges of parts of different sizes on devices, by NCCL: over the stand-ins
+ * for the driver and for NCCL.
+ */
+#include "t/cuda/members.h"
+#include "t/nccl/named.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZE 3
+#define LARGE 4   /* a round */
+#define ROOM 6000 /* floats of a rank's buffers: several chunks */
+
+/* ---- a rank ---- */
+
+struct self {
+    struct symmcoll_group *group;
+    int rank;
+    CUstream stream;
+    float *in, *out; /* of the device */
+    float host[ROOM], expected[ROOM];
+    size_t sent[SIZE], received[SIZE];
+};
+
+/* Elements that rank a has for rank b; some have none. */
+static size_t count(int a, int b, int round)
+{
+    size_t few = (size_t)((a * 3 + b * 5 + round) % 7);
+
+    return round == LARGE ? few * 300 : few;
+}
+
+static void begin(struct self *self, struct symmcoll_group *group, int rank)
+{
+    device_use(rank);
+    *self = (struct self){.group = group,
+        .rank = rank,
+        .stream = device_stream(),
+        .in = device_alloc(sizeof(self->host)),
+        .out = device_alloc(sizeof(self->host))};
+}
+
+static int finish(struct self *self, int right)
+{
+    device_wait(self->stream);
+    device_end_stream(self->stream);
+    device_free(self->in);
+    device_free(self->out);
+    return right;
+}
+
+static void plan_round(struct self *self, int round)
+{
+    size_t at = 0;
+
+    for (int r = 0; r < SIZE; r++) {
+        self->sent[r] = count(self->rank, r, round);
+        self->received[r] = count(r, self->rank, round);
+        for (size_t i = 0; i < self->received[r]; i++) {
+            size_t before = 0;
+
+            for (int q = 0; q < self->rank; q++)
+                before += count(r, q, round);
+            self->expected[at++] = (float)(r * 10000 + (int)(before + i));
+        }
+    }
+    while (at < ROOM)
+        self->expected[at++] = -1;
+    for (int i = 0; i < ROOM; i++)
+        self->host[i] = -1;
+    device_write(self->out, self->host, sizeof(self->host));
+    for (int i = 0; i < ROOM; i++)
+        self->host[i] = (float)(self->rank * 10000 + i);
+    device_write(self->in, self->host, sizeof(self->host));
+}
+
+static size_t total(const size_t *counts)
+{
+    size_t n = 0;
+
+    for (int r = 0; r < SIZE; r++)
+        n += counts[r];
+    return n;
+}
+
+static symmcoll_status_t exchange(
+    struct self *self, struct symmcoll_work **work)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+
+    call.stream = self->stream;
+    return symmcoll_all_to_all_v(self->group, self->out, total(self->received),
+        self->received, self->in, total(self->sent), self->sent, F32, &call,
+        work);
+}
+
+static symmcoll_status_t exchange_lists(struct self *self)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    void *outs[SIZE];
+    const void *ins[SIZE];
+    float *out = self->out, *in = self->in;
+
+    call.stream = self->stream;
+    for (int r = 0; r < SIZE; r++) {
+        outs[r] = out;
+        ins[r] = in;
+        out += self->received[r];
+        in += self->sent[r];
+    }
+    return symmcoll_all_to_all_list(
+        self->group, outs, self->received, ins, self->sent, F32, &call, NULL);
+}
+
+static int received(struct self *self)
+{
+    device_wait(self->stream);
+    device_read(self->host, self->out, sizeof(self->host));
+    return say(memcmp(self->host, self->expected, sizeof(self->host)) == 0,
+        "the parts are not where they should be");
+}
+
+static int fine(symmcoll_status_t status)
+{
+    if (status != SYMMCOLL_OK)
+        diag("%s", symmcoll_last_error());
+    return status == SYMMCOLL_OK;
+}
+
+/* Other operations of the group go on. */
+static int sums(struct self *self)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+
+    call.stream = self->stream;
+    if (!fine(symmcoll_all_reduce(
+            self->group, self->out, self->in, ROOM, F32, SUM, &call, NULL)))
+        return 0;
+    device_wait(self->stream);
+    return 1;
+}
+
+/* ---- what is exchanged ---- */
+
+static int exchanges(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_work *work = NULL;
+    struct self self;
+    int right = 1;
+
+    begin(&self, group, rank);
+    for (int round = 0; round < 6 && right; round++) {
+        plan_round(&self, round);
+        if (round % 3 == 0)
+            right = fine(exchange(&self, NULL));
+        else if (round % 3 == 1)
+            right = fine(exchange_lists(&self));
+        else
+            right = fine(exchange(&self, &work)) &&
+                    fine(symmcoll_work_wait(work, -1));
+        right = right && received(&self) && sums(&self);
+        symmcoll_work_free(work);
+        work = NULL;
+    }
+    atexit(check_nccl);
+    return finish(&self, right);
+}
+
+static int exchanges_slowly(struct symmcoll_group *group, int rank)
+{
+    struct fake_nccl *fake = find_nccl();
+    struct self self;
+    int right;
+
+    begin(&self, group, rank);
+    if (fake == NULL)
+        return finish(&self, 0);
+    plan_round(&self, 0);
+    right = fine(exchange(&self, NULL)) && received(&self);
+    atomic_store(&fake->slow, 5);
+    plan_round(&self, 1);
+    right = fine(exchange(&self, NULL)) && received(&self) && right;
+    return finish(&self, right);
+}
+
+/* Rank 0 has elements for rank 1, and the others none: in their buffers, where
+ * these are, or without any after a first operation. */
+static int some_have_none(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    struct self self;
+    int right = 1;
+
+    begin(&self, group, rank);
+    for (int i = 0; i < 4 && right; i++) {
+        bool any = i % 2 == 0 || rank < 2;
+        size_t sent[SIZE] = {0, rank == 0 ? 5 : 0};
+        size_t received[SIZE] = {rank == 1 ? 5 : 0};
+
+        call.stream = self.stream;
+        right = fine(symmcoll_all_to_all_v(group, any ? self.out : NULL,
+                    received[0], received, any ? self.in : NULL, sent[1], sent,
+                    F32, &call, NULL)) &&
+                fine(symmcoll_group_error(group));
+    }
+    atexit(check_nccl);
+    return finish(&self, right);
+}
+
+/* ---- what is refused ---- */
+
+static const char *reason;
+
+/* Twice with one reason, beside operations that need no NCCL. */
+static int is_refused(struct symmcoll_group *group, int rank)
+{
+    struct self self;
+    int right = 1;
+
+    begin(&self, group, rank);
+    for (int i = 0; i < 2; i++) {
+        plan_round(&self, i);
+        right =
+            ended(exchange(&self, NULL), SYMMCOLL_ERR_UNSUPPORTED, reason) &&
+            sums(&self) && right;
+    }
+    return finish(&self, right);
+}
+
+/* A stream that is captured, before and after there is a communicator. */
+static int captures(struct symmcoll_group *group, int rank)
+{
+    struct self self;
+    CUgraph graph;
+    int right;
+
+    begin(&self, group, rank);
+    plan_round(&self, 0);
+    right = sums(&self);
+    for (int i = 0; i < 2; i++) {
+        plan_round(&self, i);
+        right = cuStreamBeginCapture(self.stream,
+                    CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS &&
+                ended(exchange(&self, NULL), SYMMCOLL_ERR_INVALID,
+                    "expected a stream that is not captured") &&
+                cuStreamEndCapture(self.stream, &graph) == CUDA_SUCCESS &&
+                cuGraphDestroy(graph) == CUDA_SUCCESS &&
+                fine(exchange(&self, NULL)) && received(&self) && right;
+    }
+    return finish(&self, right);
+}
+
+/* Rank 1 expects one more of rank 0 than that passes: as on the host. */
+static int counts_differ(struct symmcoll_group *group, int rank)
+{
+    struct self self;
+    int right;
+
+    begin(&self, group, rank);
+    plan_round(&self, 1);
+    self.received[0] += rank == 1;
+    right = ended(exchange(&self, NULL), SYMMCOLL_ERR_MISMATCH,
+        "all_to_all_v: counts differ: rank 0 passed 6 elements for rank 1, "
+        "which expected 7 (group ");
+    plan_round(&self, 1);
+    right = fine(exchange(&self, NULL)) && received(&self) && right;
+    return finish(&self, right);
+}
+
+/* Processes have one each, on whichever device; there NCCL gets NULL, too. */
+static int default_streams(struct symmcoll_group *group, int rank)
+{
+    struct self self;
+    CUstream own;
+    int right = 1;
+
+    begin(&self, group, rank);
+    own = self.stream;
+    self.stream = NULL;
+    for (int i = 0; i < 2; i++) {
+        struct symmcoll_work *work = NULL;
+
+        plan_round(&self, i);
+        right = fine(exchange(&self, NULL)) && received(&self) && right;
+        plan_round(&self, i + 1);
+        right = fine(exchange(&self, &work)) &&
+                fine(symmcoll_work_wait(work, -1)) && received(&self) && right;
+        symmcoll_work_free(work);
+    }
+    device_end_stream(own);
+    return finish(&self, right);
+}
+
+int main(void)
+{
+    device_begin();
+    reason = "no NCCL: expected the name of a library, found an empty "
+             "cuda.nccl";
+    on_both(SIZE, is_refused, "without NCCL such an exchange is refused");
+    name_nccl();
+    setenv("FAKE_NCCL_VERSION", "22105", 1);
+    reason = "expected NCCL 2.22.0 or later, found 2.21.5";
+    on_both(SIZE, is_refused, "with one that is too old, too");
+    unsetenv("FAKE_NCCL_VERSION");
+    on_both(SIZE, exchanges,
+        "parts of any size are exchanged, of one buffer and of lists");
+    on_both(SIZE, some_have_none, "ranks may have nothing to exchange");
+    on_both(SIZE, exchanges_slowly,
+        "NCCL that takes its time to enqueue is waited for");
+    on_both(SIZE, counts_differ, "counts that differ are told with both");
+    ok(ranks_run(SIZE, default_streams),
+        "it runs on the default stream, with a work and without");
+    on_both(SIZE, captures, "it is refused on a captured stream");
+    setenv("SYMMCOLL_CUDA_SHARE_DEVICE", "on", 1);
+    fake_configure("devices=2");
+    reason = "expected a device of its own for each rank, without which NCCL "
+             "makes no communicator; found ranks that share one";
+    on_both(SIZE, is_refused, "it is refused where ranks share a device");
+    return done_testing();
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* For tests whose ranks are to find the stand-in for NCCL. */
+#ifndef T_NCCL_NAMED_H
+#define T_NCCL_NAMED_H
+
+#include "t/nccl/fake_nccl.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Before the ranks: the library's settings name that of a folder. */
+static inline void name_nccl_of(const char *folder)
+{
+    const char *build = getenv("T_BUILDDIR");
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/%s/.libs/libnccl.so.2",
+        build != NULL ? build : ".", folder);
+    setenv("SYMMCOLL_CUDA_NCCL", path, 1);
+}
+
+static inline void name_nccl(void)
+{
+    name_nccl_of("t/nccl");
+}
+
+/* Of a rank: what it is told; it is loaded where the library has not yet. */
+static inline struct fake_nccl *find_nccl(void)
+{
+    void *library = dlopen(getenv("SYMMCOLL_CUDA_NCCL"), RTLD_NOW);
+
+    return library != NULL ? dlsym(library, "fake_nccl") : NULL;
+}
+
+/* Of a rank: that its process ends with status 3 where a communicator is left. */
+static inline void check_nccl(void)
+{
+    const struct fake_nccl *fake = find_nccl();
+
+    if (fake == NULL || fake->live != 0)
+        _Exit(3);
+}
+
+#endif
