@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What happens to an exchange by NCCL, and to a sum of integers that is large enough
+ * for it, while its communicator is made and while it runs: everybody is told why,
+ * nothing hangs, and what can go on does.
+ */
+#include "t/attempts.h"
+#include "t/cuda/members.h"
+#include "t/nccl/named.h"
+#include "t/world/faults.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SIZE 3
+#define VICTIM 1
+#define EACH 10 /* floats of a rank for each */
+#define COUNT (EACH * SIZE)
+#define SYSTEM_ERROR 2
+#define INVALID_USAGE 5
+#define REMOTE_ERROR 6
+
+/* Whether ranks add integers, and not exchange. */
+static bool adds;
+
+/* What a rank does. */
+struct plan {
+    bool made; /* there is a communicator; else making it does not end */
+    bool
+        enqueued; /* the victim's stream stands still; else that does not end */
+    double timeout;
+    bool aborts;            /* another thread of rank 0 does */
+    int id_result;          /* of rank 0 */
+    int init_result, error; /* of the victim */
+};
+
+struct buffers {
+    CUstream stream;
+    void *in, *out;
+};
+
+static symmcoll_status_t exchange(struct symmcoll_group *group,
+    const struct buffers *buffers, double timeout, struct symmcoll_work **work)
+{
+    static const size_t splits[SIZE] = {EACH, EACH, EACH};
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+
+    call.timeout = timeout;
+    call.stream = buffers->stream;
+    call.label = "the exchange";
+    if (adds)
+        return symmcoll_all_reduce(group, buffers->out, buffers->in, COUNT,
+            SYMMCOLL_INT32, SUM, &call, work);
+    return symmcoll_all_to_all_v(group, buffers->out, COUNT, splits,
+        buffers->in, COUNT, splits, F32, &call, work);
+}
+
+static bool sum(struct symmcoll_group *group, const struct buffers *buffers)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    symmcoll_status_t status;
+
+    call.stream = buffers->stream;
+    status = symmcoll_all_reduce(
+        group, buffers->in, buffers->in, COUNT, F32, SUM, &call, NULL);
+    if (status != SYMMCOLL_OK)
+        diag("sum: %s", symmcoll_last_error());
+    device_wait(buffers->stream);
+    return status == SYMMCOLL_OK;
+}
+
+static bool begin(struct faults_rank *self, struct buffers *buffers)
+{
+    const struct plan *plan = self->arg;
+    struct fake_nccl *fake = find_nccl();
+
+    if (fake == NULL || !faults_init(self))
+        return false;
+    device_use(self->rank);
+    *buffers =
+        (struct buffers){device_stream(), device_alloc(COUNT * sizeof(float)),
+            device_alloc(COUNT * sizeof(float))};
+    if (!sum(self->group, buffers))
+        return false;
+    if (self->rank == 0)
+        atomic_store(&fake->id_result, plan->id_result);
+    if (self->rank == VICTIM)
+        atomic_store(&fake->init_result, plan->init_result);
+    atomic_store(&fake->stuck, !plan->made);
+    if (plan->made && exchange(self->group, buffers, -1, NULL) != SYMMCOLL_OK)
+        return false;
+    device_wait(buffers->stream);
+    atomic_store(&fake->stuck, !plan->enqueued);
+    return true;
+}
+
+/* What happens to a rank, by another thread of it: its own may stand in NCCL. */
+static void *strike(void *arg)
+{
+    struct faults_rank *self = arg;
+    const struct plan *plan = self->arg;
+
+    faults_pass(self, 1);
+    if (plan->aborts && self->rank == 0)
+        symmcoll_group_abort(self->group, "enough");
+    if (plan->error != 0 && self->rank == VICTIM)
+        atomic_store(&find_nccl()->error, plan->error);
+    return NULL;
+}
+
+/* Begin an exchange, and note how it ends; whatever that is, the group goes on if
+ * it can.  1: has begun, 2: has ended. */
+static int meet_a_fault(struct faults_rank *self)
+{
+    const struct plan *plan = self->arg;
+    struct symmcoll_work *work = NULL;
+    struct buffers buffers;
+    bool strikes = plan->aborts || plan->error != 0, right = true;
+    bool stands = adds && plan->made && !plan->enqueued;
+    pthread_t thread = 0;
+
+    if (!begin(self, &buffers) ||
+        (strikes && pthread_create(&thread, NULL, strike, self) != 0))
+        return 1;
+    if (plan->enqueued && self->rank == VICTIM)
+        fake_stall(buffers.stream);
+    if (stands)
+        faults_reach(self, 1);
+    if (exchange(self->group, &buffers, plan->timeout, &work) != SYMMCOLL_OK)
+        return 1;
+    if (!stands)
+        faults_reach(self, 1);
+    faults_note(self, symmcoll_work_wait(work, FAULTS_WAIT_MAX));
+    symmcoll_work_free(work);
+    faults_reach(self, 2);
+    if (plan->enqueued && self->rank == VICTIM) {
+        faults_pass(self, 2);
+        fake_resume(buffers.stream);
+    }
+    device_wait(buffers.stream);
+    if (strikes)
+        pthread_join(thread, NULL);
+    if (symmcoll_group_error(self->group) == SYMMCOLL_OK)
+        right = sum(self->group, &buffers) &&
+                (faults_note(self, exchange(self->group, &buffers, -1, NULL)) <
+                    0) != adds;
+    return faults_finalize(self) != 0 || !right || find_nccl()->live != 0;
+}
+
+/* ---- the tests ---- */
+
+static const char *named(void)
+{
+    return adds ? "a sum" : "an exchange";
+}
+
+static bool all_told(struct faults_job *job, unsigned but,
+    symmcoll_status_t status, const char *text)
+{
+    bool told = true;
+
+    for (int r = 0; r < SIZE; r++)
+        if ((but >> r & 1) == 0)
+            told =
+                faults_said(faults_told(job, r, 0), status, text, NULL) && told;
+    return told;
+}
+
+/* Making it has failed, on all, and does so later at once; or all do without. */
+static void test_refusal(const struct plan *plan, symmcoll_status_t status,
+    const char *text, const char *what)
+{
+    struct faults_job job;
+    bool told = true;
+
+    faults_start(&job, SIZE, meet_a_fault, plan);
+    for (int r = 0; r < SIZE; r++) {
+        faults_reap(&job, r);
+        for (int i = 0; i < 2; i++)
+            told = faults_said(faults_told(&job, r, i),
+                       adds ? SYMMCOLL_OK : status, adds ? NULL : text, NULL) &&
+                   told;
+    }
+    ok(faults_finish(&job, 0) && told, "%s: %s", named(), what);
+}
+
+static void test_death(const struct plan *plan, const char *what)
+{
+    struct faults_job job;
+    char name[64];
+    bool told;
+
+    faults_start(&job, SIZE, meet_a_fault, plan);
+    told = faults_await_all(&job, 1);
+    usleep(50000);
+    faults_signal(&job, VICTIM, SIGKILL);
+    told = faults_await(&job, 0, 2) && faults_await(&job, 2, 2) && told;
+    faults_name(&job, VICTIM, name);
+    told =
+        all_told(&job, 1u << VICTIM, SYMMCOLL_ERR_PEER, name) &&
+        all_told(&job, 1u << VICTIM, SYMMCOLL_ERR_PEER, "killed by SIGKILL") &&
+        told;
+    ok(faults_finish(&job, 1u << VICTIM) && told, "%s: %s", named(), what);
+}
+
+/* The group fails on all, with a text. */
+static void test_failure(const struct plan *plan, symmcoll_status_t status,
+    const char *text, const char *what)
+{
+    struct faults_job job;
+    bool told;
+
+    faults_start(&job, SIZE, meet_a_fault, plan);
+    told = faults_await_all(&job, 1);
+    usleep(50000);
+    faults_open(&job, 1);
+    told = faults_await_all(&job, 2) && told;
+    faults_open(&job, 2);
+    told = all_told(&job, 0, status, text) && told;
+    ok(faults_finish(&job, 0) && told, "%s: %s", named(), what);
+}
+
+static void test_making(void)
+{
+    test_refusal(&(struct plan){.timeout = 0.3}, SYMMCOLL_ERR_TIMEOUT,
+        "expected it to end on all 3 members within 0.3 s, found it in progress "
+        "on rank 0, 1, 2",
+        "a communicator that is not made in time: all are told, and go on");
+    test_refusal(&(struct plan){.timeout = -1, .id_result = SYSTEM_ERROR},
+        SYMMCOLL_ERR_SYSTEM, "ncclGetUniqueId on rank 0: NCCL error 2",
+        "an id that rank 0 cannot draw: all are told, and go on");
+    test_refusal(&(struct plan){.timeout = -1, .init_result = INVALID_USAGE},
+        SYMMCOLL_ERR_INVALID,
+        "ncclCommInitRankConfig on rank 1: NCCL error 5, invalid usage",
+        "a rank that cannot begin one: all are told, and go on");
+    test_death(&(struct plan){.timeout = -1},
+        "a peer that dies while it is made: the others are told who");
+    test_failure(&(struct plan){.timeout = -1, .aborts = true},
+        SYMMCOLL_ERR_CANCELED, "enough",
+        "a group that another thread aborts while it is made");
+    test_failure(&(struct plan){.timeout = -1, .error = REMOTE_ERROR},
+        adds ? SYMMCOLL_OK : SYMMCOLL_ERR_PEER,
+        adds ? "" : "rank 1: NCCL error 6",
+        "an error of NCCL's while it is made");
+}
+
+static void test_running(void)
+{
+    test_death(&(struct plan){.made = true, .enqueued = true, .timeout = -1},
+        "a peer that dies while others wait for its part: they are told who");
+    test_failure(&(struct plan){.made = true, .enqueued = true, .timeout = 0.3},
+        SYMMCOLL_ERR_TIMEOUT, "the exchange",
+        "a peer that does not come in time");
+    test_failure(
+        &(struct plan){
+            .made = true, .enqueued = true, .timeout = -1, .aborts = true},
+        SYMMCOLL_ERR_CANCELED, "enough",
+        "a group that another thread aborts while others wait");
+    test_failure(&(struct plan){.made = true,
+                     .enqueued = true,
+                     .timeout = -1,
+                     .error = REMOTE_ERROR},
+        SYMMCOLL_ERR_PEER, "rank 1: NCCL error 6",
+        "an error of NCCL's while others wait");
+}
+
+static void test_enqueuing(void)
+{
+    test_death(&(struct plan){.made = true, .timeout = -1},
+        "a peer that dies while NCCL enqueues: they are told who");
+    test_failure(&(struct plan){.made = true, .timeout = 0.3},
+        SYMMCOLL_ERR_TIMEOUT, "the exchange",
+        "what NCCL does not enqueue in time");
+    test_failure(&(struct plan){.made = true, .timeout = -1, .aborts = true},
+        SYMMCOLL_ERR_CANCELED, "enough",
+        "a group that another thread aborts while NCCL enqueues");
+    test_failure(
+        &(struct plan){.made = true, .timeout = -1, .error = REMOTE_ERROR},
+        SYMMCOLL_ERR_PEER, "rank 1: NCCL error 6",
+        "an error of NCCL's while it enqueues");
+}
+
+int main(void)
+{
+    device_begin();
+    name_nccl();
+    faults_begin();
+    setenv("SYMMCOLL_CUDA_NCCL_MIN", "4", 1);
+    for (int i = 0; i < 2; i++) {
+        adds = i > 0;
+        test_making();
+        test_enqueuing();
+        test_running();
+    }
+    faults_end();
+    return done_testing();
+}
