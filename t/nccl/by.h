@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* For tests of what is NCCL's and what is not. */
+#ifndef T_NCCL_BY_H
+#define T_NCCL_BY_H
+
+#include "t/cuda/members.h"
+#include "t/nccl/named.h"
+
+#include <stdatomic.h>
+
+#define SIZE 3
+#define MIN 1000                         /* bytes, as the tests set the limit */
+#define ELEMENTS (MIN / sizeof(int32_t)) /* of four bytes, so many */
+
+/* Groups of calls of this process, so far. */
+static inline int enqueued(void)
+{
+    const struct fake_nccl *fake = find_nccl();
+
+    return fake != NULL ? atomic_load(&fake->enqueued) : 0;
+}
+
+/* Whether a rank's latest collective was NCCL's, or not; threads have one NCCL,
+ * and all have called it by now. */
+static inline int was_by(int before, bool nccl, const char *what)
+{
+    int found = enqueued() - before;
+
+    if (nccl ? found == 1 || found == SIZE : found == 0)
+        return 1;
+    diag("%s: expected it %s NCCL, found %d calls", what,
+        nccl ? "by" : "without", found);
+    return 0;
+}
+
+/* It is, and has the bits that it has in host memory. */
+static inline int right_by(struct symmcoll_group *group, int rank,
+    const struct collective *one, bool nccl)
+{
+    int before = enqueued();
+    int right = same_as_host(group, rank, one);
+
+    return was_by(before, nccl, symc_kind_name(one->kind)) && right;
+}
+
+#endif

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which collectives on devices are NCCL's, over the stand-ins for the driver and for
+ * NCCL, which adds up in the reverse order of ranks; and what all do where it is not
+ * there, or cannot be used.
+ */
+#include "t/cuda/members.h"
+#include "t/nccl/by.h"
+
+#include "cuda/nccl.h"
+
+#include "base/dtype.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define INT32 SYMMCOLL_INT32
+
+/* ---- both sides of the limit ---- */
+
+static int both_sides(
+    struct symmcoll_group *group, int rank, struct collective one)
+{
+    int right = 1;
+
+    one.dtype = SYMMCOLL_UINT8;
+    for (int in_place = 0; in_place < 2 && right; in_place++) {
+        if (in_place && (one.kind == SYMC_ALL_TO_ALL || one.listed))
+            continue;
+        one.in_place = in_place;
+        one.root = in_place;
+        one.count = MIN - 1;
+        right = right_by(group, rank, &one, false);
+        one.count = MIN;
+        right = right && right_by(group, rank, &one, true);
+        one.count = 9 * MIN;
+        right = right && right_by(group, rank, &one, true);
+    }
+    return right;
+}
+
+static int moves(struct symmcoll_group *group, int rank)
+{
+    static const struct collective kinds[] = {
+        {.kind = SYMC_BROADCAST},
+        {.kind = SYMC_ALL_GATHER},
+        {.kind = SYMC_ALL_GATHER, .listed = true},
+        {.kind = SYMC_GATHER},
+        {.kind = SYMC_GATHER, .listed = true},
+        {.kind = SYMC_SCATTER},
+        {.kind = SYMC_SCATTER, .listed = true},
+        {.kind = SYMC_ALL_TO_ALL},
+        {.kind = SYMC_ALL_REDUCE},
+        {.kind = SYMC_REDUCE},
+        {.kind = SYMC_REDUCE_SCATTER},
+        {.kind = SYMC_REDUCE_SCATTER, .listed = true},
+    };
+    int right = 1;
+
+    device_use(rank);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds) && right; i++)
+        right = both_sides(group, rank, kinds[i]);
+    atexit(check_nccl);
+    return right;
+}
+
+/* Parts for each rank have collectives of their own. */
+static int parts(struct symmcoll_group *group, int rank)
+{
+    return moves(group, rank) &&
+           say(atomic_load(&find_nccl()->parted) > 0, "a call for parts");
+}
+
+/* NCCL before 2.28 lacks them. */
+static int parts_without(struct symmcoll_group *group, int rank)
+{
+    return moves(group, rank) &&
+           say(atomic_load(&find_nccl()->parted) == 0, "no call for parts");
+}
+
+static bool is_exact(enum symmcoll_dtype dtype, symmcoll_op_t op)
+{
+    return (dtype == SYMMCOLL_BOOL || dtype == SYMMCOLL_INT8 ||
+               dtype == SYMMCOLL_UINT8 || dtype == INT32 ||
+               dtype == SYMMCOLL_UINT32 || dtype == SYMMCOLL_INT64 ||
+               dtype == SYMMCOLL_UINT64) &&
+           (op == SYMMCOLL_SUM || op == SYMMCOLL_PRODUCT ||
+               op == SYMMCOLL_MIN || op == SYMMCOLL_MAX);
+}
+
+static int reductions(struct symmcoll_group *group, int rank)
+{
+    struct collective one = {.kind = SYMC_ALL_REDUCE};
+    int right = 1, exact = 0;
+
+    device_use(rank);
+    for (int dtype = 0; dtype < SYMMCOLL_DTYPE_COUNT; dtype++) {
+        for (int op = 0; op < SYMMCOLL_PREMUL_SUM && right; op++) {
+            one.dtype = (enum symmcoll_dtype)dtype;
+            one.op = op;
+            one.count = MIN / symmcoll_dtype_size(one.dtype) + 1;
+            one.kind = op % 2 ? SYMC_REDUCE_SCATTER : SYMC_ALL_REDUCE;
+            if (!symc_dtype_reduces(symc_dtype_find(one.dtype), op))
+                continue;
+            right = right_by(group, rank, &one, is_exact(one.dtype, op));
+            exact += is_exact(one.dtype, op);
+        }
+    }
+    return right && exact == 7 * 4;
+}
+
+/* ---- floats ---- */
+
+static symmcoll_status_t reduce_at(struct symmcoll_group *group,
+    enum symmcoll_dtype dtype, symmcoll_op_t op, void *at, CUstream stream)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+
+    call.stream = stream;
+    return symmcoll_all_reduce(group, at, at, ELEMENTS, dtype, op, &call, NULL);
+}
+
+/* The first element of a reduction of floats. */
+static int reduces_float(struct symmcoll_group *group, int rank,
+    symmcoll_op_t op, float mine, float *found)
+{
+    CUstream stream = device_stream();
+    float *at = device_alloc(ELEMENTS * sizeof(*at));
+    int right;
+
+    (void)rank;
+    device_write(at, &mine, sizeof(mine));
+    right = say(reduce_at(group, F32, op, at, stream) == SYMMCOLL_OK, "floats");
+    device_wait(stream);
+    device_read(found, at, sizeof(*found));
+    device_end_stream(stream);
+    device_free(at);
+    return right;
+}
+
+/* In the order of ranks nothing is left of the 1. */
+static const float terms[SIZE] = {1, 1e8f, -1e8f};
+
+static int floats_keep_their_order(struct symmcoll_group *group, int rank)
+{
+    const struct collective first = {
+        .kind = SYMC_BROADCAST, .dtype = F32, .count = ELEMENTS};
+    const float mine = rank == 1 ? NAN : (float)rank;
+    float sum, least, most;
+    int right, before;
+
+    device_use(rank);
+    right = right_by(group, rank, &first, true);
+    before = enqueued();
+    return reduces_float(group, rank, SUM, terms[rank], &sum) &&
+           reduces_float(group, rank, SYMMCOLL_MIN, mine, &least) &&
+           reduces_float(group, rank, SYMMCOLL_MAX, mine, &most) &&
+           was_by(before, false, "floats") && right && sum == 0 &&
+           isnan(least) && isnan(most);
+}
+
+/* ---- without NCCL ---- */
+
+static symmcoll_status_t exchange(struct symmcoll_group *group)
+{
+    static const size_t one[SIZE] = {1, 1, 1};
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    CUstream stream = device_stream();
+    float *at = device_alloc(2 * SIZE * sizeof(*at));
+    symmcoll_status_t status;
+
+    call.stream = stream;
+    status = symmcoll_all_to_all_v(
+        group, at, SIZE, one, at + SIZE, SIZE, one, F32, &call, NULL);
+    device_wait(stream);
+    device_end_stream(stream);
+    device_free(at);
+    return status;
+}
+
+/* Why there is none for an exchange, which requires it; NULL: that is not asked. */
+static const char *reason;
+
+static int goes_without(struct symmcoll_group *group, int rank)
+{
+    const struct collective sum = {
+        .kind = SYMC_ALL_REDUCE, .dtype = INT32, .count = ELEMENTS};
+    const struct collective gather = {
+        .kind = SYMC_ALL_GATHER, .dtype = F32, .count = 3 * ELEMENTS};
+
+    device_use(rank);
+    return right_by(group, rank, &sum, false) &&
+           right_by(group, rank, &gather, false) &&
+           right_by(group, rank, &sum, false) &&
+           (reason == NULL ||
+               ended(exchange(group), SYMMCOLL_ERR_UNSUPPORTED, reason)) &&
+           right_by(group, rank, &gather, false);
+}
+
+static int one_is_too_old(struct symmcoll_group *group, int rank)
+{
+    if (rank == 1)
+        setenv("FAKE_NCCL_VERSION", "22105", 1);
+    return goes_without(group, rank);
+}
+
+static int one_makes_no_communicator(struct symmcoll_group *group, int rank)
+{
+    if (rank == 1)
+        atomic_store(&find_nccl()->init_result, SYMC_NCCL_SYSTEM_ERROR);
+    return goes_without(group, rank);
+}
+
+/* A rank of its own wants more, or none: the most of all holds. */
+static int the_most_holds(int rank, int size, void *arg)
+{
+    const struct collective one = {
+        .kind = SYMC_BROADCAST, .dtype = SYMMCOLL_UINT8, .count = MIN};
+    const struct collective more = {
+        .kind = SYMC_BROADCAST, .dtype = SYMMCOLL_UINT8, .count = 2 * MIN};
+    struct symmcoll_world *world;
+    int right;
+
+    (void)size;
+    (void)arg;
+    if (rank == 1)
+        setenv("SYMMCOLL_CUDA_NCCL_MIN", "2000", 1);
+    if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
+        return 1;
+    device_use(rank);
+    right = right_by(symmcoll_world_group(world), rank, &one, false) &&
+            right_by(symmcoll_world_group(world), rank, &more, true);
+    return !right || symmcoll_finalize(world) != SYMMCOLL_OK;
+}
+
+static int all_agree_on_the_most(void)
+{
+    int statuses[SIZE],
+        right = ranks_spawn(SIZE, the_most_holds, NULL, statuses);
+
+    for (int r = 0; r < SIZE; r++)
+        right = right && statuses[r] == 0;
+    return right;
+}
+
+/* ---- captured ---- */
+
+/* Sums of integers, of which rank 1 captures its own. */
+static int sums_captured(
+    struct symmcoll_group *group, int rank, int32_t *at, CUstream stream)
+{
+    CUgraph graph = NULL;
+    CUgraphExec exec = NULL;
+    int32_t found, mine = rank + 1;
+    int right = 1;
+
+    device_write(at, &mine, sizeof(mine));
+    if (rank == 1)
+        right = cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED) ==
+                CUDA_SUCCESS;
+    right = say(reduce_at(group, INT32, SUM, at, stream) == SYMMCOLL_OK,
+                "captured by one") &&
+            right;
+    if (rank == 1)
+        right = cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS &&
+                cuGraphInstantiate(&exec, graph, 0) == CUDA_SUCCESS &&
+                cuGraphLaunch(exec, stream) == CUDA_SUCCESS && right;
+    device_wait(stream);
+    device_read(&found, at, sizeof(found));
+    if (exec != NULL)
+        (void)cuGraphExecDestroy(exec);
+    if (graph != NULL)
+        (void)cuGraphDestroy(graph);
+    return right && found == SIZE * (SIZE + 1) / 2;
+}
+
+/* Before there is a communicator, and after. */
+static int one_captures(struct symmcoll_group *group, int rank)
+{
+    const struct collective one = {
+        .kind = SYMC_ALL_REDUCE, .dtype = INT32, .count = ELEMENTS};
+    CUstream stream;
+    int32_t *at;
+    int right = 1;
+
+    device_use(rank);
+    stream = device_stream();
+    at = device_alloc(ELEMENTS * sizeof(*at));
+    for (int i = 0; i < 2 && right; i++) {
+        int before = enqueued();
+
+        right = sums_captured(group, rank, at, stream) &&
+                was_by(before, false, "captured") &&
+                right_by(group, rank, &one, true);
+    }
+    device_end_stream(stream);
+    device_free(at);
+    return right;
+}
+
+/* ---- the rest ---- */
+
+static int takes_its_time(struct symmcoll_group *group, int rank)
+{
+    atomic_store(&find_nccl()->slow, 5);
+    return moves(group, rank);
+}
+
+/* Ranks wait for each other where there is nothing to move. */
+static int nothing_is_by_kernels(struct symmcoll_group *group, int rank)
+{
+    const struct collective none = {.kind = SYMC_ALL_GATHER, .dtype = F32};
+    const struct collective one = {
+        .kind = SYMC_ALL_GATHER, .dtype = F32, .count = 1};
+
+    device_use(rank);
+    return right_by(group, rank, &none, false) &&
+           right_by(group, rank, &one, true);
+}
+
+/* Each rank knows another part of its own: all refuse it, none goes to NCCL. */
+static int unlike_counts(struct symmcoll_group *group, int rank)
+{
+    static const size_t counts[SIZE] = {ELEMENTS, 1, 1};
+    const struct collective sum = {
+        .kind = SYMC_ALL_REDUCE, .dtype = INT32, .count = ELEMENTS};
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    int32_t *at;
+    const void *ins[SIZE];
+    int right;
+
+    device_use(rank);
+    call.stream = device_stream();
+    at = device_alloc(3 * ELEMENTS * sizeof(*at));
+    for (int r = 0; r < SIZE; r++)
+        ins[r] = at + (r > 0 ? 2 * ELEMENTS + r : ELEMENTS);
+    right = ended(symmcoll_reduce_scatter_list(group, at, counts[rank], ins,
+                      counts, INT32, SUM, &call, NULL),
+        SYMMCOLL_ERR_UNSUPPORTED, "");
+    device_wait(call.stream);
+    device_end_stream(call.stream);
+    device_free(at);
+    return right_by(group, rank, &sum, true) && right;
+}
+
+static void test_without(void)
+{
+    reason = "no NCCL: expected the name of a library, found an empty "
+             "cuda.nccl";
+    on_both(SIZE, goes_without, "without NCCL kernels go on");
+    name_nccl();
+    reason = " s ago, in all_reduce seq 1: rank 1: ";
+    ok(ranks_run(SIZE, one_is_too_old),
+        "where that of one rank is too old they do on all");
+    reason = NULL;
+    ok(ranks_run(SIZE, one_makes_no_communicator),
+        "where one rank makes no communicator they do on all");
+    setenv("SYMMCOLL_CUDA_SHARE_DEVICE", "on", 1);
+    fake_configure("devices=2");
+    reason = "found ranks that share one";
+    on_both(SIZE, goes_without, "where ranks share a device they do, too");
+    unsetenv("SYMMCOLL_CUDA_SHARE_DEVICE");
+    fake_configure("devices=8");
+}
+
+int main(void)
+{
+    device_begin();
+    setenv("SYMMCOLL_CUDA_NCCL_MIN", "1000", 1);
+    test_without();
+    on_both(SIZE, parts,
+        "cuda.nccl_min: what is moved is NCCL's from that size on");
+    name_nccl_of("t/nccl/few");
+    on_both(SIZE, parts_without, "so it is by NCCL before 2.28");
+    name_nccl();
+    on_both(SIZE, unlike_counts,
+        "what all ranks refuse, with unlike parts, none takes to NCCL");
+    on_both(SIZE, reductions, "so are reductions of integers, and no others");
+    on_both(SIZE, floats_keep_their_order,
+        "floats are added in the order of ranks, and keep NaN");
+    on_both(SIZE, takes_its_time,
+        "NCCL that takes its time to enqueue is waited for");
+    on_both(
+        SIZE, one_captures, "what one rank captures is done by kernels on all");
+    ok(process_run(all_agree_on_the_most),
+        "where ranks have different limits the largest holds");
+    setenv("SYMMCOLL_CUDA_NCCL_MIN", "0", 1);
+    on_both(SIZE, nothing_is_by_kernels,
+        "without elements ranks wait for each other, whatever the limit");
+    setenv("SYMMCOLL_CUDA_NCCL_MIN", "inf", 1);
+    reason = NULL;
+    on_both(SIZE, goes_without, "without a limit nothing is NCCL's");
+    return done_testing();
+}
