@@ -2,7 +2,10 @@
 /*
  * How near the library comes to what a device can do: 2, 4 and 8 threads that
  * share it, by the device's time for one of many operations in a row.  Medians, on
- * random data.  Nothing is judged, but that all could be measured.
+ * random data.  One thing is judged, on a device alone: all_reduce of the largest
+ * size in symmetric memory, WANTED of a copy, where one group has the device
+ * (cuda.groups=1); beside it stands what is left of that with the default, which
+ * keeps room for the kernels of other groups.
  *
  *   all_reduce      beside a copy of as many bytes, of large ones, in symmetric
  *                   memory too; and beside empty kernels, of 8 bytes
@@ -15,8 +18,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define ROW_MOST 20 /* operations of a sample */
+#define WANTED 0.85 /* of a copy's bandwidth */
+
+/* What the ranks have found, in memory that they share with the parent: that ratio,
+ * or 0. */
+static double *found;
 
 /* ---- one rank ---- */
 
@@ -75,6 +84,9 @@ static symmcoll_status_t barrier(const struct rank *it, size_t nbytes)
 
 static const struct operation plain_sum = {"all_reduce", all_reduce},
                               symmetric_sum = {"symmetric all_reduce",
+                                  symmetric},
+                              roomy_sum = {"symmetric all_reduce, default "
+                                           "cuda.groups",
                                   symmetric},
                               symm_barrier = {"symm_barrier", barrier};
 
@@ -146,14 +158,15 @@ static void tell_bytes(
     tell(what, us, "us");
     (void)snprintf(what, sizeof(what), "%s, %d ranks, %zu bytes, of a copy",
         name, it->size, nbytes);
-    tell(what, it->size * (double)nbytes / us / 1e3 / it->copied, "x");
+    *found = it->size * (double)nbytes / us / 1e3 / it->copied;
+    tell(what, *found, "x");
 }
 
 static bool measure_sizes(const struct rank *it, const struct operation *one)
 {
     const int row = gpu_choose(5, 2, 1);
 
-    for (size_t n = largest() / 1024; n <= largest(); n *= 8) {
+    for (size_t n = largest() / 512; n <= largest(); n *= 8) {
         double us;
 
         if (!time_row(it, one, n, row, &us))
@@ -290,13 +303,13 @@ static bool close_rank(struct rank *it, bool done)
     return done;
 }
 
-static int measure(struct symmcoll_group *group, int rank)
+static int run_rank(struct symmcoll_group *group, int rank,
+    bool (*measure_all)(const struct rank *it))
 {
     struct rank it = {.group = group,
         .call = SYMMCOLL_CALL_INIT,
         .rank = rank,
         .size = symmcoll_group_size(group)};
-    bool done;
 
     device_use(rank);
     it.cuda = gpu_open();
@@ -306,18 +319,65 @@ static int measure(struct symmcoll_group *group, int rank)
         it.copied = bandwidth(it.cuda, largest());
         it.empty = time_empty(&it);
     }
-    done = meet(&it) && measure_sizes(&it, &plain_sum) &&
-           measure_sizes(&it, &symmetric_sum) && measure_small(&it) &&
-           measure_graph(&it);
-    return close_rank(&it, done);
+    return close_rank(&it, meet(&it) && measure_all(&it));
+}
+
+static bool measure_alone(const struct rank *it)
+{
+    return measure_sizes(it, &plain_sum) && measure_sizes(it, &symmetric_sum) &&
+           measure_small(it) && measure_graph(it);
+}
+
+static bool measure_roomy(const struct rank *it)
+{
+    return measure_sizes(it, &roomy_sum);
+}
+
+static int measure(struct symmcoll_group *group, int rank)
+{
+    return run_rank(group, rank, measure_alone);
+}
+
+static int measure_default(struct symmcoll_group *group, int rank)
+{
+    return run_rank(group, rank, measure_roomy);
+}
+
+/* The ratio that tell_bytes() found last, of the largest size. */
+static void judge(int n)
+{
+    char what[120];
+
+    (void)snprintf(what, sizeof(what),
+        "all_reduce of %zu bytes in symmetric memory has %g of a copy's "
+        "bandwidth (%d threads, cuda.groups=1)",
+        largest(), WANTED, n);
+    if (gpu_is_rehearsal()) {
+        skip(1, "in a rehearsal no time is a device's");
+        return;
+    }
+    ok(*found >= WANTED, "%s", what);
+    if (*found < WANTED)
+        diag("found %.3f", *found);
 }
 
 int main(void)
 {
     gpu_begin(300);
+    found = mmap(NULL, sizeof(*found), PROT_READ | PROT_WRITE,
+        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (found == MAP_FAILED)
+        abort();
     if (gpu_is_rehearsal())
         setenv("SYMMCOLL_CUDA_BLOCKS", "2", 1);
-    for (int n = 2; n <= gpu_choose(8, 4, 2); n *= 2)
+    for (int n = 2; n <= gpu_choose(8, 4, 2); n *= 2) {
+        *found = 0;
+        setenv("SYMMCOLL_CUDA_GROUPS", "1", 1);
         on_threads(n, measure, "all_reduce, barriers and graphs are measured");
+        judge(n);
+        unsetenv("SYMMCOLL_CUDA_GROUPS");
+        on_threads(
+            n, measure_default, "all_reduce with room for others is measured");
+    }
     return done_testing();
 }
