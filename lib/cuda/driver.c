@@ -71,12 +71,17 @@ static const struct entry needed[] = {
     ENTRY(ipc_open_mem_handle, cuIpcOpenMemHandle, 11000),
     ENTRY(ipc_close_mem_handle, cuIpcCloseMemHandle, 4010),
 
+    ENTRY(mem_alloc_async, cuMemAllocAsync, 11020),
+    ENTRY(mem_free_async, cuMemFreeAsync, 11020),
+
     ENTRY(mem_host_alloc, cuMemHostAlloc, 2020),
     ENTRY(mem_free_host, cuMemFreeHost, 2000),
     ENTRY(mem_host_get_device_pointer, cuMemHostGetDevicePointer, 3020),
 
     ENTRY(memcpy_async, cuMemcpyAsync, 4000),
+    ENTRY(memcpy_2d_async, cuMemcpy2DAsync, 3020),
     ENTRY(memset_d32_async, cuMemsetD32Async, 3020),
+    ENTRY(memset_d8_async, cuMemsetD8Async, 3020),
 
     ENTRY(stream_create_with_priority, cuStreamCreateWithPriority, 5050),
     ENTRY(stream_destroy, cuStreamDestroy, 4000),

@@ -82,6 +82,10 @@ struct symc_cuda {
     PFN_cuIpcOpenMemHandle_v11000 ipc_open_mem_handle;
     PFN_cuIpcCloseMemHandle_v4010 ipc_close_mem_handle;
 
+    /* ---- memory of one rank, in the order of a stream ---- */
+    PFN_cuMemAllocAsync_v11020 mem_alloc_async;
+    PFN_cuMemFreeAsync_v11020 mem_free_async;
+
     /* ---- memory of the host ---- */
     PFN_cuMemHostAlloc_v2020 mem_host_alloc;
     PFN_cuMemFreeHost_v2000 mem_free_host;
@@ -89,7 +93,9 @@ struct symc_cuda {
 
     /* ---- copies ---- */
     PFN_cuMemcpyAsync_v4000 memcpy_async;
+    PFN_cuMemcpy2DAsync_v3020 memcpy_2d_async;
     PFN_cuMemsetD32Async_v3020 memset_d32_async;
+    PFN_cuMemsetD8Async_v3020 memset_d8_async;
 
     /* ---- streams ---- */
     PFN_cuStreamCreateWithPriority_v5050 stream_create_with_priority;

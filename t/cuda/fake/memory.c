@@ -177,6 +177,45 @@ FAKE_API CUresult cuMemFree(CUdeviceptr address)
     return result;
 }
 
+/* ---- in the order of a stream ---- */
+
+FAKE_API CUresult cuMemAllocAsync(
+    CUdeviceptr *address, size_t nbytes, CUstream stream)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT);
+
+    (void)stream; /* it is there before anybody may use it */
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    result = allocate(address, nbytes, fake_current()->device);
+    fake_unlock();
+    return result;
+}
+
+static void CUDA_CB free_later(void *at)
+{
+    fake_lock();
+    (void)remove_allocation((CUdeviceptr)(uintptr_t)at, false);
+    fake_unlock();
+}
+
+FAKE_API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
+{
+    const struct fake_work work = {.kind = FAKE_CALL,
+        .to = (void *)(uintptr_t)address,
+        .call = free_later};
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    result = fake_find_range(address) != NULL ? fake_enqueue(stream, &work)
+                                              : CUDA_ERROR_INVALID_VALUE;
+    fake_unlock();
+    return result;
+}
+
 FAKE_API CUresult cuMemGetInfo(size_t *free_nbytes, size_t *total)
 {
     CUresult result = fake_enter(__func__, FAKE_CONTEXT);

@@ -61,6 +61,9 @@ NOT_CHECKED static void perform(CUstream stream, struct fake_work *work)
     case FAKE_SET:
         set_words(work->to, work->value, work->nbytes);
         break;
+    case FAKE_SET_BYTES:
+        memset(work->to, (int)work->value, work->nbytes);
+        break;
     case FAKE_KERNEL:
         run_kernel(work, stream->random);
         break;

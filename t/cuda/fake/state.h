@@ -40,6 +40,7 @@ struct fake_device {
 enum fake_kind {
     FAKE_COPY,
     FAKE_SET,
+    FAKE_SET_BYTES,
     FAKE_KERNEL,
     FAKE_CALL,
     FAKE_RECORD,

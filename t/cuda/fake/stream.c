@@ -193,6 +193,39 @@ FAKE_API CUresult cuMemcpyAsync(
     return enqueue(__func__, stream, &work);
 }
 
+/* A copy for each row. */
+FAKE_API CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *copy, CUstream stream)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    if (copy->srcMemoryType != CU_MEMORYTYPE_DEVICE ||
+        copy->dstMemoryType != CU_MEMORYTYPE_DEVICE ||
+        copy->srcPitch < copy->WidthInBytes ||
+        copy->dstPitch < copy->WidthInBytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t y = 0; y < copy->Height && result == CUDA_SUCCESS; y++) {
+        const struct fake_work work = {.kind = FAKE_COPY,
+            .to = (char *)(uintptr_t)copy->dstDevice + y * copy->dstPitch,
+            .from =
+                (const char *)(uintptr_t)copy->srcDevice + y * copy->srcPitch,
+            .nbytes = copy->WidthInBytes};
+
+        result = enqueue(__func__, stream, &work);
+    }
+    return result;
+}
+
+FAKE_API CUresult cuMemsetD8Async(
+    CUdeviceptr to, unsigned char value, size_t n, CUstream stream)
+{
+    const struct fake_work work = {.kind = FAKE_SET_BYTES,
+        .to = (void *)(uintptr_t)to,
+        .value = value,
+        .nbytes = n};
+
+    return enqueue(__func__, stream, &work);
+}
+
 FAKE_API CUresult cuMemsetD32Async(
     CUdeviceptr to, unsigned int value, size_t n, CUstream stream)
 {
