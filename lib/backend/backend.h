@@ -9,6 +9,7 @@
 #ifndef SYMC_BACKEND_BACKEND_H
 #define SYMC_BACKEND_BACKEND_H
 
+#include "backend/one_rank.h"
 #include "base/base.h"
 #include "base/moving.h"
 #include "base/op.h"
@@ -295,6 +296,7 @@ struct symc_memory_request {
     int device;
     bool threads;  /* all ranks are of one process: no other maps it */
     bool words;    /* it is for words, and needs no multicast address */
+    bool sums;     /* of one rank: add() will be called */
     size_t nbytes; /* 1 or more */
     /* Optional, of memory: for what free() and leave() cannot release, with `of`. */
     void (*log)(void *of, enum symc_log_level level, const char *format, ...)
@@ -432,7 +434,8 @@ struct symc_backend {
      * the core no more. */
     void (*close)(void *state);
     const struct symc_coll_ops *coll;
-    const struct symc_memory_ops *mem; /* NULL: it has no memory of its own */
+    const struct symc_memory_ops *mem;  /* NULL: it has no memory of its own */
+    const struct symc_local_ops *local; /* the same */
 };
 
 #endif

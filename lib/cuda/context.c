@@ -201,3 +201,24 @@ bool symc_cuda_stream_is_captured(void *stream)
     symc_cuda_leave(&entered);
     return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
+
+symmcoll_status_t symc_cuda_context_ask_captured(
+    const struct symc_cuda_context *context, symc_cuda_fail_fn fail,
+    CUstream stream, bool *captured)
+{
+    CUstreamCaptureStatus found = CU_STREAM_CAPTURE_STATUS_NONE;
+    struct symc_cuda_entered entered;
+    CUresult result;
+    symmcoll_status_t status = symc_cuda_enter_or_fail(context, fail, &entered);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    result = context->cuda->stream_is_capturing(stream, &found);
+    if (result != CUDA_SUCCESS)
+        status =
+            symc_cuda_fail(context->cuda, fail, result, (int)context->device,
+                "cuStreamIsCapturing of stream %p", (void *)stream);
+    *captured = found != CU_STREAM_CAPTURE_STATUS_NONE;
+    symc_cuda_leave(&entered);
+    return status;
+}

@@ -68,4 +68,10 @@ symmcoll_status_t symc_cuda_check_stream(
  * does not say, or there is none. */
 bool symc_cuda_stream_is_captured(void *stream);
 
+/* Whether a stream of a context is being captured (out).  Errors: those of
+ * symc_cuda_fail(). */
+symmcoll_status_t symc_cuda_context_ask_captured(
+    const struct symc_cuda_context *context, symc_cuda_fail_fn fail,
+    CUstream stream, bool *captured);
+
 #endif

@@ -8,6 +8,7 @@
 #include "cuda/calls.h"
 #include "cuda/find.h"
 #include "cuda/joined.h"
+#include "cuda/local.h"
 #include "cuda/memory.h"
 #include "cuda/nccl_run.h"
 
@@ -225,4 +226,5 @@ const struct symc_backend symmcoll_backend = {
     .open = open_group,
     .close = close_group,
     .coll = &coll,
-    .mem = &mem};
+    .mem = &mem,
+    .local = &symc_cuda_local_ops};

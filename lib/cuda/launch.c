@@ -133,8 +133,9 @@ static symmcoll_status_t load_kind(
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symc_kernels_load(const struct symc_cuda *cuda,
-    symc_cuda_fail_fn fail, int device, struct symc_kernels *kernels)
+static symmcoll_status_t load_kinds(const struct symc_cuda *cuda,
+    symc_cuda_fail_fn fail, int device, int first, int last,
+    struct symc_kernels *kernels)
 {
     CUlibrary library;
     CUresult result = load_image(cuda, &library);
@@ -145,10 +146,23 @@ symmcoll_status_t symc_kernels_load(const struct symc_cuda *cuda,
     if (result != CUDA_SUCCESS)
         return symc_cuda_fail(
             cuda, fail, result, device, "cuLibraryLoadData of the kernels");
-    for (int kind = 0; kind < SYMC_KERNEL_COUNT && status == SYMMCOLL_OK;
-         kind++)
+    for (int kind = first; kind <= last && status == SYMMCOLL_OK; kind++)
         status = load_kind(library, (enum symc_kernel)kind, kernels);
     return status;
+}
+
+symmcoll_status_t symc_kernels_load(const struct symc_cuda *cuda,
+    symc_cuda_fail_fn fail, int device, struct symc_kernels *kernels)
+{
+    return load_kinds(
+        cuda, fail, device, 0, (int)SYMC_KERNEL_COUNT - 1, kernels);
+}
+
+symmcoll_status_t symc_kernels_load_kind(const struct symc_cuda *cuda,
+    symc_cuda_fail_fn fail, int device, enum symc_kernel kind,
+    struct symc_kernels *kernels)
+{
+    return load_kinds(cuda, fail, device, (int)kind, (int)kind, kernels);
 }
 
 /* ---- starting ---- */

@@ -64,6 +64,11 @@ struct symc_grid {
 symmcoll_status_t symc_kernels_load(const struct symc_cuda *cuda,
     symc_cuda_fail_fn fail, int device, struct symc_kernels *kernels);
 
+/* The same of the kernels of one kind; the others are NULL. */
+symmcoll_status_t symc_kernels_load_kind(const struct symc_cuda *cuda,
+    symc_cuda_fail_fn fail, int device, enum symc_kernel kind,
+    struct symc_kernels *kernels);
+
 /* The name of a kernel in the image, "symc_one_shot_f32"; into a buffer of
  * SYMC_KERNEL_NAME. */
 #define SYMC_KERNEL_NAME 64

@@ -223,6 +223,32 @@ symmcoll_status_t symc_registry_find_device(
         where, device);
 }
 
+symmcoll_status_t symc_registry_open_device(
+    const struct symc_registry *registry, const char *where, int device,
+    bool sums, const struct symc_local_ops **ops, void **local)
+{
+    const struct symc_memory_request request = {
+        .fail = symc_fail, .device = device, .sums = sums};
+    const struct symc_backend *backend;
+    char detail[SYMC_DETAIL_MAX];
+    symmcoll_status_t status =
+        symc_registry_find_device(registry, where, device, &backend);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    *ops = backend->local;
+    if (*ops == NULL)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected a backend that allocates and copies on device %d, "
+            "found %s",
+            where, device, backend->name);
+    status = (*ops)->open(&request, local);
+    if (status == SYMMCOLL_OK)
+        return status;
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    return symc_fail(status, "%s: device %d: %s", where, device, detail);
+}
+
 bool symc_registry_is_other_present(const struct symc_registry *registry)
 {
     if (registry->unserved)

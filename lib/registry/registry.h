@@ -64,6 +64,13 @@ symmcoll_status_t symc_registry_find_device(
     const struct symc_registry *registry, const char *where, int device,
     const struct symc_backend **backend);
 
+/* A device (out, with what is done there) for one rank alone, until ops->close();
+ * sums: add() will be called.
+ * Errors: those of open(), and UNSUPPORTED; each says where, and which device. */
+symmcoll_status_t symc_registry_open_device(
+    const struct symc_registry *registry, const char *where, int device,
+    bool sums, const struct symc_local_ops **ops, void **local);
+
 /* Whether memory that is not the host's may be in this process by now; if not no
  * address need be looked for. */
 bool symc_registry_is_other_present(const struct symc_registry *registry);

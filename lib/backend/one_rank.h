@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a backend of devices does for one rank alone, without a group: memory,
+ * copies, sums and times in the order of a stream.
+ */
+#ifndef SYMC_BACKEND_ONE_RANK_H
+#define SYMC_BACKEND_ONE_RANK_H
+
+#include "base/base.h"
+
+struct symc_memory_request;
+
+#define SYMC_STRIDED_DIMS 9 /* a tensor's, and one that was cut in two */
+
+/* Elements that become contiguous, in row-major order; strides in elements. */
+struct symc_strided {
+    void *out;
+    const void *in;
+    size_t elem; /* bytes */
+    int ndim;
+    const int64_t *shape, *strides;
+    bool spread; /* the other way: in is contiguous, the strides are out's */
+};
+
+/* out = factor * in[0] + factor * in[1], as symc_reduce() does it, of a type that
+ * has averages; out may be one of them.  One source times 1 is a copy. */
+struct symc_local_sum {
+    enum symmcoll_dtype dtype;
+    size_t elem; /* bytes */
+    void *out;
+    const void *in[2];
+    int n; /* sources, 1 or 2 */
+    size_t count;
+    double factor;
+};
+
+/*
+ * What one rank does alone on a device, without a group: memory that no other
+ * rank maps, and copies.  All of it is enqueued on a stream of the caller's (NULL:
+ * the device's default one), in whose order it happens; no call waits.  Any thread
+ * may call it at any time.
+ */
+struct symc_local_ops {
+    /* A device (out), until close(); of the request, fail, device and sums are read.
+     * Errors: UNSUPPORTED (no driver), INVALID (no such device), DEVICE. */
+    symmcoll_status_t (*open)(
+        const struct symc_memory_request *request, void **local);
+    void (*close)(void *local);
+    /* Memory (out) for what comes later in the stream, of any content.
+     * Errors: NO_MEMORY, UNSUPPORTED (the stream is captured), INVALID (it is of
+     * another context), DEVICE. */
+    symmcoll_status_t (*allocate)(
+        void *local, void *stream, size_t nbytes, void **at);
+    /* After what has come in the stream. */
+    symmcoll_status_t (*free)(void *local, void *stream, void *at);
+    symmcoll_status_t (*copy)(
+        void *local, void *stream, const struct symc_strided *copy);
+    symmcoll_status_t (*clear)(
+        void *local, void *stream, void *at, size_t nbytes);
+    /* Addresses are multiples of what the type's parts have bytes. */
+    symmcoll_status_t (*add)(
+        void *local, void *stream, const struct symc_local_sum *sum);
+    /* What comes later in the stream is done after what has come in another one. */
+    symmcoll_status_t (*follow)(void *local, void *stream, void *other);
+    /* IN_PROGRESS: the stream has work left. */
+    symmcoll_status_t (*query)(void *local, void *stream);
+    /* Whether the stream is being captured (out). */
+    symmcoll_status_t (*ask_captured)(
+        void *local, void *stream, bool *captured);
+    /* Where the stream is (out), to measure time from or to; NULL: it is captured. */
+    symmcoll_status_t (*mark)(void *local, void *stream, void **mark);
+    /* How long the device took from one to another (out): IN_PROGRESS until the
+     * later one has been reached. */
+    symmcoll_status_t (*elapsed)(
+        void *local, void *from, void *to, int64_t *ns);
+    void (*unmark)(void *local, void *mark);
+};
+
+#endif
