@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where one rank has its tensors: in host memory, or on a device, where memory and
+ * copies are in the order of a stream.
+ */
+#include "group/site.h"
+#include "base/reduce.h"
+#include "group/group.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct symc_site {
+    const struct symc_local_ops *ops;
+    void *local;
+    void *stream;
+    _Atomic int uses;
+};
+
+/* ---- which one ---- */
+
+const char *symc_site_format(
+    const struct symmcoll_tensor *tensor, char buffer[SYMC_MEMORY_TEXT])
+{
+    return symc_memory_format(
+        tensor->device == SYMMCOLL_CUDA ? SYMC_MEMORY_DEVICE : SYMC_MEMORY_HOST,
+        tensor->device_index, buffer);
+}
+
+symmcoll_status_t symc_site_check(const char *where,
+    const struct symmcoll_group *group, const struct symmcoll_tensor *tensor)
+{
+    const struct symc_registry *registry = &group->world->registry;
+    enum symc_memory memory, wanted;
+    char expected[SYMC_MEMORY_TEXT], found[SYMC_MEMORY_TEXT];
+    int16_t device = 0;
+
+    if (tensor->data == NULL || !symc_registry_is_other_present(registry))
+        return SYMMCOLL_OK;
+    wanted =
+        tensor->device == SYMMCOLL_CUDA ? SYMC_MEMORY_DEVICE : SYMC_MEMORY_HOST;
+    memory = symc_registry_find(registry, tensor->data, &device);
+    if (memory == wanted &&
+        (wanted == SYMC_MEMORY_HOST || device == tensor->device_index))
+        return SYMMCOLL_OK;
+    if (memory != SYMC_MEMORY_HOST && device == SYMC_UNKNOWN_DEVICE)
+        return symc_registry_refuse(registry, where, tensor->data);
+    if (memory != SYMC_MEMORY_HOST && device == SYMC_NO_DEVICE)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a tensor in %s, found %p, which has been freed",
+            where, symc_site_format(tensor, expected), tensor->data);
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected a tensor in %s, found %p in %s", where,
+        symc_site_format(tensor, expected), tensor->data,
+        symc_memory_format(memory, device, found));
+}
+
+symmcoll_status_t symc_site_open(const char *where,
+    const struct symmcoll_group *group, int device, void *stream, bool sums,
+    struct symc_site **site)
+{
+    struct symc_site *made = symc_alloc(1, sizeof(*made));
+    symmcoll_status_t status;
+
+    if (made == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    status = symc_registry_open_device(
+        &group->world->registry, where, device, sums, &made->ops, &made->local);
+    if (status != SYMMCOLL_OK) {
+        free(made);
+        return status;
+    }
+    made->stream = stream;
+    atomic_init(&made->uses, 1);
+    *site = made;
+    return SYMMCOLL_OK;
+}
+
+struct symc_site *symc_site_share(struct symc_site *site)
+{
+    if (site != NULL)
+        atomic_fetch_add(&site->uses, 1);
+    return site;
+}
+
+void symc_site_close(struct symc_site *site)
+{
+    if (site == NULL || atomic_fetch_sub(&site->uses, 1) > 1)
+        return;
+    site->ops->close(site->local);
+    free(site);
+}
+
+symmcoll_status_t symc_site_follow(const struct symc_site *site, void *stream)
+{
+    if (site == NULL || site->stream == stream)
+        return SYMMCOLL_OK;
+    return site->ops->follow(site->local, site->stream, stream);
+}
+
+symmcoll_status_t symc_site_set_stream(struct symc_site *site, void *stream)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (site == NULL || site->stream == stream)
+        return status;
+    status = site->ops->follow(site->local, stream, site->stream);
+    if (status == SYMMCOLL_OK)
+        site->stream = stream;
+    return status;
+}
+
+void *symc_site_stream(const struct symc_site *site)
+{
+    return site != NULL ? site->stream : NULL;
+}
+
+bool symc_site_is_beside(const struct symc_site *site, void *stream)
+{
+    return site != NULL && site->stream != stream;
+}
+
+symmcoll_status_t symc_site_query(const struct symc_site *site)
+{
+    return site == NULL ? SYMMCOLL_OK
+                        : site->ops->query(site->local, site->stream);
+}
+
+symmcoll_status_t symc_site_ask_captured(
+    const struct symc_site *site, bool *captured)
+{
+    *captured = false;
+    return site == NULL
+               ? SYMMCOLL_OK
+               : site->ops->ask_captured(site->local, site->stream, captured);
+}
+
+symmcoll_status_t symc_site_mark(const struct symc_site *site, void **mark)
+{
+    return site->ops->mark(site->local, site->stream, mark);
+}
+
+symmcoll_status_t symc_site_elapsed(
+    const struct symc_site *site, void *from, void *to, int64_t *ns)
+{
+    return site->ops->elapsed(site->local, from, to, ns);
+}
+
+void symc_site_unmark(const struct symc_site *site, void *mark)
+{
+    site->ops->unmark(site->local, mark);
+}
+
+/* ---- memory there ---- */
+
+static void *alloc_host(const char *where, size_t count, size_t elem)
+{
+    size_t nbytes, rounded;
+    void *memory = NULL;
+
+    if (symc_multiply(count, elem, &nbytes) &&
+        symc_add(nbytes, SYMC_LINE, &rounded))
+        memory = aligned_alloc(SYMC_LINE, rounded / SYMC_LINE * SYMC_LINE);
+    if (memory == NULL)
+        symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+            "%s: %zu elements of %zu bytes asked for", where, count, elem);
+    return memory;
+}
+
+symmcoll_status_t symc_site_alloc(const char *where, struct symc_site *site,
+    size_t count, size_t elem, void **memory)
+{
+    symmcoll_status_t status;
+    char detail[SYMC_DETAIL_MAX];
+
+    if (site == NULL) {
+        *memory = alloc_host(where, count, elem);
+        return *memory != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
+    }
+    /* A tensor has no more bytes than there are numbers. */
+    status =
+        site->ops->allocate(site->local, site->stream, count * elem, memory);
+    if (status == SYMMCOLL_OK)
+        return status;
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    return symc_fail(status, "%s: %s", where, detail);
+}
+
+void symc_site_release(struct symc_site *site, void *memory)
+{
+    if (site == NULL)
+        free(memory);
+    else if (memory != NULL)
+        (void)site->ops->free(site->local, site->stream, memory);
+}
+
+symmcoll_status_t symc_site_copy(
+    const struct symc_site *site, const struct symc_strided *copy)
+{
+    return site->ops->copy(site->local, site->stream, copy);
+}
+
+symmcoll_status_t symc_site_move(
+    const struct symc_site *site, void *to, const void *from, size_t nbytes)
+{
+    const int64_t shape = (int64_t)nbytes, stride = 1;
+    const struct symc_strided copy = {.out = to,
+        .in = from,
+        .elem = 1,
+        .ndim = 1,
+        .shape = &shape,
+        .strides = &stride};
+
+    if (nbytes == 0 || to == from)
+        return SYMMCOLL_OK;
+    if (site != NULL)
+        return symc_site_copy(site, &copy);
+    memcpy(to, from, nbytes);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_site_clear(
+    const struct symc_site *site, void *at, size_t nbytes)
+{
+    if (site != NULL)
+        return site->ops->clear(site->local, site->stream, at, nbytes);
+    if (nbytes > 0)
+        memset(at, 0, nbytes);
+    return SYMMCOLL_OK;
+}
+
+/* ---- sums ---- */
+
+symmcoll_status_t symc_site_add(
+    const struct symc_site *site, const struct symc_local_sum *sum)
+{
+    const double factors[2] = {sum->factor, sum->factor};
+    const struct symc_reduction reduction = {
+        .dtype = sum->dtype,
+        .op = sum->factor == 1.0 ? SYMMCOLL_SUM : SYMMCOLL_PREMUL_SUM,
+        .block = 2,
+        .factors = sum->factor == 1.0 ? NULL : factors,
+    };
+
+    if (sum->count == 0)
+        return SYMMCOLL_OK;
+    if (sum->n == 1 && sum->factor == 1.0)
+        return symc_site_move(
+            site, sum->out, sum->in[0], sum->count * sum->elem);
+    if (site != NULL)
+        return site->ops->add(site->local, site->stream, sum);
+    symc_reduce(&reduction, sum->out, NULL, sum->in, sum->n, sum->count, false);
+    return SYMMCOLL_OK;
+}

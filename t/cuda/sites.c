@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What one rank does alone with memory of its device, beside the same in host memory:
+ * sums of all types that have averages, at all alignments; elements with gaps, both
+ * ways; and the order of two streams.
+ */
+#include "t/cuda/members.h"
+
+#include "group/site.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST 1100 /* elements: more than a block's threads load at once */
+#define ROOM (MOST * 16 + 64)
+
+/* ---- sums ---- */
+
+struct arrays {
+    char *host, *device; /* out, in and in, ROOM bytes each */
+};
+
+/* The same sum in both memories; with a seed that says all of it. */
+struct point {
+    enum symmcoll_dtype dtype;
+    size_t count,
+        at[3]; /* bytes that each array is away from a multiple of 64 */
+    int n;
+    int place; /* out is the first source, the second one, or neither (2) */
+    double factor;
+};
+
+static uint64_t draw(uint64_t *state, uint64_t below)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (*state >> 33) % below;
+}
+
+static struct point draw_point(uint64_t seed)
+{
+    static const enum symmcoll_dtype types[] = {SYMMCOLL_FLOAT16,
+        SYMMCOLL_BFLOAT16, SYMMCOLL_FLOAT32, SYMMCOLL_FLOAT64,
+        SYMMCOLL_COMPLEX64, SYMMCOLL_COMPLEX128};
+    static const double factors[] = {1.0, 0.5, 1.0 / 3, 1.0 / 7};
+    static const size_t counts[] = {0, 1, 2, 7, 8, 9, 63, 257, MOST};
+    uint64_t state = seed * 977 + 5;
+    struct point point = {.dtype = types[seed % 6],
+        .count = counts[draw(&state, 9)],
+        .n = 1 + (int)draw(&state, 2),
+        .place = (int)draw(&state, 3),
+        .factor = factors[draw(&state, 4)]};
+    size_t elem = symmcoll_dtype_size(point.dtype);
+
+    for (int i = 0; i < 3; i++)
+        point.at[i] = elem * draw(&state, 64 / elem);
+    if (point.place < point.n)
+        point.at[2] = point.at[point.place];
+    else
+        point.place = 2;
+    return point;
+}
+
+static struct symc_local_sum sum_of(const struct point *point, char *memory)
+{
+    struct symc_local_sum sum = {.dtype = point->dtype,
+        .elem = symmcoll_dtype_size(point->dtype),
+        .n = point->n,
+        .count = point->count,
+        .factor = point->factor};
+
+    for (int i = 0; i < point->n; i++)
+        sum.in[i] = memory + (size_t)i * ROOM + point->at[i];
+    sum.out = memory + (size_t)point->place * ROOM + point->at[2];
+    return sum;
+}
+
+static int sums_agree(
+    struct symc_site *site, struct arrays *arrays, uint64_t seed)
+{
+    struct point point = draw_point(seed);
+    struct symc_local_sum on_host = sum_of(&point, arrays->host);
+    struct symc_local_sum on_device = sum_of(&point, arrays->device);
+    char *found = malloc(3 * ROOM);
+    int right;
+
+    for (int i = 0; i < 3; i++)
+        fill(point.dtype, arrays->host + i * ROOM + point.at[i], MOST,
+            seed + (uint64_t)i);
+    device_write(arrays->device, arrays->host, 3 * ROOM);
+    right = say(symc_site_add(NULL, &on_host) == SYMMCOLL_OK &&
+                    symc_site_add(site, &on_device) == SYMMCOLL_OK,
+        "sums");
+    device_wait(symc_site_stream(site));
+    device_read(found, arrays->device, 3 * ROOM);
+    right = right && memcmp(found, arrays->host, 3 * ROOM) == 0;
+    if (!right)
+        diag(
+            "seed %llu: type %d, %zu elements, %d sources at %zu, %zu, out %zu",
+            (unsigned long long)seed, (int)point.dtype, point.count, point.n,
+            point.at[0], point.at[1], point.at[2]);
+    free(found);
+    return right;
+}
+
+static int sums_of_both_memories(struct symmcoll_group *group, int rank)
+{
+    struct arrays arrays = {.host = malloc(3 * ROOM)};
+    struct symc_site *site = NULL;
+    CUstream stream;
+    int right;
+    int device = device_use(rank);
+
+    stream = device_stream();
+    arrays.device = device_alloc(3 * ROOM);
+    memset(arrays.host, 0, 3 * ROOM);
+    right = say(
+        symc_site_open("t", group, device, stream, true, &site) == SYMMCOLL_OK,
+        "a site");
+    for (uint64_t seed = 0; right && seed < 240; seed++)
+        right = sums_agree(site, &arrays, seed);
+    symc_site_close(site);
+    device_end_stream(stream);
+    device_free(arrays.device);
+    free(arrays.host);
+    return right;
+}
+
+/* ---- gaps ---- */
+
+/* Elements of a matrix with gaps between rows and columns are packed, and go back
+ * to another one; what lies between them stays. */
+static int elements_go_back(struct symmcoll_group *group, int rank)
+{
+    static const int64_t shape[] = {3, 4, 5},
+                         strides[][3] = {{1, 3, 12}, {50, 12, 2}, {30, 7, 1}};
+    int device = device_use(rank), right = 1;
+    struct symc_site *site = NULL;
+    uint16_t host[160], found[160];
+    char *from = device_alloc(sizeof(host)), *to = device_alloc(sizeof(host)),
+         *packed = device_alloc(sizeof(host));
+
+    right =
+        symc_site_open("t", group, device, NULL, false, &site) == SYMMCOLL_OK;
+    for (int i = 0; i < 160; i++)
+        host[i] = (uint16_t)(i + 1);
+    device_write(from, host, sizeof(host));
+    for (size_t s = 0; right && s < sizeof(strides) / sizeof(*strides); s++) {
+        struct symc_strided copy = {
+            packed, from, 2, 3, shape, strides[s], false};
+        uint16_t wanted[160] = {0};
+
+        memset(found, 0, sizeof(found));
+        device_write(to, found, sizeof(found));
+        right = symc_site_copy(site, &copy) == SYMMCOLL_OK;
+        copy = (struct symc_strided){to, packed, 2, 3, shape, strides[s], true};
+        right = right && symc_site_copy(site, &copy) == SYMMCOLL_OK;
+        device_wait(NULL);
+        device_read(found, to, sizeof(found));
+        for (int64_t i = 0; i < 60; i++) {
+            int64_t at = i / 20 * strides[s][0] + i / 5 % 4 * strides[s][1] +
+                         i % 5 * strides[s][2];
+
+            wanted[at] = host[at];
+        }
+        right = say(right && memcmp(found, wanted, sizeof(wanted)) == 0,
+            "elements with gaps");
+    }
+    symc_site_close(site);
+    device_free(from);
+    device_free(to);
+    device_free(packed);
+    return right;
+}
+
+/* ---- streams ---- */
+
+/* A site that goes to another stream goes on after what the first one has. */
+static int streams_follow(struct symmcoll_group *group, int rank)
+{
+    struct symc_site *site = NULL;
+    int device = device_use(rank), right;
+    CUstream first = device_stream(), second = device_stream();
+    uint64_t one = 1, found = 0;
+    char *words = device_alloc(2 * sizeof(one));
+
+    right =
+        symc_site_open("t", group, device, first, false, &site) == SYMMCOLL_OK;
+    fake_stall(first);
+    device_write(words, &one, sizeof(one));
+    right = right && symc_site_move(site, words + 8, words, 8) == SYMMCOLL_OK &&
+            symc_site_set_stream(site, second) == SYMMCOLL_OK &&
+            symc_site_stream(site) == second &&
+            symc_site_clear(site, words + 8, 4) == SYMMCOLL_OK &&
+            symc_site_query(site) == SYMMCOLL_IN_PROGRESS;
+    fake_resume(first);
+    device_wait(second);
+    device_read(&found, words + 8, sizeof(found));
+    right = say(right && found == 0, "the order of two streams");
+    symc_site_close(site);
+    device_wait(first);
+    device_end_stream(first);
+    device_end_stream(second);
+    device_free(words);
+    return right;
+}
+
+int main(void)
+{
+    device_begin();
+    on_both(1, sums_of_both_memories,
+        "sums of one rank have the bits of host memory, at all alignments");
+    on_both(1, elements_go_back, "elements with gaps are packed and spread");
+    on_both(1, streams_follow, "what follows on another stream is done after");
+    return done_testing();
+}
