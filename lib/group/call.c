@@ -46,7 +46,7 @@ static symmcoll_status_t read_stream(struct symc_op *op, void *stream)
     else if (op->kind == SYMC_BARRIER)
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "barrier: expected no stream before the group's first operation on "
-            "device memory, found %p",
+            "device memory, or barrier_devices, found %p",
             stream);
     else if (!is_empty(op))
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,

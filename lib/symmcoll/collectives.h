@@ -244,6 +244,23 @@ symmcoll_status_t symmcoll_barrier(struct symmcoll_group *group,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
+ * The same, after saying on which CUDA device the group is on this rank: all its
+ * operations on device memory are on one, that of the first which says or passes
+ * one.
+ *
+ * device_ids  n of them, 0 or 1: this rank's; may differ between ranks
+ *
+ * Errors: as of symmcoll_barrier(); INVALID (more than one device; no such
+ * device; the group is on another one), UNSUPPORTED (no driver, no module): this
+ * rank has not entered the barrier then.
+ * Source: torch.distributed.barrier(device_ids).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_barrier_devices(struct symmcoll_group *group,
+    const int *device_ids, size_t n, const struct symmcoll_call *call,
+    struct symmcoll_work **work);
+
+/*
  * Several buffers in one operation, which has one sequence number and one entry
  * in the flight recorder: the results are bitwise those of an operation on each
  * buffer, and small buffers travel as one message.

@@ -302,6 +302,94 @@ static int objects(struct symmcoll_group *group, int rank)
     return end(&both, right);
 }
 
+/* ---- barriers with devices ---- */
+
+static symmcoll_status_t barrier_on(struct symmcoll_group *group, int device)
+{
+    return symmcoll_barrier_devices(group, &device, 1, NULL, NULL);
+}
+
+/* Before anything else says where the group is; what is wrong is so on one rank
+ * alone, which enters the barrier later. */
+static int names_devices(struct symmcoll_group *group, int rank)
+{
+    static const int two[] = {0, 1};
+    uint64_t before = symmcoll_group_sequence(group);
+    int right =
+        rank != 0 ||
+        (ended(symmcoll_barrier_devices(group, two, 2, NULL, NULL),
+             SYMMCOLL_ERR_INVALID,
+             "expected one device of this rank, or none, "
+             "found 2") &&
+            ended(symmcoll_barrier_devices(group, NULL, 1, NULL, NULL),
+                SYMMCOLL_ERR_INVALID, "found 1 at NULL") &&
+            ended(barrier_on(group, 8), SYMMCOLL_ERR_INVALID, "device 8: ") &&
+            ended(barrier_on(group, -1), SYMMCOLL_ERR_INVALID, "found -1"));
+
+    device_use(rank);
+    right =
+        say(barrier_on(group, rank) == SYMMCOLL_OK, "a device") &&
+        say(symmcoll_barrier_devices(group, NULL, 0, NULL, NULL) == SYMMCOLL_OK,
+            "no device") &&
+        right;
+    right = ended(barrier_on(group, 7), SYMMCOLL_ERR_INVALID,
+                "on this rank, found 7") &&
+            right;
+    return say(symmcoll_group_sequence(group) == before + 2, "the numbers") &&
+           right;
+}
+
+/* Memory of another device than was named is refused, on this rank alone. */
+static int keeps_to_devices(struct symmcoll_group *group, int rank)
+{
+    struct both both;
+    int right = names_devices(group, rank);
+
+    right = begin(&both, group, rank) && right;
+    device_use(rank + 3);
+    if (rank == 1) {
+        void *other = device_alloc(sizeof(float));
+
+        right = ended(symmcoll_all_reduce(
+                          group, other, other, 1, F32, SUM, NULL, NULL),
+                    SYMMCOLL_ERR_INVALID, "expected memory of device 1") &&
+                right;
+        device_free(other);
+    }
+    device_use(rank);
+    right = right && add(&both, 1, false) == SYMMCOLL_OK &&
+            add(&both, 0, false) == SYMMCOLL_OK && is_sum(&both) &&
+            say(barrier_on(group, rank) == SYMMCOLL_OK, "a barrier later");
+    return end(&both, right);
+}
+
+/* On devices a barrier comes after what the stream had, and its wait is the
+ * host's (W11), which without a timeout would order the stream alone. */
+static int waits_for_devices(struct symmcoll_group *group, int rank)
+{
+    CUstream stream;
+    struct symmcoll_work *work = NULL;
+    struct both both;
+    int right =
+        begin(&both, group, rank) && add(&both, 1, false) == SYMMCOLL_OK;
+
+    stream = device_stream();
+    fake_stall(stream);
+    right =
+        right && symmcoll_group_set_stream(group, stream) == SYMMCOLL_OK &&
+        symmcoll_barrier_devices(group, &rank, 1, NULL, &work) == SYMMCOLL_OK &&
+        say(symmcoll_work_wait(work, 0.05) == SYMMCOLL_ERR_TIMEOUT,
+            "the device has not come");
+    fake_resume(stream);
+    right = right && symmcoll_work_wait(work, -1) == SYMMCOLL_OK &&
+            say(symmcoll_work_test(work) == SYMMCOLL_OK, "the host has waited");
+    symmcoll_work_free(work);
+    right = symmcoll_group_set_stream(group, NULL) == SYMMCOLL_OK && right;
+    device_wait(stream);
+    device_end_stream(stream);
+    return end(&both, right);
+}
+
 int main(void)
 {
     device_begin();
@@ -312,5 +400,9 @@ int main(void)
     on_both(3, interleaved, "operations of both memories are in one order");
     on_both(3, objects,
         "objects travel while operations on devices are under way (C75)");
+    on_both(3, keeps_to_devices,
+        "a barrier says on which device a group is (C34, C35)");
+    on_both(3, waits_for_devices,
+        "a barrier of a group on devices waits for them (W11)");
     return done_testing();
 }
