@@ -21,6 +21,7 @@ static symmcoll_status_t ready_reduce(
 {
     struct symc_f_view view = symc_f_view_of(&step->in);
     bool is_root = spec->group->rank == spec->root;
+    symmcoll_status_t status = SYMMCOLL_OK;
 
     step->from = step->in.data;
     step->to = step->out.data;
@@ -28,17 +29,20 @@ static symmcoll_status_t ready_reduce(
     if (!symc_f_view_is_contiguous(&view)) {
         void *copy = step->to;
 
-        if (!is_root)
-            copy = step->temp =
-                symc_f_alloc(spec->name, step->in_count, step->elem);
-        if (copy == NULL)
-            return SYMMCOLL_ERR_NO_MEMORY;
-        symc_f_view_copy(&view, step->from, copy, step->elem);
+        if (!is_root) {
+            status = symc_site_alloc(spec->name, step->site, step->in_count,
+                step->elem, &step->temp);
+            copy = step->temp;
+        }
+        if (status == SYMMCOLL_OK)
+            status =
+                symc_f_copy(step->site, &view, step->from, copy, step->elem);
         step->from = copy;
     }
-    if (!is_root)
-        memset(step->to, 0, step->out_count * step->elem);
-    return SYMMCOLL_OK;
+    if (status == SYMMCOLL_OK && !is_root)
+        status =
+            symc_site_clear(step->site, step->to, step->out_count * step->elem);
+    return status;
 }
 
 static symmcoll_status_t start_reduce(const struct symc_f_spec *spec,
@@ -82,11 +86,11 @@ static symmcoll_status_t ready_gather(
         return status;
     own = (char *)step->to + part * (size_t)spec->group->rank;
     if (!symc_f_view_is_contiguous(&view)) {
-        symc_f_view_copy(&view, step->from, own, step->elem);
+        status = symc_f_copy(step->site, &view, step->from, own, step->elem);
         step->from = own;
     }
-    if (spec->op != SYMMCOLL_AVG)
-        return SYMMCOLL_OK;
+    if (status != SYMMCOLL_OK || spec->op != SYMMCOLL_AVG)
+        return status;
     status = divide(spec, step, step->from, own);
     step->from = own;
     return status;

@@ -6,8 +6,6 @@
 
 #include <symmcoll/collectives.h>
 
-#include <string.h>
-
 /* ---- all_to_all ---- */
 
 /* Elements of one row, along the first dimension. */
@@ -72,31 +70,30 @@ static symmcoll_status_t make_temp(
 {
     struct symc_f_view view = symc_f_view_of(&step->in);
     bool contiguous = symc_f_view_is_contiguous(&view);
-    size_t nbytes = counts * sizeof(size_t);
-    char *memory;
+    symmcoll_status_t status;
 
     step->from = step->in.data;
     step->to = step->out.data;
-    if (contiguous && counts == 0)
-        return SYMMCOLL_OK;
-    /* A multiple of an element's size comes first. */
-    memory = step->temp = symc_f_alloc(
-        spec->name, nbytes + (contiguous ? 0 : step->in_count * step->elem), 1);
-    if (memory == NULL)
+    if (counts > 0)
+        step->counts = symc_alloc(counts, sizeof(*step->counts));
+    if (counts > 0 && step->counts == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    memset(memory, 0, nbytes);
-    if (!contiguous) {
-        symc_f_view_copy(&view, step->from, memory + nbytes, step->elem);
-        step->from = memory + nbytes;
-    }
-    return SYMMCOLL_OK;
+    if (contiguous)
+        return SYMMCOLL_OK;
+    status = symc_site_alloc(
+        spec->name, step->site, step->in_count, step->elem, &step->temp);
+    if (status != SYMMCOLL_OK)
+        return status;
+    step->from = step->temp;
+    return symc_f_copy(
+        step->site, &view, step->in.data, step->temp, step->elem);
 }
 
 /* Counts of what is received and of what is sent last as long as the operation. */
 static symmcoll_status_t start_uneven(const struct symc_f_spec *spec,
     const struct symc_f_step *step, struct symmcoll_work **work)
 {
-    const size_t *counts = step->temp;
+    const size_t *counts = step->counts;
 
     return symmcoll_all_to_all_v(spec->group, step->to, step->out_count, counts,
         step->from, step->in_count, counts + spec->group->size, step->in.dtype,
@@ -109,7 +106,7 @@ static symmcoll_status_t ready_all_to_all(
     size_t size = (size_t)spec->group->size, row = count_row(&step->in);
     symmcoll_status_t status =
         make_temp(spec, step, spec->in_splits != NULL ? 2 * size : 0);
-    size_t *counts = step->temp;
+    size_t *counts = step->counts;
 
     step->count = step->in_count / size;
     if (status != SYMMCOLL_OK || spec->in_splits == NULL)
@@ -197,7 +194,7 @@ static symmcoll_status_t ready_permute(
 {
     int size = spec->group->size, rank = spec->group->rank;
     symmcoll_status_t status = make_temp(spec, step, 2 * (size_t)size);
-    size_t *counts = step->temp;
+    size_t *counts = step->counts;
 
     if (status != SYMMCOLL_OK)
         return status;

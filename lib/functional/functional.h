@@ -8,6 +8,7 @@
 
 #include "base/tensor.h"
 #include "group/group.h"
+#include "group/site.h"
 
 #include <symmcoll/functional.h>
 
@@ -44,6 +45,9 @@ bool symc_f_view_is_contiguous(const struct symc_f_view *view);
 void symc_f_view_copy(
     const struct symc_f_view *view, const void *from, void *to, size_t elem);
 
+/* Host memory for an operation's time, or a result's; at least a byte. */
+void *symc_f_alloc(const char *where, size_t count, size_t elem);
+
 /* Read a tensor of the array of a caller and check it.  Errors: INVALID,
  * UNSUPPORTED. */
 symmcoll_status_t symc_f_tensor_read(const char *where,
@@ -52,6 +56,14 @@ symmcoll_status_t symc_f_tensor_read(const char *where,
 
 /* Row-major strides for the shape. */
 void symc_f_make_contiguous(struct symmcoll_tensor *tensor);
+
+/* ---- place.c ---- */
+
+_Static_assert((int)SYMC_F_DIMS <= (int)SYMC_STRIDED_DIMS, "a view is copied");
+
+/* All elements of a view become contiguous, in memory of a site. */
+symmcoll_status_t symc_f_copy(const struct symc_site *site,
+    const struct symc_f_view *view, const void *from, void *to, size_t elem);
 
 /* ---- perform.c ---- */
 
@@ -65,11 +77,13 @@ struct symc_f_step {
     size_t elem;
     int index;  /* in the call's lists */
     bool taken; /* the result's memory is the caller's */
+    struct symc_site *site;
 
     const void *from; /* what the operation reads, */
     void *to;         /* what it writes, */
     size_t count;     /* and the elements that it counts */
     void *temp;       /* of the library, until the operation has ended */
+    size_t *counts;   /* the same, of the host */
     struct symc_f_view
         after;    /* then: from temp to the result; ndim 0: nothing */
     bool pending; /* the result is listed as such */
@@ -114,9 +128,6 @@ symmcoll_status_t symc_f_perform(const struct symc_f_spec *spec,
     const struct symmcoll_tensor *in, int n, struct symmcoll_tensor *out,
     struct symmcoll_adjoint **adjoint);
 
-/* Memory for an operation's time, or a result's; at least a byte. */
-void *symc_f_alloc(const char *where, size_t count, size_t elem);
-
 int symc_f_dim(const struct symc_f_spec *spec, const struct symc_f_step *step);
 
 /* Whether a call has a root that is a rank. */
@@ -157,7 +168,9 @@ struct symc_f_result {
     struct symc_f_result *next;
     struct symc_f_operation *operation;
     void *data; /* of the result */
+    struct symc_site *site;
     void *temp;
+    size_t *counts;
     struct symc_f_view after;
     size_t elem;
     int holders;    /* the table, and threads that wait */

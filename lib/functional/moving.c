@@ -6,12 +6,11 @@
 
 #include <symmcoll/collectives.h>
 
-#include <string.h>
-
 /* ---- broadcast ---- */
 
 /* The root broadcasts its input, which nothing writes to; elements in another
- * order go to the result first. */
+ * order go to the result first, and all on a device, where a kernel writes what it
+ * broadcasts. */
 static symmcoll_status_t ready_broadcast(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
@@ -21,10 +20,12 @@ static symmcoll_status_t ready_broadcast(
     step->count = step->in_count;
     if (spec->group->rank != spec->root)
         return SYMMCOLL_OK;
-    if (symc_f_view_is_contiguous(&view))
-        step->to = step->in.data;
-    else
-        symc_f_view_copy(&view, step->in.data, step->to, step->elem);
+    if (step->in.data == step->out.data)
+        return SYMMCOLL_OK;
+    if (step->site != NULL || !symc_f_view_is_contiguous(&view))
+        return symc_f_copy(
+            step->site, &view, step->in.data, step->to, step->elem);
+    step->to = step->in.data;
     return SYMMCOLL_OK;
 }
 
@@ -35,8 +36,11 @@ static symmcoll_status_t start_broadcast(const struct symc_f_spec *spec,
     symmcoll_status_t status = symmcoll_broadcast(spec->group, step->to,
         step->count, step->in.dtype, spec->root, spec->call, work);
 
+    struct symc_f_view view = symc_f_view_of(&step->out);
+
     if (status == SYMMCOLL_OK && step->to != step->out.data && step->count > 0)
-        memcpy(step->out.data, step->to, step->count * step->elem);
+        return symc_f_copy(
+            step->site, &view, step->to, step->out.data, step->elem);
     return status;
 }
 
@@ -71,18 +75,18 @@ symmcoll_status_t symc_f_ready_all_gather(
 {
     struct symc_f_view join =
         symc_f_view_join(&step->in, symc_f_dim(spec, step), spec->group->size);
+    symmcoll_status_t status;
 
     step->from = step->in.data;
     step->to = step->out.data;
     step->count = step->in_count;
     if (symc_f_view_is_contiguous(&join))
         return SYMMCOLL_OK;
-    step->temp = symc_f_alloc(spec->name, step->out_count, step->elem);
-    if (step->temp == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
+    status = symc_site_alloc(
+        spec->name, step->site, step->out_count, step->elem, &step->temp);
     step->after = join;
     step->to = step->temp;
-    return SYMMCOLL_OK;
+    return status;
 }
 
 static symmcoll_status_t start_all_gather(const struct symc_f_spec *spec,

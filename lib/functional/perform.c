@@ -13,20 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *symc_f_alloc(const char *where, size_t count, size_t elem)
-{
-    size_t nbytes, rounded;
-    void *memory = NULL;
-
-    if (symc_multiply(count, elem, &nbytes) &&
-        symc_add(nbytes, SYMC_LINE, &rounded))
-        memory = aligned_alloc(SYMC_LINE, rounded / SYMC_LINE * SYMC_LINE);
-    if (memory == NULL)
-        symc_fail(SYMMCOLL_ERR_NO_MEMORY,
-            "%s: %zu elements of %zu bytes asked for", where, count, elem);
-    return memory;
-}
-
 int symc_f_dim(const struct symc_f_spec *spec, const struct symc_f_step *step)
 {
     return spec->dims[step->index];
@@ -260,6 +246,7 @@ static symmcoll_status_t start(
         if (share(&steps[0], &steps[i])) {
             steps[i].pending = true;
             steps[i].temp = NULL;
+            steps[i].counts = NULL;
         }
     }
     symc_f_operation_list(world, operation);
@@ -279,7 +266,8 @@ static symmcoll_status_t undo(const struct symc_f_spec *spec,
             (void)symc_f_result_wait(spec->group->world, steps[i].out.data, -1);
         if (!steps[i].taken)
             free(steps[i].out.data);
-        free(steps[i].temp);
+        symc_site_release(steps[i].site, steps[i].temp);
+        free(steps[i].counts);
     }
     return symc_fail(status, "%s", detail);
 }

@@ -36,8 +36,9 @@ static symmcoll_status_t ready_all_reduce(
     step->to = step->out.data;
     step->count = step->in_count;
     if (!symc_f_view_is_contiguous(&view)) {
-        symc_f_view_copy(&view, step->from, step->to, step->elem);
         step->from = step->to;
+        return symc_f_copy(
+            step->site, &view, step->in.data, step->to, step->elem);
     }
     return SYMMCOLL_OK;
 }
@@ -107,18 +108,19 @@ static symmcoll_status_t ready_reduce_scatter(
     struct symc_f_view whole = symc_f_view_of(&step->in);
     struct symc_f_view cut =
         symc_f_view_cut(&whole, symc_f_dim(spec, step), spec->group->size);
+    symmcoll_status_t status;
 
     step->from = step->in.data;
     step->to = step->out.data;
     step->count = step->out_count;
     if (symc_f_view_is_contiguous(&cut))
         return SYMMCOLL_OK;
-    step->temp = symc_f_alloc(spec->name, step->in_count, step->elem);
-    if (step->temp == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    symc_f_view_copy(&cut, step->from, step->temp, step->elem);
+    status = symc_site_alloc(
+        spec->name, step->site, step->in_count, step->elem, &step->temp);
+    if (status != SYMMCOLL_OK)
+        return status;
     step->from = step->temp;
-    return SYMMCOLL_OK;
+    return symc_f_copy(step->site, &cut, step->in.data, step->temp, step->elem);
 }
 
 static symmcoll_status_t start_reduce_scatter(const struct symc_f_spec *spec,

@@ -29,7 +29,9 @@ static void release(struct symc_f_result *result, int holders)
     result->holders -= holders;
     if (result->holders > 0)
         return;
-    free(result->temp);
+    symc_site_release(result->site, result->temp);
+    symc_site_close(result->site);
+    free(result->counts);
     if (--operation->holders > 0)
         return;
     symmcoll_work_free(operation->work);
@@ -134,7 +136,9 @@ void symc_f_operation_add(
     operation->counts[at] = step->count;
     operation->results[at] = (struct symc_f_result){.operation = operation,
         .data = step->out.data,
+        .site = symc_site_share(step->site),
         .temp = step->temp,
+        .counts = step->counts,
         .after = step->after,
         .elem = step->elem,
         .holders = 1};

@@ -6,8 +6,6 @@
 
 #include <symmcoll/collectives.h>
 
-#include <string.h>
-
 static bool is_root(const struct symc_f_spec *spec)
 {
     return spec->group->rank == spec->root;
@@ -18,8 +16,8 @@ static bool is_root(const struct symc_f_spec *spec)
 static symmcoll_status_t make_temp(
     const struct symc_f_spec *spec, struct symc_f_step *step, size_t count)
 {
-    step->temp = symc_f_alloc(spec->name, count, step->elem);
-    return step->temp != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
+    return symc_site_alloc(
+        spec->name, step->site, count, step->elem, &step->temp);
 }
 
 /* ---- gather ---- */
@@ -43,18 +41,20 @@ static symmcoll_status_t copy_part(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     struct symc_f_view view = symc_f_view_of(&step->in);
+    symmcoll_status_t status = SYMMCOLL_OK;
     char *copy;
 
     if (symc_f_view_is_contiguous(&view))
         return SYMMCOLL_OK;
-    if (!is_root(spec) && make_temp(spec, step, step->count) != SYMMCOLL_OK)
-        return SYMMCOLL_ERR_NO_MEMORY;
+    if (!is_root(spec))
+        status = make_temp(spec, step, step->count);
+    if (status != SYMMCOLL_OK)
+        return status;
     copy = !is_root(spec) ? step->temp
                           : (char *)step->to +
                                 (size_t)spec->root * step->count * step->elem;
-    symc_f_view_copy(&view, step->from, copy, step->elem);
     step->from = copy;
-    return SYMMCOLL_OK;
+    return symc_f_copy(step->site, &view, step->in.data, copy, step->elem);
 }
 
 static symmcoll_status_t ready_gather(
@@ -67,7 +67,8 @@ static symmcoll_status_t ready_gather(
     if (is_root(spec))
         status = symc_f_ready_all_gather(spec, step);
     else if (step->out_count > 0) /* a gradient */
-        memset(step->out.data, 0, step->out_count * step->elem);
+        status = symc_site_clear(
+            step->site, step->out.data, step->out_count * step->elem);
     return status == SYMMCOLL_OK ? copy_part(spec, step) : status;
 }
 
@@ -117,6 +118,7 @@ static symmcoll_status_t ready_scatter(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     struct symc_f_view whole, cut;
+    symmcoll_status_t status;
 
     step->to = step->out.data;
     step->count = step->out_count;
@@ -127,11 +129,11 @@ static symmcoll_status_t ready_scatter(
     cut = symc_f_view_cut(&whole, symc_f_dim(spec, step), spec->group->size);
     if (symc_f_view_is_contiguous(&cut))
         return SYMMCOLL_OK;
-    if (make_temp(spec, step, step->in_count) != SYMMCOLL_OK)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    symc_f_view_copy(&cut, step->from, step->temp, step->elem);
+    status = make_temp(spec, step, step->in_count);
+    if (status != SYMMCOLL_OK)
+        return status;
     step->from = step->temp;
-    return SYMMCOLL_OK;
+    return symc_f_copy(step->site, &cut, step->in.data, step->temp, step->elem);
 }
 
 static symmcoll_status_t start_scatter(const struct symc_f_spec *spec,
