@@ -68,6 +68,11 @@ static symmcoll_status_t divide(const struct symc_f_spec *spec,
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "%s: expected a gradient of floats, found %s", spec->name,
             type->name);
+    if (step->site != NULL)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected the gradient of an average in host memory, found it "
+            "on a device: reduce a sum, and divide there",
+            spec->name);
     symc_reduce(&reduction, to, NULL, &from, 1, step->in_count, false);
     return SYMMCOLL_OK;
 }
@@ -180,7 +185,7 @@ static symmcoll_status_t check_grads(
         struct symmcoll_tensor grad;
         size_t count;
         symmcoll_status_t status =
-            symc_f_tensor_read("adjoint_run", grads, i, &grad, &count);
+            symc_f_tensor_read_any("adjoint_run", grads, i, &grad, &count);
 
         if (status != SYMMCOLL_OK)
             return status;

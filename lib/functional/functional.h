@@ -49,7 +49,10 @@ void symc_f_view_copy(
 void *symc_f_alloc(const char *where, size_t count, size_t elem);
 
 /* Read a tensor of the array of a caller and check it.  Errors: INVALID,
- * UNSUPPORTED. */
+ * UNSUPPORTED (also, but for any: memory of a device). */
+symmcoll_status_t symc_f_tensor_read_any(const char *where,
+    const struct symmcoll_tensor *tensors, int index,
+    struct symmcoll_tensor *copy, size_t *count);
 symmcoll_status_t symc_f_tensor_read(const char *where,
     const struct symmcoll_tensor *tensors, int index,
     struct symmcoll_tensor *copy, size_t *count);
@@ -134,6 +137,11 @@ int symc_f_dim(const struct symc_f_spec *spec, const struct symc_f_step *step);
 symmcoll_status_t symc_f_check_root(
     const struct symc_f_spec *spec, struct symc_f_step *step);
 
+/* Of a tensor on a device: that, and the stream of the call, which is also out.
+ * Errors: those of symc_site_open(), INVALID (the call's options). */
+symmcoll_status_t symc_f_find_site(
+    const struct symc_f_spec *spec, struct symc_f_step *step, void **stream);
+
 /* Make a result as long as all ranks' tensors, or a rank's part, along the
  * dimension of the call, which is checked. */
 symmcoll_status_t symc_f_join_shape(
@@ -205,9 +213,24 @@ void symc_f_operation_add(
 void symc_f_operation_list(
     struct symmcoll_world *world, struct symc_f_operation *operation);
 
-/* Wait for what is pending in a buffer. */
+/* Wait for what is pending in a buffer; a result on a device without a timeout in
+ * the order of its stream. */
 symmcoll_status_t symc_f_result_wait(
     struct symmcoll_world *world, const void *data, double timeout);
+
+/* The same for what comes later on that stream. */
+symmcoll_status_t symc_f_result_await(
+    struct symmcoll_world *world, const void *data, void *stream);
+
+/* ---- owned.c ---- */
+
+/* Memory of a device that is a result: keep where it is until it is freed, or the
+ * world ends.  Errors: NO_MEMORY. */
+symmcoll_status_t symc_f_own(
+    struct symmcoll_world *world, void *data, struct symc_site *site);
+
+/* Free it, if it is one. */
+void symc_f_disown(struct symmcoll_world *world, void *data);
 
 /* ---- recording.c ---- */
 

@@ -112,10 +112,16 @@ static symmcoll_status_t check_place(const struct symc_f_spec *spec,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: in place: expected a contiguous tensor, found other strides",
             spec->name);
-    if (!symc_f_view_is_contiguous(&view) || place->device != SYMMCOLL_HOST)
+    if (!symc_f_view_is_contiguous(&view) || place->device != result->device)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected out contiguous in host memory", spec->name);
-    return SYMMCOLL_OK;
+            "%s: expected out contiguous in %s memory", spec->name,
+            result->device == SYMMCOLL_CUDA ? "device" : "host");
+    if (result->device == SYMMCOLL_CUDA &&
+        place->device_index != result->device_index)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected out in memory of device %d, found device %d",
+            spec->name, result->device_index, place->device_index);
+    return symc_site_check(spec->name, spec->group, place);
 }
 
 static symmcoll_status_t check_input(
@@ -139,6 +145,19 @@ static symmcoll_status_t check_input(
     return SYMMCOLL_OK;
 }
 
+/* The others' inputs of what a root sends are shapes. */
+static symmcoll_status_t check_group(
+    const struct symc_f_spec *spec, const struct symc_f_step *step)
+{
+    if (step->in.device == SYMMCOLL_META)
+        return SYMMCOLL_OK;
+    if (*spec->group->alive != 1)
+        return symc_group_refuse(spec->group, spec->kind);
+    return spec->from_root && spec->group->rank != spec->root
+               ? SYMMCOLL_OK
+               : symc_site_check(spec->name, spec->group, &step->in);
+}
+
 static void set_shape(
     struct symmcoll_tensor *tensor, const struct symmcoll_tensor *like)
 {
@@ -154,12 +173,12 @@ static symmcoll_status_t prepare(const struct symc_f_spec *spec,
 {
     struct symmcoll_tensor place, checked;
     size_t count;
-    symmcoll_status_t status = symc_f_tensor_read(
+    symmcoll_status_t status = symc_f_tensor_read_any(
         spec->name, in, step->index, &step->in, &step->in_count);
 
     if (status == SYMMCOLL_OK)
-        status =
-            symc_f_tensor_read(spec->name, out, step->index, &place, &count);
+        status = symc_f_tensor_read_any(
+            spec->name, out, step->index, &place, &count);
     if (status == SYMMCOLL_OK)
         status = check_input(spec, step);
     if (status != SYMMCOLL_OK)
@@ -168,8 +187,9 @@ static symmcoll_status_t prepare(const struct symc_f_spec *spec,
         !(spec->ungrouped && step->in.device == SYMMCOLL_META))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a group, found NULL", spec->name);
-    if (step->in.device != SYMMCOLL_META && *spec->group->alive != 1)
-        return symc_group_refuse(spec->group, spec->kind);
+    status = check_group(spec, step);
+    if (status != SYMMCOLL_OK)
+        return status;
     step->elem = symmcoll_dtype_size(step->in.dtype);
     step->out = step->in;
     step->out.data = NULL;
@@ -179,7 +199,7 @@ static symmcoll_status_t prepare(const struct symc_f_spec *spec,
     if (spec->ends != NULL)
         set_shape(&step->out, &spec->ends[step->index].in);
     symc_f_make_contiguous(&step->out);
-    status = symc_f_tensor_read(
+    status = symc_f_tensor_read_any(
         spec->name, &step->out, 0, &checked, &step->out_count);
     step->taken = place.data != NULL && step->in.device != SYMMCOLL_META;
     if (status != SYMMCOLL_OK || !step->taken)
@@ -190,31 +210,47 @@ static symmcoll_status_t prepare(const struct symc_f_spec *spec,
 
 /* ---- memory and operations ---- */
 
-/* The memory of a result, and nothing pending in what the operation uses. */
+/* The memory of a result. */
+static symmcoll_status_t make_result(
+    const struct symc_f_spec *spec, struct symc_f_step *step)
+{
+    symmcoll_status_t status = symc_site_alloc(
+        spec->name, step->site, step->out_count, step->elem, &step->out.data);
+
+    if (status != SYMMCOLL_OK || step->site == NULL)
+        return status;
+    status = symc_f_own(spec->group->world, step->out.data, step->site);
+    if (status != SYMMCOLL_OK) {
+        symc_site_release(step->site, step->out.data);
+        step->out.data = NULL;
+    }
+    return status;
+}
+
+/* That, and nothing pending in what the operation uses. */
 static symmcoll_status_t make_ready(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     struct symmcoll_world *world = spec->group->world;
-    symmcoll_status_t status;
+    void *stream = NULL;
+    symmcoll_status_t status = symc_f_find_site(spec, step, &stream);
 
-    if (!step->taken) {
-        step->out.data = symc_f_alloc(spec->name, step->out_count, step->elem);
-        if (step->out.data == NULL)
-            return SYMMCOLL_ERR_NO_MEMORY;
-    }
-    status = symc_f_result_wait(world, step->in.data, -1);
+    if (status == SYMMCOLL_OK && !step->taken)
+        status = make_result(spec, step);
+    if (status == SYMMCOLL_OK)
+        status = symc_f_result_await(world, step->in.data, stream);
     if (status == SYMMCOLL_OK && step->taken && step->out.data != step->in.data)
-        status = symc_f_result_wait(world, step->out.data, -1);
+        status = symc_f_result_await(world, step->out.data, stream);
     return status;
 }
 
-/* Whether two tensors of a call are of one operation. */
+/* Whether two tensors of a call are of one operation; on devices each is its own. */
 static bool share(
     const struct symc_f_step *one, const struct symc_f_step *other)
 {
-    return one->in.device != SYMMCOLL_META &&
-           other->in.device != SYMMCOLL_META &&
-           one->in.dtype == other->in.dtype;
+    return one == other || (one->in.device == SYMMCOLL_HOST &&
+                               other->in.device == SYMMCOLL_HOST &&
+                               one->in.dtype == other->in.dtype);
 }
 
 /* Start the operation on all tensors of one type, of which steps[0] is the
@@ -264,7 +300,9 @@ static symmcoll_status_t undo(const struct symc_f_spec *spec,
     for (int i = 0; i < n; i++) {
         if (steps[i].pending)
             (void)symc_f_result_wait(spec->group->world, steps[i].out.data, -1);
-        if (!steps[i].taken)
+        if (steps[i].site != NULL && !steps[i].taken)
+            symc_f_disown(spec->group->world, steps[i].out.data);
+        else if (!steps[i].taken)
             free(steps[i].out.data);
         symc_site_release(steps[i].site, steps[i].temp);
         free(steps[i].counts);
@@ -357,6 +395,8 @@ symmcoll_status_t symc_f_perform(const struct symc_f_spec *spec,
         }
     }
 free_steps:
+    for (int i = 0; i < n; i++)
+        symc_site_close(steps[i].site);
     free(steps);
     return status;
 }

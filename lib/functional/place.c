@@ -1,9 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory beside the tensors of a functional call, and copies of elements in another
- * order.
+ * Where a functional call has its tensors, memory beside them, and copies of
+ * elements in another order.
  */
 #include "functional/functional.h"
+#include "group/call.h"
+
+symmcoll_status_t symc_f_find_site(
+    const struct symc_f_spec *spec, struct symc_f_step *step, void **stream)
+{
+    struct symc_op op = {.kind = spec->kind,
+        .memory = SYMC_MEMORY_DEVICE,
+        .device = (int16_t)step->in.device_index};
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    *stream = NULL;
+    if (step->in.device != SYMMCOLL_CUDA)
+        return SYMMCOLL_OK;
+    if (spec->call != NULL)
+        status = symc_group_read_call(spec->call, &op);
+    *stream =
+        op.stream != NULL ? op.stream : symmcoll_group_stream(spec->group);
+    return status == SYMMCOLL_OK ? symc_site_open(spec->name, spec->group,
+                                       op.device, *stream, false, &step->site)
+                                 : status;
+}
 
 void *symc_f_alloc(const char *where, size_t count, size_t elem)
 {

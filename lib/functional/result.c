@@ -10,8 +10,11 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define BUCKETS 64 /* a power of two */
+#define NAP_NS 20000
+#define LONG_S 1e9 /* longer than any operation may take */
 
 struct results {
     struct symc_extension extension;
@@ -191,50 +194,115 @@ static bool remove_result(struct results *results, struct symc_f_result *result)
     return true;
 }
 
-/* With the lock held: the operation has ended well; copy what it has received to
- * where it belongs, once. */
-static void finish(struct results *results, struct symc_f_result *result)
+/* With the lock held: the operation has ended well, or the stream waits for it;
+ * copy what it has received to where it belongs, once. */
+static symmcoll_status_t finish(
+    struct results *results, struct symc_f_result *result)
 {
+    symmcoll_status_t status = SYMMCOLL_OK;
+
     while (result->finishing && !result->finished)
         pthread_cond_wait(&results->changed, &results->lock);
     if (result->finished)
-        return;
+        return SYMMCOLL_OK;
     result->finishing = true;
     pthread_mutex_unlock(&results->lock);
     if (result->temp != NULL && result->after.ndim > 0)
-        symc_f_view_copy(
-            &result->after, result->temp, result->data, result->elem);
+        status = symc_f_copy(result->site, &result->after, result->temp,
+            result->data, result->elem);
     pthread_mutex_lock(&results->lock);
     result->finished = true;
     pthread_cond_broadcast(&results->changed);
+    return status;
+}
+
+/* How a wait is meant. */
+struct manner {
+    double
+        timeout; /* negative: none, and what is on a device has its stream wait */
+    bool ordered; /* for what comes later on this stream: */
+    void *stream;
+};
+
+/* Whether the host has to wait for what the result's stream has. */
+static bool blocks(
+    const struct symc_f_result *result, const struct manner *manner)
+{
+    return result->site != NULL &&
+           (manner->timeout >= 0 ||
+               (manner->ordered &&
+                   symc_site_is_beside(result->site, manner->stream)));
+}
+
+/* A copy has been enqueued after the operation: with the lock held, wait for the
+ * stream until then. */
+static symmcoll_status_t await_stream(struct results *results,
+    const struct symc_f_result *result, int64_t deadline_ns)
+{
+    const struct timespec nap = {.tv_nsec = NAP_NS};
+    symmcoll_status_t status;
+
+    if (result->temp == NULL || result->after.ndim == 0)
+        return SYMMCOLL_OK;
+    pthread_mutex_unlock(&results->lock);
+    status = symc_site_query(result->site);
+    while (status == SYMMCOLL_IN_PROGRESS && symc_now_ns() < deadline_ns) {
+        nanosleep(&nap, NULL);
+        status = symc_site_query(result->site);
+    }
+    pthread_mutex_lock(&results->lock);
+    return status != SYMMCOLL_IN_PROGRESS
+               ? status
+               : symc_fail(SYMMCOLL_ERR_TIMEOUT,
+                     "%s: the result has not been copied in time; it goes on",
+                     result->operation->name);
 }
 
 /* waited (out): something was pending and is not any more. */
-static symmcoll_status_t wait_for(
-    struct results *results, const void *data, double timeout, bool *waited)
+static symmcoll_status_t wait_for(struct results *results, const void *data,
+    const struct manner *manner, bool *waited)
 {
     symmcoll_status_t first = SYMMCOLL_OK;
+    int64_t deadline_ns = SYMC_NEVER;
     int count = 0;
     struct symc_f_result *result;
+
+    if (manner->timeout >= 0)
+        deadline_ns = symc_deadline_ns(symc_now_ns(),
+            manner->timeout < LONG_S
+                ? (int64_t)(manner->timeout * (double)SYMC_NS_PER_S)
+                : SYMC_NEVER);
 
     pthread_mutex_lock(&results->lock);
     while ((result = find_result(results, data)) != NULL) {
         symmcoll_status_t status, expired;
+        bool blocking = blocks(result, manner);
 
         result->holders++;
         pthread_mutex_unlock(&results->lock);
-        expired = symmcoll_work_wait(result->operation->work, timeout);
+        expired = symmcoll_work_wait(result->operation->work,
+            blocking && manner->timeout < 0 ? LONG_S : manner->timeout);
         pthread_mutex_lock(&results->lock);
         /* It may have ended after the wait: how, it says itself. */
         status = symmcoll_work_test(result->operation->work);
+        if (status == SYMMCOLL_IN_PROGRESS && expired == SYMMCOLL_OK &&
+            result->site != NULL)
+            status = SYMMCOLL_OK; /* its stream waits */
+        if (status == SYMMCOLL_OK)
+            status = finish(results, result);
+        else if (status == SYMMCOLL_IN_PROGRESS)
+            first = expired; /* or the wait is refused */
+        if (status == SYMMCOLL_OK && blocking &&
+            await_stream(results, result, deadline_ns) ==
+                SYMMCOLL_ERR_TIMEOUT) {
+            first = SYMMCOLL_ERR_TIMEOUT;
+            status = SYMMCOLL_IN_PROGRESS;
+        }
         if (status == SYMMCOLL_IN_PROGRESS) {
-            release(result, 1); /* the wait has expired, or is refused */
-            first = expired;
+            release(result, 1);
             break;
         }
-        if (status == SYMMCOLL_OK)
-            finish(results, result);
-        else if (first == SYMMCOLL_OK)
+        if (status != SYMMCOLL_OK && first == SYMMCOLL_OK)
             first = status;
         result->operation->told =
             result->operation->told || status != SYMMCOLL_OK;
@@ -246,8 +314,8 @@ static symmcoll_status_t wait_for(
     return first;
 }
 
-symmcoll_status_t symc_f_result_wait(
-    struct symmcoll_world *world, const void *data, double timeout)
+static symmcoll_status_t wait_in_manner(
+    struct symmcoll_world *world, const void *data, const struct manner *manner)
 {
     struct results *results = find_results(world, false);
     symmcoll_status_t status;
@@ -255,10 +323,27 @@ symmcoll_status_t symc_f_result_wait(
 
     if (results == NULL || data == NULL)
         return SYMMCOLL_OK;
-    status = wait_for(results, data, timeout, &waited);
+    status = wait_for(results, data, manner, &waited);
     if (waited)
         symc_f_record_wait(world, data);
     return status;
+}
+
+symmcoll_status_t symc_f_result_wait(
+    struct symmcoll_world *world, const void *data, double timeout)
+{
+    const struct manner manner = {.timeout = timeout};
+
+    return wait_in_manner(world, data, &manner);
+}
+
+symmcoll_status_t symc_f_result_await(
+    struct symmcoll_world *world, const void *data, void *stream)
+{
+    const struct manner manner = {
+        .timeout = -1, .ordered = true, .stream = stream};
+
+    return wait_in_manner(world, data, &manner);
 }
 
 symmcoll_status_t symmcoll_f_wait(struct symmcoll_world *world,
@@ -292,8 +377,11 @@ void symmcoll_f_free(
         int cancel = symc_cancel_disable();
 
         (void)symc_f_result_wait(world, tensor->data, -1);
+        if (tensor->device == SYMMCOLL_CUDA)
+            symc_f_disown(world, tensor->data);
         symc_cancel_restore(cancel);
     }
-    free(tensor->data);
+    if (tensor->device != SYMMCOLL_CUDA)
+        free(tensor->data);
     tensor->data = NULL;
 }

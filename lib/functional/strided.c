@@ -140,7 +140,7 @@ static symmcoll_status_t count_elements(const char *where,
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symc_f_tensor_read(const char *where,
+symmcoll_status_t symc_f_tensor_read_any(const char *where,
     const struct symmcoll_tensor *tensors, int index,
     struct symmcoll_tensor *copy, size_t *count)
 {
@@ -159,9 +159,30 @@ symmcoll_status_t symc_f_tensor_read(const char *where,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected 0 to %d dimensions, found %d", where,
             SYMMCOLL_MAX_DIMS, copy->ndim);
-    if (copy->device != SYMMCOLL_HOST && copy->device != SYMMCOLL_META)
+    if (copy->device != SYMMCOLL_HOST && copy->device != SYMMCOLL_CUDA &&
+        copy->device != SYMMCOLL_META)
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "%s: expected a tensor in host memory, found device %d", where,
-            (int)copy->device);
+            "%s: expected a tensor in memory of the host (%d) or of a CUDA "
+            "device (%d), found device %d",
+            where, (int)SYMMCOLL_HOST, (int)SYMMCOLL_CUDA, (int)copy->device);
+    if (copy->device == SYMMCOLL_CUDA &&
+        (copy->device_index < 0 || copy->device_index > INT16_MAX))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a device_index of 0 or more, found %d", where,
+            copy->device_index);
     return count_elements(where, copy, elem, count);
+}
+
+symmcoll_status_t symc_f_tensor_read(const char *where,
+    const struct symmcoll_tensor *tensors, int index,
+    struct symmcoll_tensor *copy, size_t *count)
+{
+    symmcoll_status_t status =
+        symc_f_tensor_read_any(where, tensors, index, copy, count);
+
+    if (status != SYMMCOLL_OK || copy->device != SYMMCOLL_CUDA)
+        return status;
+    return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+        "%s: expected a tensor in host memory, found device %d", where,
+        (int)copy->device);
 }

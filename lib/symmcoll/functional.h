@@ -21,11 +21,14 @@
  * A result is pending: symmcoll_f_wait() comes before its first use, except in
  * functions of this header, which wait for a pending input themselves.
  *
+ * A tensor of SYMMCOLL_CUDA has its result in memory of the same device, in the
+ * order of the call's stream: symmcoll_f_wait() without a timeout has that wait.
+ *
  * A tensor whose device is SYMMCOLL_META has a shape and no memory: the result
  * is one, too, and nothing is communicated.
  *
  * Errors of all: INVALID (also a shape that does not fit; names the dimension),
- * UNSUPPORTED (device memory), NO_MEMORY, and those of the collective, from the
+ * UNSUPPORTED (no driver; what a device does not serve), NO_MEMORY, and those of the collective, from the
  * call or from the wait.  Source: torch.distributed._functional_collectives.
  * Manual: symmcoll_f_all_reduce(3).
  */

@@ -138,10 +138,15 @@ static int tensors_are_checked(struct symmcoll_group *group, int rank)
                                group, &bad, SYMMCOLL_SUM, NULL, &out, NULL),
                        "expected an element type");
     bad = in;
-    bad.device = SYMMCOLL_CUDA;
-    return good && says(symmcoll_f_all_reduce(
+    bad.device = (enum symmcoll_device)7;
+    good = good && says(symmcoll_f_all_reduce(
                             group, &bad, SYMMCOLL_SUM, NULL, &out, NULL),
-                       SYMMCOLL_ERR_UNSUPPORTED, "host memory");
+                       SYMMCOLL_ERR_UNSUPPORTED, "found device 7");
+    bad.device = SYMMCOLL_CUDA;
+    bad.device_index = -1;
+    return good && REFUSED(symmcoll_f_all_reduce(
+                               group, &bad, SYMMCOLL_SUM, NULL, &out, NULL),
+                       "device_index of 0 or more, found -1");
 }
 
 /* The result's memory has to be of its shape and type (C29). */
