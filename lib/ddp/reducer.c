@@ -151,7 +151,7 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer)
         return;
     /* A bucket in flight is the library's until its operation has ended; how it
      * ends does not matter any more. */
-    symc_drain_buckets(reducer);
+    (void)symc_drain_buckets(reducer, false);
     symc_layout_free(&reducer->layout);
     for (int i = 0; i < reducer->nparams; i++)
         free(reducer->params[i].name);

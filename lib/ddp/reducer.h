@@ -2,7 +2,8 @@
 /*
  * What the sources of the reducer share: parameters (param.c, overlap.c), what
  * is compared and broadcast at creation (verify.c), the buckets' memory
- * (layout.c), rebuilding them once (rebuild.c), a backward pass (step.c).
+ * (layout.c), rebuilding them once (rebuild.c), buckets from their start to
+ * their end (flight.c), a backward pass (step.c).
  */
 #ifndef SYMC_DDP_REDUCER_H
 #define SYMC_DDP_REDUCER_H
@@ -154,10 +155,24 @@ struct symmcoll_bucket symc_describe_bucket(
 /* Rebuild the buckets in rank 0's order of arrival.  Collective. */
 symmcoll_status_t symc_rebuild_buckets(struct symmcoll_reducer *reducer);
 
-/* ---- step.c ---- */
+/* ---- flight.c ---- */
+
+/* Keep the first failure of this backward, and return the status. */
+symmcoll_status_t symc_keep_failure(struct symmcoll_reducer *reducer,
+    int bucket, symmcoll_status_t status, const char *detail);
+/* Return it once more. */
+symmcoll_status_t symc_repeat_failure(const struct symmcoll_reducer *reducer);
+
+/* Start the buckets that are ready, in the order of their index. */
+symmcoll_status_t symc_launch_buckets(struct symmcoll_reducer *reducer);
+
+/* Notice which buckets have ended meanwhile; failures show in finish. */
+void symc_poll_buckets(struct symmcoll_reducer *reducer);
 
 /* Wait for every bucket that is in flight; returns the first failure, with its
- * detail set. */
-symmcoll_status_t symc_drain_buckets(struct symmcoll_reducer *reducer);
+ * detail set.  averages: those of buckets that have been reduced are written where
+ * their gradients came from. */
+symmcoll_status_t symc_drain_buckets(
+    struct symmcoll_reducer *reducer, bool averages);
 
 #endif

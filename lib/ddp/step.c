@@ -9,81 +9,13 @@
  *
  * With write_back gradients are in the caller's memory, to which backward adds:
  * a bucket's part is copied from there, and finish writes the average back.
- *
- * Buckets start in the order of their index, on every rank, whatever order the
- * gradients come in; a bucket that is ready early waits for those before it.
  */
 #include "ddp/reducer.h"
 
-#include "base/cancel.h"
 #include "base/reduce.h"
-
-#include <symmcoll/collectives.h>
-#include <symmcoll/work.h>
 
 #include <stdio.h>
 #include <string.h>
-
-/* Keep the first failure of this backward, and return the status. */
-static symmcoll_status_t keep_failure(struct symmcoll_reducer *reducer,
-    int bucket, symmcoll_status_t status, const char *detail)
-{
-    if (reducer->failure != SYMMCOLL_OK)
-        return status;
-    symc_fail(status, "reducer: bucket %d of %d: %s", bucket,
-        reducer->layout.nbuckets, detail);
-    reducer->failure = status;
-    snprintf(reducer->failure_detail, sizeof(reducer->failure_detail), "%s",
-        symmcoll_last_error());
-    return status;
-}
-
-static symmcoll_status_t repeat_failure(const struct symmcoll_reducer *reducer)
-{
-    return symc_fail(reducer->failure, "%s", reducer->failure_detail);
-}
-
-/* Write the averages of a bucket where its gradients came from, and forget
- * where that is. */
-static void return_averages(
-    struct symmcoll_reducer *reducer, const struct symc_ddp_bucket *bucket)
-{
-    for (int i = 0; i < bucket->ngrads; i++) {
-        struct symc_param *param = &reducer->params[bucket->params[i]];
-
-        if (reducer->failure == SYMMCOLL_OK && param->origin != NULL)
-            memcpy(param->origin, param->view, param->nbytes);
-        param->origin = NULL;
-    }
-}
-
-/* Wait for every bucket in turn, and return the averages of those that have
- * been reduced where they are asked for. */
-static symmcoll_status_t drain(struct symmcoll_reducer *reducer, bool averages)
-{
-    /* Not only launched ones: a hook may have failed after it started its
-     * work. */
-    for (int b = 0; b < reducer->layout.nbuckets; b++) {
-        struct symc_ddp_bucket *bucket = &reducer->layout.buckets[b];
-        symmcoll_status_t status = SYMMCOLL_OK;
-
-        if (bucket->work != NULL)
-            status = symmcoll_work_wait(bucket->work, -1.0);
-        if (status != SYMMCOLL_OK)
-            keep_failure(reducer, b, status, symmcoll_work_error(bucket->work));
-        symmcoll_work_free(bucket->work);
-        bucket->work = NULL;
-        if (averages)
-            return_averages(reducer, bucket);
-    }
-    return reducer->failure != SYMMCOLL_OK ? repeat_failure(reducer)
-                                           : SYMMCOLL_OK;
-}
-
-symmcoll_status_t symc_drain_buckets(struct symmcoll_reducer *reducer)
-{
-    return drain(reducer, false);
-}
 
 /* List the parameters without a gradient; false: there are none. */
 static bool list_missing(
@@ -176,18 +108,6 @@ static void write_view(
         memcpy(param->view, grad, param->nbytes);
 }
 
-/* Run the program's hook, which may contain cancellation points. */
-static symmcoll_status_t call_hook(struct symmcoll_reducer *reducer,
-    struct symc_ddp_bucket *bucket, const struct symmcoll_bucket *seen)
-{
-    int cancel = symc_cancel_disable();
-    symmcoll_status_t status =
-        reducer->hook(reducer->group, seen, reducer->hook_arg, &bucket->work);
-
-    symc_cancel_restore(cancel);
-    return status;
-}
-
 /* A gradient is ready. */
 static void take_gradient(const struct symmcoll_reducer *reducer,
     struct symc_param *param, const void *grad, bool sync)
@@ -214,47 +134,6 @@ static void take_nothing(
         memset(param->view, 0, param->nbytes);
     else
         write_view(param, param->origin, reducer->factor);
-}
-
-/* Start the buckets that are ready, in the order of their index. */
-static symmcoll_status_t launch_buckets(struct symmcoll_reducer *reducer)
-{
-    struct symc_layout *layout = &reducer->layout;
-
-    while (reducer->launched < layout->nbuckets &&
-           layout->buckets[reducer->launched].pending == 0) {
-        int index = reducer->launched;
-        struct symc_ddp_bucket *bucket = &layout->buckets[index];
-        struct symmcoll_bucket seen = symc_describe_bucket(reducer, index);
-        symmcoll_status_t status;
-
-        if (reducer->launch_ns == 0)
-            reducer->launch_ns = symc_now_ns();
-        if (reducer->hook != NULL)
-            status = call_hook(reducer, bucket, &seen);
-        else
-            status = symmcoll_all_reduce(reducer->group, bucket->buffer,
-                bucket->buffer, bucket->count, bucket->dtype, SYMMCOLL_SUM,
-                NULL, &bucket->work);
-        if (status != SYMMCOLL_OK)
-            return keep_failure(reducer, index, status, symmcoll_last_error());
-        reducer->launched++;
-    }
-    return SYMMCOLL_OK;
-}
-
-/* Notice which buckets have ended meanwhile; failures show in finish. */
-static void poll_buckets(struct symmcoll_reducer *reducer)
-{
-    while (reducer->done < reducer->launched) {
-        struct symmcoll_work *work =
-            reducer->layout.buckets[reducer->done].work;
-
-        if (work != NULL && symmcoll_work_test(work) == SYMMCOLL_IN_PROGRESS)
-            return;
-        reducer->done++;
-        reducer->done_ns = symc_now_ns();
-    }
 }
 
 /* Whether the caller's memory of a gradient is also that of another one, where
@@ -356,7 +235,7 @@ symmcoll_status_t symmcoll_reducer_ready(
     if (status != SYMMCOLL_OK)
         return keep_refusal(reducer, status);
     if (reducer->failure != SYMMCOLL_OK)
-        return repeat_failure(reducer);
+        return symc_repeat_failure(reducer);
     param = &reducer->params[number];
     sync = reducer->backward == SYMC_BACKWARD_SYNC;
     take_gradient(reducer, param, grad, sync);
@@ -365,8 +244,8 @@ symmcoll_status_t symmcoll_reducer_ready(
         return SYMMCOLL_OK;
     reducer->arrival[reducer->narrived++] = number;
     reducer->layout.buckets[param->bucket].pending--;
-    status = launch_buckets(reducer);
-    poll_buckets(reducer);
+    status = symc_launch_buckets(reducer);
+    symc_poll_buckets(reducer);
     return status;
 }
 
@@ -418,11 +297,11 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
     }
     if (reducer->failure == SYMMCOLL_OK) {
         complete_buckets(reducer);
-        launch_buckets(reducer);
-        poll_buckets(reducer);
+        symc_launch_buckets(reducer);
+        symc_poll_buckets(reducer);
     }
     /* When some bucket failed, those before it still have to end. */
-    status = drain(reducer, reducer->write_back);
+    status = symc_drain_buckets(reducer, reducer->write_back);
     if (reducer->done < reducer->launched)
         reducer->done_ns = symc_now_ns();
     reducer->backward = SYMC_BACKWARD_NONE;

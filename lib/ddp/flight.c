@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Buckets from their start to their end, and what became of a backward.
+ *
+ * Buckets start in the order of their index, on every rank, whatever order the
+ * gradients come in; a bucket that is ready early waits for those before it.
+ */
+#include "ddp/reducer.h"
+
+#include "base/cancel.h"
+
+#include <symmcoll/collectives.h>
+#include <symmcoll/work.h>
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- failures ---- */
+
+symmcoll_status_t symc_keep_failure(struct symmcoll_reducer *reducer,
+    int bucket, symmcoll_status_t status, const char *detail)
+{
+    if (reducer->failure != SYMMCOLL_OK)
+        return status;
+    symc_fail(status, "reducer: bucket %d of %d: %s", bucket,
+        reducer->layout.nbuckets, detail);
+    reducer->failure = status;
+    snprintf(reducer->failure_detail, sizeof(reducer->failure_detail), "%s",
+        symmcoll_last_error());
+    return status;
+}
+
+symmcoll_status_t symc_repeat_failure(const struct symmcoll_reducer *reducer)
+{
+    return symc_fail(reducer->failure, "%s", reducer->failure_detail);
+}
+
+/* ---- their start ---- */
+
+/* Run the program's hook, which may contain cancellation points. */
+static symmcoll_status_t call_hook(struct symmcoll_reducer *reducer,
+    struct symc_ddp_bucket *bucket, const struct symmcoll_bucket *seen)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status =
+        reducer->hook(reducer->group, seen, reducer->hook_arg, &bucket->work);
+
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+symmcoll_status_t symc_launch_buckets(struct symmcoll_reducer *reducer)
+{
+    struct symc_layout *layout = &reducer->layout;
+
+    while (reducer->launched < layout->nbuckets &&
+           layout->buckets[reducer->launched].pending == 0) {
+        int index = reducer->launched;
+        struct symc_ddp_bucket *bucket = &layout->buckets[index];
+        struct symmcoll_bucket seen = symc_describe_bucket(reducer, index);
+        symmcoll_status_t status;
+
+        if (reducer->launch_ns == 0)
+            reducer->launch_ns = symc_now_ns();
+        if (reducer->hook != NULL)
+            status = call_hook(reducer, bucket, &seen);
+        else
+            status = symmcoll_all_reduce(reducer->group, bucket->buffer,
+                bucket->buffer, bucket->count, bucket->dtype, SYMMCOLL_SUM,
+                NULL, &bucket->work);
+        if (status != SYMMCOLL_OK)
+            return symc_keep_failure(
+                reducer, index, status, symmcoll_last_error());
+        reducer->launched++;
+    }
+    return SYMMCOLL_OK;
+}
+
+void symc_poll_buckets(struct symmcoll_reducer *reducer)
+{
+    while (reducer->done < reducer->launched) {
+        struct symmcoll_work *work =
+            reducer->layout.buckets[reducer->done].work;
+
+        if (work != NULL && symmcoll_work_test(work) == SYMMCOLL_IN_PROGRESS)
+            return;
+        reducer->done++;
+        reducer->done_ns = symc_now_ns();
+    }
+}
+
+/* ---- their end ---- */
+
+/* Write the averages of a bucket where its gradients came from, and forget
+ * where that is. */
+static void return_averages(
+    struct symmcoll_reducer *reducer, const struct symc_ddp_bucket *bucket)
+{
+    for (int i = 0; i < bucket->ngrads; i++) {
+        struct symc_param *param = &reducer->params[bucket->params[i]];
+
+        if (reducer->failure == SYMMCOLL_OK && param->origin != NULL)
+            memcpy(param->origin, param->view, param->nbytes);
+        param->origin = NULL;
+    }
+}
+
+symmcoll_status_t symc_drain_buckets(
+    struct symmcoll_reducer *reducer, bool averages)
+{
+    /* Not only launched ones: a hook may have failed after it started its
+     * work. */
+    for (int b = 0; b < reducer->layout.nbuckets; b++) {
+        struct symc_ddp_bucket *bucket = &reducer->layout.buckets[b];
+        symmcoll_status_t status = SYMMCOLL_OK;
+
+        if (bucket->work != NULL)
+            status = symmcoll_work_wait(bucket->work, -1.0);
+        if (status != SYMMCOLL_OK)
+            symc_keep_failure(
+                reducer, b, status, symmcoll_work_error(bucket->work));
+        symmcoll_work_free(bucket->work);
+        bucket->work = NULL;
+        if (averages)
+            return_averages(reducer, bucket);
+    }
+    return reducer->failure != SYMMCOLL_OK ? symc_repeat_failure(reducer)
+                                           : SYMMCOLL_OK;
+}
