@@ -22,8 +22,11 @@ symmcoll_status_t symc_keep_failure(struct symmcoll_reducer *reducer,
 {
     if (reducer->failure != SYMMCOLL_OK)
         return status;
-    symc_fail(status, "reducer: bucket %d of %d: %s", bucket,
-        reducer->layout.nbuckets, detail);
+    if (bucket < 0)
+        symc_fail(status, "reducer: %s", detail);
+    else
+        symc_fail(status, "reducer: bucket %d of %d: %s", bucket,
+            reducer->layout.nbuckets, detail);
     reducer->failure = status;
     snprintf(reducer->failure_detail, sizeof(reducer->failure_detail), "%s",
         symmcoll_last_error());
@@ -93,14 +96,19 @@ void symc_poll_buckets(struct symmcoll_reducer *reducer)
 
 /* Write the averages of a bucket where its gradients came from, and forget
  * where that is. */
-static void return_averages(
-    struct symmcoll_reducer *reducer, const struct symc_ddp_bucket *bucket)
+static void return_averages(struct symmcoll_reducer *reducer, int index)
 {
+    const struct symc_ddp_bucket *bucket = &reducer->layout.buckets[index];
+
     for (int i = 0; i < bucket->ngrads; i++) {
         struct symc_param *param = &reducer->params[bucket->params[i]];
+        symmcoll_status_t status = SYMMCOLL_OK;
 
         if (reducer->failure == SYMMCOLL_OK && param->origin != NULL)
-            memcpy(param->origin, param->view, param->nbytes);
+            status = symc_site_move(
+                reducer->site, param->origin, param->view, param->nbytes);
+        if (status != SYMMCOLL_OK)
+            symc_keep_failure(reducer, index, status, symmcoll_last_error());
         param->origin = NULL;
     }
 }
@@ -122,7 +130,7 @@ symmcoll_status_t symc_drain_buckets(
         symmcoll_work_free(bucket->work);
         bucket->work = NULL;
         if (averages)
-            return_averages(reducer, bucket);
+            return_averages(reducer, b);
     }
     return reducer->failure != SYMMCOLL_OK ? symc_repeat_failure(reducer)
                                            : SYMMCOLL_OK;

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUFFER_ALIGN 64 /* a cache line, and the widest vector */
-
 struct symc_bucket_item *symc_list_items(const struct symmcoll_reducer *reducer)
 {
     struct symc_bucket_item *items =
@@ -25,6 +23,8 @@ static symmcoll_status_t make_bucket(const struct symmcoll_reducer *reducer,
     const int *params, int ngrads, struct symc_ddp_bucket *bucket)
 {
     size_t nbytes = 0;
+    void *at = NULL;
+    symmcoll_status_t status;
 
     bucket->params = params;
     bucket->ngrads = ngrads;
@@ -34,15 +34,13 @@ static symmcoll_status_t make_bucket(const struct symmcoll_reducer *reducer,
             return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
                 "reducer: a bucket of %d gradients has no size", ngrads);
     bucket->count = nbytes / symmcoll_dtype_size(bucket->dtype);
-    /* The slack keeps the buffer of an empty bucket an address of its own. */
-    if (posix_memalign((void **)&bucket->buffer, BUFFER_ALIGN,
-            nbytes + BUFFER_ALIGN) != 0) {
-        bucket->buffer = NULL;
-        return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
-            "reducer: no memory for a bucket of %zu bytes", nbytes);
-    }
-    memset(bucket->buffer, 0, nbytes + BUFFER_ALIGN);
-    return SYMMCOLL_OK;
+    /* Also the buffer of an empty bucket has an address of its own. */
+    status =
+        symc_site_alloc("reducer: a bucket", reducer->site, nbytes, 1, &at);
+    if (status != SYMMCOLL_OK)
+        return status;
+    bucket->buffer = at;
+    return symc_site_clear(reducer->site, at, nbytes);
 }
 
 symmcoll_status_t symc_layout_make(const struct symmcoll_reducer *reducer,
@@ -67,25 +65,55 @@ symmcoll_status_t symc_layout_make(const struct symmcoll_reducer *reducer,
             assignment->first[from + 1] - first, &made.buckets[b]);
     }
     if (status != SYMMCOLL_OK) {
-        symc_layout_free(&made);
+        symc_layout_free(reducer, &made);
         return status;
     }
     *layout = made;
     return SYMMCOLL_OK;
 }
 
-void symc_layout_free(struct symc_layout *layout)
+void symc_layout_free(
+    const struct symmcoll_reducer *reducer, struct symc_layout *layout)
 {
     for (int b = 0; layout->buckets != NULL && b < layout->nbuckets; b++)
-        free(layout->buckets[b].buffer);
+        symc_site_release(reducer->site, layout->buckets[b].buffer);
     free(layout->buckets);
     free(layout->params);
     *layout = (struct symc_layout){0};
 }
 
-void symc_layout_adopt(
-    struct symmcoll_reducer *reducer, const struct symc_layout *layout)
+/* Copy the present gradients, where there are some. */
+static symmcoll_status_t copy_gradients(
+    const struct symmcoll_reducer *reducer, const struct symc_layout *layout)
 {
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (int b = 0; b < layout->nbuckets; b++) {
+        const struct symc_ddp_bucket *bucket = &layout->buckets[b];
+        char *view = bucket->buffer;
+
+        for (int i = 0; i < bucket->ngrads && status == SYMMCOLL_OK; i++) {
+            const struct symc_param *param =
+                &reducer->params[bucket->params[i]];
+
+            if (param->view != NULL)
+                status = symc_site_move(
+                    reducer->site, view, param->view, param->nbytes);
+            view += param->nbytes;
+        }
+    }
+    return status;
+}
+
+symmcoll_status_t symc_layout_adopt(
+    struct symmcoll_reducer *reducer, struct symc_layout *layout)
+{
+    symmcoll_status_t status = copy_gradients(reducer, layout);
+
+    if (status != SYMMCOLL_OK) {
+        symc_layout_free(reducer, layout);
+        return status;
+    }
     for (int b = 0; b < layout->nbuckets; b++) {
         const struct symc_ddp_bucket *bucket = &layout->buckets[b];
         char *view = bucket->buffer;
@@ -93,16 +121,14 @@ void symc_layout_adopt(
         for (int i = 0; i < bucket->ngrads; i++) {
             struct symc_param *param = &reducer->params[bucket->params[i]];
 
-            /* The present gradients are copied. */
-            if (view != NULL && param->view != NULL)
-                memcpy(view, param->view, param->nbytes);
             param->bucket = b;
             param->view = view;
             view += param->nbytes;
         }
     }
-    symc_layout_free(&reducer->layout);
+    symc_layout_free(reducer, &reducer->layout);
     reducer->layout = *layout;
+    return SYMMCOLL_OK;
 }
 
 static const struct symmcoll_bucket default_bucket = SYMMCOLL_BUCKET_INIT;

@@ -154,22 +154,40 @@ static void copy_elements(const struct symc_param *param, char *row, bool pack)
     }
 }
 
-void symc_param_pack(const struct symc_param *param, char *out)
+/* The same on a device. */
+static symmcoll_status_t copy_there(const struct symc_site *site,
+    const struct symc_param *param, void *out, const void *in, bool spread)
 {
-    if (param->count == 0)
-        return;
-    if (param->dense)
-        memcpy(out, param->tensor.data, param->nbytes);
-    else
-        copy_elements(param, out, true);
+    const struct symmcoll_tensor *tensor = &param->tensor;
+    const struct symc_strided copy = {.out = out,
+        .in = in,
+        .elem = symmcoll_dtype_size(tensor->dtype),
+        .ndim = tensor->ndim,
+        .shape = tensor->shape,
+        .strides = tensor->strides,
+        .spread = spread};
+
+    return symc_site_copy(site, &copy);
 }
 
-void symc_param_unpack(const struct symc_param *param, const char *in)
+symmcoll_status_t symc_param_pack(
+    const struct symc_site *site, const struct symc_param *param, char *out)
 {
-    if (param->count == 0)
-        return;
-    if (param->dense)
-        memcpy(param->tensor.data, in, param->nbytes);
-    else
-        copy_elements(param, (char *)(uintptr_t)in, false);
+    if (param->dense || param->count == 0)
+        return symc_site_move(site, out, param->tensor.data, param->nbytes);
+    if (site != NULL)
+        return copy_there(site, param, out, param->tensor.data, false);
+    copy_elements(param, out, true);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_param_unpack(const struct symc_site *site,
+    const struct symc_param *param, const char *in)
+{
+    if (param->dense || param->count == 0)
+        return symc_site_move(site, param->tensor.data, in, param->nbytes);
+    if (site != NULL)
+        return copy_there(site, param, param->tensor.data, in, true);
+    copy_elements(param, (char *)(uintptr_t)in, false);
+    return SYMMCOLL_OK;
 }

@@ -78,7 +78,7 @@ symmcoll_status_t symc_rebuild_buckets(struct symmcoll_reducer *reducer)
     if (status == SYMMCOLL_OK)
         status = symc_layout_make(reducer, &assignment, false, &layout);
     if (status == SYMMCOLL_OK)
-        symc_layout_adopt(reducer, &layout);
+        status = symc_layout_adopt(reducer, &layout);
     symc_assignment_free(&assignment);
     free(items);
     return status;

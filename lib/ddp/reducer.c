@@ -32,7 +32,7 @@ static symmcoll_status_t make_first_buckets(struct symmcoll_reducer *reducer)
     if (status == SYMMCOLL_OK)
         status = symc_layout_make(reducer, &assignment, true, &layout);
     if (status == SYMMCOLL_OK)
-        symc_layout_adopt(reducer, &layout);
+        status = symc_layout_adopt(reducer, &layout);
     symc_assignment_free(&assignment);
     free(items);
     return status;
@@ -152,7 +152,8 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer)
     /* A bucket in flight is the library's until its operation has ended; how it
      * ends does not matter any more. */
     (void)symc_drain_buckets(reducer, false);
-    symc_layout_free(&reducer->layout);
+    symc_layout_free(reducer, &reducer->layout);
+    symc_site_close(reducer->site);
     for (int i = 0; i < reducer->nparams; i++)
         free(reducer->params[i].name);
     free(reducer->params);
@@ -199,7 +200,7 @@ void symmcoll_reducer_zero(struct symmcoll_reducer *reducer)
     for (int i = 0; i < reducer->nparams; i++) {
         struct symc_param *param = &reducer->params[i];
 
-        memset(param->view, 0, param->nbytes);
+        (void)symc_site_clear(reducer->site, param->view, param->nbytes);
         param->has_accumulated = false;
         param->origin = NULL;
     }

@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "ddp/bucket.h"
+#include "group/site.h"
 
 #include <symmcoll/ddp.h>
 
@@ -64,8 +65,9 @@ enum symc_rebuild {
 
 struct symmcoll_reducer {
     struct symmcoll_group *group;
-    int size;      /* of the group */
-    double factor; /* a gradient's before the sum: 1 / size, 1 with a
+    struct symc_site *site; /* of parameters, gradients and buckets */
+    int size;               /* of the group */
+    double factor;          /* a gradient's before the sum: 1 / size, 1 with a
                       hook */
     struct symc_param *params;
     int nparams;
@@ -110,8 +112,10 @@ const char *symc_param_text(
 const char *symc_format_dims(const int64_t *dims, int ndim, char *buffer);
 
 /* Copy elements between the tensor's memory and a row-major array. */
-void symc_param_pack(const struct symc_param *param, char *out);
-void symc_param_unpack(const struct symc_param *param, const char *in);
+symmcoll_status_t symc_param_pack(
+    const struct symc_site *site, const struct symc_param *param, char *out);
+symmcoll_status_t symc_param_unpack(const struct symc_site *site,
+    const struct symc_param *param, const char *in);
 
 /* ---- overlap.c ---- */
 
@@ -131,15 +135,17 @@ symmcoll_status_t symc_broadcast_params(
 /* ---- layout.c ---- */
 
 /* Make the buckets of an assignment, the last bucket first where reversed;
- * buffers are zero.  Errors: NO_MEMORY. */
+ * buffers are zero.  Errors: NO_MEMORY, those of symc_site_alloc(). */
 symmcoll_status_t symc_layout_make(const struct symmcoll_reducer *reducer,
     const struct symc_assignment *assignment, bool reversed,
     struct symc_layout *layout);
-void symc_layout_free(struct symc_layout *layout);
+void symc_layout_free(
+    const struct symmcoll_reducer *reducer, struct symc_layout *layout);
 
-/* Use this layout for the reducer's gradients from now on; takes it. */
-void symc_layout_adopt(
-    struct symmcoll_reducer *reducer, const struct symc_layout *layout);
+/* Use this layout for the reducer's gradients from now on, which are copied; takes
+ * it, also where it fails: then the reducer goes on with its own. */
+symmcoll_status_t symc_layout_adopt(
+    struct symmcoll_reducer *reducer, struct symc_layout *layout);
 
 /* The items for symc_assign_buckets(); release with free(). */
 struct symc_bucket_item *symc_list_items(
@@ -157,7 +163,8 @@ symmcoll_status_t symc_rebuild_buckets(struct symmcoll_reducer *reducer);
 
 /* ---- flight.c ---- */
 
-/* Keep the first failure of this backward, and return the status. */
+/* Keep the first failure of this backward, of a bucket or -1, and return the
+ * status. */
 symmcoll_status_t symc_keep_failure(struct symmcoll_reducer *reducer,
     int bucket, symmcoll_status_t status, const char *detail);
 /* Return it once more. */

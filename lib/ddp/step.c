@@ -12,8 +12,6 @@
  */
 #include "ddp/reducer.h"
 
-#include "base/reduce.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -82,58 +80,49 @@ symmcoll_status_t symmcoll_reducer_begin(
 }
 
 /* view = factor * (view + grad), each where there is one. */
-static void write_view(
+static symmcoll_status_t write_view(const struct symmcoll_reducer *reducer,
     const struct symc_param *param, const void *grad, double factor)
 {
-    const double factors[2] = {factor, factor};
-    const struct symc_reduction reduction = {
-        .dtype = param->tensor.dtype,
-        .op = factor == 1.0 ? SYMMCOLL_SUM : SYMMCOLL_PREMUL_SUM,
-        .block = 2,
-        .factors = factor == 1.0 ? NULL : factors,
-    };
-    const void *src[2];
-    int nsrc = 0;
+    struct symc_local_sum sum = {.dtype = param->tensor.dtype,
+        .elem = symmcoll_dtype_size(param->tensor.dtype),
+        .out = param->view,
+        .count = param->count,
+        .factor = factor};
 
-    if (param->count == 0)
-        return;
     if (param->has_accumulated || grad == NULL)
-        src[nsrc++] = param->view;
+        sum.in[sum.n++] = param->view;
     if (grad != NULL)
-        src[nsrc++] = grad;
-    if (nsrc == 2 || factor != 1.0)
-        symc_reduce(
-            &reduction, param->view, NULL, src, nsrc, param->count, false);
-    else if (grad != NULL)
-        memcpy(param->view, grad, param->nbytes);
+        sum.in[sum.n++] = grad;
+    return symc_site_add(reducer->site, &sum);
 }
 
 /* A gradient is ready. */
-static void take_gradient(const struct symmcoll_reducer *reducer,
+static symmcoll_status_t take_gradient(const struct symmcoll_reducer *reducer,
     struct symc_param *param, const void *grad, bool sync)
 {
+    symmcoll_status_t status;
+
     if (reducer->write_back) {
         /* What the memory held before is in it still: nothing to keep. */
         param->origin = (void *)(uintptr_t)grad;
         param->has_accumulated = false;
-        if (sync)
-            write_view(param, grad, reducer->factor);
-        return;
+        return sync ? write_view(reducer, param, grad, reducer->factor)
+                    : SYMMCOLL_OK;
     }
-    write_view(
-        param, reducer->views ? NULL : grad, sync ? reducer->factor : 1.0);
+    status = write_view(reducer, param, reducer->views ? NULL : grad,
+        sync ? reducer->factor : 1.0);
     param->has_accumulated = true;
+    return status;
 }
 
 /* No gradient came in a synchronised backward: what has accumulated counts,
  * which is zeros where there is nothing. */
-static void take_nothing(
-    const struct symmcoll_reducer *reducer, struct symc_param *param)
+static symmcoll_status_t take_nothing(
+    const struct symmcoll_reducer *reducer, const struct symc_param *param)
 {
     if (reducer->write_back && param->origin == NULL)
-        memset(param->view, 0, param->nbytes);
-    else
-        write_view(param, param->origin, reducer->factor);
+        return symc_site_clear(reducer->site, param->view, param->nbytes);
+    return write_view(reducer, param, param->origin, reducer->factor);
 }
 
 /* Whether the caller's memory of a gradient is also that of another one, where
@@ -238,8 +227,10 @@ symmcoll_status_t symmcoll_reducer_ready(
         return symc_repeat_failure(reducer);
     param = &reducer->params[number];
     sync = reducer->backward == SYMC_BACKWARD_SYNC;
-    take_gradient(reducer, param, grad, sync);
+    status = take_gradient(reducer, param, grad, sync);
     param->marked = true;
+    if (status != SYMMCOLL_OK)
+        return symc_keep_failure(reducer, -1, status, symmcoll_last_error());
     if (!sync)
         return SYMMCOLL_OK;
     reducer->arrival[reducer->narrived++] = number;
@@ -253,19 +244,24 @@ symmcoll_status_t symmcoll_reducer_ready(
  * Complete the buckets with the parameters that were not marked.  They are
  * ordered last, in backward's usual order.
  */
-static void complete_buckets(struct symmcoll_reducer *reducer)
+static symmcoll_status_t complete_buckets(struct symmcoll_reducer *reducer)
 {
     for (int i = reducer->nparams - 1; i >= 0; i--) {
         struct symc_param *param = &reducer->params[i];
 
         if (!param->marked) {
-            take_nothing(reducer, param);
+            symmcoll_status_t status = take_nothing(reducer, param);
+
+            if (status != SYMMCOLL_OK)
+                return symc_keep_failure(
+                    reducer, -1, status, symmcoll_last_error());
             reducer->arrival[reducer->narrived++] = i;
             reducer->layout.buckets[param->bucket].pending--;
         }
         /* The average over all ranks, even where this one contributed zeros. */
         param->has_accumulated = !reducer->write_back;
     }
+    return SYMMCOLL_OK;
 }
 
 static void note_times(struct symmcoll_reducer *reducer, int64_t entry_ns)
@@ -295,8 +291,8 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
         reducer->backward = SYMC_BACKWARD_NONE;
         return report_refusal(reducer);
     }
-    if (reducer->failure == SYMMCOLL_OK) {
-        complete_buckets(reducer);
+    if (reducer->failure == SYMMCOLL_OK &&
+        complete_buckets(reducer) == SYMMCOLL_OK) {
         symc_launch_buckets(reducer);
         symc_poll_buckets(reducer);
     }

@@ -169,19 +169,22 @@ static symmcoll_status_t broadcast_run(
     const struct symmcoll_reducer *reducer, char *buffer, int first, int last)
 {
     bool is_root = symmcoll_group_rank(reducer->group) == 0;
-    symmcoll_status_t status;
+    symmcoll_status_t status = SYMMCOLL_OK;
     size_t used = 0;
 
     for (int i = first; i < last; i++) {
-        if (is_root)
-            symc_param_pack(&reducer->params[i], buffer + used);
+        if (is_root && status == SYMMCOLL_OK)
+            status = symc_param_pack(
+                reducer->site, &reducer->params[i], buffer + used);
         used += reducer->params[i].nbytes;
     }
-    status = symmcoll_broadcast(
-        reducer->group, buffer, used, SYMMCOLL_UINT8, 0, NULL, NULL);
+    if (status == SYMMCOLL_OK)
+        status = symmcoll_broadcast(
+            reducer->group, buffer, used, SYMMCOLL_UINT8, 0, NULL, NULL);
     used = 0;
     for (int i = first; status == SYMMCOLL_OK && !is_root && i < last; i++) {
-        symc_param_unpack(&reducer->params[i], buffer + used);
+        status = symc_param_unpack(
+            reducer->site, &reducer->params[i], buffer + used);
         used += reducer->params[i].nbytes;
     }
     return status;
@@ -190,9 +193,9 @@ static symmcoll_status_t broadcast_run(
 symmcoll_status_t symc_broadcast_params(
     const struct symmcoll_reducer *reducer, size_t nbytes)
 {
-    symmcoll_status_t status = SYMMCOLL_OK;
     size_t total = 0, largest = 0;
-    char *buffer;
+    void *buffer = NULL;
+    symmcoll_status_t status;
 
     for (int i = 0; i < reducer->nparams; i++) {
         size_t own = reducer->params[i].nbytes;
@@ -204,9 +207,8 @@ symmcoll_status_t symc_broadcast_params(
             largest = own;
     }
     nbytes = nbytes > largest ? nbytes : largest;
-    buffer = symc_alloc(1 + (total < nbytes ? total : nbytes), 1);
-    if (buffer == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
+    status = symc_site_alloc("reducer: a copy of parameters", reducer->site,
+        total < nbytes ? total : nbytes, 1, &buffer);
     for (int i = 0; status == SYMMCOLL_OK && i < reducer->nparams;) {
         const struct symc_param *param = &reducer->params[i];
         size_t used = 0;
@@ -224,6 +226,6 @@ symmcoll_status_t symc_broadcast_params(
             i++;
         }
     }
-    free(buffer);
+    symc_site_release(reducer->site, buffer);
     return status;
 }
