@@ -63,8 +63,8 @@ symmcoll_status_t symc_launch_buckets(struct symmcoll_reducer *reducer)
         struct symmcoll_bucket seen = symc_describe_bucket(reducer, index);
         symmcoll_status_t status;
 
-        if (reducer->launch_ns == 0)
-            reducer->launch_ns = symc_now_ns();
+        if (index == 0)
+            symc_times_note(reducer, SYMC_MOMENT_LAUNCH);
         if (reducer->hook != NULL)
             status = call_hook(reducer, bucket, &seen);
         else

@@ -68,7 +68,9 @@ static symmcoll_status_t take_params(struct symmcoll_reducer *reducer,
 {
     reducer->params = symc_alloc((size_t)nparams, sizeof(*reducer->params));
     reducer->arrival = symc_alloc((size_t)nparams, sizeof(*reducer->arrival));
-    if (reducer->params == NULL || reducer->arrival == NULL)
+    reducer->timing = symc_alloc(1, sizeof(*reducer->timing));
+    if (reducer->params == NULL || reducer->arrival == NULL ||
+        reducer->timing == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     reducer->nparams = nparams;
     for (int i = 0; i < nparams; i++) {
@@ -153,6 +155,9 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer)
      * ends does not matter any more. */
     (void)symc_drain_buckets(reducer, false);
     symc_layout_free(reducer, &reducer->layout);
+    if (reducer->timing != NULL)
+        symc_times_drop(reducer);
+    free(reducer->timing);
     symc_site_close(reducer->site);
     for (int i = 0; i < reducer->nparams; i++)
         free(reducer->params[i].name);
@@ -244,6 +249,7 @@ symmcoll_status_t symmcoll_reducer_get_times(
     if (reducer == NULL || times == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_get_times: expected a reducer and times, found NULL");
+    symc_times_take(reducer);
     return symc_sized_write(
-        &times_kind, "reducer_get_times", &reducer->times, times);
+        &times_kind, "reducer_get_times", &reducer->timing->times, times);
 }

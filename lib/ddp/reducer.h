@@ -3,7 +3,7 @@
  * What the sources of the reducer share: parameters (param.c, overlap.c), what
  * is compared and broadcast at creation (verify.c), the buckets' memory
  * (layout.c), rebuilding them once (rebuild.c), buckets from their start to
- * their end (flight.c), a backward pass (step.c).
+ * their end (flight.c), times (times.c), a backward pass (step.c).
  */
 #ifndef SYMC_DDP_REDUCER_H
 #define SYMC_DDP_REDUCER_H
@@ -63,6 +63,25 @@ enum symc_rebuild {
     SYMC_REBUILD_DONE
 };
 
+/* Moments of a backward that synchronises. */
+enum symc_moment {
+    SYMC_MOMENT_BEGIN,
+    SYMC_MOMENT_LAUNCH, /* of the first bucket */
+    SYMC_MOMENT_FINISH, /* has been called */
+    SYMC_MOMENT_END,    /* of finish */
+    SYMC_MOMENTS
+};
+
+/* When they were, by the host's clock, or where in its streams a device was then. */
+struct symc_timing {
+    int64_t ns[SYMC_MOMENTS];
+    void *marks[SYMC_MOMENTS];
+    bool measures; /* this backward, on a device */
+    bool
+        pending; /* the device has not come to the last mark, as far as we know */
+    struct symmcoll_reducer_times times; /* of the latest that was measured */
+};
+
 struct symmcoll_reducer {
     struct symmcoll_group *group;
     struct symc_site *site; /* of parameters, gradients and buckets */
@@ -91,10 +110,8 @@ struct symmcoll_reducer {
     symmcoll_status_t refusal; /* the first of a gradient in this backward */
     char refusal_detail[SYMC_DETAIL_MAX];
 
-    int64_t begin_ns;                    /* of the backward that runs */
-    int64_t launch_ns;                   /* its first bucket's start */
-    int64_t done_ns;                     /* its latest bucket's end */
-    struct symmcoll_reducer_times times; /* of the latest synchronised one */
+    int64_t done_ns; /* its latest bucket's end, as seen by the host */
+    struct symc_timing *timing;
 };
 
 /* ---- param.c ---- */
@@ -155,6 +172,19 @@ struct symc_bucket_item *symc_list_items(
 extern const struct symc_sized symc_bucket_kind;
 struct symmcoll_bucket symc_describe_bucket(
     const struct symmcoll_reducer *reducer, int index);
+
+/* ---- times.c ---- */
+
+/* Note one moment after the other; those after a failure do not count. */
+void symc_times_note(
+    const struct symmcoll_reducer *reducer, enum symc_moment moment);
+
+/* On a device: take the times of the backward that has been measured, if it has
+ * come to its end. */
+void symc_times_take(const struct symmcoll_reducer *reducer);
+
+/* Release what measures. */
+void symc_times_drop(const struct symmcoll_reducer *reducer);
 
 /* ---- rebuild.c ---- */
 

@@ -73,9 +73,9 @@ symmcoll_status_t symmcoll_reducer_begin(
     reducer->narrived = 0;
     reducer->failure = SYMMCOLL_OK;
     reducer->refusal = SYMMCOLL_OK;
-    reducer->begin_ns = symc_now_ns();
-    reducer->launch_ns = 0;
     reducer->done_ns = 0;
+    if (sync)
+        symc_times_note(reducer, SYMC_MOMENT_BEGIN);
     return SYMMCOLL_OK;
 }
 
@@ -264,21 +264,8 @@ static symmcoll_status_t complete_buckets(struct symmcoll_reducer *reducer)
     return SYMMCOLL_OK;
 }
 
-static void note_times(struct symmcoll_reducer *reducer, int64_t entry_ns)
-{
-    const double ns = 1e-9;
-
-    reducer->times = (struct symmcoll_reducer_times){
-        .size = sizeof(reducer->times),
-        .backward = ns * (double)(entry_ns - reducer->begin_ns),
-        .comm = ns * (double)(reducer->done_ns - reducer->launch_ns),
-        .exposed = ns * (double)(symc_now_ns() - entry_ns),
-    };
-}
-
 symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
 {
-    int64_t entry_ns = symc_now_ns();
     symmcoll_status_t status;
 
     if (reducer == NULL)
@@ -291,6 +278,7 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
         reducer->backward = SYMC_BACKWARD_NONE;
         return report_refusal(reducer);
     }
+    symc_times_note(reducer, SYMC_MOMENT_FINISH);
     if (reducer->failure == SYMMCOLL_OK &&
         complete_buckets(reducer) == SYMMCOLL_OK) {
         symc_launch_buckets(reducer);
@@ -303,7 +291,7 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
     reducer->backward = SYMC_BACKWARD_NONE;
     if (status != SYMMCOLL_OK)
         return status;
-    note_times(reducer, entry_ns);
+    symc_times_note(reducer, SYMC_MOMENT_END);
     if (reducer->rebuild == SYMC_REBUILD_LATER)
         reducer->rebuild = SYMC_REBUILD_DUE;
     return report_refusal(reducer);

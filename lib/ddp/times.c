@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How long a backward took.  In host memory the host's clock tells it.  On a device
+ * calls return before the device has done what they enqueue, so the device measures,
+ * by marks in its stream; they are read when it has come there, and until then no
+ * other backward is measured.
+ */
+#include "ddp/reducer.h"
+
+static void set_times(const struct symmcoll_reducer *reducer,
+    int64_t backward_ns, int64_t comm_ns, int64_t exposed_ns)
+{
+    const double ns = 1e-9;
+
+    reducer->timing->times = (struct symmcoll_reducer_times){
+        .size = sizeof(struct symmcoll_reducer_times),
+        .backward = ns * (double)backward_ns,
+        .comm = ns * (double)comm_ns,
+        .exposed = ns * (double)exposed_ns,
+    };
+}
+
+void symc_times_drop(const struct symmcoll_reducer *reducer)
+{
+    struct symc_timing *timing = reducer->timing;
+
+    for (int i = 0; i < SYMC_MOMENTS; i++) {
+        if (timing->marks[i] != NULL)
+            symc_site_unmark(reducer->site, timing->marks[i]);
+        timing->marks[i] = NULL;
+    }
+    timing->measures = timing->pending = false;
+}
+
+void symc_times_take(const struct symmcoll_reducer *reducer)
+{
+    struct symc_timing *timing = reducer->timing;
+    void *const *marks = timing->marks;
+    int64_t backward = 0, comm = 0, exposed = 0;
+    symmcoll_status_t status;
+
+    if (!timing->pending)
+        return;
+    status = symc_site_elapsed(reducer->site, marks[SYMC_MOMENT_LAUNCH],
+        marks[SYMC_MOMENT_END], &comm);
+    if (status == SYMMCOLL_IN_PROGRESS)
+        return;
+    if (status == SYMMCOLL_OK)
+        status = symc_site_elapsed(reducer->site, marks[SYMC_MOMENT_BEGIN],
+            marks[SYMC_MOMENT_FINISH], &backward);
+    if (status == SYMMCOLL_OK)
+        status = symc_site_elapsed(reducer->site, marks[SYMC_MOMENT_FINISH],
+            marks[SYMC_MOMENT_END], &exposed);
+    if (status == SYMMCOLL_OK)
+        set_times(reducer, backward, comm, exposed);
+    symc_times_drop(reducer);
+}
+
+/* A device that is not asked, or has no answer, is not an error of the backward. */
+static void mark(
+    const struct symmcoll_reducer *reducer, enum symc_moment moment)
+{
+    struct symc_timing *timing = reducer->timing;
+
+    if (moment == SYMC_MOMENT_BEGIN) {
+        symc_times_take(reducer);
+        if (!timing->pending)
+            symc_times_drop(reducer); /* of one that has failed */
+        timing->measures = !timing->pending;
+    }
+    if (!timing->measures)
+        return;
+    (void)symc_site_mark(reducer->site, &timing->marks[moment]);
+    if (timing->marks[moment] == NULL)
+        symc_times_drop(reducer);
+    else if (moment == SYMC_MOMENT_END) {
+        timing->measures = false;
+        timing->pending = true;
+    }
+}
+
+void symc_times_note(
+    const struct symmcoll_reducer *reducer, enum symc_moment moment)
+{
+    int64_t *ns = reducer->timing->ns;
+
+    if (reducer->site != NULL) {
+        mark(reducer, moment);
+        return;
+    }
+    ns[moment] = symc_now_ns();
+    if (moment == SYMC_MOMENT_END)
+        set_times(reducer, ns[SYMC_MOMENT_FINISH] - ns[SYMC_MOMENT_BEGIN],
+            reducer->done_ns - ns[SYMC_MOMENT_LAUNCH],
+            ns[SYMC_MOMENT_END] - ns[SYMC_MOMENT_FINISH]);
+}
