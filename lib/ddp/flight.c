@@ -52,6 +52,21 @@ static symmcoll_status_t call_hook(struct symmcoll_reducer *reducer,
     return status;
 }
 
+/* The reducer's own communication.  What is captured has no work: the stream itself
+ * has the operation then. */
+static symmcoll_status_t reduce_bucket(
+    struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket)
+{
+    bool captured;
+    symmcoll_status_t status = symc_site_ask_captured(reducer->site, &captured);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symmcoll_all_reduce(reducer->group, bucket->buffer, bucket->buffer,
+        bucket->count, bucket->dtype, SYMMCOLL_SUM, NULL,
+        captured ? NULL : &bucket->work);
+}
+
 symmcoll_status_t symc_launch_buckets(struct symmcoll_reducer *reducer)
 {
     struct symc_layout *layout = &reducer->layout;
@@ -63,14 +78,13 @@ symmcoll_status_t symc_launch_buckets(struct symmcoll_reducer *reducer)
         struct symmcoll_bucket seen = symc_describe_bucket(reducer, index);
         symmcoll_status_t status;
 
+        bucket->stream = symc_site_stream(reducer->site);
         if (index == 0)
             symc_times_note(reducer, SYMC_MOMENT_LAUNCH);
         if (reducer->hook != NULL)
             status = call_hook(reducer, bucket, &seen);
         else
-            status = symmcoll_all_reduce(reducer->group, bucket->buffer,
-                bucket->buffer, bucket->count, bucket->dtype, SYMMCOLL_SUM,
-                NULL, &bucket->work);
+            status = reduce_bucket(reducer, bucket);
         if (status != SYMMCOLL_OK)
             return symc_keep_failure(
                 reducer, index, status, symmcoll_last_error());
@@ -81,6 +95,8 @@ symmcoll_status_t symc_launch_buckets(struct symmcoll_reducer *reducer)
 
 void symc_poll_buckets(struct symmcoll_reducer *reducer)
 {
+    if (reducer->site != NULL)
+        return;
     while (reducer->done < reducer->launched) {
         struct symmcoll_work *work =
             reducer->layout.buckets[reducer->done].work;
@@ -113,25 +129,63 @@ static void return_averages(struct symmcoll_reducer *reducer, int index)
     }
 }
 
+/* Wait for a bucket, or have the stream wait. */
+static symmcoll_status_t await_bucket(
+    struct symmcoll_reducer *reducer, int index)
+{
+    struct symc_ddp_bucket *bucket = &reducer->layout.buckets[index];
+    symmcoll_status_t status;
+
+    if (bucket->work == NULL || bucket->awaited)
+        return SYMMCOLL_OK;
+    status = symmcoll_work_wait(bucket->work, -1.0);
+    if (status != SYMMCOLL_OK)
+        return symc_keep_failure(
+            reducer, index, status, symmcoll_work_error(bucket->work));
+    bucket->awaited = true;
+    status = symc_site_follow(reducer->site, bucket->stream);
+    return status == SYMMCOLL_OK ? status
+                                 : symc_keep_failure(reducer, index, status,
+                                       symmcoll_last_error());
+}
+
+static void release_work(struct symc_ddp_bucket *bucket)
+{
+    symmcoll_work_free(bucket->work);
+    bucket->work = NULL;
+    bucket->awaited = false;
+}
+
 symmcoll_status_t symc_drain_buckets(
     struct symmcoll_reducer *reducer, bool averages)
 {
     /* Not only launched ones: a hook may have failed after it started its
      * work. */
     for (int b = 0; b < reducer->layout.nbuckets; b++) {
-        struct symc_ddp_bucket *bucket = &reducer->layout.buckets[b];
-        symmcoll_status_t status = SYMMCOLL_OK;
-
-        if (bucket->work != NULL)
-            status = symmcoll_work_wait(bucket->work, -1.0);
-        if (status != SYMMCOLL_OK)
-            symc_keep_failure(
-                reducer, b, status, symmcoll_work_error(bucket->work));
-        symmcoll_work_free(bucket->work);
-        bucket->work = NULL;
+        if (await_bucket(reducer, b) != SYMMCOLL_OK || reducer->site == NULL)
+            release_work(&reducer->layout.buckets[b]);
         if (averages)
             return_averages(reducer, b);
     }
     return reducer->failure != SYMMCOLL_OK ? symc_repeat_failure(reducer)
                                            : SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_settle_buckets(struct symmcoll_reducer *reducer)
+{
+    symmcoll_status_t failure = SYMMCOLL_OK;
+
+    for (int b = 0; b < reducer->layout.nbuckets; b++) {
+        struct symc_ddp_bucket *bucket = &reducer->layout.buckets[b];
+        symmcoll_status_t status = SYMMCOLL_OK;
+
+        if (bucket->work != NULL)
+            status = symmcoll_work_test(bucket->work);
+        if (status < SYMMCOLL_OK && failure == SYMMCOLL_OK)
+            failure = symc_fail(status,
+                "reducer_begin: bucket %d of %d of the backward before: %s", b,
+                reducer->layout.nbuckets, symmcoll_work_error(bucket->work));
+        release_work(bucket);
+    }
+    return failure;
 }

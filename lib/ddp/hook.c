@@ -4,22 +4,43 @@
  */
 #include "base/base.h"
 #include "base/dtype.h"
-#include "base/reduce.h"
 #include "ddp/reducer.h"
 
 #include <symmcoll/collectives.h>
 #include <symmcoll/group.h>
 
+/* In the memory of the bucket; whether its stream is captured, too (out). */
+static symmcoll_status_t scale(const struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, const struct symc_local_sum *scaling,
+    bool *captured)
+{
+    const struct symmcoll_tensor buffer = {.data = bucket->buffer,
+        .device = bucket->device,
+        .device_index = bucket->device_index};
+    struct symc_site *site = NULL;
+    symmcoll_status_t status =
+        symc_site_check("hook_all_reduce", group, &buffer);
+
+    if (status == SYMMCOLL_OK && bucket->device == SYMMCOLL_CUDA)
+        status = symc_site_open("hook_all_reduce", group, bucket->device_index,
+            bucket->stream, true, &site);
+    if (status == SYMMCOLL_OK)
+        status = symc_site_ask_captured(site, captured);
+    if (status == SYMMCOLL_OK)
+        status = symc_site_add(site, scaling);
+    symc_site_close(site);
+    return status;
+}
+
 symmcoll_status_t symmcoll_hook_all_reduce(struct symmcoll_group *group,
     const struct symmcoll_bucket *given, void *arg, struct symmcoll_work **work)
 {
     struct symmcoll_bucket bucket;
-    struct symc_reduction scaling = {
-        .op = SYMMCOLL_PREMUL_SUM, .block = 1, .factors = NULL};
+    struct symc_local_sum scaling = {.n = 1};
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    bool captured = false;
     const struct symc_dtype *dtype;
-    const void *src[1];
     symmcoll_status_t status;
-    double factor;
 
     (void)arg;
     if (group == NULL || given == NULL || work == NULL)
@@ -35,12 +56,19 @@ symmcoll_status_t symmcoll_hook_all_reduce(struct symmcoll_group *group,
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "hook_all_reduce: gradients of %s have no average",
             dtype != NULL ? dtype->name : "an unknown type");
-    factor = 1.0 / symmcoll_group_size(group);
     scaling.dtype = bucket.dtype;
-    scaling.factors = &factor;
-    src[0] = bucket.buffer;
-    if (bucket.count > 0)
-        symc_reduce(&scaling, bucket.buffer, NULL, src, 1, bucket.count, false);
+    scaling.elem = dtype->size;
+    scaling.out = bucket.buffer;
+    scaling.in[0] = bucket.buffer;
+    scaling.count = bucket.count;
+    scaling.factor = 1.0 / symmcoll_group_size(group);
+    status = scale(group, &bucket, &scaling, &captured);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (captured)
+        *work = NULL;
+    call.stream = bucket.stream;
     return symmcoll_all_reduce(group, bucket.buffer, bucket.buffer,
-        bucket.count, bucket.dtype, SYMMCOLL_SUM, NULL, work);
+        bucket.count, bucket.dtype, SYMMCOLL_SUM,
+        bucket.device == SYMMCOLL_CUDA ? &call : NULL, captured ? NULL : work);
 }

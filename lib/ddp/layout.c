@@ -152,5 +152,8 @@ struct symmcoll_bucket symc_describe_bucket(
         .dtype = bucket->dtype,
         .ngrads = bucket->ngrads,
         .params = bucket->params,
+        .device = reducer->params[0].tensor.device,
+        .device_index = reducer->params[0].tensor.device_index,
+        .stream = symc_site_stream(reducer->site),
     };
 }

@@ -34,6 +34,17 @@ const char *symc_param_text(
     return buffer;
 }
 
+/* Complex numbers are two floats. */
+size_t symc_param_align(const struct symc_param *param)
+{
+    enum symmcoll_dtype dtype = param->tensor.dtype;
+    size_t elem = symmcoll_dtype_size(dtype);
+
+    return dtype == SYMMCOLL_COMPLEX64 || dtype == SYMMCOLL_COMPLEX128
+               ? elem / 2
+               : elem;
+}
+
 /* Find how far the elements reach and whether they are dense; false where two
  * of them may share memory.  With dimensions in the order of their strides,
  * each must step over all that the smaller ones span; it is dense where each
@@ -119,11 +130,17 @@ symmcoll_status_t symc_param_init(struct symc_param *param, int number,
     if (!symc_dtype_reduces(dtype, SYMMCOLL_PREMUL_SUM))
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "reducer: %s: gradients of %s have no average", text, dtype->name);
-    if (tensor->device != SYMMCOLL_HOST)
+    if (tensor->device != SYMMCOLL_HOST && tensor->device != SYMMCOLL_CUDA)
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "reducer: %s: expected host memory, found device %d", text,
-            (int)tensor->device);
-    if (tensor->device_index != 0)
+            "reducer: %s: expected memory of the host or of a device, found a "
+            "tensor of kind %d",
+            text, (int)tensor->device);
+    if (tensor->device == SYMMCOLL_CUDA &&
+        (tensor->device_index < 0 || tensor->device_index > INT16_MAX))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: %s: expected a device of 0 to %d, found %d", text,
+            INT16_MAX, tensor->device_index);
+    if (tensor->device == SYMMCOLL_HOST && tensor->device_index != 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer: %s: expected device index 0 for host memory, found %d",
             text, tensor->device_index);

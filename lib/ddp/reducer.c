@@ -7,10 +7,12 @@
 #include "base/tensor.h"
 
 #include "config/config.h"
+#include "group/device.h"
 #include "group/group.h"
 
 #include <symmcoll/group.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +65,29 @@ static symmcoll_status_t check_overlap(
     return SYMMCOLL_OK;
 }
 
+/* Refuse a parameter that is not in the memory of the first one. */
+static symmcoll_status_t check_memory(
+    const struct symmcoll_reducer *reducer, int number)
+{
+    const struct symc_param *param = &reducer->params[number];
+    const struct symmcoll_tensor *tensor = &param->tensor;
+    const struct symmcoll_tensor *first = &reducer->params[0].tensor;
+    char text[SYMC_PARAM_TEXT], other[SYMC_PARAM_TEXT];
+    char where[SYMC_PARAM_TEXT + 16];
+    char expected[SYMC_MEMORY_TEXT], found[SYMC_MEMORY_TEXT];
+
+    symc_param_text(param, number, text);
+    if (tensor->device != first->device ||
+        tensor->device_index != first->device_index)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: %s: expected %s, as of %s, found %s", text,
+            symc_site_format(first, expected),
+            symc_param_text(&reducer->params[0], 0, other),
+            symc_site_format(tensor, found));
+    snprintf(where, sizeof(where), "reducer: %s", text);
+    return symc_site_check(where, reducer->group, tensor);
+}
+
 static symmcoll_status_t take_params(struct symmcoll_reducer *reducer,
     const struct symmcoll_tensor *params, int nparams, const char *const *names)
 {
@@ -78,11 +103,30 @@ static symmcoll_status_t take_params(struct symmcoll_reducer *reducer,
             &reducer->params[i], i, params, names != NULL ? names[i] : NULL);
 
         if (status == SYMMCOLL_OK)
+            status = check_memory(reducer, i);
+        if (status == SYMMCOLL_OK)
             status = check_overlap(reducer, i);
         if (status != SYMMCOLL_OK)
             return status;
     }
     return SYMMCOLL_OK;
+}
+
+/* Parameters on a device: that is the group's, or will be. */
+static symmcoll_status_t take_device(struct symmcoll_reducer *reducer)
+{
+    const struct symmcoll_tensor *first = &reducer->params[0].tensor;
+    int found;
+
+    if (first->device != SYMMCOLL_CUDA)
+        return SYMMCOLL_OK;
+    if (!symc_group_is_on_device(reducer->group, first->device_index, &found))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: expected parameters on device %d, as earlier operations "
+            "of group %s, found device %d",
+            found, reducer->group->name, first->device_index);
+    return symc_site_open("reducer", reducer->group, first->device_index,
+        symmcoll_group_stream(reducer->group), true, &reducer->site);
 }
 
 /* Without a limit of the caller's the first bucket is small, so that the
@@ -133,6 +177,8 @@ symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
     set_limits(made, &args, symc_group_config(group));
     status = take_params(made, params, nparams, args.names);
     if (status == SYMMCOLL_OK)
+        status = take_device(made);
+    if (status == SYMMCOLL_OK)
         status = make_first_buckets(made);
     if (status == SYMMCOLL_OK && !args.no_init_sync)
         status = symc_verify_params(made);
@@ -154,6 +200,7 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer)
     /* A bucket in flight is the library's until its operation has ended; how it
      * ends does not matter any more. */
     (void)symc_drain_buckets(reducer, false);
+    (void)symc_settle_buckets(reducer);
     symc_layout_free(reducer, &reducer->layout);
     if (reducer->timing != NULL)
         symc_times_drop(reducer);
@@ -202,6 +249,8 @@ void symmcoll_reducer_zero(struct symmcoll_reducer *reducer)
 {
     if (reducer == NULL || reducer->backward != SYMC_BACKWARD_NONE)
         return;
+    (void)symc_site_set_stream(
+        reducer->site, symmcoll_group_stream(reducer->group));
     for (int i = 0; i < reducer->nparams; i++) {
         struct symc_param *param = &reducer->params[i];
 

@@ -42,6 +42,8 @@ struct symc_ddp_bucket {
     const int *params;          /* part of symc_layout's */
     int pending;                /* gradients not ready in this backward */
     struct symmcoll_work *work; /* in flight, or NULL */
+    void *stream;               /* on a device: on which it was started */
+    bool awaited;               /* on a device: the stream waits for the work */
 };
 
 /* All buckets of a reducer. */
@@ -84,7 +86,8 @@ struct symc_timing {
 
 struct symmcoll_reducer {
     struct symmcoll_group *group;
-    struct symc_site *site; /* of parameters, gradients and buckets */
+    struct symc_site *site; /* of parameters, gradients and buckets; on the
+                               group's stream as of the latest call */
     int size;               /* of the group */
     double factor;          /* a gradient's before the sum: 1 / size, 1 with a
                       hook */
@@ -117,9 +120,13 @@ struct symmcoll_reducer {
 /* ---- param.c ---- */
 
 /* Check a tensor, of that number in the caller's array, and fill in what
- * follows from it.  Errors: INVALID, UNSUPPORTED, NO_MEMORY. */
+ * follows from it.  Whether it is where it says is not looked at.
+ * Errors: INVALID, UNSUPPORTED, NO_MEMORY. */
 symmcoll_status_t symc_param_init(struct symc_param *param, int number,
     const struct symmcoll_tensor *tensors, const char *name);
+
+/* Addresses of its elements on a device are multiples of this. */
+size_t symc_param_align(const struct symc_param *param);
 
 /* "parameter 3 (fc2.weight)"; into a buffer of SYMC_PARAM_TEXT. */
 const char *symc_param_text(
@@ -208,8 +215,12 @@ void symc_poll_buckets(struct symmcoll_reducer *reducer);
 
 /* Wait for every bucket that is in flight; returns the first failure, with its
  * detail set.  averages: those of buckets that have been reduced are written where
- * their gradients came from. */
+ * their gradients came from.  On a device the stream waits, and works stay, to be
+ * asked later. */
 symmcoll_status_t symc_drain_buckets(
     struct symmcoll_reducer *reducer, bool averages);
+
+/* Release the works that have stayed; the error of one that has failed since. */
+symmcoll_status_t symc_settle_buckets(struct symmcoll_reducer *reducer);
 
 #endif

@@ -12,8 +12,17 @@
  */
 #include "ddp/reducer.h"
 
+#include <symmcoll/group.h>
+
 #include <stdio.h>
 #include <string.h>
+
+/* What comes from now on is on the group's current stream. */
+static symmcoll_status_t take_stream(const struct symmcoll_reducer *reducer)
+{
+    return symc_site_set_stream(
+        reducer->site, symmcoll_group_stream(reducer->group));
+}
 
 /* List the parameters without a gradient; false: there are none. */
 static bool list_missing(
@@ -41,6 +50,8 @@ static bool list_missing(
 symmcoll_status_t symmcoll_reducer_begin(
     struct symmcoll_reducer *reducer, int sync)
 {
+    symmcoll_status_t status;
+
     if (reducer == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_begin: expected a reducer, found NULL");
@@ -56,13 +67,16 @@ symmcoll_status_t symmcoll_reducer_begin(
             "reducer_begin: the backward before has not finished: all "
             "gradients came, symmcoll_reducer_finish() did not");
     }
-    if (reducer->rebuild == SYMC_REBUILD_DUE) {
-        symmcoll_status_t status = symc_rebuild_buckets(reducer);
-
-        if (status != SYMMCOLL_OK)
-            return status;
-        reducer->rebuild = SYMC_REBUILD_DONE;
+    status = symc_settle_buckets(reducer);
+    if (status == SYMMCOLL_OK)
+        status = take_stream(reducer);
+    if (status == SYMMCOLL_OK && reducer->rebuild == SYMC_REBUILD_DUE) {
+        status = symc_rebuild_buckets(reducer);
+        if (status == SYMMCOLL_OK)
+            reducer->rebuild = SYMC_REBUILD_DONE;
     }
+    if (status != SYMMCOLL_OK)
+        return status;
     for (int i = 0; i < reducer->nparams; i++)
         reducer->params[i].marked = false;
     for (int b = 0; b < reducer->layout.nbuckets; b++)
@@ -150,11 +164,38 @@ static symmcoll_status_t check_origin(const struct symmcoll_reducer *reducer,
     return SYMMCOLL_OK;
 }
 
+/* Whether a gradient is where the parameters are, and at an address that kernels
+ * take. */
+static symmcoll_status_t check_gradient_memory(
+    const struct symmcoll_reducer *reducer, const struct symc_param *param,
+    const void *grad, const char *text)
+{
+    struct symmcoll_tensor found = param->tensor;
+    char detail[SYMC_DETAIL_MAX / 2];
+    size_t align = symc_param_align(param);
+    symmcoll_status_t status;
+
+    if (reducer->views || param->count == 0)
+        return SYMMCOLL_OK;
+    if (reducer->site != NULL && (uintptr_t)grad % align != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_ready: %s: expected a gradient at a multiple of %zu, "
+            "found %p",
+            text, align, grad);
+    found.data = (void *)(uintptr_t)grad;
+    status = symc_site_check("its gradient", reducer->group, &found);
+    if (status == SYMMCOLL_OK)
+        return status;
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    return symc_fail(status, "reducer_ready: %s: %s", text, detail);
+}
+
 static symmcoll_status_t check_ready(
     const struct symmcoll_reducer *reducer, int number, const void *grad)
 {
     const struct symc_param *param;
     char text[SYMC_PARAM_TEXT];
+    symmcoll_status_t status;
 
     if (reducer == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -183,6 +224,9 @@ static symmcoll_status_t check_ready(
                   "symmcoll_reducer_grad() returns, found other memory"
                 : "expected the caller's memory, found the view of the bucket "
                   "(gradient_as_bucket_view is not set)");
+    status = check_gradient_memory(reducer, param, grad, text);
+    if (status != SYMMCOLL_OK)
+        return status;
     /* Every step passes the same memory as the first ones, or nearly so. */
     if (reducer->write_back && param->count > 0 &&
         reducer->rebuild == SYMC_REBUILD_LATER)
@@ -227,7 +271,9 @@ symmcoll_status_t symmcoll_reducer_ready(
         return symc_repeat_failure(reducer);
     param = &reducer->params[number];
     sync = reducer->backward == SYMC_BACKWARD_SYNC;
-    status = take_gradient(reducer, param, grad, sync);
+    status = take_stream(reducer);
+    if (status == SYMMCOLL_OK)
+        status = take_gradient(reducer, param, grad, sync);
     param->marked = true;
     if (status != SYMMCOLL_OK)
         return symc_keep_failure(reducer, -1, status, symmcoll_last_error());
@@ -276,9 +322,13 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
             SYMMCOLL_ERR_INVALID, "reducer_finish: no backward has begun");
     if (reducer->backward == SYMC_BACKWARD_LOCAL) {
         reducer->backward = SYMC_BACKWARD_NONE;
-        return report_refusal(reducer);
+        return reducer->failure != SYMMCOLL_OK ? symc_repeat_failure(reducer)
+                                               : report_refusal(reducer);
     }
+    status = take_stream(reducer);
     symc_times_note(reducer, SYMC_MOMENT_FINISH);
+    if (status != SYMMCOLL_OK)
+        symc_keep_failure(reducer, -1, status, symmcoll_last_error());
     if (reducer->failure == SYMMCOLL_OK &&
         complete_buckets(reducer) == SYMMCOLL_OK) {
         symc_launch_buckets(reducer);

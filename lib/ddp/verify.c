@@ -17,6 +17,7 @@
 struct summary {
     int64_t nparams;
     int64_t has_hook;
+    int64_t device; /* enum symmcoll_device */
 };
 
 /* One parameter as it is broadcast. */
@@ -50,10 +51,16 @@ static struct record make_record(const struct symmcoll_tensor *tensor)
     return record;
 }
 
+static const char *name_memory(int64_t device)
+{
+    return device == SYMMCOLL_CUDA ? "a device" : "the host";
+}
+
 static symmcoll_status_t compare_summaries(
     const struct symmcoll_reducer *reducer)
 {
-    struct summary own = {reducer->nparams, reducer->hook != NULL};
+    struct summary own = {reducer->nparams, reducer->hook != NULL,
+        reducer->params[0].tensor.device};
     struct summary *all = symc_alloc((size_t)reducer->size, sizeof(*all));
     symmcoll_status_t status;
 
@@ -72,6 +79,11 @@ static symmcoll_status_t compare_summaries(
                 "reducer: hook: rank %d has %s, rank 0 has %s", r,
                 all[r].has_hook ? "one" : "none",
                 all[0].has_hook ? "one" : "none");
+        else if (all[r].device != all[0].device)
+            status = symc_fail(SYMMCOLL_ERR_MISMATCH,
+                "reducer: memory of parameters: rank %d has that of %s, rank 0 "
+                "that of %s",
+                r, name_memory(all[r].device), name_memory(all[0].device));
     }
     free(all);
     return status;

@@ -29,18 +29,25 @@ struct symmcoll_bucket {
     void *buffer; /* count elements, all gradients of the bucket */
     size_t count;
     enum symmcoll_dtype dtype;
-    int ngrads;        /* how many gradients it holds */
-    const int *params; /* their parameters' numbers, ngrads of them */
+    int ngrads;                  /* how many gradients it holds */
+    const int *params;           /* their parameters' numbers, ngrads of them */
+    enum symmcoll_device device; /* where the buffer is */
+    int device_index;
+    void *stream; /* on a device: the gradients are complete in its order */
 };
-#define SYMMCOLL_BUCKET_INIT                                                   \
-    {                                                                          \
-        sizeof(struct symmcoll_bucket), 0, 0, NULL, 0, SYMMCOLL_UINT8, 0, NULL \
+#define SYMMCOLL_BUCKET_INIT                                              \
+    {                                                                     \
+        sizeof(struct symmcoll_bucket), 0, 0, NULL, 0, SYMMCOLL_UINT8, 0, \
+            NULL, SYMMCOLL_HOST, 0, NULL                                  \
     }
 
 /*
  * Called when all gradients of a bucket are complete: start the communication
  * and set *work to its work, or to NULL if it is complete already.  With a hook
  * the reducer does not divide by the number of ranks: the hook does.
+ *
+ * On a device the hook enqueues what it does on the bucket's stream; *work is of
+ * an operation that was called on that stream, which the reducer has wait for it.
  */
 typedef symmcoll_status_t (*symmcoll_bucket_fn)(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
@@ -72,10 +79,16 @@ struct symmcoll_reducer_args {
  * all ranks.
  *
  * params  nparams tensors in the order of forward, of floats or complex
- *         numbers, params[0].size apart; data borrowed until free
+ *         numbers, params[0].size apart; data borrowed until free; all in host
+ *         memory or all on one device
  *
- * Errors: INVALID (no parameter, a NULL, a shape, shared memory), UNSUPPORTED
- * (an element type, device memory), MISMATCH on every rank (names the parameter
+ * On a device gradients and buckets are there, too; what the reducer does is
+ * enqueued on the group's current stream at each call, and no call waits for the
+ * device.  See symmcoll_group_set_stream().
+ *
+ * Errors: INVALID (no parameter, a NULL, a shape, shared memory, two devices, a
+ * device other than the group's), UNSUPPORTED (an element type, no backend for a
+ * device), MISMATCH on every rank (names the parameter
  * and both shapes; no parameter is touched), NO_MEMORY, and those of
  * collectives.
  */
@@ -86,7 +99,8 @@ symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
     struct symmcoll_reducer **reducer);
 
 /* Release a reducer; NULL is fine.  Not collective; waits for buckets in
- * flight. */
+ * flight.  On a device memory is released in the order of the stream that was the
+ * group's at the last call of the reducer. */
 SYMMCOLL_API
 void symmcoll_reducer_free(struct symmcoll_reducer *reducer);
 
@@ -94,7 +108,8 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer);
  * Begin a backward pass.  With sync 0 gradients only accumulate, without
  * communication; the next pass with another sync averages their sum.
  * Errors: INVALID (the pass before has not finished; names the parameters whose
- * gradients are missing).
+ * gradients are missing); on a device, of a bucket of the pass before that has
+ * failed after its finish.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_begin(
@@ -130,6 +145,9 @@ symmcoll_status_t symmcoll_reducer_ready(
  * sync 0 there is nothing to wait for.  A gradient that was not passed counts
  * as zeros.
  *
+ * On a device it is the stream that waits: the host does until all ranks have
+ * started the buckets' operations.
+ *
  * Errors: those of the collectives and the hook; the first error of
  * symmcoll_reducer_ready() in this pass, although the buckets have been reduced
  * with the other gradients.
@@ -163,7 +181,8 @@ symmcoll_status_t symmcoll_reducer_bucket(
     struct symmcoll_bucket *bucket);
 
 /* Times of the latest backward pass that synchronised, in seconds; 0 before
- * there was one.  Begins as SYMMCOLL_REDUCER_TIMES_INIT. */
+ * there was one.  On a device they are of its stream, and of the latest that was
+ * measured and has ended there.  Begins as SYMMCOLL_REDUCER_TIMES_INIT. */
 struct symmcoll_reducer_times {
     size_t size;     /* sizeof(struct symmcoll_reducer_times) */
     double backward; /* from begin to the call of finish */

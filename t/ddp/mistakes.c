@@ -141,7 +141,7 @@ static int bad_parameters_are_refused(struct symmcoll_group *group, int rank)
     right = right && is_refused(group, &bad, 1, "found 9");
     bad = model.params[0];
     bad.device = SYMMCOLL_CUDA;
-    right = right && is_refused(group, &bad, 1, "host memory");
+    right = right && is_refused(group, &bad, 1, "device 0");
     bad = model.params[0];
     bad.device_index = 3;
     right = right && is_refused(group, &bad, 1, "device index 0");

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "t/ddp/twins.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ROOM 4096 /* bytes of a parameter, at most */
+
+size_t twins_span(const struct symmcoll_tensor *tensor)
+{
+    size_t span = 1;
+
+    for (int d = 0; d < tensor->ndim; d++) {
+        if (tensor->shape[d] == 0)
+            return 0;
+        span += (size_t)((tensor->shape[d] - 1) * tensor->strides[d]);
+    }
+    return span * symmcoll_dtype_size(tensor->dtype);
+}
+
+size_t twins_nbytes(const struct symmcoll_tensor *tensor)
+{
+    size_t nbytes = symmcoll_dtype_size(tensor->dtype);
+
+    for (int d = 0; d < tensor->ndim; d++)
+        nbytes *= (size_t)tensor->shape[d];
+    return nbytes;
+}
+
+/* ---- parameters ---- */
+
+static void describe(struct symmcoll_tensor *params)
+{
+    const struct symmcoll_tensor made[TWINS_PARAMS] = {
+        SYMMCOLL_TENSOR_SHAPE(NULL, SYMMCOLL_FLOAT32, 17, 7),
+        SYMMCOLL_TENSOR_FLAT(NULL, 13, SYMMCOLL_FLOAT32),
+        SYMMCOLL_TENSOR_FLAT(NULL, 1, SYMMCOLL_BFLOAT16),
+        SYMMCOLL_TENSOR_SHAPE(NULL, SYMMCOLL_FLOAT16, 5, 9),
+        SYMMCOLL_TENSOR_SHAPE(NULL, SYMMCOLL_FLOAT64, 6, 4),
+        SYMMCOLL_TENSOR_SHAPE(NULL, SYMMCOLL_FLOAT32, 2, 3, 5),
+        SYMMCOLL_TENSOR_FLAT(NULL, 0, SYMMCOLL_FLOAT32),
+        SYMMCOLL_TENSOR_FLAT(NULL, 11, SYMMCOLL_COMPLEX64),
+        SYMMCOLL_TENSOR_SHAPE(NULL, SYMMCOLL_COMPLEX128, 3, 2)};
+
+    memcpy(params, made, sizeof(made));
+    params[4].strides[0] = 10; /* gaps between rows */
+    params[5].strides[0] = 15; /* channels last */
+    params[5].strides[1] = 1;
+    params[5].strides[2] = 3;
+    params[8].strides[0] = 1; /* columns apart */
+    params[8].strides[1] = 5;
+}
+
+static void make_params(struct twins *twins)
+{
+    char *bytes = malloc(ROOM);
+    int device = device_use(twins->rank);
+
+    describe(twins->host.params);
+    describe(twins->device.params);
+    for (int p = 0; p < TWINS_PARAMS; p++) {
+        struct symmcoll_tensor *host = &twins->host.params[p];
+        struct symmcoll_tensor *there = &twins->device.params[p];
+
+        fill(host->dtype, bytes,
+            twins_span(host) / 16 * 16 / symmcoll_dtype_size(host->dtype),
+            100 * (uint64_t)twins->rank + (uint64_t)p + 1);
+        host->data = calloc(1, ROOM);
+        memcpy(host->data, bytes, twins_span(host) / 16 * 16);
+        there->device = SYMMCOLL_CUDA;
+        there->device_index = device;
+        there->data = device_alloc(ROOM);
+        device_write(there->data, host->data, ROOM);
+        twins->host.grads[p] = calloc(1, ROOM);
+        twins->device.grads[p] = device_alloc(ROOM);
+    }
+    free(bytes);
+}
+
+static int make_reducer(
+    struct twin *twin, const struct symmcoll_reducer_args *args)
+{
+    return say(symmcoll_reducer_create(twin->group, twin->params, TWINS_PARAMS,
+                   args, &twin->reducer) == SYMMCOLL_OK,
+        twin->on_device ? "a reducer on a device" : "a reducer");
+}
+
+int twins_begin(struct twins *twins, struct symmcoll_group *group, int rank,
+    const struct symmcoll_reducer_args *args, symmcoll_bucket_fn device_hook)
+{
+    struct symmcoll_reducer_args there = *args;
+
+    *twins = (struct twins){.rank = rank,
+        .size = symmcoll_group_size(group),
+        .views = args->gradient_as_bucket_view != 0,
+        .drawn = (uint64_t)rank * 1000 + 17};
+    twins->host.group = twins->device.group = group;
+    twins->device.on_device = true;
+    make_params(twins);
+    if (device_hook != NULL)
+        there.hook = device_hook;
+    return make_reducer(&twins->host, args) &&
+           make_reducer(&twins->device, &there);
+}
+
+void twins_end(struct twins *twins)
+{
+    symmcoll_reducer_free(twins->host.reducer);
+    symmcoll_reducer_free(twins->device.reducer);
+    device_wait(twins->device.stream);
+    for (int p = 0; p < TWINS_PARAMS; p++) {
+        free(twins->host.params[p].data);
+        free(twins->host.grads[p]);
+        device_free(twins->device.params[p].data);
+        device_free(twins->device.grads[p]);
+    }
+}
+
+void twins_use(struct twins *twins, CUstream stream)
+{
+    twins->device.stream = stream;
+    if (symmcoll_group_set_stream(twins->device.group, stream) != SYMMCOLL_OK)
+        diag("%s", symmcoll_last_error());
+}
+
+/* ---- a backward ---- */
+
+static uint64_t draw(struct twins *twins, uint64_t below)
+{
+    twins->drawn = twins->drawn * 6364136223846793005u + 1442695040888963407u;
+    return (twins->drawn >> 33) % below;
+}
+
+/* Where a twin's gradient is, and it there, as backward would have enqueued it. */
+static const void *write_gradient(
+    struct twin *twin, int p, const void *value, bool views, size_t shift)
+{
+    size_t nbytes = twins_nbytes(&twin->params[p]);
+    char *to = twin->grads[p] + shift;
+    struct symmcoll_tensor view = SYMMCOLL_TENSOR_INIT;
+
+    if (views && symmcoll_reducer_grad(twin->reducer, p, &view) == SYMMCOLL_OK)
+        to = view.data;
+    if (!twin->on_device)
+        memcpy(to, value, nbytes);
+    else if (nbytes > 0)
+        cuMemcpyAsync((CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)value,
+            nbytes, twin->stream);
+    return to;
+}
+
+static int pass_gradient(struct twins *twins, struct twin *twin, int p)
+{
+    const struct symmcoll_tensor *tensor = &twin->params[p];
+    size_t elem = symmcoll_dtype_size(tensor->dtype);
+    size_t shift = elem * draw(twins, 3);
+    char *value = malloc(ROOM);
+    int right;
+
+    fill(tensor->dtype, value, twins_nbytes(tensor) / elem, draw(twins, 1000));
+    right = say(
+        symmcoll_reducer_ready(twin->reducer, p,
+            write_gradient(twin, p, value, twins->views, shift)) == SYMMCOLL_OK,
+        "ready");
+    if (twin->on_device)
+        device_wait(twin->stream); /* value goes */
+    free(value);
+    return right;
+}
+
+static int run_twin(struct twins *twins, struct twin *twin, int sync,
+    void (*between)(struct twins *))
+{
+    int first = (int)draw(twins, TWINS_PARAMS), right;
+
+    right = say(
+        symmcoll_reducer_begin(twin->reducer, sync) == SYMMCOLL_OK, "begin");
+    for (int i = 0; right && i < TWINS_PARAMS; i++) {
+        if (between != NULL)
+            between(twins);
+        if (draw(twins, 5) > 0)
+            right = pass_gradient(twins, twin, (first + 4 * i) % TWINS_PARAMS);
+    }
+    if (between != NULL)
+        between(twins);
+    return right &&
+           say(symmcoll_reducer_finish(twin->reducer) == SYMMCOLL_OK, "finish");
+}
+
+int twins_run(struct twins *twins, int sync, void (*between)(struct twins *))
+{
+    uint64_t drawn = twins->drawn;
+    int right = run_twin(twins, &twins->host, sync, between);
+
+    twins->drawn = drawn; /* the same once more */
+    return right && run_twin(twins, &twins->device, sync, between);
+}
+
+void twins_zero(struct twins *twins)
+{
+    symmcoll_reducer_zero(twins->host.reducer);
+    symmcoll_reducer_zero(twins->device.reducer);
+}
+
+/* ---- both ---- */
+
+static int same(const void *host, const void *device, size_t nbytes,
+    const char *what, int p)
+{
+    char *found = malloc(nbytes + 1);
+    int right;
+
+    device_read(found, device, nbytes);
+    right = nbytes == 0 || memcmp(found, host, nbytes) == 0;
+    if (!right)
+        diag("parameter %d: %s differ", p, what);
+    free(found);
+    return right;
+}
+
+int twins_agree(struct twins *twins)
+{
+    int right = 1;
+
+    device_wait(twins->device.stream);
+    for (int p = 0; right && p < TWINS_PARAMS; p++) {
+        struct symmcoll_tensor host = SYMMCOLL_TENSOR_INIT, there = host;
+
+        right =
+            say(symmcoll_reducer_grad(twins->host.reducer, p, &host) ==
+                        SYMMCOLL_OK &&
+                    symmcoll_reducer_grad(twins->device.reducer, p, &there) ==
+                        SYMMCOLL_OK &&
+                    there.device == SYMMCOLL_CUDA &&
+                    there.device_index ==
+                        twins->device.params[p].device_index &&
+                    memcmp(host.strides, there.strides, sizeof(host.strides)) ==
+                        0,
+                "gradients") &&
+            same(host.data, there.data, twins_nbytes(&host), "averages", p) &&
+            same(twins->host.params[p].data, twins->device.params[p].data, ROOM,
+                "values", p) &&
+            same(twins->host.grads[p], twins->device.grads[p], ROOM,
+                "gradients", p);
+    }
+    return right;
+}

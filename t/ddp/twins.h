@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A reducer in host memory and one on a device, which are passed the same: values and
+ * gradients of all types, with gaps and without, of which ranks leave some out.
+ */
+#ifndef T_DDP_TWINS_H
+#define T_DDP_TWINS_H
+
+#include "t/cuda/members.h"
+
+#define TWINS_PARAMS 9
+
+/* Of one memory. */
+struct twin {
+    struct symmcoll_group *group;
+    struct symmcoll_tensor params[TWINS_PARAMS];
+    char *grads[TWINS_PARAMS]; /* of the program */
+    struct symmcoll_reducer *reducer;
+    bool on_device;
+    CUstream stream; /* of what the program does itself */
+};
+
+struct twins {
+    struct twin host, device;
+    int rank, size;
+    bool views; /* gradients are in the buckets */
+    uint64_t drawn;
+};
+
+/* Both reducers with such arguments; whether they were made.  Where there is a hook
+ * the device may have another one; NULL: the same. */
+int twins_begin(struct twins *twins, struct symmcoll_group *group, int rank,
+    const struct symmcoll_reducer_args *args, symmcoll_bucket_fn device_hook);
+void twins_end(struct twins *twins);
+
+/* The program's stream, of the group, too. */
+void twins_use(struct twins *twins, CUstream stream);
+
+/* Bytes from a tensor's first to the end of its last element. */
+size_t twins_span(const struct symmcoll_tensor *tensor);
+size_t twins_nbytes(const struct symmcoll_tensor *tensor);
+
+/* One backward of both; whether all calls were OK.  between is called before each
+ * gradient and before finish; NULL. */
+int twins_run(struct twins *twins, int sync, void (*between)(struct twins *));
+
+/* Whether both have the same parameters, averages, and gradients of the program. */
+int twins_agree(struct twins *twins);
+
+void twins_zero(struct twins *twins);
+
+#endif
