@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The gradient reducer on devices where a rank comes to a bad end in the middle of a
+ * backward: everybody is told, by finish or by the next begin, and nothing hangs.
+ */
+#include "t/attempts.h"
+#include "t/ddp/alone.h"
+#include "t/world/others.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SIZE 3
+#define VICTIM 1
+
+/* Until the parameters of rank 0 are there. */
+static bool begin(struct faults_rank *self, struct alone *alone)
+{
+    if (!faults_init(self) ||
+        !alone_begin(alone, self->group, self->rank, NULL))
+        return false;
+    device_wait(alone->stream);
+    return say(
+        symmcoll_reducer_begin(alone->reducer, 1) == SYMMCOLL_OK, "begin");
+}
+
+static int end(struct faults_rank *self, struct alone *alone)
+{
+    symmcoll_reducer_free(alone->reducer);
+    device_wait(alone->stream);
+    return faults_finalize(self);
+}
+
+/* The victim dies before its gradient is complete. */
+static int die_before_ready(struct faults_rank *self)
+{
+    struct alone alone;
+
+    if (!begin(self, &alone))
+        return 1;
+    if (self->rank == VICTIM) {
+        faults_reach(self, 1);
+        faults_pass(self, 9);
+    }
+    if (symmcoll_reducer_ready(alone.reducer, 0, alone.grad) != SYMMCOLL_OK)
+        return 1;
+    faults_reach(self, 1);
+    faults_note(self, symmcoll_reducer_finish(alone.reducer));
+    faults_reach(self, 2);
+    return end(self, &alone);
+}
+
+/* The victim has begun, and its kernel does not; then finish has returned, and the
+ * streams wait. */
+static int stand_still(struct faults_rank *self)
+{
+    struct alone alone;
+
+    if (!begin(self, &alone))
+        return 1;
+    if (self->rank == VICTIM)
+        fake_stall(alone.stream);
+    if (symmcoll_reducer_ready(alone.reducer, 0, alone.grad) != SYMMCOLL_OK ||
+        symmcoll_reducer_finish(alone.reducer) != SYMMCOLL_OK)
+        return 1;
+    faults_reach(self, 1);
+    if (self->rank == VICTIM) {
+        faults_pass(self, 1);
+        fake_resume(alone.stream);
+    }
+    device_wait(alone.stream);
+    faults_note(self, symmcoll_reducer_begin(alone.reducer, 1));
+    faults_reach(self, 2);
+    return end(self, &alone);
+}
+
+/* The victim's device breaks before its gradient is passed. */
+static int break_a_device(struct faults_rank *self)
+{
+    struct alone alone;
+    symmcoll_status_t status;
+
+    if (!begin(self, &alone))
+        return 1;
+    if (self->rank == VICTIM)
+        fake_break(VICTIM, CUDA_ERROR_ILLEGAL_ADDRESS);
+    status = symmcoll_reducer_ready(alone.reducer, 0, alone.grad);
+    if (self->rank == VICTIM && status == SYMMCOLL_OK)
+        return 1;
+    faults_note(self, symmcoll_reducer_finish(alone.reducer));
+    symmcoll_reducer_free(alone.reducer);
+    return faults_finalize(self);
+}
+
+/* ---- the tests ---- */
+
+static void test_death(faults_fn body, const char *what)
+{
+    struct faults_job job;
+    bool told;
+
+    faults_start(&job, SIZE, body, NULL);
+    told = faults_await_all(&job, 1);
+    faults_signal(&job, VICTIM, SIGKILL);
+    told = others_await(&job, VICTIM, 2) && told;
+    told = others_know_death(&job, VICTIM) && told;
+    ok(faults_finish(&job, 1u << VICTIM) && told, "%s", what);
+}
+
+static bool deadline_names_peer(double seconds, void *arg)
+{
+    struct faults_job job;
+    char text[32];
+    bool told;
+
+    (void)arg;
+    snprintf(text, sizeof(text), "%dms", (int)(seconds * 1000));
+    setenv("SYMMCOLL_TIMEOUTS_COLLECTIVE", text, 1);
+    faults_start(&job, SIZE, stand_still, NULL);
+    unsetenv("SYMMCOLL_TIMEOUTS_COLLECTIVE");
+    told = others_await(&job, VICTIM, 2);
+    faults_open(&job, 1);
+    told = faults_await(&job, VICTIM, 2) && told;
+    for (int r = 0; r < SIZE; r += 2)
+        told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_TIMEOUT,
+                   "reducer_begin: bucket 0 of 1 of the backward before: ",
+                   "rank 1 did not come", NULL) &&
+               told;
+    told = faults_told(&job, VICTIM, 0)->status < 0 && told;
+    return faults_finish(&job, 0) && told;
+}
+
+static bool broken_device_is_told(double seconds, void *arg)
+{
+    struct faults_job job;
+    char text[32];
+    bool told;
+
+    (void)arg;
+    snprintf(text, sizeof(text), "%dms", (int)(seconds * 1000));
+    setenv("SYMMCOLL_TIMEOUTS_COLLECTIVE", text, 1);
+    faults_start(&job, SIZE, break_a_device, NULL);
+    unsetenv("SYMMCOLL_TIMEOUTS_COLLECTIVE");
+    for (int r = 0; r < SIZE; r++)
+        faults_reap(&job, r);
+    told = faults_said(faults_told(&job, VICTIM, 0), SYMMCOLL_ERR_DEVICE,
+        "reducer: ", "CUDA_ERROR_ILLEGAL_ADDRESS", NULL);
+    for (int r = 0; r < SIZE; r += 2)
+        told = faults_told(&job, r, 0)->status < 0 && told;
+    return faults_finish(&job, 0) && told;
+}
+
+int main(void)
+{
+    device_begin();
+    faults_begin();
+    test_death(die_before_ready,
+        "a peer that dies in its backward: finish names it on the others");
+    test_death(stand_still,
+        "one that dies after finish: streams end, and begin names it");
+    ok(attempts_hold(deadline_names_peer, 0.5, NULL),
+        "a deadline that passes on the device is told by begin, with the peer");
+    ok(attempts_hold(broken_device_is_told, 1, NULL),
+        "a device that breaks ends the backward of its rank, with the driver's "
+        "error, and that of all others");
+    faults_end();
+    return done_testing();
+}

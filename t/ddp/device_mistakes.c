@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The gradient reducer where parameters or gradients are in the wrong memory, and
+ * where there is no memory.
+ */
+#include "t/ddp/alone.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PARAMS 3
+
+struct model {
+    struct symmcoll_tensor params[PARAMS];
+    float values[4];
+    int device, next; /* this rank's, and another one */
+};
+
+/* All on this rank's device. */
+static void make_model(struct model *model, int rank)
+{
+    const struct symmcoll_tensor param = SYMMCOLL_TENSOR_FLAT(NULL, 4, F32);
+
+    memset(model, 0, sizeof(*model));
+    model->next = device_use(rank + 1);
+    model->device = device_use(rank);
+    for (int p = 0; p < PARAMS; p++) {
+        model->params[p] = param;
+        model->params[p].data = device_alloc(sizeof(model->values));
+        model->params[p].device = SYMMCOLL_CUDA;
+        model->params[p].device_index = model->device;
+    }
+}
+
+static void free_model(struct model *model)
+{
+    for (int p = 0; p < PARAMS; p++)
+        device_free(model->params[p].data);
+}
+
+static int is_refused(struct symmcoll_group *group,
+    const struct symmcoll_tensor *params, symmcoll_status_t status,
+    const char *why)
+{
+    static const char *const names[PARAMS] = {"first", "second", "third"};
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    struct symmcoll_reducer *reducer = NULL;
+    symmcoll_status_t found;
+
+    args.names = names;
+    found = symmcoll_reducer_create(group, params, PARAMS, &args, &reducer);
+    return ended(found, status, why) && reducer == NULL;
+}
+
+/* ---- parameters ---- */
+
+static int two_devices(struct symmcoll_group *group, int rank)
+{
+    struct model model;
+    void *kept;
+    char why[160];
+    int right;
+
+    make_model(&model, rank);
+    kept = model.params[2].data;
+    model.params[2].device_index = device_use(rank + 1);
+    model.params[2].data = device_alloc(sizeof(model.values));
+    device_use(rank);
+    snprintf(why, sizeof(why),
+        "reducer: parameter 2 (third): expected device memory of device %d, as "
+        "of parameter 0 (first), found device memory of device %d",
+        model.device, model.next);
+    right = is_refused(group, model.params, SYMMCOLL_ERR_INVALID, why);
+    device_free(model.params[2].data);
+    model.params[2].data = kept;
+    free_model(&model);
+    return right;
+}
+
+static int two_memories(struct symmcoll_group *group, int rank)
+{
+    struct model model;
+    struct symmcoll_tensor kept;
+    int right;
+
+    make_model(&model, rank);
+    kept = model.params[1];
+    model.params[1].device = SYMMCOLL_HOST;
+    model.params[1].device_index = 0;
+    model.params[1].data = model.values;
+    right = is_refused(group, model.params, SYMMCOLL_ERR_INVALID,
+        "parameter 1 (second): expected device memory of device");
+    model.params[1] = kept;
+    free_model(&model);
+    return right;
+}
+
+/* Tensors that are elsewhere than they say. */
+static int false_places(struct symmcoll_group *group, int rank)
+{
+    struct model model;
+    void *kept;
+    int right;
+
+    make_model(&model, rank);
+    kept = model.params[1].data;
+    model.params[1].data = model.values;
+    right =
+        is_refused(group, model.params, SYMMCOLL_ERR_INVALID, "in host memory");
+    model.params[1].data = kept;
+    for (int p = 0; p < PARAMS; p++) {
+        model.params[p].device = SYMMCOLL_HOST;
+        model.params[p].device_index = 0;
+    }
+    right =
+        right && is_refused(group, model.params, SYMMCOLL_ERR_INVALID,
+                     "reducer: parameter 0 (first): expected a tensor in host "
+                     "memory");
+    model.params[0].device = SYMMCOLL_META;
+    right = right && is_refused(group, model.params, SYMMCOLL_ERR_UNSUPPORTED,
+                         "found a tensor of kind 2");
+    model.params[0].device = SYMMCOLL_CUDA;
+    model.params[0].device_index = -1;
+    right = right &&
+            is_refused(group, model.params, SYMMCOLL_ERR_INVALID, "found -1");
+    free_model(&model);
+    return right;
+}
+
+/* The group's first operation was on another device. */
+static int another_device(struct symmcoll_group *group, int rank)
+{
+    struct model model;
+    float *at;
+    int right;
+
+    device_use(rank + 1);
+    at = device_alloc(sizeof(*at));
+    right = symmcoll_all_reduce(group, at, at, 1, F32, SUM, NULL, NULL) ==
+            SYMMCOLL_OK;
+    device_wait(NULL);
+    make_model(&model, rank);
+    right = right && is_refused(group, model.params, SYMMCOLL_ERR_INVALID,
+                         "reducer: expected parameters on device");
+    free_model(&model);
+    device_use(rank + 1);
+    device_free(at);
+    return right;
+}
+
+/* Rank 1 has its model in host memory. */
+static int ranks_differ(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_tensor kept[PARAMS];
+    struct model model;
+    float values[PARAMS][4] = {{0}};
+    int right;
+
+    make_model(&model, rank);
+    memcpy(kept, model.params, sizeof(kept));
+    for (int p = 0; rank == 1 && p < PARAMS; p++) {
+        model.params[p].device = SYMMCOLL_HOST;
+        model.params[p].device_index = 0;
+        model.params[p].data = values[p];
+    }
+    right = is_refused(group, model.params, SYMMCOLL_ERR_MISMATCH,
+        "reducer: memory of parameters: rank 1 has that of the host, rank 0 "
+        "that of a device");
+    memcpy(model.params, kept, sizeof(kept));
+    free_model(&model);
+    return right;
+}
+
+/* ---- gradients ---- */
+
+static int readies(
+    struct symmcoll_reducer *reducer, const void *grad, const char *why)
+{
+    return ended(symmcoll_reducer_ready(reducer, 0, grad), SYMMCOLL_ERR_INVALID,
+               why) &&
+           strstr(symmcoll_last_error(), "reducer_ready: parameter 0") != NULL;
+}
+
+/* Each is refused, and the pass goes on, with a gradient that is right. */
+static int false_gradients(struct symmcoll_group *group, int rank)
+{
+    struct alone alone;
+    float on_host[ALONE_COUNT];
+    void *other;
+    int right = alone_begin(&alone, group, rank, NULL);
+
+    device_use(rank + 1);
+    other = device_alloc(sizeof(on_host));
+    device_use(rank);
+    right =
+        right && symmcoll_reducer_begin(alone.reducer, 1) == SYMMCOLL_OK &&
+        readies(alone.reducer, on_host, "in host memory") &&
+        readies(alone.reducer, other, "its gradient: expected a tensor in") &&
+        readies(alone.reducer, (char *)alone.grad + 2,
+            "expected a gradient at a multiple of 4") &&
+        symmcoll_reducer_ready(alone.reducer, 0, alone.grad) == SYMMCOLL_OK &&
+        ended(symmcoll_reducer_finish(alone.reducer), SYMMCOLL_ERR_INVALID,
+            "a gradient was refused: ");
+    device_use(rank + 1);
+    device_free(other);
+    device_use(rank);
+    return alone_end(&alone, right);
+}
+
+/* The reducer of host memory does not read what is on a device. */
+static int gradient_on_device(struct symmcoll_group *group, int rank)
+{
+    float value[4] = {0};
+    struct symmcoll_tensor param = SYMMCOLL_TENSOR_FLAT(value, 4, F32);
+    struct symmcoll_reducer *reducer = NULL;
+    void *grad;
+    int right;
+
+    device_use(rank);
+    grad = device_alloc(sizeof(value));
+    right = symmcoll_reducer_create(group, &param, 1, NULL, &reducer) ==
+                SYMMCOLL_OK &&
+            symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK &&
+            readies(reducer, grad, "expected a tensor in host memory") &&
+            ended(symmcoll_reducer_finish(reducer), SYMMCOLL_ERR_INVALID,
+                "a gradient was refused: ");
+    symmcoll_reducer_free(reducer);
+    device_free(grad);
+    return right;
+}
+
+/* ---- the driver refuses ---- */
+
+/* Each of the allocations of a reducer, and of its rebuilding. */
+static int no_memory(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    struct symmcoll_reducer *reducer = NULL;
+    struct model model;
+    int right, live;
+
+    make_model(&model, rank);
+    args.no_init_sync = 1;
+    live = fake_live(FAKE_ALLOCATED);
+    fake_configure("fail=cuMemAllocAsync:1:2");
+    right = ended(symmcoll_reducer_create(
+                      group, model.params, PARAMS, &args, &reducer),
+                SYMMCOLL_ERR_NO_MEMORY, "reducer: a bucket: cuMemAllocAsync") &&
+            say(fake_live(FAKE_ALLOCATED) == live, "nothing is left") &&
+            symmcoll_reducer_create(
+                group, model.params, PARAMS, &args, &reducer) == SYMMCOLL_OK &&
+            symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK &&
+            symmcoll_reducer_finish(reducer) == SYMMCOLL_OK;
+    fake_configure("fail=cuMemAllocAsync:1:2");
+    right = right &&
+            ended(symmcoll_reducer_begin(reducer, 1), SYMMCOLL_ERR_NO_MEMORY,
+                "reducer: a bucket: cuMemAllocAsync") &&
+            say(symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK &&
+                    symmcoll_reducer_finish(reducer) == SYMMCOLL_OK,
+                "a second attempt");
+    symmcoll_reducer_free(reducer);
+    device_wait(NULL);
+    right = right && say(fake_live(FAKE_ALLOCATED) == live, "all is freed");
+    free_model(&model);
+    return right;
+}
+
+int main(void)
+{
+    device_begin();
+    on_both(
+        1, two_devices, "D1: parameters on two devices are refused, with both");
+    on_both(
+        1, two_memories, "D1: so are some on a device, some in host memory");
+    on_both(
+        2, another_device, "D1: so are those on another device than the group");
+    on_both(1, false_places, "parameters are where they say");
+    on_both(3, ranks_differ,
+        "ranks with parameters in other memories are told of each other");
+    on_both(2, false_gradients,
+        "a gradient elsewhere, or at an odd address, is refused");
+    on_both(2, gradient_on_device,
+        "a gradient on a device is refused where parameters are on the host");
+    ok(ranks_run(2, no_memory),
+        "without memory on the device a reducer is not made, or goes on");
+    return done_testing();
+}
