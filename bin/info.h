@@ -114,6 +114,12 @@ void info_find_nccl(const struct symc_config *config, struct info_nccl *nccl);
 /* What it has of what it may lack. */
 void info_add_nccl(struct info_out *out, const struct info_nccl *nccl);
 
+/* ---- info_cublaslt.c ---- */
+
+/* Whether there is cuBLASLt; its version and file, or the reason (out). */
+bool info_find_cublaslt(
+    const struct symc_config *config, char *detail, size_t nbytes);
+
 /* ---- info_kernel.c ---- */
 
 void info_add_kernel(struct info_out *out);

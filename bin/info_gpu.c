@@ -57,8 +57,9 @@ struct gpus {
     char driver_detail[SYMC_DETAIL_MAX];
     char devices_detail[SYMC_DETAIL_MAX];
     char nvml_detail[SYMC_DETAIL_MAX];
-    bool driver, devices, nvml; /* available */
-    struct symc_nvml known;     /* by NVML; the first rows are these */
+    char cublaslt_detail[SYMC_DETAIL_MAX];
+    bool driver, devices, nvml, cublaslt; /* available */
+    struct symc_nvml known; /* by NVML; the first rows are these */
     struct gpu *gpu;
     int count;
 };
@@ -312,6 +313,7 @@ static void add_support(
     add_part(&table, "devices", gpus->devices, gpus->devices_detail);
     add_part(&table, "nvml", gpus->nvml, gpus->nvml_detail);
     add_part(&table, "nccl", nccl->table != NULL, nccl->detail);
+    add_part(&table, "cublaslt", gpus->cublaslt, gpus->cublaslt_detail);
     info_table_end(&table, out);
 }
 
@@ -374,6 +376,8 @@ void info_add_gpus(struct info_out *out, const struct symc_config *config)
 
     read_all(&gpus);
     info_find_nccl(config, &nccl);
+    gpus.cublaslt = info_find_cublaslt(
+        config, gpus.cublaslt_detail, sizeof(gpus.cublaslt_detail));
     add_support(out, &gpus, &nccl);
     info_table_begin(&table, "gpus", gpus_columns);
     for (int i = 0; i < gpus.count; i++)

@@ -114,6 +114,12 @@
                 "rank reads a part and writes it to all.",
     },
     {
+        .key = "cuda.cublaslt",
+        TEXT(cuda_cublaslt),
+        .dflt = "libcublasLt.so.13",
+        .help = "cuBLASLt's library, as cuda.nccl is that of NCCL.",
+    },
+    {
         .key = "cuda.nccl_min",
         SIZE(cuda_nccl_min),
         .dflt = "10MiB",

@@ -13,11 +13,13 @@ no_driver=$scratch/no-driver no_nvml=$scratch/no-nvml
 echo 'no library' >"$no_driver/libcuda.so.1"
 echo 'no library' >"$no_nvml/libnvidia-ml.so.1"
 
-# show FOLDER:FOLDER [NCCL]: with the libraries of these folders, and that one
+# show FOLDER:FOLDER [NCCL [CUBLASLT]]: with the libraries of these folders, and
+# those
 show()
 {
     env LD_LIBRARY_PATH="$1" SYMMCOLL_MODULE_DIR="$scratch" \
-        SYMMCOLL_CUDA_NCCL="${2-/nowhere/libnccl.so.2}" "$info" \
+        SYMMCOLL_CUDA_NCCL="${2-/nowhere/libnccl.so.2}" \
+        SYMMCOLL_CUDA_CUBLASLT="${3-/nowhere/libcublasLt.so.13}" "$info" \
         >"$scratch/out" 2>"$scratch/err" || diag <"$scratch/err"
 }
 
@@ -133,7 +135,19 @@ has "$(detail nccl)" 'no  no NCCL: /nowhere/libnccl.so.2: *' \
     'where there is none, the reason of the loader is told'
 is "$(table nccl)" '' 'and nothing is listed'
 
+has "$(detail cublaslt)" 'no  no cuBLASLt: /nowhere/libcublasLt.so.13: *' \
+    'where there is no cuBLASLt, the reason of the loader is told'
+lt=$builddir/t/blas/stubs/.libs/libcublasLt.so.13
+show "$no_nvml:$no_driver" "$nccl" "$lt"
+is "$(detail cublaslt)" "yes  13.1.0, $lt" \
+    'cuda.cublaslt: the one that it names has its version and its file'
+export FAKE_CUBLASLT_VERSION=120901
+show "$no_nvml:$no_driver" "$nccl" "$lt"
+is "$(detail cublaslt)" "no  $lt: expected cuBLASLt 13, found 12.9.1" \
+    'one of another version is none, with both versions'
+
 export LD_LIBRARY_PATH="$scratch/nvml:$scratch/driver"
+export SYMMCOLL_CUDA_CUBLASLT="$lt"
 "$info" --json >"$scratch/json"
 try 'all of it is JSON' env LC_ALL=C awk -f "$srcdir/t/bin/json.awk" \
     "$scratch/json"

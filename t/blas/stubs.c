@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Every function of a stand-in for cuBLASLt by its name, for those who only look
+ * for it; and which version it says that it is: FAKE_CUBLASLT_VERSION.
+ */
+#include "cuda/cublaslt_functions.h"
+
+#include <stdlib.h>
+
+#define STUB(member, name, type, args)                           \
+    __attribute__((visibility("default"), weak)) int name(void); \
+    int name(void)                                               \
+    {                                                            \
+        return 14; /* CUBLAS_STATUS_INTERNAL_ERROR */            \
+    }
+
+#define cublasLtGetVersion stub_version
+SYMC_CUBLASLT_FUNCTIONS(STUB)
+#undef cublasLtGetVersion
+
+__attribute__((visibility("default"))) size_t cublasLtGetVersion(void);
+
+size_t cublasLtGetVersion(void)
+{
+    const char *wanted = getenv("FAKE_CUBLASLT_VERSION");
+
+    return wanted != NULL ? (size_t)atol(wanted) : 130100;
+}
