@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How any operation whose caller moves the data has elements moved.
+ */
+#include "cuda/device_moves.h"
+#include "cuda/joined.h"
+
+void symc_cuda_move_copy(void *state, void *out, const void *in, size_t nbytes)
+{
+    struct symc_cuda_moves *moves = state;
+
+    if (moves->status == SYMMCOLL_OK && out != in)
+        moves->status =
+            symc_cuda_enqueue_copy(moves->group, (CUdeviceptr)(uintptr_t)out,
+                (CUdeviceptr)(uintptr_t)in, nbytes, moves->stream);
+}
+
+void symc_cuda_move_reduce(void *state, const struct symc_rows *rows, void *out)
+{
+    struct symc_cuda_moves *moves = state;
+    struct symc_cuda_group *group = moves->group;
+    uint64_t elements;
+    enum symmcoll_dtype type =
+        symc_cuda_reduced_type(moves->op->dtype, &elements);
+    struct symc_reduce_args args;
+
+    if (moves->status != SYMMCOLL_OK || rows->count == 0 || rows->rows == 0)
+        return;
+    args = symc_cuda_reduce_args(group, moves->op,
+        symc_cuda_joined_data(moves->mover->joined, rows->at));
+    args.out = out;
+    args.count = rows->count * elements;
+    args.rows = rows->rows;
+    args.row_pitch = rows->pitch;
+    args.out_pitch = rows->out_pitch;
+    moves->status =
+        symc_kernel_launch(&group->kernels, SYMC_KERNEL_REDUCE_ROWS, type,
+            symc_cuda_grid(&group->limits, SYMC_KERNEL_REDUCE_ROWS, group->size,
+                rows->rows * rows->count * moves->op->elem),
+            moves->stream, &args);
+}
