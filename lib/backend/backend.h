@@ -436,6 +436,7 @@ struct symc_backend {
     const struct symc_coll_ops *coll;
     const struct symc_memory_ops *mem;  /* NULL: it has no memory of its own */
     const struct symc_local_ops *local; /* the same */
+    const struct symc_compute_ops *compute; /* NULL: it multiplies nothing */
 };
 
 #endif

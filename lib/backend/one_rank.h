@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a backend of devices does for one rank alone, without a group: memory,
- * copies, sums and times in the order of a stream.
+ * copies, sums and times in the order of a stream, and products of matrices.
  */
 #ifndef SYMC_BACKEND_ONE_RANK_H
 #define SYMC_BACKEND_ONE_RANK_H
 
 #include "base/base.h"
+#include "base/product.h"
 
 struct symc_memory_request;
 
@@ -74,6 +75,31 @@ struct symc_local_ops {
     symmcoll_status_t (*elapsed)(
         void *local, void *from, void *to, int64_t *ns);
     void (*unmark)(void *local, void *mark);
+};
+
+/*
+ * Products of matrices on a device, which movers enqueue.  Calls of what open()
+ * returns are made one at a time, those that enqueue included.
+ */
+struct symc_compute_ops {
+    /* What multiplies on a device (out), until close(); of the request, settings,
+     * fail and device are read.
+     * Errors: UNSUPPORTED (no driver; no library, with the reason), INVALID (no
+     * such device), NO_MEMORY, DEVICE. */
+    symmcoll_status_t (*open)(
+        const struct symc_memory_request *request, void **compute);
+    /* What has been enqueued may run still; plans are forgotten before. */
+    void (*close)(void *compute);
+    /* A plan (out) for products of a shape, and how many bytes of workspace they
+     * need (out), no more than those of the product.
+     * Errors: UNSUPPORTED (types or shapes that are not multiplied), NO_MEMORY,
+     * DEVICE. */
+    symmcoll_status_t (*plan)(void *compute, const struct symc_product *product,
+        void **plan, size_t *workspace);
+    void (*forget)(void *compute, void *plan);
+    /* Whether a stream (NULL: the default one) is being captured (out). */
+    symmcoll_status_t (*ask_captured)(
+        void *compute, void *stream, bool *captured);
 };
 
 #endif

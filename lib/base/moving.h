@@ -9,7 +9,9 @@
 #include "base/op.h"
 #include "base/reduce.h"
 
-struct symc_joined; /* backend/backend.h */
+struct symc_joined; /* backend/backend.h, as are the next */
+struct symc_strided;
+struct symc_product_operands; /* base/product.h */
 
 /* A rank's buffers that others use where they lie. */
 struct symc_exposed {
@@ -32,11 +34,41 @@ struct symc_rows {
     size_t pitch, out_pitch; /* bytes from a row to the next, here and in out */
 };
 
-/* How the data of an operation are moved on a device: each is enqueued.  After an
- * error, which is kept, nothing is. */
+/* As many elements of each rank, in memory of this one alone: `pitch` bytes, a
+ * multiple of 16, from one rank's to the next one's. */
+struct symc_slots {
+    const void *at;
+    size_t pitch;
+    size_t count;
+};
+
+/*
+ * How the data of an operation are moved on a device: each is enqueued.  After an
+ * error, which is kept, nothing is.
+ *
+ * What multiplies has two lanes: the operation's stream, which is in hand at
+ * first, and one beside it, for what is to run meanwhile.  Everything is enqueued
+ * on the lane in hand.  Where the operation ends both have ended.
+ */
 struct symc_enqueue {
     void (*copy)(void *state, void *out, const void *in, size_t nbytes);
     void (*reduce)(void *state, const struct symc_rows *rows, void *out);
+
+    /* These only for a mover that multiplies. */
+    void (*turn)(void *state, bool beside); /* to a lane */
+    void (*follow)(void *state); /* after what the other lane has by now */
+    /* Wait for all members to come here: what they have enqueued before on the
+     * same lane has been done. */
+    void (*synchronise)(void *state);
+    void (*strided)(void *state, const struct symc_strided *copy);
+    void (*clear)(void *state, void *at, size_t nbytes);
+    void (*multiply)(
+        void *state, void *plan, const struct symc_product_operands *operands);
+    /* Reduce this rank's slots in the order of ranks. */
+    void (*sum)(void *state, const struct symc_slots *slots, void *out);
+    /* Elements of float32 as float16 or bfloat16. */
+    void (*round)(void *state, enum symmcoll_dtype dtype, void *out,
+        const void *in, size_t count);
 };
 
 /* What those who move the data of an operation are given. */
@@ -133,13 +165,16 @@ struct symc_launch {
  *          what follows is stopped, too, and the operation fails
  *
  * On a device the ranks compare the payloads alike, in the backend of host memory,
- * which check() cannot read more of than that.  move() enqueues.
+ * which check() cannot read more of than that.  move() enqueues; where it multiplies
+ * it is not run between two synchronisations, but has its own.
  */
 struct symc_mover {
     unsigned char payload[SYMC_MOVER_PAYLOAD];
     struct symc_joined *joined; /* of a device: the memory that is moved in */
     const struct symc_launch
-        *launch; /* likewise: in place of move(); or NULL */
+        *launch;   /* likewise: in place of move(); or NULL */
+    void *compute; /* likewise: what multiplies, see struct symc_compute_ops;
+                      NULL: nothing does */
     symmcoll_status_t (*check)(struct symc_mover *mover,
         const struct symc_moving *moving, const void *const *payloads);
     void (*move)(struct symc_mover *mover, const struct symc_moving *moving);

@@ -6,6 +6,7 @@
 #include "cuda/device_group.h"
 #include "cuda/access.h"
 #include "cuda/calls.h"
+#include "cuda/compute.h"
 #include "cuda/find.h"
 #include "cuda/joined.h"
 #include "cuda/local.h"
@@ -227,4 +228,5 @@ const struct symc_backend symmcoll_backend = {
     .close = close_group,
     .coll = &coll,
     .mem = &mem,
-    .local = &symc_cuda_local_ops};
+    .local = &symc_cuda_local_ops,
+    .compute = &symc_cuda_compute_ops};

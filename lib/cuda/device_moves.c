@@ -25,6 +25,10 @@ symmcoll_status_t symc_cuda_enqueue_moves(
 
     if (mover->launch != NULL)
         return symc_cuda_enqueue_kernels(group, op, stream);
+    if (mover->compute != NULL) {
+        symc_cuda_enqueue_products(&moves, &moving);
+        return moves.status;
+    }
     moves.status = symc_cuda_launch_barrier(group, op, stream);
     mover->move(mover, &moving);
     return moves.status == SYMMCOLL_OK

@@ -6,13 +6,15 @@
 #ifndef SYMC_CUDA_DEVICE_MOVES_H
 #define SYMC_CUDA_DEVICE_MOVES_H
 
+#include "cuda/compute.h"
 #include "cuda/device_launch.h"
 
 struct symc_cuda_moves {
     struct symc_cuda_group *group;
     const struct symc_op *op;
     struct symc_mover *mover;
-    CUstream stream;
+    CUstream stream;          /* the lane in hand */
+    CUstream lanes[2];        /* of what multiplies: the operation's, beside */
     symmcoll_status_t status; /* of what was enqueued so far */
 };
 
@@ -21,5 +23,11 @@ struct symc_cuda_moves {
 void symc_cuda_move_copy(void *state, void *out, const void *in, size_t nbytes);
 void symc_cuda_move_reduce(
     void *state, const struct symc_rows *rows, void *out);
+
+/* ---- device_products.c ---- */
+
+/* Enqueue one that multiplies; see struct symc_mover. */
+void symc_cuda_enqueue_products(
+    struct symc_cuda_moves *moves, struct symc_moving *moving);
 
 #endif

@@ -29,7 +29,9 @@ static const char *const names[SYMC_KERNEL_COUNT] = {
     [SYMC_KERNEL_WAIT32] = "symc_wait32",
     [SYMC_KERNEL_WRITE32] = "symc_write32",
     [SYMC_KERNEL_FILL32] = "symc_fill32",
-    [SYMC_KERNEL_NAN_SCAN] = "symc_nan_scan"};
+    [SYMC_KERNEL_NAN_SCAN] = "symc_nan_scan",
+    [SYMC_KERNEL_TO_F16] = "symc_convert_f32_f16",
+    [SYMC_KERNEL_TO_BF16] = "symc_convert_f32_bf16"};
 
 /* How names of kernels end, by element type.  Complex numbers are reduced as
  * floats, twice as many; the others that lack are not reduced. */

@@ -33,6 +33,8 @@ enum symc_kernel {
     SYMC_KERNEL_WRITE32,
     SYMC_KERNEL_FILL32,
     SYMC_KERNEL_NAN_SCAN,
+    SYMC_KERNEL_TO_F16, /* from float32 */
+    SYMC_KERNEL_TO_BF16,
     SYMC_KERNEL_COUNT
 };
 

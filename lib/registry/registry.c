@@ -249,6 +249,34 @@ symmcoll_status_t symc_registry_open_device(
     return symc_fail(status, "%s: device %d: %s", where, device, detail);
 }
 
+symmcoll_status_t symc_registry_open_compute(
+    const struct symc_registry *registry, const struct symc_config *config,
+    const char *where, int device, const struct symc_compute_ops **ops,
+    void **compute)
+{
+    const struct symc_settings settings = symc_registry_settings(config);
+    const struct symc_memory_request request = {
+        .settings = &settings, .fail = symc_fail, .device = device};
+    const struct symc_backend *backend;
+    char detail[SYMC_DETAIL_MAX];
+    symmcoll_status_t status =
+        symc_registry_find_device(registry, where, device, &backend);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    *ops = backend->compute;
+    if (*ops == NULL)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected a backend that multiplies matrices on device %d, "
+            "found %s",
+            where, device, backend->name);
+    status = (*ops)->open(&request, compute);
+    if (status == SYMMCOLL_OK)
+        return status;
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    return symc_fail(status, "%s: device %d: %s", where, device, detail);
+}
+
 bool symc_registry_is_other_present(const struct symc_registry *registry)
 {
     if (registry->unserved)

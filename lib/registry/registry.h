@@ -71,6 +71,12 @@ symmcoll_status_t symc_registry_open_device(
     const struct symc_registry *registry, const char *where, int device,
     bool sums, const struct symc_local_ops **ops, void **local);
 
+/* The same of what multiplies there (out), with the settings. */
+symmcoll_status_t symc_registry_open_compute(
+    const struct symc_registry *registry, const struct symc_config *config,
+    const char *where, int device, const struct symc_compute_ops **ops,
+    void **compute);
+
 /* Whether memory that is not the host's may be in this process by now; if not no
  * address need be looked for. */
 bool symc_registry_is_other_present(const struct symc_registry *registry);

@@ -51,6 +51,8 @@ void symc_wait32(const void *args);
 void symc_write32(const void *args);
 void symc_fill32(const void *args);
 void symc_nan_scan(const void *args);
+void symc_convert_f32_f16(const void *args);
+void symc_convert_f32_bf16(const void *args);
 
 static void run(fake_kernel_fn kernel, const void *args, uint32_t blocks,
     uint32_t threads, uint64_t seed)
@@ -111,5 +113,7 @@ void kernels_register(void)
     REGISTER(symc_write32, struct symc_fill_args);
     REGISTER(symc_fill32, struct symc_fill_args);
     REGISTER(symc_nan_scan, struct symc_nan_args);
+    REGISTER(symc_convert_f32_f16, struct symc_convert_args);
+    REGISTER(symc_convert_f32_bf16, struct symc_convert_args);
     fake_set_engine(run);
 }

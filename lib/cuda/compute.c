@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda/compute.h"
+
+#include <stdlib.h>
+
+#define QUICK CU_EVENT_DISABLE_TIMING
+
+#define fail_compute(compute, result, ...)                           \
+    symc_cuda_fail((compute)->context.cuda, (compute)->fail, result, \
+        (int)(compute)->context.device, __VA_ARGS__)
+
+/* ---- opening and closing ---- */
+
+static symmcoll_status_t enter(
+    const struct symc_cuda_compute *compute, struct symc_cuda_entered *entered)
+{
+    return symc_cuda_enter_or_fail(&compute->context, compute->fail, entered);
+}
+
+/* In the context. */
+static void close_parts(struct symc_cuda_compute *compute)
+{
+    const struct symc_cuda *cuda = compute->context.cuda;
+
+    symc_lt_close(&compute->lt);
+    if (compute->event != NULL)
+        cuda->event_destroy(compute->event);
+    if (compute->beside != NULL)
+        cuda->stream_destroy(compute->beside);
+    if (compute->beside_captured != NULL)
+        cuda->stream_destroy(compute->beside_captured);
+}
+
+/* Blocks of barriers are placed before those of products that have not begun, as
+ * multiprocessors get free. */
+static CUresult make_streams(struct symc_cuda_compute *compute)
+{
+    const struct symc_cuda *cuda = compute->context.cuda;
+    int least = 0, greatest = 0;
+    CUresult result = cuda->ctx_get_stream_priority_range(&least, &greatest);
+
+    if (result == CUDA_SUCCESS)
+        result = cuda->stream_create_with_priority(
+            &compute->beside, CU_STREAM_NON_BLOCKING, greatest);
+    if (result == CUDA_SUCCESS)
+        result = cuda->stream_create_with_priority(
+            &compute->beside_captured, CU_STREAM_NON_BLOCKING, greatest);
+    return result == CUDA_SUCCESS ? cuda->event_create(&compute->event, QUICK)
+                                  : result;
+}
+
+static symmcoll_status_t open_parts(
+    struct symc_cuda_compute *compute, const struct symc_settings *settings)
+{
+    struct symc_cuda_entered entered;
+    symmcoll_status_t status = enter(compute, &entered);
+    CUresult result;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_lt_open(&compute->lt, compute->fail,
+        settings->get_text(settings->config, "cuda.cublaslt"));
+    if (status == SYMMCOLL_OK) {
+        result = make_streams(compute);
+        if (result != CUDA_SUCCESS)
+            status = fail_compute(compute, result, "creating streams");
+    }
+    if (status != SYMMCOLL_OK)
+        close_parts(compute);
+    symc_cuda_leave(&entered);
+    return status;
+}
+
+static symmcoll_status_t open_compute(
+    const struct symc_memory_request *request, void **compute)
+{
+    const struct symc_cuda *cuda = NULL;
+    struct symc_cuda_compute *made;
+    symmcoll_status_t status = symc_cuda_load(request->fail, &cuda);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    made = calloc(1, sizeof(*made));
+    if (made == NULL)
+        return request->fail(SYMMCOLL_ERR_NO_MEMORY, "no memory for a device");
+    made->fail = request->fail;
+    status = symc_cuda_context_open(
+        cuda, request->fail, request->device, &made->context);
+    if (status == SYMMCOLL_OK)
+        status = open_parts(made, request->settings);
+    if (status != SYMMCOLL_OK) {
+        symc_cuda_context_close(&made->context);
+        free(made);
+        return status;
+    }
+    *compute = made;
+    return SYMMCOLL_OK;
+}
+
+static void close_compute(void *state)
+{
+    struct symc_cuda_compute *compute = state;
+    struct symc_cuda_entered entered;
+
+    if (symc_cuda_enter(&compute->context, &entered).result == CUDA_SUCCESS) {
+        close_parts(compute);
+        symc_cuda_leave(&entered);
+    }
+    symc_cuda_context_close(&compute->context);
+    free(compute);
+}
+
+/* ---- plans ---- */
+
+static symmcoll_status_t make_plan(void *state,
+    const struct symc_product *product, void **plan, size_t *workspace)
+{
+    struct symc_cuda_compute *compute = state;
+    struct symc_lt_plan *made = calloc(1, sizeof(*made));
+    struct symc_cuda_entered entered;
+    symmcoll_status_t status;
+
+    if (made == NULL)
+        return compute->fail(SYMMCOLL_ERR_NO_MEMORY, "no memory for a product");
+    status = enter(compute, &entered);
+    if (status == SYMMCOLL_OK) {
+        status = symc_lt_plan_make(&compute->lt, product, made);
+        symc_cuda_leave(&entered);
+    }
+    if (status != SYMMCOLL_OK) {
+        free(made);
+        return status;
+    }
+    *plan = made;
+    *workspace = made->workspace;
+    return SYMMCOLL_OK;
+}
+
+static void forget_plan(void *state, void *plan)
+{
+    (void)state;
+    if (plan != NULL)
+        symc_lt_plan_free(plan);
+    free(plan);
+}
+
+/* ---- streams ---- */
+
+static symmcoll_status_t ask_captured(void *state, void *stream, bool *captured)
+{
+    struct symc_cuda_compute *compute = state;
+
+    return symc_cuda_context_ask_captured(
+        &compute->context, compute->fail, stream, captured);
+}
+
+const struct symc_compute_ops symc_cuda_compute_ops = {.open = open_compute,
+    .close = close_compute,
+    .plan = make_plan,
+    .forget = forget_plan,
+    .ask_captured = ask_captured};

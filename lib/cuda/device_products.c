@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Operations whose caller multiplies: products on the operation's stream, and
+ * copies and barriers on one beside it, each of which waits for the other by an
+ * event where the caller says so.
+ */
+#include "cuda/calls.h"
+#include "cuda/device_moves.h"
+#include "cuda/local.h"
+
+/* ---- lanes ---- */
+
+static void turn(void *state, bool beside)
+{
+    struct symc_cuda_moves *moves = state;
+
+    moves->stream = moves->lanes[beside];
+}
+
+static void check(
+    struct symc_cuda_moves *moves, CUresult result, const char *call)
+{
+    if (result != CUDA_SUCCESS)
+        moves->status = symc_cuda_group_fail(moves->group, result, "%s", call);
+}
+
+/* A wait is for what the event stands for when it is enqueued, so that one event
+ * will do. */
+static void follow(void *state)
+{
+    struct symc_cuda_moves *moves = state;
+    const struct symc_cuda *cuda = moves->group->cuda;
+    const struct symc_cuda_compute *compute = moves->mover->compute;
+    CUstream other = moves->lanes[moves->stream == moves->lanes[0]];
+
+    if (moves->status == SYMMCOLL_OK)
+        check(moves, cuda->event_record(compute->event, other),
+            "cuEventRecord beside products");
+    if (moves->status == SYMMCOLL_OK)
+        check(moves, cuda->stream_wait_event(moves->stream, compute->event, 0),
+            "cuStreamWaitEvent beside products");
+}
+
+static void synchronise(void *state)
+{
+    struct symc_cuda_moves *moves = state;
+
+    if (moves->status == SYMMCOLL_OK)
+        moves->status =
+            symc_cuda_launch_barrier(moves->group, moves->op, moves->stream);
+}
+
+/* ---- elements ---- */
+
+static void strided(void *state, const struct symc_strided *copy)
+{
+    struct symc_cuda_moves *moves = state;
+    struct symc_cuda_called called;
+
+    if (moves->status != SYMMCOLL_OK)
+        return;
+    called = symc_cuda_copy_strided(moves->group->cuda, moves->stream, copy);
+    if (called.result != CUDA_SUCCESS)
+        check(moves, called.result, called.name);
+}
+
+static void clear(void *state, void *at, size_t nbytes)
+{
+    struct symc_cuda_moves *moves = state;
+
+    if (moves->status == SYMMCOLL_OK && nbytes > 0)
+        check(moves,
+            moves->group->cuda->memset_d8_async(
+                (CUdeviceptr)(uintptr_t)at, 0, nbytes, moves->stream),
+            "cuMemsetD8Async");
+}
+
+static void multiply(
+    void *state, void *plan, const struct symc_product_operands *operands)
+{
+    struct symc_cuda_moves *moves = state;
+
+    if (moves->status == SYMMCOLL_OK)
+        moves->status = symc_lt_matmul(plan, operands, moves->stream);
+}
+
+static void sum(void *state, const struct symc_slots *slots, void *out)
+{
+    struct symc_cuda_moves *moves = state;
+    struct symc_cuda_group *group = moves->group;
+    struct symc_reduce_args args = symc_cuda_reduce_args(group, moves->op,
+        (struct symc_device_data){.base = (unsigned char *)(uintptr_t)slots->at,
+            .stride = slots->pitch});
+
+    if (moves->status != SYMMCOLL_OK || slots->count == 0)
+        return;
+    args.out = out;
+    args.count = slots->count;
+    moves->status = symc_kernel_launch(&group->kernels, SYMC_KERNEL_REDUCE_ROWS,
+        moves->op->dtype,
+        symc_cuda_grid(&group->limits, SYMC_KERNEL_REDUCE_ROWS, group->size,
+            slots->count * moves->op->elem),
+        moves->stream, &args);
+}
+
+static void round_floats(void *state, enum symmcoll_dtype dtype, void *out,
+    const void *in, size_t count)
+{
+    struct symc_cuda_moves *moves = state;
+    struct symc_cuda_group *group = moves->group;
+    enum symc_kernel kernel =
+        dtype == SYMMCOLL_FLOAT16 ? SYMC_KERNEL_TO_F16 : SYMC_KERNEL_TO_BF16;
+    const struct symc_convert_args args = {
+        .in = in, .out = out, .count = count, .factor = 1};
+
+    if (moves->status == SYMMCOLL_OK && count > 0)
+        moves->status = symc_kernel_launch(&group->kernels, kernel, dtype,
+            symc_cuda_grid(
+                &group->limits, kernel, group->size, count * sizeof(float)),
+            moves->stream, &args);
+}
+
+/* ---- one operation ---- */
+
+static const struct symc_enqueue functions = {.copy = symc_cuda_move_copy,
+    .reduce = symc_cuda_move_reduce,
+    .turn = turn,
+    .follow = follow,
+    .synchronise = synchronise,
+    .strided = strided,
+    .clear = clear,
+    .multiply = multiply,
+    .sum = sum,
+    .round = round_floats};
+
+/* What comes later in the operation's stream is after the other stream's end, also
+ * where the driver has refused a part: what it has taken runs.  Where it cannot be,
+ * nobody will know when that has ended. */
+static void join(struct symc_cuda_moves *moves)
+{
+    const struct symc_cuda *cuda = moves->group->cuda;
+    const struct symc_cuda_compute *compute = moves->mover->compute;
+    struct symc_cuda_called called = symc_cuda_called(
+        "cuEventRecord", cuda->event_record(compute->event, moves->lanes[1]));
+
+    if (called.result == CUDA_SUCCESS)
+        called = symc_cuda_called("cuStreamWaitEvent",
+            cuda->stream_wait_event(moves->lanes[0], compute->event, 0));
+    if (called.result == CUDA_SUCCESS)
+        return;
+    moves->group->order.lost = true;
+    if (moves->status == SYMMCOLL_OK)
+        moves->status = symc_cuda_group_fail(
+            moves->group, called.result, "%s after products", called.name);
+}
+
+void symc_cuda_enqueue_products(
+    struct symc_cuda_moves *moves, struct symc_moving *moving)
+{
+    const struct symc_cuda_compute *compute = moves->mover->compute;
+    bool captured = moves->group->launching.number >= SYMC_CUDA_CAPTURED;
+
+    moves->lanes[0] = moves->stream;
+    moves->lanes[1] = captured ? compute->beside_captured : compute->beside;
+    moving->enqueue = &functions;
+    turn(moves, true);
+    follow(moves);
+    turn(moves, false);
+    moves->mover->move(moves->mover, moving);
+    turn(moves, false);
+    join(moves);
+}
