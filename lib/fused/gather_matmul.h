@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A call of all_gather and matmul, and the form of it in which shards are
- * multiplied in blocks of their depth.
+ * A call of all_gather and matmul: its arguments, and the form of it in which
+ * shards are multiplied in blocks of their depth.
  */
 #ifndef SYMC_FUSED_GATHER_MATMUL_H
 #define SYMC_FUSED_GATHER_MATMUL_H
@@ -45,6 +45,14 @@ struct gather_matmul {
     const void *gathers;    /* this rank's part of them; NULL: it has all */
     size_t gathers_nbytes;
 };
+
+/* ---- gather_args.c ---- */
+
+/* Check the arguments of a call, whose a has been read, and have memory for its
+ * results; begun (out): what is compared.  Errors: those of the call. */
+symmcoll_status_t symc_fused_gather_read(struct gather_matmul *it,
+    struct symc_fused_call *begun, const struct symmcoll_tensor *bs,
+    const struct symmcoll_tensor *a, const struct symmcoll_tensor *outs);
 
 /* ---- depth_blocks.c ---- */
 

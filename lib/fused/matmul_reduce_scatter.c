@@ -10,7 +10,7 @@
 #include "base/reduce.h"
 #include "base/tensor.h"
 #include "config/config.h"
-#include "fused/fused.h"
+#include "fused/matmul_scatter.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,121 +20,6 @@
 #define BLOCKS_FROM \
     ((size_t)4 << 20) /* bytes of a chunk that is made so, and */
 #define BLOCK_NBYTES ((size_t)512 << 10) /* of a block of it */
-
-struct matmul_scatter {
-    const char *name;
-    struct symc_fused *fused;
-    struct symmcoll_tensor a, b;
-    symmcoll_op_t op;
-    int dim;
-    bool last; /* dim is the last dimension: of b */
-    struct symc_fused_result out;
-    size_t total;            /* elements of that */
-    int64_t first, part;     /* of dim of each chunk: the block in hand */
-    size_t count;            /* elements of that */
-    enum symmcoll_dtype sum; /* type of products and sums */
-    struct symc_fused_call begun;
-    bool in_plain; /* the plain sequence has begun */
-
-    bool is_scaled; /* and then: */
-    const struct symmcoll_tensor *a_scale;
-    struct symc_fused_scale scale;
-    struct symc_fused_scaled scaled;
-};
-
-/* ---- arguments ---- */
-
-static symmcoll_status_t check_op(const char *name, symmcoll_op_t op)
-{
-    const char *found = symmcoll_op_name(op);
-
-    if (op == SYMMCOLL_SUM || op == SYMMCOLL_AVG)
-        return SYMMCOLL_OK;
-    return symc_fail(SYMMCOLL_ERR_INVALID, "%s: expected sum or avg, found %s",
-        name, found != NULL ? found : "another operation");
-}
-
-static symmcoll_status_t shape_result(
-    struct symmcoll_group *group, struct matmul_scatter *it)
-{
-    struct symmcoll_tensor *out = &it->out.tensor;
-    symmcoll_status_t status;
-
-    *out = it->a;
-    out->data = NULL;
-    out->shape[out->ndim - 1] = it->b.shape[1];
-    if (it->is_scaled)
-        out->dtype = it->scaled.out_dtype;
-    status = symc_fused_check_lengths(it->name, "a @ b", out);
-    if (status != SYMMCOLL_OK)
-        return status;
-    if (out->shape[it->dim] % group->size != 0)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected %s to be a multiple of %d ranks, found %lld",
-            it->name,
-            it->last ? "the columns of b" : "the length of scatter_dim",
-            group->size, (long long)out->shape[it->dim]);
-    out->shape[it->dim] /= group->size;
-    symc_f_make_contiguous(out);
-    it->total = it->count = (size_t)symc_fused_count(out, out->ndim);
-    it->part = out->shape[it->dim];
-    it->sum = symc_matmul_sum_dtype(it->a.dtype);
-    return SYMMCOLL_OK;
-}
-
-/* The matrix: b, or in a scaled product, scaled_b. */
-static symmcoll_status_t read_matrix(struct matmul_scatter *it,
-    const struct symmcoll_tensor *b,
-    const struct symmcoll_scaled_matrix *scaled_b)
-{
-    int64_t depth = it->a.shape[it->a.ndim - 1];
-    symmcoll_status_t status;
-
-    if (!it->is_scaled)
-        return symc_fused_read_b(it->name, b, 0, 0, &it->a, depth, &it->b);
-    status = symc_fused_read_scaled(
-        it->name, scaled_b, 0, false, &it->a, depth, &it->b, &it->scaled);
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_read_a_scale(
-            it->name, it->a_scale, &it->a, NULL, it->dim, &it->scale);
-    return status;
-}
-
-static symmcoll_status_t read_args(struct symmcoll_group *group,
-    const struct symmcoll_tensor *b,
-    const struct symmcoll_scaled_matrix *scaled_b, struct matmul_scatter *it,
-    const struct symmcoll_tensor *place)
-{
-    const char *name = it->name;
-    struct symmcoll_tensor out;
-    symmcoll_status_t status = symc_fused_check_dim(name, &it->a, it->dim);
-
-    it->last = it->dim == it->a.ndim - 1;
-    if (status == SYMMCOLL_OK)
-        status = check_op(it->name, it->op);
-    if (status == SYMMCOLL_OK)
-        status = read_matrix(it, b, scaled_b);
-    if (status == SYMMCOLL_OK && place == NULL)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a place for the result, found NULL", name);
-    if (status == SYMMCOLL_OK)
-        status = symc_tensor_read(name, place, 0, &out);
-    if (status == SYMMCOLL_OK)
-        status = shape_result(group, it);
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_result_make(name, "out", &out, &it->out);
-    return status;
-}
-
-static symmcoll_status_t check_apart(const struct matmul_scatter *it)
-{
-    const struct symc_fused_named out = {"out", -1, &it->out.tensor},
-                                  a = {"a", -1, &it->a}, b = {"b", -1, &it->b};
-    symmcoll_status_t status = symc_fused_check_apart(it->name, &out, &a);
-
-    return status == SYMMCOLL_OK ? symc_fused_check_apart(it->name, &out, &b)
-                                 : status;
-}
 
 /* ---- products ---- */
 
@@ -394,16 +279,6 @@ static symmcoll_status_t run(struct matmul_scatter *it)
     return status;
 }
 
-static void describe(const void *context, struct symc_fused_args *args)
-{
-    const struct matmul_scatter *it = context;
-
-    symc_fused_describe(args, "a ");
-    symc_fused_describe_shape(args, &it->a);
-    symc_fused_describe(args, ", %lld columns of b, %s, scatter_dim %d",
-        (long long)it->b.shape[1], symmcoll_op_name(it->op), it->dim);
-}
-
 /* Everything that can fail before the others are waited for. */
 static symmcoll_status_t prepare(struct matmul_scatter *it,
     const struct symmcoll_tensor *a, const struct symmcoll_tensor *b,
@@ -414,18 +289,10 @@ static symmcoll_status_t prepare(struct matmul_scatter *it,
         symc_fused_read_a(it->name, a, it->is_scaled, &it->a);
 
     if (status == SYMMCOLL_OK)
-        status = read_args(it->fused->group, b, scaled_b, it, out);
+        status = symc_fused_scatter_read(it, b, scaled_b, out);
     if (status != SYMMCOLL_OK || it->a.device == SYMMCOLL_META)
         return status;
-    it->begun.args.describe = describe;
-    it->begun.args.context = it;
-    symc_fused_compare_shape(&it->begun.args, &it->a);
-    symc_fused_compare(&it->begun.args, it->b.shape[1]);
-    symc_fused_compare(&it->begun.args, it->op);
-    symc_fused_compare(&it->begun.args, it->dim);
-    status = check_apart(it);
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_load(it->fused);
+    status = symc_fused_load(it->fused);
     return status == SYMMCOLL_OK && it->is_scaled ? take_factors(it) : status;
 }
 
