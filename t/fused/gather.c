@@ -3,124 +3,27 @@
  * all_gather and matmul: shapes, strides and numbers, for every dimension of
  * tensors of 2 to 4 dimensions.
  */
-#include "t/fused/made.h"
+#include "t/fused/gathered.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MATRICES 3
-#define A_SEED 1
-#define B_SEED 10
-
-struct test {
-    enum symmcoll_dtype dtype;
-    int ndim;
-    int64_t shape[4]; /* of a shard */
-    int dim;
-    enum made_order order;   /* of the shard, */
-    enum made_order b_order; /* and of the matrices */
-    int n;
-    bool no_a;
-};
-
-/* Element of A, of whose shape a is. */
-static double whole_at(
-    const struct test *test, const struct symmcoll_tensor *a, int64_t index)
-{
-    int64_t local;
-    int size = (int)(a->shape[test->dim] / test->shape[test->dim]);
-    int rank =
-        made_shard_of(test->ndim, test->shape, size, test->dim, index, &local);
-
-    return made_value(test->dtype, A_SEED, rank, local);
-}
-
-static int a_is_right(const struct test *test, const struct symmcoll_tensor *a)
-{
-    for (int64_t i = 0; i < made_count(a); i++) {
-        if (made_at(a, i) != whole_at(test, a, i)) {
-            diag("a: element %lld: expected %g, found %g", (long long)i,
-                whole_at(test, a, i), made_at(a, i));
-            return 0;
-        }
-    }
-    return 1;
-}
-
-/* whole: of A's shape, and not read. */
-static int product_is_right(const struct test *test,
-    const struct symmcoll_tensor *whole, const struct symmcoll_tensor *b,
-    const struct symmcoll_tensor *out)
-{
-    int64_t depth = b->shape[0], columns = b->shape[1];
-
-    for (int64_t i = 0; i < made_count(out); i++) {
-        struct made_sum sum = {.terms = depth};
-
-        for (int64_t k = 0; k < depth; k++) {
-            double term = whole_at(test, whole, i / columns * depth + k) *
-                          made_at(b, k * columns + i % columns);
-
-            sum.value += term;
-            sum.magnitude += term < 0 ? -term : term;
-        }
-        if (!made_is_near(test->dtype, made_at(out, i), sum))
-            return 0;
-    }
-    return 1;
-}
-
-static int results_are_right(const struct test *test, int size,
-    const struct symmcoll_tensor *bs, const struct symmcoll_tensor *a,
-    const struct symmcoll_tensor *outs)
-{
-    bool last = test->dim == test->ndim - 1;
-    struct symmcoll_tensor whole = SYMMCOLL_TENSOR_INIT;
-    int good = 1;
-
-    whole.ndim = test->ndim;
-    memcpy(whole.shape, test->shape, sizeof(test->shape));
-    whole.shape[test->dim] *= size;
-    if (!test->no_a)
-        good =
-            made_is_shaped(a, test->ndim, whole.shape, last ? 0 : test->dim) &&
-            a_is_right(test, a);
-    for (int i = 0; i < test->n && good; i++) {
-        int64_t shape[4];
-
-        memcpy(shape, whole.shape, sizeof(shape));
-        shape[test->ndim - 1] = bs[i].shape[1];
-        good =
-            made_is_shaped(&outs[i], test->ndim, shape, last ? 0 : test->dim) &&
-            product_is_right(test, &whole, &bs[i], &outs[i]);
-    }
-    return good;
-}
-
 static int run_test(
-    struct symmcoll_group *group, int rank, const struct test *test)
+    struct symmcoll_group *group, int rank, const struct gathered *test)
 {
-    static const int64_t columns[MATRICES] = {5, 1, 16};
     int size = symmcoll_group_size(group);
     struct symmcoll_world *world = symmcoll_group_world(group);
-    struct symmcoll_tensor bs[MATRICES], outs[MATRICES], shard;
+    struct symmcoll_tensor bs[GATHERED_MATRICES], outs[GATHERED_MATRICES];
     struct symmcoll_tensor a = SYMMCOLL_TENSOR_INIT, init = a;
-    bool last = test->dim == test->ndim - 1;
+    struct symmcoll_tensor shard = gathered_shard(test, rank);
     int good;
 
-    shard = made_tensor(test->dtype, test->ndim, test->shape, test->order,
-        test->dim, A_SEED, rank);
-    for (int i = 0; i < test->n; i++) {
-        int64_t shape[2] = {
-            test->shape[test->ndim - 1] * (last ? size : 1), columns[i]};
-
-        bs[i] = made_tensor(
-            test->dtype, 2, shape, test->b_order, 0, B_SEED + i, rank);
+    gathered_matrices(test, rank, size, bs);
+    for (int i = 0; i < test->n; i++)
         outs[i] = init;
-    }
     good = OK(symmcoll_fused_all_gather_matmul(group, &shard, bs, test->n,
                test->dim, NULL, test->no_a ? NULL : &a, outs)) &&
-           results_are_right(test, size, bs, &a, outs);
+           gathered_are_right(test, size, bs, &a, outs);
     for (int i = 0; i < test->n; i++) {
         symmcoll_f_free(world, &outs[i]);
         free(bs[i].data);
@@ -139,10 +42,10 @@ static int run_test(
 /* That of the reference: 3 matrices of [32, 16], A of [8, 64, 32]. */
 static int reference_shapes(struct symmcoll_group *group, int rank)
 {
-    struct test test = {.dtype = SYMMCOLL_FLOAT32,
+    struct gathered test = {.dtype = SYMMCOLL_FLOAT32,
         .ndim = 3,
         .shape = {8, 64 / symmcoll_group_size(group), 32},
-        .n = MATRICES};
+        .n = GATHERED_MATRICES};
     int good = 1;
 
     for (test.dim = 0; test.dim < 2; test.dim++)
@@ -153,7 +56,7 @@ static int reference_shapes(struct symmcoll_group *group, int rank)
 static int run_case(
     struct symmcoll_group *group, int rank, const struct made_case *given)
 {
-    struct test test = {.dtype = given->dtype,
+    struct gathered test = {.dtype = given->dtype,
         .ndim = given->ndim,
         .dim = given->dim,
         .order = given->order,
@@ -182,7 +85,7 @@ static int small_and_empty(struct symmcoll_group *group, int rank)
     int good = 1;
 
     for (int i = 0; i < 4 * 3; i++) {
-        struct test test = {
+        struct gathered test = {
             .dtype = i % 2 == 0 ? SYMMCOLL_FLOAT32 : SYMMCOLL_BFLOAT16,
             .ndim = 3,
             .dim = i / 4,
@@ -198,7 +101,7 @@ static int small_and_empty(struct symmcoll_group *group, int rank)
 /* Rows enough for products of one shard each. */
 static int many_rows(struct symmcoll_group *group, int rank)
 {
-    struct test test = {
+    struct gathered test = {
         .dtype = SYMMCOLL_FLOAT32, .ndim = 2, .shape = {521, 19}, .n = 2};
     int good = 1;
 
@@ -214,7 +117,7 @@ static int many_rows(struct symmcoll_group *group, int rank)
 /* Both ways one after the other, and when one rank alone asks for it. */
 static int plain_too(struct symmcoll_group *group, int rank)
 {
-    struct test test = {
+    struct gathered test = {
         .dtype = SYMMCOLL_FLOAT32, .ndim = 3, .shape = {3, 4, 5}, .n = 1};
     int good = 1;
 
@@ -237,7 +140,7 @@ static int great_depth(struct symmcoll_group *group, int rank)
     int good = 1;
 
     for (int i = 0; i < 4 && good; i++) {
-        struct test test = {
+        struct gathered test = {
             .dtype = i == 0 ? SYMMCOLL_FLOAT64 : SYMMCOLL_FLOAT32,
             .ndim = 2,
             .shape = {41, i == 0 ? 1700 : 3300},
@@ -259,15 +162,15 @@ static int places_of_caller(struct symmcoll_group *group, int rank)
     int64_t size = symmcoll_group_size(group);
     const int64_t a_shape[3] = {2, 3 * size, 4},
                   out_shape[3] = {2, 3 * size, 5};
-    struct test test = {.dtype = SYMMCOLL_FLOAT32,
+    struct gathered test = {.dtype = SYMMCOLL_FLOAT32,
         .ndim = 3,
         .shape = {2, 3, 4},
         .dim = 1,
         .n = 1};
     struct symmcoll_tensor shard = made_tensor(
-        SYMMCOLL_FLOAT32, 3, shape, MADE_CONTIGUOUS, 0, A_SEED, rank);
+        SYMMCOLL_FLOAT32, 3, shape, MADE_CONTIGUOUS, 0, GATHERED_A, rank);
     struct symmcoll_tensor b = made_tensor(
-        SYMMCOLL_FLOAT32, 2, b_shape, MADE_CONTIGUOUS, 0, B_SEED, rank);
+        SYMMCOLL_FLOAT32, 2, b_shape, MADE_CONTIGUOUS, 0, GATHERED_B, rank);
     struct symmcoll_tensor a =
         made_tensor(SYMMCOLL_FLOAT32, 3, a_shape, MADE_FIRST, 1, 0, 0);
     struct symmcoll_tensor out =
@@ -278,7 +181,7 @@ static int places_of_caller(struct symmcoll_group *group, int rank)
     int good = OK(symmcoll_fused_all_gather_matmul(
                    group, &shard, &b, 1, 1, NULL, &a, &out)) &&
                out.data == place &&
-               results_are_right(&test, (int)size, &b, &a, &out) &&
+               gathered_are_right(&test, (int)size, &b, &a, &out) &&
                made_says(symmcoll_fused_all_gather_matmul(
                              group, &shard, &b, 1, 1, NULL, NULL, &other),
                    SYMMCOLL_ERR_INVALID,

@@ -3,96 +3,23 @@
  * matmul and reduce_scatter: shapes, strides and numbers, for every dimension
  * of tensors of 2 to 4 dimensions.
  */
-#include "t/fused/made.h"
+#include "t/fused/scattered.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define A_SEED 1
-#define B_SEED 10
-
-struct test {
-    enum symmcoll_dtype dtype;
-    int ndim;
-    int64_t shape[4]; /* of A; the scattered length is of one rank's part */
-    int64_t columns;  /* likewise */
-    int dim;
-    symmcoll_op_t op;
-    enum made_order order, b_order;
-    int64_t step;  /* of elements that are checked; 0: all */
-    int64_t depth; /* set by run_test() */
-};
-
-/* The sum of all ranks for an element of the whole product. */
-static struct made_sum sum_of(const struct test *test, int size, int64_t row,
-    int64_t column, int64_t columns)
-{
-    double factor = test->op == SYMMCOLL_AVG ? 1.0 / size : 1;
-    struct made_sum sum = {.terms = test->depth + size + 1};
-
-    for (int r = 0; r < size; r++) {
-        for (int64_t k = 0; k < test->depth; k++) {
-            double term =
-                factor *
-                made_value(test->dtype, A_SEED, r, row * test->depth + k) *
-                made_value(test->dtype, B_SEED, r, k * columns + column);
-
-            sum.value += term;
-            sum.magnitude += term < 0 ? -term : term;
-        }
-    }
-    return sum;
-}
-
-/* out is this rank's part; a and b are of the whole shapes. */
-static int result_is_right(const struct test *test, int size, int rank,
-    const struct symmcoll_tensor *a, const struct symmcoll_tensor *b,
-    const struct symmcoll_tensor *out)
-{
-    int64_t shape[4], step = test->step > 0 ? test->step : 1;
-
-    memcpy(shape, a->shape, sizeof(shape));
-    shape[a->ndim - 1] = b->shape[1];
-    shape[test->dim] /= size;
-    if (!made_is_shaped(out, a->ndim, shape, 0))
-        return 0;
-    for (int64_t i = 0; i < made_count(out); i += step) {
-        int64_t at[4] = {0}, left = i, row = 0;
-
-        for (int d = out->ndim - 1; d >= 0; d--) {
-            at[d] = left % shape[d];
-            left /= shape[d];
-        }
-        at[test->dim] += rank * shape[test->dim];
-        for (int d = 0; d < a->ndim - 1; d++)
-            row = row * a->shape[d] + at[d];
-        if (!made_is_near(test->dtype, made_at(out, i),
-                sum_of(test, size, row, at[a->ndim - 1], b->shape[1])))
-            return 0;
-    }
-    return 1;
-}
-
 static int run_test(
-    struct symmcoll_group *group, int rank, const struct test *asked)
+    struct symmcoll_group *group, int rank, const struct scattered *asked)
 {
-    struct test test = *asked;
+    struct scattered test = *asked;
     int size = symmcoll_group_size(group);
     struct symmcoll_tensor a, b, out = SYMMCOLL_TENSOR_INIT;
-    int64_t b_shape[2];
     int good;
 
-    test.depth = test.shape[test.ndim - 1];
-    b_shape[0] = test.depth;
-    b_shape[1] = test.columns * (test.dim == test.ndim - 1 ? size : 1);
-    if (test.dim < test.ndim - 1)
-        test.shape[test.dim] *= size;
-    a = made_tensor(
-        test.dtype, test.ndim, test.shape, test.order, test.dim, A_SEED, rank);
-    b = made_tensor(test.dtype, 2, b_shape, test.b_order, 0, B_SEED, rank);
+    scattered_operands(&test, rank, size, &a, &b);
     good = OK(symmcoll_fused_matmul_reduce_scatter(
                group, &a, &b, test.op, test.dim, NULL, &out)) &&
-           result_is_right(&test, size, rank, &a, &b, &out);
+           scattered_is_right(&test, size, rank, &a, &b, &out);
     symmcoll_f_free(symmcoll_group_world(group), &out);
     free(a.data);
     free(b.data);
@@ -109,7 +36,7 @@ static int run_test(
 static int reference_shapes(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);
-    struct test test = {.dtype = SYMMCOLL_FLOAT32,
+    struct scattered test = {.dtype = SYMMCOLL_FLOAT32,
         .ndim = 3,
         .shape = {8 / size, 64, 32},
         .columns = 16,
@@ -125,7 +52,7 @@ static int reference_shapes(struct symmcoll_group *group, int rank)
 static int run_case(
     struct symmcoll_group *group, int rank, const struct made_case *given)
 {
-    struct test test = {.dtype = given->dtype,
+    struct scattered test = {.dtype = given->dtype,
         .ndim = given->ndim,
         .dim = given->dim,
         .order = given->order,
@@ -154,7 +81,7 @@ static int small_and_empty(struct symmcoll_group *group, int rank)
     int good = 1;
 
     for (int i = 0; i < 5 * 3; i++) {
-        struct test test = {
+        struct scattered test = {
             .dtype = i % 2 == 0 ? SYMMCOLL_FLOAT32 : SYMMCOLL_FLOAT16,
             .ndim = 3,
             .dim = i / 5};
@@ -169,7 +96,7 @@ static int small_and_empty(struct symmcoll_group *group, int rank)
 /* Rows enough for products of one chunk each. */
 static int many_rows(struct symmcoll_group *group, int rank)
 {
-    struct test test = {
+    struct scattered test = {
         .dtype = SYMMCOLL_FLOAT32, .ndim = 2, .shape = {521, 19}, .columns = 5};
     int good = 1;
 
@@ -185,7 +112,7 @@ static int many_rows(struct symmcoll_group *group, int rank)
  * group.  Elements that are checked are in every column. */
 static int blocks_of_rows(struct symmcoll_group *group, int rank)
 {
-    struct test test = {.dtype = SYMMCOLL_FLOAT32,
+    struct scattered test = {.dtype = SYMMCOLL_FLOAT32,
         .ndim = 3,
         .shape = {5000, 1, 3},
         .columns = 256,
@@ -207,7 +134,7 @@ static int blocks_of_rows(struct symmcoll_group *group, int rank)
 /* Both ways one after the other, and when one rank alone asks for it. */
 static int plain_too(struct symmcoll_group *group, int rank)
 {
-    struct test test = {
+    struct scattered test = {
         .dtype = SYMMCOLL_FLOAT32, .ndim = 3, .shape = {3, 4, 5}, .columns = 3};
     int good = 1;
 

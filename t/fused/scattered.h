@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Parts of the sum of products, whatever memory they were made in.
+ */
+#ifndef T_FUSED_SCATTERED_H
+#define T_FUSED_SCATTERED_H
+
+#include "t/fused/made.h"
+
+#define SCATTERED_A 1 /* seeds */
+#define SCATTERED_B 10
+
+struct scattered {
+    enum symmcoll_dtype dtype;
+    int ndim;
+    int64_t shape[4]; /* of A; the scattered length is of one rank's part */
+    int64_t columns;  /* likewise */
+    int dim;
+    symmcoll_op_t op;
+    enum made_order order, b_order;
+    int64_t step;  /* of elements that are checked; 0: all */
+    int64_t depth; /* set by scattered_operands() */
+};
+
+/* The matrices of a rank, to be freed: data; test->shape becomes that of a. */
+void scattered_operands(struct scattered *test, int rank, int size,
+    struct symmcoll_tensor *a, struct symmcoll_tensor *b);
+
+/* Whether a rank's part has the shape, strides and elements that it is to have; a
+ * and b are of the whole shapes. */
+int scattered_is_right(const struct scattered *test, int size, int rank,
+    const struct symmcoll_tensor *a, const struct symmcoll_tensor *b,
+    const struct symmcoll_tensor *out);
+
+#endif
