@@ -230,6 +230,14 @@ const struct symc_kind_info symc_kinds[SYMC_KIND_COUNT] = {
         .name = "symm_one_shot_all_reduce_copy", .trace = "all_reduce",
         .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ONE_PART,
         .traits = REDUCES_MOVES, .compared = COMPARE_REDUCED},
+    [SYMC_FUSED_GATHER] = {
+        .name = "fused_all_gather_matmul", .trace = "_all_gather_base",
+        .in_parts = SYMC_ONE_PART, .out_parts = SYMC_ALL_PARTS,
+        .traits = SYMC_MOVES, .compared = COMPARE_MOVED},
+    [SYMC_FUSED_SCATTER] = {
+        .name = "fused_matmul_reduce_scatter", .trace = "_reduce_scatter_base",
+        .in_parts = SYMC_ALL_PARTS, .out_parts = SYMC_ONE_PART,
+        .traits = REDUCES_MOVES, .compared = COMPARE_REDUCED},
 };
 /* clang-format on */
 

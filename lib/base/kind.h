@@ -74,7 +74,9 @@ enum symc_kind {
     SYMC_SYMM_REDUCE_SCATTER_LOW = 58, /* of low contention */
     SYMC_SYMM_ALL_GATHER_LOW = 59,
     SYMC_SYMM_ONE_SHOT_COPY = 60,
-    SYMC_KIND_COUNT /* one more than the last of them */
+    SYMC_FUSED_GATHER = 61,  /* all_gather and matmul, of devices */
+    SYMC_FUSED_SCATTER = 62, /* matmul and reduce_scatter, likewise */
+    SYMC_KIND_COUNT          /* one more than the last of them */
 };
 
 enum symc_trait {

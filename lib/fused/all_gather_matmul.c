@@ -239,12 +239,9 @@ static symmcoll_status_t prepare(struct gather_matmul *it,
 
 static void release(struct gather_matmul *it)
 {
-    if (it->gathered.made)
-        free(it->gathered.tensor.data);
-    for (int i = 0; it->products != NULL && i < it->n; i++) {
-        if (it->products[i].out.made)
-            free(it->products[i].out.tensor.data);
-    }
+    symc_fused_result_release(&it->gathered);
+    for (int i = 0; it->products != NULL && i < it->n; i++)
+        symc_fused_result_release(&it->products[i].out);
 }
 
 static symmcoll_status_t write_results(const struct gather_matmul *it,

@@ -17,12 +17,14 @@
 /* What a rank publishes when an operation begins. */
 struct symc_fused_word {
     uint64_t digest; /* of the arguments that have to be the same */
-    uint64_t number; /* of the memory that it has its chunks in */
+    uint64_t number; /* of the memory that it has its chunks in; of a device:
+                        bytes that it needs */
     uint64_t offset; /* where in that */
     int32_t status;  /* why this rank cannot go on; or OK */
     uint8_t state;   /* enum symc_fused_ready */
     uint8_t plain;   /* it wants the plain sequence */
-    uint8_t zero[2];
+    uint8_t large;   /* of a device: it has as much memory as it needs */
+    uint8_t zero[1];
 };
 
 enum symc_fused_ready {
@@ -32,6 +34,7 @@ enum symc_fused_ready {
 };
 
 struct symc_shared;
+struct symc_fused_device;
 struct symmcoll_symm;
 
 /* Scratch memory by use. */
@@ -67,6 +70,7 @@ struct symc_fused {
     struct symc_matmul matmul;
     struct symc_scratch scratch[SYMC_FUSED_SCRATCHES];
     struct symc_fused_memory memory;
+    struct symc_fused_device *device; /* NULL: not used so far */
     const struct symc_shared *shared; /* that has this rank's chunks */
     struct symc_fused_word mine;
     struct symc_fused_word *all; /* of every rank */
@@ -237,13 +241,16 @@ void symc_fused_stride_first(struct symmcoll_tensor *tensor, int dim);
 
 /* Check and fill in a result whose shape and strides are set: the caller's
  * memory, or the library's (made: it is to be released where the call fails).
- * Errors: INVALID, NO_MEMORY. */
+ * Errors: INVALID, NO_MEMORY, those of symc_site_alloc(). */
 struct symc_fused_result {
     struct symmcoll_tensor tensor;
     bool made;
+    struct symmcoll_group *group; /* of a device */
+    struct symc_site *site;       /* NULL: host memory */
 };
 symmcoll_status_t symc_fused_result_make(const char *where, const char *name,
     const struct symmcoll_tensor *place, struct symc_fused_result *result);
+void symc_fused_result_release(struct symc_fused_result *result);
 
 /* Elements of a tensor that has been checked, up to a dimension. */
 int64_t symc_fused_count(const struct symmcoll_tensor *tensor, int ndim);

@@ -6,6 +6,7 @@
 #include "fused/fused.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FEW_ROWS 16 /* of a product that is not worth a call */
@@ -98,15 +99,19 @@ static symmcoll_status_t check_place(const char *where, const char *name,
     if (place->dtype == result->dtype && place->ndim == result->ndim &&
         memcmp(place->shape, result->shape,
             (size_t)result->ndim * sizeof(*result->shape)) == 0 &&
-        place->device == SYMMCOLL_HOST && has_strides(place, result))
+        place->device == result->device &&
+        (place->device != SYMMCOLL_CUDA ||
+            place->device_index == result->device_index) &&
+        has_strides(place, result))
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,
-        "%s: expected %s of shape %s and strides %s of %s in host memory, found "
+        "%s: expected %s of shape %s and strides %s of %s in %s memory, found "
         "shape %s and strides %s of %s",
         where, name,
         format_numbers(result->shape, result->ndim, expected[0], 96),
         format_numbers(result->strides, result->ndim, expected[1], 96),
         symmcoll_dtype_name(result->dtype),
+        result->device == SYMMCOLL_CUDA ? "device" : "host",
         format_numbers(place->shape, place->ndim, found[0], 96),
         format_numbers(place->strides, place->ndim, found[1], 96),
         symmcoll_dtype_name(place->dtype));
@@ -118,17 +123,35 @@ symmcoll_status_t symc_fused_result_make(const char *where, const char *name,
     struct symmcoll_tensor *tensor = &result->tensor, read;
     size_t count;
     symmcoll_status_t status =
-        symc_f_tensor_read(where, tensor, 0, &read, &count);
+        symc_f_tensor_read_any(where, tensor, 0, &read, &count);
 
     if (status != SYMMCOLL_OK || tensor->device == SYMMCOLL_META)
         return status;
     tensor->data = place->data;
-    if (place->data != NULL)
-        return check_place(where, name, place, tensor);
-    tensor->data =
-        symc_f_alloc(where, count, symmcoll_dtype_size(tensor->dtype));
-    result->made = tensor->data != NULL;
-    return result->made ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
+    if (place->data != NULL) {
+        status = check_place(where, name, place, tensor);
+        return status == SYMMCOLL_OK && result->site != NULL
+                   ? symc_site_check(where, result->group, tensor)
+                   : status;
+    }
+    status = symc_site_alloc(where, result->site, count,
+        symmcoll_dtype_size(tensor->dtype), &tensor->data);
+    if (status == SYMMCOLL_OK && result->site != NULL) {
+        status = symc_f_own(result->group->world, tensor->data, result->site);
+        if (status != SYMMCOLL_OK)
+            symc_site_release(result->site, tensor->data);
+    }
+    result->made = status == SYMMCOLL_OK;
+    return status;
+}
+
+void symc_fused_result_release(struct symc_fused_result *result)
+{
+    if (result->made && result->site != NULL)
+        symc_f_disown(result->group->world, result->tensor.data);
+    else if (result->made)
+        free(result->tensor.data);
+    result->made = false;
 }
 
 /* ---- products of tensors ---- */

@@ -319,8 +319,8 @@ static symmcoll_status_t call_with(struct matmul_scatter *it,
     if (status == SYMMCOLL_OK)
         status =
             symc_sized_write(&symc_tensor_kind, it->name, &it->out.tensor, out);
-    if (status != SYMMCOLL_OK && it->out.made)
-        free(it->out.tensor.data);
+    if (status != SYMMCOLL_OK)
+        symc_fused_result_release(&it->out);
     return symc_fused_end(begun, status);
 }
 

@@ -6,7 +6,7 @@
  */
 #include "base/cancel.h"
 #include "config/config.h"
-#include "fused/fused.h"
+#include "fused/device.h"
 #include "group/call.h"
 #include "symm_mem/symm_mem.h"
 
@@ -45,6 +45,8 @@ static void end_states(
     (void)world;
     for (struct symc_fused *at = states->first; at != NULL; at = at->next) {
         symc_fused_shrink(at);
+        symc_fused_device_shrink(at);
+        symc_fused_device_free(at);
         at->states = NULL;
     }
     pthread_mutex_destroy(&states->lock);
@@ -82,7 +84,9 @@ static void end_state(
         *at = fused->next;
         pthread_mutex_unlock(&states->lock);
         symc_fused_shrink(fused);
+        symc_fused_device_shrink(fused);
     }
+    symc_fused_device_free(fused);
     free_state(fused);
 }
 

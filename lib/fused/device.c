@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Fused operations on a device: their memory, which all ranks map and agree on, and
+ * enqueuing.
+ */
+#include "fused/device.h"
+
+#include "group/call.h"
+#include "group/device.h"
+#include "symm_mem/symm_mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- a call ---- */
+
+static symmcoll_status_t check_device(
+    const struct symc_fused *fused, const char *name, int index)
+{
+    int found;
+
+    if (symc_group_is_on_device(fused->group, index, &found))
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected memory of device %d, as in earlier operations of group "
+        "%s, found device %d",
+        name, found, fused->group->name, index);
+}
+
+symmcoll_status_t symc_fused_on_begin(struct symc_fused *fused,
+    enum symc_kind kind, const struct symc_fused_call *begun,
+    const struct symmcoll_tensor *a, struct symc_fused_on *on)
+{
+    const char *name = begun->args.name;
+    struct symc_op op = {.kind = kind,
+        .memory = SYMC_MEMORY_DEVICE,
+        .device = (int16_t)a->device_index,
+        .direct = true};
+    symmcoll_status_t status;
+
+    on->index = a->device_index;
+    on->words = begun->options;
+    on->words.stream = NULL;
+    on->stream = begun->options.stream;
+    if (on->stream == NULL)
+        on->stream = symmcoll_group_stream(fused->group);
+    op.stream = on->stream;
+    status = symc_site_check(name, fused->group, a);
+    if (status == SYMMCOLL_OK && symmcoll_dtype_size(a->dtype) == 1)
+        status = symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected 8-bit floats in host memory, found device %d", name,
+            on->index);
+    if (status == SYMMCOLL_OK)
+        status = check_device(fused, name, on->index);
+    if (status == SYMMCOLL_OK)
+        status = symc_site_open(
+            name, fused->group, on->index, on->stream, false, &on->site);
+    if (status == SYMMCOLL_OK)
+        status = symc_fused_device_open(fused, name, on->index);
+    if (status == SYMMCOLL_OK)
+        status = symc_slot_check(fused->group, &op);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return fused->device->ops->ask_captured(
+        fused->device->compute, on->stream, &on->captured);
+}
+
+void symc_fused_on_end(struct symc_fused_on *on)
+{
+    symc_site_close(on->site);
+    on->site = NULL;
+}
+
+/* ---- memory ---- */
+
+size_t symc_fused_room_add(
+    struct symc_fused_room *room, size_t count, size_t elem)
+{
+    size_t at = room->nbytes, nbytes;
+
+    if (!symc_multiply(count, elem, &nbytes) ||
+        !symc_add(nbytes, SYMC_FUSED_ALIGN - 1, &nbytes) ||
+        !symc_add(
+            at, nbytes / SYMC_FUSED_ALIGN * SYMC_FUSED_ALIGN, &room->nbytes))
+        room->overflow = true;
+    return at;
+}
+
+/* All ranks call it, and all are told which of them has no memory. */
+static symmcoll_status_t grow(struct symc_fused *fused,
+    const struct symc_fused_args *args, const struct symc_fused_on *on,
+    size_t nbytes)
+{
+    struct symc_fused_device *device = fused->device;
+    struct symmcoll_world *world = fused->group->world;
+    struct symmcoll_symm_args place = SYMMCOLL_SYMM_ARGS_INIT;
+    struct symc_fused_memory made = {.nbytes = nbytes};
+    char detail[SYMC_DETAIL_MAX];
+    void *data = NULL;
+    symmcoll_status_t status;
+
+    place.device = SYMMCOLL_CUDA;
+    place.device_index = on->index;
+    status = symmcoll_symm_alloc(world, nbytes, &place, &data);
+    made.data = data;
+    status = symc_fused_confirm(fused, args, &on->words, status);
+    if (status == SYMMCOLL_OK)
+        status = symmcoll_symm_rendezvous(
+            fused->group, data, &on->words, &made.handle);
+    if (status != SYMMCOLL_OK) {
+        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        (void)symmcoll_symm_free(world, data);
+        return symc_fail(status, "%s", detail);
+    }
+    if (!device->captured)
+        symc_fused_device_shrink(fused);
+    device->memory = made;
+    device->captured = false;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_fused_device_agree(struct symc_fused *fused,
+    const struct symc_fused_args *args, const struct symc_fused_on *on,
+    const struct symc_fused_room *room, symmcoll_status_t status, bool *plain)
+{
+    struct symc_fused_device *device = fused->device;
+    char detail[SYMC_DETAIL_MAX] = "";
+    symmcoll_status_t others;
+    size_t most = 0;
+    bool large = true;
+
+    if (status == SYMMCOLL_OK && room->overflow)
+        status = symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+            "%s: expected products that memory has room for, found more",
+            args->name);
+    if (status != SYMMCOLL_OK)
+        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    fused->mine = (struct symc_fused_word){
+        .status = (int32_t)status, .number = room->nbytes};
+    fused->mine.large = status == SYMMCOLL_OK && device->memory.data != NULL &&
+                        device->memory.nbytes >= room->nbytes;
+    others = symc_fused_publish(fused, args, &on->words, NULL);
+    if (others == SYMMCOLL_OK)
+        others = symc_fused_collect(fused, args, &on->words, NULL, plain);
+    if (status != SYMMCOLL_OK)
+        return symc_fail(status, "%s", detail);
+    if (others != SYMMCOLL_OK)
+        return others;
+    for (int r = 0; r < fused->group->size; r++) {
+        large = large && fused->all[r].large;
+        most = fused->all[r].number > most ? fused->all[r].number : most;
+    }
+    status = large ? SYMMCOLL_OK : grow(fused, args, on, most);
+    if (status == SYMMCOLL_OK && on->captured)
+        device->captured = true;
+    return status;
+}
+
+char *symc_fused_device_at(
+    const struct symc_fused *fused, int rank, size_t offset)
+{
+    return fused->device->memory.handle->at[rank] + offset;
+}
+
+/* ---- products ---- */
+
+bool symc_fused_device_matrix(
+    const struct symmcoll_tensor *tensor, struct symc_product_matrix *matrix)
+{
+    int64_t rows = tensor->shape[0], cols = tensor->shape[1];
+    int64_t down = tensor->strides[0], across = tensor->strides[1];
+    int64_t elem = (int64_t)symmcoll_dtype_size(tensor->dtype);
+
+    *matrix = (struct symc_product_matrix){
+        .dtype = tensor->dtype, .rows = rows, .cols = cols};
+    if ((cols == 1 || across == 1) && (rows == 1 || down >= cols))
+        matrix->distance = rows == 1 ? cols : down;
+    else if ((rows == 1 || down == 1) && (cols == 1 || across >= rows))
+        matrix->distance = cols == 1 ? rows : across;
+    else
+        return false;
+    matrix->by_columns =
+        !((cols == 1 || across == 1) && (rows == 1 || down >= cols));
+    matrix->alignment =
+        symc_product_alignment(tensor->data, matrix->distance * elem);
+    return true;
+}
+
+struct symc_product_matrix symc_fused_device_rows(
+    enum symmcoll_dtype dtype, int64_t rows, int64_t cols, size_t step)
+{
+    return (struct symc_product_matrix){.dtype = dtype,
+        .rows = rows,
+        .cols = cols,
+        .distance = cols,
+        .alignment = symc_product_alignment(
+            NULL, (int64_t)(step | (size_t)cols * symmcoll_dtype_size(dtype)))};
+}
+
+/* ---- the operation ---- */
+
+/* All have the same memory, and what they pass has been compared. */
+static symmcoll_status_t check_payloads(struct symc_mover *mover,
+    const struct symc_moving *moving, const void *const *payloads)
+{
+    for (int r = 0; r < moving->size; r++)
+        if (memcmp(payloads[r], mover->payload, sizeof(mover->payload)) != 0)
+            return symc_fail(SYMMCOLL_ERR_MISMATCH,
+                "%s: expected calls of all ranks in one order, found another "
+                "call of rank %d (group %s, seq %llu)",
+                symc_kind_name(moving->op->kind), r, moving->group,
+                (unsigned long long)moving->op->seq);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_fused_device_run(struct symc_fused *fused,
+    const struct symc_fused_call *begun, const struct symc_fused_on *on,
+    const struct symc_op *op, struct symc_mover *mover)
+{
+    const struct symc_fused_device *device = fused->device;
+    const struct symc_share *share = device->memory.handle->share;
+    const uint64_t payload[SYMC_MOVER_PAYLOAD / sizeof(uint64_t)] = {
+        share->shared.number, fused->mine.digest};
+    struct symc_op made = *op;
+    symmcoll_status_t status;
+
+    made.memory = SYMC_MEMORY_DEVICE;
+    made.device = (int16_t)on->index;
+    made.out = mover;
+    made.timeout_ns =
+        atomic_load_explicit(&fused->group->timeout_ns, memory_order_relaxed);
+    status = symc_group_read_call(&begun->options, &made);
+    if (status != SYMMCOLL_OK)
+        return status;
+    made.stream = on->stream;
+    memcpy(mover->payload, payload, sizeof(payload));
+    mover->joined = share->shared.joined;
+    mover->compute = device->compute;
+    mover->check = check_payloads;
+    return symc_group_call_device(fused->group, &made, NULL);
+}

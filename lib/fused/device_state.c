@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a group keeps for fused operations on a device from call to call: what
+ * multiplies, plans of products, and memory.
+ */
+#include "fused/device.h"
+
+#include "config/config.h"
+#include "symm_mem/symm_mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PLANS_MOST 64                     /* kept from call to call */
+#define WORKSPACE_MOST ((size_t)32 << 20) /* bytes of a product */
+
+struct symc_fused_plan {
+    struct symc_fused_plan *next;
+    struct symc_product product;
+    void *plan;
+    size_t workspace;
+};
+
+static void free_plan(
+    const struct symc_fused_device *device, struct symc_fused_plan *plan)
+{
+    device->ops->forget(device->compute, plan->plan);
+    free(plan);
+}
+
+static void forget_old(struct symc_fused_device *device)
+{
+    struct symc_fused_plan **at = &device->plans;
+
+    for (int i = 0; i < PLANS_MOST && *at != NULL; i++)
+        at = &(*at)->next;
+    while (*at != NULL) {
+        struct symc_fused_plan *plan = *at;
+
+        *at = plan->next;
+        free_plan(device, plan);
+    }
+}
+
+symmcoll_status_t symc_fused_device_open(
+    struct symc_fused *fused, const char *name, int index)
+{
+    struct symmcoll_world *world = fused->group->world;
+    struct symc_fused_device *made;
+    symmcoll_status_t status;
+
+    /* A call on another device was refused before the group had one. */
+    if (fused->device != NULL && fused->device->index != index) {
+        symc_fused_device_shrink(fused);
+        symc_fused_device_free(fused);
+    }
+    if (fused->device != NULL) {
+        forget_old(fused->device);
+        return SYMMCOLL_OK;
+    }
+    made = symc_alloc(1, sizeof(*made));
+    if (made == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    status = symc_registry_open_compute(&world->registry, world->config, name,
+        index, &made->ops, &made->compute);
+    made->index = index;
+    if (status == SYMMCOLL_OK)
+        fused->device = made;
+    else
+        free(made);
+    return status;
+}
+
+void symc_fused_device_shrink(struct symc_fused *fused)
+{
+    struct symc_fused_device *device = fused->device;
+
+    if (device == NULL)
+        return;
+    symc_symm_drop(device->memory.handle);
+    device->memory = (struct symc_fused_memory){.data = NULL};
+}
+
+void symc_fused_device_free(struct symc_fused *fused)
+{
+    struct symc_fused_device *device = fused->device;
+
+    if (device == NULL)
+        return;
+    while (device->plans != NULL) {
+        struct symc_fused_plan *plan = device->plans;
+
+        device->plans = plan->next;
+        free_plan(device, plan);
+    }
+    device->ops->close(device->compute);
+    free(device);
+    fused->device = NULL;
+}
+
+/* ---- plans ---- */
+
+static bool is_same_matrix(
+    const struct symc_product_matrix *a, const struct symc_product_matrix *b)
+{
+    return a->dtype == b->dtype && a->rows == b->rows && a->cols == b->cols &&
+           a->distance == b->distance && a->by_columns == b->by_columns &&
+           a->alignment == b->alignment;
+}
+
+static bool is_same(const struct symc_product *a, const struct symc_product *b)
+{
+    return is_same_matrix(&a->a, &b->a) && is_same_matrix(&a->b, &b->b) &&
+           is_same_matrix(&a->c, &b->c) && a->add == b->add &&
+           a->tf32 == b->tf32 && a->outer == b->outer && a->fast == b->fast &&
+           a->sms == b->sms && a->workspace == b->workspace;
+}
+
+symmcoll_status_t symc_fused_device_plan(struct symc_fused *fused,
+    const char *name, struct symc_product *product, void **plan,
+    size_t *workspace)
+{
+    struct symc_fused_device *device = fused->device;
+    struct symc_fused_plan *at = device->plans;
+    char detail[SYMC_DETAIL_MAX];
+    symmcoll_status_t status;
+
+    *plan = NULL;
+    if (product->a.rows == 0 || product->a.cols == 0 || product->b.cols == 0)
+        return SYMMCOLL_OK;
+    product->workspace = WORKSPACE_MOST;
+    while (at != NULL && !is_same(&at->product, product))
+        at = at->next;
+    if (at == NULL) {
+        at = symc_alloc(1, sizeof(*at));
+        if (at == NULL)
+            return SYMMCOLL_ERR_NO_MEMORY;
+        at->product = *product;
+        status = device->ops->plan(
+            device->compute, product, &at->plan, &at->workspace);
+        if (status != SYMMCOLL_OK) {
+            free(at);
+            snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+            return symc_fail(status, "%s: %s", name, detail);
+        }
+        at->next = device->plans;
+        device->plans = at;
+    }
+    *plan = at->plan;
+    if (at->workspace > *workspace)
+        *workspace = at->workspace;
+    return SYMMCOLL_OK;
+}
