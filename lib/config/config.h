@@ -128,7 +128,8 @@ struct symc_config {
     char *store_tls_key;
 
     /* ddp */
-    char *fused_blas; /* library with CBLAS; "": found, "none": none */
+    char *fused_blas;          /* library with CBLAS; "": found, "none": none */
+    int64_t fused_device_rows; /* of a part, from which on it is one product */
     size_t ddp_bucket_cap;
     size_t ddp_first_bucket_cap;
 

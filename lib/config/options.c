@@ -350,6 +350,17 @@ const struct symc_option symc_options[] = {
         .help = "Library with CBLAS that multiplies matrices; empty is the one "
                 "found when libsymmcoll was built, none is no library.",
     },
+    {
+        .key = "fused.device_rows",
+        INT(fused_device_rows),
+        .dflt = "512",
+        .range = "0 1000000000",
+        .help = "Rows of one rank's part from which on fused operations on "
+                "devices multiply the parts of ranks one by one and copy "
+                "meanwhile; of fewer rows all parts are one product, after or "
+                "before they are exchanged, as on all ranks where one has so "
+                "few.",
+    },
 
     {
         .key = "ddp.bucket_cap",

@@ -6,7 +6,7 @@
  * the order of ranks.
  */
 #include "base/tensor.h"
-#include "fused/gather_matmul.h"
+#include "fused/device_gather.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -227,9 +227,14 @@ static symmcoll_status_t prepare(struct gather_matmul *it,
     symmcoll_status_t status =
         symc_fused_read_a(it->name, a_shard, it->scaled, &it->a);
 
+    it->on.words = begun->options;
+    it->on.words.stream = NULL;
+    if (status == SYMMCOLL_OK && it->a.device == SYMMCOLL_CUDA)
+        status = symc_fused_on_begin(
+            it->fused, SYMC_FUSED_GATHER, begun, &it->a, &it->on);
     if (status == SYMMCOLL_OK)
         status = symc_fused_gather_read(it, begun, bs, a, outs);
-    if (status != SYMMCOLL_OK || it->a.device == SYMMCOLL_META)
+    if (status != SYMMCOLL_OK || it->a.device != SYMMCOLL_HOST)
         return status;
     status = symc_fused_inspect_tensor(it->fused, it->name, "a_shard", &it->a);
     if (status == SYMMCOLL_OK)
@@ -272,16 +277,19 @@ static symmcoll_status_t call_with(struct gather_matmul *it,
         return status;
     it->fused = begun.fused;
     status = prepare(it, &begun, a_shard, bs, a, outs);
-    if (it->a.device != SYMMCOLL_META)
+    if (it->a.device == SYMMCOLL_CUDA)
+        status = symc_fused_gather_on_device(it, &begun, status);
+    else if (it->a.device == SYMMCOLL_HOST)
         status = status == SYMMCOLL_OK
                      ? run(it, &begun)
                      : symc_fused_confirm(
-                           it->fused, &begun.args, &begun.options, status);
+                           it->fused, &begun.args, &it->on.words, status);
     if (status == SYMMCOLL_OK)
         status = write_results(it, a, outs);
     if (status != SYMMCOLL_OK)
         release(it);
     free(it->products);
+    symc_fused_on_end(&it->on);
     return symc_fused_end(&begun, status);
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #define WIDEST ((int64_t)16) /* bytes of an element, or of a sum */
+#define PLACE_TEXT 48
 
 symmcoll_status_t symc_fused_check_lengths(
     const char *where, const char *name, const struct symmcoll_tensor *tensor)
@@ -68,7 +69,7 @@ symmcoll_status_t symc_fused_read_a(const char *where,
     if (a == NULL)
         return symc_fail(
             SYMMCOLL_ERR_INVALID, "%s: expected a, found NULL", where);
-    status = symc_f_tensor_read(where, a, 0, copy, &count);
+    status = symc_f_tensor_read_any(where, a, 0, copy, &count);
     if (status != SYMMCOLL_OK)
         return status;
     if (copy->ndim < 2)
@@ -82,10 +83,31 @@ symmcoll_status_t symc_fused_read_a(const char *where,
             scaled ? "an 8-bit float with a sign"
                    : "float32, float64, float16 or bfloat16",
             symmcoll_dtype_name(copy->dtype));
-    if (copy->device == SYMMCOLL_HOST && copy->data == NULL && count > 0)
+    if (copy->device != SYMMCOLL_META && copy->data == NULL && count > 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a of %zu elements, found NULL", where, count);
     return check_elements(where, "a", copy, count);
+}
+
+/* Where a tensor is, where that is not host memory. */
+static const char *format_place(
+    const struct symmcoll_tensor *tensor, char text[PLACE_TEXT])
+{
+    text[0] = '\0';
+    if (tensor->device == SYMMCOLL_META)
+        snprintf(text, PLACE_TEXT, " without memory");
+    else if (tensor->device == SYMMCOLL_CUDA)
+        snprintf(
+            text, PLACE_TEXT, " in memory of device %d", tensor->device_index);
+    return text;
+}
+
+static bool is_beside(
+    const struct symmcoll_tensor *tensor, const struct symmcoll_tensor *other)
+{
+    return tensor->device == other->device &&
+           (tensor->device != SYMMCOLL_CUDA ||
+               tensor->device_index == other->device_index);
 }
 
 symmcoll_status_t symc_fused_read_b(const char *where,
@@ -94,34 +116,33 @@ symmcoll_status_t symc_fused_read_b(const char *where,
     struct symmcoll_tensor *copy)
 {
     bool scaled = symc_matmul_has_scaled(a->dtype);
+    char expected[PLACE_TEXT], found[PLACE_TEXT];
     symmcoll_status_t status;
     size_t count;
 
     if (bs == NULL)
         return symc_fail(
             SYMMCOLL_ERR_INVALID, "%s: expected b, found NULL", where);
-    status = symc_f_tensor_read(where, bs, at, copy, &count);
+    status = symc_f_tensor_read_any(where, bs, at, copy, &count);
     if (status != SYMMCOLL_OK)
         return status;
     if (copy->ndim != 2)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: b %d: expected a matrix, found %d dimensions", where, index,
             copy->ndim);
-    if (copy->device != a->device ||
-        (scaled ? !symc_matmul_has_scaled(copy->dtype)
-                : copy->dtype != a->dtype))
+    if (!is_beside(copy, a) || (scaled ? !symc_matmul_has_scaled(copy->dtype)
+                                       : copy->dtype != a->dtype))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: b %d: expected %s%s as a is, found %s%s", where, index,
             scaled ? "an 8-bit float with a sign"
                    : symmcoll_dtype_name(a->dtype),
-            a->device == SYMMCOLL_META ? " without memory" : "",
-            symmcoll_dtype_name(copy->dtype),
-            copy->device == SYMMCOLL_META ? " without memory" : "");
+            format_place(a, expected), symmcoll_dtype_name(copy->dtype),
+            format_place(copy, found));
     if (copy->shape[0] != depth)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: b %d: expected %lld rows, found %lld", where, index,
             (long long)depth, (long long)copy->shape[0]);
-    if (copy->device == SYMMCOLL_HOST && copy->data == NULL && count > 0)
+    if (copy->device != SYMMCOLL_META && copy->data == NULL && count > 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: b %d: expected %zu elements, found NULL", where, index, count);
     return check_elements(where, "b", copy, count);

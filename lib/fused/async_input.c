@@ -32,6 +32,10 @@ static symmcoll_status_t read_args(const struct symmcoll_tensor *a,
 {
     symmcoll_status_t status = symc_fused_read_a(name, a, false, &it->a);
 
+    if (status == SYMMCOLL_OK && it->a.device == SYMMCOLL_CUDA)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected a tensor in host memory, found device %d", name,
+            (int)it->a.device);
     if (status == SYMMCOLL_OK && it->a.ndim != 2)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a of 2 dimensions, found %d", name, it->a.ndim);

@@ -27,6 +27,8 @@ static symmcoll_status_t shape_results(struct symmcoll_group *group,
         return status;
     symc_fused_stride_first(&whole, it->last ? 0 : it->dim);
     it->gathered.tensor = whole;
+    it->gathered.group = group;
+    it->gathered.site = it->on.site;
     it->wanted = a_place != NULL;
     if (it->wanted)
         status = symc_tensor_read(it->name, a_place, 0, &place);
@@ -44,6 +46,8 @@ static symmcoll_status_t shape_results(struct symmcoll_group *group,
             status = symc_fused_check_lengths(it->name, "a @ b", out);
         if (status == SYMMCOLL_OK)
             symc_fused_stride_first(out, it->last ? 0 : it->dim);
+        it->products[i].out.group = group;
+        it->products[i].out.site = it->on.site;
         if (status == SYMMCOLL_OK)
             status = symc_fused_result_make(
                 it->name, "out", &place, &it->products[i].out);
@@ -130,7 +134,8 @@ static void describe(const void *context, struct symc_fused_args *args)
     symc_fused_describe_shape(args, &it->a);
     if (it->scaled)
         symc_fused_describe(args, " with %s", modes[it->scale.mode]);
-    symc_fused_describe(args, ", gather_dim %d", it->dim);
+    symc_fused_describe(args, "%s, gather_dim %d",
+        it->a.device == SYMMCOLL_CUDA ? " in device memory" : "", it->dim);
 }
 
 /* Each result is stored in a struct of its own. */
@@ -180,6 +185,7 @@ symmcoll_status_t symc_fused_gather_read(struct gather_matmul *it,
     begun->args.describe = describe;
     begun->args.context = it;
     symc_fused_compare_shape(&begun->args, &it->a);
+    symc_fused_compare(&begun->args, it->a.device);
     symc_fused_compare(&begun->args, it->scaled ? (int)it->scale.mode : -1);
     symc_fused_compare(&begun->args, it->dim);
     return check_apart(it);

@@ -6,7 +6,7 @@
 #ifndef SYMC_FUSED_GATHER_MATMUL_H
 #define SYMC_FUSED_GATHER_MATMUL_H
 
-#include "fused/fused.h"
+#include "fused/device.h"
 
 /* One matrix and its result. */
 struct product {
@@ -18,6 +18,7 @@ struct product {
 struct gather_matmul {
     const char *name;
     struct symc_fused *fused;
+    struct symc_fused_on on;  /* of a device */
     struct symmcoll_tensor a; /* the shard */
     int dim;
     bool last;           /* dim is the last dimension */

@@ -288,6 +288,10 @@ static symmcoll_status_t prepare(struct matmul_scatter *it,
     symmcoll_status_t status =
         symc_fused_read_a(it->name, a, it->is_scaled, &it->a);
 
+    if (status == SYMMCOLL_OK && it->a.device == SYMMCOLL_CUDA)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected a tensor in host memory, found device %d", it->name,
+            (int)it->a.device);
     if (status == SYMMCOLL_OK)
         status = symc_fused_scatter_read(it, b, scaled_b, out);
     if (status != SYMMCOLL_OK || it->a.device == SYMMCOLL_META)

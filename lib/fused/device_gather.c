@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * all_gather and matmul on a device.  Each rank copies its shard to memory that
+ * all ranks map and multiplies it at once; beside that it copies the shards of the
+ * ranks after it, one by one, and multiplies each when it has arrived.  Few rows,
+ * and those of the last dimension, are gathered first, since each product reads
+ * the whole of b.
+ *
+ * What others read is written before a barrier; a second one is after the last
+ * copy, so that nobody writes to what is still read.
+ */
+#include "fused/device_gather.h"
+
+#include "config/config.h"
+
+#include <stdlib.h>
+
+/* One matrix. */
+struct factor {
+    struct symc_product_matrix b;
+    bool packed; /* b is, at */
+    size_t b_at;
+    void *part, *whole; /* plans: of one rank's rows, of all; NULL: none */
+};
+
+struct device_gather {
+    struct symc_mover mover; /* first */
+    struct gather_matmul *it;
+    int rank, size;
+    bool contiguous; /* the shard is, with gather_dim first */
+    bool in_parts;   /* products are of one rank's rows each */
+    size_t shard_at; /* what others read */
+    size_t room_at;  /* shards of all ranks */
+    size_t whole_at; /* A, gathered along the last dimension */
+    size_t workspace_at, workspace;
+    struct factor *factors;
+};
+
+/* ---- before the others are waited for ---- */
+
+static int64_t depth_of(const struct device_gather *op)
+{
+    return op->it->last ? op->it->depth * op->size : op->it->depth;
+}
+
+/* Of A, where it is gathered. */
+static int64_t rows_of(const struct device_gather *op)
+{
+    return op->it->last ? op->it->rows : op->it->rows * op->size;
+}
+
+static symmcoll_status_t plan_part(struct device_gather *op, int index)
+{
+    struct gather_matmul *it = op->it;
+    const struct symmcoll_tensor *out = &it->products[index].out.tensor;
+    struct factor *factor = &op->factors[index];
+    int64_t cols = factor->b.cols;
+    size_t step = (size_t)(it->rows * cols) * symmcoll_dtype_size(out->dtype);
+    struct symc_product product = {.a = symc_fused_device_rows(it->a.dtype,
+                                       it->rows, it->depth, it->nbytes),
+        .b = factor->b,
+        .c = symc_fused_device_rows(out->dtype, it->rows, cols, step)};
+    uint32_t at = symc_product_alignment(out->data, 0);
+
+    product.c.alignment = at < product.c.alignment ? at : product.c.alignment;
+    at =
+        symc_product_alignment(it->wanted ? it->gathered.tensor.data : NULL, 0);
+    if (at < product.a.alignment)
+        product.a.alignment = at;
+    at = symc_product_alignment(op->contiguous ? it->a.data : NULL, 0);
+    if (at < product.a.alignment)
+        product.a.alignment = at;
+    return symc_fused_device_plan(
+        it->fused, it->name, &product, &factor->part, &op->workspace);
+}
+
+static symmcoll_status_t plan_whole(struct device_gather *op, int index)
+{
+    struct gather_matmul *it = op->it;
+    const struct symmcoll_tensor *out = &it->products[index].out.tensor;
+    struct factor *factor = &op->factors[index];
+    int64_t rows = rows_of(op), cols = factor->b.cols;
+    struct symc_product product = {
+        .a = symc_fused_device_rows(it->a.dtype, rows, depth_of(op), 0),
+        .b = factor->b,
+        .c = symc_fused_device_rows(out->dtype, rows, cols, 0)};
+    uint32_t at = symc_product_alignment(out->data, 0);
+
+    product.c.alignment = at < product.c.alignment ? at : product.c.alignment;
+    at =
+        symc_product_alignment(it->wanted ? it->gathered.tensor.data : NULL, 0);
+    if (at < product.a.alignment)
+        product.a.alignment = at;
+    return symc_fused_device_plan(
+        it->fused, it->name, &product, &factor->whole, &op->workspace);
+}
+
+static void lay_out_b(
+    struct device_gather *op, int index, struct symc_fused_room *room)
+{
+    const struct symmcoll_tensor *b = &op->it->products[index].b;
+    struct factor *factor = &op->factors[index];
+
+    factor->packed = !symc_fused_device_matrix(b, &factor->b);
+    if (!factor->packed)
+        return;
+    factor->b = symc_fused_device_rows(b->dtype, b->shape[0], b->shape[1], 0);
+    factor->b_at = symc_fused_room_add(room,
+        (size_t)(b->shape[0] * b->shape[1]), symmcoll_dtype_size(b->dtype));
+}
+
+static symmcoll_status_t prepare(
+    struct device_gather *op, struct symc_fused_room *room)
+{
+    struct gather_matmul *it = op->it;
+    struct symc_f_view view =
+        symc_fused_view_first(&it->a, it->last ? 0 : it->dim);
+    size_t size = (size_t)op->size;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    op->contiguous = symc_f_view_is_contiguous(&view);
+    op->shard_at = symc_fused_room_add(room, it->nbytes, 1);
+    if (it->last || !it->wanted)
+        op->room_at = symc_fused_room_add(room, it->nbytes, size);
+    if (it->last && !it->wanted)
+        op->whole_at = symc_fused_room_add(room, it->nbytes, size);
+    op->factors = symc_alloc((size_t)it->n, sizeof(*op->factors));
+    if (op->factors == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    for (int i = 0; i < it->n && status == SYMMCOLL_OK; i++) {
+        status =
+            symc_site_check(it->name, it->fused->group, &it->products[i].b);
+        if (status != SYMMCOLL_OK)
+            break;
+        lay_out_b(op, i, room);
+        status = plan_whole(op, i);
+        /* Another rank may want all rows at once. */
+        if (status == SYMMCOLL_OK && op->in_parts)
+            status = plan_part(op, i);
+    }
+    op->workspace_at = symc_fused_room_add(room, op->workspace, 1);
+    return status;
+}
+
+/* ---- what is enqueued ---- */
+
+static char *own_at(const struct device_gather *op, size_t offset)
+{
+    return symc_fused_device_at(op->it->fused, op->rank, offset);
+}
+
+/* Shards of all ranks, contiguous. */
+static char *room_of(const struct device_gather *op)
+{
+    return op->it->wanted && !op->it->last ? op->it->gathered.tensor.data
+                                           : own_at(op, op->room_at);
+}
+
+static void pack(const struct device_gather *op,
+    const struct symc_moving *moving, const struct symmcoll_tensor *tensor,
+    const struct symc_f_view *view, void *to)
+{
+    const struct symc_strided copy = {.out = to,
+        .in = tensor->data,
+        .elem = op->it->elem,
+        .ndim = view->ndim,
+        .shape = view->shape,
+        .strides = view->strides};
+
+    moving->enqueue->strided(moving->state, &copy);
+}
+
+static void pack_all_b(
+    const struct device_gather *op, const struct symc_moving *moving)
+{
+    for (int i = 0; i < op->it->n; i++) {
+        const struct symmcoll_tensor *b = &op->it->products[i].b;
+        struct symc_f_view view = symc_f_view_of(b);
+
+        if (op->factors[i].packed)
+            pack(op, moving, b, &view, own_at(op, op->factors[i].b_at));
+    }
+}
+
+/* To where the others read it. */
+static void copy_shard(
+    const struct device_gather *op, const struct symc_moving *moving)
+{
+    const struct gather_matmul *it = op->it;
+    struct symc_f_view view =
+        symc_fused_view_first(&it->a, it->last ? 0 : it->dim);
+
+    if (op->contiguous)
+        moving->enqueue->copy(
+            moving->state, own_at(op, op->shard_at), it->a.data, it->nbytes);
+    else
+        pack(op, moving, &it->a, &view, own_at(op, op->shard_at));
+}
+
+/* Rows of all results, from one on. */
+static void multiply(const struct device_gather *op,
+    const struct symc_moving *moving, bool part, int64_t first,
+    const void *rows)
+{
+    const struct gather_matmul *it = op->it;
+    int64_t count = part ? it->rows : rows_of(op);
+
+    for (int i = 0; i < it->n; i++) {
+        const struct factor *factor = &op->factors[i];
+        const struct symmcoll_tensor *out = &it->products[i].out.tensor;
+        size_t line = (size_t)factor->b.cols * symmcoll_dtype_size(out->dtype);
+        void *plan = part ? factor->part : factor->whole;
+        const struct symc_product_operands operands = {.a = rows,
+            .b = factor->packed ? own_at(op, factor->b_at)
+                                : it->products[i].b.data,
+            .c = (char *)out->data + (size_t)first * line,
+            .workspace = own_at(op, op->workspace_at)};
+
+        if (plan != NULL)
+            moving->enqueue->multiply(moving->state, plan, &operands);
+        else /* no depth, or no elements */
+            moving->enqueue->clear(
+                moving->state, operands.c, (size_t)count * line);
+    }
+}
+
+static void move_in_parts(
+    const struct device_gather *op, const struct symc_moving *moving)
+{
+    const struct symc_enqueue *enqueue = moving->enqueue;
+    const struct gather_matmul *it = op->it;
+    char *room = room_of(op);
+    const void *mine = op->contiguous ? it->a.data : own_at(op, op->shard_at);
+
+    pack_all_b(op, moving);
+    enqueue->turn(moving->state, op->contiguous);
+    copy_shard(op, moving);
+    enqueue->turn(moving->state, true);
+    if (!op->contiguous)
+        enqueue->follow(moving->state);
+    enqueue->synchronise(moving->state);
+    enqueue->turn(moving->state, false);
+    multiply(op, moving, true, op->rank * it->rows, mine);
+    for (int i = 1; i < op->size; i++) {
+        int from = (op->rank + i) % op->size;
+        char *to = room + (size_t)from * it->nbytes;
+
+        enqueue->turn(moving->state, true);
+        enqueue->copy(moving->state, to,
+            symc_fused_device_at(it->fused, from, op->shard_at), it->nbytes);
+        enqueue->turn(moving->state, false);
+        enqueue->follow(moving->state);
+        multiply(op, moving, true, from * it->rows, to);
+    }
+    enqueue->turn(moving->state, true);
+    enqueue->synchronise(moving->state);
+    if (it->wanted)
+        enqueue->copy(moving->state, room + (size_t)op->rank * it->nbytes,
+            own_at(op, op->shard_at), it->nbytes);
+}
+
+/* Of shards one after the other, rows that are whole. */
+static void join_columns(const struct device_gather *op,
+    const struct symc_moving *moving, const void *room, void *whole)
+{
+    const struct gather_matmul *it = op->it;
+    const int64_t shape[] = {it->rows, op->size, it->depth};
+    const int64_t strides[] = {it->depth, it->rows * it->depth, 1};
+    const struct symc_strided copy = {.out = whole,
+        .in = room,
+        .elem = it->elem,
+        .ndim = 3,
+        .shape = shape,
+        .strides = strides};
+
+    moving->enqueue->strided(moving->state, &copy);
+}
+
+static void move_whole(
+    const struct device_gather *op, const struct symc_moving *moving)
+{
+    const struct symc_enqueue *enqueue = moving->enqueue;
+    const struct gather_matmul *it = op->it;
+    char *room = room_of(op), *whole = room;
+
+    copy_shard(op, moving);
+    enqueue->synchronise(moving->state);
+    for (int i = 0; i < op->size; i++) {
+        int from = (op->rank + i) % op->size;
+
+        enqueue->copy(moving->state, room + (size_t)from * it->nbytes,
+            symc_fused_device_at(it->fused, from, op->shard_at), it->nbytes);
+    }
+    enqueue->synchronise(moving->state);
+    if (it->last) {
+        whole =
+            it->wanted ? it->gathered.tensor.data : own_at(op, op->whole_at);
+        join_columns(op, moving, room, whole);
+    }
+    pack_all_b(op, moving);
+    multiply(op, moving, false, 0, whole);
+}
+
+static void move(struct symc_mover *mover, const struct symc_moving *moving)
+{
+    const struct device_gather *op = (const struct device_gather *)mover;
+
+    if (op->in_parts)
+        move_in_parts(op, moving);
+    else
+        move_whole(op, moving);
+}
+
+/* ---- the operation ---- */
+
+symmcoll_status_t symc_fused_gather_on_device(struct gather_matmul *it,
+    const struct symc_fused_call *begun, symmcoll_status_t status)
+{
+    struct symc_fused *fused = it->fused;
+    struct device_gather op = {.mover.move = move,
+        .it = it,
+        .rank = fused->group->rank,
+        .size = fused->group->size};
+    struct symc_fused_room room = {.nbytes = 0};
+    const struct symc_op made = {.kind = SYMC_FUSED_GATHER,
+        .dtype = it->a.dtype,
+        .op = SYMMCOLL_SUM,
+        .count = (size_t)(it->rows * it->depth),
+        .elem = (uint16_t)it->elem};
+    bool plain = false;
+
+    if (it->rows < fused->group->world->config->fused_device_rows)
+        fused->in_plain = true;
+    op.in_parts = !it->last && !fused->in_plain;
+    if (status == SYMMCOLL_OK)
+        status = prepare(&op, &room);
+    if (fused->device == NULL)
+        status = symc_fused_confirm(fused, &begun->args, &it->on.words, status);
+    else
+        status = symc_fused_device_agree(
+            fused, &begun->args, &it->on, &room, status, &plain);
+    op.in_parts = op.in_parts && !plain;
+    if (status == SYMMCOLL_OK)
+        status = symc_fused_device_run(fused, begun, &it->on, &made, &op.mover);
+    free(op.factors);
+    return status;
+}

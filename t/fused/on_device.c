@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "t/fused/on_device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* From the first element to the end of the last. */
+static size_t span_of(const struct symmcoll_tensor *tensor)
+{
+    size_t span = 1;
+
+    for (int d = 0; d < tensor->ndim; d++) {
+        if (tensor->shape[d] == 0)
+            return 1;
+        span += (size_t)((tensor->shape[d] - 1) * tensor->strides[d]);
+    }
+    return span * symmcoll_dtype_size(tensor->dtype);
+}
+
+struct symmcoll_tensor on_device(const struct symmcoll_tensor *host, int device)
+{
+    struct symmcoll_tensor made = *host;
+
+    made.device = SYMMCOLL_CUDA;
+    made.device_index = device;
+    made.data = device_alloc(span_of(host));
+    device_write(made.data, host->data, span_of(host));
+    return made;
+}
+
+struct symmcoll_tensor on_host(const struct symmcoll_tensor *device)
+{
+    struct symmcoll_tensor made = *device;
+
+    made.device = SYMMCOLL_HOST;
+    made.device_index = 0;
+    made.data = malloc(span_of(device));
+    device_read(made.data, device->data, span_of(device));
+    return made;
+}
+
+void on_device_free(struct symmcoll_tensor *tensor)
+{
+    device_free(tensor->data);
+    tensor->data = NULL;
+}
+
+/* ---- operations ---- */
+
+/* Results of the device, in host memory. */
+static int are_right(const struct gathered *test, int size,
+    const struct symmcoll_tensor *bs, const struct symmcoll_tensor *a,
+    const struct symmcoll_tensor *outs)
+{
+    struct symmcoll_tensor read[GATHERED_MATRICES], whole = *a;
+    int right;
+
+    if (!test->no_a)
+        whole = on_host(a);
+    for (int i = 0; i < test->n; i++)
+        read[i] = on_host(&outs[i]);
+    right = gathered_are_right(test, size, bs, &whole, read);
+    for (int i = 0; i < test->n; i++)
+        free(read[i].data);
+    if (!test->no_a)
+        free(whole.data);
+    return right;
+}
+
+static int gather_on(struct symmcoll_group *group, int rank,
+    const struct gathered *test, const struct symmcoll_call *call)
+{
+    int size = symmcoll_group_size(group), device = device_use(rank);
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    struct symmcoll_tensor bs[GATHERED_MATRICES], on[GATHERED_MATRICES];
+    struct symmcoll_tensor outs[GATHERED_MATRICES], init = SYMMCOLL_TENSOR_INIT;
+    struct symmcoll_tensor a = init, shard = gathered_shard(test, rank);
+    struct symmcoll_tensor moved = on_device(&shard, device);
+    int right;
+
+    gathered_matrices(test, rank, size, bs);
+    for (int i = 0; i < test->n; i++) {
+        on[i] = on_device(&bs[i], device);
+        outs[i] = init;
+    }
+    right = OK(symmcoll_fused_all_gather_matmul(group, &moved, on, test->n,
+        test->dim, call, test->no_a ? NULL : &a, outs));
+    device_wait(call->stream);
+    right = right && are_right(test, size, bs, &a, outs);
+    for (int i = 0; i < test->n; i++) {
+        symmcoll_f_free(world, &outs[i]);
+        on_device_free(&on[i]);
+        free(bs[i].data);
+    }
+    symmcoll_f_free(world, &a);
+    device_wait(call->stream);
+    on_device_free(&moved);
+    free(shard.data);
+    if (!right)
+        diag("rank %d: %d dimensions of %s, gather_dim %d, order %d, %d%s",
+            rank, test->ndim, symmcoll_dtype_name(test->dtype), test->dim,
+            (int)test->order, (int)test->b_order, test->no_a ? ", no A" : "");
+    return right;
+}
+
+int gathered_on_device(
+    struct symmcoll_group *group, int rank, const struct gathered *test)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    CUstream stream;
+    int right;
+
+    device_use(rank);
+    call.stream = stream = device_stream();
+    right = gather_on(group, rank, test, &call);
+    device_end_stream(stream);
+    return right;
+}

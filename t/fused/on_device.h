@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tensors of the tests of fused operations in memory of devices, and these
+ * operations there.
+ */
+#ifndef T_FUSED_ON_DEVICE_H
+#define T_FUSED_ON_DEVICE_H
+
+#include "t/blas/fake_cublaslt.h"
+#include "t/cuda/members.h"
+#include "t/fused/gathered.h"
+
+/* Over the stand-ins (on_device_begin.c): before all ranks, in main:
+ * device_begin(), and the one for cuBLASLt.  rows:
+ * from so many on products are of one rank's part each. */
+void on_device_begin(const char *rows);
+
+/* What the stand-in counts, once a product has loaded it; NULL before. */
+struct fake_cublaslt *on_device_cublaslt(void);
+
+/* A tensor on a device, of the same strides, with the elements of one of the host;
+ * and the opposite: to be freed by on_device_free(), and free(data). */
+struct symmcoll_tensor on_device(
+    const struct symmcoll_tensor *host, int device);
+struct symmcoll_tensor on_host(const struct symmcoll_tensor *device);
+void on_device_free(struct symmcoll_tensor *tensor);
+
+/* One operation, on the rank's device: whether the results are right. */
+int gathered_on_device(
+    struct symmcoll_group *group, int rank, const struct gathered *test);
+
+#endif
