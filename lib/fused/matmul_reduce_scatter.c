@@ -10,7 +10,7 @@
 #include "base/reduce.h"
 #include "base/tensor.h"
 #include "config/config.h"
-#include "fused/matmul_scatter.h"
+#include "fused/device_scatter.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -288,13 +288,14 @@ static symmcoll_status_t prepare(struct matmul_scatter *it,
     symmcoll_status_t status =
         symc_fused_read_a(it->name, a, it->is_scaled, &it->a);
 
+    it->on.words = it->begun.options;
+    it->on.words.stream = NULL;
     if (status == SYMMCOLL_OK && it->a.device == SYMMCOLL_CUDA)
-        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "%s: expected a tensor in host memory, found device %d", it->name,
-            (int)it->a.device);
+        status = symc_fused_on_begin(
+            it->fused, SYMC_FUSED_SCATTER, &it->begun, &it->a, &it->on);
     if (status == SYMMCOLL_OK)
         status = symc_fused_scatter_read(it, b, scaled_b, out);
-    if (status != SYMMCOLL_OK || it->a.device == SYMMCOLL_META)
+    if (status != SYMMCOLL_OK || it->a.device != SYMMCOLL_HOST)
         return status;
     status = symc_fused_load(it->fused);
     return status == SYMMCOLL_OK && it->is_scaled ? take_factors(it) : status;
@@ -315,16 +316,19 @@ static symmcoll_status_t call_with(struct matmul_scatter *it,
         return status;
     it->fused = begun->fused;
     status = prepare(it, a, b, scaled_b, out);
-    if (it->a.device != SYMMCOLL_META)
+    if (it->a.device == SYMMCOLL_CUDA)
+        status = symc_fused_scatter_on_device(it, status);
+    else if (it->a.device == SYMMCOLL_HOST)
         status = status == SYMMCOLL_OK
                      ? run(it)
                      : symc_fused_confirm(
-                           it->fused, &begun->args, &begun->options, status);
+                           it->fused, &begun->args, &it->on.words, status);
     if (status == SYMMCOLL_OK)
         status =
             symc_sized_write(&symc_tensor_kind, it->name, &it->out.tensor, out);
     if (status != SYMMCOLL_OK)
         symc_fused_result_release(&it->out);
+    symc_fused_on_end(&it->on);
     return symc_fused_end(begun, status);
 }
 

@@ -5,11 +5,12 @@
 #ifndef SYMC_FUSED_MATMUL_SCATTER_H
 #define SYMC_FUSED_MATMUL_SCATTER_H
 
-#include "fused/fused.h"
+#include "fused/device.h"
 
 struct matmul_scatter {
     const char *name;
     struct symc_fused *fused;
+    struct symc_fused_on on; /* of a device */
     struct symmcoll_tensor a, b;
     symmcoll_op_t op;
     int dim;

@@ -22,6 +22,8 @@ static symmcoll_status_t shape_result(
     struct symmcoll_tensor *out = &it->out.tensor;
     symmcoll_status_t status;
 
+    it->out.group = group;
+    it->out.site = it->on.site;
     *out = it->a;
     out->data = NULL;
     out->shape[out->ndim - 1] = it->b.shape[1];
@@ -104,7 +106,8 @@ static void describe(const void *context, struct symc_fused_args *args)
 
     symc_fused_describe(args, "a ");
     symc_fused_describe_shape(args, &it->a);
-    symc_fused_describe(args, ", %lld columns of b, %s, scatter_dim %d",
+    symc_fused_describe(args, "%s, %lld columns of b, %s, scatter_dim %d",
+        it->a.device == SYMMCOLL_CUDA ? " in device memory" : "",
         (long long)it->b.shape[1], symmcoll_op_name(it->op), it->dim);
 }
 
@@ -121,6 +124,7 @@ symmcoll_status_t symc_fused_scatter_read(struct matmul_scatter *it,
     it->begun.args.describe = describe;
     it->begun.args.context = it;
     symc_fused_compare_shape(&it->begun.args, &it->a);
+    symc_fused_compare(&it->begun.args, it->a.device);
     symc_fused_compare(&it->begun.args, it->b.shape[1]);
     symc_fused_compare(&it->begun.args, it->op);
     symc_fused_compare(&it->begun.args, it->dim);

@@ -7,9 +7,10 @@
  *
  * group    borrowed
  * a, b     tensors of one type: float32, float64, float16 or bfloat16, of any
- *          strides; the library's until the call returns.  Scaled products: of
- *          8-bit floats, see there
- * call     timeout, label; NULL for the defaults
+ *          strides, in host memory or all on one CUDA device; the library's
+ *          until the call returns, on a device until its stream has come there.
+ *          Scaled products: of 8-bit floats in host memory, see there
+ * call     timeout, label; stream, on a device; NULL for the defaults
  * results  begin as SYMMCOLL_TENSOR_INIT, and the library allocates their
  *          memory, which is released with symmcoll_f_free(); or with memory of
  *          the caller, of the result's type, shape and strides, which shares
@@ -23,6 +24,14 @@
  * of b, and how many there are, may differ between ranks in
  * symmcoll_fused_all_gather_matmul().  Calls block, and run on the calling
  * thread.  Products of 16-bit floats are added in float32 and rounded once.
+ *
+ * On a device only symmcoll_fused_all_gather_matmul() and
+ * symmcoll_fused_matmul_reduce_scatter() run.  They return when all ranks have
+ * called them and what they do is enqueued on the call's stream, in whose order
+ * results are there; what fails later fails the group.  cuBLASLt multiplies (the
+ * setting cuda.cublaslt), and ranks' parts of few rows (fused.device_rows) are
+ * one product, after or before they are exchanged.  They may be captured, with
+ * results in memory of the caller.
  *
  * Matrices are multiplied by the library of the setting fused.blas, on as many
  * threads as that uses; where there is none, by a slower kernel of this
@@ -39,7 +48,8 @@
  * Errors of all: INVALID (also a shape that does not fit; names it; and a call in
  * a callback of the same group, which must not block, or in a function that one
  * of these has called for that group), UNSUPPORTED
- * (another type, device memory), NO_MEMORY, CONFIG (fused.blas), and those of
+ * (another type, device memory where that is not served, cuBLASLt that is not
+ * there or does not multiply these), NO_MEMORY, CONFIG (fused.blas), and those of
  * collectives.  Manual: symmcoll_fused_all_gather_matmul(3).
  */
 #ifndef SYMMCOLL_FUSED_H

@@ -116,3 +116,50 @@ int gathered_on_device(
     device_end_stream(stream);
     return right;
 }
+
+static int scatter_on(struct symmcoll_group *group, int rank,
+    const struct scattered *asked, const struct symmcoll_call *call)
+{
+    int size = symmcoll_group_size(group), device = device_use(rank);
+    struct scattered test = *asked;
+    struct symmcoll_tensor a, b, moved_a, moved_b, read;
+    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
+    int right;
+
+    scattered_operands(&test, rank, size, &a, &b);
+    moved_a = on_device(&a, device);
+    moved_b = on_device(&b, device);
+    right = OK(symmcoll_fused_matmul_reduce_scatter(
+        group, &moved_a, &moved_b, test.op, test.dim, call, &out));
+    device_wait(call->stream);
+    if (right) {
+        read = on_host(&out);
+        right = scattered_is_right(&test, size, rank, &a, &b, &read);
+        free(read.data);
+    }
+    symmcoll_f_free(symmcoll_group_world(group), &out);
+    device_wait(call->stream);
+    on_device_free(&moved_a);
+    on_device_free(&moved_b);
+    free(a.data);
+    free(b.data);
+    if (!right)
+        diag("rank %d: %d dimensions of %s, scatter_dim %d, order %d, %d", rank,
+            test.ndim, symmcoll_dtype_name(test.dtype), test.dim,
+            (int)test.order, (int)test.b_order);
+    return right;
+}
+
+int scattered_on_device(
+    struct symmcoll_group *group, int rank, const struct scattered *test)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    CUstream stream;
+    int right;
+
+    device_use(rank);
+    call.stream = stream = device_stream();
+    right = scatter_on(group, rank, test, &call);
+    device_end_stream(stream);
+    return right;
+}

@@ -9,6 +9,7 @@
 #include "t/blas/fake_cublaslt.h"
 #include "t/cuda/members.h"
 #include "t/fused/gathered.h"
+#include "t/fused/scattered.h"
 
 /* Over the stand-ins (on_device_begin.c): before all ranks, in main:
  * device_begin(), and the one for cuBLASLt.  rows:
@@ -28,5 +29,7 @@ void on_device_free(struct symmcoll_tensor *tensor);
 /* One operation, on the rank's device: whether the results are right. */
 int gathered_on_device(
     struct symmcoll_group *group, int rank, const struct gathered *test);
+int scattered_on_device(
+    struct symmcoll_group *group, int rank, const struct scattered *test);
 
 #endif

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * matmul and reduce_scatter on a device.  Each rank multiplies what the rank after
+ * it is to have, and so on, its own part last; beside that it copies each part, as
+ * float32 or float64, to a slot of its own in its owner's memory, who adds up the
+ * slots in the order of ranks.  Few rows are one product, of which each rank reads
+ * its part from all others.
+ *
+ * A barrier is before the first copy, for until then the owner may read the slots
+ * of the operation before; another one after the last.
+ */
+#include "fused/device_scatter.h"
+
+#include "config/config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BUFFERS \
+    2 /* parts that are made, in turn, until they have been copied */
+
+struct device_scatter {
+    struct symc_mover mover; /* first */
+    struct matmul_scatter *it;
+    int rank, size;
+    bool in_parts;      /* products are of one rank's part each */
+    int64_t rows, cols; /* of a part */
+    size_t elem, sum;   /* bytes of an element of a, and of a sum */
+    size_t part, pitch; /* bytes of a part's sums, and from slot to slot */
+    bool packed, parts_packed; /* a is copied first, to: */
+    size_t a_at;
+    bool b_packed;
+    size_t b_at;
+    struct symc_product_matrix b; /* the whole */
+    size_t slots_at;              /* sums for all ranks, or of them */
+    size_t made_at;               /* BUFFERS parts */
+    size_t sums_at;               /* before they are rounded */
+    size_t workspace_at, workspace;
+    void *part_plan, *whole_plan; /* NULL: none */
+};
+
+/* ---- before the others are waited for ---- */
+
+/* The rows of a that belong to a rank's part; all, where b is cut. */
+static struct symmcoll_tensor rows_for(
+    const struct device_scatter *op, int rank)
+{
+    const struct matmul_scatter *it = op->it;
+    struct symmcoll_tensor a = it->a;
+    int64_t part = it->out.tensor.shape[it->dim];
+
+    if (it->last)
+        return a;
+    a.shape[it->dim] = part;
+    a.data =
+        (char *)a.data + rank * part * a.strides[it->dim] * (int64_t)op->elem;
+    return a;
+}
+
+/* All of a, in the order of parts. */
+static struct symc_f_view view_of_all(const struct device_scatter *op)
+{
+    struct symc_f_view view = symc_f_view_of(&op->it->a);
+
+    return op->it->last ? view : symc_f_view_cut(&view, op->it->dim, op->size);
+}
+
+static bool is_float(const struct device_scatter *op)
+{
+    return op->it->sum == op->it->out.tensor.dtype;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* One rank's part to memory of this rank's. */
+static symmcoll_status_t plan_part(struct device_scatter *op)
+{
+    struct matmul_scatter *it = op->it;
+    int64_t depth = it->b.shape[0];
+    size_t line = (size_t)depth * op->elem;
+    struct symc_product product = {
+        .a = symc_fused_device_rows(it->a.dtype, op->rows, depth,
+            it->last ? 0 : (size_t)op->rows * line),
+        .b = op->b,
+        .c = symc_fused_device_rows(it->sum, op->rows, op->cols, op->pitch)};
+    size_t step = (size_t)op->cols * op->elem *
+                  (op->b.by_columns ? (size_t)op->b.distance : 1);
+
+    if (!op->parts_packed)
+        product.a.alignment = least(product.a.alignment,
+            symc_product_alignment(
+                it->a.data, (int64_t)(it->last ? 0 : (size_t)op->rows * line)));
+    if (it->last) {
+        product.b.cols = op->cols;
+        product.b.alignment = least(
+            product.b.alignment, symc_product_alignment(NULL, (int64_t)step));
+    }
+    return symc_fused_device_plan(
+        it->fused, it->name, &product, &op->part_plan, &op->workspace);
+}
+
+static symmcoll_status_t plan_whole(struct device_scatter *op)
+{
+    struct matmul_scatter *it = op->it;
+    int64_t rows = it->last ? op->rows : op->rows * op->size;
+    struct symc_product product = {
+        .a = symc_fused_device_rows(it->a.dtype, rows, it->b.shape[0], 0),
+        .b = op->b,
+        .c = symc_fused_device_rows(it->sum, rows, it->b.shape[1], 0)};
+
+    if (!op->packed)
+        product.a.alignment =
+            least(product.a.alignment, symc_product_alignment(it->a.data, 0));
+    return symc_fused_device_plan(
+        it->fused, it->name, &product, &op->whole_plan, &op->workspace);
+}
+
+static void lay_out(struct device_scatter *op, struct symc_fused_room *room)
+{
+    struct matmul_scatter *it = op->it;
+    struct symmcoll_tensor first = rows_for(op, 0);
+    struct symc_f_view all = view_of_all(op), view = symc_f_view_of(&first);
+    size_t size = (size_t)op->size;
+    size_t count = (size_t)symc_fused_count(&it->a, it->a.ndim);
+    size_t b_count = (size_t)(it->b.shape[0] * it->b.shape[1]);
+
+    op->packed = !symc_f_view_is_contiguous(&all);
+    op->parts_packed = !symc_f_view_is_contiguous(&view);
+    op->slots_at = symc_fused_room_add(room, op->pitch, size);
+    if (op->packed || op->parts_packed)
+        op->a_at = symc_fused_room_add(room, count, op->elem);
+    op->b_packed = !symc_fused_device_matrix(&it->b, &op->b);
+    if (op->b_packed) {
+        op->b = symc_fused_device_rows(
+            it->b.dtype, it->b.shape[0], it->b.shape[1], 0);
+        op->b_at = symc_fused_room_add(room, b_count, op->elem);
+    }
+    op->made_at = symc_fused_room_add(room, op->pitch, BUFFERS);
+    op->sums_at = symc_fused_room_add(room, is_float(op) ? 0 : op->part, 1);
+}
+
+static symmcoll_status_t prepare(
+    struct device_scatter *op, struct symc_fused_room *room)
+{
+    struct matmul_scatter *it = op->it;
+    const struct symmcoll_tensor *out = &it->out.tensor;
+    symmcoll_status_t status;
+
+    op->elem = symmcoll_dtype_size(it->a.dtype);
+    op->sum = symmcoll_dtype_size(it->sum);
+    op->cols = out->shape[out->ndim - 1];
+    op->rows = symc_fused_count(out, out->ndim - 1);
+    op->part = it->total * op->sum;
+    op->pitch =
+        (op->part + SYMC_FUSED_ALIGN - 1) / SYMC_FUSED_ALIGN * SYMC_FUSED_ALIGN;
+    lay_out(op, room);
+    status = symc_site_check(it->name, it->fused->group, &it->b);
+    if (status == SYMMCOLL_OK)
+        status = plan_whole(op);
+    /* Another rank may want all at once. */
+    if (status == SYMMCOLL_OK && op->in_parts)
+        status = plan_part(op);
+    op->workspace_at = symc_fused_room_add(room, op->workspace, 1);
+    return status;
+}
+
+/* ---- what is enqueued ---- */
+
+static char *own_at(const struct device_scatter *op, size_t offset)
+{
+    return symc_fused_device_at(op->it->fused, op->rank, offset);
+}
+
+static void pack(const struct device_scatter *op,
+    const struct symc_moving *moving, const void *from,
+    const struct symc_f_view *view, void *to)
+{
+    const struct symc_strided copy = {.out = to,
+        .in = from,
+        .elem = op->elem,
+        .ndim = view->ndim,
+        .shape = view->shape,
+        .strides = view->strides};
+
+    moving->enqueue->strided(moving->state, &copy);
+}
+
+static const char *prepare_b(
+    const struct device_scatter *op, const struct symc_moving *moving)
+{
+    struct symc_f_view view = symc_f_view_of(&op->it->b);
+
+    if (!op->b_packed)
+        return op->it->b.data;
+    pack(op, moving, op->it->b.data, &view, own_at(op, op->b_at));
+    return own_at(op, op->b_at);
+}
+
+static void multiply(const struct device_scatter *op,
+    const struct symc_moving *moving, void *plan, const void *a, const void *b,
+    void *c, size_t nbytes)
+{
+    const struct symc_product_operands operands = {
+        .a = a, .b = b, .c = c, .workspace = own_at(op, op->workspace_at)};
+
+    if (plan != NULL)
+        moving->enqueue->multiply(moving->state, plan, &operands);
+    else /* no depth, or no elements */
+        moving->enqueue->clear(moving->state, c, nbytes);
+}
+
+/* What a rank is to have, from one of this rank's buffers on. */
+static void make_part(const struct device_scatter *op,
+    const struct symc_moving *moving, int rank, const char *b, void *to)
+{
+    struct symmcoll_tensor a = rows_for(op, rank);
+    struct symc_f_view view = symc_f_view_of(&a);
+    int64_t first = rank * op->cols;
+    const void *from = a.data;
+
+    /* Where all ranks' rows are the same they are packed once. */
+    if (op->parts_packed) {
+        from = own_at(op, op->a_at);
+        if (!op->it->last || rank == (op->rank + 1) % op->size)
+            pack(op, moving, a.data, &view, own_at(op, op->a_at));
+    }
+    if (op->it->last)
+        b += (size_t)(first * (op->b.by_columns ? op->b.distance : 1)) *
+             op->elem;
+    multiply(op, moving, op->part_plan, from, b, to, op->part);
+}
+
+static void add_up(
+    const struct device_scatter *op, const struct symc_moving *moving)
+{
+    const struct matmul_scatter *it = op->it;
+    const struct symc_slots slots = {
+        own_at(op, op->slots_at), op->pitch, it->total};
+
+    moving->enqueue->sum(moving->state, &slots,
+        is_float(op) ? it->out.tensor.data : own_at(op, op->sums_at));
+}
+
+static void move_in_parts(
+    const struct device_scatter *op, const struct symc_moving *moving)
+{
+    const struct symc_enqueue *enqueue = moving->enqueue;
+    const char *b = prepare_b(op, moving);
+    size_t slot = op->slots_at + (size_t)op->rank * op->pitch;
+
+    enqueue->turn(moving->state, true);
+    enqueue->synchronise(moving->state);
+    for (int i = 1; i < op->size; i++) {
+        int to = (op->rank + i) % op->size;
+        char *made =
+            own_at(op, op->made_at + (size_t)(i % BUFFERS) * op->pitch);
+
+        enqueue->turn(moving->state, false);
+        make_part(op, moving, to, b, made);
+        /* What was made before this has been copied when the next is made. */
+        if (i >= BUFFERS)
+            enqueue->follow(moving->state);
+        enqueue->turn(moving->state, true);
+        enqueue->follow(moving->state);
+        enqueue->copy(moving->state,
+            symc_fused_device_at(op->it->fused, to, slot), made, op->part);
+    }
+    enqueue->synchronise(moving->state);
+    enqueue->turn(moving->state, false);
+    /* Until all have come here somebody may read what was there before. */
+    enqueue->follow(moving->state);
+    make_part(op, moving, op->rank, b, own_at(op, slot));
+    add_up(op, moving);
+}
+
+/* One product, of which each rank reads its part where it is. */
+static void move_whole(
+    const struct device_scatter *op, const struct symc_moving *moving)
+{
+    const struct symc_enqueue *enqueue = moving->enqueue;
+    const struct matmul_scatter *it = op->it;
+    const char *b = prepare_b(op, moving);
+    struct symc_f_view view = view_of_all(op);
+    const void *a = it->a.data;
+    struct symc_rows rows = {.at = op->slots_at + (size_t)op->rank * op->part,
+        .count = it->total,
+        .rows = 1};
+
+    if (op->packed) {
+        pack(op, moving, a, &view, own_at(op, op->a_at));
+        a = own_at(op, op->a_at);
+    }
+    multiply(op, moving, op->whole_plan, a, b, own_at(op, op->slots_at),
+        (size_t)op->size * op->part);
+    if (it->last) {
+        size_t line = (size_t)op->cols * op->sum;
+
+        rows = (struct symc_rows){.at = op->slots_at + (size_t)op->rank * line,
+            .count = (size_t)op->cols,
+            .rows = (size_t)op->rows,
+            .pitch = (size_t)op->size * line,
+            .out_pitch = line};
+    }
+    enqueue->synchronise(moving->state);
+    enqueue->reduce(moving->state, &rows,
+        is_float(op) ? it->out.tensor.data : own_at(op, op->sums_at));
+    enqueue->synchronise(moving->state);
+}
+
+static void move(struct symc_mover *mover, const struct symc_moving *moving)
+{
+    const struct device_scatter *op = (const struct device_scatter *)mover;
+    const struct symmcoll_tensor *out = &op->it->out.tensor;
+
+    if (op->in_parts)
+        move_in_parts(op, moving);
+    else
+        move_whole(op, moving);
+    if (!is_float(op))
+        moving->enqueue->round(moving->state, out->dtype, out->data,
+            own_at(op, op->sums_at), op->it->total);
+}
+
+/* ---- the operation ---- */
+
+symmcoll_status_t symc_fused_scatter_on_device(
+    struct matmul_scatter *it, symmcoll_status_t status)
+{
+    struct symc_fused *fused = it->fused;
+    const struct symc_fused_call *begun = &it->begun;
+    struct device_scatter op = {.mover.move = move,
+        .it = it,
+        .rank = fused->group->rank,
+        .size = fused->group->size};
+    const struct symc_op made = {.kind = SYMC_FUSED_SCATTER,
+        .dtype = it->sum,
+        .op = it->op,
+        .count = it->total,
+        .elem = (uint16_t)symmcoll_dtype_size(it->sum)};
+    struct symc_fused_room room = {.nbytes = 0};
+    bool plain = false;
+
+    if (status == SYMMCOLL_OK &&
+        symc_fused_count(&it->out.tensor, it->out.tensor.ndim - 1) <
+            fused->group->world->config->fused_device_rows)
+        fused->in_plain = true;
+    op.in_parts = !fused->in_plain;
+    if (status == SYMMCOLL_OK)
+        status = prepare(&op, &room);
+    if (fused->device == NULL)
+        status = symc_fused_confirm(fused, &begun->args, &it->on.words, status);
+    else
+        status = symc_fused_device_agree(
+            fused, &begun->args, &it->on, &room, status, &plain);
+    op.in_parts = op.in_parts && !plain;
+    if (status == SYMMCOLL_OK)
+        status = symc_fused_device_run(fused, begun, &it->on, &made, &op.mover);
+    return status;
+}
