@@ -361,6 +361,15 @@ const struct symc_option symc_options[] = {
                 "before they are exchanged, as on all ranks where one has so "
                 "few.",
     },
+    {
+        .key = "fused.tf32",
+        BOOL(fused_tf32),
+        .dflt = "off",
+        .help = "Whether products of float32 on devices may round elements to "
+                "10 bits of mantissa, which tensor cores multiply: of those of "
+                "a rank, so that a sum over ranks mixes both where it is not "
+                "the same on all.",
+    },
 
     {
         .key = "ddp.bucket_cap",

@@ -128,6 +128,7 @@ symmcoll_status_t symc_fused_device_plan(struct symc_fused *fused,
     *plan = NULL;
     if (product->a.rows == 0 || product->a.cols == 0 || product->b.cols == 0)
         return SYMMCOLL_OK;
+    product->tf32 = fused->group->world->config->fused_tf32;
     product->workspace = WORKSPACE_MOST;
     while (at != NULL && !is_same(&at->product, product))
         at = at->next;

@@ -41,7 +41,7 @@ run 0 list && [ ! -s "$scratch/err" ] &&
     grep -qx "host.chunk${tab}256KiB${tab}built-in" "$scratch/out"
 ok $? "list prints key, value and origin, separated by tabs"
 
-! grep -qv "^[a-z_.]*${tab}[^${tab}]*${tab}[^${tab}][^${tab}]*\$" "$scratch/out"
+! grep -qv "^[a-z0-9_.]*${tab}[^${tab}]*${tab}[^${tab}][^${tab}]*\$" "$scratch/out"
 ok $? "and every line has the three"
 
 SYMMCOLL_HOST_CHUNK=65536 run 0 get host.chunk &&

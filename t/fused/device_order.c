@@ -339,6 +339,37 @@ static int in_a_graph(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* An element of 11 bits after the point, which TF32 has not. */
+static int is_rounded(struct symmcoll_group *group, int rank)
+{
+    int device = device_use(rank), right;
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    float a_data = 1 + 0x1p-11f + 0x1p-12f, b_data = 1;
+    struct symmcoll_tensor a =
+        SYMMCOLL_TENSOR_SHAPE(&a_data, SYMMCOLL_FLOAT32, 1, 1);
+    struct symmcoll_tensor b =
+        SYMMCOLL_TENSOR_SHAPE(&b_data, SYMMCOLL_FLOAT32, 1, 1);
+    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT, read;
+
+    call.stream = device_stream();
+    a = on_device(&a, device);
+    b = on_device(&b, device);
+    right = OK(symmcoll_fused_all_gather_matmul(
+        group, &a, &b, 1, 0, &call, NULL, &out));
+    device_wait(call.stream);
+    read = on_host(&out);
+    right = right && made_at(&read, 0) == 1 + 0x1p-10;
+    if (!right)
+        diag("found %a", made_at(&read, 0));
+    free(read.data);
+    symmcoll_f_free(symmcoll_group_world(group), &out);
+    device_wait(call.stream);
+    on_device_free(&a);
+    on_device_free(&b);
+    device_end_stream(call.stream);
+    return right;
+}
+
 /* What a device writes meanwhile is read here without any order. */
 #if defined(__SANITIZE_THREAD__)
 #define LOOKS 0
@@ -370,5 +401,7 @@ int main(void)
     setenv("SYMMCOLL_FUSED_DEVICE_ROWS", "100", 1);
     on_both(3, in_a_row, "fused.device_rows: of fewer, all at once");
     fake_configure("delay=0");
+    setenv("SYMMCOLL_FUSED_TF32", "on", 1);
+    on_both(2, is_rounded, "fused.tf32: elements are rounded to 10 bits");
     return done_testing();
 }

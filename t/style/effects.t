@@ -35,7 +35,7 @@ judge()
 
 plan 7
 "$conf" list 2>/dev/null | cut -f 1 | LC_ALL=C sort >"$scratch/settings"
-sed -n 's/^\([a-z][a-z_.]*\)	t\/[a-z_/-]*:..*/\1/p' "$list" |
+sed -n 's/^\([a-z][a-z0-9_.]*\)	t\/[a-z_/-]*:..*/\1/p' "$list" |
     LC_ALL=C sort -u >"$scratch/listed"
 [ "$(wc -l <"$scratch/settings")" -gt 20 ]
 ok $? 'the settings are listed'
