@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Fused operations on devices that cannot be: arguments, memory, cuBLASLt, and
+ * ranks that die or do not come.  Every rank that called is told why, no stream
+ * hangs, and where no rank was lost the group goes on.
+ */
+#include "t/attempts.h"
+#include "t/cuda/sums.h"
+#include "t/fused/made.h"
+#include "t/fused/on_device.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZE 3
+#define VICTIM 1
+#define ROWS 4
+#define DEPTH 3
+#define COLUMNS 5
+
+/* ---- one call ---- */
+
+struct one {
+    struct symmcoll_group *group;
+    int device;
+    struct symmcoll_call call;
+    struct symmcoll_tensor host, a, b, out;
+};
+
+static void begin(struct one *it, struct symmcoll_group *group, int rank)
+{
+    const int64_t shape[] = {ROWS * symmcoll_group_size(group), DEPTH};
+    const int64_t b_shape[] = {DEPTH, COLUMNS};
+    struct symmcoll_tensor b;
+
+    *it = (struct one){.group = group,
+        .device = device_use(rank),
+        .call = SYMMCOLL_CALL_INIT,
+        .out = SYMMCOLL_TENSOR_INIT};
+    it->call.stream = device_stream();
+    it->host =
+        made_tensor(SYMMCOLL_FLOAT32, 2, shape, MADE_CONTIGUOUS, 0, 1, rank);
+    b = made_tensor(SYMMCOLL_FLOAT32, 2, b_shape, MADE_CONTIGUOUS, 0, 2, rank);
+    it->a = on_device(&it->host, it->device);
+    it->b = on_device(&b, it->device);
+    free(b.data);
+}
+
+static symmcoll_status_t gather(struct one *it)
+{
+    return symmcoll_fused_all_gather_matmul(
+        it->group, &it->a, &it->b, 1, 0, &it->call, NULL, &it->out);
+}
+
+static symmcoll_status_t scatter(struct one *it)
+{
+    return symmcoll_fused_matmul_reduce_scatter(
+        it->group, &it->a, &it->b, SYMMCOLL_SUM, 0, &it->call, &it->out);
+}
+
+static void drop_out(struct one *it)
+{
+    symmcoll_f_free(symmcoll_group_world(it->group), &it->out);
+    it->out = (struct symmcoll_tensor)SYMMCOLL_TENSOR_INIT;
+}
+
+/* And whether both operations work. */
+static int end(struct one *it, int right)
+{
+    right = right && OK(gather(it));
+    drop_out(it);
+    right = right && OK(scatter(it));
+    drop_out(it);
+    device_wait(it->call.stream);
+    on_device_free(&it->a);
+    on_device_free(&it->b);
+    free(it->host.data);
+    device_end_stream(it->call.stream);
+    return right;
+}
+
+/* Both have ended so on one rank, and on the others so. */
+static int both_fail(struct one *it, int rank, symmcoll_status_t status,
+    const char *of_victim, const char *of_others)
+{
+    const char *text = rank == VICTIM ? of_victim : of_others;
+
+    return made_says(gather(it), status, text) && it->out.data == NULL &&
+           made_says(scatter(it), status, text) && it->out.data == NULL;
+}
+
+/* ---- arguments ---- */
+
+static int arguments(struct symmcoll_group *group, int rank)
+{
+    struct one it;
+    struct symmcoll_tensor kept, room = SYMMCOLL_TENSOR_INIT;
+    int right;
+
+    begin(&it, group, rank);
+    kept = it.b;
+    if (rank == VICTIM)
+        it.b.shape[0]++;
+    right = both_fail(&it, rank, SYMMCOLL_ERR_INVALID,
+        "b 0: expected 3 rows, found 4", "rank 1 cannot go on: ");
+    it.b = kept;
+    if (rank == VICTIM)
+        it.b.device = SYMMCOLL_HOST;
+    right = right && both_fail(&it, rank, SYMMCOLL_ERR_INVALID,
+                         "expected float32 in memory of device 1 as a is, "
+                         "found float32",
+                         "rank 1 cannot go on: ");
+    it.b = kept;
+    if (rank == VICTIM)
+        it.b.data = it.host.data;
+    right = right && both_fail(&it, rank, SYMMCOLL_ERR_INVALID,
+                         "in host memory", "rank 1 cannot go on: ");
+    it.b = kept;
+    kept = it.a;
+    if (rank == VICTIM)
+        it.a.shape[1]--, it.b.shape[0]--;
+    right = right && both_fail(&it, rank, SYMMCOLL_ERR_MISMATCH,
+                         "rank 1 passed fused_", "rank 1 passed fused_");
+    it.a = kept;
+    it.b.shape[0] = DEPTH;
+    if (rank == VICTIM) { /* a result that is the host's */
+        room = it.host;
+        room.shape[1] = COLUMNS;
+        it.out = room;
+    }
+    right = right && made_says(gather(&it), SYMMCOLL_ERR_INVALID,
+                         rank == VICTIM ? "in device memory, found shape"
+                                        : "rank 1 cannot go on: ");
+    it.out = (struct symmcoll_tensor)SYMMCOLL_TENSOR_INIT;
+    return end(&it, right);
+}
+
+/* One rank passes matrices of the host. */
+static int of_the_host(struct symmcoll_group *group, int rank)
+{
+    struct one it;
+    struct symmcoll_tensor a, b;
+    int right;
+
+    begin(&it, group, rank);
+    a = it.a, b = it.b;
+    if (rank == VICTIM) {
+        it.a = it.host;
+        it.b = on_host(&b);
+        it.call.stream = NULL;
+    }
+    right = both_fail(&it, rank, SYMMCOLL_ERR_MISMATCH, "in device memory",
+        "in device memory");
+    if (rank == VICTIM) {
+        free(it.b.data);
+        it.call.stream = device_stream();
+    }
+    it.a = a, it.b = b;
+    return end(&it, right);
+}
+
+/* ---- cuBLASLt and memory; each rank is a process ---- */
+
+static struct fake_cublaslt *load_cublaslt(void)
+{
+    void *library = dlopen(getenv("SYMMCOLL_CUDA_CUBLASLT"), RTLD_NOW);
+
+    return library != NULL ? dlsym(library, "fake_cublaslt") : NULL;
+}
+
+static int one_without_cublaslt(struct symmcoll_group *group, int rank)
+{
+    struct fake_cublaslt *lt = load_cublaslt();
+    struct one it;
+    int right;
+
+    begin(&it, group, rank);
+    if (rank == VICTIM)
+        lt->create_status = 1;
+    right = both_fail(&it, rank, SYMMCOLL_ERR_DEVICE, "cublasLtCreate",
+        "rank 1 cannot go on: DEVICE");
+    lt->create_status = 0;
+    return end(&it, right);
+}
+
+static int none_has_cublaslt(struct symmcoll_group *group, int rank)
+{
+    struct one it;
+    int right;
+
+    begin(&it, group, rank);
+    right = both_fail(
+        &it, rank, SYMMCOLL_ERR_UNSUPPORTED, "cuda.cublaslt", "cuda.cublaslt");
+    device_wait(it.call.stream);
+    on_device_free(&it.a);
+    on_device_free(&it.b);
+    free(it.host.data);
+    device_end_stream(it.call.stream);
+    return right;
+}
+
+static int a_product_is_refused(struct symmcoll_group *group, int rank)
+{
+    struct fake_cublaslt *lt = load_cublaslt();
+    struct one it;
+    int right;
+
+    begin(&it, group, rank);
+    if (rank == VICTIM)
+        lt->none = 1;
+    right = both_fail(&it, rank, SYMMCOLL_ERR_UNSUPPORTED,
+        "3] @ float32 [3, 5]", "rank 1 cannot go on: UNSUPPORTED");
+    lt->none = 0;
+    return end(&it, right);
+}
+
+static int no_memory(struct symmcoll_group *group, int rank)
+{
+    struct one it;
+    int right;
+
+    begin(&it, group, rank);
+    right = OK(symmcoll_barrier(group, NULL, NULL));
+    if (rank == VICTIM)
+        fake_configure("fail=cuMemCreate:0:2");
+    right = right && both_fail(&it, rank, SYMMCOLL_ERR_NO_MEMORY, "cuMemCreate",
+                         "rank 1 cannot go on: NO_MEMORY");
+    fake_configure("fail=cuMemCreate:0:0");
+    device_wait(it.call.stream);
+    on_device_free(&it.a);
+    on_device_free(&it.b);
+    free(it.host.data);
+    device_end_stream(it.call.stream);
+    return right;
+}
+
+/* ---- ranks that are lost ---- */
+
+/* What the call after one that failed was told: why, or that the group has failed
+ * before, and why. */
+static bool is_told(const struct faults_job *job, int rank,
+    symmcoll_status_t status, const char *text)
+{
+    const struct faults_note *note = faults_told(job, rank, 0);
+
+    return faults_said(note,
+        note->status == SYMMCOLL_ERR_ABORTED ? SYMMCOLL_ERR_ABORTED : status,
+        text, NULL);
+}
+
+/* What the next call is told when the stream has ended. */
+static int lose_a_peer(struct faults_rank *self)
+{
+    const bool *gathers = self->arg;
+    struct one it;
+
+    if (!faults_init(self))
+        return 1;
+    begin(&it, self->group, self->rank);
+    free(it.host.data);
+    if (gather(&it) != SYMMCOLL_OK)
+        return 1;
+    drop_out(&it);
+    device_wait(it.call.stream);
+    if (self->rank == VICTIM)
+        fake_stall(it.call.stream);
+    if ((*gathers ? gather(&it) : scatter(&it)) != SYMMCOLL_OK)
+        return 1;
+    faults_reach(self, 1);
+    device_wait(it.call.stream);
+    drop_out(&it);
+    faults_note(self, gather(&it));
+    faults_reach(self, 2);
+    return faults_finalize(self);
+}
+
+static void test_death(bool gathers, const char *what)
+{
+    struct faults_job job;
+    bool told;
+
+    faults_start(&job, SIZE, lose_a_peer, &gathers);
+    told = faults_await_all(&job, 1);
+    faults_signal(&job, VICTIM, SIGKILL);
+    told = others_await(&job, VICTIM, 2) && told;
+    for (int r = 0; r < SIZE; r += 2)
+        told = is_told(&job, r, SYMMCOLL_ERR_PEER, "killed by SIGKILL") && told;
+    ok(faults_finish(&job, 1u << VICTIM) && told, "%s", what);
+}
+
+static int miss_a_deadline(struct faults_rank *self)
+{
+    struct one it;
+
+    if (!faults_init(self))
+        return 1;
+    begin(&it, self->group, self->rank);
+    free(it.host.data);
+    if (gather(&it) != SYMMCOLL_OK)
+        return 1;
+    drop_out(&it);
+    device_wait(it.call.stream);
+    if (self->rank == VICTIM)
+        fake_stall(it.call.stream);
+    it.call.timeout = *(const double *)self->arg;
+    if (scatter(&it) != SYMMCOLL_OK)
+        return 1;
+    it.call.timeout = -1;
+    if (self->rank == VICTIM) {
+        faults_pass(self, 1);
+        fake_resume(it.call.stream);
+    }
+    device_wait(it.call.stream);
+    drop_out(&it);
+    faults_note(self, gather(&it));
+    faults_reach(self, 1);
+    return faults_finalize(self);
+}
+
+static bool deadline_names_peer(double seconds, void *arg)
+{
+    struct faults_job job;
+    bool told;
+
+    (void)arg;
+    faults_start(&job, SIZE, miss_a_deadline, &seconds);
+    told = others_await(&job, VICTIM, 1);
+    faults_open(&job, 1);
+    told = faults_await(&job, VICTIM, 1) && told;
+    for (int r = 0; r < SIZE; r += 2)
+        told = is_told(&job, r, SYMMCOLL_ERR_TIMEOUT, "rank 1 did not come") &&
+               told;
+    return faults_finish(&job, 0) && told;
+}
+
+int main(void)
+{
+    on_device_begin("2");
+    on_both(SIZE, arguments,
+        "what one rank is refused for all are told, and the group goes on");
+    on_both(SIZE, of_the_host, "so are matrices of the host and of devices");
+    ok(ranks_run(SIZE, one_without_cublaslt),
+        "a rank that cannot have cuBLASLt: all are told, with its status");
+    ok(ranks_run(SIZE, a_product_is_refused),
+        "so where it refuses a product, with its shape");
+    ok(ranks_run(SIZE, no_memory), "and where a device has no memory");
+    faults_begin();
+    test_death(true,
+        "a peer that dies while shards are gathered: streams end, its name");
+    test_death(false,
+        "a peer that dies while parts are exchanged: streams end, its name");
+    ok(attempts_hold(deadline_names_peer, 0.5, NULL),
+        "a deadline on the device names the peer for which kernels wait");
+    faults_end();
+    setenv("SYMMCOLL_CUDA_CUBLASLT", "", 1);
+    ok(ranks_run(SIZE, none_has_cublaslt),
+        "without cuBLASLt every rank is told what lacks");
+    return done_testing();
+}
