@@ -65,7 +65,8 @@ static int joins_mapped(struct symmcoll_group *group, int rank)
     return is_joined(group, rank, MAPPED);
 }
 
-/* Two parts of an allocation, and two groups on one of them. */
+/* Two parts of an allocation, and two groups on one of them; the next rank has
+ * read what one group left before the other one writes there. */
 static int joins_parts(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_symm *rest = NULL;
@@ -88,7 +89,8 @@ static int joins_parts(struct symmcoll_group *all, int rank)
     right =
         right &&
         OK(symmcoll_symm_rendezvous(group, own.data, NULL, &other.handle)) &&
-        passes_on(&other) && passes_on(&it) &&
+        passes_on(&other) && OK(symmcoll_barrier(all, NULL, NULL)) &&
+        passes_on(&it) &&
         OK(symmcoll_symm_memset32(rest, it.next, 0, 77, 255)) &&
         OK(symmcoll_symm_write_value32(rest, it.next, 1020, 77)) &&
         OK(symmcoll_symm_wait_value32(rest, it.before, 1020, 77, -1));
