@@ -130,8 +130,12 @@ symmcoll_status_t symc_slot_gather(
     status = go_on_opening(group, "gather", (uint32_t)nbytes);
     if (status != SYMMCOLL_OK)
         return status;
-    return symc_group_round(group, group->opening, mine, all, nbytes,
+    status = symc_group_round(group, group->opening, mine, all, nbytes,
         time_until(group->opening_until_ns));
+    /* The group has failed, and this call is the one that was told why. */
+    if (status != SYMMCOLL_OK)
+        group->decided = true;
+    return status;
 }
 
 /* Choose and open on this member; OK, or why not. */
