@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What one rank does alone with joined memory, on a stream of the caller's:
- * copies, words, and kernels of one block that put signals or wait for them.
+ * copies and words by the driver, and kernels that fill words, put signals, or wait.
  *
  * None of it uses the staging or the counters of the group's operations, so it is
  * ordered by its stream alone, and is beside those: an operation must not wait
@@ -50,10 +50,38 @@ static symmcoll_status_t fill(const struct symc_cuda_group *group,
         blocks < group->limits.blocks ? (uint32_t)blocks : group->limits.blocks,
         FILL_THREADS};
 
-    if (access->kind == SYMC_ACCESS_WRITE32)
+    return launch(group, SYMC_KERNEL_FILL32, grid, stream, &args);
+}
+
+/* What the driver does not do for this device or address: a kernel can. */
+static bool is_refusal(CUresult result)
+{
+    return result == CUDA_ERROR_NOT_SUPPORTED ||
+           result == CUDA_ERROR_NOT_PERMITTED ||
+           result == CUDA_ERROR_INVALID_VALUE;
+}
+
+/* By the driver, which needs no place on the device that a kernel which waits may
+ * have.  Its write has a fence before it as that of the kernel has (release, of the
+ * whole system).  A capture would be over where the driver refuses. */
+static symmcoll_status_t write_word(const struct symc_cuda_group *group,
+    const struct symc_access *access, bool captured, CUstream stream)
+{
+    const struct symc_fill_args args = {
+        .at = access->out, .count = 1, .value = access->value};
+    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+
+    if (!captured && group->cuda->stream_write_value32 != NULL)
+        result = group->cuda->stream_write_value32(stream,
+            (CUdeviceptr)(uintptr_t)access->out, access->value,
+            CU_STREAM_WRITE_VALUE_DEFAULT);
+    if (is_refusal(result))
         return launch(group, SYMC_KERNEL_WRITE32, (struct symc_grid){1, 1},
             stream, &args);
-    return launch(group, SYMC_KERNEL_FILL32, grid, stream, &args);
+    return result == CUDA_SUCCESS ? SYMMCOLL_OK
+                                  : symc_cuda_group_fail(group, result,
+                                        "cuStreamWriteValue32 of %u at %p",
+                                        access->value, access->out);
 }
 
 /* What waits for one peer goes on when another member has left. */
@@ -99,14 +127,15 @@ static symmcoll_status_t signal_peers(struct symc_cuda_group *group,
 }
 
 static symmcoll_status_t enqueue(struct symc_cuda_group *group,
-    const struct symc_access *access, CUstream stream)
+    const struct symc_access *access, bool captured, CUstream stream)
 {
     switch (access->kind) {
     case SYMC_ACCESS_COPY:
         return copy(group, access, stream);
     case SYMC_ACCESS_FILL32:
-    case SYMC_ACCESS_WRITE32:
         return fill(group, access, stream);
+    case SYMC_ACCESS_WRITE32:
+        return write_word(group, access, captured, stream);
     case SYMC_ACCESS_WAIT32:
         return await_word(group, access, stream);
     default:
@@ -122,7 +151,7 @@ static symmcoll_status_t enqueue_all(struct symc_cuda_group *group,
     struct symc_cuda_token **token)
 {
     CUstream stream = access->op->stream;
-    symmcoll_status_t status = enqueue(group, access, stream);
+    symmcoll_status_t status = enqueue(group, access, captured, stream);
 
     if (captured)
         return status;

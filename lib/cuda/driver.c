@@ -107,6 +107,7 @@ static const struct entry needed[] = {
 static const struct entry optional[] = {
     ENTRY(stream_get_id, cuStreamGetId, 12000),
     ENTRY(func_load, cuFuncLoad, 12040),
+    ENTRY(stream_write_value32, cuStreamWriteValue32, 11070),
     ENTRY(multicast_create, cuMulticastCreate, 12010),
     ENTRY(multicast_add_device, cuMulticastAddDevice, 12010),
     ENTRY(multicast_bind_mem, cuMulticastBindMem, 12010),

@@ -123,6 +123,7 @@ struct symc_cuda {
     /* ---- optional ---- */
     PFN_cuStreamGetId_v12000 stream_get_id;
     PFN_cuFuncLoad_v12040 func_load; /* else func_get_attribute() loads, too */
+    PFN_cuStreamWriteValue32_v11070 stream_write_value32;
     PFN_cuMulticastCreate_v12010 multicast_create;
     PFN_cuMulticastAddDevice_v12010 multicast_add_device;
     PFN_cuMulticastBindMem_v12010 multicast_bind_mem;

@@ -9,14 +9,14 @@
 
 static const char *const optional[] = {"cuFuncLoad", "cuMulticastCreate",
     "cuMulticastAddDevice", "cuMulticastBindMem", "cuMulticastUnbind",
-    "cuMulticastGetGranularity", "cuStreamGetId"};
+    "cuMulticastGetGranularity", "cuStreamGetId", "cuStreamWriteValue32"};
 
 /* What drivers have, and the library does not call. */
 static const char *const unused[] = {"cuDeviceCanAccessPeer",
     "cuDeviceGetPCIBusId", "cuDeviceTotalMem", "cuDriverGetVersion",
     "cuEventSynchronize", "cuLibraryUnload", "cuMemHostRegister",
     "cuMemHostUnregister", "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-    "cuStreamWaitValue32", "cuStreamWriteValue32"};
+    "cuStreamWaitValue32"};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

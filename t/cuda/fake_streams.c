@@ -211,6 +211,11 @@ static int a_stream_waits_for_a_word(void *unused)
             copy(&streams, 1, 1, 2) && is_busy(&streams, 1) &&
             put(&streams, 2, 2, 9) &&
             good(cuStreamWriteValue32(streams.of[2], streams.words, 3, 0)) &&
+            returned(cuStreamWriteValue32(streams.of[2], 64, 3, 0),
+                CUDA_ERROR_INVALID_VALUE) &&
+            returned(cuStreamWriteValue32(streams.of[2], streams.words, 3,
+                         CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER),
+                CUDA_ERROR_INVALID_VALUE) &&
             finished(&streams, 1) && word_at(streams.words, 1) == 9;
     return right && close_streams(&streams);
 }

@@ -93,6 +93,113 @@ static int waits_for_words(struct symmcoll_group *group, int rank)
     return end_joined(&it, right);
 }
 
+/* ---- who writes a word ---- */
+
+/* All have come here, whatever streams do. */
+static bool meet(struct symmcoll_group *group)
+{
+    int one = 1;
+
+    return OK(symmcoll_all_reduce(
+        group, &one, &one, 1, SYMMCOLL_INT32, SUM, NULL, NULL));
+}
+
+/* A word at a peer; whether it has come there from this rank's peer. */
+static bool writes_word(struct joined *it, uint32_t value)
+{
+    return OK(symmcoll_symm_write_value32(it->handle, it->next, 64, value)) &&
+           OK(symmcoll_symm_wait_value32(
+               it->handle, it->before, 64, value, 20));
+}
+
+/* Calls while no member makes others. */
+static uint64_t calls_of(struct joined *it, const char *name)
+{
+    device_wait(it->stream);
+    return meet(it->group) ? fake_calls(name) : 0;
+}
+
+/* The driver does, without a kernel; what the stream had before is there. */
+static int writes_by_the_driver(struct symmcoll_group *group, int rank)
+{
+    static const char write[] = "cuStreamWriteValue32";
+    static const char start[] = "cuLaunchKernelEx";
+    struct joined it;
+    bool right = begin_joined(&it, group, rank, NBYTES);
+    uint64_t started = calls_of(&it, start), written = fake_calls(write);
+    uint32_t word = 0;
+
+    fake_stall(it.stream);
+    right = OK(symmcoll_symm_write_value32(it.handle, it.next, 64, 9)) && right;
+    right = meet(group) && right;
+    device_read(&word, it.data + 64, sizeof(word));
+    right = HOLDS(word == 0) && right;
+    right = HOLDS(fake_calls(start) == started) && right;
+    right = HOLDS(fake_calls(write) > written) && right;
+    right = meet(group) && right;
+    fake_resume(it.stream);
+    (void)calls_of(&it, write);
+    device_read(&word, it.data + 64, sizeof(word));
+    right = HOLDS(word == 9) && right;
+    return end_joined(&it, right);
+}
+
+/* Where it does not, a kernel does. */
+static int writes_what_the_driver_refuses(
+    struct symmcoll_group *group, int rank)
+{
+    static const int refusals[] = {CUDA_ERROR_NOT_SUPPORTED,
+        CUDA_ERROR_NOT_PERMITTED, CUDA_ERROR_INVALID_VALUE};
+    struct joined it;
+    bool right = begin_joined(&it, group, rank, NBYTES);
+    char setting[64];
+
+    for (uint32_t i = 0; i < 3 && right; i++) {
+        snprintf(setting, sizeof(setting), "fail=cuStreamWriteValue32:1:%d",
+            refusals[i]);
+        (void)calls_of(&it, "");
+        right = HOLDS(fake_configure(setting));
+        (void)calls_of(&it, "");
+        right = right && writes_word(&it, 10 + i);
+    }
+    return end_joined(&it, right);
+}
+
+/* One that has no such function, for the process. */
+static int writes_without_a_function(struct symmcoll_group *group, int rank)
+{
+    struct joined it;
+    bool right = HOLDS(fake_configure("missing=cuStreamWriteValue32")) &&
+                 begin_joined(&it, group, rank, NBYTES);
+    right = right && writes_word(&it, 5) &&
+            HOLDS(fake_calls("cuStreamWriteValue32") == 0);
+    return end_joined(&it, right);
+}
+
+/* Its other errors are the call's, and fail the group. */
+static int tells_errors_of_a_write(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_group *group = NULL;
+    struct joined it;
+    bool right =
+        OK(symmcoll_group_create(symmcoll_group_world(all), NULL, &group)) &&
+        begin_joined(&it, group, rank, NBYTES);
+
+    if (!right)
+        return false;
+    if (rank == 0)
+        right = HOLDS(fake_configure("fail=cuStreamWriteValue32:1:400")) &&
+                refused(symmcoll_symm_write_value32(it.handle, 1, 64, 1),
+                    SYMMCOLL_ERR_DEVICE, "cuStreamWriteValue32 of 1 at 0x",
+                    "CUDA_ERROR_INVALID_HANDLE: ") &&
+                HOLDS(symmcoll_group_error(group) == SYMMCOLL_ERR_DEVICE);
+    right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
+    right = end_joined(&it, right);
+    return OK(symmcoll_group_free(group)) && right;
+}
+
+/* ---- pads ---- */
+
 /* A put and a wait leave the words of the pad at 0, barriers use none. */
 static int leaves_pads_idle(struct symmcoll_group *group, int rank)
 {
@@ -119,15 +226,6 @@ static int leaves_pads_idle(struct symmcoll_group *group, int rank)
 }
 
 /* ---- streams ---- */
-
-/* All have come here, whatever streams do. */
-static bool meet(struct symmcoll_group *group)
-{
-    int one = 1;
-
-    return OK(symmcoll_all_reduce(
-        group, &one, &one, 1, SYMMCOLL_INT32, SUM, NULL, NULL));
-}
 
 /* The calls return, and nothing has happened before the stream goes on. */
 static int returns_at_once(struct symmcoll_group *group, int rank)
@@ -242,9 +340,13 @@ static int can_be_captured(struct symmcoll_group *group, int rank)
     struct joined it;
     bool right = begin_joined(&it, group, rank, NBYTES), captured;
     unsigned char *source = device_alloc(HALF), *found = device_alloc(HALF);
-    CUgraphExec exec = capture(&it, source, found, &captured);
+    CUgraphExec exec;
+    uint64_t written = calls_of(&it, "cuStreamWriteValue32");
 
+    exec = capture(&it, source, found, &captured);
     right = right && captured;
+    /* A graph has kernels: the driver need not take its own words into one. */
+    right = HOLDS(fake_calls("cuStreamWriteValue32") == written) && right;
     for (int i = 0; i < 3 && right; i++) {
         write_pattern(source, HALF, 10 * rank + i);
         right = HOLDS(cuGraphLaunch(exec, it.stream) == CUDA_SUCCESS);
@@ -363,6 +465,14 @@ int main(void)
     on_both(2, reads_what_others_wrote, "copies between barriers (S26)");
     on_both(
         3, waits_for_words, "words that are stored, and waits for them (S30)");
+    on_both(2, writes_by_the_driver,
+        "a word is written by the driver, in the order of the stream (S30)");
+    on_both(2, writes_what_the_driver_refuses,
+        "a word that the driver does not write is written by a kernel");
+    on_both(2, writes_without_a_function,
+        "a driver that lacks the function has words written by kernels");
+    on_both(2, tells_errors_of_a_write,
+        "an error of the driver that writes a word fails the group");
     on_both(2, leaves_pads_idle,
         "signals are words of the pads, barriers not (S22, S29)");
     on_both(2, returns_at_once, "calls return when they have been enqueued");

@@ -246,8 +246,16 @@ FAKE_API CUresult cuStreamWriteValue32_v2(
         .to = (void *)(uintptr_t)to,
         .value = value,
         .flags = flags};
+    const struct fake_range *range;
+    bool writable;
 
-    if (to % sizeof(uint32_t) != 0)
+    fake_lock();
+    range = fake_find_range((uintptr_t)to);
+    writable = range != NULL && !range->managed;
+    fake_unlock();
+    /* It has no CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER. */
+    if (!writable || flags != CU_STREAM_WRITE_VALUE_DEFAULT ||
+        to % sizeof(uint32_t) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     return enqueue(__func__, stream, &work);
 }
