@@ -40,13 +40,26 @@ static unsigned int types_of(
                                                : DESCRIPTOR | FABRIC;
 }
 
+/* Network adapters can read and write it, where that can be asked for: the program
+ * may pass it to a library that has them do so. */
+static unsigned char find_rdma(const struct symc_cuda_context *context)
+{
+    int has = 0;
+
+    return context->cuda->device_get_attribute(&has,
+               CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
+               context->device) == CUDA_SUCCESS &&
+           has != 0;
+}
+
 static CUmemAllocationProp properties_of(
     const struct symc_cuda_context *context, unsigned int types)
 {
     return (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
         .requestedHandleTypes = (CUmemAllocationHandleType)types,
-        .location = {
-            .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = context->device}};
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+            .id = context->device},
+        .allocFlags = {.gpuDirectRDMACapable = find_rdma(context)}};
 }
 
 /* Up to whole pieces, of which there are no more than the driver can count. */

@@ -13,6 +13,7 @@
 
 static const char *of_victim; /* settings of the fake driver, of that process */
 static bool by_fabric;
+static bool rdma; /* memory can be, and is to be, read by network adapters */
 static unsigned int types; /* of handles that memory is made with */
 
 #define DESCRIPTOR ((unsigned int)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
@@ -28,6 +29,9 @@ static int has_types(void *at)
                     CUDA_SUCCESS &&
                 cuMemRelease(handle) == CUDA_SUCCESS;
 
+    right = say(found.allocFlags.gpuDirectRDMACapable == rdma,
+                "GPUDirect RDMA where the device has it") &&
+            right;
     if (right && (unsigned int)found.requestedHandleTypes == types)
         return 1;
     diag("expected handles of types %u, found %u", types,
@@ -119,5 +123,9 @@ int main(void)
             with(joins, "auto", "fail=cuMemImportFromShareableHandle:1:801",
                 true, DESCRIPTOR | FABRIC),
         "or cannot export or import what it has made, as long as that is so");
+    rdma = fake_configure("rdma=1");
+    ok(with(joins, "auto", NULL, true, DESCRIPTOR | FABRIC) &&
+            with(joins, "descriptor", NULL, false, DESCRIPTOR),
+        "network adapters can be given the memory, where the device says so");
     return done_testing();
 }

@@ -169,6 +169,8 @@ static bool set_number(const char *key, uint64_t number)
         settings->multicast = number != 0;
     else if (strcmp(key, "fabric") == 0)
         settings->fabric = number != 0;
+    else if (strcmp(key, "rdma") == 0)
+        settings->rdma = number != 0;
     else if (strcmp(key, "delay") == 0)
         settings->delay = (unsigned int)number;
     else if (strcmp(key, "seed") == 0)

@@ -109,7 +109,9 @@ FAKE_API CUresult cuMemCreate(CUmemGenericAllocationHandle *handle,
 
     if (result != CUDA_SUCCESS)
         return result;
-    if (flags != 0 || !is_of_device(properties) || !is_granular(nbytes))
+    if (flags != 0 || !is_of_device(properties) || !is_granular(nbytes) ||
+        (properties->allocFlags.gpuDirectRDMACapable != 0 &&
+            !fake.settings.rdma))
         return CUDA_ERROR_INVALID_VALUE;
     if ((properties->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC) != 0 &&
         !fake.settings.fabric)

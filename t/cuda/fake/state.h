@@ -131,7 +131,7 @@ struct CUfunc_st {
 struct fake_settings {
     int version, devices, sms, uuid, connections, elapsed, queue;
     size_t memory, granularity, coarse;
-    bool multicast, fabric;
+    bool multicast, fabric, rdma;
     unsigned int delay;
     uint64_t seed;
 };
