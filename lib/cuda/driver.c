@@ -73,6 +73,7 @@ static const struct entry needed[] = {
 
     ENTRY(mem_alloc_async, cuMemAllocAsync, 11020),
     ENTRY(mem_free_async, cuMemFreeAsync, 11020),
+    ENTRY(mem_pool_set_access, cuMemPoolSetAccess, 11020),
 
     ENTRY(mem_host_alloc, cuMemHostAlloc, 2020),
     ENTRY(mem_free_host, cuMemFreeHost, 2000),

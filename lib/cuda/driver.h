@@ -85,6 +85,7 @@ struct symc_cuda {
     /* ---- memory of one rank, in the order of a stream ---- */
     PFN_cuMemAllocAsync_v11020 mem_alloc_async;
     PFN_cuMemFreeAsync_v11020 mem_free_async;
+    PFN_cuMemPoolSetAccess_v11020 mem_pool_set_access;
 
     /* ---- memory of the host ---- */
     PFN_cuMemHostAlloc_v2020 mem_host_alloc;

@@ -84,15 +84,38 @@ static symmcoll_status_t check_physical(
         (unsigned int)properties.requestedHandleTypes);
 }
 
+/* Of cuMemAllocAsync() or cuMemAllocFromPoolAsync(). */
+static symmcoll_status_t find_pool(
+    const struct symc_memory_request *request, struct symc_cuda_memory *memory)
+{
+    const struct symc_cuda *cuda = memory->context.cuda;
+    CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE;
+    void *value = (void *)&memory->pool;
+    CUresult result =
+        cuda->pointer_get_attributes(1, &attribute, &value, memory->data);
+
+    return result == CUDA_SUCCESS
+               ? SYMMCOLL_OK
+               : symc_cuda_fail(cuda, request->fail, result, request->device,
+                     "cuPointerGetAttributes of %p",
+                     (void *)(uintptr_t)memory->data);
+}
+
 static symmcoll_status_t take_legacy(const struct symc_memory_request *request,
     struct symc_cuda_memory *memory, CUdeviceptr begin)
 {
     const struct symc_cuda *cuda = memory->context.cuda;
+    symmcoll_status_t status = find_pool(request, memory);
     CUresult result;
 
     memory->legacy = true;
-    if (request->threads)
-        return SYMMCOLL_OK;
+    if (status != SYMMCOLL_OK || request->threads)
+        return status;
+    if (memory->pool != NULL)
+        return request->fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "expected memory of cuMemAlloc() or cuMemMap(), which other "
+            "processes can map; found %p of a memory pool (cuMemAllocAsync)",
+            (void *)(uintptr_t)memory->data);
     result = cuda->ipc_get_mem_handle(&memory->ipc, begin);
     return result == CUDA_SUCCESS
                ? SYMMCOLL_OK

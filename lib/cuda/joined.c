@@ -85,6 +85,7 @@ static symmcoll_status_t compare(const struct symc_cuda_group *group,
         .legacy = memory->legacy,
         .allocation = {.ipc = memory->ipc,
             .context = memory->context.context,
+            .pool = memory->pool,
             .data = memory->data,
             .offset = memory->offset}};
     symmcoll_status_t status = check_device(group, memory);

@@ -75,6 +75,7 @@ struct symc_cuda_memory {
     struct symc_cuda_physical
         physical;       /* at: 0 of what the caller has mapped */
     CUipcMemHandle ipc; /* of a legacy allocation */
+    CUmemoryPool pool;  /* that it is of; NULL: of none */
     size_t offset;      /* of data, in the physical memory or the allocation */
     CUdeviceptr data;   /* where the rank has it */
     size_t nbytes;      /* that were asked for */

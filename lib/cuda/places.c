@@ -2,12 +2,31 @@
 /*
  * An allocation of cuMemAlloc() is opened as a whole, by legacy IPC, and always
  * at the same address of a context however often; of this process it is used
- * where it is.
+ * where it is, and so is one of a pool, which other processes cannot open.
  */
 #include "cuda/places.h"
 #include "cuda/device_group.h"
 
 /* ---- allocations ---- */
+
+/* Peer access of contexts does not reach what is of a pool, which has its own: for
+ * all of its memory, and as long as it is there. */
+static symmcoll_status_t reach_pool(const struct symc_cuda_group *group,
+    int rank, const struct symc_cuda_allocation *allocation)
+{
+    const CUmemAccessDesc access = {
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+            .id = group->context.device},
+        .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUresult result =
+        group->cuda->mem_pool_set_access(allocation->pool, &access, 1);
+
+    return result == CUDA_SUCCESS
+               ? SYMMCOLL_OK
+               : symc_cuda_group_fail(group, result,
+                     "cuMemPoolSetAccess to the pool of rank %d's memory",
+                     symc_cuda_world_rank(group, rank));
+}
 
 /* Of another thread's device: this context is to reach it. */
 static symmcoll_status_t reach(const struct symc_cuda_group *group, int rank,
@@ -17,6 +36,8 @@ static symmcoll_status_t reach(const struct symc_cuda_group *group, int rank,
 
     if (allocation->context == group->context.context)
         return SYMMCOLL_OK;
+    if (allocation->pool != NULL)
+        return reach_pool(group, rank, allocation);
     result = group->cuda->ctx_enable_peer_access(allocation->context, 0);
     return result == CUDA_SUCCESS ||
                    result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED

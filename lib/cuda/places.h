@@ -19,10 +19,11 @@ struct symc_cuda_places {
     struct symc_cuda_physical table; /* of pointers, by rank */
 };
 
-/* What a member tells of memory of cuMemAlloc(). */
+/* What a member tells of memory of cuMemAlloc(), or of a pool. */
 struct symc_cuda_allocation {
     CUipcMemHandle ipc; /* of processes */
     CUcontext context;  /* of threads */
+    CUmemoryPool pool;  /* of threads; NULL: it is of none */
     CUdeviceptr data;
     uint64_t offset; /* of data, in the allocation */
 };

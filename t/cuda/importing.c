@@ -212,6 +212,73 @@ static int refuses_private_memory(struct symmcoll_group *group, int rank)
     return say(joined_objects() == before, "nothing is left") && right;
 }
 
+/* ---- memory of a pool ---- */
+
+static void *pool_alloc(size_t nbytes)
+{
+    CUdeviceptr at = 0;
+
+    if (cuMemAllocAsync(&at, nbytes, CU_STREAM_PER_THREAD) != CUDA_SUCCESS ||
+        cuMemsetD8Async(at, 0, nbytes, CU_STREAM_PER_THREAD) != CUDA_SUCCESS)
+        abort();
+    device_wait(CU_STREAM_PER_THREAD);
+    return (void *)(uintptr_t)at;
+}
+
+/* Whether a device may use what is of another one's pool. */
+static int has_access(int device, int of)
+{
+    CUmemLocation location = {
+        .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
+    CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    CUmemoryPool pool = NULL;
+
+    return cuDeviceGetDefaultMemPool(&pool, of) == CUDA_SUCCESS &&
+           cuMemPoolGetAccess(&flags, pool, &location) == CUDA_SUCCESS &&
+           flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
+/* Threads give each other access; processes cannot. */
+static int joins_of_pools(struct symmcoll_group *group, int rank)
+{
+    int device = device_use(rank), next, right = joined_open(group, rank);
+    char *begin = pool_alloc(NBYTES + 160);
+    struct symc_memory_request request = joined_request(group, rank, NBYTES);
+
+    next = device == 0;
+    if (group->world->threads)
+        right = right && is_joined(group, rank, begin, 48, NBYTES + 160) &&
+                say(has_access(device, next), "access to the next one's pool");
+    else
+        right =
+            right && is_refused(group, request, begin, SYMMCOLL_ERR_UNSUPPORTED,
+                         "of a memory pool (cuMemAllocAsync)");
+    right = meets(group) && right;
+    device_free(begin);
+    return right;
+}
+
+static int names_a_pool(struct symmcoll_group *group, int rank)
+{
+    struct symc_joined *joined = NULL;
+    void *memory, *begin;
+    int right;
+
+    device_use(rank);
+    right = joined_open(group, rank);
+    begin = pool_alloc(NBYTES);
+    memory = import(group, rank, NBYTES, begin);
+    if (rank == VICTIM)
+        fake_configure("fail=cuMemPoolSetAccess:0:801");
+    right = ended(joined_join(group, memory, &joined), SYMMCOLL_ERR_UNSUPPORTED,
+                "cuMemPoolSetAccess to the pool of rank ") &&
+            right;
+    joined_backend(group)->mem->free(memory);
+    right = meets(group) && right;
+    device_free(begin);
+    return right;
+}
+
 /* One member's, while the others' is as it should be. */
 static int differs(struct symmcoll_group *group, int rank)
 {
@@ -286,6 +353,10 @@ int main(void)
         "refused, with the reason");
     ok(ranks_run(2, refuses_private_memory),
         "memory that other processes cannot map is refused, with the reason");
+    on_both(2, joins_of_pools,
+        "memory of a pool: threads give access to it, processes are refused");
+    ok(threads_run(2, names_a_pool),
+        "where access to a pool is refused that is told");
     on_both(3, differs,
         "mapped memory of one and memory of cuMemAlloc() of another member");
     ok(ranks_run(3, any_call_fails),

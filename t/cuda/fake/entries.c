@@ -69,6 +69,7 @@ static const struct entry entries[] = {
     ENTRY(cuMemHostGetDevicePointer, 3020),
     ENTRY(cuMemAllocAsync, 11020),
     ENTRY(cuMemFreeAsync, 11020),
+    ENTRY(cuMemPoolSetAccess, 11020),
     ENTRY(cuMemcpyAsync, 4000),
     ENTRY(cuMemcpy2DAsync, 3020),
     ENTRY(cuMemsetD32Async, 3020),

@@ -96,7 +96,7 @@ static CUresult add_allocation(
     return CUDA_SUCCESS;
 }
 
-static CUresult remove_allocation(CUdeviceptr address, bool opened)
+CUresult fake_deallocate(CUdeviceptr address, bool opened)
 {
     struct fake_range *found = fake_find_range(address), range;
 
@@ -117,7 +117,7 @@ static CUresult remove_allocation(CUdeviceptr address, bool opened)
     return CUDA_SUCCESS;
 }
 
-static CUresult allocate(CUdeviceptr *address, size_t nbytes, int device)
+CUresult fake_allocate(CUdeviceptr *address, size_t nbytes, int device)
 {
     CUresult result;
     int fd;
@@ -144,7 +144,7 @@ FAKE_API CUresult cuMemAlloc(CUdeviceptr *address, size_t nbytes)
     if (result != CUDA_SUCCESS)
         return result;
     fake_lock();
-    result = allocate(address, nbytes, fake_current()->device);
+    result = fake_allocate(address, nbytes, fake_current()->device);
     fake_unlock();
     return result;
 }
@@ -158,7 +158,7 @@ FAKE_API CUresult cuMemAllocManaged(
     if (result != CUDA_SUCCESS)
         return result;
     fake_lock();
-    result = allocate(address, nbytes, fake_current()->device);
+    result = fake_allocate(address, nbytes, fake_current()->device);
     if (result == CUDA_SUCCESS)
         fake_find_range(*address)->managed = true;
     fake_unlock();
@@ -172,49 +172,12 @@ FAKE_API CUresult cuMemFree(CUdeviceptr address)
     if (result != CUDA_SUCCESS || address == 0)
         return result;
     fake_lock();
-    result = remove_allocation(address, false);
+    result = fake_deallocate(address, false);
     fake_unlock();
     return result;
 }
 
 /* ---- in the order of a stream ---- */
-
-FAKE_API CUresult cuMemAllocAsync(
-    CUdeviceptr *address, size_t nbytes, CUstream stream)
-{
-    CUresult result = fake_enter(__func__, FAKE_CONTEXT);
-
-    (void)stream; /* it is there before anybody may use it */
-    if (result != CUDA_SUCCESS)
-        return result;
-    fake_lock();
-    result = allocate(address, nbytes, fake_current()->device);
-    fake_unlock();
-    return result;
-}
-
-static void CUDA_CB free_later(void *at)
-{
-    fake_lock();
-    (void)remove_allocation((CUdeviceptr)(uintptr_t)at, false);
-    fake_unlock();
-}
-
-FAKE_API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
-{
-    const struct fake_work work = {.kind = FAKE_CALL,
-        .to = (void *)(uintptr_t)address,
-        .call = free_later};
-    CUresult result = fake_enter(__func__, FAKE_CONTEXT);
-
-    if (result != CUDA_SUCCESS)
-        return result;
-    fake_lock();
-    result = fake_find_range(address) != NULL ? fake_enqueue(stream, &work)
-                                              : CUDA_ERROR_INVALID_VALUE;
-    fake_unlock();
-    return result;
-}
 
 FAKE_API CUresult cuMemGetInfo(size_t *free_nbytes, size_t *total)
 {
@@ -251,7 +214,8 @@ FAKE_API CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
     range = fake_find_range(address);
     /* Physical allocations have handles of their own. */
     if (range == NULL || range->mapping == NULL || range->managed ||
-        range->opened > 0 || range->type != CU_MEMORYTYPE_DEVICE) {
+        range->pooled || range->opened > 0 ||
+        range->type != CU_MEMORYTYPE_DEVICE) {
         result = CUDA_ERROR_INVALID_VALUE;
     } else {
         ipc = (struct ipc){getpid(), range->fd, range->nbytes};
@@ -321,7 +285,7 @@ FAKE_API CUresult cuIpcCloseMemHandle(CUdeviceptr address)
     if (result != CUDA_SUCCESS)
         return result;
     fake_lock();
-    result = remove_allocation(address, true);
+    result = fake_deallocate(address, true);
     fake_unlock();
     return result;
 }
@@ -469,6 +433,11 @@ static void read_attribute(
         break;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
         *(unsigned int *)value = range != NULL && range->managed;
+        break;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+        *(CUmemoryPool *)value = range != NULL && range->pooled
+                                     ? &fake.devices[range->device].pool
+                                     : NULL;
         break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
         *(CUdeviceptr *)value = range == NULL          ? 0

@@ -28,8 +28,14 @@ struct CUctx_st {
     uint32_t peers;  /* devices that it can reach, a bit for each */
 };
 
+/* A device's default pool of memory: there are no others. */
+struct CUmemPoolHandle_st {
+    uint32_t readers; /* devices that have been given access, a bit for each */
+};
+
 struct fake_device {
     struct CUctx_st primary;
+    struct CUmemPoolHandle_st pool;
     int retained; /* uses of the primary context */
     size_t used;  /* bytes */
     int blocks, blocks_max;
@@ -238,6 +244,7 @@ struct fake_range {
     CUmemorytype type;
     int device;
     bool managed, registered;
+    bool pooled; /* of the device's pool */
     int opened;  /* how often: memory of another process */
     pid_t owner; /* of that */
     int owner_fd;
@@ -247,6 +254,9 @@ struct fake_range {
 };
 
 struct fake_range *fake_find_range(uintptr_t address);
+/* Memory of a device, and the same back, that was opened by IPC or not. */
+CUresult fake_allocate(CUdeviceptr *address, size_t nbytes, int device);
+CUresult fake_deallocate(CUdeviceptr address, bool opened);
 /* Add a copy. */
 void fake_add_range(const struct fake_range *range);
 /* Without its memory; false: none begins there. */
