@@ -68,25 +68,34 @@ static int64_t find_inside(
     return took;
 }
 
-bool symc_slot_expire_inside(
-    struct symmcoll_group *group, struct symc_slot *slot, int64_t limit_ns)
+/* Fail the group where what was found inside has been there for so long, or for longer
+ * than it may take; whether it has. */
+static bool expire(struct symmcoll_group *group, const struct symc_slot *slot,
+    const struct symc_op *op, int64_t took, int64_t limit_ns)
 {
     char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
-    struct symc_op op = {.kind = SYMC_BARRIER};
-    int64_t took = find_inside(slot, &op, false);
 
-    if (took == 0 || (took < op.timeout_ns && took < limit_ns))
+    if (took == 0 || (took < op->timeout_ns && took < limit_ns))
         return false;
-    symc_op_format(op.kind, op.seq, op.label, text, sizeof(text));
-    symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, &op, NULL,
+    symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
+    symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, op, NULL,
         "%s of group %s timed out after %.3g s: the driver of device %d has not "
         "returned to backend %s of %s, which enqueues it on stream %p: the "
         "queue of that may be full",
-        text, group->name, (double)took / (double)SYMC_NS_PER_S, op.device,
+        text, group->name, (double)took / (double)SYMC_NS_PER_S, op->device,
         slot->backend->name,
         symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who),
-        op.stream);
+        op->stream);
     return true;
+}
+
+bool symc_slot_expire_inside(
+    struct symmcoll_group *group, struct symc_slot *slot, int64_t limit_ns)
+{
+    struct symc_op op = {.kind = SYMC_BARRIER};
+    int64_t took = find_inside(slot, &op, false);
+
+    return expire(group, slot, &op, took, limit_ns);
 }
 
 symmcoll_status_t symc_slot_enqueue(struct symmcoll_group *group,
@@ -130,10 +139,12 @@ bool symc_slot_stands(struct symmcoll_group *group, bool expired)
     took = find_inside(slot, &op, true);
     if (took == 0)
         return false;
-    /* In a group that has failed it ends soon, where nothing is in its way. */
+    /* In a group that has failed it ends soon, where nothing is in its way.  Who has
+     * waited to his deadline looks again, after the moment that each call has. */
     return symc_members_failed(&group->members)
                ? took >= SYMC_SLOT_CANCEL_NS
-               : symc_slot_expire_inside(group, slot, expired ? 1 : SYMC_NEVER);
+               : expire(
+                     group, slot, &op, took, expired ? MOMENT_NS : SYMC_NEVER);
 }
 
 bool symc_slot_mark_inside(

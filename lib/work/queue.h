@@ -78,8 +78,8 @@ struct symc_queue_ops {
     void (*nap)(void *group, bool (*ready)(void *arg), void *arg,
         struct symc_wait_budget *budget);
     /* Without both: whether the ticket's holder stands in a backend for longer than
-     * an operation may take, or than who has waited to his deadline (expired) can
-     * wait: then the group has failed of that.  NULL: that cannot be. */
+     * an operation may take, or for a moment where who asks has waited to his deadline
+     * (expired): then the group has failed of that.  NULL: that cannot be. */
     bool (*stands)(void *group, bool expired);
     /* Then: the error of a call that does not wait any more. */
     symmcoll_status_t (*refuse)(void *group, const struct symc_op *op);

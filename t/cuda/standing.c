@@ -4,6 +4,7 @@
  * stream is full: whatever others of its rank call ends in time and says so, and
  * the group is released when the driver has returned.
  */
+#include "group/group.h"
 #include "t/cuda/sums.h"
 
 #include <pthread.h>
@@ -222,12 +223,57 @@ static int stand_in_driver(struct faults_rank *self)
     return faults_finalize(self) != 0 || !right;
 }
 
+/* A call that is in the backend now, and has been for so long, with the ticket. */
+static bool stands_after(
+    struct symmcoll_group *group, struct symc_slot *slot, int64_t ns)
+{
+    pthread_mutex_lock(&slot->noted);
+    slot->entered_ns = symc_now_ns() - ns;
+    pthread_mutex_unlock(&slot->noted);
+    return symc_slot_stands(group, true);
+}
+
+static int has_a_moment(struct symmcoll_group *all, int rank)
+{
+    struct sums sums;
+    struct symmcoll_group *group = NULL;
+    struct symc_op op = {.kind = SYMC_ALL_REDUCE,
+        .label = "the sum",
+        .timeout_ns = 100 * SYMC_NS_PER_S};
+    struct symc_slot *slot;
+    bool right;
+
+    device_use(rank);
+    sums = (struct sums){device_stream(), device_alloc(sizeof(float))};
+    if (symmcoll_group_create(symmcoll_group_world(all), NULL, &group) !=
+            SYMMCOLL_OK ||
+        sums_add(group, &sums, 1, -1, NULL) != SYMMCOLL_OK)
+        return 0;
+    slot = &group->slots[SYMC_MEMORY_DEVICE];
+    right = symc_slot_enqueue(group, slot, &op, true) == SYMMCOLL_OK &&
+            /* the clock goes on: it has just begun, whenever that is asked */
+            say(!stands_after(group, slot, -SYMC_NS_PER_S), "a moment") &&
+            say(symmcoll_group_error(group) == SYMMCOLL_OK, "the group") &&
+            say(stands_after(group, slot, SYMC_NS_PER_S), "a second") &&
+            ended(symmcoll_group_error(group), SYMMCOLL_ERR_TIMEOUT,
+                "has not returned");
+    symc_slot_enqueued(slot);
+    device_wait(sums.stream);
+    right = symmcoll_group_free(group) == SYMMCOLL_OK && right;
+    device_end_stream(sums.stream);
+    device_free(sums.at);
+    return right;
+}
+
 int main(void)
 {
     struct faults_job job;
 
-    plan(2);
+    plan(3);
     device_begin();
+    ok(ranks_run(1, has_a_moment),
+        "a call that is in the driver for a moment fails nobody, however late "
+        "who waits for it is");
     setenv("SYMMCOLL_TIMEOUTS_FINALIZE", "1s", 1);
     faults_begin();
     faults_start(&job, SIZE, stand_in_driver, NULL);
