@@ -129,7 +129,9 @@ struct symc_cuda_group {
     int64_t left_ns[SYMC_KERNEL_RANKS]; /* when a member was first found to have
                                            left; 0: it has not */
     struct symc_cuda_comm *comm;        /* of NCCL; NULL: not needed so far */
-    bool timed;      /* operations are, from their first kernel to their last */
+    bool checked; /* an operation has been when it was started: later ones are
+                        when they are called */
+    bool timed;   /* operations are, from their first kernel to their last */
     int64_t took_ns; /* the one whose test() has returned last; or 0 */
     struct symc_cuda_nan *nans; /* NULL: nothing is searched */
     int unused_nan;

@@ -100,14 +100,20 @@ symmcoll_status_t symc_cuda_check(void *state, const struct symc_op *op)
 static symmcoll_status_t check_first(
     struct symc_cuda_group *group, const struct symc_op *op)
 {
-    symmcoll_status_t status = symc_cuda_check_stream(&group->context,
-        group->core->fail, op->stream, group->core->kinds[op->kind].name);
+    symmcoll_status_t status;
 
+    if (group->checked)
+        return SYMMCOLL_OK;
+    status = symc_cuda_check_stream(&group->context, group->core->fail,
+        op->stream, group->core->kinds[op->kind].name);
     if (status == SYMMCOLL_OK)
         status = symc_cuda_check_exchange(group, op);
     if (status == SYMMCOLL_OK)
         status = symc_cuda_check_order(group, op);
-    return status == SYMMCOLL_OK ? symc_cuda_check_buffers(group, op) : status;
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_check_buffers(group, op);
+    group->checked = status == SYMMCOLL_OK;
+    return status;
 }
 
 /* All of it, or what the driver has taken until an error. */
@@ -133,8 +139,7 @@ static symmcoll_status_t start(struct symc_cuda_group *group,
     const struct symc_op *op, void *mark, struct symc_cuda_token **token)
 {
     struct symc_cuda_place place;
-    symmcoll_status_t status =
-        group->order.event == NULL ? check_first(group, op) : SYMMCOLL_OK;
+    symmcoll_status_t status = check_first(group, op);
     bool by_nccl;
 
     if (status == SYMMCOLL_OK)

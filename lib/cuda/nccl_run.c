@@ -120,10 +120,16 @@ symmcoll_status_t symc_cuda_check_exchange(
     struct symc_cuda_group *group, const struct symc_op *op)
 {
     const struct symc_kind_info *info = &group->core->kinds[op->kind];
+    bool captured = false;
+    symmcoll_status_t status;
 
-    if (!symc_cuda_is_exchange(info) ||
-        !symc_cuda_is_captured(group, op->stream))
+    /* What has a work runs on the group's stream; that of the caller may be captured
+     * since the call. */
+    if (!symc_cuda_is_exchange(info) || !op->direct)
         return SYMMCOLL_OK;
+    status = symc_cuda_ask_captured(group, op->stream, &captured);
+    if (status != SYMMCOLL_OK || !captured)
+        return status;
     return group->core->fail(SYMMCOLL_ERR_INVALID,
         "%s: expected a stream that is not captured, for NCCL does it, found "
         "stream %p, which is",

@@ -253,6 +253,76 @@ static int captures(struct symmcoll_group *group, int rank)
     return finish(&self, right);
 }
 
+/* What is with a work, called before the capture and started in it; before that what
+ * this rank does alone has taken the token of the latest operation. */
+static int is_called_before_a_capture(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    struct symmcoll_symm_args args = SYMMCOLL_SYMM_ARGS_INIT;
+    struct symmcoll_group *beside = NULL;
+    struct symmcoll_symm *handle = NULL;
+    struct symmcoll_work *work = NULL;
+    symmcoll_status_t status = SYMMCOLL_OK;
+    struct self self;
+    CUgraph graph;
+    void *data = NULL;
+    int right;
+
+    begin(&self, group, rank);
+    args.device = SYMMCOLL_CUDA;
+    args.device_index = rank;
+    plan_round(&self, 0);
+    right = fine(symmcoll_group_create(world, NULL, &beside)) &&
+            fine(symmcoll_symm_alloc(world, 64, &args, &data)) &&
+            fine(symmcoll_symm_rendezvous(group, data, NULL, &handle)) &&
+            fine(symmcoll_group_set_stream(group, self.stream)) &&
+            fine(exchange(&self, NULL)) && received(&self) && sums(&self) &&
+            fine(symmcoll_symm_put_data(handle, rank, 0, self.in, 64));
+    device_wait(self.stream);
+    plan_round(&self, 1);
+    if (rank != 1)
+        right = fine(exchange(&self, &work)) && right;
+    if (rank != 1)
+        right = say(cuStreamBeginCapture(self.stream,
+                        CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS,
+                    "a capture") &&
+                right;
+    right = fine(symmcoll_barrier(beside, NULL, NULL)) && right;
+    if (rank == 1)
+        right = fine(exchange(&self, &work)) && right;
+    while (right && (status = symmcoll_work_test(work)) == SYMMCOLL_IN_PROGRESS)
+        ;
+    right = fine(status) && right;
+    symmcoll_work_free(work);
+    if (rank != 1)
+        right = cuStreamEndCapture(self.stream, &graph) == CUDA_SUCCESS &&
+                cuGraphDestroy(graph) == CUDA_SUCCESS && right;
+    right = right && received(&self);
+    symmcoll_symm_release(handle);
+    right = fine(symmcoll_symm_free(world, data)) && right;
+    right = fine(symmcoll_group_set_stream(group, NULL)) && right;
+    right = fine(symmcoll_group_free(beside)) && right;
+    return finish(&self, right);
+}
+
+/* A driver that does not say whether a stream is captured. */
+static int nobody_knows(struct symmcoll_group *group, int rank)
+{
+    struct self self;
+    int right;
+
+    begin(&self, group, rank);
+    plan_round(&self, 0);
+    right = fine(exchange(&self, NULL)) && received(&self);
+    fake_configure("fail=cuStreamIsCapturing:2:400");
+    right = ended(exchange(&self, NULL), SYMMCOLL_ERR_DEVICE,
+                "cuStreamIsCapturing of stream 0x") &&
+            right;
+    plan_round(&self, 1);
+    right = fine(exchange(&self, NULL)) && received(&self) && right;
+    return finish(&self, right);
+}
+
 /* Rank 1 expects one more of rank 0 than that passes: as on the host. */
 static int counts_differ(struct symmcoll_group *group, int rank)
 {
@@ -314,6 +384,10 @@ int main(void)
     ok(ranks_run(SIZE, default_streams),
         "it runs on the default stream, with a work and without");
     on_both(SIZE, captures, "it is refused on a captured stream");
+    on_both(SIZE, is_called_before_a_capture,
+        "one with a work that was called before the capture is not");
+    ok(ranks_run(SIZE, nobody_knows),
+        "a driver that fails to say whether it is captured is told as that");
     setenv("SYMMCOLL_CUDA_SHARE_DEVICE", "on", 1);
     fake_configure("devices=2");
     reason = "expected a device of its own for each rank, without which NCCL "
