@@ -41,6 +41,8 @@ struct symc_slot {
     _Atomic bool open; /* for threads without the ticket: it is */
     struct symc_refusal refusal;
     struct symc_refusal lack; /* why prepare() has failed */
+    bool lack_useful; /* for an operation to which it would only be useful, with
+                         that one's timeout */
     /* Around the calls of another memory's backend, except mark(), unmark() and
      * abort(); one that enqueues may hold it for as long as a device is busy: see
      * slot_enter.c. */

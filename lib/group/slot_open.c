@@ -383,16 +383,20 @@ symmcoll_status_t symc_slot_prepare(
 
     if (need == SYMC_NEED_NONE)
         return SYMMCOLL_OK;
-    if (slot->lack.status != SYMMCOLL_OK)
+    /* All have failed in the same attempt, so all try again. */
+    if (slot->lack.status != SYMMCOLL_OK && !slot->lack_useful)
         return tell_refusal(group, op, &slot->lack, "what it needs");
     if (ns < op->timeout_ns)
         ns = op->timeout_ns;
     begin_rounds(group, op, slot->backend, symc_deadline_ns(symc_now_ns(), ns));
     status = end_rounds(group, slot->backend->coll->prepare(slot->state, op));
-    if (status == SYMMCOLL_OK)
+    if (status == SYMMCOLL_OK) {
+        slot->lack.status = SYMMCOLL_OK;
         return status;
+    }
     if (!symc_members_failed(&group->members)) {
         status = keep_refusal(group, op, status, &slot->lack);
+        slot->lack_useful = need == SYMC_NEED_USEFUL;
         return need == SYMC_NEED_USEFUL ? do_without(group, slot) : status;
     }
     return group->members.own.status == SYMMCOLL_ERR_CANCELED
