@@ -33,20 +33,27 @@ static void close_parts(struct symc_cuda_compute *compute)
 
 /* Blocks of barriers are placed before those of products that have not begun, as
  * multiprocessors get free. */
-static CUresult make_streams(struct symc_cuda_compute *compute)
+static struct symc_cuda_called make_streams(struct symc_cuda_compute *compute)
 {
+    static const char create[] = "cuStreamCreateWithPriority";
     const struct symc_cuda *cuda = compute->context.cuda;
     int least = 0, greatest = 0;
-    CUresult result = cuda->ctx_get_stream_priority_range(&least, &greatest);
+    struct symc_cuda_called called =
+        symc_cuda_called("cuCtxGetStreamPriorityRange",
+            cuda->ctx_get_stream_priority_range(&least, &greatest));
 
-    if (result == CUDA_SUCCESS)
-        result = cuda->stream_create_with_priority(
-            &compute->beside, CU_STREAM_NON_BLOCKING, greatest);
-    if (result == CUDA_SUCCESS)
-        result = cuda->stream_create_with_priority(
-            &compute->beside_captured, CU_STREAM_NON_BLOCKING, greatest);
-    return result == CUDA_SUCCESS ? cuda->event_create(&compute->event, QUICK)
-                                  : result;
+    if (called.result == CUDA_SUCCESS)
+        called = symc_cuda_called(
+            create, cuda->stream_create_with_priority(
+                        &compute->beside, CU_STREAM_NON_BLOCKING, greatest));
+    if (called.result == CUDA_SUCCESS)
+        called = symc_cuda_called(
+            create, cuda->stream_create_with_priority(&compute->beside_captured,
+                        CU_STREAM_NON_BLOCKING, greatest));
+    return called.result == CUDA_SUCCESS
+               ? symc_cuda_called("cuEventCreate",
+                     cuda->event_create(&compute->event, QUICK))
+               : called;
 }
 
 static symmcoll_status_t open_parts(
@@ -54,16 +61,17 @@ static symmcoll_status_t open_parts(
 {
     struct symc_cuda_entered entered;
     symmcoll_status_t status = enter(compute, &entered);
-    CUresult result;
+    struct symc_cuda_called called;
 
     if (status != SYMMCOLL_OK)
         return status;
     status = symc_lt_open(&compute->lt, compute->fail,
         settings->get_text(settings->config, "cuda.cublaslt"));
     if (status == SYMMCOLL_OK) {
-        result = make_streams(compute);
-        if (result != CUDA_SUCCESS)
-            status = fail_compute(compute, result, "creating streams");
+        called = make_streams(compute);
+        if (called.result != CUDA_SUCCESS)
+            status = fail_compute(compute, called.result,
+                "%s for what is beside products", called.name);
     }
     if (status != SYMMCOLL_OK)
         close_parts(compute);

@@ -300,19 +300,23 @@ static symmcoll_status_t follow(void *state, void *stream, void *other)
     const struct symc_cuda *cuda = local->context.cuda;
     struct symc_cuda_entered entered;
     CUevent event = NULL;
-    CUresult result;
+    struct symc_cuda_called called;
     symmcoll_status_t status = symc_cuda_local_enter(local, &entered);
 
     if (status != SYMMCOLL_OK)
         return status;
-    result = cuda->event_create(&event, CU_EVENT_DISABLE_TIMING);
-    if (result == CUDA_SUCCESS)
-        result = cuda->event_record(event, other);
-    if (result == CUDA_SUCCESS)
-        result = cuda->stream_wait_event(stream, event, 0);
-    if (result != CUDA_SUCCESS)
-        status = fail_local(local, result,
-            "having stream %p wait for stream %p", stream, other);
+    called = symc_cuda_called(
+        "cuEventCreate", cuda->event_create(&event, CU_EVENT_DISABLE_TIMING));
+    if (called.result == CUDA_SUCCESS)
+        called =
+            symc_cuda_called("cuEventRecord", cuda->event_record(event, other));
+    if (called.result == CUDA_SUCCESS)
+        called = symc_cuda_called(
+            "cuStreamWaitEvent", cuda->stream_wait_event(stream, event, 0));
+    if (called.result != CUDA_SUCCESS)
+        status = fail_local(local, called.result,
+            "%s to have stream %p wait for stream %p", called.name, stream,
+            other);
     if (event != NULL)
         (void)cuda->event_destroy(event);
     symc_cuda_leave(&entered);

@@ -13,27 +13,31 @@ symmcoll_status_t symc_cuda_local_mark(void *state, void *stream, void **mark)
     CUstreamCaptureStatus captured = CU_STREAM_CAPTURE_STATUS_NONE;
     struct symc_cuda_entered entered;
     CUevent event = NULL;
-    CUresult result;
+    struct symc_cuda_called called;
     symmcoll_status_t status = symc_cuda_local_enter(local, &entered);
 
     *mark = NULL;
     if (status != SYMMCOLL_OK)
         return status;
-    result = cuda->stream_is_capturing(stream, &captured);
-    if (result != CUDA_SUCCESS || captured != CU_STREAM_CAPTURE_STATUS_NONE)
+    called = symc_cuda_called(
+        "cuStreamIsCapturing", cuda->stream_is_capturing(stream, &captured));
+    if (called.result != CUDA_SUCCESS ||
+        captured != CU_STREAM_CAPTURE_STATUS_NONE)
         goto leave;
-    result = cuda->event_create(&event, CU_EVENT_DEFAULT);
-    if (result == CUDA_SUCCESS)
-        result = cuda->event_record(event, stream);
-    if (result != CUDA_SUCCESS && event != NULL) {
+    called = symc_cuda_called(
+        "cuEventCreate", cuda->event_create(&event, CU_EVENT_DEFAULT));
+    if (called.result == CUDA_SUCCESS)
+        called = symc_cuda_called(
+            "cuEventRecord", cuda->event_record(event, stream));
+    if (called.result != CUDA_SUCCESS && event != NULL) {
         (void)cuda->event_destroy(event);
         event = NULL;
     }
     *mark = event;
 leave:
-    if (result != CUDA_SUCCESS)
-        status = symc_cuda_local_fail(
-            local, result, "noting how far stream %p is", stream);
+    if (called.result != CUDA_SUCCESS)
+        status = symc_cuda_local_fail(local, called.result,
+            "%s to note how far stream %p is", called.name, stream);
     symc_cuda_leave(&entered);
     return status;
 }

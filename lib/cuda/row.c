@@ -173,21 +173,25 @@ static symmcoll_status_t map_told(const struct symc_cuda_group *group,
 
 /* A fabric handle that can be imported: where that is not so here, auto takes
  * descriptors. */
-static CUresult export_fabric(const struct symc_cuda_group *group,
-    const struct symc_cuda_physical *own, struct told *mine)
+static struct symc_cuda_called export_fabric(
+    const struct symc_cuda_group *group, const struct symc_cuda_physical *own,
+    struct told *mine)
 {
     const struct symc_cuda *cuda = group->cuda;
     CUmemGenericAllocationHandle tried;
-    CUresult result = cuda->mem_export_to_shareable_handle(
-        &mine->fabric, own->handle, CU_MEM_HANDLE_TYPE_FABRIC, 0);
+    struct symc_cuda_called called =
+        symc_cuda_called("cuMemExportToShareableHandle",
+            cuda->mem_export_to_shareable_handle(
+                &mine->fabric, own->handle, CU_MEM_HANDLE_TYPE_FABRIC, 0));
 
-    if (result == CUDA_SUCCESS)
-        result = cuda->mem_import_from_shareable_handle(
-            &tried, &mine->fabric, CU_MEM_HANDLE_TYPE_FABRIC);
-    if (result == CUDA_SUCCESS)
-        result = cuda->mem_release(tried);
-    mine->has_fabric = result == CUDA_SUCCESS;
-    return result;
+    if (called.result == CUDA_SUCCESS)
+        called = symc_cuda_called("cuMemImportFromShareableHandle",
+            cuda->mem_import_from_shareable_handle(
+                &tried, &mine->fabric, CU_MEM_HANDLE_TYPE_FABRIC));
+    if (called.result == CUDA_SUCCESS)
+        called = symc_cuda_called("cuMemRelease", cuda->mem_release(tried));
+    mine->has_fabric = called.result == CUDA_SUCCESS;
+    return called;
 }
 
 /* What this rank sends, and tells. */
@@ -197,16 +201,17 @@ static symmcoll_status_t export_own(const struct symc_cuda_group *group,
 {
     enum symc_cuda_share share =
         symc_cuda_share_of(group->core->settings, group->threads);
-    CUresult result = CUDA_SUCCESS;
+    struct symc_cuda_called called = {NULL, CUDA_SUCCESS};
 
     if (group->threads)
         return SYMMCOLL_OK;
     if (share != SYMC_CUDA_SHARE_DESCRIPTOR &&
         (own->types & CU_MEM_HANDLE_TYPE_FABRIC) != 0)
-        result = export_fabric(group, own, mine);
-    if (share == SYMC_CUDA_SHARE_FABRIC && result != CUDA_SUCCESS)
-        return symc_cuda_group_fail(group, result,
-            "a fabric handle (cuda.share) of this rank's %s", what);
+        called = export_fabric(group, own, mine);
+    if (share == SYMC_CUDA_SHARE_FABRIC && called.result != CUDA_SUCCESS)
+        return symc_cuda_group_fail(group, called.result,
+            "%s for a fabric handle (cuda.share) of this rank's %s",
+            called.name, what);
     return export(group, own->handle, what, fd);
 }
 

@@ -5,6 +5,7 @@
  */
 #include "t/cuda/joined.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,6 +88,32 @@ static int is_refused(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* Of the calls that a fabric handle takes, any. */
+static int names_the_call(struct symmcoll_group *group, int rank)
+{
+    static const char *const calls[] = {"cuMemExportToShareableHandle",
+        "cuMemImportFromShareableHandle", "cuMemRelease"};
+    char setting[64], text[96];
+    float *at;
+    int right = 1;
+
+    device_use(rank);
+    at = device_alloc(sizeof(*at));
+    for (int i = 0; i < 3 && right; i++) {
+        struct symmcoll_group *one = joined_group(group);
+
+        snprintf(setting, sizeof(setting), "fail=%s:1:400", calls[i]);
+        snprintf(text, sizeof(text), "%s for a fabric handle (cuda.share) of ",
+            calls[i]);
+        fake_configure(setting);
+        right = ended(symmcoll_all_reduce(one, at, at, 1, F32, SUM, NULL, NULL),
+            SYMMCOLL_ERR_DEVICE, text);
+        right = symmcoll_group_free(one) == SYMMCOLL_OK && right;
+    }
+    device_free(at);
+    return right;
+}
+
 /* wanted: the types of handles, of memory of those that the settings leave alone */
 static int with(rank_fn body, const char *value, const char *settings,
     bool fabric, unsigned int wanted)
@@ -114,6 +141,8 @@ int main(void)
     ok(with(joins, "auto", NULL, true, DESCRIPTOR | FABRIC) &&
             with(joins, "fabric", NULL, true, DESCRIPTOR | FABRIC),
         "cuda.share: fabric handles are used where all have them");
+    ok(with(names_the_call, "fabric", NULL, true, 0),
+        "and errors name the driver's call");
     ok(with(joins, "descriptor", NULL, false, DESCRIPTOR),
         "unless descriptors are wanted");
     ok(with(joins, "auto", "fabric=0", false, DESCRIPTOR | FABRIC),

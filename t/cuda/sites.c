@@ -204,6 +204,42 @@ static int streams_follow(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* ---- errors ---- */
+
+/* What follow() and mark() call of the driver. */
+static int calls_are_named(struct symmcoll_group *group, int rank)
+{
+    static const struct {
+        bool marks;
+        const char *setting, *text;
+    } calls[] = {{false, "fail=cuEventCreate:1:400", "cuEventCreate to have "},
+        {false, "fail=cuEventRecord:1:400", "cuEventRecord to have stream 0x"},
+        {false, "fail=cuStreamWaitEvent:1:400", "cuStreamWaitEvent to have "},
+        {true, "fail=cuStreamIsCapturing:1:400",
+            "cuStreamIsCapturing to note "},
+        {true, "fail=cuEventCreate:1:400", "cuEventCreate to note how far "},
+        {true, "fail=cuEventRecord:1:400", "cuEventRecord to note how far "}};
+    struct symc_site *site = NULL;
+    int device = device_use(rank), right;
+    CUstream first = device_stream(), second = device_stream();
+    void *mark = NULL;
+
+    right =
+        symc_site_open("t", group, device, first, false, &site) == SYMMCOLL_OK;
+    for (size_t i = 0; i < sizeof(calls) / sizeof(*calls) && right; i++) {
+        fake_configure(calls[i].setting);
+        right = ended(calls[i].marks ? symc_site_mark(site, &mark)
+                                     : symc_site_follow(site, second),
+                    SYMMCOLL_ERR_DEVICE, calls[i].text) &&
+                mark == NULL;
+    }
+    symc_site_close(site);
+    device_wait(first);
+    device_end_stream(first);
+    device_end_stream(second);
+    return right;
+}
+
 int main(void)
 {
     device_begin();
@@ -211,5 +247,6 @@ int main(void)
         "sums of one rank have the bits of host memory, at all alignments");
     on_both(1, elements_go_back, "elements with gaps are packed and spread");
     on_both(1, streams_follow, "what follows on another stream is done after");
+    on_both(1, calls_are_named, "errors name the driver's call");
     return done_testing();
 }

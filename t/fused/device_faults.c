@@ -237,6 +237,28 @@ static int no_memory(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* What multiplies has streams of its own. */
+static int names_the_call(struct symmcoll_group *group, int rank)
+{
+    struct one it;
+    int right;
+
+    begin(&it, group, rank);
+    right = OK(symmcoll_barrier(group, NULL, NULL));
+    if (rank == VICTIM)
+        fake_configure("fail=cuCtxGetStreamPriorityRange:0:400");
+    right = right && both_fail(&it, rank, SYMMCOLL_ERR_DEVICE,
+                         "cuCtxGetStreamPriorityRange for what is beside "
+                         "products on device ",
+                         "rank 1 cannot go on: DEVICE");
+    device_wait(it.call.stream);
+    on_device_free(&it.a);
+    on_device_free(&it.b);
+    free(it.host.data);
+    device_end_stream(it.call.stream);
+    return right;
+}
+
 /* ---- ranks that are lost ---- */
 
 /* What the call after one that failed was told: why, or that the group has failed
@@ -347,6 +369,8 @@ int main(void)
     ok(ranks_run(SIZE, a_product_is_refused),
         "so where it refuses a product, with its shape");
     ok(ranks_run(SIZE, no_memory), "and where a device has no memory");
+    ok(ranks_run(SIZE, names_the_call),
+        "and where its driver fails, with the call");
     faults_begin();
     test_death(true,
         "a peer that dies while shards are gathered: streams end, its name");
