@@ -94,16 +94,23 @@ static symmcoll_status_t await_group(
 }
 
 /* As who enters, see symc_symm_enter(); but what is waited for ends in any case,
- * so the group's release need not wake this thread at once. */
+ * so the group's release need not wake this thread at once.  What has been let go of
+ * is released before (IN_PROGRESS): the driver may wait for a device there, and who
+ * is counted in `waiting` keeps the release of the group waiting, with the lock. */
 static symmcoll_status_t enter_and_await(
     struct symc_symm *symm, struct wait *wait)
 {
     struct symmcoll_group *group = wait->share->group;
     symmcoll_status_t status;
 
+    if (symm->left != NULL) {
+        symc_symm_unlock(symm);
+        pthread_mutex_lock(&symm->lock);
+        return SYMMCOLL_IN_PROGRESS;
+    }
     atomic_fetch_add(&wait->share->waiting, 1);
     symc_group_enter(group);
-    symc_symm_unlock(symm);
+    pthread_mutex_unlock(&symm->lock);
     status = await_group(wait, group);
     symc_group_leave(group);
     atomic_fetch_sub(&wait->share->waiting, 1);

@@ -5,7 +5,7 @@
  * call the wrapper here, in which the other one acts.
  */
 #include "group/group.h"
-#include "symm_mem/symm_mem.h"
+#include "symm_mem/share.h"
 #include "t/symm_mem/device.h"
 
 #include <stdatomic.h>
@@ -188,6 +188,36 @@ static int says_nothing_of_what_has_ended(struct symmcoll_group *all, int rank)
     return right && end(all, &it, true);
 }
 
+/* ---- what has been let go of ---- */
+
+static int released, counted; /* calls; who was counted in one */
+
+static void look(void *memory)
+{
+    struct symc_share *share = memory;
+
+    released++;
+    counted += (int)atomic_load(&share->waiting);
+}
+
+/* The driver may wait there, and a group that is released for whom it counts. */
+static int counts_nobody_in_the_driver(struct symmcoll_group *all, int rank)
+{
+    static const struct symc_memory_ops ops = {.free = look};
+    struct joined it = {0};
+    bool right = begin(all, rank, &it);
+    struct symc_symm *symm = symc_symm_of(it.world);
+
+    if (right && rank == 0) {
+        pthread_mutex_lock(&symm->lock);
+        symc_left_memory(symm, &ops, it.handle->share);
+        right = OK(symc_share_await(symm, it.handle->share, "t"));
+        symc_symm_unlock(symm);
+        right = HOLDS(released == 1) && HOLDS(counted == 0) && right;
+    }
+    return right && end(all, &it, false);
+}
+
 int main(void)
 {
     device_begin();
@@ -197,5 +227,7 @@ int main(void)
         "symm_pool_trim() waits for what another thread's handle has left");
     on_both(2, says_nothing_of_what_has_ended,
         "symm_free() returns OK if all has ended when the time is over");
+    on_both(2, counts_nobody_in_the_driver,
+        "who waits releases what was left before it is counted");
     return done_testing();
 }
