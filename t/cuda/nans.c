@@ -112,8 +112,10 @@ static int fails_its_group(struct symmcoll_group *all, int rank)
                 ended(SYMMCOLL_ERR_INVALID, SYMMCOLL_ERR_INVALID, text) &&
                 right;
     } else {
-        status = sum(&side); /* it may have ended, or not */
-        right = say(status == SYMMCOLL_OK || status < 0, "another's") && right;
+        status = sum(&side); /* it may end before the failure has come */
+        right = (status == SYMMCOLL_OK ||
+                    ended(status, SYMMCOLL_ERR_INVALID, text)) &&
+                right;
     }
     right = ended(await_error(&side), SYMMCOLL_ERR_INVALID, text) && right;
     return end(&side, right);
