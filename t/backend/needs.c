@@ -57,7 +57,7 @@ static int it_is_made_once(struct symmcoll_group *group, int rank)
            atomic_load(&control()->strange) == 0;
 }
 
-/* What would be useful is not tried again, nor what requires it. */
+/* What would be useful is tried again for what requires it only, and once. */
 static int all_do_without_it(struct symmcoll_group *group, int rank)
 {
     int before = atomic_load(&control()->prepared);
@@ -67,11 +67,27 @@ static int all_do_without_it(struct symmcoll_group *group, int rank)
     return sums(group, rank, "useful") && sums(group, rank, "useful") &&
            tried(group, rank, before, 1) &&
            ended(sum(group, rank, "required", &all), SYMMCOLL_ERR_SYSTEM,
+               "all_reduce: rank 1: fake: unprepared (group ") &&
+           ended(sum(group, rank, "required", &all), SYMMCOLL_ERR_SYSTEM,
                "all_reduce: what it needs was refused") &&
            ended(SYMMCOLL_ERR_SYSTEM, SYMMCOLL_ERR_SYSTEM,
-               " s ago, in all_reduce seq 1 'useful': rank 1: fake: "
+               " s ago, in all_reduce seq 5 'required': rank 1: fake: "
                "unprepared (group ") &&
-           sums(group, rank, "useful") && tried(group, rank, before, 1) &&
+           sums(group, rank, "useful") && tried(group, rank, before, 2) &&
+           atomic_load(&control()->strange) == 0;
+}
+
+/* The attempt of what requires it is the one that counts. */
+static int what_requires_it_makes_it(struct symmcoll_group *group, int rank)
+{
+    int before = atomic_load(&control()->prepared);
+
+    atomic_store(&control()->unprepared, 1);
+    if (!sums(group, rank, "useful") || !tried(group, rank, before, 1))
+        return 0;
+    atomic_store(&control()->unprepared, -1);
+    return sums(group, rank, "required") && sums(group, rank, "useful") &&
+           sums(group, rank, "required") && tried(group, rank, before, 2) &&
            atomic_load(&control()->strange) == 0;
 }
 
@@ -138,6 +154,8 @@ int main(void)
     on_both(3, it_is_made_once, "what operations need is made once");
     on_both(3, all_do_without_it,
         "where one cannot make what is useful, all do without it");
+    on_both(3, what_requires_it_makes_it,
+        "what could not be made for one is made for another that requires it");
     on_both(3, what_requires_it_is_refused,
         "what requires it is refused, and what it is useful to goes on");
     on_both(3, all_know_who_captures, "all know whether a member captures");
