@@ -204,7 +204,8 @@ static int one_has_an_error(struct symmcoll_group *group, int rank)
            none_runs(group);
 }
 
-/* A stream that cannot be ordered fails the group, and what runs there ends. */
+/* A stream that cannot be ordered fails the group, and what runs there ends; threads
+ * have one backend, so that the other may not wait before. */
 static int cannot_follow(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *works[SOME];
@@ -217,6 +218,9 @@ static int cannot_follow(struct symmcoll_group *group, int rank)
         if (!ended(symmcoll_work_wait(works[0], -1), SYMMCOLL_ERR_DEVICE,
                 "fake: no such stream"))
             return 0;
+    } else {
+        while (symmcoll_group_error(group) == SYMMCOLL_OK)
+            sched_yield();
     }
     return all_end(works, SYMMCOLL_ERR_DEVICE, "fake: no such stream") &&
            none_runs(group);
@@ -303,10 +307,12 @@ static int keeps(int rank, int size, void *lets_go)
     if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
         return 1;
     group = symmcoll_world_group(world);
-    if (!opened(group, rank) || !submit_some(group, rank, works, -1) ||
-        !await_all(group))
+    if (!opened(group, rank) || !submit_some(group, rank, works, -1))
         return 1;
+    /* Before the other's abort is heard of. */
     atomic_store(&control()->keeps, 0);
+    if (!await_all(group))
+        return 1;
     symmcoll_group_abort(group, "enough");
     for (int i = 0; i < SOME; i++) {
         if (!say(symmcoll_work_wait(works[i], 60) != SYMMCOLL_ERR_TIMEOUT,

@@ -66,8 +66,10 @@ static int release_before_the_end(struct faults_rank *self)
 
     if (!sums_begin(self, &sums, COUNT) ||
         symmcoll_group_create(self->world, &args, &group) != SYMMCOLL_OK ||
-        !makes_a_sum(group, &sums))
+        !makes_a_sum(group, &sums)) {
+        diag("rank %d, before the call: %s", self->rank, symmcoll_last_error());
         return 1;
+    }
     call(self, group, &sums);
     faults_note(self, symmcoll_group_free(group));
     if (self->rank == VICTIM) {
@@ -77,9 +79,11 @@ static int release_before_the_end(struct faults_rank *self)
     }
     device_free(device_alloc(64)); /* the device stays usable */
     status = symmcoll_finalize(self->world);
-    if (self->rank == VICTIM && !half->known)
-        return status != SYMMCOLL_ERR_DEVICE;
-    return status != SYMMCOLL_OK;
+    if (status == (self->rank == VICTIM && !half->known ? SYMMCOLL_ERR_DEVICE
+                                                        : SYMMCOLL_OK))
+        return 0;
+    diag("rank %d: finalize: %s", self->rank, symmcoll_last_error());
+    return 1;
 }
 
 static bool stays(const struct half *half)
