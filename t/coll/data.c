@@ -12,6 +12,8 @@
 #include "group/group.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,28 +161,50 @@ static union word make_bits(
     return word;
 }
 
-/* Eight bytes at a time: a sanitizer looks at each store. */
+/*
+ * A contribution is pieced together of blocks that are taken from a table of its
+ * type at places well mixed: to work out each number anew took most of the time
+ * that these tests need.
+ */
+#define TABLE ((size_t)32 * 1024)
+#define BLOCK ((size_t)64)
+
+static const unsigned char *table_of(enum symmcoll_dtype dtype)
+{
+    static union word tables[SYMMCOLL_DTYPE_COUNT][TABLE / 8];
+    static _Atomic bool made[SYMMCOLL_DTYPE_COUNT];
+    static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+    size_t number = number_nbytes(dtype);
+    union word *table = tables[dtype];
+
+    if (!atomic_load_explicit(&made[dtype], memory_order_acquire)) {
+        pthread_mutex_lock(&making);
+        for (size_t i = 0; i < TABLE / 8 && !made[dtype]; i++)
+            table[i] = number != 0 ? make_numbers(dtype, number,
+                                         (uint64_t)dtype << 32, i)
+                                   : make_bits(dtype, (uint64_t)dtype << 32, i);
+        atomic_store(&made[dtype], true);
+        pthread_mutex_unlock(&making);
+    }
+    return table->bytes;
+}
+
 void data_fill(void *to, enum symmcoll_dtype dtype, size_t first, size_t count,
     int rank, unsigned seed)
 {
+    const unsigned char *table = table_of(dtype);
     unsigned char *out = to;
     size_t elem = symmcoll_dtype_size(dtype);
-    size_t number = number_nbytes(dtype);
     size_t at = first * elem, end = (first + count) * elem;
     uint64_t base =
         mix((uint64_t)seed << 32 | (uint64_t)rank << 8 | (uint64_t)dtype);
 
     while (at < end) {
-        size_t skip = at % 8,
-               nbytes = end - at < 8 - skip ? end - at : 8 - skip;
-        union word word = number != 0
-                              ? make_numbers(dtype, number, base, at / 8)
-                              : make_bits(dtype, base, at / 8);
+        size_t skip = at % BLOCK,
+               nbytes = end - at < BLOCK - skip ? end - at : BLOCK - skip;
+        size_t place = mix(base + at / BLOCK) % ((TABLE - BLOCK) / 8) * 8;
 
-        if (nbytes == 8)
-            memcpy(out, &word, 8);
-        else
-            memcpy(out, word.bytes + skip, nbytes);
+        memcpy(out, table + place + skip, nbytes);
         out += nbytes;
         at += nbytes;
     }
