@@ -6,14 +6,17 @@
 #ifndef T_KERNELS_FIBER_H
 #define T_KERNELS_FIBER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <ucontext.h>
 
 /* Of what fibers run here themselves: the order of fibers orders it. */
-#define NOT_CHECKED __attribute__((no_sanitize("thread")))
+#define NOT_CHECKED __attribute__((no_sanitize("thread", "address")))
 
 struct fiber {
-    ucontext_t context;
+    ucontext_t context; /* to begin in */
+    bool has_run;
+    void *place[5]; /* where it goes on, for __builtin_longjmp() */
     void *sanitizer;
     void *fake_stack; /* of AddressSanitizer, while it does not run */
     void *stack;
