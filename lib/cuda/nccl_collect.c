@@ -79,24 +79,6 @@ static enum symc_nccl_result all_to_all(ARGUMENTS)
         convert(it, it->op->count), it->elements.type, comm->made, stream);
 }
 
-static enum symc_nccl_result gather(ARGUMENTS)
-{
-    const struct collective *it = arg;
-
-    return comm->nccl->gather(it->op->in, it->op->out,
-        convert(it, it->op->count), it->elements.type, it->op->root, comm->made,
-        stream);
-}
-
-static enum symc_nccl_result scatter(ARGUMENTS)
-{
-    const struct collective *it = arg;
-
-    return comm->nccl->scatter(it->op->in, it->op->out,
-        convert(it, it->op->count), it->elements.type, it->op->root, comm->made,
-        stream);
-}
-
 /* ---- a buffer for each rank ---- */
 
 /* The part of a rank: of its sum, to which all contribute; of what it has for
@@ -163,19 +145,15 @@ static struct symc_cuda_routine choose_reduction(
     return (struct symc_cuda_routine){"ncclReduceScatter", reduce_scatter};
 }
 
-/* From a root to all others, or the other way, or from all to all.  An older NCCL
- * lacks these, which all members know, for they have one version. */
+/* Parts for a root, from it, or for all.  Lists of a root are on no other rank, so
+ * gather and scatter are sends and receives whatever the call had: all members are
+ * to choose alike.  An older NCCL lacks the call, which all of them know, for they
+ * have one version. */
 static struct symc_cuda_routine choose_parts(const struct symc_nccl *nccl,
     const struct symc_kind_info *info, const struct symc_op *op)
 {
-    if (op->listed)
+    if (op->listed || (info->traits & SYMC_LIST) != 0)
         return (struct symc_cuda_routine){NULL, NULL};
-    if ((info->traits & SYMC_TO_ROOT) != 0)
-        return (struct symc_cuda_routine){
-            "ncclGather", nccl->gather != NULL ? gather : NULL};
-    if ((info->traits & SYMC_FROM_ROOT) != 0)
-        return (struct symc_cuda_routine){
-            "ncclScatter", nccl->scatter != NULL ? scatter : NULL};
     return (struct symc_cuda_routine){
         "ncclAlltoAll", nccl->all_to_all != NULL ? all_to_all : NULL};
 }

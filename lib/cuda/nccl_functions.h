@@ -72,12 +72,6 @@
     F(all_to_all, ncclAlltoAll, 22800, RESULT,                              \
         (const void *in, void *out, size_t count, DATATYPE type, COMM comm, \
             STREAM stream))                                                 \
-    F(gather, ncclGather, 22800, RESULT,                                    \
-        (const void *in, void *out, size_t count, DATATYPE type, int root,  \
-            COMM comm, STREAM stream))                                      \
-    F(scatter, ncclScatter, 22800, RESULT,                                  \
-        (const void *in, void *out, size_t count, DATATYPE type, int root,  \
-            COMM comm, STREAM stream))                                      \
     F(comm_revoke, ncclCommRevoke, 22807, RESULT, (COMM comm, int flags))
 
 #endif

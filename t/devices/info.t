@@ -126,8 +126,6 @@ is "$(table nccl | sed 1d)" \
   ncclCommWindowRegister  no  expected NCCL 2.27.0 or later, found 2.22.3
   ncclCommWindowDeregister  no  expected NCCL 2.27.0 or later, found 2.22.3
   ncclAlltoAll  no  expected NCCL 2.28.0 or later, found 2.22.3
-  ncclGather  no  expected NCCL 2.28.0 or later, found 2.22.3
-  ncclScatter  no  expected NCCL 2.28.0 or later, found 2.22.3
   ncclCommRevoke  no  expected NCCL 2.28.7 or later, found 2.22.3' \
     'and what it lacks is listed, with the version that has it'
 show "$no_nvml:$no_driver"

@@ -23,10 +23,6 @@ API int ncclReduceScatter(const void *in, void *out, size_t count, int type,
 
 API int ncclAlltoAll(const void *in, void *out, size_t count, int type,
     struct symc_nccl_comm *comm, struct CUstream_st *stream);
-API int ncclGather(const void *in, void *out, size_t count, int type, int root,
-    struct symc_nccl_comm *comm, struct CUstream_st *stream);
-API int ncclScatter(const void *in, void *out, size_t count, int type, int root,
-    struct symc_nccl_comm *comm, struct CUstream_st *stream);
 API int ncclRedOpCreatePreMulSum(int *op, void *factor, int type, int residence,
     struct symc_nccl_comm *comm);
 API int ncclRedOpDestroy(int op, struct symc_nccl_comm *comm);
@@ -152,6 +148,15 @@ static int size_of(const struct symc_nccl_comm *comm)
     return atomic_load(&comm->clique->size);
 }
 
+static struct fake_work *begin(struct symc_nccl_comm *comm,
+    struct CUstream_st *stream, enum fake_routine routine)
+{
+    struct fake_work *work = fake_group_enter(comm, stream);
+
+    work->routine = routine;
+    return work;
+}
+
 static void send(struct fake_work *work, const void *in, size_t nbytes, int to)
 {
     fake_work_add(
@@ -212,7 +217,7 @@ int ncclBroadcast(const void *in, void *out, size_t count, int type, int root,
     struct symc_nccl_comm *comm, struct CUstream_st *stream)
 {
     const size_t nbytes = fake_nbytes_of(type, count);
-    struct fake_work *work = fake_group_enter(comm, stream);
+    struct fake_work *work = begin(comm, stream, FAKE_BROADCAST);
 
     for (int r = 0; comm->rank == root && r < size_of(comm); r++)
         send(work, in, nbytes, r);
@@ -224,7 +229,7 @@ int ncclAllGather(const void *in, void *out, size_t count, int type,
     struct symc_nccl_comm *comm, struct CUstream_st *stream)
 {
     const size_t nbytes = fake_nbytes_of(type, count);
-    struct fake_work *work = fake_group_enter(comm, stream);
+    struct fake_work *work = begin(comm, stream, FAKE_ALL_GATHER);
 
     for (int r = 0; r < size_of(comm); r++) {
         send(work, in, nbytes, r);
@@ -236,7 +241,7 @@ int ncclAllGather(const void *in, void *out, size_t count, int type,
 int ncclAllReduce(const void *in, void *out, size_t count, int type, int op,
     struct symc_nccl_comm *comm, struct CUstream_st *stream)
 {
-    struct fake_work *work = fake_group_enter(comm, stream);
+    struct fake_work *work = begin(comm, stream, FAKE_ALL_REDUCE);
 
     in = contribution(work, in, count, type, op);
     for (int r = 0; r < size_of(comm); r++)
@@ -248,7 +253,7 @@ int ncclAllReduce(const void *in, void *out, size_t count, int type, int op,
 int ncclReduce(const void *in, void *out, size_t count, int type, int op,
     int root, struct symc_nccl_comm *comm, struct CUstream_st *stream)
 {
-    struct fake_work *work = fake_group_enter(comm, stream);
+    struct fake_work *work = begin(comm, stream, FAKE_REDUCE);
 
     in = contribution(work, in, count, type, op);
     send(work, in, fake_nbytes_of(type, count), root);
@@ -261,7 +266,7 @@ int ncclReduceScatter(const void *in, void *out, size_t count, int type, int op,
     struct symc_nccl_comm *comm, struct CUstream_st *stream)
 {
     const size_t nbytes = fake_nbytes_of(type, count);
-    struct fake_work *work = fake_group_enter(comm, stream);
+    struct fake_work *work = begin(comm, stream, FAKE_REDUCE_SCATTER);
 
     in = contribution(work, in, count * (size_t)size_of(comm), type, op);
     for (int r = 0; r < size_of(comm); r++)
@@ -278,7 +283,7 @@ int ncclAlltoAll(const void *in, void *out, size_t count, int type,
     struct symc_nccl_comm *comm, struct CUstream_st *stream)
 {
     const size_t nbytes = fake_nbytes_of(type, count);
-    struct fake_work *work = fake_group_enter(comm, stream);
+    struct fake_work *work = begin(comm, stream, FAKE_ALL_TO_ALL);
 
     if (in == out)
         fake_nccl_die("an all-to-all is in place");
@@ -287,32 +292,6 @@ int ncclAlltoAll(const void *in, void *out, size_t count, int type,
         send(work, (const char *)in + (size_t)r * nbytes, nbytes, r);
         receive(work, (char *)out + (size_t)r * nbytes, nbytes, r);
     }
-    return fake_group_leave();
-}
-
-int ncclGather(const void *in, void *out, size_t count, int type, int root,
-    struct symc_nccl_comm *comm, struct CUstream_st *stream)
-{
-    const size_t nbytes = fake_nbytes_of(type, count);
-    struct fake_work *work = fake_group_enter(comm, stream);
-
-    atomic_fetch_add(&fake_nccl.parted, 1);
-    send(work, in, nbytes, root);
-    for (int r = 0; comm->rank == root && r < size_of(comm); r++)
-        receive(work, (char *)out + (size_t)r * nbytes, nbytes, r);
-    return fake_group_leave();
-}
-
-int ncclScatter(const void *in, void *out, size_t count, int type, int root,
-    struct symc_nccl_comm *comm, struct CUstream_st *stream)
-{
-    const size_t nbytes = fake_nbytes_of(type, count);
-    struct fake_work *work = fake_group_enter(comm, stream);
-
-    atomic_fetch_add(&fake_nccl.parted, 1);
-    for (int r = 0; comm->rank == root && r < size_of(comm); r++)
-        send(work, (const char *)in + (size_t)r * nbytes, nbytes, r);
-    receive(work, out, nbytes, root);
     return fake_group_leave();
 }
 

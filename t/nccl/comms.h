@@ -22,9 +22,21 @@ enum fake_phase {
     FAKE_OVER
 };
 
+/* Which call a message is of; in a collective all ranks make the same. */
+enum fake_routine {
+    FAKE_MESSAGE,
+    FAKE_BROADCAST,
+    FAKE_ALL_GATHER,
+    FAKE_ALL_REDUCE,
+    FAKE_REDUCE,
+    FAKE_REDUCE_SCATTER,
+    FAKE_ALL_TO_ALL
+};
+
 /* What a rank has for another one, until that has taken it. */
 struct fake_channel {
     _Atomic int full;
+    enum fake_routine routine;
     size_t total; /* bytes of the message */
     size_t nbytes;
     unsigned char data[FAKE_CHUNK];
@@ -44,6 +56,7 @@ struct fake_call {
     size_t nbytes, moved;
     int peer;
     int over;
+    enum fake_routine routine;
 };
 
 /* What becomes of the elements of all ranks when they have come. */
@@ -72,6 +85,7 @@ struct fake_scale {
 struct fake_work {
     struct symc_nccl_comm *comm;
     struct CUstream_st *stream;
+    enum fake_routine routine; /* of the calls that are added */
     int ncalls, nsums, nscales;
     struct fake_call calls[FAKE_CALLS];
     struct fake_sum sums[FAKE_SUMS];

@@ -4,7 +4,8 @@
  * Its ranks are threads or processes.  It is stricter than NCCL: it ends the
  * process where two threads are in one communicator at once, where one is used that
  * is not ready, was destroyed or aborted, or is destroyed before it is finalized,
- * where a message has another size than its receive, and where it is asked for what
+ * where a message has another size than its receive, where ranks make different
+ * calls of one collective, and where it is asked for what
  * the library has no use for, as the least of floats.  It adds up in the reverse
  * order of ranks, as NCCL promises no order.
  */
@@ -23,7 +24,7 @@ struct fake_nccl {
 
     /* Communicators: those that are there, and to which that has happened. */
     _Atomic int live, finalized, destroyed, aborted;
-    _Atomic int parted;   /* calls of ncclAlltoAll, ncclGather, ncclScatter */
+    _Atomic int parted;   /* calls of ncclAlltoAll */
     _Atomic int enqueued; /* groups of calls, and collectives outside of one */
 };
 

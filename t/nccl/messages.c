@@ -38,6 +38,7 @@ static int post(struct fake_channel *channel, struct fake_call *call)
 {
     if (atomic_load(&channel->full) != 0)
         return 0;
+    channel->routine = call->routine;
     channel->total = call->nbytes;
     channel->nbytes = least(call->nbytes - call->moved, FAKE_CHUNK);
     memcpy(channel->data, call->in + call->moved, channel->nbytes);
@@ -51,6 +52,8 @@ static int take(struct fake_channel *channel, struct fake_call *call)
 {
     if (atomic_load(&channel->full) == 0)
         return 0;
+    if (channel->routine != call->routine)
+        fake_nccl_die("ranks make different calls");
     if (channel->total != call->nbytes)
         fake_nccl_die("a message has another size than its receive");
     memcpy(call->out + call->moved, channel->data, channel->nbytes);
@@ -187,6 +190,7 @@ struct fake_work *fake_group_enter(
         fake_nccl_die("a group has two communicators or streams");
     group->comm = comm;
     group->stream = stream;
+    group->routine = FAKE_MESSAGE;
     return group;
 }
 
@@ -204,6 +208,7 @@ void fake_work_add(struct fake_work *work, struct fake_call call)
     if (work->ncalls == FAKE_CALLS || call.peer < 0 ||
         call.peer >= atomic_load(&work->comm->clique->size))
         fake_nccl_die("there are too many calls, or one is for nobody");
+    call.routine = work->routine;
     work->calls[work->ncalls++] = call;
 }
 
