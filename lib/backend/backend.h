@@ -214,6 +214,10 @@ struct symc_coll_ops {
      * called at any time; not before the backend is open: start() then fails
      * the group. */
     symmcoll_status_t (*check)(void *state, const struct symc_op *op);
+    /* Optional, of a device: the name of the library, other than the driver, in which
+     * a call that enqueues is now; NULL: in the driver.  Any thread may call it at
+     * any time, beside any other call. */
+    const char *(*inside)(void *state);
     /* Optional, both or none, of a device: what an operation needs that the
      * members first have to make together, alike on all of them, and making it:
      * collective, before start() of that operation.  prepare() may call

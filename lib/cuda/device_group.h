@@ -14,6 +14,7 @@
 #include "cuda/row.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* What all members do alike: the least that any of them told. */
 struct symc_cuda_limits {
@@ -129,6 +130,7 @@ struct symc_cuda_group {
     int64_t left_ns[SYMC_KERNEL_RANKS]; /* when a member was first found to have
                                            left; 0: it has not */
     struct symc_cuda_comm *comm;        /* of NCCL; NULL: not needed so far */
+    atomic_bool in_nccl;                /* a thread enqueues with it */
     bool checked; /* an operation has been when it was started: later ones are
                         when they are called */
     bool timed;   /* operations are, from their first kernel to their last */

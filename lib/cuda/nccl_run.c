@@ -99,7 +99,7 @@ static void find_parts(const struct symc_cuda_group *group,
     }
 }
 
-symmcoll_status_t symc_cuda_enqueue_nccl(
+static symmcoll_status_t enqueue(
     struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
 {
     const struct symc_kind_info *info = &group->core->kinds[op->kind];
@@ -114,6 +114,24 @@ symmcoll_status_t symc_cuda_enqueue_nccl(
     if (elements.scaled)
         elements.factor = group->core->factors(group->core->group)[group->rank];
     return symc_cuda_comm_collect(group->comm, info, op, elements, stream);
+}
+
+symmcoll_status_t symc_cuda_enqueue_nccl(
+    struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
+{
+    symmcoll_status_t status;
+
+    atomic_store(&group->in_nccl, true);
+    status = enqueue(group, op, stream);
+    atomic_store(&group->in_nccl, false);
+    return status;
+}
+
+const char *symc_cuda_inside(void *state)
+{
+    const struct symc_cuda_group *group = state;
+
+    return atomic_load(&group->in_nccl) ? "NCCL" : NULL;
 }
 
 symmcoll_status_t symc_cuda_check_exchange(

@@ -37,6 +37,9 @@ symmcoll_status_t symc_cuda_check_exchange(
 bool symc_cuda_is_by_nccl(
     const struct symc_cuda_group *group, const struct symc_op *op);
 
+/* See struct symc_coll_ops. */
+const char *symc_cuda_inside(void *state);
+
 /* In the context.  Errors: those of symc_cuda_comm_exchange(). */
 symmcoll_status_t symc_cuda_enqueue_nccl(
     struct symc_cuda_group *group, const struct symc_op *op, CUstream stream);

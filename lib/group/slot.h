@@ -136,7 +136,7 @@ symmcoll_status_t symc_slot_refuse(
 bool symc_slot_mark_inside(
     struct symmcoll_group *group, void (*mark)(void *arg), void *arg);
 
-/* What a thread is inside for, and in what driver; false: none is. */
+/* What a thread is inside for, and in what driver or library; false: none is. */
 bool symc_slot_format_inside(
     struct symmcoll_group *group, char *buffer, size_t nbytes);
 

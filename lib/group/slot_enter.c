@@ -68,24 +68,48 @@ static int64_t find_inside(
     return took;
 }
 
+#define WHERE_TEXT 64
+
+/* NULL: the driver. */
+static const char *find_library(const struct symc_slot *slot)
+{
+    const struct symc_coll_ops *coll = slot->backend->coll;
+
+    return coll->inside != NULL ? coll->inside(slot->state) : NULL;
+}
+
+/* "the driver of device 1", "NCCL": what has not returned. */
+static const char *format_where(
+    const char *library, int device, char buffer[WHERE_TEXT])
+{
+    if (library == NULL)
+        snprintf(buffer, WHERE_TEXT, "the driver of device %d", device);
+    else
+        snprintf(buffer, WHERE_TEXT, "%s", library);
+    return buffer;
+}
+
 /* Fail the group where what was found inside has been there for so long, or for longer
  * than it may take; whether it has. */
 static bool expire(struct symmcoll_group *group, const struct symc_slot *slot,
     const struct symc_op *op, int64_t took, int64_t limit_ns)
 {
-    char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
+    char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT], where[WHERE_TEXT];
+    const char *library;
 
     if (took == 0 || (took < op->timeout_ns && took < limit_ns))
         return false;
+    library = find_library(slot);
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
     symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, op, NULL,
-        "%s of group %s timed out after %.3g s: the driver of device %d has not "
-        "returned to backend %s of %s, which enqueues it on stream %p: the "
-        "queue of that may be full",
-        text, group->name, (double)took / (double)SYMC_NS_PER_S, op->device,
-        slot->backend->name,
+        "%s of group %s timed out after %.3g s: %s has not returned to backend "
+        "%s of %s, which enqueues it on stream %p: %s",
+        text, group->name, (double)took / (double)SYMC_NS_PER_S,
+        format_where(library, op->device, where), slot->backend->name,
         symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who),
-        op->stream);
+        op->stream,
+        library == NULL ? "the queue of that may be full"
+                        : "another rank may not have come to it");
     return true;
 }
 
@@ -166,15 +190,15 @@ bool symc_slot_format_inside(
 {
     struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
     struct symc_op op = {.kind = SYMC_BARRIER};
-    char placed[SYMC_OP_PLACED_TEXT];
+    char placed[SYMC_OP_PLACED_TEXT], where[WHERE_TEXT];
     int64_t took = find_inside(slot, &op, false);
 
     if (took > 0)
         snprintf(buffer, nbytes,
-            "the driver of device %d has not returned for %.3g s to backend %s, "
-            "which enqueues %s",
-            op.device, (double)took / (double)SYMC_NS_PER_S,
-            slot->backend->name, symc_op_format_placed(&op, placed));
+            "%s has not returned for %.3g s to backend %s, which enqueues %s",
+            format_where(find_library(slot), op.device, where),
+            (double)took / (double)SYMC_NS_PER_S, slot->backend->name,
+            symc_op_format_placed(&op, placed));
     return took > 0;
 }
 

@@ -4,6 +4,7 @@
  * for it, while its communicator is made and while it runs: everybody is told why,
  * nothing hangs, and what can go on does.
  */
+#include "group/group.h"
 #include "t/attempts.h"
 #include "t/cuda/members.h"
 #include "t/nccl/named.h"
@@ -25,6 +26,9 @@
 
 /* Whether ranks add integers, and not exchange. */
 static bool adds;
+
+/* In a process, that its group has not said where a call is. */
+static atomic_bool lost;
 
 /* What a rank does. */
 struct plan {
@@ -97,6 +101,22 @@ static bool begin(struct faults_rank *self, struct buffers *buffers)
     return true;
 }
 
+/* Whether another thread is told soon what this rank's call is in. */
+static bool is_said_to_enqueue(struct symmcoll_group *group)
+{
+    double began = faults_now();
+    char text[300] = "nothing";
+
+    while (!symc_slot_format_inside(group, text, sizeof(text)) &&
+           faults_now() - began < FAULTS_WAIT_MAX)
+        faults_rest();
+    if (strstr(text, "NCCL has not returned for ") == text &&
+        strstr(text, "'the exchange'") != NULL)
+        return true;
+    diag("expected that NCCL has not returned, found: %s", text);
+    return false;
+}
+
 /* What happens to a rank, by another thread of it: its own may stand in NCCL. */
 static void *strike(void *arg)
 {
@@ -104,6 +124,8 @@ static void *strike(void *arg)
     const struct plan *plan = self->arg;
 
     faults_pass(self, 1);
+    if (plan->aborts && self->rank == 0 && plan->made && !plan->enqueued)
+        atomic_store(&lost, !is_said_to_enqueue(self->group));
     if (plan->aborts && self->rank == 0)
         symmcoll_group_abort(self->group, "enough");
     if (plan->error != 0 && self->rank == VICTIM)
@@ -147,7 +169,8 @@ static int meet_a_fault(struct faults_rank *self)
         right = sum(self->group, &buffers) &&
                 (faults_note(self, exchange(self->group, &buffers, -1, NULL)) <
                     0) != adds;
-    return faults_finalize(self) != 0 || !right || find_nccl()->live != 0;
+    return faults_finalize(self) != 0 || !right || lost ||
+           find_nccl()->live != 0;
 }
 
 /* ---- the tests ---- */
