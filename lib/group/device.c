@@ -203,16 +203,31 @@ static bool stands(void *context, bool expired)
     return symc_slot_stands(context, expired);
 }
 
-static symmcoll_status_t refuse(void *context, const struct symc_op *op)
+static symmcoll_status_t refuse(
+    void *context, const struct symc_op *op, bool owned)
 {
-    return symc_slot_refuse(context, op);
+    symmcoll_status_t status = symc_slot_refuse(context, op);
+    char detail[SYMC_DETAIL_MAX];
+
+    if (!owned || status >= 0)
+        return status;
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    return symc_slot_fail_owned(context, op, status, detail);
 }
 
+/* The device's operation, in this slot. */
+struct begun {
+    const struct symc_slot *slot;
+    struct symmcoll_work *work;
+};
+
+/* With slot->noted. */
 static void mark_given_up(void *arg)
 {
-    struct symmcoll_work *work = arg;
+    const struct begun *begun = arg;
 
-    work->given_up = true;
+    begun->work->given_up = true;
+    begun->work->owned = begun->slot->inside == &begun->work->op;
 }
 
 /* The host's operation, which has been issued. */
@@ -232,9 +247,10 @@ static bool give_up_waiting(void *context, struct symmcoll_work *work)
 {
     struct symmcoll_group *group = context;
     struct issued issued = {&group->slots[SYMC_MEMORY_HOST], &work->op};
+    struct begun begun = {&group->slots[SYMC_MEMORY_DEVICE], work};
 
     if (symc_queue_runs(&work->op))
-        return symc_slot_mark_inside(group, mark_given_up, work);
+        return symc_slot_mark_inside(group, mark_given_up, &begun);
     return symc_slot_mark_inside(group, mark_issued, &issued);
 }
 

@@ -142,6 +142,11 @@ bool symc_slot_format_inside(
 
 /* ---- slot_owned.c ---- */
 
+/* The status of an operation whose call ends while the backend has its buffers: the
+ * detail, and whose they are. */
+symmcoll_status_t symc_slot_fail_owned(struct symmcoll_group *group,
+    const struct symc_op *op, symmcoll_status_t status, const char *detail);
+
 /* A backend has not let go of a token: keep it until the group is closed.  Returns
  * the status, and the detail with whose the buffers are. */
 symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,

@@ -19,6 +19,21 @@ static void append(struct symc_slot *slot, struct symc_owned *owned)
     slot->owned_tail = owned;
 }
 
+symmcoll_status_t symc_slot_fail_owned(struct symmcoll_group *group,
+    const struct symc_op *op, symmcoll_status_t status, const char *detail)
+{
+    const struct symc_slot *slot = &group->slots[op->memory];
+
+    if (symc_kind_has(op->kind, SYMC_MOVES)) /* out is the call's own */
+        return symc_fail(status, "%s; backend %s still owns its buffers",
+            detail, slot->backend->name);
+    return symc_fail(status,
+        "%s; backend %s still owns in (%zu bytes at %p) and out (%zu bytes at "
+        "%p)",
+        detail, slot->backend->name, symc_op_in_nbytes(op, group->size), op->in,
+        symc_op_out_nbytes(op, group->size), op->out);
+}
+
 symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,
     const struct symc_op *op, void *token, symmcoll_status_t status,
     const char *detail)
@@ -35,14 +50,7 @@ symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,
     if (owned != NULL)
         append(slot, owned);
     pthread_mutex_unlock(&slot->noted);
-    if (symc_kind_has(op->kind, SYMC_MOVES)) /* out is the call's own */
-        return symc_fail(status, "%s; backend %s still owns its buffers",
-            detail, slot->backend->name);
-    return symc_fail(status,
-        "%s; backend %s still owns in (%zu bytes at %p) and out (%zu bytes at "
-        "%p)",
-        detail, slot->backend->name, symc_op_in_nbytes(op, group->size), op->in,
-        symc_op_out_nbytes(op, group->size), op->out);
+    return symc_slot_fail_owned(group, op, status, detail);
 }
 
 int symc_slot_owned(struct symc_slot *slot)

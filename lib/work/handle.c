@@ -84,7 +84,7 @@ struct symmcoll_work *symc_work_create(
         work->mark = work->token = NULL;
         work->cancel_ns = 0;
         work->followers = 0;
-        work->given_up = false;
+        work->given_up = work->owned = false;
         atomic_init(&work->started, 0);
     }
     atomic_init(&work->callbacks, NULL);

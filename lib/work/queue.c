@@ -64,7 +64,8 @@ static void attend_to(struct symc_queue *queue, uint64_t ticket)
 /* Its ticket has been given up. */
 static void end_refused(struct symc_queue *queue, struct symmcoll_work *work)
 {
-    symmcoll_status_t status = queue->ops.refuse(queue->ops.group, &work->op);
+    symmcoll_status_t status =
+        queue->ops.refuse(queue->ops.group, &work->op, false);
 
     if (symc_queue_runs(&work->op)) {
         symc_queue_begin(queue, work, status);

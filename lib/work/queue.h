@@ -81,10 +81,12 @@ struct symc_queue_ops {
      * an operation may take, or for a moment where who asks has waited to his deadline
      * (expired): then the group has failed of that.  NULL: that cannot be. */
     bool (*stands)(void *group, bool expired);
-    /* Then: the error of a call that does not wait any more. */
-    symmcoll_status_t (*refuse)(void *group, const struct symc_op *op);
-    /* Then, of one that has begun: it will not use the caller's memory.  False: the
-     * holder has come back. */
+    /* Then: the error of a call that does not wait any more; whether the backend has
+     * its memory all the same. */
+    symmcoll_status_t (*refuse)(
+        void *group, const struct symc_op *op, bool owned);
+    /* Then, of one that has begun: it will not use the caller's memory, unless it is
+     * what the holder starts (work->owned, out).  False: the holder has come back. */
     bool (*give_up)(void *group, struct symmcoll_work *work);
     /* Without both, of the attendant: look at what was started without a call.
      * Returns whether to do so again, now and then. */

@@ -80,7 +80,8 @@ symmcoll_status_t symc_work_refuse(struct symmcoll_work *work)
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (symc_work_enter(work)) {
-        status = ops->refuse(ops->group, &work->op);
+        status = ops->refuse(
+            ops->group, &work->op, symc_queue_runs(&work->op) && work->owned);
         symc_work_leave(work);
     }
     return status == SYMMCOLL_OK ? symc_work_result(work) : status;

@@ -218,7 +218,7 @@ symmcoll_status_t symc_queue_run_device(
         return status;
     }
     if (!symc_queue_enter(queue, op, &ticket)) {
-        status = queue->ops.refuse(queue->ops.group, op);
+        status = queue->ops.refuse(queue->ops.group, op, false);
         symc_work_release(work);
         symc_work_release(work);
         symc_cancel_restore(cancel);

@@ -36,9 +36,11 @@ struct symmcoll_work {
     int *source_out;         /* or NULL */
 
     /* On device memory. */
-    void *mark;        /* the backend's, until the start */
-    void *token;       /* the backend's, while it runs */
-    bool given_up;     /* it is not to be started: its call has returned */
+    void *mark;    /* the backend's, until the start */
+    void *token;   /* the backend's, while it runs */
+    bool given_up; /* it is not to be started: its call has returned */
+    bool owned;    /* given up while it was being started: its buffers are the
+                          backend's */
     int64_t cancel_ns; /* it is being cancelled until then; 0: it is not */
     int followers;   /* threads that order a stream after it: its token does not
                           end; under the lock of running ones */

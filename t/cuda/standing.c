@@ -6,6 +6,7 @@
  */
 #include "group/group.h"
 #include "t/cuda/sums.h"
+#include "work/work.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -265,15 +266,74 @@ static int has_a_moment(struct symmcoll_group *all, int rank)
     return right;
 }
 
+/* What ends a wait for a work that another thread starts, or is to start after what
+ * that thread starts now; whether it says whose the work's buffers are. */
+static bool is_given_up(
+    struct symmcoll_group *group, struct symmcoll_work *work, bool owned)
+{
+    const struct symc_queue_ops *ops = &group->queue->ops;
+    symmcoll_status_t status;
+
+    if (!say(ops->give_up(group, work), "who stands has come back"))
+        return false;
+    status = ops->refuse(group, &work->op, work->owned);
+    return say(work->given_up && work->owned == owned, "whose it is") &&
+           ended(status, SYMMCOLL_ERR_TIMEOUT,
+               owned ? "backend cuda still owns in (12 bytes at 0x"
+                     : "has not returned") &&
+           say((strstr(symmcoll_last_error(), "still owns") != NULL) == owned,
+               "still owns");
+}
+
+static int tells_its_owner(struct symmcoll_group *all, int rank)
+{
+    struct sums sums;
+    struct symmcoll_group *group = NULL;
+    struct symmcoll_work works[2];
+    struct symc_slot *slot;
+    bool right;
+
+    device_use(rank);
+    sums = (struct sums){device_stream(), device_alloc(3 * sizeof(float))};
+    if (symmcoll_group_create(symmcoll_group_world(all), NULL, &group) !=
+            SYMMCOLL_OK ||
+        sums_add(group, &sums, 3, -1, NULL) != SYMMCOLL_OK)
+        return 0;
+    for (int i = 0; i < 2; i++)
+        works[i] = (struct symmcoll_work){.op = {.kind = SYMC_ALL_REDUCE,
+                                              .dtype = F32,
+                                              .elem = sizeof(float),
+                                              .count = 3,
+                                              .in = sums.at,
+                                              .out = sums.at,
+                                              .memory = SYMC_MEMORY_DEVICE,
+                                              .label = "the sum",
+                                              .timeout_ns = SYMC_NS_PER_S}};
+    slot = &group->slots[SYMC_MEMORY_DEVICE];
+    right = symc_slot_enqueue(group, slot, &works[0].op, true) == SYMMCOLL_OK &&
+            say(stands_after(group, slot, 2 * SYMC_NS_PER_S), "it stands") &&
+            is_given_up(group, &works[1], false) &&
+            is_given_up(group, &works[0], true);
+    symc_slot_enqueued(slot);
+    device_wait(sums.stream);
+    right = symmcoll_group_free(group) == SYMMCOLL_OK && right;
+    device_end_stream(sums.stream);
+    device_free(sums.at);
+    return right;
+}
+
 int main(void)
 {
     struct faults_job job;
 
-    plan(3);
+    plan(4);
     device_begin();
     ok(ranks_run(1, has_a_moment),
         "a call that is in the driver for a moment fails nobody, however late "
         "who waits for it is");
+    ok(ranks_run(1, tells_its_owner),
+        "who does not wait any more is told whose the buffers are of what stands "
+        "there");
     setenv("SYMMCOLL_TIMEOUTS_FINALIZE", "1s", 1);
     faults_begin();
     faults_start(&job, SIZE, stand_in_driver, NULL);
