@@ -85,7 +85,8 @@
         .range = "auto off",
         .help = "Whether symmetric memory on devices has an address by which a "
                 "switch reaches all ranks; auto: where all devices of a group "
-                "have that and no two ranks share one.",
+                "have that and no two ranks share one; collectives on other "
+                "memory of devices do not use it.",
     },
     {
         .key = "cuda.multicast_blocks",
