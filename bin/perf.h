@@ -46,12 +46,13 @@ struct perf_op {
     enum perf_extent in;
     enum perf_extent out;
     bool reduces;
-    bool rooted;   /* rank 0 is the root */
-    bool in_place; /* can be done in place */
-    bool dirty;    /* has an input to rewrite */
-    bool buckets;  /* a fixed set of buffers instead of sizes */
-    bool rare;     /* only where it is named */
-    bool device;   /* may be on device memory */
+    bool rooted;    /* rank 0 is the root */
+    bool in_place;  /* can be done in place */
+    bool dirty;     /* has an input to rewrite */
+    bool buckets;   /* a fixed set of buffers instead of sizes */
+    bool rare;      /* only where it is named */
+    bool device;    /* may be on device memory */
+    bool unordered; /* sums there in another order than the host's */
     bool store;   /* goes through the world's store, and returns the own data */
     bool pair;    /* only of two ranks, which receive each other's input */
     bool signals; /* by symmetric memory of all ranks */
@@ -90,6 +91,7 @@ symmcoll_status_t perf_run_one_shot(const struct perf_case *it);
 symmcoll_status_t perf_run_two_shot(const struct perf_case *it);
 symmcoll_status_t perf_run_symm_reduce_scatter(const struct perf_case *it);
 symmcoll_status_t perf_run_symm_all_gather(const struct perf_case *it);
+symmcoll_status_t perf_run_intra_node(const struct perf_case *it);
 symmcoll_status_t perf_run_all_to_all_vdev(const struct perf_case *it);
 
 /* ---- perf_signal.c ---- */

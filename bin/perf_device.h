@@ -18,6 +18,9 @@ struct perf_device;
 int perf_driver_open(struct perf_driver **driver, int first);
 void perf_driver_close(struct perf_driver *driver);
 
+/* Whether all devices have multicast, one for each rank. */
+bool perf_driver_has_multicast(const struct perf_driver *driver, int ranks);
+
 /* Make a rank's device that of the calling thread, with a stream. */
 struct perf_device *perf_device_open(
     const struct perf_options *options, int rank);
@@ -45,7 +48,8 @@ bool perf_device_elapsed(const struct perf_device *device, double *seconds);
 bool perf_mirror_open(struct perf_rank *rank, size_t nbytes);
 void perf_mirror_close(struct perf_rank *rank);
 
-/* As perf_case_check(): the same bytes as the host's operation, everywhere. */
+/* As perf_case_check(): the same bytes as the host's operation, everywhere; but of
+ * one that is unordered, only that it ends. */
 int perf_mirror_check(struct perf_case *it, symmcoll_status_t *status);
 
 /* As perf_case_rewrite(), in the stream; false after a message. */

@@ -14,6 +14,7 @@
 #define LIBRARY "libcuda.so.1"
 #define STREAM_NON_BLOCKING 1
 #define NAME_MAX_NBYTES 96
+#define MULTICAST_SUPPORTED 132 /* an attribute */
 
 /* All return 0 or a CUresult. */
 struct perf_driver {
@@ -24,6 +25,7 @@ struct perf_driver {
     int (*device_count)(int *count);
     int (*device_get)(int *device, int ordinal);
     int (*device_name)(char *name, int nbytes, int device);
+    int (*device_attribute)(int *value, int attribute, int device);
     int (*retain)(void **context, int device);
     int (*release)(int device);
     int (*set_current)(void *context);
@@ -72,6 +74,7 @@ static bool find_functions(struct perf_driver *driver)
         {"cuDeviceGetCount", &driver->device_count},
         {"cuDeviceGet", &driver->device_get},
         {"cuDeviceGetName", &driver->device_name},
+        {"cuDeviceGetAttribute", &driver->device_attribute},
         {"cuDevicePrimaryCtxRetain", &driver->retain},
         {"cuDevicePrimaryCtxRelease_v2", &driver->release},
         {"cuCtxSetCurrent", &driver->set_current},
@@ -162,6 +165,19 @@ int perf_driver_open(struct perf_driver **driver, int first)
 }
 
 /* The library stays: it has threads of its own, and may not be unloaded. */
+bool perf_driver_has_multicast(const struct perf_driver *driver, int ranks)
+{
+    for (int i = 0; i < driver->count; i++) {
+        int device, has = 0;
+
+        if (driver->device_get(&device, i) != 0 ||
+            driver->device_attribute(&has, MULTICAST_SUPPORTED, device) != 0 ||
+            has == 0)
+            return false;
+    }
+    return ranks <= driver->count;
+}
+
 void perf_driver_close(struct perf_driver *driver)
 {
     free(driver);

@@ -220,12 +220,14 @@ int perf_mirror_check(struct perf_case *it, symmcoll_status_t *status)
 
     perf_next_group(it->rank);
     *status = it->choice->op->run(it);
-    if (*status == SYMMCOLL_OK)
+    if (*status == SYMMCOLL_OK && !it->choice->op->unordered)
         *status = run_on_host(it);
     if (*status != SYMMCOLL_OK)
         return PERF_PASSED;
     if (!written)
         return PERF_FAILED;
+    if (it->choice->op->unordered)
+        return perf_device_wait(rank->device) ? PERF_PASSED : PERF_FAILED;
     verdict = compare(it, "input", rank->in, rank->mirror->in, nbytes);
     if (verdict != PERF_PASSED)
         return verdict;

@@ -3,7 +3,7 @@
  * Operations on symmetric memory: the input is copied to the group's workspace
  * and the result from there, as where an engine's tensors are elsewhere.
  */
-#include "perf.h"
+#include "perf_device.h"
 
 #include <string.h>
 
@@ -90,6 +90,21 @@ symmcoll_status_t perf_run_symm_all_gather(const struct perf_case *it)
     if (status == SYMMCOLL_OK && nbytes > 0)
         memcpy(it->out, data, nbytes);
     return status;
+}
+
+/* Of a device, by the workspace there. */
+symmcoll_status_t perf_run_intra_node(const struct perf_case *it)
+{
+    const struct perf_rank *rank = it->rank;
+    char *data;
+    symmcoll_status_t status = open_workspace(it, part_nbytes(it), &data);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (!perf_device_copy(rank->device, it->out, it->in, part_nbytes(it)))
+        return SYMMCOLL_ERR_DEVICE;
+    return symmcoll_symm_intra_node_all_reduce(
+        rank->symm, it->out, it->count, it->dtype, it->op, rank->call);
 }
 
 /* Pieces of equal size, whose sizes are read all the same: a row is an

@@ -2,7 +2,7 @@
 /*
  * --thresholds: all-reductions on devices, done in each way at sizes on both
  * sides of where the settings change from one to the next, and the settings that
- * these times speak for.  A way is what a world does whose settings leave no
+ * these times speak for.  Those by a switch are of symmetric memory.  A way is what a world does whose settings leave no
  * other.
  */
 #include "perf_device.h"
@@ -15,6 +15,8 @@
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
 #define PACKETS_MOST (16 * KIB) /* that cuda.packets_max may be */
+#define SWITCH_MOST (8 * MIB)   /* of what a switch adds up */
+#define SWITCH_RANKS 8          /* at most */
 #define ENOUGH 1.03 /* of the best time: as good, with fewer blocks */
 
 enum way_number {
@@ -22,26 +24,50 @@ enum way_number {
     ONE_SHOT,
     TWO_SHOT,
     BLOCKS, /* from here on: in two shots, on so many */
-    WAYS = BLOCKS + 4
+    SWITCH_ONE_SHOT = BLOCKS + 4,
+    SWITCH_TWO_SHOT,
+    SWITCH_BLOCKS, /* from here on: the same in two shots, on so many */
+    WAYS = SWITCH_BLOCKS + 4
 };
 
 struct way {
     const char *name;
     const char *packets_max; /* settings */
     const char *one_shot_max;
-    const char *blocks; /* NULL: as they are */
-    size_t least, most; /* bytes */
+    const char *blocks;    /* NULL: as they are */
+    size_t least, most;    /* bytes */
+    const char *by_switch; /* its limit of one shot; NULL: not by one */
 };
 
 static const struct way ways[WAYS] = {
-    {"packets", "16KiB", "inf", NULL, KIB, PACKETS_MOST},
-    {"one_shot", "0", "inf", NULL, KIB, 16 * MIB},
-    {"two_shot", "0", "0", NULL, 32 * KIB, 64 * MIB},
-    {"8 blocks", "0", "0", "8", MIB, 64 * MIB},
-    {"16 blocks", "0", "0", "16", MIB, 64 * MIB},
-    {"24 blocks", "0", "0", "24", MIB, 64 * MIB},
-    {"32 blocks", "0", "0", "32", MIB, 64 * MIB},
+    {"packets", "16KiB", "inf", NULL, KIB, PACKETS_MOST, NULL},
+    {"one_shot", "0", "inf", NULL, KIB, 16 * MIB, NULL},
+    {"two_shot", "0", "0", NULL, 32 * KIB, 64 * MIB, NULL},
+    {"8 blocks", "0", "0", "8", MIB, 64 * MIB, NULL},
+    {"16 blocks", "0", "0", "16", MIB, 64 * MIB, NULL},
+    {"24 blocks", "0", "0", "24", MIB, 64 * MIB, NULL},
+    {"32 blocks", "0", "0", "32", MIB, 64 * MIB, NULL},
+    {"switch_one", "0", "0", NULL, KIB, MIB, "inf"},
+    {"switch_two", "0", "0", NULL, KIB, SWITCH_MOST, "0"},
+    {"4 switch", "0", "0", "4", MIB / 4, SWITCH_MOST, "0"},
+    {"8 switch", "0", "0", "8", MIB / 4, SWITCH_MOST, "0"},
+    {"16 switch", "0", "0", "16", MIB / 4, SWITCH_MOST, "0"},
+    {"32 switch", "0", "0", "32", MIB / 4, SWITCH_MOST, "0"},
 };
+
+static double both_ways(int size)
+{
+    return 2.0 * (size - 1) / size;
+}
+
+static const struct perf_op by_switch = {.name = "intra_node_all_reduce",
+    .in = PERF_ONE,
+    .out = PERF_ONE,
+    .reduces = true,
+    .device = true,
+    .unordered = true,
+    .run = perf_run_intra_node,
+    .bus_factor = both_ways};
 
 /* Groups of two ranks have a limit of their own. */
 enum number {
@@ -53,6 +79,8 @@ enum number {
 struct table {
     const struct perf_options *options;
     char *blocks; /* as the caller has set them; NULL: not at all */
+    char *multicast_blocks;
+    const char *skipped; /* why nothing is done by a switch; NULL: it is */
     struct perf_results results[NUMBERS][WAYS];
 };
 
@@ -74,6 +102,31 @@ static void apply(const struct table *table, const struct way *way)
     set("SYMMCOLL_CUDA_ONE_SHOT_MAX_TWO", way->one_shot_max);
     set("SYMMCOLL_CUDA_BLOCKS",
         way->blocks != NULL ? way->blocks : table->blocks);
+    if (way->by_switch == NULL)
+        return;
+    set("SYMMCOLL_CUDA_MULTIMEM", "on");
+    set("SYMMCOLL_CUDA_MULTIMEM_ONE_SHOT_MAX", way->by_switch);
+    set("SYMMCOLL_CUDA_MULTICAST_BLOCKS",
+        way->blocks != NULL ? way->blocks : table->multicast_blocks);
+}
+
+/* What a switch may do, alone. */
+static void choose_switch(struct perf_options *one)
+{
+    one->choices[0] = (struct perf_choice){.op = &by_switch};
+    snprintf(one->choices[0].name, sizeof(one->choices[0].name), "%s",
+        by_switch.name);
+    one->nchoices = 1;
+    one->dtype = SYMMCOLL_BFLOAT16;
+    one->reduce = SYMMCOLL_SUM;
+}
+
+/* Why ranks have no switch; NULL: they have. */
+static const char *find_skipped(const struct perf_options *options, int ranks)
+{
+    if (options->share || !perf_driver_has_multicast(options->driver, ranks))
+        return "no multicast";
+    return ranks > SWITCH_RANKS ? "more than 8 ranks" : NULL;
 }
 
 /* Of the first ranks, or of all (0). */
@@ -93,6 +146,8 @@ static int measure_way(const struct table *table, int number, int members,
     one.step = 2;
     one.members = members;
     one.results = results;
+    if (way->by_switch != NULL)
+        choose_switch(&one);
     apply(table, way);
     snprintf(name, sizeof(name), "thresholds-%d-%d", members, number);
     return run(&one, name);
@@ -105,6 +160,10 @@ static int measure_ways(
     int result = PERF_PASSED;
 
     for (int i = 0; i < WAYS && result == PERF_PASSED; i++) {
+        if (i == SWITCH_ONE_SHOT)
+            table->skipped = find_skipped(table->options, *ranks);
+        if (ways[i].by_switch != NULL && table->skipped != NULL)
+            break;
         result = measure_way(table, i, members, &found[i], run);
         if (found[i].ranks > 0)
             *ranks = found[i].ranks;
@@ -209,18 +268,18 @@ static double add_times(const struct table *table, int way, int *count)
 }
 
 /* The way with the fewest blocks that is as good as any; NULL: not measured. */
-static const char *find_blocks(const struct table *table)
+static const char *find_blocks(const struct table *table, int first, int end)
 {
     double best = INFINITY;
     int count;
 
-    for (int i = BLOCKS; i < WAYS; i++) {
+    for (int i = first; i < end; i++) {
         double sum = add_times(table, i, &count);
 
         if (count > 0 && sum / count < best)
             best = sum / count;
     }
-    for (int i = BLOCKS; i < WAYS; i++) {
+    for (int i = first; i < end; i++) {
         double sum = add_times(table, i, &count);
 
         if (count > 0 && sum / count <= best + log(ENOUGH))
@@ -234,9 +293,9 @@ static const char *find_blocks(const struct table *table)
 static void print_time(const struct perf_figures *figures)
 {
     if (figures == NULL)
-        printf(" %12s", "-");
+        printf(" %13s", "-");
     else
-        printf(" %12.3f", figures->median * 1e6);
+        printf(" %13.3f", figures->median * 1e6);
 }
 
 static const char *find_fastest(
@@ -282,7 +341,7 @@ static void print_part(
     printf("%5s %10s", "ranks", "bytes");
     for (int i = first; i <= last; i++) {
         snprintf(head, sizeof(head), "%s us", ways[i].name);
-        printf(" %12s", head);
+        printf(" %13s", head);
     }
     printf("  fastest\n");
     print_rows(table->results[OF_TWO], first, last, 2);
@@ -308,7 +367,7 @@ static void print_limit(
 static void print_settings(const struct table *table)
 {
     const struct perf_options *options = table->options;
-    const char *mark = options->tsv ? "# " : "", *blocks = find_blocks(table);
+    const char *mark = options->tsv ? "# " : "", *blocks;
     size_t limit;
 
     if (options->share)
@@ -320,8 +379,14 @@ static void print_settings(const struct table *table)
         print_limit(options, "one_shot_max", limit);
     if (find_limit(table, ONE_SHOT, OF_TWO, OF_TWO, &limit))
         print_limit(options, "one_shot_max_two", limit);
+    blocks = find_blocks(table, BLOCKS, SWITCH_ONE_SHOT);
     if (blocks != NULL)
         printf("%s    blocks = %s;\n", mark, blocks);
+    if (find_limit(table, SWITCH_ONE_SHOT, OF_TWO, OF_MORE, &limit))
+        print_limit(options, "multimem_one_shot_max", limit);
+    blocks = find_blocks(table, SWITCH_BLOCKS, WAYS);
+    if (blocks != NULL)
+        printf("%s    multicast_blocks = %s;\n", mark, blocks);
     printf("%s};\n", mark);
 }
 
@@ -356,8 +421,14 @@ static void print(const struct table *table, int ranks)
             symmcoll_version(), symmcoll_dtype_name(options->dtype),
             symmcoll_op_name(options->reduce), options->first_device);
         print_part(table, PACKETS, TWO_SHOT, ranks);
-        print_part(table, BLOCKS, WAYS - 1, ranks);
+        print_part(table, BLOCKS, SWITCH_ONE_SHOT - 1, ranks);
+        if (table->skipped == NULL) {
+            print_part(table, SWITCH_ONE_SHOT, SWITCH_TWO_SHOT, ranks);
+            print_part(table, SWITCH_BLOCKS, WAYS - 1, ranks);
+        }
     }
+    if (table->skipped != NULL)
+        printf("# By a switch: skipped: %s\n", table->skipped);
     print_settings(table);
 }
 
@@ -365,6 +436,7 @@ int perf_thresholds(const struct perf_options *options, perf_run_fn run)
 {
     struct table *table = calloc(1, sizeof(*table));
     const char *blocks = getenv("SYMMCOLL_CUDA_BLOCKS");
+    const char *multicast_blocks = getenv("SYMMCOLL_CUDA_MULTICAST_BLOCKS");
     int rank, ranks = 2, result;
 
     if (table == NULL) {
@@ -374,6 +446,8 @@ int perf_thresholds(const struct perf_options *options, perf_run_fn run)
     table->options = options;
     if (blocks != NULL)
         table->blocks = strdup(blocks);
+    if (multicast_blocks != NULL)
+        table->multicast_blocks = strdup(multicast_blocks);
     result = measure_ways(table, 0, &ranks, run);
     if (result == PERF_PASSED && ranks > 2) {
         int two = 2; /* where this rank is none of them */
@@ -384,6 +458,7 @@ int perf_thresholds(const struct perf_options *options, perf_run_fn run)
         !options->check_only)
         print(table, ranks);
     free(table->blocks);
+    free(table->multicast_blocks);
     free(table);
     return result;
 }

@@ -166,6 +166,8 @@ for ranks in 2 3; do
         END { exit two != 6 || three != (ranks == 3 ? 6 : 0) }' "$scratch/out"
     ok $? 'with a row for each number of ranks and size' ||
         diag <"$scratch/out"
+    grep -q '^# By a switch: skipped: no multicast$' "$scratch/out"
+    ok $? 'and nothing by a switch that is not there' || diag <"$scratch/out"
     if [ $libconfig = no ]; then
         skip 1 'built without libconfig'
     else
@@ -192,6 +194,38 @@ for ranks in 2 3; do
         diag <"$scratch/err"
     }
 done
+# with_switch RANKS OPTION...: rows of two ranks and the settings in the output.
+with_switch()
+{
+    ranks=$1
+    shift
+    FAKE_CUDA="$FAKE_CUDA multicast=1" "$perf" --device cuda \
+        --threads "$ranks" --thresholds --seconds 0.001 "$@" \
+        >"$scratch/out" 2>"$scratch/err" &&
+        ! grep -q skipped "$scratch/out"
+}
+
+for ranks in 2 3; do
+    with_switch $ranks --max 2K --tsv &&
+        awk -v ranks=$ranks '
+            /^symmcoll_cuda.all_reduce_switch_(one|two).2/ { two++ }
+            /^symmcoll_cuda.all_reduce_switch_(one|two).3/ { three++ }
+            /^#     multimem_one_shot_max = / { setting = 1 }
+            END { exit two != 4 || three != (ranks == 3 ? 4 : 0) || !setting }
+            ' "$scratch/out"
+    ok $? "with multicast sums of $ranks ranks by a switch are measured" || {
+        diag <"$scratch/out"
+        diag <"$scratch/err"
+    }
+done
+with_switch 2 --min 256K --max 256K &&
+    grep -q '4 switch us.*8 switch us.*16 switch us.*32 switch us' \
+        "$scratch/out" &&
+    grep -q '^    multicast_blocks = ' "$scratch/out"
+ok $? 'on so many blocks, too' || {
+    diag <"$scratch/out"
+    diag <"$scratch/err"
+}
 says 1 'expected 2 ranks or more, found 1' 'one rank has none' \
     "$perf" --device cuda --thresholds --max 4K --seconds 0.001
 done_testing
