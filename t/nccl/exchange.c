@@ -364,6 +364,86 @@ static int default_streams(struct symmcoll_group *group, int rank)
     return finish(&self, right);
 }
 
+/* ---- what is for host memory alone ---- */
+
+static int is_unsupported(symmcoll_status_t status, const char *text)
+{
+    return ended(status, SYMMCOLL_ERR_UNSUPPORTED, text);
+}
+
+static symmcoll_status_t await(
+    symmcoll_status_t status, struct symmcoll_work *work)
+{
+    if (status == SYMMCOLL_OK && work != NULL)
+        status = symmcoll_work_wait(work, -1);
+    symmcoll_work_free(work);
+    return status;
+}
+
+static int refuses_messages(const struct self *self)
+{
+    static const char *const found =
+        "expected host memory, or a backend of device memory that sends and "
+        "receives";
+    const int peer = (self->rank + 1) % SIZE;
+    struct symmcoll_work *works[2] = {NULL, NULL};
+    symmcoll_status_t sent, taken;
+    int right;
+
+    right = is_unsupported(symmcoll_send(self->group, self->in, 3, F32, peer, 0,
+                               NULL, NULL),
+                found) &&
+            is_unsupported(symmcoll_recv(self->group, self->out, 3, F32, peer,
+                               0, NULL, NULL, NULL),
+                found) &&
+            is_unsupported(symmcoll_recv(self->group, self->out, 3, F32,
+                               SYMMCOLL_ANY_SOURCE, 0, NULL, NULL, NULL),
+                "recv: expected a peer for device memory");
+    sent =
+        symmcoll_send(self->group, self->in, 3, F32, peer, 0, NULL, &works[0]);
+    right = is_unsupported(await(sent, works[0]), found) && right;
+    taken = symmcoll_recv(
+        self->group, self->out, 3, F32, peer, 0, NULL, NULL, &works[1]);
+    return is_unsupported(await(taken, works[1]), found) && right;
+}
+
+static int refuses_several(const struct self *self)
+{
+    static const int next[SIZE] = {1, 2, 0};
+    struct symmcoll_pair_op op = SYMMCOLL_PAIR_OP_INIT;
+    void *outs[] = {self->out, self->out + 8};
+    const void *ins[] = {self->in, self->in + 8};
+    const size_t counts[] = {3, 5};
+
+    op.buf = self->in;
+    op.count = 3;
+    op.peer = (self->rank + 1) % SIZE;
+    return is_unsupported(symmcoll_batch(self->group, &op, 1, NULL, NULL),
+               "batch: operation 0: send: expected host memory in a batch, "
+               "found device memory") &&
+           is_unsupported(symmcoll_permute(self->group, self->out, self->in, 3,
+                              F32, next, NULL, NULL),
+               "permute: send: expected host memory in a batch, found device") &&
+           is_unsupported(symmcoll_all_reduce_coalesced(self->group, outs, ins,
+                              counts, 2, F32, SUM, NULL, NULL),
+               "all_reduce_coalesced");
+}
+
+/* With a communicator; the group goes on. */
+static int refuses_pairs(struct symmcoll_group *group, int rank)
+{
+    struct self self;
+    int right;
+
+    begin(&self, group, rank);
+    plan_round(&self, 1);
+    right = fine(exchange(&self, NULL)) && received(&self) &&
+            refuses_messages(&self) && refuses_several(&self);
+    plan_round(&self, 2);
+    right = fine(exchange(&self, NULL)) && received(&self) && right;
+    return finish(&self, right);
+}
+
 int main(void)
 {
     device_begin();
@@ -383,6 +463,9 @@ int main(void)
     on_both(SIZE, counts_differ, "counts that differ are told with both");
     ok(ranks_run(SIZE, default_streams),
         "it runs on the default stream, with a work and without");
+    on_both(SIZE, refuses_pairs,
+        "sends, receives and coalesced operations are refused, and the group "
+        "goes on");
     on_both(SIZE, captures, "it is refused on a captured stream");
     on_both(SIZE, is_called_before_a_capture,
         "one with a work that was called before the capture is not");
