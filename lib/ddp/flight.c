@@ -12,6 +12,7 @@
 #include <symmcoll/collectives.h>
 #include <symmcoll/work.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -57,14 +58,9 @@ static symmcoll_status_t call_hook(struct symmcoll_reducer *reducer,
 static symmcoll_status_t reduce_bucket(
     struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket)
 {
-    bool captured;
-    symmcoll_status_t status = symc_site_ask_captured(reducer->site, &captured);
-
-    if (status != SYMMCOLL_OK)
-        return status;
     return symmcoll_all_reduce(reducer->group, bucket->buffer, bucket->buffer,
         bucket->count, bucket->dtype, SYMMCOLL_SUM, NULL,
-        captured ? NULL : &bucket->work);
+        reducer->captured ? NULL : &bucket->work);
 }
 
 symmcoll_status_t symc_launch_buckets(struct symmcoll_reducer *reducer)
@@ -129,24 +125,28 @@ static void return_averages(struct symmcoll_reducer *reducer, int index)
     }
 }
 
-/* Wait for a bucket, or have the stream wait. */
+/* Wait for a bucket, or have the stream wait; last_error() is the reason where that
+ * fails. */
 static symmcoll_status_t await_bucket(
-    struct symmcoll_reducer *reducer, int index)
+    const struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket)
 {
-    struct symc_ddp_bucket *bucket = &reducer->layout.buckets[index];
     symmcoll_status_t status;
 
     if (bucket->work == NULL || bucket->awaited)
         return SYMMCOLL_OK;
     status = symmcoll_work_wait(bucket->work, -1.0);
-    if (status != SYMMCOLL_OK)
-        return symc_keep_failure(
-            reducer, index, status, symmcoll_work_error(bucket->work));
-    bucket->awaited = true;
-    status = symc_site_follow(reducer->site, bucket->stream);
-    return status == SYMMCOLL_OK ? status
-                                 : symc_keep_failure(reducer, index, status,
-                                       symmcoll_last_error());
+    if (status == SYMMCOLL_OK)
+        status = symc_follow_stream(reducer, bucket->stream);
+    bucket->awaited = status == SYMMCOLL_OK;
+    return status;
+}
+
+/* Whether nothing orders what comes after a bucket's operation: its memory is still
+ * the operation's. */
+static bool is_loose(const struct symc_ddp_bucket *bucket)
+{
+    return bucket->work != NULL && !bucket->awaited &&
+           symmcoll_work_test(bucket->work) == SYMMCOLL_IN_PROGRESS;
 }
 
 static void release_work(struct symc_ddp_bucket *bucket)
@@ -162,8 +162,13 @@ symmcoll_status_t symc_drain_buckets(
     /* Not only launched ones: a hook may have failed after it started its
      * work. */
     for (int b = 0; b < reducer->layout.nbuckets; b++) {
-        if (await_bucket(reducer, b) != SYMMCOLL_OK || reducer->site == NULL)
-            release_work(&reducer->layout.buckets[b]);
+        struct symc_ddp_bucket *bucket = &reducer->layout.buckets[b];
+        symmcoll_status_t status = await_bucket(reducer, bucket);
+
+        if (status != SYMMCOLL_OK)
+            symc_keep_failure(reducer, b, status, symmcoll_last_error());
+        if (bucket->awaited ? reducer->site == NULL : !is_loose(bucket))
+            release_work(bucket);
         if (averages)
             return_averages(reducer, b);
     }
@@ -177,15 +182,34 @@ symmcoll_status_t symc_settle_buckets(struct symmcoll_reducer *reducer)
 
     for (int b = 0; b < reducer->layout.nbuckets; b++) {
         struct symc_ddp_bucket *bucket = &reducer->layout.buckets[b];
-        symmcoll_status_t status = SYMMCOLL_OK;
+        char detail[SYMC_DETAIL_MAX];
+        symmcoll_status_t status = await_bucket(reducer, bucket);
 
-        if (bucket->work != NULL)
+        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        if (status == SYMMCOLL_OK && bucket->work != NULL)
             status = symmcoll_work_test(bucket->work);
         if (status < SYMMCOLL_OK && failure == SYMMCOLL_OK)
             failure = symc_fail(status,
                 "reducer_begin: bucket %d of %d of the backward before: %s", b,
-                reducer->layout.nbuckets, symmcoll_work_error(bucket->work));
-        release_work(bucket);
+                reducer->layout.nbuckets,
+                bucket->awaited ? symmcoll_work_error(bucket->work) : detail);
+        if (!is_loose(bucket))
+            release_work(bucket);
     }
     return failure;
+}
+
+void symc_abandon_buckets(struct symmcoll_reducer *reducer)
+{
+    (void)symc_drain_buckets(reducer, false);
+    for (int b = 0; b < reducer->layout.nbuckets; b++) {
+        struct symc_ddp_bucket *bucket = &reducer->layout.buckets[b];
+
+        /* No stream waits: the host does. */
+        if (is_loose(bucket) &&
+            symmcoll_work_wait(bucket->work, INFINITY) != SYMMCOLL_OK &&
+            is_loose(bucket))
+            bucket->buffer = NULL;
+        release_work(bucket);
+    }
 }

@@ -25,7 +25,7 @@ static symmcoll_status_t scale(const struct symmcoll_group *group,
         status = symc_site_open("hook_all_reduce", group, bucket->device_index,
             bucket->stream, true, &site);
     if (status == SYMMCOLL_OK)
-        status = symc_site_ask_captured(site, captured);
+        status = symc_site_ask_captured(site, bucket->stream, captured);
     if (status == SYMMCOLL_OK)
         status = symc_site_add(site, scaling);
     symc_site_close(site);

@@ -199,8 +199,7 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer)
         return;
     /* A bucket in flight is the library's until its operation has ended; how it
      * ends does not matter any more. */
-    (void)symc_drain_buckets(reducer, false);
-    (void)symc_settle_buckets(reducer);
+    symc_abandon_buckets(reducer);
     symc_layout_free(reducer, &reducer->layout);
     if (reducer->timing != NULL)
         symc_times_drop(reducer);
@@ -247,17 +246,23 @@ symmcoll_status_t symmcoll_reducer_grad(
 
 void symmcoll_reducer_zero(struct symmcoll_reducer *reducer)
 {
+    symmcoll_status_t status;
+
     if (reducer == NULL || reducer->backward != SYMC_BACKWARD_NONE)
         return;
-    (void)symc_site_set_stream(
-        reducer->site, symmcoll_group_stream(reducer->group));
+    status = symc_take_stream(reducer, "reducer_zero");
     for (int i = 0; i < reducer->nparams; i++) {
         struct symc_param *param = &reducer->params[i];
 
-        (void)symc_site_clear(reducer->site, param->view, param->nbytes);
+        if (status == SYMMCOLL_OK)
+            status = symc_site_clear(reducer->site, param->view, param->nbytes);
         param->has_accumulated = false;
         param->origin = NULL;
     }
+    reducer->zeroing = status;
+    if (status != SYMMCOLL_OK)
+        snprintf(reducer->zeroing_detail, sizeof(reducer->zeroing_detail), "%s",
+            symmcoll_last_error());
 }
 
 int symmcoll_reducer_bucket_count(const struct symmcoll_reducer *reducer)

@@ -3,7 +3,8 @@
  * What the sources of the reducer share: parameters (param.c, overlap.c), what
  * is compared and broadcast at creation (verify.c), the buckets' memory
  * (layout.c), rebuilding them once (rebuild.c), buckets from their start to
- * their end (flight.c), times (times.c), a backward pass (step.c).
+ * their end (flight.c), times (times.c), streams (stream.c), a backward pass
+ * (step.c).
  */
 #ifndef SYMC_DDP_REDUCER_H
 #define SYMC_DDP_REDUCER_H
@@ -106,12 +107,15 @@ struct symmcoll_reducer {
     int narrived;
 
     enum symc_backward backward;
-    int launched; /* buckets before this one have started */
-    int done;     /* buckets before this one were seen to have ended */
+    bool captured; /* it began on a stream that was being captured */
+    int launched;  /* buckets before this one have started */
+    int done;      /* buckets before this one were seen to have ended */
     symmcoll_status_t failure; /* the first of this backward */
     char failure_detail[SYMC_DETAIL_MAX];
     symmcoll_status_t refusal; /* the first of a gradient in this backward */
     char refusal_detail[SYMC_DETAIL_MAX];
+    symmcoll_status_t zeroing; /* of the latest zero, which begin returns */
+    char zeroing_detail[SYMC_DETAIL_MAX];
 
     int64_t done_ns; /* its latest bucket's end, as seen by the host */
     struct symc_timing *timing;
@@ -180,6 +184,23 @@ extern const struct symc_sized symc_bucket_kind;
 struct symmcoll_bucket symc_describe_bucket(
     const struct symmcoll_reducer *reducer, int index);
 
+/* ---- stream.c ---- */
+
+/* What comes from now on is on the group's current stream: before a pass; where
+ * begins the detail.  After what has come on the stream before, unless this one is
+ * captured in a graph.  Errors: INVALID (the one before is, and this one is not). */
+symmcoll_status_t symc_take_stream(
+    struct symmcoll_reducer *reducer, const char *where);
+
+/* The same in a pass.  Errors: INVALID (it is captured, and the pass began otherwise,
+ * or the other way round). */
+symmcoll_status_t symc_keep_stream(const struct symmcoll_reducer *reducer);
+
+/* What comes from now on is after what has come on that stream.  Errors: INVALID (its
+ * stream is captured, and that one is not). */
+symmcoll_status_t symc_follow_stream(
+    const struct symmcoll_reducer *reducer, void *stream);
+
 /* ---- times.c ---- */
 
 /* Note one moment after the other; those after a failure do not count. */
@@ -216,11 +237,17 @@ void symc_poll_buckets(struct symmcoll_reducer *reducer);
 /* Wait for every bucket that is in flight; returns the first failure, with its
  * detail set.  averages: those of buckets that have been reduced are written where
  * their gradients came from.  On a device the stream waits, and works stay, to be
- * asked later. */
+ * asked later, and so does one that is in flight and cannot be waited for now. */
 symmcoll_status_t symc_drain_buckets(
     struct symmcoll_reducer *reducer, bool averages);
 
-/* Release the works that have stayed; the error of one that has failed since. */
+/* Release the works that have stayed; the error of one that has failed since, or that
+ * still cannot be waited for, and stays. */
 symmcoll_status_t symc_settle_buckets(struct symmcoll_reducer *reducer);
+
+/* Release all works, once nothing writes to the buckets, or only what comes before what
+ * the stream has later.  A bucket for which that cannot be had loses its buffer, which
+ * is not freed. */
+void symc_abandon_buckets(struct symmcoll_reducer *reducer);
 
 #endif

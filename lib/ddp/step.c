@@ -12,17 +12,8 @@
  */
 #include "ddp/reducer.h"
 
-#include <symmcoll/group.h>
-
 #include <stdio.h>
 #include <string.h>
-
-/* What comes from now on is on the group's current stream. */
-static symmcoll_status_t take_stream(const struct symmcoll_reducer *reducer)
-{
-    return symc_site_set_stream(
-        reducer->site, symmcoll_group_stream(reducer->group));
-}
 
 /* List the parameters without a gradient; false: there are none. */
 static bool list_missing(
@@ -47,6 +38,19 @@ static bool list_missing(
     return any;
 }
 
+/* Return what symmcoll_reducer_zero() could not, once. */
+static symmcoll_status_t report_zeroing(struct symmcoll_reducer *reducer)
+{
+    symmcoll_status_t status = reducer->zeroing;
+
+    reducer->zeroing = SYMMCOLL_OK;
+    return status == SYMMCOLL_OK
+               ? status
+               : symc_fail(status,
+                     "reducer_begin: gradients have not been set to zero: %s",
+                     reducer->zeroing_detail);
+}
+
 symmcoll_status_t symmcoll_reducer_begin(
     struct symmcoll_reducer *reducer, int sync)
 {
@@ -67,9 +71,11 @@ symmcoll_status_t symmcoll_reducer_begin(
             "reducer_begin: the backward before has not finished: all "
             "gradients came, symmcoll_reducer_finish() did not");
     }
-    status = symc_settle_buckets(reducer);
+    status = report_zeroing(reducer);
     if (status == SYMMCOLL_OK)
-        status = take_stream(reducer);
+        status = symc_settle_buckets(reducer);
+    if (status == SYMMCOLL_OK)
+        status = symc_take_stream(reducer, "reducer_begin");
     if (status == SYMMCOLL_OK && reducer->rebuild == SYMC_REBUILD_DUE) {
         status = symc_rebuild_buckets(reducer);
         if (status == SYMMCOLL_OK)
@@ -271,7 +277,7 @@ symmcoll_status_t symmcoll_reducer_ready(
         return symc_repeat_failure(reducer);
     param = &reducer->params[number];
     sync = reducer->backward == SYMC_BACKWARD_SYNC;
-    status = take_stream(reducer);
+    status = symc_keep_stream(reducer);
     if (status == SYMMCOLL_OK)
         status = take_gradient(reducer, param, grad, sync);
     param->marked = true;
@@ -325,7 +331,7 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
         return reducer->failure != SYMMCOLL_OK ? symc_repeat_failure(reducer)
                                                : report_refusal(reducer);
     }
-    status = take_stream(reducer);
+    status = symc_keep_stream(reducer);
     symc_times_note(reducer, SYMC_MOMENT_FINISH);
     if (status != SYMMCOLL_OK)
         symc_keep_failure(reducer, -1, status, symmcoll_last_error());

@@ -112,6 +112,12 @@ symmcoll_status_t symc_site_set_stream(struct symc_site *site, void *stream)
     return status;
 }
 
+void symc_site_leave_stream(struct symc_site *site, void *stream)
+{
+    if (site != NULL)
+        site->stream = stream;
+}
+
 void *symc_site_stream(const struct symc_site *site)
 {
     return site != NULL ? site->stream : NULL;
@@ -129,12 +135,12 @@ symmcoll_status_t symc_site_query(const struct symc_site *site)
 }
 
 symmcoll_status_t symc_site_ask_captured(
-    const struct symc_site *site, bool *captured)
+    const struct symc_site *site, void *stream, bool *captured)
 {
     *captured = false;
     return site == NULL
                ? SYMMCOLL_OK
-               : site->ops->ask_captured(site->local, site->stream, captured);
+               : site->ops->ask_captured(site->local, stream, captured);
 }
 
 symmcoll_status_t symc_site_mark(const struct symc_site *site, void **mark)

@@ -36,6 +36,8 @@ void symc_site_close(struct symc_site *site);
 /* What comes from now on is on this stream, after what has come on the one before.
  * The site has one use. */
 symmcoll_status_t symc_site_set_stream(struct symc_site *site, void *stream);
+/* The same without any order between the two. */
+void symc_site_leave_stream(struct symc_site *site, void *stream);
 /* What comes from now on is after what has come on that stream. */
 symmcoll_status_t symc_site_follow(const struct symc_site *site, void *stream);
 /* NULL: the device's default one; the host has none. */
@@ -46,9 +48,9 @@ bool symc_site_is_beside(const struct symc_site *site, void *stream);
 /* IN_PROGRESS: its stream has work left. */
 symmcoll_status_t symc_site_query(const struct symc_site *site);
 
-/* Whether its stream is being captured (out); in host memory nothing is. */
+/* Whether a stream there is being captured (out); in host memory nothing is. */
 symmcoll_status_t symc_site_ask_captured(
-    const struct symc_site *site, bool *captured);
+    const struct symc_site *site, void *stream, bool *captured);
 
 /* Times of a device: as mark(), elapsed() and unmark() of struct symc_local_ops. */
 symmcoll_status_t symc_site_mark(const struct symc_site *site, void **mark);

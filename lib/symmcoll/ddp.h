@@ -84,7 +84,8 @@ struct symmcoll_reducer_args {
  *
  * On a device gradients and buckets are there, too; what the reducer does is
  * enqueued on the group's current stream at each call, and no call waits for the
- * device.  See symmcoll_group_set_stream().
+ * device.  See symmcoll_group_set_stream().  A pass is captured in a graph from begin
+ * to finish, or INVALID.
  *
  * Errors: INVALID (no parameter, a NULL, a shape, shared memory, two devices, a
  * device other than the group's), UNSUPPORTED (an element type, no backend for a
@@ -109,7 +110,7 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer);
  * communication; the next pass with another sync averages their sum.
  * Errors: INVALID (the pass before has not finished; names the parameters whose
  * gradients are missing); on a device, of a bucket of the pass before that has
- * failed after its finish.
+ * failed after its finish, or of symmcoll_reducer_zero().
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_begin(

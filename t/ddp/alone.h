@@ -67,4 +67,14 @@ static inline void alone_enqueue(const struct alone *alone, float value)
         ALONE_COUNT, alone->stream);
 }
 
+/* One backward. */
+static inline int alone_run(struct alone *alone)
+{
+    return say(symmcoll_reducer_begin(alone->reducer, 1) == SYMMCOLL_OK &&
+                   symmcoll_reducer_ready(alone->reducer, 0, alone->grad) ==
+                       SYMMCOLL_OK &&
+                   symmcoll_reducer_finish(alone->reducer) == SYMMCOLL_OK,
+        "a backward");
+}
+
 #endif

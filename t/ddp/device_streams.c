@@ -65,15 +65,6 @@ static int freed_in_flight(struct symmcoll_group *group, int rank)
 
 #define ELAPSED 250e-6 /* between any two events, as the driver says */
 
-static int run_once(struct alone *alone)
-{
-    return say(symmcoll_reducer_begin(alone->reducer, 1) == SYMMCOLL_OK &&
-                   symmcoll_reducer_ready(alone->reducer, 0, alone->grad) ==
-                       SYMMCOLL_OK &&
-                   symmcoll_reducer_finish(alone->reducer) == SYMMCOLL_OK,
-        "a backward");
-}
-
 /* Whether all times are this one. */
 static int times_are(const struct alone *alone, double expected)
 {
@@ -100,13 +91,13 @@ static int times_of_the_device(struct symmcoll_group *group, int rank)
 
     fake_configure("elapsed=250");
     fake_stall(alone.stream);
-    right = right && run_once(&alone) && times_are(&alone, 0) &&
-            run_once(&alone) && times_are(&alone, 0);
+    right = right && alone_run(&alone) && times_are(&alone, 0) &&
+            alone_run(&alone) && times_are(&alone, 0);
     fake_resume(alone.stream);
     device_wait(alone.stream);
     right = right && times_are(&alone, ELAPSED);
     fake_configure("elapsed=500");
-    right = right && times_are(&alone, ELAPSED) && run_once(&alone);
+    right = right && times_are(&alone, ELAPSED) && alone_run(&alone);
     device_wait(alone.stream);
     events = fake_live(FAKE_EVENTS);
     right = right && times_are(&alone, 2 * ELAPSED) &&
@@ -121,70 +112,10 @@ static int times_that_are_not_told(struct symmcoll_group *group, int rank)
     int right = alone_begin(&alone, group, rank, NULL);
 
     fake_configure("fail=cuEventElapsedTime:0:2");
-    right = right && run_once(&alone);
+    right = right && alone_run(&alone);
     device_wait(alone.stream);
-    right = right && times_are(&alone, 0) && run_once(&alone);
+    right = right && times_are(&alone, 0) && alone_run(&alone);
     return alone_end(&alone, right);
-}
-
-/* ---- graphs ---- */
-
-/* A backward that is captured once its buckets have been rebuilt. */
-static CUgraphExec capture(
-    const struct symmcoll_group *group, struct alone *alone)
-{
-    CUstreamCaptureMode mode = group->world->threads
-                                   ? CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-                                   : CU_STREAM_CAPTURE_MODE_GLOBAL;
-    CUgraph graph = NULL;
-    CUgraphExec exec = NULL;
-    int right = cuStreamBeginCapture(alone->stream, mode) == CUDA_SUCCESS;
-
-    right = right && run_once(alone);
-    right = cuStreamEndCapture(alone->stream, &graph) == CUDA_SUCCESS && right;
-    if (!right || cuGraphInstantiate(&exec, graph, 0) != CUDA_SUCCESS)
-        diag("there is no graph");
-    if (graph != NULL)
-        cuGraphDestroy(graph);
-    return exec;
-}
-
-static int capture_with(
-    struct symmcoll_group *group, int rank, symmcoll_bucket_fn hook)
-{
-    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
-    int size = symmcoll_group_size(group), right;
-    CUgraphExec exec = NULL;
-    struct alone alone;
-
-    args.write_back = 1;
-    args.hook = hook;
-    right = alone_begin(&alone, group, rank, &args) && run_once(&alone) &&
-            run_once(&alone) && (exec = capture(group, &alone)) != NULL;
-    for (int step = 0; right && step < 3; step++) {
-        float found = 0;
-
-        alone_enqueue(&alone, (float)(size * (rank + step)));
-        right = cuGraphLaunch(exec, alone.stream) == CUDA_SUCCESS;
-        device_wait(alone.stream);
-        device_read(&found, alone.grad + 7, sizeof(found));
-        right =
-            right && say(found == (float)(size * step + size * (size - 1) / 2),
-                         "an average");
-    }
-    if (exec != NULL)
-        cuGraphExecDestroy(exec);
-    return alone_end(&alone, right && run_once(&alone));
-}
-
-static int captured(struct symmcoll_group *group, int rank)
-{
-    return capture_with(group, rank, NULL);
-}
-
-static int captured_hook(struct symmcoll_group *group, int rank)
-{
-    return capture_with(group, rank, symmcoll_hook_all_reduce);
 }
 
 /* ---- a model on two devices ---- */
@@ -249,9 +180,6 @@ int main(void)
         "D45: times are the device's, of a backward that has ended there");
     ok(ranks_run(2, times_that_are_not_told),
         "D45: a device that tells no time is no error");
-    on_both(2, captured,
-        "a backward that is captured is done each time the graph is started");
-    on_both(2, captured_hook, "so is one with the all_reduce hook");
     on_both(2, two_devices,
         "D1: a model on two devices has a reducer for each, in groups of their own");
     return done_testing();

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The gradient reducer and CUDA graphs: a pass is captured as a whole, on whichever
+ * stream, or refused, and what has been refused spoils neither the capture nor the
+ * pass that comes next.
+ */
+#include "t/ddp/alone.h"
+
+#include "group/group.h"
+
+#define SAMPLE 7 /* an element of the gradient */
+
+/* ---- captures ---- */
+
+static int begin_capture(const struct symmcoll_group *group, CUstream stream)
+{
+    CUstreamCaptureMode mode = group->world->threads
+                                   ? CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+                                   : CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+    return say(
+        cuStreamBeginCapture(stream, mode) == CUDA_SUCCESS, "a capture begins");
+}
+
+/* The capture has not been spoilt; the graph (out) may be NULL. */
+static int end_capture(CUstream stream, CUgraphExec *exec)
+{
+    CUgraph graph = NULL;
+    int right = say(
+        cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS, "a capture ends");
+
+    if (right && exec != NULL)
+        right = say(cuGraphInstantiate(exec, graph, 0) == CUDA_SUCCESS,
+            "a graph is made");
+    if (graph != NULL)
+        cuGraphDestroy(graph);
+    return right;
+}
+
+/* A reducer that writes averages back, past its first passes. */
+static int begin_trained(struct alone *alone, struct symmcoll_group *group,
+    int rank, symmcoll_bucket_fn hook)
+{
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+
+    args.write_back = 1;
+    args.hook = hook;
+    return alone_begin(alone, group, rank, &args) && alone_run(alone) &&
+           alone_run(alone);
+}
+
+/* What every rank has when rank r's gradient was size * (r + step). */
+static int is_average(const struct alone *alone, int step)
+{
+    int size = symmcoll_group_size(alone->group);
+    float found = 0;
+
+    device_wait(alone->stream);
+    device_read(&found, alone->grad + SAMPLE, sizeof(found));
+    return say(
+        found == (float)(size * step + size * (size - 1) / 2), "an average");
+}
+
+static void enqueue_step(const struct alone *alone, int rank, int step)
+{
+    int size = symmcoll_group_size(alone->group);
+
+    alone_enqueue(alone, (float)(size * (rank + step)));
+}
+
+/* A pass on the current stream that is not captured. */
+static int runs_again(struct alone *alone, int rank)
+{
+    enqueue_step(alone, rank, 11);
+    return alone_run(alone) && is_average(alone, 11);
+}
+
+static int launch_steps(struct alone *alone, int rank, CUgraphExec exec)
+{
+    int right = 1;
+
+    for (int step = 0; right && step < 3; step++) {
+        enqueue_step(alone, rank, step);
+        right = say(cuGraphLaunch(exec, alone->stream) == CUDA_SUCCESS,
+                    "a graph is launched") &&
+                is_average(alone, step);
+    }
+    return right;
+}
+
+/* ---- passes that are captured ---- */
+
+static int capture_with(
+    struct symmcoll_group *group, int rank, symmcoll_bucket_fn hook)
+{
+    struct alone alone;
+    CUgraphExec exec = NULL;
+    int right = begin_trained(&alone, group, rank, hook) &&
+                begin_capture(group, alone.stream) && alone_run(&alone);
+
+    right = end_capture(alone.stream, &exec) && right &&
+            launch_steps(&alone, rank, exec) && runs_again(&alone, rank);
+    if (exec != NULL)
+        cuGraphExecDestroy(exec);
+    return alone_end(&alone, right);
+}
+
+static int captured(struct symmcoll_group *group, int rank)
+{
+    return capture_with(group, rank, NULL);
+}
+
+static int captured_hook(struct symmcoll_group *group, int rank)
+{
+    return capture_with(group, rank, symmcoll_hook_all_reduce);
+}
+
+/* The passes before were on another stream, for which a graph cannot wait; zero and
+ * begin leave the capture as it is. */
+static int captured_elsewhere(struct symmcoll_group *group, int rank)
+{
+    struct alone alone;
+    CUgraphExec exec = NULL;
+    CUstream used, other;
+    int right = begin_trained(&alone, group, rank, NULL);
+
+    used = alone.stream;
+    other = device_stream();
+    device_wait(used);
+    alone.stream = other;
+    right = right && begin_capture(group, other) &&
+            symmcoll_group_set_stream(group, other) == SYMMCOLL_OK;
+    symmcoll_reducer_zero(alone.reducer);
+    right = right && alone_run(&alone);
+    right =
+        end_capture(other, &exec) && right && launch_steps(&alone, rank, exec);
+    alone.stream = used;
+    right = right && symmcoll_group_set_stream(group, used) == SYMMCOLL_OK &&
+            runs_again(&alone, rank);
+    if (exec != NULL)
+        cuGraphExecDestroy(exec);
+    right = alone_end(&alone, right);
+    device_end_stream(other);
+    return right;
+}
+
+/* Gradients that are ready on a stream that has joined the capture. */
+static int captured_on_two(struct symmcoll_group *group, int rank)
+{
+    struct alone alone;
+    CUgraphExec exec = NULL;
+    CUevent event = NULL;
+    CUstream other;
+    int right = begin_trained(&alone, group, rank, NULL);
+
+    other = device_stream();
+    right =
+        right && cuEventCreate(&event, 0) == CUDA_SUCCESS &&
+        begin_capture(group, alone.stream) &&
+        say(symmcoll_reducer_begin(alone.reducer, 1) == SYMMCOLL_OK &&
+                cuEventRecord(event, alone.stream) == CUDA_SUCCESS &&
+                cuStreamWaitEvent(other, event, 0) == CUDA_SUCCESS &&
+                symmcoll_group_set_stream(group, other) == SYMMCOLL_OK &&
+                symmcoll_reducer_ready(alone.reducer, 0, alone.grad) ==
+                    SYMMCOLL_OK &&
+                symmcoll_group_set_stream(group, alone.stream) == SYMMCOLL_OK &&
+                symmcoll_reducer_finish(alone.reducer) == SYMMCOLL_OK,
+            "a backward on two streams");
+    right = end_capture(alone.stream, &exec) && right &&
+            launch_steps(&alone, rank, exec) && runs_again(&alone, rank);
+    if (exec != NULL)
+        cuGraphExecDestroy(exec);
+    if (event != NULL)
+        cuEventDestroy(event);
+    right = alone_end(&alone, right);
+    device_end_stream(other);
+    return right;
+}
+
+/* ---- passes that are refused ---- */
+
+static const char begun_without[] = "expected a pass that is not captured";
+static const char begun_within[] = "captured from begin to finish, found that";
+
+/* A capture begins when the bucket is in flight: finish says so, and until a stream
+ * can wait for that bucket nothing else may use it. */
+static int refuses_finish(struct symmcoll_group *group, int rank)
+{
+    struct alone alone;
+    int right = begin_trained(&alone, group, rank, NULL);
+
+    right =
+        right &&
+        say(symmcoll_reducer_begin(alone.reducer, 1) == SYMMCOLL_OK &&
+                symmcoll_reducer_ready(alone.reducer, 0, alone.grad) ==
+                    SYMMCOLL_OK,
+            "a bucket in flight") &&
+        begin_capture(group, alone.stream) &&
+        ended(symmcoll_reducer_finish(alone.reducer), SYMMCOLL_ERR_INVALID,
+            begun_without) &&
+        ended(symmcoll_reducer_begin(alone.reducer, 1), SYMMCOLL_ERR_INVALID,
+            "reducer_begin: bucket 0 of 1 of the backward before: stream ");
+    right = end_capture(alone.stream, NULL) && right;
+    return alone_end(&alone, right && runs_again(&alone, rank));
+}
+
+/* So may the reducer be released. */
+static int freed_after_that(struct symmcoll_group *group, int rank)
+{
+    struct alone alone;
+    int right = begin_trained(&alone, group, rank, NULL);
+
+    right =
+        right && symmcoll_reducer_begin(alone.reducer, 1) == SYMMCOLL_OK &&
+        symmcoll_reducer_ready(alone.reducer, 0, alone.grad) == SYMMCOLL_OK &&
+        begin_capture(group, alone.stream) &&
+        ended(symmcoll_reducer_finish(alone.reducer), SYMMCOLL_ERR_INVALID,
+            begun_without);
+    right = end_capture(alone.stream, NULL) && right;
+    return alone_end(&alone, right);
+}
+
+/* Begun on one stream, ready on another one, of which only the other is captured. */
+static int refuses_ready(struct symmcoll_group *group, int rank)
+{
+    struct alone alone;
+    CUstream other;
+    int right = begin_trained(&alone, group, rank, NULL);
+
+    other = device_stream();
+    right = right && symmcoll_reducer_begin(alone.reducer, 1) == SYMMCOLL_OK &&
+            begin_capture(group, other) &&
+            symmcoll_group_set_stream(group, other) == SYMMCOLL_OK &&
+            ended(symmcoll_reducer_ready(alone.reducer, 0, alone.grad),
+                SYMMCOLL_ERR_INVALID, begun_without) &&
+            ended(symmcoll_reducer_finish(alone.reducer), SYMMCOLL_ERR_INVALID,
+                begun_without);
+    right = end_capture(other, NULL) && right &&
+            symmcoll_group_set_stream(group, alone.stream) == SYMMCOLL_OK &&
+            runs_again(&alone, rank);
+    right = alone_end(&alone, right);
+    device_end_stream(other);
+    return right;
+}
+
+/* Begun within the capture of one stream, ready on another one that is not in it. */
+static int refuses_to_leave(struct symmcoll_group *group, int rank)
+{
+    struct alone alone;
+    CUstream other;
+    int right = begin_trained(&alone, group, rank, NULL);
+
+    other = device_stream();
+    right =
+        right && begin_capture(group, alone.stream) &&
+        symmcoll_reducer_begin(alone.reducer, 1) == SYMMCOLL_OK &&
+        symmcoll_group_set_stream(group, other) == SYMMCOLL_OK &&
+        ended(symmcoll_reducer_ready(alone.reducer, 0, alone.grad),
+            SYMMCOLL_ERR_INVALID, begun_within) &&
+        ended(symmcoll_reducer_finish(alone.reducer), SYMMCOLL_ERR_INVALID,
+            begun_within) &&
+        ended(symmcoll_reducer_begin(alone.reducer, 1), SYMMCOLL_ERR_INVALID,
+            "reducer_begin: expected a stream of the capture");
+    right = end_capture(alone.stream, NULL) && right &&
+            symmcoll_group_set_stream(group, alone.stream) == SYMMCOLL_OK &&
+            runs_again(&alone, rank);
+    right = alone_end(&alone, right);
+    device_end_stream(other);
+    return right;
+}
+
+/* What zero could not do is told by begin, once. */
+static int tells_of_zero(struct symmcoll_group *group, int rank)
+{
+    struct alone alone;
+    int right = begin_trained(&alone, group, rank, NULL);
+
+    fake_configure("fail=cuMemsetD8Async:1:1");
+    symmcoll_reducer_zero(alone.reducer);
+    right = right &&
+            ended(symmcoll_reducer_begin(alone.reducer, 1), SYMMCOLL_ERR_DEVICE,
+                "reducer_begin: gradients have not been set to zero: ") &&
+            runs_again(&alone, rank);
+    return alone_end(&alone, right);
+}
+
+int main(void)
+{
+    device_begin();
+    on_both(2, captured,
+        "a backward that is captured is done each time the graph is started");
+    on_both(2, captured_hook, "so is one with the all_reduce hook");
+    on_both(2, captured_elsewhere,
+        "so is one on another stream than the passes before");
+    on_both(2, captured_on_two, "so is one on two streams of the capture");
+    on_both(2, refuses_finish,
+        "a capture that begins before finish is refused, and the bucket is kept");
+    on_both(2, freed_after_that, "so is it where the reducer is released");
+    on_both(2, refuses_ready,
+        "a stream that is captured is refused in a pass that is not");
+    on_both(2, refuses_to_leave,
+        "a stream that is not captured is refused in a pass that is");
+    ok(ranks_run(2, tells_of_zero),
+        "gradients that cannot be set to zero are an error of begin");
+    return done_testing();
+}
