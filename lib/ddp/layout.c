@@ -82,8 +82,7 @@ void symc_layout_free(
     *layout = (struct symc_layout){0};
 }
 
-/* Copy the present gradients, where there are some. */
-static symmcoll_status_t copy_gradients(
+symmcoll_status_t symc_layout_fill(
     const struct symmcoll_reducer *reducer, const struct symc_layout *layout)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
@@ -105,15 +104,9 @@ static symmcoll_status_t copy_gradients(
     return status;
 }
 
-symmcoll_status_t symc_layout_adopt(
-    struct symmcoll_reducer *reducer, struct symc_layout *layout)
+void symc_layout_adopt(
+    struct symmcoll_reducer *reducer, const struct symc_layout *layout)
 {
-    symmcoll_status_t status = copy_gradients(reducer, layout);
-
-    if (status != SYMMCOLL_OK) {
-        symc_layout_free(reducer, layout);
-        return status;
-    }
     for (int b = 0; b < layout->nbuckets; b++) {
         const struct symc_ddp_bucket *bucket = &layout->buckets[b];
         char *view = bucket->buffer;
@@ -128,7 +121,6 @@ symmcoll_status_t symc_layout_adopt(
     }
     symc_layout_free(reducer, &reducer->layout);
     reducer->layout = *layout;
-    return SYMMCOLL_OK;
 }
 
 static const struct symmcoll_bucket default_bucket = SYMMCOLL_BUCKET_INIT;

@@ -3,7 +3,8 @@
  * The buckets are rebuilt once, after the first synchronised backward, in the
  * order in which gradients were complete, so that the first bucket is full
  * early and is reduced while other gradients are still computed.  The order may
- * differ between ranks, so all ranks use the assignment of rank 0.
+ * differ between ranks, so all ranks use the assignment of rank 0, once all have the
+ * memory for it.
  */
 #include "ddp/reducer.h"
 
@@ -44,42 +45,61 @@ static void read_words(
             assignment->first[b] + (int)words[1 + nparams + b];
 }
 
-static symmcoll_status_t agree_on_assignment(
-    const struct symmcoll_reducer *reducer, struct symc_assignment *assignment)
-{
-    size_t nwords = count_words(reducer->nparams);
-    int64_t *words = symc_alloc(nwords, sizeof(*words));
-    symmcoll_status_t status;
-
-    if (words == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    write_words(assignment, reducer->nparams, words);
-    status = symmcoll_broadcast(
-        reducer->group, words, nwords, SYMMCOLL_INT64, 0, NULL, NULL);
-    if (status == SYMMCOLL_OK)
-        read_words(assignment, reducer->nparams, words);
-    free(words);
-    return status;
-}
-
-symmcoll_status_t symc_rebuild_buckets(struct symmcoll_reducer *reducer)
+/* This rank's own assignment, as words (out). */
+static symmcoll_status_t propose(const struct symmcoll_reducer *reducer,
+    struct symc_assignment *assignment, int64_t **words)
 {
     struct symc_bucket_item *items = symc_list_items(reducer);
-    struct symc_assignment assignment = {0};
-    struct symc_layout layout;
     symmcoll_status_t status;
 
     if (items == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     status = symc_assign_buckets(items, reducer->nparams, reducer->arrival,
-        reducer->limits, 2, &assignment);
-    if (status == SYMMCOLL_OK)
-        status = agree_on_assignment(reducer, &assignment);
-    if (status == SYMMCOLL_OK)
-        status = symc_layout_make(reducer, &assignment, false, &layout);
-    if (status == SYMMCOLL_OK)
-        status = symc_layout_adopt(reducer, &layout);
-    symc_assignment_free(&assignment);
+        reducer->limits, 2, assignment);
     free(items);
+    if (status != SYMMCOLL_OK)
+        return status;
+    *words = symc_alloc(count_words(reducer->nparams), sizeof(**words));
+    if (*words == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    write_words(assignment, reducer->nparams, *words);
+    return SYMMCOLL_OK;
+}
+
+/* The layout (out) of rank 0's words, with the gradients. */
+static symmcoll_status_t build(const struct symmcoll_reducer *reducer,
+    struct symc_assignment *assignment, const int64_t *words,
+    struct symc_layout *layout)
+{
+    symmcoll_status_t status;
+
+    read_words(assignment, reducer->nparams, words);
+    status = symc_layout_make(reducer, assignment, false, layout);
+    return status == SYMMCOLL_OK ? symc_layout_fill(reducer, layout) : status;
+}
+
+symmcoll_status_t symc_rebuild_buckets(
+    struct symmcoll_reducer *reducer, symmcoll_status_t own)
+{
+    struct symc_assignment assignment = {0};
+    struct symc_layout layout = {0};
+    int64_t *words = NULL;
+    symmcoll_status_t status = own;
+
+    if (status == SYMMCOLL_OK)
+        status = propose(reducer, &assignment, &words);
+    status = symc_share_failure(reducer, status);
+    if (status == SYMMCOLL_OK)
+        status = symmcoll_broadcast(reducer->group, words,
+            count_words(reducer->nparams), SYMMCOLL_INT64, 0, NULL, NULL);
+    if (status == SYMMCOLL_OK)
+        status = symc_share_failure(
+            reducer, build(reducer, &assignment, words, &layout));
+    if (status == SYMMCOLL_OK)
+        symc_layout_adopt(reducer, &layout);
+    else
+        symc_layout_free(reducer, &layout);
+    symc_assignment_free(&assignment);
+    free(words);
     return status;
 }

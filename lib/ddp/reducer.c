@@ -34,7 +34,7 @@ static symmcoll_status_t make_first_buckets(struct symmcoll_reducer *reducer)
     if (status == SYMMCOLL_OK)
         status = symc_layout_make(reducer, &assignment, true, &layout);
     if (status == SYMMCOLL_OK)
-        status = symc_layout_adopt(reducer, &layout);
+        symc_layout_adopt(reducer, &layout);
     symc_assignment_free(&assignment);
     free(items);
     return status;
@@ -176,21 +176,21 @@ symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
     made->factor = args.hook != NULL ? 1.0 : 1.0 / made->size;
     set_limits(made, &args, symc_group_config(group));
     status = take_params(made, params, nparams, args.names);
-    if (status == SYMMCOLL_OK)
-        status = take_device(made);
+    if (status != SYMMCOLL_OK)
+        goto free_reducer;
+    status = take_device(made);
     if (status == SYMMCOLL_OK)
         status = make_first_buckets(made);
-    if (status == SYMMCOLL_OK && !args.no_init_sync)
-        status = symc_verify_params(made);
-    if (status == SYMMCOLL_OK && !args.no_init_sync)
-        status = symc_broadcast_params(
-            made, symc_group_config(group)->ddp_bucket_cap);
-    if (status != SYMMCOLL_OK) {
-        symmcoll_reducer_free(made);
-        return status;
+    if (!args.no_init_sync)
+        status = symc_synchronise_params(
+            made, symc_group_config(group)->ddp_bucket_cap, status);
+    if (status == SYMMCOLL_OK) {
+        *reducer = made;
+        return SYMMCOLL_OK;
     }
-    *reducer = made;
-    return SYMMCOLL_OK;
+free_reducer:
+    symmcoll_reducer_free(made);
+    return status;
 }
 
 void symmcoll_reducer_free(struct symmcoll_reducer *reducer)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the sources of the reducer share: parameters (param.c, overlap.c), what
- * is compared and broadcast at creation (verify.c), the buckets' memory
- * (layout.c), rebuilding them once (rebuild.c), buckets from their start to
- * their end (flight.c), times (times.c), streams (stream.c), a backward pass
- * (step.c).
+ * is compared and broadcast at creation (verify.c), failures of one rank there
+ * (failure.c), the buckets' memory (layout.c), rebuilding them once (rebuild.c),
+ * buckets from their start to their end (flight.c), times (times.c), streams
+ * (stream.c), a backward pass (step.c).
  */
 #ifndef SYMC_DDP_REDUCER_H
 #define SYMC_DDP_REDUCER_H
@@ -151,14 +151,21 @@ symmcoll_status_t symc_param_unpack(const struct symc_site *site,
 bool symc_params_overlap(
     const struct symc_param *a, const struct symc_param *b);
 
+/* ---- failure.c ---- */
+
+/* Go on together or not at all: with OK on all ranks, or with the error of the lowest
+ * one that has failed, whose detail is last_error() there.  Collective. */
+symmcoll_status_t symc_share_failure(
+    const struct symmcoll_reducer *reducer, symmcoll_status_t own);
+
 /* ---- verify.c ---- */
 
-/* Compare the parameters with rank 0's.  Collective; touches no user memory. */
-symmcoll_status_t symc_verify_params(const struct symmcoll_reducer *reducer);
-
-/* Write rank 0's parameters into all ranks', through a buffer of nbytes. */
-symmcoll_status_t symc_broadcast_params(
-    const struct symmcoll_reducer *reducer, size_t nbytes);
+/* Compare the parameters with rank 0's, and write its values into all ranks', through a
+ * buffer of nbytes, where all ranks could make their buckets (own: whether this one
+ * could).  Collective; an error of the comparison touches no user memory. */
+symmcoll_status_t symc_synchronise_params(
+    const struct symmcoll_reducer *reducer, size_t nbytes,
+    symmcoll_status_t own);
 
 /* ---- layout.c ---- */
 
@@ -170,10 +177,13 @@ symmcoll_status_t symc_layout_make(const struct symmcoll_reducer *reducer,
 void symc_layout_free(
     const struct symmcoll_reducer *reducer, struct symc_layout *layout);
 
-/* Use this layout for the reducer's gradients from now on, which are copied; takes
- * it, also where it fails: then the reducer goes on with its own. */
-symmcoll_status_t symc_layout_adopt(
-    struct symmcoll_reducer *reducer, struct symc_layout *layout);
+/* Copy the reducer's gradients, where it has some, to another layout. */
+symmcoll_status_t symc_layout_fill(
+    const struct symmcoll_reducer *reducer, const struct symc_layout *layout);
+
+/* Use this layout for the reducer's gradients from now on; takes it. */
+void symc_layout_adopt(
+    struct symmcoll_reducer *reducer, const struct symc_layout *layout);
 
 /* The items for symc_assign_buckets(); release with free(). */
 struct symc_bucket_item *symc_list_items(
@@ -216,8 +226,10 @@ void symc_times_drop(const struct symmcoll_reducer *reducer);
 
 /* ---- rebuild.c ---- */
 
-/* Rebuild the buckets in rank 0's order of arrival.  Collective. */
-symmcoll_status_t symc_rebuild_buckets(struct symmcoll_reducer *reducer);
+/* Rebuild the buckets in rank 0's order of arrival, on all ranks or on none (own:
+ * whether this one can begin).  Collective. */
+symmcoll_status_t symc_rebuild_buckets(
+    struct symmcoll_reducer *reducer, symmcoll_status_t own);
 
 /* ---- flight.c ---- */
 

@@ -76,8 +76,8 @@ symmcoll_status_t symmcoll_reducer_begin(
         status = symc_settle_buckets(reducer);
     if (status == SYMMCOLL_OK)
         status = symc_take_stream(reducer, "reducer_begin");
-    if (status == SYMMCOLL_OK && reducer->rebuild == SYMC_REBUILD_DUE) {
-        status = symc_rebuild_buckets(reducer);
+    if (reducer->rebuild == SYMC_REBUILD_DUE) {
+        status = symc_rebuild_buckets(reducer, status);
         if (status == SYMMCOLL_OK)
             reducer->rebuild = SYMC_REBUILD_DONE;
     }

@@ -40,6 +40,15 @@ struct difference {
  * memory here has been released. */
 static const struct symmcoll_call outside = SYMMCOLL_CALL_INIT;
 
+/* What takes memory, which all ranks have before the first comparison. */
+struct exchange {
+    struct summary *summaries; /* of all ranks */
+    struct record *wanted;     /* rank 0's parameters */
+    struct difference *all;    /* of all ranks */
+    char *copies;              /* of parameters, room bytes, where those are */
+    size_t room;
+};
+
 static struct record make_record(const struct symmcoll_tensor *tensor)
 {
     struct record record = {.dtype = tensor->dtype, .ndim = tensor->ndim};
@@ -57,16 +66,11 @@ static const char *name_memory(int64_t device)
 }
 
 static symmcoll_status_t compare_summaries(
-    const struct symmcoll_reducer *reducer)
+    const struct symmcoll_reducer *reducer, struct summary *all)
 {
     struct summary own = {reducer->nparams, reducer->hook != NULL,
         reducer->params[0].tensor.device};
-    struct summary *all = symc_alloc((size_t)reducer->size, sizeof(*all));
-    symmcoll_status_t status;
-
-    if (all == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    status = symmcoll_all_gather(reducer->group, all, &own,
+    symmcoll_status_t status = symmcoll_all_gather(reducer->group, all, &own,
         WORDS(struct summary), SYMMCOLL_INT64, &outside, NULL);
     for (int r = 1; status == SYMMCOLL_OK && r < reducer->size; r++) {
         if (all[r].nparams != all[0].nparams)
@@ -85,7 +89,6 @@ static symmcoll_status_t compare_summaries(
                 "that of %s",
                 r, name_memory(all[r].device), name_memory(all[0].device));
     }
-    free(all);
     return status;
 }
 
@@ -138,22 +141,19 @@ static symmcoll_status_t exchange_differences(
     return report_difference(reducer, odd, &all[odd], &wanted[all[odd].number]);
 }
 
-static symmcoll_status_t compare_records(const struct symmcoll_reducer *reducer)
+static symmcoll_status_t compare_records(const struct symmcoll_reducer *reducer,
+    struct record *wanted, struct difference *all)
 {
     size_t n = (size_t)reducer->nparams;
-    struct record *wanted = symc_alloc(n, sizeof(*wanted));
-    struct difference *all = symc_alloc((size_t)reducer->size, sizeof(*all));
     struct difference own = {.number = reducer->nparams};
-    symmcoll_status_t status = SYMMCOLL_ERR_NO_MEMORY;
+    symmcoll_status_t status;
 
-    if (wanted == NULL || all == NULL)
-        goto free_records;
     for (size_t i = 0; i < n; i++)
         wanted[i] = make_record(&reducer->params[i].tensor);
     status = symmcoll_broadcast(reducer->group, wanted,
         n * WORDS(struct record), SYMMCOLL_INT64, 0, NULL, NULL);
     if (status != SYMMCOLL_OK)
-        goto free_records;
+        return status;
     for (size_t i = 0; i < n; i++) {
         struct record record = make_record(&reducer->params[i].tensor);
 
@@ -162,18 +162,7 @@ static symmcoll_status_t compare_records(const struct symmcoll_reducer *reducer)
             break;
         }
     }
-    status = exchange_differences(reducer, &own, wanted, all);
-free_records:
-    free(wanted);
-    free(all);
-    return status;
-}
-
-symmcoll_status_t symc_verify_params(const struct symmcoll_reducer *reducer)
-{
-    symmcoll_status_t status = compare_summaries(reducer);
-
-    return status == SYMMCOLL_OK ? compare_records(reducer) : status;
+    return exchange_differences(reducer, &own, wanted, all);
 }
 
 /* Broadcast what the buffer holds of the parameters from first up to last. */
@@ -202,13 +191,47 @@ static symmcoll_status_t broadcast_run(
     return status;
 }
 
-symmcoll_status_t symc_broadcast_params(
-    const struct symmcoll_reducer *reducer, size_t nbytes)
+/* Write rank 0's parameters into all ranks'. */
+static symmcoll_status_t broadcast_params(
+    const struct symmcoll_reducer *reducer, const struct exchange *exchange)
 {
-    size_t total = 0, largest = 0;
-    void *buffer = NULL;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (int i = 0; status == SYMMCOLL_OK && i < reducer->nparams;) {
+        const struct symc_param *param = &reducer->params[i];
+        size_t used = 0;
+        int last = i;
+
+        while (last < reducer->nparams &&
+               reducer->params[last].nbytes <= exchange->room - used)
+            used += reducer->params[last++].nbytes;
+        if (last > i) {
+            status = broadcast_run(reducer, exchange->copies, i, last);
+            i = last;
+        } else {
+            status = symmcoll_broadcast(reducer->group, param->tensor.data,
+                param->nbytes, SYMMCOLL_UINT8, 0, NULL, NULL);
+            i++;
+        }
+    }
+    return status;
+}
+
+/* Copies of parameters have nbytes, or what the largest one takes. */
+static symmcoll_status_t open_exchange(const struct symmcoll_reducer *reducer,
+    size_t nbytes, struct exchange *exchange)
+{
+    size_t size = (size_t)reducer->size, total = 0, largest = 0;
+    void *copies = NULL;
     symmcoll_status_t status;
 
+    exchange->summaries = symc_alloc(size, sizeof(*exchange->summaries));
+    exchange->all = symc_alloc(size, sizeof(*exchange->all));
+    exchange->wanted =
+        symc_alloc((size_t)reducer->nparams, sizeof(*exchange->wanted));
+    if (exchange->summaries == NULL || exchange->all == NULL ||
+        exchange->wanted == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
     for (int i = 0; i < reducer->nparams; i++) {
         size_t own = reducer->params[i].nbytes;
 
@@ -218,26 +241,32 @@ symmcoll_status_t symc_broadcast_params(
         if (own > largest && !(own >= nbytes && reducer->params[i].dense))
             largest = own;
     }
-    nbytes = nbytes > largest ? nbytes : largest;
+    exchange->room = nbytes > largest ? nbytes : largest;
     status = symc_site_alloc("reducer: a copy of parameters", reducer->site,
-        total < nbytes ? total : nbytes, 1, &buffer);
-    for (int i = 0; status == SYMMCOLL_OK && i < reducer->nparams;) {
-        const struct symc_param *param = &reducer->params[i];
-        size_t used = 0;
-        int last = i;
+        total < exchange->room ? total : exchange->room, 1, &copies);
+    exchange->copies = copies;
+    return status;
+}
 
-        while (last < reducer->nparams &&
-               reducer->params[last].nbytes <= nbytes - used)
-            used += reducer->params[last++].nbytes;
-        if (last > i) {
-            status = broadcast_run(reducer, buffer, i, last);
-            i = last;
-        } else {
-            status = symmcoll_broadcast(reducer->group, param->tensor.data,
-                param->nbytes, SYMMCOLL_UINT8, 0, NULL, NULL);
-            i++;
-        }
-    }
-    symc_site_release(reducer->site, buffer);
+symmcoll_status_t symc_synchronise_params(
+    const struct symmcoll_reducer *reducer, size_t nbytes,
+    symmcoll_status_t own)
+{
+    struct exchange exchange = {.room = 0};
+    symmcoll_status_t status = own;
+
+    if (status == SYMMCOLL_OK)
+        status = open_exchange(reducer, nbytes, &exchange);
+    status = symc_share_failure(reducer, status);
+    if (status == SYMMCOLL_OK)
+        status = compare_summaries(reducer, exchange.summaries);
+    if (status == SYMMCOLL_OK)
+        status = compare_records(reducer, exchange.wanted, exchange.all);
+    if (status == SYMMCOLL_OK)
+        status = broadcast_params(reducer, &exchange);
+    free(exchange.summaries);
+    free(exchange.wanted);
+    free(exchange.all);
+    symc_site_release(reducer->site, exchange.copies);
     return status;
 }

@@ -90,8 +90,8 @@ struct symmcoll_reducer_args {
  * Errors: INVALID (no parameter, a NULL, a shape, shared memory, two devices, a
  * device other than the group's), UNSUPPORTED (an element type, no backend for a
  * device), MISMATCH on every rank (names the parameter
- * and both shapes; no parameter is touched), NO_MEMORY, and those of
- * collectives.
+ * and both shapes; no parameter is touched), NO_MEMORY (on every rank where one
+ * has none; names it), and those of collectives.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
@@ -109,8 +109,9 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer);
  * Begin a backward pass.  With sync 0 gradients only accumulate, without
  * communication; the next pass with another sync averages their sum.
  * Errors: INVALID (the pass before has not finished; names the parameters whose
- * gradients are missing); on a device, of a bucket of the pass before that has
- * failed after its finish, or of symmcoll_reducer_zero().
+ * gradients are missing); NO_MEMORY (of any rank, on all, when buckets are
+ * rebuilt); on a device, of a bucket of the pass before that has failed after its
+ * finish, or of symmcoll_reducer_zero().
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_begin(

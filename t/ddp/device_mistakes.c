@@ -266,6 +266,45 @@ static int no_memory(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* One rank has none: all are told, none has a reducer, or other buckets than before,
+ * and all may try again. */
+static int no_memory_on_one(struct symmcoll_group *group, int rank)
+{
+    static const char fail_one[] = "fail=cuMemAllocAsync:1:2",
+                      why[] = "reducer: rank 1: reducer: a bucket: cuMemAlloc";
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    struct symmcoll_reducer *reducer = NULL;
+    struct model model;
+    int right;
+
+    make_model(&model, rank);
+    args.bucket_cap = sizeof(model.values);
+    if (rank == 1)
+        fake_configure(fail_one);
+    right = ended(symmcoll_reducer_create(
+                      group, model.params, PARAMS, &args, &reducer),
+                SYMMCOLL_ERR_NO_MEMORY, why) &&
+            reducer == NULL &&
+            symmcoll_reducer_create(
+                group, model.params, PARAMS, &args, &reducer) == SYMMCOLL_OK &&
+            symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK &&
+            symmcoll_reducer_finish(reducer) == SYMMCOLL_OK;
+    if (rank == 1)
+        fake_configure(fail_one);
+    right = right &&
+            ended(symmcoll_reducer_begin(reducer, 1), SYMMCOLL_ERR_NO_MEMORY,
+                why) &&
+            say(symmcoll_reducer_bucket_count(reducer) == 1, "one bucket") &&
+            say(symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK &&
+                    symmcoll_reducer_finish(reducer) == SYMMCOLL_OK &&
+                    symmcoll_reducer_bucket_count(reducer) == PARAMS,
+                "a second attempt");
+    symmcoll_reducer_free(reducer);
+    device_wait(NULL);
+    free_model(&model);
+    return right;
+}
+
 int main(void)
 {
     device_begin();
@@ -284,5 +323,7 @@ int main(void)
         "a gradient on a device is refused where parameters are on the host");
     ok(ranks_run(2, no_memory),
         "without memory on the device a reducer is not made, or goes on");
+    ok(ranks_run(3, no_memory_on_one),
+        "one rank without memory is named on all, and all go on");
     return done_testing();
 }

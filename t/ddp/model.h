@@ -14,6 +14,10 @@
 
 #define MODEL_PARAMS 4
 
+/* Operations that rebuild the buckets: a broadcast, and before and after it an exchange
+ * of failures. */
+#define MODEL_REBUILD 3
+
 extern const char *const model_names[MODEL_PARAMS];
 
 /* Parameters and gradients of one rank. */

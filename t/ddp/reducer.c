@@ -97,9 +97,9 @@ static int unsynchronised_backwards_accumulate(
             model_fill(&model, rank, size, step);
             right = model_run_backward(reducer, &model, 0) == SYMMCOLL_OK;
         }
-        /* In the second round, the first begin rebuilds by one broadcast. */
-        right =
-            right && symmcoll_group_sequence(group) == before + (uint64_t)round;
+        /* In the second round, the first begin rebuilds. */
+        right = right && symmcoll_group_sequence(group) ==
+                             before + (uint64_t)(round * MODEL_REBUILD);
         model_fill(&model, rank, size, 2);
         right = right &&
                 model_run_backward(reducer, &model, 1) == SYMMCOLL_OK &&

@@ -254,10 +254,9 @@ static int views_accumulate_without_synchronisation(
                                  SYMMCOLL_OK;
         }
         right = right && symmcoll_reducer_finish(reducer) == SYMMCOLL_OK;
-        /* Step 3 rebuilds the buckets, by one broadcast. */
-        if (!sync)
+        if (!sync) /* step 3 rebuilds the buckets */
             right = right && symmcoll_group_sequence(group) ==
-                                 before + (uint64_t)(step == 3);
+                                 before + (step == 3 ? MODEL_REBUILD : 0);
         else
             right = right &&
                     model_views_hold(reducer, &model, size, step - 2, step);

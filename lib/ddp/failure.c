@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What fails on one rank alone, where all ranks go on together or not at all: every
+ * rank returns the error of the lowest rank that has one.
+ */
+#include "ddp/reducer.h"
+
+#include <symmcoll/collectives.h>
+#include <symmcoll/group.h>
+
+#include <stdio.h>
+
+/* A call that a region of the thread refuses: what a region keeps runs when the
+ * memory here has been released. */
+static const struct symmcoll_call outside = SYMMCOLL_CALL_INIT;
+
+/* All know that this rank has failed. */
+static symmcoll_status_t tell_failure(
+    const struct symmcoll_reducer *reducer, int rank, symmcoll_status_t own)
+{
+    struct {
+        int64_t status;
+        char detail[SYMC_DETAIL_MAX];
+    } told = {.status = own};
+    symmcoll_status_t status;
+
+    if (own != SYMMCOLL_OK)
+        snprintf(told.detail, sizeof(told.detail), "%s", symmcoll_last_error());
+    status = symmcoll_broadcast(reducer->group, &told, sizeof(told),
+        SYMMCOLL_UINT8, rank, &outside, NULL);
+    if (status != SYMMCOLL_OK)
+        return status;
+    told.detail[sizeof(told.detail) - 1] = '\0';
+    return symc_fail((symmcoll_status_t)told.status, "reducer: rank %d: %s",
+        rank, told.detail);
+}
+
+symmcoll_status_t symc_share_failure(
+    const struct symmcoll_reducer *reducer, symmcoll_status_t own)
+{
+    /* The lowest number is that of the lowest rank that has failed. */
+    int64_t number = own == SYMMCOLL_OK
+                         ? 0
+                         : symmcoll_group_rank(reducer->group) - reducer->size;
+    char detail[SYMC_DETAIL_MAX];
+    symmcoll_status_t status;
+
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    status = symmcoll_all_reduce(reducer->group, &number, &number, 1,
+        SYMMCOLL_INT64, SYMMCOLL_MIN, &outside, NULL);
+    if (own != SYMMCOLL_OK)
+        symc_fail(own, "%s", detail);
+    if (status != SYMMCOLL_OK || number == 0)
+        return own != SYMMCOLL_OK ? own : status;
+    return tell_failure(reducer, (int)number + reducer->size, own);
+}
