@@ -30,6 +30,7 @@ struct symc_param {
     char *view;    /* the gradient in the bucket's buffer */
     bool marked;   /* ready in this backward */
     bool has_accumulated; /* the view is to be added to, not overwritten */
+    const void *known;    /* a gradient that was found to be in host memory */
     void *origin;         /* write_back: the caller's gradient, which has not
                              been averaged yet; NULL: none */
 };

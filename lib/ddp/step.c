@@ -171,9 +171,10 @@ static symmcoll_status_t check_origin(const struct symmcoll_reducer *reducer,
 }
 
 /* Whether a gradient is where the parameters are, and at an address that kernels
- * take. */
+ * take.  The driver is asked once about memory of the host, which most passes use
+ * again, and each time about that of a device, which may have been freed. */
 static symmcoll_status_t check_gradient_memory(
-    const struct symmcoll_reducer *reducer, const struct symc_param *param,
+    const struct symmcoll_reducer *reducer, struct symc_param *param,
     const void *grad, const char *text)
 {
     struct symmcoll_tensor found = param->tensor;
@@ -181,7 +182,7 @@ static symmcoll_status_t check_gradient_memory(
     size_t align = symc_param_align(param);
     symmcoll_status_t status;
 
-    if (reducer->views || param->count == 0)
+    if (reducer->views || param->count == 0 || grad == param->known)
         return SYMMCOLL_OK;
     if (reducer->site != NULL && (uintptr_t)grad % align != 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -190,16 +191,18 @@ static symmcoll_status_t check_gradient_memory(
             text, align, grad);
     found.data = (void *)(uintptr_t)grad;
     status = symc_site_check("its gradient", reducer->group, &found);
-    if (status == SYMMCOLL_OK)
+    if (status == SYMMCOLL_OK) {
+        param->known = reducer->site == NULL ? grad : NULL;
         return status;
+    }
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     return symc_fail(status, "reducer_ready: %s: %s", text, detail);
 }
 
 static symmcoll_status_t check_ready(
-    const struct symmcoll_reducer *reducer, int number, const void *grad)
+    struct symmcoll_reducer *reducer, int number, const void *grad)
 {
-    const struct symc_param *param;
+    struct symc_param *param;
     char text[SYMC_PARAM_TEXT];
     symmcoll_status_t status;
 

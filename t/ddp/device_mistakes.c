@@ -230,6 +230,45 @@ static int gradient_on_device(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* Whether the driver, which answers no question about memory, is asked about that of
+ * a gradient: it is refused then.  In a pass without operations, which ask, too. */
+static int asks(struct symmcoll_reducer *reducer, const float *grad)
+{
+    symmcoll_status_t status = symmcoll_reducer_begin(reducer, 0);
+
+    fake_configure("fail=cuPointerGetAttributes:0:2");
+    if (status == SYMMCOLL_OK)
+        status = symmcoll_reducer_ready(reducer, 0, grad);
+    fake_configure("");
+    return symmcoll_reducer_finish(reducer) != SYMMCOLL_OK ||
+           status != SYMMCOLL_OK;
+}
+
+/* Memory of the host that has been passed before is not asked about. */
+static int asked_once(struct symmcoll_group *group, int rank)
+{
+    float value[4] = {0}, grads[2][4] = {{0}};
+    struct symmcoll_tensor param = SYMMCOLL_TENSOR_FLAT(value, 4, F32);
+    struct symmcoll_reducer *reducer = NULL;
+    void *other;
+    int right;
+
+    device_use(rank);
+    other = device_alloc(sizeof(value)); /* memory of a device has been found */
+    right = symmcoll_reducer_create(group, &param, 1, NULL, &reducer) ==
+                SYMMCOLL_OK &&
+            symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK &&
+            readies(reducer, other, "expected a tensor in host memory") &&
+            symmcoll_reducer_ready(reducer, 0, grads[0]) == SYMMCOLL_OK &&
+            ended(symmcoll_reducer_finish(reducer), SYMMCOLL_ERR_INVALID,
+                "a gradient was refused: ") &&
+            say(!asks(reducer, grads[0]), "not asked about what is known") &&
+            say(asks(reducer, grads[1]), "asked about other memory");
+    symmcoll_reducer_free(reducer);
+    device_free(other);
+    return right;
+}
+
 /* ---- the driver refuses ---- */
 
 /* Each of the allocations of a reducer, and of its rebuilding. */
@@ -321,6 +360,8 @@ int main(void)
         "a gradient elsewhere, or at an odd address, is refused");
     on_both(2, gradient_on_device,
         "a gradient on a device is refused where parameters are on the host");
+    ok(ranks_run(2, asked_once),
+        "the driver is asked once about each memory of gradients on the host");
     ok(ranks_run(2, no_memory),
         "without memory on the device a reducer is not made, or goes on");
     ok(ranks_run(3, no_memory_on_one),
