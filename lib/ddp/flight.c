@@ -56,10 +56,16 @@ static symmcoll_status_t call_hook(struct symmcoll_reducer *reducer,
 /* The reducer's own communication.  What is captured has no work: the stream itself
  * has the operation then. */
 static symmcoll_status_t reduce_bucket(
-    struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket)
+    const struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket)
 {
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    char label[SYMC_BUCKET_TEXT];
+
+    call.label =
+        symc_bucket_text((int)(bucket - reducer->layout.buckets), label);
+    call.stream = bucket->stream;
     return symmcoll_all_reduce(reducer->group, bucket->buffer, bucket->buffer,
-        bucket->count, bucket->dtype, SYMMCOLL_SUM, NULL,
+        bucket->count, bucket->dtype, SYMMCOLL_SUM, &call,
         reducer->captured ? NULL : &bucket->work);
 }
 

@@ -38,6 +38,7 @@ symmcoll_status_t symmcoll_hook_all_reduce(struct symmcoll_group *group,
     struct symmcoll_bucket bucket;
     struct symc_local_sum scaling = {.n = 1};
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    char label[SYMC_BUCKET_TEXT];
     bool captured = false;
     const struct symc_dtype *dtype;
     symmcoll_status_t status;
@@ -67,8 +68,10 @@ symmcoll_status_t symmcoll_hook_all_reduce(struct symmcoll_group *group,
         return status;
     if (captured)
         *work = NULL;
-    call.stream = bucket.stream;
+    call.label = symc_bucket_text(bucket.index, label);
+    if (bucket.device == SYMMCOLL_CUDA)
+        call.stream = bucket.stream;
     return symmcoll_all_reduce(group, bucket.buffer, bucket.buffer,
-        bucket.count, bucket.dtype, SYMMCOLL_SUM,
-        bucket.device == SYMMCOLL_CUDA ? &call : NULL, captured ? NULL : work);
+        bucket.count, bucket.dtype, SYMMCOLL_SUM, &call,
+        captured ? NULL : work);
 }

@@ -5,6 +5,7 @@
  */
 #include "ddp/reducer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,6 +122,12 @@ void symc_layout_adopt(
     }
     symc_layout_free(reducer, &reducer->layout);
     reducer->layout = *layout;
+}
+
+const char *symc_bucket_text(int index, char *buffer)
+{
+    snprintf(buffer, SYMC_BUCKET_TEXT, "bucket %d", index);
+    return buffer;
 }
 
 static const struct symmcoll_bucket default_bucket = SYMMCOLL_BUCKET_INIT;

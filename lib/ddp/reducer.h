@@ -17,6 +17,7 @@
 
 #define SYMC_SHAPE_TEXT 192 /* bytes of a shape as text */
 #define SYMC_PARAM_TEXT 96  /* bytes of "parameter 3 (fc2.weight)" */
+#define SYMC_BUCKET_TEXT 24 /* bytes of "bucket 3" */
 
 /* One parameter and where its gradient is. */
 struct symc_param {
@@ -189,6 +190,9 @@ void symc_layout_adopt(
 /* The items for symc_assign_buckets(); release with free(). */
 struct symc_bucket_item *symc_list_items(
     const struct symmcoll_reducer *reducer);
+
+/* "bucket 3", the label of its operation; into a buffer of SYMC_BUCKET_TEXT. */
+const char *symc_bucket_text(int index, char *buffer);
 
 /* A bucket as hooks see it. */
 extern const struct symc_sized symc_bucket_kind;

@@ -4,6 +4,7 @@
  */
 #include "model.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,6 +158,72 @@ static int a_failing_hook_ends_the_backward(
     return right;
 }
 
+/* ---- what is recorded ---- */
+
+#define MOST 32
+
+/* Labels of reductions, in the order in which they ended.  The callback thread writes
+ * them, and who has released the group reads them. */
+struct labels {
+    int count;
+    char texts[MOST][32];
+};
+
+static void note_label(const struct symmcoll_operation *operation, void *arg)
+{
+    struct labels *labels = arg;
+
+    if (strcmp(operation->name, "all_reduce") == 0 &&
+        strncmp(operation->label, "bucket ", 7) == 0 && labels->count < MOST)
+        strcpy(labels->texts[labels->count++], operation->label);
+}
+
+/* Two backwards, of one bucket and of several. */
+static int labels_with(
+    struct symmcoll_group *all, int rank, symmcoll_bucket_fn hook)
+{
+    struct symmcoll_group_args options = SYMMCOLL_GROUP_ARGS_INIT;
+    struct symmcoll_reducer_args args = model_args(64);
+    struct symmcoll_reducer *reducer = NULL;
+    struct symmcoll_group *group = NULL;
+    struct labels labels = {.count = 0};
+    struct model model;
+    int ranks[2] = {0, 1}, count = 0, right;
+
+    model_make(&model, rank);
+    model_fill(&model, rank, 2, 0);
+    options.ranks = ranks;
+    options.nranks = 2;
+    args.hook = hook;
+    right = symmcoll_group_create(
+                symmcoll_group_world(all), &options, &group) == SYMMCOLL_OK &&
+            symmcoll_group_notify(group, note_label, &labels) == SYMMCOLL_OK &&
+            symmcoll_reducer_create(group, model.params, MODEL_PARAMS, &args,
+                &reducer) == SYMMCOLL_OK &&
+            model_run_backward(reducer, &model, 1) == SYMMCOLL_OK &&
+            model_run_backward(reducer, &model, 1) == SYMMCOLL_OK;
+    if (right)
+        count = symmcoll_reducer_bucket_count(reducer);
+    symmcoll_reducer_free(reducer);
+    right = symmcoll_group_free(group) == SYMMCOLL_OK && right && count > 1 &&
+            labels.count == 1 + count;
+    for (int i = 0; right && i < labels.count; i++) {
+        char expected[32];
+
+        snprintf(expected, sizeof(expected), "bucket %d", i > 0 ? i - 1 : 0);
+        right = strcmp(labels.texts[i], expected) == 0;
+    }
+    if (!right)
+        diag("%d labels of %d buckets", labels.count, count);
+    return right;
+}
+
+static int buckets_have_labels(struct symmcoll_group *group, int rank)
+{
+    return labels_with(group, rank, NULL) &&
+           labels_with(group, rank, symmcoll_hook_all_reduce);
+}
+
 static const struct model_point points[] = {
     {what_a_hook_leaves_is_the_gradient, 2,
         "what a hook leaves in a bucket is the gradient"},
@@ -165,6 +232,7 @@ static const struct model_point points[] = {
         "a hook may change the sum before it is the gradient"},
     {a_failing_hook_ends_the_backward, 2,
         "a hook's failure is the backward's, and another may begin"},
+    {buckets_have_labels, 2, "each bucket's operation has its own label"},
 };
 
 int main(void)
