@@ -222,6 +222,9 @@ symmcoll_status_t symc_f_result_wait(
 symmcoll_status_t symc_f_result_await(
     struct symmcoll_world *world, const void *data, void *stream);
 
+/* Whether something is, after a wait that has failed. */
+bool symc_f_result_is_pending(struct symmcoll_world *world, const void *data);
+
 /* ---- owned.c ---- */
 
 /* Memory of a device that is a result: keep where it is until it is freed, or the
@@ -229,7 +232,7 @@ symmcoll_status_t symc_f_result_await(
 symmcoll_status_t symc_f_own(
     struct symmcoll_world *world, void *data, struct symc_site *site);
 
-/* Free it, if it is one. */
+/* Free it, if it is one; later, while its stream is being captured. */
 void symc_f_disown(struct symmcoll_world *world, void *data);
 
 /* ---- recording.c ---- */

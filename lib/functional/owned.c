@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Results in memory of devices: which device and stream each is on, for it is freed
- * in the order of that stream.
+ * in the order of that stream.  What is freed while that is captured, when a graph would
+ * free it each time, is kept until another one is freed, or the world ends.
  */
 #include "functional/functional.h"
 
@@ -17,6 +18,7 @@ struct owner {
     struct symc_extension extension;
     pthread_mutex_t lock;
     struct owned *first;
+    struct owned *kept; /* to be freed */
 };
 
 static void free_owned(struct owned *owned)
@@ -26,18 +28,24 @@ static void free_owned(struct owned *owned)
     free(owned);
 }
 
+static void free_list(struct owned *list)
+{
+    while (list != NULL) {
+        struct owned *owned = list;
+
+        list = owned->next;
+        free_owned(owned);
+    }
+}
+
 static void end_owner(
     struct symc_extension *extension, struct symmcoll_world *world)
 {
     struct owner *owner = (struct owner *)extension;
 
     (void)world;
-    while (owner->first != NULL) {
-        struct owned *owned = owner->first;
-
-        owner->first = owned->next;
-        free_owned(owned);
-    }
+    free_list(owner->first);
+    free_list(owner->kept);
     pthread_mutex_destroy(&owner->lock);
     free(owner);
 }
@@ -75,11 +83,38 @@ symmcoll_status_t symc_f_own(
     return SYMMCOLL_OK;
 }
 
+static bool is_captured(const struct owned *owned)
+{
+    bool captured = false;
+
+    return symc_site_ask_captured(owned->site, symc_site_stream(owned->site),
+               &captured) == SYMMCOLL_OK &&
+           captured;
+}
+
+/* Free those of a list, or keep them. */
+static void free_or_keep(struct owner *owner, struct owned *list)
+{
+    while (list != NULL) {
+        struct owned *owned = list;
+
+        list = owned->next;
+        if (!is_captured(owned)) {
+            free_owned(owned);
+            continue;
+        }
+        pthread_mutex_lock(&owner->lock);
+        owned->next = owner->kept;
+        owner->kept = owned;
+        pthread_mutex_unlock(&owner->lock);
+    }
+}
+
 void symc_f_disown(struct symmcoll_world *world, void *data)
 {
     struct owner *owner =
         (struct owner *)symc_world_extension(world, &key, NULL);
-    struct owned **at, *found;
+    struct owned **at, *found, *list;
 
     if (owner == NULL)
         return;
@@ -90,7 +125,12 @@ void symc_f_disown(struct symmcoll_world *world, void *data)
     found = *at;
     if (found != NULL)
         *at = found->next;
+    list = owner->kept;
+    owner->kept = NULL;
     pthread_mutex_unlock(&owner->lock);
-    if (found != NULL)
-        free_owned(found);
+    if (found != NULL) {
+        found->next = list;
+        list = found;
+    }
+    free_or_keep(owner, list);
 }

@@ -300,6 +300,9 @@ static symmcoll_status_t undo(const struct symc_f_spec *spec,
     for (int i = 0; i < n; i++) {
         if (steps[i].pending)
             (void)symc_f_result_wait(spec->group->world, steps[i].out.data, -1);
+        if (steps[i].pending &&
+            symc_f_result_is_pending(spec->group->world, steps[i].out.data))
+            continue; /* an operation still writes to it */
         if (steps[i].site != NULL && !steps[i].taken)
             symc_f_disown(spec->group->world, steps[i].out.data);
         else if (!steps[i].taken)

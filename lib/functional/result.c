@@ -234,6 +234,25 @@ static bool blocks(
                    symc_site_is_beside(result->site, manner->stream)));
 }
 
+/* What has been received is still to be copied, or temporary memory to be freed, in the
+ * order of the result's stream: not by a graph, each time it is started. */
+static symmcoll_status_t check_captured(const struct symc_f_result *result)
+{
+    void *stream = symc_site_stream(result->site);
+    bool captured;
+
+    /* A device that does not answer has an error for the operation, too. */
+    if (result->site == NULL || result->temp == NULL ||
+        symc_site_ask_captured(result->site, stream, &captured) !=
+            SYMMCOLL_OK ||
+        !captured)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: stream %p is being captured: expected a wait for the result before "
+        "that, or after it",
+        result->operation->name, stream);
+}
+
 /* A copy has been enqueued after the operation: with the lock held, wait for the
  * stream until then. */
 static symmcoll_status_t await_stream(struct results *results,
@@ -280,9 +299,18 @@ static symmcoll_status_t wait_for(struct results *results, const void *data,
 
         result->holders++;
         pthread_mutex_unlock(&results->lock);
-        expired = symmcoll_work_wait(result->operation->work,
-            blocking && manner->timeout < 0 ? LONG_S : manner->timeout);
+        status = check_captured(result);
+        expired = status == SYMMCOLL_OK
+                      ? symmcoll_work_wait(result->operation->work,
+                            blocking && manner->timeout < 0 ? LONG_S
+                                                            : manner->timeout)
+                      : status;
         pthread_mutex_lock(&results->lock);
+        if (status != SYMMCOLL_OK) {
+            release(result, 1);
+            first = status;
+            break;
+        }
         /* It may have ended after the wait: how, it says itself. */
         status = symmcoll_work_test(result->operation->work);
         if (status == SYMMCOLL_IN_PROGRESS && expired == SYMMCOLL_OK &&
@@ -346,6 +374,19 @@ symmcoll_status_t symc_f_result_await(
     return wait_in_manner(world, data, &manner);
 }
 
+bool symc_f_result_is_pending(struct symmcoll_world *world, const void *data)
+{
+    struct results *results = find_results(world, false);
+    bool pending;
+
+    if (results == NULL || data == NULL)
+        return false;
+    pthread_mutex_lock(&results->lock);
+    pending = find_result(results, data) != NULL;
+    pthread_mutex_unlock(&results->lock);
+    return pending;
+}
+
 symmcoll_status_t symmcoll_f_wait(struct symmcoll_world *world,
     const struct symmcoll_tensor *tensor, double timeout)
 {
@@ -371,17 +412,21 @@ symmcoll_status_t symmcoll_f_wait(struct symmcoll_world *world,
 void symmcoll_f_free(
     struct symmcoll_world *world, struct symmcoll_tensor *tensor)
 {
+    bool pending = false;
+
     if (tensor == NULL || tensor->data == NULL)
         return;
     if (world != NULL) {
         int cancel = symc_cancel_disable();
 
         (void)symc_f_result_wait(world, tensor->data, -1);
-        if (tensor->device == SYMMCOLL_CUDA)
+        pending = symc_f_result_is_pending(world, tensor->data);
+        if (tensor->device == SYMMCOLL_CUDA && !pending)
             symc_f_disown(world, tensor->data);
         symc_cancel_restore(cancel);
     }
-    if (tensor->device != SYMMCOLL_CUDA)
+    /* What an operation still writes to is lost, that of a device until finalize. */
+    if (tensor->device != SYMMCOLL_CUDA && !pending)
         free(tensor->data);
     tensor->data = NULL;
 }

@@ -159,6 +159,49 @@ static int leaves_results(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* ---- captures ---- */
+
+/* A result that is pending when its stream is captured is neither copied nor freed by
+ * the graph: the wait is refused, and what is freed then is freed once. */
+static int waits_outside_captures(struct symmcoll_group *group, int rank)
+{
+    CUstreamCaptureMode mode = group->world->threads
+                                   ? CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+                                   : CU_STREAM_CAPTURE_MODE_GLOBAL;
+    static const char why[] = "f_all_gather: stream ";
+    CUgraph graph = NULL;
+    CUgraphExec exec = NULL;
+    struct flow flow;
+    int live, right = begin(&flow, group, rank);
+
+    enqueue_ones(&flow);
+    right = right && say(sum_and_gather(&flow) == SYMMCOLL_OK, "calls");
+    device_wait(flow.stream);
+    live = fake_live(FAKE_ALLOCATED);
+    right = right && cuStreamBeginCapture(flow.stream, mode) == CUDA_SUCCESS &&
+            ended(symmcoll_f_wait(group->world, &flow.next, -1),
+                SYMMCOLL_ERR_INVALID, why) &&
+            ended(symmcoll_f_wait(group->world, &flow.next, 60),
+                SYMMCOLL_ERR_INVALID, why);
+    symmcoll_f_free(group->world, &flow.out);
+    right = say(cuStreamEndCapture(flow.stream, &graph) == CUDA_SUCCESS &&
+                    cuGraphInstantiate(&exec, graph, 0) == CUDA_SUCCESS &&
+                    cuGraphLaunch(exec, flow.stream) == CUDA_SUCCESS &&
+                    cuGraphLaunch(exec, flow.stream) == CUDA_SUCCESS,
+                "a graph") &&
+            right;
+    device_wait(flow.stream);
+    right = right && say(fake_live(FAKE_ALLOCATED) == live, "none is freed") &&
+            say(symmcoll_f_wait(group->world, &flow.next, 60) == SYMMCOLL_OK,
+                "a wait after the capture") &&
+            all_are(&flow.next, (float)flow.size);
+    if (exec != NULL)
+        cuGraphExecDestroy(exec);
+    if (graph != NULL)
+        cuGraphDestroy(graph);
+    return end(&flow, right);
+}
+
 /* ---- lists ---- */
 
 /* Tensors of a list on devices are an operation each. */
@@ -301,6 +344,8 @@ int main(void)
     on_both(3, streams_wait,
         "a wait has the stream wait, and the host with a timeout (W2, W3, W4)");
     on_both(3, crosses_streams, "a result is used on another stream");
+    on_both(2, waits_outside_captures,
+        "a result whose stream is captured is waited for before that, or after");
     on_both(2, leaves_results, "results that are not freed end with the world");
     on_both(2, lists, "a list is an operation for each tensor");
     on_both(2, takes_memory, "a result in memory of the caller's");
