@@ -5,9 +5,104 @@
 #include "base/base.h"
 #include "base/dtype.h"
 #include "ddp/reducer.h"
+#include "world/world.h"
 
 #include <symmcoll/collectives.h>
 #include <symmcoll/group.h>
+
+#include <stdlib.h>
+
+/* ---- devices ---- */
+
+/* A device of buckets, which is open until the world ends: opening it finds kernels. */
+struct opened {
+    struct opened *next;
+    int device;
+    struct symc_site *site;
+};
+
+struct devices {
+    struct symc_extension extension;
+    pthread_mutex_t lock;
+    struct opened *first;
+};
+
+static void end_devices(
+    struct symc_extension *extension, struct symmcoll_world *world)
+{
+    struct devices *devices = (struct devices *)extension;
+
+    (void)world;
+    while (devices->first != NULL) {
+        struct opened *opened = devices->first;
+
+        devices->first = opened->next;
+        symc_site_close(opened->site);
+        free(opened);
+    }
+    pthread_mutex_destroy(&devices->lock);
+    free(devices);
+}
+
+static const char key; /* its address is that of this extension */
+
+static struct symc_extension *make_devices(void)
+{
+    struct devices *devices = symc_alloc(1, sizeof(*devices));
+
+    if (devices == NULL)
+        return NULL;
+    pthread_mutex_init(&devices->lock, NULL);
+    devices->extension =
+        (struct symc_extension){.key = &key, .end = end_devices};
+    return &devices->extension;
+}
+
+static struct symc_site *find_site(struct devices *devices, int device)
+{
+    struct symc_site *site = NULL;
+
+    pthread_mutex_lock(&devices->lock);
+    for (struct opened *at = devices->first; at != NULL; at = at->next)
+        if (at->device == device)
+            site = at->site;
+    pthread_mutex_unlock(&devices->lock);
+    return site;
+}
+
+/* Where two threads open the same device at once, both stay open. */
+static symmcoll_status_t open_site(const struct symmcoll_group *group,
+    int device, const struct symc_site **site)
+{
+    struct devices *devices = (struct devices *)symc_world_extension(
+        symmcoll_group_world(group), &key, make_devices);
+    struct opened *made;
+    symmcoll_status_t status;
+
+    if (devices == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    *site = find_site(devices, device);
+    if (*site != NULL)
+        return SYMMCOLL_OK;
+    made = symc_alloc(1, sizeof(*made));
+    if (made == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    made->device = device;
+    status = symc_site_open(
+        "hook_all_reduce", group, device, NULL, true, &made->site);
+    if (status != SYMMCOLL_OK) {
+        free(made);
+        return status;
+    }
+    *site = made->site;
+    pthread_mutex_lock(&devices->lock);
+    made->next = devices->first;
+    devices->first = made;
+    pthread_mutex_unlock(&devices->lock);
+    return SYMMCOLL_OK;
+}
+
+/* ---- the hook ---- */
 
 /* In the memory of the bucket; whether its stream is captured, too (out). */
 static symmcoll_status_t scale(const struct symmcoll_group *group,
@@ -17,19 +112,17 @@ static symmcoll_status_t scale(const struct symmcoll_group *group,
     const struct symmcoll_tensor buffer = {.data = bucket->buffer,
         .device = bucket->device,
         .device_index = bucket->device_index};
-    struct symc_site *site = NULL;
+    const struct symc_site *site = NULL;
     symmcoll_status_t status =
         symc_site_check("hook_all_reduce", group, &buffer);
 
     if (status == SYMMCOLL_OK && bucket->device == SYMMCOLL_CUDA)
-        status = symc_site_open("hook_all_reduce", group, bucket->device_index,
-            bucket->stream, true, &site);
+        status = open_site(group, bucket->device_index, &site);
     if (status == SYMMCOLL_OK)
         status = symc_site_ask_captured(site, bucket->stream, captured);
-    if (status == SYMMCOLL_OK)
-        status = symc_site_add(site, scaling);
-    symc_site_close(site);
-    return status;
+    return status == SYMMCOLL_OK
+               ? symc_site_add_on(site, bucket->stream, scaling)
+               : status;
 }
 
 symmcoll_status_t symmcoll_hook_all_reduce(struct symmcoll_group *group,

@@ -239,8 +239,8 @@ symmcoll_status_t symc_site_clear(
 
 /* ---- sums ---- */
 
-symmcoll_status_t symc_site_add(
-    const struct symc_site *site, const struct symc_local_sum *sum)
+symmcoll_status_t symc_site_add_on(const struct symc_site *site, void *stream,
+    const struct symc_local_sum *sum)
 {
     const double factors[2] = {sum->factor, sum->factor};
     const struct symc_reduction reduction = {
@@ -250,13 +250,20 @@ symmcoll_status_t symc_site_add(
         .factors = sum->factor == 1.0 ? NULL : factors,
     };
 
-    if (sum->count == 0)
+    if (sum->count == 0 ||
+        (sum->n == 1 && sum->factor == 1.0 && sum->out == sum->in[0]))
         return SYMMCOLL_OK;
-    if (sum->n == 1 && sum->factor == 1.0)
-        return symc_site_move(
-            site, sum->out, sum->in[0], sum->count * sum->elem);
     if (site != NULL)
-        return site->ops->add(site->local, site->stream, sum);
+        return site->ops->add(site->local, stream, sum);
     symc_reduce(&reduction, sum->out, NULL, sum->in, sum->n, sum->count, false);
     return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_site_add(
+    const struct symc_site *site, const struct symc_local_sum *sum)
+{
+    return sum->n == 1 && sum->factor == 1.0
+               ? symc_site_move(
+                     site, sum->out, sum->in[0], sum->count * sum->elem)
+               : symc_site_add_on(site, symc_site_stream(site), sum);
 }

@@ -77,5 +77,8 @@ symmcoll_status_t symc_site_clear(
 /* A sum, multiplied. */
 symmcoll_status_t symc_site_add(
     const struct symc_site *site, const struct symc_local_sum *sum);
+/* The same on another stream there. */
+symmcoll_status_t symc_site_add_on(const struct symc_site *site, void *stream,
+    const struct symc_local_sum *sum);
 
 #endif

@@ -118,6 +118,23 @@ static int times_that_are_not_told(struct symmcoll_group *group, int rank)
     return alone_end(&alone, right);
 }
 
+/* ---- hooks ---- */
+
+/* The all_reduce hook looks for its kernels once, not for each bucket. */
+static int hook_opens_once(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    struct alone alone;
+    int right;
+
+    args.hook = symmcoll_hook_all_reduce;
+    right = alone_begin(&alone, group, rank, &args) && alone_run(&alone);
+    fake_configure("fail=cuLibraryGetKernel:0:1");
+    right = right && alone_run(&alone) && alone_run(&alone);
+    fake_configure("");
+    return alone_end(&alone, right);
+}
+
 /* ---- a model on two devices ---- */
 
 /* Step of one reducer, whose average every rank then has. */
@@ -180,6 +197,8 @@ int main(void)
         "D45: times are the device's, of a backward that has ended there");
     ok(ranks_run(2, times_that_are_not_told),
         "D45: a device that tells no time is no error");
+    ok(ranks_run(2, hook_opens_once),
+        "the all_reduce hook opens a device once");
     on_both(2, two_devices,
         "D1: a model on two devices has a reducer for each, in groups of their own");
     return done_testing();
