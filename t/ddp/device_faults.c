@@ -62,8 +62,12 @@ static int stand_still(struct faults_rank *self)
     if (self->rank == VICTIM)
         fake_stall(alone.stream);
     if (symmcoll_reducer_ready(alone.reducer, 0, alone.grad) != SYMMCOLL_OK ||
-        symmcoll_reducer_finish(alone.reducer) != SYMMCOLL_OK)
+        symmcoll_reducer_finish(alone.reducer) != SYMMCOLL_OK) {
+        /* The deadline was too short: nobody waits for this rank. */
+        faults_reach(self, 1);
+        faults_reach(self, 2);
         return 1;
+    }
     faults_reach(self, 1);
     if (self->rank == VICTIM) {
         faults_pass(self, 1);
