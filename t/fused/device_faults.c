@@ -6,8 +6,7 @@
  */
 #include "t/attempts.h"
 #include "t/cuda/sums.h"
-#include "t/fused/made.h"
-#include "t/fused/on_device.h"
+#include "t/fused/device_calls.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -16,150 +15,75 @@
 #include <string.h>
 
 #define SIZE 3
-#define VICTIM 1
-#define ROWS 4
-#define DEPTH 3
-#define COLUMNS 5
-
-/* ---- one call ---- */
-
-struct one {
-    struct symmcoll_group *group;
-    int device;
-    struct symmcoll_call call;
-    struct symmcoll_tensor host, a, b, out;
-};
-
-static void begin(struct one *it, struct symmcoll_group *group, int rank)
-{
-    const int64_t shape[] = {ROWS * symmcoll_group_size(group), DEPTH};
-    const int64_t b_shape[] = {DEPTH, COLUMNS};
-    struct symmcoll_tensor b;
-
-    *it = (struct one){.group = group,
-        .device = device_use(rank),
-        .call = SYMMCOLL_CALL_INIT,
-        .out = SYMMCOLL_TENSOR_INIT};
-    it->call.stream = device_stream();
-    it->host =
-        made_tensor(SYMMCOLL_FLOAT32, 2, shape, MADE_CONTIGUOUS, 0, 1, rank);
-    b = made_tensor(SYMMCOLL_FLOAT32, 2, b_shape, MADE_CONTIGUOUS, 0, 2, rank);
-    it->a = on_device(&it->host, it->device);
-    it->b = on_device(&b, it->device);
-    free(b.data);
-}
-
-static symmcoll_status_t gather(struct one *it)
-{
-    return symmcoll_fused_all_gather_matmul(
-        it->group, &it->a, &it->b, 1, 0, &it->call, NULL, &it->out);
-}
-
-static symmcoll_status_t scatter(struct one *it)
-{
-    return symmcoll_fused_matmul_reduce_scatter(
-        it->group, &it->a, &it->b, SYMMCOLL_SUM, 0, &it->call, &it->out);
-}
-
-static void drop_out(struct one *it)
-{
-    symmcoll_f_free(symmcoll_group_world(it->group), &it->out);
-    it->out = (struct symmcoll_tensor)SYMMCOLL_TENSOR_INIT;
-}
-
-/* And whether both operations work. */
-static int end(struct one *it, int right)
-{
-    right = right && OK(gather(it));
-    drop_out(it);
-    right = right && OK(scatter(it));
-    drop_out(it);
-    device_wait(it->call.stream);
-    on_device_free(&it->a);
-    on_device_free(&it->b);
-    free(it->host.data);
-    device_end_stream(it->call.stream);
-    return right;
-}
-
-/* Both have ended so on one rank, and on the others so. */
-static int both_fail(struct one *it, int rank, symmcoll_status_t status,
-    const char *of_victim, const char *of_others)
-{
-    const char *text = rank == VICTIM ? of_victim : of_others;
-
-    return made_says(gather(it), status, text) && it->out.data == NULL &&
-           made_says(scatter(it), status, text) && it->out.data == NULL;
-}
 
 /* ---- arguments ---- */
 
 static int arguments(struct symmcoll_group *group, int rank)
 {
-    struct one it;
+    struct fused_call it;
     struct symmcoll_tensor kept, room = SYMMCOLL_TENSOR_INIT;
     int right;
 
-    begin(&it, group, rank);
+    fused_call_begin(&it, group, rank);
     kept = it.b;
     if (rank == VICTIM)
         it.b.shape[0]++;
-    right = both_fail(&it, rank, SYMMCOLL_ERR_INVALID,
+    right = fused_calls_fail(&it, rank, SYMMCOLL_ERR_INVALID,
         "b 0: expected 3 rows, found 4", "rank 1 cannot go on: ");
     it.b = kept;
     if (rank == VICTIM)
         it.b.device = SYMMCOLL_HOST;
-    right = right && both_fail(&it, rank, SYMMCOLL_ERR_INVALID,
+    right = right && fused_calls_fail(&it, rank, SYMMCOLL_ERR_INVALID,
                          "expected float32 in memory of device 1 as a is, "
                          "found float32",
                          "rank 1 cannot go on: ");
     it.b = kept;
     if (rank == VICTIM)
         it.b.data = it.host.data;
-    right = right && both_fail(&it, rank, SYMMCOLL_ERR_INVALID,
+    right = right && fused_calls_fail(&it, rank, SYMMCOLL_ERR_INVALID,
                          "in host memory", "rank 1 cannot go on: ");
     it.b = kept;
     kept = it.a;
     if (rank == VICTIM)
         it.a.shape[1]--, it.b.shape[0]--;
-    right = right && both_fail(&it, rank, SYMMCOLL_ERR_MISMATCH,
+    right = right && fused_calls_fail(&it, rank, SYMMCOLL_ERR_MISMATCH,
                          "rank 1 passed fused_", "rank 1 passed fused_");
     it.a = kept;
-    it.b.shape[0] = DEPTH;
+    it.b.shape[0] = FUSED_CALL_DEPTH;
     if (rank == VICTIM) { /* a result that is the host's */
         room = it.host;
-        room.shape[1] = COLUMNS;
+        room.shape[1] = FUSED_CALL_COLUMNS;
         it.out = room;
     }
-    right = right && made_says(gather(&it), SYMMCOLL_ERR_INVALID,
+    right = right && made_says(fused_call_gather(&it), SYMMCOLL_ERR_INVALID,
                          rank == VICTIM ? "in device memory, found shape"
                                         : "rank 1 cannot go on: ");
     it.out = (struct symmcoll_tensor)SYMMCOLL_TENSOR_INIT;
-    return end(&it, right);
+    return fused_call_end(&it, right);
 }
 
 /* One rank passes matrices of the host. */
 static int of_the_host(struct symmcoll_group *group, int rank)
 {
-    struct one it;
+    struct fused_call it;
     struct symmcoll_tensor a, b;
     int right;
 
-    begin(&it, group, rank);
+    fused_call_begin(&it, group, rank);
     a = it.a, b = it.b;
     if (rank == VICTIM) {
         it.a = it.host;
         it.b = on_host(&b);
         it.call.stream = NULL;
     }
-    right = both_fail(&it, rank, SYMMCOLL_ERR_MISMATCH, "in device memory",
-        "in device memory");
+    right = fused_calls_fail(&it, rank, SYMMCOLL_ERR_MISMATCH,
+        "in device memory", "in device memory");
     if (rank == VICTIM) {
         free(it.b.data);
         it.call.stream = device_stream();
     }
     it.a = a, it.b = b;
-    return end(&it, right);
+    return fused_call_end(&it, right);
 }
 
 /* ---- cuBLASLt and memory; each rank is a process ---- */
@@ -174,88 +98,76 @@ static struct fake_cublaslt *load_cublaslt(void)
 static int one_without_cublaslt(struct symmcoll_group *group, int rank)
 {
     struct fake_cublaslt *lt = load_cublaslt();
-    struct one it;
+    struct fused_call it;
     int right;
 
-    begin(&it, group, rank);
+    fused_call_begin(&it, group, rank);
     if (rank == VICTIM)
         lt->create_status = 1;
-    right = both_fail(&it, rank, SYMMCOLL_ERR_DEVICE, "cublasLtCreate",
+    right = fused_calls_fail(&it, rank, SYMMCOLL_ERR_DEVICE, "cublasLtCreate",
         "rank 1 cannot go on: DEVICE");
     lt->create_status = 0;
-    return end(&it, right);
+    return fused_call_end(&it, right);
 }
 
 static int none_has_cublaslt(struct symmcoll_group *group, int rank)
 {
-    struct one it;
+    struct fused_call it;
     int right;
 
-    begin(&it, group, rank);
-    right = both_fail(
+    fused_call_begin(&it, group, rank);
+    right = fused_calls_fail(
         &it, rank, SYMMCOLL_ERR_UNSUPPORTED, "cuda.cublaslt", "cuda.cublaslt");
-    device_wait(it.call.stream);
-    on_device_free(&it.a);
-    on_device_free(&it.b);
-    free(it.host.data);
-    device_end_stream(it.call.stream);
+    fused_call_free(&it);
     return right;
 }
 
 static int a_product_is_refused(struct symmcoll_group *group, int rank)
 {
     struct fake_cublaslt *lt = load_cublaslt();
-    struct one it;
+    struct fused_call it;
     int right;
 
-    begin(&it, group, rank);
+    fused_call_begin(&it, group, rank);
     if (rank == VICTIM)
         lt->none = 1;
-    right = both_fail(&it, rank, SYMMCOLL_ERR_UNSUPPORTED,
+    right = fused_calls_fail(&it, rank, SYMMCOLL_ERR_UNSUPPORTED,
         "3] @ float32 [3, 5]", "rank 1 cannot go on: UNSUPPORTED");
     lt->none = 0;
-    return end(&it, right);
+    return fused_call_end(&it, right);
 }
 
 static int no_memory(struct symmcoll_group *group, int rank)
 {
-    struct one it;
+    struct fused_call it;
     int right;
 
-    begin(&it, group, rank);
+    fused_call_begin(&it, group, rank);
     right = OK(symmcoll_barrier(group, NULL, NULL));
     if (rank == VICTIM)
         fake_configure("fail=cuMemCreate:0:2");
-    right = right && both_fail(&it, rank, SYMMCOLL_ERR_NO_MEMORY, "cuMemCreate",
-                         "rank 1 cannot go on: NO_MEMORY");
+    right = right && fused_calls_fail(&it, rank, SYMMCOLL_ERR_NO_MEMORY,
+                         "cuMemCreate", "rank 1 cannot go on: NO_MEMORY");
     fake_configure("fail=cuMemCreate:0:0");
-    device_wait(it.call.stream);
-    on_device_free(&it.a);
-    on_device_free(&it.b);
-    free(it.host.data);
-    device_end_stream(it.call.stream);
+    fused_call_free(&it);
     return right;
 }
 
 /* What multiplies has streams of its own. */
 static int names_the_call(struct symmcoll_group *group, int rank)
 {
-    struct one it;
+    struct fused_call it;
     int right;
 
-    begin(&it, group, rank);
+    fused_call_begin(&it, group, rank);
     right = OK(symmcoll_barrier(group, NULL, NULL));
     if (rank == VICTIM)
         fake_configure("fail=cuCtxGetStreamPriorityRange:0:400");
-    right = right && both_fail(&it, rank, SYMMCOLL_ERR_DEVICE,
+    right = right && fused_calls_fail(&it, rank, SYMMCOLL_ERR_DEVICE,
                          "cuCtxGetStreamPriorityRange for what is beside "
                          "products on device ",
                          "rank 1 cannot go on: DEVICE");
-    device_wait(it.call.stream);
-    on_device_free(&it.a);
-    on_device_free(&it.b);
-    free(it.host.data);
-    device_end_stream(it.call.stream);
+    fused_call_free(&it);
     return right;
 }
 
@@ -277,24 +189,25 @@ static bool is_told(const struct faults_job *job, int rank,
 static int lose_a_peer(struct faults_rank *self)
 {
     const bool *gathers = self->arg;
-    struct one it;
+    struct fused_call it;
 
     if (!faults_init(self))
         return 1;
-    begin(&it, self->group, self->rank);
+    fused_call_begin(&it, self->group, self->rank);
     free(it.host.data);
-    if (gather(&it) != SYMMCOLL_OK)
+    if (fused_call_gather(&it) != SYMMCOLL_OK)
         return 1;
-    drop_out(&it);
+    fused_call_drop(&it);
     device_wait(it.call.stream);
     if (self->rank == VICTIM)
         fake_stall(it.call.stream);
-    if ((*gathers ? gather(&it) : scatter(&it)) != SYMMCOLL_OK)
+    if ((*gathers ? fused_call_gather(&it) : fused_call_scatter(&it)) !=
+        SYMMCOLL_OK)
         return 1;
     faults_reach(self, 1);
     device_wait(it.call.stream);
-    drop_out(&it);
-    faults_note(self, gather(&it));
+    fused_call_drop(&it);
+    faults_note(self, fused_call_gather(&it));
     faults_reach(self, 2);
     return faults_finalize(self);
 }
@@ -315,20 +228,20 @@ static void test_death(bool gathers, const char *what)
 
 static int miss_a_deadline(struct faults_rank *self)
 {
-    struct one it;
+    struct fused_call it;
 
     if (!faults_init(self))
         return 1;
-    begin(&it, self->group, self->rank);
+    fused_call_begin(&it, self->group, self->rank);
     free(it.host.data);
-    if (gather(&it) != SYMMCOLL_OK)
+    if (fused_call_gather(&it) != SYMMCOLL_OK)
         return 1;
-    drop_out(&it);
+    fused_call_drop(&it);
     device_wait(it.call.stream);
     if (self->rank == VICTIM)
         fake_stall(it.call.stream);
     it.call.timeout = *(const double *)self->arg;
-    if (scatter(&it) != SYMMCOLL_OK)
+    if (fused_call_scatter(&it) != SYMMCOLL_OK)
         return 1;
     it.call.timeout = -1;
     if (self->rank == VICTIM) {
@@ -336,8 +249,8 @@ static int miss_a_deadline(struct faults_rank *self)
         fake_resume(it.call.stream);
     }
     device_wait(it.call.stream);
-    drop_out(&it);
-    faults_note(self, gather(&it));
+    fused_call_drop(&it);
+    faults_note(self, fused_call_gather(&it));
     faults_reach(self, 1);
     return faults_finalize(self);
 }
