@@ -5,6 +5,7 @@
  */
 #include "fused/device.h"
 
+#include "base/ranks.h"
 #include "group/call.h"
 #include "group/device.h"
 #include "symm_mem/symm_mem.h"
@@ -25,6 +26,20 @@ static symmcoll_status_t check_device(
         "%s: expected memory of device %d, as in earlier operations of group "
         "%s, found device %d",
         name, found, fused->group->name, index);
+}
+
+static symmcoll_status_t ask_captured(
+    const struct symc_fused *fused, const char *name, struct symc_fused_on *on)
+{
+    const struct symc_fused_device *device = fused->device;
+    symmcoll_status_t status =
+        device->ops->ask_captured(device->compute, on->stream, &on->captured);
+    char detail[SYMC_DETAIL_MAX];
+
+    if (status == SYMMCOLL_OK)
+        return status;
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    return symc_fail(status, "%s: %s", name, detail);
 }
 
 symmcoll_status_t symc_fused_on_begin(struct symc_fused *fused,
@@ -59,10 +74,7 @@ symmcoll_status_t symc_fused_on_begin(struct symc_fused *fused,
         status = symc_fused_device_open(fused, name, on->index);
     if (status == SYMMCOLL_OK)
         status = symc_slot_check(fused->group, &op);
-    if (status != SYMMCOLL_OK)
-        return status;
-    return fused->device->ops->ask_captured(
-        fused->device->compute, on->stream, &on->captured);
+    return status == SYMMCOLL_OK ? ask_captured(fused, name, on) : status;
 }
 
 void symc_fused_on_end(struct symc_fused_on *on)
@@ -199,17 +211,44 @@ struct symc_product_matrix symc_fused_device_rows(
 
 /* ---- the operation ---- */
 
+/* What a rank shows the others when it enqueues. */
+struct payload {
+    uint64_t memory; /* the number of that which all have joined */
+    uint64_t digest; /* of the call's arguments */
+    int64_t status;  /* why it cannot enqueue, or OK */
+    uint64_t zero;
+};
+
+_Static_assert(sizeof(struct payload) == SYMC_MOVER_PAYLOAD, "all of it");
+
 /* All have the same memory, and what they pass has been compared. */
 static symmcoll_status_t check_payloads(struct symc_mover *mover,
     const struct symc_moving *moving, const void *const *payloads)
 {
-    for (int r = 0; r < moving->size; r++)
-        if (memcmp(payloads[r], mover->payload, sizeof(mover->payload)) != 0)
+    const char *name = symc_kind_name(moving->op->kind);
+    unsigned long long seq = moving->op->seq;
+    char who[SYMC_RANK_TEXT];
+    struct payload mine, other;
+
+    memcpy(&mine, mover->payload, sizeof(mine));
+    for (int r = 0; r < moving->size; r++) {
+        memcpy(&other, payloads[r], sizeof(other));
+        if (other.memory != mine.memory || other.digest != mine.digest)
             return symc_fail(SYMMCOLL_ERR_MISMATCH,
                 "%s: expected calls of all ranks in one order, found another "
                 "call of rank %d (group %s, seq %llu)",
-                symc_kind_name(moving->op->kind), r, moving->group,
-                (unsigned long long)moving->op->seq);
+                name, r, moving->group, seq);
+    }
+    for (int r = 0; r < moving->size; r++) {
+        memcpy(&other, payloads[r], sizeof(other));
+        if (other.status == SYMMCOLL_OK)
+            continue;
+        symc_format_rank(moving->ranks, r, SYMC_NO_PID, who);
+        return symc_fail((symmcoll_status_t)other.status,
+            "%s: %s cannot go on: %s (group %s, seq %llu)", name, who,
+            symmcoll_status_name((symmcoll_status_t)other.status),
+            moving->group, seq);
+    }
     return SYMMCOLL_OK;
 }
 
@@ -219,10 +258,11 @@ symmcoll_status_t symc_fused_device_run(struct symc_fused *fused,
 {
     const struct symc_fused_device *device = fused->device;
     const struct symc_share *share = device->memory.handle->share;
-    const uint64_t payload[SYMC_MOVER_PAYLOAD / sizeof(uint64_t)] = {
-        share->shared.number, fused->mine.digest};
+    struct payload payload = {
+        .memory = share->shared.number, .digest = fused->mine.digest};
     struct symc_op made = *op;
-    symmcoll_status_t status;
+    char detail[SYMC_DETAIL_MAX];
+    symmcoll_status_t status, found;
 
     made.memory = SYMC_MEMORY_DEVICE;
     made.device = (int16_t)on->index;
@@ -233,9 +273,18 @@ symmcoll_status_t symc_fused_device_run(struct symc_fused *fused,
     if (status != SYMMCOLL_OK)
         return status;
     made.stream = on->stream;
-    memcpy(mover->payload, payload, sizeof(payload));
+    made.direct = true;
+    made.checked = true;
+    /* The group may be on the device only since this call has made memory there,
+     * and the others, who would wait for this rank, are told what is found. */
+    found = symc_slot_check(fused->group, &made);
+    if (found != SYMMCOLL_OK)
+        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    payload.status = found;
+    memcpy(mover->payload, &payload, sizeof(payload));
     mover->joined = share->shared.joined;
     mover->compute = device->compute;
     mover->check = check_payloads;
-    return symc_group_call_device(fused->group, &made, NULL);
+    status = symc_group_call_device(fused->group, &made, NULL);
+    return found == SYMMCOLL_OK ? status : symc_fail(found, "%s", detail);
 }

@@ -323,7 +323,7 @@ symmcoll_status_t symc_group_call_device(struct symmcoll_group *group,
     op->captured =
         op->stream != NULL && symc_registry_is_captured(&group->world->registry,
                                   (enum symc_memory)op->memory, op->stream);
-    status = symc_slot_check(group, op);
+    status = op->checked ? SYMMCOLL_OK : symc_slot_check(group, op);
     if (status != SYMMCOLL_OK)
         return status;
     if (work == NULL)
