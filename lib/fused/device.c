@@ -131,6 +131,29 @@ static symmcoll_status_t grow(struct symc_fused *fused,
     return SYMMCOLL_OK;
 }
 
+/* Kernels of a graph would wait for those of a stream, or these for the graph,
+ * until someone starts it. */
+static symmcoll_status_t check_captured(
+    const struct symc_fused *fused, const struct symc_fused_args *args)
+{
+    const struct symmcoll_group *group = fused->group;
+    int found[2] = {-1, -1}; /* the first rank whose stream is not, and is */
+    char who[2][SYMC_RANK_TEXT];
+
+    for (int r = group->size - 1; r >= 0; r--)
+        found[fused->all[r].captured != 0] = r;
+    if (found[0] < 0 || found[1] < 0)
+        return SYMMCOLL_OK;
+    for (int i = 0; i < 2; i++)
+        symc_format_rank(&group->members.ranks, found[i], SYMC_NO_PID, who[i]);
+    return symc_fail(SYMMCOLL_ERR_MISMATCH,
+        "%s: expected streams of which all are captured, or none, found %p of "
+        "%s that is and %p of %s that is not (group %s, seq %llu)",
+        args->name, (void *)(uintptr_t)fused->all[found[1]].offset, who[1],
+        (void *)(uintptr_t)fused->all[found[0]].offset, who[0], group->name,
+        (unsigned long long)symmcoll_group_sequence(group));
+}
+
 symmcoll_status_t symc_fused_device_agree(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symc_fused_on *on,
     const struct symc_fused_room *room, symmcoll_status_t status, bool *plain)
@@ -147,13 +170,17 @@ symmcoll_status_t symc_fused_device_agree(struct symc_fused *fused,
             args->name);
     if (status != SYMMCOLL_OK)
         snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    fused->mine = (struct symc_fused_word){
-        .status = (int32_t)status, .number = room->nbytes};
+    fused->mine = (struct symc_fused_word){.status = (int32_t)status,
+        .number = room->nbytes,
+        .offset = (uintptr_t)on->stream,
+        .captured = on->captured};
     fused->mine.large = status == SYMMCOLL_OK && device->memory.data != NULL &&
                         device->memory.nbytes >= room->nbytes;
     others = symc_fused_publish(fused, args, &on->words, NULL);
     if (others == SYMMCOLL_OK)
         others = symc_fused_collect(fused, args, &on->words, NULL, plain);
+    if (others == SYMMCOLL_OK)
+        others = check_captured(fused, args);
     if (status != SYMMCOLL_OK)
         return symc_fail(status, "%s", detail);
     if (others != SYMMCOLL_OK)

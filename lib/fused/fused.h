@@ -16,15 +16,15 @@
 
 /* What a rank publishes when an operation begins. */
 struct symc_fused_word {
-    uint64_t digest; /* of the arguments that have to be the same */
-    uint64_t number; /* of the memory that it has its chunks in; of a device:
+    uint64_t digest;  /* of the arguments that have to be the same */
+    uint64_t number;  /* of the memory that it has its chunks in; of a device:
                         bytes that it needs */
-    uint64_t offset; /* where in that */
-    int32_t status;  /* why this rank cannot go on; or OK */
-    uint8_t state;   /* enum symc_fused_ready */
-    uint8_t plain;   /* it wants the plain sequence */
-    uint8_t large;   /* of a device: it has as much memory as it needs */
-    uint8_t zero[1];
+    uint64_t offset;  /* where in that; of a device: the stream */
+    int32_t status;   /* why this rank cannot go on; or OK */
+    uint8_t state;    /* enum symc_fused_ready */
+    uint8_t plain;    /* it wants the plain sequence */
+    uint8_t large;    /* of a device: it has as much memory as it needs */
+    uint8_t captured; /* of a device: the stream is being captured */
 };
 
 enum symc_fused_ready {

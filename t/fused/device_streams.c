@@ -133,6 +133,46 @@ static int common(struct symmcoll_group *group, int rank)
     return fused_call_end(&it, right);
 }
 
+/* Streams of some ranks are captured, those of others are not: from all sides. */
+static int captured_by_some(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_tensor place;
+    struct fused_call it;
+    int right;
+
+    fused_call_begin(&it, group, rank);
+    right = OK(fused_call_gather(&it));
+    fused_call_drop(&it);
+    device_wait(it.call.stream);
+    place = make_place(&it, FUSED_CALL_ROWS * SIZE * SIZE);
+    for (int some = 0; some < 2 && right; some++) {
+        bool captures = (rank == VICTIM) == (some == 0);
+        CUgraph graph = NULL;
+
+        if (captures)
+            right = cuStreamBeginCapture(it.call.stream,
+                        CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS;
+        it.out = place;
+        right =
+            right && made_says(fused_call_gather(&it), SYMMCOLL_ERR_MISMATCH,
+                         some == 0 ? " of rank 1 that is and "
+                                   : " of rank 0 that is and ");
+        it.out.shape[0] = FUSED_CALL_ROWS;
+        right =
+            right && made_says(fused_call_scatter(&it), SYMMCOLL_ERR_MISMATCH,
+                         some == 0 ? " of rank 0 that is not "
+                                   : " of rank 1 that is not ");
+        if (captures)
+            right = right &&
+                    cuStreamEndCapture(it.call.stream, &graph) == CUDA_SUCCESS;
+        if (graph != NULL)
+            (void)cuGraphDestroy(graph);
+    }
+    on_device_free(&place);
+    it.out = (struct symmcoll_tensor)SYMMCOLL_TENSOR_INIT;
+    return fused_call_end(&it, right);
+}
+
 static void both_times(rank_fn body, const char *what)
 {
     is_first = true;
@@ -150,6 +190,9 @@ int main(void)
     both_times(of_another_context, "a stream of another context");
     both_times(destroyed, "a handle that no stream has any more");
     both_times(of_a_thread, "the default stream of a thread");
+    on_both(SIZE, captured_by_some,
+        "streams of which some are captured: all are told, and the group goes "
+        "on");
     setenv("SYMMCOLL_CUDA_SHARE_DEVICE", "on", 1);
     is_first = true;
     ok(threads_run(SIZE, common),
