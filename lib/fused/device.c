@@ -103,7 +103,6 @@ static symmcoll_status_t grow(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symc_fused_on *on,
     size_t nbytes)
 {
-    struct symc_fused_device *device = fused->device;
     struct symmcoll_world *world = fused->group->world;
     struct symmcoll_symm_args place = SYMMCOLL_SYMM_ARGS_INIT;
     struct symc_fused_memory made = {.nbytes = nbytes};
@@ -124,10 +123,7 @@ static symmcoll_status_t grow(struct symc_fused *fused,
         (void)symmcoll_symm_free(world, data);
         return symc_fail(status, "%s", detail);
     }
-    if (!device->captured)
-        symc_fused_device_shrink(fused);
-    device->memory = made;
-    device->captured = false;
+    symc_fused_device_replace(fused->device, made);
     return SYMMCOLL_OK;
 }
 

@@ -47,14 +47,22 @@ struct symc_fused_device {
     void *compute;
     struct symc_fused_plan *plans; /* the latest one first */
     struct symc_fused_memory memory;
-    bool captured; /* a graph may use the memory: it is not released before the
-                      world is */
+    bool captured; /* a graph may use the memory */
+    /* Memory before that, which a graph may use: as long as the group is there. */
+    struct symmcoll_symm **kept;
+    size_t nkept;
+    bool dropped; /* memory before that may not have been released */
 };
 
 /* Have it: fused->device.  Errors: UNSUPPORTED (no cuBLASLt), NO_MEMORY, those of
  * the driver. */
 symmcoll_status_t symc_fused_device_open(
     struct symc_fused *fused, const char *name, int index);
+
+/* Have other memory from now on.  The former is released when what runs has ended, in
+ * a later call; or kept, where a graph may use it. */
+void symc_fused_device_replace(
+    struct symc_fused_device *device, struct symc_fused_memory memory);
 
 /* Release it, as far as memory is concerned; and the rest. */
 void symc_fused_device_shrink(struct symc_fused *fused);

@@ -56,6 +56,8 @@ symmcoll_status_t symc_fused_device_open(
     }
     if (fused->device != NULL) {
         forget_old(fused->device);
+        if (fused->device->dropped)
+            fused->device->dropped = symc_symm_reap(world);
         return SYMMCOLL_OK;
     }
     made = symc_alloc(1, sizeof(*made));
@@ -71,6 +73,33 @@ symmcoll_status_t symc_fused_device_open(
     return status;
 }
 
+/* False: there is no memory to remember it by. */
+static bool keep(struct symc_fused_device *device, struct symmcoll_symm *handle)
+{
+    struct symmcoll_symm **kept = realloc(
+        device->kept, (device->nkept + 1) * sizeof(struct symmcoll_symm *));
+
+    if (kept == NULL)
+        return false;
+    kept[device->nkept++] = handle;
+    device->kept = kept;
+    return true;
+}
+
+void symc_fused_device_replace(
+    struct symc_fused_device *device, struct symc_fused_memory memory)
+{
+    if (device->memory.handle != NULL && device->captured) {
+        /* What cannot be remembered is released with the world. */
+        (void)keep(device, device->memory.handle);
+    } else if (device->memory.handle != NULL) {
+        symc_symm_drop(device->memory.handle);
+        device->dropped = true;
+    }
+    device->memory = memory;
+    device->captured = false;
+}
+
 void symc_fused_device_shrink(struct symc_fused *fused)
 {
     struct symc_fused_device *device = fused->device;
@@ -79,6 +108,11 @@ void symc_fused_device_shrink(struct symc_fused *fused)
         return;
     symc_symm_drop(device->memory.handle);
     device->memory = (struct symc_fused_memory){.data = NULL};
+    for (size_t i = 0; i < device->nkept; i++)
+        symc_symm_drop(device->kept[i]);
+    free(device->kept);
+    device->kept = NULL;
+    device->nkept = 0;
 }
 
 void symc_fused_device_free(struct symc_fused *fused)

@@ -337,15 +337,21 @@ void symc_share_drop(struct symc_share *share, uint32_t users, bool awaited)
     end_share(share);
 }
 
-void symc_shares_reap(struct symc_symm *symm)
+bool symc_shares_reap(struct symc_symm *symm)
 {
     struct symc_share *next;
+    bool left = false;
 
     for (struct symc_share *at = symm->shares; at != NULL; at = next) {
         next = at->next;
-        if (at->users == 0 && !is_gone(at) && is_idle(at))
+        if (at->users > 0 || is_gone(at))
+            continue;
+        if (is_idle(at))
             end_share(at);
+        else
+            left = true;
     }
+    return left;
 }
 
 /* ---- of an allocation ---- */

@@ -70,8 +70,8 @@ struct symmcoll_symm *symc_share_handle(
 void symc_share_drop(struct symc_share *share, uint32_t users, bool awaited);
 
 /* Leave the memory of all that have no users any more, and that nothing on a device
- * can use. */
-void symc_shares_reap(struct symc_symm *symm);
+ * can use; whether some of that are left, which something may use. */
+bool symc_shares_reap(struct symc_symm *symm);
 
 /* Whether something on a device may still use an allocation that no handle is on, or
  * its group is being released. */

@@ -290,6 +290,10 @@ void symc_workspace_free(struct symc_symm_group *of);
  * NULL is fine. */
 void symc_symm_drop(struct symmcoll_symm *handle);
 
+/* Release what has been dropped and is not used any more; whether something of
+ * that is left. */
+bool symc_symm_reap(struct symmcoll_world *world);
+
 /* ---- shares ---- */
 
 static inline bool symc_share_is_host(const struct symc_share *share)

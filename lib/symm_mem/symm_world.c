@@ -44,6 +44,19 @@ void symc_symm_drop(struct symmcoll_symm *handle)
     symc_symm_unlock(symm);
 }
 
+bool symc_symm_reap(struct symmcoll_world *world)
+{
+    struct symc_symm *symm = symc_symm_of(world);
+    bool left;
+
+    if (symm == NULL)
+        return false;
+    pthread_mutex_lock(&symm->lock);
+    left = symc_shares_reap(symm);
+    symc_symm_unlock(symm);
+    return left;
+}
+
 /* Its shares are without it from now on. */
 static void end_group(struct symc_symm_group *of)
 {

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The memory that a group has for fused operations on a device: it grows while
+ * earlier operations run, whose memory is released when they have ended; what a
+ * graph uses remains as long as the group does, and nothing longer.
+ */
+#include "t/fused/made.h"
+#include "t/fused/on_device.h"
+
+#include <stdlib.h>
+
+#define SIZE 3
+#define SMALL 64
+#define LARGE 8192 /* rows of a shard, of which each needs more memory */
+#define LARGER 16384
+#define PLANS 80 /* more than are kept */
+
+/* Rows of one element, multiplied by 2. */
+struct rows {
+    int64_t count;
+    struct symmcoll_tensor a, b, out;
+};
+
+static float value_of(int seed, int rank, int64_t row)
+{
+    return (float)(seed * 3 + rank * 5 + (int)(row % 101));
+}
+
+static void fill_rows(struct rows *it, int seed, int rank)
+{
+    float *data = malloc(sizeof(*data) * (size_t)it->count);
+
+    for (int64_t i = 0; i < it->count; i++)
+        data[i] = value_of(seed, rank, i);
+    device_write(it->a.data, data, sizeof(*data) * (size_t)it->count);
+    free(data);
+}
+
+static struct symmcoll_tensor make_tensor(
+    int device, int64_t rows, const float *first)
+{
+    struct symmcoll_tensor made =
+        SYMMCOLL_TENSOR_SHAPE(NULL, SYMMCOLL_FLOAT32, rows, 1);
+
+    made.device = SYMMCOLL_CUDA;
+    made.device_index = device;
+    made.data = device_alloc(sizeof(float) * (size_t)rows);
+    if (first != NULL)
+        device_write(made.data, first, sizeof(*first));
+    return made;
+}
+
+static void make_rows(
+    struct rows *it, struct symmcoll_group *group, int rank, int64_t count)
+{
+    const float two = 2;
+    int device = device_use(rank);
+
+    it->count = count;
+    it->a = make_tensor(device, count, NULL);
+    it->b = make_tensor(device, 1, &two);
+    it->out = make_tensor(device, count * symmcoll_group_size(group), NULL);
+    fill_rows(it, 0, rank);
+}
+
+static void free_rows(struct rows *it)
+{
+    on_device_free(&it->a);
+    on_device_free(&it->b);
+    on_device_free(&it->out);
+}
+
+static int gather(
+    struct symmcoll_group *group, struct rows *it, CUstream stream)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+
+    call.stream = stream;
+    return OK(symmcoll_fused_all_gather_matmul(
+        group, &it->a, &it->b, 1, 0, &call, NULL, &it->out));
+}
+
+static int is_right(const struct rows *it, int seed, int size)
+{
+    size_t nbytes = sizeof(float) * (size_t)it->count * (size_t)size;
+    float *found = malloc(nbytes);
+    int right = 1;
+
+    device_read(found, it->out.data, nbytes);
+    for (int64_t i = 0; i < it->count * size && right; i++) {
+        float wanted = 2 * value_of(seed, (int)(i / it->count), i % it->count);
+
+        right = found[i] == wanted;
+        if (!right)
+            diag("row %lld of %lld: expected %g, found %g", (long long)i,
+                (long long)it->count, (double)wanted, (double)found[i]);
+    }
+    free(found);
+    return right;
+}
+
+/* Allocations of this rank's devices; of ranks that are processes. */
+static int count_allocations(void)
+{
+    return fake_live(FAKE_PHYSICAL);
+}
+
+static int has(int found, int wanted, const char *what)
+{
+    if (found != wanted)
+        diag("%s: expected %d allocations, found %d", what, wanted, found);
+    return found == wanted;
+}
+
+/* Two that are larger come while the first stands still. */
+static int grows_while_one_runs(struct symmcoll_group *group, int rank)
+{
+    int size = symmcoll_group_size(group), right, before;
+    struct rows small, large, larger;
+    CUstream stream;
+
+    make_rows(&small, group, rank, SMALL);
+    make_rows(&large, group, rank, LARGE);
+    make_rows(&larger, group, rank, LARGER);
+    stream = device_stream();
+    right = gather(group, &small, stream);
+    device_wait(stream);
+    before = count_allocations();
+    fake_stall(stream);
+    right = right && gather(group, &small, stream) &&
+            gather(group, &large, stream) && gather(group, &larger, stream) &&
+            gather(group, &small, stream);
+    fake_resume(stream);
+    device_wait(stream);
+    right = right && is_right(&small, 0, size) && is_right(&large, 0, size) &&
+            is_right(&larger, 0, size);
+    /* The next call has all that is not used any more released. */
+    right = right && gather(group, &small, stream);
+    device_wait(stream);
+    right = right && has(count_allocations(), before, "after growing twice");
+    free_rows(&small);
+    free_rows(&large);
+    free_rows(&larger);
+    device_end_stream(stream);
+    return right;
+}
+
+static int capture(struct symmcoll_group *group, struct rows *it,
+    CUstream stream, CUgraphExec *exec)
+{
+    CUgraph graph = NULL;
+    int right = cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED) ==
+                    CUDA_SUCCESS &&
+                gather(group, it, stream) &&
+                cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS &&
+                cuGraphInstantiate(exec, graph, 0) == CUDA_SUCCESS;
+
+    if (graph != NULL)
+        (void)cuGraphDestroy(graph);
+    return right;
+}
+
+static int launch(struct symmcoll_group *group, struct rows *it, int rank,
+    int seed, CUgraphExec exec, CUstream stream)
+{
+    int right;
+
+    fill_rows(it, seed, rank);
+    right = cuGraphLaunch(exec, stream) == CUDA_SUCCESS;
+    device_wait(stream);
+    return right && is_right(it, seed, symmcoll_group_size(group));
+}
+
+/* A graph of the first memory is started when there are a second and a third. */
+static int graphs_keep_theirs(
+    struct symmcoll_group *group, int rank, struct rows rows[3])
+{
+    CUstream stream = device_stream();
+    CUgraphExec exec = NULL;
+    int right, before;
+
+    right = gather(group, &rows[0], stream);
+    device_wait(stream);
+    before = count_allocations();
+    right = right && capture(group, &rows[0], stream, &exec);
+    for (int i = 1; i < 3 && right; i++) {
+        int kept;
+
+        right = gather(group, &rows[i], stream);
+        device_wait(stream);
+        right = right && launch(group, &rows[0], rank, i, exec, stream) &&
+                gather(group, &rows[i], stream);
+        device_wait(stream);
+        kept = count_allocations();
+        /* That of the graph, and one more. */
+        right = right && (i == 1 || has(kept, before, "of one graph"));
+        right = right && kept > 0;
+        before = kept;
+    }
+    if (exec != NULL)
+        (void)cuGraphExecDestroy(exec);
+    device_end_stream(stream);
+    return right;
+}
+
+static int release_with_the_group(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    struct rows rows[3];
+    int before, right = 1;
+
+    make_rows(&rows[0], group, rank, SMALL);
+    make_rows(&rows[1], group, rank, LARGE);
+    make_rows(&rows[2], group, rank, LARGER);
+    before = count_allocations();
+    for (int i = 0; i < 2 && right; i++) {
+        struct symmcoll_group *made = NULL;
+
+        right = OK(symmcoll_group_create(world, NULL, &made)) &&
+                graphs_keep_theirs(made, rank, rows);
+        symmcoll_group_free(made);
+        right = right && has(count_allocations(), before, "after the group");
+    }
+    for (int i = 0; i < 3; i++)
+        free_rows(&rows[i]);
+    return right;
+}
+
+/* More memory is needed while the stream is captured, and a graph of it is started
+ * when there is other memory. */
+static int grows_in_a_capture(struct symmcoll_group *group, int rank)
+{
+    struct rows rows[3];
+    CUgraphExec execs[2] = {NULL};
+    CUstream stream;
+    int right;
+
+    make_rows(&rows[0], group, rank, SMALL);
+    make_rows(&rows[1], group, rank, LARGE);
+    make_rows(&rows[2], group, rank, LARGER);
+    stream = device_stream();
+    right = gather(group, &rows[0], stream);
+    device_wait(stream);
+    for (int i = 0; i < 2; i++)
+        right = right && capture(group, &rows[i], stream, &execs[i]);
+    right = right && gather(group, &rows[2], stream);
+    device_wait(stream);
+    right = right && is_right(&rows[2], 0, symmcoll_group_size(group));
+    for (int i = 0; i < 4; i++)
+        right = right &&
+                launch(group, &rows[i % 2], rank, i + 1, execs[i % 2], stream);
+    for (int i = 0; i < 2; i++)
+        if (execs[i] != NULL)
+            (void)cuGraphExecDestroy(execs[i]);
+    for (int i = 0; i < 3; i++)
+        free_rows(&rows[i]);
+    device_end_stream(stream);
+    return right;
+}
+
+/* Of more shapes than are kept, while those of the first stand still or are in a
+ * graph. */
+static int plans_are_forgotten(struct symmcoll_group *group, int rank)
+{
+    int size = symmcoll_group_size(group), right;
+    struct rows first, captured, rows[PLANS];
+    CUgraphExec exec = NULL;
+    CUstream stream;
+
+    make_rows(&first, group, rank, PLANS + 1);
+    make_rows(&captured, group, rank, PLANS + 2);
+    for (int i = 0; i < PLANS; i++)
+        make_rows(&rows[i], group, rank, i + 1);
+    stream = device_stream();
+    right = gather(group, &captured, stream);
+    device_wait(stream);
+    right = right && capture(group, &captured, stream, &exec);
+    fake_stall(stream);
+    right = right && gather(group, &first, stream);
+    for (int i = 0; i < PLANS; i++)
+        right = right && gather(group, &rows[i], stream);
+    fake_resume(stream);
+    device_wait(stream);
+    right = right && is_right(&first, 0, size) &&
+            launch(group, &captured, rank, 1, exec, stream);
+    for (int i = 0; i < PLANS; i++)
+        right = right && is_right(&rows[i], 0, size);
+    if (exec != NULL)
+        (void)cuGraphExecDestroy(exec);
+    free_rows(&first);
+    free_rows(&captured);
+    for (int i = 0; i < PLANS; i++)
+        free_rows(&rows[i]);
+    device_end_stream(stream);
+    return right;
+}
+
+int main(void)
+{
+    on_device_begin("2");
+    ok(ranks_run(SIZE, grows_while_one_runs),
+        "memory grows while operations run, and is released when they have "
+        "ended");
+    ok(ranks_run(SIZE, release_with_the_group),
+        "what a graph uses is kept, as long as the group is there");
+    ok(ranks_run(SIZE, grows_in_a_capture),
+        "memory grows in a capture, whose graph has it to itself");
+    ok(ranks_run(2, plans_are_forgotten),
+        "plans are forgotten while what they were for runs, or is in a graph");
+    return done_testing();
+}
