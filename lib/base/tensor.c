@@ -36,3 +36,23 @@ int symc_tensor_order(const struct symmcoll_tensor *tensor, int *dims)
     }
     return count;
 }
+
+struct symc_tensor_span symc_tensor_span(const struct symmcoll_tensor *tensor)
+{
+    uintptr_t elem = symmcoll_dtype_size(tensor->dtype);
+    uintptr_t first = (uintptr_t)tensor->data;
+    struct symc_tensor_span span = {first, first + elem};
+
+    for (int d = 0; d < tensor->ndim; d++) {
+        uintptr_t nbytes = ((uintptr_t)tensor->shape[d] - 1) *
+                           (uintptr_t)tensor->strides[d] * elem;
+
+        if (tensor->shape[d] == 0)
+            return (struct symc_tensor_span){0, 0};
+        if (tensor->strides[d] < 0)
+            span.first += nbytes;
+        else
+            span.end += nbytes;
+    }
+    return span;
+}

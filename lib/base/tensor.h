@@ -27,4 +27,11 @@ symmcoll_status_t symc_tensor_read(const char *where,
  * stride is never taken, are left out. */
 int symc_tensor_order(const struct symmcoll_tensor *tensor, int *dims);
 
+/* The first byte of a tensor's elements, and the one after the last; both 0: it has
+ * none. */
+struct symc_tensor_span {
+    uintptr_t first, end;
+};
+struct symc_tensor_span symc_tensor_span(const struct symmcoll_tensor *tensor);
+
 #endif

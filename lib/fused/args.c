@@ -2,12 +2,13 @@
 /*
  * The checks of arguments.
  */
+#include "base/tensor.h"
 #include "fused/fused.h"
+#include "group/site.h"
 
 #include <stdio.h>
 
 #define WIDEST ((int64_t)16) /* bytes of an element, or of a sum */
-#define PLACE_TEXT 48
 
 symmcoll_status_t symc_fused_check_lengths(
     const char *where, const char *name, const struct symmcoll_tensor *tensor)
@@ -89,25 +90,37 @@ symmcoll_status_t symc_fused_read_a(const char *where,
     return check_elements(where, "a", copy, count);
 }
 
-/* Where a tensor is, where that is not host memory. */
-static const char *format_place(
-    const struct symmcoll_tensor *tensor, char text[PLACE_TEXT])
+static const char *name_tensor(
+    const struct symc_fused_named *named, char text[32])
 {
-    text[0] = '\0';
-    if (tensor->device == SYMMCOLL_META)
-        snprintf(text, PLACE_TEXT, " without memory");
-    else if (tensor->device == SYMMCOLL_CUDA)
-        snprintf(
-            text, PLACE_TEXT, " in memory of device %d", tensor->device_index);
+    if (named->index < 0)
+        snprintf(text, 32, "%s", named->name);
+    else
+        snprintf(text, 32, "%s %d", named->name, named->index);
     return text;
 }
 
-static bool is_beside(
-    const struct symmcoll_tensor *tensor, const struct symmcoll_tensor *other)
+/* Where a tensor says that it is. */
+static const char *format_place(
+    const struct symmcoll_tensor *tensor, char text[SYMC_MEMORY_TEXT])
 {
-    return tensor->device == other->device &&
-           (tensor->device != SYMMCOLL_CUDA ||
-               tensor->device_index == other->device_index);
+    return tensor->device == SYMMCOLL_META ? "no memory"
+                                           : symc_site_format(tensor, text);
+}
+
+symmcoll_status_t symc_fused_check_beside(const char *where,
+    const struct symc_fused_named *named, const struct symmcoll_tensor *a)
+{
+    const struct symmcoll_tensor *tensor = named->tensor;
+    char expected[SYMC_MEMORY_TEXT], found[SYMC_MEMORY_TEXT], name[32];
+
+    if (tensor->device == a->device &&
+        (a->device != SYMMCOLL_CUDA || tensor->device_index == a->device_index))
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected %s in %s as a is, found %p in %s", where,
+        name_tensor(named, name), format_place(a, expected), tensor->data,
+        format_place(tensor, found));
 }
 
 symmcoll_status_t symc_fused_read_b(const char *where,
@@ -116,7 +129,6 @@ symmcoll_status_t symc_fused_read_b(const char *where,
     struct symmcoll_tensor *copy)
 {
     bool scaled = symc_matmul_has_scaled(a->dtype);
-    char expected[PLACE_TEXT], found[PLACE_TEXT];
     symmcoll_status_t status;
     size_t count;
 
@@ -130,14 +142,16 @@ symmcoll_status_t symc_fused_read_b(const char *where,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: b %d: expected a matrix, found %d dimensions", where, index,
             copy->ndim);
-    if (!is_beside(copy, a) || (scaled ? !symc_matmul_has_scaled(copy->dtype)
-                                       : copy->dtype != a->dtype))
+    if (scaled ? !symc_matmul_has_scaled(copy->dtype) : copy->dtype != a->dtype)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: b %d: expected %s%s as a is, found %s%s", where, index,
+            "%s: b %d: expected %s as a is, found %s", where, index,
             scaled ? "an 8-bit float with a sign"
                    : symmcoll_dtype_name(a->dtype),
-            format_place(a, expected), symmcoll_dtype_name(copy->dtype),
-            format_place(copy, found));
+            symmcoll_dtype_name(copy->dtype));
+    status = symc_fused_check_beside(
+        where, &(struct symc_fused_named){"b", index, copy}, a);
+    if (status != SYMMCOLL_OK)
+        return status;
     if (copy->shape[0] != depth)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: b %d: expected %lld rows, found %lld", where, index,
@@ -160,45 +174,12 @@ symmcoll_status_t symc_fused_check_dim(
 
 /* ---- memory ---- */
 
-/* From the first to the last byte of a tensor's elements. */
-struct extent {
-    uintptr_t first, end;
-};
-
-static struct extent extent_of(const struct symmcoll_tensor *tensor)
-{
-    int64_t elem = (int64_t)symmcoll_dtype_size(tensor->dtype);
-    uintptr_t first = (uintptr_t)tensor->data;
-    struct extent extent = {first, first + (uintptr_t)elem};
-
-    for (int d = 0; d < tensor->ndim; d++) {
-        int64_t nbytes = (tensor->shape[d] - 1) * tensor->strides[d] * elem;
-
-        if (tensor->shape[d] == 0)
-            return (struct extent){0, 0};
-        if (nbytes < 0)
-            extent.first += (uintptr_t)nbytes;
-        else
-            extent.end += (uintptr_t)nbytes;
-    }
-    return extent;
-}
-
-static const char *name_tensor(
-    const struct symc_fused_named *named, char text[32])
-{
-    if (named->index < 0)
-        snprintf(text, 32, "%s", named->name);
-    else
-        snprintf(text, 32, "%s %d", named->name, named->index);
-    return text;
-}
-
 symmcoll_status_t symc_fused_check_apart(const char *where,
     const struct symc_fused_named *written,
     const struct symc_fused_named *other)
 {
-    struct extent a = extent_of(written->tensor), b = extent_of(other->tensor);
+    struct symc_tensor_span a = symc_tensor_span(written->tensor);
+    struct symc_tensor_span b = symc_tensor_span(other->tensor);
     char texts[2][32];
 
     if (a.first >= b.end || b.first >= a.end)
@@ -206,4 +187,13 @@ symmcoll_status_t symc_fused_check_apart(const char *where,
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "%s: expected %s in other memory than %s, found that they overlap",
         where, name_tensor(written, texts[0]), name_tensor(other, texts[1]));
+}
+
+symmcoll_status_t symc_fused_check_memory(const char *where,
+    const struct symmcoll_group *group, const struct symc_fused_named *named)
+{
+    char text[96], name[32];
+
+    snprintf(text, sizeof(text), "%s: %s", where, name_tensor(named, name));
+    return symc_site_check(text, group, named->tensor);
 }

@@ -60,7 +60,8 @@ symmcoll_status_t symc_fused_on_begin(struct symc_fused *fused,
     if (on->stream == NULL)
         on->stream = symmcoll_group_stream(fused->group);
     op.stream = on->stream;
-    status = symc_site_check(name, fused->group, a);
+    status = symc_fused_check_memory(
+        name, fused->group, &(struct symc_fused_named){"a", -1, a});
     if (status == SYMMCOLL_OK && symmcoll_dtype_size(a->dtype) == 1)
         status = symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "%s: expected 8-bit floats in host memory, found device %d", name,

@@ -128,10 +128,6 @@ static symmcoll_status_t prepare(
     if (op->factors == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     for (int i = 0; i < it->n && status == SYMMCOLL_OK; i++) {
-        status =
-            symc_site_check(it->name, it->fused->group, &it->products[i].b);
-        if (status != SYMMCOLL_OK)
-            break;
         lay_out_b(op, i, room);
         status = plan_whole(op, i);
         /* Another rank may want all rows at once. */

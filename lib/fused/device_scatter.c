@@ -157,9 +157,7 @@ static symmcoll_status_t prepare(
     op->pitch =
         (op->part + SYMC_FUSED_ALIGN - 1) / SYMC_FUSED_ALIGN * SYMC_FUSED_ALIGN;
     lay_out(op, room);
-    status = symc_site_check(it->name, it->fused->group, &it->b);
-    if (status == SYMMCOLL_OK)
-        status = plan_whole(op);
+    status = plan_whole(op);
     /* Another rank may want all at once. */
     if (status == SYMMCOLL_OK && op->in_parts)
         status = plan_part(op);

@@ -245,7 +245,7 @@ void symc_fused_stride_first(struct symmcoll_tensor *tensor, int dim);
 struct symc_fused_result {
     struct symmcoll_tensor tensor;
     bool made;
-    struct symmcoll_group *group; /* of a device */
+    struct symmcoll_group *group; /* NULL: whose memory it is is not asked */
     struct symc_site *site;       /* NULL: host memory */
 };
 symmcoll_status_t symc_fused_result_make(const char *where, const char *name,
@@ -295,6 +295,16 @@ struct symc_fused_named {
     int index;
     const struct symmcoll_tensor *tensor;
 };
+
+/* Whether a tensor says that it is where a is.  Errors: INVALID (its name, its
+ * address, both places). */
+symmcoll_status_t symc_fused_check_beside(const char *where,
+    const struct symc_fused_named *named, const struct symmcoll_tensor *a);
+
+/* Whether it is, from the first byte to the last, where it says.  Errors: those of
+ * symc_site_check(), with its name. */
+symmcoll_status_t symc_fused_check_memory(const char *where,
+    const struct symmcoll_group *group, const struct symc_fused_named *named);
 
 /* Whether what is written shares no byte, from the first to the last, with
  * another tensor.  Errors: INVALID. */

@@ -6,6 +6,8 @@
 #include "base/tensor.h"
 #include "fused/gather_matmul.h"
 
+#include <stdio.h>
+
 static symmcoll_status_t shape_results(struct symmcoll_group *group,
     struct gather_matmul *it, const struct symmcoll_tensor *a_place,
     const struct symmcoll_tensor *places)
@@ -36,7 +38,10 @@ static symmcoll_status_t shape_results(struct symmcoll_group *group,
         status = symc_fused_result_make(it->name, "a", &place, &it->gathered);
     for (int i = 0; i < it->n && status == SYMMCOLL_OK; i++) {
         struct symmcoll_tensor *out = &it->products[i].out.tensor;
+        char name[16] = "out";
 
+        if (it->n > 1)
+            (void)snprintf(name, sizeof(name), "out %d", i);
         status = symc_tensor_read(it->name, places, (size_t)i, &place);
         *out = whole;
         out->shape[out->ndim - 1] = it->products[i].b.shape[1];
@@ -50,7 +55,7 @@ static symmcoll_status_t shape_results(struct symmcoll_group *group,
         it->products[i].out.site = it->on.site;
         if (status == SYMMCOLL_OK)
             status = symc_fused_result_make(
-                it->name, "out", &place, &it->products[i].out);
+                it->name, name, &place, &it->products[i].out);
     }
     return status;
 }
@@ -62,6 +67,12 @@ static symmcoll_status_t read_args(struct symmcoll_group *group,
     int64_t depth;
     symmcoll_status_t status = symc_fused_check_dim(it->name, &it->a, it->dim);
 
+    if (status != SYMMCOLL_OK)
+        return status;
+    /* On a device it was asked before the device was opened. */
+    if (it->a.device == SYMMCOLL_HOST)
+        status = symc_fused_check_memory(
+            it->name, group, &(struct symc_fused_named){"a_shard", -1, &it->a});
     if (status != SYMMCOLL_OK)
         return status;
     it->last = it->dim == it->a.ndim - 1;
@@ -83,6 +94,9 @@ static symmcoll_status_t read_args(struct symmcoll_group *group,
                            blocks, &it->a, depth, &product->b, &product->scaled)
                      : symc_fused_read_b(
                            it->name, bs, i, i, &it->a, depth, &product->b);
+        if (status == SYMMCOLL_OK)
+            status = symc_fused_check_memory(it->name, group,
+                &(struct symc_fused_named){"b", i, &product->b});
     }
     return status;
 }

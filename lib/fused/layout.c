@@ -94,24 +94,24 @@ static bool has_strides(
 static symmcoll_status_t check_place(const char *where, const char *name,
     const struct symmcoll_tensor *place, const struct symmcoll_tensor *result)
 {
+    const struct symc_fused_named named = {name, -1, place};
     char expected[2][96], found[2][96];
+    symmcoll_status_t status = symc_fused_check_beside(where, &named, result);
 
+    if (status != SYMMCOLL_OK)
+        return status;
     if (place->dtype == result->dtype && place->ndim == result->ndim &&
         memcmp(place->shape, result->shape,
             (size_t)result->ndim * sizeof(*result->shape)) == 0 &&
-        place->device == result->device &&
-        (place->device != SYMMCOLL_CUDA ||
-            place->device_index == result->device_index) &&
         has_strides(place, result))
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,
-        "%s: expected %s of shape %s and strides %s of %s in %s memory, found "
-        "shape %s and strides %s of %s",
+        "%s: expected %s of shape %s and strides %s of %s, found shape %s and "
+        "strides %s of %s",
         where, name,
         format_numbers(result->shape, result->ndim, expected[0], 96),
         format_numbers(result->strides, result->ndim, expected[1], 96),
         symmcoll_dtype_name(result->dtype),
-        result->device == SYMMCOLL_CUDA ? "device" : "host",
         format_numbers(place->shape, place->ndim, found[0], 96),
         format_numbers(place->strides, place->ndim, found[1], 96),
         symmcoll_dtype_name(place->dtype));
@@ -121,6 +121,7 @@ symmcoll_status_t symc_fused_result_make(const char *where, const char *name,
     const struct symmcoll_tensor *place, struct symc_fused_result *result)
 {
     struct symmcoll_tensor *tensor = &result->tensor, read;
+    const struct symc_fused_named named = {name, -1, tensor};
     size_t count;
     symmcoll_status_t status =
         symc_f_tensor_read_any(where, tensor, 0, &read, &count);
@@ -130,8 +131,8 @@ symmcoll_status_t symc_fused_result_make(const char *where, const char *name,
     tensor->data = place->data;
     if (place->data != NULL) {
         status = check_place(where, name, place, tensor);
-        return status == SYMMCOLL_OK && result->site != NULL
-                   ? symc_site_check(where, result->group, tensor)
+        return status == SYMMCOLL_OK && result->group != NULL
+                   ? symc_fused_check_memory(where, result->group, &named)
                    : status;
     }
     status = symc_site_alloc(where, result->site, count,

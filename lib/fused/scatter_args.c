@@ -74,10 +74,17 @@ static symmcoll_status_t read_args(struct symmcoll_group *group,
     symmcoll_status_t status = symc_fused_check_dim(name, &it->a, it->dim);
 
     it->last = it->dim == it->a.ndim - 1;
+    /* On a device it was asked before the device was opened. */
+    if (status == SYMMCOLL_OK && it->a.device == SYMMCOLL_HOST)
+        status = symc_fused_check_memory(
+            name, group, &(struct symc_fused_named){"a", -1, &it->a});
     if (status == SYMMCOLL_OK)
         status = check_op(it->name, it->op);
     if (status == SYMMCOLL_OK)
         status = read_matrix(it, b, scaled_b);
+    if (status == SYMMCOLL_OK)
+        status = symc_fused_check_memory(
+            name, group, &(struct symc_fused_named){"b", -1, &it->b});
     if (status == SYMMCOLL_OK && place == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a place for the result, found NULL", name);

@@ -5,6 +5,7 @@
  */
 #include "group/site.h"
 #include "base/reduce.h"
+#include "base/tensor.h"
 #include "group/group.h"
 
 #include <stdatomic.h>
@@ -29,32 +30,60 @@ const char *symc_site_format(
         tensor->device_index, buffer);
 }
 
-symmcoll_status_t symc_site_check(const char *where,
-    const struct symmcoll_group *group, const struct symmcoll_tensor *tensor)
+/* One byte of a tensor; what: "" for the first one. */
+static symmcoll_status_t check_byte(const char *where,
+    const struct symc_registry *registry, const struct symmcoll_tensor *tensor,
+    const char *what, const void *at)
 {
-    const struct symc_registry *registry = &group->world->registry;
-    enum symc_memory memory, wanted;
+    enum symc_memory memory, wanted = tensor->device == SYMMCOLL_CUDA
+                                          ? SYMC_MEMORY_DEVICE
+                                          : SYMC_MEMORY_HOST;
     char expected[SYMC_MEMORY_TEXT], found[SYMC_MEMORY_TEXT];
     int16_t device = 0;
 
-    if (tensor->data == NULL || !symc_registry_is_other_present(registry))
-        return SYMMCOLL_OK;
-    wanted =
-        tensor->device == SYMMCOLL_CUDA ? SYMC_MEMORY_DEVICE : SYMC_MEMORY_HOST;
-    memory = symc_registry_find(registry, tensor->data, &device);
+    memory = symc_registry_find(registry, at, &device);
     if (memory == wanted &&
         (wanted == SYMC_MEMORY_HOST || device == tensor->device_index))
         return SYMMCOLL_OK;
     if (memory != SYMC_MEMORY_HOST && device == SYMC_UNKNOWN_DEVICE)
-        return symc_registry_refuse(registry, where, tensor->data);
+        return symc_registry_refuse(registry, where, at);
     if (memory != SYMC_MEMORY_HOST && device == SYMC_NO_DEVICE)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a tensor in %s, found %p, which has been freed",
-            where, symc_site_format(tensor, expected), tensor->data);
+            "%s: expected a tensor in %s, found %s%p, which has been freed",
+            where, symc_site_format(tensor, expected), what, at);
     return symc_fail(SYMMCOLL_ERR_INVALID,
-        "%s: expected a tensor in %s, found %p in %s", where,
-        symc_site_format(tensor, expected), tensor->data,
+        "%s: expected a tensor in %s, found %s%p in %s", where,
+        symc_site_format(tensor, expected), what, at,
         symc_memory_format(memory, device, found));
+}
+
+symmcoll_status_t symc_site_check(const char *where,
+    const struct symmcoll_group *group, const struct symmcoll_tensor *tensor)
+{
+    const struct symc_registry *registry = &group->world->registry;
+    struct symc_tensor_span span;
+    const void *first, *last;
+    symmcoll_status_t status;
+
+    if (tensor->data == NULL || !symc_registry_is_other_present(registry))
+        return SYMMCOLL_OK;
+    status = check_byte(where, registry, tensor, "", tensor->data);
+    span = symc_tensor_span(tensor);
+    if (status != SYMMCOLL_OK || tensor->device != SYMMCOLL_CUDA ||
+        span.end == 0)
+        return status;
+    first = (const void *)span.first;
+    last = (const void *)(span.end - 1);
+    if (first != tensor->data)
+        status = check_byte(where, registry, tensor, "its first byte, ", first);
+    if (status == SYMMCOLL_OK)
+        status = check_byte(where, registry, tensor, "its last byte, ", last);
+    if (status != SYMMCOLL_OK || symc_registry_is_one(registry, first, last))
+        return status;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected a tensor in one allocation, found that another one begins "
+        "between its first byte, %p, and its last, %p",
+        where, first, last);
 }
 
 symmcoll_status_t symc_site_open(const char *where,

@@ -19,7 +19,8 @@ struct symc_site;
 const char *symc_site_format(
     const struct symmcoll_tensor *tensor, char buffer[SYMC_MEMORY_TEXT]);
 
-/* Whether a tensor is where it says.  Errors: INVALID (what is there). */
+/* Whether a tensor is where it says; on a device, from its first byte to its last.
+ * Errors: INVALID (what is there). */
 symmcoll_status_t symc_site_check(const char *where,
     const struct symmcoll_group *group, const struct symmcoll_tensor *tensor);
 

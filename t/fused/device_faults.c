@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@
 static int arguments(struct symmcoll_group *group, int rank)
 {
     struct fused_call it;
-    struct symmcoll_tensor kept, room = SYMMCOLL_TENSOR_INIT;
+    struct symmcoll_tensor kept;
     int right;
 
     fused_call_begin(&it, group, rank);
@@ -34,14 +35,8 @@ static int arguments(struct symmcoll_group *group, int rank)
     if (rank == VICTIM)
         it.b.device = SYMMCOLL_HOST;
     right = right && fused_calls_fail(&it, rank, SYMMCOLL_ERR_INVALID,
-                         "expected float32 in memory of device 1 as a is, "
-                         "found float32",
+                         "in device memory of device 1 as a is, found 0x",
                          "rank 1 cannot go on: ");
-    it.b = kept;
-    if (rank == VICTIM)
-        it.b.data = it.host.data;
-    right = right && fused_calls_fail(&it, rank, SYMMCOLL_ERR_INVALID,
-                         "in host memory", "rank 1 cannot go on: ");
     it.b = kept;
     kept = it.a;
     if (rank == VICTIM)
@@ -50,16 +45,111 @@ static int arguments(struct symmcoll_group *group, int rank)
                          "rank 1 passed fused_", "rank 1 passed fused_");
     it.a = kept;
     it.b.shape[0] = FUSED_CALL_DEPTH;
-    if (rank == VICTIM) { /* a result that is the host's */
-        room = it.host;
-        room.shape[1] = FUSED_CALL_COLUMNS;
-        it.out = room;
-    }
-    right = right && made_says(fused_call_gather(&it), SYMMCOLL_ERR_INVALID,
-                         rank == VICTIM ? "in device memory, found shape"
-                                        : "rank 1 cannot go on: ");
-    it.out = (struct symmcoll_tensor)SYMMCOLL_TENSOR_INIT;
     return fused_call_end(&it, right);
+}
+
+/* ---- addresses ---- */
+
+/* Memory of the host, of another device, that which ends too early, and what two
+ * tensors say of theirs. */
+enum wrong {
+    HOST,
+    OTHER,
+    SHORT,
+    HOST_SAID,
+    OTHER_SAID,
+    WRONGS
+};
+
+static const char *const found[WRONGS] = {
+    "in device memory of device 1, found 0x",
+    "in device memory of device 1, found 0x",
+    "in device memory of device 1, found its last byte, 0x",
+    "in device memory of device 1 as a is, found 0x",
+    "in device memory of device 1 as a is, found 0x"};
+static const char *const places[WRONGS] = {" in host memory",
+    " in device memory of device 2", "", " in host memory",
+    " in device memory of device 2"};
+
+/* What such a tensor is instead of one in the rank's memory. */
+static struct symmcoll_tensor spoil(const struct symmcoll_tensor *tensor,
+    enum wrong wrong, void *host, char *other, char *end)
+{
+    struct symmcoll_tensor made = *tensor;
+
+    made.data = wrong == HOST || wrong == HOST_SAID ? host
+                : wrong == SHORT                    ? end - sizeof(float)
+                                                    : other;
+    if (wrong == HOST_SAID)
+        made.device = SYMMCOLL_HOST;
+    if (wrong == OTHER_SAID)
+        made.device_index = 2;
+    return made;
+}
+
+static int is_named(symmcoll_status_t status, int rank, const char *name,
+    const char *named, enum wrong wrong, const void *at)
+{
+    char address[32];
+
+    (void)snprintf(address, sizeof(address), "%p", at);
+    if (rank != VICTIM)
+        return made_says(
+            status, SYMMCOLL_ERR_INVALID, "rank 1 cannot go on: INVALID");
+    return made_says(status, SYMMCOLL_ERR_INVALID,
+               wrong < HOST_SAID ? name : named) &&
+           made_says(status, SYMMCOLL_ERR_INVALID, found[wrong]) &&
+           made_says(status, SYMMCOLL_ERR_INVALID, places[wrong]) &&
+           (wrong == SHORT || made_says(status, SYMMCOLL_ERR_INVALID, address));
+}
+
+#define PAGE ((size_t)4096)
+
+static int addresses(struct symmcoll_group *group, int rank)
+{
+    const int rows = FUSED_CALL_ROWS * SIZE * SIZE;
+    float *host = calloc((size_t)rows, FUSED_CALL_COLUMNS * sizeof(float));
+    struct symmcoll_tensor b, out;
+    struct fused_call it;
+    char *other, *mine;
+    int right = 1;
+
+    fused_call_begin(&it, group, rank);
+    device_use(rank + 1);
+    other = device_alloc(PAGE);
+    device_use(rank);
+    mine = device_alloc(PAGE);
+    b = it.b;
+    out = it.b;
+    out.shape[0] = rows;
+    for (int i = 0; i < WRONGS && right; i++) {
+        const enum wrong wrong = (enum wrong)i;
+
+        if (rank == VICTIM)
+            it.b = spoil(&b, wrong, host, other, mine + PAGE);
+        right = is_named(fused_call_gather(&it), rank, "matmul: b 0: expected",
+                    "matmul: expected b 0 ", wrong, it.b.data) &&
+                is_named(fused_call_scatter(&it), rank, "scatter: b: expected",
+                    "scatter: expected b 0 ", wrong, it.b.data);
+        it.b = b;
+        if (rank == VICTIM)
+            it.out = spoil(&out, wrong, host, other, mine + PAGE);
+        right = right &&
+                is_named(fused_call_gather(&it), rank, "matmul: out: expected",
+                    "matmul: expected out ", wrong, it.out.data);
+        it.out.shape[0] = FUSED_CALL_ROWS;
+        right = right && is_named(fused_call_scatter(&it), rank,
+                             "scatter: out: expected", "scatter: expected out ",
+                             wrong, it.out.data);
+        it.out = (struct symmcoll_tensor)SYMMCOLL_TENSOR_INIT;
+    }
+    right = fused_call_end(&it, right);
+    device_free(mine);
+    device_use(rank + 1);
+    device_free(other);
+    device_use(rank);
+    free(host);
+    return right;
 }
 
 /* One rank passes matrices of the host. */
@@ -276,6 +366,8 @@ int main(void)
     on_device_begin("2");
     on_both(SIZE, arguments,
         "what one rank is refused for all are told, and the group goes on");
+    on_both(SIZE, addresses,
+        "memory elsewhere is an error with argument, address and both places");
     on_both(SIZE, of_the_host, "so are matrices of the host and of devices");
     ok(ranks_run(SIZE, one_without_cublaslt),
         "a rank that cannot have cuBLASLt: all are told, with its status");
