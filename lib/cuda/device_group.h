@@ -65,10 +65,12 @@ struct symc_cuda_token {
     struct symc_cuda_token
         *next; /* of those not in use, or of those that run */
     struct symc_cuda_token *before;
-    CUevent event; /* of the end of its last kernel */
-    CUevent begun; /* before its first one; NULL: not timed */
-    bool endless;  /* `event` was not recorded: the device never tells that it
+    CUevent event;   /* of the end of its last kernel */
+    CUevent begun;   /* before its first one; NULL: not timed */
+    bool endless;    /* `event` was not recorded: the device never tells that it
                           has ended */
+    CUstream beside; /* has a part of it that is not before `event`; NULL: there
+                        is none */
     struct symc_op op; /* for messages: without its lists */
     struct symc_cuda_call call;
 };
@@ -96,6 +98,8 @@ struct symc_cuda_order {
     struct symc_cuda_token *taken;   /* for what is being enqueued */
     struct symc_cuda_token *started; /* that are with the group */
     int running;                     /* how many */
+    CUstream beside; /* that the operation which is abandoned next could not be
+                        ordered after; NULL: there is none */
     bool lost; /* of what was enqueued nobody can say whether it has ended */
 };
 

@@ -385,6 +385,7 @@ static CUresult record(struct symc_cuda_group *group, const struct symc_op *op,
     order->taken = NULL;
     (*token)->op = *op; /* symc_cuda_call_end() keeps the less */
     (*token)->endless = false;
+    (*token)->beside = NULL;
     order->running++;
     return result;
 }
@@ -426,13 +427,15 @@ struct symc_cuda_token *symc_cuda_order_abandon(
     struct symc_cuda_order *order = &group->order;
     struct symc_cuda_token *token = NULL;
 
-    if (record(group, op, stream, &token) == CUDA_SUCCESS)
-        return token;
-    token = order->taken;
-    order->taken = NULL;
-    token->op = *op;
-    token->endless = true;
-    order->running++;
+    if (record(group, op, stream, &token) != CUDA_SUCCESS) {
+        token = order->taken;
+        order->taken = NULL;
+        token->op = *op;
+        token->endless = true;
+        order->running++;
+    }
+    token->beside = order->beside;
+    order->beside = NULL;
     return token;
 }
 

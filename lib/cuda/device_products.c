@@ -135,7 +135,7 @@ static const struct symc_enqueue functions = {.copy = symc_cuda_move_copy,
 
 /* What comes later in the operation's stream is after the other stream's end, also
  * where the driver has refused a part: what it has taken runs.  Where it cannot be,
- * nobody will know when that has ended. */
+ * that stream is asked whether it has ended, before the memory is let go of. */
 static void join(struct symc_cuda_moves *moves)
 {
     const struct symc_cuda *cuda = moves->group->cuda;
@@ -148,7 +148,7 @@ static void join(struct symc_cuda_moves *moves)
             cuda->stream_wait_event(moves->lanes[0], compute->event, 0));
     if (called.result == CUDA_SUCCESS)
         return;
-    moves->group->order.lost = true;
+    moves->group->order.beside = moves->lanes[1];
     if (moves->status == SYMMCOLL_OK)
         moves->status = symc_cuda_group_fail(
             moves->group, called.result, "%s after products", called.name);

@@ -139,6 +139,9 @@ static struct symc_cuda_called ask_device(
         return called;
     called = symc_cuda_called(
         "cuEventQuery", group->cuda->event_query(token->event));
+    if (called.result == CUDA_SUCCESS && token->beside != NULL)
+        called = symc_cuda_called(
+            "cuStreamQuery", group->cuda->stream_query(token->beside));
     if (called.result == CUDA_SUCCESS && token->endless)
         called.result = CUDA_ERROR_NOT_READY;
     group->took_ns =

@@ -64,9 +64,10 @@ symmcoll_status_t symc_fused_device_open(
 void symc_fused_device_replace(
     struct symc_fused_device *device, struct symc_fused_memory memory);
 
-/* Release it, as far as memory is concerned; and the rest. */
+/* Release its memory; and all, where operations that were given up have ended, for
+ * which it waits a while: what they use remains. */
 void symc_fused_device_shrink(struct symc_fused *fused);
-void symc_fused_device_free(struct symc_fused *fused);
+void symc_fused_device_end(struct symc_fused *fused);
 
 /* ---- memory ---- */
 

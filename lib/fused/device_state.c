@@ -6,6 +6,7 @@
 #include "fused/device.h"
 
 #include "config/config.h"
+#include "group/slot.h"
 #include "symm_mem/symm_mem.h"
 
 #include <stdio.h>
@@ -42,6 +43,25 @@ static void forget_old(struct symc_fused_device *device)
     }
 }
 
+/* idle: nothing is on its streams. */
+static void free_device(struct symc_fused *fused, bool idle)
+{
+    struct symc_fused_device *device = fused->device;
+
+    if (device == NULL)
+        return;
+    while (device->plans != NULL) {
+        struct symc_fused_plan *plan = device->plans;
+
+        device->plans = plan->next;
+        free_plan(device, plan);
+    }
+    if (idle)
+        device->ops->close(device->compute);
+    free(device);
+    fused->device = NULL;
+}
+
 symmcoll_status_t symc_fused_device_open(
     struct symc_fused *fused, const char *name, int index)
 {
@@ -52,7 +72,7 @@ symmcoll_status_t symc_fused_device_open(
     /* A call on another device was refused before the group had one. */
     if (fused->device != NULL && fused->device->index != index) {
         symc_fused_device_shrink(fused);
-        symc_fused_device_free(fused);
+        free_device(fused, true);
     }
     if (fused->device != NULL) {
         forget_old(fused->device);
@@ -115,21 +135,16 @@ void symc_fused_device_shrink(struct symc_fused *fused)
     device->nkept = 0;
 }
 
-void symc_fused_device_free(struct symc_fused *fused)
+void symc_fused_device_end(struct symc_fused *fused)
 {
-    struct symc_fused_device *device = fused->device;
+    bool idle;
 
-    if (device == NULL)
+    if (fused->device == NULL)
         return;
-    while (device->plans != NULL) {
-        struct symc_fused_plan *plan = device->plans;
-
-        device->plans = plan->next;
-        free_plan(device, plan);
-    }
-    device->ops->close(device->compute);
-    free(device);
-    fused->device = NULL;
+    idle = symc_slots_reclaim(fused->group,
+               symc_now_ns() + SYMC_SLOT_CANCEL_NS) == SYMMCOLL_OK;
+    symc_fused_device_shrink(fused);
+    free_device(fused, idle);
 }
 
 /* ---- plans ---- */

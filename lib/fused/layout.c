@@ -4,6 +4,7 @@
  */
 #include "base/tensor.h"
 #include "fused/fused.h"
+#include "group/slot.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,6 +149,10 @@ symmcoll_status_t symc_fused_result_make(const char *where, const char *name,
 
 void symc_fused_result_release(struct symc_fused_result *result)
 {
+    /* What was given up may still write there: the world's end releases it. */
+    if (result->made && result->site != NULL &&
+        symc_slot_owned(&result->group->slots[SYMC_MEMORY_DEVICE]) > 0)
+        result->made = false;
     if (result->made && result->site != NULL)
         symc_f_disown(result->group->world, result->tensor.data);
     else if (result->made)

@@ -45,8 +45,7 @@ static void end_states(
     (void)world;
     for (struct symc_fused *at = states->first; at != NULL; at = at->next) {
         symc_fused_shrink(at);
-        symc_fused_device_shrink(at);
-        symc_fused_device_free(at);
+        symc_fused_device_end(at);
         at->states = NULL;
     }
     pthread_mutex_destroy(&states->lock);
@@ -84,9 +83,8 @@ static void end_state(
         *at = fused->next;
         pthread_mutex_unlock(&states->lock);
         symc_fused_shrink(fused);
-        symc_fused_device_shrink(fused);
+        symc_fused_device_end(fused);
     }
-    symc_fused_device_free(fused);
     free_state(fused);
 }
 
