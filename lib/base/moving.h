@@ -46,19 +46,20 @@ struct symc_slots {
  * How the data of an operation are moved on a device: each is enqueued.  After an
  * error, which is kept, nothing is.
  *
- * What multiplies has two lanes: the operation's stream, which is in hand at
- * first, and one beside it, for what is to run meanwhile.  Everything is enqueued
- * on the lane in hand.  Where the operation ends both have ended.
+ * What multiplies has two streams: the operation's, which is current at first, and
+ * one beside it, for what is to run meanwhile.  Everything is enqueued on the
+ * current one.  Where the operation ends both have ended.
  */
 struct symc_enqueue {
     void (*copy)(void *state, void *out, const void *in, size_t nbytes);
     void (*reduce)(void *state, const struct symc_rows *rows, void *out);
 
     /* These only for a mover that multiplies. */
-    void (*turn)(void *state, bool beside); /* to a lane */
-    void (*follow)(void *state); /* after what the other lane has by now */
-    /* Wait for all members to come here: what they have enqueued before on the
-     * same lane has been done. */
+    void (*set_stream)(void *state, bool beside); /* the current one */
+    /* What comes next is after what the other stream has so far. */
+    void (*follow)(void *state);
+    /* A barrier of all members: what they have enqueued before on the same stream
+     * has been done. */
     void (*synchronise)(void *state);
     void (*strided)(void *state, const struct symc_strided *copy);
     void (*clear)(void *state, void *at, size_t nbytes);

@@ -13,8 +13,8 @@ struct symc_cuda_moves {
     struct symc_cuda_group *group;
     const struct symc_op *op;
     struct symc_mover *mover;
-    CUstream stream;          /* the lane in hand */
-    CUstream lanes[2];        /* of what multiplies: the operation's, beside */
+    CUstream stream;          /* the current one */
+    CUstream streams[2];      /* of what multiplies: the operation's, beside */
     symmcoll_status_t status; /* of what was enqueued so far */
 };
 

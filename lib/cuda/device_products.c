@@ -8,13 +8,13 @@
 #include "cuda/device_moves.h"
 #include "cuda/local.h"
 
-/* ---- lanes ---- */
+/* ---- streams ---- */
 
-static void turn(void *state, bool beside)
+static void set_stream(void *state, bool beside)
 {
     struct symc_cuda_moves *moves = state;
 
-    moves->stream = moves->lanes[beside];
+    moves->stream = moves->streams[beside];
 }
 
 static void check(
@@ -31,7 +31,7 @@ static void follow(void *state)
     struct symc_cuda_moves *moves = state;
     const struct symc_cuda *cuda = moves->group->cuda;
     const struct symc_cuda_compute *compute = moves->mover->compute;
-    CUstream other = moves->lanes[moves->stream == moves->lanes[0]];
+    CUstream other = moves->streams[moves->stream == moves->streams[0]];
 
     if (moves->status == SYMMCOLL_OK)
         check(moves, cuda->event_record(compute->event, other),
@@ -124,7 +124,7 @@ static void round_floats(void *state, enum symmcoll_dtype dtype, void *out,
 
 static const struct symc_enqueue functions = {.copy = symc_cuda_move_copy,
     .reduce = symc_cuda_move_reduce,
-    .turn = turn,
+    .set_stream = set_stream,
     .follow = follow,
     .synchronise = synchronise,
     .strided = strided,
@@ -141,14 +141,14 @@ static void join(struct symc_cuda_moves *moves)
     const struct symc_cuda *cuda = moves->group->cuda;
     const struct symc_cuda_compute *compute = moves->mover->compute;
     struct symc_cuda_called called = symc_cuda_called(
-        "cuEventRecord", cuda->event_record(compute->event, moves->lanes[1]));
+        "cuEventRecord", cuda->event_record(compute->event, moves->streams[1]));
 
     if (called.result == CUDA_SUCCESS)
         called = symc_cuda_called("cuStreamWaitEvent",
-            cuda->stream_wait_event(moves->lanes[0], compute->event, 0));
+            cuda->stream_wait_event(moves->streams[0], compute->event, 0));
     if (called.result == CUDA_SUCCESS)
         return;
-    moves->group->order.beside = moves->lanes[1];
+    moves->group->order.beside = moves->streams[1];
     if (moves->status == SYMMCOLL_OK)
         moves->status = symc_cuda_group_fail(
             moves->group, called.result, "%s after products", called.name);
@@ -160,13 +160,13 @@ void symc_cuda_enqueue_products(
     const struct symc_cuda_compute *compute = moves->mover->compute;
     bool captured = moves->group->launching.number >= SYMC_CUDA_CAPTURED;
 
-    moves->lanes[0] = moves->stream;
-    moves->lanes[1] = captured ? compute->beside_captured : compute->beside;
+    moves->streams[0] = moves->stream;
+    moves->streams[1] = captured ? compute->beside_captured : compute->beside;
     moving->enqueue = &functions;
-    turn(moves, true);
+    set_stream(moves, true);
     follow(moves);
-    turn(moves, false);
+    set_stream(moves, false);
     moves->mover->move(moves->mover, moving);
-    turn(moves, false);
+    set_stream(moves, false);
     join(moves);
 }

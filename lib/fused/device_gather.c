@@ -229,26 +229,26 @@ static void move_in_parts(
     const void *mine = op->contiguous ? it->a.data : own_at(op, op->shard_at);
 
     pack_all_b(op, moving);
-    enqueue->turn(moving->state, op->contiguous);
+    enqueue->set_stream(moving->state, op->contiguous);
     copy_shard(op, moving);
-    enqueue->turn(moving->state, true);
+    enqueue->set_stream(moving->state, true);
     if (!op->contiguous)
         enqueue->follow(moving->state);
     enqueue->synchronise(moving->state);
-    enqueue->turn(moving->state, false);
+    enqueue->set_stream(moving->state, false);
     multiply(op, moving, true, op->rank * it->rows, mine);
     for (int i = 1; i < op->size; i++) {
         int from = (op->rank + i) % op->size;
         char *to = room + (size_t)from * it->nbytes;
 
-        enqueue->turn(moving->state, true);
+        enqueue->set_stream(moving->state, true);
         enqueue->copy(moving->state, to,
             symc_fused_device_at(it->fused, from, op->shard_at), it->nbytes);
-        enqueue->turn(moving->state, false);
+        enqueue->set_stream(moving->state, false);
         enqueue->follow(moving->state);
         multiply(op, moving, true, from * it->rows, to);
     }
-    enqueue->turn(moving->state, true);
+    enqueue->set_stream(moving->state, true);
     enqueue->synchronise(moving->state);
     if (it->wanted)
         enqueue->copy(moving->state, room + (size_t)op->rank * it->nbytes,

@@ -249,26 +249,26 @@ static void move_in_parts(
     const char *b = prepare_b(op, moving);
     size_t slot = op->slots_at + (size_t)op->rank * op->pitch;
 
-    enqueue->turn(moving->state, true);
+    enqueue->set_stream(moving->state, true);
     enqueue->synchronise(moving->state);
     for (int i = 1; i < op->size; i++) {
         int to = (op->rank + i) % op->size;
         char *made =
             own_at(op, op->made_at + (size_t)(i % BUFFERS) * op->pitch);
 
-        enqueue->turn(moving->state, false);
+        enqueue->set_stream(moving->state, false);
         make_part(op, moving, to, b, made);
         /* What was made before this has been copied when the next is made. */
         if (i >= BUFFERS)
             enqueue->follow(moving->state);
-        enqueue->turn(moving->state, true);
+        enqueue->set_stream(moving->state, true);
         enqueue->follow(moving->state);
         enqueue->copy(moving->state,
             symc_fused_device_at(op->it->fused, to, slot), made, op->part);
     }
     enqueue->synchronise(moving->state);
-    enqueue->turn(moving->state, false);
-    /* Until all have come here somebody may read what was there before. */
+    enqueue->set_stream(moving->state, false);
+    /* Before the barrier a rank may read what was there before. */
     enqueue->follow(moving->state);
     make_part(op, moving, op->rank, b, own_at(op, slot));
     add_up(op, moving);
