@@ -9,8 +9,8 @@
  * Grid        as one-shot, and not more in place
  * Alignment   that of the element; 16 bytes make it fast
  * Bytes       in place N read from ranks and N written to them, which is the least
- *             that can be; to out N + (R - 1) N / R read from ranks, N / R written
- *             to data and N to out; copied in, N read and N written more
+ *             that can be; to out 2 N read from ranks, N / R written to data and N
+ *             to out; copied in, N read and N written more
  * Order       see synchronise() in group.h: after the copy, after the slice was
  *             combined, and with an out before the slice may change
  * Reference   symc_reduce(), one block of sources: the same bits
