@@ -213,7 +213,14 @@ DEVICE void fence_aliases(void)
     asm volatile("fence.proxy.alias;" ::: "memory");
 }
 
-#if __CUDA_ARCH__ >= 900
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define HAS_MULTIMEM 1
+
+/* Whether these instructions reach all ranks there. */
+DEVICE bool is_multicast(const void *at)
+{
+    return at != NULL;
+}
 
 /* 16 bytes at a multicast address: the sum of all ranks' elements. */
 DEVICE struct symc_vector multicast_sum(
@@ -254,6 +261,8 @@ DEVICE void multicast_store(void *at, struct symc_vector v)
                  : "memory");
 }
 
+#else
+#define HAS_MULTIMEM 0
 #endif
 
 /* ---- time ---- */

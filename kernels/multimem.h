@@ -2,9 +2,8 @@
 /*
  * All-reduce by the switch: multimem.ld_reduce reads the sum of all ranks'
  * elements in one load, multimem.st stores to all ranks at once.  Needs memory
- * with a multicast address, and sm_90; below that, and on the host, the kernels
- * read and write all ranks one by one.  The all-gather does so without such an
- * address, too.
+ * with a multicast address, and sm_90; without one of them the kernels read and
+ * write all ranks one by one.
  *
  * Grid        as one-shot, never in place; two-shot may be
  * Alignment   that of the element; parts of 16 bytes that are not whole or not
@@ -17,9 +16,8 @@
  *             or stores; a fence between accesses to the same memory by its
  *             multicast address and by a rank's own, on both sides
  * Reference   symc_reduce(), one block of sources: the same bits where ranks are
- *             read one by one.  The switch adds in an order of its own: a sum of
- *             R numbers of magnitude M at most is off by (R - 1) R M ulp / 2 at
- *             most, in float32, then rounded once to 16 bits; all ranks have the
+ *             read one by one.  The switch adds in an order of its own: the bound
+ *             of such a sum is derived in t/kernels/bound.h; all ranks have the
  *             same bits after two-shot
  */
 #ifndef SYMC_KERNELS_MULTIMEM_H
@@ -27,12 +25,6 @@
 
 #include "kernels/copy.h"
 #include "kernels/two_shot.h"
-
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-#define HAS_MULTIMEM 1
-#else
-#define HAS_MULTIMEM 0
-#endif
 
 DEVICE bool synchronise_aliases(
     const struct symc_device_group *group, uint32_t epoch)
@@ -53,7 +45,8 @@ DEVICE struct symc_vector sum_part(const struct symc_reduce_args *args,
     const unsigned char *at =
         args->data.multicast + args->data.offset + part * SYMC_VECTOR;
 
-    if (is_aligned(at) && nbytes - part * SYMC_VECTOR >= SYMC_VECTOR)
+    if (is_multicast(args->data.multicast) && is_aligned(at) &&
+        nbytes - part * SYMC_VECTOR >= SYMC_VECTOR)
         return multicast_sum(at, type);
 #endif
     return reduce_any(args, 0, nbytes, part, type);
@@ -69,7 +62,7 @@ DEVICE void store_to_all(const struct symc_device_data *data, uint32_t size,
     unsigned char *at =
         data->multicast + data->offset + offset + part * SYMC_VECTOR;
 
-    if (data->multicast != NULL && is_aligned(at) &&
+    if (is_multicast(data->multicast) && is_aligned(at) &&
         nbytes - part * SYMC_VECTOR >= SYMC_VECTOR) {
         multicast_store(at, vector);
         return;

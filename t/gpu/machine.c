@@ -169,6 +169,20 @@ void machine_free_words(void *words)
         state.words_used = 0;
 }
 
+/* A device alone has none. */
+unsigned char *machine_open_multicast(
+    unsigned char *const *places, int n, size_t nbytes)
+{
+    (void)places;
+    (void)n;
+    (void)nbytes;
+    return NULL;
+}
+
+void machine_close_multicast(void)
+{
+}
+
 void machine_note_address(void *word)
 {
     if (state.nnotes == NOTES)

@@ -8,6 +8,7 @@
 
 #include "base/reduce.h"
 #include "t/kernels/engine.h"
+#include "t/kernels/multicast.h"
 
 #define DEVICE static inline __attribute__((unused))
 #define UNROLL
@@ -209,6 +210,72 @@ DEVICE void host_keep_least(
 DEVICE void fence_aliases(void)
 {
 }
+
+/* ---- multicast: for float32, float16 and bfloat16 ---- */
+
+#define HAS_MULTIMEM 1
+#define is_multicast multicast_has
+
+/* Element i of a vector, as a float. */
+DEVICE float host_element(
+    struct symc_vector vector, uint32_t i, enum symmcoll_dtype type)
+{
+    float value;
+
+    if (type == SYMMCOLL_FLOAT16)
+        return symc_half_to_float((uint16_t)(vector.word[i / 2] >> i % 2 * 16));
+    if (type == SYMMCOLL_BFLOAT16)
+        return symc_bfloat16_to_float(
+            (uint16_t)(vector.word[i / 2] >> i % 2 * 16));
+    memcpy(&value, &vector.word[i], sizeof(value));
+    return value;
+}
+
+DEVICE void host_set_element(struct symc_vector *vector, uint32_t i,
+    float value, enum symmcoll_dtype type)
+{
+    uint16_t half = type == SYMMCOLL_FLOAT16 ? symc_float_to_half(value)
+                                             : symc_float_to_bfloat16(value);
+
+    if (type == SYMMCOLL_FLOAT32)
+        memcpy(&vector->word[i], &value, sizeof(value));
+    else
+        vector->word[i / 2] |= (uint32_t)half << i % 2 * 16;
+}
+
+/* Taken out: one rank's elements are missing. */
+DEVICE struct symc_vector host_multicast_sum(
+    const struct engine_place *place, const void *at, enum symmcoll_dtype type)
+{
+    const int n = multicast_count(), from = engine_is_out(place) && n > 1;
+    const uint32_t elements = type == SYMMCOLL_FLOAT32 ? 4 : 8;
+    struct symc_vector loaded[MULTICAST_RANKS], sum = {{0, 0, 0, 0}};
+    float numbers[MULTICAST_RANKS];
+
+    for (int r = from; r < n; r++)
+        loaded[r] = load_vector(multicast_place(at, r));
+    for (uint32_t i = 0; i < elements; i++) {
+        for (int r = from; r < n; r++)
+            numbers[r - from] = host_element(loaded[r], i, type);
+        host_set_element(
+            &sum, i, multicast_add(numbers, n - from, engine_draw()), type);
+    }
+    return sum;
+}
+
+#define multicast_sum(at, type) \
+    host_multicast_sum(ENGINE_PLACE("sum of all ranks", false), at, type)
+
+/* Taken out: one rank does not have it. */
+DEVICE void host_multicast_store(
+    const struct engine_place *place, void *at, struct symc_vector vector)
+{
+    for (int r = engine_is_out(place); r < multicast_count(); r++)
+        store_vector(multicast_place(at, r), vector);
+}
+
+#define multicast_store(at, vector) \
+    host_multicast_store(ENGINE_PLACE("store to all ranks", false), at, vector)
 
 /* ---- floats ---- */
 

@@ -385,6 +385,11 @@ NOT_CHECKED void engine_relax(void)
     leave(run, run->current);
 }
 
+NOT_CHECKED uint32_t engine_draw(void)
+{
+    return draw(find_run());
+}
+
 NOT_CHECKED void engine_perturb(void)
 {
     struct run *run = find_run();

@@ -94,6 +94,9 @@ void engine_relax(void);
 /* Let them go on if that is drawn. */
 void engine_perturb(void);
 
+/* A number, the same for the same seed. */
+uint32_t engine_draw(void);
+
 uint64_t engine_clock_ns(void);
 
 #endif

@@ -95,8 +95,16 @@ void group_open(struct group *group, int size, const struct sizes *sizes)
     }
 }
 
+void group_open_multicast(struct group *group)
+{
+    group->multicast =
+        machine_open_multicast(group->places, group->size, group->stride);
+}
+
 void group_close(struct group *group)
 {
+    if (group->multicast != NULL)
+        machine_close_multicast();
     for (int r = 0; r < group->size; r++) {
         close_buffer(group->in[r], group->sizes.shift);
         close_buffer(group->out[r], group->sizes.shift);
@@ -123,6 +131,7 @@ struct symc_device_data group_data_of(const struct group *group)
     return (struct symc_device_data){.base = group->segments,
         .stride = group->stride,
         .offset = group->offset,
+        .multicast = group->multicast,
         .table = group->has_table ? group->places : NULL};
 }
 

@@ -32,8 +32,9 @@ struct group {
     struct sizes sizes;
     size_t stride, offset; /* of the data, in a segment */
     unsigned char *segments;
-    unsigned char **places; /* from where data of each rank begin at offset */
-    bool has_table;         /* for these, whose order may be another */
+    unsigned char **places;   /* from where data of each rank begin at offset */
+    bool has_table;           /* for these, whose order may be another */
+    unsigned char *multicast; /* address of all segments as one, or NULL */
     unsigned char *in[GROUP_RANKS], *out[GROUP_RANKS];
     struct group_words *words;
     uint32_t expected; /* reason of a failure; 0: none */
@@ -43,6 +44,9 @@ struct group {
 
 void group_open(struct group *group, int size, const struct sizes *sizes);
 void group_close(struct group *group);
+
+/* Have a multicast address, if the machine has some. */
+void group_open_multicast(struct group *group);
 
 /* As a kernel's arguments have them, for a rank. */
 struct symc_device_group group_of(struct group *group, int rank);

@@ -2,6 +2,7 @@
 /* The engine as the machine that kernels run on. */
 #include "t/kernels/machine.h"
 #include "t/kernels/group.h"
+#include "t/kernels/multicast.h"
 #include "t/sanitized.h"
 
 #include <stdlib.h>
@@ -59,6 +60,17 @@ void *machine_alloc_words(size_t nbytes)
 void machine_free_words(void *words)
 {
     free(words);
+}
+
+unsigned char *machine_open_multicast(
+    unsigned char *const *places, int n, size_t nbytes)
+{
+    return multicast_open(places, n, nbytes);
+}
+
+void machine_close_multicast(void)
+{
+    multicast_close();
 }
 
 void machine_note_address(void *word)

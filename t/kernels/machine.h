@@ -43,6 +43,12 @@ void machine_free(void *memory);
 void *machine_alloc_words(size_t nbytes);
 void machine_free_words(void *words);
 
+/* A multicast address for nbytes from each of n places on; NULL: there is none.
+ * One at a time; closed by machine_close_multicast(). */
+unsigned char *machine_open_multicast(
+    unsigned char *const *places, int n, size_t nbytes);
+void machine_close_multicast(void);
+
 /* A word of that memory is an address of it: said anew before each run. */
 void machine_note_address(void *word);
 

@@ -32,7 +32,7 @@ struct point {
     int size, root;
     size_t nbytes, shift;
     size_t in_pitch, pitch, out_pitch; /* pitch: of data */
-    bool copied, multimem;
+    bool copied, multimem, by_switch;
     uint32_t blocks, threads;
 };
 
@@ -188,6 +188,8 @@ static bool check(const struct point *point)
     if (steps == NULL)
         abort();
     group_open(&group, point->size, &sizes);
+    if (point->by_switch)
+        group_open_multicast(&group);
     for (int r = 0; r < point->size; r++) {
         for (int i = 0; i < IN_A_ROW; i++) {
             describe(point, &group, r, i, &steps[r][i]);
@@ -225,6 +227,7 @@ static bool check_multimem(int rounds)
         struct point point = draw_point(ALL_GATHER);
 
         point.multimem = true;
+        point.by_switch = group_draw() % 2 == 0;
         point.copied = true;
         point.out_pitch = point.pitch; /* out is copied from data */
         right = check(&point);

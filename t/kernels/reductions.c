@@ -2,9 +2,11 @@
 /*
  * The kernels of reductions beside symc_reduce(): 1 to 9 ranks, odd counts,
  * misaligned elements, in place and not, copied and not, and several in a row
- * with other elements, so that one overwrites what another one has read.
+ * with other elements, so that one overwrites what another one has read.  What a
+ * switch adds up is beside its bound.
  */
 #include "base/reduce.h"
+#include "t/kernels/bound.h"
 #include "t/kernels/checks.h"
 #include "t/kernels/group.h"
 #include "t/tap.h"
@@ -83,7 +85,7 @@ struct point {
     int size, root;            /* root: -1: all ranks have the result */
     size_t count, rows, shift; /* shift in elements */
     size_t nbytes, pitch; /* of a result, or a slice; from one to the next */
-    bool in_place, copied;
+    bool in_place, copied, by_switch;
     uint32_t blocks, threads;
 };
 
@@ -146,21 +148,28 @@ static struct point draw_point(enum form form, int round)
     }
     if (form == PACKETS)
         point.blocks += divide(point.count * element, 8 * point.threads);
+    if (form >= MULTIMEM_ONE_SHOT)
+        point.by_switch = group_draw() % 2 == 0;
     point.nbytes = point.count * element;
     point.pitch = (point.nbytes * point.rows + 15) / 16 * 16;
     return point;
 }
 
-/* Random bits, or of floats numbers that are alike. */
-static void fill(void *at, size_t nbytes, enum symmcoll_dtype dtype)
+/* Random bits, or of floats numbers that are alike; their sums are exact in
+ * float32, but for a switch. */
+static void fill(const struct point *point, void *at, size_t nbytes)
 {
+    const enum symmcoll_dtype dtype = point->kernels->dtype;
     const size_t n = nbytes / symmcoll_dtype_size(dtype);
 
     group_fill(at, nbytes);
     if (group_draw() % 2 == 0)
         return;
     for (size_t i = 0; i < n; i++) {
-        const double value = ((double)(group_draw() % 4001) - 2000) / 64;
+        const uint32_t drawn = group_draw();
+        const double value = point->by_switch
+                                 ? ((double)drawn - 0x1p31) * 0x1p-26
+                                 : ((double)(drawn % 4001) - 2000) / 64;
         const float single = (float)value;
         uint16_t half = symc_float_to_half(single);
 
@@ -247,6 +256,51 @@ static void reduce_row(const struct point *point, const struct group *group,
         &reduction, expected, NULL, sources, point->size, point->count, false);
 }
 
+/* As double, of a type that a switch adds up. */
+static double number_at(const void *at, enum symmcoll_dtype dtype)
+{
+    uint16_t half;
+    float single;
+
+    memcpy(&half, at, sizeof(half));
+    if (dtype == SYMMCOLL_FLOAT16)
+        return (double)symc_half_to_float(half);
+    if (dtype == SYMMCOLL_BFLOAT16)
+        return (double)symc_bfloat16_to_float(half);
+    memcpy(&single, at, sizeof(single));
+    return (double)single;
+}
+
+/* Sums of what begins at a byte of each rank's input. */
+static bool is_bounded(const struct point *point, const struct group *group,
+    size_t at, const unsigned char *found)
+{
+    const enum symmcoll_dtype dtype = point->kernels->dtype;
+    const size_t element = symmcoll_dtype_size(dtype);
+    double numbers[GROUP_RANKS];
+
+    for (size_t i = 0; i < point->count; i++) {
+        for (int r = 0; r < point->size; r++)
+            numbers[r] = number_at(group->in[r] + at + i * element, dtype);
+        if (!bound_allows(
+                found + i * element, dtype, numbers, point->size, 1)) {
+            diag("sum %zu exceeds the bound", i);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Who has the sum of two shots has it from one rank. */
+static bool is_same_on_all(
+    const struct point *point, const struct group *group, size_t at)
+{
+    for (int r = 1; point->form == MULTIMEM_TWO_SHOT && r < point->size; r++)
+        if (memcmp(group->out[r] + at, group->out[0] + at, point->nbytes) != 0)
+            return false;
+    return true;
+}
+
 static bool is_right(
     const struct point *point, const struct group *group, int rank, int number)
 {
@@ -266,17 +320,23 @@ static bool is_right(
         else if (point->form == REDUCE_SCATTER)
             at += (size_t)rank * point->pitch;
         reduce_row(point, group, at, expected);
-        right = group_is_same(expected, found + row * point->nbytes,
-            point->count, point->kernels->dtype);
+        if (group->multicast != NULL)
+            right = is_bounded(point, group, at, found) &&
+                    is_same_on_all(point, group, (size_t)number * point->pitch);
+        else
+            right = group_is_same(expected, found + row * point->nbytes,
+                point->count, point->kernels->dtype);
         if (right)
             continue;
         diag("%s, %s, %d ranks, root %d, %zu elements shifted by %zu, %u "
-             "blocks of %u, %s, %s: number %d of rank %d",
+             "blocks of %u, %s, %s, %s: number %d of rank %d",
             symmcoll_dtype_name(point->kernels->dtype),
             symmcoll_op_name(point->op), point->size, point->root, point->count,
             point->shift, point->blocks, point->threads,
             point->in_place ? "in place" : "to out",
-            point->copied ? "copied" : "there", number, rank);
+            point->copied ? "copied" : "there",
+            group->multicast != NULL ? "by a switch" : "one by one", number,
+            rank);
     }
     free(expected);
     return right;
@@ -296,8 +356,10 @@ static bool check(const struct point *point)
     if (steps == NULL)
         abort();
     group_open(&group, point->size, &sizes);
+    if (point->by_switch)
+        group_open_multicast(&group);
     for (int r = 0; r < point->size; r++) {
-        fill(group.in[r], sizes.in, point->kernels->dtype);
+        fill(point, group.in[r], sizes.in);
         for (int i = 0; i < IN_A_ROW; i++) {
             describe(point, &group, r, i, &steps[r][i]);
             launch(point, &group, r, &steps[r][i]);
@@ -367,10 +429,12 @@ const struct check checks_of_reductions[] = {
     {"packets.h", "each rank, or the root, has the bits of symc_reduce()",
         check_packets, 1200},
     {"multimem.h",
-        "one-shot: the bits of symc_reduce() where ranks are read one by one",
+        "one-shot: the bits of symc_reduce() where ranks are read one by one, "
+        "by a switch sums within their bound",
         check_multimem_one_shot, 1200},
     {"multimem.h",
-        "two-shot: the bits of symc_reduce() where ranks are read one by one",
+        "two-shot: the bits of symc_reduce() where ranks are read one by one, "
+        "by a switch sums within their bound, the same on all",
         check_multimem_two_shot, 1200},
     {.file = NULL},
 };
