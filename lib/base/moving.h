@@ -53,6 +53,7 @@ struct symc_slots {
 struct symc_enqueue {
     void (*copy)(void *state, void *out, const void *in, size_t nbytes);
     void (*reduce)(void *state, const struct symc_rows *rows, void *out);
+    void (*strided)(void *state, const struct symc_strided *copy);
 
     /* These only for a mover that multiplies. */
     void (*set_stream)(void *state, bool beside); /* the current one */
@@ -61,7 +62,6 @@ struct symc_enqueue {
     /* A barrier of all members: what they have enqueued before on the same stream
      * has been done. */
     void (*synchronise)(void *state);
-    void (*strided)(void *state, const struct symc_strided *copy);
     void (*clear)(void *state, void *at, size_t nbytes);
     void (*multiply)(
         void *state, void *plan, const struct symc_product_operands *operands);

@@ -4,6 +4,7 @@
  */
 #include "cuda/device_moves.h"
 #include "cuda/joined.h"
+#include "cuda/local.h"
 
 void symc_cuda_move_copy(void *state, void *out, const void *in, size_t nbytes)
 {
@@ -13,6 +14,19 @@ void symc_cuda_move_copy(void *state, void *out, const void *in, size_t nbytes)
         moves->status =
             symc_cuda_enqueue_copy(moves->group, (CUdeviceptr)(uintptr_t)out,
                 (CUdeviceptr)(uintptr_t)in, nbytes, moves->stream);
+}
+
+void symc_cuda_move_strided(void *state, const struct symc_strided *copy)
+{
+    struct symc_cuda_moves *moves = state;
+    struct symc_cuda_called called;
+
+    if (moves->status != SYMMCOLL_OK)
+        return;
+    called = symc_cuda_copy_strided(moves->group->cuda, moves->stream, copy);
+    if (called.result != CUDA_SUCCESS)
+        moves->status = symc_cuda_group_fail(
+            moves->group, called.result, "%s", called.name);
 }
 
 void symc_cuda_move_reduce(void *state, const struct symc_rows *rows, void *out)

@@ -7,7 +7,9 @@
 #include "cuda/device_moves.h"
 
 static const struct symc_enqueue functions = {
-    .copy = symc_cuda_move_copy, .reduce = symc_cuda_move_reduce};
+    .copy = symc_cuda_move_copy,
+    .reduce = symc_cuda_move_reduce,
+    .strided = symc_cuda_move_strided};
 
 symmcoll_status_t symc_cuda_enqueue_moves(
     struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)

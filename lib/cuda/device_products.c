@@ -52,18 +52,6 @@ static void synchronise(void *state)
 
 /* ---- elements ---- */
 
-static void strided(void *state, const struct symc_strided *copy)
-{
-    struct symc_cuda_moves *moves = state;
-    struct symc_cuda_called called;
-
-    if (moves->status != SYMMCOLL_OK)
-        return;
-    called = symc_cuda_copy_strided(moves->group->cuda, moves->stream, copy);
-    if (called.result != CUDA_SUCCESS)
-        check(moves, called.result, called.name);
-}
-
 static void clear(void *state, void *at, size_t nbytes)
 {
     struct symc_cuda_moves *moves = state;
@@ -127,7 +115,7 @@ static const struct symc_enqueue functions = {.copy = symc_cuda_move_copy,
     .set_stream = set_stream,
     .follow = follow,
     .synchronise = synchronise,
-    .strided = strided,
+    .strided = symc_cuda_move_strided,
     .clear = clear,
     .multiply = multiply,
     .sum = sum,

@@ -189,13 +189,14 @@ static bool find_rows(const struct symc_strided *copy, struct rows *rows)
 }
 
 /* Take out the longest dimension whose rows one copy may have; a dimension of one
- * row where there is none. */
+ * row where there is none.  The driver finds whose memory it is: another device's,
+ * too. */
 static void take_height(struct rows *rows, CUDA_MEMCPY2D *plane)
 {
     int best = -1;
 
-    *plane = (CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+    *plane = (CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+        .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
         .WidthInBytes = (size_t)rows->run,
         .Height = 1,
         .srcPitch = (size_t)rows->run,

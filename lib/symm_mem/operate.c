@@ -226,6 +226,24 @@ void symc_symm_pull(const struct symc_moving *moving, int rank, void *out,
             moving, rank, out, in, nbytes, nbytes >= moving->stream_pulled);
 }
 
+void symc_symm_pull_rows(
+    const struct symc_moving *moving, int rank, const struct symc_strided *copy)
+{
+    size_t rows = (size_t)copy->shape[0], nbytes, pitch, out_pitch, in_pitch;
+
+    if (moving->enqueue != NULL) {
+        moving->enqueue->strided(moving->state, copy);
+        return;
+    }
+    nbytes = (size_t)copy->shape[1] * copy->elem;
+    pitch = (size_t)copy->strides[0] * copy->elem;
+    out_pitch = copy->spread ? pitch : nbytes;
+    in_pitch = copy->spread ? nbytes : pitch;
+    for (size_t row = 0; row < rows; row++)
+        symc_symm_pull(moving, rank, (char *)copy->out + row * out_pitch,
+            (const char *)copy->in + row * in_pitch, nbytes);
+}
+
 void symc_symm_push(const struct symc_moving *moving, int rank, void *out,
     const void *in, size_t nbytes)
 {

@@ -10,6 +10,7 @@
 #ifndef SYMC_SYMM_MEM_OPERATE_H
 #define SYMC_SYMM_MEM_OPERATE_H
 
+#include "backend/one_rank.h"
 #include "base/moving.h"
 #include "group/call.h"
 #include "symm_mem/symm_mem.h"
@@ -84,6 +85,10 @@ void symc_symm_pull(const struct symc_moving *moving, int rank, void *out,
     const void *in, size_t nbytes);
 void symc_symm_push(const struct symc_moving *moving, int rank, void *out,
     const void *in, size_t nbytes);
+
+/* The same as the first, of the rows of a matrix. */
+void symc_symm_pull_rows(const struct symc_moving *moving, int rank,
+    const struct symc_strided *copy);
 
 /* Part r of count elements, in pieces that begin on cache lines: [lo, hi). */
 void symc_symm_part(

@@ -308,20 +308,24 @@ static void pull_shards(
     size_t rows = shard->to_rows ? shard->rows / size : shard->rows;
     size_t columns = shard->to_rows ? shard->columns : shard->columns / size;
     size_t first = shard->to_rows ? rank * rows * columns : rank * columns;
-    size_t stride = shard->to_rows ? columns * size : columns;
+    const int64_t shape[] = {(int64_t)rows, (int64_t)columns};
+    const int64_t strides[] = {
+        (int64_t)(shard->to_rows ? columns * size : shard->columns), 1};
 
     for (int i = 0; i < moving->size && columns > 0; i++) {
         int peer = symc_symm_next(moving, i);
         size_t place =
             (size_t)peer * (shard->to_rows ? columns : rows * columns);
+        const struct symc_strided copy = {
+            .out = (char *)call->out + place * call->elem,
+            .in = symc_symm_at(call, peer, call->words[0] + first * call->elem),
+            .elem = call->elem,
+            .ndim = 2,
+            .shape = shape,
+            .strides = strides,
+            .spread = shard->to_rows};
 
-        for (size_t row = 0; row < rows; row++)
-            symc_symm_pull(moving, peer,
-                (char *)call->out + (place + row * stride) * call->elem,
-                symc_symm_at(call, peer,
-                    call->words[0] +
-                        (first + row * shard->columns) * call->elem),
-                columns * call->elem);
+        symc_symm_pull_rows(moving, peer, &copy);
     }
 }
 

@@ -193,16 +193,19 @@ FAKE_API CUresult cuMemcpyAsync(
     return enqueue(__func__, stream, &work);
 }
 
-/* A copy for each row. */
+/* One call, and a copy for each row. */
 FAKE_API CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *copy, CUstream stream)
 {
-    CUresult result = CUDA_SUCCESS;
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT);
 
-    if (copy->srcMemoryType != CU_MEMORYTYPE_DEVICE ||
-        copy->dstMemoryType != CU_MEMORYTYPE_DEVICE ||
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (copy->srcMemoryType != CU_MEMORYTYPE_UNIFIED ||
+        copy->dstMemoryType != CU_MEMORYTYPE_UNIFIED ||
         copy->srcPitch < copy->WidthInBytes ||
         copy->dstPitch < copy->WidthInBytes)
         return CUDA_ERROR_INVALID_VALUE;
+    fake_lock();
     for (size_t y = 0; y < copy->Height && result == CUDA_SUCCESS; y++) {
         const struct fake_work work = {.kind = FAKE_COPY,
             .to = (char *)(uintptr_t)copy->dstDevice + y * copy->dstPitch,
@@ -210,8 +213,9 @@ FAKE_API CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *copy, CUstream stream)
                 (const char *)(uintptr_t)copy->srcDevice + y * copy->srcPitch,
             .nbytes = copy->WidthInBytes};
 
-        result = enqueue(__func__, stream, &work);
+        result = fake_enqueue(stream, &work);
     }
+    fake_unlock();
     return result;
 }
 
