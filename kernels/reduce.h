@@ -51,6 +51,26 @@ DEVICE struct symc_vector reduce_whole(const struct symc_reduce_args *args,
     return result;
 }
 
+/* The same of sums and means alone: the other operations would make the code
+ * several times as large. */
+DEVICE struct symc_vector sum_whole(const struct symc_reduce_args *args,
+    uint64_t at, const enum symmcoll_dtype type, const uint32_t size)
+{
+    struct symc_vector loaded[IN_FLIGHT];
+    struct elements sum, next;
+
+    UNROLL
+    for (uint32_t rank = 0; rank < size; rank++)
+        loaded[rank] = load_vector(data_in_row(&args->data, rank) + at);
+    unpack(&sum, loaded[0], type, SYMMCOLL_SUM, 1);
+    UNROLL
+    for (uint32_t rank = 1; rank < size; rank++) {
+        unpack(&next, loaded[rank], type, SYMMCOLL_SUM, 1);
+        combine(&sum, &next, type, SYMMCOLL_SUM);
+    }
+    return pack(&sum, type, args->op, size);
+}
+
 /* The same of any part and any number of ranks. */
 DEVICE struct symc_vector reduce_any(const struct symc_reduce_args *args,
     uint64_t at, uint64_t nbytes, uint64_t part, const enum symmcoll_dtype type)
@@ -82,6 +102,15 @@ DEVICE bool is_whole(const struct symc_reduce_args *args, uint64_t at,
            is_aligned(data_in_row(&args->data, 0) + at);
 }
 
+/* Whether they are summed as above where the number of ranks is no power of two:
+ * what takes the compiler longest is for the sums that are most frequent. */
+DEVICE bool is_frequent_sum(
+    const struct symc_reduce_args *args, const enum symmcoll_dtype type)
+{
+    return class_of(type) == AS_FLOAT &&
+           (args->op == SYMMCOLL_SUM || args->op == SYMMCOLL_AVG);
+}
+
 /* A part of nbytes of all ranks' elements, which begin `at` bytes after those
  * that were passed. */
 DEVICE struct symc_vector reduce_part(const struct symc_reduce_args *args,
@@ -97,6 +126,16 @@ DEVICE struct symc_vector reduce_part(const struct symc_reduce_args *args,
             return reduce_whole(args, begin, type, 4);
         if (args->group.size == 8)
             return reduce_whole(args, begin, type, 8);
+        if (is_frequent_sum(args, type)) {
+            if (args->group.size == 3)
+                return sum_whole(args, begin, type, 3);
+            if (args->group.size == 5)
+                return sum_whole(args, begin, type, 5);
+            if (args->group.size == 6)
+                return sum_whole(args, begin, type, 6);
+            if (args->group.size == 7)
+                return sum_whole(args, begin, type, 7);
+        }
     }
     return reduce_any(args, at, nbytes, part, type);
 }
