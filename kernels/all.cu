@@ -11,6 +11,7 @@
 #include "kernels/one_shot.h"
 #include "kernels/packets.h"
 #include "kernels/plan.h"
+#include "kernels/push_rows.h"
 #include "kernels/reduce_rows.h"
 #include "kernels/reduce_scatter.h"
 #include "kernels/signal.h"

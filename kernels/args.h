@@ -230,6 +230,19 @@ struct symc_wait_args {
     uint32_t peer;
 };
 
+#define SYMC_KERNEL_PUSHED 448 /* rows of a launch */
+
+/* Rows that this rank writes to others, each to a place of its own: row i of in to
+ * row to[i] % 2^48 of the data of rank to[i] / 2^48. */
+struct symc_push_args {
+    struct symc_device_data data;
+    const unsigned char *in;
+    uint64_t row_nbytes;
+    uint64_t count;
+    uint64_t to[SYMC_KERNEL_PUSHED];
+};
+#define SYMC_PUSH_TO(rank, row) ((uint64_t)(rank) << 48 | (row))
+
 /* ---- of one rank ---- */
 
 /* Elements converted and multiplied by a factor. */

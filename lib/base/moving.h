@@ -42,6 +42,16 @@ struct symc_slots {
     size_t count;
 };
 
+/* Rows of this rank, row i to row to[i] of the memory of rank ranks[i]. */
+struct symc_pushed {
+    size_t at; /* byte of that memory where row 0 begins */
+    const void *in;
+    size_t count;
+    size_t nbytes; /* of each */
+    const int *ranks;
+    const size_t *to;
+};
+
 /*
  * How the data of an operation are moved on a device: each is enqueued.  After an
  * error, which is kept, nothing is.
@@ -54,6 +64,7 @@ struct symc_enqueue {
     void (*copy)(void *state, void *out, const void *in, size_t nbytes);
     void (*reduce)(void *state, const struct symc_rows *rows, void *out);
     void (*strided)(void *state, const struct symc_strided *copy);
+    void (*push)(void *state, const struct symc_pushed *rows);
 
     /* These only for a mover that multiplies. */
     void (*set_stream)(void *state, bool beside); /* the current one */

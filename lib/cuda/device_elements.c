@@ -29,6 +29,33 @@ void symc_cuda_move_strided(void *state, const struct symc_strided *copy)
             moves->group, called.result, "%s", called.name);
 }
 
+/* As many rows as a kernel's arguments have places for. */
+void symc_cuda_move_push(void *state, const struct symc_pushed *rows)
+{
+    struct symc_cuda_moves *moves = state;
+    struct symc_cuda_group *group = moves->group;
+    struct symc_push_args args = {
+        .data = symc_cuda_joined_data(moves->mover->joined, rows->at),
+        .row_nbytes = rows->nbytes};
+
+    for (size_t first = 0; first < rows->count && rows->nbytes > 0 &&
+                           moves->status == SYMMCOLL_OK;
+         first += args.count) {
+        args.in = (const unsigned char *)rows->in + first * rows->nbytes;
+        args.count = rows->count - first;
+        if (args.count > SYMC_KERNEL_PUSHED)
+            args.count = SYMC_KERNEL_PUSHED;
+        for (size_t i = 0; i < args.count; i++)
+            args.to[i] =
+                SYMC_PUSH_TO(rows->ranks[first + i], rows->to[first + i]);
+        moves->status = symc_kernel_launch(&group->kernels,
+            SYMC_KERNEL_PUSH_ROWS, moves->op->dtype,
+            symc_cuda_grid(&group->limits, SYMC_KERNEL_PUSH_ROWS, group->size,
+                args.count * rows->nbytes),
+            moves->stream, &args);
+    }
+}
+
 void symc_cuda_move_reduce(void *state, const struct symc_rows *rows, void *out)
 {
     struct symc_cuda_moves *moves = state;

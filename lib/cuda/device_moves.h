@@ -22,6 +22,7 @@ struct symc_cuda_moves {
 
 void symc_cuda_move_copy(void *state, void *out, const void *in, size_t nbytes);
 void symc_cuda_move_strided(void *state, const struct symc_strided *copy);
+void symc_cuda_move_push(void *state, const struct symc_pushed *rows);
 void symc_cuda_move_reduce(
     void *state, const struct symc_rows *rows, void *out);
 

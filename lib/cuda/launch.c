@@ -22,6 +22,7 @@ static const char *const names[SYMC_KERNEL_COUNT] = {
     [SYMC_KERNEL_PULL] = "symc_pull",
     [SYMC_KERNEL_PLAN] = "symc_plan",
     [SYMC_KERNEL_PLAN_RUN] = "symc_plan_run",
+    [SYMC_KERNEL_PUSH_ROWS] = "symc_push_rows",
     [SYMC_KERNEL_BARRIER] = "symc_barrier",
     [SYMC_KERNEL_PUT_SIGNAL] = "symc_put_signal",
     [SYMC_KERNEL_WAIT_SIGNAL] = "symc_wait_signal",

@@ -332,26 +332,23 @@ symmcoll_status_t symmcoll_symm_plan_place(
 
 /* ---- rows, each to its place ---- */
 
-struct rows {
-    size_t count;
-    size_t nbytes; /* of each */
-    const int *ranks;
-    const size_t *to;
-    size_t out_offset;
-};
-
 static void push_rows(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {
-    const struct rows *rows = call->more;
-    const char *from = call->in;
+    struct symc_pushed rows = *(const struct symc_pushed *)call->more;
+    const char *from = rows.in;
 
+    if (moving->enqueue != NULL) {
+        rows.at += call->handle->offset;
+        moving->enqueue->push(moving->state, &rows);
+        return;
+    }
     /* Rows are short: this rank stays inside the buffers of all. */
-    for (size_t i = 0; i < rows->count; i++)
+    for (size_t i = 0; i < rows.count; i++)
         symc_symm_push(moving, moving->size,
-            symc_symm_at(call, rows->ranks[i],
-                rows->out_offset + rows->to[i] * rows->nbytes),
-            from + i * rows->nbytes, rows->nbytes);
+            symc_symm_at(
+                call, rows.ranks[i], rows.at + rows.to[i] * rows.nbytes),
+            from + i * rows.nbytes, rows.nbytes);
 }
 
 /* The first row of this rank's that is wrong, in a word that all others see: which
@@ -408,8 +405,8 @@ symmcoll_status_t symmcoll_symm_push_rows(struct symmcoll_symm *handle,
     const struct symmcoll_call *call)
 {
     const char *where = symc_kind_name(push.kind);
-    struct rows list = {
-        .count = count, .ranks = ranks, .to = rows, .out_offset = out_offset};
+    struct symc_pushed list = {
+        .at = out_offset, .in = in, .count = count, .ranks = ranks, .to = rows};
     struct symc_symm_call made = {.does = &push,
         .handle = handle,
         .words = {out_offset, out_rows},

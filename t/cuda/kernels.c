@@ -43,6 +43,7 @@ void symc_multimem_all_gather(const void *args);
 void symc_pull(const void *args);
 void symc_plan(const void *args);
 void symc_plan_run(const void *args);
+void symc_push_rows(const void *args);
 void symc_barrier(const void *args);
 void symc_put_signal(const void *args);
 void symc_wait_signal(const void *args);
@@ -105,6 +106,7 @@ void kernels_register(void)
     REGISTER(symc_pull, struct symc_move_args);
     REGISTER(symc_plan, struct symc_plan_args);
     REGISTER(symc_plan_run, struct symc_plan_run_args);
+    REGISTER(symc_push_rows, struct symc_push_args);
     REGISTER(symc_barrier, struct symc_device_group);
     REGISTER(symc_put_signal, struct symc_signal_args);
     REGISTER(symc_wait_signal, struct symc_signal_args);

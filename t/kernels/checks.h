@@ -22,6 +22,7 @@ extern const struct check checks_of_rows[];
 extern const struct check checks_of_moves[];
 extern const struct check checks_of_exchanges[];
 extern const struct check checks_of_plans[];
+extern const struct check checks_of_pushes[];
 extern const struct check checks_of_own_memory[];
 extern const struct check checks_of_signals[];
 extern const struct check checks_of_waits[];

@@ -6,8 +6,8 @@
 
 int main(void)
 {
-    const struct check *const arrays[] = {
-        checks_of_moves, checks_of_exchanges, checks_of_plans, NULL};
+    const struct check *const arrays[] = {checks_of_moves, checks_of_exchanges,
+        checks_of_plans, checks_of_pushes, NULL};
 
     return checks_run(arrays);
 }

@@ -5,6 +5,8 @@
  */
 #include "t/symm_mem/device.h"
 
+#include "t/cuda/kernels.h"
+
 #include <symmcoll/symm_exchange.h>
 
 #define RANKS 3
@@ -103,9 +105,71 @@ static int reshards(struct symmcoll_group *group, int rank)
     return end_joined(&it, right);
 }
 
+/* ---- push_rows ---- */
+
+#define PUSHED ((size_t)1000) /* rows of each rank: of three launches */
+#define ROW ((size_t)3)       /* elements */
+
+/* The number of a row, of all ranks', that it is at in one of them. */
+static size_t row_of(int rank, size_t i)
+{
+    return (size_t)rank * PUSHED + (i * 7 + 3) % PUSHED;
+}
+
+static int receiver_of(int rank, size_t i)
+{
+    return (int)((i + (size_t)rank) % RANKS);
+}
+
+static bool has_rows(const struct joined *it)
+{
+    static int32_t found[RANKS * PUSHED * ROW];
+    bool right = true;
+
+    device_read(found, it->data, sizeof(found));
+    for (int r = 0; r < RANKS; r++)
+        for (size_t i = 0; i < PUSHED; i++)
+            if (receiver_of(r, i) == it->rank)
+                right = right && found[row_of(r, i) * ROW + 2] ==
+                                     (int32_t)(row_of(r, i) * ROW + 2);
+    return HOLDS(right);
+}
+
+static int pushes(struct symmcoll_group *group, int rank)
+{
+    static int32_t rows[PUSHED * ROW];
+    static int ranks[PUSHED];
+    static size_t to[PUSHED];
+    struct joined it;
+    struct calls before;
+    int launches = kernels_runs("symc_push_rows");
+    bool right =
+        begin_joined(&it, group, rank, RANKS * PUSHED * ROW * sizeof(*rows));
+    void *in = device_alloc(sizeof(rows));
+
+    for (size_t i = 0; i < PUSHED; i++) {
+        ranks[i] = receiver_of(rank, i);
+        to[i] = row_of(rank, i);
+        for (size_t k = 0; k < ROW; k++)
+            rows[i * ROW + k] = (int32_t)(to[i] * ROW + k);
+    }
+    device_write(in, rows, sizeof(rows));
+    before = count_calls();
+    right = right && OK(symmcoll_symm_push_rows(it.handle, 0, RANKS * PUSHED,
+                         in, PUSHED, ROW, SYMMCOLL_INT32, ranks, to, NULL));
+    right = HOLDS(took(before, 0, 0)) && right;
+    device_wait(it.stream);
+    launches = kernels_runs("symc_push_rows") - launches;
+    right = HOLDS(launches == 3) && has_rows(&it) && right;
+    device_free(in);
+    return end_joined(&it, right);
+}
+
 int main(void)
 {
     device_begin();
+    ok(ranks_run(RANKS, pushes),
+        "rows with places of their own take one kernel for 448 of them");
     ok(ranks_run(RANKS, reshards),
         "a matrix that is divided otherwise takes one call for each rank");
     return done_testing();
