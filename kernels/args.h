@@ -29,7 +29,7 @@
 enum symc_device_reason {
     SYMC_DEVICE_NONE,
     SYMC_DEVICE_TIMEOUT, /* a peer's signal did not arrive in time */
-    SYMC_DEVICE_ABORTED, /* the host said so */
+    SYMC_DEVICE_ABORTED, /* by the host */
     SYMC_DEVICE_SPLITS   /* `peer` has splits that cannot be: see plan.h */
 };
 
@@ -49,7 +49,7 @@ struct symc_device_splits {
     int64_t expected, found;
 };
 
-/* The first thread that gives up says why: in memory of the host, which reads it
+/* The first thread that gives up writes why: in memory of the host, which reads it
  * while the kernel runs. */
 struct symc_device_failure {
     uint32_t reason; /* claimed by a compare and swap of 0 */
@@ -84,7 +84,7 @@ struct symc_device_group {
     struct symc_device_failure *failure;
     uint64_t timeout_ns; /* for each wait; UINT64_MAX: for ever */
     uint32_t rank, size;
-    uint32_t number; /* of the launch, told with its failure; 0: none */
+    uint32_t number; /* of the launch, for its failure; 0: none */
 };
 
 /*

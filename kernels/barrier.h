@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The barrier of a group: nobody's ends before everybody's has begun.
+ * The barrier of a group: no rank's ends before every rank's has begun.
  *
  * Grid        one block, at least one thread for each rank
  * Bytes       R signals of 4 bytes written, and as many read

@@ -10,7 +10,7 @@
 #include "kernels/args.h"
 #include "kernels/device.h"
 
-#define LOOKS 64 /* at a signal, between two looks at the clock and the host */
+#define LOOKS 64 /* polls of a signal between two of clock and host */
 
 DEVICE unsigned char *segment_of(
     const struct symc_device_group *group, uint32_t rank)
@@ -122,7 +122,8 @@ DEVICE bool wait_for_signal(
  * the release of the thread that signals, whose value the peer's thread acquires
  * before the barrier of its block.
  *
- * Returns whether all ranks came; every thread of the block returns the same.
+ * Returns whether all ranks have synchronised; every thread of the block returns
+ * the same.
  */
 DEVICE bool synchronise_ranks(
     const struct symc_device_group *group, uint32_t epoch)

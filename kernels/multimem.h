@@ -107,7 +107,7 @@ DEVICE void multimem_one_shot(
 }
 
 /* Each slice is summed by one rank and stored to all, in the place of what it is
- * the sum of; nobody else reads it there before. */
+ * the sum of; no other rank reads it there before. */
 DEVICE void multimem_two_shot(
     const struct symc_reduce_args *args, const enum symmcoll_dtype type)
 {
@@ -149,7 +149,7 @@ DEVICE void multimem_all_gather(const struct symc_move_args *args)
                    offset = group->rank * args->data_pitch;
     uint32_t epoch = begin_epoch(group);
 
-    /* Nobody uses what data had before any more. */
+    /* No rank uses what data had before any more. */
     if (!synchronise_aliases(group, ++epoch))
         return;
     for (uint64_t part = first_part(); part < parts; part = next_part(part))

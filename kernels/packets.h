@@ -5,7 +5,7 @@
  * needed.
  *
  * Each rank sends its elements to all ranks, and combines what has arrived in
- * the order of ranks.  A segment has two halves for them, used in turn: whoever
+ * the order of ranks.  A segment has two halves for them, used in turn: a rank that
  * sends the packets of operation n + 2 has received all of operation n + 1 from
  * each rank, so that rank has combined those of operation n.
  *
@@ -94,8 +94,8 @@ DEVICE struct bytes unit_at(const void *at, uint64_t nbytes)
         (const unsigned char *)at + begin, left < UNIT ? left : UNIT);
 }
 
-/* Those of this thread to all ranks, also where only a root has a result: who
- * has received from all knows that their halves are free. */
+/* Those of this thread to all ranks, also where only a root has a result: a
+ * rank that has received from all knows that their halves are free. */
 DEVICE void send_packets(const struct symc_reduce_args *args,
     struct symc_vector vector, uint32_t number)
 {

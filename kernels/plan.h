@@ -187,7 +187,7 @@ DEVICE void plan_pieces(const struct symc_plan_args *args)
     if (!synchronise(group, ++epoch))
         return;
     end_epoch(group, epoch);
-    /* All ranks find the same, and wait for nobody any more. */
+    /* All ranks find the same, and wait for no rank any more. */
     if (*args->wrong == (uint64_t)rank + 1)
         give_up_for(group, SYMC_DEVICE_SPLITS, rank, &wrong);
 }

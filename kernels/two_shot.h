@@ -2,7 +2,7 @@
 /*
  * Two-shot all-reduce: each rank combines its slice of the elements of all ranks.
  * In place it writes the result to all ranks, in the place of what it is combined
- * of, which nobody else reads or writes.  Where the result goes elsewhere, which
+ * of, which no other rank reads or writes.  Where the result goes elsewhere, which
  * others cannot write, it stays in data, and each rank reads the slices of the
  * others; data is overwritten all the same.
  *

@@ -38,7 +38,7 @@ find_retired()
 }
 
 plan 5
-found=$(for folder in lib bin man t examples bench; do
+found=$(for folder in lib bin kernels man t examples bench; do
     find_retired "$srcdir/$folder"
 done)
 none "$found" 'no retired word is in the sources, the pages or the tests'
