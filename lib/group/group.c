@@ -321,9 +321,10 @@ symmcoll_status_t symc_group_close(struct symmcoll_group *group)
     /* First: the monitor asks the queue as long as the group is listed. */
     symc_world_remove(world, &group->members);
     symc_queue_close(group->queue);
+    /* Before extensions keep what it uses. */
+    status = symc_slots_reclaim(group, symc_now_ns() + SYMC_SLOT_CANCEL_NS);
     end_extensions(group);
     symc_trace_remove_group(&world->trace, group->trace);
-    status = symc_slots_reclaim(group, symc_now_ns() + SYMC_SLOT_CANCEL_NS);
     if (status == SYMMCOLL_OK) {
         close_member(group);
         return SYMMCOLL_OK;
