@@ -143,8 +143,10 @@ static symmcoll_status_t find_memory(struct symmcoll_group *group,
     if (status != SYMMCOLL_OK || (memory == op->memory && device == op->device))
         return status;
     return symc_fail(SYMMCOLL_ERR_INVALID,
-        "%s: expected out and in in one memory, found out in %s and in in %s",
-        symc_kind_name(op->kind), symc_memory_format(memory, device, places[0]),
+        "%s: expected out and in in one memory, found out at %p in %s and in at "
+        "%p in %s",
+        symc_kind_name(op->kind), op->out,
+        symc_memory_format(memory, device, places[0]), op->in,
         symc_memory_format(op->memory, op->device, places[1]));
 }
 

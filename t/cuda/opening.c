@@ -239,6 +239,7 @@ static int any_call_fails(struct symmcoll_group *group, int rank)
 static int mixes_memories(struct symmcoll_group *group, int rank)
 {
     float host[COUNT];
+    char text[120];
     CUstream stream;
     void *at;
     int right;
@@ -247,10 +248,13 @@ static int mixes_memories(struct symmcoll_group *group, int rank)
     right = works_on_devices(group, rank);
     stream = device_stream();
     at = device_alloc(COUNT * sizeof(float));
+    snprintf(text, sizeof(text),
+        "found out at %p in device memory of device 1 and in at %p in host "
+        "memory",
+        at, (void *)host);
     if (rank == VICTIM)
         right = ended(sum_at(group, at, host, stream), SYMMCOLL_ERR_INVALID,
-                    "found out in device memory of device 1 and in in host "
-                    "memory") &&
+                    text) &&
                 right;
     device_end_stream(stream);
     device_free(at);
