@@ -401,6 +401,27 @@ static int nothing_to_order(struct symmcoll_group *group, int rank)
     return finish(&run, right);
 }
 
+/* What has a work is not to wait for blocks of what the program does meanwhile. */
+static int goes_first(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_work *work = NULL;
+    int least = 0, greatest = 0;
+    struct run run;
+    int right;
+
+    begin(&run, group, rank);
+    cuCtxGetStreamPriorityRange(&least, &greatest);
+    right = open_backend(&run) &&
+            say(fake_priority(rank) == least, "a call on the caller's") &&
+            say(sum(&run, &work) == SYMMCOLL_OK &&
+                    symmcoll_work_wait(work, 60) == SYMMCOLL_OK,
+                "a work") &&
+            (device_wait(run.stream),
+                say(fake_priority(rank) == greatest, "the work on its own"));
+    symmcoll_work_free(work);
+    return finish(&run, right);
+}
+
 /* Whether the stream is captured the driver does not say. */
 static int names_the_drivers_error(struct symmcoll_group *group, int rank)
 {
@@ -430,6 +451,8 @@ int main(void)
             "a wait that a captured stream cannot make is refused alone");
         on_both(n, starts_beside_a_capture,
             "a capture that begins after a call has nothing of it");
+        on_both(n, goes_first,
+            "a work's kernels are on a stream of the greatest priority");
         on_both(n, host_does_not_wait,
             "a call without a work returns before the device is there");
         ok(ranks_run(n, tells_streams_apart),

@@ -406,6 +406,16 @@ int fake_blocks_max(int device)
     return n;
 }
 
+int fake_priority(int device)
+{
+    int priority;
+
+    fake_lock();
+    priority = fake.devices[device].priority;
+    fake_unlock();
+    return priority;
+}
+
 void fake_break(int device, CUresult error)
 {
     fake_lock();

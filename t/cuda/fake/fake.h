@@ -91,6 +91,9 @@ FAKE_API const char *fake_entry(int index);
 /* The most blocks of kernels that a device has had to run at once. */
 FAKE_API int fake_blocks_max(int device);
 
+/* The priority of the stream that the latest kernel of a device is on. */
+FAKE_API int fake_priority(int device);
+
 /* Contexts that the calling thread has pushed and not popped. */
 FAKE_API int fake_pushed(void);
 

@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void count_blocks(int device, int n)
+static void count_blocks(const struct CUstream_st *stream, int n)
 {
-    struct fake_device *of = &fake.devices[device];
+    struct fake_device *of = &fake.devices[stream->context->device];
 
     fake_lock();
+    of->priority = stream->priority;
     of->blocks += n;
     if (of->blocks > of->blocks_max)
         of->blocks_max = of->blocks;
@@ -103,8 +104,8 @@ void fake_run(CUstream stream, struct fake_work *work)
     struct job job = {stream, work};
 
     if (blocks > 0)
-        count_blocks(stream->context->device, blocks);
+        count_blocks(stream, blocks);
     fake_call_ordered(stream->order, run_ordered, &job);
     if (blocks > 0)
-        count_blocks(stream->context->device, -blocks);
+        count_blocks(stream, -blocks);
 }

@@ -39,6 +39,7 @@ struct fake_device {
     int retained; /* uses of the primary context */
     size_t used;  /* bytes */
     int blocks, blocks_max;
+    int priority; /* of the latest kernel's stream */
     uint64_t queued[FAKE_CONNECTIONS], started[FAKE_CONNECTIONS];
     int streams; /* made so far */
 };
