@@ -36,6 +36,13 @@ enum symc_nan_check {
     SYMC_NAN_CHECK_ERROR
 };
 
+/* How NCCL uses multiprocessors (`cuda.nccl_cta_policy`). */
+enum symc_nccl_policy {
+    SYMC_NCCL_POLICY_AUTO,
+    SYMC_NCCL_POLICY_EFFICIENCY,
+    SYMC_NCCL_POLICY_ZERO
+};
+
 /* Whether memory of devices has an address of all ranks (`cuda.multicast`). */
 enum symc_multicast_use {
     SYMC_MULTICAST_AUTO,
@@ -115,6 +122,12 @@ struct symc_config {
     char *cuda_cublaslt;               /* cuBLASLt's library; "": none */
     size_t cuda_nccl_min;              /* bytes: by NCCL from there on */
     bool cuda_nccl_sums;               /* sums of floats, too */
+    bool cuda_nccl_shared;             /* where ranks share a device, too */
+    int64_t cuda_nccl_min_ctas;        /* blocks of its kernels; 0: NCCL's */
+    int64_t cuda_nccl_max_ctas;        /* the same, at most */
+    int64_t cuda_nccl_cga;             /* blocks of a cluster; -1: NCCL's */
+    int64_t cuda_nccl_cta_policy;      /* enum symc_nccl_policy */
+    char *cuda_nccl_net;               /* its network; "": NCCL's choice */
     char *cuda_nccl;                   /* NCCL's library; "": none */
 
     /* store */

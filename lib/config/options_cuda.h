@@ -139,6 +139,53 @@
                 "and floats of 16 bits may be rounded more than once.",
     },
     {
+        .key = "cuda.nccl_shared",
+        BOOL(cuda_nccl_shared),
+        .dflt = "off",
+        .help = "Whether NCCL serves groups with ranks that share a device, "
+                "too; NCCL refuses that, except as its own variables allow, "
+                "and it is for tests.",
+    },
+    {
+        .key = "cuda.nccl_min_ctas",
+        INT(cuda_nccl_min_ctas),
+        .dflt = "0",
+        .range = "0 64",
+        .help = "Blocks of NCCL's kernels, at least; 0 leaves it to NCCL.",
+    },
+    {
+        .key = "cuda.nccl_max_ctas",
+        INT(cuda_nccl_max_ctas),
+        .dflt = "0",
+        .range = "0 64",
+        .help = "Blocks of NCCL's kernels, at most, so that other kernels have "
+                "the rest of the device; 0 leaves it to NCCL.",
+    },
+    {
+        .key = "cuda.nccl_cga",
+        INT(cuda_nccl_cga),
+        .dflt = "-1",
+        .range = "-1 8",
+        .help = "Blocks of a cluster of NCCL's kernels; 0 is none, -1 leaves "
+                "it to NCCL.",
+    },
+    {
+        .key = "cuda.nccl_cta_policy",
+        CHOICE(cuda_nccl_cta_policy), /* enum symc_nccl_policy */
+        .dflt = "auto",
+        .range = "auto efficiency zero",
+        .help = "How NCCL uses multiprocessors: efficiency, as few as serve "
+                "(NCCL 2.27), zero, none where copy engines can do it (NCCL "
+                "2.28); auto leaves it to NCCL.",
+    },
+    {
+        .key = "cuda.nccl_net",
+        TEXT(cuda_nccl_net),
+        .dflt = "",
+        .help = "The network that NCCL is to use, by the name of its plugin, "
+                "as IB or Socket; empty leaves it to NCCL.",
+    },
+    {
         .key = "cuda.nccl",
         TEXT(cuda_nccl),
         .dflt = "libnccl.so.2",

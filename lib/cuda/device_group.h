@@ -29,6 +29,7 @@ struct symc_cuda_limits {
     uint64_t multimem_one_shot_max; /* bytes that it adds up in one shot */
     uint64_t nccl_min;              /* of a part, for NCCL; the most of all */
     uint32_t nccl_sums;             /* 1: sums of floats, too */
+    uint32_t nccl_shared;           /* 1: on devices that ranks share, too */
 };
 
 /* Stretches that are searched for NaN at once. */

@@ -25,7 +25,8 @@ struct symc_cuda_limits symc_cuda_limits_get(
         .multimem_one_shot_max =
             settings->get_size(config, "cuda.multimem_one_shot_max"),
         .nccl_min = settings->get_size(config, "cuda.nccl_min"),
-        .nccl_sums = settings->get_bool(config, "cuda.nccl_sums")};
+        .nccl_sums = settings->get_bool(config, "cuda.nccl_sums"),
+        .nccl_shared = settings->get_bool(config, "cuda.nccl_shared")};
 }
 
 void symc_cuda_limit_packets(struct symc_cuda_limits *limits)

@@ -169,6 +169,8 @@ symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group)
             limits->nccl_min = other->nccl_min;
         limits->nccl_sums =
             (uint32_t)lower(limits->nccl_sums, other->nccl_sums);
+        limits->nccl_shared =
+            (uint32_t)lower(limits->nccl_shared, other->nccl_shared);
         if (blocks == 0)
             return fail_to_fit(group, all, r);
     }

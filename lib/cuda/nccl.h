@@ -74,6 +74,8 @@ enum {
     SYMC_NCCL_WINDOW_SYMMETRIC = 1,    /* a flag of a window */
     SYMC_NCCL_WINDOW_ALIGNMENT = 4096, /* of its address, in bytes */
     SYMC_NCCL_SHRINK_ABORT = 1,        /* a flag: stop what runs first */
+    SYMC_NCCL_EFFICIENCY = 1,          /* policies of a config */
+    SYMC_NCCL_ZERO = 2,
     SYMC_NCCL_CONFIG_MAGIC = (int)0xcafebeef,
     SYMC_NCCL_SIMULATED_MAGIC = 0x74685283
 };

@@ -165,13 +165,11 @@ static symmcoll_status_t agree(
     return status;
 }
 
-static symmcoll_status_t begin(
-    struct symc_cuda_comm *comm, struct symc_nccl_id id)
+static symmcoll_status_t begin(struct symc_cuda_comm *comm,
+    struct symc_nccl_config config, struct symc_nccl_id id)
 {
-    struct symc_nccl_config config;
     symmcoll_status_t status;
 
-    symc_nccl_config_init(comm->nccl, &config);
     config.blocking = 0;
     config.comm_name = comm->core->name;
     pthread_mutex_lock(&comm->lock);
@@ -232,8 +230,8 @@ static symmcoll_status_t await_all(
     }
 }
 
-static symmcoll_status_t make(
-    struct symc_cuda_comm *comm, const struct symc_op *op)
+static symmcoll_status_t make(struct symc_cuda_comm *comm,
+    const struct symc_nccl_config *config, const struct symc_op *op)
 {
     struct symc_nccl_id id;
     symmcoll_status_t status = agree(comm, &id);
@@ -245,7 +243,7 @@ static symmcoll_status_t make(
     if (busy == NULL)
         return comm->core->fail(
             SYMMCOLL_ERR_NO_MEMORY, "no memory for %d members", comm->size);
-    status = begin(comm, id);
+    status = begin(comm, *config, id);
     if (status >= 0)
         status = await_all(comm, op->timeout_ns, busy);
     free(busy);
@@ -260,8 +258,8 @@ static void release(struct symc_cuda_comm *comm)
 }
 
 symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
-    const struct symc_core *core, const struct symc_op *op, int rank, int size,
-    struct symc_cuda_comm **comm)
+    const struct symc_nccl_config *config, const struct symc_core *core,
+    const struct symc_op *op, int rank, int size, struct symc_cuda_comm **comm)
 {
     struct symc_cuda_comm *made = calloc(1, sizeof(*made));
     symmcoll_status_t status;
@@ -274,7 +272,7 @@ symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
     made->rank = rank;
     made->size = size;
     pthread_mutex_init(&made->lock, NULL);
-    status = make(made, op);
+    status = make(made, config, op);
     if (status == SYMMCOLL_OK)
         *comm = made;
     else

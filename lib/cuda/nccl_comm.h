@@ -17,16 +17,17 @@
 struct symc_cuda_comm;
 
 /*
- * Collective, where core->gather may be called: make one (out) for an operation
- * that needs it, until whose timeout all members are waited for.  In the context
- * of the device, which no other member has.
+ * Collective, where core->gather may be called: make one (out) of such a config,
+ * but for its name and that no call blocks, for an operation that needs it, until
+ * whose timeout all members are waited for.  In the context of the device, which no
+ * other member has.
  * Errors: of this member alone; what has been made is ended.  UNSUPPORTED (the
  * members' versions differ), TIMEOUT, NO_MEMORY, those of core->gather, and
  * of NCCL with what it says: SYSTEM, PEER, INVALID, DEVICE.
  */
 symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
-    const struct symc_core *core, const struct symc_op *op, int rank, int size,
-    struct symc_cuda_comm **comm);
+    const struct symc_nccl_config *config, const struct symc_core *core,
+    const struct symc_op *op, int rank, int size, struct symc_cuda_comm **comm);
 
 /* Whether what was called has ended: OK, IN_PROGRESS, or why it failed.  Any
  * thread may call it at any time. */

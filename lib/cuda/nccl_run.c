@@ -3,15 +3,22 @@
 
 /* ---- the communicator ---- */
 
+/* Where members share a device NCCL makes no communicator, which all of them know,
+ * unless all say that theirs does. */
+static bool has_none(const struct symc_cuda_group *group)
+{
+    return group->shared && group->limits.nccl_shared == 0;
+}
+
 /* What an operation on this group is to NCCL, whether there is a communicator or
- * not.  Where members share a device there is none, which all of them know. */
+ * not. */
 static enum symc_need find_need(const struct symc_cuda_group *group,
     const struct symc_op *op, struct symc_cuda_elements *elements)
 {
     enum symc_need need = symc_cuda_nccl_need(&group->limits, group->size,
         &group->core->kinds[op->kind], op, elements);
 
-    return need == SYMC_NEED_USEFUL && group->shared ? SYMC_NEED_NONE : need;
+    return need == SYMC_NEED_USEFUL && has_none(group) ? SYMC_NEED_NONE : need;
 }
 
 enum symc_need symc_cuda_needs(void *state, const struct symc_op *op)
@@ -29,6 +36,7 @@ symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op)
     const struct symc_core *core = group->core;
     const struct symc_settings *settings = core->settings;
     struct symc_cuda_entered entered;
+    struct symc_nccl_config config;
     const struct symc_nccl *nccl;
     symmcoll_status_t status;
 
@@ -36,18 +44,20 @@ symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op)
     if (core->captured(core->group) &&
         symc_cuda_needs(group, op) == SYMC_NEED_USEFUL)
         return SYMMCOLL_OK;
-    if (group->shared)
+    if (has_none(group))
         return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
             "expected a device of its own for each rank, without which NCCL "
             "makes no communicator; found ranks that share one");
     status = symc_nccl_load(
         core->fail, settings->get_text(settings->config, "cuda.nccl"), &nccl);
     if (status == SYMMCOLL_OK)
+        status = symc_cuda_nccl_configure(core, nccl, &config);
+    if (status == SYMMCOLL_OK)
         status = symc_cuda_group_enter(group, &entered);
     if (status != SYMMCOLL_OK)
         return status;
     status = symc_cuda_comm_open(
-        nccl, core, op, group->rank, group->size, &group->comm);
+        nccl, &config, core, op, group->rank, group->size, &group->comm);
     symc_cuda_leave(&entered);
     return status;
 }

@@ -20,6 +20,14 @@ enum symc_need symc_cuda_nccl_need(const struct symc_cuda_limits *limits,
     int size, const struct symc_kind_info *info, const struct symc_op *op,
     struct symc_cuda_elements *elements);
 
+/* ---- nccl_config.c ---- */
+
+/* Fill in a communicator's config (out) as the settings have it.
+ * Errors: UNSUPPORTED (this NCCL is too old for one), CONFIG (more blocks at least
+ * than at most). */
+symmcoll_status_t symc_cuda_nccl_configure(const struct symc_core *core,
+    const struct symc_nccl *nccl, struct symc_nccl_config *config);
+
 /* ---- nccl_run.c ---- */
 
 /* See struct symc_coll_ops: a communicator.

@@ -144,9 +144,11 @@ static void *open_one(void *arg)
 {
     struct member *member = arg;
     const struct symc_op op = {.timeout_ns = member->timeout_ns};
+    struct symc_nccl_config config;
 
-    member->status = symc_cuda_comm_open(&member->nccl, &member->core, &op,
-        member->rank, group.size, &member->comm);
+    symc_nccl_config_init(&member->nccl, &config);
+    member->status = symc_cuda_comm_open(&member->nccl, &config, &member->core,
+        &op, member->rank, group.size, &member->comm);
     if (member->status != SYMMCOLL_OK) {
         (void)snprintf(
             member->text, sizeof(member->text), "%s", symmcoll_last_error());

@@ -141,6 +141,19 @@ static struct symc_nccl_comm *add(
     return comm;
 }
 
+/* With the lock. */
+static void keep_config(const struct symc_nccl_config *config)
+{
+    const char *net = config->net_name != NULL ? config->net_name : "";
+
+    atomic_store(&fake_nccl.min_ctas, config->min_ctas);
+    atomic_store(&fake_nccl.max_ctas, config->max_ctas);
+    atomic_store(&fake_nccl.cga, config->cga_cluster_size);
+    if (config->size > offsetof(struct symc_nccl_config, cta_policy))
+        atomic_store(&fake_nccl.cta_policy, config->cta_policy);
+    snprintf(fake_nccl.net, sizeof(fake_nccl.net), "%s", net);
+}
+
 int ncclCommInitRankConfig(struct symc_nccl_comm **made, int size,
     struct symc_nccl_id id, int rank, struct symc_nccl_config *config)
 {
@@ -158,6 +171,7 @@ int ncclCommInitRankConfig(struct symc_nccl_comm **made, int size,
         return SYMC_NCCL_SYSTEM_ERROR;
     pthread_mutex_lock(&all.lock);
     *made = add(clique, size, rank);
+    keep_config(config);
     pthread_mutex_unlock(&all.lock);
     return SYMC_NCCL_IN_PROGRESS;
 }

@@ -26,6 +26,10 @@ struct fake_nccl {
     _Atomic int live, finalized, destroyed, aborted;
     _Atomic int parted;   /* calls of ncclAlltoAll */
     _Atomic int enqueued; /* groups of calls, and collectives outside of one */
+
+    /* The config of the latest communicator, as far as this NCCL reads it. */
+    _Atomic int min_ctas, max_ctas, cga, cta_policy;
+    char net[32];
 };
 
 extern __attribute__((visibility("default"))) struct fake_nccl fake_nccl;

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the settings say of NCCL's communicators. */
+#include "cuda/nccl_run.h"
+
+/* A value of the setting that is one of NCCL's. */
+static symmcoll_status_t set_policy(const struct symc_core *core,
+    const struct symc_nccl *nccl, struct symc_nccl_config *config)
+{
+    static const struct {
+        const char *name;
+        int policy, since;
+    } policies[] = {{"auto", SYMC_NCCL_UNDEFINED, SYMC_NCCL_LEAST},
+        {"efficiency", SYMC_NCCL_EFFICIENCY, SYMC_NCCL_CODE(2, 27, 0)},
+        {"zero", SYMC_NCCL_ZERO, SYMC_NCCL_CODE(2, 28, 0)}};
+    const struct symc_settings *settings = core->settings;
+    int64_t asked = settings->get_int(settings->config, "cuda.nccl_cta_policy");
+    char since[32], found[32];
+
+    config->cta_policy = policies[asked].policy;
+    if (nccl->version >= policies[asked].since)
+        return SYMMCOLL_OK;
+    return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
+        "cuda.nccl_cta_policy = %s: expected NCCL %s or later, found %s in %s",
+        policies[asked].name,
+        symc_nccl_format_version(policies[asked].since, since),
+        symc_nccl_format_version(nccl->version, found), nccl->path);
+}
+
+static int get(const struct symc_core *core, const char *key, int none)
+{
+    const struct symc_settings *settings = core->settings;
+    int value = (int)settings->get_int(settings->config, key);
+
+    return value == none ? SYMC_NCCL_UNDEFINED : value;
+}
+
+symmcoll_status_t symc_cuda_nccl_configure(const struct symc_core *core,
+    const struct symc_nccl *nccl, struct symc_nccl_config *config)
+{
+    const struct symc_settings *settings = core->settings;
+    const char *net = settings->get_text(settings->config, "cuda.nccl_net");
+
+    symc_nccl_config_init(nccl, config);
+    config->min_ctas = get(core, "cuda.nccl_min_ctas", 0);
+    config->max_ctas = get(core, "cuda.nccl_max_ctas", 0);
+    config->cga_cluster_size = get(core, "cuda.nccl_cga", -1);
+    config->net_name = net[0] != '\0' ? net : NULL;
+    if (config->max_ctas != SYMC_NCCL_UNDEFINED &&
+        config->min_ctas > config->max_ctas)
+        return core->fail(SYMMCOLL_ERR_CONFIG,
+            "cuda.nccl_min_ctas: expected cuda.nccl_max_ctas = %d at most, "
+            "found %d",
+            config->max_ctas, config->min_ctas);
+    return set_policy(core, nccl, config);
+}
