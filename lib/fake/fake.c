@@ -15,6 +15,7 @@ struct fake {
     struct symc_fake *absent; /* NULL: there is one rank */
     int rank, size;
     double factor; /* of the latest operation that it does not do itself */
+    bool captured; /* the same: whether it is */
 };
 
 static symmcoll_status_t probe_alone(const struct symc_peers *peers)
@@ -113,6 +114,7 @@ static symmcoll_status_t start_alone(
     core->record(core->group, op);
     if (op->memory != SYMC_MEMORY_HOST) {
         fake->factor = *symc_op_factor(op);
+        fake->captured = op->captured;
         return SYMMCOLL_OK; /* it agrees with itself */
     }
     if (symc_kind_has(op->kind, SYMC_MOVES))
@@ -136,8 +138,15 @@ static const double *find_factors(void *state)
     return &fake->factor;
 }
 
+static bool is_captured(void *state)
+{
+    const struct fake *fake = state;
+
+    return fake->captured;
+}
+
 static const struct symc_coll_ops coll = {
-    .start = start_alone, .factors = find_factors};
+    .start = start_alone, .factors = find_factors, .captured = is_captured};
 
 extern const struct symc_backend symc_fake_backend;
 const struct symc_backend symc_fake_backend = {
