@@ -6,8 +6,7 @@
  */
 #include "cuda/device_moves.h"
 
-static const struct symc_enqueue functions = {
-    .copy = symc_cuda_move_copy,
+static const struct symc_enqueue functions = {.copy = symc_cuda_move_copy,
     .reduce = symc_cuda_move_reduce,
     .strided = symc_cuda_move_strided,
     .push = symc_cuda_move_push};
