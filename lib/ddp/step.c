@@ -189,7 +189,11 @@ static symmcoll_status_t check_gradient_memory(
             "reducer_ready: %s: expected a gradient at a multiple of %zu, "
             "found %p",
             text, align, grad);
+    /* Elements without gaps, whatever the parameter has. */
     found.data = (void *)(uintptr_t)grad;
+    found.ndim = 1;
+    found.shape[0] = (int64_t)param->count;
+    found.strides[0] = 1;
     status = symc_site_check("its gradient", reducer->group, &found);
     if (status == SYMMCOLL_OK) {
         param->known = reducer->site == NULL ? grad : NULL;

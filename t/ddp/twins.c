@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define ROOM 4096 /* bytes of a parameter, at most */
+#define PLACES 3  /* where a gradient may begin, an element apart */
 
 size_t twins_span(const struct symmcoll_tensor *tensor)
 {
@@ -51,6 +52,13 @@ static void describe(struct symmcoll_tensor *params)
     params[8].strides[1] = 5;
 }
 
+/* Bytes for a gradient, which has no gaps, at any of its places. */
+static size_t grad_room(const struct symmcoll_tensor *tensor)
+{
+    return twins_nbytes(tensor) +
+           (PLACES - 1) * symmcoll_dtype_size(tensor->dtype);
+}
+
 static void make_params(struct twins *twins)
 {
     char *bytes = malloc(ROOM);
@@ -71,8 +79,8 @@ static void make_params(struct twins *twins)
         there->device_index = device;
         there->data = device_alloc(ROOM);
         device_write(there->data, host->data, ROOM);
-        twins->host.grads[p] = calloc(1, ROOM);
-        twins->device.grads[p] = device_alloc(ROOM);
+        twins->host.grads[p] = calloc(1, grad_room(host));
+        twins->device.grads[p] = device_alloc(grad_room(host));
     }
     free(bytes);
 }
@@ -153,7 +161,7 @@ static int pass_gradient(struct twins *twins, struct twin *twin, int p)
 {
     const struct symmcoll_tensor *tensor = &twin->params[p];
     size_t elem = symmcoll_dtype_size(tensor->dtype);
-    size_t shift = elem * draw(twins, 3);
+    size_t shift = elem * draw(twins, PLACES);
     char *value = malloc(ROOM);
     int right;
 
@@ -240,7 +248,7 @@ int twins_agree(struct twins *twins)
             same(host.data, there.data, twins_nbytes(&host), "averages", p) &&
             same(twins->host.params[p].data, twins->device.params[p].data, ROOM,
                 "values", p) &&
-            same(twins->host.grads[p], twins->device.grads[p], ROOM,
+            same(twins->host.grads[p], twins->device.grads[p], grad_room(&host),
                 "gradients", p);
     }
     return right;
