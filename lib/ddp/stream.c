@@ -8,6 +8,12 @@
 
 #include <symmcoll/group.h>
 
+/* The default stream of a device, by either name, is never captured. */
+static bool is_default(const void *stream)
+{
+    return (uintptr_t)stream <= 1;
+}
+
 symmcoll_status_t symc_take_stream(
     struct symmcoll_reducer *reducer, const char *where)
 {
@@ -17,8 +23,10 @@ symmcoll_status_t symc_take_stream(
     symmcoll_status_t status =
         symc_site_ask_captured(reducer->site, stream, &captured);
 
-    was = captured;
-    if (status == SYMMCOLL_OK && stream != before)
+    was = captured && stream == before;
+    /* Nor does the driver say so while a stream that waits for it is captured. */
+    if (status == SYMMCOLL_OK && stream != before &&
+        !(captured && is_default(before)))
         status = symc_site_ask_captured(reducer->site, before, &was);
     if (status != SYMMCOLL_OK)
         return status;

@@ -83,12 +83,14 @@ symmcoll_status_t symc_f_own(
     return SYMMCOLL_OK;
 }
 
-static bool is_captured(const struct owned *owned)
+/* Or the driver does not say: of the default stream while one that waits for it is
+ * captured, which the free would end. */
+static bool may_be_captured(const struct owned *owned)
 {
-    bool captured = false;
+    bool captured;
 
     return symc_site_ask_captured(owned->site, symc_site_stream(owned->site),
-               &captured) == SYMMCOLL_OK &&
+               &captured) != SYMMCOLL_OK ||
            captured;
 }
 
@@ -99,7 +101,7 @@ static void free_or_keep(struct owner *owner, struct owned *list)
         struct owned *owned = list;
 
         list = owned->next;
-        if (!is_captured(owned)) {
+        if (!may_be_captured(owned)) {
             free_owned(owned);
             continue;
         }

@@ -9,6 +9,7 @@
 #include <symmcoll/work.h>
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -239,13 +240,20 @@ static bool blocks(
 static symmcoll_status_t check_captured(const struct symc_f_result *result)
 {
     void *stream = symc_site_stream(result->site);
+    char detail[SYMC_DETAIL_MAX];
+    symmcoll_status_t status;
     bool captured;
 
-    /* A device that does not answer has an error for the operation, too. */
-    if (result->site == NULL || result->temp == NULL ||
-        symc_site_ask_captured(result->site, stream, &captured) !=
-            SYMMCOLL_OK ||
-        !captured)
+    if (result->site == NULL || result->temp == NULL)
+        return SYMMCOLL_OK;
+    status = symc_site_ask_captured(result->site, stream, &captured);
+    /* Of the default stream the driver does not say while one that waits for it is
+     * captured. */
+    if (status != SYMMCOLL_OK) {
+        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        return symc_fail(status, "%s: %s", result->operation->name, detail);
+    }
+    if (!captured)
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "%s: stream %p is being captured: expected a wait for the result before "

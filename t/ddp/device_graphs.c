@@ -117,31 +117,49 @@ static int captured_hook(struct symmcoll_group *group, int rank)
 
 /* The passes before were on another stream, for which a graph cannot wait; zero and
  * begin leave the capture as it is. */
-static int captured_elsewhere(struct symmcoll_group *group, int rank)
+static int capture_after(
+    struct symmcoll_group *group, int rank, bool on_default, unsigned int flags)
 {
     struct alone alone;
     CUgraphExec exec = NULL;
-    CUstream used, other;
+    CUstream own, other = NULL;
     int right = begin_trained(&alone, group, rank, NULL);
 
-    used = alone.stream;
-    other = device_stream();
-    device_wait(used);
-    alone.stream = other;
-    right = right && begin_capture(group, other) &&
+    own = alone.stream;
+    device_wait(own);
+    if (on_default)
+        right = right &&
+                symmcoll_group_set_stream(group, NULL) == SYMMCOLL_OK &&
+                alone_run(&alone);
+    device_wait(NULL);
+    right = right && cuStreamCreate(&other, flags) == CUDA_SUCCESS &&
+            begin_capture(group, other) &&
             symmcoll_group_set_stream(group, other) == SYMMCOLL_OK;
+    alone.stream = other;
     symmcoll_reducer_zero(alone.reducer);
     right = right && alone_run(&alone);
     right =
         end_capture(other, &exec) && right && launch_steps(&alone, rank, exec);
-    alone.stream = used;
-    right = right && symmcoll_group_set_stream(group, used) == SYMMCOLL_OK &&
+    alone.stream = own;
+    right = right && symmcoll_group_set_stream(group, own) == SYMMCOLL_OK &&
             runs_again(&alone, rank);
     if (exec != NULL)
         cuGraphExecDestroy(exec);
     right = alone_end(&alone, right);
     device_end_stream(other);
     return right;
+}
+
+static int captured_elsewhere(struct symmcoll_group *group, int rank)
+{
+    return capture_after(group, rank, false, CU_STREAM_NON_BLOCKING);
+}
+
+/* The driver does not say whether the default stream is captured while one that waits
+ * for it is. */
+static int captured_after_default(struct symmcoll_group *group, int rank)
+{
+    return capture_after(group, rank, true, CU_STREAM_DEFAULT);
 }
 
 /* Gradients that are ready on a stream that has joined the capture. */
@@ -292,6 +310,8 @@ int main(void)
     on_both(2, captured_hook, "so is one with the all_reduce hook");
     on_both(2, captured_elsewhere,
         "so is one on another stream than the passes before");
+    on_both(2, captured_after_default,
+        "so is one on a blocking stream after passes on the default one");
     on_both(2, captured_on_two, "so is one on two streams of the capture");
     on_both(2, refuses_finish,
         "a capture that begins before finish is refused, and the bucket is kept");

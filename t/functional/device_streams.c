@@ -161,45 +161,72 @@ static int leaves_results(struct symmcoll_group *group, int rank)
 
 /* ---- captures ---- */
 
-/* A result that is pending when its stream is captured is neither copied nor freed by
- * the graph: the wait is refused, and what is freed then is freed once. */
-static int waits_outside_captures(struct symmcoll_group *group, int rank)
+/* A result that is pending when a stream is captured is neither copied nor freed by the
+ * graph: the wait is refused, and what is freed then is freed once. */
+static int waits_outside(struct flow *flow, CUstream stream, const char *why)
 {
+    struct symmcoll_group *group = flow->group;
     CUstreamCaptureMode mode = group->world->threads
                                    ? CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
                                    : CU_STREAM_CAPTURE_MODE_GLOBAL;
-    static const char why[] = "f_all_gather: stream ";
     CUgraph graph = NULL;
     CUgraphExec exec = NULL;
-    struct flow flow;
-    int live, right = begin(&flow, group, rank);
+    int live, right;
 
-    enqueue_ones(&flow);
-    right = right && say(sum_and_gather(&flow) == SYMMCOLL_OK, "calls");
-    device_wait(flow.stream);
+    enqueue_ones(flow);
+    right = say(sum_and_gather(flow) == SYMMCOLL_OK, "calls");
+    device_wait(flow->stream);
     live = fake_live(FAKE_ALLOCATED);
-    right = right && cuStreamBeginCapture(flow.stream, mode) == CUDA_SUCCESS &&
-            ended(symmcoll_f_wait(group->world, &flow.next, -1),
+    right = right && cuStreamBeginCapture(stream, mode) == CUDA_SUCCESS &&
+            ended(symmcoll_f_wait(group->world, &flow->next, -1),
                 SYMMCOLL_ERR_INVALID, why) &&
-            ended(symmcoll_f_wait(group->world, &flow.next, 60),
+            ended(symmcoll_f_wait(group->world, &flow->next, 60),
                 SYMMCOLL_ERR_INVALID, why);
-    symmcoll_f_free(group->world, &flow.out);
-    right = say(cuStreamEndCapture(flow.stream, &graph) == CUDA_SUCCESS &&
+    symmcoll_f_free(group->world, &flow->out);
+    right = say(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS &&
                     cuGraphInstantiate(&exec, graph, 0) == CUDA_SUCCESS &&
-                    cuGraphLaunch(exec, flow.stream) == CUDA_SUCCESS &&
-                    cuGraphLaunch(exec, flow.stream) == CUDA_SUCCESS,
+                    cuGraphLaunch(exec, stream) == CUDA_SUCCESS &&
+                    cuGraphLaunch(exec, stream) == CUDA_SUCCESS,
                 "a graph") &&
             right;
-    device_wait(flow.stream);
+    device_wait(stream);
     right = right && say(fake_live(FAKE_ALLOCATED) == live, "none is freed") &&
-            say(symmcoll_f_wait(group->world, &flow.next, 60) == SYMMCOLL_OK,
+            say(symmcoll_f_wait(group->world, &flow->next, 60) == SYMMCOLL_OK,
                 "a wait after the capture") &&
-            all_are(&flow.next, (float)flow.size);
+            all_are(&flow->next, (float)flow->size);
     if (exec != NULL)
         cuGraphExecDestroy(exec);
     if (graph != NULL)
         cuGraphDestroy(graph);
+    return right;
+}
+
+static int waits_outside_captures(struct symmcoll_group *group, int rank)
+{
+    struct flow flow;
+    int right = begin(&flow, group, rank);
+
+    right = right && waits_outside(&flow, flow.stream, "f_all_gather: stream ");
     return end(&flow, right);
+}
+
+/* The default stream has the result, and one that waits for it is captured. */
+static int waits_outside_of_others(struct symmcoll_group *group, int rank)
+{
+    struct flow flow;
+    CUstream own, stream = NULL;
+    int right = begin(&flow, group, rank);
+
+    own = flow.stream;
+    flow.stream = flow.call.stream = NULL;
+    right = right &&
+            cuStreamCreate(&stream, CU_STREAM_DEFAULT) == CUDA_SUCCESS &&
+            waits_outside(
+                &flow, stream, "f_all_gather: cuStreamIsCapturing of stream ");
+    right = end(&flow, right);
+    device_end_stream(stream);
+    device_end_stream(own);
+    return right;
 }
 
 /* ---- lists ---- */
@@ -346,6 +373,8 @@ int main(void)
     on_both(3, crosses_streams, "a result is used on another stream");
     on_both(2, waits_outside_captures,
         "a result whose stream is captured is waited for before that, or after");
+    on_both(2, waits_outside_of_others,
+        "so is one on the default stream where a blocking one is captured");
     on_both(2, leaves_results, "results that are not freed end with the world");
     on_both(2, lists, "a list is an operation for each tensor");
     on_both(2, takes_memory, "a result in memory of the caller's");
