@@ -65,9 +65,9 @@ void symc_fused_device_replace(
     struct symc_fused_device *device, struct symc_fused_memory memory);
 
 /* Release its memory; and all, where operations that were given up have ended, for
- * which it waits a while: what they use remains. */
+ * which it waits until then: what they use remains. */
 void symc_fused_device_shrink(struct symc_fused *fused);
-void symc_fused_device_end(struct symc_fused *fused);
+void symc_fused_device_end(struct symc_fused *fused, int64_t until_ns);
 
 /* ---- memory ---- */
 

@@ -135,14 +135,13 @@ void symc_fused_device_shrink(struct symc_fused *fused)
     device->nkept = 0;
 }
 
-void symc_fused_device_end(struct symc_fused *fused)
+void symc_fused_device_end(struct symc_fused *fused, int64_t until_ns)
 {
     bool idle;
 
     if (fused->device == NULL)
         return;
-    idle = symc_slots_reclaim(fused->group,
-               symc_now_ns() + SYMC_SLOT_CANCEL_NS) == SYMMCOLL_OK;
+    idle = symc_slots_reclaim(fused->group, until_ns) == SYMMCOLL_OK;
     symc_fused_device_shrink(fused);
     free_device(fused, idle);
 }

@@ -8,6 +8,7 @@
 #include "config/config.h"
 #include "fused/device.h"
 #include "group/call.h"
+#include "group/slot.h"
 #include "symm_mem/symm_mem.h"
 
 #include <errno.h>
@@ -41,11 +42,12 @@ static void end_states(
     struct symc_extension *extension, struct symmcoll_world *world)
 {
     struct symc_fused_states *states = (struct symc_fused_states *)extension;
+    int64_t until = symc_now_ns() + SYMC_SLOT_CANCEL_NS; /* of all groups */
 
     (void)world;
     for (struct symc_fused *at = states->first; at != NULL; at = at->next) {
         symc_fused_shrink(at);
-        symc_fused_device_end(at);
+        symc_fused_device_end(at, until);
         at->states = NULL;
     }
     pthread_mutex_destroy(&states->lock);
@@ -83,7 +85,8 @@ static void end_state(
         *at = fused->next;
         pthread_mutex_unlock(&states->lock);
         symc_fused_shrink(fused);
-        symc_fused_device_end(fused);
+        /* Its group has waited. */
+        symc_fused_device_end(fused, 0);
     }
     free_state(fused);
 }
