@@ -259,9 +259,11 @@ static int two_memories_in_one_call(struct symmcoll_group *group, int rank)
 {
     float *at = device(rank), host = 0;
     float *far = (float *)(void *)(control()->memory + FAKE_NBYTES / 2);
+    char text[64];
 
+    snprintf(text, sizeof(text), "in at %p in host memory", (void *)&host);
     return ended(symmcoll_all_reduce(group, at, &host, 1, F32, SUM, NULL, NULL),
-               SYMMCOLL_ERR_INVALID, "in in host memory") &&
+               SYMMCOLL_ERR_INVALID, text) &&
            ended(symmcoll_all_reduce(group, far, at, 1, F32, SUM, NULL, NULL),
                SYMMCOLL_ERR_INVALID, "of device 1") &&
            symmcoll_group_sequence(group) == 0 &&
