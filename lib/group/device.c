@@ -221,13 +221,19 @@ struct begun {
     struct symmcoll_work *work;
 };
 
-/* With slot->noted. */
-static void mark_given_up(void *arg)
+/* With slot->noted.  What is being started moves by what is in its caller's frame, so
+ * the call waits for that as long as one that starts it itself. */
+static bool mark_given_up(void *arg)
 {
     const struct begun *begun = arg;
+    struct symmcoll_work *work = begun->work;
+    bool starts = begun->slot->inside == &work->op;
 
-    begun->work->given_up = true;
-    begun->work->owned = begun->slot->inside == &begun->work->op;
+    if (starts && symc_kind_has(work->op.kind, SYMC_MOVES))
+        return false;
+    work->given_up = true;
+    work->owned = starts;
+    return true;
 }
 
 /* The host's operation, which has been issued. */
@@ -236,11 +242,12 @@ struct issued {
     const struct symc_op *op;
 };
 
-static void mark_issued(void *arg)
+static bool mark_issued(void *arg)
 {
     const struct issued *issued = arg;
 
     issued->host->backend->coll->give_up(issued->host->state, issued->op);
+    return true;
 }
 
 static bool give_up_waiting(void *context, struct symmcoll_work *work)

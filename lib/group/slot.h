@@ -131,10 +131,10 @@ bool symc_slot_stands(struct symmcoll_group *group, bool expired);
 symmcoll_status_t symc_slot_refuse(
     struct symmcoll_group *group, const struct symc_op *op);
 
-/* Whether the ticket's holder is still inside; then something is marked before he
- * comes back. */
+/* Whether the ticket's holder is still inside, and something has been marked before he
+ * comes back: what mark() returns. */
 bool symc_slot_mark_inside(
-    struct symmcoll_group *group, void (*mark)(void *arg), void *arg);
+    struct symmcoll_group *group, bool (*mark)(void *arg), void *arg);
 
 /* What a thread is inside for, and in what driver or library; false: none is. */
 bool symc_slot_format_inside(

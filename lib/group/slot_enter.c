@@ -172,17 +172,15 @@ bool symc_slot_stands(struct symmcoll_group *group, bool expired)
 }
 
 bool symc_slot_mark_inside(
-    struct symmcoll_group *group, void (*mark)(void *arg), void *arg)
+    struct symmcoll_group *group, bool (*mark)(void *arg), void *arg)
 {
     struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
-    bool inside;
+    bool marked;
 
     pthread_mutex_lock(&slot->noted);
-    inside = slot->inside != NULL && slot->has_ticket;
-    if (inside)
-        mark(arg);
+    marked = slot->inside != NULL && slot->has_ticket && mark(arg);
     pthread_mutex_unlock(&slot->noted);
-    return inside;
+    return marked;
 }
 
 bool symc_slot_format_inside(

@@ -86,7 +86,8 @@ struct symc_queue_ops {
     symmcoll_status_t (*refuse)(
         void *group, const struct symc_op *op, bool owned);
     /* Then, of one that has begun: it will not use the caller's memory, unless it is
-     * what the holder starts (work->owned, out).  False: the holder has come back. */
+     * what the holder starts (work->owned, out).  False: the holder has come back, or
+     * starts this one by what is in the frame of its call. */
     bool (*give_up)(void *group, struct symmcoll_work *work);
     /* Without both, of the attendant: look at what was started without a call.
      * Returns whether to do so again, now and then. */

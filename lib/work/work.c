@@ -233,10 +233,13 @@ symmcoll_status_t symc_queue_run_device(
     symc_queue_leave(queue, ticket);
     if (!queue->attended)
         symc_queue_ask(queue);
-    do
+    for (;;) {
         stuck = to_the_end ? !await_device(work, SYMC_NEVER)
                            : !await_start(work, SYMC_NEVER);
-    while (stuck && !queue->ops.give_up(queue->ops.group, work));
+        if (!stuck || queue->ops.give_up(queue->ops.group, work))
+            break;
+        await_turn(work, &work->started, symc_now_ns() + TURN_NS);
+    }
     status = stuck             ? symc_work_refuse(work)
              : has_ended(work) ? symc_work_result(work)
                                : SYMMCOLL_OK;
