@@ -134,7 +134,7 @@ struct symc_cuda_group {
     uint32_t numbered; /* of the latest call that was not captured */
     int64_t left_ns[SYMC_KERNEL_RANKS]; /* when a member was first found to have
                                            left; 0: it has not */
-    struct symc_cuda_comm *comm;        /* of NCCL; NULL: not needed so far */
+    struct symc_cuda_comm *_Atomic comm; /* of NCCL; NULL: not needed so far */
     atomic_bool in_nccl;                /* a thread enqueues with it */
     bool checked; /* an operation has been when it was started: later ones are
                         when they are called */

@@ -177,6 +177,10 @@ void symc_cuda_abort(void *state)
     __atomic_store_n(&group->words->aborted, 1, __ATOMIC_RELEASE);
     for (int r = 0; r < group->size; r++)
         __atomic_store_n(&group->words->left[r], 1, __ATOMIC_RELEASE);
+    /* Also where nothing of this member's is in it: the others' aborts wait for
+     * this one. */
+    if (group->comm != NULL)
+        symc_cuda_comm_try_abort(group->comm);
 }
 
 /* Where a kernel gave up the others end, too, and then it is told: nothing

@@ -107,8 +107,7 @@ static symmcoll_status_t judge_running(struct symc_cuda_comm *comm)
         return SYMMCOLL_OK;
     comm->broken = status;
     symc_cuda_comm_describe(comm, found, comm->reason);
-    (void)comm->nccl->comm_abort(comm->made);
-    comm->made = NULL;
+    symc_cuda_comm_drop(comm);
     return comm->core->fail(status, "%s", comm->reason);
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda/nccl_state.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define NAP_NS SYMC_CUDA_COMM_NAP_NS /* at first */
 #define NAP_MOST_NS (INT64_C(5000) * 1000)
@@ -109,12 +111,25 @@ symmcoll_status_t symc_cuda_comm_test(struct symc_cuda_comm *comm)
     return status;
 }
 
+void symc_cuda_comm_drop(struct symc_cuda_comm *comm)
+{
+    if (comm->made != NULL)
+        symc_cuda_keeper_end(comm->keeper, comm->nccl->comm_abort, comm->made);
+    comm->made = NULL;
+}
+
 void symc_cuda_comm_abort(struct symc_cuda_comm *comm)
 {
     pthread_mutex_lock(&comm->lock);
-    if (comm->made != NULL)
-        (void)comm->nccl->comm_abort(comm->made);
-    comm->made = NULL;
+    symc_cuda_comm_drop(comm);
+    pthread_mutex_unlock(&comm->lock);
+}
+
+void symc_cuda_comm_try_abort(struct symc_cuda_comm *comm)
+{
+    if (pthread_mutex_trylock(&comm->lock) != 0)
+        return;
+    symc_cuda_comm_drop(comm);
     pthread_mutex_unlock(&comm->lock);
 }
 
@@ -171,7 +186,7 @@ static symmcoll_status_t begin(struct symc_cuda_comm *comm,
     symmcoll_status_t status;
 
     config.blocking = 0;
-    config.comm_name = comm->core->name;
+    config.comm_name = symc_cuda_keeper_name(comm->keeper);
     pthread_mutex_lock(&comm->lock);
     comm->call = "ncclCommInitRankConfig";
     status = symc_cuda_comm_judge(
@@ -250,24 +265,43 @@ static symmcoll_status_t make(struct symc_cuda_comm *comm,
     return status;
 }
 
-static void release(struct symc_cuda_comm *comm)
+/* The end of one that failed while it was made, which the others find out. */
+#define FAILED_NS SYMC_NS_PER_S
+
+/* Whether nothing of it is left after that time. */
+static bool release(struct symc_cuda_comm *comm, int64_t timeout_ns)
 {
+    bool over;
+
     symc_cuda_comm_abort(comm);
+    over = symc_cuda_keeper_leave(comm->keeper, timeout_ns);
     pthread_mutex_destroy(&comm->lock);
     free(comm);
+    return over;
 }
 
 symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
     const struct symc_nccl_config *config, const struct symc_core *core,
-    const struct symc_op *op, int rank, int size, struct symc_cuda_comm **comm)
+    struct symc_cuda_where where, const struct symc_op *op, int rank, int size,
+    struct symc_cuda_comm **comm)
 {
     struct symc_cuda_comm *made = calloc(1, sizeof(*made));
+    struct symc_cuda_keeper *keeper = NULL;
+    int error = symc_cuda_keeper_start(where, core->name, &keeper);
     symmcoll_status_t status;
 
-    if (made == NULL)
-        return core->fail(
-            SYMMCOLL_ERR_NO_MEMORY, "no memory for a communicator");
+    if (error != 0 || made == NULL) {
+        if (error == 0)
+            (void)symc_cuda_keeper_leave(keeper, 0);
+        free(made);
+        return error == 0 || error == ENOMEM
+                   ? core->fail(
+                         SYMMCOLL_ERR_NO_MEMORY, "no memory for a communicator")
+                   : core->fail(SYMMCOLL_ERR_SYSTEM,
+                         "no thread for a communicator: %s", strerror(error));
+    }
     made->nccl = nccl;
+    made->keeper = keeper;
     made->core = core;
     made->rank = rank;
     made->size = size;
@@ -276,7 +310,7 @@ symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
     if (status == SYMMCOLL_OK)
         *comm = made;
     else
-        release(made);
+        (void)release(made, FAILED_NS);
     return status;
 }
 
@@ -297,7 +331,7 @@ bool symc_cuda_comm_find_broken(const struct symc_cuda_comm *comm, int *member)
     return false;
 }
 
-/* Until all members have done the same; whether they have. */
+/* Until what this member has enqueued has ended; whether it has. */
 static bool finalize(struct symc_cuda_comm *comm, int64_t timeout_ns)
 {
     const struct symc_core *core = comm->core;
@@ -325,18 +359,24 @@ static bool finalize(struct symc_cuda_comm *comm, int64_t timeout_ns)
 
 void symc_cuda_comm_close(struct symc_cuda_comm *comm, int64_t timeout_ns)
 {
+    const struct symc_core *core;
     int member;
 
     if (comm == NULL)
         return;
+    core = comm->core;
     if (!symc_cuda_comm_find_broken(comm, &member) &&
         symc_cuda_comm_test(comm) == SYMMCOLL_OK &&
         finalize(comm, timeout_ns)) {
         pthread_mutex_lock(&comm->lock);
         if (comm->made != NULL)
-            (void)comm->nccl->comm_destroy(comm->made);
+            symc_cuda_keeper_end(
+                comm->keeper, comm->nccl->comm_destroy, comm->made);
         comm->made = NULL;
         pthread_mutex_unlock(&comm->lock);
     }
-    release(comm);
+    if (!release(comm, timeout_ns))
+        core->log(core->group, SYMC_LOG_INFO,
+            "the group's communicator of NCCL ends later: other ranks have one "
+            "still");
 }

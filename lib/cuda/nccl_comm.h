@@ -5,14 +5,16 @@
  *
  * No call waits for another rank: NCCL is told to return at once, and what is in
  * progress is asked for, until it has ended on all members, has failed on one, a
- * member has left, or a deadline has passed.  Then the communicator is aborted, by one thread while no other is in
- * it.  No GPU has shown any of this yet.
+ * member has left, or a deadline has passed.  Then the communicator is aborted, while
+ * no thread is in it.  What ends it waits for others all the same, and has a thread
+ * of its own (nccl_keeper.h).  No GPU has shown any of this yet.
  */
 #ifndef SYMC_CUDA_NCCL_COMM_H
 #define SYMC_CUDA_NCCL_COMM_H
 
 #include "backend/backend.h"
 #include "cuda/nccl.h"
+#include "cuda/nccl_keeper.h"
 
 struct symc_cuda_comm;
 
@@ -20,14 +22,15 @@ struct symc_cuda_comm;
  * Collective, where core->gather may be called: make one (out) of such a config,
  * but for its name and that no call blocks, for an operation that needs it, until
  * whose timeout all members are waited for.  In the context of the device, which no
- * other member has.
+ * other member has; in the same one, as `where` has it, it is ended.
  * Errors: of this member alone; what has been made is ended.  UNSUPPORTED (the
  * members' versions differ), TIMEOUT, NO_MEMORY, those of core->gather, and
  * of NCCL with what it says: SYSTEM, PEER, INVALID, DEVICE.
  */
 symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
     const struct symc_nccl_config *config, const struct symc_core *core,
-    const struct symc_op *op, int rank, int size, struct symc_cuda_comm **comm);
+    struct symc_cuda_where where, const struct symc_op *op, int rank, int size,
+    struct symc_cuda_comm **comm);
 
 /* Whether what was called has ended: OK, IN_PROGRESS, or why it failed.  Any
  * thread may call it at any time. */
@@ -80,12 +83,17 @@ symmcoll_status_t symc_cuda_comm_collect(struct symc_cuda_comm *comm,
  * is aborted, and every later call returns the same. */
 symmcoll_status_t symc_cuda_comm_watch(struct symc_cuda_comm *comm);
 
-/* Stop all that is in progress; every later call of it fails.  Any thread may
- * call it at any time; a second time does nothing. */
+/* Stop all that is in progress, a while later; every later call of it fails.  Any
+ * thread may call it at any time; a second time does nothing. */
 void symc_cuda_comm_abort(struct symc_cuda_comm *comm);
 
+/* The same where no thread is in it, and nothing else: who is in it finds out by
+ * itself that the group has failed.  Waits for nothing. */
+void symc_cuda_comm_try_abort(struct symc_cuda_comm *comm);
+
 /* Finalize and release it, after the last call; where that fails, a member has
- * left or the time has passed, abort it.  NULL is allowed. */
+ * left or the time has passed, abort it.  It is not waited for longer than that: what
+ * is left of it ends with those of the others.  NULL is allowed. */
 void symc_cuda_comm_close(struct symc_cuda_comm *comm, int64_t timeout_ns);
 
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda/nccl_run.h"
 
+#include <stdatomic.h>
+#include <stdlib.h>
+
 /* ---- the communicator ---- */
 
 /* Where members share a device NCCL makes no communicator, which all of them know,
@@ -30,12 +33,51 @@ enum symc_need symc_cuda_needs(void *state, const struct symc_op *op)
                                : find_need(group, op, &elements);
 }
 
+/* ---- where it is ended ---- */
+
+static void call_inside(void *context, void (*call)(void *arg), void *arg)
+{
+    struct symc_cuda_entered entered;
+
+    (void)symc_cuda_enter(context, &entered);
+    call(arg);
+    symc_cuda_leave(&entered);
+}
+
+static void release_context(void *context)
+{
+    symc_cuda_context_close(context);
+    free(context);
+}
+
+/* With a use of the group's context that outlives the group (out). */
+static symmcoll_status_t find_where(
+    const struct symc_cuda_group *group, struct symc_cuda_where *where)
+{
+    struct symc_cuda_context *context = malloc(sizeof(*context));
+    CUresult result;
+
+    if (context == NULL)
+        return group->core->fail(
+            SYMMCOLL_ERR_NO_MEMORY, "no memory for a communicator");
+    result = symc_cuda_context_copy(&group->context, context);
+    if (result != CUDA_SUCCESS) {
+        free(context);
+        return symc_cuda_group_fail(
+            group, result, "cuDevicePrimaryCtxRetain for a communicator");
+    }
+    *where = (struct symc_cuda_where){context, call_inside, release_context};
+    return SYMMCOLL_OK;
+}
+
 symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op)
 {
     struct symc_cuda_group *group = state;
     const struct symc_core *core = group->core;
     const struct symc_settings *settings = core->settings;
     struct symc_cuda_entered entered;
+    struct symc_cuda_comm *comm = NULL;
+    struct symc_cuda_where where;
     struct symc_nccl_config config;
     const struct symc_nccl *nccl;
     symmcoll_status_t status;
@@ -56,8 +98,12 @@ symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op)
         status = symc_cuda_group_enter(group, &entered);
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_cuda_comm_open(
-        nccl, &config, core, op, group->rank, group->size, &group->comm);
+    status = find_where(group, &where);
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_comm_open(
+            nccl, &config, core, where, op, group->rank, group->size, &comm);
+    if (status == SYMMCOLL_OK)
+        atomic_store(&group->comm, comm);
     symc_cuda_leave(&entered);
     return status;
 }

@@ -4,6 +4,7 @@
 #define SYMC_CUDA_NCCL_STATE_H
 
 #include "cuda/nccl_comm.h"
+#include "cuda/nccl_keeper.h"
 
 #include <pthread.h>
 
@@ -13,8 +14,9 @@ struct symc_cuda_comm {
     const struct symc_nccl *nccl;
     const struct symc_core *core;
     int rank, size;
-    pthread_mutex_t lock;        /* around each call of NCCL with it */
-    struct symc_nccl_comm *made; /* NULL: there is none, or none any more */
+    pthread_mutex_t lock;            /* around each call of NCCL with it */
+    struct symc_nccl_comm *made;     /* NULL: there is none, or none any more */
+    struct symc_cuda_keeper *keeper; /* which ends it */
     const char *call; /* the latest one, in messages; under the lock */
     symmcoll_status_t
         broken; /* an error of its own, for which it was aborted */
@@ -35,6 +37,9 @@ symmcoll_status_t symc_cuda_comm_judge(
     const struct symc_cuda_comm *comm, enum symc_nccl_result result);
 symmcoll_status_t symc_cuda_comm_refuse_aborted(
     const struct symc_cuda_comm *comm);
+
+/* With the lock: have the keeper abort it. */
+void symc_cuda_comm_drop(struct symc_cuda_comm *comm);
 
 /* Whether nobody can be waited for: the group has failed (out: -1), or a member is
  * not there any more. */

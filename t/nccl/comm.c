@@ -107,6 +107,14 @@ static enum symc_wait_end wait_for(void *context, const _Atomic uint64_t *word,
     return SYMC_WAIT_EXPIRED;
 }
 
+static void say(
+    void *context, enum symc_log_level level, const char *format, ...)
+{
+    (void)context;
+    (void)level;
+    (void)format;
+}
+
 /* ---- its members ---- */
 
 static struct fake_nccl *fake;
@@ -133,6 +141,7 @@ static int load(int size)
                 .name = "a group",
                 .ranks = &members[r].ranks,
                 .fail = symc_fail,
+                .log = say,
                 .gather = gather,
                 .failed = failed,
                 .wait = wait_for,
@@ -148,7 +157,8 @@ static void *open_one(void *arg)
 
     symc_nccl_config_init(&member->nccl, &config);
     member->status = symc_cuda_comm_open(&member->nccl, &config, &member->core,
-        &op, member->rank, group.size, &member->comm);
+        (struct symc_cuda_where){.context = NULL}, &op, member->rank,
+        group.size, &member->comm);
     if (member->status != SYMMCOLL_OK) {
         (void)snprintf(
             member->text, sizeof(member->text), "%s", symmcoll_last_error());
@@ -192,10 +202,18 @@ static int opened(void)
     return right;
 }
 
+/* They end by themselves, in a while. */
+static int none_is_left(void)
+{
+    for (int i = 0; i < 20000 && atomic_load(&fake->live) != 0; i++)
+        usleep(500);
+    return atomic_load(&fake->live) == 0;
+}
+
 /* Every member has the status, with a text in its detail, and nothing is left. */
 static int refused(int n, symmcoll_status_t status, const char *text)
 {
-    int right = all_do(open_one, n) && atomic_load(&fake->live) == 0;
+    int right = all_do(open_one, n) && none_is_left();
 
     for (int r = 0; r < n; r++) {
         if (members[r].status == status &&
@@ -211,6 +229,7 @@ static int refused(int n, symmcoll_status_t status, const char *text)
 
 static int ended(int destroyed, int aborted)
 {
+    (void)none_is_left();
     if (atomic_load(&fake->destroyed) == destroyed &&
         atomic_load(&fake->aborted) == aborted && atomic_load(&fake->live) == 0)
         return 1;
@@ -379,49 +398,54 @@ static int one_that_cannot_end_is_aborted(void *early)
     return all_do(close_one, group.size) && ended(0, group.size);
 }
 
-/* The others finalize or not; the last one ends alone then. */
-static int all_but_one_end(int finalized)
-{
-    int right = all_do(close_one, SIZE - 1) && atomic_load(&fake->live) == 1 &&
-                atomic_load(&fake->aborted) == SIZE - 1 &&
-                atomic_load(&fake->finalized) == finalized;
-
-    atomic_store(&group.gone, 0);
-    members[SIZE - 1].timeout_ns = 0;
-    close_one(&members[SIZE - 1]);
-    return right && ended(finalized != 0, SIZE - (finalized != 0));
-}
-
-static int who_has_left_is_not_waited_for(void *unused)
+/* Nothing is waited for that another member has to do first: not the end of a
+ * communicator, which NCCL calls collective, in whatever order. */
+static int each_ends_alone(void *unused)
 {
     (void)unused;
     if (!load(SIZE) || !opened())
         return 0;
-    atomic_store(&group.gone, SIZE);
-    return all_but_one_end(0);
+    for (int r = 0; r < SIZE; r++) {
+        members[r].timeout_ns = SHORT_NS;
+        close_one(&members[r]);
+        if (r < SIZE - 1 && atomic_load(&fake->live) != SIZE)
+            return diag("a member's communicator ended before the others"), 0;
+    }
+    return ended(SIZE, 0);
 }
 
-static void *leave(void *unused)
+static int who_has_left_is_not_waited_for(void *unused)
 {
-    (void)unused;
-    while (atomic_load(&fake->finalized) < SIZE - 1)
-        usleep(100);
-    atomic_store(&group.gone, SIZE);
-    return NULL;
-}
-
-static int nor_is_who_leaves_meanwhile(void *unused)
-{
-    pthread_t thread;
     int right;
 
     (void)unused;
-    if (!load(SIZE) || !opened() ||
-        pthread_create(&thread, NULL, leave, NULL) != 0)
+    if (!load(SIZE) || !opened())
         return 0;
-    right = all_but_one_end(SIZE - 1);
-    pthread_join(thread, NULL);
-    return right;
+    atomic_store(&group.gone, SIZE);
+    for (int r = 0; r < SIZE; r++)
+        members[r].timeout_ns = SHORT_NS;
+    right = all_do(close_one, SIZE - 1) && atomic_load(&fake->finalized) == 0;
+    atomic_store(&group.gone, 0);
+    close_one(&members[SIZE - 1]);
+    return right && ended(1, SIZE - 1);
+}
+
+/* A member that has nothing in it learns that the group has failed, too. */
+static int abort_waits_for_nobody(void *unused)
+{
+    symmcoll_status_t status;
+
+    (void)unused;
+    if (!load(2) || !opened())
+        return 0;
+    symc_cuda_comm_abort(members[0].comm);
+    status = symc_cuda_comm_watch(members[0].comm);
+    if (status != SYMMCOLL_ERR_ABORTED || atomic_load(&fake->aborted) != 0)
+        return 0;
+    symc_cuda_comm_try_abort(members[1].comm);
+    for (int r = 0; r < 2; r++)
+        close_one(&members[r]);
+    return ended(0, 2);
 }
 
 static void *test_often(void *comm)
@@ -463,7 +487,7 @@ int main(void)
 {
     int one = 1, two = 2, four = SIZE;
 
-    plan(15);
+    plan(16);
     ok(run_child(it_is_made, &one) && run_child(it_is_made, &two) &&
             run_child(it_is_made, &four),
         "a communicator is made on all members, and ends with them");
@@ -488,8 +512,10 @@ int main(void)
         "one that NCCL cannot finalize is aborted");
     ok(run_child(who_has_left_is_not_waited_for, NULL),
         "the end waits for nobody where a member has left");
-    ok(run_child(nor_is_who_leaves_meanwhile, NULL),
-        "nor where one leaves meanwhile");
+    ok(run_child(each_ends_alone, NULL),
+        "nor anybody else: each member closes it when it likes");
+    ok(run_child(abort_waits_for_nobody, NULL),
+        "who aborts it waits for nobody");
     ok(run_child(an_abort_has_it_alone, NULL),
         "who aborts it has it alone, and it is not used after that");
     ok(run_child(one_that_cannot_end_is_aborted, &one),

@@ -6,6 +6,7 @@
 #include "t/nccl/comms.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,9 +97,8 @@ static int ask(struct symc_nccl_comm *comm)
                    : SYMC_NCCL_IN_PROGRESS;
     if (comm->phase == FAKE_READY)
         return ask_pending(comm);
-    if (atomic_load(comm->phase == FAKE_BEGINNING
-                        ? &clique->joined
-                        : &clique->finalized) < atomic_load(&clique->size) ||
+    if ((comm->phase == FAKE_BEGINNING &&
+            atomic_load(&clique->joined) < atomic_load(&clique->size)) ||
         comm->questions-- > 0)
         return SYMC_NCCL_IN_PROGRESS;
     comm->phase = comm->phase == FAKE_BEGINNING ? FAKE_READY : FAKE_FINALIZED;
@@ -133,6 +133,7 @@ static struct symc_nccl_comm *add(
     if (all.count == FAKE_COMMS)
         fake_nccl_die("there are too many communicators");
     atomic_store(&clique->size, size);
+    atomic_store(&clique->pids[rank], getpid());
     atomic_fetch_add(&clique->joined, 1);
     comm->clique = clique;
     comm->rank = rank;
@@ -186,10 +187,41 @@ int ncclCommFinalize(struct symc_nccl_comm *comm)
     if (atomic_load(&fake_nccl.finalize_result) != 0)
         return fake_nccl_leave(comm, atomic_load(&fake_nccl.finalize_result));
     comm->phase = FAKE_FINALIZING;
-    atomic_fetch_add(&comm->clique->finalized, 1);
+    atomic_store(&comm->clique->pids[comm->rank], 0);
     atomic_fetch_add(&fake_nccl.finalized, 1);
     comm->questions = atomic_load(&fake_nccl.slow);
     return fake_nccl_leave(comm, SYMC_NCCL_IN_PROGRESS);
+}
+
+/* A process that has died is there until its parent has asked for it. */
+static bool is_alive(int pid)
+{
+    char path[64], state = 'Z';
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return false;
+    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+        state = 'Z';
+    fclose(file);
+    return state != 'Z' && state != 'X';
+}
+
+/* With the lock, which others have meanwhile: until all other ranks finalize or abort
+ * theirs, or have died. */
+static void await_others(const struct symc_nccl_comm *comm)
+{
+    for (int r = 0; r < FAKE_RANKS; r++) {
+        for (int pid; (pid = atomic_load(&comm->clique->pids[r])) != 0;) {
+            if (r == comm->rank || (pid != getpid() && !is_alive(pid)))
+                break;
+            pthread_mutex_unlock(&all.lock);
+            usleep(200);
+            pthread_mutex_lock(&all.lock);
+        }
+    }
 }
 
 int ncclCommDestroy(struct symc_nccl_comm *comm)
@@ -197,6 +229,7 @@ int ncclCommDestroy(struct symc_nccl_comm *comm)
     fake_nccl_enter(comm);
     if (comm->phase != FAKE_FINALIZED)
         fake_nccl_die("a communicator is destroyed before it is finalized");
+    await_others(comm);
     end(comm);
     atomic_fetch_add(&fake_nccl.destroyed, 1);
     return fake_nccl_leave(comm, SYMC_NCCL_SUCCESS);
@@ -205,6 +238,8 @@ int ncclCommDestroy(struct symc_nccl_comm *comm)
 int ncclCommAbort(struct symc_nccl_comm *comm)
 {
     fake_nccl_enter(comm);
+    atomic_store(&comm->clique->pids[comm->rank], 0);
+    await_others(comm);
     end(comm);
     atomic_fetch_add(&fake_nccl.aborted, 1);
     return fake_nccl_leave(comm, SYMC_NCCL_SUCCESS);

@@ -45,7 +45,9 @@ struct fake_channel {
 /* Ranks with one id: memory that all of them have mapped, be they threads or
  * processes. */
 struct fake_clique {
-    _Atomic int size, joined, finalized;
+    _Atomic int size, joined;
+    /* The process of each rank until it has finalized or aborted; 0: none. */
+    _Atomic int pids[FAKE_RANKS];
     struct fake_channel channels[FAKE_RANKS][FAKE_RANKS]; /* from, to */
 };
 

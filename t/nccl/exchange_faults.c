@@ -173,6 +173,27 @@ static int meet_a_fault(struct faults_rank *self)
            find_nccl()->live != 0;
 }
 
+/* A group fails of which nobody has anything in NCCL. */
+static int abort_at_rest(struct faults_rank *self)
+{
+    struct buffers buffers;
+    struct fake_nccl *fake = find_nccl();
+    double began;
+
+    if (!begin(self, &buffers))
+        return 1;
+    faults_reach(self, 1);
+    faults_pass(self, 1);
+    if (self->rank == 0)
+        symmcoll_group_abort(self->group, "enough");
+    for (began = faults_now();
+         fake->aborted == 0 && faults_now() - began < FAULTS_WAIT_MAX;)
+        faults_rest();
+    if (fake->aborted != 1)
+        diag("rank %d has not aborted its communicator", self->rank);
+    return faults_finalize(self) != 0 || fake->aborted != 1 || fake->live != 0;
+}
+
 /* ---- the tests ---- */
 
 static const char *named(void)
@@ -306,6 +327,22 @@ static void test_enqueuing(void)
         "an error of NCCL's while it enqueues");
 }
 
+/* NCCL ends it on one rank when the others end it, too. */
+static void test_rest(void)
+{
+    struct faults_job job;
+    bool right;
+
+    faults_start(&job, SIZE, abort_at_rest,
+        &(struct plan){.made = true, .enqueued = true, .timeout = -1});
+    right = faults_await_all(&job, 1);
+    faults_open(&job, 1);
+    for (int r = 0; r < SIZE; r++)
+        faults_reap(&job, r);
+    ok(faults_finish(&job, 0) && right,
+        "%s: a group that fails aborts its communicator on all ranks", named());
+}
+
 int main(void)
 {
     device_begin();
@@ -317,6 +354,7 @@ int main(void)
         test_making();
         test_enqueuing();
         test_running();
+        test_rest();
     }
     faults_end();
     return done_testing();

@@ -6,7 +6,9 @@
  * is not ready, was destroyed or aborted, or is destroyed before it is finalized,
  * where a message has another size than its receive, where ranks make different
  * calls of one collective, and where it is asked for what
- * the library has no use for, as the least of floats.  It adds up in the reverse
+ * the library has no use for, as the least of floats.  As in NCCL who destroys or aborts
+ * a communicator waits there until all its ranks finalize or abort theirs, or have died;
+ * finalizing it waits for nobody.  It adds up in the reverse
  * order of ranks, as NCCL promises no order.
  */
 #ifndef T_NCCL_FAKE_NCCL_H

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda/nccl_keeper.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct symc_cuda_keeper {
+    struct symc_cuda_where where;
+    char *name;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    enum symc_nccl_result (*call)(struct symc_nccl_comm *comm);
+    struct symc_nccl_comm *comm; /* NULL: nothing is to end */
+    bool told;
+    bool over; /* the thread touches nothing but its use any more */
+    int uses;  /* the thread's, and the owner's */
+};
+
+static void release(struct symc_cuda_keeper *keeper)
+{
+    bool last;
+
+    pthread_mutex_lock(&keeper->lock);
+    last = --keeper->uses == 0;
+    pthread_mutex_unlock(&keeper->lock);
+    if (!last)
+        return;
+    pthread_cond_destroy(&keeper->changed);
+    pthread_mutex_destroy(&keeper->lock);
+    free(keeper->name);
+    free(keeper);
+}
+
+/* ---- the thread ---- */
+
+static void end_it(void *arg)
+{
+    struct symc_cuda_keeper *keeper = arg;
+
+    (void)keeper->call(keeper->comm);
+}
+
+static void *keep(void *arg)
+{
+    struct symc_cuda_keeper *keeper = arg;
+    const struct symc_cuda_where *where = &keeper->where;
+
+    pthread_mutex_lock(&keeper->lock);
+    while (!keeper->told)
+        pthread_cond_wait(&keeper->changed, &keeper->lock);
+    pthread_mutex_unlock(&keeper->lock);
+    if (keeper->comm != NULL && where->inside != NULL)
+        where->inside(where->context, end_it, keeper);
+    else if (keeper->comm != NULL)
+        end_it(keeper);
+    if (where->release != NULL)
+        where->release(where->context);
+    pthread_mutex_lock(&keeper->lock);
+    keeper->over = true;
+    pthread_cond_broadcast(&keeper->changed);
+    pthread_mutex_unlock(&keeper->lock);
+    release(keeper);
+    return NULL;
+}
+
+/* With the stack that the system gives, which NCCL needs; signals are the
+ * program's. */
+static int start_thread(struct symc_cuda_keeper *keeper)
+{
+    sigset_t all, before;
+    pthread_t thread;
+    int error;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&thread, NULL, keep, keeper);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error == 0)
+        (void)pthread_detach(thread);
+    return error;
+}
+
+/* ---- its owner ---- */
+
+static struct symc_cuda_keeper *make(
+    struct symc_cuda_where where, const char *name)
+{
+    struct symc_cuda_keeper *made = calloc(1, sizeof(*made));
+    char *copy = strdup(name);
+    pthread_condattr_t attributes;
+
+    if (made == NULL || copy == NULL) {
+        free(copy);
+        free(made);
+        return NULL;
+    }
+    made->where = where;
+    made->name = copy;
+    made->uses = 2;
+    pthread_mutex_init(&made->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&made->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return made;
+}
+
+int symc_cuda_keeper_start(struct symc_cuda_where where, const char *name,
+    struct symc_cuda_keeper **keeper)
+{
+    struct symc_cuda_keeper *made = make(where, name);
+    int error = made != NULL ? start_thread(made) : ENOMEM;
+
+    if (error == 0) {
+        *keeper = made;
+        return 0;
+    }
+    if (where.release != NULL)
+        where.release(where.context);
+    if (made != NULL) {
+        made->uses = 1;
+        release(made);
+    }
+    return error;
+}
+
+const char *symc_cuda_keeper_name(const struct symc_cuda_keeper *keeper)
+{
+    return keeper->name;
+}
+
+void symc_cuda_keeper_end(struct symc_cuda_keeper *keeper,
+    enum symc_nccl_result (*call)(struct symc_nccl_comm *comm),
+    struct symc_nccl_comm *comm)
+{
+    pthread_mutex_lock(&keeper->lock);
+    if (!keeper->told) {
+        keeper->call = call;
+        keeper->comm = comm;
+        keeper->told = true;
+        pthread_cond_broadcast(&keeper->changed);
+    }
+    pthread_mutex_unlock(&keeper->lock);
+}
+
+bool symc_cuda_keeper_leave(struct symc_cuda_keeper *keeper, int64_t timeout_ns)
+{
+    struct timespec until;
+    int error = 0;
+    bool over;
+
+    symc_cuda_keeper_end(keeper, NULL, NULL);
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    timeout_ns =
+        timeout_ns < SYMC_NS_PER_S * 3600 ? timeout_ns : SYMC_NS_PER_S * 3600;
+    until.tv_sec += timeout_ns / SYMC_NS_PER_S;
+    until.tv_nsec += timeout_ns % SYMC_NS_PER_S;
+    if (until.tv_nsec >= SYMC_NS_PER_S) {
+        until.tv_sec++;
+        until.tv_nsec -= SYMC_NS_PER_S;
+    }
+    pthread_mutex_lock(&keeper->lock);
+    while (!keeper->over && error == 0)
+        error = pthread_cond_timedwait(&keeper->changed, &keeper->lock, &until);
+    over = keeper->over;
+    pthread_mutex_unlock(&keeper->lock);
+    release(keeper);
+    return over;
+}

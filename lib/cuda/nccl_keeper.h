@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The thread that ends a communicator of NCCL.
+ *
+ * ncclCommDestroy() and ncclCommAbort() return when the other ranks of the machine
+ * have called one of them, too, or have died, and when what is before the
+ * communicator's work on its stream has ended.  No thread that others wait for may
+ * do so: a thread of its own, which is started before there is anything to end, so
+ * that the end cannot fail.
+ */
+#ifndef SYMC_CUDA_NCCL_KEEPER_H
+#define SYMC_CUDA_NCCL_KEEPER_H
+
+#include "cuda/nccl.h"
+
+#include <stdint.h>
+
+/* The device's context in which NCCL is called, which it would else take for that
+ * of device 0; zero: in none, as in tests. */
+struct symc_cuda_where {
+    void *context;
+    void (*inside)(void *context, void (*call)(void *arg), void *arg);
+    void (*release)(void *context); /* on any thread */
+};
+
+struct symc_cuda_keeper;
+
+/* Start one (out) that waits; takes the context, in any case, and copies a name.
+ * Returns 0 or an errno. */
+int symc_cuda_keeper_start(struct symc_cuda_where where, const char *name,
+    struct symc_cuda_keeper **keeper);
+
+/* The name, which is there until the communicator has ended. */
+const char *symc_cuda_keeper_name(const struct symc_cuda_keeper *keeper);
+
+/* Have it call that with a communicator, once; the second call does nothing.  Waits
+ * for nothing. */
+void symc_cuda_keeper_end(struct symc_cuda_keeper *keeper,
+    enum symc_nccl_result (*call)(struct symc_nccl_comm *comm),
+    struct symc_nccl_comm *comm);
+
+/* The last call of the one that started it: where it has been told nothing, it has
+ * nothing to end.  Whether it is over within that time; if not it ends later. */
+bool symc_cuda_keeper_leave(
+    struct symc_cuda_keeper *keeper, int64_t timeout_ns);
+
+#endif
