@@ -26,6 +26,9 @@ static symmcoll_status_t set_policy(const struct symc_core *core,
         symc_nccl_format_version(nccl->version, found), nccl->path);
 }
 
+/* NCCL compares the two before it replaces what it has not been told. */
+#define MOST_CTAS 64 /* as of the setting */
+
 static int get(const struct symc_core *core, const char *key, int none)
 {
     const struct symc_settings *settings = core->settings;
@@ -51,5 +54,8 @@ symmcoll_status_t symc_cuda_nccl_configure(const struct symc_core *core,
             "cuda.nccl_min_ctas: expected cuda.nccl_max_ctas = %d at most, "
             "found %d",
             config->max_ctas, config->min_ctas);
+    if (config->min_ctas != SYMC_NCCL_UNDEFINED &&
+        config->max_ctas == SYMC_NCCL_UNDEFINED)
+        config->max_ctas = MOST_CTAS;
     return set_policy(core, nccl, config);
 }

@@ -165,6 +165,10 @@ int ncclCommInitRankConfig(struct symc_nccl_comm **made, int size,
         config->blocking != 0 || rank < 0 || rank >= size || size > FAKE_RANKS)
         fake_nccl_die("a config or a rank is wrong");
     *made = NULL;
+    /* Before it replaces what is undefined, which is the least number. */
+    if (config->min_ctas != SYMC_NCCL_UNDEFINED &&
+        config->min_ctas > config->max_ctas)
+        return SYMC_NCCL_INVALID_ARGUMENT;
     if (result != 0)
         return result;
     clique = fake_clique_find(&id);
