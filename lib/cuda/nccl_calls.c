@@ -5,6 +5,13 @@
  */
 #include "cuda/nccl_state.h"
 
+#include <sched.h>
+
+/* What NCCL enqueues a thread of its own does, mostly within that time: it is asked
+ * again and again then, and after that less and less often. */
+#define POLL_NS (INT64_C(100) * 1000)
+#define NAP_LEAST_NS (INT64_C(10) * 1000)
+
 /* ---- enqueuing ---- */
 
 /* Until NCCL has enqueued what it was told to. */
@@ -12,7 +19,9 @@ static symmcoll_status_t await_enqueued(
     struct symc_cuda_comm *comm, const struct symc_op *op)
 {
     const struct symc_core *core = comm->core;
+    const int64_t polled = core->now() + POLL_NS;
     int64_t deadline = symc_deadline_ns(core->now(), op->timeout_ns);
+    int64_t nap = NAP_LEAST_NS;
     int member;
 
     for (;;) {
@@ -20,6 +29,10 @@ static symmcoll_status_t await_enqueued(
 
         if (status != SYMMCOLL_IN_PROGRESS)
             return status;
+        if (core->now() < polled) {
+            sched_yield();
+            continue;
+        }
         if (symc_cuda_comm_find_broken(comm, &member))
             return core->failure(core->group, op, member);
         if (core->now() >= deadline)
@@ -28,7 +41,9 @@ static symmcoll_status_t await_enqueued(
                 "found it in progress",
                 comm->call, symc_cuda_comm_world_rank(comm, comm->rank),
                 (double)op->timeout_ns / (double)SYMC_NS_PER_S);
-        symc_cuda_comm_doze(core, SYMC_CUDA_COMM_NAP_NS);
+        symc_cuda_comm_doze(core, nap);
+        if (nap < SYMC_CUDA_COMM_NAP_NS)
+            nap *= 2;
     }
 }
 
