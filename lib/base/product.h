@@ -41,11 +41,12 @@ static inline uint32_t symc_product_alignment(const void *at, int64_t step)
 struct symc_product {
     struct symc_product_matrix a, b, c;
     bool add;
-    bool tf32;  /* of float32: elements may be rounded to 10 bits */
-    bool outer; /* of 8-bit floats: a scale for each row of a, and for each
+    bool tf32;   /* of float32: elements may be rounded to 10 bits */
+    bool outer;  /* of 8-bit floats: a scale for each row of a, and for each
                          column of b; else one for each matrix */
-    bool fast;  /* of 8-bit floats: sums may be of fewer bits */
-    int sms;    /* multiprocessors that it is to use; 0: all */
+    bool fast;   /* of 8-bit floats: sums may be of fewer bits */
+    bool scaled; /* of 8-bit floats: there are scales; so also with `outer` */
+    int sms;     /* multiprocessors that it is to use; 0: all */
     size_t workspace; /* bytes that it may use */
 };
 
@@ -53,8 +54,9 @@ struct symc_product {
 struct symc_product_operands {
     const void *a, *b;
     void *c;
-    const float *a_scale, *b_scale; /* 8-bit floats; NULL: 1 */
-    void *workspace;                /* of no other stream at that time */
+    /* Of `scaled` products; with `outer` aligned to 16 bytes. */
+    const float *a_scale, *b_scale;
+    void *workspace; /* of no other stream at that time */
 };
 
 #endif

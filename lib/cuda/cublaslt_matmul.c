@@ -30,11 +30,6 @@ static const struct type *find_type(enum symmcoll_dtype dtype)
     return NULL;
 }
 
-static bool is_eighth(enum symmcoll_dtype dtype)
-{
-    return dtype == SYMMCOLL_FLOAT8_E4M3FN || dtype == SYMMCOLL_FLOAT8_E5M2;
-}
-
 /* ---- errors ---- */
 
 static symmcoll_status_t status_of(enum symc_lt_status found)
@@ -134,6 +129,13 @@ static void set(const struct symc_lt_plan *plan,
             "cublasLtMatmulDescSetAttribute");
 }
 
+static void set_scales(const struct symc_lt_plan *plan, const void *a,
+    const void *b, symmcoll_status_t *status)
+{
+    set(plan, SYMC_LT_DESC_A_SCALE, &b, sizeof(b), status);
+    set(plan, SYMC_LT_DESC_B_SCALE, &a, sizeof(a), status);
+}
+
 static void set_int(const struct symc_lt_plan *plan,
     enum symc_lt_desc_attribute attribute, int32_t value,
     symmcoll_status_t *status)
@@ -147,6 +149,8 @@ static symmcoll_status_t make_desc(struct symc_lt_plan *plan)
     bool is_double = product->a.dtype == SYMMCOLL_FLOAT64;
     bool tf32 = product->tf32 && product->a.dtype == SYMMCOLL_FLOAT32;
     const int8_t fast = product->fast;
+    /* The heuristic looks at whether there are scales, and not at these. */
+    const void *some = (const void *)(uintptr_t)SYMC_PRODUCT_ALIGNMENT;
     symmcoll_status_t status = check(plan->lt,
         plan->lt->table->matmul_desc_create(&plan->desc,
             is_double ? SYMC_LT_COMPUTE_64F
@@ -163,6 +167,8 @@ static symmcoll_status_t make_desc(struct symc_lt_plan *plan)
         set_int(plan, SYMC_LT_DESC_A_SCALE_MODE, SYMC_LT_SCALE_OUTER, &status);
         set_int(plan, SYMC_LT_DESC_B_SCALE_MODE, SYMC_LT_SCALE_OUTER, &status);
     }
+    if (product->scaled)
+        set_scales(plan, some, some, &status);
     if (product->fast)
         set(plan, SYMC_LT_DESC_FAST_ACCUM, &fast, sizeof(fast), &status);
     return status;
@@ -270,12 +276,8 @@ symmcoll_status_t symc_lt_matmul(struct symc_lt_plan *plan,
     const void *one = is_double ? (const void *)&wide_ones[1] : &ones[1];
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    if (is_eighth(plan->product.a.dtype)) {
-        set(plan, SYMC_LT_DESC_A_SCALE, &operands->b_scale,
-            sizeof(operands->b_scale), &status);
-        set(plan, SYMC_LT_DESC_B_SCALE, &operands->a_scale,
-            sizeof(operands->a_scale), &status);
-    }
+    if (plan->product.scaled)
+        set_scales(plan, operands->a_scale, operands->b_scale, &status);
     if (status != SYMMCOLL_OK)
         return status;
     return check_product(plan->lt, &plan->product,

@@ -174,6 +174,13 @@ static void check_algo(
         if (algo->data[4 + i] == 0 || (uintptr_t)at[i] % algo->data[4 + i] != 0)
             fake_lt_die("a matrix that is not aligned as the heuristic was "
                         "told");
+    if (algo->data[7] != fake_lt_scales(&it->desc))
+        fake_lt_die("other scales than the heuristic was told of");
+    if ((it->desc.a_mode == SYMC_LT_SCALE_OUTER &&
+            (uintptr_t)it->desc.a_scale % 16 != 0) ||
+        (it->desc.b_mode == SYMC_LT_SCALE_OUTER &&
+            (uintptr_t)it->desc.b_scale % 16 != 0))
+        fake_lt_die("scales of lines that are not aligned");
     if (it->workspace_nbytes < fake_cublaslt.workspace)
         fake_lt_die("a workspace that is smaller than the algorithm needs");
 }

@@ -167,6 +167,13 @@ FAKE_API enum symc_lt_status cublasLtMatmulPreferenceSetAttribute(
 
 /* ---- the heuristic ---- */
 
+uint64_t fake_lt_scales(const struct symc_lt_desc *desc)
+{
+    return (uint64_t)(desc->a_scale != NULL) |
+           (uint64_t)(desc->b_scale != NULL) << 1 |
+           (uint64_t)desc->a_mode << 8 | (uint64_t)desc->b_mode << 16;
+}
+
 static bool is_eighth(const struct symc_lt_layout *layout)
 {
     return layout->type == SYMC_LT_E4M3 || layout->type == SYMC_LT_E5M2;
@@ -224,6 +231,9 @@ FAKE_API enum symc_lt_status cublasLtMatmulAlgoGetHeuristic(
     for (int i = 0; i < 4; i++)
         fake_cublaslt.alignments[i] = preference->alignments[i];
     *found = 0;
+    if ((desc->a_mode == SYMC_LT_SCALE_OUTER && desc->a_scale == NULL) ||
+        (desc->b_mode == SYMC_LT_SCALE_OUTER && desc->b_scale == NULL))
+        return SYMC_LT_INVALID_VALUE;
     if (fake_cublaslt.heuristic_status != 0)
         return (enum symc_lt_status)fake_cublaslt.heuristic_status;
     if (wanted < 1 || c != d || !has_shapes(desc, a, b, d))
@@ -238,7 +248,7 @@ FAKE_API enum symc_lt_status cublasLtMatmulAlgoGetHeuristic(
             (uint64_t)(desc->trans_a ? a->rows : a->cols),
             (uint64_t)preference->alignments[0],
             (uint64_t)preference->alignments[1],
-            (uint64_t)preference->alignments[3]}},
+            (uint64_t)preference->alignments[3], fake_lt_scales(desc)}},
         .workspace = fake_cublaslt.workspace};
     return SYMC_LT_SUCCESS;
 }

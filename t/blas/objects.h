@@ -62,4 +62,7 @@ extern struct fake_cublaslt fake_cublaslt;
 _Noreturn void fake_lt_die(const char *why);
 void fake_lt_check(const void *object, enum object_kind kind);
 
+/* Which scales there are, and of what. */
+uint64_t fake_lt_scales(const struct symc_lt_desc *desc);
+
 #endif

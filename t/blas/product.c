@@ -145,7 +145,8 @@ bool product_run(const struct product_on *on, const struct product_given *given,
     float *a_scale = make_scales(given, given->m, 1);
     float *b_scale = make_scales(given, given->n, 2);
     struct symc_product product = {a.shape, b.shape, c.shape, given->add,
-        given->tf32, given->outer, .workspace = workspace->nbytes};
+        given->tf32, given->outer, .scaled = given->scaled,
+        .workspace = workspace->nbytes};
     struct symc_product_operands operands = {a.device, b.device, c.device,
         given->scaled ? a_scale : NULL, given->scaled ? b_scale : NULL,
         workspace->at};
