@@ -71,10 +71,16 @@ enum symc_lt_scale_mode {
 
 enum symc_lt_preference_attribute {
     SYMC_LT_PREFERENCE_WORKSPACE = 1,   /* size_t */
+    SYMC_LT_PREFERENCE_REDUCTIONS = 3,  /* uint32_t, the bits below */
     SYMC_LT_PREFERENCE_ALIGNMENT_A = 5, /* uint32_t, of bytes; and of b, c, d */
     SYMC_LT_PREFERENCE_ALIGNMENT_B = 6,
     SYMC_LT_PREFERENCE_ALIGNMENT_C = 7,
     SYMC_LT_PREFERENCE_ALIGNMENT_D = 8
+};
+
+/* In what the sums of a product's parts may be added up. */
+enum symc_lt_reduction {
+    SYMC_LT_REDUCTION_COMPUTE_TYPE = 2 /* in the type that it computes in */
 };
 
 struct symc_lt_algo {

@@ -191,10 +191,16 @@ static symmcoll_status_t set_preferences(
     const struct symc_product *product = &plan->product;
     const uint32_t alignments[] = {product->b.alignment, product->a.alignment,
         product->c.alignment, product->c.alignment};
+    const uint32_t reductions = SYMC_LT_REDUCTION_COMPUTE_TYPE;
     symmcoll_status_t status =
         prefer(plan, preference, SYMC_LT_PREFERENCE_WORKSPACE,
             &product->workspace, sizeof(product->workspace));
 
+    /* Else results of 16 bits could be rounded once for each part. */
+    if (status == SYMMCOLL_OK && (product->c.dtype == SYMMCOLL_FLOAT16 ||
+                                     product->c.dtype == SYMMCOLL_BFLOAT16))
+        status = prefer(plan, preference, SYMC_LT_PREFERENCE_REDUCTIONS,
+            &reductions, sizeof(reductions));
     for (int i = 0; i < 4 && status == SYMMCOLL_OK; i++)
         status = prefer(plan, preference,
             (enum symc_lt_preference_attribute)(

@@ -158,6 +158,9 @@ FAKE_API enum symc_lt_status cublasLtMatmulPreferenceSetAttribute(
     if (attribute == SYMC_LT_PREFERENCE_WORKSPACE &&
         nbytes == sizeof(preference->workspace))
         memcpy(&preference->workspace, value, nbytes);
+    else if (attribute == SYMC_LT_PREFERENCE_REDUCTIONS &&
+             nbytes == sizeof(preference->reductions))
+        memcpy(&preference->reductions, value, nbytes);
     else if (at >= 0 && at < 4 && nbytes == sizeof(uint32_t))
         memcpy(&preference->alignments[at], value, nbytes);
     else
@@ -231,6 +234,9 @@ FAKE_API enum symc_lt_status cublasLtMatmulAlgoGetHeuristic(
     for (int i = 0; i < 4; i++)
         fake_cublaslt.alignments[i] = preference->alignments[i];
     *found = 0;
+    if ((d->type == SYMC_LT_F16 || d->type == SYMC_LT_BF16) &&
+        preference->reductions != SYMC_LT_REDUCTION_COMPUTE_TYPE)
+        fake_lt_die("results of 16 bits may be rounded more than once");
     if ((desc->a_mode == SYMC_LT_SCALE_OUTER && desc->a_scale == NULL) ||
         (desc->b_mode == SYMC_LT_SCALE_OUTER && desc->b_scale == NULL))
         return SYMC_LT_INVALID_VALUE;

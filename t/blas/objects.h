@@ -54,6 +54,7 @@ struct symc_lt_layout {
 struct symc_lt_preference {
     struct object object;
     size_t workspace;
+    uint32_t reductions;
     uint32_t alignments[4];
 };
 
