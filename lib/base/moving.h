@@ -65,6 +65,9 @@ struct symc_enqueue {
     void (*reduce)(void *state, const struct symc_rows *rows, void *out);
     void (*strided)(void *state, const struct symc_strided *copy);
     void (*push)(void *state, const struct symc_pushed *rows);
+    /* Reduce so many elements from a byte of the memory of all ranks on, which are
+     * copied to memory of this rank first: no kernel reads that of the others. */
+    void (*reduce_copies)(void *state, size_t at, size_t count, void *out);
 
     /* These only for a mover that multiplies. */
     void (*set_stream)(void *state, bool beside); /* the current one */

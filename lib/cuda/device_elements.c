@@ -6,6 +6,8 @@
 #include "cuda/joined.h"
 #include "cuda/local.h"
 
+#define VECTOR 16 /* bytes on a multiple of which a slot begins */
+
 void symc_cuda_move_copy(void *state, void *out, const void *in, size_t nbytes)
 {
     struct symc_cuda_moves *moves = state;
@@ -56,19 +58,19 @@ void symc_cuda_move_push(void *state, const struct symc_pushed *rows)
     }
 }
 
-void symc_cuda_move_reduce(void *state, const struct symc_rows *rows, void *out)
+/* ---- sums ---- */
+
+/* The elements of one row; complex numbers are twice as many. */
+static void launch_rows(struct symc_cuda_moves *moves,
+    struct symc_device_data data, const struct symc_rows *rows, void *out)
 {
-    struct symc_cuda_moves *moves = state;
     struct symc_cuda_group *group = moves->group;
     uint64_t elements;
     enum symmcoll_dtype type =
         symc_cuda_reduced_type(moves->op->dtype, &elements);
-    struct symc_reduce_args args;
+    struct symc_reduce_args args =
+        symc_cuda_reduce_args(group, moves->op, data);
 
-    if (moves->status != SYMMCOLL_OK || rows->count == 0 || rows->rows == 0)
-        return;
-    args = symc_cuda_reduce_args(group, moves->op,
-        symc_cuda_joined_data(moves->mover->joined, rows->at));
     args.out = out;
     args.count = rows->count * elements;
     args.rows = rows->rows;
@@ -79,4 +81,56 @@ void symc_cuda_move_reduce(void *state, const struct symc_rows *rows, void *out)
             symc_cuda_grid(&group->limits, SYMC_KERNEL_REDUCE_ROWS, group->size,
                 rows->rows * rows->count * moves->op->elem),
             moves->stream, &args);
+}
+
+void symc_cuda_move_reduce(void *state, const struct symc_rows *rows, void *out)
+{
+    struct symc_cuda_moves *moves = state;
+
+    if (moves->status == SYMMCOLL_OK && rows->count > 0 && rows->rows > 0)
+        launch_rows(moves,
+            symc_cuda_joined_data(moves->mover->joined, rows->at), rows, out);
+}
+
+/* Bytes of all members into the slots of this one's staging, in the order of ranks;
+ * it begins with its own, so that not all read from the same one. */
+static void fill_slots(struct symc_cuda_moves *moves, uint64_t at,
+    uint64_t nbytes, struct symc_device_data slots)
+{
+    const struct symc_cuda_group *group = moves->group;
+    const struct symc_joined *joined = moves->mover->joined;
+
+    for (int i = 0; i < group->size; i++) {
+        int r = (group->rank + i) % group->size;
+
+        symc_cuda_move_copy(moves, slots.base + (uint64_t)r * slots.stride,
+            (const char *)joined->at[r] + at, nbytes);
+    }
+}
+
+/* No other member uses this one's staging meanwhile: kernels before have ended when
+ * nobody did any more. */
+void symc_cuda_move_reduce_copies(
+    void *state, size_t at, size_t count, void *out)
+{
+    struct symc_cuda_moves *moves = state;
+    struct symc_cuda_group *group = moves->group;
+    const uint64_t elem = moves->op->elem;
+    struct symc_device_data slots = {
+        .base = (unsigned char *)(uintptr_t)(symc_cuda_row_at(
+                                                 &group->segment, group->rank) +
+                                             group->staging),
+        .stride =
+            group->limits.staging / (uint64_t)group->size / VECTOR * VECTOR};
+    struct symc_rows rows = {.rows = 1};
+
+    for (uint64_t from = 0; from < count && moves->status == SYMMCOLL_OK;
+         from += rows.count) {
+        rows.count = slots.stride / elem;
+        if (rows.count > count - from)
+            rows.count = count - from;
+        fill_slots(moves, at + from * elem, rows.count * elem, slots);
+        if (moves->status == SYMMCOLL_OK)
+            launch_rows(moves, slots, &rows, (char *)out + from * elem);
+    }
 }

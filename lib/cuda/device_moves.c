@@ -9,7 +9,8 @@
 static const struct symc_enqueue functions = {.copy = symc_cuda_move_copy,
     .reduce = symc_cuda_move_reduce,
     .strided = symc_cuda_move_strided,
-    .push = symc_cuda_move_push};
+    .push = symc_cuda_move_push,
+    .reduce_copies = symc_cuda_move_reduce_copies};
 
 symmcoll_status_t symc_cuda_enqueue_moves(
     struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)

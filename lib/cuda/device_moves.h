@@ -25,6 +25,8 @@ void symc_cuda_move_strided(void *state, const struct symc_strided *copy);
 void symc_cuda_move_push(void *state, const struct symc_pushed *rows);
 void symc_cuda_move_reduce(
     void *state, const struct symc_rows *rows, void *out);
+void symc_cuda_move_reduce_copies(
+    void *state, size_t at, size_t count, void *out);
 
 /* ---- device_products.c ---- */
 

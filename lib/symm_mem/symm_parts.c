@@ -111,12 +111,20 @@ symmcoll_status_t symmcoll_symm_reduce_scatter(struct symmcoll_symm *handle,
 }
 
 /* Pieces of this rank's part; each rank begins with another one, so that not all
- * read the same buffer's memory at a time. */
+ * read the same buffer's memory at a time.  On a device each begins to copy from
+ * another one, and no kernel waits for that. */
 static void reduce_pieces(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {
     size_t count = moving->op->count;
 
+    if (moving->enqueue != NULL) {
+        size_t first = (size_t)moving->rank * count * call->elem;
+
+        moving->enqueue->reduce_copies(moving->state,
+            call->handle->offset + call->words[0] + first, count, call->out);
+        return;
+    }
     for (int i = 0; i < moving->size; i++) {
         struct symc_rows piece = {.at = call->words[0], .rows = 1};
         size_t lo, hi;
@@ -130,24 +138,10 @@ static void reduce_pieces(
     }
 }
 
-/* A device has a kernel for the whole part. */
-static void describe_pieces(const struct symc_symm_call *call,
-    const struct symc_op *op, struct symc_launch *launch)
-{
-    launch->kind = SYMC_LAUNCH_REDUCE_SCATTER;
-    launch->out = call->out;
-    launch->rows =
-        (struct symc_rows){.at = call->handle->offset + call->words[0],
-            .count = op->count,
-            .rows = 1};
-    launch->slice = op->count * call->elem;
-}
-
 static const struct symc_symm_does low_contention_reduce_scatter = {
     .kind = SYMC_SYMM_REDUCE_SCATTER_LOW,
     .words = {"offset"},
-    .move = reduce_pieces,
-    .describe = describe_pieces};
+    .move = reduce_pieces};
 
 symmcoll_status_t symmcoll_symm_low_contention_reduce_scatter(
     struct symmcoll_symm *handle, size_t offset, void *out, size_t count,
@@ -197,7 +191,8 @@ static void push(
     }
 }
 
-/* Read those of all, the next rank's first. */
+/* Read those of all, from this rank on: on a device by copies, which take no
+ * multiprocessors. */
 static void pull(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {
@@ -220,25 +215,12 @@ static void describe_push(const struct symc_symm_call *call,
     launch->slice = op->count * call->elem;
 }
 
-static void describe_pull(const struct symc_symm_call *call,
-    const struct symc_op *op, struct symc_launch *launch)
-{
-    launch->kind = SYMC_LAUNCH_PULL;
-    launch->at = call->handle->offset + call->words[0];
-    launch->out = call->out;
-    launch->slice = op->count * call->elem;
-    launch->sources = call->handle->size;
-}
-
 static const struct symc_symm_does all_gather = {.kind = SYMC_SYMM_ALL_GATHER,
     .words = {"offset"},
     .move = push,
     .describe = describe_push};
 static const struct symc_symm_does low_contention_all_gather = {
-    .kind = SYMC_SYMM_ALL_GATHER_LOW,
-    .words = {"offset"},
-    .move = pull,
-    .describe = describe_pull};
+    .kind = SYMC_SYMM_ALL_GATHER_LOW, .words = {"offset"}, .move = pull};
 
 symmcoll_status_t symmcoll_symm_all_gather(struct symmcoll_symm *handle,
     size_t offset, const void *in, size_t count, enum symmcoll_dtype dtype,

@@ -196,7 +196,8 @@ symmcoll_status_t symmcoll_symm_all_gather(struct symmcoll_symm *handle,
 
 /*
  * The same where ranks begin at different places, so that not all use the memory
- * of one of them at a time.
+ * of one of them at a time.  On devices copies read the memory of others, and no
+ * kernel: they leave the multiprocessors to other kernels.
  *
  * low_contention_all_gather      count elements are in each buffer; out has room
  *                                for those of all

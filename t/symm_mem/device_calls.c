@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How many calls of the driver an operation takes that moves many rows: none of
- * them is a call of its own.
+ * How many calls of the driver an operation takes that moves many rows, of which
+ * none is a call of its own, or that leaves the moving to copies.
  */
 #include "t/symm_mem/device.h"
 
@@ -165,6 +165,105 @@ static int pushes(struct symmcoll_group *group, int rank)
     return end_joined(&it, right);
 }
 
+/* ---- low contention ---- */
+
+#define OWN ((size_t)600) /* elements of each rank: two pieces of a reduction */
+#define STAGED ((size_t)4096 / RANKS / 16 * 4 /* device_begin() */)
+_Static_assert(OWN > STAGED && OWN < 2 * STAGED, "it takes two pieces");
+
+static int32_t element_of(int rank, size_t i)
+{
+    return (int32_t)((size_t)rank * 100000 + i);
+}
+
+static void write_elements(const struct joined *it, size_t count)
+{
+    static int32_t made[OWN * RANKS];
+
+    for (size_t i = 0; i < count; i++)
+        made[i] = element_of(it->rank, i);
+    device_write(it->data, made, count * sizeof(*made));
+}
+
+/* Change this rank's buffer as soon as the operation has ended, which the others
+ * may have read no more then. */
+static bool spoil(const struct joined *it)
+{
+    return HOLDS(cuMemsetD8Async((CUdeviceptr)(uintptr_t)it->data, 0xee,
+                     it->nbytes, it->stream) == CUDA_SUCCESS);
+}
+
+static bool has_gathered(const void *device)
+{
+    static int32_t found[OWN * RANKS];
+    bool right = true;
+
+    device_read(found, device, sizeof(found));
+    for (size_t i = 0; i < OWN * RANKS; i++)
+        right = right && found[i] == element_of((int)(i / OWN), i % OWN);
+    return HOLDS(right);
+}
+
+static int gathers_by_copies(struct symmcoll_group *group, int rank)
+{
+    struct joined it;
+    struct calls before;
+    bool right = begin_joined(&it, group, rank, OWN * sizeof(int32_t));
+    void *out = device_alloc(OWN * RANKS * sizeof(int32_t));
+    int pulls = kernels_runs("symc_pull");
+
+    write_elements(&it, OWN);
+    right = right && OK(symmcoll_symm_barrier(it.handle, 0, -1));
+    before = count_calls();
+    right = right && OK(symmcoll_symm_low_contention_all_gather(
+                         it.handle, 0, out, OWN, SYMMCOLL_INT32, NULL));
+    right = HOLDS(took(before, 0, RANKS)) && spoil(&it) && right;
+    device_wait(it.stream);
+    right = HOLDS(kernels_runs("symc_pull") == pulls) && right;
+    right = right && has_gathered(out);
+    device_free(out);
+    return end_joined(&it, right);
+}
+
+static bool has_sums(const struct joined *it, const void *device)
+{
+    static int32_t found[OWN];
+    bool right = true;
+
+    device_read(found, device, sizeof(found));
+    for (size_t i = 0; i < OWN; i++) {
+        int32_t sum = 0;
+
+        for (int r = 0; r < RANKS; r++)
+            sum += element_of(r, (size_t)it->rank * OWN + i);
+        right = right && found[i] == sum;
+    }
+    return HOLDS(right);
+}
+
+static int scatters_by_copies(struct symmcoll_group *group, int rank)
+{
+    struct joined it;
+    struct calls before;
+    bool right = begin_joined(&it, group, rank, OWN * RANKS * sizeof(int32_t));
+    void *out = device_alloc(OWN * sizeof(int32_t));
+    int sums = kernels_runs("symc_reduce_rows_i32"),
+        others = kernels_runs("symc_reduce_scatter_i32");
+
+    write_elements(&it, OWN * RANKS);
+    right = right && OK(symmcoll_symm_barrier(it.handle, 0, -1));
+    before = count_calls();
+    right = right && OK(symmcoll_symm_low_contention_reduce_scatter(it.handle,
+                         0, out, OWN, SYMMCOLL_INT32, SYMMCOLL_SUM, NULL));
+    right = HOLDS(took(before, 0, 2 * RANKS)) && spoil(&it) && right;
+    device_wait(it.stream);
+    right = HOLDS(kernels_runs("symc_reduce_rows_i32") == sums + 2) &&
+            HOLDS(kernels_runs("symc_reduce_scatter_i32") == others) && right;
+    right = right && has_sums(&it, out);
+    device_free(out);
+    return end_joined(&it, right);
+}
+
 int main(void)
 {
     device_begin();
@@ -172,5 +271,9 @@ int main(void)
         "rows with places of their own take one kernel for 448 of them");
     ok(ranks_run(RANKS, reshards),
         "a matrix that is divided otherwise takes one call for each rank");
+    ok(ranks_run(RANKS, gathers_by_copies),
+        "all_gather of low contention takes a copy for each rank and no kernel");
+    ok(ranks_run(RANKS, scatters_by_copies),
+        "reduce_scatter of low contention copies, and then adds up");
     return done_testing();
 }
