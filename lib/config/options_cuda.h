@@ -115,6 +115,15 @@
                 "rank reads a part and writes it to all.",
     },
     {
+        .key = "cuda.copy_engine",
+        BOOL(cuda_copy_engine),
+        .dflt = "off",
+        .help = "Whether the driver copies what all_gather and all_to_all move "
+                "on devices, so that copy engines do it and leave the "
+                "multiprocessors to other kernels; it is if all members have "
+                "it on.",
+    },
+    {
         .key = "cuda.cublaslt",
         TEXT(cuda_cublaslt),
         .dflt = "libcublasLt.so.13",

@@ -53,14 +53,24 @@ static uint64_t round_down(uint64_t n, uint64_t step)
     return n / step * step;
 }
 
+/* Copies serve what may have lists, and where they are wanted what each member
+ * receives of all. */
+static bool is_copied(const struct symc_cuda_limits *limits,
+    const struct symc_kind_info *info, const struct symc_op *op)
+{
+    if (op->listed || (info->traits & SYMC_LIST) != 0)
+        return true;
+    return limits->copy_engine != 0 && info->out_parts == SYMC_ALL_PARTS &&
+           (info->traits & (SYMC_REDUCES | SYMC_TO_ROOT)) == 0;
+}
+
 struct symc_cuda_choice symc_cuda_choose(const struct symc_cuda_limits *limits,
     int size, const struct symc_kind_info *info, const struct symc_op *op)
 {
     bool reduces = (info->traits & SYMC_REDUCES) != 0;
     uint64_t slots = info->in_parts == SYMC_ALL_PARTS ? (uint64_t)size : 1;
     uint64_t elements = 1;
-    struct symc_cuda_choice choice = {
-        .copies = op->listed || (info->traits & SYMC_LIST) != 0,
+    struct symc_cuda_choice choice = {.copies = is_copied(limits, info, op),
         .unit = 1,
         .pitch = round_down(limits->staging / slots, VECTOR)};
 

@@ -12,8 +12,8 @@
 /* How an operation is cut: each piece is a launch. */
 struct symc_cuda_choice {
     enum symc_kernel kernel;
-    bool copies;     /* parts may be in buffers of their own: copied by the
-                        driver */
+    bool copies;     /* by the driver: parts may be in buffers of their own, or
+                        that is wanted */
     uint64_t count;  /* units of a part: elements of a reduction, else bytes */
     uint64_t unit;   /* bytes of one */
     uint64_t pitch;  /* bytes from one part to the next one in the staging */

@@ -27,6 +27,7 @@ struct symc_cuda_limits {
     uint32_t multimem;              /* 1: a switch may add up */
     uint32_t multicast_blocks;      /* of a kernel that uses it */
     uint64_t multimem_one_shot_max; /* bytes that it adds up in one shot */
+    uint32_t copy_engine;           /* 1: what is moved is copied */
     uint64_t nccl_min;              /* of a part, for NCCL; the most of all */
     uint32_t nccl_sums;             /* 1: sums of floats, too */
     uint32_t nccl_shared;           /* 1: on devices that ranks share, too */

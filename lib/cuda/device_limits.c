@@ -24,6 +24,7 @@ struct symc_cuda_limits symc_cuda_limits_get(
             (uint32_t)settings->get_int(config, "cuda.multicast_blocks"),
         .multimem_one_shot_max =
             settings->get_size(config, "cuda.multimem_one_shot_max"),
+        .copy_engine = settings->get_bool(config, "cuda.copy_engine"),
         .nccl_min = settings->get_size(config, "cuda.nccl_min"),
         .nccl_sums = settings->get_bool(config, "cuda.nccl_sums"),
         .nccl_shared = settings->get_bool(config, "cuda.nccl_shared")};

@@ -165,6 +165,8 @@ symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group)
             (uint32_t)lower(limits->multicast_blocks, other->multicast_blocks);
         limits->multimem_one_shot_max =
             lower(limits->multimem_one_shot_max, other->multimem_one_shot_max);
+        limits->copy_engine =
+            (uint32_t)lower(limits->copy_engine, other->copy_engine);
         if (other->nccl_min > limits->nccl_min)
             limits->nccl_min = other->nccl_min;
         limits->nccl_sums =

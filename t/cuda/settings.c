@@ -51,6 +51,67 @@ static int with(int n, const char *variable, const char *value,
     return right;
 }
 
+/* ---- copies ---- */
+
+/* Both kinds, by copies or by the kernel. */
+static int moves_by(struct symmcoll_group *group, int rank, bool copies)
+{
+    static const enum symc_kind kinds[] = {SYMC_ALL_GATHER, SYMC_ALL_TO_ALL};
+    int right = 1;
+
+    device_use(rank);
+    for (int i = 0; i < 2 && right; i++) {
+        struct collective one = {.kind = kinds[i], .dtype = F32, .count = 333};
+        int pulls = kernels_runs("symc_pull"),
+            barriers = kernels_runs("symc_barrier");
+
+        right = same_as_host(group, rank, &one);
+        pulls = kernels_runs("symc_pull") - pulls;
+        barriers = kernels_runs("symc_barrier") - barriers;
+        if ((pulls == 0) == copies && (barriers > 0) == copies)
+            continue;
+        diag("the kernel ran %d times, copies are%s expected", pulls,
+            copies ? "" : " not");
+        return 0;
+    }
+    return right;
+}
+
+static int copies(struct symmcoll_group *group, int rank)
+{
+    return moves_by(group, rank, true);
+}
+
+/* A rank of its own does not want them. */
+static int agrees_on_copies(int rank, int size, void *arg)
+{
+    struct symmcoll_world *world;
+    int right;
+
+    (void)size;
+    (void)arg;
+    if (rank == 1)
+        setenv("SYMMCOLL_CUDA_COPY_ENGINE", "off", 1);
+    if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
+        return 1;
+    right = moves_by(symmcoll_world_group(world), rank, false);
+    return !right || symmcoll_finalize(world) != SYMMCOLL_OK;
+}
+
+static void test_copies(void)
+{
+    int statuses[3], right;
+
+    setenv("SYMMCOLL_CUDA_COPY_ENGINE", "on", 1);
+    ok(ranks_run(3, copies),
+        "cuda.copy_engine: all_gather and all_to_all are copies by the driver");
+    right = ranks_spawn(3, agrees_on_copies, NULL, statuses);
+    for (int r = 0; r < 3; r++)
+        right = right && statuses[r] == 0;
+    ok(right, "where one rank has it off they are kernels on all");
+    unsetenv("SYMMCOLL_CUDA_COPY_ENGINE");
+}
+
 /* ---- groups at once on a device that ranks share ---- */
 
 #define MANY 8192 /* floats: 4 blocks of a kernel */
@@ -186,6 +247,7 @@ int main(void)
     ok(with(3, "SYMMCOLL_CUDA_BLOCKS", "1", "symc_one_shot_f32", 1, 1),
         "cuda.blocks: no kernel has more, so fewer bytes go in packets");
     unsetenv("SYMMCOLL_CUDA_BLOCKS");
+    test_copies();
     check_groups();
     return done_testing();
 }
