@@ -53,6 +53,21 @@ struct symc_settings {
     const char *(*get_text)(const struct symc_config *config, const char *key);
 };
 
+/* Where the buffers of an operation are in the group's symmetric memory: which one,
+ * by its number (0: in none), and from which byte of the parts on.  See
+ * placement.h. */
+struct symc_placement {
+    uint64_t in, in_at;
+    uint64_t out, out_at;
+};
+
+/* What is known of that. */
+enum symc_placed {
+    SYMC_PLACED_UNKNOWN, /* it has not been compared, or is not */
+    SYMC_PLACED_UNLIKE,  /* it is not the same on all members */
+    SYMC_PLACED_ALIKE
+};
+
 /* What a backend may ask of the library.  `group` goes into every call. */
 struct symc_core {
     void *group;
@@ -86,6 +101,11 @@ struct symc_core {
     /* While an operation is prepared or started: whether any member captures it in
      * a graph.  All find the same. */
     bool (*captured)(void *group);
+    /* Whether the buffers of an operation are at the same place on all members, and
+     * where (out).  From the comparison of the operation on all find the same, while
+     * it is prepared and started; before, it is not known. */
+    enum symc_placed (*placed)(void *group, const struct symc_op *op,
+        struct symc_placement *placement);
     /* Back this rank's staging with memory; the first call does the work. */
     symmcoll_status_t (*reserve)(void *group);
 
@@ -263,6 +283,9 @@ struct symc_coll_ops {
     const double *(*factors)(void *state);
     /* The same: whether any member captures what it has compared last. */
     bool (*captured)(void *state);
+    /* Optional: see core->placed. */
+    enum symc_placed (*placed)(void *state, const struct symc_op *op,
+        struct symc_placement *placement);
 
     /* Optional, all or none: operations that are begun and end later, in the
      * order of issue.  issue() begins one without waiting, or returns false

@@ -44,6 +44,17 @@ static bool is_captured(void *context)
     return host->backend->coll->captured(host->state);
 }
 
+static enum symc_placed find_placed(
+    void *context, const struct symc_op *op, struct symc_placement *placement)
+{
+    const struct symmcoll_group *group = context;
+    const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
+
+    return host->backend->coll->placed != NULL
+               ? host->backend->coll->placed(host->state, op, placement)
+               : SYMC_PLACED_UNKNOWN;
+}
+
 static symmcoll_status_t reserve(void *context)
 {
     struct symmcoll_group *group = context;
@@ -379,6 +390,7 @@ void symc_group_make_core(struct symmcoll_group *group)
         .gather = symc_slot_gather,
         .factors = find_factors,
         .captured = is_captured,
+        .placed = find_placed,
         .reserve = reserve,
         .record = record,
         .take_number = take_number,

@@ -6,6 +6,8 @@
  */
 #include "host/host.h"
 
+#include "backend/placement.h"
+
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -393,14 +395,29 @@ symmcoll_status_t symc_host_synchronise(struct symc_host *host,
     return symc_host_collect(host, op);
 }
 
+static void keep_placement(struct symc_host *host, const struct symc_op *op)
+{
+    const unsigned char *mine = symc_host_header(host, host->rank, op)->payload;
+
+    memcpy(&host->placement, mine, sizeof(host->placement));
+    host->placed = op->wire;
+    host->alike = true;
+    for (int r = 0; r < host->size; r++)
+        host->alike &= memcmp(symc_host_header(host, r, op)->payload, mine,
+                           sizeof(host->placement)) == 0;
+}
+
 void symc_host_keep_told(struct symc_host *host, const struct symc_op *op)
 {
+    host->placed = 0;
     if (op->memory == SYMC_MEMORY_HOST && op->op != SYMMCOLL_PREMUL_SUM)
         return;
     host->captured = false;
     for (int r = 0; r < host->size; r++)
         host->captured |=
             (symc_host_header(host, r, op)->what & WHAT_CAPTURED) != 0;
+    if (symc_is_placed(op))
+        keep_placement(host, op);
     if (op->op == SYMMCOLL_PREMUL_SUM)
         (void)symc_host_reduction(host, op);
 }

@@ -192,9 +192,21 @@ static bool is_captured(void *state)
     return host->captured;
 }
 
+static enum symc_placed find_placed(
+    void *state, const struct symc_op *op, struct symc_placement *placement)
+{
+    const struct symc_host *host = state;
+
+    if (host->placed == 0 || host->placed != op->wire)
+        return SYMC_PLACED_UNKNOWN;
+    *placement = host->placement;
+    return host->alike ? SYMC_PLACED_ALIKE : SYMC_PLACED_UNLIKE;
+}
+
 static const struct symc_coll_ops coll = {.start = start,
     .factors = find_factors,
     .captured = is_captured,
+    .placed = find_placed,
     .issue = symc_host_issue,
     .advance = symc_host_advance,
     .give_up = symc_host_give_up,

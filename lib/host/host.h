@@ -41,6 +41,9 @@ struct symc_host {
     const void **sources; /* for reductions: one for each rank */
     double *factors;
     bool captured; /* by a member; of the latest one of other memory */
+    struct symc_placement placement; /* the same one's */
+    uint64_t placed; /* the operation of which that is known; 0: none */
+    bool alike;      /* it is the same on all members */
     bool *missing;
     struct symc_host_part *parts; /* of the operation under way, by rank */
     /* Of that operation, by rank: the buffers that this rank uses where they

@@ -6,6 +6,8 @@
  */
 #include "host/host.h"
 
+#include "backend/placement.h"
+
 #include <string.h>
 
 #define CLAIMED_MAX ((size_t)1024) /* bytes */
@@ -124,6 +126,18 @@ static inline size_t contribution(
                                           : 0;
 }
 
+/* Of another memory the members compare where they have it. */
+static symmcoll_status_t synchronise(struct symc_host *host,
+    const struct symc_op *op, const void *payload, size_t nbytes)
+{
+    struct symc_placement mine;
+
+    if (!symc_is_placed(op))
+        return symc_host_synchronise(host, op, payload, nbytes);
+    mine = symc_placement_of(host->core, op, host->size);
+    return symc_host_synchronise(host, op, &mine, sizeof(mine));
+}
+
 /* What this rank puts of that: all of it beside its line, or what others read
  * into it. */
 struct given {
@@ -210,8 +224,13 @@ static uint64_t depth(const struct symc_host *host, const struct symc_op *op)
 static bool publish(struct symc_host *host, const struct symc_op *op)
 {
     struct given given = given_by(host, op, contribution(host, op));
+    struct symc_placement mine;
     char line[SYMC_PAYLOAD];
 
+    if (symc_is_placed(op)) {
+        mine = symc_placement_of(host->core, op, host->size);
+        return symc_host_publish(host, op, &mine, sizeof(mine));
+    }
     if (given.beside > 0)
         put_beside(host, op, given.beside);
     return symc_host_publish(
@@ -247,7 +266,7 @@ symmcoll_status_t symc_host_one_shot(
             put_beside(host, op, given.beside);
     }
     if (status == SYMMCOLL_OK)
-        status = symc_host_synchronise(host, op,
+        status = synchronise(host, op,
             put_together(host, op, given.in_line, line), given.in_line);
     if (given.beside > 0)
         claim_beside(host, op, given.beside);

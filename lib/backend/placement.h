@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where the buffers of an operation are in the group's symmetric memory of a
+ * device.  Each member knows its own; of some kinds the members compare theirs
+ * with all that they compare, so that all of them know whether it is the same.
+ */
+#ifndef SYMC_BACKEND_PLACEMENT_H
+#define SYMC_BACKEND_PLACEMENT_H
+
+#include "backend/backend.h"
+
+/* Whether the members compare it: what libraries may do in another way where the
+ * buffers of all are at the same offset of memory that is registered with them. */
+static inline bool symc_is_placed(const struct symc_op *op)
+{
+    return op->memory != SYMC_MEMORY_HOST && !op->listed &&
+           (op->kind == SYMC_ALL_REDUCE || op->kind == SYMC_REDUCE_SCATTER ||
+               op->kind == SYMC_ALL_GATHER || op->kind == SYMC_ALL_TO_ALL);
+}
+
+/* This rank's, of an operation that is placed in a group of so many. */
+static inline struct symc_placement symc_placement_of(
+    const struct symc_core *core, const struct symc_op *op, int size)
+{
+    const struct symc_kind_info *info = &core->kinds[op->kind];
+    const size_t nbytes = op->count * op->elem;
+    const struct symc_shared *shared;
+    struct symc_placement found = {.in = 0};
+    size_t at = 0;
+
+    shared = symc_shared_find(core->shared, op->in,
+        nbytes * symc_parts_count(info->in_parts, size), &at);
+    if (shared != NULL) {
+        found.in = shared->number;
+        found.in_at = at;
+    }
+    shared = symc_shared_find(core->shared, op->out,
+        nbytes * symc_parts_count(info->out_parts, size), &at);
+    if (shared != NULL) {
+        found.out = shared->number;
+        found.out_at = at;
+    }
+    return found;
+}
+
+#endif
