@@ -124,6 +124,7 @@ struct symc_config {
     size_t cuda_nccl_min;              /* bytes: by NCCL from there on */
     bool cuda_nccl_sums;               /* sums of floats, too */
     bool cuda_nccl_shared;             /* where ranks share a device, too */
+    bool cuda_nccl_windows;            /* symmetric memory is registered */
     int64_t cuda_nccl_min_ctas;        /* blocks of its kernels; 0: NCCL's */
     int64_t cuda_nccl_max_ctas;        /* the same, at most */
     int64_t cuda_nccl_cga;             /* blocks of a cluster; -1: NCCL's */

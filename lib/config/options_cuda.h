@@ -156,6 +156,16 @@
                 "and it is for tests.",
     },
     {
+        .key = "cuda.nccl_windows",
+        BOOL(cuda_nccl_windows),
+        .dflt = "off",
+        .help = "Whether symmetric memory that symmcoll_symm_alloc() has "
+                "allocated, of ranks that are processes, is registered with "
+                "NCCL (2.28 or later) when all ranks pass it to all_reduce, "
+                "reduce_scatter, all_gather or all_to_all at the same offset; "
+                "a second communicator serves those.",
+    },
+    {
         .key = "cuda.nccl_min_ctas",
         INT(cuda_nccl_min_ctas),
         .dflt = "0",
@@ -183,8 +193,10 @@
         CHOICE(cuda_nccl_cta_policy), /* enum symc_nccl_policy */
         .dflt = "auto",
         .range = "auto efficiency zero",
-        .help = "How NCCL uses multiprocessors: efficiency, as few as serve "
-                "(NCCL 2.27), zero, none where copy engines can do it (NCCL "
+        .help = "How NCCL uses multiprocessors where buffers are registered "
+                "with it (cuda.nccl_windows), and else as with auto: "
+                "efficiency, as few as serve (NCCL 2.27), zero, none where "
+                "copy engines can do it, as all_gather and all_to_all (NCCL "
                 "2.28); auto leaves it to NCCL.",
     },
     {

@@ -12,6 +12,7 @@
 #include "cuda/local.h"
 #include "cuda/memory.h"
 #include "cuda/nccl_run.h"
+#include "cuda/nccl_window.h"
 
 #include "backend/interface.h"
 
@@ -26,6 +27,7 @@
 /* In the context. */
 static void free_parts(struct symc_cuda_group *group)
 {
+    symc_cuda_windows_close(group, CLOSE_NS);
     symc_cuda_comm_close(group->comm, CLOSE_NS);
     symc_cuda_order_close(group);
     symc_cuda_calls_close(group);

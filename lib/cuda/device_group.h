@@ -31,6 +31,7 @@ struct symc_cuda_limits {
     uint64_t nccl_min;              /* of a part, for NCCL; the most of all */
     uint32_t nccl_sums;             /* 1: sums of floats, too */
     uint32_t nccl_shared;           /* 1: on devices that ranks share, too */
+    uint32_t nccl_windows;          /* 1: symmetric memory is registered */
 };
 
 /* Stretches that are searched for NaN at once. */
@@ -59,7 +60,8 @@ struct symc_cuda_call {
     int channel;
     uint32_t value;
     bool by_nccl;
-    int nan; /* the first stretch that is searched; see device_nan.c */
+    bool by_window; /* of NCCL's, on the communicator that has windows */
+    int nan;        /* the first stretch that is searched; see device_nan.c */
 };
 
 /* An operation that has been enqueued. */
@@ -106,6 +108,7 @@ struct symc_cuda_order {
 };
 
 struct symc_cuda_comm;
+struct symc_cuda_windows;
 struct symc_cuda_nan;
 
 struct symc_cuda_group {
@@ -136,7 +139,8 @@ struct symc_cuda_group {
     int64_t left_ns[SYMC_KERNEL_RANKS]; /* when a member was first found to have
                                            left; 0: it has not */
     struct symc_cuda_comm *_Atomic comm; /* of NCCL; NULL: not needed so far */
-    atomic_bool in_nccl;                /* a thread enqueues with it */
+    struct symc_cuda_windows *_Atomic windows; /* the same; see nccl_window.h */
+    atomic_bool in_nccl;                       /* a thread enqueues with it */
     bool checked; /* an operation has been when it was started: later ones are
                         when they are called */
     bool timed;   /* operations are, from their first kernel to their last */

@@ -173,6 +173,8 @@ symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group)
             (uint32_t)lower(limits->nccl_sums, other->nccl_sums);
         limits->nccl_shared =
             (uint32_t)lower(limits->nccl_shared, other->nccl_shared);
+        limits->nccl_windows =
+            (uint32_t)lower(limits->nccl_windows, other->nccl_windows);
         if (blocks == 0)
             return fail_to_fit(group, all, r);
     }

@@ -179,8 +179,7 @@ void symc_cuda_abort(void *state)
         __atomic_store_n(&group->words->left[r], 1, __ATOMIC_RELEASE);
     /* Also where nothing of this member's is in it: the others' aborts wait for
      * this one. */
-    if (group->comm != NULL)
-        symc_cuda_comm_try_abort(group->comm);
+    symc_cuda_try_abort_nccl(group);
 }
 
 /* Where a kernel gave up the others end, too, and then it is told: nothing
@@ -201,7 +200,7 @@ symmcoll_status_t symc_cuda_test(void *state, void *token)
     if (called.result == CUDA_SUCCESS && symc_cuda_gave_up(group))
         status = symc_cuda_explain(group, op);
     else if (called.result == CUDA_SUCCESS && tested->call.by_nccl)
-        status = symc_cuda_judge_nccl(group, op);
+        status = symc_cuda_judge_nccl(group, tested);
     if (called.result == CUDA_SUCCESS && status == SYMMCOLL_OK)
         status = symc_cuda_nans_judge(group, tested);
     if (called.result != CUDA_SUCCESS) {
@@ -217,7 +216,7 @@ symmcoll_status_t symc_cuda_watch(void *state, void *token)
     const struct symc_cuda_group *group = state;
     const struct symc_cuda_token *watched = token;
 
-    return watched->call.by_nccl ? symc_cuda_comm_watch(group->comm)
+    return watched->call.by_nccl ? symc_cuda_watch_nccl(group, watched)
                                  : SYMMCOLL_OK;
 }
 
@@ -269,8 +268,7 @@ symmcoll_status_t symc_cuda_cancel(void *state, void *token)
     CUresult result;
 
     symc_cuda_abort(group);
-    if (group->comm != NULL)
-        symc_cuda_comm_abort(group->comm);
+    symc_cuda_abort_nccl(group);
     result = ask_device(group, token).result;
     /* A context that is broken runs nothing; of another error nothing follows. */
     if (result != CUDA_SUCCESS && !symc_cuda_is_fatal(result))

@@ -11,6 +11,7 @@
 #include "cuda/device_group.h"
 #include "cuda/memory.h"
 #include "cuda/multicast.h"
+#include "cuda/nccl_window.h"
 #include "cuda/places.h"
 
 #include <stdlib.h>
@@ -191,6 +192,7 @@ symmcoll_status_t symc_cuda_join(
     made->memory = memory;
     made->log = made->memory->log;
     made->log.told = false;
+    made->whole.own = symc_cuda_memory_extent(memory);
     atomic_fetch_add(&made->memory->uses, 1);
     status = symc_cuda_group_enter(group, &entered);
     if (status == SYMMCOLL_OK) {
@@ -205,12 +207,25 @@ symmcoll_status_t symc_cuda_join(
     return SYMMCOLL_OK;
 }
 
+/* NCCL's calls are of the current context. */
+static void leave_window(struct joined *left)
+{
+    struct symc_cuda_entered entered;
+    bool in = symc_cuda_enter(&left->memory->context, &entered).result ==
+              CUDA_SUCCESS;
+
+    symc_cuda_windows_leave(&left->whole);
+    if (in)
+        symc_cuda_leave(&entered);
+}
+
 void symc_cuda_leave_joined(struct symc_joined *joined)
 {
     struct joined *left = (struct joined *)(void *)joined;
     CUstreamCaptureMode mode =
         symc_cuda_relax(left->log.cuda, CU_STREAM_CAPTURE_MODE_RELAXED);
 
+    leave_window(left);
     symc_cuda_multicast_close(&left->log, &left->multicast);
     symc_cuda_places_close(&left->log, &left->places);
     symc_cuda_row_close(&left->log, &left->row);

@@ -9,10 +9,16 @@
 #include "backend/backend.h"
 #include "kernels/args.h"
 
+struct symc_cuda_window;
+
 /* What this backend's struct symc_joined is the beginning of. */
 struct symc_cuda_joined {
     struct symc_joined joined;
     struct symc_device_data data; /* from the beginning of the parts on */
+    struct symc_extent
+        own; /* that this rank has allocated: whole pieces; nothing
+                               where it is memory of the program's */
+    struct symc_cuda_window *window; /* of NCCL; see nccl_window.h */
 };
 
 /* That, from so many bytes of each member's part on: a multiple of 16 where a

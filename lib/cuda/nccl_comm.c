@@ -214,10 +214,7 @@ static symmcoll_status_t expire(
         text);
 }
 
-/* Until what was called has ended on all members.  They tell each other again
- * and again, for one on which it fails, or that dies, would leave the others in
- * progress: who does not gather any more has an error that all learn. */
-static symmcoll_status_t await_all(
+symmcoll_status_t symc_cuda_comm_await_all(
     struct symc_cuda_comm *comm, int64_t timeout_ns, uint32_t *busy)
 {
     const struct symc_core *core = comm->core;
@@ -260,7 +257,7 @@ static symmcoll_status_t make(struct symc_cuda_comm *comm,
             SYMMCOLL_ERR_NO_MEMORY, "no memory for %d members", comm->size);
     status = begin(comm, *config, id);
     if (status >= 0)
-        status = await_all(comm, op->timeout_ns, busy);
+        status = symc_cuda_comm_await_all(comm, op->timeout_ns, busy);
     free(busy);
     return status;
 }

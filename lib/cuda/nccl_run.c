@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda/nccl_run.h"
+#include "cuda/nccl_window.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 
 /* ---- the communicator ---- */
 
@@ -28,46 +28,44 @@ enum symc_need symc_cuda_needs(void *state, const struct symc_op *op)
 {
     const struct symc_cuda_group *group = state;
     struct symc_cuda_elements elements;
+    enum symc_need need = find_need(group, op, &elements);
 
-    return group->comm != NULL ? SYMC_NEED_NONE
-                               : find_need(group, op, &elements);
+    if (group->comm == NULL || need == SYMC_NEED_NONE)
+        return need;
+    return symc_cuda_windows_lack(group, op) ? SYMC_NEED_USEFUL
+                                             : SYMC_NEED_NONE;
 }
 
-/* ---- where it is ended ---- */
+/* ---- making it ---- */
 
-static void call_inside(void *context, void (*call)(void *arg), void *arg)
+static symmcoll_status_t make_comm(struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_nccl *nccl,
+    const struct symc_nccl_config *config)
 {
-    struct symc_cuda_entered entered;
+    struct symc_cuda_comm *comm = NULL;
+    struct symc_cuda_where where;
+    symmcoll_status_t status = symc_cuda_find_where(group, &where);
 
-    (void)symc_cuda_enter(context, &entered);
-    call(arg);
-    symc_cuda_leave(&entered);
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_comm_open(nccl, config, group->core, where, op,
+            group->rank, group->size, &comm);
+    if (status == SYMMCOLL_OK)
+        atomic_store(&group->comm, comm);
+    return status;
 }
 
-static void release_context(void *context)
+/* In the context. */
+static symmcoll_status_t make(struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_nccl *nccl,
+    const struct symc_nccl_config *config)
 {
-    symc_cuda_context_close(context);
-    free(context);
-}
+    symmcoll_status_t status = SYMMCOLL_OK;
 
-/* With a use of the group's context that outlives the group (out). */
-static symmcoll_status_t find_where(
-    const struct symc_cuda_group *group, struct symc_cuda_where *where)
-{
-    struct symc_cuda_context *context = malloc(sizeof(*context));
-    CUresult result;
-
-    if (context == NULL)
-        return group->core->fail(
-            SYMMCOLL_ERR_NO_MEMORY, "no memory for a communicator");
-    result = symc_cuda_context_copy(&group->context, context);
-    if (result != CUDA_SUCCESS) {
-        free(context);
-        return symc_cuda_group_fail(
-            group, result, "cuDevicePrimaryCtxRetain for a communicator");
-    }
-    *where = (struct symc_cuda_where){context, call_inside, release_context};
-    return SYMMCOLL_OK;
+    if (group->comm == NULL)
+        status = make_comm(group, op, nccl, config);
+    return status == SYMMCOLL_OK && symc_cuda_windows_lack(group, op)
+               ? symc_cuda_windows_prepare(group, op, config)
+               : status;
 }
 
 symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op)
@@ -76,8 +74,6 @@ symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op)
     const struct symc_core *core = group->core;
     const struct symc_settings *settings = core->settings;
     struct symc_cuda_entered entered;
-    struct symc_cuda_comm *comm = NULL;
-    struct symc_cuda_where where;
     struct symc_nccl_config config;
     const struct symc_nccl *nccl;
     symmcoll_status_t status;
@@ -98,12 +94,7 @@ symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op)
         status = symc_cuda_group_enter(group, &entered);
     if (status != SYMMCOLL_OK)
         return status;
-    status = find_where(group, &where);
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_comm_open(
-            nccl, &config, core, where, op, group->rank, group->size, &comm);
-    if (status == SYMMCOLL_OK)
-        atomic_store(&group->comm, comm);
+    status = make(group, op, nccl, &config);
     symc_cuda_leave(&entered);
     return status;
 }
@@ -159,6 +150,7 @@ static symmcoll_status_t enqueue(
     struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
 {
     const struct symc_kind_info *info = &group->core->kinds[op->kind];
+    struct symc_cuda_comm *windowed = symc_cuda_windows_find(group, op);
     struct symc_cuda_part parts[SYMC_KERNEL_RANKS];
     struct symc_cuda_elements elements;
 
@@ -169,7 +161,9 @@ static symmcoll_status_t enqueue(
     (void)find_need(group, op, &elements);
     if (elements.scaled)
         elements.factor = group->core->factors(group->core->group)[group->rank];
-    return symc_cuda_comm_collect(group->comm, info, op, elements, stream);
+    group->launching.by_window = windowed != NULL;
+    return symc_cuda_comm_collect(
+        windowed != NULL ? windowed : group->comm, info, op, elements, stream);
 }
 
 symmcoll_status_t symc_cuda_enqueue_nccl(
@@ -210,13 +204,40 @@ symmcoll_status_t symc_cuda_check_exchange(
         info->name, op->stream);
 }
 
+symmcoll_status_t symc_cuda_watch_nccl(
+    const struct symc_cuda_group *group, const struct symc_cuda_token *token)
+{
+    return symc_cuda_comm_watch(
+        token->call.by_window ? symc_cuda_windows_comm(group) : group->comm);
+}
+
 symmcoll_status_t symc_cuda_judge_nccl(
-    const struct symc_cuda_group *group, const struct symc_op *op)
+    const struct symc_cuda_group *group, const struct symc_cuda_token *token)
 {
     const struct symc_core *core = group->core;
-    symmcoll_status_t status = symc_cuda_comm_watch(group->comm);
+    symmcoll_status_t status = symc_cuda_watch_nccl(group, token);
 
     return status == SYMMCOLL_ERR_ABORTED && core->failed(core->group, -1)
-               ? core->failure(core->group, op, -1)
+               ? core->failure(core->group, &token->op, -1)
                : status;
+}
+
+void symc_cuda_try_abort_nccl(const struct symc_cuda_group *group)
+{
+    struct symc_cuda_comm *windowed = symc_cuda_windows_comm(group);
+
+    if (group->comm != NULL)
+        symc_cuda_comm_try_abort(group->comm);
+    if (windowed != NULL)
+        symc_cuda_comm_try_abort(windowed);
+}
+
+void symc_cuda_abort_nccl(const struct symc_cuda_group *group)
+{
+    struct symc_cuda_comm *windowed = symc_cuda_windows_comm(group);
+
+    if (group->comm != NULL)
+        symc_cuda_comm_abort(group->comm);
+    if (windowed != NULL)
+        symc_cuda_comm_abort(windowed);
 }

@@ -28,6 +28,13 @@ enum symc_need symc_cuda_nccl_need(const struct symc_cuda_limits *limits,
 symmcoll_status_t symc_cuda_nccl_configure(const struct symc_core *core,
     const struct symc_nccl *nccl, struct symc_nccl_config *config);
 
+/* ---- nccl_where.c ---- */
+
+/* Where a communicator of the group is ended (out), with a use of the context that
+ * outlives the group; for symc_cuda_comm_open(). */
+symmcoll_status_t symc_cuda_find_where(
+    const struct symc_cuda_group *group, struct symc_cuda_where *where);
+
 /* ---- nccl_run.c ---- */
 
 /* See struct symc_coll_ops: a communicator.
@@ -52,9 +59,19 @@ const char *symc_cuda_inside(void *state);
 symmcoll_status_t symc_cuda_enqueue_nccl(
     struct symc_cuda_group *group, const struct symc_op *op, CUstream stream);
 
-/* What NCCL has enqueued is over: whether it has ended as it should, for it ends
- * early where its communicator is aborted. */
+/* Of what NCCL has enqueued: see symc_cuda_comm_watch(). */
+symmcoll_status_t symc_cuda_watch_nccl(
+    const struct symc_cuda_group *group, const struct symc_cuda_token *token);
+
+/* It is over: whether it has ended as it should, for it ends early where its
+ * communicator is aborted. */
 symmcoll_status_t symc_cuda_judge_nccl(
-    const struct symc_cuda_group *group, const struct symc_op *op);
+    const struct symc_cuda_group *group, const struct symc_cuda_token *token);
+
+/* Stop all that NCCL has in progress.  Any thread may call it at any time. */
+void symc_cuda_abort_nccl(const struct symc_cuda_group *group);
+
+/* The same as symc_cuda_comm_try_abort(). */
+void symc_cuda_try_abort_nccl(const struct symc_cuda_group *group);
 
 #endif

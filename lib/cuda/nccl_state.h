@@ -58,6 +58,13 @@ symmcoll_status_t symc_cuda_comm_enqueue(struct symc_cuda_comm *comm,
     const struct symc_op *op, struct symc_cuda_routine routine, const void *arg,
     struct CUstream_st *stream);
 
+/* Collective, where core->gather may be called: until what was called has ended on
+ * all members.  They tell each other again and again, for one on which it fails, or
+ * that dies, would leave the others in progress: who does not gather any more has an
+ * error that all learn.  busy has room for a word of each member. */
+symmcoll_status_t symc_cuda_comm_await_all(
+    struct symc_cuda_comm *comm, int64_t timeout_ns, uint32_t *busy);
+
 void symc_cuda_comm_doze(const struct symc_core *core, int64_t nap_ns);
 
 #endif

@@ -231,6 +231,7 @@ int ncclAllGather(const void *in, void *out, size_t count, int type,
     const size_t nbytes = fake_nbytes_of(type, count);
     struct fake_work *work = begin(comm, stream, FAKE_ALL_GATHER);
 
+    fake_windows_use(work, in, out);
     for (int r = 0; r < size_of(comm); r++) {
         send(work, in, nbytes, r);
         receive(work, (char *)out + (size_t)r * nbytes, nbytes, r);
@@ -243,6 +244,7 @@ int ncclAllReduce(const void *in, void *out, size_t count, int type, int op,
 {
     struct fake_work *work = begin(comm, stream, FAKE_ALL_REDUCE);
 
+    fake_windows_use(work, in, out);
     in = contribution(work, in, count, type, op);
     for (int r = 0; r < size_of(comm); r++)
         send(work, in, fake_nbytes_of(type, count), r);
@@ -268,6 +270,7 @@ int ncclReduceScatter(const void *in, void *out, size_t count, int type, int op,
     const size_t nbytes = fake_nbytes_of(type, count);
     struct fake_work *work = begin(comm, stream, FAKE_REDUCE_SCATTER);
 
+    fake_windows_use(work, in, out);
     in = contribution(work, in, count * (size_t)size_of(comm), type, op);
     for (int r = 0; r < size_of(comm); r++)
         send(work, (const char *)in + (size_t)r * nbytes, nbytes, r);
@@ -287,6 +290,7 @@ int ncclAlltoAll(const void *in, void *out, size_t count, int type,
 
     if (in == out)
         fake_nccl_die("an all-to-all is in place");
+    fake_windows_use(work, in, out);
     atomic_fetch_add(&fake_nccl.parted, 1);
     for (int r = 0; r < size_of(comm); r++) {
         send(work, (const char *)in + (size_t)r * nbytes, nbytes, r);

@@ -60,8 +60,9 @@ int fake_nccl_leave(struct symc_nccl_comm *comm, int result)
     return result;
 }
 
-static void end(struct symc_nccl_comm *comm)
+static void end(struct symc_nccl_comm *comm, int destroyed)
 {
+    fake_windows_end(comm, destroyed);
     for (int i = 0; i < FAKE_OPS; i++)
         if (comm->ops[i].used)
             fake_nccl_die("a reduction that was created is left");
@@ -92,9 +93,14 @@ static int ask(struct symc_nccl_comm *comm)
     if (comm->phase == FAKE_FINALIZED)
         return SYMC_NCCL_SUCCESS;
     if (atomic_load(&fake_nccl.stuck))
-        return comm->phase == FAKE_READY && comm->pending == NULL
+        return comm->phase == FAKE_READY && comm->pending == NULL &&
+                       comm->registering == NULL
                    ? SYMC_NCCL_SUCCESS
                    : SYMC_NCCL_IN_PROGRESS;
+    if (comm->broken != 0)
+        return comm->broken;
+    if (comm->registering != NULL)
+        return fake_windows_ask(comm);
     if (comm->phase == FAKE_READY)
         return ask_pending(comm);
     if ((comm->phase == FAKE_BEGINNING &&
@@ -234,7 +240,7 @@ int ncclCommDestroy(struct symc_nccl_comm *comm)
     if (comm->phase != FAKE_FINALIZED)
         fake_nccl_die("a communicator is destroyed before it is finalized");
     await_others(comm);
-    end(comm);
+    end(comm, 1);
     atomic_fetch_add(&fake_nccl.destroyed, 1);
     return fake_nccl_leave(comm, SYMC_NCCL_SUCCESS);
 }
@@ -244,7 +250,7 @@ int ncclCommAbort(struct symc_nccl_comm *comm)
     fake_nccl_enter(comm);
     atomic_store(&comm->clique->pids[comm->rank], 0);
     await_others(comm);
-    end(comm);
+    end(comm, 0);
     atomic_fetch_add(&fake_nccl.aborted, 1);
     return fake_nccl_leave(comm, SYMC_NCCL_SUCCESS);
 }

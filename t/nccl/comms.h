@@ -12,6 +12,7 @@
 #define FAKE_CLIQUES 64
 #define FAKE_COMMS 512
 #define FAKE_RANKS 8
+#define FAKE_WINDOWS 8
 #define FAKE_CHUNK 4096 /* bytes on their way from a rank to another */
 
 enum fake_phase {
@@ -37,7 +38,8 @@ enum fake_routine {
 struct fake_channel {
     _Atomic int full;
     enum fake_routine routine;
-    size_t total; /* bytes of the message */
+    uint64_t placed; /* as struct fake_work has it */
+    size_t total;    /* bytes of the message */
     size_t nbytes;
     unsigned char data[FAKE_CHUNK];
 };
@@ -48,6 +50,10 @@ struct fake_clique {
     _Atomic int size, joined;
     /* The process of each rank until it has finalized or aborted; 0: none. */
     _Atomic int pids[FAKE_RANKS];
+    /* Windows: how many calls of all ranks, and what each had and passed when it
+     * called last. */
+    _Atomic int registered, used[FAKE_RANKS];
+    _Atomic size_t nbytes[FAKE_RANKS];
     struct fake_channel channels[FAKE_RANKS][FAKE_RANKS]; /* from, to */
 };
 
@@ -88,10 +94,19 @@ struct fake_work {
     struct symc_nccl_comm *comm;
     struct CUstream_st *stream;
     enum fake_routine routine; /* of the calls that are added */
+    int windows;               /* that have its buffers, a bit for each */
+    uint64_t placed;           /* where they are in these; 0: in none */
     int ncalls, nsums, nscales;
     struct fake_call calls[FAKE_CALLS];
     struct fake_sum sums[FAKE_SUMS];
     struct fake_scale scales[FAKE_SUMS];
+};
+
+/* Memory that is registered; no bytes: none is. */
+struct symc_nccl_window {
+    const char *at;
+    size_t nbytes;
+    _Atomic int uses; /* by what is enqueued */
 };
 
 struct symc_nccl_comm {
@@ -105,6 +120,10 @@ struct symc_nccl_comm {
         int used, type;
         double factor;
     } ops[FAKE_OPS]; /* that were created */
+    struct symc_nccl_window windows[FAKE_WINDOWS];
+    struct symc_nccl_window *registering; /* with all other ranks; NULL: none */
+    struct symc_nccl_window **made;       /* where it is to be written */
+    int nregistered, broken; /* calls; the error of one, which it keeps */
 };
 
 _Noreturn void fake_nccl_die(const char *what);
@@ -133,6 +152,20 @@ void fake_work_add(struct fake_work *work, struct fake_call call);
 /* Have the stream do it; takes the work.  Returns a result. */
 int fake_work_enqueue(struct fake_work *work);
 void fake_work_free(struct fake_work *work);
+
+/* ---- registered.c ---- */
+
+/* Which window has an address; -1: none. */
+int fake_windows_find(const struct symc_nccl_comm *comm, const void *at);
+
+/* The work's buffers, in windows if both are; until it is over. */
+void fake_windows_use(struct fake_work *work, const void *in, const void *out);
+void fake_windows_unuse(struct fake_work *work);
+
+/* With the lock: whether what is being registered is on all ranks. */
+int fake_windows_ask(struct symc_nccl_comm *comm);
+
+void fake_windows_end(struct symc_nccl_comm *comm, int destroyed);
 
 /* ---- collectives.c ---- */
 

@@ -5,7 +5,7 @@
  * process where two threads are in one communicator at once, where one is used that
  * is not ready, was destroyed or aborted, or is destroyed before it is finalized,
  * where a message has another size than its receive, where ranks make different
- * calls of one collective, and where it is asked for what
+ * calls of one collective or have their buffers elsewhere in windows, and where it is asked for what
  * the library has no use for, as the least of floats.  As in NCCL who destroys or aborts
  * a communicator waits there until all its ranks finalize or abort theirs, or have died;
  * finalizing it waits for nobody.  It adds up in the reverse
@@ -18,6 +18,7 @@
 struct fake_nccl {
     /* Results that these calls return, of each rank: not 0, an error. */
     _Atomic int id_result, init_result, finalize_result, call_result;
+    _Atomic int window_result; /* found by asking; the communicator keeps it */
     /* The error that every communicator has from now on. */
     _Atomic int error;
     _Atomic int stuck;    /* 1: nothing ends that is in progress */
@@ -27,6 +28,8 @@ struct fake_nccl {
     /* Communicators: those that are there, and to which that has happened. */
     _Atomic int live, finalized, destroyed, aborted;
     _Atomic int parted;   /* calls of ncclAlltoAll */
+    _Atomic int windows;  /* that are registered */
+    _Atomic int windowed; /* collectives whose buffers are in such */
     _Atomic int enqueued; /* groups of calls, and collectives outside of one */
 
     /* The config of the latest communicator, as far as this NCCL reads it. */

@@ -34,11 +34,13 @@ static size_t least(size_t a, size_t b)
 }
 
 /* Whether a chunk of it has moved. */
-static int post(struct fake_channel *channel, struct fake_call *call)
+static int post(struct fake_channel *channel, struct fake_call *call,
+    const struct fake_work *work)
 {
     if (atomic_load(&channel->full) != 0)
         return 0;
     channel->routine = call->routine;
+    channel->placed = work->placed;
     channel->total = call->nbytes;
     channel->nbytes = least(call->nbytes - call->moved, FAKE_CHUNK);
     memcpy(channel->data, call->in + call->moved, channel->nbytes);
@@ -48,12 +50,15 @@ static int post(struct fake_channel *channel, struct fake_call *call)
     return 1;
 }
 
-static int take(struct fake_channel *channel, struct fake_call *call)
+static int take(struct fake_channel *channel, struct fake_call *call,
+    const struct fake_work *work)
 {
     if (atomic_load(&channel->full) == 0)
         return 0;
     if (channel->routine != call->routine)
         fake_nccl_die("ranks make different calls");
+    if (channel->placed != work->placed)
+        fake_nccl_die("ranks have their buffers elsewhere in windows");
     if (channel->total != call->nbytes)
         fake_nccl_die("a message has another size than its receive");
     memcpy(call->out + call->moved, channel->data, channel->nbytes);
@@ -91,9 +96,9 @@ static int move(struct fake_work *work, int *left)
         if (call->over == 0 && !is_behind(work, i))
             moved |= call->in != NULL
                          ? post(&comm->clique->channels[comm->rank][call->peer],
-                               call)
+                               call, work)
                          : take(&comm->clique->channels[call->peer][comm->rank],
-                               call);
+                               call, work);
         *left += call->over == 0;
     }
     return moved;
@@ -110,6 +115,7 @@ static void run(void *arg)
         if (move(work, &left) == 0 && left > 0)
             usleep(20);
     }
+    fake_windows_unuse(work);
     for (int i = 0; left == 0 && i < work->nsums; i++)
         fake_sum_finish(&work->sums[i], atomic_load(&work->comm->clique->size));
     fake_work_free(work);

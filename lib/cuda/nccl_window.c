@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * NCCL finds a place for each window on each rank for itself, after the ones that
+ * are there, and takes it to be the same on all.  A rank leaves memory when its own
+ * use is over, so the members tell each other which windows they still have, and
+ * make another one only while these are the same.
+ */
+#include "cuda/nccl_window.h"
+#include "cuda/nccl_run.h"
+
+#include "backend/placement.h"
+#include "cuda/nccl_state.h"
+
+#include <stdlib.h>
+
+#define WINDOWS 32     /* of a group, and memory of which there is none */
+#define DELAYS_MOST 64 /* in a row */
+#define SINCE SYMC_NCCL_CODE(2, 28, 0)
+
+/* What the members have decided about memory of one number. */
+struct symc_cuda_window {
+    uint64_t number;                 /* 0: nothing, the place is free */
+    bool registered;                 /* on all; some may have left it since */
+    struct symc_nccl_window *made;   /* written by NCCL */
+    struct symc_cuda_joined *joined; /* under the lock; NULL: this rank has not
+                                        registered it, or has left it */
+    struct symc_cuda_windows *of;
+};
+
+struct symc_cuda_windows {
+    struct symc_cuda_windows *next_kept;
+    _Atomic(struct symc_cuda_comm *) comm;
+    struct symc_cuda_window all[WINDOWS];
+    int delays;
+    bool off;     /* no more are made; alike on all members */
+    bool written; /* NCCL may still write to a window that it has not made */
+};
+
+/* Around what is registered, and who has left it: memory may be left at any time
+ * beside the closing of its group. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Those to which NCCL may still write. */
+static struct symc_cuda_windows *kept; /* under the lock */
+
+/* ---- what there is ---- */
+
+static struct symc_cuda_window *find(
+    struct symc_cuda_windows *windows, uint64_t number)
+{
+    for (int i = 0; windows != NULL && i < WINDOWS; i++) {
+        if (windows->all[i].number == number)
+            return &windows->all[i];
+    }
+    return NULL;
+}
+
+static bool is_undecided(struct symc_cuda_windows *windows, uint64_t number)
+{
+    return number != 0 && find(windows, number) == NULL;
+}
+
+/* The same on all members, which have one version. */
+static bool are_possible(const struct symc_cuda_group *group)
+{
+    const struct symc_nccl *nccl = group->comm->nccl;
+
+    return group->limits.nccl_windows != 0 && !group->threads &&
+           nccl->version >= SINCE && nccl->comm_window_register != NULL &&
+           nccl->comm_window_deregister != NULL;
+}
+
+bool symc_cuda_windows_lack(
+    const struct symc_cuda_group *group, const struct symc_op *op)
+{
+    const struct symc_core *core = group->core;
+    struct symc_cuda_windows *windows = group->windows;
+    struct symc_placement at;
+    enum symc_placed placed;
+
+    if (!are_possible(group) || !symc_is_placed(op) ||
+        (windows != NULL && windows->off))
+        return false;
+    /* Not compared yet: what this rank has alone cannot be alike on all. */
+    placed = core->placed(core->group, op, &at);
+    if (placed == SYMC_PLACED_UNKNOWN)
+        at = symc_placement_of(core, op, group->size);
+    return placed != SYMC_PLACED_UNLIKE && at.in != 0 && at.out != 0 &&
+           (is_undecided(windows, at.in) || is_undecided(windows, at.out));
+}
+
+struct symc_cuda_comm *symc_cuda_windows_comm(
+    const struct symc_cuda_group *group)
+{
+    struct symc_cuda_windows *windows = group->windows;
+
+    return windows != NULL ? atomic_load(&windows->comm) : NULL;
+}
+
+struct symc_cuda_comm *symc_cuda_windows_find(
+    const struct symc_cuda_group *group, const struct symc_op *op)
+{
+    const struct symc_core *core = group->core;
+    struct symc_cuda_windows *windows = group->windows;
+    const struct symc_cuda_window *in, *out;
+    struct symc_placement at;
+
+    if (windows == NULL || !symc_is_placed(op) ||
+        core->placed(core->group, op, &at) != SYMC_PLACED_ALIKE || at.in == 0 ||
+        at.out == 0)
+        return NULL;
+    in = find(windows, at.in);
+    out = find(windows, at.out);
+    return in != NULL && in->registered && out != NULL && out->registered
+               ? atomic_load(&windows->comm)
+               : NULL;
+}
+
+/* ---- making one ---- */
+
+/* What each member tells of memory of which a window is to be made. */
+struct told {
+    uint64_t nbytes; /* 0: it cannot */
+    uint32_t left;   /* windows that it has left, a bit for each */
+    uint32_t gone;   /* the same of memory that is in none */
+};
+
+_Static_assert(WINDOWS <= 32, "each has a bit");
+
+static uint32_t find_left(const struct symc_cuda_windows *windows)
+{
+    uint32_t left = 0;
+
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < WINDOWS; i++) {
+        if (windows->all[i].registered && windows->all[i].joined == NULL)
+            left |= UINT32_C(1) << i;
+    }
+    pthread_mutex_unlock(&lock);
+    return left;
+}
+
+static uint32_t find_gone(const struct symc_cuda_group *group)
+{
+    const struct symc_shared_table *table = group->core->shared;
+    const struct symc_cuda_window *all = group->windows->all;
+    uint32_t gone = 0;
+
+    for (int i = 0; i < WINDOWS; i++) {
+        if (all[i].number != 0 && !all[i].registered &&
+            symc_shared_by_number(table, all[i].number) == NULL)
+            gone |= UINT32_C(1) << i;
+    }
+    return gone;
+}
+
+/* NCCL has one place for memory that is in two windows, which others may not
+ * have. */
+static bool is_in_window(
+    const struct symc_cuda_windows *windows, const struct symc_extent *extent)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < WINDOWS && !found; i++) {
+        if (windows->all[i].joined == NULL)
+            continue;
+        found = windows->all[i].joined->own.begin == extent->begin;
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+/* This rank's memory of a number: whole pieces that the library has allocated. */
+static struct symc_cuda_joined *find_memory(
+    const struct symc_cuda_group *group, uint64_t number, struct told *mine)
+{
+    const struct symc_shared *shared =
+        symc_shared_by_number(group->core->shared, number);
+    struct symc_cuda_joined *joined =
+        shared != NULL ? (void *)shared->joined : NULL;
+    struct symc_extent extent = {.nbytes = 0};
+
+    if (joined != NULL)
+        extent = joined->own;
+    if (extent.nbytes != 0 &&
+        (uintptr_t)extent.begin % SYMC_NCCL_WINDOW_ALIGNMENT == 0 &&
+        !is_in_window(group->windows, &extent))
+        mine->nbytes = extent.nbytes;
+    return joined;
+}
+
+/* Free what is over for all; whether the others are the same. */
+static bool compare_left(const struct symc_cuda_group *group,
+    struct symc_cuda_windows *windows, const struct told *all)
+{
+    uint32_t by_all = all[0].left, by_any = all[0].left, gone = all[0].gone;
+
+    for (int r = 1; r < group->size; r++) {
+        by_all &= all[r].left;
+        by_any |= all[r].left;
+        gone &= all[r].gone;
+    }
+    for (int i = 0; i < WINDOWS; i++) {
+        if (((by_all | gone) >> i & 1) != 0)
+            windows->all[i] = (struct symc_cuda_window){.number = 0};
+    }
+    return by_any == by_all;
+}
+
+static bool is_possible(
+    const struct symc_cuda_group *group, const struct told *all)
+{
+    for (int r = 0; r < group->size; r++) {
+        if (all[r].nbytes == 0 || all[r].nbytes != all[0].nbytes)
+            return false;
+    }
+    return true;
+}
+
+static symmcoll_status_t register_window(const struct symc_op *op,
+    struct symc_cuda_window *window, struct symc_cuda_joined *joined)
+{
+    struct symc_cuda_comm *comm = atomic_load(&window->of->comm);
+    const struct symc_extent extent = joined->own;
+    uint32_t busy[SYMC_KERNEL_RANKS];
+    symmcoll_status_t status;
+
+    window->of->written = true;
+    pthread_mutex_lock(&comm->lock);
+    comm->call = "ncclCommWindowRegister";
+    status = comm->made == NULL
+                 ? symc_cuda_comm_refuse_aborted(comm)
+                 : symc_cuda_comm_judge(
+                       comm, comm->nccl->comm_window_register(comm->made,
+                                 (void *)(uintptr_t)extent.begin, extent.nbytes,
+                                 &window->made, SYMC_NCCL_WINDOW_SYMMETRIC));
+    pthread_mutex_unlock(&comm->lock);
+    if (status >= 0)
+        status = symc_cuda_comm_await_all(comm, op->timeout_ns, busy);
+    if (status != SYMMCOLL_OK)
+        return status;
+    window->of->written = false;
+    pthread_mutex_lock(&lock);
+    window->joined = joined;
+    joined->window = window;
+    pthread_mutex_unlock(&lock);
+    window->registered = true;
+    return SYMMCOLL_OK;
+}
+
+/* Decide about one number. */
+static symmcoll_status_t decide(
+    struct symc_cuda_group *group, const struct symc_op *op, uint64_t number)
+{
+    const struct symc_core *core = group->core;
+    struct symc_cuda_windows *windows = group->windows;
+    struct told all[SYMC_KERNEL_RANKS], mine = {.nbytes = 0};
+    struct symc_cuda_joined *joined = find_memory(group, number, &mine);
+    struct symc_cuda_window *window;
+    symmcoll_status_t status;
+
+    mine.left = find_left(windows);
+    mine.gone = find_gone(group);
+    status = core->gather(core->group, &mine, all, sizeof(mine));
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (!compare_left(group, windows, all)) {
+        windows->off = ++windows->delays == DELAYS_MOST;
+        return SYMMCOLL_OK;
+    }
+    windows->delays = 0;
+    window = find(windows, 0);
+    if (window == NULL) {
+        windows->off = true;
+        return SYMMCOLL_OK;
+    }
+    *window = (struct symc_cuda_window){.number = number, .of = windows};
+    return is_possible(group, all) ? register_window(op, window, joined)
+                                   : SYMMCOLL_OK;
+}
+
+static symmcoll_status_t open(struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_nccl_config *config)
+{
+    struct symc_cuda_windows *windows = group->windows;
+    struct symc_cuda_comm *comm = NULL;
+    struct symc_cuda_where where;
+    symmcoll_status_t status;
+
+    if (windows == NULL)
+        windows = group->windows = calloc(1, sizeof(*windows));
+    if (windows == NULL)
+        return group->core->fail(
+            SYMMCOLL_ERR_NO_MEMORY, "no memory for windows of NCCL");
+    if (atomic_load(&windows->comm) != NULL)
+        return SYMMCOLL_OK;
+    status = symc_cuda_find_where(group, &where);
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_comm_open(group->comm->nccl, config, group->core,
+            where, op, group->rank, group->size, &comm);
+    atomic_store(&windows->comm, comm);
+    return status;
+}
+
+static symmcoll_status_t prepare(struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_nccl_config *config)
+{
+    const struct symc_core *core = group->core;
+    struct symc_placement at;
+    symmcoll_status_t status = open(group, op, config);
+
+    if (status != SYMMCOLL_OK ||
+        core->placed(core->group, op, &at) != SYMC_PLACED_ALIKE)
+        return status;
+    if (is_undecided(group->windows, at.in))
+        status = decide(group, op, at.in);
+    if (status == SYMMCOLL_OK && is_undecided(group->windows, at.out) &&
+        at.out != at.in)
+        status = decide(group, op, at.out);
+    return status;
+}
+
+symmcoll_status_t symc_cuda_windows_prepare(struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_nccl_config *config)
+{
+    struct symc_cuda_windows *windows;
+    symmcoll_status_t status = prepare(group, op, config);
+
+    if (status == SYMMCOLL_OK || group->windows == NULL)
+        return status;
+    windows = group->windows;
+    windows->off = true;
+    for (int i = 0; i < WINDOWS; i++)
+        windows->all[i].registered = false;
+    if (atomic_load(&windows->comm) != NULL)
+        symc_cuda_comm_abort(atomic_load(&windows->comm));
+    return status;
+}
+
+/* ---- ending ---- */
+
+/* With the lock. */
+static void end(struct symc_cuda_window *window)
+{
+    struct symc_cuda_comm *comm = atomic_load(&window->of->comm);
+
+    pthread_mutex_lock(&comm->lock);
+    comm->call = "ncclCommWindowDeregister";
+    if (comm->made != NULL && window->made != NULL)
+        (void)comm->nccl->comm_window_deregister(comm->made, window->made);
+    pthread_mutex_unlock(&comm->lock);
+    window->made = NULL;
+    window->joined->window = NULL;
+    window->joined = NULL;
+}
+
+void symc_cuda_windows_leave(struct symc_cuda_joined *joined)
+{
+    pthread_mutex_lock(&lock);
+    if (joined->window != NULL)
+        end(joined->window);
+    pthread_mutex_unlock(&lock);
+}
+
+void symc_cuda_windows_close(struct symc_cuda_group *group, int64_t timeout_ns)
+{
+    struct symc_cuda_windows *windows = group->windows;
+
+    if (windows == NULL)
+        return;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < WINDOWS; i++) {
+        if (windows->all[i].joined != NULL)
+            end(&windows->all[i]);
+    }
+    pthread_mutex_unlock(&lock);
+    symc_cuda_comm_close(atomic_load(&windows->comm), timeout_ns);
+    group->windows = NULL;
+    if (!windows->written) {
+        free(windows);
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    windows->next_kept = kept;
+    kept = windows;
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Symmetric memory that is registered with NCCL, over the stand-ins for the driver
+ * and for NCCL: which operations use it, and what all members do where one cannot,
+ * or has left it.
+ */
+#include "t/nccl/by.h"
+
+#include "cuda/nccl.h"
+#include "group/group.h"
+
+#include <string.h>
+
+#define ROOM 65536 /* bytes of memory that is allocated */
+#define OUT 32768  /* where the results are in it */
+
+/* ---- memory ---- */
+
+struct memory {
+    char *at; /* NULL: freed */
+    struct symmcoll_symm *handle;
+};
+
+static int allocate(struct symmcoll_group *group, int rank, struct memory *made)
+{
+    struct symmcoll_symm_args args = SYMMCOLL_SYMM_ARGS_INIT;
+    void *data = NULL;
+
+    args.device = SYMMCOLL_CUDA;
+    args.device_index = rank;
+    if (!say(symmcoll_symm_alloc(group->world, ROOM, &args, &data) ==
+                     SYMMCOLL_OK &&
+                 symmcoll_symm_rendezvous(group, data, NULL, &made->handle) ==
+                     SYMMCOLL_OK,
+            "symmetric memory"))
+        return 0;
+    made->at = data;
+    return 1;
+}
+
+static int release(struct symmcoll_group *group, struct memory *memory)
+{
+    symmcoll_symm_release(memory->handle);
+    return say(
+        symmcoll_symm_free(group->world, memory->at) == SYMMCOLL_OK, "a free");
+}
+
+/* ---- collectives ---- */
+
+/* What an operation is to NCCL. */
+enum use {
+    WINDOW,
+    PLAIN,
+    KERNELS
+};
+
+static int counts(enum use use, int enqueued_before, int windowed_before)
+{
+    const struct fake_nccl *fake = find_nccl();
+    int enqueued_now = atomic_load(&fake->enqueued) - enqueued_before;
+    int windowed_now = atomic_load(&fake->windowed) - windowed_before;
+
+    if (enqueued_now == (use != KERNELS) && windowed_now == (use == WINDOW))
+        return 1;
+    diag("expected use %d, found %d calls of NCCL, %d in windows", (int)use,
+        enqueued_now, windowed_now);
+    return 0;
+}
+
+/* Between the two addresses, with the bits that it has in host memory. */
+static int collect(struct symmcoll_group *group, int rank,
+    const struct collective *one, void *out, void *in, enum use use)
+{
+    static uint32_t sent[ROOM / 4], host[ROOM / 4], found[ROOM / 4];
+    const struct fake_nccl *fake = find_nccl();
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    const size_t out_nbytes = collective_out_nbytes(one, SIZE);
+    int enqueued_before = atomic_load(&fake->enqueued);
+    int windowed_before = atomic_load(&fake->windowed);
+    int right;
+
+    fill(one->dtype, sent, collective_in_nbytes(one, SIZE) / sizeof(*sent),
+        (uint64_t)rank + 1);
+    device_write(in, sent, collective_in_nbytes(one, SIZE));
+    call.stream = device_stream();
+    right = say(
+        collective_call(group, one, out, in, &call, NULL) == SYMMCOLL_OK &&
+            collective_call(group, one, host, sent, NULL, NULL) == SYMMCOLL_OK,
+        symc_kind_name(one->kind));
+    device_wait(call.stream);
+    device_end_stream(call.stream);
+    device_read(found, out, out_nbytes);
+    return say(memcmp(found, host, out_nbytes) == 0, "the host's bits") &&
+           counts(use, enqueued_before, windowed_before) && right;
+}
+
+static const struct collective kinds[] = {
+    {.kind = SYMC_ALL_GATHER, .dtype = SYMMCOLL_INT32, .count = ELEMENTS},
+    {.kind = SYMC_ALL_TO_ALL, .dtype = SYMMCOLL_INT32, .count = ELEMENTS},
+    {.kind = SYMC_ALL_REDUCE, .dtype = SYMMCOLL_INT32, .count = ELEMENTS},
+    {.kind = SYMC_REDUCE_SCATTER, .dtype = SYMMCOLL_INT32, .count = ELEMENTS}};
+
+static int every_kind(
+    struct symmcoll_group *group, int rank, char *out, char *in, enum use use)
+{
+    int right = 1;
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds) && right; i++)
+        right = collect(group, rank, &kinds[i], out, in, use);
+    return right;
+}
+
+static int have(int windows)
+{
+    int found = atomic_load(&find_nccl()->windows);
+
+    if (found == windows)
+        return 1;
+    diag("expected %d windows, found %d", windows, found);
+    return 0;
+}
+
+static void begin(int rank)
+{
+    device_use(rank);
+    atexit(check_nccl);
+}
+
+/* ---- what uses them ---- */
+
+static enum use expected;
+
+static int all_alike(struct symmcoll_group *group, int rank)
+{
+    struct memory one, other;
+    const int windows = expected == WINDOW;
+    int right;
+
+    begin(rank);
+    right = allocate(group, rank, &one) && allocate(group, rank, &other) &&
+            every_kind(group, rank, one.at + OUT, one.at, expected) &&
+            have(windows) &&
+            every_kind(group, rank, one.at + 256, one.at + OUT, expected) &&
+            have(windows) &&
+            every_kind(group, rank, other.at, one.at, expected) &&
+            have(2 * windows) &&
+            every_kind(group, rank, other.at + OUT, other.at, expected) &&
+            have(2 * windows);
+    return release(group, &one) && have(windows) && release(group, &other) &&
+           have(0) && right;
+}
+
+static int takes_its_time(struct symmcoll_group *group, int rank)
+{
+    atomic_store(&find_nccl()->slow, 5);
+    return all_alike(group, rank);
+}
+
+/* Kinds for which NCCL has no use of them. */
+static int others(struct symmcoll_group *group, int rank)
+{
+    const struct collective broadcast = {
+        .kind = SYMC_BROADCAST, .dtype = SYMMCOLL_INT32, .count = ELEMENTS};
+    struct memory one;
+    int right;
+
+    begin(rank);
+    right = allocate(group, rank, &one) &&
+            collect(group, rank, &broadcast, one.at + OUT, one.at, PLAIN) &&
+            have(0) &&
+            collect(group, rank, &kinds[0], one.at + OUT, one.at, WINDOW) &&
+            collect(group, rank, &broadcast, one.at + OUT, one.at, PLAIN);
+    return release(group, &one) && right;
+}
+
+/* Rank 1 has its buffers elsewhere: before there is a window, and with it. */
+static int unlike(struct symmcoll_group *group, int rank)
+{
+    struct memory one;
+    char *own;
+    int right;
+
+    begin(rank);
+    own = device_alloc(ROOM);
+    right = allocate(group, rank, &one);
+    for (int i = 0; i < 2 && right; i++)
+        right = every_kind(group, rank, one.at + OUT + (rank == 1 ? 256 : 0),
+                    one.at, PLAIN) &&
+                every_kind(group, rank, rank == 1 ? own + OUT : one.at + OUT,
+                    one.at, PLAIN) &&
+                every_kind(group, rank, one.at + OUT, rank == 1 ? own : one.at,
+                    PLAIN) &&
+                have(i) &&
+                every_kind(group, rank, one.at + OUT, one.at, WINDOW) &&
+                have(1);
+    device_free(own);
+    return release(group, &one) && right;
+}
+
+/* ---- what does without ---- */
+
+static int one_fails(struct symmcoll_group *group, int rank)
+{
+    struct memory one;
+    int right;
+
+    begin(rank);
+    if (rank == 1)
+        atomic_store(&find_nccl()->window_result, SYMC_NCCL_INTERNAL_ERROR);
+    right = allocate(group, rank, &one) &&
+            every_kind(group, rank, one.at + OUT, one.at, PLAIN) && have(0) &&
+            say(atomic_load(&find_nccl()->live) == 1, "one communicator") &&
+            every_kind(group, rank, one.at + OUT, one.at, PLAIN);
+    return release(group, &one) && right;
+}
+
+/* Memory of the program's own. */
+static int use_own(struct symmcoll_group *group, int rank)
+{
+    struct memory one;
+    int right;
+
+    one.at = device_alloc(ROOM);
+    right = say(symmcoll_symm_register(group->world, one.at, ROOM, NULL) ==
+                        SYMMCOLL_OK &&
+                    symmcoll_symm_rendezvous(
+                        group, one.at, NULL, &one.handle) == SYMMCOLL_OK,
+                "registered memory") &&
+            collect(group, rank, &kinds[0], one.at + OUT, one.at, PLAIN);
+    symmcoll_symm_release(one.handle);
+    right = say(symmcoll_symm_deregister(group->world, one.at) == SYMMCOLL_OK,
+                "its end") &&
+            right;
+    device_free(one.at);
+    return right;
+}
+
+/* However often, other memory becomes one. */
+static int own_memory(struct symmcoll_group *group, int rank)
+{
+    struct memory one;
+    int right = 1;
+
+    begin(rank);
+    for (int i = 0; i < 40 && right; i++)
+        right = use_own(group, rank) && have(0);
+    right = right && allocate(group, rank, &one);
+    return right &&
+           collect(group, rank, &kinds[0], one.at + OUT, one.at, WINDOW) &&
+           release(group, &one);
+}
+
+/* Threads, whose memory no other process can map. */
+static int threads_have_none(struct symmcoll_group *group, int rank)
+{
+    struct memory one;
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    int right;
+
+    begin(rank);
+    call.stream = device_stream();
+    right = allocate(group, rank, &one) &&
+            say(collective_call(group, &kinds[0], one.at + OUT, one.at, &call,
+                    NULL) == SYMMCOLL_OK,
+                "one of threads");
+    device_wait(call.stream);
+    device_end_stream(call.stream);
+    return release(group, &one) &&
+           say(atomic_load(&find_nccl()->windowed) == 0, "none is used") &&
+           say(atomic_load(&find_nccl()->enqueued) > 0, "NCCL is") && right;
+}
+
+/* Rank 1 captures its own: before there is a window, and with it. */
+static int captured(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    struct memory one;
+    CUgraph graph = NULL;
+    int right;
+
+    begin(rank);
+    right = allocate(group, rank, &one);
+    call.stream = device_stream();
+    for (int i = 0; i < 2 && right; i++) {
+        if (rank == 1)
+            right = cuStreamBeginCapture(call.stream,
+                        CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS;
+        right = say(collective_call(group, &kinds[2], one.at + OUT, one.at,
+                        &call, NULL) == SYMMCOLL_OK,
+                    "captured") &&
+                have(i) && right;
+        if (rank == 1) {
+            CUgraphExec exec = NULL;
+
+            right = cuStreamEndCapture(call.stream, &graph) == CUDA_SUCCESS &&
+                    cuGraphInstantiate(&exec, graph, 0) == CUDA_SUCCESS &&
+                    cuGraphLaunch(exec, call.stream) == CUDA_SUCCESS && right;
+            device_wait(call.stream);
+            (void)cuGraphExecDestroy(exec);
+            (void)cuGraphDestroy(graph);
+        }
+        device_wait(call.stream);
+        right = right &&
+                collect(group, rank, &kinds[2], one.at + OUT, one.at, WINDOW);
+    }
+    device_end_stream(call.stream);
+    return release(group, &one) && right;
+}
+
+/* ---- leaving ---- */
+
+/* The group ends first, or the memory does. */
+static int both_orders(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_group *group = NULL;
+    struct memory one;
+    int right = 1;
+
+    begin(rank);
+    for (int i = 0; i < 2 && right; i++) {
+        right =
+            say(symmcoll_group_create(all->world, NULL, &group) == SYMMCOLL_OK,
+                "a group") &&
+            allocate(group, rank, &one) &&
+            every_kind(group, rank, one.at + OUT, one.at, WINDOW) && have(1);
+        if (i == 0)
+            right = release(all, &one) && have(0) && right;
+        right = say(symmcoll_group_free(group) == SYMMCOLL_OK, "its end") &&
+                have(0) &&
+                say(atomic_load(&find_nccl()->live) == 0, "none is left") &&
+                right;
+        if (i == 1)
+            right = release(all, &one) && right;
+    }
+    return right;
+}
+
+/* While rank 1 alone has left a window no other one is made. */
+static int one_leaves_early(struct symmcoll_group *group, int rank)
+{
+    struct memory one, other;
+    int right;
+
+    begin(rank);
+    right = allocate(group, rank, &one) && allocate(group, rank, &other) &&
+            every_kind(group, rank, one.at + OUT, one.at, WINDOW);
+    if (rank == 1)
+        right = release(group, &one) && right;
+    right = right && have(rank != 1) &&
+            every_kind(group, rank, other.at + OUT, other.at, PLAIN) &&
+            have(rank != 1);
+    if (rank != 1)
+        right = release(group, &one) && right;
+    right = right &&
+            every_kind(group, rank, other.at + OUT, other.at, WINDOW) &&
+            have(1);
+    return release(group, &other) && right;
+}
+
+/* Each takes the place of the one before. */
+static int many(struct symmcoll_group *group, int rank)
+{
+    struct memory one;
+    int right = 1;
+
+    begin(rank);
+    for (int i = 0; i < 40 && right; i++)
+        right = allocate(group, rank, &one) &&
+                collect(group, rank, &kinds[0], one.at + OUT, one.at, WINDOW) &&
+                have(1) && release(group, &one);
+    return right;
+}
+
+int main(void)
+{
+    device_begin();
+    name_nccl();
+    setenv("SYMMCOLL_CUDA_NCCL_MIN", "1000", 1);
+    expected = PLAIN;
+    ok(ranks_run(SIZE, all_alike), "there are none unless they are asked for");
+    setenv("SYMMCOLL_CUDA_NCCL_WINDOWS", "on", 1);
+    name_nccl_of("t/nccl/few");
+    ok(ranks_run(SIZE, all_alike), "NCCL before 2.28 has none");
+    name_nccl();
+    expected = WINDOW;
+    ok(ranks_run(SIZE, all_alike),
+        "cuda.nccl_windows: buffers in symmetric memory are in NCCL's");
+    ok(ranks_run(SIZE, takes_its_time),
+        "NCCL that takes its time to make one is waited for");
+    ok(ranks_run(SIZE, others), "a broadcast makes none");
+    ok(ranks_run(SIZE, unlike),
+        "buffers that one rank has elsewhere are NCCL's without a window");
+    ok(ranks_run(SIZE, one_fails),
+        "where one rank makes none NCCL serves all without");
+    ok(ranks_run(SIZE, own_memory), "memory of the program's is in none");
+    ok(threads_run(SIZE, threads_have_none), "that of threads is in none");
+    ok(ranks_run(SIZE, captured), "what is captured makes none");
+    ok(ranks_run(SIZE, both_orders),
+        "memory may be freed before its group, and after it");
+    ok(ranks_run(SIZE, one_leaves_early),
+        "while one rank alone has left one no other is made");
+    ok(ranks_run(SIZE, many), "memory that is freed makes room for others");
+    return done_testing();
+}
