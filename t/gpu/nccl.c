@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * NCCL on a device: with one rank through the whole of a call (level 3), and with
- * two processes that share the device (level 4), which NCCL takes for two machines
- * and connects over the loopback network; where it refuses that, with its reason,
- * these are skipped.  A rehearsal has the stand-in for NCCL.
+ * NCCL on a device: with one rank through the whole of a group's call (level 3; what
+ * a group of one asks NCCL for is little, and the rest is in nccl_one.c), and with two
+ * processes that share the device (level 4), which NCCL takes for two machines and
+ * connects over the loopback network; where it refuses that, with its reason, these
+ * are skipped.  A rehearsal has the stand-in for NCCL.
  */
 #include "t/cuda/members.h"
 #include "t/gpu/ranks.h"
