@@ -2,9 +2,10 @@
 /*
  * NCCL on a device: with one rank through the whole of a group's call (level 3; what
  * a group of one asks NCCL for is little, and the rest is in nccl_one.c), and with two
- * processes that share the device (level 4), which NCCL takes for two machines and
- * connects over the loopback network; where it refuses that, with its reason, these
- * are skipped.  A rehearsal has the stand-in for NCCL.
+ * processes that share the device (level 4): NCCL 2.30 or later is told to allow that,
+ * an older one takes them for two machines and connects them over the loopback
+ * network; where it refuses that, with its reason, these are skipped.  A rehearsal has
+ * the stand-in for NCCL.
  */
 #include "t/cuda/members.h"
 #include "t/gpu/ranks.h"
@@ -12,6 +13,7 @@
 #include "t/nccl/named.h"
 #include "t/world/others.h"
 
+#include "cuda/nccl.h"
 #include "group/group.h"
 
 #include <pthread.h>
@@ -24,11 +26,39 @@
 #define VICTIM 1
 #define ROOM 16384 /* elements of a buffer */
 
-/* Each process of a device is to be a machine of its own to NCCL. */
-static void be_a_machine(int rank)
+#define SHARES SYMC_NCCL_CODE(2, 30, 0) /* what lets ranks share a device */
+
+/* In memory of all processes. */
+struct found {
+    bool can_share; /* NCCL can be told that ranks share a device */
+    char refusal[SYMC_DETAIL_MAX]; /* of NCCL; "": none */
+};
+static struct found *found;
+
+/* In a process of its own, for that which loads NCCL may not fork any more. */
+static int find_version(void)
+{
+    const char *path = getenv("SYMMCOLL_CUDA_NCCL");
+    const struct symc_nccl *nccl;
+
+    found->can_share =
+        symc_nccl_load(symc_fail, path != NULL ? path : SYMC_NCCL_LIBRARY,
+            &nccl) == SYMMCOLL_OK &&
+        nccl->version >= SHARES;
+    return 1;
+}
+
+/* Before NCCL has looked at its variables: a rank has the device with others, or is
+ * on a machine of its own, as far as NCCL knows. */
+static void settle(int rank)
 {
     char name[32];
 
+    if (found->can_share) {
+        setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
+        setenv("NCCL_MAX_CTAS", "4", 1);
+        return;
+    }
     (void)snprintf(name, sizeof(name), "machine-%d", rank);
     setenv("NCCL_HOSTID", name, 1);
 }
@@ -59,7 +89,7 @@ static uint32_t element(int from, int to, size_t i)
 
 static void begin(struct exchange *it, struct symmcoll_group *group, int rank)
 {
-    be_a_machine(rank);
+    settle(rank);
     device_use(rank);
     *it = (struct exchange){.group = group,
         .rank = rank,
@@ -208,7 +238,13 @@ static int aborted(struct symmcoll_group *group, int rank)
 
 /* ---- two ranks ---- */
 
-static char *refusal; /* of NCCL, in memory of all processes; "": none */
+/* Whatever error NCCL has for it, while it makes the communicator of any rank; that
+ * it does not end is none. */
+static bool is_refusal(const char *detail)
+{
+    return strstr(detail, "ncclCommInitRankConfig on rank ") != NULL &&
+           strstr(detail, ": NCCL error ") != NULL;
+}
 
 static int ask(struct symmcoll_group *group, int rank)
 {
@@ -218,8 +254,9 @@ static int ask(struct symmcoll_group *group, int rank)
     begin(&it, group, rank);
     prepare(&it, 0);
     status = call(&it, NULL);
-    if (status == SYMMCOLL_ERR_INVALID && rank == 0)
-        (void)snprintf(refusal, SYMC_DETAIL_MAX, "%s", symmcoll_last_error());
+    if (status != SYMMCOLL_OK && rank == 0 && is_refusal(symmcoll_last_error()))
+        (void)snprintf(
+            found->refusal, SYMC_DETAIL_MAX, "%s", symmcoll_last_error());
     return finish(&it, status == SYMMCOLL_OK);
 }
 
@@ -232,7 +269,7 @@ static int collectives(struct symmcoll_group *group, int rank)
     const size_t counts[] = {2501, gpu_is_rehearsal() ? 5003 : 700001};
     int right = 1;
 
-    be_a_machine(rank);
+    settle(rank);
     device_use(rank);
     for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]) && right; k++)
         for (size_t i = 0; i < 2 && right; i++) {
@@ -297,11 +334,10 @@ static void test_two(void)
     setenv("SYMMCOLL_CUDA_NCCL_SHARED", "on", 1);
     setenv("SYMMCOLL_CUDA_NCCL_MAX_CTAS", "4", 1);
     setenv("SYMMCOLL_CUDA_NCCL_MIN", "1000", 1);
-    refusal = mmap(NULL, SYMC_DETAIL_MAX, PROT_READ | PROT_WRITE,
-        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     right = ranks_run(2, ask);
-    if (!right && refusal[0] != '\0') {
-        skip(5, "NCCL does not connect two ranks of a device: %s", refusal);
+    if (!right && found->refusal[0] != '\0') {
+        skip(5, "NCCL does not connect two ranks of a device: %s",
+            found->refusal);
         return;
     }
     ok(right, "NCCL connects two processes that share the device");
@@ -316,6 +352,9 @@ int main(void)
     gpu_begin(200);
     if (gpu_is_rehearsal())
         name_nccl();
+    found = mmap(NULL, sizeof(*found), PROT_READ | PROT_WRITE,
+        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    (void)process_run(find_version);
     on_processes(1, exchanges, "exchanges with itself");
     on_processes(1, groups, "communicators of groups, one after another");
     on_processes(1, aborted, "an abort ends what stands still");

@@ -15,7 +15,7 @@ if [ "${T_SANITIZER:-no}" = thread ]; then
     export TSAN_OPTIONS
 fi
 
-plan 13
+plan 15
 for program in kernels collectives faults fused process limits products \
     ratios symm_access symm_ops nccl nccl_one; do
     T_GPU_REHEARSAL=short LD_LIBRARY_PATH=$builddir/t/gpu/rehearsal/.libs \
@@ -29,6 +29,16 @@ for program in kernels collectives faults fused process limits products \
         grep '^not ok' "$scratch/out" | diag
         diag <"$scratch/err"
     }
+done
+
+# Internal errors and those of the system are refusals as well.
+for result in 2 3; do
+    T_GPU_REHEARSAL=short LD_LIBRARY_PATH=$builddir/t/gpu/rehearsal/.libs \
+        FAKE_NCCL_REFUSAL=$result "$builddir/t/gpu/nccl.t" \
+        >"$scratch/out" 2>"$scratch/err" &&
+        grep -q "# SKIP NCCL does not connect two ranks of a device: .*NCCL error $result" \
+            "$scratch/out"
+    ok $? "NCCL that refuses two ranks with error $result: skipped, with its reason"
 done
 
 mkdir "$scratch/none"

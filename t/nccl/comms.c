@@ -123,6 +123,8 @@ int ncclCommGetAsyncError(struct symc_nccl_comm *comm, int *error)
 
 /* ---- making ---- */
 
+/* FAKE_NCCL_REFUSAL: the result of connecting ranks. */
+
 int ncclGetUniqueId(struct symc_nccl_id *id)
 {
     int result = atomic_load(&fake_nccl.id_result);
@@ -164,6 +166,7 @@ static void keep_config(const struct symc_nccl_config *config)
 int ncclCommInitRankConfig(struct symc_nccl_comm **made, int size,
     struct symc_nccl_id id, int rank, struct symc_nccl_config *config)
 {
+    const char *refusal = getenv("FAKE_NCCL_REFUSAL");
     int result = atomic_load(&fake_nccl.init_result);
     struct fake_clique *clique;
 
@@ -175,6 +178,8 @@ int ncclCommInitRankConfig(struct symc_nccl_comm **made, int size,
     if (config->min_ctas != SYMC_NCCL_UNDEFINED &&
         config->min_ctas > config->max_ctas)
         return SYMC_NCCL_INVALID_ARGUMENT;
+    if (result == 0 && size > 1 && refusal != NULL)
+        result = atoi(refusal);
     if (result != 0)
         return result;
     clique = fake_clique_find(&id);
