@@ -4,8 +4,8 @@
  * none, whatever fails, and ended without waiting for who is not there.  Members
  * are threads, which gather as those of a group do while a backend is opened.
  */
-#include "cuda/nccl_comm.h"
 #include "t/nccl/fake_nccl.h"
+#include "t/nccl/gathering.h"
 #include "t/segment/child.h"
 #include "t/tap.h"
 
@@ -14,106 +14,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#define SIZE 4
 #define SHORT_NS (SYMC_NS_PER_S / 20)
-
-/* ---- a group of threads ---- */
-
-static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    int arrived, size;
-    int refused; /* a member has, with this status */
-    char text[SYMC_DETAIL_MAX];
-    unsigned char told[2][SIZE][SYMC_GATHER_MOST];
-    _Atomic int gone; /* a member, and 1 */
-} group = {
-    .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-
-struct member {
-    struct symc_core core;
-    struct symc_ranks ranks;
-    struct symc_nccl nccl;
-    struct symc_cuda_comm *comm;
-    int rank;
-    int rounds;
-    int64_t timeout_ns;
-    symmcoll_status_t status;
-    char text[SYMC_DETAIL_MAX];
-};
-
-/* A member does not go on: who gathers is told. */
-static void refuse(symmcoll_status_t status, const char *text)
-{
-    pthread_mutex_lock(&group.lock);
-    if (group.refused == 0) {
-        group.refused = status;
-        (void)snprintf(group.text, sizeof(group.text), "%s", text);
-    }
-    pthread_cond_broadcast(&group.changed);
-    pthread_mutex_unlock(&group.lock);
-}
-
-static symmcoll_status_t gather(
-    void *context, const void *mine, void *all, size_t nbytes)
-{
-    struct member *member = context;
-    int round = member->rounds++, refused;
-
-    pthread_mutex_lock(&group.lock);
-    memcpy(group.told[round % 2][member->rank], mine, nbytes);
-    group.arrived++;
-    pthread_cond_broadcast(&group.changed);
-    while (group.arrived < (round + 1) * group.size && group.refused == 0)
-        pthread_cond_wait(&group.changed, &group.lock);
-    refused =
-        group.arrived < (round + 1) * group.size ? group.refused : SYMMCOLL_OK;
-    for (int r = 0; r < group.size; r++)
-        memcpy(
-            (char *)all + (size_t)r * nbytes, group.told[round % 2][r], nbytes);
-    pthread_mutex_unlock(&group.lock);
-    return refused == 0 ? SYMMCOLL_OK
-                        : symc_fail((symmcoll_status_t)refused, "a member: %s",
-                              group.text);
-}
-
-static bool failed(void *context, int member)
-{
-    (void)context;
-    return member >= 0 && atomic_load(&group.gone) == member + 1;
-}
-
-static struct symc_cuda_comm *_Atomic doomed; /* NULL: none */
-
-static int64_t now(void)
-{
-    struct timespec at;
-
-    if (doomed != NULL)
-        symc_cuda_comm_abort(atomic_exchange(&doomed, NULL));
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (int64_t)at.tv_sec * SYMC_NS_PER_S + at.tv_nsec;
-}
-
-static enum symc_wait_end wait_for(void *context, const _Atomic uint64_t *word,
-    uint64_t target, int member, struct symc_wait_budget *budget)
-{
-    (void)context;
-    (void)word;
-    (void)target;
-    (void)member;
-    while (now() < budget->deadline_ns)
-        usleep(20);
-    return SYMC_WAIT_EXPIRED;
-}
-
-static void say(
-    void *context, enum symc_log_level level, const char *format, ...)
-{
-    (void)context;
-    (void)level;
-    (void)format;
-}
 
 /* ---- its members ---- */
 
