@@ -67,7 +67,7 @@ static void *keep(void *arg)
     return NULL;
 }
 
-/* With the stack that the system gives, which NCCL needs; signals are the
+/* With a stack of the size that the system has, for NCCL needs it; signals are the
  * program's. */
 static int start_thread(struct symc_cuda_keeper *keeper)
 {
