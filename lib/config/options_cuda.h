@@ -20,9 +20,10 @@
         .help = "Whether several ranks of a group may use one device, where "
                 "their kernels have to run at once, as cuda.groups says; "
                 "where the ranks are threads of one process, have "
-                "CUDA_DEVICE_MAX_CONNECTIONS=32 in its environment, or "
-                "streams that share a queue of the device wait for each "
-                "other.",
+                "CUDA_DEVICE_MAX_CONNECTIONS=32 and "
+                "CUDA_MODULE_LOADING=EAGER in its environment, or streams "
+                "that share a queue of the device, and kernels that are "
+                "loaded when they are first started, wait for each other.",
     },
     {
         .key = "cuda.packets_max",
