@@ -40,6 +40,8 @@ int device_use(int device);
 
 /* Memory there; zeroed, freed with device_free(). */
 void *device_alloc(size_t nbytes);
+/* Not to the driver, where the environment has DEVICE_KEEPS: it is used again. */
+#define DEVICE_KEEPS "T_DEVICE_KEEPS"
 void device_free(void *at);
 void device_write(void *to, const void *from, size_t nbytes);
 void device_read(void *to, const void *from, size_t nbytes);

@@ -21,7 +21,7 @@
 #define EACH(what) \
     what(cuInit) what(cuDeviceGet) \
     what(cuDeviceGetCount) what(cuDevicePrimaryCtxRetain) \
-    what(cuCtxSetCurrent) what(cuCtxSynchronize) \
+    what(cuCtxSetCurrent) what(cuCtxGetDevice) what(cuCtxSynchronize) \
     what(cuMemAlloc) what(cuMemFree) what(cuMemsetD32Async) \
     what(cuMemcpyAsync) what(cuStreamCreate) \
     what(cuStreamDestroy) what(cuStreamSynchronize) \
@@ -75,6 +75,7 @@ FORWARD(cuDeviceGetCount, (int *count), count)
 FORWARD(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device),
     context, device)
 FORWARD(cuCtxSetCurrent, (CUcontext context), context)
+FORWARD(cuCtxGetDevice, (CUdevice * device), device)
 FORWARD(cuCtxSynchronize, (void), )
 FORWARD(cuMemAlloc, (CUdeviceptr * at, size_t nbytes), at, nbytes)
 FORWARD(cuMemFree, (CUdeviceptr at), at)

@@ -83,6 +83,11 @@ void gpu_begin(unsigned int seconds)
     /* Loading a kernel may wait for those that run. */
     (void)setenv("CUDA_MODULE_LOADING", "EAGER", 1);
     (void)setenv("SYMMCOLL_CUDA_SHARE_DEVICE", "on", 1);
+    /* So may freeing memory, see t/cuda/members.h. */
+    (void)setenv("T_DEVICE_KEEPS", "1", 1);
+    /* What hangs all the same is to end long before the program has to. */
+    if (!gpu_is_rehearsal())
+        (void)setenv("SYMMCOLL_TIMEOUTS_COLLECTIVE", "20s", 1);
     find_device(reason, sizeof(reason));
     if (reason[0] != '\0')
         skip_all("%s", reason);
