@@ -102,6 +102,8 @@ static void apply(const struct table *table, const struct way *way)
     set("SYMMCOLL_CUDA_ONE_SHOT_MAX_TWO", way->one_shot_max);
     set("SYMMCOLL_CUDA_BLOCKS",
         way->blocks != NULL ? way->blocks : table->blocks);
+    /* These are ways of kernels, whatever the reduction is. */
+    set("SYMMCOLL_CUDA_NCCL_MIN", "inf");
     if (way->by_switch == NULL)
         return;
     set("SYMMCOLL_CUDA_MULTIMEM", "on");

@@ -194,6 +194,12 @@ for ranks in 2 3; do
         diag <"$scratch/err"
     }
 done
+SYMMCOLL_CUDA_NCCL="$builddir/t/nccl/.libs/libnccl.so.2" FAKE_NCCL_RESULT=3 \
+    SYMMCOLL_CUDA_NCCL_MIN=0 "$perf" --device cuda --threads 2 --thresholds \
+    --max 32K --dtype int32 --seconds 0.001 >"$scratch/out" 2>"$scratch/err"
+ok $? 'ways of kernels are none of NCCL, whatever cuda.nccl_min is' ||
+    diag <"$scratch/err"
+
 # with_switch RANKS OPTION...: rows of two ranks and the settings in the output.
 with_switch()
 {

@@ -21,6 +21,16 @@ static struct {
 
 API struct fake_nccl fake_nccl;
 
+/* For programs that are not the tests' own: FAKE_NCCL_RESULT is what calls
+ * return. */
+__attribute__((constructor)) static void read_environment(void)
+{
+    const char *result = getenv("FAKE_NCCL_RESULT");
+
+    if (result != NULL)
+        atomic_store(&fake_nccl.call_result, atoi(result));
+}
+
 /* As NCCL names them; its own header has other types. */
 API int ncclGetUniqueId(struct symc_nccl_id *id);
 API int ncclCommInitRankConfig(struct symc_nccl_comm **made, int size,
