@@ -16,7 +16,7 @@
 #include <strings.h>
 
 #define DRIVER_LIBRARY "libcuda.so.1"
-#define DRIVER_LEAST 12000 /* 1000 * major + 10 * minor, as CUDA counts */
+#define DRIVER_LEAST 12040 /* 1000 * major + 10 * minor, as CUDA counts */
 #define DRIVER_DEVICES_MAX 64
 
 /* Of enum CUdevice_attribute. */

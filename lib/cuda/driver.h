@@ -16,8 +16,9 @@
 #include <cudaTypedefs.h>
 
 #define SYMC_CUDA_LIBRARY "libcuda.so.1"
-#define SYMC_CUDA_VERSION \
-    12000 /* the oldest driver's: 1000 * major + 10 * minor */
+/* The oldest driver's, 1000 * major + 10 * minor: from it on the image of kernels,
+ * which is compressed for size, can be read. */
+#define SYMC_CUDA_VERSION 12040
 #define SYMC_CUDA_NAME_MAX 96 /* bytes of a device's name, its zero included */
 
 /* As core->fail: keep the detail of an error, return the status. */

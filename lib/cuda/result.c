@@ -23,6 +23,7 @@ symmcoll_status_t symc_cuda_status(CUresult result)
     case CUDA_ERROR_DEVICE_UNAVAILABLE:
     case CUDA_ERROR_NO_DEVICE:
     case CUDA_ERROR_DEVICE_NOT_LICENSED:
+    case CUDA_ERROR_INVALID_IMAGE:
     case CUDA_ERROR_NO_BINARY_FOR_GPU:
     case CUDA_ERROR_PEER_ACCESS_UNSUPPORTED:
     case CUDA_ERROR_INVALID_PTX:

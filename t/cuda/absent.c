@@ -104,7 +104,7 @@ int main(int argc, char **argv)
         "libcuda.so.1: expected a CUDA driver, found no version of one"};
     struct none old = {
         "int cuDriverGetVersion(int *v) { *v = 11040; return 0; }",
-        "libcuda.so.1: expected a driver of CUDA 12.0 or later, found 11.4"};
+        "libcuda.so.1: expected a driver of CUDA 12.4 or later, found 11.4"};
     struct none odd = {
         "int cuDriverGetVersion(int *v) { *v = 13000; return 0; }",
         "libcuda.so.1: expected cuGetProcAddress_v2, found none in a driver of "
@@ -121,7 +121,7 @@ int main(int argc, char **argv)
     ok(run_child(is_refused, &nothing),
         "a library that is no driver is refused");
     ok(run_child(is_refused, &old),
-        "a driver before 12.0 is refused with its version");
+        "a driver before 12.4 is refused with its version");
     ok(run_child(is_refused, &odd),
         "a driver without the function that finds the others is refused");
     ok(run_child(start_with_a_path, NULL),

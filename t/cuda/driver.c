@@ -182,18 +182,18 @@ static int load_old(void *nothing)
     const struct symc_cuda *cuda = NULL;
 
     (void)nothing;
-    return fake_configure("version=12000") &&
+    return fake_configure("version=12040") &&
            symc_cuda_load(symc_fail, &cuda) == SYMMCOLL_OK &&
-           cuda->func_load == NULL && cuda->multicast_create == NULL &&
+           cuda->func_load != NULL && cuda->multicast_create != NULL &&
            cuda->library_load_data != NULL;
 }
 
 static int an_old_driver_is_refused(void *nothing)
 {
     (void)nothing;
-    return is_refused("version=11080",
-               "libcuda.so.1: expected a driver of CUDA 12.0 or later, found "
-               "11.8") &&
+    return is_refused("version=12030",
+               "libcuda.so.1: expected a driver of CUDA 12.4 or later, found "
+               "12.3") &&
            is_refused("version=11040", "found 11.4") &&
            run_child(load_old, NULL);
 }
@@ -322,7 +322,7 @@ int main(void)
     ok(run_child(load_without_unused, NULL),
         "nor is one without all that the library does not call");
     ok(run_child(an_old_driver_is_refused, NULL),
-        "a driver before 12.0 is refused, and 12.0 is not");
+        "a driver before 12.4 is refused, and 12.4 is not");
     ok(run_child(what_init_returned_is_told, NULL),
         "a driver that finds no device is refused with what it said");
     ok(run_child(a_fork_is_refused, NULL),

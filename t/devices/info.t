@@ -105,7 +105,7 @@ fault hidden
 is "$(detail devices)" 'no  CUDA shows none to this process' \
     'so it is where all are hidden'
 fault old
-has "$(detail driver)" 'no  *too old: expected *12.0 or later, found 11.4' \
+has "$(detail driver)" 'no  *too old: expected *12.4 or later, found 11.4' \
     'a driver that is too old is told, with both versions'
 fault dull
 has "$(detail devices)" 'no  too old: expected compute capability *' \
