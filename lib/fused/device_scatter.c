@@ -81,6 +81,10 @@ static symmcoll_status_t plan_part(struct device_scatter *op)
     struct matmul_scatter *it = op->it;
     int64_t depth = it->b.shape[0];
     size_t line = (size_t)depth * op->elem;
+    /* From one rank's rows to those of the next, which is not where the former end where
+     * a rank has one of that dimension. */
+    int64_t apart =
+        (const char *)rows_for(op, 1).data - (const char *)it->a.data;
     struct symc_product product = {
         .a = symc_fused_device_rows(it->a.dtype, op->rows, depth,
             it->last ? 0 : (size_t)op->rows * line),
@@ -90,9 +94,8 @@ static symmcoll_status_t plan_part(struct device_scatter *op)
                   (op->b.by_columns ? (size_t)op->b.distance : 1);
 
     if (!op->parts_packed)
-        product.a.alignment = least(product.a.alignment,
-            symc_product_alignment(
-                it->a.data, (int64_t)(it->last ? 0 : (size_t)op->rows * line)));
+        product.a.alignment = least(
+            product.a.alignment, symc_product_alignment(it->a.data, apart));
     if (it->last) {
         product.b.cols = op->cols;
         product.b.alignment = least(

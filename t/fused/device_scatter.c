@@ -109,6 +109,50 @@ static int rounded_once(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* Rows of each rank begin where no line does: cuBLASLt is told of the alignment that
+ * those of all ranks have. */
+static int rows_apart(struct symmcoll_group *group, int rank)
+{
+    enum {
+        LINES = 8,
+        DEPTH = 8,
+        COLUMNS = 8,
+        APART = LINES * DEPTH + 1
+    };
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    int size = symmcoll_group_size(group), device = device_use(rank), right;
+    uint16_t a_data[8 * APART], b_data[DEPTH * COLUMNS];
+    struct symmcoll_tensor a =
+        SYMMCOLL_TENSOR_SHAPE(a_data, SYMMCOLL_FLOAT16, size, LINES, DEPTH);
+    struct symmcoll_tensor b =
+        SYMMCOLL_TENSOR_SHAPE(b_data, SYMMCOLL_FLOAT16, DEPTH, COLUMNS);
+    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT, read;
+
+    for (int i = 0; i < size * APART; i++)
+        a_data[i] = 0x3c00; /* 1 */
+    for (int i = 0; i < DEPTH * COLUMNS; i++)
+        b_data[i] = 0x3c00;
+    a.strides[0] = APART;
+    a = on_device(&a, device);
+    b = on_device(&b, device);
+    call.stream = device_stream();
+    right = OK(symmcoll_fused_matmul_reduce_scatter(
+        group, &a, &b, SYMMCOLL_SUM, 0, &call, &out));
+    device_wait(call.stream);
+    if (right) {
+        read = on_host(&out);
+        for (int64_t i = 0; i < LINES * COLUMNS; i++)
+            right &= made_at(&read, i) == DEPTH * size;
+        free(read.data);
+    }
+    symmcoll_f_free(symmcoll_group_world(group), &out);
+    device_wait(call.stream);
+    on_device_free(&a);
+    on_device_free(&b);
+    device_end_stream(call.stream);
+    return say(right, "a sum");
+}
+
 int main(void)
 {
     on_device_begin(ROWS);
@@ -121,6 +165,7 @@ int main(void)
     on_both(3, small_and_empty, "lengths of 1 and 0");
     on_both(3, both_ways,
         "part by part, and all at once where one rank asks for it");
+    on_both(3, rows_apart, "ranks' rows that are not at whole lines");
     on_both(5, rounded_once, "products are added in float and rounded once");
     return done_testing();
 }
