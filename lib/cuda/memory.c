@@ -100,8 +100,8 @@ symmcoll_status_t symc_cuda_physical_create(
     if (status != SYMMCOLL_OK)
         return status;
     result = cuda->mem_create(&physical->handle, nbytes, &properties, 0);
-    if ((result == CUDA_ERROR_NOT_PERMITTED ||
-            result == CUDA_ERROR_NOT_SUPPORTED) &&
+    /* Drivers differ in what they say of handles that they do not have. */
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY &&
         share == SYMC_CUDA_SHARE_AUTO && (types & FABRIC) != 0) {
         properties = properties_of(context, types = DESCRIPTOR);
         result = cuda->mem_create(&physical->handle, nbytes, &properties, 0);

@@ -152,6 +152,8 @@ int main(void)
             with(joins, "auto", "fail=cuMemImportFromShareableHandle:1:801",
                 true, DESCRIPTOR | FABRIC),
         "or cannot export or import what it has made, as long as that is so");
+    ok(with(joins, "auto", "fail=cuMemCreate:1:1", true, DESCRIPTOR | FABRIC),
+        "or refuses to make memory with one, whatever its error is");
     rdma = fake_configure("rdma=1");
     ok(with(joins, "auto", NULL, true, DESCRIPTOR | FABRIC) &&
             with(joins, "descriptor", NULL, false, DESCRIPTOR),
