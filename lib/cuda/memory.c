@@ -22,34 +22,43 @@ enum symc_cuda_share symc_cuda_share_of(
                          settings->config, "cuda.share");
 }
 
-/* The handles that memory is first tried with. */
+static bool has(
+    const struct symc_cuda_context *context, CUdevice_attribute attribute)
+{
+    int value = 0;
+
+    return context->cuda->device_get_attribute(
+               &value, attribute, context->device) == CUDA_SUCCESS &&
+           value != 0;
+}
+
+/* The handles that memory is first tried with.  Threads need none to share it, but a
+ * multicast object that they import takes only memory that can be exported. */
 static unsigned int types_of(
     const struct symc_cuda_context *context, enum symc_cuda_share share)
 {
-    int has = 0;
-
     if (share == SYMC_CUDA_SHARE_THREADS)
-        return 0;
+        return has(context, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED)
+                   ? DESCRIPTOR
+                   : 0;
     if (share == SYMC_CUDA_SHARE_AUTO &&
-        (context->cuda->device_get_attribute(&has,
-             CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
-             context->device) != CUDA_SUCCESS ||
-            has == 0))
+        !has(context, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED))
         return DESCRIPTOR;
     return share == SYMC_CUDA_SHARE_DESCRIPTOR ? DESCRIPTOR
                                                : DESCRIPTOR | FABRIC;
 }
 
-/* Network adapters can read and write it, where that can be asked for: the program
- * may pass it to a library that has them do so. */
-static unsigned char find_rdma(const struct symc_cuda_context *context)
+/* Those that it is tried with after an error. */
+static unsigned int fewer_types(enum symc_cuda_share share, unsigned int types)
 {
-    int has = 0;
-
-    return context->cuda->device_get_attribute(&has,
-               CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
-               context->device) == CUDA_SUCCESS &&
-           has != 0;
+    switch (share) {
+    case SYMC_CUDA_SHARE_AUTO:
+        return DESCRIPTOR;
+    case SYMC_CUDA_SHARE_THREADS:
+        return 0;
+    default:
+        return types;
+    }
 }
 
 static CUmemAllocationProp properties_of(
@@ -59,7 +68,11 @@ static CUmemAllocationProp properties_of(
         .requestedHandleTypes = (CUmemAllocationHandleType)types,
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
             .id = context->device},
-        .allocFlags = {.gpuDirectRDMACapable = find_rdma(context)}};
+        /* Network adapters can read and write it, where that can be asked for: the
+         * program may pass it to a library that has them do so. */
+        .allocFlags = {
+            .gpuDirectRDMACapable = has(context,
+                CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED)}};
 }
 
 /* Up to whole pieces, of which there are no more than the driver can count. */
@@ -91,6 +104,7 @@ symmcoll_status_t symc_cuda_physical_create(
 {
     const struct symc_cuda *cuda = context->cuda;
     unsigned int types = types_of(context, share);
+    unsigned int fewer = fewer_types(share, types);
     CUmemAllocationProp properties = properties_of(context, types);
     symmcoll_status_t status = round_up(context, fail, &properties, &nbytes);
     char text[32];
@@ -102,8 +116,8 @@ symmcoll_status_t symc_cuda_physical_create(
     result = cuda->mem_create(&physical->handle, nbytes, &properties, 0);
     /* Drivers differ in what they say of handles that they do not have. */
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY &&
-        share == SYMC_CUDA_SHARE_AUTO && (types & FABRIC) != 0) {
-        properties = properties_of(context, types = DESCRIPTOR);
+        fewer != types) {
+        properties = properties_of(context, types = fewer);
         result = cuda->mem_create(&physical->handle, nbytes, &properties, 0);
     }
     if (result != CUDA_SUCCESS)

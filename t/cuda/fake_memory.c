@@ -344,11 +344,12 @@ static int multicast_is_made(void *unused)
     CUmulticastObjectProp of = {.numDevices = 2,
         .size = 2 * MIB,
         .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
-    CUmemAllocationProp memory = properties();
-    CUmemGenericAllocationHandle object = 0, handle = 0;
+    CUmemAllocationProp memory = properties(), unshared = properties();
+    CUmemGenericAllocationHandle object = 0, handle = 0, other = 0;
     int can = -1, right = open_device("devices=3", 0);
 
     (void)unused;
+    unshared.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
     right =
         right &&
         good(cuDeviceGetAttribute(
@@ -365,13 +366,17 @@ static int multicast_is_made(void *unused)
             CUDA_ERROR_ILLEGAL_STATE) &&
         good(cuMulticastAddDevice(object, 0)) &&
         returned(cuMulticastAddDevice(object, 2), CUDA_ERROR_INVALID_VALUE) &&
+        good(cuMemCreate(&other, 2 * MIB, &unshared, 0)) &&
+        returned(cuMulticastBindMem(object, 0, other, 0, 2 * MIB, 0),
+            CUDA_ERROR_INVALID_VALUE) &&
         good(cuMulticastBindMem(object, 0, handle, 0, 2 * MIB, 0)) &&
         returned(cuMulticastBindMem(object, 0, handle, 0, 2 * MIB, 0),
             CUDA_ERROR_INVALID_VALUE) &&
         returned(
             cuMulticastUnbind(object, 0, 0, MIB), CUDA_ERROR_INVALID_VALUE) &&
         good(cuMulticastUnbind(object, 0, 0, 2 * MIB)) &&
-        good(cuMemRelease(object)) && good(cuMemRelease(handle));
+        good(cuMemRelease(object)) && good(cuMemRelease(handle)) &&
+        good(cuMemRelease(other));
     return right && close_device(0);
 }
 

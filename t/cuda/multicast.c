@@ -134,6 +134,10 @@ int main(void)
     ok(with(has_none, NULL, NULL, NULL), "devices without it have none");
     fake_configure("multicast=1");
     on_both(3, has_it, "all members have an address of all, in each group");
+    of_victim = "fail=cuMemCreate:1:801";
+    ok(threads_run(3, has_it),
+        "memory of threads has no handles where the driver refuses them");
+    of_victim = NULL;
     on_both(1, has_none, "not a group of one");
     ok(with(has_none, "SYMMCOLL_CUDA_MULTICAST", "off", NULL),
         "cuda.multicast: off, there is none");

@@ -130,6 +130,10 @@ static CUresult bind(
 {
     int device = memory->properties.location.id;
 
+    /* What others can have of the object they could have of its memory. */
+    if ((object->imported || object->properties.requestedHandleTypes != 0) &&
+        memory->properties.requestedHandleTypes == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     /* Each member has to know that all have added theirs. */
     if (!is_whole(object->team))
         return CUDA_ERROR_ILLEGAL_STATE;
