@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Physical memory is created, mapped and given access to by different calls of the
- * driver, none of which waits for the device.  A mapping keeps what it maps, so
- * each rank frees its own one, whatever others still do.
+ * driver.  A mapping keeps what it maps, so each rank frees its own one, whatever others
+ * still do.
+ *
+ * cuda.h lets cuMemUnmap() and cuMemSetAccess() wait for the device.  They are called
+ * where a group is opened or closed, and memory made, joined or freed, when kernels of
+ * the groups concerned do not run; those of other groups that ranks in threads of one
+ * device have may hold them up, as they may what the program itself frees.
  */
 #include "cuda/memory.h"
 
