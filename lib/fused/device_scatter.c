@@ -7,7 +7,8 @@
  * its part from all others.
  *
  * A barrier is before the first copy, for until then the owner may read the slots
- * of the operation before; another one after the last.
+ * of the operation before; another one after the last.  What a rank makes in its
+ * own memory waits for neither: nobody else reads or writes that there.
  */
 #include "fused/device_scatter.h"
 
@@ -261,8 +262,9 @@ static void move_in_parts(
 
         enqueue->set_stream(moving->state, false);
         make_part(op, moving, to, b, made);
-        /* What was made before this has been copied when the next is made. */
-        if (i >= BUFFERS)
+        /* What was made before this has been copied when the next one takes its
+         * place; the own part has another. */
+        if (i >= BUFFERS && i + 1 < op->size)
             enqueue->follow(moving->state);
         enqueue->set_stream(moving->state, true);
         enqueue->follow(moving->state);
@@ -271,9 +273,10 @@ static void move_in_parts(
     }
     enqueue->synchronise(moving->state);
     enqueue->set_stream(moving->state, false);
-    /* Before the barrier a rank may read what was there before. */
-    enqueue->follow(moving->state);
+    /* Beside the copies: only this rank uses that slot, and what others have read
+     * there they had read before the last barrier of the operation before. */
     make_part(op, moving, op->rank, b, own_at(op, slot));
+    enqueue->follow(moving->state);
     add_up(op, moving);
 }
 
