@@ -288,8 +288,10 @@ static symmcoll_status_t open(struct symc_cuda_group *group,
     struct symc_cuda_where where;
     symmcoll_status_t status;
 
-    if (windows == NULL)
-        windows = group->windows = calloc(1, sizeof(*windows));
+    if (windows == NULL) {
+        windows = calloc(1, sizeof(*windows));
+        group->windows = windows;
+    }
     if (windows == NULL)
         return group->core->fail(
             SYMMCOLL_ERR_NO_MEMORY, "no memory for windows of NCCL");
