@@ -280,7 +280,7 @@ static symmcoll_status_t decide(
                                    : SYMMCOLL_OK;
 }
 
-static symmcoll_status_t open(struct symc_cuda_group *group,
+static symmcoll_status_t open_windows(struct symc_cuda_group *group,
     const struct symc_op *op, const struct symc_nccl_config *config)
 {
     struct symc_cuda_windows *windows = group->windows;
@@ -310,7 +310,7 @@ static symmcoll_status_t prepare(struct symc_cuda_group *group,
 {
     const struct symc_core *core = group->core;
     struct symc_placement at;
-    symmcoll_status_t status = open(group, op, config);
+    symmcoll_status_t status = open_windows(group, op, config);
 
     if (status != SYMMCOLL_OK ||
         core->placed(core->group, op, &at) != SYMC_PLACED_ALIKE)

@@ -132,7 +132,7 @@ static enum use expected;
 
 static int all_alike(struct symmcoll_group *group, int rank)
 {
-    struct memory one, other;
+    struct memory one = {.handle = NULL}, other = {.handle = NULL};
     const int windows = expected == WINDOW;
     int right;
 
@@ -161,7 +161,7 @@ static int others(struct symmcoll_group *group, int rank)
 {
     const struct collective broadcast = {
         .kind = SYMC_BROADCAST, .dtype = SYMMCOLL_INT32, .count = ELEMENTS};
-    struct memory one;
+    struct memory one = {.handle = NULL};
     int right;
 
     begin(rank);
@@ -176,7 +176,7 @@ static int others(struct symmcoll_group *group, int rank)
 /* Rank 1 has its buffers elsewhere: before there is a window, and with it. */
 static int unlike(struct symmcoll_group *group, int rank)
 {
-    struct memory one;
+    struct memory one = {.handle = NULL};
     char *own;
     int right;
 
@@ -201,7 +201,7 @@ static int unlike(struct symmcoll_group *group, int rank)
 
 static int one_fails(struct symmcoll_group *group, int rank)
 {
-    struct memory one;
+    struct memory one = {.handle = NULL};
     int right;
 
     begin(rank);
@@ -217,7 +217,7 @@ static int one_fails(struct symmcoll_group *group, int rank)
 /* Memory of the program's own. */
 static int use_own(struct symmcoll_group *group, int rank)
 {
-    struct memory one;
+    struct memory one = {.handle = NULL};
     int right;
 
     one.at = device_alloc(ROOM);
@@ -238,7 +238,7 @@ static int use_own(struct symmcoll_group *group, int rank)
 /* However often, other memory becomes one. */
 static int own_memory(struct symmcoll_group *group, int rank)
 {
-    struct memory one;
+    struct memory one = {.handle = NULL};
     int right = 1;
 
     begin(rank);
@@ -253,7 +253,7 @@ static int own_memory(struct symmcoll_group *group, int rank)
 /* Threads, whose memory no other process can map. */
 static int threads_have_none(struct symmcoll_group *group, int rank)
 {
-    struct memory one;
+    struct memory one = {.handle = NULL};
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
     int right;
 
@@ -274,7 +274,7 @@ static int threads_have_none(struct symmcoll_group *group, int rank)
 static int captured(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
-    struct memory one;
+    struct memory one = {.handle = NULL};
     CUgraph graph = NULL;
     int right;
 
@@ -313,7 +313,7 @@ static int captured(struct symmcoll_group *group, int rank)
 static int both_orders(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *group = NULL;
-    struct memory one;
+    struct memory one = {.handle = NULL};
     int right = 1;
 
     begin(rank);
@@ -338,7 +338,7 @@ static int both_orders(struct symmcoll_group *all, int rank)
 /* While rank 1 alone has left a window no other one is made. */
 static int one_leaves_early(struct symmcoll_group *group, int rank)
 {
-    struct memory one, other;
+    struct memory one = {.handle = NULL}, other = {.handle = NULL};
     int right;
 
     begin(rank);
@@ -360,7 +360,7 @@ static int one_leaves_early(struct symmcoll_group *group, int rank)
 /* Each takes the place of the one before. */
 static int many(struct symmcoll_group *group, int rank)
 {
-    struct memory one;
+    struct memory one = {.handle = NULL};
     int right = 1;
 
     begin(rank);
