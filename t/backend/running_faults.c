@@ -209,13 +209,17 @@ static int one_has_an_error(struct symmcoll_group *group, int rank)
 static int cannot_follow(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *works[SOME];
+    symmcoll_status_t status;
 
     if (!opened(group, rank) || !submit_some(group, rank, works, -1) ||
         !await_all(group))
         return 0;
     if (rank == 0) {
         atomic_store(&control()->no_follow, 1);
-        if (!ended(symmcoll_work_wait(works[0], -1), SYMMCOLL_ERR_DEVICE,
+        /* The attendant may have ended another one by then, which has the reason. */
+        status = symmcoll_work_wait(works[0], -1);
+        if (!ended(status,
+                status == SYMMCOLL_ERR_ABORTED ? status : SYMMCOLL_ERR_DEVICE,
                 "fake: no such stream"))
             return 0;
     } else {
