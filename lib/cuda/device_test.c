@@ -19,6 +19,17 @@ bool symc_cuda_gave_up(const struct symc_cuda_group *group)
            0;
 }
 
+/* Whether one is doing so, and has not said all: those that see it end at once, as one
+ * beside it may. */
+static bool is_giving_up(const struct symc_cuda_group *group)
+{
+    const struct symc_device_failure *failure = &group->words->failure;
+
+    return __atomic_load_n(&failure->reason, __ATOMIC_ACQUIRE) !=
+               SYMC_DEVICE_NONE &&
+           !symc_cuda_gave_up(group);
+}
+
 /* Who has left, of those for whom a kernel waits that was told to end: -1: none. */
 static int find_left(const struct symc_cuda_group *group, uint32_t peer)
 {
@@ -195,6 +206,9 @@ symmcoll_status_t symc_cuda_test(void *state, void *token)
     if (symc_cuda_gave_up(group))
         symc_cuda_abort(group);
     if (called.result == CUDA_ERROR_NOT_READY)
+        return SYMMCOLL_IN_PROGRESS;
+    /* It may have ended early for that, and why is not known yet. */
+    if (called.result == CUDA_SUCCESS && is_giving_up(group))
         return SYMMCOLL_IN_PROGRESS;
     /* Before the event it was said, if this operation's kernels did it. */
     if (called.result == CUDA_SUCCESS && symc_cuda_gave_up(group))

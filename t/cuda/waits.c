@@ -6,6 +6,9 @@
  */
 #include "t/cuda/members.h"
 
+#include "cuda/device_group.h"
+#include "group/group.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -306,6 +309,71 @@ static int both_fail(void *arg)
            statuses[1] == 0;
 }
 
+/* ---- a kernel that is giving up ---- */
+
+/* A kernel beside this rank's has claimed the failure and not said why, so that the
+ * rank's own may have waited for nobody. */
+static int is_half_told(struct symmcoll_group *group, float *at)
+{
+    struct symc_cuda_group *state = group->slots[SYMC_MEMORY_DEVICE].state;
+    struct symc_device_failure *failure = &state->words->failure;
+    struct symmcoll_work *work = NULL;
+    uint64_t launches = fake_calls("cuLaunchKernelEx");
+    int right;
+
+    __atomic_store_n(
+        &failure->reason, (uint32_t)SYMC_DEVICE_TIMEOUT, __ATOMIC_RELEASE);
+    right = say(add(group, at, false, &work) == SYMMCOLL_OK, "the second call");
+    while (right && fake_calls("cuLaunchKernelEx") == launches)
+        usleep(1000); /* when both have called */
+    right = right && cuCtxSynchronize() == CUDA_SUCCESS;
+    for (int i = 0; i < 100 && right; i++)
+        right = say(symmcoll_work_test(work) == SYMMCOLL_IN_PROGRESS,
+            "its work before it is told");
+    failure->peer = 1;
+    failure->number = state->numbered;
+    __atomic_store_n(&failure->complete, 1, __ATOMIC_RELEASE);
+    right =
+        ended(symmcoll_work_wait(work, 60), SYMMCOLL_ERR_TIMEOUT, "rank 1") &&
+        right;
+    symmcoll_work_free(work);
+    return right;
+}
+
+static int is_told_why(int rank, int size, void *arg)
+{
+    struct symmcoll_world *world;
+    struct symmcoll_group *group;
+    float *at;
+    int right;
+
+    (void)size;
+    (void)arg;
+    if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
+        return 1;
+    group = symmcoll_world_group(world);
+    device_use(rank);
+    at = device_alloc(sizeof(*at));
+    right = say(add(group, at, false, NULL) == SYMMCOLL_OK, "the first call");
+    if (rank == 0)
+        right = is_half_told(group, at) && right;
+    else
+        (void)add(group, at, false, NULL);
+    while (symmcoll_group_error(group) == SYMMCOLL_OK)
+        usleep(1000);
+    right = symmcoll_finalize(world) == SYMMCOLL_OK && right;
+    device_free(at);
+    return right ? 0 : 1;
+}
+
+static int half_told(void)
+{
+    int statuses[2] = {0};
+
+    return ranks_spawn(2, is_told_why, NULL, statuses) && statuses[0] == 0 &&
+           statuses[1] == 0;
+}
+
 int main(void)
 {
     device_begin();
@@ -319,5 +387,7 @@ int main(void)
         "with errors.blocking_wait an expired wait fails the group (W5, W8)");
     ok(both_fail((void *)"barrier"),
         "so does an expired wait for a barrier (W7, W8)");
+    ok(half_told(),
+        "what ends since a kernel gives up has ended when that has said why");
     return done_testing();
 }
