@@ -75,7 +75,8 @@ DEVICE bool must_end(
         give_up(group, SYMC_DEVICE_ABORTED, peer);
         return true;
     }
-    if (*began == 0)
+    /* The clock may be set back a little, which is no time at all. */
+    if (*began == 0 || now < *began)
         *began = now;
     if (now - *began < group->timeout_ns)
         return false;

@@ -14,7 +14,8 @@ struct machine machine = {
     .elements_max = 400,
     .keeps_nan = true,
     .has_multimem = true,
-    .seconds = 600};
+    .seconds = 600,
+    .add_to_clock = engine_advance_clock};
 
 void machine_begin(void)
 {

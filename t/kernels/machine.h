@@ -21,6 +21,8 @@ struct machine {
     bool keeps_nan;                /* the bits of a NaN are the reference's */
     bool has_multimem;             /* can run kernels of multimem.h */
     unsigned int seconds;          /* of a check, at most */
+    /* Add to the clock of kernels that run; NULL: it cannot be set. */
+    void (*add_to_clock)(uint64_t ns);
 };
 extern struct machine machine;
 

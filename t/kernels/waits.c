@@ -150,6 +150,19 @@ static void abort_all(const void *args)
     __atomic_store_n(&host->group->words->aborted, 1, __ATOMIC_RELAXED);
 }
 
+#define BACK_NS UINT64_C(100000)
+
+/* Long enough for the others to look at the clock before and after. */
+static void set_clock_back(const void *args)
+{
+    (void)args;
+    for (int i = 0; i < 300; i++) {
+        engine_relax();
+        if (i == 100)
+            machine.add_to_clock(-BACK_NS);
+    }
+}
+
 /* ---- checks ---- */
 
 /* The last rank never comes: its stream is the host's.  What a rank launches
@@ -254,6 +267,32 @@ static bool check_put(int rounds)
     return right;
 }
 
+/* The last rank comes after the clock has been set back. */
+static bool check_clock(int rounds)
+{
+    bool right = true;
+
+    for (int i = 0; right && machine.add_to_clock != NULL && i < rounds; i++) {
+        const struct sizes sizes = {.data = 64};
+        const int size = 2 + (int)(group_draw() % 4);
+        struct symc_reduce_args args[GROUP_RANKS];
+        struct group group;
+
+        group_open(&group, size, &sizes);
+        machine.add_to_clock(2 * BACK_NS); /* it begins at 0 */
+        for (int r = 0; r < size; r++) {
+            args[r] = (struct symc_reduce_args){.group = group_of(&group, r)};
+            if (r == size - 1)
+                group_launch(&group, r, set_clock_back, NULL, 1, 1);
+            group_launch(
+                &group, r, symc_barrier, &args[r], 1, (uint32_t)size + 1);
+        }
+        right = group_run(&group);
+        group_close(&group);
+    }
+    return right;
+}
+
 const struct check checks_of_waits[] = {
     {"group.h",
         "a peer that does not come: all threads end at the deadline, which names it",
@@ -261,6 +300,7 @@ const struct check checks_of_waits[] = {
     {"group.h",
         "a peer that does not come: all threads end when the host says so",
         check_aborts, 110},
+    {"group.h", "no wait ends because the clock is set back", check_clock, 50},
     {"signal.h", "a signal that is not taken: the put ends at the deadline",
         check_put, 50},
     {.file = NULL},
