@@ -5,6 +5,8 @@
 #include "t/gpu/kernels.h"
 #include "t/kernels/engine.h"
 
+#include <stdlib.h>
+
 /* So that a kernel gives up before its call does, as on a device, also where
  * other work keeps the processors for seconds. */
 #define CLOCK_FACTOR 4
@@ -24,6 +26,8 @@ __attribute__((constructor)) static void register_kernels(void)
 
     for (int i = 0; (kernel = gpu_kernel(i)) != NULL; i++)
         fake_register_kernel(kernel->name, kernel->kernel, kernel->nbytes);
+    if (!fake_configure("waits=1"))
+        abort();
     engine_hurry_clock(CLOCK_FACTOR);
     fake_set_engine(run);
 }

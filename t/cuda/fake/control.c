@@ -171,6 +171,8 @@ static bool set_number(const char *key, uint64_t number)
         settings->fabric = number != 0;
     else if (strcmp(key, "rdma") == 0)
         settings->rdma = number != 0;
+    else if (strcmp(key, "waits") == 0)
+        settings->waits = number != 0;
     else if (strcmp(key, "delay") == 0)
         settings->delay = (unsigned int)number;
     else if (strcmp(key, "seed") == 0)

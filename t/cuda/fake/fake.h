@@ -40,6 +40,8 @@
  *   coarse=0            granularity of multicast objects; 0: as above
  *   fabric=0            1: handles for other machines can be made
  *   rdma=0              1: memory can be made that network adapters read and write
+ *   waits=0             1: what frees memory waits for all that its context runs, as
+ *                       that of a device may
  *   connections=0       hardware queues of a device that its streams share: work
  *                       begins only when all that came before it in its queue has
  *                       begun; 0: each stream has one

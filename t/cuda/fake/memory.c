@@ -168,10 +168,14 @@ FAKE_API CUresult cuMemAllocManaged(
 FAKE_API CUresult cuMemFree(CUdeviceptr address)
 {
     CUresult result = fake_enter(__func__, FAKE_CONTEXT | FAKE_UNSAFE);
+    const struct fake_range *found;
 
     if (result != CUDA_SUCCESS || address == 0)
         return result;
     fake_lock();
+    found = fake_find_range(address);
+    if (found != NULL && !found->pooled)
+        fake_await_to_free();
     result = fake_deallocate(address, false);
     fake_unlock();
     return result;
@@ -311,6 +315,7 @@ static CUresult remove_host(const void *at, bool registered)
     struct fake_range *found, range;
 
     fake_lock();
+    fake_await_to_free();
     found = fake_find_range((uintptr_t)at);
     if (found == NULL || found->begin != (uintptr_t)at ||
         found->type != CU_MEMORYTYPE_HOST || found->registered != registered) {

@@ -372,6 +372,43 @@ CUstream fake_find_stream(CUstream handle)
     return at != NULL && !at->destroyed ? at : NULL;
 }
 
+/* ---- waiting for a context ---- */
+
+#define AWAITED 256 /* streams of a context that have work */
+
+struct awaited {
+    CUstream stream; /* stays where it is: it may be used again */
+    unsigned long long id;
+    uint64_t until;
+};
+
+void fake_await_context(CUcontext context)
+{
+    struct awaited all[AWAITED];
+    int n = 0;
+
+    for (CUstream at = fake.streams; at != NULL; at = at->next) {
+        if (at->context != context)
+            continue;
+        if (n >= AWAITED)
+            fake_die("more streams than can be waited for");
+        else
+            all[n++] = (struct awaited){at, at->id, at->enqueued};
+    }
+    for (int i = 0; i < n; i++) {
+        while (all[i].stream->id == all[i].id &&
+               all[i].stream->completed < all[i].until)
+            fake_wait();
+        fake_acquire(&all[i].stream->done);
+    }
+}
+
+void fake_await_to_free(void)
+{
+    if (fake.settings.waits)
+        fake_await_context(fake_current());
+}
+
 /* ---- for tests ---- */
 
 void fake_stall(CUstream handle)

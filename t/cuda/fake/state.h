@@ -138,7 +138,7 @@ struct CUfunc_st {
 struct fake_settings {
     int version, devices, sms, uuid, connections, elapsed, queue;
     size_t memory, granularity, coarse;
-    bool multicast, fabric, rdma;
+    bool multicast, fabric, rdma, waits;
     unsigned int delay;
     uint64_t seed;
 };
@@ -199,6 +199,11 @@ bool fake_is_context(CUcontext context);
 CUstream fake_find_stream(CUstream handle);
 bool fake_is_event(CUevent event);
 void fake_drop_event(CUevent event); /* one use less */
+
+/* Until all streams of a context have done what they have now. */
+void fake_await_context(CUcontext context);
+/* The same in what frees memory, with the setting `waits`. */
+void fake_await_to_free(void);
 
 /* The pieces of work of a stream, of which *work is copied.  Into its capture if
  * it is captured. */

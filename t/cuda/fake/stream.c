@@ -102,22 +102,12 @@ FAKE_API CUresult cuCtxSynchronize(void)
 {
     CUresult result = fake_enter(__func__, FAKE_CONTEXT | FAKE_UNSAFE);
     const CUcontext context = fake_current();
-    bool busy = result == CUDA_SUCCESS;
 
+    if (result != CUDA_SUCCESS)
+        return result;
     fake_lock();
-    while (busy) {
-        busy = false;
-        for (CUstream at = fake.streams; at != NULL; at = at->next) {
-            if (at->context != context)
-                continue;
-            busy |= at->completed < at->enqueued;
-            fake_acquire(&at->done);
-        }
-        if (busy)
-            fake_wait();
-    }
-    if (result == CUDA_SUCCESS)
-        result = context->broken;
+    fake_await_context(context);
+    result = context->broken;
     fake_unlock();
     return result;
 }
