@@ -13,6 +13,7 @@
 #include "cuda/memory.h"
 #include "cuda/nccl_run.h"
 #include "cuda/nccl_window.h"
+#include "cuda/words.h"
 
 #include "backend/interface.h"
 
@@ -33,9 +34,7 @@ static void free_parts(struct symc_cuda_group *group)
     symc_cuda_calls_close(group);
     symc_cuda_nans_close(group);
     symc_cuda_segment_close(group);
-    if (group->words != NULL)
-        symc_cuda_released(&group->log, "cuMemFreeHost",
-            group->cuda->mem_free_host(group->words));
+    symc_cuda_words_give(&group->context, &group->log, group->words);
 }
 
 /* Those that have been closed and are never released: until the process ends. */
@@ -84,25 +83,15 @@ static void lay_out(struct symc_cuda_group *group)
         round_up(group->packets + SYMC_PACKETS_NBYTES(group->size), ALIGNMENT);
 }
 
-static symmcoll_status_t allocate_words(struct symc_cuda_group *group)
+static symmcoll_status_t take_words(struct symc_cuda_group *group)
 {
-    void *words = NULL;
-    CUdeviceptr at = 0;
-    struct symc_cuda_called called = symc_cuda_called("cuMemHostAlloc",
-        group->cuda->mem_host_alloc(&words, sizeof(*group->words),
-            CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+    struct symc_cuda_called called;
 
-    if (called.result == CUDA_SUCCESS) {
-        group->words = words;
-        *group->words = (struct symc_cuda_words){.aborted = 0};
-        called = symc_cuda_called("cuMemHostGetDevicePointer",
-            group->cuda->mem_host_get_device_pointer(&at, words, 0));
-    }
-    group->device_words = (struct symc_cuda_words *)(uintptr_t)at;
-    return called.result == CUDA_SUCCESS
-               ? SYMMCOLL_OK
-               : symc_cuda_group_fail(group, called.result,
-                     "%s for words of kernels", called.name);
+    group->words =
+        symc_cuda_words_take(&group->context, &group->device_words, &called);
+    return group->words != NULL ? SYMMCOLL_OK
+                                : symc_cuda_group_fail(group, called.result,
+                                      "%s for words of kernels", called.name);
 }
 
 /* In the context.  An error before the first call that all members make, or
@@ -114,7 +103,7 @@ static symmcoll_status_t open_parts(struct symc_cuda_group *group)
     if (status == SYMMCOLL_OK)
         status = symc_cuda_order_open(group);
     if (status == SYMMCOLL_OK)
-        status = allocate_words(group);
+        status = take_words(group);
     if (status == SYMMCOLL_OK)
         status = symc_cuda_nans_open(group);
     if (status == SYMMCOLL_OK)

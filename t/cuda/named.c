@@ -276,6 +276,15 @@ static int of_releases(struct symmcoll_group *all, int rank)
     args.device_index = device_use(rank);
     stream = device_stream();
     at = device_alloc(COUNT * sizeof(float));
+    /* No group has words of the host but this one. */
+    for (int i = 0; i < 2; i++) {
+        struct symmcoll_group *group = make_group(all);
+
+        right = say(sum(group, at, stream) == SYMMCOLL_OK, "a sum") &&
+                is_told_when(free_group, group,
+                    i == 0 ? "cuMemUnmap" : "cuMemFreeHost") &&
+                right;
+    }
     for (int i = 0; i < 3; i++) {
         joined.handle = NULL;
         right = say(symmcoll_symm_alloc(
@@ -289,14 +298,6 @@ static int of_releases(struct symmcoll_group *all, int rank)
                         all, joined.data, NULL, &joined.handle) == SYMMCOLL_OK,
                 "joined memory") &&
             is_told_when(free_joined, &joined, "cuMemUnmap") && right;
-    for (int i = 0; i < 2; i++) {
-        struct symmcoll_group *group = make_group(all);
-
-        right = say(sum(group, at, stream) == SYMMCOLL_OK, "a sum") &&
-                is_told_when(free_group, group,
-                    i == 0 ? "cuMemUnmap" : "cuMemFreeHost") &&
-                right;
-    }
     device_end_stream(stream);
     device_free(at);
     return right;

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Groups that come and go while a kernel of another one waits, where ranks are threads
+ * that share a device: what frees memory waits for all that runs there, and nobody may
+ * wait for it whom a kernel waits for.
+ */
+#include "t/cuda/joined.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SIZE 2
+#define STANDING 1 /* the rank whose stream stands still */
+#define MANY 40    /* groups, with more words than are allocated at once */
+
+static symmcoll_status_t sum(
+    struct symmcoll_group *group, float *at, CUstream stream)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+
+    call.stream = stream;
+    return symmcoll_all_reduce(group, at, at, 1, F32, SUM, &call, NULL);
+}
+
+/* A group whose backend is open. */
+static struct symmcoll_group *open_other(
+    struct symmcoll_group *all, float *at, CUstream stream)
+{
+    struct symmcoll_group *other = joined_group(all);
+
+    if (!say(sum(other, at, stream) == SYMMCOLL_OK, "a sum of another group"))
+        abort();
+    return other;
+}
+
+static atomic_int called; /* of SIZE ranks, those that have */
+
+/* The kernel of rank 0 waits for that of the other one, which is not there before it
+ * has released a group. */
+static int while_a_kernel_waits(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_group *other;
+    CUstream stream;
+    float *at;
+    int right;
+
+    device_use(0);
+    stream = device_stream();
+    at = device_alloc(sizeof(*at));
+    right = say(sum(group, at, stream) == SYMMCOLL_OK, "the first sum");
+    other = open_other(group, at, stream);
+    device_wait(stream);
+    if (rank == STANDING)
+        fake_stall(stream);
+    right = say(sum(group, at, stream) == SYMMCOLL_OK, "the sum") && right;
+    atomic_fetch_add(&called, 1);
+    while (atomic_load(&called) < SIZE)
+        usleep(1000);
+    right =
+        say(symmcoll_group_free(other) == SYMMCOLL_OK, "the release") && right;
+    if (rank == STANDING)
+        fake_resume(stream);
+    device_wait(stream);
+    right =
+        say(symmcoll_group_error(group) == SYMMCOLL_OK, "afterwards") && right;
+    device_end_stream(stream);
+    device_free(at);
+    return right;
+}
+
+/* All at once, and none is the other's. */
+static int many_at_once(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_group *others[MANY];
+    uint64_t before;
+    CUstream stream;
+    float *at;
+    int right = 1;
+
+    device_use(rank);
+    stream = device_stream();
+    at = device_alloc(sizeof(*at));
+    before = fake_calls("cuMemHostAlloc");
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < MANY; i++)
+            others[i] = open_other(group, at, stream);
+        for (int i = 0; i < MANY; i++)
+            right = say(sum(others[i], at, stream) == SYMMCOLL_OK, "a sum") &&
+                    right;
+        device_wait(stream);
+        for (int i = 0; i < MANY; i++)
+            right = say(symmcoll_group_free(others[i]) == SYMMCOLL_OK,
+                        "a release") &&
+                    right;
+    }
+    right = say(fake_calls("cuMemHostAlloc") - before < MANY,
+                "memory of several groups") &&
+            right;
+    if (!group->world->threads)
+        right = say(fake_live(FAKE_HOST) == 0, "nothing is left") && right;
+    device_end_stream(stream);
+    device_free(at);
+    return right;
+}
+
+int main(void)
+{
+    device_begin();
+    on_both(SIZE, many_at_once, "groups have words of their own");
+    if (!fake_configure("waits=1"))
+        return 1;
+    setenv("SYMMCOLL_CUDA_SHARE_DEVICE", "on", 1);
+    setenv("SYMMCOLL_TIMEOUTS_COLLECTIVE", "20s", 1);
+    ok(threads_run(SIZE, while_a_kernel_waits),
+        "a group is released while a kernel of another one waits");
+    return done_testing();
+}
