@@ -34,6 +34,10 @@ struct symc_peers {
     /* Of the memory that the backend is opened for, which this member's
      * operations are on; 0 of the host. */
     int16_t device;
+    /* Of a device: the stream and a buffer of the operation it is opened for, or
+     * NULL. */
+    void *stream;
+    const void *buffer;
     struct symc_doorbell *const *doorbells;
     void *const *channels; /* zeroed, and on a multiple of SYMC_FALSE_SHARING */
     void *const *staging;  /* address space, see core->reserve */

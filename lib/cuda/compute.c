@@ -93,7 +93,7 @@ static symmcoll_status_t open_compute(
         return request->fail(SYMMCOLL_ERR_NO_MEMORY, "no memory for a device");
     made->fail = request->fail;
     status = symc_cuda_context_open(
-        cuda, request->fail, request->device, &made->context);
+        cuda, request->fail, request->device, NULL, &made->context);
     if (status == SYMMCOLL_OK)
         status = open_parts(made, request->settings);
     if (status != SYMMCOLL_OK) {

@@ -1,6 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda/context.h"
 
+#include <stdint.h>
+
+/* The device of a context; -1 where the driver does not say. */
+static int device_of(const struct symc_cuda *cuda, CUcontext context)
+{
+    CUdevice device = -1;
+    CUcontext popped = NULL;
+
+    if (cuda->ctx_push_current(context) != CUDA_SUCCESS)
+        return -1;
+    if (cuda->ctx_get_device(&device) != CUDA_SUCCESS)
+        device = -1;
+    (void)cuda->ctx_pop_current(&popped);
+    return device;
+}
+
 /* The calling thread's current context if it is of that device, else NULL. */
 static CUcontext current_of(const struct symc_cuda *cuda, CUdevice device)
 {
@@ -31,7 +47,8 @@ static symmcoll_status_t find_device(const struct symc_cuda *cuda,
 }
 
 symmcoll_status_t symc_cuda_context_open(const struct symc_cuda *cuda,
-    symc_cuda_fail_fn fail, int device, struct symc_cuda_context *context)
+    symc_cuda_fail_fn fail, int device, CUcontext wanted,
+    struct symc_cuda_context *context)
 {
     CUcontext current, primary = NULL;
     unsigned int flags = 0;
@@ -43,7 +60,9 @@ symmcoll_status_t symc_cuda_context_open(const struct symc_cuda *cuda,
     *context = (struct symc_cuda_context){0};
     if (status != SYMMCOLL_OK)
         return status;
-    current = current_of(cuda, handle);
+    current = wanted != NULL && device_of(cuda, wanted) == handle
+                  ? wanted
+                  : current_of(cuda, handle);
     /* A context that the caller has made is not joined by a primary one, which
      * takes memory of the device. */
     if (current != NULL &&
@@ -64,6 +83,28 @@ symmcoll_status_t symc_cuda_context_open(const struct symc_cuda *cuda,
         context->retained = false;
     }
     return SYMMCOLL_OK;
+}
+
+static bool is_default(CUstream stream)
+{
+    return stream == NULL || stream == CU_STREAM_LEGACY ||
+           stream == CU_STREAM_PER_THREAD;
+}
+
+CUcontext symc_cuda_context_find(
+    const struct symc_cuda *cuda, CUstream stream, const void *buffer)
+{
+    CUpointer_attribute name = CU_POINTER_ATTRIBUTE_CONTEXT;
+    CUcontext context = NULL;
+    void *value = &context;
+    CUresult result = CUDA_SUCCESS;
+
+    if (!is_default(stream))
+        result = cuda->stream_get_ctx(stream, &context);
+    else if (buffer != NULL)
+        result = cuda->pointer_get_attributes(
+            1, &name, &value, (CUdeviceptr)(uintptr_t)buffer);
+    return result == CUDA_SUCCESS ? context : NULL;
 }
 
 CUresult symc_cuda_context_copy(
@@ -135,20 +176,6 @@ void symc_cuda_leave(struct symc_cuda_entered *entered)
     entered->in = NULL;
 }
 
-/* The device of a context; -1 where the driver does not say. */
-static int device_of(const struct symc_cuda *cuda, CUcontext context)
-{
-    CUdevice device = -1;
-    CUcontext popped = NULL;
-
-    if (cuda->ctx_push_current(context) != CUDA_SUCCESS)
-        return -1;
-    if (cuda->ctx_get_device(&device) != CUDA_SUCCESS)
-        device = -1;
-    (void)cuda->ctx_pop_current(&popped);
-    return device;
-}
-
 symmcoll_status_t symc_cuda_check_stream(
     const struct symc_cuda_context *context, symc_cuda_fail_fn fail,
     CUstream stream, const char *where)
@@ -159,8 +186,7 @@ symmcoll_status_t symc_cuda_check_stream(
     CUresult result;
     int device;
 
-    if (stream == NULL || stream == CU_STREAM_LEGACY ||
-        stream == CU_STREAM_PER_THREAD)
+    if (is_default(stream))
         return SYMMCOLL_OK;
     result = cuda->stream_get_ctx(stream, &owner);
     if (result != CUDA_SUCCESS)
@@ -187,8 +213,7 @@ bool symc_cuda_stream_is_captured(void *stream)
     struct symc_cuda_entered entered;
 
     /* A default stream is never captured, or refused. */
-    if (stream == NULL || stream == CU_STREAM_LEGACY ||
-        stream == CU_STREAM_PER_THREAD)
+    if (is_default(stream))
         return false;
     if ((context.cuda == NULL &&
             symc_cuda_load(NULL, &context.cuda) != SYMMCOLL_OK) ||

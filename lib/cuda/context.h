@@ -22,14 +22,20 @@ struct symc_cuda_entered {
 };
 
 /*
- * The context for a device: the calling thread's current one if it is of that
- * device, else the device's primary one, which is the CUDA runtime's.  cuda is
- * borrowed until symc_cuda_context_close().
+ * The context for a device: the first one of that device among wanted, which may be
+ * NULL, the calling thread's current one, and the device's primary one, which is the
+ * CUDA runtime's.  cuda is borrowed until symc_cuda_context_close().
  * Errors: those of symc_cuda_fail(); INVALID (no such device, with how many there
  * are).
  */
 symmcoll_status_t symc_cuda_context_open(const struct symc_cuda *cuda,
-    symc_cuda_fail_fn fail, int device, struct symc_cuda_context *context);
+    symc_cuda_fail_fn fail, int device, CUcontext wanted,
+    struct symc_cuda_context *context);
+
+/* The context that an operation is in, from whatever thread it is asked: that of its
+ * stream, or, of a default one, that of a buffer.  NULL: the driver says none. */
+CUcontext symc_cuda_context_find(
+    const struct symc_cuda *cuda, CUstream stream, const void *buffer);
 
 /* The same one again, with a use of its own. */
 CUresult symc_cuda_context_copy(

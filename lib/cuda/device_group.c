@@ -127,8 +127,9 @@ static symmcoll_status_t open_context(struct symc_cuda_group *group,
             peers->absent != NULL ? ", of which others are simulated" : "");
     status = symc_cuda_load(core->fail, &group->cuda);
     if (status == SYMMCOLL_OK)
-        status = symc_cuda_context_open(
-            group->cuda, core->fail, group->device, &group->context);
+        status = symc_cuda_context_open(group->cuda, core->fail, group->device,
+            symc_cuda_context_find(group->cuda, peers->stream, peers->buffer),
+            &group->context);
     return status == SYMMCOLL_OK ? symc_cuda_group_enter(group, entered)
                                  : status;
 }

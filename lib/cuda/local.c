@@ -36,7 +36,7 @@ static symmcoll_status_t open_local(
         return request->fail(SYMMCOLL_ERR_NO_MEMORY, "no memory for a device");
     made->fail = request->fail;
     status = symc_cuda_context_open(
-        cuda, request->fail, request->device, &made->context);
+        cuda, request->fail, request->device, NULL, &made->context);
     if (status != SYMMCOLL_OK) {
         free(made);
         return status;

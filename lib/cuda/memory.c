@@ -293,7 +293,7 @@ static symmcoll_status_t open_context(const struct symc_memory_request *request,
 
     if (status == SYMMCOLL_OK)
         status = symc_cuda_context_open(
-            cuda, request->fail, request->device, context);
+            cuda, request->fail, request->device, NULL, context);
     return status == SYMMCOLL_OK
                ? symc_cuda_enter_or_fail(context, request->fail, entered)
                : status;

@@ -199,6 +199,10 @@ static symmcoll_status_t open_everywhere(struct symmcoll_group *group,
     peers.staging = NULL;
     peers.staging_nbytes = 0;
     peers.device = op->device;
+    if (op->memory == SYMC_MEMORY_DEVICE) {
+        peers.stream = op->stream;
+        peers.buffer = op->out != NULL ? op->out : op->in;
+    }
     begin_rounds(group, op, NULL, symc_deadline_ns(symc_now_ns(), timeout_ns));
     if (own == SYMMCOLL_OK)
         own = open_here(group, (enum symc_memory)op->memory, &peers, state);

@@ -40,7 +40,8 @@ static int without_a_current_one_it_is_primary(void *unused)
     CUcontext primary = NULL;
     int right =
         cuda != NULL &&
-        symc_cuda_context_open(cuda, symc_fail, 1, &context) == SYMMCOLL_OK &&
+        symc_cuda_context_open(cuda, symc_fail, 1, NULL, &context) ==
+            SYMMCOLL_OK &&
         context.retained && is_current(NULL) && has_primary(1, 1) &&
         has_primary(0, 0) && good(cuDevicePrimaryCtxRetain(&primary, 1)) &&
         context.context == primary && good(cuDevicePrimaryCtxRelease(1));
@@ -58,12 +59,12 @@ static int a_current_primary_one_is_kept_alive(void *unused)
     const struct symc_cuda *cuda = load("");
     struct symc_cuda_context context;
     CUcontext primary = NULL;
-    int right =
-        cuda != NULL && good(cuDevicePrimaryCtxRetain(&primary, 0)) &&
-        good(cuCtxPushCurrent(primary)) &&
-        symc_cuda_context_open(cuda, symc_fail, 0, &context) == SYMMCOLL_OK &&
-        context.context == primary && context.retained &&
-        good(cuDevicePrimaryCtxRelease(0)) && has_primary(0, 1);
+    int right = cuda != NULL && good(cuDevicePrimaryCtxRetain(&primary, 0)) &&
+                good(cuCtxPushCurrent(primary)) &&
+                symc_cuda_context_open(cuda, symc_fail, 0, NULL, &context) ==
+                    SYMMCOLL_OK &&
+                context.context == primary && context.retained &&
+                good(cuDevicePrimaryCtxRelease(0)) && has_primary(0, 1);
 
     (void)unused;
     if (!right)
@@ -77,24 +78,26 @@ static int an_own_one_is_used(void *unused)
     const struct symc_cuda *cuda = load("devices=2");
     struct symc_cuda_context context, other;
     CUcontext own = NULL, primary = NULL;
-    int right =
-        cuda != NULL && good(cuCtxCreate(&own, NULL, 0, 0)) &&
-        symc_cuda_context_open(cuda, symc_fail, 0, &context) == SYMMCOLL_OK &&
-        context.context == own && !context.retained && has_primary(0, 0) &&
-        fake_calls("cuDevicePrimaryCtxRetain") == 0;
+    int right = cuda != NULL && good(cuCtxCreate(&own, NULL, 0, 0)) &&
+                symc_cuda_context_open(cuda, symc_fail, 0, NULL, &context) ==
+                    SYMMCOLL_OK &&
+                context.context == own && !context.retained &&
+                has_primary(0, 0) &&
+                fake_calls("cuDevicePrimaryCtxRetain") == 0;
 
     (void)unused;
     if (!right)
         return 0;
     symc_cuda_context_close(&context);
     /* Where there is a primary one, too; and not for another device. */
-    right =
-        good(cuDevicePrimaryCtxRetain(&primary, 0)) &&
-        symc_cuda_context_open(cuda, symc_fail, 0, &context) == SYMMCOLL_OK &&
-        context.context == own && !context.retained &&
-        fake_live(FAKE_CONTEXTS) == 2 &&
-        symc_cuda_context_open(cuda, symc_fail, 1, &other) == SYMMCOLL_OK &&
-        other.context != own && other.retained;
+    right = good(cuDevicePrimaryCtxRetain(&primary, 0)) &&
+            symc_cuda_context_open(cuda, symc_fail, 0, NULL, &context) ==
+                SYMMCOLL_OK &&
+            context.context == own && !context.retained &&
+            fake_live(FAKE_CONTEXTS) == 2 &&
+            symc_cuda_context_open(cuda, symc_fail, 1, NULL, &other) ==
+                SYMMCOLL_OK &&
+            other.context != own && other.retained;
     if (!right)
         return 0;
     symc_cuda_context_close(&context);
@@ -110,13 +113,16 @@ static int a_device_that_is_not_there_is_named(void *unused)
 
     (void)unused;
     return cuda != NULL &&
-           failed_with(symc_cuda_context_open(cuda, symc_fail, 2, &context),
+           failed_with(
+               symc_cuda_context_open(cuda, symc_fail, 2, NULL, &context),
                SYMMCOLL_ERR_INVALID,
                "CUDA: expected a device of 0 to 1, found 2") &&
-           failed_with(symc_cuda_context_open(cuda, symc_fail, -1, &context),
+           failed_with(
+               symc_cuda_context_open(cuda, symc_fail, -1, NULL, &context),
                SYMMCOLL_ERR_INVALID, "found -1") &&
            fake_configure("fail=cuDevicePrimaryCtxRetain:1:2") &&
-           failed_with(symc_cuda_context_open(cuda, symc_fail, 0, &context),
+           failed_with(
+               symc_cuda_context_open(cuda, symc_fail, 0, NULL, &context),
                SYMMCOLL_ERR_NO_MEMORY,
                "cuDevicePrimaryCtxRetain on device 0 (Fake GPU 0): "
                "CUDA_ERROR_OUT_OF_MEMORY") &&
@@ -131,11 +137,12 @@ static int it_is_left_as_it_was(void *unused)
     struct symc_cuda_context first, second;
     struct symc_cuda_entered outer, inner;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-    int right =
-        cuda != NULL &&
-        symc_cuda_context_open(cuda, symc_fail, 0, &first) == SYMMCOLL_OK &&
-        symc_cuda_context_open(cuda, symc_fail, 1, &second) == SYMMCOLL_OK &&
-        good(cuThreadExchangeStreamCaptureMode(&mode));
+    int right = cuda != NULL &&
+                symc_cuda_context_open(cuda, symc_fail, 0, NULL, &first) ==
+                    SYMMCOLL_OK &&
+                symc_cuda_context_open(cuda, symc_fail, 1, NULL, &second) ==
+                    SYMMCOLL_OK &&
+                good(cuThreadExchangeStreamCaptureMode(&mode));
 
     (void)unused;
     if (!right || !good(symc_cuda_enter(&first, &outer).result))
@@ -162,7 +169,8 @@ static int what_cannot_be_entered_is_not(void *unused)
     struct symc_cuda_entered entered;
     int right =
         cuda != NULL &&
-        symc_cuda_context_open(cuda, symc_fail, 0, &context) == SYMMCOLL_OK &&
+        symc_cuda_context_open(cuda, symc_fail, 0, NULL, &context) ==
+            SYMMCOLL_OK &&
         fake_configure("fail=cuCtxPushCurrent:1:201 "
                        "fail=cuThreadExchangeStreamCaptureMode:1:999") &&
         returned(symc_cuda_enter(&context, &entered).result,
@@ -207,7 +215,8 @@ static int a_capture_is_not_disturbed(void *unused)
     void *answer = NULL;
     int right =
         cuda != NULL &&
-        symc_cuda_context_open(cuda, symc_fail, 0, &context) == SYMMCOLL_OK &&
+        symc_cuda_context_open(cuda, symc_fail, 0, NULL, &context) ==
+            SYMMCOLL_OK &&
         good(cuCtxPushCurrent(context.context)) &&
         good(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING)) &&
         good(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -233,12 +242,13 @@ static int streams_of_others_are_named(void *unused)
     struct symc_cuda_entered entered;
     CUstream mine = NULL, seconds = NULL, owns = NULL;
     CUcontext own = NULL;
-    int right =
-        cuda != NULL &&
-        symc_cuda_context_open(cuda, symc_fail, 0, &context) == SYMMCOLL_OK &&
-        symc_cuda_context_open(cuda, symc_fail, 1, &second) == SYMMCOLL_OK &&
-        good(symc_cuda_enter(&context, &entered).result) &&
-        good(cuStreamCreate(&mine, 0));
+    int right = cuda != NULL &&
+                symc_cuda_context_open(cuda, symc_fail, 0, NULL, &context) ==
+                    SYMMCOLL_OK &&
+                symc_cuda_context_open(cuda, symc_fail, 1, NULL, &second) ==
+                    SYMMCOLL_OK &&
+                good(symc_cuda_enter(&context, &entered).result) &&
+                good(cuStreamCreate(&mine, 0));
 
     (void)unused;
     symc_cuda_leave(&entered);

@@ -263,7 +263,8 @@ static int windows(void)
     struct symc_cuda_context context;
     int right;
 
-    if (!fine(symc_cuda_context_open(cuda, symc_fail, 0, &context), "device"))
+    if (!fine(symc_cuda_context_open(cuda, symc_fail, 0, NULL, &context),
+            "device"))
         return 0;
     right =
         open_comm() &&

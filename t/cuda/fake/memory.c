@@ -80,6 +80,7 @@ static CUresult add_allocation(
     struct fake_range range = {.nbytes = nbytes,
         .type = CU_MEMORYTYPE_DEVICE,
         .device = device,
+        .context = fake_current(),
         .mapping_nbytes = (nbytes + page - 1) / page * page,
         .fd = fd};
 
@@ -302,6 +303,7 @@ static void add_host(void *at, size_t nbytes, bool registered)
         .nbytes = nbytes,
         .type = CU_MEMORYTYPE_HOST,
         .device = fake_current()->device,
+        .context = fake_current(),
         .registered = registered,
         .fd = -1};
 
@@ -435,6 +437,9 @@ static void read_attribute(
         break;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         *(int *)value = range != NULL ? range->device : -2;
+        break;
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+        *(CUcontext *)value = range != NULL ? range->context : NULL;
         break;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
         *(unsigned int *)value = range != NULL && range->managed;

@@ -249,6 +249,7 @@ struct fake_range {
     uintptr_t reserved; /* where its addresses begin; 0: where it does */
     CUmemorytype type;
     int device;
+    CUcontext context; /* that it was made in; NULL of what was mapped */
     bool managed, registered;
     bool pooled; /* of the device's pool */
     int opened;  /* how often: memory of another process */

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A context that the program has made itself: groups are opened there whatever thread
+ * opens them.
+ */
+#include "t/cuda/members.h"
+
+#define COUNT 100
+
+static int is_primary_unused(int device)
+{
+    unsigned int flags;
+    int active = 1;
+
+    return say(
+        cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS &&
+            active == 0,
+        "no other context is made");
+}
+
+/* Not current in the thread that calls, as in threads of the library it is not. */
+static int in_own_context(struct symmcoll_group *group, int rank, bool streamed)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    CUcontext own = NULL, popped;
+    CUstream stream = NULL;
+    void *at;
+    int right;
+
+    if (cuInit(0) != CUDA_SUCCESS ||
+        cuCtxCreate(&own, NULL, 0, rank) != CUDA_SUCCESS)
+        return 0;
+    stream = streamed ? device_stream() : NULL;
+    at = device_alloc(COUNT * sizeof(float));
+    (void)cuCtxPopCurrent(&popped);
+    call.stream = stream;
+    right = say(symmcoll_all_reduce(
+                    group, at, at, COUNT, F32, SUM, &call, NULL) == SYMMCOLL_OK,
+                "the sum") &&
+            is_primary_unused(rank);
+    (void)cuCtxPushCurrent(own);
+    device_wait(stream);
+    device_end_stream(stream);
+    device_free(at);
+    return right;
+}
+
+static int on_its_stream(struct symmcoll_group *group, int rank)
+{
+    return in_own_context(group, rank, true);
+}
+
+static int in_its_memory(struct symmcoll_group *group, int rank)
+{
+    return in_own_context(group, rank, false);
+}
+
+int main(void)
+{
+    device_begin();
+    on_both(2, on_its_stream, "a group is in the context of the stream");
+    on_both(2, in_its_memory, "of a default stream, in that of the memory");
+    return done_testing();
+}
