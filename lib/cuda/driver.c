@@ -71,8 +71,11 @@ static const struct entry needed[] = {
     ENTRY(ipc_open_mem_handle, cuIpcOpenMemHandle, 11000),
     ENTRY(ipc_close_mem_handle, cuIpcCloseMemHandle, 4010),
 
-    ENTRY(mem_alloc_async, cuMemAllocAsync, 11020),
+    ENTRY(mem_alloc_from_pool_async, cuMemAllocFromPoolAsync, 11020),
     ENTRY(mem_free_async, cuMemFreeAsync, 11020),
+    ENTRY(mem_pool_create, cuMemPoolCreate, 11020),
+    ENTRY(mem_pool_destroy, cuMemPoolDestroy, 11020),
+    ENTRY(mem_pool_set_attribute, cuMemPoolSetAttribute, 11020),
     ENTRY(mem_pool_set_access, cuMemPoolSetAccess, 11020),
 
     ENTRY(mem_host_alloc, cuMemHostAlloc, 2020),

@@ -84,8 +84,11 @@ struct symc_cuda {
     PFN_cuIpcCloseMemHandle_v4010 ipc_close_mem_handle;
 
     /* ---- memory of one rank, in the order of a stream ---- */
-    PFN_cuMemAllocAsync_v11020 mem_alloc_async;
+    PFN_cuMemAllocFromPoolAsync_v11020 mem_alloc_from_pool_async;
     PFN_cuMemFreeAsync_v11020 mem_free_async;
+    PFN_cuMemPoolCreate_v11020 mem_pool_create;
+    PFN_cuMemPoolDestroy_v11020 mem_pool_destroy;
+    PFN_cuMemPoolSetAttribute_v11020 mem_pool_set_attribute;
     PFN_cuMemPoolSetAccess_v11020 mem_pool_set_access;
 
     /* ---- memory of the host ---- */

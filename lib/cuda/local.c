@@ -69,13 +69,27 @@ static symmcoll_status_t refuse_captured(
         "none that lasts; found none");
 }
 
+static struct symc_cuda_called allocate_from_pool(
+    const struct symc_cuda_local *local, CUstream stream, size_t nbytes,
+    CUdeviceptr *made)
+{
+    CUmemoryPool pool = NULL;
+    struct symc_cuda_called called = symc_cuda_local_pool(local, &pool);
+
+    return called.result != CUDA_SUCCESS
+               ? called
+               : symc_cuda_called("cuMemAllocFromPoolAsync",
+                     local->context.cuda->mem_alloc_from_pool_async(
+                         made, nbytes > 0 ? nbytes : 1, pool, stream));
+}
+
 static symmcoll_status_t allocate(
     void *state, void *stream, size_t nbytes, void **at)
 {
     struct symc_cuda_local *local = state;
     struct symc_cuda_entered entered;
     CUdeviceptr made = 0;
-    CUresult result;
+    struct symc_cuda_called called;
     symmcoll_status_t status = symc_cuda_local_enter(local, &entered);
 
     if (status != SYMMCOLL_OK)
@@ -85,11 +99,10 @@ static symmcoll_status_t allocate(
     if (status == SYMMCOLL_OK)
         status = refuse_captured(local, stream);
     if (status == SYMMCOLL_OK) {
-        result = local->context.cuda->mem_alloc_async(
-            &made, nbytes > 0 ? nbytes : 1, stream);
-        if (result != CUDA_SUCCESS)
+        called = allocate_from_pool(local, stream, nbytes, &made);
+        if (called.result != CUDA_SUCCESS)
             status = fail_local(
-                local, result, "cuMemAllocAsync of %zu bytes", nbytes);
+                local, called.result, "%s of %zu bytes", called.name, nbytes);
     }
     symc_cuda_leave(&entered);
     *at = (void *)(uintptr_t)made;

@@ -35,6 +35,12 @@ static inline symmcoll_status_t symc_cuda_local_enter(
     return symc_cuda_enter_or_fail(&local->context, local->fail, entered);
 }
 
+/* ---- local_pool.c ---- */
+
+/* The pool that memory of its device is allocated from (out).  Any thread. */
+struct symc_cuda_called symc_cuda_local_pool(
+    const struct symc_cuda_local *local, CUmemoryPool *pool);
+
 /* ---- local_sum.c ---- */
 
 /* Load the kernels. */

@@ -14,9 +14,9 @@ static const char *const optional[] = {"cuFuncLoad", "cuMulticastCreate",
 /* What drivers have, and the library does not call. */
 static const char *const unused[] = {"cuDeviceCanAccessPeer",
     "cuDeviceGetPCIBusId", "cuDeviceTotalMem", "cuDriverGetVersion",
-    "cuEventSynchronize", "cuLibraryUnload", "cuMemHostRegister",
-    "cuMemHostUnregister", "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-    "cuStreamWaitValue32"};
+    "cuEventSynchronize", "cuLibraryUnload", "cuMemAllocAsync",
+    "cuMemHostRegister", "cuMemHostUnregister",
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuStreamWaitValue32"};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -104,10 +104,56 @@ static int many_at_once(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* ---- memory of one rank ---- */
+
+/* What is freed on a stream that stands still is no reason for another one to wait. */
+static int is_independent(
+    const struct symc_local_ops *ops, void *local, CUstream standing)
+{
+    CUstream other = device_stream();
+    void *freed = NULL, *at = NULL;
+    int right = ops->allocate(local, standing, 64, &freed) == SYMMCOLL_OK;
+
+    fake_stall(standing);
+    right = right && ops->free(local, standing, freed) == SYMMCOLL_OK &&
+            ops->allocate(local, other, 64, &at) == SYMMCOLL_OK &&
+            ops->clear(local, other, at, 64) == SYMMCOLL_OK;
+    device_wait(other);
+    fake_resume(standing);
+    right = right && ops->free(local, other, at) == SYMMCOLL_OK;
+    device_wait(other);
+    device_end_stream(other);
+    return say(right, "memory of two streams");
+}
+
+static int frees_on_another_stream(struct symmcoll_group *group, int rank)
+{
+    struct symc_memory_request request;
+    const struct symc_local_ops *ops;
+    CUstream stream;
+    void *local = NULL;
+    int right;
+
+    device_use(rank);
+    right = joined_open(group, rank);
+    stream = device_stream();
+    request = joined_request(group, rank, 1);
+    ops = joined_backend(group)->local;
+    right = say(ops->open(&request, &local) == SYMMCOLL_OK, "a device") &&
+            right && is_independent(ops, local, stream) &&
+            is_independent(ops, local, stream);
+    device_wait(stream);
+    ops->close(local);
+    device_end_stream(stream);
+    return right;
+}
+
 int main(void)
 {
     device_begin();
     on_both(SIZE, many_at_once, "groups have words of their own");
+    on_both(SIZE, frees_on_another_stream,
+        "an allocation does not wait for what another stream frees");
     if (!fake_configure("waits=1"))
         return 1;
     setenv("SYMMCOLL_CUDA_SHARE_DEVICE", "on", 1);

@@ -282,19 +282,20 @@ static int no_memory(struct symmcoll_group *group, int rank)
     make_model(&model, rank);
     args.no_init_sync = 1;
     live = fake_live(FAKE_ALLOCATED);
-    fake_configure("fail=cuMemAllocAsync:1:2");
+    fake_configure("fail=cuMemAllocFromPoolAsync:1:2");
     right = ended(symmcoll_reducer_create(
                       group, model.params, PARAMS, &args, &reducer),
-                SYMMCOLL_ERR_NO_MEMORY, "reducer: a bucket: cuMemAllocAsync") &&
+                SYMMCOLL_ERR_NO_MEMORY,
+                "reducer: a bucket: cuMemAllocFromPoolAsync") &&
             say(fake_live(FAKE_ALLOCATED) == live, "nothing is left") &&
             symmcoll_reducer_create(
                 group, model.params, PARAMS, &args, &reducer) == SYMMCOLL_OK &&
             symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK &&
             symmcoll_reducer_finish(reducer) == SYMMCOLL_OK;
-    fake_configure("fail=cuMemAllocAsync:1:2");
+    fake_configure("fail=cuMemAllocFromPoolAsync:1:2");
     right = right &&
             ended(symmcoll_reducer_begin(reducer, 1), SYMMCOLL_ERR_NO_MEMORY,
-                "reducer: a bucket: cuMemAllocAsync") &&
+                "reducer: a bucket: cuMemAllocFromPoolAsync") &&
             say(symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK &&
                     symmcoll_reducer_finish(reducer) == SYMMCOLL_OK,
                 "a second attempt");
@@ -309,7 +310,7 @@ static int no_memory(struct symmcoll_group *group, int rank)
  * and all may try again. */
 static int no_memory_on_one(struct symmcoll_group *group, int rank)
 {
-    static const char fail_one[] = "fail=cuMemAllocAsync:1:2",
+    static const char fail_one[] = "fail=cuMemAllocFromPoolAsync:1:2",
                       why[] = "reducer: rank 1: reducer: a bucket: cuMemAlloc";
     struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
     struct symmcoll_reducer *reducer = NULL;

@@ -175,7 +175,7 @@ FAKE_API CUresult cuMemFree(CUdeviceptr address)
         return result;
     fake_lock();
     found = fake_find_range(address);
-    if (found != NULL && !found->pooled)
+    if (found != NULL && found->pool == NULL)
         fake_await_to_free();
     result = fake_deallocate(address, false);
     fake_unlock();
@@ -219,7 +219,7 @@ FAKE_API CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
     range = fake_find_range(address);
     /* Physical allocations have handles of their own. */
     if (range == NULL || range->mapping == NULL || range->managed ||
-        range->pooled || range->opened > 0 ||
+        range->pool != NULL || range->opened > 0 ||
         range->type != CU_MEMORYTYPE_DEVICE) {
         result = CUDA_ERROR_INVALID_VALUE;
     } else {
@@ -445,9 +445,7 @@ static void read_attribute(
         *(unsigned int *)value = range != NULL && range->managed;
         break;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-        *(CUmemoryPool *)value = range != NULL && range->pooled
-                                     ? &fake.devices[range->device].pool
-                                     : NULL;
+        *(CUmemoryPool *)value = range != NULL ? range->pool : NULL;
         break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
         *(CUdeviceptr *)value = range == NULL          ? 0

@@ -1,19 +1,76 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory of the fake driver in the order of a stream: of a device's default pool. */
+/* Memory of the fake driver in the order of a stream, and its pools. */
 #include "t/cuda/fake/state.h"
+
+#include <stdlib.h>
+
+/* With the lock: the device whose pool it is; -1: none. */
+static int find_device(CUmemoryPool pool)
+{
+    CUmemoryPool made = fake.pools;
+
+    for (int i = 0; i < fake.settings.devices; i++)
+        if (pool == &fake.devices[i].pool)
+            return i;
+    while (made != NULL && made != pool)
+        made = made->next;
+    return made != NULL ? made->device : -1;
+}
+
+/* With the lock: what was freed may be used again, in the order of its stream. */
+static void order_after_free(CUmemoryPool pool, CUstream stream)
+{
+    CUstream at = fake.streams;
+
+    while (at != NULL && (at != pool->freed || at->id != pool->used))
+        at = at->next;
+    if (at != NULL && at != stream && !pool->independent &&
+        stream->capture == NULL)
+        fake_append_wait(stream, at);
+}
+
+/* With the lock. */
+static CUresult allocate(
+    CUdeviceptr *address, size_t nbytes, CUmemoryPool pool, CUstream handle)
+{
+    CUstream stream = fake_find_stream(handle);
+    int device = find_device(pool);
+    CUresult result;
+
+    if (stream == NULL || device < 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    /* It is there before anybody may use it. */
+    result = fake_allocate(address, nbytes, device);
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_find_range(*address)->pool = pool;
+    order_after_free(pool, stream);
+    return CUDA_SUCCESS;
+}
 
 FAKE_API CUresult cuMemAllocAsync(
     CUdeviceptr *address, size_t nbytes, CUstream stream)
 {
     CUresult result = fake_enter(__func__, FAKE_CONTEXT);
 
-    (void)stream; /* it is there before anybody may use it */
     if (result != CUDA_SUCCESS)
         return result;
     fake_lock();
-    result = fake_allocate(address, nbytes, fake_current()->device);
-    if (result == CUDA_SUCCESS)
-        fake_find_range(*address)->pooled = true;
+    result = allocate(
+        address, nbytes, &fake.devices[fake_current()->device].pool, stream);
+    fake_unlock();
+    return result;
+}
+
+FAKE_API CUresult cuMemAllocFromPoolAsync(
+    CUdeviceptr *address, size_t nbytes, CUmemoryPool pool, CUstream stream)
+{
+    CUresult result = fake_enter(__func__, FAKE_CONTEXT);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    result = allocate(address, nbytes, pool, stream);
     fake_unlock();
     return result;
 }
@@ -31,26 +88,83 @@ FAKE_API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
         .to = (void *)(uintptr_t)address,
         .call = free_later};
     CUresult result = fake_enter(__func__, FAKE_CONTEXT);
+    const struct fake_range *range;
 
     if (result != CUDA_SUCCESS)
         return result;
     fake_lock();
-    result = fake_find_range(address) != NULL ? fake_enqueue(stream, &work)
-                                              : CUDA_ERROR_INVALID_VALUE;
+    range = fake_find_range(address);
+    result =
+        range != NULL ? fake_enqueue(stream, &work) : CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS && range->pool != NULL) {
+        range->pool->freed = fake_find_stream(stream);
+        range->pool->used = range->pool->freed->id;
+    }
+    fake_unlock();
+    return result;
+}
+
+/* ---- pools ---- */
+
+FAKE_API CUresult cuMemPoolCreate(
+    CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+    CUresult result = fake_enter(__func__, FAKE_INIT);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+        properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        properties->location.id < 0 ||
+        properties->location.id >= fake.settings.devices)
+        return CUDA_ERROR_INVALID_VALUE;
+    fake_lock();
+    *pool = fake_alloc(sizeof(**pool));
+    (*pool)->device = properties->location.id;
+    (*pool)->next = fake.pools;
+    fake.pools = *pool;
+    fake_unlock();
+    return CUDA_SUCCESS;
+}
+
+FAKE_API CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+    CUresult result = fake_enter(__func__, FAKE_INIT);
+    CUmemoryPool *at = &fake.pools;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    while (*at != NULL && *at != pool)
+        at = &(*at)->next;
+    if (*at != NULL)
+        *at = pool->next;
+    else
+        result = CUDA_ERROR_INVALID_VALUE;
+    fake_unlock();
+    if (result == CUDA_SUCCESS)
+        free(pool);
+    return result;
+}
+
+FAKE_API CUresult cuMemPoolSetAttribute(
+    CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+    CUresult result = fake_enter(__func__, FAKE_INIT);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    if (find_device(pool) < 0 ||
+        attribute != CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES)
+        result = CUDA_ERROR_INVALID_VALUE;
+    else
+        pool->independent = *(const int *)value == 0;
     fake_unlock();
     return result;
 }
 
 /* ---- which devices have access ---- */
-
-/* The device whose pool it is; -1: none. */
-static int find_device(CUmemoryPool pool)
-{
-    for (int i = 0; i < fake.settings.devices; i++)
-        if (pool == &fake.devices[i].pool)
-            return i;
-    return -1;
-}
 
 static bool is_device(const CUmemLocation *location)
 {

@@ -273,8 +273,7 @@ void fake_append(CUstream stream, const struct fake_work *work)
     fake_changed();
 }
 
-/* Order a stream after all that another one has now. */
-static void append_wait(CUstream stream, CUstream other)
+void fake_append_wait(CUstream stream, CUstream other)
 {
     CUevent event = fake_alloc(sizeof(*event));
     struct fake_work work = {.kind = FAKE_RECORD, .event = event, .number = 1};
@@ -294,10 +293,10 @@ static void order_legacy(CUstream stream)
         for (CUstream at = fake.streams; at != NULL; at = at->next)
             if (at != stream && at->context == context && !at->nonblocking &&
                 at->completed < at->enqueued)
-                append_wait(stream, at);
+                fake_append_wait(stream, at);
     } else if (!stream->nonblocking && context->legacy != NULL &&
                context->legacy->completed < context->legacy->enqueued) {
-        append_wait(stream, context->legacy);
+        fake_append_wait(stream, context->legacy);
     }
 }
 

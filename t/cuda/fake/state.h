@@ -28,8 +28,13 @@ struct CUctx_st {
     uint32_t peers;  /* devices that it can reach, a bit for each */
 };
 
-/* A device's default pool of memory: there are no others. */
+/* A pool of memory; a device's default one is part of the device. */
 struct CUmemPoolHandle_st {
+    struct CUmemPoolHandle_st *next;
+    int device;
+    bool independent; /* an allocation does not wait for an earlier free */
+    CUstream freed;   /* that the latest free was on */
+    unsigned long long used; /* its id */
     uint32_t readers; /* devices that have been given access, a bit for each */
 };
 
@@ -152,6 +157,7 @@ struct fake_state {
     pid_t pid; /* that has initialised it */
     struct fake_device devices[FAKE_DEVICES];
     struct CUctx_st *contexts; /* that were created */
+    struct CUmemPoolHandle_st *pools;
     struct CUstream_st *streams;
     struct CUevent_st *events;
     struct fake_capture *captures;
@@ -200,6 +206,8 @@ CUstream fake_find_stream(CUstream handle);
 bool fake_is_event(CUevent event);
 void fake_drop_event(CUevent event); /* one use less */
 
+/* Order a stream after all that another one has now. */
+void fake_append_wait(CUstream stream, CUstream other);
 /* Until all streams of a context have done what they have now. */
 void fake_await_context(CUcontext context);
 /* The same in what frees memory, with the setting `waits`. */
@@ -251,9 +259,9 @@ struct fake_range {
     int device;
     CUcontext context; /* that it was made in; NULL of what was mapped */
     bool managed, registered;
-    bool pooled; /* of the device's pool */
-    int opened;  /* how often: memory of another process */
-    pid_t owner; /* of that */
+    CUmemoryPool pool; /* that it is of; NULL: of none */
+    int opened;        /* how often: memory of another process */
+    pid_t owner;       /* of that */
     int owner_fd;
     void *mapping; /* where the host's memory really begins */
     size_t mapping_nbytes;
