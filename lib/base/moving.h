@@ -57,7 +57,8 @@ struct symc_pushed {
  * error, which is kept, nothing is.
  *
  * What multiplies has two streams: the operation's, which is current at first, and
- * one beside it, for what is to run meanwhile.  Everything is enqueued on the
+ * one beside it, for what is to run meanwhile, which begins where it is current
+ * first, after what the operation's has then.  Everything is enqueued on the
  * current one.  Where the operation ends both have ended.
  */
 struct symc_enqueue {

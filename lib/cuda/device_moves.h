@@ -15,6 +15,8 @@ struct symc_cuda_moves {
     struct symc_mover *mover;
     CUstream stream;          /* the current one */
     CUstream streams[2];      /* of what multiplies: the operation's, beside */
+    bool begun;               /* the latter has something of the operation */
+    bool joined;              /* the former is after all that it has */
     symmcoll_status_t status; /* of what was enqueued so far */
 };
 

@@ -10,13 +10,6 @@
 
 /* ---- streams ---- */
 
-static void set_stream(void *state, bool beside)
-{
-    struct symc_cuda_moves *moves = state;
-
-    moves->stream = moves->streams[beside];
-}
-
 static void check(
     struct symc_cuda_moves *moves, CUresult result, const char *call)
 {
@@ -39,6 +32,19 @@ static void follow(void *state)
     if (moves->status == SYMMCOLL_OK)
         check(moves, cuda->stream_wait_event(moves->stream, compute->event, 0),
             "cuStreamWaitEvent beside products");
+    moves->joined = moves->status == SYMMCOLL_OK && other == moves->streams[1];
+}
+
+/* The one beside begins where it is used first. */
+static void set_stream(void *state, bool beside)
+{
+    struct symc_cuda_moves *moves = state;
+
+    moves->stream = moves->streams[beside];
+    if (beside && !moves->begun)
+        follow(moves);
+    moves->begun = moves->begun || beside;
+    moves->joined = moves->joined && !beside;
 }
 
 static void synchronise(void *state)
@@ -125,14 +131,18 @@ static const struct symc_enqueue functions = {.copy = symc_cuda_move_copy,
 
 /* What comes later in the operation's stream is after the other stream's end, also
  * where the driver has refused a part: what it has taken runs.  Where it cannot be,
- * that stream is asked whether it has ended, before the memory is let go of. */
+ * that stream is asked whether it has ended, before the memory is let go of.  The
+ * caller may have said so already. */
 static void join(struct symc_cuda_moves *moves)
 {
     const struct symc_cuda *cuda = moves->group->cuda;
     const struct symc_cuda_compute *compute = moves->mover->compute;
-    struct symc_cuda_called called = symc_cuda_called(
-        "cuEventRecord", cuda->event_record(compute->event, moves->streams[1]));
+    struct symc_cuda_called called;
 
+    if (moves->joined)
+        return;
+    called = symc_cuda_called(
+        "cuEventRecord", cuda->event_record(compute->event, moves->streams[1]));
     if (called.result == CUDA_SUCCESS)
         called = symc_cuda_called("cuStreamWaitEvent",
             cuda->stream_wait_event(moves->streams[0], compute->event, 0));
@@ -152,11 +162,8 @@ void symc_cuda_enqueue_products(
 
     moves->streams[0] = moves->stream;
     moves->streams[1] = captured ? compute->beside_captured : compute->beside;
+    moves->joined = true;
     moving->enqueue = &functions;
-    set_stream(moves, true);
-    follow(moves);
-    set_stream(moves, false);
     moves->mover->move(moves->mover, moving);
-    set_stream(moves, false);
     join(moves);
 }

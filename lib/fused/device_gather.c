@@ -228,14 +228,13 @@ static void move_in_parts(
     char *room = room_of(op);
     const void *mine = op->contiguous ? it->a.data : own_at(op, op->shard_at);
 
-    pack_all_b(op, moving);
+    /* One that is packed is read from there by the own product, too. */
     enqueue->set_stream(moving->state, op->contiguous);
     copy_shard(op, moving);
     enqueue->set_stream(moving->state, true);
-    if (!op->contiguous)
-        enqueue->follow(moving->state);
     enqueue->synchronise(moving->state);
     enqueue->set_stream(moving->state, false);
+    pack_all_b(op, moving);
     multiply(op, moving, true, op->rank * it->rows, mine);
     for (int i = 1; i < op->size; i++) {
         int from = (op->rank + i) % op->size;

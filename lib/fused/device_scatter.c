@@ -250,11 +250,13 @@ static void move_in_parts(
     const struct device_scatter *op, const struct symc_moving *moving)
 {
     const struct symc_enqueue *enqueue = moving->enqueue;
-    const char *b = prepare_b(op, moving);
     size_t slot = op->slots_at + (size_t)op->rank * op->pitch;
+    const char *b;
 
     enqueue->set_stream(moving->state, true);
     enqueue->synchronise(moving->state);
+    enqueue->set_stream(moving->state, false);
+    b = prepare_b(op, moving);
     for (int i = 1; i < op->size; i++) {
         int to = (op->rank + i) % op->size;
         char *made =

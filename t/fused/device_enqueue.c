@@ -114,13 +114,15 @@ static int each_fails(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* The stream cannot wait for what has been enqueued beside it. */
+/* The stream cannot wait for what has been enqueued beside it: in a scatter it would
+ * have before the sum, and is to again at the end. */
 static int join_fails(struct symmcoll_group *group, int rank)
 {
     int count = count_calls(group, rank), right = count > 0, before, left;
     struct symmcoll_group *made = NULL;
     symmcoll_status_t status;
     struct fused_call it;
+    uint64_t calls;
 
     right = right &&
             OK(symmcoll_group_create(symmcoll_group_world(group), NULL, &made));
@@ -132,12 +134,17 @@ static int join_fails(struct symmcoll_group *group, int rank)
     if (rank == VICTIM) {
         fake_stall(it.call.stream);
         set_failure(count);
+        if (!failing.gathers)
+            set_failure(count); /* of those that the former lets pass */
     }
+    calls = fake_calls(failing.call);
     status = run(&it);
+    calls = fake_calls(failing.call) - calls;
     if (rank == VICTIM) {
-        right = right &&
+        right = right && calls == (uint64_t)count + !failing.gathers &&
                 made_says(status, SYMMCOLL_ERR_DEVICE,
-                    "cuStreamWaitEvent after products") &&
+                    failing.gathers ? "cuStreamWaitEvent after products"
+                                    : "cuStreamWaitEvent beside products") &&
                 made_says(status, SYMMCOLL_ERR_DEVICE,
                     "backend cuda still owns its buffers");
         fake_resume(it.call.stream);
