@@ -291,6 +291,65 @@ static int streams_share_connections(void *unused)
            is_kept_waiting("connections=1", true);
 }
 
+/* ---- for tests that leave something out ---- */
+
+static int a_call_is_left_out(void *unused)
+{
+    struct streams streams = {.event = NULL};
+    int right = open_streams(&streams, "");
+
+    (void)unused;
+    fake_skip(0, "cuMemsetD32Async", 2);
+    right = right && put(&streams, 0, 0, 1) && !fake_has_skipped(0) &&
+            put(&streams, 0, 0, 2) && fake_has_skipped(0) &&
+            finished(&streams, 0) && word_at(streams.words, 0) == 1 &&
+            put(&streams, 0, 0, 3) && finished(&streams, 0) &&
+            word_at(streams.words, 0) == 3;
+    /* An event that is not recorded is not waited for, nor is one without a wait. */
+    for (int i = 0; i < 2 && right; i++) {
+        fake_stall(streams.of[0]);
+        fake_skip(0, i == 0 ? "cuEventRecord" : "cuStreamWaitEvent", 1);
+        right = good(cuEventRecord(streams.event, streams.of[0])) &&
+                good(cuStreamWaitEvent(streams.of[1], streams.event, 0)) &&
+                finished(&streams, 1);
+        fake_resume(streams.of[0]);
+    }
+    return right && close_streams(&streams);
+}
+
+static _Atomic int done, done_before; /* calls, and those before the last one */
+
+static void add_one(void *unused)
+{
+    (void)unused;
+    done++;
+}
+
+static void look(void *unused)
+{
+    (void)unused;
+    done_before = done;
+}
+
+static int a_stream_is_held_back(void *unused)
+{
+    struct streams streams = {.event = NULL};
+    int right = open_streams(&streams, "delay=500");
+    CUstream greater = NULL;
+
+    (void)unused;
+    right = right && good(cuStreamCreateWithPriority(
+                         &greater, CU_STREAM_NON_BLOCKING, -1));
+    fake_hold_back(0, -1, 100);
+    right = right && good(cuLaunchHostFunc(greater, look, NULL));
+    for (int i = 0; i < 20 && right; i++)
+        right = good(cuLaunchHostFunc(streams.of[0], add_one, NULL));
+    right = right && good(cuStreamSynchronize(greater)) && done_before == 20;
+    fake_hold_back(0, 0, 0);
+    right = right && good(cuStreamDestroy(greater));
+    return right && close_streams(&streams);
+}
+
 /* ---- faults ---- */
 
 static int a_broken_context_drops_its_work(void *unused)
@@ -379,7 +438,7 @@ static void judge_races(void)
 
 int main(void)
 {
-    plan(14);
+    plan(16);
     ok(run_child(work_is_done_in_order, NULL),
         "a stream does its work in order");
     ok(run_child(a_stalled_stream_keeps_nobody, NULL),
@@ -403,6 +462,10 @@ int main(void)
         "a broken context drops its work, and no other one does");
     ok(run_child(a_call_fails_as_often_as_a_test_wants, NULL),
         "a call fails as often as a test wants");
+    ok(run_child(a_call_is_left_out, NULL),
+        "a call that a test leaves out succeeds and does nothing");
+    ok(run_child(a_stream_is_held_back, NULL),
+        "a stream that is held back begins when others have done what they have");
     judge_races();
     return done_testing();
 }

@@ -112,6 +112,22 @@ FAKE_API void fake_break(int device, CUresult error);
 /* Let all streams end that were destroyed, and wait for it. */
 FAKE_API void fake_finish(void);
 
+/*
+ * Have the n-th call of a function from now on, of those in the contexts of a device,
+ * succeed and do nothing; 0: none.  It is one of those that put work into streams.
+ * name lives on.
+ */
+FAKE_API void fake_skip(int device, const char *name, int n);
+/* Whether that call has come. */
+FAKE_API bool fake_has_skipped(int device);
+
+/*
+ * Hold back the streams of a device that have this priority: each begins a piece of
+ * work, other than those that record an event or wait, when all streams that are
+ * not held back have completed none for so many milliseconds.  0: none is.
+ */
+FAKE_API void fake_hold_back(int device, int priority, int ms);
+
 /* ---- kernels ---- */
 
 typedef void (*fake_kernel_fn)(const void *args);

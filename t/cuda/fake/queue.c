@@ -134,6 +134,7 @@ static void complete(CUstream stream, const struct fake_work *work)
         work->event->completed_ns = now_ns();
     }
     stream->completed++;
+    fake_note_done(stream);
     fake_changed();
 }
 
@@ -154,6 +155,8 @@ static void delay(CUstream stream)
 static void perform(CUstream stream, struct fake_work *work)
 {
     wait_to_begin(stream, work);
+    if (work->kind < FAKE_RECORD)
+        fake_await_quiet(stream);
     if (!is_dropped(stream)) {
         fake_unlock();
         delay(stream);
@@ -315,6 +318,8 @@ CUresult fake_enqueue(CUstream handle, const struct fake_work *work)
 
     if (stream == NULL)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (fake_is_skipped())
+        return CUDA_SUCCESS;
     if (stream->context->broken != CUDA_SUCCESS)
         return stream->context->broken;
     if (stream->capture != NULL)

@@ -38,6 +38,13 @@ struct CUmemPoolHandle_st {
     uint32_t readers; /* devices that have been given access, a bit for each */
 };
 
+/* A call that is to do nothing. */
+struct fake_skip {
+    const char *name;
+    int left; /* calls until then, itself included; 0: there is none to come */
+    bool done;
+};
+
 struct fake_device {
     struct CUctx_st primary;
     struct CUmemPoolHandle_st pool;
@@ -47,6 +54,8 @@ struct fake_device {
     int priority; /* of the latest kernel's stream */
     uint64_t queued[FAKE_CONNECTIONS], started[FAKE_CONNECTIONS];
     int streams; /* made so far */
+    struct fake_skip skip;
+    int held_priority, held_ms; /* of streams that are held back; 0: none is */
 };
 
 enum fake_kind {
@@ -196,6 +205,11 @@ CUresult fake_enter(const char *function, unsigned int needs);
 /* Whether a setting says that the driver lacks a function. */
 bool fake_is_missing(const char *name);
 
+/* With the lock: a call begins, which may be one that is left out; and whether the
+ * one is that the thread is in, which is asked once. */
+void fake_count_skip(const char *name);
+bool fake_is_skipped(void);
+
 CUcontext fake_current(void);
 
 /* ---- with the lock ---- */
@@ -222,6 +236,11 @@ struct fake_work *fake_copy_work(const struct fake_work *work);
 void fake_free_work(struct fake_work *work);
 CUstream fake_make_stream(CUcontext context, bool nonblocking, int priority);
 void fake_end_stream(CUstream stream);
+
+/* A piece of work is completed; and wait until others of a stream that is held back
+ * may begin. */
+void fake_note_done(const struct CUstream_st *stream);
+void fake_await_quiet(const struct CUstream_st *stream);
 
 /* Frees the arguments of a kernel. */
 void fake_run(CUstream stream, struct fake_work *work);
