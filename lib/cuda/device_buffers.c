@@ -3,6 +3,7 @@
  * What the driver knows of the buffers of an operation, asked before anything is
  * enqueued: a kernel that reads where nothing is breaks the whole context.
  */
+#include "cuda/device_choice.h"
 #include "cuda/device_group.h"
 
 #include <stdio.h>
@@ -13,6 +14,19 @@ struct buffer {
     const char *at;
     size_t nbytes;
 };
+
+/* Bytes that kernels load and store at once: an address that is no multiple breaks
+ * the context, too.  1: what is moved may be anywhere. */
+static size_t unit_of(
+    const struct symc_cuda_group *group, const struct symc_op *op)
+{
+    uint64_t numbers; /* of an element */
+
+    if ((group->core->kinds[op->kind].traits & SYMC_REDUCES) == 0)
+        return 1;
+    (void)symc_cuda_reduced_type(op->dtype, &numbers);
+    return op->elem / numbers;
+}
 
 /* What the driver says of its last byte. */
 struct place {
@@ -56,6 +70,15 @@ static CUresult find_place(
         3, names, values, (CUdeviceptr)(uintptr_t)at);
 }
 
+static symmcoll_status_t refuse_odd(const struct symc_cuda_group *group,
+    const struct symc_op *op, const struct buffer *buffer)
+{
+    return group->core->fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected %s at a multiple of %zu bytes in device memory, found %p",
+        group->core->kinds[op->kind].name, buffer->name, unit_of(group, op),
+        (const void *)buffer->at);
+}
+
 /* The last byte: where the first one is has been asked at the call. */
 static symmcoll_status_t check_buffer(const struct symc_cuda_group *group,
     const struct symc_op *op, const char *name, const char *at, size_t nbytes)
@@ -67,6 +90,8 @@ static symmcoll_status_t check_buffer(const struct symc_cuda_group *group,
 
     if (nbytes == 0)
         return SYMMCOLL_OK;
+    if ((uintptr_t)at % unit_of(group, op) != 0)
+        return refuse_odd(group, op, &buffer);
     result = find_place(group->cuda, at + nbytes - 1, &place);
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_INVALID_VALUE)
         return symc_cuda_group_fail(group, result,

@@ -192,8 +192,19 @@ symmcoll_status_t symc_fused_check_apart(const char *where,
 symmcoll_status_t symc_fused_check_memory(const char *where,
     const struct symmcoll_group *group, const struct symc_fused_named *named)
 {
+    const struct symmcoll_tensor *tensor = named->tensor;
+    size_t elem = symmcoll_dtype_size(tensor->dtype);
     char text[96], name[32];
+    symmcoll_status_t status;
 
     snprintf(text, sizeof(text), "%s: %s", where, name_tensor(named, name));
-    return symc_site_check(text, group, named->tensor);
+    status = symc_site_check(text, group, tensor);
+    if (status != SYMMCOLL_OK || tensor->device != SYMMCOLL_CUDA ||
+        symc_tensor_span(tensor).end == 0 ||
+        (uintptr_t)tensor->data % elem == 0)
+        return status;
+    /* A kernel that loads or stores one there breaks the context. */
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected elements of %s at a multiple of %zu bytes, found %p",
+        text, symmcoll_dtype_name(tensor->dtype), elem, tensor->data);
 }

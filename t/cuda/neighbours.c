@@ -139,6 +139,42 @@ static int moves_to_the_next(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* ---- addresses of elements ---- */
+
+static int are_odd(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    CUstream stream;
+    char *own, text[96];
+    int right = begin(group, rank);
+
+    call.stream = stream = device_stream();
+    own = device_alloc(2 * PAGE);
+    snprintf(text, sizeof(text),
+        "all_reduce: expected in at a multiple of 4 bytes in device memory, "
+        "found %p",
+        (void *)(own + 2));
+    right =
+        ended(sum_at(group, own + PAGE, own + 2, COUNT - 1, stream),
+            SYMMCOLL_ERR_INVALID, text) &&
+        ended(sum_at(group, own + 1, own + PAGE, COUNT - 1, stream),
+            SYMMCOLL_ERR_INVALID, "expected out at a multiple of 4 bytes") &&
+        ended(symmcoll_reduce(group, own + 4, own + 4, 2, SYMMCOLL_COMPLEX128,
+                  SYMMCOLL_SUM, 0, &call, NULL),
+            SYMMCOLL_ERR_INVALID, "at a multiple of 8 bytes") &&
+        OK(symmcoll_reduce(group, own + 8, own + 8, 2, SYMMCOLL_COMPLEX128,
+            SYMMCOLL_SUM, 0, &call, NULL)) &&
+        OK(symmcoll_all_gather(
+            group, own + PAGE + 1, own + 3, 2, F32, &call, NULL)) &&
+        OK(symmcoll_all_reduce(group, own + 1, own + 1, 3, SYMMCOLL_UINT8,
+            SYMMCOLL_SUM, &call, NULL)) &&
+        right;
+    device_wait(stream);
+    device_end_stream(stream);
+    device_free(own);
+    return begin(group, rank) && right;
+}
+
 /* ---- memory in pieces ---- */
 
 /* Addresses of two pages, each of which is mapped on its own. */
@@ -209,6 +245,9 @@ int main(void)
         "a buffer that ends in the allocation after its own is refused");
     on_both(2, moves_to_the_next,
         "also by operations on symmetric memory, and by copies");
+    on_both(2, are_odd,
+        "elements that are added are at multiples of their size, bytes "
+        "anywhere");
     on_both(2, is_in_two_pieces,
         "one that is mapped in pieces, at addresses reserved at once, is not");
     return done_testing();

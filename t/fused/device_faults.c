@@ -50,12 +50,13 @@ static int arguments(struct symmcoll_group *group, int rank)
 
 /* ---- addresses ---- */
 
-/* Memory of the host, of another device, that which ends too early, and what two
- * tensors say of theirs. */
+/* Memory of the host, of another device, that which ends too early, elements at odd
+ * addresses, and what two tensors say of theirs. */
 enum wrong {
     HOST,
     OTHER,
     SHORT,
+    ODD,
     HOST_SAID,
     OTHER_SAID,
     WRONGS
@@ -65,11 +66,14 @@ static const char *const found[WRONGS] = {
     "in device memory of device 1, found 0x",
     "in device memory of device 1, found 0x",
     "in device memory of device 1, found its last byte, 0x",
+    "elements of float32 at a multiple of 4 bytes, found 0x",
     "in device memory of device 1 as a is, found 0x",
     "in device memory of device 1 as a is, found 0x"};
 static const char *const places[WRONGS] = {" in host memory",
-    " in device memory of device 2", "", " in host memory",
+    " in device memory of device 2", "", "", " in host memory",
     " in device memory of device 2"};
+
+#define PAGE ((size_t)4096)
 
 /* What such a tensor is instead of one in the rank's memory. */
 static struct symmcoll_tensor spoil(const struct symmcoll_tensor *tensor,
@@ -79,6 +83,7 @@ static struct symmcoll_tensor spoil(const struct symmcoll_tensor *tensor,
 
     made.data = wrong == HOST || wrong == HOST_SAID ? host
                 : wrong == SHORT                    ? end - sizeof(float)
+                : wrong == ODD                      ? end - PAGE + 2
                                                     : other;
     if (wrong == HOST_SAID)
         made.device = SYMMCOLL_HOST;
@@ -102,8 +107,6 @@ static int is_named(symmcoll_status_t status, int rank, const char *name,
            made_says(status, SYMMCOLL_ERR_INVALID, places[wrong]) &&
            (wrong == SHORT || made_says(status, SYMMCOLL_ERR_INVALID, address));
 }
-
-#define PAGE ((size_t)4096)
 
 static int addresses(struct symmcoll_group *group, int rank)
 {
