@@ -57,7 +57,7 @@ static int product_is_right(const struct gathered *test,
     int64_t depth = b->shape[0], columns = b->shape[1];
 
     for (int64_t i = 0; i < made_count(out); i++) {
-        struct made_sum sum = {.terms = depth};
+        struct made_sum sum = {.terms = depth, .inexact = test->inexact};
 
         for (int64_t k = 0; k < depth; k++) {
             double term = whole_at(test, whole, i / columns * depth + k) *

@@ -20,6 +20,8 @@ struct gathered {
     enum made_order b_order; /* and of the matrices */
     int n;
     bool no_a;
+    int repeated;   /* see on_device.h */
+    double inexact; /* see struct made_sum */
 };
 
 /* The shard of a rank, and its matrices; to be freed: data. */

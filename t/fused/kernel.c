@@ -23,7 +23,7 @@ static int is_product(const struct symmcoll_tensor *a,
 {
     for (int64_t i = 0; i < made_count(c); i++) {
         int64_t depth = a->shape[1], columns = c->shape[1];
-        struct made_sum sum = {add, add, depth + 1};
+        struct made_sum sum = {add, add, depth + 1, 0};
 
         for (int64_t k = 0; k < depth; k++) {
             double term = made_at(a, i / columns * depth + k) *
@@ -209,7 +209,7 @@ static int is_scaled(const struct symmcoll_tensor *a,
         double bias = scaling->bias != NULL
                           ? (double)scaling->bias[col] * (double)scaling->result
                           : 0;
-        struct made_sum sum = {bias, fabs(bias), depth + 4};
+        struct made_sum sum = {bias, fabs(bias), depth + 4, 0};
 
         for (int64_t k = 0; k < depth; k++) {
             double term = factor * made_at(a, row * depth + k) *

@@ -245,7 +245,7 @@ int made_is_near(enum symmcoll_dtype dtype, double found, struct made_sum sum)
         [SYMMCOLL_FLOAT8_E5M2FNUZ] = {0x1p-3, 0x1p-18}};
     double u = dtype == SYMMCOLL_FLOAT64 ? 0x1p-53 : 0x1p-24;
     double v = rounded[dtype].v, w = rounded[dtype].w;
-    double bound = (double)(sum.terms + 1) * u * sum.magnitude;
+    double bound = ((double)(sum.terms + 1) * u + sum.inexact) * sum.magnitude;
 
     bound += v * (fabs(sum.value) + bound) + w;
     if (fabs(found - sum.value) <= bound)

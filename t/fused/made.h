@@ -74,13 +74,14 @@ int made_each_order(struct symmcoll_group *group, int rank, made_case_fn body);
 struct made_sum {
     double value, magnitude;
     int64_t terms;
+    double inexact; /* error of each term, of its value, beside that of sums */
 };
 
 /* Whether an element is as near to a sum as one that is added in float32 (or
  * float64) and then rounded to the type:
  *
- *   |found - sum| <= (terms + 1) u magnitude + v (|sum| + (terms + 1) u
- *                    magnitude) + w
+ *   |found - sum| <= s + v (|sum| + s) + w
+ *   s = ((terms + 1) u + inexact) magnitude
  *
  * where u is the rounding error of sums, v that of the type where it is another
  * one, and w half of the least number of that. */

@@ -45,6 +45,64 @@ void on_device_free(struct symmcoll_tensor *tensor)
     tensor->data = NULL;
 }
 
+/* ---- results in memory of the caller ---- */
+
+/* Of an operation that is done again. */
+struct results {
+    struct symmcoll_tensor *at[GATHERED_MATRICES + 1];
+    char *first[GATHERED_MATRICES + 1]; /* what the first one made */
+    int n;
+};
+
+/* With the strides that the result of an operation has. */
+static void place(struct results *it, struct symmcoll_tensor *tensor,
+    enum symmcoll_dtype dtype, int ndim, const int64_t *shape, int first,
+    int device)
+{
+    struct symmcoll_tensor made =
+        made_tensor(dtype, ndim, shape, MADE_FIRST, first, 0, 0);
+
+    *tensor = on_device(&made, device);
+    free(made.data);
+    it->first[it->n] = NULL;
+    it->at[it->n++] = tensor;
+}
+
+/* All bits are 1: of every type that is NaN. */
+static void poison(const struct results *it, CUstream stream)
+{
+    for (int i = 0; i < it->n; i++)
+        if (cuMemsetD32Async((CUdeviceptr)(uintptr_t)it->at[i]->data,
+                UINT32_MAX, span_of(it->at[i]) / sizeof(uint32_t) + 1,
+                stream) != CUDA_SUCCESS)
+            abort();
+}
+
+static int are_the_same(struct results *it)
+{
+    int right = 1;
+
+    for (int i = 0; i < it->n; i++) {
+        size_t nbytes = span_of(it->at[i]);
+        char *read = malloc(nbytes);
+
+        device_read(read, it->at[i]->data, nbytes);
+        right &=
+            it->first[i] == NULL || memcmp(read, it->first[i], nbytes) == 0;
+        free(it->first[i]);
+        it->first[i] = read;
+    }
+    return right || (diag("other bits than before"), 0);
+}
+
+static void drop(struct results *it)
+{
+    for (int i = 0; i < it->n; i++) {
+        free(it->first[i]);
+        on_device_free(it->at[i]);
+    }
+}
+
 /* ---- operations ---- */
 
 /* Results of the device, in host memory. */
@@ -67,6 +125,23 @@ static int are_right(const struct gathered *test, int size,
     return right;
 }
 
+static void place_gathered(struct results *it, const struct gathered *test,
+    int size, int device, const struct symmcoll_tensor *bs,
+    struct symmcoll_tensor *a, struct symmcoll_tensor *outs)
+{
+    int first = test->dim == test->ndim - 1 ? 0 : test->dim;
+    int64_t shape[4];
+
+    memcpy(shape, test->shape, sizeof(shape));
+    shape[test->dim] *= size;
+    if (!test->no_a)
+        place(it, a, test->dtype, test->ndim, shape, first, device);
+    for (int i = 0; i < test->n; i++) {
+        shape[test->ndim - 1] = bs[i].shape[1];
+        place(it, &outs[i], test->dtype, test->ndim, shape, first, device);
+    }
+}
+
 static int gather_on(struct symmcoll_group *group, int rank,
     const struct gathered *test, const struct symmcoll_call *call)
 {
@@ -76,24 +151,34 @@ static int gather_on(struct symmcoll_group *group, int rank,
     struct symmcoll_tensor outs[GATHERED_MATRICES], init = SYMMCOLL_TENSOR_INIT;
     struct symmcoll_tensor a = init, shard = gathered_shard(test, rank);
     struct symmcoll_tensor moved = on_device(&shard, device);
-    int right;
+    struct results results = {.n = 0};
+    int right = 1;
 
     gathered_matrices(test, rank, size, bs);
     for (int i = 0; i < test->n; i++) {
         on[i] = on_device(&bs[i], device);
         outs[i] = init;
     }
-    right = OK(symmcoll_fused_all_gather_matmul(group, &moved, on, test->n,
-        test->dim, call, test->no_a ? NULL : &a, outs));
-    device_wait(call->stream);
-    right = right && are_right(test, size, bs, &a, outs);
+    if (test->repeated > 0)
+        place_gathered(&results, test, size, device, bs, &a, outs);
+    for (int i = 0; right && (i == 0 || i < test->repeated); i++) {
+        poison(&results, call->stream);
+        right = OK(symmcoll_fused_all_gather_matmul(group, &moved, on, test->n,
+            test->dim, call, test->no_a ? NULL : &a, outs));
+        device_wait(call->stream);
+        right = right && (i > 0 || are_right(test, size, bs, &a, outs)) &&
+                are_the_same(&results);
+    }
     for (int i = 0; i < test->n; i++) {
-        symmcoll_f_free(world, &outs[i]);
+        if (test->repeated == 0)
+            symmcoll_f_free(world, &outs[i]);
         on_device_free(&on[i]);
         free(bs[i].data);
     }
-    symmcoll_f_free(world, &a);
+    if (test->repeated == 0)
+        symmcoll_f_free(world, &a);
     device_wait(call->stream);
+    drop(&results);
     on_device_free(&moved);
     free(shard.data);
     if (!right)
@@ -124,21 +209,34 @@ static int scatter_on(struct symmcoll_group *group, int rank,
     struct scattered test = *asked;
     struct symmcoll_tensor a, b, moved_a, moved_b, read;
     struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
-    int right;
+    struct results results = {.n = 0};
+    int64_t shape[4];
+    int right = 1;
 
     scattered_operands(&test, rank, size, &a, &b);
     moved_a = on_device(&a, device);
     moved_b = on_device(&b, device);
-    right = OK(symmcoll_fused_matmul_reduce_scatter(
-        group, &moved_a, &moved_b, test.op, test.dim, call, &out));
-    device_wait(call->stream);
-    if (right) {
-        read = on_host(&out);
-        right = scattered_is_right(&test, size, rank, &a, &b, &read);
-        free(read.data);
+    memcpy(shape, test.shape, sizeof(shape));
+    shape[test.ndim - 1] = b.shape[1];
+    shape[test.dim] /= size;
+    if (test.repeated > 0)
+        place(&results, &out, test.dtype, test.ndim, shape, 0, device);
+    for (int i = 0; right && (i == 0 || i < test.repeated); i++) {
+        poison(&results, call->stream);
+        right = OK(symmcoll_fused_matmul_reduce_scatter(
+            group, &moved_a, &moved_b, test.op, test.dim, call, &out));
+        device_wait(call->stream);
+        if (right && i == 0) {
+            read = on_host(&out);
+            right = scattered_is_right(&test, size, rank, &a, &b, &read);
+            free(read.data);
+        }
+        right = right && are_the_same(&results);
     }
-    symmcoll_f_free(symmcoll_group_world(group), &out);
+    if (test.repeated == 0)
+        symmcoll_f_free(symmcoll_group_world(group), &out);
     device_wait(call->stream);
+    drop(&results);
     on_device_free(&moved_a);
     on_device_free(&moved_b);
     free(a.data);

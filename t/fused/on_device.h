@@ -26,7 +26,9 @@ struct symmcoll_tensor on_device(
 struct symmcoll_tensor on_host(const struct symmcoll_tensor *device);
 void on_device_free(struct symmcoll_tensor *tensor);
 
-/* One operation, on the rank's device: whether the results are right. */
+/* One operation, on the rank's device: whether the results are right, which are in
+ * memory of the library; or where it is repeated in the caller's, over NaN, each time
+ * with the same bits. */
 int gathered_on_device(
     struct symmcoll_group *group, int rank, const struct gathered *test);
 int scattered_on_device(

@@ -24,7 +24,8 @@ static struct made_sum sum_of(const struct scattered *test, int size,
     int64_t row, int64_t column, int64_t columns)
 {
     double factor = test->op == SYMMCOLL_AVG ? 1.0 / size : 1;
-    struct made_sum sum = {.terms = test->depth + size + 1};
+    struct made_sum sum = {
+        .terms = test->depth + size + 1, .inexact = test->inexact};
 
     for (int r = 0; r < size; r++) {
         for (int64_t k = 0; k < test->depth; k++) {

@@ -18,8 +18,10 @@ struct scattered {
     int dim;
     symmcoll_op_t op;
     enum made_order order, b_order;
-    int64_t step;  /* of elements that are checked; 0: all */
-    int64_t depth; /* set by scattered_operands() */
+    int64_t step;   /* of elements that are checked; 0: all */
+    int repeated;   /* see on_device.h */
+    double inexact; /* see struct made_sum */
+    int64_t depth;  /* set by scattered_operands() */
 };
 
 /* The matrices of a rank, to be freed: data; test->shape becomes that of a. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fused products of ranks that share a device: every dimension, type and order of
- * 2 and 4 threads, both ways, has the numbers that it has in host memory.  And how
- * long they take beside cuBLASLt alone, which multiplies as much in a row: nothing
- * is judged there.
+ * Fused products of ranks that share a device: every dimension, type and order of 2,
+ * 3, 4 and 8 threads, both ways, is near what float64 has, in memory of the caller
+ * that was full of NaN; 200 times with the same bits.  And how long they take beside
+ * cuBLASLt alone, which multiplies as much in a row: that is judged, on a device.
  */
 #include "t/blas/product.h"
 #include "t/fused/on_device.h"
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define ROOM ((size_t)32 << 20) /* bytes of the workspace of cuBLASLt alone */
@@ -46,6 +47,11 @@ static int has_library(void)
 
 /* ---- numbers ---- */
 
+#define TF32_ERROR 0x1.01p-10 /* of a product of two that have 10 bits */
+
+static int repeated = 1;
+static double inexact;
+
 static int both(
     struct symmcoll_group *group, int rank, const struct made_case *given)
 {
@@ -55,14 +61,18 @@ static int both(
         .order = given->order,
         .b_order = given->b_order,
         .n = 2,
-        .no_a = given->dim == 1};
+        .no_a = given->dim == 1,
+        .repeated = repeated,
+        .inexact = given->dtype == SYMMCOLL_FLOAT32 ? inexact : 0};
     struct scattered scattered = {.dtype = given->dtype,
         .ndim = given->ndim,
         .columns = 3,
         .dim = given->dim,
         .op = given->dim % 2 == 0 ? SYMMCOLL_SUM : SYMMCOLL_AVG,
         .order = given->order,
-        .b_order = given->b_order};
+        .b_order = given->b_order,
+        .repeated = repeated,
+        .inexact = given->dtype == SYMMCOLL_FLOAT32 ? inexact : 0};
 
     memcpy(gathered.shape, given->shape, sizeof(gathered.shape));
     memcpy(scattered.shape, given->shape, sizeof(scattered.shape));
@@ -70,101 +80,130 @@ static int both(
            scattered_on_device(group, rank, &scattered);
 }
 
+/* Part by part, and at once. */
+static int both_ways(struct symmcoll_group *group, int rank,
+    int (*each)(struct symmcoll_group *group, int rank, made_case_fn body))
+{
+    int right = 1;
+
+    for (int plain = 0; plain < 2 && right; plain++)
+        right = OK(symmcoll_fused_set_plain(group, plain)) &&
+                each(group, rank, both);
+    return right;
+}
+
 static int every_dimension(struct symmcoll_group *group, int rank)
 {
-    return made_each_dimension(group, rank, both);
+    return both_ways(group, rank, made_each_dimension);
 }
 
 static int every_order(struct symmcoll_group *group, int rank)
 {
-    return made_each_order(group, rank, both);
+    return both_ways(group, rank, made_each_order);
 }
 
-/* Rows as many as a device has work for, one odd. */
-static int more_rows(struct symmcoll_group *group, int rank)
+/* Odd sizes, of which a device has work for, of every type. */
+static int each_odd(struct symmcoll_group *group, int rank, made_case_fn body)
 {
+    static const enum symmcoll_dtype types[] = {SYMMCOLL_FLOAT32,
+        SYMMCOLL_FLOAT64, SYMMCOLL_FLOAT16, SYMMCOLL_BFLOAT16};
     int right = 1;
 
-    for (int i = 0; i < gpu_choose(20, 2, 1) && right; i++) {
-        struct made_case given = {
-            .dtype = i % 2 == 0 ? SYMMCOLL_BFLOAT16 : SYMMCOLL_FLOAT32,
+    for (size_t i = 0; i < LENGTH(types) && right; i++) {
+        struct made_case given = {.dtype = types[i],
             .ndim = 2,
             .shape = {gpu_choose(517, 37, 9), gpu_choose(131, 19, 5)},
+            .dim = (int)(i % 2),
             .order = (enum made_order)(i % 3)};
 
-        right = both(group, rank, &given);
+        right = body(group, rank, &given);
+        given.dim = 1 - given.dim;
+        right = right && body(group, rank, &given);
     }
     return right;
 }
 
+static int odd_sizes(struct symmcoll_group *group, int rank)
+{
+    return both_ways(group, rank, each_odd);
+}
+
 /* ---- times ---- */
+
+/* Each is measured on all shapes of bfloat16, of 2 ranks: their parts one by one; all
+ * at once, which is the sequence of an exchange and a product; and what they multiply
+ * by cuBLASLt alone, one product of each rank after the other. */
+enum form {
+    PARTS,
+    AT_ONCE,
+    ALONE,
+    FORMS
+};
+
+enum operation {
+    GATHER,
+    SCATTER,
+    OPERATIONS
+};
+
+#define RANKS 2
+#define ROWS_DEFAULT 512 /* of a part: fused.device_rows */
+#define NOISE 1.02       /* of two medians of the same */
 
 struct shape {
     int64_t m, n, k;
 };
 
-static const struct shape shapes[] = {{4096, 4096, 4096}, {8192, 8192, 1024},
-    {4096, 14336, 4096}, {16, 4096, 4096}, {64, 4096, 4096}, {128, 4096, 4096},
-    {256, 4096, 4096}, {512, 4096, 4096}};
+/* The one that needs most memory first. */
+static const struct shape shapes[] = {{8192, 8192, 1024}, {4096, 4096, 4096},
+    {4096, 14336, 4096}, {16, 4096, 4096}, {32, 4096, 4096}, {64, 4096, 4096},
+    {128, 4096, 4096}, {256, 4096, 4096}, {512, 4096, 4096}};
+#define SHAPES ((int)LENGTH(shapes))
 
-static struct shape shape_of(size_t i)
+/* And how often what cuBLASLt alone takes they may take. */
+static const struct {
+    const char *name;
+    double most;
+} operations[OPERATIONS] = {
+    {"all_gather_matmul", 1.05}, {"matmul_reduce_scatter", 1.08}};
+
+/* Microseconds, of the process that judges, too. */
+static double (*found)[OPERATIONS][FORMS];
+
+static struct shape shape_of(int i)
 {
     return gpu_is_rehearsal() ? (struct shape){16, 16, 16} : shapes[i];
 }
 
-static struct symmcoll_tensor matrix(int64_t rows, int64_t cols)
+/* A rank's memory, which all shapes use. */
+struct timed {
+    struct symmcoll_group *group;
+    int rank;
+    struct symmcoll_call call;
+    struct shape shape;
+    char *a, *b, *out;
+};
+
+/* What multiplies alone, on rank 0. */
+struct alone {
+    struct symc_lt lt;
+    struct symc_lt_plan plan;
+    char *c, *workspace;
+};
+
+static const struct timed *ranks[RANKS];
+
+static struct symmcoll_tensor matrix(void *at, int64_t rows, int64_t cols)
 {
-    struct symmcoll_tensor made = SYMMCOLL_TENSOR_SHAPE(
-        device_alloc((size_t)(rows * cols) * 2), SYMMCOLL_BFLOAT16, rows, cols);
+    struct symmcoll_tensor made =
+        SYMMCOLL_TENSOR_SHAPE(at, SYMMCOLL_BFLOAT16, rows, cols);
 
     made.device = SYMMCOLL_CUDA;
     return made;
 }
 
-/* All of the shape's products, in a row: of rank 0. */
-static double time_alone(const struct symmcoll_tensor *b, struct shape shape,
-    int size, CUstream stream)
-{
-    int64_t columns = shape.n / size;
-    struct symc_product product = {
-        .a = {SYMMCOLL_BFLOAT16, shape.m, shape.k, shape.k, false, 256},
-        .b = {SYMMCOLL_BFLOAT16, shape.k, columns, columns, false, 256},
-        .c = {SYMMCOLL_BFLOAT16, shape.m, columns, columns, false, 256},
-        .workspace = gpu_is_rehearsal() ? 64 : ROOM};
-    struct symmcoll_tensor a = matrix(shape.m, shape.k);
-    struct symmcoll_tensor c = matrix(shape.m, columns);
-    struct symc_product_operands operands = {.a = a.data,
-        .b = b->data,
-        .c = c.data,
-        .workspace = device_alloc(product.workspace)};
-    int n = gpu_choose(SAMPLES, 3, 1);
-    double samples[SAMPLES];
-    struct symc_lt_plan plan;
-    struct symc_lt lt;
-
-    if (symc_lt_open(&lt, symc_fail, library) != SYMMCOLL_OK ||
-        symc_lt_plan_make(&lt, &product, &plan) != SYMMCOLL_OK)
-        n = 0;
-    for (int i = 0; i < n; i++) {
-        double began = now();
-
-        for (int r = 0; r < size; r++)
-            if (symc_lt_matmul(&plan, &operands, stream) != SYMMCOLL_OK)
-                exit(1);
-        device_wait(stream);
-        samples[i] = (now() - began) * 1e6;
-    }
-    if (n > 0)
-        symc_lt_plan_free(&plan);
-    symc_lt_close(&lt);
-    device_free(operands.workspace);
-    device_free(a.data);
-    device_free(c.data);
-    return n > 0 ? median(samples, n) : -1;
-}
-
 /* By host memory, for the device may have work. */
-static int meet(struct symmcoll_group *group)
+static bool meet(struct symmcoll_group *group)
 {
     int32_t one = 1;
 
@@ -172,97 +211,243 @@ static int meet(struct symmcoll_group *group)
         group, &one, &one, 1, SYMMCOLL_INT32, SUM, NULL, NULL));
 }
 
-/* What all ranks need for one call, from when all are there to when all have it. */
-static double time_fused(struct symmcoll_group *group,
-    const struct symmcoll_tensor *a, const struct symmcoll_tensor *b,
-    const struct symmcoll_call *call, bool gathers)
+static bool run_fused(const struct timed *it, enum operation operation)
 {
-    struct symmcoll_world *world = symmcoll_group_world(group);
-    int n = gpu_choose(SAMPLES, 3, 1), right = 1;
-    double samples[SAMPLES];
+    struct shape shape = it->shape;
+    struct symmcoll_tensor a, b, out;
 
-    for (int i = -1; i < n && right; i++) { /* the first makes the memory */
-        struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
-        double began;
-
-        right = meet(group);
-        began = now();
-        right =
-            right && (gathers ? OK(symmcoll_fused_all_gather_matmul(
-                                    group, a, b, 1, 0, call, NULL, &out))
-                              : OK(symmcoll_fused_matmul_reduce_scatter(
-                                    group, a, b, SYMMCOLL_SUM, 0, call, &out)));
-        device_wait(call->stream);
-        right = right && meet(group);
-        if (i >= 0)
-            samples[i] = (now() - began) * 1e6;
-        symmcoll_f_free(world, &out);
+    if (operation == GATHER) {
+        a = matrix(it->a, shape.m / RANKS, shape.k);
+        b = matrix(it->b, shape.k, shape.n / RANKS);
+        out = matrix(it->out, shape.m, shape.n / RANKS);
+        return OK(symmcoll_fused_all_gather_matmul(
+            it->group, &a, &b, 1, 0, &it->call, NULL, &out));
     }
-    return right ? median(samples, n) : -1;
+    a = matrix(it->a, shape.m, shape.k / RANKS);
+    b = matrix(it->b, shape.k / RANKS, shape.n);
+    out = matrix(it->out, shape.m / RANKS, shape.n);
+    return OK(symmcoll_fused_matmul_reduce_scatter(
+        it->group, &a, &b, SYMMCOLL_SUM, 0, &it->call, &out));
 }
 
-static const char *way; /* how the fused ones are done */
-
-static int times_of(struct symmcoll_group *group, int rank, struct shape shape)
+static bool run_alone(const struct timed *it, struct alone *alone)
 {
-    int size = symmcoll_group_size(group);
-    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
-    struct symmcoll_tensor shard, b, whole, b_part;
-    double gather, scatter, alone;
+    bool right = true;
+
+    for (int r = 0; r < RANKS && right; r++) {
+        struct symc_product_operands operands = {.a = ranks[r]->a,
+            .b = ranks[r]->b,
+            .c = alone->c,
+            .workspace = alone->workspace};
+
+        right = OK(symc_lt_matmul(&alone->plan, &operands, it->call.stream));
+    }
+    return right;
+}
+
+/* Microseconds of a call, from when all ranks are there to when all have them. */
+static bool take_sample(const struct timed *it, struct alone *alone,
+    enum operation operation, enum form form, double *us)
+{
+    int calls = it->shape.m > 512 ? 4 : gpu_choose(20, 1, 1);
+    bool right = OK(symmcoll_fused_set_plain(it->group, form == AT_ONCE)) &&
+                 meet(it->group);
+    double began = now();
+
+    for (int i = 0; i < calls && right; i++)
+        right = form != ALONE   ? run_fused(it, operation)
+                : it->rank == 0 ? run_alone(it, alone)
+                                : true;
+    device_wait(it->call.stream);
+    right = right && meet(it->group);
+    *us = (now() - began) * 1e6 / calls;
+    return right;
+}
+
+static bool plan_alone(
+    const struct timed *it, struct alone *alone, enum operation operation)
+{
+    int64_t m = it->shape.m, n = it->shape.n, k = it->shape.k;
+    struct symc_product product;
+
+    if (operation == GATHER)
+        n /= RANKS;
+    else
+        k /= RANKS;
+    product =
+        (struct symc_product){.a = {SYMMCOLL_BFLOAT16, m, k, k, false, 256},
+            .b = {SYMMCOLL_BFLOAT16, k, n, n, false, 256},
+            .c = {SYMMCOLL_BFLOAT16, m, n, n, false, 256},
+            .workspace = gpu_is_rehearsal() ? 64 : ROOM};
+    return it->rank != 0 ||
+           OK(symc_lt_plan_make(&alone->lt, &product, &alone->plan));
+}
+
+/* All forms by turns, so that what else the machine does is the same for all. */
+static bool time_operation(const struct timed *it, struct alone *alone,
+    enum operation operation, double medians[FORMS])
+{
+    int n = gpu_choose(SAMPLES, 3, 1);
+    double samples[FORMS][SAMPLES];
+    bool right = plan_alone(it, alone, operation);
+
+    for (int i = -1; i < n && right; i++) /* the first makes plans, memory */
+        for (int form = 0; form < FORMS && right; form++)
+            right = take_sample(it, alone, operation, (enum form)form,
+                &samples[form][i < 0 ? 0 : i]);
+    if (right && it->rank == 0) {
+        symc_lt_plan_free(&alone->plan);
+        for (int form = 0; form < FORMS; form++)
+            medians[form] = median(samples[form], n);
+    }
+    return right;
+}
+
+static void tell_shape(
+    struct shape shape, const double medians[FORMS], enum operation operation)
+{
+    static const char *const forms[FORMS] = {
+        "part by part", "at once", "cuBLASLt alone"};
     char what[96];
 
-    device_use(0);
-    call.stream = device_stream();
-    shard = matrix(shape.m / size, shape.k);
-    b = matrix(shape.k, shape.n / size);
-    gather = time_fused(group, &shard, &b, &call, true);
-    device_free(shard.data);
-    whole = matrix(shape.m, shape.k / size);
-    b_part = matrix(shape.k / size, shape.n);
-    scatter = time_fused(group, &whole, &b_part, &call, false);
-    if (rank == 0 && gather >= 0 && scatter >= 0) {
-        alone = time_alone(&b, shape, size, call.stream);
-        (void)snprintf(what, sizeof(what), "bfloat16 %d x %d x %d, %d ranks, ",
-            (int)shape.m, (int)shape.n, (int)shape.k, size);
-        (void)snprintf(what + strlen(what), sizeof(what) - strlen(what),
-            "all_gather_matmul %s", way);
-        tell(what, gather, "us");
-        tell("  matmul_reduce_scatter", scatter, "us");
-        tell("  cuBLASLt alone", alone, "us");
+    for (int form = 0; form < FORMS; form++) {
+        (void)snprintf(what, sizeof(what), "bfloat16 %d x %d x %d, %s, %s",
+            (int)shape.m, (int)shape.n, (int)shape.k,
+            operations[operation].name, forms[form]);
+        tell(what, medians[form], "us");
+        if (form != ALONE)
+            tell("  over cuBLASLt alone", medians[form] / medians[ALONE], "");
     }
-    device_wait(call.stream);
-    device_free(whole.data);
-    device_free(b.data);
-    device_free(b_part.data);
-    device_end_stream(call.stream);
-    return gather >= 0 && scatter >= 0 && meet(group);
+}
+
+static size_t most_of(int64_t (*count_of)(struct shape shape))
+{
+    int64_t most = 0;
+
+    for (int i = 0; i < SHAPES; i++)
+        if (count_of(shape_of(i)) > most)
+            most = count_of(shape_of(i));
+    return (size_t)most * 2;
+}
+
+static int64_t count_a(struct shape shape)
+{
+    return shape.m * shape.k;
+}
+
+static int64_t count_b(struct shape shape)
+{
+    return shape.n * shape.k / RANKS;
+}
+
+static int64_t count_out(struct shape shape)
+{
+    return shape.m * shape.n;
+}
+
+static bool open_alone(struct alone *alone)
+{
+    alone->c = device_alloc(most_of(count_out));
+    alone->workspace = device_alloc(ROOM);
+    return OK(symc_lt_open(&alone->lt, symc_fail, library));
 }
 
 static int times(struct symmcoll_group *group, int rank)
 {
-    int right = 1;
+    struct timed it = {
+        .group = group, .rank = rank, .call = SYMMCOLL_CALL_INIT};
+    struct alone alone = {.c = NULL};
+    bool right;
 
-    for (size_t i = 0; i < (gpu_is_short() ? 1 : LENGTH(shapes)) && right; i++)
-        right = times_of(group, rank, shape_of(i));
-    return right;
+    device_use(0);
+    it.call.stream = device_stream();
+    it.a = device_alloc(most_of(count_a));
+    it.b = device_alloc(most_of(count_b));
+    it.out = device_alloc(most_of(count_out) / RANKS);
+    fill_random((float *)(void *)it.a, most_of(count_a) / sizeof(float), rank);
+    fill_random(
+        (float *)(void *)it.b, most_of(count_b) / sizeof(float), RANKS + rank);
+    ranks[rank] = &it;
+    right = (rank != 0 || open_alone(&alone)) && meet(group);
+    for (int i = 0; i < (gpu_is_short() ? 1 : SHAPES) && right; i++) {
+        it.shape = shape_of(i);
+        for (int operation = 0; operation < OPERATIONS && right; operation++) {
+            right = time_operation(
+                &it, &alone, (enum operation)operation, found[i][operation]);
+            if (right && rank == 0)
+                tell_shape(
+                    it.shape, found[i][operation], (enum operation)operation);
+        }
+    }
+    if (rank == 0)
+        symc_lt_close(&alone.lt);
+    return right && meet(group);
+}
+
+/* The form that is taken without a setting. */
+static void judge(int i, enum operation operation)
+{
+    const double *us = found[i][operation];
+    double taken = us[shapes[i].m / RANKS < ROWS_DEFAULT ? AT_ONCE : PARTS];
+    char what[160];
+
+    (void)snprintf(what, sizeof(what),
+        "%s of %d x %d x %d takes %g of cuBLASLt alone at most, and no longer "
+        "than the sequence",
+        operations[operation].name, (int)shapes[i].m, (int)shapes[i].n,
+        (int)shapes[i].k, operations[operation].most);
+    if (!ok(us[ALONE] > 0 && taken <= operations[operation].most * us[ALONE] &&
+                taken <= NOISE * us[AT_ONCE],
+            "%s", what))
+        diag("found %.2f us, alone %.2f, in sequence %.2f", taken, us[ALONE],
+            us[AT_ONCE]);
+}
+
+static void judge_all(void)
+{
+    if (gpu_is_rehearsal()) {
+        skip(1, "in a rehearsal no time is a device's");
+        return;
+    }
+    for (int i = 0; i < SHAPES; i++)
+        for (int operation = 0; operation < OPERATIONS; operation++)
+            judge(i, (enum operation)operation);
+}
+
+/* ---- all ---- */
+
+static void test_numbers(int n)
+{
+    repeated = 1;
+    ok(threads_run(n, every_dimension),
+        "every dimension and type, part by part and at once (%d threads)", n);
+    repeated = gpu_choose(200, 3, 2);
+    ok(threads_run(n, odd_sizes),
+        "odd sizes of every type, %d times with the same bits (%d threads)",
+        repeated, n);
 }
 
 int main(void)
 {
+    static const int sizes[] = {2, 3, 4, 8};
+
     gpu_begin(300);
     find_library();
     if (!process_run(has_library))
         skip_all("there is no cuBLASLt of %d", SYMC_CUBLASLT_MAJOR);
-    for (int parts = 1; parts >= 0; parts--) {
-        way = parts ? "part by part" : "at once";
-        setenv("SYMMCOLL_FUSED_DEVICE_ROWS", parts ? "0" : "1000000000", 1);
-        for (int n = 2; n <= gpu_choose(4, 4, 2); n += 2) {
-            ok(threads_run(n, every_dimension),
-                "every dimension and type, %s (%d threads)", way, n);
-            ok(threads_run(n, more_rows), "more rows, %s (%d threads)", way, n);
-        }
-        ok(threads_run(2, every_order), "every order, %s", way);
-        ok(threads_run(2, times), "they are measured, %s", way);
-    }
+    found = mmap(NULL, SHAPES * sizeof(*found), PROT_READ | PROT_WRITE,
+        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (found == MAP_FAILED)
+        abort();
+    setenv("SYMMCOLL_FUSED_DEVICE_ROWS", "0", 1);
+    for (int i = 0; i < gpu_choose((int)LENGTH(sizes), 3, 1); i++)
+        test_numbers(sizes[i]);
+    repeated = 1;
+    ok(threads_run(2, every_order), "every order, part by part and at once");
+    ok(threads_run(RANKS, times), "how long they take is measured");
+    judge_all();
+    setenv("SYMMCOLL_FUSED_TF32", "on", 1);
+    inexact = TF32_ERROR;
+    ok(threads_run(2, odd_sizes), "with fused.tf32 they are near, too");
     return done_testing();
 }
