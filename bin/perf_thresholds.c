@@ -5,41 +5,14 @@
  * these times speak for.  Those by a switch are of symmetric memory.  A way is what a world does whose settings leave no
  * other.
  */
-#include "perf_device.h"
+#include "perf_thresholds.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define KIB ((size_t)1 << 10)
-#define MIB ((size_t)1 << 20)
-#define PACKETS_MOST (16 * KIB) /* that cuda.packets_max may be */
-#define SWITCH_MOST (8 * MIB)   /* of what a switch adds up */
-#define SWITCH_RANKS 8          /* at most */
-#define ENOUGH 1.03 /* of the best time: as good, with fewer blocks */
-
-enum way_number {
-    PACKETS,
-    ONE_SHOT,
-    TWO_SHOT,
-    BLOCKS, /* from here on: in two shots, on so many */
-    SWITCH_ONE_SHOT = BLOCKS + 4,
-    SWITCH_TWO_SHOT,
-    SWITCH_BLOCKS, /* from here on: the same in two shots, on so many */
-    WAYS = SWITCH_BLOCKS + 4
-};
-
-struct way {
-    const char *name;
-    const char *packets_max; /* settings */
-    const char *one_shot_max;
-    const char *blocks;    /* NULL: as they are */
-    size_t least, most;    /* bytes */
-    const char *by_switch; /* its limit of one shot; NULL: not by one */
-};
-
-static const struct way ways[WAYS] = {
+const struct perf_way perf_ways[WAYS] = {
     {"packets", "16KiB", "inf", NULL, KIB, PACKETS_MOST, NULL},
     {"one_shot", "0", "inf", NULL, KIB, 16 * MIB, NULL},
     {"two_shot", "0", "0", NULL, 32 * KIB, 64 * MIB, NULL},
@@ -69,21 +42,6 @@ static const struct perf_op by_switch = {.name = "intra_node_all_reduce",
     .run = perf_run_intra_node,
     .bus_factor = both_ways};
 
-/* Groups of two ranks have a limit of their own. */
-enum number {
-    OF_TWO,
-    OF_MORE,
-    NUMBERS
-};
-
-struct table {
-    const struct perf_options *options;
-    char *blocks; /* as the caller has set them; NULL: not at all */
-    char *multicast_blocks;
-    const char *skipped; /* why nothing is done by a switch; NULL: it is */
-    struct perf_results results[NUMBERS][WAYS];
-};
-
 /* ---- measuring ---- */
 
 static void set(const char *name, const char *value)
@@ -95,7 +53,7 @@ static void set(const char *name, const char *value)
 }
 
 /* The ranks are not there yet, and so no other thread reads these. */
-static void apply(const struct table *table, const struct way *way)
+static void apply(const struct perf_table *table, const struct perf_way *way)
 {
     set("SYMMCOLL_CUDA_PACKETS_MAX", way->packets_max);
     set("SYMMCOLL_CUDA_ONE_SHOT_MAX", way->one_shot_max);
@@ -132,11 +90,11 @@ static const char *find_skipped(const struct perf_options *options, int ranks)
 }
 
 /* Of the first ranks, or of all (0). */
-static int measure_way(const struct table *table, int number, int members,
+static int measure_way(const struct perf_table *table, int number, int members,
     struct perf_results *results, perf_run_fn run)
 {
     struct perf_options one = *table->options;
-    const struct way *way = &ways[number];
+    const struct perf_way *way = &perf_ways[number];
     char name[PERF_NAME_MAX];
 
     if (one.min_nbytes < way->least)
@@ -156,7 +114,7 @@ static int measure_way(const struct table *table, int number, int members,
 }
 
 static int measure_ways(
-    struct table *table, int members, int *ranks, perf_run_fn run)
+    struct perf_table *table, int members, int *ranks, perf_run_fn run)
 {
     struct perf_results found[WAYS] = {{0}};
     int result = PERF_PASSED;
@@ -164,7 +122,7 @@ static int measure_ways(
     for (int i = 0; i < WAYS && result == PERF_PASSED; i++) {
         if (i == SWITCH_ONE_SHOT)
             table->skipped = find_skipped(table->options, *ranks);
-        if (ways[i].by_switch != NULL && table->skipped != NULL)
+        if (perf_ways[i].by_switch != NULL && table->skipped != NULL)
             break;
         result = measure_way(table, i, members, &found[i], run);
         if (found[i].ranks > 0)
@@ -180,114 +138,6 @@ static int measure_ways(
     memcpy(table->results[*ranks > 2 && members == 0 ? OF_MORE : OF_TWO], found,
         sizeof(found));
     return result;
-}
-
-/* ---- what follows ---- */
-
-/* NULL: that size was not measured. */
-static const struct perf_figures *find(
-    const struct perf_results *results, size_t nbytes)
-{
-    for (int i = 0; i < results->count; i++)
-        if (results->of[i].nbytes == nbytes)
-            return &results->of[i].figures;
-    return NULL;
-}
-
-static double log_time(const struct perf_figures *figures)
-{
-    return log(figures->median > 0 ? figures->median : 1e-9);
-}
-
-/* What it costs, in all sizes that both were measured at, to do it in one way up
- * to a size and in the next one above; NAN: there is no such size. */
-static double find_cost(const struct perf_results *up_to,
-    const struct perf_results *above, size_t limit)
-{
-    double cost = 0;
-    bool any = false;
-
-    for (int i = 0; i < up_to->count; i++) {
-        size_t nbytes = up_to->of[i].nbytes;
-        const struct perf_figures *other = find(above, nbytes);
-
-        if (other == NULL)
-            continue;
-        any = true;
-        /* Of both, the time over that of the second. */
-        if (nbytes <= limit)
-            cost += log_time(&up_to->of[i].figures) - log_time(other);
-    }
-    return any ? cost : NAN;
-}
-
-/* The limit that costs least for these numbers of ranks; false: none was
- * measured. */
-static bool find_limit(
-    const struct table *table, int way, int first, int last, size_t *limit)
-{
-    double least = 0;
-    bool any = false;
-
-    *limit = 0;
-    for (size_t at = KIB; at <= 64 * MIB; at *= 2) {
-        double cost = 0;
-        bool here = false;
-
-        for (int n = first; n <= last; n++) {
-            const struct perf_results *results = table->results[n];
-            double one = find_cost(&results[way], &results[way + 1], at);
-
-            if (isnan(one))
-                continue;
-            any = true;
-            cost += one;
-            here = here || (find(&results[way], at) != NULL &&
-                               find(&results[way + 1], at) != NULL);
-        }
-        if (here && cost < least) {
-            least = cost;
-            *limit = at;
-        }
-    }
-    return any;
-}
-
-/* The sum of a way's times, as logarithms, and how many. */
-static double add_times(const struct table *table, int way, int *count)
-{
-    double sum = 0;
-
-    *count = 0;
-    for (int n = 0; n < NUMBERS; n++) {
-        const struct perf_results *results = &table->results[n][way];
-
-        for (int i = 0; i < results->count; i++)
-            sum += log_time(&results->of[i].figures);
-        *count += results->count;
-    }
-    return sum;
-}
-
-/* The way with the fewest blocks that is as good as any; NULL: not measured. */
-static const char *find_blocks(const struct table *table, int first, int end)
-{
-    double best = INFINITY;
-    int count;
-
-    for (int i = first; i < end; i++) {
-        double sum = add_times(table, i, &count);
-
-        if (count > 0 && sum / count < best)
-            best = sum / count;
-    }
-    for (int i = first; i < end; i++) {
-        double sum = add_times(table, i, &count);
-
-        if (count > 0 && sum / count <= best + log(ENOUGH))
-            return ways[i].blocks;
-    }
-    return NULL;
 }
 
 /* ---- printing ---- */
@@ -307,11 +157,12 @@ static const char *find_fastest(
     double least = INFINITY;
 
     for (int i = first; i <= last; i++) {
-        const struct perf_figures *figures = find(&results[i], nbytes);
+        const struct perf_figures *figures =
+            perf_find_figures(&results[i], nbytes);
 
         if (figures != NULL && figures->median < least) {
             least = figures->median;
-            name = ways[i].name;
+            name = perf_ways[i].name;
         }
     }
     return name;
@@ -330,19 +181,19 @@ static void print_rows(
             continue;
         printf("%5d %10s", ranks, perf_format_size(nbytes, size, sizeof(size)));
         for (int i = first; i <= last; i++)
-            print_time(find(&results[i], nbytes));
+            print_time(perf_find_figures(&results[i], nbytes));
         printf("  %s\n", fastest);
     }
 }
 
 static void print_part(
-    const struct table *table, int first, int last, int ranks)
+    const struct perf_table *table, int first, int last, int ranks)
 {
     char head[32];
 
     printf("%5s %10s", "ranks", "bytes");
     for (int i = first; i <= last; i++) {
-        snprintf(head, sizeof(head), "%s us", ways[i].name);
+        snprintf(head, sizeof(head), "%s us", perf_ways[i].name);
         printf(" %13s", head);
     }
     printf("  fastest\n");
@@ -366,7 +217,7 @@ static void print_limit(
 }
 
 /* What an administrator may put into /etc/symmcoll.conf. */
-static void print_settings(const struct table *table)
+static void print_settings(const struct perf_table *table)
 {
     const struct perf_options *options = table->options;
     const char *mark = options->tsv ? "# " : "", *blocks;
@@ -375,24 +226,24 @@ static void print_settings(const struct table *table)
     if (options->share)
         printf("# All ranks were on one device: no measure for others.\n");
     printf("%scuda: {\n", mark);
-    if (find_limit(table, PACKETS, OF_TWO, OF_MORE, &limit))
+    if (perf_find_limit(table, PACKETS, OF_TWO, OF_MORE, &limit))
         print_limit(options, "packets_max", limit);
-    if (find_limit(table, ONE_SHOT, OF_MORE, OF_MORE, &limit))
+    if (perf_find_limit(table, ONE_SHOT, OF_MORE, OF_MORE, &limit))
         print_limit(options, "one_shot_max", limit);
-    if (find_limit(table, ONE_SHOT, OF_TWO, OF_TWO, &limit))
+    if (perf_find_limit(table, ONE_SHOT, OF_TWO, OF_TWO, &limit))
         print_limit(options, "one_shot_max_two", limit);
-    blocks = find_blocks(table, BLOCKS, SWITCH_ONE_SHOT);
+    blocks = perf_find_blocks(table, BLOCKS, SWITCH_ONE_SHOT);
     if (blocks != NULL)
         printf("%s    blocks = %s;\n", mark, blocks);
-    if (find_limit(table, SWITCH_ONE_SHOT, OF_TWO, OF_MORE, &limit))
+    if (perf_find_limit(table, SWITCH_ONE_SHOT, OF_TWO, OF_MORE, &limit))
         print_limit(options, "multimem_one_shot_max", limit);
-    blocks = find_blocks(table, SWITCH_BLOCKS, WAYS);
+    blocks = perf_find_blocks(table, SWITCH_BLOCKS, WAYS);
     if (blocks != NULL)
         printf("%s    multicast_blocks = %s;\n", mark, blocks);
     printf("%s};\n", mark);
 }
 
-static void print_values(const struct table *table, int number, int ranks)
+static void print_values(const struct perf_table *table, int number, int ranks)
 {
     const struct perf_options *options = table->options;
 
@@ -400,7 +251,7 @@ static void print_values(const struct table *table, int number, int ranks)
         const struct perf_results *results = &table->results[number][way];
         char name[PERF_NAME_MAX];
 
-        snprintf(name, sizeof(name), "all_reduce_%s", ways[way].name);
+        snprintf(name, sizeof(name), "all_reduce_%s", perf_ways[way].name);
         if (strchr(name, ' ') != NULL)
             *strchr(name, ' ') = '_';
         for (int i = 0; i < results->count; i++)
@@ -410,7 +261,7 @@ static void print_values(const struct table *table, int number, int ranks)
     }
 }
 
-static void print(const struct table *table, int ranks)
+static void print(const struct perf_table *table, int ranks)
 {
     const struct perf_options *options = table->options;
 
@@ -436,7 +287,7 @@ static void print(const struct table *table, int ranks)
 
 int perf_thresholds(const struct perf_options *options, perf_run_fn run)
 {
-    struct table *table = calloc(1, sizeof(*table));
+    struct perf_table *table = calloc(1, sizeof(*table));
     const char *blocks = getenv("SYMMCOLL_CUDA_BLOCKS");
     const char *multicast_blocks = getenv("SYMMCOLL_CUDA_MULTICAST_BLOCKS");
     int rank, ranks = 2, result;

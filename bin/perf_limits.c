@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* --thresholds: which settings the times of the ways speak for. */
+#include "perf_thresholds.h"
+
+#include <math.h>
+
+#define ENOUGH 1.03 /* of the best time: as good, with fewer blocks */
+
+const struct perf_figures *perf_find_figures(
+    const struct perf_results *results, size_t nbytes)
+{
+    for (int i = 0; i < results->count; i++)
+        if (results->of[i].nbytes == nbytes)
+            return &results->of[i].figures;
+    return NULL;
+}
+
+static double log_time(const struct perf_figures *figures)
+{
+    return log(figures->median > 0 ? figures->median : 1e-9);
+}
+
+/* What it costs, in all sizes that both were measured at, to do it in one way up
+ * to a size and in the next one above; NAN: there is no such size. */
+static double find_cost(const struct perf_results *up_to,
+    const struct perf_results *above, size_t limit)
+{
+    double cost = 0;
+    bool any = false;
+
+    for (int i = 0; i < up_to->count; i++) {
+        size_t nbytes = up_to->of[i].nbytes;
+        const struct perf_figures *other = perf_find_figures(above, nbytes);
+
+        if (other == NULL)
+            continue;
+        any = true;
+        /* Of both, the time over that of the second. */
+        if (nbytes <= limit)
+            cost += log_time(&up_to->of[i].figures) - log_time(other);
+    }
+    return any ? cost : NAN;
+}
+
+bool perf_find_limit(
+    const struct perf_table *table, int way, int first, int last, size_t *limit)
+{
+    double least = 0;
+    bool any = false;
+
+    *limit = 0;
+    for (size_t at = KIB; at <= 64 * MIB; at *= 2) {
+        double cost = 0;
+        bool here = false;
+
+        for (int n = first; n <= last; n++) {
+            const struct perf_results *results = table->results[n];
+            double one = find_cost(&results[way], &results[way + 1], at);
+
+            if (isnan(one))
+                continue;
+            any = true;
+            cost += one;
+            here =
+                here || (perf_find_figures(&results[way], at) != NULL &&
+                            perf_find_figures(&results[way + 1], at) != NULL);
+        }
+        if (here && cost < least) {
+            least = cost;
+            *limit = at;
+        }
+    }
+    return any;
+}
+
+/* The sum of a way's times, as logarithms, and how many. */
+static double add_times(const struct perf_table *table, int way, int *count)
+{
+    double sum = 0;
+
+    *count = 0;
+    for (int n = 0; n < NUMBERS; n++) {
+        const struct perf_results *results = &table->results[n][way];
+
+        for (int i = 0; i < results->count; i++)
+            sum += log_time(&results->of[i].figures);
+        *count += results->count;
+    }
+    return sum;
+}
+
+const char *perf_find_blocks(const struct perf_table *table, int first, int end)
+{
+    double best = INFINITY;
+    int count;
+
+    for (int i = first; i < end; i++) {
+        double sum = add_times(table, i, &count);
+
+        if (count > 0 && sum / count < best)
+            best = sum / count;
+    }
+    for (int i = first; i < end; i++) {
+        double sum = add_times(table, i, &count);
+
+        if (count > 0 && sum / count <= best + log(ENOUGH))
+            return perf_ways[i].blocks;
+    }
+    return NULL;
+}
