@@ -26,16 +26,15 @@
 #include "kernels/copy.h"
 #include "kernels/two_shot.h"
 
-DEVICE bool synchronise_aliases(
-    const struct symc_device_group *group, uint32_t epoch)
+DEVICE bool fence_after(bool all)
 {
-    bool all;
-
-    fence_aliases();
-    all = synchronise(group, epoch);
     fence_aliases();
     return all;
 }
+
+/* A macro, so that the tests can take each one out by itself. */
+#define synchronise_aliases(group, epoch) \
+    (fence_aliases(), fence_after(synchronise(group, epoch)))
 
 /* As reduce_part(), of sums. */
 DEVICE struct symc_vector sum_part(const struct symc_reduce_args *args,
