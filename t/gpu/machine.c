@@ -24,7 +24,7 @@
 
 extern const unsigned char symc_image[] __attribute__((visibility("hidden")));
 
-struct machine machine = {.keeps_nan = false, .has_multimem = false};
+struct machine machine = {.keeps_nan = false};
 
 /* A call on the host, in a stream. */
 struct call {

@@ -13,7 +13,6 @@ struct machine machine = {
     .short_ns = UINT64_C(200000),
     .elements_max = 400,
     .keeps_nan = true,
-    .has_multimem = true,
     .seconds = 600,
     .add_to_clock = engine_advance_clock};
 

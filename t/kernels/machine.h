@@ -19,7 +19,6 @@ struct machine {
     uint64_t timeout_ns, short_ns; /* of kernels: never, and by the deadline */
     uint32_t elements_max;         /* of a reduction */
     bool keeps_nan;                /* the bits of a NaN are the reference's */
-    bool has_multimem;             /* can run kernels of multimem.h */
     unsigned int seconds;          /* of a check, at most */
     /* Add to the clock of kernels that run; NULL: it cannot be set. */
     void (*add_to_clock)(uint64_t ns);

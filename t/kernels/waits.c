@@ -218,9 +218,6 @@ static bool check_waits(int rounds, bool aborts)
     for (int i = 0; right && i < rounds; i++) {
         const struct waiting *waiting = &waits[(size_t)i % NWAITS];
 
-        if (waiting->kernel == symc_multimem_two_shot_f32 &&
-            !machine.has_multimem)
-            continue;
         right = check_one(waiting, 2 + (int)(group_draw() % 4), aborts,
             waiting->is_of_one_block ? 1 : 1 + group_draw() % 3);
     }
