@@ -73,6 +73,20 @@ bool perf_find_limit(
     return any;
 }
 
+size_t perf_find_above(const struct perf_table *table, int way, size_t limit)
+{
+    for (size_t at = KIB; at <= 64 * MIB; at *= 2) {
+        for (int n = 0; at > limit && n < NUMBERS; n++) {
+            const struct perf_results *results = table->results[n];
+
+            if (perf_find_figures(&results[way], at) != NULL &&
+                perf_find_figures(&results[way + 1], at) != NULL)
+                return at;
+        }
+    }
+    return 0;
+}
+
 /* The sum of a way's times, as logarithms, and how many. */
 static double add_times(const struct perf_table *table, int way, int *count)
 {

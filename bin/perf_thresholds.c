@@ -2,8 +2,8 @@
 /*
  * --thresholds: all-reductions on devices, done in each way at sizes on both
  * sides of where the settings change from one to the next, and the settings that
- * these times speak for.  Those by a switch are of symmetric memory.  A way is what a world does whose settings leave no
- * other.
+ * these times speak for.  Those by a switch are of symmetric memory.  A way is what a
+ * world does whose settings leave no other.
  */
 #include "perf_thresholds.h"
 
@@ -13,19 +13,20 @@
 #include <string.h>
 
 const struct perf_way perf_ways[WAYS] = {
-    {"packets", "16KiB", "inf", NULL, KIB, PACKETS_MOST, NULL},
-    {"one_shot", "0", "inf", NULL, KIB, 16 * MIB, NULL},
-    {"two_shot", "0", "0", NULL, 32 * KIB, 64 * MIB, NULL},
-    {"8 blocks", "0", "0", "8", MIB, 64 * MIB, NULL},
-    {"16 blocks", "0", "0", "16", MIB, 64 * MIB, NULL},
-    {"24 blocks", "0", "0", "24", MIB, 64 * MIB, NULL},
-    {"32 blocks", "0", "0", "32", MIB, 64 * MIB, NULL},
-    {"switch_one", "0", "0", NULL, KIB, MIB, "inf"},
-    {"switch_two", "0", "0", NULL, KIB, SWITCH_MOST, "0"},
-    {"4 switch", "0", "0", "4", MIB / 4, SWITCH_MOST, "0"},
-    {"8 switch", "0", "0", "8", MIB / 4, SWITCH_MOST, "0"},
-    {"16 switch", "0", "0", "16", MIB / 4, SWITCH_MOST, "0"},
-    {"32 switch", "0", "0", "32", MIB / 4, SWITCH_MOST, "0"},
+    {"packets", "16KiB", "inf", NULL, KIB, PACKETS_MOST, NULL, false},
+    {"one_shot", "0", "inf", NULL, KIB, 16 * MIB, NULL, false},
+    {"two_shot", "0", "0", NULL, 32 * KIB, 64 * MIB, NULL, false},
+    {"nccl", "0", "0", NULL, MIB, 64 * MIB, NULL, true},
+    {"8 blocks", "0", "0", "8", MIB, 64 * MIB, NULL, false},
+    {"16 blocks", "0", "0", "16", MIB, 64 * MIB, NULL, false},
+    {"24 blocks", "0", "0", "24", MIB, 64 * MIB, NULL, false},
+    {"32 blocks", "0", "0", "32", MIB, 64 * MIB, NULL, false},
+    {"switch_one", "0", "0", NULL, KIB, MIB, "inf", false},
+    {"switch_two", "0", "0", NULL, KIB, SWITCH_MOST, "0", false},
+    {"4 switch", "0", "0", "4", MIB / 4, SWITCH_MOST, "0", false},
+    {"8 switch", "0", "0", "8", MIB / 4, SWITCH_MOST, "0", false},
+    {"16 switch", "0", "0", "16", MIB / 4, SWITCH_MOST, "0", false},
+    {"32 switch", "0", "0", "32", MIB / 4, SWITCH_MOST, "0", false},
 };
 
 static double both_ways(int size)
@@ -60,8 +61,9 @@ static void apply(const struct perf_table *table, const struct perf_way *way)
     set("SYMMCOLL_CUDA_ONE_SHOT_MAX_TWO", way->one_shot_max);
     set("SYMMCOLL_CUDA_BLOCKS",
         way->blocks != NULL ? way->blocks : table->blocks);
-    /* These are ways of kernels, whatever the reduction is. */
-    set("SYMMCOLL_CUDA_NCCL_MIN", "inf");
+    /* All of it or nothing, whatever the reduction is. */
+    set("SYMMCOLL_CUDA_NCCL_SUMS", "on");
+    set("SYMMCOLL_CUDA_NCCL_MIN", way->by_nccl ? "0" : "inf");
     if (way->by_switch == NULL)
         return;
     set("SYMMCOLL_CUDA_MULTIMEM", "on");
@@ -81,8 +83,16 @@ static void choose_switch(struct perf_options *one)
     one->reduce = SYMMCOLL_SUM;
 }
 
+/* NCCL adds up in an order of its own. */
+static void choose_nccl(struct perf_options *one, struct perf_op *by_nccl)
+{
+    *by_nccl = *one->choices[0].op;
+    by_nccl->unordered = true;
+    one->choices[0].op = by_nccl;
+}
+
 /* Why ranks have no switch; NULL: they have. */
-static const char *find_skipped(const struct perf_options *options, int ranks)
+static const char *find_no_switch(const struct perf_options *options, int ranks)
 {
     if (options->share || !perf_driver_has_multicast(options->driver, ranks))
         return "no multicast";
@@ -95,6 +105,7 @@ static int measure_way(const struct perf_table *table, int number, int members,
 {
     struct perf_options one = *table->options;
     const struct perf_way *way = &perf_ways[number];
+    struct perf_op by_nccl;
     char name[PERF_NAME_MAX];
 
     if (one.min_nbytes < way->least)
@@ -108,9 +119,17 @@ static int measure_way(const struct perf_table *table, int number, int members,
     one.results = results;
     if (way->by_switch != NULL)
         choose_switch(&one);
+    if (way->by_nccl)
+        choose_nccl(&one, &by_nccl);
     apply(table, way);
     snprintf(name, sizeof(name), "thresholds-%d-%d", members, number);
     return run(&one, name);
+}
+
+static bool is_skipped(const struct perf_table *table, int number)
+{
+    return (perf_ways[number].by_nccl && table->no_nccl != NULL) ||
+           (perf_ways[number].by_switch != NULL && table->no_switch != NULL);
 }
 
 static int measure_ways(
@@ -121,9 +140,9 @@ static int measure_ways(
 
     for (int i = 0; i < WAYS && result == PERF_PASSED; i++) {
         if (i == SWITCH_ONE_SHOT)
-            table->skipped = find_skipped(table->options, *ranks);
-        if (perf_ways[i].by_switch != NULL && table->skipped != NULL)
-            break;
+            table->no_switch = find_no_switch(table->options, *ranks);
+        if (is_skipped(table, i))
+            continue;
         result = measure_way(table, i, members, &found[i], run);
         if (found[i].ranks > 0)
             *ranks = found[i].ranks;
@@ -202,6 +221,12 @@ static void print_part(
     putchar('\n');
 }
 
+static void print_size(
+    const struct perf_options *options, const char *key, const char *size)
+{
+    printf("%s    %s = \"%s\";\n", options->tsv ? "# " : "", key, size);
+}
+
 static void print_limit(
     const struct perf_options *options, const char *key, size_t limit)
 {
@@ -211,9 +236,17 @@ static void print_limit(
     /* "16 KiB" to people, 16KiB to the settings. */
     for (char *at = strchr(size, ' '); at != NULL && *at != '\0'; at++)
         *at = at[1];
-    if (limit == 0)
-        strcpy(size, "0");
-    printf("%s    %s = \"%s\";\n", options->tsv ? "# " : "", key, size);
+    print_size(options, key, limit > 0 ? size : "0");
+}
+
+/* From where on; 0: nowhere. */
+static void print_least(
+    const struct perf_options *options, const char *key, size_t least)
+{
+    if (least > 0)
+        print_limit(options, key, least);
+    else
+        print_size(options, key, "inf");
 }
 
 /* What an administrator may put into /etc/symmcoll.conf. */
@@ -232,6 +265,9 @@ static void print_settings(const struct perf_table *table)
         print_limit(options, "one_shot_max", limit);
     if (perf_find_limit(table, ONE_SHOT, OF_TWO, OF_TWO, &limit))
         print_limit(options, "one_shot_max_two", limit);
+    if (perf_find_limit(table, TWO_SHOT, OF_TWO, OF_MORE, &limit))
+        print_least(
+            options, "nccl_min", perf_find_above(table, TWO_SHOT, limit));
     blocks = perf_find_blocks(table, BLOCKS, SWITCH_ONE_SHOT);
     if (blocks != NULL)
         printf("%s    blocks = %s;\n", mark, blocks);
@@ -273,15 +309,17 @@ static void print(const struct perf_table *table, int ranks)
                "cuda:%d on\n\n",
             symmcoll_version(), symmcoll_dtype_name(options->dtype),
             symmcoll_op_name(options->reduce), options->first_device);
-        print_part(table, PACKETS, TWO_SHOT, ranks);
+        print_part(table, PACKETS, BY_NCCL, ranks);
         print_part(table, BLOCKS, SWITCH_ONE_SHOT - 1, ranks);
-        if (table->skipped == NULL) {
+        if (table->no_switch == NULL) {
             print_part(table, SWITCH_ONE_SHOT, SWITCH_TWO_SHOT, ranks);
             print_part(table, SWITCH_BLOCKS, WAYS - 1, ranks);
         }
     }
-    if (table->skipped != NULL)
-        printf("# By a switch: skipped: %s\n", table->skipped);
+    if (table->no_nccl != NULL)
+        printf("# By NCCL: skipped: %s\n", table->no_nccl);
+    if (table->no_switch != NULL)
+        printf("# By a switch: skipped: %s\n", table->no_switch);
     print_settings(table);
 }
 
@@ -297,6 +335,7 @@ int perf_thresholds(const struct perf_options *options, perf_run_fn run)
         return PERF_FAILED;
     }
     table->options = options;
+    table->no_nccl = perf_nccl_missing(options);
     if (blocks != NULL)
         table->blocks = strdup(blocks);
     if (multicast_blocks != NULL)

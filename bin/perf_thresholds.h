@@ -18,6 +18,7 @@ enum way_number {
     PACKETS,
     ONE_SHOT,
     TWO_SHOT,
+    BY_NCCL,
     BLOCKS, /* from here on: in two shots, on so many */
     SWITCH_ONE_SHOT = BLOCKS + 4,
     SWITCH_TWO_SHOT,
@@ -32,6 +33,7 @@ struct perf_way {
     const char *blocks;    /* NULL: as they are */
     size_t least, most;    /* bytes */
     const char *by_switch; /* its limit of one shot; NULL: not by one */
+    bool by_nccl;
 };
 
 extern const struct perf_way perf_ways[WAYS];
@@ -47,7 +49,8 @@ struct perf_table {
     const struct perf_options *options;
     char *blocks; /* as the caller has set them; NULL: not at all */
     char *multicast_blocks;
-    const char *skipped; /* why nothing is done by a switch; NULL: it is */
+    /* Why nothing is done by NCCL or by a switch; NULL: it is. */
+    const char *no_nccl, *no_switch;
     struct perf_results results[NUMBERS][WAYS];
 };
 
@@ -62,9 +65,18 @@ const struct perf_figures *perf_find_figures(
 bool perf_find_limit(const struct perf_table *table, int way, int first,
     int last, size_t *limit);
 
+/* The least size above a limit at which a way and the next one were measured; 0:
+ * there is none. */
+size_t perf_find_above(const struct perf_table *table, int way, size_t limit);
+
 /* Of ways first to end - 1, the one with the fewest blocks that is as good as any;
  * NULL: not measured. */
 const char *perf_find_blocks(
     const struct perf_table *table, int first, int end);
+
+/* ---- perf_nccl.c ---- */
+
+/* Why these all-reductions cannot be NCCL's; NULL: they can. */
+const char *perf_nccl_missing(const struct perf_options *options);
 
 #endif

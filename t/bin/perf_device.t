@@ -200,6 +200,50 @@ SYMMCOLL_CUDA_NCCL="$builddir/t/nccl/.libs/libnccl.so.2" FAKE_NCCL_RESULT=3 \
 ok $? 'ways of kernels are none of NCCL, whatever cuda.nccl_min is' ||
     diag <"$scratch/err"
 
+# with_nccl COMMAND...: there is one, whose calls are refused with RESULT if that
+# is not 0.
+with_nccl()
+{
+    env SYMMCOLL_CUDA_NCCL="$builddir/t/nccl/.libs/libnccl.so.2" \
+        FAKE_NCCL_RESULT="$result" "$@" --device cuda --threads 2 --thresholds \
+        --seconds 0.001 >"$scratch/out" 2>"$scratch/err"
+}
+
+# skips_nccl REASON SENTENCE COMMAND...
+skips_nccl()
+{
+    reason=$1
+    sentence=$2
+    shift 2
+    result=0
+    with_nccl "$@" --max 2K && grep -q "^# By NCCL: skipped: $reason" "$scratch/out"
+    ok $? "$sentence" || diag <"$scratch/out"
+}
+
+skips_nccl 'no NCCL' 'nothing by NCCL is measured where there is none' \
+    env SYMMCOLL_CUDA_NCCL= "$perf"
+skips_nccl 'NCCL wants a device for each rank' 'nor where ranks share a device' \
+    "$perf" --share
+skips_nccl 'NCCL does not do this' 'nor of a reduction that is never its' \
+    "$perf" --reduce max
+if [ "${T_SANITIZER:-no}" = thread ]; then
+    skip 2 'ThreadSanitizer has 8128 threads, fewer than 32 blocks of 2 ranks'
+else
+    result=3
+    ! with_nccl "$perf" --min 1M --max 1M &&
+        grep -q 'ncclAllReduce' "$scratch/err"
+    ok $? 'the way of NCCL is NCCL'\''s' || diag <"$scratch/err"
+    result=0
+    with_nccl "$perf" --min 1M --max 1M --tsv &&
+        awk '/^symmcoll_cuda.all_reduce_nccl.2/ { rows++ }
+            /^#     nccl_min = "(1MiB|inf)"/ { setting = 1 }
+            END { exit rows != 1 || !setting }' "$scratch/out"
+    ok $? 'and is measured beside two shots' || {
+        diag <"$scratch/out"
+        diag <"$scratch/err"
+    }
+fi
+
 # with_switch RANKS OPTION...: rows of two ranks and the settings in the output.
 with_switch()
 {
