@@ -12,6 +12,7 @@ mkdir "$scratch/none" "$scratch/bin" "$scratch/results"
 echo 'no library' >"$scratch/none/libcuda.so.1"
 cat >"$scratch/bin/nvidia-smi" <<'END'
 #!/bin/sh
+[ -z "$SLOW" ] || sleep 30
 echo 'GPU 0: a device that no program can use'
 END
 chmod +x "$scratch/bin/nvidia-smi"
@@ -33,7 +34,7 @@ says()
     ok "$1" "$2" || diag <"$scratch/out"
 }
 
-plan 3
+plan 4
 stages 480 processes
 status=$?
 [ $status -eq 1 ] && grep -q '^not ok 1 - processes$' "$scratch/out" &&
@@ -46,6 +47,12 @@ status=$?
 [ $status -eq 1 ] && grep -q '^not ok 1 - machine$' "$scratch/out" &&
     grep -q 'not reached within 0 s' "$scratch/out"
 says $? 'a stage that was not reached is no success'
+
+SLOW=yes stages 2 machine
+status=$?
+[ $status -eq 1 ] && grep -q '^not ok 1 - machine$' "$scratch/out" &&
+    grep -q '^machine .* not done *not reached within 2 s' "$scratch/out"
+says $? 'nor is one that all time ended in'
 
 stages 60 machine
 status=$?
