@@ -410,6 +410,12 @@ struct symc_memory_ops {
      */
     symmcoll_status_t (*join)(
         void *state, void *memory, struct symc_joined **joined);
+    /* After join() of both: write where all members have their parts, as this rank
+     * has them mapped, into this rank's part of the second, from a byte on: first
+     * of the one, then of the other.  It is there when this returns.  Errors:
+     * DEVICE. */
+    symmcoll_status_t (*tabulate)(void *state, const struct symc_joined *joined,
+        const struct symc_joined *into, size_t at);
     /* After the last use; also after the group has been closed. */
     void (*leave)(struct symc_joined *joined);
 

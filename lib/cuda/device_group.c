@@ -201,6 +201,7 @@ static const struct symc_memory_ops mem = {
     .extent = symc_cuda_memory_extent,
     .free = symc_cuda_memory_free,
     .join = symc_cuda_join,
+    .tabulate = symc_cuda_tabulate,
     .leave = symc_cuda_leave_joined,
     .access = symc_cuda_access};
 

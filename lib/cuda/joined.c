@@ -15,6 +15,7 @@
 #include "cuda/places.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* INVARIANT: begins with struct symc_cuda_joined. */
 struct joined {
@@ -205,6 +206,29 @@ symmcoll_status_t symc_cuda_join(
     }
     *joined = &made->whole.joined;
     return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_cuda_tabulate(void *state,
+    const struct symc_joined *joined, const struct symc_joined *into, size_t at)
+{
+    struct symc_cuda_group *group = state;
+    const size_t row = sizeof(void *) * (size_t)group->size;
+    void *table[2 * SYMC_KERNEL_RANKS];
+    struct symc_cuda_entered entered;
+    struct symc_cuda_called called;
+    symmcoll_status_t status = symc_cuda_group_enter(group, &entered);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    memcpy(table, joined->at, row);
+    memcpy(table + group->size, into->at, row);
+    called = symc_cuda_write(group->cuda,
+        (CUdeviceptr)(uintptr_t)into->at[group->rank] + at, table, 2 * row);
+    if (called.result != CUDA_SUCCESS)
+        status = symc_cuda_group_fail(group, called.result,
+            "%s to write the addresses of symmetric memory", called.name);
+    symc_cuda_leave(&entered);
+    return status;
 }
 
 /* NCCL's calls are of the current context. */

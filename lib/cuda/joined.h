@@ -36,6 +36,9 @@ static inline struct symc_device_data symc_cuda_joined_data(
 /* See struct symc_memory_ops. */
 symmcoll_status_t symc_cuda_join(
     void *state, void *memory, struct symc_joined **joined);
+symmcoll_status_t symc_cuda_tabulate(void *state,
+    const struct symc_joined *joined, const struct symc_joined *into,
+    size_t at);
 void symc_cuda_leave_joined(struct symc_joined *joined);
 
 #endif

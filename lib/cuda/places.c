@@ -86,7 +86,7 @@ symmcoll_status_t symc_cuda_places_open(const struct symc_cuda_group *group,
 
 /* ---- the table ---- */
 
-static struct symc_cuda_called copy(const struct symc_cuda *cuda,
+struct symc_cuda_called symc_cuda_write(const struct symc_cuda *cuda,
     CUdeviceptr to, const void *from, size_t nbytes)
 {
     CUstream stream = NULL;
@@ -120,7 +120,7 @@ symmcoll_status_t symc_cuda_places_write(const struct symc_cuda_group *group,
             &group->context, core->fail, what, &places->table);
     if (status != SYMMCOLL_OK)
         return status;
-    called = copy(group->cuda, places->table.at, at, nbytes);
+    called = symc_cuda_write(group->cuda, places->table.at, at, nbytes);
     return called.result == CUDA_SUCCESS
                ? SYMMCOLL_OK
                : symc_cuda_group_fail(

@@ -41,6 +41,10 @@ symmcoll_status_t symc_cuda_places_open(const struct symc_cuda_group *group,
 symmcoll_status_t symc_cuda_places_write(const struct symc_cuda_group *group,
     void *const *at, struct symc_cuda_places *places);
 
+/* Write bytes of the host's, in the context, and wait until they are there. */
+struct symc_cuda_called symc_cuda_write(const struct symc_cuda *cuda,
+    CUdeviceptr to, const void *from, size_t nbytes);
+
 /* Without the group, in any context. */
 void symc_cuda_places_close(
     struct symc_cuda_log *log, struct symc_cuda_places *places);

@@ -88,6 +88,11 @@ struct symc_slot_memory {
     const struct symc_backend
         *backend; /* whose allocate() or import() made it */
     void *memory;
+
+    /* Joined before it, if the addresses of both are to be in it, in this member's
+     * part from a byte on; or NULL. */
+    const struct symc_joined *other;
+    size_t table_at;
 };
 
 /*

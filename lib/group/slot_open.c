@@ -414,12 +414,21 @@ symmcoll_status_t symc_slot_prepare(
 static symmcoll_status_t join_here(const struct symc_slot *slot,
     struct symc_slot_memory memory, struct symc_joined **joined)
 {
-    if (memory.backend == slot->backend)
-        return slot->backend->mem->join(slot->state, memory.memory, joined);
-    return symc_fail(SYMMCOLL_ERR_INVALID,
-        "expected memory of backend %s, which serves the group's operations, "
-        "found memory of backend %s",
-        slot->backend->name, memory.backend->name);
+    const struct symc_memory_ops *mem = slot->backend->mem;
+    symmcoll_status_t status;
+
+    if (memory.backend != slot->backend)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "expected memory of backend %s, which serves the group's "
+            "operations, found memory of backend %s",
+            slot->backend->name, memory.backend->name);
+    status = mem->join(slot->state, memory.memory, joined);
+    if (status != SYMMCOLL_OK || memory.other == NULL)
+        return status;
+    status = mem->tabulate(slot->state, memory.other, *joined, memory.table_at);
+    if (status != SYMMCOLL_OK)
+        mem->leave(*joined);
+    return status;
 }
 
 symmcoll_status_t symc_slot_join(struct symmcoll_group *group,

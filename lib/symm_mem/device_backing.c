@@ -2,7 +2,7 @@
 /*
  * Allocations in the memory of a device, which a backend provides: the data of an
  * allocation, and the pads of a share, that of signals and that of barriers, one
- * after the other.
+ * after the other, and then a table of addresses.
  */
 #include "registry/registry.h"
 #include "symm_mem/backing.h"
@@ -108,21 +108,23 @@ symmcoll_status_t symc_device_pads_allocate(
     struct symmcoll_world *world, struct symc_share *share)
 {
     char detail[SYMC_DETAIL_MAX];
+    const size_t table = 2 * (size_t)share->size * sizeof(void *);
     size_t pad = 0;
     void *at = NULL;
     symmcoll_status_t status;
 
     (void)symc_backing_round(
         share->pad_nbytes, PART_ALIGN, &pad); /* has most */
-    status =
-        take(world, share->allocation, 2 * pad, true, &share->pad_memory, &at);
+    status = take(world, share->allocation, 2 * pad + table, true,
+        &share->pad_memory, &at);
     if (status != SYMMCOLL_OK) {
         snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
         return symc_fail(status,
-            "signal pads of %zu bytes in memory of CUDA device %d: %s", 2 * pad,
-            share->device_index, detail);
+            "signal pads of %zu bytes in memory of CUDA device %d: %s",
+            2 * pad + table, share->device_index, detail);
     }
     share->barrier_at = pad;
+    share->table_at = 2 * pad;
     return SYMMCOLL_OK;
 }
 

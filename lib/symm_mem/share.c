@@ -97,6 +97,8 @@ void symc_share_join(struct symc_share *share, struct symc_joined *joined,
         share->at[r] = joined->at[r];
         share->pads[r] = pads->at[r];
     }
+    share->table = (const char *)pads->at[share->rank] + share->table_at;
+    share->multicast = joined->multicast;
 }
 
 static bool is_gone(const struct symc_share *share)

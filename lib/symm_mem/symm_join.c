@@ -82,11 +82,15 @@ symmcoll_status_t symc_symm_join(struct symc_symm_rendezvous *rendezvous)
     if (status != SYMMCOLL_OK)
         return status;
     status = symc_slot_join(group, &op,
-        (struct symc_slot_memory){allocation->backend, allocation->memory},
+        (struct symc_slot_memory){
+            .backend = allocation->backend, .memory = allocation->memory},
         offer->deadline_ns, &joined);
     if (status == SYMMCOLL_OK)
         status = symc_slot_join(group, &op,
-            (struct symc_slot_memory){allocation->backend, share->pad_memory},
+            (struct symc_slot_memory){.backend = allocation->backend,
+                .memory = share->pad_memory,
+                .other = joined,
+                .table_at = share->table_at},
             offer->deadline_ns, &pads);
     if (status != SYMMCOLL_OK) {
         status = fail(rendezvous, status);

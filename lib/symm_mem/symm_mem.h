@@ -128,6 +128,10 @@ struct symc_share {
     void *pad_memory; /* NULL: none */
     struct symc_joined *joined_pads;
     size_t barrier_at; /* in each member's */
+    size_t table_at; /* in this rank's: addresses of all members' data, then of
+                          their pads, for kernels of the program's */
+    const char *table; /* where that is; stays when the memory is left */
+    char *multicast;   /* as joined->multicast; likewise */
     struct symc_device_plan *plans;
 };
 

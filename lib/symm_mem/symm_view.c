@@ -16,22 +16,31 @@ symmcoll_status_t symmcoll_symm_get_info(
         .nbytes = sizeof(none),
         .least = sizeof(none.size)};
     struct symmcoll_symm_info found = SYMMCOLL_SYMM_INFO_INIT;
+    const struct symc_share *share;
 
     if (handle == NULL || info == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "symm_get_info: expected a handle and a place for what is known, "
             "found NULL");
+    share = handle->share;
     found.group = handle->group;
     found.rank = handle->rank;
     found.nranks = handle->size;
     found.nbytes = handle->nbytes;
     found.offset = handle->offset;
     found.pad = handle->pad_nbytes;
-    found.channels = handle->share->channels;
+    found.channels = share->channels;
     found.buffers = (void *const *)handle->at;
     found.pads = handle->pads;
-    found.device = handle->share->device;
-    found.device_index = handle->share->device_index;
+    found.device = share->device;
+    found.device_index = share->device_index;
+    if (share->multicast != NULL)
+        found.multicast = share->multicast + handle->offset;
+    if (share->table != NULL) {
+        found.device_starts = (void *const *)(const void *)share->table;
+        found.device_pads =
+            (uint32_t *const *)(const void *)share->table + share->size;
+    }
     return symc_sized_write(&kind, "symm_get_info", &found, info);
 }
 

@@ -308,11 +308,19 @@ struct symmcoll_symm_info {
     uint32_t *const *pads; /* each rank's signal pad */
     enum symmcoll_device device; /* the memory of all */
     int device_index;            /* this rank's of that kind */
+
+    /* For kernels of the program's; NULL in host memory. */
+    void *multicast; /* from the address on: what multimem instructions store
+                        there every rank has, what they load is the sum; NULL
+                        without multicast, or with cuda.multicast = off */
+    void *const *device_starts;   /* in memory of the device: each rank's
+                                     allocation, whose buffer begins at offset */
+    uint32_t *const *device_pads; /* likewise, each rank's signal pad */
 };
 #define SYMMCOLL_SYMM_INFO_INIT                                                \
     {                                                                          \
         sizeof(struct symmcoll_symm_info), NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, \
-            SYMMCOLL_HOST, 0                                                   \
+            SYMMCOLL_HOST, 0, NULL, NULL, NULL                                 \
     }
 
 /* Errors: INVALID. */

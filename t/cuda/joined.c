@@ -51,7 +51,8 @@ symmcoll_status_t joined_join(
 
     (void)symc_queue_enter(group->queue, NULL, &ticket);
     status = symc_slot_join(group, &op,
-        (struct symc_slot_memory){joined_backend(group), memory},
+        (struct symc_slot_memory){
+            .backend = joined_backend(group), .memory = memory},
         symc_deadline_ns(symc_now_ns(), SECONDS * SYMC_NS_PER_S), joined);
 
     symc_queue_leave(group->queue, ticket);

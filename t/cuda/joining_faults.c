@@ -31,7 +31,8 @@ static symmcoll_status_t join(struct symmcoll_group *group, void *memory,
 
     (void)symc_queue_enter(group->queue, NULL, &ticket);
     status = symc_slot_join(group, &op,
-        (struct symc_slot_memory){joined_backend(group), memory},
+        (struct symc_slot_memory){
+            .backend = joined_backend(group), .memory = memory},
         symc_now_ns() + (int64_t)(seconds * (double)SYMC_NS_PER_S), joined);
 
     symc_queue_leave(group->queue, ticket);

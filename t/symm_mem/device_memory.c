@@ -10,6 +10,46 @@
 
 /* ---- allocating and joining ---- */
 
+/* What kernels read there. */
+static bool has_tables(const struct symmcoll_symm_info *info)
+{
+    const size_t nbytes = (size_t)info->nranks * sizeof(void *);
+    void *starts[8], *pads[8];
+    bool right = HOLDS(info->device_starts != NULL) &&
+                 HOLDS(info->device_pads != NULL) && HOLDS(info->nranks <= 8);
+
+    if (!right)
+        return false;
+    device_read(starts, info->device_starts, nbytes);
+    device_read(pads, info->device_pads, nbytes);
+    for (int r = 0; r < info->nranks; r++)
+        right = HOLDS((char *)starts[r] + info->offset == info->buffers[r]) &&
+                HOLDS(pads[r] == info->pads[r]) && right;
+    return right;
+}
+
+/* Of an address inside of the allocation, and when it has been freed. */
+static int tabulates(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_symm_info info = SYMMCOLL_SYMM_INFO_INIT;
+    struct symmcoll_symm *inside = NULL;
+    struct joined it;
+    bool right =
+        begin_joined(&it, group, rank, NBYTES) &&
+        OK(symmcoll_symm_rendezvous(group, it.data + 256, NULL, &inside)) &&
+        OK(symmcoll_symm_get_info(it.handle, &info)) && has_tables(&info) &&
+        OK(symmcoll_symm_get_info(inside, &info)) &&
+        HOLDS(info.offset == 256) && has_tables(&info) &&
+        OK(symmcoll_symm_put_signal(it.handle, it.next, 0, -1)) &&
+        OK(symmcoll_symm_wait_signal(it.handle, it.before, 0, -1)) &&
+        OK(symmcoll_symm_barrier(it.handle, 0, -1));
+
+    right = end_joined(&it, right);
+    right = right && has_tables(&info);
+    symmcoll_symm_release(inside);
+    return right;
+}
+
 static bool shows_all(const struct joined *it)
 {
     struct symmcoll_symm_info info = SYMMCOLL_SYMM_INFO_INIT;
@@ -17,6 +57,7 @@ static bool shows_all(const struct joined *it)
                  HOLDS(info.device == SYMMCOLL_CUDA) &&
                  HOLDS(info.device_index == it->rank) &&
                  HOLDS(info.nbytes == it->nbytes) && HOLDS(info.channels > 0) &&
+                 HOLDS(info.multicast == NULL) &&
                  HOLDS(info.buffers[it->rank] == it->data) &&
                  HOLDS(symmcoll_symm_is_symmetric(it->world, it->data) == 1);
 
@@ -267,6 +308,26 @@ static int refuses_to_free(struct symmcoll_group *group, int rank)
            right;
 }
 
+/* One rank cannot write the addresses: no rank has joined it. */
+static int refuses_without_tables(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    struct symmcoll_symm_args args = device_args(device_use(rank));
+    struct symmcoll_symm *handle = NULL;
+    void *data = NULL;
+    bool right = OK(symmcoll_symm_alloc(world, NBYTES, &args, &data));
+
+    if (rank == 1)
+        fake_configure("fail=cuMemcpyAsync:1:2");
+    right = right &&
+            refused(symmcoll_symm_rendezvous(group, data, NULL, &handle),
+                SYMMCOLL_ERR_NO_MEMORY, "to write the addresses of symmetric",
+                rank == 1 ? "cuMemcpyAsync" : "rank 1") &&
+            HOLDS(handle == NULL);
+    right = OK(symmcoll_symm_free(world, data)) && right;
+    return is_joined(group, rank) && right;
+}
+
 /* ---- the end ---- */
 
 /* A copy waits in a stream that stands still: what it writes to remains. */
@@ -365,6 +426,8 @@ int main(void)
         on_both(n, is_joined,
             "memory of devices is zero, and all ranks find what each has "
             "written (S2, S12)");
+    on_both(3, tabulates,
+        "kernels find the addresses of all members on the device (S21)");
     on_both(3, lends_tensors,
         "tensors in memory of devices, and views of them (S20)");
     on_both(
@@ -377,6 +440,8 @@ int main(void)
     on_both(2, refuses_what_cannot_be,
         "no such device, a device that is full, tensors elsewhere");
     on_both(2, refuses_to_free, "what is no allocation is not freed");
+    ok(ranks_run(2, refuses_without_tables),
+        "memory whose addresses a rank cannot write is joined on none");
     on_both(2, waits_for_what_runs, "memory is freed when no copy uses it");
     on_both(2, waits_with_the_last_handle,
         "and so it is with the last handle on it");

@@ -96,6 +96,27 @@ static int one_by_one(struct symmcoll_group *group, int rank)
     return reduces(group, rank, 0);
 }
 
+/* The address of it, for kernels of the program's. */
+static int is_shown(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_symm_info info = SYMMCOLL_SYMM_INFO_INIT;
+    struct symmcoll_symm *inside = NULL;
+    char *whole = NULL;
+    struct joined it;
+    bool right =
+        begin_joined(&it, group, rank, 1024) &&
+        OK(symmcoll_symm_rendezvous(group, it.data + 512, NULL, &inside)) &&
+        OK(symmcoll_symm_get_info(it.handle, &info)) &&
+        HOLDS((whole = info.multicast) != NULL) &&
+        OK(symmcoll_symm_get_info(inside, &info)) &&
+        HOLDS(info.multicast == whole + 512);
+
+    for (int r = 0; r < it.size; r++)
+        right = right && HOLDS(info.buffers[r] != info.multicast);
+    symmcoll_symm_release(inside);
+    return end_joined(&it, right);
+}
+
 /* ---- the settings of it ---- */
 
 #define BLOCKS_COUNT 8192 /* floats: more than two blocks have threads for */
@@ -183,6 +204,8 @@ int main(void)
     device_begin();
     fake_configure("multicast=1");
     ok(ranks_run(3, one_by_one), "by default no sum is the switch's");
+    ok(ranks_run(3, is_shown),
+        "a handle has the address where multicast is, from its own on (S31)");
     setenv("SYMMCOLL_CUDA_MULTIMEM", "on", 1);
     ok(ranks_run(3, by_the_switch),
         "cuda.multimem: sums of floats are the switch's");

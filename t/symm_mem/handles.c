@@ -26,7 +26,8 @@ static int all_see_the_same(struct symmcoll_group *group, int rank)
             HOLDS(info.nranks == size && info.offset == 0) &&
             HOLDS(info.nbytes == sizeof(int) * SIZE_MOST * SIZE_MOST) &&
             HOLDS(info.pad == 2048 && info.channels == 2048 / 4 / size) &&
-            HOLDS(info.buffers[rank] == data);
+            HOLDS(info.multicast == NULL && info.device_starts == NULL) &&
+            HOLDS(info.device_pads == NULL && info.buffers[rank] == data);
     for (int r = 0; right && r < size; r++) {
         right = OK(symmcoll_symm_buffer(handle, r, 0,
                     sizeof(int) * SIZE_MOST * SIZE_MOST, (void **)&theirs)) &&
