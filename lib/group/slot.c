@@ -11,6 +11,7 @@
 #include <time.h>
 
 #define LET_GO_NS (SYMC_NS_PER_S / 50) /* for kernels to find that they end */
+#define WHO_NS (SYMC_NS_PER_S / 2) /* for the monitor to find who has died */
 
 /* ---- operations ---- */
 
@@ -18,6 +19,17 @@
 static bool has_told(struct symmcoll_group *group)
 {
     return atomic_load(&group->members.reported) != 0;
+}
+
+/* A backend may lose a member's connection before the monitor has found that its
+ * process has died, and does not know which one it is. */
+static void await_who(struct symmcoll_group *group)
+{
+    const struct timespec nap = {.tv_nsec = SYMC_SLOT_NAP_NS};
+    const int64_t until = symc_now_ns() + WHO_NS;
+
+    while (!symc_members_failed(&group->members) && symc_now_ns() < until)
+        nanosleep(&nap, NULL);
 }
 
 /* An error that the other members need not have: the group has failed.  told:
@@ -33,6 +45,8 @@ static symmcoll_status_t fail_group(struct symmcoll_group *group,
     if (!told && has_told(group))
         return status;
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    if (status == SYMMCOLL_ERR_PEER)
+        await_who(group);
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
     symc_members_raise(&group->members, status, op, NULL,
         "%s of group %s: backend %s of %s: %s", text, group->name,

@@ -37,6 +37,7 @@ struct plan {
         enqueued; /* the victim's stream stands still; else that does not end */
     double timeout;
     bool aborts;            /* another thread of rank 0 does */
+    bool noticed;           /* the others lose the victim before it dies */
     int id_result;          /* of rank 0 */
     int init_result, error; /* of the victim */
 };
@@ -130,6 +131,8 @@ static void *strike(void *arg)
         symmcoll_group_abort(self->group, "enough");
     if (plan->error != 0 && self->rank == VICTIM)
         atomic_store(&find_nccl()->error, plan->error);
+    if (plan->noticed && self->rank != VICTIM)
+        atomic_store(&find_nccl()->error, REMOTE_ERROR);
     return NULL;
 }
 
@@ -140,7 +143,8 @@ static int meet_a_fault(struct faults_rank *self)
     const struct plan *plan = self->arg;
     struct symmcoll_work *work = NULL;
     struct buffers buffers;
-    bool strikes = plan->aborts || plan->error != 0, right = true;
+    bool strikes = plan->aborts || plan->error != 0 || plan->noticed;
+    bool right = true;
     bool stands = adds && plan->made && !plan->enqueued;
     pthread_t thread = 0;
 
@@ -240,6 +244,10 @@ static void test_death(const struct plan *plan, const char *what)
     faults_start(&job, SIZE, meet_a_fault, plan);
     told = faults_await_all(&job, 1);
     usleep(50000);
+    if (plan->noticed) {
+        faults_open(&job, 1);
+        usleep(50000);
+    }
     faults_signal(&job, VICTIM, SIGKILL);
     told = faults_await(&job, 0, 2) && faults_await(&job, 2, 2) && told;
     faults_name(&job, VICTIM, name);
@@ -295,6 +303,11 @@ static void test_running(void)
 {
     test_death(&(struct plan){.made = true, .enqueued = true, .timeout = -1},
         "a peer that dies while others wait for its part: they are told who");
+    test_death(
+        &(struct plan){
+            .made = true, .enqueued = true, .timeout = -1, .noticed = true},
+        "a peer whose connection NCCL finds closed before its death is found: the "
+        "others are told who");
     test_failure(&(struct plan){.made = true, .enqueued = true, .timeout = 0.3},
         SYMMCOLL_ERR_TIMEOUT, "the exchange",
         "a peer that does not come in time");
