@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define SYMC_KERNEL_RANKS 64    /* of a group on devices of one machine */
-#define SYMC_KERNEL_BLOCKS 32   /* of a kernel that synchronises ranks */
+#define SYMC_KERNEL_BLOCKS 64   /* of a kernel that synchronises ranks */
 #define SYMC_KERNEL_THREADS 512 /* of a block, at most; at least one a rank */
 
 #define SYMC_PACKET_THREADS 256  /* of a block that sends packets */

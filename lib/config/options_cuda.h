@@ -53,7 +53,7 @@
         .key = "cuda.blocks",
         INT(cuda_blocks),
         .dflt = "24",
-        .range = "1 32",
+        .range = "1 64",
         .help = "Number of blocks of a kernel that synchronises ranks, at "
                 "most; fewer where ranks share a device.",
     },

@@ -4,8 +4,9 @@
  * share it, by the device's time for one of many operations in a row.  Medians, on
  * random data.  One thing is judged, on a device alone: all_reduce of the largest
  * sizes in symmetric memory, WANTED of a copy, where one group has the device
- * (cuda.groups=1); beside it stands what is left of that with the default, which
- * keeps room for the kernels of other groups.
+ * and all of its multiprocessors (cuda.groups=1, cuda.blocks=64); beside it stands
+ * what is left of that with the defaults, which keep room for the kernels of other
+ * groups and of programs.
  *
  *   all_reduce      beside a copy of as many bytes, of large ones, in symmetric
  *                   memory too; and beside empty kernels, of 8 bytes
@@ -93,8 +94,7 @@ static symmcoll_status_t barrier(const struct rank *it, size_t nbytes)
 static const struct operation plain_sum = {"all_reduce", all_reduce, false},
                               symmetric_sum = {"symmetric all_reduce",
                                   symmetric, true},
-                              roomy_sum = {"symmetric all_reduce, default "
-                                           "cuda.groups",
+                              roomy_sum = {"symmetric all_reduce, defaults",
                                   symmetric, true},
                               symm_barrier = {"symm_barrier", barrier, false};
 
@@ -189,7 +189,7 @@ static bool measure_size(
 {
     double us;
 
-    if (!time_row(it, one, nbytes, gpu_choose(5, 2, 1), &us))
+    if (!time_row(it, one, nbytes, gpu_choose(ROW_MOST, 2, 1), &us))
         return false;
     tell_bytes(it, one->name, nbytes, us);
     return true;
@@ -379,7 +379,7 @@ static void judge(int ranks, size_t nbytes, double ratio)
 
     (void)snprintf(what, sizeof(what),
         "all_reduce of %zu bytes in symmetric memory has %g of a copy's "
-        "bandwidth (%d threads, cuda.groups=1)",
+        "bandwidth (%d threads, cuda.groups=1, cuda.blocks=64)",
         nbytes, WANTED, ranks);
     if (gpu_is_rehearsal()) {
         skip(1, "in a rehearsal no time is a device's");
@@ -390,6 +390,19 @@ static void judge(int ranks, size_t nbytes, double ratio)
         diag("found %.3f", ratio);
 }
 
+/* One group has the device, all of its multiprocessors. */
+static void set_alone(bool alone)
+{
+    unsetenv("SYMMCOLL_CUDA_GROUPS");
+    unsetenv("SYMMCOLL_CUDA_BLOCKS");
+    if (alone)
+        setenv("SYMMCOLL_CUDA_GROUPS", "1", 1);
+    if (gpu_is_rehearsal())
+        setenv("SYMMCOLL_CUDA_BLOCKS", "2", 1);
+    else if (alone)
+        setenv("SYMMCOLL_CUDA_BLOCKS", "64", 1);
+}
+
 int main(void)
 {
     gpu_begin(300);
@@ -397,16 +410,14 @@ int main(void)
         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (found == MAP_FAILED)
         abort();
-    if (gpu_is_rehearsal())
-        setenv("SYMMCOLL_CUDA_BLOCKS", "2", 1);
     for (int n = 2; n <= gpu_choose(8, 4, 2); n *= 2) {
         memset(found, 0, RATIOS * sizeof(*found));
-        setenv("SYMMCOLL_CUDA_GROUPS", "1", 1);
+        set_alone(true);
         on_threads(n, measure, "all_reduce, barriers and graphs are measured");
         judge(n, judged(), found[0]);
         if (n == 2)
             judge(n, largest(n), found[1]);
-        unsetenv("SYMMCOLL_CUDA_GROUPS");
+        set_alone(false);
         on_threads(
             n, measure_default, "all_reduce with room for others is measured");
     }
