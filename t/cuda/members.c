@@ -53,6 +53,24 @@ static bool keeps(void)
     return getenv(DEVICE_KEEPS) != NULL;
 }
 
+/* Nothing on it waits for another rank, so one does for all. */
+static CUstream copying;
+
+static void make_copying(void)
+{
+    check(cuStreamCreate(&copying, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+}
+
+static CUstream copies(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    if (!keeps())
+        return CU_STREAM_PER_THREAD;
+    pthread_once(&once, make_copying);
+    return copying;
+}
+
 static CUdeviceptr take_kept(CUdevice device, size_t words)
 {
     CUdeviceptr at = 0;
@@ -111,9 +129,9 @@ void *device_alloc(size_t nbytes)
     else
         check(
             cuMemAlloc(&at, words_of(nbytes) * sizeof(uint32_t)), "cuMemAlloc");
-    check(cuMemsetD32Async(at, 0, words_of(nbytes), CU_STREAM_PER_THREAD),
+    check(cuMemsetD32Async(at, 0, words_of(nbytes), copies()),
         "cuMemsetD32Async");
-    device_wait(CU_STREAM_PER_THREAD);
+    device_wait(copies());
     return (void *)(uintptr_t)at;
 }
 
@@ -130,9 +148,9 @@ static void copy(void *to, const void *from, size_t nbytes)
     if (nbytes == 0)
         return;
     check(cuMemcpyAsync((CUdeviceptr)(uintptr_t)to,
-              (CUdeviceptr)(uintptr_t)from, nbytes, CU_STREAM_PER_THREAD),
+              (CUdeviceptr)(uintptr_t)from, nbytes, copies()),
         "cuMemcpyAsync");
-    device_wait(CU_STREAM_PER_THREAD);
+    device_wait(copies());
 }
 
 void device_write(void *to, const void *from, size_t nbytes)
@@ -145,11 +163,63 @@ void device_read(void *to, const void *from, size_t nbytes)
     copy(to, from, nbytes);
 }
 
+/* Streams that have ended, and are given out again: a device has few queues for
+ * streams, the next one for each that is made, and of two in one queue the second
+ * waits for what the first one waits for. */
+static struct {
+    pthread_mutex_t lock;
+    int count;
+    struct kept_stream {
+        CUstream stream;
+        CUdevice device;
+        bool ended;
+    } all[256];
+} streams = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* With the lock; NULL: there is none. */
+static CUstream take_stream(CUdevice device)
+{
+    CUstream stream = NULL;
+
+    for (int i = 0; i < streams.count && stream == NULL; i++) {
+        struct kept_stream *one = &streams.all[i];
+
+        if (one->ended && one->device == device) {
+            one->ended = false;
+            stream = one->stream;
+        }
+    }
+    return stream;
+}
+
+/* With the lock. */
+static CUstream make_stream(CUdevice device)
+{
+    CUstream stream = NULL;
+
+    if (streams.count == (int)(sizeof(streams.all) / sizeof(streams.all[0])))
+        abort();
+    check(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    streams.all[streams.count++] = (struct kept_stream){stream, device, false};
+    return stream;
+}
+
 CUstream device_stream(void)
 {
-    CUstream stream;
+    CUstream stream = NULL;
+    CUdevice device;
 
-    check(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    if (!keeps()) {
+        check(
+            cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+        return stream;
+    }
+    check(cuCtxGetDevice(&device), "cuCtxGetDevice");
+    pthread_mutex_lock(&streams.lock);
+    stream = take_stream(device);
+    if (stream == NULL)
+        stream = make_stream(device);
+    pthread_mutex_unlock(&streams.lock);
     return stream;
 }
 
@@ -160,8 +230,17 @@ void device_wait(CUstream stream)
 
 void device_end_stream(CUstream stream)
 {
-    if (stream != NULL) /* else the default one, which stays */
+    if (stream == NULL) /* the default one, which stays */
+        return;
+    if (!keeps()) {
         check(cuStreamDestroy(stream), "cuStreamDestroy");
+        return;
+    }
+    pthread_mutex_lock(&streams.lock);
+    for (int i = 0; i < streams.count; i++)
+        if (streams.all[i].stream == stream)
+            streams.all[i].ended = true;
+    pthread_mutex_unlock(&streams.lock);
 }
 
 /* ---- saying what is not as expected ---- */

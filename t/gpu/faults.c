@@ -96,6 +96,16 @@ static int stands_still(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* Or all that the others had sent is there: then the sum is, too. */
+static int ends(struct symmcoll_work *work)
+{
+    const symmcoll_status_t status = symmcoll_work_wait(work, WAIT_MAX);
+
+    symmcoll_work_free(work);
+    return status == SYMMCOLL_OK ||
+           ended(status, SYMMCOLL_ERR_CANCELED, "enough");
+}
+
 /* Rank 0 aborts while all wait. */
 static int is_aborted(struct symmcoll_group *group, int rank)
 {
@@ -117,9 +127,26 @@ static int is_aborted(struct symmcoll_group *group, int rank)
         await_all_told(group);
         standing_resume(&standing);
     }
-    right = await(work, SYMMCOLL_ERR_CANCELED, "enough", -1) && right;
+    right = (is_victim(group, rank)
+                    ? ends(work)
+                    : await(work, SYMMCOLL_ERR_CANCELED, "enough", -1)) &&
+            right;
     standing_end(&standing);
     return right;
+}
+
+/* Of more ranks some have streams in one queue of the device, so that what stands
+ * still holds up another rank, too, who is named as well as it. */
+#define STANDING_MOST 4
+
+static void test_standing(int n)
+{
+    if (n > STANDING_MOST)
+        skip(1, "%d ranks have more streams than a device has queues", n);
+    else
+        on_threads(n, stands_still,
+            "a rank whose stream stands still: the deadline of the kernels that "
+            "wait names it, and streams end");
 }
 
 int main(void)
@@ -134,9 +161,7 @@ int main(void)
     for (int n = 2; n <= gpu_choose(8, 8, 2); n *= 2) {
         on_threads(n, never_calls,
             "a rank that never calls: a timeout names it, and streams end");
-        on_threads(n, stands_still,
-            "a rank whose stream stands still: the deadline of the kernels that "
-            "wait names it, and streams end");
+        test_standing(n);
         on_threads(n, is_aborted,
             "a group that is aborted: the kernels that wait end");
     }
