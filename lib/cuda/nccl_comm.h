@@ -7,7 +7,7 @@
  * progress is asked for, until it has ended on all members, has failed on one, a
  * member has left, or a deadline has passed.  Then the communicator is aborted, while
  * no thread is in it.  What ends it waits for others all the same, and has a thread
- * of its own (nccl_keeper.h).  No GPU has shown any of this yet.
+ * of its own (nccl_keeper.h).
  */
 #ifndef SYMC_CUDA_NCCL_COMM_H
 #define SYMC_CUDA_NCCL_COMM_H
