@@ -248,22 +248,29 @@ static symmcoll_status_t open_exchange(const struct symmcoll_reducer *reducer,
     return status;
 }
 
+/* After all ranks have what that needs. */
+static symmcoll_status_t compare_and_copy(
+    const struct symmcoll_reducer *reducer, struct exchange *exchange)
+{
+    symmcoll_status_t status = compare_summaries(reducer, exchange->summaries);
+
+    if (status == SYMMCOLL_OK)
+        status = compare_records(reducer, exchange->wanted, exchange->all);
+    return status == SYMMCOLL_OK ? broadcast_params(reducer, exchange) : status;
+}
+
 symmcoll_status_t symc_synchronise_params(
     const struct symmcoll_reducer *reducer, size_t nbytes,
     symmcoll_status_t own)
 {
     struct exchange exchange = {.room = 0};
-    symmcoll_status_t status = own;
+    symmcoll_status_t status;
 
-    if (status == SYMMCOLL_OK)
-        status = open_exchange(reducer, nbytes, &exchange);
-    status = symc_share_failure(reducer, status);
-    if (status == SYMMCOLL_OK)
-        status = compare_summaries(reducer, exchange.summaries);
-    if (status == SYMMCOLL_OK)
-        status = compare_records(reducer, exchange.wanted, exchange.all);
-    if (status == SYMMCOLL_OK)
-        status = broadcast_params(reducer, &exchange);
+    if (own == SYMMCOLL_OK)
+        own = open_exchange(reducer, nbytes, &exchange);
+    status = symc_share_failure(reducer, own);
+    if (own == SYMMCOLL_OK && status == SYMMCOLL_OK)
+        status = compare_and_copy(reducer, &exchange);
     free(exchange.summaries);
     free(exchange.wanted);
     free(exchange.all);
