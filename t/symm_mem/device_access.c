@@ -169,8 +169,9 @@ static int writes_what_the_driver_refuses(
 static int writes_without_a_function(struct symmcoll_group *group, int rank)
 {
     struct joined it;
-    bool right = HOLDS(fake_configure("missing=cuStreamWriteValue32")) &&
-                 begin_joined(&it, group, rank, NBYTES);
+    bool right = HOLDS(fake_configure("missing=cuStreamWriteValue32"));
+
+    right = begin_joined(&it, group, rank, NBYTES) && right;
     right = right && writes_word(&it, 5) &&
             HOLDS(fake_calls("cuStreamWriteValue32") == 0);
     return end_joined(&it, right);
