@@ -23,9 +23,7 @@
 #define RETRY_MOST_NS INT64_C(500000000)
 #define ATTEMPT_NS (5 * SYMC_NS_PER_S) /* for one address */
 
-/* One address; 0 or what failed. */
-static int connect_one(
-    const struct addrinfo *address, int64_t deadline_ns, int *fd)
+int symc_dial_one(const struct addrinfo *address, int64_t deadline_ns, int *fd)
 {
     int one = 1, error = 0;
     socklen_t nbytes = sizeof(error);
@@ -91,7 +89,7 @@ static int connect_any(const struct symc_place *place,
         int64_t until = symc_now_ns() + ATTEMPT_NS;
 
         error =
-            connect_one(list, until < deadline_ns ? until : deadline_ns, fd);
+            symc_dial_one(list, until < deadline_ns ? until : deadline_ns, fd);
         if (error == 0)
             return 0;
     }

@@ -67,6 +67,9 @@ void symc_resolve_free(struct symc_addresses *addresses);
 symmcoll_status_t symc_dial(
     const struct symc_place *place, bool retry, int64_t deadline_ns, int *fd);
 
+/* The same of one address, once: 0, or what failed (an errno). */
+int symc_dial_one(const struct addrinfo *address, int64_t deadline_ns, int *fd);
+
 /* ---- link.c ---- */
 
 struct symc_link;
