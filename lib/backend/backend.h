@@ -122,6 +122,10 @@ struct symc_core {
      * same on all members.  Returns it. */
     uint64_t (*take_number)(void *group);
 
+    /* The rank has a communicator of NCCL more (1) or less (-1): while there are
+     * any, dumps of failures ask NCCL what it knows. */
+    void (*count_nccl)(void *group, int change);
+
     /* Fail the group with the detail that fail() has kept, in the name of an
      * operation; return its status. */
     symmcoll_status_t (*raise)(

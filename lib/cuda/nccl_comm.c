@@ -273,6 +273,7 @@ static bool release(struct symc_cuda_comm *comm, int64_t timeout_ns)
     symc_cuda_comm_abort(comm);
     over = symc_cuda_keeper_leave(comm->keeper, timeout_ns);
     pthread_mutex_destroy(&comm->lock);
+    comm->core->count_nccl(comm->core->group, -1);
     free(comm);
     return over;
 }
@@ -303,6 +304,9 @@ symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
     made->rank = rank;
     made->size = size;
     pthread_mutex_init(&made->lock, NULL);
+    /* From here on, for the first call that may hang is that which makes it; and
+     * until it is released, for a group that fails aborts it before the dump. */
+    core->count_nccl(core->group, 1);
     status = make(made, config, op);
     if (status == SYMMCOLL_OK)
         *comm = made;

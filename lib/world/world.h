@@ -106,6 +106,7 @@ struct symmcoll_world {
     ino_t launcher_inode; /* of that descriptor */
     struct symc_peer *peers;
     struct symc_trace_writer trace;
+    _Atomic int nccl_comms; /* communicators of NCCL that the rank has */
     struct symc_monitor monitor;
 
     pthread_mutex_t lock;   /* of what follows */

@@ -44,6 +44,7 @@ static int load(int size)
                 .fail = symc_fail,
                 .log = say,
                 .gather = gather,
+                .count_nccl = count,
                 .failed = failed,
                 .wait = wait_for,
                 .now = now}};
@@ -114,7 +115,8 @@ static int none_is_left(void)
 /* Every member has the status, with a text in its detail, and nothing is left. */
 static int refused(int n, symmcoll_status_t status, const char *text)
 {
-    int right = all_do(open_one, n) && none_is_left();
+    int right =
+        all_do(open_one, n) && none_is_left() && atomic_load(&counted) == 0;
 
     for (int r = 0; r < n; r++) {
         if (members[r].status == status &&
@@ -384,11 +386,25 @@ static int an_abort_has_it_alone(void *unused)
     return found[0] != NULL && found[1] != NULL && ended(0, 1);
 }
 
+/* Dumps of a failure ask NCCL then, which comes after an abort. */
+static int they_are_counted(void *unused)
+{
+    (void)unused;
+    if (!load(SIZE) || !opened() || atomic_load(&counted) != SIZE)
+        return 0;
+    symc_cuda_comm_abort(members[0].comm);
+    if (atomic_load(&counted) != SIZE)
+        return 0;
+    for (int r = 0; r < SIZE; r++)
+        members[r].timeout_ns = SHORT_NS;
+    return all_do(close_one, SIZE) && atomic_load(&counted) == 0;
+}
+
 int main(void)
 {
     int one = 1, two = 2, four = SIZE;
 
-    plan(16);
+    plan(17);
     ok(run_child(it_is_made, &one) && run_child(it_is_made, &two) &&
             run_child(it_is_made, &four),
         "a communicator is made on all members, and ends with them");
@@ -421,5 +437,7 @@ int main(void)
         "who aborts it has it alone, and it is not used after that");
     ok(run_child(one_that_cannot_end_is_aborted, &one),
         "one that is aborted while it is closed is not finalized");
+    ok(run_child(they_are_counted, NULL),
+        "the group knows how many it has, until they are released");
     return done_testing();
 }

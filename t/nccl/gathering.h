@@ -75,6 +75,14 @@ static symmcoll_status_t gather(
                               group.text);
 }
 
+static _Atomic int counted; /* communicators, of all members */
+
+static void count(void *context, int change)
+{
+    (void)context;
+    atomic_fetch_add(&counted, change);
+}
+
 static bool failed(void *context, int member)
 {
     (void)context;
