@@ -87,6 +87,7 @@ struct symc_config {
     bool trace_dump_on_error;
     int64_t trace_dump_grace; /* a failing call waits so long for the dump */
     bool trace_only_active;   /* automatic dumps hold only unfinished entries */
+    int64_t trace_nccl_ras;   /* a dump waits so long for NCCL; 0: never */
     bool trace_timing;        /* of operations on devices, by these */
     int64_t trace_format;     /* enum symc_trace_form */
     char *trace_backend_name; /* before the operation's name, "nccl" */

@@ -166,6 +166,15 @@ const struct symc_option symc_options[] = {
                 "event more for each.",
     },
     {
+        .key = "trace.nccl_ras",
+        TIME(trace_nccl_ras),
+        .dflt = "2s",
+        .range = "0 1min",
+        .help = "How long the dump of a failure waits for what NCCL's RAS "
+                "service says of the job, where the rank has a communicator of "
+                "NCCL; 0 does not ask.",
+    },
+    {
         .key = "trace.format",
         CHOICE(trace_format), /* enum symc_trace_form */
         .dflt = "json",

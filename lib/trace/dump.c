@@ -7,6 +7,7 @@
  * free text.
  */
 #include "trace/emit.h"
+#include "trace/ras.h"
 #include "trace/shapes.h"
 #include "trace/view.h"
 
@@ -324,6 +325,15 @@ static void put_group_status(struct dump *dump)
     symc_emit_close(emit);
 }
 
+/* What NCCL's RAS service has said. */
+static void put_ras(struct dump *dump, const struct symc_trace_ras *ras)
+{
+    if (ras->text[0] != '\0')
+        put_text(dump, "nccl_ras", ras->text);
+    if (ras->error[0] != '\0')
+        put_text(dump, "nccl_ras_error", ras->error);
+}
+
 /* Whose record it is, and why it was written. */
 static void put_origin(struct dump *dump)
 {
@@ -340,6 +350,8 @@ static void put_origin(struct dump *dump)
     put_text(dump, "host", view->host);
     if (dump->format->reason != NULL)
         put_text(dump, "reason", dump->format->reason);
+    if (dump->format->ras != NULL)
+        put_ras(dump, dump->format->ras);
     symc_emit_close(emit);
     symc_emit_close(emit);
 }

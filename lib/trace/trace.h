@@ -267,6 +267,8 @@ static inline void symc_trace_complete(
         &entry->state, SYMC_TRACE_COMPLETED, memory_order_release);
 }
 
+struct symc_trace_ras;
+
 enum symc_trace_syntax {
     SYMC_TRACE_JSON,
     SYMC_TRACE_PICKLE
@@ -280,6 +282,7 @@ struct symc_trace_format {
     bool only_active;         /* only entries that have not completed */
     bool no_collectives;      /* only the groups */
     const char *reason;       /* why it was written, or NULL */
+    const struct symc_trace_ras *ras; /* what NCCL has said, or NULL */
 };
 
 /*

@@ -17,7 +17,8 @@ const struct symc_trace_ring *symc_world_ring(
 }
 
 symmcoll_status_t symc_world_dump(const struct symmcoll_world *world,
-    int global_rank, const char *path, uint32_t flags, const char *reason)
+    int global_rank, const char *path, uint32_t flags, const char *reason,
+    const struct symc_trace_ras *ras)
 {
     struct symc_trace_format format = symc_trace_format_get(world->config);
     char found[PATH_MAX];
@@ -36,6 +37,7 @@ symmcoll_status_t symc_world_dump(const struct symmcoll_world *world,
     format.only_active = (flags & SYMMCOLL_TRACE_ONLY_ACTIVE) != 0;
     format.no_collectives = (flags & SYMMCOLL_TRACE_NO_COLLECTIVES) != 0;
     format.reason = reason;
+    format.ras = ras;
     return symc_trace_write(ring, nbytes, path, &format);
 }
 
@@ -55,7 +57,7 @@ static symmcoll_status_t dump_own(
             "trace_dump: expected flags of enum symmcoll_trace_flags, found "
             "0x%x",
             flags);
-    return symc_world_dump(world, world->rank, path, flags, NULL);
+    return symc_world_dump(world, world->rank, path, flags, NULL, NULL);
 }
 
 symmcoll_status_t symmcoll_trace_dump(

@@ -3,28 +3,66 @@
  * What follows a failure, on the monitor's thread: flight recorders are written
  * out, and the process ends, where the settings say so.
  */
+#include "trace/ras.h"
 #include "world/world.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-static void dump_for(struct symmcoll_world *world, int rank, const char *why)
+#define FAILED "a group failed" /* why a rank writes its own record */
+
+/* To the usual path (out, of PATH_MAX bytes). */
+static symmcoll_status_t write_for(const struct symmcoll_world *world, int rank,
+    const char *why, const struct symc_trace_ras *ras, char *path)
+{
+    symmcoll_status_t status =
+        symc_trace_path(world->config, world->name, rank, path, PATH_MAX);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_world_dump(world, rank, path,
+        world->config->trace_only_active ? SYMMCOLL_TRACE_ONLY_ACTIVE : 0, why,
+        ras);
+}
+
+/* Whether it has been written now. */
+static bool dump_for(struct symmcoll_world *world, int rank, const char *why)
 {
     struct symc_block *block = world->peers[rank].view.block;
     char path[PATH_MAX];
     symmcoll_status_t status;
 
     if (block == NULL || atomic_exchange(&block->dumped, 1) != 0)
-        return;
-    status =
-        symc_trace_path(world->config, world->name, rank, path, sizeof(path));
-    if (status == SYMMCOLL_OK)
-        status = symc_world_dump(world, rank, path,
-            world->config->trace_only_active ? SYMMCOLL_TRACE_ONLY_ACTIVE : 0,
-            why);
+        return false;
+    status = write_for(world, rank, why, NULL, path);
     symc_logf(&world->log, SYMC_LOG_WARN, "%s: flight recorder of rank %d: %s",
         why, rank, status == SYMMCOLL_OK ? path : symmcoll_last_error());
+    return status == SYMMCOLL_OK;
+}
+
+/* Of this rank's record: write it again, with what NCCL's RAS service says of the
+ * job; that may take a while, and the process may end before.  The service is asked
+ * by its address, for a thread that hangs in NCCL may have its locks. */
+static void add_ras(const struct symmcoll_world *world)
+{
+    int64_t most = world->config->timeouts_heartbeat / 2;
+    int64_t timeout_ns = world->config->trace_nccl_ras;
+    const char *address = symc_trace_ras_find();
+    struct symc_trace_ras *ras;
+    char path[PATH_MAX];
+
+    if (timeout_ns == 0 || atomic_load(&world->nccl_comms) == 0 ||
+        address == NULL)
+        return;
+    ras = symc_alloc(1, sizeof(*ras));
+    if (ras == NULL)
+        return;
+    /* The monitor makes no progress until then. */
+    symc_trace_ras_ask(address, timeout_ns < most ? timeout_ns : most, ras);
+    /* Where this fails the one without it is still there. */
+    (void)write_for(world, world->rank, FAILED, ras, path);
+    free(ras);
 }
 
 static bool wants_dumps(const struct symmcoll_world *world)
@@ -43,7 +81,7 @@ void symc_world_dump_dead(struct symmcoll_world *world)
         return;
     for (int r = 0; r < world->size; r++) {
         if (world->monitor.dead[r])
-            dump_for(world, r, "the rank died");
+            (void)dump_for(world, r, "the rank died");
     }
 }
 
@@ -80,7 +118,7 @@ void symc_world_dump_stuck(struct symmcoll_world *world)
     list_the_stuck(world, stuck);
     for (int r = 0; r < world->size; r++) {
         if (stuck[r])
-            dump_for(world, r, "the rank did not come");
+            (void)dump_for(world, r, "the rank did not come");
     }
     free(stuck);
 }
@@ -140,12 +178,14 @@ void symc_world_handle_failures(struct symmcoll_world *world, int64_t *stuck_at)
 {
     struct symc_monitor *monitor = &world->monitor;
     uint32_t due = atomic_load(&monitor->dumps_due);
+    bool written;
 
     if (due == atomic_load(&monitor->dumps_done))
         return;
-    if (wants_dumps(world))
-        dump_for(world, world->rank, "a group failed");
+    written = wants_dumps(world) && dump_for(world, world->rank, FAILED);
     symc_world_dump_dead(world);
+    if (written)
+        add_ras(world);
     atomic_store(&monitor->dumps_done, due);
     symc_word_wake(&monitor->dumps_done);
     *stuck_at = symc_now_ns() + world->config->trace_dump_grace / 2;

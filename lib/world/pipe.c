@@ -160,7 +160,8 @@ void symc_world_read_pipe(struct symmcoll_world *world)
     status = symc_trace_path(
         world->config, world->name, world->rank, path, sizeof(path));
     if (status == SYMMCOLL_OK)
-        status = symc_world_dump(world, world->rank, path, 0, "on request");
+        status =
+            symc_world_dump(world, world->rank, path, 0, "on request", NULL);
     symc_logf(&world->log,
         status == SYMMCOLL_OK ? SYMC_LOG_INFO : SYMC_LOG_WARN,
         "on request: flight recorder of rank %d: %s", world->rank,

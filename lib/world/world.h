@@ -233,7 +233,8 @@ const struct symc_trace_ring *symc_world_ring(
 
 /* Write a rank's record where the settings say, or to path. */
 symmcoll_status_t symc_world_dump(const struct symmcoll_world *world,
-    int global_rank, const char *path, uint32_t flags, const char *reason);
+    int global_rank, const char *path, uint32_t flags, const char *reason,
+    const struct symc_trace_ras *ras);
 
 /* ---- pipe.c ---- */
 

@@ -4,6 +4,7 @@
  * tests are in ring.c.)
  */
 #include "t/trace/dump_util.h"
+#include "trace/ras.h"
 
 #include <locale.h>
 
@@ -285,6 +286,35 @@ static int reason_and_label_are_told(void)
     return good;
 }
 
+/* The whole of it, in both syntaxes, and nothing where nothing was said. */
+static int ras_is_told(void)
+{
+    struct symc_trace_ring *ring = make_ring(4);
+    struct symc_trace_ras *ras = calloc(1, sizeof(*ras));
+    struct symc_trace_format format = newer;
+    int good;
+
+    format.ras = ras;
+    memset(ras->text, '\n', SYMC_TRACE_RAS_MOST);
+    memcpy(ras->text, "a \"job\"", 7);
+    good = dump(ring, 4, &format) &&
+           strstr(text, "\"nccl_ras\": \"a \\\"job\\\"\\u000a") != NULL &&
+           strlen(text) > 6 * (SYMC_TRACE_RAS_MOST - 7) &&
+           strstr(text, "nccl_ras_error") == NULL;
+    format.syntax = SYMC_TRACE_PICKLE;
+    good = good && symc_trace_write(ring, symc_trace_nbytes(4), path,
+                       &format) == SYMMCOLL_OK;
+    format.syntax = SYMC_TRACE_JSON;
+    strcpy(ras->text, "");
+    strcpy(ras->error, "expected it");
+    good = good && dump(ring, 4, &format) &&
+           strstr(text, "\"nccl_ras_error\": \"expected it\"}") != NULL &&
+           strstr(text, "\"nccl_ras\"") == NULL;
+    free(ras);
+    free(ring);
+    return good;
+}
+
 static int locale_does_not_matter(void)
 {
     struct symc_trace_ring *ring = make_ring(4);
@@ -382,7 +412,7 @@ static int unknown_version_is_refused(void)
 
 int main(void)
 {
-    plan(13);
+    plan(14);
     if (!make_folder())
         return 1;
     ok(unknown_version_is_refused() && folder_holds(false),
@@ -399,6 +429,7 @@ int main(void)
     ok(entries_are_left_out(), "entries are absent where there are none");
     ok(as_many_as_asked_for(), "as many entries as were asked for");
     ok(reason_and_label_are_told(), "reason and label are there, escaped");
+    ok(ras_is_told(), "and what NCCL's RAS service has said");
     ok(locale_does_not_matter(), "the locale has no say");
     ok(garbage_is_survived(), "garbage becomes valid JSON");
     ok(folder_holds(true), "there is the dump and nothing else");

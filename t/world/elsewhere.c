@@ -61,7 +61,7 @@ static int does_without(struct symmcoll_group *group, int rank)
     RIGHT(symc_liveness_state(&group->world->peers[1]) == SYMC_LIVENESS_ALIVE);
     RIGHT(!symc_liveness_format_end(&group->world->peers[1], end, sizeof(end)));
     RIGHT(symc_world_ring(group->world, 1, &nbytes) == NULL);
-    RIGHT(symc_world_dump(group->world, 1, "/dev/null", 0, "why") ==
+    RIGHT(symc_world_dump(group->world, 1, "/dev/null", 0, "why", NULL) ==
           SYMMCOLL_ERR_INVALID);
     RIGHT(!symc_members_failed(&group->members));
     RIGHT(!symc_members_find_note(&group->members, 1, &note));

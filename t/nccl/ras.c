@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What NCCL's RAS service says in the dumps of a failure, over the stand-ins for the
+ * driver and for NCCL, and over one for the service in a process of the test.  How it
+ * is asked, and what it may do instead, is of t/trace/ras.c.
+ */
+#include "t/cuda/members.h"
+#include "t/nccl/named.h"
+#include "t/world/faults.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SIZE 3
+#define TEXT "all communicators are OK"
+#define HAS_TEXT "\"nccl_ras\": \"" TEXT "\""
+#define HAS_NONE "\"reason\": \"a group failed\"}" /* nothing follows */
+
+/* ---- the service ---- */
+
+static struct {
+    int listener;
+    pid_t pid;
+    _Atomic int *asked; /* how often it has answered; shared */
+} service;
+
+static void answer(int fd)
+{
+    static const char *const replies[] = {"SERVER PROTOCOL 2\n", "OK\n", TEXT};
+    char byte;
+
+    for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
+        do {
+            if (recv(fd, &byte, 1, 0) != 1)
+                return;
+        } while (byte != '\n');
+        if (send(fd, replies[i], strlen(replies[i]), MSG_NOSIGNAL) < 0)
+            return;
+    }
+    atomic_fetch_add(service.asked, 1);
+}
+
+/* Before all ranks: none of these has another thread then, as a sanitizer wants it. */
+static bool start_service(void)
+{
+    service.asked = mmap(NULL, sizeof(*service.asked), PROT_READ | PROT_WRITE,
+        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (service.asked == MAP_FAILED)
+        return false;
+    service.pid = fork();
+    if (service.pid == 0)
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (service.pid == 0) {
+        int fd = accept(service.listener, NULL, NULL);
+
+        if (fd < 0)
+            _exit(1);
+        answer(fd);
+        close(fd);
+    }
+    return service.pid > 0;
+}
+
+static void end_service(void)
+{
+    kill(service.pid, SIGKILL);
+    waitpid(service.pid, NULL, 0);
+    close(service.listener);
+}
+
+static bool open_service(bool listens)
+{
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t nbytes = sizeof(at);
+    char address[32];
+
+    service.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (service.listener < 0 ||
+        bind(service.listener, (struct sockaddr *)&at, sizeof(at)) != 0 ||
+        (listens && listen(service.listener, SIZE) != 0) ||
+        getsockname(service.listener, (struct sockaddr *)&at, &nbytes) != 0)
+        return false;
+    snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(at.sin_port));
+    setenv("NCCL_RAS_ADDR", address, 1);
+    return true;
+}
+
+/* ---- the ranks ---- */
+
+struct plan {
+    bool made; /* there is a communicator when the group fails */
+};
+
+static bool exchange(const struct faults_rank *self)
+{
+    static const size_t one[SIZE] = {1, 1, 1};
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    CUstream stream = device_stream();
+    float *at = device_alloc(2 * SIZE * sizeof(*at));
+    symmcoll_status_t status;
+
+    call.stream = stream;
+    status = symmcoll_all_to_all_v(
+        self->group, at, SIZE, one, at + SIZE, SIZE, one, F32, &call, NULL);
+    device_wait(stream);
+    return status == SYMMCOLL_OK;
+}
+
+/* 1: the group fails next. */
+static int fail_once(struct faults_rank *self)
+{
+    const struct plan *plan = self->arg;
+
+    if (!faults_init(self))
+        return 1;
+    device_use(self->rank);
+    if (plan->made && !exchange(self))
+        return 1;
+    faults_reach(self, 1);
+    faults_pass(self, 1);
+    if (self->rank == 0)
+        symmcoll_group_abort(self->group, "enough");
+    faults_note(self, faults_barrier(self));
+    return faults_finalize(self);
+}
+
+/* ---- the tests ---- */
+
+static bool dumps_hold(const char *text)
+{
+    bool right = true;
+
+    for (int r = 0; r < SIZE; r++)
+        right = faults_dumped(r, text) && right;
+    return right;
+}
+
+/* Whether a group has failed on all ranks, whose dumps are there then. */
+static bool run(bool made)
+{
+    struct plan plan = {made};
+    struct faults_job job;
+    bool right;
+
+    faults_start(&job, SIZE, fail_once, &plan);
+    right = faults_await_all(&job, 1);
+    faults_open(&job, 1);
+    for (int r = 0; r < SIZE; r++) {
+        faults_reap(&job, r);
+        /* That of rank 0 has failed before; and so may that of others. */
+        right = right && strstr(faults_told(&job, r, 0)->detail, "enough");
+    }
+    return faults_finish(&job, 0) && right;
+}
+
+/* Whether it runs, and each rank's dump is of one that has asked, or none is. */
+static bool asks(bool made, int expected)
+{
+    int before = *service.asked;
+    bool right = run(made) && dumps_hold(expected > 0 ? HAS_TEXT : HAS_NONE);
+
+    if (*service.asked - before == expected)
+        return right;
+    diag("expected %d questions, found %d", expected, *service.asked - before);
+    return false;
+}
+
+static void test_service(void)
+{
+    if (!open_service(true) || !start_service()) {
+        ok(0, "the service");
+        return;
+    }
+    ok(asks(true, SIZE),
+        "a failure: the dump of each rank has what NCCL's service says");
+    ok(asks(false, 0),
+        "without a communicator of NCCL the service is not asked");
+    setenv("SYMMCOLL_TRACE_NCCL_RAS", "0", 1);
+    ok(asks(true, 0), "trace.nccl_ras: 0, it is not asked");
+    unsetenv("SYMMCOLL_TRACE_NCCL_RAS");
+    setenv("NCCL_RAS_ENABLE", "0", 1);
+    ok(asks(true, 0), "nor where NCCL has none");
+    unsetenv("NCCL_RAS_ENABLE");
+    setenv("SYMMCOLL_TRACE_DUMP_ON_ERROR", "off", 1);
+    ok(run(true) && *service.asked == SIZE, "nor where there is no dump");
+    unsetenv("SYMMCOLL_TRACE_DUMP_ON_ERROR");
+    end_service();
+}
+
+static void test_silence(void)
+{
+    ok(open_service(false) && run(true) &&
+            dumps_hold(
+                "\"nccl_ras_error\": \"NCCL's RAS service at 127.0.0.1:") &&
+            dumps_hold("expected a connection, found Connection refused\""),
+        "where nobody answers the dump says so");
+    close(service.listener);
+    setenv("SYMMCOLL_TRACE_NCCL_RAS", "300ms", 1);
+    ok(open_service(true) && run(true) &&
+            dumps_hold("found none within 0.3 s\""),
+        "and where the answer does not come in time, which has an end");
+    close(service.listener);
+}
+
+int main(void)
+{
+    device_begin();
+    name_nccl();
+    faults_begin();
+    test_service();
+    test_silence();
+    faults_end();
+    return done_testing();
+}
