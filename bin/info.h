@@ -107,6 +107,7 @@ void info_add_gpus(struct info_out *out, const struct symc_config *config);
 
 struct info_nccl {
     const struct symc_nccl *table; /* NULL: there is none */
+    bool available;                /* to groups */
     char detail[SYMC_DETAIL_MAX];  /* its version and file, or the reason */
 };
 

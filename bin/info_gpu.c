@@ -312,7 +312,7 @@ static void add_support(
     add_part(&table, "driver", gpus->driver, gpus->driver_detail);
     add_part(&table, "devices", gpus->devices, gpus->devices_detail);
     add_part(&table, "nvml", gpus->nvml, gpus->nvml_detail);
-    add_part(&table, "nccl", nccl->table != NULL, nccl->detail);
+    add_part(&table, "nccl", nccl->available, nccl->detail);
     add_part(&table, "cublaslt", gpus->cublaslt, gpus->cublaslt_detail);
     info_table_end(&table, out);
 }

@@ -7,12 +7,19 @@
 
 #include "cuda/nccl.h"
 
+#include <stdlib.h>
+
 static void load(const struct symmcoll_setting *setting, void *arg)
 {
     const struct symc_nccl **nccl = arg;
 
     if (symc_nccl_load(NULL, setting->value, nccl) != SYMMCOLL_OK)
         *nccl = NULL;
+}
+
+static const char *get_variable(const char *name)
+{
+    return getenv(name);
 }
 
 /* As lib/cuda/nccl_choice.c has it: of integers what has the same bits in any
@@ -54,7 +61,8 @@ const char *perf_nccl_missing(const struct perf_options *options)
     if (!is_reduced(options))
         return "NCCL does not do this reduction";
     if (symmcoll_config_get("cuda.nccl", load, NULL, &nccl) != SYMMCOLL_OK ||
-        nccl == NULL)
+        nccl == NULL ||
+        symc_nccl_check_variables(NULL, get_variable) != SYMMCOLL_OK)
         return "no NCCL, symmcoll-info(1) says why";
     return NULL;
 }

@@ -55,6 +55,9 @@ struct symc_settings {
     size_t (*get_size)(const struct symc_config *config, const char *key);
     int64_t (*get_time)(const struct symc_config *config, const char *key);
     const char *(*get_text)(const struct symc_config *config, const char *key);
+    /* A variable of the environment that another library reads; NULL: it is not
+     * set. */
+    const char *(*get_variable)(const char *name);
 };
 
 /* Where the buffers of an operation are in the group's symmetric memory: which one,

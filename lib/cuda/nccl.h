@@ -161,6 +161,18 @@ struct symc_nccl {
 symmcoll_status_t symc_nccl_load(
     symc_nccl_fail_fn fail, const char *path, const struct symc_nccl **nccl);
 
+/*
+ * Whether NCCL's own variables leave its communicators as the library makes them:
+ * NCCL_COMM_BLOCKING has NCCL take no notice of a config that says that no call
+ * blocks, and a call that blocks can be neither timed out nor aborted.
+ *
+ * get   as symc_variable_get()
+ * fail  NULL if nobody wants the detail
+ * Errors: CONFIG.
+ */
+symmcoll_status_t symc_nccl_check_variables(
+    symc_nccl_fail_fn fail, const char *(*get)(const char *name));
+
 /* A function that a library may lack. */
 struct symc_nccl_function {
     const char *name;

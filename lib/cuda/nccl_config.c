@@ -42,7 +42,11 @@ symmcoll_status_t symc_cuda_nccl_configure(const struct symc_core *core,
 {
     const struct symc_settings *settings = core->settings;
     const char *net = settings->get_text(settings->config, "cuda.nccl_net");
+    symmcoll_status_t status =
+        symc_nccl_check_variables(core->fail, settings->get_variable);
 
+    if (status != SYMMCOLL_OK)
+        return status;
     symc_nccl_config_init(nccl, config);
     config->min_ctas = get(core, "cuda.nccl_min_ctas", 0);
     config->max_ctas = get(core, "cuda.nccl_max_ctas", 0);

@@ -24,7 +24,7 @@ enum symc_need symc_cuda_nccl_need(const struct symc_cuda_limits *limits,
 
 /* Fill in a communicator's config (out) as the settings have it.
  * Errors: UNSUPPORTED (this NCCL is too old for one), CONFIG (more blocks at least
- * than at most). */
+ * than at most, variables of NCCL that do not leave it so). */
 symmcoll_status_t symc_cuda_nccl_configure(const struct symc_core *core,
     const struct symc_nccl *nccl, struct symc_nccl_config *config);
 

@@ -142,7 +142,8 @@ struct symc_settings symc_registry_settings(const struct symc_config *config)
         .get_int = symc_config_get_int,
         .get_size = symc_config_get_size,
         .get_time = symc_config_get_time,
-        .get_text = symc_config_get_text};
+        .get_text = symc_config_get_text,
+        .get_variable = symc_variable_get};
 }
 
 static void enlarge(size_t *nbytes, size_t wanted)

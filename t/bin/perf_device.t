@@ -222,6 +222,8 @@ skips_nccl()
 
 skips_nccl 'no NCCL' 'nothing by NCCL is measured where there is none' \
     env SYMMCOLL_CUDA_NCCL= "$perf"
+skips_nccl 'no NCCL' 'nor where its calls would block' \
+    env NCCL_COMM_BLOCKING=1 "$perf"
 skips_nccl 'NCCL wants a device for each rank' 'nor where ranks share a device' \
     "$perf" --share
 skips_nccl 'NCCL does not do this' 'nor of a reduction that is never its' \

@@ -118,7 +118,15 @@ old=$builddir/t/nccl/old/.libs/libnccl.so.2
 show "$no_nvml:$no_driver" "$nccl"
 is "$(detail nccl)" "yes  2.28.9, $nccl" 'NCCL has its version and its file'
 is "$(table nccl | awk '{ print $2 }' | uniq)" yes 'and lacks nothing'
+export NCCL_COMM_BLOCKING=1
+show "$no_nvml:$no_driver" "$nccl"
+has "$(detail nccl)" \
+    'no  NCCL_COMM_BLOCKING: expected it unset or 0, found 1, *' \
+    'where its calls would block it is not used, and the variable is named'
+is "$(table nccl | awk '{ print $2 }' | uniq)" yes 'what it has is listed'
+export NCCL_COMM_BLOCKING=0
 show "$no_nvml:$no_driver" "$old"
+unset NCCL_COMM_BLOCKING
 is "$(detail nccl)" "yes  2.22.3, $old" \
     'cuda.nccl: so has the one that it names, which is older'
 is "$(table nccl | sed 1d)" \

@@ -143,6 +143,24 @@ static void test_refused(void)
     unsetenv("SYMMCOLL_CUDA_NCCL_MIN_CTAS");
 }
 
+static int is_allowed(struct symmcoll_group *group, int rank)
+{
+    device_use(rank);
+    return say(exchange(group) == SYMMCOLL_OK, "an exchange");
+}
+
+/* A call that blocks can be neither timed out nor aborted. */
+static void test_blocking(void)
+{
+    setenv("NCCL_COMM_BLOCKING", "1", 1);
+    expected = SYMMCOLL_ERR_CONFIG;
+    text = "NCCL_COMM_BLOCKING: expected it unset or 0, found 1";
+    on_both(SIZE, is_refused, "a variable that has calls of NCCL block");
+    setenv("NCCL_COMM_BLOCKING", "0", 1);
+    on_both(SIZE, is_allowed, "one that says that they do not");
+    unsetenv("NCCL_COMM_BLOCKING");
+}
+
 /* ---- ranks that share a device ---- */
 
 static bool by_nccl;
@@ -182,6 +200,7 @@ int main(void)
     test_numbers();
     test_network();
     test_refused();
+    test_blocking();
     test_shared();
     return done_testing();
 }
