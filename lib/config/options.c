@@ -39,7 +39,9 @@ const struct symc_option symc_options[] = {
         TIME(timeouts_init),
         .dflt = "5min",
         .range = "1ms inf",
-        .help = "How long symmcoll_init() waits for all ranks to join.",
+        .help = "How long symmcoll_init() waits for all ranks to join; and at "
+                "least how long the members of a group wait for each other "
+                "where an operation on a device first has to make something.",
     },
     {
         .key = "timeouts.collective",

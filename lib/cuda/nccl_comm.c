@@ -243,7 +243,7 @@ symmcoll_status_t symc_cuda_comm_await_all(
 }
 
 static symmcoll_status_t make(struct symc_cuda_comm *comm,
-    const struct symc_nccl_config *config, const struct symc_op *op)
+    const struct symc_nccl_config *config, int64_t timeout_ns)
 {
     struct symc_nccl_id id;
     symmcoll_status_t status = agree(comm, &id);
@@ -257,7 +257,7 @@ static symmcoll_status_t make(struct symc_cuda_comm *comm,
             SYMMCOLL_ERR_NO_MEMORY, "no memory for %d members", comm->size);
     status = begin(comm, *config, id);
     if (status >= 0)
-        status = symc_cuda_comm_await_all(comm, op->timeout_ns, busy);
+        status = symc_cuda_comm_await_all(comm, timeout_ns, busy);
     free(busy);
     return status;
 }
@@ -280,7 +280,7 @@ static bool release(struct symc_cuda_comm *comm, int64_t timeout_ns)
 
 symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
     const struct symc_nccl_config *config, const struct symc_core *core,
-    struct symc_cuda_where where, const struct symc_op *op, int rank, int size,
+    struct symc_cuda_where where, int64_t timeout_ns, int rank, int size,
     struct symc_cuda_comm **comm)
 {
     struct symc_cuda_comm *made = calloc(1, sizeof(*made));
@@ -307,7 +307,7 @@ symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
     /* From here on, for the first call that may hang is that which makes it; and
      * until it is released, for a group that fails aborts it before the dump. */
     core->count_nccl(core->group, 1);
-    status = make(made, config, op);
+    status = make(made, config, timeout_ns);
     if (status == SYMMCOLL_OK)
         *comm = made;
     else

@@ -20,8 +20,8 @@ struct symc_cuda_comm;
 
 /*
  * Collective, where core->gather may be called: make one (out) of such a config,
- * but for its name and that no call blocks, for an operation that needs it, until
- * whose timeout all members are waited for.  In the context of the device, which no
+ * but for its name and that no call blocks, while so long all members are waited
+ * for.  In the context of the device, which no
  * other member has; in the same one, as `where` has it, it is ended.
  * Errors: of this member alone; what has been made is ended.  UNSUPPORTED (the
  * members' versions differ), TIMEOUT, NO_MEMORY, those of core->gather, and
@@ -29,7 +29,7 @@ struct symc_cuda_comm;
  */
 symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
     const struct symc_nccl_config *config, const struct symc_core *core,
-    struct symc_cuda_where where, const struct symc_op *op, int rank, int size,
+    struct symc_cuda_where where, int64_t timeout_ns, int rank, int size,
     struct symc_cuda_comm **comm);
 
 /* Whether what was called has ended: OK, IN_PROGRESS, or why it failed.  Any

@@ -47,8 +47,9 @@ static symmcoll_status_t make_comm(struct symc_cuda_group *group,
     symmcoll_status_t status = symc_cuda_find_where(group, &where);
 
     if (status == SYMMCOLL_OK)
-        status = symc_cuda_comm_open(nccl, config, group->core, where, op,
-            group->rank, group->size, &comm);
+        status = symc_cuda_comm_open(nccl, config, group->core, where,
+            symc_cuda_making_ns(group->core, op), group->rank, group->size,
+            &comm);
     if (status == SYMMCOLL_OK)
         atomic_store(&group->comm, comm);
     return status;

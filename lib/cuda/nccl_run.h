@@ -28,6 +28,12 @@ enum symc_need symc_cuda_nccl_need(const struct symc_cuda_limits *limits,
 symmcoll_status_t symc_cuda_nccl_configure(const struct symc_core *core,
     const struct symc_nccl *nccl, struct symc_nccl_config *config);
 
+/* For how long members wait for each other while they make something of NCCL's that
+ * an operation needs: as for a backend that it opens, which may take longer than it
+ * does itself. */
+int64_t symc_cuda_making_ns(
+    const struct symc_core *core, const struct symc_op *op);
+
 /* ---- nccl_where.c ---- */
 
 /* Where a communicator of the group is ended (out), with a use of the context that

@@ -218,7 +218,7 @@ static bool is_possible(
     return true;
 }
 
-static symmcoll_status_t register_window(const struct symc_op *op,
+static symmcoll_status_t register_window(int64_t timeout_ns,
     struct symc_cuda_window *window, struct symc_cuda_joined *joined)
 {
     struct symc_cuda_comm *comm = atomic_load(&window->of->comm);
@@ -237,7 +237,7 @@ static symmcoll_status_t register_window(const struct symc_op *op,
                                  &window->made, SYMC_NCCL_WINDOW_SYMMETRIC));
     pthread_mutex_unlock(&comm->lock);
     if (status >= 0)
-        status = symc_cuda_comm_await_all(comm, op->timeout_ns, busy);
+        status = symc_cuda_comm_await_all(comm, timeout_ns, busy);
     if (status != SYMMCOLL_OK)
         return status;
     window->of->written = false;
@@ -276,8 +276,9 @@ static symmcoll_status_t decide(
         return SYMMCOLL_OK;
     }
     *window = (struct symc_cuda_window){.number = number, .of = windows};
-    return is_possible(group, all) ? register_window(op, window, joined)
-                                   : SYMMCOLL_OK;
+    return is_possible(group, all)
+               ? register_window(symc_cuda_making_ns(core, op), window, joined)
+               : SYMMCOLL_OK;
 }
 
 static symmcoll_status_t open_windows(struct symc_cuda_group *group,
@@ -300,7 +301,8 @@ static symmcoll_status_t open_windows(struct symc_cuda_group *group,
     status = symc_cuda_find_where(group, &where);
     if (status == SYMMCOLL_OK)
         status = symc_cuda_comm_open(group->comm->nccl, config, group->core,
-            where, op, group->rank, group->size, &comm);
+            where, symc_cuda_making_ns(group->core, op), group->rank,
+            group->size, &comm);
     atomic_store(&windows->comm, comm);
     return status;
 }

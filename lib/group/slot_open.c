@@ -377,12 +377,26 @@ static symmcoll_status_t do_without(
     return SYMMCOLL_OK;
 }
 
+/* For how long members are waited for in all rounds together: a moment longer than a
+ * backend itself waits for what it makes, so that it has time to tell all that it did
+ * not end, of which the group does not fail. */
+#define TELLING_NS SYMC_NS_PER_S
+
+static int64_t find_preparing_ns(
+    const struct symmcoll_group *group, const struct symc_op *op)
+{
+    int64_t ns = group->world->config->timeouts_init;
+
+    if (ns < op->timeout_ns)
+        ns = op->timeout_ns;
+    return ns < SYMC_NEVER - TELLING_NS ? ns + TELLING_NS : SYMC_NEVER;
+}
+
 symmcoll_status_t symc_slot_prepare(
     struct symmcoll_group *group, const struct symc_op *op)
 {
     struct symc_slot *slot = &group->slots[op->memory];
     const enum symc_need need = find_need(slot, op);
-    int64_t ns = group->world->config->timeouts_init;
     symmcoll_status_t status;
 
     if (need == SYMC_NEED_NONE)
@@ -390,9 +404,8 @@ symmcoll_status_t symc_slot_prepare(
     /* All have failed in the same attempt, so all try again. */
     if (slot->lack.status != SYMMCOLL_OK && !slot->lack_useful)
         return tell_refusal(group, op, &slot->lack, "what it needs");
-    if (ns < op->timeout_ns)
-        ns = op->timeout_ns;
-    begin_rounds(group, op, slot->backend, symc_deadline_ns(symc_now_ns(), ns));
+    begin_rounds(group, op, slot->backend,
+        symc_deadline_ns(symc_now_ns(), find_preparing_ns(group, op)));
     status = end_rounds(group, slot->backend->coll->prepare(slot->state, op));
     if (status == SYMMCOLL_OK) {
         slot->lack.status = SYMMCOLL_OK;

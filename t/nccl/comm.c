@@ -54,13 +54,12 @@ static int load(int size)
 static void *open_one(void *arg)
 {
     struct member *member = arg;
-    const struct symc_op op = {.timeout_ns = member->timeout_ns};
     struct symc_nccl_config config;
 
     symc_nccl_config_init(&member->nccl, &config);
     member->status = symc_cuda_comm_open(&member->nccl, &config, &member->core,
-        (struct symc_cuda_where){.context = NULL}, &op, member->rank,
-        group.size, &member->comm);
+        (struct symc_cuda_where){.context = NULL}, member->timeout_ns,
+        member->rank, group.size, &member->comm);
     if (member->status != SYMMCOLL_OK) {
         (void)snprintf(
             member->text, sizeof(member->text), "%s", symmcoll_last_error());

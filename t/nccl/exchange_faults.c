@@ -36,6 +36,7 @@ struct plan {
     bool
         enqueued; /* the victim's stream stands still; else that does not end */
     double timeout;
+    int64_t init_ns;        /* timeouts.init from then on; 0: as it is */
     bool aborts;            /* another thread of rank 0 does */
     bool noticed;           /* the others lose the victim before it dies */
     int id_result;          /* of rank 0 */
@@ -90,6 +91,8 @@ static bool begin(struct faults_rank *self, struct buffers *buffers)
             device_alloc(COUNT * sizeof(float))};
     if (!sum(self->group, buffers))
         return false;
+    if (plan->init_ns != 0)
+        self->world->config->timeouts_init = plan->init_ns;
     if (self->rank == 0)
         atomic_store(&fake->id_result, plan->id_result);
     if (self->rank == VICTIM)
@@ -277,10 +280,17 @@ static void test_failure(const struct plan *plan, symmcoll_status_t status,
 
 static void test_making(void)
 {
-    test_refusal(&(struct plan){.timeout = 0.3}, SYMMCOLL_ERR_TIMEOUT,
+    test_refusal(&(struct plan){.timeout = 0.3, .init_ns = 1},
+        SYMMCOLL_ERR_TIMEOUT,
         "expected it to end on all 3 members within 0.3 s, found it in progress "
         "on rank 0, 1, 2",
         "a communicator that is not made in time: all are told, and go on");
+    test_refusal(
+        &(struct plan){.timeout = 0.1, .init_ns = SYMC_NS_PER_S * 3 / 10},
+        SYMMCOLL_ERR_TIMEOUT,
+        "expected it to end on all 3 members within 0.3 s, found it in progress "
+        "on rank 0, 1, 2",
+        "timeouts.init is how long it may take, where that is longer");
     test_refusal(&(struct plan){.timeout = -1, .id_result = SYSTEM_ERROR},
         SYMMCOLL_ERR_SYSTEM, "ncclGetUniqueId on rank 0: NCCL error 2",
         "an id that rank 0 cannot draw: all are told, and go on");

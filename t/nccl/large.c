@@ -10,6 +10,7 @@
 #include "cuda/nccl.h"
 
 #include "base/dtype.h"
+#include "group/group.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -210,6 +211,7 @@ static int is_tried_again(struct symmcoll_group *group, int rank)
     device_use(rank);
     call.stream = device_stream();
     call.timeout = 1.5;
+    group->world->config->timeouts_init = SYMC_NS_PER_S;
     at = device_alloc(ELEMENTS * sizeof(*at));
     atomic_store(&fake->stuck, 1);
     before = enqueued();
