@@ -11,12 +11,6 @@
 #define NAP_MOST_NS (INT64_C(5000) * 1000)
 #define TEXT 192 /* of what NCCL says */
 
-/* What each member tells before it is made. */
-struct told {
-    int32_t version;
-    struct symc_nccl_id id; /* of rank 0 */
-};
-
 /* ---- errors ---- */
 
 int symc_cuda_comm_world_rank(const struct symc_cuda_comm *comm, int rank)
@@ -143,21 +137,45 @@ void symc_cuda_comm_doze(const struct symc_core *core, int64_t nap_ns)
 
 /* ---- opening ---- */
 
-/* The id that rank 0 has drawn, on all members; and whether all have one NCCL,
- * for others do not understand each other. */
-static symmcoll_status_t agree(
+/* Whether all have one NCCL, for others do not understand each other. */
+static symmcoll_status_t compare_versions(const struct symc_cuda_comm *comm)
+{
+    const struct symc_core *core = comm->core;
+    int32_t mine = comm->nccl->version, *all;
+    char versions[2][32];
+    symmcoll_status_t status;
+
+    all = calloc((size_t)comm->size, sizeof(*all));
+    if (all == NULL)
+        return core->fail(
+            SYMMCOLL_ERR_NO_MEMORY, "no memory for %d members", comm->size);
+    status = core->gather(core->group, &mine, all, sizeof(mine));
+    for (int r = 1; r < comm->size && status == SYMMCOLL_OK; r++)
+        if (all[r] != all[0])
+            status = core->fail(SYMMCOLL_ERR_UNSUPPORTED,
+                "expected one version of NCCL on all members, found %s on rank "
+                "%d and %s on rank %d",
+                symc_nccl_format_version(all[0], versions[0]),
+                symc_cuda_comm_world_rank(comm, 0),
+                symc_nccl_format_version(all[r], versions[1]),
+                symc_cuda_comm_world_rank(comm, r));
+    free(all);
+    return status;
+}
+
+/* The id that rank 0 draws, on all members (out).  NCCL opens a socket for each, and
+ * a thread that serves it. */
+static symmcoll_status_t draw_id(
     struct symc_cuda_comm *comm, struct symc_nccl_id *id)
 {
     const struct symc_core *core = comm->core;
-    struct told mine = {.version = comm->nccl->version}, *all;
-    char versions[2][32];
+    struct symc_nccl_id mine = {.bytes = {0}}, *all;
     symmcoll_status_t status = SYMMCOLL_OK;
 
     pthread_mutex_lock(&comm->lock);
     comm->call = "ncclGetUniqueId";
     if (comm->rank == 0)
-        status =
-            symc_cuda_comm_judge(comm, comm->nccl->get_unique_id(&mine.id));
+        status = symc_cuda_comm_judge(comm, comm->nccl->get_unique_id(&mine));
     pthread_mutex_unlock(&comm->lock);
     if (status != SYMMCOLL_OK)
         return status;
@@ -166,16 +184,7 @@ static symmcoll_status_t agree(
         return core->fail(
             SYMMCOLL_ERR_NO_MEMORY, "no memory for %d members", comm->size);
     status = core->gather(core->group, &mine, all, sizeof(mine));
-    for (int r = 1; r < comm->size && status == SYMMCOLL_OK; r++)
-        if (all[r].version != all[0].version)
-            status = core->fail(SYMMCOLL_ERR_UNSUPPORTED,
-                "expected one version of NCCL on all members, found %s on rank "
-                "%d and %s on rank %d",
-                symc_nccl_format_version(all[0].version, versions[0]),
-                symc_cuda_comm_world_rank(comm, 0),
-                symc_nccl_format_version(all[r].version, versions[1]),
-                symc_cuda_comm_world_rank(comm, r));
-    *id = all[0].id;
+    *id = all[0];
     free(all);
     return status;
 }
@@ -246,9 +255,11 @@ static symmcoll_status_t make(struct symc_cuda_comm *comm,
     const struct symc_nccl_config *config, int64_t timeout_ns)
 {
     struct symc_nccl_id id;
-    symmcoll_status_t status = agree(comm, &id);
+    symmcoll_status_t status = compare_versions(comm);
     uint32_t *busy;
 
+    if (status == SYMMCOLL_OK)
+        status = draw_id(comm, &id);
     if (status != SYMMCOLL_OK)
         return status;
     busy = calloc((size_t)comm->size, sizeof(*busy));

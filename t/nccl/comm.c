@@ -166,8 +166,9 @@ static int versions_are_compared(void *unused)
         return 0;
     members[2].nccl.version = 22707;
     return refused(SIZE, SYMMCOLL_ERR_UNSUPPORTED,
-        "expected one version of NCCL on all members, found 2.28.9 on rank 0 "
-        "and 2.27.7 on rank 2");
+               "expected one version of NCCL on all members, found 2.28.9 on rank 0 "
+               "and 2.27.7 on rank 2") &&
+           atomic_load(&fake->drawn) == 0;
 }
 
 static int an_error_of_rank_0_is_everybodys(void *unused)
@@ -239,9 +240,16 @@ static int a_deadline_ends_it(void *unused)
            ended(0, SIZE);
 }
 
+/* It gathers with the others, its version and no id, and is then gone. */
 static void *die(void *unused)
 {
+    struct symc_nccl_id ids[SIZE] = {{{0}}};
+    int32_t versions[SIZE] = {22809};
+
     (void)unused;
+    (void)gather(
+        &members[SIZE - 1], &versions[0], versions, sizeof(versions[0]));
+    (void)gather(&members[SIZE - 1], &ids[0], ids, sizeof(ids[0]));
     while (atomic_load(&fake->live) < SIZE - 1)
         usleep(100);
     refuse(SYMMCOLL_ERR_PEER, "rank 3 has died");
@@ -250,17 +258,15 @@ static void *die(void *unused)
 
 static int a_death_ends_it(void *unused)
 {
-    const int32_t version = 22809;
     pthread_t thread;
     int right;
 
     (void)unused;
-    /* It gathers with the others once, and is then gone. */
-    if (!load(SIZE) || pthread_create(&thread, NULL, die, NULL) != 0)
+    if (!load(SIZE))
         return 0;
     atomic_store(&fake->stuck, 1);
-    memcpy(group.told[0][SIZE - 1], &version, sizeof(version));
-    group.arrived = 1;
+    if (pthread_create(&thread, NULL, die, NULL) != 0)
+        return 0;
     right = refused(SIZE - 1, SYMMCOLL_ERR_PEER, "rank 3 has died");
     pthread_join(thread, NULL);
     return right && ended(0, SIZE - 1);
@@ -409,7 +415,8 @@ int main(void)
         "a communicator is made on all members, and ends with them");
     ok(run_child(it_is_waited_for, NULL), "what is in progress is waited for");
     ok(run_child(versions_are_compared, NULL),
-        "members with different versions of NCCL are refused with both");
+        "members with different versions of NCCL are refused with both, before "
+        "any id is drawn");
     ok(run_child(an_error_of_rank_0_is_everybodys, NULL),
         "where rank 0 can draw no id, all have its error");
     ok(run_child(an_error_of_one_is_everybodys, NULL),

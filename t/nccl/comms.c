@@ -139,6 +139,7 @@ int ncclGetUniqueId(struct symc_nccl_id *id)
 {
     int result = atomic_load(&fake_nccl.id_result);
 
+    atomic_fetch_add(&fake_nccl.drawn, 1);
     return result != 0 ? result : fake_clique_draw(id);
 }
 

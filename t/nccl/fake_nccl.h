@@ -27,6 +27,7 @@ struct fake_nccl {
 
     /* Communicators: those that are there, and to which that has happened. */
     _Atomic int live, finalized, destroyed, aborted;
+    _Atomic int drawn;    /* ids */
     _Atomic int parted;   /* calls of ncclAlltoAll */
     _Atomic int windows;  /* that are registered */
     _Atomic int windowed; /* collectives whose buffers are in such */
